@@ -1,0 +1,202 @@
+// Package object holds a JSON object the way belfry stores it: top-level
+// fields by name, each value kept as the compact JSON text it arrived in.
+//
+// Values stay text so that a number keeps its digits, an update replaces
+// fields without understanding them, and a copy in another object is byte for
+// byte the original. Two objects are equal when their encodings are.
+package object
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"sort"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"belfry/pkg/errs"
+)
+
+// Object maps a top-level field's name to its value as compact JSON text.
+// A value is never modified in place: Objects may share values.
+type Object map[string]json.RawMessage
+
+// MaxDepth is how many levels of objects and arrays a document may nest,
+// the document itself being the first.
+const MaxDepth = 64
+
+// Parse reads one JSON object, strictly: UTF-8 without invalid sequences, no
+// duplicate names at any level, no NUL characters, at most MaxDepth levels,
+// nothing behind it. Any departure is an errs.Invalid that says what and where.
+func Parse(data []byte) (Object, error) {
+	if err := checkText(data); err != nil {
+		return nil, err
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(data))
+	if kind := dec.PeekKind(); kind != '{' && kind != jsontext.KindInvalid {
+		return nil, errs.New(errs.Invalid, "the body must be a JSON object, not %s", kindName(kind))
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, malformed(data, err)
+	}
+	o := make(Object, 8)
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, malformed(data, err)
+		}
+		field := name.String()
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, malformed(data, err)
+		}
+		if err := value.Compact(); err != nil {
+			return nil, malformed(data, err)
+		}
+		o[field] = json.RawMessage(bytes.Clone(value))
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, malformed(data, err)
+	}
+	if rest := bytes.TrimLeft(data[dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
+		return nil, errs.New(errs.Invalid, "malformed JSON: something follows the object at byte %d", len(data)-len(rest))
+	}
+	return o, nil
+}
+
+// Decode reads an object that belfry encoded itself (see Encode). It checks
+// syntax only. The values refer to data, which must not change afterwards.
+func Decode(data []byte) (Object, error) {
+	o := make(Object, 8)
+	err := Each(data, func(name string, value []byte) bool {
+		o[name] = json.RawMessage(value)
+		return true
+	})
+	return o, err
+}
+
+// Of makes an object of any Go value that marshals to a JSON object.
+func Of(v any) (Object, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "the value can't be written as JSON")
+	}
+	return Parse(data)
+}
+
+// Encode writes the object as compact JSON, uuid first, then by name, so that
+// equal objects have equal encodings.
+func (o Object) Encode() []byte {
+	names := make([]string, 0, len(o))
+	size := 2
+	for name, value := range o {
+		names = append(names, name)
+		size += len(name) + len(value) + 4
+	}
+	slices.SortFunc(names, compareNames)
+	buf := append(make([]byte, 0, size+size/8), '{')
+	for i, name := range names {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = AppendString(buf, name)
+		buf = append(buf, ':')
+		buf = append(buf, o[name]...)
+	}
+	return append(buf, '}')
+}
+
+func compareNames(a, b string) int {
+	switch {
+	case a == b:
+		return 0
+	case a == "uuid":
+		return -1
+	case b == "uuid":
+		return 1
+	case a < b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// MarshalJSON encodes the object like Encode.
+func (o Object) MarshalJSON() ([]byte, error) {
+	if o == nil {
+		return []byte("null"), nil
+	}
+	return o.Encode(), nil
+}
+
+// Text returns the string in a field, and false when the field is absent or
+// holds something else.
+func (o Object) Text(name string) (string, bool) {
+	return Text(o[name])
+}
+
+// Set puts a Go value into a field. It panics for a value that has no JSON
+// text (a channel, a function), which is a mistake of the program.
+func (o Object) Set(name string, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("object: " + err.Error())
+	}
+	o[name] = data
+}
+
+// Clone copies the fields; values are shared.
+func (o Object) Clone() Object {
+	c := make(Object, len(o)+2)
+	for name, value := range o {
+		c[name] = value
+	}
+	return c
+}
+
+// Equal reports whether both have the same fields with the same text.
+func (o Object) Equal(p Object) bool {
+	if len(o) != len(p) {
+		return false
+	}
+	for name, value := range o {
+		other, ok := p[name]
+		if !ok || !bytes.Equal(value, other) {
+			return false
+		}
+	}
+	return true
+}
+
+// Names returns the fields' names in order.
+func (o Object) Names() []string {
+	names := make([]string, 0, len(o))
+	for name := range o {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Text returns the string that a JSON value is, and false when it is none.
+func Text(value []byte) (string, bool) {
+	if len(value) < 2 || value[0] != '"' {
+		return "", false
+	}
+	if inner := value[1 : len(value)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner), true
+	}
+	s, err := jsontext.AppendUnquote(nil, value)
+	return string(s), err == nil
+}
+
+// AppendString appends s as a JSON string.
+func AppendString(dst []byte, s string) []byte {
+	out, err := jsontext.AppendQuote(dst, s)
+	if err != nil {
+		// Only invalid UTF-8 fails, and even then the quoted text with
+		// replacement characters has been appended.
+		return out
+	}
+	return out
+}
