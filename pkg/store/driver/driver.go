@@ -101,8 +101,8 @@ type Query struct {
 	Index string
 	Equal [][]byte // leading parts
 
-	// From and To bound the part behind Equal, both inclusive; nil is open.
-	// A part that begins with To lies inside.
+	// From and To bound the part behind Equal: it is not below From, and it
+	// is not above To or begins with To. nil is open.
 	From, To []byte
 
 	Descending bool
@@ -142,8 +142,8 @@ type Store interface {
 	// range may appear more than once.
 	Query(ctx context.Context, q Query) (Page, error)
 
-	// Scan returns records in the order of their uuids, tombstones included.
-	// after is the Next of the page before.
+	// Scan returns live records in the order of their uuids. after is the Next
+	// of the page before.
 	Scan(ctx context.Context, after []byte, limit int) (Page, error)
 
 	// Pending returns events that wait, those of one record in the order of
