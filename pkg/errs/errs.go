@@ -26,6 +26,7 @@ const (
 	NotFound                    // no such object, store or route
 	Exists                      // the uuid is taken
 	Mismatch                    // a precondition (revision, hash) does not hold
+	Conflict                    // others changed the object too often meanwhile; try again
 	TooLarge                    // over a size limit
 	Unsupported                 // wrong media type
 	Limited                     // too many requests; try again after RetryAfter
@@ -35,7 +36,7 @@ const (
 
 var kindNames = [...]string{
 	"internal", "invalid", "unauthenticated", "denied", "not found", "exists",
-	"mismatch", "too large", "unsupported", "limited", "unavailable", "canceled",
+	"mismatch", "conflict", "too large", "unsupported", "limited", "unavailable", "canceled",
 }
 
 func (k Kind) String() string {
@@ -110,7 +111,7 @@ func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }
 // changing anything: what a worker retries, and what a client is told to retry.
 func Passing(err error) bool {
 	switch KindOf(err) {
-	case Unavailable, Limited, Canceled, Mismatch:
+	case Unavailable, Limited, Canceled, Mismatch, Conflict:
 		return true
 	default:
 		return false

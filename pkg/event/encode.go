@@ -1,0 +1,68 @@
+package event
+
+import (
+	"strconv"
+
+	"belfry/pkg/object"
+)
+
+// Append appends the envelope as JSON, as encoding/json would write it. Every
+// write encodes one, so this is done by hand.
+func (e *Envelope) Append(dst []byte) []byte {
+	str := func(name, value string) {
+		dst = append(dst, name...)
+		dst = object.AppendString(dst, value)
+	}
+	str(`{"id":`, e.ID)
+	str(`,"event":`, string(e.Event))
+	str(`,"time":`, e.Time)
+	str(`,"store":`, e.Store)
+	str(`,"uuid":`, e.UUID)
+	dst = append(dst, `,"revision":"`...)
+	dst = strconv.AppendUint(dst, e.Revision, 10)
+	if e.Actor == nil {
+		dst = append(dst, `","actor":null`...)
+	} else {
+		str(`","actor":`, *e.Actor)
+	}
+	str(`,"origin":`, e.Origin)
+	if len(e.Object) > 0 {
+		dst = append(dst, `,"object":`...)
+		dst = append(dst, e.Object...)
+	}
+	if e.ObjectOmitted {
+		dst = append(dst, `,"objectOmitted":true`...)
+	}
+	if len(e.Previous) > 0 {
+		dst = append(dst, `,"previous":`...)
+		dst = append(dst, e.Previous.Encode()...)
+	}
+	if e.PreviousOmitted {
+		dst = append(dst, `,"previousOmitted":true`...)
+	}
+	dst = append(dst, `,"ctx":`...)
+	dst = e.Ctx.append(dst)
+	return append(dst, '}')
+}
+
+func (c Ctx) append(dst []byte) []byte {
+	dst = append(dst, '{')
+	first := true
+	for _, f := range [...]struct{ name, value string }{
+		{"request", c.Request}, {"address", c.Address}, {"userAgent", c.UserAgent},
+		{"trace", c.Trace}, {"wait", c.Wait},
+	} {
+		if f.value == "" {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(dst, '"')
+		dst = append(dst, f.name...)
+		dst = append(dst, `":`...)
+		dst = object.AppendString(dst, f.value)
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,50 @@
+package event_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+)
+
+func TestAppendIsWhatEncodingJSONReads(t *testing.T) {
+	actor := "0199-\"quoted\""
+	for name, e := range map[string]event.Envelope{
+		"empty": {},
+		"full": {
+			ID: "e1", Event: event.StoreUpdated, Time: "2026-01-02T03:04:05.000006Z", Store: "Books", UUID: "b.1",
+			Revision: 1<<63 + 1, Actor: &actor, Origin: event.OriginHTTP,
+			Object:   json.RawMessage(`{"uuid":"b.1","n":1.50}`),
+			Previous: object.Object{"n": json.RawMessage(`1.25`), "t": json.RawMessage(`null`)},
+			Ctx:      event.Ctx{Request: "r", Address: "127.0.0.1", UserAgent: "curl\n\"x\"\u2028", Trace: "00-1", Wait: "w"},
+		},
+		"omitted": {ObjectOmitted: true, PreviousOmitted: true, Ctx: event.Ctx{Trace: "t"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := e.Append(nil)
+			var got event.Envelope
+			if err := json.Unmarshal(data, &got); err != nil {
+				t.Fatalf("%s: %v", data, err)
+			}
+			if !reflect.DeepEqual(got, e) {
+				t.Errorf("read back\n%+v, written\n%+v", got, e)
+			}
+		})
+	}
+}
+
+func TestSubjectKeepsAUUIDInOneToken(t *testing.T) {
+	for _, uuid := range []string{"a", "a.b", "john@example.com_email", "a..b.", "x+y-z_"} {
+		subject := event.Subject(event.StoreSaved, "Users", uuid)
+		tokens := strings.Split(subject, ".")
+		if len(tokens) != 6 {
+			t.Fatalf("%q: subject %q has %d tokens, want 6", uuid, subject, len(tokens))
+		}
+		if got := event.FromToken(tokens[5]); got != uuid {
+			t.Errorf("token %q reads back as %q, want %q", tokens[5], got, uuid)
+		}
+	}
+}
