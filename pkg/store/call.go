@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"sync"
+
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+)
+
+// Call says on whose behalf a store is used. It travels in the context.
+// A context without one is the program's own: origin "go", no rules for
+// clients, no actor.
+type Call struct {
+	// Client subjects the call to what the configuration rules for clients:
+	// policies, and fields that only the server sets or sees.
+	Client bool
+	User   object.Object // who is logged in; nil for nobody
+	Origin string        // goes into events; see the constants of package event
+	Actor  *string       // uuid of who acts, for events; derived from User when nil
+	Ctx    event.Ctx     // goes into events
+}
+
+type callKey struct{}
+
+// WithCall returns a context that carries the call.
+func WithCall(ctx context.Context, c Call) context.Context {
+	if c.Actor == nil && c.User != nil {
+		if uuid, ok := c.User.Text("uuid"); ok {
+			c.Actor = &uuid
+		}
+	}
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// CallOf returns the call that a context carries.
+func CallOf(ctx context.Context) Call {
+	if c, ok := ctx.Value(callKey{}).(Call); ok {
+		return c
+	}
+	return Call{Origin: event.OriginGo}
+}
+
+// Cause names the durable event of a write.
+type Cause struct {
+	ID     string     `json:"id"`
+	Event  event.Name `json:"event"`
+	Store  string     `json:"store"`
+	Origin string     `json:"origin"`
+}
+
+// Causes collects the events of the writes made under a context, for whoever
+// needs to know what work they bring.
+type Causes struct {
+	mu  sync.Mutex
+	all []Cause
+}
+
+type causesKey struct{}
+
+// WithCauses returns a context whose writes are collected.
+func WithCauses(ctx context.Context) (context.Context, *Causes) {
+	c := &Causes{}
+	return context.WithValue(ctx, causesKey{}, c), c
+}
+
+// All returns what has been collected so far.
+func (c *Causes) All() []Cause {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]Cause(nil), c.all...)
+}
+
+func collect(ctx context.Context, cause Cause) {
+	if c, ok := ctx.Value(causesKey{}).(*Causes); ok {
+		c.mu.Lock()
+		c.all = append(c.all, cause)
+		c.mu.Unlock()
+	}
+}

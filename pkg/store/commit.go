@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/store/driver"
+)
+
+// write is one change on its way to the driver.
+type write struct {
+	uuid   string
+	name   event.Name
+	base   driver.Record // what the change was computed from; zero for a new object
+	former object.Object // base decoded; nil for a new object and a deletion
+	next   object.Object // nil for a deletion
+	above  uint64        // the new revision is greater than this too
+}
+
+// commit writes the record with its event in one act and hands the event on.
+// It reports Mismatch when the record is not as it was read.
+func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error) {
+	now := s.Now()
+	out := driver.Write{UUID: w.uuid, If: w.base.Revision, Revision: revision(now, max(w.base.Revision, w.above))}
+	if w.next != nil {
+		out.Body = w.next.Encode()
+		out.Keys = s.keys(w.uuid, out.Body)
+	}
+	e := s.envelope(call, w, now, out.Revision, out.Body)
+	out.Event = driver.Event{ID: e.ID, Subject: event.Subject(w.name, s.Name, w.uuid), Payload: s.encode(e)}
+	if err := s.driver.Put(ctx, out); err != nil {
+		return Stored{}, err
+	}
+	if s.Outbox != nil {
+		s.Outbox.Committed(s.Name, driver.Pending{Event: out.Event, UUID: w.uuid, Revision: out.Revision})
+	}
+	collect(ctx, Cause{ID: e.ID, Event: w.name, Store: s.Name, Origin: call.Origin})
+	return s.seen(call, driver.Record{UUID: w.uuid, Revision: out.Revision, Body: out.Body}), nil
+}
+
+// revision is the clock in microseconds, and always greater than the revision
+// before: it never repeats for a uuid, not even when a record and its tombstone
+// are gone, and revisions of different objects can be compared as times.
+func revision(now time.Time, before uint64) uint64 {
+	return max(uint64(now.UnixMicro()), before+1)
+}
+
+const timeFormat = "2006-01-02T15:04:05.000000Z"
+
+// timestamp is a time as JSON.
+func timestamp(t time.Time) []byte {
+	return t.UTC().AppendFormat(nil, `"`+timeFormat+`"`)
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+)
+
+// envelope makes the event of a write. body is the object after it.
+func (s *Store) envelope(call Call, w *write, now time.Time, revision uint64, body []byte) *event.Envelope {
+	e := &event.Envelope{
+		ID: object.NewUUID(), Event: w.name, Time: now.UTC().Format(timeFormat), Store: s.Name, UUID: w.uuid,
+		Revision: revision, Actor: call.Actor, Origin: call.Origin, Ctx: call.Ctx,
+	}
+	if body == nil {
+		body = w.base.Body // of a deletion: the last state
+	}
+	e.Object = s.visible(body)
+	if w.former != nil {
+		e.Previous = s.previous(w.former, w.next)
+	}
+	return e
+}
+
+// previous returns the former values of the fields that changed, without those
+// that never leave the server.
+func (s *Store) previous(former, next object.Object) object.Object {
+	changed := object.Object{}
+	for name, value := range former {
+		if !s.hidden(name) && !bytes.Equal(value, next[name]) {
+			changed[name] = value
+		}
+	}
+	return changed
+}
+
+// encode encodes an event within event.MaxSize: first the object is left out,
+// then the largest former values. Keys of mappings stay, since they are where
+// the mapping worker looks; of a deletion they move to the former values.
+func (s *Store) encode(e *event.Envelope) []byte {
+	size := 512 + len(e.Object)
+	for _, value := range e.Previous {
+		size += len(value) + 32
+	}
+	data := e.Append(make([]byte, 0, size))
+	if len(data) <= event.MaxSize {
+		return data
+	}
+	if e.Event == event.StoreDeleted {
+		e.Previous = object.Object{}
+		for _, key := range s.mapped {
+			if value := object.Field(e.Object, key); value != nil {
+				e.Previous[key] = value
+			}
+		}
+	}
+	e.Object, e.ObjectOmitted = nil, true
+	if data = e.Append(data[:0]); len(data) <= event.MaxSize {
+		return data
+	}
+	names := e.Previous.Names()
+	slices.SortStableFunc(names, func(a, b string) int { return len(e.Previous[b]) - len(e.Previous[a]) })
+	for _, name := range names {
+		if slices.Contains(s.mapped, name) {
+			continue
+		}
+		delete(e.Previous, name)
+		e.PreviousOmitted = true
+		if data = e.Append(data[:0]); len(data) <= event.MaxSize {
+			break
+		}
+	}
+	return data
+}
+
+// announceWrite tells live listeners what is about to be written.
+func (s *Store) announceWrite(call Call, name event.Name, w *write) {
+	if s.Announce == nil || !s.Announce.Wanted(name) {
+		return
+	}
+	body := w.base.Body
+	if w.next != nil {
+		body = w.next.Encode()
+	}
+	s.announce(call, name, w.uuid, w.base.Revision, body)
+}
+
+// announce tells live listeners of an act on an object at a revision.
+func (s *Store) announce(call Call, name event.Name, uuid string, revision uint64, body []byte) {
+	s.Announce.Live(name, s.encode(&event.Envelope{
+		ID: object.NewUUID(), Event: name, Time: s.Now().UTC().Format(timeFormat), Store: s.Name, UUID: uuid,
+		Revision: revision, Actor: call.Actor, Origin: call.Origin, Ctx: call.Ctx, Object: s.visible(body),
+	}))
+}

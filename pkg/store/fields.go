@@ -1,0 +1,100 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"belfry/pkg/object"
+)
+
+// Fields that the server sets in every object.
+const (
+	created = "created"
+	updated = "updated"
+)
+
+// hidden reports whether a field never leaves the server.
+func (s *Store) hidden(name string) bool {
+	return strings.HasPrefix(name, "_") || s.private[name]
+}
+
+// input is what a caller's object may set, uuid aside: for a client without
+// the fields the server owns; for the program without arrays and times.
+// Giving one is not an error: what was read can be written back as it is.
+func (s *Store) input(call Call, o object.Object) object.Object {
+	in := make(object.Object, len(o)+3)
+	for name, value := range o {
+		if name == "uuid" || name == created || name == updated || s.arrays[name] {
+			continue
+		}
+		if call.Client && s.hidden(name) {
+			continue
+		}
+		in[name] = value
+	}
+	return in
+}
+
+// visible returns an encoded object without its hidden fields; the same slice
+// when it has none.
+func (s *Store) visible(body []byte) []byte {
+	hides := false
+	_ = object.Each(body, func(name string, _ []byte) bool {
+		hides = s.hidden(name)
+		return !hides
+	})
+	if !hides {
+		return body
+	}
+	out := append(make([]byte, 0, len(body)), '{')
+	_ = object.Each(body, func(name string, value []byte) bool {
+		if s.hidden(name) {
+			return true
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = object.AppendString(out, name)
+		out = append(out, ':')
+		out = append(out, value...)
+		return true
+	})
+	return append(out, '}')
+}
+
+// kept reports whether the store itself keeps a field: an array, a time, an
+// internal field. Callers and schemas are answerable for all others.
+func (s *Store) kept(name string) bool {
+	return name == created || name == updated || s.arrays[name] || strings.HasPrefix(name, "_")
+}
+
+// written returns the object without the fields that the store keeps.
+func (s *Store) written(o object.Object) object.Object {
+	w := make(object.Object, len(o))
+	for name, value := range o {
+		if !s.kept(name) {
+			w[name] = value
+		}
+	}
+	return w
+}
+
+// size is how many bytes written(o) takes as JSON.
+func (s *Store) size(o object.Object) int {
+	size := len("{}")
+	for name, value := range o {
+		if !s.kept(name) {
+			size += len(`"":,`) + len(name) + len(value)
+		}
+	}
+	return size
+}
+
+// pointer is the JSON pointer to a top-level field.
+func pointer(field string) string {
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
+}
+
+func tooManyKeys(n int) string {
+	return fmt.Sprintf("names %d objects; at most %d are allowed", n, MaxKeys)
+}

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+)
+
+// Locker gives one goroutine at a time the right to write an object. It is an
+// economy, not a safety: writers in other processes are not held, and the
+// revision in the driver's precondition is what keeps all of them apart. What
+// it adds in this process is that writers of one object don't overtake each
+// other on the way to the outbox, and don't fail each other's preconditions.
+type Locker interface {
+	// Lock waits for the right, or for the context's end. unlock gives it back.
+	Lock(ctx context.Context, key string) (unlock func(), err error)
+}
+
+// KeyLock is a Locker with one lock for each key in use.
+type KeyLock struct {
+	seed   maphash.Seed
+	shards [64]keyShard
+}
+
+type keyShard struct {
+	mu   sync.Mutex
+	held map[string]*keyHolder
+}
+
+type keyHolder struct {
+	turn  chan struct{} // holds one token while free
+	users int           // those who hold it or wait for it
+}
+
+// NewKeyLock makes a KeyLock.
+func NewKeyLock() *KeyLock {
+	l := &KeyLock{seed: maphash.MakeSeed()}
+	for i := range l.shards {
+		l.shards[i].held = make(map[string]*keyHolder)
+	}
+	return l
+}
+
+var _ Locker = (*KeyLock)(nil)
+
+// Lock implements Locker.
+func (l *KeyLock) Lock(ctx context.Context, key string) (func(), error) {
+	shard := &l.shards[maphash.String(l.seed, key)%uint64(len(l.shards))]
+	shard.mu.Lock()
+	h := shard.held[key]
+	if h == nil {
+		h = &keyHolder{turn: make(chan struct{}, 1)}
+		h.turn <- struct{}{}
+		shard.held[key] = h
+	}
+	h.users++
+	shard.mu.Unlock()
+	select {
+	case <-h.turn:
+		return func() {
+			h.turn <- struct{}{}
+			shard.leave(key, h)
+		}, nil
+	case <-ctx.Done():
+		shard.leave(key, h)
+		return nil, ctx.Err()
+	}
+}
+
+func (s *keyShard) leave(key string, h *keyHolder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.users--; h.users == 0 {
+		delete(s.held, key)
+	}
+}

@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/policy"
+	"belfry/pkg/query"
+	"belfry/pkg/store/driver"
+)
+
+// Limits of a list's page, in objects.
+const (
+	DefaultPage = 50
+	MaxPage     = 500
+)
+
+// ListOptions select a page of objects.
+type ListOptions struct {
+	Filter string // see package query
+	Sort   string
+	Limit  int    // 0: DefaultPage
+	Cursor string // Next of the page before
+}
+
+// List is a page of objects. It may be shorter than the limit, even empty,
+// though more follow: Next alone says whether this is the last.
+type List struct {
+	Objects []Stored
+	Next    string
+}
+
+// List returns objects that declared indexes find, for a client without those
+// that the policy denies. Errors: Invalid for a filter, an order or a cursor
+// that can't be answered; Unauthenticated, Denied; Unavailable.
+func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
+	plan, err := query.Parse(o.Filter, o.Sort, s.Indexes)
+	if err != nil {
+		return List{}, err
+	}
+	if o.Limit == 0 {
+		o.Limit = DefaultPage
+	}
+	if o.Limit < 1 || o.Limit > MaxPage {
+		return List{}, errs.New(errs.Invalid, "limit must be 1 to %d, not %d", MaxPage, o.Limit)
+	}
+	after, err := plan.After(o.Cursor)
+	if err != nil {
+		return List{}, err
+	}
+	call := CallOf(ctx)
+	each, err := s.judgeList(ctx, call)
+	if err != nil {
+		return List{}, err
+	}
+	page, err := s.page(ctx, plan, after, o.Limit)
+	if err != nil {
+		return List{}, err
+	}
+	list := List{Objects: make([]Stored, 0, len(page.Records))}
+	for _, record := range page.Records {
+		decoded, err := object.Decode(record.Body)
+		if err != nil {
+			return List{}, err
+		}
+		if !plan.Match(decoded) || each && s.allow(ctx, call, policy.List, record.Body, nil) != nil {
+			continue
+		}
+		list.Objects = append(list.Objects, s.seen(call, record))
+	}
+	if page.Next != nil {
+		list.Next = plan.Cursor(page.Next)
+	}
+	return list, nil
+}
+
+// judgeList judges a rule that is about no object once, and reports whether
+// each object must be judged.
+func (s *Store) judgeList(ctx context.Context, call Call) (each bool, err error) {
+	if !call.Client || s.Policy == nil || s.Policy.Open(policy.List) {
+		return false, nil
+	}
+	if s.Policy.NeedsObject(policy.List) {
+		return true, nil
+	}
+	return false, s.allow(ctx, call, policy.List, nil, nil)
+}
+
+func (s *Store) page(ctx context.Context, plan *query.Plan, after []byte, limit int) (driver.Page, error) {
+	q, scan := plan.Query()
+	if scan {
+		return s.driver.Scan(ctx, after, limit)
+	}
+	q.After, q.Limit = after, limit
+	return s.driver.Query(ctx, q)
+}
+
+func (s *Store) listed(body []byte) []driver.Key { return query.Keys(s.Indexes, body) }
+
+// Linked returns a page of the objects whose key names a target. An index may
+// lag: look at the object again where it matters.
+func (s *Store) Linked(ctx context.Context, key, target string, after []byte, limit int) ([]Stored, []byte, error) {
+	page, err := s.driver.Query(ctx, driver.Query{
+		Index: index(key), Equal: [][]byte{[]byte(target)}, After: after, Limit: limit,
+	})
+	return storedOf(page.Records), page.Next, err
+}
+
+// Scan returns a page of all objects in the order of their uuids.
+func (s *Store) Scan(ctx context.Context, after []byte, limit int) ([]Stored, []byte, error) {
+	page, err := s.driver.Scan(ctx, after, limit)
+	return storedOf(page.Records), page.Next, err
+}
+
+func storedOf(records []driver.Record) []Stored {
+	out := make([]Stored, len(records))
+	for i, r := range records {
+		out[i] = Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
+	}
+	return out
+}

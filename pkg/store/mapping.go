@@ -1,0 +1,119 @@
+package store
+
+import (
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/store/driver"
+)
+
+// Mapping keeps copies of a source store's objects in an array of a target
+// store's objects: each live source object X whose Key names a target T has
+// one entry in T's Array, holding X's uuid and Fields.
+type Mapping struct {
+	Source  string   // store whose objects are copied
+	Target  string   // store whose objects hold the copies
+	Key     string   // property of a source object: a target's uuid, or an array of them
+	Array   string   // property of a target object
+	Fields  []string // what is copied besides uuid
+	Cascade bool     // deleting a target deletes its source objects
+	Limit   int      // most entries of an array
+}
+
+// MaxKeys is the most targets that the key of one object names. It bounds the
+// index entries and the event of one write.
+const MaxKeys = 256
+
+// index is the name of the driver's index over a mapped key.
+func index(key string) string { return "map." + key }
+
+// Names returns the uuids that a key's value names, each once: a string, or
+// the strings of an array. What is no uuid names nothing.
+func Names(value []byte) []string {
+	if uuid, ok := object.Text(value); ok {
+		if object.ValidUUID(uuid) {
+			return []string{uuid}
+		}
+		return nil
+	}
+	var names []string
+	seen := map[string]bool{}
+	object.Elements(value, func(element []byte) bool {
+		if uuid, ok := object.Text(element); ok && object.ValidUUID(uuid) && !seen[uuid] {
+			seen[uuid] = true
+			names = append(names, uuid)
+		}
+		return true
+	})
+	return names
+}
+
+// Entry returns the copy of a source object for the array of a target, or nil
+// when the object does not name that target. body is the encoded object, nil
+// when there is none.
+func (m *Mapping) Entry(uuid string, body []byte, target string) []byte {
+	if body == nil {
+		return nil
+	}
+	values := make([][]byte, len(m.Fields))
+	named := false
+	_ = object.Each(body, func(name string, value []byte) bool {
+		if name == m.Key {
+			for _, n := range Names(value) {
+				named = named || n == target
+			}
+		}
+		for i, field := range m.Fields {
+			if field == name {
+				values[i] = value
+			}
+		}
+		return true
+	})
+	if !named {
+		return nil
+	}
+	entry := object.AppendString([]byte(`{"uuid":`), uuid)
+	for i, field := range m.Fields {
+		if values[i] == nil || field == "uuid" {
+			continue
+		}
+		entry = append(entry, ',')
+		entry = object.AppendString(entry, field)
+		entry = append(entry, ':')
+		entry = append(entry, values[i]...)
+	}
+	return append(entry, '}')
+}
+
+// keys computes every index key of an encoded object.
+func (s *Store) keys(_ string, body []byte) []driver.Key {
+	var keys []driver.Key
+	if len(s.mapped) > 0 {
+		_ = object.Each(body, func(name string, value []byte) bool {
+			for _, key := range s.mapped {
+				if key != name {
+					continue
+				}
+				for _, uuid := range Names(value) {
+					keys = append(keys, driver.Key{Index: index(key), Parts: [][]byte{[]byte(uuid)}})
+				}
+			}
+			return true
+		})
+	}
+	return append(keys, s.listed(body)...)
+}
+
+// checkKeys refuses a key that names more targets than one write can carry.
+func (s *Store) checkKeys(o object.Object) error {
+	for _, key := range s.mapped {
+		if n := len(Names(o[key])); n > MaxKeys {
+			return &errs.Error{
+				Kind:    errs.Invalid,
+				Message: "an object can be mapped into too many others at once",
+				Fields:  []errs.Field{{Pointer: pointer(key), Message: tooManyKeys(n)}},
+			}
+		}
+	}
+	return nil
+}

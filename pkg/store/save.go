@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/policy"
+)
+
+// Save stores a new object. Its uuid is the one given, else the object's own
+// field uuid, else a new UUIDv7. It returns the object as stored.
+//
+// Errors: Invalid (uuid, schema, key), TooLarge, Exists when the uuid is
+// taken, Unauthenticated or Denied by the policy, Unavailable.
+func (s *Store) Save(ctx context.Context, o object.Object, uuid string) (Stored, error) {
+	call := CallOf(ctx)
+	uuid, err := chooseUUID(o, uuid)
+	if err != nil {
+		return Stored{}, err
+	}
+	next := s.input(call, o)
+	if call.Client {
+		if s.Policy != nil {
+			s.Policy.Stamp(policy.Create, call.User, nil, next)
+		}
+		if err := s.allow(ctx, call, policy.Create, nil, next); err != nil {
+			return Stored{}, err
+		}
+	}
+	next["uuid"] = object.AppendString(nil, uuid)
+	if err := s.validate(ctx, next); err != nil {
+		return Stored{}, err
+	}
+	now := s.Now()
+	stamp := timestamp(now)
+	next[created], next[updated] = stamp, stamp
+	w := write{uuid: uuid, name: event.StoreSaved, next: next}
+	s.announceWrite(call, event.StoreSave, &w)
+
+	unlock, err := s.Locker.Lock(ctx, uuid)
+	if err != nil {
+		return Stored{}, err
+	}
+	defer unlock()
+	// Nothing is read on the way: the driver's precondition says whether the
+	// uuid is free. Only a clash looks at what is there.
+	for range maxTries {
+		stored, err := s.commit(ctx, call, &w)
+		if !errs.Is(err, errs.Mismatch) {
+			return stored, err
+		}
+		record, found, err := s.driver.Get(ctx, uuid)
+		if err != nil {
+			return Stored{}, err
+		}
+		if found && !record.Deleted {
+			return Stored{}, errs.New(errs.Exists, "%s has an object %q already", s.Name, uuid)
+		}
+		// A tombstone from ahead of this machine's clock.
+		w.above = record.Revision
+	}
+	return Stored{}, s.contended(uuid)
+}
+
+func chooseUUID(o object.Object, uuid string) (string, error) {
+	if uuid == "" {
+		value, ok := o["uuid"]
+		if !ok {
+			return object.NewUUID(), nil
+		}
+		text, isText := object.Text(value)
+		if !isText {
+			return "", &errs.Error{Kind: errs.Invalid, Message: "the uuid must be a string",
+				Fields: []errs.Field{{Pointer: "/uuid", Message: "must be a string"}}}
+		}
+		uuid = text
+	}
+	return uuid, object.CheckUUID(uuid)
+}
+
+// validate judges what the callers of a store are answerable for: the size,
+// the keys, the schema.
+func (s *Store) validate(ctx context.Context, o object.Object) error {
+	if err := s.checkKeys(o); err != nil {
+		return err
+	}
+	if size := s.size(o); size > s.MaxSize {
+		return errs.New(errs.TooLarge, "the object would have %d bytes; %s takes at most %d", size, s.Name, s.MaxSize)
+	}
+	if s.Schema == nil {
+		return nil
+	}
+	return s.Schema.Validate(ctx, s.written(o).Encode())
+}

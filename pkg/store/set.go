@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+)
+
+// Set is the stores of one configuration and the mappings between them.
+type Set struct {
+	stores   map[string]*Store
+	mappings []Mapping
+}
+
+// NewSet makes a set of stores. Every mapping's source and target are in it.
+func NewSet(stores []*Store, mappings []Mapping) *Set {
+	s := &Set{stores: make(map[string]*Store, len(stores)), mappings: mappings}
+	for _, st := range stores {
+		s.stores[st.Name] = st
+	}
+	return s
+}
+
+// Store returns the store of a name, nil when there is none.
+func (s *Set) Store(name string) *Store { return s.stores[name] }
+
+// Stores returns every store.
+func (s *Set) Stores() map[string]*Store { return s.stores }
+
+// Mappings returns every mapping. They are not to be modified.
+func (s *Set) Mappings() []Mapping { return s.mappings }
+
+// From returns the mappings that copy objects of a store.
+func (s *Set) From(source string) []*Mapping {
+	return s.which(func(m *Mapping) bool { return m.Source == source })
+}
+
+// Onto returns the mappings that keep arrays in a store's objects.
+func (s *Set) Onto(target string) []*Mapping {
+	return s.which(func(m *Mapping) bool { return m.Target == target })
+}
+
+func (s *Set) which(take func(*Mapping) bool) []*Mapping {
+	var found []*Mapping
+	for i := range s.mappings {
+		if take(&s.mappings[i]) {
+			found = append(found, &s.mappings[i])
+		}
+	}
+	return found
+}
+
+// Purge removes tombstones older than before, a bounded number from each
+// store, and reports how many.
+func (s *Set) Purge(ctx context.Context, before uint64, limit int) (int, error) {
+	total := 0
+	for _, st := range s.stores {
+		n, err := st.driver.Purge(ctx, before, limit)
+		total += n
+		if err != nil {
+			return total, errs.Wrap(err, errs.KindOf(err), "purging tombstones of %s", st.Name)
+		}
+	}
+	return total, nil
+}
+
+// Workers names the built-in listeners that have work with an event: what a
+// request that waits for its consequences waits for.
+func (s *Set) Workers(c Cause) []string {
+	if c.Origin == event.OriginMapping && c.Event != event.StoreDeleted {
+		return nil // an array was kept: nothing follows
+	}
+	var workers []string
+	if len(s.From(c.Store)) > 0 || len(s.Onto(c.Store)) > 0 {
+		workers = append(workers, event.OriginMapping)
+	}
+	if c.Event == event.StoreDeleted && s.cascades(c.Store) {
+		workers = append(workers, event.OriginCascade)
+	}
+	return workers
+}
+
+func (s *Set) cascades(target string) bool {
+	for _, m := range s.Onto(target) {
+		if m.Cascade {
+			return true
+		}
+	}
+	return false
+}
