@@ -32,36 +32,14 @@ func Parse(data []byte) (Object, error) {
 	if err := checkText(data); err != nil {
 		return nil, err
 	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(data))
-	if kind := dec.PeekKind(); kind != '{' && kind != jsontext.KindInvalid {
-		return nil, errs.New(errs.Invalid, "the body must be a JSON object, not %s", kindName(kind))
+	text, err := jsontext.AppendFormat(make([]byte, 0, len(data)), data, jsontext.PreserveRawStrings(true))
+	if err != nil {
+		return nil, malformed(data)
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, malformed(data, err)
+	if text[0] != '{' {
+		return nil, errs.New(errs.Invalid, "a JSON object is expected, not %s", kindName(text[0]))
 	}
-	o := make(Object, 8)
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return nil, malformed(data, err)
-		}
-		field := name.String()
-		value, err := dec.ReadValue()
-		if err != nil {
-			return nil, malformed(data, err)
-		}
-		if err := value.Compact(); err != nil {
-			return nil, malformed(data, err)
-		}
-		o[field] = json.RawMessage(bytes.Clone(value))
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, malformed(data, err)
-	}
-	if rest := bytes.TrimLeft(data[dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
-		return nil, errs.New(errs.Invalid, "malformed JSON: something follows the object at byte %d", len(data)-len(rest))
-	}
-	return o, nil
+	return Decode(text)
 }
 
 // Decode reads an object that belfry encoded itself (see Encode). It checks
@@ -180,7 +158,7 @@ func (o Object) Names() []string {
 
 // Text returns the string that a JSON value is, and false when it is none.
 func Text(value []byte) (string, bool) {
-	if len(value) < 2 || value[0] != '"' {
+	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
 		return "", false
 	}
 	if inner := value[1 : len(value)-1]; bytes.IndexByte(inner, '\\') < 0 {
@@ -192,11 +170,8 @@ func Text(value []byte) (string, bool) {
 
 // AppendString appends s as a JSON string.
 func AppendString(dst []byte, s string) []byte {
-	out, err := jsontext.AppendQuote(dst, s)
-	if err != nil {
-		// Only invalid UTF-8 fails, and even then the quoted text with
-		// replacement characters has been appended.
-		return out
-	}
+	// Only invalid UTF-8 fails, and even then the quoted text with replacement
+	// characters has been appended.
+	out, _ := jsontext.AppendQuote(dst, s)
 	return out
 }

@@ -10,12 +10,19 @@ import (
 	"belfry/pkg/errs"
 )
 
+// space is what JSON allows between tokens.
+const space = " \t\r\n"
+
 // checkText refuses in one pass what the tokenizer would take: nesting that
 // costs stack and NUL characters that some backends can't hold.
 func checkText(data []byte) error {
 	depth, inString := 0, false
 	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
+		c := data[i]
+		if !telling[c] {
+			continue
+		}
+		switch {
 		case c == 0:
 			return errs.New(errs.Invalid, "malformed JSON: a NUL character at byte %d", i)
 		case inString && c == '\\':
@@ -37,11 +44,22 @@ func checkText(data []byte) error {
 	return nil
 }
 
-func malformed(data []byte, err error) error {
-	var syntax *jsontext.SyntacticError
-	if len(bytes.TrimSpace(data)) == 0 {
+// telling are the bytes that checkText has to look at.
+var telling = [256]bool{0: true, '"': true, '\\': true, '{': true, '}': true, '[': true, ']': true}
+
+// malformed says where the syntax of data is wrong. It reads data once more,
+// with the reader that knows the place of an error best.
+func malformed(data []byte) error {
+	if len(bytes.Trim(data, space)) == 0 {
 		return errs.New(errs.Invalid, "the body is empty; a JSON object is expected")
 	}
+	dec := jsontext.NewDecoder(bytes.NewReader(data))
+	_, err := dec.ReadValue()
+	if err == nil {
+		rest := bytes.TrimLeft(data[dec.InputOffset():], space)
+		return errs.New(errs.Invalid, "malformed JSON: something follows the object at byte %d", len(data)-len(rest))
+	}
+	var syntax *jsontext.SyntacticError
 	if !errors.As(err, &syntax) {
 		return errs.New(errs.Invalid, "malformed JSON: it ends too early")
 	}
@@ -53,140 +71,18 @@ func malformed(data []byte, err error) error {
 	return e
 }
 
-func kindName(k jsontext.Kind) string {
-	switch k {
+// kindName says what a valid JSON value that begins with c is.
+func kindName(c byte) string {
+	switch c {
 	case '[':
 		return "an array"
 	case '"':
 		return "a string"
-	case '0':
-		return "a number"
 	case 'n':
 		return "null"
-	default:
+	case 't', 'f':
 		return "a boolean"
-	}
-}
-
-// Each calls f with each top-level field of an encoded object, in order, until
-// f returns false. It trusts the syntax below the top level, which makes it
-// cheap: use it on what belfry encoded, not on what came from outside.
-// The value refers to data.
-func Each(data []byte, f func(name string, value []byte) bool) error {
-	i := skipSpace(data, 0)
-	if i >= len(data) || data[i] != '{' {
-		return errs.New(errs.Internal, "stored object: no { at its beginning")
-	}
-	i = skipSpace(data, i+1)
-	for i < len(data) && data[i] != '}' {
-		end := skipValue(data, i)
-		name, ok := Text(data[i:end])
-		colon := skipSpace(data, end)
-		if !ok || colon >= len(data) || data[colon] != ':' {
-			return errs.New(errs.Internal, "stored object: no field at byte %d", i)
-		}
-		start := skipSpace(data, colon+1)
-		end = skipValue(data, start)
-		if end == start {
-			return errs.New(errs.Internal, "stored object: no value at byte %d", start)
-		}
-		if !f(name, data[start:end:end]) {
-			return nil
-		}
-		i = skipSpace(data, end)
-		if i < len(data) && data[i] == ',' {
-			i = skipSpace(data, i+1)
-		}
-	}
-	if i >= len(data) {
-		return errs.New(errs.Internal, "stored object: no } at its end")
-	}
-	return nil
-}
-
-// Field returns the text of one top-level field of an encoded object, nil when
-// it is absent. Like Each it trusts the syntax.
-func Field(data []byte, name string) []byte {
-	var found []byte
-	_ = Each(data, func(n string, value []byte) bool {
-		if n == name {
-			found = value
-			return false
-		}
-		return true
-	})
-	return found
-}
-
-// Elements calls f with each element of an encoded array. What is no array
-// has no elements. Like Each it trusts the syntax.
-func Elements(data []byte, f func(value []byte) bool) {
-	i := skipSpace(data, 0)
-	if i >= len(data) || data[i] != '[' {
-		return
-	}
-	i = skipSpace(data, i+1)
-	for i < len(data) && data[i] != ']' {
-		end := skipValue(data, i)
-		if end == i || !f(data[i:end:end]) {
-			return
-		}
-		i = skipSpace(data, end)
-		if i < len(data) && data[i] == ',' {
-			i = skipSpace(data, i+1)
-		}
-	}
-}
-
-func skipSpace(data []byte, i int) int {
-	for i < len(data) && (data[i] == ' ' || data[i] == '\n' || data[i] == '\t' || data[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-// skipValue returns the index behind the value that begins at i, or i itself
-// when none does.
-func skipValue(data []byte, i int) int {
-	if i >= len(data) {
-		return i
-	}
-	switch data[i] {
-	case '"':
-		return skipString(data, i)
-	case '{', '[':
-		depth := 0
-		for i < len(data) {
-			switch data[i] {
-			case '"':
-				i = skipString(data, i)
-				continue
-			case '{', '[':
-				depth++
-			case '}', ']':
-				if depth--; depth == 0 {
-					return i + 1
-				}
-			}
-			i++
-		}
-		return i
 	default:
-		for i < len(data) && !strings.ContainsRune(",]} \n\t\r:", rune(data[i])) {
-			i++
-		}
-		return i
+		return "a number"
 	}
-}
-
-func skipString(data []byte, i int) int {
-	for i++; i < len(data); i++ {
-		switch data[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(data)
 }

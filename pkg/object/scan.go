@@ -1,0 +1,176 @@
+package object
+
+import (
+	"bytes"
+
+	"belfry/pkg/errs"
+)
+
+// Each calls f with each top-level field of an encoded object, in order, until
+// f returns false. It trusts the syntax below the top level, which makes it
+// cheap: use it on what belfry encoded, not on what came from outside.
+// The value refers to data.
+func Each(data []byte, f func(name string, value []byte) bool) error {
+	valid := true
+	err := members(data, func(quoted, value []byte) bool {
+		var name string
+		if name, valid = Text(quoted); !valid {
+			return false
+		}
+		return f(name, value)
+	})
+	if !valid {
+		return errs.New(errs.Internal, "stored object: a field's name is no JSON string")
+	}
+	return err
+}
+
+// Field returns the text of one top-level field of an encoded object, nil when
+// it is absent. Like Each it trusts the syntax.
+func Field(data []byte, name string) []byte {
+	var found []byte
+	_ = members(data, func(quoted, value []byte) bool {
+		if isQuoted(quoted, name) {
+			found = value
+		}
+		return found == nil
+	})
+	return found
+}
+
+// members is Each with names as they are in data, quotes and escapes included.
+func members(data []byte, f func(quoted, value []byte) bool) error {
+	i := skipSpace(data, 0)
+	if i >= len(data) || data[i] != '{' {
+		return errs.New(errs.Internal, "stored object: no { at its beginning")
+	}
+	i = skipSpace(data, i+1)
+	for i < len(data) && data[i] != '}' {
+		end := skipValue(data, i)
+		colon := skipSpace(data, end)
+		if data[i] != '"' || colon >= len(data) || data[colon] != ':' {
+			return errs.New(errs.Internal, "stored object: no field at byte %d", i)
+		}
+		start := skipSpace(data, colon+1)
+		stop := skipValue(data, start)
+		if stop == start {
+			return errs.New(errs.Internal, "stored object: no value at byte %d", start)
+		}
+		if !f(data[i:end:end], data[start:stop:stop]) {
+			return nil
+		}
+		i = skipComma(data, stop)
+	}
+	if i >= len(data) {
+		return errs.New(errs.Internal, "stored object: no } at its end")
+	}
+	return nil
+}
+
+// isQuoted reports whether the JSON string quoted says s, without allocating
+// in the usual case that it holds no escapes.
+func isQuoted(quoted []byte, s string) bool {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1:len(quoted)-1]) == s
+	}
+	text, ok := Text(quoted)
+	return ok && text == s
+}
+
+// Elements calls f with each element of an encoded array. What is no array
+// has no elements. Like Each it trusts the syntax.
+func Elements(data []byte, f func(value []byte) bool) {
+	i := skipSpace(data, 0)
+	if i >= len(data) || data[i] != '[' {
+		return
+	}
+	i = skipSpace(data, i+1)
+	for i < len(data) && data[i] != ']' {
+		end := skipValue(data, i)
+		if end == i || !f(data[i:end:end]) {
+			return
+		}
+		i = skipComma(data, end)
+	}
+}
+
+// skipComma returns the index of what follows an element that ended at i.
+func skipComma(data []byte, i int) int {
+	i = skipSpace(data, i)
+	if i < len(data) && data[i] == ',' {
+		i = skipSpace(data, i+1)
+	}
+	return i
+}
+
+func skipSpace(data []byte, i int) int {
+	for i < len(data) && (data[i] == ' ' || data[i] == '\n' || data[i] == '\t' || data[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skipValue returns the index behind the value that begins at i, or i itself
+// when none does.
+func skipValue(data []byte, i int) int {
+	if i >= len(data) {
+		return i
+	}
+	switch data[i] {
+	case '"':
+		return skipString(data, i)
+	case '{', '[':
+		depth := 0
+		for i < len(data) {
+			switch data[i] {
+			case '"':
+				i = skipString(data, i)
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+			i++
+		}
+		return i
+	default:
+		for i < len(data) && !endsLiteral(data[i]) {
+			i++
+		}
+		return i
+	}
+}
+
+func endsLiteral(c byte) bool {
+	switch c {
+	case ',', ']', '}', ':', ' ', '\n', '\t', '\r':
+		return true
+	default:
+		return false
+	}
+}
+
+// skipString returns the index behind the string whose quote is at i. Most
+// strings hold no escape: two searches are faster than a loop then.
+func skipString(data []byte, i int) int {
+	i++
+	end := bytes.IndexByte(data[i:], '"')
+	if end < 0 {
+		return len(data)
+	}
+	if bytes.IndexByte(data[i:i+end], '\\') < 0 {
+		return i + end + 1
+	}
+	for ; i < len(data); i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(data)
+}
