@@ -1,0 +1,349 @@
+package bus_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+)
+
+func open(t testing.TB, opts bus.Options) *bus.Bus {
+	t.Helper()
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Embedded == nil && opts.URL == "" {
+		opts.Embedded = &bus.Embedded{Folder: t.TempDir()}
+	}
+	b, err := bus.Open(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := b.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return b
+}
+
+func events(prefix string, n, size int) []bus.Event {
+	payload := bytes.Repeat([]byte("x"), size)
+	list := make([]bus.Event, n)
+	for i := range list {
+		id := fmt.Sprintf("%s-%d", prefix, i)
+		list[i] = bus.Event{ID: id, Subject: event.Subject(event.StoreSaved, "Users", id), Payload: payload}
+	}
+	return list
+}
+
+func stored(t testing.TB, b *bus.Bus) uint64 {
+	t.Helper()
+	stream, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream.CachedInfo().State.Msgs
+}
+
+func subjects(t testing.TB, b *bus.Bus) []string {
+	t.Helper()
+	stream, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	state := stream.CachedInfo().State
+	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
+		m, err := stream.GetMsg(t.Context(), seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, m.Subject)
+	}
+	return list
+}
+
+func TestPublishedEventsAreStoredInTheirOrder(t *testing.T) {
+	for _, n := range []int{1, 2, 15, 16, 256, 1000, 1001} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			b := open(t, bus.Options{})
+			list := events("e", n, 100)
+			if err := b.Publish(t.Context(), list); err != nil {
+				t.Fatal(err)
+			}
+			got := subjects(t, b)
+			if len(got) != n {
+				t.Fatalf("%d events are stored, want %d", len(got), n)
+			}
+			for i, e := range list {
+				if got[i] != e.Subject {
+					t.Fatalf("event %d has subject %s, want %s", i, got[i], e.Subject)
+				}
+			}
+		})
+	}
+}
+
+func TestPublishMayBeRepeated(t *testing.T) {
+	b := open(t, bus.Options{})
+	list := events("e", 300, 100)
+	for _, part := range [][]bus.Event{list[:1], list[:5], list[:200], list, list} {
+		if err := b.Publish(t.Context(), part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := stored(t, b); n != 300 {
+		t.Errorf("%d events are stored, want each of 300 once", n)
+	}
+}
+
+func TestABatchIsBoundedInBytes(t *testing.T) {
+	b := open(t, bus.Options{})
+	if err := b.Publish(t.Context(), events("big", 30, 900<<10)); err != nil {
+		t.Fatal(err)
+	}
+	if n := stored(t, b); n != 30 {
+		t.Errorf("%d events are stored, want 30", n)
+	}
+}
+
+func TestRefusedEventsDoNotHinderOthers(t *testing.T) {
+	b := open(t, bus.Options{})
+	list := events("e", 20, 100)
+	list[3].Payload = make([]byte, 1<<20)
+	list[5].Subject = "Store.Saved"
+	list[7].Subject = "events.1.Store.Saved.Users.a b"
+	list[9].Subject = "events.1.Store.Saved.Users.>"
+	list[11].ID = ""
+	err := b.Publish(t.Context(), list)
+	var refused *bus.Refused
+	if !errors.As(err, &refused) {
+		t.Fatalf("got %v, want *Refused", err)
+	}
+	if len(refused.Events) != 5 {
+		t.Errorf("refused %v, want 5 events", refused.Events)
+	}
+	if n := stored(t, b); n != 15 {
+		t.Errorf("%d events are stored, want the other 15", n)
+	}
+}
+
+func TestAStreamWithoutBatchesStillTakesEvents(t *testing.T) {
+	b := open(t, bus.Options{})
+	stream, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.AllowAtomicPublish = false
+	if _, err := b.JetStream().UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Publish(t.Context(), events("e", 50, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if n := stored(t, b); n != 50 {
+		t.Errorf("%d events are stored, want 50", n)
+	}
+}
+
+func TestAStreamThatWasDeletedComesBack(t *testing.T) {
+	b := open(t, bus.Options{})
+	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Publish(t.Context(), events("e", 1, 10)); !errs.Is(err, errs.Unavailable) {
+		t.Fatalf("without a stream publish reports %v, want Unavailable", err)
+	}
+	eventually(t, func() bool { return b.Publish(t.Context(), events("e", 1, 10)) == nil })
+}
+
+func TestEventsOutliveTheServer(t *testing.T) {
+	b := open(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}})
+	url := b.ClientURL()
+	if err := b.Publish(t.Context(), events("before", 50, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return b.Ready(t.Context()) != nil })
+	if err := b.Publish(t.Context(), events("during", 50, 100)); !errs.Is(err, errs.Unavailable) {
+		t.Errorf("while the bus is away publish reports %v, want Unavailable", err)
+	}
+	if b.Wanted(event.StoreSaved) {
+		t.Error("a stopped bus wants events")
+	}
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if b.ClientURL() != url {
+		t.Errorf("the bus came back at %s, want %s", b.ClientURL(), url)
+	}
+	for _, name := range []string{"during", "before"} {
+		if err := b.Publish(t.Context(), events(name, 50, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := stored(t, b); n != 100 {
+		t.Errorf("%d events are stored, want 100", n)
+	}
+}
+
+func TestAnAddressInUseIsNamed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = bus.Open(t.Context(), bus.Options{
+		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: l.Addr().String()},
+		Logger:   slog.New(slog.DiscardHandler),
+	})
+	if !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), l.Addr().String()) {
+		t.Errorf("got %v, want Unavailable naming %s", err, l.Addr())
+	}
+}
+
+func TestOptionsThatCannotWork(t *testing.T) {
+	for name, opts := range map[string]bus.Options{
+		"neither":           {},
+		"both":              {Embedded: &bus.Embedded{Folder: "x"}, URL: "nats://127.0.0.1:1"},
+		"no folder":         {Embedded: &bus.Embedded{}},
+		"credentials":       {Embedded: &bus.Embedded{Folder: "x"}, Auth: bus.Auth{Credentials: "x"}},
+		"address":           {Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "nowhere"}},
+		"port out of range": {Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:70000"}},
+		"nkey":              {URL: "nats://127.0.0.1:1", Auth: bus.Auth{NKeySeed: "nonsense"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts.Logger = slog.New(slog.DiscardHandler)
+			if _, err := bus.Open(t.Context(), opts); !errs.Is(err, errs.Invalid) {
+				t.Errorf("got %v, want Invalid", err)
+			}
+		})
+	}
+}
+
+func TestOthersNeedThePasswordOfTheEmbeddedServer(t *testing.T) {
+	b := open(t, bus.Options{
+		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"},
+		Auth:     bus.Auth{User: "front", Password: "secret"},
+	})
+	if err := b.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nats.Connect(b.ClientURL()); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("a stranger gets %v, want an authorization error", err)
+	}
+	c, err := nats.Connect(b.ClientURL(), nats.UserInfo("front", "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
+func TestWantedFollowsTheInterestOfOthers(t *testing.T) {
+	b := open(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}})
+	if b.Wanted(event.StoreGet) {
+		t.Error("wanted before anyone listens")
+	}
+	c, err := nats.Connect(b.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.SubscribeSync("Store.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return b.Wanted(event.StoreGet) })
+	b.Live(event.StoreGet, []byte("hello"))
+	m, err := s.NextMsg(5 * time.Second)
+	if err != nil || m.Subject != "Store.Get" || string(m.Data) != "hello" {
+		t.Errorf("heard %v, %v", m, err)
+	}
+	if err := s.Unsubscribe(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return !b.Wanted(event.StoreGet) })
+}
+
+func TestPlainSubjectsBelongToNoStream(t *testing.T) {
+	b := open(t, bus.Options{})
+	if _, err := b.Conn().Request(string(event.StoreSaved), nil, 5*time.Second); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("a request on Store.Saved gets %v, want no responders", err)
+	}
+	b.Live(event.StoreSaved, []byte("{}"))
+	if n := stored(t, b); n != 0 {
+		t.Errorf("%d events are stored, want none", n)
+	}
+}
+
+func TestLimitsAreKeptAndChanged(t *testing.T) {
+	folder := t.TempDir()
+	limited := func(l bus.Limits) jetstream.StreamConfig {
+		b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: folder}, Events: l, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close(t.Context())
+		stream, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream.CachedInfo().Config
+	}
+	if c, d := limited(bus.Limits{}), bus.DefaultLimits(); c.MaxAge != d.MaxAge || c.MaxBytes != d.MaxBytes || c.MaxMsgs != d.MaxMessages {
+		t.Errorf("without limits the stream has %v, %d, %d", c.MaxAge, c.MaxBytes, c.MaxMsgs)
+	}
+	if c := limited(bus.Limits{MaxAge: time.Hour, MaxBytes: 1 << 20, MaxMessages: 10}); c.MaxAge != time.Hour || c.MaxBytes != 1<<20 || c.MaxMsgs != 10 {
+		t.Errorf("with limits the stream has %v, %d, %d", c.MaxAge, c.MaxBytes, c.MaxMsgs)
+	}
+	if c := limited(bus.Limits{MaxAge: -1, MaxBytes: -1, MaxMessages: -1}); c.MaxAge != 0 || c.MaxBytes != -1 || c.MaxMsgs != -1 {
+		t.Errorf("without bounds the stream has %v, %d, %d", c.MaxAge, c.MaxBytes, c.MaxMsgs)
+	}
+}
+
+func TestOldEventsGoFirst(t *testing.T) {
+	b := open(t, bus.Options{Events: bus.Limits{MaxMessages: 10}})
+	list := events("e", 25, 10)
+	if err := b.Publish(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	if got := subjects(t, b); len(got) != 10 || got[0] != list[15].Subject {
+		t.Errorf("%d events are kept, the first is %s", len(got), got[0])
+	}
+}
+
+// eventually waits until a condition holds.
+func eventually(t testing.TB, ok func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("it did not happen in time")
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+)
+
+// serverLog gives the server's messages to slog: what it calls a notice is of
+// no interest to who runs belfry, warnings and errors are.
+type serverLog struct {
+	log   *slog.Logger
+	fatal chan<- string // hears the first message after which it does not serve
+}
+
+func (l *serverLog) write(level slog.Level, format string, args []any) {
+	if l.log.Enabled(context.Background(), level) {
+		l.log.Log(context.Background(), level, fmt.Sprintf(format, args...), "from", "nats-server")
+	}
+}
+
+func (l *serverLog) Noticef(format string, args ...any) { l.write(slog.LevelDebug, format, args) }
+func (l *serverLog) Warnf(format string, args ...any)   { l.write(slog.LevelWarn, format, args) }
+func (l *serverLog) Errorf(format string, args ...any)  { l.write(slog.LevelError, format, args) }
+func (l *serverLog) Debugf(format string, args ...any)  { l.write(slog.LevelDebug, format, args) }
+func (l *serverLog) Tracef(format string, args ...any)  { l.write(slog.LevelDebug, format, args) }
+
+// Fatalf must not end the process: whoever started the server decides.
+func (l *serverLog) Fatalf(format string, args ...any) {
+	l.write(slog.LevelError, format, args)
+	select {
+	case l.fatal <- fmt.Sprintf(format, args...):
+	default:
+	}
+}

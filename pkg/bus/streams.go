@@ -1,0 +1,209 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+)
+
+// The streams, and where the second one gets its letters: dead.<listener>.
+const (
+	StreamEvents = "EVENTS"
+	StreamDead   = "DEAD"
+	DeadPrefix   = "dead."
+)
+
+// Duplicates is for how long the bus knows the id of an event it has taken.
+const Duplicates = 2 * time.Minute
+
+const (
+	deadMaxAge   = 90 * 24 * time.Hour
+	deadMaxBytes = 1 << 30
+
+	setupTimeout  = 5 * time.Second
+	setupRetryMin = 200 * time.Millisecond
+	setupRetryMax = 10 * time.Second
+)
+
+// Setup makes the streams, or brings those that are there to what Options say.
+// Open and every new connection do it by themselves; it is for who prepares a
+// cluster whose other users may not.
+func (b *Bus) Setup(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	var err error
+	for _, config := range []jetstream.StreamConfig{b.eventsConfig(), b.deadConfig()} {
+		if err = b.setupStream(ctx, config); err != nil {
+			err = errs.Wrap(err, errs.Unavailable, "set up stream %s", config.Name)
+			break
+		}
+	}
+	if err == nil {
+		b.batchesOff.Store(false)
+	}
+	b.streams.set(err)
+	return err
+}
+
+// eventsConfig never binds the plain subjects: a request on one would get the
+// stream's ack for an answer.
+func (b *Bus) eventsConfig() jetstream.StreamConfig {
+	limits := b.opts.Events.withDefaults()
+	return jetstream.StreamConfig{
+		Name:               StreamEvents,
+		Description:        "durable events: events.<partition>.<Event>.<Store>.<uuid>",
+		Subjects:           []string{event.LogPrefix + ">"},
+		Storage:            jetstream.FileStorage,
+		Retention:          jetstream.LimitsPolicy,
+		Discard:            jetstream.DiscardOld,
+		MaxAge:             limits.MaxAge,
+		MaxBytes:           limits.MaxBytes,
+		MaxMsgs:            limits.MaxMessages,
+		Duplicates:         Duplicates,
+		AllowAtomicPublish: true,
+		AllowDirect:        true,
+	}
+}
+
+func (b *Bus) deadConfig() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:        StreamDead,
+		Description: "dead letters: dead.<listener>",
+		Subjects:    []string{DeadPrefix + ">"},
+		Storage:     jetstream.FileStorage,
+		Retention:   jetstream.LimitsPolicy,
+		Discard:     jetstream.DiscardOld,
+		MaxAge:      deadMaxAge,
+		MaxBytes:    deadMaxBytes,
+		MaxMsgs:     -1,
+		Duplicates:  Duplicates,
+		AllowDirect: true,
+	}
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	return Limits{
+		MaxAge:      max(orDefault(l.MaxAge, d.MaxAge), 0), // the server's "no limit" is 0 here, -1 below
+		MaxBytes:    max(orDefault(l.MaxBytes, d.MaxBytes), -1),
+		MaxMessages: max(orDefault(l.MaxMessages, d.MaxMessages), -1),
+	}
+}
+
+func orDefault[T comparable](v, fallback T) T {
+	var zero T
+	if v == zero {
+		return fallback
+	}
+	return v
+}
+
+// setupStream changes nothing when nothing differs, so that a user who may
+// only look gets by when an administrator has made the streams.
+func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) error {
+	stream, err := b.js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		want.Replicas = max(b.opts.Replicas, 1)
+		_, err = b.js.CreateStream(ctx, want)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	have := stream.CachedInfo().Config
+	merged := mergeStream(have, want)
+	if b.opts.Replicas > 0 {
+		merged.Replicas = b.opts.Replicas
+	}
+	if reflect.DeepEqual(have, merged) {
+		return nil
+	}
+	_, err = b.js.UpdateStream(ctx, merged)
+	return err
+}
+
+// mergeStream sets what belfry decides and leaves what an administrator may
+// have chosen otherwise (placement, compression, ...).
+func mergeStream(have, want jetstream.StreamConfig) jetstream.StreamConfig {
+	have.Description = want.Description
+	have.Subjects = want.Subjects
+	have.Discard = want.Discard
+	have.MaxAge = want.MaxAge
+	have.MaxBytes = want.MaxBytes
+	have.MaxMsgs = want.MaxMsgs
+	have.Duplicates = want.Duplicates
+	have.AllowAtomicPublish = want.AllowAtomicPublish
+	have.AllowDirect = want.AllowDirect
+	return have
+}
+
+// keepStreams sees to it that the streams are there after each new connection
+// and when a publish has found none.
+func (b *Bus) keepStreams(ctx context.Context) {
+	for wait := setupRetryMin; ; {
+		changed := b.link.change()
+		var again <-chan time.Time
+		switch {
+		case !b.conn.IsConnected():
+			b.streams.set(errs.New(errs.Unavailable, "the connection is away"))
+		case b.streams.err() == nil:
+			wait = setupRetryMin
+		default:
+			if err := b.Setup(ctx); err != nil && ctx.Err() == nil {
+				b.log.Warn("the bus's streams are not ready; trying again", "error", err, "in", wait)
+				again = time.After(wait)
+				wait = min(2*wait, setupRetryMax)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-again:
+		case <-changed:
+		case <-b.streams.missed:
+		}
+	}
+}
+
+// streamsState is whether the streams are known to be there.
+type streamsState struct {
+	missed chan struct{} // hears that a publish found no stream
+
+	mu    sync.Mutex
+	cause error // why they are not; nil when they are
+}
+
+func newStreamsState() *streamsState {
+	return &streamsState{
+		missed: make(chan struct{}, 1),
+		cause:  errs.New(errs.Unavailable, "they have not been set up yet"),
+	}
+}
+
+func (s *streamsState) set(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cause = err
+}
+
+func (s *streamsState) err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cause
+}
+
+// miss notes that the streams are gone.
+func (s *streamsState) miss() {
+	s.set(errs.New(errs.Unavailable, "nobody answers on the events' subjects"))
+	select {
+	case s.missed <- struct{}{}:
+	default:
+	}
+}
