@@ -1,0 +1,84 @@
+package config
+
+import (
+	"errors"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// urlOf accepts a URL with one of the schemes and a host. Names and passwords
+// do not belong into it: they have keys of their own, which messages keep.
+func urlOf(schemes ...string) func(string) (string, error) {
+	expected := errors.New("expected a URL such as " + schemes[0] + "://example.com")
+	if len(schemes) > 1 {
+		expected = errors.New(expected.Error() + " (schemes: " + strings.Join(schemes, ", ") + ")")
+	}
+	return func(text string) (string, error) {
+		u, err := url.Parse(text)
+		switch {
+		case err != nil, !slices.Contains(schemes, u.Scheme), u.Hostname() == "", u.Fragment != "":
+			return "", expected
+		case u.User != nil:
+			return "", errors.New("expected a URL without user and password")
+		}
+		return text, nil
+	}
+}
+
+// parseMongoURL accepts a connection string, whose host may be several.
+func parseMongoURL(text string) (Secret, error) {
+	if u, err := url.Parse(text); err != nil || u.Scheme != "mongodb" && u.Scheme != "mongodb+srv" || u.Host == "" {
+		return "", errors.New("expected a URL such as mongodb://127.0.0.1:27017, with special characters of the password percent-encoded")
+	}
+	return Secret(text), nil
+}
+
+// parseBaseURL accepts where clients reach belfry, without the final slash that
+// would be doubled when a path is added.
+func parseBaseURL(text string) (string, error) {
+	text, err := urlOf("http", "https")(text)
+	if err != nil {
+		return "", err
+	}
+	if strings.ContainsRune(text, '?') {
+		return "", errors.New("expected a URL without a query")
+	}
+	return strings.TrimRight(text, "/"), nil
+}
+
+// parseRedirect accepts a URL, or a path on belfry's own host.
+func parseRedirect(text string) (string, error) {
+	if strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") && !strings.ContainsRune(text, '\\') {
+		if _, err := url.Parse(text); err == nil {
+			return text, nil
+		}
+	}
+	if _, err := urlOf("http", "https")(text); err != nil {
+		return "", errors.New("expected a URL such as https://example.com/welcome, or a path such as /welcome")
+	}
+	return text, nil
+}
+
+var routeSyntax = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
+
+// parseRoute accepts the path below which a store or a binary service answers.
+// Dots lead a segment nowhere, so that no path climbs up.
+func parseRoute(text string) (string, error) {
+	const longest = 200
+	switch {
+	case !strings.HasPrefix(text, "/"):
+		return "", errors.New("expected a path that begins with /, such as /books")
+	case strings.HasSuffix(text, "/"):
+		return "", errors.New("expected a path without / at its end, such as /books")
+	case !routeSyntax.MatchString(text), len(text) > longest:
+		return "", errors.New("expected a path of letters, digits and . _ ~ -, such as /books")
+	}
+	return text, nil
+}
+
+// overlap reports whether two paths are the same or one lies below the other.
+func overlap(a, b string) bool {
+	return strings.HasPrefix(a+"/", b+"/") || strings.HasPrefix(b+"/", a+"/")
+}

@@ -1,0 +1,58 @@
+package config
+
+// Backend is where stores keep objects. Exactly the part that Type names is set.
+type Backend struct {
+	Type     string // file, mongodb or dynamodb
+	File     *FileBackend
+	MongoDB  *MongoBackend
+	DynamoDB *DynamoBackend
+}
+
+// FileBackend keeps objects in a folder.
+type FileBackend struct{ Folder string }
+
+// MongoBackend names a database. The URL may hold a password.
+type MongoBackend struct {
+	URL      Secret
+	Database string
+}
+
+// DynamoBackend names a region or an endpoint of one's own. What gives access
+// is found the way every AWS tool finds it.
+type DynamoBackend struct{ Region, Endpoint, TablePrefix string }
+
+// readBackends always makes a backend called default, of type file.
+func (c *Config) readBackends(s *section) {
+	c.Backends = map[string]Backend{}
+	s.named("backends", func(name string, s *section) { c.Backends[name] = c.readBackend(name, s) })
+	if _, given := c.Backends["default"]; !given {
+		c.Backends["default"] = c.readBackend("default", newSection(c.doc, "backends.default", nil))
+	}
+}
+
+func (c *Config) readBackend(name string, s *section) Backend {
+	b := Backend{Type: "file"}
+	if !take(s, "type", &b.Type, oneOf("file", "mongodb", "dynamodb")) {
+		return b
+	}
+	s.what = "of a backend of type " + b.Type
+	switch b.Type {
+	case "file":
+		b.File = &FileBackend{}
+		c.folder(s, &b.File.Folder, "stores", name)
+	case "mongodb":
+		m := MongoBackend{URL: "mongodb://127.0.0.1:27017", Database: "belfry"}
+		s.doc.hide(join(s.path, "url"))
+		take(s, "url", &m.URL, parseMongoURL)
+		take(s, "database", &m.Database, parseName)
+		b.MongoDB = &m
+	case "dynamodb":
+		y := DynamoBackend{TablePrefix: "belfry_"}
+		take(s, "region", &y.Region, parseGiven)
+		take(s, "endpoint", &y.Endpoint, urlOf("http", "https"))
+		take(s, "tablePrefix", &y.TablePrefix, parseText)
+		b.DynamoDB = &y
+	}
+	s.end()
+	return b
+}

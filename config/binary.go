@@ -1,0 +1,76 @@
+package config
+
+import "time"
+
+// Binary is a service that keeps files which belong to objects. Exactly one of
+// File and S3 is set, as Type says.
+type Binary struct {
+	Type     string // FileStorage or S3Storage
+	File     *FileStorage
+	S3       *S3Storage
+	URL      string // the path below which it answers
+	Restrict BinaryRestrict
+	Map      map[string][]string // store to properties; nil is any property that the server does not own
+	MaxSize  int64               // bytes of one file
+}
+
+// BinaryRestrict names the routes that do not exist.
+type BinaryRestrict struct{ Create, Get, Delete bool }
+
+// FileStorage keeps files in a folder.
+type FileStorage struct{ Folder string }
+
+// S3Storage keeps files in a bucket. Presign is how long a signed URL is good
+// to which a reader is redirected; 0 passes the content through. What gives
+// access is found the way every AWS tool finds it.
+type S3Storage struct {
+	Bucket, Region, Endpoint, Prefix string
+	Presign                          time.Duration
+}
+
+func (c *Config) readBinaries(s *section) {
+	c.Binaries = map[string]*Binary{}
+	s.named("binaries", func(name string, s *section) { c.Binaries[name] = c.readBinary(name, s) })
+}
+
+func (c *Config) readBinary(name string, s *section) *Binary {
+	b := &Binary{Type: "FileStorage", URL: "/binary", MaxSize: 10 << 20}
+	if !take(s, "type", &b.Type, oneOf("FileStorage", "S3Storage")) {
+		return b
+	}
+	s.what = "of a binary service of type " + b.Type
+	expose := s.section("expose")
+	take(expose, "url", &b.URL, parseRoute)
+	restrict := expose.section("restrict")
+	take(restrict, "create", &b.Restrict.Create, parseFlag)
+	take(restrict, "get", &b.Restrict.Get, parseFlag)
+	take(restrict, "delete", &b.Restrict.Delete, parseFlag)
+	restrict.end()
+	expose.end()
+	if places := s.section("map"); len(places.keys) > 0 {
+		b.Map = map[string][]string{}
+		for _, store := range places.keys {
+			b.Map[store] = places.properties(store, parseOwnProperty)
+		}
+	}
+	take(s, "maxSize", &b.MaxSize, sizeIn(1<<50))
+	if b.Type == "S3Storage" {
+		b.S3 = readS3(s)
+	} else {
+		b.File = &FileStorage{}
+		c.folder(s, &b.File.Folder, "binaries", name)
+	}
+	s.end()
+	return b
+}
+
+func readS3(s *section) *S3Storage {
+	var b S3Storage
+	s.require("bucket", "the name of a bucket")
+	take(s, "bucket", &b.Bucket, parseGiven)
+	take(s, "region", &b.Region, parseGiven)
+	take(s, "endpoint", &b.Endpoint, urlOf("http", "https"))
+	take(s, "prefix", &b.Prefix, parseText)
+	take(s, "presign", &b.Presign, durationIn(0, 7*day, "from 0s (none) to 7d"))
+	return &b
+}

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"strings"
+	"time"
+)
+
+// Bus says where the events go: to the embedded NATS server, or, when URL is
+// set, to an external cluster. The credentials are for the latter alone.
+type Bus struct {
+	Listen      string   // host:port of the embedded server for other programs; "" for none
+	URL         []string // servers of an external cluster
+	Credentials string   // path of a credentials file
+	User        string
+	Password    Secret
+	Token       Secret
+	NKey        string // path of a file with an nkey seed
+	TLS         TLS
+	Events      Events
+}
+
+// TLS holds paths of PEM files: who is trusted, and what proves who we are.
+type TLS struct{ CA, Cert, Key string }
+
+// Events says how long the log of events keeps them: until one of the bounds
+// is reached, the oldest going first.
+type Events struct {
+	MaxAge      time.Duration
+	MaxBytes    int64
+	MaxMessages int64
+}
+
+func readBus(s *section) Bus {
+	b := Bus{Listen: "127.0.0.1:4222"}
+	take(s, "listen", &b.Listen, parseOptionalAddress)
+	for _, v := range s.words("url") {
+		if server, ok := convert(s.doc, v, urlOf("nats", "tls", "ws", "wss")); ok {
+			b.URL = append(b.URL, server)
+		}
+	}
+	if len(b.URL) > 0 {
+		b.Listen = ""
+	}
+	take(s, "credentials", &b.Credentials, s.doc.existing)
+	take(s, "user", &b.User, parseGiven)
+	take(s, "password", &b.Password, parseSecret)
+	take(s, "token", &b.Token, parseSecret)
+	take(s, "nkey", &b.NKey, s.doc.existing)
+	b.TLS = readTLS(s.section("tls"))
+	b.Events = readEvents(s.section("events"))
+	s.end()
+	checkBus(s, b.URL)
+	return b
+}
+
+func readTLS(s *section) TLS {
+	var t TLS
+	s.doc.hide(join(s.path, "key"))
+	take(s, "ca", &t.CA, s.doc.existing)
+	take(s, "cert", &t.Cert, s.doc.existing)
+	take(s, "key", &t.Key, s.doc.existing)
+	if s.has("cert") != s.has("key") {
+		s.doc.problem(s.path, "expected both cert and key, or neither")
+	}
+	s.end()
+	return t
+}
+
+func readEvents(s *section) Events {
+	e := Events{MaxAge: 7 * day, MaxBytes: 4 << 30, MaxMessages: 1_000_000}
+	take(s, "maxAge", &e.MaxAge, durationIn(time.Second, maxDays*day, "of at least 1s"))
+	take(s, "maxBytes", &e.MaxBytes, sizeIn(1<<50))
+	take(s, "maxMessages", &e.MaxMessages, numberIn(1, 1_000_000_000_000))
+	s.end()
+	return e
+}
+
+// checkBus refuses what would be ignored, for whoever writes a password
+// believes that it protects something.
+func checkBus(s *section, urls []string) {
+	var methods []string
+	for _, key := range [...]string{"credentials", "user", "token", "nkey"} {
+		if s.has(key) {
+			methods = append(methods, key)
+		}
+	}
+	if len(methods) > 1 {
+		s.problem(methods[1], "expected one way to log in, not both %s", strings.Join(methods, " and "))
+	}
+	if s.has("user") != s.has("password") {
+		s.doc.problem(s.path, "expected both user and password, or neither")
+	}
+	if !s.has("url") {
+		for _, key := range [...]string{"credentials", "user", "password", "token", "nkey", "tls"} {
+			if s.has(key) {
+				s.problem(key, "is for an external cluster; set bus.url too, or remove it")
+			}
+		}
+		return
+	}
+	for _, u := range urls {
+		if strings.HasPrefix(u, "ws") != strings.HasPrefix(urls[0], "ws") {
+			s.problem("url", "expected either ws and wss, or nats and tls; a client cannot mix them")
+			break
+		}
+	}
+}

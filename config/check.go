@@ -1,0 +1,159 @@
+package config
+
+import (
+	"slices"
+)
+
+const sameAsBus = "is the address of bus.listen too; HTTP and NATS cannot share one"
+
+// check finds what is wrong between parts that are each well-formed.
+func (c *Config) check() {
+	if sameAddress(c.Listen, c.Bus.Listen) {
+		c.doc.problem("listen", sameAsBus)
+	}
+	c.checkAuthentication()
+	arrays := c.checkTargets()
+	for _, name := range names(c.Stores) {
+		c.checkStore(c.Stores[name], join("stores", name), arrays)
+	}
+	c.checkBinaries(arrays)
+	c.checkRoutes()
+}
+
+func (c *Config) checkAuthentication() {
+	a := &c.Authentication
+	switch {
+	case a.UserStore == a.IdentStore:
+		c.doc.problem("authentication.identStore", "is the user store too; users and idents need a store each")
+	case a.UserStore == SessionStore:
+		c.doc.problem("authentication.userStore", "is the store of sessions")
+	case a.IdentStore == SessionStore:
+		c.doc.problem("authentication.identStore", "is the store of sessions")
+	}
+	if c.Stores[SessionStore].Expose != nil {
+		c.doc.problem("stores.Sessions.expose", "sessions are never exposed; remove it")
+	}
+	if a.Email == nil {
+		return
+	}
+	if _, ok := c.Mailers[a.Email.Mailer]; !ok {
+		c.doc.problem("authentication.providers.email.mailer", "no mailer of this name; %s", knownAre(names(c.Mailers)))
+	}
+}
+
+func (c *Config) checkStore(st *Store, path string, arrays arrays) {
+	if _, ok := c.Backends[st.Backend]; !ok {
+		c.doc.problem(path+".backend", "no backend of this name; %s", knownAre(names(c.Backends)))
+	}
+	for _, target := range names(st.Map) {
+		c.checkMapping(st, target, join(path+".map", target), arrays)
+	}
+	for _, index := range st.Indexes {
+		for _, property := range index {
+			if at := path + ".indexes"; slices.Contains(st.Private, property) {
+				c.doc.problem(at, "%s is private in %s; filtering by it would tell its value", c.doc.name(at, property), st.Name)
+			}
+		}
+	}
+	if users := c.Authentication.UserStore; st.Intercept["register"] != nil && st.Name != users {
+		c.doc.problem(path+".intercept.register", "is asked for the user store alone, which is %s",
+			c.doc.name("authentication.userStore", users))
+	}
+}
+
+func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
+	m := st.Map[target]
+	if c.Stores[target] == nil {
+		c.doc.problem(path, "no store of this name; %s", knownAre(names(c.Stores)))
+	} else if at := path + ".target"; slices.Contains(c.Stores[target].Private, m.Target) {
+		c.doc.problem(at, "%s is private in %s; nobody could see the copies", c.doc.name(at, m.Target), target)
+	}
+	source := func(at, property string) {
+		shown := c.doc.name(at, property)
+		if arrays[st.Name][property] != "" {
+			c.doc.problem(at, "%s is an array that a mapping keeps; copies of it would not follow", shown)
+		}
+		if slices.Contains(st.Private, property) {
+			c.doc.problem(at, "%s is private in %s and cannot be mapped", shown, st.Name)
+		}
+	}
+	source(path+".key", m.Key)
+	for _, field := range m.Fields {
+		source(path+".fields", field)
+	}
+}
+
+// arrays holds, for each store and property that a mapping keeps copies in, the
+// path of the mapping.
+type arrays map[string]map[string]string
+
+// checkTargets refuses two mappings into one array and returns all arrays.
+func (c *Config) checkTargets() arrays {
+	all := arrays{}
+	for _, name := range names(c.Stores) {
+		for _, target := range names(c.Stores[name].Map) {
+			property := c.Stores[name].Map[target].Target
+			if property == "" {
+				continue
+			}
+			if all[target] == nil {
+				all[target] = map[string]string{}
+			}
+			path := join(join("stores", name)+".map", target)
+			if other := all[target][property]; other != "" {
+				at := path + ".target"
+				c.doc.problem(at, "%s of %s is kept by %s already", c.doc.name(at, property), target, other)
+				continue
+			}
+			all[target][property] = path
+		}
+	}
+	return all
+}
+
+func (c *Config) checkBinaries(arrays arrays) {
+	for _, name := range names(c.Binaries) {
+		for _, store := range names(c.Binaries[name].Map) {
+			at := join(join("binaries", name)+".map", store)
+			st := c.Stores[store]
+			if st == nil {
+				c.doc.problem(at, "no store of this name; %s", knownAre(names(c.Stores)))
+				continue
+			}
+			for _, property := range c.Binaries[name].Map[store] {
+				if arrays[store][property] != "" || slices.Contains(st.Private, property) {
+					c.doc.problem(at, "%s of %s belongs to the server; no file can be attached there", c.doc.name(at, property), store)
+				}
+			}
+		}
+	}
+}
+
+// route is a path that has an owner; shown is the path for messages.
+type route struct{ url, shown, owner string }
+
+// checkRoutes refuses two owners of one path.
+func (c *Config) checkRoutes() {
+	var taken []route
+	for _, url := range [...]string{"/auth", "/healthz", "/readyz", "/metrics", "/events", "/openapi.json", "/asyncapi.json"} {
+		taken = append(taken, route{url, url, "belfry itself"})
+	}
+	claim := func(owner, url string) {
+		path := owner + ".expose.url"
+		shown := c.doc.name(path, url)
+		if i := slices.IndexFunc(taken, func(r route) bool { return overlap(r.url, url) }); i >= 0 {
+			c.doc.problem(path, "%s overlaps with %s of %s", shown, taken[i].shown, taken[i].owner)
+			return
+		}
+		taken = append(taken, route{url, shown, owner})
+	}
+	for _, name := range names(c.Binaries) {
+		claim(join("binaries", name), c.Binaries[name].URL)
+	}
+	taken = append(taken, route{"/binary", "/binary", "the binary services"})
+	for _, name := range names(c.Stores) {
+		if e := c.Stores[name].Expose; e != nil {
+			claim(join("stores", name), e.URL)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// document is a file that is being read: where its keys stand, which values
+// are not to be shown, and what is wrong with it so far.
+type document struct {
+	file     string
+	env      Lookup
+	at       map[string]place
+	hidden   map[string]bool // paths whose values came from the environment
+	problems Problems
+}
+
+type place struct{ line, column int }
+
+func newDocument(file string, env Lookup) *document {
+	return &document{file: file, env: env, at: map[string]place{}, hidden: map[string]bool{}}
+}
+
+func (d *document) problem(path, format string, args ...any) {
+	d.problems = append(d.problems, d.newProblem(path, format, args...))
+}
+
+// problemAt reports what concerns a line (0 for the whole file), not a key.
+func (d *document) problemAt(line int, format string, args ...any) {
+	d.problems = append(d.problems, Problem{File: d.file, Line: line, Message: fmt.Sprintf(format, args...)})
+}
+
+// problemIn reports what concerns one node whose path is shared with others.
+func (d *document) problemIn(path string, n *yaml.Node, format string, args ...any) {
+	d.problems = append(d.problems, Problem{d.file, n.Line, n.Column, path, fmt.Sprintf(format, args...)})
+}
+
+// newProblem makes a problem at the place of a key, or, when the key is not in
+// the file, at the place of the nearest one around it.
+func (d *document) newProblem(path, format string, args ...any) Problem {
+	p := Problem{File: d.file, Line: 1, Column: 1, Key: path, Message: fmt.Sprintf(format, args...)}
+	for around := path; around != ""; around = around[:max(strings.LastIndexAny(around, ".["), 0)] {
+		if at, ok := d.at[around]; ok {
+			p.Line, p.Column = at.line, at.column
+			break
+		}
+	}
+	return p
+}
+
+// failure returns the problems in the order of the file, nil when there are none.
+func (d *document) failure() error {
+	if len(d.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(d.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return d.problems
+}
+
+// scalar reads a single value and substitutes what it takes from the environment.
+func (d *document) scalar(path string, n *yaml.Node) (v scalar, ok bool) {
+	n = dealias(n)
+	switch {
+	case isNull(n):
+		d.problem(path, "has no value; give one, or remove the key for its default")
+		return scalar{}, false
+	case n.Kind != yaml.ScalarNode, n.Style&yaml.TaggedStyle != 0:
+		d.problem(path, "expected a single value, not %s", describe(n))
+		return scalar{}, false
+	}
+	text, replaced, err := substitute(n.Value, d.env)
+	if err != nil {
+		d.problem(path, "%v", err)
+		return scalar{}, false
+	}
+	if replaced {
+		d.hide(path)
+	}
+	return scalar{path, text}, true
+}
+
+// given reports whether a key is in the file.
+func (d *document) given(path string) bool {
+	_, ok := d.at[path]
+	return ok
+}
+
+// hide keeps the value of a key out of messages, and with a list's item the list.
+func (d *document) hide(path string) {
+	d.hidden[path] = true
+	if strings.HasSuffix(path, "]") {
+		d.hidden[path[:strings.LastIndexByte(path, '[')]] = true
+	}
+}
+
+// not quotes a wrong value after what is expected, unless it is to be kept.
+func (d *document) not(path, text string) string {
+	if d.kept(path) {
+		return ""
+	}
+	return ", not " + quote(text)
+}
+
+// name is a well-formed value for a message, or "this" when it is to be kept.
+func (d *document) name(path, text string) string {
+	if d.kept(path) {
+		return "this"
+	}
+	return text
+}
+
+// kept reports whether the value of a key must not be shown.
+func (d *document) kept(path string) bool {
+	return d.hidden[path] || secretLike(path[strings.LastIndexByte(path, '.')+1:])
+}

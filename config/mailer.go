@@ -1,0 +1,61 @@
+package config
+
+// Mailer is how mails leave. Exactly the part that Type names is set.
+type Mailer struct {
+	Type string // file or smtp
+	File *FileMailer
+	SMTP *SMTPMailer
+}
+
+// FileMailer writes .eml files into a folder.
+type FileMailer struct{ Folder string }
+
+// SMTPMailer hands mails to a server. TLS is "starttls" (required, not merely
+// tried), "tls" (from the first byte) or "none".
+type SMTPMailer struct {
+	Host     string
+	Port     int64
+	User     string
+	Password Secret
+	TLS      string
+}
+
+// readMailers always makes a mailer called default, of type file.
+func (c *Config) readMailers(s *section) {
+	c.Mailers = map[string]Mailer{}
+	s.named("mailers", func(name string, s *section) { c.Mailers[name] = c.readMailer(s) })
+	if _, given := c.Mailers["default"]; !given {
+		c.Mailers["default"] = c.readMailer(newSection(c.doc, "mailers.default", nil))
+	}
+}
+
+func (c *Config) readMailer(s *section) Mailer {
+	m := Mailer{Type: "file"}
+	if !take(s, "type", &m.Type, oneOf("file", "smtp")) {
+		return m
+	}
+	s.what = "of a mailer of type " + m.Type
+	switch m.Type {
+	case "file":
+		m.File = &FileMailer{}
+		c.folder(s, &m.File.Folder, "mail")
+	case "smtp":
+		m.SMTP = readSMTP(s)
+	}
+	s.end()
+	return m
+}
+
+func readSMTP(s *section) *SMTPMailer {
+	m := SMTPMailer{Port: 587, TLS: "starttls"}
+	s.require("host", "the mail server, such as smtp.example.com")
+	take(s, "host", &m.Host, parseHost)
+	take(s, "port", &m.Port, numberIn(1, 65535))
+	take(s, "user", &m.User, parseText)
+	take(s, "password", &m.Password, parseSecret)
+	take(s, "tls", &m.TLS, oneOf("starttls", "tls", "none"))
+	if s.has("password") && !s.has("user") {
+		s.problem("password", "needs user")
+	}
+	return &m
+}

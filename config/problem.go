@@ -1,0 +1,67 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"belfry/pkg/errs"
+)
+
+// Problem is one thing that is wrong with a configuration. File is the path
+// the configuration was loaded from, Line and Column (from 1; 0 is unknown)
+// say where the key stands, Key is its dotted path, such as
+// stores.Books.map.Authors.key or stores.Books.indexes[0]; it is empty when the
+// problem is not one key's. Message says what is expected and never holds a
+// value that is secret or came from the environment.
+type Problem struct {
+	File         string
+	Line, Column int
+	Key, Message string
+}
+
+// Error is the problem in one line: file:line:column: key: message.
+func (p Problem) Error() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	for _, n := range [...]int{p.Line, p.Column} {
+		if n > 0 {
+			fmt.Fprintf(&b, ":%d", n)
+		}
+	}
+	for _, part := range [...]string{p.Key, p.Message} {
+		if part == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(": ")
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// Unwrap makes a problem an error of the kind errs.Invalid.
+func (p Problem) Unwrap() error { return errs.New(errs.Invalid, "%s", p.Message) }
+
+// Problems is all that is wrong with a configuration, in the order of the file.
+// It is never empty where it is returned as an error.
+type Problems []Problem
+
+// Error is one problem a line.
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i, problem := range p {
+		lines[i] = problem.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap makes the whole an error of the kind errs.Invalid and lets errors.As
+// find a single Problem.
+func (p Problems) Unwrap() []error {
+	all := make([]error, len(p))
+	for i, problem := range p {
+		all[i] = problem
+	}
+	return all
+}

@@ -1,0 +1,116 @@
+package config
+
+import "slices"
+
+// OAuth2 is a provider that speaks OAuth 2. It is off while ClientID is empty,
+// which lets one file serve with and without it. The URLs are empty where
+// the provider's own are meant.
+type OAuth2 struct {
+	ClientID                      string
+	ClientSecret                  Secret
+	Scope                         []string // nil is the provider's default
+	AuthURL, TokenURL, ProfileURL string
+}
+
+// OAuth1 is a provider that speaks OAuth 1, off while ConsumerKey is empty.
+type OAuth1 struct {
+	ConsumerKey                                               string
+	ConsumerSecret                                            Secret
+	RequestTokenURL, AuthorizeURL, AccessTokenURL, ProfileURL string
+}
+
+// OIDC is any OpenID Connect provider, found by its issuer. It is off while
+// ClientID is empty; a public client has no secret.
+type OIDC struct {
+	Issuer       string
+	ClientID     string
+	ClientSecret Secret
+	Scope        []string // nil is openid, email and profile
+}
+
+// readProviders knows the providers by name; any other name, and oidc itself,
+// is an OpenID Connect provider.
+func (c *Config) readProviders(s *section) {
+	a := &c.Authentication
+	a.OAuth2, a.OIDC = map[string]OAuth2{}, map[string]OIDC{}
+	builtIn := []string{"email", "github", "google", "facebook", "amazon", "twitter", "oidc"}
+	routes := []string{"callback", "me", "sessions", "idents"}
+	for _, name := range s.keys {
+		p := s.section(name)
+		switch name {
+		case "email":
+			a.Email = c.readEmail(p)
+		case "github", "google", "facebook", "amazon":
+			a.OAuth2[name] = readOAuth2(p)
+		case "twitter":
+			a.Twitter = readOAuth1(p)
+		default:
+			_, err := parseName(name)
+			switch {
+			case name != "oidc" && !p.has("type"):
+				s.problem(name, "unknown provider; %s; one of another name needs type: oidc", suggest(name, builtIn))
+			case err != nil:
+				s.problem(name, "%v", err)
+			case slices.Contains(routes, name):
+				s.problem(name, "is the name of a route below /auth; give the provider another")
+			default:
+				a.OIDC[name] = readOIDC(p)
+			}
+		}
+	}
+}
+
+func readOAuth2(s *section) OAuth2 {
+	var p OAuth2
+	take(s, "clientID", &p.ClientID, parseText)
+	fine := take(s, "clientSecret", &p.ClientSecret, parseSecret)
+	p.Scope = readScope(s)
+	endpoint := urlOf("https", "http")
+	take(s, "authURL", &p.AuthURL, endpoint)
+	take(s, "tokenURL", &p.TokenURL, endpoint)
+	take(s, "profileURL", &p.ProfileURL, endpoint)
+	if fine && p.ClientID != "" && p.ClientSecret == "" {
+		s.problem("clientSecret", "is missing or empty although clientID is given")
+	}
+	s.end()
+	return p
+}
+
+func readOAuth1(s *section) *OAuth1 {
+	var p OAuth1
+	take(s, "consumerKey", &p.ConsumerKey, parseText)
+	fine := take(s, "consumerSecret", &p.ConsumerSecret, parseSecret)
+	endpoint := urlOf("https", "http")
+	take(s, "requestTokenURL", &p.RequestTokenURL, endpoint)
+	take(s, "authorizeURL", &p.AuthorizeURL, endpoint)
+	take(s, "accessTokenURL", &p.AccessTokenURL, endpoint)
+	take(s, "profileURL", &p.ProfileURL, endpoint)
+	if fine && p.ConsumerKey != "" && p.ConsumerSecret == "" {
+		s.problem("consumerSecret", "is missing or empty although consumerKey is given")
+	}
+	s.end()
+	return &p
+}
+
+func readOIDC(s *section) OIDC {
+	var p OIDC
+	kind := "oidc"
+	take(s, "type", &kind, oneOf("oidc"))
+	s.require("issuer", "the URL of an OpenID Connect provider")
+	take(s, "issuer", &p.Issuer, urlOf("https", "http"))
+	take(s, "clientID", &p.ClientID, parseText)
+	take(s, "clientSecret", &p.ClientSecret, parseSecret)
+	p.Scope = readScope(s)
+	s.end()
+	return p
+}
+
+func readScope(s *section) []string {
+	var scope []string
+	for _, v := range s.list("scope") {
+		if name, ok := convert(s.doc, v, parseGiven); ok {
+			scope = append(scope, name)
+		}
+	}
+	return scope
+}

@@ -1,0 +1,315 @@
+package config
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// section is one mapping of the file. A reader asks it for every key it knows
+// and then calls end, which reports the others: the known keys are exactly
+// those that were asked for. A key that is not given leaves its target alone,
+// so targets hold their defaults beforehand.
+type section struct {
+	doc    *document
+	path   string // "" is the root
+	what   string // completes "unknown key", for instance "of a mailer of type smtp"
+	keys   []string
+	values map[string]*yaml.Node
+	known  []string
+}
+
+// maxItems bounds a list; none of belfry's is meant to be long.
+const maxItems = 200
+
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// join makes the path of a key; one that would not read well in a path is quoted.
+func join(path, key string) string {
+	if !plainKey.MatchString(key) {
+		key = quote(key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// newSection reads a mapping. A node that is absent or null is an empty one.
+func newSection(d *document, path string, n *yaml.Node) *section {
+	s := &section{doc: d, path: path, values: map[string]*yaml.Node{}}
+	n = dealias(n)
+	if isNull(n) {
+		return s
+	}
+	if n.Kind != yaml.MappingNode || n.Style&yaml.TaggedStyle != 0 {
+		d.problem(path, "expected keys with values, not %s", describe(n))
+		return s
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		s.add(n.Content[i], n.Content[i+1])
+	}
+	return s
+}
+
+func (s *section) add(keyNode, value *yaml.Node) {
+	key := keyNode.Value
+	path := join(s.path, key)
+	switch first, twice := s.doc.at[path]; {
+	case keyNode.Kind != yaml.ScalarNode:
+		s.doc.problemIn(s.path, keyNode, "expected a name before the colon, not %s", describe(keyNode))
+	case keyNode.Tag == "!!merge":
+		s.doc.problemIn(s.path, keyNode, "merging with << is not supported; write the keys out, or use an alias for a whole value")
+	case keyNode.Style&yaml.TaggedStyle != 0:
+		s.doc.problemIn(s.path, keyNode, "a key cannot have a tag")
+	case twice && s.values[key] != nil:
+		s.doc.problemIn(path, keyNode, "is given twice, first in line %d", first.line)
+	default:
+		s.doc.at[path] = place{keyNode.Line, keyNode.Column}
+		s.keys = append(s.keys, key)
+		s.values[key] = value
+	}
+}
+
+func (s *section) has(key string) bool { return s.values[key] != nil }
+
+// require reports that a key without a default is missing.
+func (s *section) require(key, expected string) {
+	if !s.has(key) {
+		s.problem(key, "is missing; expected %s", expected)
+	}
+}
+
+// problem reports something about a key of the section, given or missing.
+func (s *section) problem(key, format string, args ...any) {
+	s.doc.problem(join(s.path, key), format, args...)
+}
+
+// end reports the keys that no reader asked for.
+func (s *section) end() {
+	for _, key := range s.keys {
+		if slices.Contains(s.known, key) {
+			continue
+		}
+		what := "unknown key"
+		if s.what != "" {
+			what += " " + s.what
+		}
+		s.problem(key, "%s; %s", what, suggest(key, s.known))
+	}
+}
+
+// isScalar reports whether a key is given as a single value that is not null.
+func (s *section) isScalar(key string) bool {
+	n := dealias(s.values[key])
+	return !isNull(n) && n.Kind == yaml.ScalarNode
+}
+
+// section returns the mapping under a key.
+func (s *section) section(key string) *section {
+	s.known = append(s.known, key)
+	return newSection(s.doc, join(s.path, key), s.values[key])
+}
+
+// named calls read for each entry of the mapping under a key, in the order of
+// the file. Its names are the user's own and must be well-formed.
+func (s *section) named(key string, read func(name string, s *section)) {
+	entries := s.section(key)
+	first := map[string]string{}
+	for _, name := range entries.keys {
+		if _, err := parseName(name); err != nil {
+			entries.problem(name, "%v", err)
+			continue
+		}
+		folded := strings.ToLower(name)
+		if other, taken := first[folded]; taken {
+			entries.problem(name, "differs from %s only in case", other)
+		} else {
+			first[folded] = name
+		}
+		read(name, newSection(s.doc, join(entries.path, name), entries.values[name]))
+	}
+}
+
+// scalar is a single value after substitution.
+type scalar struct{ path, text string }
+
+// scalar returns the single value under a key; ok is false when the key is
+// not given or its value is a problem, which is then reported.
+func (s *section) scalar(key string) (v scalar, ok bool) {
+	s.known = append(s.known, key)
+	n := s.values[key]
+	if n == nil {
+		return scalar{}, false
+	}
+	return s.doc.scalar(join(s.path, key), n)
+}
+
+// list returns the single values of the list under a key, leaving out those
+// that are a problem.
+func (s *section) list(key string) []scalar {
+	var all []scalar
+	for path, item := range s.items(key, "[a, b]") {
+		if v, ok := s.doc.scalar(path, item); ok {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// sections returns the mappings of the list under a key.
+func (s *section) sections(key string) []*section {
+	var all []*section
+	for path, item := range s.items(key, "[{name: a}]") {
+		all = append(all, newSection(s.doc, path, item))
+	}
+	return all
+}
+
+// items yields the items of the list under a key, each with its path.
+func (s *section) items(key, example string) iter.Seq2[string, *yaml.Node] {
+	s.known = append(s.known, key)
+	n := dealias(s.values[key])
+	return func(yield func(string, *yaml.Node) bool) {
+		if n == nil {
+			return
+		}
+		path := join(s.path, key)
+		if n.Kind != yaml.SequenceNode || n.Style&yaml.TaggedStyle != 0 {
+			s.doc.problem(path, "expected a list, such as %s, not %s", example, describe(n))
+			return
+		}
+		if len(n.Content) > maxItems {
+			s.doc.problem(path, "expected at most %d items", maxItems)
+			return
+		}
+		for i, item := range n.Content {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			s.doc.at[at] = place{item.Line, item.Column}
+			if !yield(at, item) {
+				return
+			}
+		}
+	}
+}
+
+// words returns a list, or one text that separates its words by commas.
+func (s *section) words(key string) []scalar {
+	if n := dealias(s.values[key]); n == nil || n.Kind != yaml.ScalarNode {
+		return s.list(key)
+	}
+	v, ok := s.scalar(key)
+	if !ok {
+		return nil
+	}
+	return v.split()
+}
+
+// split separates the words of a comma-separated text; an empty text has none.
+func (v scalar) split() []scalar {
+	if strings.TrimSpace(v.text) == "" {
+		return nil
+	}
+	var all []scalar
+	for word := range strings.SplitSeq(v.text, ",") {
+		all = append(all, scalar{v.path, strings.TrimSpace(word)})
+	}
+	return all
+}
+
+// properties reads the words under a key as names, each of which is given once.
+func (s *section) properties(key string, parse func(string) (string, error)) []string {
+	return s.doc.properties(s.words(key), parse)
+}
+
+func (d *document) properties(words []scalar, parse func(string) (string, error)) []string {
+	if len(words) > maxItems {
+		d.problem(words[0].path, "expected at most %d names", maxItems)
+		return nil
+	}
+	var all []string
+	for _, v := range words {
+		name, ok := convert(d, v, parse)
+		switch {
+		case ok && slices.Contains(all, name):
+			d.problem(v.path, "%s is given twice", d.name(v.path, name))
+		case ok:
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// take reads the value under a key. The error of parse says what is
+// expected; the value is quoted after it unless it is to be kept. The result is
+// false when the key is given and wrong.
+func take[T any](s *section, key string, into *T, parse func(text string) (T, error)) bool {
+	v, ok := s.scalar(key)
+	if !ok {
+		return !s.has(key)
+	}
+	got, ok := convert(s.doc, v, parse)
+	if ok {
+		*into = got
+	}
+	return ok
+}
+
+// convert parses one value and reports what is wrong with it.
+func convert[T any](d *document, v scalar, parse func(text string) (T, error)) (T, bool) {
+	got, err := parse(v.text)
+	if err != nil {
+		d.problem(v.path, "%v%s", err, d.not(v.path, v.text))
+	}
+	return got, err == nil
+}
+
+func dealias(n *yaml.Node) *yaml.Node {
+	for n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+func isNull(n *yaml.Node) bool {
+	return n == nil || n.Kind == yaml.ScalarNode && n.Tag == "!!null"
+}
+
+// describe names a node's kind and never its content.
+func describe(n *yaml.Node) string {
+	switch {
+	case n.Style&yaml.TaggedStyle != 0:
+		return "a value with a tag (!...)"
+	case n.Kind == yaml.MappingNode:
+		return "keys with values"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Kind == yaml.AliasNode:
+		return "an alias"
+	case isNull(n):
+		return "nothing"
+	default:
+		return "a single value"
+	}
+}
+
+// quote shows a text in one short line.
+func quote(text string) string {
+	const longest = 60
+	if len(text) > longest {
+		return strconv.Quote(strings.ToValidUTF8(text[:longest], "")) + "..."
+	}
+	return strconv.Quote(text)
+}
+
+// names is sorted, for messages that list what is known and for walking a map in
+// the same order every time.
+func names[T any](m map[string]T) []string {
+	return slices.Sorted(maps.Keys(m))
+}
