@@ -44,8 +44,11 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error)
 // before: it never repeats for a uuid, not even when a record and its tombstone
 // are gone, and revisions of different objects can be compared as times.
 func revision(now time.Time, before uint64) uint64 {
-	return max(uint64(now.UnixMicro()), before+1)
+	return max(RevisionAt(now), before+1)
 }
+
+// RevisionAt is the lowest revision that a write at a time has.
+func RevisionAt(t time.Time) uint64 { return uint64(t.UnixMicro()) }
 
 const timeFormat = "2006-01-02T15:04:05.000000Z"
 

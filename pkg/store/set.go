@@ -68,11 +68,11 @@ func (s *Set) Purge(ctx context.Context, before uint64, limit int) (int, error) 
 // Workers names the built-in listeners that have work with an event: what a
 // request that waits for its consequences waits for.
 func (s *Set) Workers(c Cause) []string {
-	if c.Origin == event.OriginMapping && c.Event != event.StoreDeleted {
+	if c.Origin == event.OriginMapping {
 		return nil // an array was kept: nothing follows
 	}
 	var workers []string
-	if len(s.From(c.Store)) > 0 || len(s.Onto(c.Store)) > 0 {
+	if len(s.From(c.Store)) > 0 || c.Event == event.StoreSaved && len(s.Onto(c.Store)) > 0 {
 		workers = append(workers, event.OriginMapping)
 	}
 	if c.Event == event.StoreDeleted && s.cascades(c.Store) {

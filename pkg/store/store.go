@@ -155,6 +155,22 @@ func (s *Store) Exists(ctx context.Context, uuid string) (bool, error) {
 	return found && !record.Deleted, err
 }
 
+// Deleted returns the revision of the deletion of an object, and false when
+// the object is there, never was, or was deleted so long ago that its tombstone
+// has been purged.
+func (s *Store) Deleted(ctx context.Context, uuid string) (revision uint64, deleted bool, err error) {
+	record, found, err := s.driver.Get(ctx, uuid)
+	return record.Revision, found && record.Deleted, err
+}
+
+// Settle is how long after a write Linked and List are sure to find it.
+func (s *Store) Settle() time.Duration {
+	if d, ok := s.driver.(driver.Settler); ok {
+		return d.Settle()
+	}
+	return 0
+}
+
 // Count returns roughly how many objects there are, and how many events wait.
 func (s *Store) Count(ctx context.Context) (objects, pending int64, err error) {
 	return s.driver.Count(ctx)
@@ -164,13 +180,19 @@ func (s *Store) missing(uuid string) error {
 	return errs.New(errs.NotFound, "%s has no object %q", s.Name, uuid)
 }
 
+// Visible is an object without the fields that never leave the server.
+func (s *Store) Visible(o Stored) Stored {
+	o.Body = s.visible(o.Body)
+	return o
+}
+
 // seen is a record as the caller may see it.
 func (s *Store) seen(call Call, r driver.Record) Stored {
-	body := r.Body
+	o := Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
 	if call.Client {
-		body = s.visible(body)
+		return s.Visible(o)
 	}
-	return Stored{UUID: r.UUID, Revision: r.Revision, Body: body}
+	return o
 }
 
 // allow judges the policy of an operation on a stored and an incoming object.

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"belfry/config"
+	"belfry/pkg/app"
+)
+
+// configuration is the flags of every command that reads one.
+type configuration struct {
+	Config string `short:"c" help:"The configuration file." default:"config/belfry.yaml" env:"BELFRY_CONFIG" placeholder:"FILE"`
+	Data   string `help:"The data folder, instead of the configured one." env:"BELFRY_DATA" placeholder:"FOLDER"`
+}
+
+func (f configuration) load(listen string) (*config.Config, error) {
+	c, err := config.Load(f.Config, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.Override(listen, f.Data)
+}
+
+type configCmd struct {
+	Check configCheckCmd `cmd:"" help:"Check a configuration, schemas and policies included."`
+}
+
+type configCheckCmd struct {
+	File string `arg:"" optional:"" default:"config/belfry.yaml" help:"The configuration file (${default})."`
+}
+
+// Run checks one file and says so, or tells every problem.
+func (c *configCheckCmd) Run(s streams) error {
+	loaded, err := config.Load(c.File, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	if err := app.Check(loaded); err != nil {
+		return err
+	}
+	mappings := 0
+	for _, st := range loaded.Stores {
+		mappings += len(st.Map)
+	}
+	_, err = fmt.Fprintf(s.out, "%s: good: %d stores, %d mappings\n", c.File, len(loaded.Stores), mappings)
+	return err
+}

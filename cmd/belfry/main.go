@@ -1,0 +1,103 @@
+// Command belfry is the whole of belfry in one binary: see belfry --help.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+)
+
+// Exit codes.
+const (
+	exitDone        = 0
+	exitFailed      = 1 // the check found differences, or the work failed
+	exitUsage       = 2 // wrong usage or configuration
+	exitInterrupted = 130
+)
+
+// cli is the commands and their flags; each command is in a file of its own.
+type cli struct {
+	Serve   serveCmd   `cmd:"" help:"Serve HTTP, the bus and the workers from one configuration."`
+	Config  configCmd  `cmd:"" help:"Look at configurations."`
+	Verify  verifyCmd  `cmd:"" help:"Compare every mapped array with the objects it copies."`
+	Import  importCmd  `cmd:"" help:"Load a file of objects into a store over HTTP."`
+	Export  exportCmd  `cmd:"" help:"Write every object of a store as JSON lines."`
+	Version versionCmd `cmd:"" help:"Say which belfry this is."`
+}
+
+// streams are what commands read and write.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func main() {
+	// The first signal asks the command to end well; after that the signals
+	// have their usual effect, so that a second one ends a stop that hangs.
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, release)
+	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, s streams) int {
+	var c cli
+	exited, code := false, exitDone
+	parser, err := kong.New(&c,
+		kong.Name("belfry"),
+		kong.Description("A self-hosted backend: JSON objects in stores, copies that stay right, an event for everything."),
+		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Writers(s.out, s.err),
+		kong.Exit(func(n int) { exited, code = true, n }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s),
+	)
+	if err != nil {
+		panic(err) // the commands above are declared wrongly
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if exited {
+		return code
+	}
+	if err != nil {
+		fmt.Fprintf(s.err, "belfry: %v\n  belfry --help tells the commands, belfry COMMAND --help their flags\n", err)
+		return exitUsage
+	}
+	return report(parsed.Run(), s.err)
+}
+
+// errFound is the end of a check that found differences: all has been said.
+var errFound = errors.New("differences were found")
+
+// report tells what went wrong and returns the exit code for it.
+func report(err error, w io.Writer) int {
+	var problems config.Problems
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errFound):
+		return exitFailed
+	case errors.As(err, &problems):
+		fmt.Fprintln(w, problems.Error())
+		return exitUsage
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(w, "belfry: interrupted")
+		return exitInterrupted
+	}
+	fmt.Fprintf(w, "belfry: %v\n", err)
+	if errs.Is(err, errs.Invalid) {
+		return exitUsage
+	}
+	return exitFailed
+}

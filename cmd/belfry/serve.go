@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/app"
+)
+
+type serveCmd struct {
+	configuration
+	Listen string `help:"Address of HTTP, instead of the configured one." env:"BELFRY_LISTEN" placeholder:"HOST:PORT"`
+}
+
+// Run serves until the context ends, and then stops without losing what it
+// holds.
+func (c *serveCmd) Run(ctx context.Context, s streams) error {
+	loaded, err := c.load(c.Listen)
+	if err != nil {
+		return err
+	}
+	log := logger(loaded.Log, s.err)
+	began := time.Now()
+	a, err := app.Start(ctx, loaded, log)
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(s.out, a.Banner())
+	log.Info("ready", "after", time.Since(began).Round(time.Millisecond))
+
+	var failed error
+	select {
+	case <-ctx.Done():
+		log.Info("stopping", "within", loaded.ShutdownTimeout)
+	case failed = <-a.Failed():
+		log.Error("stopping", "error", failed)
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), loaded.ShutdownTimeout)
+	defer cancel()
+	err = errors.Join(failed, a.Stop(stop))
+	if err == nil {
+		log.Info("stopped")
+	}
+	return err
+}
+
+func logger(l config.Log, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: l.Level}
+	if l.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}

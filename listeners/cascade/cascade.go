@@ -1,0 +1,133 @@
+// Package cascade is the listener that deletes the objects linked to a deleted
+// one, where a mapping says so.
+//
+// It finds them by the index on the mapping's key, not by the array, which may
+// lag. Each is deleted through its store, so that its own event carries the
+// cascade on, to any depth and through cycles. A crash in between brings the
+// event back, and what is gone already is not found again.
+package cascade
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"belfry/listeners/mapping"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+)
+
+// Name is the listener's durable name.
+const Name = event.OriginCascade
+
+const (
+	page     = 500
+	parallel = 64 // deletions at once: they share the backend's syncs
+)
+
+// Filters returns the subjects of the deletions that cascade.
+func Filters(set *store.Set) []string {
+	var filters []string
+	seen := map[string]bool{}
+	for _, m := range set.Mappings() {
+		if m.Cascade && !seen[m.Target] {
+			seen[m.Target] = true
+			filters = append(filters, event.Filter(event.StoreDeleted, m.Target))
+		}
+	}
+	return filters
+}
+
+// Worker handles deletions.
+type Worker struct {
+	set    *store.Set
+	settle time.Duration
+}
+
+// NewWorker makes a worker. An object saved within settle after its target's
+// deletion counts as saved while it was being deleted.
+func NewWorker(set *store.Set, settle time.Duration) *Worker {
+	return &Worker{set: set, settle: settle}
+}
+
+// Handle deletes what the deleted object's cascading mappings link to it.
+func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
+	ctx = store.WithCall(ctx, store.Call{Origin: Name, Actor: e.Actor, Ctx: e.Ctx})
+	for _, m := range w.set.Onto(e.Store) {
+		if !m.Cascade {
+			continue
+		}
+		if err := w.clear(ctx, m, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear deletes until the index finds nothing more to delete. Where the index
+// lags it looks once more when everything written by now must be found.
+func (w *Worker) clear(ctx context.Context, m *store.Mapping, e *event.Envelope) error {
+	lag := w.set.Store(m.Source).Settle()
+	for {
+		n, err := w.pass(ctx, m, e)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			continue
+		}
+		if lag == 0 {
+			return nil
+		}
+		if err := mapping.Pause(ctx, lag); err != nil {
+			return err
+		}
+		lag = 0
+	}
+}
+
+// pass deletes what the index finds and reports how many objects that were.
+func (w *Worker) pass(ctx context.Context, m *store.Mapping, e *event.Envelope) (int, error) {
+	until, err := w.until(ctx, m, e)
+	if err != nil {
+		return 0, err
+	}
+	total := 0
+	var after []byte
+	for {
+		found, next, err := w.set.Store(m.Source).Linked(ctx, m.Key, e.UUID, after, page)
+		if err != nil {
+			return total, err
+		}
+		deleted := make([]bool, len(found))
+		g, gctx := errgroup.WithContext(ctx)
+		g.SetLimit(parallel)
+		for i, x := range found {
+			g.Go(func() (err error) {
+				deleted[i], err = mapping.Orphan(gctx, w.set, m, x.UUID, e.UUID, until)
+				return err
+			})
+		}
+		err = g.Wait()
+		for _, d := range deleted {
+			if d {
+				total++
+			}
+		}
+		if err != nil || next == nil {
+			return total, err
+		}
+		after = next
+	}
+}
+
+// until is the last revision of an object that goes with the target. When the
+// target has been created anew, what was written since belongs to its new life.
+func (w *Worker) until(ctx context.Context, m *store.Mapping, e *event.Envelope) (uint64, error) {
+	back, err := w.set.Store(m.Target).Exists(ctx, e.UUID)
+	if err != nil || back {
+		return e.Revision, err
+	}
+	return e.Revision + uint64(w.settle.Microseconds()), nil
+}

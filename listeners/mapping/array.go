@@ -1,0 +1,80 @@
+package mapping
+
+import (
+	"bytes"
+
+	"belfry/pkg/object"
+)
+
+// array is a mapped array: entries in the order in which they were mapped,
+// at most one for a uuid.
+type array struct {
+	entries [][]byte // nil where an entry was removed
+	at      map[string]int
+	live    int
+}
+
+// parseArray reads a stored array. What is no entry, or a second one for the
+// same uuid, is dropped: writing the array puts it right.
+func parseArray(value []byte) *array {
+	a := &array{at: make(map[string]int)}
+	object.Elements(value, func(entry []byte) bool {
+		if uuid, ok := object.Text(object.Field(entry, "uuid")); ok && a.index(uuid) < 0 {
+			a.set(uuid, entry)
+		}
+		return true
+	})
+	return a
+}
+
+func (a *array) index(uuid string) int {
+	if i, ok := a.at[uuid]; ok {
+		return i
+	}
+	return -1
+}
+
+// set puts an entry in the place of the one with the same uuid, or at the end.
+func (a *array) set(uuid string, entry []byte) {
+	if i := a.index(uuid); i >= 0 {
+		a.entries[i] = entry
+		return
+	}
+	a.at[uuid] = len(a.entries)
+	a.entries = append(a.entries, entry)
+	a.live++
+}
+
+func (a *array) remove(uuid string) {
+	if i := a.index(uuid); i >= 0 {
+		a.entries[i] = nil
+		delete(a.at, uuid)
+		a.live--
+	}
+}
+
+func (a *array) encode() []byte {
+	size := 2
+	for _, e := range a.entries {
+		size += len(e) + 1
+	}
+	out := append(make([]byte, 0, size), '[')
+	for _, e := range a.entries {
+		if e == nil {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, e...)
+	}
+	return append(out, ']')
+}
+
+// same reports whether a stored value is this array; absent is empty.
+func (a *array) same(value []byte) bool {
+	if value == nil {
+		return a.live == 0
+	}
+	return bytes.Equal(a.encode(), value)
+}

@@ -1,0 +1,109 @@
+// Package mapping is the listener that keeps copies of objects in arrays of
+// other objects, as the configuration's map says.
+//
+// An event only says where to look: at an object, and at the targets that its
+// key names now or named before. What is written is computed from the stores
+// as they are then, so events may come late, twice or in any order, to any
+// number of workers.
+package mapping
+
+import (
+	"context"
+	"slices"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+// Name is the listener's durable name.
+const Name = event.OriginMapping
+
+// Filters returns the subjects of the events that concern mappings.
+func Filters(set *store.Set) []string {
+	seen := map[string]bool{}
+	var filters []string
+	add := func(name event.Name, st string) {
+		if f := event.Filter(name, st); !seen[f] {
+			seen[f] = true
+			filters = append(filters, f)
+		}
+	}
+	for _, m := range set.Mappings() {
+		add(event.StoreSaved, m.Source)
+		add(event.StoreUpdated, m.Source)
+		add(event.StoreDeleted, m.Source)
+		add(event.StoreSaved, m.Target)
+	}
+	return filters
+}
+
+// Worker handles events. Events for one target that are in hand together are
+// applied in one write.
+type Worker struct {
+	keeper *Keeper
+	batches
+}
+
+// NewWorker makes a worker. Close ends it.
+func NewWorker(keeper *Keeper) *Worker {
+	w := &Worker{keeper: keeper}
+	w.batches.start(func(ctx context.Context, g group, sources []string) error {
+		return keeper.Keep(ctx, g.mapping, g.target, sources)
+	})
+	return w
+}
+
+// Handle applies an event. It returns nil once the arrays hold what it brought.
+func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
+	if e.Origin == Name {
+		return nil // an array was kept: a worker's update never maps again
+	}
+	set := w.keeper.set
+	var joined []*batch
+	for _, m := range set.From(e.Store) {
+		targets, err := w.targets(ctx, m, e)
+		if err != nil {
+			return err
+		}
+		for _, target := range targets {
+			joined = append(joined, w.join(group{m, target}, e.UUID))
+		}
+	}
+	for _, b := range joined {
+		if err := b.wait(ctx); err != nil {
+			return err
+		}
+	}
+	if e.Event != event.StoreSaved {
+		return nil
+	}
+	for _, m := range set.Onto(e.Store) {
+		if err := w.keeper.Fill(ctx, m, e.UUID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// targets are those that the key named before the event and after it. Those
+// that it names by now have an event of their own, unless this one came
+// without its object.
+func (w *Worker) targets(ctx context.Context, m *store.Mapping, e *event.Envelope) ([]string, error) {
+	targets := store.Names(e.Previous[m.Key])
+	after := object.Field(e.Object, m.Key)
+	if e.ObjectOmitted {
+		now, err := w.keeper.set.Store(m.Source).Get(ctx, e.UUID)
+		if err != nil && !errs.Is(err, errs.NotFound) {
+			return nil, err
+		}
+		after = object.Field(now.Body, m.Key)
+	}
+	for _, t := range store.Names(after) {
+		if !slices.Contains(targets, t) {
+			targets = append(targets, t)
+		}
+	}
+	return targets, nil
+}

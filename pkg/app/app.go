@@ -1,0 +1,274 @@
+// Package app builds a running belfry from a configuration, and the parts of
+// it that commands use alone. The order in which things start is written down
+// once, in Start; they stop in the reverse order.
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/config"
+	"belfry/pkg/api"
+	"belfry/pkg/applied"
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/relay"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+)
+
+// App is a belfry that serves.
+type App struct {
+	config   *config.Config
+	log      *slog.Logger
+	registry *prometheus.Registry
+	plan     *plan
+
+	lock     *DataLock
+	backends map[string]driver.Backend
+	bus      *bus.Bus
+	relay    *relay.Relay
+	set      *store.Set
+	waiter   *applied.Waiter
+	http     *http.Server
+	listener net.Listener
+	stopping atomic.Bool
+	failed   chan error
+
+	stops []stop // in the order of starting
+}
+
+// stop ends one part.
+type stop struct {
+	name string
+	do   func(ctx context.Context) error
+}
+
+// Start starts everything that a configuration asks for, and returns once it
+// serves. What has been started is stopped again when something fails.
+func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*App, error) {
+	p, err := compile(c)
+	if err != nil {
+		return nil, err
+	}
+	a := &App{config: c, log: log, plan: p, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
+	for _, step := range []func(context.Context) error{
+		a.takeData, a.openBackends, a.openBus, a.startRelay, a.openStores, a.startWaiter,
+		a.startWorkers, a.startJanitor, a.startControl, a.startHTTP,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
+		}
+	}
+	a.warn()
+	return a, nil
+}
+
+// Stop ends everything in the reverse order of starting: no new requests,
+// those in flight are answered, their events published, the workers finish
+// what they hold. When ctx ends first, what is left is cut off; nothing that
+// was acknowledged is lost by that.
+func (a *App) Stop(ctx context.Context) error {
+	a.stopping.Store(true)
+	var all []error
+	for i := len(a.stops) - 1; i >= 0; i-- {
+		s := a.stops[i]
+		if err := s.do(ctx); err != nil {
+			all = append(all, errs.Wrap(err, errs.KindOf(err), "stopping %s", s.name))
+		}
+	}
+	a.stops = nil
+	return errors.Join(all...)
+}
+
+// Failed tells of an end that nobody asked for.
+func (a *App) Failed() <-chan error { return a.failed }
+
+// Bus is the connection to the bus, which fault tests take away.
+func (a *App) Bus() *bus.Bus { return a.bus }
+
+// Set is the stores.
+func (a *App) Set() *store.Set { return a.set }
+
+// HTTPAddress is where HTTP is served.
+func (a *App) HTTPAddress() string { return a.listener.Addr().String() }
+
+// Banner says where everything is.
+func (a *App) Banner() string {
+	var b strings.Builder
+	line := func(name, value string) { b.WriteString("  " + name + strings.Repeat(" ", 6-len(name)) + value + "\n") }
+	b.WriteString("belfry is ready\n")
+	line("HTTP", "http://"+a.HTTPAddress())
+	if url := a.bus.ClientURL(); url != "" {
+		line("bus", url)
+	} else {
+		line("bus", "inside this process only (bus.listen is empty)")
+	}
+	line("data", a.config.Data)
+	return b.String()
+}
+
+func (a *App) onStop(name string, do func(ctx context.Context) error) {
+	a.stops = append(a.stops, stop{name, do})
+}
+
+func (a *App) takeData(context.Context) error {
+	lock, err := LockData(a.config.Data, "serve")
+	if err != nil {
+		return err
+	}
+	a.lock = lock
+	a.onStop("the data folder's lock", func(context.Context) error { lock.Unlock(); return nil })
+	return nil
+}
+
+func (a *App) openBackends(context.Context) error {
+	backends, err := a.plan.openBackends()
+	if err != nil {
+		return err
+	}
+	a.backends = backends
+	a.onStop("the backends", func(context.Context) error { return closeBackends(backends) })
+	return nil
+}
+
+func (a *App) openBus(ctx context.Context) error {
+	o, err := a.plan.busOptions()
+	if err != nil {
+		return err
+	}
+	o.Logger = a.log
+	if o.URL == "" {
+		o.Embedded = &bus.Embedded{Folder: filepath.Join(a.config.Data, "bus"), Listen: a.config.Bus.Listen}
+	}
+	b, err := bus.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	a.bus = b
+	a.onStop("the bus", b.Close)
+	return nil
+}
+
+func (a *App) startRelay(context.Context) error {
+	a.relay = relay.New(relay.Options{Publisher: a.bus, Logger: a.log})
+	a.onStop("the relay", a.relay.Close)
+	return nil
+}
+
+func (a *App) openStores(ctx context.Context) error {
+	set, err := a.plan.openStores(ctx, a.backends, func(o *store.Options) {
+		o.Outbox, o.Announce = a.relay, a.bus
+	})
+	if err != nil {
+		return err
+	}
+	a.set = set
+	for name, s := range set.Stores() {
+		a.relay.Add(name, s.Driver())
+	}
+	a.onStop("publishing", func(ctx context.Context) error {
+		// A bus that is away now gets the events after the next start.
+		if err := a.relay.Flush(ctx); err != nil {
+			a.log.Warn("events are left to the next start", "error", err)
+		}
+		return nil
+	})
+	return nil
+}
+
+func (a *App) startWaiter(context.Context) (err error) {
+	a.waiter, err = applied.NewWaiter(a.bus.Conn(), a.set.Workers)
+	if err == nil {
+		a.onStop("waiting", func(context.Context) error { return a.waiter.Close() })
+	}
+	return err
+}
+
+func (a *App) startHTTP(ctx context.Context) error {
+	server := api.New(api.Options{
+		Set: a.set, Exposures: exposures(a.config), Waiter: a.waiter, Ready: a.ready,
+		Registry: a.registry, Logger: a.log, MaxBody: a.config.MaxObjectSize,
+	})
+	a.watch()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Listen)
+	if err != nil {
+		return errs.Wrap(err, errs.Unavailable, "can't listen for HTTP on %s: free the port, or choose another with --listen", a.config.Listen)
+	}
+	a.listener, a.http = listener, server.HTTPServer()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := a.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			a.failed <- errs.Wrap(err, errs.Unavailable, "HTTP has ended")
+		}
+	}()
+	a.onStop("HTTP", func(ctx context.Context) error {
+		err := a.http.Shutdown(ctx)
+		if err != nil {
+			err = errors.Join(err, a.http.Close())
+		}
+		<-done
+		return err
+	})
+	return nil
+}
+
+func exposures(c *config.Config) []api.Exposure {
+	var all []api.Exposure
+	for _, name := range names(c.Stores) {
+		e := c.Stores[name].Expose
+		if e == nil {
+			continue
+		}
+		all = append(all, api.Exposure{Store: name, URL: e.URL, List: e.List, Restrict: api.Restrict(e.Restrict)})
+	}
+	return all
+}
+
+// ready reports what keeps this process from serving well. Writes are accepted
+// while the bus is away, and still somebody should know.
+func (a *App) ready(ctx context.Context) error {
+	if a.stopping.Load() {
+		return errs.New(errs.Unavailable, "belfry is stopping")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	for _, name := range names(a.backends) {
+		if err := a.backends[name].Ping(ctx); err != nil {
+			return errs.Wrap(err, errs.Unavailable, "backend %s is away", name)
+		}
+	}
+	return a.bus.Ready(ctx)
+}
+
+// warn tells what is configured and easily overlooked.
+func (a *App) warn() {
+	for _, name := range names(a.plan.open) {
+		a.log.Warn("a store is open to everyone: it has no policy for these operations",
+			"store", name, "operations", strings.Join(a.plan.open[name], ", "))
+	}
+	if len(a.config.Authentication.Providers) > 0 {
+		a.log.Warn("authentication is configured; this version does not log anyone in yet, so policies see nobody")
+	}
+	if len(a.config.Binaries) > 0 {
+		a.log.Warn("binaries are configured; this version does not serve them yet")
+	}
+}
+
+func readSeed(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	return strings.TrimSpace(string(data)), err
+}
+
+var _ store.Announcer = (*bus.Bus)(nil)

@@ -1,0 +1,193 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"belfry/config"
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/policy"
+	"belfry/pkg/query"
+	"belfry/pkg/schema"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/filestore"
+)
+
+// plan is a configuration with everything compiled that can be: what is left
+// to go wrong is the world.
+type plan struct {
+	config   *config.Config
+	stores   []store.Options // without what the running program adds
+	mappings []store.Mapping
+	open     map[string][]string // exposed store → operations without a policy
+}
+
+// Check compiles what a configuration holds (policies, schemas) and reports a
+// config.Problems for what is wrong or not to be had.
+func Check(c *config.Config) error {
+	_, err := compile(c)
+	return err
+}
+
+func compile(c *config.Config) (*plan, error) {
+	p := &plan{config: c, open: map[string][]string{}}
+	var problems config.Problems
+	for name, b := range c.Backends {
+		if b.Type != "file" {
+			problems = append(problems, c.Problem("backends."+name+".type",
+				"this version has backends of type file only, not %s", b.Type))
+		}
+	}
+	for _, name := range names(c.Stores) {
+		s := c.Stores[name]
+		options, found := p.compileStore(s)
+		problems = append(problems, found...)
+		p.stores = append(p.stores, options)
+		for _, target := range names(s.Map) {
+			m := s.Map[target]
+			p.mappings = append(p.mappings, store.Mapping{
+				Source: name, Target: target, Key: m.Key, Array: m.Target, Fields: m.Fields, Cascade: m.Cascade, Limit: m.Limit,
+			})
+		}
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	for i := range p.stores {
+		o := &p.stores[i]
+		for _, m := range p.mappings {
+			if m.Source == o.Name {
+				o.Maps = append(o.Maps, m)
+			}
+			if m.Target == o.Name {
+				o.Arrays = append(o.Arrays, m.Array)
+			}
+		}
+	}
+	return p, nil
+}
+
+func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
+	c, at := p.config, "stores."+s.Name
+	var problems config.Problems
+	o := store.Options{Name: s.Name, Private: s.Private, MaxSize: int(s.MaxObjectSize)}
+	for _, fields := range s.Indexes {
+		o.Indexes = append(o.Indexes, query.Index{Name: strings.Join(fields, ","), Fields: fields})
+	}
+	if s.Schema != "" {
+		compiled, err := schema.Load(s.Schema)
+		if err != nil {
+			problems = append(problems, c.Problem(at+".schema", "%v", err))
+		} else {
+			o.Schema = compiled
+		}
+	}
+	rules := policy.Rules{
+		Owner: s.Policy.Owner, Create: s.Policy.Create, Get: s.Policy.Get,
+		Update: s.Policy.Update, Delete: s.Policy.Delete, List: s.Policy.List,
+	}
+	if rules != (policy.Rules{}) {
+		compiled, found := policy.Compile(rules)
+		for _, f := range found {
+			problems = append(problems, c.Problem(at+".policy."+string(f.Op), "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+		}
+		o.Policy = compiled
+	}
+	for _, op := range names(s.Intercept) {
+		problems = append(problems, c.Problem(at+".intercept."+op,
+			"this version does not ask interceptors yet; leave them out rather than have them passed by"))
+	}
+	if s.Expose != nil && len(problems) == 0 {
+		p.noteOpen(s, o.Policy)
+	}
+	return o, problems
+}
+
+// noteOpen collects the operations that anyone may do.
+func (p *plan) noteOpen(s *config.Store, rules *policy.Policy) {
+	r := s.Expose.Restrict
+	for _, op := range []struct {
+		op     policy.Op
+		closed bool
+	}{
+		{policy.Create, r.Create}, {policy.Get, r.Get}, {policy.Update, r.Update},
+		{policy.Delete, r.Delete}, {policy.List, !s.Expose.List},
+	} {
+		if !op.closed && (rules == nil || rules.Open(op.op)) {
+			p.open[s.Name] = append(p.open[s.Name], string(op.op))
+		}
+	}
+}
+
+// openBackends opens the backends that stores use.
+func (p *plan) openBackends() (map[string]driver.Backend, error) {
+	backends := map[string]driver.Backend{}
+	for _, s := range p.config.Stores {
+		if backends[s.Backend] != nil {
+			continue
+		}
+		b, err := filestore.Open(p.config.Backends[s.Backend].File.Folder, filestore.Options{})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("backend %s: %w", s.Backend, err), closeBackends(backends))
+		}
+		backends[s.Backend] = b
+	}
+	return backends, nil
+}
+
+func closeBackends(backends map[string]driver.Backend) error {
+	var all []error
+	for name, b := range backends {
+		if err := b.Close(); err != nil {
+			all = append(all, fmt.Errorf("closing backend %s: %w", name, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// openStores opens every store; complete adds what the running program gives.
+func (p *plan) openStores(ctx context.Context, backends map[string]driver.Backend, complete func(*store.Options)) (*store.Set, error) {
+	var stores []*store.Store
+	for _, o := range p.stores {
+		complete(&o)
+		s, err := store.Open(ctx, backends[p.config.Stores[o.Name].Backend], o)
+		if err != nil {
+			return nil, err
+		}
+		stores = append(stores, s)
+	}
+	return store.NewSet(stores, p.mappings), nil
+}
+
+// busOptions translates the configuration of the bus.
+func (p *plan) busOptions() (bus.Options, error) {
+	b := p.config.Bus
+	o := bus.Options{
+		Name: "belfry", URL: strings.Join(b.URL, ","),
+		Auth:   bus.Auth{Credentials: b.Credentials, User: b.User, Password: string(b.Password), Token: string(b.Token)},
+		TLS:    bus.TLS{CA: b.TLS.CA, Cert: b.TLS.Cert, Key: b.TLS.Key},
+		Events: bus.Limits{MaxAge: b.Events.MaxAge, MaxBytes: b.Events.MaxBytes, MaxMessages: b.Events.MaxMessages},
+	}
+	if b.NKey != "" {
+		seed, err := readSeed(b.NKey)
+		if err != nil {
+			return o, errs.Wrap(err, errs.Invalid, "bus.nkey: can't read %s", b.NKey)
+		}
+		o.Auth.NKeySeed = seed
+	}
+	return o, nil
+}
+
+func names[V any](m map[string]V) []string {
+	all := make([]string, 0, len(m))
+	for name := range m {
+		all = append(all, name)
+	}
+	sort.Strings(all)
+	return all
+}

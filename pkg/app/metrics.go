@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"belfry/listeners/cascade"
+	"belfry/listeners/mapping"
+	"belfry/pkg/listener"
+	"belfry/pkg/store"
+)
+
+// countFull counts objects that found no room in a mapped array.
+func (a *App) countFull() func(*store.Mapping, string) {
+	full := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "belfry_mapping_overflow_total",
+		Help: "Times an object found no room in a mapped array that is at its limit.",
+	}, []string{"source", "target", "array"})
+	a.registry.MustRegister(full)
+	return func(m *store.Mapping, target string) {
+		full.WithLabelValues(m.Source, m.Target, m.Array).Inc()
+		a.log.Debug("a mapped array is full", "store", m.Target, "uuid", target, "array", m.Array, "limit", m.Limit)
+	}
+}
+
+// watch registers what is read when someone asks.
+func (a *App) watch() {
+	a.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&gauges{app: a},
+	)
+}
+
+// gauges are computed at each scrape.
+type gauges struct{ app *App }
+
+var (
+	objectsDesc = prometheus.NewDesc("belfry_objects", "Objects in a store, roughly.", []string{"store"}, nil)
+	pendingDesc = prometheus.NewDesc("belfry_events_pending", "Events in records that are not yet on the bus.", []string{"store"}, nil)
+	sentDesc    = prometheus.NewDesc("belfry_events_published_total", "Events published.", nil, nil)
+	failedDesc  = prometheus.NewDesc("belfry_events_failures_total", "Attempts at publishing that failed.", nil, nil)
+	busDesc     = prometheus.NewDesc("belfry_bus_up", "1 while events can be published.", nil, nil)
+	lagDesc     = prometheus.NewDesc("belfry_listener_pending", "Events a listener has yet to handle.", []string{"listener"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, busDesc, lagDesc} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector. What can't be read now is left out.
+func (g *gauges) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	a := g.app
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	for name, s := range a.set.Stores() {
+		if objects, pending, err := s.Count(ctx); err == nil {
+			gauge(objectsDesc, float64(objects), name)
+			gauge(pendingDesc, float64(pending), name)
+		}
+	}
+	counts := a.relay.Counts()
+	ch <- prometheus.MustNewConstMetric(sentDesc, prometheus.CounterValue, float64(counts.Published))
+	ch <- prometheus.MustNewConstMetric(failedDesc, prometheus.CounterValue, float64(counts.Failures))
+	up := 1.0
+	if a.bus.Ready(ctx) != nil {
+		up = 0
+	}
+	gauge(busDesc, up)
+	for _, name := range []string{mapping.Name, cascade.Name} {
+		if pending, unacked, err := listener.Lag(ctx, a.bus, name); err == nil {
+			gauge(lagDesc, float64(pending+unacked), name)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/verify"
+)
+
+// Verify verifies the stores of a configuration: through the belfry that
+// serves them when one does, else directly.
+func Verify(ctx context.Context, c *config.Config, repair bool) (*verify.Report, error) {
+	var report *verify.Report
+	err := withStores(ctx, c, "verify",
+		func(set *store.Set) (err error) {
+			report, err = verify.Run(ctx, set, verify.Options{Repair: repair})
+			return err
+		},
+		func(h Holder) error {
+			body, err := control(ctx, h, http.MethodPost, "/verify?repair="+fmt.Sprint(repair))
+			if err != nil {
+				return err
+			}
+			defer func() { _ = body.Close() }()
+			return json.NewDecoder(body).Decode(&report)
+		})
+	return report, err
+}
+
+// Export writes every object of a store as JSON lines in the order of their
+// uuids, without the fields that never leave the server.
+func Export(ctx context.Context, c *config.Config, name string, w io.Writer) error {
+	if c.Stores[name] == nil {
+		return unknownStore(c, name)
+	}
+	return withStores(ctx, c, "export",
+		func(set *store.Set) error { return writeLines(ctx, set.Store(name), w) },
+		func(h Holder) error {
+			body, err := control(ctx, h, http.MethodGet, "/export/"+url.PathEscape(name))
+			if err != nil {
+				return err
+			}
+			defer func() { _ = body.Close() }()
+			_, err = io.Copy(w, body)
+			return errs.Wrap(err, errs.Unavailable, "the export broke off: it is not whole")
+		})
+}
+
+func unknownStore(c *config.Config, name string) error {
+	return errs.New(errs.NotFound, "no store %q is configured; there are %s", name, strings.Join(names(c.Stores), ", "))
+}
+
+// withStores opens the stores for direct, or, when a process that takes control
+// requests has them, hands that process to served.
+func withStores(ctx context.Context, c *config.Config, doing string, direct func(*store.Set) error, served func(Holder) error) error {
+	p, err := compile(c)
+	if err != nil {
+		return err
+	}
+	lock, err := LockData(c.Data, doing)
+	var held *Held
+	if errors.As(err, &held) && held.Holder.Control != "" {
+		return served(held.Holder)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	backends, err := p.openBackends()
+	if err != nil {
+		return err
+	}
+	set, err := p.openStores(ctx, backends, func(*store.Options) {})
+	if err == nil {
+		err = direct(set)
+	}
+	return errors.Join(err, closeBackends(backends))
+}
+
+func control(ctx context.Context, h Holder, method, path string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, h.Control+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+h.Token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "%s does not answer", h)
+	}
+	if res.StatusCode == http.StatusOK {
+		return res.Body, nil
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(res.Body, 4096))
+	return nil, errs.New(errs.Unavailable, "%s says: %s", h, strings.TrimSpace(string(text)))
+}
+
+func writeLines(ctx context.Context, s *store.Store, w io.Writer) error {
+	const page = 500
+	out := bufio.NewWriterSize(w, 64<<10)
+	var after []byte
+	for {
+		objects, next, err := s.Scan(ctx, after, page)
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			if _, err := out.Write(append(s.Visible(o).Body, '\n')); err != nil {
+				return err
+			}
+		}
+		if next == nil {
+			return out.Flush()
+		}
+		after = next
+	}
+}

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"belfry/listeners/cascade"
+	"belfry/listeners/mapping"
+	"belfry/pkg/applied"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+	"belfry/pkg/store"
+)
+
+// How many events a worker has in hand. The mapping worker groups them by
+// target, so many of them cost one write.
+const (
+	mappingConcurrency = 1024
+	cascadeConcurrency = 16
+)
+
+// startWorkers starts the built-in listeners.
+func (a *App) startWorkers(context.Context) error {
+	keeper := mapping.NewKeeper(a.set)
+	keeper.Full = a.countFull()
+	mapper := mapping.NewWorker(keeper)
+	a.onStop("the mapping worker", func(context.Context) error { mapper.Close(); return nil })
+	cascader := cascade.NewWorker(a.set, keeper.Settle)
+
+	a.startListener(listener.Spec{
+		Name: mapping.Name, Filters: mapping.Filters(a.set), Concurrency: mappingConcurrency,
+		Start: listener.All, Handler: a.reporting(mapping.Name, mapper.Handle),
+	})
+	a.startListener(listener.Spec{
+		Name: cascade.Name, Filters: cascade.Filters(a.set), Concurrency: cascadeConcurrency,
+		Start: listener.All, Handler: a.reporting(cascade.Name, cascader.Handle),
+	})
+	return nil
+}
+
+// reporting makes a listener's handler that requests can wait for.
+func (a *App) reporting(worker string, handle func(context.Context, *event.Envelope) error) listener.Handler {
+	report := applied.Report(a.bus.Conn(), worker, handle)
+	return func(ctx context.Context, e *listener.Event) error { return report(ctx, &e.Envelope) }
+}
+
+func (a *App) startListener(spec listener.Spec) {
+	if len(spec.Filters) == 0 {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := listener.Run(ctx, a.bus, a.log, spec); err != nil && ctx.Err() == nil {
+			a.failed <- errs.Wrap(err, errs.KindOf(err), "listener %s has ended", spec.Name)
+		}
+	})
+	a.onStop("listener "+spec.Name, func(context.Context) error {
+		cancel()
+		running.Wait()
+		return nil
+	})
+}
+
+// Tombstones are purged a bounded number at a time.
+const (
+	purgeInterval = time.Minute
+	purgeAtOnce   = 10_000
+)
+
+// startJanitor purges tombstones that have been kept long enough.
+func (a *App) startJanitor(context.Context) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(purgeInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				a.purge(ctx)
+			}
+		}
+	})
+	a.onStop("the janitor", func(context.Context) error {
+		cancel()
+		running.Wait()
+		return nil
+	})
+	return nil
+}
+
+func (a *App) purge(ctx context.Context) {
+	before := time.Now().Add(-a.config.Tombstones)
+	n, err := a.set.Purge(ctx, store.RevisionAt(before), purgeAtOnce)
+	if err != nil && ctx.Err() == nil {
+		a.log.Error("purging tombstones", "error", err)
+	}
+	if n > 0 {
+		a.log.Debug("tombstones purged", "count", n)
+	}
+}

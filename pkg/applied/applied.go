@@ -1,0 +1,185 @@
+// Package applied lets a request wait for the work that its write causes.
+//
+// The request puts a subject of its own into the context of its write, which
+// travels in the event. Each worker that has applied the event reports there,
+// and names the events of the writes that it made itself; those carry the same
+// subject. The request is done when every worker that has work with any of
+// these events has reported it.
+//
+// Reports are sent without a promise: one that is lost costs the request its
+// patience and nothing else.
+package applied
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+)
+
+// Prefix begins every subject that hears reports.
+const Prefix = "applied."
+
+// report says that a worker has applied an event.
+type report struct {
+	Event  string        `json:"event"`
+	Worker string        `json:"worker"`
+	Caused []store.Cause `json:"caused,omitempty"` // by the worker, for this event
+	Part   bool          `json:"part,omitempty"`   // more of Caused follows; not yet applied
+}
+
+// chunk is how many causes one report names: far below the bus's largest message.
+const chunk = 1000
+
+// Report wraps a worker's handling so that whoever waits hears of it.
+func Report(conn *nats.Conn, worker string, handle func(context.Context, *event.Envelope) error) func(context.Context, *event.Envelope) error {
+	return func(ctx context.Context, e *event.Envelope) error {
+		if e.Ctx.Wait == "" {
+			return handle(ctx, e)
+		}
+		ctx, causes := store.WithCauses(ctx)
+		if err := handle(ctx, e); err != nil {
+			return err
+		}
+		r := report{Event: e.ID, Worker: worker, Caused: causes.All()}
+		for all := r.Caused; len(all) > chunk; all = r.Caused {
+			send(conn, e.Ctx.Wait, report{Event: r.Event, Worker: worker, Caused: all[:chunk], Part: true})
+			r.Caused = all[chunk:]
+		}
+		send(conn, e.Ctx.Wait, r)
+		return nil
+	}
+}
+
+func send(conn *nats.Conn, subject string, r report) {
+	if data, err := json.Marshal(r); err == nil {
+		// A report that can't be sent now is not worth keeping.
+		_ = conn.Publish(subject, data)
+	}
+}
+
+// Waiter is the requests' side.
+type Waiter struct {
+	workers func(store.Cause) []string
+	prefix  string
+	count   atomic.Uint64
+	sub     *nats.Subscription
+
+	mu    sync.Mutex
+	waits map[string]*wait // by subject
+}
+
+// NewWaiter listens for reports. workers names those that have work with an
+// event.
+func NewWaiter(conn *nats.Conn, workers func(store.Cause) []string) (*Waiter, error) {
+	w := &Waiter{workers: workers, prefix: Prefix + nats.NewInbox()[len(nats.InboxPrefix):] + ".", waits: map[string]*wait{}}
+	sub, err := conn.Subscribe(w.prefix+"*", func(m *nats.Msg) { w.hear(m) })
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "can't listen for what workers have applied")
+	}
+	w.sub = sub
+	return w, nil
+}
+
+// Close stops listening. Requests that wait run out of time.
+func (w *Waiter) Close() error { return w.sub.Unsubscribe() }
+
+// Begin opens a wait. subject goes into the write's event.Ctx; wait blocks
+// until everything that the causes bring has been applied, or reports ctx's
+// end; end must be called in any case.
+func (w *Waiter) Begin() (subject string, blocks func(ctx context.Context, causes []store.Cause) error, end func()) {
+	subject = w.prefix + strconv.FormatUint(w.count.Add(1), 10)
+	s := &wait{workers: w.workers, expected: map[mark]bool{}, applied: map[mark]bool{}, ready: make(chan struct{})}
+	w.mu.Lock()
+	w.waits[subject] = s
+	w.mu.Unlock()
+	return subject, s.block, func() {
+		w.mu.Lock()
+		delete(w.waits, subject)
+		w.mu.Unlock()
+	}
+}
+
+func (w *Waiter) hear(m *nats.Msg) {
+	w.mu.Lock()
+	s := w.waits[m.Subject]
+	w.mu.Unlock()
+	var r report
+	if s == nil || json.Unmarshal(m.Data, &r) != nil {
+		return
+	}
+	s.hear(r)
+}
+
+// mark is one worker's work with one event.
+type mark struct{ event, worker string }
+
+// wait is one request's. Reports may come in any order, more than once, and
+// before the request knows its own causes.
+type wait struct {
+	workers func(store.Cause) []string
+	ready   chan struct{}
+
+	mu       sync.Mutex
+	begun    bool // the request's own causes are expected
+	over     bool // ready is closed
+	expected map[mark]bool
+	applied  map[mark]bool
+	open     int // expected and not applied
+}
+
+func (s *wait) block(ctx context.Context, causes []store.Cause) error {
+	s.mu.Lock()
+	s.begun = true
+	s.expect(causes)
+	s.settle()
+	s.mu.Unlock()
+	select {
+	case <-s.ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *wait) hear(r report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expect(r.Caused)
+	if m := (mark{r.Event, r.Worker}); !r.Part && !s.applied[m] {
+		s.applied[m] = true
+		if s.expected[m] {
+			s.open--
+		}
+	}
+	s.settle()
+}
+
+func (s *wait) expect(causes []store.Cause) {
+	for _, c := range causes {
+		for _, worker := range s.workers(c) {
+			m := mark{c.ID, worker}
+			if s.expected[m] {
+				continue
+			}
+			s.expected[m] = true
+			if !s.applied[m] {
+				s.open++
+			}
+		}
+	}
+}
+
+func (s *wait) settle() {
+	if s.begun && s.open == 0 && !s.over {
+		s.over = true
+		close(s.ready)
+	}
+}

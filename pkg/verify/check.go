@@ -1,0 +1,272 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"belfry/listeners/mapping"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+const page = 500
+
+// check verifies one mapping, in two passes that hold one number for each
+// target in memory: the entries of every array are compared with their
+// objects, and the objects that name a target are counted. An array whose
+// entries are all right, none double, and as many as there are objects, is
+// right; the others are looked at closely.
+type check struct {
+	set     *store.Set
+	m       *store.Mapping
+	keeper  *mapping.Keeper
+	report  *Report
+	options Options
+
+	named   map[string]int      // target → objects that name it
+	suspect map[string][]string // target → objects to look at with it
+}
+
+func (c *check) run(ctx context.Context) error {
+	c.named, c.suspect = map[string]int{}, map[string][]string{}
+	if err := c.countNames(ctx); err != nil {
+		return err
+	}
+	if err := c.compareArrays(ctx); err != nil {
+		return err
+	}
+	if err := c.collectSources(ctx); err != nil {
+		return err
+	}
+	for target, sources := range c.suspect {
+		if err := c.examine(ctx, target, sources); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan calls each with every object of a store.
+func (c *check) scan(ctx context.Context, name string, each func(store.Stored) error) error {
+	var after []byte
+	for {
+		objects, next, err := c.set.Store(name).Scan(ctx, after, page)
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			if err := each(o); err != nil {
+				return err
+			}
+		}
+		if next == nil {
+			return nil
+		}
+		after = next
+	}
+}
+
+func (c *check) names(x store.Stored) []string {
+	return store.Names(object.Field(x.Body, c.m.Key))
+}
+
+func (c *check) countNames(ctx context.Context) error {
+	return c.scan(ctx, c.m.Source, func(x store.Stored) error {
+		c.report.Objects++
+		for _, target := range c.names(x) {
+			c.named[target]++
+		}
+		return nil
+	})
+}
+
+// compareArrays reads every target. What remains in named afterwards names
+// targets that do not exist.
+func (c *check) compareArrays(ctx context.Context) error {
+	err := c.scan(ctx, c.m.Target, func(t store.Stored) error {
+		c.report.Targets++
+		found, entries, err := c.compare(ctx, t)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 || entries != min(c.named[t.UUID], c.m.Limit) {
+			c.suspect[t.UUID] = []string{}
+		}
+		if c.named[t.UUID] > c.m.Limit {
+			c.report.Overfull = append(c.report.Overfull, Overfull{
+				Target: c.m.Target, Holder: t.UUID, Array: c.m.Array, Limit: c.m.Limit, Objects: c.named[t.UUID],
+			})
+		}
+		delete(c.named, t.UUID)
+		return nil
+	})
+	if err != nil || !c.m.Cascade {
+		return err
+	}
+	for target := range c.named {
+		if _, gone, err := c.set.Store(c.m.Target).Deleted(ctx, target); err != nil {
+			return err
+		} else if gone {
+			c.suspect[target] = []string{}
+		}
+	}
+	return nil
+}
+
+// collectSources finds the objects of the suspects, without the index.
+func (c *check) collectSources(ctx context.Context) error {
+	if len(c.suspect) == 0 {
+		return nil
+	}
+	return c.scan(ctx, c.m.Source, func(x store.Stored) error {
+		for _, target := range c.names(x) {
+			if sources, ok := c.suspect[target]; ok {
+				c.suspect[target] = append(sources, x.UUID)
+			}
+		}
+		return nil
+	})
+}
+
+// compare compares the entries that a target has with their objects.
+func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference, entries int, err error) {
+	value := object.Field(t.Body, c.m.Array)
+	if value != nil && value[0] != '[' {
+		return []Difference{c.difference(Malformed, t.UUID, "", "the property is no array")}, 0, nil
+	}
+	seen := map[string]bool{}
+	object.Elements(value, func(entry []byte) bool {
+		c.report.Entries++
+		entries++
+		uuid, ok := object.Text(object.Field(entry, "uuid"))
+		switch {
+		case !ok:
+			found = append(found, c.difference(Malformed, t.UUID, "", "an entry has no uuid"))
+			return true
+		case seen[uuid]:
+			found = append(found, c.difference(Duplicate, t.UUID, uuid, ""))
+			return true
+		}
+		seen[uuid] = true
+		var x store.Stored
+		if x, err = c.source(ctx, uuid); err != nil {
+			return false
+		}
+		switch want := c.m.Entry(uuid, x.Body, t.UUID); {
+		case want == nil:
+			found = append(found, c.difference(Extra, t.UUID, uuid, ""))
+		case !bytes.Equal(want, entry):
+			found = append(found, c.difference(Wrong, t.UUID, uuid, "the entry's fields are not the object's"))
+		}
+		return true
+	})
+	return found, entries, err
+}
+
+// source reads an object; the zero Stored when there is none.
+func (c *check) source(ctx context.Context, uuid string) (store.Stored, error) {
+	x, err := c.set.Store(c.m.Source).Get(ctx, uuid)
+	if errs.Is(err, errs.NotFound) {
+		return store.Stored{}, nil
+	}
+	return x, err
+}
+
+func (c *check) difference(k Kind, holder, uuid, detail string) Difference {
+	return Difference{Kind: k, Source: c.m.Source, UUID: uuid, Target: c.m.Target, Holder: holder, Array: c.m.Array, Detail: detail}
+}
+
+// examine looks closely at a suspect until it is right or patience ends, and
+// then repairs or reports it.
+func (c *check) examine(ctx context.Context, target string, sources []string) error {
+	deadline := time.Now().Add(c.options.Patience)
+	for wait := 10 * time.Millisecond; ; wait *= 2 {
+		found, err := c.differences(ctx, target, sources)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return c.conclude(ctx, target, sources, found)
+		}
+		if err := mapping.Pause(ctx, min(wait, time.Second)); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *check) conclude(ctx context.Context, target string, sources []string, found []Difference) error {
+	if !c.options.Repair {
+		c.report.add(found)
+		return nil
+	}
+	for _, d := range found {
+		if d.UUID != "" && !slices.Contains(sources, d.UUID) {
+			sources = append(sources, d.UUID)
+		}
+	}
+	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMapping})
+	if err := c.keeper.Keep(ctx, c.m, target, sources); err != nil {
+		return err
+	}
+	c.report.Repaired++
+	left, err := c.differences(ctx, target, sources)
+	c.report.add(left)
+	return err
+}
+
+// differences compares one target with the objects known to name it.
+func (c *check) differences(ctx context.Context, target string, sources []string) ([]Difference, error) {
+	t, err := c.set.Store(c.m.Target).Get(ctx, target)
+	if errs.Is(err, errs.NotFound) {
+		return c.undeleted(ctx, target, sources)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found, entries, err := c.compare(ctx, t)
+	if err != nil || entries >= c.m.Limit {
+		return found, err
+	}
+	has := map[string]bool{}
+	object.Elements(object.Field(t.Body, c.m.Array), func(entry []byte) bool {
+		uuid, _ := object.Text(object.Field(entry, "uuid"))
+		has[uuid] = true
+		return true
+	})
+	for _, uuid := range sources {
+		if has[uuid] {
+			continue
+		}
+		x, err := c.source(ctx, uuid)
+		if err != nil {
+			return nil, err
+		}
+		if c.m.Entry(uuid, x.Body, target) != nil {
+			found = append(found, c.difference(Missing, target, uuid, ""))
+		}
+	}
+	return found, nil
+}
+
+// undeleted finds objects that the cascade of a deleted target left.
+func (c *check) undeleted(ctx context.Context, target string, sources []string) ([]Difference, error) {
+	deleted, gone, err := c.set.Store(c.m.Target).Deleted(ctx, target)
+	if err != nil || !gone || !c.m.Cascade {
+		return nil, err
+	}
+	var found []Difference
+	for _, uuid := range sources {
+		x, err := c.source(ctx, uuid)
+		if err != nil {
+			return nil, err
+		}
+		if x.Body != nil && c.keeper.Doomed(c.m, x, target, deleted) {
+			found = append(found, c.difference(Undeleted, target, uuid, "its target was deleted"))
+		}
+	}
+	return found, nil
+}
