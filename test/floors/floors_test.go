@@ -1,0 +1,113 @@
+// Package floors holds the house together: imports go downward only, every
+// package says what it is for, and a file has one subject.
+package floors
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// floors from the ground up: a package may import those on floors below its
+// own, and those it is listed beside in its row of neighbours. A package that
+// no row names has no place yet: give it one.
+var floors = [][]string{
+	{"belfry/pkg/errs", "belfry/pkg/object"},
+	{"belfry/pkg/event", "belfry/config"},
+	{"belfry/pkg/schema", "belfry/pkg/policy", "belfry/pkg/store/driver", "belfry/pkg/bus"},
+	{"belfry/pkg/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore"},
+	{"belfry/pkg/store", "belfry/pkg/relay", "belfry/pkg/listener"},
+	{"belfry/pkg/applied"},
+	{"belfry/listeners/mapping", "belfry/pkg/api", "belfry/pkg/importer"},
+	{"belfry/listeners/cascade", "belfry/pkg/verify"},
+	{"belfry/pkg/app"},
+	{"belfry/cmd/belfry"},
+}
+
+// drivers import what they drive, the driver's contract and errors.
+var drivers = map[string][]string{
+	"belfry/pkg/store/filestore": {"belfry/pkg/store/driver", "belfry/pkg/errs"},
+}
+
+type pkg struct {
+	ImportPath string
+	Dir        string
+	Doc        string
+	GoFiles    []string
+	Imports    []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Doc,GoFiles,Imports", "belfry/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func floorOf(path string) int {
+	return slices.IndexFunc(floors, func(row []string) bool { return slices.Contains(row, path) })
+}
+
+func TestImportsGoDownward(t *testing.T) {
+	for _, p := range packages(t) {
+		if strings.HasPrefix(p.ImportPath, "belfry/test/") {
+			continue
+		}
+		floor := floorOf(p.ImportPath)
+		if floor < 0 {
+			t.Errorf("%s is on no floor: list it in floors", p.ImportPath)
+		}
+		for _, imported := range p.Imports {
+			if !strings.HasPrefix(imported, "belfry/") {
+				continue
+			}
+			if below := floorOf(imported); below >= floor {
+				t.Errorf("%s (floor %d) imports %s (floor %d): imports go downward only", p.ImportPath, floor, imported, below)
+			}
+			if allowed, ok := drivers[p.ImportPath]; ok && !slices.Contains(allowed, imported) {
+				t.Errorf("driver %s imports %s: a driver imports its SDK, driver and errs", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	for _, p := range packages(t) {
+		if len(p.GoFiles) > 0 && p.Doc == "" {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+func TestFilesAreShort(t *testing.T) {
+	const most = 400
+	for _, p := range packages(t) {
+		for _, name := range p.GoFiles {
+			data, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lines := strings.Count(string(data), "\n"); lines > most {
+				t.Errorf("%s/%s has %d lines, over %d: it has more than one subject", p.ImportPath, name, lines, most)
+			}
+		}
+	}
+}
