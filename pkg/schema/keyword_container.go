@@ -1,0 +1,207 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/qri-io/jsonschema"
+)
+
+type arrayValue struct {
+	First  []any `json:"first,omitempty"`
+	Rest   any   `json:"rest,omitempty"`
+	Unique bool  `json:"unique,omitempty"`
+}
+
+// arrayAssertion is arrayValue as it is read back.
+type arrayAssertion struct {
+	First  []*jsonschema.Schema `json:"first"` // for the items at its indexes
+	Rest   *jsonschema.Schema   `json:"rest"`  // for those behind; may be nil
+	Unique bool                 `json:"unique"`
+}
+
+func (a arrayAssertion) judge(r *run, v any) {
+	items, ok := v.([]any)
+	if !ok {
+		return
+	}
+	for i, item := range items {
+		if r.over() {
+			return
+		}
+		switch {
+		case i < len(a.First):
+			r.inner(token{index: i}, a.First[i], item)
+		case a.Rest != nil:
+			r.inner(token{index: i}, a.Rest, item)
+		}
+	}
+	if a.Rest != nil {
+		r.seen.first(len(items))
+	} else {
+		r.seen.first(min(len(a.First), len(items)))
+	}
+	if a.Unique {
+		r.unique(items)
+	}
+}
+
+// unique takes time linear in the items' size.
+func (r *run) unique(items []any) {
+	forms := make(map[string]int, len(items))
+	var form []byte
+	for i, item := range items {
+		form, _ = canonical(form[:0], item, math.MaxInt)
+		r.spend(len(form) / 16)
+		if r.over() {
+			return
+		}
+		if first, twice := forms[string(form)]; twice {
+			r.fail("must hold each value once, holds the one at %d again at %d", first, i)
+			return
+		}
+		forms[string(form)] = i
+	}
+}
+
+type containsValue struct {
+	Schema any  `json:"schema"`
+	Min    *int `json:"min,omitempty"`
+	Max    *int `json:"max,omitempty"`
+}
+
+// containsAssertion is containsValue as it is read back.
+type containsAssertion struct {
+	Schema *jsonschema.Schema `json:"schema"`
+	Min    *int               `json:"min"` // nil means 1
+	Max    *int               `json:"max"` // nil means no bound
+}
+
+func (a containsAssertion) judge(r *run, v any) {
+	items, ok := v.([]any)
+	if !ok {
+		return
+	}
+	count := 0
+	for i, item := range items {
+		if r.over() {
+			return
+		}
+		if r.tryInner(token{index: i}, a.Schema, item) {
+			count++
+		}
+	}
+	least := 1
+	if a.Min != nil {
+		least = *a.Min
+	}
+	if count < least {
+		r.fail("must contain at least %d matching items, contains %d", least, count)
+	}
+	if a.Max != nil && count > *a.Max {
+		r.fail("must contain at most %d matching items, contains %d", *a.Max, count)
+	}
+}
+
+type objectValue struct {
+	Properties []propertyValue        `json:"properties,omitempty"`
+	Patterns   []patternPropertyValue `json:"patterns,omitempty"`
+	Rest       any                    `json:"rest,omitempty"`
+	Names      any                    `json:"names,omitempty"`
+}
+
+type propertyValue struct {
+	Name   string `json:"name"`
+	Schema any    `json:"schema"`
+}
+
+type patternPropertyValue struct {
+	Pattern patternValue `json:"pattern"`
+	Schema  any          `json:"schema"`
+}
+
+// property is propertyValue as it is read back.
+type property struct {
+	Name   string             `json:"name"`
+	Schema *jsonschema.Schema `json:"schema"`
+}
+
+type patternProperty struct {
+	Pattern patternValue       `json:"pattern"`
+	Schema  *jsonschema.Schema `json:"schema"`
+	matcher matcher
+}
+
+// objectAssertion is objectValue as it is read back.
+type objectAssertion struct {
+	Properties []property         `json:"properties"`
+	Patterns   []patternProperty  `json:"patterns"`
+	Rest       *jsonschema.Schema `json:"rest"`  // for what no other names; may be nil
+	Names      *jsonschema.Schema `json:"names"` // for every name; may be nil
+	named      map[string]bool
+}
+
+func parseObject(data []byte) (assertion, error) {
+	a := &objectAssertion{named: map[string]bool{}}
+	if err := json.Unmarshal(data, a); err != nil {
+		return nil, err
+	}
+	for _, p := range a.Properties {
+		a.named[p.Name] = true
+	}
+	for i := range a.Patterns {
+		m, err := a.Patterns[i].Pattern.compile()
+		if err != nil {
+			return nil, fmt.Errorf("pattern %q: %w", a.Patterns[i].Pattern.Source, err)
+		}
+		a.Patterns[i].matcher = m
+	}
+	return a, nil
+}
+
+func (a *objectAssertion) judge(r *run, v any) {
+	members, ok := v.(map[string]any)
+	if !ok {
+		return
+	}
+	for _, p := range a.Properties {
+		value, present := members[p.Name]
+		if !present {
+			continue
+		}
+		r.seen.name(p.Name)
+		r.inner(memberToken(p.Name), p.Schema, value)
+		if r.over() {
+			return
+		}
+	}
+	if a.Patterns == nil && a.Rest == nil && a.Names == nil {
+		return
+	}
+	for name, value := range members {
+		if r.over() {
+			return
+		}
+		a.member(r, name, value)
+	}
+}
+
+// member judges a member by all but properties.
+func (a *objectAssertion) member(r *run, name string, value any) {
+	if a.Names != nil && !r.tryInner(memberToken(name), a.Names, name) {
+		r.fail("must not have a member named %q", name)
+	}
+	known := a.named[name]
+	for _, p := range a.Patterns {
+		if p.matcher.match(r, name) {
+			known = true
+			r.seen.name(name)
+			r.inner(memberToken(name), p.Schema, value)
+		}
+	}
+	if !known && a.Rest != nil {
+		r.seen.name(name)
+		r.inner(memberToken(name), a.Rest, value)
+	}
+}

@@ -1,0 +1,136 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/qri-io/jsonschema"
+)
+
+type allOfAssertion []*jsonschema.Schema
+
+func (a allOfAssertion) judge(r *run, v any) {
+	for _, s := range a {
+		if r.over() {
+			return
+		}
+		r.same(s, v)
+	}
+}
+
+type anyOfAssertion []*jsonschema.Schema
+
+func (a anyOfAssertion) judge(r *run, v any) {
+	fits := false
+	for _, s := range a {
+		fits = r.try(s, v) || fits
+		// What further alternatives evaluate matters only to one who asks.
+		if fits && r.seen == nil || r.over() {
+			return
+		}
+	}
+	if !fits {
+		r.fail("must match at least one of %d alternatives, matches none", len(a))
+	}
+}
+
+type oneOfAssertion []*jsonschema.Schema
+
+func (a oneOfAssertion) judge(r *run, v any) {
+	var fits []string
+	for i, s := range a {
+		if r.try(s, v) {
+			fits = append(fits, fmt.Sprint(i+1))
+		}
+		if len(fits) > 1 || r.over() {
+			break
+		}
+	}
+	switch len(fits) {
+	case 0:
+		r.fail("must match exactly one of %d alternatives, matches none", len(a))
+	case 1:
+	default:
+		r.fail("must match exactly one of %d alternatives, matches %s", len(a), strings.Join(fits, " and "))
+	}
+}
+
+type notAssertion struct{ schema *jsonschema.Schema }
+
+func (a notAssertion) judge(r *run, v any) {
+	if r.try(a.schema, v) {
+		r.fail("must not match what is excluded here")
+	}
+}
+
+type ifValue struct {
+	If   any `json:"if"`
+	Then any `json:"then,omitempty"`
+	Else any `json:"else,omitempty"`
+}
+
+// ifAssertion is ifValue as it is read back.
+type ifAssertion struct {
+	If   *jsonschema.Schema `json:"if"`
+	Then *jsonschema.Schema `json:"then"` // may be nil, like Else
+	Else *jsonschema.Schema `json:"else"`
+}
+
+func (a ifAssertion) judge(r *run, v any) {
+	branch := a.Else
+	if r.try(a.If, v) {
+		branch = a.Then
+	}
+	if branch != nil && !r.over() {
+		r.same(branch, v)
+	}
+}
+
+// dependentAssertion judges objects that have a member by a further schema.
+type dependentAssertion []property
+
+func (a dependentAssertion) judge(r *run, v any) {
+	members, ok := v.(map[string]any)
+	if !ok {
+		return
+	}
+	for _, p := range a {
+		if r.over() {
+			return
+		}
+		if _, present := members[p.Name]; present {
+			r.same(p.Schema, v)
+		}
+	}
+}
+
+// restItemsAssertion is unevaluatedItems. It is judged after all other keywords.
+type restItemsAssertion struct{ schema *jsonschema.Schema }
+
+func (a restItemsAssertion) judge(r *run, v any) {
+	items, ok := v.([]any)
+	if !ok || r.bad {
+		return
+	}
+	for i := r.seen.items; i < len(items) && !r.over(); i++ {
+		r.inner(token{index: i}, a.schema, items[i])
+	}
+	r.seen.first(len(items))
+}
+
+// restPropsAssertion is unevaluatedProperties. It is judged after all other keywords.
+type restPropsAssertion struct{ schema *jsonschema.Schema }
+
+func (a restPropsAssertion) judge(r *run, v any) {
+	members, ok := v.(map[string]any)
+	if !ok || r.bad {
+		return
+	}
+	for name, value := range members {
+		if r.seen.names[name] || r.over() {
+			continue
+		}
+		r.inner(memberToken(name), a.schema, value)
+		r.seen.name(name)
+	}
+}

@@ -1,0 +1,236 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"belfry/pkg/errs"
+)
+
+// number reads a number of the document. Those that cannot be read were refused
+// before the run began; any answer to them here would be a guess.
+func (r *run) number(v json.Number) number {
+	n, ok := parseNumber(v.String())
+	if !ok {
+		r.stop = errs.New(errs.Internal, "a number at %q cannot be judged", r.pointer())
+	}
+	return n
+}
+
+type typesAssertion struct{ types []string }
+
+func parseTypes(data []byte) (assertion, error) {
+	var a typesAssertion
+	err := json.Unmarshal(data, &a.types)
+	return a, err
+}
+
+func (a typesAssertion) judge(r *run, v any) {
+	actual := typeOf(v)
+	if slices.Contains(a.types, actual) {
+		return
+	}
+	if n, ok := v.(json.Number); ok && slices.Contains(a.types, "integer") {
+		if r.number(n).integer() {
+			return
+		}
+	}
+	r.fail("must be %s, is %s", strings.Join(a.types, " or "), actual)
+}
+
+func typeOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case json.Number:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	default:
+		return "object"
+	}
+}
+
+// enumAssertion knows the canonical forms that are allowed.
+type enumAssertion struct {
+	allowed map[string]bool
+	longest int
+	scalars bool // no array and no object is allowed
+	problem string
+}
+
+func parseEnum(problem string) func([]byte) (assertion, error) {
+	return func(data []byte) (assertion, error) {
+		var values []any
+		decoder := json.NewDecoder(strings.NewReader(string(data)))
+		decoder.UseNumber()
+		if err := decoder.Decode(&values); err != nil {
+			return nil, err
+		}
+		a := enumAssertion{allowed: map[string]bool{}, scalars: true, problem: problem}
+		for _, v := range values {
+			form, ok := canonical(nil, v, maxSchemaBytes*8)
+			if !ok {
+				return nil, fmt.Errorf("a value of the enumeration cannot be compared")
+			}
+			a.allowed[string(form)] = true
+			a.longest = max(a.longest, len(form))
+			a.scalars = a.scalars && !composite(v)
+		}
+		if len(values) == 0 {
+			a.problem = "is not allowed here"
+		}
+		return a, nil
+	}
+}
+
+func composite(v any) bool {
+	switch v.(type) {
+	case []any, map[string]any:
+		return true
+	default:
+		return false
+	}
+}
+
+func (a enumAssertion) judge(r *run, v any) {
+	var room [64]byte
+	if !a.scalars || !composite(v) {
+		form, ok := canonical(room[:0], v, a.longest)
+		r.spend(len(form) / 16)
+		if ok && a.allowed[string(form)] {
+			return
+		}
+	}
+	r.fail("%s", a.problem)
+}
+
+// numberValue holds the bounds of a number, each as written or "".
+type numberValue struct {
+	MultipleOf       json.Number `json:"multipleOf,omitempty"`
+	Maximum          json.Number `json:"maximum,omitempty"`
+	ExclusiveMaximum json.Number `json:"exclusiveMaximum,omitempty"`
+	Minimum          json.Number `json:"minimum,omitempty"`
+	ExclusiveMinimum json.Number `json:"exclusiveMinimum,omitempty"`
+}
+
+// numberRule is one bound: what holds(value, bound) must be.
+type numberRule struct {
+	bound number
+	holds func(value, bound number) bool
+	text  string
+}
+
+type numbersAssertion []numberRule
+
+func parseNumbers(data []byte) (assertion, error) {
+	var v numberValue
+	if err := json.Unmarshal(data, &v); err != nil {
+		return nil, err
+	}
+	var a numbersAssertion
+	for _, rule := range []struct {
+		bound json.Number
+		holds func(value, bound number) bool
+		text  string
+	}{
+		{v.MultipleOf, number.multipleOf, "must be a multiple of "},
+		{v.Maximum, func(n, bound number) bool { return n.compare(bound) <= 0 }, "must be at most "},
+		{v.ExclusiveMaximum, func(n, bound number) bool { return n.compare(bound) < 0 }, "must be less than "},
+		{v.Minimum, func(n, bound number) bool { return n.compare(bound) >= 0 }, "must be at least "},
+		{v.ExclusiveMinimum, func(n, bound number) bool { return n.compare(bound) > 0 }, "must be greater than "},
+	} {
+		if rule.bound == "" {
+			continue
+		}
+		bound, ok := parseNumber(rule.bound.String())
+		if !ok {
+			return nil, fmt.Errorf("the number %s cannot be compared", rule.bound)
+		}
+		a = append(a, numberRule{bound: bound, holds: rule.holds, text: rule.text + rule.bound.String()})
+	}
+	return a, nil
+}
+
+func (a numbersAssertion) judge(r *run, v any) {
+	literal, ok := v.(json.Number)
+	if !ok {
+		return
+	}
+	n := r.number(literal)
+	// Reading a number's digits to divide it takes quadratic time.
+	r.spend(len(n.digits) * len(n.digits) >> 16)
+	for _, rule := range a {
+		if !rule.holds(n, rule.bound) {
+			r.fail("%s", rule.text)
+		}
+	}
+}
+
+type stringValue struct {
+	MinLength *int          `json:"minLength,omitempty"`
+	MaxLength *int          `json:"maxLength,omitempty"`
+	Pattern   *patternValue `json:"pattern,omitempty"`
+}
+
+type stringsAssertion struct {
+	stringValue
+	pattern matcher
+}
+
+func parseStrings(data []byte) (assertion, error) {
+	var a stringsAssertion
+	err := json.Unmarshal(data, &a.stringValue)
+	if err == nil && a.Pattern != nil {
+		a.pattern, err = a.Pattern.compile()
+	}
+	return a, err
+}
+
+func (a stringsAssertion) judge(r *run, v any) {
+	s, ok := v.(string)
+	if !ok {
+		return
+	}
+	if a.MinLength != nil || a.MaxLength != nil {
+		length := utf8.RuneCountInString(s)
+		if a.MinLength != nil && length < *a.MinLength {
+			r.fail("must have at least %d characters, has %d", *a.MinLength, length)
+		}
+		if a.MaxLength != nil && length > *a.MaxLength {
+			r.fail("must have at most %d characters, has %d", *a.MaxLength, length)
+		}
+	}
+	if a.Pattern != nil && !a.pattern.match(r, s) {
+		r.fail("must match the pattern %s", a.Pattern.Source)
+	}
+}
+
+// patternValue is a pattern as the schema has it and as Go's regexp judges it.
+type patternValue struct {
+	Source string `json:"source"`
+	Go     string `json:"go"`
+}
+
+type matcher struct {
+	expression *regexp.Regexp
+	size       int // of the compiled program: with the string's length, the cost
+}
+
+func (p *patternValue) compile() (matcher, error) {
+	expression, err := regexp.Compile(p.Go)
+	return matcher{expression: expression, size: programSize(p.Go)}, err
+}
+
+func (m matcher) match(r *run, s string) bool {
+	r.spend(len(s) * m.size / 128)
+	return !r.over() && m.expression.MatchString(s)
+}

@@ -1,0 +1,165 @@
+package schema
+
+// arrays translates what judges arrays and their items.
+func (z *normalizer) arrays(n *node, out object) {
+	z.count(n, "minItems", out)
+	z.count(n, "maxItems", out)
+	v := arrayValue{}
+	if k := n.get("uniqueItems"); k != nil && z.want(k, "uniqueItems", boolNode) {
+		v.Unique = k.truth
+	}
+	rest := n.get("additionalItems")
+	if k := n.get("items"); k != nil {
+		if k.kind == arrayNode {
+			for _, item := range k.items {
+				v.First = append(v.First, z.schema(item))
+			}
+			if rest != nil {
+				v.Rest = z.schema(rest)
+			}
+		} else {
+			v.Rest = z.schema(k)
+			z.checkIdle(rest)
+		}
+	} else {
+		z.checkIdle(rest)
+	}
+	if v.Unique || v.First != nil || v.Rest != nil {
+		out[arrayKeyword] = v
+	}
+	z.contains(n, out)
+}
+
+// checkIdle translates a schema that has no effect, only to check it.
+func (z *normalizer) checkIdle(n *node) {
+	if n != nil {
+		z.schema(n)
+	}
+}
+
+func (z *normalizer) contains(n *node, out object) {
+	v := containsValue{}
+	if n.file.draft == draft2019 {
+		v.Min, v.Max = z.limit(n, "minContains"), z.limit(n, "maxContains")
+	}
+	if k := n.get("contains"); k != nil {
+		v.Schema = z.schema(k)
+		out[containsKeyword] = v
+	}
+}
+
+// count translates a limit that the library judges right once it is a plain
+// integer.
+func (z *normalizer) count(n *node, keyword string, out object) {
+	if v := z.limit(n, keyword); v != nil {
+		out[keyword] = *v
+	}
+}
+
+// objects translates what judges objects and their members.
+func (z *normalizer) objects(n *node, out object) {
+	z.count(n, "minProperties", out)
+	z.count(n, "maxProperties", out)
+	if k := n.get("required"); k != nil {
+		out["required"] = z.nameSet(k, "required")
+	}
+	v := objectValue{}
+	for _, m := range z.members(n, "properties") {
+		v.Properties = append(v.Properties, propertyValue{Name: m.name, Schema: z.schema(m.value)})
+	}
+	for _, m := range z.members(n, "patternProperties") {
+		if p := z.pattern(m.value, "patternProperties", m.name); p != nil {
+			v.Patterns = append(v.Patterns, patternPropertyValue{Pattern: *p, Schema: z.schema(m.value)})
+		}
+	}
+	if k := n.get("additionalProperties"); k != nil {
+		v.Rest = z.schema(k)
+	}
+	if k := n.get("propertyNames"); k != nil {
+		v.Names = z.schema(k)
+	}
+	if v.Properties != nil || v.Patterns != nil || v.Rest != nil || v.Names != nil {
+		out[objectKeyword] = v
+	}
+}
+
+// dependents translates dependentSchemas, dependentRequired and the dependencies
+// of draft-07, which are both.
+func (z *normalizer) dependents(n *node, out object) {
+	var list []propertyValue
+	schema := func(keyword string, m member) {
+		list = append(list, propertyValue{Name: m.name, Schema: z.within(n, n.get(keyword), m.value)})
+	}
+	names := func(keyword string, m member) {
+		list = append(list, propertyValue{Name: m.name, Schema: object{"required": z.nameSet(m.value, keyword)}})
+	}
+	if n.file.draft == draft2019 {
+		for _, m := range z.members(n, "dependentSchemas") {
+			schema("dependentSchemas", m)
+		}
+		for _, m := range z.members(n, "dependentRequired") {
+			names("dependentRequired", m)
+		}
+	} else {
+		for _, m := range z.members(n, "dependencies") {
+			if m.value.kind == arrayNode {
+				names("dependencies", m)
+			} else {
+				schema("dependencies", m)
+			}
+		}
+	}
+	if list != nil {
+		out[dependentKeyword] = list
+	}
+}
+
+// logic translates the keywords that combine schemas for one value.
+func (z *normalizer) logic(n *node, out object) {
+	z.combine(n, "allOf", allOfKeyword, out)
+	z.combine(n, "anyOf", anyOfKeyword, out)
+	z.combine(n, "oneOf", oneOfKeyword, out)
+	if k := n.get("not"); k != nil {
+		out[notKeyword] = z.within(n, k, k)
+	}
+	v := ifValue{If: z.branch(n, "if"), Then: z.branch(n, "then"), Else: z.branch(n, "else")}
+	if v.If != nil {
+		out[ifKeyword] = v
+	}
+}
+
+func (z *normalizer) combine(n *node, keyword, ours string, out object) {
+	k := n.get(keyword)
+	if k == nil {
+		return
+	}
+	var list []any
+	for _, item := range z.items(n, keyword) {
+		list = append(list, z.within(n, k, item))
+	}
+	if list == nil {
+		z.refused.add(k, keyword, "must hold at least one schema", "add one, or remove it")
+	}
+	out[ours] = list
+}
+
+func (z *normalizer) branch(n *node, keyword string) any {
+	if k := n.get(keyword); k != nil {
+		return z.within(n, k, k)
+	}
+	return nil
+}
+
+func (z *normalizer) unevaluated(n *node, out object) {
+	if n.file.draft != draft2019 {
+		return
+	}
+	if k := n.get("unevaluatedItems"); k != nil {
+		out[restItemsKeyword] = z.schema(k)
+		z.tracks = true
+	}
+	if k := n.get("unevaluatedProperties"); k != nil {
+		out[restPropsKeyword] = z.schema(k)
+		z.tracks = true
+	}
+}

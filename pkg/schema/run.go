@@ -1,0 +1,213 @@
+package schema
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/qri-io/jsonschema"
+
+	"belfry/pkg/errs"
+)
+
+const (
+	// maxFields bounds what is told about one document.
+	maxFields = 20
+	// maxNesting bounds the stack: schemas being judged inside one another.
+	maxNesting = 10_000
+	// checkEvery is how many steps pass before the context is asked again.
+	checkEvery = 4096
+)
+
+// run judges one document. It travels as the context that the library hands to
+// every keyword, and holds what our keywords have to know of one another.
+type run struct {
+	context.Context
+	defs  map[string]*jsonschema.Schema
+	state *jsonschema.ValidationState
+
+	path   []token
+	fields []errs.Field
+	// bad says that the schema being judged has failed.
+	bad bool
+	// muted counts the trials under way, whose verdict alone matters.
+	muted int
+	// stop ends the run without a verdict.
+	stop error
+
+	steps, budget, nextCheck int
+	nesting                  int
+
+	// seen is what has been evaluated of the value being judged; nil when no
+	// schema asks.
+	seen *evaluated
+	// outermost is the name of the first anchored resource that was entered,
+	// where $recursiveRef leads.
+	outermost string
+}
+
+// token is one step of the pointer to the value being judged: a name, or an index
+// when it is not negative.
+type token struct {
+	name  string
+	index int
+}
+
+func memberToken(name string) token { return token{name: name, index: -1} }
+
+// over reports that nothing more can change what is told.
+func (r *run) over() bool {
+	return r.stop != nil || r.bad && r.muted > 0 || len(r.fields) >= maxFields
+}
+
+// spend counts work, ends the run when it is too much, and asks the context now
+// and then.
+func (r *run) spend(steps int) {
+	r.steps += steps
+	if r.steps < r.nextCheck {
+		return
+	}
+	r.nextCheck = r.steps + checkEvery
+	if err := r.Err(); err != nil {
+		r.stop = errs.Wrap(err, errs.Canceled, "the document was not judged to the end")
+	} else if r.steps > r.budget {
+		r.stop = errs.New(errs.Invalid, "the document is too complex for its schema: more than %d steps to judge it", r.budget)
+	}
+}
+
+// apply judges v by s, where the run stands.
+func (r *run) apply(s *jsonschema.Schema, v any) bool {
+	r.spend(1)
+	if r.nesting == maxNesting {
+		r.stop = errs.New(errs.Invalid, "the document is too complex for its schema: more than %d schemas inside one another", maxNesting)
+	}
+	if r.stop != nil {
+		return false
+	}
+	r.nesting++
+	before, local := r.bad, r.state.Local
+	r.bad = false
+	s.ValidateKeyword(r, r.state, v)
+	for _, e := range *r.state.Errs {
+		r.fail("%s", e.Message)
+	}
+	*r.state.Errs = (*r.state.Errs)[:0]
+	ok := !r.bad
+	r.bad, r.state.Local = before || !ok, local
+	r.nesting--
+	return ok
+}
+
+// same judges the value of the schema being judged by another one. What that has
+// evaluated counts for this one, unless it failed.
+func (r *run) same(s *jsonschema.Schema, v any) bool {
+	if r.seen == nil {
+		return r.apply(s, v)
+	}
+	outer := r.seen
+	r.seen = &evaluated{}
+	ok := r.apply(s, v)
+	if ok {
+		outer.merge(r.seen)
+	}
+	r.seen = outer
+	return ok
+}
+
+// try is same, but a failure is not one of the schema being judged.
+func (r *run) try(s *jsonschema.Schema, v any) bool {
+	before := r.bad
+	r.muted++
+	ok := r.same(s, v)
+	r.muted--
+	r.bad = before
+	return ok
+}
+
+// inner judges a part of the value being judged.
+func (r *run) inner(at token, s *jsonschema.Schema, v any) bool {
+	r.path = append(r.path, at)
+	outer := r.seen
+	if outer != nil {
+		r.seen = &evaluated{}
+	}
+	ok := r.apply(s, v)
+	r.seen = outer
+	r.path = r.path[:len(r.path)-1]
+	return ok
+}
+
+// tryInner is inner, but a failure is not one of the schema being judged.
+func (r *run) tryInner(at token, s *jsonschema.Schema, v any) bool {
+	before := r.bad
+	r.muted++
+	ok := r.inner(at, s, v)
+	r.muted--
+	r.bad = before
+	return ok
+}
+
+// fail reports that the value does not do; the message is fmt.Sprintf(format, args...).
+func (r *run) fail(format string, args ...any) {
+	r.bad = true
+	if r.muted == 0 && r.stop == nil && len(r.fields) < maxFields {
+		r.fields = append(r.fields, errs.Field{Pointer: r.pointer(), Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (r *run) pointer() string {
+	var b strings.Builder
+	for _, s := range r.path {
+		b.WriteByte('/')
+		if s.index >= 0 {
+			b.WriteString(strconv.Itoa(s.index))
+		} else {
+			b.WriteString(escapeToken(s.name))
+		}
+	}
+	return b.String()
+}
+
+// verdict is what Validate returns.
+func (r *run) verdict() error {
+	switch {
+	case r.stop != nil:
+		return r.stop
+	case !r.bad:
+		return nil
+	}
+	slices.SortStableFunc(r.fields, func(a, b errs.Field) int { return strings.Compare(a.Pointer, b.Pointer) })
+	return &errs.Error{Kind: errs.Invalid, Message: "the document does not match its schema", Fields: slices.Clone(r.fields)}
+}
+
+// evaluated is what schemas have looked at in one value, for unevaluatedItems and
+// unevaluatedProperties.
+type evaluated struct {
+	names map[string]bool
+	items int // from the start
+}
+
+func (e *evaluated) name(name string) {
+	if e == nil {
+		return
+	}
+	if e.names == nil {
+		e.names = map[string]bool{}
+	}
+	e.names[name] = true
+}
+
+func (e *evaluated) first(items int) {
+	if e != nil {
+		e.items = max(e.items, items)
+	}
+}
+
+func (e *evaluated) merge(other *evaluated) {
+	for name := range other.names {
+		e.name(name)
+	}
+	e.first(other.items)
+}

@@ -1,0 +1,142 @@
+package schema
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/qri-io/jsonpointer"
+	"github.com/qri-io/jsonschema"
+
+	"belfry/pkg/errs"
+)
+
+// Schema judges documents. It is safe for concurrent use.
+type Schema struct {
+	form normalForm
+	// The library's schemas write to themselves while they judge, so each run has
+	// an instance of its own.
+	instances sync.Pool
+}
+
+// instance is a schema of the library, for one run at a time.
+type instance struct {
+	schema *jsonschema.Schema
+	run    run
+}
+
+// Load reads and compiles the JSON Schema file at path. A file that cannot be read
+// is errs.Invalid; a schema that cannot be used is a *RefusedError.
+func Load(path string) (*Schema, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "schema %s cannot be read", path)
+	}
+	return Compile(path, data)
+}
+
+// Compile is Load for a file's content; messages call it name.
+func Compile(name string, data []byte) (s *Schema, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			s, err = nil, errs.Wrap(fmt.Errorf("panic: %v", fault), errs.Internal, "schema %s cannot be compiled", name)
+		}
+	}()
+	registerKeywords()
+	root, err := parseSource(name, data)
+	if err != nil {
+		return nil, err
+	}
+	refused := &refusals{name: name}
+	if root.file.draft = declaredDraft(root, refused); len(refused.list) > 0 {
+		return nil, refused.err()
+	}
+	x := newIndex(refused)
+	x.addFile(root, baseURI)
+	form, err := normalize(x, root)
+	if err != nil {
+		return nil, err
+	}
+	s = &Schema{form: form}
+	first, err := form.instance()
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "schema %s cannot be compiled", name)
+	}
+	s.instances.Put(first)
+	return s, nil
+}
+
+func declaredDraft(root *node, refused *refusals) draft {
+	k := root.get("$schema")
+	if k == nil {
+		return draft2019
+	}
+	d, known := draftOf(k.text)
+	if !known {
+		refused.add(k, "$schema", fmt.Sprintf("the draft %s is not supported", k.raw()),
+			fmt.Sprintf("declare %q or %q, or remove it for the first of them", uri2019, uri07+"#"))
+	}
+	return d
+}
+
+// instance makes the library's schema of the normal form.
+func (f normalForm) instance() (*instance, error) {
+	i := &instance{schema: &jsonschema.Schema{}}
+	if err := json.Unmarshal(f.text, i.schema); err != nil {
+		return nil, err
+	}
+	defs, ok := i.schema.JSONProp("$defs").(*jsonschema.Defs)
+	if !ok {
+		return nil, fmt.Errorf("the library gave no $defs")
+	}
+	i.run.defs = *defs
+	return i, nil
+}
+
+// Validate judges a whole JSON document. It returns nil when the document is
+// valid, and otherwise an error that is or wraps an *errs.Error: Invalid when the
+// document does not match, with a pointer and a message for each place (at most
+// 20); Invalid too when it is no JSON, or takes too long to judge; TooLarge;
+// Canceled when ctx ends first; Internal, without a verdict, for a fault of ours.
+func (s *Schema) Validate(ctx context.Context, doc []byte) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = errs.Wrap(fmt.Errorf("panic: %v", fault), errs.Internal, "the document could not be judged")
+		}
+	}()
+	v, err := decode(doc)
+	if err != nil {
+		return err
+	}
+	i, ok := s.instances.Get().(*instance)
+	if !ok {
+		if i, err = s.form.instance(); err != nil {
+			return errs.Wrap(err, errs.Internal, "the document could not be judged")
+		}
+	}
+	i.run.begin(ctx, i.schema, s.form.tracks, len(doc))
+	i.run.apply(i.schema, v)
+	err = i.run.verdict()
+	i.run.Context = nil
+	s.instances.Put(i)
+	return err
+}
+
+// begin readies the run for a document of size bytes. What a run leaves behind
+// after a panic never gets here: its instance is not put back.
+func (r *run) begin(ctx context.Context, root *jsonschema.Schema, tracks bool, size int) {
+	if r.state == nil {
+		r.state = jsonschema.NewValidationState(root)
+		r.state.InstanceLocation = &jsonpointer.Pointer{}
+	}
+	*r = run{
+		Context: ctx, defs: r.defs, state: r.state,
+		path: r.path[:0], fields: r.fields[:0],
+		budget: 1_000_000 + 16*size,
+	}
+	if tracks {
+		r.seen = &evaluated{}
+	}
+}
