@@ -18,8 +18,9 @@ import (
 // own, and those it is listed beside in its row of neighbours. A package that
 // no row names has no place yet: give it one.
 var floors = [][]string{
-	{"belfry/pkg/errs", "belfry/pkg/object"},
-	{"belfry/pkg/event", "belfry/config"},
+	{"belfry/pkg/errs"},
+	{"belfry/pkg/object", "belfry/config"},
+	{"belfry/pkg/event"},
 	{"belfry/pkg/schema", "belfry/pkg/policy", "belfry/pkg/store/driver", "belfry/pkg/bus"},
 	{"belfry/pkg/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore"},
 	{"belfry/pkg/store", "belfry/pkg/relay", "belfry/pkg/listener"},

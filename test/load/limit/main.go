@@ -1,0 +1,77 @@
+// Command limit is what belfry is measured beside: echo, JSON decoding and
+// Pebble with synced writes, and nothing else. It shows what the machine gives
+// to any server built on these.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+)
+
+func main() {
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(address, folder string) error {
+	db, err := pebble.Open(folder, &pebble.Options{})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("http://%s\n", listener.Addr())
+	e := echo.New()
+	e.GET("/readyz", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
+	e.POST("/items", func(c echo.Context) error { return create(c, db) })
+	e.GET("/items/:uuid", func(c echo.Context) error { return get(c, db) })
+	return http.Serve(listener, e)
+}
+
+func create(c echo.Context, db *pebble.DB) error {
+	body, err := io.ReadAll(c.Request().Body)
+	if err != nil {
+		return err
+	}
+	var object map[string]any
+	if err := json.Unmarshal(body, &object); err != nil {
+		return c.NoContent(http.StatusBadRequest)
+	}
+	id, ok := object["uuid"].(string)
+	if !ok {
+		v7, err := uuid.NewV7()
+		if err != nil {
+			return err
+		}
+		id = v7.String()
+	}
+	if err := db.Set([]byte(id), body, pebble.Sync); err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusCreated, body)
+}
+
+func get(c echo.Context, db *pebble.DB) error {
+	value, closer, err := db.Get([]byte(c.Param("uuid")))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return c.NoContent(http.StatusNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	err = c.JSONBlob(http.StatusOK, value)
+	return errors.Join(err, closer.Close())
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const connections = 64
+
+// result is what a run of requests gave.
+type result struct {
+	requests  int
+	took      time.Duration
+	latencies []time.Duration // sorted
+}
+
+func (r result) rate() float64 { return float64(r.requests) / r.took.Seconds() }
+
+func (r result) percentile(p float64) time.Duration { return percentile(r.latencies, p) }
+
+func percentile(sorted []time.Duration, p float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
+}
+
+// closedLoop sends total requests over so many connections, each as soon as
+// its connection is free. one makes request number i.
+func closedLoop(base string, conns, total int, one func(c *client, i int) error) (result, error) {
+	var next atomic.Int64
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var failed error
+	all := make([]time.Duration, 0, total)
+	began := time.Now()
+	for range conns {
+		wg.Go(func() {
+			c, err := dial(base)
+			var mine []time.Duration
+			for err == nil {
+				i := int(next.Add(1)) - 1
+				if i >= total {
+					break
+				}
+				sent := time.Now()
+				err = one(c, i)
+				mine = append(mine, time.Since(sent))
+			}
+			if c != nil {
+				c.close()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, mine...)
+			if err != nil {
+				failed = err
+			}
+		})
+	}
+	wg.Wait()
+	r := result{requests: total, took: time.Since(began), latencies: all}
+	slices.Sort(r.latencies)
+	return r, failed
+}
+
+// object is a body of 400 bytes.
+func object(uuid string, fields string) []byte {
+	start := `{"uuid":"` + uuid + `",` + fields +
+		`"title":"The bells of the old town","year":1887,"price":12.50,"tags":["bronze","tower"],` +
+		`"maker":{"name":"J. Founder & Sons","town":"Whitechapel"},"inStock":true,"note":"`
+	return []byte(start + strings.Repeat("x", max(0, 400-len(start)-2)) + `"}`)
+}
+
+func create(path, run string) func(c *client, i int) error {
+	return func(c *client, i int) error {
+		return expect(c, 201, "POST", path, object(fmt.Sprintf("%s-%08d", run, i), ""))
+	}
+}
+
+func get(path, run string, count int) func(c *client, i int) error {
+	return func(c *client, _ int) error {
+		return expect(c, 200, "GET", fmt.Sprintf("%s/%s-%08d", path, run, rand.IntN(count)), nil)
+	}
+}
+
+func expect(c *client, want int, method, path string, body []byte, headers ...string) error {
+	status, err := c.do(method, path, body, headers...)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if status != want {
+		return fmt.Errorf("%s %s: status %d, want %d: %s", method, path, status, want, c.body)
+	}
+	return nil
+}

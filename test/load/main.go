@@ -1,0 +1,113 @@
+// Command load measures belfry. Every figure comes from one run beside a limit
+// program (test/load/limit): the machine may be slow, shared and noisy, the
+// ratio tells all the same. It ends by itself after a few minutes.
+//
+// The load generator, belfry and the limit program are processes of their own
+// and share the machine's processors.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+)
+
+func main() {
+	rounds := flag.Int("rounds", 3, "rounds of belfry beside the limit; the median counts")
+	requests := flag.Int("requests", 60_000, "requests of each kind in a round")
+	million := flag.Int("million", 1_000_000, "creates before memory is looked at again; 0 leaves that out")
+	only := flag.String("only", "", "run one part: rates, lag, parent, memory")
+	flag.Parse()
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer release()
+	if err := run(ctx, *rounds, *requests, *million, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "load:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is what the parts share.
+type bench struct {
+	folder, belfry, limit string
+}
+
+const configuration = `
+listen: 127.0.0.1:0
+data: ./data
+bus: {listen: ""}
+log: {level: error}
+stores:
+  Items: {expose: {}}
+  Parents: {expose: {}}
+  Loose: {expose: {}}
+  Children:
+    expose: {}
+    map:
+      Parents: {key: parent, target: children, fields: "title, year", cascade: true}
+`
+
+func run(ctx context.Context, rounds, requests, million int, only string) error {
+	folder, err := os.MkdirTemp("", "belfry-load-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	b := &bench{folder: folder}
+	if b.belfry, err = build(ctx, folder, "belfry", "belfry/cmd/belfry"); err != nil {
+		return err
+	}
+	if b.limit, err = build(ctx, folder, "limit", "belfry/test/load/limit"); err != nil {
+		return err
+	}
+	fmt.Printf("%s, %d processors, %d connections, 400-byte objects\n", runtime.Version(), runtime.NumCPU(), connections)
+	for _, part := range []struct {
+		name string
+		run  func() error
+	}{
+		{"rates", func() error { return b.rates(ctx, rounds, requests) }},
+		{"lag", func() error { return b.lag(ctx) }},
+		{"parent", func() error { return b.oneParent(ctx) }},
+		{"memory", func() error { return b.memory(ctx, million) }},
+	} {
+		if only != "" && only != part.name {
+			continue
+		}
+		if err := part.run(); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	return nil
+}
+
+// serve starts belfry on a data folder of its own.
+func (b *bench) serve(ctx context.Context) (*server, error) {
+	home, err := os.MkdirTemp(b.folder, "serve-")
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(home, "belfry.yaml")
+	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
+		return nil, err
+	}
+	return start(ctx, "belfry", b.belfry, "serve", "--config", path)
+}
+
+func (b *bench) serveLimit(ctx context.Context) (*server, error) {
+	home, err := os.MkdirTemp(b.folder, "limit-")
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, "limit", b.limit, "127.0.0.1:0", home)
+}
+
+// verdict says whether a figure reaches its goal.
+func verdict(reached bool) string {
+	if reached {
+		return "reached"
+	}
+	return "MISSED"
+}
