@@ -1,0 +1,58 @@
+package api
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// slow is when a request is worth a line in the log of its own.
+const slow = time.Second
+
+// maxLoggedPath bounds a path in the log, in bytes.
+const maxLoggedPath = 256
+
+// observe counts a request and logs it: at error when the fault is on this
+// side, at info when it was slow, else at debug. Bodies, queries and
+// credentials are never logged.
+func (s *Server) observe(x *exchange, took time.Duration) {
+	if x.status == 0 && !x.aborted {
+		// A handler that wrote nothing: net/http will send an empty 200.
+		x.status = http.StatusOK
+	}
+	x.route.count(x.status, took)
+	level := slog.LevelDebug
+	switch {
+	case x.status >= http.StatusInternalServerError || x.aborted && x.err != nil:
+		level = slog.LevelError
+	case took > slow:
+		level = slog.LevelInfo
+	}
+	ctx := x.req.Context()
+	if !s.Logger.Enabled(ctx, level) {
+		return
+	}
+	s.Logger.LogAttrs(ctx, level, "request", x.attributes(took)...)
+}
+
+func (x *exchange) attributes(took time.Duration) []slog.Attr {
+	attrs := []slog.Attr{
+		slog.String("request", x.id),
+		slog.String("method", x.req.Method),
+		slog.String("path", cut(x.req.URL.Path, maxLoggedPath)),
+		slog.String("route", x.route.template),
+		slog.Int("status", x.status),
+		slog.Int64("bytes", x.bytes),
+		slog.Duration("took", took),
+		slog.String("address", peer(x.req.RemoteAddr)),
+	}
+	if x.err != nil {
+		attrs = append(attrs, slog.String("error", x.err.Error()))
+	}
+	var p *panicError
+	if errors.As(x.err, &p) {
+		attrs = append(attrs, slog.String("stack", string(p.stack)))
+	}
+	return attrs
+}

@@ -1,0 +1,143 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"belfry/pkg/errs"
+)
+
+const problemType = "application/problem+json"
+
+// problem is an RFC 9457 problem document.
+type problem struct {
+	Type     string       `json:"type"`
+	Title    string       `json:"title"`
+	Status   int          `json:"status"`
+	Detail   string       `json:"detail,omitempty"`
+	Instance string       `json:"instance"` // the request's id
+	Errors   []errs.Field `json:"errors,omitempty"`
+}
+
+// typePrefix begins every problem type; docs/http.md says what each means.
+const typePrefix = "urn:belfry:problem:"
+
+// ofKind is the translation of error kinds to HTTP.
+func ofKind(kind errs.Kind) problem {
+	switch kind {
+	case errs.Invalid:
+		return problem{Type: "invalid", Title: "The request is not valid", Status: http.StatusBadRequest}
+	case errs.Unauthenticated:
+		return problem{Type: "unauthenticated", Title: "Log in first", Status: http.StatusUnauthorized}
+	case errs.Denied:
+		return problem{Type: "denied", Title: "Not allowed", Status: http.StatusForbidden}
+	case errs.NotFound:
+		return problem{Type: "not-found", Title: "Not found", Status: http.StatusNotFound}
+	case errs.Exists:
+		return problem{Type: "exists", Title: "The uuid is taken", Status: http.StatusConflict}
+	case errs.Conflict:
+		return problem{Type: "conflict", Title: "Too many changes at once", Status: http.StatusConflict}
+	case errs.Mismatch:
+		return problem{Type: "mismatch", Title: "A precondition does not hold", Status: http.StatusPreconditionFailed}
+	case errs.TooLarge:
+		return problem{Type: "too-large", Title: "Too large", Status: http.StatusRequestEntityTooLarge}
+	case errs.Unsupported:
+		return problem{Type: "unsupported", Title: "Unsupported media type", Status: http.StatusUnsupportedMediaType}
+	case errs.Limited:
+		return problem{Type: "limited", Title: "Too many requests", Status: http.StatusTooManyRequests}
+	case errs.Unavailable, errs.Canceled:
+		return problem{Type: "unavailable", Title: "Temporarily unavailable", Status: http.StatusServiceUnavailable}
+	default:
+		return problem{
+			Type: "internal", Title: "Internal error", Status: http.StatusInternalServerError,
+			Detail: "The fault is on this side. The log has the details under the id in instance.",
+		}
+	}
+}
+
+// problemOf says what an error means to the client of an exchange.
+func problemOf(x *exchange, err error) problem {
+	var router *echo.HTTPError
+	if errors.As(err, &router) && router.Code < http.StatusInternalServerError {
+		return ofRouter(x, router.Code)
+	}
+	kind := errs.KindOf(err)
+	if kind == errs.Canceled && (errors.Is(err, os.ErrDeadlineExceeded) || x.req.Context().Err() != nil) {
+		return problem{
+			Type: "timeout", Title: "The request took too long to arrive", Status: http.StatusRequestTimeout,
+			Detail: "the request was given up before all of it was read and answered",
+		}
+	}
+	p := ofKind(kind)
+	var e *errs.Error
+	if kind != errs.Internal && errors.As(err, &e) {
+		p.Detail, p.Errors = e.Message, e.Fields
+	}
+	return p
+}
+
+// ofRouter is the translation of what echo itself refuses.
+func ofRouter(x *exchange, status int) problem {
+	switch status {
+	case http.StatusNotFound:
+		p := ofKind(errs.NotFound)
+		p.Detail = "nothing is exposed at this path"
+		return p
+	case http.StatusMethodNotAllowed:
+		return problem{
+			Type: "method-not-allowed", Title: "Method not allowed", Status: status,
+			Detail: "this path takes " + x.Header().Get(echo.HeaderAllow),
+		}
+	default:
+		return problem{Type: "refused", Title: http.StatusText(status), Status: status}
+	}
+}
+
+// fail replies with the problem that an error is. What must not be told is
+// logged with the request.
+func (s *Server) fail(x *exchange, err error) {
+	x.err = err
+	if x.status != 0 {
+		x.aborted = true
+		return
+	}
+	p := problemOf(x, err)
+	p.Type, p.Instance = typePrefix+p.Type, x.id
+	switch p.Status {
+	case http.StatusUnauthorized:
+		x.set("Www-Authenticate", "Bearer")
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		x.set("Retry-After", retryAfter(err))
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		// Strings and numbers always have JSON text.
+		panic(err)
+	}
+	x.set("Cache-Control", "no-store")
+	x.send(p.Status, problemType, append(body, '\n'))
+}
+
+// retryAfter is the whole seconds after which to try again, at least one.
+func retryAfter(err error) string {
+	var e *errs.Error
+	if errors.As(err, &e) && e.RetryAfter > time.Second {
+		return strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10)
+	}
+	return "1"
+}
+
+// panicError is a panic in a handler.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
