@@ -166,6 +166,7 @@ func (c *Config) read(s *section) {
 	c.readStores(s)
 	c.readMailers(s)
 	c.readBinaries(s)
+	s.meant = map[string]string{"port": "listen", "host": "listen", "url": "baseURL", "nats": "bus", "dataDir": "data"}
 	s.end()
 }
 

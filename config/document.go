@@ -99,9 +99,10 @@ func (d *document) hide(path string) {
 	}
 }
 
-// not quotes a wrong value after what is expected, unless it is to be kept.
+// not quotes a wrong value after what is expected, unless it is to be kept. A URL
+// with a user may have a password in it, wherever it stands.
 func (d *document) not(path, text string) string {
-	if d.kept(path) {
+	if d.kept(path) || strings.Contains(text, "://") && strings.Contains(text, "@") {
 		return ""
 	}
 	return ", not " + quote(text)

@@ -1,8 +1,6 @@
 package config
 
-import (
-	"strings"
-)
+import "strings"
 
 // maxSuggested bounds how many names a message lists.
 const maxSuggested = 20
@@ -17,8 +15,11 @@ func suggest(name string, known []string) string {
 }
 
 func knownAre(known []string) string {
-	if len(known) == 0 {
+	switch len(known) {
+	case 0:
 		return "none is known"
+	case 1:
+		return "the only one is " + known[0]
 	}
 	more := ""
 	if len(known) > maxSuggested {

@@ -48,7 +48,7 @@ func (c *Config) readProviders(s *section) {
 			_, err := parseName(name)
 			switch {
 			case name != "oidc" && !p.has("type"):
-				s.problem(name, "unknown provider; %s; one of another name needs type: oidc", suggest(name, builtIn))
+				s.problem(name, "unknown provider; %s; one of any other name needs type: oidc", knownAre(builtIn))
 			case err != nil:
 				s.problem(name, "%v", err)
 			case slices.Contains(routes, name):

@@ -23,6 +23,7 @@ type section struct {
 	keys   []string
 	values map[string]*yaml.Node
 	known  []string
+	meant  map[string]string // what people write here, and the path of what they mean
 }
 
 // maxItems bounds a list; none of belfry's is meant to be long.
@@ -100,6 +101,10 @@ func (s *section) end() {
 		what := "unknown key"
 		if s.what != "" {
 			what += " " + s.what
+		}
+		if meant := s.meant[key]; meant != "" {
+			s.problem(key, "%s; did you mean %s?", what, meant)
+			continue
 		}
 		s.problem(key, "%s; %s", what, suggest(key, s.known))
 	}

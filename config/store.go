@@ -64,7 +64,17 @@ func (c *Config) readStores(s *section) {
 	s.named("stores", func(name string, s *section) { c.Stores[name] = c.readStore(name, s) })
 	for _, name := range [...]string{c.Authentication.UserStore, c.Authentication.IdentStore, SessionStore} {
 		if c.Stores[name] == nil {
+			c.checkCase(name)
 			c.Stores[name] = c.readStore(name, newSection(c.doc, join("stores", name), nil))
+		}
+	}
+}
+
+// checkCase refuses a store that differs only in case from one that always exists.
+func (c *Config) checkCase(always string) {
+	for _, name := range names(c.Stores) {
+		if strings.EqualFold(name, always) {
+			c.doc.problem(join("stores", name), "differs only in case from %s, which always exists", always)
 		}
 	}
 }
@@ -81,6 +91,7 @@ func (c *Config) readStore(name string, s *section) *Store {
 	st.Indexes = readIndexes(s)
 	st.Intercept = readIntercept(s.section("intercept"))
 	take(s, "maxObjectSize", &st.MaxObjectSize, sizeIn(MaxObjectSize))
+	s.meant = map[string]string{"url": "expose.url", "list": "expose.list", "restrict": "expose.restrict", "type": "backend"}
 	s.end()
 	c.completeStore(st, s)
 	return st

@@ -1,0 +1,254 @@
+package config
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/errs"
+)
+
+// environment is what the files of these tests can take values from.
+func environment(name string) (string, bool) {
+	value, set := map[string]string{
+		"BUS_PASSWORD": "hunter2", "PORT": "8099", "EMPTY": "", "NOISE": "a: {b: [${PORT}", "LATIN": "caf\xe9",
+	}[name]
+	return value, set
+}
+
+func mustParse(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Parse("belfry.yaml", []byte(text), environment)
+	if err != nil {
+		t.Fatalf("unexpected problems:\n%v", err)
+	}
+	return c
+}
+
+func here(t *testing.T, elements ...string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(elements...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// equal compares field by field what a configuration came to.
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s:\n got %#v\nwant %#v", what, got, want)
+	}
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	c, err := Load("testdata/full.yaml", environment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, recipe := here(t, "testdata/var"), here(t, "testdata/schemas/recipe.json")
+	local := "http://127.0.0.1:1/"
+
+	equal(t, "listen", c.Listen, "0.0.0.0:9000")
+	equal(t, "baseURL", c.BaseURL, "https://kitchen.example.org/api")
+	equal(t, "data", c.Data, data)
+	equal(t, "maxObjectSize", c.MaxObjectSize, int64(128<<10))
+	equal(t, "tombstones", c.Tombstones, 48*time.Hour)
+	equal(t, "shutdownTimeout", c.ShutdownTimeout, 90*time.Second)
+	equal(t, "log", c.Log, Log{slog.LevelDebug, "json"})
+	equal(t, "bus", c.Bus, Bus{
+		URL:  []string{"nats://n1:4222", "tls://n2:4222"},
+		User: "kitchen", Password: "hunter2", TLS: TLS{recipe, recipe, recipe},
+		Events: Events{30 * 24 * time.Hour, 10_000_000_000, 5000},
+	})
+	equal(t, "backends", c.Backends, map[string]Backend{
+		"default": {Type: "file", File: &FileBackend{here(t, "testdata/objects")}},
+		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen"}},
+		"dynamo":  {Type: "dynamodb", DynamoDB: &DynamoBackend{"eu-north-1", "http://127.0.0.1:8000", "k_"}},
+	})
+	equal(t, "names of stores", names(c.Stores), []string{"Cooks", "Logins", "Members", "Recipes", "Sessions"})
+	equal(t, "stores.Recipes", *c.Stores["Recipes"], Store{
+		Name: "Recipes", Backend: "dynamo", Schema: recipe, MaxObjectSize: 64 << 10,
+		Expose: &Expose{URL: "/cooking/recipes", Restrict: Restrict{Update: true}, List: true},
+		Policy: Policy{Create: "user != null", Get: "true", Update: "object.cook == user.uuid", Delete: "false", List: "true"},
+		Map: map[string]Mapping{
+			"Cooks":   {Key: "cook", Target: "recipes", Fields: []string{"name", "minutes"}, Limit: 50},
+			"Recipes": {Key: "partOf", Target: "parts", Limit: 10_000},
+		},
+		Private: []string{"notes", "cost"},
+		Indexes: [][]string{{"name"}, {"cuisine", "minutes"}, {"created"}},
+		Intercept: map[string][]Interceptor{
+			"save":   {{"spelling", time.Second, "reject"}, {"taste", 250 * time.Millisecond, "accept"}},
+			"delete": {{"spelling", time.Second, "reject"}},
+		},
+	})
+	equal(t, "stores.Cooks.maxObjectSize", c.Stores["Cooks"].MaxObjectSize, int64(128<<10))
+	equal(t, "stores.Members.policy", c.Stores["Members"].Policy, Policy{Owner: true})
+	equal(t, "stores.Members.private", c.Stores["Members"].Private, []string{"shoeSize", "password"})
+	equal(t, "authentication", c.Authentication, Authentication{
+		SuccessRedirect: "https://kitchen.example.org/welcome", FailureRedirect: "/sorry", RegisterRedirect: "/join",
+		UserStore: "Members", IdentStore: "Logins",
+		Email: &Email{
+			From: "Kitchen <kitchen@example.org>", Subject: "One more step",
+			HTML: `<a href="{{.Link}}">yes, me</a>`, Text: "yes, me: {{.Link}}", Mailer: "post",
+			PostValidation: true, SkipEmailValidation: true,
+			TokenTTL: time.Hour, MailInterval: 5 * time.Minute, UniformErrors: true,
+		},
+		OAuth2: map[string]OAuth2{
+			"github": {"gh", "hunter2", []string{"user:email"}, local + "a", local + "t", local + "p"},
+			"amazon": {},
+		},
+		Twitter: &OAuth1{"tw", "s", local + "r", local + "z", local + "x", local + "p"},
+		OIDC:    map[string]OIDC{"company": {"https://id.example.org", "kitchen", "", []string{"openid"}}},
+	})
+	equal(t, "mailers", c.Mailers, map[string]Mailer{
+		"default": {Type: "file", File: &FileMailer{filepath.Join(data, "mail")}},
+		"post":    {Type: "smtp", SMTP: &SMTPMailer{"smtp.example.org", 2525, "kitchen", "hunter2", "tls"}},
+		"drawer":  {Type: "file", File: &FileMailer{here(t, "testdata/letters")}},
+	})
+	equal(t, "binaries", c.Binaries, map[string]*Binary{
+		"photos": {
+			Type: "FileStorage", File: &FileStorage{filepath.Join(data, "binaries", "photos")},
+			URL: "/photos", Restrict: BinaryRestrict{Delete: true}, MaxSize: 3 << 20,
+			Map: map[string][]string{"Recipes": {"pictures", "steps"}, "Members": {"portrait"}},
+		},
+		"videos": {
+			Type: "S3Storage", S3: &S3Storage{"kitchen", "eu-north-1", "http://127.0.0.1:9000", "v/", time.Minute},
+			URL: "/videos", MaxSize: 10 << 20,
+		},
+	})
+}
+
+func TestAnEmptyFileIsAllDefaults(t *testing.T) {
+	for _, text := range []string{"", "\n", "# nothing yet\n", "---\n", "{}", "stores:\nbus:\n", "\ufefflog: {}\n"} {
+		c := mustParse(t, text)
+		data := here(t, "data")
+		equal(t, "listen", c.Listen, "127.0.0.1:8080")
+		equal(t, "baseURL", c.BaseURL, "http://localhost:8080")
+		equal(t, "data", c.Data, data)
+		equal(t, "maxObjectSize", c.MaxObjectSize, int64(256<<10))
+		equal(t, "tombstones", c.Tombstones, 24*time.Hour)
+		equal(t, "shutdownTimeout", c.ShutdownTimeout, 30*time.Second)
+		equal(t, "log", c.Log, Log{slog.LevelInfo, "text"})
+		equal(t, "bus", c.Bus, Bus{Listen: "127.0.0.1:4222", Events: Events{168 * time.Hour, 4 << 30, 1_000_000}})
+		equal(t, "backends", c.Backends, map[string]Backend{
+			"default": {Type: "file", File: &FileBackend{filepath.Join(data, "stores", "default")}},
+		})
+		equal(t, "mailers", c.Mailers, map[string]Mailer{"default": {Type: "file", File: &FileMailer{filepath.Join(data, "mail")}}})
+		equal(t, "binaries", len(c.Binaries), 0)
+		equal(t, "e-mail", c.Authentication.Email, (*Email)(nil))
+	}
+}
+
+func TestTheStoresOfUsersIdentsAndSessionsAlwaysExist(t *testing.T) {
+	c := mustParse(t, "")
+	closed := Policy{Owner: true, Create: "false"}
+	common := Store{Backend: "default", MaxObjectSize: 256 << 10, Map: map[string]Mapping{}, Intercept: map[string][]Interceptor{}}
+
+	users := common
+	users.Name, users.Policy, users.Private = "Users", closed, []string{"password"}
+	idents := common
+	idents.Name, idents.Policy = "Idents", closed
+	idents.Map = map[string]Mapping{
+		"Users": {Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: 10_000},
+	}
+	sessions := common
+	sessions.Name = "Sessions"
+	equal(t, "stores", c.Stores, map[string]*Store{"Users": &users, "Idents": &idents, "Sessions": &sessions})
+}
+
+func TestUserAndIdentStoresCanHaveOtherNames(t *testing.T) {
+	c := mustParse(t, "authentication: {userStore: People, identStore: Keys}\n")
+	equal(t, "names", names(c.Stores), []string{"Keys", "People", "Sessions"})
+	equal(t, "target of the idents", names(c.Stores["Keys"].Map), []string{"People"})
+	equal(t, "private", c.Stores["People"].Private, []string{"password"})
+}
+
+func TestIdentsWithAMapOfTheirOwnGetNoOther(t *testing.T) {
+	equal(t, "map", len(mustParse(t, "stores: {Idents: {map: {}}}\n").Stores["Idents"].Map), 0)
+}
+
+func TestTheDefaultConfigurationLoads(t *testing.T) {
+	c, err := Load("belfry.yaml", os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "data", c.Data, here(t, "..", "data"))
+	equal(t, "stores.Books.map", c.Stores["Books"].Map, map[string]Mapping{
+		"Authors": {Key: "author", Target: "books", Fields: []string{"title", "year"}, Cascade: true, Limit: 10_000},
+	})
+	equal(t, "stores.Books.indexes", c.Stores["Books"].Indexes, [][]string{{"title"}, {"author", "year"}})
+	equal(t, "stores.Books.expose", c.Stores["Books"].Expose, &Expose{URL: "/books", List: true})
+	for _, name := range []string{"Authors", "Books"} {
+		equal(t, name+" is open, for the tour has no login", c.Stores[name].Policy, Policy{})
+	}
+}
+
+func TestJSONIsAccepted(t *testing.T) {
+	c := mustParse(t, "{\n\t\"listen\": \"127.0.0.1:${PORT}\",\n\t\"mailers\": {\"m\": {\"type\": \"smtp\", \"host\": \"h\", \"port\": \"${PORT}\"}}\n}\n")
+	equal(t, "listen", c.Listen, "127.0.0.1:8099")
+	equal(t, "port", c.Mailers["m"].SMTP.Port, int64(8099))
+}
+
+func TestOverrideChecksAndFollows(t *testing.T) {
+	c := mustParse(t, "authentication: {providers: {email: {}}}\nbackends: {kept: {folder: kept}}\n")
+	if err := c.Override("app.example.com:81", "elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "listen", c.Listen, "app.example.com:81")
+	equal(t, "baseURL", c.BaseURL, "http://app.example.com:81")
+	equal(t, "sender", c.Authentication.Email.From, "Belfry <no-reply@app.example.com>")
+	equal(t, "backend", c.Backends["default"].File.Folder, here(t, "elsewhere", "stores", "default"))
+	equal(t, "configured folder", c.Backends["kept"].File.Folder, here(t, "kept"))
+	if err := c.Override("", ""); err != nil || c.Listen != "app.example.com:81" {
+		t.Errorf("an empty override changed the address to %s, error %v", c.Listen, err)
+	}
+	for listen, want := range map[string]string{
+		"8080":           "listen: expected host:port, such as 127.0.0.1:8080, or :8080 for every interface",
+		"127.0.0.1:4222": "listen: is the address of bus.listen too; HTTP and NATS cannot share one",
+	} {
+		if err := c.Override(listen, "other"); err == nil || err.Error() != want {
+			t.Errorf("override with %s: got %v, want %s", listen, err, want)
+		}
+	}
+	equal(t, "data after a failed override", c.Data, here(t, "elsewhere"))
+}
+
+func TestBaseURLFollowsTheBoundAddressUnlessConfigured(t *testing.T) {
+	equal(t, "free port", mustParse(t, "listen: 127.0.0.1:0").BaseURLAt("127.0.0.1:41234"), "http://localhost:41234")
+	equal(t, "every interface", mustParse(t, "").BaseURLAt("[::]:80"), "http://localhost:80")
+	equal(t, "configured", mustParse(t, "baseURL: https://a.example/").BaseURLAt("[::]:80"), "https://a.example")
+}
+
+func TestALaterProblemStandsAtItsKey(t *testing.T) {
+	c := mustParse(t, "stores:\n  Books:\n    policy:\n      create: user !=\n    indexes:\n      - title\n")
+	for key, want := range map[string]string{
+		"stores.Books.policy.create": "belfry.yaml:4:7: stores.Books.policy.create: bad x",
+		"stores.Books.policy.update": "belfry.yaml:3:5: stores.Books.policy.update: bad x",
+		"stores.Books.indexes[0]":    "belfry.yaml:6:9: stores.Books.indexes[0]: bad x",
+		"stores.Books.indexes[7]":    "belfry.yaml:5:5: stores.Books.indexes[7]: bad x",
+		"mailers.default":            "belfry.yaml:1:1: mailers.default: bad x",
+	} {
+		if got := c.Problem(key, "bad %s", "x").Error(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestProblemsAreInvalidInput(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "none.yaml"), environment)
+	if !errs.Is(err, errs.Invalid) || !strings.HasSuffix(err.Error(), "none.yaml: cannot be read: no such file or directory") {
+		t.Errorf("got %v of kind %v", err, errs.KindOf(err))
+	}
+	_, err = Parse("belfry.yaml", []byte("lsiten: :80"), environment)
+	var problem Problem
+	if !errors.As(err, &problem) || problem.Key != "lsiten" || problem.Line != 1 || problem.Column != 1 {
+		t.Errorf("got %+v", problem)
+	}
+}

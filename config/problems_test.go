@@ -1,0 +1,204 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// wrong is a configuration and every line of its error, without the file's name.
+type wrong struct {
+	name, text string
+	want       []string
+}
+
+func checkWrong(t *testing.T, cases []wrong) {
+	t.Helper()
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			c, err := Parse("belfry.yaml", []byte(test.text), environment)
+			if err == nil || c != nil {
+				t.Fatalf("accepted:\n%s", test.text)
+			}
+			var problems Problems
+			if !errors.As(err, &problems) || len(problems) == 0 {
+				t.Fatalf("got a %T, want Problems", err)
+			}
+			want := "belfry.yaml:" + strings.Join(test.want, "\nbelfry.yaml:")
+			if err.Error() != want {
+				t.Errorf("of\n%s\ngot\n%s\nwant\n%s", test.text, err, want)
+			}
+		})
+	}
+}
+
+const knownAtTop = "known are listen, baseURL, data, maxObjectSize, tombstones, shutdownTimeout, log, bus, backends, authentication, stores, mailers, binaries"
+const knownOfStore = "known are backend, expose, schema, policy, map, private, indexes, intercept, maxObjectSize"
+
+func TestUnknownKeys(t *testing.T) {
+	checkWrong(t, []wrong{
+		{"a slip of the fingers", "stores:\n  Books:\n    exposed: {}\n", []string{
+			"3:5: stores.Books.exposed: unknown key; did you mean expose?"}},
+		{"case and separators", "base_url: http://a\nListen: :80\nSTORES: {}\n", []string{
+			"1:1: base_url: unknown key; did you mean baseURL?",
+			"2:1: Listen: unknown key; did you mean listen?",
+			"3:1: STORES: unknown key; did you mean stores?"}},
+		{"another word for it", "port: 80\nstores: {Books: {url: /b}}\n", []string{
+			"1:1: port: unknown key; did you mean listen?",
+			"2:18: stores.Books.url: unknown key; did you mean expose.url?"}},
+		{"nothing like it", "wheels: 4\n", []string{"1:1: wheels: unknown key; " + knownAtTop}},
+		{"a level too high", "stores:\n  Books:\n  expose: {public: true}\n", []string{
+			"3:12: stores.expose.public: unknown key; " + knownOfStore}},
+		{"of another type", "backends:\n  default: {type: file, database: x}\nmailers:\n  m: {host: a}\n", []string{
+			"2:25: backends.default.database: unknown key of a backend of type file; known are type, folder",
+			"4:7: mailers.m.host: unknown key of a mailer of type file; known are type, folder"}},
+		{"every section is strict", `
+log: {x: 1}
+bus: {y: 1, tls: {z: 1}, events: {max: 1}}
+stores:
+  A:
+    expose: {urll: /a, restrict: {delet: true}}
+    policy: {updaet: x}
+    map: {A: {key: k, target: t, filds: a}}
+    intercept: {saved: [], save: [{name: n, timout: 1s}]}
+binaries: {b: {expose: {restrict: {update: true}, list: true}, maxsize: 1}}
+authentication: {userstore: U, providers: {email: {form: a}, github: {id: 1}, twitter: {clientID: 1}, oidc: {issuer: "http://i", url: x}}}
+`, []string{
+			`2:7: log.x: unknown key; known are level, format`,
+			`3:7: bus.y: unknown key; known are listen, url, credentials, user, password, token, nkey, tls, events`,
+			`3:13: bus.tls: is for an external cluster; set bus.url too, or remove it`,
+			`3:19: bus.tls.z: unknown key; known are ca, cert, key`,
+			`3:35: bus.events.max: unknown key; known are maxAge, maxBytes, maxMessages`,
+			`6:14: stores.A.expose.urll: unknown key; did you mean url?`,
+			`6:35: stores.A.expose.restrict.delet: unknown key; did you mean delete?`,
+			`7:14: stores.A.policy.updaet: unknown key; did you mean update?`,
+			`8:34: stores.A.map.A.filds: unknown key; did you mean fields?`,
+			`9:17: stores.A.intercept.saved: unknown key of intercept; did you mean save?`,
+			`9:45: stores.A.intercept.save[0].timout: unknown key; did you mean timeout?`,
+			`10:36: binaries.b.expose.restrict.update: unknown key; known are create, get, delete`,
+			`10:51: binaries.b.expose.list: unknown key; known are url, restrict`,
+			`10:64: binaries.b.maxsize: unknown key of a binary service of type FileStorage; did you mean maxSize?`,
+			`11:18: authentication.userstore: unknown key; did you mean userStore?`,
+			`11:52: authentication.providers.email.form: unknown key; did you mean from?`,
+			`11:71: authentication.providers.github.id: unknown key; known are clientID, clientSecret, scope, authURL, tokenURL, profileURL`,
+			`11:89: authentication.providers.twitter.clientID: unknown key; known are consumerKey, consumerSecret, requestTokenURL, authorizeURL, accessTokenURL, profileURL`,
+			`11:130: authentication.providers.oidc.url: unknown key; known are type, issuer, clientID, clientSecret, scope`,
+		}},
+	})
+}
+
+func TestShapes(t *testing.T) {
+	checkWrong(t, []wrong{
+		{"text instead of keys", "just text\n", []string{"1:1: expected keys with values, not a single value"}},
+		{"a list instead of keys", "stores: [Books]\n", []string{"1:1: stores: expected keys with values, not a list"}},
+		{"a value instead of keys", "stores: {Books: {expose: true}}\n", []string{
+			"1:18: stores.Books.expose: expected keys with values, not a single value"}},
+		{"keys instead of a value", "listen: {port: 80}\n", []string{"1:1: listen: expected a single value, not keys with values"}},
+		{"a value instead of a list", "stores: {Books: {indexes: title}}\n", []string{
+			"1:18: stores.Books.indexes: expected a list, such as [a, b], not a single value"}},
+		{"keys instead of a list", "stores: {Books: {intercept: {save: {name: a}}}}\n", []string{
+			"1:30: stores.Books.intercept.save: expected a list, such as [{name: a}], not keys with values"}},
+		{"a list in a list", "stores: {Books: {private: [a, [b]]}}\n", []string{
+			"1:31: stores.Books.private[1]: expected a single value, not a list"}},
+		{"no value", "listen:\nstores: {Books: {schema: ~}}\n", []string{
+			"1:1: listen: has no value; give one, or remove the key for its default",
+			"2:18: stores.Books.schema: has no value; give one, or remove the key for its default"}},
+		{"a key given twice", "data: a\nlisten: :80\ndata: b\n", []string{"3:1: data: is given twice, first in line 1"}},
+		{"keys that are no names", "? [a]\n: 1\n? {b: c}\n: 2\n!!str listen: :80\n", []string{
+			"1:3: expected a name before the colon, not a list",
+			"3:3: expected a name before the colon, not keys with values",
+			"5:1: a key cannot have a tag"}},
+		{"tags", "listen: !!str 80\nlog: !!map {}\nstores: !x {}\n", []string{
+			"1:1: listen: expected a single value, not a value with a tag (!...)",
+			"2:1: log: expected keys with values, not a value with a tag (!...)",
+			"3:1: stores: expected keys with values, not a value with a tag (!...)"}},
+		{"merging", "stores:\n  A: &a {expose: {}}\n  B: {<<: *a}\n", []string{
+			"3:7: stores.B: merging with << is not supported; write the keys out, or use an alias for a whole value"}},
+		{"a key that would break the line", "\"a\\nb.c\": 1\n", []string{
+			`1:1: "a\nb.c": unknown key; ` + knownAtTop}},
+	})
+}
+
+func TestSyntax(t *testing.T) {
+	checkWrong(t, []wrong{
+		{"a wrong indentation", "# c\n\nstores:\n  Books:\n    expose: {}\n   schema: x\nlisten: :80\n", []string{
+			"6: is not valid YAML: did not find expected key (check the indentation, and the quotes around values)"}},
+		{"a brace left open", "# c\nstores:\n  Books:\n    expose: {url: /books\n    schema: x\nlisten: :80\n", []string{
+			"4: is not valid YAML: did not find expected ',' or '}'"}},
+		{"a quote left open", "data: x\nlisten: \"a\nstores: {}\n", []string{
+			"2: is not valid YAML: found unexpected end of stream"}},
+		{"a tab", "stores:\n\tBooks: {}\n", []string{
+			"2: is not valid YAML: found character that cannot start any token (indent with spaces, not tabs; a value that begins with @, % or ` needs quotes)"}},
+		{"a colon in a value", "data: x\nauthentication:\n  providers: {}\n  successRedirect: a: b\n", []string{
+			`4: is not valid YAML: mapping values are not allowed in this context (a value that contains ": " needs quotes)`}},
+		{"no colon", "data: x\nlisten = 80\nlog: {}\n", []string{
+			"2: is not valid YAML: could not find expected ':' (expected key: value)"}},
+		{"a second document", "data: x\n---\ndata: y\n", []string{"2: a second document begins here; expected one"}},
+		{"a broken second document", "data: x\n---\n}\n", []string{"3: is not valid YAML: did not find expected node content"}},
+	})
+}
+
+func TestValues(t *testing.T) {
+	const duration = "expected a duration with its unit, such as 250ms, 30s, 12h or 7d"
+	const size = "expected a size such as 256KiB, 10MiB, 10MB or a number of bytes"
+	const address = "expected host:port, such as 127.0.0.1:8080, or :8080 for every interface"
+	const redirect = "expected a URL such as https://example.com/welcome, or a path such as /welcome"
+	checkWrong(t, []wrong{
+		{"addresses", "listen: 8080\nbus: {listen: 'local host:1'}\n", []string{
+			`1:1: listen: ` + address + `, not "8080"`,
+			`2:7: bus.listen: ` + address + `, not "local host:1"`}},
+		{"an empty address is for the bus alone", "listen: ''\nbus: {listen: ''}\n", []string{
+			`1:1: listen: ` + address + `, not ""`}},
+		{"a port out of range", "listen: :65536\n", []string{`1:1: listen: ` + address + `, not ":65536"`}},
+		{"one address for two", "listen: 127.0.0.1:4222\n", []string{
+			"1:1: listen: is the address of bus.listen too; HTTP and NATS cannot share one"}},
+		{"base URLs", "baseURL: localhost:8080\n", []string{
+			`1:1: baseURL: expected a URL such as http://example.com (schemes: http, https), not "localhost:8080"`}},
+		{"a base URL with a query", "baseURL: http://a/?b\n", []string{`1:1: baseURL: expected a URL without a query, not "http://a/?b"`}},
+		{"durations", "tombstones: 24\nshutdownTimeout: 2h\nbus: {events: {maxAge: soon}}\n", []string{
+			`1:1: tombstones: ` + duration + `, not "24"`,
+			`2:1: shutdownTimeout: expected a duration from 1s to 1h, not "2h"`,
+			`3:16: bus.events.maxAge: ` + duration + `, not "soon"`}},
+		{"an endless duration", "tombstones: 999999d\n", []string{`1:1: tombstones: expected a duration of at most 36500d, not "999999d"`}},
+		{"sizes", "maxObjectSize: 1MB\nbus: {events: {maxBytes: 4 gigs}}\nstores: {A: {maxObjectSize: 0}}\n", []string{
+			`1:1: maxObjectSize: expected a size from 1 byte to 256KiB, not "1MB"`,
+			`2:16: bus.events.maxBytes: ` + size + `, not "4 gigs"`,
+			`3:14: stores.A.maxObjectSize: expected a size from 1 byte to 256KiB, not "0"`}},
+		{"a size that overflows", "bus: {events: {maxBytes: 9999999999TiB}}\n", []string{
+			`1:16: bus.events.maxBytes: expected a size from 1 byte to 1024TiB, not "9999999999TiB"`}},
+		{"numbers", "mailers: {m: {type: smtp, host: h, port: smtp}}\nbus: {events: {maxMessages: 1.5}}\n", []string{
+			`1:36: mailers.m.port: expected a whole number from 1 to 65535, not "smtp"`,
+			`2:16: bus.events.maxMessages: expected a whole number from 1 to 1000000000000, not "1.5"`}},
+		{"truth", "stores: {A: {expose: {list: yes}}}\n", []string{`1:23: stores.A.expose.list: expected true or false, not "yes"`}},
+		{"log", "log: {level: verbose, format: xml}\n", []string{
+			`1:7: log.level: expected debug, info, warn or error, not "verbose"`,
+			`1:23: log.format: expected text or json, not "xml"`}},
+		{"redirects", "authentication: {successRedirect: //evil.example, failureRedirect: 'javascript:x', registerRedirect: join}\n", []string{
+			`1:18: authentication.successRedirect: ` + redirect + `, not "//evil.example"`,
+			`1:51: authentication.failureRedirect: ` + redirect + `, not "javascript:x"`,
+			`1:84: authentication.registerRedirect: ` + redirect + `, not "join"`}},
+		{"a long value is cut", "log: {format: " + strings.Repeat("x", 70) + "}\n", []string{
+			`1:7: log.format: expected text or json, not "` + strings.Repeat("x", 60) + `"...`}},
+		{"an empty path", "data: ''\n", []string{`1:1: data: expected a path, not ""`}},
+	})
+}
+
+func TestBus(t *testing.T) {
+	checkWrong(t, []wrong{
+		{"not a NATS server", "bus: {url: [http://a, 'nats://b', c]}\n", []string{
+			`1:13: bus.url[0]: expected a URL such as nats://example.com (schemes: nats, tls, ws, wss), not "http://a"`,
+			`1:35: bus.url[2]: expected a URL such as nats://example.com (schemes: nats, tls, ws, wss), not "c"`}},
+		{"mixed kinds", "bus: {url: 'nats://a,ws://b'}\n", []string{
+			"1:7: bus.url: expected either ws and wss, or nats and tls; a client cannot mix them"}},
+		{"two ways to log in", "bus: {url: 'nats://a', user: u, password: p, token: t}\n", []string{
+			"1:46: bus.token: expected one way to log in, not both user and token"}},
+		{"half a login", "bus: {url: 'nats://a', user: u}\n", []string{"1:1: bus: expected both user and password, or neither"}},
+		{"half a certificate", "bus: {url: 'nats://a', tls: {cert: testdata/full.yaml}}\n", []string{
+			"1:24: bus.tls: expected both cert and key, or neither"}},
+		{"what would be ignored", "bus: {token: t}\n", []string{
+			"1:7: bus.token: is for an external cluster; set bus.url too, or remove it"}},
+		{"files that are not there", "bus: {url: 'nats://a', credentials: no.creds, tls: {ca: no.pem}}\n", []string{
+			"1:24: bus.credentials: expected a readable file (no such file or directory)",
+			`1:53: bus.tls.ca: expected a readable file (no such file or directory), not "no.pem"`}},
+	})
+}

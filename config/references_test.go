@@ -1,0 +1,153 @@
+package config
+
+import "testing"
+
+const own = "expected a property of yours; uuid, created and updated belong to the server"
+
+func TestStores(t *testing.T) {
+	checkWrong(t, []wrong{
+		{"names", "stores: {1a: {}, a.b: {}, '': {}}\n", []string{
+			"1:10: stores.1a: expected a name of 1 to 63 letters, digits, _ and -, beginning with a letter",
+			`1:18: stores."a.b": expected a name of 1 to 63 letters, digits, _ and -, beginning with a letter`,
+			`1:27: stores."": expected a name of 1 to 63 letters, digits, _ and -, beginning with a letter`}},
+		{"names that differ in case alone", "stores: {Books: {}, books: {}, users: {}}\n", []string{
+			"1:21: stores.books: differs from Books only in case",
+			"1:32: stores.users: differs only in case from Users, which always exists"}},
+		{"an unknown backend", "stores: {Books: {backend: mongo}}\nbackends: {m: {type: mongodb}}\n", []string{
+			"1:18: stores.Books.backend: no backend of this name; known are default, m"}},
+		{"an unknown type of backend", "backends: {m: {type: mongo}}\n", []string{
+			`1:16: backends.m.type: expected file, mongodb or dynamodb, not "mongo"`}},
+		{"schemas", "stores: {A: {schema: nope.json}, B: {schema: testdata}, C: {schema: ''}}\n", []string{
+			`1:14: stores.A.schema: expected a readable file (no such file or directory), not "nope.json"`,
+			`1:38: stores.B.schema: expected a regular file, not "testdata"`,
+			`1:61: stores.C.schema: expected the path of a file, not ""`}},
+		{"policies", "stores: {A: {policy: user != null}, B: {policy: {}}, C: {policy: }, D: {policy: {get: ''}}}\n", []string{
+			`1:14: stores.A.policy: expected owner, or an expression each for create, get, update, delete, list, not "user != null"`,
+			`1:41: stores.B.policy: is empty; expected owner, or an expression for one of create, get, update, delete, list`,
+			`1:58: stores.C.policy: is empty; expected owner, or an expression for one of create, get, update, delete, list`,
+			`1:82: stores.D.policy.get: expected a text, not ""`}},
+		{"private properties", "stores: {A: {private: [_x, uuid, a, a], indexes: [a]}}\n", []string{
+			`1:24: stores.A.private[0]: expected a property of yours; those that begin with _ belong to the server, not "_x"`,
+			`1:28: stores.A.private[1]: ` + own + `, not "uuid"`,
+			`1:37: stores.A.private[3]: a is given twice`,
+			`1:41: stores.A.indexes: a is private in A; filtering by it would tell its value`}},
+		{"indexes", "stores: {A: {indexes: ['', 'a,,b', 'a, a', b, b]}}\n", []string{
+			"1:24: stores.A.indexes[0]: expected a property, or several such as \"author, year\"",
+			`1:28: stores.A.indexes[1]: expected the name of a top-level property: letters, digits, _ and -, not ""`,
+			`1:36: stores.A.indexes[2]: a is given twice`,
+			`1:47: stores.A.indexes[4]: is an index already`}},
+		{"sessions are never exposed", "stores:\n  Sessions: {expose: {}}\n", []string{
+			"2:14: stores.Sessions.expose: sessions are never exposed; remove it"}},
+	})
+}
+
+func TestMappings(t *testing.T) {
+	checkWrong(t, []wrong{
+		{"an unknown store", "stores:\n  Authors: {}\n  Books:\n    map: {Auhtors: {key: author, target: books}}\n", []string{
+			"4:11: stores.Books.map.Auhtors: no store of this name; known are Authors, Books, Idents, Sessions, Users"}},
+		{"neither key nor target", "stores: {A: {map: {A: {}}}}\n", []string{
+			"1:20: stores.A.map.A.key: is missing; expected the property that holds the target's uuid",
+			"1:20: stores.A.map.A.target: is missing; expected the property of the target that holds the copies"}},
+		{"properties of the server", "stores: {A: {map: {A: {key: uuid, target: created, fields: '_x, a.b'}}}}\n", []string{
+			`1:24: stores.A.map.A.key: ` + own + `, not "uuid"`,
+			`1:35: stores.A.map.A.target: ` + own + `, not "created"`,
+			`1:52: stores.A.map.A.fields: expected a property of yours; those that begin with _ belong to the server, not "_x"`,
+			`1:52: stores.A.map.A.fields: expected the name of a top-level property, without dots, not "a.b"`}},
+		{"names that are none", "stores: {A: {map: {A: {key: '', target: 'a b', fields: 'a,,b'}}}}\n", []string{
+			`1:24: stores.A.map.A.key: expected the name of a top-level property: letters, digits, _ and -, not ""`,
+			`1:33: stores.A.map.A.target: expected the name of a top-level property: letters, digits, _ and -, not "a b"`,
+			`1:48: stores.A.map.A.fields: expected the name of a top-level property: letters, digits, _ and -, not ""`}},
+		{"limits", "stores: {A: {map: {A: {key: a, target: b, limit: 0}}}, B: {map: {B: {key: a, target: b, limit: 100001}}}}\n", []string{
+			`1:43: stores.A.map.A.limit: expected a whole number from 1 to 100000, not "0"`,
+			`1:89: stores.B.map.B.limit: expected a whole number from 1 to 100000, not "100001"`}},
+		{"two into one array", "stores:\n  A: {}\n  B: {map: {A: {key: a, target: all}}}\n  C: {map: {A: {key: a, target: all}}}\n", []string{
+			"4:25: stores.C.map.A.target: all of A is kept by stores.B.map.A already"}},
+		{"one into the array of the default mapping", "stores:\n  Badges: {map: {Users: {key: user, target: idents}}}\n  Idents: {}\n", []string{
+			"3:3: stores.Idents.map.Users.target: idents of Users is kept by stores.Badges.map.Users already"}},
+		{"a copy of copies", "stores:\n  A: {map: {C: {key: bs, target: as, fields: 'x, bs'}}}\n  B: {map: {A: {key: a, target: bs}}}\n  C: {}\n", []string{
+			"2:17: stores.A.map.C.key: bs is an array that a mapping keeps; copies of it would not follow",
+			"2:38: stores.A.map.C.fields: bs is an array that a mapping keeps; copies of it would not follow"}},
+		{"private properties", "stores:\n  A: {private: [s, k], map: {B: {key: k, target: t, fields: s}}}\n  B: {private: t}\n", []string{
+			"2:34: stores.A.map.B.key: k is private in A and cannot be mapped",
+			"2:42: stores.A.map.B.target: t is private in B; nobody could see the copies",
+			"2:53: stores.A.map.B.fields: s is private in A and cannot be mapped"}},
+		{"a password", "stores: {Users: {private: [], map: {Users: {key: boss, target: team, fields: password}}}}\n", []string{
+			"1:70: stores.Users.map.Users.fields: password is private in Users and cannot be mapped"}},
+	})
+}
+
+func TestRoutes(t *testing.T) {
+	expected := func(form string) string { return "expected a path " + form + ", such as /books" }
+	checkWrong(t, []wrong{
+		{"malformed", "stores: {A: {expose: {url: a}}, B: {expose: {url: /b/}}, C: {expose: {url: '/c/:uuid'}}, D: {expose: {url: /d/..}}}\n", []string{
+			`1:23: stores.A.expose.url: ` + expected("that begins with /") + `, not "a"`,
+			`1:46: stores.B.expose.url: ` + expected("without / at its end") + `, not "/b/"`,
+			`1:71: stores.C.expose.url: ` + expected("of letters, digits and . _ ~ -") + `, not "/c/:uuid"`,
+			`1:103: stores.D.expose.url: ` + expected("of letters, digits and . _ ~ -") + `, not "/d/.."`}},
+		{"two stores", "stores: {A: {expose: {url: /b}}, B: {expose: {}}, C: {expose: {url: /b/c}}}\n", []string{
+			"1:38: stores.B.expose.url: /b overlaps with /b of stores.A",
+			"1:64: stores.C.expose.url: /b/c overlaps with /b of stores.A"}},
+		{"reserved", "stores: {Auth: {expose: {}}, B: {expose: {url: /metrics/b}}, C: {expose: {url: /binary}}, D: {expose: {url: /openapi.json}}}\n", []string{
+			"1:17: stores.Auth.expose.url: /auth overlaps with /auth of belfry itself",
+			"1:43: stores.B.expose.url: /metrics/b overlaps with /metrics of belfry itself",
+			"1:75: stores.C.expose.url: /binary overlaps with /binary of the binary services",
+			"1:104: stores.D.expose.url: /openapi.json overlaps with /openapi.json of belfry itself"}},
+		{"a binary service", "binaries: {a: {}, b: {}, c: {expose: {url: /books}}}\nstores: {Books: {expose: {}}}\n", []string{
+			"1:19: binaries.b.expose.url: /binary overlaps with /binary of binaries.a",
+			"2:18: stores.Books.expose.url: /books overlaps with /books of binaries.c"}},
+	})
+}
+
+func TestInterceptors(t *testing.T) {
+	checkWrong(t, []wrong{
+		{"form", "stores: {A: {intercept: {save: [{}, {name: 'a.b'}, {name: a, timeout: 0s, onError: ignore}]}}}\n", []string{
+			"1:33: stores.A.intercept.save[0].name: is missing; expected the name that the interceptor answers to",
+			`1:38: stores.A.intercept.save[1].name: expected a name of 1 to 63 letters, digits, _ and -, beginning with a letter, not "a.b"`,
+			`1:62: stores.A.intercept.save[2].timeout: expected a duration from 1ms to 1m, not "0s"`,
+			`1:75: stores.A.intercept.save[2].onError: expected reject or accept, not "ignore"`}},
+		{"twice", "stores: {A: {intercept: {get: [{name: a}, {name: a}], save: [{name: a}]}}}\n", []string{
+			"1:44: stores.A.intercept.get[1].name: is asked for get already"}},
+		{"register", "stores: {A: {intercept: {register: [{name: a}]}}, Users: {intercept: {register: [{name: a}]}}}\n", []string{
+			"1:26: stores.A.intercept.register: is asked for the user store alone, which is Users"}},
+	})
+}
+
+func TestAuthentication(t *testing.T) {
+	checkWrong(t, []wrong{
+		{"one store for two", "authentication: {identStore: Users}\n", []string{
+			"1:18: authentication.identStore: is the user store too; users and idents need a store each"}},
+		{"the store of sessions", "authentication: {userStore: Sessions}\n", []string{
+			"1:18: authentication.userStore: is the store of sessions"}},
+		{"e-mail", "authentication: {providers: {email: {from: me, subject: \"a\\nBcc: b\", mailer: smpt, skipEmailValidation: true}}}\n", []string{
+			`1:38: authentication.providers.email.from: expected an address such as Belfry <no-reply@example.com>, not "me"`,
+			`1:48: authentication.providers.email.subject: expected a single line, not "a\nBcc: b"`,
+			`1:70: authentication.providers.email.mailer: no mailer of this name; the only one is default`,
+			`1:84: authentication.providers.email.skipEmailValidation: needs postValidation: true; otherwise nobody could register`}},
+		{"providers", "authentication: {providers: {gitlab: {clientID: a}, github: {clientID: a, scope: b}, me: {type: oidc}, o: {type: saml, issuer: i}}}\n", []string{
+			"1:30: authentication.providers.gitlab: unknown provider; known are email, github, google, facebook, amazon, twitter, oidc; one of any other name needs type: oidc",
+			"1:53: authentication.providers.github.clientSecret: is missing or empty although clientID is given",
+			"1:75: authentication.providers.github.scope: expected a list, such as [a, b], not a single value",
+			"1:86: authentication.providers.me: is the name of a route below /auth; give the provider another",
+			`1:108: authentication.providers.o.type: expected oidc, not "saml"`,
+			`1:120: authentication.providers.o.issuer: expected a URL such as https://example.com (schemes: https, http), not "i"`}},
+	})
+}
+
+func TestMailersAndBinaries(t *testing.T) {
+	checkWrong(t, []wrong{
+		{"mailers", "mailers: {a: {type: pigeon}, b: {type: smtp, tls: true, password: p}}\n", []string{
+			`1:15: mailers.a.type: expected file or smtp, not "pigeon"`,
+			`1:30: mailers.b.host: is missing; expected the mail server, such as smtp.example.com`,
+			`1:46: mailers.b.tls: expected starttls, tls or none, not "true"`,
+			`1:57: mailers.b.password: needs user`}},
+		{"binaries", "binaries: {a: {map: {Bokos: [x], Users: [idents, password, uuid]}}, b: {type: S3}, c: {type: S3Storage, expose: {url: /c}, presign: 8d}}\n", []string{
+			"1:22: binaries.a.map.Bokos: no store of this name; known are Idents, Sessions, Users",
+			"1:34: binaries.a.map.Users: idents of Users belongs to the server; no file can be attached there",
+			"1:34: binaries.a.map.Users: password of Users belongs to the server; no file can be attached there",
+			`1:60: binaries.a.map.Users[2]: ` + own + `, not "uuid"`,
+			"1:69: binaries.b.expose.url: /binary overlaps with /binary of binaries.a",
+			`1:73: binaries.b.type: expected FileStorage or S3Storage, not "S3"`,
+			"1:84: binaries.c.bucket: is missing; expected the name of a bucket",
+			`1:124: binaries.c.presign: expected a duration from 0s (none) to 7d, not "8d"`}},
+	})
+}
