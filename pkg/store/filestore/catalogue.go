@@ -1,0 +1,254 @@
+package filestore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+)
+
+// layout is the version of the keys' layout that this package reads and writes.
+const layout = 1
+
+const catalogue = 0 // the catalogue's store number
+
+// definition is what the catalogue says of a store.
+type definition struct {
+	ID        uint32  `json:"id"`        // the store's number
+	NextIndex uint32  `json:"nextIndex"` // the number of the next new index
+	Indexes   []index `json:"indexes"`
+}
+
+// index is an index in the catalogue.
+type index struct {
+	ID    uint32 `json:"id"`
+	Name  string `json:"name"`
+	Parts int    `json:"parts"`
+	Multi bool   `json:"multi"`
+
+	// Filled: it has the entries of every record. An index that isn't was
+	// interrupted while it was being filled, and is begun anew.
+	Filled bool `json:"filled"`
+}
+
+func (b *Backend) checkLayout() error {
+	key := appendPrefix(nil, catalogue, 'f')
+	value, err := b.read(key)
+	switch {
+	case err != nil:
+		return err
+	case value == nil:
+		return b.set(key, []byte{layout})
+	case len(value) != 1 || value[0] != layout:
+		return errs.New(errs.Internal, "the store's folder has a layout that this belfry can't read: a newer one wrote it")
+	}
+	return nil
+}
+
+// Open is part of driver.Backend. A store may be opened again when no one uses
+// what Open returned before.
+func (b *Backend) Open(ctx context.Context, spec driver.Spec) (_ driver.Store, err error) {
+	defer b.rescue(&err)
+	if err := b.ready(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkSpec(spec); err != nil {
+		return nil, err
+	}
+	b.opening.Lock()
+	defer b.opening.Unlock()
+
+	def, known, err := b.load(spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	added, dropped := def.reconcile(spec.Indexes)
+	if !known || len(added)+len(dropped) > 0 {
+		if err := b.save(spec.Name, def, dropped); err != nil {
+			return nil, err
+		}
+	}
+	s, err := newStore(b, def)
+	if err != nil {
+		return nil, err
+	}
+	if len(added) == 0 {
+		return s, nil
+	}
+	if err := s.fill(ctx, spec.Keys); err != nil {
+		return nil, err
+	}
+	for i := range def.Indexes {
+		def.Indexes[i].Filled = true
+	}
+	return s, b.save(spec.Name, def, nil)
+}
+
+func checkSpec(spec driver.Spec) error {
+	if spec.Name == "" {
+		return errs.New(errs.Internal, "filestore: a store needs a name")
+	}
+	seen := make(map[string]bool)
+	for _, ix := range spec.Indexes {
+		if ix.Name == "" || seen[ix.Name] || ix.Parts < 1 || ix.Parts > 4 {
+			return errs.New(errs.Internal, "filestore: the index %q of the store %s needs a name of its own and 1 to 4 parts", ix.Name, spec.Name)
+		}
+		seen[ix.Name] = true
+	}
+	if len(spec.Indexes) > 0 && spec.Keys == nil {
+		return errs.New(errs.Internal, "filestore: the store %s has indexes and no function for their keys", spec.Name)
+	}
+	return nil
+}
+
+// reconcile makes the definition that of wanted: filled indexes that are the
+// same stay, others are added, the rest is dropped.
+func (d *definition) reconcile(wanted []driver.Index) (added, dropped []index) {
+	have := make(map[driver.Index]index)
+	for _, ix := range d.Indexes {
+		if ix.Filled {
+			have[driver.Index{Name: ix.Name, Parts: ix.Parts, Multi: ix.Multi}] = ix
+		} else {
+			dropped = append(dropped, ix)
+		}
+	}
+	d.Indexes = nil
+	for _, want := range wanted {
+		ix, ok := have[want]
+		if !ok {
+			d.NextIndex++
+			ix = index{ID: d.NextIndex, Name: want.Name, Parts: want.Parts, Multi: want.Multi}
+			added = append(added, ix)
+		}
+		delete(have, want)
+		d.Indexes = append(d.Indexes, ix)
+	}
+	for _, ix := range have {
+		dropped = append(dropped, ix)
+	}
+	return added, dropped
+}
+
+// load returns the definition of a store, or one with a new number and false.
+func (b *Backend) load(name string) (def definition, known bool, err error) {
+	value, err := b.read(append(appendPrefix(nil, catalogue, 's'), name...))
+	if err != nil {
+		return def, false, err
+	}
+	if value != nil {
+		if err := json.Unmarshal(value, &def); err != nil {
+			return def, false, errors.Join(errFormat("a definition"), err)
+		}
+		return def, true, nil
+	}
+	last, err := b.lastStore()
+	return definition{ID: last + 1}, false, err
+}
+
+// lastStore returns the greatest number of a store.
+func (b *Backend) lastStore() (last uint32, err error) {
+	it, err := b.db.NewIter(all(appendPrefix(nil, catalogue, 's')))
+	if err != nil {
+		return 0, readError(err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		var def definition
+		if err := json.Unmarshal(it.Value(), &def); err != nil {
+			return 0, errors.Join(errFormat("a definition"), err, it.Close())
+		}
+		last = max(last, def.ID)
+	}
+	return last, readError(it.Close())
+}
+
+// save writes a definition, and removes the entries of dropped indexes in the
+// same act.
+func (b *Backend) save(name string, def definition, dropped []index) error {
+	value, err := json.Marshal(def)
+	if err != nil {
+		return errs.Wrap(err, errs.Internal, "filestore: the definition of the store %s", name)
+	}
+	batch := b.db.NewBatch()
+	for _, ix := range dropped {
+		entries := all(appendIndex(appendPrefix(nil, def.ID, kindIndex), ix.ID))
+		if err := batch.DeleteRange(entries.LowerBound, entries.UpperBound, nil); err != nil {
+			return b.fail(err)
+		}
+	}
+	if err := batch.Set(append(appendPrefix(nil, catalogue, 's'), name...), value, nil); err != nil {
+		return b.fail(err)
+	}
+	return b.commitSynced(batch)
+}
+
+// read returns a copy of a value, nil when there is none.
+func (b *Backend) read(key []byte) ([]byte, error) {
+	value, closer, err := b.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, readError(err)
+	}
+	copied := append([]byte{}, value...)
+	return copied, readError(closer.Close())
+}
+
+func (b *Backend) set(key, value []byte) error {
+	batch := b.db.NewBatch()
+	if err := batch.Set(key, value, nil); err != nil {
+		return b.fail(err)
+	}
+	return b.commitSynced(batch)
+}
+
+// fillBatch is how many bytes are gathered before they are applied.
+const fillBatch = 2 << 20
+
+// fill makes the index entries of every record what keys says. No one else
+// uses the store meanwhile.
+func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []driver.Key) error {
+	it, err := s.b.db.NewIter(all(appendPrefix(nil, s.id, kindObject)))
+	if err != nil {
+		return readError(err)
+	}
+	batch := s.b.db.NewBatch()
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		if err = s.refill(batch, string(it.Key()[prefixSize:]), it.Value(), keys); err != nil {
+			break
+		}
+		if batch.Len() >= fillBatch {
+			if err = s.b.ready(ctx); err == nil {
+				err = s.b.commit(batch, pebble.NoSync, nil)
+				batch = s.b.db.NewBatch()
+			}
+		}
+	}
+	if err = errors.Join(err, readError(it.Close())); err != nil {
+		return err
+	}
+	return s.b.commit(batch, pebble.NoSync, nil)
+}
+
+// refill adds to a batch what gives one record its present keys.
+func (s *store) refill(batch *pebble.Batch, uuid string, value []byte, keys func(string, []byte) []driver.Key) error {
+	r, err := decodeRecord(value)
+	if err != nil {
+		return err
+	}
+	old := r.entries
+	if r.entries, err = encodeEntries(s.indexes, keys(uuid, r.body)); err != nil {
+		return err
+	}
+	if err := changeEntries(batch, s.id, uuid, old, r.entries); err != nil {
+		return s.b.fail(err)
+	}
+	if err := setRecord(batch, s.id, uuid, r); err != nil {
+		return s.b.fail(err)
+	}
+	return nil
+}

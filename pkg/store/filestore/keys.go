@@ -1,0 +1,114 @@
+package filestore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// The letters behind a store's number. See the package comment.
+const (
+	kindCount     = 'c'
+	kindEvent     = 'e'
+	kindIndex     = 'i'
+	kindObject    = 'o'
+	kindRevision  = 'r'
+	kindTombstone = 't'
+)
+
+const (
+	prefixSize   = 5 // store number and letter
+	revisionSize = 8
+)
+
+// keyBuffers keeps the path of Get free of allocations for keys.
+type keyBuffers struct{ pool sync.Pool }
+
+func (b *keyBuffers) get() *[]byte {
+	if buf, ok := b.pool.Get().(*[]byte); ok {
+		return buf
+	}
+	buf := make([]byte, 0, 256)
+	return &buf
+}
+
+func (b *keyBuffers) put(buf *[]byte) {
+	*buf = (*buf)[:0]
+	b.pool.Put(buf)
+}
+
+func appendPrefix(dst []byte, store uint32, kind byte) []byte {
+	return append(binary.BigEndian.AppendUint32(dst, store), kind)
+}
+
+func appendUUIDKey(dst []byte, store uint32, kind byte, uuid string) []byte {
+	return append(appendPrefix(dst, store, kind), uuid...)
+}
+
+// appendRevisionKey makes the key of an event or of a tombstone in the order
+// of revisions.
+func appendRevisionKey(dst []byte, store uint32, kind byte, revision uint64, uuid string) []byte {
+	dst = binary.BigEndian.AppendUint64(appendPrefix(dst, store, kind), revision)
+	return append(dst, uuid...)
+}
+
+// splitRevisionKey undoes appendRevisionKey.
+func splitRevisionKey(key []byte) (revision uint64, uuid string) {
+	return binary.BigEndian.Uint64(key[prefixSize:]), string(key[prefixSize+revisionSize:])
+}
+
+// appendPart writes a part of an index key without its end.
+func appendPart(dst, part []byte) []byte {
+	for _, c := range part {
+		dst = append(dst, c)
+		if c == 0x00 {
+			dst = append(dst, 0xff)
+		}
+	}
+	return dst
+}
+
+func appendPartEnd(dst []byte) []byte { return append(dst, 0x00, 0x01) }
+
+// uuidOfEntry returns the uuid at the end of an index entry, which begins
+// behind the parts' ends.
+func uuidOfEntry(key []byte, parts int) (string, bool) {
+	rest := key[prefixSize+4:]
+	for i := 0; i+1 < len(rest); i++ {
+		if rest[i] != 0x00 {
+			continue
+		}
+		if rest[i+1] == 0x01 {
+			if parts--; parts == 0 {
+				return string(rest[i+2:]), true
+			}
+		}
+		i++
+	}
+	return "", false
+}
+
+// after returns the first key behind key.
+func after(key []byte) []byte {
+	return append(append(make([]byte, 0, len(key)+1), key...), 0x00)
+}
+
+// afterPrefix returns the first key behind all that begin with prefix. A
+// prefix has a letter in it, so there is always such a key.
+func afterPrefix(prefix []byte) []byte {
+	end := bytes.Clone(prefix)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i] != 0xff {
+			end[i]++
+			return end[:i+1]
+		}
+	}
+	return nil
+}
+
+// all bounds an iterator to the keys that begin with prefix.
+func all(prefix []byte) *pebble.IterOptions {
+	return &pebble.IterOptions{LowerBound: prefix, UpperBound: afterPrefix(prefix)}
+}

@@ -1,0 +1,160 @@
+package filestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+)
+
+// Query is part of driver.Store. Entries and records are read of one moment;
+// nothing lags.
+func (s *store) Query(ctx context.Context, q driver.Query) (_ driver.Page, err error) {
+	defer s.b.rescue(&err)
+	if err := s.b.ready(ctx); err != nil {
+		return driver.Page{}, err
+	}
+	ix, ok := s.indexes[q.Index]
+	if !ok || len(q.Equal) > ix.Parts || len(q.Equal) == ix.Parts && (q.From != nil || q.To != nil) {
+		return driver.Page{}, errs.New(errs.Internal, "filestore: a query for more parts than the index %q has", q.Index)
+	}
+	if q.Limit < 1 {
+		return driver.Page{}, errLimit()
+	}
+	snapshot := s.b.db.NewSnapshot()
+	defer func() { err = errors.Join(err, readError(snapshot.Close())) }()
+	it, err := snapshot.NewIterWithContext(ctx, s.bounds(ix, q))
+	if err != nil {
+		return driver.Page{}, readError(err)
+	}
+	page, err := s.entryPage(ctx, snapshot, it, ix, q)
+	return page, errors.Join(err, readError(it.Close()))
+}
+
+func errLimit() error {
+	return errs.New(errs.Internal, "filestore: a page needs a limit of at least 1")
+}
+
+// bounds are those of the keys that a query selects, its page regarded.
+func (s *store) bounds(ix index, q driver.Query) *pebble.IterOptions {
+	prefix := appendParts(appendIndex(appendPrefix(nil, s.id, kindIndex), ix.ID), q.Equal)
+	o := all(prefix)
+	if q.From != nil {
+		o.LowerBound = appendPart(bytes.Clone(prefix), q.From)
+	}
+	if q.To != nil {
+		o.UpperBound = afterPrefix(appendPart(bytes.Clone(prefix), q.To))
+	}
+	if q.After == nil {
+		return o
+	}
+	last := append(appendPrefix(nil, s.id, kindIndex), q.After...)
+	if q.Descending {
+		o.UpperBound = minKey(o.UpperBound, last)
+	} else {
+		o.LowerBound = maxKey(o.LowerBound, after(last))
+	}
+	return o
+}
+
+func minKey(a, b []byte) []byte {
+	if bytes.Compare(a, b) < 0 {
+		return a
+	}
+	return b
+}
+
+func maxKey(a, b []byte) []byte {
+	if bytes.Compare(a, b) > 0 {
+		return a
+	}
+	return b
+}
+
+// entryPage reads the records of one page's entries.
+func (s *store) entryPage(ctx context.Context, from pebble.Reader, it *pebble.Iterator, ix index, q driver.Query) (page driver.Page, err error) {
+	ok, next := it.First(), it.Next
+	if q.Descending {
+		ok, next = it.Last(), it.Prev
+	}
+	var last []byte
+	for ; ok; ok = next() {
+		if len(page.Records) == q.Limit {
+			page.Next = last
+			return page, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return page, canceled(err)
+		}
+		uuid, whole := uuidOfEntry(it.Key(), ix.Parts)
+		if !whole {
+			return page, errFormat("an index entry")
+		}
+		record, err := s.recordAt(from, uuid)
+		if err != nil {
+			return page, err
+		}
+		page.Records = append(page.Records, record)
+		last = append(last[:0], it.Key()[prefixSize:]...)
+	}
+	return page, nil
+}
+
+// recordAt reads the record that an entry of the same moment names.
+func (s *store) recordAt(from pebble.Reader, uuid string) (record driver.Record, err error) {
+	buf := s.b.keys.get()
+	defer s.b.keys.put(buf)
+	*buf = appendUUIDKey(*buf, s.id, kindObject, uuid)
+	value, closer, err := from.Get(*buf)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return record, errs.New(errs.Internal, "the store's folder is damaged: an index names the object %s, which isn't there", uuid)
+	}
+	if err != nil {
+		return record, readError(err)
+	}
+	record, err = liveRecord(uuid, value)
+	return record, errors.Join(err, readError(closer.Close()))
+}
+
+// Scan is part of driver.Store.
+func (s *store) Scan(ctx context.Context, from []byte, limit int) (_ driver.Page, err error) {
+	defer s.b.rescue(&err)
+	if err := s.b.ready(ctx); err != nil {
+		return driver.Page{}, err
+	}
+	if limit < 1 {
+		return driver.Page{}, errLimit()
+	}
+	o := all(appendPrefix(nil, s.id, kindObject))
+	if from != nil {
+		o.LowerBound = after(appendUUIDKey(nil, s.id, kindObject, string(from)))
+	}
+	it, err := s.b.db.NewIterWithContext(ctx, o)
+	if err != nil {
+		return driver.Page{}, readError(err)
+	}
+	page, err := recordPage(ctx, it, limit)
+	return page, errors.Join(err, readError(it.Close()))
+}
+
+func recordPage(ctx context.Context, it *pebble.Iterator, limit int) (page driver.Page, err error) {
+	for ok := it.First(); ok; ok = it.Next() {
+		if len(page.Records) == limit {
+			page.Next = []byte(page.Records[limit-1].UUID)
+			return page, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return page, canceled(err)
+		}
+		record, err := liveRecord(string(it.Key()[prefixSize:]), it.Value())
+		if err != nil {
+			return page, err
+		}
+		page.Records = append(page.Records, record)
+	}
+	return page, nil
+}
