@@ -231,6 +231,6 @@ func (p *patternValue) compile() (matcher, error) {
 }
 
 func (m matcher) match(r *run, s string) bool {
-	r.spend(len(s) * m.size / 128)
+	r.spend(len(s) * m.size / 16)
 	return !r.over() && m.expression.MatchString(s)
 }

@@ -170,13 +170,11 @@ func (z *normalizer) references(n *node, out object) {
 	out[recursiveRefKeyword] = recursiveRefValue{To: z.refer(target), Dynamic: z.owners[target].anchored}
 }
 
-// definitions translates what nothing refers to, only to check it.
+// definitions translates what nothing may refer to, only to check it.
 func (z *normalizer) definitions(n *node) {
 	for _, keyword := range []string{"$defs", "definitions"} {
 		for _, m := range z.members(n, keyword) {
-			if !z.shared[m.value] {
-				z.schema(m.value)
-			}
+			z.schema(m.value)
 		}
 	}
 	if k := n.get("contentSchema"); k != nil && n.file.draft == draft2019 {

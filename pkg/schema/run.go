@@ -89,11 +89,14 @@ func (r *run) apply(s *jsonschema.Schema, v any) bool {
 	r.nesting++
 	before, local := r.bad, r.state.Local
 	r.bad = false
+	// The library's own keywords report to the state; those of the schema around
+	// this one may be waiting there.
+	waiting := len(*r.state.Errs)
 	s.ValidateKeyword(r, r.state, v)
-	for _, e := range *r.state.Errs {
+	for _, e := range (*r.state.Errs)[waiting:] {
 		r.fail("%s", e.Message)
 	}
-	*r.state.Errs = (*r.state.Errs)[:0]
+	*r.state.Errs = (*r.state.Errs)[:waiting]
 	ok := !r.bad
 	r.bad, r.state.Local = before || !ok, local
 	r.nesting--
