@@ -1,0 +1,272 @@
+package crash
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/test/process"
+)
+
+// world is what the clients share.
+type world struct {
+	mu      sync.Mutex
+	url     string          // of the server that runs now
+	facts   []fact          // acknowledged writes
+	deleted map[string]bool // parents whose deletion was tried
+	acked   int
+}
+
+func (w *world) serverURL() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.url
+}
+
+func (w *world) moveTo(s *process.Server) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.url = s.URL
+}
+
+// awaitMore waits until so many more writes have been acknowledged.
+func (w *world) awaitMore(t *testing.T, more int) {
+	t.Helper()
+	count := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.acked
+	}
+	enough := count() + more
+	process.Eventually(t, time.Minute, func() error {
+		if n := count(); n < enough {
+			return fmt.Errorf("%d of %d writes", n, enough)
+		}
+		return nil
+	})
+}
+
+func (w *world) acknowledged(f fact) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.facts = append(w.facts, f)
+	w.acked++
+}
+
+func (w *world) deleting(parent string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deleted[parent] = true
+}
+
+func (w *world) triedToDelete(parents []string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range parents {
+		if w.deleted[p] {
+			return true
+		}
+	}
+	return false
+}
+
+// state is what a client knows of one of its objects.
+type state struct {
+	there    bool
+	title    string
+	parents  []string
+	revision uint64
+}
+
+// client writes objects of its own: nobody else does, workers aside, so it
+// knows what the server must hold.
+type client struct {
+	world *world
+	rand  *rand.Rand
+	http  *http.Client
+	store string // Parents, Children or Tags
+	path  string
+	uuids []string
+	known map[string]state
+	doubt map[string]state // what an unanswered request would have made
+	wrong []string
+}
+
+const (
+	parents = 12
+	timeout = 10 * time.Second
+)
+
+func newClient(w *world, seed uint64, number int, store string) *client {
+	c := &client{
+		world: w, rand: rand.New(rand.NewPCG(seed, uint64(number))), store: store, path: "/" + strings.ToLower(store),
+		http: &http.Client{Timeout: timeout}, known: map[string]state{}, doubt: map[string]state{},
+	}
+	n, each := number, 10
+	if store == "Parents" {
+		n, each = number%3, parents/3
+	}
+	for i := range each {
+		c.uuids = append(c.uuids, fmt.Sprintf("%s-%d", strings.ToLower(store), n*each+i))
+	}
+	return c
+}
+
+// step does one random write. It reports false when the server did not answer:
+// whether the write was made is then in doubt.
+func (c *client) step(n int) bool {
+	uuid := c.uuids[c.rand.IntN(len(c.uuids))]
+	before := c.known[uuid]
+	after := state{there: true, title: fmt.Sprintf("t%d", n), parents: before.parents}
+	method, path := http.MethodPut, c.path+"/"+uuid
+	switch kind := c.rand.IntN(10); {
+	case !before.there:
+		method, path = http.MethodPost, c.path
+		after.parents = c.someParents()
+	case kind < 2:
+		method, after = http.MethodDelete, state{}
+		if c.store == "Parents" {
+			c.world.deleting(uuid)
+		}
+	case kind < 5:
+		after.parents = c.someParents()
+	}
+	status, revision, err := c.send(method, path, uuid, after)
+	if err != nil || status >= 500 {
+		c.doubt[uuid] = after
+		return false
+	}
+	switch {
+	case status == http.StatusNotFound && c.mayBeGone(before):
+		c.known[uuid] = state{}
+		return true
+	case status/100 != 2:
+		c.complain("%s %s: status %d, though %+v was acknowledged", method, path, status, before)
+		return true
+	}
+	after.revision = revision
+	f := fact{store: c.store, uuid: uuid, revision: revision}
+	if !after.there {
+		f.after = before.revision
+	}
+	c.world.acknowledged(f)
+	c.known[uuid] = after
+	return true
+}
+
+// mayBeGone reports whether a cascade may have deleted an object.
+func (c *client) mayBeGone(s state) bool {
+	return c.store == "Children" && c.world.triedToDelete(s.parents)
+}
+
+func (c *client) someParents() []string {
+	if c.store == "Parents" {
+		return nil
+	}
+	some := []string{fmt.Sprintf("parents-%d", c.rand.IntN(parents))}
+	if c.store == "Tags" && c.rand.IntN(2) == 0 {
+		some = append(some, fmt.Sprintf("parents-%d", c.rand.IntN(parents)))
+	}
+	return some
+}
+
+func (c *client) send(method, path, uuid string, s state) (status int, revision uint64, err error) {
+	var body io.Reader
+	if s.there {
+		o := map[string]any{"uuid": uuid, "title": s.title}
+		switch c.store {
+		case "Children":
+			o["parent"] = s.parents[0]
+		case "Tags":
+			o["parents"] = s.parents
+		}
+		data, err := json.Marshal(o)
+		if err != nil {
+			return 0, 0, err
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err := http.NewRequest(method, c.world.serverURL()+path, body)
+	if err != nil {
+		return 0, 0, err
+	}
+	if s.there {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	_, err = io.Copy(io.Discard, res.Body)
+	revision, _ = strconv.ParseUint(strings.Trim(res.Header.Get("ETag"), `"`), 10, 64)
+	return res.StatusCode, revision, err
+}
+
+// audit compares every object with what is known of it, and learns what became
+// of the writes in doubt.
+func (c *client) audit() error {
+	for _, uuid := range c.uuids {
+		now, err := c.look(uuid)
+		if err != nil {
+			return err
+		}
+		known := c.known[uuid]
+		doubt, doubtful := c.doubt[uuid]
+		switch {
+		case same(now, known), doubtful && same(now, doubt):
+		case !now.there && (c.mayBeGone(known) || doubtful && c.mayBeGone(doubt)):
+		default:
+			c.complain("%s %s is %+v; acknowledged was %+v, in doubt %v %+v", c.store, uuid, now, known, doubtful, doubt)
+		}
+		c.known[uuid] = now
+		delete(c.doubt, uuid)
+	}
+	return nil
+}
+
+func (c *client) look(uuid string) (state, error) {
+	res, err := c.http.Get(c.world.serverURL() + c.path + "/" + uuid)
+	if err != nil {
+		return state{}, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	switch res.StatusCode {
+	case http.StatusNotFound:
+		return state{}, nil
+	case http.StatusOK:
+	default:
+		return state{}, fmt.Errorf("GET %s/%s: status %d", c.path, uuid, res.StatusCode)
+	}
+	var o struct {
+		Title   string
+		Parent  string
+		Parents []string
+	}
+	if err := json.NewDecoder(res.Body).Decode(&o); err != nil {
+		return state{}, err
+	}
+	s := state{there: true, title: o.Title, parents: o.Parents}
+	if o.Parent != "" {
+		s.parents = []string{o.Parent}
+	}
+	s.revision, err = strconv.ParseUint(strings.Trim(res.Header.Get("ETag"), `"`), 10, 64)
+	return s, err
+}
+
+// same compares what clients set; revisions move when workers keep an array.
+func same(a, b state) bool {
+	return a.there == b.there && a.title == b.title && strings.Join(a.parents, " ") == strings.Join(b.parents, " ")
+}
+
+func (c *client) complain(format string, args ...any) {
+	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,184 @@
+// Package crash kills the real belfry at random moments, and takes its bus
+// away, while clients write: no acknowledged write may be lost, nor its event,
+// and every copy must be right in the end.
+package crash
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/test/process"
+)
+
+var (
+	seedFlag = flag.Uint64("crash.seed", 0, "repeat the writes of a run; 0 draws one")
+	kills    = flag.Int("crash.kills", 20, "how often belfry is killed")
+)
+
+func TestMain(m *testing.M) { process.Main(m) }
+
+const stores = `
+data: ./data
+listen: 127.0.0.1:0
+stores:
+  Parents: {expose: {}}
+  Children:
+    expose: {}
+    map: {Parents: {key: parent, target: children, fields: title, cascade: true}}
+  Tags:
+    expose: {}
+    map: {Parents: {key: parents, target: tags, fields: "title, parents"}}
+`
+
+func configure(t *testing.T, bus string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "belfry.yaml")
+	if err := os.WriteFile(path, []byte(stores+bus), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// clients are three writers of each store.
+func clients(w *world, seed uint64) []*client {
+	var all []*client
+	for i := range 9 {
+		all = append(all, newClient(w, seed, i, []string{"Parents", "Children", "Tags"}[i/3]))
+	}
+	return all
+}
+
+// write lets every client write until stop is closed or the server is gone.
+func write(all []*client, round int, stop <-chan struct{}) (wait func()) {
+	var writing sync.WaitGroup
+	for _, c := range all {
+		writing.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if !c.step(round*1_000_000 + n) {
+					return
+				}
+			}
+		})
+	}
+	return writing.Wait
+}
+
+func TestKilled(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("repeat with: go test -race ./test/crash -run TestKilled -crash.seed=%d", seed)
+	moments := rand.New(rand.NewPCG(seed, 1<<32))
+	port := process.FreePort(t)
+	config := configure(t, fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
+	w := &world{deleted: map[string]bool{}}
+	all := clients(w, seed)
+
+	server := process.Serve(t, config)
+	heard := record(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
+	for round := range *kills {
+		w.moveTo(server)
+		stop := make(chan struct{})
+		wait := write(all, round, stop)
+		w.awaitMore(t, 20+moments.IntN(600))
+		server.Kill()
+		close(stop)
+		wait()
+		server = process.Serve(t, config)
+		w.moveTo(server)
+		audit(t, all)
+	}
+	t.Logf("%d writes acknowledged around %d kills", w.acked, *kills)
+	finish(t, server, config, w, heard)
+}
+
+// TestBusAway takes the external bus away, three times and not gently: writes
+// go on being accepted, and their events arrive later.
+func TestBusAway(t *testing.T) {
+	folder, port := t.TempDir(), process.FreePort(t)
+	bus := process.StartBus(t, folder, port)
+	config := configure(t, fmt.Sprintf("bus: {url: %q}\n", bus.URL))
+	w := &world{deleted: map[string]bool{}}
+	all := clients(w, rand.Uint64())
+	server := process.Serve(t, config)
+	w.moveTo(server)
+	server.Idle(t) // the streams are there
+	heard := record(t, bus.URL)
+	stop := make(chan struct{})
+	wait := write(all, 0, stop)
+	for range 3 {
+		w.awaitMore(t, 200)
+		bus.Kill()
+		w.awaitMore(t, 200)
+		bus = process.StartBus(t, folder, port)
+	}
+	w.awaitMore(t, 200)
+	close(stop)
+	wait()
+	audit(t, all)
+	t.Logf("%d writes acknowledged around 3 outages", w.acked)
+	finish(t, server, config, w, heard)
+}
+
+func audit(t *testing.T, all []*client) {
+	t.Helper()
+	for _, c := range all {
+		if err := c.audit(); err != nil {
+			t.Fatal(err)
+		}
+		for _, wrong := range c.wrong {
+			t.Error(wrong)
+		}
+		c.wrong = nil
+	}
+}
+
+// finish judges the end: every event heard, every copy right, while belfry
+// serves and after it has stopped.
+func finish(t *testing.T, server *process.Server, config string, w *world, heard *recorder) {
+	t.Helper()
+	server.Idle(t)
+	process.Eventually(t, time.Minute, func() error {
+		if missing := heard.missing(w.facts); len(missing) > 0 {
+			return fmt.Errorf("%d events of %d acknowledged writes were not heard, for instance of %s", len(missing), len(w.facts), missing[0])
+		}
+		return nil
+	})
+	heard.mu.Lock()
+	t.Logf("%d events heard, %d again, %d after a later one of the same object", len(heard.writes), heard.double, heard.lower)
+	for _, err := range heard.errs {
+		t.Error(err)
+	}
+	heard.mu.Unlock()
+	verify(t, config)
+	if err := server.Stop(); err != nil {
+		t.Errorf("stopping: %v\n%s", err, server.Log())
+	}
+	verify(t, config)
+}
+
+func verify(t *testing.T, config string) {
+	t.Helper()
+	out, errOut, exit := process.Run(t, "verify", "--json", "--config", config)
+	var report struct{ Objects, Targets, Entries int }
+	if err := json.Unmarshal([]byte(out), &report); err != nil || exit != 0 {
+		t.Errorf("belfry verify: exit %d\n%s%s", exit, out, errOut)
+	}
+	if report.Objects == 0 || report.Targets == 0 {
+		t.Errorf("belfry verify looked at nothing: %s", out)
+	}
+	t.Logf("verified %d objects, %d targets, %d entries", report.Objects, report.Targets, report.Entries)
+}

@@ -1,0 +1,115 @@
+package crash
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/event"
+)
+
+// fact is one write that the log must tell of. A deletion is acknowledged
+// without its revision; after is then the revision before it.
+type fact struct {
+	store, uuid string
+	revision    uint64
+	after       uint64
+}
+
+func (f fact) String() string {
+	if f.after > 0 {
+		return fmt.Sprintf("deletion of %s %s after revision %d", f.store, f.uuid, f.after)
+	}
+	return fmt.Sprintf("%s %s at revision %d", f.store, f.uuid, f.revision)
+}
+
+// recorder is a durable listener that writes down what it hears.
+type recorder struct {
+	mu      sync.Mutex
+	writes  map[fact]bool     // by store, uuid, revision
+	deleted map[fact][]uint64 // by store, uuid: revisions of deletions
+	double  int               // events heard again
+	lower   int               // events heard after one with a higher revision of the same object
+	last    map[[2]string]uint64
+	errs    []error
+}
+
+// record starts a recorder on a bus, and keeps it through the bus's absences.
+func record(t *testing.T, url string) *recorder {
+	t.Helper()
+	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{writes: map[fact]bool{}, deleted: map[fact][]uint64{}, last: map[[2]string]uint64{}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	consumer, err := js.CreateOrUpdateConsumer(ctx, "EVENTS", jetstream.ConsumerConfig{
+		Durable: "recorder", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 5 * time.Second, MaxAckPending: 10_000,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	consuming, err := consumer.Consume(r.hear)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(consuming.Stop)
+	return r
+}
+
+func (r *recorder) hear(m jetstream.Msg) {
+	var e event.Envelope
+	err := json.Unmarshal(m.Data(), &e)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.errs = append(r.errs, err)
+	}
+	f := fact{store: e.Store, uuid: e.UUID, revision: e.Revision}
+	if r.writes[f] {
+		r.double++
+	}
+	r.writes[f] = true
+	if e.Event == event.StoreDeleted {
+		key := fact{store: e.Store, uuid: e.UUID}
+		r.deleted[key] = append(r.deleted[key], e.Revision)
+	}
+	key := [2]string{e.Store, e.UUID}
+	if e.Revision < r.last[key] {
+		r.lower++
+	}
+	r.last[key] = max(r.last[key], e.Revision)
+	// An acknowledgement that gets lost brings the event again.
+	_ = m.Ack()
+}
+
+// missing returns the facts that have not been heard of.
+func (r *recorder) missing(facts []fact) []fact {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var missing []fact
+	for _, f := range facts {
+		heard := r.writes[f]
+		if f.after > 0 {
+			for _, revision := range r.deleted[fact{store: f.store, uuid: f.uuid}] {
+				heard = heard || revision > f.after
+			}
+		}
+		if !heard {
+			missing = append(missing, f)
+		}
+	}
+	return missing
+}
