@@ -1,8 +1,6 @@
 package config
 
 import (
-	"fmt"
-	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -25,9 +23,6 @@ type section struct {
 	known  []string
 	meant  map[string]string // what people write here, and the path of what they mean
 }
-
-// maxItems bounds a list; none of belfry's is meant to be long.
-const maxItems = 200
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
@@ -154,101 +149,6 @@ func (s *section) scalar(key string) (v scalar, ok bool) {
 		return scalar{}, false
 	}
 	return s.doc.scalar(join(s.path, key), n)
-}
-
-// list returns the single values of the list under a key, leaving out those
-// that are a problem.
-func (s *section) list(key string) []scalar {
-	var all []scalar
-	for path, item := range s.items(key, "[a, b]") {
-		if v, ok := s.doc.scalar(path, item); ok {
-			all = append(all, v)
-		}
-	}
-	return all
-}
-
-// sections returns the mappings of the list under a key.
-func (s *section) sections(key string) []*section {
-	var all []*section
-	for path, item := range s.items(key, "[{name: a}]") {
-		all = append(all, newSection(s.doc, path, item))
-	}
-	return all
-}
-
-// items yields the items of the list under a key, each with its path.
-func (s *section) items(key, example string) iter.Seq2[string, *yaml.Node] {
-	s.known = append(s.known, key)
-	n := dealias(s.values[key])
-	return func(yield func(string, *yaml.Node) bool) {
-		if n == nil {
-			return
-		}
-		path := join(s.path, key)
-		if n.Kind != yaml.SequenceNode || n.Style&yaml.TaggedStyle != 0 {
-			s.doc.problem(path, "expected a list, such as %s, not %s", example, describe(n))
-			return
-		}
-		if len(n.Content) > maxItems {
-			s.doc.problem(path, "expected at most %d items", maxItems)
-			return
-		}
-		for i, item := range n.Content {
-			at := fmt.Sprintf("%s[%d]", path, i)
-			s.doc.at[at] = place{item.Line, item.Column}
-			if !yield(at, item) {
-				return
-			}
-		}
-	}
-}
-
-// words returns a list, or one text that separates its words by commas.
-func (s *section) words(key string) []scalar {
-	if n := dealias(s.values[key]); n == nil || n.Kind != yaml.ScalarNode {
-		return s.list(key)
-	}
-	v, ok := s.scalar(key)
-	if !ok {
-		return nil
-	}
-	return v.split()
-}
-
-// split separates the words of a comma-separated text; an empty text has none.
-func (v scalar) split() []scalar {
-	if strings.TrimSpace(v.text) == "" {
-		return nil
-	}
-	var all []scalar
-	for word := range strings.SplitSeq(v.text, ",") {
-		all = append(all, scalar{v.path, strings.TrimSpace(word)})
-	}
-	return all
-}
-
-// properties reads the words under a key as names, each of which is given once.
-func (s *section) properties(key string, parse func(string) (string, error)) []string {
-	return s.doc.properties(s.words(key), parse)
-}
-
-func (d *document) properties(words []scalar, parse func(string) (string, error)) []string {
-	if len(words) > maxItems {
-		d.problem(words[0].path, "expected at most %d names", maxItems)
-		return nil
-	}
-	var all []string
-	for _, v := range words {
-		name, ok := convert(d, v, parse)
-		switch {
-		case ok && slices.Contains(all, name):
-			d.problem(v.path, "%s is given twice", d.name(v.path, name))
-		case ok:
-			all = append(all, name)
-		}
-	}
-	return all
 }
 
 // take reads the value under a key. The error of parse says what is

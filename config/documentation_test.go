@@ -1,0 +1,21 @@
+package config
+
+import (
+	"os"
+	"regexp"
+	"testing"
+)
+
+// The example of the documentation is what people copy.
+func TestTheDocumentedExampleLoads(t *testing.T) {
+	page, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)
+	if example == nil {
+		t.Fatal("the page has no example")
+	}
+	c := mustParse(t, string(example[1]))
+	equal(t, "stores", names(c.Stores), []string{"Authors", "Books", "Idents", "Sessions", "Users"})
+}
