@@ -12,6 +12,7 @@ func (c *Config) check() {
 		c.doc.problem("listen", sameAsBus)
 	}
 	c.checkAuthentication()
+	c.checkBackends()
 	arrays := c.checkTargets()
 	for _, name := range names(c.Stores) {
 		c.checkStore(c.Stores[name], join("stores", name), arrays)
@@ -38,6 +39,21 @@ func (c *Config) checkAuthentication() {
 	}
 	if _, ok := c.Mailers[a.Email.Mailer]; !ok {
 		c.doc.problem("authentication.providers.email.mailer", "no mailer of this name; %s", knownAre(names(c.Mailers)))
+	}
+}
+
+// checkBackends refuses one folder for two: a backend has its folder to itself.
+func (c *Config) checkBackends() {
+	owners := map[string]string{}
+	for _, name := range names(c.Backends) {
+		b := c.Backends[name].File
+		if b == nil {
+			continue
+		}
+		if other := owners[b.Folder]; other != "" {
+			c.doc.problem(join("backends", name)+".folder", "is the folder of backend %s too", other)
+		}
+		owners[b.Folder] = name
 	}
 }
 

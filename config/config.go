@@ -83,8 +83,8 @@ func Parse(file string, data []byte, env Lookup) (*Config, error) {
 
 // Problem is one that a later check finds with the value of a key, such as
 // stores.Books.policy.update. A key that has its default, not being in the
-// file, is placed at the nearest key around it. The message must not repeat a
-// value that may be secret.
+// file, is placed at the nearest key around it. Line breaks become semicolons.
+// The message must not repeat a value that may be secret.
 func (c *Config) Problem(key, format string, args ...any) Problem {
 	return c.doc.newProblem(key, format, args...)
 }

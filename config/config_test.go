@@ -107,6 +107,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Twitter: &OAuth1{"tw", "s", local + "r", local + "z", local + "x", local + "p"},
 		OIDC:    map[string]OIDC{"company": {"https://id.example.org", "kitchen", "", []string{"openid"}}},
 	})
+	equal(t, "providers that are on", c.Authentication.Providers(), []string{"company", "email", "github", "twitter"})
 	equal(t, "mailers", c.Mailers, map[string]Mailer{
 		"default": {Type: "file", File: &FileMailer{filepath.Join(data, "mail")}},
 		"post":    {Type: "smtp", SMTP: &SMTPMailer{"smtp.example.org", 2525, "kitchen", "hunter2", "tls"}},
@@ -229,13 +230,13 @@ func TestBaseURLFollowsTheBoundAddressUnlessConfigured(t *testing.T) {
 func TestALaterProblemStandsAtItsKey(t *testing.T) {
 	c := mustParse(t, "stores:\n  Books:\n    policy:\n      create: user !=\n    indexes:\n      - title\n")
 	for key, want := range map[string]string{
-		"stores.Books.policy.create": "belfry.yaml:4:7: stores.Books.policy.create: bad x",
-		"stores.Books.policy.update": "belfry.yaml:3:5: stores.Books.policy.update: bad x",
-		"stores.Books.indexes[0]":    "belfry.yaml:6:9: stores.Books.indexes[0]: bad x",
-		"stores.Books.indexes[7]":    "belfry.yaml:5:5: stores.Books.indexes[7]: bad x",
-		"mailers.default":            "belfry.yaml:1:1: mailers.default: bad x",
+		"stores.Books.policy.create": "belfry.yaml:4:7: stores.Books.policy.create: bad x; really",
+		"stores.Books.policy.update": "belfry.yaml:3:5: stores.Books.policy.update: bad x; really",
+		"stores.Books.indexes[0]":    "belfry.yaml:6:9: stores.Books.indexes[0]: bad x; really",
+		"stores.Books.indexes[7]":    "belfry.yaml:5:5: stores.Books.indexes[7]: bad x; really",
+		"mailers.default":            "belfry.yaml:1:1: mailers.default: bad x; really",
 	} {
-		if got := c.Problem(key, "bad %s", "x").Error(); got != want {
+		if got := c.Problem(key, "bad %s\nreally\n", "x").Error(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}

@@ -42,7 +42,8 @@ func (d *document) problemIn(path string, n *yaml.Node, format string, args ...a
 // newProblem makes a problem at the place of a key, or, when the key is not in
 // the file, at the place of the nearest one around it.
 func (d *document) newProblem(path, format string, args ...any) Problem {
-	p := Problem{File: d.file, Line: 1, Column: 1, Key: path, Message: fmt.Sprintf(format, args...)}
+	message := strings.ReplaceAll(strings.TrimSpace(fmt.Sprintf(format, args...)), "\n", "; ")
+	p := Problem{File: d.file, Line: 1, Column: 1, Key: path, Message: message}
 	for around := path; around != ""; around = around[:max(strings.LastIndexAny(around, ".["), 0)] {
 		if at, ok := d.at[around]; ok {
 			p.Line, p.Column = at.line, at.column

@@ -1,6 +1,9 @@
 package config
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // OAuth2 is a provider that speaks OAuth 2. It is off while ClientID is empty,
 // which lets one file serve with and without it. The URLs are empty where
@@ -26,6 +29,19 @@ type OIDC struct {
 	ClientID     string
 	ClientSecret Secret
 	Scope        []string // nil is openid, email and profile
+}
+
+// Providers names the providers that are on, sorted.
+func (a *Authentication) Providers() []string {
+	on := map[string]bool{"email": a.Email != nil, "twitter": a.Twitter != nil && a.Twitter.ConsumerKey != ""}
+	for name, p := range a.OAuth2 {
+		on[name] = p.ClientID != ""
+	}
+	for name, p := range a.OIDC {
+		on[name] = p.ClientID != ""
+	}
+	maps.DeleteFunc(on, func(_ string, on bool) bool { return !on })
+	return names(on)
 }
 
 // readProviders knows the providers by name; any other name, and oidc itself,

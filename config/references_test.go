@@ -17,6 +17,8 @@ func TestStores(t *testing.T) {
 			"1:18: stores.Books.backend: no backend of this name; known are default, m"}},
 		{"an unknown type of backend", "backends: {m: {type: mongo}}\n", []string{
 			`1:16: backends.m.type: expected file, mongodb or dynamodb, not "mongo"`}},
+		{"one folder for two backends", "backends: {a: {folder: x}, b: {folder: ./y/../x}}\n", []string{
+			"1:32: backends.b.folder: is the folder of backend a too"}},
 		{"schemas", "stores: {A: {schema: nope.json}, B: {schema: testdata}, C: {schema: ''}}\n", []string{
 			`1:14: stores.A.schema: expected a readable file (no such file or directory), not "nope.json"`,
 			`1:38: stores.B.schema: expected a regular file, not "testdata"`,
