@@ -29,7 +29,7 @@ type Expose struct {
 }
 
 // Restrict names the routes that do not exist.
-type Restrict struct{ Create, Get, Update, Delete bool }
+type Restrict struct{ Create, Update, Delete, Get bool }
 
 // Policy says who may do what, in CEL expressions. An expression that is "" is
 // that of the owner's policy when Owner is set, and otherwise allows everyone.
