@@ -42,7 +42,11 @@ func (b *Backend) checkLayout() error {
 	case err != nil:
 		return err
 	case value == nil:
-		return b.set(key, []byte{layout})
+		batch := b.db.NewBatch()
+		if err := batch.Set(key, []byte{layout}, nil); err != nil {
+			return b.fail(err)
+		}
+		return b.commit(context.Background(), &request{batch: batch, durable: true})
 	case len(value) != 1 || value[0] != layout:
 		return errs.New(errs.Internal, "the store's folder has a layout that this belfry can't read: a newer one wrote it")
 	}
@@ -68,7 +72,7 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (_ driver.Store, e
 	}
 	added, dropped := def.reconcile(spec.Indexes)
 	if !known || len(added)+len(dropped) > 0 {
-		if err := b.save(spec.Name, def, dropped); err != nil {
+		if err := b.save(ctx, spec.Name, def, dropped); err != nil {
 			return nil, err
 		}
 	}
@@ -85,7 +89,7 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (_ driver.Store, e
 	for i := range def.Indexes {
 		def.Indexes[i].Filled = true
 	}
-	return s, b.save(spec.Name, def, nil)
+	return s, b.save(ctx, spec.Name, def, nil)
 }
 
 func checkSpec(spec driver.Spec) error {
@@ -167,7 +171,7 @@ func (b *Backend) lastStore() (last uint32, err error) {
 
 // save writes a definition, and removes the entries of dropped indexes in the
 // same act.
-func (b *Backend) save(name string, def definition, dropped []index) error {
+func (b *Backend) save(ctx context.Context, name string, def definition, dropped []index) error {
 	value, err := json.Marshal(def)
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "filestore: the definition of the store %s", name)
@@ -182,7 +186,7 @@ func (b *Backend) save(name string, def definition, dropped []index) error {
 	if err := batch.Set(append(appendPrefix(nil, catalogue, 's'), name...), value, nil); err != nil {
 		return b.fail(err)
 	}
-	return b.commitSynced(batch)
+	return b.commit(ctx, &request{batch: batch, durable: true})
 }
 
 // read returns a copy of a value, nil when there is none.
@@ -196,14 +200,6 @@ func (b *Backend) read(key []byte) ([]byte, error) {
 	}
 	copied := append([]byte{}, value...)
 	return copied, readError(closer.Close())
-}
-
-func (b *Backend) set(key, value []byte) error {
-	batch := b.db.NewBatch()
-	if err := batch.Set(key, value, nil); err != nil {
-		return b.fail(err)
-	}
-	return b.commitSynced(batch)
 }
 
 // fillBatch is how many bytes are gathered before they are applied.
@@ -223,7 +219,7 @@ func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []
 		}
 		if batch.Len() >= fillBatch {
 			if err = s.b.ready(ctx); err == nil {
-				err = s.b.commit(batch, pebble.NoSync, nil)
+				err = s.b.commit(ctx, &request{batch: batch})
 				batch = s.b.db.NewBatch()
 			}
 		}
@@ -231,7 +227,7 @@ func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []
 	if err = errors.Join(err, readError(it.Close())); err != nil {
 		return err
 	}
-	return s.b.commit(batch, pebble.NoSync, nil)
+	return s.b.commit(ctx, &request{batch: batch})
 }
 
 // refill adds to a batch what gives one record its present keys.

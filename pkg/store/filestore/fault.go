@@ -108,6 +108,7 @@ func calledByUs() bool {
 		frame, more := frames.Next()
 		if strings.Contains(frame.Function, "/filestore.(*Backend).") ||
 			strings.Contains(frame.Function, "/filestore.(*store).") ||
+			strings.Contains(frame.Function, "/filestore.(*committer).") ||
 			strings.HasSuffix(frame.Function, "/filestore.open") {
 			return true
 		}

@@ -45,16 +45,12 @@ func (o *Options) setDefaults() {
 // Backend keeps stores in one folder.
 type Backend struct {
 	health
+	*committer
 	db   *pebble.DB
 	lock *pebble.Lock
 	keys keyBuffers
 
 	opening sync.Mutex // one Open of a store at a time: it changes the catalogue
-
-	// committing is held while a batch is applied, not while it is synced. It
-	// orders counts like the log, and keeps the rest out of Pebble's commit
-	// pipeline when that breaks down with its lock held.
-	committing sync.Mutex
 }
 
 var _ driver.Backend = (*Backend)(nil)
@@ -77,6 +73,7 @@ func open(folder string, opts Options, fs vfs.FS) (_ *Backend, err error) {
 	if b.db, err = pebble.Open(folder, b.settings(opts, fs)); err != nil {
 		return nil, errors.Join(openError(folder, err), b.lock.Close())
 	}
+	b.committer = newCommitter(&b.health, b.db)
 	if err = b.checkLayout(); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -144,6 +141,7 @@ func (b *Backend) Close() (err error) {
 		return errs.New(errs.Unavailable, "the store's folder stays locked after a disk error until this process ends")
 	}
 	b.closed()
+	b.stop()
 	return errors.Join(b.db.Close(), b.lock.Close())
 }
 

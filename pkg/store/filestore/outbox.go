@@ -38,8 +38,8 @@ func (s *store) Pending(ctx context.Context, from []byte, limit int) (events []d
 // first event is to be told to looked.
 func (s *store) waiting(from []byte, look bool) (it *pebble.Iterator, looking bool, err error) {
 	o := all(appendPrefix(nil, s.id, kindEvent))
-	s.b.committing.Lock()
-	defer s.b.committing.Unlock()
+	s.b.tallies.Lock()
+	defer s.b.tallies.Unlock()
 	if from != nil {
 		o.LowerBound = after(append(appendPrefix(nil, s.id, kindEvent), from...))
 	} else {
@@ -64,8 +64,8 @@ func firstRevision(it *pebble.Iterator) (uint64, error) {
 }
 
 func (s *store) looked(first uint64, ok bool) {
-	s.b.committing.Lock()
-	defer s.b.committing.Unlock()
+	s.b.tallies.Lock()
+	defer s.b.tallies.Unlock()
 	if ok {
 		s.tally.found(first)
 	} else {
@@ -109,9 +109,9 @@ func (s *store) Clear(ctx context.Context, events []driver.Pending) (err error) 
 	batch := s.b.db.NewBatch()
 	cleared, err := s.clearInto(batch, events)
 	if err != nil || cleared == 0 {
-		return errors.Join(err, closeBatch(batch))
+		return errors.Join(err, batch.Close())
 	}
-	return s.b.commit(batch, pebble.NoSync, &effect{s: s, pending: -cleared})
+	return s.b.commit(ctx, &request{batch: batch, does: effect{s: s, pending: -cleared}})
 }
 
 // clearInto deletes the events that are there, each once.

@@ -85,7 +85,7 @@ func (s *store) removeGraves(ctx context.Context, graves map[string]grave) (remo
 		if err := s.b.ready(ctx); err != nil {
 			return removed, err
 		}
-		ok, err := s.removeGrave(g)
+		ok, err := s.removeGrave(ctx, g)
 		if err != nil {
 			return removed, err
 		}
@@ -96,7 +96,7 @@ func (s *store) removeGraves(ctx context.Context, graves map[string]grave) (remo
 	return removed, nil
 }
 
-func (s *store) removeGrave(g grave) (bool, error) {
+func (s *store) removeGrave(ctx context.Context, g grave) (bool, error) {
 	lock := s.stripe(g.uuid)
 	lock.Lock()
 	defer lock.Unlock()
@@ -108,5 +108,5 @@ func (s *store) removeGrave(g grave) (bool, error) {
 	if err := s.exhume(batch, g.uuid, g.revision); err != nil {
 		return false, s.b.fail(err)
 	}
-	return true, s.b.commit(batch, pebble.NoSync, nil)
+	return true, s.b.commit(ctx, &request{batch: batch})
 }

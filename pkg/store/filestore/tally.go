@@ -14,12 +14,12 @@ func (s *store) Count(ctx context.Context) (records, pending int64, err error) {
 	if err := s.b.ready(ctx); err != nil {
 		return 0, 0, err
 	}
-	s.b.committing.Lock()
-	defer s.b.committing.Unlock()
+	s.b.tallies.Lock()
+	defer s.b.tallies.Unlock()
 	return s.tally.records, s.tally.pending, nil
 }
 
-// tally counts what a store has. It is guarded by Backend.committing, and each
+// tally counts what a store has. It is guarded by committer.tallies, and each
 // batch writes it as it is behind that batch: so the counts in the log always
 // fit what precedes them, and no opening has to count again.
 type tally struct {
@@ -54,10 +54,14 @@ func (t *tally) addTo(batch *pebble.Batch) error {
 	return op.Finish()
 }
 
-// wrote notes a new event.
-func (t *tally) wrote(revision uint64) {
-	t.lowest = min(t.lowest, revision)
-	t.put = min(t.put, revision)
+// count notes what a batch does.
+func (t *tally) count(e *effect) {
+	t.records += e.records
+	t.pending += e.pending
+	if e.event != 0 {
+		t.lowest = min(t.lowest, e.event)
+		t.put = min(t.put, e.event)
+	}
 }
 
 // look begins the search for a new lowest; false when one is under way.

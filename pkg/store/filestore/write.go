@@ -21,19 +21,24 @@ func (s *store) Put(ctx context.Context, w driver.Write) (err error) {
 	if err != nil {
 		return err
 	}
-	batch, err := s.apply(&w, entries)
+	r, err := s.prepare(&w, entries)
 	if err != nil {
 		return err
 	}
-	return s.b.durable(batch)
+	return s.b.commit(ctx, r)
 }
 
-// apply makes a write visible, under the lock of its uuid so that nothing
-// comes between comparing and changing. It does not wait for the disk.
-func (s *store) apply(w *driver.Write, entries []byte) (*pebble.Batch, error) {
+// prepare puts a write together, under the lock of its uuid so that nothing
+// comes between comparing and changing. The committer gives the lock free as
+// soon as the write is visible, which is before it is on the disk.
+func (s *store) prepare(w *driver.Write, entries []byte) (r *request, err error) {
 	lock := s.stripe(w.UUID)
 	lock.Lock()
-	defer lock.Unlock()
+	defer func() {
+		if r == nil {
+			lock.Unlock()
+		}
+	}()
 	p, err := s.present(w.UUID)
 	if err != nil {
 		return nil, err
@@ -46,7 +51,7 @@ func (s *store) apply(w *driver.Write, entries []byte) (*pebble.Batch, error) {
 	if err != nil {
 		return nil, s.b.fail(err)
 	}
-	return batch, s.b.commit(batch, pebble.Sync, &does)
+	return &request{batch: batch, does: does, lock: lock, durable: true}, nil
 }
 
 // allows reports whether the precondition of a write holds.
