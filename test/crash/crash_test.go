@@ -82,7 +82,7 @@ func TestKilled(t *testing.T) {
 	}
 	t.Logf("repeat with: go test -race ./test/crash -run TestKilled -crash.seed=%d", seed)
 	moments := rand.New(rand.NewPCG(seed, 1<<32))
-	port := process.FreePort(t)
+	port := freePort(t)
 	config := configure(t, fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
 	w := &world{deleted: map[string]bool{}}
 	all := clients(w, seed)
@@ -108,14 +108,14 @@ func TestKilled(t *testing.T) {
 // TestBusAway takes the external bus away, three times and not gently: writes
 // go on being accepted, and their events arrive later.
 func TestBusAway(t *testing.T) {
-	folder, port := t.TempDir(), process.FreePort(t)
+	folder, port := t.TempDir(), freePort(t)
 	bus := process.StartBus(t, folder, port)
 	config := configure(t, fmt.Sprintf("bus: {url: %q}\n", bus.URL))
 	w := &world{deleted: map[string]bool{}}
 	all := clients(w, rand.Uint64())
 	server := process.Serve(t, config)
 	w.moveTo(server)
-	server.Idle(t) // the streams are there
+	idle(t, server) // the streams are there
 	heard := record(t, bus.URL)
 	stop := make(chan struct{})
 	wait := write(all, 0, stop)
@@ -150,7 +150,7 @@ func audit(t *testing.T, all []*client) {
 // serves and after it has stopped.
 func finish(t *testing.T, server *process.Server, config string, w *world, heard *recorder) {
 	t.Helper()
-	server.Idle(t)
+	idle(t, server)
 	process.Eventually(t, time.Minute, func() error {
 		if missing := heard.missing(w.facts); len(missing) > 0 {
 			return fmt.Errorf("%d events of %d acknowledged writes were not heard, for instance of %s", len(missing), len(w.facts), missing[0])
@@ -172,7 +172,10 @@ func finish(t *testing.T, server *process.Server, config string, w *world, heard
 
 func verify(t *testing.T, config string) {
 	t.Helper()
-	out, errOut, exit := process.Run(t, "verify", "--json", "--config", config)
+	out, errOut, exit, err := process.Run(process.Program(t), "verify", "--json", "--config", config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var report struct{ Objects, Targets, Entries int }
 	if err := json.Unmarshal([]byte(out), &report); err != nil || exit != 0 {
 		t.Errorf("belfry verify: exit %d\n%s%s", exit, out, errOut)
@@ -181,4 +184,20 @@ func verify(t *testing.T, config string) {
 		t.Errorf("belfry verify looked at nothing: %s", out)
 	}
 	t.Logf("verified %d objects, %d targets, %d entries", report.Objects, report.Targets, report.Entries)
+}
+
+func idle(t *testing.T, server *process.Server) {
+	t.Helper()
+	if err := server.Idle(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	port, err := process.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }

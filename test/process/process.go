@@ -74,19 +74,36 @@ type Server struct {
 
 var address = regexp.MustCompile(`http://\S+`)
 
-// Serve starts belfry with a configuration and waits until it is ready. The
-// process is killed at the end of the test if it still runs.
+// Serve is Start for a test. The process is killed at the end of the test if
+// it still runs, and a data race in it fails the test.
 func Serve(t testing.TB, config string, args ...string) *Server {
 	t.Helper()
-	s := &Server{stderr: &tail{}, done: make(chan struct{})}
-	s.cmd = exec.Command(Program(t), append([]string{"serve", "--config", config}, args...)...)
-	s.cmd.Stderr = s.stderr
-	out, err := s.cmd.StdoutPipe()
+	s, err := Start(Program(t), nil, append([]string{"--config", config}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		s.Kill()
+		if race := s.Race(); race != "" {
+			t.Errorf("belfry has a data race:\n%s", race)
+		}
+	})
+	return s
+}
+
+// Start starts a belfry, with env added to the environment, and waits until it
+// serves.
+func Start(program string, env []string, args ...string) (*Server, error) {
+	s := &Server{stderr: &tail{}, done: make(chan struct{})}
+	s.cmd = exec.Command(program, append([]string{"serve"}, args...)...)
+	s.cmd.Env = append(os.Environ(), env...)
+	s.cmd.Stderr = s.stderr
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
 	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	lines := bufio.NewReader(out)
 	for err == nil && s.URL == "" {
@@ -99,17 +116,19 @@ func Serve(t testing.TB, config string, args ...string) *Server {
 		s.err = s.cmd.Wait()
 		close(s.done)
 	}()
-	t.Cleanup(func() {
-		s.Kill()
-		if strings.Contains(s.stderr.String(), "DATA RACE") {
-			t.Errorf("belfry has a data race:\n%s", s.stderr)
-		}
-	})
 	if err != nil {
 		<-s.done
-		t.Fatalf("belfry did not start: %v\n%s", s.err, s.stderr)
+		return nil, fmt.Errorf("belfry did not start: %w\n%s", s.err, s.stderr)
 	}
-	return s
+	return s, nil
+}
+
+// Race is the report of a data race in the process, or "".
+func (s *Server) Race() string {
+	if log := s.stderr.String(); strings.Contains(log, "DATA RACE") {
+		return log
+	}
+	return ""
 }
 
 // Kill ends the process as a power cut would end it, and waits for its end.
@@ -131,45 +150,45 @@ func (s *Server) Stop() error {
 func (s *Server) Log() string { return s.stderr.String() }
 
 // Run runs a belfry command to its end.
-func Run(t testing.TB, args ...string) (stdout, stderr string, exit int) {
-	t.Helper()
+func Run(program string, args ...string) (stdout, stderr string, exit int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, Program(t), args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
-	err := cmd.Run()
+	err = cmd.Run()
 	var ended *exec.ExitError
-	if err != nil && !errors.As(err, &ended) {
-		t.Fatalf("belfry %s: %v", strings.Join(args, " "), err)
+	if errors.As(err, &ended) {
+		err = nil
 	}
-	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
+	return out.String(), errOut.String(), cmd.ProcessState.ExitCode(), err
 }
 
 // FreePort returns a loopback port that was free a moment ago.
-func FreePort(t testing.TB) int {
-	t.Helper()
+func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		return 0, err
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
 // Eventually waits until right returns nil, and fails with its last error.
 func Eventually(t testing.TB, patience time.Duration, right func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
+	if err := Await(patience, right); err != nil {
+		t.Fatalf("still after %s: %v", patience, err)
+	}
+}
+
+// Await asks until there is no error, and returns the last one after patience.
+func Await(patience time.Duration, right func() error) error {
+	for deadline := time.Now().Add(patience); ; {
 		err := right()
-		if err == nil {
-			return
+		if err == nil || time.Now().After(deadline) {
+			return err
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("still after %s: %v", patience, err)
-		}
-		<-time.After(10 * time.Millisecond)
+		<-time.After(5 * time.Millisecond)
 	}
 }
 
@@ -199,9 +218,8 @@ func (s *Server) Metric(name string) (float64, error) {
 }
 
 // Idle waits until every event is published and every worker has handled all.
-func (s *Server) Idle(t testing.TB) {
-	t.Helper()
-	Eventually(t, time.Minute, func() error {
+func (s *Server) Idle() error {
+	return Await(time.Minute, func() error {
 		for _, name := range []string{"belfry_events_pending", "belfry_listener_pending"} {
 			if n, err := s.Metric(name); err != nil || n != 0 {
 				return fmt.Errorf("%s is %v (%v)", name, n, err)

@@ -1,0 +1,30 @@
+// Package e2e runs scripts against the real belfry: requests, commands and
+// events, and then, eventually, the state they lead to. A script is a file of
+// testdata; commands.go says what its commands do.
+package e2e
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"belfry/test/process"
+)
+
+func TestMain(m *testing.M) { process.Main(m) }
+
+func TestScripts(t *testing.T) {
+	program := process.Program(t)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Values[sessionKey{}] = newSession(env, program)
+			return nil
+		},
+		Cmds:                commands(),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("E2E_UPDATE") != "",
+	})
+}
