@@ -11,7 +11,7 @@ import (
 // their members. It stops, false, once the form is longer than limit, or when a
 // number cannot be read.
 func canonical(dst []byte, v any, limit int) ([]byte, bool) {
-	ok := true
+	var ok bool
 	switch v := v.(type) {
 	case nil:
 		dst = append(dst, 'n')

@@ -105,7 +105,7 @@ var metaschemas embed.FS
 // metaschema is the embedded text of a draft's own schema or of one of its
 // vocabularies, or nil.
 func metaschema(uri string) []byte {
-	path := ""
+	var path string
 	switch rest, vocabulary := strings.CutPrefix(uri, "https://json-schema.org/draft/2019-09/meta/"); {
 	case uri == uri2019:
 		path = "metaschema/draft2019-09.json"

@@ -117,7 +117,7 @@ func (s *Schema) Validate(ctx context.Context, doc []byte) (err error) {
 		}
 	}
 	i.run.begin(ctx, i.schema, s.form.tracks, len(doc))
-	i.run.apply(i.schema, v)
+	i.run.apply(i.schema, v) //nolint:contextcheck // the run is the context, and holds ctx
 	err = i.run.verdict()
 	i.run.Context = nil
 	s.instances.Put(i)
