@@ -1,0 +1,159 @@
+package importer
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+)
+
+// Failure is an object that was not taken.
+type Failure struct {
+	Position              // where the object begins; where it is malformed
+	UUID     string       // "" when it was not found out
+	Status   int          // of the server's reply; 0 when the object was not sent
+	Message  string       // what is wrong
+	Fields   []errs.Field // what is wrong within the object
+}
+
+// String is line:column, the uuid, what is wrong, and each violation.
+func (f Failure) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d:%d: ", f.Line, f.Column)
+	if f.UUID != "" {
+		b.WriteString(f.UUID + ": ")
+	}
+	b.WriteString(f.Message)
+	if f.Status != 0 {
+		fmt.Fprintf(&b, " (%d)", f.Status)
+	}
+	for _, field := range f.Fields {
+		b.WriteString("; " + field.Pointer + ": " + field.Message)
+	}
+	return printable(b.String())
+}
+
+// printable keeps what others wrote from steering a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// parse reads the object that an item is.
+func (it *item) parse() (object.Object, *Failure) {
+	if it.long {
+		return nil, &Failure{Position: it.at, Message: fmt.Sprintf("longer than %d MiB", maxItem>>20)}
+	}
+	o, err := object.Parse(it.text)
+	if err == nil {
+		return o, nil
+	}
+	f := failed(it.at, err)
+	if offset, what := malformed(it.text); what != "" {
+		f.Position, f.Message = it.position(offset), "malformed JSON: "+what
+	}
+	return nil, f
+}
+
+func failed(at Position, err error) *Failure {
+	f := &Failure{Position: at, Message: err.Error()}
+	var e *errs.Error
+	if errors.As(err, &e) {
+		f.Fields = e.Fields
+	}
+	return f
+}
+
+// malformed says where the syntax of a text is wrong, and "" when it is right.
+func malformed(text []byte) (offset int, what string) {
+	dec := jsontext.NewDecoder(bytes.NewReader(text))
+	_, err := dec.ReadValue()
+	if err == nil {
+		offset = len(text) - len(bytes.TrimLeft(text[dec.InputOffset():], space))
+		if offset < len(text) {
+			what = "something follows the object"
+		}
+		return offset, what
+	}
+	var syntax *jsontext.SyntacticError
+	if errors.Is(err, io.ErrUnexpectedEOF) || !errors.As(err, &syntax) {
+		return len(text), "the object ends too early; in JSON lines each object is whole on one line"
+	}
+	return int(syntax.ByteOffset), strings.TrimPrefix(syntax.Err.Error(), "jsontext: ")
+}
+
+// identity gives each object its uuid.
+type identity struct {
+	key   string
+	batch string
+}
+
+// of returns the uuid: the value of the key's field, the object's own, or one
+// derived from its place and content.
+func (id identity) of(o object.Object, n int64) (string, error) {
+	field := id.key
+	if field == "" {
+		field = "uuid"
+	}
+	value, given := o[field]
+	if !given {
+		if id.key != "" {
+			return "", wrong(field, "is missing; it is to be the object's uuid")
+		}
+		return derive(id.batch, n, o.Encode()), nil
+	}
+	text, isText := object.Text(value)
+	if !isText && isInteger(value) && id.key != "" {
+		text, isText = string(value), true
+	}
+	if !isText {
+		return "", wrong(field, "must be a string to be the object's uuid")
+	}
+	if err := object.CheckUUID(text); err != nil {
+		return "", wrong(field, err.Error())
+	}
+	return text, nil
+}
+
+func wrong(field, message string) error {
+	e := errs.New(errs.Invalid, "it has no uuid")
+	e.Fields = []errs.Field{{Pointer: pointer(field), Message: message}}
+	return e
+}
+
+func pointer(field string) string {
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
+}
+
+func isInteger(value []byte) bool {
+	return len(bytes.Trim(value, "0123456789")) == 0
+}
+
+// derive makes the uuid of an object that has none: a UUIDv8 of its number in
+// the input (48 bits, so that uuids sort like the input) and a hash of its
+// content and the batch. The same object at the same place has the same uuid
+// whenever it is imported, which is what makes repeating an import harmless.
+func derive(batch string, n int64, content []byte) string {
+	hash := sha256.New()
+	hash.Write(append([]byte(batch), 0))
+	hash.Write(content)
+	var id uuid.UUID
+	binary.BigEndian.PutUint64(id[:], uint64(n)<<16) //nolint:gosec // n counts from 1
+	copy(id[6:], hash.Sum(nil))
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id.String()
+}
