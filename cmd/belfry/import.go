@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+	"belfry/pkg/importer"
+	"belfry/pkg/schema"
+)
+
+type importCmd struct {
+	configuration
+	Store string `arg:"" help:"Name of the store."`
+	File  string `arg:"" help:"A JSON array or JSON lines; - is standard input."`
+
+	URL         string `name:"url" help:"Where belfry is served, instead of the configured baseURL." placeholder:"URL"`
+	Concurrency int    `help:"How many objects are on their way at once (${default})." default:"16" placeholder:"N"`
+	Key         string `help:"Take the uuid from this field." placeholder:"FIELD"`
+	Batch       string `help:"Keep objects without a uuid apart from the same ones of other imports." placeholder:"NAME"`
+	Skip        int64  `help:"Pass over so many objects at the beginning." placeholder:"N"`
+	Update      bool   `help:"Update what is there already, instead of leaving it as it is."`
+	DryRun      bool   `help:"Check the whole file and send nothing."`
+	Stop        bool   `help:"Stop at the first object that is not taken."`
+}
+
+// errNotTaken is the end of an import that has told what was not taken.
+var errNotTaken = errors.New("not every object was taken; the messages above say which and why")
+
+// Run imports, tells what was not taken as it goes, and sums up.
+func (c *importCmd) Run(ctx context.Context, s streams) error {
+	if c.Concurrency < 1 || c.Concurrency > 1024 {
+		return errs.New(errs.Invalid, "--concurrency: expected a number from 1 to 1024")
+	}
+	loaded, err := c.load("")
+	if err != nil {
+		return err
+	}
+	options, err := c.options(loaded)
+	if err != nil {
+		return err
+	}
+	input, size, err := c.open(ctx, s.in)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = input.Close() }()
+
+	show := newDisplay(s.err, c.File, size)
+	options.Failed = show.failure
+	i := importer.New(options)
+	began := time.Now()
+	stop := show.follow(i.Progress)
+	err = i.Run(ctx, input)
+	stop()
+
+	p := i.Progress()
+	if _, wrote := fmt.Fprintln(s.out, summary(p, time.Since(began))); wrote != nil && err == nil {
+		err = wrote
+	}
+	if hint := c.resume(err, p); hint != "" {
+		fmt.Fprintln(s.err, hint)
+	}
+	var syntax *importer.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		// What is wrong with a file's content is no wrong usage.
+		return fmt.Errorf("%s:%d:%d: %s", c.File, syntax.Line, syntax.Column, syntax.Message)
+	case err == nil && p.Failed > 0:
+		return errNotTaken
+	}
+	return err
+}
+
+// options translates flags and configuration.
+func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
+	o := importer.Options{
+		Concurrency: c.Concurrency, Key: c.Key, Batch: c.Batch, Skip: c.Skip,
+		Update: c.Update, Stop: c.Stop, DryRun: c.DryRun,
+	}
+	st := loaded.Stores[c.Store]
+	if st == nil {
+		return o, errs.New(errs.Invalid, "no store %q is configured; there are %s", c.Store, strings.Join(storeNames(loaded), ", "))
+	}
+	o.Owned, o.MaxSize = owned(loaded, st), int(st.MaxObjectSize)
+	if c.DryRun {
+		if st.Schema == "" {
+			return o, nil
+		}
+		compiled, err := schema.Load(st.Schema)
+		o.Schema = compiled
+		return o, err
+	}
+	switch {
+	case st.Expose == nil:
+		return o, errs.New(errs.Invalid, "store %s has no HTTP routes to import through: configure stores.%s.expose", c.Store, c.Store)
+	case st.Expose.Restrict.Create:
+		return o, errs.New(errs.Invalid, "store %s takes no new objects over HTTP: stores.%s.expose.restrict.create is true", c.Store, c.Store)
+	}
+	base := loaded.BaseURL
+	if c.URL != "" {
+		base = strings.TrimRight(c.URL, "/")
+	}
+	o.URL = base + st.Expose.URL
+	return o, nil
+}
+
+// owned are the fields that the server would leave out as well: they are
+// in what `belfry export` writes.
+func owned(c *config.Config, st *config.Store) func(string) bool {
+	var fields []string
+	for _, source := range c.Stores {
+		if m, ok := source.Map[st.Name]; ok {
+			fields = append(fields, m.Target)
+		}
+	}
+	fields = append(fields, "created", "updated")
+	fields = append(fields, st.Private...)
+	return func(name string) bool { return strings.HasPrefix(name, "_") || slices.Contains(fields, name) }
+}
+
+func storeNames(c *config.Config) []string {
+	var names []string
+	for name := range c.Stores {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// open opens the input; the size is -1 when nobody knows.
+func (c *importCmd) open(ctx context.Context, in io.Reader) (io.ReadCloser, int64, error) {
+	if c.File == "-" {
+		return &interruptible{ctx: ctx, in: in}, -1, nil
+	}
+	f, err := os.Open(c.File)
+	if err != nil {
+		return nil, 0, errs.Wrap(err, errs.Invalid, "can't read the file")
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, 0, errors.Join(err, f.Close())
+	case info.IsDir():
+		return nil, 0, errors.Join(errs.New(errs.Invalid, "%s is a folder; a file is expected", c.File), f.Close())
+	case info.Mode().IsRegular():
+		return f, info.Size(), nil
+	default:
+		return f, -1, nil
+	}
+}
+
+// interruptible is a reader that a context's end gets back from, even if
+// nobody ever writes to the terminal or pipe it reads. The read that
+// waits then is left behind; the program is about to end.
+type interruptible struct {
+	ctx  context.Context //nolint:containedctx // io.Reader has no other way
+	in   io.Reader
+	read chan chunk
+	rest []byte
+	err  error
+}
+
+type chunk struct {
+	data []byte
+	err  error
+}
+
+func (r *interruptible) Read(p []byte) (int, error) {
+	if r.read == nil {
+		r.read = make(chan chunk)
+		go r.pump()
+	}
+	for len(r.rest) == 0 && r.err == nil {
+		select {
+		case <-r.ctx.Done():
+			return 0, r.ctx.Err()
+		case c := <-r.read:
+			r.rest, r.err = c.data, c.err
+		}
+	}
+	n := copy(p, r.rest)
+	if r.rest = r.rest[n:]; len(r.rest) > 0 {
+		return n, nil
+	}
+	return n, r.err
+}
+
+func (r *interruptible) pump() {
+	for {
+		data := make([]byte, 64<<10)
+		n, err := r.in.Read(data)
+		select {
+		case <-r.ctx.Done():
+			return
+		case r.read <- chunk{data[:n], err}:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Close leaves standard input open: it is not ours.
+func (r *interruptible) Close() error { return nil }
+
+// summary is what was done, in one line.
+func summary(p importer.Progress, took time.Duration) string {
+	parts := []string{fmt.Sprintf("%d objects read", p.Read)}
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{
+		{p.Skipped, "skipped"},
+		{p.Created, "created"},
+		{p.Updated, "updated"},
+		{p.Present, "there already"},
+		{p.Checked, "good (nothing was sent)"},
+		{p.Failed, "not taken"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	return fmt.Sprintf("%s, in %s (%.0f a second)", strings.Join(parts, ", "), took.Round(time.Millisecond), rate(p, took))
+}
+
+func rate(p importer.Progress, took time.Duration) float64 {
+	return float64(p.Read-p.Skipped) / max(took.Seconds(), 0.001)
+}
+
+// resume says how to go on after an end before the end.
+func (c *importCmd) resume(err error, p importer.Progress) string {
+	if c.DryRun || err == nil && (!c.Stop || p.Failed == 0) {
+		return ""
+	}
+	hint := "To go on, give the same command again: what is there already is passed over."
+	if p.Complete > 0 && p.Failed == 0 {
+		hint += fmt.Sprintf("\nWith --skip %d it does not even ask for the first %d objects, which are done.", p.Complete, p.Complete)
+	}
+	return hint
+}

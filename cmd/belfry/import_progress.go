@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"belfry/pkg/importer"
+)
+
+// How often progress is told: often where it replaces what was told before.
+const (
+	barInterval  = 100 * time.Millisecond
+	lineInterval = 5 * time.Second
+)
+
+// display tells how an import goes: with a bar on a terminal, else with a
+// line now and then.
+type display struct {
+	mu    sync.Mutex
+	w     io.Writer
+	file  string
+	size  int64                    // bytes; -1 when nobody knows
+	bar   *progressbar.ProgressBar // nil without a terminal
+	began time.Time
+}
+
+func newDisplay(w io.Writer, file string, size int64) *display {
+	d := &display{w: w, file: file, size: size, began: time.Now()}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor is an int
+		d.bar = progressbar.NewOptions64(size,
+			progressbar.OptionSetWriter(w),
+			progressbar.OptionShowBytes(true),
+			progressbar.OptionFullWidth(),
+			progressbar.OptionSetPredictTime(size > 0),
+		)
+	}
+	return d
+}
+
+// follow tells progress until the function it returns is called.
+func (d *display) follow(progress func() importer.Progress) (stop func()) {
+	interval := lineInterval
+	if d.bar != nil {
+		interval = barInterval
+	}
+	done := make(chan struct{})
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				d.tell(progress())
+			}
+		}
+	})
+	return func() {
+		close(done)
+		telling.Wait()
+		d.end(progress())
+	}
+}
+
+func (d *display) tell(p importer.Progress) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.bar != nil {
+		d.bar.Describe(fmt.Sprintf("%d objects", p.Read))
+		// A bar that can't be drawn is no reason to stop.
+		_ = d.bar.Set64(p.Bytes)
+		return
+	}
+	share := ""
+	if d.size > 0 {
+		share = fmt.Sprintf(" (%d %%)", p.Bytes*100/d.size)
+	}
+	fmt.Fprintf(d.w, "%s: %d objects read%s, %d not taken, %.0f a second\n",
+		d.file, p.Read, share, p.Failed, rate(p, time.Since(d.began)))
+}
+
+// end leaves the bar where it has come to.
+func (d *display) end(p importer.Progress) {
+	if d.bar == nil {
+		return
+	}
+	d.tell(p)
+	_ = d.bar.Exit()
+	fmt.Fprintln(d.w)
+}
+
+// failure tells of an object that was not taken, in the form of compilers.
+func (d *display) failure(f importer.Failure) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.bar != nil {
+		_ = d.bar.Clear()
+	}
+	fmt.Fprintf(d.w, "%s:%s\n", d.file, f)
+}
