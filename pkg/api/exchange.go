@@ -58,7 +58,7 @@ func (s *Server) dispatch(x *exchange) {
 		switch p := recover(); p {
 		case nil:
 		case http.ErrAbortHandler:
-			x.aborted = true
+			x.aborted, x.err = true, http.ErrAbortHandler
 		default:
 			s.fail(x, &panicError{value: p, stack: debug.Stack()})
 		}

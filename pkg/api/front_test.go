@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -257,6 +258,13 @@ func (l *lines) of(request string) map[string]any {
 	}
 }
 
+// lines returns what has been logged so far.
+func (l *lines) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
 // events collects what the writes of Books emit.
 type events struct {
 	mu  sync.Mutex
@@ -279,26 +287,34 @@ func (e *events) last() event.Envelope {
 	return e.all[len(e.all)-1]
 }
 
-// faults makes the driver of Books fail.
+// faults makes reading from the driver of Books fail.
 type faults struct {
 	mu  sync.Mutex
-	get func() error
+	get func(context.Context) error
 }
 
 func (f *faults) set(get func() error) {
+	if get == nil {
+		f.hold(nil)
+		return
+	}
+	f.hold(func(context.Context) error { return get() })
+}
+
+func (f *faults) hold(get func(context.Context) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.get = get
 }
 
-func (f *faults) onGet() error {
+func (f *faults) onGet(ctx context.Context) error {
 	f.mu.Lock()
 	get := f.get
 	f.mu.Unlock()
 	if get == nil {
 		return nil
 	}
-	return get()
+	return get(ctx)
 }
 
 type faulty struct {
@@ -317,7 +333,7 @@ type faultyStore struct {
 }
 
 func (s faultyStore) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
-	if err := s.faults.onGet(); err != nil {
+	if err := s.faults.onGet(ctx); err != nil {
 		return driver.Record{}, false, err
 	}
 	return s.Store.Get(ctx, uuid)

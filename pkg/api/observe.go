@@ -17,14 +17,13 @@ const maxLoggedPath = 256
 // side, at info when it was slow, else at debug. Bodies, queries and
 // credentials are never logged.
 func (s *Server) observe(x *exchange, took time.Duration) {
-	if x.status == 0 && !x.aborted {
-		// A handler that wrote nothing: net/http will send an empty 200.
-		x.status = http.StatusOK
+	if x.status == 0 {
+		x.status = unwritten(x)
 	}
 	x.route.count(x.status, took)
 	level := slog.LevelDebug
 	switch {
-	case x.status >= http.StatusInternalServerError || x.aborted && x.err != nil:
+	case x.status >= http.StatusInternalServerError || x.aborted:
 		level = slog.LevelError
 	case took > slow:
 		level = slog.LevelInfo
@@ -34,6 +33,15 @@ func (s *Server) observe(x *exchange, took time.Duration) {
 		return
 	}
 	s.Logger.LogAttrs(ctx, level, "request", x.attributes(took)...)
+}
+
+// unwritten is the status to count where a handler wrote none: net/http sends
+// an empty 200, unless the connection is cut.
+func unwritten(x *exchange) int {
+	if x.aborted {
+		return http.StatusInternalServerError
+	}
+	return http.StatusOK
 }
 
 func (x *exchange) attributes(took time.Duration) []slog.Attr {
