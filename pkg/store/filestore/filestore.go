@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"belfry/pkg/errs"
@@ -106,7 +107,7 @@ func (b *Backend) settings(opts Options, fs vfs.FS) *pebble.Options {
 		// The second compaction starts only once the first can't keep up, so
 		// that on two cores requests keep one.
 		CompactionConcurrencyRange: func() (lower, upper int) { return 1, 2 },
-		L0CompactionThreshold:      4,
+		L0CompactionThreshold:      8,
 		L0StopWritesThreshold:      20,
 		LBaseMaxBytes:              64 << 20,
 		BytesPerSync:               1 << 20,
@@ -116,6 +117,9 @@ func (b *Backend) settings(opts Options, fs vfs.FS) *pebble.Options {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	o.TargetFileSizes[0] = 8 << 20
+	// Tables of the first level are soon read and written again.
+	o.Levels[0].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+	o.Levels[1].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	return o
 }
 
