@@ -141,14 +141,11 @@ func (i *Import) Progress() Progress {
 func (i *Import) Run(ctx context.Context, input io.Reader) error {
 	defer i.sender.client.CloseIdleConnections()
 	items, err := split(input)
-	if err == nil {
-		i.items = items
-		err = i.run(ctx)
+	if err != nil {
+		return err
 	}
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
+	i.items = items
+	return i.run(ctx)
 }
 
 func (i *Import) run(parent context.Context) error {
@@ -171,8 +168,11 @@ func (i *Import) run(parent context.Context) error {
 	}
 	workers.Wait()
 	p := i.Progress()
-	if ctx.Err() != nil && (i.ended == nil || p.Complete < p.Read) {
+	switch {
+	case ctx.Err() != nil && (i.ended == nil || p.Complete < p.Read):
 		return context.Cause(ctx)
+	case i.ended == io.EOF: //nolint:errorlint // a splitter's own, never wrapped
+		return nil
 	}
 	return i.ended
 }

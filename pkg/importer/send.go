@@ -3,9 +3,12 @@ package importer
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -83,7 +86,7 @@ func (s *sender) ask(ctx, request context.Context, method, url string, body []by
 		if request.Err() != nil {
 			return nil, context.Cause(request)
 		}
-		if err != nil && before == 0 {
+		if before == 0 && unreachable(err) {
 			return nil, errs.Wrap(err, errs.Unavailable, "nobody answers at %s; is belfry serving there? (--url says where)", s.url)
 		}
 		if s.answers.Load() != before {
@@ -96,6 +99,14 @@ func (s *sender) ask(ctx, request context.Context, method, url string, body []by
 			return nil, err
 		}
 	}
+}
+
+// unreachable reports whether an error looks like the wrong address rather than
+// a server that is away for a while.
+func unreachable(err error) bool {
+	var dial *net.OpError
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &certificate)
 }
 
 func gaveUp(url string, r *reply, err error) error {
