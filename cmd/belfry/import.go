@@ -161,7 +161,7 @@ func (c *importCmd) open(ctx context.Context, in io.Reader) (io.ReadCloser, int6
 // nobody ever writes to the terminal or pipe it reads. The read that
 // waits then is left behind; the program is about to end.
 type interruptible struct {
-	ctx  context.Context //nolint:containedctx // io.Reader has no other way
+	ctx  context.Context // io.Reader takes none
 	in   io.Reader
 	read chan chunk
 	rest []byte

@@ -32,7 +32,7 @@ type display struct {
 
 func newDisplay(w io.Writer, file string, size int64) *display {
 	d := &display{w: w, file: file, size: size, began: time.Now()}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor is an int
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		d.bar = progressbar.NewOptions64(size,
 			progressbar.OptionSetWriter(w),
 			progressbar.OptionShowBytes(true),

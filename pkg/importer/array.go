@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"errors"
 	"io"
 )
 
@@ -55,7 +56,7 @@ func (a *array) finish() error {
 	if err == nil {
 		return a.bad("nothing but space is expected after the array, not %q", c)
 	}
-	a.done = err == io.EOF
+	a.done = errors.Is(err, io.EOF)
 	return err
 }
 
@@ -125,7 +126,7 @@ func (a *array) str(it *item) error {
 
 // ended is the end of the input where there must be none.
 func (a *array) ended(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return a.bad("the input ends within the array: it is cut off")
 	}
 	return err

@@ -100,7 +100,7 @@ func New(o Options) *Import {
 		o.Concurrency = DefaultConcurrency
 	}
 	if o.Transport == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // net/http says so
+		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.MaxIdleConnsPerHost, t.MaxConnsPerHost = o.Concurrency, o.Concurrency
 		o.Transport = t
 	}
@@ -171,7 +171,7 @@ func (i *Import) run(parent context.Context) error {
 	switch {
 	case ctx.Err() != nil && (i.ended == nil || p.Complete < p.Read):
 		return context.Cause(ctx)
-	case i.ended == io.EOF: //nolint:errorlint // a splitter's own, never wrapped
+	case errors.Is(i.ended, io.EOF):
 		return nil
 	}
 	return i.ended

@@ -151,7 +151,7 @@ func derive(batch string, n int64, content []byte) string {
 	hash.Write(append([]byte(batch), 0))
 	hash.Write(content)
 	var id uuid.UUID
-	binary.BigEndian.PutUint64(id[:], uint64(n)<<16) //nolint:gosec // n counts from 1
+	binary.BigEndian.PutUint64(id[:], uint64(n)<<16)
 	copy(id[6:], hash.Sum(nil))
 	id[6] = id[6]&0x0f | 0x80
 	id[8] = id[8]&0x3f | 0x80

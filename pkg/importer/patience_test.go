@@ -88,18 +88,19 @@ func TestPatienceLastsWhileOthersAreServed(t *testing.T) {
 		body, err := io.ReadAll(r.Body)
 		s.must(err)
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		if !strings.Contains(string(body), `"Book 0"`) {
-			select {
-			case other <- true:
-			case <-done:
-			}
-		} else if refused < refusals {
+		switch first := strings.Contains(string(body), `"Book 0"`); {
+		case first && refused < refusals:
 			<-other
 			refused++
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
-		} else {
+		case first:
 			close(done)
+		default:
+			select {
+			case other <- true:
+			case <-done:
+			}
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -80,7 +80,7 @@ func split(r io.Reader) (splitter, error) {
 	}
 	first, err := s.skipSpace()
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return &lines{source: s}, nil
 	case err != nil:
 		return nil, err
@@ -96,7 +96,7 @@ func split(r io.Reader) (splitter, error) {
 // begin skips a byte order mark, and says what is known not to be JSON.
 func (s *source) begin() error {
 	head, err := s.in.Peek(3)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	switch {
@@ -187,7 +187,7 @@ func (l *lines) line(it *item) error {
 		case err == nil:
 			l.at = Position{l.at.Line + 1, 1}
 			return nil
-		case err == io.EOF && l.offset > began:
+		case errors.Is(err, io.EOF) && l.offset > began:
 			return nil
 		default:
 			return err

@@ -19,7 +19,7 @@ func items(input string) (all []string, places []Position, err error) {
 			all, places = append(all, string(it.text)), append(places, it.at)
 		}
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return all, places, err
@@ -117,7 +117,7 @@ func TestSplitPassesOverWhatIsTooLong(t *testing.T) {
 				t.Fatalf("item %d: n=%d long=%v %d bytes, %v", n, it.n, it.long, len(it.text), err)
 			}
 		}
-		if _, err := s.next(); err != io.EOF {
+		if _, err := s.next(); !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
 	}
