@@ -3,7 +3,6 @@ package filestore
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -27,14 +26,14 @@ type effect struct {
 type request struct {
 	batch   *pebble.Batch
 	does    effect
-	lock    *sync.Mutex // given free once the batch is visible; nil for none
-	durable bool        // done once it is on the disk, else once it is visible
-	done    chan error  // holds one
+	lock    lock       // given free once the batch is visible; nil for none
+	durable bool       // done once it is on the disk, else once it is visible
+	done    chan error // holds one
 }
 
 func (r *request) unlock() {
 	if r.lock != nil {
-		r.lock.Unlock()
+		r.lock.free()
 	}
 }
 
@@ -42,9 +41,9 @@ func (r *request) unlock() {
 // goroutines do that: the first makes them visible, the second waits for the
 // disk, while the first goes on.
 //
-// No other goroutine enters Pebble's commit pipeline, which panics with its
-// lock held when the log can't be written, or waits without an end when tables
-// can't: so a caller's context is honoured, and no caller is stuck.
+// No other goroutine enters Pebble's commit pipeline, which may stop for long
+// while tables are written, and for good when the disk fails: so a caller's
+// context is honoured, and no caller is stuck.
 type committer struct {
 	h  *health
 	db *pebble.DB
@@ -57,7 +56,7 @@ type committer struct {
 
 	// tallies guards every store's tally. It is held while a batch is applied,
 	// so that who holds it sees the same writes in tally and database.
-	tallies sync.Mutex
+	tallies lock
 	touched map[*tally]bool // by the batch in hand
 }
 
@@ -75,6 +74,7 @@ func newCommitter(h *health, db *pebble.DB) *committer {
 		quit:    make(chan struct{}),
 		applied: make(chan struct{}),
 		synced:  make(chan struct{}),
+		tallies: newLock(),
 		touched: make(map[*tally]bool),
 	}
 	go c.apply()
@@ -91,6 +91,9 @@ func (c *committer) commit(ctx context.Context, r *request) error {
 	case <-c.quit:
 		r.unlock()
 		return c.h.err()
+	case <-c.h.failed:
+		r.unlock()
+		return c.h.err()
 	case <-ctx.Done():
 		r.unlock()
 		return canceled(ctx.Err())
@@ -100,6 +103,8 @@ func (c *committer) commit(ctx context.Context, r *request) error {
 		return err
 	case <-ctx.Done():
 		return canceled(ctx.Err())
+	case <-c.h.failed:
+		return c.h.err()
 	case <-c.applied:
 		return c.h.err()
 	}
@@ -171,8 +176,10 @@ func (c *committer) applyAsOne(group []*request, durable bool) (batch *pebble.Ba
 	if batch, err = c.merge(group); err != nil {
 		return nil, c.h.fail(err)
 	}
-	c.tallies.Lock()
-	defer c.tallies.Unlock()
+	if err := c.tallies.take(context.Background(), c.h); err != nil {
+		return nil, err
+	}
+	defer c.tallies.free()
 	if err := c.tally(batch, group); err != nil {
 		return nil, c.h.fail(err)
 	}
@@ -187,7 +194,7 @@ func (c *committer) applyAsOne(group []*request, durable bool) (batch *pebble.Ba
 	return batch, nil
 }
 
-// broken catches the panic of a commit pipeline whose log can't be written.
+// broken catches a panic in the commit pipeline, which leaves it unusable.
 func (c *committer) broken(err *error) {
 	if r := recover(); r != nil {
 		c.h.wrecked.Store(true)

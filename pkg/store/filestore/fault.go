@@ -15,12 +15,18 @@ import (
 // health is whether the folder can be relied on. Once it can't, it stays so:
 // only recovery at the next start makes memory and disk agree again.
 type health struct {
-	log   *slog.Logger
-	fault atomic.Pointer[errs.Error]
+	log    *slog.Logger
+	fault  atomic.Pointer[errs.Error]
+	failed chan struct{} // closed at the first fault
+	armed  atomic.Bool   // Pebble is open, and not being closed
 
-	// wrecked: Pebble gave up in the middle of something. Its locks may be
+	// wrecked: Pebble was stopped in the middle of something. Its locks may be
 	// held for ever, so that not even its Close is safe to call.
 	wrecked atomic.Bool
+}
+
+func newHealth(log *slog.Logger) *health {
+	return &health{log: log, failed: make(chan struct{})}
 }
 
 func (h *health) err() error {
@@ -38,6 +44,7 @@ func (h *health) fail(cause error) error {
 		Err:     cause,
 	}
 	if h.fault.CompareAndSwap(nil, e) {
+		close(h.failed)
 		h.log.Error("the store's folder failed; refusing all further use", "error", cause)
 	}
 	return h.fault.Load()

@@ -45,7 +45,7 @@ func (o *Options) setDefaults() {
 
 // Backend keeps stores in one folder.
 type Backend struct {
-	health
+	*health
 	*committer
 	db   *pebble.DB
 	lock *pebble.Lock
@@ -60,13 +60,13 @@ var _ driver.Backend = (*Backend)(nil)
 // Backend until Close: while anyone else holds it Open reports
 // errs.Unavailable.
 func Open(folder string, opts Options) (*Backend, error) {
-	return open(folder, opts, nil)
+	return open(folder, opts, vfs.Default)
 }
 
-// open is Open on a file system; nil is the operating system's.
+// open is Open on a given file system.
 func open(folder string, opts Options, fs vfs.FS) (_ *Backend, err error) {
 	opts.setDefaults()
-	b := &Backend{health: health{log: opts.Logger}}
+	b := &Backend{health: newHealth(opts.Logger)}
 	defer b.rescue(&err)
 	if b.lock, err = lockFolder(folder, fs); err != nil {
 		return nil, err
@@ -74,7 +74,8 @@ func open(folder string, opts Options, fs vfs.FS) (_ *Backend, err error) {
 	if b.db, err = pebble.Open(folder, b.settings(opts, fs)); err != nil {
 		return nil, errors.Join(openError(folder, err), b.lock.Close())
 	}
-	b.committer = newCommitter(&b.health, b.db)
+	b.armed.Store(true)
+	b.committer = newCommitter(b.health, b.db)
 	if err = b.checkLayout(); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -93,9 +94,9 @@ func openError(folder string, err error) error {
 // and a small machine.
 func (b *Backend) settings(opts Options, fs vfs.FS) *pebble.Options {
 	o := &pebble.Options{
-		FS:                 fs,
+		FS:                 disk{FS: fs, h: b.health},
 		Lock:               b.lock,
-		Logger:             &b.health,
+		Logger:             b.health,
 		EventListener:      b.listener(),
 		FormatMajorVersion: pebble.FormatValueSeparation,
 
@@ -146,6 +147,7 @@ func (b *Backend) Close() (err error) {
 	}
 	b.closed()
 	b.stop()
+	b.armed.Store(false)
 	return errors.Join(b.db.Close(), b.lock.Close())
 }
 

@@ -12,9 +12,6 @@ import (
 // lockFolder makes the folder and takes its lock, which the operating system
 // gives free when the process ends, however it ends.
 func lockFolder(folder string, fs vfs.FS) (*pebble.Lock, error) {
-	if fs == nil {
-		fs = vfs.Default
-	}
 	if err := makeFolder(folder, fs); err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "the store's folder %s can't be made", folder)
 	}

@@ -19,7 +19,7 @@ func (s *store) Pending(ctx context.Context, from []byte, limit int) (events []d
 	if limit < 1 {
 		return nil, nil, errLimit()
 	}
-	it, looking, err := s.waiting(from, from == nil)
+	it, looking, err := s.waiting(ctx, from, from == nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,10 +36,12 @@ func (s *store) Pending(ctx context.Context, from []byte, limit int) (events []d
 // waiting iterates over the events behind a place, or over all. With look it
 // begins a search for the lowest; when that is granted, the revision of the
 // first event is to be told to looked.
-func (s *store) waiting(from []byte, look bool) (it *pebble.Iterator, looking bool, err error) {
+func (s *store) waiting(ctx context.Context, from []byte, look bool) (it *pebble.Iterator, looking bool, err error) {
 	o := all(appendPrefix(nil, s.id, kindEvent))
-	s.b.tallies.Lock()
-	defer s.b.tallies.Unlock()
+	if err := s.b.tallies.take(ctx, s.b.health); err != nil {
+		return nil, false, err
+	}
+	defer s.b.tallies.free()
 	if from != nil {
 		o.LowerBound = after(append(appendPrefix(nil, s.id, kindEvent), from...))
 	} else {
@@ -64,8 +66,10 @@ func firstRevision(it *pebble.Iterator) (uint64, error) {
 }
 
 func (s *store) looked(first uint64, ok bool) {
-	s.b.tallies.Lock()
-	defer s.b.tallies.Unlock()
+	if s.b.tallies.take(context.Background(), s.b.health) != nil {
+		return
+	}
+	defer s.b.tallies.free()
 	if ok {
 		s.tally.found(first)
 	} else {
@@ -104,14 +108,16 @@ func (s *store) Clear(ctx context.Context, events []driver.Pending) (err error) 
 	if err := s.b.ready(ctx); err != nil {
 		return err
 	}
-	s.clear.Lock()
-	defer s.clear.Unlock()
+	if err := s.clear.take(ctx, s.b.health); err != nil {
+		return err
+	}
 	batch := s.b.db.NewBatch()
 	cleared, err := s.clearInto(batch, events)
 	if err != nil || cleared == 0 {
+		s.clear.free()
 		return errors.Join(err, batch.Close())
 	}
-	return s.b.commit(ctx, &request{batch: batch, does: effect{s: s, pending: -cleared}})
+	return s.b.commit(ctx, &request{batch: batch, lock: s.clear, does: effect{s: s, pending: -cleared}})
 }
 
 // clearInto deletes the events that are there, each once.

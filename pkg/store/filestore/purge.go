@@ -62,7 +62,7 @@ func nextGraves(it *pebble.Iterator, limit int) map[string]grave {
 // tombstone have at most its revision; those that come later change it, which
 // removeGraves sees.
 func (s *store) spareWaiting(ctx context.Context, graves map[string]grave, before uint64) error {
-	it, _, err := s.waiting(nil, false)
+	it, _, err := s.waiting(ctx, nil, false)
 	if err != nil {
 		return err
 	}
@@ -98,15 +98,18 @@ func (s *store) removeGraves(ctx context.Context, graves map[string]grave) (remo
 
 func (s *store) removeGrave(ctx context.Context, g grave) (bool, error) {
 	lock := s.stripe(g.uuid)
-	lock.Lock()
-	defer lock.Unlock()
+	if err := lock.take(ctx, s.b.health); err != nil {
+		return false, err
+	}
 	p, err := s.present(g.uuid)
 	if err != nil || !p.deleted || p.revision != g.revision {
+		lock.free()
 		return false, err
 	}
 	batch := s.b.db.NewBatch()
 	if err := s.exhume(batch, g.uuid, g.revision); err != nil {
+		lock.free()
 		return false, s.b.fail(err)
 	}
-	return true, s.b.commit(ctx, &request{batch: batch})
+	return true, s.b.commit(ctx, &request{batch: batch, lock: lock})
 }

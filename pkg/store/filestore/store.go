@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
-	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -21,15 +20,18 @@ type store struct {
 	id      uint32
 	indexes map[string]index
 	seed    maphash.Seed
-	locks   [stripes]sync.Mutex
+	locks   [stripes]lock
 	tally   tally
-	clear   sync.Mutex // an event is counted off once
+	clear   lock // an event is counted off once
 }
 
 var _ driver.Store = (*store)(nil)
 
 func newStore(b *Backend, def definition) (*store, error) {
-	s := &store{b: b, id: def.ID, indexes: make(map[string]index), seed: maphash.MakeSeed()}
+	s := &store{b: b, id: def.ID, indexes: make(map[string]index), seed: maphash.MakeSeed(), clear: newLock()}
+	for i := range s.locks {
+		s.locks[i] = newLock()
+	}
 	for _, ix := range def.Indexes {
 		s.indexes[ix.Name] = ix
 	}
@@ -58,8 +60,10 @@ func (s *store) Get(ctx context.Context, uuid string) (_ driver.Record, _ bool, 
 	// It may have become a tombstone, or a tombstone a record, between two
 	// looks: only under its lock is nothing surely nothing.
 	lock := s.stripe(uuid)
-	lock.Lock()
-	defer lock.Unlock()
+	if err := lock.take(ctx, s.b.health); err != nil {
+		return driver.Record{}, false, err
+	}
+	defer lock.free()
 	if record, ok, err = s.getLive(*buf, uuid); ok || err != nil {
 		return record, ok, err
 	}
@@ -108,6 +112,6 @@ func (s *store) getTombstone(key []byte, uuid string) (driver.Record, bool, erro
 	return driver.Record{UUID: uuid, Revision: revision, Deleted: true}, true, nil
 }
 
-func (s *store) stripe(uuid string) *sync.Mutex {
-	return &s.locks[maphash.String(s.seed, uuid)%stripes]
+func (s *store) stripe(uuid string) lock {
+	return s.locks[maphash.String(s.seed, uuid)%stripes]
 }

@@ -14,8 +14,10 @@ func (s *store) Count(ctx context.Context) (records, pending int64, err error) {
 	if err := s.b.ready(ctx); err != nil {
 		return 0, 0, err
 	}
-	s.b.tallies.Lock()
-	defer s.b.tallies.Unlock()
+	if err := s.b.tallies.take(ctx, s.b.health); err != nil {
+		return 0, 0, err
+	}
+	defer s.b.tallies.free()
 	return s.tally.records, s.tally.pending, nil
 }
 

@@ -21,7 +21,7 @@ func (s *store) Put(ctx context.Context, w driver.Write) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := s.prepare(&w, entries)
+	r, err := s.prepare(ctx, &w, entries)
 	if err != nil {
 		return err
 	}
@@ -31,12 +31,14 @@ func (s *store) Put(ctx context.Context, w driver.Write) (err error) {
 // prepare puts a write together, under the lock of its uuid so that nothing
 // comes between comparing and changing. The committer gives the lock free as
 // soon as the write is visible, which is before it is on the disk.
-func (s *store) prepare(w *driver.Write, entries []byte) (r *request, err error) {
+func (s *store) prepare(ctx context.Context, w *driver.Write, entries []byte) (r *request, err error) {
 	lock := s.stripe(w.UUID)
-	lock.Lock()
+	if err := lock.take(ctx, s.b.health); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if r == nil {
-			lock.Unlock()
+			lock.free()
 		}
 	}()
 	p, err := s.present(w.UUID)
