@@ -40,7 +40,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.set("X-Request-Id", x.id)
 	x.set("X-Content-Type-Options", "nosniff")
 	s.dispatch(x)
-	s.observe(x, time.Since(start))
+	s.observe(r.Context(), x, time.Since(start))
 	s.metrics.inFlight.Dec()
 	aborted := x.aborted
 	*x = exchange{}

@@ -1,9 +1,8 @@
 package api
 
 import (
-	"encoding/binary"
+	"crypto/rand"
 	"encoding/hex"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -23,10 +22,8 @@ func requestID(h http.Header) string {
 	if given := h["X-Request-Id"]; len(given) > 0 && saneID(given[0]) {
 		return given[0]
 	}
-	// Unique, not secret: two random words are enough.
 	var raw [16]byte
-	binary.LittleEndian.PutUint64(raw[:], rand.Uint64())
-	binary.LittleEndian.PutUint64(raw[8:], rand.Uint64())
+	_, _ = rand.Read(raw[:]) // never fails
 	var text [32]byte
 	hex.Encode(text[:], raw[:])
 	return string(text[:])

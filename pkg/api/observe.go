@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -16,7 +17,7 @@ const maxLoggedPath = 256
 // observe counts a request and logs it: at error when the fault is on this
 // side, at info when it was slow, else at debug. Bodies, queries and
 // credentials are never logged.
-func (s *Server) observe(x *exchange, took time.Duration) {
+func (s *Server) observe(ctx context.Context, x *exchange, took time.Duration) {
 	if x.status == 0 {
 		x.status = unwritten(x)
 	}
@@ -28,7 +29,6 @@ func (s *Server) observe(x *exchange, took time.Duration) {
 	case took > slow:
 		level = slog.LevelInfo
 	}
-	ctx := x.req.Context()
 	if !s.Logger.Enabled(ctx, level) {
 		return
 	}
