@@ -1,8 +1,9 @@
 // Package bus is belfry's connection to NATS: an embedded server or a remote
 // cluster, the streams that keep events, and publishing into them.
 //
-// An event that Publish has accepted is on disk. What Live sends is heard by
-// whoever listens at that moment and kept by nobody.
+// An event that Publish has accepted outlives this process; after Sync it
+// outlives a power cut as well. What Live sends is heard by whoever listens at
+// that moment and kept by nobody.
 package bus
 
 import (
@@ -82,7 +83,9 @@ type Bus struct {
 	link    *link
 	streams *streamsState
 
+	answers    answers
 	batchesOff atomic.Bool // the server or the stream does not take batches
+	syncer     syncer
 
 	background sync.WaitGroup
 	stop       context.CancelFunc // ends background
@@ -118,6 +121,9 @@ func (b *Bus) open(ctx, life context.Context) error {
 	}
 	if err := b.connect(); err != nil {
 		return err
+	}
+	if err := b.listenForAnswers(); err != nil {
+		return errs.Wrap(err, errs.Internal, "listen for the streams' answers")
 	}
 	if b.embedded != nil {
 		if err := b.Setup(ctx); err != nil {

@@ -44,8 +44,9 @@ const (
 )
 
 // Publish puts events into stream EVENTS, in their order. When it returns nil
-// every one of them is there and on disk. It may be repeated: an event whose
-// id the stream has taken in the last Duplicates is not stored again.
+// every one of them is there, and will be after a crash of this process; see
+// Sync for more. It may be repeated: an event whose id the stream has taken in
+// the last Duplicates is not stored again.
 //
 // It reports errs.Unavailable when the bus is away (some of the events may be
 // in the stream nevertheless), and *Refused.
@@ -131,7 +132,7 @@ func (b *Bus) publishSome(ctx context.Context, events []Event) ([]RefusedEvent, 
 	defer cancel()
 	defer context.AfterFunc(session, cancel)()
 
-	if len(events) >= batchWorthwhile && !b.batchesOff.Load() {
+	if !b.batchesOff.Load() {
 		taken, err := b.publishBatch(ctx, events)
 		if taken || err != nil {
 			return nil, b.away(session, err)
@@ -141,8 +142,8 @@ func (b *Bus) publishSome(ctx context.Context, events []Event) ([]RefusedEvent, 
 	return refused, b.away(session, err)
 }
 
-// publishEach publishes the events one by one without waiting in between. Each
-// costs the server one sync.
+// publishEach publishes the events one by one without waiting in between, and
+// hears of each what became of it.
 func (b *Bus) publishEach(ctx context.Context, events []Event) ([]RefusedEvent, error) {
 	acks := make([]jetstream.PubAckFuture, len(events))
 	for i := range events {
@@ -199,6 +200,7 @@ func (b *Bus) away(session context.Context, err error) error {
 // ack is a stream's answer.
 type ack struct {
 	Stream string              `json:"stream"`
+	Batch  string              `json:"batch"`
 	Count  int                 `json:"count"`
 	Error  *jetstream.APIError `json:"error"`
 }

@@ -100,7 +100,6 @@ func (e *embedded) serverOptions(ctx context.Context) (*server.Options, error) {
 		MaxPayload:             maxPayload,
 		JetStream:              true,
 		StoreDir:               e.opts.Folder,
-		SyncAlways:             true, // an ack means that the event is on disk
 		JetStreamMaxMemory:     64 << 20,
 		DisableJetStreamBanner: true,
 		Username:               e.auth.User,

@@ -57,18 +57,18 @@ func (b *Bus) Setup(ctx context.Context) error {
 func (b *Bus) eventsConfig() jetstream.StreamConfig {
 	limits := b.opts.Events.withDefaults()
 	return jetstream.StreamConfig{
-		Name:               StreamEvents,
-		Description:        "durable events: events.<partition>.<Event>.<Store>.<uuid>",
-		Subjects:           []string{event.LogPrefix + ">"},
-		Storage:            jetstream.FileStorage,
-		Retention:          jetstream.LimitsPolicy,
-		Discard:            jetstream.DiscardOld,
-		MaxAge:             limits.MaxAge,
-		MaxBytes:           limits.MaxBytes,
-		MaxMsgs:            limits.MaxMessages,
-		Duplicates:         Duplicates,
-		AllowAtomicPublish: true,
-		AllowDirect:        true,
+		Name:              StreamEvents,
+		Description:       "durable events: events.<partition>.<Event>.<Store>.<uuid>",
+		Subjects:          []string{event.LogPrefix + ">"},
+		Storage:           jetstream.FileStorage,
+		Retention:         jetstream.LimitsPolicy,
+		Discard:           jetstream.DiscardOld,
+		MaxAge:            limits.MaxAge,
+		MaxBytes:          limits.MaxBytes,
+		MaxMsgs:           limits.MaxMessages,
+		Duplicates:        Duplicates,
+		AllowBatchPublish: true,
+		AllowDirect:       true,
 	}
 }
 
@@ -139,7 +139,7 @@ func mergeStream(have, want jetstream.StreamConfig) jetstream.StreamConfig {
 	have.MaxBytes = want.MaxBytes
 	have.MaxMsgs = want.MaxMsgs
 	have.Duplicates = want.Duplicates
-	have.AllowAtomicPublish = want.AllowAtomicPublish
+	have.AllowBatchPublish = want.AllowBatchPublish
 	have.AllowDirect = want.AllowDirect
 	return have
 }
