@@ -198,7 +198,7 @@ func (a *App) startWaiter(context.Context) (err error) {
 func (a *App) startHTTP(ctx context.Context) error {
 	server := api.New(api.Options{
 		Set: a.set, Exposures: exposures(a.config), Waiter: a.waiter, Ready: a.ready,
-		Registry: a.registry, Logger: a.log, MaxBody: a.config.MaxObjectSize,
+		Registry: a.registry, Logger: a.log,
 	})
 	a.watch()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Listen)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"belfry/pkg/errs"
@@ -29,6 +30,8 @@ func (a *App) startControl(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /verify", a.controlVerify)
 	mux.HandleFunc("GET /export/{store}", a.controlExport)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	server := &http.Server{Handler: guarded(token, mux), ReadHeaderTimeout: 5 * time.Second}
 	done := make(chan struct{})
 	go func() {

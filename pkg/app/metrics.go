@@ -68,7 +68,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 			gauge(pendingDesc, float64(pending), name)
 		}
 	}
-	counts := a.relay.Counts()
+	counts := a.relay.Stats()
 	ch <- prometheus.MustNewConstMetric(sentDesc, prometheus.CounterValue, float64(counts.Published))
 	ch <- prometheus.MustNewConstMetric(failedDesc, prometheus.CounterValue, float64(counts.Failures))
 	up := 1.0

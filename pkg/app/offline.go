@@ -57,7 +57,7 @@ func Export(ctx context.Context, c *config.Config, name string, w io.Writer) err
 }
 
 func unknownStore(c *config.Config, name string) error {
-	return errs.New(errs.NotFound, "no store %q is configured; there are %s", name, strings.Join(names(c.Stores), ", "))
+	return errs.New(errs.Invalid, "no store %q is configured; there are %s", name, strings.Join(names(c.Stores), ", "))
 }
 
 // withStores opens the stores for direct, or, when a process that takes control

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -38,6 +39,9 @@ func (s *Store) input(call Call, o object.Object) object.Object {
 // visible returns an encoded object without its hidden fields; the same slice
 // when it has none.
 func (s *Store) visible(body []byte) []byte {
+	if !s.mayHide(body) {
+		return body
+	}
 	hides := false
 	_ = object.Each(body, func(name string, _ []byte) bool {
 		hides = s.hidden(name)
@@ -62,6 +66,20 @@ func (s *Store) visible(body []byte) []byte {
 	return append(out, '}')
 }
 
+// mayHide reports whether a body holds the beginning of a hidden field's name
+// anywhere. Few do, and the others need no closer look.
+func (s *Store) mayHide(body []byte) bool {
+	if bytes.Contains(body, []byte(`"_`)) {
+		return true
+	}
+	for name := range s.private {
+		if bytes.Contains(body, object.AppendString(nil, name)) {
+			return true
+		}
+	}
+	return false
+}
+
 // kept reports whether the store itself keeps a field: an array, a time, an
 // internal field. Callers and schemas are answerable for all others.
 func (s *Store) kept(name string) bool {
@@ -81,13 +99,13 @@ func (s *Store) written(o object.Object) object.Object {
 
 // size is how many bytes written(o) takes as JSON.
 func (s *Store) size(o object.Object) int {
-	size := len("{}")
+	size := len("{") // and each field ends with a comma or with the final brace
 	for name, value := range o {
 		if !s.kept(name) {
 			size += len(`"":,`) + len(name) + len(value)
 		}
 	}
-	return size
+	return max(size, len("{}"))
 }
 
 // pointer is the JSON pointer to a top-level field.
