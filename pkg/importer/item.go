@@ -64,6 +64,10 @@ func (it *item) parse() (object.Object, *Failure) {
 	f := failed(it.at, err)
 	if offset, what := malformed(it.text); what != "" {
 		f.Position, f.Message = it.position(offset), "malformed JSON: "+what
+		if len(f.Fields) == 1 {
+			f.Message += " in " + f.Fields[0].Pointer
+		}
+		f.Fields = nil
 	}
 	return nil, f
 }

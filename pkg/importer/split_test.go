@@ -125,11 +125,11 @@ func TestSplitPassesOverWhatIsTooLong(t *testing.T) {
 
 func TestParseSaysWhereAnObjectIsMalformed(t *testing.T) {
 	for name, c := range map[string]struct{ input, want string }{
-		"syntax":        {"[{},\n{\"é\": x}]", "2:7: malformed JSON: invalid character 'x'"},
+		"syntax":        {"[{},\n{\"é\": x}]", "2:7: malformed JSON: invalid character 'x' at start of value in /é"},
 		"over lines":    {"[{\"a\":1,\n \"b\" 2}]", "2:6: malformed JSON"},
 		"cut off":       {"{}\n{\"a\":\n", "2:6: malformed JSON: the object ends too early; in JSON lines"},
 		"two on a line": {"{}\n{} {}\n", "2:4: malformed JSON: something follows the object"},
-		"a name twice":  {"{\"a\":1,\"a\":2}", "1:8: malformed JSON: duplicate object member name; /a"},
+		"a name twice":  {"{\"a\":1,\"a\":2}", "1:8: malformed JSON: duplicate object member name in /a"},
 		"invalid UTF-8": {"{\"a\":\"\xff\"}", "1:7: malformed JSON: invalid UTF-8"},
 		"NUL":           {"{\"a\":\"\\u0000\"}", "1:1: a NUL character"},
 		"not an object": {"[17]", "1:2: a JSON object is expected, not a number"},

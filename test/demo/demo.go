@@ -79,8 +79,9 @@ func (d *demo) load(ctx context.Context) error {
 
 // belfry runs a command, as the reader could.
 func (d *demo) belfry(ctx context.Context, args ...string) error {
+	args = append(args, "--config", d.config)
 	d.say("\n$ belfry %s", strings.Join(args, " "))
-	cmd := exec.CommandContext(ctx, d.program, append(args, "--config", d.config)...)
+	cmd := exec.CommandContext(ctx, d.program, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stdout, cmd.Stderr = d.out, d.err
 	if err := cmd.Run(); err != nil {

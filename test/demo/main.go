@@ -56,11 +56,22 @@ func show(ctx context.Context, program string, sample bool, out, progress io.Wri
 			return fmt.Errorf("building belfry: %w", err)
 		}
 	}
-	d := &demo{
-		program: program, config: filepath.Join(root, "config", "demo.yaml"), data: data,
-		work: work, out: out, err: progress,
+	config, err := nearPath(filepath.Join(root, "config", "demo.yaml"))
+	if err != nil {
+		return err
 	}
+	d := &demo{program: program, config: config, data: data, work: work, out: out, err: progress}
 	return d.run(ctx)
+}
+
+// nearPath is a path as seen from the working directory, for commands that can
+// be read.
+func nearPath(path string) (string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Rel(here, path)
 }
 
 // choose gets the data, and says which.
