@@ -48,7 +48,11 @@ func NewKeeper(set *store.Set) *Keeper { return &Keeper{set: set, Settle: Defaul
 // sources, written only as it was read, and the sources are looked at again
 // after the write (see docs/mapping.md for the argument, and model_test.go for
 // every interleaving of a small world).
+//
+// Its writes say that they are the mapping's, whoever calls, so that none of
+// them is taken for a reason to map again.
 func (k *Keeper) Keep(ctx context.Context, m *store.Mapping, target string, sources []string) error {
+	ctx = as(ctx, Name)
 	for {
 		done, err := k.pass(ctx, m, target, sources)
 		if done || err != nil && !errs.Is(err, errs.Mismatch) {
@@ -58,6 +62,13 @@ func (k *Keeper) Keep(ctx context.Context, m *store.Mapping, target string, sour
 			return err
 		}
 	}
+}
+
+// as gives the call that a context carries an origin.
+func as(ctx context.Context, origin string) context.Context {
+	call := store.CallOf(ctx)
+	call.Origin = origin
+	return store.WithCall(ctx, call)
 }
 
 // pass is one round of the protocol; false asks for another.
@@ -202,7 +213,7 @@ func (k *Keeper) orphans(ctx context.Context, m *store.Mapping, target string, s
 		back, err := k.set.Store(m.Target).Exists(ctx, target)
 		return !back, err
 	}
-	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCascade})
+	ctx = as(ctx, event.OriginCascade)
 	for _, source := range sources {
 		if _, err := Orphan(ctx, k.set, m, source, target, k.Until(deleted)); err != nil {
 			return false, err
