@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -42,8 +43,8 @@ func (c *check) run(ctx context.Context) error {
 	if err := c.collectSources(ctx); err != nil {
 		return err
 	}
-	for target, sources := range c.suspect {
-		if err := c.examine(ctx, target, sources); err != nil {
+	for _, target := range slices.Sorted(maps.Keys(c.suspect)) {
+		if err := c.examine(ctx, target, c.suspect[target]); err != nil {
 			return err
 		}
 	}
