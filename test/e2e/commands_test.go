@@ -1,11 +1,11 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
-	"regexp"
-	"slices"
+	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,136 +20,107 @@ const patience = 20 * time.Second
 
 type command = func(ts *testscript.TestScript, neg bool, args []string)
 
-// commands are what scripts can say besides testscript's own:
+// commands are what scripts can say besides testscript's own (of which stop
+// and kill are not about belfry, and take precedence over anything here):
 //
-//	serve [FILE]                  start belfry with a configuration (belfry.yaml) on free ports
-//	stop                          ask it to stop; it must end well
-//	kill                          end it as a power cut would
-//	belfry ARGS...                run a command; [!] when it must fail; see stdout, stderr, exit
+//	serve [FILE]                  start belfry with a configuration (belfry.yaml) on free ports; $URL, $ADDRESS, $PID
+//	shutdown                      ask it to stop; it must end well
+//	crash                         end it as a power cut would
+//	said REGEXP                   it has written this, on standard output or to its log
+//	belfry ARGS...                run a command; [!] when it must fail; see stdout, stderr, exit, json
 //	exit CODE                     the exit code of the last belfry command
 //	http METHOD PATH [-H H]... [BODY|@FILE]
 //	                              a request to the server
 //	status CODE                   of the last response
 //	header NAME REGEXP            of the last response; ! header NAME: it is absent
+//	body REGEXP                   of the last response; ! body REGEXP
 //	json PATH VALUE               a value of the last response's body (gjson path; '@this' is all);
 //	                              ! json PATH: there is none
+//	match PATH REGEXP             a string of the last response's body; ! match PATH REGEXP
 //	keep NAME header H | json P   keep a value of the last response as $NAME
+//	save FILE                     the last response's body
 //	eventually PATH JSONPATH VALUE
 //	                              GET PATH until the value is right; VALUE 'absent': until there is none
 //	eventually-status PATH CODE   GET PATH until the status is right
+//	eventually-body PATH REGEXP   GET PATH until the body is right
 //	idle                          until all events are published and handled
+//	fill FILE BYTES FIELDS        make a JSON object of so many bytes that has these fields
+//	lines FILE COUNT LINE         make a file of so many lines; %d in LINE is the line's number from 1
 //	sub SUBJECT                   listen on the bus from now on
+//	replay SUBJECT                forget what was heard; read what the durable log holds, from its beginning
 //	event SUBJECT PATH VALUE ...  wait for a message whose values are right; it becomes the last response
-//	noevent SUBJECT PATH VALUE    no message heard so far has this value
+//	events COUNT SUBJECT PATH VALUE ...
+//	                              so many messages heard so far have these values
 func commands() map[string]command {
 	return map[string]command{
-		"serve": func(ts *testscript.TestScript, neg bool, args []string) {
-			file := "belfry.yaml"
-			if len(args) > 0 {
-				file = args[0]
-			}
-			ts.Check(of(ts).serve(ts, ts.MkAbs(file)))
-		},
-		"stop": func(ts *testscript.TestScript, _ bool, _ []string) {
-			s := of(ts)
-			ts.Check(s.server.Stop())
-		},
-		"kill":   func(ts *testscript.TestScript, _ bool, _ []string) { of(ts).server.Kill() },
-		"belfry": runBelfry,
-		"exit": func(ts *testscript.TestScript, _ bool, args []string) {
-			if got := fmt.Sprint(of(ts).exit); got != args[0] {
-				ts.Fatalf("exit code %s, want %s", got, args[0])
-			}
-		},
-		"http": func(ts *testscript.TestScript, _ bool, args []string) {
-			s := of(ts)
-			ts.Check(s.request(ts, args))
-			ts.Logf("%d %s", s.last.status, s.last.body)
-		},
-		"status": func(ts *testscript.TestScript, _ bool, args []string) {
-			if got := fmt.Sprint(of(ts).last.status); got != args[0] {
-				ts.Fatalf("status %s, want %s: %s", got, args[0], of(ts).last.body)
-			}
-		},
-		"header":            checkHeader,
-		"json":              checkJSON,
-		"keep":              keep,
-		"eventually":        eventually,
-		"eventually-status": eventuallyStatus,
-		"idle":              func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(of(ts).server.Idle()) },
-		"sub": func(ts *testscript.TestScript, _ bool, args []string) {
-			ts.Check(of(ts).subscribe(args[0]))
-		},
-		"event":   awaitEvent,
-		"noevent": noEvent,
+		"serve":             takes(0, 1, serve),
+		"shutdown":          takes(0, 0, func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(of(ts).end((*process.Server).Stop)) }),
+		"crash":             takes(0, 0, crash),
+		"said":              takes(1, 1, said),
+		"belfry":            takes(1, many, runBelfry),
+		"exit":              takes(1, 1, checkExit),
+		"http":              takes(2, many, request),
+		"status":            takes(1, 1, checkStatus),
+		"header":            takes(1, 2, checkHeader),
+		"body":              takes(1, 1, checkBody),
+		"json":              takes(1, 2, checkJSON),
+		"match":             takes(2, 2, checkMatch),
+		"keep":              takes(3, 3, keep),
+		"save":              takes(1, 1, save),
+		"eventually":        takes(3, 3, eventually),
+		"eventually-status": takes(2, 2, eventuallyStatus),
+		"eventually-body":   takes(2, 2, eventuallyBody),
+		"idle":              takes(0, 0, func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(of(ts).server.Idle()) }),
+		"fill":              takes(3, 3, fill),
+		"lines":             takes(3, 3, lines),
+		"sub":               takes(1, 1, func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(of(ts).ear.subscribe(args[0])) }),
+		"replay":            takes(1, 1, replay),
+		"event":             takes(3, many, awaitEvent),
+		"events":            takes(2, many, countEvents),
 	}
+}
+
+const many = 1000
+
+// takes checks the number of arguments, so that a slip in a script is told as
+// one. A word that begins with # must be quoted: it is a comment.
+func takes(least, most int, do command) command {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if len(args) < least || len(args) > most {
+			ts.Fatalf("%d arguments, want %d to %d", len(args), least, most)
+		}
+		do(ts, neg, args)
+	}
+}
+
+func serve(ts *testscript.TestScript, _ bool, args []string) {
+	file := "belfry.yaml"
+	if len(args) > 0 {
+		file = args[0]
+	}
+	ts.Check(of(ts).serve(ts, ts.MkAbs(file)))
+}
+
+func crash(ts *testscript.TestScript, _ bool, _ []string) {
+	ts.Check(of(ts).end(func(s *process.Server) error { s.Kill(); return nil }))
 }
 
 func runBelfry(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
-	for i, a := range args {
-		if strings.HasPrefix(a, "@") {
-			args[i] = ts.MkAbs(a[1:])
-		}
-	}
-	out, errOut, exit, err := process.Run(s.program, args...)
+	out, errOut, exit, err := process.RunIn(ts.MkAbs("."), s.program, args...)
 	ts.Check(err)
-	s.exit = exit
+	s.exit, s.last = exit, response{body: []byte(out)}
 	_, _ = ts.Stdout().Write([]byte(out))
 	_, _ = ts.Stderr().Write([]byte(errOut))
 	if (exit != 0) != neg {
-		ts.Fatalf("belfry %s: exit %d\n%s%s", strings.Join(args, " "), exit, out, errOut)
+		ts.Fatalf("belfry %s: exit %d", strings.Join(args, " "), exit)
 	}
 }
 
-func checkHeader(ts *testscript.TestScript, neg bool, args []string) {
-	values := of(ts).last.header.Values(args[0])
-	if neg {
-		if len(values) > 0 {
-			ts.Fatalf("header %s is there: %q", args[0], values)
-		}
-		return
-	}
-	right := regexp.MustCompile(args[1])
-	if !slices.ContainsFunc(values, right.MatchString) {
-		ts.Fatalf("header %s is %q, want a match of %s", args[0], values, args[1])
-	}
-}
-
-func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
-	want := "absent"
-	if !neg {
-		want = args[1]
-	}
-	if err := compare(of(ts).last.body, args[0], want); err != nil {
-		ts.Fatalf("%v in %s", err, of(ts).last.body)
-	}
-}
-
-// compare compares a value in a JSON text with one written as JSON, or with
-// "absent".
-func compare(body []byte, path, want string) error {
-	got := gjson.GetBytes(body, path)
-	if want == "absent" {
-		if got.Exists() {
-			return fmt.Errorf("%s is %s, want none", path, got.Raw)
-		}
-		return nil
-	}
-	if !got.Exists() {
-		return fmt.Errorf("no %s, want %s", path, want)
-	}
-	var g, w any
-	if err := json.Unmarshal([]byte(want), &w); err != nil {
-		return fmt.Errorf("the script's value %s is not JSON: %w", want, err)
-	}
-	if err := json.Unmarshal([]byte(got.Raw), &g); err != nil {
-		return err
-	}
-	if !reflect.DeepEqual(g, w) {
-		return fmt.Errorf("%s is %s, want %s", path, got.Raw, want)
-	}
-	return nil
+func request(ts *testscript.TestScript, _ bool, args []string) {
+	s := of(ts)
+	ts.Check(s.request(ts, args))
+	ts.Logf("%d %s", s.last.status, s.last.body[:min(len(s.last.body), 2000)])
 }
 
 func keep(ts *testscript.TestScript, _ bool, args []string) {
@@ -164,43 +135,91 @@ func keep(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], value)
 }
 
-func eventually(ts *testscript.TestScript, _ bool, args []string) {
-	s := of(ts)
-	ts.Check(process.Await(patience, func() error {
-		if err := s.request(ts, []string{"GET", args[0]}); err != nil {
-			return err
-		}
-		return compare(s.last.body, args[1], args[2])
-	}))
+func save(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), of(ts).last.body, 0o600))
 }
 
-func eventuallyStatus(ts *testscript.TestScript, _ bool, args []string) {
+// await asks with GET until the last response is right.
+func await(ts *testscript.TestScript, path string, right func(response) error) {
 	s := of(ts)
 	ts.Check(process.Await(patience, func() error {
-		if err := s.request(ts, []string{"GET", args[0]}); err != nil {
+		if err := s.request(ts, []string{"GET", path}); err != nil {
 			return err
 		}
-		if got := fmt.Sprint(s.last.status); got != args[1] {
-			return fmt.Errorf("GET %s: status %s, want %s", args[0], got, args[1])
+		if err := right(s.last); err != nil {
+			return fmt.Errorf("GET %s: %w: %d %s", path, err, s.last.status, s.last.body)
 		}
 		return nil
 	}))
+}
+
+func eventually(ts *testscript.TestScript, _ bool, args []string) {
+	await(ts, args[0], func(r response) error { return compare(r.body, args[1], args[2]) })
+}
+
+func eventuallyStatus(ts *testscript.TestScript, _ bool, args []string) {
+	await(ts, args[0], func(r response) error {
+		if got := strconv.Itoa(r.status); got != args[1] {
+			return fmt.Errorf("status %s, want %s", got, args[1])
+		}
+		return nil
+	})
+}
+
+func eventuallyBody(ts *testscript.TestScript, _ bool, args []string) {
+	await(ts, args[0], func(r response) error { return matches(r.body, args[1]) })
+}
+
+func fill(ts *testscript.TestScript, _ bool, args []string) {
+	size, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	if !json.Valid([]byte(args[2])) {
+		ts.Fatalf("%s is no JSON object", args[2])
+	}
+	head, tail := strings.TrimSuffix(args[2], "}"), `"}`
+	if head == "{" {
+		head += `"fill":"`
+	} else {
+		head += `,"fill":"`
+	}
+	text := head + strings.Repeat("x", size-len(head)-len(tail)) + tail
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
+}
+
+func lines(ts *testscript.TestScript, _ bool, args []string) {
+	count, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	var b strings.Builder
+	for i := 1; i <= count; i++ {
+		b.WriteString(strings.ReplaceAll(args[2], "%d", strconv.Itoa(i)) + "\n")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
+}
+
+func replay(ts *testscript.TestScript, _ bool, args []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ts.Check(of(ts).ear.replay(ctx, args[0]))
 }
 
 func awaitEvent(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
-	ts.Check(process.Await(patience, func() error {
-		found := s.find(args[0], args[1:])
-		if found == nil {
-			return fmt.Errorf("no message on %s with %s among %d heard", args[0], strings.Join(args[1:], " "), s.heardCount())
+	err := process.Await(patience, func() error {
+		found := s.ear.find(args[0], args[1:])
+		if len(found) == 0 {
+			return fmt.Errorf("nothing on %s with %s", args[0], strings.Join(args[1:], " "))
 		}
-		s.last = response{body: found}
+		s.last = response{body: found[0].data}
 		return nil
-	}))
+	})
+	if err != nil {
+		ts.Fatalf("%v; heard\n%s", err, s.ear.overheard())
+	}
 }
 
-func noEvent(ts *testscript.TestScript, _ bool, args []string) {
-	if found := of(ts).find(args[0], args[1:]); found != nil {
-		ts.Fatalf("heard on %s: %s", args[0], found)
+func countEvents(ts *testscript.TestScript, _ bool, args []string) {
+	s := of(ts)
+	if got := strconv.Itoa(len(s.ear.find(args[1], args[2:]))); got != args[0] {
+		ts.Fatalf("%s messages on %s with %s, want %s; heard\n%s", got, args[1], strings.Join(args[2:], " "), args[0], s.ear.overheard())
 	}
 }

@@ -1,6 +1,7 @@
 // Package e2e runs scripts against the real belfry: requests, commands and
 // events, and then, eventually, the state they lead to. A script is a file of
-// testdata; commands.go says what its commands do.
+// testdata; commands_test.go says what its commands do. Beside the scripts
+// are tests of what a script can't say: hostile bytes on the wire, signals.
 package e2e
 
 import (

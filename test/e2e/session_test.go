@@ -7,9 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 
-	"github.com/nats-io/nats.go"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"belfry/test/process"
@@ -20,14 +18,11 @@ type sessionKey struct{}
 // session is what one script has going.
 type session struct {
 	program string
-	server  *process.Server
-	bus     string // address
+	client  *http.Transport
+	server  *process.Server // nil while none serves
 	last    response
 	exit    int // of the last command
-
-	conn *nats.Conn
-	mu   sync.Mutex
-	msgs []*nats.Msg
+	ear     ear
 }
 
 type response struct {
@@ -37,11 +32,10 @@ type response struct {
 }
 
 func newSession(env *testscript.Env, program string) *session {
-	s := &session{program: program}
+	s := &session{program: program, client: &http.Transport{ResponseHeaderTimeout: patience}}
 	env.Defer(func() {
-		if s.conn != nil {
-			s.conn.Close()
-		}
+		s.ear.close()
+		s.client.CloseIdleConnections()
 		if s.server == nil {
 			return
 		}
@@ -55,28 +49,44 @@ func newSession(env *testscript.Env, program string) *session {
 
 func of(ts *testscript.TestScript) *session { return ts.Value(sessionKey{}).(*session) }
 
-// serve starts belfry. $BUS in the configuration is a free address for the bus.
+// serve starts belfry. What was listened to before is listened to again.
 func (s *session) serve(ts *testscript.TestScript, file string) error {
-	if s.bus == "" {
-		port, err := process.FreePort()
-		if err != nil {
-			return err
-		}
-		s.bus = fmt.Sprintf("127.0.0.1:%d", port)
-		ts.Setenv("BUS", s.bus)
+	if s.server != nil {
+		return fmt.Errorf("belfry serves already")
 	}
 	var err error
-	s.server, err = process.Start(s.program, []string{"BUS=" + s.bus}, "--config", file, "--listen", "127.0.0.1:0")
-	if err == nil {
-		ts.Setenv("URL", s.server.URL)
+	s.server, err = process.Start(s.program, nil, "--config", file, "--listen", "127.0.0.1:0")
+	if err != nil {
+		return err
 	}
-	return err
+	ts.Setenv("URL", s.server.URL)
+	ts.Setenv("ADDRESS", strings.TrimPrefix(s.server.URL, "http://"))
+	ts.Setenv("PID", fmt.Sprint(s.server.PID()))
+	return s.ear.attach(s.server.Bus)
+}
+
+// end ends belfry by a function.
+func (s *session) end(how func(*process.Server) error) error {
+	server := s.server
+	if server == nil {
+		return fmt.Errorf("belfry does not serve")
+	}
+	s.server = nil
+	s.client.CloseIdleConnections()
+	err := how(server)
+	if race := server.Race(); race != "" {
+		return fmt.Errorf("belfry has a data race:\n%s", race)
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, server.Log())
+	}
+	return nil
 }
 
 // request makes METHOD PATH [-H HEADER]... [BODY|@FILE].
 func (s *session) request(ts *testscript.TestScript, args []string) error {
-	if len(args) < 2 {
-		return fmt.Errorf("http METHOD PATH [-H HEADER]... [BODY|@FILE]")
+	if len(args) < 2 || s.server == nil {
+		return fmt.Errorf("http METHOD PATH [-H HEADER]... [BODY|@FILE], while belfry serves")
 	}
 	method, path, rest := args[0], args[1], args[2:]
 	header := http.Header{}
@@ -85,8 +95,11 @@ func (s *session) request(ts *testscript.TestScript, args []string) error {
 		header.Add(name, strings.TrimSpace(value))
 		rest = rest[2:]
 	}
+	if len(rest) > 1 {
+		return fmt.Errorf("what is %q?", rest[1:])
+	}
 	var body io.Reader
-	if len(rest) > 0 {
+	if len(rest) == 1 {
 		data := []byte(rest[0])
 		if strings.HasPrefix(rest[0], "@") {
 			var err error
@@ -104,7 +117,7 @@ func (s *session) request(ts *testscript.TestScript, args []string) error {
 		return err
 	}
 	req.Header = header
-	res, err := http.DefaultTransport.RoundTrip(req)
+	res, err := s.client.RoundTrip(req)
 	if err != nil {
 		return err
 	}
@@ -112,47 +125,4 @@ func (s *session) request(ts *testscript.TestScript, args []string) error {
 	s.last = response{status: res.StatusCode, header: res.Header}
 	s.last.body, err = io.ReadAll(res.Body)
 	return err
-}
-
-// subscribe listens on the bus. The subscription is at the server when it
-// returns.
-func (s *session) subscribe(subject string) (err error) {
-	if s.conn == nil {
-		if s.conn, err = nats.Connect("nats://"+s.bus, nats.MaxReconnects(-1)); err != nil {
-			return err
-		}
-	}
-	if _, err := s.conn.Subscribe(subject, func(m *nats.Msg) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.msgs = append(s.msgs, m)
-	}); err != nil {
-		return err
-	}
-	return s.conn.Flush()
-}
-
-// find returns the first message on a subject whose values are right.
-func (s *session) find(subject string, pairs []string) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-next:
-	for _, m := range s.msgs {
-		if m.Subject != subject && !strings.HasPrefix(m.Subject, strings.TrimSuffix(subject, ">")) {
-			continue
-		}
-		for i := 0; i+1 < len(pairs); i += 2 {
-			if compare(m.Data, pairs[i], pairs[i+1]) != nil {
-				continue next
-			}
-		}
-		return m.Data
-	}
-	return nil
-}
-
-func (s *session) heardCount() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.msgs)
 }

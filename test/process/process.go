@@ -63,16 +63,28 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
+// environment is that of every belfry. Without the option a program that was
+// built with the race detector sleeps for a second before it exits.
+func environment() []string { return append(os.Environ(), "GORACE=atexit_sleep_ms=10") }
+
 // Server is a belfry that serves.
 type Server struct {
-	URL    string
+	URL    string // of HTTP
+	Bus    string // URL of the embedded bus; "" when it has none for others
+	Banner string // what it said when it was ready
 	cmd    *exec.Cmd
 	stderr *tail
 	done   chan struct{}
 	err    error // of the process, once done is closed
 }
 
-var address = regexp.MustCompile(`http://\S+`)
+var (
+	httpURL = regexp.MustCompile(`http://\S+`)
+	busURL  = regexp.MustCompile(`nats://\S+`)
+)
+
+// bannerEnd begins the last line of the banner.
+const bannerEnd = "  data "
 
 // Serve is Start for a test. The process is killed at the end of the test if
 // it still runs, and a data race in it fails the test.
@@ -96,7 +108,7 @@ func Serve(t testing.TB, config string, args ...string) *Server {
 func Start(program string, env []string, args ...string) (*Server, error) {
 	s := &Server{stderr: &tail{}, done: make(chan struct{})}
 	s.cmd = exec.Command(program, append([]string{"serve"}, args...)...)
-	s.cmd.Env = append(os.Environ(), env...)
+	s.cmd.Env = append(environment(), env...)
 	s.cmd.Stderr = s.stderr
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -106,11 +118,11 @@ func Start(program string, env []string, args ...string) (*Server, error) {
 		return nil, err
 	}
 	lines := bufio.NewReader(out)
-	for err == nil && s.URL == "" {
-		var line string
+	for line := ""; err == nil && !strings.HasPrefix(line, bannerEnd); {
 		line, err = lines.ReadString('\n')
-		s.URL = address.FindString(line)
+		s.Banner += line
 	}
+	s.URL, s.Bus = httpURL.FindString(s.Banner), busURL.FindString(s.Banner)
 	go func() {
 		_, _ = io.Copy(io.Discard, lines)
 		s.err = s.cmd.Wait()
@@ -137,23 +149,45 @@ func (s *Server) Kill() {
 	<-s.done
 }
 
-// Stop asks the process to stop and returns how it ended.
-func (s *Server) Stop() error {
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+// Signal sends the process a signal.
+func (s *Server) Signal(signal os.Signal) error {
+	if err := s.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
+	return nil
+}
+
+// Wait waits for the end of the process and returns how it ended.
+func (s *Server) Wait() error {
 	<-s.done
 	return s.err
 }
+
+// Stop asks the process to stop and returns how it ended.
+func (s *Server) Stop() error {
+	if err := s.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return s.Wait()
+}
+
+// PID is the id of the process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Log is the end of what the process has written to standard error.
 func (s *Server) Log() string { return s.stderr.String() }
 
 // Run runs a belfry command to its end.
 func Run(program string, args ...string) (stdout, stderr string, exit int, err error) {
+	return RunIn("", program, args...)
+}
+
+// RunIn is Run in a folder.
+func RunIn(folder, program string, args ...string) (stdout, stderr string, exit int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env = folder, environment()
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err = cmd.Run()

@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"belfry/test/process"
+)
+
+// A request in flight when belfry is asked to stop is answered, its object is
+// durable, and its event reaches the workers; only then the process ends, well.
+func TestStopAnswersWhatIsInFlight(t *testing.T) {
+	t.Parallel()
+	for name, signal := range map[string]os.Signal{"terminated": syscall.SIGTERM, "interrupted": os.Interrupt} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "belfry.yaml")
+			if err := os.WriteFile(file, []byte(books), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := process.Serve(t, file, "--listen", "127.0.0.1:0")
+			if r, err := dial(t, s).exchange(head("POST", "/authors", "Content-Length: 13") + `{"uuid":"a1"}`); err != nil || r.status != http.StatusCreated {
+				t.Fatal(err, r.status)
+			}
+
+			const body = `{"uuid":"b1","author":"a1","title":"In flight"}`
+			w := dial(t, s)
+			send(t, w, head("POST", "/books", "Expect: 100-continue", fmt.Sprintf("Content-Length: %d", len(body))))
+			// The handler reads the body once it has been asked for.
+			if line, err := w.in.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+				t.Fatal(line, err)
+			}
+			if _, err := w.in.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			send(t, w, body[:10])
+			if err := s.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			// It stops as soon as nobody new gets in.
+			process.Eventually(t, patience, func() error {
+				conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+				if err != nil {
+					return nil
+				}
+				return errors.Join(errors.New("belfry still takes connections"), conn.Close())
+			})
+			send(t, w, body[10:])
+			if r, err := w.response(); err != nil || r.status != http.StatusCreated {
+				t.Fatalf("in flight: %v, status %d: %s", err, r.status, r.body)
+			}
+			if err := s.Wait(); err != nil {
+				t.Fatalf("belfry ended with %v\n%s", err, s.Log())
+			}
+
+			s = process.Serve(t, file, "--listen", "127.0.0.1:0")
+			process.Eventually(t, patience, func() error {
+				r, err := dial(t, s).exchange(head("GET", "/authors/a1"))
+				if err != nil {
+					return err
+				}
+				return compare(r.body, "books", `[{"uuid":"b1","title":"In flight"}]`)
+			})
+		})
+	}
+}
+
+func send(t *testing.T, w *wire, text string) {
+	t.Helper()
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A command that is interrupted says so and exits with 130.
+func TestInterruptedCommand(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{}, 1)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusCreated)
+		arrived <- struct{}{}
+	}))
+	defer front.Close()
+	file := filepath.Join(t.TempDir(), "belfry.yaml")
+	if err := os.WriteFile(file, []byte(books), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, process.Program(t), "import", "Books", "-", "--config", file, "--url", front.URL)
+	var told strings.Builder
+	cmd.Stderr = &told
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(in, `{"uuid":"b1"}`+"\n"+`{"uuid":`); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-arrived: // and now it waits for the rest of its input
+	case <-ctx.Done():
+		t.Fatal("the import does not begin")
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		t.Fatalf("ended with %v, want exit code 130\n%s", err, told.String())
+	}
+	if !strings.Contains(told.String(), "interrupted") {
+		t.Errorf("it said %q", told.String())
+	}
+}
