@@ -316,7 +316,7 @@ func (g *generated) Read(p []byte) (int, error) {
 }
 
 func TestMemoryIsFlat(t *testing.T) {
-	const size, most = 48 << 20, 16 << 20
+	const size, most = 24 << 20, 12 << 20
 	text := `{"title":"` + strings.Repeat("x", 3<<10) + `"},` + "\n"
 	for name, input := range map[string]func(io.Reader) io.Reader{
 		"lines": func(r io.Reader) io.Reader { return r },
