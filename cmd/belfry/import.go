@@ -53,7 +53,11 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 	}
 	defer func() { _ = input.Close() }()
 
-	show := newDisplay(s.err, c.File, size)
+	name := c.File
+	if name == "-" {
+		name = "stdin"
+	}
+	show := newDisplay(s.err, name, size)
 	options.Failed = show.failure
 	i := importer.New(options)
 	began := time.Now()
@@ -72,7 +76,7 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 	switch {
 	case errors.As(err, &syntax):
 		// What is wrong with a file's content is no wrong usage.
-		return fmt.Errorf("%s:%d:%d: %s", c.File, syntax.Line, syntax.Column, syntax.Message)
+		return fmt.Errorf("%s:%d:%d: %s", name, syntax.Line, syntax.Column, syntax.Message)
 	case err == nil && p.Failed > 0:
 		return errNotTaken
 	}

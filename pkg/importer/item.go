@@ -63,11 +63,7 @@ func (it *item) parse() (object.Object, *Failure) {
 	}
 	f := failed(it.at, err)
 	if offset, what := malformed(it.text); what != "" {
-		f.Position, f.Message = it.position(offset), "malformed JSON: "+what
-		if len(f.Fields) == 1 {
-			f.Message += " in " + f.Fields[0].Pointer
-		}
-		f.Fields = nil
+		f = &Failure{Position: it.position(offset), Message: "malformed JSON: " + what}
 	}
 	return nil, f
 }
@@ -96,7 +92,11 @@ func malformed(text []byte) (offset int, what string) {
 	if errors.Is(err, io.ErrUnexpectedEOF) || !errors.As(err, &syntax) {
 		return len(text), "the object ends too early; in JSON lines each object is whole on one line"
 	}
-	return int(syntax.ByteOffset), strings.TrimPrefix(syntax.Err.Error(), "jsontext: ")
+	what = strings.TrimPrefix(syntax.Err.Error(), "jsontext: ")
+	if syntax.JSONPointer != "" {
+		what += " in " + string(syntax.JSONPointer)
+	}
+	return int(syntax.ByteOffset), what
 }
 
 // identity gives each object its uuid.
