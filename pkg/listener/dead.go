@@ -1,0 +1,71 @@
+package listener
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+)
+
+// The headers of a dead letter, whose data is the event as it was.
+const (
+	HeaderReason   = "Belfry-Reason"   // the last error
+	HeaderListener = "Belfry-Listener" // who could not handle it
+	HeaderAttempts = "Belfry-Attempts" // how often it was tried
+	HeaderSubject  = "Belfry-Subject"  // where the log holds it
+	HeaderSequence = "Belfry-Sequence" // and at which sequence
+	HeaderTime     = "Belfry-Time"     // when it was given up, RFC 3339
+)
+
+// maxReason is how much of an error a dead letter carries, in bytes.
+const maxReason = 1024
+
+const buryTimeout = 10 * time.Second
+
+// bury puts an event with the dead letters. Only when it is safe there does it
+// leave the listener; otherwise it comes again.
+func (r *runner) bury(ctx context.Context, m jetstream.Msg, e *Event, reason error) {
+	ctx, cancel := context.WithTimeout(ctx, buryTimeout)
+	defer cancel()
+	sequence := strconv.FormatUint(e.Sequence, 10)
+	letter := &nats.Msg{
+		Subject: bus.DeadPrefix + r.spec.Name,
+		Data:    m.Data(),
+		Header: nats.Header{
+			jetstream.MsgIDHeader: {r.spec.Name + "." + sequence},
+			HeaderReason:          {header(reason.Error())},
+			HeaderListener:        {r.spec.Name},
+			HeaderAttempts:        {strconv.Itoa(e.Attempt)},
+			HeaderSubject:         {m.Subject()},
+			HeaderSequence:        {sequence},
+			HeaderTime:            {time.Now().UTC().Format(time.RFC3339Nano)},
+		},
+	}
+	_, err := r.bus.JetStream().PublishMsg(ctx, letter)
+	if err == nil {
+		err = r.bus.Sync(ctx)
+	}
+	if err != nil {
+		r.log.Warn("an event can't be put with the dead letters; it is tried again", "event", e.ID, "error", err)
+		_ = m.NakWithDelay(r.spec.Backoff(e.Attempt))
+		return
+	}
+	r.log.Error("an event is with the dead letters", "event", e.ID, "name", e.Envelope.Event,
+		"store", e.Store, "uuid", e.UUID, "attempts", e.Attempt, "reason", reason)
+	_ = m.TermWithReason("dead letter")
+}
+
+// header makes a text fit for a header: one line, of bounded length.
+func header(text string) string {
+	out := []byte(text[:min(len(text), maxReason)])
+	for i, c := range out {
+		if c < ' ' || c == 0x7f {
+			out[i] = ' '
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,400 @@
+package listener_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+)
+
+func open(t testing.TB) *bus.Bus {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Options{
+		Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	return b
+}
+
+// publish puts events e0, e1, ... of the store Books into the log.
+func publish(t testing.TB, b *bus.Bus, from, to int) {
+	t.Helper()
+	var events []bus.Event
+	for i := from; i < to; i++ {
+		e := event.Envelope{ID: fmt.Sprintf("e%d", i), Event: event.StoreSaved, Store: "Books", UUID: fmt.Sprintf("b%d", i), Revision: uint64(i + 1)}
+		events = append(events, bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
+	}
+	if err := b.Publish(t.Context(), events); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs a listener in the background. stop ends it and returns its error.
+func run(t testing.TB, b *bus.Bus, spec listener.Spec) (stop func() error) {
+	t.Helper()
+	if spec.Name == "" {
+		spec.Name = "test"
+	}
+	if spec.Filters == nil {
+		spec.Filters = []string{event.Filter(event.StoreSaved, "Books")}
+	}
+	if spec.Backoff == nil {
+		spec.Backoff = func(int) time.Duration { return 5 * time.Millisecond }
+	}
+	spec.Start = listener.All
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), spec) }()
+	stop = sync.OnceValue(func() error { cancel(); return <-done })
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+// seen notes what a handler was given.
+type seen struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+func (s *seen) note(e *listener.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids = append(s.ids, e.ID)
+}
+
+func (s *seen) distinct() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(slices.Compact(slices.Sorted(slices.Values(s.ids))))
+}
+
+func (s *seen) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.ids)
+}
+
+func eventually(t testing.TB, what string, right func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !right(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("not so after 30 s: %s", what)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+func lag(t testing.TB, b *bus.Bus, name string) uint64 {
+	t.Helper()
+	pending, unacked, err := listener.Lag(t.Context(), b, name)
+	if err != nil {
+		return 1
+	}
+	return pending + unacked
+}
+
+func TestEveryEventIsHandledOnceAndAcknowledged(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 300)
+	var s seen
+	stop := run(t, b, listener.Spec{Concurrency: 16, Handler: func(_ context.Context, e *listener.Event) error {
+		s.note(e)
+		return nil
+	}})
+	publish(t, b, 300, 500)
+	eventually(t, "500 events are handled and acknowledged", func() bool { return s.distinct() == 500 && lag(t, b, "test") == 0 })
+	if n := len(s.all()); n != 500 {
+		t.Errorf("%d calls for 500 events", n)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOneAtATimeKeepsTheOrder(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 200)
+	var s seen
+	run(t, b, listener.Spec{Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
+	eventually(t, "all are handled", func() bool { return s.distinct() == 200 })
+	for i, id := range s.all() {
+		if want := fmt.Sprintf("e%d", i); id != want {
+			t.Fatalf("event %d is %s", i, id)
+		}
+	}
+}
+
+func TestAPassingFaultIsTriedAgain(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 1)
+	attempts := make(chan int, 10)
+	run(t, b, listener.Spec{Handler: func(_ context.Context, e *listener.Event) error {
+		attempts <- e.Attempt
+		switch e.Attempt {
+		case 1:
+			return errors.New("not now")
+		case 2:
+			panic("nor now")
+		}
+		return nil
+	}})
+	for want := 1; want <= 3; want++ {
+		if got := <-attempts; got != want {
+			t.Errorf("attempt %d, want %d", got, want)
+		}
+	}
+	eventually(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
+}
+
+// letters are the dead letters.
+func letters(t *testing.T, b *bus.Bus) []*jetstream.RawStreamMsg {
+	t.Helper()
+	stream, err := b.JetStream().Stream(t.Context(), bus.StreamDead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*jetstream.RawStreamMsg
+	for seq := uint64(1); seq <= stream.CachedInfo().State.LastSeq; seq++ {
+		m, err := stream.GetMsg(t.Context(), seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func TestALastingFaultGoesToTheDeadLetters(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 3)
+	var s seen
+	run(t, b, listener.Spec{MaxAttempts: 3, Handler: func(_ context.Context, e *listener.Event) error {
+		s.note(e)
+		switch e.ID {
+		case "e0":
+			return listener.Permanent(fmt.Errorf("wrong\nfor ever: %w", errs.New(errs.Invalid, "no title")))
+		case "e1":
+			return errors.New("again and again")
+		}
+		return nil
+	}})
+	eventually(t, "nothing holds anybody up", func() bool { return s.distinct() == 3 && lag(t, b, "test") == 0 })
+	all := letters(t, b)
+	if len(all) != 2 {
+		t.Fatalf("%d dead letters, want 2", len(all))
+	}
+	slices.SortFunc(all, func(x, y *jetstream.RawStreamMsg) int { return int(x.Data[7]) - int(y.Data[7]) })
+	for i, want := range []map[string]string{
+		{listener.HeaderReason: "wrong for ever: no title", listener.HeaderAttempts: "1", listener.HeaderSequence: "1"},
+		{listener.HeaderReason: "again and again", listener.HeaderAttempts: "3", listener.HeaderSequence: "2"},
+	} {
+		want[listener.HeaderListener] = "test"
+		for name, value := range want {
+			if got := all[i].Header.Get(name); got != value {
+				t.Errorf("letter %d: %s is %q, want %q", i, name, got, value)
+			}
+		}
+		if all[i].Subject != "dead.test" {
+			t.Errorf("letter %d is on %s", i, all[i].Subject)
+		}
+	}
+}
+
+func TestAnUnreadableEventHoldsNobodyUp(t *testing.T) {
+	b := open(t)
+	if err := b.Publish(t.Context(), []bus.Event{{ID: "x", Subject: event.Subject(event.StoreSaved, "Books", "x"), Payload: []byte("{")}}); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, 0, 1)
+	var s seen
+	run(t, b, listener.Spec{Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
+	eventually(t, "both have left", func() bool { return s.distinct() == 1 && lag(t, b, "test") == 0 })
+	if n := len(letters(t, b)); n != 1 {
+		t.Errorf("%d dead letters, want 1", n)
+	}
+}
+
+func TestASlowHandlerKeepsItsEvent(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 1)
+	var s seen
+	release := make(chan struct{})
+	run(t, b, listener.Spec{AckWait: 100 * time.Millisecond, Concurrency: 4, Handler: func(_ context.Context, e *listener.Event) error {
+		s.note(e)
+		<-release
+		return nil
+	}})
+	eventually(t, "it is in hand", func() bool { return len(s.all()) == 1 })
+	// Other events pass while several times AckWait goes by.
+	began := time.Now()
+	eventually(t, "half a second has passed", func() bool { return time.Since(began) > 500*time.Millisecond })
+	close(release)
+	eventually(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
+	if n := len(s.all()); n != 1 {
+		t.Errorf("the event was handed out %d times", n)
+	}
+}
+
+func TestATimeoutEndsAnAttempt(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 1)
+	var s seen
+	run(t, b, listener.Spec{Timeout: 20 * time.Millisecond, Handler: func(ctx context.Context, e *listener.Event) error {
+		s.note(e)
+		if e.Attempt == 1 {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}})
+	eventually(t, "the second attempt succeeds", func() bool { return len(s.all()) == 2 && lag(t, b, "test") == 0 })
+}
+
+func TestStoppingFinishesWhatIsInHand(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 20)
+	var started, finished seen
+	release := make(chan struct{})
+	handler := func(ctx context.Context, e *listener.Event) error {
+		started.note(e)
+		<-release
+		if ctx.Err() == nil {
+			finished.note(e)
+		}
+		return ctx.Err()
+	}
+	stop := run(t, b, listener.Spec{Concurrency: 4, Handler: handler})
+	eventually(t, "four are in hand", func() bool { return len(started.all()) == 4 })
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	close(release)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	if len(finished.all()) != len(started.all()) {
+		t.Errorf("%d of %d were finished", len(finished.all()), len(started.all()))
+	}
+	// What was fetched and not begun is handed out again at once, not after
+	// AckWait, which is longer than this waits.
+	before := len(finished.all())
+	run(t, b, listener.Spec{Concurrency: 4, Handler: handler})
+	eventually(t, "the others are handled", func() bool { return finished.distinct() == 20 && lag(t, b, "test") == 0 })
+	if n := len(finished.all()); n != 20 {
+		t.Errorf("%d calls for 20 events, %d before the stop", n, before)
+	}
+}
+
+func TestNothingIsLostWhileTheBusIsAway(t *testing.T) {
+	b := open(t)
+	var s seen
+	run(t, b, listener.Spec{Concurrency: 8, AckWait: time.Second, Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
+	for round := range 3 {
+		publish(t, b, 100*round, 100*round+100)
+		if err := b.StopServer(); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.StartServer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "300 events are handled", func() bool { return s.distinct() == 300 && lag(t, b, "test") == 0 })
+}
+
+func TestAConsumerThatWasDeletedComesBack(t *testing.T) {
+	b := open(t)
+	var s seen
+	run(t, b, listener.Spec{Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
+	publish(t, b, 0, 10)
+	eventually(t, "ten are handled", func() bool { return s.distinct() == 10 })
+	if err := b.JetStream().DeleteConsumer(t.Context(), bus.StreamEvents, "test"); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, 10, 20)
+	eventually(t, "the others too", func() bool { return s.distinct() == 20 })
+}
+
+func TestFiltersMayChange(t *testing.T) {
+	b := open(t)
+	var s seen
+	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
+	stop := run(t, b, listener.Spec{Filters: []string{event.Filter(event.StoreDeleted, "Books")}, Handler: handler})
+	eventually(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, 0, 5)
+	run(t, b, listener.Spec{Handler: handler})
+	eventually(t, "what the new filter selects is handled", func() bool { return s.distinct() == 5 })
+}
+
+func TestSpecsThatCannotWork(t *testing.T) {
+	b := open(t)
+	handler := func(context.Context, *listener.Event) error { return nil }
+	for name, spec := range map[string]listener.Spec{
+		"no name":    {Filters: []string{"events.>"}, Handler: handler},
+		"no filter":  {Name: "x", Handler: handler},
+		"no handler": {Name: "x", Filters: []string{"events.>"}},
+		"overlap":    {Name: "x", Filters: []string{"events.>", "events.*.Store.Saved.A.*"}, Handler: handler},
+	} {
+		if err := listener.Run(t.Context(), b, slog.New(slog.DiscardHandler), spec); !errs.Is(err, errs.Invalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestMiddlewareWrapsFromTheOutside(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 1)
+	var mu sync.Mutex
+	var order []string
+	say := func(what string) listener.Middleware {
+		return func(next listener.Handler) listener.Handler {
+			return func(ctx context.Context, e *listener.Event) error {
+				mu.Lock()
+				order = append(order, what)
+				mu.Unlock()
+				return next(ctx, e)
+			}
+		}
+	}
+	run(t, b, listener.Spec{
+		Middleware: []listener.Middleware{say("outer"), say("inner")},
+		Handler:    func(context.Context, *listener.Event) error { return nil },
+	})
+	eventually(t, "it is handled", func() bool { return lag(t, b, "test") == 0 })
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(order, []string{"outer", "inner"}) {
+		t.Errorf("called %v", order)
+	}
+}
+
+func BenchmarkListener(b *testing.B) {
+	bus := open(b)
+	for i := 0; i < b.N; i += 1000 {
+		publish(b, bus, i, min(i+1000, b.N))
+	}
+	handled := make(chan struct{}, 1024)
+	b.ResetTimer()
+	run(b, bus, listener.Spec{Concurrency: 256, Handler: func(context.Context, *listener.Event) error {
+		handled <- struct{}{}
+		return nil
+	}})
+	for range b.N {
+		<-handled
+	}
+}
