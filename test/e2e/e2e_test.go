@@ -5,7 +5,10 @@
 package e2e
 
 import (
+	"flag"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,7 +16,14 @@ import (
 	"belfry/test/process"
 )
 
-func TestMain(m *testing.M) { process.Main(m) }
+// TestMain lets more scripts run at once than there are processors: they wait
+// more than they compute.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
+	process.Main(m)
+}
 
 func TestScripts(t *testing.T) {
 	program := process.Program(t)

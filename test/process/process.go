@@ -31,20 +31,24 @@ var (
 // Program builds belfry and returns the path of the binary.
 func Program(t testing.TB) string {
 	t.Helper()
-	built.Do(func() {
-		var folder string
-		if folder, buildFail = os.MkdirTemp("", "belfry-test-"); buildFail != nil {
-			return
-		}
-		program = filepath.Join(folder, "belfry")
-		if out, err := exec.Command("go", "build", "-race", "-o", program, "belfry/cmd/belfry").CombinedOutput(); err != nil {
-			buildFail = fmt.Errorf("%w\n%s", err, out)
-		}
-	})
+	built.Do(func() { buildFail = build() })
 	if buildFail != nil {
 		t.Fatalf("building belfry: %v", buildFail)
 	}
 	return program
+}
+
+// build makes the program in a folder that outlasts the test that asks first.
+func build() error {
+	folder, err := os.MkdirTemp("", "belfry-test-")
+	if err != nil {
+		return err
+	}
+	program = filepath.Join(folder, "belfry")
+	if out, err := exec.Command("go", "build", "-race", "-o", program, "belfry/cmd/belfry").CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
 }
 
 // Main runs the tests of a package and removes what Program built.
@@ -255,8 +259,12 @@ func (s *Server) Metric(name string) (float64, error) {
 func (s *Server) Idle() error {
 	return Await(time.Minute, func() error {
 		for _, name := range []string{"belfry_events_pending", "belfry_listener_pending"} {
-			if n, err := s.Metric(name); err != nil || n != 0 {
-				return fmt.Errorf("%s is %v (%v)", name, n, err)
+			n, err := s.Metric(name)
+			if err != nil {
+				return err
+			}
+			if n != 0 {
+				return fmt.Errorf("%s is %v", name, n)
 			}
 		}
 		return nil
