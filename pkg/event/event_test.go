@@ -32,6 +32,14 @@ func TestAppendIsWhatEncodingJSONReads(t *testing.T) {
 			if !reflect.DeepEqual(got, e) {
 				t.Errorf("read back\n%+v, written\n%+v", got, e)
 			}
+			decoded, err := event.Decode(data)
+			if e.ID == "" {
+				if err == nil {
+					t.Error("an event without an id was decoded")
+				}
+			} else if err != nil || !reflect.DeepEqual(decoded, e) {
+				t.Errorf("decoded %v\n%+v, written\n%+v", err, decoded, e)
+			}
 		})
 	}
 }
@@ -47,4 +55,21 @@ func TestSubjectKeepsAUUIDInOneToken(t *testing.T) {
 			t.Errorf("token %q reads back as %q, want %q", tokens[5], got, uuid)
 		}
 	}
+}
+
+func FuzzDecode(f *testing.F) {
+	actor := "a"
+	f.Add((&event.Envelope{ID: "e", Event: event.StoreSaved, Actor: &actor, Object: []byte(`{"a":[1]}`)}).Append(nil))
+	f.Add([]byte(`{"id":5}`))
+	f.Add([]byte(`{"ctx":{`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := event.Decode(data)
+		if err != nil || !json.Valid(data) {
+			return
+		}
+		again, err := event.Decode(e.Append(nil))
+		if err != nil || again.ID != e.ID || again.Revision != e.Revision {
+			t.Errorf("%s reads as %+v, and written and read again as %+v, %v", data, e, again, err)
+		}
+	})
 }

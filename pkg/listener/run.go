@@ -2,7 +2,6 @@ package listener
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
 )
 
 const stream = bus.StreamEvents
@@ -171,11 +171,13 @@ func (r *runner) take(ctx context.Context, m jetstream.Msg) {
 
 func (r *runner) attempt(ctx context.Context, m jetstream.Msg) {
 	e := &Event{Attempt: 1}
+	var unreadable error
+	e.Envelope, unreadable = event.Decode(m.Data())
 	if meta, err := m.Metadata(); err == nil {
 		e.Sequence, e.Attempt = meta.Sequence.Stream, int(meta.NumDelivered)
 	}
-	if err := json.Unmarshal(m.Data(), &e.Envelope); err != nil {
-		r.bury(ctx, m, e, errs.Wrap(err, errs.Invalid, "the event can't be read"))
+	if unreadable != nil {
+		r.bury(ctx, m, e, errs.Wrap(unreadable, errs.Invalid, "the event can't be read"))
 		return
 	}
 	err := r.call(ctx, m, e)

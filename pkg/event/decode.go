@@ -1,0 +1,72 @@
+package event
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+)
+
+// Decode reads an envelope that Append wrote. It checks no more of the syntax
+// than it needs, since every event passes here. What the envelope holds refers
+// to data, which must not change afterwards.
+func Decode(data []byte) (Envelope, error) {
+	var e Envelope
+	var failed error
+	err := object.Each(data, func(name string, value []byte) bool {
+		failed = e.set(name, value)
+		return failed == nil
+	})
+	if err == nil {
+		err = failed
+	}
+	if err == nil && (e.ID == "" || e.Event == "") {
+		err = errs.New(errs.Invalid, "an event has no id or no name")
+	}
+	return e, err
+}
+
+func (e *Envelope) set(name string, value []byte) (err error) {
+	text := func(into *string) {
+		var ok bool
+		if *into, ok = object.Text(value); !ok {
+			err = errs.New(errs.Invalid, "an event's %s is no string", name)
+		}
+	}
+	switch name {
+	case "id":
+		text(&e.ID)
+	case "event":
+		text((*string)(&e.Event))
+	case "time":
+		text(&e.Time)
+	case "store":
+		text(&e.Store)
+	case "uuid":
+		text(&e.UUID)
+	case "origin":
+		text(&e.Origin)
+	case "revision":
+		var digits string
+		if text(&digits); err == nil {
+			e.Revision, err = strconv.ParseUint(digits, 10, 64)
+		}
+	case "actor":
+		if string(value) != "null" {
+			e.Actor = new(string)
+			text(e.Actor)
+		}
+	case "object":
+		e.Object = value
+	case "objectOmitted":
+		e.ObjectOmitted = string(value) == "true"
+	case "previous":
+		e.Previous, err = object.Decode(value)
+	case "previousOmitted":
+		e.PreviousOmitted = string(value) == "true"
+	case "ctx":
+		err = json.Unmarshal(value, &e.Ctx)
+	}
+	return err
+}
