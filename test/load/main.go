@@ -21,10 +21,11 @@ func main() {
 	requests := flag.Int("requests", 60_000, "requests of each kind in a round")
 	million := flag.Int("million", 1_000_000, "creates before memory is looked at again; 0 leaves that out")
 	only := flag.String("only", "", "run one part: rates, lag, parent, memory")
+	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer release()
-	if err := run(ctx, *rounds, *requests, *million, *only); err != nil {
+	if err := run(ctx, *rounds, *requests, *million, *only, *profile); err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
 		os.Exit(1)
 	}
@@ -33,6 +34,8 @@ func main() {
 // bench is what the parts share.
 type bench struct {
 	folder, belfry, limit string
+
+	profile string // folder, or ""
 }
 
 const configuration = `
@@ -50,13 +53,13 @@ stores:
       Parents: {key: parent, target: children, fields: "title, year", cascade: true}
 `
 
-func run(ctx context.Context, rounds, requests, million int, only string) error {
+func run(ctx context.Context, rounds, requests, million int, only, profile string) error {
 	folder, err := os.MkdirTemp("", "belfry-load-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	b := &bench{folder: folder}
+	b := &bench{folder: folder, profile: profile}
 	if b.belfry, err = build(ctx, folder, "belfry", "belfry/cmd/belfry"); err != nil {
 		return err
 	}
@@ -93,7 +96,11 @@ func (b *bench) serve(ctx context.Context) (*server, error) {
 	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
 		return nil, err
 	}
-	return start(ctx, "belfry", b.belfry, "serve", "--config", path)
+	s, err := start(ctx, "belfry", b.belfry, "serve", "--config", path)
+	if s != nil {
+		s.data = filepath.Join(home, "data")
+	}
+	return s, err
 }
 
 func (b *bench) serveLimit(ctx context.Context) (*server, error) {

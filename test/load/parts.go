@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -58,7 +60,11 @@ func (b *bench) measure(ctx context.Context, serve func(context.Context) (*serve
 	}
 	before := s.cpu()
 	began := time.Now()
-	if r.create, err = closedLoop(s.base, connections, requests, create("/items", "run")); err != nil {
+	err = b.profiled(ctx, s, "create", 2, func() (err error) {
+		r.create, err = closedLoop(s.base, connections, requests, create("/items", "run"))
+		return err
+	})
+	if err != nil {
 		return r, err
 	}
 	// A create counts when its event is on the bus as well.
@@ -68,7 +74,10 @@ func (b *bench) measure(ctx context.Context, serve func(context.Context) (*serve
 	r.create.took = time.Since(began)
 	r.createCPU = s.cpu() - before
 	before = s.cpu()
-	r.get, err = closedLoop(s.base, connections, requests, get("/items", "run", requests))
+	err = b.profiled(ctx, s, "get", 2, func() (err error) {
+		r.get, err = closedLoop(s.base, connections, requests, get("/items", "run", requests))
+		return err
+	})
 	r.getCPU = s.cpu() - before
 	return r, err
 }
@@ -88,21 +97,21 @@ func published(s *server) error {
 	})
 }
 
-// until asks again and again until the answer is right, for a minute at most.
+// until asks again and again until the answer is right, for two minutes at
+// most.
 func until(s *server, path string, right func(body []byte) bool) error {
-	c, err := dial(s.base)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
-		if _, err := c.do("GET", path, nil); err != nil {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		res, err := http.Get(s.base + path)
+		if err != nil {
 			return err
 		}
-		if right(c.body) {
+		body, err := io.ReadAll(res.Body)
+		if err = errors.Join(err, res.Body.Close()); err != nil {
+			return err
+		}
+		if right(body) {
 			return nil
 		}
-		time.Sleep(time.Millisecond)
 	}
 	return fmt.Errorf("GET %s is not right after two minutes", path)
 }
@@ -113,6 +122,7 @@ const (
 	lagTime    = 10 * time.Second
 	lagParents = 200
 	lagSample  = 20 // one of so many creates is followed
+	lagPoll    = 500 * time.Microsecond
 )
 
 // lag measures how long after the reply an entry is seen in its target.
@@ -129,7 +139,7 @@ func (b *bench) lag(ctx context.Context) (err error) {
 	var lags, late []time.Duration
 	total := int(lagRate * lagTime.Seconds())
 	began := time.Now()
-	_, err = closedLoop(s.base, connections, total, func(c *client, i int) error {
+	one := func(c *client, i int) error {
 		due := began.Add(time.Duration(i) * time.Second / lagRate)
 		time.Sleep(time.Until(due))
 		parent := fmt.Sprintf("p-%08d", i%lagParents)
@@ -149,6 +159,7 @@ func (b *bench) lag(ctx context.Context) (err error) {
 			if bytes.Contains(c.body, entry) {
 				break
 			}
+			time.Sleep(lagPoll)
 			if time.Since(replied) > time.Minute {
 				return fmt.Errorf("no entry of %s in %s after a minute", uuid, parent)
 			}
@@ -157,6 +168,10 @@ func (b *bench) lag(ctx context.Context) (err error) {
 		defer mu.Unlock()
 		lags, late = append(lags, time.Since(replied)), append(late, behind)
 		return nil
+	}
+	err = b.profiled(ctx, s, "lag", int(lagTime.Seconds()), func() error {
+		_, err := closedLoop(s.base, connections, total, one)
+		return err
 	})
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ type server struct {
 	name  string
 	cmd   *exec.Cmd
 	base  string
+	data  string        // belfry's data folder
 	ready time.Duration // from the start of the process to its first good answer
 	done  chan error
 }
