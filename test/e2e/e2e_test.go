@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	program := process.Program(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
