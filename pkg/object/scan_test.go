@@ -58,13 +58,13 @@ func TestField(t *testing.T) {
 
 func TestElements(t *testing.T) {
 	for in, want := range map[string][]string{
-		`[]`:                       nil,
-		` [ 1 , "a,b" , [2,3] ] `:  {`1`, `"a,b"`, `[2,3]`},
-		`[{"a":"]"},null,"\"]\\"]`: {`{"a":"]"}`, `null`, `"\"]\\"`},
-		`{"a":1}`:                  nil,
-		`"x"`:                      nil,
-		``:                         nil,
-		`[1:2]`:                    {`1`},
+		`[]`:                          nil,
+		"\n[ 1 , \"a,b\" , [2,3] ]\t": {`1`, `"a,b"`, `[2,3]`},
+		`[{"a":"]"},null,"\"]\\"]`:    {`{"a":"]"}`, `null`, `"\"]\\"`},
+		`{"a":1}`:                     nil,
+		`"x"`:                         nil,
+		``:                            nil,
+		`[1:2]`:                       {`1`},
 	} {
 		var got []string
 		object.Elements([]byte(in), func(value []byte) bool { got = append(got, string(value)); return true })

@@ -119,7 +119,7 @@ func owns(op Op, in Input) bool {
 // Stamp sets in an incoming object what the owner's rules say of its owner,
 // whatever the client sent: at creation it is the caller, and no update gives
 // an object away.
-func (p *Policy) Stamp(op Op, user, stored, input object.Object) {
+func (p *Policy) Stamp(op Op, user, input object.Object) {
 	if !p.owner {
 		return
 	}

@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"strings"
 
 	"belfry/pkg/object"
@@ -93,7 +94,7 @@ func (c condition) bounds() (from, to []byte) {
 	all := part[:1:1] // of the literal's type
 	behind := part
 	if part[0] == partString && len(part) < driver.MaxPart {
-		behind = append(part[:len(part):len(part)], 0)
+		behind = append(slices.Clone(part), 0)
 	}
 	switch c.op {
 	case less, lessOrEqual:

@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"strconv"
 )
 
@@ -61,7 +62,7 @@ func parseDecimal(text []byte) decimal {
 	whole, fraction, _ := bytes.Cut(mantissa, []byte("."))
 	digits := whole
 	if len(fraction) > 0 {
-		digits = append(whole[:len(whole):len(whole)], fraction...)
+		digits = slices.Concat(whole, fraction)
 	}
 	significant := bytes.TrimLeft(digits, "0")
 	d.digits = bytes.TrimRight(significant, "0")

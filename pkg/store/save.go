@@ -23,7 +23,7 @@ func (s *Store) Save(ctx context.Context, o object.Object, uuid string) (Stored,
 	next := s.input(call, o)
 	if call.Client {
 		if s.Policy != nil {
-			s.Policy.Stamp(policy.Create, call.User, nil, next)
+			s.Policy.Stamp(policy.Create, call.User, next)
 		}
 		if err := s.allow(ctx, call, policy.Create, nil, next); err != nil {
 			return Stored{}, err

@@ -61,7 +61,7 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 
 func (s *Store) merge(call Call, stored, input object.Object, patch bool) (object.Object, error) {
 	if call.Client && s.Policy != nil {
-		s.Policy.Stamp(policy.Update, call.User, stored, input)
+		s.Policy.Stamp(policy.Update, call.User, input)
 	}
 	if patch {
 		return object.MergePatch(stored, input)

@@ -33,11 +33,8 @@ func dial(base string) (*client, error) {
 func (c *client) close() { _ = c.conn.Close() }
 
 // do sends a request and reads its response into c.body.
-func (c *client) do(method, path string, body []byte, headers ...string) (status int, err error) {
+func (c *client) do(method, path string, body []byte) (status int, err error) {
 	c.out = append(append(append(append(c.out[:0], method...), ' '), path...), " HTTP/1.1\r\nHost: localhost\r\n"...)
-	for _, h := range headers {
-		c.out = append(append(c.out, h...), '\r', '\n')
-	}
 	if body != nil {
 		c.out = append(c.out, "Content-Type: application/json\r\nContent-Length: "...)
 		c.out = strconv.AppendInt(c.out, int64(len(body)), 10)

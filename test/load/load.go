@@ -89,8 +89,8 @@ func get(path, run string, count int) func(c *client, i int) error {
 	}
 }
 
-func expect(c *client, want int, method, path string, body []byte, headers ...string) error {
-	status, err := c.do(method, path, body, headers...)
+func expect(c *client, want int, method, path string, body []byte) error {
+	status, err := c.do(method, path, body)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}

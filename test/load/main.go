@@ -24,8 +24,9 @@ func main() {
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer release()
-	if err := run(ctx, *rounds, *requests, *million, *only, *profile); err != nil {
+	err := run(ctx, *rounds, *requests, *million, *only, *profile)
+	release()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
 		os.Exit(1)
 	}

@@ -27,7 +27,7 @@ type Backend interface {
 	// tables, indexes) and waiting until that serves. Indexes may differ from
 	// those of an earlier Open: an index that is new is filled from the
 	// records before Open returns; one that is gone may be dropped.
-	// A store is opened once at a time.
+	// A store is opened once at a time; again when the earlier one is idle.
 	Open(ctx context.Context, spec Spec) (Store, error)
 
 	// Ping reports whether the backend answers.
@@ -49,7 +49,7 @@ type Spec struct {
 
 // Index is a way to find records. Every key of it has the same number of parts.
 type Index struct {
-	Name  string // unique in the store: letters, digits, '_', '-', '.', ','
+	Name  string // unique in the store: letters, digits, '_', '-', '.', ','; another one when its keys are computed otherwise
 	Parts int    // how many parts its keys have, 1 to 4
 	Multi bool   // a record may have several keys in it
 }
@@ -91,7 +91,7 @@ type Write struct {
 
 	Revision uint64 // the new revision; greater than that of whatever is there
 	Body     []byte // the new body; nil leaves a tombstone without keys
-	Keys     []Key  // every key of the new body
+	Keys     []Key  // every key of the new body; one given twice counts once
 	Event    Event  // added to the events that wait; those that wait already stay
 }
 
@@ -105,7 +105,7 @@ type Query struct {
 	// is not above To or begins with To. nil is open.
 	From, To []byte
 
-	Descending bool
+	Descending bool   // the exact reverse, uuids included
 	After      []byte // the Page.Next of the page before; nil for the first
 	Limit      int    // at most so many records, at least 1
 }
@@ -123,7 +123,9 @@ type Pending struct {
 	Revision uint64 // of the write that caused it
 }
 
-// Store holds the records of one store.
+// Store holds the records of one store. What Get, Query, Scan and Pending see
+// may be a write that is not yet durable; whatever is written because of it is
+// then undone with it. Scan, Pending and Purge may lag like an index.
 type Store interface {
 	// Get returns the record of a uuid, tombstones included, and false when
 	// there is none. The read is strong: it sees every Put that returned
@@ -147,7 +149,8 @@ type Store interface {
 	Scan(ctx context.Context, after []byte, limit int) (Page, error)
 
 	// Pending returns events that wait, those of one record in the order of
-	// their revisions. after is the next of the call before.
+	// their revisions. after is the next of the call before; next is nil at
+	// the end.
 	Pending(ctx context.Context, after []byte, limit int) (events []Pending, next []byte, err error)
 
 	// Clear takes events that have been published out of their records,

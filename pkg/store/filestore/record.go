@@ -48,7 +48,8 @@ func setRecord(batch *pebble.Batch, store uint32, uuid string, r stored) error {
 	n := binary.PutUvarint(length[:], uint64(len(r.entries)))
 	op := batch.SetDeferred(prefixSize+len(uuid), valueHeader+n+len(r.entries)+len(r.body))
 	appendUUIDKey(op.Key[:0], store, kindObject, uuid)
-	v := append(op.Value[:0], format)
+	v := op.Value[:0]
+	v = append(v, format)
 	v = binary.BigEndian.AppendUint64(v, r.revision)
 	v = append(v, length[:n]...)
 	v = append(v, r.entries...)
@@ -76,7 +77,8 @@ func setEvent(batch *pebble.Batch, store uint32, w *driver.Write) error {
 	size := 1 + id + len(w.Event.ID) + subject + len(w.Event.Subject) + len(w.Event.Payload)
 	op := batch.SetDeferred(prefixSize+revisionSize+len(w.UUID), size)
 	appendRevisionKey(op.Key[:0], store, kindEvent, w.Revision, w.UUID)
-	v := append(op.Value[:0], format)
+	v := op.Value[:0]
+	v = append(v, format)
 	v = append(v, head[:id]...)
 	v = append(v, w.Event.ID...)
 	v = append(v, head[id:id+subject]...)
