@@ -20,8 +20,9 @@ const (
 	DeadPrefix   = "dead."
 )
 
-// Duplicates is for how long the bus knows the id of an event it has taken.
-const Duplicates = 2 * time.Minute
+// Duplicates is for how long the bus knows the id of an event it has taken. It
+// holds all of them in memory; what comes again later is handled again.
+const Duplicates = 30 * time.Second
 
 const (
 	deadMaxAge   = 90 * 24 * time.Hour
