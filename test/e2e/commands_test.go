@@ -49,6 +49,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	sub SUBJECT                   listen on the bus from now on
 //	replay SUBJECT                forget what was heard; read what the durable log holds, from its beginning
 //	event SUBJECT PATH VALUE ...  wait for a message whose values are right; it becomes the last response
+//	                              (VALUE absent: there is none; present: there is one)
 //	events COUNT SUBJECT PATH VALUE ...
 //	                              so many messages heard so far have these values
 func commands() map[string]command {
