@@ -21,6 +21,11 @@ const (
 	cascadeConcurrency = 16
 )
 
+// workerAckWait is how soon the events that a process had in hand when it died
+// go to another one, or to the same after its restart. A worker that is alive
+// says so more often than that.
+const workerAckWait = 10 * time.Second
+
 // startWorkers starts the built-in listeners.
 func (a *App) startWorkers(context.Context) error {
 	keeper := mapping.NewKeeper(a.set)
@@ -31,11 +36,11 @@ func (a *App) startWorkers(context.Context) error {
 
 	a.startListener(listener.Spec{
 		Name: mapping.Name, Filters: mapping.Filters(a.set), Concurrency: mappingConcurrency,
-		Start: listener.All, Handler: a.reporting(mapping.Name, mapper.Handle),
+		Start: listener.All, AckWait: workerAckWait, Handler: a.reporting(mapping.Name, mapper.Handle),
 	})
 	a.startListener(listener.Spec{
 		Name: cascade.Name, Filters: cascade.Filters(a.set), Concurrency: cascadeConcurrency,
-		Start: listener.All, Handler: a.reporting(cascade.Name, cascader.Handle),
+		Start: listener.All, AckWait: workerAckWait, Handler: a.reporting(cascade.Name, cascader.Handle),
 	})
 	return nil
 }
