@@ -60,7 +60,7 @@ func (b *bench) measure(ctx context.Context, serve func(context.Context) (*serve
 	}
 	before := s.cpu()
 	began := time.Now()
-	err = b.profiled(ctx, s, "create", 2, func() (err error) {
+	err = b.profiled(ctx, s, "create", 5, func() (err error) {
 		r.create, err = closedLoop(s.base, connections, requests, create("/items", "run"))
 		return err
 	})
