@@ -76,7 +76,7 @@ func (a *answers) expect(batch string) (answer <-chan []byte, forget func()) {
 }
 
 // hear passes on the last answer: what comes in between is about the flow, and
-// names no stream.
+// names no stream. What names another one is not the answer of ours.
 func (a *answers) hear(m *nats.Msg) {
 	batch, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, a.inbox+"."), ".")
 	a.mu.Lock()
@@ -87,7 +87,7 @@ func (a *answers) hear(m *nats.Msg) {
 	}
 	var last struct{ Stream string }
 	noResponders := m.Header.Get("Status") != ""
-	if !noResponders && (json.Unmarshal(m.Data, &last) != nil || last.Stream == "") {
+	if !noResponders && (json.Unmarshal(m.Data, &last) != nil || last.Stream != StreamEvents) {
 		return
 	}
 	if noResponders {

@@ -80,8 +80,9 @@ type Bus struct {
 	conn     *nats.Conn
 	js       jetstream.JetStream
 
-	link    *link
-	streams *streamsState
+	link       *link
+	streams    *streamsState
+	complaints *complaints
 
 	answers    answers
 	batchesOff atomic.Bool // the server or the stream does not take batches
@@ -105,6 +106,7 @@ func Open(ctx context.Context, opts Options) (*Bus, error) {
 	}
 	life, stop := context.WithCancel(context.Background())
 	b := &Bus{log: opts.Logger, opts: opts, link: newLink(), streams: newStreamsState(), stop: stop}
+	b.complaints = &complaints{log: b.log}
 	if err := b.open(ctx, life); err != nil {
 		_ = b.Close(ctx)
 		return nil, err
@@ -126,6 +128,9 @@ func (b *Bus) open(ctx, life context.Context) error {
 		return errs.Wrap(err, errs.Internal, "listen for the streams' answers")
 	}
 	if b.embedded != nil {
+		if err := b.link.awaitUp(ctx); err != nil {
+			return err
+		}
 		if err := b.Setup(ctx); err != nil {
 			return err
 		}
@@ -204,17 +209,10 @@ func (b *Bus) StartServer(ctx context.Context) error {
 	if err := b.embedded.start(ctx); err != nil {
 		return err
 	}
-	for {
-		back := b.link.change()
-		if b.conn.IsConnected() {
-			return b.Setup(ctx)
-		}
-		select {
-		case <-back:
-		case <-ctx.Done():
-			return errs.Wrap(ctx.Err(), errs.Canceled, "waiting for the connection to the restarted bus")
-		}
+	if err := b.link.awaitUp(ctx); err != nil {
+		return err
 	}
+	return b.Setup(ctx)
 }
 
 // Close drains the connection (handlers that run finish, what was published

@@ -26,7 +26,9 @@ func (b *Bus) connect() error {
 	if b.conn, err = nats.Connect(b.opts.URL, options...); err != nil {
 		return errs.Wrap(err, errs.Unavailable, "connect to the bus")
 	}
-	if b.js, err = jetstream.New(b.conn); err != nil {
+	// Without the timeout, what a stream never answers would be waited for until
+	// no more can be published.
+	if b.js, err = jetstream.New(b.conn, jetstream.WithPublishAsyncTimeout(publishTimeout)); err != nil {
 		return errs.Wrap(err, errs.Internal, "use the bus's streams")
 	}
 	return nil
@@ -40,6 +42,7 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 	options := []nats.Option{
 		nats.Name(name),
 		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(), // a password may be changed on the server later than here
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.DrainTimeout(drainTimeout),
 		nats.CustomInboxPrefix(b.opts.inboxPrefix()),
@@ -55,13 +58,7 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 		}),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { b.link.down(err) }),
 		nats.ClosedHandler(func(*nats.Conn) { close(b.link.ended) }),
-		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
-			subject := ""
-			if s != nil {
-				subject = s.Subject
-			}
-			b.log.Warn("the bus reports an error", "error", err, "subject", subject)
-		}),
+		nats.ErrorHandler(b.complaints.hear),
 	}
 	if b.embedded != nil {
 		options = append(options, nats.InProcessServer(b.embedded))

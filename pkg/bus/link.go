@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/errs"
 )
 
 // link is what is known of the connection's state, and ways to wait for it to
@@ -69,6 +71,21 @@ func (l *link) current() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session
+}
+
+// awaitUp waits until a connection is up.
+func (l *link) awaitUp(ctx context.Context) error {
+	for {
+		changed := l.change()
+		if l.current().Err() == nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return errs.Wrap(ctx.Err(), errs.Canceled, "waiting for the connection to the bus")
+		}
+	}
 }
 
 func (l *link) reason() string {

@@ -128,6 +128,10 @@ func literal(subject string) bool {
 // publishSome publishes what fits into one batch.
 func (b *Bus) publishSome(ctx context.Context, events []Event) ([]RefusedEvent, error) {
 	session := b.link.current()
+	if session.Err() != nil {
+		// The connection would keep the events to send them when it is back.
+		return nil, b.away(session, session.Err())
+	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	defer context.AfterFunc(session, cancel)()
@@ -142,9 +146,46 @@ func (b *Bus) publishSome(ctx context.Context, events []Event) ([]RefusedEvent, 
 	return refused, b.away(session, err)
 }
 
-// publishEach publishes the events one by one without waiting in between, and
-// hears of each what became of it.
+// publishEach publishes the events one by one. It waits for the answer to an
+// object's event before it publishes the next of the same object: one that
+// gets lost on the way must not be overtaken.
 func (b *Bus) publishEach(ctx context.Context, events []Event) ([]RefusedEvent, error) {
+	var refused []RefusedEvent
+	for len(events) > 0 {
+		n := distinctObjects(events)
+		some, err := b.publishDistinct(ctx, events[:n])
+		if err != nil {
+			return nil, err
+		}
+		refused = append(refused, some...)
+		events = events[n:]
+	}
+	return refused, nil
+}
+
+// distinctObjects is how many of the events, from the first on, are of objects
+// that differ.
+func distinctObjects(events []Event) int {
+	seen := make(map[string]bool, len(events))
+	for i := range events {
+		object := objectOf(events[i].Subject)
+		if seen[object] {
+			return i
+		}
+		seen[object] = true
+	}
+	return len(events)
+}
+
+// objectOf is the store and the uuid at the end of a subject.
+func objectOf(subject string) string {
+	uuid := strings.LastIndexByte(subject, '.')
+	return subject[strings.LastIndexByte(subject[:max(uuid, 0)], '.')+1:]
+}
+
+// publishDistinct publishes events without waiting in between, and hears of
+// each what became of it.
+func (b *Bus) publishDistinct(ctx context.Context, events []Event) ([]RefusedEvent, error) {
 	acks := make([]jetstream.PubAckFuture, len(events))
 	for i := range events {
 		msg := &nats.Msg{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,8 +38,6 @@ const (
 // Open and every new connection do it by themselves; it is for who prepares a
 // cluster whose other users may not.
 func (b *Bus) Setup(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
-	defer cancel()
 	var err error
 	for _, config := range []jetstream.StreamConfig{b.eventsConfig(), b.deadConfig()} {
 		if err = b.setupStream(ctx, config); err != nil {
@@ -106,14 +105,15 @@ func orDefault[T comparable](v, fallback T) T {
 	return v
 }
 
-// setupStream changes nothing when nothing differs, so that a user who may
-// only look gets by when an administrator has made the streams.
+// setupStream changes nothing when nothing differs, and lives with differences
+// that it can't change, so that a user who may only look gets by when someone
+// else has made the streams.
 func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) error {
-	stream, err := b.js.Stream(ctx, want.Name)
+	asking, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	stream, err := b.js.Stream(asking, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		want.Replicas = max(b.opts.Replicas, 1)
-		_, err = b.js.CreateStream(ctx, want)
-		return err
+		return b.createStream(asking, want)
 	}
 	if err != nil {
 		return err
@@ -126,7 +126,30 @@ func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) erro
 	if reflect.DeepEqual(have, merged) {
 		return nil
 	}
-	_, err = b.js.UpdateStream(ctx, merged)
+	changing, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	if _, err = b.js.UpdateStream(changing, merged); err == nil {
+		return nil
+	}
+	if !slices.Equal(have.Subjects, want.Subjects) || !b.conn.IsConnected() {
+		return err
+	}
+	b.log.Warn("a stream of the bus is not as configured, and can't be changed", "stream", want.Name, "error", err)
+	return nil
+}
+
+// codeUnknownField is what a strict server answers to a setting that it is too
+// old to know.
+const codeUnknownField jetstream.ErrorCode = 10025
+
+func (b *Bus) createStream(ctx context.Context, want jetstream.StreamConfig) error {
+	want.Replicas = max(b.opts.Replicas, 1)
+	_, err := b.js.CreateStream(ctx, want)
+	var api *jetstream.APIError
+	if want.AllowBatchPublish && errors.As(err, &api) && api.ErrorCode == codeUnknownField {
+		want.AllowBatchPublish = false
+		_, err = b.js.CreateStream(ctx, want)
+	}
 	return err
 }
 

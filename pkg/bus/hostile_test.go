@@ -1,0 +1,219 @@
+package bus_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+)
+
+// external starts a server as a cluster's, on a port that it keeps.
+func external(t *testing.T, port int, configure func(*server.Options)) *server.Server {
+	t.Helper()
+	opts := &server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true}
+	if configure != nil {
+		configure(opts)
+	}
+	s, err := server.NewServer(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(20 * time.Second) {
+		t.Fatal("the server is not ready")
+	}
+	return s
+}
+
+func portOf(s *server.Server) int { return s.Addr().(*net.TCPAddr).Port }
+
+func TestARefusedUserIsTriedForEver(t *testing.T) {
+	var lines logged
+	s := external(t, server.RANDOM_PORT, func(o *server.Options) { o.Username, o.Password = "front", "yesterday's" })
+	b := open(t, bus.Options{
+		URL: s.ClientURL(), Auth: bus.Auth{User: "front", Password: "today's"},
+		Logger: slog.New(slog.NewTextHandler(&lines, nil)),
+	})
+	var refusals int
+	eventually(t, func() bool {
+		if err := b.Ready(t.Context()); err != nil && strings.Contains(err.Error(), "refuses the user") {
+			refusals++
+		}
+		return refusals > 200
+	})
+	p := portOf(s)
+	s.Shutdown()
+	s.WaitForShutdown()
+	external(t, p, func(o *server.Options) { o.Username, o.Password = "front", "today's" })
+	eventually(t, func() bool { return b.Publish(t.Context(), events("e", 1, 10)) == nil })
+}
+
+func TestWhatOthersSayOnTheInboxHarmsNobody(t *testing.T) {
+	b := open(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}})
+	c, err := nats.Connect(b.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Subscribe("events.>", func(m *nats.Msg) {
+		for _, answer := range []string{"", "null", "{", "[]", `"x"`, `{"stream":5}`, `{"stream":"DEAD","seq":1}`, `{"stream":"","error":{"code":503}}`, `{"type":"ack"}`} {
+			_ = m.Respond([]byte(answer))
+			_ = c.Publish(m.Reply+".", []byte(answer))
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 20 {
+		if err := b.Publish(t.Context(), events(fmt.Sprint("e", round), 100, 10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := stored(t, b); n != 2000 {
+		t.Errorf("%d events are stored, want 2000", n)
+	}
+	if b.BatchesOff() {
+		t.Error("a stranger's answer ended the batches")
+	}
+}
+
+func TestWhileTheBusIsAwayNothingPilesUp(t *testing.T) {
+	b := open(t, bus.Options{})
+	if err := b.StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return b.Ready(t.Context()) != nil })
+	for range 50 {
+		if err := b.Publish(t.Context(), events("e", 100, 1000)); !errs.Is(err, errs.Unavailable) {
+			t.Fatalf("publish reports %v, want Unavailable", err)
+		}
+	}
+	// What was under way when the connection broke may be there, once.
+	if n, err := b.Conn().Buffered(); err != nil || n > 500_000 {
+		t.Errorf("%d bytes wait for the connection, %v", n, err)
+	}
+}
+
+func TestManyPublishAtOnce(t *testing.T) {
+	b := open(t, bus.Options{})
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for _, n := range []int{1, 499, 500, 501, 777} {
+				if err := b.Publish(t.Context(), events(fmt.Sprintf("e%d-%d", w, n), n, 50)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := stored(t, b); n != 8*(1+499+500+501+777) {
+		t.Errorf("%d events are stored", n)
+	}
+	if b.BatchesOff() {
+		t.Error("batches were given up")
+	}
+}
+
+func TestPayloadsUpToTheLimit(t *testing.T) {
+	b := open(t, bus.Options{})
+	list := events("e", 8, 0)
+	limit := int(b.Conn().MaxPayload())
+	for i := range list {
+		list[i].Payload = make([]byte, limit-300+i*50)
+	}
+	err := b.Publish(t.Context(), list)
+	var refused *bus.Refused
+	if !errors.As(err, &refused) {
+		t.Fatalf("got %v, want *Refused", err)
+	}
+	if n := stored(t, b); int(n)+len(refused.Events) != len(list) || n == 0 {
+		t.Errorf("of %d events %d are stored and %d refused", len(list), n, len(refused.Events))
+	}
+}
+
+// TestAnEventThatTheStreamRefusesEndsItsBatchAndNothingElse is about a limit
+// that an administrator set: the batch ends in its midst.
+func TestAnEventThatTheStreamRefusesEndsItsBatchAndNothingElse(t *testing.T) {
+	b := open(t, bus.Options{})
+	change(t, b, func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1000 })
+	list := events("e", 300, 100)
+	for _, i := range []int{0, 150, 299} {
+		list[i].Payload = make([]byte, 2000)
+	}
+	err := b.Publish(t.Context(), list)
+	var refused *bus.Refused
+	if !errors.As(err, &refused) || len(refused.Events) != 3 {
+		t.Fatalf("got %v, want three refused", err)
+	}
+	got := subjects(t, b)
+	if len(got) != 297 {
+		t.Fatalf("%d events are stored, want 297", len(got))
+	}
+	if got[0] != list[1].Subject || got[296] != list[298].Subject {
+		t.Error("the order is not that of the call")
+	}
+}
+
+// change changes stream EVENTS as an administrator would.
+func change(t *testing.T, b *bus.Bus, how func(*jetstream.StreamConfig)) {
+	t.Helper()
+	stream, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	how(&config)
+	if _, err := b.JetStream().UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhoMayNotChangeTheStreamsWorksWithWhatIsThere(t *testing.T) {
+	url := production(t)
+	as(t, url, "front", nil)
+	worker := open(t, bus.Options{
+		URL: url, Auth: bus.Auth{User: "worker", Password: password("worker")},
+		Events: bus.Limits{MaxMessages: 5},
+	})
+	eventually(t, func() bool { return worker.Ready(t.Context()) == nil })
+	if err := worker.Publish(t.Context(), events("e", 10, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if n := stored(t, worker); n != 10 {
+		t.Errorf("%d events are stored, want 10", n)
+	}
+}
+
+func TestAnErrorThatRepeatsIsLoggedOnce(t *testing.T) {
+	var lines logged
+	url := production(t)
+	b := as(t, url, "front", slog.New(slog.NewTextHandler(&lines, nil)))
+	for range 1000 {
+		b.Live("Forbidden", []byte("{}"))
+	}
+	if err := b.Publish(t.Context(), events("e", 1, 10)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return lines.count("Forbidden") > 0 })
+	if err := b.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n := lines.count("level=WARN"); n > 2 {
+		t.Errorf("%d warnings about the same", n)
+	}
+}
