@@ -1,0 +1,214 @@
+// Package model checks workers by brute force: it runs them on a backend in
+// memory whose every act is a step, and tries the orders in which clients'
+// and workers' steps can follow each other. See Checker.
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"sync"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+)
+
+// Memory is a backend that keeps stores in memory, for tests. It does all that
+// package driver demands, durability aside.
+type Memory struct {
+	mu     sync.Mutex
+	stores map[string]*memoryStore
+}
+
+// NewMemory makes an empty backend.
+func NewMemory() *Memory { return &Memory{stores: map[string]*memoryStore{}} }
+
+// row is a record with what the driver keeps beside it. Rows are replaced, never
+// changed.
+type row struct {
+	driver.Record
+	keys   []driver.Key
+	events []driver.Pending
+	digest uint64 // of Record
+}
+
+type memoryStore struct {
+	mu   *sync.Mutex
+	name string
+	spec driver.Spec
+	rows map[string]*row
+}
+
+var (
+	_ driver.Backend = (*Memory)(nil)
+	_ driver.Store   = (*memoryStore)(nil)
+)
+
+// Open implements driver.Backend.
+func (m *Memory) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	if err := m.Ping(ctx); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := &memoryStore{mu: &m.mu, name: spec.Name, spec: spec, rows: map[string]*row{}}
+	if before := m.stores[spec.Name]; before != nil {
+		for uuid, r := range before.rows {
+			again := *r
+			again.keys = nil
+			if !r.Deleted {
+				again.keys = spec.Keys(uuid, r.Body)
+			}
+			s.rows[uuid] = &again
+		}
+	}
+	m.stores[spec.Name] = s
+	return s, nil
+}
+
+// Ping implements driver.Backend.
+func (m *Memory) Ping(ctx context.Context) error { return ended(ctx) }
+
+// Close implements driver.Backend. What is stored stays.
+func (m *Memory) Close() error { return nil }
+
+func ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return errs.Wrap(err, errs.Canceled, "the caller went away")
+	}
+	return nil
+}
+
+func (s *memoryStore) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
+	if err := ended(ctx); err != nil {
+		return driver.Record{}, false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.rows[uuid]
+	if !ok {
+		return driver.Record{}, false, nil
+	}
+	return r.Record, true, nil
+}
+
+func (s *memoryStore) Put(ctx context.Context, w driver.Write) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.put(w)
+}
+
+func (s *memoryStore) put(w driver.Write) error {
+	r := s.rows[w.UUID]
+	live := r != nil && !r.Deleted
+	switch {
+	case w.If == 0 && live, w.If != 0 && (!live || r.Revision != w.If):
+		return errs.New(errs.Mismatch, "the precondition does not hold")
+	case r != nil && w.Revision <= r.Revision:
+		return errs.New(errs.Mismatch, "revision %d is not greater than %d", w.Revision, r.Revision)
+	}
+	next := &row{
+		Record: driver.Record{UUID: w.UUID, Revision: w.Revision, Body: bytes.Clone(w.Body), Deleted: w.Body == nil},
+		keys:   cloneKeys(w.Keys),
+	}
+	if r != nil {
+		next.events = slices.Clone(r.events)
+	}
+	e := w.Event
+	e.Payload = bytes.Clone(e.Payload)
+	next.events = append(next.events, driver.Pending{Event: e, UUID: w.UUID, Revision: w.Revision})
+	next.digest = digest(next.Record)
+	s.rows[w.UUID] = next
+	return nil
+}
+
+func cloneKeys(keys []driver.Key) []driver.Key {
+	cloned := make([]driver.Key, len(keys))
+	for i, k := range keys {
+		cloned[i] = driver.Key{Index: k.Index, Parts: make([][]byte, len(k.Parts))}
+		for p, part := range k.Parts {
+			cloned[i].Parts[p] = bytes.Clone(part)
+		}
+	}
+	return cloned
+}
+
+func (s *memoryStore) Pending(ctx context.Context, after []byte, limit int) ([]driver.Pending, []byte, error) {
+	if err := ended(ctx); err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []driver.Pending
+	for _, uuid := range s.uuids() {
+		for _, e := range s.rows[uuid].events {
+			if bytes.Compare(placeOf(e), after) <= 0 {
+				continue
+			}
+			if len(found) == limit {
+				return found, placeOf(found[limit-1]), nil
+			}
+			found = append(found, e)
+		}
+	}
+	return found, nil, nil
+}
+
+// placeOf is where an event stands among those that wait. No uuid holds a NUL.
+func placeOf(e driver.Pending) []byte {
+	return binary.BigEndian.AppendUint64(append([]byte(e.UUID), 0), e.Revision)
+}
+
+func (s *memoryStore) Clear(ctx context.Context, events []driver.Pending) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range events {
+		if r := s.rows[e.UUID]; r != nil {
+			next := *r
+			next.events = slices.DeleteFunc(slices.Clone(r.events), func(p driver.Pending) bool { return p.ID == e.ID })
+			s.rows[e.UUID] = &next
+		}
+	}
+	return nil
+}
+
+func (s *memoryStore) Purge(ctx context.Context, before uint64, limit int) (int, error) {
+	if err := ended(ctx); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, uuid := range s.uuids() {
+		if r := s.rows[uuid]; n < limit && r.Deleted && r.Revision < before && len(r.events) == 0 {
+			delete(s.rows, uuid)
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (s *memoryStore) Count(ctx context.Context) (records, pending int64, err error) {
+	if err := ended(ctx); err != nil {
+		return 0, 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.rows {
+		if !r.Deleted {
+			records++
+		}
+		pending += int64(len(r.events))
+	}
+	return records, pending, nil
+}
+
+func (s *memoryStore) uuids() []string { return slices.Sorted(maps.Keys(s.rows)) }
