@@ -21,10 +21,7 @@ import (
 // Name is the listener's durable name.
 const Name = event.OriginCascade
 
-const (
-	page     = 500
-	parallel = 64 // deletions at once: they share the backend's syncs
-)
+const page = 500
 
 // Filters returns the subjects of the deletions that cascade.
 func Filters(set *store.Set) []string {
@@ -43,12 +40,16 @@ func Filters(set *store.Set) []string {
 type Worker struct {
 	set    *store.Set
 	settle time.Duration
+
+	// Parallel is how many deletions run at once: they share the backend's
+	// syncs. NewWorker sets 64.
+	Parallel int
 }
 
 // NewWorker makes a worker. An object saved within settle after its target's
 // deletion counts as saved while it was being deleted.
 func NewWorker(set *store.Set, settle time.Duration) *Worker {
-	return &Worker{set: set, settle: settle}
+	return &Worker{set: set, settle: settle, Parallel: 64}
 }
 
 // Handle deletes what the deleted object's cascading mappings link to it.
@@ -89,23 +90,21 @@ func (w *Worker) clear(ctx context.Context, m *store.Mapping, e *event.Envelope)
 
 // pass deletes what the index finds and reports how many objects that were.
 func (w *Worker) pass(ctx context.Context, m *store.Mapping, e *event.Envelope) (int, error) {
-	until, err := w.until(ctx, m, e)
-	if err != nil {
-		return 0, err
-	}
+	objects := w.set.Store(m.Source)
+	goes := func(ctx context.Context, x store.Stored) (bool, error) { return w.goes(ctx, m, e, x) }
 	total := 0
 	var after []byte
 	for {
-		found, next, err := w.set.Store(m.Source).Linked(ctx, m.Key, e.UUID, after, page)
+		found, next, err := objects.Linked(ctx, m.Key, e.UUID, after, page)
 		if err != nil {
 			return total, err
 		}
 		deleted := make([]bool, len(found))
 		g, gctx := errgroup.WithContext(ctx)
-		g.SetLimit(parallel)
+		g.SetLimit(w.Parallel)
 		for i, x := range found {
 			g.Go(func() (err error) {
-				deleted[i], err = mapping.Orphan(gctx, w.set, m, x.UUID, e.UUID, until)
+				deleted[i], err = mapping.Sweep(gctx, objects, x, goes)
 				return err
 			})
 		}
@@ -122,12 +121,19 @@ func (w *Worker) pass(ctx context.Context, m *store.Mapping, e *event.Envelope) 
 	}
 }
 
-// until is the last revision of an object that goes with the target. When the
-// target has been created anew, what was written since belongs to its new life.
-func (w *Worker) until(ctx context.Context, m *store.Mapping, e *event.Envelope) (uint64, error) {
-	back, err := w.set.Store(m.Target).Exists(ctx, e.UUID)
-	if err != nil || back {
-		return e.Revision, err
+// goes reports whether an object goes with the deleted target: when it is
+// linked, unless it was created after the deletion had settled. When the target
+// is back, what was written since belongs to its new life.
+func (w *Worker) goes(ctx context.Context, m *store.Mapping, e *event.Envelope, x store.Stored) (bool, error) {
+	if !mapping.LinkedTo(m, x, e.UUID) {
+		return false, nil
 	}
-	return e.Revision + uint64(w.settle.Microseconds()), nil
+	back, err := w.set.Store(m.Target).Exists(ctx, e.UUID)
+	if err != nil {
+		return false, err
+	}
+	if back {
+		return mapping.Updated(x) <= e.Revision, nil
+	}
+	return mapping.Created(x) <= e.Revision+uint64(w.settle.Microseconds()), nil
 }

@@ -53,6 +53,44 @@ func (a *array) remove(uuid string) {
 	}
 }
 
+// put gives a uuid an entry, nil for none, and reports whether that is a change.
+func (a *array) put(uuid string, entry []byte) bool {
+	i := a.index(uuid)
+	switch {
+	case i < 0 && entry == nil, i >= 0 && entry != nil && bytes.Equal(a.entries[i], entry):
+		return false
+	case entry == nil:
+		a.remove(uuid)
+	default:
+		a.set(uuid, entry)
+	}
+	return true
+}
+
+// trim removes entries from the end until there are at most limit, and reports
+// whether it removed any.
+func (a *array) trim(limit int) bool {
+	trimmed := a.live > limit
+	for i := len(a.entries) - 1; a.live > limit; i-- {
+		if e := a.entries[i]; e != nil {
+			uuid, _ := object.Text(object.Field(e, "uuid"))
+			a.remove(uuid)
+		}
+	}
+	return trimmed
+}
+
+func (a *array) uuids() []string {
+	uuids := make([]string, 0, a.live)
+	for _, e := range a.entries {
+		if e != nil {
+			uuid, _ := object.Text(object.Field(e, "uuid"))
+			uuids = append(uuids, uuid)
+		}
+	}
+	return uuids
+}
+
 func (a *array) encode() []byte {
 	size := 2
 	for _, e := range a.entries {

@@ -3,19 +3,12 @@ package mapping
 import (
 	"bytes"
 	"context"
-	"slices"
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/event"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 )
-
-// Overflow is the internal field of a target that names those of its arrays
-// that had no room for every object. It is what tells a later removal to look
-// for the next one.
-const Overflow = "_overflow"
 
 // page is how many linked objects are asked for at a time.
 const page = 500
@@ -75,61 +68,110 @@ func as(ctx context.Context, origin string) context.Context {
 func (k *Keeper) pass(ctx context.Context, m *store.Mapping, target string, sources []string) (bool, error) {
 	base, err := k.set.Store(m.Target).Get(ctx, target)
 	if errs.Is(err, errs.NotFound) {
-		return k.orphans(ctx, m, target, sources)
+		return true, k.orphans(ctx, m, target, sources)
 	}
 	if err != nil {
 		return false, err
 	}
-	was := object.Field(base.Body, m.Array)
-	arr := parseArray(was)
-	wasFull := arr.live >= m.Limit
-	marked := overflows(base.Body, m.Array)
-	more := marked
-
-	seen := make(map[string][]byte, len(sources))
+	r := newRound(m, target, base.Body)
 	for _, source := range sources {
-		entry, err := k.entry(ctx, m, source, target)
-		if err != nil {
+		if err := k.apply(ctx, r, source, true); err != nil {
 			return false, err
 		}
-		seen[source] = entry
-		switch {
-		case entry == nil:
-			arr.remove(source)
-		case arr.index(source) >= 0 || arr.live < m.Limit:
-			arr.set(source, entry)
-		default:
-			more = true
-			k.full(m, target)
-		}
 	}
-	if more && arr.live < m.Limit {
-		left, err := k.refill(ctx, m, target, arr, seen)
-		if err != nil {
+	for _, source := range r.was.refilled {
+		if err := k.apply(ctx, r, source, false); err != nil {
 			return false, err
 		}
-		// The mark goes only if there was room before this pass: an object
-		// mapped since then has found the room itself.
-		more = left || wasFull
 	}
-
-	if more == marked && arr.same(was) {
+	if err := k.fit(ctx, r); err != nil {
+		return false, err
+	}
+	next := overflow{marked: r.more, refilled: r.refilled}
+	if next.same(r.was) && r.arr.same(r.value) {
 		return true, nil
 	}
-	fields := object.Object{m.Array: arr.encode()}
-	if more != marked {
-		fields[Overflow] = mark(base.Body, m.Array, more)
+	fields := object.Object{m.Array: r.arr.encode()}
+	if !next.same(r.was) {
+		fields[Overflow] = next.write(base.Body, m.Array)
 	}
 	if _, err := k.set.Store(m.Target).Amend(ctx, base, fields); err != nil {
 		return false, err
 	}
-	for source, entry := range seen {
+	for _, source := range r.order {
 		now, err := k.entry(ctx, m, source, target)
-		if err != nil || !bytes.Equal(now, entry) {
+		if err != nil || !bytes.Equal(now, r.seen[source]) {
 			return false, err
 		}
 	}
-	return !more || arr.live >= m.Limit, nil
+	return len(next.refilled) == 0 && (!next.marked || r.arr.live >= m.Limit), nil
+}
+
+// round is what a pass works on.
+type round struct {
+	m      *store.Mapping
+	target string
+	value  []byte // the array as it was read
+	arr    *array // and as it will be
+	full   bool   // there was no room
+	was    overflow
+
+	seen     map[string][]byte // source → the entry that it was found to have
+	order    []string          // of seen
+	more     bool              // an object may be without room
+	refilled []string          // see overflow
+}
+
+func newRound(m *store.Mapping, target string, body []byte) *round {
+	r := &round{m: m, target: target, value: object.Field(body, m.Array), was: readOverflow(body, m.Array)}
+	r.arr = parseArray(r.value)
+	r.full, r.more, r.seen = r.arr.live >= m.Limit, r.was.marked, map[string][]byte{}
+	return r
+}
+
+// apply gives a source the entry that it has now. own says that an event of the
+// source's own is in hand, which comes again if this pass breaks off; what is
+// changed without one is noted in the target.
+func (k *Keeper) apply(ctx context.Context, r *round, source string, own bool) error {
+	if _, done := r.seen[source]; done {
+		return nil
+	}
+	entry, err := k.entry(ctx, r.m, source, r.target)
+	if err != nil {
+		return err
+	}
+	r.seen[source], r.order = entry, append(r.order, source)
+	if entry != nil && r.arr.index(source) < 0 && r.arr.live >= r.m.Limit {
+		r.more = true
+		k.full(r.m, r.target)
+		return nil
+	}
+	if r.arr.put(source, entry) && !own {
+		r.refilled = append(r.refilled, source)
+	}
+	return nil
+}
+
+// fit makes the array as large as it can be and may be.
+func (k *Keeper) fit(ctx context.Context, r *round) error {
+	if r.arr.trim(r.m.Limit) {
+		r.more = true
+	}
+	if !r.more || r.arr.live >= r.m.Limit {
+		r.more = r.more || len(r.refilled) > 0
+		return nil
+	}
+	// The mark goes only if there was room before this pass: an object mapped
+	// since then has found the room itself. One that found none was saved
+	// before, and the index must have it by now.
+	if !r.full {
+		if err := Pause(ctx, k.set.Store(r.m.Source).Settle()); err != nil {
+			return err
+		}
+	}
+	left, err := k.refill(ctx, r)
+	r.more = left || r.full || len(r.refilled) > 0
+	return err
 }
 
 // entry is the target's entry for a source as the source is now; nil for none.
@@ -141,23 +183,17 @@ func (k *Keeper) entry(ctx context.Context, m *store.Mapping, source, target str
 	return m.Entry(source, x.Body, target), nil
 }
 
-// refill adds linked objects that are not in the array while there is room,
-// and reports whether any was left over.
-func (k *Keeper) refill(ctx context.Context, m *store.Mapping, target string, arr *array, seen map[string][]byte) (left bool, err error) {
-	return k.linked(ctx, m, target, func(source string) (bool, error) {
-		if arr.index(source) >= 0 {
+// refill adds linked objects that are not in the array while there is room, a
+// page of them at most, and reports whether any may be left over.
+func (k *Keeper) refill(ctx context.Context, r *round) (left bool, err error) {
+	return k.linked(ctx, r.m, r.target, func(source string) (bool, error) {
+		if r.arr.index(source) >= 0 {
 			return true, nil
 		}
-		entry, err := k.entry(ctx, m, source, target)
-		if err != nil || entry == nil {
-			return true, err
-		}
-		if arr.live >= m.Limit {
+		if r.arr.live >= r.m.Limit || len(r.refilled) >= page {
 			return false, nil
 		}
-		seen[source] = entry
-		arr.set(source, entry)
-		return true, nil
+		return true, k.apply(ctx, r, source, false)
 	})
 }
 
@@ -183,13 +219,19 @@ func (k *Keeper) linked(ctx context.Context, m *store.Mapping, target string, ea
 }
 
 // Fill keeps the entries of every object that names a target: what a target
-// needs that came to be after them.
+// needs that came to be after them. An earlier Fill that broke off may have left
+// an entry of an object that names the target no more, so those that the array
+// holds are looked at too.
 func (k *Keeper) Fill(ctx context.Context, m *store.Mapping, target string) error {
 	if err := Pause(ctx, k.set.Store(m.Source).Settle()); err != nil {
 		return err
 	}
-	var sources []string
-	_, err := k.linked(ctx, m, target, func(source string) (bool, error) {
+	t, err := k.set.Store(m.Target).Get(ctx, target)
+	if err != nil && !errs.Is(err, errs.NotFound) {
+		return err
+	}
+	sources := parseArray(object.Field(t.Body, m.Array)).uuids()
+	_, err = k.linked(ctx, m, target, func(source string) (bool, error) {
 		sources = append(sources, source)
 		return true, nil
 	})
@@ -199,114 +241,10 @@ func (k *Keeper) Fill(ctx context.Context, m *store.Mapping, target string) erro
 	return k.Keep(ctx, m, target, sources)
 }
 
-// orphans deletes objects that were saved while their cascading target was
-// being deleted. It asks for another pass when the target is back.
-func (k *Keeper) orphans(ctx context.Context, m *store.Mapping, target string, sources []string) (bool, error) {
-	if !m.Cascade {
-		return true, nil
-	}
-	deleted, gone, err := k.set.Store(m.Target).Deleted(ctx, target)
-	if err != nil || !gone {
-		if err != nil {
-			return false, err
-		}
-		back, err := k.set.Store(m.Target).Exists(ctx, target)
-		return !back, err
-	}
-	ctx = as(ctx, event.OriginCascade)
-	for _, source := range sources {
-		if _, err := Orphan(ctx, k.set, m, source, target, k.Until(deleted)); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// Orphan deletes a source object if it names a target that is going, and was
-// last written at or before the revision until, which tells objects of the
-// target's life from those of a later one. It reports whether it deleted.
-func Orphan(ctx context.Context, set *store.Set, m *store.Mapping, source, target string, until uint64) (bool, error) {
-	sources := set.Store(m.Source)
-	for {
-		x, err := sources.Get(ctx, source)
-		if errs.Is(err, errs.NotFound) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		if !goesWith(m, x, target, until) {
-			return false, nil
-		}
-		err = sources.Delete(ctx, source, x.Revision)
-		switch {
-		case err == nil:
-			return true, nil
-		case errs.Is(err, errs.NotFound):
-			return false, nil
-		case !errs.Is(err, errs.Mismatch) && !errs.Is(err, errs.Conflict):
-			return false, err
-		}
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
-	}
-}
-
-// goesWith reports whether an object names a target and was last written at or
-// before a revision.
-func goesWith(m *store.Mapping, x store.Stored, target string, until uint64) bool {
-	return x.Revision <= until && slices.Contains(store.Names(object.Field(x.Body, m.Key)), target)
-}
-
-// Until is the last revision of an object that goes with a target that was
-// deleted and is not back.
-func (k *Keeper) Until(deleted uint64) uint64 {
-	return deleted + uint64(k.Settle.Microseconds())
-}
-
-// Doomed reports whether an object should have gone with its target, which was
-// deleted at a revision and is not back.
-func (k *Keeper) Doomed(m *store.Mapping, x store.Stored, target string, deleted uint64) bool {
-	return goesWith(m, x, target, k.Until(deleted))
-}
-
 func (k *Keeper) full(m *store.Mapping, target string) {
 	if k.Full != nil {
 		k.Full(m, target)
 	}
-}
-
-// overflows reports whether a target's mark names an array.
-func overflows(body []byte, name string) bool {
-	found := false
-	object.Elements(object.Field(body, Overflow), func(v []byte) bool {
-		text, _ := object.Text(v)
-		found = text == name
-		return !found
-	})
-	return found
-}
-
-// mark returns the field Overflow with an array's name added or taken away;
-// nil when none is left.
-func mark(body []byte, name string, on bool) []byte {
-	var names []string
-	object.Elements(object.Field(body, Overflow), func(v []byte) bool {
-		if text, ok := object.Text(v); ok && text != name {
-			names = append(names, text)
-		}
-		return true
-	})
-	if on {
-		names = append(names, name)
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	o := object.Object{}
-	o.Set(Overflow, names)
-	return o[Overflow]
 }
 
 // Pause waits, or reports the context's end.

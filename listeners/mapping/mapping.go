@@ -60,26 +60,43 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	if e.Origin == Name {
 		return nil // an array was kept: a worker's update never maps again
 	}
-	set := w.keeper.set
-	var joined []*batch
-	for _, m := range set.From(e.Store) {
-		targets, err := w.targets(ctx, m, e)
-		if err != nil {
-			return err
-		}
-		for _, target := range targets {
-			joined = append(joined, w.join(group{m, target}, e.UUID))
-		}
+	groups, err := w.groups(ctx, e)
+	if err != nil {
+		return err
+	}
+	joined := make([]*batch, len(groups))
+	for i, g := range groups {
+		joined[i] = w.join(g, e.UUID)
 	}
 	for _, b := range joined {
 		if err := b.wait(ctx); err != nil {
 			return err
 		}
 	}
+	return w.fill(ctx, e)
+}
+
+// groups are the arrays that may have to hold the event's object, or not any more.
+func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error) {
+	var groups []group
+	for _, m := range w.keeper.set.From(e.Store) {
+		targets, err := w.targets(ctx, m, e)
+		if err != nil {
+			return nil, err
+		}
+		for _, target := range targets {
+			groups = append(groups, group{m, target})
+		}
+	}
+	return groups, nil
+}
+
+// fill fills the arrays of an object that is new.
+func (w *Worker) fill(ctx context.Context, e *event.Envelope) error {
 	if e.Event != event.StoreSaved {
 		return nil
 	}
-	for _, m := range set.Onto(e.Store) {
+	for _, m := range w.keeper.set.Onto(e.Store) {
 		if err := w.keeper.Fill(ctx, m, e.UUID); err != nil {
 			return err
 		}
