@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -229,6 +230,10 @@ func (c *check) differences(ctx context.Context, target string, sources []string
 		return nil, err
 	}
 	found, entries, err := c.compare(ctx, t)
+	if entries > c.m.Limit {
+		detail := fmt.Sprintf("%d entries are more than its limit of %d", entries, c.m.Limit)
+		found = append(found, c.difference(Extra, target, "", detail))
+	}
 	if err != nil || entries >= c.m.Limit {
 		return found, err
 	}

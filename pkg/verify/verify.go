@@ -24,7 +24,7 @@ type Kind string
 const (
 	Missing   Kind = "missing"   // an object names the target and has no entry
 	Wrong     Kind = "wrong"     // an entry is not what its object says
-	Extra     Kind = "extra"     // an entry's object is gone or names the target no more
+	Extra     Kind = "extra"     // an entry's object is gone or names the target no more, or there are more than the limit
 	Duplicate Kind = "duplicate" // an object has a second entry
 	Malformed Kind = "malformed" // the array is none, or holds what is no entry
 	Undeleted Kind = "undeleted" // a cascade should have deleted the object
@@ -34,7 +34,7 @@ const (
 type Difference struct {
 	Kind   Kind   `json:"kind"`
 	Source string `json:"source"`           // store of the copied object
-	UUID   string `json:"uuid,omitempty"`   // the copied object; "" for Malformed
+	UUID   string `json:"uuid,omitempty"`   // the copied object; "" when it is about the whole array
 	Target string `json:"target"`           // store of the array's object
 	Holder string `json:"holder"`           // the array's object
 	Array  string `json:"array"`            // its property
