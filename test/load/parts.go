@@ -14,72 +14,105 @@ import (
 	"time"
 )
 
-// rates measures creates and gets, belfry and the limit in turn.
-func (b *bench) rates(ctx context.Context, rounds, requests int) error {
-	var creates, gets []float64
-	for round := range rounds {
-		limit, err := b.measure(ctx, b.serveLimit, requests)
+// rates measures creates and gets, the limit and belfry in turn, often and
+// shortly, so that both meet the same noise.
+func (b *bench) rates(ctx context.Context, rounds, requests int) (err error) {
+	var servers [2]*server // limit, belfry
+	for i, serve := range []func(context.Context) (*server, error){b.serveLimit, b.serve} {
+		s, err := serve(ctx)
 		if err != nil {
 			return err
 		}
-		ours, err := b.measure(ctx, b.serve, requests)
-		if err != nil {
+		servers[i] = s
+		defer func() { err = errors.Join(err, s.stop()) }()
+		if _, err := closedLoop(s.base, connections, requests, create("/items", "warm")); err != nil {
 			return err
 		}
-		creates = append(creates, ours.create.rate()/limit.create.rate())
-		gets = append(gets, ours.get.rate()/limit.get.rate())
-		fmt.Printf("round %d            limit/s   p99       belfry/s  p99       ratio  processor µs a request: limit, belfry\n", round+1)
-		line := func(name string, l, o result, ratio float64, lcpu, ocpu time.Duration) {
-			fmt.Printf("  %-15s %8.0f  %-9s %8.0f  %-9s %4.0f %%  %.0f, %.0f\n", name, l.rate(), short(l.percentile(0.99)),
-				o.rate(), short(o.percentile(0.99)), 100*ratio, micros(lcpu, l.requests), micros(ocpu, o.requests))
-		}
-		line("create", limit.create, ours.create, creates[round], limit.createCPU, ours.createCPU)
-		line("get", limit.get, ours.get, gets[round], limit.getCPU, ours.getCPU)
 	}
-	slices.Sort(creates)
-	slices.Sort(gets)
-	create, get := creates[len(creates)/2], gets[len(gets)/2]
-	fmt.Printf("create, its event published: %.0f %% of the limit (goal 60 %%): %s\n", 100*create, verdict(create >= 0.60))
-	fmt.Printf("get: %.0f %% of the limit (goal 85 %%): %s\n", 100*get, verdict(get >= 0.85))
+	creates := &comparison{name: "create, its event published", goal: 0.60}
+	gets := &comparison{name: "get", goal: 0.85}
+	err = b.profiled(ctx, servers[1], "rates", profileSeconds, func() error {
+		for round := range rounds {
+			run := fmt.Sprintf("r%d", round)
+			if err := creates.measure(servers, func(s *server) (result, error) {
+				began := time.Now()
+				r, err := closedLoop(s.base, connections, requests, create("/items", run))
+				if err == nil {
+					// A create counts when its event is on the bus as well.
+					err = published(s)
+				}
+				r.took = time.Since(began)
+				return r, err
+			}); err != nil {
+				return err
+			}
+			if err := gets.measure(servers, func(s *server) (result, error) {
+				return closedLoop(s.base, connections, requests, get("/items", run, requests))
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	creates.print()
+	gets.print()
+	return err
+}
+
+const profileSeconds = 20
+
+// comparison is belfry beside the limit, over several rounds.
+type comparison struct {
+	name   string
+	goal   float64
+	ratios []float64
+	of     [2]struct {
+		rates     []float64
+		latencies []time.Duration
+		cpu       time.Duration
+		requests  int
+	}
+}
+
+func (c *comparison) measure(servers [2]*server, one func(s *server) (result, error)) error {
+	var rate [2]float64
+	for i, s := range servers {
+		before := s.cpu()
+		r, err := one(s)
+		if err != nil {
+			return err
+		}
+		rate[i] = r.rate()
+		of := &c.of[i]
+		of.rates = append(of.rates, r.rate())
+		of.latencies = append(of.latencies, r.latencies...)
+		of.cpu += s.cpu() - before
+		of.requests += r.requests
+	}
+	c.ratios = append(c.ratios, rate[1]/rate[0])
 	return nil
 }
 
-type rates struct {
-	create, get       result
-	createCPU, getCPU time.Duration
+func (c *comparison) print() {
+	if len(c.ratios) == 0 {
+		return
+	}
+	fmt.Printf("%s:\n", c.name)
+	for i, name := range []string{"limit", "belfry"} {
+		of := &c.of[i]
+		slices.Sort(of.latencies)
+		fmt.Printf("  %-7s %7.0f/s (median of %d rounds, %.0f to %.0f)  p50 %s, p99 %s  %.0f µs of processor a request\n",
+			name, median(of.rates), len(of.rates), slices.Min(of.rates), slices.Max(of.rates),
+			short(percentile(of.latencies, 0.5)), short(percentile(of.latencies, 0.99)), micros(of.cpu, of.requests))
+	}
+	ratio := median(c.ratios)
+	fmt.Printf("  ratio   %.0f %% (median of the rounds, %.0f to %.0f; goal %.0f %%): %s\n",
+		100*ratio, 100*slices.Min(c.ratios), 100*slices.Max(c.ratios), 100*c.goal, verdict(ratio >= c.goal))
 }
 
-func (b *bench) measure(ctx context.Context, serve func(context.Context) (*server, error), requests int) (r rates, err error) {
-	s, err := serve(ctx)
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	if _, err = closedLoop(s.base, connections, requests/10, create("/items", "warm")); err != nil {
-		return r, err
-	}
-	before := s.cpu()
-	began := time.Now()
-	err = b.profiled(ctx, s, "create", 5, func() (err error) {
-		r.create, err = closedLoop(s.base, connections, requests, create("/items", "run"))
-		return err
-	})
-	if err != nil {
-		return r, err
-	}
-	// A create counts when its event is on the bus as well.
-	if err = published(s); err != nil {
-		return r, err
-	}
-	r.create.took = time.Since(began)
-	r.createCPU = s.cpu() - before
-	before = s.cpu()
-	err = b.profiled(ctx, s, "get", 2, func() (err error) {
-		r.get, err = closedLoop(s.base, connections, requests, get("/items", "run", requests))
-		return err
-	})
-	r.getCPU = s.cpu() - before
-	return r, err
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
 }
 
 // published waits until belfry has published every event.
