@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"belfry/pkg/event"
+	"belfry/pkg/store"
 )
 
 // HandleSerially is Handle without batches: one array after another, by the
@@ -22,4 +23,14 @@ func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
 		}
 	}
 	return w.fill(ctx, e)
+}
+
+// Waiting is how many events wait for the next write to an array.
+func (w *Worker) Waiting(m *store.Mapping, target string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b := w.next[group{m, target}]; b != nil {
+		return len(b.sources)
+	}
+	return 0
 }
