@@ -3,6 +3,7 @@ package listener
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,6 +20,7 @@ const (
 	HeaderSubject  = "Belfry-Subject"  // where the log holds it
 	HeaderSequence = "Belfry-Sequence" // and at which sequence
 	HeaderTime     = "Belfry-Time"     // when it was given up, RFC 3339
+	HeaderOmitted  = "Belfry-Omitted"  // "true": the data was too large for a letter; the log has it
 )
 
 // maxReason is how much of an error a dead letter carries, in bytes.
@@ -36,7 +38,7 @@ func (r *runner) bury(ctx context.Context, m jetstream.Msg, e *Event, reason err
 		Subject: bus.DeadPrefix + r.spec.Name,
 		Data:    m.Data(),
 		Header: nats.Header{
-			jetstream.MsgIDHeader: {r.spec.Name + "." + sequence},
+			jetstream.MsgIDHeader: {r.letterID(m, sequence)},
 			HeaderReason:          {header(reason.Error())},
 			HeaderListener:        {r.spec.Name},
 			HeaderAttempts:        {strconv.Itoa(e.Attempt)},
@@ -44,6 +46,10 @@ func (r *runner) bury(ctx context.Context, m jetstream.Msg, e *Event, reason err
 			HeaderSequence:        {sequence},
 			HeaderTime:            {time.Now().UTC().Format(time.RFC3339Nano)},
 		},
+	}
+	if int64(letter.Size()) > r.bus.JetStream().Conn().MaxPayload() {
+		letter.Data = nil
+		letter.Header.Set(HeaderOmitted, "true")
 	}
 	_, err := r.bus.JetStream().PublishMsg(ctx, letter)
 	if err == nil {
@@ -59,9 +65,19 @@ func (r *runner) bury(ctx context.Context, m jetstream.Msg, e *Event, reason err
 	_ = m.TermWithReason("dead letter")
 }
 
+// letterID is what a repeated letter is recognised by. Sequences begin anew
+// with a log that was deleted; the time makes them differ.
+func (r *runner) letterID(m jetstream.Msg, sequence string) string {
+	id := r.spec.Name + "." + sequence
+	if meta, err := m.Metadata(); err == nil {
+		id += "." + strconv.FormatInt(meta.Timestamp.UnixNano(), 10)
+	}
+	return id
+}
+
 // header makes a text fit for a header: one line, of bounded length.
 func header(text string) string {
-	out := []byte(text[:min(len(text), maxReason)])
+	out := []byte(strings.ToValidUTF8(text[:min(len(text), maxReason)], ""))
 	for i, c := range out {
 		if c < ' ' || c == 0x7f {
 			out[i] = ' '

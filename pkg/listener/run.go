@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,7 +20,12 @@ const (
 	setupTimeout = 5 * time.Second
 	againMin     = 100 * time.Millisecond
 	againMax     = 5 * time.Second
-	heartbeat    = 5 * time.Second
+	wellAfter    = 5 * time.Second // an outage that follows is another one
+
+	// askAgain is how long a request for events lasts. A bus that comes back
+	// has forgotten it: then this is the longest delay.
+	askAgain = 2 * time.Second
+	grace    = 100 * time.Millisecond // in which what the bus has sent arrives
 )
 
 // Run runs a listener until ctx ends, through whatever absences of the bus, and
@@ -31,9 +35,10 @@ func Run(ctx context.Context, b Bus, log *slog.Logger, spec Spec) error {
 	if spec.Name == "" || spec.Handler == nil || len(spec.Filters) == 0 {
 		return errs.New(errs.Invalid, "a listener needs a name, a filter and a handler")
 	}
-	r := &runner{spec: spec.withDefaults(), bus: b, log: log.With("listener", spec.Name)}
+	r := &runner{spec: spec.withDefaults(), bus: b, log: log.With("listener", spec.Name), began: time.Now()}
 	r.handle = r.spec.handler()
 	r.slots = make(chan struct{}, r.spec.Concurrency)
+	lastSaid := ""
 	for wait := againMin; ctx.Err() == nil; wait = min(2*wait, againMax) {
 		began := time.Now()
 		err := r.listen(ctx)
@@ -43,10 +48,13 @@ func Run(ctx context.Context, b Bus, log *slog.Logger, spec Spec) error {
 		if errs.Is(err, errs.Invalid) {
 			return err
 		}
-		if time.Since(began) > heartbeat {
-			wait = againMin
+		if time.Since(began) > wellAfter {
+			wait, lastSaid = againMin, ""
 		}
-		r.log.Debug("the listener listens again", "after", err, "in", wait)
+		if said := err.Error(); said != lastSaid {
+			lastSaid = said
+			r.log.Warn("the listener can't listen; trying again", "error", err)
+		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -66,9 +74,14 @@ type runner struct {
 
 	slots    chan struct{} // one for each event in hand
 	handling sync.WaitGroup
+
+	began time.Time // when Run was called
+	known bool      // the consumer has been there since
 }
 
-// listen takes events from the log until ctx ends or the consumer is lost.
+// listen takes events from the log until ctx ends or the consumer is lost. No
+// event is asked for without a slot: what waited for one would be handed out
+// again after AckWait.
 func (r *runner) listen(ctx context.Context) error {
 	setup, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
@@ -76,100 +89,75 @@ func (r *runner) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	doubts := make(chan error, 1)
-	// What is fetched ahead counts against AckWait while it waits for a slot,
-	// so no more is fetched than there are slots.
-	consuming, err := consumer.Consume(func(m jetstream.Msg) { r.take(ctx, m) },
-		jetstream.PullMaxMessages(max(r.spec.Concurrency, 2)),
-		jetstream.PullHeartbeat(heartbeat),
-		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-			select {
-			case doubts <- err:
-			default:
-			}
-		}))
+	// What the bus has sent when the listener is asked to stop is still taken.
+	asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
+	for ctx.Err() == nil {
+		if err := r.fetch(ctx, asking, consumer); r.lost(ctx, err) {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// fetch takes as many events as there are free slots, or what there is within
+// a moment.
+func (r *runner) fetch(ctx, asking context.Context, consumer jetstream.Consumer) error {
+	free := r.takeSlots(ctx)
+	defer func() {
+		for range free {
+			<-r.slots
+		}
+	}()
+	if free == 0 {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(asking, askAgain)
+	defer cancel()
+	batch, err := consumer.Fetch(free, jetstream.FetchContext(asking))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		// What was fetched and has no slot goes back at once.
-		consuming.Drain()
-		<-consuming.Closed()
-	}()
-	for {
+	for m := range batch.Messages() {
+		free--
+		r.handling.Go(func() {
+			defer func() { <-r.slots }()
+			r.attempt(context.WithoutCancel(ctx), m)
+		})
+	}
+	return batch.Error()
+}
+
+// takeSlots waits for a slot, takes all that are free, and returns how many.
+func (r *runner) takeSlots(ctx context.Context) int {
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	for n := 1; ; n++ {
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-consuming.Closed():
-			return errs.New(errs.Unavailable, "the consumer has ended")
-		case err := <-doubts:
-			if r.lost(ctx, err) {
-				return err
-			}
+		case r.slots <- struct{}{}:
+		default:
+			return n
 		}
 	}
 }
 
-// lost reports whether an error of consuming means that the consumer has to be
-// made again. The client gets over everything else by itself.
+// lost reports whether an error means that the consumer has to be made again.
 func (r *runner) lost(ctx context.Context, err error) bool {
-	if errors.Is(err, jetstream.ErrConsumerDeleted) {
-		return true
+	if err == nil || errors.Is(err, jetstream.ErrConsumerDeleted) {
+		return err != nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	_, err = r.bus.JetStream().Consumer(ctx, stream, r.spec.Name)
-	return errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
-}
-
-// consumer makes the durable consumer, or brings the one that is there to what
-// the spec says. Where a listener started stays as it was.
-func (r *runner) consumer(ctx context.Context) (jetstream.Consumer, error) {
-	want := jetstream.ConsumerConfig{
-		Durable:        r.spec.Name,
-		FilterSubjects: r.spec.Filters,
-		AckPolicy:      jetstream.AckExplicitPolicy,
-		AckWait:        r.spec.AckWait,
-		MaxDeliver:     -1, // attempts are counted here, where the reason is known
-		// Some room beyond what is in hand, for events that wait out a delay.
-		MaxAckPending: r.spec.Concurrency + 1000,
-		DeliverPolicy: jetstream.DeliverAllPolicy,
-	}
-	if r.spec.Start == New {
-		want.DeliverPolicy = jetstream.DeliverNewPolicy
-	}
-	js := r.bus.JetStream()
-	there, err := js.Consumer(ctx, stream, r.spec.Name)
-	switch {
-	case err == nil:
-		have := there.CachedInfo().Config
-		want.DeliverPolicy, want.OptStartSeq, want.OptStartTime = have.DeliverPolicy, have.OptStartSeq, have.OptStartTime
-	case !errors.Is(err, jetstream.ErrConsumerNotFound):
-		return nil, err
-	}
-	consumer, err := js.CreateOrUpdateConsumer(ctx, stream, want)
-	var api *jetstream.APIError
-	if errors.As(err, &api) && api.Code == 400 {
-		return nil, errs.Wrap(err, errs.Invalid, "the bus does not take listener %s: %s", r.spec.Name, api.Description)
-	}
-	return consumer, err
-}
-
-// take hands an event to a goroutine of its own once there is a slot.
-func (r *runner) take(ctx context.Context, m jetstream.Msg) {
-	select {
-	case r.slots <- struct{}{}:
-	case <-ctx.Done():
-		_ = m.Nak() // for whoever listens now
-		return
-	}
-	r.handling.Go(func() {
-		defer func() { <-r.slots }()
-		r.attempt(context.WithoutCancel(ctx), m)
-	})
+	return err != nil
 }
 
 func (r *runner) attempt(ctx context.Context, m jetstream.Msg) {
+	defer r.keepAlive(m)()
 	e := &Event{Attempt: 1}
 	var unreadable error
 	e.Envelope, unreadable = event.Decode(m.Data())
@@ -180,7 +168,7 @@ func (r *runner) attempt(ctx context.Context, m jetstream.Msg) {
 		r.bury(ctx, m, e, errs.Wrap(unreadable, errs.Invalid, "the event can't be read"))
 		return
 	}
-	err := r.call(ctx, m, e)
+	err := r.call(ctx, e)
 	switch {
 	case err == nil:
 		// An acknowledgement that is lost brings the event again.
@@ -194,28 +182,37 @@ func (r *runner) attempt(ctx context.Context, m jetstream.Msg) {
 	}
 }
 
-// call calls the handler, and tells the bus meanwhile that it is alive.
-func (r *runner) call(ctx context.Context, m jetstream.Msg, e *Event) error {
+func (r *runner) call(ctx context.Context, e *Event) error {
 	if r.spec.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.spec.Timeout)
 		defer cancel()
 	}
-	stop := r.keepAlive(m)
-	defer stop()
 	return recovered(r.handle)(ctx, e)
 }
 
-// keepAlive tells the bus from time to time that an event is in hand.
-func (r *runner) keepAlive(m jetstream.Msg) (stop func() bool) {
-	var timer atomic.Pointer[time.Timer]
-	t := time.AfterFunc(r.spec.AckWait/2, func() {
-		if m.InProgress() == nil {
-			timer.Load().Reset(r.spec.AckWait / 2)
+// keepAlive tells the bus from time to time that an event is in hand, until it
+// is acknowledged or stop is called.
+func (r *runner) keepAlive(m jetstream.Msg) (stop func()) {
+	var mu sync.Mutex
+	var timer *time.Timer
+	stopped := false
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(r.spec.AckWait/2, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		// Another error is the connection's, which comes back.
+		if !stopped && !errors.Is(m.InProgress(), jetstream.ErrMsgAlreadyAckd) {
+			timer.Reset(r.spec.AckWait / 2)
 		}
 	})
-	timer.Store(t)
-	return t.Stop
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		timer.Stop()
+	}
 }
 
 // drain waits for what is in hand.

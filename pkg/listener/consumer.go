@@ -1,0 +1,81 @@
+package listener
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/errs"
+)
+
+// waiting is how many events may wait out a delay, beyond those in hand. When
+// more fail, no further ones are handed out: it is probably not the events
+// that are at fault, and the server keeps a note of each.
+const waiting = 20_000
+
+// clockDoubt is by how much the server's clock may be behind ours.
+const clockDoubt = time.Minute
+
+// consumer makes the durable consumer, or brings the one that is there to what
+// the spec says; it touches nothing that is as it should be, so that a user
+// who may not make consumers can use one. Where a listener started stays as it
+// was.
+func (r *runner) consumer(ctx context.Context) (jetstream.Consumer, error) {
+	want := jetstream.ConsumerConfig{
+		Durable:        r.spec.Name,
+		FilterSubjects: r.spec.Filters,
+		AckPolicy:      jetstream.AckExplicitPolicy,
+		AckWait:        r.spec.AckWait,
+		MaxDeliver:     -1, // attempts are counted here, where the reason is known
+		MaxAckPending:  r.spec.Concurrency + waiting,
+	}
+	r.start(&want)
+	js := r.bus.JetStream()
+	there, err := js.Consumer(ctx, stream, r.spec.Name)
+	switch {
+	case err == nil:
+		r.known = true
+		have := there.CachedInfo().Config
+		if same(have, want) {
+			return there, nil
+		}
+		want.DeliverPolicy, want.OptStartSeq, want.OptStartTime = have.DeliverPolicy, have.OptStartSeq, have.OptStartTime
+	case !errors.Is(err, jetstream.ErrConsumerNotFound):
+		return nil, err
+	}
+	consumer, err := js.CreateOrUpdateConsumer(ctx, stream, want)
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.Code == 400 {
+		return nil, errs.Wrap(err, errs.Invalid, "the bus does not take listener %s: %s", r.spec.Name, api.Description)
+	}
+	r.known = r.known || err == nil
+	return consumer, err
+}
+
+// start says where a consumer begins that is not there. One that has been
+// there and was deleted may not skip what came meanwhile.
+func (r *runner) start(c *jetstream.ConsumerConfig) {
+	switch {
+	case r.spec.Start == All:
+		c.DeliverPolicy = jetstream.DeliverAllPolicy
+	case r.known:
+		began := r.began.Add(-clockDoubt)
+		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &began
+	default:
+		c.DeliverPolicy = jetstream.DeliverNewPolicy
+	}
+}
+
+// same reports whether a consumer does what is wanted of it.
+func same(have, want jetstream.ConsumerConfig) bool {
+	filters := have.FilterSubjects
+	if have.FilterSubject != "" {
+		filters = []string{have.FilterSubject}
+	}
+	return slices.Equal(filters, want.FilterSubjects) && have.AckPolicy == want.AckPolicy &&
+		have.AckWait == want.AckWait && have.MaxDeliver == want.MaxDeliver &&
+		have.MaxAckPending == want.MaxAckPending && len(have.BackOff) == 0
+}

@@ -1,0 +1,209 @@
+package listener_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+)
+
+// TestEventsThatWaitOutADelayStopNobody has more events wait out an hour than
+// any listener has in hand.
+func TestEventsThatWaitOutADelayStopNobody(t *testing.T) {
+	b := open(t)
+	const poison = 3000
+	publish(t, b, 0, poison)
+	publish(t, b, poison, poison+50)
+	var healthy seen
+	run(t, b, listener.Spec{
+		Concurrency: 16, Backoff: func(int) time.Duration { return time.Hour },
+		Handler: func(_ context.Context, e *listener.Event) error {
+			if e.Sequence <= poison {
+				return errors.New("not now")
+			}
+			healthy.note(e)
+			return nil
+		},
+	})
+	eventually(t, "those behind the poison are handled", func() bool { return healthy.distinct() == 50 })
+}
+
+// TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot has a handler that takes
+// about as long as AckWait, one event after the other.
+func TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 8)
+	var s seen
+	run(t, b, listener.Spec{AckWait: 200 * time.Millisecond, Handler: func(_ context.Context, e *listener.Event) error {
+		s.note(e)
+		<-time.After(300 * time.Millisecond)
+		if e.Attempt != 1 {
+			t.Errorf("event %s is handed out for the %d. time", e.ID, e.Attempt)
+		}
+		return nil
+	}})
+	eventually(t, "all are handled", func() bool { return s.distinct() == 8 && lag(t, b, "test") == 0 })
+	if n := len(s.all()); n != 8 {
+		t.Errorf("%d calls for 8 events", n)
+	}
+}
+
+func TestADeadLetterTooLargeForTheBusLosesItsData(t *testing.T) {
+	b := open(t)
+	payload := make([]byte, int(b.Conn().MaxPayload())-262) // unreadable
+	e := bus.Event{ID: "large", Subject: event.Subject(event.StoreSaved, "Books", strings.Repeat("x", 200)), Payload: payload}
+	if err := b.Publish(t.Context(), []bus.Event{e}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return nil }})
+	eventually(t, "it has left", func() bool { return len(letters(t, b)) == 1 && lag(t, b, "test") == 0 })
+	letter := letters(t, b)[0]
+	if len(letter.Data) != 0 || letter.Header.Get(listener.HeaderOmitted) != "true" || letter.Header.Get(listener.HeaderSequence) != "1" {
+		t.Errorf("the letter has %d bytes and headers %v", len(letter.Data), letter.Header)
+	}
+}
+
+func TestDeadLettersOfALogThatBeganAnewAreNotTakenForTheOldOnes(t *testing.T) {
+	b := open(t)
+	run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return listener.Permanent(errors.New("never")) }})
+	for round := 1; round <= 2; round++ {
+		eventually(t, "the log takes an event", func() bool {
+			e := event.Envelope{ID: fmt.Sprintf("e%d", round), Event: event.StoreSaved, Store: "Books", UUID: "b", Revision: 1}
+			return b.Publish(t.Context(), []bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}) == nil
+		})
+		eventually(t, "it is with the dead letters", func() bool { return len(letters(t, b)) == round })
+		if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAListenerToNewEventsMissesNoneWhenItsConsumerIsDeleted(t *testing.T) {
+	b := open(t)
+	var s seen
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), listener.Spec{
+			Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Start: listener.New,
+			Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil },
+		})
+	}()
+	eventually(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	if err := b.JetStream().DeleteConsumer(t.Context(), bus.StreamEvents, "test"); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, 0, 20)
+	eventually(t, "what came while it had none is handled", func() bool { return s.distinct() == 20 })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAConsumerThatIsAsItShouldBeIsNotTouched(t *testing.T) {
+	b := open(t)
+	handler := func(context.Context, *listener.Event) error { return nil }
+	stop := run(t, b, listener.Spec{Handler: handler})
+	eventually(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	changed, err := b.Conn().SubscribeSync("$JS.EVENT.ADVISORY.CONSUMER.*.EVENTS.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	created, err := b.Conn().SubscribeSync("$JS.API.CONSUMER.CREATE.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, 0, 1)
+	run(t, b, listener.Spec{Handler: handler})
+	eventually(t, "the event is handled", func() bool { return lag(t, b, "test") == 0 })
+	for _, sub := range []interface{ Pending() (int, int, error) }{changed, created} {
+		if n, _, err := sub.Pending(); err != nil || n != 0 {
+			t.Errorf("the consumer was made again (%d messages, %v)", n, err)
+		}
+	}
+}
+
+func TestWhatAnAdministratorChangedIsPutRight(t *testing.T) {
+	b := open(t)
+	var s seen
+	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
+	stop := run(t, b, listener.Spec{Handler: handler})
+	eventually(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := consumer.CachedInfo().Config
+	config.MaxDeliver, config.MaxAckPending = 3, 1
+	if _, err := b.JetStream().UpdateConsumer(t.Context(), bus.StreamEvents, config); err != nil {
+		t.Fatal(err)
+	}
+	run(t, b, listener.Spec{Handler: handler})
+	publish(t, b, 0, 1)
+	eventually(t, "it is handled", func() bool { return s.distinct() == 1 })
+	consumer, err = b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := consumer.CachedInfo().Config; c.MaxDeliver != -1 || c.MaxAckPending < 1000 {
+		t.Errorf("events may be dropped: MaxDeliver %d, MaxAckPending %d", c.MaxDeliver, c.MaxAckPending)
+	}
+}
+
+func TestWhatKeepsAListenerFromListeningIsLoggedOnce(t *testing.T) {
+	b := open(t)
+	if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, jetstream.ConsumerConfig{
+		Durable: "test", AckPolicy: jetstream.AckNonePolicy, FilterSubject: "events.>",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var text lines
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		done <- listener.Run(ctx, b, slog.New(slog.NewTextHandler(&text, nil)), listener.Spec{
+			Name: "test", Filters: []string{"events.>"}, Handler: func(context.Context, *listener.Event) error { return nil },
+		})
+	}()
+	eventually(t, "it is said", func() bool { return text.count("level=WARN") > 0 || len(done) > 0 })
+	began := time.Now()
+	eventually(t, "it was tried several times", func() bool { return time.Since(began) > time.Second })
+	if n := text.count("level=WARN"); n > 1 {
+		t.Errorf("%d warnings:\n%s", n, text.String())
+	}
+}
+
+func TestStoppingDoesNotWaitForABusThatIsAway(t *testing.T) {
+	b := open(t)
+	stop := run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return nil }})
+	eventually(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	if err := b.StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("stopped in", time.Since(began))
+	if time.Since(began) > 4*time.Second {
+		t.Errorf("stopping took %s", time.Since(began))
+	}
+}
