@@ -46,12 +46,15 @@ func ofStore(key, name string) (uuid string, ok bool) {
 }
 
 // overdue reports whether an object that names a deleted target must have gone.
-// A write and a deletion that overlap may be taken in either order.
+// A write and a deletion that overlap may be taken in either order, and a
+// deletion that takes longer to be stored than settle leaves what was created
+// meanwhile.
 func overdue(x, target model.Life) bool {
 	if target.Live {
 		return x.WrittenAt <= target.DeletedAt && x.Written < target.Deleted
 	}
-	return x.Linked < target.Deleted || x.WrittenAt <= target.DeletedAt+settle
+	until := target.DeletedAt + settle
+	return x.Linked < target.Deleted && model.Epoch+x.Created*model.Tick <= until || x.WrittenAt <= until
 }
 
 // justified judges the deletions that workers make: none takes an object that

@@ -49,7 +49,7 @@ type Worker struct {
 // NewWorker makes a worker. Close ends it.
 func NewWorker(keeper *Keeper) *Worker {
 	w := &Worker{keeper: keeper}
-	w.batches.start(func(ctx context.Context, g group, sources []string) error {
+	w.start(func(ctx context.Context, g group, sources []string) error {
 		return keeper.Keep(ctx, g.mapping, g.target, sources)
 	})
 	return w

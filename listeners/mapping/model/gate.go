@@ -169,7 +169,7 @@ func (g gate) Put(ctx context.Context, w driver.Write) error {
 	return g.c.call(step{"put", g.name, w.UUID}, func() answer { return answer{err: g.c.put(ctx, g.memoryStore, w)} }).err
 }
 
-func (g gate) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
+func (g gate) Query(_ context.Context, q driver.Query) (driver.Page, error) {
 	a := g.c.call(step{"query", g.name, string(bytes.Join(q.Equal, nil))}, func() (a answer) {
 		rows := g.rows
 		if r := g.c.run; r != nil && r.old {

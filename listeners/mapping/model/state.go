@@ -126,7 +126,7 @@ func (s *state) digest(clock bool) uint64 {
 	}
 	for i := range s.writers {
 		w := &s.writers[i]
-		d := mix(mix(uint64(i), uint64(w.at)), w.process.digest)
+		d := mix(mix(uint64(i), uint64(w.at)), w.digest)
 		if clock {
 			d = mix(d, w.since)
 		}
