@@ -24,7 +24,7 @@ var floors = [][]string{
 	{"belfry/pkg/schema", "belfry/pkg/policy", "belfry/pkg/store/driver", "belfry/pkg/bus"},
 	{"belfry/pkg/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore"},
 	{"belfry/pkg/store", "belfry/pkg/relay", "belfry/pkg/listener"},
-	{"belfry/pkg/applied"},
+	{"belfry/pkg/applied", "belfry/listeners/mapping/model"},
 	{"belfry/listeners/mapping", "belfry/pkg/api", "belfry/pkg/importer"},
 	{"belfry/listeners/cascade", "belfry/pkg/verify"},
 	{"belfry/pkg/app"},

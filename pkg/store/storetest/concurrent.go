@@ -213,9 +213,10 @@ func (s *shelf) writeMany(writer, n int) error {
 	for i := range n {
 		revision := uint64(i + 1)
 		write := s.write(fmt.Sprint("w", writer), revision-1, revision, text("x"))
-		if i%7 == 6 {
+		switch i % 7 {
+		case 6:
 			write = s.write(write.UUID, revision-1, revision, nil)
-		} else if i%7 == 0 {
+		case 0:
 			write.If = 0
 		}
 		if err := s.Put(s.w.ctx, write); err != nil {
