@@ -5,6 +5,7 @@ package policy
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"belfry/pkg/errs"
@@ -78,11 +79,18 @@ func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			slog.DebugContext(ctx, "a policy's rule can't be evaluated, which denies", "operation", op, "error", err)
+			slog.DebugContext(ctx, "a policy's rule can't be evaluated, which denies", "operation", op, "error", withoutValues(err))
 		}
 		return denied(allowed, op, in)
 	}
 	return denied(!p.owner || owns(op, in), op, in)
+}
+
+// withoutValues is the message of an evaluation's error up to what it quotes:
+// a value that could not be converted, which may be anyone's secret.
+func withoutValues(err error) string {
+	message, _, _ := strings.Cut(err.Error(), `"`)
+	return message
 }
 
 func denied(allowed bool, op Op, in Input) error {

@@ -2,23 +2,15 @@ package policy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"math"
 	"strings"
 	"sync"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
-
-	"belfry/pkg/object"
-)
-
-// The bounds of one evaluation, in CEL's units of cost, which grow with the
-// sizes of the values that are looked at.
-const (
-	costLimit  = 1_000_000
-	checkEvery = 100 // comprehension steps between looks at the context
+	"cel.dev/cel-go/common/types/ref"
 )
 
 // Problem is what is wrong with an expression, at a place in it from 1.
@@ -62,13 +54,14 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("input", cel.DynType),
 		cel.Variable("now", cel.TimestampType),
 		cel.CrossTypeNumericComparisons(true),
+		cel.RegexProgramSizeLimit(patternSize),
 	)
 })
 
 // rule is one compiled expression.
 type rule struct {
-	program             cel.Program
-	user, object, input bool // which variables it mentions
+	program cel.Program
+	object  bool // it mentions the stored object
 }
 
 func compile(op Op, expression string) (*rule, []Problem) {
@@ -76,7 +69,7 @@ func compile(op Op, expression string) (*rule, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Op: op, Message: err.Error()}}
 	}
-	ast, issues := env.Compile(expression)
+	tree, issues := env.Compile(expression)
 	if issues.Err() != nil {
 		var problems []Problem
 		for _, e := range issues.Errors() {
@@ -84,94 +77,89 @@ func compile(op Op, expression string) (*rule, []Problem) {
 		}
 		return nil, problems
 	}
-	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: "the expression must be true or false, not of type " + t.String()}}
 	}
-	program, err := env.Program(ast, cel.CostLimit(costLimit), cel.InterruptCheckFrequency(checkEvery), cel.EvalOptions(cel.OptOptimize))
+	if problems := dynamicPatterns(op, tree); len(problems) > 0 {
+		return nil, problems
+	}
+	program, err := env.Program(tree,
+		cel.CostTracking(costs{}),
+		cel.CostLimit(costLimit),
+		cel.InterruptCheckFrequency(checkEvery),
+		cel.EvalOptions(cel.OptOptimize),
+	)
 	if err != nil {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: err.Error()}}
 	}
-	r := &rule{program: program}
-	for _, reference := range ast.NativeRep().ReferenceMap() {
-		switch reference.Name {
-		case "user":
-			r.user = true
-		case "object":
-			r.object = true
-		case "input":
-			r.input = true
-		}
-	}
-	return r, nil
+	return &rule{program: program, object: mentions(tree, "object")}, nil
 }
 
-var errNotBool = errors.New("the expression gave neither true nor false")
-
-// allows evaluates the rule over the variables that it mentions.
-func (r *rule) allows(ctx context.Context, in Input) (bool, error) {
-	vars := map[string]any{"now": in.Now}
-	for _, v := range []struct {
-		name  string
-		used  bool
-		value object.Object
-	}{{"user", r.user, in.User}, {"object", r.object, in.Object}, {"input", r.input, in.Input}} {
-		if !v.used {
+// dynamicPatterns refuses regular expressions that an object could bring along:
+// compiling one costs far more than its length tells.
+func dynamicPatterns(op Op, tree *cel.Ast) []Problem {
+	var problems []Problem
+	native := tree.NativeRep()
+	for _, call := range ast.MatchDescendants(ast.NavigateAST(native), ast.FunctionMatcher(overloads.Matches)) {
+		args := call.AsCall().Args()
+		pattern := args[len(args)-1]
+		if pattern.Kind() == ast.LiteralKind {
 			continue
 		}
-		value, err := decode(v.value)
-		if err != nil {
-			return false, err
-		}
-		vars[v.name] = value
+		at := native.SourceInfo().GetStartLocation(pattern.ID())
+		problems = append(problems, Problem{Op: op, Line: at.Line(), Column: at.Column() + 1, Message: "the pattern of matches must be a string literal"})
 	}
-	out, _, err := r.program.ContextEval(ctx, vars)
+	return problems
+}
+
+func mentions(tree *cel.Ast, variable string) bool {
+	for _, reference := range tree.NativeRep().ReferenceMap() {
+		if reference.Name == variable {
+			return true
+		}
+	}
+	return false
+}
+
+// allows evaluates the rule.
+func (r *rule) allows(ctx context.Context, in Input) (bool, error) {
+	out, _, err := r.program.ContextEval(ctx, &variables{
+		user:   recordOf(in.User),
+		object: recordOf(in.Object),
+		input:  recordOf(in.Input),
+		now:    types.Timestamp{Time: in.Now},
+	})
 	if err != nil {
 		return false, err
 	}
 	allowed, ok := out.(types.Bool)
 	if !ok {
-		return false, errNotBool
+		return false, errors.New("the expression gave neither true nor false")
 	}
 	return bool(allowed), nil
 }
 
-// decode gives CEL an object: null for none, whole numbers as int where they
-// fit, all others as double.
-func decode(o object.Object) (any, error) {
-	if o == nil {
-		return types.NullValue, nil
-	}
-	dec := json.NewDecoder(strings.NewReader(string(o.Encode())))
-	dec.UseNumber()
-	var v map[string]any
-	if err := dec.Decode(&v); err != nil {
-		return nil, err
-	}
-	return numbers(v), nil
+// variables are what an expression can name.
+type variables struct {
+	user, object, input ref.Val
+	now                 types.Timestamp
 }
 
-func numbers(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, element := range v {
-			v[name] = numbers(element)
-		}
-	case []any:
-		for i, element := range v {
-			v[i] = numbers(element)
-		}
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n
-		}
-		f, err := v.Float64()
-		if err != nil {
-			return math.NaN() // beyond what can be compared: equal to nothing
-		}
-		if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-			return int64(f)
-		}
-		return f
+// ResolveName implements cel.Activation.
+func (v *variables) ResolveName(name string) (any, bool) {
+	switch name {
+	case "user":
+		return v.user, true
+	case "object":
+		return v.object, true
+	case "input":
+		return v.input, true
+	case "now":
+		return v.now, true
+	default:
+		return nil, false
 	}
-	return v
 }
+
+// Parent implements cel.Activation.
+func (*variables) Parent() cel.Activation { return nil }
