@@ -14,6 +14,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -38,24 +39,43 @@ type report struct {
 // chunk is how many causes one report names: far below the bus's largest message.
 const chunk = 1000
 
-// Report wraps a worker's handling so that whoever waits hears of it.
+// Anyone on the bus may send reports. What a wait keeps of them is bounded: a
+// cascade over some 100,000 objects fits.
+const (
+	mostMarks = 250_000
+	mostName  = 100 // bytes of an event's id or a worker's name
+)
+
+// Report wraps a worker's handling so that whoever waits hears of it. An
+// attempt that fails reports what it caused, for the next one does not know.
 func Report(conn *nats.Conn, worker string, handle func(context.Context, *event.Envelope) error) func(context.Context, *event.Envelope) error {
 	return func(ctx context.Context, e *event.Envelope) error {
-		if e.Ctx.Wait == "" {
+		if !waitSubject(e.Ctx.Wait) {
 			return handle(ctx, e)
 		}
 		ctx, causes := store.WithCauses(ctx)
-		if err := handle(ctx, e); err != nil {
+		err := handle(ctx, e)
+		r := report{Event: e.ID, Worker: worker, Caused: causes.All(), Part: err != nil}
+		if r.Part && len(r.Caused) == 0 {
 			return err
 		}
-		r := report{Event: e.ID, Worker: worker, Caused: causes.All()}
 		for all := r.Caused; len(all) > chunk; all = r.Caused {
 			send(conn, e.Ctx.Wait, report{Event: r.Event, Worker: worker, Caused: all[:chunk], Part: true})
 			r.Caused = all[chunk:]
 		}
 		send(conn, e.Ctx.Wait, r)
-		return nil
+		return err
 	}
+}
+
+// waitSubject reports whether a subject is one that a Waiter made. It comes
+// with the event, and a worker may publish where others may not.
+func waitSubject(subject string) bool {
+	token, count, _ := strings.Cut(strings.TrimPrefix(subject, Prefix), ".")
+	plain := func(s string) bool {
+		return s != "" && strings.Trim(s, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
+	}
+	return strings.HasPrefix(subject, Prefix) && plain(token) && plain(count)
 }
 
 func send(conn *nats.Conn, subject string, r report) {
@@ -130,6 +150,7 @@ type wait struct {
 	mu       sync.Mutex
 	begun    bool // the request's own causes are expected
 	over     bool // ready is closed
+	flooded  bool // more was reported than is kept: nobody knows when it is done
 	expected map[mark]bool
 	applied  map[mark]bool
 	open     int // expected and not applied
@@ -153,7 +174,7 @@ func (s *wait) hear(r report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expect(r.Caused)
-	if m := (mark{r.Event, r.Worker}); !r.Part && !s.applied[m] {
+	if m := (mark{r.Event, r.Worker}); !r.Part && !s.applied[m] && s.room(m) {
 		s.applied[m] = true
 		if s.expected[m] {
 			s.open--
@@ -166,7 +187,7 @@ func (s *wait) expect(causes []store.Cause) {
 	for _, c := range causes {
 		for _, worker := range s.workers(c) {
 			m := mark{c.ID, worker}
-			if s.expected[m] {
+			if s.expected[m] || !s.room(m) {
 				continue
 			}
 			s.expected[m] = true
@@ -177,8 +198,19 @@ func (s *wait) expect(causes []store.Cause) {
 	}
 }
 
+// room reports whether another mark may be kept.
+func (s *wait) room(m mark) bool {
+	switch {
+	case len(m.event) > mostName || len(m.worker) > mostName:
+		return false // no event of ours, and no worker
+	case len(s.expected)+len(s.applied) >= mostMarks:
+		s.flooded = true
+	}
+	return !s.flooded
+}
+
 func (s *wait) settle() {
-	if s.begun && s.open == 0 && !s.over {
+	if s.begun && s.open == 0 && !s.over && !s.flooded {
 		s.over = true
 		close(s.ready)
 	}

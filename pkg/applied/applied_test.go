@@ -1,0 +1,270 @@
+package applied_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/applied"
+	"belfry/pkg/bus"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+)
+
+// report is a report as any client of the bus may send it.
+type report struct {
+	Event  string        `json:"event"`
+	Worker string        `json:"worker"`
+	Caused []store.Cause `json:"caused,omitempty"`
+	Part   bool          `json:"part,omitempty"`
+}
+
+// saved and deleted are causes: mapping has work with the first, mapping and
+// cascade have with the second.
+func saved(id string) store.Cause {
+	return store.Cause{ID: id, Event: event.StoreSaved, Store: "Books"}
+}
+func deleted(id string) store.Cause {
+	return store.Cause{ID: id, Event: event.StoreDeleted, Store: "Books"}
+}
+
+func workers(c store.Cause) []string {
+	switch c.Event {
+	case event.StoreSaved:
+		return []string{"mapping"}
+	case event.StoreDeleted:
+		return []string{"mapping", "cascade"}
+	default:
+		return nil
+	}
+}
+
+type world struct {
+	t      *testing.T
+	conn   *nats.Conn // a worker's, and anybody's
+	waiter *applied.Waiter
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Options{
+		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	w, err := applied.NewWaiter(b.Conn(), workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := nats.Connect(b.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return &world{t: t, conn: conn, waiter: w}
+}
+
+// send sends reports to a subject.
+func (w *world) send(subject string, reports ...report) {
+	w.t.Helper()
+	for _, r := range reports {
+		data, err := json.Marshal(r)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.raw(subject, data)
+	}
+}
+
+func (w *world) raw(subject string, data []byte) {
+	w.t.Helper()
+	if err := w.conn.Publish(subject, data); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.conn.Flush(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// request is one wait, begun in the background once its causes are known.
+type request struct {
+	subject string
+	result  chan error
+	end     func()
+	start   func(causes ...store.Cause)
+}
+
+func (w *world) request(patience time.Duration) *request {
+	subject, wait, end := w.waiter.Begin()
+	w.t.Cleanup(end)
+	r := &request{subject: subject, result: make(chan error, 1), end: end}
+	r.start = func(causes ...store.Cause) {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			r.result <- wait(ctx, causes)
+		}()
+	}
+	return r
+}
+
+func (r *request) done(t *testing.T) {
+	t.Helper()
+	if err := <-r.result; err != nil {
+		t.Errorf("the request was not told that all is applied: %v", err)
+	}
+}
+
+func (r *request) notDone(t *testing.T, why string) {
+	t.Helper()
+	if err := <-r.result; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%s: got %v, want the end of its patience", why, err)
+	}
+}
+
+const (
+	long  = 30 * time.Second
+	short = 150 * time.Millisecond
+)
+
+func TestARequestWaitsForEveryWorkerOfItsEvents(t *testing.T) {
+	w := newWorld(t)
+	r := w.request(long)
+	r.start(deleted("e1"), saved("e2"))
+	w.send(r.subject, report{Event: "e1", Worker: "mapping"}, report{Event: "e2", Worker: "mapping"}, report{Event: "e1", Worker: "cascade"})
+	r.done(t)
+
+	for name, some := range map[string][]report{
+		"one worker of two":  {{Event: "e1", Worker: "mapping"}},
+		"the same one twice": {{Event: "e1", Worker: "cascade"}, {Event: "e1", Worker: "cascade"}},
+		"none":               nil,
+		"of another event":   {{Event: "e1", Worker: "mapping"}, {Event: "e9", Worker: "cascade"}},
+		"by a stranger":      {{Event: "e1", Worker: "mapping"}, {Event: "e1", Worker: "mail"}},
+	} {
+		r := w.request(short)
+		r.start(deleted("e1"))
+		w.send(r.subject, some...)
+		r.notDone(t, name)
+	}
+}
+
+func TestARequestWithoutWorkIsDoneAtOnce(t *testing.T) {
+	w := newWorld(t)
+	for _, causes := range [][]store.Cause{nil, {{ID: "e", Event: event.StoreUpdated}}} {
+		r := w.request(long)
+		r.start(causes...)
+		r.done(t)
+	}
+}
+
+func TestWhatWorkersCauseIsWaitedForToAnyDepth(t *testing.T) {
+	w := newWorld(t)
+	const depth = 50
+	chain := []report{{Event: "e0", Worker: "mapping"}, {Event: "e0", Worker: "cascade", Caused: []store.Cause{deleted("e1")}}}
+	for i := 1; i < depth; i++ {
+		id := fmt.Sprint("e", i)
+		chain = append(chain, report{Event: id, Worker: "mapping"}, report{Event: id, Worker: "cascade", Caused: []store.Cause{deleted(fmt.Sprint("e", i+1))}})
+	}
+	end := []report{{Event: fmt.Sprint("e", depth), Worker: "mapping"}, {Event: fmt.Sprint("e", depth), Worker: "cascade"}}
+
+	r := w.request(short)
+	r.start(deleted("e0"))
+	w.send(r.subject, chain...)
+	r.notDone(t, "the last of the chain is open")
+
+	r = w.request(long)
+	r.start(deleted("e0"))
+	w.send(r.subject, append(chain, end...)...)
+	r.done(t)
+}
+
+func TestReportsMayComeBeforeTheirCausesAndTwice(t *testing.T) {
+	w := newWorld(t)
+	r := w.request(long)
+	all := []report{
+		{Event: "e2", Worker: "mapping"},
+		{Event: "e2", Worker: "mapping"},
+		{Event: "e1", Worker: "mapping"},
+		{Event: "e1", Worker: "cascade", Caused: []store.Cause{saved("e2")}},
+		{Event: "e1", Worker: "cascade", Caused: []store.Cause{saved("e2")}},
+	}
+	w.send(r.subject, all...)
+	r.start(deleted("e1"))
+	r.done(t)
+}
+
+func TestAPartIsNotTheWhole(t *testing.T) {
+	w := newWorld(t)
+	r := w.request(short)
+	r.start(saved("e1"))
+	w.send(r.subject, report{Event: "e1", Worker: "mapping", Part: true})
+	r.notDone(t, "only a part was reported")
+}
+
+func TestAWaitThatEndedHearsNoMore(t *testing.T) {
+	w := newWorld(t)
+	ended := w.request(long)
+	ended.end()
+	w.send(ended.subject, report{Event: "e1", Worker: "mapping"})
+	if n := w.waiter.Waits(); n != 0 {
+		t.Errorf("%d waits are kept", n)
+	}
+	other := w.request(long)
+	if other.subject == ended.subject {
+		t.Error("a subject is used again")
+	}
+}
+
+func TestGarbageHarmsNobody(t *testing.T) {
+	w := newWorld(t)
+	r := w.request(long)
+	r.start(saved("e1"))
+	for _, garbage := range []string{
+		"", "null", "[]", "{", `"x"`, `{"event":5}`, `{"event":"e1","worker":"mapping","caused":{}}`,
+		`{"event":"e1","worker":["mapping"]}`, `{"caused":[null,{}]}`, strings.Repeat("[", 100_000), "\x00\xff",
+	} {
+		w.raw(r.subject, []byte(garbage))
+		w.raw(r.subject+"0", []byte(garbage))
+	}
+	w.send(r.subject, report{Event: "e1", Worker: "mapping"})
+	r.done(t)
+}
+
+// TestForgedReportsTakeBoundedMemory sends far more than any request causes. A
+// wait that is flooded is not told that it is done: nobody knows.
+func TestForgedReportsTakeBoundedMemory(t *testing.T) {
+	w := newWorld(t)
+	r := w.request(time.Minute)
+	r.start(saved("e1"))
+	large := strings.Repeat("x", 1000)
+	for i := range 130 {
+		caused := make([]store.Cause, 1000)
+		for j := range caused {
+			caused[j] = deleted(fmt.Sprintf("%d-%d", i, j))
+		}
+		w.send(r.subject, report{Event: fmt.Sprint("f", i, large), Worker: large, Caused: caused, Part: true})
+	}
+	w.send(r.subject, report{Event: "e1", Worker: "mapping"})
+	probe := w.request(long)
+	probe.start(saved("e1"))
+	w.send(probe.subject, report{Event: "e1", Worker: "mapping"})
+	probe.done(t) // all before has been heard
+	if n := w.waiter.Marks(); n > 251_000 {
+		t.Errorf("%d marks are kept", n)
+	}
+	if len(r.result) > 0 {
+		t.Error("a flooded wait was told that all is applied")
+	}
+}

@@ -1,0 +1,159 @@
+package applied_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+
+	"belfry/pkg/applied"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/filestore"
+)
+
+// outbox is nobody: what is written here is not published.
+type outbox struct{}
+
+func (outbox) Committed(string, driver.Pending) {}
+
+// worker makes so many writes for each event, and returns the errors in turn.
+type worker struct {
+	store  *store.Store
+	writes int
+	errs   []error
+}
+
+func newWorker(t *testing.T, writes int, errs ...error) *worker {
+	t.Helper()
+	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = backend.Close() })
+	s, err := store.Open(t.Context(), backend, store.Options{Name: "Books", Outbox: outbox{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &worker{store: s, writes: writes, errs: errs}
+}
+
+func (w *worker) handle(ctx context.Context, _ *event.Envelope) error {
+	var writing sync.WaitGroup
+	failed := make(chan error, w.writes)
+	for range w.writes {
+		writing.Go(func() {
+			if _, err := w.store.Save(ctx, object.Object{}, ""); err != nil {
+				failed <- err
+			}
+		})
+	}
+	writing.Wait()
+	if len(failed) > 0 {
+		return <-failed
+	}
+	if len(w.errs) == 0 {
+		return nil
+	}
+	err := w.errs[0]
+	w.errs = w.errs[1:]
+	return err
+}
+
+// reports has a worker handle one event so often, and returns what it reports.
+func reports(t *testing.T, w *worker, times int) []report {
+	t.Helper()
+	world := newWorld(t)
+	heard, err := world.conn.SubscribeSync("applied.test.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := world.conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	handle := applied.Report(world.conn, "mapping", w.handle)
+	for range times {
+		_ = handle(t.Context(), &event.Envelope{ID: "e1", Ctx: event.Ctx{Wait: "applied.test.1"}})
+	}
+	if err := world.conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var all []report
+	for n, _, _ := heard.Pending(); len(all) < n; {
+		m, err := heard.NextMsg(long)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r report
+		if err := json.Unmarshal(m.Data, &r); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func TestAWorkerReportsWhatItCaused(t *testing.T) {
+	all := reports(t, newWorker(t, 3), 1)
+	if len(all) != 1 || all[0].Event != "e1" || all[0].Worker != "mapping" || all[0].Part || len(all[0].Caused) != 3 {
+		t.Errorf("reported %+v", all)
+	}
+}
+
+func TestManyCausesGoInParts(t *testing.T) {
+	all := reports(t, newWorker(t, 2100), 1)
+	causes := map[string]bool{}
+	for i, r := range all {
+		if last := i == len(all)-1; r.Part == last || len(r.Caused) > 1000 {
+			t.Errorf("report %d of %d: part %v, %d causes", i, len(all), r.Part, len(r.Caused))
+		}
+		for _, c := range r.Caused {
+			causes[c.ID] = true
+		}
+	}
+	if len(causes) != 2100 {
+		t.Errorf("%d causes are reported, want 2100", len(causes))
+	}
+}
+
+// TestAnAttemptThatFailsReportsWhatItCaused: what it wrote before it failed
+// brings work as well, and the next attempt does not know of it.
+func TestAnAttemptThatFailsReportsWhatItCaused(t *testing.T) {
+	all := reports(t, newWorker(t, 2, errors.New("not now")), 2)
+	if len(all) != 2 || !all[0].Part || len(all[0].Caused) != 2 || all[1].Part || len(all[1].Caused) != 2 {
+		t.Errorf("reported %+v", all)
+	}
+	if all := reports(t, newWorker(t, 0, errors.New("not now")), 1); len(all) != 0 {
+		t.Errorf("a failure that caused nothing reports %+v", all)
+	}
+}
+
+// TestReportsGoNowhereElse: the subject comes with the event, and a worker may
+// publish where others may not.
+func TestReportsGoNowhereElse(t *testing.T) {
+	world := newWorld(t)
+	heard, err := world.conn.SubscribeSync(">")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorker(t, 0)
+	handle := applied.Report(world.conn, "mapping", w.handle)
+	for _, subject := range []string{"Store.Saved", "events.1.Store.Saved.Books.x", "applied.", "applied.a b", "applied.>", "applied.x\r\nPUB y 1\r\nz", "applied.x..1", "applied.good.1"} {
+		if err := handle(t.Context(), &event.Envelope{ID: "e1", Ctx: event.Ctx{Wait: subject}}); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := world.conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := heard.NextMsg(long)
+	if err != nil || m.Subject != "applied.good.1" {
+		t.Errorf("heard %v, %v; want a report on applied.good.1 alone", m, err)
+	}
+	if n, _, _ := heard.Pending(); n != 0 {
+		t.Errorf("%d more reports", n)
+	}
+}
