@@ -143,7 +143,9 @@ func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 			return Stored{}, err
 		}
 	}
-	if s.Announce != nil && s.Announce.Wanted(event.StoreGet) {
+	// What workers look at would only drown what anybody asked for.
+	worker := call.Origin == event.OriginMapping || call.Origin == event.OriginCascade
+	if !worker && s.Announce != nil && s.Announce.Wanted(event.StoreGet) {
 		s.announce(call, event.StoreGet, uuid, record.Revision, record.Body)
 	}
 	return s.seen(call, record), nil
