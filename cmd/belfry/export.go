@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"belfry/config"
 	"belfry/pkg/app"
 	"belfry/pkg/errs"
 )
@@ -26,9 +27,22 @@ func (c *exportCmd) Run(ctx context.Context, s streams) error {
 	if c.Output == "" {
 		return app.Export(ctx, loaded, c.Store, s.out)
 	}
+	info, err := os.Stat(c.Output)
+	switch {
+	case err != nil || info.Mode().IsRegular():
+		return c.replace(ctx, loaded)
+	case info.IsDir():
+		return errs.New(errs.Invalid, "--output: %s is a folder; a file is expected", c.Output)
+	default:
+		return c.pour(ctx, loaded)
+	}
+}
+
+// replace writes a file beside the named one, and gives it that name in the end.
+func (c *exportCmd) replace(ctx context.Context, loaded *config.Config) error {
 	f, err := os.CreateTemp(filepath.Dir(c.Output), filepath.Base(c.Output)+".*")
 	if err != nil {
-		return errs.Wrap(err, errs.Invalid, "can't write beside %s", c.Output)
+		return errs.Wrap(err, errs.Invalid, "--output: can't write a file beside %s", c.Output)
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	w := bufio.NewWriterSize(f, 1<<20)
@@ -37,4 +51,14 @@ func (c *exportCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	return os.Rename(f.Name(), c.Output)
+}
+
+// pour writes into what is no file, a pipe or /dev/null for instance, which
+// must not be replaced.
+func (c *exportCmd) pour(ctx context.Context, loaded *config.Config) error {
+	f, err := os.OpenFile(c.Output, os.O_WRONLY, 0)
+	if err != nil {
+		return errs.Wrap(err, errs.Invalid, "--output: can't write to %s", c.Output)
+	}
+	return errors.Join(app.Export(ctx, loaded, c.Store, f), f.Close())
 }

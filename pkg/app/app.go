@@ -48,6 +48,9 @@ type App struct {
 	stops []stop // in the order of starting
 }
 
+// hopeless is how long a stop tries to publish while something is away.
+const hopeless = 2 * time.Second
+
 // stop ends one part.
 type stop struct {
 	name string
@@ -64,7 +67,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*App, error
 	a := &App{config: c, log: log, plan: p, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
 	for _, step := range []func(context.Context) error{
 		a.takeData, a.openBackends, a.openBus, a.startRelay, a.openStores, a.startWaiter,
-		a.startWorkers, a.startJanitor, a.startControl, a.startHTTP,
+		a.startWorkers, a.startJanitor, a.startWatch, a.startControl, a.startHTTP,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
@@ -91,8 +94,16 @@ func (a *App) Stop(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// Failed tells of an end that nobody asked for.
+// Failed tells of an end that nobody asked for: belfry can't go on and is to be
+// stopped. The first is told, others follow from it.
 func (a *App) Failed() <-chan error { return a.failed }
+
+func (a *App) fail(err error) {
+	select {
+	case a.failed <- err:
+	default:
+	}
+}
 
 // Bus is the connection to the bus, which fault tests take away.
 func (a *App) Bus() *bus.Bus { return a.bus }
@@ -162,7 +173,22 @@ func (a *App) openBus(ctx context.Context) error {
 
 func (a *App) startRelay(context.Context) error {
 	a.relay = relay.New(relay.Options{Publisher: a.bus, Logger: a.log})
-	a.onStop("the relay", a.relay.Close)
+	a.onStop("the relay", a.stopRelay)
+	return nil
+}
+
+// stopRelay publishes what waits. What can't be published now is no fault of
+// the stop: it is safe in its records and follows after the next start. While
+// something is known to be away it is not worth the whole time there is.
+func (a *App) stopRelay(ctx context.Context) error {
+	if a.working(ctx) != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, hopeless)
+		defer cancel()
+	}
+	if err := a.relay.Close(ctx); err != nil {
+		a.log.Warn("events are left to the next start", "error", err)
+	}
 	return nil
 }
 
@@ -177,13 +203,6 @@ func (a *App) openStores(ctx context.Context) error {
 	for name, s := range set.Stores() {
 		a.relay.Add(name, s.Driver())
 	}
-	a.onStop("publishing", func(ctx context.Context) error {
-		// A bus that is away now gets the events after the next start.
-		if err := a.relay.Flush(ctx); err != nil {
-			a.log.Warn("events are left to the next start", "error", err)
-		}
-		return nil
-	})
 	return nil
 }
 
@@ -210,7 +229,7 @@ func (a *App) startHTTP(ctx context.Context) error {
 	go func() {
 		defer close(done)
 		if err := a.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			a.failed <- errs.Wrap(err, errs.Unavailable, "HTTP has ended")
+			a.fail(errs.Wrap(err, errs.Unavailable, "HTTP has ended"))
 		}
 	}()
 	a.onStop("HTTP", func(ctx context.Context) error {
@@ -234,36 +253,6 @@ func exposures(c *config.Config) []api.Exposure {
 		all = append(all, api.Exposure{Store: name, URL: e.URL, List: e.List, Restrict: api.Restrict(e.Restrict)})
 	}
 	return all
-}
-
-// ready reports what keeps this process from serving well. Writes are accepted
-// while the bus is away, and still somebody should know.
-func (a *App) ready(ctx context.Context) error {
-	if a.stopping.Load() {
-		return errs.New(errs.Unavailable, "belfry is stopping")
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	for _, name := range names(a.backends) {
-		if err := a.backends[name].Ping(ctx); err != nil {
-			return errs.Wrap(err, errs.Unavailable, "backend %s is away", name)
-		}
-	}
-	return a.bus.Ready(ctx)
-}
-
-// warn tells what is configured and easily overlooked.
-func (a *App) warn() {
-	for _, name := range names(a.plan.open) {
-		a.log.Warn("a store is open to everyone: it has no policy for these operations",
-			"store", name, "operations", strings.Join(a.plan.open[name], ", "))
-	}
-	if len(a.config.Authentication.Providers()) > 0 {
-		a.log.Warn("authentication is configured; this version does not log anyone in yet, so policies see nobody")
-	}
-	if len(a.config.Binaries) > 0 {
-		a.log.Warn("binaries are configured; this version does not serve them yet")
-	}
 }
 
 func readSeed(path string) (string, error) {

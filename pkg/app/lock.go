@@ -2,6 +2,9 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -50,22 +53,20 @@ func (h Holder) String() string {
 	if h.PID == 0 {
 		return "another process"
 	}
-	data, _ := json.Marshal(h.PID)
-	return "belfry " + h.Doing + ", process " + string(data) + " on " + h.Host +
-		" since " + h.Started.Local().Format(time.DateTime)
+	return fmt.Sprintf("belfry %s, process %d on %s since %s", h.Doing, h.PID, h.Host, h.Started.Local().Format(time.DateTime))
 }
 
 // LockData takes a data folder for a command, making the folder if needed.
 // It reports *Held when another process has it.
 func LockData(folder, doing string) (*DataLock, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "can't make the data folder %s", folder)
+		return nil, errs.Wrap(err, errs.Unavailable, "can't make the data folder %s; --data names another", folder)
 	}
 	l := &DataLock{path: filepath.Join(folder, lockFile)}
 	l.flock = flock.New(l.path, flock.SetPermissions(0o600))
 	taken, err := l.flock.TryLock()
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "can't lock the data folder %s", folder)
+		return nil, errs.Wrap(err, errs.Unavailable, "can't lock the data folder %s; --data names another", folder)
 	}
 	if !taken {
 		return nil, &Held{Folder: folder, Holder: readHolder(l.path)}
@@ -101,12 +102,31 @@ func (l *DataLock) Unlock() {
 	_ = l.flock.Unlock()
 }
 
+// readHolder reads who has the folder. What is there can be anything: half a
+// file while the holder writes it, or what somebody else left. Then the holder
+// stays unknown.
 func readHolder(path string) Holder {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Holder{}
+	}
 	var h Holder
-	if data, err := os.ReadFile(path); err == nil {
-		// Half a file is possible while the holder writes it; then it stays
-		// unknown.
-		_ = json.Unmarshal(data, &h)
+	if json.Unmarshal(data, &h) != nil || h.PID <= 0 || h.Doing == "" || h.Host == "" || h.Started.IsZero() {
+		return Holder{}
+	}
+	if !onThisMachine(h.Control) {
+		// The token is for nobody else.
+		h.Control, h.Token = "", ""
 	}
 	return h
+}
+
+// onThisMachine reports whether a URL is one that startControl can have given.
+func onThisMachine(control string) bool {
+	u, err := url.Parse(control)
+	if err != nil || u.Scheme != "http" || u.User != nil || u.Path != "" {
+		return false
+	}
+	address, err := netip.ParseAddrPort(u.Host)
+	return err == nil && address.Addr().IsLoopback()
 }

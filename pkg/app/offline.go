@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 
 	"belfry/config"
@@ -32,7 +33,8 @@ func Verify(ctx context.Context, c *config.Config, repair bool) (*verify.Report,
 				return err
 			}
 			defer func() { _ = body.Close() }()
-			return json.NewDecoder(body).Decode(&report)
+			err = json.NewDecoder(body).Decode(&report)
+			return errs.Wrap(err, errs.Unavailable, "the report of %s broke off", h)
 		})
 	return report, err
 }
@@ -67,6 +69,9 @@ func withStores(ctx context.Context, c *config.Config, doing string, direct func
 	if err != nil {
 		return err
 	}
+	if err := p.hasData(); err != nil {
+		return err
+	}
 	lock, err := LockData(c.Data, doing)
 	var held *Held
 	if errors.As(err, &held) && held.Holder.Control != "" {
@@ -87,6 +92,21 @@ func withStores(ctx context.Context, c *config.Config, doing string, direct func
 	return errors.Join(err, closeBackends(backends))
 }
 
+// hasData reports a folder that is missing. A command that reads would find
+// nothing in it, and call that good.
+func (p *plan) hasData() error {
+	folders := []string{p.config.Data}
+	for _, name := range names(p.config.Stores) {
+		folders = append(folders, p.config.Backends[p.config.Stores[name].Backend].File.Folder)
+	}
+	for _, folder := range folders {
+		if _, err := os.Stat(folder); err != nil {
+			return errs.Wrap(err, errs.Invalid, "nothing has been served from this data yet; --config and --data say where it is")
+		}
+	}
+	return nil
+}
+
 func control(ctx context.Context, h Holder, method, path string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, h.Control+path, nil)
 	if err != nil {
@@ -95,7 +115,7 @@ func control(ctx context.Context, h Holder, method, path string) (io.ReadCloser,
 	req.Header.Set("Authorization", "Bearer "+h.Token)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "%s does not answer", h)
+		return nil, errs.Wrap(err, errs.Unavailable, "%s has the data and does not answer; when it is stopping, try again", h)
 	}
 	if res.StatusCode == http.StatusOK {
 		return res.Body, nil

@@ -34,11 +34,10 @@ func (a *App) startWorkers(context.Context) error {
 	a.onStop("the mapping worker", func(context.Context) error { mapper.Close(); return nil })
 	cascader := cascade.NewWorker(a.set, keeper.Settle)
 
-	a.startListener(listener.Spec{
+	a.startListeners(listener.Spec{
 		Name: mapping.Name, Filters: mapping.Filters(a.set), Concurrency: mappingConcurrency,
 		Start: listener.All, AckWait: workerAckWait, Handler: a.reporting(mapping.Name, mapper.Handle),
-	})
-	a.startListener(listener.Spec{
+	}, listener.Spec{
 		Name: cascade.Name, Filters: cascade.Filters(a.set), Concurrency: cascadeConcurrency,
 		Start: listener.All, AckWait: workerAckWait, Handler: a.reporting(cascade.Name, cascader.Handle),
 	})
@@ -51,21 +50,34 @@ func (a *App) reporting(worker string, handle func(context.Context, *event.Envel
 	return func(ctx context.Context, e *listener.Event) error { return report(ctx, &e.Envelope) }
 }
 
-func (a *App) startListener(spec listener.Spec) {
-	if len(spec.Filters) == 0 {
-		return
-	}
+// startListeners runs listeners side by side. They stop side by side as well:
+// what they hold is handled or, when time is over, left to come again.
+func (a *App) startListeners(specs ...listener.Spec) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() {
-		if err := listener.Run(ctx, a.bus, a.log, spec); err != nil && ctx.Err() == nil {
-			a.failed <- errs.Wrap(err, errs.KindOf(err), "listener %s has ended", spec.Name)
+	for _, spec := range specs {
+		if len(spec.Filters) == 0 {
+			continue
 		}
-	})
-	a.onStop("listener "+spec.Name, func(context.Context) error {
+		running.Go(func() {
+			if err := listener.Run(ctx, a.bus, a.log, spec); err != nil && ctx.Err() == nil {
+				a.fail(errs.Wrap(err, errs.KindOf(err), "listener %s has ended", spec.Name))
+			}
+		})
+	}
+	a.onStop("the listeners", func(ctx context.Context) error {
 		cancel()
-		running.Wait()
-		return nil
+		done := make(chan struct{})
+		go func() {
+			running.Wait()
+			close(done)
+		}()
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return errs.Wrap(ctx.Err(), errs.Canceled, "events are still in hand; they come again")
+		}
 	})
 }
 

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+	"belfry/pkg/verify"
+)
+
+// belfry runs a command line and checks its exit code and that it says
+// something.
+func belfry(t *testing.T, code int, says string, args ...string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	got := run(t.Context(), args, streams{strings.NewReader(""), &out, &errOut})
+	if text := out.String() + errOut.String(); got != code || !strings.Contains(text, says) {
+		t.Errorf("belfry %s: exit %d instead of %d, or it does not say %q:\n%s", strings.Join(args, " "), got, code, says, text)
+	}
+	if code != exitDone && errOut.Len() == 0 {
+		t.Errorf("belfry %s: nothing on standard error", strings.Join(args, " "))
+	}
+}
+
+func TestUsage(t *testing.T) {
+	belfry(t, 0, "config check")
+	belfry(t, 0, "--listen", "serve", "--help")
+	belfry(t, 0, "belfry ", "version")
+	belfry(t, 2, "belfry --help", "sreve")
+	belfry(t, 2, "--prot", "serve", "--prot", "80")
+	belfry(t, 2, "unexpected argument", "verify", "Books")
+	belfry(t, 2, "<store>", "export")
+	belfry(t, 2, "<store>", "import")
+}
+
+func TestWrongConfiguration(t *testing.T) {
+	folder := t.TempDir()
+	wrong := filepath.Join(folder, "wrong.yaml")
+	if err := os.WriteFile(wrong, []byte("stores:\n  Books: {exposed: {}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"serve", "-c"}, {"verify", "-c"}, {"export", "Books", "-c"}, {"import", "Books", "-", "-c"}, {"config", "check"}} {
+		for file, says := range map[string]string{
+			wrong:                              wrong + ":2:11: stores.Books.exposed: unknown key; did you mean expose?",
+			filepath.Join(folder, "none.yaml"): "none.yaml: cannot be read: no such file or directory",
+			folder:                             folder + ": cannot be read: is a directory",
+		} {
+			belfry(t, 2, says, append(command, file)...)
+		}
+	}
+	good := filepath.Join(folder, "good.yaml")
+	if err := os.WriteFile(good, []byte("stores:\n  Books: {expose: {}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	belfry(t, 0, "good.yaml: good: 4 stores", "config", "check", good)
+	belfry(t, 2, "listen: expected host:port", "serve", "-c", good, "--listen", "nonsense")
+	belfry(t, 2, "nothing has been served from this data yet", "verify", "-c", good)
+	belfry(t, 2, "nothing has been served from this data yet", "export", "Books", "-c", good, "--data", filepath.Join(folder, "none"))
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+		says string
+	}{
+		{nil, 0, ""},
+		{errFound, 1, ""},
+		{errors.New("any"), 1, "belfry: any\n"},
+		{errs.New(errs.Unavailable, "away"), 1, "belfry: away\n"},
+		{errs.New(errs.Invalid, "wrong"), 2, "belfry: wrong\n"},
+		{config.Problems{}, 2, "\n"},
+		{context.Canceled, 130, "belfry: interrupted\n"},
+		{errs.Wrap(context.Canceled, errs.Unavailable, "given up"), 130, "belfry: interrupted\n"},
+		{context.DeadlineExceeded, 1, "belfry: context deadline exceeded\n"},
+	} {
+		var said bytes.Buffer
+		if code := report(c.err, &said); code != c.code || said.String() != c.says {
+			t.Errorf("%v: exit %d, %q", c.err, code, said.String())
+		}
+	}
+}
+
+func TestServeEndsWellWhenAsked(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "belfry.yaml")
+	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {format: json}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	banner, out := io.Pipe()
+	go func() {
+		said := make([]byte, 1024)
+		_, _ = banner.Read(said) // the first of it is enough
+		stop()
+		_, _ = io.Copy(io.Discard, banner)
+	}()
+	var errOut bytes.Buffer
+	code := run(ctx, []string{"serve", "-c", file}, streams{nil, out, &errOut})
+	_ = out.Close()
+	if code != 0 || !strings.Contains(errOut.String(), `"msg":"stopping"`) || !strings.Contains(errOut.String(), `"msg":"stopped"`) {
+		t.Errorf("exit %d\n%s", code, errOut.String())
+	}
+	belfry(t, 0, "0 differences", "verify", "-c", file)
+}
+
+// An exported file is there whole or not at all, and what is no file stays what
+// it is.
+func TestExportWritesWholeFilesOnly(t *testing.T) {
+	l := newLibrary(t)
+	l.want(0, "1 created", `{"uuid":"lem"}`, "Authors", "-")
+	export := func(code int, says, output string) {
+		t.Helper()
+		if got, out, errOut := l.belfry(t.Context(), nil, "export", "Authors", "-o", output); got != code || !strings.Contains(out+errOut, says) {
+			t.Errorf("-o %s: exit %d, want %d and %q: %s%s", output, got, code, says, out, errOut)
+		}
+	}
+	file := l.write("old.jsonl", "old\n")
+	export(0, "", file)
+	if data, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(data), `{"uuid":"lem"`) {
+		t.Errorf("%s, %v", data, err)
+	}
+	export(2, "is a folder; a file is expected", l.folder)
+	export(2, "can't write a file beside", filepath.Join(l.folder, "none", "x"))
+
+	pipe := filepath.Join(l.folder, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan string)
+	go func() {
+		data, _ := os.ReadFile(pipe)
+		read <- string(data)
+	}()
+	export(0, "", pipe)
+	if got := <-read; !strings.HasPrefix(got, `{"uuid":"lem"`) {
+		t.Errorf("the pipe brought %q", got)
+	}
+	if info, err := os.Stat(pipe); err != nil || info.Mode().IsRegular() {
+		t.Errorf("the pipe is %v, %v", info, err)
+	}
+
+	kept := l.write("kept.jsonl", "old\n")
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if code, _, errOut := l.belfry(ctx, nil, "export", "Authors", "-o", kept); code != 130 {
+		t.Errorf("interrupted: exit %d: %s", code, errOut)
+	}
+	if data, err := os.ReadFile(kept); err != nil || string(data) != "old\n" {
+		t.Errorf("what was there is lost: %s, %v", data, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(l.folder, "*.jsonl.*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestVerifyReport(t *testing.T) {
+	r := &verify.Report{
+		Mappings: 2, Objects: 5, Targets: 1, Entries: 3, Pending: 4, Repaired: 1, More: 2,
+		Differences: []verify.Difference{{Kind: "missing", Target: "Authors", Holder: "lem", Array: "books", Source: "Books", UUID: "eden"}},
+	}
+	var out bytes.Buffer
+	if err := writeReport(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"missing   Authors lem.books: Books eden\n", "... and 2 more\n", "repaired  1\n", "4 events are not yet on the bus", "3 entries: 3 differences\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}

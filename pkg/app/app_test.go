@@ -1,0 +1,402 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+)
+
+const books = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Authors: {expose: {}}
+  Books:
+    expose: {list: true, restrict: {delete: true}}
+    policy: {update: "false"}
+    map: {Authors: {key: author, target: books, fields: title, cascade: true}}
+`
+
+// place is a folder with a configuration, and what a belfry there has logged.
+type place struct {
+	*testing.T
+	folder string
+	config *config.Config
+	logged *logged
+}
+
+func newPlace(t *testing.T, text string) *place {
+	t.Helper()
+	p := &place{T: t, folder: t.TempDir(), logged: &logged{}}
+	p.config = p.load(text)
+	return p
+}
+
+func (p *place) load(text string) *config.Config {
+	p.Helper()
+	c, err := config.Load(p.write("belfry.yaml", text), os.LookupEnv)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return c
+}
+
+func (p *place) path(name string) string { return filepath.Join(p.folder, name) }
+
+func (p *place) write(name, content string) string {
+	p.Helper()
+	if err := os.WriteFile(p.path(name), []byte(content), 0o600); err != nil {
+		p.Fatal(err)
+	}
+	return p.path(name)
+}
+
+func (p *place) log() *slog.Logger { return slog.New(slog.NewTextHandler(p.logged, nil)) }
+
+// start starts a belfry that is stopped at the end of the test, if it still
+// runs then.
+func (p *place) start() *App {
+	p.Helper()
+	a, err := Start(p.Context(), p.config, p.log())
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { _ = a.Stop(context.Background()) })
+	return a
+}
+
+func (p *place) stop(a *App) {
+	p.Helper()
+	if err := a.Stop(p.Context()); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *place) do(a *App, method, path, body string) (status int, text string) {
+	p.Helper()
+	req, err := http.NewRequestWithContext(p.Context(), method, "http://"+a.HTTPAddress()+path, strings.NewReader(body))
+	if err != nil {
+		p.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return res.StatusCode, string(data)
+}
+
+func (p *place) want(a *App, method, path, body string, status int) {
+	p.Helper()
+	if got, text := p.do(a, method, path, body); got != status {
+		p.Fatalf("%s %s: %d, want %d: %s", method, path, got, status, text)
+	}
+}
+
+// eventually waits until there is no error.
+func (p *place) eventually(right func() error) {
+	p.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	timeout := time.After(30 * time.Second)
+	for {
+		err := right()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-timeout:
+			p.Fatalf("still: %v", err)
+		}
+	}
+}
+
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(data []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(data)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func occupy(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// Whatever a start fails at, it holds nothing afterwards: the next one succeeds
+// as soon as the reason is gone.
+func TestAFailedStartReleasesEverything(t *testing.T) {
+	for name, c := range map[string]struct {
+		hinder func(p *place) (unhinder func())
+		says   string
+	}{
+		"the data folder is a file": {func(p *place) func() {
+			file := p.write("data", "")
+			return func() { _ = os.Remove(file) }
+		}, "can't make the data folder"},
+		"a backend's folder is a file": {func(p *place) func() {
+			p.config = p.load(books + "backends: {default: {folder: objects}}\n")
+			file := p.write("objects", "")
+			return func() { _ = os.Remove(file) }
+		}, "backend default"},
+		"the bus's port is taken": {func(p *place) func() {
+			l := occupy(p.T)
+			p.config.Bus.Listen = l.Addr().String()
+			return func() { _ = l.Close() }
+		}, "bus"},
+		"HTTP's port is taken": {func(p *place) func() {
+			l := occupy(p.T)
+			p.config.Listen = l.Addr().String()
+			return func() { _ = l.Close() }
+		}, "free the port, or choose another with --listen"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, books)
+			unhinder := c.hinder(p)
+			for range 2 {
+				_, err := Start(t.Context(), p.config, p.log())
+				if err == nil || !strings.Contains(err.Error(), c.says) {
+					t.Fatalf("it started, or does not say %q: %v", c.says, err)
+				}
+			}
+			unhinder()
+			a := p.start()
+			p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+			p.stop(a)
+		})
+	}
+}
+
+func TestAStartThatIsGivenUpReleasesEverything(t *testing.T) {
+	p := newPlace(t, books)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a, err := Start(ctx, p.config, p.log()); err == nil {
+		// Nothing looked at the context on the way; then it has to serve.
+		p.stop(a)
+	} else if !errors.Is(err, context.Canceled) {
+		t.Errorf("the reason is not told: %v", err)
+	}
+	p.stop(p.start())
+}
+
+func TestStoppedIsStopped(t *testing.T) {
+	p := newPlace(t, books)
+	for range 3 {
+		a := p.start()
+		p.stop(a)
+		p.stop(a) // once is enough, twice is harmless
+	}
+}
+
+// A stop publishes what waits, so that nothing is left to the next start.
+func TestAStopLeavesNoEventBehind(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	for range 50 {
+		p.want(a, "POST", "/authors", `{}`, http.StatusCreated)
+	}
+	p.stop(a)
+	report, err := Verify(t.Context(), p.config, false)
+	if err != nil || report.Pending != 0 {
+		t.Errorf("events left behind: %+v, %v", report, err)
+	}
+}
+
+// A bus that is away neither fails a stop nor uses up its time; the events
+// follow after the next start, and so do the copies.
+func TestAStopWhileTheBusIsAway(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+	if err := a.Bus().StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	p.want(a, "POST", "/books", `{"uuid":"solaris","author":"lem"}`, http.StatusCreated)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := a.Stop(ctx); err != nil || ctx.Err() != nil {
+		t.Fatal(err, ctx.Err())
+	}
+	if !strings.Contains(p.logged.String(), "events are left to the next start") {
+		t.Errorf("nobody is told: %s", p.logged)
+	}
+	report, err := Verify(t.Context(), p.config, false)
+	if err != nil || report.Pending == 0 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	a = p.start()
+	p.eventually(func() error {
+		if _, author := p.do(a, "GET", "/authors/lem", ""); !strings.Contains(author, "solaris") {
+			return errors.New(author)
+		}
+		return nil
+	})
+}
+
+// A stop whose time is over says so, and still ends everything it can.
+func TestAStopWithoutTime(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = a.Stop(ctx)
+	p.stop(p.start())
+}
+
+func TestReadiness(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	p.want(a, "GET", "/readyz", "", http.StatusOK)
+	if err := a.Bus().StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually(func() error {
+		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "bus") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	p.want(a, "GET", "/healthz", "", http.StatusOK)
+	p.want(a, "POST", "/authors", `{}`, http.StatusCreated)
+	if err := a.Bus().StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually(func() error {
+		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusOK {
+			return errors.New(text)
+		}
+		return nil
+	})
+	a.stopping.Store(true)
+	if err := a.ready(t.Context()); !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
+		t.Errorf("while it stops: %v", err)
+	}
+}
+
+// broken is a backend whose folder has failed.
+type broken struct{ driver.Backend }
+
+func (broken) Ping(context.Context) error {
+	return errs.New(errs.Unavailable, "the store's folder can't be written any more")
+}
+
+// A folder that has failed does not come back in this process, so the process
+// asks to be ended.
+func TestAFailedFolderEndsBelfry(t *testing.T) {
+	p := newPlace(t, books)
+	a := &App{config: p.config, failed: make(chan error, 1), backends: map[string]driver.Backend{"default": broken{}}}
+	if err := a.startWatch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop(a)
+	select {
+	case err := <-a.Failed():
+		if !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "backend default has failed") {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it goes on")
+	}
+}
+
+// However many parts fail at once, none of them waits for somebody to hear.
+func TestNobodyWaitsToTellAFailure(t *testing.T) {
+	a := &App{failed: make(chan error, 1)}
+	first := errors.New("first")
+	a.fail(first)
+	a.fail(errors.New("second"))
+	a.fail(errors.New("third"))
+	if err := <-a.Failed(); !errors.Is(err, first) {
+		t.Error(err)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	p := newPlace(t, books+`
+authentication: {providers: {github: {clientID: a, clientSecret: SECRET}}}
+binaries: {files: {}}
+`)
+	p.stop(p.start())
+	for _, want := range []string{
+		`store=Authors operations="create, get, update, delete"`,
+		`store=Books operations="create, get, list"`,
+		"does not log anyone in yet", "does not serve them yet",
+	} {
+		if !strings.Contains(p.logged.String(), want) {
+			t.Errorf("no warning with %s in\n%s", want, p.logged)
+		}
+	}
+	for _, not := range []string{"store=Users", "store=Sessions", "SECRET"} {
+		if strings.Contains(p.logged.String(), not) {
+			t.Errorf("%s in\n%s", not, p.logged)
+		}
+	}
+}
+
+func TestBanner(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	if got := a.Banner(); !strings.Contains(got, "http://"+a.HTTPAddress()) || !strings.Contains(got, "inside this process only") || !strings.Contains(got, p.config.Data) {
+		t.Error(got)
+	}
+	p.stop(a)
+	p.config.Bus.Listen = "127.0.0.1:0"
+	if got := p.start().Banner(); !strings.Contains(got, "nats://127.0.0.1:") {
+		t.Error(got)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+	p.eventually(func() error {
+		_, text := p.do(a, "GET", "/metrics", "")
+		for _, want := range []string{
+			`belfry_objects{store="Authors"} 1`, `belfry_objects{store="Users"} 0`,
+			`belfry_events_pending{store="Authors"} 0`, "belfry_events_published_total 1", "belfry_events_failures_total 0", "belfry_bus_up 1",
+			`belfry_listener_pending{listener="mapping"} 0`, `belfry_listener_pending{listener="cascade"} 0`,
+			"belfry_http_requests_total{", "go_goroutines ", "process_resident_memory_bytes ",
+		} {
+			if !strings.Contains(text, "\n"+want) {
+				return errors.New("no " + want + " in\n" + text)
+			}
+		}
+		return nil
+	})
+}

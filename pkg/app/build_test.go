@@ -1,0 +1,85 @@
+package app
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+)
+
+// What only compiling can find is told like every other problem: with the file,
+// the line and the key, all of them at once.
+func TestCheckTellsWhere(t *testing.T) {
+	p := newPlace(t, "")
+	p.write("good.json", `{"type":"object"}`)
+	p.write("bad.json", `{"type":`)
+	p.write("remote.json", `{"$ref":"http://example.com/schema"}`)
+	c := p.load(`backends:
+  cloud: {type: mongodb}
+stores:
+  Authors:
+    schema: bad.json
+    policy:
+      get: object.public
+      update: >-
+        usr.uuid
+        == object.owner
+  Books:
+    schema: remote.json
+    policy: {create: 1 + 1}
+  Films:
+    schema: remote.json
+    intercept: {save: [{name: moderation}]}
+  Games:
+    schema: good.json
+    policy: owner
+`)
+	err := Check(c)
+	var problems config.Problems
+	if !errors.As(err, &problems) {
+		t.Fatalf("%v", err)
+	}
+	text := problems.Error()
+	for _, want := range []string{
+		"belfry.yaml:2:11: backends.cloud.type: ", "belfry.yaml:5:5: stores.Authors.schema: ",
+		"belfry.yaml:8:7: stores.Authors.policy.update: in the expression at 1:1: undeclared reference to 'usr'",
+		"belfry.yaml:12:5: stores.Books.schema: ", "belfry.yaml:13:14: stores.Books.policy.create: ", "must be true or false",
+		"belfry.yaml:15:5: stores.Films.schema: ", "belfry.yaml:16:17: stores.Films.intercept.save: ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if len(problems) != 7 || strings.Contains(text, "Games") {
+		t.Errorf("%d problems:\n%s", len(problems), text)
+	}
+	for name, refused := range map[string]error{
+		"serve":  func() error { _, err := Start(t.Context(), c, p.log()); return err }(),
+		"verify": func() error { _, err := Verify(t.Context(), c, false); return err }(),
+		"export": func() error { _, err := p.export(c, "Books"); return err }(),
+	} {
+		if !errors.As(refused, &problems) {
+			t.Errorf("%s: %v", name, refused)
+		}
+	}
+	if _, err := os.Stat(c.Data); !os.IsNotExist(err) {
+		t.Errorf("a wrong configuration makes the data folder: %v", err)
+	}
+}
+
+func TestCheckOfWhatIsGood(t *testing.T) {
+	if err := Check(newPlace(t, books).config); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnNKeyThatCannotBeRead(t *testing.T) {
+	p := newPlace(t, books)
+	p.config.Bus.URL, p.config.Bus.NKey = []string{"nats://127.0.0.1:1"}, p.path("none.nk")
+	if _, err := Start(t.Context(), p.config, p.log()); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "bus.nkey") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,181 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+)
+
+func TestControlNeedsTheToken(t *testing.T) {
+	p := newPlace(t, books)
+	p.start()
+	h := readHolder(filepath.Join(p.config.Data, lockFile))
+	if h.Control == "" || len(h.Token) < 26 {
+		t.Fatalf("%+v", h)
+	}
+	ask := func(path, authorization string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.Control+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if authorization != "" {
+			req.Header.Set("Authorization", authorization)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+	for _, path := range []string{"/export/Books", "/verify", "/debug/pprof/", "/nothing"} {
+		for _, authorization := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + h.Token + "x", "Bearer " + h.Token[1:], "Basic " + h.Token, h.Token} {
+			if status := ask(path, authorization); status != http.StatusUnauthorized {
+				t.Errorf("%s with %q: %d", path, authorization, status)
+			}
+		}
+	}
+	if status := ask("/export/Books", "Bearer "+h.Token); status != http.StatusOK {
+		t.Errorf("with the token: %d", status)
+	}
+}
+
+func TestATokenIsGoodForOneLife(t *testing.T) {
+	p := newPlace(t, books)
+	path := filepath.Join(p.config.Data, lockFile)
+	p.stop(p.start())
+	first := readHolder(path)
+	p.start()
+	if second := readHolder(path); first.Token == "" || second.Token == first.Token {
+		t.Errorf("%q, then %q", first.Token, second.Token)
+	}
+}
+
+func (p *place) export(c *config.Config, store string) (string, error) {
+	var out bytes.Buffer
+	err := Export(p.Context(), c, store, &out)
+	return out.String(), err
+}
+
+// Commands give the same answer from the process that serves and, once it has
+// stopped, from its folder.
+func TestCommandsWhileServingAndStopped(t *testing.T) {
+	p := newPlace(t, books+"  Notes: {private: [secret]}\n")
+	a := p.start()
+	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+	p.want(a, "POST", "/books", `{"uuid":"solaris","author":"lem","title":"Solaris"}`, http.StatusCreated)
+	p.want(a, "POST", "/books", `{"uuid":"eden","author":"lem","title":"Eden"}`, http.StatusCreated)
+
+	// The copies may lag behind, which verify is patient with.
+	served, err := Verify(t.Context(), p.config, false)
+	if err != nil || !served.Clean() || served.Entries != 2 {
+		t.Fatalf("%+v, %v", served, err)
+	}
+	line, err := p.export(p.config, "Books")
+	if err != nil || strings.Count(line, "\n") != 2 || strings.Index(line, "eden") > strings.Index(line, "solaris") {
+		t.Fatalf("%s, %v", line, err)
+	}
+	p.stop(a)
+	stopped, err := Verify(t.Context(), p.config, false)
+	if err != nil || !stopped.Clean() || stopped.Entries != served.Entries || stopped.Objects != served.Objects {
+		t.Errorf("%+v, %v, served: %+v", stopped, err, served)
+	}
+	if again, err := p.export(p.config, "Books"); err != nil || again != line {
+		t.Errorf("%s, %v, served: %s", again, err, line)
+	}
+}
+
+// A command that reads makes nothing: a mistyped folder is told, not filled.
+func TestCommandsOnDataThatIsNotThere(t *testing.T) {
+	for name, prepare := range map[string]func(p *place){
+		"no folder": func(*place) {},
+		"the folder of something else": func(p *place) {
+			p.config.Data = p.folder
+		},
+	} {
+		p := newPlace(t, books)
+		prepare(p)
+		before, err := filepath.Glob(p.path("*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Verify(t.Context(), p.config, true); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "--data") {
+			t.Errorf("%s: verify: %v", name, err)
+		}
+		if _, err := p.export(p.config, "Books"); !errs.Is(err, errs.Invalid) {
+			t.Errorf("%s: export: %v", name, err)
+		}
+		if after, err := filepath.Glob(p.path("*")); err != nil || len(after) != len(before) {
+			t.Errorf("%s: made %v, %v", name, after, err)
+		}
+	}
+}
+
+func TestUnknownStores(t *testing.T) {
+	p := newPlace(t, books)
+	for name, c := range map[string]*config.Config{"": p.config, "Nothing": p.config, "../Books": p.config} {
+		if _, err := p.export(c, name); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "there are Authors, Books, Idents") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	// The process that serves may have another configuration.
+	p.start()
+	other := p.load(books + "  Other: {}\n")
+	if _, err := p.export(other, "Other"); !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), `no store "Other"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// full is a disk that has no room after some bytes.
+type full int
+
+var errFull = errors.New("no space left on device")
+
+func (f *full) Write(data []byte) (int, error) {
+	if *f -= full(len(data)); *f < 0 {
+		return 0, errFull
+	}
+	return len(data), nil
+}
+
+func TestAnExportThatCannotBeWrittenFails(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	for range 20 {
+		p.want(a, "POST", "/authors", `{"text":"`+strings.Repeat("x", 50_000)+`"}`, http.StatusCreated)
+	}
+	check := func() {
+		t.Helper()
+		room := full(300_000)
+		if err := Export(t.Context(), p.config, "Authors", &room); !errors.Is(err, errFull) {
+			t.Errorf("%v", err)
+		}
+	}
+	check()
+	p.stop(a)
+	check()
+}
+
+func TestCommandsThatAreGivenUp(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	check := func() {
+		t.Helper()
+		if _, err := Verify(ctx, p.config, false); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	}
+	check()
+	p.stop(a)
+	check()
+}

@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"belfry/pkg/errs"
+)
+
+const (
+	readyWithin   = 2 * time.Second
+	watchInterval = time.Second
+)
+
+// ready reports what keeps this process from serving well. Writes are accepted
+// while the bus is away, and still somebody should know.
+func (a *App) ready(ctx context.Context) error {
+	if a.stopping.Load() {
+		return errs.New(errs.Unavailable, "belfry is stopping")
+	}
+	return a.working(ctx)
+}
+
+// working reports what belfry needs and does not have.
+func (a *App) working(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for _, name := range names(a.backends) {
+		if err := a.backends[name].Ping(ctx); err != nil {
+			return errs.Wrap(err, errs.Unavailable, "backend %s is away", name)
+		}
+	}
+	return a.bus.Ready(ctx)
+}
+
+// startWatch looks after the backends that can't come back by themselves: a
+// folder that failed, because its disk is full for instance, serves again only
+// when belfry starts again. To end is what lets whoever looks after the process
+// do that.
+func (a *App) startWatch(context.Context) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(watchInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if err := a.lostFolder(ctx); err != nil && ctx.Err() == nil {
+					a.fail(err)
+					return
+				}
+			}
+		}
+	})
+	a.onStop("the watch", func(context.Context) error {
+		cancel()
+		running.Wait()
+		return nil
+	})
+	return nil
+}
+
+// lostFolder is the error of a backend whose folder has failed.
+func (a *App) lostFolder(ctx context.Context) error {
+	for _, name := range names(a.backends) {
+		if a.config.Backends[name].Type != "file" {
+			continue
+		}
+		if err := a.backends[name].Ping(ctx); err != nil {
+			return errs.Wrap(err, errs.Unavailable, "backend %s has failed", name)
+		}
+	}
+	return nil
+}
+
+// warn tells what is configured and easily overlooked.
+func (a *App) warn() {
+	for _, name := range names(a.plan.open) {
+		a.log.Warn("a store is open to everyone: it has no policy for these operations",
+			"store", name, "operations", strings.Join(a.plan.open[name], ", "))
+	}
+	if len(a.config.Authentication.Providers()) > 0 {
+		a.log.Warn("authentication is configured; this version does not log anyone in yet, so policies see nobody")
+	}
+	if len(a.config.Binaries) > 0 {
+		a.log.Warn("binaries are configured; this version does not serve them yet")
+	}
+}
