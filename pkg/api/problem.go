@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -116,13 +117,21 @@ func (s *Server) fail(x *exchange, err error) {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		x.set("Retry-After", retryAfter(err))
 	}
-	body, err := json.Marshal(p)
-	if err != nil {
+	x.set("Cache-Control", "no-store")
+	x.send(p.Status, problemType, p.encode())
+}
+
+// encode writes the document as people can read it: a "<" is no danger where
+// nothing takes the reply for HTML.
+func (p problem) encode() []byte {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(p); err != nil {
 		// Strings and numbers always have JSON text.
 		panic(err)
 	}
-	x.set("Cache-Control", "no-store")
-	x.send(p.Status, problemType, append(body, '\n'))
+	return body.Bytes()
 }
 
 // retryAfter is the whole seconds after which to try again, at least one.

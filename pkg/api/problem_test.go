@@ -187,3 +187,12 @@ func TestUser(t *testing.T) {
 		}
 	}
 }
+
+// People read problems in a terminal.
+func TestProblemsAreReadable(t *testing.T) {
+	f := start(t)
+	f.faults.set(func() error { return errs.New(errs.Invalid, "a < b && c > d") })
+	if r := f.do("GET", "/books/emma", "").want(400); !strings.Contains(r.body, `"detail":"a < b && c > d"`) {
+		t.Error(r.body)
+	}
+}
