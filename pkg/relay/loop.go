@@ -103,6 +103,11 @@ func (l *loop) settle() {
 			l.nudge() // what was held back may go now
 		}
 	}
+	l.announce()
+}
+
+// announce wakes up who waits for progress.
+func (l *loop) announce() {
 	close(l.progress)
 	l.progress = make(chan struct{})
 }
@@ -133,6 +138,7 @@ func (l *loop) publish() bool {
 // its events the bus refused for good.
 func (l *loop) publishAgain() (map[string]string, bool) {
 	for wait := againMin; ; wait = min(2*wait, againMax) {
+		began := time.Now()
 		err := l.opts.Publisher.Publish(l.life, l.outgoing)
 		var refused *bus.Refused
 		switch {
@@ -144,18 +150,29 @@ func (l *loop) publishAgain() (map[string]string, bool) {
 		case l.life.Err() != nil:
 			return nil, false
 		}
-		l.counters.failures.Add(1)
-		if !l.counters.away.Swap(true) {
-			l.log.Warn("events can't be published; they wait in their records", "error", err)
-		}
+		l.fail(began, err)
 		timer := time.NewTimer(wait/2 + rand.N(wait))
 		select {
 		case <-timer.C:
+		case <-l.hurry:
+			wait = againMin
 		case <-l.life.Done():
 			timer.Stop()
 			return nil, false
 		}
 	}
+}
+
+// fail notes that an attempt failed, and tells who waits.
+func (l *loop) fail(began time.Time, err error) {
+	l.counters.failures.Add(1)
+	if !l.counters.away.Swap(true) {
+		l.log.Warn("events can't be published; they wait in their records", "error", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed = began
+	l.announce()
 }
 
 func reasons(r *bus.Refused) map[string]string {

@@ -84,6 +84,7 @@ type Relay struct {
 	loop    sync.WaitGroup
 	keepers sync.WaitGroup
 	kick    chan struct{} // hears that there may be something to publish
+	hurry   chan struct{} // hears that a delayed attempt is wanted now
 
 	mu       sync.Mutex
 	sources  []*source
@@ -91,7 +92,8 @@ type Relay struct {
 	turn     int           // the source that comes first in the next batch
 	held     int           // events in memory, queued or being published
 	bytes    int           // of their payloads
-	progress chan struct{} // closed, and replaced, when something was published
+	progress chan struct{} // closed, and replaced, when something was published or could not be
+	failed   time.Time     // when the latest attempt began that failed
 	closing  bool
 }
 
@@ -100,6 +102,7 @@ func New(opts Options) *Relay {
 	r := &Relay{
 		opts:     opts.withDefaults(),
 		kick:     make(chan struct{}, 1),
+		hurry:    make(chan struct{}, 1),
 		byName:   map[string]*source{},
 		progress: make(chan struct{}),
 	}
@@ -155,16 +158,29 @@ func (r *Relay) nudge() {
 	}
 }
 
+// flushPatience is how long Flush goes on with a bus that does not take events.
+const flushPatience = time.Second
+
 // Flush waits until everything that was handed over before, and what waited in
 // the records of stores as they were added, has been published. It reports
-// errs.Canceled when ctx or the relay ends first.
+// errs.Unavailable soon when the bus does not take events, and errs.Canceled
+// when ctx or the relay ends first.
 func (r *Relay) Flush(ctx context.Context) error {
+	began := time.Now()
+	select {
+	case r.hurry <- struct{}{}:
+	default:
+	}
 	r.mu.Lock()
 	targets := make([]target, len(r.sources))
 	for i, src := range r.sources {
 		targets[i] = src.target()
 	}
 	for !reached(targets) {
+		if r.failed.Sub(began) > flushPatience {
+			r.mu.Unlock()
+			return errs.New(errs.Unavailable, "the bus does not take events now; those that wait are safe in their records")
+		}
 		progress := r.progress
 		r.mu.Unlock()
 		select {
@@ -180,8 +196,8 @@ func (r *Relay) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Close publishes what is in hand and clears it, bounded by ctx, and ends the
-// relay. Nothing may be handed over any more.
+// Close publishes what is in hand and clears it, as far as Flush gets, and
+// ends the relay. Nothing may be handed over any more.
 func (r *Relay) Close(ctx context.Context) error {
 	defer context.AfterFunc(ctx, r.endTidy)()
 	err := r.Flush(ctx)

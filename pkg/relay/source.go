@@ -215,8 +215,8 @@ func (s *source) read(p *pass) bool {
 		return false
 	}
 	if p.left {
-		young := time.Now().Add(-s.relay.opts.SweepAge)
-		events = slices.DeleteFunc(events, func(e driver.Pending) bool { return bornAfter(e.ID, young) })
+		now := time.Now()
+		events = slices.DeleteFunc(events, func(e driver.Pending) bool { return young(e.ID, now, s.relay.opts.SweepAge) })
 	}
 	s.relay.mu.Lock()
 	p.page, p.after, p.last, p.ready = events, next, next == nil, true
@@ -234,12 +234,13 @@ func (s *source) pause(d time.Duration) {
 	}
 }
 
-// bornAfter reports whether an id is a UUIDv7, which begins with its time in
-// milliseconds, of a later time. Of any other id it says no.
-func bornAfter(id string, t time.Time) bool {
+// young reports whether an id is a UUIDv7, which begins with its time in
+// milliseconds, made within age of now. Of any other id it says no, and of one
+// from a future further off too: a clock that was set back would keep it there.
+func young(id string, now time.Time, age time.Duration) bool {
 	if len(id) != 36 || id[14] != '7' {
 		return false
 	}
 	ms, err := strconv.ParseInt(id[:8]+id[9:13], 16, 64)
-	return err == nil && ms > t.UnixMilli()
+	return err == nil && now.Sub(time.UnixMilli(ms)).Abs() < age
 }
