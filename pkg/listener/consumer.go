@@ -77,5 +77,6 @@ func same(have, want jetstream.ConsumerConfig) bool {
 	}
 	return slices.Equal(filters, want.FilterSubjects) && have.AckPolicy == want.AckPolicy &&
 		have.AckWait == want.AckWait && have.MaxDeliver == want.MaxDeliver &&
-		have.MaxAckPending == want.MaxAckPending && len(have.BackOff) == 0
+		have.MaxAckPending == want.MaxAckPending && len(have.BackOff) == 0 &&
+		have.MaxRequestBatch == 0 && have.MaxRequestExpires == 0 && have.MaxRequestMaxBytes == 0
 }

@@ -60,7 +60,7 @@ func (r *runner) bury(ctx context.Context, m jetstream.Msg, e *Event, reason err
 		_ = m.NakWithDelay(r.spec.Backoff(e.Attempt))
 		return
 	}
-	r.log.Error("an event is with the dead letters", "event", e.ID, "name", e.Envelope.Event,
+	r.log.Error("an event is with the dead letters", "event", e.ID, "name", e.Event,
 		"store", e.Store, "uuid", e.UUID, "attempts", e.Attempt, "reason", reason)
 	_ = m.TermWithReason("dead letter")
 }

@@ -79,9 +79,9 @@ type runner struct {
 	known bool      // the consumer has been there since
 }
 
-// listen takes events from the log until ctx ends or the consumer is lost. No
-// event is asked for without a slot: what waited for one would be handed out
-// again after AckWait.
+// listen takes events from the log until ctx ends or the bus refuses to hand
+// them out. No event is asked for without a slot: what waited for one would be
+// handed out again after AckWait.
 func (r *runner) listen(ctx context.Context) error {
 	setup, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
@@ -94,7 +94,11 @@ func (r *runner) listen(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
 	for ctx.Err() == nil {
-		if err := r.fetch(ctx, asking, consumer); r.lost(ctx, err) {
+		err := r.fetch(ctx, asking, consumer)
+		if errors.Is(err, context.DeadlineExceeded) && r.bus.JetStream().Conn().IsConnected() {
+			continue // a bus that has just come back knows nothing of the request
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -143,17 +147,6 @@ func (r *runner) takeSlots(ctx context.Context) int {
 			return n
 		}
 	}
-}
-
-// lost reports whether an error means that the consumer has to be made again.
-func (r *runner) lost(ctx context.Context, err error) bool {
-	if err == nil || errors.Is(err, jetstream.ErrConsumerDeleted) {
-		return err != nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
-	defer cancel()
-	_, err = r.bus.JetStream().Consumer(ctx, stream, r.spec.Name)
-	return err != nil
 }
 
 func (r *runner) attempt(ctx context.Context, m jetstream.Msg) {

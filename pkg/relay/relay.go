@@ -199,6 +199,7 @@ func (r *Relay) Flush(ctx context.Context) error {
 // Close publishes what is in hand and clears it, as far as Flush gets, and
 // ends the relay. Nothing may be handed over any more.
 func (r *Relay) Close(ctx context.Context) error {
+	defer r.endTidy()
 	defer context.AfterFunc(ctx, r.endTidy)()
 	err := r.Flush(ctx)
 	r.end()
