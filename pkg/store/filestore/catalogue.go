@@ -202,6 +202,16 @@ func (b *Backend) read(key []byte) ([]byte, error) {
 	return copied, readError(closer.Close())
 }
 
+// any reports whether there is a key with a prefix.
+func (b *Backend) any(prefix []byte) (bool, error) {
+	it, err := b.db.NewIter(all(prefix))
+	if err != nil {
+		return false, readError(err)
+	}
+	found := it.First()
+	return found, readError(it.Close())
+}
+
 // fillBatch is how many bytes are gathered before they are applied.
 const fillBatch = 2 << 20
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -23,6 +24,11 @@ type store struct {
 	locks   [stripes]lock
 	tally   tally
 	clear   lock // an event is counted off once
+
+	// buried is set before the store gets its first tombstone, and when it is
+	// opened with some. Until then nobody has to look for one, which spares
+	// every creation a look-up.
+	buried atomic.Bool
 }
 
 var _ driver.Store = (*store)(nil)
@@ -40,7 +46,9 @@ func newStore(b *Backend, def definition) (*store, error) {
 		return nil, err
 	}
 	s.tally = decodeTally(appendPrefix(nil, s.id, kindCount), value)
-	return s, nil
+	buried, err := b.any(appendPrefix(nil, s.id, kindTombstone))
+	s.buried.Store(buried)
+	return s, err
 }
 
 // Get is part of driver.Store. Its only allocation is the body.

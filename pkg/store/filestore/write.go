@@ -41,6 +41,9 @@ func (s *store) prepare(ctx context.Context, w *driver.Write, entries []byte) (r
 			lock.free()
 		}
 	}()
+	if w.Body == nil {
+		s.buried.Store(true)
+	}
 	p, err := s.present(w.UUID)
 	if err != nil {
 		return nil, err
@@ -150,6 +153,9 @@ func (s *store) present(uuid string) (p present, err error) {
 	}
 	if !errors.Is(err, pebble.ErrNotFound) {
 		return p, readError(err)
+	}
+	if !s.buried.Load() {
+		return p, nil
 	}
 	(*buf)[prefixSize-1] = kindTombstone
 	record, ok, err := s.getTombstone(*buf, uuid)
