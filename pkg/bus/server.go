@@ -23,6 +23,10 @@ type Embedded struct {
 
 const (
 	maxPayload = 1 << 20
+
+	// unreserved keeps the server from setting aside the bounds of the streams:
+	// belfry starts on a disk that could not hold a full log.
+	unreserved = 1 << 50
 	startLimit = 10 * time.Second
 )
 
@@ -101,6 +105,7 @@ func (e *embedded) serverOptions(ctx context.Context) (*server.Options, error) {
 		JetStream:              true,
 		StoreDir:               e.opts.Folder,
 		JetStreamMaxMemory:     64 << 20,
+		JetStreamMaxStore:      unreserved,
 		DisableJetStreamBanner: true,
 		Username:               e.auth.User,
 		Password:               e.auth.Password,

@@ -29,7 +29,8 @@ const (
 	deadMaxAge   = 90 * 24 * time.Hour
 	deadMaxBytes = 1 << 30
 
-	setupTimeout  = 5 * time.Second
+	setupTimeout  = 2 * time.Second // for one try: a server that has just started may pass over a request
+	setupTries    = 5
 	setupRetryMin = 200 * time.Millisecond
 	setupRetryMax = 10 * time.Second
 )
@@ -40,7 +41,13 @@ const (
 func (b *Bus) Setup(ctx context.Context) error {
 	var err error
 	for _, config := range []jetstream.StreamConfig{b.eventsConfig(), b.deadConfig()} {
-		if err = b.setupStream(ctx, config); err != nil {
+		for range setupTries {
+			err = b.setupStream(ctx, config)
+			if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || !b.conn.IsConnected() {
+				break
+			}
+		}
+		if err != nil {
 			err = errs.Wrap(err, errs.Unavailable, "set up stream %s", config.Name)
 			break
 		}

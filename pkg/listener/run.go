@@ -17,7 +17,7 @@ import (
 const stream = bus.StreamEvents
 
 const (
-	setupTimeout = 5 * time.Second
+	setupTimeout = 2 * time.Second // a bus that has just started may pass over a request
 	againMin     = 100 * time.Millisecond
 	againMax     = 5 * time.Second
 	wellAfter    = 5 * time.Second // an outage that follows is another one
