@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"runtime/debug"
 	"time"
 
 	"belfry/config"
@@ -27,7 +25,6 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	log := logger(loaded.Log, s.err)
-	tuneCollector()
 	began := time.Now()
 	a, err := app.Start(ctx, loaded, log)
 	if err != nil {
@@ -50,16 +47,6 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 		log.Info("stopped")
 	}
 	return err
-}
-
-// tuneCollector has the garbage collector run when the heap has tripled, not
-// doubled: under load it would otherwise take a tenth of the processor time to
-// look at the bus's index of subjects again and again. An idle belfry needs no
-// more memory for that. GOGC in the environment has the last word.
-func tuneCollector() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200)
-	}
 }
 
 func logger(l config.Log, w io.Writer) *slog.Logger {

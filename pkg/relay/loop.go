@@ -17,6 +17,12 @@ const (
 	againMin     = 50 * time.Millisecond
 	againMax     = 2 * time.Second
 	refusedKnown = 1_000
+
+	// A batch costs the bus and the scheduler about as much as a dozen events.
+	// Where events come in by the dozen, a little patience makes batches of
+	// several dozen; a lone event, or a few, never wait for others.
+	gatherFrom = 24
+	gatherFor  = 3 * time.Millisecond
 )
 
 // batch is what is published at once.
@@ -55,8 +61,12 @@ func (r *Relay) run() {
 	defer tick.Stop()
 	for {
 		for l.gather() {
+			many := len(l.batch.items) >= gatherFrom
 			if !l.publish() {
 				return
+			}
+			if many {
+				r.rest(gatherFor)
 			}
 		}
 		select {
@@ -66,6 +76,16 @@ func (r *Relay) run() {
 		case <-r.life.Done():
 			return
 		}
+	}
+}
+
+// rest lets more come in, unless the relay ends.
+func (r *Relay) rest(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.life.Done():
 	}
 }
 

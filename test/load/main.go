@@ -18,7 +18,7 @@ import (
 
 func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry beside the limit; the median counts")
-	requests := flag.Int("requests", 20_000, "requests of each kind in a round")
+	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
 	million := flag.Int("million", 1_000_000, "creates before memory is looked at again; 0 leaves that out")
 	only := flag.String("only", "", "run one part: rates, lag, parent, memory")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part")
