@@ -95,6 +95,7 @@ func (c *check) compareArrays(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		c.report.Entries += int64(entries)
 		if len(found) > 0 || entries != min(c.named[t.UUID], c.m.Limit) {
 			c.suspect[t.UUID] = []string{}
 		}
@@ -142,7 +143,6 @@ func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference
 	}
 	seen := map[string]bool{}
 	object.Elements(value, func(entry []byte) bool {
-		c.report.Entries++
 		entries++
 		uuid, ok := object.Text(object.Field(entry, "uuid"))
 		switch {
