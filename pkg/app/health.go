@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	"belfry/pkg/errs"
@@ -40,27 +39,13 @@ func (a *App) working(ctx context.Context) error {
 // when belfry starts again. To end is what lets whoever looks after the process
 // do that.
 func (a *App) startWatch(context.Context) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		tick := time.NewTicker(watchInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if err := a.lostFolder(ctx); err != nil && ctx.Err() == nil {
-					a.fail(err)
-					return
-				}
-			}
+	a.every(watchInterval, "the watch", func(ctx context.Context) bool {
+		err := a.lostFolder(ctx)
+		if err == nil || ctx.Err() != nil {
+			return true
 		}
-	})
-	a.onStop("the watch", func(context.Context) error {
-		cancel()
-		running.Wait()
-		return nil
+		a.fail(err)
+		return false
 	})
 	return nil
 }

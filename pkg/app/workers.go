@@ -89,26 +89,37 @@ const (
 
 // startJanitor purges tombstones that have been kept long enough.
 func (a *App) startJanitor(context.Context) error {
+	a.every(purgeInterval, "the janitor", func(ctx context.Context) bool {
+		a.purge(ctx)
+		return true
+	})
+	return nil
+}
+
+// every does something again and again until it returns false, or the app
+// stops.
+func (a *App) every(interval time.Duration, name string, do func(ctx context.Context) bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		tick := time.NewTicker(purgeInterval)
+		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				a.purge(ctx)
+				if !do(ctx) {
+					return
+				}
 			}
 		}
 	})
-	a.onStop("the janitor", func(context.Context) error {
+	a.onStop(name, func(context.Context) error {
 		cancel()
 		running.Wait()
 		return nil
 	})
-	return nil
 }
 
 func (a *App) purge(ctx context.Context) {

@@ -106,14 +106,3 @@ func KindOf(err error) Kind {
 
 // Is reports whether err is of the kind. It is false for a nil err.
 func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }
-
-// Passing reports whether the same act may succeed later without anyone
-// changing anything: what a worker retries, and what a client is told to retry.
-func Passing(err error) bool {
-	switch KindOf(err) {
-	case Unavailable, Limited, Canceled, Mismatch, Conflict:
-		return true
-	default:
-		return false
-	}
-}
