@@ -1,0 +1,130 @@
+// Package backing starts the servers behind belfry for tests: real ones, in
+// processes of their own on loopback ports, pinned in test/servers. Each is
+// fetched and built once and kept in the user's cache; a test that can't have
+// its server fails.
+package backing
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is how long a server may take to start. Most need a tenth of a
+// second; a busy machine needs more.
+const patience = time.Minute
+
+// process is a server that runs. It ends with the test, and with this process
+// even when that is killed.
+type process struct {
+	cmd  *exec.Cmd
+	log  *tail
+	done chan struct{} // closed when it has ended
+	err  error         // how it ended, once done is closed
+}
+
+// start starts a server and waits until ready returns nil. The caller may kill
+// it before the test's end.
+func start(t testing.TB, cmd *exec.Cmd, ready func(context.Context) error) *process {
+	t.Helper()
+	p := &process{cmd: cmd, log: &tail{}, done: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = p.log, p.log
+	dieWithParent(cmd)
+	if err := p.run(); err != nil {
+		t.Fatalf("starting %s: %v", cmd.Path, err)
+	}
+	t.Cleanup(p.kill)
+	if err := p.await(t.Context(), ready); err != nil {
+		t.Fatalf("%s does not serve: %v\n%s", cmd.Path, err, p.log)
+	}
+	return p
+}
+
+// run starts the process and returns once it runs.
+func (p *process) run() error {
+	started := make(chan error)
+	go func() {
+		defer close(p.done)
+		// The kernel ends the process when the thread that started it ends, so
+		// that thread waits for it.
+		unlock := lockThread()
+		defer unlock()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = p.cmd.Wait()
+		}
+	}()
+	return <-started
+}
+
+// await asks until the server is ready, has ended, or patience has.
+func (p *process) await(ctx context.Context, ready func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ready(ctx)
+		select {
+		case <-p.done:
+			return fmt.Errorf("it ended: %w", p.err)
+		case <-ctx.Done():
+			return fmt.Errorf("after %s: %w", patience, err)
+		default:
+			if err == nil {
+				return nil
+			}
+		}
+		<-tick.C
+	}
+}
+
+// kill ends the process as a crash would, and waits for its end.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// freeAddress returns a loopback address whose port was free a moment ago.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+}
+
+// tail keeps the last of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+const tailSize = 16 << 10
+
+func (l *tail) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.data = append(l.data, p...)
+	if extra := len(l.data) - tailSize; extra > 0 {
+		l.data = append(l.data[:0], l.data[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (l *tail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.data)
+}
