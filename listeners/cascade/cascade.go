@@ -9,6 +9,7 @@ package cascade
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,13 +27,10 @@ const page = 500
 // Filters returns the subjects of the deletions that cascade.
 func Filters(set *store.Set) []string {
 	var filters []string
-	seen := map[string]bool{}
-	for _, m := range set.Mappings() {
-		if m.Cascade && !seen[m.Target] {
-			seen[m.Target] = true
-			filters = append(filters, event.Filter(event.StoreDeleted, m.Target))
-		}
+	for target := range set.Cascades() {
+		filters = append(filters, event.Filter(event.StoreDeleted, target))
 	}
+	slices.Sort(filters)
 	return filters
 }
 
@@ -55,10 +53,7 @@ func NewWorker(set *store.Set, settle time.Duration) *Worker {
 // Handle deletes what the deleted object's cascading mappings link to it.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	ctx = store.WithCall(ctx, store.Call{Origin: Name, Actor: e.Actor, Ctx: e.Ctx})
-	for _, m := range w.set.Onto(e.Store) {
-		if !m.Cascade {
-			continue
-		}
+	for _, m := range w.set.Cascades()[e.Store] {
 		if err := w.clear(ctx, m, e); err != nil {
 			return err
 		}

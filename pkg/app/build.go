@@ -64,7 +64,7 @@ func compile(c *config.Config) (*plan, error) {
 			if m.Source == o.Name {
 				o.Maps = append(o.Maps, m)
 			}
-			if m.Target == o.Name {
+			if m.Target == o.Name && m.Array != "" {
 				o.Arrays = append(o.Arrays, m.Array)
 			}
 		}

@@ -65,6 +65,17 @@ func (e *Envelope) set(name string, value []byte) (err error) {
 		e.Previous, err = object.Decode(value)
 	case "previousOmitted":
 		e.PreviousOmitted = string(value) == "true"
+	case "user":
+		e.User = value
+	case "datas":
+		e.Datas = value
+	case "property":
+		text(&e.Property)
+	case "index":
+		e.Index = new(int)
+		*e.Index, err = strconv.Atoi(string(value))
+	case "record":
+		e.Record = value
 	case "ctx":
 		err = json.Unmarshal(value, &e.Ctx)
 	}

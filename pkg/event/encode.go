@@ -40,6 +40,25 @@ func (e *Envelope) Append(dst []byte) []byte {
 	if e.PreviousOmitted {
 		dst = append(dst, `,"previousOmitted":true`...)
 	}
+	if len(e.User) > 0 {
+		dst = append(dst, `,"user":`...)
+		dst = append(dst, e.User...)
+	}
+	if len(e.Datas) > 0 {
+		dst = append(dst, `,"datas":`...)
+		dst = append(dst, e.Datas...)
+	}
+	if e.Property != "" {
+		str(`,"property":`, e.Property)
+	}
+	if e.Index != nil {
+		dst = append(dst, `,"index":`...)
+		dst = strconv.AppendInt(dst, int64(*e.Index), 10)
+	}
+	if len(e.Record) > 0 {
+		dst = append(dst, `,"record":`...)
+		dst = append(dst, e.Record...)
+	}
 	dst = append(dst, `,"ctx":`...)
 	dst = e.Ctx.append(dst)
 	return append(dst, '}')

@@ -27,12 +27,22 @@ const (
 	StoreGet     Name = "Store.Get"
 )
 
+// Durable events that tell what a write to an object meant. They wait in the
+// object's record beside the event of the store.
+const (
+	Register       Name = "Register"
+	BinaryUploaded Name = "Binary.Uploaded"
+	BinaryDeleted  Name = "Binary.Deleted"
+)
+
 // Origins: by which way a write came in.
 const (
 	OriginHTTP    = "http"
 	OriginGo      = "go"
 	OriginMapping = "mapping"
 	OriginCascade = "cascade"
+	OriginAuth    = "auth"
+	OriginMail    = "mail"
 )
 
 // MaxSize is the most bytes one encoded event has.
@@ -71,6 +81,17 @@ type Envelope struct {
 	// omitted it holds what the mappings of its store need.
 	Previous        object.Object `json:"previous,omitempty"`
 	PreviousOmitted bool          `json:"previousOmitted,omitempty"` // fields too large were left out
+
+	// User and Datas are what Register tells: the user as it was made, and
+	// the form or the provider's profile that it was made from.
+	User  json.RawMessage `json:"user,omitempty"`
+	Datas json.RawMessage `json:"datas,omitempty"`
+
+	// Property, Index and Record are what Binary.Uploaded and Binary.Deleted
+	// tell: where the binary is, or was, and its record.
+	Property string          `json:"property,omitempty"`
+	Index    *int            `json:"index,omitempty"`
+	Record   json.RawMessage `json:"record,omitempty"`
 
 	Ctx Ctx `json:"ctx"`
 }

@@ -17,27 +17,48 @@ type write struct {
 	former object.Object // base decoded; nil for a new object and a deletion
 	next   object.Object // nil for a deletion
 	above  uint64        // the new revision is greater than this too
+	also   []Also
 }
+
+// Also makes a further event of a write, which waits in the same record and is
+// as durable as the store's own. It is given the envelope that every event of
+// the write has, with the object after the write, and changes what differs.
+type Also func(e *event.Envelope)
 
 // commit writes the record with its event in one act and hands the event on.
 // It reports Mismatch when the record is not as it was read.
 func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error) {
 	now := s.Now()
-	out := driver.Write{UUID: w.uuid, If: w.base.Revision, Revision: revision(now, max(w.base.Revision, w.above))}
+	before := max(w.base.Revision, w.above) + uint64(len(w.also))
+	out := driver.Write{UUID: w.uuid, If: w.base.Revision, Revision: revision(now, before)}
 	if w.next != nil {
 		out.Body = w.next.Encode()
 		out.Keys = s.keys(w.uuid, out.Body)
 	}
 	e := s.envelope(call, w, now, out.Revision, out.Body)
-	out.Event = driver.Event{ID: e.ID, Subject: event.Subject(w.name, s.Name, w.uuid), Payload: s.encode(e)}
+	out.Event = s.waiting(e)
+	for _, also := range w.also {
+		further := *e
+		further.ID, further.Previous = object.NewUUID(), nil
+		also(&further)
+		out.Also = append(out.Also, s.waiting(&further))
+	}
 	if err := s.driver.Put(ctx, out); err != nil {
 		return Stored{}, err
 	}
 	if s.Outbox != nil {
-		s.Outbox.Committed(s.Name, driver.Pending{Event: out.Event, UUID: w.uuid, Revision: out.Revision})
+		for _, p := range out.Events() {
+			s.Outbox.Committed(s.Name, p)
+		}
 	}
 	collect(ctx, Cause{ID: e.ID, Event: w.name, Store: s.Name, Origin: call.Origin})
 	return s.seen(call, driver.Record{UUID: w.uuid, Revision: out.Revision, Body: out.Body}), nil
+}
+
+// waiting is an event as it waits in its record. It is encoded before anything
+// else happens to the envelope.
+func (s *Store) waiting(e *event.Envelope) driver.Event {
+	return driver.Event{ID: e.ID, Subject: event.Subject(e.Event, s.Name, e.UUID), Payload: s.encode(e)}
 }
 
 // revision is the clock in microseconds, and always greater than the revision

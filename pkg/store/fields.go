@@ -20,12 +20,13 @@ func (s *Store) hidden(name string) bool {
 }
 
 // input is what a caller's object may set, uuid aside: for a client without
-// the fields the server owns; for the program without arrays and times.
+// the fields the server owns; for the program without arrays, records of
+// binaries and times.
 // Giving one is not an error: what was read can be written back as it is.
 func (s *Store) input(call Call, o object.Object) object.Object {
 	in := make(object.Object, len(o)+3)
 	for name, value := range o {
-		if name == "uuid" || name == created || name == updated || s.arrays[name] {
+		if name == "uuid" || name == created || name == updated || s.arrays[name] || s.binary[name] {
 			continue
 		}
 		if call.Client && s.hidden(name) {

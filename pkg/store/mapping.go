@@ -9,6 +9,9 @@ import (
 // Mapping keeps copies of a source store's objects in an array of a target
 // store's objects: each live source object X whose Key names a target T has
 // one entry in T's Array, holding X's uuid and Fields.
+//
+// Without an Array it is a mere link: nothing is copied, and Cascade alone
+// counts.
 type Mapping struct {
 	Source  string   // store whose objects are copied
 	Target  string   // store whose objects hold the copies
@@ -100,6 +103,9 @@ func (s *Store) keys(_ string, body []byte) []driver.Key {
 			}
 			return true
 		})
+	}
+	if s.Holding {
+		keys = append(keys, held(body)...)
 	}
 	return append(keys, s.listed(body)...)
 }

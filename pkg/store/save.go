@@ -14,29 +14,19 @@ import (
 //
 // Errors: Invalid (uuid, schema, key), TooLarge, Exists when the uuid is
 // taken, Unauthenticated or Denied by the policy, Unavailable.
-func (s *Store) Save(ctx context.Context, o object.Object, uuid string) (Stored, error) {
+func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...Also) (Stored, error) {
 	call := CallOf(ctx)
 	uuid, err := chooseUUID(o, uuid)
 	if err != nil {
 		return Stored{}, err
 	}
-	next := s.input(call, o)
-	if call.Client {
-		if s.Policy != nil {
-			s.Policy.Stamp(policy.Create, call.User, next)
-		}
-		if err := s.allow(ctx, call, policy.Create, nil, next); err != nil {
-			return Stored{}, err
-		}
-	}
-	next["uuid"] = object.AppendString(nil, uuid)
-	if err := s.validate(ctx, next); err != nil {
+	next, err := s.creation(ctx, call, o, uuid)
+	if err != nil {
 		return Stored{}, err
 	}
-	now := s.Now()
-	stamp := timestamp(now)
+	stamp := timestamp(s.Now())
 	next[created], next[updated] = stamp, stamp
-	w := write{uuid: uuid, name: event.StoreSaved, next: next}
+	w := write{uuid: uuid, name: event.StoreSaved, next: next, also: also}
 	s.announceWrite(call, event.StoreSave, &w)
 
 	unlock, err := s.Locker.Lock(ctx, uuid)
@@ -62,6 +52,32 @@ func (s *Store) Save(ctx context.Context, o object.Object, uuid string) (Stored,
 		w.above = record.Revision
 	}
 	return Stored{}, s.contended(uuid)
+}
+
+// Check reports what Save would refuse, without saving anything: the errors of
+// Save, but for Exists.
+func (s *Store) Check(ctx context.Context, o object.Object, uuid string) error {
+	uuid, err := chooseUUID(o, uuid)
+	if err != nil {
+		return err
+	}
+	_, err = s.creation(ctx, CallOf(ctx), o, uuid)
+	return err
+}
+
+// creation judges an object that is to be new, and returns what of it is kept.
+func (s *Store) creation(ctx context.Context, call Call, o object.Object, uuid string) (object.Object, error) {
+	next := s.input(call, o)
+	if call.Client {
+		if s.Policy != nil {
+			s.Policy.Stamp(policy.Create, call.User, next)
+		}
+		if err := s.allow(ctx, call, policy.Create, nil, next); err != nil {
+			return nil, err
+		}
+	}
+	next["uuid"] = object.AppendString(nil, uuid)
+	return next, s.validate(ctx, next)
 }
 
 func chooseUUID(o object.Object, uuid string) (string, error) {

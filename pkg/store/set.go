@@ -11,11 +11,20 @@ import (
 type Set struct {
 	stores   map[string]*Store
 	mappings []Mapping
+	cascades map[string][]*Mapping // by target, links included
 }
 
 // NewSet makes a set of stores. Every mapping's source and target are in it.
 func NewSet(stores []*Store, mappings []Mapping) *Set {
-	s := &Set{stores: make(map[string]*Store, len(stores)), mappings: mappings}
+	s := &Set{stores: make(map[string]*Store, len(stores)), cascades: map[string][]*Mapping{}}
+	for _, m := range mappings {
+		if m.Array != "" {
+			s.mappings = append(s.mappings, m)
+		}
+		if m.Cascade {
+			s.cascades[m.Target] = append(s.cascades[m.Target], &m)
+		}
+	}
 	for _, st := range stores {
 		s.stores[st.Name] = st
 	}
@@ -28,7 +37,11 @@ func (s *Set) Store(name string) *Store { return s.stores[name] }
 // Stores returns every store.
 func (s *Set) Stores() map[string]*Store { return s.stores }
 
-// Mappings returns every mapping. They are not to be modified.
+// Cascades returns the mappings and links whose objects go with their target,
+// by the target's store. They are not to be modified.
+func (s *Set) Cascades() map[string][]*Mapping { return s.cascades }
+
+// Mappings returns every mapping that keeps arrays. They are not to be modified.
 func (s *Set) Mappings() []Mapping { return s.mappings }
 
 // From returns the mappings that copy objects of a store.
@@ -75,17 +88,8 @@ func (s *Set) Workers(c Cause) []string {
 	if len(s.From(c.Store)) > 0 || c.Event == event.StoreSaved && len(s.Onto(c.Store)) > 0 {
 		workers = append(workers, event.OriginMapping)
 	}
-	if c.Event == event.StoreDeleted && s.cascades(c.Store) {
+	if c.Event == event.StoreDeleted && len(s.cascades[c.Store]) > 0 {
 		workers = append(workers, event.OriginCascade)
 	}
 	return workers
-}
-
-func (s *Set) cascades(target string) bool {
-	for _, m := range s.Onto(target) {
-		if m.Cascade {
-			return true
-		}
-	}
-	return false
 }

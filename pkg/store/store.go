@@ -61,6 +61,8 @@ type Options struct {
 	MaxSize  int            // 0: MaxObjectSize
 	Maps     []Mapping      // those whose Source this store is
 	Arrays   []string       // arrays of this store that mappings keep
+	Binaries []string       // properties that hold nothing but records of binaries
+	Holding  bool           // objects are found by the binaries they hold
 	Indexes  []query.Index  // for listing
 	Outbox   Outbox
 	Announce Announcer        // nil: no announcements
@@ -75,12 +77,13 @@ type Store struct {
 	mapped  []string        // the distinct keys of Maps
 	arrays  map[string]bool // Arrays
 	private map[string]bool // Private
+	binary  map[string]bool // Binaries
 }
 
 // Open opens the store in a backend, with the indexes that its mappings and
 // its listing need.
 func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
-	s := &Store{Options: o, arrays: map[string]bool{}, private: map[string]bool{}}
+	s := &Store{Options: o, arrays: map[string]bool{}, private: map[string]bool{}, binary: map[string]bool{}}
 	if s.Now == nil {
 		s.Now = time.Now
 	}
@@ -96,12 +99,18 @@ func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error
 	for _, name := range o.Private {
 		s.private[name] = true
 	}
+	for _, name := range o.Binaries {
+		s.binary[name] = true
+	}
 	spec := driver.Spec{Name: o.Name, Keys: s.keys}
 	for _, m := range o.Maps {
 		if !slices.Contains(s.mapped, m.Key) {
 			s.mapped = append(s.mapped, m.Key)
 			spec.Indexes = append(spec.Indexes, driver.Index{Name: index(m.Key), Parts: 1, Multi: true})
 		}
+	}
+	if o.Holding {
+		spec.Indexes = append(spec.Indexes, driver.Index{Name: holding, Parts: 2, Multi: true})
 	}
 	for _, i := range o.Indexes {
 		spec.Indexes = append(spec.Indexes, driver.Index{Name: i.Name, Parts: len(i.Fields)})

@@ -63,6 +63,9 @@ func (s *Store) merge(call Call, stored, input object.Object, patch bool) (objec
 	if call.Client && s.Policy != nil {
 		s.Policy.Stamp(policy.Update, call.User, input)
 	}
+	for name := range Binaries(stored) {
+		delete(input, name)
+	}
 	if patch {
 		return object.MergePatch(stored, input)
 	}
@@ -120,7 +123,7 @@ func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64) erro
 const maxTries = 10
 
 // rewrite reads an object, lets change say what to write, and writes it if the
-// object is still as read; otherwise it starts over.
+// object is still as read; otherwise it starts over. No write is none.
 func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, change func(driver.Record) (*write, error)) (Stored, error) {
 	unlock, err := s.Locker.Lock(ctx, uuid)
 	if err != nil {
@@ -141,6 +144,9 @@ func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, cha
 		w, err := change(record)
 		if err != nil {
 			return Stored{}, err
+		}
+		if w == nil {
+			return s.seen(CallOf(ctx), record), nil
 		}
 		stored, err := s.commit(ctx, CallOf(ctx), w)
 		if !errs.Is(err, errs.Mismatch) {

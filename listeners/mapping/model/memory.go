@@ -109,8 +109,8 @@ func (s *memoryStore) put(w driver.Write) error {
 	switch {
 	case w.If == 0 && live, w.If != 0 && (!live || r.Revision != w.If):
 		return errs.New(errs.Mismatch, "the precondition does not hold")
-	case r != nil && w.Revision <= r.Revision:
-		return errs.New(errs.Mismatch, "revision %d is not greater than %d", w.Revision, r.Revision)
+	case r != nil && w.First() <= r.Revision:
+		return errs.New(errs.Mismatch, "revision %d is not greater than %d", w.First(), r.Revision)
 	}
 	next := &row{
 		Record: driver.Record{UUID: w.UUID, Revision: w.Revision, Body: bytes.Clone(w.Body), Deleted: w.Body == nil},
@@ -119,9 +119,10 @@ func (s *memoryStore) put(w driver.Write) error {
 	if r != nil {
 		next.events = slices.Clone(r.events)
 	}
-	e := w.Event
-	e.Payload = bytes.Clone(e.Payload)
-	next.events = append(next.events, driver.Pending{Event: e, UUID: w.UUID, Revision: w.Revision})
+	for _, e := range w.Events() {
+		e.Payload = bytes.Clone(e.Payload)
+		next.events = append(next.events, e)
+	}
 	next.digest = digest(next.Record)
 	s.rows[w.UUID] = next
 	return nil

@@ -89,10 +89,31 @@ type Write struct {
 	// record, live, is at this revision.
 	If uint64
 
-	Revision uint64 // the new revision; greater than that of whatever is there
+	Revision uint64 // the new revision; First is greater than that of whatever is there
 	Body     []byte // the new body; nil leaves a tombstone without keys
 	Keys     []Key  // every key of the new body; one given twice counts once
-	Event    Event  // added to the events that wait; those that wait already stay
+
+	// Event, and what else the write is to tell in the same act, are added to
+	// the events that wait; those that wait already stay.
+	Event Event
+	Also  []Event
+}
+
+// First is the lowest revision that a write takes: each of its events has one
+// of its own, in their order, and the last is that of the record. So a
+// revision and a uuid name one event.
+func (w *Write) First() uint64 { return w.Revision - uint64(len(w.Also)) }
+
+// Events are the events of a write as they wait.
+func (w *Write) Events() []Pending {
+	events := make([]Pending, 1+len(w.Also))
+	for i := range events {
+		events[i] = Pending{Event: w.Event, UUID: w.UUID, Revision: w.First() + uint64(i)}
+		if i > 0 {
+			events[i].Event = w.Also[i-1]
+		}
+	}
+	return events
 }
 
 // Query asks for the records whose key in an index begins with the parts Equal
@@ -120,7 +141,7 @@ type Page struct {
 type Pending struct {
 	Event
 	UUID     string // of its record
-	Revision uint64 // of the write that caused it
+	Revision uint64 // its own; see Write.First
 }
 
 // Store holds the records of one store. What Get, Query, Scan and Pending see
@@ -134,7 +155,7 @@ type Store interface {
 
 	// Put makes one write, durable when it returns nil. It reports
 	// errs.Mismatch, having changed nothing, when the precondition does not
-	// hold or Revision is not greater than the record's. After another error
+	// hold or First is not greater than the record's revision. After another error
 	// the write may or may not have been made.
 	Put(ctx context.Context, w Write) error
 

@@ -78,7 +78,7 @@ func benchTwoSets(b *testing.B, writers int) {
 		if err := setRecord(batch, s.id, w.UUID, stored{revision: w.Revision, body: w.Body}); err != nil {
 			return err
 		}
-		if err := setEvent(batch, s.id, &w); err != nil {
+		if err := setEvent(batch, s.id, w.UUID, w.Revision, &w.Event); err != nil {
 			return err
 		}
 		return errors.Join(batch.Commit(pebble.Sync), batch.Close())

@@ -70,20 +70,20 @@ func decodeTombstone(value []byte) (uint64, error) {
 
 // setEvent adds a waiting event to a batch: format, and the fields with their
 // lengths before them, but for the payload, which is the rest.
-func setEvent(batch *pebble.Batch, store uint32, w *driver.Write) error {
+func setEvent(batch *pebble.Batch, store uint32, uuid string, revision uint64, e *driver.Event) error {
 	var head [1 + 2*binary.MaxVarintLen64]byte
-	id := binary.PutUvarint(head[:], uint64(len(w.Event.ID)))
-	subject := binary.PutUvarint(head[id:], uint64(len(w.Event.Subject)))
-	size := 1 + id + len(w.Event.ID) + subject + len(w.Event.Subject) + len(w.Event.Payload)
-	op := batch.SetDeferred(prefixSize+revisionSize+len(w.UUID), size)
-	appendRevisionKey(op.Key[:0], store, kindEvent, w.Revision, w.UUID)
+	id := binary.PutUvarint(head[:], uint64(len(e.ID)))
+	subject := binary.PutUvarint(head[id:], uint64(len(e.Subject)))
+	size := 1 + id + len(e.ID) + subject + len(e.Subject) + len(e.Payload)
+	op := batch.SetDeferred(prefixSize+revisionSize+len(uuid), size)
+	appendRevisionKey(op.Key[:0], store, kindEvent, revision, uuid)
 	v := op.Value[:0]
 	v = append(v, format)
 	v = append(v, head[:id]...)
-	v = append(v, w.Event.ID...)
+	v = append(v, e.ID...)
 	v = append(v, head[id:id+subject]...)
-	v = append(v, w.Event.Subject...)
-	copy(op.Value[len(v):], w.Event.Payload)
+	v = append(v, e.Subject...)
+	copy(op.Value[len(v):], e.Payload)
 	return op.Finish()
 }
 

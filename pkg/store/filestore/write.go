@@ -61,7 +61,7 @@ func (s *store) prepare(ctx context.Context, w *driver.Write, entries []byte) (r
 
 // allows reports whether the precondition of a write holds.
 func (p *present) allows(w *driver.Write) bool {
-	if w.Revision <= p.revision {
+	if w.First() <= p.revision {
 		return false
 	}
 	if w.If == 0 {
@@ -72,7 +72,7 @@ func (p *present) allows(w *driver.Write) bool {
 
 // change puts all that a write changes into a batch.
 func (s *store) change(batch *pebble.Batch, p present, w *driver.Write, entries []byte) (effect, error) {
-	does := effect{s: s, pending: 1, event: w.Revision}
+	does := effect{s: s, pending: 1 + int64(len(w.Also)), event: w.First()}
 	var err error
 	if w.Body == nil {
 		err = s.bury(batch, p, w)
@@ -85,10 +85,15 @@ func (s *store) change(batch *pebble.Batch, p present, w *driver.Write, entries 
 			does.records = 1
 		}
 	}
-	if err != nil {
-		return does, err
+	if err == nil {
+		err = setEvent(batch, s.id, w.UUID, w.First(), &w.Event)
 	}
-	return does, setEvent(batch, s.id, w)
+	for i := range w.Also {
+		if err == nil {
+			err = setEvent(batch, s.id, w.UUID, w.First()+1+uint64(i), &w.Also[i])
+		}
+	}
+	return does, err
 }
 
 // keep writes a live record in the place of whatever is there.
