@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+
+	"belfry/pkg/object"
+	"belfry/pkg/store/driver"
+)
+
+// BinariesField is the internal field that says which properties of an object
+// hold records of binaries, and whose they are: {"<property>": "<service>"}.
+const BinariesField = "_binaries"
+
+// holding is the index of objects by service and hash of the binaries they hold.
+const holding = "binary"
+
+// Binaries returns the properties of an object that hold records of binaries,
+// each with the service whose binaries they are.
+func Binaries(o object.Object) map[string]string { return binariesOf(o[BinariesField]) }
+
+func binariesOf(value []byte) map[string]string {
+	if value == nil {
+		return nil
+	}
+	services := map[string]string{}
+	_ = object.Each(value, func(property string, service []byte) bool {
+		services[property], _ = object.Text(service)
+		return true
+	})
+	return services
+}
+
+// held computes the keys of an encoded object in the index of binaries.
+func held(body []byte) []driver.Key {
+	services := binariesOf(object.Field(body, BinariesField))
+	if len(services) == 0 {
+		return nil
+	}
+	var keys []driver.Key
+	_ = object.Each(body, func(name string, records []byte) bool {
+		service, ok := services[name]
+		if !ok {
+			return true
+		}
+		object.Elements(records, func(record []byte) bool {
+			if hash, ok := object.Text(object.Field(record, "hash")); ok {
+				keys = append(keys, driver.Key{Index: holding, Parts: [][]byte{[]byte(service), []byte(hash)}})
+			}
+			return true
+		})
+		return true
+	})
+	return keys
+}
+
+// Held returns a page of the objects that hold a binary of a service. The index
+// may lag: look at the object again where it matters. The store's Holding is set.
+func (s *Store) Held(ctx context.Context, service, hash string, after []byte, limit int) ([]Stored, []byte, error) {
+	page, err := s.driver.Query(ctx, driver.Query{
+		Index: holding, Equal: [][]byte{[]byte(service), []byte(hash)}, After: after, Limit: limit,
+	})
+	return storedOf(page.Records), page.Next, err
+}

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/policy"
+	"belfry/pkg/store/driver"
+)
+
+// Revision says how Revise changes an object.
+type Revision struct {
+	Fields object.Object // replace those of the object; a nil value removes
+	Also   []Also
+}
+
+// Revise changes fields of an object that belfry itself keeps and that no
+// caller may set: records of binaries, what logging in needs. change is given
+// the object as it is and is asked again when another write came between. A
+// client needs the right to update, judged with Fields as the input; the schema
+// holds as for Update. A change without fields writes nothing.
+//
+// Errors: those of Update, and those of change.
+func (s *Store) Revise(ctx context.Context, uuid string, change func(Stored) (Revision, error)) (Stored, error) {
+	if err := object.CheckUUID(uuid); err != nil {
+		return Stored{}, err
+	}
+	call := CallOf(ctx)
+	return s.rewrite(ctx, uuid, 0, func(record driver.Record) (*write, error) {
+		stored, err := object.Decode(record.Body)
+		if err != nil {
+			return nil, err
+		}
+		revision, err := change(Stored{UUID: uuid, Revision: record.Revision, Body: record.Body})
+		if err != nil {
+			return nil, err
+		}
+		if call.Client {
+			if err := s.allow(ctx, call, policy.Update, record.Body, revision.Fields); err != nil {
+				return nil, err
+			}
+		}
+		if len(revision.Fields) == 0 {
+			return nil, nil
+		}
+		next := stored.Clone()
+		for name, value := range revision.Fields {
+			if value == nil {
+				delete(next, name)
+			} else {
+				next[name] = value
+			}
+		}
+		if err := s.validate(ctx, next); err != nil {
+			return nil, err
+		}
+		next[updated] = timestamp(s.Now())
+		w := &write{uuid: uuid, name: event.StoreUpdated, base: record, former: stored, next: next, also: revision.Also}
+		s.announceWrite(call, event.StoreUpdate, w)
+		return w, nil
+	})
+}
