@@ -18,7 +18,8 @@ import (
 
 // Storage keeps contents.
 type Storage interface {
-	// Stage begins a content whose hash is not known yet.
+	// Stage begins a content whose hash is not known yet. The context governs
+	// the writing too.
 	Stage(ctx context.Context) (Staged, error)
 
 	// Stat returns what is kept under a hash, and false when nothing is. The
@@ -27,8 +28,9 @@ type Storage interface {
 	Stat(ctx context.Context, hash string) (Info, bool, error)
 
 	// Open reads length bytes of a content from offset; a negative length reads
-	// to the end. NotFound when there is none. The context governs the whole
-	// reading. A content that is deleted meanwhile may be read to its end or
+	// to the end, and what lies beyond the end is not read. offset is at most
+	// the content's size. NotFound when there is none. The context governs the
+	// whole reading. A content that is deleted meanwhile may be read to its end or
 	// break off with an error.
 	Open(ctx context.Context, hash string, offset, length int64) (io.ReadCloser, error)
 
@@ -36,11 +38,13 @@ type Storage interface {
 	Delete(ctx context.Context, hash string) error
 
 	// List returns contents in the order of their hashes, at most limit of
-	// them, from behind after. next is "" when these are the last. It may lag.
+	// them, from behind after, which may be any string. next is "" when these
+	// are the last. It may lag.
 	List(ctx context.Context, after string, limit int) (contents []Info, next string, err error)
 
 	// Tidy removes what stages left behind that began before a time and whose
-	// process is gone, and reports how many these were.
+	// process is gone, and reports how many these were. Stages of this very
+	// Storage are left alone whenever they began. It may lag.
 	Tidy(ctx context.Context, before time.Time) (int, error)
 
 	// Ping reports whether the storage answers.
@@ -48,6 +52,21 @@ type Storage interface {
 
 	// Close ends all use. No stage or reader is open.
 	Close() error
+}
+
+// ValidHash reports whether s has the form of a hash: 64 lower-case hexadecimal
+// digits. Under anything else a storage finds nothing, and commits nothing
+// (errs.Internal: the caller computed it wrongly).
+func ValidHash(s string) bool {
+	if len(s) != 64 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
 }
 
 // Info describes a content.

@@ -1,0 +1,102 @@
+package binarytest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"belfry/pkg/errs"
+)
+
+func concurrentTests() []test {
+	return []test{
+		{"many contents come in at once", func(w *world) {
+			const n = 32
+			w.together(n, func(i int) error {
+				c := random(fmt.Sprint(i), i*5000)
+				if err := w.keep(c); err != nil {
+					return err
+				}
+				return w.whole(c)
+			})
+			var all []content
+			for i := range n {
+				all = append(all, random(fmt.Sprint(i), i*5000))
+			}
+			w.lists(10, all...)
+		}},
+		{"the same content comes in at once", func(w *world) {
+			c := random("a", 100_000)
+			w.together(16, func(int) error {
+				if err := w.keep(c); err != nil {
+					return err
+				}
+				return w.whole(c)
+			})
+			w.lists(10, c)
+		}},
+		{"a content that comes and goes is whole or not there", comesAndGoes},
+		{"a commit after a deletion holds against others", commitHolds},
+	}
+}
+
+// comesAndGoes reads a content while others commit and delete it.
+func comesAndGoes(w *world) {
+	c := random("a", 300_000)
+	hash := c.hash()
+	var moving atomic.Int64
+	moving.Store(4)
+	w.together(8, func(i int) error {
+		if i < 4 {
+			defer moving.Add(-1)
+			for range 30 {
+				if err := w.keep(c); err != nil {
+					return fmt.Errorf("keeping: %w", err)
+				}
+				if err := w.Delete(w.ctx, hash); err != nil {
+					return fmt.Errorf("deleting: %w", err)
+				}
+			}
+			return nil
+		}
+		for moving.Load() > 0 {
+			info, found, err := w.Stat(w.ctx, hash)
+			if err != nil || found && info.Size != int64(len(c)) {
+				return fmt.Errorf("stat: %+v, error %w", info, err)
+			}
+			r, err := w.Open(w.ctx, hash, 0, -1)
+			if errs.Is(err, errs.NotFound) {
+				continue
+			} else if err != nil {
+				return fmt.Errorf("opening: %w", err)
+			}
+			got, err := io.ReadAll(r)
+			_ = r.Close()
+			if err == nil && !bytes.Equal(got, c) {
+				return fmt.Errorf("%d bytes were read as if they were all %d", len(got), len(c))
+			}
+		}
+		return nil
+	})
+	w.lacks(hash)
+}
+
+// commitHolds has each deletion end before a commit begins, while others
+// commit the same content: it is there in the end, every time.
+func commitHolds(w *world) {
+	c := random("a", 50_000)
+	for range 20 {
+		s := w.stage(c)
+		w.must(s.Commit(w.ctx, c.hash()))
+		w.must(w.Delete(w.ctx, c.hash()))
+		w.together(6, func(i int) error {
+			if i == 0 {
+				return s.Commit(w.ctx, c.hash())
+			}
+			return w.keep(c)
+		})
+		s.Discard()
+		w.holds(c)
+	}
+}
