@@ -1,0 +1,67 @@
+package backing
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os/exec"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// Mongo starts a server that speaks MongoDB's protocol, with nothing in it, and
+// returns its mongodb:// URL. It asks for no user.
+func Mongo(t testing.TB) string { return StartMongo(t).URL }
+
+// MongoServer is such a server that a test kills and starts again.
+type MongoServer struct {
+	URL     string // the same after a Restart
+	Address string // host and port of it
+
+	program, folder string
+	process         *process
+}
+
+// StartMongo is Mongo for a test that kills the server.
+func StartMongo(t testing.TB) *MongoServer {
+	t.Helper()
+	address := freeAddress(t)
+	s := &MongoServer{
+		URL:     "mongodb://" + address + "/",
+		Address: address,
+		program: buildModule(t, "mongo"),
+		folder:  t.TempDir(),
+	}
+	s.Restart(t)
+	return s
+}
+
+// Kill ends the server as a crash would.
+func (s *MongoServer) Kill() { s.process.kill() }
+
+// Restart starts the killed server again, on the same data and address, and
+// waits until it answers.
+func (s *MongoServer) Restart(t testing.TB) {
+	t.Helper()
+	cmd := exec.Command(s.program, "-folder", s.folder, "-listen", s.Address)
+	s.process = start(t, cmd, s.answers)
+}
+
+// answers asks the server. A port that is not open yet is no matter for a
+// driver, which would wait for long before it looks again.
+func (s *MongoServer) answers(ctx context.Context) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
+	if err != nil {
+		return err
+	}
+	if err := conn.Close(); err != nil {
+		return err
+	}
+	client, err := mongo.Connect(options.Client().ApplyURI(s.URL))
+	if err != nil {
+		return err
+	}
+	return errors.Join(client.Ping(ctx, nil), client.Disconnect(context.WithoutCancel(ctx)))
+}
