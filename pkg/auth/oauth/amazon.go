@@ -1,0 +1,11 @@
+package oauth
+
+// amazon is Login with Amazon, for any of its marketplaces.
+// https://developer.amazon.com/docs/login-with-amazon/customer-profile.html
+var amazon = site{
+	authURL:    "https://www.amazon.com/ap/oa",
+	tokenURL:   "https://api.amazon.com/auth/o2/token",
+	profileURL: "https://api.amazon.com/user/profile",
+	scope:      []string{"profile"},
+	id:         "user_id",
+}

@@ -1,0 +1,89 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"belfry/pkg/errs"
+)
+
+// metadataLimit is for discovery documents and key sets, which hold no user's
+// data and may carry certificates.
+const metadataLimit = 1 << 20
+
+// discovery is what an issuer says about itself.
+type discovery struct {
+	endpoint oauth2.Endpoint
+	keys     oidc.KeySet
+
+	UserInfo    string   `json:"userinfo_endpoint"`
+	Keys        string   `json:"jwks_uri"`
+	Algorithms  []string `json:"id_token_signing_alg_values_supported"`
+	Methods     []string `json:"token_endpoint_auth_methods_supported"`
+	NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"`
+}
+
+// discover asks the issuer, once: what it said is kept until belfry ends, a
+// failure is not. Who waits for another's discovery waits no longer than for
+// its own.
+func (p *oidcProvider) discover(ctx context.Context) (*discovery, error) {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return nil, p.web.away(ctx, ctx.Err())
+	}
+	if p.found != nil {
+		return p.found, nil
+	}
+	found, err := p.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.found = found
+	return found, nil
+}
+
+func (p *oidcProvider) ask(ctx context.Context) (*discovery, error) {
+	web := *p.web
+	web.limit = metadataLimit
+	ctx = oidc.ClientContext(ctx, web.client())
+	wrong := errs.New(errs.Internal, "%s has no usable discovery document: check the configured issuer", p.web.name)
+	provider, err := oidc.NewProvider(ctx, p.issuer)
+	var mismatch *oidc.IssuerMismatchError
+	if errors.As(err, &mismatch) {
+		return nil, errs.New(errs.Internal, "%s calls itself %.200q: configure the issuer as it says", p.issuer, mismatch.Discovered)
+	}
+	if err != nil {
+		return nil, known(err, wrong)
+	}
+	var d discovery
+	if err := provider.Claims(&d); err != nil {
+		return nil, wrong
+	}
+	d.endpoint = provider.Endpoint()
+	d.endpoint.AuthStyle = oauth2.AuthStyleInHeader
+	if len(d.Methods) > 0 && !slices.Contains(d.Methods, "client_secret_basic") {
+		d.endpoint.AuthStyle = oauth2.AuthStyleInParams
+	}
+	needed := p.safe(d.endpoint.AuthURL) && p.safe(d.endpoint.TokenURL) && p.safe(d.Keys)
+	if !needed || d.UserInfo != "" && !p.safe(d.UserInfo) {
+		return nil, wrong
+	}
+	// Signatures of a shared secret prove nothing: a client has it as well.
+	d.Algorithms = slices.DeleteFunc(d.Algorithms, func(alg string) bool { return alg == "none" || strings.HasPrefix(alg, "HS") })
+	d.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), web.client()), d.Keys)
+	return &d, nil
+}
+
+// safe reports whether an endpoint is as well protected as its issuer.
+func (p *oidcProvider) safe(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && strings.HasPrefix(p.issuer, "http:"))
+}

@@ -1,0 +1,29 @@
+package oauth
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+)
+
+// facebook tells an id and a name only, unless asked for more. A user's id is
+// one of the application: another application is told another.
+// https://developers.facebook.com/docs/facebook-login/guides/advanced/manual-flow
+var facebook = site{
+	authURL:    "https://www.facebook.com/v25.0/dialog/oauth",
+	tokenURL:   "https://graph.facebook.com/v25.0/oauth/access_token",
+	profileURL: "https://graph.facebook.com/v25.0/me",
+	scope:      []string{"email", "public_profile"},
+	id:         "id",
+	query:      map[string]string{"fields": "id,name,email,picture"},
+	sign:       appSecretProof,
+}
+
+// appSecretProof lets an application be set to refuse stolen tokens.
+// https://developers.facebook.com/docs/graph-api/guides/secure-requests
+func appSecretProof(query url.Values, clientSecret, accessToken string) {
+	mac := hmac.New(sha256.New, []byte(clientSecret))
+	mac.Write([]byte(accessToken))
+	query.Set("appsecret_proof", hex.EncodeToString(mac.Sum(nil)))
+}

@@ -1,0 +1,14 @@
+package oauth
+
+// github shows e-mail addresses of users who hide theirs only in a list of its
+// own, and to whoever has a scope for it.
+// https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps
+var github = site{
+	authURL:    "https://github.com/login/oauth/authorize",
+	tokenURL:   "https://github.com/login/oauth/access_token",
+	profileURL: "https://api.github.com/user",
+	scope:      []string{"read:user", "user:email"},
+	id:         "id",
+	header:     map[string]string{"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"},
+	more:       []more{{path: "emails", field: "emails", scope: []string{"user", "user:email"}}},
+}

@@ -1,0 +1,184 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/oauth2"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+)
+
+// site is what makes one OAuth 2 provider differ from the others.
+type site struct {
+	authURL, tokenURL, profileURL string
+	scope                         []string
+	id                            string            // the profile's field that never changes
+	query                         map[string]string // of the profile's URL
+	header                        map[string]string // of requests for profiles
+	more                          []more
+
+	// sign, if any, adds to the profile's query what proves that the
+	// application itself asks.
+	sign func(query url.Values, clientSecret, accessToken string)
+}
+
+// more is a document below the profile's URL that belongs into a field of the
+// profile, shown to whoever has one of the scopes.
+type more struct {
+	path, field string
+	scope       []string
+}
+
+var sites = map[string]site{"github": github, "google": google, "facebook": facebook, "amazon": amazon}
+
+// New makes the provider of a name: github, google, facebook or amazon.
+func New(name string, c Config) (Provider, error) {
+	s, ok := sites[name]
+	if !ok {
+		return nil, errs.New(errs.Invalid, "unknown OAuth 2 provider %q", name)
+	}
+	profileURL, err := url.Parse(cmp.Or(c.ProfileURL, s.profileURL))
+	if err != nil {
+		return nil, errs.New(errs.Invalid, "the profileURL of %s is malformed", name)
+	}
+	scope := c.Scope
+	if scope == nil {
+		scope = s.scope
+	}
+	return &oauth2Provider{
+		site: s,
+		web:  newWeb(name, c.Timeout),
+		config: oauth2.Config{
+			ClientID:     c.ClientID,
+			ClientSecret: c.ClientSecret,
+			Scopes:       scope,
+			Endpoint: oauth2.Endpoint{
+				AuthURL:   cmp.Or(c.AuthURL, s.authURL),
+				TokenURL:  cmp.Or(c.TokenURL, s.tokenURL),
+				AuthStyle: oauth2.AuthStyleInParams,
+			},
+		},
+		profileURL: profileURL,
+	}, nil
+}
+
+type oauth2Provider struct {
+	site
+	web        *web
+	config     oauth2.Config
+	profileURL *url.URL
+}
+
+var _ Provider = (*oauth2Provider)(nil)
+
+func (p *oauth2Provider) Begin(_ context.Context, b Begin) (Start, error) {
+	return begin(p.config, b)
+}
+
+func (p *oauth2Provider) Finish(ctx context.Context, f Finish) (Identity, error) {
+	ctx, cancel := p.web.within(ctx)
+	defer cancel()
+	isIssuer := func(iss string) bool { return sameOrigin(iss, p.config.Endpoint.AuthURL) }
+	code, err := codeOf(p.web.name, f.Query, isIssuer, false)
+	if err != nil {
+		return Identity{}, err
+	}
+	token, err := p.web.exchange(ctx, p.config, f, code)
+	if err != nil {
+		return Identity{}, err
+	}
+	profile, err := p.profile(ctx, token)
+	if err != nil {
+		return Identity{}, err
+	}
+	return p.web.identity(profile, p.id)
+}
+
+func (p *oauth2Provider) profile(ctx context.Context, token *oauth2.Token) (object.Object, error) {
+	header := http.Header{"Authorization": {"Bearer " + token.AccessToken}, "Accept": {"application/json"}}
+	for name, value := range p.header {
+		header.Set(name, value)
+	}
+	query := p.profileURL.Query()
+	for name, value := range p.query {
+		if !query.Has(name) {
+			query.Set(name, value)
+		}
+	}
+	if p.sign != nil {
+		p.sign(query, p.config.ClientSecret, token.AccessToken)
+	}
+	at := *p.profileURL
+	at.RawQuery = query.Encode()
+	body, err := p.web.get(ctx, p.web.client(), at.String(), header)
+	if err != nil {
+		return nil, err
+	}
+	profile, err := p.web.parse(body)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range p.more {
+		if !granted(token, m.scope) {
+			continue
+		}
+		body, err := p.web.get(ctx, p.web.client(), p.profileURL.JoinPath(m.path).String(), header)
+		if err != nil {
+			return nil, err
+		}
+		wrapped, err := p.web.parse(slices.Concat([]byte(`{"value":`), body, []byte(`}`)))
+		if err != nil {
+			return nil, err
+		}
+		profile[m.field] = wrapped["value"]
+	}
+	return profile, nil
+}
+
+// granted reports whether a token has one of the scopes. GitHub separates
+// them by commas, others by spaces.
+func granted(token *oauth2.Token, scope []string) bool {
+	text, _ := token.Extra("scope").(string)
+	has := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
+	return slices.ContainsFunc(scope, func(s string) bool { return slices.Contains(has, s) })
+}
+
+// begin is the Begin of everything that speaks OAuth 2.
+func begin(config oauth2.Config, b Begin, opts ...oauth2.AuthCodeOption) (Start, error) {
+	// A short verifier would go unnoticed, and protect nobody.
+	if len(b.Verifier) < 43 || len(b.Verifier) > 128 {
+		return Start{}, errs.New(errs.Internal, "a PKCE verifier has 43 to 128 characters, not %d", len(b.Verifier))
+	}
+	config.RedirectURL = b.Callback
+	opts = append(opts, oauth2.S256ChallengeOption(b.Verifier))
+	return Start{URL: config.AuthCodeURL(b.State, opts...)}, nil
+}
+
+// exchange trades a code for tokens.
+func (w *web) exchange(ctx context.Context, config oauth2.Config, f Finish, code string) (*oauth2.Token, error) {
+	config.RedirectURL = f.Callback
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, w.client())
+	token, err := config.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
+	if err == nil {
+		return token, nil
+	}
+	otherwise := errs.New(errs.Invalid, "%s refused the login; begin again", w.name)
+	var r *oauth2.RetrieveError
+	if errors.As(err, &r) {
+		// Only codes that are known here are told: a reply may quote anything.
+		switch r.ErrorCode {
+		case "invalid_client", "unauthorized_client", "incorrect_client_credentials", "redirect_uri_mismatch":
+			otherwise = errs.New(errs.Internal, "%s refuses belfry (%s): check the client id, the secret and the callback URL there and in the configuration", w.name, r.ErrorCode)
+		case "server_error", "temporarily_unavailable":
+			otherwise = errs.New(errs.Unavailable, "%s has trouble; try again later", w.name)
+		}
+	}
+	return nil, known(err, otherwise)
+}

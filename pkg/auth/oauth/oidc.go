@@ -1,0 +1,188 @@
+package oauth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+)
+
+// NewOIDC makes a provider from its issuer. It asks the issuer for nothing
+// before the first login, so the provider may be away when belfry starts.
+func NewOIDC(c OIDCConfig) Provider {
+	name := c.Issuer
+	if u, err := url.Parse(c.Issuer); err == nil && u.Host != "" {
+		name = u.Host
+	}
+	scope := c.Scope
+	if scope == nil {
+		scope = []string{oidc.ScopeOpenID, "email", "profile"}
+	}
+	// Without it the provider would give no ID token.
+	if !slices.Contains(scope, oidc.ScopeOpenID) {
+		scope = append([]string{oidc.ScopeOpenID}, scope...)
+	}
+	return &oidcProvider{
+		web:    newWeb(name, c.Timeout),
+		issuer: c.Issuer,
+		config: oauth2.Config{ClientID: c.ClientID, ClientSecret: c.ClientSecret, Scopes: scope},
+		turn:   make(chan struct{}, 1),
+	}
+}
+
+type oidcProvider struct {
+	web    *web
+	issuer string
+	config oauth2.Config // its endpoint is found by discovery
+
+	turn  chan struct{} // is held to discover
+	found *discovery    // nil until a discovery succeeds
+}
+
+var _ Provider = (*oidcProvider)(nil)
+
+func (p *oidcProvider) Begin(ctx context.Context, b Begin) (Start, error) {
+	ctx, cancel := p.web.within(ctx)
+	defer cancel()
+	d, err := p.discover(ctx)
+	if err != nil {
+		return Start{}, err
+	}
+	return begin(p.configAt(d), b, oidc.Nonce(nonceOf(b.Verifier)))
+}
+
+func (p *oidcProvider) Finish(ctx context.Context, f Finish) (Identity, error) {
+	ctx, cancel := p.web.within(ctx)
+	defer cancel()
+	d, err := p.discover(ctx)
+	if err != nil {
+		return Identity{}, err
+	}
+	isIssuer := func(iss string) bool { return iss == p.issuer }
+	code, err := codeOf(p.web.name, f.Query, isIssuer, d.NamesIssuer)
+	if err != nil {
+		return Identity{}, err
+	}
+	token, err := p.web.exchange(ctx, p.configAt(d), f, code)
+	if err != nil {
+		return Identity{}, err
+	}
+	claims, err := p.verify(ctx, d, token, nonceOf(f.Verifier))
+	if err != nil {
+		return Identity{}, err
+	}
+	profile, err := p.userInfo(ctx, d, token, claims)
+	if err != nil {
+		return Identity{}, err
+	}
+	return p.web.identity(profile, "sub")
+}
+
+func (p *oidcProvider) configAt(d *discovery) oauth2.Config {
+	config := p.config
+	config.Endpoint = d.endpoint
+	// A public client has nothing to put into a header.
+	if config.ClientSecret == "" {
+		config.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+	}
+	return config
+}
+
+// nonceOf binds the ID token to the login: whoever replays one of another
+// login does not know this login's verifier.
+func nonceOf(verifier string) string {
+	sum := sha256.Sum256([]byte("nonce:" + verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// verify returns the claims of an ID token that is for this login.
+func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.Token, nonce string) (object.Object, error) {
+	raw, _ := token.Extra("id_token").(string)
+	if raw == "" {
+		return nil, errs.New(errs.Invalid, "%s gave no ID token", p.web.name)
+	}
+	keys := &watchedKeys{KeySet: d.keys}
+	verifier := oidc.NewVerifier(p.issuer, keys, &oidc.Config{ClientID: p.config.ClientID, SupportedSigningAlgs: d.Algorithms})
+	idToken, err := verifier.Verify(ctx, raw)
+	switch {
+	case ctx.Err() != nil:
+		return nil, p.web.away(ctx, ctx.Err())
+	case keys.err != nil:
+		return nil, known(keys.err, errs.New(errs.Invalid, "%s's keys don't fit the ID token", p.web.name))
+	case err != nil:
+		return nil, errs.New(errs.Invalid, "the ID token of %s is for somebody else, expired or malformed; begin again", p.web.name)
+	case idToken.Nonce != nonce:
+		return nil, errs.New(errs.Invalid, "the ID token of %s is for another login; begin again", p.web.name)
+	case idToken.AccessTokenHash != "" && idToken.VerifyAccessToken(token.AccessToken) != nil:
+		return nil, errs.New(errs.Invalid, "the tokens of %s don't belong together", p.web.name)
+	}
+	var text json.RawMessage
+	if err := idToken.Claims(&text); err != nil {
+		return nil, errs.New(errs.Invalid, "the ID token of %s has no claims", p.web.name)
+	}
+	claims, err := p.web.parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if azp, ok := claims["azp"]; ok {
+		if client, _ := object.Text(azp); client != p.config.ClientID {
+			return nil, errs.New(errs.Invalid, "the ID token of %s was made for another client", p.web.name)
+		}
+	}
+	return claims, nil
+}
+
+// watchedKeys keeps why keys could not be had: the library tells it in text
+// alone.
+type watchedKeys struct {
+	oidc.KeySet
+	err error
+}
+
+func (k *watchedKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
+	payload, err := k.KeySet.VerifySignature(ctx, jwt)
+	k.err = err
+	return payload, err
+}
+
+// ofLogin are claims that tell about one login rather than about the user; a
+// profile with them would never be the same again.
+var ofLogin = []string{"exp", "iat", "nbf", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash", "s_hash"}
+
+// userInfo makes the profile: what the provider tells about the user, under
+// what it signed.
+func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2.Token, claims object.Object) (object.Object, error) {
+	for _, name := range ofLogin {
+		delete(claims, name)
+	}
+	if d.UserInfo == "" {
+		return claims, nil
+	}
+	header := http.Header{"Authorization": {"Bearer " + token.AccessToken}, "Accept": {"application/json"}}
+	body, err := p.web.get(ctx, p.web.client(), d.UserInfo, header)
+	if err != nil {
+		return nil, err
+	}
+	info, err := p.web.parse(body)
+	if err != nil {
+		return nil, err
+	}
+	if sub, ok := info.Text("sub"); !ok || sub != idOf(claims) {
+		return nil, errs.New(errs.Invalid, "the profile of %s is somebody else's", p.web.name)
+	}
+	return info.Merge(claims), nil
+}
+
+func idOf(claims object.Object) string {
+	sub, _ := claims.Text("sub")
+	return sub
+}

@@ -1,0 +1,87 @@
+package oauth
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+)
+
+// parse reads a profile as strictly as any object, because it becomes one.
+func (w *web) parse(body []byte) (object.Object, error) {
+	o, err := object.Parse(body)
+	if err == nil {
+		return o, nil
+	}
+	// The fields of the error are left out: they quote names.
+	e := errs.New(errs.Invalid, "the profile of %s can't be read", w.name)
+	var why *errs.Error
+	if errors.As(err, &why) {
+		e.Message += ": " + why.Message
+	}
+	return nil, e
+}
+
+// identity makes an Identity of a profile. A number keeps its digits: ids of
+// 64 bits don't fit into a float64.
+func (w *web) identity(profile object.Object, field string) (Identity, error) {
+	const most = 255
+	id, isText := profile.Text(field)
+	if !isText && isDigits(profile[field]) {
+		id = string(profile[field])
+	}
+	if id == "" || len(id) > most || strings.ContainsFunc(id, unicode.IsControl) {
+		return Identity{}, errs.New(errs.Invalid, "the profile of %s has no usable id in %q", w.name, field)
+	}
+	return Identity{ID: id, Profile: withoutTokens(profile)}, nil
+}
+
+func isDigits(value []byte) bool {
+	for _, c := range value {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(value) > 0
+}
+
+// withoutTokens copies a profile without the fields, at any level, whose names
+// say that they let somebody in: a profile is kept and shown.
+func withoutTokens(o object.Object) object.Object {
+	kept := make(object.Object, len(o))
+	for name, value := range o {
+		if !namesToken(name) {
+			kept[name] = nestedWithoutTokens(value)
+		}
+	}
+	return kept
+}
+
+func nestedWithoutTokens(value json.RawMessage) json.RawMessage {
+	switch value[0] {
+	case '{':
+		// What Parse took can be decoded.
+		o, _ := object.Decode(value)
+		return withoutTokens(o).Encode()
+	case '[':
+		list := []byte{'['}
+		object.Elements(value, func(element []byte) bool {
+			if len(list) > 1 {
+				list = append(list, ',')
+			}
+			list = append(list, nestedWithoutTokens(element)...)
+			return true
+		})
+		return append(list, ']')
+	default:
+		return value
+	}
+}
+
+func namesToken(name string) bool {
+	name = strings.ToLower(name)
+	return strings.Contains(name, "token") || strings.Contains(name, "secret") || strings.Contains(name, "password")
+}

@@ -1,0 +1,107 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+
+	"github.com/dghubble/oauth1"
+
+	"belfry/pkg/errs"
+)
+
+// twitterProfile leaves out what is not the user's: the last post and what is
+// found in it. The id is wanted as text because the number is too large for
+// most readers of JSON.
+// https://developer.x.com/en/docs/twitter-api/v1/accounts-and-users/manage-account-settings/api-reference/get-account-verify_credentials.html
+const (
+	twitterProfile = "https://api.x.com/1.1/account/verify_credentials.json?include_email=true&include_entities=false&skip_status=true"
+	twitterID      = "id_str"
+)
+
+// NewTwitter makes a provider that speaks OAuth 1 the way Twitter does.
+func NewTwitter(c OAuth1Config) Provider {
+	return &oauth1Provider{
+		web: newWeb("twitter", c.Timeout),
+		config: oauth1.Config{
+			ConsumerKey:    c.ConsumerKey,
+			ConsumerSecret: c.ConsumerSecret,
+			Endpoint: oauth1.Endpoint{
+				RequestTokenURL: cmp.Or(c.RequestTokenURL, "https://api.x.com/oauth/request_token"),
+				AuthorizeURL:    cmp.Or(c.AuthorizeURL, "https://api.x.com/oauth/authenticate"),
+				AccessTokenURL:  cmp.Or(c.AccessTokenURL, "https://api.x.com/oauth/access_token"),
+			},
+		},
+		profileURL: cmp.Or(c.ProfileURL, twitterProfile),
+	}
+}
+
+type oauth1Provider struct {
+	web        *web
+	config     oauth1.Config
+	profileURL string
+}
+
+var _ Provider = (*oauth1Provider)(nil)
+
+func (p *oauth1Provider) Begin(ctx context.Context, b Begin) (Start, error) {
+	ctx, cancel := p.web.within(ctx)
+	defer cancel()
+	config := p.bound(ctx)
+	config.CallbackURL = b.Callback
+	token, secret, err := config.RequestToken()
+	if err != nil {
+		return Start{}, known(err, errs.New(errs.Internal, "%s refuses belfry: check the consumer key, its secret and the callback URL there and in the configuration", p.web.name))
+	}
+	at, err := config.AuthorizationURL(token)
+	if err != nil {
+		return Start{}, errs.New(errs.Internal, "the authorizeURL of %s is malformed", p.web.name)
+	}
+	return Start{URL: at.String(), Token: token, Secret: secret}, nil
+}
+
+func (p *oauth1Provider) Finish(ctx context.Context, f Finish) (Identity, error) {
+	ctx, cancel := p.web.within(ctx)
+	defer cancel()
+	if f.Query.Has("denied") {
+		return Identity{}, denied(p.web.name)
+	}
+	request, verifier := f.Query.Get("oauth_token"), f.Query.Get("oauth_verifier")
+	if request == "" || verifier == "" {
+		return Identity{}, errs.New(errs.Invalid, "the answer of %s has no oauth_token or no oauth_verifier; begin again", p.web.name)
+	}
+	config := p.bound(ctx)
+	access, secret, err := config.AccessToken(request, f.Secret, verifier)
+	if err != nil {
+		return Identity{}, known(err, errs.New(errs.Invalid, "%s refused the login; begin again", p.web.name))
+	}
+	signing := context.WithValue(ctx, oauth1.HTTPClient, config.HTTPClient)
+	client := config.Client(signing, oauth1.NewToken(access, secret))
+	body, err := p.web.get(ctx, client, p.profileURL, http.Header{"Accept": {"application/json"}})
+	if err != nil {
+		return Identity{}, err
+	}
+	profile, err := p.web.parse(body)
+	if err != nil {
+		return Identity{}, err
+	}
+	return p.web.identity(profile, twitterID)
+}
+
+// bound is the configuration of one call, because the library takes no
+// context to ask for tokens with.
+func (p *oauth1Provider) bound(ctx context.Context) *oauth1.Config {
+	config := p.config
+	config.HTTPClient = &http.Client{Transport: during{ctx, p.web}}
+	return &config
+}
+
+// during makes requests that end with a context.
+type during struct {
+	ctx context.Context
+	web *web
+}
+
+func (d during) RoundTrip(req *http.Request) (*http.Response, error) {
+	return d.web.RoundTrip(req.WithContext(d.ctx))
+}
