@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -46,6 +47,28 @@ func parseBaseURL(text string) (string, error) {
 		return "", errors.New("expected a URL without a query")
 	}
 	return strings.TrimRight(text, "/"), nil
+}
+
+// parseOrigin accepts a scheme, a host and maybe a port: what browsers send as
+// the origin of a page.
+func parseOrigin(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || text != u.Scheme+"://"+u.Host {
+		return "", errors.New("expected an origin such as https://app.example.com, without a path")
+	}
+	return strings.ToLower(text), nil
+}
+
+// parsePrefix accepts a network or a single address.
+func parsePrefix(text string) (netip.Prefix, error) {
+	if ip, err := netip.ParseAddr(text); err == nil && ip.Zone() == "" {
+		return netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return p, errors.New("expected an address such as 10.0.0.1 or a network such as 10.0.0.0/8")
+	}
+	return p.Masked(), nil
 }
 
 // parseRedirect accepts a URL, or a path on belfry's own host.

@@ -7,8 +7,14 @@ import (
 	"time"
 )
 
-// SessionStore is the store of sessions. It is never exposed.
-const SessionStore = "Sessions"
+// Stores that belfry keeps for itself. They are never exposed.
+const (
+	SessionStore = "Sessions" // who is logged in
+	TokenStore   = "Tokens"   // mails asked for, visits to providers
+	ContentStore = "Contents" // contents of binaries about to go
+)
+
+func ownStores() []string { return []string{SessionStore, TokenStore, ContentStore} }
 
 // Authentication says who logs in how, and where they are sent then. A
 // redirect is a URL, or a path on belfry's own host.
@@ -16,6 +22,9 @@ type Authentication struct {
 	SuccessRedirect  string
 	FailureRedirect  string
 	RegisterRedirect string
+	RecoveryRedirect string
+	TrustedOrigins   []string // besides belfry's own, from which browsers may change state
+	Limits           Limits
 	UserStore        string
 	IdentStore       string
 	Email            *Email            // nil when not configured
@@ -24,28 +33,50 @@ type Authentication struct {
 	OIDC             map[string]OIDC   // by the provider's name, which is the user's choice
 }
 
+// Limits bound what can be tried; 0 is no limit.
+type Limits struct {
+	Address int64 // failed logins, registrations and mails of a network address in a minute
+	Account int64 // failed logins to one account before the next has to wait
+}
+
 // Email is registration and login by address and password.
 type Email struct {
-	From                string // an RFC 5322 address
-	Subject             string
-	HTML, Text          string // templates
+	From                string   // an RFC 5322 address
+	MailText                     // asks for the address to be confirmed
+	Recovery            MailText // lets a new password be set
+	Taken               MailText // tells of an attempt to register an address that has an account
 	Mailer              string
 	PostValidation      bool
 	SkipEmailValidation bool
 	TokenTTL            time.Duration // how long the token of a validation mail is good
+	RecoveryTTL         time.Duration // and that of a recovery mail
 	MailInterval        time.Duration // between two mails to one address, at least
 	UniformErrors       bool          // an unknown login looks like a wrong password
 }
 
+// MailText is the templates of a mail.
+type MailText struct{ Subject, HTML, Text string }
+
 func (c *Config) readAuthentication(s *section) {
 	a := &c.Authentication
 	*a = Authentication{
-		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register",
+		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register", RecoveryRedirect: "/recovery",
 		UserStore: "Users", IdentStore: "Idents",
 	}
 	take(s, "successRedirect", &a.SuccessRedirect, parseRedirect)
 	take(s, "failureRedirect", &a.FailureRedirect, parseRedirect)
 	take(s, "registerRedirect", &a.RegisterRedirect, parseRedirect)
+	take(s, "recoveryRedirect", &a.RecoveryRedirect, parseRedirect)
+	for _, v := range s.list("trustedOrigins") {
+		if origin, ok := convert(s.doc, v, parseOrigin); ok {
+			a.TrustedOrigins = append(a.TrustedOrigins, origin)
+		}
+	}
+	limits := s.section("limits")
+	a.Limits = Limits{Address: 60, Account: 5}
+	take(limits, "address", &a.Limits.Address, numberIn(0, 1_000_000))
+	take(limits, "account", &a.Limits.Account, numberIn(0, 1000))
+	limits.end()
 	take(s, "userStore", &a.UserStore, parseName)
 	take(s, "identStore", &a.IdentStore, parseName)
 	c.readProviders(s.section("providers"))
@@ -54,24 +85,41 @@ func (c *Config) readAuthentication(s *section) {
 
 func (c *Config) readEmail(s *section) *Email {
 	e := &Email{
-		Subject:      "Confirm your address",
-		HTML:         `<p><a href="{{.Link}}">Confirm your address</a> or enter {{.Token}}</p>`,
-		Text:         "Confirm your address: {{.Link}} or enter {{.Token}}",
+		MailText: MailText{
+			Subject: "Confirm your address",
+			HTML:    `<p><a href="{{.Link}}">Confirm your address</a> or enter {{.Token}}</p>`,
+			Text:    "Confirm your address: {{.Link}} or enter {{.Token}}",
+		},
+		Recovery: MailText{
+			Subject: "Set a new password",
+			HTML:    `<p><a href="{{.Link}}">Set a new password</a> or enter {{.Token}}. Ignore this mail when you did not ask for it.</p>`,
+			Text:    "Set a new password: {{.Link}} or enter {{.Token}}. Ignore this mail when you did not ask for it.",
+		},
+		Taken: MailText{
+			Subject: "You have an account already",
+			HTML:    `<p>Somebody, probably you, tried to register {{.Login}} at {{.Link}}, which has an account. Log in with it, or ask for a new password.</p>`,
+			Text:    "Somebody, probably you, tried to register {{.Login}} at {{.Link}}, which has an account. Log in with it, or ask for a new password.",
+		},
 		Mailer:       "default",
 		TokenTTL:     day,
+		RecoveryTTL:  time.Hour,
 		MailInterval: time.Minute,
 	}
 	take(s, "from", &e.From, parseSender)
 	if !s.has("from") {
 		c.derived = append(c.derived, func() { e.From = senderAt(c.BaseURL) })
 	}
-	take(s, "subject", &e.Subject, parseLine)
-	take(s, "html", &e.HTML, parseText)
-	take(s, "text", &e.Text, parseText)
+	e.MailText.read(s)
+	for key, text := range map[string]*MailText{"recovery": &e.Recovery, "taken": &e.Taken} {
+		mail := s.section(key)
+		text.read(mail)
+		mail.end()
+	}
 	take(s, "mailer", &e.Mailer, parseName)
 	take(s, "postValidation", &e.PostValidation, parseFlag)
 	take(s, "skipEmailValidation", &e.SkipEmailValidation, parseFlag)
 	take(s, "tokenTTL", &e.TokenTTL, durationIn(time.Second, 30*day, "from 1s to 30d"))
+	take(s, "recoveryTTL", &e.RecoveryTTL, durationIn(time.Second, 30*day, "from 1s to 30d"))
 	take(s, "mailInterval", &e.MailInterval, durationIn(0, day, "from 0s to 1d"))
 	take(s, "uniformErrors", &e.UniformErrors, parseFlag)
 	if e.SkipEmailValidation && !e.PostValidation {
@@ -79,6 +127,12 @@ func (c *Config) readEmail(s *section) *Email {
 	}
 	s.end()
 	return e
+}
+
+func (m *MailText) read(s *section) {
+	take(s, "subject", &m.Subject, parseLine)
+	take(s, "html", &m.HTML, parseText)
+	take(s, "text", &m.Text, parseText)
 }
 
 func parseSender(text string) (string, error) {

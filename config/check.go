@@ -23,16 +23,18 @@ func (c *Config) check() {
 
 func (c *Config) checkAuthentication() {
 	a := &c.Authentication
-	switch {
-	case a.UserStore == a.IdentStore:
+	if a.UserStore == a.IdentStore {
 		c.doc.problem("authentication.identStore", "is the user store too; users and idents need a store each")
-	case a.UserStore == SessionStore:
-		c.doc.problem("authentication.userStore", "is the store of sessions")
-	case a.IdentStore == SessionStore:
-		c.doc.problem("authentication.identStore", "is the store of sessions")
 	}
-	if c.Stores[SessionStore].Expose != nil {
-		c.doc.problem("stores.Sessions.expose", "sessions are never exposed; remove it")
+	for _, name := range ownStores() {
+		for key, chosen := range map[string]string{"userStore": a.UserStore, "identStore": a.IdentStore} {
+			if chosen == name {
+				c.doc.problem("authentication."+key, "is a store that belfry keeps for itself")
+			}
+		}
+		if c.Stores[name].Expose != nil {
+			c.doc.problem(join("stores", name)+".expose", "belfry keeps this store for itself; remove it")
+		}
 	}
 	if a.Email == nil {
 		return

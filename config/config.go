@@ -15,6 +15,7 @@ package config
 import (
 	"log/slog"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"time"
 )
@@ -27,11 +28,12 @@ const MaxObjectSize = 256 << 10
 
 // Config is a whole configuration.
 type Config struct {
-	Listen          string        // host:port of HTTP
-	BaseURL         string        // where clients reach it, without a slash at the end
-	Data            string        // folder of everything that embedded mode writes
-	MaxObjectSize   int64         // bytes; stores may have one of their own
-	Tombstones      time.Duration // how long the mark of a deletion is kept
+	Listen          string         // host:port of HTTP
+	BaseURL         string         // where clients reach it, without a slash at the end
+	Proxies         []netip.Prefix // whose X-Forwarded-For is believed
+	Data            string         // folder of everything that embedded mode writes
+	MaxObjectSize   int64          // bytes; stores may have one of their own
+	Tombstones      time.Duration  // how long the mark of a deletion is kept
 	ShutdownTimeout time.Duration
 	Log             Log
 	Bus             Bus
@@ -150,6 +152,11 @@ func (c *Config) read(s *section) {
 	take(s, "baseURL", &c.BaseURL, parseBaseURL)
 	if !s.has("baseURL") {
 		c.derived = append(c.derived, func() { c.BaseURL = baseURLOf(c.Listen) })
+	}
+	for _, v := range s.list("proxies") {
+		if p, ok := convert(s.doc, v, parsePrefix); ok {
+			c.Proxies = append(c.Proxies, p)
+		}
 	}
 	c.Data, _ = c.doc.path("data")
 	take(s, "data", &c.Data, c.doc.path)

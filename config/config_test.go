@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -58,6 +59,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "listen", c.Listen, "0.0.0.0:9000")
 	equal(t, "baseURL", c.BaseURL, "https://kitchen.example.org/api")
 	equal(t, "data", c.Data, data)
+	equal(t, "proxies", c.Proxies, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")})
 	equal(t, "maxObjectSize", c.MaxObjectSize, int64(128<<10))
 	equal(t, "tombstones", c.Tombstones, 48*time.Hour)
 	equal(t, "shutdownTimeout", c.ShutdownTimeout, 90*time.Second)
@@ -72,7 +74,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen"}},
 		"dynamo":  {Type: "dynamodb", DynamoDB: &DynamoBackend{"eu-north-1", "http://127.0.0.1:8000", "k_"}},
 	})
-	equal(t, "names of stores", names(c.Stores), []string{"Cooks", "Logins", "Members", "Recipes", "Sessions"})
+	equal(t, "names of stores", names(c.Stores), []string{"Contents", "Cooks", "Logins", "Members", "Recipes", "Sessions", "Tokens"})
 	equal(t, "stores.Recipes", *c.Stores["Recipes"], Store{
 		Name: "Recipes", Backend: "dynamo", Schema: recipe, MaxObjectSize: 64 << 10,
 		Expose: &Expose{URL: "/cooking/recipes", Restrict: Restrict{Update: true}, List: true},
@@ -93,12 +95,15 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "stores.Members.private", c.Stores["Members"].Private, []string{"shoeSize", "password"})
 	equal(t, "authentication", c.Authentication, Authentication{
 		SuccessRedirect: "https://kitchen.example.org/welcome", FailureRedirect: "/sorry", RegisterRedirect: "/join",
+		RecoveryRedirect: "/again", TrustedOrigins: []string{"https://app.example.org"}, Limits: Limits{10, 3},
 		UserStore: "Members", IdentStore: "Logins",
 		Email: &Email{
-			From: "Kitchen <kitchen@example.org>", Subject: "One more step",
-			HTML: `<a href="{{.Link}}">yes, me</a>`, Text: "yes, me: {{.Link}}", Mailer: "post",
-			PostValidation: true, SkipEmailValidation: true,
-			TokenTTL: time.Hour, MailInterval: 5 * time.Minute, UniformErrors: true,
+			From:     "Kitchen <kitchen@example.org>",
+			MailText: MailText{"One more step", `<a href="{{.Link}}">yes, me</a>`, "yes, me: {{.Link}}"},
+			Recovery: MailText{"Once more", `<a href="{{.Link}}">again</a>`, "again: {{.Link}}"},
+			Taken:    MailText{"There you are", "<p>{{.Login}}</p>", "{{.Login}}"},
+			Mailer:   "post", PostValidation: true, SkipEmailValidation: true,
+			TokenTTL: time.Hour, RecoveryTTL: 10 * time.Minute, MailInterval: 5 * time.Minute, UniformErrors: true,
 		},
 		OAuth2: map[string]OAuth2{
 			"github": {"gh", "hunter2", []string{"user:email"}, local + "a", local + "t", local + "p"},
@@ -147,7 +152,7 @@ func TestAnEmptyFileIsAllDefaults(t *testing.T) {
 	}
 }
 
-func TestTheStoresOfUsersIdentsAndSessionsAlwaysExist(t *testing.T) {
+func TestTheStoresOfUsersIdentsAndBelfrysOwnAlwaysExist(t *testing.T) {
 	c := mustParse(t, "")
 	closed := Policy{Owner: true, Create: "false"}
 	common := Store{Backend: "default", MaxObjectSize: 256 << 10, Map: map[string]Mapping{}, Intercept: map[string][]Interceptor{}}
@@ -159,14 +164,18 @@ func TestTheStoresOfUsersIdentsAndSessionsAlwaysExist(t *testing.T) {
 	idents.Map = map[string]Mapping{
 		"Users": {Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: 10_000},
 	}
-	sessions := common
-	sessions.Name = "Sessions"
-	equal(t, "stores", c.Stores, map[string]*Store{"Users": &users, "Idents": &idents, "Sessions": &sessions})
+	want := map[string]*Store{"Users": &users, "Idents": &idents}
+	for _, name := range []string{"Sessions", "Tokens", "Contents"} {
+		own := common
+		own.Name = name
+		want[name] = &own
+	}
+	equal(t, "stores", c.Stores, want)
 }
 
 func TestUserAndIdentStoresCanHaveOtherNames(t *testing.T) {
 	c := mustParse(t, "authentication: {userStore: People, identStore: Keys}\n")
-	equal(t, "names", names(c.Stores), []string{"Keys", "People", "Sessions"})
+	equal(t, "names", names(c.Stores), []string{"Contents", "Keys", "People", "Sessions", "Tokens"})
 	equal(t, "target of the idents", names(c.Stores["Keys"].Map), []string{"People"})
 	equal(t, "private", c.Stores["People"].Private, []string{"password"})
 }

@@ -32,7 +32,7 @@ func checkWrong(t *testing.T, cases []wrong) {
 	}
 }
 
-const knownAtTop = "known are listen, baseURL, data, maxObjectSize, tombstones, shutdownTimeout, log, bus, backends, authentication, stores, mailers, binaries"
+const knownAtTop = "known are listen, baseURL, proxies, data, maxObjectSize, tombstones, shutdownTimeout, log, bus, backends, authentication, stores, mailers, binaries"
 const knownOfStore = "known are backend, expose, schema, policy, map, private, indexes, intercept, maxObjectSize"
 
 func TestUnknownKeys(t *testing.T) {

@@ -39,14 +39,14 @@ func TestStores(t *testing.T) {
 			`1:36: stores.A.indexes[2]: a is given twice`,
 			`1:47: stores.A.indexes[4]: is an index already`}},
 		{"sessions are never exposed", "stores:\n  Sessions: {expose: {}}\n", []string{
-			"2:14: stores.Sessions.expose: sessions are never exposed; remove it"}},
+			"2:14: stores.Sessions.expose: belfry keeps this store for itself; remove it"}},
 	})
 }
 
 func TestMappings(t *testing.T) {
 	checkWrong(t, []wrong{
 		{"an unknown store", "stores:\n  Authors: {}\n  Books:\n    map: {Auhtors: {key: author, target: books}}\n", []string{
-			"4:11: stores.Books.map.Auhtors: no store of this name; known are Authors, Books, Idents, Sessions, Users"}},
+			"4:11: stores.Books.map.Auhtors: no store of this name; known are Authors, Books, Contents, Idents, Sessions, Tokens, Users"}},
 		{"neither key nor target", "stores: {A: {map: {A: {}}}}\n", []string{
 			"1:20: stores.A.map.A.key: is missing; expected the property that holds the target's uuid",
 			"1:20: stores.A.map.A.target: is missing; expected the property of the target that holds the copies"}},
@@ -119,7 +119,12 @@ func TestAuthentication(t *testing.T) {
 		{"one store for two", "authentication: {identStore: Users}\n", []string{
 			"1:18: authentication.identStore: is the user store too; users and idents need a store each"}},
 		{"the store of sessions", "authentication: {userStore: Sessions}\n", []string{
-			"1:18: authentication.userStore: is the store of sessions"}},
+			"1:18: authentication.userStore: is a store that belfry keeps for itself"}},
+		{"guards", "proxies: [10.0.0.1, 10.1.2.3/8, x]\nauthentication: {limits: {address: -1, acount: 1}, trustedOrigins: ['https://a.example/x']}\n", []string{
+			`1:33: proxies[2]: expected an address such as 10.0.0.1 or a network such as 10.0.0.0/8, not "x"`,
+			`2:27: authentication.limits.address: expected a whole number from 0 to 1000000, not "-1"`,
+			`2:40: authentication.limits.acount: unknown key; did you mean account?`,
+			`2:69: authentication.trustedOrigins[0]: expected an origin such as https://app.example.com, without a path, not "https://a.example/x"`}},
 		{"e-mail", "authentication: {providers: {email: {from: me, subject: \"a\\nBcc: b\", mailer: smpt, skipEmailValidation: true}}}\n", []string{
 			`1:38: authentication.providers.email.from: expected an address such as Belfry <no-reply@example.com>, not "me"`,
 			`1:48: authentication.providers.email.subject: expected a single line, not "a\nBcc: b"`,
@@ -143,7 +148,7 @@ func TestMailersAndBinaries(t *testing.T) {
 			`1:46: mailers.b.tls: expected starttls, tls or none, not "true"`,
 			`1:57: mailers.b.password: needs user`}},
 		{"binaries", "binaries: {a: {map: {Bokos: [x], Users: [idents, password, uuid]}}, b: {type: S3}, c: {type: S3Storage, expose: {url: /c}, presign: 8d}}\n", []string{
-			"1:22: binaries.a.map.Bokos: no store of this name; known are Idents, Sessions, Users",
+			"1:22: binaries.a.map.Bokos: no store of this name; known are Contents, Idents, Sessions, Tokens, Users",
 			"1:34: binaries.a.map.Users: idents of Users belongs to the server; no file can be attached there",
 			"1:34: binaries.a.map.Users: password of Users belongs to the server; no file can be attached there",
 			`1:60: binaries.a.map.Users[2]: ` + own + `, not "uuid"`,

@@ -57,12 +57,12 @@ type Interceptor struct {
 // operations are what can be intercepted.
 func operations() []string { return []string{"save", "update", "delete", "get", "register"} }
 
-// readStores makes the stores of users, idents and sessions even when they are
-// not in the file.
+// readStores makes the stores of users and idents, and belfry's own, even when
+// they are not in the file.
 func (c *Config) readStores(s *section) {
 	c.Stores = map[string]*Store{}
 	s.named("stores", func(name string, s *section) { c.Stores[name] = c.readStore(name, s) })
-	for _, name := range [...]string{c.Authentication.UserStore, c.Authentication.IdentStore, SessionStore} {
+	for _, name := range append(ownStores(), c.Authentication.UserStore, c.Authentication.IdentStore) {
 		if c.Stores[name] == nil {
 			c.checkCase(name)
 			c.Stores[name] = c.readStore(name, newSection(c.doc, join("stores", name), nil))
