@@ -1,0 +1,75 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"belfry/pkg/errs"
+)
+
+// folder writes each mail into a file.
+type folder struct {
+	path string
+	said func(file string)
+}
+
+var _ Sender = (*folder)(nil)
+
+// NewFolder makes a sender that writes each mail into a file of its own, which
+// mail programs open. The folder is made when it is missing. Names sort by the
+// mails' dates. Files are there whole or not at all, and only their owner may
+// read them. said, when not nil, is told the file of each mail.
+func NewFolder(path string, said func(file string)) Sender {
+	return &folder{path: path, said: said}
+}
+
+// Send implements Sender. The same mail with the same date replaces its file.
+func (f *folder) Send(ctx context.Context, m Message) error {
+	if err := ctx.Err(); err != nil {
+		return errs.Wrap(err, errs.Canceled, "the mail was not written")
+	}
+	c, err := compose(m)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(f.path, c.date.Format("20060102T150405.000000000Z")+"-"+c.id+".eml")
+	if err := f.write(file, c.content); err != nil {
+		return errs.Wrap(err, errs.Unavailable, "the mail can't be written into folder %s: see that belfry may write there and that the disk has room", f.path)
+	}
+	if f.said != nil {
+		f.said(file)
+	}
+	return nil
+}
+
+func (f *folder) write(file string, content []byte) error {
+	if err := os.MkdirAll(f.path, 0o700); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(f.path, ".mail-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(content)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp.Name()))
+	}
+	return syncFolder(f.path)
+}
+
+// syncFolder makes the names in a folder outlive a power cut.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,127 @@
+package mail
+
+import (
+	"bytes"
+	"errors"
+	htmltemplate "html/template"
+	"io"
+	"regexp"
+	"strings"
+	texttemplate "text/template"
+
+	"belfry/pkg/errs"
+)
+
+// maxRendered is how many bytes a template may become.
+const maxRendered = 64 << 10
+
+// Data is what templates are about.
+type Data struct {
+	Link  string // where the recipient goes to
+	Token string // the secret in Link, for those who would rather type it
+	Login string // whose account it is about; whoever made it chose its text
+}
+
+var sample = Data{Link: "https://example.com/?token=0123456789", Token: "0123456789", Login: "ada@example.com"}
+
+// Templates are the texts of one sort of mail. They are safe for concurrent use.
+type Templates struct {
+	subject, text *texttemplate.Template
+	html          *htmltemplate.Template
+}
+
+// ParseTemplates reads templates in the syntax of text/template, that of the
+// html with the escaping of html/template. html or text may be empty. It
+// executes each once and reports errs.Invalid for one that does not work.
+func ParseTemplates(subject, html, text string) (*Templates, error) {
+	if html, text = unlessBlank(html), unlessBlank(text); html == "" && text == "" {
+		return nil, errs.New(errs.Invalid, "the mail has neither a text nor an html: give it one")
+	}
+	const strict = "missingkey=error"
+	var t Templates
+	var err error
+	if t.subject, err = texttemplate.New("subject").Option(strict).Parse(subject); err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "the mail's subject is no template")
+	}
+	if t.text, err = texttemplate.New("text").Option(strict).Parse(text); err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "the mail's text is no template")
+	}
+	if t.html, err = htmltemplate.New("html").Option(strict).Parse(html); err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "the mail's html is no template")
+	}
+	rendered, at, err := t.render(sample)
+	switch {
+	case err != nil:
+		return nil, errs.Wrap(err, errs.Invalid, "the mail's %s can't be written; there are {{.Link}}, {{.Token}} and {{.Login}}", at)
+	case rendered.subject == "":
+		return nil, errs.New(errs.Invalid, "the mail's subject is empty")
+	}
+	return &t, nil
+}
+
+func unlessBlank(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return ""
+	}
+	return s
+}
+
+// Render writes a mail's texts. The subject is one line. The login is in the
+// subject and the text as it is, and escaped in the html. It reports
+// errs.Invalid for data with which a template does not work.
+func (t *Templates) Render(d Data) (subject, html, text string, err error) {
+	r, at, err := t.render(d)
+	if err != nil {
+		// The cause may quote a value, so only its place is told.
+		return "", "", "", errs.New(errs.Invalid, "the mail's %s can't be written%s", at, place(err))
+	}
+	return r.subject, r.html, r.text, nil
+}
+
+type rendered struct{ subject, html, text string }
+
+// render also says at which template it failed.
+func (t *Templates) render(d Data) (r rendered, at string, err error) {
+	if r.subject, err = execute(t.subject, d); err != nil {
+		return r, "subject", err
+	}
+	if r.html, err = execute(t.html, d); err != nil {
+		return r, "html", err
+	}
+	if r.text, err = execute(t.text, d); err != nil {
+		return r, "text", err
+	}
+	r.subject = strings.Join(strings.Fields(r.subject), " ")
+	return r, "", nil
+}
+
+var errTooLong = errors.New("it is longer than 64 KiB")
+
+func execute(t interface{ Execute(io.Writer, any) error }, d Data) (string, error) {
+	var b bounded
+	err := t.Execute(&b, d)
+	return b.b.String(), err
+}
+
+// bounded takes at most maxRendered bytes.
+type bounded struct{ b bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.b.Len()+len(p) > maxRendered {
+		return 0, errTooLong
+	}
+	return b.b.Write(p)
+}
+
+var placed = regexp.MustCompile(`^template: \w+:(\d+)`)
+
+// place is where an execution failed, or that the result is too long.
+func place(err error) string {
+	if errors.Is(err, errTooLong) {
+		return ": " + errTooLong.Error()
+	}
+	if m := placed.FindStringSubmatch(err.Error()); m != nil {
+		return ": its line " + m[1] + " fails with this mail's data"
+	}
+	return ""
+}
