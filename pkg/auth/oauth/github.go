@@ -9,6 +9,6 @@ var github = site{
 	profileURL: "https://api.github.com/user",
 	scope:      []string{"read:user", "user:email"},
 	id:         "id",
-	header:     map[string]string{"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"},
+	header:     map[string]string{"Accept": "application/vnd.github+json"},
 	more:       []more{{path: "emails", field: "emails", scope: []string{"user", "user:email"}}},
 }

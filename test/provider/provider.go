@@ -1,0 +1,206 @@
+// Package provider holds servers that know users, for tests of logging in: the
+// OAuth 2 servers of GitHub, Google, Facebook and Amazon, the OAuth 1 server
+// of Twitter and an OpenID Connect provider, on one loopback port.
+//
+// They are strict where the real ones are, and stricter where a client should
+// not rely on leniency: redirect URIs match exactly, PKCE with S256 is a must,
+// a code is taken once, signatures, nonces and timestamps of OAuth 1 are
+// verified. Nobody has to click: a browser that comes is the user, and
+// consents unless Deny was called. Profiles look as the providers document
+// them.
+//
+// A server can be told to fail in the ways that real ones do: see Down, Slow,
+// Answer, IDToken and their neighbours.
+package provider
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// Server is all providers. Its methods are safe for concurrent use.
+type Server struct {
+	URL string // of the server, without a path
+
+	mu        sync.Mutex
+	signing   signing
+	callbacks []string
+	user      user
+	deny      bool
+	iss       *string // nil is the truth
+	change    func(claims map[string]any)
+	faults    map[Endpoint]fault
+	seen      []Request
+	grants    map[string]*grant     // by code
+	tokens    map[string]*grant     // by access token
+	temporary map[string]*temporary // OAuth 1, by request token
+	access    map[string]string     // OAuth 1, secret by access token
+	nonces    map[string]bool       // OAuth 1, of any time
+	secrets   []string
+}
+
+// user is whoever sits before the browser.
+type user struct {
+	id     string
+	fields map[string]any
+}
+
+// Request is a request that came in.
+type Request struct {
+	Endpoint Endpoint
+	Path     string
+	Query    url.Values
+	Header   http.Header
+}
+
+// Start starts all providers, until the test ends.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{
+		signing:   signing{with: jose.RS256, keys: firstKeys()},
+		user:      user{id: "583231"},
+		faults:    map[Endpoint]fault{},
+		grants:    map[string]*grant{},
+		tokens:    map[string]*grant{},
+		temporary: map[string]*temporary{},
+		access:    map[string]string{},
+		nonces:    map[string]bool{},
+		secrets:   []string{consumerSecret},
+	}
+	mux := http.NewServeMux()
+	s.routeOAuth2(mux)
+	s.routeOIDC(mux)
+	s.routeOAuth1(mux)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	t.Cleanup(s.Up)
+	s.URL = server.URL
+	return s
+}
+
+// App is what an application is given when it registers with a provider.
+type App struct {
+	ClientID, ClientSecret        string
+	AuthURL, TokenURL, ProfileURL string
+}
+
+// Config is the application registered with github, google, facebook, amazon
+// or oidc.
+func (s *Server) Config(name string) App {
+	base := s.URL + "/" + name
+	return App{ClientID: name + "-client", ClientSecret: secretOf(name), AuthURL: base + "/authorize", TokenURL: base + "/token", ProfileURL: base + dialects[name].profilePath}
+}
+
+// secretOf is unlike anything else, so that it is found where it should not be.
+func secretOf(name string) string { return name + "-s3cret/+ & more" }
+
+// Register sets the callbacks that applications may send browsers back to.
+func (s *Server) Register(callbacks ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.callbacks = callbacks
+}
+
+// Absent as a field's value takes the field out of the profile.
+var Absent = new(struct{})
+
+// User says who sits before the browser. The id is a number for GitHub and
+// Twitter when it looks like one. What follows are names and values of fields
+// that the profile has instead of the usual ones.
+func (s *Server) User(id string, fields ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.user = user{id: id, fields: map[string]any{}}
+	for pair := range slices.Chunk(fields, 2) {
+		s.user.fields[pair[0].(string)] = pair[1]
+	}
+}
+
+// Deny says whether the user refuses to consent.
+func (s *Server) Deny(deny bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deny = deny
+}
+
+// AnswerAs makes the parameter iss of callbacks a lie; "" leaves it out.
+func (s *Server) AnswerAs(iss string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.iss = &iss
+}
+
+// IDToken changes what ID tokens claim before they are signed.
+func (s *Server) IDToken(change func(claims map[string]any)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.change = change
+}
+
+// ExpireCodes makes all codes too old.
+func (s *Server) ExpireCodes() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.grants {
+		g.expires = time.Time{}
+	}
+}
+
+// Secrets are all codes, tokens, secrets and verifiers that the server knows.
+func (s *Server) Secrets() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	secrets := slices.Clone(s.secrets)
+	for name := range dialects {
+		secrets = append(secrets, secretOf(name))
+	}
+	return secrets
+}
+
+// Requests are those that came to an endpoint, in order.
+func (s *Server) Requests(at Endpoint) []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.seen), func(r Request) bool { return at != Any && r.Endpoint != at })
+}
+
+// handle routes requests to h, unless a fault comes first.
+func (s *Server) handle(mux *http.ServeMux, at Endpoint, pattern string, h http.HandlerFunc) {
+	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.seen = append(s.seen, Request{Endpoint: at, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone()})
+		f := s.faults[at]
+		if f == nil {
+			f = s.faults[Any]
+		}
+		s.mu.Unlock()
+		if f == nil || f(w, r) {
+			h(w, r)
+		}
+	})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json;charset=UTF-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// redirect sends the browser to a callback with more in its query.
+func redirect(w http.ResponseWriter, r *http.Request, callback string, query url.Values) {
+	separator := "?"
+	if strings.Contains(callback, "?") {
+		separator = "&"
+	}
+	http.Redirect(w, r, callback+separator+query.Encode(), http.StatusFound)
+}
