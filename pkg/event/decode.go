@@ -65,6 +65,8 @@ func (e *Envelope) set(name string, value []byte) (err error) {
 		e.Previous, err = object.Decode(value)
 	case "previousOmitted":
 		e.PreviousOmitted = string(value) == "true"
+	case "binaries":
+		e.Binaries = value
 	case "user":
 		e.User = value
 	case "datas":

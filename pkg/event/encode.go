@@ -40,6 +40,10 @@ func (e *Envelope) Append(dst []byte) []byte {
 	if e.PreviousOmitted {
 		dst = append(dst, `,"previousOmitted":true`...)
 	}
+	if len(e.Binaries) > 0 {
+		dst = append(dst, `,"binaries":`...)
+		dst = append(dst, e.Binaries...)
+	}
 	if len(e.User) > 0 {
 		dst = append(dst, `,"user":`...)
 		dst = append(dst, e.User...)

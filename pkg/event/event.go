@@ -41,6 +41,7 @@ const (
 	OriginGo      = "go"
 	OriginMapping = "mapping"
 	OriginCascade = "cascade"
+	OriginSweep   = "sweep"
 	OriginAuth    = "auth"
 	OriginMail    = "mail"
 )
@@ -82,13 +83,18 @@ type Envelope struct {
 	Previous        object.Object `json:"previous,omitempty"`
 	PreviousOmitted bool          `json:"previousOmitted,omitempty"` // fields too large were left out
 
+	// Binaries says which properties of the object hold records of binaries,
+	// and of which service: {"photos":"files"}.
+	Binaries json.RawMessage `json:"binaries,omitempty"`
+
 	// User and Datas are what Register tells: the user as it was made, and
 	// the form or the provider's profile that it was made from.
 	User  json.RawMessage `json:"user,omitempty"`
 	Datas json.RawMessage `json:"datas,omitempty"`
 
 	// Property, Index and Record are what Binary.Uploaded and Binary.Deleted
-	// tell: where the binary is, or was, and its record.
+	// tell: where the binary is, or was, and its record. When an upload replaced
+	// a record, Previous holds that one as record.
 	Property string          `json:"property,omitempty"`
 	Index    *int            `json:"index,omitempty"`
 	Record   json.RawMessage `json:"record,omitempty"`

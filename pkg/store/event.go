@@ -19,6 +19,9 @@ func (s *Store) envelope(call Call, w *write, now time.Time, revision uint64, bo
 		body = w.base.Body // of a deletion: the last state
 	}
 	e.Object = s.visible(body)
+	if s.Holding {
+		e.Binaries = object.Field(body, BinariesField)
+	}
 	if w.former != nil {
 		e.Previous = s.previous(w.former, w.next)
 	}

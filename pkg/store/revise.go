@@ -18,8 +18,8 @@ type Revision struct {
 // Revise changes fields of an object that belfry itself keeps and that no
 // caller may set: records of binaries, what logging in needs. change is given
 // the object as it is and is asked again when another write came between. A
-// client needs the right to update, judged with Fields as the input; the schema
-// holds as for Update. A change without fields writes nothing.
+// client needs the right to update, judged with Fields as the input, internal
+// ones aside; the schema holds as for Update. A change without fields writes nothing.
 //
 // Errors: those of Update, and those of change.
 func (s *Store) Revise(ctx context.Context, uuid string, change func(Stored) (Revision, error)) (Stored, error) {
@@ -37,7 +37,7 @@ func (s *Store) Revise(ctx context.Context, uuid string, change func(Stored) (Re
 			return nil, err
 		}
 		if call.Client {
-			if err := s.allow(ctx, call, policy.Update, record.Body, revision.Fields); err != nil {
+			if err := s.allow(ctx, call, policy.Update, record.Body, s.revised(revision.Fields)); err != nil {
 				return nil, err
 			}
 		}
@@ -60,4 +60,16 @@ func (s *Store) Revise(ctx context.Context, uuid string, change func(Stored) (Re
 		s.announceWrite(call, event.StoreUpdate, w)
 		return w, nil
 	})
+}
+
+// revised is what a rule sees of a revision: a field that goes is null, as in a
+// merge patch, and internal fields are nobody's business.
+func (s *Store) revised(fields object.Object) object.Object {
+	input := s.written(fields)
+	for name, value := range input {
+		if value == nil {
+			input[name] = []byte("null")
+		}
+	}
+	return input
 }

@@ -153,11 +153,30 @@ func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 		}
 	}
 	// What workers look at would only drown what anybody asked for.
-	worker := call.Origin == event.OriginMapping || call.Origin == event.OriginCascade
+	worker := call.Origin == event.OriginMapping || call.Origin == event.OriginCascade || call.Origin == event.OriginSweep
 	if !worker && s.Announce != nil && s.Announce.Wanted(event.StoreGet) {
 		s.announce(call, event.StoreGet, uuid, record.Revision, record.Body)
 	}
 	return s.seen(call, record), nil
+}
+
+// Look returns an object whole, with what clients never see, to a caller that
+// may do an operation with it. input is what the rule sees come in. Errors: as
+// for Get.
+func (s *Store) Look(ctx context.Context, uuid string, op policy.Op, input object.Object) (Stored, error) {
+	record, found, err := s.driver.Get(ctx, uuid)
+	if err != nil {
+		return Stored{}, err
+	}
+	if !found || record.Deleted {
+		return Stored{}, s.missing(uuid)
+	}
+	if call := CallOf(ctx); call.Client {
+		if err := s.allow(ctx, call, op, record.Body, input); err != nil {
+			return Stored{}, err
+		}
+	}
+	return Stored{UUID: uuid, Revision: record.Revision, Body: record.Body}, nil
 }
 
 // Exists reports whether there is an object with this uuid.

@@ -1,0 +1,68 @@
+package binary
+
+import (
+	"mime"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits of what a client says of a binary, in bytes.
+const (
+	MaxName     = 255
+	MaxMimetype = 255
+	MaxMetadata = 8 << 10
+)
+
+// cleanName makes a name that is fit to be shown and to be offered for saving:
+// the last element of a path, without control characters, and without marks
+// that turn the direction of text and so disguise an extension. "" when nothing
+// is left.
+func cleanName(name string) string {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
+			return -1
+		}
+		return r
+	}, name)
+	name = shorten(strings.TrimSpace(name))
+	if strings.Trim(name, ".") == "" {
+		return ""
+	}
+	return name
+}
+
+// shorten cuts a name that is too long, in the middle: its extension stays.
+func shorten(name string) string {
+	if len(name) <= MaxName {
+		return name
+	}
+	extension := ""
+	if dot := strings.LastIndexByte(name, '.'); dot > 0 && len(name)-dot <= 20 {
+		extension = name[dot:]
+	}
+	end := MaxName - len(extension)
+	for !utf8.RuneStart(name[end]) {
+		end--
+	}
+	return name[:end] + extension
+}
+
+// unknownType says nothing of a content.
+const unknownType = "application/octet-stream"
+
+// cleanType is a media type in its usual form. Nothing is guessed: what is none
+// becomes unknownType.
+func cleanType(mimetype string) string {
+	t, parameters, err := mime.ParseMediaType(mimetype)
+	if err != nil || !strings.Contains(t, "/") {
+		return unknownType
+	}
+	t = mime.FormatMediaType(t, parameters)
+	if t == "" || len(t) > MaxMimetype {
+		return unknownType
+	}
+	return t
+}

@@ -1,0 +1,43 @@
+package binary
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+)
+
+// Record is what an object holds of a binary.
+type Record struct {
+	Hash     string        `json:"hash"` // SHA-256, lower-case hexadecimal
+	Name     string        `json:"name"` // for people, never a path; may be ""
+	Size     int64         `json:"size"`
+	Mimetype string        `json:"mimetype"`
+	Created  string        `json:"created"` // RFC 3339, UTC, microseconds
+	Metadata object.Object `json:"metadata"`
+}
+
+const timeFormat = "2006-01-02T15:04:05.000000Z"
+
+func timestamp(t time.Time) string { return t.UTC().Format(timeFormat) }
+
+// MarshalJSON encodes the record as objects hold it.
+func (r Record) MarshalJSON() ([]byte, error) { return r.encode(), nil }
+
+func (r Record) encode() []byte {
+	dst := object.AppendString([]byte(`{"hash":`), r.Hash)
+	dst = object.AppendString(append(dst, `,"name":`...), r.Name)
+	dst = strconv.AppendInt(append(dst, `,"size":`...), r.Size, 10)
+	dst = object.AppendString(append(dst, `,"mimetype":`...), r.Mimetype)
+	dst = object.AppendString(append(dst, `,"created":`...), r.Created)
+	dst = append(append(dst, `,"metadata":`...), r.Metadata.Encode()...)
+	return append(dst, '}')
+}
+
+func decodeRecord(raw []byte) (Record, error) {
+	var r Record
+	err := json.Unmarshal(raw, &r)
+	return r, errs.Wrap(err, errs.Internal, "a record of a binary can't be read")
+}
