@@ -18,7 +18,7 @@ import (
 // Limits of what goes into headers. Lines of a mail have at most 998 bytes and
 // fold at spaces only, and a path of SMTP has at most 254.
 const (
-	maxID      = 100
+	maxID      = 200 // also what fits into the name of a file
 	maxSubject = 900
 	maxAddress = 254
 	maxName    = 200
@@ -45,8 +45,8 @@ func compose(m Message) (composed, error) {
 	switch {
 	case to.Name != "":
 		return composed{}, errs.New(errs.Invalid, "the address of the mail's recipient %q: expected an address without a name", m.To)
-	case m.ID == "" || len(m.ID) > maxID:
-		return composed{}, errs.New(errs.Invalid, "the mail's id has %d bytes: expected 1 to %d", len(m.ID), maxID)
+	case m.ID == "" || len(safe(m.ID)) > maxID:
+		return composed{}, errs.New(errs.Invalid, "the mail's id has %d bytes: expected 1 to %d, where all but letters, digits and -_~ count three", len(m.ID), maxID)
 	case m.Text == "" && m.HTML == "":
 		return composed{}, errs.New(errs.Invalid, "the mail has neither a text nor an html: give it one")
 	}

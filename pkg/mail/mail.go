@@ -15,7 +15,8 @@ import (
 // which case the reader's program chooses.
 type Message struct {
 	// ID makes the Message-ID. It is equal for repeated attempts at the same
-	// mail, so that receivers recognise a repetition. 1 to 100 bytes.
+	// mail, so that receivers recognise a repetition. 1 to 200 bytes, where all
+	// but letters, digits and -_~ count three.
 	ID      string
 	From    string // an address, also with a name: Ada <ada@example.com>
 	To      string // an address alone

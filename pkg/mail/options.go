@@ -37,10 +37,10 @@ func (o SMTPOptions) Check() error {
 	switch {
 	case o.Host == "" || strings.ContainsAny(o.Host, " \t\r\n/@"):
 		return errs.New(errs.Invalid, "the mail server's host %q: expected a name such as mail.example.com, or an IP address", o.Host)
-	case o.Port < 1 || o.Port > 65535:
-		return errs.New(errs.Invalid, "the mail server's port %d: expected 1 to 65535", o.Port)
 	case o.TLS != StartTLS && o.TLS != ImplicitTLS && o.TLS != NoTLS:
 		return errs.New(errs.Invalid, "the mail server's tls %q: expected starttls, tls or none", o.TLS)
+	case o.Port < 1 || o.Port > 65535:
+		return errs.New(errs.Invalid, "the mail server's port %d: expected 1 to 65535", o.Port)
 	case (o.User == "") != (o.Password == ""):
 		return errs.New(errs.Invalid, "the mail server's user and password: expected both or neither")
 	case strings.Contains(o.User+o.Password, "\x00"):

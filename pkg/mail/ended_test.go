@@ -1,0 +1,84 @@
+package mail_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"belfry/pkg/errs"
+	belfry "belfry/pkg/mail"
+	"belfry/test/mailbox"
+)
+
+// hanging sends to a server that hangs at a stage, and does something once it does.
+func hanging(t *testing.T, ctx context.Context, hangs string, timeout time.Duration, then func()) error {
+	t.Helper()
+	s := mailbox.Start(t, mailbox.StartTLS(), mailbox.Login(user, password))
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	reached := make(chan struct{}, 1)
+	s.Refuse(func(stage, _ string) error {
+		if stage == hangs {
+			reached <- struct{}{}
+			<-release
+		}
+		return nil
+	})
+	opts := options(s, "starttls")
+	opts.User, opts.Password, opts.Timeout = user, password, timeout
+	sent := make(chan error, 1)
+	go func() { sent <- belfry.NewSMTP(opts).Send(ctx, letter()) }()
+	select {
+	case <-reached:
+	case err := <-sent:
+		t.Fatalf("the server was not asked: %v", err)
+	}
+	then()
+	return <-sent
+}
+
+var stages = map[string]string{"AUTH": "logging in", "MAIL": "naming the sender", "RCPT": "naming the recipient", "DATA": "ending the content"}
+
+func TestTheEndOfTheContextEndsASend(t *testing.T) {
+	for stage, doing := range stages {
+		t.Run(stage, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			err := hanging(t, ctx, stage, time.Hour, cancel)
+			told(t, err, errs.Canceled, doing)
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%v is not the context's error", err)
+			}
+		})
+	}
+}
+
+func TestATimeoutEndsASend(t *testing.T) {
+	for stage, doing := range stages {
+		t.Run(stage, func(t *testing.T) {
+			t.Parallel()
+			told(t, hanging(t, t.Context(), stage, 3*time.Second, func() {}), errs.Unavailable, doing, "did not end within 3s")
+		})
+	}
+}
+
+func TestAServerThatNeverGreets(t *testing.T) {
+	for _, tls := range []string{"none", "starttls", "tls"} {
+		opts := listen(t, "")
+		opts.TLS, opts.Timeout = tls, 100*time.Millisecond
+		told(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "did not end within 100ms")
+
+		opts.Timeout = time.Hour
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		told(t, belfry.NewSMTP(opts).Send(ctx, letter()), errs.Canceled)
+		cancel()
+	}
+}
+
+func TestAContextThatHasEnded(t *testing.T) {
+	s := mailbox.Start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	told(t, belfry.NewSMTP(options(s, "none")).Send(ctx, letter()), errs.Canceled)
+	told(t, belfry.NewFolder(t.TempDir(), nil).Send(ctx, letter()), errs.Canceled)
+}

@@ -1,0 +1,125 @@
+package mailbox
+
+import (
+	"bytes"
+	"crypto/subtle"
+	"errors"
+	"io"
+
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
+)
+
+// Hangup is a reply that is none: the connection is closed instead.
+var Hangup = errors.New("hang up")
+
+// session is what a server and one client have said to each other.
+type session struct {
+	server *Server
+	conn   *smtp.Conn
+	known  bool // who logged in
+	from   string
+	to     []string
+}
+
+var _ smtp.AuthSession = (*session)(nil)
+
+func (s *session) Reset() { s.from, s.to = "", nil }
+
+func (s *session) Logout() error { return nil }
+
+// ask has the test decide.
+func (s *session) ask(stage, address string) error {
+	err := s.server.asked(stage, address)
+	if errors.Is(err, Hangup) {
+		_ = s.conn.Conn().Close()
+	}
+	return err
+}
+
+func (s *session) AuthMechanisms() []string { return s.server.opts.mechanisms }
+
+func (s *session) Auth(mechanism string) (sasl.Server, error) {
+	check := func(user, password string) error {
+		if err := s.ask("AUTH", user); err != nil {
+			return err
+		}
+		o := s.server.opts
+		if user != o.user || subtle.ConstantTimeCompare([]byte(password), []byte(o.password)) == 0 {
+			return smtp.ErrAuthFailed
+		}
+		s.known = true
+		s.server.mu.Lock()
+		s.server.logins = append(s.server.logins, mechanism)
+		s.server.mu.Unlock()
+		return nil
+	}
+	switch mechanism {
+	case "PLAIN":
+		return sasl.NewPlainServer(func(_, user, password string) error { return check(user, password) }), nil
+	case "LOGIN":
+		return &login{check: check}, nil
+	default:
+		return nil, smtp.ErrAuthUnknownMechanism
+	}
+}
+
+// login is the server's side of LOGIN: it asks for the user, then the password.
+type login struct {
+	check func(user, password string) error
+	asked int
+	user  string
+}
+
+func (l *login) Next(response []byte) (challenge []byte, done bool, err error) {
+	l.asked++
+	switch l.asked {
+	case 1:
+		return []byte("Username:"), false, nil
+	case 2:
+		l.user = string(response)
+		return []byte("Password:"), false, nil
+	default:
+		return nil, true, l.check(l.user, string(response))
+	}
+}
+
+func (s *session) Mail(from string, _ *smtp.MailOptions) error {
+	if _, secure := s.conn.TLSConnectionState(); !secure && s.server.opts.tls != "" {
+		return Reply(530, "5.7.0 begin TLS first")
+	}
+	if !s.known && s.server.opts.user != "" {
+		return Reply(530, "5.7.0 log in first")
+	}
+	s.from = from
+	return s.ask("MAIL", from)
+}
+
+func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
+	if err := s.ask("RCPT", to); err != nil {
+		return err
+	}
+	s.to = append(s.to, to)
+	return nil
+}
+
+func (s *session) Data(r io.Reader) error {
+	for _, to := range s.to {
+		if err := s.ask("DATA", to); err != nil {
+			return err
+		}
+	}
+	var raw bytes.Buffer
+	if _, err := raw.ReadFrom(r); err != nil {
+		return err
+	}
+	for _, to := range s.to {
+		m, err := Parse(raw.Bytes())
+		if err != nil {
+			return Reply(554, "5.6.0 "+err.Error())
+		}
+		m.From, m.To = s.from, to
+		s.server.keep(m)
+	}
+	return nil
+}
