@@ -1,6 +1,7 @@
 package api
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 )
@@ -21,11 +23,15 @@ type exchange struct {
 	params  echo.Context // nil until a route is found
 	route   *route
 	id      string
+	address string // where the request comes from
+	session *auth.Session
 	status  int   // 0 until the reply has begun
 	bytes   int64 // of the reply's body
 	err     error // why the request failed
 	aborted bool  // the reply broke off: the connection is of no further use
-	values  []string
+
+	identified bool // session has been looked up
+	values     []string
 }
 
 func exchangeOf(c echo.Context) *exchange { return c.Response().Writer.(*exchange) }
@@ -36,6 +42,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.metrics.inFlight.Inc()
 	x := s.exchanges.Get().(*exchange)
 	*x = exchange{ResponseWriter: w, req: r, id: requestID(r.Header), route: s.unmatchedRoute(r.Method)}
+	x.address = s.clientAddress(r)
 	x.values = make([]string, 0, 8)
 	x.set("X-Request-Id", x.id)
 	x.set("X-Content-Type-Options", "nosniff")
@@ -63,6 +70,11 @@ func (s *Server) dispatch(x *exchange) {
 			s.fail(x, &panicError{value: p, stack: debug.Stack()})
 		}
 	}()
+	if err := s.forged(x); err != nil {
+		x.closeAfter()
+		s.fail(x, err)
+		return
+	}
 	s.echo.ServeHTTP(x, x.req)
 }
 
@@ -81,6 +93,16 @@ func (x *exchange) Write(data []byte) (int, error) {
 	}
 	n, err := x.ResponseWriter.Write(data)
 	x.bytes += int64(n)
+	return n, err
+}
+
+// ReadFrom implements io.ReaderFrom: the operating system sends a file by itself.
+func (x *exchange) ReadFrom(r io.Reader) (int64, error) {
+	if x.status == 0 {
+		x.WriteHeader(http.StatusOK)
+	}
+	n, err := io.Copy(x.ResponseWriter, r)
+	x.bytes += n
 	return n, err
 }
 

@@ -50,14 +50,13 @@ func isAlphanumeric(c byte) bool {
 func (x *exchange) eventCtx() event.Ctx {
 	return event.Ctx{
 		Request:   x.id,
-		Address:   peer(x.req.RemoteAddr),
+		Address:   x.address,
 		UserAgent: cut(x.req.UserAgent(), maxUserAgent),
 		Trace:     traceparent(x.req.Header.Get("Traceparent")),
 	}
 }
 
-// peer is the address at the other end of the connection. Forwarding headers
-// are not believed: anyone can send them.
+// peer is the address at the other end of the connection.
 func peer(remoteAddr string) string {
 	if i := strings.LastIndexByte(remoteAddr, ':'); i > 0 {
 		return strings.Trim(remoteAddr[:i], "[]")

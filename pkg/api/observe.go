@@ -53,7 +53,7 @@ func (x *exchange) attributes(took time.Duration) []slog.Attr {
 		slog.Int("status", x.status),
 		slog.Int64("bytes", x.bytes),
 		slog.Duration("took", took),
-		slog.String("address", peer(x.req.RemoteAddr)),
+		slog.String("address", x.address),
 	}
 	if x.err != nil {
 		attrs = append(attrs, slog.String("error", x.err.Error()))

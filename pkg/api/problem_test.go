@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/api"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 )
 
 func TestProblemOfEachKind(t *testing.T) {
@@ -149,42 +147,6 @@ func TestCanceledByClient(t *testing.T) {
 	}
 	if record := f.log.of("r1"); record["status"] != 408.0 || record["level"] != "DEBUG" {
 		t.Errorf("logged: %v", record)
-	}
-}
-
-func TestUser(t *testing.T) {
-	alice, err := object.Parse([]byte(`{"uuid":"alice"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := start(t, func(o *api.Options) {
-		o.User = func(r *http.Request) (object.Object, error) {
-			switch r.Header.Get("Authorization") {
-			case "":
-				return nil, nil
-			case "Bearer alice":
-				return alice, nil
-			default:
-				return nil, errs.New(errs.Unauthenticated, "no such session")
-			}
-		}
-	})
-	f.do("POST", "/books", `{"uuid":"emma"}`, "Authorization", "Bearer alice").want(201)
-	if e := f.events.last(); e.Actor == nil || *e.Actor != "alice" {
-		t.Errorf("actor: %v", e.Actor)
-	}
-	f.do("PUT", "/books/emma", `{}`).want(200)
-	if e := f.events.last(); e.Actor != nil {
-		t.Errorf("actor: %v", *e.Actor)
-	}
-	for _, request := range []string{"GET /books/emma", "GET /books", "POST /books", "PUT /books/emma", "PATCH /books/emma", "DELETE /books/emma"} {
-		method, path, _ := strings.Cut(request, " ")
-		f.do(method, path, `{}`, "Authorization", "Bearer SECRET", "X-Request-Id", "r1").want(401).says("no such session")
-	}
-	for _, line := range f.log.lines() {
-		if strings.Contains(line, "SECRET") {
-			t.Errorf("logged: %s", line)
-		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -11,7 +12,6 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/pkg/object"
 	"belfry/pkg/store"
 )
 
@@ -57,20 +57,23 @@ type Options struct {
 	MaxBody   int64                       // most bytes of a request body; 0: DefaultMaxBody
 	MaxWait   time.Duration               // longest Prefer: wait; 0: DefaultMaxWait
 
-	// User says who is logged in: the user's object, nil for nobody. nil: nobody ever is.
-	User func(*http.Request) (object.Object, error)
+	Auth    *Auth          // nil: nobody is ever logged in
+	Proxies []netip.Prefix // whose X-Forwarded-For is believed
 }
 
 // Server is the HTTP front. It is safe for concurrent use.
 type Server struct {
 	Options
-	echo      *echo.Echo
-	metrics   *metrics
-	unmatched map[string]*route // requests that no route takes, by method
-	exchanges sync.Pool
-	buffers   sync.Pool
-	stopping  context.Context
-	stop      context.CancelFunc
+	echo          *echo.Echo
+	authenticator *authenticator // nil without Auth
+	forgery       *http.CrossOriginProtection
+	origins       []string // trusted besides the request's own
+	metrics       *metrics
+	unmatched     map[string]*route // requests that no route takes, by method
+	exchanges     sync.Pool
+	buffers       sync.Pool
+	stopping      context.Context
+	stop          context.CancelFunc
 }
 
 // New makes the front. It panics when an exposure names a store that is not
@@ -84,6 +87,10 @@ func New(o Options) *Server {
 	s.metrics = newMetrics(s.Registry)
 	s.unmatched = s.metrics.unmatched()
 	s.echo.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(exchangeOf(c), err) }
+	s.guardForgery()
+	if s.Auth != nil {
+		s.mountAuth()
+	}
 	for _, e := range s.Exposures {
 		s.expose(e)
 	}

@@ -12,11 +12,10 @@ import (
 // call says on whose behalf a request uses a store.
 func (s *Server) call(x *exchange) (store.Call, error) {
 	call := store.Call{Client: true, Origin: event.OriginHTTP, Ctx: x.eventCtx()}
-	if s.User == nil {
-		return call, nil
+	session, err := s.session(x)
+	if session != nil {
+		call.User = session.Visible
 	}
-	var err error
-	call.User, err = s.User(x.req)
 	return call, err
 }
 

@@ -20,6 +20,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/applied"
+	"belfry/pkg/auth"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/relay"
@@ -40,6 +41,7 @@ type App struct {
 	relay    *relay.Relay
 	set      *store.Set
 	waiter   *applied.Waiter
+	auth     *auth.Service
 	http     *http.Server
 	listener net.Listener
 	stopping atomic.Bool
@@ -66,8 +68,8 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*App, error
 	}
 	a := &App{config: c, log: log, plan: p, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
 	for _, step := range []func(context.Context) error{
-		a.takeData, a.openBackends, a.openBus, a.startRelay, a.openStores, a.startWaiter,
-		a.startWorkers, a.startJanitor, a.startWatch, a.startControl, a.startHTTP,
+		a.takeData, a.listen, a.openBackends, a.openBus, a.startRelay, a.openStores, a.startWaiter, a.startAuth,
+		a.startWorkers, a.startMail, a.startJanitor, a.startWatch, a.startControl, a.startHTTP,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
@@ -214,21 +216,17 @@ func (a *App) startWaiter(context.Context) (err error) {
 	return err
 }
 
-func (a *App) startHTTP(ctx context.Context) error {
+func (a *App) startHTTP(context.Context) error {
 	server := api.New(api.Options{
 		Set: a.set, Exposures: exposures(a.config), Waiter: a.waiter, Ready: a.ready,
-		Registry: a.registry, Logger: a.log,
+		Registry: a.registry, Logger: a.log, Auth: a.apiAuth(), Proxies: a.config.Proxies,
 	})
 	a.watch()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Listen)
-	if err != nil {
-		return errs.Wrap(err, errs.Unavailable, "can't listen for HTTP on %s: free the port, or choose another with --listen", a.config.Listen)
-	}
-	a.listener, a.http = listener, server.HTTPServer()
+	a.http = server.HTTPServer()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := a.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := a.http.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 			a.fail(errs.Wrap(err, errs.Unavailable, "HTTP has ended"))
 		}
 	}()

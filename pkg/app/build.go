@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"belfry/config"
+	"belfry/pkg/auth"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/policy"
@@ -25,6 +26,7 @@ type plan struct {
 	stores   []store.Options // without what the running program adds
 	mappings []store.Mapping
 	open     map[string][]string // exposed store → operations without a policy
+	auth     auth.Options        // without what the running program adds
 }
 
 // Check compiles what a configuration holds (policies, schemas) and reports a
@@ -55,9 +57,11 @@ func compile(c *config.Config) (*plan, error) {
 			})
 		}
 	}
+	problems = append(problems, p.compileAuth()...)
 	if len(problems) > 0 {
 		return nil, problems
 	}
+	p.linkAuth()
 	for i := range p.stores {
 		o := &p.stores[i]
 		for _, m := range p.mappings {

@@ -69,9 +69,6 @@ func (a *App) warn() {
 		a.log.Warn("a store is open to everyone: it has no policy for these operations",
 			"store", name, "operations", strings.Join(a.plan.open[name], ", "))
 	}
-	if len(a.config.Authentication.Providers()) > 0 {
-		a.log.Warn("authentication is configured; this version does not log anyone in yet, so policies see nobody")
-	}
 	if len(a.config.Binaries) > 0 {
 		a.log.Warn("binaries are configured; this version does not serve them yet")
 	}

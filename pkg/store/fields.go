@@ -117,3 +117,6 @@ func pointer(field string) string {
 func tooManyKeys(n int) string {
 	return fmt.Sprintf("names %d objects; at most %d are allowed", n, MaxKeys)
 }
+
+// Settable returns what of an object a client may set.
+func (s *Store) Settable(o object.Object) object.Object { return s.input(Call{Client: true}, o) }

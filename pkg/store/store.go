@@ -152,9 +152,9 @@ func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 			return Stored{}, err
 		}
 	}
-	// What workers look at would only drown what anybody asked for.
-	worker := call.Origin == event.OriginMapping || call.Origin == event.OriginCascade || call.Origin == event.OriginSweep
-	if !worker && s.Announce != nil && s.Announce.Wanted(event.StoreGet) {
+	// What belfry looks at by itself would only drown what anybody asked for.
+	asked := call.Origin == event.OriginHTTP || call.Origin == event.OriginGo
+	if asked && s.Announce != nil && s.Announce.Wanted(event.StoreGet) {
 		s.announce(call, event.StoreGet, uuid, record.Revision, record.Body)
 	}
 	return s.seen(call, record), nil

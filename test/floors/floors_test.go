@@ -19,13 +19,16 @@ import (
 // no row names has no place yet: give it one.
 var floors = [][]string{
 	{"belfry/pkg/errs"},
-	{"belfry/pkg/object", "belfry/config"},
-	{"belfry/pkg/event"},
-	{"belfry/pkg/schema", "belfry/pkg/policy", "belfry/pkg/store/driver", "belfry/pkg/bus"},
-	{"belfry/pkg/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore"},
+	{"belfry/pkg/object", "belfry/config", "belfry/pkg/mail"},
+	{"belfry/pkg/event", "belfry/pkg/auth/oauth"},
+	{"belfry/pkg/schema", "belfry/pkg/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus"},
+	{
+		"belfry/pkg/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",
+		"belfry/pkg/binary/binarytest", "belfry/pkg/binary/filestorage", "belfry/pkg/binary/s3storage",
+	},
 	{"belfry/pkg/store", "belfry/pkg/relay", "belfry/pkg/listener"},
-	{"belfry/pkg/applied", "belfry/listeners/mapping/model"},
-	{"belfry/listeners/mapping", "belfry/pkg/api", "belfry/pkg/importer"},
+	{"belfry/pkg/applied", "belfry/pkg/auth", "belfry/pkg/binary", "belfry/listeners/mapping/model"},
+	{"belfry/listeners/mapping", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api", "belfry/pkg/importer"},
 	{"belfry/listeners/cascade", "belfry/pkg/verify"},
 	{"belfry/pkg/app"},
 	{"belfry/cmd/belfry"},
@@ -33,7 +36,11 @@ var floors = [][]string{
 
 // drivers import what they drive, the driver's contract and errors.
 var drivers = map[string][]string{
-	"belfry/pkg/store/filestore": {"belfry/pkg/store/driver", "belfry/pkg/errs"},
+	"belfry/pkg/store/filestore":    {"belfry/pkg/store/driver", "belfry/pkg/errs"},
+	"belfry/pkg/store/mongostore":   {"belfry/pkg/store/driver", "belfry/pkg/errs"},
+	"belfry/pkg/store/dynamostore":  {"belfry/pkg/store/driver", "belfry/pkg/errs"},
+	"belfry/pkg/binary/filestorage": {"belfry/pkg/binary/driver", "belfry/pkg/errs"},
+	"belfry/pkg/binary/s3storage":   {"belfry/pkg/binary/driver", "belfry/pkg/errs"},
 }
 
 type pkg struct {

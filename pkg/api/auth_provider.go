@@ -1,0 +1,107 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+)
+
+// begin sends the browser to a provider.
+func (a *authenticator) begin(x *exchange, provider string) error {
+	from, err := a.client(x)
+	if err != nil {
+		return a.refuse(x, err)
+	}
+	flow, err := a.Service.Begin(a.server.context(x), provider, a.links(x), from)
+	if err != nil {
+		return a.refuse(x, err)
+	}
+	a.cookies.keepFlow(x, flow)
+	x.sendTo(http.StatusFound, flow.URL)
+	return nil
+}
+
+// links reports whether a visit may link a way in to the account of who is
+// logged in. A page of a stranger must not begin that.
+func (a *authenticator) links(x *exchange) bool {
+	if x.req.Header.Get("Sec-Fetch-Site") != "cross-site" {
+		return true
+	}
+	u, err := url.Parse(x.req.Referer())
+	return err == nil && u.Host != "" && a.server.trusts(u.Scheme+"://"+u.Host)
+}
+
+// callback is where every provider sends the browser back to.
+func (a *authenticator) callback(x *exchange) error {
+	query := x.req.URL.Query()
+	name := auth.FlowName(query)
+	secret := a.cookies.flow(x, name)
+	if secret != "" {
+		a.cookies.dropFlow(x, name)
+	}
+	from, err := a.client(x)
+	if err != nil {
+		return a.refuse(x, err)
+	}
+	var in auth.Issued
+	var provider string
+	err = a.write(x, func(ctx authContext) (err error) {
+		in, provider, err = a.Service.Return(ctx, query, secret, from)
+		return err
+	})
+	if err != nil {
+		return a.refuse(x, err)
+	}
+	a.cookies.keep(x, in)
+	x.sendTo(http.StatusFound, withQuery(a.Success, "validation", provider))
+	return nil
+}
+
+// refuse sends a browser to where failures are explained. What the page is told
+// is a word; the log has the rest.
+func (a *authenticator) refuse(x *exchange, err error) error {
+	reason := "provider"
+	switch errs.KindOf(err) {
+	case errs.Denied, errs.Unauthenticated:
+		reason = "denied"
+	case errs.NotFound:
+		reason = "unknown"
+	case errs.Mismatch:
+		reason = "state"
+	case errs.Exists:
+		reason = "taken"
+	case errs.Limited:
+		reason = "limited"
+	}
+	a.server.Logger.LogAttrs(x.req.Context(), slog.LevelInfo, "a login failed",
+		slog.String("request", x.id), slog.String("reason", reason), slog.String("error", err.Error()))
+	status := http.StatusFound
+	if x.req.Method != http.MethodGet {
+		status = http.StatusSeeOther
+	}
+	x.sendTo(status, withQuery(a.Failure, "reason", reason))
+	return nil
+}
+
+// sendTo sends a browser on.
+func (x *exchange) sendTo(status int, target string) {
+	x.set("Location", target)
+	x.set("Cache-Control", noStore)
+	x.set("Referrer-Policy", "no-referrer")
+	x.WriteHeader(status)
+}
+
+// withQuery adds a parameter to a URL of the configuration.
+func withQuery(target, name, value string) string {
+	u, err := url.Parse(target)
+	if err != nil {
+		return target // the configuration was checked
+	}
+	query := u.Query()
+	query.Set(name, value)
+	u.RawQuery = query.Encode()
+	return u.String()
+}

@@ -1,0 +1,184 @@
+package app
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"belfry/config"
+	maillistener "belfry/listeners/mail"
+	"belfry/pkg/api"
+	"belfry/pkg/auth"
+	"belfry/pkg/auth/oauth"
+	"belfry/pkg/errs"
+	"belfry/pkg/mail"
+	"belfry/pkg/query"
+	"belfry/pkg/store"
+)
+
+// compileAuth compiles what logging in needs.
+func (p *plan) compileAuth() (problems config.Problems) {
+	c := &p.config.Authentication
+	p.auth = auth.Options{
+		Providers: map[string]oauth.Provider{},
+		Limits:    auth.Limits{Address: int(c.Limits.Address), Account: int(c.Limits.Account)},
+	}
+	for _, name := range c.Providers() {
+		if name == "email" {
+			problems = append(problems, p.compileEmail(c.Email)...)
+			continue
+		}
+		provider, err := providerOf(c, name)
+		if err != nil {
+			problems = append(problems, p.config.Problem("authentication.providers."+name, "%v", err))
+			continue
+		}
+		p.auth.Providers[name] = provider
+	}
+	return problems
+}
+
+func providerOf(c *config.Authentication, name string) (oauth.Provider, error) {
+	if name == "twitter" {
+		t := c.Twitter
+		return oauth.NewTwitter(oauth.OAuth1Config{
+			ConsumerKey: t.ConsumerKey, ConsumerSecret: string(t.ConsumerSecret), RequestTokenURL: t.RequestTokenURL,
+			AuthorizeURL: t.AuthorizeURL, AccessTokenURL: t.AccessTokenURL, ProfileURL: t.ProfileURL,
+		}), nil
+	}
+	if o, ok := c.OAuth2[name]; ok {
+		return oauth.New(name, oauth.Config{
+			ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope,
+			AuthURL: o.AuthURL, TokenURL: o.TokenURL, ProfileURL: o.ProfileURL,
+		})
+	}
+	o := c.OIDC[name]
+	return oauth.NewOIDC(oauth.OIDCConfig{
+		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope,
+	}), nil
+}
+
+func (p *plan) compileEmail(e *config.Email) (problems config.Problems) {
+	const at = "authentication.providers.email"
+	p.auth.Email = &auth.Email{
+		PostValidation: e.PostValidation, SkipValidation: e.SkipEmailValidation, UniformErrors: e.UniformErrors,
+		TokenTTL: e.TokenTTL, RecoveryTTL: e.RecoveryTTL, MailInterval: e.MailInterval, From: e.From,
+	}
+	for _, t := range []struct {
+		key  string
+		text config.MailText
+		into **mail.Templates
+	}{
+		{at, e.MailText, &p.auth.Email.Validation},
+		{at + ".recovery", e.Recovery, &p.auth.Email.Recovery},
+		{at + ".taken", e.Taken, &p.auth.Email.Taken},
+	} {
+		var err error
+		if *t.into, err = mail.ParseTemplates(t.text.Subject, t.text.HTML, t.text.Text); err != nil {
+			problems = append(problems, p.config.Problem(t.key, "%v", err))
+		}
+	}
+	if m := p.config.Mailers[e.Mailer]; m.SMTP != nil {
+		if err := smtpOptions(m.SMTP).Check(); err != nil {
+			problems = append(problems, p.config.Problem("mailers."+e.Mailer, "%v", err))
+		}
+	}
+	return problems
+}
+
+func smtpOptions(m *config.SMTPMailer) mail.SMTPOptions {
+	return mail.SMTPOptions{Host: m.Host, Port: int(m.Port), User: m.User, Password: string(m.Password), TLS: m.TLS}
+}
+
+// linkAuth links the stores of logging in: what belongs to a user goes with
+// the user and is found by the user, and what has expired is found by its time.
+func (p *plan) linkAuth() {
+	c := &p.config.Authentication
+	p.link(config.SessionStore, c.UserStore)
+	p.link(c.IdentStore, c.UserStore)
+	for i := range p.stores {
+		if o := &p.stores[i]; o.Name == config.SessionStore || o.Name == config.TokenStore {
+			o.Indexes = append(o.Indexes, query.Index{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}})
+		}
+	}
+}
+
+// link links objects to the user whom they name, unless a mapping does.
+func (p *plan) link(source, users string) {
+	for _, m := range p.mappings {
+		if m.Source == source && m.Target == users && m.Key == "user" {
+			return
+		}
+	}
+	p.mappings = append(p.mappings, store.Mapping{Source: source, Target: users, Key: "user", Cascade: true})
+}
+
+// How often what has expired is removed, and how much of it at once.
+const (
+	cleanInterval = 10 * time.Minute
+	cleanAtOnce   = 10_000
+)
+
+// startAuth makes the service that authenticates.
+func (a *App) startAuth(context.Context) error {
+	o := a.plan.auth
+	c := &a.config.Authentication
+	o.Users, o.Idents = a.set.Store(c.UserStore), a.set.Store(c.IdentStore)
+	o.Sessions, o.Tokens = a.set.Store(config.SessionStore), a.set.Store(config.TokenStore)
+	o.BaseURL, o.Log = a.config.BaseURLAt(a.HTTPAddress()), a.log
+	if o.Email != nil {
+		email := *o.Email
+		email.Sender = a.sender(a.config.Mailers[c.Email.Mailer])
+		o.Email = &email
+	}
+	a.auth = auth.New(o)
+	a.onStop("authentication", func(context.Context) error { a.auth.Close(); return nil })
+	a.every(cleanInterval, "the cleaning of sessions", func(ctx context.Context) bool {
+		n, err := a.auth.Clean(ctx, cleanAtOnce)
+		if err != nil && ctx.Err() == nil {
+			a.log.Error("removing what has expired", "error", err)
+		}
+		if n > 0 {
+			a.log.Debug("expired sessions and tokens removed", "count", n)
+		}
+		return true
+	})
+	return nil
+}
+
+func (a *App) sender(m config.Mailer) mail.Sender {
+	if m.SMTP != nil {
+		return mail.NewSMTP(smtpOptions(m.SMTP))
+	}
+	return mail.NewFolder(m.File.Folder, func(file string) { a.log.Info("a mail was written", "file", file) })
+}
+
+// startMail sends the mails that logging in asks for.
+func (a *App) startMail(context.Context) error {
+	if a.auth.Email != nil {
+		a.startListeners(maillistener.Spec(a.auth))
+	}
+	return nil
+}
+
+func (a *App) apiAuth() *api.Auth {
+	c := &a.config.Authentication
+	return &api.Auth{
+		Service: a.auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
+		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, TrustedOrigins: c.TrustedOrigins,
+	}
+}
+
+// listen takes the address of HTTP. Whoever connects waits until belfry serves.
+func (a *App) listen(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Listen)
+	if err != nil {
+		return errs.Wrap(err, errs.Unavailable, "can't listen for HTTP on %s: free the port, or choose another with --listen", a.config.Listen)
+	}
+	a.listener = listener
+	a.onStop("the HTTP address", func(context.Context) error {
+		_ = listener.Close() // HTTP has closed it when it served
+		return nil
+	})
+	return nil
+}

@@ -1,0 +1,54 @@
+package auth
+
+import (
+	"context"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+)
+
+// ExpiresIndex is the field by which Clean finds what has expired: the stores
+// of sessions and tokens are opened with an index of it.
+const ExpiresIndex = fieldExpires
+
+// Clean removes sessions and tokens that have expired, at most limit of each,
+// and reports how many.
+func (s *Service) Clean(ctx context.Context, limit int) (int, error) {
+	ctx = own(ctx, "")
+	total := 0
+	for _, in := range []*store.Store{s.Sessions, s.Tokens} {
+		n, err := s.clean(ctx, in, limit)
+		total += n
+		if err != nil {
+			return total, errs.Wrap(err, errs.KindOf(err), "cleaning %s", in.Name)
+		}
+	}
+	return total, nil
+}
+
+func (s *Service) clean(ctx context.Context, in *store.Store, limit int) (removed int, err error) {
+	now := timestamp(s.Now())
+	o := store.ListOptions{Filter: fieldExpires + ` < "` + now + `"`, Limit: min(limit, store.MaxPage)}
+	for removed < limit {
+		list, err := in.List(ctx, o)
+		if err != nil {
+			return removed, err
+		}
+		for _, found := range list.Objects {
+			// Only what has expired as it was found: a session may be used, a
+			// mail asked for, at this moment.
+			err := in.Delete(ctx, found.UUID, found.Revision)
+			switch {
+			case err == nil:
+				removed++
+			case !errs.Is(err, errs.NotFound) && !errs.Is(err, errs.Mismatch):
+				return removed, err
+			}
+		}
+		if list.Next == "" {
+			return removed, nil
+		}
+		o.Cursor = list.Next
+	}
+	return removed, nil
+}

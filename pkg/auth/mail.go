@@ -1,0 +1,103 @@
+package auth
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/mail"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+// Deliver sends the mail that an event of the store of tokens asks for, if it
+// is still to be sent. The token is made here: only its hash is ever written
+// down, and no event carries it.
+//
+// A crash after the mail was handed over and before that was noted sends it a
+// second time, with another token and the same Message-ID; both tokens are
+// good. errs.Invalid is a mail that no further attempt gets through.
+func (s *Service) Deliver(ctx context.Context, e *event.Envelope) error {
+	asked, ok := requestOf(object.Field(e.Object, fieldMail))
+	if !ok || s.Email == nil {
+		return nil
+	}
+	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMail, Actor: e.Actor, Ctx: e.Ctx})
+	box, err := s.Tokens.Get(ctx, e.UUID)
+	if err != nil {
+		return unlessMissing(err)
+	}
+	now, _ := requestOf(object.Field(box.Body, fieldMail))
+	if sent, _ := object.Text(object.Field(box.Body, fieldSent)); now.ID != asked.ID || sent == asked.ID {
+		return nil // a later request has an event of its own
+	}
+	if asked.For != nothing {
+		m, err := s.write(ctx, box, asked)
+		if err != nil {
+			return err
+		}
+		if err := s.Email.Sender.Send(ctx, m); err != nil {
+			return err
+		}
+	}
+	return s.sent(ctx, e.UUID, asked)
+}
+
+// write writes a mail, and notes the hash of its token first.
+func (s *Service) write(ctx context.Context, box store.Stored, asked request) (mail.Message, error) {
+	login, _ := object.Text(object.Field(box.Body, fieldLogin))
+	data := mail.Data{Login: login, Link: s.BaseURL}
+	texts := s.Email.Taken
+	if asked.For != taken {
+		token := newSecret()
+		lasting := s.Email.TokenTTL
+		texts = s.Email.Validation
+		if asked.For == recover_ {
+			lasting, texts = s.Email.RecoveryTTL, s.Email.Recovery
+		}
+		data.Token = token
+		data.Link = s.BaseURL + "/auth/email/callback?" + url.Values{"login": {login}, "token": {token}}.Encode()
+		if err := s.note(ctx, box.UUID, asked, token, lasting); err != nil {
+			return mail.Message{}, err
+		}
+	}
+	subject, html, text, err := texts.Render(data)
+	if err != nil {
+		return mail.Message{}, errs.Wrap(err, errs.Invalid, "the mail can't be written")
+	}
+	return mail.Message{
+		ID: asked.ID, From: s.Email.From, To: login, Subject: subject, Text: text, HTML: html, Date: s.Now(),
+	}, nil
+}
+
+// note keeps the hash of a token that is about to be mailed.
+func (s *Service) note(ctx context.Context, uuid string, asked request, token string, lasting time.Duration) error {
+	_, err := s.Tokens.Revise(ctx, uuid, func(box store.Stored) (store.Revision, error) {
+		now := s.Now()
+		until := now.Add(lasting)
+		all := slices.DeleteFunc(issuedOf(box.Body), func(i issued) bool { return i.Until <= timestamp(now) })
+		all = append(all, issued{Hash: digest(token), For: asked.For, Until: timestamp(until), Mail: asked.ID})
+		fields := object.Object{}
+		fields.Set(fieldIssued, all[max(0, len(all)-maxIssued):])
+		if o, err := box.Object(); err != nil {
+			return store.Revision{}, err
+		} else if moment(o, fieldExpires).Before(until) {
+			fields.Set(fieldExpires, timestamp(until))
+		}
+		return store.Revision{Fields: fields}, nil
+	})
+	return err
+}
+
+// sent notes that a mail is out.
+func (s *Service) sent(ctx context.Context, uuid string, asked request) error {
+	_, err := s.Tokens.Revise(ctx, uuid, func(store.Stored) (store.Revision, error) {
+		fields := object.Object{}
+		fields.Set(fieldSent, asked.ID)
+		return store.Revision{Fields: fields}, nil
+	})
+	return unlessMissing(err)
+}

@@ -1,0 +1,145 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/argon2"
+
+	"belfry/pkg/errs"
+)
+
+// Limits of a password's length, in bytes.
+const (
+	MinPassword = 8
+	MaxPassword = 1024
+)
+
+// HashParams are the costs of argon2id.
+type HashParams struct {
+	Memory  uint32 // KiB
+	Time    uint32 // passes
+	Threads uint8
+}
+
+// DefaultHash are the costs that OWASP recommends at least.
+var DefaultHash = HashParams{Memory: 19 << 10, Time: 2, Threads: 1}
+
+const (
+	saltSize = 16
+	keySize  = 32
+
+	// maxQueue is how long a password waits for its turn to be hashed. Who
+	// waits longer than that has gone.
+	maxQueue = 20 * time.Second
+)
+
+// hasher hashes passwords, as many at once as there are cores: more would be
+// no faster and take memory.
+type hasher struct {
+	params HashParams
+	slots  chan struct{}
+	dummy  string // what a password is compared with where there is no hash
+}
+
+func newHasher(p HashParams) *hasher {
+	h := &hasher{params: p, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	h.dummy = encodeHash(p, make([]byte, saltSize), make([]byte, keySize))
+	return h
+}
+
+// turn waits for a core to hash on.
+func (h *hasher) turn(ctx context.Context) (done func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, maxQueue)
+	defer cancel()
+	select {
+	case h.slots <- struct{}{}:
+		return func() { <-h.slots }, nil
+	case <-waiting.Done():
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &errs.Error{Kind: errs.Unavailable, Message: "too many are logging in at once", RetryAfter: maxQueue}
+	}
+}
+
+// hash returns the encoded hash of a password.
+func (h *hasher) hash(ctx context.Context, password string) (string, error) {
+	done, err := h.turn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	salt := make([]byte, saltSize)
+	_, _ = rand.Read(salt) // never fails
+	return encodeHash(h.params, salt, h.params.key(password, salt, keySize)), nil
+}
+
+// matches reports whether an encoded hash is of a password, and whether the
+// hash is weaker than a new one would be. It takes the same time for every
+// hash, and for "", which stands for none.
+func (h *hasher) matches(ctx context.Context, encoded, password string) (ok, weak bool, err error) {
+	known := encoded != ""
+	if !known {
+		encoded = h.dummy
+	}
+	p, salt, want, err := decodeHash(encoded)
+	if err != nil {
+		return false, false, err
+	}
+	done, err := h.turn(ctx)
+	if err != nil {
+		return false, false, err
+	}
+	defer done()
+	got := p.key(password, salt, len(want))
+	ok = subtle.ConstantTimeCompare(got, want) == 1 && known
+	weak = p.Memory < h.params.Memory || p.Time < h.params.Time || len(want) < keySize
+	return ok, weak, nil
+}
+
+func (p HashParams) key(password string, salt []byte, size int) []byte {
+	return argon2.IDKey([]byte(password), salt, p.Time, p.Memory, p.Threads, uint32(size)) //nolint:gosec // tens of bytes
+}
+
+// encodeHash writes a hash in the format of the argon2 reference program.
+func encodeHash(p HashParams, salt, key []byte) string {
+	b64 := base64.RawStdEncoding
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s",
+		argon2.Version, p.Memory, p.Time, p.Threads, b64.EncodeToString(salt), b64.EncodeToString(key))
+}
+
+// decodeHash reads what encodeHash wrote. Its errors don't quote it.
+func decodeHash(encoded string) (p HashParams, salt, key []byte, err error) {
+	bad := errs.New(errs.Internal, "a user's password is not an argon2id hash")
+	parts := strings.Split(encoded, "$")
+	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
+		return p, nil, nil, bad
+	}
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &p.Memory, &p.Time, &p.Threads); err != nil || p.Time == 0 || p.Threads == 0 {
+		return p, nil, nil, bad
+	}
+	b64 := base64.RawStdEncoding
+	salt, err1 := b64.DecodeString(parts[4])
+	key, err2 := b64.DecodeString(parts[5])
+	if err1 != nil || err2 != nil || len(key) == 0 {
+		return p, nil, nil, bad
+	}
+	return p, salt, key, nil
+}
+
+// checkPassword judges a password that is to be set.
+func checkPassword(field, password string) error {
+	if n := len(password); n < MinPassword || n > MaxPassword {
+		return &errs.Error{Kind: errs.Invalid, Message: "the password can't be taken", Fields: []errs.Field{{
+			Pointer: "/" + field, Message: fmt.Sprintf("must have %d to %d bytes", MinPassword, MaxPassword),
+		}}}
+	}
+	return nil
+}

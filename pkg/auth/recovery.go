@@ -1,0 +1,225 @@
+package auth
+
+import (
+	"context"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+// Resend asks for another validation mail. It looks the same for a login that
+// is unknown or validated already.
+func (s *Service) Resend(ctx context.Context, login string, from Client) error {
+	return s.request(ctx, login, from, func(user store.Stored, ident object.Object) purpose {
+		switch {
+		case user.UUID == "" || string(ident["validated"]) == "true" || s.Email.SkipValidation:
+			return nothing
+		default:
+			return validate
+		}
+	})
+}
+
+// Forgot asks for the mail that lets a new password be set. It looks the same
+// for a login that is unknown.
+func (s *Service) Forgot(ctx context.Context, login string, from Client) error {
+	return s.request(ctx, login, from, func(user store.Stored, _ object.Object) purpose {
+		if user.UUID == "" {
+			return nothing
+		}
+		return recover_
+	})
+}
+
+func (s *Service) request(ctx context.Context, login string, from Client, why func(user store.Stored, ident object.Object) purpose) error {
+	if err := s.off(); err != nil {
+		return err
+	}
+	if login == "" {
+		return &errs.Error{Kind: errs.Invalid, Message: "a login is needed",
+			Fields: []errs.Field{{Pointer: "/login", Message: "is missing"}}}
+	}
+	if _, err := Address(login); err != nil {
+		return err
+	}
+	if err := s.limiter.spend(from.Address); err != nil {
+		return err
+	}
+	w := wayOf(login)
+	user, stored, err := s.owner(own(ctx, ""), w)
+	if err != nil {
+		return err
+	}
+	var ident object.Object
+	if stored.UUID != "" {
+		if ident, err = stored.Object(); err != nil {
+			return err
+		}
+	}
+	return s.ask(ctx, w.id, why(user, ident))
+}
+
+// Recover sets a new password by the token of a recovery mail, and ends all
+// sessions of the user.
+//
+// Whoever registers somebody else's address, where addresses are validated
+// afterwards, must not keep a way into the account of its owner: the first
+// proof of the address removes every other way in.
+func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error {
+	if err := s.off(); err != nil {
+		return err
+	}
+	if err := c.complete(); err != nil {
+		return err
+	}
+	if err := checkPassword(fieldPassword, c.Password); err != nil {
+		return err
+	}
+	if err := s.limiter.spend(from.Address); err != nil {
+		return err
+	}
+	w := wayOf(c.Login)
+	p, err := s.prove(ctx, w.id, c.Token, recover_)
+	if err != nil {
+		return err
+	}
+	user, stored, err := s.owner(own(ctx, ""), w)
+	if err != nil {
+		return err
+	}
+	if user.UUID == "" {
+		return wrongToken()
+	}
+	ident, err := stored.Object()
+	if err != nil {
+		return err
+	}
+	hash, err := s.hasher.hash(ctx, c.Password)
+	if err != nil {
+		return err
+	}
+	if err := s.spend(ctx, p); err != nil {
+		return err
+	}
+	if string(ident["validated"]) != "true" {
+		if err := s.evict(ctx, user, stored.UUID); err != nil {
+			return err
+		}
+	}
+	if _, err := s.setPassword(ctx, user, hash); err != nil {
+		return err
+	}
+	s.limiter.succeed(w.uuid())
+	return s.validated(ctx, stored.UUID)
+}
+
+// setPassword sets a hash and, in the same act, ends all sessions.
+func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string) (store.Stored, error) {
+	return s.Users.Revise(own(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Revision, error) {
+		o, err := now.Object()
+		if err != nil {
+			return store.Revision{}, err
+		}
+		fields := object.Object{}
+		fields.Set(fieldPassword, hash)
+		fields.Set(fieldEpoch, epoch(o)+1)
+		return store.Revision{Fields: fields}, nil
+	})
+}
+
+// validated notes that an ident's address has been proven, and forgets its
+// failed logins.
+func (s *Service) validated(ctx context.Context, ident string) error {
+	_, err := s.Idents.Revise(own(ctx, ""), ident, func(store.Stored) (store.Revision, error) {
+		return store.Revision{Fields: object.Object{"validated": []byte("true"), "_failedLogins": nil}}, nil
+	})
+	return unlessMissing(err)
+}
+
+// evict removes every way in of a user but one.
+func (s *Service) evict(ctx context.Context, user store.Stored, keep string) error {
+	ctx = own(ctx, user.UUID)
+	var going []string
+	_, err := s.Users.Revise(ctx, user.UUID, func(store.Stored) (store.Revision, error) {
+		going = nil
+		err := linked(ctx, s.Idents, user.UUID, func(ident store.Stored, _ object.Object) error {
+			if ident.UUID != keep {
+				going = append(going, ident.UUID)
+			}
+			return nil
+		})
+		fields := object.Object{}
+		fields.Set(fieldUnlinked, going)
+		return store.Revision{Fields: fields}, err
+	})
+	for _, ident := range going {
+		if err == nil {
+			err = unlessMissing(s.Idents.Delete(ctx, ident, 0))
+		}
+	}
+	return err
+}
+
+// Landing is where the link of a mail leads.
+type Landing int
+
+// Landings.
+const (
+	ToRegister Landing = iota // the form that registers, with the token
+	ToRecovery                // the form that sets a new password, with the token
+	Validated                 // the address is validated: nothing is left to do
+)
+
+// Follow is the visit of a mail's link. A token that a form is to be sent with
+// stays good. Denied when the token is not.
+func (s *Service) Follow(ctx context.Context, login, token string, from Client) (Landing, error) {
+	if err := s.off(); err != nil {
+		return 0, err
+	}
+	w := wayOf(login)
+	p, err := s.prove(ctx, w.id, token, validate, recover_)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case p.issued.For == recover_:
+		return ToRecovery, nil
+	case !s.Email.PostValidation:
+		return ToRegister, nil
+	}
+	user, ident, err := s.owner(own(ctx, ""), w)
+	if err != nil {
+		return 0, err
+	}
+	if user.UUID == "" {
+		return 0, wrongToken()
+	}
+	if err := s.spend(ctx, p); err != nil {
+		return 0, err
+	}
+	return Validated, s.validated(ctx, ident.UUID)
+}
+
+// ChangePassword sets a new password for the user who is logged in, ends all
+// sessions, and begins a new one. Whoever has a password shows it.
+func (s *Service) ChangePassword(ctx context.Context, current, next string, from Client) (Issued, error) {
+	if err := checkPassword("newPassword", next); err != nil {
+		return Issued{}, err
+	}
+	me := from.Session
+	if kept, _ := object.Text(object.Field(me.User.Body, fieldPassword)); kept != "" {
+		if right, err := s.myPassword(ctx, me, current); err != nil || !right {
+			return Issued{}, orDenied(err)
+		}
+	}
+	hash, err := s.hasher.hash(ctx, next)
+	if err != nil {
+		return Issued{}, err
+	}
+	user, err := s.setPassword(ctx, me.User, hash)
+	if err != nil {
+		return Issued{}, err
+	}
+	return s.issue(ctx, user, emailType, from)
+}

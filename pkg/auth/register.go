@@ -1,0 +1,237 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+// way is a way in: what an ident stands for.
+type way struct {
+	id        string // the provider's id of the user
+	kind      string // the provider
+	profile   object.Object
+	validated bool
+}
+
+func (w way) uuid() string { return identUUID(w.id, w.kind) }
+
+// fields are those of the ident, but for its user.
+func (w way) fields() object.Object {
+	o := object.Object{}
+	o.Set("type", w.kind)
+	o.Set("profile", w.profile)
+	o.Set("validated", w.validated)
+	o.Set("_id", w.id)
+	return o
+}
+
+// taken says that a way in belongs to a user already.
+func (w way) taken() error {
+	return errs.New(errs.Exists, "there is an account with this login already")
+}
+
+// stands reports an ident that stands for another way in although its uuid is
+// the same: ids of providers are theirs to choose.
+func (w way) stands(ident object.Object) error {
+	id, _ := ident.Text("_id")
+	kind, _ := ident.Text("type")
+	if id != w.id || kind != w.kind {
+		return errs.New(errs.Denied, "the login is like that of another provider's user and can't be told from it")
+	}
+	return nil
+}
+
+// newcomer is a user about to be registered.
+type newcomer struct {
+	way
+	fields object.Object // of the user, as they are to be stored
+	datas  object.Object // what Register tells
+}
+
+// owner returns the user whom a way in belongs to, and the ident; the user's
+// UUID is "" when it belongs to nobody.
+func (s *Service) owner(ctx context.Context, w way) (user, ident store.Stored, err error) {
+	ident, err = s.Idents.Get(ctx, w.uuid())
+	if errs.Is(err, errs.NotFound) {
+		// As many reads as for a way in that is known.
+		_, err := s.Users.Get(ctx, w.uuid())
+		return user, ident, unlessMissing(err)
+	}
+	if err != nil {
+		return user, ident, err
+	}
+	o, err := ident.Object()
+	if err != nil {
+		return user, ident, err
+	}
+	if err := w.stands(o); err != nil {
+		return user, ident, err
+	}
+	uuid, _ := o.Text(fieldUser)
+	user, err = s.Users.Get(ctx, uuid)
+	return user, ident, unlessMissing(err)
+}
+
+// register makes a user with one way in. Exists when that belongs to a user.
+func (s *Service) register(ctx context.Context, n newcomer) (store.Stored, error) {
+	ctx = own(ctx, "")
+	uuid := object.NewUUID()
+	if err := s.Users.Check(ctx, n.fields, uuid); err != nil {
+		return store.Stored{}, err
+	}
+	uuid, err := s.claim(ctx, n.way, uuid)
+	if err != nil {
+		return store.Stored{}, err
+	}
+	user, err := s.Users.Save(own(ctx, uuid), n.fields, uuid, func(e *event.Envelope) {
+		e.Event, e.User, e.Object = event.Register, e.Object, nil
+		e.Datas = json.RawMessage(n.datas.Encode())
+	})
+	if errs.Is(err, errs.Exists) {
+		return user, n.taken() // by whoever adopted the same ident meanwhile
+	}
+	return user, err
+}
+
+// maxClaims is how often claiming starts over because others change the ident.
+const maxClaims = 10
+
+// claim makes the ident of a way in name a user who is yet to be made, and
+// returns that user's uuid: another one than proposed where a registration
+// broke off between its two records.
+func (s *Service) claim(ctx context.Context, w way, proposed string) (uuid string, err error) {
+	ident := w.fields()
+	ident.Set(fieldUser, proposed)
+	for range maxClaims {
+		_, err := s.Idents.Save(ctx, ident, w.uuid())
+		if err == nil {
+			return proposed, nil
+		}
+		if !errs.Is(err, errs.Exists) {
+			return "", err
+		}
+		user, there, err := s.owner(ctx, w)
+		if err != nil {
+			return "", err
+		}
+		if user.UUID != "" {
+			return "", w.taken()
+		}
+		if there.UUID == "" {
+			continue // gone meanwhile
+		}
+		if uuid, err := s.adopt(ctx, w, there); uuid != "" || err != nil {
+			return uuid, err
+		}
+	}
+	return "", errs.New(errs.Conflict, "others keep changing the same login: try again")
+}
+
+// adopt takes over an ident whose user is not there. One whose user was deleted
+// goes with that user, so it is removed, and "" says to claim anew.
+func (s *Service) adopt(ctx context.Context, w way, ident store.Stored) (uuid string, err error) {
+	o, err := ident.Object()
+	if err != nil {
+		return "", err
+	}
+	uuid, _ = o.Text(fieldUser)
+	_, deleted, err := s.Users.Deleted(ctx, uuid)
+	if err != nil {
+		return "", err
+	}
+	if deleted || !object.ValidUUID(uuid) {
+		err := s.Idents.Delete(ctx, ident.UUID, ident.Revision)
+		if errs.Is(err, errs.Mismatch) {
+			err = nil
+		}
+		return "", unlessMissing(err)
+	}
+	_, err = s.Idents.Update(ctx, w.fields(), store.UpdateOptions{UUID: ident.UUID, If: ident.Revision})
+	if errs.Is(err, errs.Mismatch) || errs.Is(err, errs.NotFound) {
+		return "", nil
+	}
+	return uuid, err
+}
+
+// link gives a user a further way in. That it is theirs already is fine;
+// Exists when it is another's.
+func (s *Service) link(ctx context.Context, w way, user store.Stored) error {
+	ctx = own(ctx, user.UUID)
+	ident := w.fields()
+	ident.Set(fieldUser, user.UUID)
+	for range maxClaims {
+		// Before the ident is there: one that is being unlinked counts no more
+		// as a way in, and this one is to count.
+		if err := s.relink(ctx, user.UUID, w.uuid()); err != nil {
+			return err
+		}
+		_, err := s.Idents.Save(ctx, ident, w.uuid())
+		if !errs.Is(err, errs.Exists) {
+			return err
+		}
+		owner, there, err := s.owner(ctx, w)
+		switch {
+		case err != nil:
+			return err
+		case owner.UUID == user.UUID:
+			return s.used(ctx, there.UUID, w.profile)
+		case owner.UUID != "":
+			return w.taken()
+		case there.UUID == "":
+			continue
+		}
+		// Left behind by a registration that broke off, or by a user who is gone.
+		if err := s.Idents.Delete(ctx, there.UUID, there.Revision); err != nil && !errs.Is(err, errs.Mismatch) && !errs.Is(err, errs.NotFound) {
+			return err
+		}
+	}
+	return errs.New(errs.Conflict, "others keep changing the same login: try again")
+}
+
+// used notes that a way in was used, with the profile that came with it, and
+// forgets its failures.
+func (s *Service) used(ctx context.Context, ident string, profile object.Object) error {
+	_, err := s.Idents.Revise(ctx, ident, func(store.Stored) (store.Revision, error) {
+		fields := object.Object{"_failedLogins": nil}
+		fields.Set("lastUsed", timestamp(s.Now()))
+		if profile != nil {
+			fields.Set("profile", profile)
+		}
+		return store.Revision{Fields: fields}, nil
+	})
+	return unlessMissing(err)
+}
+
+// failuresOf are the failures that an ident tells of.
+func failuresOf(ident object.Object) failures {
+	var f failures
+	kept, err := object.Decode(ident["_failedLogins"])
+	if err != nil {
+		return f
+	}
+	f.Count, _ = strconv.Atoi(string(kept["count"]))
+	f.At = moment(kept, "at")
+	return f
+}
+
+// failed notes failures in an ident.
+func (s *Service) failed(ctx context.Context, ident string, f failures) error {
+	_, err := s.Idents.Revise(ctx, ident, func(there store.Stored) (store.Revision, error) {
+		o, err := there.Object()
+		if err != nil || failuresOf(o).At.After(f.At.Add(time.Millisecond)) {
+			return store.Revision{}, err // a later one has been noted
+		}
+		kept := object.Object{}
+		kept.Set("count", f.Count)
+		kept.Set("at", timestamp(f.At))
+		return store.Revision{Fields: object.Object{"_failedLogins": kept.Encode()}}, nil
+	})
+	return unlessMissing(err)
+}

@@ -1,0 +1,262 @@
+package auth
+
+import (
+	"context"
+	"crypto/subtle"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+// How long a session lasts: idle without a request, and at most.
+const (
+	SessionIdle = 7 * 24 * time.Hour
+	SessionMost = 90 * 24 * time.Hour
+
+	// slideEvery is how seldom a request of a session is noted in it.
+	slideEvery = time.Hour
+)
+
+// Fields of the stores' objects that other files name too.
+const (
+	fieldUser     = "user"
+	fieldExpires  = "expires"
+	fieldEpoch    = "_epoch"
+	fieldPassword = "password"
+)
+
+// Session is a session of a user who is logged in.
+type Session struct {
+	ID      string
+	User    store.Stored  // as the server sees it
+	Visible object.Object // as its user may see it
+	Expires time.Time
+}
+
+// Issued is a session that has just begun, with the token that is its proof.
+// Nothing else ever holds the token.
+type Issued struct {
+	Session
+	Token string
+}
+
+// issue begins a session. One that the client has had ends: a token never
+// outlives a login.
+func (s *Service) issue(ctx context.Context, user store.Stored, way string, c Client) (Issued, error) {
+	ctx = own(ctx, user.UUID)
+	o, err := user.Object()
+	if err != nil {
+		return Issued{}, err
+	}
+	now := s.Now()
+	id, secret := random(idSize), newSecret()
+	expires := now.Add(SessionIdle)
+	session := object.Object{}
+	session.Set(fieldUser, user.UUID)
+	session.Set("type", way)
+	session.Set(fieldExpires, timestamp(expires))
+	session.Set("lastUsed", timestamp(now))
+	session.Set("address", c.Address)
+	session.Set("userAgent", c.UserAgent)
+	session.Set("_hash", digest(secret))
+	session.Set(fieldEpoch, epoch(o))
+	if _, err := s.Sessions.Save(ctx, session, id); err != nil {
+		return Issued{}, err
+	}
+	if c.Session != nil {
+		s.later(ctx, "the end of a session", func(ctx context.Context) error { return s.end(ctx, c.Session.ID) })
+	}
+	visible, err := s.Users.Visible(user).Object()
+	return Issued{Session{ID: id, User: user, Visible: visible, Expires: expires}, id + secret}, err
+}
+
+// epoch counts how often all sessions of a user were ended.
+func epoch(o object.Object) uint64 {
+	n, _ := strconv.ParseUint(string(o[fieldEpoch]), 10, 64)
+	return n
+}
+
+// Identify returns the session that a token is the proof of, nil when it is
+// the proof of none: unknown, expired, revoked, or its user is gone.
+func (s *Service) Identify(ctx context.Context, token string) (*Session, error) {
+	id, secret, ok := splitToken(token)
+	if !ok {
+		return nil, nil
+	}
+	ctx = own(ctx, "")
+	stored, err := s.Sessions.Get(ctx, id)
+	if err != nil {
+		return nil, unlessMissing(err)
+	}
+	session, err := stored.Object()
+	if err != nil {
+		return nil, err
+	}
+	now := s.Now()
+	kept, _ := session.Text("_hash")
+	if !isSecret(secret, kept) || !now.Before(moment(session, fieldExpires)) {
+		return nil, nil
+	}
+	userID, _ := session.Text(fieldUser)
+	user, err := s.Users.Get(ctx, userID)
+	if err != nil {
+		return nil, unlessMissing(err)
+	}
+	o, err := user.Object()
+	if err != nil || epoch(o) != epoch(session) {
+		return nil, err
+	}
+	visible, err := s.Users.Visible(user).Object()
+	if err != nil {
+		return nil, err
+	}
+	if now.Sub(moment(session, "lastUsed")) >= slideEvery {
+		s.slide(ctx, id)
+	}
+	return &Session{ID: id, User: user, Visible: visible, Expires: moment(session, fieldExpires)}, nil
+}
+
+// unlessMissing is an error that is not about there being no object.
+func unlessMissing(err error) error {
+	if errs.Is(err, errs.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// slide notes that a session is in use and lets it last longer.
+func (s *Service) slide(ctx context.Context, id string) {
+	s.later(ctx, "the use of a session", func(ctx context.Context) error {
+		_, err := s.Sessions.Revise(ctx, id, func(session store.Stored) (store.Revision, error) {
+			o, err := session.Object()
+			if err != nil || s.Now().Sub(moment(o, "lastUsed")) < slideEvery {
+				return store.Revision{}, err
+			}
+			now, fields := s.Now(), object.Object{}
+			fields.Set("lastUsed", timestamp(now))
+			fields.Set(fieldExpires, timestamp(earlier(now.Add(SessionIdle), moment(o, "created").Add(SessionMost))))
+			return store.Revision{Fields: fields}, nil
+		})
+		return unlessMissing(err)
+	})
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// end ends a session; that it has ended already is fine.
+func (s *Service) end(ctx context.Context, id string) error {
+	return unlessMissing(s.Sessions.Delete(ctx, id, 0))
+}
+
+// Logout ends a session.
+func (s *Service) Logout(ctx context.Context, session *Session) error {
+	return s.end(own(ctx, session.User.UUID), session.ID)
+}
+
+// SessionInfo is what users see of their sessions.
+type SessionInfo struct {
+	ID        string `json:"id"`
+	Current   bool   `json:"current"`
+	Type      string `json:"type"`
+	Created   string `json:"created"`
+	LastUsed  string `json:"lastUsed"`
+	Expires   string `json:"expires"`
+	Address   string `json:"address,omitempty"`
+	UserAgent string `json:"userAgent,omitempty"`
+}
+
+// listPage is how many objects a search reads at a time.
+const listPage = 200
+
+// List returns the sessions of the user who is logged in, the oldest first.
+func (s *Service) List(ctx context.Context, me *Session) ([]SessionInfo, error) {
+	list := []SessionInfo{}
+	err := s.sessionsOf(ctx, me.User, func(stored store.Stored, o object.Object) error {
+		text := func(name string) string { t, _ := o.Text(name); return t }
+		list = append(list, SessionInfo{
+			ID: stored.UUID, Current: stored.UUID == me.ID, Type: text("type"), Created: text("created"),
+			LastUsed: text("lastUsed"), Expires: text(fieldExpires), Address: text("address"), UserAgent: text("userAgent"),
+		})
+		return nil
+	})
+	slices.SortFunc(list, func(a, b SessionInfo) int { return strings.Compare(a.Created+a.ID, b.Created+b.ID) })
+	return list, err
+}
+
+// sessionsOf calls each with the sessions of a user that are good.
+func (s *Service) sessionsOf(ctx context.Context, user store.Stored, each func(store.Stored, object.Object) error) error {
+	owner, err := user.Object()
+	if err != nil {
+		return err
+	}
+	ctx = own(ctx, user.UUID)
+	return linked(ctx, s.Sessions, user.UUID, func(stored store.Stored, o object.Object) error {
+		if !s.Now().Before(moment(o, fieldExpires)) || epoch(o) != epoch(owner) {
+			return nil
+		}
+		return each(stored, o)
+	})
+}
+
+// linked calls each with the objects of a store whose field user names a user.
+func linked(ctx context.Context, in *store.Store, user string, each func(store.Stored, object.Object) error) error {
+	var after []byte
+	for {
+		page, next, err := in.Linked(ctx, fieldUser, user, after, listPage)
+		if err != nil {
+			return err
+		}
+		for _, found := range page {
+			o, err := found.Object()
+			if err != nil {
+				return err
+			}
+			if named, _ := o.Text(fieldUser); named != user {
+				continue // the index lags
+			}
+			if err := each(found, o); err != nil {
+				return err
+			}
+		}
+		if next == nil {
+			return nil
+		}
+		after = next
+	}
+}
+
+// Revoke ends a session of the user who is logged in. NotFound when it is not
+// one of theirs.
+func (s *Service) Revoke(ctx context.Context, me *Session, id string) error {
+	ctx = own(ctx, me.User.UUID)
+	missing := errs.New(errs.NotFound, "you have no session with this id")
+	if !object.ValidUUID(id) {
+		return missing
+	}
+	stored, err := s.Sessions.Get(ctx, id)
+	if errs.Is(err, errs.NotFound) {
+		return missing
+	}
+	if err != nil {
+		return err
+	}
+	o, err := stored.Object()
+	if err != nil {
+		return err
+	}
+	owner, _ := o.Text(fieldUser)
+	if subtle.ConstantTimeCompare([]byte(owner), []byte(me.User.UUID)) != 1 {
+		return missing
+	}
+	return s.end(ctx, id)
+}
