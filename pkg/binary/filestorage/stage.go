@@ -1,0 +1,161 @@
+package filestorage
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"belfry/pkg/binary/driver"
+	"belfry/pkg/errs"
+)
+
+// tmp is the folder of the stages.
+const tmp = "tmp"
+
+// stageFormat makes the name of a stage: when it began in microseconds, and
+// something random.
+const stageFormat = "stage-%016x-%026s"
+
+// stageBegan is when a stage began, by its name, and false for what is none.
+func stageBegan(entry fs.DirEntry) (time.Time, bool) {
+	var micro int64
+	var random string
+	n, _ := fmt.Sscanf(entry.Name(), stageFormat, &micro, &random)
+	ok := n == 2 && entry.Type().IsRegular() && entry.Name() == fmt.Sprintf(stageFormat, micro, random)
+	return time.UnixMicro(micro), ok
+}
+
+func (s *Storage) inUse(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stages[name]
+}
+
+// staged is a content on its way in.
+type staged struct {
+	s      *Storage
+	ctx    context.Context // of Stage: governs the writing
+	name   string
+	file   *os.File
+	failed error // ends the stage: what the file holds is not known
+	synced bool
+}
+
+// Stage begins a content.
+func (s *Storage) Stage(ctx context.Context) (driver.Staged, error) {
+	return s.stage(ctx)
+}
+
+func (s *Storage) stage(ctx context.Context) (*staged, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if e := s.fault.Load(); e != nil {
+		return nil, e
+	}
+	name := filepath.Join(tmp, fmt.Sprintf(stageFormat, time.Now().UnixMicro(), rand.Text()))
+	s.mu.Lock()
+	s.stages[name] = true
+	s.mu.Unlock()
+	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		s.release(name)
+		return nil, s.unwritable(err)
+	}
+	return &staged{s: s, ctx: ctx, name: name, file: file}, nil
+}
+
+func (s *Storage) release(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.stages, name)
+}
+
+// Write adds bytes.
+func (st *staged) Write(data []byte) (int, error) {
+	if err := st.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if st.failed != nil {
+		return 0, st.failed
+	}
+	n, err := st.file.Write(data)
+	st.failed = st.s.unwritable(err)
+	return n, st.failed
+}
+
+// Commit links the stage to its hash. Whoever finds a content there already
+// syncs the folders all the same: the one that linked it may not have done so.
+func (st *staged) Commit(ctx context.Context, hash string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !driver.ValidHash(hash) {
+		return errs.New(errs.Internal, "%q is no hash of a content", hash)
+	}
+	if e := st.s.fault.Load(); e != nil {
+		return e
+	}
+	if err := st.sync(); err != nil {
+		return err
+	}
+	if err := st.s.makeShard(shard(hash)); err != nil {
+		return err
+	}
+	for {
+		err := st.s.root.Link(st.name, path(hash))
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return st.s.unwritable(err)
+		}
+		err = st.s.touch(hash)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // somebody has just deleted it
+		}
+		if err != nil {
+			return err
+		}
+		return st.s.syncShard(shard(hash))
+	}
+}
+
+// sync makes the stage's bytes outlive a power cut. A file that could not be
+// synced is not synced again: the second time would tell nothing.
+func (st *staged) sync() error {
+	if st.failed != nil || st.synced {
+		return st.failed
+	}
+	st.failed = st.s.unwritable(st.file.Sync())
+	st.synced = st.failed == nil
+	return st.failed
+}
+
+// touch has a content count as modified now.
+func (s *Storage) touch(hash string) error {
+	info, err := s.root.Lstat(path(hash))
+	if errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		return errs.New(errs.Internal, "in the folder of binaries %s something that is no file is in the way", path(hash))
+	}
+	if err == nil {
+		now := time.Now()
+		err = s.root.Chtimes(path(hash), now, now)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return s.unwritable(err)
+}
+
+// Discard ends the stage.
+func (st *staged) Discard() {
+	_ = st.file.Close()
+	_ = st.s.root.Remove(st.name)
+	st.s.release(st.name)
+}
