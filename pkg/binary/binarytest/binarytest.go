@@ -16,6 +16,7 @@ package binarytest
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
@@ -33,6 +34,9 @@ type Harness struct {
 	// while what Open returned is open. Nil where a test can't have that; then
 	// the storage tests Tidy in its own way.
 	Abandon func(ctx context.Context) error
+
+	// Client fetches what a driver.Signer signs; nil is http.DefaultClient.
+	Client *http.Client
 
 	Features Features
 }

@@ -2,6 +2,7 @@ package binarytest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -188,7 +189,7 @@ func signTests() []test {
 			w.must(err)
 			req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, url, nil)
 			w.must(err)
-			res, err := http.DefaultClient.Do(req)
+			res, err := cmp.Or(w.harness.Client, http.DefaultClient).Do(req)
 			w.must(err)
 			defer func() { _ = res.Body.Close() }()
 			got, err := io.ReadAll(res.Body)

@@ -1,0 +1,65 @@
+package s3storage
+
+import (
+	"io"
+	"sync"
+)
+
+const chunkSize = 64 << 10
+
+// chunk is what buffers are made of, so that a small content costs little
+// memory and a part costs no growing.
+type chunk [chunkSize]byte
+
+// chunks are those that no buffer uses.
+type chunks struct{ pool sync.Pool }
+
+func newChunks() *chunks { return &chunks{sync.Pool{New: func() any { return new(chunk) }}} }
+
+// buffer holds bytes of a content until they are sent.
+type buffer struct {
+	free   *chunks
+	chunks []*chunk
+	size   int
+}
+
+func (b *buffer) write(p []byte) {
+	for len(p) > 0 {
+		at := b.size % chunkSize
+		if at == 0 {
+			b.chunks = append(b.chunks, b.free.pool.Get().(*chunk))
+		}
+		n := copy(b.chunks[len(b.chunks)-1][at:], p)
+		b.size += n
+		p = p[n:]
+	}
+}
+
+// ReadAt implements io.ReaderAt.
+func (b *buffer) ReadAt(p []byte, offset int64) (n int, err error) {
+	for n < len(p) && offset < int64(b.size) {
+		from := b.chunks[offset/chunkSize][offset%chunkSize:]
+		if left := int64(b.size) - offset; left < int64(len(from)) {
+			from = from[:left]
+		}
+		k := copy(p[n:], from)
+		n += k
+		offset += int64(k)
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// reader reads all of the buffer, again when it is rewound.
+func (b *buffer) reader() *io.SectionReader { return io.NewSectionReader(b, 0, int64(b.size)) }
+
+// reset empties the buffer and gives its chunks to others.
+func (b *buffer) reset() {
+	for _, c := range b.chunks {
+		b.free.pool.Put(c)
+	}
+	clear(b.chunks)
+	b.chunks, b.size = b.chunks[:0], 0
+}

@@ -1,0 +1,131 @@
+package s3storage
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/logging"
+
+	"belfry/pkg/errs"
+)
+
+const (
+	patience    = time.Minute
+	attempts    = 4
+	maxBackoff  = 2 * time.Second
+	connections = 100 // kept when idle
+)
+
+// connect makes the client.
+func (s *Storage) connect(ctx context.Context, o Options) error {
+	cfg, err := o.config(ctx)
+	if err != nil {
+		return err
+	}
+	s.transport = o.transport(cfg.HTTPClient)
+	s.client = s3.NewFromConfig(cfg, func(c *s3.Options) {
+		if o.Endpoint != "" {
+			c.BaseEndpoint = &o.Endpoint
+		}
+		s.where = fmt.Sprintf("the bucket %q in the region %s of AWS", o.Bucket, c.Region)
+		if c.BaseEndpoint != nil {
+			// A server that is not AWS seldom has a name for each bucket.
+			c.UsePathStyle = true
+			s.where = fmt.Sprintf("the bucket %q at %s", o.Bucket, *c.BaseEndpoint)
+		}
+		c.HTTPClient = &http.Client{Transport: s.transport, CheckRedirect: noRedirect}
+		c.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
+			r.MaxAttempts, r.MaxBackoff = attempts, maxBackoff
+			// Two acts on one key got in each other's way.
+			r.Retryables = append(r.Retryables, retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusConflict: {}}})
+		})
+		c.Logger = logging.Nop{}
+		c.DisableLogOutputChecksumValidationSkipped = true
+	})
+	return nil
+}
+
+// config finds region and credentials.
+func (o *Options) config(ctx context.Context) (aws.Config, error) {
+	// AWS_CA_BUNDLE can be honoured with the SDK's own client only.
+	client := awshttp.NewBuildableClient()
+	cfg := aws.Config{
+		Region: o.Region, HTTPClient: client,
+		Credentials: credentials.NewStaticCredentialsProvider(o.AccessKey, o.SecretKey, ""),
+	}
+	if o.AccessKey == "" {
+		var err error
+		cfg, err = config.LoadDefaultConfig(ctx, config.WithHTTPClient(client), config.WithRegion(o.Region))
+		if err != nil {
+			return cfg, errs.Wrap(err, errs.Invalid, "what AWS is configured with on this machine can't be used for the bucket %q", o.Bucket)
+		}
+	}
+	if cfg.Region == "" && o.Endpoint != "" {
+		cfg.Region = "us-east-1"
+	}
+	if cfg.Region == "" {
+		return cfg, errs.New(errs.Invalid, "the region of the bucket %q is not known: configure it, or set AWS_REGION", o.Bucket)
+	}
+	return cfg, nil
+}
+
+// transport makes a transport that loses patience from the SDK's.
+func (o *Options) transport(client aws.HTTPClient) *http.Transport {
+	silence := o.Patience
+	if silence == 0 {
+		silence = patience
+	}
+	t := awshttp.NewBuildableClient().GetTransport()
+	if c, ok := client.(*awshttp.BuildableClient); ok {
+		t = c.GetTransport()
+	}
+	if o.RootCAs != nil {
+		t.TLSClientConfig.RootCAs = o.RootCAs
+	}
+	dialer := &net.Dialer{Timeout: silence}
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &impatient{conn, silence}, nil
+	}
+	t.TLSHandshakeTimeout = silence
+	t.MaxIdleConnsPerHost = connections
+	// Many transfers on one connection would wait for each other.
+	t.ForceAttemptHTTP2 = false
+	return t
+}
+
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// impatient is a connection that fails once it has been silent for a time,
+// both ways. What is written gives the reply a new time, since the HTTP client
+// waits for it from the beginning.
+type impatient struct {
+	net.Conn
+	silence time.Duration
+}
+
+func (c *impatient) Read(p []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
+}
+
+func (c *impatient) Write(p []byte) (int, error) {
+	if err := c.SetDeadline(time.Now().Add(c.silence)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}

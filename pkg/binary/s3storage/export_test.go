@@ -1,0 +1,15 @@
+package s3storage
+
+import "belfry/pkg/binary/driver"
+
+const (
+	PartSize = partSize
+	MaxSize  = maxSize
+	Attempts = attempts
+)
+
+// SetSegmentParts makes segments that end after n parts.
+func (s *Storage) SetSegmentParts(n int32) { s.segmentParts = n }
+
+// Pretend makes a stage believe that it has been written bytes to.
+func Pretend(staged driver.Staged, size int64) { staged.(*stage).size = size }

@@ -1,0 +1,146 @@
+package backing
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// S3Server is a server of S3's protocol, Versity's gateway, on a folder of its
+// own. It speaks TLS, as S3 does. A test may kill it and start it again.
+type S3Server struct {
+	Endpoint, Region     string
+	Bucket               string // is there, and empty at first
+	AccessKey, SecretKey string
+	RootCAs              *x509.CertPool // who vouches for the server
+	CAFile               string         // the same for other processes, as AWS_CA_BUNDLE
+
+	program, address string
+	folder, keyFile  string
+	process          *process
+}
+
+// S3 starts a server with a bucket. It ends with the test.
+func S3(t testing.TB) *S3Server {
+	t.Helper()
+	s := &S3Server{
+		Region: "us-east-1", Bucket: "belfry",
+		AccessKey: "belfry-tests", SecretKey: "a-secret-of-tests",
+		program: buildS3(t), address: freeAddress(t), folder: t.TempDir(),
+	}
+	s.Endpoint = "https://" + s.address
+	s.certify(t)
+	// A bucket is a folder; what S3 knows of objects besides is kept beside it,
+	// since not every file system has a place for it.
+	for _, folder := range []string{filepath.Join("data", s.Bucket), "meta"} {
+		if err := os.MkdirAll(filepath.Join(s.folder, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Restart(t)
+	return s
+}
+
+// buildS3 builds the gateway that test/servers/s3 pins as a tool.
+func buildS3(t testing.TB) string {
+	t.Helper()
+	folder := install(t, "s3", runtime.Version(), func(source, target string) error {
+		build := exec.Command("go", "build", "-trimpath", "-o", target+string(filepath.Separator), "tool")
+		build.Dir = source
+		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
+		return run(build)
+	})
+	return filepath.Join(folder, "versitygw")
+}
+
+// Kill ends the server as a crash would.
+func (s *S3Server) Kill() { s.process.kill() }
+
+// Restart starts the killed server again, on the same data and address, and
+// waits until it answers.
+func (s *S3Server) Restart(t testing.TB) {
+	t.Helper()
+	cmd := exec.Command(s.program,
+		"--port", s.address, "--region", s.Region, "--cert", s.CAFile, "--key", s.keyFile,
+		"--health", "/health", "--keep-alive", "--quiet",
+		"posix", "--sidecar", filepath.Join(s.folder, "meta"), filepath.Join(s.folder, "data"))
+	// Settings in the environment of the tests are not for it.
+	cmd.Env = []string{"ROOT_ACCESS_KEY=" + s.AccessKey, "ROOT_SECRET_KEY=" + s.SecretKey}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: s.RootCAs}, DisableKeepAlives: true,
+	}}
+	s.process = start(t, cmd, func(ctx context.Context) error { return healthy(ctx, client, s.Endpoint+"/health") })
+}
+
+func healthy(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	if closing := res.Body.Close(); err == nil {
+		err = closing
+	}
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s says %s", url, res.Status)
+	}
+	return err
+}
+
+// certify makes the server a certificate that vouches for itself.
+func (s *S3Server) certify(t testing.TB) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "belfry's tests"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IsCA:        true, BasicConstraintsValid: true,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
+	s.CAFile, s.keyFile = filepath.Join(s.folder, "cert.pem"), filepath.Join(s.folder, "key.pem")
+	s.RootCAs = x509.NewCertPool()
+	s.RootCAs.AppendCertsFromPEM(public)
+	for file, content := range map[string][]byte{
+		s.CAFile:  public,
+		s.keyFile: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
+	} {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
