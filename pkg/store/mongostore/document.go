@@ -1,0 +1,172 @@
+package mongostore
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+)
+
+// The fields of a document. See the package comment.
+const (
+	idField        = "_id"
+	revisionField  = "r"
+	bodyField      = "b"
+	tombstoneField = "t"
+	eventsField    = "e"
+	countField     = "n"
+	pendingField   = "p"
+
+	// Of an event.
+	eventIDField = "i"
+	subjectField = "s"
+	payloadField = "d"
+)
+
+// recordFields are what makes a record, and another field.
+func recordFields(other string) bson.D {
+	return bson.D{{Key: revisionField, Value: 1}, {Key: bodyField, Value: 1}, {Key: tombstoneField, Value: 1}, {Key: other, Value: 1}}
+}
+
+// digits writes a revision as text of the same order.
+func digits(revision uint64) string { return fmt.Sprintf("%020d", revision) }
+
+func eventPath(revision uint64) string { return eventsField + "." + digits(revision) }
+
+// binary makes bytes a value. No bytes are a value too.
+func binary(data []byte) bson.Binary {
+	if data == nil {
+		data = []byte{}
+	}
+	return bson.Binary{Data: data}
+}
+
+func exists(yes bool) bson.D { return bson.D{{Key: "$exists", Value: yes}} }
+
+// change is the update that makes a write of a document, or makes a document.
+func (s *store) change(w *driver.Write) (bson.D, error) {
+	set, unset, err := s.changeKeys(w.UUID, w.Keys)
+	if err != nil {
+		return nil, err
+	}
+	set = append(set, bson.E{Key: revisionField, Value: digits(w.Revision)}, bson.E{Key: pendingField, Value: w.UUID})
+	if w.Body == nil {
+		set = append(set, bson.E{Key: tombstoneField, Value: digits(w.Revision)})
+		unset = append(unset, bson.E{Key: bodyField, Value: ""})
+	} else {
+		set = append(set, bson.E{Key: bodyField, Value: binary(w.Body)})
+		unset = append(unset, bson.E{Key: tombstoneField, Value: ""})
+	}
+	events := w.Events()
+	for i := range events {
+		set = append(set, bson.E{Key: eventPath(events[i].Revision), Value: bson.D{
+			{Key: eventIDField, Value: events[i].ID},
+			{Key: subjectField, Value: events[i].Subject},
+			{Key: payloadField, Value: binary(events[i].Payload)},
+		}})
+	}
+	return bson.D{
+		{Key: "$set", Value: set},
+		{Key: "$unset", Value: unset},
+		{Key: "$inc", Value: bson.D{{Key: countField, Value: len(events)}}},
+	}, nil
+}
+
+// changeKeys is the part of an update that gives a record its keys, and takes
+// away those it has no more.
+func (s *store) changeKeys(uuid string, keys []driver.Key) (set, unset bson.D, err error) {
+	texts := make(map[string][]string)
+	for _, key := range keys {
+		ix, ok := s.indexes[key.Index]
+		if !ok || len(key.Parts) != ix.Parts {
+			return nil, nil, errs.New(errs.Internal, "mongostore: a key with %d parts for the index %q of the store %s, which has %d",
+				len(key.Parts), key.Index, s.name, ix.Parts)
+		}
+		text := encodeParts(key.Parts)
+		if !ix.Multi {
+			text += uuid
+		}
+		texts[key.Index] = append(texts[key.Index], text)
+	}
+	for name, ix := range s.indexes {
+		list := texts[name]
+		slices.Sort(list)
+		list = slices.Compact(list)
+		switch {
+		case len(list) == 0:
+			unset = append(unset, bson.E{Key: keyField(ix), Value: ""})
+		case len(list) == 1 && !ix.Multi:
+			set = append(set, bson.E{Key: keyField(ix), Value: list[0]})
+		default:
+			set = append(set, bson.E{Key: keyField(ix), Value: list})
+		}
+	}
+	return set, unset, nil
+}
+
+// record reads a document.
+func (s *store) record(doc bson.Raw) (driver.Record, error) {
+	uuid, ok := doc.Lookup(idField).StringValueOK()
+	text, ok2 := doc.Lookup(revisionField).StringValueOK()
+	revision, err := strconv.ParseUint(text, 10, 64)
+	if !ok || !ok2 || err != nil {
+		return driver.Record{}, s.damaged(doc)
+	}
+	if !doc.Lookup(tombstoneField).IsZero() {
+		return driver.Record{UUID: uuid, Revision: revision, Deleted: true}, nil
+	}
+	_, body, ok := doc.Lookup(bodyField).BinaryOK()
+	if !ok {
+		return driver.Record{}, s.damaged(doc)
+	}
+	return driver.Record{UUID: uuid, Revision: revision, Body: append([]byte{}, body...)}, nil
+}
+
+// eventsOf reads the events that wait in a document, in the order of their
+// revisions. The server keeps elements in the order of its own.
+func (s *store) eventsOf(doc bson.Raw) ([]driver.Pending, error) {
+	uuid, ok := doc.Lookup(idField).StringValueOK()
+	if !ok {
+		return nil, s.damaged(doc)
+	}
+	waiting, ok := doc.Lookup(eventsField).DocumentOK()
+	if !ok {
+		return nil, nil
+	}
+	elements, err := waiting.Elements()
+	if err != nil {
+		return nil, s.damaged(doc)
+	}
+	events := make([]driver.Pending, len(elements))
+	for i, element := range elements {
+		revision, err := strconv.ParseUint(element.Key(), 10, 64)
+		event, ok := element.Value().DocumentOK()
+		if err != nil || !ok {
+			return nil, s.damaged(doc)
+		}
+		id, ok1 := event.Lookup(eventIDField).StringValueOK()
+		subject, ok2 := event.Lookup(subjectField).StringValueOK()
+		_, payload, ok3 := event.Lookup(payloadField).BinaryOK()
+		if !ok1 || !ok2 || !ok3 {
+			return nil, s.damaged(doc)
+		}
+		events[i] = driver.Pending{
+			Event: driver.Event{ID: id, Subject: subject, Payload: bytes.Clone(payload)},
+			UUID:  uuid, Revision: revision,
+		}
+	}
+	slices.SortFunc(events, func(a, b driver.Pending) int { return cmp.Compare(a.Revision, b.Revision) })
+	return events, nil
+}
+
+// damaged reports a document that this package did not write.
+func (s *store) damaged(doc bson.Raw) error {
+	return errs.New(errs.Internal, "the collection %s of %s holds a document with the _id %s that belfry did not write, or a newer one did",
+		s.collection.Name(), s.b.place, doc.Lookup(idField))
+}

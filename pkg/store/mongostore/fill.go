@@ -1,0 +1,71 @@
+package mongostore
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"belfry/pkg/store/driver"
+)
+
+// fillRecords is how many records are given their keys at once.
+const fillRecords = 200
+
+// fill gives every live record the keys that it has now, page by page: no
+// cursor has to live for as long as that may take. Tombstones lose those that
+// they kept of an index which wasn't there when they were written.
+func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []driver.Key) error {
+	if err := s.strip(ctx); err != nil {
+		return err
+	}
+	var after []byte
+	for {
+		page, err := s.Scan(ctx, after, fillRecords)
+		if err != nil {
+			return err
+		}
+		if err := s.refill(ctx, page.Records, keys); err != nil {
+			return err
+		}
+		if page.Next == nil {
+			return nil
+		}
+		after = page.Next
+	}
+}
+
+func (s *store) strip(ctx context.Context) error {
+	_, unset, err := s.changeKeys("", nil)
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, buildLimit)
+	defer cancel()
+	tombstones := bson.D{{Key: tombstoneField, Value: bson.D{{Key: "$gte", Value: ""}}}}
+	_, err = s.collection.UpdateMany(limited, tombstones, bson.D{{Key: "$unset", Value: unset}})
+	return s.fail(ctx, "fill an index of", err)
+}
+
+// refill gives records their keys. One that was changed since it was read has
+// been given them by whoever changed it.
+func (s *store) refill(ctx context.Context, records []driver.Record, keys func(uuid string, body []byte) []driver.Key) error {
+	changes := make([]mongo.WriteModel, len(records))
+	for i, r := range records {
+		set, unset, err := s.changeKeys(r.UUID, keys(r.UUID, r.Body))
+		if err != nil {
+			return err
+		}
+		var change bson.D
+		if len(set) > 0 {
+			change = append(change, bson.E{Key: "$set", Value: set})
+		}
+		if len(unset) > 0 {
+			change = append(change, bson.E{Key: "$unset", Value: unset})
+		}
+		same := bson.D{{Key: idField, Value: r.UUID}, {Key: revisionField, Value: digits(r.Revision)}}
+		changes[i] = mongo.NewUpdateOneModel().SetFilter(same).SetUpdate(change)
+	}
+	_, err := s.bulk(ctx, s.collection, changes)
+	return s.fail(ctx, "fill an index of", err)
+}

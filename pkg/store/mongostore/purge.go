@@ -1,0 +1,49 @@
+package mongostore
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// purgeRound is how many tombstones are removed at once.
+const purgeRound = 1000
+
+// Purge is part of driver.Store.
+func (s *store) Purge(ctx context.Context, before uint64, limit int) (removed int, err error) {
+	if err := checkLimit(limit); err != nil {
+		return 0, err
+	}
+	for removed < limit {
+		n, err := s.purge(ctx, before, min(limit-removed, purgeRound))
+		removed += n
+		if err != nil || n == 0 {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// purge removes what it finds and what still is a tombstone then.
+func (s *store) purge(ctx context.Context, before uint64, limit int) (int, error) {
+	limited, cancel := s.b.limited(ctx)
+	defer cancel()
+	idle := bson.D{
+		{Key: tombstoneField, Value: bson.D{{Key: "$lt", Value: digits(before)}}},
+		{Key: pendingField, Value: exists(false)},
+	}
+	docs, err := s.read(limited, idle, bson.D{{Key: idField, Value: 1}}, bson.D{{Key: tombstoneField, Value: 1}}, limit)
+	if err != nil || len(docs) == 0 {
+		return 0, s.fail(ctx, "search", err)
+	}
+	uuids := make(bson.A, len(docs))
+	for i, doc := range docs {
+		uuids[i] = doc.Lookup(idField)
+	}
+	found := append(bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}}, idle...)
+	result, err := s.collection.DeleteMany(limited, found)
+	if err != nil {
+		return 0, s.fail(ctx, "purge", err)
+	}
+	return int(result.DeletedCount), nil
+}

@@ -1,0 +1,150 @@
+package mongostore
+
+import (
+	"context"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+)
+
+// Query is part of driver.Store. Nothing lags.
+func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
+	ix, ok := s.indexes[q.Index]
+	if !ok || len(q.Equal) > ix.Parts || len(q.Equal) == ix.Parts && (q.From != nil || q.To != nil) {
+		return driver.Page{}, errs.New(errs.Internal, "mongostore: a query for more parts than the index %q of the store %s has", q.Index, s.name)
+	}
+	if err := checkLimit(q.Limit); err != nil {
+		return driver.Page{}, err
+	}
+	limited, cancel := s.b.limited(ctx)
+	defer cancel()
+	var page driver.Page
+	var err error
+	switch {
+	case !ix.Multi:
+		page, err = s.findSpan(limited, keyField(ix), q)
+	case len(q.Equal) == ix.Parts:
+		page, err = s.findEqual(limited, keyField(ix), q)
+	default:
+		page, err = s.unwindSpan(limited, keyField(ix), q)
+	}
+	return page, s.fail(ctx, "search", err)
+}
+
+func checkLimit(limit int) error {
+	if limit < 1 {
+		return errs.New(errs.Internal, "mongostore: a page needs a limit of at least 1")
+	}
+	return nil
+}
+
+// findSpan answers from an index whose keys end with the uuid.
+func (s *store) findSpan(ctx context.Context, field string, q driver.Query) (driver.Page, error) {
+	keys := spanOf(q)
+	lower := bson.E{Key: "$gte", Value: keys.lower}
+	if after := text(q.After); q.After != nil && q.Descending {
+		keys.upper = min(keys.upper, after)
+	} else if q.After != nil && after >= keys.lower {
+		lower = bson.E{Key: "$gt", Value: after}
+	}
+	return s.find(ctx, bson.D{{Key: field, Value: bson.D{lower, {Key: "$lt", Value: keys.upper}}}}, field, direction(q), q.Limit)
+}
+
+// findEqual answers a query for one key of an index with several keys for a
+// record: in the order of uuids, which the index has behind the key.
+func (s *store) findEqual(ctx context.Context, field string, q driver.Query) (driver.Page, error) {
+	filter := bson.D{{Key: field, Value: encodeParts(q.Equal)}}
+	if q.After != nil {
+		filter = append(filter, bson.E{Key: idField, Value: beyond(q, text(q.After))})
+	}
+	return s.find(ctx, filter, idField, direction(q), q.Limit)
+}
+
+// find reads a page of the documents that meet a filter, sorted by a field
+// whose values are text and differ. That of the last is where the next begins.
+func (s *store) find(ctx context.Context, filter bson.D, sort string, direction, limit int) (page driver.Page, err error) {
+	projection := recordFields(sort)
+	docs, err := s.read(ctx, filter, projection, bson.D{{Key: sort, Value: direction}}, limit+1)
+	if err != nil {
+		return page, err
+	}
+	if len(docs) > limit {
+		docs = docs[:limit]
+		last, ok := docs[limit-1].Lookup(sort).StringValueOK()
+		if !ok {
+			return page, s.damaged(docs[limit-1])
+		}
+		page.Next = []byte(last)
+	}
+	page.Records, err = s.records(docs)
+	return page, err
+}
+
+// read reads at most limit documents, all of them in one reply if that is large
+// enough.
+func (s *store) read(ctx context.Context, filter, projection, sort bson.D, limit int) ([]bson.Raw, error) {
+	cursor, err := s.collection.Find(ctx, filter, options.Find().SetProjection(projection).SetSort(sort).
+		SetLimit(int64(limit)).SetBatchSize(batch(limit)))
+	return all(ctx, cursor, err)
+}
+
+// batch is more than a limit, so that the server need not keep a cursor.
+func batch(limit int) int32 { return int32(min(limit, 1<<20)) + 1 }
+
+// all reads what a cursor has.
+func all(ctx context.Context, cursor *mongo.Cursor, err error) ([]bson.Raw, error) {
+	if err != nil {
+		return nil, err
+	}
+	var docs []bson.Raw
+	return docs, cursor.All(ctx, &docs)
+}
+
+func (s *store) records(docs []bson.Raw) ([]driver.Record, error) {
+	records := make([]driver.Record, len(docs))
+	for i, doc := range docs {
+		var err error
+		if records[i], err = s.record(doc); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+func direction(q driver.Query) int {
+	if q.Descending {
+		return -1
+	}
+	return 1
+}
+
+// beyond is what comes behind a text in the direction of a query.
+func beyond(q driver.Query, text string) bson.D {
+	if q.Descending {
+		return bson.D{{Key: "$lt", Value: text}}
+	}
+	return bson.D{{Key: "$gt", Value: text}}
+}
+
+// text makes any bytes a place among texts: a cursor may be made up.
+func text(after []byte) string { return strings.ToValidUTF8(string(after), "?") }
+
+// Scan is part of driver.Store.
+func (s *store) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
+	if err := checkLimit(limit); err != nil {
+		return driver.Page{}, err
+	}
+	limited, cancel := s.b.limited(ctx)
+	defer cancel()
+	filter := bson.D{{Key: bodyField, Value: exists(true)}}
+	if after != nil {
+		filter = append(filter, bson.E{Key: idField, Value: bson.D{{Key: "$gt", Value: text(after)}}})
+	}
+	page, err := s.find(limited, filter, idField, 1, limit)
+	return page, s.fail(ctx, "search", err)
+}
