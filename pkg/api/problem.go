@@ -42,9 +42,9 @@ func ofKind(kind errs.Kind) problem {
 	case errs.NotFound:
 		return problem{Type: "not-found", Title: "Not found", Status: http.StatusNotFound}
 	case errs.Exists:
-		return problem{Type: "exists", Title: "The uuid is taken", Status: http.StatusConflict}
+		return problem{Type: "exists", Title: "Taken already", Status: http.StatusConflict}
 	case errs.Conflict:
-		return problem{Type: "conflict", Title: "Too many changes at once", Status: http.StatusConflict}
+		return problem{Type: "conflict", Title: "In conflict with the present state", Status: http.StatusConflict}
 	case errs.Mismatch:
 		return problem{Type: "mismatch", Title: "A precondition does not hold", Status: http.StatusPreconditionFailed}
 	case errs.TooLarge:
