@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"fmt"
 	netmail "net/mail"
 	"net/url"
 	"strings"
@@ -89,14 +90,14 @@ func (c composed) write(m Message, from, to *netmail.Address) ([]byte, error) {
 
 // checkSubject refuses what would end the header, and with it begin another.
 func checkSubject(s string) error {
-	problem := ""
+	var problem string
 	switch {
 	case strings.ContainsFunc(s, unicode.IsControl):
 		problem = "has a line break or another control character: expected one line"
 	case !utf8.ValidString(s):
 		problem = "is not UTF-8"
 	case len(s) > maxSubject:
-		problem = "is too long: expected at most 900 bytes"
+		problem = fmt.Sprintf("has %d bytes: expected at most %d", len(s), maxSubject)
 	case strings.Contains(s, "=?"):
 		problem = "has =? in it, which begins an encoded word: take it out"
 	default:

@@ -24,7 +24,7 @@ func TestWhatCanNotBeWritten(t *testing.T) {
 		"subject in no UTF-8":       func(m *belfry.Message) { m.Subject = "hi\xff" },
 		"subject, too long":         func(m *belfry.Message) { m.Subject = long },
 		"sender with a header":      func(m *belfry.Message) { m.From = "a@example.com\r\nBcc: eve@example.com" },
-		"sender's name encodes one": func(m *belfry.Message) { m.From = "=?utf-8?q?hi=0D=0ABcc:?= <a@example.com>" },
+		"sender's name encodes one": func(m *belfry.Message) { m.From = "=?utf-8?q?hi=0D=0ABcc=3A?= <a@example.com>" },
 		"sender's name, too long":   func(m *belfry.Message) { m.From = long + " <a@example.com>" },
 		"sender, none":              func(m *belfry.Message) { m.From = "" },
 		"recipient with a header":   func(m *belfry.Message) { m.To = "a@example.com\nBcc: eve@example.com" },

@@ -38,7 +38,7 @@ func hanging(t *testing.T, ctx context.Context, hangs string, timeout time.Durat
 	return <-sent
 }
 
-var stages = map[string]string{"AUTH": "logging in", "MAIL": "naming the sender", "RCPT": "naming the recipient", "DATA": "ending the content"}
+var stages = map[string]string{"AUTH": "logging in", "MAIL": "naming the sender", "RCPT": "naming the recipient", "DATA": " the content"}
 
 func TestTheEndOfTheContextEndsASend(t *testing.T) {
 	for stage, doing := range stages {

@@ -63,19 +63,20 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"AUTH", mailbox.Reply(535, "5.7.8"+blabber), errs.Unavailable, "535 5.7.8: see user and password"},
 		{"AUTH", mailbox.Reply(454, "4.7.0"+blabber), errs.Unavailable, "454 4.7.0"},
-		{"AUTH", mailbox.Hangup, errs.Unavailable, "logging in"},
+		{"AUTH", mailbox.ErrHangup, errs.Unavailable, "logging in"},
 		{"MAIL", mailbox.Reply(451, "4.3.0 no room"), errs.Unavailable, "naming the sender was refused: 451 4.3.0 no room"},
 		{"MAIL", mailbox.Reply(553, "5.1.8 who are you?"), errs.Invalid, "553 5.1.8 who are you?"},
 		{"MAIL", mailbox.Reply(530, "5.7.0 log in"), errs.Unavailable, "530 5.7.0 log in"},
-		{"MAIL", mailbox.Hangup, errs.Unavailable, "naming the sender"},
+		{"MAIL", mailbox.ErrHangup, errs.Unavailable, "naming the sender"},
 		{"RCPT", mailbox.Reply(450, "4.2.1 grey listed"), errs.Unavailable, "naming the recipient was refused: 450 4.2.1 grey listed"},
 		{"RCPT", mailbox.Reply(550, "5.1.1 no\x1b[31m such\tuser"), errs.Invalid, "550 5.1.1 no [31m such user"},
 		{"RCPT", mailbox.Reply(550, "5.1.1 nobody with password "+password), errs.Invalid, "550 5.1.1"},
-		{"RCPT", mailbox.Hangup, errs.Unavailable, "naming the recipient"},
+		{"RCPT", mailbox.ErrHangup, errs.Unavailable, "naming the recipient"},
 		{"DATA", mailbox.Reply(452, "4.3.1"+blabber), errs.Unavailable, "452 4.3.1"},
 		{"DATA", mailbox.Reply(554, "5.7.1"+blabber), errs.Invalid, "554 5.7.1"},
-		{"DATA", mailbox.Reply(554, "spam"+blabber), errs.Invalid, "554"},
-		{"DATA", mailbox.Hangup, errs.Unavailable, "content"},
+		{"DATA", mailbox.Reply(554, "5.7.1 listed: https://example.com/auth?token="+secret), errs.Invalid, "554 5.7.1"},
+		{"DATA", mailbox.Reply(554, "listed: https://example.com/auth?token="+secret), errs.Invalid, "554"},
+		{"DATA", mailbox.ErrHangup, errs.Unavailable, "content"},
 	} {
 		t.Run(c.stage+" "+c.reply.Error()[:7], func(t *testing.T) {
 			s := mailbox.Start(t, mailbox.StartTLS(), mailbox.Login(user, password))
@@ -105,7 +106,7 @@ func TestAHangUpInTheMidstOfTheContent(t *testing.T) {
 	s := mailbox.Start(t)
 	s.Refuse(func(stage, _ string) error {
 		if stage == "DATA" {
-			return mailbox.Hangup
+			return mailbox.ErrHangup
 		}
 		return nil
 	})

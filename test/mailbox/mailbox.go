@@ -136,7 +136,7 @@ func (s *Server) Restart(t testing.TB) {
 // Refuse has the server ask f before it takes something: "AUTH" with the user,
 // "MAIL" with the sender, "RCPT" with the recipient, and "DATA" with the
 // recipient before it reads the content. What f returns is the reply; see
-// Reply and Hangup. A nil f takes everything.
+// Reply and ErrHangup. A nil f takes everything.
 func (s *Server) Refuse(f func(stage, address string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

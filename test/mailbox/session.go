@@ -5,13 +5,15 @@ import (
 	"crypto/subtle"
 	"errors"
 	"io"
+	"strings"
+	"unicode"
 
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 )
 
-// Hangup is a reply that is none: the connection is closed instead.
-var Hangup = errors.New("hang up")
+// ErrHangup is a reply that is none: the connection is closed instead.
+var ErrHangup = errors.New("hang up")
 
 // session is what a server and one client have said to each other.
 type session struct {
@@ -20,18 +22,19 @@ type session struct {
 	known  bool // who logged in
 	from   string
 	to     []string
+	utf8   bool // the client said that addresses may be beyond ASCII
 }
 
 var _ smtp.AuthSession = (*session)(nil)
 
-func (s *session) Reset() { s.from, s.to = "", nil }
+func (s *session) Reset() { s.from, s.to, s.utf8 = "", nil, false }
 
 func (s *session) Logout() error { return nil }
 
 // ask has the test decide.
 func (s *session) ask(stage, address string) error {
 	err := s.server.asked(stage, address)
-	if errors.Is(err, Hangup) {
+	if errors.Is(err, ErrHangup) {
 		_ = s.conn.Conn().Close()
 	}
 	return err
@@ -84,22 +87,37 @@ func (l *login) Next(response []byte) (challenge []byte, done bool, err error) {
 	}
 }
 
-func (s *session) Mail(from string, _ *smtp.MailOptions) error {
+func (s *session) Mail(from string, opts *smtp.MailOptions) error {
 	if _, secure := s.conn.TLSConnectionState(); !secure && s.server.opts.tls != "" {
 		return Reply(530, "5.7.0 begin TLS first")
 	}
 	if !s.known && s.server.opts.user != "" {
 		return Reply(530, "5.7.0 log in first")
 	}
-	s.from = from
+	s.from, s.utf8 = from, opts.UTF8
+	if err := s.readable(from); err != nil {
+		return err
+	}
 	return s.ask("MAIL", from)
 }
 
 func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
+	if err := s.readable(to); err != nil {
+		return err
+	}
 	if err := s.ask("RCPT", to); err != nil {
 		return err
 	}
 	s.to = append(s.to, to)
+	return nil
+}
+
+// readable refuses an address beyond ASCII that was not announced.
+func (s *session) readable(address string) error {
+	beyond := func(r rune) bool { return r > unicode.MaxASCII }
+	if !s.utf8 && strings.ContainsFunc(address, beyond) {
+		return Reply(553, "5.6.7 say SMTPUTF8 first")
+	}
 	return nil
 }
 
@@ -118,7 +136,7 @@ func (s *session) Data(r io.Reader) error {
 		if err != nil {
 			return Reply(554, "5.6.0 "+err.Error())
 		}
-		m.From, m.To = s.from, to
+		m.From, m.To, m.UTF8 = s.from, to, s.utf8
 		s.server.keep(m)
 	}
 	return nil
