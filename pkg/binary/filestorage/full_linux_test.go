@@ -1,0 +1,139 @@
+package filestorage_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"belfry/pkg/binary/driver"
+	"belfry/pkg/binary/filestorage"
+	"belfry/pkg/errs"
+)
+
+func init() {
+	works["full disk"] = func(folder string) error {
+		if err := mountSmall(folder, "size=1m"); err != nil {
+			return err
+		}
+		return fill(folder, errs.Unavailable)
+	}
+	works["no inodes"] = func(folder string) error {
+		if err := mountSmall(folder, "size=10m,nr_inodes=40"); err != nil {
+			return err
+		}
+		return fillWithSmall(folder)
+	}
+	works["file size"] = func(folder string) error {
+		signal.Ignore(syscall.SIGXFSZ)
+		limit := syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20}
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+			return err
+		}
+		return fill(folder, errs.TooLarge)
+	}
+}
+
+// TestNoRoom has processes of its own meet what a full disk is: a small disk
+// that they alone see where they may mount one, and else the least that files
+// may have.
+func TestNoRoom(t *testing.T) {
+	for work, alone := range map[string]bool{"full disk": true, "no inodes": true, "file size": false} {
+		if alone && os.Getuid() != 0 {
+			continue
+		}
+		t.Run(work, func(t *testing.T) {
+			cmd := child(t, work, t.TempDir())
+			if alone {
+				cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+			}
+			if out, err := cmd.Output(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
+// mountSmall mounts a small disk on a folder.
+func mountSmall(folder, options string) error {
+	return errors.Join(
+		syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
+		syscall.Mount("tmpfs", folder, "tmpfs", 0, options),
+	)
+}
+
+// fill tries to keep more than there is room for.
+func fill(folder string, want errs.Kind) error {
+	s, err := filestorage.Open(folder)
+	if err != nil {
+		return err
+	}
+	small := bytesOf(1, 300<<10)
+	if _, err := keep(s, small); err != nil {
+		return err
+	}
+	for range 3 {
+		_, err := keep(s, bytesOf(2, 2<<20))
+		if !errs.Is(err, want) || want == errs.Unavailable && !strings.Contains(err.Error(), "the disk is full") {
+			return fmt.Errorf("got %w of kind %q, want %q", err, errs.KindOf(err), want)
+		}
+		if err := whole(s, [][]byte{small}); err != nil {
+			return err
+		}
+	}
+	// What did not fit has given its room back.
+	other := bytesOf(3, 300<<10)
+	if _, err := keep(s, other); err != nil {
+		return err
+	}
+	return whole(s, [][]byte{small, other})
+}
+
+// fillWithSmall keeps contents until there is no room for one more file. No
+// matter where that strikes, nothing is half there.
+func fillWithSmall(folder string) error {
+	s, err := filestorage.Open(folder)
+	if err != nil {
+		return err
+	}
+	var kept [][]byte
+	for i := range 40 {
+		data := bytesOf(i, 100)
+		_, err := keep(s, data)
+		switch {
+		case err == nil:
+			kept = append(kept, data)
+		case !errs.Is(err, errs.Unavailable):
+			return fmt.Errorf("got %w of kind %q", err, errs.KindOf(err))
+		}
+	}
+	if len(kept) < 5 || len(kept) > 30 {
+		return fmt.Errorf("%d contents fit", len(kept))
+	}
+	return whole(s, kept)
+}
+
+// whole reports a difference between what a storage holds and what it should.
+func whole(s driver.Storage, contents [][]byte) error {
+	all, _, err := s.List(context.Background(), "", 1000)
+	if err != nil || len(all) != len(contents) {
+		return fmt.Errorf("%d contents are listed, want %d, error %w", len(all), len(contents), err)
+	}
+	for _, data := range contents {
+		r, err := s.Open(context.Background(), hashOf(data), 0, -1)
+		if err != nil {
+			return err
+		}
+		var got bytes.Buffer
+		if _, err := got.ReadFrom(r); err != nil || !bytes.Equal(got.Bytes(), data) {
+			return fmt.Errorf("%d bytes of %d were read, error %w", got.Len(), len(data), err)
+		}
+		_ = r.Close()
+	}
+	return nil
+}
