@@ -1,0 +1,220 @@
+package dynamostore
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+)
+
+var errMalformed = errors.New("it is malformed")
+
+func errFormat(table, what string, cause error) error {
+	return errs.Wrap(cause, errs.Internal, "the table %s holds %s that this belfry can't read: "+
+		"it is damaged, or a newer belfry wrote it", table, what)
+}
+
+// The first byte of a cell.
+const (
+	cellInside  = 'i'
+	cellOutside = 'o'
+)
+
+// cell is how a record's item holds a value or an event: itself, packed, or
+// where it is when it would take too much of the item's 400 KB.
+type cell struct {
+	tag  tag    // of the write that made it
+	data []byte // packed; nil when it is outside
+
+	// Outside it lies in pieces under the tag: blob is its number among those
+	// of that write.
+	blob, pieces int
+}
+
+func (c *cell) outside() bool { return c.pieces > 0 }
+
+func (c *cell) encode() []byte {
+	if c.outside() {
+		return binary.AppendUvarint(binary.AppendUvarint(c.head(), uint64(c.blob)), uint64(c.pieces))
+	}
+	return append(c.head(), c.data...)
+}
+
+// head is what the encoded cell begins with: its kind and tag.
+func (c *cell) head() []byte {
+	kind := byte(cellInside)
+	if c.outside() {
+		kind = cellOutside
+	}
+	return append([]byte{kind}, c.tag[:]...)
+}
+
+func decodeCell(b []byte) (cell, error) {
+	var c cell
+	if len(b) < 1+len(c.tag) {
+		return c, errMalformed
+	}
+	rest := b[1+copy(c.tag[:], b[1:]):]
+	switch b[0] {
+	case cellInside:
+		c.data = rest
+		return c, nil
+	case cellOutside:
+		blob, n := binary.Uvarint(rest)
+		pieces, m := binary.Uvarint(rest[max(n, 0):])
+		if n <= 0 || m <= 0 || pieces == 0 || pieces > maxPieces || blob > maxEvents {
+			return c, errMalformed
+		}
+		c.blob, c.pieces = int(blob), int(pieces)
+		return c, nil
+	default:
+		return c, errMalformed
+	}
+}
+
+// The first byte of what is packed.
+const (
+	packedPlain = 0
+	packedZstd  = 1
+)
+
+// mostUnpacked bounds what a damaged item can make of memory.
+const mostUnpacked = 2 * maxValue
+
+var coder = sync.OnceValue(func() (c struct {
+	*zstd.Encoder
+	*zstd.Decoder
+}) {
+	// Neither fails with options that are right.
+	c.Encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(true),
+		zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
+	c.Decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(mostUnpacked))
+	return c
+})
+
+// pack compresses what gets smaller by it.
+func pack(b []byte) []byte {
+	if len(b) >= 64 {
+		if packed := coder().EncodeAll(b, append(make([]byte, 0, len(b)/2), packedZstd)); len(packed) <= len(b) {
+			return packed
+		}
+	}
+	return append([]byte{packedPlain}, b...)
+}
+
+func unpack(b []byte) ([]byte, error) {
+	switch {
+	case len(b) == 0:
+		return nil, errMalformed
+	case b[0] == packedPlain:
+		return b[1:], nil
+	case b[0] == packedZstd:
+		return coder().DecodeAll(b[1:], nil)
+	default:
+		return nil, errMalformed
+	}
+}
+
+// entry is a key of a record in an index, and the tag of the write that made
+// its item.
+type entry struct {
+	key string // see indexKey
+	tag tag
+}
+
+// index is the number of the entry's index.
+func (e entry) index() uint32 { return binary.BigEndian.Uint32([]byte(e.key)) }
+
+// A value is the number of tags, the tags, the number of entries, each the
+// number of its tag, its length and its key, and the rest is the body.
+func encodeValue(entries []entry, body []byte) []byte {
+	var tags []tag
+	number := make(map[tag]uint64)
+	size := len(body) + 16
+	for _, e := range entries {
+		if _, known := number[e.tag]; !known {
+			number[e.tag] = uint64(len(tags))
+			tags = append(tags, e.tag)
+			size += len(e.tag)
+		}
+		size += len(e.key) + 4
+	}
+	b := binary.AppendUvarint(make([]byte, 0, size), uint64(len(tags)))
+	for _, t := range tags {
+		b = append(b, t[:]...)
+	}
+	b = binary.AppendUvarint(b, uint64(len(entries)))
+	for _, e := range entries {
+		b = binary.AppendUvarint(b, number[e.tag])
+		b = appendField(b, e.key)
+	}
+	return append(b, body...)
+}
+
+func decodeValue(b []byte) (entries []entry, body []byte, err error) {
+	count, b, ok := cutNumber(b)
+	if !ok || count > uint64(len(b)/len(tag{})) {
+		return nil, nil, errMalformed
+	}
+	tags := make([]tag, count)
+	for i := range tags {
+		b = b[copy(tags[i][:], b):]
+	}
+	if count, b, ok = cutNumber(b); !ok || count > uint64(len(b)) {
+		return nil, nil, errMalformed
+	}
+	entries = make([]entry, count)
+	for i := range entries {
+		var n uint64
+		var key []byte
+		if n, b, ok = cutNumber(b); !ok || n >= uint64(len(tags)) {
+			return nil, nil, errMalformed
+		}
+		if key, b, ok = cutField(b); !ok || len(key) < 4 {
+			return nil, nil, errMalformed
+		}
+		entries[i] = entry{key: string(key), tag: tags[n]}
+	}
+	return entries, b, nil
+}
+
+// An event is its id and subject with their lengths, and the rest is the
+// payload.
+func encodeEvent(e *driver.Event) []byte {
+	b := make([]byte, 0, len(e.ID)+len(e.Subject)+len(e.Payload)+8)
+	b = appendField(appendField(b, e.ID), e.Subject)
+	return append(b, e.Payload...)
+}
+
+func decodeEvent(b []byte) (driver.Event, error) {
+	id, b, ok := cutField(b)
+	subject, payload, ok2 := cutField(b)
+	if !ok || !ok2 {
+		return driver.Event{}, errMalformed
+	}
+	return driver.Event{ID: string(id), Subject: string(subject), Payload: payload}, nil
+}
+
+func appendField(b []byte, field string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(field))), field...)
+}
+
+func cutField(b []byte) (field, rest []byte, ok bool) {
+	size, b, ok := cutNumber(b)
+	if !ok || size > uint64(len(b)) {
+		return nil, nil, false
+	}
+	return b[:size], b[size:], true
+}
+
+func cutNumber(b []byte) (uint64, []byte, bool) {
+	v, n := binary.Uvarint(b)
+	if n <= 0 {
+		return 0, nil, false
+	}
+	return v, b[n:], true
+}

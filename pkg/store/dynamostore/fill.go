@@ -1,0 +1,98 @@
+package dynamostore
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/sync/errgroup"
+
+	"belfry/pkg/store/driver"
+)
+
+// fill gives every live record the entries that keys says.
+func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []driver.Key) error {
+	readers := s.readers(&span{index: liveIndex}, allShards(), batchReads)
+	for {
+		places, more, err := take(ctx, readers, batchReads)
+		if err != nil {
+			return err
+		}
+		records, err := s.recordsAt(ctx, places)
+		if err != nil {
+			return err
+		}
+		group, gctx := errgroup.WithContext(ctx)
+		group.SetLimit(abreast)
+		for _, r := range records {
+			group.Go(func() error { return s.refill(gctx, r, keys) })
+		}
+		if err := group.Wait(); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// refill gives one record its present keys. It changes neither the revision
+// nor the events, and starts over when a write comes between.
+func (s *store) refill(ctx context.Context, r *record, keys func(string, []byte) []driver.Key) error {
+	for range maxRereads {
+		if r == nil || r.deleted {
+			return nil
+		}
+		done, err := s.refillOnce(ctx, r, keys(r.uuid, bytes.Clone(r.body)))
+		if err != nil || done {
+			return err
+		}
+		if r, err = s.read(ctx, r.uuid); err != nil {
+			return err
+		}
+	}
+	return s.b.away(nil, "an object is being changed over and over, and can't be given its keys")
+}
+
+func (s *store) refillOnce(ctx context.Context, r *record, given []driver.Key) (done bool, err error) {
+	w := &driver.Write{UUID: r.uuid, Body: r.body, Keys: given}
+	p := &plan{w: w, was: s.traceOf(r), tag: newTag()}
+	if err := p.choose(s, p.was); err != nil {
+		return false, err
+	}
+	if sameEntries(p.entries, r.entries) {
+		return true, nil
+	}
+	if err := p.setValue(false); err != nil {
+		return false, err
+	}
+	p.setNote()
+	if err := s.layOut(ctx, p); err != nil {
+		return false, err
+	}
+	if err := s.b.writeAll(ctx, s.table, entryWrites(r.uuid, p.put)); err != nil {
+		return false, err
+	}
+	_, err = s.b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: recordItem(r.uuid),
+		UpdateExpression:          aws.String("SET v = :v"),
+		ConditionExpression:       aws.String("begins_with(v, :was)"),
+		ExpressionAttributeValues: item{":v": bytesAttr(p.value.encode()), ":was": bytesAttr(r.value.head())},
+	})
+	if conditionFailed(err) {
+		// The condition may have failed because this very request came twice.
+		now, err := s.readItem(ctx, r.uuid)
+		if err != nil || now == nil || now.value.tag != p.tag {
+			s.b.broom.add(litter{table: s.table, keys: p.vain(), note: p.noteKey()})
+			return false, err
+		}
+	} else if err != nil {
+		return false, s.b.fault(ctx, err, s.table)
+	}
+	s.traces.forget(r.uuid)
+	s.b.broom.add(litter{table: s.table, keys: p.useless(p.was), note: p.noteKey()})
+	return true, nil
+}
+
+func sameEntries(a, b []entry) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(e entry) bool { return !slices.Contains(b, e) })
+}

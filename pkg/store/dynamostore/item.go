@@ -1,0 +1,276 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"belfry/pkg/store/driver"
+)
+
+// The attributes of items. Their names count as bytes of the item.
+const (
+	attrPartition = "k"
+	attrSort      = "s"
+
+	// of a record's item; the events besides, see eventAttr
+	attrRevision = "r"
+	attrDeleted  = "d" // there when it is a tombstone
+	attrValue    = "v" // a cell: entries and body
+	attrWaiting  = "q" // the revisions of the events that wait, a set
+	attrPending  = "p" // a shard, there while events wait: what the index "pending" is made of
+
+	attrPlace = "f" // of an index entry: its place, when the sort key can't hold it
+	attrPiece = "b" // of a piece: its bytes
+	attrUUID  = "u" // of a note
+	attrCells = "c" // of a note: cells, a list
+)
+
+// The events that wait are attributes of their own, so that one is added or
+// taken out without touching another.
+const (
+	eventInside  = 'e'
+	eventOutside = 'x'
+)
+
+type item = map[string]types.AttributeValue
+
+var yes = aws.Bool(true)
+
+func textAttr(s string) types.AttributeValue  { return &types.AttributeValueMemberS{Value: s} }
+func bytesAttr(b []byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: b} }
+func numberAttr(n uint64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatUint(n, 10)}
+}
+
+func itemKey(partition string, sort []byte) item {
+	return item{attrPartition: textAttr(partition), attrSort: bytesAttr(sort)}
+}
+
+func recordItem(uuid string) item { return itemKey(recordPartition(uuid), alone) }
+
+func textOf(v types.AttributeValue) string {
+	if s, ok := v.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+func bytesOf(v types.AttributeValue) []byte {
+	if b, ok := v.(*types.AttributeValueMemberB); ok {
+		return b.Value
+	}
+	return nil
+}
+
+func numberOf(v types.AttributeValue) (uint64, error) {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, errMalformed
+	}
+	return strconv.ParseUint(n.Value, 10, 64)
+}
+
+// eventAttr is the attribute that holds the event of a revision.
+func eventAttr(revision uint64, outside bool) string {
+	kind := eventInside
+	if outside {
+		kind = eventOutside
+	}
+	return fmt.Sprintf("%c%016x", kind, revision)
+}
+
+func revisionOf(attr string) (uint64, bool) {
+	if len(attr) != 17 || attr[0] != eventInside && attr[0] != eventOutside {
+		return 0, false
+	}
+	revision, err := strconv.ParseUint(attr[1:], 16, 64)
+	return revision, err == nil
+}
+
+// record is a record's item.
+type record struct {
+	uuid     string
+	revision uint64
+	deleted  bool
+	value    cell
+	events   map[uint64]cell // those that wait, by revision
+
+	// of the value, once it is loaded
+	loaded  bool
+	entries []entry
+	body    []byte
+}
+
+func decodeRecord(it item) (*record, error) {
+	r := &record{uuid: textOf(it[attrPartition]), deleted: it[attrDeleted] != nil}
+	if len(r.uuid) < 2 {
+		return nil, errMalformed
+	}
+	r.uuid = r.uuid[2:]
+	var err error
+	if r.revision, err = numberOf(it[attrRevision]); err != nil {
+		return nil, err
+	}
+	if r.value, err = decodeCell(bytesOf(it[attrValue])); err != nil {
+		return nil, err
+	}
+	for name, value := range it {
+		if revision, is := revisionOf(name); is {
+			c, err := decodeCell(bytesOf(value))
+			if err != nil {
+				return nil, err
+			}
+			if r.events == nil {
+				r.events = make(map[uint64]cell)
+			}
+			r.events[revision] = c
+		}
+	}
+	return r, nil
+}
+
+// setValue takes the value that the record's cell stands for.
+func (r *record) setValue(packed []byte) error {
+	plain, err := unpack(packed)
+	if err != nil {
+		return err
+	}
+	r.entries, r.body, err = decodeValue(plain)
+	r.loaded = err == nil
+	return err
+}
+
+func (r *record) record() driver.Record {
+	if r.deleted {
+		return driver.Record{UUID: r.uuid, Revision: r.revision, Deleted: true}
+	}
+	return driver.Record{UUID: r.uuid, Revision: r.revision, Body: r.body}
+}
+
+// waiting returns the revisions of the events that wait, in their order.
+func (r *record) waiting() []uint64 { return slices.Sorted(maps.Keys(r.events)) }
+
+// weight is how many bytes of the item its events take.
+func (r *record) weight() (n int) {
+	for _, c := range r.events {
+		n += len(c.data)
+	}
+	return n
+}
+
+// maxRereads is how often a record is read again because it was changed
+// between the reading of its item and of what lies outside.
+const maxRereads = 10
+
+// read returns a record with its value, nil when there is none. The read is
+// strong.
+func (s *store) read(ctx context.Context, uuid string) (*record, error) {
+	for range maxRereads {
+		r, err := s.readItem(ctx, uuid)
+		if err != nil || r == nil {
+			return r, err
+		}
+		if err := s.loadValues(ctx, []*record{r}); err != nil || r.loaded {
+			return r, err
+		}
+	}
+	return nil, errFormat(s.table, "the object "+uuid, errors.New("pieces of its value are not there"))
+}
+
+// readItem returns a record without what lies outside of its item.
+func (s *store) readItem(ctx context.Context, uuid string) (*record, error) {
+	out, err := s.b.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: recordItem(uuid), ConsistentRead: yes})
+	if err != nil {
+		return nil, s.b.fault(ctx, err, s.table)
+	}
+	if out.Item == nil {
+		return nil, nil
+	}
+	return s.decode(out.Item)
+}
+
+func (s *store) decode(it item) (*record, error) {
+	r, err := decodeRecord(it)
+	return r, errFormat(s.table, "a record ("+textOf(it[attrPartition])+")", err)
+}
+
+// withoutEvents are the attributes that a query wants of records.
+const withoutEvents = attrPartition + "," + attrRevision + "," + attrDeleted + "," + attrValue
+
+// readMany returns the records of uuids, all different, with their values, as
+// far as there are records. The reads are strong.
+func (s *store) readMany(ctx context.Context, uuids []string, attributes string) (map[string]*record, error) {
+	keys := make([]item, len(uuids))
+	for i, uuid := range uuids {
+		keys[i] = recordItem(uuid)
+	}
+	items, err := s.b.readAll(ctx, s.table, keys, attributes)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*record, len(items))
+	for i, it := range items {
+		if list[i], err = s.decode(it); err != nil {
+			return nil, err
+		}
+	}
+	return s.complete(ctx, list)
+}
+
+// complete loads the values of records, and reads those again that were
+// changed meanwhile.
+func (s *store) complete(ctx context.Context, list []*record) (map[string]*record, error) {
+	if err := s.loadValues(ctx, list); err != nil {
+		return nil, err
+	}
+	found := make(map[string]*record, len(list))
+	for _, r := range list {
+		if !r.loaded {
+			again, err := s.read(ctx, r.uuid)
+			if err != nil {
+				return nil, err
+			}
+			if r = again; r == nil {
+				continue
+			}
+		}
+		found[r.uuid] = r
+	}
+	return found, nil
+}
+
+// loadValues gives records their entries and bodies. Those whose pieces are
+// gone, because the value is no longer theirs, stay unloaded.
+func (s *store) loadValues(ctx context.Context, list []*record) error {
+	var cells []cell
+	for _, r := range list {
+		if r.value.outside() {
+			cells = append(cells, r.value)
+		}
+	}
+	outside, err := s.fetch(ctx, cells)
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		packed := r.value.data
+		if r.value.outside() {
+			var ok bool
+			if packed, ok = outside[r.value.id()]; !ok {
+				continue
+			}
+		}
+		if err := r.setValue(packed); err != nil {
+			return errFormat(s.table, "the object "+r.uuid, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package dynamostore
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+)
+
+// cursor is where a search for events goes on: behind the events of a record
+// up to a revision, then with the next record of the shard.
+type cursor struct {
+	shard    int
+	uuid     string
+	revision uint64
+}
+
+func (c cursor) encode() []byte {
+	b := append([]byte{byte(c.shard)}, binary.BigEndian.AppendUint64(nil, c.revision)...) //nolint:gosec // small
+	return append(b, c.uuid...)
+}
+
+func decodeCursor(b []byte) (c cursor, err error) {
+	if b == nil {
+		return c, nil
+	}
+	if len(b) < 9 || int(b[0]) >= shards {
+		return c, errs.New(errs.Internal, "dynamostore: a place among waiting events that Pending never returned")
+	}
+	return cursor{shard: int(b[0]), revision: binary.BigEndian.Uint64(b[1:]), uuid: string(b[9:])}, nil
+}
+
+// Pending is part of driver.Store. The index that finds records with waiting
+// events may lag a little; the records themselves are read strongly.
+func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []driver.Pending, next []byte, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, canceled(err)
+	}
+	if limit < 1 {
+		return nil, nil, errLimit()
+	}
+	at, err := decodeCursor(after)
+	if err != nil {
+		return nil, nil, err
+	}
+	size := 0
+	for at.shard < shards {
+		uuids, more, err := s.marked(ctx, at, min(limit-len(events)+1, batchReads))
+		if err != nil {
+			return nil, nil, err
+		}
+		records, err := s.readMany(ctx, uuids, "")
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, uuid := range uuids {
+			from := uint64(0)
+			if uuid == at.uuid {
+				from = at.revision
+			}
+			got, err := s.eventsOf(ctx, records[uuid], from)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, e := range got {
+				if len(events) == limit || size >= pageSize {
+					return events, at.encode(), nil
+				}
+				events = append(events, e)
+				size += len(e.Payload)
+				at.uuid, at.revision = uuid, e.Revision
+			}
+			at.uuid, at.revision = uuid, math.MaxUint64
+		}
+		if !more {
+			at = cursor{shard: at.shard + 1}
+		}
+	}
+	return events, nil, nil
+}
+
+// marked returns uuids of records of a shard with waiting events, from a place
+// on, and whether more may follow.
+func (s *store) marked(ctx context.Context, at cursor, limit int) (uuids []string, more bool, err error) {
+	condition := "p = :p AND k >= :k"
+	if at.revision == math.MaxUint64 {
+		condition = "p = :p AND k > :k"
+	}
+	out, err := s.b.client.Query(ctx, &dynamodb.QueryInput{
+		TableName: &s.table, IndexName: aws.String(pendingIndex), Limit: limit32(limit), KeyConditionExpression: &condition,
+		ExpressionAttributeValues: item{":p": numberAttr(uint64(at.shard)), ":k": textAttr(recordPartition(at.uuid))}, //nolint:gosec // small
+	})
+	if err != nil {
+		return nil, false, s.b.fault(ctx, err, s.table)
+	}
+	for _, it := range out.Items {
+		uuids = append(uuids, textOf(it[attrPartition])[2:])
+	}
+	return uuids, len(out.LastEvaluatedKey) > 0, nil
+}
+
+// eventsOf returns the events of a record behind a revision. Whoever gets them
+// may clear them, so the entries of their writes are made sure of first.
+func (s *store) eventsOf(ctx context.Context, r *record, from uint64) ([]driver.Pending, error) {
+	if r == nil {
+		return nil, nil // gone since
+	}
+	if len(r.events) == 0 {
+		return nil, s.unmark(ctx, r.uuid)
+	}
+	if err := s.confirm(ctx, r); err != nil {
+		return nil, err
+	}
+	var cells []cell
+	for revision, c := range r.events {
+		if revision > from && c.outside() {
+			cells = append(cells, c)
+		}
+	}
+	outside, err := s.fetch(ctx, cells)
+	if err != nil {
+		return nil, err
+	}
+	var events []driver.Pending
+	for _, revision := range r.waiting() {
+		if revision <= from {
+			continue
+		}
+		c := r.events[revision]
+		packed := c.data
+		if c.outside() {
+			var there bool
+			if packed, there = outside[c.id()]; !there {
+				// A Clear took its pieces and got no further.
+				if err := s.takeOut(ctx, r.uuid, map[uint64]cell{revision: c}); err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
+		plain, err := unpack(packed)
+		if err != nil {
+			return nil, errFormat(s.table, "an event of the object "+r.uuid, err)
+		}
+		e, err := decodeEvent(plain)
+		if err != nil {
+			return nil, errFormat(s.table, "an event of the object "+r.uuid, err)
+		}
+		events = append(events, driver.Pending{Event: e, UUID: r.uuid, Revision: revision})
+	}
+	return events, nil
+}
+
+// confirm writes the entries of those writes of a record of which it is not
+// known that they got so far.
+func (s *store) confirm(ctx context.Context, r *record) error {
+	unsure := s.unsure(r)
+	if len(unsure) == 0 {
+		return nil
+	}
+	var put []entry
+	for _, e := range r.entries {
+		if unsure[e.tag] {
+			put = append(put, e)
+		}
+	}
+	if err := s.b.writeAll(ctx, s.table, entryWrites(r.uuid, put)); err != nil {
+		return err
+	}
+	tags := make([]tag, 0, len(unsure))
+	for t := range unsure {
+		tags = append(tags, t)
+	}
+	s.sure.add(tags...)
+	return nil
+}
+
+// unmark takes a record without waiting events out of the index of those that
+// have some.
+func (s *store) unmark(ctx context.Context, uuid string) error {
+	_, err := s.b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: recordItem(uuid), UpdateExpression: aws.String("REMOVE p"),
+		ConditionExpression: aws.String("attribute_exists(k) AND attribute_not_exists(q)"),
+		ReturnValues:        types.ReturnValueNone,
+	})
+	if conditionFailed(err) {
+		return nil
+	}
+	return s.b.fault(ctx, err, s.table)
+}
