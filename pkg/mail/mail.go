@@ -2,8 +2,8 @@
 // develops, and writes its texts from templates.
 //
 // A mail may hold a secret, such as the token of a link. So no error of this
-// package quotes a mail's texts, nor anything a server said once it had seen
-// them or the password: such replies are told by their codes alone.
+// package quotes a mail's texts or the password, nor what a server replies to
+// them: such replies are told by their codes alone.
 package mail
 
 import (
