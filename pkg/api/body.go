@@ -42,12 +42,20 @@ func (s *Server) readObject(x *exchange, accepted ...string) (object.Object, err
 	return object.Parse(*buf)
 }
 
-func checkMedia(x *exchange, accepted []string) error {
+// checkCoding refuses a body that is not what it stands for.
+func checkCoding(x *exchange) error {
 	for _, coding := range x.req.Header["Content-Encoding"] {
 		if coding != "" && !strings.EqualFold(coding, "identity") {
 			x.set("Accept-Encoding", "identity")
 			return errs.New(errs.Unsupported, "Content-Encoding %q is not taken: send the body as it is", cut(coding, 64))
 		}
+	}
+	return nil
+}
+
+func checkMedia(x *exchange, accepted []string) error {
+	if err := checkCoding(x); err != nil {
+		return err
 	}
 	given := x.req.Header.Get("Content-Type")
 	if given == "" || given == accepted[0] {

@@ -92,17 +92,14 @@ func cutTag(s string) (t tag, rest string, ok bool) {
 
 // weakly reports whether the tags of If-None-Match name a revision: a weak tag
 // does too.
-func (t tags) weakly(revision uint64) bool { return t.name(revision, true) }
+func (t tags) weakly(revision uint64) bool { return t.has(strconv.FormatUint(revision, 10), true) }
 
 // strongly reports whether the tags of If-Match name a revision.
-func (t tags) strongly(revision uint64) bool { return t.name(revision, false) }
+func (t tags) strongly(revision uint64) bool { return t.has(strconv.FormatUint(revision, 10), false) }
 
-func (t tags) name(revision uint64, weak bool) bool {
-	if t.any {
-		return true
-	}
-	current := strconv.FormatUint(revision, 10)
-	return slices.ContainsFunc(t.list, func(one tag) bool {
+// has reports whether the tags name what has this tag now.
+func (t tags) has(current string, weak bool) bool {
+	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
 		return one.value == current && (weak || !one.weak)
 	})
 }

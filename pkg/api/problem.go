@@ -69,6 +69,10 @@ func problemOf(x *exchange, err error) problem {
 	if errors.As(err, &router) && router.Code < http.StatusInternalServerError {
 		return ofRouter(x, router.Code)
 	}
+	var beyond unsatisfiable
+	if errors.As(err, &beyond) {
+		return beyond.problem()
+	}
 	kind := errs.KindOf(err)
 	if kind == errs.Canceled && (errors.Is(err, os.ErrDeadlineExceeded) || x.req.Context().Err() != nil) {
 		return problem{

@@ -50,12 +50,17 @@ type Exposure struct {
 type Options struct {
 	Set       *store.Set
 	Exposures []Exposure
+	Binaries  []Binaries
 	Waiter    Waiter                      // nil: Prefer: wait is not honoured
 	Ready     func(context.Context) error // nil: always ready; the message of its *errs.Error is told on /readyz
 	Registry  *prometheus.Registry        // nil: one of its own
 	Logger    *slog.Logger                // nil: slog.Default
 	MaxBody   int64                       // most bytes of a request body; 0: DefaultMaxBody
 	MaxWait   time.Duration               // longest Prefer: wait; 0: DefaultMaxWait
+
+	// Closed, when not nil, is why nothing but the health of the process is
+	// told: what a program that is still starting answers.
+	Closed func() error
 
 	Auth    *Auth          // nil: nobody is ever logged in
 	Proxies []netip.Prefix // whose X-Forwarded-For is believed
@@ -93,6 +98,9 @@ func New(o Options) *Server {
 	}
 	for _, e := range s.Exposures {
 		s.expose(e)
+	}
+	for _, b := range s.Binaries {
+		s.attach(b)
 	}
 	s.mountHealth()
 	return s

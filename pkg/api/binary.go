@@ -1,0 +1,149 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"belfry/pkg/binary"
+	"belfry/pkg/binary/driver"
+	"belfry/pkg/errs"
+)
+
+// Binaries makes a binary service a resource.
+type Binaries struct {
+	Service  *binary.Service
+	URL      string // path of its routes: begins with a slash, no colon, no asterisk
+	Restrict BinaryRestrict
+	Presign  time.Duration // readers are redirected to a URL that is good for so long, if the storage has such; 0: never
+	Patience time.Duration // what a client may take for 256 KiB; 0: DefaultPatience
+}
+
+// BinaryRestrict names the operations of a binary service that have no route.
+type BinaryRestrict struct {
+	Create, Get, Delete bool
+}
+
+// attachments is Binaries at work.
+type attachments struct {
+	Binaries
+	server *Server
+}
+
+// Segments of a path below the URL of a binary service.
+const (
+	storeParam    = "store"
+	propertyParam = "property"
+	indexParam    = "index"
+	hashParam     = "hash"
+	upload        = "/upload"
+)
+
+func (s *Server) attach(b Binaries) {
+	a := &attachments{Binaries: b, server: s}
+	a.URL = strings.TrimRight(b.URL, "/")
+	if a.Patience == 0 {
+		a.Patience = DefaultPatience
+	}
+	const place = "/:" + storeParam + "/:" + uuidParam + "/:" + propertyParam + "/:" + indexParam
+	if !b.Restrict.Get {
+		s.handleGet(a.URL+place, a.get)
+	}
+	if !b.Restrict.Create {
+		s.handle(http.MethodPut, a.URL+upload+place, a.put)
+	}
+	if !b.Restrict.Delete {
+		s.handle(http.MethodDelete, a.URL+place+"/:"+hashParam, a.delete)
+	}
+}
+
+// delete is DELETE on a binary, which its hash names besides its place.
+func (a *attachments) delete(x *exchange) error {
+	place, err := x.place()
+	if err != nil {
+		return err
+	}
+	hash, err := x.segment(hashParam)
+	if err != nil {
+		return err
+	}
+	if !driver.ValidHash(hash) {
+		return errs.New(errs.Invalid, "the last segment of the path is the binary's hash: 64 digits of lower-case hexadecimal")
+	}
+	match, err := x.ifMatch()
+	if err != nil {
+		return err
+	}
+	if match.given && !match.has(hash, false) {
+		return errs.New(errs.Mismatch, "the binary to delete is none of those in If-Match")
+	}
+	_, _, err = a.server.write(x, func(ctx context.Context) error {
+		_, err := a.Service.Delete(ctx, place, hash)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	x.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// ifMatch reads If-Match on a write to a binary. If-None-Match is refused there,
+// since a precondition must not be overlooked.
+func (x *exchange) ifMatch() (tags, error) {
+	if len(x.req.Header["If-None-Match"]) > 0 {
+		return tags{}, errs.New(errs.Invalid, `If-None-Match is not taken here: upload to "add" to replace nothing`)
+	}
+	return parseTags("If-Match", x.req.Header["If-Match"])
+}
+
+// place reads the path of a binary.
+func (x *exchange) place() (binary.Place, error) {
+	index, err := x.segment(indexParam)
+	if err != nil {
+		return binary.Place{}, err
+	}
+	return x.placeAt(index)
+}
+
+func (x *exchange) placeAt(index string) (p binary.Place, err error) {
+	if p.Store, err = x.segment(storeParam); err != nil {
+		return p, err
+	}
+	if p.UUID, err = x.segment(uuidParam); err != nil {
+		return p, err
+	}
+	if p.Property, err = x.segment(propertyParam); err != nil {
+		return p, err
+	}
+	if p.Index, err = strconv.Atoi(index); err != nil || p.Index < 0 || strconv.Itoa(p.Index) != index {
+		return p, errs.New(errs.Invalid, "%q is no index: a whole number from 0 is expected", cut(index, 64))
+	}
+	return p, nil
+}
+
+// segment returns what the path has for a parameter.
+func (x *exchange) segment(param string) (string, error) {
+	value := x.params.Param(param)
+	if strings.Contains(value, "/") {
+		// The router's last parameter takes the rest of the path.
+		return "", echo.ErrNotFound
+	}
+	if x.req.URL.RawPath == "" {
+		return value, nil
+	}
+	// The router matched the path as it was sent.
+	decoded, err := url.PathUnescape(value)
+	if err != nil {
+		return "", errs.New(errs.Invalid, "the path is not properly percent-encoded")
+	}
+	return decoded, nil
+}
+
+// fileTag is the entity tag of a content.
+func fileTag(hash string) string { return `"` + hash + `"` }
