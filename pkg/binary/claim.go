@@ -3,6 +3,7 @@ package binary
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -12,8 +13,6 @@ import (
 
 // keep commits a content, again and again until no sweeper is after it.
 func (s *Service) keep(ctx context.Context, in *incoming) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Patience)
-	defer cancel()
 	for {
 		if err := in.Commit(ctx, in.hash); err != nil {
 			return err
@@ -27,49 +26,65 @@ func (s *Service) keep(ctx context.Context, in *incoming) error {
 // assure sees to it that the content of a record which may be there is there
 // and stays. Where that can't be had the record is taken back.
 func (s *Service) assure(ctx context.Context, in *incoming, w written) error {
-	waiting, cancel := context.WithTimeout(ctx, s.Patience)
-	defer cancel()
-	threatened, err := s.claim(waiting, in.hash)
-	if err == nil && threatened {
-		err = s.keep(waiting, in)
-	}
+	err := s.insist(ctx, func() error {
+		threatened, err := s.claim(ctx, in.hash)
+		if err == nil && threatened {
+			err = s.keep(ctx, in)
+		}
+		return err
+	})
 	if err == nil {
 		return nil
 	}
-	taking, cancel := context.WithTimeout(ctx, s.Patience)
-	defer cancel()
-	if failed := s.takeBack(taking, w); failed != nil {
-		return errs.Wrap(failed, errs.Internal, "the content of %s can't be kept, and its record can't be taken back: delete the binary", w.place)
+	if failed := s.insist(ctx, func() error { return s.takeBack(ctx, w) }); failed != nil {
+		return errs.Wrap(errors.Join(failed, err), errs.Internal, "the content of %s can't be kept, and its record can't be taken back: delete the binary", w.place)
 	}
 	return err
 }
 
+// insist tries something as long as patience lasts.
+func (s *Service) insist(ctx context.Context, act func() error) error {
+	deadline := time.Now().Add(s.Patience)
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := act()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
 // claim takes away what threatens a content, as step 2 of an upload does. It
-// reports whether anything did: then the content may be gone. When time is over
-// it reports Unavailable.
+// reports whether anything did: then the content may be gone. Unavailable when
+// it is still being deleted after a while.
 func (s *Service) claim(ctx context.Context, hash string) (threatened bool, err error) {
-	var last error
+	deadline := time.Now().Add(s.Patience)
 	for wait := time.Millisecond; ; wait = min(2*wait, time.Second) {
 		e, err := s.ledger.get(ctx, hash)
-		if err == nil {
-			switch e.State {
-			case Condemned:
-				threatened = true
-				if err = s.ledger.drop(ctx, e); err == nil {
-					return true, nil
-				}
-			case Deleting:
-				threatened = true
-				err = errs.New(errs.Unavailable, "the content is being deleted")
-			default:
-				return threatened, nil
+		if err != nil {
+			return true, err
+		}
+		switch e.State {
+		case Condemned:
+			threatened = true
+			if err := s.ledger.drop(ctx, e); !errs.Is(err, errs.Mismatch) {
+				return true, err
+			}
+			continue // somebody was faster
+		case Deleting:
+			threatened = true
+		default:
+			return threatened, nil
+		}
+		if time.Now().After(deadline) {
+			return true, &errs.Error{
+				Kind: errs.Unavailable, Message: "the same content is just being deleted: try again", RetryAfter: 10 * time.Second,
 			}
 		}
-		last = err
-		if pause(ctx, wait) != nil {
-			return true, &errs.Error{
-				Kind: errs.Unavailable, Message: "the same content is being deleted elsewhere: try again", RetryAfter: 10 * time.Second, Err: last,
-			}
+		if err := pause(ctx, wait); err != nil {
+			return true, err
 		}
 	}
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"time"
 
+	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
-	"belfry/pkg/policy"
-	"belfry/pkg/store"
 )
 
 // Note makes a content a candidate that is due when its grace is over: a record
-// that named it has gone. It reports Unavailable while the content is being
+// that named it has gone. It reports Conflict while the content is being
 // deleted: then it is to be noted again.
 func (s *Service) Note(ctx context.Context, hash string) error {
 	for {
@@ -20,7 +18,7 @@ func (s *Service) Note(ctx context.Context, hash string) error {
 			return err
 		}
 		if e.State == Deleting {
-			return errs.New(errs.Unavailable, "the content %s is being deleted", hash)
+			return errs.New(errs.Conflict, "the content %s is being deleted: note it again", hash)
 		}
 		if _, err = s.ledger.set(ctx, e, Candidate, s.Now().Add(s.Grace)); !errs.Is(err, errs.Mismatch) {
 			return err
@@ -39,7 +37,7 @@ func (s *Service) forget(ctx context.Context, hash string) {
 // Settle is how long the indexes of the stores may lag.
 func (s *Service) Settle() time.Duration {
 	var longest time.Duration
-	for _, st := range s.Set.Stores() {
+	for st := range s.stores() {
 		longest = max(longest, st.Settle())
 	}
 	return longest
@@ -70,7 +68,7 @@ func (s *Service) Execute(ctx context.Context, e Entry) (deleted bool, err error
 		_, err := s.ledger.set(ctx, e, Candidate, due)
 		return false, err
 	}
-	if held, err := s.Held(ctx, e.Hash); err != nil {
+	if _, held, err := s.Holder(ctx, e.Hash); err != nil {
 		return false, err
 	} else if held {
 		return false, s.ledger.drop(ctx, e)
@@ -81,7 +79,11 @@ func (s *Service) Execute(ctx context.Context, e Entry) (deleted bool, err error
 	if err := s.delete(ctx, e.Hash); err != nil {
 		return false, err
 	}
-	return true, s.ledger.drop(ctx, e)
+	err = s.ledger.drop(ctx, e)
+	if errs.Is(err, errs.Mismatch) {
+		err = s.overtaken(ctx, e.Hash)
+	}
+	return true, err
 }
 
 // delete takes step 5, long before the lease ends.
@@ -91,65 +93,28 @@ func (s *Service) delete(ctx context.Context, hash string) error {
 	return s.Storage.Delete(ctx, hash)
 }
 
-// Held reports whether any object holds a content of this service.
-func (s *Service) Held(ctx context.Context, hash string) (bool, error) {
-	for _, st := range s.Set.Stores() {
-		held, err := s.heldIn(ctx, st, hash)
-		if err != nil || held {
-			return held, errs.Wrap(err, errs.KindOf(err), "looking in %s for who holds a content", st.Name)
-		}
-	}
-	return false, nil
-}
-
-// heldIn asks the index of a store, and then the objects that it finds.
-func (s *Service) heldIn(ctx context.Context, st *store.Store, hash string) (bool, error) {
-	const page = 20
-	var after []byte
-	for {
-		found, next, err := st.Held(ctx, s.Name, hash, after, page)
-		if err != nil {
-			return false, err
-		}
-		for _, o := range found {
-			now, err := st.Look(ours(ctx), o.UUID, policy.Get, nil)
-			if errs.Is(err, errs.NotFound) {
-				continue
-			}
-			if err != nil {
-				return false, err
-			}
-			held := false
-			if err := s.each(now, func(_ string, _ int, raw []byte) {
-				named, _ := object.Text(object.Field(raw, "hash"))
-				held = held || named == hash
-			}); err != nil || held {
-				return held, err
-			}
-		}
-		if next == nil {
-			return false, nil
-		}
-		after = next
-	}
-}
-
-// each calls f with every record of this service that an object holds.
-func (s *Service) each(o store.Stored, f func(property string, index int, raw []byte)) error {
-	decoded, err := o.Object()
-	if err != nil {
+// overtaken looks at what became of a content that was deleted after somebody
+// else had gone on with its entry.
+func (s *Service) overtaken(ctx context.Context, hash string) error {
+	p, held, err := s.Holder(ctx, hash)
+	if err != nil || !held {
 		return err
 	}
-	for property, service := range store.Binaries(decoded) {
-		if service != s.Name {
-			continue
-		}
-		i := 0
-		object.Elements(decoded[property], func(raw []byte) bool {
-			f(property, i, raw)
-			i++
-			return true
-		})
+	if _, found, err := s.Storage.Stat(ctx, hash); err != nil || found {
+		return err
 	}
-	return nil
+	return errs.New(errs.Internal, "the content of %s was deleted by a sweeper that had stood still for longer than %s: upload it again", p, s.Lease)
+}
+
+// Stray reports whether a content should have gone: its grace is over, nothing
+// is about to happen to it, and no object holds it.
+func (s *Service) Stray(ctx context.Context, c driver.Info) (bool, error) {
+	if c.Modified.Add(s.Grace).After(s.Now()) {
+		return false, nil
+	}
+	if e, err := s.ledger.get(ctx, c.Hash); err != nil || e.State != "" {
+		return false, err
+	}
+	_, held, err := s.Holder(ctx, c.Hash)
+	return err == nil && !held, err
 }

@@ -16,10 +16,10 @@ const Add = -1
 
 // Place is where a binary is attached.
 type Place struct {
-	Store    string
-	UUID     string // of the object
-	Property string
-	Index    int // in the property's array; Add appends
+	Store    string `json:"store"`
+	UUID     string `json:"uuid"` // of the object
+	Property string `json:"property"`
+	Index    int    `json:"index"` // in the property's array; Add appends
 }
 
 func (p Place) String() string {
