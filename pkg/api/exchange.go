@@ -75,6 +75,11 @@ func (s *Server) dispatch(x *exchange) {
 		s.fail(x, err)
 		return
 	}
+	if s.Closed != nil && !aboutHealth(x.req.URL.Path) {
+		x.closeAfter()
+		s.fail(x, s.Closed())
+		return
+	}
 	s.echo.ServeHTTP(x, x.req)
 }
 

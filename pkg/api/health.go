@@ -14,6 +14,10 @@ import (
 // readyWithin is how long the check of readiness may take.
 const readyWithin = 5 * time.Second
 
+func aboutHealth(path string) bool {
+	return path == "/healthz" || path == "/readyz" || path == "/metrics"
+}
+
 func (s *Server) mountHealth() {
 	s.handleGet("/healthz", s.healthz)
 	s.handleGet("/readyz", s.readyz)

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,8 +40,7 @@ type App struct {
 	set      *store.Set
 	waiter   *applied.Waiter
 	auth     *auth.Service
-	http     *http.Server
-	listener net.Listener
+	front    front
 	stopping atomic.Bool
 	failed   chan error
 
@@ -69,7 +66,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*App, error
 	a := &App{config: c, log: log, plan: p, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
 	for _, step := range []func(context.Context) error{
 		a.takeData, a.listen, a.openBackends, a.openBus, a.startRelay, a.openStores, a.startWaiter, a.startAuth,
-		a.startWorkers, a.startMail, a.startJanitor, a.startWatch, a.startControl, a.startHTTP,
+		a.startWorkers, a.startMail, a.startJanitor, a.startWatch, a.startControl, a.serveHTTP,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
@@ -114,7 +111,7 @@ func (a *App) Bus() *bus.Bus { return a.bus }
 func (a *App) Set() *store.Set { return a.set }
 
 // HTTPAddress is where HTTP is served.
-func (a *App) HTTPAddress() string { return a.listener.Addr().String() }
+func (a *App) HTTPAddress() string { return a.front.listener.Addr().String() }
 
 // Banner says where everything is.
 func (a *App) Banner() string {
@@ -142,16 +139,6 @@ func (a *App) takeData(context.Context) error {
 	}
 	a.lock = lock
 	a.onStop("the data folder's lock", func(context.Context) error { lock.Unlock(); return nil })
-	return nil
-}
-
-func (a *App) openBackends(context.Context) error {
-	backends, err := a.plan.openBackends()
-	if err != nil {
-		return err
-	}
-	a.backends = backends
-	a.onStop("the backends", func(context.Context) error { return closeBackends(backends) })
 	return nil
 }
 
@@ -194,51 +181,12 @@ func (a *App) stopRelay(ctx context.Context) error {
 	return nil
 }
 
-func (a *App) openStores(ctx context.Context) error {
-	set, err := a.plan.openStores(ctx, a.backends, func(o *store.Options) {
-		o.Outbox, o.Announce = a.relay, a.bus
-	})
-	if err != nil {
-		return err
-	}
-	a.set = set
-	for name, s := range set.Stores() {
-		a.relay.Add(name, s.Driver())
-	}
-	return nil
-}
-
 func (a *App) startWaiter(context.Context) (err error) {
 	a.waiter, err = applied.NewWaiter(a.bus.Conn(), a.set.Workers)
 	if err == nil {
 		a.onStop("waiting", func(context.Context) error { return a.waiter.Close() })
 	}
 	return err
-}
-
-func (a *App) startHTTP(context.Context) error {
-	server := api.New(api.Options{
-		Set: a.set, Exposures: exposures(a.config), Waiter: a.waiter, Ready: a.ready,
-		Registry: a.registry, Logger: a.log, Auth: a.apiAuth(), Proxies: a.config.Proxies,
-	})
-	a.watch()
-	a.http = server.HTTPServer()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := a.http.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
-			a.fail(errs.Wrap(err, errs.Unavailable, "HTTP has ended"))
-		}
-	}()
-	a.onStop("HTTP", func(ctx context.Context) error {
-		err := a.http.Shutdown(ctx)
-		if err != nil {
-			err = errors.Join(err, a.http.Close())
-		}
-		<-done
-		return err
-	})
-	return nil
 }
 
 func exposures(c *config.Config) []api.Exposure {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"net"
 	"time"
 
 	"belfry/config"
@@ -10,7 +9,6 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/auth"
 	"belfry/pkg/auth/oauth"
-	"belfry/pkg/errs"
 	"belfry/pkg/mail"
 	"belfry/pkg/query"
 	"belfry/pkg/store"
@@ -167,18 +165,4 @@ func (a *App) apiAuth() *api.Auth {
 		Service: a.auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
 		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, TrustedOrigins: c.TrustedOrigins,
 	}
-}
-
-// listen takes the address of HTTP. Whoever connects waits until belfry serves.
-func (a *App) listen(ctx context.Context) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Listen)
-	if err != nil {
-		return errs.Wrap(err, errs.Unavailable, "can't listen for HTTP on %s: free the port, or choose another with --listen", a.config.Listen)
-	}
-	a.listener = listener
-	a.onStop("the HTTP address", func(context.Context) error {
-		_ = listener.Close() // HTTP has closed it when it served
-		return nil
-	})
-	return nil
 }

@@ -1,9 +1,6 @@
 package app
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"sort"
 	"strings"
 
@@ -15,8 +12,6 @@ import (
 	"belfry/pkg/query"
 	"belfry/pkg/schema"
 	"belfry/pkg/store"
-	"belfry/pkg/store/driver"
-	"belfry/pkg/store/filestore"
 )
 
 // plan is a configuration with everything compiled that can be: what is left
@@ -39,12 +34,6 @@ func Check(c *config.Config) error {
 func compile(c *config.Config) (*plan, error) {
 	p := &plan{config: c, open: map[string][]string{}}
 	var problems config.Problems
-	for name, b := range c.Backends {
-		if b.Type != "file" {
-			problems = append(problems, c.Problem("backends."+name+".type",
-				"this version has backends of type file only, not %s", b.Type))
-		}
-	}
 	for _, name := range names(c.Stores) {
 		s := c.Stores[name]
 		options, found := p.compileStore(s)
@@ -126,46 +115,6 @@ func (p *plan) noteOpen(s *config.Store, rules *policy.Policy) {
 			p.open[s.Name] = append(p.open[s.Name], string(op.op))
 		}
 	}
-}
-
-// openBackends opens the backends that stores use.
-func (p *plan) openBackends() (map[string]driver.Backend, error) {
-	backends := map[string]driver.Backend{}
-	for _, s := range p.config.Stores {
-		if backends[s.Backend] != nil {
-			continue
-		}
-		b, err := filestore.Open(p.config.Backends[s.Backend].File.Folder, filestore.Options{})
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("backend %s: %w", s.Backend, err), closeBackends(backends))
-		}
-		backends[s.Backend] = b
-	}
-	return backends, nil
-}
-
-func closeBackends(backends map[string]driver.Backend) error {
-	var all []error
-	for name, b := range backends {
-		if err := b.Close(); err != nil {
-			all = append(all, fmt.Errorf("closing backend %s: %w", name, err))
-		}
-	}
-	return errors.Join(all...)
-}
-
-// openStores opens every store; complete adds what the running program gives.
-func (p *plan) openStores(ctx context.Context, backends map[string]driver.Backend, complete func(*store.Options)) (*store.Set, error) {
-	var stores []*store.Store
-	for _, o := range p.stores {
-		complete(&o)
-		s, err := store.Open(ctx, backends[p.config.Stores[o.Name].Backend], o)
-		if err != nil {
-			return nil, err
-		}
-		stores = append(stores, s)
-	}
-	return store.NewSet(stores, p.mappings), nil
 }
 
 // busOptions translates the configuration of the bus.

@@ -17,8 +17,8 @@ func TestCheckTellsWhere(t *testing.T) {
 	p.write("good.json", `{"type":"object"}`)
 	p.write("bad.json", `{"type":`)
 	p.write("remote.json", `{"$ref":"http://example.com/schema"}`)
-	c := p.load(`backends:
-  cloud: {type: mongodb}
+	c := p.load(`authentication: {providers: {email: {html: "{{.Foo}}"}}}
+
 stores:
   Authors:
     schema: bad.json
@@ -44,7 +44,7 @@ stores:
 	}
 	text := problems.Error()
 	for _, want := range []string{
-		"belfry.yaml:2:11: backends.cloud.type: ", "belfry.yaml:5:5: stores.Authors.schema: ",
+		"belfry.yaml:1:30: authentication.providers.email: the mail's html can't be written", "belfry.yaml:5:5: stores.Authors.schema: ",
 		"belfry.yaml:8:7: stores.Authors.policy.update: in the expression at 1:1: undeclared reference to 'usr'",
 		"belfry.yaml:12:5: stores.Books.schema: ", "belfry.yaml:13:14: stores.Books.policy.create: ", "must be true or false",
 		"belfry.yaml:15:5: stores.Films.schema: ", "belfry.yaml:16:17: stores.Films.intercept.save: ",

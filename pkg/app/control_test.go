@@ -122,7 +122,7 @@ func TestCommandsOnDataThatIsNotThere(t *testing.T) {
 func TestUnknownStores(t *testing.T) {
 	p := newPlace(t, books)
 	for name, c := range map[string]*config.Config{"": p.config, "Nothing": p.config, "../Books": p.config} {
-		if _, err := p.export(c, name); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "there are Authors, Books, Idents") {
+		if _, err := p.export(c, name); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "there are Authors, Books, Contents, Idents") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

@@ -69,7 +69,9 @@ func (a *App) warn() {
 		a.log.Warn("a store is open to everyone: it has no policy for these operations",
 			"store", name, "operations", strings.Join(a.plan.open[name], ", "))
 	}
-	if len(a.config.Binaries) > 0 {
-		a.log.Warn("binaries are configured; this version does not serve them yet")
+	if e := a.config.Authentication.Email; e != nil {
+		if m := a.config.Mailers[e.Mailer]; m.File != nil {
+			a.log.Warn("mails are written into a folder, not sent: the mailer is of type file", "mailer", e.Mailer, "folder", m.File.Folder)
+		}
 	}
 }

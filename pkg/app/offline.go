@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -23,8 +24,12 @@ import (
 func Verify(ctx context.Context, c *config.Config, repair bool) (*verify.Report, error) {
 	var report *verify.Report
 	err := withStores(ctx, c, "verify",
-		func(set *store.Set) (err error) {
-			report, err = verify.Run(ctx, set, verify.Options{Repair: repair})
+		func(p *plan, set *store.Set) (err error) {
+			o := verify.Options{Repair: repair}
+			if p.shared() {
+				o.Patience = patience
+			}
+			report, err = verify.Run(ctx, set, o)
 			return err
 		},
 		func(h Holder) error {
@@ -46,7 +51,7 @@ func Export(ctx context.Context, c *config.Config, name string, w io.Writer) err
 		return unknownStore(c, name)
 	}
 	return withStores(ctx, c, "export",
-		func(set *store.Set) error { return writeLines(ctx, set.Store(name), w) },
+		func(_ *plan, set *store.Set) error { return writeLines(ctx, set.Store(name), w) },
 		func(h Holder) error {
 			body, err := control(ctx, h, http.MethodGet, "/export/"+url.PathEscape(name))
 			if err != nil {
@@ -64,7 +69,7 @@ func unknownStore(c *config.Config, name string) error {
 
 // withStores opens the stores for direct, or, when a process that takes control
 // requests has them, hands that process to served.
-func withStores(ctx context.Context, c *config.Config, doing string, direct func(*store.Set) error, served func(Holder) error) error {
+func withStores(ctx context.Context, c *config.Config, doing string, direct func(*plan, *store.Set) error, served func(Holder) error) error {
 	p, err := compile(c)
 	if err != nil {
 		return err
@@ -81,23 +86,28 @@ func withStores(ctx context.Context, c *config.Config, doing string, direct func
 		return err
 	}
 	defer lock.Unlock()
-	backends, err := p.openBackends()
+	backends, err := p.openBackends(ctx, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	set, err := p.openStores(ctx, backends, func(*store.Options) {})
+	set, err := p.openStores(ctx, backends, openOnce, func(*store.Options) {})
 	if err == nil {
-		err = direct(set)
+		err = direct(p, set)
 	}
 	return errors.Join(err, closeBackends(backends))
 }
 
-// hasData reports a folder that is missing. A command that reads would find
-// nothing in it, and call that good.
+// hasData reports a backend's folder that is missing. A command that reads
+// would find nothing in it, and call that good.
 func (p *plan) hasData() error {
-	folders := []string{p.config.Data}
+	var folders []string
+	if !p.shared() {
+		folders = append(folders, p.config.Data)
+	}
 	for _, name := range names(p.config.Stores) {
-		folders = append(folders, p.config.Backends[p.config.Stores[name].Backend].File.Folder)
+		if f := p.config.Backends[p.config.Stores[name].Backend].File; f != nil {
+			folders = append(folders, f.Folder)
+		}
 	}
 	for _, folder := range folders {
 		if _, err := os.Stat(folder); err != nil {
@@ -105,6 +115,16 @@ func (p *plan) hasData() error {
 		}
 	}
 	return nil
+}
+
+// shared reports whether other processes may write the same stores.
+func (p *plan) shared() bool {
+	for _, s := range p.config.Stores {
+		if p.config.Backends[s.Backend].File == nil {
+			return true
+		}
+	}
+	return false
 }
 
 func control(ctx context.Context, h Holder, method, path string) (io.ReadCloser, error) {

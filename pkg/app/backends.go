@@ -1,0 +1,138 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/dynamostore"
+	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/mongostore"
+)
+
+// openBackend opens one backend. Only a folder has to be there at once.
+func openBackend(ctx context.Context, b config.Backend, log *slog.Logger) (driver.Backend, error) {
+	switch b.Type {
+	case "mongodb":
+		return mongostore.Open(ctx, mongostore.Options{URL: string(b.MongoDB.URL), Database: b.MongoDB.Database})
+	case "dynamodb":
+		d := b.DynamoDB
+		return dynamostore.Open(ctx, dynamostore.Options{
+			Region: d.Region, Endpoint: d.Endpoint, TablePrefix: d.TablePrefix, Logger: log,
+		})
+	default:
+		return filestore.Open(b.File.Folder, filestore.Options{})
+	}
+}
+
+// openBackends opens the backends that stores use.
+func (p *plan) openBackends(ctx context.Context, log *slog.Logger) (map[string]driver.Backend, error) {
+	backends := map[string]driver.Backend{}
+	for _, s := range p.config.Stores {
+		if backends[s.Backend] != nil {
+			continue
+		}
+		b, err := openBackend(ctx, p.config.Backends[s.Backend], log)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("backend %s: %w", s.Backend, err), closeBackends(backends))
+		}
+		backends[s.Backend] = b
+	}
+	return backends, nil
+}
+
+func closeBackends(backends map[string]driver.Backend) error {
+	var all []error
+	for name, b := range backends {
+		if err := b.Close(); err != nil {
+			all = append(all, fmt.Errorf("closing backend %s: %w", name, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// opener opens one store in its backend.
+type opener func(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error)
+
+func openOnce(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
+	s, err := store.Open(ctx, b, o)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.KindOf(err), "backend %s", backend)
+	}
+	return s, nil
+}
+
+// openStores opens every store; complete adds what the running program gives.
+func (p *plan) openStores(ctx context.Context, backends map[string]driver.Backend, open opener, complete func(*store.Options)) (*store.Set, error) {
+	var stores []*store.Store
+	for _, o := range p.stores {
+		complete(&o)
+		name := p.config.Stores[o.Name].Backend
+		s, err := open(ctx, name, backends[name], o)
+		if err != nil {
+			return nil, err
+		}
+		stores = append(stores, s)
+	}
+	return store.NewSet(stores, p.mappings), nil
+}
+
+func (a *App) openBackends(ctx context.Context) error {
+	backends, err := a.plan.openBackends(ctx, a.log)
+	if err != nil {
+		return err
+	}
+	a.backends = backends
+	a.onStop("the backends", func(context.Context) error { return closeBackends(backends) })
+	return nil
+}
+
+func (a *App) openStores(ctx context.Context) error {
+	set, err := a.plan.openStores(ctx, a.backends, a.openPatiently, func(o *store.Options) {
+		o.Outbox, o.Announce = a.relay, a.bus
+	})
+	if err != nil {
+		return err
+	}
+	a.set = set
+	for name, s := range set.Stores() {
+		a.relay.Add(name, s.Driver())
+	}
+	return nil
+}
+
+// How soon, and at last how seldom, a start tries again what is away.
+const (
+	startRetryMin = 250 * time.Millisecond
+	startRetryMax = 10 * time.Second
+)
+
+// openPatiently opens a store as soon as its backend is there. A folder that is
+// not will not come by waiting.
+func (a *App) openPatiently(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
+	said := ""
+	for wait := startRetryMin; ; wait = min(2*wait, startRetryMax) {
+		s, err := openOnce(ctx, backend, b, o)
+		if err == nil || !errs.Is(err, errs.Unavailable) || a.config.Backends[backend].Type == "file" {
+			return s, err
+		}
+		a.front.waiting.Store(errs.New(errs.Unavailable, "belfry is starting and waits for backend %s", backend))
+		if text := err.Error(); text != said {
+			said = text
+			a.log.Warn("a backend is away; trying again", "backend", backend, "error", err)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, err
+		}
+	}
+}
