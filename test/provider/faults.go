@@ -1,8 +1,11 @@
 package provider
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 )
 
 // Endpoint is one of the things that are asked of a provider.
@@ -35,11 +38,17 @@ func (s *Server) Down(at Endpoint) {
 	s.put(at, func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 }
 
-// Slow holds requests to an endpoint until release is called or the client
-// gives up. Each request that is held is told to waiting.
+// Slow holds requests to an endpoint until release or Up is called, or the
+// client gives up. Each request that is held is told to waiting.
 func (s *Server) Slow(at Endpoint) (waiting <-chan struct{}, release func()) {
 	held, released := make(chan struct{}, 100), make(chan struct{})
 	s.put(at, func(_ http.ResponseWriter, r *http.Request) bool {
+		// Only behind the body does the server see that a client goes away.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		held <- struct{}{}
 		select {
 		case <-released:
@@ -48,7 +57,11 @@ func (s *Server) Slow(at Endpoint) (waiting <-chan struct{}, release func()) {
 			panic(http.ErrAbortHandler)
 		}
 	})
-	return held, func() { close(released) }
+	release = sync.OnceFunc(func() { close(released) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = append(s.held, release)
+	return held, release
 }
 
 // Answer makes an endpoint answer with a status and a body, and headers as
@@ -79,9 +92,13 @@ func (s *Server) HugeProfile() {
 	s.Answer(Profile, http.StatusOK, `{"id":1,"sub":"1","user_id":"1","id_str":"1","bio":"`+strings.Repeat("x", 1<<20)+`"}`)
 }
 
-// Up ends all faults.
+// Up ends all faults; requests that are held go on.
 func (s *Server) Up() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.faults)
+	for _, release := range s.held {
+		release()
+	}
+	s.held = nil
 }

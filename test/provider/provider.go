@@ -39,6 +39,7 @@ type Server struct {
 	iss       *string // nil is the truth
 	change    func(claims map[string]any)
 	faults    map[Endpoint]fault
+	held      []func() // what lets held requests go on
 	seen      []Request
 	grants    map[string]*grant     // by code
 	tokens    map[string]*grant     // by access token

@@ -1,0 +1,267 @@
+package oauth_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/auth/oauth"
+	"belfry/pkg/errs"
+	"belfry/test/provider"
+)
+
+// What goes wrong after the browser came back.
+func TestFinishFails(t *testing.T) {
+	other := strings.Repeat("other-verifier-", 4)
+	tests := []struct {
+		name  string
+		names []string
+		spoil func(l *login)
+		kind  errs.Kind
+	}{
+		{"wrong redirect URI", oauth2Names, func(l *login) { l.finish.Callback += "/other" }, errs.Invalid},
+		{"wrong verifier", oauth2Names, func(l *login) { l.finish.Verifier = other }, errs.Invalid},
+		{"no verifier", oauth2Names, func(l *login) { l.finish.Verifier = "" }, errs.Invalid},
+		{"made-up code", oauth2Names, func(l *login) { l.finish.Query.Set("code", "made-up") }, errs.Invalid},
+		{"no code", oauth2Names, func(l *login) { l.finish.Query.Del("code") }, errs.Invalid},
+		{"two codes", oauth2Names, func(l *login) { l.finish.Query.Add("code", "another") }, errs.Invalid},
+		{"an error of the provider", oauth2Names, func(l *login) { l.finish.Query.Set("error", "server_error") }, errs.Unavailable},
+		{"an error of the request", oauth2Names, func(l *login) { l.finish.Query.Set("error", "invalid_scope") }, errs.Invalid},
+		{"expired code", oauth2Names, func(l *login) { l.server.ExpireCodes() }, errs.Invalid},
+		{"wrong issuer", oauth2Names, func(l *login) { l.finish.Query.Set("iss", "https://evil.test/") }, errs.Invalid},
+		{"malformed issuer", oauth2Names, func(l *login) { l.finish.Query.Set("iss", "http://[::1") }, errs.Invalid},
+		{"wrong issuer denies", oauth2Names, func(l *login) {
+			l.finish.Query.Set("iss", "https://evil.test/")
+			l.finish.Query.Set("error", "access_denied")
+		}, errs.Invalid},
+		{"wrong verifier", []string{"twitter"}, func(l *login) { l.finish.Query.Set("oauth_verifier", other) }, errs.Invalid},
+		{"no verifier", []string{"twitter"}, func(l *login) { l.finish.Query.Del("oauth_verifier") }, errs.Invalid},
+		{"wrong token", []string{"twitter"}, func(l *login) { l.finish.Query.Set("oauth_token", other) }, errs.Invalid},
+		{"wrong secret", []string{"twitter"}, func(l *login) { l.finish.Secret = other }, errs.Invalid},
+		{"no token in the reply", []string{"twitter"}, func(l *login) { l.server.TokenError(200, "oauth_token=half") }, errs.Invalid},
+
+		{"token endpoint down", allNames, func(l *login) { l.server.Down(provider.Token) }, errs.Unavailable},
+		{"token endpoint fails", allNames, func(l *login) { l.server.TokenError(500, "oops") }, errs.Unavailable},
+		{"token endpoint refuses", allNames, func(l *login) { l.server.TokenError(400, "no") }, errs.Invalid},
+		{"token endpoint talks nonsense", allNames, func(l *login) { l.server.TokenError(200, `{"access_token":7}`) }, errs.Invalid},
+		{"token endpoint says nothing", allNames, func(l *login) { l.server.TokenError(200, "") }, errs.Invalid},
+		{"huge token", allNames, func(l *login) { l.server.TokenError(200, `{"access_token":"`+strings.Repeat("x", 1<<17)+`"}`) }, errs.Invalid},
+		{"server_error at the token endpoint", oauth2Names, func(l *login) { l.server.TokenError(400, `{"error":"server_error"}`) }, errs.Unavailable},
+		{"belfry refused", oauth2Names, func(l *login) { l.server.TokenError(401, `{"error":"invalid_client"}`) }, errs.Internal},
+
+		{"profile down", allNames, func(l *login) { l.server.Down(provider.Profile) }, errs.Unavailable},
+		{"profile fails", allNames, func(l *login) { l.server.ProfileError(503, "oops") }, errs.Unavailable},
+		{"profile forbidden", allNames, func(l *login) { l.server.ProfileError(403, `{"message":"no"}`) }, errs.Invalid},
+		{"profile missing", allNames, func(l *login) { l.server.ProfileError(404, "") }, errs.Invalid},
+		{"profile empty", allNames, func(l *login) { l.server.ProfileError(200, "") }, errs.Invalid},
+		{"profile a list", allNames, func(l *login) { l.server.ProfileError(200, "[]") }, errs.Invalid},
+		{"profile too large", allNames, func(l *login) { l.server.HugeProfile() }, errs.Invalid},
+		{"emails down", []string{"github"}, func(l *login) { l.server.Down(provider.Emails) }, errs.Unavailable},
+		{"emails malformed", []string{"github"}, func(l *login) { l.server.Answer(provider.Emails, 200, `[],"id":1,"id":2`) }, errs.Invalid},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := start(t)
+			for _, name := range test.names {
+				t.Run(name, func(t *testing.T) {
+					s.Up()
+					l := goes(t, s, client(t, s, name, 0))
+					test.spoil(l)
+					l.mustFail(t, test.kind)
+				})
+			}
+		})
+	}
+}
+
+func TestReplayedCode(t *testing.T) {
+	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
+		l := goes(t, s, client(t, s, name, 0))
+		l.mustFinish(t)
+		l.mustFail(t, errs.Invalid)
+	})
+}
+
+// Providers send browsers to callbacks that they know, and to no other.
+func TestUnknownCallback(t *testing.T) {
+	each(t, oauth2Names, func(t *testing.T, s *provider.Server, name string) {
+		b := newBegin()
+		b.Callback += "/other"
+		got, err := client(t, s, name, 0).Begin(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.Get(got.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("status %d", resp.StatusCode)
+		}
+	})
+	s := start(t)
+	s.Register("https://other.test/")
+	if _, err := client(t, s, "twitter", 0).Begin(t.Context(), newBegin()); !errs.Is(err, errs.Internal) {
+		t.Errorf("twitter: %v", err)
+	}
+}
+
+// A provider that holds a request ends a login in two ways: the caller's
+// context ends, or belfry's patience does.
+func TestSlow(t *testing.T) {
+	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
+		for _, at := range []provider.Endpoint{provider.Token, provider.Profile} {
+			s.Up()
+			l := goes(t, s, client(t, s, name, 0))
+			waiting, _ := s.Slow(at)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				<-waiting
+				cancel()
+			}()
+			_, err := l.client.Finish(ctx, l.finish)
+			if !errs.Is(err, errs.Canceled) || !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, given up: %v (%v)", at, err, errs.KindOf(err))
+			}
+			l.keepsSecrets(t, err)
+
+			s.Up()
+			l = goes(t, s, client(t, s, name, 500*time.Millisecond))
+			s.Slow(at)
+			l.mustFail(t, errs.Unavailable)
+		}
+	})
+}
+
+func TestNobodyListens(t *testing.T) {
+	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
+		l := goes(t, s, client(t, s, name, 0))
+		l.finish.Query.Del("iss") // of the server that is no more
+		gone := httptest.NewServer(http.NotFoundHandler())
+		gone.Close()
+		away := provider.Server{URL: gone.URL}
+		l.client = client(t, &away, name, 0)
+		l.mustFail(t, errs.Unavailable)
+	})
+}
+
+func TestOverload(t *testing.T) {
+	tests := []struct {
+		status int
+		header []string
+		after  time.Duration
+	}{
+		{429, nil, 0},
+		{429, []string{"Retry-After", "7"}, 7 * time.Second},
+		{429, []string{"Retry-After", "-7"}, 0},
+		{429, []string{"Retry-After", "99999999999999"}, time.Hour},
+		{503, []string{"Retry-After", "Wed, 21 Oct 2026 07:28:00 GMT"}, 0},
+		{403, []string{"X-RateLimit-Remaining", "0"}, 0},
+		{403, []string{"Retry-After", "60"}, time.Minute},
+	}
+	s := start(t)
+	for _, test := range tests {
+		s.Up()
+		l := goes(t, s, client(t, s, "github", 0))
+		s.Answer(provider.Profile, test.status, "", test.header...)
+		var e *errs.Error
+		if err := l.mustFail(t, errs.Unavailable); !errors.As(err, &e) || e.RetryAfter != test.after {
+			t.Errorf("%d %v: try again after %v", test.status, test.header, e.RetryAfter)
+		}
+	}
+}
+
+// Credentials go where they are configured to go, whatever the provider says.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
+		asked := make(chan string, 10)
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.String() }))
+		defer elsewhere.Close()
+		for _, at := range []provider.Endpoint{provider.Token, provider.Profile} {
+			for _, to := range []string{elsewhere.URL, s.URL, "http://[::1"} {
+				s.Up()
+				l := goes(t, s, client(t, s, name, 0))
+				s.Answer(at, http.StatusTemporaryRedirect, "", "Location", to+"?code="+l.finish.Query.Get("code"))
+				l.mustFail(t, errs.Internal)
+			}
+		}
+		select {
+		case url := <-asked:
+			t.Errorf("a redirect was followed to %s", url)
+		default:
+		}
+	})
+}
+
+// Replies that quote what they were sent, or what they gave.
+func TestEchoes(t *testing.T) {
+	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
+		for _, status := range []int{200, 400, 500} {
+			s.Up()
+			l := goes(t, s, client(t, s, name, 0))
+			quote := strings.Join(s.Secrets(), " ") + l.begin.Verifier
+			s.TokenError(status, `{"error":"`+quote+`","error_description":"`+quote+`","`+quote+`":1,"`+quote+`":2}`)
+			l.finish.Query.Set("error_description", quote)
+			if _, err := l.client.Finish(t.Context(), l.finish); err == nil {
+				t.Errorf("status %d is a success", status)
+			} else {
+				l.keepsSecrets(t, err)
+			}
+
+			s.Up()
+			l = goes(t, s, client(t, s, name, 0))
+			quote = strings.Join(s.Secrets(), " ")
+			s.ProfileError(status, `{"`+quote+`":1,"`+quote+`":2,"`+quote)
+			if _, err := l.client.Finish(t.Context(), l.finish); err == nil {
+				t.Errorf("status %d is a success", status)
+			} else {
+				l.keepsSecrets(t, err)
+			}
+		}
+	})
+}
+
+// A server that is no HTTP server says what it was sent.
+func TestNoHTTP(t *testing.T) {
+	s := start(t)
+	l := goes(t, s, client(t, s, "github", 0))
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_ = r.ParseForm()
+		_, _ = conn.Write([]byte("you said " + r.PostForm.Encode() + "\r\n\r\n"))
+	}))
+	defer echo.Close()
+	app := s.Config("github")
+	p, err := oauth.New("github", oauth.Config{ClientID: app.ClientID, ClientSecret: app.ClientSecret, TokenURL: echo.URL, AuthURL: app.AuthURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.client = p
+	l.mustFail(t, errs.Unavailable)
+}
+
+func TestWrongSecretOfBelfry(t *testing.T) {
+	s := start(t)
+	for _, name := range []string{"github", "google", "amazon"} {
+		app := s.Config(name)
+		p, err := oauth.New(name, oauth.Config{ClientID: app.ClientID, ClientSecret: "wrong", AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		goes(t, s, p).mustFail(t, errs.Internal)
+	}
+	app := s.Twitter()
+	p := oauth.NewTwitter(oauth.OAuth1Config{ConsumerKey: app.ConsumerKey, ConsumerSecret: "wrong", RequestTokenURL: app.RequestTokenURL})
+	if _, err := p.Begin(t.Context(), newBegin()); !errs.Is(err, errs.Internal) {
+		t.Errorf("twitter: %v", err)
+	}
+}

@@ -1,0 +1,162 @@
+package oauth_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/auth/oauth"
+	"belfry/pkg/errs"
+	"belfry/test/provider"
+)
+
+const callback = "https://belfry.test/auth/callback"
+
+var (
+	oauth2Names = []string{"github", "google", "facebook", "amazon", "oidc"}
+	allNames    = append([]string{"twitter"}, oauth2Names...)
+)
+
+// start starts providers that know belfry.
+func start(t *testing.T) *provider.Server {
+	t.Helper()
+	s := provider.Start(t)
+	s.Register(callback)
+	return s
+}
+
+// client makes belfry's side of a provider; timeout 0 is the default.
+func client(t *testing.T, s *provider.Server, name string, timeout time.Duration) oauth.Provider {
+	t.Helper()
+	app := s.Config(name)
+	switch name {
+	case "twitter":
+		app := s.Twitter()
+		return oauth.NewTwitter(oauth.OAuth1Config{
+			ConsumerKey: app.ConsumerKey, ConsumerSecret: app.ConsumerSecret, RequestTokenURL: app.RequestTokenURL,
+			AuthorizeURL: app.AuthorizeURL, AccessTokenURL: app.AccessTokenURL, ProfileURL: app.ProfileURL, Timeout: timeout,
+		})
+	case "oidc":
+		return oauth.NewOIDC(oauth.OIDCConfig{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: app.ClientSecret, Timeout: timeout})
+	default:
+		p, err := oauth.New(name, oauth.Config{
+			ClientID: app.ClientID, ClientSecret: app.ClientSecret,
+			AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL, Timeout: timeout,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+}
+
+// login is one login, from Begin to what Finish needs.
+type login struct {
+	server *provider.Server
+	client oauth.Provider
+	begin  oauth.Begin
+	start  oauth.Start
+	finish oauth.Finish
+}
+
+// goes begins a login and lets the browser go to the provider and come back.
+func goes(t *testing.T, s *provider.Server, p oauth.Provider) *login {
+	t.Helper()
+	l := &login{server: s, client: p, begin: newBegin()}
+	var err error
+	if l.start, err = p.Begin(t.Context(), l.begin); err != nil {
+		t.Fatalf("Begin: %v", err)
+	}
+	l.finish = oauth.Finish{Callback: callback, Query: browse(t, l.start.URL), Verifier: l.begin.Verifier, Secret: l.start.Secret}
+	if l.start.Token == "" && l.finish.Query.Get("state") != l.begin.State {
+		t.Fatalf("state %q came back as %q", l.begin.State, l.finish.Query.Get("state"))
+	}
+	if l.finish.Query.Get("oauth_token")+l.finish.Query.Get("denied") != l.start.Token {
+		t.Fatalf("request token %q is not in what came back: %v", l.start.Token, l.finish.Query)
+	}
+	return l
+}
+
+func newBegin() oauth.Begin {
+	return oauth.Begin{Callback: callback, State: rand.Text(), Verifier: rand.Text() + rand.Text()}
+}
+
+// browse follows redirects from a URL to the callback, and returns the query
+// that arrives there.
+func browse(t *testing.T, at string) url.Values {
+	t.Helper()
+	browser := &http.Client{CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+		if strings.HasPrefix(r.URL.String(), callback) {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}}
+	resp, err := browser.Get(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	back, err := resp.Location()
+	if err != nil {
+		t.Fatalf("the browser ended at %s with status %d, not at the callback", resp.Request.URL.Path, resp.StatusCode)
+	}
+	return back.Query()
+}
+
+func (l *login) mustFinish(t *testing.T) oauth.Identity {
+	t.Helper()
+	id, err := l.client.Finish(t.Context(), l.finish)
+	if err != nil {
+		t.Fatalf("Finish: %v", err)
+	}
+	return id
+}
+
+// mustFail finishes the login, which must fail with a kind.
+func (l *login) mustFail(t *testing.T, kind errs.Kind) error {
+	t.Helper()
+	id, err := l.client.Finish(t.Context(), l.finish)
+	if !errs.Is(err, kind) {
+		t.Fatalf("Finish: %v (%v), want kind %v", err, errs.KindOf(err), kind)
+	}
+	if id.ID != "" || id.Profile != nil {
+		t.Errorf("Finish returned %v beside its error", id)
+	}
+	l.keepsSecrets(t, err)
+	return err
+}
+
+// keepsSecrets looks for secrets in all that an error could say.
+func (l *login) keepsSecrets(t *testing.T, err error) {
+	t.Helper()
+	text := err.Error()
+	var e *errs.Error
+	if errors.As(err, &e) {
+		for _, f := range e.Fields {
+			text += " " + f.Pointer + " " + f.Message
+		}
+	}
+	l.free(t, "the error", text)
+}
+
+// free looks for secrets in a text.
+func (l *login) free(t *testing.T, where, text string) {
+	t.Helper()
+	secrets := append(l.server.Secrets(), l.begin.Verifier, l.start.Secret, l.start.Token, l.finish.Query.Get("code"))
+	for _, secret := range secrets {
+		if secret != "" && (strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret))) {
+			t.Errorf("%s tells the secret %q: %s", where, secret, text)
+		}
+	}
+}
+
+// each runs a test for each of the providers.
+func each(t *testing.T, names []string, f func(t *testing.T, s *provider.Server, name string)) {
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) { f(t, start(t), name) })
+	}
+}

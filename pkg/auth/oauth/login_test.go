@@ -1,0 +1,145 @@
+package oauth_test
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"belfry/pkg/auth/oauth"
+	"belfry/pkg/errs"
+	"belfry/test/provider"
+)
+
+func TestLogin(t *testing.T) {
+	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
+		id := goes(t, s, client(t, s, name, 0)).mustFinish(t)
+		if id.ID != "583231" {
+			t.Errorf("ID is %q", id.ID)
+		}
+		want := map[string]string{
+			"github":   `"octocat"`, // and a list of addresses
+			"google":   `"ada@example.com"`,
+			"facebook": `"ada@example.com"`,
+			"amazon":   `"ada@example.com"`,
+			"twitter":  `"ada@example.com"`,
+			"oidc":     `"ada@example.com"`,
+		}[name]
+		if text := string(id.Profile.Encode()); !strings.Contains(text, want) {
+			t.Errorf("the profile misses %s: %s", want, text)
+		}
+		for _, r := range s.Requests(provider.Any) {
+			if r.Endpoint != provider.Authorize && r.Header.Get("User-Agent") != "belfry" {
+				t.Errorf("%s was asked as %q", r.Path, r.Header.Get("User-Agent"))
+			}
+		}
+	})
+}
+
+// The provider's own field says who somebody is, whatever else looks like an
+// id, and its digits stay.
+func TestIDs(t *testing.T) {
+	const large = "12345678901234567890123"
+	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
+		others := []any{"uuid", "someone"}
+		for _, field := range []string{"id", "sub", "user_id", "login", "screen_name"} {
+			if field != map[string]string{"github": "id", "facebook": "id", "google": "sub", "oidc": "sub", "amazon": "user_id"}[name] {
+				others = append(others, field, "someone")
+			}
+		}
+		s.User(large, others...)
+		if id := goes(t, s, client(t, s, name, 0)).mustFinish(t); id.ID != large {
+			t.Errorf("ID is %q, not %q", id.ID, large)
+		}
+	})
+}
+
+func TestDenial(t *testing.T) {
+	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
+		s.Deny(true)
+		goes(t, s, client(t, s, name, 0)).mustFail(t, errs.Denied)
+	})
+}
+
+// GitHub shows addresses to whoever was granted the scope, and is asked for
+// them by nobody else.
+func TestEmailsOfGitHub(t *testing.T) {
+	for _, scope := range []string{"user:email", "read:user"} {
+		t.Run(scope, func(t *testing.T) {
+			s := start(t)
+			app := s.Config("github")
+			p, err := oauth.New("github", oauth.Config{
+				ClientID: app.ClientID, ClientSecret: app.ClientSecret, Scope: []string{scope},
+				AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := goes(t, s, p).mustFinish(t)
+			if got, want := strings.Contains(string(id.Profile["emails"]), "octocat@github.com"), scope == "user:email"; got != want {
+				t.Errorf("emails are %s", id.Profile["emails"])
+			}
+		})
+	}
+}
+
+func TestBegin(t *testing.T) {
+	s := start(t)
+	for _, name := range oauth2Names {
+		t.Run(name, func(t *testing.T) {
+			b := newBegin()
+			got, err := client(t, s, name, 0).Begin(t.Context(), b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, err := url.Parse(got.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := u.Query()
+			if q.Get("code_challenge_method") != "S256" || q.Get("redirect_uri") != callback || q.Get("state") != b.State || q.Get("scope") == "" {
+				t.Errorf("the browser is sent to %s", got.URL)
+			}
+			if strings.Contains(got.URL, b.Verifier) || strings.Contains(got.URL, url.QueryEscape(s.Config(name).ClientSecret)) {
+				t.Errorf("the browser is told a secret: %s", got.URL)
+			}
+			b.Verifier = "short"
+			if _, err := client(t, s, name, 0).Begin(t.Context(), b); !errs.Is(err, errs.Internal) {
+				t.Errorf("a short verifier: %v", err)
+			}
+		})
+	}
+}
+
+// What the providers really are.
+func TestDefaults(t *testing.T) {
+	for name, host := range map[string]string{"github": "github.com", "google": "accounts.google.com", "facebook": "www.facebook.com", "amazon": "www.amazon.com"} {
+		p, err := oauth.New(name, oauth.Config{ClientID: "id", ClientSecret: "secret"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.Begin(t.Context(), newBegin())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u, err := url.Parse(got.URL); err != nil || u.Scheme != "https" || u.Host != host {
+			t.Errorf("%s is at %s", name, got.URL)
+		}
+	}
+	if _, err := oauth.New("myspace", oauth.Config{}); !errs.Is(err, errs.Invalid) {
+		t.Errorf("an unknown provider: %v", err)
+	}
+	if _, err := oauth.New("github", oauth.Config{ProfileURL: "http://[::1"}); !errs.Is(err, errs.Invalid) {
+		t.Errorf("a malformed profileURL: %v", err)
+	}
+}
+
+// The server refuses what does not prove the application's secret, so logging
+// in proves that the proof is right. This is what else is asked of Facebook.
+func TestFieldsOfFacebook(t *testing.T) {
+	s := start(t)
+	id := goes(t, s, client(t, s, "facebook", 0)).mustFinish(t)
+	if names := id.Profile.Names(); !slices.Equal(names, []string{"email", "id", "name", "picture"}) {
+		t.Errorf("the profile has %v", names)
+	}
+}

@@ -1,0 +1,249 @@
+package oauth_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/pkg/auth/oauth"
+	"belfry/pkg/errs"
+	"belfry/test/provider"
+)
+
+// An ID token counts only if all of it is for this login.
+func TestIDTokens(t *testing.T) {
+	hour := time.Hour
+	tests := map[string]struct {
+		claims map[string]any // nil takes the claim away
+		fine   bool
+	}{
+		"another issuer":             {claims: map[string]any{"iss": "https://evil.test"}},
+		"another audience":           {claims: map[string]any{"aud": "someone-else"}},
+		"several audiences":          {claims: map[string]any{"aud": []string{"someone-else", "oidc-client"}}, fine: true},
+		"made for another":           {claims: map[string]any{"azp": "someone-else"}},
+		"expired":                    {claims: map[string]any{"exp": time.Now().Add(-hour).Unix()}},
+		"without expiry":             {claims: map[string]any{"exp": nil}},
+		"not yet valid":              {claims: map[string]any{"nbf": time.Now().Add(hour).Unix()}},
+		"another nonce":              {claims: map[string]any{"nonce": "another"}},
+		"without nonce":              {claims: map[string]any{"nonce": nil}},
+		"another access token":       {claims: map[string]any{"at_hash": "another"}},
+		"without access token":       {claims: map[string]any{"at_hash": nil}, fine: true},
+		"without subject":            {claims: map[string]any{"sub": nil}},
+		"another subject":            {claims: map[string]any{"sub": "another"}},
+		"subject that is no text":    {claims: map[string]any{"sub": 583231}},
+		"subject of an empty string": {claims: map[string]any{"sub": ""}},
+		"NUL":                        {claims: map[string]any{"name": "a\x00b"}},
+	}
+	s := start(t)
+	p := client(t, s, "oidc", 0)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s.IDToken(func(claims map[string]any) {
+				maps.Copy(claims, test.claims)
+				maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
+			})
+			l := goes(t, s, p)
+			if test.fine {
+				l.mustFinish(t)
+			} else {
+				l.mustFail(t, errs.Invalid)
+			}
+		})
+	}
+}
+
+// A token of another login is worth nothing here, however genuine.
+func TestNonceBindsTheLogin(t *testing.T) {
+	s := start(t)
+	p := client(t, s, "oidc", 0)
+	var stolen any
+	s.IDToken(func(claims map[string]any) { stolen = claims["nonce"] })
+	goes(t, s, p).mustFinish(t)
+	s.IDToken(func(claims map[string]any) { claims["nonce"] = stolen })
+	goes(t, s, p).mustFail(t, errs.Invalid)
+}
+
+func TestTokenRepliesOfOIDC(t *testing.T) {
+	s := start(t)
+	p := client(t, s, "oidc", 0)
+	for _, idToken := range []string{
+		`""`, `7`, `"garbage"`, `"a.b.c"`,
+		`"eyJhbGciOiJub25lIn0.eyJzdWIiOiI1ODMyMzEifQ."`, // alg none
+	} {
+		s.Up()
+		l := goes(t, s, p)
+		s.TokenError(200, `{"access_token":"x","token_type":"Bearer","id_token":`+idToken+`}`)
+		l.mustFail(t, errs.Invalid)
+	}
+}
+
+func TestAlgorithmsAndRotation(t *testing.T) {
+	s := start(t)
+	p := client(t, s, "oidc", 0)
+	for _, alg := range []string{"RS256", "ES256"} {
+		s.Sign(alg)
+		goes(t, s, p).mustFinish(t)
+	}
+	s.Rotate()
+	goes(t, s, p).mustFinish(t)
+	if n := len(s.Requests(provider.Keys)); n != 2 {
+		t.Errorf("the keys were fetched %d times for two sets of them", n)
+	}
+	if n := len(s.Requests(provider.Discovery)); n != 1 {
+		t.Errorf("the provider was discovered %d times", n)
+	}
+	s.Rotate()
+	l := goes(t, s, p)
+	s.Down(provider.Keys)
+	l.mustFail(t, errs.Unavailable)
+	s.Up()
+	l = goes(t, s, p)
+	s.Answer(provider.Keys, 200, `{"keys":[]}`)
+	l.mustFail(t, errs.Invalid)
+}
+
+func TestSlowKeys(t *testing.T) {
+	s := start(t)
+	l := goes(t, s, client(t, s, "oidc", 500*time.Millisecond))
+	_, release := s.Slow(provider.Keys)
+	defer release()
+	l.mustFail(t, errs.Unavailable)
+}
+
+// The provider may be away when belfry starts, and come.
+func TestDiscoveryIsTriedAgain(t *testing.T) {
+	s := start(t)
+	p := client(t, s, "oidc", 0)
+	spoil := []struct {
+		with func()
+		kind errs.Kind
+	}{
+		{func() { s.Down(provider.Discovery) }, errs.Unavailable},
+		{func() { s.Answer(provider.Discovery, 503, "") }, errs.Unavailable},
+		{func() { s.Answer(provider.Discovery, 404, "") }, errs.Internal},
+		{func() { s.Answer(provider.Discovery, 302, "", "Location", s.URL) }, errs.Internal},
+		{func() { s.Answer(provider.Discovery, 200, "{}") }, errs.Internal},
+		{func() { s.Answer(provider.Discovery, 200, "<html>") }, errs.Internal},
+		{func() { s.Answer(provider.Discovery, 200, `{"issuer":"https://evil.test"}`) }, errs.Internal},
+		{func() { s.Answer(provider.Discovery, 200, fmt.Sprintf(`{"issuer":%q}`, s.Issuer())) }, errs.Internal},
+	}
+	for i, test := range spoil {
+		test.with()
+		if _, err := p.Begin(t.Context(), newBegin()); !errs.Is(err, test.kind) {
+			t.Errorf("%d: %v (%v), want kind %v", i, err, errs.KindOf(err), test.kind)
+		}
+	}
+	s.Up()
+	goes(t, s, p).mustFinish(t)
+}
+
+// Who waits for another's discovery has a patience of its own.
+func TestDiscoveryIsOne(t *testing.T) {
+	s := start(t)
+	p := client(t, s, "oidc", 0)
+	waiting, release := s.Slow(provider.Discovery)
+	var first sync.WaitGroup
+	first.Go(func() {
+		if _, err := p.Begin(t.Context(), newBegin()); err != nil {
+			t.Errorf("the first: %v", err)
+		}
+	})
+	<-waiting
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Begin(ctx, newBegin()); !errs.Is(err, errs.Canceled) {
+		t.Errorf("the impatient: %v", err)
+	}
+	var others sync.WaitGroup
+	for range 10 {
+		others.Go(func() {
+			if _, err := p.Begin(t.Context(), newBegin()); err != nil {
+				t.Errorf("another: %v", err)
+			}
+		})
+	}
+	release()
+	first.Wait()
+	others.Wait()
+	if n := len(s.Requests(provider.Discovery)); n != 1 {
+		t.Errorf("the provider was discovered %d times", n)
+	}
+}
+
+// RFC 9207: this provider always says who it is.
+func TestIssuerIsMissed(t *testing.T) {
+	s := start(t)
+	s.AnswerAs("")
+	goes(t, s, client(t, s, "oidc", 0)).mustFail(t, errs.Invalid)
+	s.AnswerAs(s.Issuer() + "/")
+	goes(t, s, client(t, s, "oidc", 0)).mustFail(t, errs.Invalid)
+	s.AnswerAs("")
+	goes(t, s, client(t, s, "github", 0)).mustFinish(t)
+}
+
+func TestUserInfoIsTheSameUsers(t *testing.T) {
+	s := start(t)
+	p := client(t, s, "oidc", 0)
+	for _, sub := range []any{provider.Absent, "another", nil, 583231} {
+		s.User("583231", "sub", sub)
+		goes(t, s, p).mustFail(t, errs.Invalid)
+	}
+	// What is signed is believed first; what tells of the login is left out.
+	s.User("583231", "email", "other@example.com", "nickname", "Ada")
+	s.IDToken(func(claims map[string]any) { claims["sid"] = "session" })
+	profile := goes(t, s, p).mustFinish(t).Profile
+	if email, _ := profile.Text("email"); email != "ada@example.com" {
+		t.Errorf("the address is %s", email)
+	}
+	if nickname, _ := profile.Text("nickname"); nickname != "Ada" {
+		t.Errorf("the profile misses what userinfo has: %s", profile.Encode())
+	}
+	for _, name := range []string{"exp", "iat", "nonce", "at_hash", "auth_time", "sid"} {
+		if profile[name] != nil {
+			t.Errorf("the profile has %s", name)
+		}
+	}
+}
+
+// Discovery says how a client proves itself and whether there is userinfo.
+func TestDiscoveredWays(t *testing.T) {
+	s := start(t)
+	app := s.Config("oidc")
+	document := func(more string) string {
+		return fmt.Sprintf(`{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q%s}`,
+			s.Issuer(), app.AuthURL, app.TokenURL, s.Issuer()+"/keys", more)
+	}
+	for _, test := range []struct {
+		secret, more string
+		basic        bool
+	}{
+		{app.ClientSecret, ``, true},
+		{app.ClientSecret, `,"token_endpoint_auth_methods_supported":["client_secret_post","client_secret_basic"]`, true},
+		{app.ClientSecret, `,"token_endpoint_auth_methods_supported":["client_secret_post"]`, false},
+		{"", ``, false},
+	} {
+		s.Answer(provider.Discovery, 200, document(test.more))
+		id := app.ClientID
+		if test.secret == "" {
+			id = s.PublicClient()
+		}
+		p := oauth.NewOIDC(oauth.OIDCConfig{Issuer: s.Issuer(), ClientID: id, ClientSecret: test.secret, Scope: []string{"email"}})
+		if got := goes(t, s, p).mustFinish(t); got.Profile["locale"] != nil {
+			t.Errorf("userinfo that is not announced was asked: %s", got.Profile.Encode())
+		}
+		all := s.Requests(provider.Token)
+		if got := all[len(all)-1].Header.Get("Authorization") != ""; got != test.basic {
+			t.Errorf("%s: Basic is %v", test.more, got)
+		}
+	}
+	// Endpoints may not be less safe than the issuer, nor elsewhere than on the web.
+	for _, bad := range []string{`,"userinfo_endpoint":"ftp://x.test/"`, `,"jwks_uri":""`, `,"token_endpoint":"/relative"`} {
+		s.Answer(provider.Discovery, 200, document(bad))
+		if _, err := client(t, s, "oidc", 0).Begin(t.Context(), newBegin()); !errs.Is(err, errs.Internal) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
