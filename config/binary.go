@@ -12,6 +12,7 @@ type Binary struct {
 	Restrict BinaryRestrict
 	Map      map[string][]string // store to properties; nil is any property that the server does not own
 	MaxSize  int64               // bytes of one file
+	Grace    time.Duration       // how long a content is kept that no object holds
 }
 
 // BinaryRestrict names the routes that do not exist.
@@ -34,7 +35,7 @@ func (c *Config) readBinaries(s *section) {
 }
 
 func (c *Config) readBinary(name string, s *section) *Binary {
-	b := &Binary{Type: "FileStorage", URL: "/binary", MaxSize: 10 << 20}
+	b := &Binary{Type: "FileStorage", URL: "/binary", MaxSize: 10 << 20, Grace: time.Hour}
 	if !take(s, "type", &b.Type, oneOf("FileStorage", "S3Storage")) {
 		return b
 	}
@@ -54,6 +55,7 @@ func (c *Config) readBinary(name string, s *section) *Binary {
 		}
 	}
 	take(s, "maxSize", &b.MaxSize, sizeIn(1<<50))
+	take(s, "grace", &b.Grace, durationIn(time.Second, 365*day, "from 1s to 365d"))
 	if b.Type == "S3Storage" {
 		b.S3 = readS3(s)
 	} else {

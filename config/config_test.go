@@ -121,12 +121,12 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "binaries", c.Binaries, map[string]*Binary{
 		"photos": {
 			Type: "FileStorage", File: &FileStorage{filepath.Join(data, "binaries", "photos")},
-			URL: "/photos", Restrict: BinaryRestrict{Delete: true}, MaxSize: 3 << 20,
+			URL: "/photos", Restrict: BinaryRestrict{Delete: true}, MaxSize: 3 << 20, Grace: time.Hour,
 			Map: map[string][]string{"Recipes": {"pictures", "steps"}, "Members": {"portrait"}},
 		},
 		"videos": {
 			Type: "S3Storage", S3: &S3Storage{"kitchen", "eu-north-1", "http://127.0.0.1:9000", "v/", time.Minute},
-			URL: "/videos", MaxSize: 10 << 20,
+			URL: "/videos", MaxSize: 10 << 20, Grace: 2 * time.Hour,
 		},
 	})
 }

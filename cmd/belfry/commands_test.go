@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"belfry/config"
+	"belfry/pkg/app"
+	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/verify"
 )
@@ -60,7 +62,7 @@ func TestWrongConfiguration(t *testing.T) {
 	if err := os.WriteFile(good, []byte("stores:\n  Books: {expose: {}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	belfry(t, 0, "good.yaml: good: 4 stores", "config", "check", good)
+	belfry(t, 0, "good.yaml: good: 6 stores", "config", "check", good)
 	belfry(t, 2, "listen: expected host:port", "serve", "-c", good, "--listen", "nonsense")
 	belfry(t, 2, "nothing has been served from this data yet", "verify", "-c", good)
 	belfry(t, 2, "nothing has been served from this data yet", "export", "Books", "-c", good, "--data", filepath.Join(folder, "none"))
@@ -163,16 +165,23 @@ func TestExportWritesWholeFilesOnly(t *testing.T) {
 }
 
 func TestVerifyReport(t *testing.T) {
-	r := &verify.Report{
+	r := &app.Report{Report: &verify.Report{
 		Mappings: 2, Objects: 5, Targets: 1, Entries: 3, Pending: 4, Repaired: 1, More: 2,
 		Differences: []verify.Difference{{Kind: "missing", Target: "Authors", Holder: "lem", Array: "books", Source: "Books", UUID: "eden"}},
-	}
+	}, Binaries: &binary.Report{
+		Services: 1, Records: 2, Contents: 3,
+		Differences: []binary.Difference{
+			{Kind: binary.Lost, Service: "files", Hash: "abc", Place: binary.Place{Store: "Books", UUID: "eden", Property: "covers", Index: 1}},
+			{Kind: binary.Unreferenced, Service: "files", Hash: "def"},
+		},
+	}}
 	var out bytes.Buffer
 	if err := writeReport(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"missing   Authors lem.books: Books eden\n", "... and 2 more\n", "repaired  1\n", "4 events are not yet on the bus", "3 entries: 3 differences\n",
+		"lost      files Books eden.covers[1]: abc\n", "unreferenced files: def\n", "1 binary services, 2 records, 3 contents: 2 differences\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())

@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"belfry/pkg/app"
-	"belfry/pkg/verify"
+	"belfry/pkg/binary"
 )
 
 type verifyCmd struct {
 	configuration
 	Repair bool `help:"Put right what differs."`
+	Deep   bool `help:"Read every content of binaries and compare its hash."`
 	JSON   bool `name:"json" help:"Report as JSON."`
 }
 
@@ -22,7 +24,7 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := app.Verify(ctx, loaded, c.Repair)
+	r, err := app.Verify(ctx, loaded, app.VerifyOptions{Repair: c.Repair, Deep: c.Deep})
 	if err != nil {
 		return err
 	}
@@ -39,7 +41,7 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 	return err
 }
 
-func writeReport(w io.Writer, r *verify.Report) error {
+func writeReport(w io.Writer, r *app.Report) error {
 	for _, d := range r.Differences {
 		what := d.Source + " " + d.UUID
 		if d.UUID == "" {
@@ -61,7 +63,26 @@ func writeReport(w io.Writer, r *verify.Report) error {
 	if r.Pending > 0 {
 		fmt.Fprintf(w, "%d events are not yet on the bus; what they bring may still be to come\n", r.Pending)
 	}
+	writeBinaries(w, r.Binaries)
 	_, err := fmt.Fprintf(w, "%d mappings, %d objects, %d targets, %d entries: %d differences\n",
 		r.Mappings, r.Objects, r.Targets, r.Entries, len(r.Differences)+r.More)
 	return err
+}
+
+func writeBinaries(w io.Writer, r *binary.Report) {
+	if r == nil {
+		return
+	}
+	for _, d := range r.Differences {
+		where := d.Service
+		if d.Place != (binary.Place{}) {
+			where += fmt.Sprintf(" %s %s.%s[%d]", d.Place.Store, d.Place.UUID, d.Place.Property, d.Place.Index)
+		}
+		fmt.Fprintf(w, "%-9s %s: %s\n", d.Kind, where, strings.TrimSpace(d.Hash+" "+d.Detail))
+	}
+	if r.More > 0 {
+		fmt.Fprintf(w, "... and %d more\n", r.More)
+	}
+	fmt.Fprintf(w, "%d binary services, %d records, %d contents: %d differences\n",
+		r.Services, r.Records, r.Contents, len(r.Differences)+r.More)
 }

@@ -19,6 +19,8 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/applied"
 	"belfry/pkg/auth"
+	"belfry/pkg/binary"
+	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/relay"
@@ -40,6 +42,8 @@ type App struct {
 	set      *store.Set
 	waiter   *applied.Waiter
 	auth     *auth.Service
+	storages map[string]storage.Storage
+	binaries map[string]*binary.Service
 	front    front
 	stopping atomic.Bool
 	failed   chan error
@@ -65,8 +69,8 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*App, error
 	}
 	a := &App{config: c, log: log, plan: p, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
 	for _, step := range []func(context.Context) error{
-		a.takeData, a.listen, a.openBackends, a.openBus, a.startRelay, a.openStores, a.startWaiter, a.startAuth,
-		a.startWorkers, a.startMail, a.startJanitor, a.startWatch, a.startControl, a.serveHTTP,
+		a.takeData, a.listen, a.openBackends, a.openBus, a.startRelay, a.openStores, a.openStorages, a.startWaiter, a.startAuth,
+		a.startWorkers, a.startMail, a.startSweep, a.startJanitor, a.startWatch, a.startControl, a.serveHTTP,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))

@@ -231,7 +231,7 @@ func TestAStopLeavesNoEventBehind(t *testing.T) {
 		p.want(a, "POST", "/authors", `{}`, http.StatusCreated)
 	}
 	p.stop(a)
-	report, err := Verify(t.Context(), p.config, false)
+	report, err := Verify(t.Context(), p.config, VerifyOptions{})
 	if err != nil || report.Pending != 0 {
 		t.Errorf("events left behind: %+v, %v", report, err)
 	}
@@ -255,7 +255,7 @@ func TestAStopWhileTheBusIsAway(t *testing.T) {
 	if !strings.Contains(p.logged.String(), "events are left to the next start") {
 		t.Errorf("nobody is told: %s", p.logged)
 	}
-	report, err := Verify(t.Context(), p.config, false)
+	report, err := Verify(t.Context(), p.config, VerifyOptions{})
 	if err != nil || report.Pending == 0 {
 		t.Fatalf("%+v, %v", report, err)
 	}

@@ -51,6 +51,7 @@ func compile(c *config.Config) (*plan, error) {
 		return nil, problems
 	}
 	p.linkAuth()
+	p.placeBinaries()
 	for i := range p.stores {
 		o := &p.stores[i]
 		for _, m := range p.mappings {

@@ -58,7 +58,7 @@ stores:
 	}
 	for name, refused := range map[string]error{
 		"serve":  func() error { _, err := Start(t.Context(), c, p.log()); return err }(),
-		"verify": func() error { _, err := Verify(t.Context(), c, false); return err }(),
+		"verify": func() error { _, err := Verify(t.Context(), c, VerifyOptions{}); return err }(),
 		"export": func() error { _, err := p.export(c, "Books"); return err }(),
 	} {
 		if !errors.As(refused, &problems) {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/verify"
 )
 
 // patience is how long a difference may last in a belfry that serves before
@@ -60,10 +59,10 @@ func guarded(token string, next http.Handler) http.Handler {
 }
 
 func (a *App) controlVerify(w http.ResponseWriter, r *http.Request) {
-	report, err := verify.Run(r.Context(), a.set, verify.Options{
-		Repair: r.URL.Query().Get("repair") == "true", Patience: patience,
-	})
-	if err != nil {
+	query := r.URL.Query()
+	o := VerifyOptions{Repair: query.Get("repair") == "true", Deep: query.Get("deep") == "true"}
+	report := &Report{}
+	if err := verifyAll(r.Context(), a.set, inOrder(a.binaries), o, patience, report); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

@@ -75,7 +75,7 @@ func TestCommandsWhileServingAndStopped(t *testing.T) {
 	p.want(a, "POST", "/books", `{"uuid":"eden","author":"lem","title":"Eden"}`, http.StatusCreated)
 
 	// The copies may lag behind, which verify is patient with.
-	served, err := Verify(t.Context(), p.config, false)
+	served, err := Verify(t.Context(), p.config, VerifyOptions{})
 	if err != nil || !served.Clean() || served.Entries > 2 {
 		t.Fatalf("%+v, %v", served, err)
 	}
@@ -84,7 +84,7 @@ func TestCommandsWhileServingAndStopped(t *testing.T) {
 		t.Fatalf("%s, %v", line, err)
 	}
 	p.stop(a)
-	stopped, err := Verify(t.Context(), p.config, false)
+	stopped, err := Verify(t.Context(), p.config, VerifyOptions{})
 	if err != nil || !stopped.Clean() || stopped.Entries != 2 || stopped.Objects != served.Objects {
 		t.Errorf("%+v, %v, served: %+v", stopped, err, served)
 	}
@@ -107,7 +107,7 @@ func TestCommandsOnDataThatIsNotThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Verify(t.Context(), p.config, true); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "--data") {
+		if _, err := Verify(t.Context(), p.config, VerifyOptions{Repair: true}); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "--data") {
 			t.Errorf("%s: verify: %v", name, err)
 		}
 		if _, err := p.export(p.config, "Books"); !errs.Is(err, errs.Invalid) {
@@ -171,7 +171,7 @@ func TestCommandsThatAreGivenUp(t *testing.T) {
 	cancel()
 	check := func() {
 		t.Helper()
-		if _, err := Verify(ctx, p.config, false); !errors.Is(err, context.Canceled) {
+		if _, err := Verify(ctx, p.config, VerifyOptions{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 	}

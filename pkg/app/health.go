@@ -31,6 +31,11 @@ func (a *App) working(ctx context.Context) error {
 			return errs.Wrap(err, errs.Unavailable, "backend %s is away", name)
 		}
 	}
+	for _, name := range names(a.storages) {
+		if err := a.storages[name].Ping(ctx); err != nil {
+			return errs.Wrap(err, errs.Unavailable, "the storage of binaries.%s is away", name)
+		}
+	}
 	return a.bus.Ready(ctx)
 }
 

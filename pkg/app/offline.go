@@ -3,9 +3,7 @@ package app
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -16,33 +14,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
-	"belfry/pkg/verify"
 )
-
-// Verify verifies the stores of a configuration: through the belfry that
-// serves them when one does, else directly.
-func Verify(ctx context.Context, c *config.Config, repair bool) (*verify.Report, error) {
-	var report *verify.Report
-	err := withStores(ctx, c, "verify",
-		func(p *plan, set *store.Set) (err error) {
-			o := verify.Options{Repair: repair}
-			if p.shared() {
-				o.Patience = patience
-			}
-			report, err = verify.Run(ctx, set, o)
-			return err
-		},
-		func(h Holder) error {
-			body, err := control(ctx, h, http.MethodPost, "/verify?repair="+fmt.Sprint(repair))
-			if err != nil {
-				return err
-			}
-			defer func() { _ = body.Close() }()
-			err = json.NewDecoder(body).Decode(&report)
-			return errs.Wrap(err, errs.Unavailable, "the report of %s broke off", h)
-		})
-	return report, err
-}
 
 // Export writes every object of a store as JSON lines in the order of their
 // uuids, without the fields that never leave the server.

@@ -1,0 +1,141 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"belfry/config"
+	"belfry/listeners/sweep"
+	"belfry/pkg/api"
+	"belfry/pkg/binary"
+	storage "belfry/pkg/binary/driver"
+	"belfry/pkg/binary/filestorage"
+	"belfry/pkg/binary/s3storage"
+	"belfry/pkg/listener"
+	"belfry/pkg/store"
+)
+
+// placeBinaries tells the stores which of their properties hold binaries, and
+// has them find objects by what they hold.
+func (p *plan) placeBinaries() {
+	for i := range p.stores {
+		o := &p.stores[i]
+		if o.Name == config.ContentStore {
+			o.Indexes = append(o.Indexes, binary.ContentsOptions(o.Name).Indexes...)
+			continue
+		}
+		o.Holding = len(p.config.Binaries) > 0
+		for _, name := range names(p.config.Binaries) {
+			o.Binaries = append(o.Binaries, p.config.Binaries[name].Map[o.Name]...)
+		}
+	}
+}
+
+func openStorage(ctx context.Context, b *config.Binary) (storage.Storage, error) {
+	if b.S3 != nil {
+		return s3storage.Open(ctx, s3storage.Options{
+			Bucket: b.S3.Bucket, Region: b.S3.Region, Endpoint: b.S3.Endpoint, Prefix: b.S3.Prefix,
+		})
+	}
+	return filestorage.Open(b.File.Folder)
+}
+
+// openStorages opens the storages of all binary services.
+func (p *plan) openStorages(ctx context.Context) (map[string]storage.Storage, error) {
+	all := map[string]storage.Storage{}
+	for _, name := range names(p.config.Binaries) {
+		s, err := openStorage(ctx, p.config.Binaries[name])
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("binaries.%s: %w", name, err), closeStorages(all))
+		}
+		all[name] = s
+	}
+	return all, nil
+}
+
+func closeStorages(all map[string]storage.Storage) error {
+	var failed []error
+	for name, s := range all {
+		if err := s.Close(); err != nil {
+			failed = append(failed, fmt.Errorf("closing the storage of binaries.%s: %w", name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// services are the binary services over open storages and stores.
+func (p *plan) services(storages map[string]storage.Storage, set *store.Set) map[string]*binary.Service {
+	all := map[string]*binary.Service{}
+	for name, b := range p.config.Binaries {
+		all[name] = binary.New(binary.Options{
+			Name: name, Set: set, Contents: set.Store(config.ContentStore), Storage: storages[name],
+			Places: b.Map, MaxSize: b.MaxSize, Grace: b.Grace,
+		})
+	}
+	return all
+}
+
+func inOrder(all map[string]*binary.Service) []*binary.Service {
+	var list []*binary.Service
+	for _, name := range names(all) {
+		list = append(list, all[name])
+	}
+	return list
+}
+
+func (a *App) openStorages(ctx context.Context) error {
+	storages, err := a.plan.openStorages(ctx)
+	if err != nil {
+		return err
+	}
+	a.storages, a.binaries = storages, a.plan.services(storages, a.set)
+	a.onStop("the storages of binaries", func(context.Context) error { return closeStorages(storages) })
+	return nil
+}
+
+const sweepConcurrency = 16
+
+// startSweep deletes contents that no object holds any more.
+func (a *App) startSweep(context.Context) error {
+	if len(a.binaries) == 0 {
+		return nil
+	}
+	w, err := sweep.NewWorker(inOrder(a.binaries), a.log)
+	if err != nil {
+		return err
+	}
+	a.startListeners(listener.Spec{
+		Name: sweep.Name, Filters: w.Filters(), Concurrency: sweepConcurrency, Start: listener.All, AckWait: workerAckWait,
+		Handler: func(ctx context.Context, e *listener.Event) error { return w.Handle(ctx, &e.Envelope) },
+	})
+	grace := time.Duration(1<<63 - 1)
+	for _, b := range a.config.Binaries {
+		grace = min(grace, b.Grace)
+	}
+	again := func(what string, do func(context.Context) error) func(context.Context) bool {
+		return func(ctx context.Context) bool {
+			if err := do(ctx); err != nil && ctx.Err() == nil {
+				a.log.Error(what, "error", err)
+			}
+			return true
+		}
+	}
+	a.every(min(sweep.DueEvery, grace), "the sweeping of contents", again("sweeping contents", w.Due))
+	a.every(min(sweep.PassEvery, 10*grace), "the look at all contents", again("looking for contents without records", w.Pass))
+	return nil
+}
+
+func (a *App) apiBinaries() []api.Binaries {
+	var all []api.Binaries
+	for _, name := range names(a.binaries) {
+		b := a.config.Binaries[name]
+		mounted := api.Binaries{Service: a.binaries[name], URL: b.URL, Restrict: api.BinaryRestrict(b.Restrict)}
+		if b.S3 != nil {
+			mounted.Presign = b.S3.Presign
+		}
+		all = append(all, mounted)
+	}
+	return all
+}

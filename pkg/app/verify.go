@@ -1,0 +1,78 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/binary"
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/verify"
+)
+
+// VerifyOptions say how to verify.
+type VerifyOptions struct {
+	Repair bool // put right what differs in mapped arrays
+	Deep   bool // hash every content of binaries
+}
+
+// Report is what a verification found.
+type Report struct {
+	*verify.Report
+	Binaries *binary.Report `json:"binaries,omitempty"` // nil when there are no binary services
+}
+
+// Clean reports whether nothing differs.
+func (r *Report) Clean() bool {
+	return r.Report.Clean() && (r.Binaries == nil || r.Binaries.Clean())
+}
+
+// Verify verifies the stores of a configuration and the binaries of their
+// objects: through the belfry that serves them when one does, else directly.
+func Verify(ctx context.Context, c *config.Config, o VerifyOptions) (*Report, error) {
+	report := &Report{}
+	err := withStores(ctx, c, "verify",
+		func(p *plan, set *store.Set) error { return p.verify(ctx, set, o, report) },
+		func(h Holder) error {
+			query := url.Values{"repair": {strconv.FormatBool(o.Repair)}, "deep": {strconv.FormatBool(o.Deep)}}
+			body, err := control(ctx, h, http.MethodPost, "/verify?"+query.Encode())
+			if err != nil {
+				return err
+			}
+			defer func() { _ = body.Close() }()
+			err = json.NewDecoder(body).Decode(report)
+			return errs.Wrap(err, errs.Unavailable, "the report of %s broke off", h)
+		})
+	if err != nil {
+		return nil, err
+	}
+	return report, nil
+}
+
+// verify verifies stores that this process alone has open.
+func (p *plan) verify(ctx context.Context, set *store.Set, o VerifyOptions, into *Report) error {
+	storages, err := p.openStorages(ctx)
+	if err != nil {
+		return err
+	}
+	var wait time.Duration
+	if p.shared() {
+		wait = patience
+	}
+	err = verifyAll(ctx, set, inOrder(p.services(storages, set)), o, wait, into)
+	return errors.Join(err, closeStorages(storages))
+}
+
+func verifyAll(ctx context.Context, set *store.Set, services []*binary.Service, o VerifyOptions, wait time.Duration, into *Report) (err error) {
+	if into.Report, err = verify.Run(ctx, set, verify.Options{Repair: o.Repair, Patience: wait}); err != nil || len(services) == 0 {
+		return err
+	}
+	into.Binaries, err = binary.Verify(ctx, services, binary.VerifyOptions{Deep: o.Deep, Patience: wait})
+	return err
+}
