@@ -3,6 +3,8 @@ package oauth_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -263,5 +265,29 @@ func TestWrongSecretOfBelfry(t *testing.T) {
 	p := oauth.NewTwitter(oauth.OAuth1Config{ConsumerKey: app.ConsumerKey, ConsumerSecret: "wrong", RequestTokenURL: app.RequestTokenURL})
 	if _, err := p.Begin(t.Context(), newBegin()); !errs.Is(err, errs.Internal) {
 		t.Errorf("twitter: %v", err)
+	}
+}
+
+// Of a connection that breaks and of a certificate that nobody vouches for the
+// log may know.
+func TestCauses(t *testing.T) {
+	cut := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = w.Write([]byte(`{"access_token":`))
+	})
+	short, untrusted := httptest.NewServer(cut), httptest.NewTLSServer(cut)
+	defer short.Close()
+	defer untrusted.Close()
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s := start(t)
+	for url, want := range map[string]string{short.URL: "unexpected EOF", untrusted.URL: "certificate"} {
+		app := s.Config("google")
+		p, err := oauth.New("google", oauth.Config{ClientID: app.ClientID, ClientSecret: app.ClientSecret, AuthURL: app.AuthURL, TokenURL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := goes(t, s, p).mustFail(t, errs.Unavailable); !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
 	}
 }
