@@ -94,7 +94,9 @@ type Write struct {
 	Keys     []Key  // every key of the new body; one given twice counts once
 
 	// Event, and what else the write is to tell in the same act, are added to
-	// the events that wait; those that wait already stay.
+	// the events that wait; those that wait already stay. An Event without an
+	// ID, and then nothing else, tells nobody: that is how a record is copied
+	// from another backend.
 	Event Event
 	Also  []Event
 }
@@ -106,6 +108,9 @@ func (w *Write) First() uint64 { return w.Revision - uint64(len(w.Also)) }
 
 // Events are the events of a write as they wait.
 func (w *Write) Events() []Pending {
+	if w.Event.ID == "" {
+		return nil
+	}
 	events := make([]Pending, 1+len(w.Also))
 	for i := range events {
 		events[i] = Pending{Event: w.Event, UUID: w.UUID, Revision: w.First() + uint64(i)}

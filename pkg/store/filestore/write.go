@@ -72,7 +72,10 @@ func (p *present) allows(w *driver.Write) bool {
 
 // change puts all that a write changes into a batch.
 func (s *store) change(batch *pebble.Batch, p present, w *driver.Write, entries []byte) (effect, error) {
-	does := effect{s: s, pending: 1 + int64(len(w.Also)), event: w.First()}
+	does := effect{s: s}
+	if w.Event.ID != "" {
+		does.pending, does.event = 1+int64(len(w.Also)), w.First()
+	}
 	var err error
 	if w.Body == nil {
 		err = s.bury(batch, p, w)
@@ -85,7 +88,7 @@ func (s *store) change(batch *pebble.Batch, p present, w *driver.Write, entries 
 			does.records = 1
 		}
 	}
-	if err == nil {
+	if err == nil && w.Event.ID != "" {
 		err = setEvent(batch, s.id, w.UUID, w.First(), &w.Event)
 	}
 	for i := range w.Also {

@@ -23,6 +23,7 @@ func pendingTests() []test {
 		{"an event is any bytes", eventIsAnyBytes},
 		{"a write tells several events, each at a revision of its own", severalEvents},
 		{"the first revision of a write must be above the record's", firstRevisionIsAbove},
+		{"a write may tell nobody", silentWrite},
 	}
 }
 
@@ -298,4 +299,20 @@ func firstRevisionIsAbove(w *world) {
 	w.must(s.Put(w.ctx, s.telling("a", 5, 7, text("two"), 1)))
 	s.holds("a", 7, text("two"))
 	s.waits("a/5", "a/6", "a/7")
+}
+
+func silentWrite(w *world) {
+	s := w.open("things")
+	silent := s.write("a", 0, 7, text("one"))
+	silent.Event = driver.Event{}
+	w.must(s.Put(w.ctx, silent))
+	s.holds("a", 7, text("one"))
+	s.waits()
+	s.put("a", 7, 8, text("two"))
+	s.waits("a/8")
+	silent = s.write("a", 8, 9, nil)
+	silent.Event = driver.Event{}
+	w.must(s.Put(w.ctx, silent))
+	s.holds("a", 9, nil)
+	s.waits("a/8")
 }
