@@ -173,11 +173,12 @@ func (a *authenticator) unlink(x *exchange) error {
 	return x.done(http.StatusNoContent)
 }
 
-// client says where a request comes from. To log in no good token is needed.
+// client says where a request comes from. To log in no good token is needed:
+// one that is not counts as none for the rest of the request.
 func (a *authenticator) client(x *exchange) (auth.Client, error) {
 	session, err := a.server.session(x)
 	if errs.Is(err, errs.Unauthenticated) {
-		err = nil
+		x.identified, err = true, nil
 	}
 	return auth.Client{Address: x.address, UserAgent: cut(x.req.UserAgent(), maxUserAgent), Session: session}, err
 }

@@ -37,7 +37,8 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	json PATH VALUE               a value of the last response's body (gjson path; '@this' is all);
 //	                              ! json PATH: there is none
 //	match PATH REGEXP             a string of the last response's body; ! match PATH REGEXP
-//	keep NAME header H | json P   keep a value of the last response as $NAME
+//	keep NAME header H | json P | cookie C
+//	                              keep a value of the last response as $NAME
 //	save FILE                     the last response's body
 //	eventually PATH JSONPATH VALUE
 //	                              GET PATH until the value is right; VALUE 'absent': until there is none
@@ -52,6 +53,13 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	                              (VALUE absent: there is none; present: there is one)
 //	events COUNT SUBJECT PATH VALUE ...
 //	                              so many messages heard so far have these values
+//	as [BROWSER]                  requests from now on are this browser's, which has cookies; without one, nobody's
+//	mailserver start | stop | restart | accept | refuse STAGE CODE TEXT
+//	                              a mail server, whose port is ${SMTP_PORT} in the configuration; STAGE is MAIL, RCPT or DATA
+//	mail ADDRESS                  wait for the next mail to an address; it becomes the last response, as
+//	                              from, to, subject, text, html, id; $LINK is the path of its link, $TOKEN that link's token
+//	mails COUNT ADDRESS           so many mails have come to an address
+//	sealed                        no password, token or hash is in the log (of level debug), in an event or a reply
 func commands() map[string]command {
 	return map[string]command{
 		"serve":             takes(0, 1, serve),
@@ -78,6 +86,11 @@ func commands() map[string]command {
 		"replay":            takes(1, 1, replay),
 		"event":             takes(3, many, awaitEvent),
 		"events":            takes(2, many, countEvents),
+		"as":                takes(0, 1, as),
+		"mailserver":        takes(1, 4, mailServer),
+		"mail":              takes(1, 1, awaitMail),
+		"mails":             takes(2, 2, countMails),
+		"sealed":            takes(0, 0, sealed),
 	}
 }
 
@@ -126,9 +139,14 @@ func request(ts *testscript.TestScript, _ bool, args []string) {
 
 func keep(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
-	value := s.last.header.Get(args[2])
-	if args[1] == "json" {
+	var value string
+	switch args[1] {
+	case "header":
+		value = s.last.header.Get(args[2])
+	case "json":
 		value = gjson.GetBytes(s.last.body, args[2]).String()
+	case "cookie":
+		value = s.last.cookie(args[2])
 	}
 	if value == "" {
 		ts.Fatalf("nothing to keep as %s", args[0])

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -23,6 +24,13 @@ type session struct {
 	last    response
 	exit    int // of the last command
 	ear     ear
+
+	test     testing.TB
+	env      []string // of belfry
+	logs     string   // of those that served before
+	browsers browsers
+	letters  letters
+	secrets  secrets
 }
 
 type response struct {
@@ -32,7 +40,10 @@ type response struct {
 }
 
 func newSession(env *testscript.Env, program string) *session {
-	s := &session{program: program, client: &http.Transport{ResponseHeaderTimeout: patience}}
+	s := &session{
+		program: program, client: &http.Transport{ResponseHeaderTimeout: patience},
+		test: testOf(env), letters: letters{read: map[string]int{}},
+	}
 	env.Defer(func() {
 		s.ear.close()
 		s.client.CloseIdleConnections()
@@ -55,7 +66,7 @@ func (s *session) serve(ts *testscript.TestScript, file string) error {
 		return fmt.Errorf("belfry serves already")
 	}
 	var err error
-	s.server, err = process.Start(s.program, nil, "--config", file, "--listen", "127.0.0.1:0")
+	s.server, err = process.Start(s.program, s.env, "--config", file, "--listen", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -74,6 +85,7 @@ func (s *session) end(how func(*process.Server) error) error {
 	s.server = nil
 	s.client.CloseIdleConnections()
 	err := how(server)
+	s.logs += server.Log()
 	if race := server.Race(); race != "" {
 		return fmt.Errorf("belfry has a data race:\n%s", race)
 	}
@@ -98,25 +110,26 @@ func (s *session) request(ts *testscript.TestScript, args []string) error {
 	if len(rest) > 1 {
 		return fmt.Errorf("what is %q?", rest[1:])
 	}
-	var body io.Reader
+	var data []byte
 	if len(rest) == 1 {
-		data := []byte(rest[0])
+		data = []byte(rest[0])
 		if strings.HasPrefix(rest[0], "@") {
 			var err error
 			if data, err = os.ReadFile(ts.MkAbs(rest[0][1:])); err != nil {
 				return err
 			}
 		}
-		body = bytes.NewReader(data)
 		if header.Get("Content-Type") == "" {
 			header.Set("Content-Type", "application/json")
 		}
 	}
-	req, err := http.NewRequest(method, s.server.URL+path, body)
+	s.secrets.sent(data)
+	req, err := http.NewRequest(method, s.server.URL+path, bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
 	req.Header = header
+	s.browsers.send(req)
 	res, err := s.client.RoundTrip(req)
 	if err != nil {
 		return err
@@ -124,5 +137,7 @@ func (s *session) request(ts *testscript.TestScript, args []string) error {
 	defer func() { _ = res.Body.Close() }()
 	s.last = response{status: res.StatusCode, header: res.Header}
 	s.last.body, err = io.ReadAll(res.Body)
+	s.browsers.receive(res.Cookies())
+	s.secrets.received(s.last)
 	return err
 }

@@ -1,0 +1,70 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// browsers are the cookies of those on whose behalf a script makes requests.
+// Unlike a real one they send a Secure cookie over http too, as the https
+// server in front of belfry would.
+type browsers struct {
+	mu      sync.Mutex
+	current string // "" has no cookies and keeps none
+	cookies map[string]map[string]string
+}
+
+// as makes the requests that follow those of a browser, or of none.
+func as(ts *testscript.TestScript, _ bool, args []string) {
+	b := &of(ts).browsers
+	b.current = ""
+	if len(args) > 0 {
+		b.current = args[0]
+	}
+}
+
+// send adds the cookies of the browser to a request without any.
+func (b *browsers) send(req *http.Request) {
+	if b.current == "" || req.Header.Get("Cookie") != "" {
+		return
+	}
+	for name, value := range b.cookies[b.current] {
+		req.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+}
+
+// receive keeps the cookies of a response.
+func (b *browsers) receive(cookies []*http.Cookie) {
+	if b.current == "" {
+		return
+	}
+	if b.cookies == nil {
+		b.cookies = map[string]map[string]string{}
+	}
+	if b.cookies[b.current] == nil {
+		b.cookies[b.current] = map[string]string{}
+	}
+	for _, c := range cookies {
+		if c.MaxAge < 0 {
+			delete(b.cookies[b.current], c.Name)
+		} else {
+			b.cookies[b.current][c.Name] = c.Value
+		}
+	}
+}
+
+// cookie is the value of a cookie that a response sets, "" for none.
+func (r response) cookie(name string) string {
+	for _, c := range (&http.Response{Header: r.header}).Cookies() {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// isSession reports whether a cookie is that of a session.
+func isSession(name string) bool { return strings.TrimPrefix(name, "__Host-") == "belfry" }

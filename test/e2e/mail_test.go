@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"belfry/test/mailbox"
+	"belfry/test/process"
+)
+
+// letters are the mails of a script: those that its mail server was given, or,
+// while it has none, those that belfry wrote into data/mail.
+type letters struct {
+	server *mailbox.Server
+	read   map[string]int // by address
+}
+
+// mailServer starts, stops, restarts the mail server, or tells it what to take.
+func mailServer(ts *testscript.TestScript, _ bool, args []string) {
+	s := of(ts)
+	if (s.letters.server == nil) != (args[0] == "start") {
+		ts.Fatalf("start the mail server once, and first")
+	}
+	switch args[0] {
+	case "start":
+		s.letters.server = mailbox.Start(s.test)
+		s.env = append(s.env, fmt.Sprintf("SMTP_PORT=%d", s.letters.server.Port))
+	case "stop":
+		s.letters.server.Stop(s.test)
+	case "restart":
+		s.letters.server.Restart(s.test)
+	case "accept":
+		s.letters.server.Refuse(nil)
+	case "refuse": // STAGE CODE TEXT
+		if len(args) != 4 {
+			ts.Fatalf("mailserver refuse STAGE CODE TEXT")
+		}
+		code, err := strconv.Atoi(args[2])
+		ts.Check(err)
+		s.letters.server.Refuse(func(stage, _ string) error {
+			if stage == args[1] {
+				return mailbox.Reply(code, args[3])
+			}
+			return nil
+		})
+	default:
+		ts.Fatalf("what is %q?", args[0])
+	}
+}
+
+// arrived returns the mails to an address in the order in which they came.
+func (s *session) arrived(ts *testscript.TestScript, to string) ([]mailbox.Mail, error) {
+	if s.letters.server != nil {
+		return s.letters.server.Mails(to), nil
+	}
+	files, err := filepath.Glob(ts.MkAbs("data/mail/*.eml")) // sorted, and names begin with the time
+	var found []mailbox.Mail
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		m, err := mailbox.Parse(raw)
+		if err != nil {
+			return nil, err
+		}
+		if strings.EqualFold(m.To, to) {
+			found = append(found, m)
+		}
+	}
+	return found, err
+}
+
+// awaitMail waits for the next mail to an address.
+func awaitMail(ts *testscript.TestScript, _ bool, args []string) {
+	s, to := of(ts), args[0]
+	var m mailbox.Mail
+	ts.Check(process.Await(patience, func() error {
+		all, err := s.arrived(ts, to)
+		if err == nil && len(all) <= s.letters.read[to] {
+			err = fmt.Errorf("%d mails to %s so far", len(all), to)
+		}
+		if err == nil {
+			m = all[s.letters.read[to]]
+		}
+		return err
+	}))
+	s.letters.read[to]++
+	if token := m.Token(); token != "" {
+		u, err := url.Parse(m.Link())
+		ts.Check(err)
+		ts.Setenv("LINK", u.RequestURI())
+		ts.Setenv("TOKEN", token)
+		s.secrets.add("the token of a mail", token)
+	}
+	body, err := json.Marshal(map[string]string{
+		"from": m.From, "to": m.To, "subject": m.Subject, "text": m.Text, "html": m.HTML, "id": m.MessageID,
+		"link": m.Link(), "token": m.Token(),
+	})
+	ts.Check(err)
+	s.last = response{body: body}
+}
+
+// countMails counts the mails to an address once belfry is idle.
+func countMails(ts *testscript.TestScript, _ bool, args []string) {
+	s := of(ts)
+	ts.Check(s.server.Idle())
+	all, err := s.arrived(ts, args[1])
+	ts.Check(err)
+	if got := strconv.Itoa(len(all)); got != args[0] {
+		ts.Fatalf("%s mails to %s, want %s", got, args[1], args[0])
+	}
+}
+
+// testing returns the test that a script is.
+func testOf(env *testscript.Env) testing.TB { return env.T().(testing.TB) }

@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"belfry/pkg/bus"
+)
+
+// secrets are what a script has seen that nobody else may: passwords, tokens,
+// what is kept of them. They are collected as they go by.
+type secrets struct {
+	mu    sync.Mutex
+	known map[string]string // the secret, and what it is
+	told  strings.Builder   // what belfry told its clients
+}
+
+// add remembers a secret and its hash.
+func (s *secrets) add(what, value string) {
+	if len(value) < 8 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		s.known = map[string]string{"$argon2": "the hash of a password"}
+	}
+	sum := sha256.Sum256([]byte(value))
+	s.known[value] = what
+	s.known[base64.RawURLEncoding.EncodeToString(sum[:])] = "the hash of " + what
+}
+
+// sent collects what a request holds.
+func (s *secrets) sent(body []byte) {
+	var fields map[string]any
+	if json.Unmarshal(body, &fields) != nil {
+		form, err := url.ParseQuery(string(body))
+		if err != nil {
+			return
+		}
+		fields = map[string]any{}
+		for name := range form {
+			fields[name] = form.Get(name)
+		}
+	}
+	for _, name := range []string{"password", "newPassword", "token"} {
+		text, _ := fields[name].(string)
+		s.add("a "+name, text)
+	}
+}
+
+// sessionID is how many letters of a session's token are its id, which is none.
+const sessionID = 22
+
+// received collects what a response holds, and what it tells.
+func (s *secrets) received(r response) {
+	for _, c := range (&http.Response{Header: r.header}).Cookies() {
+		if isSession(c.Name) && len(c.Value) > sessionID {
+			s.add("the token of a session", c.Value)
+			s.add("the secret of a session", c.Value[sessionID:])
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, values := range r.header {
+		// These hand a secret to whom it belongs.
+		if name != "Set-Cookie" && name != "Location" {
+			fmt.Fprintln(&s.told, name, values)
+		}
+	}
+	s.told.Write(r.body)
+}
+
+// in returns what secrets a text holds.
+func (s *secrets) in(text string) (found []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for value, what := range s.known {
+		if strings.Contains(text, value) {
+			found = append(found, what+" ("+value+")")
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// sealed checks that no secret has got into a log, an event or a reply.
+func sealed(ts *testscript.TestScript, _ bool, _ []string) {
+	s := of(ts)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ts.Check(s.server.Idle())
+	logs := s.logs + s.server.Log()
+	if !strings.Contains(logs, "level=DEBUG") {
+		ts.Fatalf("nothing was logged at level debug:\n%s", logs)
+	}
+	durable, err := s.ear.streams(ctx, bus.StreamEvents, bus.StreamDead)
+	ts.Check(err)
+	if !strings.Contains(durable, `"Tokens"`) && !strings.Contains(durable, `"Sessions"`) {
+		ts.Fatalf("the events are not of a script that logs in:\n%s", durable)
+	}
+	if len(s.secrets.known) < 3 {
+		ts.Fatalf("the script has no secrets")
+	}
+	for where, text := range map[string]string{
+		"the log": logs, "the durable events": durable, "a live event": s.ear.all(), "a reply": s.secrets.told.String(),
+	} {
+		if found := s.secrets.in(text); len(found) > 0 {
+			ts.Fatalf("%s holds %s:\n%s", where, strings.Join(found, ", "), text)
+		}
+	}
+}
+
+// streams returns everything that streams hold.
+func (e *ear) streams(ctx context.Context, names ...string) (string, error) {
+	js, err := jetstream.New(e.conn)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, name := range names {
+		stream, err := js.Stream(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		state := stream.CachedInfo().State
+		for i := state.FirstSeq; i <= state.LastSeq && state.Msgs > 0; i++ {
+			m, err := stream.GetMsg(ctx, i)
+			if err != nil {
+				continue // removed from the middle
+			}
+			fmt.Fprintln(&b, m.Subject, m.Header, string(m.Data))
+		}
+	}
+	return b.String(), nil
+}
+
+// all is everything that was heard.
+func (e *ear) all() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var b strings.Builder
+	for _, m := range e.heard {
+		b.WriteString(m.subject + " " + string(m.data) + "\n")
+	}
+	return b.String()
+}
