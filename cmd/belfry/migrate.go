@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/app"
+	"belfry/pkg/migrate"
+)
+
+type migrateCmd struct {
+	From string `required:"" help:"The configuration that has served so far." placeholder:"FILE"`
+	To   string `required:"" help:"The configuration that is to serve." placeholder:"FILE"`
+	JSON bool   `name:"json" help:"Report as JSON."`
+}
+
+// Run moves, and compares; a difference is exit code 1.
+func (c *migrateCmd) Run(ctx context.Context, s streams) error {
+	from, err := config.Load(c.From, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	to, err := config.Load(c.To, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	r, err := app.Migrate(ctx, from, to, sometimes(s.err))
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		e := json.NewEncoder(s.out)
+		e.SetIndent("", "  ")
+		err = e.Encode(r)
+	} else {
+		err = writeMigration(s.out, r)
+	}
+	if err == nil && !r.Clean() {
+		return errFound
+	}
+	return err
+}
+
+// sometimes tells progress, a line now and then.
+func sometimes(w io.Writer) func(migrate.Progress) {
+	var mu sync.Mutex
+	last := time.Now()
+	return func(p migrate.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(last) < lineInterval {
+			return
+		}
+		last = time.Now()
+		of := ""
+		if p.Total > 0 {
+			of = fmt.Sprintf(" of %d", p.Total)
+		}
+		fmt.Fprintf(w, "%s: %d%s, %d copied\n", p.What, p.Done, of, p.Copied)
+	}
+}
+
+func writeMigration(w io.Writer, r *app.MigrateReport) error {
+	for _, name := range r.Stayed {
+		fmt.Fprintf(w, "%s: stays where it is\n", name)
+	}
+	differences := 0
+	tell := func(one *migrate.Result, what string) {
+		for _, d := range one.Differences {
+			fmt.Fprintf(w, "%s %s\n", one.Name, d)
+		}
+		differences += len(one.Differences)
+		fmt.Fprintf(w, "%s: %d %s, %d copied, %d events came along, %d differences\n",
+			one.Name, one.Records, what, one.Copied, one.Events, len(one.Differences))
+	}
+	for _, one := range r.Binaries {
+		tell(one, "contents")
+	}
+	for _, one := range r.Stores {
+		tell(one, "objects")
+	}
+	if differences > 0 {
+		_, err := fmt.Fprintln(w, "what differs was changed meanwhile, or was in the new place before: stop whatever uses either, and migrate again")
+		return err
+	}
+	_, err := fmt.Fprintln(w, "everything is in the new place; serve with the new configuration")
+	return err
+}
