@@ -16,12 +16,13 @@
 //
 // An upload takes these steps:
 //
-//  1. commit the content, which counts as modified now;
-//  2. read the entry. None, or a candidate, is no threat. Condemned: take the
-//     entry away. Deleting: wait until it is gone, and commit again. Repeat
-//     until nothing threatens;
-//  3. write the record;
-//  4. do step 2 again.
+//  1. read the entry, until it is no threat. None, or a candidate, is none. One
+//     that is condemned is taken away. One that is deleting is waited for;
+//  2. commit the content, which counts as modified now;
+//  3. read the entry as in step 1. When it has changed begin with step 2 again;
+//  4. write the record;
+//  5. read the entry as in step 1. When it has changed since step 3, take steps 2
+//     and 3 again.
 //
 // A sweeper takes these:
 //
@@ -33,19 +34,19 @@
 //  5. delete the content;
 //  6. take the entry away.
 //
-// Steps 3 and 4 of the upload and steps 1 and 3 of the sweeper are each a write
-// followed by a read of what the other writes. Whichever of the two writes came
-// second, the read behind it sees the other one's: either the sweeper finds the
-// record and leaves the content, or the upload finds the entry. If that is still
-// condemned and the upload takes it away, the sweeper's step 4 fails. If it is
-// deleting the upload, which still has the whole content in its stage, waits and
-// brings it back. No clock is involved.
+// A content is deleted only while its entry is there and says so. So a commit
+// with the same harmless entry before and after it met no deletion: after step 3
+// the content is there, and only a sweeper can take it away that condemns it
+// later. If it does so before step 5 of the upload, then that sees the entry
+// changed. The upload still has the whole content in its stage: it takes the
+// condemnation away, which makes step 4 of the sweeper fail, or waits for the
+// deletion, and commits once more. If the sweeper condemns it after step 5, then
+// the record is there, and step 3 of the sweeper finds it. No clock is involved.
 //
-// An upload that is killed between steps 3 and 4 can't do so. It has read the
-// entry in step 2, though, after it modified the content. So either it took the
-// condemnation away before it wrote the record, or the sweeper's step 1 came
-// later, and step 3 leaves what was modified lately. Here time counts: the grace
-// of a content is to be longer than an upload takes from step 1 to step 3.
+// An upload that is killed after step 4 takes no step 5. A sweeper that came
+// between looked at the content, in its step 3, after the upload had modified
+// it, and leaves what was modified lately. Here time counts: the grace of a
+// content is to be longer than an upload takes from step 2 to step 4.
 //
 // A sweeper that is killed leaves its entry. Anybody goes on with one that is
 // condemned by making it condemned anew, which ends what the other might still
@@ -54,7 +55,8 @@
 // stood still for the whole lease right in front of its step 5 could then delete
 // what has been brought back; it notices, and says so.
 //
-// Whatever else comes to copy records has to do step 4 for each.
+// Whatever else comes to copy records has to see for each of them, after it is
+// written, that the entry is no threat and then that the content is there.
 package binary
 
 import (
@@ -92,6 +94,7 @@ type Options struct {
 type Service struct {
 	Options
 	ledger ledger
+	pause  func(ctx context.Context, d time.Duration) error // waits
 }
 
 // New makes a service.
@@ -107,7 +110,7 @@ func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Service{Options: o, ledger: ledger{store: o.Contents, service: o.Name}}
+	return &Service{Options: o, ledger: ledger{store: o.Contents, service: o.Name}, pause: pause}
 }
 
 // Find returns the record at a place. NotFound when there is none, or when the

@@ -11,25 +11,30 @@ import (
 	"belfry/pkg/store"
 )
 
-// keep commits a content, again and again until no sweeper is after it.
-func (s *Service) keep(ctx context.Context, in *incoming) error {
-	for {
+// keep commits a content, again and again until its entry was the same before
+// and after: then no sweeper was at it. It returns that entry's mark.
+func (s *Service) keep(ctx context.Context, in *incoming) (mark uint64, err error) {
+	before, err := s.calm(ctx, in.hash)
+	for err == nil {
 		if err := in.Commit(ctx, in.hash); err != nil {
-			return err
+			return 0, err
 		}
-		if threatened, err := s.claim(ctx, in.hash); err != nil || !threatened {
-			return err
+		if mark, err = s.calm(ctx, in.hash); err == nil && mark == before {
+			return mark, nil
 		}
+		before = mark
 	}
+	return 0, err
 }
 
 // assure sees to it that the content of a record which may be there is there
-// and stays. Where that can't be had the record is taken back.
-func (s *Service) assure(ctx context.Context, in *incoming, w written) error {
+// and stays. mark is that of the entry before the record was written. Where the
+// content can't be had the record is taken back.
+func (s *Service) assure(ctx context.Context, in *incoming, mark uint64, w written) error {
 	err := s.insist(ctx, func() error {
-		threatened, err := s.claim(ctx, in.hash)
-		if err == nil && threatened {
-			err = s.keep(ctx, in)
+		now, err := s.calm(ctx, in.hash)
+		if err == nil && now != mark {
+			_, err = s.keep(ctx, in)
 		}
 		return err
 	})
@@ -44,47 +49,45 @@ func (s *Service) assure(ctx context.Context, in *incoming, w written) error {
 
 // insist tries something as long as patience lasts.
 func (s *Service) insist(ctx context.Context, act func() error) error {
-	deadline := time.Now().Add(s.Patience)
+	deadline := s.Now().Add(s.Patience)
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := act()
-		if err == nil || time.Now().After(deadline) {
+		if err == nil || s.Now().After(deadline) {
 			return err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := s.pause(ctx, wait); err != nil {
 			return err
 		}
 	}
 }
 
-// claim takes away what threatens a content, as step 2 of an upload does. It
-// reports whether anything did: then the content may be gone. Unavailable when
-// it is still being deleted after a while.
-func (s *Service) claim(ctx context.Context, hash string) (threatened bool, err error) {
-	deadline := time.Now().Add(s.Patience)
+// calm returns the mark of a content's entry when that is no threat. A
+// condemnation is taken away, a deletion is waited for: Unavailable when it
+// lasts.
+func (s *Service) calm(ctx context.Context, hash string) (mark uint64, err error) {
+	deadline := s.Now().Add(s.Patience)
 	for wait := time.Millisecond; ; wait = min(2*wait, time.Second) {
 		e, err := s.ledger.get(ctx, hash)
 		if err != nil {
-			return true, err
+			return 0, err
 		}
 		switch e.State {
 		case Condemned:
-			threatened = true
-			if err := s.ledger.drop(ctx, e); !errs.Is(err, errs.Mismatch) {
-				return true, err
+			if err := s.ledger.drop(ctx, e); err != nil && !errs.Is(err, errs.Mismatch) {
+				return 0, err
 			}
-			continue // somebody was faster
+			continue
 		case Deleting:
-			threatened = true
 		default:
-			return threatened, nil
+			return e.mark, nil
 		}
-		if time.Now().After(deadline) {
-			return true, &errs.Error{
+		if s.Now().After(deadline) {
+			return 0, &errs.Error{
 				Kind: errs.Unavailable, Message: "the same content is just being deleted: try again", RetryAfter: 10 * time.Second,
 			}
 		}
-		if err := pause(ctx, wait); err != nil {
-			return true, err
+		if err := s.pause(ctx, wait); err != nil {
+			return 0, err
 		}
 	}
 }
@@ -114,14 +117,12 @@ func (s *Service) takeBack(ctx context.Context, w written) error {
 	if err != nil {
 		return err
 	}
-	threatened, err := s.claim(ctx, former.Hash)
-	if err == nil && threatened {
-		var found bool
-		if _, found, err = s.Storage.Stat(ctx, former.Hash); err == nil && !found {
-			err = errs.New(errs.NotFound, "its content is gone")
-		}
+	// Whoever condemns the content from here on finds the record.
+	found := false
+	if _, err = s.calm(ctx, former.Hash); err == nil {
+		_, found, err = s.Storage.Stat(ctx, former.Hash)
 	}
-	if err != nil {
+	if err != nil || !found {
 		return s.exchange(ctx, w.place, back, nil)
 	}
 	return nil

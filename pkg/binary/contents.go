@@ -28,7 +28,10 @@ type Entry struct {
 	State         State
 	Due           time.Time // when somebody is to go on with it
 
-	revision uint64
+	// mark is the revision of the entry, or of the deletion of the one before:
+	// any change of any entry of the content changes it. 0 when there was none
+	// for as long as deletions are remembered.
+	mark uint64
 }
 
 // ContentsOptions are those of the store Contents.
@@ -69,14 +72,20 @@ func (l ledger) get(ctx context.Context, hash string) (Entry, error) {
 	if !driver.ValidHash(hash) {
 		return Entry{}, errs.New(errs.Internal, "%q is no hash", hash)
 	}
-	o, err := l.store.Get(ours(ctx), l.uuid(hash))
-	if errs.Is(err, errs.NotFound) {
-		return Entry{Service: l.service, Hash: hash}, nil
+	for {
+		o, err := l.store.Get(ours(ctx), l.uuid(hash))
+		if err == nil {
+			return decodeEntry(o)
+		}
+		if !errs.Is(err, errs.NotFound) {
+			return Entry{}, err
+		}
+		mark, gone, err := l.store.Deleted(ours(ctx), l.uuid(hash))
+		if err != nil || gone || mark == 0 {
+			return Entry{Service: l.service, Hash: hash, mark: mark}, err
+		}
+		// It has been made meanwhile.
 	}
-	if err != nil {
-		return Entry{}, err
-	}
-	return decodeEntry(o)
 }
 
 // set changes an entry from what it was when it was read.
@@ -86,12 +95,12 @@ func (l ledger) set(ctx context.Context, e Entry, state State, due time.Time) (E
 	fields.Set("due", timestamp(due))
 	var o store.Stored
 	var err error
-	if e.revision == 0 {
+	if e.State == "" {
 		fields.Set("service", e.Service)
 		fields.Set("hash", e.Hash)
 		o, err = l.store.Save(ours(ctx), fields, l.uuid(e.Hash))
 	} else {
-		o, err = l.store.Update(ours(ctx), fields, store.UpdateOptions{UUID: l.uuid(e.Hash), If: e.revision})
+		o, err = l.store.Update(ours(ctx), fields, store.UpdateOptions{UUID: l.uuid(e.Hash), If: e.mark})
 	}
 	if err != nil {
 		return Entry{}, overtaken(err)
@@ -101,7 +110,7 @@ func (l ledger) set(ctx context.Context, e Entry, state State, due time.Time) (E
 
 // drop takes an entry away.
 func (l ledger) drop(ctx context.Context, e Entry) error {
-	return overtaken(l.store.Delete(ours(ctx), l.uuid(e.Hash), e.revision))
+	return overtaken(l.store.Delete(ours(ctx), l.uuid(e.Hash), e.mark))
 }
 
 func overtaken(err error) error {
@@ -118,7 +127,7 @@ func decodeEntry(o store.Stored) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	e := Entry{revision: o.Revision}
+	e := Entry{mark: o.Revision}
 	e.Service, _ = decoded.Text("service")
 	e.Hash, _ = decoded.Text("hash")
 	state, _ := decoded.Text("state")

@@ -95,7 +95,8 @@ func (s *Service) Put(ctx context.Context, up Upload) (_ Result, err error) {
 			s.forget(ctx, in.hash)
 		}
 	}()
-	if err := s.keep(ctx, in); err != nil {
+	mark, err := s.keep(ctx, in)
+	if err != nil {
 		return Result{}, err
 	}
 	record := Record{
@@ -108,7 +109,7 @@ func (s *Service) Put(ctx context.Context, up Upload) (_ Result, err error) {
 		return Result{}, err
 	}
 	// From here on the record may be there, whoever has gone meanwhile.
-	if unsafe := s.assure(context.WithoutCancel(ctx), in, w); unsafe != nil {
+	if unsafe := s.assure(context.WithoutCancel(ctx), in, mark, w); unsafe != nil {
 		return Result{}, unsafe
 	}
 	result.Record = record

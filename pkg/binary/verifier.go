@@ -47,7 +47,7 @@ func (v *verifier) suspect(look func() (*Difference, error)) error {
 func (v *verifier) conclude(ctx context.Context) error {
 	deadline := time.Now().Add(v.options.Patience)
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		last := time.Now().After(deadline)
+		last := !time.Now().Before(deadline)
 		looks := v.suspects
 		v.suspects = nil
 		for _, look := range looks {

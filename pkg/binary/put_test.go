@@ -1,0 +1,450 @@
+package binary_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"belfry/pkg/binary"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/policy"
+	"belfry/pkg/schema"
+	"belfry/pkg/store"
+)
+
+func TestUploadsAppendAndReplace(t *testing.T) {
+	w := newWorld(t, options{})
+	book := w.save("Books", `{"title":"x"}`)
+	for i, step := range []struct {
+		index    int
+		text     string
+		at       int
+		replaced bool
+		then     []string
+	}{
+		{binary.Add, "a", 0, false, []string{"a"}},
+		{binary.Add, "b", 1, false, []string{"a", "b"}},
+		{2, "c", 2, false, []string{"a", "b", "c"}},
+		{1, "d", 1, true, []string{"a", "d", "c"}},
+		{0, "c", 0, true, []string{"c", "d", "c"}},
+		{0, "c", 0, true, []string{"c", "d", "c"}},
+		{binary.Add, "", 3, false, []string{"c", "d", "c", ""}},
+	} {
+		got, err := w.Put(t.Context(), upload(photo(book, step.index), step.text))
+		w.must(err)
+		if got.Index != step.at || got.Replaced != step.replaced || got.Object.Revision != w.object("Books", book).Revision {
+			t.Errorf("step %d: %+v", i, got)
+		}
+		if hashes := w.photos(book); !slices.Equal(hashes, hashesOf(step.then)) {
+			t.Errorf("step %d: the book has %v, want %v", i, hashes, step.then)
+		}
+		for index, text := range step.then {
+			r, err := w.Find(t.Context(), photo(book, index))
+			w.must(err)
+			w.reads(r, text)
+		}
+	}
+}
+
+func hashesOf(texts []string) (hashes []string) {
+	for _, text := range texts {
+		hashes = append(hashes, hashOf(text))
+	}
+	return hashes
+}
+
+func TestARecordSaysWhatWasUploaded(t *testing.T) {
+	w := newWorld(t, options{})
+	book := w.save("Books", `{}`)
+	up := upload(photo(book, binary.Add), "hello")
+	up.Name, up.Mimetype, up.Metadata = `C:\photos\Żółw <1>.png`, "image/PNG", object.Object{"width": []byte("7")}
+	sum := sha256.Sum256([]byte("hello"))
+	up.Digest, up.Size = sum[:], -1
+	got, err := w.Put(t.Context(), up)
+	w.must(err)
+	want := `{"hash":"` + hashOf("hello") + `","name":"Żółw <1>.png","size":5,"mimetype":"image/png","created":"` + got.Created + `","metadata":{"width":7}}`
+	body := w.object("Books", book).Body
+	if field := string(object.Field(body, "photos")); field != "["+want+"]" {
+		t.Errorf("the object holds %s, want %s", field, want)
+	}
+	if field := string(object.Field(body, store.BinariesField)); field != `{"photos":"files"}` {
+		t.Errorf("%s is %s", store.BinariesField, field)
+	}
+	found, err := w.Find(t.Context(), photo(book, 0))
+	w.must(err)
+	if a, b := text(t, found), text(t, got.Record); a != b {
+		t.Errorf("found %s, want %s", a, b)
+	}
+}
+
+func TestEventsTellOfUploadsAndDeletions(t *testing.T) {
+	w := newWorld(t, options{})
+	book := w.save("Books", `{}`)
+	w.outbox.take()
+	first := w.add(book, "a")
+	w.add(book, "b")
+	second, err := w.Put(t.Context(), upload(photo(book, 0), "c"))
+	w.must(err)
+	_, err = w.Delete(t.Context(), photo(book, 1), hashOf("b"))
+	w.must(err)
+
+	events := w.outbox.take()
+	var told []string
+	for i := 0; i < len(events); i += 2 {
+		write, of := events[i], events[i+1]
+		if write.Event != event.StoreUpdated || of.Revision != write.Revision+1 && of.Revision+1 != write.Revision && of.Revision != write.Revision {
+			t.Errorf("%+v comes with %+v", of, write)
+		}
+		if of.Object != nil || string(of.Binaries) != `{"photos":"files"}` || of.UUID != book || of.Store != "Books" || of.Property != "photos" {
+			t.Errorf("the event is %+v", of)
+		}
+		hash, _ := object.Text(object.Field(of.Record, "hash"))
+		told = append(told, fmt.Sprint(of.Event, " ", *of.Index, " ", hash[:4]))
+		if i == 4 && string(of.Previous["record"]) != text(t, first.Record) {
+			t.Errorf("the replaced record is told as %s", of.Previous.Encode())
+		}
+		if i != 4 && of.Previous != nil {
+			t.Errorf("%s was replaced by nobody", of.Previous.Encode())
+		}
+	}
+	want := []string{
+		"Binary.Uploaded 0 " + hashOf("a")[:4], "Binary.Uploaded 1 " + hashOf("b")[:4],
+		"Binary.Uploaded 0 " + second.Hash[:4], "Binary.Deleted 1 " + hashOf("b")[:4],
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told were %q, want %q", told, want)
+	}
+	w.must(w.set.Store("Books").Delete(t.Context(), book, 0))
+	if e := w.outbox.take()[0]; string(e.Binaries) != `{"photos":"files"}` {
+		t.Errorf("a deletion says that the object held binaries in %s", e.Binaries)
+	}
+}
+
+// refused is an upload that must be refused without a trace.
+func (w *world) refused(ctx context.Context, up binary.Upload, want errs.Kind) {
+	w.Helper()
+	_, err := w.Put(ctx, up)
+	w.kind(err, want)
+	if left, err := os.ReadDir(filepath.Join(w.folder, "tmp")); len(left) > 0 || err != nil {
+		w.Errorf("%d stages are left, error %v", len(left), err)
+	}
+}
+
+func TestPlacesThatTakeNoBinaries(t *testing.T) {
+	w := newWorld(t, options{})
+	book := w.save("Books", `{"title":"x","empty":[],"none":null,"other":[1]}`)
+	long := strings.Repeat("x", 5000)
+	for _, test := range []struct {
+		place binary.Place
+		want  errs.Kind
+	}{
+		{binary.Place{Store: "Nowhere", UUID: book, Property: "photos"}, errs.NotFound},
+		{binary.Place{Store: "Contents", UUID: book, Property: "photos"}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: "nobody", Property: "photos"}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: "../x", Property: "photos"}, errs.Invalid},
+		{binary.Place{Store: "Books", UUID: "a\x00b", Property: "photos"}, errs.Invalid},
+		{binary.Place{Store: "Books", UUID: book, Property: "uuid"}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: book, Property: "created"}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: book, Property: "updated"}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: book, Property: "reviews"}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: book, Property: "secret"}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: book, Property: "_binaries"}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: book, Property: ""}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: book, Property: "a.b"}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: book, Property: "a/../b"}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: book, Property: "a\x00"}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: book, Property: long}, errs.NotFound},
+		{binary.Place{Store: "Books", UUID: book, Property: "title"}, errs.Conflict},
+		{binary.Place{Store: "Books", UUID: book, Property: "other", Index: binary.Add}, errs.Conflict},
+		{binary.Place{Store: "Books", UUID: book, Property: "photos", Index: 1}, errs.Conflict},
+		{binary.Place{Store: "Books", UUID: book, Property: "photos", Index: -2}, errs.Conflict},
+	} {
+		w.refused(t.Context(), binary.Upload{Place: test.place, Body: untouched{t}, Size: -1}, test.want)
+	}
+	for _, property := range []string{"empty", "none", "photos"} {
+		_, err := w.Put(t.Context(), upload(binary.Place{Store: "Books", UUID: book, Property: property}, "a"))
+		w.must(err)
+	}
+}
+
+func TestPlacesMayBeLimited(t *testing.T) {
+	w := newWorld(t, options{service: func(o *binary.Options) {
+		o.Places = map[string][]string{"Books": {"photos"}}
+	}})
+	book, diary := w.save("Books", `{}`), w.save("Diaries", `{}`)
+	w.add(book, "a")
+	w.refused(t.Context(), binary.Upload{Place: binary.Place{Store: "Books", UUID: book, Property: "scans"}, Body: untouched{t}}, errs.NotFound)
+	w.refused(t.Context(), binary.Upload{Place: binary.Place{Store: "Diaries", UUID: diary, Property: "photos"}, Body: untouched{t}}, errs.NotFound)
+}
+
+func TestServicesKeepApart(t *testing.T) {
+	w := newWorld(t, options{})
+	other := binary.New(binary.Options{Name: "other", Set: w.set, Contents: w.Contents, Storage: w.Storage})
+	book := w.save("Books", `{}`)
+	w.add(book, "a")
+	_, err := other.Put(t.Context(), binary.Upload{Place: photo(book, 0), Body: untouched{t}})
+	w.kind(err, errs.Conflict)
+	_, err = other.Find(t.Context(), photo(book, 0))
+	w.kind(err, errs.NotFound)
+	_, err = other.Delete(t.Context(), photo(book, 0), hashOf("a"))
+	w.kind(err, errs.NotFound)
+	p := binary.Place{Store: "Books", UUID: book, Property: "scans"}
+	_, err = other.Put(t.Context(), upload(p, "b"))
+	w.must(err)
+	_, err = w.Find(t.Context(), p)
+	w.kind(err, errs.NotFound)
+	if field := string(object.Field(w.object("Books", book).Body, store.BinariesField)); field != `{"photos":"files","scans":"other"}` {
+		t.Errorf("%s is %s", store.BinariesField, field)
+	}
+}
+
+// lies are uploads that are not what they were announced to be.
+func TestWhatWasAnnouncedMustArrive(t *testing.T) {
+	w := newWorld(t, options{service: func(o *binary.Options) { o.MaxSize = 10 }})
+	book := w.save("Books", `{}`)
+	wrong := sha256.Sum256([]byte("other"))
+	away := errs.New(errs.Unsupported, "the form is none")
+	for name, test := range map[string]struct {
+		change func(*binary.Upload)
+		want   errs.Kind
+	}{
+		"wrong digest":    {func(u *binary.Upload) { u.Digest = wrong[:] }, errs.Mismatch},
+		"short digest":    {func(u *binary.Upload) { u.Digest = wrong[:5] }, errs.Mismatch},
+		"wrong revision":  {func(u *binary.Upload) { u.IfRevision, u.Body = 7, untouched{t} }, errs.Mismatch},
+		"too few bytes":   {func(u *binary.Upload) { u.Size = 6 }, errs.Invalid},
+		"too many bytes":  {func(u *binary.Upload) { u.Size = 4 }, errs.Invalid},
+		"announced large": {func(u *binary.Upload) { u.Size, u.Body = 11, untouched{t} }, errs.TooLarge},
+		"large":           {func(u *binary.Upload) { u.Size, u.Body = -1, strings.NewReader("0123456789x") }, errs.TooLarge},
+		"breaks off":      {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{io.ErrUnexpectedEOF}) }, errs.Canceled},
+		"has an error":    {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{away}) }, errs.Unsupported},
+		"much metadata": {func(u *binary.Upload) {
+			u.Metadata, u.Body = object.Object{"a": object.AppendString(nil, strings.Repeat("x", 9000))}, untouched{t}
+		}, errs.TooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := upload(photo(book, binary.Add), "hello")
+			test.change(&up)
+			w.refused(t.Context(), up, test.want)
+			if len(w.photos(book)) > 0 || len(w.kept()) > 0 || len(w.entries()) > 0 {
+				t.Errorf("the book has %v, kept are %v, noted %v", w.photos(book), w.kept(), w.entries())
+			}
+		})
+	}
+	up := upload(photo(book, binary.Add), "0123456789")
+	up.IfRevision = w.object("Books", book).Revision
+	_, err := w.Put(t.Context(), up)
+	w.must(err)
+}
+
+type broken struct{ err error }
+
+func (b broken) Read([]byte) (int, error) { return 0, b.err }
+
+// leaving is a body whose sender goes away in the middle.
+type leaving struct{ leave context.CancelFunc }
+
+func (l leaving) Read(data []byte) (int, error) {
+	l.leave()
+	return copy(data, "some"), nil
+}
+
+func TestASenderThatGoesAway(t *testing.T) {
+	w := newWorld(t, options{})
+	book := w.save("Books", `{}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.refused(ctx, binary.Upload{Place: photo(book, 0), Body: leaving{cancel}, Size: -1}, errs.Canceled)
+	if len(w.photos(book)) > 0 || len(w.kept()) > 0 {
+		t.Errorf("the book has %v, kept are %v", w.photos(book), w.kept())
+	}
+}
+
+func TestAStorageThatFails(t *testing.T) {
+	w := newWorld(t, options{})
+	book := w.save("Books", `{}`)
+	w.add(book, "old")
+	away := errs.New(errs.Unavailable, "away")
+	for name, fault := range map[string]*error{"stage": &w.faults.stage, "write": &w.faults.write, "commit": &w.faults.commit} {
+		*fault = away
+		w.refused(t.Context(), upload(photo(book, 0), "new "+name), errs.Unavailable)
+		w.refused(t.Context(), upload(photo(book, 1), "new "+name), errs.Unavailable)
+		*fault = nil
+		r, err := w.Find(t.Context(), photo(book, 0))
+		w.must(err)
+		w.reads(r, "old")
+		if len(w.photos(book)) != 1 {
+			t.Errorf("%s: the book has %v", name, w.photos(book))
+		}
+	}
+}
+
+func TestASchemaMayRefuseTheRecord(t *testing.T) {
+	rules, err := schema.Compile("photos", []byte(`{"properties":{"photos":{"items":{"properties":{"mimetype":{"enum":["image/png"]}}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, options{stores: func(o *store.Options) {
+		if o.Name == "Books" {
+			o.Schema = rules
+		}
+	}})
+	book := w.save("Books", `{}`)
+	w.refused(t.Context(), upload(photo(book, 0), "a"), errs.Invalid)
+	if state := w.entries()[hashOf("a")]; state != "candidate" || len(w.photos(book)) > 0 {
+		t.Errorf("the content is noted as %q, the book has %v", state, w.photos(book))
+	}
+	png := upload(photo(book, 0), "a")
+	png.Mimetype = "image/png"
+	_, err = w.Put(t.Context(), png)
+	w.must(err)
+}
+
+func TestPoliciesAreJudgedBeforeTheBodyIsRead(t *testing.T) {
+	w := newWorld(t, options{})
+	diary := w.save("Diaries", `{"user":"ada"}`)
+	p := binary.Place{Store: "Diaries", UUID: diary, Property: "scans"}
+	w.refused(client(t.Context(), ""), binary.Upload{Place: p, Body: untouched{t}}, errs.Unauthenticated)
+	w.refused(client(t.Context(), "eve"), binary.Upload{Place: p, Body: untouched{t}}, errs.Denied)
+	ada := client(t.Context(), "ada")
+	got, err := w.Put(ada, upload(p, "a"))
+	w.must(err)
+	if object.Field(got.Object.Body, store.BinariesField) != nil {
+		t.Errorf("a client sees %s", got.Object.Body)
+	}
+	_, err = w.Find(client(t.Context(), "eve"), p)
+	w.kind(err, errs.Denied)
+	_, err = w.Delete(client(t.Context(), "eve"), p, hashOf("a"))
+	w.kind(err, errs.Denied)
+	_, err = w.Find(ada, p)
+	w.must(err)
+	_, err = w.Delete(ada, p, hashOf("a"))
+	w.must(err)
+}
+
+func TestRulesSeeTheRecordsComeIn(t *testing.T) {
+	rules, problems := policy.Compile(policy.Rules{
+		Update: `input.all(name, name == "photos") && (input.photos == null || input.photos.all(r, r.size < 3))`,
+	})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	w := newWorld(t, options{stores: func(o *store.Options) {
+		if o.Name == "Books" {
+			o.Policy = rules
+		}
+	}})
+	book := w.save("Books", `{}`)
+	ctx := client(t.Context(), "ada")
+	_, err := w.Put(ctx, upload(photo(book, 0), "12"))
+	w.must(err)
+	w.refused(ctx, upload(photo(book, 1), "123"), errs.Denied)
+	_, err = w.Delete(ctx, photo(book, 0), hashOf("12"))
+	w.must(err)
+}
+
+func TestPrivatePropertiesStayPrivate(t *testing.T) {
+	w := newWorld(t, options{})
+	book := w.save("Books", `{}`)
+	w.add(book, "a")
+	w.set.Store("Books").Private = []string{"photos"}
+	_, err := w.Find(client(t.Context(), "ada"), photo(book, 0))
+	w.kind(err, errs.NotFound)
+	_, err = w.Delete(client(t.Context(), "ada"), photo(book, 0), hashOf("a"))
+	w.kind(err, errs.NotFound)
+}
+
+func TestUploadsAtOnceAllStay(t *testing.T) {
+	const n = 24
+	w := newWorld(t, options{})
+	book := w.save("Books", `{}`)
+	var group sync.WaitGroup
+	results := make([]binary.Result, n)
+	failures := make([]error, n)
+	for i := range n {
+		group.Go(func() {
+			results[i], failures[i] = w.Put(t.Context(), upload(photo(book, binary.Add), fmt.Sprint("photo ", i)))
+		})
+	}
+	group.Wait()
+	w.must(errors.Join(failures...))
+	hashes := w.photos(book)
+	taken := map[int]bool{}
+	for i, r := range results {
+		if taken[r.Index] || len(hashes) != n || hashes[r.Index] != hashOf(fmt.Sprint("photo ", i)) {
+			t.Errorf("upload %d got index %d of %d", i, r.Index, len(hashes))
+		}
+		taken[r.Index] = true
+	}
+}
+
+func TestDeletingTakesTheRecordMeant(t *testing.T) {
+	w := newWorld(t, options{})
+	book := w.save("Books", `{"title":"x"}`)
+	for _, text := range []string{"a", "b", "c"} {
+		w.add(book, text)
+	}
+	for _, test := range []struct {
+		index int
+		hash  string
+		want  errs.Kind
+	}{
+		{1, hashOf("a"), errs.Mismatch}, {1, "", errs.Mismatch}, {3, hashOf("c"), errs.NotFound},
+		{-1, hashOf("a"), errs.NotFound}, {-2, hashOf("a"), errs.NotFound},
+	} {
+		_, err := w.Delete(t.Context(), photo(book, test.index), test.hash)
+		w.kind(err, test.want)
+	}
+	_, err := w.Delete(t.Context(), binary.Place{Store: "Books", UUID: book, Property: "title"}, hashOf("a"))
+	w.kind(err, errs.NotFound)
+	for _, step := range []struct {
+		index int
+		text  string
+		then  []string
+	}{{1, "b", []string{"a", "c"}}, {1, "c", []string{"a"}}, {0, "a", nil}} {
+		left, err := w.Delete(t.Context(), photo(book, step.index), hashOf(step.text))
+		w.must(err)
+		if hashes := w.photos(book); !slices.Equal(hashes, hashesOf(step.then)) || left.Revision != w.object("Books", book).Revision {
+			t.Errorf("the book has %v, want %v", hashes, step.then)
+		}
+	}
+	body := w.object("Books", book).Body
+	if object.Field(body, "photos") != nil || object.Field(body, store.BinariesField) != nil {
+		t.Errorf("without binaries the object is %s", body)
+	}
+	_, err = w.Find(t.Context(), photo(book, 0))
+	w.kind(err, errs.NotFound)
+}
+
+// Whoever deletes what was replaced meanwhile, deletes nothing.
+func TestDeletionsAgainstReplacements(t *testing.T) {
+	w := newWorld(t, options{})
+	for i := range 20 {
+		book := w.save("Books", `{}`)
+		old, fresh := fmt.Sprint("old ", i), fmt.Sprint("new ", i)
+		w.add(book, old)
+		var group sync.WaitGroup
+		var replaced, deleted error
+		var result binary.Result
+		group.Go(func() { result, replaced = w.Put(t.Context(), upload(photo(book, 0), fresh)) })
+		group.Go(func() { _, deleted = w.Delete(t.Context(), photo(book, 0), hashOf(old)) })
+		group.Wait()
+		w.must(replaced)
+		switch {
+		case errs.Is(deleted, errs.Mismatch) == result.Replaced && (deleted == nil) != result.Replaced:
+		default:
+			t.Errorf("replaced %v, deleting got %v", result.Replaced, deleted)
+		}
+		if hashes := w.photos(book); !slices.Equal(hashes, []string{hashOf(fresh)}) {
+			t.Errorf("the book has %v", hashes)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package binary_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	bindriver "belfry/pkg/binary/driver"
+	"belfry/pkg/store/driver"
+)
+
+// A schedule lets processes make one step at a time, in an order that a test
+// chooses: each act on the storage and on the stores, made under a process's
+// context, waits until it is let go on. So every order of steps can be tried,
+// with the real code.
+type schedule struct {
+	choose    func(options int) int
+	mayKill   func(p *process) bool
+	processes []*process
+	killed    bool
+	moves     int // steps that were not the same question once more
+	history   []string
+}
+
+// process is an upload, a sweeper or whatever else is to be interleaved.
+type process struct {
+	name    string
+	run     func(ctx context.Context) error
+	err     error
+	done    bool
+	killed  bool
+	at      string        // the step it waits to make
+	before  string        // the step before
+	seen    int           // moves of all when it came here
+	arrived chan struct{} // it waits, or is done
+	next    chan struct{} // closed or sent to: go on
+}
+
+type processKey struct{}
+
+// errKilled goes through a process that is killed.
+type errKilled struct{}
+
+// gate has a process wait before it makes a step.
+func gate(ctx context.Context, step string) {
+	p, ok := ctx.Value(processKey{}).(*process)
+	if !ok {
+		return
+	}
+	if p.killed {
+		panic(errKilled{})
+	}
+	p.before, p.at = p.at, step
+	p.arrived <- struct{}{}
+	<-p.next
+	if p.killed {
+		panic(errKilled{})
+	}
+}
+
+func (p *process) start(ctx context.Context) {
+	p.arrived, p.next = make(chan struct{}), make(chan struct{})
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				if _, ok := r.(errKilled); !ok {
+					panic(r)
+				}
+			}
+			p.done = true
+			p.arrived <- struct{}{}
+		}()
+		p.err = p.run(context.WithValue(ctx, processKey{}, p))
+	}()
+	<-p.arrived
+}
+
+func (p *process) asksAgain() bool { return p.at == p.before }
+
+// option is what can happen next.
+type option struct {
+	p    *process
+	kill bool
+}
+
+// play runs the processes to their ends.
+func (s *schedule) play(ctx context.Context) {
+	for _, p := range s.processes {
+		p.start(ctx)
+		p.seen = -1
+	}
+	for {
+		options := s.options()
+		if len(options) == 0 {
+			return
+		}
+		o := options[0]
+		if len(options) > 1 {
+			o = options[s.choose(len(options))]
+		}
+		if !o.p.asksAgain() {
+			s.moves++
+		}
+		o.p.killed = o.kill
+		s.killed = s.killed || o.kill
+		what := o.p.at
+		if o.kill {
+			what = "is killed before: " + what
+		}
+		s.history = append(s.history, o.p.name+" "+what)
+		o.p.next <- struct{}{}
+		<-o.p.arrived
+		o.p.seen = s.moves
+	}
+}
+
+// options are what can happen. A process that asks the same thing over and over
+// is left waiting as long as nobody else has moved and somebody can.
+func (s *schedule) options() []option {
+	var moving, waiting, kills []option
+	for _, p := range s.processes {
+		if p.done {
+			continue
+		}
+		if p.asksAgain() && p.seen == s.moves {
+			waiting = append(waiting, option{p: p})
+		} else {
+			moving = append(moving, option{p: p})
+		}
+		if !s.killed && s.mayKill != nil && s.mayKill(p) {
+			kills = append(kills, option{p: p, kill: true})
+		}
+	}
+	if len(moving) == 0 {
+		moving = waiting
+	}
+	return append(moving, kills...)
+}
+
+// everyOrder calls try with one choice after the other, until all have been
+// tried, and returns how many orders that were.
+func everyOrder(try func(choose func(options int) int)) int {
+	var path, widths []int
+	for n := 1; ; n++ {
+		depth := 0
+		try(func(options int) int {
+			if depth == len(path) {
+				path, widths = append(path, 0), append(widths, options)
+			}
+			if widths[depth] != options {
+				panic(fmt.Sprintf("the processes do not repeat themselves: %d options, then %d", widths[depth], options))
+			}
+			depth++
+			return path[depth-1]
+		})
+		path, widths = path[:depth], widths[:depth]
+		for len(path) > 0 && path[len(path)-1]+1 == widths[len(path)-1] {
+			path, widths = path[:len(path)-1], widths[:len(path)-1]
+		}
+		if len(path) == 0 {
+			return n
+		}
+		path[len(path)-1]++
+	}
+}
+
+// someOrders tries orders at random.
+func someOrders(n int, seed uint64, try func(choose func(options int) int)) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range n {
+		try(random.IntN)
+	}
+}
+
+func (s *schedule) String() string { return strings.Join(s.history, "\n") }
+
+// steppedStorage makes acts on a storage steps.
+type steppedStorage struct{ *memory }
+
+func (s steppedStorage) Stage(ctx context.Context) (bindriver.Staged, error) {
+	staged, err := s.memory.Stage(ctx)
+	return steppedStage{staged}, err
+}
+
+func (s steppedStorage) Stat(ctx context.Context, hash string) (bindriver.Info, bool, error) {
+	gate(ctx, "looks at the content")
+	return s.memory.Stat(ctx, hash)
+}
+
+func (s steppedStorage) Open(ctx context.Context, hash string, offset, length int64) (io.ReadCloser, error) {
+	return s.memory.Open(ctx, hash, offset, length)
+}
+
+func (s steppedStorage) Delete(ctx context.Context, hash string) error {
+	gate(ctx, "deletes the content")
+	return s.memory.Delete(ctx, hash)
+}
+
+type steppedStage struct{ bindriver.Staged }
+
+func (s steppedStage) Commit(ctx context.Context, hash string) error {
+	gate(ctx, "commits the content")
+	return s.Staged.Commit(ctx, hash)
+}
+
+// steppedBackend makes acts on stores steps, but for what is read on the way to
+// a write: that is compared once more when it is written.
+type steppedBackend struct{ driver.Backend }
+
+func (b steppedBackend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := b.Backend.Open(ctx, spec)
+	return steppedStore{s, spec.Name}, err
+}
+
+type steppedStore struct {
+	driver.Store
+	name string
+}
+
+func (s steppedStore) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
+	if s.name == "Contents" {
+		gate(ctx, "reads the entry")
+	}
+	return s.Store.Get(ctx, uuid)
+}
+
+func (s steppedStore) Put(ctx context.Context, w driver.Write) error {
+	gate(ctx, "writes to "+s.name)
+	return s.Store.Put(ctx, w)
+}
+
+func (s steppedStore) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
+	if s.name == "Books" {
+		gate(ctx, "asks who holds the content")
+	}
+	return s.Store.Query(ctx, q)
+}
+
+// clock is a time that tests set.
+type clock struct{ time.Time }
+
+func (c *clock) now() time.Time { return c.Time }
