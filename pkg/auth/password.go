@@ -65,7 +65,7 @@ func (h *hasher) turn(ctx context.Context) (done func(), err error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, &errs.Error{Kind: errs.Unavailable, Message: "too many are logging in at once", RetryAfter: maxQueue}
+		return nil, limited("too many are logging in at once", maxQueue)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -89,13 +90,15 @@ func get(path, run string, count int) func(c *client, i int) error {
 	}
 }
 
+var errStatus = errors.New("another status")
+
 func expect(c *client, want int, method, path string, body []byte) error {
 	status, err := c.do(method, path, body)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if status != want {
-		return fmt.Errorf("%s %s: status %d, want %d: %s", method, path, status, want, c.body)
+		return fmt.Errorf("%s %s: %w: %d, want %d: %s", method, path, errStatus, status, want, c.body)
 	}
 	return nil
 }

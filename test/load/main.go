@@ -20,7 +20,7 @@ func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry beside the limit; the median counts")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
 	million := flag.Int("million", 1_000_000, "creates before memory is looked at again; 0 leaves that out")
-	only := flag.String("only", "", "run one part: rates, lag, parent, memory")
+	only := flag.String("only", "", "run one part: rates, lag, parent, logins, memory")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -52,6 +52,10 @@ stores:
     expose: {}
     map:
       Parents: {key: parent, target: children, fields: "title, year", cascade: true}
+authentication:
+  limits: {address: 0, account: 0}
+  providers:
+    email: {postValidation: true, skipEmailValidation: true}
 `
 
 func run(ctx context.Context, rounds, requests, million int, only, profile string) error {
@@ -75,6 +79,7 @@ func run(ctx context.Context, rounds, requests, million int, only, profile strin
 		{"rates", func() error { return b.rates(ctx, rounds, requests) }},
 		{"lag", func() error { return b.lag(ctx) }},
 		{"parent", func() error { return b.oneParent(ctx) }},
+		{"logins", func() error { return b.logins(ctx) }},
 		{"memory", func() error { return b.memory(ctx, million) }},
 	} {
 		if only != "" && only != part.name {
