@@ -19,20 +19,27 @@ func (a *authenticator) write(x *exchange, act func(ctx authContext) error) erro
 // email logs in or registers.
 func (a *authenticator) email(x *exchange) error {
 	f, err := a.read(x)
-	if err != nil {
+	if err == nil {
+		err = a.enter(x, f)
+	}
+	switch {
+	case !f.html:
 		return err
-	}
-	err = a.enter(x, f)
-	if !f.html {
-		return err
-	}
-	if err != nil {
-		return a.refuse(x, err)
-	}
-	if x.status == 0 {
+	case err != nil:
+		return a.refuse(x, err, formReason(err))
+	case x.status == 0:
 		x.sendTo(http.StatusSeeOther, withQuery(a.Success, "validation", "email"))
 	}
 	return nil
+}
+
+// formReason is why a form was refused, where nothing says more.
+func formReason(err error) string {
+	switch errs.KindOf(err) {
+	case errs.Invalid, errs.TooLarge, errs.Unsupported:
+		return "invalid"
+	}
+	return "unavailable"
 }
 
 // enter logs in or registers by what a form holds. For an HTML form it leaves
@@ -163,14 +170,14 @@ func (a *authenticator) follow(x *exchange) error {
 	login, token := query.Get("login"), query.Get("token")
 	from, err := a.client(x)
 	if err != nil {
-		return a.refuse(x, err)
+		return a.refuse(x, err, formReason(err))
 	}
 	landing, err := a.Service.Follow(a.server.context(x), login, token, from)
 	switch {
 	case errs.Is(err, errs.Denied):
 		x.sendTo(http.StatusFound, withQuery(a.Failure, "reason", "token"))
 	case err != nil:
-		return a.refuse(x, err)
+		return a.refuse(x, err, formReason(err))
 	case landing == auth.Validated:
 		x.sendTo(http.StatusFound, withQuery(a.Success, "validation", "email"))
 	case landing == auth.ToRecovery:

@@ -13,11 +13,11 @@ import (
 func (a *authenticator) begin(x *exchange, provider string) error {
 	from, err := a.client(x)
 	if err != nil {
-		return a.refuse(x, err)
+		return a.refuse(x, err, "provider")
 	}
 	flow, err := a.Service.Begin(a.server.context(x), provider, a.links(x), from)
 	if err != nil {
-		return a.refuse(x, err)
+		return a.refuse(x, err, "provider")
 	}
 	a.cookies.keepFlow(x, flow)
 	x.sendTo(http.StatusFound, flow.URL)
@@ -44,7 +44,7 @@ func (a *authenticator) callback(x *exchange) error {
 	}
 	from, err := a.client(x)
 	if err != nil {
-		return a.refuse(x, err)
+		return a.refuse(x, err, "provider")
 	}
 	var in auth.Issued
 	var provider string
@@ -53,7 +53,7 @@ func (a *authenticator) callback(x *exchange) error {
 		return err
 	})
 	if err != nil {
-		return a.refuse(x, err)
+		return a.refuse(x, err, "provider")
 	}
 	a.cookies.keep(x, in)
 	x.sendTo(http.StatusFound, withQuery(a.Success, "validation", provider))
@@ -61,9 +61,10 @@ func (a *authenticator) callback(x *exchange) error {
 }
 
 // refuse sends a browser to where failures are explained. What the page is told
-// is a word; the log has the rest.
-func (a *authenticator) refuse(x *exchange, err error) error {
-	reason := "provider"
+// is a word, the one given unless the error's kind has its own; the log has the
+// rest.
+func (a *authenticator) refuse(x *exchange, err error, reason string) error {
+	level := slog.LevelInfo
 	switch errs.KindOf(err) {
 	case errs.Denied, errs.Unauthenticated:
 		reason = "denied"
@@ -75,8 +76,10 @@ func (a *authenticator) refuse(x *exchange, err error) error {
 		reason = "taken"
 	case errs.Limited:
 		reason = "limited"
+	case errs.Internal:
+		level = slog.LevelError
 	}
-	a.server.Logger.LogAttrs(x.req.Context(), slog.LevelInfo, "a login failed",
+	a.server.Logger.LogAttrs(x.req.Context(), level, "a login failed",
 		slog.String("request", x.id), slog.String("reason", reason), slog.String("error", err.Error()))
 	status := http.StatusFound
 	if x.req.Method != http.MethodGet {

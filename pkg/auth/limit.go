@@ -174,14 +174,18 @@ func (l *limiter) succeed(account string) {
 	delete(l.accounts, account)
 }
 
-// failed returns the failures of an account.
+// failed notes that an attempt has failed by now, and returns the failures of
+// the account. The wait begins here: how long it took to find out is no part
+// of it.
 func (l *limiter) failed(account string) failures {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.accounts[account]; f != nil {
-		return *f
+	f := l.accounts[account]
+	if f == nil {
+		return failures{}
 	}
-	return failures{}
+	f.At = l.now()
+	return *f
 }
 
 // forget makes room in a map that has become large.

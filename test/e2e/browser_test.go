@@ -1,18 +1,21 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"belfry/test/process"
 )
 
 // browsers are the cookies of those on whose behalf a script makes requests.
 // Unlike a real one they send a Secure cookie over http too, as the https
 // server in front of belfry would.
 type browsers struct {
-	mu      sync.Mutex
 	current string // "" has no cookies and keeps none
 	cookies map[string]map[string]string
 }
@@ -24,6 +27,22 @@ func as(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) > 0 {
 		b.current = args[0]
 	}
+}
+
+// eventuallyLogin logs in until the status is right.
+func eventuallyLogin(ts *testscript.TestScript, _ bool, args []string) {
+	s := of(ts)
+	body, err := json.Marshal(map[string]string{"login": args[0], "password": args[1]})
+	ts.Check(err)
+	ts.Check(process.Await(patience, func() error {
+		if err := s.request(ts, []string{"POST", "/auth/email", string(body)}); err != nil {
+			return err
+		}
+		if got := strconv.Itoa(s.last.status); got != args[2] {
+			return fmt.Errorf("status %s, want %s: %s", got, args[2], s.last.body)
+		}
+		return nil
+	}))
 }
 
 // send adds the cookies of the browser to a request without any.

@@ -54,6 +54,8 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	events COUNT SUBJECT PATH VALUE ...
 //	                              so many messages heard so far have these values
 //	as [BROWSER]                  requests from now on are this browser's, which has cookies; without one, nobody's
+//	eventually-login LOGIN PASSWORD CODE
+//	                              log in until the status is right
 //	mailserver start | stop | restart | accept | refuse STAGE CODE TEXT
 //	                              a mail server, whose port is ${SMTP_PORT} in the configuration; STAGE is MAIL, RCPT or DATA
 //	mail ADDRESS                  wait for the next mail to an address; it becomes the last response, as
@@ -87,6 +89,7 @@ func commands() map[string]command {
 		"event":             takes(3, many, awaitEvent),
 		"events":            takes(2, many, countEvents),
 		"as":                takes(0, 1, as),
+		"eventually-login":  takes(3, 3, eventuallyLogin),
 		"mailserver":        takes(1, 4, mailServer),
 		"mail":              takes(1, 1, awaitMail),
 		"mails":             takes(2, 2, countMails),

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"belfry/pkg/bus"
+	"belfry/test/process"
 )
 
 // secrets are what a script has seen that nobody else may: passwords, tokens,
@@ -102,8 +103,8 @@ func sealed(ts *testscript.TestScript, _ bool, _ []string) {
 	defer cancel()
 	ts.Check(s.server.Idle())
 	logs := s.logs + s.server.Log()
-	if !strings.Contains(logs, "level=DEBUG") {
-		ts.Fatalf("nothing was logged at level debug:\n%s", logs)
+	if !strings.Contains(logs, "level=DEBUG") || len(s.server.Log()) == process.LogKept {
+		ts.Fatalf("not everything was logged at level debug, or kept:\n%s", logs)
 	}
 	durable, err := s.ear.streams(ctx, bus.StreamEvents, bus.StreamDead)
 	ts.Check(err)

@@ -178,7 +178,8 @@ func (s *Server) Stop() error {
 // PID is the id of the process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Log is the end of what the process has written to standard error.
+// Log is the end of what the process has written to standard error, at most
+// LogKept bytes.
 func (s *Server) Log() string { return s.stderr.String() }
 
 // Run runs a belfry command to its end.
@@ -277,13 +278,14 @@ type tail struct {
 	data []byte
 }
 
-const tailSize = 64 << 10
+// LogKept is enough for all that a script's belfry logs at level debug.
+const LogKept = 1 << 20
 
 func (l *tail) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.data = append(l.data, p...)
-	if extra := len(l.data) - tailSize; extra > 0 {
+	if extra := len(l.data) - LogKept; extra > 0 {
 		l.data = append(l.data[:0], l.data[extra:]...)
 	}
 	return len(p), nil
