@@ -293,12 +293,10 @@ func (s *Service) addAddress(ctx context.Context, w way, c Credentials, from Cli
 	if err := s.redeem(ctx, &w, c); err != nil {
 		return Issued{}, err
 	}
-	if err := s.link(ctx, w, me.User); err != nil {
+	if err := s.link(ctx, w, me); err != nil {
 		return Issued{}, err
 	}
-	user, err := s.Users.Revise(own(ctx, me.User.UUID), me.User.UUID, func(store.Stored) (store.Revision, error) {
-		return store.Revision{Fields: fields}, nil
-	})
+	user, err := s.reviseMe(ctx, me, func(object.Object) object.Object { return fields })
 	if err != nil {
 		return Issued{}, err
 	}

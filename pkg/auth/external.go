@@ -176,7 +176,7 @@ func (s *Service) addWay(ctx context.Context, w way, user string, from Client) (
 	if from.Session == nil || from.Session.User.UUID != user {
 		return Issued{}, badState()
 	}
-	if err := s.link(ctx, w, from.Session.User); err != nil {
+	if err := s.link(ctx, w, from.Session); err != nil {
 		return Issued{}, err
 	}
 	return s.issue(ctx, from.Session.User, w.kind, from)

@@ -65,16 +65,16 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 }
 
 // relink makes an ident count as a way in again.
-func (s *Service) relink(ctx context.Context, user, ident string) error {
-	_, err := s.Users.Revise(ctx, user, func(now store.Stored) (store.Revision, error) {
-		going := unlinkedOf(now.Body)
+func (s *Service) relink(ctx context.Context, me *Session, ident string) error {
+	_, err := s.reviseMe(ctx, me, func(now object.Object) object.Object {
+		going := unlinkedOf(now.Encode())
 		left := slices.DeleteFunc(slices.Clone(going), func(uuid string) bool { return uuid == ident })
 		if len(left) == len(going) {
-			return store.Revision{}, nil
+			return nil
 		}
 		fields := object.Object{}
 		fields.Set(fieldUnlinked, left)
-		return store.Revision{Fields: fields}, nil
+		return fields
 	})
 	return err
 }

@@ -121,11 +121,16 @@ func (s *Service) setPassword(ctx context.Context, user store.Stored, hash strin
 		if err != nil {
 			return store.Revision{}, err
 		}
-		fields := object.Object{}
-		fields.Set(fieldPassword, hash)
-		fields.Set(fieldEpoch, epoch(o)+1)
-		return store.Revision{Fields: fields}, nil
+		return store.Revision{Fields: newPassword(o, hash)}, nil
 	})
+}
+
+// newPassword is what changes in a user with the password.
+func newPassword(user object.Object, hash string) object.Object {
+	fields := object.Object{}
+	fields.Set(fieldPassword, hash)
+	fields.Set(fieldEpoch, epoch(user)+1)
+	return fields
 }
 
 // validated notes that an ident's address has been proven, and forgets its
@@ -217,7 +222,10 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err != nil {
 		return Issued{}, err
 	}
-	user, err := s.setPassword(ctx, me.User, hash)
+	if err := s.alive(own(ctx, me.User.UUID), me); err != nil {
+		return Issued{}, err
+	}
+	user, err := s.reviseMe(ctx, me, func(now object.Object) object.Object { return newPassword(now, hash) })
 	if err != nil {
 		return Issued{}, err
 	}

@@ -160,19 +160,23 @@ func (s *Service) adopt(ctx context.Context, w way, ident store.Stored) (uuid st
 	return uuid, err
 }
 
-// link gives a user a further way in. That it is theirs already is fine;
-// Exists when it is another's.
-func (s *Service) link(ctx context.Context, w way, user store.Stored) error {
+// link gives the user who is logged in a further way in. That it is theirs
+// already is fine; Exists when it is another's.
+func (s *Service) link(ctx context.Context, w way, me *Session) error {
+	user := me.User
 	ctx = own(ctx, user.UUID)
 	ident := w.fields()
 	ident.Set(fieldUser, user.UUID)
 	for range maxClaims {
 		// Before the ident is there: one that is being unlinked counts no more
 		// as a way in, and this one is to count.
-		if err := s.relink(ctx, user.UUID, w.uuid()); err != nil {
+		if err := s.relink(ctx, me, w.uuid()); err != nil {
 			return err
 		}
-		_, err := s.Idents.Save(ctx, ident, w.uuid())
+		linked, err := s.Idents.Save(ctx, ident, w.uuid())
+		if err == nil {
+			return s.confirm(ctx, me, linked)
+		}
 		if !errs.Is(err, errs.Exists) {
 			return err
 		}
@@ -193,6 +197,18 @@ func (s *Service) link(ctx context.Context, w way, user store.Stored) error {
 		}
 	}
 	return errs.New(errs.Conflict, "others keep changing the same login: try again")
+}
+
+// confirm takes a way in back that a session has linked after its end: whoever
+// ended it may have looked through the ways in just before this one was there.
+func (s *Service) confirm(ctx context.Context, me *Session, ident store.Stored) error {
+	err := s.alive(ctx, me)
+	if errs.Is(err, errs.Unauthenticated) {
+		if err := unlessMissing(s.Idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil && !errs.Is(err, errs.Mismatch) {
+			return err
+		}
+	}
+	return err
 }
 
 // used notes that a way in was used, with the profile that came with it, and

@@ -121,6 +121,48 @@ func (s *Service) Identify(ctx context.Context, token string) (*Session, error) 
 	return &Session{ID: id, User: user, Visible: visible, Expires: moment(session, fieldExpires)}, nil
 }
 
+// ended says that a session has ended while a request of it was under way.
+func ended() error {
+	return errs.New(errs.Unauthenticated, "your session has ended meanwhile: log in again")
+}
+
+// alive reports ended for a session that is over. A request may have begun long
+// ago: its body was slow, or a provider was.
+func (s *Service) alive(ctx context.Context, me *Session) error {
+	_, err := s.Sessions.Get(ctx, me.ID)
+	if err == nil {
+		var user store.Stored
+		if user, err = s.Users.Get(ctx, me.User.UUID); err == nil && !sameEpoch(user, me.User) {
+			return ended()
+		}
+	}
+	if errs.Is(err, errs.NotFound) {
+		return ended()
+	}
+	return err
+}
+
+// sameEpoch reports whether no one has ended all sessions between two states of
+// a user.
+func sameEpoch(a, b store.Stored) bool {
+	return string(object.Field(a.Body, fieldEpoch)) == string(object.Field(b.Body, fieldEpoch))
+}
+
+// reviseMe changes fields of the user who is logged in, and reports ended when
+// all sessions were ended since the request began. No fields change nothing.
+func (s *Service) reviseMe(ctx context.Context, me *Session, fields func(now object.Object) object.Object) (store.Stored, error) {
+	return s.Users.Revise(own(ctx, me.User.UUID), me.User.UUID, func(now store.Stored) (store.Revision, error) {
+		if !sameEpoch(now, me.User) {
+			return store.Revision{}, ended()
+		}
+		o, err := now.Object()
+		if err != nil {
+			return store.Revision{}, err
+		}
+		return store.Revision{Fields: fields(o)}, nil
+	})
+}
+
 // unlessMissing is an error that is not about there being no object.
 func unlessMissing(err error) error {
 	if errs.Is(err, errs.NotFound) {
