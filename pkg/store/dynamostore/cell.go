@@ -90,8 +90,8 @@ var coder = sync.OnceValue(func() (c struct {
 	*zstd.Decoder
 }) {
 	// Neither fails with options that are right.
-	c.Encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(true),
-		zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
+	c.Encoder, _ = zstd.NewWriter(nil, zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true),
+		zstd.WithAllLitEntropyCompression(true)) // keys and hashes repeat nothing, but have few letters
 	c.Decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(mostUnpacked))
 	return c
 })

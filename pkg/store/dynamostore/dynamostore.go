@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/logging"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -35,11 +37,12 @@ type Options struct {
 	// the machine, as every AWS tool looks for them.
 	Credentials aws.CredentialsProvider
 
-	// Timeout is the most that one request takes; 0 means 5 seconds. Requests
+	// Timeout is the most that one request takes; 0 means 10 seconds. Requests
 	// that fail in passing are repeated a few times.
 	Timeout time.Duration
 
-	// Logger hears of leftovers that can't be removed. nil discards it.
+	// Logger hears of leftovers that can't be removed, and at debug level of
+	// what the SDK has to say. nil discards it.
 	Logger *slog.Logger
 }
 
@@ -59,6 +62,7 @@ type Backend struct {
 	where   string // for messages
 	log     *slog.Logger
 	broom   *broom
+	now     func() time.Time // of tags
 
 	life  context.Context // of what goes on behind callers' backs
 	end   context.CancelFunc
@@ -72,12 +76,12 @@ var _ driver.Backend = (*Backend)(nil)
 // setting that can't be.
 func Open(ctx context.Context, opts Options) (*Backend, error) {
 	if opts.Timeout == 0 {
-		opts.Timeout = 5 * time.Second
+		opts.Timeout = 10 * time.Second
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	b := &Backend{prefix: opts.TablePrefix, log: opts.Logger}
+	b := &Backend{prefix: opts.TablePrefix, log: opts.Logger, now: time.Now}
 	b.retryer = newRetryer()
 	cfg, err := settings(ctx, opts, b.retryer)
 	if err != nil {
@@ -113,6 +117,9 @@ func settings(ctx context.Context, opts Options, retryer aws.Retryer) (aws.Confi
 				t.MaxIdleConns, t.MaxIdleConnsPerHost = 512, 512
 			})),
 		config.WithRetryer(func() aws.Retryer { return retryer }),
+		config.WithLogger(logging.LoggerFunc(func(_ logging.Classification, format string, args ...any) {
+			opts.Logger.Debug("aws: " + fmt.Sprintf(format, args...))
+		})),
 	}
 	if opts.Region != "" {
 		load = append(load, config.WithRegion(opts.Region))

@@ -55,7 +55,7 @@ func (s *store) refill(ctx context.Context, r *record, keys func(string, []byte)
 
 func (s *store) refillOnce(ctx context.Context, r *record, given []driver.Key) (done bool, err error) {
 	w := &driver.Write{UUID: r.uuid, Body: r.body, Keys: given}
-	p := &plan{w: w, was: s.traceOf(r), tag: newTag()}
+	p := &plan{w: w, was: s.traceOf(r), tag: newTag(s.b.now())}
 	if err := p.choose(s, p.was); err != nil {
 		return false, err
 	}

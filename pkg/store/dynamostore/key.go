@@ -21,20 +21,20 @@ const shards = 8
 // random bytes. What a write leaves outside of its record bears its tag.
 type tag [16]byte
 
-func newTag() (t tag) {
-	binary.BigEndian.PutUint64(t[:], uint64(time.Now().UnixMicro()))
-	_, _ = rand.Read(t[8:]) // never fails
+func newTag(now time.Time) (t tag) {
+	binary.BigEndian.PutUint64(t[:], uint64(now.UnixMicro())) //nolint:gosec // after 1970
+	_, _ = rand.Read(t[8:])                                   // never fails
 	return t
 }
-
-func (t tag) time() time.Time { return time.UnixMicro(int64(binary.BigEndian.Uint64(t[:]))) }
 
 // leftAfter is the age from which on what no record refers to is a leftover,
 // and not part of a write that is under way. It forgives clocks that differ by
 // hours.
 const leftAfter = 24 * time.Hour
 
-func (t tag) old() bool { return time.Since(t.time()) > leftAfter }
+func (t tag) before(moment time.Time) bool {
+	return binary.BigEndian.Uint64(t[:]) < uint64(moment.UnixMicro()) //nolint:gosec // after 1970
+}
 
 // The numbers of the indexes that every store has. Those of its own follow.
 const (

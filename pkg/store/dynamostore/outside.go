@@ -2,10 +2,9 @@ package dynamostore
 
 import (
 	"context"
-	"encoding/binary"
 	"slices"
-	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -15,8 +14,8 @@ const (
 	pieceSize  = 380 << 10 // of an item that holds nothing else
 	maxValue   = 16 << 20  // of a value or an event, not packed
 	maxPieces  = maxValue/pieceSize + 2
-	mostValue  = 96 << 10  // packed, that an item holds itself
-	mostEvents = 160 << 10 // packed, of all events that an item holds itself
+	mostValue  = 96 << 10 // packed, that an item holds itself
+	mostEvents = 64 << 10 // packed, of all events that an item holds itself
 )
 
 // cellID names what lies outside.
@@ -100,11 +99,11 @@ const notesAtOnce = 100
 
 // tidy removes what crashed writes left outside.
 func (s *store) tidy(ctx context.Context) error {
-	before := binary.BigEndian.AppendUint64(nil, uint64(time.Now().Add(-leftAfter).UnixMicro()))
+	before := newTag(s.b.now().Add(-leftAfter))
 	out, err := s.b.client.Query(ctx, &dynamodb.QueryInput{
 		TableName: &s.table, ConsistentRead: yes, Limit: limit32(notesAtOnce),
-		KeyConditionExpression:    &noteCondition,
-		ExpressionAttributeValues: item{":k": textAttr(notePartition), ":s": bytesAttr(before)},
+		KeyConditionExpression:    aws.String("k = :k AND s < :s"),
+		ExpressionAttributeValues: item{":k": textAttr(notePartition), ":s": bytesAttr(before[:])},
 	})
 	if err != nil {
 		return s.b.fault(ctx, err, s.table)
@@ -116,8 +115,6 @@ func (s *store) tidy(ctx context.Context) error {
 	}
 	return nil
 }
-
-var noteCondition = "k = :k AND s < :s"
 
 func (s *store) tidyNote(ctx context.Context, note item) error {
 	r, err := s.readItem(ctx, textOf(note[attrUUID]))

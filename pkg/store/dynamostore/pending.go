@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -12,6 +13,9 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 )
+
+// eventsAtOnce is how many events of one record are read together.
+const eventsAtOnce = 32
 
 // cursor is where a search for events goes on: behind the events of a record
 // up to a revision, then with the next record of the shard.
@@ -64,7 +68,7 @@ func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []
 			if uuid == at.uuid {
 				from = at.revision
 			}
-			got, err := s.eventsOf(ctx, records[uuid], from)
+			got, all, err := s.eventsOf(ctx, records[uuid], from, limit-len(events)+1)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -75,6 +79,9 @@ func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []
 				events = append(events, e)
 				size += len(e.Payload)
 				at.uuid, at.revision = uuid, e.Revision
+			}
+			if !all {
+				return events, at.encode(), nil
 			}
 			at.uuid, at.revision = uuid, math.MaxUint64
 		}
@@ -105,21 +112,45 @@ func (s *store) marked(ctx context.Context, at cursor, limit int) (uuids []strin
 	return uuids, len(out.LastEvaluatedKey) > 0, nil
 }
 
-// eventsOf returns the events of a record behind a revision. Whoever gets them
-// may clear them, so the entries of their writes are made sure of first.
-func (s *store) eventsOf(ctx context.Context, r *record, from uint64) ([]driver.Pending, error) {
+// eventsOf returns the next events of a record behind a revision, and whether
+// these are all. Whoever gets them may clear them, so the entries of their
+// writes are made sure of first.
+func (s *store) eventsOf(ctx context.Context, r *record, from uint64, limit int) (events []driver.Pending, all bool, err error) {
 	if r == nil {
-		return nil, nil // gone since
+		return nil, true, nil // gone since
 	}
 	if len(r.events) == 0 {
-		return nil, s.unmark(ctx, r.uuid)
+		return nil, true, s.unmark(ctx, r.uuid)
 	}
 	if err := s.confirm(ctx, r); err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	revisions := r.waiting()
+	behind, _ := slices.BinarySearch(revisions, from+1)
+	revisions = revisions[behind:]
+	for size := 0; len(revisions) > 0; {
+		if len(events) >= limit || size >= pageSize {
+			return events, false, nil
+		}
+		n := min(len(revisions), limit-len(events), eventsAtOnce)
+		got, err := s.readEvents(ctx, r, revisions[:n])
+		if err != nil {
+			return nil, false, err
+		}
+		for _, e := range got {
+			size += len(e.Payload)
+		}
+		events, revisions = append(events, got...), revisions[n:]
+	}
+	return events, true, nil
+}
+
+// readEvents returns some events of a record, but for those that a Clear has
+// half taken out: it took their pieces and got no further.
+func (s *store) readEvents(ctx context.Context, r *record, revisions []uint64) ([]driver.Pending, error) {
 	var cells []cell
-	for revision, c := range r.events {
-		if revision > from && c.outside() {
+	for _, revision := range revisions {
+		if c := r.events[revision]; c.outside() {
 			cells = append(cells, c)
 		}
 	}
@@ -127,34 +158,34 @@ func (s *store) eventsOf(ctx context.Context, r *record, from uint64) ([]driver.
 	if err != nil {
 		return nil, err
 	}
-	var events []driver.Pending
-	for _, revision := range r.waiting() {
-		if revision <= from {
+	events := make([]driver.Pending, 0, len(revisions))
+	for _, revision := range revisions {
+		c := r.events[revision]
+		packed, there := c.data, true
+		if c.outside() {
+			packed, there = outside[c.id()]
+		}
+		if !there {
+			if err := s.takeOut(ctx, r.uuid, map[uint64]cell{revision: c}); err != nil {
+				return nil, err
+			}
 			continue
 		}
-		c := r.events[revision]
-		packed := c.data
-		if c.outside() {
-			var there bool
-			if packed, there = outside[c.id()]; !there {
-				// A Clear took its pieces and got no further.
-				if err := s.takeOut(ctx, r.uuid, map[uint64]cell{revision: c}); err != nil {
-					return nil, err
-				}
-				continue
-			}
-		}
-		plain, err := unpack(packed)
-		if err != nil {
-			return nil, errFormat(s.table, "an event of the object "+r.uuid, err)
-		}
-		e, err := decodeEvent(plain)
+		e, err := unpackEvent(packed)
 		if err != nil {
 			return nil, errFormat(s.table, "an event of the object "+r.uuid, err)
 		}
 		events = append(events, driver.Pending{Event: e, UUID: r.uuid, Revision: revision})
 	}
 	return events, nil
+}
+
+func unpackEvent(packed []byte) (driver.Event, error) {
+	plain, err := unpack(packed)
+	if err != nil {
+		return driver.Event{}, err
+	}
+	return decodeEvent(plain)
 }
 
 // confirm writes the entries of those writes of a record of which it is not

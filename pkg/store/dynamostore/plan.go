@@ -28,7 +28,7 @@ type plan struct {
 // plan prepares an attempt. Small takes as little of the record's item as
 // possible.
 func (s *store) plan(w *driver.Write, was *trace, small bool) (*plan, error) {
-	p := &plan{w: w, was: was, tag: newTag()}
+	p := &plan{w: w, was: was, tag: newTag(s.b.now())}
 	if err := p.choose(s, was); err != nil {
 		return nil, err
 	}

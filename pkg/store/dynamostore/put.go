@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"strconv"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -85,7 +85,8 @@ func (s *store) before(ctx context.Context, w *driver.Write) (*trace, error) {
 }
 
 // carryOut makes one attempt: what lies outside first, then the record and its
-// entries side by side.
+// entries side by side. A write that tells nobody leaves no event by which its
+// entries could be made sure of, so they come first.
 func (s *store) carryOut(ctx context.Context, p *plan) (outcome, error) {
 	if err := s.layOut(ctx, p); err != nil {
 		return unknown, err
@@ -93,6 +94,11 @@ func (s *store) carryOut(ctx context.Context, p *plan) (outcome, error) {
 	var entries sync.WaitGroup
 	var entriesErr error
 	entries.Go(func() { entriesErr = s.b.writeAll(ctx, s.table, entryWrites(p.w.UUID, p.put)) })
+	if len(p.events) == 0 {
+		if entries.Wait(); entriesErr != nil {
+			return unknown, entriesErr
+		}
+	}
 	result, replaced, err := s.update(ctx, p)
 	entries.Wait()
 	switch result {
@@ -175,34 +181,28 @@ func (s *store) update(ctx context.Context, p *plan) (outcome, *trace, error) {
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 func (s *store) updateInput(p *plan) *dynamodb.UpdateItemInput {
-	names := make(map[string]string, len(p.events))
-	values := item{
-		":r": numberAttr(p.w.Revision),
-		":v": bytesAttr(p.value.encode()),
-		":p": numberAttr(uint64(shardOfPart([]byte(p.w.UUID)))),
-	}
-	var set strings.Builder
-	set.WriteString("SET r = :r, v = :v, p = :p")
-	waiting := &types.AttributeValueMemberNS{}
-	for i := range p.events {
-		revision := p.w.First() + uint64(i)
-		fmt.Fprintf(&set, ", #%d = :%d", i, i)
-		names[fmt.Sprintf("#%d", i)] = eventAttr(revision, p.events[i].outside())
-		values[fmt.Sprintf(":%d", i)] = bytesAttr(p.events[i].encode())
-		waiting.Value = append(waiting.Value, fmt.Sprint(revision))
-	}
-	values[":q"] = waiting
+	values := item{":r": numberAttr(p.w.Revision), ":v": bytesAttr(p.value.encode())}
+	in := &dynamodb.UpdateItemInput{TableName: &s.table, Key: recordItem(p.w.UUID), ExpressionAttributeValues: values}
+	set, rest := "SET r = :r, v = :v", " REMOVE d"
 	if p.w.Body == nil {
-		set.WriteString(", d = :d")
+		set, rest = set+", d = :d", ""
 		values[":d"] = &types.AttributeValueMemberBOOL{Value: true}
-	} else {
-		set.WriteString(" REMOVE d")
 	}
-	set.WriteString(" ADD q :q")
-	in := &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: recordItem(p.w.UUID), UpdateExpression: aws.String(set.String()),
-		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+	if len(p.events) > 0 {
+		set, rest = set+", p = :p", rest+" ADD q :q"
+		values[":p"] = numberAttr(uint64(shardOfPart([]byte(p.w.UUID)))) //nolint:gosec // small
+		waiting := &types.AttributeValueMemberNS{}
+		values[":q"] = waiting
+		in.ExpressionAttributeNames = make(map[string]string, len(p.events))
+		for i := range p.events {
+			revision := p.w.First() + uint64(i)
+			set += fmt.Sprintf(", #%d = :%d", i, i)
+			in.ExpressionAttributeNames[fmt.Sprintf("#%d", i)] = eventAttr(revision, p.events[i].outside())
+			values[fmt.Sprintf(":%d", i)] = bytesAttr(p.events[i].encode())
+			waiting.Value = append(waiting.Value, strconv.FormatUint(revision, 10))
+		}
 	}
+	in.UpdateExpression = aws.String(set + rest)
 	if p.was == nil {
 		values[":first"] = numberAttr(p.w.First())
 		in.ConditionExpression = aws.String("attribute_not_exists(k) OR (attribute_exists(d) AND r < :first)")
@@ -244,7 +244,7 @@ func (s *store) judge(ctx context.Context, p *plan, open bool) (outcome, error) 
 		return made, nil
 	case r != nil && p.was != nil && !r.deleted && r.revision == p.w.If:
 		return stale, nil
-	case open && (r == nil || r.revision > p.w.Revision):
+	case open && (r == nil || r.revision >= p.w.Revision):
 		return unknown, s.b.away(errors.New("the reply was lost, and others changed the object since"),
 			"whether the object %s was written can't be told", p.w.UUID)
 	default:

@@ -115,7 +115,7 @@ func (s *store) counts(index uint32, f found, r *record) (has bool) {
 		e := entry{key: key, tag: t}
 		if r != nil && r.has(e) {
 			has = true
-		} else if t.old() {
+		} else if t.before(s.b.now().Add(-leftAfter)) {
 			left = append(left, e.itemKey(f.uuid))
 		}
 	}

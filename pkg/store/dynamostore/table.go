@@ -72,12 +72,14 @@ func (b *Backend) nextStep(ctx context.Context, table string) (done bool, err er
 	at := slices.IndexFunc(out.Table.GlobalSecondaryIndexes, func(ix types.GlobalSecondaryIndexDescription) bool {
 		return aws.ToString(ix.IndexName) == pendingIndex
 	})
-	switch {
-	case out.Table.TableStatus != types.TableStatusActive && out.Table.TableStatus != types.TableStatusUpdating:
+	switch status := out.Table.TableStatus; {
+	case status == types.TableStatusCreating || status == types.TableStatusDeleting:
 		return false, nil
+	case status != types.TableStatusActive && status != types.TableStatusUpdating:
+		return false, errs.New(errs.Internal, "the table %s can't be used: its status is %s", table, status)
 	case at >= 0:
 		return out.Table.GlobalSecondaryIndexes[at].IndexStatus == types.IndexStatusActive, nil
-	case out.Table.TableStatus == types.TableStatusUpdating:
+	case status == types.TableStatusUpdating:
 		return false, nil
 	default:
 		return false, b.createIndex(ctx, table)

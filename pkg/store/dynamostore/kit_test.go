@@ -1,0 +1,209 @@
+package dynamostore_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/dynamostore"
+)
+
+var byColour = driver.Index{Name: "colour", Parts: 1, Multi: true}
+
+// body is an object whose colours are its keys.
+func body(colours ...string) []byte {
+	data, err := json.Marshal(map[string]any{"colours": colours})
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// keys are those that a body has in the index byColour.
+func keys(_ string, body []byte) []driver.Key {
+	var object struct{ Colours []string }
+	if json.Unmarshal(body, &object) != nil {
+		return nil
+	}
+	var list []driver.Key
+	for _, colour := range object.Colours {
+		list = append(list, driver.Key{Index: "colour", Parts: [][]byte{[]byte(colour)}})
+	}
+	return list
+}
+
+func openBackend(t *testing.T, opts dynamostore.Options) *dynamostore.Backend {
+	t.Helper()
+	b, err := dynamostore.Open(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeBackend(t, b) })
+	return b
+}
+
+func closeBackend(t *testing.T, b *dynamostore.Backend) {
+	t.Helper()
+	if err := b.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// shop is a store with what tests do to it.
+type shop struct {
+	driver.Store
+	t *testing.T
+}
+
+func openStore(t *testing.T, b driver.Backend, indexes ...driver.Index) shop {
+	t.Helper()
+	s, err := b.Open(t.Context(), driver.Spec{Name: "Books", Indexes: indexes, Keys: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shop{s, t}
+}
+
+func write(uuid string, cond, revision uint64, data []byte) driver.Write {
+	w := driver.Write{UUID: uuid, If: cond, Revision: revision, Body: data, Event: driver.Event{
+		ID: fmt.Sprintf("%s/%d", uuid, revision), Subject: "events.1.Store.Saved.Books." + uuid, Payload: []byte("payload"),
+	}}
+	if data != nil {
+		w.Keys = keys(uuid, data)
+	}
+	return w
+}
+
+func (s shop) put(w driver.Write) {
+	s.t.Helper()
+	if err := s.Put(s.t.Context(), w); err != nil {
+		s.t.Fatalf("Put of %s at %d: %v", w.UUID, w.Revision, err)
+	}
+}
+
+func (s shop) holds(uuid string, revision uint64, want []byte) {
+	s.t.Helper()
+	r, ok, err := s.Get(s.t.Context(), uuid)
+	if err != nil || !ok || r.Revision != revision || !bytes.Equal(r.Body, want) || r.Deleted != (want == nil) {
+		s.t.Fatalf("Get of %s: at %d, deleted %v, %d bytes, found %v, error %v; want %d with %d bytes",
+			uuid, r.Revision, r.Deleted, len(r.Body), ok, err, revision, len(want))
+	}
+}
+
+func (s shop) finds(colour string, want ...string) {
+	s.t.Helper()
+	page, err := s.Query(s.t.Context(), driver.Query{Index: "colour", Equal: [][]byte{[]byte(colour)}, Limit: 1000})
+	var got []string
+	for _, r := range page.Records {
+		got = append(got, r.UUID)
+	}
+	if err != nil || !slices.Equal(got, want) {
+		s.t.Fatalf("of colour %s are %q, error %v; want %q", colour, got, err, want)
+	}
+}
+
+// pending returns all events that wait, and asserts that those of one record
+// are in order.
+func (s shop) pending() []driver.Pending {
+	s.t.Helper()
+	var all []driver.Pending
+	last := map[string]uint64{}
+	for after := []byte(nil); ; {
+		events, next, err := s.Pending(s.t.Context(), after, 7)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, e := range events {
+			if e.Revision <= last[e.UUID] {
+				s.t.Fatalf("the event of %s at %d comes behind that at %d", e.UUID, e.Revision, last[e.UUID])
+			}
+			last[e.UUID] = e.Revision
+		}
+		all = append(all, events...)
+		if after = next; next == nil {
+			return all
+		}
+	}
+}
+
+func (s shop) waits(want ...string) {
+	s.t.Helper()
+	var got []string
+	for _, e := range s.pending() {
+		got = append(got, e.ID)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		s.t.Fatalf("events %q wait, want %q", got, want)
+	}
+}
+
+func (s shop) clear() {
+	s.t.Helper()
+	if err := s.Clear(s.t.Context(), s.pending()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func wantKind(t *testing.T, err error, kind errs.Kind, words ...string) {
+	t.Helper()
+	if !errs.Is(err, kind) {
+		t.Fatalf("got the error %v, want one of kind %q", err, kind)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("the error %q does not say %q", err, word)
+		}
+	}
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("the error %q tells the secret", err)
+	}
+}
+
+// client looks at tables past the backend.
+func client(url string) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{Region: "eu-central-1", BaseEndpoint: aws.String(url), Credentials: options(url).Credentials})
+}
+
+// contents counts the items of a table by the first letter of their keys.
+func contents(t *testing.T, url, table string) string {
+	t.Helper()
+	counts := map[string]int{}
+	pages := dynamodb.NewScanPaginator(client(url), &dynamodb.ScanInput{TableName: &table})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range page.Items {
+			key := it["k"].(*types.AttributeValueMemberS)
+			counts[key.Value[:1]]++
+		}
+	}
+	var list []string
+	for letter, n := range counts {
+		list = append(list, fmt.Sprintf("%s:%d", letter, n))
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+// limited is a context that ends after a while.
+func limited(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
