@@ -282,6 +282,7 @@ func (b *visitor) leave(headers ...string) string {
 // recover sets a new password by the mail that brings a token for that.
 func (b *visitor) recover(login, password string) {
 	b.prey.Helper()
+	b.prey.deliver("", "")
 	b.is(b.ask("POST", "/auth/email/recovery", fmt.Sprintf(`{"login":%q}`, login)), http.StatusAccepted)
 	b.is(b.ask("PUT", "/auth/email/recovery", fmt.Sprintf(`{"login":%q,"password":%q,"token":%q}`, login, password, b.prey.deliver(login, "recover"))), http.StatusNoContent)
 }

@@ -64,8 +64,9 @@ func (s *Service) request(ctx context.Context, login string, from Client, why fu
 // sessions of the user.
 //
 // Whoever registers somebody else's address, where addresses are validated
-// afterwards, must not keep a way into the account of its owner: the first
-// proof of the address removes every other way in.
+// afterwards, must not keep a way into the account of its owner: while nobody
+// has proven to have both the address and the account, every other way in is
+// removed.
 func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error {
 	if err := s.off(); err != nil {
 		return err
@@ -102,7 +103,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err := s.spend(ctx, p); err != nil {
 		return err
 	}
-	if string(ident["validated"]) != "true" {
+	if string(ident[fieldProven]) != "true" {
 		if err := s.evict(ctx, user, stored.UUID); err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 		return err
 	}
 	s.limiter.succeed(w.uuid())
-	return s.validated(ctx, stored.UUID)
+	return s.validated(ctx, stored.UUID, true)
 }
 
 // setPassword sets a hash and, in the same act, ends all sessions.
@@ -133,11 +134,15 @@ func newPassword(user object.Object, hash string) object.Object {
 	return fields
 }
 
-// validated notes that an ident's address has been proven, and forgets its
-// failed logins.
-func (s *Service) validated(ctx context.Context, ident string) error {
+// validated notes that an ident's address has been proven, maybe by whom the
+// account belongs to, and forgets its failed logins.
+func (s *Service) validated(ctx context.Context, ident string, proven bool) error {
+	fields := object.Object{"validated": []byte("true"), "_failedLogins": nil}
+	if proven {
+		fields[fieldProven] = []byte("true")
+	}
 	_, err := s.Idents.Revise(own(ctx, ""), ident, func(store.Stored) (store.Revision, error) {
-		return store.Revision{Fields: object.Object{"validated": []byte("true"), "_failedLogins": nil}}, nil
+		return store.Revision{Fields: fields}, nil
 	})
 	return unlessMissing(err)
 }
@@ -178,6 +183,9 @@ const (
 
 // Follow is the visit of a mail's link. A token that a form is to be sent with
 // stays good. Denied when the token is not.
+//
+// Links are followed by programs that look at mails, too, and by people who
+// never registered: only who is logged in proves that the account is theirs.
 func (s *Service) Follow(ctx context.Context, login, token string, from Client) (Landing, error) {
 	if err := s.off(); err != nil {
 		return 0, err
@@ -203,7 +211,7 @@ func (s *Service) Follow(ctx context.Context, login, token string, from Client) 
 	if err := s.spend(ctx, p); err != nil {
 		return 0, err
 	}
-	return Validated, s.validated(ctx, ident.UUID)
+	return Validated, s.validated(ctx, ident.UUID, from.Session != nil && from.Session.User.UUID == user.UUID)
 }
 
 // ChangePassword sets a new password for the user who is logged in, ends all

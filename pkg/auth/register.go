@@ -20,6 +20,11 @@ type way struct {
 	validated bool
 }
 
+// fieldProven tells, in an ident, that its address was proven by whom the
+// account belongs to. validated alone can be a stranger's account and a link
+// that the address's owner followed.
+const fieldProven = "_proven"
+
 func (w way) uuid() string { return identUUID(w.id, w.kind) }
 
 // fields are those of the ident, but for its user.
@@ -28,6 +33,7 @@ func (w way) fields() object.Object {
 	o.Set("type", w.kind)
 	o.Set("profile", w.profile)
 	o.Set("validated", w.validated)
+	o.Set(fieldProven, w.validated)
 	o.Set("_id", w.id)
 	return o
 }

@@ -1,0 +1,48 @@
+package auth_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+)
+
+// Whoever registers somebody else's address, where addresses are validated
+// afterwards, waits for its owner to come.
+
+// The owner, or a program that looks at mails, follows the link of a mail that
+// they never asked for. That proves the address, and not whose account it is.
+func TestAFollowedLinkLeavesAStrangerNoWayIn(t *testing.T) {
+	p := hunt(t)
+	eve, ada := p.visitor(), p.visitor()
+	eve.is(eve.register("ada@example.com", "the password of eve"), http.StatusNoContent)
+	token := p.deliver("ada@example.com", "validate")
+	if to := ada.ask("GET", "/auth/email/callback?login=ada@example.com&token="+token, "").Header.Get("Location"); to != "/in?validation=email" {
+		t.Fatalf("the link leads to %s", to)
+	}
+	eve.visit("666")
+	ada.recover("ada@example.com", "the password of ada")
+	ada.is(ada.login("ada@example.com", "the password of ada"), http.StatusNoContent)
+	back := p.visitor()
+	back.visit("666")
+	if back.whoami() == ada.whoami() {
+		t.Error("eve has kept a way in")
+	}
+}
+
+// Who is logged in when following the link has proven both, and keeps what they
+// have linked when they forget their password.
+func TestARecoveryKeepsTheWaysInOfWhoProvedTheAddress(t *testing.T) {
+	p := hunt(t)
+	ada := p.visitor()
+	ada.is(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
+	token := p.deliver("ada@example.com", "validate")
+	me := ada.whoami()
+	ada.visit("1815")
+	ada.ask("GET", "/auth/email/callback?"+url.Values{"login": {"ada@example.com"}, "token": {token}}.Encode(), "")
+	ada.recover("ada@example.com", "a new password")
+	back := p.visitor()
+	back.visit("1815")
+	if back.whoami() != me {
+		t.Error("ada has lost a way in")
+	}
+}
