@@ -44,7 +44,7 @@ func (s *Storage) connect(ctx context.Context, o Options) error {
 		}
 		c.HTTPClient = &http.Client{Transport: s.transport, CheckRedirect: noRedirect}
 		c.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
-			r.MaxAttempts, r.MaxBackoff = attempts, maxBackoff
+			r.MaxAttempts, r.MaxBackoff = attempts, o.backoff
 			// Two acts on one key got in each other's way.
 			r.Retryables = append(r.Retryables, retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusConflict: {}}})
 		})
@@ -60,7 +60,9 @@ func (o *Options) config(ctx context.Context) (aws.Config, error) {
 	client := awshttp.NewBuildableClient()
 	cfg := aws.Config{
 		Region: o.Region, HTTPClient: client,
-		Credentials: credentials.NewStaticCredentialsProvider(o.AccessKey, o.SecretKey, ""),
+		Credentials:                credentials.NewStaticCredentialsProvider(o.AccessKey, o.SecretKey, ""),
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenSupported,
+		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenSupported,
 	}
 	if o.AccessKey == "" {
 		var err error
@@ -80,10 +82,6 @@ func (o *Options) config(ctx context.Context) (aws.Config, error) {
 
 // transport makes a transport that loses patience from the SDK's.
 func (o *Options) transport(client aws.HTTPClient) *http.Transport {
-	silence := o.Patience
-	if silence == 0 {
-		silence = patience
-	}
 	t := awshttp.NewBuildableClient().GetTransport()
 	if c, ok := client.(*awshttp.BuildableClient); ok {
 		t = c.GetTransport()
@@ -91,15 +89,15 @@ func (o *Options) transport(client aws.HTTPClient) *http.Transport {
 	if o.RootCAs != nil {
 		t.TLSClientConfig.RootCAs = o.RootCAs
 	}
-	dialer := &net.Dialer{Timeout: silence}
+	dialer := &net.Dialer{Timeout: o.Patience}
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dialer.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &impatient{conn, silence}, nil
+		return &impatient{conn, o.Patience}, nil
 	}
-	t.TLSHandshakeTimeout = silence
+	t.TLSHandshakeTimeout = o.Patience
 	t.MaxIdleConnsPerHost = connections
 	// Many transfers on one connection would wait for each other.
 	t.ForceAttemptHTTP2 = false

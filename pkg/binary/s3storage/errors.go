@@ -22,7 +22,8 @@ const retryAfter = 5 * time.Second
 // passing are codes below status 500 of what may be otherwise soon.
 var passing = map[string]bool{
 	"RequestTimeout": true,
-	"NoSuchUpload":   true, // somebody tidied up: the whole upload may be tried again
+	"NoSuchUpload":   true, // a stage was tidied up: the whole content may be tried again
+	"NoSuchKey":      true, // the same of a segment
 	"QuotaExceeded":  true,
 	"ExpiredToken":   true, // temporary credentials are fetched anew
 }
@@ -34,6 +35,7 @@ var hints = map[string]string{
 	"SignatureDoesNotMatch":        "does not accept the secret key: check the credentials",
 	"InvalidToken":                 "does not accept the session token: check the credentials",
 	"InvalidClientTokenId":         "does not know the access key: check the credentials",
+	"XAdminUserNotFound":           "does not know the access key: check the credentials", // Versity's gateway
 	"AccessDenied":                 "refuses this: the credentials lack a right",
 	"Forbidden":                    "refuses this: the credentials lack a right",
 	"AccountProblem":               "refuses everything: there is a problem with the account",
@@ -44,8 +46,7 @@ var hints = map[string]string{
 	"InvalidBucketName":            "has a name that no bucket can have: correct the configuration",
 }
 
-// fail gives what went wrong its kind. Neither the SDK's errors nor this hold
-// any part of a key; they do hold the endpoint, so clients only see the message.
+// fail gives what went wrong its kind. The SDK's errors hold no secret.
 func (s *Storage) fail(ctx context.Context, err error, act string) error {
 	if err == nil {
 		return nil
@@ -53,11 +54,11 @@ func (s *Storage) fail(ctx context.Context, err error, act string) error {
 	if ctx.Err() != nil {
 		return errs.Wrap(err, errs.Canceled, "the request was given up")
 	}
-	cause := fmt.Errorf("%s, %s: %w", s.where, act, err)
+	cause := fmt.Errorf("%s: %w", act, err)
 	code, status := codeOf(err), statusOf(err)
 	switch {
 	case status >= 500 || status == http.StatusTooManyRequests || status == http.StatusConflict || passing[code]:
-		return unavailable(cause, "the storage of binaries is overloaded or full; try again later")
+		return s.unavailable(cause, "the storage of binaries can't do this at present; try again later")
 	case code == "EntityTooLarge":
 		return errs.Wrap(cause, errs.TooLarge, "this is larger than the storage of binaries takes")
 	case hints[code] != "":
@@ -65,12 +66,14 @@ func (s *Storage) fail(ctx context.Context, err error, act string) error {
 	case status != 0:
 		return errs.Wrap(cause, errs.Internal, "%s refuses this", s.where)
 	default:
-		return unavailable(cause, "the storage of binaries can't be reached; try again later")
+		return s.unavailable(cause, "the storage of binaries can't be reached; try again later")
 	}
 }
 
-func unavailable(cause error, message string) error {
-	return &errs.Error{Kind: errs.Unavailable, Message: message, RetryAfter: retryAfter, Err: cause}
+// unavailable makes an error of which the message is told to clients, who need
+// not know where binaries are kept.
+func (s *Storage) unavailable(cause error, message string) error {
+	return &errs.Error{Kind: errs.Unavailable, Message: message, RetryAfter: retryAfter, Err: fmt.Errorf("%s: %w", s.where, cause)}
 }
 
 // failReading is fail for what broke off while a content was read.

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +29,13 @@ func options(server *backing.S3Server) s3storage.Options {
 		Bucket: server.Bucket, Region: server.Region, Endpoint: server.Endpoint,
 		AccessKey: server.AccessKey, SecretKey: server.SecretKey, RootCAs: server.RootCAs,
 	}
+}
+
+// hasty are options with which tests of faults need not wait for long between
+// attempts.
+func hasty(o s3storage.Options) s3storage.Options {
+	o.SetBackoff(50 * time.Millisecond)
+	return o
 }
 
 // client fetches signed URLs.
@@ -142,6 +150,7 @@ func front(t *testing.T, server *backing.S3Server, secure bool) *proxy {
 	p := &proxy{count: map[string]int{}}
 	p.pass = &httputil.ReverseProxy{
 		Transport: transport,
+		ErrorLog:  slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		// The signature covers the name of the host, which stays.
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = "https", strings.TrimPrefix(server.Endpoint, "https://")
@@ -160,7 +169,6 @@ func front(t *testing.T, server *backing.S3Server, secure bool) *proxy {
 		start = httptest.NewTLSServer
 	}
 	p.Server = start(p)
-	p.Config.ErrorLog = nil
 	t.Cleanup(p.Close)
 	t.Cleanup(transport.CloseIdleConnections)
 	return p

@@ -1,6 +1,7 @@
 package s3storage
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"net/http"
@@ -41,6 +42,8 @@ type Options struct {
 	// Patience is how long a connection may be silent; 0 means one minute. A
 	// server that answers a copy of 640 MiB only when it is done needs as long.
 	Patience time.Duration
+
+	backoff time.Duration // the longest between attempts; 0 means 2 s
 }
 
 const (
@@ -82,6 +85,8 @@ func Open(ctx context.Context, o Options) (*Storage, error) {
 	case (o.AccessKey == "") != (o.SecretKey == ""):
 		return nil, errs.New(errs.Invalid, "give the bucket %q both an access key and a secret key, or neither", o.Bucket)
 	}
+	o.Patience = cmp.Or(o.Patience, patience)
+	o.backoff = cmp.Or(o.backoff, maxBackoff)
 	s := &Storage{
 		bucket: o.Bucket, prefix: o.Prefix,
 		chunks: newChunks(), segmentParts: segmentParts, using: map[string]int{},

@@ -1,0 +1,146 @@
+package s3storage_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"belfry/pkg/binary/s3storage"
+	"belfry/pkg/errs"
+	"belfry/test/backing"
+)
+
+// direct is a client of the server that passes the storage by.
+func direct(server *backing.S3Server) *s3.Client {
+	return s3.New(s3.Options{
+		Region: server.Region, BaseEndpoint: &server.Endpoint, UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(server.AccessKey, server.SecretKey, ""),
+		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+			t.TLSClientConfig.RootCAs = server.RootCAs
+		}),
+	})
+}
+
+// TestWhatIsNotOursStays shares a bucket with others.
+func TestWhatIsNotOursStays(t *testing.T) {
+	server := backing.S3(t)
+	bucket := direct(server)
+	hash := hashOf([]byte("another's"))
+	others := []string{
+		"readme", "contents/readme", "contents/zz/" + hash, "contents/" + hash, "contents/00/" + hash,
+		"tmp/1", "tmp/readme/1", "other/contents/" + hash[:2] + "/" + hash, "other/tmp/0199f3a1-0000-7000-8000-000000000000/1",
+	}
+	for _, key := range others {
+		_, err := bucket.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &server.Bucket, Key: &key, Body: bytes.NewReader([]byte("another's"))})
+		must(t, err)
+		_, err = bucket.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: &server.Bucket, Key: aws.String(key + "-upload")})
+		must(t, err)
+	}
+	s := open(t, options(server))
+	c := random("a", 100)
+	must(t, put(t.Context(), s, c))
+	for _, limit := range []int{1, 2, 5000} {
+		page, next, err := s.List(t.Context(), "", limit)
+		if err != nil || len(page) != 1 || page[0].Hash != hashOf(c) || next != "" {
+			t.Fatalf("got %+v and then %q, error %v; want the one content", page, next, err)
+		}
+	}
+	tidies(t, s, 0)
+	for _, key := range others {
+		_, err := bucket.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: &server.Bucket, Key: &key})
+		must(t, err)
+	}
+	uploads, err := bucket.ListMultipartUploads(t.Context(), &s3.ListMultipartUploadsInput{Bucket: &server.Bucket})
+	must(t, err)
+	if len(uploads.Uploads) != len(others) {
+		t.Errorf("%d uploads of others are left of %d", len(uploads.Uploads), len(others))
+	}
+}
+
+// TestPrefixes uses the characters that S3 may come to decode wrongly.
+func TestPrefixes(t *testing.T) {
+	server := backing.S3(t)
+	c := random("a", 3*s3storage.PartSize)
+	for i, prefix := range []string{"", "files/", "files", "a b+c%20d&e=f?g#h/żółw/"} {
+		o := options(server)
+		o.Prefix = prefix
+		s := open(t, o)
+		s.SetSegmentParts(int32(1 + i%2*100)) // copied in both ways
+		lacks(t, s, hashOf(c))
+		must(t, put(t.Context(), s, c))
+		holds(t, s, c)
+		page, _, err := s.List(t.Context(), "", 10)
+		if err != nil || len(page) != 1 {
+			t.Fatalf("%q: %d contents are listed, error %v", prefix, len(page), err)
+		}
+		tidies(t, s, 0)
+	}
+}
+
+// TestAContentIsNotKeptUnderAnotherHash has S3 find the caller's mistake.
+func TestAContentIsNotKeptUnderAnotherHash(t *testing.T) {
+	s := open(t, options(backing.S3(t)))
+	wrong := hashOf([]byte("wrong"))
+	for name, c := range map[string][]byte{"small": random("a", 100), "large": random("a", 2*s3storage.PartSize)} {
+		g := stage(t, s, c)
+		wantKind(t, g.Commit(t.Context(), wrong), errs.Internal)
+		lacks(t, s, wrong)
+		if err := g.Commit(t.Context(), hashOf(c)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		holds(t, s, c)
+	}
+}
+
+func TestAContentCanBeTooLarge(t *testing.T) {
+	s := open(t, options(backing.S3(t)))
+	g := stage(t, s, nil)
+	s3storage.Pretend(g, s3storage.MaxSize-1)
+	_, err := g.Write([]byte("ab"))
+	wantKind(t, err, errs.TooLarge)
+}
+
+// TestAnUploadThatGoesOnIsLeftAlone is about stages of another process, of
+// which only what is in the bucket is known.
+func TestAnUploadThatGoesOnIsLeftAlone(t *testing.T) {
+	server := backing.S3(t)
+	p := front(t, server, true)
+	// The gateway moves an upload's beginning with each part; S3 does not.
+	initiated := regexp.MustCompile(`<Initiated>[^<]*</Initiated>`)
+	p.change = func(op string, res *http.Response) {
+		if op != "ListMultipartUploads" {
+			return
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		body = initiated.ReplaceAll(body, []byte("<Initiated>2020-01-02T03:04:05.000Z</Initiated>"))
+		res.Body = io.NopCloser(bytes.NewReader(body))
+		res.ContentLength = int64(len(body))
+		res.Header.Set("Content-Length", fmt.Sprint(len(body)))
+	}
+	other, s := open(t, options(server)), open(t, p.options(server))
+	c := random("a", 3*s3storage.PartSize)
+	g := stage(t, other, c)
+	if n, err := s.Tidy(t.Context(), time.Now().Add(-time.Hour)); n != 0 || err != nil {
+		t.Fatalf("%d stages were tidied up, error %v", n, err)
+	}
+	must(t, g.Commit(t.Context(), hashOf(c)))
+	holds(t, s, c)
+
+	// Once it has begun a segment, what it has made before goes with it.
+	other.SetSegmentParts(1)
+	stage(t, other, c)
+	tidies(t, s, 2)
+	tidies(t, s, 0)
+}

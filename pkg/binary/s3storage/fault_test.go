@@ -1,0 +1,290 @@
+package s3storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belfry/pkg/binary/s3storage"
+	"belfry/pkg/errs"
+	"belfry/test/backing"
+)
+
+// acts are what a storage is asked, by name.
+func acts(s *s3storage.Storage, small, large []byte) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"Ping":        s.Ping,
+		"put a small": func(ctx context.Context) error { return put(ctx, s, small) },
+		"put a large": func(ctx context.Context) error { return put(ctx, s, large) },
+		"Stat":        func(ctx context.Context) error { _, _, err := s.Stat(ctx, hashOf(small)); return err },
+		"Open": func(ctx context.Context) error {
+			r, err := s.Open(ctx, hashOf(small), 0, -1)
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(io.Discard, r)
+			return errors.Join(err, r.Close())
+		},
+		"List": func(ctx context.Context) error { _, _, err := s.List(ctx, "", 10); return err },
+		"Tidy": func(ctx context.Context) error { _, err := s.Tidy(ctx, time.Now().Add(-time.Hour)); return err },
+		// Removes what the others do without.
+		"Delete": func(ctx context.Context) error { return s.Delete(ctx, hashOf([]byte("another"))) },
+	}
+}
+
+// wantAway asserts that every act fails as one that may be tried again.
+func wantAway(t *testing.T, acts map[string]func(context.Context) error) {
+	t.Helper()
+	t.Run("away", func(t *testing.T) {
+		for name, act := range acts {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				err := act(t.Context())
+				wantKind(t, err, errs.Unavailable)
+				if e := (*errs.Error)(nil); !errors.As(err, &e) || e.RetryAfter <= 0 {
+					t.Errorf("%v does not say when to try again", err)
+				}
+			})
+		}
+	})
+}
+
+func TestAServerThatIsAwayComesBack(t *testing.T) {
+	server := backing.S3(t)
+	s := open(t, hasty(options(server)))
+	small, large := random("small", 4096), random("large", 2*s3storage.PartSize)
+	must(t, put(t.Context(), s, small))
+	server.Kill()
+	wantAway(t, acts(s, small, large))
+	server.Restart(t)
+	for name, act := range acts(s, small, large) {
+		if err := act(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	holds(t, s, small)
+	holds(t, s, large)
+}
+
+func TestAServerThatSlowsDown(t *testing.T) {
+	server := backing.S3(t)
+	p := front(t, server, true)
+	s := open(t, hasty(p.options(server)))
+	small, large := random("small", 4096), random("large", 2*s3storage.PartSize)
+	must(t, put(t.Context(), s, small))
+
+	slowDown := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>`)
+	}
+	p.set(slowDown)
+	wantAway(t, acts(s, small, large))
+	if n := p.requests("PutObject"); n != s3storage.Attempts {
+		t.Errorf("it was tried %d times, want %d", n, s3storage.Attempts)
+	}
+
+	// Every other request is refused, and nobody notices.
+	var turn atomic.Int64
+	p.set(func(w http.ResponseWriter, r *http.Request) {
+		if turn.Add(1)%2 == 1 {
+			slowDown(w, r)
+			return
+		}
+		p.pass.ServeHTTP(w, r)
+	})
+	for name, act := range acts(s, small, large) {
+		if err := act(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p.set(nil)
+	holds(t, s, large)
+}
+
+func TestAServerThatFallsSilent(t *testing.T) {
+	server := backing.S3(t)
+	p := front(t, server, true)
+	o := hasty(p.options(server))
+	o.Patience = 200 * time.Millisecond
+	s := open(t, o)
+	o.Patience = time.Minute
+	patient := open(t, o)
+	small, large := random("small", 4096), random("large", 2*s3storage.PartSize)
+
+	ended := make(chan struct{})
+	for name, silent := range map[string]http.HandlerFunc{
+		"it takes everything and says nothing": func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-ended
+		},
+		"it takes nothing": func(http.ResponseWriter, *http.Request) { <-ended },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.set(silent)
+			wantAway(t, acts(s, small, large))
+		})
+	}
+	t.Run("it stops in the middle of a content", func(t *testing.T) {
+		p.set(nil)
+		must(t, put(t.Context(), patient, large))
+		o.Patience = time.Second
+		s := open(t, o)
+		p.set(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(large)))
+			_, _ = w.Write(large[:len(large)/2])
+			_ = http.NewResponseController(w).Flush()
+			<-ended
+		})
+		r, err := s.Open(t.Context(), hashOf(large), 0, -1)
+		must(t, err)
+		_, err = io.Copy(io.Discard, r)
+		wantKind(t, err, errs.Unavailable)
+		must(t, r.Close())
+	})
+	t.Run("the caller has less patience", func(t *testing.T) {
+		p.set(func(http.ResponseWriter, *http.Request) { <-ended })
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		wantKind(t, put(ctx, patient, small), errs.Canceled)
+	})
+	close(ended)
+}
+
+// TestBrokenConnections breaks off the connection of the first request of each
+// operation: while S3 takes it, and after S3 has done it and before it says so.
+func TestBrokenConnections(t *testing.T) {
+	server := backing.S3(t)
+	p := front(t, server, true)
+	s := open(t, hasty(p.options(server)))
+	s.SetSegmentParts(1)
+	small, large := random("small", 100_000), random("large", 2*s3storage.PartSize+100)
+	for _, op := range []string{
+		"PutObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy", "CompleteMultipartUpload", "DeleteObject", "Head",
+	} {
+		for name, breaks := range map[string]http.HandlerFunc{
+			"on the way there": func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.CopyN(io.Discard, r.Body, 10_000)
+				abort()
+			},
+			"on the way back": func(_ http.ResponseWriter, r *http.Request) {
+				p.pass.ServeHTTP(httptest.NewRecorder(), r)
+				abort()
+			},
+		} {
+			t.Run(op+" "+name, func(t *testing.T) {
+				var broken atomic.Bool
+				p.set(func(w http.ResponseWriter, r *http.Request) {
+					if operation(r) == op && broken.CompareAndSwap(false, true) {
+						breaks(w, r)
+					}
+					p.pass.ServeHTTP(w, r)
+				})
+				for _, c := range [][]byte{small, large} {
+					must(t, put(t.Context(), s, c))
+					if _, found, err := s.Stat(t.Context(), hashOf(c)); err != nil || !found {
+						t.Fatalf("found %v, error %v", found, err)
+					}
+					holds(t, s, c)
+					must(t, s.Delete(t.Context(), hashOf(c)))
+					lacks(t, s, hashOf(c))
+				}
+				if !broken.Load() {
+					t.Fatal("no such request was made")
+				}
+			})
+		}
+	}
+	p.set(nil)
+	// A reply to CreateMultipartUpload that was lost leaves an upload that
+	// nobody knows: it is found by what tidies, which is not this storage.
+	if n, err := open(t, options(server)).Tidy(t.Context(), time.Now().Add(time.Hour)); err != nil || n == 0 {
+		t.Errorf("%d stages were left behind, error %v; want some", n, err)
+	}
+}
+
+func TestAContentBreaksOffOrIsDamagedOnItsWayOut(t *testing.T) {
+	server := backing.S3(t)
+	p := front(t, server, true)
+	s := open(t, hasty(p.options(server)))
+	large := random("large", 2*s3storage.PartSize)
+	must(t, put(t.Context(), s, large))
+	for name, test := range map[string]struct {
+		change func(*http.Response)
+		kind   errs.Kind
+	}{
+		"it breaks off": {func(res *http.Response) { res.Body = &broken{res.Body, 6 << 20} }, errs.Unavailable},
+		"it is damaged": {func(res *http.Response) { res.Body = &damaged{ReadCloser: res.Body} }, errs.Internal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.mu.Lock()
+			p.change = func(_ string, res *http.Response) { test.change(res) }
+			p.mu.Unlock()
+			r, err := s.Open(t.Context(), hashOf(large), 0, -1)
+			must(t, err)
+			defer func() { _ = r.Close() }()
+			_, err = io.Copy(io.Discard, r)
+			wantKind(t, err, test.kind)
+		})
+	}
+}
+
+// broken is a body that breaks off.
+type broken struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *broken) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, errors.New("broken")
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// damaged is a body whose first byte is wrong.
+type damaged struct {
+	io.ReadCloser
+	done bool
+}
+
+func (d *damaged) Read(p []byte) (int, error) {
+	n, err := d.ReadCloser.Read(p)
+	if n > 0 && !d.done {
+		p[0]++
+		d.done = true
+	}
+	return n, err
+}
+
+// TestASlowServerIsNotSilent has a content come in more slowly than a server
+// may be silent.
+func TestASlowServerIsNotSilent(t *testing.T) {
+	server := backing.S3(t)
+	p := front(t, server, true)
+	o := hasty(p.options(server))
+	o.Patience = time.Second
+	s := open(t, o)
+	c := random("a", 100_000)
+	p.set(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(c)))
+		tick := time.NewTicker(30 * time.Millisecond)
+		defer tick.Stop()
+		for piece := range slices.Chunk(c, len(c)/50) {
+			_, _ = w.Write(piece)
+			_ = http.NewResponseController(w).Flush()
+			<-tick.C
+		}
+	})
+	holds(t, s, c)
+}

@@ -1,0 +1,127 @@
+package s3storage_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"belfry/pkg/binary/s3storage"
+	"belfry/pkg/errs"
+	"belfry/test/backing"
+)
+
+func TestOptionsThatCanNotBe(t *testing.T) {
+	t.Setenv("AWS_REGION", "")
+	t.Setenv("AWS_DEFAULT_REGION", "")
+	t.Setenv("AWS_CONFIG_FILE", "none")
+	for name, o := range map[string]s3storage.Options{
+		"no bucket":             {Region: "eu-central-1"},
+		"no region":             {Bucket: "files", AccessKey: "a", SecretKey: "b"},
+		"no region anywhere":    {Bucket: "files"},
+		"half of a key":         {Bucket: "files", Region: "eu-central-1", AccessKey: "a"},
+		"the other half":        {Bucket: "files", Region: "eu-central-1", SecretKey: "b"},
+		"a prefix without room": {Bucket: "files", Region: "eu-central-1", Prefix: strings.Repeat("x", 1000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := s3storage.Open(t.Context(), o)
+			wantKind(t, err, errs.Invalid)
+		})
+	}
+}
+
+// TestWhatABucketRefusesIsToldClearly has the operator learn what to correct,
+// and nobody a secret.
+func TestWhatABucketRefusesIsToldClearly(t *testing.T) {
+	server := backing.S3(t)
+	p := front(t, server, true)
+	for name, test := range map[string]struct {
+		change func(*s3storage.Options)
+		says   string
+	}{
+		"an unknown access key": {func(o *s3storage.Options) { o.AccessKey = "SOMEBODY-ELSE" }, "does not know the access key"},
+		"a wrong secret key":    {func(o *s3storage.Options) { o.SecretKey = "WRONG-SECRET" }, "does not accept the secret key"},
+		"no such bucket":        {func(o *s3storage.Options) { o.Bucket = "elsewhere" }, "is not there"},
+		"another region":        {func(o *s3storage.Options) { o.Region = "mars-north-1" }, "is in another region"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := p.options(server)
+			test.change(&o)
+			s := open(t, o)
+			for act, do := range acts(s, random("small", 10), random("large", 2*s3storage.PartSize)) {
+				err := do(t.Context())
+				wantKind(t, err, errs.Internal)
+				for _, part := range []string{test.says, o.Bucket, o.Endpoint} {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("%s: %q does not say %q", act, err, part)
+					}
+				}
+				for _, secret := range []string{o.AccessKey, o.SecretKey, "Signature="} {
+					if strings.Contains(err.Error(), secret) {
+						t.Errorf("%s: %q tells %q", act, err, secret)
+					}
+				}
+			}
+		})
+	}
+	t.Run("a right is missing", func(t *testing.T) {
+		s := open(t, p.options(server))
+		p.set(func(w http.ResponseWriter, r *http.Request) {
+			if operation(r) == "Head" && strings.Contains(r.URL.Path, "contents") {
+				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+			p.pass.ServeHTTP(w, r)
+		})
+		_, _, err := s.Stat(t.Context(), hashOf(nil))
+		wantKind(t, err, errs.Internal)
+		if !strings.Contains(err.Error(), "lack a right") {
+			t.Errorf("%q does not say what to do", err)
+		}
+	})
+}
+
+// TestGivenKeysNeedNoEnvironment breaks everything that AWS's tools look at.
+func TestGivenKeysNeedNoEnvironment(t *testing.T) {
+	server := backing.S3(t)
+	t.Setenv("AWS_PROFILE", "none")
+	t.Setenv("AWS_REGION", "mars-north-1")
+	t.Setenv("AWS_ENDPOINT_URL", "https://127.0.0.1:1")
+	t.Setenv("AWS_CA_BUNDLE", "none")
+	t.Setenv("AWS_ACCESS_KEY_ID", "somebody")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "else")
+	must(t, open(t, options(server)).Ping(t.Context()))
+}
+
+func TestTheEnvironmentGivesAccess(t *testing.T) {
+	server := backing.S3(t)
+	for name, value := range map[string]string{
+		"AWS_PROFILE": "", "AWS_SHARED_CREDENTIALS_FILE": "none", "AWS_CONFIG_FILE": "none",
+		"AWS_REGION": server.Region, "AWS_CA_BUNDLE": server.CAFile, "AWS_ENDPOINT_URL_S3": server.Endpoint,
+		"AWS_ACCESS_KEY_ID": server.AccessKey, "AWS_SECRET_ACCESS_KEY": server.SecretKey, "AWS_SESSION_TOKEN": "",
+	} {
+		t.Setenv(name, value)
+	}
+	c := random("a", 100)
+	s := open(t, s3storage.Options{Bucket: server.Bucket})
+	must(t, put(t.Context(), s, c))
+	holds(t, s, c)
+	s = open(t, options(server))
+	holds(t, s, c)
+}
+
+func TestAServerThatNobodyVouchesForIsNotTrusted(t *testing.T) {
+	server := backing.S3(t)
+	o := hasty(options(server))
+	o.RootCAs = nil
+	wantKind(t, open(t, o).Ping(t.Context()), errs.Unavailable)
+}
+
+// TestPlainHTTP is for a server on the same machine or network.
+func TestPlainHTTP(t *testing.T) {
+	server := backing.S3(t)
+	s := open(t, front(t, server, false).options(server))
+	for _, c := range [][]byte{nil, random("small", 100), random("large", 3*s3storage.PartSize)} {
+		must(t, put(t.Context(), s, c))
+		holds(t, s, c)
+	}
+}

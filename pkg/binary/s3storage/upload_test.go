@@ -1,0 +1,185 @@
+package s3storage_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/pkg/binary/s3storage"
+	"belfry/pkg/errs"
+	"belfry/test/backing"
+)
+
+// TestAStageOutlivesItsServer kills the server in mid-upload, and goes on.
+func TestAStageOutlivesItsServer(t *testing.T) {
+	server := backing.S3(t)
+	s := open(t, hasty(options(server)))
+	s.SetSegmentParts(2)
+	c := random("a", 7*s3storage.PartSize+100)
+	g := stage(t, s, c[:3*s3storage.PartSize+100])
+	rest := bytes.NewReader(c[3*s3storage.PartSize+100:])
+
+	server.Kill()
+	piece := make([]byte, s3storage.PartSize)
+	_, err := io.ReadFull(rest, piece)
+	must(t, err)
+	taken, err := g.Write(piece)
+	wantKind(t, err, errs.Unavailable)
+	lost := open(t, hasty(options(server)))
+	wantKind(t, put(t.Context(), lost, random("b", 2*s3storage.PartSize)), errs.Unavailable)
+
+	server.Restart(t)
+	lacks(t, s, hashOf(c))
+	_, err = g.Write(piece[taken:])
+	must(t, err)
+	_, err = io.Copy(g, rest)
+	must(t, err)
+
+	server.Kill()
+	wantKind(t, g.Commit(t.Context(), hashOf(c)), errs.Unavailable)
+	server.Restart(t)
+	must(t, g.Commit(t.Context(), hashOf(c)))
+	holds(t, s, c)
+	g.Discard()
+	tidies(t, lost, 0)
+	holds(t, s, c)
+}
+
+// TestADiscardWithoutAServer leaves to Tidy what can't be removed.
+func TestADiscardWithoutAServer(t *testing.T) {
+	server := backing.S3(t)
+	s := open(t, hasty(options(server)))
+	s.SetSegmentParts(1)
+	g, err := s.Stage(t.Context())
+	must(t, err)
+	_, err = g.Write(random("a", 3*s3storage.PartSize))
+	must(t, err)
+	tidies(t, s, 0)
+	server.Kill()
+	g.Discard()
+	server.Restart(t)
+	tidies(t, s, 1)
+	tidies(t, s, 0)
+}
+
+func noSuchUpload(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.WriteHeader(http.StatusNotFound)
+	fmt.Fprint(w, `<Error><Code>NoSuchUpload</Code><Message>The specified upload does not exist.</Message></Error>`)
+}
+
+// TestACompletionWhoseReplyIsLost asks once more, and S3 knows nothing of the
+// upload any more.
+func TestACompletionWhoseReplyIsLost(t *testing.T) {
+	server := backing.S3(t)
+	p := front(t, server, true)
+	s := open(t, hasty(p.options(server)))
+	s.SetSegmentParts(1)
+	var completed sync.Map
+	p.set(func(w http.ResponseWriter, r *http.Request) {
+		if operation(r) != "CompleteMultipartUpload" {
+			p.pass.ServeHTTP(w, r)
+			return
+		}
+		if _, again := completed.LoadOrStore(r.URL.Query().Get("uploadId"), true); again {
+			noSuchUpload(w, r)
+			return
+		}
+		p.pass.ServeHTTP(httptest.NewRecorder(), r)
+		abort()
+	})
+	c := random("a", 2*s3storage.PartSize)
+	must(t, put(t.Context(), s, c))
+	holds(t, s, c)
+}
+
+// TestAStageThatWasTakenAway can't be committed, and says so: while it comes
+// in, when it is completed, and once it is complete.
+func TestAStageThatWasTakenAway(t *testing.T) {
+	server := backing.S3(t)
+	p := front(t, server, true)
+	s, other := open(t, hasty(p.options(server))), open(t, options(server))
+	c := random("a", 2*s3storage.PartSize)
+
+	g := stage(t, s, c)
+	tidies(t, other, 1)
+	wantKind(t, g.Commit(t.Context(), hashOf(c)), errs.Unavailable)
+	lacks(t, s, hashOf(c))
+
+	p.set(func(w http.ResponseWriter, r *http.Request) {
+		if operation(r) == "CompleteMultipartUpload" {
+			noSuchUpload(w, r)
+			return
+		}
+		p.pass.ServeHTTP(w, r)
+	})
+	wantKind(t, put(t.Context(), s, c), errs.Unavailable)
+	lacks(t, s, hashOf(c))
+	p.set(nil)
+
+	g = stage(t, s, c)
+	must(t, g.Commit(t.Context(), hashOf(c)))
+	must(t, s.Delete(t.Context(), hashOf(c)))
+	tidies(t, other, 1)
+	wantKind(t, g.Commit(t.Context(), hashOf(c)), errs.Unavailable)
+	lacks(t, s, hashOf(c))
+
+	must(t, put(t.Context(), s, c))
+	holds(t, s, c)
+}
+
+// TestACopyThatFailsLeavesNothing, neither to see nor to pay for.
+func TestACopyThatFailsLeavesNothing(t *testing.T) {
+	server := backing.S3(t)
+	p := front(t, server, true)
+	s := open(t, hasty(p.options(server)))
+	s.SetSegmentParts(1)
+	c := random("a", 3*s3storage.PartSize)
+	g := stage(t, s, c)
+	p.set(func(w http.ResponseWriter, r *http.Request) {
+		if operation(r) == "UploadPartCopy" && r.URL.Query().Get("partNumber") == "2" {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		p.pass.ServeHTTP(w, r)
+	})
+	wantKind(t, g.Commit(t.Context(), hashOf(c)), errs.Unavailable)
+	lacks(t, s, hashOf(c))
+	p.set(nil)
+	g.Discard()
+	tidies(t, open(t, options(server)), 0)
+}
+
+// TestACopyInProgressIsLeftAlone tidies up while one goes on.
+func TestACopyInProgressIsLeftAlone(t *testing.T) {
+	server := backing.S3(t)
+	p := front(t, server, true)
+	s := open(t, p.options(server))
+	s.SetSegmentParts(1)
+	c := random("a", 3*s3storage.PartSize)
+	g := stage(t, s, c)
+	copying := make(chan struct{}, 10)
+	goOn := make(chan struct{})
+	p.set(func(w http.ResponseWriter, r *http.Request) {
+		if operation(r) == "UploadPartCopy" {
+			copying <- struct{}{}
+			<-goOn
+		}
+		p.pass.ServeHTTP(w, r)
+	})
+	committed := make(chan error, 1)
+	go func() { committed <- g.Commit(t.Context(), hashOf(c)) }()
+	<-copying
+	n, err := s.Tidy(t.Context(), time.Now().Add(time.Hour))
+	close(goOn)
+	if n != 0 || err != nil {
+		t.Errorf("%d stages were tidied up, error %v", n, err)
+	}
+	must(t, <-committed)
+	holds(t, s, c)
+}
