@@ -13,12 +13,8 @@ import (
 const fillRecords = 200
 
 // fill gives every live record the keys that it has now, page by page: no
-// cursor has to live for as long as that may take. Tombstones lose those that
-// they kept of an index which wasn't there when they were written.
+// cursor has to live for as long as that may take.
 func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []driver.Key) error {
-	if err := s.strip(ctx); err != nil {
-		return err
-	}
 	var after []byte
 	for {
 		page, err := s.Scan(ctx, after, fillRecords)
@@ -33,18 +29,6 @@ func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []
 		}
 		after = page.Next
 	}
-}
-
-func (s *store) strip(ctx context.Context) error {
-	_, unset, err := s.changeKeys("", nil)
-	if err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx, buildLimit)
-	defer cancel()
-	tombstones := bson.D{{Key: tombstoneField, Value: bson.D{{Key: "$gte", Value: ""}}}}
-	_, err = s.collection.UpdateMany(limited, tombstones, bson.D{{Key: "$unset", Value: unset}})
-	return s.fail(ctx, "fill an index of", err)
 }
 
 // refill gives records their keys. One that was changed since it was read has

@@ -25,6 +25,9 @@ const (
 	keyIndexes     = "belfry.k:"
 )
 
+// maxIndexes is how many of a collection's 64 indexes are left for keys.
+const maxIndexes = 61
+
 // buildLimit is how long an index may take to be built.
 const buildLimit = 24 * time.Hour
 
@@ -83,6 +86,9 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 func checkSpec(spec driver.Spec) error {
 	if spec.Name == "" {
 		return errs.New(errs.Internal, "mongostore: a store needs a name")
+	}
+	if len(spec.Indexes) > maxIndexes {
+		return errs.New(errs.Invalid, "the store %s has %d indexes: MongoDB keeps at most %d of them", spec.Name, len(spec.Indexes), maxIndexes)
 	}
 	seen := make(map[string]bool)
 	for _, ix := range spec.Indexes {

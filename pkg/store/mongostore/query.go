@@ -105,12 +105,17 @@ func all(ctx context.Context, cursor *mongo.Cursor, err error) ([]bson.Raw, erro
 	return docs, cursor.All(ctx, &docs)
 }
 
+// records are those of documents. A tombstone is passed over: it keeps its keys
+// in an index that whoever left it did not have.
 func (s *store) records(docs []bson.Raw) ([]driver.Record, error) {
-	records := make([]driver.Record, len(docs))
-	for i, doc := range docs {
-		var err error
-		if records[i], err = s.record(doc); err != nil {
+	records := make([]driver.Record, 0, len(docs))
+	for _, doc := range docs {
+		r, err := s.record(doc)
+		if err != nil {
 			return nil, err
+		}
+		if !r.Deleted {
+			records = append(records, r)
 		}
 	}
 	return records, nil

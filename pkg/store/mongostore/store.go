@@ -63,12 +63,10 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 	if err != nil {
 		return err
 	}
-	limited, cancel := s.b.limited(ctx)
-	defer cancel()
 	if w.If == 0 {
-		err = s.create(limited, &w, change)
+		err = s.create(ctx, &w, change)
 	} else {
-		err = s.update(limited, &w, change)
+		err = s.update(ctx, &w, change)
 	}
 	err = s.fail(ctx, "write", err)
 	if errs.Is(err, errs.TooLarge) {
@@ -99,15 +97,21 @@ func sizeOf(w *driver.Write) int {
 
 // update changes a live record that is at a revision.
 func (s *store) update(ctx context.Context, w *driver.Write, change bson.D) error {
-	result, err := s.collection.UpdateOne(ctx, bson.D{
+	result, err := s.updateOne(ctx, bson.D{
 		{Key: idField, Value: w.UUID},
 		{Key: revisionField, Value: digits(w.If)},
 		{Key: tombstoneField, Value: exists(false)},
-	}, change)
+	}, change, options.UpdateOne())
 	if err == nil && result.MatchedCount == 0 {
 		return errMismatch()
 	}
 	return err
+}
+
+func (s *store) updateOne(ctx context.Context, filter, change bson.D, o *options.UpdateOneOptionsBuilder) (*mongo.UpdateResult, error) {
+	limited, cancel := s.b.limited(ctx)
+	defer cancel()
+	return s.collection.UpdateOne(limited, filter, change, o)
 }
 
 // createTries bounds how often a uuid is found taken and then free.
@@ -120,7 +124,7 @@ func (s *store) create(ctx context.Context, w *driver.Write, change bson.D) erro
 		{Key: tombstoneField, Value: bson.D{{Key: "$lt", Value: digits(w.First())}}},
 	}
 	for try := 1; ; try++ {
-		_, err := s.collection.UpdateOne(ctx, free, change, options.UpdateOne().SetUpsert(true))
+		_, err := s.updateOne(ctx, free, change, options.UpdateOne().SetUpsert(true))
 		if !mongo.IsDuplicateKeyError(err) {
 			return err
 		}

@@ -31,10 +31,8 @@ func (s *store) unwindSpan(ctx context.Context, field string, q driver.Query) (p
 	for i, e := range entries {
 		uuids[i] = e.uuid
 	}
-	docs, err := s.read(ctx, bson.D{
-		{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}},
-		{Key: bodyField, Value: exists(true)},
-	}, recordFields(idField), bson.D{{Key: idField, Value: 1}}, q.Limit)
+	docs, err := s.read(ctx, bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}},
+		recordFields(idField), bson.D{{Key: idField, Value: 1}}, q.Limit)
 	if err != nil {
 		return page, err
 	}

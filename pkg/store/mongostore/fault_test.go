@@ -1,0 +1,377 @@
+package mongostore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/mongostore"
+	"belfry/test/backing"
+)
+
+// secret is in bodies and must be in no error.
+const secret = "5ecret"
+
+func open(t *testing.T, url string) *mongostore.Backend {
+	t.Helper()
+	b, err := mongostore.Open(t.Context(), mongostore.Options{URL: url, Database: "belfry"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+var byTag = driver.Index{Name: "tag", Parts: 1, Multi: true}
+
+// books are a store in which a body is its record's only key.
+func books() driver.Spec {
+	return driver.Spec{Name: "Books", Indexes: []driver.Index{byTag}, Keys: keys}
+}
+
+func keys(_ string, body []byte) []driver.Key {
+	return []driver.Key{{Index: byTag.Name, Parts: [][]byte{body}}}
+}
+
+func openBooks(t *testing.T, b *mongostore.Backend) driver.Store {
+	t.Helper()
+	s, err := b.Open(t.Context(), books())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// behindProxy opens a store whose server is reached through a proxy.
+func behindProxy(t *testing.T, options string) (*proxy, driver.Store) {
+	t.Helper()
+	p := newProxy(t, backing.StartMongo(t).Address)
+	return p, openBooks(t, open(t, "mongodb://"+p.address+"/?"+options))
+}
+
+func write(uuid string, cond, revision uint64, body string) driver.Write {
+	w := driver.Write{
+		UUID: uuid, If: cond, Revision: revision,
+		Event: driver.Event{ID: fmt.Sprintf("%s/%d", uuid, revision), Subject: "s", Payload: []byte(secret)},
+	}
+	if body != "" {
+		w.Body = []byte(body)
+		w.Keys = keys(uuid, w.Body)
+	}
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantKind(t *testing.T, err error, kind errs.Kind) *errs.Error {
+	t.Helper()
+	var e *errs.Error
+	if !errs.Is(err, kind) || !errors.As(err, &e) {
+		t.Fatalf("got the error %v, want one of kind %q", err, kind)
+	}
+	if strings.Contains(err.Error(), secret) {
+		t.Fatalf("the error %q tells what nobody may know", err)
+	}
+	return e
+}
+
+// eventually waits until check returns nil.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// waiting are the ids of the events that wait.
+func waiting(t *testing.T, s driver.Store) string {
+	t.Helper()
+	events, _, err := s.Pending(t.Context(), nil, 1000)
+	must(t, err)
+	var list []string
+	for _, e := range events {
+		list = append(list, e.ID)
+	}
+	return strings.Join(list, " ")
+}
+
+func revisionOf(t *testing.T, s driver.Store, uuid string) uint64 {
+	t.Helper()
+	record, _, err := s.Get(t.Context(), uuid)
+	must(t, err)
+	return record.Revision
+}
+
+// TestAway: a backend is made without its server, says what is away and where,
+// and finds the server when it comes.
+func TestAway(t *testing.T) {
+	server := backing.StartMongo(t)
+	server.Kill()
+	b := open(t, "mongodb://"+server.Address+"/?serverSelectionTimeoutMS=100")
+	_, err := b.Open(t.Context(), books())
+	for _, err := range []error{err, b.Ping(t.Context())} {
+		if e := wantKind(t, err, errs.Unavailable); !strings.Contains(e.Message, server.Address) {
+			t.Errorf("the message %q doesn't name the server", e.Message)
+		}
+	}
+	server.Restart(t)
+	eventually(t, func() error { return b.Ping(t.Context()) })
+	must(t, openBooks(t, b).Put(t.Context(), write("a", 0, 1, "one")))
+}
+
+// TestKilled kills the server under writers, each with a record of its own.
+// What was acknowledged is there afterwards, and its event; no write that
+// nobody contested is called one.
+func TestKilled(t *testing.T) {
+	const writers, kills = 4, 3
+	server := backing.StartMongo(t)
+	s := openBooks(t, open(t, server.URL+"?serverSelectionTimeoutMS=200"))
+	var stop atomic.Bool
+	done := make(chan error, writers)
+	acknowledged := make(chan struct{}, 1000)
+	for i := range writers {
+		go func() { done <- writeUntil(t.Context(), &stop, s, fmt.Sprint("w", i), acknowledged) }()
+	}
+	for range kills {
+		for range 20 {
+			<-acknowledged
+		}
+		server.Kill()
+		server.Restart(t)
+	}
+	for range 20 {
+		<-acknowledged
+	}
+	stop.Store(true)
+	for range writers {
+		must(t, <-done)
+	}
+	events := waiting(t, s)
+	for i := range writers {
+		uuid := fmt.Sprint("w", i)
+		for revision := range revisionOf(t, s, uuid) {
+			if id := fmt.Sprintf("%s/%d", uuid, revision+1); !strings.Contains(" "+events+" ", " "+id+" ") {
+				t.Errorf("the event %s is lost", id)
+			}
+		}
+	}
+}
+
+// writeUntil updates a record until it is told to stop, looking at the record
+// whenever it doesn't know whether a write was made.
+func writeUntil(ctx context.Context, stop *atomic.Bool, s driver.Store, uuid string, acknowledged chan<- struct{}) error {
+	for revision := uint64(0); !stop.Load(); {
+		err := s.Put(ctx, write(uuid, revision, revision+1, "x"))
+		if err == nil {
+			revision++
+			select {
+			case acknowledged <- struct{}{}:
+			default:
+			}
+			continue
+		}
+		for errs.Is(err, errs.Unavailable) {
+			var record driver.Record
+			if record, _, err = s.Get(ctx, uuid); err == nil && record.Revision != revision && record.Revision != revision+1 {
+				err = fmt.Errorf("it is at revision %d, neither %d nor the next", record.Revision, revision)
+			}
+			revision = max(revision, record.Revision)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", uuid, err)
+		}
+	}
+	return nil
+}
+
+// TestLostReply: a write whose reply is lost has an unknown outcome, never one
+// that someone else's would have, and is made once.
+func TestLostReply(t *testing.T) {
+	p, s := behindProxy(t, "")
+	for i, w := range []driver.Write{write("a", 0, 1, "one"), write("a", 1, 2, "two"), write("a", 2, 3, ""), write("a", 0, 4, "again")} {
+		p.first(1, "update", fault{lost: true})
+		wantKind(t, s.Put(t.Context(), w), errs.Unavailable)
+		if got := revisionOf(t, s, "a"); got != w.Revision {
+			t.Fatalf("write %d: the record is at revision %d, want %d", i, got, w.Revision)
+		}
+		wantKind(t, s.Put(t.Context(), w), errs.Mismatch)
+	}
+	if got := waiting(t, s); got != "a/1 a/2 a/3 a/4" {
+		t.Errorf("the events %q wait, want one for each write", got)
+	}
+}
+
+// TestCut: a connection that breaks while it is idle makes at most one write
+// fail for each that was open, and no read.
+func TestCut(t *testing.T) {
+	p, s := behindProxy(t, "")
+	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
+	p.cut()
+	if got := revisionOf(t, s, "a"); got != 1 {
+		t.Fatalf("the record is at revision %d, want 1", got)
+	}
+	p.cut()
+	if err := s.Put(t.Context(), write("a", 1, 2, "two")); err != nil {
+		wantKind(t, err, errs.Unavailable)
+		must(t, s.Put(t.Context(), write("a", 1, 2, "two")))
+	}
+}
+
+// TestSlow: a server that doesn't answer keeps nobody for longer than they
+// want to wait, or than the backend waits for any.
+func TestSlow(t *testing.T) {
+	p, s := behindProxy(t, "timeoutMS=2000")
+	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
+	p.faults(func(command string) fault { return fault{held: command == "update" || command == "find"} })
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	wantKind(t, s.Put(ctx, write("a", 1, 2, "two")), errs.Canceled)
+	_, _, err := s.Get(ctx, "a")
+	wantKind(t, err, errs.Canceled)
+	wantKind(t, s.Put(t.Context(), write("a", 1, 2, "two")), errs.Unavailable)
+	_, _, err = s.Get(t.Context(), "a")
+	wantKind(t, err, errs.Unavailable)
+	p.faults(nil)
+	must(t, s.Put(t.Context(), write("a", 1, 2, "two")))
+}
+
+// TestThrottled: a server that has too much to do is asked again a few times.
+func TestThrottled(t *testing.T) {
+	p, s := behindProxy(t, "")
+	busy := fault{answer: bson.D{
+		{Key: "ok", Value: 0}, {Key: "code", Value: 462}, {Key: "codeName", Value: "IngressRequestRateLimitExceeded"},
+		{Key: "errmsg", Value: "busy"}, {Key: "errorLabels", Value: bson.A{"SystemOverloadedError", "RetryableError"}},
+	}}
+	p.first(1, "update", busy)
+	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
+	p.first(1, "find", busy)
+	if got := revisionOf(t, s, "a"); got != 1 {
+		t.Fatalf("the record is at revision %d, want 1", got)
+	}
+	p.first(1000, "update", busy)
+	if e := wantKind(t, s.Put(t.Context(), write("a", 1, 2, "two")), errs.Unavailable); e.RetryAfter <= 0 {
+		t.Errorf("the error %v doesn't say when to try again", e)
+	}
+	if n := p.commands()["update"]; n < 2 || n > 10 {
+		t.Errorf("%d attempts were made, want a few", n)
+	}
+	if got := revisionOf(t, s, "a"); got != 1 {
+		t.Errorf("the record is at revision %d, want 1", got)
+	}
+}
+
+// TestRights: a right that the user lacks is told by what it is for. The
+// server's own message holds the whole command.
+func TestRights(t *testing.T) {
+	p := newProxy(t, backing.StartMongo(t).Address)
+	b := open(t, "mongodb://"+p.address)
+	denied := fault{answer: bson.D{
+		{Key: "ok", Value: 0}, {Key: "code", Value: 13}, {Key: "codeName", Value: "Unauthorized"},
+		{Key: "errmsg", Value: "not authorized on belfry to execute command { body: " + secret + " }"},
+	}}
+	var s driver.Store
+	acts := []struct {
+		command string
+		act     func() error
+	}{
+		{"createIndexes", func() (err error) { s, err = b.Open(t.Context(), books()); return err }},
+		{"listCollections", func() (err error) { s, err = b.Open(t.Context(), books()); return err }},
+		{"listIndexes", func() (err error) { s, err = b.Open(t.Context(), books()); return err }},
+		{"update", func() error { return s.Put(t.Context(), write("a", 0, 1, "one")) }},
+		{"find", func() error { _, _, err := s.Get(t.Context(), "a"); return err }},
+		{"find", func() error { _, err := s.Query(t.Context(), driver.Query{Index: "tag", Limit: 1}); return err }},
+		{"aggregate", func() error { _, err := s.Query(t.Context(), driver.Query{Index: "tag", Limit: 1}); return err }},
+		{"update", func() error { return s.Clear(t.Context(), []driver.Pending{{UUID: "a", Revision: 1}}) }},
+		{"update", func() error { return s.Put(t.Context(), write("a", 1, 2, "")) }},
+		{"update", func() error { return s.Clear(t.Context(), []driver.Pending{{UUID: "a", Revision: 2}}) }},
+		{"delete", func() error { _, err := s.Purge(t.Context(), 10, 1); return err }},
+		{"count", func() error { _, _, err := s.Count(t.Context()); return err }},
+	}
+	for _, a := range acts {
+		p.first(1000, a.command, denied)
+		if e := wantKind(t, a.act(), errs.Internal); !strings.Contains(e.Message, "readWrite") || !strings.Contains(e.Message, "Books") {
+			t.Errorf("without the right to %s: the message %q says nothing of rights or the collection", a.command, e.Message)
+		}
+		p.faults(nil)
+		must(t, a.act())
+	}
+}
+
+// TestTooLarge: what can't be kept is refused, with a kind that says whether
+// it ever can be.
+func TestTooLarge(t *testing.T) {
+	p, s := behindProxy(t, "")
+	p.faults(nil)
+	wantKind(t, s.Put(t.Context(), write("a", 0, 1, strings.Repeat("x", 16<<20))), errs.TooLarge)
+	if n := len(p.commands()); n != 0 {
+		t.Errorf("%d commands were sent for what is too large in any case", n)
+	}
+	p.first(1, "update", fault{answer: bson.D{
+		{Key: "ok", Value: 1}, {Key: "n", Value: 0},
+		{Key: "writeErrors", Value: bson.A{bson.D{
+			{Key: "index", Value: 0}, {Key: "code", Value: 17419},
+			{Key: "errmsg", Value: "Resulting document after update is larger than 16777216"},
+		}}},
+	}})
+	if e := wantKind(t, s.Put(t.Context(), write("a", 0, 1, "one")), errs.Unavailable); !strings.Contains(e.Message, "wait to be published") {
+		t.Errorf("the message %q doesn't say why", e.Message)
+	}
+}
+
+// TestRoundTrips counts what each act costs.
+func TestRoundTrips(t *testing.T) {
+	p, s := behindProxy(t, "")
+	for _, c := range []struct {
+		name string
+		act  func() error
+		want string
+	}{
+		{"create", func() error { return s.Put(t.Context(), write("a", 0, 1, "one")) }, "map[update:1]"},
+		{"get", func() error { _, _, err := s.Get(t.Context(), "a"); return err }, "map[find:1]"},
+		{"update", func() error { return s.Put(t.Context(), write("a", 1, 2, "two")) }, "map[update:1]"},
+		{"query", func() error {
+			_, err := s.Query(t.Context(), driver.Query{Index: "tag", Equal: [][]byte{[]byte("two")}, Limit: 500})
+			return err
+		}, "map[find:1]"},
+		{"pending", func() error { _, _, err := s.Pending(t.Context(), nil, 500); return err }, "map[find:1]"},
+		{"clear", func() error {
+			return s.Clear(t.Context(), []driver.Pending{{UUID: "a", Revision: 1}, {UUID: "a", Revision: 2}})
+		}, "map[update:1]"},
+		{"create again", func() error { return s.Put(t.Context(), write("a", 0, 3, "three")) }, "map[find:1 update:1]"},
+		{"delete", func() error { return s.Put(t.Context(), write("a", 2, 4, "")) }, "map[update:1]"},
+		{"create over a tombstone", func() error { return s.Put(t.Context(), write("a", 0, 5, "five")) }, "map[update:1]"},
+	} {
+		p.faults(nil)
+		if err := c.act(); err != nil && c.name != "create again" {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if got := fmt.Sprint(p.commands()); got != c.want {
+			t.Errorf("%s cost %s, want %s", c.name, got, c.want)
+		}
+	}
+}
