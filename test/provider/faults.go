@@ -87,9 +87,10 @@ func (s *Server) TokenError(status int, body string) { s.Answer(Token, status, b
 // another profile if the status is 200.
 func (s *Server) ProfileError(status int, body string) { s.Answer(Profile, status, body) }
 
-// HugeProfile makes the profile larger than a client should take.
+// HugeProfile makes the profile larger than a client should take, though it is
+// a fine one as far as a client would read.
 func (s *Server) HugeProfile() {
-	s.Answer(Profile, http.StatusOK, `{"id":1,"sub":"1","user_id":"1","id_str":"1","bio":"`+strings.Repeat("x", 1<<20)+`"}`)
+	s.ProfileError(http.StatusOK, `{"id":1,"sub":"1","user_id":"1","id_str":"1"}`+strings.Repeat(" ", 1<<20))
 }
 
 // Up ends all faults; requests that are held go on.

@@ -156,7 +156,8 @@ func (s *Server) ExpireCodes() {
 	}
 }
 
-// Secrets are all codes, tokens, secrets and verifiers that the server knows.
+// Secrets are all codes, tokens, secrets, verifiers and proofs that the server
+// knows.
 func (s *Server) Secrets() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,6 +180,7 @@ func (s *Server) handle(mux *http.ServeMux, at Endpoint, pattern string, h http.
 	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.seen = append(s.seen, Request{Endpoint: at, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone()})
+		s.secrets = append(s.secrets, r.URL.Query()["appsecret_proof"]...)
 		f := s.faults[at]
 		if f == nil {
 			f = s.faults[Any]

@@ -18,6 +18,7 @@ import (
 
 // What goes wrong after the browser came back.
 func TestFinishFails(t *testing.T) {
+	const fineProfile = `{"id":1,"sub":"583231","user_id":"1","id_str":"1"}`
 	other := strings.Repeat("other-verifier-", 4)
 	tests := []struct {
 		name  string
@@ -35,6 +36,7 @@ func TestFinishFails(t *testing.T) {
 		{"an error of the request", oauth2Names, func(l *login) { l.finish.Query.Set("error", "invalid_scope") }, errs.Invalid},
 		{"expired code", oauth2Names, func(l *login) { l.server.ExpireCodes() }, errs.Invalid},
 		{"wrong issuer", oauth2Names, func(l *login) { l.finish.Query.Set("iss", "https://evil.test/") }, errs.Invalid},
+		{"wrong issuer, same scheme", oauth2Names, func(l *login) { l.finish.Query.Set("iss", "http://evil.test/") }, errs.Invalid},
 		{"malformed issuer", oauth2Names, func(l *login) { l.finish.Query.Set("iss", "http://[::1") }, errs.Invalid},
 		{"wrong issuer denies", oauth2Names, func(l *login) {
 			l.finish.Query.Set("iss", "https://evil.test/")
@@ -51,13 +53,13 @@ func TestFinishFails(t *testing.T) {
 		{"token endpoint refuses", allNames, func(l *login) { l.server.TokenError(400, "no") }, errs.Invalid},
 		{"token endpoint talks nonsense", allNames, func(l *login) { l.server.TokenError(200, `{"access_token":7}`) }, errs.Invalid},
 		{"token endpoint says nothing", allNames, func(l *login) { l.server.TokenError(200, "") }, errs.Invalid},
-		{"huge token", allNames, func(l *login) { l.server.TokenError(200, `{"access_token":"`+strings.Repeat("x", 1<<17)+`"}`) }, errs.Invalid},
+		{"huge token", allNames, func(l *login) { l.server.TokenError(200, `{"access_token":"x"}`+strings.Repeat(" ", 1<<17)) }, errs.Invalid},
 		{"server_error at the token endpoint", oauth2Names, func(l *login) { l.server.TokenError(400, `{"error":"server_error"}`) }, errs.Unavailable},
 		{"belfry refused", oauth2Names, func(l *login) { l.server.TokenError(401, `{"error":"invalid_client"}`) }, errs.Internal},
 
 		{"profile down", allNames, func(l *login) { l.server.Down(provider.Profile) }, errs.Unavailable},
 		{"profile fails", allNames, func(l *login) { l.server.ProfileError(503, "oops") }, errs.Unavailable},
-		{"profile forbidden", allNames, func(l *login) { l.server.ProfileError(403, `{"message":"no"}`) }, errs.Invalid},
+		{"profile forbidden", allNames, func(l *login) { l.server.ProfileError(403, fineProfile) }, errs.Invalid},
 		{"profile missing", allNames, func(l *login) { l.server.ProfileError(404, "") }, errs.Invalid},
 		{"profile empty", allNames, func(l *login) { l.server.ProfileError(200, "") }, errs.Invalid},
 		{"profile a list", allNames, func(l *login) { l.server.ProfileError(200, "[]") }, errs.Invalid},
@@ -133,7 +135,8 @@ func TestSlow(t *testing.T) {
 			l.keepsSecrets(t, err)
 
 			s.Up()
-			l = goes(t, s, client(t, s, name, 500*time.Millisecond))
+			l = goes(t, s, client(t, s, name, 0))
+			l.client = client(t, s, name, 200*time.Millisecond)
 			s.Slow(at)
 			l.mustFail(t, errs.Unavailable)
 		}
@@ -233,13 +236,13 @@ func TestNoHTTP(t *testing.T) {
 	s := start(t)
 	l := goes(t, s, client(t, s, "github", 0))
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			return
 		}
 		defer conn.Close()
-		_ = r.ParseForm()
-		_, _ = conn.Write([]byte("you said " + r.PostForm.Encode() + "\r\n\r\n"))
+		_, _ = conn.Write([]byte(r.PostForm.Encode() + "\r\n\r\n"))
 	}))
 	defer echo.Close()
 	app := s.Config("github")
@@ -253,6 +256,7 @@ func TestNoHTTP(t *testing.T) {
 
 func TestWrongSecretOfBelfry(t *testing.T) {
 	s := start(t)
+	tries := 0
 	for _, name := range []string{"github", "google", "amazon"} {
 		app := s.Config(name)
 		p, err := oauth.New(name, oauth.Config{ClientID: app.ClientID, ClientSecret: "wrong", AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL})
@@ -260,7 +264,20 @@ func TestWrongSecretOfBelfry(t *testing.T) {
 			t.Fatal(err)
 		}
 		goes(t, s, p).mustFail(t, errs.Internal)
+		tries++
 	}
+	app := s.Config("oidc")
+	goes(t, s, oauth.NewOIDC(oauth.OIDCConfig{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: "wrong"})).mustFail(t, errs.Internal)
+	tries++
+	// A second try in another way could not succeed: the code is spent.
+	if n := len(s.Requests(provider.Token)); n != tries {
+		t.Errorf("%d logins made %d requests for tokens", tries, n)
+	}
+	wrongConsumerSecret(t, s)
+}
+
+func wrongConsumerSecret(t *testing.T, s *provider.Server) {
+	t.Helper()
 	app := s.Twitter()
 	p := oauth.NewTwitter(oauth.OAuth1Config{ConsumerKey: app.ConsumerKey, ConsumerSecret: "wrong", RequestTokenURL: app.RequestTokenURL})
 	if _, err := p.Begin(t.Context(), newBegin()); !errs.Is(err, errs.Internal) {

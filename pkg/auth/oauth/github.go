@@ -3,7 +3,7 @@ package oauth
 // github shows e-mail addresses of users who hide theirs only in a list of its
 // own, and to whoever has a scope for it.
 // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps
-var github = site{
+var github = site{ //nolint:gosec // URLs, no credentials
 	authURL:    "https://github.com/login/oauth/authorize",
 	tokenURL:   "https://github.com/login/oauth/access_token",
 	profileURL: "https://api.github.com/user",

@@ -176,13 +176,9 @@ func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2
 	if err != nil {
 		return nil, err
 	}
-	if sub, ok := info.Text("sub"); !ok || sub != idOf(claims) {
+	signed, _ := claims.Text("sub")
+	if sub, ok := info.Text("sub"); !ok || sub != signed {
 		return nil, errs.New(errs.Invalid, "the profile of %s is somebody else's", p.web.name)
 	}
 	return info.Merge(claims), nil
-}
-
-func idOf(claims object.Object) string {
-	sub, _ := claims.Text("sub")
-	return sub
 }

@@ -2,11 +2,16 @@ package oauth_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/errs"
@@ -80,6 +85,31 @@ func TestTokenRepliesOfOIDC(t *testing.T) {
 	}
 }
 
+// A provider may announce signatures of a shared secret, which anybody with a
+// look at its keys could make; they count for nothing.
+func TestSharedSecretsSignNothing(t *testing.T) {
+	s := start(t)
+	app, p := s.Config("oidc"), client(t, s, "oidc", 0)
+	key := []byte("0123456789abcdef0123456789abcdef")
+	s.Answer(provider.Discovery, 200, fmt.Sprintf(`{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q,
+		"id_token_signing_alg_values_supported":["HS256","none"]}`, s.Issuer(), app.AuthURL, app.TokenURL, s.Issuer()+"/keys"))
+	s.Answer(provider.Keys, 200, fmt.Sprintf(`{"keys":[{"kty":"oct","k":%q}]}`, base64.RawURLEncoding.EncodeToString(key)))
+	l := goes(t, s, p)
+	nonce := sha256.Sum256([]byte("nonce:" + l.begin.Verifier))
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: key}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged, err := jwt.Signed(signer).Claims(map[string]any{
+		"iss": s.Issuer(), "aud": app.ClientID, "sub": "1", "exp": time.Now().Add(time.Hour).Unix(), "nonce": base64.RawURLEncoding.EncodeToString(nonce[:]),
+	}).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.TokenError(200, fmt.Sprintf(`{"access_token":"x","id_token":%q}`, forged))
+	l.mustFail(t, errs.Invalid)
+}
+
 func TestAlgorithmsAndRotation(t *testing.T) {
 	s := start(t)
 	p := client(t, s, "oidc", 0)
@@ -107,7 +137,8 @@ func TestAlgorithmsAndRotation(t *testing.T) {
 
 func TestSlowKeys(t *testing.T) {
 	s := start(t)
-	l := goes(t, s, client(t, s, "oidc", 500*time.Millisecond))
+	l := goes(t, s, client(t, s, "oidc", 0))
+	l.client = client(t, s, "oidc", 200*time.Millisecond)
 	_, release := s.Slow(provider.Keys)
 	defer release()
 	l.mustFail(t, errs.Unavailable)
