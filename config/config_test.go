@@ -160,7 +160,7 @@ func TestTheStoresOfUsersIdentsAndBelfrysOwnAlwaysExist(t *testing.T) {
 	users := common
 	users.Name, users.Policy, users.Private = "Users", closed, []string{"password"}
 	idents := common
-	idents.Name, idents.Policy = "Idents", closed
+	idents.Name, idents.Policy = "Idents", Policy{Owner: true, Create: "false", Update: "false", Delete: "false"}
 	idents.Map = map[string]Mapping{
 		"Users": {Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: 10_000},
 	}

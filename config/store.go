@@ -98,7 +98,8 @@ func (c *Config) readStore(name string, s *section) *Store {
 }
 
 // completeStore adds what the stores of users and idents have without being
-// told. A password is private whatever else the list names.
+// told. A password is private whatever else the list names. Idents are for
+// their owners to read: logging in believes what is in them.
 func (c *Config) completeStore(st *Store, s *section) {
 	users, idents := c.Authentication.UserStore, c.Authentication.IdentStore
 	if st.Name != users && st.Name != idents {
@@ -109,6 +110,12 @@ func (c *Config) completeStore(st *Store, s *section) {
 	}
 	if st.Name == users && !slices.Contains(st.Private, "password") {
 		st.Private = append(st.Private, "password")
+	}
+	if st.Name == idents && st.Policy.Owner {
+		st.Policy = Policy{Owner: true, Create: "false", Update: "false", Delete: "false"}
+		if st.Expose != nil {
+			st.Expose.Restrict.Update, st.Expose.Restrict.Delete = true, true
+		}
 	}
 	if st.Name == idents && !s.has("map") {
 		st.Map[users] = Mapping{Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: defaultLimit}

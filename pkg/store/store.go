@@ -68,6 +68,7 @@ type Options struct {
 	Announce Announcer        // nil: no announcements
 	Now      func() time.Time // nil: time.Now
 	Locker   Locker           // nil: a KeyLock
+	Discreet bool             // who may not get an object is told that there is none
 }
 
 // Store holds objects. It is safe for concurrent use.
@@ -149,6 +150,9 @@ func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 	call := CallOf(ctx)
 	if call.Client {
 		if err := s.allow(ctx, call, policy.Get, record.Body, nil); err != nil {
+			if s.Discreet && (errs.Is(err, errs.Unauthenticated) || errs.Is(err, errs.Denied)) {
+				err = s.missing(uuid)
+			}
 			return Stored{}, err
 		}
 	}
