@@ -87,8 +87,8 @@ func (c *Config) readEmail(s *section) *Email {
 	e := &Email{
 		MailText: MailText{
 			Subject: "Confirm your address",
-			HTML:    `<p><a href="{{.Link}}">Confirm your address</a> or enter {{.Token}}</p>`,
-			Text:    "Confirm your address: {{.Link}} or enter {{.Token}}",
+			HTML:    `<p><a href="{{.Link}}">Confirm your address</a> or enter {{.Token}}. Ignore this mail when you did not ask for it.</p>`,
+			Text:    "Confirm your address: {{.Link}} or enter {{.Token}}. Ignore this mail when you did not ask for it.",
 		},
 		Recovery: MailText{
 			Subject: "Set a new password",
