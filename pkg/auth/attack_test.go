@@ -71,6 +71,10 @@ func hunt(t *testing.T, change ...any) *prey {
 	return p
 }
 
+func preyInterval(o *auth.Options) { o.Email.MailInterval = time.Minute }
+func preyFirst(o *auth.Options)   { o.Email.PostValidation = false }
+func preyUniform(o *auth.Options)          { o.Email.UniformErrors = true }
+
 // open opens the stores in which everything is kept.
 func (p *prey) open(o *auth.Options) {
 	p.Helper()
@@ -129,7 +133,8 @@ type post struct {
 	events []event.Envelope
 	mails  []mail.Message
 
-	saving func() // before an object of Idents is saved
+	saving  func()             // before an object of Idents is saved
+	sending func(token string) // a mail is out, which has not been noted yet
 }
 
 func (p *post) Wanted(name event.Name) bool { return p.saving != nil && name == event.StoreSave }
@@ -149,8 +154,11 @@ func (p *post) Committed(name string, e driver.Pending) {
 
 func (p *post) Send(_ context.Context, m mail.Message) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.mails = append(p.mails, m)
+	p.mu.Unlock()
+	if p.sending != nil {
+		p.sending(m.Text)
+	}
 	return nil
 }
 

@@ -203,7 +203,7 @@ func (s *Service) askAfterwards(ctx context.Context, w way) {
 	if !s.Email.PostValidation || s.Email.SkipValidation {
 		return
 	}
-	if err := s.ask(ctx, w.id, validate); err != nil {
+	if err := s.ask(ctx, w.id, validations, validate); err != nil {
 		s.Log.Warn("no validation mail could be asked for", "error", err)
 	}
 }
@@ -217,9 +217,9 @@ func (s *Service) invite(ctx context.Context, w way) error {
 		return err
 	}
 	if user.UUID != "" {
-		return s.ask(ctx, w.id, taken)
+		return s.ask(ctx, w.id, validations, taken)
 	}
-	return s.ask(ctx, w.id, validate)
+	return s.ask(ctx, w.id, validations, validate)
 }
 
 // newcomer makes a user of a registration form. Everything that can be refused
@@ -234,6 +234,7 @@ func (s *Service) newcomer(ctx context.Context, w way, c Credentials) (newcomer,
 	}
 	n.fields = s.Users.Settable(n.datas)
 	n.datas.Set(fieldLogin, w.id)
+	n.fields.Set(fieldPassword, s.hasher.dummy) // as long as the hash that it stands for
 	if err := s.Users.Check(own(ctx, ""), n.fields, object.NewUUID()); err != nil {
 		return n, err
 	}

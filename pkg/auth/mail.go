@@ -14,7 +14,8 @@ import (
 )
 
 // Deliver sends the mail that an event of the store of tokens asks for, if it
-// is still to be sent. The token is made here: only its hash is ever written
+// is still to be sent. An event of another change, such as a token that was
+// used, asks for none. The token is made here: only its hash is ever written
 // down, and no event carries it.
 //
 // A crash after the mail was handed over and before that was noted sends it a
@@ -22,6 +23,9 @@ import (
 // good. errs.Invalid is a mail that no further attempt gets through.
 func (s *Service) Deliver(ctx context.Context, e *event.Envelope) error {
 	asked, ok := requestOf(object.Field(e.Object, fieldMail))
+	if _, changed := e.Previous[fieldMail]; e.Event == event.StoreUpdated && !changed {
+		ok = false
+	}
 	if !ok || s.Email == nil {
 		return nil
 	}

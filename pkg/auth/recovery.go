@@ -9,10 +9,15 @@ import (
 )
 
 // Resend asks for another validation mail. It looks the same for a login that
-// is unknown or validated already.
+// is unknown or validated already. Where addresses are validated first it asks
+// for the mail that a registration does.
 func (s *Service) Resend(ctx context.Context, login string, from Client) error {
-	return s.request(ctx, login, from, func(user store.Stored, ident object.Object) purpose {
+	return s.request(ctx, login, validations, from, func(user store.Stored, ident object.Object) purpose {
 		switch {
+		case !s.Email.PostValidation && user.UUID == "":
+			return validate
+		case !s.Email.PostValidation:
+			return taken
 		case user.UUID == "" || string(ident["validated"]) == "true" || s.Email.SkipValidation:
 			return nothing
 		default:
@@ -24,7 +29,7 @@ func (s *Service) Resend(ctx context.Context, login string, from Client) error {
 // Forgot asks for the mail that lets a new password be set. It looks the same
 // for a login that is unknown.
 func (s *Service) Forgot(ctx context.Context, login string, from Client) error {
-	return s.request(ctx, login, from, func(user store.Stored, _ object.Object) purpose {
+	return s.request(ctx, login, recoveries, from, func(user store.Stored, _ object.Object) purpose {
 		if user.UUID == "" {
 			return nothing
 		}
@@ -32,7 +37,7 @@ func (s *Service) Forgot(ctx context.Context, login string, from Client) error {
 	})
 }
 
-func (s *Service) request(ctx context.Context, login string, from Client, why func(user store.Stored, ident object.Object) purpose) error {
+func (s *Service) request(ctx context.Context, login, kind string, from Client, why func(user store.Stored, ident object.Object) purpose) error {
 	if err := s.off(); err != nil {
 		return err
 	}
@@ -57,7 +62,7 @@ func (s *Service) request(ctx context.Context, login string, from Client, why fu
 			return err
 		}
 	}
-	return s.ask(ctx, w.id, why(user, ident))
+	return s.ask(ctx, w.id, kind, why(user, ident))
 }
 
 // Recover sets a new password by the token of a recovery mail, and ends all

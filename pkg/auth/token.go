@@ -53,22 +53,31 @@ const (
 	mailPatience = 7 * 24 * time.Hour
 )
 
+// Kinds of mailboxes. What is asked for in one neither delays nor replaces what
+// is asked for in the other: no stranger keeps the owner of an account from
+// recovering it by asking for mails that nobody is sent.
+const (
+	validations = "mail"
+	recoveries  = "recovery"
+)
+
 // mailbox is the uuid of what the store of tokens holds for an address.
-func mailbox(address string) string { return identUUID(address, "mail") }
+func mailbox(address, kind string) string { return identUUID(address, kind) }
 
 // ask asks for a mail to an address: the listener mail makes the token and
 // sends it. errs.Limited while the one before is too fresh.
-func (s *Service) ask(ctx context.Context, address string, why purpose) error {
+func (s *Service) ask(ctx context.Context, address, kind string, why purpose) error {
 	ctx = own(ctx, "")
+	box := mailbox(address, kind)
 	now := s.Now()
 	fields := object.Object{}
 	fields.Set(fieldLogin, address)
 	fields.Set(fieldMail, request{ID: object.NewUUID(), For: why, At: timestamp(now)})
 	fields.Set(fieldExpires, timestamp(now.Add(mailPatience)))
 	for range maxClaims {
-		there, err := s.Tokens.Get(ctx, mailbox(address))
+		there, err := s.Tokens.Get(ctx, box)
 		if errs.Is(err, errs.NotFound) {
-			_, err := s.Tokens.Save(ctx, fields, mailbox(address))
+			_, err := s.Tokens.Save(ctx, fields, box)
 			if errs.Is(err, errs.Exists) {
 				continue
 			}
@@ -120,17 +129,16 @@ type proof struct {
 // prove finds the token that was mailed to an address, for one of some
 // purposes. Denied when there is none.
 func (s *Service) prove(ctx context.Context, address, token string, purposes ...purpose) (proof, error) {
-	box, err := s.Tokens.Get(own(ctx, ""), mailbox(address))
-	if errs.Is(err, errs.NotFound) {
-		return proof{}, wrongToken()
-	}
-	if err != nil {
-		return proof{}, err
-	}
 	now := timestamp(s.Now())
-	for _, i := range issuedOf(box.Body) {
-		if isSecret(token, i.Hash) && now < i.Until && slices.Contains(purposes, i.For) {
-			return proof{box, i}, nil
+	for _, kind := range [...]string{validations, recoveries} {
+		box, err := s.Tokens.Get(own(ctx, ""), mailbox(address, kind))
+		if err != nil && !errs.Is(err, errs.NotFound) {
+			return proof{}, err
+		}
+		for _, i := range issuedOf(box.Body) {
+			if isSecret(token, i.Hash) && now < i.Until && slices.Contains(purposes, i.For) {
+				return proof{box, i}, nil
+			}
 		}
 	}
 	return proof{}, wrongToken()
