@@ -35,14 +35,14 @@ var (
 	// away: the server is starting, stopping, changing its role, out of
 	// something or out of time.
 	away = []int{
-		6, 7, 89, 9001, // hosts and network
-		91, 189, 10058, 10107, 11600, 11602, 13435, 13436, // primary
-		24, 50, 202, 262, 290, // time
-		43, 237, 11601, 175, // interrupted
+		6, 7, 89, 9001, // host, network
+		91, 94, 189, 10058, 10107, 11600, 11602, 13435, 13436, // starting, stopping, not the primary
+		24, 50, 202, 262, // time
+		43, 175, 237, 11601, // interrupted
 		46, 112, // locks, write conflicts
-		63, 150, 234, 13388, // routing
-		64, 79, 100, 133, 134, 148, // write and read concern
-		14031, 146, 365, // disk, memory, tickets
+		63, 150, 13388, // routing
+		64, 100, 133, 134, // no majority
+		146, 365, 14031, // memory, disk
 	}
 )
 
