@@ -70,13 +70,9 @@ func (f *inflow) Read(p []byte) (int, error) {
 	n, err := f.body.Read(p)
 	f.pace.end(int64(n), time.Since(began))
 	f.bytes += int64(n)
-	switch {
-	case errors.Is(err, io.EOF):
+	if errors.Is(err, io.EOF) {
 		f.ended = true
-		// What follows takes belfry's time, and net/http watches the connection
-		// meanwhile: it would take a deadline that passes for a client that left.
-		_ = f.control.SetReadDeadline(time.Time{})
-	case err != nil:
+	} else if err != nil {
 		f.err = unreadable(err, int(f.bytes))
 		err = f.err
 	}
@@ -128,13 +124,10 @@ func (f *outflow) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// extend gives the client what is left of its time. net/http watches the
-// connection for a client that leaves, and must not take its own deadline for one.
+// extend gives the client what is left of its time.
 func (f *outflow) extend() time.Time {
 	now := time.Now()
-	until := f.pace.begin(now)
-	_ = f.control.SetWriteDeadline(until)
-	_ = f.control.SetReadDeadline(until.Add(f.pace.patience))
+	_ = f.control.SetWriteDeadline(f.pace.begin(now))
 	return now
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"mime"
+	"net/http"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -24,13 +25,11 @@ func givenName(header map[string][]string) (string, error) {
 			return text(name), nil
 		}
 	}
-	for _, value := range header["X-Filename"] {
-		if decoded, err := url.PathUnescape(value); err == nil {
-			value = decoded
-		}
-		return text(value), nil
+	value := http.Header(header).Get("X-Filename")
+	if decoded, err := url.PathUnescape(value); err == nil {
+		value = decoded
 	}
-	return "", nil
+	return text(value), nil
 }
 
 // text returns what a header says. HTTP clients write what is no UTF-8 in ISO

@@ -20,7 +20,7 @@ func TestRequestedSpan(t *testing.T) {
 		"bytes=50-1000":                          {50, 50},
 		"bytes=-1":                               {99, 1},
 		"bytes=-1000":                            {0, 100},
-		"BYTES= 5-9 ":                            {5, 5},
+		"BYTES=\t5-9":                            {5, 5},
 		"bytes=5-9,":                             {5, 5},
 		"bytes=007-9":                            {7, 3},
 		"bytes=1-" + strings.Repeat("9", 40):     {1, 99},

@@ -85,7 +85,7 @@ func announced(x *exchange) (said announcement, err error) {
 		return said, err
 	}
 	given := x.req.Header.Get("Content-Type")
-	if media, params, err := mime.ParseMediaType(given); err == nil && media == formType {
+	if media, params, _ := mime.ParseMediaType(given); media == formType {
 		if said.Digest != nil {
 			return said, errs.New(errs.Invalid, "Content-Digest of a form is not taken: give it to the part with the file")
 		}

@@ -1,0 +1,171 @@
+package api_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"belfry/pkg/api"
+	"belfry/pkg/binary"
+	"belfry/pkg/binary/driver"
+	"belfry/pkg/binary/filestorage"
+	"belfry/pkg/policy"
+	"belfry/pkg/store"
+	"belfry/pkg/store/filestore"
+)
+
+const maxFile = 1 << 20
+
+// library is a front with a binary service over a folder, at /files. Anybody may
+// do anything with Books, look at Guarded, and do nothing with Locked.
+type library struct {
+	*front
+	set      *store.Set
+	contents *store.Store
+	folder   string
+	storage  driver.Storage
+}
+
+// shelve makes a library. change may set the options of its service and of its
+// front before they are built.
+func shelve(t *testing.T, change ...any) *library {
+	t.Helper()
+	l := &library{folder: t.TempDir()}
+	l.front = start(t, func(o *api.Options) {
+		l.open(t)
+		service := binary.Options{Name: "files", Set: l.set, Contents: l.contents, Storage: l.storage, MaxSize: maxFile}
+		b := api.Binaries{URL: "/files"}
+		for _, c := range change {
+			switch c := c.(type) {
+			case func(*binary.Options, *api.Binaries):
+				c(&service, &b)
+			case func(*api.Options):
+				c(o)
+			}
+		}
+		b.Service = binary.New(service)
+		o.Set, o.Binaries = l.set, []api.Binaries{b}
+		o.Exposures = []api.Exposure{{Store: "Books", URL: "/books"}, {Store: "Guarded", URL: "/guarded"}}
+	})
+	l.books = l.set.Store("Books")
+	for _, name := range []string{"Books", "Guarded", "Locked"} {
+		_, err := l.set.Store(name).Save(t.Context(), nil, "emma")
+		l.must(err)
+	}
+	return l
+}
+
+func (l *library) open(t *testing.T) {
+	t.Helper()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
+	check(err)
+	t.Cleanup(func() { check(backend.Close()) })
+	var stores []*store.Store
+	for _, o := range []store.Options{
+		{Name: "Books", Private: []string{"secret"}, Arrays: []string{"copies"}, Holding: true},
+		{Name: "Guarded", Policy: rules(t, policy.Rules{Update: "false"}), Holding: true},
+		{Name: "Locked", Policy: rules(t, policy.Rules{Get: "false", Update: "false"}), Holding: true},
+		binary.ContentsOptions("Contents"),
+	} {
+		s, err := store.Open(t.Context(), backend, o)
+		check(err)
+		stores = append(stores, s)
+	}
+	l.set, l.contents = store.NewSet(stores, nil), stores[len(stores)-1]
+	l.storage, err = filestorage.Open(l.folder)
+	check(err)
+	t.Cleanup(func() { check(l.storage.Close()) })
+}
+
+func rules(t *testing.T, r policy.Rules) *policy.Policy {
+	t.Helper()
+	p, problems := policy.Compile(r)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return p
+}
+
+type record struct {
+	Hash, Name, Mimetype, Created string
+	Size                          int64
+	Metadata                      map[string]any
+}
+
+// put uploads bytes as they are. path is what follows /upload/.
+func (l *library) put(path, body string, headers ...string) reply {
+	l.Helper()
+	return l.do("PUT", "/files/upload/"+path, body, append([]string{"Content-Type", ""}, headers...)...)
+}
+
+// add uploads bytes that must be taken, and returns where they are and their hash.
+func (l *library) add(property, body string, headers ...string) (path, hash string) {
+	l.Helper()
+	r := l.put("Books/emma/"+property+"/add", body, headers...).want(201)
+	return r.Header.Get("Location"), r.record().Hash
+}
+
+func (r reply) record() (rec record) {
+	r.front.Helper()
+	r.json(&rec)
+	return rec
+}
+
+// records returns what the object holds.
+func (l *library) records(property string) (all []record) {
+	l.Helper()
+	var object map[string]json.RawMessage
+	l.do("GET", "/books/emma", "").want(200).json(&object)
+	if value := object[property]; value != nil {
+		l.must(json.Unmarshal(value, &all))
+	}
+	return all
+}
+
+// empty waits until the storage holds nothing, stages included.
+func (l *library) empty() {
+	l.Helper()
+	l.eventually("nothing is left in the storage", func() bool {
+		contents, _, err := l.storage.List(context.Background(), "", 10)
+		l.must(err)
+		return len(contents) == 0 && l.stages() == 0
+	})
+}
+
+func (l *library) stages() int {
+	l.Helper()
+	entries, err := os.ReadDir(filepath.Join(l.folder, "tmp"))
+	l.must(err)
+	return len(entries)
+}
+
+func (f *front) eventually(what string, right func() bool) {
+	f.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !right(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			f.Fatal("waited in vain: " + what)
+		}
+	}
+}
+
+func hashOf(body string) string {
+	sum := sha256.Sum256([]byte(body))
+	return hex.EncodeToString(sum[:])
+}
+
+func digestOf(body string) string {
+	sum := sha256.Sum256([]byte(body))
+	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
+}

@@ -1,0 +1,211 @@
+package api_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/api"
+	"belfry/pkg/binary"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+)
+
+func TestBinary(t *testing.T) {
+	l := shelve(t)
+	const text = "It is a truth universally acknowledged"
+	r := l.put("Books/emma/texts/add", text, "Content-Type", "Text/Plain; charset=utf-8", "X-Filename", "truth.txt").want(201)
+	r.header("Location", "/files/Books/emma/texts/0").header("Etag", `"`+hashOf(text)+`"`).header("Cache-Control", "no-store")
+	r.header("Content-Type", "application/json")
+	rec := r.record()
+	if rec.Hash != hashOf(text) || rec.Name != "truth.txt" || rec.Size != int64(len(text)) ||
+		rec.Mimetype != "text/plain; charset=utf-8" || rec.Metadata == nil || len(rec.Metadata) > 0 {
+		t.Errorf("record %s", r.body)
+	}
+	if _, err := time.Parse(time.RFC3339Nano, rec.Created); err != nil {
+		t.Error(err)
+	}
+	if held := l.records("texts"); len(held) != 1 || held[0].Hash != rec.Hash {
+		t.Errorf("the object holds %v", held)
+	}
+
+	wantFile := func(r reply) {
+		t.Helper()
+		for name, value := range map[string]string{
+			"Content-Type": "text/plain; charset=utf-8", "Content-Length": "38", "Etag": `"` + rec.Hash + `"`,
+			"Content-Disposition": `inline; filename="truth.txt"`, "Accept-Ranges": "bytes",
+			"Cache-Control": "private, no-cache", "Repr-Digest": digestOf(text),
+		} {
+			r.header(name, value)
+		}
+		if csp := r.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "sandbox") || !strings.Contains(csp, "default-src 'none'") {
+			t.Errorf("Content-Security-Policy %q", csp)
+		}
+	}
+	got := l.do("GET", "/files/Books/emma/texts/0", "").want(200)
+	wantFile(got)
+	if got.body != text {
+		t.Errorf("%q", got.body)
+	}
+	got = l.do("HEAD", "/files/Books/emma/texts/0", "").want(200)
+	wantFile(got)
+	if got.body != "" {
+		t.Errorf("%q", got.body)
+	}
+
+	l.put("Books/emma/texts/1", "second").want(201).header("Location", "/files/Books/emma/texts/1")
+	replaced := l.put("Books/emma/texts/0", "instead").want(200).header("Location", "")
+	if rec := replaced.record(); rec.Mimetype != "application/octet-stream" || rec.Name != "" {
+		t.Errorf("record %s", replaced.body)
+	}
+	l.do("GET", "/files/Books/emma/texts/0", "").want(200).header("Content-Disposition", "attachment")
+	l.put("Books/emma/texts/7", "far off").want(409).says("7")
+
+	l.do("DELETE", "/files/Books/emma/texts/0/"+hashOf("instead"), "").want(204)
+	if r := l.do("GET", "/files/Books/emma/texts/0", "").want(200); r.body != "second" {
+		t.Errorf("what moved up is %q", r.body)
+	}
+	l.do("DELETE", "/files/Books/emma/texts/0/"+hashOf("instead"), "").want(412)
+	l.do("DELETE", "/files/Books/emma/texts/1/"+hashOf("second"), "").want(404)
+	l.do("DELETE", "/files/Books/emma/texts/0/"+hashOf("second"), "").want(204)
+	l.do("GET", "/files/Books/emma/texts/0", "").want(404)
+}
+
+func TestEmptyBinary(t *testing.T) {
+	l := shelve(t)
+	path, hash := l.add("texts", "")
+	r := l.do("GET", path, "", "Range", "bytes=0-10").want(200).header("Content-Length", "0")
+	if r.body != "" || hash != hashOf("") {
+		t.Errorf("%q, %s", r.body, hash)
+	}
+}
+
+// What can't be a place is refused, and nothing of it is kept.
+func TestBinaryPlaces(t *testing.T) {
+	l := shelve(t)
+	l.do("PUT", "/books/emma", `{"title":"Emma","tags":["a"]}`).want(200)
+	for path, status := range map[string]int{
+		"Books/emma/texts/add":                  201,
+		"Books/%65mma/%74exts/%61dd":            201,
+		"Books/emma/none/0":                     201,
+		"Books/emma/texts/3":                    409,
+		"Books/emma/texts/-1":                   400,
+		"Books/emma/texts/+1":                   400,
+		"Books/emma/texts/01":                   400,
+		"Books/emma/texts/1.5":                  400,
+		"Books/emma/texts/ADD":                  400,
+		"Books/emma/texts/99999999999999999999": 400,
+		"Books/emma/texts/":                     404,
+		"Books/emma/texts/0%2f1":                400,
+		"Books/emma/texts/%00":                  400,
+		"Books/none/texts/add":                  404,
+		"Books/%2e%2e/texts/add":                400,
+		"Books/a%2fb/texts/add":                 400,
+		"Books//texts/add":                      400,
+		"None/emma/texts/add":                   404,
+		"Contents/emma/texts/add":               404,
+		"%2e%2e/emma/texts/add":                 404,
+		"Books/emma/title/add":                  409,
+		"Books/emma/tags/add":                   409,
+		"Books/emma/uuid/add":                   404,
+		"Books/emma/created/add":                404,
+		"Books/emma/_binaries/add":              404,
+		"Books/emma/secret/add":                 404,
+		"Books/emma/copies/add":                 404,
+		"Books/emma/%2e%2e/add":                 404,
+		"Books/emma/a%2fb/add":                  404,
+		"Books/emma//add":                       404,
+		"Books/emma/texts/0/1":                  404,
+		"Books/emma/texts":                      405,
+		"Locked/emma/texts/add":                 401,
+		"Guarded/emma/texts/add":                401,
+		"Guarded/none/texts/add":                404,
+	} {
+		r := l.put(path, "bytes of "+path)
+		if r.StatusCode != status {
+			t.Errorf("%s: %d, want %d: %s", path, r.StatusCode, status, r.body)
+		}
+		if _, found, err := l.storage.Stat(t.Context(), hashOf("bytes of "+path)); err != nil || found != (status == 201) {
+			t.Errorf("%s: kept %v, %v", path, found, err)
+		}
+	}
+	for path, status := range map[string]int{
+		"Books/emma/texts/0":     200,
+		"Books/emma/texts/add":   400,
+		"Books/emma/texts/5":     404,
+		"Books/emma/tags/0":      404,
+		"Books/emma/title/0":     404,
+		"Books/emma/_binaries/0": 404,
+		"Books/none/texts/0":     404,
+		"None/emma/texts/0":      404,
+		"Locked/emma/texts/0":    401,
+		"Guarded/emma/texts/0":   404,
+		"upload/emma/texts/0":    404,
+	} {
+		if r := l.do("GET", "/files/"+path, ""); r.StatusCode != status {
+			t.Errorf("GET %s: %d, want %d: %s", path, r.StatusCode, status, r.body)
+		}
+	}
+	for path, status := range map[string]int{
+		"Books/emma/texts/0/" + hashOf("x"):                                    412,
+		"Books/emma/texts/0/" + strings.ToUpper(hashOf("x")):                   400,
+		"Books/emma/texts/0/..":                                                400,
+		"Books/emma/texts/0/*":                                                 400,
+		"Books/emma/texts/9/" + hashOf("x"):                                    404,
+		"Books/emma/texts/add/" + hashOf("x"):                                  400,
+		"Books/none/texts/0/" + hashOf("x"):                                    404,
+		"Books/emma/texts/0":                                                   405,
+		"Books/emma/texts/0/" + hashOf("bytes of Books/emma/texts/add") + "/x": 404,
+	} {
+		if r := l.do("DELETE", "/files/"+path, ""); r.StatusCode != status {
+			t.Errorf("DELETE %s: %d, want %d: %s", path, r.StatusCode, status, r.body)
+		}
+	}
+}
+
+func TestRestrictedBinaries(t *testing.T) {
+	for name, c := range map[string]struct {
+		restrict         api.BinaryRestrict
+		put, get, delete int
+	}{
+		"nothing":    {api.BinaryRestrict{}, 201, 200, 412},
+		"create":     {api.BinaryRestrict{Create: true}, 404, 404, 404},
+		"get":        {api.BinaryRestrict{Get: true}, 201, 404, 412},
+		"delete":     {api.BinaryRestrict{Delete: true}, 201, 200, 404},
+		"everything": {api.BinaryRestrict{Create: true, Get: true, Delete: true}, 404, 404, 404},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := shelve(t, func(_ *binary.Options, b *api.Binaries) { b.Restrict = c.restrict })
+			check := func(r reply, want int) {
+				t.Helper()
+				// Of the path of an upload a deletion may be taken, and vice versa.
+				if r.StatusCode != want && (want != 404 || r.StatusCode != 405) {
+					t.Errorf("%s: %d, want %d", r.Request.Method, r.StatusCode, want)
+				}
+			}
+			check(l.put("Books/emma/texts/0", "text"), c.put)
+			check(l.do("GET", "/files/Books/emma/texts/0", ""), c.get)
+			check(l.do("DELETE", "/files/Books/emma/texts/0/"+hashOf("x"), ""), c.delete)
+		})
+	}
+}
+
+func TestBinaryPrefersToWait(t *testing.T) {
+	var caused []store.Cause
+	w := &worker{subject: "_INBOX.waiting", work: func(_ context.Context, causes []store.Cause) error {
+		caused = causes
+		return nil
+	}}
+	l := shelve(t, w.use)
+	check := func(r reply) {
+		t.Helper()
+		r.header("Preference-Applied", "wait")
+		if len(caused) != 1 || caused[0].Store != "Books" || caused[0].Event != event.StoreUpdated {
+			t.Errorf("waited for %v", caused)
+		}
+		caused = nil
+	}
+	check(l.put("Books/emma/texts/add", "x", "Prefer", "wait=5").want(201))
+	check(l.do("DELETE", "/files/Books/emma/texts/0/"+hashOf("x"), "", "Prefer", "wait=5").want(204))
+}
