@@ -64,6 +64,8 @@ type Backend struct {
 	broom   *broom
 	now     func() time.Time // of tags
 
+	pageSize int // see pageSize
+
 	life  context.Context // of what goes on behind callers' backs
 	end   context.CancelFunc
 	tasks sync.WaitGroup
@@ -81,7 +83,7 @@ func Open(ctx context.Context, opts Options) (*Backend, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	b := &Backend{prefix: opts.TablePrefix, log: opts.Logger, now: time.Now}
+	b := &Backend{prefix: opts.TablePrefix, log: opts.Logger, now: time.Now, pageSize: pageSize}
 	b.retryer = newRetryer()
 	cfg, err := settings(ctx, opts, b.retryer)
 	if err != nil {

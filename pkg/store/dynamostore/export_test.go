@@ -4,3 +4,6 @@ import "time"
 
 // SetClock gives a backend another time. Nobody uses it yet.
 func SetClock(b *Backend, now func() time.Time) { b.now = now }
+
+// SetPageSize has a backend end its pages after so many bytes.
+func SetPageSize(b *Backend, n int) { b.pageSize = n }

@@ -120,7 +120,7 @@ func (s shop) pending() []driver.Pending {
 	var all []driver.Pending
 	last := map[string]uint64{}
 	for after := []byte(nil); ; {
-		events, next, err := s.Pending(s.t.Context(), after, 7)
+		events, next, err := s.Pending(s.t.Context(), after, 37)
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -73,7 +73,7 @@ func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []
 				return nil, nil, err
 			}
 			for _, e := range got {
-				if len(events) == limit || size >= pageSize {
+				if len(events) == limit || size >= s.b.pageSize {
 					return events, at.encode(), nil
 				}
 				events = append(events, e)
@@ -129,7 +129,7 @@ func (s *store) eventsOf(ctx context.Context, r *record, from uint64, limit int)
 	behind, _ := slices.BinarySearch(revisions, from+1)
 	revisions = revisions[behind:]
 	for size := 0; len(revisions) > 0; {
-		if len(events) >= limit || size >= pageSize {
+		if len(events) >= limit || size >= s.b.pageSize {
 			return events, false, nil
 		}
 		n := min(len(revisions), limit-len(events), eventsAtOnce)

@@ -8,8 +8,8 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// pageSize is how many bytes of bodies a page gets at least before it ends
-// short of its limit.
+// pageSize is how many bytes of bodies, or payloads, a page gets at least
+// before it ends short of its limit.
 const pageSize = 8 << 20
 
 // Query is part of driver.Store. It reads strongly: nothing lags.
@@ -86,7 +86,7 @@ func (s *store) page(ctx context.Context, readers []*reader, limit int) (page dr
 		if places = places[n:]; len(places) == 0 && !more {
 			return page, nil
 		}
-		if len(places) == 0 || size >= pageSize {
+		if len(places) == 0 || size >= s.b.pageSize {
 			page.Next = last.place
 			return page, nil
 		}

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/dynamostore"
 	"belfry/test/backing"
 )
 
@@ -69,25 +72,102 @@ func TestHundredsOfEventsWait(t *testing.T) {
 	s.waits()
 }
 
-// TestItemOverflows lets two processes fill an item, neither of which knows
-// what the other put there: a write then takes what it can out of the item.
+// TestItemOverflows fills an item by writes that don't know what is there, as
+// creations over a tombstone do: one then takes out of the item what it can.
 func TestItemOverflows(t *testing.T) {
-	server := backing.Dynoxide(t)
-	one := openStore(t, openBackend(t, options(server.URL)))
-	w := write("a", 0, 1000, nil)
-	w.Event.Payload = []byte(noise(0, 200<<10))
-	one.put(w)
-	for i := range uint64(4) { // creations over a tombstone know nothing of what waits
-		w := write("a", 0, 2000+i, nil)
-		w.Event.Payload = []byte(noise(byte(i), 200<<10))
-		one.put(w)
+	s := openStore(t, openBackend(t, options(backing.Dynoxide(t).URL)))
+	const writes = 12
+	var want []string
+	for i := range uint64(writes) {
+		w := write("a", 0, i+1, nil)
+		w.Event.Payload = []byte(noise(byte(i), 70<<10))
+		s.put(w)
+		want = append(want, w.Event.ID)
 	}
-	w = write("a", 0, 3000, []byte(noise(9, 90<<10)))
-	one.put(w)
-	one.holds("a", 3000, w.Body)
-	one.waits("a/1000", "a/2000", "a/2001", "a/2002", "a/2003", "a/3000")
-	one.clear()
-	one.waits()
+	w := write("a", 0, writes+1, []byte(noise(99, 90<<10)))
+	s.put(w)
+	s.holds("a", writes+1, w.Body)
+	s.waits(append(want, w.Event.ID)...)
+	s.clear()
+	s.waits()
+}
+
+// TestLargeObjectMoves reads a large object while it is written again and
+// again: it is always there, and whole.
+func TestLargeObjectMoves(t *testing.T) {
+	b := openBackend(t, options(backing.Dynoxide(t).URL))
+	s := openStore(t, b, byColour)
+	const writes = 40
+	bodies := make([]string, writes+1)
+	for i := range uint64(writes + 1) {
+		bodies[i] = noise(byte(i), 150<<10)
+	}
+	large := func(revision uint64) driver.Write {
+		w := write("a", revision-1, revision, []byte(bodies[revision]))
+		w.Keys = keys("a", body("red"))
+		return w
+	}
+	s.put(large(1))
+	var group sync.WaitGroup
+	var done atomic.Bool
+	group.Go(func() {
+		defer done.Store(true)
+		for revision := uint64(2); revision <= writes; revision++ {
+			if err := s.Put(t.Context(), large(revision)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 3 {
+		group.Go(func() {
+			for !done.Load() {
+				r, _, err := s.Get(t.Context(), "a")
+				if err != nil || string(r.Body) != bodies[r.Revision] {
+					t.Errorf("Get: %d bytes at %d, error %v", len(r.Body), r.Revision, err)
+				}
+				page, err := s.Query(t.Context(), driver.Query{Index: "colour", Equal: [][]byte{[]byte("red")}, Limit: 1})
+				if err != nil || len(page.Records) != 1 || string(page.Records[0].Body) != bodies[page.Records[0].Revision] {
+					t.Errorf("Query: %d records, error %v", len(page.Records), err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestPagesOfBytes has pages end early, and misses nothing.
+func TestPagesOfBytes(t *testing.T) {
+	b := openBackend(t, options(backing.Dynoxide(t).URL))
+	s := openStore(t, b, byColour)
+	const records = 230
+	for i := range records {
+		s.put(write(fmt.Sprintf("n%03d", i), 0, 1, body("red", noise(byte(i), 100))))
+	}
+	s.clear()
+	const events, size = 50, 400
+	for i := range uint64(events) {
+		w := write("n000", i+1, i+2, body("red"))
+		w.Event.Payload = []byte(noise(byte(i), size))
+		s.put(w)
+	}
+	for _, n := range []int{1, size, 10*size - 1, 32*size - 1, 32 * size, 40 * size} {
+		dynamostore.SetPageSize(b, n)
+		if got := s.pending(); len(got) != events {
+			t.Errorf("in pages of %d bytes %d events wait, want %d", n, len(got), events)
+		}
+	}
+	found, pages := 0, 0
+	for q := (driver.Query{Index: "colour", Equal: [][]byte{[]byte("red")}, Limit: 1000}); pages == 0 || q.After != nil; pages++ {
+		page, err := s.Query(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found += len(page.Records)
+		q.After = page.Next
+	}
+	if found != records || pages < 2 {
+		t.Errorf("%d records were found in %d pages, want %d in several", found, pages, records)
+	}
 }
 
 // TestTooLarge writes what no table takes, and leaves no trace.
