@@ -29,7 +29,7 @@
 //
 // An event is an element of its own, so Clear unsets it whatever else happens to
 // the record, and touches no revision. Most often all that waits is cleared; one
-// update with that as its filter does it. See clear.go for the rest.
+// update with that as its filter does it. See outbox.go for the rest.
 //
 // # Keys
 //
@@ -42,9 +42,10 @@
 // server unwinds and sorts the keys, and the records are read in a second turn.
 //
 // The name of a key's field, k:<name>:<parts>, with an m where there may be
-// several, says how its index is defined: one defined otherwise is another one. An index exists once its keys are
-// complete: Open fills a new one before it is made, and drops one that is no
-// longer wanted, since writes don't keep its keys up.
+// several, says how its index is defined: one defined otherwise is another one.
+// An index exists once its keys are complete: Open fills a new one before it is
+// made, and drops one that is no longer wanted, since writes don't keep its keys
+// up.
 //
 // # Consistency
 //
