@@ -48,12 +48,12 @@
 // it, and leaves what was modified lately. Here time counts: the grace of a
 // content is to be longer than an upload takes from step 2 to step 4.
 //
-// A sweeper that is killed leaves its entry. Anybody goes on with one that is
-// condemned by making it condemned anew, which ends what the other might still
-// do. One that is deleting is left alone for a lease, much longer than a
-// deletion may take, and then begins again with step 2. Only a sweeper that
-// stood still for the whole lease right in front of its step 5 could then delete
-// what has been brought back; it notices, and says so.
+// A sweeper that is killed leaves its entry, and anybody begins anew with it by
+// condemning the content again: what the other might still do then fails. Only
+// step 5 can't. So an entry that is deleting is left alone for a lease, much
+// longer than a deletion may take. A sweeper that stood still for the whole
+// lease right in front of its step 5 could delete what has been brought back;
+// it notices, and says so.
 //
 // Whatever else comes to copy records has to see for each of them, after it is
 // written, that the entry is no threat and then that the content is there.

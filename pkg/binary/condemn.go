@@ -46,11 +46,7 @@ func (s *Service) Settle() time.Duration {
 // Condemn takes the sweeper's step 1 with an entry that is due, whoever began
 // with it. Mismatch when somebody else was faster.
 func (s *Service) Condemn(ctx context.Context, e Entry) (Entry, error) {
-	state := Condemned
-	if e.State == Deleting {
-		state = Deleting
-	}
-	return s.ledger.set(ctx, e, state, s.Now().Add(s.Lease))
+	return s.ledger.set(ctx, e, Condemned, s.Now().Add(s.Lease))
 }
 
 // Execute takes the sweeper's steps 3 to 6 with an entry that Condemn returned,

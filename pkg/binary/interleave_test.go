@@ -61,6 +61,7 @@ func newRace(t *testing.T, touch bool, patience time.Duration) *race {
 	})
 	r.SetPause(func(ctx context.Context, d time.Duration) error {
 		r.clock.Time = r.clock.Add(d)
+		paused(ctx)
 		return ctx.Err()
 	})
 	staged, err := r.storage.Stage(t.Context())
@@ -123,7 +124,7 @@ func (r *race) deletion(uuid string) *process {
 // sweeper is a process that sweeps. One that is impatient does not leave alone
 // what another one has condemned.
 func (r *race) sweeper(name string, impatient bool) *process {
-	return &process{name: name, run: func(ctx context.Context) error {
+	return &process{name: name, blind: true, run: func(ctx context.Context) error {
 		at := r.clock.now()
 		if impatient {
 			at = at.Add(lease)
@@ -167,8 +168,8 @@ func (r *race) judge(s *schedule) {
 			r.t.Fatalf("%s has %d records after an upload that failed\n%s", uuid, r.records(uuid), s)
 		}
 	}
+	r.whole(s)
 	for range 4 {
-		r.whole(s)
 		r.clock.Time = r.clock.Add(2*lease + 2*time.Hour)
 		r.must(r.sweep(ctx, r.clock.now(), true))
 		for hash := range r.storage.contents {
@@ -180,6 +181,7 @@ func (r *race) judge(s *schedule) {
 			}
 		}
 	}
+	r.whole(s)
 	_, held, err := r.Holder(ctx, hashOf(shared))
 	r.must(err)
 	if left := len(r.storage.contents) > 0; left != held {
@@ -210,29 +212,21 @@ func (r *race) whole(s *schedule) {
 }
 
 // run plays one order.
-func (r *race) run(choose func(int) int, mayKill func(*process) bool, processes ...*process) {
+func (r *race) run(choose chooser, mayKill func(*process) bool, processes ...*process) {
 	s := &schedule{choose: choose, mayKill: mayKill, processes: processes}
 	s.play(r.t.Context())
 	r.judge(s)
 }
 
-func never(*process) bool { return false }
+func never(*process) bool  { return false }
+func always(*process) bool { return true }
 
-func is(names ...*process) func(*process) bool {
-	return func(p *process) bool {
-		for _, name := range names {
-			if p == name {
-				return true
-			}
-		}
-		return false
-	}
-}
+func only(one *process) func(*process) bool { return func(p *process) bool { return p == one } }
 
 // Whatever the order of an upload's steps and a sweeper's, and though the
 // storage's times help nobody.
 func TestEveryOrderOfAnUploadAndASweeper(t *testing.T) {
-	n := everyOrder(func(choose func(int) int) {
+	n := everyOrder(func(choose chooser) {
 		r := newRace(t, false, long)
 		r.run(choose, never, r.upload("a"), r.sweeper("sweeper", false))
 	})
@@ -245,10 +239,10 @@ func TestEveryOrderOfAnUploadAndASweeper(t *testing.T) {
 // A sweeper that is killed at any point leaves an upload the content, or an
 // error and no record.
 func TestEveryOrderWithASweeperKilled(t *testing.T) {
-	n := everyOrder(func(choose func(int) int) {
+	n := everyOrder(func(choose chooser) {
 		r := newRace(t, false, short)
 		sweeper := r.sweeper("sweeper", false)
-		r.run(choose, is(sweeper), r.upload("a"), sweeper)
+		r.run(choose, only(sweeper), r.upload("a"), sweeper)
 	})
 	t.Logf("%d orders", n)
 }
@@ -256,10 +250,10 @@ func TestEveryOrderWithASweeperKilled(t *testing.T) {
 // An upload that is killed at any point leaves no record without content: what
 // was modified lately stays.
 func TestEveryOrderWithAnUploadKilled(t *testing.T) {
-	n := everyOrder(func(choose func(int) int) {
+	n := everyOrder(func(choose chooser) {
 		r := newRace(t, true, long)
 		up := r.upload("a")
-		r.run(choose, is(up), up, r.sweeper("sweeper", false))
+		r.run(choose, only(up), up, r.sweeper("sweeper", false))
 	})
 	t.Logf("%d orders", n)
 }
@@ -282,10 +276,10 @@ func TestSomeOrdersOfMany(t *testing.T) {
 	} {
 		for _, touch := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, touch %v", name, touch), func(t *testing.T) {
-				someOrders(orders, 7, func(choose func(int) int) {
+				someOrders(orders, 7, func(choose chooser) {
 					kill, patience := never, long
 					if touch {
-						kill, patience = func(*process) bool { return choose(20) == 0 }, short
+						kill, patience = always, short
 					}
 					r := newRace(t, touch, patience)
 					processes := scene(r)

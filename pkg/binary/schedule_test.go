@@ -17,7 +17,7 @@ import (
 // context, waits until it is let go on. So every order of steps can be tried,
 // with the real code.
 type schedule struct {
-	choose    func(options int) int
+	choose    chooser
 	mayKill   func(p *process) bool
 	processes []*process
 	killed    bool
@@ -28,12 +28,13 @@ type schedule struct {
 // process is an upload, a sweeper or whatever else is to be interleaved.
 type process struct {
 	name    string
+	blind   bool // reads entries only on the way to a write, which compares once more
 	run     func(ctx context.Context) error
 	err     error
 	done    bool
 	killed  bool
 	at      string        // the step it waits to make
-	before  string        // the step before
+	paused  bool          // before it came here: it asks the same once more
 	seen    int           // moves of all when it came here
 	arrived chan struct{} // it waits, or is done
 	next    chan struct{} // closed or sent to: go on
@@ -53,9 +54,10 @@ func gate(ctx context.Context, step string) {
 	if p.killed {
 		panic(errKilled{})
 	}
-	p.before, p.at = p.at, step
+	p.at = step
 	p.arrived <- struct{}{}
 	<-p.next
+	p.paused = false
 	if p.killed {
 		panic(errKilled{})
 	}
@@ -78,7 +80,8 @@ func (p *process) start(ctx context.Context) {
 	<-p.arrived
 }
 
-func (p *process) asksAgain() bool { return p.at == p.before }
+// chooser says which option is taken.
+type chooser func(options []option) int
 
 // option is what can happen next.
 type option struct {
@@ -99,9 +102,9 @@ func (s *schedule) play(ctx context.Context) {
 		}
 		o := options[0]
 		if len(options) > 1 {
-			o = options[s.choose(len(options))]
+			o = options[s.choose(options)]
 		}
-		if !o.p.asksAgain() {
+		if !o.p.paused {
 			s.moves++
 		}
 		o.p.killed = o.kill
@@ -117,15 +120,22 @@ func (s *schedule) play(ctx context.Context) {
 	}
 }
 
+// paused notes that a process has paused before it asks once more.
+func paused(ctx context.Context) {
+	if p, ok := ctx.Value(processKey{}).(*process); ok {
+		p.paused = true
+	}
+}
+
 // options are what can happen. A process that asks the same thing over and over
-// is left waiting as long as nobody else has moved and somebody can.
+// is left waiting as long as nobody has moved and somebody can.
 func (s *schedule) options() []option {
 	var moving, waiting, kills []option
 	for _, p := range s.processes {
 		if p.done {
 			continue
 		}
-		if p.asksAgain() && p.seen == s.moves {
+		if p.paused && p.seen == s.moves {
 			waiting = append(waiting, option{p: p})
 		} else {
 			moving = append(moving, option{p: p})
@@ -142,16 +152,16 @@ func (s *schedule) options() []option {
 
 // everyOrder calls try with one choice after the other, until all have been
 // tried, and returns how many orders that were.
-func everyOrder(try func(choose func(options int) int)) int {
+func everyOrder(try func(choose chooser)) int {
 	var path, widths []int
 	for n := 1; ; n++ {
 		depth := 0
-		try(func(options int) int {
+		try(func(options []option) int {
 			if depth == len(path) {
-				path, widths = append(path, 0), append(widths, options)
+				path, widths = append(path, 0), append(widths, len(options))
 			}
-			if widths[depth] != options {
-				panic(fmt.Sprintf("the processes do not repeat themselves: %d options, then %d", widths[depth], options))
+			if widths[depth] != len(options) {
+				panic(fmt.Sprintf("the processes do not repeat themselves: %d options, then %d", widths[depth], len(options)))
 			}
 			depth++
 			return path[depth-1]
@@ -167,11 +177,25 @@ func everyOrder(try func(choose func(options int) int)) int {
 	}
 }
 
-// someOrders tries orders at random.
-func someOrders(n int, seed uint64, try func(choose func(options int) int)) {
+// someOrders tries orders at random, in which a process often makes several
+// steps before another one does, and one is killed now and then.
+func someOrders(n int, seed uint64, try func(choose chooser)) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range n {
-		try(random.IntN)
+		var last *process
+		try(func(options []option) int {
+			i := random.IntN(len(options))
+			if options[i].kill && random.IntN(10) > 0 {
+				i = 0
+			}
+			for j, o := range options {
+				if o.p == last && !o.kill && random.IntN(4) > 0 {
+					i = j
+				}
+			}
+			last = options[i].p
+			return i
+		})
 	}
 }
 
@@ -206,8 +230,8 @@ func (s steppedStage) Commit(ctx context.Context, hash string) error {
 	return s.Staged.Commit(ctx, hash)
 }
 
-// steppedBackend makes acts on stores steps, but for what is read on the way to
-// a write: that is compared once more when it is written.
+// steppedBackend makes acts on stores steps, but for the reading of objects:
+// they are compared once more when they are written.
 type steppedBackend struct{ driver.Backend }
 
 func (b steppedBackend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
@@ -221,7 +245,7 @@ type steppedStore struct {
 }
 
 func (s steppedStore) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
-	if s.name == "Contents" {
+	if p, ok := ctx.Value(processKey{}).(*process); ok && !p.blind && s.name == "Contents" {
 		gate(ctx, "reads the entry")
 	}
 	return s.Store.Get(ctx, uuid)
