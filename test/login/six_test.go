@@ -1,0 +1,194 @@
+package login
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"testing"
+
+	"belfry/pkg/event"
+)
+
+// idField is the field of a profile that an ident's uuid is made of.
+var idField = map[string]string{"github": "id", "google": "sub", "facebook": "id", "amazon": "user_id", "twitter": "id_str", "oidc": "sub"}
+
+// All of it with each provider, on one belfry.
+func TestEachProvider(t *testing.T) {
+	w := begin(t, options{})
+	for i, name := range names {
+		next := names[(i+1)%len(names)]
+		id := func(n int) string { return fmt.Sprint(1000*(i+1) + n) }
+		w.sub(name, func(w *world) {
+			w.sub("the first login", func(w *world) { w.firstLogin(name, id(1)) })
+			w.sub("the next login", func(w *world) { w.nextLogin(name, id(2)) })
+			w.sub("linking", func(w *world) { w.linking(name, id(3), next, id(4)) })
+			w.sub("taken", func(w *world) { w.taken(name, id(5), next, id(6)) })
+			w.sub("denial", func(w *world) { w.denial(name, id(7)) })
+			w.sub("Prefer", func(w *world) { w.prefers(name, id(8)) })
+		})
+	}
+}
+
+func (w *world) firstLogin(name, id string) {
+	w.providers.User(id)
+	b := w.browser()
+	user := b.enters(name)
+	if user == "" {
+		w.Fatal("nobody is logged in")
+	}
+	ident := w.ident(id, name)
+	profile, _ := ident["profile"].(map[string]any)
+	if ident["user"] != user || ident["type"] != name || ident["validated"] != true || fmt.Sprint(profile[idField[name]]) != id || profile["name"] == nil {
+		w.Errorf("the ident is %v", ident)
+	}
+	b.hasWays(id + "_" + name)
+	told := w.registered(user)
+	if len(told) != 1 {
+		w.Fatalf("%d times Register", len(told))
+	}
+	e := told[0]
+	var datas map[string]any
+	var made fields
+	w.must(json.Unmarshal(e.Datas, &datas))
+	w.must(json.Unmarshal(e.User, &made))
+	if !reflect.DeepEqual(datas, profile) || made["uuid"] != user || e.UUID != user || e.Store != "Users" {
+		w.Errorf("Register tells of %s the user %s, datas %s", e.UUID, e.User, e.Datas)
+	}
+	if e.Origin != event.OriginAuth || e.Actor == nil || *e.Actor != user || e.Ctx.Request == "" || e.Ctx.Address == "" || e.Ctx.UserAgent == "" {
+		w.Errorf("Register tells actor %v, ctx %+v", e.Actor, e.Ctx)
+	}
+	if cookies := b.cookies(); len(cookies) != 1 || cookies[0].Name != "belfry" {
+		w.Errorf("the cookies are %v", cookies)
+	}
+}
+
+func (w *world) nextLogin(name, id string) {
+	w.providers.User(id)
+	user := w.browser().enters(name)
+	used := ""
+	for _, called := range []string{"Ada King", "Countess of Lovelace"} {
+		w.providers.User(id, "name", called, "location", "x")
+		b := w.browser()
+		b.is(b.enters(name), user)
+		eventually(w, func() error {
+			ident := w.ident(id, name)
+			profile := ident["profile"].(map[string]any)
+			if now, _ := ident["lastUsed"].(string); profile["name"] != called || now <= used {
+				return fmt.Errorf("the ident is %v", ident)
+			}
+			return nil
+		})
+		used = w.ident(id, name)["lastUsed"].(string)
+	}
+	if n := len(w.registered(user)); n != 1 {
+		w.Errorf("%d times Register", n)
+	}
+}
+
+// linking adds a way in to the account of who is logged in.
+func (w *world) linking(name, id, next, nextID string) {
+	w.providers.User(id)
+	b := w.browser()
+	user, users, registered := b.enters(name), w.count()[0], len(w.registered("*"))
+	for range 2 { // the second time the way in is theirs already
+		w.providers.User(nextID)
+		before := b.cookies()[0].Value
+		b.is(b.enters(next), user)
+		if b.cookies()[0].Value == before {
+			w.Error("the session is the same")
+		}
+		if ident := w.ident(nextID, next); ident["user"] != user || ident["validated"] != true || ident["type"] != next {
+			w.Errorf("the ident is %v", ident)
+		}
+		b.hasWays(id+"_"+name, nextID+"_"+next)
+	}
+	other := w.browser()
+	other.is(other.enters(next), user)
+	w.providers.User(id)
+	other.is(w.browser().enters(name), user)
+	if w.count()[0] != users || len(w.registered("*")) != registered {
+		w.Error("somebody was registered")
+	}
+}
+
+// taken tries to link a way in that is another's.
+func (w *world) taken(name, id, next, nextID string) {
+	w.providers.User(id)
+	owner := w.browser().enters(name)
+	w.providers.User(nextID)
+	b := w.browser()
+	user := b.enters(next)
+	b.hasWays(nextID + "_" + next)
+	counted, ident, cookie := w.count(), w.ident(id, name), b.cookies()[0].Value
+	w.providers.User(id, "name", "Somebody else")
+	b.is(b.visit(name), "out taken")
+	b.is(b.who(), user)
+	b.is(b.cookies()[0].Value, cookie)
+	b.hasWays(nextID + "_" + next)
+	if now := w.ident(id, name); w.count() != counted || !reflect.DeepEqual(now, ident) || ident["user"] != owner {
+		w.Errorf("something has changed: %v", now)
+	}
+}
+
+func (w *world) denial(name, id string) {
+	w.providers.User(id)
+	w.providers.Deny(true)
+	defer w.providers.Deny(false)
+	counted, b := w.count(), w.browser()
+	b.is(b.visit(name), "out denied")
+	if b.who() != "" || len(b.cookies()) != 0 || w.count() != counted {
+		w.Errorf("cookies %v", b.cookies())
+	}
+}
+
+// prefers waits for what the registration brings.
+func (w *world) prefers(name, id string) {
+	w.providers.User(id)
+	b := w.browser()
+	b.header.Set("Prefer", "wait=60")
+	b.enters(name)
+	if got := b.ways(); len(got) != 1 || got[0] != id+"_"+name {
+		w.Errorf("idents %v", got)
+	}
+}
+
+// What a login sets is hidden from scripts and other sites.
+func TestTheCookies(t *testing.T) {
+	w := begin(t, options{})
+	b := w.browser()
+	res, _ := b.ask(http.MethodGet, "/auth/github", "")
+	begun := res.Cookies()
+	callback := b.leave("github")
+	res, _ = b.ask(http.MethodGet, callback.RequestURI(), "")
+	for _, c := range append(begun, res.Cookies()...) {
+		if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || c.MaxAge == 0 {
+			t.Errorf("cookie %s", c)
+		}
+	}
+	for _, name := range []string{"Cache-Control", "Referrer-Policy"} {
+		if res.Header.Get(name) == "" {
+			t.Errorf("no %s", name)
+		}
+	}
+	if n := len(begun) + len(res.Cookies()); n != 3 {
+		t.Errorf("%d cookies: of the visit, the end of one, and of the session", n)
+	}
+}
+
+// Equal addresses are no proof that two are one.
+func TestAnEqualAddressLinksNothing(t *testing.T) {
+	w := begin(t, options{})
+	res, body := w.browser().ask(http.MethodPost, "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password"}`)
+	if res.StatusCode != http.StatusNoContent {
+		t.Fatalf("%s %s", res.Status, body)
+	}
+	users := map[string]bool{w.ident("ada@example.com", "email")["user"].(string): true}
+	for _, name := range names {
+		w.providers.User("1", "email", "ada@example.com")
+		users[w.browser().enters(name)] = true
+	}
+	if len(users) != len(names)+1 || w.count() != [2]int{len(names) + 1, len(names) + 1} {
+		t.Errorf("%d users with the same address, not %d", len(users), len(names)+1)
+	}
+}
