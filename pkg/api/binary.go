@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,10 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Binaries makes a binary service a resource.
+// Binaries makes a binary service a resource, for the objects of stores that are
+// exposed, that have a policy, or that the service's Places name. Any other store
+// is nobody's business: the one of the sessions, for instance. Nor is a discreet
+// one, whose objects must not be guessed.
 type Binaries struct {
 	Service  *binary.Service
 	URL      string // path of its routes: begins with a slash, no colon, no asterisk
@@ -33,6 +37,7 @@ type BinaryRestrict struct {
 type attachments struct {
 	Binaries
 	server *Server
+	stores map[string]bool // whose objects can have binaries
 }
 
 // Segments of a path below the URL of a binary service.
@@ -45,7 +50,11 @@ const (
 )
 
 func (s *Server) attach(b Binaries) {
-	a := &attachments{Binaries: b, server: s}
+	a := &attachments{Binaries: b, server: s, stores: map[string]bool{}}
+	for name, st := range b.Service.Set.Stores() {
+		exposed := slices.ContainsFunc(s.Exposures, func(e Exposure) bool { return e.Store == name })
+		a.stores[name] = !st.Discreet && (exposed || st.Policy != nil || b.Service.Places[name] != nil)
+	}
 	a.URL = strings.TrimRight(b.URL, "/")
 	if a.Patience == 0 {
 		a.Patience = DefaultPatience
@@ -64,7 +73,7 @@ func (s *Server) attach(b Binaries) {
 
 // delete is DELETE on a binary, which its hash names besides its place.
 func (a *attachments) delete(x *exchange) error {
-	place, err := x.place()
+	place, err := a.place(x)
 	if err != nil {
 		return err
 	}
@@ -103,17 +112,20 @@ func (x *exchange) ifMatch() (tags, error) {
 }
 
 // place reads the path of a binary.
-func (x *exchange) place() (binary.Place, error) {
+func (a *attachments) place(x *exchange) (binary.Place, error) {
 	index, err := x.segment(indexParam)
 	if err != nil {
 		return binary.Place{}, err
 	}
-	return x.placeAt(index)
+	return a.placeAt(x, index)
 }
 
-func (x *exchange) placeAt(index string) (p binary.Place, err error) {
+func (a *attachments) placeAt(x *exchange, index string) (p binary.Place, err error) {
 	if p.Store, err = x.segment(storeParam); err != nil {
 		return p, err
+	}
+	if !a.stores[p.Store] {
+		return p, errs.New(errs.NotFound, "there is no store %q with binaries", cut(p.Store, 64))
 	}
 	if p.UUID, err = x.segment(uuidParam); err != nil {
 		return p, err

@@ -47,7 +47,7 @@ func (a *attachments) get(x *exchange) error {
 }
 
 func (a *attachments) find(x *exchange) (context.Context, binary.Record, error) {
-	place, err := x.place()
+	place, err := a.place(x)
 	if err != nil {
 		return nil, binary.Record{}, err
 	}

@@ -23,7 +23,8 @@ import (
 const maxFile = 1 << 20
 
 // library is a front with a binary service over a folder, at /files. Anybody may
-// do anything with Books, look at Guarded, and do nothing with Locked.
+// do anything with Books, look at Guarded, and do nothing with Locked. Hidden is
+// neither exposed nor guarded, and Discreet tells nobody what it has.
 type library struct {
 	*front
 	set      *store.Set
@@ -54,7 +55,7 @@ func shelve(t *testing.T, change ...any) *library {
 		o.Exposures = []api.Exposure{{Store: "Books", URL: "/books"}, {Store: "Guarded", URL: "/guarded"}}
 	})
 	l.books = l.set.Store("Books")
-	for _, name := range []string{"Books", "Guarded", "Locked"} {
+	for _, name := range []string{"Books", "Guarded", "Locked", "Hidden", "Discreet"} {
 		_, err := l.set.Store(name).Save(t.Context(), nil, "emma")
 		l.must(err)
 	}
@@ -77,6 +78,8 @@ func (l *library) open(t *testing.T) {
 		{Name: "Books", Private: []string{"secret"}, Arrays: []string{"copies"}, Holding: true},
 		{Name: "Guarded", Policy: rules(t, policy.Rules{Update: "false"}), Holding: true},
 		{Name: "Locked", Policy: rules(t, policy.Rules{Get: "false", Update: "false"}), Holding: true},
+		{Name: "Hidden", Holding: true},
+		{Name: "Discreet", Discreet: true, Policy: rules(t, policy.Rules{Get: "false"}), Holding: true},
 		binary.ContentsOptions("Contents"),
 	} {
 		s, err := store.Open(t.Context(), backend, o)

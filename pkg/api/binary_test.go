@@ -119,6 +119,8 @@ func TestBinaryPlaces(t *testing.T) {
 		"Books/emma/texts/0/1":                  404,
 		"Books/emma/texts":                      405,
 		"Locked/emma/texts/add":                 401,
+		"Hidden/emma/texts/add":                 404,
+		"Discreet/emma/texts/add":               404,
 		"Guarded/emma/texts/add":                401,
 		"Guarded/none/texts/add":                404,
 	} {
@@ -140,6 +142,8 @@ func TestBinaryPlaces(t *testing.T) {
 		"Books/none/texts/0":     404,
 		"None/emma/texts/0":      404,
 		"Locked/emma/texts/0":    401,
+		"Hidden/emma/texts/0":    404,
+		"Discreet/emma/texts/0":  404,
 		"Guarded/emma/texts/0":   404,
 		"upload/emma/texts/0":    404,
 	} {
@@ -162,6 +166,19 @@ func TestBinaryPlaces(t *testing.T) {
 			t.Errorf("DELETE %s: %d, want %d: %s", path, r.StatusCode, status, r.body)
 		}
 	}
+}
+
+// What a service's map names can be reached without being exposed.
+func TestNamedPlaces(t *testing.T) {
+	l := shelve(t, func(o *binary.Options, _ *api.Binaries) {
+		o.Places = map[string][]string{"Books": {"texts"}, "Hidden": {"texts"}}
+	})
+	l.put("Books/emma/texts/add", "x").want(201)
+	l.put("Hidden/emma/texts/add", "x").want(201)
+	l.do("GET", "/files/Hidden/emma/texts/0", "").want(200)
+	l.put("Books/emma/other/add", "x").want(404).says("other")
+	l.put("Hidden/emma/other/add", "x").want(404)
+	l.put("Guarded/emma/texts/add", "x").want(404)
 }
 
 func TestRestrictedBinaries(t *testing.T) {

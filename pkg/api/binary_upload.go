@@ -26,7 +26,7 @@ type announcement struct {
 
 // put is PUT of a binary: the body is the file, or a form that has it.
 func (a *attachments) put(x *exchange) error {
-	said, err := announced(x)
+	said, err := a.announced(x)
 	if err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func (a *attachments) uploaded(x *exchange, p binary.Place, result binary.Result
 }
 
 // announced reads path and headers of an upload.
-func announced(x *exchange) (said announcement, err error) {
-	if said.Place, err = x.uploadPlace(); err != nil {
+func (a *attachments) announced(x *exchange) (said announcement, err error) {
+	if said.Place, err = a.uploadPlace(x); err != nil {
 		return said, err
 	}
 	if said.match, err = x.ifMatch(); err != nil {
@@ -103,11 +103,11 @@ func announced(x *exchange) (said announcement, err error) {
 }
 
 // uploadPlace reads the path of an upload, where the index may be "add".
-func (x *exchange) uploadPlace() (binary.Place, error) {
+func (a *attachments) uploadPlace(x *exchange) (binary.Place, error) {
 	if index, err := x.segment(indexParam); err != nil || index != addIndex {
-		return x.place()
+		return a.place(x)
 	}
-	p, err := x.placeAt("0")
+	p, err := a.placeAt(x, "0")
 	p.Index = binary.Add
 	return p, err
 }
