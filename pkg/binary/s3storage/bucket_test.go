@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
 	"testing"
@@ -143,4 +144,42 @@ func TestAnUploadThatGoesOnIsLeftAlone(t *testing.T) {
 	stage(t, other, c)
 	tidies(t, s, 2)
 	tidies(t, s, 0)
+}
+
+// TestWhatActsCost counts requests, since they are what S3 is paid for.
+func TestWhatActsCost(t *testing.T) {
+	server := backing.S3(t)
+	p := front(t, server, true)
+	s := open(t, p.options(server))
+	for name, test := range map[string]struct {
+		c    []byte
+		want map[string]int
+	}{
+		"nothing":  {nil, map[string]int{"PutObject": 1}},
+		"small":    {random("small", 4096), map[string]int{"PutObject": 1}},
+		"one part": {random("part", s3storage.PartSize), map[string]int{"PutObject": 1}},
+		"large": {random("large", 2*s3storage.PartSize+1), map[string]int{
+			"CreateMultipartUpload": 1, "UploadPart": 3, "CompleteMultipartUpload": 1, "CopyObject": 1, "DeleteObject": 1,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hash := hashOf(test.c)
+			for _, step := range []struct {
+				act  func() error
+				want map[string]int
+			}{
+				{func() error { return put(t.Context(), s, test.c) }, test.want},
+				{func() error { _, _, err := s.Stat(t.Context(), hash); return err }, map[string]int{"Head": 1}},
+				{func() error { holds(t, s, test.c); return nil }, map[string]int{"GetObject": 1}},
+				{func() error { return s.Delete(t.Context(), hash) }, map[string]int{"DeleteObject": 1}},
+				{func() error { return s.Ping(t.Context()) }, map[string]int{"Head": 1}},
+			} {
+				p.set(nil)
+				must(t, step.act())
+				if !maps.Equal(p.count, step.want) {
+					t.Errorf("it took %v, want %v", p.count, step.want)
+				}
+			}
+		})
+	}
 }

@@ -2,9 +2,14 @@ package s3storage_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/binary/binarytest"
 	"belfry/pkg/binary/driver"
@@ -19,13 +24,16 @@ func TestConformance(t *testing.T) {
 		sizes        []int
 	}{
 		"one segment":      {128, []int{s3storage.PartSize}},
-		"several segments": {2, []int{4 * s3storage.PartSize}},
+		"several segments": {1, []int{2 * s3storage.PartSize}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			binarytest.RunConformanceTests(t, func(*testing.T) binarytest.Harness {
+			binarytest.RunConformanceTests(t, func(t *testing.T) binarytest.Harness {
 				prefix := uuid.NewString() + "/"
+				if strings.Contains(t.Name(), "/Concurrent/") {
+					keepFolders(t, server, prefix)
+				}
 				open := func(ctx context.Context) (*s3storage.Storage, error) {
-					o := options(server)
+					o := hasty(options(server))
 					o.Prefix = prefix
 					s, err := s3storage.Open(ctx, o)
 					if err == nil {
@@ -53,4 +61,22 @@ func TestConformance(t *testing.T) {
 			})
 		})
 	}
+}
+
+// keepFolders makes the folders of contents and has them stay. S3 knows no
+// folders; the gateway does, removes one with the last content in it, and may
+// then fail to put another there that comes at the same moment.
+func keepFolders(t *testing.T, server *backing.S3Server, prefix string) {
+	t.Helper()
+	bucket := direct(server)
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(8)
+	for i := range 256 {
+		key := fmt.Sprintf("%scontents/%02x/", prefix, i)
+		group.Go(func() error {
+			_, err := bucket.PutObject(ctx, &s3.PutObjectInput{Bucket: &server.Bucket, Key: aws.String(key)})
+			return err
+		})
+	}
+	must(t, group.Wait())
 }

@@ -73,41 +73,38 @@ func TestAServerThatIsAwayComesBack(t *testing.T) {
 	holds(t, s, large)
 }
 
-func TestAServerThatSlowsDown(t *testing.T) {
+// TestAServerThatAsksForTime refuses every request, and then every other.
+func TestAServerThatAsksForTime(t *testing.T) {
 	server := backing.S3(t)
 	p := front(t, server, true)
 	s := open(t, hasty(p.options(server)))
 	small, large := random("small", 4096), random("large", 2*s3storage.PartSize)
 	must(t, put(t.Context(), s, small))
 
-	slowDown := func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "application/xml")
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprint(w, `<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>`)
+	for code, status := range map[string]int{"SlowDown": http.StatusServiceUnavailable, "OperationAborted": http.StatusConflict} {
+		t.Run(code, func(t *testing.T) {
+			p.set(func(w http.ResponseWriter, r *http.Request) { refuse(w, r, status, code) })
+			wantAway(t, acts(s, small, large))
+			if n := p.requests("PutObject"); n != s3storage.Attempts {
+				t.Errorf("it was tried %d times, want %d", n, s3storage.Attempts)
+			}
+			var turn atomic.Int64
+			p.set(func(w http.ResponseWriter, r *http.Request) {
+				if turn.Add(1)%2 == 1 {
+					refuse(w, r, status, code)
+					return
+				}
+				p.pass.ServeHTTP(w, r)
+			})
+			for name, act := range acts(s, small, large) {
+				if err := act(t.Context()); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			p.set(nil)
+			holds(t, s, large)
+		})
 	}
-	p.set(slowDown)
-	wantAway(t, acts(s, small, large))
-	if n := p.requests("PutObject"); n != s3storage.Attempts {
-		t.Errorf("it was tried %d times, want %d", n, s3storage.Attempts)
-	}
-
-	// Every other request is refused, and nobody notices.
-	var turn atomic.Int64
-	p.set(func(w http.ResponseWriter, r *http.Request) {
-		if turn.Add(1)%2 == 1 {
-			slowDown(w, r)
-			return
-		}
-		p.pass.ServeHTTP(w, r)
-	})
-	for name, act := range acts(s, small, large) {
-		if err := act(t.Context()); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	p.set(nil)
-	holds(t, s, large)
 }
 
 func TestAServerThatFallsSilent(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -233,3 +234,10 @@ func operation(r *http.Request) string {
 
 // abort breaks the connection off.
 func abort() { panic(http.ErrAbortHandler) }
+
+// refuse answers with an error as S3 does.
+func refuse(w http.ResponseWriter, r *http.Request, status int, code string) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `<Error><Code>%s</Code><Message>Not now.</Message></Error>`, code)
+}

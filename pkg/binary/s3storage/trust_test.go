@@ -109,6 +109,24 @@ func TestTheEnvironmentGivesAccess(t *testing.T) {
 	holds(t, s, c)
 }
 
+func TestNoCredentials(t *testing.T) {
+	for name, value := range map[string]string{
+		"AWS_PROFILE": "", "AWS_SHARED_CREDENTIALS_FILE": "none", "AWS_CONFIG_FILE": "none", "AWS_CA_BUNDLE": "",
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_WEB_IDENTITY_TOKEN_FILE": "", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": "",
+	} {
+		t.Setenv(name, value)
+	}
+	s := open(t, s3storage.Options{Bucket: "files", Endpoint: "http://127.0.0.1:1"})
+	err := s.Ping(t.Context())
+	wantKind(t, err, errs.Unavailable)
+	for _, part := range []string{`"files"`, "http://127.0.0.1:1", "credentials"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not say %q", err, part)
+		}
+	}
+}
+
 func TestAServerThatNobodyVouchesForIsNotTrusted(t *testing.T) {
 	server := backing.S3(t)
 	o := hasty(options(server))

@@ -2,7 +2,6 @@ package s3storage_test
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -67,12 +66,6 @@ func TestADiscardWithoutAServer(t *testing.T) {
 	tidies(t, s, 0)
 }
 
-func noSuchUpload(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
-	w.WriteHeader(http.StatusNotFound)
-	fmt.Fprint(w, `<Error><Code>NoSuchUpload</Code><Message>The specified upload does not exist.</Message></Error>`)
-}
-
 // TestACompletionWhoseReplyIsLost asks once more, and S3 knows nothing of the
 // upload any more.
 func TestACompletionWhoseReplyIsLost(t *testing.T) {
@@ -87,7 +80,7 @@ func TestACompletionWhoseReplyIsLost(t *testing.T) {
 			return
 		}
 		if _, again := completed.LoadOrStore(r.URL.Query().Get("uploadId"), true); again {
-			noSuchUpload(w, r)
+			refuse(w, r, http.StatusNotFound, "NoSuchUpload")
 			return
 		}
 		p.pass.ServeHTTP(httptest.NewRecorder(), r)
@@ -113,7 +106,7 @@ func TestAStageThatWasTakenAway(t *testing.T) {
 
 	p.set(func(w http.ResponseWriter, r *http.Request) {
 		if operation(r) == "CompleteMultipartUpload" {
-			noSuchUpload(w, r)
+			refuse(w, r, http.StatusNotFound, "NoSuchUpload")
 			return
 		}
 		p.pass.ServeHTTP(w, r)
