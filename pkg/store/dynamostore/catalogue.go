@@ -3,7 +3,9 @@ package dynamostore
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -46,6 +48,20 @@ type index struct {
 // tableName is what DynamoDB takes.
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 
+// tableOf is a store's name as DynamoDB takes it: what is not a letter of
+// ASCII, a digit, '_' or '-' becomes a dot and two hexadecimal digits a byte.
+func tableOf(store string) string {
+	var b strings.Builder
+	for _, c := range []byte(store) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, ".%02x", c)
+		}
+	}
+	return b.String()
+}
+
 // Open is part of driver.Backend.
 func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
 	if err := ctx.Err(); err != nil {
@@ -54,9 +70,10 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
-	table := b.prefix + spec.Name
+	table := b.prefix + tableOf(spec.Name)
 	if !tableName.MatchString(table) {
-		return nil, errs.New(errs.Invalid, "%q can't be the name of a table: DynamoDB takes 3 to 255 letters, digits, '_', '-' and '.'", table)
+		return nil, errs.New(errs.Invalid, "%q can't be the name of a table: DynamoDB takes 3 to 255 letters of ASCII, digits, '_', '-' and '.'; "+
+			"change the backend's tablePrefix or the store's name", table)
 	}
 	if err := b.makeTable(ctx, table); err != nil {
 		return nil, err

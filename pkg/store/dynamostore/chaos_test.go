@@ -34,6 +34,7 @@ var colours = []string{"red", "green", "blue", "black"}
 // TestChaos checks that nothing acknowledged is lost, nothing refused is made,
 // indexes are what the records are, and no litter stays.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) { runChaos(t, start(t)) })
 	}

@@ -17,6 +17,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {
 			server := start(t)
@@ -52,7 +53,7 @@ func (l lowercase) Open(ctx context.Context, spec driver.Spec) (driver.Store, er
 	var name strings.Builder
 	for _, c := range spec.Name {
 		if unicode.IsUpper(c) {
-			name.WriteByte('.')
+			name.WriteByte('~')
 		}
 		name.WriteRune(unicode.ToLower(c))
 	}

@@ -17,6 +17,7 @@ import (
 // TestLostReplies cuts the connection after the server has made a write: the
 // write is made once, and is not taken for someone else's.
 func TestLostReplies(t *testing.T) {
+	t.Parallel()
 	g, s := gated(t, 0)
 	lose := func() { g.set(times(1, "UpdateItem", fate{cut: true})) }
 	lose()
@@ -49,6 +50,7 @@ func TestLostReplies(t *testing.T) {
 // TestNoReplyAtAll cuts every reply: the error says that the write may have
 // been made.
 func TestNoReplyAtAll(t *testing.T) {
+	t.Parallel()
 	g, s := gated(t, 0)
 	g.set(always("UpdateItem", fate{cut: true}))
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, body("red"))), errs.Unavailable)
@@ -67,6 +69,7 @@ func TestNoReplyAtAll(t *testing.T) {
 // and its second attempt: that it was made can be told as long as its event
 // waits, and after that it is not denied.
 func TestLostReplyAndOthers(t *testing.T) {
+	t.Parallel()
 	g, s := gated(t, 0)
 	other := openStore(t, openBackend(t, options(g.server)), byColour)
 	for round, cleared := range []bool{false, true} {
@@ -110,6 +113,7 @@ func waitFor(t *testing.T, check func() error) {
 // are there before anyone gets the event of the write, and when another write
 // that has these keys is acknowledged.
 func TestEntriesLost(t *testing.T) {
+	t.Parallel()
 	g, s := gated(t, 0)
 	g.set(always("BatchWriteItem", fate{lost: true}))
 	for _, uuid := range []string{"a", "b", "c"} {
@@ -141,6 +145,7 @@ func TestEntriesLost(t *testing.T) {
 // count for nothing, stay while they may belong to a write under way, and are
 // removed by whoever comes upon them a day later.
 func TestRecordLost(t *testing.T) {
+	t.Parallel()
 	g := newGate(t, backing.Dynoxide(t).URL)
 	b := openBackend(t, options(g.url))
 	s := openStore(t, b, byColour)
@@ -185,6 +190,7 @@ func noise(seed byte, size int) string {
 // object. The object is whole all the time, and a day later nothing is left of
 // what was in vain.
 func TestPiecesLost(t *testing.T) {
+	t.Parallel()
 	steps := map[string]func(op, body string) fate{
 		"before the pieces":  func(op, _ string) fate { return fate{lost: op == "BatchWriteItem"} },
 		"before the record":  func(op, _ string) fate { return fate{lost: op == "UpdateItem"} },
@@ -255,6 +261,7 @@ func pieceCount(data []byte) int { return (len(data)*3/4 + 380<<10 - 1) / (380 <
 // TestTombstoneLeavesNothing deletes a large object with large events, and
 // purges it.
 func TestTombstoneLeavesNothing(t *testing.T) {
+	t.Parallel()
 	server := backing.Dynoxide(t)
 	b := openBackend(t, options(server.URL))
 	s := openStore(t, b, byColour)

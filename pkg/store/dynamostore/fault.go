@@ -60,7 +60,7 @@ func (b *Backend) fault(ctx context.Context, err error, table string) error {
 	case code == "ResourceNotFoundException":
 		return errs.Wrap(err, errs.Internal, "%s has no table %s any more: start belfry again to make it", b.where, table)
 	case code == "LimitExceededException":
-		return b.away(err, "%s makes no more tables at this time than it does", b.where)
+		return b.away(err, "%s is already changing as many tables as it allows at once", b.where)
 	default:
 		return errs.Wrap(err, errs.Internal, "%s refuses %s on the table %s", b.where, operation(err), table)
 	}
@@ -112,7 +112,7 @@ func unmade(err error) bool {
 // before, and not all who wait equally long.
 func backoff(attempt int) time.Duration {
 	wait := min(minBackoff<<min(attempt, 10), maxBackoff)
-	return wait/2 + rand.N(wait/2)
+	return wait/2 + rand.N(wait/2) //nolint:gosec // no secret
 }
 
 // pause waits before another attempt at a request.

@@ -2,10 +2,15 @@ package dynamostore_test
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,6 +45,7 @@ func acts(s driver.Store) map[string]func(context.Context) error {
 // TestOutage kills the server under a store: everything is Unavailable, and
 // works again when the server is back.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	server := backing.Dynoxide(t)
 	host := hostOf(t, server.URL)
 	b := openBackend(t, options(server.URL))
@@ -63,6 +69,7 @@ func TestOutage(t *testing.T) {
 
 // TestStartsWithoutServer opens a backend before its server is there.
 func TestStartsWithoutServer(t *testing.T) {
+	t.Parallel()
 	server := backing.Dynoxide(t)
 	server.Kill()
 	b := openBackend(t, options(server.URL))
@@ -94,6 +101,7 @@ func gated(t *testing.T, timeout time.Duration) (*gate, shop) {
 // TestStuckServer has the server say nothing: a caller's deadline is honoured,
 // and without one the backend gives up by itself.
 func TestStuckServer(t *testing.T) {
+	t.Parallel()
 	g, s := gated(t, 100*time.Millisecond)
 	g.set(func(string, string) fate { return fate{stuck: true} })
 	for name, act := range acts(s) {
@@ -110,6 +118,7 @@ func TestStuckServer(t *testing.T) {
 
 // TestThrottled has the server throttle: a little is borne, more is told.
 func TestThrottled(t *testing.T) {
+	t.Parallel()
 	g, s := gated(t, 0)
 	s.put(write("a", 0, 1, body("red")))
 	ops := map[string][]string{
@@ -137,6 +146,7 @@ func TestThrottled(t *testing.T) {
 
 // TestHalfBatches has the server leave batches undone.
 func TestHalfBatches(t *testing.T) {
+	t.Parallel()
 	g, s := gated(t, 0)
 	s.put(write("a", 0, 1, body("red")))
 	for name, op := range map[string]string{"Put": "BatchWriteItem", "Query": "BatchGetItem"} {
@@ -152,6 +162,7 @@ func TestHalfBatches(t *testing.T) {
 
 // TestRefused has the server refuse requests for want of rights.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	g := newGate(t, backing.Dynoxide(t).URL)
 	b := openBackend(t, options(g.url))
 	for _, op := range []string{"DescribeTable", "CreateTable", "PutItem", "GetItem"} {
@@ -165,6 +176,7 @@ func TestRefused(t *testing.T) {
 
 // TestOneRoundTrip counts the requests of each act.
 func TestOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	g, s := gated(t, 0)
 	expect := func(what string, want []string, act func() error) {
 		t.Helper()
@@ -195,18 +207,41 @@ func TestOneRoundTrip(t *testing.T) {
 	})
 }
 
+// TestSettingsOfTheMachine takes region, credentials and an authority from
+// where AWS tools do.
+func TestSettingsOfTheMachine(t *testing.T) {
+	front := httptest.NewTLSServer(&gate{server: backing.Dynalite(t).URL})
+	t.Cleanup(front.Close)
+	bundle := filepath.Join(t.TempDir(), "authorities.pem")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
+	if err := os.WriteFile(bundle, certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"AWS_CA_BUNDLE": bundle, "AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "belfry", "AWS_SECRET_ACCESS_KEY": "secret",
+	} {
+		t.Setenv(name, value)
+	}
+	openStore(t, openBackend(t, dynamostore.Options{Endpoint: front.URL, TablePrefix: "belfry_"})).put(write("a", 0, 1, body()))
+}
+
+// TestNoCredentials opens a backend where no credentials are to be had.
+func TestNoCredentials(t *testing.T) {
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	opts := options("http://127.0.0.1:1")
+	opts.Credentials = nil
+	wantKind(t, openBackend(t, opts).Ping(t.Context()), errs.Unavailable, "no credentials", "127.0.0.1:1")
+}
+
 // TestWrongSettings opens backends that can't be.
 func TestWrongSettings(t *testing.T) {
-	t.Setenv("AWS_REGION", "")
-	t.Setenv("AWS_DEFAULT_REGION", "")
-	t.Setenv("AWS_CONFIG_FILE", t.TempDir()+"/none")
 	_, err := dynamostore.Open(t.Context(), dynamostore.Options{})
 	wantKind(t, err, errs.Invalid, "AWS_REGION")
 	_, err = dynamostore.Open(t.Context(), dynamostore.Options{Region: "eu-central-1", Endpoint: "localhost"})
 	wantKind(t, err, errs.Invalid, "endpoint")
 	b := openBackend(t, options("http://127.0.0.1:1"))
-	_, err = b.Open(t.Context(), driver.Spec{Name: "Bücher"})
-	wantKind(t, err, errs.Invalid, "Bücher")
+	_, err = b.Open(t.Context(), driver.Spec{Name: strings.Repeat("ü", 50)})
+	wantKind(t, err, errs.Invalid, "tablePrefix", ".c3.bc")
 	_, err = b.Open(t.Context(), driver.Spec{Name: "Books", Indexes: []driver.Index{byColour}})
 	wantKind(t, err, errs.Internal, "Books")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,18 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/dynamostore"
 )
+
+// TestMain forgets what the machine has set for AWS tools.
+func TestMain(m *testing.M) {
+	for _, setting := range os.Environ() {
+		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "AWS_") {
+			_ = os.Unsetenv(name)
+		}
+	}
+	_ = os.Setenv("AWS_CONFIG_FILE", os.DevNull)
+	_ = os.Setenv("AWS_SHARED_CREDENTIALS_FILE", os.DevNull)
+	m.Run()
+}
 
 var byColour = driver.Index{Name: "colour", Parts: 1, Multi: true}
 

@@ -1,6 +1,8 @@
 package dynamostore
 
 import (
+	"slices"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"belfry/pkg/errs"
@@ -210,8 +212,7 @@ func (e entry) item(uuid string) item {
 
 func (e entry) itemKey(uuid string) item {
 	at := place(e.key, uuid)
-	sort := append(at[:min(len(at), maxPlace):min(len(at), maxPlace)], e.tag[:]...)
-	return itemKey(entryPartition(e.index(), shardOf(e.key, uuid)), sort)
+	return itemKey(entryPartition(e.index(), shardOf(e.key, uuid)), slices.Concat(at[:min(len(at), maxPlace)], e.tag[:]))
 }
 
 func entryWrites(uuid string, entries []entry) []types.WriteRequest {

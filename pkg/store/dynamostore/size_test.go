@@ -17,6 +17,7 @@ import (
 // TestLargeEventsWait writes a large object over and over while the bus is
 // away: what waits is many times what an item holds.
 func TestLargeEventsWait(t *testing.T) {
+	t.Parallel()
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {
 			server := start(t)
@@ -58,6 +59,7 @@ func TestLargeEventsWait(t *testing.T) {
 
 // TestHundredsOfEventsWait fills a record with events that are small each.
 func TestHundredsOfEventsWait(t *testing.T) {
+	t.Parallel()
 	s := openStore(t, openBackend(t, options(backing.Dynalite(t).URL)))
 	const writes = 400
 	for i := range uint64(writes) {
@@ -75,6 +77,7 @@ func TestHundredsOfEventsWait(t *testing.T) {
 // TestItemOverflows fills an item by writes that don't know what is there, as
 // creations over a tombstone do: one then takes out of the item what it can.
 func TestItemOverflows(t *testing.T) {
+	t.Parallel()
 	s := openStore(t, openBackend(t, options(backing.Dynoxide(t).URL)))
 	const writes = 12
 	var want []string
@@ -95,6 +98,7 @@ func TestItemOverflows(t *testing.T) {
 // TestLargeObjectMoves reads a large object while it is written again and
 // again: it is always there, and whole.
 func TestLargeObjectMoves(t *testing.T) {
+	t.Parallel()
 	b := openBackend(t, options(backing.Dynoxide(t).URL))
 	s := openStore(t, b, byColour)
 	const writes = 40
@@ -137,6 +141,7 @@ func TestLargeObjectMoves(t *testing.T) {
 
 // TestPagesOfBytes has pages end early, and misses nothing.
 func TestPagesOfBytes(t *testing.T) {
+	t.Parallel()
 	b := openBackend(t, options(backing.Dynoxide(t).URL))
 	s := openStore(t, b, byColour)
 	const records = 230
@@ -172,6 +177,7 @@ func TestPagesOfBytes(t *testing.T) {
 
 // TestTooLarge writes what no table takes, and leaves no trace.
 func TestTooLarge(t *testing.T) {
+	t.Parallel()
 	server := backing.Dynoxide(t)
 	b := openBackend(t, options(server.URL))
 	s := openStore(t, b, byColour)
@@ -192,6 +198,7 @@ func TestTooLarge(t *testing.T) {
 // TestManyIndexes opens a store with more indexes than a table of DynamoDB's
 // has, and a record with many keys in each.
 func TestManyIndexes(t *testing.T) {
+	t.Parallel()
 	b := openBackend(t, options(backing.Dynalite(t).URL))
 	spec := driver.Spec{Name: "Books", Keys: keys}
 	w := driver.Write{UUID: "a", Revision: 1, Body: []byte("{}")}
@@ -220,6 +227,7 @@ func TestManyIndexes(t *testing.T) {
 // TestLongPlaces has many keys that differ only where a sort key has no more
 // room.
 func TestLongPlaces(t *testing.T) {
+	t.Parallel()
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {
 			b := openBackend(t, options(start(t).URL))
@@ -232,7 +240,7 @@ func TestLongPlaces(t *testing.T) {
 			var want []string
 			for i := range 20 {
 				uuid := fmt.Sprintf("n%02d", i*7%20)
-				part := append(long[:len(long):len(long)], fmt.Appendf(nil, "%02d", i*7%20)...)
+				part := fmt.Appendf(nil, "%s%02d", long, i*7%20)
 				key := driver.Key{Index: "wide", Parts: [][]byte{long, long, long, part}}
 				if i%5 == 0 {
 					key.Parts[3] = long

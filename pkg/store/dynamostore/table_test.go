@@ -47,6 +47,7 @@ func makeTable(t *testing.T, url, name string, attributes ...string) {
 // TestForeignTables opens stores where a table of another kind is: what is
 // wrong is named, and nothing is changed.
 func TestForeignTables(t *testing.T) {
+	t.Parallel()
 	url := backing.Dynalite(t).URL
 	b := openBackend(t, options(url))
 	makeTable(t, url, "belfry_Keys", "kS", "xS")
@@ -60,6 +61,7 @@ func TestForeignTables(t *testing.T) {
 // TestTableOfTheAdministrator opens stores whose tables someone else made, one
 // of them without the index.
 func TestTableOfTheAdministrator(t *testing.T) {
+	t.Parallel()
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {
 			url := start(t).URL
@@ -76,6 +78,7 @@ func TestTableOfTheAdministrator(t *testing.T) {
 
 // TestLaterLayout meets a table of a later belfry.
 func TestLaterLayout(t *testing.T) {
+	t.Parallel()
 	url := backing.Dynoxide(t).URL
 	b := openBackend(t, options(url))
 	openStore(t, b)
@@ -93,6 +96,7 @@ func TestLaterLayout(t *testing.T) {
 // TestProcessesOpenTogether has several processes open a new store at once,
 // and fill a new index while one that knows it writes.
 func TestProcessesOpenTogether(t *testing.T) {
+	t.Parallel()
 	url := backing.Dynalite(t).URL
 	const processes = 4
 	var group sync.WaitGroup
@@ -134,6 +138,7 @@ func TestProcessesOpenTogether(t *testing.T) {
 // TestFillIsInterrupted loses the connection while an index is filled: the
 // next Open goes on.
 func TestFillIsInterrupted(t *testing.T) {
+	t.Parallel()
 	g, s := gated(t, 0)
 	for i := range 40 {
 		s.put(write(fmt.Sprintf("n%02d", i), 0, 1, body("red")))
