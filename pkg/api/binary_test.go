@@ -152,6 +152,7 @@ func TestBinaryPlaces(t *testing.T) {
 		}
 	}
 	for path, status := range map[string]int{
+		"Guarded/emma/texts/0/" + hashOf("x"):                                  401, // nor is it told that there is none
 		"Books/emma/texts/0/" + hashOf("x"):                                    412,
 		"Books/emma/texts/0/" + strings.ToUpper(hashOf("x")):                   400,
 		"Books/emma/texts/0/..":                                                400,

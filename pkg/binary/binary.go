@@ -67,6 +67,7 @@ import (
 
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 	"belfry/pkg/policy"
 	"belfry/pkg/store"
 )
@@ -160,6 +161,10 @@ func (s *Service) Sign(ctx context.Context, hash string, h driver.SignedHeaders,
 func (s *Service) Delete(ctx context.Context, p Place, hash string) (store.Stored, error) {
 	st, err := s.storeOf(p)
 	if err != nil {
+		return store.Stored{}, err
+	}
+	// Who may not delete is not told what there is.
+	if _, err := st.Look(ctx, p.UUID, policy.Update, object.Object{p.Property: []byte("[]")}); err != nil {
 		return store.Stored{}, err
 	}
 	return st.Revise(ctx, p.UUID, func(o store.Stored) (store.Revision, error) {
