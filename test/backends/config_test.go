@@ -1,0 +1,61 @@
+package backends
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"belfry/test/backing"
+	"belfry/test/process"
+)
+
+// TestConfigurationsServe: the configurations that people start with serve as
+// they are, with the addresses of the environment.
+func TestConfigurationsServe(t *testing.T) {
+	for _, c := range []struct {
+		file    string
+		prepare func(t *testing.T)
+	}{
+		{"mongodb.yaml", func(t *testing.T) { t.Setenv("MONGODB_URL", backing.Mongo(t)+"?maxPoolSize=1") }},
+		{"dynamodb.yaml", func(t *testing.T) {
+			t.Setenv("DYNAMODB_ENDPOINT", backing.Dynalite(t).URL)
+			s := backing.S3(t)
+			bucket(t, s)
+			t.Setenv("S3_ENDPOINT", s.Endpoint)
+			t.Setenv("S3_BUCKET", s.Bucket)
+		}},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			c.prepare(t)
+			config := inFolder(t, c.file)
+			s := process.Serve(t, config, "--listen", "127.0.0.1:0")
+			must(t, s, 201, "POST", "/authors", `{"uuid":"ada","name":"Ada"}`)
+			must(t, s, 201, "POST", "/books", `{"uuid":"notes","author":"ada","title":"Notes","year":1843}`)
+			must(t, s, 201, "PUT", "/binary/upload/Books/notes/covers/add", "a cover")
+			eventually(t, s, "/authors/ada", "books.0.title", "Notes")
+			if got := must(t, s, 200, "GET", "/binary/Books/notes/covers/0", "").body; string(got) != "a cover" {
+				t.Errorf("the cover is %q", got)
+			}
+			must(t, s, 200, "GET", "/readyz", "")
+			verified(t, config)
+			stop(t, s)
+			verified(t, config)
+		})
+	}
+}
+
+// inFolder copies a configuration and what it refers to, so that its data is a
+// test's own, and its bus has no port.
+func inFolder(t *testing.T, file string) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "config")
+	if err := os.CopyFS(filepath.Join(folder, "schemas"), os.DirFS("../../config/schemas")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join("../../config", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("BELFRY_BUS_LISTEN", "127.0.0.1:0")
+	return write(t, folder, file, string(text))
+}

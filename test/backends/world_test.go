@@ -1,0 +1,225 @@
+// Package backends runs the real belfry on every backend: whole
+// configurations, stores on several backends at once, moves from one to
+// another, and servers that are away or can't be reached well.
+package backends
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tidwall/gjson"
+
+	"belfry/pkg/event"
+	"belfry/test/backing"
+	"belfry/test/process"
+)
+
+func TestMain(m *testing.M) { process.Main(m) }
+
+const patience = time.Minute
+
+// mongo is a backend of a configuration on a server. The one of the tests loses
+// one of two writes to a record that overlap, so there is one connection.
+func mongo(url string) string {
+	return fmt.Sprintf("{type: mongodb, url: '%s?maxPoolSize=1&serverSelectionTimeoutMS=2000&timeoutMS=10000'}", url)
+}
+
+func dynamo(url string) string {
+	return fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: '%s'}", url)
+}
+
+// keys lets belfry use AWS's protocols.
+func keys(t *testing.T) {
+	t.Helper()
+	t.Setenv("AWS_ACCESS_KEY_ID", "belfry-tests")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-tests")
+	t.Setenv("AWS_REGION", "us-east-1")
+}
+
+// bucket is a binary service's place on a server.
+func bucket(t *testing.T, s *backing.S3Server) string {
+	t.Helper()
+	t.Setenv("AWS_ACCESS_KEY_ID", s.AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s.SecretKey)
+	t.Setenv("AWS_CA_BUNDLE", s.CAFile)
+	return fmt.Sprintf("type: S3Storage, bucket: %s, region: %s, endpoint: '%s'", s.Bucket, s.Region, s.Endpoint)
+}
+
+// write makes a file in a folder.
+func write(t *testing.T, folder, name, text string) string {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// reply is what a server said.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (r reply) get(path string) string { return gjson.GetBytes(r.body, path).String() }
+
+var client = &http.Client{Timeout: 30 * time.Second}
+
+func ask(s *process.Server, method, path, body string) (reply, error) {
+	return request(s.URL, method, path, body)
+}
+
+func request(base, method, path, body string) (reply, error) {
+	req, err := http.NewRequest(method, base+path, strings.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return reply{}, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	r := reply{status: res.StatusCode, header: res.Header}
+	r.body, err = io.ReadAll(res.Body)
+	return r, err
+}
+
+// must asks, and has the status it wants.
+func must(t *testing.T, s *process.Server, status int, method, path, body string) reply {
+	t.Helper()
+	r, err := ask(s, method, path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.status != status {
+		t.Fatalf("%s %s: status %d, want %d: %s", method, path, r.status, status, r.body)
+	}
+	return r
+}
+
+// eventually asks until a value is right.
+func eventually(t *testing.T, s *process.Server, path, of, want string) {
+	t.Helper()
+	process.Eventually(t, patience, func() error {
+		r, err := ask(s, "GET", path, "")
+		if err != nil {
+			return err
+		}
+		if got := r.get(of); got != want {
+			return fmt.Errorf("GET %s: %s is %q, want %q: %d %s", path, of, got, want, r.status, r.body)
+		}
+		return nil
+	})
+}
+
+func idle(t *testing.T, s *process.Server) {
+	t.Helper()
+	if err := s.Idle(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func stop(t *testing.T, s *process.Server) {
+	t.Helper()
+	if err := s.Stop(); err != nil {
+		t.Fatalf("%v\n%s", err, s.Log())
+	}
+}
+
+// belfry runs a command to its end and returns what it wrote.
+func belfry(t *testing.T, exit int, args ...string) (out, errOut string) {
+	t.Helper()
+	out, errOut, got, err := process.Run(process.Program(t), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != exit {
+		t.Fatalf("belfry %s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, exit, out, errOut)
+	}
+	return out, errOut
+}
+
+// verified has belfry verify find nothing that differs, and something at all.
+func verified(t *testing.T, config string) {
+	t.Helper()
+	out, _ := belfry(t, 0, "verify", "--deep", "--json", "--config", config)
+	var report struct{ Objects, Targets, Entries int }
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Objects == 0 || report.Entries == 0 {
+		t.Errorf("belfry verify looked at nothing: %s", out)
+	}
+}
+
+// eventKey names an event of a write.
+type eventKey struct {
+	store, uuid string
+	revision    uint64
+}
+
+// logged reads what the log of a bus holds, and how often.
+func logged(t *testing.T, url string) map[eventKey]int {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	consumer, err := js.OrderedConsumer(ctx, "EVENTS", jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(ctx, "EVENTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := map[eventKey]int{}
+	for range stream.CachedInfo().State.Msgs {
+		m, err := consumer.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e event.Envelope
+		if err := json.Unmarshal(m.Data(), &e); err != nil {
+			t.Fatal(err)
+		}
+		heard[eventKey{e.Store, e.UUID, e.Revision}]++
+	}
+	return heard
+}
+
+// same compares two bodies byte by byte.
+func same(a, b reply) bool {
+	return a.status == b.status && bytes.Equal(a.body, b.body) && a.header.Get("ETag") == b.header.Get("ETag")
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	port, err := process.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
