@@ -70,25 +70,29 @@ func writeMigration(w io.Writer, r *app.MigrateReport) error {
 	for _, name := range r.Stayed {
 		fmt.Fprintf(w, "%s: stays where it is\n", name)
 	}
-	differences := 0
-	tell := func(one *migrate.Result, what string) {
-		for _, d := range one.Differences {
-			fmt.Fprintf(w, "%s %s\n", one.Name, d)
-		}
-		differences += len(one.Differences)
-		fmt.Fprintf(w, "%s: %d %s, %d copied, %d events came along, %d differences\n",
-			one.Name, one.Records, what, one.Copied, one.Events, len(one.Differences))
-	}
 	for _, one := range r.Binaries {
-		tell(one, "contents")
+		writeMoved(w, one, fmt.Sprintf("%d contents, %d copied", one.Records, one.Copied))
 	}
 	for _, one := range r.Stores {
-		tell(one, "objects")
+		writeMoved(w, one, fmt.Sprintf("%d objects, %d copied, %d events wait", one.Records, one.Copied, one.Events))
 	}
-	if differences > 0 {
-		_, err := fmt.Fprintln(w, "what differs was changed meanwhile, or was in the new place before: stop whatever uses either, and migrate again")
+	for _, note := range r.Notes {
+		fmt.Fprintln(w, note)
+	}
+	if !r.Clean() {
+		_, err := fmt.Fprintln(w, "something differs: it is damaged, was changed meanwhile, or was in the new place before. Stop whatever uses either place, put it right, and migrate again")
 		return err
 	}
 	_, err := fmt.Fprintln(w, "everything is in the new place; serve with the new configuration")
 	return err
+}
+
+func writeMoved(w io.Writer, one *migrate.Result, what string) {
+	for _, d := range one.Differences {
+		fmt.Fprintf(w, "%s %s\n", one.Name, d)
+	}
+	if one.More > 0 {
+		fmt.Fprintf(w, "... and %d more\n", one.More)
+	}
+	fmt.Fprintf(w, "%s: %s, %d differences\n", one.Name, what, int64(len(one.Differences))+one.More)
 }

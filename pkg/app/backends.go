@@ -33,14 +33,9 @@ func openBackend(ctx context.Context, b config.Backend, log *slog.Logger) (drive
 
 // openBackends opens the backends that stores use.
 func (p *plan) openBackends(ctx context.Context, log *slog.Logger) (map[string]driver.Backend, error) {
-	return p.openBackendsOf(ctx, log, func(string) bool { return true })
-}
-
-// openBackendsOf opens those that some of the stores use.
-func (p *plan) openBackendsOf(ctx context.Context, log *slog.Logger, which func(store string) bool) (map[string]driver.Backend, error) {
 	backends := map[string]driver.Backend{}
 	for _, s := range p.config.Stores {
-		if !which(s.Name) || backends[s.Backend] != nil {
+		if backends[s.Backend] != nil {
 			continue
 		}
 		b, err := openBackend(ctx, p.config.Backends[s.Backend], log)

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"reflect"
 
 	"belfry/config"
-	"belfry/pkg/binary/driver"
+	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
 	"belfry/pkg/migrate"
 	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
 )
 
 // MigrateReport is what became of each store and binary service that moved.
@@ -18,6 +20,7 @@ type MigrateReport struct {
 	Stores   []*migrate.Result `json:"stores"`
 	Binaries []*migrate.Result `json:"binaries"`
 	Stayed   []string          `json:"stayed"` // in the same place in both configurations
+	Notes    []string          `json:"notes"`  // what else to know
 }
 
 // Clean reports whether everything is in the new place as it was in the old.
@@ -35,7 +38,9 @@ func (r *MigrateReport) Clean() bool {
 // Migrate moves the stores and binaries of one configuration to where another
 // has them. Neither may be in use; whatever is there already stays.
 func Migrate(ctx context.Context, from, to *config.Config, tell func(migrate.Progress)) (report *MigrateReport, err error) {
-	m := &migration{tell: tell, report: &MigrateReport{Stores: []*migrate.Result{}, Binaries: []*migrate.Result{}, Stayed: []string{}}}
+	m := &migration{tell: tell, report: &MigrateReport{
+		Stores: []*migrate.Result{}, Binaries: []*migrate.Result{}, Stayed: []string{}, Notes: []string{},
+	}}
 	if m.from.plan, err = compile(from); err != nil {
 		return nil, err
 	}
@@ -53,10 +58,11 @@ func Migrate(ctx context.Context, from, to *config.Config, tell func(migrate.Pro
 		return nil, err
 	}
 	defer unlock()
-	defer func() { err = errors.Join(err, m.from.close(), m.to.close()) }()
+	defer func() { err = errors.Join(err, m.close()) }()
 	if err := m.run(ctx); err != nil {
-		return nil, err
+		return nil, errors.Join(ctx.Err(), err)
 	}
+	m.note()
 	return m.report, nil
 }
 
@@ -75,22 +81,30 @@ func lockBoth(a, b string) (unlock func(), err error) {
 
 type migration struct {
 	from, to side
+	opened   []opened
+	closing  []func() error
 	tell     func(migrate.Progress)
 	report   *MigrateReport
 }
 
-// side is one of the two configurations, with what of it has been opened. A
-// backend that both have in the same place is opened by neither: its stores stay.
-type side struct {
-	plan     *plan
-	closing  []func() error
-	stores   map[string]*store.Store
-	storages map[string]driver.Storage
+// opened is a backend that is open. Stores of both sides may be in it, for it
+// can be where one comes from and another goes to.
+type opened struct {
+	config  config.Backend
+	backend driver.Backend
 }
 
-func (s *side) close() error {
+// side is one of the two configurations, with what of it has been opened: that
+// which moves.
+type side struct {
+	plan     *plan
+	stores   map[string]*store.Store
+	storages map[string]storage.Storage
+}
+
+func (m *migration) close() error {
 	var all []error
-	for _, c := range s.closing {
+	for _, c := range m.closing {
 		all = append(all, c())
 	}
 	return errors.Join(all...)
@@ -127,51 +141,71 @@ func (m *migration) fits() error {
 	return nil
 }
 
-// open opens the stores and storages that move.
-func (s *side) open(ctx context.Context, moves, movesBinaries func(name string) bool, in func(name string) bool) error {
-	s.stores, s.storages = map[string]*store.Store{}, map[string]driver.Storage{}
-	backends, err := s.plan.openBackendsOf(ctx, slog.New(slog.DiscardHandler), func(name string) bool { return in(name) && moves(name) })
-	if err != nil {
-		return err
+// backend opens a backend, unless it is open.
+func (m *migration) backend(ctx context.Context, c config.Backend) (driver.Backend, error) {
+	for _, o := range m.opened {
+		if reflect.DeepEqual(o.config, c) {
+			return o.backend, nil
+		}
 	}
-	s.closing = append(s.closing, func() error { return closeBackends(backends) })
+	b, err := openBackend(ctx, c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	m.opened = append(m.opened, opened{c, b})
+	m.closing = append(m.closing, b.Close)
+	return b, nil
+}
+
+// open opens the stores and storages of a side that move.
+func (m *migration) open(ctx context.Context, s *side) error {
+	s.stores, s.storages = map[string]*store.Store{}, map[string]storage.Storage{}
 	for _, o := range s.plan.stores {
-		if !in(o.Name) || !moves(o.Name) {
+		if m.from.plan.config.Stores[o.Name] == nil || !m.moves(o.Name) {
 			continue
 		}
-		backend := s.plan.config.Stores[o.Name].Backend
-		st, err := openOnce(ctx, backend, backends[backend], o)
+		name := s.plan.config.Stores[o.Name].Backend
+		b, err := m.backend(ctx, s.plan.config.Backends[name])
 		if err != nil {
+			return errs.Wrap(err, errs.KindOf(err), "backend %s", name)
+		}
+		if s.stores[o.Name], err = openOnce(ctx, name, b, o); err != nil {
 			return err
 		}
-		s.stores[o.Name] = st
 	}
-	for _, name := range names(s.plan.config.Binaries) {
-		if !movesBinaries(name) {
+	for _, name := range names(m.from.plan.config.Binaries) {
+		if !m.movesBinaries(name) {
 			continue
 		}
 		st, err := openStorage(ctx, s.plan.config.Binaries[name])
 		if err != nil {
 			return errs.Wrap(err, errs.KindOf(err), "binaries.%s", name)
 		}
-		s.closing = append(s.closing, st.Close)
+		m.closing = append(m.closing, st.Close)
 		s.storages[name] = st
 	}
 	return nil
 }
 
+// note says what is not moved and may be missed.
+func (m *migration) note() {
+	a, b := m.from.plan.config, m.to.plan.config
+	if a.Data != b.Data && len(a.Bus.URL) == 0 {
+		m.report.Notes = append(m.report.Notes, "the log of events in "+filepath.Join(a.Data, "bus")+" stays: "+
+			"listeners do not hear again what it holds; belfry verify --repair puts right what mappings had not yet copied")
+	}
+}
+
 func (m *migration) run(ctx context.Context) error {
 	a := m.from.plan.config
-	known := func(name string) bool { return a.Stores[name] != nil }
-	service := func(name string) bool { return a.Binaries[name] != nil && m.movesBinaries(name) }
 	for _, s := range []*side{&m.from, &m.to} {
-		if err := s.open(ctx, m.moves, service, known); err != nil {
+		if err := m.open(ctx, s); err != nil {
 			return err
 		}
 	}
 	// Contents first: no object is in the new place without those it names.
 	for _, name := range names(a.Binaries) {
-		if !service(name) {
+		if !m.movesBinaries(name) {
 			m.report.Stayed = append(m.report.Stayed, "binaries."+name)
 			continue
 		}

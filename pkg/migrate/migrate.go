@@ -7,8 +7,9 @@
 package migrate
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
+	"fmt"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -38,15 +39,18 @@ type Result struct {
 	Copied      int64    `json:"copied"`  // by this run
 	Events      int64    `json:"events"`  // that wait, and came along
 	Differences []string `json:"differences"`
+	More        int64    `json:"more"` // differences that are not listed
 }
 
 // maxDifferences is how many differences a result lists.
 const maxDifferences = 100
 
-func (r *Result) differs(what string) {
-	if len(r.Differences) < maxDifferences {
-		r.Differences = append(r.Differences, what)
+func (r *Result) differs(format string, args ...any) {
+	if len(r.Differences) == maxDifferences {
+		r.More++
+		return
 	}
+	r.Differences = append(r.Differences, fmt.Sprintf(format, args...))
 }
 
 // Store copies what from holds into to, and compares. tell may be nil.
@@ -57,6 +61,7 @@ func Store(ctx context.Context, from, to *store.Store, tell func(Progress)) (*Re
 			return nil, errs.Wrap(err, errs.KindOf(err), "moving %s", from.Name)
 		}
 	}
+	m.result.Copied = m.copied.Load()
 	return m.result, nil
 }
 
@@ -81,13 +86,21 @@ func (m *mover) told() {
 // records as soon as the bus has them.
 func (m *mover) readWaiting(ctx context.Context) error {
 	m.waiting = map[string][]driver.Pending{}
-	var err error
-	if m.total, _, err = m.from.Count(ctx); err != nil {
+	err := patiently(ctx, func() (err error) {
+		m.total, _, err = m.from.Count(ctx)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	var after []byte
 	for {
-		events, next, err := m.from.Driver().Pending(ctx, after, page)
+		var events []driver.Pending
+		var next []byte
+		err := patiently(ctx, func() (err error) {
+			events, next, err = m.from.Driver().Pending(ctx, after, page)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -103,10 +116,13 @@ func (m *mover) readWaiting(ctx context.Context) error {
 }
 
 func (m *mover) copy(ctx context.Context, r driver.Record, waiting []driver.Pending) error {
-	copied, err := m.to.Copy(ctx, r, waiting)
-	if copied {
-		m.copied.Add(1)
-	}
+	err := patiently(ctx, func() error {
+		copied, err := m.to.Copy(ctx, r, waiting)
+		if copied {
+			m.copied.Add(1)
+		}
+		return err
+	})
 	m.done.Add(1)
 	return err
 }
@@ -115,7 +131,7 @@ func (m *mover) copy(ctx context.Context, r driver.Record, waiting []driver.Pend
 func (m *mover) copyLive(ctx context.Context) error {
 	var after []byte
 	for {
-		found, err := m.from.Driver().Scan(ctx, after, page)
+		found, err := scan(ctx, m.from.Driver(), after)
 		if err != nil {
 			return err
 		}
@@ -137,11 +153,19 @@ func (m *mover) copyLive(ctx context.Context) error {
 	}
 }
 
+func scan(ctx context.Context, s driver.Store, after []byte) (found driver.Page, err error) {
+	err = patiently(ctx, func() (err error) {
+		found, err = s.Scan(ctx, after, page)
+		return err
+	})
+	return found, err
+}
+
 // copyRest copies the marks of deletions that hold an event. Others are not
 // needed: revisions don't repeat, since they come from the clock.
 func (m *mover) copyRest(ctx context.Context) error {
 	for uuid, waiting := range m.waiting {
-		r, found, err := m.from.Driver().Get(ctx, uuid)
+		r, found, err := get(ctx, m.from.Driver(), uuid)
 		if err == nil && found {
 			err = m.copy(ctx, r, waiting)
 		}
@@ -149,9 +173,16 @@ func (m *mover) copyRest(ctx context.Context) error {
 			return err
 		}
 	}
-	m.result.Copied = m.copied.Load()
 	m.told()
 	return nil
+}
+
+func get(ctx context.Context, s driver.Store, uuid string) (r driver.Record, found bool, err error) {
+	err = patiently(ctx, func() (err error) {
+		r, found, err = s.Get(ctx, uuid)
+		return err
+	})
+	return r, found, err
 }
 
 // compare reads both sides side by side, in the order of uuids.
@@ -170,20 +201,36 @@ func (m *mover) compare(ctx context.Context) error {
 		case left == nil && right == nil:
 			return nil
 		case right == nil || left != nil && left.UUID < right.UUID:
-			m.result.differs(left.UUID + ": missing")
+			m.result.differs("%s: missing", left.UUID)
 			a.skip()
 		case left == nil || right.UUID < left.UUID:
-			m.result.differs(right.UUID + ": only in the new place")
+			if err := m.surplus(ctx, right); err != nil {
+				return err
+			}
 			b.skip()
 		default:
 			m.result.Records++
-			if left.Revision != right.Revision || sha256.Sum256(left.Body) != sha256.Sum256(right.Body) {
-				m.result.differs(left.UUID + ": not the same")
+			if left.Revision != right.Revision || !bytes.Equal(left.Body, right.Body) {
+				m.result.differs("%s: not the same", left.UUID)
 			}
 			a.skip()
 			b.skip()
 		}
 	}
+}
+
+// surplus is about an object that only the new place has. An earlier run may
+// have brought it that broke off, and it was deleted since.
+func (m *mover) surplus(ctx context.Context, there *driver.Record) error {
+	r, found, err := get(ctx, m.from.Driver(), there.UUID)
+	if err != nil {
+		return err
+	}
+	if found && r.Deleted && r.Revision > there.Revision {
+		return m.copy(ctx, r, nil)
+	}
+	m.result.differs("%s: only in the new place", there.UUID)
+	return nil
 }
 
 // reader reads the records of a store one by one.
@@ -197,7 +244,7 @@ type reader struct {
 // peek returns the next record, nil at the end.
 func (r *reader) peek(ctx context.Context) (*driver.Record, error) {
 	for len(r.page) == 0 && !r.ended {
-		found, err := r.from.Scan(ctx, r.after, page)
+		found, err := scan(ctx, r.from, r.after)
 		if err != nil {
 			return nil, err
 		}

@@ -13,8 +13,9 @@ import (
 	"belfry/pkg/errs"
 )
 
-// retryAfter is what a caller of a server that throttles is told to wait. The
-// driver has then repeated the act by itself, with growing delay, a few times.
+// retryAfter is what a caller of a server that is away or throttles is told to
+// wait. The driver has then looked for it during some seconds, or repeated the
+// act by itself, with growing delay, a few times.
 const retryAfter = 2 * time.Second
 
 // Codes of MongoDB's errors, by what they mean to a caller. What none of them
@@ -75,14 +76,11 @@ func (b *Backend) fail(ctx context.Context, doing string, err error) error {
 	case has(unknownUser):
 		return errs.Wrap(err, errs.Internal, "%s refuses the user or the password of the backend's URL", b.place)
 	case has(throttled) || server.HasErrorLabel(driver.ErrSystemOverloadedError):
-		return &errs.Error{
-			Kind: errs.Unavailable, RetryAfter: retryAfter, Err: err,
-			Message: fmt.Sprintf("%s has too much to do", b.place),
-		}
+		return b.unavailable(err, "%s has too much to do")
 	case has(tooLarge):
 		return errs.Wrap(err, errs.TooLarge, "%s can't %s: it is larger than a document may be", b.place, doing)
 	case has(away) || server.HasErrorLabel("NetworkError") || server.HasErrorLabel("RetryableWriteError") || mongo.IsTimeout(err):
-		return b.unavailable(err)
+		return b.unavailable(err, "%s is away or does not answer")
 	default:
 		return errs.Wrap(err, errs.Internal, "%s can't %s", b.place, doing)
 	}
@@ -98,12 +96,12 @@ func (b *Backend) local(doing string, err error) error {
 	case errors.As(err, new(mongo.MarshalError)), errors.As(err, new(mongo.InvalidArgumentError)):
 		return errs.Wrap(err, errs.Internal, "%s can't %s", b.place, doing)
 	default:
-		return b.unavailable(err)
+		return b.unavailable(err, "%s is away or does not answer")
 	}
 }
 
-func (b *Backend) unavailable(err error) error {
-	return errs.Wrap(err, errs.Unavailable, "%s is away or does not answer", b.place)
+func (b *Backend) unavailable(cause error, what string) error {
+	return &errs.Error{Kind: errs.Unavailable, Message: fmt.Sprintf(what, b.place), RetryAfter: retryAfter, Err: cause}
 }
 
 // ended reports whether it was the caller's own context that ended an act. The
