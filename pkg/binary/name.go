@@ -27,7 +27,7 @@ func cleanName(name string) string {
 		}
 		return r
 	}, name)
-	name = shorten(strings.TrimSpace(name))
+	name = strings.TrimSpace(shorten(strings.TrimSpace(name)))
 	if strings.Trim(name, ".") == "" {
 		return ""
 	}

@@ -1,0 +1,216 @@
+package binary_test
+
+import (
+	"context"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"belfry/pkg/binary"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+)
+
+// hooked is a backend in which something can be made to happen around a write
+// to Books.
+type hooked struct {
+	driver.Backend
+	before func()
+	after  func(error) error
+}
+
+func (h *hooked) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := h.Backend.Open(ctx, spec)
+	if spec.Name == "Books" {
+		s = hookedStore{s, h}
+	}
+	return s, err
+}
+
+type hookedStore struct {
+	driver.Store
+	h *hooked
+}
+
+// Put calls each hook once: what a hook itself writes is left alone.
+func (s hookedStore) Put(ctx context.Context, w driver.Write) error {
+	before, after := s.h.before, s.h.after
+	s.h.before, s.h.after = nil, nil
+	if before != nil {
+		before()
+	}
+	err := s.Store.Put(ctx, w)
+	if after != nil {
+		err = after(err)
+	}
+	return err
+}
+
+func newHookedWorld(t *testing.T, c *clock) (*world, *hooked) {
+	t.Helper()
+	h := &hooked{}
+	w := newWorld(t, options{
+		backend: func(b driver.Backend) driver.Backend { h.Backend = b; return h },
+		service: func(o *binary.Options) { o.Now, o.Patience = c.now, time.Second },
+	})
+	w.SetPause(func(ctx context.Context, d time.Duration) error {
+		c.Time = c.Add(d)
+		return ctx.Err()
+	})
+	return w, h
+}
+
+// sweep takes all steps of a sweeper with a content.
+func (w *world) sweep() {
+	w.Helper()
+	entries, _, err := binary.Due(w.Context(), w.Contents, w.Now(), "", 10)
+	w.must(err)
+	for _, e := range entries {
+		e, err := w.Condemn(w.Context(), e)
+		w.must(err)
+		_, err = w.Execute(w.Context(), e)
+		w.must(err)
+	}
+}
+
+// An upload may take long: all of a content's way to its end passes between the
+// commit and the record, with no entry before and none after.
+func TestAWholeSweepBetweenCommitAndRecord(t *testing.T) {
+	c := &clock{time.Now()}
+	w, h := newHookedWorld(t, c)
+	book := w.save("Books", `{}`)
+	h.before = func() {
+		w.must(w.Note(t.Context(), hashOf("a")))
+		c.Time = c.Add(2 * time.Hour)
+		w.sweep()
+		if w.kept()[hashOf("a")] {
+			t.Error("the test wants the content swept")
+		}
+	}
+	w.reads(w.add(book, "a").Record, "a")
+}
+
+// stuck makes a content look as if a sweeper had died while it deleted it.
+func (w *world) stuck(hash string) {
+	w.Helper()
+	o := object.Object{}
+	o.Set("service", "files")
+	o.Set("hash", hash)
+	o.Set("state", binary.Deleting)
+	o.Set("due", "2999-01-01T00:00:00.000000Z")
+	_, err := w.Contents.Save(w.Context(), o, "files."+hash)
+	w.must(err)
+	w.must(w.Storage.Delete(w.Context(), hash))
+}
+
+func TestARecordWhoseContentCantBeKeptIsTakenBack(t *testing.T) {
+	c := &clock{time.Now()}
+	w, h := newHookedWorld(t, c)
+	book := w.save("Books", `{}`)
+	first := w.add(book, "first")
+	w.outbox.take()
+	for _, index := range []int{0, 1} {
+		h.after = func(err error) error {
+			w.stuck(hashOf("new"))
+			return err
+		}
+		_, err := w.Put(t.Context(), upload(photo(book, index), "new"))
+		w.kind(err, errs.Unavailable)
+		if hashes := w.photos(book); !slices.Equal(hashes, []string{hashOf("first")}) {
+			t.Errorf("at %d: the book has %v", index, hashes)
+		}
+		w.reads(first.Record, "first")
+		w.must(w.Contents.Delete(t.Context(), "files."+hashOf("new"), 0))
+	}
+	var told []event.Name
+	for _, e := range w.outbox.take() {
+		told = append(told, e.Event)
+	}
+	if want := []event.Name{
+		event.StoreUpdated, event.BinaryUploaded, event.StoreUpdated, event.BinaryDeleted, event.BinaryUploaded,
+		event.StoreUpdated, event.BinaryUploaded, event.StoreUpdated, event.BinaryDeleted,
+	}; !slices.Equal(told, want) {
+		t.Errorf("told were %v, want %v", told, want)
+	}
+}
+
+// What an upload replaced does not come back without its content.
+func TestNothingComesBackWithoutItsContent(t *testing.T) {
+	c := &clock{time.Now()}
+	w, h := newHookedWorld(t, c)
+	book := w.save("Books", `{}`)
+	w.add(book, "first")
+	h.after = func(err error) error {
+		w.stuck(hashOf("new"))
+		w.must(w.Storage.Delete(t.Context(), hashOf("first")))
+		return err
+	}
+	_, err := w.Put(t.Context(), upload(photo(book, 0), "new"))
+	w.kind(err, errs.Unavailable)
+	if hashes := w.photos(book); len(hashes) > 0 {
+		t.Errorf("the book has %v", hashes)
+	}
+}
+
+// A store that answers with an error may have written or not: either way there
+// is no record without content.
+func TestAWriteOfWhichNobodyKnows(t *testing.T) {
+	away := errs.New(errs.Unavailable, "away")
+	for name, written := range map[string]bool{"written": true, "not written": false} {
+		t.Run(name, func(t *testing.T) {
+			c := &clock{time.Now()}
+			w, h := newHookedWorld(t, c)
+			book := w.save("Books", `{}`)
+			ctx, cancel := context.WithCancel(t.Context())
+			h.after = func(error) error { cancel(); return away }
+			if !written {
+				h.before = func() { cancel() }
+			}
+			_, err := w.Put(ctx, upload(photo(book, 0), "a"))
+			w.kind(err, errs.Unavailable)
+			if n := len(w.photos(book)); n == 1 != written || !w.kept()[hashOf("a")] || w.entries()[hashOf("a")] != "candidate" {
+				t.Errorf("the book has %d photos, kept are %v, noted %v", n, w.kept(), w.entries())
+			}
+			c.Time = c.Add(2 * time.Hour)
+			w.sweep()
+			if w.kept()[hashOf("a")] != written || len(w.entries()) > 0 {
+				t.Errorf("after a sweep kept are %v, noted %v", w.kept(), w.entries())
+			}
+		})
+	}
+}
+
+// Others may write the object while a binary comes in.
+func TestTheObjectMovesMeanwhile(t *testing.T) {
+	c := &clock{time.Now()}
+	w, _ := newHookedWorld(t, c)
+	book := w.save("Books", `{}`)
+	title := object.Object{"title": []byte(`"x"`)}
+	body := func(then func()) *hookedBody { return &hookedBody{then: then} }
+	up := upload(photo(book, 0), "a")
+	up.Size, up.Body = -1, body(func() {
+		_, err := w.set.Store("Books").Update(t.Context(), title, store.UpdateOptions{UUID: book})
+		w.must(err)
+	})
+	_, err := w.Put(t.Context(), up)
+	w.must(err)
+	up.IfRevision, up.Body = w.object("Books", book).Revision, body(func() {
+		_, err := w.set.Store("Books").Update(t.Context(), title, store.UpdateOptions{UUID: book})
+		w.must(err)
+	})
+	w.refused(t.Context(), up, errs.Mismatch)
+	up.IfRevision, up.Body = 0, body(func() { w.must(w.set.Store("Books").Delete(t.Context(), book, 0)) })
+	w.refused(t.Context(), up, errs.NotFound)
+}
+
+// hookedBody has something happen while it is read.
+type hookedBody struct{ then func() }
+
+func (b *hookedBody) Read(data []byte) (int, error) {
+	b.then()
+	return copy(data, "late"), io.EOF
+}

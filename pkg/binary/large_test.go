@@ -1,0 +1,53 @@
+package binary_test
+
+import (
+	"context"
+	"io"
+	"runtime"
+	"testing"
+
+	"belfry/pkg/binary"
+	"belfry/pkg/binary/driver"
+)
+
+// sink is a storage that keeps no bytes.
+type sink struct{ driver.Storage }
+
+func (sink) Stage(context.Context) (driver.Staged, error) { return sinkStage{}, nil }
+
+type sinkStage struct{}
+
+func (sinkStage) Write(data []byte) (int, error)       { return len(data), nil }
+func (sinkStage) Commit(context.Context, string) error { return nil }
+func (sinkStage) Discard()                             {}
+
+// zeros are so many bytes.
+type zeros struct{ left int64 }
+
+func (z *zeros) Read(data []byte) (int, error) {
+	if z.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(int64(len(data)), z.left)
+	z.left -= n
+	clear(data[:n])
+	return int(n), nil
+}
+
+// Whatever the size of a binary, the memory for it is the same.
+func TestALargeBinaryTakesLittleMemory(t *testing.T) {
+	const size = 3 << 30
+	w := newWorld(t, options{service: func(o *binary.Options) { o.Storage = sink{o.Storage} }})
+	book := w.save("Books", `{}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := w.Put(t.Context(), binary.Upload{Place: photo(book, 0), Body: &zeros{size}, Size: size})
+	w.must(err)
+	runtime.ReadMemStats(&after)
+	if got.Size != size {
+		t.Errorf("%d bytes came in", got.Size)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
+		t.Errorf("%d bytes of memory were taken for a binary of %d", used, int64(size))
+	}
+}
