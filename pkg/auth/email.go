@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"strings"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
@@ -104,11 +103,12 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client) (Issued
 	return in, err
 }
 
-// wayOf is the way in of an address. A text that is none stands for nobody.
+// wayOf is the way in of an address. A text that is none stands for nobody, as
+// it is: its lower case could be an address.
 func wayOf(login string) way {
 	address, err := Address(login)
 	if err != nil {
-		address = strings.ToLower(login)
+		address = login
 	}
 	profile := object.Object{}
 	profile.Set(emailType, address)
@@ -126,7 +126,7 @@ func (s *Service) verify(ctx context.Context, user store.Stored, password string
 	if err != nil || !right || !weak {
 		return right, err
 	}
-	s.later(ctx, "a stronger hash", func(ctx context.Context) error {
+	s.later(own(ctx, user.UUID), "a stronger hash", func(ctx context.Context) error {
 		stronger, err := s.hasher.hash(ctx, password)
 		if err != nil {
 			return err
@@ -284,6 +284,12 @@ func (s *Service) addAddress(ctx context.Context, w way, c Credentials, from Cli
 		fields.Set(fieldPassword, hash)
 	} else if right, err := s.myPassword(ctx, me, c.Password); err != nil || !right {
 		return Issued{}, orDenied(err)
+	}
+	if !s.Email.PostValidation {
+		// Only who has the token is told whether the address is taken.
+		if _, err := s.prove(ctx, w.id, c.Token, validate); err != nil {
+			return Issued{}, err
+		}
 	}
 	if owner, _, err := s.owner(own(ctx, ""), w); err != nil || owner.UUID != "" && owner.UUID != me.User.UUID {
 		if err == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/mail"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 
@@ -29,7 +30,7 @@ func Address(text string) (string, error) {
 	}
 	local, domain := text[:at], text[at+1:]
 	domain, err := idna.Lookup.ToASCII(domain)
-	if err != nil {
+	if err != nil || !utf8.ValidString(text) {
 		return bad("the part behind the @ is no domain")
 	}
 	address := local + "@" + domain

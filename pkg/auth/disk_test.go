@@ -1,0 +1,93 @@
+package auth_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"belfry/pkg/store/driver"
+)
+
+// disk is a backend whose stores several fronts share, and into whose writes
+// and reads a test can step.
+type disk struct {
+	driver.Backend
+	mu   sync.Mutex
+	open map[string]driver.Store
+	step func(ctx context.Context, s step) error
+}
+
+// step is a read or a write that is about to be made, or has been made.
+type step struct {
+	store string
+	write *driver.Write // nil for a read
+	uuid  string
+	after bool
+}
+
+// on has a function step in; what it returns is returned instead. nil: nothing
+// does.
+func (d *disk) on(f func(ctx context.Context, s step) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.step = f
+}
+
+func (d *disk) stepped(ctx context.Context, s step) error {
+	d.mu.Lock()
+	f := d.step
+	d.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	return f(ctx, s)
+}
+
+// Open opens a store once, for all fronts.
+func (d *disk) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open[spec.Name] == nil {
+		s, err := d.Backend.Open(ctx, spec)
+		if err != nil {
+			return nil, err
+		}
+		d.open[spec.Name] = stepping{s, d, spec.Name}
+	}
+	return d.open[spec.Name], nil
+}
+
+type stepping struct {
+	driver.Store
+	disk *disk
+	name string
+}
+
+func (s stepping) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
+	if err := s.disk.stepped(ctx, step{store: s.name, uuid: uuid}); err != nil {
+		return driver.Record{}, false, err
+	}
+	return s.Store.Get(ctx, uuid)
+}
+
+func (s stepping) Put(ctx context.Context, w driver.Write) error {
+	err := s.disk.stepped(ctx, step{store: s.name, uuid: w.UUID, write: &w})
+	if err == nil {
+		err = s.Store.Put(ctx, w)
+	}
+	if err == nil {
+		err = s.disk.stepped(ctx, step{store: s.name, uuid: w.UUID, write: &w, after: true})
+	}
+	return err
+}
+
+// once does something at the first step that is right, and only then.
+func once(right func(step) bool, do func()) func(context.Context, step) error {
+	var done atomic.Bool
+	return func(_ context.Context, s step) error {
+		if right(s) && done.CompareAndSwap(false, true) {
+			do()
+		}
+		return nil
+	}
+}

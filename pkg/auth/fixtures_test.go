@@ -1,0 +1,122 @@
+package auth_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"belfry/pkg/event"
+	"belfry/pkg/mail"
+	"belfry/pkg/store/driver"
+)
+
+// clock is the time of a world.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// told are the events of a world.
+type told struct {
+	mu   sync.Mutex
+	all  []*event.Envelope
+	raw  strings.Builder
+	read int // of those that ask for mails
+}
+
+func (t *told) Committed(_ string, p driver.Pending) {
+	var e event.Envelope
+	if err := json.Unmarshal(p.Payload, &e); err != nil {
+		panic(err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = append(t.all, &e)
+	t.raw.Write(p.Payload)
+}
+
+// of returns the events of a name that tell of a store.
+func (t *told) of(name event.Name, store string) (found []*event.Envelope) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.all {
+		if e.Event == name && e.Store == store {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// box keeps mails, or fails.
+type box struct {
+	mu   sync.Mutex
+	all  []letter
+	fail error // instead
+	last error // having kept the mail nevertheless
+}
+
+func (b *box) Send(_ context.Context, m mail.Message) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail != nil {
+		return b.fail
+	}
+	l := letter{Message: m, kind: m.Subject}
+	for _, word := range strings.Fields(m.Text) {
+		if u, err := url.Parse(word); err == nil && u.Host != "" {
+			l.token = u.Query().Get("token")
+		}
+	}
+	b.all = append(b.all, l)
+	return b.last
+}
+
+func (b *box) to(address string) (found []letter) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range b.all {
+		if l.To == address {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+func (b *box) failing(fail, last error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fail, b.last = fail, last
+}
+
+// lines is a log.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,252 @@
+package auth_test
+
+import (
+	"strings"
+	"testing"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+)
+
+func TestLogin(t *testing.T) {
+	w := begin(t)
+	first := w.user(ada, password)
+	in := w.enters("ADA@Example.com", password, first.User.UUID)
+	if in.ID == first.ID || in.Token == first.Token || !w.good(in.Token) || !w.good(first.Token) {
+		t.Error("a login has no token of its own")
+	}
+	for _, c := range []struct {
+		login, password string
+		want            errs.Kind
+	}{
+		{"", password, errs.Invalid}, {ada, "", errs.Invalid}, {"", "", errs.Invalid},
+		{"bob@example.com", password, errs.NotFound}, {ada, "another password", errs.Denied}, {ada, password + " ", errs.Denied},
+		{ada, strings.Repeat("x", auth.MaxPassword+1), errs.Denied},
+	} {
+		in, err := w.Login(t.Context(), creds(c.login, c.password), from)
+		w.is(err, c.want)
+		if in.Token != "" {
+			t.Errorf("%q, %q: a token", c.login, c.password)
+		}
+	}
+	w.Close()
+	if at, _ := w.record("Idents", "ada@example.com_email").Text("lastUsed"); at != "2030-01-02T03:04:05.000000Z" {
+		t.Errorf("last used %q", at)
+	}
+}
+
+func TestUniformErrorsAreAlike(t *testing.T) {
+	w := begin(t, func(o *auth.Options) { o.Email.UniformErrors = true })
+	w.user(ada, password)
+	_, wrong := w.Login(t.Context(), creds(ada, "another password"), from)
+	w.is(wrong, errs.Denied)
+	for _, login := range []string{"bob@example.com", "no address", "ada@example.com\x00", strings.Repeat("x", 300)} {
+		_, unknown := w.Login(t.Context(), creds(login, "another password"), from)
+		w.is(unknown, errs.Denied)
+		if unknown.Error() != wrong.Error() {
+			t.Errorf("%q: %q, not %q", login, unknown, wrong)
+		}
+	}
+}
+
+// An ident whose user is gone, or never was, lets nobody in.
+func TestAnIdentWithoutAUserIsUnknown(t *testing.T) {
+	w := begin(t)
+	in := w.user(ada, password)
+	w.must(w.Users.Delete(t.Context(), in.User.UUID, 0))
+	_, err := w.Login(t.Context(), creds(ada, password), from)
+	w.is(err, errs.NotFound)
+	if w.good(in.Token) {
+		t.Error("the session of a user who is gone is good")
+	}
+}
+
+// The hash is replaced at a login when its parameters are weaker than those of
+// new passwords, once, and never with that of another password.
+func TestAWeakHashIsReplaced(t *testing.T) {
+	w := begin(t)
+	in := w.user(ada, password)
+	hash := func() string { h, _ := w.record("Users", in.User.UUID).Text("password"); return h }
+	weak := hash()
+	w.opts.Hash = auth.HashParams{Memory: 16, Time: 2, Threads: 1}
+	strong, set := w.front()
+	w.Service, w.set = strong, set
+
+	_, err := w.Login(t.Context(), creds(ada, "another password"), from)
+	w.is(err, errs.Denied)
+	if w.Close(); hash() != weak {
+		t.Error("replaced by a wrong password")
+	}
+	w.enters(ada, password, in.User.UUID)
+	w.Close()
+	better := hash()
+	if !strings.HasPrefix(better, "$argon2id$v=19$m=16,t=2,p=1$") {
+		t.Errorf("the hash is %s", better)
+	}
+	w.enters(ada, password, in.User.UUID)
+	if w.Close(); hash() != better {
+		t.Error("replaced again")
+	}
+	if !w.good(in.Token) {
+		t.Error("a session ended with the hash")
+	}
+
+	// A stronger one stays.
+	w.opts.Hash = cheap
+	w.Service, w.set = w.front()
+	w.enters(ada, password, in.User.UUID)
+	if w.Close(); hash() != better {
+		t.Error("replaced by a weaker one")
+	}
+}
+
+// The stronger hash of a password that was right does not come back over a
+// password that was set meanwhile.
+func TestAReplacedHashDoesNotUndoANewPassword(t *testing.T) {
+	w := begin(t)
+	in := w.user(ada, password)
+	w.opts.Hash = auth.HashParams{Memory: 16, Time: 2, Threads: 1}
+	other, _ := w.front()
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	w.disk.on(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
+		close(reached)
+		<-goOn
+	}))
+	_, err := other.Login(t.Context(), creds(ada, password), from)
+	w.must(err)
+	<-reached // the stronger hash is about to be written
+	next, err := w.ChangePassword(t.Context(), password, "a new password", with(in))
+	w.must(err)
+	close(goOn)
+	other.Close()
+	w.enters(ada, "a new password", in.User.UUID)
+	if !w.good(next.Token) {
+		t.Error("the new session has ended")
+	}
+}
+
+// What is kept as a password and is no hash is a fault of ours, and not quoted.
+func TestWhatIsNoHashIsNotQuoted(t *testing.T) {
+	w := begin(t)
+	in := w.user(ada, password)
+	for _, kept := range []string{
+		"plain-text-secret", "$argon2id$v=19$m=8,t=1,p=1$!!$secret", "$argon2i$v=19$m=8,t=1,p=1$c2FsdA$c2VjcmV0", "$argon2id$v=18$m=8,t=1,p=1$c2FsdA$c2VjcmV0",
+		"$argon2id$v=19$m=8,t=0,p=1$c2FsdA$c2VjcmV0", "$argon2id$v=19$m=8,t=1,p=0$c2FsdA$c2VjcmV0", "$argon2id$v=19$m=8,t=1,p=1$c2FsdA$", "$2a$10$secretsecret",
+	} {
+		fields := object.Object{}
+		fields.Set("password", kept)
+		_, err := w.Users.Revise(t.Context(), in.User.UUID, func(store.Stored) (store.Revision, error) {
+			return store.Revision{Fields: fields}, nil
+		})
+		w.must(err)
+		_, err = w.Login(t.Context(), creds(ada, password), from)
+		w.is(err, errs.Internal)
+		if strings.Contains(err.Error(), kept) {
+			t.Errorf("quoted: %v", err)
+		}
+	}
+}
+
+// hostile are logins that someone might hope to find a way around with.
+var hostile = []string{
+	"ada@example.com\r\nBcc: eve@example.com", "ada@example.com\n", "\rada@example.com", "ada@example.com\x00", "\x00", "ada\x00@example.com",
+	"../../ada@example.com", "../x", "a/b", "ada@", "@", "@@", "ada", "ada@@example.com", "ada@example.com@", "ada @example.com", "ada@exam ple.com",
+	"Ada <ada@example.com>", "<ada@example.com>", `"ada@example.com`, "ada@example.com,eve@example.com", "ada@example.com;eve", "ada@[127.0.0.1]",
+	"ad\u0131@example.com", "ada@example.com\u202e", "\u0430da@example.com", "a\u0301da@example.com", "\uff41da@example.com", "ada@exa\u200dmple.com",
+	"\u212aate@example.com", "\xff\xfe@example.com", "ada@\xff.com", "ada@\ufffd.com", "ada..b@example.com", ".ada@example.com", "ada@-example.com", "ada@example..com",
+	strings.Repeat("x", 300) + "@example.com", "ada@" + strings.Repeat("x", 300) + ".com", "ada@" + strings.Repeat("x.", 130) + "com", strings.Repeat("@", 300),
+	"ada@example.com_email", "user:1", "' OR '1'='1", "{\"$gt\":\"\"}", "*", "ada@example.com#", "ada@example.com?x=1", "mailto:ada@example.com",
+}
+
+func TestHostileLoginsAreNobody(t *testing.T) {
+	w := begin(t, func(o *auth.Options) { o.Email.MailInterval = 0 })
+	w.user(ada, password)
+	w.user("kate@example.com", password)
+	before := len(w.all("Tokens"))
+	for _, login := range hostile {
+		t.Logf("%.300q", login) // the last one of a failure
+		_, err := w.Login(t.Context(), creds(login, password), from)
+		w.is(err, errs.NotFound)
+		_, _, err = w.Register(t.Context(), creds(login, password), from)
+		w.is(err, errs.Invalid)
+		w.is(w.Resend(t.Context(), login, from), errs.Invalid)
+		w.is(w.Forgot(t.Context(), login, from), errs.Invalid)
+		c := creds(login, "another password")
+		c.Token = "token"
+		w.is(w.Recover(t.Context(), c, from), errs.Denied)
+		_, err = w.Follow(t.Context(), login, "token", from)
+		w.is(err, errs.Denied)
+	}
+	if len(w.all("Users")) != 2 || len(w.all("Tokens")) != before {
+		t.Error("something was made of a hostile login")
+	}
+}
+
+// Addresses that are unusual and addresses nevertheless. ids that no uuid can
+// hold are represented by a hash.
+func TestUnusualAddresses(t *testing.T) {
+	w := begin(t, func(o *auth.Options) { o.Email.MailInterval = 0 })
+	seen := map[string]bool{}
+	for _, c := range []struct{ login, as, ident string }{
+		{"o'brien@example.com", "o'brien@example.com", ""},
+		{"ADA+tag@EXAMPLE.com", "ada+tag@example.com", "ada+tag@example.com_email"},
+		{"ada@b\u00fccher.example", "ada@xn--bcher-kva.example", "ada@xn--bcher-kva.example_email"},
+		{"ada@B\u00dcCHER.example", "ada@xn--bcher-kva.example", "ada@xn--bcher-kva.example_email"},
+		{"ada@xn--bcher-kva.example", "ada@xn--bcher-kva.example", "ada@xn--bcher-kva.example_email"},
+		{"ada@localhost", "ada@localhost", "ada@localhost_email"},
+		{"a{b}|c~!#$%&*=?^`d@example.com", "a{b}|c~!#$%&*=?^`d@example.com", ""},
+		{strings.Repeat("x", 64) + "@" + strings.Repeat("y", 60) + ".com", "", strings.Repeat("x", 64) + "@" + strings.Repeat("y", 60) + ".com_email"},
+		{strings.Repeat("x", 64) + "@" + strings.Repeat("y.", 92) + "com", "", ""},
+		{"-ada@example.com", "-ada@example.com", "-ada@example.com_email"},
+		{"_@example.com", "_@example.com", "_@example.com_email"},
+	} {
+		if c.as == "" {
+			c.as = c.login
+		}
+		fresh := !seen[c.as]
+		seen[c.as] = true
+		in, _, err := w.Register(t.Context(), creds(c.login, password), from)
+		if !fresh {
+			w.is(err, errs.Exists)
+			continue
+		}
+		w.must(err)
+		if to := w.mail(c.as).To; to != c.as {
+			t.Errorf("%s: a mail to %s", c.login, to)
+		}
+		w.enters(c.login, password, in.User.UUID)
+		found, _, err := w.Idents.Linked(t.Context(), "user", in.User.UUID, nil, 10)
+		w.must(err)
+		if len(found) != 1 {
+			t.Fatalf("%s: %d idents", c.login, len(found))
+		}
+		ident := found[0].UUID
+		if c.ident == "" && (len(ident) != 64+len("_email") || !strings.HasSuffix(ident, "_email")) || c.ident != "" && ident != c.ident {
+			t.Errorf("%s has the ident %s, want %q", c.login, ident, c.ident)
+		}
+		if id, _ := object.Text(object.Field(found[0].Body, "_id")); id != c.as {
+			t.Errorf("%s has the id %s", c.login, id)
+		}
+	}
+}
+
+// Nobody is let in by an ident of another provider that has the same uuid.
+func TestAnIdentOfAnotherProviderIsNoWayIn(t *testing.T) {
+	w := begin(t, github)
+	ident := object.Object{}
+	ident.Set("_id", "ada")
+	ident.Set("type", "example.com_email")
+	ident.Set("user", "somebody")
+	_, err := w.Idents.Save(t.Context(), ident, "ada@example.com_email")
+	w.must(err)
+	_, _, err = w.Register(t.Context(), creds(ada, password), from)
+	w.is(err, errs.Denied)
+	_, err = w.Login(t.Context(), creds(ada, password), from)
+	w.is(err, errs.Denied)
+	if len(w.told.of(event.Register, "Users")) > 0 {
+		t.Error("somebody was registered")
+	}
+}

@@ -1,0 +1,266 @@
+package auth_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+)
+
+// form makes credentials with further fields.
+func form(t *testing.T, login, password, fields string) auth.Credentials {
+	t.Helper()
+	o, err := object.Parse([]byte(fields))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return auth.Credentials{Login: login, Password: password, Fields: o}
+}
+
+func TestRegisterMakesUserIdentAndSession(t *testing.T) {
+	w := begin(t)
+	in, mailed, err := w.Register(t.Context(), form(t, "Ada@Example.COM", password, `{"name":"Ada","uuid":"mine","created":"never","idents":[1],"_epoch":7}`), from)
+	w.must(err)
+	if mailed || in.Token == "" || in.ID == "" || !strings.HasPrefix(in.Token, in.ID) || !in.Expires.Equal(w.clock.Now().Add(auth.SessionIdle)) {
+		t.Errorf("issued %+v, mailed %v", in, mailed)
+	}
+	user := w.record("Users", in.User.UUID)
+	if name, _ := user.Text("name"); name != "Ada" || user["idents"] != nil || user["_epoch"] != nil || string(user["created"]) == `"never"` || len(in.User.UUID) != 36 {
+		t.Errorf("the user is %s", user.Encode())
+	}
+	if hash, _ := user.Text("password"); !strings.HasPrefix(hash, "$argon2id$v=19$m=8,t=1,p=1$") {
+		t.Errorf("the password is kept as %s", hash)
+	}
+	if in.Visible["password"] != nil || in.Visible["name"] == nil {
+		t.Errorf("the user sees %s", in.Visible.Encode())
+	}
+	ident := w.record("Idents", "ada@example.com_email")
+	delete(ident, "created")
+	delete(ident, "updated")
+	want := `{"uuid":"ada@example.com_email","_id":"ada@example.com","_proven":false,"profile":{"email":"ada@example.com"},"type":"email","user":"` + in.User.UUID + `","validated":false}`
+	if got := string(ident.Encode()); got != want {
+		t.Errorf("the ident is %s, want %s", got, want)
+	}
+	if !w.good(in.Token) {
+		t.Error("the session is not good")
+	}
+}
+
+// Register is told once, in the same act as the user, and without what is secret.
+func TestRegisterIsTold(t *testing.T) {
+	w := begin(t)
+	in, _, err := w.Register(t.Context(), form(t, ada, password, `{"name":"Ada","again":"`+password+`","age":3,"uuid":"mine"}`), from)
+	w.must(err)
+	events := w.told.of(event.Register, "Users")
+	if len(events) != 1 {
+		t.Fatalf("%d Register events", len(events))
+	}
+	e := events[0]
+	if e.UUID != in.User.UUID || e.Actor == nil || *e.Actor != in.User.UUID || e.Origin != event.OriginAuth || e.Object != nil {
+		t.Errorf("told %+v", e)
+	}
+	if got, want := string(e.Datas), `{"uuid":"mine","age":3,"login":"ada@example.com","name":"Ada"}`; got != want {
+		t.Errorf("datas %s, want %s", got, want)
+	}
+	var user map[string]any
+	w.must(json.Unmarshal(e.User, &user))
+	if got := slices.Sorted(maps.Keys(user)); !slices.Equal(got, []string{"age", "created", "name", "updated", "uuid"}) {
+		t.Errorf("user %s", e.User)
+	}
+	saved := w.told.of(event.StoreSaved, "Users")
+	if len(saved) != 1 || saved[0].Revision != e.Revision {
+		t.Errorf("Register at revision %d, saved %+v", e.Revision, saved)
+	}
+}
+
+func TestRegisterRefuses(t *testing.T) {
+	for _, mode := range []func(*auth.Options){func(*auth.Options) {}, validatedFirst} {
+		w := begin(t, mode)
+		long := strings.Repeat("x", auth.MaxPassword)
+		for _, c := range []struct{ login, password string }{
+			{"", ""}, {ada, ""}, {"", password}, {ada, "1234567"}, {ada, long + "x"}, {"ada", password}, {"@example.com", password},
+		} {
+			_, mailed, err := w.Register(t.Context(), creds(c.login, c.password), from)
+			w.is(err, errs.Invalid)
+			if mailed {
+				t.Errorf("%q, %q: mailed", c.login, c.password)
+			}
+		}
+		for _, store := range []string{"Users", "Idents", "Sessions", "Tokens"} {
+			if all := w.all(store); len(all) > 0 {
+				t.Errorf("%s holds %v", store, all)
+			}
+		}
+		w.user(ada, long)
+		w.enters(ada, long, w.all("Users")[0].UUID)
+		_, err := w.Login(t.Context(), creds(ada, long+"x"), from)
+		w.is(err, errs.Denied)
+	}
+}
+
+func TestRegisterRefusesAnAddressThatIsTaken(t *testing.T) {
+	w := begin(t)
+	w.user(ada, password)
+	_, _, err := w.Register(t.Context(), creds("ADA@example.com", "another password"), from)
+	w.is(err, errs.Exists)
+	w.enters(ada, password, w.all("Users")[0].UUID)
+}
+
+func TestRegisterAsksForAMailFirst(t *testing.T) {
+	w := begin(t, validatedFirst)
+	_, mailed, err := w.Register(t.Context(), form(t, ada, password, `{"name":"Ada"}`), from)
+	w.must(err)
+	if !mailed || len(w.all("Users"))+len(w.all("Idents"))+len(w.all("Sessions")) > 0 || len(w.told.of(event.Register, "Users")) > 0 {
+		t.Error("something was made without a token")
+	}
+	m := w.mail(ada)
+	if m.kind != "validate" || m.From != w.email.From || m.token == "" {
+		t.Errorf("mail %+v", m)
+	}
+	c := form(t, ada, password, `{"name":"Ada"}`)
+	for _, wrong := range []string{"wrong", m.token + "x", m.token[1:], strings.ToUpper(m.token)} {
+		c.Token = wrong
+		_, _, err = w.Register(t.Context(), c, from)
+		w.is(err, errs.Denied)
+	}
+	c.Login, c.Token = "bob@example.com", m.token
+	_, _, err = w.Register(t.Context(), c, from)
+	w.is(err, errs.Denied)
+
+	// What the schema refuses leaves the token good.
+	c = form(t, ada, password, `{"name":"bad"}`)
+	c.Token = m.token
+	_, _, err = w.Register(t.Context(), c, from)
+	w.is(err, errs.Invalid)
+
+	c = form(t, "ADA@example.com", password, `{"name":"Ada"}`)
+	c.Token = m.token
+	in, mailed, err := w.Register(t.Context(), c, from)
+	w.must(err)
+	if mailed || string(w.record("Idents", "ada@example.com_email")["validated"]) != "true" {
+		t.Error("the address is not validated")
+	}
+	w.enters(ada, password, in.User.UUID)
+	if strings.Contains(string(w.told.of(event.Register, "Users")[0].Datas), m.token) {
+		t.Error("Register tells the token")
+	}
+	_, _, err = w.Register(t.Context(), c, from)
+	w.is(err, errs.Denied)
+}
+
+func TestRegisterTellsTheOwnerOfATakenAddress(t *testing.T) {
+	w := begin(t, validatedFirst)
+	in := w.user(ada, password)
+	w.clock.pass(w.email.MailInterval)
+	_, mailed, err := w.Register(t.Context(), creds(ada, "another password"), from)
+	w.must(err)
+	if m := w.mail(ada); !mailed || m.kind != "taken" || m.token != "" {
+		t.Errorf("mailed %v, %+v", mailed, m)
+	}
+	w.enters(ada, password, in.User.UUID)
+}
+
+// A user schema that knows no password does not make a registration impossible
+// only once its token is used up.
+func TestWhatCanBeRefusedIsRefusedBeforeTheTokenIsUsedUp(t *testing.T) {
+	w := begin(t, validatedFirst)
+	_, _, err := w.Register(t.Context(), creds(ada, password), from)
+	w.must(err)
+	c := creds(ada, password)
+	c.Token = w.mail(ada).token
+	c.Fields = object.Object{}
+	c.Fields.Set("big", strings.Repeat("x", 256<<10))
+	_, _, err = w.Register(t.Context(), c, from)
+	w.is(err, errs.TooLarge)
+	// With the hash of the password it is too large, without it is not.
+	c.Fields.Set("big", strings.Repeat("x", 256<<10-100))
+	_, _, err = w.Register(t.Context(), c, from)
+	w.is(err, errs.TooLarge)
+	c.Fields = nil
+	_, _, err = w.Register(t.Context(), c, from)
+	w.must(err)
+}
+
+// While somebody is logged in, an address becomes a further way in.
+func TestRegisterAddsAnAddressToWhoIsLoggedIn(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		w := begin(t, func(o *auth.Options) { o.Email.PostValidation = !first }, github)
+		in := w.user(ada, password)
+		add := func(login, password string) (auth.Issued, error) {
+			c := creds(login, password)
+			if first {
+				w.clock.pass(w.email.MailInterval)
+				_, _, err := w.Register(t.Context(), c, with(in))
+				w.must(err)
+				c.Token = w.mail(login).token
+			}
+			in, _, err := w.Register(t.Context(), c, with(in))
+			return in, err
+		}
+		_, err := add("second@example.com", "a wrong password")
+		w.is(err, errs.Denied)
+		if w.record("Idents", "second@example.com_email") != nil {
+			t.Error("linked with a wrong password")
+		}
+		again, err := add("second@example.com", password)
+		w.must(err)
+		if again.User.UUID != in.User.UUID || len(w.all("Users")) != 1 {
+			t.Errorf("user %s, and %d users", again.User.UUID, len(w.all("Users")))
+		}
+		w.enters("second@example.com", password, in.User.UUID)
+		if got := string(w.record("Idents", "second@example.com_email")["validated"]); got != map[bool]string{true: "true", false: "false"}[first] {
+			t.Errorf("validated %s", got)
+		}
+		w.Close() // the end of the session before is not waited for
+		if w.good(in.Token) {
+			t.Error("the session before lives on")
+		}
+		bob := w.user("bob@example.com", "the password of bob")
+		in = again
+		if !first {
+			_, err = add("bob@example.com", password)
+			w.is(err, errs.Exists)
+		}
+		w.enters("bob@example.com", "the password of bob", bob.User.UUID)
+	}
+}
+
+// Who came by another provider has no password, and sets one with the address.
+func TestAnAddressBringsTheFirstPassword(t *testing.T) {
+	w := begin(t, github)
+	in, err := w.visit("ada", from)
+	w.must(err)
+	_, _, err = w.Register(t.Context(), creds(ada, password), with(in))
+	w.must(err)
+	w.enters(ada, password, in.User.UUID)
+	back, err := w.visit("ada", from)
+	w.must(err)
+	if back.User.UUID != in.User.UUID {
+		t.Error("the other way in is gone")
+	}
+}
+
+func TestWithoutEMailThereIsNone(t *testing.T) {
+	w := begin(t, github, func(o *auth.Options) { o.Email = nil })
+	in, err := w.visit("ada", from)
+	w.must(err)
+	_, err = w.Login(t.Context(), creds(ada, password), from)
+	w.is(err, errs.NotFound)
+	_, _, err = w.Register(t.Context(), creds(ada, password), from)
+	w.is(err, errs.NotFound)
+	w.is(w.Resend(t.Context(), ada, from), errs.NotFound)
+	w.is(w.Forgot(t.Context(), ada, from), errs.NotFound)
+	w.is(w.Recover(t.Context(), creds(ada, password), from), errs.NotFound)
+	_, err = w.Follow(t.Context(), ada, "token", from)
+	w.is(err, errs.NotFound)
+	w.must(w.deliver())
+	if !w.good(in.Token) {
+		t.Error("the other way in does not work")
+	}
+}

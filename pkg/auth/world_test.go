@@ -1,0 +1,262 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/listeners/cascade"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/mail"
+	"belfry/pkg/object"
+	"belfry/pkg/query"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/filestore"
+)
+
+// world is what a test of this package happens in: the records of the stores,
+// a clock, the mails, the events, and a service at work on them. What another
+// front makes is a service over stores of its own, as in another process.
+type world struct {
+	*testing.T
+	*auth.Service
+	set   *store.Set
+	disk  *disk
+	clock *clock
+	told  *told
+	box   *box
+	log   *lines
+	email auth.Email // of the service
+	opts  auth.Options
+}
+
+const (
+	ada      = "ada@example.com"
+	password = "a fine password"
+)
+
+// cheap is what hashing costs where it is not what a test is about.
+var cheap = auth.HashParams{Memory: 8, Time: 1, Threads: 1}
+
+// begin makes a world whose service change has a say in. Addresses are
+// validated afterwards, unless change says otherwise, and nothing is limited.
+func begin(t *testing.T, change ...func(*auth.Options)) *world {
+	t.Helper()
+	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
+	w := &world{
+		T: t, disk: &disk{Backend: backend, open: map[string]driver.Store{}}, told: &told{}, box: &box{}, log: &lines{},
+		clock: &clock{now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)},
+	}
+	w.must(err)
+	t.Cleanup(func() { w.must(backend.Close()) })
+	w.email = auth.Email{
+		PostValidation: true, TokenTTL: 24 * time.Hour, RecoveryTTL: time.Hour, MailInterval: time.Minute,
+		From: "Belfry <no-reply@example.org>", Sender: w.box,
+		Validation: w.templates("validate"), Recovery: w.templates("recover"), Taken: w.templates("taken"),
+	}
+	w.opts = auth.Options{
+		BaseURL: "https://example.org", Email: &w.email, Hash: cheap, Now: w.clock.Now,
+		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	for _, c := range change {
+		c(&w.opts)
+	}
+	w.Service, w.set = w.front()
+	return w
+}
+
+// validatedFirst is a change to a world in which addresses are validated
+// before a user is made.
+func validatedFirst(o *auth.Options) { o.Email.PostValidation = false }
+
+func (w *world) templates(kind string) *mail.Templates {
+	w.Helper()
+	t, err := mail.ParseTemplates(kind, "", kind+" {{.Login}} {{.Link}} {{.Token}}")
+	w.must(err)
+	return t
+}
+
+// front makes a service of its own, over stores of its own.
+func (w *world) front() (*auth.Service, *store.Set) {
+	w.Helper()
+	mappings := []store.Mapping{
+		{Source: "Idents", Target: "Users", Key: "user", Array: "idents", Fields: []string{"type"}, Cascade: true, Limit: 100},
+		{Source: "Sessions", Target: "Users", Key: "user", Cascade: true},
+	}
+	var stores []*store.Store
+	for _, o := range []store.Options{
+		{Name: "Users", Private: []string{"password"}, Arrays: []string{"idents"}, Schema: schema{}},
+		{Name: "Idents", Maps: mappings[:1]},
+		{Name: "Sessions", Maps: mappings[1:], Indexes: []query.Index{{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}}}},
+		{Name: "Tokens", Indexes: []query.Index{{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}}}},
+	} {
+		o.Now, o.Outbox = w.clock.Now, w.told
+		s, err := store.Open(w.Context(), w.disk, o)
+		w.must(err)
+		stores = append(stores, s)
+	}
+	set := store.NewSet(stores, mappings)
+	o := w.opts
+	o.Users, o.Idents, o.Sessions, o.Tokens = stores[0], stores[1], stores[2], stores[3]
+	s := auth.New(o)
+	w.Cleanup(s.Close)
+	return s, set
+}
+
+// schema refuses a user of whom anything is said to be "bad".
+type schema struct{}
+
+func (schema) Validate(_ context.Context, doc []byte) error {
+	if strings.Contains(string(doc), `:"bad"`) {
+		return &errs.Error{Kind: errs.Invalid, Message: "bad"}
+	}
+	return nil
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// is fails unless an error is of a kind.
+func (w *world) is(err error, want errs.Kind) {
+	w.Helper()
+	if !errs.Is(err, want) {
+		w.Fatalf("error %v (%v), want one that is %v", err, errs.KindOf(err), want)
+	}
+}
+
+// from is a client without a session.
+var from = auth.Client{Address: "192.0.2.1", UserAgent: "tester/1.0"}
+
+// with is a client that has a session.
+func with(in auth.Issued) auth.Client {
+	c := from
+	c.Session = &in.Session
+	return c
+}
+
+func creds(login, password string) auth.Credentials {
+	return auth.Credentials{Login: login, Password: password}
+}
+
+// user registers somebody, whose session it returns.
+func (w *world) user(login, password string) auth.Issued {
+	w.Helper()
+	if w.email.PostValidation {
+		in, _, err := w.Register(w.Context(), creds(login, password), from)
+		w.must(err)
+		return in
+	}
+	_, mailed, err := w.Register(w.Context(), creds(login, password), from)
+	w.must(err)
+	if !mailed {
+		w.Fatal("no mail was asked for")
+	}
+	c := creds(login, password)
+	c.Token = w.mail(login).token
+	in, _, err := w.Register(w.Context(), c, from)
+	w.must(err)
+	return in
+}
+
+// enters fails unless somebody can log in, as a user.
+func (w *world) enters(login, password, user string) auth.Issued {
+	w.Helper()
+	in, err := w.Login(w.Context(), creds(login, password), from)
+	w.must(err)
+	if in.User.UUID != user {
+		w.Fatalf("%s logs in as %s, want %s", login, in.User.UUID, user)
+	}
+	return in
+}
+
+// good reports whether a token is the proof of a session.
+func (w *world) good(token string) bool {
+	w.Helper()
+	session, err := w.Identify(w.Context(), token)
+	w.must(err)
+	return session != nil
+}
+
+// record is an object of a store as it lies there, nil when there is none.
+func (w *world) record(store, uuid string) object.Object {
+	w.Helper()
+	stored, err := w.set.Store(store).Get(w.Context(), uuid)
+	if errs.Is(err, errs.NotFound) {
+		return nil
+	}
+	w.must(err)
+	o, err := stored.Object()
+	w.must(err)
+	return o
+}
+
+// all is every object of a store.
+func (w *world) all(name string) []store.Stored {
+	w.Helper()
+	all, next, err := w.set.Store(name).Scan(w.Context(), nil, 1000)
+	w.must(err)
+	if next != nil {
+		w.Fatalf("too much in %s", name)
+	}
+	return all
+}
+
+// deliver does the work of the listener that sends mails with what it has not
+// seen yet.
+func (w *world) deliver() error {
+	w.told.mu.Lock()
+	fresh := w.told.all[w.told.read:]
+	w.told.read = len(w.told.all)
+	w.told.mu.Unlock()
+	var all []error
+	for _, e := range fresh {
+		if e.Store == "Tokens" && e.Origin != event.OriginMail && e.Event != event.StoreDeleted {
+			all = append(all, w.Deliver(w.Context(), e))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// cascade does the work of the listener that deletes what was linked.
+func (w *world) cascade() {
+	w.Helper()
+	worker := cascade.NewWorker(w.set, 0)
+	for _, e := range w.told.of(event.StoreDeleted, "Users") {
+		w.must(worker.Handle(w.Context(), e))
+	}
+}
+
+// letter is a mail as a test sees it.
+type letter struct {
+	mail.Message
+	kind  string // validate, recover or taken
+	token string
+}
+
+// mail delivers what is to be delivered and returns the last mail to an address.
+func (w *world) mail(to string) letter {
+	w.Helper()
+	w.must(w.deliver())
+	all := w.box.to(to)
+	if len(all) == 0 {
+		w.Fatalf("no mail to %s", to)
+	}
+	return all[len(all)-1]
+}
+
+// mails delivers what is to be delivered and counts the mails to an address.
+func (w *world) mails(to string) int {
+	w.Helper()
+	w.must(w.deliver())
+	return len(w.box.to(to))
+}
