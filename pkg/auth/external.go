@@ -30,6 +30,7 @@ const (
 	fieldProvider = "provider"
 	fieldBrowser  = "_browser"
 	fieldSecret   = "_secret"
+	fieldLinks    = "_user" // whose account the way in is to be linked to; absent for a mere login
 )
 
 // flowOf is the uuid of a visit by what the provider gives back: the state, or
@@ -74,7 +75,7 @@ func (s *Service) Begin(ctx context.Context, provider string, linking bool, from
 		flow.Set(fieldSecret, start.Secret)
 	}
 	if linking && from.Session != nil {
-		flow.Set("_user", from.Session.User.UUID)
+		flow.Set(fieldLinks, from.Session.User.UUID)
 	}
 	uuid := flowOf(returned)
 	if _, err := s.Tokens.Save(ctx, flow, uuid); err != nil {
@@ -132,10 +133,13 @@ func (s *Service) Return(ctx context.Context, query url.Values, secret string, f
 		return in, provider, err
 	}
 	w := way{id: who.ID, kind: provider, profile: who.Profile, validated: true}
-	if user, linking := flow.Text("_user"); linking {
+	if user, linking := flow.Text(fieldLinks); linking {
 		in, err = s.addWay(ctx, w, user, from)
 	} else {
 		in, err = s.enter(ctx, w, from)
+	}
+	if err == nil {
+		s.limiter.refund(from.Address) // what Begin took
 	}
 	return in, provider, err
 }

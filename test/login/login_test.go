@@ -67,8 +67,9 @@ type place struct {
 
 // options are what differs from test to test.
 type options struct {
-	users string // more settings of the store of users
-	limit int    // of an address; 0 is none
+	users string            // more settings of the store of users
+	limit int               // of an address; 0 is none
+	files map[string]string // beside the configuration
 }
 
 // begin starts a belfry and the providers.
@@ -76,16 +77,24 @@ func begin(t *testing.T, o options) *world {
 	t.Helper()
 	w := &world{t, &place{providers: provider.Start(t), folder: t.TempDir()}}
 	w.start(o)
-	t.Cleanup(w.sealed)
 	return w
 }
 
 // start starts a belfry on the world's data.
 func (w *world) start(o options) {
 	w.Helper()
+	for name, text := range o.files {
+		w.must(os.WriteFile(filepath.Join(w.folder, name), []byte(text), 0o600))
+	}
 	file := filepath.Join(w.folder, "belfry.yaml")
 	w.must(os.WriteFile(file, []byte(fmt.Sprintf(settings, o.users, o.limit)+providersOf(w.providers)), 0o600))
-	w.server = process.Serve(w.T, file, "--listen", "127.0.0.1:0")
+	server := process.Serve(w.T, file, "--listen", "127.0.0.1:0")
+	w.Cleanup(func() {
+		if w.server == server && !w.Failed() {
+			w.sealed()
+		}
+	})
+	w.server = server
 	w.url = strings.Replace(w.server.URL, "127.0.0.1", "localhost", 1)
 	w.providers.Register(w.url + "/auth/callback")
 }
@@ -150,7 +159,10 @@ func (w *world) look(path string) fields {
 func (w *world) user(uuid string) fields { w.Helper(); return w.look("/users/" + uuid) }
 
 // ident is the way in of a provider's user.
-func (w *world) ident(id, name string) fields { w.Helper(); return w.look("/idents/" + id + "_" + name) }
+func (w *world) ident(id, name string) fields {
+	w.Helper()
+	return w.look("/idents/" + id + "_" + name)
+}
 
 // count counts users and idents.
 func (w *world) count() (n [2]int) {

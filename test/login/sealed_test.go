@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
 )
@@ -19,9 +20,6 @@ import (
 // sealed ends belfry and checks that no secret has got out: neither what
 // providers gave, nor what belfry handed to browsers.
 func (w *world) sealed() {
-	if w.Failed() {
-		return // belfry may not even serve
-	}
 	events := strings.Join(slices.Concat(w.replay(bus.StreamEvents, ">"), w.replay(bus.StreamDead, ">")), "\n")
 	w.stop()
 	if !strings.Contains(w.logs, "level=DEBUG") || !strings.Contains(events, `"Sessions"`) || !strings.Contains(events, `"Tokens"`) {
@@ -62,7 +60,7 @@ func (w *world) finds(where, text string, secrets map[string]string) {
 }
 
 // kept is everything that the stores hold, hidden fields included, while no
-// belfry serves.
+// belfry serves; but for the secret that a visit by OAuth 1 needs to come back.
 func (w *world) kept() string {
 	w.Helper()
 	ctx := context.Background() // the test's has ended
@@ -79,7 +77,12 @@ func (w *world) kept() string {
 			w.Fatalf("%d records of %s", len(page.Records), name)
 		}
 		for _, r := range page.Records {
-			fmt.Fprintln(&b, r.UUID, string(r.Body))
+			o, err := object.Decode(r.Body)
+			w.must(err)
+			if kind, _ := o.Text("provider"); name == "Tokens" && kind == "twitter" {
+				delete(o, "_secret")
+			}
+			fmt.Fprintln(&b, r.UUID, string(o.Encode()))
 		}
 		waiting, _, err := s.Pending(ctx, nil, 10_000)
 		w.must(err)
