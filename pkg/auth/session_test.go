@@ -1,0 +1,274 @@
+package auth_test
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+)
+
+func TestASessionIsIdle(t *testing.T) {
+	w := begin(t)
+	in := w.user(ada, password)
+	w.clock.pass(auth.SessionIdle - time.Microsecond)
+	session, err := w.Identify(t.Context(), in.Token)
+	w.must(err)
+	if session == nil || session.ID != in.ID || session.User.UUID != in.User.UUID || session.Visible["password"] != nil {
+		t.Fatalf("the session is %+v", session)
+	}
+	other := w.enters(ada, password, in.User.UUID)
+	w.clock.pass(auth.SessionIdle)
+	if w.good(other.Token) {
+		t.Error("good after the time that it may be idle")
+	}
+}
+
+// A session that is used lasts, but not for ever.
+func TestASessionSlides(t *testing.T) {
+	w := begin(t)
+	in := w.user(ada, password)
+	start := w.clock.Now()
+	for w.clock.Now().Sub(start) < auth.SessionMost {
+		if !w.good(in.Token) {
+			t.Fatalf("not good any more after %s", w.clock.Now().Sub(start))
+		}
+		w.Close() // the note of its use is not waited for
+		w.clock.pass(auth.SessionIdle / 2)
+	}
+	if got := w.clock.Now().Sub(start); w.good(in.Token) || got != auth.SessionMost+auth.SessionIdle/2-auth.SessionMost%(auth.SessionIdle/2) {
+		t.Errorf("good: %v after %s", w.good(in.Token), got)
+	}
+	if e, _ := w.record("Sessions", in.ID).Text("expires"); e != start.Add(auth.SessionMost).Format("2006-01-02T15:04:05.000000Z") {
+		t.Errorf("expires %s", e)
+	}
+}
+
+// Its use is noted seldom.
+func TestASessionIsNotWrittenAtEveryRequest(t *testing.T) {
+	w := begin(t)
+	in := w.user(ada, password)
+	revision := func() uint64 {
+		w.Close()
+		s, err := w.Sessions.Get(t.Context(), in.ID)
+		w.must(err)
+		return s.Revision
+	}
+	first := revision()
+	w.clock.pass(time.Hour - time.Second)
+	if w.good(in.Token); revision() != first {
+		t.Error("written within the hour")
+	}
+	w.clock.pass(time.Second)
+	if w.good(in.Token); revision() == first {
+		t.Error("not written after an hour")
+	}
+}
+
+func TestWhatIsNoToken(t *testing.T) {
+	w := begin(t)
+	in := w.user(ada, password)
+	other := w.user("bob@example.com", password)
+	flip := func(i int) string {
+		raw := []byte(in.Token)
+		raw[i] = map[bool]byte{true: 'B', false: 'A'}[raw[i] == 'A']
+		return string(raw)
+	}
+	for _, token := range []string{
+		"", "x", in.ID, in.Token[:64], in.Token + "A", in.Token[1:], in.Token[:64] + "=", " " + in.Token, in.Token + "\x00", flip(0), flip(22), flip(40),
+		in.ID + other.Token[22:], other.ID + in.Token[22:], strings.Repeat("A", 65), strings.Repeat("\x00", 65), strings.Repeat("../", 21) + "..",
+		in.ID + strings.Repeat("\u00e9", 21) + "x", strings.ToUpper(in.Token), strings.Repeat("A", 1<<20),
+		in.ID + base64.RawURLEncoding.EncodeToString(make([]byte, 32)),
+	} {
+		if session, err := w.Identify(t.Context(), token); session != nil || err != nil {
+			t.Errorf("%.80q: %v, %v", token, session, err)
+		}
+	}
+	if !w.good(in.Token) {
+		t.Error("the token is not good")
+	}
+}
+
+// What is kept is not enough to log in with.
+func TestOnlyAHashOfTheTokenIsKept(t *testing.T) {
+	w := begin(t)
+	in := w.user(ada, password)
+	secret := in.Token[len(in.ID):]
+	kept := w.record("Sessions", in.ID)
+	hash, _ := kept.Text("_hash")
+	if hash == "" || strings.Contains(string(kept.Encode()), secret) || w.good(in.ID+hash) {
+		t.Errorf("kept %s of token %s", kept.Encode(), in.Token)
+	}
+	if len(kept["_hash"]) != 43+2 || len(secret) != 43 {
+		t.Errorf("a secret of %d letters", len(secret))
+	}
+	delete(kept, "_hash")
+	_, err := w.Sessions.Amend(t.Context(), must(w.Sessions.Get(t.Context(), in.ID)), object.Object{"_hash": nil})
+	w.must(err)
+	if w.good(in.Token) || w.good(in.ID) {
+		t.Error("a session without a hash is good")
+	}
+}
+
+// must is for what can't fail in the middle of an expression.
+func must[V any](v V, err error) V {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestALoginEndsTheSessionThatItReplaces(t *testing.T) {
+	w := begin(t, github)
+	in := w.user(ada, password)
+	next, err := w.Login(t.Context(), creds(ada, password), with(in))
+	w.must(err)
+	w.Close()
+	if w.good(in.Token) || !w.good(next.Token) || next.ID == in.ID {
+		t.Error("the session of before is good, or the new one is not")
+	}
+	_, err = w.Login(t.Context(), creds(ada, "another password"), with(next))
+	w.is(err, errs.Denied)
+	if w.Close(); !w.good(next.Token) {
+		t.Error("a login that fails ends the session")
+	}
+}
+
+func TestLogout(t *testing.T) {
+	w := begin(t)
+	in := w.user(ada, password)
+	other := w.enters(ada, password, in.User.UUID)
+	w.must(w.Logout(t.Context(), &in.Session))
+	w.must(w.Logout(t.Context(), &in.Session))
+	if w.good(in.Token) || !w.good(other.Token) {
+		t.Error("the wrong session has ended")
+	}
+}
+
+func TestListAndRevoke(t *testing.T) {
+	w := begin(t)
+	bob := w.user("bob@example.com", password)
+	first := w.user(ada, password)
+	w.clock.pass(time.Second)
+	second, err := w.Login(t.Context(), creds(ada, password), auth.Client{Address: "2001:db8::1", UserAgent: "phone"})
+	w.must(err)
+	w.clock.pass(auth.SessionIdle - time.Second)
+	third := w.enters(ada, password, first.User.UUID) // first has expired by now
+
+	list, err := w.List(t.Context(), &third.Session)
+	w.must(err)
+	want := []auth.SessionInfo{
+		{ID: second.ID, Type: "email", Address: "2001:db8::1", UserAgent: "phone", Created: "2030-01-02T03:04:06.000000Z", LastUsed: "2030-01-02T03:04:06.000000Z", Expires: "2030-01-09T03:04:06.000000Z"},
+		{ID: third.ID, Current: true, Type: "email", Address: from.Address, UserAgent: from.UserAgent, Created: "2030-01-09T03:04:05.000000Z", LastUsed: "2030-01-09T03:04:05.000000Z", Expires: "2030-01-16T03:04:05.000000Z"},
+	}
+	if !slices.Equal(list, want) {
+		t.Errorf("the list is %+v\nwant %+v", list, want)
+	}
+
+	for _, id := range []string{bob.ID, "none", "", "../x", strings.Repeat("x", 300), second.Token, "a/b"} {
+		w.is(w.Revoke(t.Context(), &third.Session, id), errs.NotFound)
+	}
+	w.must(w.Revoke(t.Context(), &third.Session, second.ID))
+	w.is(w.Revoke(t.Context(), &third.Session, second.ID), errs.NotFound)
+	if w.good(second.Token) || !w.good(third.Token) {
+		t.Error("the wrong session was revoked")
+	}
+	list, err = w.List(t.Context(), &third.Session)
+	w.must(err)
+	if len(list) != 1 || list[0].ID != third.ID {
+		t.Errorf("the list is %+v", list)
+	}
+}
+
+// More sessions than a search reads at a time are listed, each once.
+func TestListOfManySessions(t *testing.T) {
+	w := begin(t)
+	in := w.user(ada, password)
+	const many = 230
+	for i := range many {
+		s := object.Object{}
+		s.Set("user", in.User.UUID)
+		s.Set("expires", "2031-01-01T00:00:00.000000Z")
+		if i%2 == 0 {
+			s.Set("_epoch", 1) // ended with all of its time
+		}
+		must(w.Sessions.Save(t.Context(), s, ""))
+	}
+	list, err := w.List(t.Context(), &in.Session)
+	w.must(err)
+	ids := map[string]bool{}
+	for _, s := range list {
+		ids[s.ID] = true
+	}
+	if len(list) != many/2+1 || len(ids) != len(list) {
+		t.Errorf("%d sessions, %d different, want %d", len(list), len(ids), many/2+1)
+	}
+}
+
+// A user who is deleted takes sessions and idents along, and the address is
+// free at once, even before they have gone.
+func TestADeletedUserTakesEverythingAlong(t *testing.T) {
+	for _, cascaded := range []bool{true, false} {
+		w := begin(t)
+		in := w.user(ada, password)
+		second := w.enters(ada, password, in.User.UUID)
+		w.must(w.Users.Delete(t.Context(), in.User.UUID, 0))
+		if w.good(in.Token) || w.good(second.Token) {
+			t.Error("a session outlives its user")
+		}
+		if cascaded {
+			w.cascade()
+			if n := len(w.all("Sessions")) + len(w.all("Idents")); n > 0 {
+				t.Errorf("%d sessions and idents are left", n)
+			}
+		}
+		_, err := w.Login(t.Context(), creds(ada, password), from)
+		w.is(err, errs.NotFound)
+		again := w.user(ada, "another password")
+		w.cascade() // comes late, or again: what is new stays
+		if again.User.UUID == in.User.UUID {
+			t.Error("the uuid is that of the user who was deleted")
+		}
+		w.enters(ada, "another password", again.User.UUID)
+		if w.good(in.Token) || !w.good(again.Token) {
+			t.Error("the wrong session is good")
+		}
+		if left := len(w.all("Sessions")); left != 2 {
+			t.Errorf("%d sessions are left, want 2", left)
+		}
+	}
+}
+
+func TestClean(t *testing.T) {
+	w := begin(t, github)
+	in := w.user(ada, password)
+	w.must(w.Forgot(t.Context(), "bob@example.com", from))
+	_, err := w.Begin(t.Context(), "github", true, from)
+	w.must(err)
+	for range 5 {
+		w.enters(ada, password, in.User.UUID)
+	}
+	clean := func(limit, want int) {
+		t.Helper()
+		n, err := w.Clean(t.Context(), limit)
+		w.must(err)
+		if n != want {
+			t.Errorf("%d removed, want %d", n, want)
+		}
+	}
+	clean(100, 0)
+	w.clock.pass(auth.FlowLasts + time.Second)
+	clean(100, 1)
+	w.clock.pass(auth.SessionIdle)
+	last := w.enters(ada, password, in.User.UUID)
+	clean(2, 4)   // two of each
+	clean(100, 4) // the address of ada has a token that was asked for, bob's has nothing
+	clean(100, 0)
+	if !w.good(last.Token) || len(w.all("Sessions")) != 1 || len(w.all("Tokens")) != 0 {
+		t.Errorf("%d sessions and %d tokens are left", len(w.all("Sessions")), len(w.all("Tokens")))
+	}
+}
