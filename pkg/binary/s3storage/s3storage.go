@@ -91,7 +91,10 @@ func Open(ctx context.Context, o Options) (*Storage, error) {
 		bucket: o.Bucket, prefix: o.Prefix,
 		chunks: newChunks(), segmentParts: segmentParts, using: map[string]int{},
 	}
-	return s, s.connect(ctx, o)
+	if err := s.connect(ctx, o); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Ping reports whether the bucket answers and may be used.
