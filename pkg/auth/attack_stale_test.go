@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"net/http"
+	"sync"
 	"testing"
 
 	"belfry/pkg/auth"
@@ -56,12 +57,14 @@ func TestAHeldVisitDoesNotLinkToAnAccountThatWasRecovered(t *testing.T) {
 	p.deliver("", "")
 
 	inside, goOn := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(goOn) })
+	defer release()
 	p.github.pause = func() { close(inside); <-goOn }
 	state, done := thief.leave(), make(chan answer)
 	go func() { done <- thief.ask("GET", "/auth/callback?code=666&state="+state, "") }()
 	<-inside
 	owner.recover("ada@example.com", "the password of the owner")
-	close(goOn)
+	release()
 	if to := (<-done).Header.Get("Location"); to != "/out?reason=denied" {
 		t.Errorf("the thief is sent to %s", to)
 	}

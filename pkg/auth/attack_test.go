@@ -60,15 +60,20 @@ func hunt(t *testing.T, change ...any) *prey {
 		}
 	}
 	p.open(&o)
-	p.auth = auth.New(o)
-	t.Cleanup(p.auth.Close)
-	p.Server = httptest.NewServer(api.New(api.Options{
-		Set: store.NewSet([]*store.Store{p.users, p.idents, p.sessions, p.tokens}, nil), Logger: o.Log,
-		Exposures: []api.Exposure{{Store: "Users", URL: "/users"}},
-		Auth:      &api.Auth{Service: p.auth, Success: "/in", Failure: "/out", Register: "/register", Recovery: "/again"},
-	}))
-	t.Cleanup(p.Close)
+	p.serve(auth.New(o))
 	return p
+}
+
+// serve serves a service, instead of the one before.
+func (p *prey) serve(s *auth.Service) {
+	p.auth = s
+	p.Cleanup(s.Close)
+	p.Server = httptest.NewServer(api.New(api.Options{
+		Set: store.NewSet([]*store.Store{p.users, p.idents, p.sessions, p.tokens}, nil), Logger: s.Log,
+		Exposures: []api.Exposure{{Store: "Users", URL: "/users"}},
+		Auth:      &api.Auth{Service: s, Success: "/in", Failure: "/out", Register: "/register", Recovery: "/again"},
+	}))
+	p.Cleanup(p.Close)
 }
 
 func preyInterval(o *auth.Options) { o.Email.MailInterval = time.Minute }
@@ -133,6 +138,7 @@ type post struct {
 	events []event.Envelope
 	mails  []mail.Message
 
+	users   func(event.Envelope)
 	saving  func()             // before an object of Idents is saved
 	sending func(token string) // a mail is out, which has not been noted yet
 }
@@ -149,6 +155,9 @@ func (p *post) Committed(name string, e driver.Pending) {
 	defer p.mu.Unlock()
 	if name == "Tokens" {
 		p.events = append(p.events, decoded)
+	}
+	if name == "Users" && p.users != nil {
+		p.users(decoded)
 	}
 }
 

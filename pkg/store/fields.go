@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"belfry/pkg/object"
+	"belfry/pkg/policy"
 )
 
 // Fields that the server sets in every object.
@@ -118,5 +119,11 @@ func tooManyKeys(n int) string {
 	return fmt.Sprintf("names %d objects; at most %d are allowed", n, MaxKeys)
 }
 
-// Settable returns what of an object a client may set.
-func (s *Store) Settable(o object.Object) object.Object { return s.input(Call{Client: true}, o) }
+// Settable returns what of an object a client may set who is not logged in.
+func (s *Store) Settable(o object.Object) object.Object {
+	in := s.input(Call{Client: true}, o)
+	if s.Policy != nil {
+		s.Policy.Stamp(policy.Create, nil, in)
+	}
+	return in
+}

@@ -1,0 +1,78 @@
+package auth_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+)
+
+// Nobody learns by adding an address whether it belongs to somebody, unless
+// they have been sent its token.
+func TestAddingAnAddressTellsNotWhoseItIs(t *testing.T) {
+	p := hunt(t, preyFirst, preyUniform)
+	ada, eve := p.visitor(), p.visitor()
+	ada.register("ada@example.com", "the password of ada")
+	token := p.deliver("ada@example.com", "validate")
+	ada.is(ada.register("ada@example.com", "the password of ada", `"token":"`+token+`"`), http.StatusNoContent)
+
+	eve.visit("666")
+	for _, login := range []string{"ada@example.com", "bob@example.com"} {
+		eve.is(eve.register(login, "the password of eve", `"token":"wrong"`), http.StatusForbidden)
+		eve.is(eve.register(login, "the password of eve"), http.StatusAccepted)
+	}
+}
+
+// A form that registers says nothing of whom the user belongs to, nor anything
+// else that the server owns.
+func TestARegistrationGivesNothingAway(t *testing.T) {
+	p := hunt(t)
+	ada, eve := p.visitor(), p.visitor()
+	ada.is(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
+	eve.is(eve.register("eve@example.com", "the password of eve", `"user":"`+ada.whoami()+`"`, `"uuid":"`+ada.whoami()+`"`,
+		`"idents":[{"uuid":"ada@example.com_email"}]`, `"_epoch":7`, `"_unlinked":["ada@example.com_email"]`, `"created":"2000"`), http.StatusNoContent)
+	me := eve.is(eve.ask("GET", "/auth/me", ""), http.StatusOK).text
+	for _, stolen := range []string{ada.whoami(), "ada@example.com", "2000", "_"} {
+		if strings.Contains(strings.ReplaceAll(me, eve.whoami(), ""), stolen) {
+			t.Errorf("%s is in %s", stolen, me)
+		}
+	}
+	stored, err := p.users.Get(t.Context(), eve.whoami())
+	p.must(err)
+	if object.Field(stored.Body, "_epoch") != nil || object.Field(stored.Body, "_unlinked") != nil {
+		t.Error("a form sets what is internal")
+	}
+	ada.is(ada.ask("GET", "/users/"+eve.whoami(), ""), http.StatusForbidden)
+}
+
+// A hash that is replaced by a stronger one is shown to no rule and is nobody's
+// write but belfry's own.
+func TestAStrongerHashIsShownToNobody(t *testing.T) {
+	p := hunt(t)
+	ada := p.visitor()
+	ada.is(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
+	more := p.auth.Options
+	more.Hash.Time = 2
+	stronger := auth.New(more)
+	seen := make(chan event.Envelope, 64)
+	p.post.mu.Lock()
+	p.post.users = func(e event.Envelope) { seen <- e }
+	p.post.mu.Unlock()
+	p.serve(stronger)
+	ada.is(ada.register("ada@example.org", "the password of ada"), http.StatusNoContent)
+	stronger.Close()
+	close(seen)
+	n := 0
+	for e := range seen {
+		n++
+		if e.Origin != event.OriginAuth {
+			t.Errorf("a write of %q: %s", e.Origin, e.Object)
+		}
+	}
+	if n == 0 {
+		t.Error("the hash has not been replaced")
+	}
+}
