@@ -25,12 +25,20 @@ func (a *authenticator) begin(x *exchange, provider string) error {
 }
 
 // links reports whether a visit may link a way in to the account of who is
-// logged in. A page of a stranger must not begin that.
+// logged in. A page of a stranger must not begin that, nor one of a sister
+// domain. Where the browser does not say what page it comes from, as over http,
+// a Referer does; a program has neither.
 func (a *authenticator) links(x *exchange) bool {
-	if x.req.Header.Get("Sec-Fetch-Site") != "cross-site" {
+	referer := x.req.Referer()
+	switch x.req.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none":
 		return true
+	case "":
+		if referer == "" {
+			return true
+		}
 	}
-	u, err := url.Parse(x.req.Referer())
+	u, err := url.Parse(referer)
 	return err == nil && u.Host != "" && a.server.trusts(u.Scheme+"://"+u.Host)
 }
 

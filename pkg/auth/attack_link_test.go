@@ -1,0 +1,39 @@
+package auth_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+// A page of a stranger sends the browser of who is logged in to a provider,
+// where it is logged in as the stranger: that must not become a way in.
+func TestNoStrangersPageBeginsLinking(t *testing.T) {
+	for name, c := range map[string]struct {
+		headers []string
+		links   bool
+	}{
+		"a page of another site":              {[]string{"Sec-Fetch-Site", "cross-site"}, false},
+		"a page of a sister domain":           {[]string{"Sec-Fetch-Site", "same-site"}, false},
+		"one that hides where it is":          {[]string{"Sec-Fetch-Site", "cross-site", "Referer", ""}, false},
+		"over http, where only Referer tells": {[]string{"Referer", "http://evil.example/page"}, false},
+		"a Referer that is none":              {[]string{"Referer", "%"}, false},
+		"belfry's own page":                   {[]string{"Sec-Fetch-Site", "same-origin"}, true},
+		"the address line":                    {[]string{"Sec-Fetch-Site", "none"}, true},
+		"its own page over http":              {[]string{"Referer", "http://belfry.example/account"}, true},
+		"a page that is trusted":              {[]string{"Sec-Fetch-Site", "same-site", "Referer", "http://belfry.example/account"}, true},
+		"a program":                           {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := hunt(t)
+			ada := p.visitor()
+			ada.is(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
+			me := ada.whoami()
+			ada.visit("666", c.headers...)
+			back := p.visitor()
+			back.visit("666")
+			if linked := back.whoami() == me; linked != c.links {
+				t.Errorf("linked: %t", linked)
+			}
+		})
+	}
+}
