@@ -50,38 +50,81 @@ func (c *client) do(method, path string, body []byte) (status int, err error) {
 	return c.read()
 }
 
+// upload sends a body that begins with head and goes on with rest.
+func (c *client) upload(path string, head, rest []byte) (status int, err error) {
+	c.out = append(append(append(c.out[:0], "PUT "...), path...), " HTTP/1.1\r\nHost: localhost\r\nContent-Length: "...)
+	c.out = append(strconv.AppendInt(c.out, int64(len(head)+len(rest)), 10), "\r\n\r\n"...)
+	if err := c.conn.SetDeadline(time.Now().Add(10 * time.Minute)); err != nil {
+		return 0, err
+	}
+	all := net.Buffers{c.out, head, rest}
+	if _, err := all.WriteTo(c.conn); err != nil {
+		return 0, err
+	}
+	return c.read()
+}
+
+// download reads a response and keeps nothing of it but its length.
+func (c *client) download(path string) (status int, length int, err error) {
+	c.out = append(append(append(c.out[:0], "GET "...), path...), " HTTP/1.1\r\nHost: localhost\r\n\r\n"...)
+	if err := c.conn.SetDeadline(time.Now().Add(10 * time.Minute)); err != nil {
+		return 0, 0, err
+	}
+	if _, err := c.conn.Write(c.out); err != nil {
+		return 0, 0, err
+	}
+	if status, length, err = c.head(); err != nil {
+		return 0, 0, err
+	}
+	c.body = slices.Grow(c.body[:0], 256<<10)[:256<<10]
+	for left := length; left > 0 && err == nil; {
+		var n int
+		n, err = c.in.Read(c.body[:min(left, len(c.body))])
+		left -= n
+	}
+	return status, length, err
+}
+
+// read reads a response.
 func (c *client) read() (status int, err error) {
-	line, err := c.in.ReadSlice('\n')
+	status, length, err := c.head()
 	if err != nil {
 		return 0, err
 	}
+	c.body = slices.Grow(c.body[:0], length)[:length]
+	_, err = io.ReadFull(c.in, c.body)
+	return status, err
+}
+
+// head reads a response up to its body.
+func (c *client) head() (status, length int, err error) {
+	line, err := c.in.ReadSlice('\n')
+	if err != nil {
+		return 0, 0, err
+	}
 	if len(line) < 12 {
-		return 0, fmt.Errorf("not HTTP: %q", line)
+		return 0, 0, fmt.Errorf("not HTTP: %q", line)
 	}
 	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	length := 0
 	for {
 		line, err = c.in.ReadSlice('\n')
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		line = bytes.TrimRight(line, "\r\n")
 		if len(line) == 0 {
-			break
+			return status, length, nil
 		}
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		switch {
 		case len(name) == len("Content-Length") && bytes.EqualFold(name, []byte("Content-Length")):
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return 0, err
+				return 0, 0, err
 			}
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-			return 0, errors.New("a chunked response, which this client does not read")
+			return 0, 0, errors.New("a chunked response, which this client does not read")
 		}
 	}
-	c.body = slices.Grow(c.body[:0], length)[:length]
-	_, err = io.ReadFull(c.in, c.body)
-	return status, err
 }

@@ -20,7 +20,7 @@ func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry beside the limit; the median counts")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
 	million := flag.Int("million", 1_000_000, "creates before memory is looked at again; 0 leaves that out")
-	only := flag.String("only", "", "run one part: rates, lag, parent, logins, memory")
+	only := flag.String("only", "", "run one part: rates, lag, parent, logins, memory, files")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -81,6 +81,7 @@ func run(ctx context.Context, rounds, requests, million int, only, profile strin
 		{"parent", func() error { return b.oneParent(ctx) }},
 		{"logins", func() error { return b.logins(ctx) }},
 		{"memory", func() error { return b.memory(ctx, million) }},
+		{"files", func() error { return b.files(ctx, rounds) }},
 	} {
 		if only != "" && only != part.name {
 			continue
@@ -94,6 +95,10 @@ func run(ctx context.Context, rounds, requests, million int, only, profile strin
 
 // serve starts belfry on a data folder of its own.
 func (b *bench) serve(ctx context.Context) (*server, error) {
+	return b.serveWith(ctx, configuration)
+}
+
+func (b *bench) serveWith(ctx context.Context, configuration string) (*server, error) {
 	home, err := os.MkdirTemp(b.folder, "serve-")
 	if err != nil {
 		return nil, err

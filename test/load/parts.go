@@ -65,7 +65,8 @@ const profileSeconds = 20
 // comparison is belfry beside the limit, over several rounds.
 type comparison struct {
 	name   string
-	goal   float64
+	goal   float64 // 0: none
+	size   float64 // MB of a request, where these are to be told rather than requests
 	ratios []float64
 	of     [2]struct {
 		rates     []float64
@@ -99,16 +100,24 @@ func (c *comparison) print() {
 		return
 	}
 	fmt.Printf("%s:\n", c.name)
+	unit, size := "/s", 1.0
+	if c.size > 0 {
+		unit, size = " MB/s", c.size
+	}
 	for i, name := range []string{"limit", "belfry"} {
 		of := &c.of[i]
 		slices.Sort(of.latencies)
-		fmt.Printf("  %-7s %7.0f/s (median of %d rounds, %.0f to %.0f)  p50 %s, p99 %s  %.0f µs of processor a request\n",
-			name, median(of.rates), len(of.rates), slices.Min(of.rates), slices.Max(of.rates),
+		fmt.Printf("  %-7s %7.0f%s (median of %d rounds, %.0f to %.0f)  p50 %s, p99 %s  %.0f µs of processor a request\n",
+			name, size*median(of.rates), unit, len(of.rates), size*slices.Min(of.rates), size*slices.Max(of.rates),
 			short(percentile(of.latencies, 0.5)), short(percentile(of.latencies, 0.99)), micros(of.cpu, of.requests))
 	}
 	ratio := median(c.ratios)
-	fmt.Printf("  ratio   %.0f %% (median of the rounds, %.0f to %.0f; goal %.0f %%): %s\n",
-		100*ratio, 100*slices.Min(c.ratios), 100*slices.Max(c.ratios), 100*c.goal, verdict(ratio >= c.goal))
+	fmt.Printf("  ratio   %.0f %% (median of the rounds, %.0f to %.0f", 100*ratio, 100*slices.Min(c.ratios), 100*slices.Max(c.ratios))
+	if c.goal > 0 {
+		fmt.Printf("; goal %.0f %%): %s\n", 100*c.goal, verdict(ratio >= c.goal))
+	} else {
+		fmt.Println(")")
+	}
 }
 
 func median(values []float64) float64 {

@@ -100,6 +100,11 @@ func (s *server) status(field string) int64 {
 // resident is the memory that the process holds now.
 func (s *server) resident() int64 { return s.status("VmRSS") }
 
+// forgetPeak makes VmHWM the most memory that is resident from now on.
+func (s *server) forgetPeak() error {
+	return os.WriteFile(filepath.Join("/proc", strconv.Itoa(s.cmd.Process.Pid), "clear_refs"), []byte("5"), 0)
+}
+
 // cpu is the processor time used so far.
 func (s *server) cpu() time.Duration {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.cmd.Process.Pid), "stat"))

@@ -1,6 +1,7 @@
 // Command limit is what belfry is measured beside: echo, JSON decoding and
-// Pebble with synced writes, the hash of a password, and nothing else. It shows what the machine gives
-// to any server built on these.
+// Pebble with synced writes, files with their hashes, synced, the hash of a
+// password, and nothing else. It shows what the machine gives to any server built
+// on these.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -41,6 +43,9 @@ func run(address, folder string) error {
 	e.POST("/items", func(c echo.Context) error { return create(c, db) })
 	e.POST("/hash", hash)
 	e.GET("/items/:uuid", func(c echo.Context) error { return get(c, db) })
+	if err := serveFiles(e, filepath.Join(folder, "files")); err != nil {
+		return err
+	}
 	return http.Serve(listener, e)
 }
 
