@@ -198,11 +198,32 @@ func (s *Service) link(ctx context.Context, w way, me *Session) error {
 			continue
 		}
 		// Left behind by a registration that broke off, or by a user who is gone.
+		if err := s.abandoned(ctx, there); err != nil {
+			return err
+		}
 		if err := s.Idents.Delete(ctx, there.UUID, there.Revision); err != nil && !errs.Is(err, errs.Mismatch) && !errs.Is(err, errs.NotFound) {
 			return err
 		}
 	}
 	return errs.New(errs.Conflict, "others keep changing the same login: try again")
+}
+
+// registrationLasts is more than a registration needs between its two records.
+const registrationLasts = time.Minute
+
+// abandoned reports Conflict for an ident whose user may be about to be made:
+// without the ident that user would have no way in.
+func (s *Service) abandoned(ctx context.Context, ident store.Stored) error {
+	o, err := ident.Object()
+	if err != nil {
+		return err
+	}
+	user, _ := o.Text(fieldUser)
+	_, deleted, err := s.Users.Deleted(ctx, user)
+	if err == nil && !deleted && s.Now().Sub(moment(o, "updated")) < registrationLasts {
+		err = errs.New(errs.Conflict, "somebody is registering with this login: try again in a minute")
+	}
+	return err
 }
 
 // confirm takes a way in back that a session has linked after its end: whoever

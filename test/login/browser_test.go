@@ -175,11 +175,21 @@ func (b *browser) hasWays(want ...string) {
 	})
 }
 
-// cookie is a cookie that the browser has, nil for none.
+// cookies are those that the browser has for belfry.
 func (b *browser) cookies() []*http.Cookie {
 	u, err := url.Parse(b.url)
 	b.must(err)
 	return b.Jar.Cookies(u)
+}
+
+// session is the token of the session, "" without one.
+func (b *browser) session() string {
+	for _, c := range b.cookies() {
+		if c.Name == "belfry" {
+			return c.Value
+		}
+	}
+	return ""
 }
 
 // unlink gives a way in up, and returns the status.

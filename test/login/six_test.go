@@ -93,9 +93,9 @@ func (w *world) linking(name, id, next, nextID string) {
 	user, users, registered := b.enters(name), w.count()[0], len(w.registered("*"))
 	for range 2 { // the second time the way in is theirs already
 		w.providers.User(nextID)
-		before := b.cookies()[0].Value
+		before := b.session()
 		b.is(b.enters(next), user)
-		if b.cookies()[0].Value == before {
+		if b.session() == before {
 			w.Error("the session is the same")
 		}
 		if ident := w.ident(nextID, next); ident["user"] != user || ident["validated"] != true || ident["type"] != next {
@@ -120,11 +120,11 @@ func (w *world) taken(name, id, next, nextID string) {
 	b := w.browser()
 	user := b.enters(next)
 	b.hasWays(nextID + "_" + next)
-	counted, ident, cookie := w.count(), w.ident(id, name), b.cookies()[0].Value
+	counted, ident, cookie := w.count(), w.ident(id, name), b.session()
 	w.providers.User(id, "name", "Somebody else")
 	b.is(b.visit(name), "out taken")
 	b.is(b.who(), user)
-	b.is(b.cookies()[0].Value, cookie)
+	b.is(b.session(), cookie)
 	b.hasWays(nextID + "_" + next)
 	if now := w.ident(id, name); w.count() != counted || !reflect.DeepEqual(now, ident) || ident["user"] != owner {
 		w.Errorf("something has changed: %v", now)
