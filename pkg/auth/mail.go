@@ -84,8 +84,14 @@ func (s *Service) note(ctx context.Context, uuid string, asked request, token st
 		until := now.Add(lasting)
 		all := slices.DeleteFunc(issuedOf(box.Body), func(i issued) bool { return i.Until <= timestamp(now) })
 		all = append(all, issued{Hash: digest(token), For: asked.For, Until: timestamp(until), Mail: asked.ID})
+		if len(all) > maxIssued {
+			// Attempts at a mail take each other's place before they take that
+			// of the token of another mail, which may have arrived.
+			old := slices.IndexFunc(all[:maxIssued], func(i issued) bool { return i.Mail == asked.ID })
+			all = slices.Delete(all, max(0, old), max(0, old)+1)
+		}
 		fields := object.Object{}
-		fields.Set(fieldIssued, all[max(0, len(all)-maxIssued):])
+		fields.Set(fieldIssued, all)
 		if o, err := box.Object(); err != nil {
 			return store.Revision{}, err
 		} else if moment(o, fieldExpires).Before(until) {
