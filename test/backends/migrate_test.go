@@ -1,0 +1,346 @@
+package backends
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belfry/test/backing"
+	"belfry/test/process"
+)
+
+// yard is a folder of configurations that differ in where things are, and an
+// external bus that can be away.
+type yard struct {
+	*testing.T
+	folder, busFolder string
+	port              int
+}
+
+func newYard(t *testing.T) *yard {
+	keys(t)
+	return &yard{T: t, folder: t.TempDir(), busFolder: t.TempDir(), port: freePort(t)}
+}
+
+func (y *yard) busURL() string { return fmt.Sprintf("nats://127.0.0.1:%d", y.port) }
+
+// config writes a configuration: backends besides the default, where authors
+// and books are, and where the contents.
+func (y *yard) config(name, backends, authors, books, contents string) string {
+	y.Helper()
+	if contents != "" {
+		contents += ", "
+	}
+	return write(y.T, y.folder, name+".yaml", fmt.Sprintf(`
+listen: 127.0.0.1:0
+data: ./data
+bus: {url: %q}
+shutdownTimeout: 5s
+backends: {%s}
+stores:
+  Authors: {expose: {}, backend: %s}
+  Books:
+    backend: %s
+    expose: {list: true}
+    indexes: [title]
+    map: {Authors: {key: author, target: books, fields: title, cascade: true}}
+binaries:
+  binary: {%smap: {Books: [covers]}}
+`, y.busURL(), backends, authors, books, contents))
+}
+
+// known is what was acknowledged before a move.
+type known struct {
+	events  []eventKey
+	deleted []string // books
+	books   map[string]reply
+}
+
+const authors, books = 4, 30
+
+// fill writes while the bus is away, so that every event waits.
+func (y *yard) fill(s *process.Server) *known {
+	y.Helper()
+	k := &known{books: map[string]reply{}}
+	note := func(store, uuid string, r reply) {
+		var revision uint64
+		if _, err := fmt.Sscanf(r.header.Get("ETag"), `"%d"`, &revision); err != nil {
+			y.Fatalf("%s %s: %v in %q", store, uuid, err, r.header.Get("ETag"))
+		}
+		k.events = append(k.events, eventKey{store, uuid, revision})
+	}
+	for i := range authors {
+		uuid := fmt.Sprintf("a%d", i)
+		note("Authors", uuid, must(y.T, s, 201, "POST", "/authors", fmt.Sprintf(`{"uuid":%q}`, uuid)))
+	}
+	for i := range books {
+		uuid := fmt.Sprintf("b%02d", i)
+		note("Books", uuid, must(y.T, s, 201, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":"first %d"}`, uuid, i%authors, i)))
+		if i%3 == 0 {
+			note("Books", uuid, must(y.T, s, 200, "PUT", "/books/"+uuid, fmt.Sprintf(`{"title":"second %d"}`, i)))
+		}
+		if i%5 == 0 {
+			must(y.T, s, 201, "PUT", "/binary/upload/Books/"+uuid+"/covers/add", fmt.Sprintf("cover %d", i))
+		}
+		if i%7 == 0 {
+			must(y.T, s, 204, "DELETE", "/books/"+uuid, "")
+			k.deleted = append(k.deleted, uuid)
+		}
+	}
+	must(y.T, s, 204, "DELETE", "/authors/a3", "") // its books are to follow
+	for i := range books {
+		uuid := fmt.Sprintf("b%02d", i)
+		k.books[uuid], _ = ask(s, "GET", "/books/"+uuid, "")
+	}
+	return k
+}
+
+// right has everything be there, and then the bus hear of it and the workers
+// do what was left.
+func (y *yard) right(config string, k *known) {
+	y.Helper()
+	bus := process.StartBus(y.T, y.busFolder, y.port)
+	defer bus.Kill()
+	s := process.Serve(y.T, config)
+	idle(y.T, s)
+	for uuid, before := range k.books {
+		now := must(y.T, s, map[bool]int{true: 404, false: before.status}[y.ofA3(uuid)], "GET", "/books/"+uuid, "")
+		if now.status == 200 && !same(now, before) {
+			y.Errorf("%s is %s %s, was %s %s", uuid, now.header.Get("ETag"), now.body, before.header.Get("ETag"), before.body)
+		}
+		if now.status == 200 && now.get("covers.0.hash") != "" {
+			cover := must(y.T, s, 200, "GET", "/binary/Books/"+uuid+"/covers/0", "")
+			if want := "cover " + strings.TrimPrefix(strings.TrimPrefix(uuid, "b"), "0"); string(cover.body) != want {
+				y.Errorf("the cover of %s is %q", uuid, cover.body)
+			}
+		}
+	}
+	heard := logged(y.T, bus.URL)
+	for _, e := range k.events {
+		if heard[e] != 1 {
+			y.Errorf("the event of %v was heard %d times", e, heard[e])
+		}
+	}
+	for _, uuid := range k.deleted {
+		n := 0
+		for e := range heard {
+			if e.store == "Books" && e.uuid == uuid {
+				n++
+			}
+		}
+		if n < 2 {
+			y.Errorf("of the deleted %s %d events were heard", uuid, n)
+		}
+	}
+	must(y.T, s, 404, "GET", "/authors/a3", "")
+	verified(y.T, config)
+	must(y.T, s, 201, "POST", "/books", `{"uuid":"new","author":"a0","title":"new"}`)
+	eventually(y.T, s, "/authors/a0", `books.#(uuid=="new").title`, "new")
+	stop(y.T, s)
+	verified(y.T, config)
+}
+
+func (y *yard) ofA3(book string) bool {
+	var n int
+	if _, err := fmt.Sscanf(book, "b%02d", &n); err != nil {
+		y.Fatal(err)
+	}
+	return n%authors == 3
+}
+
+// report is what migrate --json says.
+type report struct {
+	Stores, Binaries []struct {
+		Name                    string
+		Records, Copied, Events int
+		Differences             []string
+	}
+	Stayed, Notes []string
+}
+
+func (y *yard) migrate(exit int, from, to string) (r report) {
+	y.Helper()
+	out, _ := belfry(y.T, exit, "migrate", "--json", "--from", from, "--to", to)
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		y.Fatalf("%v in %s", err, out)
+	}
+	return r
+}
+
+func (r report) of(name string) (records, copied, events int) {
+	for _, s := range append(r.Stores, r.Binaries...) {
+		if s.Name == name {
+			return s.Records, s.Copied, s.Events
+		}
+	}
+	return -1, -1, -1
+}
+
+// TestMoves: from each backend to another, with events that wait, while the
+// bus is away.
+func TestMoves(t *testing.T) {
+	for name, places := range map[string]func(t *testing.T) (from, to, contents string){
+		"file to file": func(*testing.T) (string, string, string) {
+			return "p: {type: file}", "p: {type: file, folder: ./elsewhere}", "folder: ./contents"
+		},
+		"file to mongodb": func(t *testing.T) (string, string, string) {
+			return "p: {type: file}", "p: " + mongo(backing.Mongo(t)), ""
+		},
+		"mongodb to dynamodb": func(t *testing.T) (string, string, string) {
+			return "p: " + mongo(backing.Mongo(t)), "p: " + dynamo(backing.Dynalite(t).URL), bucket(t, backing.S3(t))
+		},
+		"dynamodb to file": func(t *testing.T) (string, string, string) {
+			return "p: " + dynamo(backing.Dynoxide(t).URL), "p: {type: file}", ""
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			oldPlace, newPlace, contents := places(t)
+			from := y.config("from", oldPlace, "p", "p", "")
+			to := y.config("to", newPlace, "p", "p", contents)
+			s := process.Serve(t, from)
+			k := y.fill(s)
+			_, errOut := belfry(t, 1, "migrate", "--from", from, "--to", to)
+			if !strings.Contains(errOut, "in use by belfry serve") {
+				t.Errorf("while belfry serves, migrate says %s", errOut)
+			}
+			stop(t, s)
+
+			r := y.migrate(0, from, to)
+			alive := books - len(k.deleted)
+			if records, copied, events := r.of("Books"); records != alive || copied != books || events < len(k.events)-authors+len(k.deleted) {
+				t.Errorf("of the books %d records, %d copied, %d events: want %d, %d, and all: %+v", records, copied, events, alive, books, r)
+			}
+			if _, _, events := r.of("Authors"); events != authors+1 {
+				t.Errorf("%d events of authors, want %d", events, authors+1)
+			}
+			if records, copied, _ := r.of("binary"); contents != "" && (records == 0 || copied != records) {
+				t.Errorf("%d contents, %d copied", records, copied)
+			}
+			again := y.migrate(0, from, to)
+			for _, one := range append(again.Stores, again.Binaries...) {
+				if one.Copied > 0 {
+					t.Errorf("again: %d of %s copied", one.Copied, one.Name)
+				}
+			}
+			y.right(to, k)
+
+			// The new place has been written since.
+			_, errOut = belfry(t, 1, "migrate", "--from", from, "--to", to)
+			if !strings.Contains(errOut, "at a newer revision already: it is in use") {
+				t.Errorf("over a place in use migrate says %s", errOut)
+			}
+			verified(t, to)
+		})
+	}
+}
+
+// TestStoresChangePlaces: what is the old place of one store is the new one of
+// another.
+func TestStoresChangePlaces(t *testing.T) {
+	y := newYard(t)
+	const two = "one: {type: file}, two: {type: file}"
+	from, to := y.config("from", two, "one", "two", ""), y.config("to", two, "two", "one", "")
+	s := process.Serve(t, from)
+	k := y.fill(s)
+	stop(t, s)
+	r := y.migrate(0, from, to)
+	if len(r.Stores) != 2 || len(r.Stayed) == 0 {
+		t.Errorf("moved and stayed: %+v", r)
+	}
+	y.right(to, k)
+}
+
+// TestSomeStay: only what is elsewhere in the new configuration moves.
+func TestSomeStay(t *testing.T) {
+	y := newYard(t)
+	from := y.config("from", "p: {type: file}", "p", "p", "")
+	to := y.config("to", "p: {type: file}, q: "+mongo(backing.Mongo(t)), "q", "p", "")
+	s := process.Serve(t, from)
+	k := y.fill(s)
+	stop(t, s)
+	out, _ := belfry(t, 0, "migrate", "--from", from, "--to", to)
+	for _, says := range []string{"\nBooks: stays where it is\n", "binaries.binary: stays where it is\n", "\nAuthors: 3 objects, 4 copied, 5 events wait, 0 differences\n", "serve with the new configuration"} {
+		if !strings.Contains("\n"+out, says) {
+			t.Errorf("migrate does not say %q:\n%s", says, out)
+		}
+	}
+	y.right(to, k)
+}
+
+// TestWhatIsWrongIsTold: damage, and what the new place had before.
+func TestWhatIsWrongIsTold(t *testing.T) {
+	y := newYard(t)
+	s3 := bucket(t, backing.S3(t))
+	from := y.config("from", "p: {type: file}", "p", "p", "folder: ./contents")
+	to := y.config("to", "p: {type: file, folder: ./elsewhere}", "p", "p", s3)
+	s := process.Serve(t, from)
+	y.fill(s)
+	bad := must(t, s, 200, "GET", "/books/b05", "").get("covers.0.hash")
+	stop(t, s)
+	damaged := 0
+	err := filepath.WalkDir(filepath.Join(y.folder, "contents"), func(path string, _ os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, bad) {
+			damaged++
+			err = os.WriteFile(path, []byte("COVER 5"), 0o600)
+		}
+		return err
+	})
+	if err != nil || damaged != 1 {
+		t.Fatalf("%d damaged: %v", damaged, err)
+	}
+	stray := process.Serve(t, to)
+	must(t, stray, 201, "POST", "/authors", `{"uuid":"stray"}`)
+	stop(t, stray)
+
+	r := y.migrate(1, from, to)
+	told := fmt.Sprint(r)
+	for _, says := range []string{bad + ": not copied, it is damaged", "stray: only in the new place"} {
+		if !strings.Contains(told, says) {
+			t.Errorf("migrate does not say %q: %s", says, told)
+		}
+	}
+	out, _ := belfry(t, 1, "migrate", "--from", from, "--to", to)
+	if !strings.Contains(out, "Authors: 3 objects, 0 copied, 5 events wait, 1 differences") || !strings.Contains(out, "something differs") {
+		t.Errorf("as text:\n%s", out)
+	}
+	out, _ = belfry(t, 1, "verify", "--deep", "--config", to)
+	if !strings.Contains(out, bad) {
+		t.Errorf("verify does not tell of %s:\n%s", bad, out)
+	}
+}
+
+func TestMigrateNeedsGoodConfigurations(t *testing.T) {
+	y := newYard(t)
+	good := y.config("good", "p: {type: file}", "p", "p", "")
+	less := write(t, y.folder, "less.yaml", "stores: {Authors: {}}\n")
+	wrong := write(t, y.folder, "wrong.yaml", "stores: {Authors: {backend: p}}\n")
+	away := y.config("away", "p: "+dynamo("http://127.0.0.1:1"), "p", "p", "")
+	belfryServed(t, good)
+	for _, c := range []struct {
+		exit     int
+		from, to string
+		says     string
+	}{
+		{2, good, less, "less.yaml:1:1: stores: has no store Books, which the old configuration has: where should its objects go?"},
+		{2, good, less, "less.yaml:1:1: binaries: has no service binary"},
+		{2, wrong, good, "stores.Authors.backend"},
+		{2, good, wrong, "stores.Authors.backend"},
+		{2, good, filepath.Join(y.folder, "none.yaml"), "cannot be read"},
+		{2, write(t, t.TempDir(), "never.yaml", "stores: {Authors: {}}\n"), good, "nothing has been served from this data yet"},
+		{1, good, away, "DynamoDB at 127.0.0.1:1 does not answer"},
+	} {
+		if _, errOut := belfry(t, c.exit, "migrate", "--from", c.from, "--to", c.to); !strings.Contains(errOut, c.says) {
+			t.Errorf("migrate %s %s does not say %q:\n%s", filepath.Base(c.from), filepath.Base(c.to), c.says, errOut)
+		}
+	}
+}
+
+// belfryServed has a belfry serve a configuration for a moment.
+func belfryServed(t *testing.T, config string) {
+	t.Helper()
+	stop(t, process.Serve(t, config))
+}
