@@ -188,7 +188,8 @@ func (l *limiter) failed(account string) failures {
 	return *f
 }
 
-// forget makes room in a map that has become large.
+// forget makes room in a map that has become large: so much that it need not
+// look through the map again soon.
 func forget[V any](m map[string]V, idle func(V) bool) {
 	if len(m) < maxKnown {
 		return
@@ -199,7 +200,7 @@ func forget[V any](m map[string]V, idle func(V) bool) {
 		}
 	}
 	for key := range m {
-		if len(m) < maxKnown {
+		if len(m) < maxKnown-maxKnown/8 {
 			return
 		}
 		delete(m, key)

@@ -225,6 +225,9 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err := checkPassword("newPassword", next); err != nil {
 		return Issued{}, err
 	}
+	if err := s.limiter.spend(from.Address); err != nil {
+		return Issued{}, err
+	}
 	me := from.Session
 	if kept, _ := object.Text(object.Field(me.User.Body, fieldPassword)); kept != "" {
 		if right, err := s.myPassword(ctx, me, current); err != nil || !right {

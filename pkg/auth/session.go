@@ -18,6 +18,10 @@ const (
 	SessionIdle = 7 * 24 * time.Hour
 	SessionMost = 90 * 24 * time.Hour
 
+	// maxSessions is how many sessions a user has. Of more those go that were
+	// not used for longest: who logs in again and again fills no disk.
+	maxSessions = 100
+
 	// slideEvery is how seldom a request of a session is noted in it.
 	slideEvery = time.Hour
 )
@@ -68,6 +72,7 @@ func (s *Service) issue(ctx context.Context, user store.Stored, way string, c Cl
 	if _, err := s.Sessions.Save(ctx, session, id); err != nil {
 		return Issued{}, err
 	}
+	s.later(ctx, "the end of old sessions", func(ctx context.Context) error { return s.trim(ctx, user) })
 	if c.Session != nil {
 		s.later(ctx, "the end of a session", func(ctx context.Context) error { return s.end(ctx, c.Session.ID) })
 	}
@@ -248,6 +253,22 @@ func (s *Service) sessionsOf(ctx context.Context, user store.Stored, each func(s
 		}
 		return each(stored, o)
 	})
+}
+
+// trim ends the sessions of a user that are too many.
+func (s *Service) trim(ctx context.Context, user store.Stored) error {
+	var all []string // by their last use
+	err := linked(ctx, s.Sessions, user.UUID, func(stored store.Stored, o object.Object) error {
+		used, _ := o.Text("lastUsed")
+		all = append(all, used+" "+stored.UUID)
+		return nil
+	})
+	slices.Sort(all)
+	for ; err == nil && len(all) > maxSessions; all = all[1:] {
+		_, id, _ := strings.Cut(all[0], " ")
+		err = s.end(ctx, id)
+	}
+	return err
 }
 
 // linked calls each with the objects of a store whose field user names a user.

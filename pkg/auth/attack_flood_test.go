@@ -1,0 +1,44 @@
+package auth_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"belfry/pkg/auth"
+)
+
+// Who logs in again and again has no more sessions than anyone needs, and the
+// last of them.
+func TestSessionsDoNotPileUp(t *testing.T) {
+	p := hunt(t)
+	ada := p.visitor()
+	ada.is(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
+	first := ada.Jar
+	for range 110 {
+		again := p.visitor()
+		again.is(again.login("ada@example.com", "the password of ada"), http.StatusNoContent)
+		ada = again
+	}
+	p.auth.Close()
+	list, err := p.auth.List(t.Context(), ada.session())
+	p.must(err)
+	if len(list) != 100 || !list[len(list)-1].Current {
+		t.Errorf("%d sessions", len(list))
+	}
+	ada.Jar = first
+	if ada.whoami() != "" {
+		t.Error("the oldest session has not ended")
+	}
+}
+
+// Hashes cost most of what a request does: who has a session is bounded too.
+func TestChangingThePasswordIsBoundedByTheAddress(t *testing.T) {
+	p := hunt(t, func(o *auth.Options) { o.Limits.Address = 5 })
+	ada := p.visitor()
+	ada.is(ada.register("ada@example.com", "password 0"), http.StatusNoContent)
+	for i := range 4 {
+		ada.is(ada.ask("PUT", "/auth/email", fmt.Sprintf(`{"password":"password %d","newPassword":"password %d"}`, i, i+1)), http.StatusNoContent)
+	}
+	ada.is(ada.ask("PUT", "/auth/email", `{"password":"password 4","newPassword":"password 5"}`), http.StatusTooManyRequests)
+}
