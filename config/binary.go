@@ -73,6 +73,15 @@ func readS3(s *section) *S3Storage {
 	take(s, "region", &b.Region, parseGiven)
 	take(s, "endpoint", &b.Endpoint, urlOf("http", "https"))
 	take(s, "prefix", &b.Prefix, parseText)
-	take(s, "presign", &b.Presign, durationIn(0, 7*day, "from 0s (none) to 7d"))
+	take(s, "presign", &b.Presign, presignDuration)
 	return &b
+}
+
+// presignDuration is 0, or what S3 takes.
+func presignDuration(text string) (time.Duration, error) {
+	const described = "of 0s (none), or from 1s to 7d"
+	if d, err := durationIn(0, 0, described)(text); err == nil {
+		return d, nil
+	}
+	return durationIn(time.Second, 7*day, described)(text)
 }

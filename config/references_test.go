@@ -155,6 +155,6 @@ func TestMailersAndBinaries(t *testing.T) {
 			"1:69: binaries.b.expose.url: /binary overlaps with /binary of binaries.a",
 			`1:73: binaries.b.type: expected FileStorage or S3Storage, not "S3"`,
 			"1:84: binaries.c.bucket: is missing; expected the name of a bucket",
-			`1:124: binaries.c.presign: expected a duration from 0s (none) to 7d, not "8d"`}},
+			`1:124: binaries.c.presign: expected a duration of 0s (none), or from 1s to 7d, not "8d"`}},
 	})
 }

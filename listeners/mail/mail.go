@@ -38,7 +38,7 @@ func Spec(s *auth.Service) listener.Spec {
 	return listener.Spec{
 		Name:    Name,
 		Filters: []string{event.Filter(event.StoreSaved, store), event.Filter(event.StoreUpdated, store)},
-		Start:   listener.All, Concurrency: concurrency, MaxAttempts: attempts, AckWait: ackWait, Timeout: timeout,
+		Start:   listener.All, Concurrency: concurrency, Prefetch: -1, MaxAttempts: attempts, AckWait: ackWait, Timeout: timeout,
 		Backoff: backoff,
 		Handler: func(ctx context.Context, e *listener.Event) error {
 			if e.Origin == Name {

@@ -38,7 +38,7 @@ func (a *App) startWorkers(context.Context) error {
 		Name: mapping.Name, Filters: mapping.Filters(a.set), Concurrency: mappingConcurrency,
 		Start: listener.All, AckWait: workerAckWait, Handler: a.reporting(mapping.Name, mapper.Handle),
 	}, listener.Spec{
-		Name: cascade.Name, Filters: cascade.Filters(a.set), Concurrency: cascadeConcurrency,
+		Name: cascade.Name, Filters: cascade.Filters(a.set), Concurrency: cascadeConcurrency, Prefetch: -1,
 		Start: listener.All, AckWait: workerAckWait, Handler: a.reporting(cascade.Name, cascader.Handle),
 	})
 	return nil

@@ -19,22 +19,25 @@ const waiting = 20_000
 // clockDoubt is by how much the server's clock may be behind ours.
 const clockDoubt = time.Minute
 
-// consumer makes the durable consumer, or brings the one that is there to what
+// setup makes the durable consumer, or brings the one that is there to what
 // the spec says; it touches nothing that is as it should be, so that a user
 // who may not make consumers can use one. Where a listener started stays as it
 // was.
-func (r *runner) consumer(ctx context.Context) (jetstream.Consumer, error) {
+func (r *runner) setup(ctx context.Context) (jetstream.Consumer, error) {
 	want := jetstream.ConsumerConfig{
-		Durable:        r.spec.Name,
-		FilterSubjects: r.spec.Filters,
+		Durable:        r.consumer,
+		FilterSubjects: r.filters,
 		AckPolicy:      jetstream.AckExplicitPolicy,
 		AckWait:        r.spec.AckWait,
 		MaxDeliver:     -1, // attempts are counted here, where the reason is known
-		MaxAckPending:  r.spec.Concurrency + waiting,
+		MaxAckPending:  r.inHand() + r.spec.Prefetch + waiting,
+	}
+	if r.spec.Ordered {
+		want.MaxAckPending = 1
 	}
 	r.start(&want)
 	js := r.bus.JetStream()
-	there, err := js.Consumer(ctx, stream, r.spec.Name)
+	there, err := js.Consumer(ctx, stream, r.consumer)
 	switch {
 	case err == nil:
 		r.known = true
@@ -49,7 +52,7 @@ func (r *runner) consumer(ctx context.Context) (jetstream.Consumer, error) {
 	consumer, err := js.CreateOrUpdateConsumer(ctx, stream, want)
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.Code == 400 {
-		return nil, errs.Wrap(err, errs.Invalid, "the bus does not take listener %s: %s", r.spec.Name, api.Description)
+		return nil, errs.Wrap(err, errs.Invalid, "the bus does not take listener %s: %s", r.consumer, api.Description)
 	}
 	r.known = r.known || err == nil
 	return consumer, err
@@ -58,15 +61,11 @@ func (r *runner) consumer(ctx context.Context) (jetstream.Consumer, error) {
 // start says where a consumer begins that is not there. One that has been
 // there and was deleted may not skip what came meanwhile.
 func (r *runner) start(c *jetstream.ConsumerConfig) {
-	switch {
-	case r.spec.Start == All:
-		c.DeliverPolicy = jetstream.DeliverAllPolicy
-	case r.known:
-		began := r.began.Add(-clockDoubt)
-		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &began
-	default:
-		c.DeliverPolicy = jetstream.DeliverNewPolicy
+	if r.known && r.spec.Start == New {
+		FromTime(r.began.Add(-clockDoubt)).deliver(c)
+		return
 	}
+	r.spec.Start.deliver(c)
 }
 
 // same reports whether a consumer does what is wanted of it.

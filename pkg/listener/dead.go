@@ -30,7 +30,8 @@ const buryTimeout = 10 * time.Second
 
 // bury puts an event with the dead letters. Only when it is safe there does it
 // leave the listener; otherwise it comes again.
-func (r *runner) bury(ctx context.Context, m jetstream.Msg, e *Event, reason error) {
+func (r *runner) bury(ctx context.Context, d *delivery, reason error) {
+	m, e := d.msg, &d.Event
 	ctx, cancel := context.WithTimeout(ctx, buryTimeout)
 	defer cancel()
 	sequence := strconv.FormatUint(e.Sequence, 10)

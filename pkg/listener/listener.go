@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
 
@@ -36,37 +37,75 @@ type Handler func(ctx context.Context, e *Event) error
 // Middleware wraps a handler.
 type Middleware func(Handler) Handler
 
-// Start says which events a listener sees that is new to the log.
-type Start int
+// BatchHandler handles several events at once. It returns nil when all are done,
+// else an error, or nil, for each of them in their order: one that is missing
+// stands for nil.
+type BatchHandler func(ctx context.Context, events []*Event) []error
 
-// Where a new listener starts.
-const (
-	New Start = iota // events from now on
-	All              // everything that the log still holds
-)
-
-// Spec says what a listener is. Name, Filters and Handler are required.
+// Spec says what a listener is. Name and a handler are required.
 type Spec struct {
-	Name    string   // durable: letters, digits, '-' and '_'
-	Filters []string // subjects of the log; see event.Filter
-	Handler Handler
+	Name string // durable: letters, digits, '-' and '_'
+
+	// Events and Stores select what the listener hears; none of either is all.
+	// Filters, subjects of the log, may be given in their place.
+	Events  []event.Name
+	Stores  []string
+	Filters []string
+
+	Handler   Handler
+	Batch     BatchHandler // instead of Handler
+	BatchSize int          // events of a batch at most; 100 when 0
+
+	// Ordered hands out the events of an object one after the other in the
+	// order of the log, whatever number of processes runs the listener: an
+	// event that fails is tried again before the next of its partition. There
+	// are event.Partitions of these, each a durable consumer <Name>-<n>.
+	//
+	// The order holds across restarts and crashes. It can break where a process
+	// stands still for longer than AckWait while it handles an event, with its
+	// signs of life (a paused machine, a cut network): the event goes to
+	// another process, and the first one, once it wakes, still finishes what
+	// it was doing. And an event that a crash of belfry published again may
+	// come behind a later one of its object; its id and revision are the old ones.
+	Ordered bool
 
 	Start       Start
-	Concurrency int           // events in hand at once; 1 when 0
+	Concurrency int           // calls of the handler at once; 1 when 0. Ordered: one a partition
 	MaxAttempts int           // 0: a passing fault is tried for ever
 	Timeout     time.Duration // of one attempt; 0: none
 	AckWait     time.Duration // without a sign of life before an event goes to another process; 30 s when 0
+
+	// Prefetch is how many events are fetched beyond those in hand, so that a
+	// quick handler need not wait for the next; they are kept alive meanwhile
+	// and given back at a stop. 0 is a sensible number, a negative one none.
+	Prefetch int
 
 	// Backoff is the delay after an attempt (from 1) that failed; Backoff(0)
 	// is never asked. Nil: from 50 ms doubling up to 30 s, with jitter.
 	Backoff func(attempt int) time.Duration
 
-	Middleware []Middleware  // the first is the outermost
+	Middleware []Middleware  // the first is the outermost; not for Batch
 	Drain      time.Duration // for what is in hand when the listener stops; 30 s when 0
 }
 
+const (
+	defaultBatch    = 100
+	defaultPrefetch = 64
+)
+
 func (s Spec) withDefaults() Spec {
 	s.Concurrency = max(s.Concurrency, 1)
+	if s.BatchSize <= 0 {
+		s.BatchSize = defaultBatch
+	}
+	switch {
+	case s.Prefetch < 0 || s.Ordered:
+		s.Prefetch = 0
+	case s.Prefetch == 0 && s.Batch != nil:
+		s.Prefetch = 2 * s.BatchSize
+	case s.Prefetch == 0 && s.Concurrency < defaultPrefetch:
+		s.Prefetch = defaultPrefetch
+	}
 	if s.AckWait <= 0 {
 		s.AckWait = 30 * time.Second
 	}
@@ -76,15 +115,57 @@ func (s Spec) withDefaults() Spec {
 	if s.Backoff == nil {
 		s.Backoff = backoff
 	}
+	if s.Filters == nil {
+		s.Filters = filters(s.Events, s.Stores)
+	}
 	return s
+}
+
+// check reports a spec that can't work.
+func (s Spec) check() error {
+	switch {
+	case s.Name == "":
+		return errs.New(errs.Invalid, "a listener needs a name")
+	case (s.Handler == nil) == (s.Batch == nil):
+		return errs.New(errs.Invalid, "listener %s needs a Handler or a Batch, and not both", s.Name)
+	case s.Ordered && s.Batch != nil:
+		return errs.New(errs.Invalid, "listener %s is ordered and can't take batches", s.Name)
+	case s.Filters != nil && (len(s.Filters) == 0 || len(s.Events)+len(s.Stores) > 0):
+		return errs.New(errs.Invalid, "listener %s needs Filters, or Events and Stores in their place", s.Name)
+	}
+	return nil
+}
+
+// filters are the subjects of events of some stores.
+func filters(events []event.Name, stores []string) []string {
+	if len(events) == 0 && len(stores) == 0 {
+		return []string{event.LogPrefix + ">"}
+	}
+	if len(events) == 0 {
+		// Names have two tokens, but for one of them.
+		events = []event.Name{"*.*", event.Register}
+	}
+	if len(stores) == 0 {
+		stores = []string{"*"}
+	}
+	var all []string
+	for _, name := range events {
+		for _, st := range stores {
+			all = append(all, event.Filter(name, st))
+		}
+	}
+	return all
 }
 
 func (s Spec) handler() Handler {
 	h := s.Handler
+	if s.Timeout > 0 {
+		h = Timeout(s.Timeout)(h)
+	}
 	for i := len(s.Middleware) - 1; i >= 0; i-- {
 		h = s.Middleware[i](h)
 	}
-	return h
+	return Recover()(h)
 }
 
 func backoff(attempt int) time.Duration {
@@ -122,18 +203,4 @@ type Bus interface {
 
 	// Sync returns once what the bus has accepted would outlive a power cut.
 	Sync(ctx context.Context) error
-}
-
-// Lag reports how many events a listener has yet to be given, and how many it
-// has been given and not acknowledged.
-func Lag(ctx context.Context, b Bus, name string) (pending, unacked uint64, err error) {
-	consumer, err := b.JetStream().Consumer(ctx, stream, name)
-	if err != nil {
-		return 0, 0, err
-	}
-	info, err := consumer.Info(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	return info.NumPending, uint64(info.NumAckPending), nil
 }

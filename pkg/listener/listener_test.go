@@ -345,10 +345,13 @@ func TestSpecsThatCannotWork(t *testing.T) {
 	b := open(t)
 	handler := func(context.Context, *listener.Event) error { return nil }
 	for name, spec := range map[string]listener.Spec{
-		"no name":    {Filters: []string{"events.>"}, Handler: handler},
-		"no filter":  {Name: "x", Handler: handler},
-		"no handler": {Name: "x", Filters: []string{"events.>"}},
-		"overlap":    {Name: "x", Filters: []string{"events.>", "events.*.Store.Saved.A.*"}, Handler: handler},
+		"no name":         {Filters: []string{"events.>"}, Handler: handler},
+		"no filter":       {Name: "x", Filters: []string{}, Handler: handler},
+		"both ways":       {Name: "x", Filters: []string{"events.>"}, Stores: []string{"Books"}, Handler: handler},
+		"no handler":      {Name: "x", Filters: []string{"events.>"}},
+		"two handlers":    {Name: "x", Handler: handler, Batch: func(context.Context, []*listener.Event) []error { return nil }},
+		"ordered batches": {Name: "x", Ordered: true, Batch: func(context.Context, []*listener.Event) []error { return nil }},
+		"overlap":         {Name: "x", Filters: []string{"events.>", "events.*.Store.Saved.A.*"}, Handler: handler},
 	} {
 		if err := listener.Run(t.Context(), b, slog.New(slog.DiscardHandler), spec); !errs.Is(err, errs.Invalid) {
 			t.Errorf("%s: %v", name, err)

@@ -20,16 +20,16 @@ func storesApart(w *world) {
 	names := []string{"Book", "Books", "BooksOld", "Books_", "Books-", "Books.x", "B", "b"}
 	shelves := make([]*shelf, len(names))
 	for i, name := range names {
-		shelves[i] = w.open(name, byColour)
+		shelves[i] = w.open(name, byTag)
 	}
 	for i, s := range shelves {
-		s.put("a", 0, uint64(10*i+1), keyed("colour", "red").and("colour", s.name))
+		s.put("a", 0, uint64(10*i+1), keyed("tag", "red").and("tag", s.name))
 		s.put("of-"+s.name, 0, uint64(10*i+2), text("mine"))
 	}
 	for i, s := range shelves {
-		s.holds("a", uint64(10*i+1), keyed("colour", "red").and("colour", s.name))
+		s.holds("a", uint64(10*i+1), keyed("tag", "red").and("tag", s.name))
 		s.scans("a of-" + s.name)
-		s.finds(driver.Query{Index: "colour", Equal: parts(s.name)}, "a")
+		s.finds(driver.Query{Index: "tag", Equal: parts(s.name)}, "a")
 		s.waits(eventOf("a", uint64(10*i+1)).ID, eventOf("of-"+s.name, uint64(10*i+2)).ID)
 	}
 	first, second := shelves[0], shelves[1]
@@ -37,10 +37,10 @@ func storesApart(w *world) {
 	first.clearAll(3)
 	first.purges(1000, 10, 1)
 	first.lacks("a")
-	first.finds(driver.Query{Index: "colour"}, "")
-	second.holds("a", 11, keyed("colour", "red").and("colour", second.name))
+	first.finds(driver.Query{Index: "tag"}, "")
+	second.holds("a", 11, keyed("tag", "red").and("tag", second.name))
 	second.waits("a/11", "of-Books/12")
-	second.finds(driver.Query{Index: "colour", Equal: parts("red")}, "a")
+	second.finds(driver.Query{Index: "tag", Equal: parts("red")}, "a")
 }
 
 func backendAnswers(w *world) {
