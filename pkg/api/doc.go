@@ -10,7 +10,8 @@
 // Whatever happened, a panic included, the request is then counted and logged.
 //
 // One resource is one file: objects.go and list.go for a store's objects,
-// health.go for the process. What they share about HTTP is in body.go (media
+// health.go for the process; the files of objects have several, which begin with
+// binary, and take their own time (binary_flow.go). What they share about HTTP is in body.go (media
 // types, limits), conditions.go (ETag, If-Match, If-None-Match), prefer.go and
 // wait.go (Prefer: wait).
 package api
