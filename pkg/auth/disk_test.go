@@ -15,6 +15,7 @@ type disk struct {
 	mu   sync.Mutex
 	open map[string]driver.Store
 	step func(ctx context.Context, s step) error
+	lag  map[string][]driver.Record // by store: what its indexes find although it is gone
 }
 
 // step is a read or a write that is about to be made, or has been made.
@@ -70,6 +71,15 @@ func (s stepping) Get(ctx context.Context, uuid string) (driver.Record, bool, er
 	return s.Store.Get(ctx, uuid)
 }
 
+// Query finds what has gone as well, as an index may that lags.
+func (s stepping) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
+	page, err := s.Store.Query(ctx, q)
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	page.Records = append(page.Records, s.disk.lag[s.name]...)
+	return page, err
+}
+
 func (s stepping) Put(ctx context.Context, w driver.Write) error {
 	err := s.disk.stepped(ctx, step{store: s.name, uuid: w.UUID, write: &w})
 	if err == nil {
@@ -87,6 +97,16 @@ func once(right func(step) bool, do func()) func(context.Context, step) error {
 	return func(_ context.Context, s step) error {
 		if right(s) && done.CompareAndSwap(false, true) {
 			do()
+		}
+		return nil
+	}
+}
+
+// refuse fails every write to a store.
+func refuse(store string, with error) func(context.Context, step) error {
+	return func(_ context.Context, s step) error {
+		if s.store == store && s.write != nil && !s.after {
+			return with
 		}
 		return nil
 	}

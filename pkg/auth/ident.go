@@ -10,9 +10,12 @@ import (
 	"belfry/pkg/store"
 )
 
-// fieldUnlinked names, in a user, the idents that are being unlinked. It is
-// what keeps two unlinkings at once from each leaving the other for the last
-// way in: each writes the user's record before it counts what is left.
+// fieldUnlinked names, in a user, the idents that are being unlinked: they count
+// no more as ways in. It is what keeps two unlinkings at once from each leaving
+// the other for the last one: both write the user's record.
+//
+// An ident is unlinked as it was when it was condemned. Linking it anew makes it
+// another one first, and only then counts it again.
 const fieldUnlinked = "_unlinked"
 
 func unlinkedOf(body []byte) (uuids []string) {
@@ -28,17 +31,31 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 	if !object.ValidUUID(ident) {
 		return missing
 	}
-	there, err := s.Idents.Get(ctx, ident)
-	if errs.Is(err, errs.NotFound) {
-		return missing
+	for range maxClaims {
+		there, err := s.Idents.Get(ctx, ident)
+		if errs.Is(err, errs.NotFound) {
+			return missing
+		}
+		if err != nil {
+			return err
+		}
+		if owner, _ := object.Text(object.Field(there.Body, fieldUser)); owner != me.User.UUID {
+			return missing
+		}
+		if err := s.condemn(ctx, me.User.UUID, ident); err != nil {
+			return err
+		}
+		if err = s.Idents.Delete(ctx, ident, there.Revision); !errs.Is(err, errs.Mismatch) {
+			return unlessMissing(err)
+		}
 	}
-	if err != nil {
-		return err
-	}
-	if owner, _ := object.Text(object.Field(there.Body, fieldUser)); owner != me.User.UUID {
-		return missing
-	}
-	_, err = s.Users.Revise(ctx, me.User.UUID, func(user store.Stored) (store.Revision, error) {
+	return errs.New(errs.Conflict, "the same login keeps being used: try again")
+}
+
+// condemn makes an ident count no more as a way in of a user. Conflict when no
+// other is left.
+func (s *Service) condemn(ctx context.Context, user, ident string) error {
+	_, err := s.Users.Revise(ctx, user, func(user store.Stored) (store.Revision, error) {
 		var idents []string
 		if err := linked(ctx, s.Idents, user.UUID, func(found store.Stored, _ object.Object) error {
 			idents = append(idents, found.UUID)
@@ -51,17 +68,33 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 		if !slices.Contains(going, ident) {
 			going = append(going, ident)
 		}
-		if !slices.ContainsFunc(idents, func(uuid string) bool { return !slices.Contains(going, uuid) }) {
-			return store.Revision{}, errs.New(errs.Conflict, "this is your last way in: link another one first, or delete the account")
+		left := slices.DeleteFunc(idents, func(uuid string) bool { return slices.Contains(going, uuid) })
+		if ok, err := s.anyOf(ctx, left, user.UUID); err != nil || !ok {
+			if err == nil {
+				err = errs.New(errs.Conflict, "this is your last way in: link another one first, or delete the account")
+			}
+			return store.Revision{}, err
 		}
 		fields := object.Object{}
 		fields.Set(fieldUnlinked, going)
 		return store.Revision{Fields: fields}, nil
 	})
-	if err != nil {
-		return err
+	return err
+}
+
+// anyOf reports whether at least one of some idents is a user's. They were found
+// by an index, which may lag.
+func (s *Service) anyOf(ctx context.Context, idents []string, user string) (bool, error) {
+	for _, uuid := range idents {
+		there, err := s.Idents.Get(ctx, uuid)
+		if owner, _ := object.Text(object.Field(there.Body, fieldUser)); err == nil && owner == user {
+			return true, nil
+		}
+		if unlessMissing(err) != nil {
+			return false, err
+		}
 	}
-	return unlessMissing(s.Idents.Delete(ctx, ident, 0))
+	return false, nil
 }
 
 // relink makes an ident count as a way in again.

@@ -174,14 +174,12 @@ func (s *Service) link(ctx context.Context, w way, me *Session) error {
 	ident := w.fields()
 	ident.Set(fieldUser, user.UUID)
 	for range maxClaims {
-		// Before the ident is there: one that is being unlinked counts no more
-		// as a way in, and this one is to count.
-		if err := s.relink(ctx, me, w.uuid()); err != nil {
-			return err
-		}
 		linked, err := s.Idents.Save(ctx, ident, w.uuid())
 		if err == nil {
-			return s.confirm(ctx, me, linked)
+			if err := s.confirm(ctx, me, linked); err != nil {
+				return err
+			}
+			return s.relink(ctx, me, w.uuid())
 		}
 		if !errs.Is(err, errs.Exists) {
 			return err
@@ -191,7 +189,12 @@ func (s *Service) link(ctx context.Context, w way, me *Session) error {
 		case err != nil:
 			return err
 		case owner.UUID == user.UUID:
-			return s.used(ctx, there.UUID, w.profile)
+			if err := s.use(ctx, there.UUID, w.profile); errs.Is(err, errs.NotFound) {
+				continue // unlinked meanwhile
+			} else if err != nil {
+				return err
+			}
+			return s.relink(ctx, me, w.uuid())
 		case owner.UUID != "":
 			return w.taken()
 		case there.UUID == "":
@@ -238,9 +241,14 @@ func (s *Service) confirm(ctx context.Context, me *Session, ident store.Stored) 
 	return err
 }
 
-// used notes that a way in was used, with the profile that came with it, and
-// forgets its failures.
+// used is use of a way in that may be gone.
 func (s *Service) used(ctx context.Context, ident string, profile object.Object) error {
+	return unlessMissing(s.use(ctx, ident, profile))
+}
+
+// use notes that a way in was used, with the profile that came with it, and
+// forgets its failures.
+func (s *Service) use(ctx context.Context, ident string, profile object.Object) error {
 	_, err := s.Idents.Revise(ctx, ident, func(store.Stored) (store.Revision, error) {
 		fields := object.Object{"_failedLogins": nil}
 		fields.Set("lastUsed", timestamp(s.Now()))
@@ -249,7 +257,7 @@ func (s *Service) used(ctx context.Context, ident string, profile object.Object)
 		}
 		return store.Revision{Fields: fields}, nil
 	})
-	return unlessMissing(err)
+	return err
 }
 
 // failuresOf are the failures that an ident tells of.

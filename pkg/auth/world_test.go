@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,14 @@ func (w *world) is(err error, want errs.Kind) {
 	w.Helper()
 	if !errs.Is(err, want) {
 		w.Fatalf("error %v (%v), want one that is %v", err, errs.KindOf(err), want)
+	}
+}
+
+// only reports an error of none of some kinds. It is for goroutines.
+func (w *world) only(err error, kinds ...errs.Kind) {
+	w.Helper()
+	if err != nil && !slices.Contains(kinds, errs.KindOf(err)) {
+		w.Errorf("error %v (%v), want none, or one of %v", err, errs.KindOf(err), kinds)
 	}
 }
 
