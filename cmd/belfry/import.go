@@ -22,6 +22,7 @@ type importCmd struct {
 	File  string `arg:"" help:"A JSON array or JSON lines; - is standard input."`
 
 	URL         string `name:"url" help:"Where belfry is served, instead of the configured baseURL." placeholder:"URL"`
+	Token       string `help:"Token of a session, to import as its user; better in the environment than on a command line." env:"BELFRY_TOKEN" placeholder:"TOKEN"`
 	Concurrency int    `help:"How many objects are on their way at once (${default})." default:"16" placeholder:"N"`
 	Key         string `help:"Take the uuid from this field." placeholder:"FIELD"`
 	Batch       string `help:"Keep objects without a uuid apart from the same ones of other imports." placeholder:"NAME"`
@@ -86,7 +87,7 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 // options translates flags and configuration.
 func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	o := importer.Options{
-		Concurrency: c.Concurrency, Key: c.Key, Batch: c.Batch, Skip: c.Skip,
+		Token: c.Token, Concurrency: c.Concurrency, Key: c.Key, Batch: c.Batch, Skip: c.Skip,
 		Update: c.Update, Stop: c.Stop, DryRun: c.DryRun,
 	}
 	st := loaded.Stores[c.Store]

@@ -42,6 +42,7 @@ type Validator interface {
 type Options struct {
 	URL         string            // of the store's collection
 	Transport   http.RoundTripper // nil: one with a connection for each object on its way
+	Token       string            // of a session, on whose behalf objects are sent; "": nobody's
 	Concurrency int               // 0: DefaultConcurrency
 	Key         string            // field whose value is the uuid; "": uuid, else a derived one
 	Batch       string            // makes derived uuids differ from those of other imports
@@ -108,7 +109,7 @@ func New(o Options) *Import {
 		o.Owned = func(string) bool { return false }
 	}
 	i := &Import{Options: o, identity: identity{o.Key, o.Batch}, inHand: make([]int64, o.Concurrency)}
-	i.sender.url, i.sender.update, i.sender.pause.clock = o.URL, o.Update, wallClock{}
+	i.sender.url, i.sender.token, i.sender.update, i.sender.pause.clock = o.URL, o.Token, o.Update, wallClock{}
 	i.sender.client = &http.Client{
 		Transport: o.Transport, Timeout: requestTimeout,
 		// Following a redirect would make a GET of a POST.

@@ -30,6 +30,7 @@ const (
 type sender struct {
 	client *http.Client
 	url    string // of the collection
+	token  string // "": nobody's
 	update bool
 
 	answers atomic.Int64 // replies that were no call for patience
@@ -134,6 +135,9 @@ func (s *sender) once(ctx context.Context, method, url string, body []byte) (*re
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if s.token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
 	res, err := s.client.Do(req)
 	if err != nil {
 		return nil, err
