@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/test/backing"
 	"belfry/test/process"
 )
 
@@ -26,6 +27,7 @@ func TestMain(m *testing.M) { process.Main(m) }
 
 const stores = `
 data: ./data
+backends: {default: %s}
 listen: 127.0.0.1:0
 stores:
   Parents: {expose: {}}
@@ -37,20 +39,23 @@ stores:
     map: {Parents: {key: parents, target: tags, fields: "title, parents"}}
 `
 
-func configure(t *testing.T, bus string) string {
+// inFiles is the backend of a belfry that needs nothing else.
+const inFiles = "{type: file}"
+
+func configure(t *testing.T, backend, bus string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "belfry.yaml")
-	if err := os.WriteFile(path, []byte(stores+bus), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(fmt.Sprintf(stores, backend)+bus), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-// clients are three writers of each store.
-func clients(w *world, seed uint64) []*client {
+// clients are so many writers of each store.
+func clients(w *world, seed uint64, each int) []*client {
 	var all []*client
-	for i := range 9 {
-		all = append(all, newClient(w, seed, i, []string{"Parents", "Children", "Tags"}[i/3]))
+	for i := range 3 * each {
+		all = append(all, newClient(w, seed, i, []string{"Parents", "Children", "Tags"}[i/each]))
 	}
 	return all
 }
@@ -75,17 +80,39 @@ func write(all []*client, round int, stop <-chan struct{}) (wait func()) {
 	return writing.Wait
 }
 
-func TestKilled(t *testing.T) {
+// load is how much is going on when belfry is killed.
+type load struct {
+	clients int // of each store
+	writes  int // between two kills, at most
+}
+
+func TestKilled(t *testing.T) { killed(t, inFiles, load{clients: 3, writes: 600}) }
+
+// TestKilledOnMongoDB has one connection, since the server of the tests loses
+// one of two writes to a record that overlap.
+func TestKilledOnMongoDB(t *testing.T) {
+	killed(t, fmt.Sprintf("{type: mongodb, url: '%s?maxPoolSize=1'}", backing.Mongo(t)), load{clients: 1, writes: 60})
+}
+
+func TestKilledOnDynamoDB(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "belfry-tests")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-tests")
+	killed(t, fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: '%s'}", backing.Dynoxide(t).URL), load{clients: 1, writes: 60})
+}
+
+// killed lets clients write, and kills belfry again and again.
+func killed(t *testing.T, backend string, l load) {
+	t.Helper()
 	seed := *seedFlag
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	t.Logf("repeat with: go test -race ./test/crash -run TestKilled -crash.seed=%d", seed)
+	t.Logf("repeat with: go test -race ./test/crash -run '^%s$' -crash.seed=%d", t.Name(), seed)
 	moments := rand.New(rand.NewPCG(seed, 1<<32))
 	port := freePort(t)
-	config := configure(t, fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
+	config := configure(t, backend, fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
 	w := &world{deleted: map[string]bool{}}
-	all := clients(w, seed)
+	all := clients(w, seed, l.clients)
 
 	server := process.Serve(t, config)
 	heard := record(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
@@ -93,7 +120,7 @@ func TestKilled(t *testing.T) {
 		w.moveTo(server)
 		stop := make(chan struct{})
 		wait := write(all, round, stop)
-		w.awaitMore(t, 20+moments.IntN(600))
+		w.awaitMore(t, 20+moments.IntN(l.writes))
 		server.Kill()
 		close(stop)
 		wait()
@@ -110,9 +137,9 @@ func TestKilled(t *testing.T) {
 func TestBusAway(t *testing.T) {
 	folder, port := t.TempDir(), freePort(t)
 	bus := process.StartBus(t, folder, port)
-	config := configure(t, fmt.Sprintf("bus: {url: %q}\n", bus.URL))
+	config := configure(t, inFiles, fmt.Sprintf("bus: {url: %q}\n", bus.URL))
 	w := &world{deleted: map[string]bool{}}
-	all := clients(w, rand.Uint64())
+	all := clients(w, rand.Uint64(), 3)
 	server := process.Serve(t, config)
 	w.moveTo(server)
 	idle(t, server) // the streams are there
