@@ -46,3 +46,29 @@ func TestARecoveryKeepsTheWaysInOfWhoProvedTheAddress(t *testing.T) {
 		t.Error("ada has lost a way in")
 	}
 }
+
+// An address that somebody added to their account, maybe with a slip, and has
+// not proven is no way to take that account: who proves the address gets it,
+// and an account of their own.
+func TestAnAddressThatWasAddedIsNoWayToTheAccount(t *testing.T) {
+	p := hunt(t)
+	ada, eve := p.visitor(), p.visitor()
+	ada.visit("1815")
+	me := ada.whoami()
+	ada.is(ada.register("eve@example.com", "the password of ada"), http.StatusNoContent)
+	eve.recover("eve@example.com", "the password of eve")
+
+	if ada.whoami() != me {
+		t.Error("ada's session has ended")
+	}
+	back := p.visitor()
+	back.visit("1815")
+	if back.whoami() != me {
+		t.Error("ada has lost a way in")
+	}
+	eve.is(eve.login("eve@example.com", "the password of ada"), http.StatusForbidden)
+	eve.is(eve.login("eve@example.com", "the password of eve"), http.StatusNoContent)
+	if who := eve.whoami(); who == me || who == "" {
+		t.Errorf("eve is %q", who)
+	}
+}

@@ -71,7 +71,8 @@ func (s *Service) request(ctx context.Context, login, kind string, from Client, 
 // Whoever registers somebody else's address, where addresses are validated
 // afterwards, must not keep a way into the account of its owner: while nobody
 // has proven to have both the address and the account, every other way in is
-// removed.
+// removed. And whoever adds an address to their account by a slip must not lose
+// the account to its owner: who proves it first gets an account of their own.
 func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error {
 	if err := s.off(); err != nil {
 		return err
@@ -109,6 +110,12 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 		return err
 	}
 	if string(ident[fieldProven]) != "true" {
+		if part, err := s.parts(ctx, user, stored.UUID, ident); err != nil || part {
+			if err == nil {
+				err = s.part(ctx, w, user, stored.UUID, hash)
+			}
+			return err
+		}
 		if err := s.evict(ctx, user, stored.UUID); err != nil {
 			return err
 		}
@@ -118,6 +125,36 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	}
 	s.limiter.succeed(w.uuid())
 	return s.validated(ctx, stored.UUID, true)
+}
+
+// parts reports whether an address was added to an account that has another way
+// in.
+func (s *Service) parts(ctx context.Context, user store.Stored, uuid string, ident object.Object) (other bool, err error) {
+	if string(ident[fieldAdded]) != "true" {
+		return false, nil
+	}
+	err = linked(own(ctx, ""), s.Idents, user.UUID, func(found store.Stored, _ object.Object) error {
+		other = other || found.UUID != uuid
+		return nil
+	})
+	return other, err
+}
+
+// part takes an address out of an account and makes it one of its own. Should
+// that fail, the address is free to be registered.
+func (s *Service) part(ctx context.Context, w way, user store.Stored, ident, hash string) error {
+	if err := s.Unlink(ctx, &Session{User: user}, ident); err != nil {
+		return err
+	}
+	w.validated = true
+	n := newcomer{way: w, fields: object.Object{}, datas: object.Object{}}
+	n.fields.Set(fieldPassword, hash)
+	n.datas.Set(fieldLogin, w.id)
+	if _, err := s.register(ctx, n); err != nil {
+		return err
+	}
+	s.limiter.succeed(w.uuid())
+	return nil
 }
 
 // setPassword sets a hash and, in the same act, ends all sessions.

@@ -25,6 +25,10 @@ type way struct {
 // that the address's owner followed.
 const fieldProven = "_proven"
 
+// fieldAdded tells, in an ident, that its way in was added to an account that
+// was there before.
+const fieldAdded = "_added"
+
 func (w way) uuid() string { return identUUID(w.id, w.kind) }
 
 // fields are those of the ident, but for its user.
@@ -173,6 +177,7 @@ func (s *Service) link(ctx context.Context, w way, me *Session) error {
 	ctx = own(ctx, user.UUID)
 	ident := w.fields()
 	ident.Set(fieldUser, user.UUID)
+	ident.Set(fieldAdded, true)
 	for range maxClaims {
 		linked, err := s.Idents.Save(ctx, ident, w.uuid())
 		if err == nil {
