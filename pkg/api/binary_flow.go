@@ -83,8 +83,9 @@ func (f *inflow) Read(p []byte) (int, error) {
 // connection, and whether the client would be kept waiting meanwhile.
 func (f *inflow) unread() bool { return !f.ended && (f.bytes > 0 || f.length < 0) }
 
-// reply gives the client time to read the reply, however long the upload took.
-func (f *inflow) reply(patience time.Duration) {
+// extendReply gives the client time to read the reply, however long the upload
+// took.
+func (f *inflow) extendReply(patience time.Duration) {
 	_ = f.control.SetWriteDeadline(time.Now().Add(patience))
 }
 

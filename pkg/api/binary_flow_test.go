@@ -57,7 +57,6 @@ func TestLongUpload(t *testing.T) {
 	heard := make(chan byte)
 	address := flow(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = brief, brief }, func(x *exchange) error {
 		f := s.inflow(x, ample)
-		defer f.reply(ample)
 		one := make([]byte, 1)
 		for {
 			if _, err := io.ReadFull(f, one); err != nil {
@@ -68,7 +67,8 @@ func TestLongUpload(t *testing.T) {
 			}
 			heard <- one[0]
 		}
-		x.send(http.StatusOK, "text/plain", []byte("done"))
+		f.extendReply(ample)
+		x.send(http.StatusOK, "text/plain", []byte(strings.Repeat("x", 64<<10)+"done"))
 		return nil
 	})
 	conn := dialFlow(t, address, "PUT /flow HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -95,8 +95,8 @@ func TestStalledUpload(t *testing.T) {
 	s := New(Options{})
 	address := flow(t, func(*http.Server) {}, func(x *exchange) error {
 		f := s.inflow(x, brief)
-		defer f.reply(ample)
 		_, err := io.Copy(io.Discard, f)
+		f.extendReply(ample)
 		return err
 	})
 	for name, send := range map[string]func(io.Writer) error{
@@ -147,7 +147,6 @@ func TestTimeBehindTheBody(t *testing.T) {
 	s := New(Options{})
 	address := flow(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = brief, brief }, func(x *exchange) error {
 		f := s.inflow(x, brief)
-		defer f.reply(ample)
 		if _, err := io.Copy(io.Discard, f); err != nil {
 			return err
 		}
@@ -156,6 +155,7 @@ func TestTimeBehindTheBody(t *testing.T) {
 			t.Error(context.Cause(x.req.Context()))
 		case <-time.After(3 * brief):
 		}
+		f.extendReply(ample)
 		x.WriteHeader(http.StatusNoContent)
 		return nil
 	})

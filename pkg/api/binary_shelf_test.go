@@ -33,27 +33,24 @@ type library struct {
 	storage  driver.Storage
 }
 
-// shelve makes a library. change may set the options of its service and of its
-// front before they are built.
+// shelve makes a library. change may set the options of its service and what
+// start takes.
 func shelve(t *testing.T, change ...any) *library {
 	t.Helper()
 	l := &library{folder: t.TempDir()}
-	l.front = start(t, func(o *api.Options) {
+	l.front = start(t, append(change, func(o *api.Options) {
 		l.open(t)
 		service := binary.Options{Name: "files", Set: l.set, Contents: l.contents, Storage: l.storage, MaxSize: maxFile}
 		b := api.Binaries{URL: "/files"}
 		for _, c := range change {
-			switch c := c.(type) {
-			case func(*binary.Options, *api.Binaries):
+			if c, ok := c.(func(*binary.Options, *api.Binaries)); ok {
 				c(&service, &b)
-			case func(*api.Options):
-				c(o)
 			}
 		}
 		b.Service = binary.New(service)
 		o.Set, o.Binaries = l.set, []api.Binaries{b}
 		o.Exposures = []api.Exposure{{Store: "Books", URL: "/books"}, {Store: "Guarded", URL: "/guarded"}}
-	})
+	})...)
 	l.books = l.set.Store("Books")
 	for _, name := range []string{"Books", "Guarded", "Locked", "Hidden", "Discreet"} {
 		_, err := l.set.Store(name).Save(t.Context(), nil, "emma")

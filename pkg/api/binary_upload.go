@@ -31,12 +31,12 @@ func (a *attachments) put(x *exchange) error {
 		return err
 	}
 	body := a.server.inflow(x, a.Patience)
-	defer body.reply(a.Patience)
 	var result binary.Result
 	_, _, err = a.server.write(x, func(ctx context.Context) error {
 		result, err = a.take(ctx, said, body)
 		return err
 	})
+	body.extendReply(a.Patience)
 	if err != nil {
 		if body.unread() {
 			x.closeAfter()

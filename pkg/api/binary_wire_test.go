@@ -66,6 +66,27 @@ func TestClientGoneInUpload(t *testing.T) {
 	l.add("texts", "and goes on")
 }
 
+// An upload that takes longer than other requests may is taken and answered.
+func TestSlowUpload(t *testing.T) {
+	const limit = 100 * time.Millisecond
+	l := shelve(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = limit, limit })
+	metadata := strings.Repeat("x", 7000) // the reply is longer than what net/http keeps back
+	body := "--b\r\nContent-Disposition: form-data; name=\"m\"\r\n\r\n" + metadata +
+		"\r\n--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\nhello\r\n--b--\r\n"
+	conn := l.dial()
+	_, err := fmt.Fprintf(conn, "%sContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n", uploading, len(body))
+	l.must(err)
+	_, err = io.WriteString(conn, body[:len(body)-1])
+	l.must(err)
+	began := time.Now()
+	l.eventually("the time of other requests is over", func() bool { return time.Since(began) > 3*limit })
+	_, err = io.WriteString(conn, body[len(body)-1:])
+	l.must(err)
+	if rec := l.receive(conn).want(201).record(); rec.Metadata["m"] != metadata {
+		t.Errorf("%v", rec)
+	}
+}
+
 func TestStalledUploadLeavesNothing(t *testing.T) {
 	l := shelve(t, func(_ *binary.Options, b *api.Binaries) { b.Patience = 100 * time.Millisecond })
 	r := l.raw(uploading+"Content-Length: 1000000\r\n\r\nhello", false).want(408)
