@@ -109,7 +109,8 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err := s.spend(ctx, p); err != nil {
 		return err
 	}
-	if string(ident[fieldProven]) != "true" {
+	proven := string(ident[fieldProven]) == "true"
+	if !proven {
 		if part, err := s.parts(ctx, user, stored.UUID, ident); err != nil || part {
 			if err == nil {
 				err = s.part(ctx, w, user, stored.UUID, hash)
@@ -122,6 +123,12 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	}
 	if _, err := s.setPassword(ctx, user, hash); err != nil {
 		return err
+	}
+	if !proven {
+		// Until its session ended a stranger could link another way in.
+		if err := s.evict(ctx, user, stored.UUID); err != nil {
+			return err
+		}
 	}
 	s.limiter.succeed(w.uuid())
 	return s.validated(ctx, stored.UUID, true)
@@ -201,9 +208,12 @@ func (s *Service) evict(ctx context.Context, user store.Stored, keep string) err
 			}
 			return nil
 		})
+		if going == nil || err != nil {
+			return store.Revision{}, err
+		}
 		fields := object.Object{}
 		fields.Set(fieldUnlinked, going)
-		return store.Revision{Fields: fields}, err
+		return store.Revision{Fields: fields}, nil
 	})
 	for _, ident := range going {
 		if err == nil {
