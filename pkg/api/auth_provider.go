@@ -63,7 +63,9 @@ func (a *authenticator) callback(x *exchange) error {
 	if err != nil {
 		return a.refuse(x, err, "provider")
 	}
-	a.cookies.keep(x, in)
+	if in.Token != "" {
+		a.cookies.keep(x, in)
+	}
 	x.sendTo(http.StatusFound, withQuery(a.Success, "validation", provider))
 	return nil
 }

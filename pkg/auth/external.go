@@ -108,8 +108,9 @@ func badState() error {
 }
 
 // Return is the browser's return from a provider, with the secret that the
-// visit's cookie holds. It logs in whoever came back: a known user, a new one,
-// or, for a visit that was to link, the one who is logged in.
+// visit's cookie holds. It logs in whoever came back: a known user or a new one.
+// A visit that was to link leaves the session as it is, and issues no token:
+// another visit may be under way in it.
 //
 // Errors: Mismatch when the visit is not this browser's, is over or has
 // expired; Denied when the user refused, or the way in cannot be told from
@@ -180,10 +181,7 @@ func (s *Service) addWay(ctx context.Context, w way, user string, from Client) (
 	if from.Session == nil || from.Session.User.UUID != user {
 		return Issued{}, badState()
 	}
-	if err := s.link(ctx, w, from.Session); err != nil {
-		return Issued{}, err
-	}
-	return s.issue(ctx, from.Session.User, w.kind, from)
+	return Issued{Session: *from.Session}, s.link(ctx, w, from.Session)
 }
 
 // enter logs in the user of a way in, who is made when there is none.

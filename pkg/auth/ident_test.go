@@ -30,7 +30,7 @@ func TestUnlink(t *testing.T) {
 	w := begin(t, github)
 	bob := w.user("bob@example.com", password)
 	in := w.user(ada, password)
-	in, err := w.visit("1815", with(in))
+	_, err := w.visit("1815", with(in))
 	w.must(err)
 	me := &in.Session
 	for _, not := range []string{"bob@example.com_email", "none", "", "../x", "a/b", in.User.UUID} {

@@ -95,9 +95,7 @@ func (w *world) linking(name, id, next, nextID string) {
 		w.providers.User(nextID)
 		before := b.session()
 		b.is(b.enters(next), user)
-		if b.session() == before {
-			w.Error("the session is the same")
-		}
+		b.is(b.session(), before)
 		if ident := w.ident(nextID, next); ident["user"] != user || ident["validated"] != true || ident["type"] != next {
 			w.Errorf("the ident is %v", ident)
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"belfry/test/provider"
 )
 
 // copyOf is a callback with a changed query.
@@ -204,4 +206,26 @@ func TestAStrangersPageLinksNothing(t *testing.T) {
 			t.Errorf("%+v: linked %v", c, linked)
 		}
 	}
+}
+
+// Two tabs link two ways in; one provider takes its time, so that the other
+// tab is done first.
+func TestTwoTabsLinkTwoWaysIn(t *testing.T) {
+	w := begin(t, options{})
+	b := w.browser()
+	user := b.enters("amazon")
+	slow, fast := b.leave("github"), b.leave("google")
+	waiting, release := w.providers.Slow(provider.Emails) // of GitHub alone
+	var first sync.WaitGroup
+	first.Go(func() {
+		if got := b.back(slow); got != "in github" {
+			t.Errorf("the slow one: %s", got)
+		}
+	})
+	<-waiting
+	b.is(b.back(fast), "in google")
+	release()
+	first.Wait()
+	b.is(b.who(), user)
+	b.hasWays("583231_amazon", "583231_github", "583231_google")
 }
