@@ -77,8 +77,8 @@ func (p *prey) serve(s *auth.Service) {
 }
 
 func preyInterval(o *auth.Options) { o.Email.MailInterval = time.Minute }
-func preyFirst(o *auth.Options)   { o.Email.PostValidation = false }
-func preyUniform(o *auth.Options)          { o.Email.UniformErrors = true }
+func preyFirst(o *auth.Options)    { o.Email.PostValidation = false }
+func preyUniform(o *auth.Options)  { o.Email.UniformErrors = true }
 
 // open opens the stores in which everything is kept.
 func (p *prey) open(o *auth.Options) {
