@@ -31,6 +31,14 @@ func buildModule(t testing.TB, name string) string {
 	return filepath.Join(folder, name)
 }
 
+// buildTool builds what the Go module in source pins as a tool.
+func buildTool(source, target string) error {
+	build := exec.Command("go", "build", "-trimpath", "-o", target+string(filepath.Separator), "tool")
+	build.Dir = source
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
+	return run(build)
+}
+
 // npmInstall installs what the lock file in test/servers/<name> says, unless
 // the cache has it, and returns the folder that holds a copy of that folder
 // and its node_modules. No script of a package is run.

@@ -60,12 +60,7 @@ func S3(t testing.TB) *S3Server {
 // buildS3 builds the gateway that test/servers/s3 pins as a tool.
 func buildS3(t testing.TB) string {
 	t.Helper()
-	folder := install(t, "s3", runtime.Version(), func(source, target string) error {
-		build := exec.Command("go", "build", "-trimpath", "-o", target+string(filepath.Separator), "tool")
-		build.Dir = source
-		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
-		return run(build)
-	})
+	folder := install(t, "s3", runtime.Version(), buildTool)
 	return filepath.Join(folder, "versitygw")
 }
 

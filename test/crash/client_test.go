@@ -37,17 +37,19 @@ func (w *world) moveTo(s *process.Server) {
 	w.url = s.URL
 }
 
+// count is how many writes have been acknowledged.
+func (w *world) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.acked
+}
+
 // awaitMore waits until so many more writes have been acknowledged.
 func (w *world) awaitMore(t *testing.T, more int) {
 	t.Helper()
-	count := func() int {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.acked
-	}
-	enough := count() + more
+	enough := w.count() + more
 	process.Eventually(t, time.Minute, func() error {
-		if n := count(); n < enough {
+		if n := w.count(); n < enough {
 			return fmt.Errorf("%d of %d writes", n, enough)
 		}
 		return nil
@@ -121,9 +123,13 @@ func newClient(w *world, seed uint64, number int, store string) *client {
 }
 
 // step does one random write. It reports false when the server did not answer:
-// whether the write was made is then in doubt.
+// whether the write was made is then in doubt, and the object is left alone
+// until an audit.
 func (c *client) step(n int) bool {
 	uuid := c.uuids[c.rand.IntN(len(c.uuids))]
+	if _, doubtful := c.doubt[uuid]; doubtful {
+		return len(c.doubt) < len(c.uuids)
+	}
 	before := c.known[uuid]
 	after := state{there: true, title: fmt.Sprintf("t%d", n), parents: before.parents}
 	method, path := http.MethodPut, c.path+"/"+uuid
@@ -206,7 +212,10 @@ func (c *client) send(method, path, uuid string, s state) (status int, revision 
 		return 0, 0, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	_, err = io.Copy(io.Discard, res.Body)
+	text, err := io.ReadAll(res.Body)
+	if res.StatusCode >= 500 && (res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "") {
+		c.complain("%s %s: status %d, Retry-After %q: %s", method, path, res.StatusCode, res.Header.Get("Retry-After"), text)
+	}
 	revision, _ = strconv.ParseUint(strings.Trim(res.Header.Get("ETag"), `"`), 10, 64)
 	return res.StatusCode, revision, err
 }

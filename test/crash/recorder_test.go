@@ -37,6 +37,7 @@ type recorder struct {
 	double  int               // events heard again
 	lower   int               // events heard after one with a higher revision of the same object
 	last    map[[2]string]uint64
+	request map[string]uint64 // revision of what a client's request wrote, by its id
 	errs    []error
 }
 
@@ -52,7 +53,7 @@ func record(t *testing.T, url string) *recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{writes: map[fact]bool{}, deleted: map[fact][]uint64{}, last: map[[2]string]uint64{}}
+	r := &recorder{writes: map[fact]bool{}, deleted: map[fact][]uint64{}, last: map[[2]string]uint64{}, request: map[string]uint64{}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	consumer, err := js.CreateOrUpdateConsumer(ctx, "EVENTS", jetstream.ConsumerConfig{
@@ -85,6 +86,12 @@ func (r *recorder) hear(m jetstream.Msg) {
 	if e.Event == event.StoreDeleted {
 		key := fact{store: e.Store, uuid: e.UUID}
 		r.deleted[key] = append(r.deleted[key], e.Revision)
+	}
+	if id := e.Ctx.Request; id != "" && e.Origin == event.OriginHTTP {
+		if was := r.request[id]; was != 0 && was != e.Revision {
+			r.errs = append(r.errs, fmt.Errorf("request %s was applied twice: %s at revision %d and at %d", id, f, was, e.Revision))
+		}
+		r.request[id] = e.Revision
 	}
 	key := [2]string{e.Store, e.UUID}
 	if e.Revision < r.last[key] {

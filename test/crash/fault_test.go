@@ -1,0 +1,166 @@
+package crash
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/test/backing"
+	"belfry/test/process"
+)
+
+var faultTime = flag.Duration("crash.faults", 20*time.Second, "how long connections to a backend go wrong, all in all")
+
+// fault is one way in which connections to a server go wrong.
+type fault struct {
+	name  string
+	begin func(p *backing.Proxy)
+	away  bool // so that nothing can be had
+}
+
+var faults = []fault{
+	{"cut", (*backing.Proxy).Cut, true},
+	{"slow", func(p *backing.Proxy) { p.Slow(100) }, false},
+	{"ended within a reply", func(p *backing.Proxy) { p.Shorten(900) }, false},
+	{"reset at the reply", func(p *backing.Proxy) { p.Reset(0) }, true},
+	{"silent", (*backing.Proxy).Stall, true},
+}
+
+func TestMongoDBIsHardToReach(t *testing.T) {
+	u, err := url.Parse(backing.Mongo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := backing.StartProxy(t, u.Host)
+	hardToReach(t, p, fmt.Sprintf("{type: mongodb, url: 'mongodb://%s/?maxPoolSize=1&serverSelectionTimeoutMS=1000&timeoutMS=2000'}", p.Address))
+}
+
+func TestDynamoDBIsHardToReach(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "belfry-tests")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-tests")
+	p := backing.StartProxy(t, strings.TrimPrefix(backing.Dynoxide(t).URL, "http://"))
+	hardToReach(t, p, fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: 'http://%s'}", p.Address))
+}
+
+// hardToReach lets clients write while connections to the backend go wrong in
+// one way after another, and has belfry recover from each by itself.
+func hardToReach(t *testing.T, p *backing.Proxy, backend string) {
+	t.Helper()
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("the seed of the writes is %d", seed)
+	port := freePort(t)
+	config := configure(t, backend, fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
+	w := &world{deleted: map[string]bool{}}
+	all := clients(w, seed, 1)
+	server := startsWhenItCan(t, p, config)
+	w.moveTo(server)
+	heard := record(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
+	for round, f := range faults {
+		stop := make(chan struct{})
+		wait := endure(all, round, stop)
+		w.awaitMore(t, 10)
+		before := w.count()
+		f.begin(p)
+		over := time.After(*faultTime / time.Duration(len(faults)))
+		if f.away {
+			process.Eventually(t, time.Minute, func() error { return notReady(server, "backend default is away") })
+		}
+		<-over
+		p.Heal()
+		process.Eventually(t, time.Minute, func() error { return ready(server) })
+		t.Logf("%s: %d writes acknowledged meanwhile", f.name, w.count()-before)
+		w.awaitMore(t, 10)
+		close(stop)
+		wait()
+		idle(t, server) // and so nothing is on its way any more
+		audit(t, all)
+	}
+	if n := w.count(); n < 100 {
+		t.Errorf("only %d writes were acknowledged", n)
+	}
+	finish(t, server, config, w, heard)
+}
+
+// endure lets every client write until stop is closed, whatever it is told.
+func endure(all []*client, round int, stop <-chan struct{}) (wait func()) {
+	var writing sync.WaitGroup
+	for _, c := range all {
+		writing.Go(func() {
+			for n := 0; ; n++ {
+				pause := time.Duration(0)
+				if !c.step(round*1_000_000 + n) {
+					pause = 10 * time.Millisecond
+				}
+				select {
+				case <-stop:
+					return
+				case <-time.After(pause):
+				}
+			}
+		})
+	}
+	return writing.Wait
+}
+
+// startsWhenItCan starts belfry while its backend is away: it tells so, and
+// goes on by itself.
+func startsWhenItCan(t *testing.T, p *backing.Proxy, config string) *process.Server {
+	t.Helper()
+	p.Cut()
+	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(freePort(t)))
+	started := make(chan *process.Server)
+	go func() { started <- process.Serve(t, config, "--listen", address) }()
+	early := &process.Server{URL: "http://" + address}
+	process.Eventually(t, time.Minute, func() error { return notReady(early, "belfry is starting and waits for backend default") })
+	res, err := http.Get(early.URL + "/parents/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+		t.Errorf("while it starts belfry says %d, Retry-After %q", res.StatusCode, res.Header.Get("Retry-After"))
+	}
+	p.Heal()
+	server := <-started
+	if log := server.Log(); !strings.Contains(log, "a backend is away; trying again") {
+		t.Errorf("the log does not tell of the wait: %s", log)
+	}
+	return server
+}
+
+func ready(s *process.Server) error {
+	status, text, err := readiness(s)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("/readyz: %d %s", status, text)
+	}
+	return err
+}
+
+func notReady(s *process.Server, says string) error {
+	status, text, err := readiness(s)
+	if err == nil && (status != http.StatusServiceUnavailable || !strings.Contains(text, says)) {
+		err = fmt.Errorf("/readyz: %d %s, want 503 and %q", status, text, says)
+	}
+	return err
+}
+
+func readiness(s *process.Server) (status int, text string, err error) {
+	res, err := http.Get(s.URL + "/readyz")
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(body), err
+}
