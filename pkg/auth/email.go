@@ -79,21 +79,16 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client) (Issued
 		return Issued{}, err
 	}
 	right, err := s.verify(ctx, user, c.Password)
-	switch {
-	case err != nil:
+	if err != nil {
 		s.limiter.undo(w.uuid())
 		return Issued{}, err
-	case user.UUID == "" && !s.Email.UniformErrors:
-		return Issued{}, errs.New(errs.NotFound, "there is no account with this login")
-	case !right:
+	}
+	if !right {
+		f := s.limiter.failed(w.uuid())
 		if user.UUID != "" {
-			f := s.limiter.failed(w.uuid())
 			s.later(ctx, "a failed login", func(ctx context.Context) error { return s.failed(ctx, ident.UUID, f) })
 		}
-		if s.Email.UniformErrors {
-			return Issued{}, errs.New(errs.Denied, "the login or the password is wrong")
-		}
-		return Issued{}, errs.New(errs.Denied, "the password is wrong")
+		return Issued{}, s.wrong(user)
 	}
 	s.limiter.succeed(w.uuid())
 	in, err := s.issue(ctx, user, emailType, from)
@@ -101,6 +96,18 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client) (Issued
 		s.later(ctx, "a login", func(ctx context.Context) error { return s.used(ctx, ident.UUID, nil) })
 	}
 	return in, err
+}
+
+// wrong says why a login failed, as far as the configuration wants that told.
+func (s *Service) wrong(user store.Stored) error {
+	switch {
+	case s.Email.UniformErrors:
+		return errs.New(errs.Denied, "the login or the password is wrong")
+	case user.UUID == "":
+		return errs.New(errs.NotFound, "there is no account with this login")
+	default:
+		return errs.New(errs.Denied, "the password is wrong")
+	}
 }
 
 // wayOf is the way in of an address. A text that is none stands for nobody, as
@@ -331,6 +338,8 @@ func (s *Service) myPassword(ctx context.Context, me *Session, password string) 
 		s.limiter.undo(key)
 	case right:
 		s.limiter.succeed(key)
+	default:
+		s.limiter.failed(key)
 	}
 	return right, err
 }

@@ -50,16 +50,25 @@ type bucket struct {
 }
 
 // failures are the consecutive failures of an account. They are kept in its
-// ident as well, so that other processes know.
+// ident as well, so that other processes know. Without any, At is when they were
+// forgotten.
 type failures struct {
 	Count int
 	At    time.Time
 }
 
+// at is what failures still count for at a time.
+func (f failures) at(now time.Time) failures {
+	if now.Sub(f.At) > accountForget {
+		f.Count = 0
+	}
+	return f
+}
+
 // wait is how long the account has to wait, from a time on, after its failures.
 func (f failures) wait(free int, now time.Time) time.Duration {
-	over := f.Count - free
-	if over < 0 || now.Sub(f.At) > accountForget {
+	over := f.at(now).Count - free
+	if over < 0 {
 		return 0
 	}
 	delay := accountMaxDelay
@@ -120,10 +129,13 @@ func (l *limiter) bucket(address string) *bucket {
 // network is what counts as one address: of IPv6, what one customer is given.
 func network(address string) string {
 	ip, err := netip.ParseAddr(address)
-	if err != nil || ip.Unmap().Is4() {
+	if err != nil {
 		return address
 	}
-	p, _ := ip.WithZone("").Prefix(64)
+	if ip = ip.Unmap().WithZone(""); ip.Is4() {
+		return ip.String()
+	}
+	p, _ := ip.Prefix(64)
 	return p.String()
 }
 
@@ -144,11 +156,9 @@ func (l *limiter) try(account string, known failures) error {
 		f = &failures{}
 		l.accounts[account] = f
 	}
-	if known.Count > f.Count {
+	known, *f = known.at(now), f.at(now)
+	if known.Count > f.Count || known.Count == 0 && known.At.After(f.At) {
 		*f = known
-	}
-	if now.Sub(f.At) > accountForget {
-		f.Count = 0
 	}
 	if wait := f.wait(l.Account, now); wait > 0 {
 		return limited("too many failed logins to this account", wait)

@@ -186,7 +186,7 @@ func newPassword(user object.Object, hash string) object.Object {
 // validated notes that an ident's address has been proven, maybe by whom the
 // account belongs to, and forgets its failed logins.
 func (s *Service) validated(ctx context.Context, ident string, proven bool) error {
-	fields := object.Object{"validated": []byte("true"), "_failedLogins": nil}
+	fields := object.Object{"validated": []byte("true"), fieldFailures: failures{At: s.Now()}.encode()}
 	if proven {
 		fields[fieldProven] = []byte("true")
 	}

@@ -255,8 +255,9 @@ func (s *Service) used(ctx context.Context, ident string, profile object.Object)
 // forgets its failures.
 func (s *Service) use(ctx context.Context, ident string, profile object.Object) error {
 	_, err := s.Idents.Revise(ctx, ident, func(store.Stored) (store.Revision, error) {
-		fields := object.Object{"_failedLogins": nil}
-		fields.Set("lastUsed", timestamp(s.Now()))
+		now := s.Now()
+		fields := object.Object{fieldFailures: failures{At: now}.encode()}
+		fields.Set("lastUsed", timestamp(now))
 		if profile != nil {
 			fields.Set("profile", profile)
 		}
@@ -265,10 +266,13 @@ func (s *Service) use(ctx context.Context, ident string, profile object.Object) 
 	return err
 }
 
+// fieldFailures holds the failed logins of an ident.
+const fieldFailures = "_failedLogins"
+
 // failuresOf are the failures that an ident tells of.
 func failuresOf(ident object.Object) failures {
 	var f failures
-	kept, err := object.Decode(ident["_failedLogins"])
+	kept, err := object.Decode(ident[fieldFailures])
 	if err != nil {
 		return f
 	}
@@ -277,17 +281,27 @@ func failuresOf(ident object.Object) failures {
 	return f
 }
 
+// encode writes failures as an ident keeps them.
+func (f failures) encode() []byte {
+	kept := object.Object{}
+	kept.Set("count", f.Count)
+	kept.Set("at", timestamp(f.At))
+	return kept.Encode()
+}
+
 // failed notes failures in an ident.
 func (s *Service) failed(ctx context.Context, ident string, f failures) error {
 	_, err := s.Idents.Revise(ctx, ident, func(there store.Stored) (store.Revision, error) {
 		o, err := there.Object()
-		if err != nil || failuresOf(o).At.After(f.At.Add(time.Millisecond)) {
-			return store.Revision{}, err // a later one has been noted
+		if err != nil {
+			return store.Revision{}, err
 		}
-		kept := object.Object{}
-		kept.Set("count", f.Count)
-		kept.Set("at", timestamp(f.At))
-		return store.Revision{Fields: object.Object{"_failedLogins": kept.Encode()}}, nil
+		noted := failuresOf(o)
+		if noted.At.After(f.At.Add(time.Millisecond)) {
+			return store.Revision{}, nil // a later failure, or a login
+		}
+		f.Count = max(f.Count, noted.at(f.At).Count)
+		return store.Revision{Fields: object.Object{fieldFailures: f.encode()}}, nil
 	})
 	return unlessMissing(err)
 }
