@@ -1,0 +1,176 @@
+package sweep_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/listeners/sweep"
+	"belfry/pkg/binary"
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/store/driver"
+)
+
+// A test binary that has this in its environment works on a folder until it is
+// killed, or its parent has ended.
+const childFolder = "BELFRY_TEST_FOLDER"
+
+func TestMain(m *testing.M) {
+	folder := os.Getenv(childFolder)
+	if folder == "" {
+		os.Exit(m.Run())
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends when the parent has
+		os.Exit(1)
+	}()
+	fmt.Println(churn(context.Background(), folder))
+	os.Exit(1)
+}
+
+// nobody is an outbox: no event gets anywhere.
+type nobody struct{}
+
+func (nobody) Committed(string, driver.Pending) {}
+
+// churn attaches binaries to objects and takes some away, while sweepers work,
+// and says what has been acknowledged: "<book> <hash>". It returns what went
+// wrong.
+func churn(ctx context.Context, folder string) error {
+	o, _, err := assemble(ctx, options{folder: folder, grace: 300 * time.Millisecond}, nobody{})
+	if err != nil {
+		return err
+	}
+	s := binary.New(o)
+	worker, err := sweep.NewWorker([]*binary.Service{s}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	loop := func(act func() error) {
+		go func() {
+			for {
+				if err := act(); err != nil {
+					failed <- err
+					return
+				}
+			}
+		}()
+	}
+	var printing sync.Mutex
+	for i := range 4 {
+		steady, moody := fmt.Sprint("steady", i), fmt.Sprint("moody", i)
+		for _, book := range []string{steady, moody} {
+			if _, err := s.Set.Store("Books").Save(ctx, object.Object{}, book); err != nil && !errs.Is(err, errs.Exists) {
+				return err
+			}
+		}
+		loop(func() error {
+			text := fmt.Sprint("text ", rand.IntN(40))
+			if err := add(ctx, s, "Books", steady, text); err != nil {
+				return err
+			}
+			printing.Lock()
+			defer printing.Unlock()
+			fmt.Println(steady, hashOf(text))
+			return nil
+		})
+		loop(func() error {
+			text := fmt.Sprint("text ", rand.IntN(40))
+			if err := put(ctx, s, place("Books", moody, 0), text); err != nil {
+				return err
+			}
+			_, err := s.Delete(ctx, place("Books", moody, 0), hashOf(text))
+			return err
+		})
+	}
+	loop(func() error { return worker.Pass(ctx) })
+	return <-failed
+}
+
+// TestKilledProcess kills a process that attaches, takes away and sweeps, at any
+// moment: every record has its content, what was acknowledged is there, and
+// what is left over goes.
+func TestKilledProcess(t *testing.T) {
+	const rounds = 5
+	folder := t.TempDir()
+	acknowledged := map[string]map[string]bool{}
+	n := 0
+	for range rounds {
+		n += killWhileChurning(t, folder, rand.IntN(80), acknowledged)
+	}
+	if n < rounds {
+		t.Errorf("%d uploads were acknowledged: too few to tell anything", n)
+	}
+	w := newWorld(t, options{folder: folder})
+	for book, hashes := range acknowledged {
+		o, err := w.set.Store("Books").Get(t.Context(), book)
+		w.must(err)
+		object.Elements(object.Field(o.Body, "photos"), func(record []byte) bool {
+			hash, _ := object.Text(object.Field(record, "hash"))
+			delete(hashes, hash)
+			return true
+		})
+		for hash := range hashes {
+			t.Errorf("%s was acknowledged %s and has it not", book, hash)
+		}
+	}
+	report, err := binary.Verify(t.Context(), []*binary.Service{w.Service}, binary.VerifyOptions{Deep: true})
+	w.must(err)
+	if !report.Clean() {
+		t.Errorf("%+v", report.Differences)
+	}
+	w.ahead.Add(int64(48 * time.Hour))
+	w.settles()
+}
+
+// killWhileChurning kills the child after it has acknowledged some uploads, and
+// returns how many.
+func killWhileChurning(t *testing.T, folder string, after int, acknowledged map[string]map[string]bool) int {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childFolder+"="+folder)
+	cmd.Stderr = os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for lines := bufio.NewScanner(out); lines.Scan(); n++ {
+		book, hash, ok := strings.Cut(lines.Text(), " ")
+		switch {
+		case !strings.HasPrefix(book, "steady"):
+			t.Fatalf("the child says: %s", lines.Text())
+		case ok && len(hash) == 64: // the last line may be cut
+			if acknowledged[book] == nil {
+				acknowledged[book] = map[string]bool{}
+			}
+			acknowledged[book][hash] = true
+		}
+		if n == after {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("the child ended by itself")
+	}
+	return n
+}
