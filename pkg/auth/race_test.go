@@ -1,0 +1,277 @@
+package auth_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+)
+
+// fronts are two services, as in two processes.
+func (w *world) fronts() [2]*auth.Service {
+	w.Helper()
+	other, _ := w.front()
+	return [2]*auth.Service{w.Service, other}
+}
+
+// race runs what is to happen at once, at alternating fronts, and waits for it.
+func race(fronts [2]*auth.Service, n int, do func(i int, s *auth.Service)) {
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		all.Go(func() {
+			<-start
+			do(i, fronts[i%2])
+		})
+	}
+	close(start)
+	all.Wait()
+}
+
+// Of many who register one address at once one gets a user, and nobody else
+// gets anything.
+func TestOneOfManyRegistrations(t *testing.T) {
+	w := begin(t)
+	fronts := w.fronts()
+	const rounds, many = 60, 4
+	for round := range rounds {
+		login := fmt.Sprintf("ada%d@example.com", round)
+		var won atomic.Pointer[auth.Issued]
+		race(fronts, many, func(i int, s *auth.Service) {
+			in, _, err := s.Register(t.Context(), creds(login, fmt.Sprintf("the password of %d", i)), from)
+			w.only(err, errs.Exists, errs.Conflict)
+			if err == nil && !won.CompareAndSwap(nil, &in) {
+				t.Error("two have registered")
+			}
+		})
+		in := won.Load()
+		if in == nil {
+			t.Fatal("nobody has registered")
+		}
+		if got := w.idents(in.User.UUID); len(got) != 1 || len(w.all("Users")) != round+1 || len(w.all("Idents")) != round+1 {
+			t.Fatalf("%v, %d users, %d idents", got, len(w.all("Users")), len(w.all("Idents")))
+		}
+		let := 0
+		for i := range many {
+			if in, err := w.Login(t.Context(), creds(login, fmt.Sprintf("the password of %d", i)), from); err == nil && in.User.UUID == won.Load().User.UUID {
+				let++
+			}
+		}
+		if let != 1 || !w.good(in.Token) {
+			t.Fatalf("%d passwords are right", let)
+		}
+	}
+	if n := len(w.told.of(event.Register, "Users")); n != rounds {
+		t.Errorf("%d Register events, want %d", n, rounds)
+	}
+}
+
+// Of many who use a token at once one succeeds.
+func TestOneOfManyUsesOfAToken(t *testing.T) {
+	w := begin(t, validatedFirst)
+	fronts := w.fronts()
+	for round := range 30 {
+		login := fmt.Sprintf("ada%d@example.com", round)
+		_, _, err := w.Register(t.Context(), creds(login, password), from)
+		w.must(err)
+		token := w.mail(login).token
+		var won atomic.Int32
+		use := func(do func(c auth.Credentials, s *auth.Service) error) {
+			t.Helper()
+			won.Store(0)
+			race(fronts, 4, func(i int, s *auth.Service) {
+				c := creds(login, fmt.Sprintf("the password of %d", i))
+				c.Token = token
+				err := do(c, s)
+				w.only(err, errs.Denied)
+				if err == nil {
+					won.Add(1)
+				}
+			})
+			if won.Load() != 1 {
+				t.Fatalf("%d uses of one token", won.Load())
+			}
+		}
+		use(func(c auth.Credentials, s *auth.Service) error {
+			_, _, err := s.Register(t.Context(), c, from)
+			return err
+		})
+		token = w.recovery(login, password).Token
+		use(func(c auth.Credentials, s *auth.Service) error { return s.Recover(t.Context(), c, from) })
+	}
+	if n := len(w.all("Users")); n != 30 {
+		t.Errorf("%d users", n)
+	}
+}
+
+// Mails that are asked for at once are one.
+func TestOneOfManyMails(t *testing.T) {
+	w := begin(t)
+	fronts := w.fronts()
+	for round := range 20 {
+		login := fmt.Sprintf("ada%d@example.com", round)
+		w.user(login, password)
+		var won atomic.Int32
+		race(fronts, 6, func(_ int, s *auth.Service) {
+			err := s.Forgot(t.Context(), login, from)
+			w.only(err, errs.Limited)
+			if err == nil {
+				won.Add(1)
+			}
+		})
+		if n := w.mails(login); won.Load() != 1 || n != 2 {
+			t.Fatalf("%d were asked for, and %d came", won.Load(), n)
+		}
+	}
+}
+
+// A password that is changed ends what is logged in with the old one, also what
+// logs in at this moment.
+func TestNoSessionSurvivesAChangeOfThePassword(t *testing.T) {
+	w := begin(t)
+	fronts := w.fronts()
+	for round := range 30 {
+		login := fmt.Sprintf("ada%d@example.com", round)
+		in := w.user(login, password)
+		var before [5]auth.Issued
+		race(fronts, len(before)+1, func(i int, s *auth.Service) {
+			if i == len(before) {
+				_, err := s.ChangePassword(t.Context(), password, "a new password", with(in))
+				w.only(err)
+				return
+			}
+			var err error
+			before[i], err = s.Login(t.Context(), creds(login, password), from)
+			w.only(err, errs.Denied)
+		})
+		for _, b := range append(before[:], in) {
+			if w.good(b.Token) {
+				t.Fatal("a session from before is good")
+			}
+		}
+		w.enters(login, "a new password", in.User.UUID)
+	}
+}
+
+// Of two who change the password at once, from the same old one, one has it.
+func TestOneOfManyChangesOfThePassword(t *testing.T) {
+	w := begin(t)
+	fronts := w.fronts()
+	for round := range 20 {
+		login := fmt.Sprintf("ada%d@example.com", round)
+		in := w.user(login, password)
+		var won [3]auth.Issued
+		race(fronts, len(won), func(i int, s *auth.Service) {
+			var err error
+			won[i], err = s.ChangePassword(t.Context(), password, fmt.Sprintf("the password of %d", i), with(in))
+			w.only(err, errs.Unauthenticated, errs.Denied)
+		})
+		good := 0
+		for i, x := range won {
+			if x.Token == "" {
+				continue
+			}
+			good++
+			if !w.good(x.Token) {
+				t.Error("the session of the one who changed it is not good")
+			}
+			w.enters(login, fmt.Sprintf("the password of %d", i), in.User.UUID)
+		}
+		if good != 1 {
+			t.Fatalf("%d have changed it", good)
+		}
+	}
+}
+
+// An address belongs to one user, whether it is registered or added.
+func TestRegisteringAndAddingAnAddress(t *testing.T) {
+	w := begin(t)
+	fronts := w.fronts()
+	for round := range 30 {
+		login := fmt.Sprintf("shared%d@example.com", round)
+		bob := w.user(fmt.Sprintf("bob%d@example.com", round), password)
+		carl := w.user(fmt.Sprintf("carl%d@example.com", round), password)
+		var won [3]auth.Issued
+		race(fronts, len(won), func(i int, s *auth.Service) {
+			c := from
+			switch i {
+			case 1:
+				c = with(bob)
+			case 2:
+				c = with(carl)
+			}
+			var err error
+			won[i], _, err = s.Register(t.Context(), creds(login, password), c)
+			w.only(err, errs.Exists, errs.Conflict)
+		})
+		users := 0
+		for _, x := range won {
+			if x.Token == "" {
+				continue
+			}
+			users++
+			w.enters(login, password, x.User.UUID)
+		}
+		if users != 1 {
+			t.Fatalf("%d have the address", users)
+		}
+	}
+}
+
+// A user who is deleted while logging in has no session.
+func TestNoSessionSurvivesItsUser(t *testing.T) {
+	w := begin(t)
+	fronts := w.fronts()
+	for round := range 20 {
+		login := fmt.Sprintf("ada%d@example.com", round)
+		in := w.user(login, password)
+		var late [3]auth.Issued
+		race(fronts, len(late)+1, func(i int, s *auth.Service) {
+			if i == len(late) {
+				w.only(s.Users.Delete(t.Context(), in.User.UUID, 0))
+				return
+			}
+			var err error
+			late[i], err = s.Login(t.Context(), creds(login, password), from)
+			w.only(err, errs.NotFound)
+		})
+		for _, l := range append(late[:], in) {
+			if w.good(l.Token) {
+				t.Fatal("a session of a user who is gone is good")
+			}
+		}
+	}
+}
+
+// A user who goes and one who comes with the same address don't meet.
+func TestDeletingAndRegisteringAnew(t *testing.T) {
+	w := begin(t)
+	fronts := w.fronts()
+	for round := range 20 {
+		login := fmt.Sprintf("ada%d@example.com", round)
+		old := w.user(login, password)
+		w.must(w.Users.Delete(t.Context(), old.User.UUID, 0))
+		var won atomic.Pointer[auth.Issued]
+		race(fronts, 4, func(i int, s *auth.Service) {
+			if i == 3 {
+				w.cascade()
+				return
+			}
+			in, _, err := s.Register(t.Context(), creds(login, "a new password"), from)
+			w.only(err, errs.Exists, errs.Conflict)
+			if err == nil && !won.CompareAndSwap(nil, &in) {
+				t.Error("two have registered")
+			}
+		})
+		w.cascade()
+		in := won.Load()
+		if in == nil {
+			t.Fatal("nobody has registered")
+		}
+		w.enters(login, "a new password", in.User.UUID)
+	}
+}
