@@ -1,0 +1,257 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+)
+
+// A registration that breaks off leaves an address that is neither lost nor
+// double, wherever it broke off.
+func TestARegistrationBreaksOffAnywhere(t *testing.T) {
+	broken := errors.New("broken")
+	for _, first := range []bool{false, true} {
+		for moment := range 12 {
+			t.Run(fmt.Sprint(first, moment), func(t *testing.T) {
+				w := begin(t, func(o *auth.Options) { o.Email.PostValidation = !first })
+				c := creds(ada, password)
+				token := func() {
+					if first {
+						w.clock.pass(w.email.MailInterval)
+						_, mailed, err := w.Register(t.Context(), creds(ada, password), from)
+						w.must(err)
+						if m := w.mail(ada); mailed && m.kind == "validate" {
+							c.Token = m.token
+						}
+					}
+				}
+				token()
+				var steps atomic.Int32
+				w.disk.on(func(_ context.Context, s step) error {
+					if s.write != nil && int(steps.Add(1)) > moment {
+						return broken // and nothing is written any more
+					}
+					return nil
+				})
+				in, _, err := w.Register(t.Context(), c, from)
+				w.Close()
+				w.disk.on(nil)
+				if err == nil {
+					w.enters(ada, password, in.User.UUID)
+					return
+				}
+				if !errors.Is(err, broken) {
+					t.Fatal(err)
+				}
+				w.only(w.deliver())
+				token()
+				w.settles(c)
+			})
+		}
+	}
+}
+
+// registered counts the Register events that wait in the records of users.
+func (w *world) registered() (n int) {
+	w.Helper()
+	waiting, next, err := w.disk.open["Users"].Pending(w.Context(), nil, 1000)
+	w.must(err)
+	if next != nil {
+		w.Fatal("too many events wait")
+	}
+	for _, e := range waiting {
+		if strings.Contains(e.Subject, "."+string(event.Register)+".Users.") {
+			n++
+		}
+	}
+	return n
+}
+
+// settles registers an address after a registration of it broke off, unless its
+// user was made, and sees that there is one of everything.
+func (w *world) settles(c auth.Credentials) {
+	w.Helper()
+	c.Password = "the next password"
+	_, _, err := w.Register(w.Context(), c, from)
+	switch {
+	case err == nil:
+	case errs.Is(err, errs.Exists), errs.Is(err, errs.Denied):
+		// The user was made, though nobody said so.
+		c.Password = password
+	default:
+		w.Fatal(err)
+	}
+	users := w.all("Users")
+	if len(users) != 1 || len(w.all("Idents")) != 1 || w.registered() != 1 {
+		w.Fatalf("%d users, %d idents, %d Register events", len(users), len(w.all("Idents")), w.registered())
+	}
+	w.enters(c.Login, c.Password, users[0].UUID)
+	_, err = w.Login(w.Context(), creds(c.Login, "a third password"), from)
+	w.is(err, errs.Denied)
+}
+
+// The client may go away in between.
+func TestARegistrationIsCanceled(t *testing.T) {
+	w := begin(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.disk.on(func(_ context.Context, s step) error {
+		if s.store == "Idents" && s.after {
+			cancel()
+		}
+		return ctx.Err()
+	})
+	_, _, err := w.Register(ctx, creds(ada, password), from)
+	w.is(err, errs.Canceled)
+	w.disk.on(nil)
+	if w.record("Idents", adaIdent) == nil || len(w.all("Users")) != 0 {
+		t.Fatal("it did not break off in between")
+	}
+	_, err = w.Login(t.Context(), creds(ada, password), from)
+	w.is(err, errs.NotFound)
+	w.must(w.Forgot(t.Context(), ada, from))
+	if n := w.mails(ada); n != 0 {
+		t.Errorf("%d mails to an address that has no user", n)
+	}
+	w.settles(creds(ada, password))
+}
+
+// half leaves an ident behind whose user never was, and returns that user's uuid.
+func (w *world) half(login string) string {
+	w.Helper()
+	broken := errors.New("broken")
+	w.disk.on(refuse("Users", broken))
+	_, _, err := w.Register(w.Context(), creds(login, password), from)
+	w.disk.on(nil)
+	if !errors.Is(err, broken) {
+		w.Fatal(err)
+	}
+	idents, _, err := w.Idents.Scan(w.Context(), nil, 1000)
+	w.must(err)
+	for _, i := range idents {
+		if id, _ := object.Text(object.Field(i.Body, "_id")); id == login {
+			user, _ := object.Text(object.Field(i.Body, "user"))
+			return user
+		}
+	}
+	w.Fatal("no ident was left")
+	return ""
+}
+
+// Many may adopt what was left behind, and one gets it.
+func TestOneOfManyAdoptions(t *testing.T) {
+	w := begin(t)
+	fronts := w.fronts()
+	for round := range 30 {
+		login := fmt.Sprintf("ada%d@example.com", round)
+		left := w.half(login)
+		var won atomic.Pointer[auth.Issued]
+		race(fronts, 4, func(i int, s *auth.Service) {
+			in, _, err := s.Register(t.Context(), creds(login, fmt.Sprintf("the password of %d", i)), from)
+			w.only(err, errs.Exists, errs.Conflict)
+			if err == nil && !won.CompareAndSwap(nil, &in) {
+				t.Error("two have adopted it")
+			}
+		})
+		if in := won.Load(); in == nil || in.User.UUID != left || len(w.idents(left)) != 1 {
+			t.Fatalf("adopted by %v, left for %s", in, left)
+		}
+	}
+	if n := w.registered(); n != 30 {
+		t.Errorf("%d Register events", n)
+	}
+}
+
+// The one whose registration seemed to have broken off may only have been slow.
+func TestASlowRegistrationIsAdopted(t *testing.T) {
+	w := begin(t)
+	other, _ := w.front()
+	reached, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	w.disk.on(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
+		close(reached)
+		<-goOn
+	}))
+	go func() {
+		_, _, err := other.Register(t.Context(), creds(ada, "the slow password"), from)
+		done <- err
+	}()
+	<-reached
+	in := w.user(ada, password)
+	close(goOn)
+	w.is(<-done, errs.Exists)
+	w.enters(ada, password, in.User.UUID)
+	if len(w.all("Users")) != 1 || w.registered() != 1 {
+		t.Error("there are two users")
+	}
+}
+
+// What was left behind may become a further way in of somebody, once nobody can
+// be about to make its user.
+func TestWhatWasLeftBehindIsAdded(t *testing.T) {
+	w := begin(t)
+	bob := w.user("bob@example.com", password)
+	w.half(ada)
+	_, _, err := w.Register(t.Context(), creds(ada, password), with(bob))
+	w.is(err, errs.Conflict)
+	w.clock.pass(2 * time.Minute)
+	bob, _, err = w.Register(t.Context(), creds(ada, password), with(bob))
+	w.must(err)
+	w.enters(ada, password, bob.User.UUID)
+
+	// And of a user who is deleted at once.
+	carl := w.user("carl@example.com", password)
+	w.must(w.Users.Delete(t.Context(), carl.User.UUID, 0))
+	_, _, err = w.Register(t.Context(), creds("carl@example.com", password), with(bob))
+	w.must(err)
+	w.cascade()
+	w.enters("carl@example.com", password, bob.User.UUID)
+}
+
+// A session can't be made: the user is there, and logs in.
+func TestTheSessionOfARegistrationFails(t *testing.T) {
+	broken := errors.New("broken")
+	w := begin(t)
+	w.disk.on(refuse("Sessions", broken))
+	if _, _, err := w.Register(t.Context(), creds(ada, password), from); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	w.disk.on(nil)
+	w.enters(ada, password, w.all("Users")[0].UUID)
+}
+
+// A backend that is away is told as such, and takes nothing from the limits of
+// an account.
+func TestTheBackendIsAway(t *testing.T) {
+	w := begin(t, limits(0, 2))
+	in := w.user(ada, password)
+	away := errs.New(errs.Unavailable, "away")
+	for _, store := range []string{"Idents", "Users", "Sessions", "Tokens"} {
+		w.disk.on(func(_ context.Context, s step) error {
+			if s.store == store {
+				return away
+			}
+			return nil
+		})
+		for range 4 {
+			if _, err := w.Login(t.Context(), creds(ada, password), from); store != "Tokens" {
+				w.is(err, errs.Unavailable)
+			}
+			if _, err := w.Identify(t.Context(), in.Token); store == "Users" || store == "Sessions" {
+				w.is(err, errs.Unavailable)
+			}
+			if err := w.Forgot(t.Context(), ada, from); store != "Sessions" {
+				w.only(err, errs.Unavailable, errs.Limited)
+			}
+		}
+		w.disk.on(nil)
+		w.enters(ada, password, in.User.UUID)
+	}
+}
