@@ -123,6 +123,7 @@ func (a *App) startAuth(context.Context) error {
 	c := &a.config.Authentication
 	o.Users, o.Idents = a.set.Store(c.UserStore), a.set.Store(c.IdentStore)
 	o.Sessions, o.Tokens = a.set.Store(config.SessionStore), a.set.Store(config.TokenStore)
+	o.Interceptor = a.interceptor(c.UserStore)
 	o.BaseURL, o.Log = a.config.BaseURLAt(a.HTTPAddress()), a.log
 	if o.Email != nil {
 		email := *o.Email

@@ -94,10 +94,6 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 		}
 		o.Policy = compiled
 	}
-	for _, op := range names(s.Intercept) {
-		problems = append(problems, c.Problem(at+".intercept."+op,
-			"this version does not ask interceptors yet; leave them out rather than have them passed by"))
-	}
 	if s.Expose != nil && len(problems) == 0 {
 		p.noteOpen(s, o.Policy)
 	}

@@ -47,13 +47,13 @@ stores:
 		"belfry.yaml:1:30: authentication.providers.email: the mail's html can't be written", "belfry.yaml:5:5: stores.Authors.schema: ",
 		"belfry.yaml:8:7: stores.Authors.policy.update: in the expression at 1:1: undeclared reference to 'usr'",
 		"belfry.yaml:12:5: stores.Books.schema: ", "belfry.yaml:13:14: stores.Books.policy.create: ", "must be true or false",
-		"belfry.yaml:15:5: stores.Films.schema: ", "belfry.yaml:16:17: stores.Films.intercept.save: ",
+		"belfry.yaml:15:5: stores.Films.schema: ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	if len(problems) != 7 || strings.Contains(text, "Games") {
+	if len(problems) != 6 || strings.Contains(text, "Games") {
 		t.Errorf("%d problems:\n%s", len(problems), text)
 	}
 	for name, refused := range map[string]error{

@@ -53,6 +53,8 @@ type Options struct {
 	Limits    Limits
 	Hash      HashParams // of new passwords; zero: DefaultHash
 
+	Interceptor store.Interceptor // asked before a user is made; nil: nobody is
+
 	Log *slog.Logger     // nil: slog.Default
 	Now func() time.Time // nil: time.Now
 }

@@ -252,6 +252,9 @@ func (s *Service) newcomer(ctx context.Context, w way, c Credentials) (newcomer,
 	if err == nil && !s.Email.PostValidation {
 		_, err = s.prove(ctx, w.id, c.Token, validate)
 	}
+	if err == nil {
+		err = s.screen(ctx, &n)
+	}
 	if err != nil {
 		return n, err
 	}

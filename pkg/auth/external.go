@@ -198,7 +198,11 @@ func (s *Service) enter(ctx context.Context, w way, from Client) (Issued, error)
 			}
 			return in, err
 		}
-		user, err = s.register(ctx, newcomer{way: w, fields: object.Object{}, datas: w.profile})
+		n := newcomer{way: w, fields: object.Object{}, datas: w.profile}
+		if err := s.screen(ctx, &n); err != nil {
+			return Issued{}, err
+		}
+		user, err = s.register(ctx, n)
 		if errs.Is(err, errs.Exists) {
 			continue // a second tab was faster
 		}

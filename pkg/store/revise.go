@@ -55,6 +55,9 @@ func (s *Store) Revise(ctx context.Context, uuid string, change func(Stored) (Re
 		if err := s.validate(ctx, next); err != nil {
 			return nil, err
 		}
+		if next, err = s.ask(ctx, call, "update", uuid, next, record.Body); err != nil {
+			return nil, err
+		}
 		next[updated] = timestamp(s.Now())
 		w := &write{uuid: uuid, name: event.StoreUpdated, base: record, former: stored, next: next, also: revision.Also}
 		s.announceWrite(call, event.StoreUpdate, w)

@@ -24,6 +24,9 @@ func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...
 	if err != nil {
 		return Stored{}, err
 	}
+	if next, err = s.ask(ctx, call, "save", uuid, next, nil); err != nil {
+		return Stored{}, err
+	}
 	stamp := timestamp(s.Now())
 	next[created], next[updated] = stamp, stamp
 	w := write{uuid: uuid, name: event.StoreSaved, next: next, also: also}

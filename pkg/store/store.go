@@ -54,21 +54,22 @@ type Announcer interface {
 
 // Options are what a store is made of. Name and Driver are required.
 type Options struct {
-	Name     string
-	Policy   *policy.Policy // nil: open
-	Schema   Validator      // nil: any object
-	Private  []string       // fields that clients neither set nor see
-	MaxSize  int            // 0: MaxObjectSize
-	Maps     []Mapping      // those whose Source this store is
-	Arrays   []string       // arrays of this store that mappings keep
-	Binaries []string       // properties that hold nothing but records of binaries
-	Holding  bool           // objects are found by the binaries they hold
-	Indexes  []query.Index  // for listing
-	Outbox   Outbox
-	Announce Announcer        // nil: no announcements
-	Now      func() time.Time // nil: time.Now
-	Locker   Locker           // nil: a KeyLock
-	Discreet bool             // who may not get an object is told that there is none
+	Name        string
+	Policy      *policy.Policy // nil: open
+	Schema      Validator      // nil: any object
+	Private     []string       // fields that clients neither set nor see
+	MaxSize     int            // 0: MaxObjectSize
+	Maps        []Mapping      // those whose Source this store is
+	Arrays      []string       // arrays of this store that mappings keep
+	Binaries    []string       // properties that hold nothing but records of binaries
+	Holding     bool           // objects are found by the binaries they hold
+	Indexes     []query.Index  // for listing
+	Outbox      Outbox
+	Announce    Announcer        // nil: no announcements
+	Interceptor Interceptor      // nil: nobody is asked
+	Now         func() time.Time // nil: time.Now
+	Locker      Locker           // nil: a KeyLock
+	Discreet    bool             // who may not get an object is told that there is none
 }
 
 // Store holds objects. It is safe for concurrent use.
@@ -161,7 +162,7 @@ func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 	if asked && s.Announce != nil && s.Announce.Wanted(event.StoreGet) {
 		s.announce(call, event.StoreGet, uuid, record.Revision, record.Body)
 	}
-	return s.seen(call, record), nil
+	return s.told(ctx, call, s.seen(call, record))
 }
 
 // Look returns an object whole, with what clients never see, to a caller that

@@ -52,6 +52,9 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 		if err := s.validate(ctx, next); err != nil {
 			return nil, err
 		}
+		if next, err = s.ask(ctx, call, "update", uuid, next, record.Body); err != nil {
+			return nil, err
+		}
 		next[updated] = timestamp(s.Now())
 		w := &write{uuid: uuid, name: event.StoreUpdated, base: record, former: stored, next: next}
 		s.announceWrite(call, event.StoreUpdate, w)
@@ -111,6 +114,9 @@ func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64) erro
 			if err := s.allow(ctx, call, policy.Delete, record.Body, nil); err != nil {
 				return nil, err
 			}
+		}
+		if _, err := s.ask(ctx, call, "delete", uuid, nil, record.Body); err != nil {
+			return nil, err
 		}
 		w := &write{uuid: uuid, name: event.StoreDeleted, base: record}
 		s.announceWrite(call, event.StoreDelete, w)

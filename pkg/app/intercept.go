@@ -1,0 +1,21 @@
+package app
+
+import (
+	"belfry/pkg/intercept"
+	"belfry/pkg/store"
+)
+
+// interceptor asks the interceptors that a store is configured with; nil when
+// there are none.
+func (a *App) interceptor(name string) store.Interceptor {
+	rules := map[string][]intercept.Rule{}
+	for op, list := range a.config.Stores[name].Intercept {
+		for _, i := range list {
+			rules[op] = append(rules[op], intercept.Rule{Name: i.Name, Timeout: i.Timeout, Accept: i.OnError == "accept"})
+		}
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	return intercept.NewAsker(a.bus.Conn(), rules, a.log)
+}

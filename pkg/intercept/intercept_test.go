@@ -1,0 +1,281 @@
+package intercept_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/intercept"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+	"belfry/pkg/store/filestore"
+)
+
+// world is a store whose acts interceptors on a real bus are asked about.
+type world struct {
+	*testing.T
+	conn  *nats.Conn
+	store *store.Store
+}
+
+func open(t *testing.T, rules map[string][]intercept.Rule) *world {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = backend.Close() })
+	s, err := store.Open(t.Context(), backend, store.Options{
+		Name: "Books", Private: []string{"secret"}, Arrays: []string{"copies"}, MaxSize: 2000,
+		Interceptor: intercept.NewAsker(b.Conn(), rules, slog.New(slog.DiscardHandler)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t, b.Conn(), s}
+}
+
+// answers serves an interceptor until the test ends.
+func (w *world) answers(name string, judge intercept.Func) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- intercept.Serve(ctx, w.conn, "*", "*", name, judge) }()
+	w.Cleanup(func() { cancel(); <-done })
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		_, err := w.conn.Request(intercept.Subject("ping", "none", name), []byte(`{}`), time.Second)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.Fatal(err)
+		}
+	}
+}
+
+func (w *world) client() context.Context {
+	return store.WithCall(w.Context(), store.Call{
+		Client: true, Origin: event.OriginHTTP, User: object.Object{"uuid": []byte(`"ada"`)}, Ctx: event.Ctx{Request: "r1", Wait: "secret.subject"},
+	})
+}
+
+func (w *world) parse(text string) object.Object {
+	w.Helper()
+	o, err := object.Parse([]byte(text))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return o
+}
+
+func (w *world) save(text string) (store.Stored, error) {
+	return w.store.Save(w.client(), w.parse(text), "")
+}
+
+func rule(name string) intercept.Rule { return intercept.Rule{Name: name, Timeout: 5 * time.Second} }
+
+func all(rules ...intercept.Rule) map[string][]intercept.Rule {
+	m := map[string][]intercept.Rule{}
+	for _, op := range []string{"save", "update", "delete", "get"} {
+		m[op] = rules
+	}
+	return m
+}
+
+func TestWhatIsAsked(t *testing.T) {
+	w := open(t, all(rule("a")))
+	asked := make(chan intercept.Question, 10)
+	w.answers("a", func(_ context.Context, q intercept.Question) intercept.Answer {
+		if q.Op != "" {
+			asked <- q
+		}
+		return intercept.Answer{Allow: true}
+	})
+	if _, err := w.save(`{"uuid":"emma","title":"Emma"}`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Update(w.client(), w.parse(`{"title":"E"}`), store.UpdateOptions{UUID: "emma"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Get(w.client(), "emma"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.Delete(w.client(), "emma", 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []string{"save", "update", "get", "delete"} {
+		q := <-asked
+		if q.Op != op || q.Store != "Books" || q.UUID != "emma" || q.Actor == nil || *q.Actor != "ada" || q.Ctx.Request != "r1" || q.Ctx.Wait != "" {
+			t.Errorf("%s: asked %+v", op, q)
+		}
+		if has := len(q.Object) > 0; has != (op != "delete") {
+			t.Errorf("%s: object %s", op, q.Object)
+		}
+		if has := len(q.Stored) > 0; has != (op == "update" || op == "delete") {
+			t.Errorf("%s: stored %s", op, q.Stored)
+		}
+	}
+	// The program itself asks nobody.
+	if _, err := w.store.Save(t.Context(), w.parse(`{"secret":"s"}`), "own"); err != nil || len(asked) > 0 {
+		t.Errorf("%v, asked %d", err, len(asked))
+	}
+	if _, err := w.store.Update(w.client(), w.parse(`{"title":"x"}`), store.UpdateOptions{UUID: "own"}); err != nil {
+		t.Fatal(err)
+	}
+	if q := <-asked; strings.Contains(string(q.Object)+string(q.Stored), "secret") {
+		t.Errorf("a private field was told: %s %s", q.Object, q.Stored)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	w := open(t, all(rule("a")))
+	status := make(chan int, 1)
+	w.answers("a", func(_ context.Context, q intercept.Question) intercept.Answer {
+		if q.Op != "save" {
+			return intercept.Answer{Allow: true}
+		}
+		return intercept.Answer{Refuse: &intercept.Refusal{Status: <-status, Message: "not this one"}}
+	})
+	for code, kind := range map[int]errs.Kind{
+		0: errs.Denied, 400: errs.Invalid, 401: errs.Unauthenticated, 403: errs.Denied, 404: errs.NotFound, 409: errs.Conflict,
+		412: errs.Mismatch, 413: errs.TooLarge, 415: errs.Unsupported, 418: errs.Invalid, 429: errs.Limited,
+		200: errs.Unavailable, 500: errs.Unavailable, // no answers at all
+	} {
+		status <- code
+		_, err := w.save(`{"title":"Emma"}`)
+		if !errs.Is(err, kind) {
+			t.Errorf("%d: %v", code, err)
+		}
+		if kind != errs.Unavailable && err.Error() != "not this one" {
+			t.Errorf("%d: the client is told %q", code, err)
+		}
+	}
+	if n, _, err := w.store.Count(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d objects, %v", n, err)
+	}
+}
+
+func TestAmendments(t *testing.T) {
+	w := open(t, all(rule("first"), rule("second")))
+	w.answers("first", func(_ context.Context, q intercept.Question) intercept.Answer {
+		switch q.Op {
+		case "save":
+			return intercept.Answer{Amend: object.Object{
+				"price": []byte("12"), "draft": []byte("null"), "copies": []byte("[1]"), "secret": []byte(`"s"`), "_x": []byte("1"), "uuid": []byte(`"other"`),
+			}}
+		case "get":
+			return intercept.Answer{Amend: object.Object{"title": []byte(`"for you"`)}}
+		}
+		return intercept.Answer{Allow: true}
+	})
+	w.answers("second", func(_ context.Context, q intercept.Question) intercept.Answer {
+		if q.Op == "save" {
+			var o struct{ Price int }
+			if err := json.Unmarshal(q.Object, &o); err != nil || o.Price != 12 {
+				return intercept.Answer{Refuse: &intercept.Refusal{Message: "the price of the first is missing"}}
+			}
+			return intercept.Answer{Amend: object.Object{"seen": []byte("true")}}
+		}
+		return intercept.Answer{Allow: true}
+	})
+	stored, err := w.save(`{"uuid":"emma","title":"Emma","draft":true}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"uuid": `"emma"`, "price": "12", "seen": "true", "draft": "", "copies": "", "secret": "", "_x": "", "title": `"Emma"`,
+	} {
+		if got := string(object.Field(stored.Body, name)); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	told, err := w.store.Get(w.client(), "emma")
+	if err != nil || string(object.Field(told.Body, "title")) != `"for you"` {
+		t.Errorf("told %s, %v", told.Body, err)
+	}
+	kept, err := w.store.Get(t.Context(), "emma")
+	if err != nil || string(object.Field(kept.Body, "title")) != `"Emma"` {
+		t.Errorf("kept %s, %v", kept.Body, err)
+	}
+}
+
+func TestAnAmendedObjectIsValidatedAgain(t *testing.T) {
+	w := open(t, all(rule("a")))
+	w.answers("a", func(context.Context, intercept.Question) intercept.Answer {
+		return intercept.Answer{Amend: object.Object{"note": []byte(`"` + strings.Repeat("x", 3000) + `"`)}}
+	})
+	if _, err := w.save(`{}`); !errs.Is(err, errs.TooLarge) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	quick := rule("slow")
+	quick.Timeout = 50 * time.Millisecond
+	release := make(chan struct{})
+	for name, f := range map[string]struct {
+		rule  intercept.Rule
+		judge intercept.Func
+		raw   string
+		says  string
+	}{
+		"nobody":      {rule: rule("nobody"), says: "is not there"},
+		"too slow":    {rule: quick, judge: func(context.Context, intercept.Question) intercept.Answer { <-release; return intercept.Answer{Allow: true} }, says: "did not answer within 50ms"},
+		"a panic":     {rule: rule("panics"), judge: func(context.Context, intercept.Question) intercept.Answer { panic("no") }, says: "no answer"},
+		"no answer":   {rule: rule("empty"), raw: `{}`, says: "no answer"},
+		"two answers": {rule: rule("both"), raw: `{"allow":true,"refuse":{"message":"no"}}`, says: "no answer"},
+		"no JSON":     {rule: rule("text"), raw: `yes`, says: "no answer"},
+		"wrong types": {rule: rule("types"), raw: `{"allow":"yes"}`, says: "no answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			accepting := f.rule
+			accepting.Accept = true
+			w := open(t, map[string][]intercept.Rule{"save": {f.rule}, "delete": {accepting}})
+			switch {
+			case f.raw != "":
+				if _, err := w.conn.Subscribe("intercept.*.*."+f.rule.Name, func(m *nats.Msg) { _ = m.Respond([]byte(f.raw)) }); err != nil {
+					t.Fatal(err)
+				}
+			case f.judge != nil:
+				if _, err := w.conn.QueueSubscribe("intercept.*.*."+f.rule.Name, "q", func(m *nats.Msg) {
+					go func() {
+						defer func() {
+							if recover() != nil {
+								_ = m.Respond([]byte(`{}`))
+							}
+						}()
+						f.judge(t.Context(), intercept.Question{})
+					}()
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.conn.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.save(`{"title":"Emma"}`); !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), f.says) {
+				t.Errorf("rejecting: %v", err)
+			}
+			if _, err := w.store.Save(t.Context(), w.parse(`{}`), "emma"); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.store.Delete(w.client(), "emma", 0); err != nil {
+				t.Errorf("accepting: %v", err)
+			}
+		})
+	}
+	close(release)
+}
