@@ -138,6 +138,10 @@ func (c *Config) checkBinaries(arrays arrays) {
 				c.doc.problem(at, "no store of this name; %s", knownAre(names(c.Stores)))
 				continue
 			}
+			if slices.Contains(ownStores(), store) || store == c.Authentication.IdentStore {
+				c.doc.problem(at, "belfry keeps the objects of this store for itself; no file can be attached there")
+				continue
+			}
 			for _, property := range c.Binaries[name].Map[store] {
 				if arrays[store][property] != "" || slices.Contains(st.Private, property) {
 					c.doc.problem(at, "%s of %s belongs to the server; no file can be attached there", c.doc.name(at, property), store)

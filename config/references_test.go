@@ -147,6 +147,9 @@ func TestMailersAndBinaries(t *testing.T) {
 			`1:30: mailers.b.host: is missing; expected the mail server, such as smtp.example.com`,
 			`1:46: mailers.b.tls: expected starttls, tls or none, not "true"`,
 			`1:57: mailers.b.password: needs user`}},
+		{"binaries of belfry's own stores", "binaries: {a: {map: {Sessions: [x], Idents: [y]}}}\n", []string{
+			"1:22: binaries.a.map.Sessions: belfry keeps the objects of this store for itself; no file can be attached there",
+			"1:37: binaries.a.map.Idents: belfry keeps the objects of this store for itself; no file can be attached there"}},
 		{"binaries", "binaries: {a: {map: {Bokos: [x], Users: [idents, password, uuid]}}, b: {type: S3}, c: {type: S3Storage, expose: {url: /c}, presign: 8d}}\n", []string{
 			"1:22: binaries.a.map.Bokos: no store of this name; known are Contents, Idents, Sessions, Tokens, Users",
 			"1:34: binaries.a.map.Users: idents of Users belongs to the server; no file can be attached there",

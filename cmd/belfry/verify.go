@@ -83,6 +83,6 @@ func writeBinaries(w io.Writer, r *binary.Report) {
 	if r.More > 0 {
 		fmt.Fprintf(w, "... and %d more\n", r.More)
 	}
-	fmt.Fprintf(w, "%d binary services, %d records, %d contents: %d differences\n",
+	fmt.Fprintf(w, "%d services of binaries, %d records, %d contents: %d differences\n",
 		r.Services, r.Records, r.Contents, len(r.Differences)+r.More)
 }
