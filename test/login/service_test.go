@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -320,6 +321,32 @@ func TestManyTabsMakeOneUser(t *testing.T) {
 	}
 	if users, idents := d.all(d.Users), d.all(d.Idents); len(users) != rounds || len(idents) != rounds || d.registered() != rounds {
 		t.Errorf("%d users, %d idents, %d times Register, want %d", len(users), len(idents), d.registered(), rounds)
+	}
+}
+
+// One callback that comes many times at once, to two processes, is good once.
+func TestACallbackIsGoodOnce(t *testing.T) {
+	d := open(t, 0)
+	services := []*auth.Service{d.Service, d.another()}
+	for i := range 30 {
+		v := d.goes(names[i%len(names)], auth.Client{})
+		var all sync.WaitGroup
+		var good atomic.Int64
+		for j := range 4 {
+			all.Go(func() {
+				_, err := v.comes(t.Context(), services[j%2], auth.Client{})
+				switch {
+				case err == nil:
+					good.Add(1)
+				case !errs.Is(err, errs.Mismatch):
+					t.Errorf("error %v (%v)", err, errs.KindOf(err))
+				}
+			})
+		}
+		all.Wait()
+		if good.Load() != 1 {
+			t.Fatalf("it was good %d times", good.Load())
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"belfry/pkg/auth"
 	"belfry/pkg/event"
 )
 
@@ -57,6 +58,12 @@ func (w *world) firstLogin(name, id string) {
 	}
 	if e.Origin != event.OriginAuth || e.Actor == nil || *e.Actor != user || e.Ctx.Request == "" || e.Ctx.Address == "" || e.Ctx.UserAgent == "" {
 		w.Errorf("Register tells actor %v, ctx %+v", e.Actor, e.Ctx)
+	}
+	var list struct{ Sessions []auth.SessionInfo }
+	_, body := b.ask(http.MethodGet, "/auth/sessions", "")
+	w.must(json.Unmarshal(body, &list))
+	if len(list.Sessions) != 1 || list.Sessions[0].Type != name || !list.Sessions[0].Current {
+		w.Errorf("the sessions are %s", body)
 	}
 	if cookies := b.cookies(); len(cookies) != 1 || cookies[0].Name != "belfry" {
 		w.Errorf("the cookies are %v", cookies)
