@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,7 +99,7 @@ type client struct {
 	path  string
 	uuids []string
 	known map[string]state
-	doubt map[string]state // what an unanswered request would have made
+	doubt map[string][]state // what unanswered requests would have made, since the last that was answered
 	wrong []string
 }
 
@@ -110,7 +111,7 @@ const (
 func newClient(w *world, seed uint64, number int, store string) *client {
 	c := &client{
 		world: w, rand: rand.New(rand.NewPCG(seed, uint64(number))), store: store, path: "/" + strings.ToLower(store),
-		http: &http.Client{Timeout: timeout}, known: map[string]state{}, doubt: map[string]state{},
+		http: &http.Client{Timeout: timeout}, known: map[string]state{}, doubt: map[string][]state{},
 	}
 	n, each := number, 10
 	if store == "Parents" {
@@ -123,13 +124,10 @@ func newClient(w *world, seed uint64, number int, store string) *client {
 }
 
 // step does one random write. It reports false when the server did not answer:
-// whether the write was made is then in doubt, and the object is left alone
-// until an audit.
+// whether the write was made is then in doubt, and it may even be made later,
+// but not after one of the same object that is acknowledged.
 func (c *client) step(n int) bool {
 	uuid := c.uuids[c.rand.IntN(len(c.uuids))]
-	if _, doubtful := c.doubt[uuid]; doubtful {
-		return len(c.doubt) < len(c.uuids)
-	}
 	before := c.known[uuid]
 	after := state{there: true, title: fmt.Sprintf("t%d", n), parents: before.parents}
 	method, path := http.MethodPut, c.path+"/"+uuid
@@ -147,12 +145,15 @@ func (c *client) step(n int) bool {
 	}
 	status, revision, err := c.send(method, path, uuid, after)
 	if err != nil || status >= 500 {
-		c.doubt[uuid] = after
+		c.doubt[uuid] = append(c.doubt[uuid], after)
 		return false
 	}
 	switch {
-	case status == http.StatusNotFound && c.mayBeGone(before):
+	case status == http.StatusNotFound && (c.mayBeGone(before) || c.inDoubt(uuid, func(s state) bool { return !s.there })):
 		c.known[uuid] = state{}
+		return true
+	case status == http.StatusConflict && c.inDoubt(uuid, func(s state) bool { return s.there }):
+		c.known[uuid] = state{there: true, parents: after.parents}
 		return true
 	case status/100 != 2:
 		c.complain("%s %s: status %d, though %+v was acknowledged", method, path, status, before)
@@ -161,11 +162,17 @@ func (c *client) step(n int) bool {
 	after.revision = revision
 	f := fact{store: c.store, uuid: uuid, revision: revision}
 	if !after.there {
-		f.after = before.revision
+		f.after = max(1, before.revision)
 	}
 	c.world.acknowledged(f)
 	c.known[uuid] = after
+	delete(c.doubt, uuid)
 	return true
+}
+
+// inDoubt reports whether a state that an object may be in is like this.
+func (c *client) inDoubt(uuid string, like func(state) bool) bool {
+	return slices.ContainsFunc(c.doubt[uuid], like)
 }
 
 // mayBeGone reports whether a cascade may have deleted an object.
@@ -229,12 +236,11 @@ func (c *client) audit() error {
 			return err
 		}
 		known := c.known[uuid]
-		doubt, doubtful := c.doubt[uuid]
 		switch {
-		case same(now, known), doubtful && same(now, doubt):
-		case !now.there && (c.mayBeGone(known) || doubtful && c.mayBeGone(doubt)):
+		case same(now, known), c.inDoubt(uuid, func(s state) bool { return same(now, s) }):
+		case !now.there && (c.mayBeGone(known) || c.inDoubt(uuid, c.mayBeGone)):
 		default:
-			c.complain("%s %s is %+v; acknowledged was %+v, in doubt %v %+v", c.store, uuid, now, known, doubtful, doubt)
+			c.complain("%s %s is %+v; acknowledged was %+v, in doubt %+v", c.store, uuid, now, known, c.doubt[uuid])
 		}
 		c.known[uuid] = now
 		delete(c.doubt, uuid)

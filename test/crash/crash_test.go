@@ -23,7 +23,14 @@ var (
 	kills    = flag.Int("crash.kills", 20, "how often belfry is killed")
 )
 
-func TestMain(m *testing.M) { process.Main(m) }
+func TestMain(m *testing.M) {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		if err := os.Setenv(name, "belfry-tests"); err != nil {
+			panic(err)
+		}
+	}
+	process.Main(m)
+}
 
 const stores = `
 data: ./data
@@ -95,8 +102,6 @@ func TestKilledOnMongoDB(t *testing.T) {
 }
 
 func TestKilledOnDynamoDB(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "belfry-tests")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-tests")
 	killed(t, fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: '%s'}", backing.Dynoxide(t).URL), load{clients: 1, writes: 60})
 }
 

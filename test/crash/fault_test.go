@@ -35,6 +35,7 @@ var faults = []fault{
 }
 
 func TestMongoDBIsHardToReach(t *testing.T) {
+	t.Parallel()
 	u, err := url.Parse(backing.Mongo(t))
 	if err != nil {
 		t.Fatal(err)
@@ -44,8 +45,7 @@ func TestMongoDBIsHardToReach(t *testing.T) {
 }
 
 func TestDynamoDBIsHardToReach(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "belfry-tests")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-tests")
+	t.Parallel()
 	p := backing.StartProxy(t, strings.TrimPrefix(backing.Dynoxide(t).URL, "http://"))
 	hardToReach(t, p, fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: 'http://%s'}", p.Address))
 }
@@ -66,9 +66,9 @@ func hardToReach(t *testing.T, p *backing.Proxy, backend string) {
 	server := startsWhenItCan(t, p, config)
 	w.moveTo(server)
 	heard := record(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
-	for round, f := range faults {
-		stop := make(chan struct{})
-		wait := endure(all, round, stop)
+	stop := make(chan struct{})
+	wait := endure(all, stop)
+	for _, f := range faults {
 		w.awaitMore(t, 10)
 		before := w.count()
 		f.begin(p)
@@ -80,26 +80,24 @@ func hardToReach(t *testing.T, p *backing.Proxy, backend string) {
 		p.Heal()
 		process.Eventually(t, time.Minute, func() error { return ready(server) })
 		t.Logf("%s: %d writes acknowledged meanwhile", f.name, w.count()-before)
-		w.awaitMore(t, 10)
-		close(stop)
-		wait()
-		idle(t, server) // and so nothing is on its way any more
-		audit(t, all)
 	}
-	if n := w.count(); n < 100 {
-		t.Errorf("only %d writes were acknowledged", n)
-	}
+	w.awaitMore(t, 50)
+	close(stop)
+	wait()
+	idle(t, server) // and so nothing is on its way any more
+	audit(t, all)
+	t.Logf("%d writes acknowledged", w.count())
 	finish(t, server, config, w, heard)
 }
 
 // endure lets every client write until stop is closed, whatever it is told.
-func endure(all []*client, round int, stop <-chan struct{}) (wait func()) {
+func endure(all []*client, stop <-chan struct{}) (wait func()) {
 	var writing sync.WaitGroup
 	for _, c := range all {
 		writing.Go(func() {
 			for n := 0; ; n++ {
 				pause := time.Duration(0)
-				if !c.step(round*1_000_000 + n) {
+				if !c.step(n) {
 					pause = 10 * time.Millisecond
 				}
 				select {
@@ -119,8 +117,7 @@ func startsWhenItCan(t *testing.T, p *backing.Proxy, config string) *process.Ser
 	t.Helper()
 	p.Cut()
 	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(freePort(t)))
-	started := make(chan *process.Server)
-	go func() { started <- process.Serve(t, config, "--listen", address) }()
+	wait := process.ServeLater(t, config, "--listen", address)
 	early := &process.Server{URL: "http://" + address}
 	process.Eventually(t, time.Minute, func() error { return notReady(early, "belfry is starting and waits for backend default") })
 	res, err := http.Get(early.URL + "/parents/x")
@@ -132,7 +129,7 @@ func startsWhenItCan(t *testing.T, p *backing.Proxy, config string) *process.Ser
 		t.Errorf("while it starts belfry says %d, Retry-After %q", res.StatusCode, res.Header.Get("Retry-After"))
 	}
 	p.Heal()
-	server := <-started
+	server := wait()
 	if log := server.Log(); !strings.Contains(log, "a backend is away; trying again") {
 		t.Errorf("the log does not tell of the wait: %s", log)
 	}

@@ -94,17 +94,39 @@ const bannerEnd = "  data "
 // it still runs, and a data race in it fails the test.
 func Serve(t testing.TB, config string, args ...string) *Server {
 	t.Helper()
-	s, err := Start(Program(t), nil, append([]string{"--config", config}, args...)...)
-	if err != nil {
-		t.Fatal(err)
+	return ServeLater(t, config, args...)()
+}
+
+// ServeLater is Serve for a belfry that has to wait before it serves. wait
+// returns it once it does.
+func ServeLater(t testing.TB, config string, args ...string) (wait func() *Server) {
+	t.Helper()
+	program, started := Program(t), make(chan struct{})
+	var s *Server
+	var err error
+	go func() {
+		defer close(started)
+		s, err = Start(program, nil, append([]string{"--config", config}, args...)...)
+	}()
+	return func() *Server {
+		t.Helper()
+		<-started
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.endWith(t)
+		return s
 	}
+}
+
+// endWith kills the process at the end of a test.
+func (s *Server) endWith(t testing.TB) {
 	t.Cleanup(func() {
 		s.Kill()
 		if race := s.Race(); race != "" {
 			t.Errorf("belfry has a data race:\n%s", race)
 		}
 	})
-	return s
 }
 
 // Start starts a belfry, with env added to the environment, and waits until it
