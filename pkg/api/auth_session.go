@@ -65,8 +65,8 @@ func (c cookies) value(req *http.Request, name string) string {
 
 // bearer is the token of an Authorization header.
 func bearer(req *http.Request) (token string, ok bool) {
-	scheme, token, ok := strings.Cut(req.Header.Get("Authorization"), " ")
-	return strings.TrimSpace(token), ok && strings.EqualFold(scheme, "Bearer")
+	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
 // session returns the session that a request carries, nil for none. It is
@@ -83,9 +83,6 @@ func (s *Server) session(x *exchange) (*auth.Session, error) {
 			return nil, nil
 		}
 		token = s.authenticator.cookies.value(x.req, sessionCookie)
-	}
-	if token == "" {
-		return nil, nil
 	}
 	session, err := s.authenticator.Service.Identify(store.WithCall(x.req.Context(), store.Call{Ctx: x.eventCtx()}), token)
 	if err == nil && session == nil && ok {
