@@ -143,13 +143,14 @@ func (w *world) refused(ctx context.Context, up binary.Upload, want errs.Kind) {
 func TestPlacesThatTakeNoBinaries(t *testing.T) {
 	w := newWorld(t, options{})
 	book := w.save("Books", `{"title":"x","empty":[],"none":null,"other":[1]}`)
+	w.must(w.Note(t.Context(), hashOf("a")))
 	long := strings.Repeat("x", 5000)
 	for _, test := range []struct {
 		place binary.Place
 		want  errs.Kind
 	}{
 		{binary.Place{Store: "Nowhere", UUID: book, Property: "photos"}, errs.NotFound},
-		{binary.Place{Store: "Contents", UUID: book, Property: "photos"}, errs.NotFound},
+		{binary.Place{Store: "Contents", UUID: "files." + hashOf("a"), Property: "photos"}, errs.NotFound},
 		{binary.Place{Store: "Books", UUID: "nobody", Property: "photos"}, errs.NotFound},
 		{binary.Place{Store: "Books", UUID: "../x", Property: "photos"}, errs.Invalid},
 		{binary.Place{Store: "Books", UUID: "a\x00b", Property: "photos"}, errs.Invalid},
@@ -222,7 +223,7 @@ func TestWhatWasAnnouncedMustArrive(t *testing.T) {
 		"short digest":    {func(u *binary.Upload) { u.Digest = wrong[:5] }, errs.Mismatch},
 		"wrong revision":  {func(u *binary.Upload) { u.IfRevision, u.Body = 7, untouched{t} }, errs.Mismatch},
 		"too few bytes":   {func(u *binary.Upload) { u.Size = 6 }, errs.Invalid},
-		"too many bytes":  {func(u *binary.Upload) { u.Size = 4 }, errs.Invalid},
+		"too many bytes":  {func(u *binary.Upload) { u.Size, u.Body = 4, io.MultiReader(u.Body, untouched{t}) }, errs.Invalid},
 		"announced large": {func(u *binary.Upload) { u.Size, u.Body = 11, untouched{t} }, errs.TooLarge},
 		"large":           {func(u *binary.Upload) { u.Size, u.Body = -1, strings.NewReader("0123456789x") }, errs.TooLarge},
 		"breaks off":      {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{io.ErrUnexpectedEOF}) }, errs.Canceled},
@@ -328,6 +329,46 @@ func TestPoliciesAreJudgedBeforeTheBodyIsRead(t *testing.T) {
 	w.must(err)
 	_, err = w.Delete(ada, p, hashOf("a"))
 	w.must(err)
+}
+
+// Reading asks the rule of get, attaching and taking away that of update.
+func TestEachActAsksItsRule(t *testing.T) {
+	for name, test := range map[string]struct {
+		rules     policy.Rules
+		find, put bool
+	}{
+		"reads":  {policy.Rules{Get: "true", List: "false", Update: "false", Delete: "false", Create: "false"}, true, false},
+		"writes": {policy.Rules{Get: "false", List: "false", Update: "true", Delete: "false", Create: "false"}, false, true},
+		"others": {policy.Rules{Get: "false", List: "true", Update: "false", Delete: "true", Create: "true"}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules, problems := policy.Compile(test.rules)
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			w := newWorld(t, options{stores: func(o *store.Options) { o.Policy = rules }})
+			book := w.save("Books", `{}`)
+			w.add(book, "a")
+			ctx := client(t.Context(), "ada")
+			_, err := w.Find(ctx, photo(book, 0))
+			if (err == nil) != test.find {
+				t.Errorf("Find: %v", err)
+			}
+			up := upload(photo(book, 1), "b")
+			if !test.put {
+				up.Body = untouched{t}
+			}
+			if err := w.Check(ctx, up); (err == nil) != test.put {
+				t.Errorf("Check: %v", err)
+			}
+			if _, err := w.Put(ctx, up); (err == nil) != test.put {
+				t.Errorf("Put: %v", err)
+			}
+			if _, err := w.Delete(ctx, photo(book, 0), hashOf("a")); (err == nil) != test.put {
+				t.Errorf("Delete: %v", err)
+			}
+		})
+	}
 }
 
 func TestRulesSeeTheRecordsComeIn(t *testing.T) {

@@ -64,7 +64,9 @@ func newWorld(t *testing.T, o options) *world {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
+	contents := open(binary.ContentsOptions("Contents"))
 	w.set = store.NewSet([]*store.Store{
+		contents,
 		open(store.Options{Name: "Books", Holding: true, Outbox: w.outbox, Private: []string{"secret"}, Arrays: []string{"reviews"}}),
 		open(store.Options{Name: "Diaries", Holding: true, Outbox: w.outbox, Policy: owner}),
 	}, nil)
@@ -73,7 +75,7 @@ func newWorld(t *testing.T, o options) *world {
 	t.Cleanup(func() { w.must(storage.Close()) })
 	w.faults = &faulty{Storage: storage}
 	given := binary.Options{
-		Name: "files", Set: w.set, Contents: open(binary.ContentsOptions("Contents")), Storage: w.faults,
+		Name: "files", Set: w.set, Contents: contents, Storage: w.faults,
 	}
 	if o.service != nil {
 		o.service(&given)
