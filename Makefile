@@ -1,5 +1,6 @@
-# The commands of the project. Each needs Go and nothing else; what it uses
-# besides is pinned in go.mod and tools/go.mod.
+# The commands of the project. Each needs Go and nothing else, but for test and
+# bench: DynamoDB's servers are from npm, which needs Node. What is used besides
+# is pinned in go.mod, tools/go.mod and test/servers.
 
 GO      ?= go
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
@@ -22,6 +23,10 @@ build: ## Build bin/belfry
 .PHONY: test
 test: ## Run every test with the race detector
 	$(GO) test -race -timeout 20m ./...
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need Go alone, no other server
+	$(GO) test -race -timeout 20m $$($(GO) list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v belfry/test/backing | cut -d ' ' -f 1)
 
 .PHONY: check
 check: lint vet test ## Format, lint, vet, and every test
