@@ -78,6 +78,7 @@ type Server struct {
 	Banner string // what it said when it was ready
 	cmd    *exec.Cmd
 	stderr *tail
+	said   chan error // one: whether the banner came
 	done   chan struct{}
 	err    error // of the process, once done is closed
 }
@@ -101,38 +102,41 @@ func Serve(t testing.TB, config string, args ...string) *Server {
 // returns it once it does.
 func ServeLater(t testing.TB, config string, args ...string) (wait func() *Server) {
 	t.Helper()
-	program, started := Program(t), make(chan struct{})
-	var s *Server
-	var err error
-	go func() {
-		defer close(started)
-		s, err = Start(program, nil, append([]string{"--config", config}, args...)...)
-	}()
-	return func() *Server {
-		t.Helper()
-		<-started
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.endWith(t)
-		return s
+	s, err := launch(Program(t), nil, append([]string{"--config", config}, args...)...)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// endWith kills the process at the end of a test.
-func (s *Server) endWith(t testing.TB) {
 	t.Cleanup(func() {
 		s.Kill()
 		if race := s.Race(); race != "" {
 			t.Errorf("belfry has a data race:\n%s", race)
 		}
 	})
+	return func() *Server {
+		t.Helper()
+		if err := s.serves(); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
 }
 
 // Start starts a belfry, with env added to the environment, and waits until it
 // serves.
 func Start(program string, env []string, args ...string) (*Server, error) {
-	s := &Server{stderr: &tail{}, done: make(chan struct{})}
+	s, err := launch(program, env, args...)
+	if err == nil {
+		err = s.serves()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// launch starts the process.
+func launch(program string, env []string, args ...string) (*Server, error) {
+	s := &Server{stderr: &tail{}, said: make(chan error, 1), done: make(chan struct{})}
 	s.cmd = exec.Command(program, append([]string{"serve"}, args...)...)
 	s.cmd.Env = append(environment(), env...)
 	s.cmd.Stderr = s.stderr
@@ -143,22 +147,32 @@ func Start(program string, env []string, args ...string) (*Server, error) {
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
+	go s.follow(out)
+	return s, nil
+}
+
+// follow reads what the process says until it ends.
+func (s *Server) follow(out io.Reader) {
 	lines := bufio.NewReader(out)
+	var err error
 	for line := ""; err == nil && !strings.HasPrefix(line, bannerEnd); {
 		line, err = lines.ReadString('\n')
 		s.Banner += line
 	}
 	s.URL, s.Bus = httpURL.FindString(s.Banner), busURL.FindString(s.Banner)
-	go func() {
-		_, _ = io.Copy(io.Discard, lines)
-		s.err = s.cmd.Wait()
-		close(s.done)
-	}()
-	if err != nil {
+	s.said <- err
+	_, _ = io.Copy(io.Discard, lines)
+	s.err = s.cmd.Wait()
+	close(s.done)
+}
+
+// serves waits for the banner.
+func (s *Server) serves() error {
+	if err := <-s.said; err != nil {
 		<-s.done
-		return nil, fmt.Errorf("belfry did not start: %w\n%s", s.err, s.stderr)
+		return fmt.Errorf("belfry did not start: %w\n%s", s.err, s.stderr)
 	}
-	return s, nil
+	return nil
 }
 
 // Race is the report of a data race in the process, or "".
