@@ -109,7 +109,7 @@ func (c *Config) readEmail(s *section) *Email {
 	if !s.has("from") {
 		c.derived = append(c.derived, func() { e.From = senderAt(c.BaseURL) })
 	}
-	e.MailText.read(s)
+	e.read(s)
 	for key, text := range map[string]*MailText{"recovery": &e.Recovery, "taken": &e.Taken} {
 		mail := s.section(key)
 		text.read(mail)

@@ -26,13 +26,16 @@ const (
 
 // cli is the commands and their flags; each command is in a file of its own.
 type cli struct {
-	Serve   serveCmd   `cmd:"" help:"Serve HTTP, the bus and the workers from one configuration."`
-	Config  configCmd  `cmd:"" help:"Look at configurations."`
-	Verify  verifyCmd  `cmd:"" help:"Compare every mapped array with the objects it copies."`
-	Import  importCmd  `cmd:"" help:"Load a file of objects into a store over HTTP."`
-	Export  exportCmd  `cmd:"" help:"Write every object of a store as JSON lines."`
-	Migrate migrateCmd `cmd:"" help:"Move stores and binaries to the backends of another configuration."`
-	Version versionCmd `cmd:"" help:"Say which belfry this is."`
+	Serve    serveCmd    `cmd:"" help:"Serve HTTP, the bus and the workers from one configuration."`
+	Config   configCmd   `cmd:"" help:"Look at configurations."`
+	Verify   verifyCmd   `cmd:"" help:"Compare every mapped array with the objects it copies."`
+	Import   importCmd   `cmd:"" help:"Load a file of objects into a store over HTTP."`
+	Export   exportCmd   `cmd:"" help:"Write every object of a store as JSON lines."`
+	Migrate  migrateCmd  `cmd:"" help:"Move stores and binaries to the backends of another configuration."`
+	DLQ      dlqCmd      `cmd:"" name:"dlq" help:"Look after the dead letters of listeners."`
+	Listener listenerCmd `cmd:"" help:"See how listeners stand, and move them."`
+	Events   eventsCmd   `cmd:"" help:"Read the log of events."`
+	Version  versionCmd  `cmd:"" help:"Say which belfry this is."`
 }
 
 // streams are what commands read and write.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -34,17 +33,7 @@ func (c *migrateCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		e := json.NewEncoder(s.out)
-		e.SetIndent("", "  ")
-		err = e.Encode(r)
-	} else {
-		err = writeMigration(s.out, r)
-	}
-	if err == nil && !r.Clean() {
-		return errFound
-	}
-	return err
+	return tell(s.out, c.JSON, r, writeMigration)
 }
 
 // sometimes tells progress, a line now and then.

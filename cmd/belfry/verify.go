@@ -28,14 +28,20 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		e := json.NewEncoder(s.out)
+	return tell(s.out, c.JSON, r, writeReport)
+}
+
+// tell writes a report, as JSON or for people, and returns errFound when it
+// tells of differences.
+func tell[R interface{ Clean() bool }](w io.Writer, asJSON bool, report R, write func(io.Writer, R) error) (err error) {
+	if asJSON {
+		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		err = e.Encode(r)
+		err = e.Encode(report)
 	} else {
-		err = writeReport(s.out, r)
+		err = write(w, report)
 	}
-	if err == nil && !r.Clean() {
+	if err == nil && !report.Clean() {
 		return errFound
 	}
 	return err

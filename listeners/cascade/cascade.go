@@ -16,6 +16,7 @@ import (
 
 	"belfry/listeners/mapping"
 	"belfry/pkg/event"
+	"belfry/pkg/pause"
 	"belfry/pkg/store"
 )
 
@@ -76,7 +77,7 @@ func (w *Worker) clear(ctx context.Context, m *store.Mapping, e *event.Envelope)
 		if lag == 0 {
 			return nil
 		}
-		if err := mapping.Pause(ctx, lag); err != nil {
+		if err := pause.For(ctx, lag); err != nil {
 			return err
 		}
 		lag = 0

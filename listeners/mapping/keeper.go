@@ -7,6 +7,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
+	"belfry/pkg/pause"
 	"belfry/pkg/store"
 )
 
@@ -165,7 +166,7 @@ func (k *Keeper) fit(ctx context.Context, r *round) error {
 	// since then has found the room itself. One that found none was saved
 	// before, and the index must have it by now.
 	if !r.full {
-		if err := Pause(ctx, k.set.Store(r.m.Source).Settle()); err != nil {
+		if err := pause.For(ctx, k.set.Store(r.m.Source).Settle()); err != nil {
 			return err
 		}
 	}
@@ -223,7 +224,7 @@ func (k *Keeper) linked(ctx context.Context, m *store.Mapping, target string, ea
 // an entry of an object that names the target no more, so those that the array
 // holds are looked at too.
 func (k *Keeper) Fill(ctx context.Context, m *store.Mapping, target string) error {
-	if err := Pause(ctx, k.set.Store(m.Source).Settle()); err != nil {
+	if err := pause.For(ctx, k.set.Store(m.Source).Settle()); err != nil {
 		return err
 	}
 	t, err := k.set.Store(m.Target).Get(ctx, target)
@@ -244,20 +245,5 @@ func (k *Keeper) Fill(ctx context.Context, m *store.Mapping, target string) erro
 func (k *Keeper) full(m *store.Mapping, target string) {
 	if k.Full != nil {
 		k.Full(m, target)
-	}
-}
-
-// Pause waits, or reports the context's end.
-func Pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
+	"belfry/pkg/pause"
 )
 
 // Name is the listener's durable name.
@@ -166,7 +167,7 @@ func (w *Worker) sweep(ctx context.Context, entries []binary.Entry) error {
 	if len(condemned) == 0 {
 		return failed
 	}
-	if err := pause(ctx, settle); err != nil {
+	if err := pause.For(ctx, settle); err != nil {
 		return err
 	}
 	return errors.Join(failed, w.all(condemned, func(i int, s *binary.Service) error {
@@ -195,18 +196,4 @@ func (w *Worker) all(entries []binary.Entry, do func(i int, s *binary.Service) e
 	}
 	_ = g.Wait()
 	return errors.Join(failures...)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -28,7 +28,7 @@ func cookiesFor(baseURL string) cookies {
 
 // put sets a cookie for an age in seconds; a negative one removes it.
 func (c cookies) put(x *exchange, name, value string, age int) {
-	http.SetCookie(x, &http.Cookie{
+	http.SetCookie(x, &http.Cookie{ //nolint:gosec // Secure wherever baseURL is https; over http no browser would send it
 		Name: c.prefix + name, Value: value, Path: "/", MaxAge: age,
 		HttpOnly: true, Secure: c.secure, SameSite: http.SameSiteLaxMode,
 	})

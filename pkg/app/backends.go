@@ -9,6 +9,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/errs"
+	"belfry/pkg/pause"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/dynamostore"
@@ -127,11 +128,7 @@ func (a *App) openPatiently(ctx context.Context, backend string, b driver.Backen
 			said = text
 			a.log.Warn("a backend is away; trying again", "backend", backend, "error", err)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if pause.For(ctx, wait) != nil {
 			return nil, err
 		}
 	}

@@ -59,7 +59,7 @@ func (s *Service) write(ctx context.Context, box store.Stored, asked request) (m
 		token := newSecret()
 		lasting := s.Email.TokenTTL
 		texts = s.Email.Validation
-		if asked.For == recover_ {
+		if asked.For == recovery {
 			lasting, texts = s.Email.RecoveryTTL, s.Email.Recovery
 		}
 		data.Token = token

@@ -33,7 +33,7 @@ func (s *Service) Forgot(ctx context.Context, login string, from Client) error {
 		if user.UUID == "" {
 			return nothing
 		}
-		return recover_
+		return recovery
 	})
 }
 
@@ -87,7 +87,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 		return err
 	}
 	w := wayOf(c.Login)
-	p, err := s.prove(ctx, w.id, c.Token, recover_)
+	p, err := s.prove(ctx, w.id, c.Token, recovery)
 	if err != nil {
 		return err
 	}
@@ -243,12 +243,12 @@ func (s *Service) Follow(ctx context.Context, login, token string, from Client) 
 		return 0, err
 	}
 	w := wayOf(login)
-	p, err := s.prove(ctx, w.id, token, validate, recover_)
+	p, err := s.prove(ctx, w.id, token, validate, recovery)
 	if err != nil {
 		return 0, err
 	}
 	switch {
-	case p.issued.For == recover_:
+	case p.issued.For == recovery:
 		return ToRecovery, nil
 	case !s.Email.PostValidation:
 		return ToRegister, nil

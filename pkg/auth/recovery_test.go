@@ -11,7 +11,6 @@ import (
 
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 )
 
 // recovery asks for the mail of a recovery and returns what it is to be used with.
@@ -232,7 +231,7 @@ func TestAPasswordIsNotTold(t *testing.T) {
 	w.told.mu.Lock()
 	defer w.told.mu.Unlock()
 	for _, e := range w.told.all {
-		previous := object.Object(e.Previous)
+		previous := e.Previous
 		if previous["password"] != nil || previous["_epoch"] != nil || strings.Contains(string(e.Object), "_epoch") || strings.Contains(string(e.Object), "argon2id") {
 			t.Errorf("told %+v", e)
 		}

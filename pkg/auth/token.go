@@ -16,7 +16,7 @@ type purpose string
 
 const (
 	validate purpose = "validate" // proves an address
-	recover_ purpose = "recover"  // lets a new password be set
+	recovery purpose = "recover"  // lets a new password be set
 	taken    purpose = "taken"    // tells the owner of an address of an attempt to register it; no token
 	nothing  purpose = "nothing"  // no mail at all: looks the same from outside
 )

@@ -68,6 +68,7 @@ import (
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
+	"belfry/pkg/pause"
 	"belfry/pkg/policy"
 	"belfry/pkg/store"
 )
@@ -111,7 +112,7 @@ func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Service{Options: o, ledger: ledger{store: o.Contents, service: o.Name}, pause: pause}
+	return &Service{Options: o, ledger: ledger{store: o.Contents, service: o.Name}, pause: pause.For}
 }
 
 // Find returns the record at a place. NotFound when there is none, or when the

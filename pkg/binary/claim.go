@@ -92,18 +92,6 @@ func (s *Service) calm(ctx context.Context, hash string) (mark uint64, err error
 	}
 }
 
-// pause waits, unless the context ends before.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // takeBack makes an object as it was before a record was written: for an upload
 // that could not keep its content. What had been replaced comes back only if
 // its content is safe.

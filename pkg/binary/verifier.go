@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"belfry/pkg/binary/driver"
+	"belfry/pkg/pause"
 	"belfry/pkg/store"
 )
 
@@ -65,7 +66,7 @@ func (v *verifier) conclude(ctx context.Context) error {
 		if len(v.suspects) == 0 {
 			return nil
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -187,26 +187,16 @@ func failure(rule Rule, err error) error {
 	return e
 }
 
-// err is the refusal in belfry's own words for kinds of errors.
+// kinds are belfry's own words for the statuses of refusals.
+var kinds = map[int]errs.Kind{
+	0: errs.Denied, 401: errs.Unauthenticated, 403: errs.Denied, 404: errs.NotFound, 409: errs.Conflict,
+	412: errs.Mismatch, 413: errs.TooLarge, 415: errs.Unsupported, 429: errs.Limited,
+}
+
+// err is the refusal as an error.
 func (r *Refusal) err() error {
-	kind := errs.Denied
-	switch r.Status {
-	case 401:
-		kind = errs.Unauthenticated
-	case 404:
-		kind = errs.NotFound
-	case 409:
-		kind = errs.Conflict
-	case 412:
-		kind = errs.Mismatch
-	case 413:
-		kind = errs.TooLarge
-	case 415:
-		kind = errs.Unsupported
-	case 429:
-		kind = errs.Limited
-	case 0, 403:
-	default:
+	kind, known := kinds[r.Status]
+	if !known {
 		kind = errs.Invalid
 	}
 	message := r.Message

@@ -232,8 +232,11 @@ func TestFailures(t *testing.T) {
 		raw   string
 		says  string
 	}{
-		"nobody":      {rule: rule("nobody"), says: "is not there"},
-		"too slow":    {rule: quick, judge: func(context.Context, intercept.Question) intercept.Answer { <-release; return intercept.Answer{Allow: true} }, says: "did not answer within 50ms"},
+		"nobody": {rule: rule("nobody"), says: "is not there"},
+		"too slow": {rule: quick, judge: func(context.Context, intercept.Question) intercept.Answer {
+			<-release
+			return intercept.Answer{Allow: true}
+		}, says: "did not answer within 50ms"},
 		"a panic":     {rule: rule("panics"), judge: func(context.Context, intercept.Question) intercept.Answer { panic("no") }, says: "no answer"},
 		"no answer":   {rule: rule("empty"), raw: `{}`, says: "no answer"},
 		"two answers": {rule: rule("both"), raw: `{"allow":true,"refuse":{"message":"no"}}`, says: "no answer"},

@@ -12,6 +12,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
+	"belfry/pkg/pause"
 	"belfry/pkg/store"
 )
 
@@ -194,7 +195,7 @@ func (c *check) examine(ctx context.Context, target string, sources []string) er
 		if time.Now().After(deadline) {
 			return c.conclude(ctx, target, sources, found)
 		}
-		if err := mapping.Pause(ctx, min(wait, time.Second)); err != nil {
+		if err := pause.For(ctx, min(wait, time.Second)); err != nil {
 			return err
 		}
 	}

@@ -264,23 +264,23 @@ func eventIsAnyBytes(w *world) {
 }
 
 // telling makes a write that also tells n further events.
-func (s *shelf) telling(uuid string, cond, revision uint64, d *doc, n int) driver.Write {
-	w := s.write(uuid, cond, revision, d)
-	w.Event = eventOf(uuid, revision-uint64(n))
+func (s *shelf) telling(cond, revision uint64, d *doc, n int) driver.Write {
+	w := s.write("a", cond, revision, d)
+	w.Event = eventOf(w.UUID, revision-uint64(n))
 	for i := range n {
-		w.Also = append(w.Also, eventOf(uuid, revision-uint64(n-1-i)))
+		w.Also = append(w.Also, eventOf(w.UUID, revision-uint64(n-1-i)))
 	}
 	return w
 }
 
 func severalEvents(w *world) {
 	s := w.open("things")
-	w.must(s.Put(w.ctx, s.telling("a", 0, 3, text("one"), 2)))
+	w.must(s.Put(w.ctx, s.telling(0, 3, text("one"), 2)))
 	s.holds("a", 3, text("one"))
 	s.waits("a/1", "a/2", "a/3")
 	w.must(s.Clear(w.ctx, []driver.Pending{{Event: eventOf("a", 2), UUID: "a", Revision: 2}}))
 	s.waits("a/1", "a/3")
-	w.must(s.Put(w.ctx, s.telling("a", 3, 5, nil, 1)))
+	w.must(s.Put(w.ctx, s.telling(3, 5, nil, 1)))
 	s.holds("a", 5, nil)
 	s.waits("a/1", "a/3", "a/4", "a/5")
 	s.waitsInOrder("a", 4)
@@ -292,11 +292,11 @@ func firstRevisionIsAbove(w *world) {
 	s := w.open("things")
 	s.put("a", 0, 5, text("one"))
 	for _, also := range []int{1, 2, 3} {
-		w.wantKind(s.Put(w.ctx, s.telling("a", 5, 6, text("two"), also)), errs.Mismatch)
+		w.wantKind(s.Put(w.ctx, s.telling(5, 6, text("two"), also)), errs.Mismatch)
 	}
 	s.holds("a", 5, text("one"))
 	s.waits("a/5")
-	w.must(s.Put(w.ctx, s.telling("a", 5, 7, text("two"), 1)))
+	w.must(s.Put(w.ctx, s.telling(5, 7, text("two"), 1)))
 	s.holds("a", 7, text("two"))
 	s.waits("a/5", "a/6", "a/7")
 }
