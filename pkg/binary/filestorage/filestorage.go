@@ -28,11 +28,11 @@ import (
 
 // Storage is a folder of contents.
 type Storage struct {
-	folder string
-	root   *os.Root
-	fault  atomic.Pointer[errs.Error] // the first that makes the folder untrustworthy
+	root  *os.Root
+	fault atomic.Pointer[errs.Error] // the first that makes the folder untrustworthy
 
-	shards sync.Map // folders that outlive a power cut
+	sync   func(*os.File) error // brings a file or a folder to the disk
+	shards sync.Map             // folders that outlive a power cut
 
 	mu     sync.Mutex
 	stages map[string]bool // names of those in use
@@ -49,7 +49,7 @@ func Open(folder string) (*Storage, error) {
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "the folder of binaries %s can't be opened", folder)
 	}
-	s := &Storage{folder: folder, root: root, stages: map[string]bool{}}
+	s := &Storage{root: root, sync: (*os.File).Sync, stages: map[string]bool{}}
 	if err := s.tryLink(); err != nil {
 		_ = root.Close()
 		return nil, errs.Wrap(err, errs.Unavailable, "the folder of binaries %s can't be used: it must be writable, and its file system must know hard links", folder)

@@ -231,6 +231,19 @@ func TestCopyingHandsOverTheFile(t *testing.T) {
 	}
 }
 
+func TestWritingEndsWithItsContext(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	staged, err := s.Stage(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer staged.Discard()
+	cancel()
+	_, err = staged.Write([]byte("x"))
+	kind(t, err, errs.Canceled)
+}
+
 func TestAFolderThatCantServe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

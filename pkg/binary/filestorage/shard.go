@@ -55,7 +55,7 @@ func (s *Storage) syncFolder(folder string) error {
 	if err != nil {
 		return unreadable(err)
 	}
-	err = dir.Sync()
+	err = s.sync(dir)
 	_ = dir.Close()
 	if err != nil {
 		return s.fail(err)

@@ -107,20 +107,13 @@ func (st *staged) Commit(ctx context.Context, hash string) error {
 	if err := st.s.makeShard(shard(hash)); err != nil {
 		return err
 	}
-	for {
-		err := st.s.root.Link(st.name, path(hash))
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return st.s.unwritable(err)
-		}
-		err = st.s.touch(hash)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // somebody has just deleted it
-		}
-		if err != nil {
-			return err
-		}
-		return st.s.syncShard(shard(hash))
+	if err := st.s.root.Link(st.name, path(hash)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return st.s.unwritable(err)
 	}
+	if err := st.s.touch(hash); err != nil {
+		return err
+	}
+	return st.s.syncShard(shard(hash))
 }
 
 // sync makes the stage's bytes outlive a power cut. A file that could not be
@@ -129,17 +122,15 @@ func (st *staged) sync() error {
 	if st.failed != nil || st.synced {
 		return st.failed
 	}
-	st.failed = st.s.unwritable(st.file.Sync())
+	st.failed = st.s.unwritable(st.s.sync(st.file))
 	st.synced = st.failed == nil
 	return st.failed
 }
 
-// touch has a content count as modified now.
+// touch has a content count as modified now. One that is not there any more was
+// deleted after it had been committed.
 func (s *Storage) touch(hash string) error {
 	info, err := s.root.Lstat(path(hash))
-	if errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	if err == nil && !info.Mode().IsRegular() {
 		return errs.New(errs.Internal, "in the folder of binaries %s something that is no file is in the way", path(hash))
 	}
@@ -148,7 +139,7 @@ func (s *Storage) touch(hash string) error {
 		err = s.root.Chtimes(path(hash), now, now)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil
 	}
 	return s.unwritable(err)
 }
