@@ -37,6 +37,11 @@ type Options struct {
 	Events   Limits // what stream EVENTS keeps
 	Replicas int    // of streams that are made; 0 leaves it to the server (1)
 
+	// Guest says that the streams are somebody else's: they are neither made nor
+	// changed, and waited for while they are not there. Events and Replicas are
+	// of no account then.
+	Guest bool
+
 	Logger *slog.Logger // nil: slog.Default()
 }
 
@@ -153,6 +158,8 @@ func (o Options) check() error {
 		return errs.New(errs.Invalid, "bus: the embedded server needs a folder")
 	case o.Embedded != nil && (o.Auth.Credentials != "" || o.Auth.NKeySeed != ""):
 		return errs.New(errs.Invalid, "bus: the embedded server knows user and password or a token, not credentials or nkeys")
+	case o.Embedded != nil && o.Guest:
+		return errs.New(errs.Invalid, "bus: an embedded server's streams are its own; a guest needs a url")
 	default:
 		return nil
 	}

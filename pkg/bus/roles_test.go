@@ -131,8 +131,11 @@ func handle(t *testing.T, b *bus.Bus, name string, events int) int {
 		})
 	}()
 	eventually(t, func() bool {
+		if len(handled) < events {
+			return false
+		}
 		pending, unacked, err := listener.Lag(t.Context(), b, name)
-		return err == nil && pending+unacked == 0 && len(handled) >= events
+		return err == nil && pending+unacked == 0
 	})
 	cancel()
 	if err := <-done; err != nil {
@@ -159,6 +162,9 @@ func TestTheRolesOfNatsConfCanDoNoMore(t *testing.T) {
 			"$JS.API.CONSUMER.DELETE.EVENTS.mapping", "$JS.API.CONSUMER.CREATE.EVENTS.mapping",
 			"$JS.API.CONSUMER.DURABLE.CREATE.EVENTS.mapping", "$JS.API.CONSUMER.MSG.NEXT.EVENTS.mapping",
 			"$JS.ACK.EVENTS.mapping.1.1.1.1.1",
+			"retry.listener", "retry.mapping", "$JS.API.CONSUMER.CREATE.RETRY.listener", "$JS.API.CONSUMER.CREATE.RETRY.listener.retry.mapping",
+			"$JS.API.CONSUMER.CREATE.RETRY.mapping.retry.mapping", "$JS.API.CONSUMER.MSG.NEXT.RETRY.mapping", "$JS.ACK.RETRY.mapping.1.1.1.1.1",
+			"$JS.API.CONSUMER.RESET.EVENTS.listener", "$JS.API.CONSUMER.PAUSE.EVENTS.mapping", "$JS.API.STREAM.PURGE.RETRY", "$JS.API.STREAM.MSG.DELETE.DEAD",
 		},
 		"observer": {
 			"Store.Saved", "events.1.Store.Saved.Users.u", "applied.x.1", "dead.observer", "_INBOX_front.x",
@@ -167,7 +173,8 @@ func TestTheRolesOfNatsConfCanDoNoMore(t *testing.T) {
 		},
 		"worker": {
 			"$JS.API.STREAM.DELETE.EVENTS", "$JS.API.STREAM.PURGE.EVENTS", "$JS.API.STREAM.UPDATE.EVENTS",
-			"$JS.API.CONSUMER.DELETE.EVENTS.mapping", "_INBOX_front.x",
+			"$JS.API.CONSUMER.DELETE.EVENTS.mapping", "_INBOX_front.x", "retry.mapping", "$JS.API.CONSUMER.CREATE.RETRY.mapping",
+			"$JS.API.CONSUMER.RESET.EVENTS.mapping",
 		},
 		"front": {
 			"$JS.API.STREAM.DELETE.EVENTS", "$JS.API.STREAM.PURGE.EVENTS", "$JS.API.CONSUMER.DELETE.EVENTS.mapping",

@@ -14,11 +14,14 @@ import (
 	"belfry/pkg/event"
 )
 
-// The streams, and where the second one gets its letters: dead.<listener>.
+// The streams, and where the others get what they keep: dead.<listener> and
+// retry.<listener>.
 const (
 	StreamEvents = "EVENTS"
 	StreamDead   = "DEAD"
+	StreamRetry  = "RETRY"
 	DeadPrefix   = "dead."
+	RetryPrefix  = "retry."
 )
 
 // Duplicates is for how long the bus knows the id of an event it has taken. It
@@ -26,8 +29,9 @@ const (
 const Duplicates = 30 * time.Second
 
 const (
-	deadMaxAge   = 90 * 24 * time.Hour
-	deadMaxBytes = 1 << 30
+	deadMaxAge    = 90 * 24 * time.Hour
+	deadMaxBytes  = 1 << 30
+	retryMaxBytes = 256 << 20
 
 	setupTimeout  = 2 * time.Second // for one try: a server that has just started may pass over a request
 	setupTries    = 5
@@ -37,10 +41,14 @@ const (
 
 // Setup makes the streams, or brings those that are there to what Options say.
 // Open and every new connection do it by themselves; it is for who prepares a
-// cluster whose other users may not.
+// cluster whose other users may not. A guest only looks whether they are there.
 func (b *Bus) Setup(ctx context.Context) error {
 	var err error
-	for _, config := range []jetstream.StreamConfig{b.eventsConfig(), b.deadConfig()} {
+	configs := []jetstream.StreamConfig{b.eventsConfig(), b.deadConfig(), b.retryConfig()}
+	if b.opts.Guest {
+		configs = configs[:1] // what else there is, it may not be allowed to see
+	}
+	for _, config := range configs {
 		for range setupTries {
 			err = b.setupStream(ctx, config)
 			if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || !b.conn.IsConnected() {
@@ -95,6 +103,23 @@ func (b *Bus) deadConfig() jetstream.StreamConfig {
 	}
 }
 
+// retryConfig forgets nothing: what is here has left the dead letters. It goes
+// once its listener has handled it, and when there is no room no more is taken.
+func (b *Bus) retryConfig() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:        StreamRetry,
+		Description: "dead letters on their way back: retry.<listener>",
+		Subjects:    []string{RetryPrefix + "*"},
+		Storage:     jetstream.FileStorage,
+		Retention:   jetstream.WorkQueuePolicy,
+		Discard:     jetstream.DiscardNew,
+		MaxBytes:    retryMaxBytes,
+		MaxMsgs:     -1,
+		Duplicates:  Duplicates,
+		AllowDirect: true,
+	}
+}
+
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	return Limits{
@@ -119,6 +144,9 @@ func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) erro
 	asking, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	stream, err := b.js.Stream(asking, want.Name)
+	if b.opts.Guest {
+		return err
+	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return b.createStream(asking, want)
 	}

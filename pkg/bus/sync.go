@@ -25,9 +25,12 @@ func (b *Bus) Sync(context.Context) error {
 	if b.embedded == nil {
 		return nil
 	}
-	err := b.syncer.sync(filepath.Join(b.opts.Embedded.Folder, "jetstream", "$G", "streams"))
+	err := b.syncer.sync(streamsFolder(b.opts.Embedded.Folder))
 	return errs.Wrap(err, errs.Unavailable, "the embedded bus's files can't be synced")
 }
+
+// streamsFolder is where the embedded server keeps the streams.
+func streamsFolder(folder string) string { return filepath.Join(folder, "jetstream", "$G", "streams") }
 
 // syncer remembers which of the server's files it has synced as they are.
 type syncer struct {
@@ -43,7 +46,7 @@ type fileState struct {
 func (s *syncer) sync(folder string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, stream := range []string{StreamEvents, StreamDead} {
+	for _, stream := range []string{StreamEvents, StreamDead, StreamRetry} {
 		if err := s.syncBlocks(filepath.Join(folder, stream, "msgs")); err != nil {
 			return err
 		}

@@ -1,0 +1,140 @@
+// Package eventlog reads what the bus keeps: the log of events from wherever
+// one likes, by event, store and object, and its other streams in the same way.
+// Reading leaves nothing behind and takes nothing from any listener.
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+)
+
+// Entry is an event as the log holds it.
+type Entry struct {
+	Sequence uint64
+	Time     time.Time // when the log took it
+	Subject  string
+	Data     []byte // the envelope
+}
+
+// Reader says what to read and how far.
+type Reader struct {
+	From   From
+	Select Select
+	Follow bool // go on with what comes; else up to the present end
+}
+
+// Each calls a function with each event, in the order of the log, until it
+// fails, or ctx ends. The end of ctx is no error when Follow is set.
+func (r Reader) Each(ctx context.Context, js jetstream.JetStream, each func(*Entry) error) error {
+	subjects, err := r.Select.Subjects()
+	if err != nil {
+		return err
+	}
+	first, err := r.From.Sequence(ctx, js)
+	if err != nil {
+		return err
+	}
+	err = Range{Stream: bus.StreamEvents, Subjects: subjects, First: first, Follow: r.Follow}.Each(ctx, js, func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
+		return each(&Entry{Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Subject: m.Subject(), Data: m.Data()})
+	})
+	if r.Follow && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// Get returns the event at a place in the log.
+func Get(ctx context.Context, js jetstream.JetStream, sequence uint64) (*Entry, error) {
+	s, err := stream(ctx, js, bus.StreamEvents)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.GetMsg(ctx, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, errs.New(errs.NotFound, "the log does not hold an event %d: it has gone, or is yet to come", sequence)
+	}
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return &Entry{Sequence: m.Sequence, Time: m.Time, Subject: m.Subject, Data: m.Data}, nil
+}
+
+// Range is a part of a stream.
+type Range struct {
+	Stream      string
+	Subjects    []string
+	First       uint64 // sequence to begin with
+	HeadersOnly bool
+	Follow      bool // without an end
+}
+
+// Each calls a function with each message of the range until it fails or ctx
+// ends.
+func (r Range) Each(ctx context.Context, js jetstream.JetStream, each func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
+	s, err := stream(ctx, js, r.Stream)
+	if err != nil {
+		return err
+	}
+	last := s.CachedInfo().State.LastSeq
+	c, err := js.OrderedConsumer(ctx, r.Stream, jetstream.OrderedConsumerConfig{
+		FilterSubjects: r.Subjects, HeadersOnly: r.HeadersOnly,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(r.First, 1),
+	})
+	if err != nil {
+		return unavailable(err)
+	}
+	info, err := c.Info(ctx)
+	if err != nil {
+		return unavailable(err)
+	}
+	if !r.Follow && info.NumPending == 0 {
+		return nil
+	}
+	messages, err := c.Messages()
+	if err != nil {
+		return unavailable(err)
+	}
+	defer messages.Stop()
+	for {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return unavailable(err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		if !r.Follow && meta.Sequence.Stream > last {
+			return nil
+		}
+		if err := each(m, meta); err != nil {
+			return err
+		}
+		if !r.Follow && (meta.NumPending == 0 || meta.Sequence.Stream == last) {
+			return nil
+		}
+	}
+}
+
+// stream finds a stream of belfry's.
+func stream(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, error) {
+	s, err := js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, errs.New(errs.NotFound, "the bus has no stream %s: is it belfry's? `belfry serve` makes its streams when it starts", name)
+	}
+	return s, unavailable(err)
+}
+
+// unavailable gives an error of the bus its kind.
+func unavailable(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return errs.Wrap(err, errs.Unavailable, "the bus does not answer; it may be away, or the user may lack the right")
+}

@@ -1,0 +1,90 @@
+package eventlog
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+)
+
+// Select says which events are meant; a list that is empty selects all.
+type Select struct {
+	Events []string
+	Stores []string
+	UUIDs  []string
+}
+
+// Subjects are the subjects of the log that hold the selected events.
+func (s Select) Subjects() ([]string, error) {
+	events, stores, uuids := s.Events, s.Stores, s.UUIDs
+	if len(events) == 0 && len(stores) == 0 && len(uuids) == 0 {
+		return []string{event.LogPrefix + ">"}, nil
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if len(events) == 0 {
+		events = []string{"*.*", string(event.Register)} // names have two tokens, but for one of them
+	}
+	if len(stores) == 0 {
+		stores = []string{"*"}
+	}
+	if len(uuids) == 0 {
+		uuids = []string{"*"}
+	}
+	var all []string
+	for _, name := range events {
+		for _, st := range stores {
+			for _, uuid := range uuids {
+				all = append(all, subject(name, st, uuid))
+			}
+		}
+	}
+	return all, nil
+}
+
+func subject(name, store, uuid string) string {
+	partition := "*"
+	if uuid != "*" {
+		partition = strconv.Itoa(event.Partition(uuid))
+	}
+	return event.LogPrefix + partition + "." + name + "." + store + "." + event.Token(uuid)
+}
+
+// check refuses what would select something else than it says.
+func (s Select) check() error {
+	for _, name := range s.Events {
+		if !slices.Contains(durable, name) {
+			return errs.New(errs.Invalid, "%q is no durable event: they are %s", name, strings.Join(durable, ", "))
+		}
+	}
+	for what, list := range map[string][]string{"event": s.Events, "store": s.Stores, "uuid": s.UUIDs} {
+		for i, text := range list {
+			if text == "" || strings.ContainsAny(text, "*> \t\r\n") || what == "store" && strings.Contains(text, ".") {
+				return errs.New(errs.Invalid, "%q is no %s", text, what)
+			}
+			if slices.Contains(list[:i], text) {
+				return errs.New(errs.Invalid, "%s %q is given twice", what, text)
+			}
+		}
+	}
+	return nil
+}
+
+// durable are the events that the log keeps.
+var durable = []string{
+	string(event.StoreSaved), string(event.StoreUpdated), string(event.StoreDeleted),
+	string(event.Register), string(event.BinaryUploaded), string(event.BinaryDeleted),
+}
+
+// Parts tells from a subject of the log which event of which object it holds.
+func Parts(subject string) (name event.Name, store, uuid string, ok bool) {
+	tokens := strings.Split(subject, ".")
+	n := len(tokens)
+	if n < 5 || n > 6 || tokens[0]+"." != event.LogPrefix {
+		return "", "", "", false
+	}
+	return event.Name(strings.Join(tokens[2:n-2], ".")), tokens[n-2], event.FromToken(tokens[n-1]), true
+}
