@@ -19,7 +19,9 @@ func TestAppendIsWhatEncodingJSONReads(t *testing.T) {
 			Revision: 1<<63 + 1, Actor: &actor, Origin: event.OriginHTTP,
 			Object:   json.RawMessage(`{"uuid":"b.1","n":1.50}`),
 			Previous: object.Object{"n": json.RawMessage(`1.25`), "t": json.RawMessage(`null`)},
-			Ctx:      event.Ctx{Request: "r", Address: "127.0.0.1", UserAgent: "curl\n\"x\"\u2028", Trace: "00-1", Wait: "w"},
+			Binaries: json.RawMessage(`{"photos":"files"}`), User: json.RawMessage(`{"uuid":"u"}`), Datas: json.RawMessage(`[1]`),
+			Property: "photos", Index: new(int), Record: json.RawMessage(`{"hash":"h"}`),
+			Ctx: event.Ctx{Request: "r", Address: "127.0.0.1", UserAgent: "curl\n\"x\"\u2028", Trace: "00-1", Wait: "w"},
 		},
 		"omitted": {ObjectOmitted: true, PreviousOmitted: true, Ctx: event.Ctx{Trace: "t"}},
 	} {

@@ -166,8 +166,8 @@ func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 }
 
 // Look returns an object whole, with what clients never see, to a caller that
-// may do an operation with it. input is what the rule sees come in. Errors: as
-// for Get.
+// may do an operation with it. input is what the rule sees come in. Whoever is
+// asked about what clients read may refuse that here too. Errors: as for Get.
 func (s *Store) Look(ctx context.Context, uuid string, op policy.Op, input object.Object) (Stored, error) {
 	record, found, err := s.driver.Get(ctx, uuid)
 	if err != nil {
@@ -179,6 +179,11 @@ func (s *Store) Look(ctx context.Context, uuid string, op policy.Op, input objec
 	if call := CallOf(ctx); call.Client {
 		if err := s.allow(ctx, call, op, record.Body, input); err != nil {
 			return Stored{}, err
+		}
+		if op == policy.Get {
+			if _, err := s.told(ctx, call, s.seen(call, record)); err != nil {
+				return Stored{}, err
+			}
 		}
 	}
 	return Stored{UUID: uuid, Revision: record.Revision, Body: record.Body}, nil

@@ -1,0 +1,119 @@
+package store_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/policy"
+	"belfry/pkg/store"
+)
+
+// refusing is an interceptor that refuses, and says what it was asked about.
+type refusing struct{ asked []string }
+
+func (r *refusing) Ask(_ context.Context, q store.Question) (object.Object, error) {
+	r.asked = append(r.asked, q.Op)
+	return nil, errs.New(errs.Denied, "the library is closed")
+}
+
+func TestLookReturnsTheWholeToWhoMay(t *testing.T) {
+	rules, problems := policy.Compile(policy.Rules{Get: `object.title == "x"`, Update: `input.all(name, name == "covers")`})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	s, _ := open(t, store.Options{Policy: rules, Private: []string{"secret"}})
+	for uuid, text := range map[string]string{"a": `{"title":"x","secret":1,"_kept":2}`, "b": `{"title":"y"}`} {
+		if _, err := s.Save(t.Context(), parse(t, text), uuid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	theirs := client(t.Context())
+	for name, test := range map[string]struct {
+		ctx   context.Context
+		uuid  string
+		op    policy.Op
+		input string
+		want  errs.Kind
+	}{
+		"nobody there":   {t.Context(), "none", policy.Get, `{}`, errs.NotFound},
+		"rule of get":    {theirs, "b", policy.Get, `{}`, errs.Unauthenticated},
+		"rule of update": {theirs, "a", policy.Update, `{"title":"z"}`, errs.Unauthenticated},
+	} {
+		if _, err := s.Look(test.ctx, test.uuid, test.op, parse(t, test.input)); !errs.Is(err, test.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, err := s.Look(t.Context(), "b", policy.Get, nil); err != nil {
+		t.Errorf("the program itself: %v", err)
+	}
+	for op, input := range map[policy.Op]string{policy.Get: `{}`, policy.Update: `{"covers":[]}`} {
+		o, err := s.Look(theirs, "a", op, parse(t, input))
+		if err != nil {
+			t.Fatal(err)
+		}
+		is(t, o.Body, map[string]string{"title": `"x"`, "secret": "1", "_kept": "2"})
+	}
+}
+
+func TestLookIsAskedAboutLikeGet(t *testing.T) {
+	interceptor := &refusing{}
+	s, _ := open(t, store.Options{Interceptor: interceptor})
+	if _, err := s.Save(t.Context(), parse(t, `{}`), "a"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Look(client(t.Context()), "a", policy.Get, nil)
+	kind(t, err, errs.Denied)
+	for _, ctx := range []context.Context{t.Context(), client(t.Context())} {
+		if _, err := s.Look(ctx, "a", policy.Update, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if !slices.Equal(interceptor.asked, []string{"get"}) {
+		t.Errorf("asked were %q", interceptor.asked)
+	}
+}
+
+func TestRulesSeeNoInternalFieldsOfARevision(t *testing.T) {
+	rules, problems := policy.Compile(policy.Rules{Update: `input.all(name, name == "covers") && (input.covers == null || input.covers.size() == 1)`})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	s, _ := open(t, store.Options{Policy: rules})
+	if _, err := s.Save(t.Context(), parse(t, `{}`), "a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, fields := range []object.Object{covers(t, "h1"), {"covers": nil, store.BinariesField: nil}} {
+		if _, err := s.Revise(client(t.Context()), "a", func(store.Stored) (store.Revision, error) {
+			return store.Revision{Fields: fields}, nil
+		}); err != nil {
+			t.Errorf("%v: %v", fields, err)
+		}
+	}
+	_, err := s.Revise(client(t.Context()), "a", func(store.Stored) (store.Revision, error) {
+		return store.Revision{Fields: covers(t, "h1", "h2")}, nil
+	})
+	kind(t, err, errs.Unauthenticated)
+}
+
+func TestEventsSayWhichPropertiesHoldBinaries(t *testing.T) {
+	for holding, want := range map[bool]string{true: `{"covers":"binary"}`, false: ""} {
+		s, out := open(t, store.Options{Holding: holding})
+		if _, err := s.Save(t.Context(), covers(t, "h1"), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Update(t.Context(), parse(t, `{"title":"x"}`), store.UpdateOptions{UUID: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Delete(t.Context(), "a", 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range out.events {
+			if string(e.Binaries) != want || object.Field(e.Object, store.BinariesField) != nil {
+				t.Errorf("%s of a store that is holding: %v says %q, with the object %s", e.Event, holding, e.Binaries, e.Object)
+			}
+		}
+	}
+}
