@@ -45,14 +45,14 @@ func (p *Proxy) Cut() { p.t.Helper(); p.must("/proxies/server", map[string]any{"
 // Slow has every reply come later by about so many milliseconds.
 func (p *Proxy) Slow(milliseconds int) {
 	p.t.Helper()
-	p.toxic("latency", "downstream", map[string]int{"latency": milliseconds, "jitter": milliseconds / 2})
+	p.toxic("latency", map[string]int{"latency": milliseconds, "jitter": milliseconds / 2})
 }
 
 // Shorten ends each connection behind so many bytes of replies: within one,
 // sooner or later.
 func (p *Proxy) Shorten(size int) {
 	p.t.Helper()
-	p.toxic("limit_data", "downstream", map[string]int{"bytes": size})
+	p.toxic("limit_data", map[string]int{"bytes": size})
 }
 
 // Reset ends connections as a crash of the other side does, so many
@@ -60,15 +60,16 @@ func (p *Proxy) Shorten(size int) {
 // asked of it, and nobody hears that.
 func (p *Proxy) Reset(milliseconds int) {
 	p.t.Helper()
-	p.toxic("reset_peer", "downstream", map[string]int{"timeout": milliseconds})
+	p.toxic("reset_peer", map[string]int{"timeout": milliseconds})
 }
 
 // Stall takes what is sent and passes on nothing.
-func (p *Proxy) Stall() { p.t.Helper(); p.toxic("timeout", "downstream", map[string]int{"timeout": 0}) }
+func (p *Proxy) Stall() { p.t.Helper(); p.toxic("timeout", map[string]int{"timeout": 0}) }
 
-func (p *Proxy) toxic(kind, stream string, attributes map[string]int) {
+// toxic lets something happen to replies.
+func (p *Proxy) toxic(kind string, attributes map[string]int) {
 	p.t.Helper()
-	p.must("/proxies/server/toxics", map[string]any{"type": kind, "stream": stream, "attributes": attributes})
+	p.must("/proxies/server/toxics", map[string]any{"type": kind, "stream": "downstream", "attributes": attributes})
 }
 
 func (p *Proxy) must(path string, body map[string]any) {
