@@ -150,7 +150,7 @@ func published(s *server, events int) error {
 // until asks again and again until the answer is right, for two minutes at
 // most.
 func until(s *server, path string, right func(body []byte) bool) error {
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(max(s.pause, 2*time.Millisecond)) {
 		res, err := http.Get(s.base + path)
 		if err != nil {
 			return err

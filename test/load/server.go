@@ -23,6 +23,7 @@ type server struct {
 	base  string
 	data  string        // belfry's data folder
 	ready time.Duration // from the start of the process to its first good answer
+	pause time.Duration // between two looks at its metrics, where these cost something
 	done  chan error
 }
 

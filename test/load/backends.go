@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"belfry/test/backing"
+)
+
+// Of the backends' load: their servers are slower than belfry, so rounds are
+// shorter.
+const (
+	backendRounds   = 5
+	backendRequests = 1000
+	backendConns    = 16
+
+	// Metrics count what a server holds, which costs it more than a write.
+	metricsPause = 100 * time.Millisecond
+)
+
+// database is a backend with its server, and what belfry is measured beside.
+type database struct {
+	name, url string
+	backend   string // as a configuration has it, with %s for the URL
+	requests  int    // of a round, at most
+	count     func(url string) (*counter, error)
+}
+
+// backends measures each backend beside the bare calls of its driver against
+// the same server, and counts belfry's.
+func (b *bench) backends(ctx context.Context, requests int) (err error) {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		if err := os.Setenv(name, "belfry-load"); err != nil { // the server takes any
+			return err
+		}
+	}
+	bare, err := build(ctx, b.folder, "bare", "belfry/test/load/bare")
+	if err != nil {
+		return err
+	}
+	requests = min(requests, backendRequests)
+	if err := b.beside(ctx, "file", "{type: file}", requests, 0, b.serveLimit); err != nil {
+		return err
+	}
+	return withServers(ctx, func(h *host) error {
+		for _, d := range []database{
+			h.mongo(),
+			{"dynamodb", backing.Dynoxide(h).URL, "{type: dynamodb, region: eu-central-1, endpoint: '%s'}", backendRequests, countDynamo},
+		} {
+			err := b.beside(ctx, d.name, fmt.Sprintf(d.backend, d.url), min(requests, d.requests), metricsPause, func(ctx context.Context) (*server, error) {
+				return start(ctx, "limit", bare, d.name, d.url)
+			})
+			if err == nil {
+				err = b.roundTrips(ctx, d)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", d.name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// mongo is a server of one's own, or one that is started. The latter is
+// FerretDB, which tells little of MongoDB: it keeps writes at once waiting, and
+// reads the whole collection for what MongoDB finds by an index.
+func (h *host) mongo() database {
+	d := database{"mongodb", os.Getenv("BELFRY_TEST_MONGODB_URL"), "{type: mongodb, url: '%s', database: belfry-load}", backendRequests, countMongo}
+	if d.url == "" {
+		fmt.Println("mongodb: this is FerretDB; BELFRY_TEST_MONGODB_URL names a MongoDB, whose databases belfry-load and bare are written to")
+		d.url, d.requests = backing.Mongo(h)+"?maxPoolSize=1", 100
+	}
+	return d
+}
+
+// on is the configuration with another backend.
+func on(backend string) string { return configuration + "backends: {default: " + backend + "}\n" }
+
+// beside measures creates and gets of belfry on a backend and of its limit in
+// turn.
+func (b *bench) beside(ctx context.Context, name, backend string, requests int, pause time.Duration, limit func(context.Context) (*server, error)) (err error) {
+	belfry := func(ctx context.Context) (*server, error) { return b.serveWith(ctx, on(backend)) }
+	var servers [2]*server // limit, belfry
+	for i, serve := range []func(context.Context) (*server, error){limit, belfry} {
+		s, err := serve(ctx)
+		if err != nil {
+			return err
+		}
+		servers[i], s.pause = s, pause
+		defer func() { err = errors.Join(err, s.stop()) }()
+		if _, err := closedLoop(s.base, backendConns, requests, create("/items", "warm")); err != nil {
+			return err
+		}
+	}
+	creates := &comparison{name: name + ": create, its event published", goal: 0.70}
+	gets := &comparison{name: name + ": get", goal: 0.90}
+	defer func() { creates.print(); gets.print() }()
+	for round := range backendRounds {
+		run := fmt.Sprintf("r%d", round)
+		if err := creates.measure(servers, func(s *server) (result, error) {
+			began := time.Now()
+			r, err := closedLoop(s.base, backendConns, requests, create("/items", run))
+			if err == nil {
+				err = published(s, (round+2)*requests)
+			}
+			r.took = time.Since(began)
+			return r, err
+		}); err != nil {
+			return err
+		}
+		if err := gets.measure(servers, func(s *server) (result, error) {
+			return closedLoop(s.base, backendConns, requests, get("/items", run, requests))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const counted = 40 // requests of each kind, one after another
+
+// roundTrips counts what belfry asks of the server for a request, with all that
+// follows from it: workers, and events that leave their records.
+func (b *bench) roundTrips(ctx context.Context, d database) (err error) {
+	c, err := d.count(d.url)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	s, err := b.serveWith(ctx, on(fmt.Sprintf(d.backend, c.url)))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	s.pause = 10 * metricsPause
+	child := func(fields string) func(i int) []byte {
+		return func(i int) []byte { return object(fmt.Sprintf("c-%08d", i), fields) }
+	}
+	for _, k := range []struct {
+		name, method, path string
+		status             int
+		body               func(i int) []byte
+	}{
+		{"parents", "POST", "/parents", 201, func(i int) []byte { return object(fmt.Sprintf("p-%08d", i), "") }},
+		{"create", "POST", "/loose", 201, child("")},
+		{"update", "PUT", "/loose/c-%08d", 200, child(`"n":1,`)},
+		{"create with an entry in an array", "POST", "/children", 201, child(`"parent":"p-00000000",`)},
+		{"update with an entry in an array", "PUT", "/children/c-%08d", 200, child(`"parent":"p-00000000","extra":1,`)},
+		{"update that an array copies", "PUT", "/children/c-%08d", 200, func(i int) []byte {
+			return []byte(strings.Replace(string(child(`"parent":"p-00000000",`)(i)), "1887", "1888", 1))
+		}},
+	} {
+		if err := settled(s); err != nil {
+			return err
+		}
+		c.reset()
+		_, err := closedLoop(s.base, 1, counted, func(c *client, i int) error {
+			path := k.path
+			if strings.Contains(path, "%") {
+				path = fmt.Sprintf(path, i)
+			}
+			return expect(c, k.status, k.method, path, k.body(i))
+		})
+		if err == nil {
+			err = settled(s)
+		}
+		if err != nil {
+			return err
+		}
+		if k.name != "parents" {
+			fmt.Printf("%s: requests to the server per %s, with all that follows: %s\n", d.name, k.name, c.per(counted))
+		}
+	}
+	return nil
+}
+
+// settled waits until no event waits and no worker has anything left to do.
+func settled(s *server) error {
+	return until(s, "/metrics", func(body []byte) bool {
+		waiting := 0.0
+		for line := range strings.Lines(string(body)) {
+			if strings.HasPrefix(line, "belfry_events_pending{") || strings.HasPrefix(line, "belfry_listener_pending{") {
+				var n float64
+				if _, err := fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &n); err == nil {
+					waiting += n
+				}
+			}
+		}
+		return waiting == 0
+	})
+}
