@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/pause"
 )
 
 // How long an act is tried again that meets a backend which is away or has
@@ -20,17 +21,13 @@ const (
 // may be done any number of times.
 func patiently(ctx context.Context, act func() error) error {
 	began := time.Now()
-	for pause := pauseMin; ; pause = min(2*pause, pauseMax) {
+	for wait := pauseMin; ; wait = min(2*wait, pauseMax) {
 		err := act()
 		if err == nil || !passes(err) || time.Since(began) > patience {
 			return err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return errors.Join(ctx.Err(), err)
+		if ended := pause.For(ctx, wait); ended != nil {
+			return errors.Join(ended, err)
 		}
 	}
 }
