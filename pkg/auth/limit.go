@@ -36,11 +36,11 @@ type limiter struct {
 
 	mu        sync.Mutex
 	addresses map[string]*bucket
-	accounts  map[string]*failures
+	accounts  map[string]*account
 }
 
 func newLimiter(l Limits, now func() time.Time) *limiter {
-	return &limiter{Limits: l, now: now, addresses: map[string]*bucket{}, accounts: map[string]*failures{}}
+	return &limiter{Limits: l, now: now, addresses: map[string]*bucket{}, accounts: map[string]*account{}}
 }
 
 // bucket holds what an address may still ask for.
@@ -55,6 +55,12 @@ type bucket struct {
 type failures struct {
 	Count int
 	At    time.Time
+}
+
+// account is what a process knows of an account.
+type account struct {
+	failures
+	released time.Time // earlier failures count no more, whatever an ident still tells
 }
 
 // at is what failures still count for at a time.
@@ -143,59 +149,65 @@ func network(address string) string {
 // called, so that many at once are no way around. known are the failures that
 // the account's ident tells of. It reports errs.Limited while the account has
 // to wait.
-func (l *limiter) try(account string, known failures) error {
+func (l *limiter) try(name string, known failures) error {
 	if l.Account <= 0 {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	f := l.accounts[account]
-	if f == nil {
-		forget(l.accounts, func(f *failures) bool { return f.wait(l.Account, now) == 0 && now.Sub(f.At) > time.Minute })
-		f = &failures{}
-		l.accounts[account] = f
+	a := l.accounts[name]
+	if a == nil {
+		forget(l.accounts, func(a *account) bool {
+			return a.wait(l.Account, now) == 0 && now.Sub(a.At) > time.Minute && now.Sub(a.released) > time.Minute
+		})
+		a = &account{}
+		l.accounts[name] = a
 	}
-	known, *f = known.at(now), f.at(now)
-	if known.Count > f.Count || known.Count == 0 && known.At.After(f.At) {
-		*f = known
+	known, a.failures = known.at(now), a.at(now)
+	switch {
+	case !known.At.After(a.released):
+	case known.Count > a.Count, known.Count == 0 && known.At.After(a.At):
+		a.failures = known
 	}
-	if wait := f.wait(l.Account, now); wait > 0 {
+	if wait := a.wait(l.Account, now); wait > 0 {
 		return limited("too many failed logins to this account", wait)
 	}
-	f.Count++
-	f.At = now
+	a.Count++
+	a.At = now
 	return nil
 }
 
 // undo takes an attempt back that was neither a failure nor a success.
-func (l *limiter) undo(account string) {
+func (l *limiter) undo(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.accounts[account]; f != nil && f.Count > 0 {
-		f.Count--
+	if a := l.accounts[name]; a != nil && a.Count > 0 {
+		a.Count--
 	}
 }
 
 // succeed forgets an account's failures.
-func (l *limiter) succeed(account string) {
+func (l *limiter) succeed(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.accounts, account)
+	if a := l.accounts[name]; a != nil {
+		*a = account{released: l.now()}
+	}
 }
 
 // failed notes that an attempt has failed by now, and returns the failures of
 // the account. The wait begins here: how long it took to find out is no part
 // of it.
-func (l *limiter) failed(account string) failures {
+func (l *limiter) failed(name string) failures {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.accounts[account]
-	if f == nil {
+	a := l.accounts[name]
+	if a == nil {
 		return failures{}
 	}
-	f.At = l.now()
-	return *f
+	a.At = l.now()
+	return a.failures
 }
 
 // forget makes room in a map that has become large: so much that it need not

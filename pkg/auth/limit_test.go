@@ -99,6 +99,28 @@ func TestAnAccountIsReleased(t *testing.T) {
 	}
 }
 
+// An account that was released is so at once, also while its ident still tells
+// of failures: that they are forgotten is noted later.
+func TestAnAccountIsReleasedAtOnce(t *testing.T) {
+	w := begin(t, limits(0, 2))
+	in := w.user(ada, password)
+	fail := func(want errs.Kind) {
+		t.Helper()
+		_, err := w.Login(t.Context(), creds(ada, "a wrong password"), from)
+		w.is(err, want)
+	}
+	fail(errs.Denied)
+	fail(errs.Denied)
+	w.Close()
+	w.clock.pass(time.Second)
+	w.disk.on(refuse("Idents", errors.New("broken"))) // nothing is noted
+	w.enters(ada, password, in.User.UUID)
+	w.clock.pass(time.Second)
+	fail(errs.Denied)
+	fail(errs.Denied)
+	fail(errs.Limited)
+}
+
 // Failures are known to every front, and outlast them.
 func TestFailuresAreKnownToAll(t *testing.T) {
 	w := begin(t, limits(0, 4))
