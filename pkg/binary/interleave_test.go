@@ -111,7 +111,7 @@ func (r *race) upload(uuid string) *process {
 func (r *race) deletion(uuid string) *process {
 	r.book(uuid, true)
 	return &process{name: "deletion from " + uuid, run: func(ctx context.Context) error {
-		if _, err := r.Service.Delete(ctx, photo(uuid, 0), hashOf(shared)); err != nil {
+		if _, err := r.Delete(ctx, photo(uuid, 0), hashOf(shared)); err != nil {
 			return err
 		}
 		if err := r.Note(ctx, hashOf(shared)); !errs.Is(err, errs.Conflict) {

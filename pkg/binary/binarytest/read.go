@@ -127,7 +127,7 @@ func contextTests() []test {
 			ended, cancel := context.WithCancel(w.ctx)
 			cancel()
 			for name, act := range map[string]func() error{
-				"Stage":  func() error { _, err := w.Storage.Stage(ended); return err },
+				"Stage":  func() error { _, err := w.Stage(ended); return err },
 				"Commit": func() error { return staged.Commit(ended, other.hash()) },
 				"Stat":   func() error { _, _, err := w.Stat(ended, hash); return err },
 				"Open":   func() error { _, err := w.Open(ended, hash, 0, -1); return err },

@@ -135,9 +135,9 @@ func (s *stage) Discard() { s.once.Do(s.Staged.Discard) }
 
 // write writes a content to a stage, in pieces.
 func (w *world) write(ctx context.Context, c content) (*stage, error) {
-	staged, err := w.Storage.Stage(ctx)
+	staged, err := w.Stage(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("Stage: %w", err)
+		return nil, fmt.Errorf("beginning a stage: %w", err)
 	}
 	for piece := range slices.Chunk(c, 100_003) {
 		if n, err := staged.Write(piece); err != nil || n != len(piece) {

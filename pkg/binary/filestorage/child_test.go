@@ -22,10 +22,11 @@ const (
 	childFolder = "BELFRY_TEST_FOLDER"
 )
 
-var works = map[string]func(folder string) error{"write": writeForEver}
-
 func TestMain(m *testing.M) {
-	work := works[os.Getenv(childWork)]
+	work := fullWorks[os.Getenv(childWork)]
+	if os.Getenv(childWork) == "write" {
+		work = writeForEver
+	}
 	if work == nil {
 		os.Exit(m.Run())
 	}

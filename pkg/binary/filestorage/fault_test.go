@@ -84,7 +84,7 @@ func TestCommitsAreSynced(t *testing.T) {
 func TestAStageThatCantBeSynced(t *testing.T) {
 	w := watch(t)
 	w.fail["the stage"] = os.ErrDeadlineExceeded
-	staged, err := w.Storage.stage(t.Context())
+	staged, err := w.stage(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,27 +16,28 @@ import (
 	"belfry/pkg/errs"
 )
 
-func init() {
-	works["full disk"] = func(folder string) error {
+// fullWorks are those of processes that meet a full disk.
+var fullWorks = map[string]func(folder string) error{
+	"full disk": func(folder string) error {
 		if err := mountSmall(folder, "size=1m"); err != nil {
 			return err
 		}
 		return fill(folder, errs.Unavailable)
-	}
-	works["no inodes"] = func(folder string) error {
+	},
+	"no inodes": func(folder string) error {
 		if err := mountSmall(folder, "size=10m,nr_inodes=40"); err != nil {
 			return err
 		}
 		return fillWithSmall(folder)
-	}
-	works["file size"] = func(folder string) error {
+	},
+	"file size": func(folder string) error {
 		signal.Ignore(syscall.SIGXFSZ)
 		limit := syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20}
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 			return err
 		}
 		return fill(folder, errs.TooLarge)
-	}
+	},
 }
 
 // TestNoRoom has processes of its own meet what a full disk is: a small disk
