@@ -23,11 +23,13 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 // commands are what scripts can say besides testscript's own (of which stop
 // and kill are not about belfry, and take precedence over anything here):
 //
-//	serve [FILE]                  start belfry with a configuration (belfry.yaml) on free ports; $URL, $ADDRESS, $PID
+//	serve [FILE]                  start belfry with a configuration (belfry.yaml) on free ports; $URL, $ADDRESS, $BUS, $PID
 //	shutdown                      ask it to stop; it must end well
 //	crash                         end it as a power cut would
 //	said REGEXP                   it has written this, on standard output or to its log
 //	belfry ARGS...                run a command; [!] when it must fail; see stdout, stderr, exit, json
+//	eventually-says REGEXP ARGS...
+//	                              run a belfry command until it succeeds and its output is right
 //	exit CODE                     the exit code of the last belfry command
 //	http METHOD PATH [-H H]... [BODY|@FILE]
 //	                              a request to the server
@@ -53,6 +55,10 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	                              (VALUE absent: there is none; present: there is one)
 //	events COUNT SUBJECT PATH VALUE ...
 //	                              so many messages heard so far have these values
+//	listener NAME handles|fails|ends
+//	                              run a listener to the whole log in this process; from now on it handles all,
+//	                              or fails for good, or it ends
+//	handled COUNT NAME            it comes to have handled so many events
 //	as [BROWSER]                  requests from now on are this browser's, which has cookies; without one, nobody's
 //	eventually-login LOGIN PASSWORD CODE
 //	                              log in until the status is right
@@ -69,6 +75,7 @@ func commands() map[string]command {
 		"crash":             takes(0, 0, crash),
 		"said":              takes(1, 1, said),
 		"belfry":            takes(1, many, runBelfry),
+		"eventually-says":   takes(2, many, eventuallySays),
 		"exit":              takes(1, 1, checkExit),
 		"http":              takes(2, many, request),
 		"status":            takes(1, 1, checkStatus),
@@ -88,6 +95,8 @@ func commands() map[string]command {
 		"replay":            takes(1, 1, replay),
 		"event":             takes(3, many, awaitEvent),
 		"events":            takes(2, many, countEvents),
+		"listener":          takes(2, 2, runListener),
+		"handled":           takes(2, 2, awaitHandled),
 		"as":                takes(0, 1, as),
 		"eventually-login":  takes(3, 3, eventuallyLogin),
 		"mailserver":        takes(1, 4, mailServer),
@@ -132,6 +141,19 @@ func runBelfry(ts *testscript.TestScript, neg bool, args []string) {
 	if (exit != 0) != neg {
 		ts.Fatalf("belfry %s: exit %d", strings.Join(args, " "), exit)
 	}
+}
+
+func eventuallySays(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(process.Await(patience, func() error {
+		out, errOut, exit, err := process.RunIn(ts.MkAbs("."), of(ts).program, args[1:]...)
+		if err != nil {
+			return err
+		}
+		if exit != 0 {
+			return fmt.Errorf("exit %d: %s", exit, errOut)
+		}
+		return matches([]byte(out), args[0])
+	}))
 }
 
 func request(ts *testscript.TestScript, _ bool, args []string) {

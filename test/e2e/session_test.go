@@ -29,6 +29,7 @@ type session struct {
 	env      []string // of belfry
 	logs     string   // of those that served before
 	browsers browsers
+	hands    map[string]*hand
 	letters  letters
 	secrets  secrets
 }
@@ -42,10 +43,13 @@ type response struct {
 func newSession(env *testscript.Env, program string) *session {
 	s := &session{
 		program: program, client: &http.Transport{ResponseHeaderTimeout: patience},
-		test: testOf(env), letters: letters{read: map[string]int{}},
+		test: testOf(env), hands: map[string]*hand{}, letters: letters{read: map[string]int{}},
 	}
 	env.Defer(func() {
 		s.ear.close()
+		for _, h := range s.hands {
+			h.stop()
+		}
 		s.client.CloseIdleConnections()
 		if s.server == nil {
 			return
@@ -72,6 +76,7 @@ func (s *session) serve(ts *testscript.TestScript, file string) error {
 	}
 	ts.Setenv("URL", s.server.URL)
 	ts.Setenv("ADDRESS", strings.TrimPrefix(s.server.URL, "http://"))
+	ts.Setenv("BUS", s.server.Bus)
 	ts.Setenv("PID", fmt.Sprint(s.server.PID()))
 	return s.ear.attach(s.server.Bus)
 }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"belfry/pkg/app"
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+)
+
+// busFlags say which bus a command talks to, and as whom: the configured one
+// as configured, unless they say otherwise.
+type busFlags struct {
+	configuration
+	URL          string `name:"url" help:"The bus, instead of the configured one: nats://HOST:PORT." placeholder:"URL"`
+	User         string `help:"User of the bus, instead of the configured one." placeholder:"NAME"`
+	PasswordFile string `help:"File with the user's password; else that of the environment's BELFRY_BUS_PASSWORD." placeholder:"FILE"`
+	Creds        string `help:"File with a user's JWT and seed, instead of user and password." placeholder:"FILE"`
+}
+
+// connect connects to the bus and does something with it.
+func (f busFlags) connect(ctx context.Context, do func(*bus.Client) error) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c, err := bus.Dial(o)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}
+
+func (f busFlags) options() (bus.Options, error) {
+	o := bus.Options{URL: f.URL}
+	if f.URL == "" {
+		c, err := f.load("")
+		if err != nil {
+			return o, err
+		}
+		if o, err = app.BusClient(c); err != nil {
+			return o, err
+		}
+	}
+	o.Name = "belfry command"
+	auth, err := f.auth()
+	if auth != (bus.Auth{}) {
+		o.Auth = auth
+	}
+	return o, err
+}
+
+// auth is who the flags say we are.
+func (f busFlags) auth() (bus.Auth, error) {
+	switch {
+	case f.User != "" && f.Creds != "":
+		return bus.Auth{}, errs.New(errs.Invalid, "--user and --creds are two ways to log in; choose one")
+	case f.User == "" && f.PasswordFile != "":
+		return bus.Auth{}, errs.New(errs.Invalid, "--password-file needs --user")
+	case f.Creds != "":
+		if _, err := os.Stat(f.Creds); err != nil {
+			return bus.Auth{}, errs.Wrap(err, errs.Invalid, "--creds: can't read the file")
+		}
+		return bus.Auth{Credentials: f.Creds}, nil
+	case f.User == "":
+		return bus.Auth{}, nil
+	}
+	password := os.Getenv("BELFRY_BUS_PASSWORD")
+	if f.PasswordFile != "" {
+		data, err := os.ReadFile(f.PasswordFile)
+		if err != nil {
+			return bus.Auth{}, errs.Wrap(err, errs.Invalid, "--password-file: can't read the file")
+		}
+		password = strings.TrimRight(string(data), "\r\n")
+	}
+	return bus.Auth{User: f.User, Password: password}, nil
+}

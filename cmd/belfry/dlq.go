@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/eventlog"
+	"belfry/pkg/letters"
+)
+
+type dlqCmd struct {
+	List  dlqListCmd  `cmd:"" help:"List the dead letters: events that a listener could not handle."`
+	Show  dlqShowCmd  `cmd:"" help:"Show a dead letter with its event."`
+	Retry dlqRetryCmd `cmd:"" help:"Give dead letters to their listener again."`
+	Drop  dlqDropCmd  `cmd:"" help:"Remove dead letters for good."`
+}
+
+// lettersFlags select letters.
+type lettersFlags struct {
+	Listener string `help:"Only letters of this listener." placeholder:"NAME"`
+	Event    string `help:"Only events of this name, Store.Saved for instance." placeholder:"NAME"`
+	Store    string `help:"Only events of this store." placeholder:"NAME"`
+	UUID     string `name:"uuid" help:"Only events of this object." placeholder:"UUID"`
+	Reason   string `help:"Only letters whose reason has this in it." placeholder:"TEXT"`
+	Since    string `help:"Only letters since a time (RFC 3339, or 36h for ago)." placeholder:"TIME"`
+}
+
+func (f lettersFlags) selection() (letters.Select, error) {
+	s := letters.Select{Listener: f.Listener, Event: f.Event, Store: f.Store, UUID: f.UUID, Reason: f.Reason}
+	var err error
+	if f.Since != "" {
+		s.Since, err = eventlog.ParseTime(f.Since)
+	}
+	return s, err
+}
+
+// letterView is a letter as JSON.
+type letterView struct {
+	ID       uint64          `json:"id"`
+	Listener string          `json:"listener"`
+	Event    string          `json:"event"`
+	Store    string          `json:"store"`
+	UUID     string          `json:"uuid"`
+	Reason   string          `json:"reason"`
+	Attempts int             `json:"attempts"`
+	Retries  int             `json:"retries"`
+	Time     time.Time       `json:"time"`
+	Sequence uint64          `json:"sequence"`
+	Omitted  bool            `json:"omitted,omitempty"`
+	Envelope json.RawMessage `json:"envelope,omitempty"`
+	Raw      []byte          `json:"raw,omitempty"`
+}
+
+func view(l *letters.Letter) letterView {
+	v := letterView{
+		ID: l.ID, Listener: l.Listener, Event: string(l.Event), Store: l.Store, UUID: l.UUID, Reason: l.Reason,
+		Attempts: l.Attempts, Retries: l.Retries, Time: l.Time, Sequence: l.Sequence, Omitted: l.Omitted,
+	}
+	if json.Valid(l.Data) {
+		v.Envelope = l.Data
+	} else {
+		v.Raw = l.Data
+	}
+	return v
+}
+
+type dlqListCmd struct {
+	busFlags
+	lettersFlags
+	JSON bool `name:"json" help:"One JSON object a line."`
+}
+
+// Run prints a line for each selected letter.
+func (c *dlqListCmd) Run(ctx context.Context, s streams) error {
+	selected, err := c.selection()
+	if err != nil {
+		return err
+	}
+	return c.connect(ctx, func(b *bus.Client) error {
+		if c.JSON {
+			e := json.NewEncoder(s.out)
+			return letters.List(ctx, b, selected, func(l *letters.Letter) error { return e.Encode(view(l)) })
+		}
+		return writeLetters(ctx, s.out, b, selected)
+	})
+}
+
+func writeLetters(ctx context.Context, w io.Writer, b *bus.Client, selected letters.Select) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ID\tLISTENER\tEVENT\tSTORE\tUUID\tATTEMPTS\tTIME\tREASON")
+	err := letters.List(ctx, b, selected, func(l *letters.Letter) error {
+		_, err := fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
+			l.ID, l.Listener, l.Event, l.Store, l.UUID, l.Attempts, l.Time.UTC().Format(time.RFC3339), l.Reason)
+		return err
+	})
+	return errors.Join(err, t.Flush())
+}
+
+type dlqShowCmd struct {
+	busFlags
+	ID uint64 `arg:"" help:"Number of the letter, as list tells it."`
+}
+
+// Run prints a letter as JSON.
+func (c *dlqShowCmd) Run(ctx context.Context, s streams) error {
+	return c.connect(ctx, func(b *bus.Client) error {
+		l, err := letters.Get(ctx, b, c.ID)
+		if err != nil {
+			return err
+		}
+		e := json.NewEncoder(s.out)
+		e.SetIndent("", "  ")
+		return e.Encode(view(l))
+	})
+}
+
+// chosenLetters are the letters that a command acts on.
+type chosenLetters struct {
+	busFlags
+	lettersFlags
+	ID  []uint64 `arg:"" optional:"" help:"Numbers of letters, as list tells them."`
+	All bool     `help:"Every letter."`
+}
+
+// each acts on the letters that are there at the beginning: one that comes back
+// meanwhile is not taken again.
+func (c *chosenLetters) each(ctx context.Context, w io.Writer, done string, act func(context.Context, letters.Bus, uint64) error) error {
+	selected, err := c.selection()
+	if err != nil {
+		return err
+	}
+	switch given := !selected.Empty(); {
+	case len(c.ID) > 0 && (given || c.All), given && c.All:
+		return errs.New(errs.Invalid, "give numbers, or what to select, or --all; not more than one of these")
+	case len(c.ID) == 0 && !given && !c.All:
+		return errs.New(errs.Invalid, "which letters? Give their numbers, or what to select, or --all")
+	}
+	return c.connect(ctx, func(b *bus.Client) error {
+		ids := c.ID
+		if len(ids) == 0 {
+			err := letters.List(ctx, b, selected, func(l *letters.Letter) error { ids = append(ids, l.ID); return nil })
+			if err != nil {
+				return err
+			}
+		}
+		n, failed := 0, error(nil)
+		for _, id := range ids {
+			err := act(ctx, b, id)
+			if err == nil {
+				n++
+			}
+			failed = errors.Join(failed, err)
+			if err != nil && !errs.Is(err, errs.NotFound) && !errs.Is(err, errs.TooLarge) {
+				break // the next one would fare no better
+			}
+		}
+		fmt.Fprintf(w, "%d of %d %s\n", n, len(ids), done)
+		return failed
+	})
+}
+
+type dlqRetryCmd struct{ chosenLetters }
+
+// Run gives the chosen letters to their listeners.
+func (c *dlqRetryCmd) Run(ctx context.Context, s streams) error {
+	return c.each(ctx, s.out, "letters are on their way back", letters.Retry)
+}
+
+type dlqDropCmd struct{ chosenLetters }
+
+// Run removes the chosen letters.
+func (c *dlqDropCmd) Run(ctx context.Context, s streams) error {
+	return c.each(ctx, s.out, "letters are dropped", letters.Drop)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/eventlog"
+)
+
+type eventsCmd struct {
+	Tail eventsTailCmd `cmd:"" help:"Print events as they come, until interrupted."`
+	Get  eventsGetCmd  `cmd:"" help:"Print events that the log holds: of an object, of a store, since a time."`
+}
+
+// eventsFlags select events.
+type eventsFlags struct {
+	Event []string `help:"Only events of this name, Store.Saved for instance; may be repeated." placeholder:"NAME"`
+	Store []string `help:"Only events of this store; may be repeated." placeholder:"NAME"`
+	UUID  []string `name:"uuid" help:"Only events of this object; may be repeated." placeholder:"UUID"`
+}
+
+func (f eventsFlags) selection() eventlog.Select {
+	return eventlog.Select{Events: f.Event, Stores: f.Store, UUIDs: f.UUID}
+}
+
+type eventsTailCmd struct {
+	busFlags
+	eventsFlags
+	From string `default:"new" help:"Begin at a sequence, a time (RFC 3339, or 36h for ago), all, or new (${default})." placeholder:"PLACE"`
+}
+
+// Run prints until it is interrupted, which is how it is meant to end.
+func (c *eventsTailCmd) Run(ctx context.Context, s streams) error {
+	from, err := eventlog.ParseFrom(c.From)
+	if err != nil {
+		return err
+	}
+	r := eventlog.Reader{From: from, Select: c.selection(), Follow: true}
+	return c.connect(ctx, func(b *bus.Client) error {
+		return r.Each(ctx, b.JetStream(), func(e *eventlog.Entry) error { return writeEvent(s.out, e) })
+	})
+}
+
+type eventsGetCmd struct {
+	busFlags
+	eventsFlags
+	Sequence []uint64 `arg:"" optional:"" help:"Sequences of single events."`
+	From     string   `default:"all" help:"Begin at a sequence, a time (RFC 3339, or 36h for ago), or all (${default})." placeholder:"PLACE"`
+	Limit    int      `help:"Print so many events at most." placeholder:"N"`
+}
+
+// errEnough ends a reading that has brought what was asked for.
+var errEnough = errors.New("enough")
+
+// Run prints what there is, and ends.
+func (c *eventsGetCmd) Run(ctx context.Context, s streams) error {
+	from, err := eventlog.ParseFrom(c.From)
+	if err != nil {
+		return err
+	}
+	if chosen := len(c.Event) + len(c.Store) + len(c.UUID); len(c.Sequence) > 0 && (chosen > 0 || c.From != "all") {
+		return errs.New(errs.Invalid, "give sequences, or what to select; not both")
+	}
+	out := bufio.NewWriter(s.out)
+	err = c.connect(ctx, func(b *bus.Client) error {
+		if len(c.Sequence) > 0 {
+			return c.single(ctx, b, out)
+		}
+		n := 0
+		r := eventlog.Reader{From: from, Select: c.selection()}
+		err := r.Each(ctx, b.JetStream(), func(e *eventlog.Entry) error {
+			if n++; c.Limit > 0 && n > c.Limit {
+				return errEnough
+			}
+			return writeEvent(out, e)
+		})
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	})
+	return errors.Join(err, out.Flush())
+}
+
+func (c *eventsGetCmd) single(ctx context.Context, b *bus.Client, w io.Writer) error {
+	for _, sequence := range c.Sequence {
+		e, err := eventlog.Get(ctx, b.JetStream(), sequence)
+		if err != nil {
+			return err
+		}
+		if err := writeEvent(w, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeEvent writes the envelope as one line, with its place in the log.
+func writeEvent(w io.Writer, e *eventlog.Entry) error {
+	if len(e.Data) < 2 || !json.Valid(e.Data) || e.Data[0] != '{' {
+		_, err := fmt.Fprintf(w, `{"sequence":%d,"unreadable":%q}`+"\n", e.Sequence, e.Subject)
+		return err
+	}
+	_, err := fmt.Fprintf(w, `{"sequence":%d,%s`+"\n", e.Sequence, e.Data[1:])
+	return err
+}

@@ -1,0 +1,226 @@
+package replay_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/eventlog"
+	"belfry/pkg/listener"
+	"belfry/pkg/replay"
+)
+
+func open(t *testing.T) *bus.Bus {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	return b
+}
+
+// publish puts events of as many objects into the log.
+func publish(t *testing.T, b *bus.Bus, from, to int) {
+	t.Helper()
+	var all []bus.Event
+	for i := from; i < to; i++ {
+		e := event.Envelope{ID: fmt.Sprint("e", i), Event: event.StoreSaved, Store: "Books", UUID: fmt.Sprint("b", i), Revision: 1}
+		all = append(all, bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
+	}
+	if err := b.Publish(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ear is what a listener has heard.
+type ear struct {
+	mu    sync.Mutex
+	heard map[uint64]int // by sequence
+}
+
+func (e *ear) hear(_ context.Context, ev *listener.Event) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.heard == nil {
+		e.heard = map[uint64]int{}
+	}
+	e.heard[ev.Sequence]++
+	return nil
+}
+
+// least is how often each event of a range has been heard at least.
+func (e *ear) least(from, to uint64) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := e.heard[from]
+	for s := from; s <= to; s++ {
+		n = min(n, e.heard[s])
+	}
+	return n
+}
+
+func run(t *testing.T, b *bus.Bus, s listener.Spec) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), s) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func eventually(t *testing.T, what string, right func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !right(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("it did not happen in time: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// find returns a listener, or nil.
+func find(t *testing.T, b *bus.Bus, name string) *replay.Listener {
+	t.Helper()
+	all, err := replay.List(t.Context(), b.JetStream())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range all {
+		if l.Name == name {
+			return l
+		}
+	}
+	return nil
+}
+
+func idle(t *testing.T, b *bus.Bus, name string) {
+	t.Helper()
+	eventually(t, name+" has nothing to do", func() bool { l := find(t, b, name); return l != nil && l.Lag+uint64(l.Unacked) == 0 })
+}
+
+func reset(t *testing.T, b *bus.Bus, name, place string, want uint64) {
+	t.Helper()
+	from, err := eventlog.ParseFrom(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := replay.Reset(t.Context(), b.JetStream(), name, from); err != nil || got != want {
+		t.Fatalf("reset to %s: sequence %d, %v; want %d", place, got, err, want)
+	}
+}
+
+// TestResetReplays resets listeners of every kind, which run and which don't,
+// to before and behind where they began.
+func TestResetReplays(t *testing.T) {
+	for name, s := range map[string]listener.Spec{
+		"new": {Start: listener.New}, "all": {Start: listener.All}, "later": {Start: listener.FromSequence(5)},
+		"timed": {Start: listener.FromTime(time.Now().Add(-time.Hour))}, "ordered": {Start: listener.New, Ordered: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t)
+			publish(t, b, 0, 10)
+			var e ear
+			s.Name, s.Handler, s.Filters = name, e.hear, []string{event.Filter(event.StoreSaved, "Books")}
+			stop := run(t, b, s)
+			idle(t, b, name)
+			before := config(t, b, name, s.Ordered)
+			publish(t, b, 10, 20)
+			eventually(t, "it listens", func() bool { return e.least(11, 20) == 1 })
+			idle(t, b, name)
+			had := e.least(1, 4)
+
+			reset(t, b, name, "all", 1)
+			eventually(t, "it has heard all again", func() bool { return e.least(1, 4) == had+1 && e.least(11, 20) == 2 })
+			idle(t, b, name)
+			reset(t, b, name, "15", 15)
+			eventually(t, "it has heard the last once more", func() bool { return e.least(15, 20) == 3 })
+			idle(t, b, name)
+			if n := e.least(14, 14); n != 2 {
+				t.Errorf("event 14 is heard %d times, want 2", n)
+			}
+
+			stop()
+			publish(t, b, 20, 30)
+			reset(t, b, name, "new", 31)
+			publish(t, b, 30, 40)
+			run(t, b, s)
+			eventually(t, "it goes on", func() bool { return e.least(31, 40) == 1 })
+			idle(t, b, name)
+			if n := e.least(21, 30); n != 0 {
+				t.Error("what it was to pass over is heard")
+			}
+			after := config(t, b, name, s.Ordered)
+			if after.AckWait != before.AckWait || after.MaxAckPending != before.MaxAckPending || fmt.Sprint(after.FilterSubjects) != fmt.Sprint(before.FilterSubjects) {
+				t.Errorf("the settings were %+v and are %+v", before, after)
+			}
+		})
+	}
+}
+
+func config(t *testing.T, b *bus.Bus, name string, ordered bool) jetstream.ConsumerConfig {
+	t.Helper()
+	if ordered {
+		name += "-7"
+	}
+	c, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.CachedInfo().Config
+}
+
+// Resets of a listener that runs and makes its consumer anew whenever it finds
+// none lose nothing, whoever is quicker.
+func TestResetsOfABusyListener(t *testing.T) {
+	b := open(t)
+	var e ear
+	publish(t, b, 0, 50)
+	run(t, b, listener.Spec{Name: "busy", Start: listener.New, Handler: e.hear, Concurrency: 4})
+	idle(t, b, "busy")
+	for round := range 10 {
+		from := uint64(40 - 4*round)
+		reset(t, b, "busy", fmt.Sprint(from), from)
+		publish(t, b, 50+round*10, 60+round*10)
+	}
+	eventually(t, "all are heard", func() bool { return e.least(4, 150) >= 1 })
+	idle(t, b, "busy")
+}
+
+func TestListeners(t *testing.T) {
+	b := open(t)
+	if all, err := replay.List(t.Context(), b.JetStream()); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	hold := make(chan struct{})
+	run(t, b, listener.Spec{Name: "a-b", Start: listener.All, Prefetch: -1, Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
+	run(t, b, listener.Spec{Name: "b", Start: listener.All, Ordered: true, Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
+	t.Cleanup(sync.OnceFunc(func() { close(hold) }))
+	publish(t, b, 0, 40)
+	eventually(t, "one has an event in hand, the other one a partition", func() bool {
+		a, o := find(t, b, "a-b"), find(t, b, "b")
+		return a != nil && o != nil && a.Unacked == 1 && a.Lag == 39 && !a.Ordered && o.Ordered && o.Unacked > 1 && o.Lag+uint64(o.Unacked) == 40 && !a.Last.IsZero()
+	})
+	if all, err := replay.List(t.Context(), b.JetStream()); err != nil || len(all) != 2 || all[0].Name != "a-b" {
+		t.Errorf("%v, %v", all, err)
+	}
+	for _, name := range []string{"none", "b-1", ""} {
+		if _, err := replay.Reset(t.Context(), b.JetStream(), name, eventlog.From{}); !errs.Is(err, errs.NotFound) {
+			t.Errorf("reset of %q: %v", name, err)
+		}
+	}
+}
