@@ -123,7 +123,14 @@ func (a *App) startSweep(context.Context) error {
 		}
 	}
 	a.every(min(sweep.DueEvery, grace), "the sweeping of contents", again("sweeping contents", w.Due))
-	a.every(min(sweep.PassEvery, 10*grace), "the look at all contents", again("looking for contents without records", w.Pass))
+	look := again("looking for contents without records", w.Pass)
+	// Also soon after each start: a belfry that is never up for long has what an
+	// upload left behind that was killed with the one before.
+	a.every(min(sweep.DueEvery, grace), "the first look at all contents", func(ctx context.Context) bool {
+		look(ctx)
+		return false
+	})
+	a.every(min(sweep.PassEvery, 10*grace), "the look at all contents", look)
 	return nil
 }
 

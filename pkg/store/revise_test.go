@@ -271,4 +271,3 @@ func TestLinksCascadeAndKeepNoArrays(t *testing.T) {
 		t.Errorf("a user's deletion has work for %v", got)
 	}
 }
-
