@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 )
 
@@ -23,7 +24,7 @@ const clockDoubt = time.Minute
 // the spec says; it touches nothing that is as it should be, so that a user
 // who may not make consumers can use one. Where a listener started stays as it
 // was.
-func (r *runner) setup(ctx context.Context) (jetstream.Consumer, error) {
+func (r *runner) setup(ctx context.Context) error {
 	want := jetstream.ConsumerConfig{
 		Durable:        r.consumer,
 		FilterSubjects: r.filters,
@@ -35,27 +36,33 @@ func (r *runner) setup(ctx context.Context) (jetstream.Consumer, error) {
 	if r.spec.Ordered {
 		want.MaxAckPending = 1
 	}
+	if r.stream == bus.StreamRetry {
+		// In this way the request's subject says it, so that permissions can tell.
+		want.FilterSubject, want.FilterSubjects = r.filters[0], nil
+	}
 	r.start(&want)
 	js := r.bus.JetStream()
-	there, err := js.Consumer(ctx, stream, r.consumer)
+	there, err := js.Consumer(ctx, r.stream, r.consumer)
 	switch {
 	case err == nil:
 		r.known = true
 		have := there.CachedInfo().Config
 		if same(have, want) {
-			return there, nil
+			return nil
 		}
 		want.DeliverPolicy, want.OptStartSeq, want.OptStartTime = have.DeliverPolicy, have.OptStartSeq, have.OptStartTime
+		want.PauseUntil = have.PauseUntil
 	case !errors.Is(err, jetstream.ErrConsumerNotFound):
-		return nil, err
+		return err
 	}
-	consumer, err := js.CreateOrUpdateConsumer(ctx, stream, want)
+	_, err = js.CreateOrUpdateConsumer(ctx, r.stream, want)
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.Code == 400 {
-		return nil, errs.Wrap(err, errs.Invalid, "the bus does not take listener %s: %s", r.consumer, api.Description)
+		return errs.Wrap(err, errs.Invalid, "the bus does not take listener %s: %s", r.consumer, api.Description)
 	}
-	r.known = r.known || err == nil
-	return consumer, err
+	// A fault on the way doesn't say that it was not made.
+	r.known = r.known || api == nil || api.Code >= 500
+	return err
 }
 
 // start says where a consumer begins that is not there. One that has been
@@ -70,12 +77,16 @@ func (r *runner) start(c *jetstream.ConsumerConfig) {
 
 // same reports whether a consumer does what is wanted of it.
 func same(have, want jetstream.ConsumerConfig) bool {
-	filters := have.FilterSubjects
-	if have.FilterSubject != "" {
-		filters = []string{have.FilterSubject}
-	}
-	return slices.Equal(filters, want.FilterSubjects) && have.AckPolicy == want.AckPolicy &&
+	return slices.Equal(subjects(have), subjects(want)) && have.AckPolicy == want.AckPolicy &&
 		have.AckWait == want.AckWait && have.MaxDeliver == want.MaxDeliver &&
 		have.MaxAckPending == want.MaxAckPending && len(have.BackOff) == 0 &&
 		have.MaxRequestBatch == 0 && have.MaxRequestExpires == 0 && have.MaxRequestMaxBytes == 0
+}
+
+// subjects are what a consumer selects, in whichever of two ways it says so.
+func subjects(c jetstream.ConsumerConfig) []string {
+	if c.FilterSubject != "" {
+		return []string{c.FilterSubject}
+	}
+	return c.FilterSubjects
 }

@@ -20,6 +20,7 @@ const (
 	HeaderSubject  = "Belfry-Subject"  // where the log holds it
 	HeaderSequence = "Belfry-Sequence" // and at which sequence
 	HeaderTime     = "Belfry-Time"     // when it was given up, RFC 3339
+	HeaderRetries  = "Belfry-Retries"  // how often it came back from the dead letters before
 	HeaderOmitted  = "Belfry-Omitted"  // "true": the data was too large for a letter; the log has it
 )
 
@@ -37,16 +38,19 @@ func (r *runner) bury(ctx context.Context, d *delivery, reason error) {
 	sequence := strconv.FormatUint(e.Sequence, 10)
 	letter := &nats.Msg{
 		Subject: bus.DeadPrefix + r.spec.Name,
-		Data:    m.Data(),
+		Data:    m.Data,
 		Header: nats.Header{
-			jetstream.MsgIDHeader: {r.letterID(m, sequence)},
+			jetstream.MsgIDHeader: {r.letterID(d, sequence)},
 			HeaderReason:          {header(reason.Error())},
 			HeaderListener:        {r.spec.Name},
 			HeaderAttempts:        {strconv.Itoa(e.Attempt)},
-			HeaderSubject:         {m.Subject()},
+			HeaderSubject:         {d.subject},
 			HeaderSequence:        {sequence},
 			HeaderTime:            {time.Now().UTC().Format(time.RFC3339Nano)},
 		},
+	}
+	if retries := m.Header.Get(HeaderRetries); retries != "" {
+		letter.Header.Set(HeaderRetries, retries)
 	}
 	if int64(letter.Size()) > r.bus.JetStream().Conn().MaxPayload() {
 		letter.Data = nil
@@ -58,22 +62,18 @@ func (r *runner) bury(ctx context.Context, d *delivery, reason error) {
 	}
 	if err != nil {
 		r.log.Warn("an event can't be put with the dead letters; it is tried again", "event", e.ID, "error", err)
-		_ = m.NakWithDelay(r.spec.Backoff(e.Attempt))
+		r.giveBack(d, r.spec.Backoff(e.Attempt))
 		return
 	}
 	r.log.Error("an event is with the dead letters", "event", e.ID, "name", e.Event,
 		"store", e.Store, "uuid", e.UUID, "attempts", e.Attempt, "reason", reason)
-	_ = m.TermWithReason("dead letter")
+	r.end(d)
 }
 
 // letterID is what a repeated letter is recognised by. Sequences begin anew
 // with a log that was deleted; the time makes them differ.
-func (r *runner) letterID(m jetstream.Msg, sequence string) string {
-	id := r.spec.Name + "." + sequence
-	if meta, err := m.Metadata(); err == nil {
-		id += "." + strconv.FormatInt(meta.Timestamp.UnixNano(), 10)
-	}
-	return id
+func (r *runner) letterID(d *delivery, sequence string) string {
+	return r.spec.Name + "." + sequence + "." + strconv.FormatInt(d.logged.UnixNano(), 10)
 }
 
 // header makes a text fit for a header: one line, of bounded length.

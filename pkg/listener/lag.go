@@ -13,12 +13,13 @@ import (
 // has been given and not acknowledged.
 func Lag(ctx context.Context, b Bus, name string) (pending, unacked uint64, err error) {
 	consumers := []string{name}
-	if _, err := b.JetStream().Consumer(ctx, stream, partitioned(name, 0)); err == nil {
+	// A user who may look at one consumer alone is asked for no other.
+	if _, err := b.JetStream().Consumer(ctx, stream, name); errors.Is(err, jetstream.ErrConsumerNotFound) {
 		consumers = nil
 		for p := range event.Partitions {
 			consumers = append(consumers, partitioned(name, p))
 		}
-	} else if !errors.Is(err, jetstream.ErrConsumerNotFound) {
+	} else if err != nil {
 		return 0, 0, err
 	}
 	for _, c := range consumers {

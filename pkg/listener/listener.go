@@ -75,9 +75,11 @@ type Spec struct {
 	Timeout     time.Duration // of one attempt; 0: none
 	AckWait     time.Duration // without a sign of life before an event goes to another process; 30 s when 0
 
-	// Prefetch is how many events are fetched beyond those in hand, so that a
-	// quick handler need not wait for the next; they are kept alive meanwhile
-	// and given back at a stop. 0 is a sensible number, a negative one none.
+	// Prefetch is how many events at most are fetched beyond those in hand, so
+	// that a quick handler need not wait for the next: as many as are handled in
+	// a tenth of a second, so a slow one keeps none from other processes. They
+	// are kept alive meanwhile, and given back at a stop. 0 is a sensible
+	// number, a negative one none.
 	Prefetch int
 
 	// Backoff is the delay after an attempt (from 1) that failed; Backoff(0)
@@ -90,7 +92,7 @@ type Spec struct {
 
 const (
 	defaultBatch    = 100
-	defaultPrefetch = 64
+	defaultPrefetch = 256
 )
 
 func (s Spec) withDefaults() Spec {
@@ -99,11 +101,11 @@ func (s Spec) withDefaults() Spec {
 		s.BatchSize = defaultBatch
 	}
 	switch {
-	case s.Prefetch < 0 || s.Ordered:
+	case s.Prefetch < 0:
 		s.Prefetch = 0
 	case s.Prefetch == 0 && s.Batch != nil:
-		s.Prefetch = 2 * s.BatchSize
-	case s.Prefetch == 0 && s.Concurrency < defaultPrefetch:
+		s.Prefetch = max(2*s.BatchSize, defaultPrefetch)
+	case s.Prefetch == 0:
 		s.Prefetch = defaultPrefetch
 	}
 	if s.AckWait <= 0 {

@@ -20,6 +20,7 @@ const (
 	setupTimeout = 2 * time.Second // a bus that has just started may pass over a request
 	againMin     = 100 * time.Millisecond
 	againMax     = 5 * time.Second
+	signs        = 3               // of life of an event in AckWait
 	wellAfter    = 5 * time.Second // an outage that follows is another one
 )
 
@@ -31,17 +32,23 @@ func Run(ctx context.Context, b Bus, log *slog.Logger, spec Spec) error {
 		return err
 	}
 	spec = spec.withDefaults()
-	if !spec.Ordered {
-		return newRunner(b, log, spec, spec.Name, spec.Filters).run(ctx)
+	runners := []*runner{newRetrier(b, log, spec)}
+	if spec.Ordered {
+		for p := range event.Partitions {
+			runners = append(runners, newRunner(b, log, spec, partitioned(spec.Name, p), ofPartition(spec.Filters, p)))
+		}
+	} else {
+		runners = append(runners, newRunner(b, log, spec, spec.Name, spec.Filters))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	all := make([]error, event.Partitions)
+	all := make([]error, len(runners))
 	var running sync.WaitGroup
-	for p := range event.Partitions {
+	for i, r := range runners {
+		r.gate = runners[0].gate
 		running.Go(func() {
-			all[p] = newRunner(b, log, spec, partitioned(spec.Name, p), ofPartition(spec.Filters, p)).run(ctx)
-			if all[p] != nil {
+			all[i] = r.run(ctx)
+			if all[i] != nil {
 				cancel() // one that can't work is not left out in silence
 			}
 		})
@@ -69,13 +76,16 @@ func ofPartition(filters []string, partition int) []string {
 // runner is a listener at work on one consumer.
 type runner struct {
 	spec     Spec
+	stream   string
 	consumer string   // its name
 	filters  []string // its subjects
 	handle   Handler
 	bus      Bus
 	log      *slog.Logger
 
-	slots    chan struct{}  // one for each event that is here
+	gate     *sync.RWMutex  // of all that is handled by the listener
+	held     *held          // events that are here
+	slots    *slots         // for events that are here
 	queue    chan *delivery // events that wait for a hand
 	handling sync.WaitGroup
 	stopping context.Context // ends when the listener is asked to stop
@@ -86,7 +96,8 @@ type runner struct {
 
 func newRunner(b Bus, log *slog.Logger, spec Spec, consumer string, filters []string) *runner {
 	r := &runner{
-		spec: spec, consumer: consumer, filters: filters, bus: b, log: log.With("listener", consumer), began: time.Now(),
+		spec: spec, stream: stream, consumer: consumer, filters: filters, bus: b, log: log.With("listener", consumer),
+		gate: &sync.RWMutex{}, held: newHeld(spec.AckWait / signs), began: time.Now(),
 	}
 	if spec.Ordered {
 		r.spec.Concurrency = 1
@@ -94,8 +105,8 @@ func newRunner(b Bus, log *slog.Logger, spec Spec, consumer string, filters []st
 	if spec.Handler != nil {
 		r.handle = spec.handler()
 	}
-	room := r.inHand() + spec.Prefetch
-	r.slots, r.queue = make(chan struct{}, room), make(chan *delivery, room)
+	r.slots = newSlots(r.inHand(), r.spec.Concurrency, spec.Prefetch)
+	r.queue = make(chan *delivery, r.inHand()+spec.Prefetch)
 	return r
 }
 
@@ -109,6 +120,7 @@ func (r *runner) inHand() int {
 
 func (r *runner) run(ctx context.Context) error {
 	r.stopping = ctx
+	go r.held.keep()
 	for range r.spec.Concurrency {
 		r.handling.Go(func() { r.work(context.WithoutCancel(ctx)) })
 	}
@@ -158,6 +170,7 @@ func (r *runner) drain() error {
 	done := make(chan struct{})
 	go func() {
 		r.handling.Wait()
+		r.held.end()
 		close(done)
 	}()
 	timer := time.NewTimer(r.spec.Drain)

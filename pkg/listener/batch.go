@@ -1,0 +1,102 @@
+package listener
+
+import (
+	"context"
+	"time"
+)
+
+// workBatch handles an event together with those that wait behind it, and
+// returns how many slots it is done with.
+func (r *runner) workBatch(ctx context.Context, first *delivery) (done int) {
+	var together, alone []*delivery
+	for d, more := first, true; more; d, more = r.next(done) {
+		switch {
+		case r.suspect(d):
+			r.handling.Go(func() {
+				r.isolate(ctx, d)
+				r.slots.give(1)
+			})
+			continue
+		case !r.fit(ctx, d):
+		case r.lastAttempt(d):
+			alone = append(alone, d)
+		default:
+			together = append(together, d)
+		}
+		done++
+	}
+	if !r.attemptBatch(ctx, together) {
+		alone = append(alone, together...)
+	}
+	for _, d := range alone {
+		r.attempt(ctx, d)
+	}
+	return done
+}
+
+// next takes another event for a batch that has some, if one waits.
+func (r *runner) next(have int) (*delivery, bool) {
+	if have >= r.spec.BatchSize {
+		return nil, false
+	}
+	select {
+	case d, open := <-r.queue:
+		return d, open
+	default:
+		return nil, false
+	}
+}
+
+// lastAttempt reports whether the dead letters come next for an event: those
+// that fail beside it may not take it along.
+func (r *runner) lastAttempt(d *delivery) bool {
+	return r.spec.MaxAttempts > 0 && d.Attempt >= r.spec.MaxAttempts
+}
+
+// attemptBatch reports false when the handler panicked, and the events are to be
+// handled one by one, since only some may be at fault.
+func (r *runner) attemptBatch(ctx context.Context, batch []*delivery) bool {
+	if len(batch) == 0 {
+		return true
+	}
+	failed, err := r.callTogether(ctx, batch)
+	if err != nil && len(batch) > 1 {
+		r.log.Warn("the handler panicked with a batch; its events are handled one by one", "events", len(batch), "error", err)
+		return false
+	}
+	for i, d := range batch {
+		each := err
+		if each == nil {
+			each = failed[i]
+		}
+		r.settle(ctx, d, each)
+	}
+	return true
+}
+
+func (r *runner) callTogether(ctx context.Context, batch []*delivery) ([]error, error) {
+	r.enter(batch[0])
+	defer r.leave(batch[0])
+	began := time.Now()
+	all, err := r.callBatch(ctx, batch)
+	r.slots.took(time.Since(began), len(batch))
+	return all, err
+}
+
+// callBatch calls the handler and returns an error, or nil, for each event; err
+// is that of a panic.
+func (r *runner) callBatch(ctx context.Context, batch []*delivery) (all []error, err error) {
+	defer recovered(&err)
+	if r.spec.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.spec.Timeout)
+		defer cancel()
+	}
+	events := make([]*Event, len(batch))
+	for i, d := range batch {
+		events[i] = &d.Event
+	}
+	all = make([]error, len(batch))
+	copy(all, r.spec.Batch(ctx, events))
+	return all, nil
+}

@@ -1,0 +1,128 @@
+package listener
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+)
+
+// The environment of a program that listens. At most one of the ways to say who
+// it is may be given; a user goes with a password.
+const (
+	EnvURL         = "BELFRY_BUS_URL"  // nats://a:4222,nats://b:4222; DefaultURL when empty
+	EnvUser        = "BELFRY_BUS_USER" // with EnvPassword
+	EnvPassword    = "BELFRY_BUS_PASSWORD"
+	EnvToken       = "BELFRY_BUS_TOKEN"
+	EnvCredentials = "BELFRY_BUS_CREDENTIALS" // file with a user's JWT and seed
+	EnvNKey        = "BELFRY_BUS_NKEY"        // file with an nkey seed
+	EnvCA          = "BELFRY_BUS_CA"          // file of the authorities to trust, in PEM
+)
+
+// DefaultURL is where a belfry on the same machine has its bus.
+const DefaultURL = "nats://127.0.0.1:4222"
+
+const lookAgain = time.Second
+
+// Connect connects to the bus that the environment names, as a guest: streams
+// are used as they are. It waits until the bus is there, or ctx ends, and tells
+// the log what it waits for. It reports errs.Invalid for an environment that
+// can't work. Name is the connection's, for who looks at the server.
+func Connect(ctx context.Context, name string, log *slog.Logger) (*bus.Bus, error) {
+	opts, err := environment(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	opts.Name, opts.Logger = name, log
+	b, err := bus.Open(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	said := ""
+	for err = b.Ready(ctx); err != nil; err = b.Ready(ctx) {
+		if ctx.Err() != nil {
+			_ = b.Close(context.WithoutCancel(ctx))
+			return nil, errs.Wrap(ctx.Err(), errs.Canceled, "the bus at %s was not there in time", address(opts.URL))
+		}
+		if reason := err.Error(); reason != said {
+			said = reason
+			log.Warn("waiting for the bus", "url", address(opts.URL), "error", err)
+		}
+		pause(ctx, lookAgain)
+	}
+	return b, nil
+}
+
+// environment are the options that the environment asks for.
+func environment(get func(string) string) (bus.Options, error) {
+	o := bus.Options{URL: get(EnvURL), Guest: true, TLS: bus.TLS{CA: get(EnvCA)}}
+	if o.URL == "" {
+		o.URL = DefaultURL
+	}
+	o.Auth = bus.Auth{
+		Credentials: get(EnvCredentials), User: get(EnvUser), Password: get(EnvPassword), Token: get(EnvToken),
+	}
+	for u := range strings.SplitSeq(o.URL, ",") {
+		// What is wrong with it is not told: it may hold a password.
+		if parsed, err := url.Parse(strings.TrimSpace(u)); err != nil || parsed.Host == "" {
+			return o, errs.New(errs.Invalid, "%s is no list of addresses like %s", EnvURL, DefaultURL)
+		}
+	}
+	for _, name := range []string{EnvCredentials, EnvNKey, EnvCA} {
+		if path := get(name); path != "" {
+			if err := readable(path); err != nil {
+				return o, errs.Wrap(err, errs.Invalid, "%s names no readable file", name)
+			}
+		}
+	}
+	if path := get(EnvNKey); path != "" {
+		seed, err := os.ReadFile(path)
+		if err != nil {
+			return o, errs.Wrap(err, errs.Invalid, "%s names no readable file", EnvNKey)
+		}
+		o.Auth.NKeySeed = strings.TrimSpace(string(seed))
+	}
+	return o, ways(o.Auth)
+}
+
+func readable(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// ways refuses more than one way to say who one is.
+func ways(a bus.Auth) error {
+	n := 0
+	for _, given := range []string{a.Credentials, a.User, a.Token, a.NKeySeed} {
+		if given != "" {
+			n++
+		}
+	}
+	switch {
+	case n > 1:
+		return errs.New(errs.Invalid, "more than one of %s, %s, %s and %s is set; choose one", EnvCredentials, EnvUser, EnvToken, EnvNKey)
+	case (a.User == "") != (a.Password == ""):
+		return errs.New(errs.Invalid, "%s and %s go together", EnvUser, EnvPassword)
+	}
+	return nil
+}
+
+// address is a list of addresses as it may be shown: without passwords.
+func address(urls string) string {
+	all := strings.Split(urls, ",")
+	for i, u := range all {
+		if parsed, err := url.Parse(strings.TrimSpace(u)); err == nil {
+			parsed.User = nil
+			all[i] = parsed.String()
+		}
+	}
+	return strings.Join(all, ",")
+}

@@ -1,0 +1,113 @@
+// Package listener shows what listeners promise when they are processes of
+// their own that are killed, stopped and started again: this test binary, run
+// once more as a program of somebody's own.
+package listener
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"belfry/pkg/listener"
+)
+
+// The environment of a child: what it is, and the file that it notes what it
+// sees in.
+const (
+	envRole = "BELFRY_TEST_ROLE"
+	envFile = "BELFRY_TEST_FILE"
+)
+
+// poison is the id of the event that ends whoever handles it.
+const poison = "poison"
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(envRole)
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	go endWithParent(os.Getppid())
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	spec, known := roles()[role]
+	if !known {
+		panic("no role " + role)
+	}
+	spec.Name, spec.Start = "child", listener.All
+	listener.Main(spec)
+}
+
+// endWithParent ends a child whose test was killed.
+func endWithParent(parent int) {
+	for os.Getppid() == parent {
+		time.Sleep(time.Second)
+	}
+	os.Exit(1)
+}
+
+// roles are what children may be.
+func roles() map[string]listener.Spec {
+	note := noteIn(os.Getenv(envFile))
+	deadly := func(_ context.Context, e *listener.Event) error {
+		if e.ID == poison {
+			os.Exit(3)
+		}
+		note(e)
+		return nil
+	}
+	return map[string]listener.Spec{
+		"plain": {Concurrency: 4, AckWait: time.Second, Handler: func(_ context.Context, e *listener.Event) error {
+			note(e)
+			return nil
+		}},
+		"batch": {BatchSize: 20, AckWait: time.Second, Batch: func(_ context.Context, all []*listener.Event) []error {
+			for _, e := range all {
+				note(e)
+			}
+			return nil
+		}},
+		// Longer than a busy machine lets a process stand still.
+		"ordered": {Ordered: true, AckWait: 5 * time.Second, Handler: func(_ context.Context, e *listener.Event) error {
+			if e.Attempt == 1 && e.Sequence%7 == 0 {
+				return errors.New("not now")
+			}
+			note(e)
+			return nil
+		}},
+		"deadly":           {MaxAttempts: 1, AckWait: 300 * time.Millisecond, Handler: deadly},
+		"deadly, many":     {MaxAttempts: 1, AckWait: 300 * time.Millisecond, Concurrency: 8, Handler: deadly},
+		"deadly, in order": {MaxAttempts: 1, AckWait: 300 * time.Millisecond, Ordered: true, Handler: deadly},
+		"slow": {Drain: 20 * time.Second, Handler: func(ctx context.Context, e *listener.Event) error {
+			note(e)
+			time.Sleep(300 * time.Millisecond)
+			if ctx.Err() == nil {
+				note(e)
+			}
+			return ctx.Err()
+		}},
+		"endless": {Drain: 100 * time.Millisecond, Handler: func(_ context.Context, e *listener.Event) error {
+			note(e)
+			select {}
+		}},
+		"impossible": {},
+	}
+}
+
+// noteIn returns what notes an event in a file, as one line that outlives the
+// process at once.
+func noteIn(path string) func(*listener.Event) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	return func(e *listener.Event) {
+		line := fmt.Sprintf("%s %s %s\n", e.ID, e.UUID, strconv.FormatUint(e.Revision, 10))
+		if _, err := f.WriteString(line); err != nil {
+			panic(err)
+		}
+	}
+}
