@@ -114,10 +114,7 @@ func move(ctx context.Context, js jetstream.JetStream, consumer string, sequence
 	return err
 }
 
-const (
-	replaceTries   = 20
-	replaceTimeout = 5 * time.Second
-)
+const replaceTimeout = 10 * time.Second
 
 // replace makes a consumer anew with the same settings. A listener that runs
 // and finds none meanwhile makes it from what it knows: then it is done again.
@@ -130,7 +127,7 @@ func replace(ctx context.Context, js jetstream.JetStream, name string, sequence 
 	}
 	config := c.CachedInfo().Config
 	config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartSequencePolicy, sequence, nil
-	for range replaceTries {
+	for {
 		if err = js.DeleteConsumer(ctx, bus.StreamEvents, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return err
 		}
@@ -138,7 +135,6 @@ func replace(ctx context.Context, js jetstream.JetStream, name string, sequence 
 			return err
 		}
 	}
-	return err
 }
 
 // consumers are the durable consumers of the log.

@@ -201,6 +201,34 @@ func TestResetsOfABusyListener(t *testing.T) {
 	idle(t, b, "busy")
 }
 
+// Whoever finds no consumer makes it from what it knows: a reset wins even when
+// that happens between its two steps.
+func TestResetWhileOthersMakeTheConsumer(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 10)
+	fresh := jetstream.ConsumerConfig{Durable: "busy", FilterSubjects: []string{"events.>"}, AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverNewPolicy}
+	if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, fresh); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var making sync.WaitGroup
+	for range 2 {
+		making.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = b.JetStream().CreateConsumer(ctx, bus.StreamEvents, fresh)
+			}
+		})
+	}
+	for place := uint64(10); place > 0; place-- {
+		reset(t, b, "busy", fmt.Sprint(place), place)
+		if c := config(t, b, "busy", false); c.OptStartSeq != place {
+			t.Errorf("it begins at %d, want %d", c.OptStartSeq, place)
+		}
+	}
+	stop()
+	making.Wait()
+}
+
 func TestListeners(t *testing.T) {
 	b := open(t)
 	if all, err := replay.List(t.Context(), b.JetStream()); err != nil || len(all) != 0 {
