@@ -15,7 +15,7 @@ import (
 func streamFolder(t *testing.T) (root, block string) {
 	t.Helper()
 	root = t.TempDir()
-	for _, stream := range []string{StreamEvents, StreamDead} {
+	for _, stream := range []string{StreamEvents, StreamDead, StreamRetry} {
 		if err := os.MkdirAll(filepath.Join(root, stream, "msgs"), 0o700); err != nil {
 			t.Fatal(err)
 		}
