@@ -30,7 +30,7 @@ type Reader struct {
 }
 
 // Each calls a function with each event, in the order of the log, until it
-// fails, or ctx ends. The end of ctx is no error when Follow is set.
+// fails, or ctx ends. With Follow, a ctx that is canceled is no error.
 func (r Reader) Each(ctx context.Context, js jetstream.JetStream, each func(*Entry) error) error {
 	subjects, err := r.Select.Subjects()
 	if err != nil {
@@ -43,8 +43,8 @@ func (r Reader) Each(ctx context.Context, js jetstream.JetStream, each func(*Ent
 	err = Range{Stream: bus.StreamEvents, Subjects: subjects, First: first, Follow: r.Follow}.Each(ctx, js, func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		return each(&Entry{Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Subject: m.Subject(), Data: m.Data()})
 	})
-	if r.Follow && ctx.Err() != nil {
-		return nil
+	if r.Follow && errors.Is(err, context.Canceled) {
+		return nil // which is how it is meant to end
 	}
 	return err
 }
