@@ -272,3 +272,17 @@ func TestClean(t *testing.T) {
 		t.Errorf("%d sessions and %d tokens are left", len(w.all("Sessions")), len(w.all("Tokens")))
 	}
 }
+
+// What is used at the moment at which it is found to have expired stays.
+func TestCleanLeavesWhatIsInUse(t *testing.T) {
+	w := begin(t)
+	w.must(w.Resend(t.Context(), "bob@example.com", from))
+	other, _ := w.front()
+	w.clock.pass(8 * 24 * time.Hour)
+	w.disk.on(once(func(s step) bool { return s.store == "Tokens" && s.write != nil && s.write.Body == nil && !s.after }, func() {
+		w.must(other.Resend(t.Context(), "bob@example.com", from))
+	}))
+	if n := must(w.Clean(t.Context(), 100)); n != 0 || len(w.all("Tokens")) != 1 {
+		t.Errorf("%d removed", n)
+	}
+}
