@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,4 +229,19 @@ func TestStoppingDoesNotWaitForABusThatIsAway(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}
+}
+
+// dead are the ids of the events with the dead letters, sorted.
+func dead(t *testing.T, b *bus.Bus) []string {
+	t.Helper()
+	var ids []string
+	for _, letter := range letters(t, b) {
+		e, err := event.Decode(letter.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, e.ID)
+	}
+	slices.Sort(ids)
+	return ids
 }

@@ -1,0 +1,136 @@
+package listener_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/pkg/listener"
+)
+
+// batches notes what a batch handler was given.
+type batches struct {
+	seen
+	mu    sync.Mutex
+	sizes []int
+}
+
+func (s *batches) note(all []*listener.Event) {
+	s.mu.Lock()
+	s.sizes = append(s.sizes, len(all))
+	s.mu.Unlock()
+	for _, e := range all {
+		s.seen.note(e)
+	}
+}
+
+func (s *batches) largest() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Max(append(s.sizes, 0))
+}
+
+func TestABatchHoldsWhatWaits(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 300)
+	var s batches
+	first := make(chan struct{})
+	start(t, b, listener.Spec{Start: listener.All, BatchSize: 40, Batch: func(_ context.Context, all []*listener.Event) []error {
+		if s.note(all); len(s.all()) <= 40 {
+			<-first // others come in meanwhile
+		}
+		return nil
+	}})
+	eventually(t, "one is in hand", func() bool { return s.largest() > 0 })
+	close(first)
+	eventually(t, "all are handled", func() bool { return s.distinct() == 300 && lag(t, b, "test") == 0 })
+	if n := s.largest(); n != 40 {
+		t.Errorf("the largest batch has %d events, want 40", n)
+	}
+	if n := len(s.all()); n != 300 {
+		t.Errorf("%d events were handled, want 300", n)
+	}
+}
+
+func TestEachEventOfABatchHasItsOwnError(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 50)
+	var s batches
+	start(t, b, listener.Spec{Start: listener.All, MaxAttempts: 3, Batch: func(_ context.Context, all []*listener.Event) []error {
+		s.note(all)
+		failed := make([]error, len(all))
+		for i, e := range all {
+			switch {
+			case e.ID == "e7":
+				failed[i] = listener.Permanent(errors.New("never"))
+			case e.ID == "e8":
+				failed[i] = errors.New("not this one")
+			case e.ID == "e9" && e.Attempt < 3:
+				failed[i] = errors.New("not now")
+			}
+		}
+		return failed
+	}})
+	eventually(t, "all have left", func() bool { return s.distinct() == 50 && lag(t, b, "test") == 0 })
+	counts := map[string]int{}
+	for _, id := range s.all() {
+		counts[id]++
+	}
+	for id, want := range map[string]int{"e7": 1, "e8": 3, "e9": 3, "e10": 1} {
+		if counts[id] != want {
+			t.Errorf("%s was tried %d times, want %d", id, counts[id], want)
+		}
+	}
+	if got := dead(t, b); !slices.Equal(got, []string{"e7", "e8"}) {
+		t.Errorf("with the dead letters are %v", got)
+	}
+}
+
+// TestOneEventThatFailsTheWholeBatchTakesNobodyAlong has a handler that can't
+// say which event is at fault, as one that writes all in one transaction.
+func TestOneEventThatFailsTheWholeBatchTakesNobodyAlong(t *testing.T) {
+	for name, fail := range map[string]func(n int) []error{
+		"error": func(n int) []error { return slices.Repeat([]error{errors.New("one of them is bad")}, n) },
+		"panic": func(int) []error { panic("one of them is bad") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t)
+			publish(t, b, 0, 30)
+			var done seen
+			start(t, b, listener.Spec{Start: listener.All, MaxAttempts: 3, Batch: func(_ context.Context, all []*listener.Event) []error {
+				if slices.ContainsFunc(all, func(e *listener.Event) bool { return e.ID == "e3" }) {
+					return fail(len(all))
+				}
+				for _, e := range all {
+					done.note(e)
+				}
+				return nil
+			}})
+			eventually(t, "all others are done", func() bool { return done.distinct() == 29 && lag(t, b, "test") == 0 })
+			if got := dead(t, b); !slices.Equal(got, []string{"e3"}) {
+				t.Errorf("with the dead letters are %v", got)
+			}
+		})
+	}
+}
+
+func TestATimeoutEndsABatch(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 5)
+	var s batches
+	start(t, b, listener.Spec{Start: listener.All, Timeout: 20 * time.Millisecond, Batch: func(ctx context.Context, all []*listener.Event) []error {
+		s.note(all)
+		failed := make([]error, len(all))
+		for i, e := range all {
+			if e.Attempt == 1 {
+				<-ctx.Done()
+				failed[i] = ctx.Err()
+			}
+		}
+		return failed
+	}})
+	eventually(t, "second attempts succeed", func() bool { return len(s.all()) >= 10 && lag(t, b, "test") == 0 })
+}

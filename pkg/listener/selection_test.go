@@ -1,0 +1,147 @@
+package listener_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+)
+
+// happen puts events into the log.
+func happen(t testing.TB, b *bus.Bus, all ...event.Envelope) {
+	t.Helper()
+	var list []bus.Event
+	for _, e := range all {
+		list = append(list, bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
+	}
+	if err := b.Publish(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs a listener, as run does, with nothing filled in but its name and a short backoff.
+func start(t testing.TB, b *bus.Bus, spec listener.Spec) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	if spec.Name == "" {
+		spec.Name = "test"
+	}
+	if spec.Backoff == nil {
+		spec.Backoff = func(int) time.Duration { return 5 * time.Millisecond }
+	}
+	go func() { done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), spec) }()
+	stop = sync.OnceValue(func() error { cancel(); return <-done })
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+func TestWhatAListenerHears(t *testing.T) {
+	b := open(t)
+	happen(t, b,
+		event.Envelope{ID: "saved", Event: event.StoreSaved, Store: "Books", UUID: "b.1.x"},
+		event.Envelope{ID: "deleted", Event: event.StoreDeleted, Store: "Books", UUID: "b.1.x"},
+		event.Envelope{ID: "uploaded", Event: event.BinaryUploaded, Store: "Books", UUID: "b2"},
+		event.Envelope{ID: "user", Event: event.StoreSaved, Store: "Users", UUID: "ada@example.com"},
+		event.Envelope{ID: "registered", Event: event.Register, Store: "Users", UUID: "ada@example.com"},
+		event.Envelope{ID: "author", Event: event.StoreUpdated, Store: "Authors", UUID: "..a."},
+	)
+	number := 0
+	all := []string{"saved", "deleted", "uploaded", "user", "registered", "author"}
+	for name, c := range map[string]struct {
+		spec listener.Spec
+		want []string
+	}{
+		"all":                        {listener.Spec{}, all},
+		"one store":                  {listener.Spec{Stores: []string{"Books"}}, []string{"saved", "deleted", "uploaded"}},
+		"two stores":                 {listener.Spec{Stores: []string{"Users", "Authors"}}, []string{"user", "registered", "author"}},
+		"one event":                  {listener.Spec{Events: []event.Name{event.StoreSaved}}, []string{"saved", "user"}},
+		"an event of one token":      {listener.Spec{Events: []event.Name{event.Register}}, []string{"registered"}},
+		"events of a store":          {listener.Spec{Events: []event.Name{event.StoreDeleted, event.Register}, Stores: []string{"Books"}}, []string{"deleted"}},
+		"events of any store by '*'": {listener.Spec{Events: []event.Name{"Store.*"}}, []string{"saved", "deleted", "user", "author"}},
+		"filters":                    {listener.Spec{Filters: []string{"events.*.Store.*.Books.b%2E1%2Ex"}}, []string{"saved", "deleted"}},
+	} {
+		for _, ordered := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", in order"}[ordered], func(t *testing.T) {
+				var s seen
+				consumer := fmt.Sprintf("listener%d", number)
+				number++
+				spec := c.spec
+				spec.Name, spec.Start, spec.Ordered = consumer, listener.All, ordered
+				spec.Handler = func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
+				stop := start(t, b, spec)
+				eventually(t, "all is handled", func() bool { return s.distinct() >= len(c.want) && lag(t, b, consumer) == 0 })
+				if err := stop(); err != nil {
+					t.Fatal(err)
+				}
+				got := s.all()
+				if !ordered && !slices.Equal(got, c.want) || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(c.want))) {
+					t.Errorf("heard %v, want %v", got, c.want)
+				}
+			})
+		}
+	}
+}
+
+func TestWhereAListenerStarts(t *testing.T) {
+	for name, c := range map[string]struct {
+		start func(third time.Time) listener.Start
+		want  []string // of those that were there before
+	}{
+		"new":      {func(time.Time) listener.Start { return listener.New }, nil},
+		"all":      {func(time.Time) listener.Start { return listener.All }, []string{"e0", "e1", "e2", "e3", "e4"}},
+		"time":     {listener.FromTime, []string{"e2", "e3", "e4"}},
+		"later":    {func(time.Time) listener.Start { return listener.FromTime(time.Now()) }, nil},
+		"sequence": {func(time.Time) listener.Start { return listener.FromSequence(4) }, []string{"e3", "e4"}},
+	} {
+		for _, ordered := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", in order"}[ordered], func(t *testing.T) {
+				b := open(t)
+				publish(t, b, 0, 2)
+				publish(t, b, 2, 5)
+				var s seen
+				spec := listener.Spec{
+					Start: c.start(loggedAt(t, b, 3)), Ordered: ordered,
+					Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil },
+				}
+				stop := start(t, b, spec)
+				eventually(t, "it has handled all", func() bool { return len(s.all()) >= len(c.want) && lag(t, b, "test") == 0 })
+				if err := stop(); err != nil {
+					t.Fatal(err)
+				}
+				if got := slices.Sorted(slices.Values(s.all())); !slices.Equal(got, c.want) {
+					t.Errorf("it sees %v of what was there, want %v", got, c.want)
+				}
+				// It goes on where it was, whatever the spec says.
+				publish(t, b, 5, 6)
+				spec.Start = listener.All
+				start(t, b, spec)
+				eventually(t, "it sees what is new", func() bool { return s.distinct() == len(c.want)+1 && lag(t, b, "test") == 0 })
+				if n := len(s.all()); n != len(c.want)+1 {
+					t.Errorf("it has seen %d events, want %d", n, len(c.want)+1)
+				}
+			})
+		}
+	}
+}
+
+// loggedAt is when the log took an event.
+func loggedAt(t testing.TB, b *bus.Bus, sequence uint64) time.Time {
+	t.Helper()
+	stream, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := stream.GetMsg(t.Context(), sequence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Time
+}
