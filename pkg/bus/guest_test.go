@@ -1,0 +1,43 @@
+package bus_test
+
+import (
+	"log/slog"
+	"testing"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+)
+
+func TestAGuestWaitsForTheStreamsOfOthersAndLeavesThemAsTheyAre(t *testing.T) {
+	url := production(t)
+	text := &logged{}
+	log := slog.New(slog.NewTextHandler(text, nil))
+	guest := open(t, bus.Options{URL: url, Guest: true, Logger: log, Auth: bus.Auth{User: "admin", Password: password("admin")}})
+	eventually(t, func() bool { return text.count("the bus's streams are not ready") > 0 })
+	if err := guest.Ready(t.Context()); !errs.Is(err, errs.Unavailable) {
+		t.Errorf("without streams it is ready: %v", err)
+	}
+	if err := guest.Publish(t.Context(), events("e", 1, 10)); !errs.Is(err, errs.Unavailable) {
+		t.Errorf("without streams publish reports %v", err)
+	}
+
+	front := open(t, bus.Options{URL: url, Auth: bus.Auth{User: "front", Password: password("front")}, Events: bus.Limits{MaxMessages: 1234}})
+	eventually(t, func() bool { return front.Ready(t.Context()) == nil && guest.Ready(t.Context()) == nil })
+	if err := guest.Setup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := guest.JetStream().Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := stream.CachedInfo().Config.MaxMsgs; n != 1234 {
+		t.Errorf("the stream keeps %d events, want the 1234 of whom it belongs to", n)
+	}
+}
+
+func TestAGuestOfThisProcessMakesNoSense(t *testing.T) {
+	_, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Guest: true})
+	if !errs.Is(err, errs.Invalid) {
+		t.Errorf("got %v, want Invalid", err)
+	}
+}
