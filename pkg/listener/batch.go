@@ -18,15 +18,15 @@ func (r *runner) workBatch(ctx context.Context, first *delivery) (done int) {
 			})
 			continue
 		case !r.fit(ctx, d):
-		case r.lastAttempt(d):
+		case r.alone(d):
 			alone = append(alone, d)
 		default:
 			together = append(together, d)
 		}
 		done++
 	}
-	if !r.attemptBatch(ctx, together) {
-		alone = append(alone, together...)
+	if len(together) > 0 {
+		r.attemptBatch(ctx, together)
 	}
 	for _, d := range alone {
 		r.attempt(ctx, d)
@@ -47,23 +47,15 @@ func (r *runner) next(have int) (*delivery, bool) {
 	}
 }
 
-// lastAttempt reports whether the dead letters come next for an event: those
-// that fail beside it may not take it along.
-func (r *runner) lastAttempt(d *delivery) bool {
-	return r.spec.MaxAttempts > 0 && d.Attempt >= r.spec.MaxAttempts
+// alone reports whether an event is to be a batch of its own: those that fail
+// beside it may not take it along to the dead letters, nor for ever.
+func (r *runner) alone(d *delivery) bool {
+	const oneOf = 4
+	return d.Attempt%oneOf == 0 || r.spec.MaxAttempts > 0 && d.Attempt >= r.spec.MaxAttempts
 }
 
-// attemptBatch reports false when the handler panicked, and the events are to be
-// handled one by one, since only some may be at fault.
-func (r *runner) attemptBatch(ctx context.Context, batch []*delivery) bool {
-	if len(batch) == 0 {
-		return true
-	}
+func (r *runner) attemptBatch(ctx context.Context, batch []*delivery) {
 	failed, err := r.callTogether(ctx, batch)
-	if err != nil && len(batch) > 1 {
-		r.log.Warn("the handler panicked with a batch; its events are handled one by one", "events", len(batch), "error", err)
-		return false
-	}
 	for i, d := range batch {
 		each := err
 		if each == nil {
@@ -71,7 +63,6 @@ func (r *runner) attemptBatch(ctx context.Context, batch []*delivery) bool {
 		}
 		r.settle(ctx, d, each)
 	}
-	return true
 }
 
 func (r *runner) callTogether(ctx context.Context, batch []*delivery) ([]error, error) {

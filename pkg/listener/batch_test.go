@@ -3,6 +3,7 @@ package listener_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -96,24 +97,29 @@ func TestOneEventThatFailsTheWholeBatchTakesNobodyAlong(t *testing.T) {
 		"error": func(n int) []error { return slices.Repeat([]error{errors.New("one of them is bad")}, n) },
 		"panic": func(int) []error { panic("one of them is bad") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			b := open(t)
-			publish(t, b, 0, 30)
-			var done seen
-			start(t, b, listener.Spec{Start: listener.All, MaxAttempts: 3, Batch: func(_ context.Context, all []*listener.Event) []error {
-				if slices.ContainsFunc(all, func(e *listener.Event) bool { return e.ID == "e3" }) {
-					return fail(len(all))
+		for _, attempts := range []int{0, 3} {
+			t.Run(fmt.Sprintf("%s, %d attempts", name, attempts), func(t *testing.T) {
+				b := open(t)
+				publish(t, b, 0, 30)
+				var done seen
+				start(t, b, listener.Spec{Start: listener.All, MaxAttempts: attempts, Batch: func(_ context.Context, all []*listener.Event) []error {
+					if slices.ContainsFunc(all, func(e *listener.Event) bool { return e.ID == "e3" }) {
+						return fail(len(all))
+					}
+					for _, e := range all {
+						done.note(e)
+					}
+					return nil
+				}})
+				if eventually(t, "all others are done", func() bool { return done.distinct() == 29 }); attempts == 0 {
+					return // it is tried for ever
 				}
-				for _, e := range all {
-					done.note(e)
+				eventually(t, "it is given up", func() bool { return lag(t, b, "test") == 0 })
+				if got := dead(t, b); !slices.Equal(got, []string{"e3"}) {
+					t.Errorf("with the dead letters are %v", got)
 				}
-				return nil
-			}})
-			eventually(t, "all others are done", func() bool { return done.distinct() == 29 && lag(t, b, "test") == 0 })
-			if got := dead(t, b); !slices.Equal(got, []string{"e3"}) {
-				t.Errorf("with the dead letters are %v", got)
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -39,7 +39,8 @@ type Middleware func(Handler) Handler
 
 // BatchHandler handles several events at once. It returns nil when all are done,
 // else an error, or nil, for each of them in their order: one that is missing
-// stands for nil.
+// stands for nil. An event that failed with others is a batch of its own at
+// every fourth attempt and at the last, so that it can't be them.
 type BatchHandler func(ctx context.Context, events []*Event) []error
 
 // Spec says what a listener is. Name and a handler are required.
