@@ -1,7 +1,6 @@
 package event
 
 import (
-	"encoding/json"
 	"strconv"
 
 	"belfry/pkg/errs"
@@ -79,7 +78,30 @@ func (e *Envelope) set(name string, value []byte) (err error) {
 	case "record":
 		e.Record = value
 	case "ctx":
-		err = json.Unmarshal(value, &e.Ctx)
+		err = e.Ctx.decode(value)
+	}
+	return err
+}
+
+func (c *Ctx) decode(data []byte) error {
+	valid := true
+	err := object.Each(data, func(name string, value []byte) bool {
+		switch name {
+		case "request":
+			c.Request, valid = object.Text(value)
+		case "address":
+			c.Address, valid = object.Text(value)
+		case "userAgent":
+			c.UserAgent, valid = object.Text(value)
+		case "trace":
+			c.Trace, valid = object.Text(value)
+		case "wait":
+			c.Wait, valid = object.Text(value)
+		}
+		return valid
+	})
+	if err == nil && !valid {
+		err = errs.New(errs.Invalid, "an event's ctx holds what is no string")
 	}
 	return err
 }
