@@ -108,6 +108,7 @@ func fill(ctx context.Context, b *bus.Bus, events int) error {
 			e := event.Envelope{
 				ID: uuid, Event: event.StoreSaved, Time: "2026-11-21T04:05:06.000007Z", Store: "Items", UUID: uuid,
 				Revision: 1, Origin: event.OriginHTTP, Object: object(uuid, ""),
+				Ctx: event.Ctx{Request: uuid, Address: "127.0.0.1", UserAgent: "load"},
 			}
 			list = append(list, bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
 		}
