@@ -215,6 +215,26 @@ func TestWhatWasLeftBehindIsAdded(t *testing.T) {
 	w.enters("carl@example.com", password, bob.User.UUID)
 }
 
+// What was left behind becomes somebody's way in at the moment at which another
+// adopts it: it is not the way in of two.
+func TestWhatIsAdoptedAndAdded(t *testing.T) {
+	w := begin(t)
+	bob := w.user("bob@example.com", password)
+	other, _ := w.front()
+	w.half(ada)
+	w.clock.pass(2 * time.Minute)
+	w.disk.on(once(func(s step) bool { return s.store == "Idents" && s.uuid == adaIdent && s.write != nil && !s.after }, func() {
+		_, _, err := other.Register(t.Context(), creds(ada, password), with(bob))
+		w.must(err)
+	}))
+	_, _, err := w.Register(t.Context(), creds(ada, "the password of ada"), from)
+	w.is(err, errs.Exists)
+	w.enters(ada, password, bob.User.UUID)
+	if n := len(w.all("Users")); n != 1 {
+		t.Errorf("%d users, of whom one has no way in", n)
+	}
+}
+
 // A session can't be made: the user is there, and logs in.
 func TestTheSessionOfARegistrationFails(t *testing.T) {
 	broken := errors.New("broken")

@@ -10,6 +10,7 @@ import (
 
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 )
 
 // limits is a change to a world in which something is limited.
@@ -136,6 +137,41 @@ func TestFailuresAreKnownToAll(t *testing.T) {
 	for _, s := range append(fronts, late) {
 		_, err := s.Login(t.Context(), creds(ada, password), from)
 		w.waits(err, time.Second)
+	}
+}
+
+// A failure is noted late: neither what others have noted meanwhile nor that
+// the account was released is undone.
+func TestAFailureIsNotedLate(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		meanwhile  func(w *world, other *auth.Service)
+	}{
+		{"failures", "2", func(w *world, other *auth.Service) {
+			for range 2 {
+				_, err := other.Login(w.Context(), creds(ada, "a wrong password"), from)
+				w.only(err, errs.Denied)
+			}
+		}},
+		{"a login", "0", func(w *world, other *auth.Service) {
+			w.clock.pass(time.Second)
+			_, err := other.Login(w.Context(), creds(ada, password), from)
+			w.only(err)
+		}},
+	} {
+		w := begin(t, limits(0, 5))
+		w.user(ada, password)
+		other, _ := w.front()
+		w.disk.on(once(func(s step) bool { return s.store == "Idents" && s.write != nil && !s.after }, func() {
+			c.meanwhile(w, other)
+			other.Close()
+		}))
+		_, err := w.Login(t.Context(), creds(ada, "a wrong password"), from)
+		w.is(err, errs.Denied)
+		w.Close()
+		if got := string(object.Field(w.record("Idents", adaIdent)["_failedLogins"], "count")); got != c.want {
+			t.Errorf("%s: %s failures, want %s", c.name, got, c.want)
+		}
 	}
 }
 

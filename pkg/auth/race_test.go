@@ -115,16 +115,19 @@ func TestOneOfManyMails(t *testing.T) {
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		w.user(login, password)
-		var won atomic.Int32
-		race(fronts, 6, func(_ int, s *auth.Service) {
-			err := s.Forgot(t.Context(), login, from)
-			w.only(err, errs.Limited)
-			if err == nil {
-				won.Add(1)
+		for turn := range 2 { // the first, and one that follows another
+			var won atomic.Int32
+			race(fronts, 6, func(_ int, s *auth.Service) {
+				err := s.Forgot(t.Context(), login, from)
+				w.only(err, errs.Limited)
+				if err == nil {
+					won.Add(1)
+				}
+			})
+			if n := w.mails(login); won.Load() != 1 || n != 2+turn {
+				t.Fatalf("%d were asked for, and %d came", won.Load(), n)
 			}
-		})
-		if n := w.mails(login); won.Load() != 1 || n != 2 {
-			t.Fatalf("%d were asked for, and %d came", won.Load(), n)
+			w.clock.pass(w.email.MailInterval)
 		}
 	}
 }
