@@ -132,7 +132,7 @@ func (l *log) String() string {
 func (w *world) seen() []string {
 	w.t.Helper()
 	data, err := os.ReadFile(w.file)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || len(data) == 0 && err == nil {
 		return nil
 	}
 	if err != nil {
