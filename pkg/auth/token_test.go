@@ -12,6 +12,9 @@ import (
 	"belfry/pkg/object"
 )
 
+// adaBox holds what was mailed to ada.
+const adaBox = "ada@example.com_mail"
+
 // follow follows the link of a mail.
 func (w *world) follow(login, token string) (auth.Landing, error) {
 	w.Helper()
@@ -28,9 +31,11 @@ func TestATokenExpires(t *testing.T) {
 	if to, err := w.follow(ada, c.Token); err != nil || to != auth.ToRegister {
 		t.Errorf("just before its end: %v, %v", to, err)
 	}
-	w.clock.pass(time.Microsecond)
-	_, err = w.follow(ada, c.Token)
-	w.is(err, errs.Denied)
+	for _, later := range []time.Duration{time.Microsecond, time.Hour} {
+		w.clock.pass(later)
+		_, err = w.follow(ada, c.Token)
+		w.is(err, errs.Denied)
+	}
 	_, _, err = w.Register(t.Context(), c, from)
 	w.is(err, errs.Denied)
 	if len(w.all("Users")) > 0 {
@@ -97,7 +102,7 @@ func TestOnlyTheHashOfATokenIsKept(t *testing.T) {
 	_, _, err := w.Register(t.Context(), c, from)
 	w.must(err)
 	token := w.mail(ada).token
-	box := w.record("Tokens", "ada@example.com_mail")
+	box := w.record("Tokens", adaBox)
 	if strings.Contains(string(box.Encode()), token) || len(token) != 43 {
 		t.Errorf("token %s is in %s", token, box.Encode())
 	}
@@ -218,7 +223,7 @@ func TestDeliverIsRepeated(t *testing.T) {
 	w := begin(t)
 	w.user(ada, password)
 	token := w.mail(ada).token
-	first := w.asked("ada@example.com_mail")[0]
+	first := w.asked(adaBox)[0]
 	w.must(w.Deliver(t.Context(), first))
 	w.clock.pass(w.email.MailInterval)
 	w.must(w.Resend(t.Context(), ada, from))
@@ -226,15 +231,33 @@ func TestDeliverIsRepeated(t *testing.T) {
 	if n := w.mails(ada); n != 2 {
 		t.Errorf("%d mails, want 2", n)
 	}
-	if len(w.asked("ada@example.com_mail")) != 2 {
+	if len(w.asked(adaBox)) != 2 {
 		t.Error("what the listener notes asks for a mail")
 	}
 	must(w.follow(ada, token))
 
 	// Of an address that is forgotten meanwhile.
 	must(w.Clean(t.Context(), 100))
-	w.must(w.Tokens.Delete(t.Context(), "ada@example.com_mail", 0))
+	w.must(w.Tokens.Delete(t.Context(), adaBox, 0))
 	w.must(w.Deliver(t.Context(), first))
+}
+
+// A request that was followed by another before its mail went out brings none.
+func TestOnlyTheLastRequestIsAnswered(t *testing.T) {
+	w := begin(t)
+	w.user(ada, password)
+	w.clock.pass(w.email.MailInterval)
+	w.must(w.Resend(t.Context(), ada, from))
+	asked := w.asked(adaBox)
+	w.must(w.Deliver(t.Context(), asked[0]))
+	if n := len(w.box.to(ada)); n != 0 {
+		t.Errorf("%d mails", n)
+	}
+	w.must(w.Deliver(t.Context(), asked[1]))
+	w.must(w.Deliver(t.Context(), asked[0]))
+	if n := len(w.box.to(ada)); n != 1 {
+		t.Errorf("%d mails", n)
+	}
 }
 
 // While mails can't be sent the request waits. Failed attempts take nothing
@@ -250,7 +273,7 @@ func TestDeliverIsTriedAgain(t *testing.T) {
 	before := w.mail(ada)
 	w.clock.pass(w.email.MailInterval)
 	ask()
-	e := w.asked("ada@example.com_mail")[1]
+	e := w.asked(adaBox)[1]
 
 	away := errs.New(errs.Unavailable, "away")
 	attempts := func(n int, fail, last error) {
