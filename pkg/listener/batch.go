@@ -1,9 +1,6 @@
 package listener
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // workBatch handles an event together with those that wait behind it, and
 // returns how many slots it is done with.
@@ -68,9 +65,9 @@ func (r *runner) attemptBatch(ctx context.Context, batch []*delivery) {
 func (r *runner) callTogether(ctx context.Context, batch []*delivery) ([]error, error) {
 	r.enter(batch[0])
 	defer r.leave(batch[0])
-	began := time.Now()
+	began := r.slots.clock()
 	all, err := r.callBatch(ctx, batch)
-	r.slots.took(time.Since(began), len(batch))
+	r.slots.took(began, len(batch))
 	return all, err
 }
 

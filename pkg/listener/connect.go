@@ -27,7 +27,11 @@ const (
 // DefaultURL is where a belfry on the same machine has its bus.
 const DefaultURL = "nats://127.0.0.1:4222"
 
-const lookAgain = time.Second
+const (
+	soon      = time.Second // in which a bus that is there is ready, and nothing need be said
+	lookSoon  = 20 * time.Millisecond
+	lookAgain = time.Second
+)
 
 // Connect connects to the bus that the environment names, as a guest: streams
 // are used as they are. It waits until the bus is there, or ctx ends, and tells
@@ -43,11 +47,15 @@ func Connect(ctx context.Context, name string, log *slog.Logger) (*bus.Bus, erro
 	if err != nil {
 		return nil, err
 	}
-	said := ""
+	began, said := time.Now(), ""
 	for err = b.Ready(ctx); err != nil; err = b.Ready(ctx) {
 		if ctx.Err() != nil {
 			_ = b.Close(context.WithoutCancel(ctx))
 			return nil, errs.Wrap(ctx.Err(), errs.Canceled, "the bus at %s was not there in time", address(opts.URL))
+		}
+		if time.Since(began) < soon {
+			pause(ctx, lookSoon)
+			continue
 		}
 		if reason := err.Error(); reason != said {
 			said = reason

@@ -107,14 +107,14 @@ func (r *runner) attempt(ctx context.Context, d *delivery) {
 func (r *runner) call(ctx context.Context, d *delivery) error {
 	r.enter(d)
 	defer r.leave(d)
-	began := time.Now()
+	began := r.slots.clock()
 	if r.spec.Batch == nil {
 		err := r.handle(ctx, &d.Event)
-		r.slots.took(time.Since(began), 1)
+		r.slots.took(began, 1)
 		return err
 	}
 	all, err := r.callBatch(ctx, []*delivery{d})
-	r.slots.took(time.Since(began), 1)
+	r.slots.took(began, 1)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -129,6 +131,8 @@ func (s Spec) check() error {
 	switch {
 	case s.Name == "":
 		return errs.New(errs.Invalid, "a listener needs a name")
+	case !plain.MatchString(s.Name):
+		return errs.New(errs.Invalid, "a listener's name has letters, digits, '-' and '_'; %q has others", s.Name)
 	case (s.Handler == nil) == (s.Batch == nil):
 		return errs.New(errs.Invalid, "listener %s needs a Handler or a Batch, and not both", s.Name)
 	case s.Ordered && s.Batch != nil:
@@ -136,8 +140,23 @@ func (s Spec) check() error {
 	case s.Filters != nil && (len(s.Filters) == 0 || len(s.Events)+len(s.Stores) > 0):
 		return errs.New(errs.Invalid, "listener %s needs Filters, or Events and Stores in their place", s.Name)
 	}
+	for _, st := range s.Stores {
+		if !plain.MatchString(st) {
+			return errs.New(errs.Invalid, "listener %s: %q is no store's name", s.Name, st)
+		}
+	}
+	for _, name := range s.Events {
+		for token := range strings.SplitSeq(string(name), ".") {
+			if token != "*" && !plain.MatchString(token) {
+				return errs.New(errs.Invalid, "listener %s: %q is no event's name", s.Name, name)
+			}
+		}
+	}
 	return nil
 }
+
+// plain is what may be one token of a subject, and a part of a file's name.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // filters are the subjects of events of some stores.
 func filters(events []event.Name, stores []string) []string {

@@ -351,6 +351,10 @@ func TestSpecsThatCannotWork(t *testing.T) {
 		"no handler":      {Name: "x", Filters: []string{"events.>"}},
 		"two handlers":    {Name: "x", Handler: handler, Batch: func(context.Context, []*listener.Event) []error { return nil }},
 		"ordered batches": {Name: "x", Ordered: true, Batch: func(context.Context, []*listener.Event) []error { return nil }},
+		"a dot":           {Name: "x.y", Handler: handler},
+		"no store":        {Name: "x", Stores: []string{"Books.*"}, Handler: handler},
+		"every store":     {Name: "x", Stores: []string{"*"}, Handler: handler},
+		"no event":        {Name: "x", Events: []event.Name{"Store..Saved"}, Handler: handler},
 		"overlap":         {Name: "x", Filters: []string{"events.>", "events.*.Store.Saved.A.*"}, Handler: handler},
 	} {
 		if err := listener.Run(t.Context(), b, slog.New(slog.DiscardHandler), spec); !errs.Is(err, errs.Invalid) {

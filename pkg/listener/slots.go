@@ -21,6 +21,7 @@ type slots struct {
 
 	here  atomic.Int64 // events that are here, or asked for
 	takes atomic.Int64 // how long a call of the handler does, in the middle, in nanoseconds; 0: unknown
+	calls atomic.Int64
 	freed chan struct{}
 }
 
@@ -28,10 +29,23 @@ func newSlots(hands, workers, prefetch int) *slots {
 	return &slots{hands: hands, workers: workers, most: prefetch, freed: make(chan struct{}, 1)}
 }
 
+// clock begins to measure a call. Of a quick handler's one in some is enough:
+// for the others it returns the zero time.
+func (s *slots) clock() time.Time {
+	const quick, oneOf = int64(100 * time.Microsecond), 8
+	if s.takes.Load() < quick && s.calls.Add(1)%oneOf != 1 {
+		return time.Time{}
+	}
+	return time.Now()
+}
+
 // took notes how long a call took for so many events.
-func (s *slots) took(d time.Duration, events int) {
-	const weight = 8
-	each := max(int64(d)/int64(events), 1)
+func (s *slots) took(began time.Time, events int) {
+	if began.IsZero() {
+		return
+	}
+	const weight = 4
+	each := max(int64(time.Since(began))/int64(events), 1)
 	if before := s.takes.Load(); before > 0 {
 		each = max(before+(each-before)/weight, 1)
 	}
