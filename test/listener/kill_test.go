@@ -47,6 +47,7 @@ func killAgainAndAgain(t *testing.T, role string, processes int) *world {
 }
 
 func TestAListenerThatIsKilledAgainAndAgainSeesEveryEvent(t *testing.T) {
+	t.Parallel()
 	for _, role := range []string{"plain", "batch"} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
@@ -56,6 +57,7 @@ func TestAListenerThatIsKilledAgainAndAgainSeesEveryEvent(t *testing.T) {
 }
 
 func TestAnOrderedListenerNeverSeesARevisionGoBack(t *testing.T) {
+	t.Parallel()
 	for _, processes := range []int{1, 2} {
 		t.Run(strconv.Itoa(processes)+" processes", func(t *testing.T) {
 			t.Parallel()
@@ -79,6 +81,7 @@ func TestAnOrderedListenerNeverSeesARevisionGoBack(t *testing.T) {
 // TestWhatEndsItsProcessGoesToTheDeadLettersAlone has an event that ends the
 // process which handles it, among many that are fetched with it.
 func TestWhatEndsItsProcessGoesToTheDeadLettersAlone(t *testing.T) {
+	t.Parallel()
 	for _, role := range []string{"deadly", "deadly, many", "deadly, in order"} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()

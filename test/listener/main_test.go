@@ -60,11 +60,11 @@ func roles() map[string]listener.Spec {
 		return nil
 	}
 	return map[string]listener.Spec{
-		"plain": {Concurrency: 4, AckWait: time.Second, Handler: func(_ context.Context, e *listener.Event) error {
+		"plain": {Concurrency: 4, AckWait: 500 * time.Millisecond, Handler: func(_ context.Context, e *listener.Event) error {
 			note(e)
 			return nil
 		}},
-		"batch": {BatchSize: 20, AckWait: time.Second, Batch: func(_ context.Context, all []*listener.Event) []error {
+		"batch": {BatchSize: 20, AckWait: 500 * time.Millisecond, Batch: func(_ context.Context, all []*listener.Event) []error {
 			for _, e := range all {
 				note(e)
 			}
