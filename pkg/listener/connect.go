@@ -15,11 +15,11 @@ import (
 // The environment of a program that listens. At most one of the ways to say who
 // it is may be given; a user goes with a password.
 const (
-	EnvURL         = "BELFRY_BUS_URL"  // nats://a:4222,nats://b:4222; DefaultURL when empty
-	EnvUser        = "BELFRY_BUS_USER" // with EnvPassword
-	EnvPassword    = "BELFRY_BUS_PASSWORD"
-	EnvToken       = "BELFRY_BUS_TOKEN"
-	EnvCredentials = "BELFRY_BUS_CREDENTIALS" // file with a user's JWT and seed
+	EnvURL         = "BELFRY_BUS_URL"         // nats://a:4222,nats://b:4222; DefaultURL when empty
+	EnvUser        = "BELFRY_BUS_USER"        // with EnvPassword
+	EnvPassword    = "BELFRY_BUS_PASSWORD"    //nolint:gosec // a name, no secret
+	EnvToken       = "BELFRY_BUS_TOKEN"       //nolint:gosec // a name, no secret
+	EnvCredentials = "BELFRY_BUS_CREDENTIALS" //nolint:gosec // a name; of a file with a user's JWT and seed
 	EnvNKey        = "BELFRY_BUS_NKEY"        // file with an nkey seed
 	EnvCA          = "BELFRY_BUS_CA"          // file of the authorities to trust, in PEM
 )

@@ -150,7 +150,7 @@ func (r *runner) listenOn(ctx context.Context) error {
 		}
 		pause(ctx, wait)
 	}
-	return nil
+	return nil //nolint:nilerr // it was asked to stop
 }
 
 // pause waits for a time, and reports whether it passed before ctx ended.

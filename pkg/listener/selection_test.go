@@ -98,7 +98,7 @@ func TestWhereAListenerStarts(t *testing.T) {
 		"new":      {func(time.Time) listener.Start { return listener.New }, nil},
 		"all":      {func(time.Time) listener.Start { return listener.All }, []string{"e0", "e1", "e2", "e3", "e4"}},
 		"time":     {listener.FromTime, []string{"e2", "e3", "e4"}},
-		"later":    {func(time.Time) listener.Start { return listener.FromTime(time.Now()) }, nil},
+		"later":    {func(time.Time) listener.Start { now := time.Now(); return listener.FromTime(now) }, nil},
 		"sequence": {func(time.Time) listener.Start { return listener.FromSequence(4) }, []string{"e3", "e4"}},
 	} {
 		for _, ordered := range []bool{false, true} {
