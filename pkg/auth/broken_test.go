@@ -223,7 +223,9 @@ func TestWhatIsAdoptedAndAdded(t *testing.T) {
 	other, _ := w.front()
 	w.half(ada)
 	w.clock.pass(2 * time.Minute)
-	w.disk.on(once(func(s step) bool { return s.store == "Idents" && s.uuid == adaIdent && s.write != nil && s.write.If != 0 && !s.after }, func() {
+	w.disk.on(once(func(s step) bool {
+		return s.store == "Idents" && s.uuid == adaIdent && s.write != nil && s.write.If != 0 && !s.after
+	}, func() {
 		_, _, err := other.Register(t.Context(), creds(ada, password), with(bob))
 		w.must(err)
 	}))
