@@ -24,11 +24,10 @@ type Dynamo struct {
 // keeps its data in memory.
 func Dynalite(t testing.TB) *Dynamo {
 	t.Helper()
-	modules := filepath.Join(npmInstall(t, "dynamo"), "node_modules")
+	program := filepath.Join(npmInstall(t, "dynamo"), "dynalite.js")
 	host, port := splitAddress(t)
 	return startDynamo(t, host, port, func() *exec.Cmd {
-		return exec.Command("node", filepath.Join(modules, "dynalite", "cli.js"), "--host", host, "--port", port,
-			"--createTableMs", "20", "--updateTableMs", "20", "--deleteTableMs", "20")
+		return exec.Command("node", program, host, port)
 	})
 }
 

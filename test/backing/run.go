@@ -26,6 +26,8 @@ type process struct {
 	log  *tail
 	done chan struct{} // closed when it has ended
 	err  error         // how it ended, once done is closed
+
+	killed bool // by this process
 }
 
 // start starts a server and waits until ready returns nil. The caller may kill
@@ -38,7 +40,16 @@ func start(t testing.TB, cmd *exec.Cmd, ready func(context.Context) error) *proc
 	if err := p.run(); err != nil {
 		t.Fatalf("starting %s: %v", cmd.Path, err)
 	}
-	t.Cleanup(p.kill)
+	t.Cleanup(func() {
+		select {
+		case <-p.done:
+			if !p.killed {
+				t.Errorf("%s ended by itself: %v\n%s", cmd, p.err, p.log)
+			}
+		default:
+			p.kill()
+		}
+	})
 	if err := p.await(t.Context(), ready); err != nil {
 		t.Fatalf("%s does not serve: %v\n%s", cmd.Path, err, p.log)
 	}
@@ -87,6 +98,7 @@ func (p *process) await(ctx context.Context, ready func(context.Context) error) 
 
 // kill ends the process as a crash would, and waits for its end.
 func (p *process) kill() {
+	p.killed = true
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
