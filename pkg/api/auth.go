@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -167,7 +168,7 @@ func (a *authenticator) unlink(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := a.write(x, func(ctx authContext) error { return a.Service.Unlink(ctx, session, uuid) }); err != nil {
+	if err := a.write(x, func(ctx context.Context) error { return a.Service.Unlink(ctx, session, uuid) }); err != nil {
 		return err
 	}
 	return x.done(http.StatusNoContent)

@@ -8,10 +8,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-type authContext = context.Context
-
 // write makes a write below /auth, which a client may wait for as for any.
-func (a *authenticator) write(x *exchange, act func(ctx authContext) error) error {
+func (a *authenticator) write(x *exchange, act func(ctx context.Context) error) error {
 	_, _, err := a.server.write(x, act)
 	return err
 }
@@ -59,7 +57,7 @@ func (a *authenticator) enter(x *exchange, f authForm) error {
 	}
 	var in auth.Issued
 	mailed := false
-	err = a.write(x, func(ctx authContext) (err error) {
+	err = a.write(x, func(ctx context.Context) (err error) {
 		if register {
 			in, mailed, err = a.Service.Register(ctx, c, from)
 		} else {
@@ -157,7 +155,7 @@ func (a *authenticator) recover(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := a.write(x, func(ctx authContext) error { return a.Service.Recover(ctx, c, from) }); err != nil {
+	if err := a.write(x, func(ctx context.Context) error { return a.Service.Recover(ctx, c, from) }); err != nil {
 		return err
 	}
 	return x.done(http.StatusNoContent)

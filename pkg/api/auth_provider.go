@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -56,7 +57,7 @@ func (a *authenticator) callback(x *exchange) error {
 	}
 	var in auth.Issued
 	var provider string
-	err = a.write(x, func(ctx authContext) (err error) {
+	err = a.write(x, func(ctx context.Context) (err error) {
 		in, provider, err = a.Service.Return(ctx, query, secret, from)
 		return err
 	})

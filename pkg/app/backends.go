@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -48,14 +49,17 @@ func (p *plan) openBackends(ctx context.Context, log *slog.Logger) (map[string]d
 	return backends, nil
 }
 
-func closeBackends(backends map[string]driver.Backend) error {
-	var all []error
-	for name, b := range backends {
-		if err := b.Close(); err != nil {
-			all = append(all, fmt.Errorf("closing backend %s: %w", name, err))
+func closeBackends(all map[string]driver.Backend) error { return closeAll(all, "backend ") }
+
+// closeAll closes what has names, and tells which could not be.
+func closeAll[T io.Closer](all map[string]T, kind string) error {
+	var failed []error
+	for name, each := range all {
+		if err := each.Close(); err != nil {
+			failed = append(failed, fmt.Errorf("closing %s%s: %w", kind, name, err))
 		}
 	}
-	return errors.Join(all...)
+	return errors.Join(failed...)
 }
 
 // opener opens one store in its backend.

@@ -56,13 +56,7 @@ func (p *plan) openStorages(ctx context.Context) (map[string]storage.Storage, er
 }
 
 func closeStorages(all map[string]storage.Storage) error {
-	var failed []error
-	for name, s := range all {
-		if err := s.Close(); err != nil {
-			failed = append(failed, fmt.Errorf("closing the storage of binaries.%s: %w", name, err))
-		}
-	}
-	return errors.Join(failed...)
+	return closeAll(all, "the storage of binaries.")
 }
 
 // services are the binary services over open storages and stores.

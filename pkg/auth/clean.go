@@ -41,7 +41,7 @@ func (s *Service) clean(ctx context.Context, in *store.Store, limit int) (remove
 			switch {
 			case err == nil:
 				removed++
-			case !errs.Is(err, errs.NotFound) && !errs.Is(err, errs.Mismatch):
+			case unlessStale(err) != nil:
 				return removed, err
 			}
 		}

@@ -34,6 +34,13 @@ func (d *disk) on(f func(ctx context.Context, s step) error) {
 	d.step = f
 }
 
+// lags has the indexes of a store find a record that is gone.
+func (d *disk) lags(store string, r driver.Record) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lag = map[string][]driver.Record{store: {r}}
+}
+
 func (d *disk) stepped(ctx context.Context, s step) error {
 	d.mu.Lock()
 	f := d.step

@@ -211,5 +211,5 @@ func (s *Service) enter(ctx context.Context, w way, from Client) (Issued, error)
 		}
 		return s.issue(ctx, user, w.kind, from)
 	}
-	return Issued{}, errs.New(errs.Conflict, "others keep changing the same login: try again")
+	return Issued{}, contended()
 }

@@ -92,7 +92,7 @@ func TestUnlinkingBreaksOff(t *testing.T) {
 func TestALaggingIndexIsNoWayIn(t *testing.T) {
 	w := begin(t, github)
 	in := w.user(ada, password)
-	w.disk.lag = map[string][]driver.Record{"Idents": {{UUID: "gone_github", Revision: 1, Body: []byte(`{"user":"` + in.User.UUID + `"}`)}}}
+	w.disk.lags("Idents", driver.Record{UUID: "gone_github", Revision: 1, Body: []byte(`{"user":"` + in.User.UUID + `"}`)})
 	w.is(w.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
 	w.enters(ada, password, in.User.UUID)
 }

@@ -141,7 +141,7 @@ func (s *Service) claim(ctx context.Context, w way, proposed string) (uuid strin
 			return uuid, err
 		}
 	}
-	return "", errs.New(errs.Conflict, "others keep changing the same login: try again")
+	return "", contended()
 }
 
 // adopt takes over an ident whose user is not there. One whose user was deleted
@@ -157,17 +157,12 @@ func (s *Service) adopt(ctx context.Context, w way, ident store.Stored) (uuid st
 		return "", err
 	}
 	if deleted || !object.ValidUUID(uuid) {
-		err := s.Idents.Delete(ctx, ident.UUID, ident.Revision)
-		if errs.Is(err, errs.Mismatch) {
-			err = nil
-		}
-		return "", unlessMissing(err)
+		return "", unlessStale(s.Idents.Delete(ctx, ident.UUID, ident.Revision))
 	}
-	_, err = s.Idents.Update(ctx, w.fields(), store.UpdateOptions{UUID: ident.UUID, If: ident.Revision})
-	if errs.Is(err, errs.Mismatch) || errs.Is(err, errs.NotFound) {
-		return "", nil
+	if _, err = s.Idents.Update(ctx, w.fields(), store.UpdateOptions{UUID: ident.UUID, If: ident.Revision}); err != nil {
+		return "", unlessStale(err)
 	}
-	return uuid, err
+	return uuid, nil
 }
 
 // link gives the user who is logged in a further way in. That it is theirs
@@ -209,10 +204,15 @@ func (s *Service) link(ctx context.Context, w way, me *Session) error {
 		if err := s.abandoned(ctx, there); err != nil {
 			return err
 		}
-		if err := s.Idents.Delete(ctx, there.UUID, there.Revision); err != nil && !errs.Is(err, errs.Mismatch) && !errs.Is(err, errs.NotFound) {
+		if err := unlessStale(s.Idents.Delete(ctx, there.UUID, there.Revision)); err != nil {
 			return err
 		}
 	}
+	return contended()
+}
+
+// contended is the error of a login that was never found twice alike.
+func contended() error {
 	return errs.New(errs.Conflict, "others keep changing the same login: try again")
 }
 
@@ -239,7 +239,7 @@ func (s *Service) abandoned(ctx context.Context, ident store.Stored) error {
 func (s *Service) confirm(ctx context.Context, me *Session, ident store.Stored) error {
 	err := s.alive(ctx, me)
 	if errs.Is(err, errs.Unauthenticated) {
-		if err := unlessMissing(s.Idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil && !errs.Is(err, errs.Mismatch) {
+		if err := unlessStale(s.Idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
 			return err
 		}
 	}

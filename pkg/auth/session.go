@@ -176,6 +176,15 @@ func unlessMissing(err error) error {
 	return err
 }
 
+// unlessStale is an error that is not about an object that is gone, or has
+// changed since it was read.
+func unlessStale(err error) error {
+	if errs.Is(err, errs.Mismatch) {
+		return nil
+	}
+	return unlessMissing(err)
+}
+
 // slide notes that a session is in use and lets it last longer.
 func (s *Service) slide(ctx context.Context, id string) {
 	s.later(ctx, "the use of a session", func(ctx context.Context) error {

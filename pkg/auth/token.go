@@ -90,7 +90,7 @@ func (s *Service) ask(ctx context.Context, address, kind string, why purpose) er
 			return limited("a mail to this address is on its way already", wait)
 		}
 		_, err = s.Tokens.Update(ctx, fields, store.UpdateOptions{UUID: there.UUID, If: there.Revision})
-		if !errs.Is(err, errs.Mismatch) && !errs.Is(err, errs.NotFound) {
+		if err == nil || unlessStale(err) != nil {
 			return err
 		}
 	}

@@ -183,8 +183,7 @@ func failure(rule Rule, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		why = "did not answer within " + rule.Timeout.String()
 	}
-	e := errs.Wrap(err, errs.Unavailable, "the interceptor %s, which has to allow this, %s", rule.Name, why)
-	return e
+	return errs.Wrap(err, errs.Unavailable, "the interceptor %s, which has to allow this, %s", rule.Name, why)
 }
 
 // kinds are belfry's own words for the statuses of refusals.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"belfry/pkg/pause"
 )
 
 // An event may end the process that handles it: it runs out of memory, or a
@@ -32,7 +34,7 @@ func (r *runner) guilty(d *delivery) bool {
 
 // isolate handles a suspect.
 func (r *runner) isolate(ctx context.Context, d *delivery) {
-	if !pause(r.stopping, rand.N(aloneWithin)) {
+	if pause.For(r.stopping, rand.N(aloneWithin)) != nil {
 		r.giveBack(d, 0)
 		return
 	}

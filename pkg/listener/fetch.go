@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/pause"
 )
 
 const (
@@ -113,7 +115,7 @@ func (s *source) ask(n int) error {
 // watch ends the asking when requests are lost: the bus answers each, if only to
 // say that it is over.
 func (s *source) watch(ctx context.Context) {
-	for pause(ctx, askLook) {
+	for pause.For(ctx, askLook) == nil {
 		s.mu.Lock()
 		s.quiet += askLook
 		lost := s.left > 0 && s.quiet > askAgain+askPatience

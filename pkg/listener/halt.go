@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/pause"
 )
 
 const (
@@ -58,8 +59,8 @@ func quiet(ctx context.Context, c jetstream.Consumer) error {
 		if err != nil || info.Paused && info.NumAckPending == 0 {
 			return err
 		}
-		if !pause(ctx, haltLook) {
-			return ctx.Err()
+		if err := pause.For(ctx, haltLook); err != nil {
+			return err
 		}
 	}
 }
@@ -71,7 +72,7 @@ func (h *halted) extend(ctx context.Context) error {
 
 func (h *halted) keep(ctx context.Context) {
 	defer close(h.stopped)
-	for pause(ctx, h.length/4) {
+	for pause.For(ctx, h.length/4) == nil {
 		_ = h.extend(ctx) // the next one may succeed before the last one ends
 	}
 }

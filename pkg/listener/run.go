@@ -12,6 +12,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/pause"
 )
 
 const stream = bus.StreamEvents
@@ -148,21 +149,9 @@ func (r *runner) listenOn(ctx context.Context) error {
 			lastSaid = said
 			r.log.Warn("the listener can't listen; trying again", "error", err)
 		}
-		pause(ctx, wait)
+		_ = pause.For(ctx, wait)
 	}
 	return nil //nolint:nilerr // it was asked to stop
-}
-
-// pause waits for a time, and reports whether it passed before ctx ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // drain waits for what is in hand.
