@@ -67,7 +67,7 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 	if err := ctx.Err(); err != nil {
 		return nil, canceled(err)
 	}
-	if err := checkSpec(spec); err != nil {
+	if err := spec.Check(); err != nil {
 		return nil, err
 	}
 	table := b.prefix + tableOf(spec.Name)
@@ -87,23 +87,6 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 		return nil, err
 	}
 	return s, nil
-}
-
-func checkSpec(spec driver.Spec) error {
-	if spec.Name == "" {
-		return errs.New(errs.Internal, "dynamostore: a store needs a name")
-	}
-	seen := make(map[string]bool)
-	for _, ix := range spec.Indexes {
-		if ix.Name == "" || seen[ix.Name] || ix.Parts < 1 || ix.Parts > 4 {
-			return errs.New(errs.Internal, "dynamostore: the index %q of the store %s needs a name of its own and 1 to 4 parts", ix.Name, spec.Name)
-		}
-		seen[ix.Name] = true
-	}
-	if len(spec.Indexes) > 0 && spec.Keys == nil {
-		return errs.New(errs.Internal, "dynamostore: the store %s has indexes and no function for their keys", spec.Name)
-	}
-	return nil
 }
 
 // agree makes the catalogue say what indexes are wanted.

@@ -60,7 +60,7 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (_ driver.Store, e
 	if err := b.ready(ctx); err != nil {
 		return nil, err
 	}
-	if err := checkSpec(spec); err != nil {
+	if err := spec.Check(); err != nil {
 		return nil, err
 	}
 	b.opening.Lock()
@@ -90,23 +90,6 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (_ driver.Store, e
 		def.Indexes[i].Filled = true
 	}
 	return s, b.save(ctx, spec.Name, def, nil)
-}
-
-func checkSpec(spec driver.Spec) error {
-	if spec.Name == "" {
-		return errs.New(errs.Internal, "filestore: a store needs a name")
-	}
-	seen := make(map[string]bool)
-	for _, ix := range spec.Indexes {
-		if ix.Name == "" || seen[ix.Name] || ix.Parts < 1 || ix.Parts > 4 {
-			return errs.New(errs.Internal, "filestore: the index %q of the store %s needs a name of its own and 1 to 4 parts", ix.Name, spec.Name)
-		}
-		seen[ix.Name] = true
-	}
-	if len(spec.Indexes) > 0 && spec.Keys == nil {
-		return errs.New(errs.Internal, "filestore: the store %s has indexes and no function for their keys", spec.Name)
-	}
-	return nil
 }
 
 // reconcile makes the definition that of wanted: filled indexes that are the

@@ -56,8 +56,11 @@ func indexesOf(indexes []driver.Index) []wanted {
 
 // Open is part of driver.Backend.
 func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
-	if err := checkSpec(spec); err != nil {
+	if err := spec.Check(); err != nil {
 		return nil, err
+	}
+	if len(spec.Indexes) > maxIndexes {
+		return nil, errs.New(errs.Invalid, "the store %s has %d indexes: MongoDB keeps at most %d of them", spec.Name, len(spec.Indexes), maxIndexes)
 	}
 	s := b.store(spec)
 	if err := s.checkCollection(ctx); err != nil {
@@ -81,26 +84,6 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 		}
 	}
 	return s, s.makeIndexes(ctx, missing)
-}
-
-func checkSpec(spec driver.Spec) error {
-	if spec.Name == "" {
-		return errs.New(errs.Internal, "mongostore: a store needs a name")
-	}
-	if len(spec.Indexes) > maxIndexes {
-		return errs.New(errs.Invalid, "the store %s has %d indexes: MongoDB keeps at most %d of them", spec.Name, len(spec.Indexes), maxIndexes)
-	}
-	seen := make(map[string]bool)
-	for _, ix := range spec.Indexes {
-		if ix.Name == "" || seen[ix.Name] || ix.Parts < 1 || ix.Parts > 4 {
-			return errs.New(errs.Internal, "mongostore: the index %q of the store %s needs a name of its own and 1 to 4 parts", ix.Name, spec.Name)
-		}
-		seen[ix.Name] = true
-	}
-	if len(spec.Indexes) > 0 && spec.Keys == nil {
-		return errs.New(errs.Internal, "mongostore: the store %s has indexes and no function for their keys", spec.Name)
-	}
-	return nil
 }
 
 func (b *Backend) store(spec driver.Spec) *store {
