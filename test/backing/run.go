@@ -10,20 +10,24 @@ import (
 	"net"
 	"os/exec"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
+
+	"belfry/test/tail"
 )
 
 // patience is how long a server may take to start. Most need a tenth of a
 // second; a busy machine needs more.
 const patience = time.Minute
 
+// tailSize is enough for the last words of a server.
+const tailSize = 16 << 10
+
 // process is a server that runs. It ends with the test, and with this process
 // even when that is killed.
 type process struct {
 	cmd  *exec.Cmd
-	log  *tail
+	log  *tail.Tail
 	done chan struct{} // closed when it has ended
 	err  error         // how it ended, once done is closed
 
@@ -34,7 +38,7 @@ type process struct {
 // it before the test's end.
 func start(t testing.TB, cmd *exec.Cmd, ready func(context.Context) error) *process {
 	t.Helper()
-	p := &process{cmd: cmd, log: &tail{}, done: make(chan struct{})}
+	p := &process{cmd: cmd, log: &tail.Tail{Limit: tailSize}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	dieWithParent(cmd)
 	if err := p.run(); err != nil {
@@ -115,28 +119,4 @@ func freeAddress(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-}
-
-// tail keeps the last of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	data []byte
-}
-
-const tailSize = 16 << 10
-
-func (l *tail) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.data = append(l.data, p...)
-	if extra := len(l.data) - tailSize; extra > 0 {
-		l.data = append(l.data[:0], l.data[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (l *tail) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.data)
 }

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"belfry/test/tail"
 )
 
 var (
@@ -77,7 +79,7 @@ type Server struct {
 	Bus    string // URL of the embedded bus; "" when it has none for others
 	Banner string // what it said when it was ready
 	cmd    *exec.Cmd
-	stderr *tail
+	stderr *tail.Tail
 	said   chan error // one: whether the banner came
 	done   chan struct{}
 	err    error // of the process, once done is closed
@@ -136,7 +138,7 @@ func Start(program string, env []string, args ...string) (*Server, error) {
 
 // launch starts the process.
 func launch(program string, env []string, args ...string) (*Server, error) {
-	s := &Server{stderr: &tail{}, said: make(chan error, 1), done: make(chan struct{})}
+	s := &Server{stderr: &tail.Tail{Limit: LogKept}, said: make(chan error, 1), done: make(chan struct{})}
 	s.cmd = exec.Command(program, append([]string{"serve"}, args...)...)
 	s.cmd.Env = append(environment(), env...)
 	s.cmd.Stderr = s.stderr
@@ -308,27 +310,5 @@ func (s *Server) Idle() error {
 	})
 }
 
-// tail keeps the last of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	data []byte
-}
-
 // LogKept is enough for all that a script's belfry logs at level debug.
 const LogKept = 1 << 20
-
-func (l *tail) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.data = append(l.data, p...)
-	if extra := len(l.data) - LogKept; extra > 0 {
-		l.data = append(l.data[:0], l.data[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (l *tail) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.data)
-}

@@ -1,0 +1,29 @@
+// Package tail keeps the end of what a server says, for a test that fails.
+package tail
+
+import "sync"
+
+// Tail keeps the last Limit bytes that are written to it. It is safe for
+// concurrent use.
+type Tail struct {
+	Limit int
+
+	mu   sync.Mutex
+	data []byte
+}
+
+func (l *Tail) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.data = append(l.data, p...)
+	if extra := len(l.data) - l.Limit; extra > 0 {
+		l.data = append(l.data[:0], l.data[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (l *Tail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.data)
+}
