@@ -214,12 +214,3 @@ func logged(t *testing.T, url string) map[eventKey]int {
 func same(a, b reply) bool {
 	return a.status == b.status && bytes.Equal(a.body, b.body) && a.header.Get("ETag") == b.header.Get("ETag")
 }
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	port, err := process.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/test/ports"
 	"belfry/test/tail"
 )
 
@@ -110,13 +111,5 @@ func (p *process) kill() {
 // freeAddress returns a loopback address whose port was free a moment ago.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.Free(t)))
 }

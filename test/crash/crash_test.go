@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"belfry/test/backing"
+	"belfry/test/ports"
 	"belfry/test/process"
 )
 
@@ -114,7 +115,7 @@ func killed(t *testing.T, backend string, l load) {
 	}
 	t.Logf("repeat with: go test -race ./test/crash -run '^%s$' -crash.seed=%d", t.Name(), seed)
 	moments := rand.New(rand.NewPCG(seed, 1<<32))
-	port := freePort(t)
+	port := ports.Free(t)
 	config := configure(t, backend, fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
 	w := &world{deleted: map[string]bool{}}
 	all := clients(w, seed, l.clients)
@@ -140,7 +141,7 @@ func killed(t *testing.T, backend string, l load) {
 // TestBusAway takes the external bus away, three times and not gently: writes
 // go on being accepted, and their events arrive later.
 func TestBusAway(t *testing.T) {
-	folder, port := t.TempDir(), freePort(t)
+	folder, port := t.TempDir(), ports.Free(t)
 	bus := process.StartBus(t, folder, port)
 	config := configure(t, inFiles, fmt.Sprintf("bus: {url: %q}\n", bus.URL))
 	w := &world{deleted: map[string]bool{}}
@@ -223,13 +224,4 @@ func idle(t *testing.T, server *process.Server) {
 	if err := server.Idle(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	port, err := process.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

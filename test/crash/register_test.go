@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/event"
+	"belfry/test/ports"
 	"belfry/test/process"
 )
 
@@ -150,7 +151,7 @@ func (w *town) user(address, password string) (string, error) {
 func TestKilledWhileRegistering(t *testing.T) {
 	t.Parallel()
 	moments := rand.New(rand.NewPCG(rand.Uint64(), 0))
-	port := freePort(t)
+	port := ports.Free(t)
 	config := filepath.Join(t.TempDir(), "belfry.yaml")
 	if err := os.WriteFile(config, fmt.Appendf([]byte(accounts), "bus: {listen: '127.0.0.1:%d'}\n", port), 0o600); err != nil {
 		t.Fatal(err)

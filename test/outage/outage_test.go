@@ -18,6 +18,7 @@ import (
 	"belfry/pkg/relay"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
+	"belfry/test/ports"
 	"belfry/test/process"
 )
 
@@ -41,13 +42,10 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	port, err := process.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, folder: t.TempDir(), port: port, heard: map[string]uint64{}}
+	w := &world{t: t, folder: t.TempDir(), port: ports.Free(t), heard: map[string]uint64{}}
 	quiet := slog.New(slog.DiscardHandler)
-	w.server = process.StartBus(t, w.folder, port)
+	w.server = process.StartBus(t, w.folder, w.port)
+	var err error
 	if w.bus, err = bus.Open(t.Context(), bus.Options{URL: w.server.URL, Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}

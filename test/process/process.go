@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -239,15 +238,6 @@ func RunIn(folder, program string, args ...string) (stdout, stderr string, exit 
 		err = nil
 	}
 	return out.String(), errOut.String(), cmd.ProcessState.ExitCode(), err
-}
-
-// FreePort returns a loopback port that was free a moment ago.
-func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
 // Eventually waits until right returns nil, and fails with its last error.
