@@ -10,6 +10,8 @@ import (
 	"hash/fnv"
 	"strconv"
 	"time"
+
+	"belfry/pkg/store/driver"
 )
 
 // shards is how many partitions hold the entries of one index, and how many
@@ -47,7 +49,7 @@ const (
 func indexKey(index uint32, parts ...[]byte) string {
 	key := binary.BigEndian.AppendUint32(make([]byte, 0, 64), index)
 	for _, part := range parts {
-		key = appendPartEnd(appendPart(key, part))
+		key = driver.AppendPartEnd(driver.AppendPart(key, part))
 	}
 	return string(key)
 }
@@ -57,20 +59,6 @@ func liveKey() string { return indexKey(liveIndex) }
 func deadKey(revision uint64) string {
 	return indexKey(deadIndex, binary.BigEndian.AppendUint64(nil, revision))
 }
-
-// appendPart writes a part without its end. Escaped like this, keys compare as
-// their lists of parts do, and none is a prefix of another.
-func appendPart(dst, part []byte) []byte {
-	for _, c := range part {
-		dst = append(dst, c)
-		if c == 0x00 {
-			dst = append(dst, 0xff)
-		}
-	}
-	return dst
-}
-
-func appendPartEnd(dst []byte) []byte { return append(dst, 0x00, 0x01) }
 
 // cutPart takes the first part off.
 func cutPart(b []byte) (part, rest []byte, ok bool) {
@@ -113,7 +101,7 @@ const (
 // equal keys behind lesser uuids.
 func place(key, uuid string) []byte {
 	p := append(make([]byte, 0, len(key)+len(uuid)+2), key[4:]...)
-	return appendPartEnd(appendPart(p, []byte(uuid)))
+	return driver.AppendPartEnd(driver.AppendPart(p, []byte(uuid)))
 }
 
 // keyAt undoes place.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"belfry/pkg/store/driver"
 )
 
 // Purge is part of driver.Store. It also tidies up what crashed writes left
@@ -21,7 +23,7 @@ func (s *store) Purge(ctx context.Context, before uint64, limit int) (removed in
 		return 0, err
 	}
 	sp := &span{index: deadIndex, high: binary.BigEndian.AppendUint64(nil, before)}
-	sp.high = appendPart(nil, sp.high)
+	sp.high = driver.AppendPart(nil, sp.high)
 	readers := s.readers(sp, allShards(), batchReads)
 	for removed < limit {
 		places, more, err := take(ctx, readers, min(limit-removed, batchReads))

@@ -27,14 +27,14 @@ func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) 
 	sp := &span{index: ix.ID, after: q.After, descending: q.Descending}
 	var prefix []byte
 	for _, part := range q.Equal {
-		prefix = appendPartEnd(appendPart(prefix, part))
+		prefix = driver.AppendPartEnd(driver.AppendPart(prefix, part))
 	}
 	sp.low, sp.high = prefix, afterPrefix(prefix)
 	if q.From != nil {
-		sp.low = appendPart(bytes.Clone(prefix), q.From)
+		sp.low = driver.AppendPart(bytes.Clone(prefix), q.From)
 	}
 	if q.To != nil {
-		sp.high = afterPrefix(appendPart(bytes.Clone(prefix), q.To))
+		sp.high = afterPrefix(driver.AppendPart(bytes.Clone(prefix), q.To))
 	}
 	shards := allShards()
 	if len(q.Equal) > 0 {

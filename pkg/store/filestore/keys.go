@@ -59,19 +59,6 @@ func splitRevisionKey(key []byte) (revision uint64, uuid string) {
 	return binary.BigEndian.Uint64(key[prefixSize:]), string(key[prefixSize+revisionSize:])
 }
 
-// appendPart writes a part of an index key without its end.
-func appendPart(dst, part []byte) []byte {
-	for _, c := range part {
-		dst = append(dst, c)
-		if c == 0x00 {
-			dst = append(dst, 0xff)
-		}
-	}
-	return dst
-}
-
-func appendPartEnd(dst []byte) []byte { return append(dst, 0x00, 0x01) }
-
 // uuidOfEntry returns the uuid at the end of an index entry, which begins
 // behind the parts' ends.
 func uuidOfEntry(key []byte, parts int) (string, bool) {

@@ -44,10 +44,10 @@ func (s *store) bounds(ix index, q driver.Query) *pebble.IterOptions {
 	prefix := appendParts(appendIndex(appendPrefix(nil, s.id, kindIndex), ix.ID), q.Equal)
 	o := all(prefix)
 	if q.From != nil {
-		o.LowerBound = appendPart(bytes.Clone(prefix), q.From)
+		o.LowerBound = driver.AppendPart(bytes.Clone(prefix), q.From)
 	}
 	if q.To != nil {
-		o.UpperBound = afterPrefix(appendPart(bytes.Clone(prefix), q.To))
+		o.UpperBound = afterPrefix(driver.AppendPart(bytes.Clone(prefix), q.To))
 	}
 	if q.After == nil {
 		return o

@@ -138,7 +138,7 @@ func appendIndex(dst []byte, id uint32) []byte { return binary.BigEndian.AppendU
 
 func appendParts(dst []byte, parts [][]byte) []byte {
 	for _, part := range parts {
-		dst = appendPartEnd(appendPart(dst, part))
+		dst = driver.AppendPartEnd(driver.AppendPart(dst, part))
 	}
 	return dst
 }
