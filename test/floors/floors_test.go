@@ -31,7 +31,10 @@ var floors = [][]string{
 	{"belfry/listeners/mapping", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api", "belfry/pkg/importer", "belfry/pkg/migrate"},
 	{"belfry/listeners/cascade", "belfry/pkg/verify"},
 	{"belfry/pkg/app"},
-	{"belfry/cmd/belfry"},
+	{
+		"belfry/cmd/belfry",
+		"belfry/listeners/examples/audit", "belfry/listeners/examples/webhook", "belfry/listeners/examples/thumbnail", "belfry/listeners/examples/welcome",
+	},
 }
 
 // drivers import what they drive, the driver's contract and errors.
@@ -42,6 +45,9 @@ var drivers = map[string][]string{
 	"belfry/pkg/binary/filestorage": {"belfry/pkg/binary/driver", "belfry/pkg/errs"},
 	"belfry/pkg/binary/s3storage":   {"belfry/pkg/binary/driver", "belfry/pkg/errs"},
 }
+
+// sdk is what programs outside of belfry are made of, and so the examples.
+var sdk = []string{"belfry/pkg/errs", "belfry/pkg/event", "belfry/pkg/listener", "belfry/pkg/client"}
 
 type pkg struct {
 	ImportPath string
@@ -92,6 +98,9 @@ func TestImportsGoDownward(t *testing.T) {
 			}
 			if allowed, ok := drivers[p.ImportPath]; ok && !slices.Contains(allowed, imported) {
 				t.Errorf("driver %s imports %s: a driver imports its SDK, driver and errs", p.ImportPath, imported)
+			}
+			if strings.HasPrefix(p.ImportPath, "belfry/listeners/examples/") && !slices.Contains(sdk, imported) {
+				t.Errorf("the example %s imports %s, which is belfry's own", p.ImportPath, imported)
 			}
 		}
 	}

@@ -1,0 +1,103 @@
+// Command webhook posts events to a URL, each signed after the Standard Webhooks
+// convention, until the receiver has taken it.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+)
+
+// The environment. A URL may be a secret too, and then it had better not be
+// among the arguments, which every user of a machine can see.
+const (
+	envURL    = "WEBHOOK_URL"
+	envSecret = "WEBHOOK_SECRET" //nolint:gosec // a name, no secret
+)
+
+const (
+	handsAtOnce = 4
+	firstDelay  = time.Second
+	mostDelay   = 10 * time.Minute
+)
+
+func main() {
+	name := flag.String("name", "webhook", "name of the listener: one for each receiver")
+	to := flag.String("url", "", "where events are posted to; without it "+envURL)
+	events := flag.String("events", "", "names of events, separated by commas; all without it")
+	stores := flag.String("stores", "", "names of stores, separated by commas; all without it")
+	timeout := flag.Duration("timeout", 15*time.Second, "what a post may take")
+	giveUp := flag.Duration("give-up", 72*time.Hour, "age of an event at which a post that fails was the last")
+	allowHTTP := flag.Bool("allow-http", false, "allow a URL that is not https")
+	allowPrivate := flag.Bool("allow-private", false, "allow addresses of this machine and of private networks")
+	flag.Parse()
+	if *to == "" {
+		*to = os.Getenv(envURL)
+	}
+	target, err := checkURL(*to, *allowHTTP)
+	if err != nil {
+		usage(err)
+	}
+	sign, err := newSigner(os.Getenv(envSecret))
+	if err != nil {
+		usage(err)
+	}
+	r := &receiver{url: target, sign: sign, client: newClient(*timeout, *allowPrivate), giveUp: *giveUp}
+	listener.Main(listener.Spec{
+		Name:        *name,
+		Events:      list[event.Name](*events),
+		Stores:      list[string](*stores),
+		Handler:     r.handle,
+		Concurrency: handsAtOnce,
+		Backoff:     func(attempt int) time.Duration { return max(backoff(attempt), r.paused()) },
+	})
+}
+
+func usage(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(2)
+}
+
+// checkURL takes no URL that it can't post to in safety. What it refuses it does
+// not repeat.
+func checkURL(text string, allowHTTP bool) (string, error) {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		return "", errors.New("where to? Say so with -url or " + envURL)
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return "", errors.New("the URL is none of https")
+	case u.Scheme == "http" && !allowHTTP:
+		return "", errors.New("the URL is not https: whoever is on the way could read what is posted. -allow-http allows it")
+	case u.User != nil:
+		return "", errors.New("the URL has a user in it, which is not used: the signature says who posts")
+	}
+	return u.String(), nil
+}
+
+func list[T ~string](text string) []T {
+	var all []T
+	for each := range strings.SplitSeq(text, ",") {
+		if each = strings.TrimSpace(each); each != "" {
+			all = append(all, T(each))
+		}
+	}
+	return all
+}
+
+// backoff is from one second doubling up to ten minutes, with jitter.
+func backoff(attempt int) time.Duration {
+	d := mostDelay
+	if attempt < 10 {
+		d = min(firstDelay<<(attempt-1), mostDelay)
+	}
+	return d/2 + rand.N(d) //nolint:gosec // jitter needs no secrecy
+}
