@@ -6,9 +6,11 @@ import (
 )
 
 // Bus says where the events go: to the embedded NATS server, or, when URL is
-// set, to an external cluster. The credentials are for the latter alone.
+// set, to an external cluster. The credentials are for the latter, or for an
+// embedded server whose own configuration has users.
 type Bus struct {
-	Listen      string   // host:port of the embedded server for other programs; "" for none
+	Listen      string   // host:port of the embedded server for other programs; "": none, or what Config says
+	Config      string   // path of a NATS server's configuration, for the embedded one
 	URL         []string // servers of an external cluster
 	Credentials string   // path of a credentials file
 	User        string
@@ -17,6 +19,7 @@ type Bus struct {
 	NKey        string // path of a file with an nkey seed
 	TLS         TLS
 	Events      Events
+	Replicas    int // copies of the streams in a cluster; 0 leaves it as it is
 }
 
 // TLS holds paths of PEM files: who is trusted, and what proves who we are.
@@ -30,6 +33,9 @@ type Events struct {
 	MaxMessages int64
 }
 
+// maxReplicas is the server's own limit.
+const maxReplicas = 5
+
 func readBus(s *section) Bus {
 	b := Bus{Listen: "127.0.0.1:4222"}
 	take(s, "listen", &b.Listen, parseOptionalAddress)
@@ -38,7 +44,8 @@ func readBus(s *section) Bus {
 			b.URL = append(b.URL, server)
 		}
 	}
-	if len(b.URL) > 0 {
+	take(s, "config", &b.Config, s.doc.existing)
+	if s.has("url") || s.has("config") && !s.has("listen") {
 		b.Listen = ""
 	}
 	take(s, "credentials", &b.Credentials, s.doc.existing)
@@ -48,8 +55,11 @@ func readBus(s *section) Bus {
 	take(s, "nkey", &b.NKey, s.doc.existing)
 	b.TLS = readTLS(s.section("tls"))
 	b.Events = readEvents(s.section("events"))
+	var replicas int64
+	take(s, "replicas", &replicas, numberIn(1, maxReplicas))
+	b.Replicas = int(replicas)
 	s.end()
-	checkBus(s, b.URL)
+	checkBus(s, b)
 	return b
 }
 
@@ -77,7 +87,7 @@ func readEvents(s *section) Events {
 
 // checkBus refuses what would be ignored, for whoever writes a password
 // believes that it protects something.
-func checkBus(s *section, urls []string) {
+func checkBus(s *section, b Bus) {
 	var methods []string
 	for _, key := range [...]string{"credentials", "user", "token", "nkey"} {
 		if s.has(key) {
@@ -90,16 +100,20 @@ func checkBus(s *section, urls []string) {
 	if s.has("user") != s.has("password") {
 		s.doc.problem(s.path, "expected both user and password, or neither")
 	}
-	if !s.has("url") {
-		for _, key := range [...]string{"credentials", "user", "password", "token", "nkey", "tls"} {
+	switch {
+	case s.has("url") && s.has("config"):
+		s.problem("config", "is for the embedded server, which bus.url replaces; remove one of them")
+	case s.has("config") && s.has("listen") && b.Listen == "":
+		s.problem("listen", "cannot be empty beside bus.config; that file says where its server listens")
+	case !s.has("url") && !s.has("config"):
+		for _, key := range [...]string{"credentials", "user", "password", "token", "nkey", "tls", "replicas"} {
 			if s.has(key) {
-				s.problem(key, "is for an external cluster; set bus.url too, or remove it")
+				s.problem(key, "is for an external cluster, or a server with a configuration of its own; set bus.url or bus.config too, or remove it")
 			}
 		}
-		return
 	}
-	for _, u := range urls {
-		if strings.HasPrefix(u, "ws") != strings.HasPrefix(urls[0], "ws") {
+	for _, u := range b.URL {
+		if strings.HasPrefix(u, "ws") != strings.HasPrefix(b.URL[0], "ws") {
 			s.problem("url", "expected either ws and wss, or nats and tls; a client cannot mix them")
 			break
 		}

@@ -67,7 +67,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "bus", c.Bus, Bus{
 		URL:  []string{"nats://n1:4222", "tls://n2:4222"},
 		User: "kitchen", Password: "hunter2", TLS: TLS{recipe, recipe, recipe},
-		Events: Events{30 * 24 * time.Hour, 10_000_000_000, 5000},
+		Events: Events{30 * 24 * time.Hour, 10_000_000_000, 5000}, Replicas: 3,
 	})
 	equal(t, "backends", c.Backends, map[string]Backend{
 		"default": {Type: "file", File: &FileBackend{here(t, "testdata/objects")}},
@@ -149,6 +149,16 @@ func TestAnEmptyFileIsAllDefaults(t *testing.T) {
 		equal(t, "mailers", c.Mailers, map[string]Mailer{"default": {Type: "file", File: &FileMailer{filepath.Join(data, "mail")}}})
 		equal(t, "binaries", len(c.Binaries), 0)
 		equal(t, "e-mail", c.Authentication.Email, (*Email)(nil))
+	}
+}
+
+func TestTheEmbeddedServerMayHaveAConfigurationOfItsOwn(t *testing.T) {
+	file := here(t, "testdata/nats.conf")
+	for listen, want := range map[string]string{"": "", "listen: 127.0.0.1:0, ": "127.0.0.1:0"} {
+		c := mustParse(t, "bus: {"+listen+"config: testdata/nats.conf, user: kitchen, password: p, replicas: 1}\n")
+		equal(t, "bus", c.Bus, Bus{
+			Listen: want, Config: file, User: "kitchen", Password: "p", Replicas: 1, Events: Events{168 * time.Hour, 4 << 30, 1_000_000},
+		})
 	}
 }
 

@@ -65,8 +65,8 @@ binaries: {b: {expose: {restrict: {update: true}, list: true}, maxsize: 1}}
 authentication: {userstore: U, providers: {email: {form: a}, github: {id: 1}, twitter: {clientID: 1}, oidc: {issuer: "http://i", url: x}}}
 `, []string{
 			`2:7: log.x: unknown key; known are level, format`,
-			`3:7: bus.y: unknown key; known are listen, url, credentials, user, password, token, nkey, tls, events`,
-			`3:13: bus.tls: is for an external cluster; set bus.url too, or remove it`,
+			`3:7: bus.y: unknown key; known are listen, url, config, credentials, user, password, token, nkey, tls, events, replicas`,
+			`3:13: bus.tls: is for an external cluster, or a server with a configuration of its own; set bus.url or bus.config too, or remove it`,
 			`3:19: bus.tls.z: unknown key; known are ca, cert, key`,
 			`3:35: bus.events.max: unknown key; known are maxAge, maxBytes, maxMessages`,
 			`6:14: stores.A.expose.urll: unknown key; did you mean url?`,
@@ -196,7 +196,15 @@ func TestBus(t *testing.T) {
 		{"half a certificate", "bus: {url: 'nats://a', tls: {cert: testdata/full.yaml}}\n", []string{
 			"1:24: bus.tls: expected both cert and key, or neither"}},
 		{"what would be ignored", "bus: {token: t}\n", []string{
-			"1:7: bus.token: is for an external cluster; set bus.url too, or remove it"}},
+			"1:7: bus.token: is for an external cluster, or a server with a configuration of its own; set bus.url or bus.config too, or remove it"}},
+		{"a server's configuration beside another server", "bus: {config: testdata/nats.conf, url: 'nats://a'}\n", []string{
+			"1:7: bus.config: is for the embedded server, which bus.url replaces; remove one of them"}},
+		{"a server's configuration and no address", "bus: {config: testdata/nats.conf, listen: ''}\n", []string{
+			"1:35: bus.listen: cannot be empty beside bus.config; that file says where its server listens"}},
+		{"copies in a single server", "bus: {replicas: 3}\n", []string{
+			"1:7: bus.replicas: is for an external cluster, or a server with a configuration of its own; set bus.url or bus.config too, or remove it"}},
+		{"copies in small numbers", "bus: {url: 'nats://a', replicas: 7}\n", []string{
+			`1:24: bus.replicas: expected a whole number from 1 to 5, not "7"`}},
 		{"files that are not there", "bus: {url: 'nats://a', credentials: no.creds, tls: {ca: no.pem}}\n", []string{
 			"1:24: bus.credentials: expected a readable file (no such file or directory)",
 			`1:53: bus.tls.ca: expected a readable file (no such file or directory), not "no.pem"`}},
