@@ -62,6 +62,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 type rule struct {
 	program cel.Program
 	object  bool // it mentions the stored object
+	fields  fields
 }
 
 func compile(op Op, expression string) (*rule, []Problem) {
@@ -92,7 +93,7 @@ func compile(op Op, expression string) (*rule, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: err.Error()}}
 	}
-	return &rule{program: program, object: mentions(tree, "object")}, nil
+	return &rule{program: program, object: mentions(tree, "object"), fields: fieldsOf(tree)}, nil
 }
 
 // dynamicPatterns refuses regular expressions that an object could bring along:
