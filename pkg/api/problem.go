@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"belfry/pkg/errs"
+	problems "belfry/pkg/problem"
 )
 
 const problemType = "application/problem+json"
@@ -27,40 +28,14 @@ type problem struct {
 	Errors   []errs.Field `json:"errors,omitempty"`
 }
 
-// typePrefix begins every problem type; docs/http.md says what each means.
-const typePrefix = "urn:belfry:problem:"
-
 // ofKind is the translation of error kinds to HTTP.
 func ofKind(kind errs.Kind) problem {
-	switch kind {
-	case errs.Invalid:
-		return problem{Type: "invalid", Title: "The request is not valid", Status: http.StatusBadRequest}
-	case errs.Unauthenticated:
-		return problem{Type: "unauthenticated", Title: "Log in first", Status: http.StatusUnauthorized}
-	case errs.Denied:
-		return problem{Type: "denied", Title: "Not allowed", Status: http.StatusForbidden}
-	case errs.NotFound:
-		return problem{Type: "not-found", Title: "Not found", Status: http.StatusNotFound}
-	case errs.Exists:
-		return problem{Type: "exists", Title: "Taken already", Status: http.StatusConflict}
-	case errs.Conflict:
-		return problem{Type: "conflict", Title: "In conflict with the present state", Status: http.StatusConflict}
-	case errs.Mismatch:
-		return problem{Type: "mismatch", Title: "A precondition does not hold", Status: http.StatusPreconditionFailed}
-	case errs.TooLarge:
-		return problem{Type: "too-large", Title: "Too large", Status: http.StatusRequestEntityTooLarge}
-	case errs.Unsupported:
-		return problem{Type: "unsupported", Title: "Unsupported media type", Status: http.StatusUnsupportedMediaType}
-	case errs.Limited:
-		return problem{Type: "limited", Title: "Too many requests", Status: http.StatusTooManyRequests}
-	case errs.Unavailable, errs.Canceled:
-		return problem{Type: "unavailable", Title: "Temporarily unavailable", Status: http.StatusServiceUnavailable}
-	default:
-		return problem{
-			Type: "internal", Title: "Internal error", Status: http.StatusInternalServerError,
-			Detail: "The fault is on this side. The log has the details under the id in instance.",
-		}
+	name := problems.Of(kind)
+	p := problem{Type: name.Type, Title: name.Title, Status: name.Status}
+	if p.Status == http.StatusInternalServerError {
+		p.Detail = "The fault is on this side. The log has the details under the id in instance."
 	}
+	return p
 }
 
 // problemOf says what an error means to the client of an exchange.
@@ -114,7 +89,7 @@ func (s *Server) fail(x *exchange, err error) {
 		return
 	}
 	p := problemOf(x, err)
-	p.Type, p.Instance = typePrefix+p.Type, x.id
+	p.Type, p.Instance = problems.TypePrefix+p.Type, x.id
 	switch p.Status {
 	case http.StatusUnauthorized:
 		x.set("Www-Authenticate", "Bearer")

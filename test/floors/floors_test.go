@@ -19,7 +19,7 @@ import (
 // no row names has no place yet: give it one.
 var floors = [][]string{
 	{"belfry/pkg/errs", "belfry/pkg/pause"},
-	{"belfry/pkg/object", "belfry/config", "belfry/pkg/mail"},
+	{"belfry/pkg/object", "belfry/config", "belfry/pkg/mail", "belfry/pkg/problem"},
 	{"belfry/pkg/event", "belfry/pkg/auth/oauth"},
 	{"belfry/pkg/schema", "belfry/pkg/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus"},
 	{
