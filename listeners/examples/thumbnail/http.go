@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"strconv"
+
+	"belfry/pkg/listener"
+)
+
+// statusError is an answer that is none of success.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e statusError) Error() string { return "belfry answered " + e.text }
+
+// download reads a file, if it is still the one with that hash.
+func (m *maker) download(ctx context.Context, uuid string, index int, hash string) ([]byte, error) {
+	path := fmt.Sprintf("%s/%s/%s/%s/%d", m.service, m.store, uuid, m.from, index)
+	_, body, err := m.do(ctx, http.MethodGet, path, nil, http.Header{"If-Match": {strconv.Quote(hash)}})
+	return body, err
+}
+
+// attach uploads a thumbnail, if the object is still at that revision. Its record
+// says what it is a thumbnail of.
+func (m *maker) attach(ctx context.Context, uuid, revision, of string, small picture) error {
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	part := textproto.MIMEHeader{
+		"Content-Type":        {small.mimetype},
+		"Content-Disposition": {`form-data; name="file"; filename="thumbnail` + small.extension + `"`},
+	}
+	if err := form.WriteField("of", of); err != nil {
+		return err
+	}
+	file, err := form.CreatePart(part)
+	if err != nil {
+		return err
+	}
+	if _, err := file.Write(small.data); err != nil {
+		return err
+	}
+	if err := form.Close(); err != nil {
+		return err
+	}
+	path := fmt.Sprintf("%s/upload/%s/%s/%s/add", m.service, m.store, uuid, m.to)
+	_, _, err = m.do(ctx, http.MethodPut, path, &body, http.Header{"If-Match": {revision}, "Content-Type": {form.FormDataContentType()}})
+	return err
+}
+
+// do sends a request and reads the answer, which is of success.
+func (m *maker) do(ctx context.Context, method, path string, body io.Reader, header http.Header) (*http.Response, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, m.belfry+path, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	if header != nil {
+		req.Header = header
+	}
+	if m.token != "" {
+		req.Header.Set("Authorization", "Bearer "+m.token)
+	}
+	res, err := m.client.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(res.Body, m.maxBytes+1))
+	_ = res.Body.Close()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case res.StatusCode == http.StatusBadRequest || res.StatusCode == http.StatusRequestEntityTooLarge:
+		return nil, nil, listener.Permanent(statusError{res.StatusCode, res.Status})
+	case res.StatusCode < 200 || res.StatusCode > 299:
+		return nil, nil, statusError{res.StatusCode, res.Status}
+	case int64(len(data)) > m.maxBytes:
+		return nil, nil, listener.Permanent(fmt.Errorf("it has over %d bytes", m.maxBytes))
+	}
+	return res, data, nil
+}

@@ -1,0 +1,150 @@
+// Command thumbnail makes a small picture of each picture that is uploaded, and
+// attaches it to the same object.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+)
+
+// envToken is the session that the program acts in; without it, nobody's.
+const envToken = "BELFRY_TOKEN" //nolint:gosec // a name, no secret
+
+// types are those that shrink reads.
+var types = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
+
+const (
+	attempts = 20 // about five minutes
+	patience = 2 * time.Minute
+)
+
+func main() {
+	name := flag.String("name", "thumbnail", "name of the listener")
+	m := &maker{client: &http.Client{Timeout: patience}, token: os.Getenv(envToken)}
+	flag.StringVar(&m.belfry, "belfry", "http://127.0.0.1:8080", "where belfry serves HTTP")
+	flag.StringVar(&m.service, "service", "/binary", "path of the binary service")
+	flag.StringVar(&m.store, "store", "Photos", "store of the objects")
+	flag.StringVar(&m.objects, "objects", "/photos", "path of that store")
+	flag.StringVar(&m.from, "from", "pictures", "property that pictures are uploaded to")
+	flag.StringVar(&m.to, "to", "thumbnails", "property that thumbnails are attached to")
+	flag.Int64Var(&m.maxBytes, "max-bytes", 32<<20, "size of the largest file that is read")
+	flag.IntVar(&m.limits.side, "size", 256, "the longer side of a thumbnail, in pixels")
+	flag.IntVar(&m.limits.pixels, "max-pixels", 25_000_000, "size of the largest picture that is decoded")
+	flag.Parse()
+	m.belfry = strings.TrimSuffix(m.belfry, "/")
+	if m.from == m.to {
+		fmt.Fprintln(os.Stderr, "-from and -to are the same: each thumbnail would get a thumbnail")
+		os.Exit(2)
+	}
+	if m.limits.side < 1 || m.limits.pixels < 1 {
+		fmt.Fprintln(os.Stderr, "-size and -max-pixels are at least 1")
+		os.Exit(2)
+	}
+	listener.Main(listener.Spec{
+		Name:        *name,
+		Events:      []event.Name{event.BinaryUploaded},
+		Stores:      []string{m.store},
+		Handler:     m.handle,
+		Timeout:     patience,
+		MaxAttempts: attempts, // so that a picture which ends the process ends with the dead letters
+	})
+}
+
+// maker makes thumbnails.
+type maker struct {
+	belfry, service, objects string
+	store, from, to          string
+	client                   *http.Client
+	token                    string
+	maxBytes                 int64
+	limits                   limits
+}
+
+// record is what an object holds of a file.
+type record struct {
+	Hash     string            `json:"hash"`
+	Size     int64             `json:"size"`
+	Mimetype string            `json:"mimetype"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+// handle makes the thumbnail of the picture that an event tells of, unless the
+// object has it. The upload names the revision at which it looked, so a
+// thumbnail is never attached twice, however many look at once.
+func (m *maker) handle(ctx context.Context, e *listener.Event) error {
+	var uploaded record
+	if err := json.Unmarshal(e.Record, &uploaded); err != nil {
+		return listener.Permanent(fmt.Errorf("the event's record can't be read: %w", err))
+	}
+	if e.Property != m.from || !slices.Contains(types, uploaded.Mimetype) {
+		return nil // a thumbnail itself, or no picture
+	}
+	if uploaded.Size > m.maxBytes {
+		return listener.Permanent(fmt.Errorf("the picture has %d bytes, over %d", uploaded.Size, m.maxBytes))
+	}
+	at, err := m.look(ctx, e.UUID, uploaded.Hash)
+	if err != nil || at.index < 0 || at.done {
+		return err
+	}
+	data, err := m.download(ctx, e.UUID, at.index, uploaded.Hash)
+	if err != nil {
+		return err
+	}
+	small, err := shrink(data, m.limits)
+	if err != nil {
+		return listener.Permanent(err)
+	}
+	return m.attach(ctx, e.UUID, at.revision, uploaded.Hash, small)
+}
+
+// place is where a picture is in its object.
+type place struct {
+	revision string // of the object, as an ETag
+	index    int    // -1: it is gone
+	done     bool   // it has its thumbnail
+}
+
+// look finds a picture in its object. The index that the event tells may have
+// changed since.
+func (m *maker) look(ctx context.Context, uuid, hash string) (place, error) {
+	none := place{index: -1}
+	res, body, err := m.do(ctx, http.MethodGet, m.objects+"/"+uuid, nil, nil)
+	var status statusError
+	if errors.As(err, &status) && status.code == http.StatusNotFound {
+		return none, nil
+	}
+	if err != nil {
+		return none, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return none, err
+	}
+	var pictures, thumbnails []record
+	if err := errors.Join(records(fields[m.from], &pictures), records(fields[m.to], &thumbnails)); err != nil {
+		return none, listener.Permanent(err)
+	}
+	return place{
+		revision: res.Header.Get("ETag"),
+		index:    slices.IndexFunc(pictures, func(r record) bool { return r.Hash == hash }),
+		done:     slices.ContainsFunc(thumbnails, func(r record) bool { return r.Metadata["of"] == hash }),
+	}, nil
+}
+
+func records(field json.RawMessage, into *[]record) error {
+	if field == nil {
+		return nil
+	}
+	return json.Unmarshal(field, into)
+}
