@@ -12,9 +12,10 @@ const (
 	SessionStore = "Sessions" // who is logged in
 	TokenStore   = "Tokens"   // mails asked for, visits to providers
 	ContentStore = "Contents" // contents of binaries about to go
+	RequestStore = "Requests" // requests over the bus that may be asked again
 )
 
-func ownStores() []string { return []string{SessionStore, TokenStore, ContentStore} }
+func ownStores() []string { return []string{SessionStore, TokenStore, ContentStore, RequestStore} }
 
 // Authentication says who logs in how, and where they are sent then. A
 // redirect is a URL, or a path on belfry's own host.

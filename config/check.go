@@ -35,6 +35,9 @@ func (c *Config) checkAuthentication() {
 		if c.Stores[name].Expose != nil {
 			c.doc.problem(join("stores", name)+".expose", "belfry keeps this store for itself; remove it")
 		}
+		if c.Stores[name].Bus {
+			c.doc.problem(join("stores", name)+".bus", "belfry keeps this store for itself; remove it")
+		}
 	}
 	if a.Email == nil {
 		return

@@ -74,7 +74,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen"}},
 		"dynamo":  {Type: "dynamodb", DynamoDB: &DynamoBackend{"eu-north-1", "http://127.0.0.1:8000", "k_"}},
 	})
-	equal(t, "names of stores", names(c.Stores), []string{"Contents", "Cooks", "Logins", "Members", "Recipes", "Sessions", "Tokens"})
+	equal(t, "names of stores", names(c.Stores), []string{"Contents", "Cooks", "Logins", "Members", "Recipes", "Requests", "Sessions", "Tokens"})
 	equal(t, "stores.Recipes", *c.Stores["Recipes"], Store{
 		Name: "Recipes", Backend: "dynamo", Schema: recipe, MaxObjectSize: 64 << 10,
 		Expose: &Expose{URL: "/cooking/recipes", Restrict: Restrict{Update: true}, List: true},
@@ -90,6 +90,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			"delete": {{"spelling", time.Second, "reject"}},
 		},
 	})
+	equal(t, "stores.Cooks.bus", c.Stores["Cooks"].Bus, true)
 	equal(t, "stores.Cooks.maxObjectSize", c.Stores["Cooks"].MaxObjectSize, int64(128<<10))
 	equal(t, "stores.Members.policy", c.Stores["Members"].Policy, Policy{Owner: true})
 	equal(t, "stores.Members.private", c.Stores["Members"].Private, []string{"shoeSize", "password"})
@@ -168,14 +169,14 @@ func TestTheStoresOfUsersIdentsAndBelfrysOwnAlwaysExist(t *testing.T) {
 	common := Store{Backend: "default", MaxObjectSize: 256 << 10, Map: map[string]Mapping{}, Intercept: map[string][]Interceptor{}}
 
 	users := common
-	users.Name, users.Policy, users.Private = "Users", closed, []string{"password"}
+	users.Name, users.Policy, users.Private, users.Bus = "Users", closed, []string{"password"}, true
 	idents := common
 	idents.Name, idents.Policy = "Idents", Policy{Owner: true, Create: "false", Update: "false", Delete: "false"}
 	idents.Map = map[string]Mapping{
 		"Users": {Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: 10_000},
 	}
 	want := map[string]*Store{"Users": &users, "Idents": &idents}
-	for _, name := range []string{"Sessions", "Tokens", "Contents"} {
+	for _, name := range []string{"Sessions", "Tokens", "Contents", "Requests"} {
 		own := common
 		own.Name = name
 		want[name] = &own
@@ -185,7 +186,7 @@ func TestTheStoresOfUsersIdentsAndBelfrysOwnAlwaysExist(t *testing.T) {
 
 func TestUserAndIdentStoresCanHaveOtherNames(t *testing.T) {
 	c := mustParse(t, "authentication: {userStore: People, identStore: Keys}\n")
-	equal(t, "names", names(c.Stores), []string{"Contents", "Keys", "People", "Sessions", "Tokens"})
+	equal(t, "names", names(c.Stores), []string{"Contents", "Keys", "People", "Requests", "Sessions", "Tokens"})
 	equal(t, "target of the idents", names(c.Stores["Keys"].Map), []string{"People"})
 	equal(t, "private", c.Stores["People"].Private, []string{"password"})
 }

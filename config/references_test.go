@@ -40,13 +40,15 @@ func TestStores(t *testing.T) {
 			`1:47: stores.A.indexes[4]: is an index already`}},
 		{"sessions are never exposed", "stores:\n  Sessions: {expose: {}}\n", []string{
 			"2:14: stores.Sessions.expose: belfry keeps this store for itself; remove it"}},
+		{"nor on the bus", "stores: {Requests: {bus: true}}\n", []string{
+			"1:21: stores.Requests.bus: belfry keeps this store for itself; remove it"}},
 	})
 }
 
 func TestMappings(t *testing.T) {
 	checkWrong(t, []wrong{
 		{"an unknown store", "stores:\n  Authors: {}\n  Books:\n    map: {Auhtors: {key: author, target: books}}\n", []string{
-			"4:11: stores.Books.map.Auhtors: no store of this name; known are Authors, Books, Contents, Idents, Sessions, Tokens, Users"}},
+			"4:11: stores.Books.map.Auhtors: no store of this name; known are Authors, Books, Contents, Idents, Requests, Sessions, Tokens, Users"}},
 		{"neither key nor target", "stores: {A: {map: {A: {}}}}\n", []string{
 			"1:20: stores.A.map.A.key: is missing; expected the property that holds the target's uuid",
 			"1:20: stores.A.map.A.target: is missing; expected the property of the target that holds the copies"}},
@@ -151,7 +153,7 @@ func TestMailersAndBinaries(t *testing.T) {
 			"1:22: binaries.a.map.Sessions: belfry keeps the objects of this store for itself; no file can be attached there",
 			"1:37: binaries.a.map.Idents: belfry keeps the objects of this store for itself; no file can be attached there"}},
 		{"binaries", "binaries: {a: {map: {Bokos: [x], Users: [idents, password, uuid]}}, b: {type: S3}, c: {type: S3Storage, expose: {url: /c}, presign: 8d}}\n", []string{
-			"1:22: binaries.a.map.Bokos: no store of this name; known are Contents, Idents, Sessions, Tokens, Users",
+			"1:22: binaries.a.map.Bokos: no store of this name; known are Contents, Idents, Requests, Sessions, Tokens, Users",
 			"1:34: binaries.a.map.Users: idents of Users belongs to the server; no file can be attached there",
 			"1:34: binaries.a.map.Users: password of Users belongs to the server; no file can be attached there",
 			`1:60: binaries.a.map.Users[2]: ` + own + `, not "uuid"`,

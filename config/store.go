@@ -19,6 +19,7 @@ type Store struct {
 	Indexes       [][]string         // what listing can filter and sort by
 	Intercept     map[string][]Interceptor
 	MaxObjectSize int64 // bytes
+	Bus           bool  // operations over the bus
 }
 
 // Expose is a store's HTTP routes.
@@ -80,7 +81,7 @@ func (c *Config) checkCase(always string) {
 }
 
 func (c *Config) readStore(name string, s *section) *Store {
-	st := &Store{Name: name, Backend: "default", MaxObjectSize: c.MaxObjectSize}
+	st := &Store{Name: name, Backend: "default", MaxObjectSize: c.MaxObjectSize, Bus: c.onBus(name)}
 	take(s, "backend", &st.Backend, parseName)
 	st.Expose = readExpose(name, s)
 	take(s, "schema", &st.Schema, c.doc.existing)
@@ -91,10 +92,17 @@ func (c *Config) readStore(name string, s *section) *Store {
 	st.Indexes = readIndexes(s)
 	st.Intercept = readIntercept(s.section("intercept"))
 	take(s, "maxObjectSize", &st.MaxObjectSize, sizeIn(MaxObjectSize))
+	take(s, "bus", &st.Bus, parseFlag)
 	s.meant = map[string]string{"url": "expose.url", "list": "expose.list", "restrict": "expose.restrict", "type": "backend"}
 	s.end()
 	c.completeStore(st, s)
 	return st
+}
+
+// onBus is whether a store has operations over the bus without being told. What
+// logging in believes has to be opened on purpose.
+func (c *Config) onBus(name string) bool {
+	return name != c.Authentication.IdentStore && !slices.Contains(ownStores(), name)
 }
 
 // completeStore adds what the stores of users and idents have without being

@@ -39,6 +39,7 @@ const (
 const (
 	OriginHTTP    = "http"
 	OriginGo      = "go"
+	OriginBus     = "bus"
 	OriginMapping = "mapping"
 	OriginCascade = "cascade"
 	OriginSweep   = "sweep"

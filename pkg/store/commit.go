@@ -18,6 +18,7 @@ type write struct {
 	next   object.Object // nil for a deletion
 	above  uint64        // the new revision is greater than this too
 	also   []Also
+	exact  uint64 // not 0: the new revision is this one, which is above that of base
 }
 
 // Also makes a further event of a write, which waits in the same record and is
@@ -31,9 +32,15 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error)
 	now := s.Now()
 	before := max(w.base.Revision, w.above) + uint64(len(w.also))
 	out := driver.Write{UUID: w.uuid, If: w.base.Revision, Revision: revision(now, before)}
+	if w.exact != 0 {
+		out.Revision = w.exact
+	}
 	if w.next != nil {
 		out.Body = w.next.Encode()
 		out.Keys = s.keys(w.uuid, out.Body)
+	}
+	if s.Silent {
+		return s.commitSilently(ctx, call, out)
 	}
 	e := s.envelope(call, w, now, out.Revision, out.Body)
 	out.Event = s.waiting(e)
@@ -53,6 +60,14 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error)
 	}
 	collect(ctx, Cause{ID: e.ID, Event: w.name, Store: s.Name, Origin: call.Origin})
 	return s.seen(call, driver.Record{UUID: w.uuid, Revision: out.Revision, Body: out.Body}), nil
+}
+
+// commitSilently writes a record that tells nobody.
+func (s *Store) commitSilently(ctx context.Context, call Call, out driver.Write) (Stored, error) {
+	if err := s.driver.Put(ctx, out); err != nil {
+		return Stored{}, err
+	}
+	return s.seen(call, driver.Record{UUID: out.UUID, Revision: out.Revision, Body: out.Body}), nil
 }
 
 // waiting is an event as it waits in its record. It is encoded before anything

@@ -79,9 +79,14 @@ func (s *Store) encode(e *event.Envelope) []byte {
 	return data
 }
 
+// announces reports whether anyone may want to hear what is about to happen.
+func (s *Store) announces(name event.Name) bool {
+	return s.Announce != nil && !s.Silent && s.Announce.Wanted(name)
+}
+
 // announceWrite tells live listeners what is about to be written.
 func (s *Store) announceWrite(call Call, name event.Name, w *write) {
-	if s.Announce == nil || !s.Announce.Wanted(name) {
+	if !s.announces(name) {
 		return
 	}
 	body := w.base.Body

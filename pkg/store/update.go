@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -56,6 +57,11 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 			return nil, err
 		}
 		next[updated] = timestamp(s.Now())
+		if call.Once != nil {
+			if err := call.Once.note(ctx, s.Now(), next); err != nil {
+				return nil, err
+			}
+		}
 		w := &write{uuid: uuid, name: event.StoreUpdated, base: record, former: stored, next: next}
 		s.announceWrite(call, event.StoreUpdate, w)
 		return w, nil
@@ -63,7 +69,7 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 }
 
 func (s *Store) merge(call Call, stored, input object.Object, patch bool) (object.Object, error) {
-	if call.Client && s.Policy != nil {
+	if call.Client && !call.Trusted && s.Policy != nil {
 		s.Policy.Stamp(policy.Update, call.User, input)
 	}
 	for name := range Binaries(stored) {
@@ -119,6 +125,9 @@ func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64) erro
 			return nil, err
 		}
 		w := &write{uuid: uuid, name: event.StoreDeleted, base: record}
+		if call.Once != nil {
+			w.exact = call.Once.Revision
+		}
 		s.announceWrite(call, event.StoreDelete, w)
 		return w, nil
 	})
@@ -141,6 +150,11 @@ func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, cha
 		if err != nil {
 			return Stored{}, err
 		}
+		if once := CallOf(ctx).Once; once != nil {
+			if done, err := once.look(s.Name, uuid, record, found); done || err != nil {
+				return s.seen(CallOf(ctx), record), err
+			}
+		}
 		if !found || record.Deleted {
 			return Stored{}, s.missing(uuid)
 		}
@@ -162,6 +176,10 @@ func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, cha
 	return Stored{}, s.contended(uuid)
 }
 
+// ErrContended is in the Conflict of a write that found no moment between the
+// writes of others: to try again is worthwhile.
+var ErrContended = errors.New("contended")
+
 func (s *Store) contended(uuid string) error {
-	return errs.New(errs.Conflict, "others keep changing %s %q: try again", s.Name, uuid)
+	return errs.Wrap(ErrContended, errs.Conflict, "others keep changing %s %q: try again", s.Name, uuid)
 }
