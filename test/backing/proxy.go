@@ -26,7 +26,7 @@ type Proxy struct {
 // StartProxy starts a proxy in front of an address.
 func StartProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
-	folder := install(t, "toxiproxy", runtime.Version(), buildTool)
+	folder := install(t, servers+"toxiproxy", runtime.Version(), buildTool)
 	host, port := splitAddress(t)
 	p := &Proxy{Address: freeAddress(t), t: t, api: "http://" + net.JoinHostPort(host, port)}
 	start(t, exec.Command(filepath.Join(folder, "server"), "-host", host, "-port", port), func(ctx context.Context) error {

@@ -17,11 +17,14 @@ import (
 	"github.com/gofrs/flock"
 )
 
+// servers is where programs are pinned that tests alone use.
+const servers = "test/servers/"
+
 // buildModule builds the program of the Go module test/servers/<name>, unless
 // the cache has it, and returns its path.
 func buildModule(t testing.TB, name string) string {
 	t.Helper()
-	folder := install(t, name, runtime.Version(), func(source, target string) error {
+	folder := install(t, servers+name, runtime.Version(), func(source, target string) error {
 		build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(target, name), ".")
 		build.Dir = source
 		// No C compiler is asked for, and no setting of the tests' own build.
@@ -39,12 +42,13 @@ func buildTool(source, target string) error {
 	return run(build)
 }
 
-// npmInstall installs what the lock file in test/servers/<name> says, unless
-// the cache has it, and returns the folder that holds a copy of that folder
-// and its node_modules. No script of a package is run.
-func npmInstall(t testing.TB, name string) string {
+// NPM installs what the lock file in a folder of the project says, unless the
+// cache has it, and returns the folder that holds a copy of that one and its
+// node_modules. The path is from the project's root. No script of a package is
+// run.
+func NPM(t testing.TB, path string) string {
 	t.Helper()
-	return install(t, name, "npm", func(source, target string) error {
+	return install(t, path, "npm", func(source, target string) error {
 		if err := os.CopyFS(target, os.DirFS(source)); err != nil {
 			return err
 		}
@@ -61,12 +65,13 @@ func run(cmd *exec.Cmd) error {
 	return nil
 }
 
-// install returns the folder of the cache that holds what make makes of
-// test/servers/<name>. It is made once for everything that pins it: the files
+// install returns the folder of the cache that holds what make makes of a
+// folder of the project. It is made once for everything that pins it: the files
 // of that folder, the tool and the machine.
-func install(t testing.TB, name, tool string, make func(source, target string) error) string {
+func install(t testing.TB, path, tool string, make func(source, target string) error) string {
 	t.Helper()
-	source, err := sourceOf(name)
+	name := filepath.Base(path)
+	source, err := sourceOf(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,12 +81,12 @@ func install(t testing.TB, name, tool string, make func(source, target string) e
 	}
 	user, err := os.UserCacheDir()
 	if err != nil {
-		t.Fatalf("the cache for the server %s: %v", name, err)
+		t.Fatalf("the cache for %s: %v", name, err)
 	}
 	cache := filepath.Join(user, "belfry-test")
 	target := filepath.Join(cache, name+"-"+sum)
 	if err := installInto(cache, source, target, make); err != nil {
-		t.Fatalf("the server %s can't be had: %v", name, err)
+		t.Fatalf("%s can't be had: %v", name, err)
 	}
 	return target
 }
@@ -113,20 +118,20 @@ func installInto(cache, source, target string, make func(source, target string) 
 	return os.Rename(made, target)
 }
 
-// sourceOf finds test/servers/<name>, above the folder in which the test runs.
-func sourceOf(name string) (string, error) {
+// sourceOf finds a folder of the project, above the one in which the test runs.
+func sourceOf(path string) (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for {
-		source := filepath.Join(folder, "test", "servers", name)
+		source := filepath.Join(folder, filepath.FromSlash(path))
 		if _, err := os.Stat(source); err == nil {
 			return source, nil
 		}
 		parent := filepath.Dir(folder)
 		if parent == folder {
-			return "", fmt.Errorf("there is no test/servers/%s above the folder of the test", name)
+			return "", fmt.Errorf("there is no %s above the folder of the test", path)
 		}
 		folder = parent
 	}

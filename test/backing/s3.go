@@ -60,7 +60,7 @@ func S3(t testing.TB) *S3Server {
 // buildS3 builds the gateway that test/servers/s3 pins as a tool.
 func buildS3(t testing.TB) string {
 	t.Helper()
-	folder := install(t, "s3", runtime.Version(), buildTool)
+	folder := install(t, servers+"s3", runtime.Version(), buildTool)
 	return filepath.Join(folder, "versitygw")
 }
 
