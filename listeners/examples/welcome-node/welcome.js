@@ -1,0 +1,103 @@
+// Completes users when they register: each gets a name to be shown, and the
+// time at which they were welcomed. See README.md.
+import { connect, headers, nanos } from "@nats-io/transport-node";
+import { AckPolicy, ConsumerNotFoundError, DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
+
+const env = process.env;
+const name = env.WELCOME_NAME ?? "welcome-node";
+const stream = "EVENTS";
+const inHand = 5; // events: times requestTimeout less than ackWait
+const requestTimeout = 2_000;
+const ackWait = 12_000; // after which what a killed process had in hand comes again
+const attempts = 20; // about five minutes
+
+const nc = await connect({
+  name,
+  servers: (env.BELFRY_BUS_URL ?? "nats://127.0.0.1:4222").split(","),
+  user: env.BELFRY_BUS_USER,
+  pass: env.BELFRY_BUS_PASSWORD,
+  token: env.BELFRY_BUS_TOKEN,
+  inboxPrefix: `_INBOX_${name}`,
+  maxReconnectAttempts: -1,
+  waitOnFirstConnect: true,
+});
+const js = jetstream(nc);
+await makeConsumer();
+const messages = await (await js.consumers.get(stream, name)).consume({ max_messages: inHand });
+for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => messages.stop());
+console.error(`${name} listens`);
+for await (const m of messages) await handle(m);
+await nc.drain();
+
+// makeConsumer makes the durable consumer that is the listener's place in the
+// log. One that is there is left as it is: `belfry listener reset` may have moved it.
+async function makeConsumer() {
+  const manager = await jetstreamManager(nc);
+  try {
+    await manager.consumers.info(stream, name);
+  } catch (err) {
+    if (!(err instanceof ConsumerNotFoundError)) throw err;
+    await manager.consumers.add(stream, {
+      durable_name: name,
+      filter_subjects: ["events.*.Register.*.*"],
+      ack_policy: AckPolicy.Explicit,
+      ack_wait: nanos(ackWait),
+      deliver_policy: DeliverPolicy.New,
+      max_deliver: -1,
+    });
+  }
+}
+
+// handle acknowledges an event once its user is completed, and not before.
+async function handle(m) {
+  m.working(); // it has waited for those before it
+  try {
+    await complete(m.json());
+    m.ack();
+  } catch (err) {
+    const attempt = m.info.deliveryCount;
+    if (err.lasting || err instanceof SyntaxError || attempt >= attempts) return bury(m, err);
+    const delay = Math.min(250 * 2 ** Math.min(attempt, 10), 30_000);
+    console.error(`attempt ${attempt} at event ${m.seq} failed, the next in ${delay} ms: ${err.message}`);
+    m.nak(delay);
+  }
+}
+
+// complete asks belfry to update a user. What it asks for follows from the event
+// alone, and the event's id is the key: the event may come again, the update
+// happens once.
+async function complete(e) {
+  const object = { welcomed: e.time };
+  if (!e.user.displayName) object.displayName = e.user.name || "Somebody new";
+  const h = headers();
+  h.set("Idempotency-Key", e.id);
+  const reply = await nc.request(`store.${e.store}.update`, JSON.stringify({ uuid: e.uuid, object }), {
+    headers: h,
+    timeout: requestTimeout,
+  });
+  const status = Number(reply.headers?.get("Nats-Service-Error-Code") || 0);
+  if (status === 0 || status === 404) return; // done, or the user is gone
+  const err = new Error(`belfry answered ${status}: ${reply.headers.get("Nats-Service-Error")}`);
+  err.lasting = status < 500 && ![408, 409, 412, 429].includes(status);
+  throw err;
+}
+
+// bury puts an event with the dead letters, for `belfry dlq`, and lets go of it
+// once it is there.
+async function bury(m, reason) {
+  const h = headers();
+  h.set("Belfry-Reason", String(reason.message).replace(/[^ -~]/g, " ").slice(0, 1024));
+  h.set("Belfry-Listener", name);
+  h.set("Belfry-Attempts", String(m.info.deliveryCount));
+  h.set("Belfry-Subject", m.subject);
+  h.set("Belfry-Sequence", String(m.seq));
+  h.set("Belfry-Time", new Date().toISOString());
+  try {
+    await js.publish(`dead.${name}`, m.data, { headers: h, msgID: `${name}.${m.seq}.${m.timestampNanos}` });
+    console.error(`event ${m.seq} is with the dead letters: ${reason.message}`);
+    m.term();
+  } catch (err) {
+    console.error(`event ${m.seq} can't be put with the dead letters: ${err.message}`);
+    m.nak(30_000);
+  }
+}

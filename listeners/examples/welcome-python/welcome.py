@@ -1,0 +1,147 @@
+"""Completes users when they register: each gets a name to be shown, and the time
+at which they were welcomed. See README.md."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from datetime import datetime, timezone
+
+import nats
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.errors import NotFoundError
+
+NAME = os.environ.get("WELCOME_NAME", "welcome-python")
+STREAM = "EVENTS"
+IN_HAND = 5  # events: times REQUEST_TIMEOUT less than ACK_WAIT
+REQUEST_TIMEOUT = 2
+ACK_WAIT = 12  # after which what a killed process had in hand comes again
+ATTEMPTS = 20  # about five minutes
+
+
+class Lasting(Exception):
+    """A fault that no further attempt mends."""
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+async def main():
+    async def on_error(err):
+        say(f"the bus: {err}")
+
+    nc = await nats.connect(
+        os.environ.get("BELFRY_BUS_URL", "nats://127.0.0.1:4222").split(","),
+        name=NAME,
+        user=os.environ.get("BELFRY_BUS_USER"),
+        password=os.environ.get("BELFRY_BUS_PASSWORD"),
+        token=os.environ.get("BELFRY_BUS_TOKEN"),
+        inbox_prefix=f"_INBOX_{NAME}".encode(),
+        max_reconnect_attempts=-1,
+        error_cb=on_error,
+    )
+    js = nc.jetstream()
+    await make_consumer(js)
+    sub = await js.pull_subscribe_bind(consumer=NAME, stream=STREAM)
+    stop = asyncio.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, stop.set)
+    say(f"{NAME} listens")
+    while not stop.is_set():
+        try:
+            messages = await sub.fetch(IN_HAND, timeout=1)
+        except (TimeoutError, nats.errors.TimeoutError):
+            continue  # there was none
+        except nats.errors.Error as err:
+            say(f"the bus: {err!r}")
+            await asyncio.sleep(1)
+            continue
+        for m in messages:
+            await handle(nc, js, m)
+    await nc.drain()
+
+
+async def make_consumer(js):
+    """Makes the durable consumer that is the listener's place in the log. One that
+    is there is left as it is: `belfry listener reset` may have moved it."""
+    try:
+        await js.consumer_info(STREAM, NAME)
+    except NotFoundError:
+        await js.add_consumer(
+            STREAM,
+            ConsumerConfig(
+                durable_name=NAME,
+                filter_subject="events.*.Register.*.*",
+                ack_policy=AckPolicy.EXPLICIT,
+                ack_wait=ACK_WAIT,
+                deliver_policy=DeliverPolicy.NEW,
+                max_deliver=-1,
+            ),
+        )
+
+
+async def handle(nc, js, m):
+    """Acknowledges an event once its user is completed, and not before."""
+    await m.in_progress()  # it has waited for those before it
+    attempt = m.metadata.num_delivered
+    try:
+        await complete(nc, json.loads(m.data))
+        await m.ack()
+    except Exception as err:
+        if isinstance(err, (Lasting, json.JSONDecodeError)) or attempt >= ATTEMPTS:
+            await bury(js, m, err)
+            return
+        delay = min(0.25 * 2 ** min(attempt, 10), 30)
+        say(f"attempt {attempt} at event {m.metadata.sequence.stream} failed, the next in {delay} s: {err!r}")
+        await m.nak(delay=delay)
+
+
+async def complete(nc, e):
+    """Asks belfry to update a user. What it asks for follows from the event alone,
+    and the event's id is the key: the event may come again, the update happens
+    once."""
+    fields = {"welcomed": e["time"]}
+    if not e["user"].get("displayName"):
+        fields["displayName"] = e["user"].get("name") or "Somebody new"
+    reply = await nc.request(
+        f"store.{e['store']}.update",
+        json.dumps({"uuid": e["uuid"], "object": fields}).encode(),
+        timeout=REQUEST_TIMEOUT,
+        headers={"Idempotency-Key": e["id"]},
+    )
+    told = reply.headers or {}
+    status = int(told.get("Nats-Service-Error-Code") or 0)
+    if status in (0, 404):
+        return  # done, or the user is gone
+    fault = f"belfry answered {status}: {told.get('Nats-Service-Error')}"
+    if status < 500 and status not in (408, 409, 412, 429):
+        raise Lasting(fault)
+    raise RuntimeError(fault)
+
+
+async def bury(js, m, reason):
+    """Puts an event with the dead letters, for `belfry dlq`, and lets go of it once
+    it is there."""
+    at = m.metadata
+    headers = {
+        "Nats-Msg-Id": f"{NAME}.{at.sequence.stream}.{int(at.timestamp.timestamp() * 1e9)}",
+        "Belfry-Reason": re.sub(r"[^ -~]", " ", str(reason))[:1024],
+        "Belfry-Listener": NAME,
+        "Belfry-Attempts": str(at.num_delivered),
+        "Belfry-Subject": m.subject,
+        "Belfry-Sequence": str(at.sequence.stream),
+        "Belfry-Time": datetime.now(timezone.utc).isoformat(),
+    }
+    try:
+        await js.publish(f"dead.{NAME}", m.data, headers=headers)
+        say(f"event {at.sequence.stream} is with the dead letters: {reason}")
+        await m.term()
+    except Exception as err:
+        say(f"event {at.sequence.stream} can't be put with the dead letters: {err!r}")
+        await m.nak(delay=30)
+
+
+asyncio.run(main())
