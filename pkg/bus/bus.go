@@ -88,6 +88,7 @@ type Bus struct {
 	link       *link
 	streams    *streamsState
 	complaints *complaints
+	refusals   refusals
 
 	answers    answers
 	batchesOff atomic.Bool // the server or the stream does not take batches
@@ -133,10 +134,7 @@ func (b *Bus) open(ctx, life context.Context) error {
 		return errs.Wrap(err, errs.Internal, "listen for the streams' answers")
 	}
 	if b.embedded != nil {
-		if err := b.link.awaitUp(ctx); err != nil {
-			return err
-		}
-		if err := b.Setup(ctx); err != nil {
+		if err := b.settle(ctx); err != nil {
 			return err
 		}
 	}
@@ -156,7 +154,7 @@ func (o Options) check() error {
 		return errs.New(errs.Invalid, "bus: both an embedded server and a url are given; choose one")
 	case o.Embedded != nil && o.Embedded.Folder == "":
 		return errs.New(errs.Invalid, "bus: the embedded server needs a folder")
-	case o.Embedded != nil && (o.Auth.Credentials != "" || o.Auth.NKeySeed != ""):
+	case o.Embedded != nil && o.Embedded.Config == "" && (o.Auth.Credentials != "" || o.Auth.NKeySeed != ""):
 		return errs.New(errs.Invalid, "bus: the embedded server knows user and password or a token, not credentials or nkeys")
 	case o.Embedded != nil && o.Guest:
 		return errs.New(errs.Invalid, "bus: an embedded server's streams are its own; a guest needs a url")
@@ -216,10 +214,29 @@ func (b *Bus) StartServer(ctx context.Context) error {
 	if err := b.embedded.start(ctx); err != nil {
 		return err
 	}
+	return b.settle(ctx)
+}
+
+// settle waits until the connection to the embedded server is up, and makes the
+// streams. A user of the server's own configuration may lack the right to: then
+// they are waited for.
+func (b *Bus) settle(ctx context.Context) error {
 	if err := b.link.awaitUp(ctx); err != nil {
 		return err
 	}
-	return b.Setup(ctx)
+	id, err := b.conn.GetClientID()
+	if err != nil {
+		return errs.Wrap(err, errs.Unavailable, "the embedded bus does not know its connection")
+	}
+	if err := b.embedded.identify(id); err != nil {
+		return err
+	}
+	err = b.Setup(ctx)
+	if err != nil && b.opts.Embedded.Config != "" {
+		b.log.Warn("the bus's streams are not ready; trying again", "error", err)
+		return nil
+	}
+	return err
 }
 
 // Close drains the connection (handlers that run finish, what was published

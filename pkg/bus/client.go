@@ -16,8 +16,10 @@ import (
 type Client struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
-	folder string // of the embedded server; "" for a cluster
+	folder string // of the accounts of an embedded server that does not sync by itself
 	syncer syncer
+
+	refusals refusals
 }
 
 // dialTimeout is for one server of a cluster.
@@ -35,13 +37,19 @@ func Dial(o Options) (*Client, error) {
 	if name == "" {
 		name = "belfry"
 	}
+	c := &Client{}
 	options := append([]nats.Option{
 		nats.Name(name), nats.Timeout(dialTimeout), nats.CustomInboxPrefix(o.inboxPrefix()),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // requests tell what they lack
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.refusals.hear(err) }),
 	}, auth...)
-	c := &Client{}
 	if o.Embedded != nil {
-		c.folder = o.Embedded.Folder
+		server, _, err := o.Embedded.options()
+		if err != nil {
+			return nil, err
+		}
+		if !server.SyncAlways {
+			c.folder = storeFolder(server)
+		}
 	}
 	if c.conn, err = nats.Connect(o.URL, append(options, o.TLS.options()...)...); err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "can't connect to the bus at %s", withoutUser(o.URL))
@@ -65,8 +73,7 @@ func (c *Client) Sync(context.Context) error {
 	if c.folder == "" {
 		return nil
 	}
-	err := c.syncer.sync(streamsFolder(c.folder))
-	return errs.Wrap(err, errs.Unavailable, "the embedded bus's files can't be synced")
+	return c.syncer.syncServer(c.folder)
 }
 
 // Close ends the connection.

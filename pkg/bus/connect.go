@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -23,7 +24,11 @@ func (b *Bus) connect() error {
 	if err != nil {
 		return err
 	}
-	if b.conn, err = nats.Connect(b.opts.URL, options...); err != nil {
+	b.conn, err = nats.Connect(b.opts.URL, options...)
+	switch {
+	case errors.Is(err, nats.ErrAuthorization) && b.embedded != nil && b.opts.Embedded.Config != "":
+		return errs.Wrap(err, errs.Invalid, "the server of %s refuses belfry: set bus.user and bus.password (or credentials, nkey, token) to one of its users", b.opts.Embedded.Config)
+	case err != nil:
 		return errs.Wrap(err, errs.Unavailable, "connect to the bus")
 	}
 	// Without the timeout, what a stream never answers would be waited for until
@@ -58,14 +63,18 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 		}),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { b.link.down(err) }),
 		nats.ClosedHandler(func(*nats.Conn) { close(b.link.ended) }),
-		nats.ErrorHandler(b.complaints.hear),
+		nats.ErrorHandler(func(c *nats.Conn, sub *nats.Subscription, err error) {
+			if !b.refusals.hear(err) {
+				b.complaints.hear(c, sub, err)
+			}
+		}),
 	}
 	if b.embedded != nil {
-		options = append(options, nats.InProcessServer(b.embedded))
+		options = append(options, nats.InProcessServer(b.embedded)) // which needs no TLS
 	} else {
 		options = append(options, nats.RetryOnFailedConnect(true))
+		options = append(options, b.opts.TLS.options()...)
 	}
-	options = append(options, b.opts.TLS.options()...)
 	auth, err := b.opts.Auth.options()
 	return append(options, auth...), err
 }

@@ -17,8 +17,12 @@ import (
 
 // Embedded says how the server inside this process runs.
 type Embedded struct {
-	Folder string // where JetStream keeps its data
-	Listen string // host:port for other processes; port 0 takes a free one; "" for none
+	Folder string // where JetStream keeps its data; with Config, when that says nothing else
+	Listen string // host:port for other processes; port 0 takes a free one; "" for none, or what Config says
+
+	// Config is a file as nats-server takes it, by which the server then runs.
+	// Auth is which of its users we are.
+	Config string
 }
 
 const (
@@ -40,11 +44,16 @@ type embedded struct {
 	mu      sync.Mutex // start and stop, one at a time
 	address string     // the listener's, once it is known
 	current atomic.Pointer[running]
+	last    atomic.Pointer[running] // the current one, or the one before
 }
 
 type running struct {
 	server  *server.Server
-	account *server.Account
+	account atomic.Pointer[server.Account] // ours; nil while it is unknown
+	joined  bool                           // to other servers
+	synced  bool                           // what it acknowledges is on disk
+	folder  string                         // of its accounts' streams
+	listens bool
 }
 
 func newEmbedded(opts Embedded, auth Auth, log *slog.Logger) *embedded {
@@ -63,6 +72,9 @@ func (e *embedded) start(ctx context.Context) error {
 	}
 	s, err := server.NewServer(opts)
 	if err != nil {
+		if e.opts.Config != "" {
+			return errs.Wrap(err, errs.Invalid, "bus.config: %s can't be used", e.opts.Config)
+		}
 		return errs.Wrap(err, errs.Internal, "make the embedded bus")
 	}
 	fatal := make(chan string, 1)
@@ -73,10 +85,18 @@ func (e *embedded) start(ctx context.Context) error {
 		s.WaitForShutdown()
 		return err
 	}
-	if e.opts.Listen != "" {
+	r := &running{
+		server: s, joined: joined(opts), synced: opts.SyncAlways,
+		folder: storeFolder(opts), listens: !opts.DontListen,
+	}
+	if r.listens {
 		e.address = s.Addr().String()
 	}
-	e.current.Store(&running{server: s, account: s.GlobalAccount()})
+	if e.opts.Config == "" {
+		r.account.Store(s.GlobalAccount())
+	}
+	e.last.Store(r)
+	e.current.Store(r)
 	return nil
 }
 
@@ -98,25 +118,27 @@ func awaitServer(ctx context.Context, s *server.Server, fatal <-chan string) err
 }
 
 func (e *embedded) serverOptions(ctx context.Context) (*server.Options, error) {
-	opts := &server.Options{
-		ServerName:             "belfry",
-		NoSigs:                 true,
-		MaxPayload:             maxPayload,
-		JetStream:              true,
-		StoreDir:               e.opts.Folder,
-		JetStreamMaxMemory:     64 << 20,
-		JetStreamMaxStore:      unreserved,
-		DisableJetStreamBanner: true,
-		Username:               e.auth.User,
-		Password:               e.auth.Password,
-		Authorization:          e.auth.Token,
-		DontListen:             e.opts.Listen == "",
+	opts, warned, err := e.opts.options()
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range warned {
+		e.log.Warn("the bus's configuration is doubtful", "file", e.opts.Config, "warning", w)
+	}
+	address := e.address
+	switch {
+	case e.opts.Config == "":
+		opts.Username, opts.Password, opts.Authorization = e.auth.User, e.auth.Password, e.auth.Token
+		opts.DontListen = address == ""
+	case asksNobody(opts) && e.auth != Auth{}:
+		return nil, errs.New(errs.Invalid, "bus.config: %s has no users, so bus.user and the like would protect nothing: remove them, or give it users", e.opts.Config)
+	case address == "":
+		address = net.JoinHostPort(opts.Host, strconv.Itoa(max(opts.Port, 0)))
 	}
 	if opts.DontListen {
 		return opts, nil
 	}
-	host, port, err := listenAddress(ctx, e.address)
-	opts.Host, opts.Port = host, port
+	opts.Host, opts.Port, err = listenAddress(ctx, address)
 	return opts, err
 }
 
@@ -128,7 +150,7 @@ func listenAddress(ctx context.Context, address string) (host string, port int, 
 		return "", 0, errs.Wrap(err, errs.Invalid, "bus: listen %q is not host:port", address)
 	}
 	if host == "" {
-		host = "127.0.0.1"
+		host = defaultHost
 	}
 	if port, err = strconv.Atoi(text); err != nil || port < 0 || port > 65535 {
 		return "", 0, errs.New(errs.Invalid, "bus: listen %q has no port from 0 to 65535", address)
@@ -163,13 +185,42 @@ func (e *embedded) InProcessConn() (net.Conn, error) {
 	return r.server.InProcessConn()
 }
 
+// interest reports whether anyone may listen to a subject.
 func (e *embedded) interest(subject string) bool {
 	r := e.current.Load()
-	return r != nil && r.account.Interest(subject) > 0
+	if r == nil {
+		return false
+	}
+	account := r.account.Load()
+	return account == nil || r.joined || account.Interest(subject) > 0
+}
+
+// identify finds out which account a connection of ours belongs to, and reports
+// one that can hold no streams.
+func (e *embedded) identify(connection uint64) error {
+	r := e.current.Load()
+	if r == nil || r.account.Load() != nil {
+		return nil
+	}
+	found, err := r.server.Connz(&server.ConnzOptions{CID: connection, Username: true})
+	if err != nil || len(found.Conns) == 0 {
+		return nil //nolint:nilerr // it has gone again
+	}
+	account := r.server.GlobalAccount()
+	if name := found.Conns[0].Account; name != "" {
+		if account, err = r.server.LookupAccount(name); err != nil {
+			return errs.Wrap(err, errs.Internal, "find account %s of the embedded bus", name)
+		}
+	}
+	if !account.JetStreamEnabled() {
+		return errs.New(errs.Invalid, "bus.config: %s: the account %s of belfry's user has no streams; give it jetstream: enabled, or belfry another user", e.opts.Config, account.Name)
+	}
+	r.account.Store(account)
+	return nil
 }
 
 func (e *embedded) clientURL() string {
-	if r := e.current.Load(); r != nil && e.opts.Listen != "" {
+	if r := e.current.Load(); r != nil && r.listens {
 		return r.server.ClientURL()
 	}
 	return ""

@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -40,11 +39,11 @@ const (
 )
 
 // Setup makes the streams, or brings those that are there to what Options say.
-// Open and every new connection do it by themselves; it is for who prepares a
-// cluster whose other users may not. A guest only looks whether they are there.
+// Open and every new connection do it by themselves. A guest only looks whether
+// they are there.
 func (b *Bus) Setup(ctx context.Context) error {
 	var err error
-	configs := []jetstream.StreamConfig{b.eventsConfig(), b.deadConfig(), b.retryConfig()}
+	configs := Streams(b.opts.Events)
 	if b.opts.Guest {
 		configs = configs[:1] // what else there is, it may not be allowed to see
 	}
@@ -67,10 +66,35 @@ func (b *Bus) Setup(ctx context.Context) error {
 	return err
 }
 
+// RunSetup is what helps a user who may not make or change what lacks.
+const RunSetup = "run `belfry bus setup` with an admin's credentials"
+
+// setupStream lives with differences that it can't change, so that a user who
+// may only look gets by when someone else has made the streams.
+func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) error {
+	if b.opts.Guest {
+		looking, cancel := context.WithTimeout(ctx, setupTimeout)
+		defer cancel()
+		_, err := b.js.Stream(looking, want.Name)
+		return err
+	}
+	found, err := setupStream(ctx, b, want, b.opts.Replicas, false)
+	if err == nil || found.State != Differs || slices.Contains(found.Keys, "subjects") || !b.conn.IsConnected() {
+		return err
+	}
+	b.log.Warn("a stream of the bus is not as configured", "stream", want.Name, "error", err)
+	return nil
+}
+
+// Streams are what belfry keeps on the bus, the events first.
+func Streams(events Limits) []jetstream.StreamConfig {
+	return []jetstream.StreamConfig{eventsConfig(events), deadConfig(), retryConfig()}
+}
+
 // eventsConfig never binds the plain subjects: a request on one would get the
 // stream's ack for an answer.
-func (b *Bus) eventsConfig() jetstream.StreamConfig {
-	limits := b.opts.Events.withDefaults()
+func eventsConfig(limits Limits) jetstream.StreamConfig {
+	limits = limits.withDefaults()
 	return jetstream.StreamConfig{
 		Name:              StreamEvents,
 		Description:       "durable events: events.<partition>.<Event>.<Store>.<uuid>",
@@ -87,7 +111,7 @@ func (b *Bus) eventsConfig() jetstream.StreamConfig {
 	}
 }
 
-func (b *Bus) deadConfig() jetstream.StreamConfig {
+func deadConfig() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        StreamDead,
 		Description: "dead letters: dead.<listener>",
@@ -105,7 +129,7 @@ func (b *Bus) deadConfig() jetstream.StreamConfig {
 
 // retryConfig forgets nothing: what is here has left the dead letters. It goes
 // once its listener has handled it, and when there is no room no more is taken.
-func (b *Bus) retryConfig() jetstream.StreamConfig {
+func retryConfig() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        StreamRetry,
 		Description: "dead letters on their way back: retry.<listener>",
@@ -135,72 +159,6 @@ func orDefault[T comparable](v, fallback T) T {
 		return fallback
 	}
 	return v
-}
-
-// setupStream changes nothing when nothing differs, and lives with differences
-// that it can't change, so that a user who may only look gets by when someone
-// else has made the streams.
-func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) error {
-	asking, cancel := context.WithTimeout(ctx, setupTimeout)
-	defer cancel()
-	stream, err := b.js.Stream(asking, want.Name)
-	if b.opts.Guest {
-		return err
-	}
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return b.createStream(asking, want)
-	}
-	if err != nil {
-		return err
-	}
-	have := stream.CachedInfo().Config
-	merged := mergeStream(have, want)
-	if b.opts.Replicas > 0 {
-		merged.Replicas = b.opts.Replicas
-	}
-	if reflect.DeepEqual(have, merged) {
-		return nil
-	}
-	changing, cancel := context.WithTimeout(ctx, setupTimeout)
-	defer cancel()
-	if _, err = b.js.UpdateStream(changing, merged); err == nil {
-		return nil
-	}
-	if !slices.Equal(have.Subjects, want.Subjects) || !b.conn.IsConnected() {
-		return err
-	}
-	b.log.Warn("a stream of the bus is not as configured, and can't be changed", "stream", want.Name, "error", err)
-	return nil
-}
-
-// codeUnknownField is what a strict server answers to a setting that it is too
-// old to know.
-const codeUnknownField jetstream.ErrorCode = 10025
-
-func (b *Bus) createStream(ctx context.Context, want jetstream.StreamConfig) error {
-	want.Replicas = max(b.opts.Replicas, 1)
-	_, err := b.js.CreateStream(ctx, want)
-	var api *jetstream.APIError
-	if want.AllowBatchPublish && errors.As(err, &api) && api.ErrorCode == codeUnknownField {
-		want.AllowBatchPublish = false
-		_, err = b.js.CreateStream(ctx, want)
-	}
-	return err
-}
-
-// mergeStream sets what belfry decides and leaves what an administrator may
-// have chosen otherwise (placement, compression, ...).
-func mergeStream(have, want jetstream.StreamConfig) jetstream.StreamConfig {
-	have.Description = want.Description
-	have.Subjects = want.Subjects
-	have.Discard = want.Discard
-	have.MaxAge = want.MaxAge
-	have.MaxBytes = want.MaxBytes
-	have.MaxMsgs = want.MaxMsgs
-	have.Duplicates = want.Duplicates
-	have.AllowBatchPublish = want.AllowBatchPublish
-	have.AllowDirect = want.AllowDirect
-	return have
 }
 
 // keepStreams sees to it that the streams are there after each new connection

@@ -20,17 +20,17 @@ import (
 // server's says that the event has been given to the operating system, which
 // outlives this process but not a power cut. Syncing every message there would
 // cost a disk access each; this syncs the stream's files once for all that
-// came before.
+// came before. A server whose file says sync_interval: always needs none of it.
 func (b *Bus) Sync(context.Context) error {
 	if b.embedded == nil {
 		return nil
 	}
-	err := b.syncer.sync(streamsFolder(b.opts.Embedded.Folder))
-	return errs.Wrap(err, errs.Unavailable, "the embedded bus's files can't be synced")
+	r := b.embedded.last.Load()
+	if r == nil || r.synced {
+		return nil
+	}
+	return b.syncer.syncServer(r.folder)
 }
-
-// streamsFolder is where the embedded server keeps the streams.
-func streamsFolder(folder string) string { return filepath.Join(folder, "jetstream", "$G", "streams") }
 
 // syncer remembers which of the server's files it has synced as they are.
 type syncer struct {
@@ -43,11 +43,24 @@ type fileState struct {
 	changed time.Time
 }
 
+// syncServer syncs the streams of a server.
+func (s *syncer) syncServer(folder string) error {
+	accounts, err := streamsFolders(folder)
+	for _, streams := range accounts {
+		err = errors.Join(err, s.sync(streams))
+	}
+	return errs.Wrap(err, errs.Unavailable, "the embedded bus's files can't be synced")
+}
+
 func (s *syncer) sync(folder string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, stream := range []string{StreamEvents, StreamDead, StreamRetry} {
-		if err := s.syncBlocks(filepath.Join(folder, stream, "msgs")); err != nil {
+		err := s.syncBlocks(filepath.Join(folder, stream, "msgs"))
+		if errors.Is(err, fs.ErrNotExist) && stream != StreamEvents {
+			continue // it has not been made yet
+		}
+		if err != nil {
 			return err
 		}
 	}
