@@ -37,6 +37,7 @@ type Config struct {
 	ShutdownTimeout time.Duration
 	Log             Log
 	Bus             Bus
+	Events          EventStreams
 	Backends        map[string]Backend
 	Stores          map[string]*Store
 	Authentication  Authentication
@@ -168,6 +169,7 @@ func (c *Config) read(s *section) {
 	take(s, "shutdownTimeout", &c.ShutdownTimeout, durationIn(time.Second, time.Hour, "from 1s to 1h"))
 	c.Log = readLog(s.section("log"))
 	c.Bus = readBus(s.section("bus"))
+	c.Events = readEventStreams(s.section("events"))
 	c.readBackends(s)
 	c.readAuthentication(s.section("authentication"))
 	c.readStores(s)

@@ -32,7 +32,7 @@ func checkWrong(t *testing.T, cases []wrong) {
 	}
 }
 
-const knownAtTop = "known are listen, baseURL, proxies, data, maxObjectSize, tombstones, shutdownTimeout, log, bus, backends, authentication, stores, mailers, binaries"
+const knownAtTop = "known are listen, baseURL, proxies, data, maxObjectSize, tombstones, shutdownTimeout, log, bus, events, backends, authentication, stores, mailers, binaries"
 const knownOfStore = "known are backend, expose, schema, policy, map, private, indexes, intercept, maxObjectSize, bus"
 
 func TestUnknownKeys(t *testing.T) {
@@ -185,6 +185,13 @@ func TestValues(t *testing.T) {
 
 func TestBus(t *testing.T) {
 	checkWrong(t, []wrong{
+		{"streams of events", "events: {clients: 0, address: -1, heartbeat: 10ms, buffer: 5GiB, maxAge: 1d, client: 1}\n", []string{
+			`1:10: events.clients: expected a whole number from 1 to 1000000, not "0"`,
+			`1:22: events.address: expected a whole number from 0 to 1000000, not "-1"`,
+			`1:35: events.heartbeat: expected a duration from 1s to 10m, not "10ms"`,
+			`1:52: events.buffer: expected a size from 1 byte to 4GiB, not "5GiB"`,
+			`1:66: events.maxAge: unknown key; did you mean bus.events.maxAge?`,
+			`1:78: events.client: unknown key; did you mean clients?`}},
 		{"not a NATS server", "bus: {url: [http://a, 'nats://b', c]}\n", []string{
 			`1:13: bus.url[0]: expected a URL such as nats://example.com (schemes: nats, tls, ws, wss), not "http://a"`,
 			`1:35: bus.url[2]: expected a URL such as nats://example.com (schemes: nats, tls, ws, wss), not "c"`}},
