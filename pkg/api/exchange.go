@@ -29,6 +29,7 @@ type exchange struct {
 	bytes   int64 // of the reply's body
 	err     error // why the request failed
 	aborted bool  // the reply broke off: the connection is of no further use
+	lasting bool  // the reply is a stream: that it takes long tells nothing
 
 	identified bool // session has been looked up
 	values     []string

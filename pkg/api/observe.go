@@ -26,7 +26,7 @@ func (s *Server) observe(ctx context.Context, x *exchange, took time.Duration) {
 	switch {
 	case x.status >= http.StatusInternalServerError || x.aborted:
 		level = slog.LevelError
-	case took > slow:
+	case took > slow && !x.lasting:
 		level = slog.LevelInfo
 	}
 	if !s.Logger.Enabled(ctx, level) {

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/pkg/live"
 	"belfry/pkg/store"
 )
 
@@ -51,6 +52,7 @@ type Options struct {
 	Set       *store.Set
 	Exposures []Exposure
 	Binaries  []Binaries
+	Live      *live.Hub                   // nil: there are no events for browsers
 	Waiter    Waiter                      // nil: Prefer: wait is not honoured
 	Ready     func(context.Context) error // nil: always ready; the message of its *errs.Error is told on /readyz
 	Registry  *prometheus.Registry        // nil: one of its own
@@ -101,6 +103,9 @@ func New(o Options) *Server {
 	}
 	for _, b := range s.Binaries {
 		s.attach(b)
+	}
+	if s.Live != nil {
+		s.handleGet(eventsURL, s.events)
 	}
 	s.mountHealth()
 	return s

@@ -23,6 +23,7 @@ import (
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
+	"belfry/pkg/live"
 	"belfry/pkg/relay"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -44,7 +45,9 @@ type App struct {
 	auth     *auth.Service
 	storages map[string]storage.Storage
 	binaries map[string]*binary.Service
+	live     *live.Hub
 	front    front
+	lacks    lacks // what listeners do without
 	stopping atomic.Bool
 	failed   chan error
 
@@ -70,7 +73,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*App, error
 	a := &App{config: c, log: log, plan: p, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
 	for _, step := range []func(context.Context) error{
 		a.takeData, a.listen, a.openBackends, a.openBus, a.startRelay, a.openStores, a.openStorages, a.startWaiter, a.startAuth,
-		a.startWorkers, a.startMail, a.startSweep, a.startJanitor, a.startWatch, a.startControl, a.serveHTTP,
+		a.startWorkers, a.startMail, a.startSweep, a.startJanitor, a.startWatch, a.startControl, a.startEvents, a.serveHTTP,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
@@ -153,7 +156,7 @@ func (a *App) openBus(ctx context.Context) error {
 	}
 	o.Logger = a.log
 	if o.URL == "" {
-		o.Embedded = &bus.Embedded{Folder: filepath.Join(a.config.Data, "bus"), Listen: a.config.Bus.Listen}
+		o.Embedded = &bus.Embedded{Folder: filepath.Join(a.config.Data, "bus"), Listen: a.config.Bus.Listen, Config: a.config.Bus.Config}
 	}
 	b, err := bus.Open(ctx, o)
 	if err != nil {

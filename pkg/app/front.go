@@ -59,7 +59,7 @@ func (a *App) listen(ctx context.Context) error {
 func (a *App) serveHTTP(context.Context) error {
 	f := &a.front
 	serving := api.New(api.Options{
-		Set: a.set, Exposures: exposures(a.config), Binaries: a.apiBinaries(), Waiter: a.waiter, Ready: a.ready,
+		Set: a.set, Exposures: exposures(a.config), Binaries: a.apiBinaries(), Live: a.live, Waiter: a.waiter, Ready: a.ready,
 		Registry: a.registry, Logger: a.log, Auth: a.apiAuth(), Proxies: a.config.Proxies,
 	})
 	a.watch()

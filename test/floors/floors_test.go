@@ -27,7 +27,7 @@ var floors = [][]string{
 		"belfry/pkg/binary/binarytest", "belfry/pkg/binary/filestorage", "belfry/pkg/binary/s3storage",
 	},
 	{"belfry/pkg/store", "belfry/pkg/relay", "belfry/pkg/listener", "belfry/pkg/eventlog"},
-	{"belfry/pkg/applied", "belfry/pkg/letters", "belfry/pkg/replay", "belfry/pkg/intercept", "belfry/pkg/auth", "belfry/pkg/binary", "belfry/listeners/mapping/model"},
+	{"belfry/pkg/applied", "belfry/pkg/letters", "belfry/pkg/replay", "belfry/pkg/intercept", "belfry/pkg/live", "belfry/pkg/auth", "belfry/pkg/binary", "belfry/listeners/mapping/model"},
 	{"belfry/listeners/mapping", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api", "belfry/pkg/importer", "belfry/pkg/migrate"},
 	{"belfry/listeners/cascade", "belfry/pkg/verify"},
 	{"belfry/pkg/app"},

@@ -1,0 +1,40 @@
+package app
+
+import (
+	"context"
+
+	"belfry/config"
+	"belfry/pkg/live"
+	"belfry/pkg/store"
+)
+
+// startEvents makes what tells browsers what happens.
+func (a *App) startEvents(context.Context) error {
+	e := a.config.Events
+	o := live.Options{
+		Bus: a.bus, Identity: []string{config.SessionStore, a.config.Authentication.UserStore},
+		Clients: e.Clients, Address: e.Address, Heartbeat: e.Heartbeat, Buffer: e.Buffer,
+		Registry: a.registry, Logger: a.log,
+	}
+	if o.Address == 0 {
+		o.Address = -1
+	}
+	o.Stores = heard(a.config, a.set)
+	a.live = live.New(o)
+	a.onStop("events for browsers", func(context.Context) error { a.live.Close(); return nil })
+	return nil
+}
+
+// heard are the stores that anybody may read object by object: an event tells
+// what a get would. An interceptor of get can't be asked about each event for
+// each client, so those stores are silent.
+func heard(c *config.Config, set *store.Set) []*store.Store {
+	var all []*store.Store
+	for _, name := range names(c.Stores) {
+		s := c.Stores[name]
+		if s.Expose != nil && !s.Expose.Restrict.Get && len(s.Intercept["get"]) == 0 {
+			all = append(all, set.Store(name))
+		}
+	}
+	return all
+}

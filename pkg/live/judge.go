@@ -1,0 +1,155 @@
+package live
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/policy"
+	"belfry/pkg/store"
+)
+
+// Viewer is on whose behalf a client listens.
+type Viewer struct {
+	User    object.Object // as rules see it; nil for nobody
+	Key     string        // differs when User does; "" for nobody
+	UUID    string        // of the user
+	Session string        // id of the session
+}
+
+// source is a store whose events can be heard.
+type source struct {
+	store  *store.Store
+	open   bool // everyone may get
+	object bool // the rule is about the object
+	secret bool // the rule may look at fields that no event has
+}
+
+func newSource(s *store.Store) *source {
+	from := &source{store: s, open: s.Policy == nil || s.Policy.Open(policy.Get)}
+	if !from.open {
+		from.object = s.Policy.NeedsObject(policy.Get)
+		from.secret = s.Policy.LooksAt(policy.Get, from.hides)
+	}
+	return from
+}
+
+// hides reports whether a field never leaves the server.
+func (s *source) hides(field string) bool {
+	return strings.HasPrefix(field, "_") || slices.Contains(s.store.Private, field)
+}
+
+// present is an object as the store has it.
+type present struct {
+	object   object.Object // nil: there is none
+	revision uint64
+	at       time.Time // of looking
+}
+
+// judgement decides who may hear an event of a store that not everyone may get
+// from. A viewer has to pass the rule of get twice: with the object as the event
+// has it, since that is what is sent; and with the object as it is now, if it
+// still is, so that what was made private since is not told from the log.
+//
+// Where the rule looks at private fields, which no event has, the event can't be
+// judged. What is sent then is what the store would tell: an event whose
+// revision is the present one, and none of a deletion. The same goes for an
+// event whose object was left out, but for the revision: it tells nothing else.
+type judgement struct {
+	source   *source
+	uuid     string
+	revision uint64
+	object   object.Object // as the event has it; nil when it was left out
+
+	mu       sync.Mutex
+	now      *present
+	verdicts map[string]bool // by the viewers' keys
+}
+
+// fresh is how long a look at the present serves.
+const fresh = time.Second
+
+// judgement returns nil where everyone may hear an event.
+func (s *source) judgement(e *event.Envelope) *judgement {
+	if s.open {
+		return nil
+	}
+	j := &judgement{source: s, uuid: e.UUID, revision: e.Revision}
+	if s.object && !s.secret && len(e.Object) > 0 {
+		j.object, _ = object.Decode(e.Object) // what can't be read is left out
+	}
+	return j
+}
+
+// allows judges, or reports errs.Unavailable when the store is away.
+func (j *judgement) allows(ctx context.Context, v *Viewer) (bool, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.now == nil || time.Since(j.now.at) > fresh {
+		now, err := j.look(ctx)
+		if err != nil {
+			return false, err
+		}
+		j.now, j.verdicts = now, make(map[string]bool, 1)
+	}
+	verdict, known := j.verdicts[v.Key]
+	if !known {
+		var err error
+		if verdict, err = j.judge(ctx, v); err != nil {
+			return false, err
+		}
+		j.verdicts[v.Key] = verdict
+	}
+	return verdict, nil
+}
+
+// look gets the object as it is now. A rule that is about no object needs none.
+func (j *judgement) look(ctx context.Context) (*present, error) {
+	now := &present{at: time.Now()}
+	if !j.source.object {
+		return now, nil
+	}
+	// The call has an origin of its own: nobody is told of a get.
+	stored, err := j.source.store.Get(store.WithCall(ctx, store.Call{Origin: "live"}), j.uuid)
+	if errs.Is(err, errs.NotFound) {
+		return now, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	now.revision = stored.Revision
+	now.object, err = stored.Object()
+	return now, err
+}
+
+func (j *judgement) judge(ctx context.Context, v *Viewer) (bool, error) {
+	switch {
+	case !j.source.object:
+		return j.allowed(ctx, v, nil)
+	case j.now.object == nil && j.object == nil, j.source.secret && j.now.revision != j.revision:
+		return false, nil
+	}
+	for _, o := range []object.Object{j.object, j.now.object} {
+		if o == nil {
+			continue
+		}
+		if ok, err := j.allowed(ctx, v, o); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (j *judgement) allowed(ctx context.Context, v *Viewer, o object.Object) (bool, error) {
+	s := j.source.store
+	err := s.Policy.Allow(ctx, policy.Get, policy.Input{User: v.User, Object: o, Now: s.Now()})
+	if errs.Is(err, errs.Denied) || errs.Is(err, errs.Unauthenticated) {
+		return false, nil
+	}
+	return err == nil, err
+}
