@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"belfry/pkg/event"
 )
 
 func TestPreferredWait(t *testing.T) {
@@ -107,7 +109,7 @@ func FuzzParseTags(f *testing.F) {
 func FuzzIdentity(f *testing.F) {
 	f.Add("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "curl/8", "127.0.0.1:5")
 	f.Fuzz(func(t *testing.T, trace, agent, remote string) {
-		if got := traceparent(trace); got != "" && got != trace {
+		if got := event.TraceParent(trace); got != "" && got != trace {
 			t.Errorf("%q became %q", trace, got)
 		}
 		if got := cut(agent, maxUserAgent); len(got) > maxUserAgent || strings.ToValidUTF8(got, "") != got {
