@@ -34,22 +34,27 @@ const (
 
 // Spec is the listener of a service whose tokens lie in a store.
 func Spec(s *auth.Service) listener.Spec {
-	store := s.Tokens.Name
+	spec := Listens(s.Tokens.Name)
+	spec.Handler = func(ctx context.Context, e *listener.Event) error {
+		if e.Origin == Name {
+			return nil // what this listener itself has noted
+		}
+		err := s.Deliver(ctx, &e.Envelope)
+		if errs.Is(err, errs.Invalid) {
+			return listener.Permanent(err)
+		}
+		return err
+	}
+	return spec
+}
+
+// Listens is Spec without a handler, by the name of the store of tokens.
+func Listens(store string) listener.Spec {
 	return listener.Spec{
 		Name:    Name,
 		Filters: []string{event.Filter(event.StoreSaved, store), event.Filter(event.StoreUpdated, store)},
 		Start:   listener.All, Concurrency: concurrency, Prefetch: -1, MaxAttempts: attempts, AckWait: ackWait, Timeout: timeout,
 		Backoff: backoff,
-		Handler: func(ctx context.Context, e *listener.Event) error {
-			if e.Origin == Name {
-				return nil // what this listener itself has noted
-			}
-			err := s.Deliver(ctx, &e.Envelope)
-			if errs.Is(err, errs.Invalid) {
-				return listener.Permanent(err)
-			}
-			return err
-		},
 	}
 }
 

@@ -73,11 +73,21 @@ func (w *Worker) Filters() []string {
 	if len(w.order) == 0 {
 		return nil
 	}
-	filters := []string{event.Filter(event.BinaryUploaded, "*"), event.Filter(event.BinaryDeleted, "*")}
+	var stores []string
 	for name, st := range w.order[0].Set.Stores() {
 		if st != w.order[0].Contents {
-			filters = append(filters, event.Filter(event.StoreDeleted, name))
+			stores = append(stores, name)
 		}
+	}
+	return Filters(stores)
+}
+
+// Filters returns the subjects of the events that tell of records that go, in
+// all stores but that of the contents.
+func Filters(stores []string) []string {
+	filters := []string{event.Filter(event.BinaryUploaded, "*"), event.Filter(event.BinaryDeleted, "*")}
+	for _, name := range stores {
+		filters = append(filters, event.Filter(event.StoreDeleted, name))
 	}
 	slices.Sort(filters)
 	return filters

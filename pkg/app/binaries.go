@@ -100,10 +100,9 @@ func (a *App) startSweep(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.startListeners(listener.Spec{
-		Name: sweep.Name, Filters: w.Filters(), Concurrency: sweepConcurrency, Start: listener.All, AckWait: workerAckWait,
-		Handler: func(ctx context.Context, e *listener.Event) error { return w.Handle(ctx, &e.Envelope) },
-	})
+	spec := a.plan.sweepSpec()
+	spec.Handler = func(ctx context.Context, e *listener.Event) error { return w.Handle(ctx, &e.Envelope) }
+	a.startListeners(spec)
 	grace := time.Duration(1<<63 - 1)
 	for _, b := range a.config.Binaries {
 		grace = min(grace, b.Grace)

@@ -124,6 +124,8 @@ func (p *plan) busOptions() (bus.Options, error) {
 		Auth:   bus.Auth{Credentials: b.Credentials, User: b.User, Password: string(b.Password), Token: string(b.Token)},
 		TLS:    bus.TLS{CA: b.TLS.CA, Cert: b.TLS.Cert, Key: b.TLS.Key},
 		Events: bus.Limits{MaxAge: b.Events.MaxAge, MaxBytes: b.Events.MaxBytes, MaxMessages: b.Events.MaxMessages},
+
+		Replicas: b.Replicas,
 	}
 	if b.NKey != "" {
 		seed, err := readSeed(b.NKey)

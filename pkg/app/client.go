@@ -1,7 +1,6 @@
 package app
 
 import (
-	"net"
 	"path/filepath"
 
 	"belfry/config"
@@ -17,20 +16,14 @@ func BusClient(c *config.Config) (bus.Options, error) {
 		return o, err
 	}
 	const instead = "; or give --url with an address where it can be reached"
-	if c.Bus.Listen == "" {
-		return o, errs.New(errs.Invalid, "the bus is inside the process that serves and has no port (bus.listen is empty): set bus.listen, to 127.0.0.1:4222 for instance, and serve anew%s", instead)
-	}
-	host, port, err := net.SplitHostPort(c.Bus.Listen)
+	e := bus.Embedded{Folder: filepath.Join(c.Data, "bus"), Listen: c.Bus.Listen, Config: c.Bus.Config}
+	o.URL, err = e.Address()
 	switch {
 	case err != nil:
-		return o, errs.Wrap(err, errs.Invalid, "bus.listen: %q is not host:port", c.Bus.Listen)
-	case port == "0":
-		return o, errs.New(errs.Invalid, "bus.listen has port 0, another one after each start: give --url with the address that `belfry serve` says, or set bus.listen to a port")
+		return o, errs.New(errs.Invalid, "%v%s", err, instead)
+	case o.URL == "":
+		return o, errs.New(errs.Invalid, "the bus is inside the process that serves and has no port (bus.listen is empty): set bus.listen, to 127.0.0.1:4222 for instance, and serve anew%s", instead)
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	o.URL = "nats://" + net.JoinHostPort(host, port)
-	o.Embedded = &bus.Embedded{Folder: filepath.Join(c.Data, "bus")}
+	o.Embedded = &e
 	return o, nil
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"belfry/pkg/errs"
@@ -19,7 +20,39 @@ func (a *App) ready(ctx context.Context) error {
 	if a.stopping.Load() {
 		return errs.New(errs.Unavailable, "belfry is stopping")
 	}
-	return a.working(ctx)
+	if err := a.working(ctx); err != nil {
+		return err
+	}
+	return a.lacks.err()
+}
+
+// lacks are the consumers that listeners do without, by name.
+type lacks struct {
+	mu   sync.Mutex
+	lack map[string]error
+}
+
+// note notes why a listener has no consumer, or, with nil, that it has.
+func (l *lacks) note(consumer string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lack == nil {
+		l.lack = map[string]error{}
+	}
+	if err == nil {
+		delete(l.lack, consumer)
+		return
+	}
+	l.lack[consumer] = err
+}
+
+func (l *lacks) err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, consumer := range names(l.lack) {
+		return errs.Wrap(l.lack[consumer], errs.Unavailable, "a listener can't listen")
+	}
+	return nil
 }
 
 // working reports what belfry needs and does not have.

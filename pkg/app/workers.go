@@ -34,13 +34,10 @@ func (a *App) startWorkers(context.Context) error {
 	a.onStop("the mapping worker", func(context.Context) error { mapper.Close(); return nil })
 	cascader := cascade.NewWorker(a.set, keeper.Settle)
 
-	a.startListeners(listener.Spec{
-		Name: mapping.Name, Filters: mapping.Filters(a.set), Concurrency: mappingConcurrency,
-		Start: listener.All, AckWait: workerAckWait, Handler: a.reporting(mapping.Name, mapper.Handle),
-	}, listener.Spec{
-		Name: cascade.Name, Filters: cascade.Filters(a.set), Concurrency: cascadeConcurrency, Prefetch: -1,
-		Start: listener.All, AckWait: workerAckWait, Handler: a.reporting(cascade.Name, cascader.Handle),
-	})
+	maps, cascades := a.plan.mappingSpec(), a.plan.cascadeSpec()
+	maps.Handler = a.reporting(mapping.Name, mapper.Handle)
+	cascades.Handler = a.reporting(cascade.Name, cascader.Handle)
+	a.startListeners(maps, cascades)
 	return nil
 }
 
@@ -59,6 +56,7 @@ func (a *App) startListeners(specs ...listener.Spec) {
 		if len(spec.Filters) == 0 {
 			continue
 		}
+		spec.Lacks = a.lacks.note
 		running.Go(func() {
 			if err := listener.Run(ctx, a.bus, a.log, spec); err != nil && ctx.Err() == nil {
 				a.fail(errs.Wrap(err, errs.KindOf(err), "listener %s has ended", spec.Name))

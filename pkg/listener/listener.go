@@ -16,8 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
@@ -88,6 +87,10 @@ type Spec struct {
 	// Backoff is the delay after an attempt (from 1) that failed; Backoff(0)
 	// is never asked. Nil: from 50 ms doubling up to 30 s, with jitter.
 	Backoff func(attempt int) time.Duration
+
+	// Lacks is told why a consumer (its stream and name, EVENTS.mail) can't be set up
+	// although the bus is there, and nil once it is. Nil: the log alone is told.
+	Lacks func(consumer string, err error)
 
 	Middleware []Middleware  // the first is the outermost; not for Batch
 	Drain      time.Duration // for what is in hand when the listener stops; 30 s when 0
@@ -221,7 +224,7 @@ func IsPermanent(err error) bool {
 
 // Bus is what a listener needs of the bus; *bus.Bus is one.
 type Bus interface {
-	JetStream() jetstream.JetStream
+	bus.Requests
 
 	// Sync returns once what the bus has accepted would outlive a power cut.
 	Sync(ctx context.Context) error

@@ -33,14 +33,7 @@ func Run(ctx context.Context, b Bus, log *slog.Logger, spec Spec) error {
 		return err
 	}
 	spec = spec.withDefaults()
-	runners := []*runner{newRetrier(b, log, spec)}
-	if spec.Ordered {
-		for p := range event.Partitions {
-			runners = append(runners, newRunner(b, log, spec, partitioned(spec.Name, p), ofPartition(spec.Filters, p)))
-		}
-	} else {
-		runners = append(runners, newRunner(b, log, spec, spec.Name, spec.Filters))
-	}
+	runners := newRunners(b, log, spec)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	all := make([]error, len(runners))
@@ -56,6 +49,18 @@ func Run(ctx context.Context, b Bus, log *slog.Logger, spec Spec) error {
 	}
 	running.Wait()
 	return errors.Join(all...)
+}
+
+// newRunners makes the runners of a listener's consumers: the retries' first.
+func newRunners(b Bus, log *slog.Logger, spec Spec) []*runner {
+	runners := []*runner{newRetrier(b, log, spec)}
+	if !spec.Ordered {
+		return append(runners, newRunner(b, log, spec, spec.Name, spec.Filters))
+	}
+	for p := range event.Partitions {
+		runners = append(runners, newRunner(b, log, spec, partitioned(spec.Name, p), ofPartition(spec.Filters, p)))
+	}
+	return runners
 }
 
 // partitioned is the consumer of one partition of an ordered listener.

@@ -1,0 +1,61 @@
+package app
+
+import (
+	"belfry/config"
+	"belfry/listeners/cascade"
+	"belfry/listeners/mail"
+	"belfry/listeners/mapping"
+	"belfry/listeners/sweep"
+	"belfry/pkg/listener"
+	"belfry/pkg/store"
+)
+
+// specs are the built-in listeners that the configuration asks for, without
+// what they do: what is to be known of them without opening anything.
+func (p *plan) specs() []listener.Spec {
+	var all []listener.Spec
+	for _, spec := range []listener.Spec{p.mappingSpec(), p.cascadeSpec(), p.mailSpec(), p.sweepSpec()} {
+		if len(spec.Filters) > 0 {
+			all = append(all, spec)
+		}
+	}
+	return all
+}
+
+func (p *plan) mappingSpec() listener.Spec {
+	return listener.Spec{
+		Name: mapping.Name, Filters: mapping.Filters(store.NewSet(nil, p.mappings)), Concurrency: mappingConcurrency,
+		Start: listener.All, AckWait: workerAckWait,
+	}
+}
+
+func (p *plan) cascadeSpec() listener.Spec {
+	return listener.Spec{
+		Name: cascade.Name, Filters: cascade.Filters(store.NewSet(nil, p.mappings)), Concurrency: cascadeConcurrency, Prefetch: -1,
+		Start: listener.All, AckWait: workerAckWait,
+	}
+}
+
+// mailSpec selects nothing where no mails are sent.
+func (p *plan) mailSpec() listener.Spec {
+	if p.config.Authentication.Email == nil {
+		return listener.Spec{Name: mail.Name}
+	}
+	return mail.Listens(config.TokenStore)
+}
+
+// sweepSpec selects nothing where there are no binaries.
+func (p *plan) sweepSpec() listener.Spec {
+	spec := listener.Spec{Name: sweep.Name, Concurrency: sweepConcurrency, Start: listener.All, AckWait: workerAckWait}
+	if len(p.config.Binaries) == 0 {
+		return spec
+	}
+	var stores []string
+	for i := range p.stores {
+		if name := p.stores[i].Name; name != config.ContentStore {
+			stores = append(stores, name)
+		}
+	}
+	spec.Filters = sweep.Filters(stores)
+	return spec
+}
