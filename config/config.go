@@ -38,6 +38,7 @@ type Config struct {
 	Log             Log
 	Bus             Bus
 	Events          EventStreams
+	Documents       Documents
 	Backends        map[string]Backend
 	Stores          map[string]*Store
 	Authentication  Authentication
@@ -170,6 +171,7 @@ func (c *Config) read(s *section) {
 	c.Log = readLog(s.section("log"))
 	c.Bus = readBus(s.section("bus"))
 	c.Events = readEventStreams(s.section("events"))
+	c.Documents = readDocuments(s.section("documents"))
 	c.readBackends(s)
 	c.readAuthentication(s.section("authentication"))
 	c.readStores(s)

@@ -70,6 +70,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Events: Events{30 * 24 * time.Hour, 10_000_000_000, 5000}, Replicas: 3,
 	})
 	equal(t, "events", c.Events, EventStreams{Clients: 500, Address: 20, Heartbeat: 5 * time.Second, Buffer: 1 << 20})
+	equal(t, "documents", c.Documents, Documents{OpenAPI: true})
 	equal(t, "backends", c.Backends, map[string]Backend{
 		"default": {Type: "file", File: &FileBackend{here(t, "testdata/objects")}},
 		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen"}},
@@ -146,6 +147,7 @@ func TestAnEmptyFileIsAllDefaults(t *testing.T) {
 		equal(t, "log", c.Log, Log{slog.LevelInfo, "text"})
 		equal(t, "bus", c.Bus, Bus{Listen: "127.0.0.1:4222", Events: Events{168 * time.Hour, 4 << 30, 1_000_000}})
 		equal(t, "events", c.Events, EventStreams{Clients: 10_000, Address: 200, Heartbeat: 15 * time.Second, Buffer: 16 << 20})
+		equal(t, "documents", c.Documents, Documents{OpenAPI: true, AsyncAPI: true})
 		equal(t, "backends", c.Backends, map[string]Backend{
 			"default": {Type: "file", File: &FileBackend{filepath.Join(data, "stores", "default")}},
 		})

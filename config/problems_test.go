@@ -32,7 +32,7 @@ func checkWrong(t *testing.T, cases []wrong) {
 	}
 }
 
-const knownAtTop = "known are listen, baseURL, proxies, data, maxObjectSize, tombstones, shutdownTimeout, log, bus, events, backends, authentication, stores, mailers, binaries"
+const knownAtTop = "known are listen, baseURL, proxies, data, maxObjectSize, tombstones, shutdownTimeout, log, bus, events, documents, backends, authentication, stores, mailers, binaries"
 const knownOfStore = "known are backend, expose, schema, policy, map, private, indexes, intercept, maxObjectSize, bus"
 
 func TestUnknownKeys(t *testing.T) {
@@ -185,6 +185,9 @@ func TestValues(t *testing.T) {
 
 func TestBus(t *testing.T) {
 	checkWrong(t, []wrong{
+		{"documents", "documents: {openapi: maybe, html: true}\n", []string{
+			`1:13: documents.openapi: expected true or false, not "maybe"`,
+			`1:29: documents.html: unknown key; known are openapi, asyncapi`}},
 		{"streams of events", "events: {clients: 0, address: -1, heartbeat: 10ms, buffer: 5GiB, maxAge: 1d, client: 1}\n", []string{
 			`1:10: events.clients: expected a whole number from 1 to 1000000, not "0"`,
 			`1:22: events.address: expected a whole number from 0 to 1000000, not "-1"`,

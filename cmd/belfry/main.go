@@ -34,7 +34,10 @@ type cli struct {
 	Migrate  migrateCmd  `cmd:"" help:"Move stores and binaries to the backends of another configuration."`
 	DLQ      dlqCmd      `cmd:"" name:"dlq" help:"Look after the dead letters of listeners."`
 	Listener listenerCmd `cmd:"" help:"See how listeners stand, and move them."`
+	Bus      busCmd      `cmd:"" help:"Prepare a bus whose users have few rights."`
 	Events   eventsCmd   `cmd:"" help:"Read the log of events."`
+	OpenAPI  openapiCmd  `cmd:"" name:"openapi" help:"Describe the HTTP routes of a configuration (OpenAPI 3.1)."`
+	AsyncAPI asyncapiCmd `cmd:"" name:"asyncapi" help:"Describe events and operations on the bus (AsyncAPI 3)."`
 	Version  versionCmd  `cmd:"" help:"Say which belfry this is."`
 }
 

@@ -66,6 +66,8 @@ type Options struct {
 
 	Auth    *Auth          // nil: nobody is ever logged in
 	Proxies []netip.Prefix // whose X-Forwarded-For is believed
+
+	Documents []Document
 }
 
 // Server is the HTTP front. It is safe for concurrent use.
@@ -106,6 +108,9 @@ func New(o Options) *Server {
 	}
 	if s.Live != nil {
 		s.handleGet(eventsURL, s.events)
+	}
+	for _, d := range s.Documents {
+		s.document(d)
 	}
 	s.mountHealth()
 	return s

@@ -58,9 +58,13 @@ func (a *App) listen(ctx context.Context) error {
 // serveHTTP lets requests in.
 func (a *App) serveHTTP(context.Context) error {
 	f := &a.front
+	documents, err := a.documents()
+	if err != nil {
+		return err
+	}
 	serving := api.New(api.Options{
 		Set: a.set, Exposures: exposures(a.config), Binaries: a.apiBinaries(), Live: a.live, Waiter: a.waiter, Ready: a.ready,
-		Registry: a.registry, Logger: a.log, Auth: a.apiAuth(), Proxies: a.config.Proxies,
+		Registry: a.registry, Logger: a.log, Auth: a.apiAuth(), Proxies: a.config.Proxies, Documents: documents,
 	})
 	a.watch()
 	f.server.RegisterOnShutdown(serving.Drain)

@@ -18,16 +18,16 @@ import (
 // own, and those it is listed beside in its row of neighbours. A package that
 // no row names has no place yet: give it one.
 var floors = [][]string{
-	{"belfry/pkg/errs", "belfry/pkg/pause"},
-	{"belfry/pkg/object", "belfry/config", "belfry/pkg/mail", "belfry/pkg/problem"},
-	{"belfry/pkg/event", "belfry/pkg/auth/oauth"},
+	{"belfry/pkg/errs", "belfry/pkg/pause", "belfry/pkg/ordered"},
+	{"belfry/pkg/object", "belfry/config", "belfry/pkg/mail", "belfry/pkg/problem", "belfry/pkg/busapi/wire"},
+	{"belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/auth/oauth"},
 	{"belfry/pkg/schema", "belfry/pkg/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus"},
 	{
-		"belfry/pkg/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",
+		"belfry/pkg/contract", "belfry/pkg/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",
 		"belfry/pkg/binary/binarytest", "belfry/pkg/binary/filestorage", "belfry/pkg/binary/s3storage",
 	},
-	{"belfry/pkg/store", "belfry/pkg/relay", "belfry/pkg/listener", "belfry/pkg/eventlog"},
-	{"belfry/pkg/applied", "belfry/pkg/letters", "belfry/pkg/replay", "belfry/pkg/intercept", "belfry/pkg/live", "belfry/pkg/auth", "belfry/pkg/binary", "belfry/listeners/mapping/model"},
+	{"belfry/pkg/openapi", "belfry/pkg/asyncapi", "belfry/pkg/store", "belfry/pkg/relay", "belfry/pkg/listener", "belfry/pkg/eventlog"},
+	{"belfry/pkg/applied", "belfry/pkg/busapi", "belfry/pkg/letters", "belfry/pkg/replay", "belfry/pkg/intercept", "belfry/pkg/live", "belfry/pkg/auth", "belfry/pkg/binary", "belfry/listeners/mapping/model"},
 	{"belfry/listeners/mapping", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api", "belfry/pkg/importer", "belfry/pkg/migrate"},
 	{"belfry/listeners/cascade", "belfry/pkg/verify"},
 	{"belfry/pkg/app"},

@@ -1,0 +1,291 @@
+package contract
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"belfry/config"
+	"belfry/pkg/ordered"
+	"belfry/pkg/schema"
+)
+
+// Shape is what the objects of a store look like, in JSON Schema 2020-12.
+type Shape struct {
+	Object *ordered.Object // as it is told
+	Input  *ordered.Object // of a new object
+	Update *ordered.Object // of the fields that a PUT replaces
+	Patch  *ordered.Object // of a merge patch (RFC 7396)
+	Former *ordered.Object // of some fields of an object that was
+	Page   *ordered.Object // of a list
+	Parts  []Named         // schemas that the others refer to, entries of arrays among them
+	Title  string          // of the file's schema; the store's name without one
+
+	// Examples of Object and Input; nil where none could be made up.
+	Example, NewExample *ordered.Object
+
+	Schemaless bool
+	root       *ordered.Object
+	parts      map[string]*ordered.Object
+	fields     *ordered.Object // schemas of properties as they are told
+	compiled   *schema.Schema
+}
+
+// Named is a schema that is a component of the document.
+type Named struct {
+	Name   string
+	Schema *ordered.Object
+}
+
+// Names of the components of a store.
+func (s *Store) ObjectName() string { return s.ID }
+func (s *Store) InputName() string  { return s.ID + "Input" }
+func (s *Store) UpdateName() string { return s.ID + "Update" }
+func (s *Store) PatchName() string  { return s.ID + "Patch" }
+func (s *Store) PageName() string   { return s.ID + "Page" }
+func (s *Store) FormerName() string { return s.ID + "Former" }
+
+// UUIDPattern is what a uuid is made of.
+const UUIDPattern = `^[A-Za-z0-9_@+\-][A-Za-z0-9._@+\-]{0,199}$`
+
+// TimePattern is the form of times: RFC 3339 in UTC with microseconds.
+const TimePattern = `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`
+
+// UUID is the schema of an object's uuid.
+func UUID(description string) *ordered.Object {
+	return ordered.Of("type", "string", "description", description, "minLength", 1, "maxLength", 200, "pattern", UUIDPattern)
+}
+
+// Time is the schema of a time that the server sets.
+func Time(description string) *ordered.Object {
+	return ordered.Of("type", "string", "format", "date-time", "description", description)
+}
+
+// port translates the schema file.
+func (s *Store) port(file string, data []byte, names Names) error {
+	ported, err := schema.Port(file, data, func(part string) string {
+		if part == "" {
+			return Component(names.Take(s.ID + "Value"))
+		}
+		return Component(names.Take(s.ID + Identifier(part)))
+	})
+	if err != nil {
+		return err
+	}
+	if s.compiled, err = schema.Compile(file, data); err != nil {
+		return err
+	}
+	s.root, s.parts = ported.Root, map[string]*ordered.Object{}
+	for _, p := range ported.Parts {
+		s.parts[p.Ref] = p.Schema
+		s.Parts = append(s.Parts, Named{strings.TrimPrefix(p.Ref, Component("")), p.Schema})
+	}
+	return nil
+}
+
+// shape makes the views of the store's objects.
+func (s *Store) shape(c *config.Store, k *Contract) {
+	s.Schemaless = s.root == nil
+	if s.Schemaless {
+		s.root = &ordered.Object{}
+	}
+	s.Title = s.Name
+	if title, ok := s.root.Get("title").(string); ok && title != "" {
+		s.Title = title
+	}
+	private, server := set(c.Private), map[string]bool{"created": true, "updated": true}
+	for _, a := range s.Arrays {
+		server[a.Name] = true
+	}
+	unset := maps.Clone(server) // what clients can't set besides
+	for _, property := range s.Files {
+		unset[property] = true
+	}
+	if s.Owner {
+		unset["user"] = true
+	}
+	seen := view{parts: s.parts, gone: private, free: server}
+	given := view{parts: s.parts, gone: private, free: unset, optional: set([]string{"uuid"})}
+
+	s.Object = s.told(seen, k)
+	s.Input = s.sent(given, "What a client sends to create an object. What the server keeps by itself is ignored in it.")
+	given.partial = true
+	s.Update = s.sent(given, "Fields to replace; those that are absent stay as they are.")
+	given.patch = true
+	s.Patch = s.sent(given, "A merge patch (RFC 7396): objects are merged, null removes a field.")
+	seen.partial = true
+	s.Former = s.told(seen, k)
+	s.Former.Set("description", "Former values of fields that changed.")
+	s.Page = ordered.Of(
+		"type", "object", "description", "A page of a list.", "required", []string{"items"},
+		"properties", ordered.Of(
+			"items", ordered.Of("type", "array", "items", Ref(s.ObjectName())),
+			"cursor", ordered.Of("type", "string", "description", "Where the next page begins: absent on the last."),
+		),
+	)
+	s.exemplify()
+}
+
+func set(names []string) map[string]bool {
+	all := map[string]bool{}
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
+}
+
+// sent is the schema of what clients send.
+func (s *Store) sent(v view, description string) *ordered.Object {
+	seen, _ := v.apply(s.root)
+	out := ordered.Of("type", "object", "description", description)
+	properties := &ordered.Object{}
+	named := seen.Object("properties")
+	if !v.partial && !named.Has("uuid") {
+		properties.Set("uuid", UUID("The object's uuid; without it one is made (UUIDv7)."))
+	}
+	for _, m := range named.Members() {
+		if v.free[m.Name] {
+			// Named only since the schema is closed: what was read can be sent back.
+			m.Value = ordered.Of("readOnly", true, "description", "Kept by the server, and ignored.")
+		}
+		properties.Set(m.Name, m.Value)
+	}
+	if v.partial && closed(seen) && !properties.Has("uuid") {
+		properties.Set("uuid", ordered.Of("readOnly", true, "description", "That of the path counts."))
+	}
+	out.Set("properties", properties)
+	return others(out, seen)
+}
+
+// others adds the keywords of a view that its schema does not have yet.
+func others(out, seen *ordered.Object) *ordered.Object {
+	for _, m := range seen.Members() {
+		if !out.Has(m.Name) && m.Name != "title" && m.Name != "readOnly" {
+			out.Set(m.Name, m.Value)
+		}
+	}
+	return out
+}
+
+// told is the schema of objects as they are told.
+func (s *Store) told(v view, k *Contract) *ordered.Object {
+	seen, _ := v.apply(s.root)
+	out := ordered.Of("type", "object", "title", seen.Get("title"), "description", seen.Get("description"))
+	named := seen.Object("properties")
+	properties := ordered.Of("uuid", UUID("The object's uuid."))
+	for _, m := range named.Members() {
+		if !v.free[m.Name] {
+			properties.Set(m.Name, m.Value)
+		}
+	}
+	if s.Owner {
+		properties.Set("user", readOnly(named.Get("user"), UUID("Whose object it is: the user who created it.")))
+	}
+	for _, property := range s.Files {
+		properties.Set(property, readOnly(named.Get(property), ordered.Of(
+			"type", "array", "description", "Files, in the order of their indexes.", "items", Ref(FileRecord))))
+	}
+	for _, a := range s.Arrays {
+		properties.Set(a.Name, s.array(a, k))
+	}
+	properties.Set("created", readOnly(nil, Time("When the object was created.")))
+	properties.Set("updated", readOnly(nil, Time("When it was last written, by whomever.")))
+	if !v.partial {
+		required := []any{"uuid"}
+		for _, name := range list(seen.Get("required")) {
+			if name != "uuid" {
+				required = append(required, name)
+			}
+		}
+		out.Set("required", append(required, "created", "updated"))
+	}
+	out.Set("properties", properties)
+	s.fields = properties
+	return others(out, seen)
+}
+
+func list(v any) []any {
+	all, _ := v.([]any)
+	return all
+}
+
+// readOnly is a property that the server keeps, and what the file says of it.
+func readOnly(known any, kept *ordered.Object) *ordered.Object {
+	if o, ok := known.(*ordered.Object); ok && o.Len() > 0 {
+		kept = ordered.Of("description", kept.Get("description"), "allOf", []any{o, kept})
+	}
+	kept.Set("readOnly", true)
+	return kept
+}
+
+// array is the schema of a mapped array, whose entries are a component.
+func (s *Store) array(a Array, k *Contract) *ordered.Object {
+	name := s.entryName(a, k)
+	return ordered.Of("type", "array", "readOnly", true,
+		"description", "Copies of the objects of "+a.Source+" whose "+a.Key+" is this object's uuid. They follow each change.",
+		"items", Ref(name))
+}
+
+func (s *Store) entryName(a Array, k *Contract) string {
+	for _, p := range s.Parts {
+		if p.Schema.Get("x-belfry-array") == a.Name {
+			return p.Name
+		}
+	}
+	name := k.Names.Take(s.ID + Identifier(a.Name) + "Entry")
+	source := k.Store(a.Source)
+	entry := ordered.Of("type", "object", "x-belfry-array", a.Name,
+		"description", "What of "+a.Source+" is copied.", "required", []string{"uuid"})
+	// The place is taken before the fields are looked for: a store may be mapped
+	// to itself.
+	s.Parts = append(s.Parts, Named{name, entry})
+	properties := ordered.Of("uuid", UUID("The uuid of the object in "+a.Source+"."))
+	for _, field := range a.Fields {
+		properties.Set(field, source.field(field))
+	}
+	entry.Set("properties", properties)
+	return name
+}
+
+// field is the schema of a property that others copy.
+func (s *Store) field(name string) any {
+	if name == "created" || name == "updated" {
+		return Time("When the object was " + name + ".")
+	}
+	if s != nil && s.root != nil {
+		plain := view{parts: s.parts}
+		seen, _ := plain.apply(s.root)
+		if v := seen.Object("properties").Get(name); v != nil {
+			return v
+		}
+	}
+	return &ordered.Object{}
+}
+
+// reservedNames are components that are no store's.
+func reservedNames() []string {
+	return []string{FileRecord, "Problem", "ProblemField", "Session", "Provider", "Status", "Context"}
+}
+
+// FileRecord is the component that is the record of a file.
+const FileRecord = "FileRecord"
+
+// Record is the schema of FileRecord.
+func Record() *ordered.Object {
+	return ordered.Of(
+		"type", "object", "description", "What an object tells of one of its files.",
+		"required", []string{"hash", "name", "size", "mimetype", "created", "metadata"},
+		"properties", ordered.Of(
+			"hash", ordered.Of("type", "string", "pattern", "^[0-9a-f]{64}$", "description", "SHA-256 of the content."),
+			"name", ordered.Of("type", "string", "description", "For people; may be empty."),
+			"size", ordered.Of("type", "integer", "minimum", 0, "description", "Bytes."),
+			"mimetype", ordered.Of("type", "string", "description", "The media type that was given."),
+			"created", Time("When it was uploaded."),
+			"metadata", ordered.Of("type", "object", "description", "The other fields of the form that it came in.",
+				"additionalProperties", ordered.Of("type", "string")),
+		),
+	)
+}
+
+// sorted are the names of a set in order.
+func sorted(names map[string]bool) []string { return slices.Sorted(maps.Keys(names)) }

@@ -1,0 +1,221 @@
+// Package ordered holds JSON objects whose members keep their order, for
+// documents that people read and that are the same bytes each time.
+package ordered
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Object is a JSON object. Its values are nil, bool, string, int, json.Number,
+// []any, []string, *Object, and json.RawMessage for what is JSON already. The
+// zero Object is empty; a nil one can be read.
+type Object struct{ members []Member }
+
+// Member is one of an object's.
+type Member struct {
+	Name  string
+	Value any
+}
+
+// Of makes an object of names and values in turn. A value that is nil is left
+// out, so that what is optional can stand in line; Null is a null.
+func Of(pairs ...any) *Object {
+	o := &Object{}
+	for i := 0; i < len(pairs); i += 2 {
+		if inner, ok := pairs[i+1].(*Object); pairs[i+1] != nil && (!ok || inner != nil) {
+			o.Set(pairs[i].(string), pairs[i+1])
+		}
+	}
+	return o
+}
+
+// Number is a JSON number as it is written.
+func Number(text string) json.Number { return json.Number(text) }
+
+// Null is null as a value for Of.
+var Null = json.RawMessage("null")
+
+// Len is the number of members.
+func (o *Object) Len() int {
+	if o == nil {
+		return 0
+	}
+	return len(o.members)
+}
+
+// Members are all members in their order. They are not to be changed.
+func (o *Object) Members() []Member {
+	if o == nil {
+		return nil
+	}
+	return o.members
+}
+
+// Has reports whether there is a member of the name.
+func (o *Object) Has(name string) bool { return o.at(name) >= 0 }
+
+// Get is the value of a member, nil when there is none.
+func (o *Object) Get(name string) any {
+	if i := o.at(name); i >= 0 {
+		return o.members[i].Value
+	}
+	return nil
+}
+
+// Object is the value of a member that is an object, nil otherwise.
+func (o *Object) Object(name string) *Object {
+	inner, _ := o.Get(name).(*Object)
+	return inner
+}
+
+// Set gives a member a value. One that is new comes behind the others.
+func (o *Object) Set(name string, value any) {
+	if i := o.at(name); i >= 0 {
+		o.members[i].Value = value
+		return
+	}
+	o.members = append(o.members, Member{name, value})
+}
+
+// Delete removes members.
+func (o *Object) Delete(names ...string) {
+	o.members = slices.DeleteFunc(o.members, func(m Member) bool { return slices.Contains(names, m.Name) })
+}
+
+// Clone copies the object, but not the objects in it.
+func (o *Object) Clone() *Object { return &Object{members: slices.Clone(o.Members())} }
+
+func (o *Object) at(name string) int {
+	return slices.IndexFunc(o.Members(), func(m Member) bool { return m.Name == name })
+}
+
+// Parse reads a JSON text whose root is an object.
+func Parse(text []byte) (*Object, error) {
+	v, err := Value(text)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := v.(*Object)
+	if !ok {
+		return nil, errors.New("an object is expected")
+	}
+	return o, nil
+}
+
+// Value reads any JSON text.
+func Value(text []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	v, err := value(d)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON text")
+	}
+	return v, nil
+}
+
+func value(d *json.Decoder) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('{'):
+		o := &Object{}
+		for d.More() {
+			name, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			v, err := value(d)
+			if err != nil {
+				return nil, err
+			}
+			o.Set(name.(string), v)
+		}
+		_, err = d.Token()
+		return o, err
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			v, err := value(d)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err = d.Token()
+		return list, err
+	}
+	return token, nil
+}
+
+// MarshalJSON implements json.Marshaler.
+func (o *Object) MarshalJSON() ([]byte, error) { return appendValue(nil, o) }
+
+// Encode writes the object for people: indented, with a line break at its end.
+func (o *Object) Encode() ([]byte, error) {
+	text, err := appendValue(nil, o)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, text, "", "  "); err != nil {
+		return nil, err
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+func appendValue(dst []byte, v any) (_ []byte, err error) {
+	switch v := v.(type) {
+	case *Object:
+		if v == nil {
+			return append(dst, "null"...), nil
+		}
+		dst = append(dst, '{')
+		for i, m := range v.members {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, err = appendPlain(dst, m.Name); err != nil {
+				return nil, err
+			}
+			if dst, err = appendValue(append(dst, ':'), m.Value); err != nil {
+				return nil, fmt.Errorf("%s: %w", m.Name, err)
+			}
+		}
+		return append(dst, '}'), nil
+	case []any:
+		dst = append(dst, '[')
+		for i, item := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, err = appendValue(dst, item); err != nil {
+				return nil, err
+			}
+		}
+		return append(dst, ']'), nil
+	default:
+		return appendPlain(dst, v)
+	}
+}
+
+// appendPlain writes what encoding/json writes, with a "<" as it is.
+func appendPlain(dst []byte, v any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return append(dst, bytes.TrimSuffix(out.Bytes(), []byte("\n"))...), nil
+}
