@@ -9,9 +9,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"belfry/pkg/listener"
 )
+
+// ackWait is how long what a killed process had in hand waits for the next one.
+const ackWait = 10 * time.Second
 
 func main() {
 	name := flag.String("name", "audit", "name of the listener")
@@ -29,9 +33,10 @@ func main() {
 	}
 	slog.Info("the log is whole", "file", *path, "lines", l.lines, "head", l.head)
 	listener.Main(listener.Spec{
-		Name:  *name,
-		Start: listener.All,
-		Batch: func(_ context.Context, events []*listener.Event) []error { return l.add(events) },
+		Name:    *name,
+		Start:   listener.All,
+		AckWait: ackWait,
+		Batch:   func(_ context.Context, events []*listener.Event) []error { return l.add(events) },
 	})
 }
 

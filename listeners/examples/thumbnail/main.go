@@ -27,6 +27,7 @@ var types = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 const (
 	attempts = 20 // about five minutes
 	patience = 2 * time.Minute
+	ackWait  = 10 * time.Second // for which what a killed process had in hand waits for the next one
 )
 
 func main() {
@@ -57,6 +58,7 @@ func main() {
 		Stores:      []string{m.store},
 		Handler:     m.handle,
 		Timeout:     patience,
+		AckWait:     ackWait,
 		MaxAttempts: attempts, // so that a picture which ends the process ends with the dead letters
 	})
 }

@@ -3,13 +3,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"belfry/pkg/event"
@@ -27,6 +30,7 @@ const (
 	handsAtOnce = 4
 	firstDelay  = time.Second
 	mostDelay   = 10 * time.Minute
+	ackWait     = 10 * time.Second // for which what a killed process had in hand waits for the next one
 )
 
 func main() {
@@ -50,14 +54,17 @@ func main() {
 	if err != nil {
 		usage(err)
 	}
-	r := &receiver{url: target, sign: sign, client: newClient(*timeout, *allowPrivate), giveUp: *giveUp}
+	stopping, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(stopping, release)
+	r := &receiver{url: target, sign: sign, client: newClient(*timeout, *allowPrivate), giveUp: *giveUp, stopping: stopping}
 	listener.Main(listener.Spec{
 		Name:        *name,
 		Events:      list[event.Name](*events),
 		Stores:      list[string](*stores),
 		Handler:     r.handle,
 		Concurrency: handsAtOnce,
-		Backoff:     func(attempt int) time.Duration { return max(backoff(attempt), r.paused()) },
+		AckWait:     ackWait,
+		Backoff:     backoff,
 	})
 }
 

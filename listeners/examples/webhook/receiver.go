@@ -30,6 +30,8 @@ type receiver struct {
 	client *http.Client
 	giveUp time.Duration
 
+	stopping context.Context // ends when the program is asked to stop
+
 	mu    sync.Mutex
 	until time.Time // the receiver asked for a pause
 }
@@ -37,8 +39,12 @@ type receiver struct {
 // handle posts an event. It is posted again later unless the receiver took it or
 // never will.
 func (r *receiver) handle(ctx context.Context, e *listener.Event) error {
-	if r.paused() > 0 {
-		return errors.New("the receiver asked for a pause")
+	for wait := r.paused(); wait > 0; wait = r.paused() {
+		select {
+		case <-time.After(wait):
+		case <-r.stopping.Done():
+			return errors.New("the receiver asked for a pause")
+		}
 	}
 	err := r.post(ctx, e)
 	if err == nil || listener.IsPermanent(err) {

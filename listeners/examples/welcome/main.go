@@ -1,0 +1,86 @@
+// Command welcome completes users when they register: each gets a name to be
+// shown, and the time at which they were welcomed.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"belfry/pkg/client"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+)
+
+const (
+	attempts = 20               // about five minutes
+	ackWait  = 10 * time.Second // for which what a killed process had in hand waits for the next one
+	closing  = 5 * time.Second
+)
+
+func main() {
+	name := flag.String("name", "welcome", "name of the listener")
+	flag.Parse()
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, release) // a second signal ends the program at once
+	if err := listen(ctx, *name); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// listen is what listener.Main does, for a handler that needs the connection too.
+func listen(ctx context.Context, name string) error {
+	b, err := listener.Connect(ctx, name, slog.Default())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		defer cancel()
+		_ = b.Close(bounded)
+	}()
+	w := welcome{client.New(b.JetStream().Conn())}
+	return listener.Run(ctx, b, slog.Default(), listener.Spec{
+		Name:        name,
+		Events:      []event.Name{event.Register},
+		Handler:     w.complete,
+		MaxAttempts: attempts,
+		AckWait:     ackWait,
+	})
+}
+
+type welcome struct{ stores *client.Client }
+
+// complete completes the user that an event tells of. What it asks for follows
+// from the event alone, and the event's id is the key: the event may come again,
+// the update takes place once.
+func (w welcome) complete(ctx context.Context, e *listener.Event) error {
+	var user struct{ Name, DisplayName string }
+	if err := json.Unmarshal(e.User, &user); err != nil {
+		return listener.Permanent(fmt.Errorf("the event's user can't be read: %w", err))
+	}
+	fields := map[string]string{"uuid": e.UUID, "welcomed": e.Time}
+	switch {
+	case user.DisplayName != "": // the form had one
+	case user.Name != "":
+		fields["displayName"] = user.Name
+	default:
+		fields["displayName"] = "Somebody new"
+	}
+	_, err := w.stores.Store(e.Store).Update(ctx, fields, client.WithKey(e.ID))
+	switch errs.KindOf(err) {
+	case errs.NotFound:
+		return nil // the user is gone
+	case errs.Invalid, errs.Denied, errs.TooLarge:
+		return listener.Permanent(err)
+	}
+	return err
+}

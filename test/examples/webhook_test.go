@@ -1,0 +1,168 @@
+package examples
+
+import (
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"belfry/pkg/event"
+)
+
+const secret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+
+// receiver is who is posted to. It refuses some events once, others for
+// ever, and redirects one to where nothing may arrive.
+type receiver struct {
+	t       *testing.T
+	hook    *webhooks.Webhook
+	private string // address of another server
+
+	mu    sync.Mutex
+	posts map[string]int // by uuid
+	taken map[string]int
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err == nil {
+		err = r.hook.Verify(body, req.Header)
+	}
+	e, bad := event.Decode(body)
+	if err != nil || bad != nil || e.ID != req.Header.Get("webhook-id") {
+		r.t.Errorf("%v, %v: %s", err, bad, body)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.posts[e.UUID]++
+	switch {
+	case e.UUID == "gone":
+		w.WriteHeader(http.StatusGone)
+	case e.UUID == "moved":
+		http.Redirect(w, req, r.private, http.StatusTemporaryRedirect)
+	case r.posts[e.UUID] == 1 && strings.HasSuffix(e.UUID, "5"):
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	default:
+		r.taken[e.UUID]++
+	}
+}
+
+// done are the uuids of what the receiver has taken.
+func (r *receiver) done() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for uuid := range r.taken {
+		all = append(all, uuid)
+	}
+	return all
+}
+
+func TestWebhook(t *testing.T) {
+	w := newWorld(t, "stores: {Books: {expose: {}}, Notes: {expose: {}}}")
+	webhook := program(t, "webhook")
+	hook, err := webhooks.NewWebhook(secret)
+	w.check(err)
+	private := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
+	t.Cleanup(private.Close)
+	r := &receiver{t: t, hook: hook, private: private.URL, posts: map[string]int{}, taken: map[string]int{}}
+	server := httptest.NewTLSServer(r)
+	t.Cleanup(server.Close)
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	w.check(os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+
+	env := []string{"WEBHOOK_SECRET=" + secret, "SSL_CERT_FILE=" + authority, "WEBHOOK_URL=" + server.URL + "/hunter2"}
+	args := []string{"-allow-private", "-events", "Store.Saved,Store.Updated", "-stores", "Books"}
+	c := w.start(env, webhook, args...)
+	w.listens("webhook")
+	for i := range 30 {
+		w.save("/books", fmt.Sprintf(`{"uuid":"b-%d"}`, i))
+		w.save("/notes", fmt.Sprintf(`{"uuid":"n-%d"}`, i))
+	}
+	w.save("/books", `{"uuid":"gone"}`)
+	w.save("/books", `{"uuid":"moved"}`)
+	w.eventually(func() error { return atLeast(5, r.done()) })
+	c.kill()
+	again := w.start(env, webhook, args...)
+	w.eventually(func() error { return atLeast(30, r.done()) })
+	w.idle("webhook")
+	again.stop()
+
+	for uuid, n := range r.posts {
+		final := uuid == "gone" || uuid == "moved"
+		if !strings.HasPrefix(uuid, "b-") && !final || final && r.taken[uuid] > 0 {
+			t.Errorf("%s was posted %d times, and taken %d times", uuid, n, r.taken[uuid])
+		}
+	}
+	reasons := map[string]string{}
+	for _, l := range w.letters("webhook") {
+		reasons[l.UUID] = l.Reason
+	}
+	if len(reasons) != 2 || !strings.Contains(reasons["gone"], "410") || !strings.Contains(reasons["moved"], "redirects are not followed") {
+		t.Errorf("with the dead letters are %v", reasons)
+	}
+	for _, c := range []*child{c, again} {
+		if said := c.stderr.String(); strings.Contains(said, "hunter2") || strings.Contains(said, secret[10:]) {
+			t.Errorf("it tells its secrets:\n%s", said)
+		}
+	}
+}
+
+// An address of this machine is refused however it is written, and nothing
+// arrives there.
+func TestWebhookRefusesPrivateAddresses(t *testing.T) {
+	w := newWorld(t, "stores: {Books: {expose: {}}}")
+	webhook := program(t, "webhook")
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was posted") }))
+	t.Cleanup(server.Close)
+	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
+	hosts := map[string]string{
+		"address": "127.0.0.1", "name": "localhost", "mapped": "[::ffff:127.0.0.1]", "any": "0.0.0.0",
+	}
+	for name, host := range hosts {
+		// A proxy would connect in its place.
+		env := []string{"WEBHOOK_SECRET=" + secret, "HTTP_PROXY=" + server.URL}
+		w.start(env, webhook, "-name", name, "-allow-http", "-url", "http://"+host+":"+port)
+		w.listens(name)
+	}
+	w.save("/books", `{"uuid":"b"}`)
+	for name, host := range hosts {
+		w.idle(name)
+		if all := w.letters(name); len(all) != 1 || !strings.Contains(all[0].Reason, "prohibited IP address") {
+			t.Errorf("%s: with the dead letters are %v", host, all)
+		}
+	}
+}
+
+func TestWebhookThatCannotWork(t *testing.T) {
+	w := newWorld(t, "stores: {Books: {}}")
+	webhook := program(t, "webhook")
+	for name, c := range map[string]struct {
+		secret string
+		args   []string
+	}{
+		"no URL":          {secret, nil},
+		"http":            {secret, []string{"-url", "http://127.0.0.1:1/hunter2"}},
+		"a user":          {secret, []string{"-url", "https://ada:hunter2@127.0.0.1:1"}},
+		"no secret":       {"", []string{"-url", "https://127.0.0.1:1"}},
+		"a short secret":  {"whsec_aHVudGVyMg==", []string{"-url", "https://127.0.0.1:1"}},
+		"no event's name": {secret, []string{"-url", "https://127.0.0.1:1", "-events", "Store Saved"}},
+	} {
+		running := w.start([]string{"WEBHOOK_SECRET=" + c.secret}, webhook, c.args...)
+		if code := running.exit(); code != 2 {
+			t.Errorf("%s: it ended with %d", name, code)
+		}
+		if said := running.stderr.String(); said == "" || strings.Contains(said, "hunter2") || strings.Contains(said, "aHVudGVyMg") {
+			t.Errorf("%s: it says %q", name, said)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package examples
+
+import (
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belfry/test/backing"
+)
+
+const people = `
+stores:
+  Users:
+    expose: {url: /users, restrict: {create: true}}
+    schema: user.json
+authentication:
+  providers:
+    email: {postValidation: true, skipEmailValidation: true}
+`
+
+const userSchema = `{"type": "object", "properties": {"displayName": {"type": "string", "maxLength": 20}}}`
+
+type user struct{ UUID, Name, DisplayName, Welcomed string }
+
+func TestWelcomeInGo(t *testing.T) {
+	w := newWorld(t, people, "user.json", userSchema)
+	w.welcomes("welcome", program(t, "welcome"))
+}
+
+func TestWelcomeInNode(t *testing.T) {
+	w := newWorld(t, people, "user.json", userSchema)
+	folder := backing.NPM(t, "listeners/examples/welcome-node")
+	w.welcomes("welcome-node", "node", filepath.Join(folder, "welcome.js"))
+}
+
+// The client for Python comes from no registry that Go's or npm's tools know:
+// where it is not installed, the program is only compiled.
+func TestWelcomeInPython(t *testing.T) {
+	path, err := filepath.Abs("../../listeners/examples/welcome-python/welcome.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("python3", "-c", "import nats").CombinedOutput(); err != nil {
+		t.Logf("not run, only compiled, since python3 has no nats-py: %v: %s", err, out)
+		compile := exec.Command("python3", "-c", "import sys; compile(open(sys.argv[1]).read(), sys.argv[1], 'exec')", path)
+		if out, err := compile.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	w := newWorld(t, people, "user.json", userSchema)
+	w.welcomes("welcome-python", "python3", path)
+}
+
+// welcomes has a program welcome users, kills it among them, and has it hear of
+// all of them once more.
+func (w *world) welcomes(listener, name string, args ...string) {
+	t := w.t
+	c := w.start(nil, name, args...)
+	w.listens(listener)
+	const n = 12
+	tokens := make([]string, n)
+	me := func(i int) user { return object[user](w, "/auth/me", "Authorization", "Bearer "+tokens[i]) }
+	welcomed := func(from, to int) func() error {
+		return func() error {
+			for i := from; i < to; i++ {
+				if u := me(i); u.Welcomed == "" || u.DisplayName != u.Name {
+					return fmt.Errorf("user %d is %+v", i, u)
+				}
+			}
+			return nil
+		}
+	}
+	for i := range n {
+		tokens[i] = w.register(fmt.Sprintf("u%d@example.com", i), fmt.Sprintf("User %d", i))
+		if i == n/2 {
+			w.eventually(welcomed(0, 1))
+			c.kill()
+		}
+	}
+	c = w.start(nil, name, args...)
+	w.eventually(welcomed(0, n))
+	tooLong := w.register("long@example.com", "A name longer than the schema takes")
+	w.idle(listener)
+	c.stop()
+
+	// What the users do meanwhile is not undone when it all comes again.
+	w.request(http.MethodPatch, "/users/"+me(3).UUID, []byte(`{"displayName":"Ada"}`),
+		"Content-Type", "application/merge-patch+json", "Authorization", "Bearer "+tokens[3])
+	w.reset(listener)
+	c = w.start(nil, name, args...)
+	w.idle(listener)
+	c.stop()
+	if u := me(3); u.DisplayName != "Ada" {
+		t.Errorf("user 3 is %+v", u)
+	}
+	type event struct{ UUID, Origin string }
+	updates := map[string]int{}
+	for _, e := range command[event](w, "events", "get", "--store", "Users", "--event", "Store.Updated") {
+		if e.Origin == "bus" {
+			updates[e.UUID]++
+		}
+	}
+	for uuid, times := range updates {
+		if times != 1 {
+			t.Errorf("user %s was updated %d times", uuid, times)
+		}
+	}
+	if len(updates) != n {
+		t.Errorf("%d users were updated", len(updates))
+	}
+	tokens[0] = tooLong
+	letters := w.letters(listener)
+	for _, l := range letters {
+		if l.UUID != me(0).UUID || !strings.Contains(l.Reason, "displayName") && !strings.Contains(l.Reason, "400") {
+			t.Errorf("with the dead letters is %+v", l)
+		}
+	}
+	if len(letters) == 0 {
+		t.Error("the user whose name is too long is forgotten")
+	}
+}

@@ -1,0 +1,205 @@
+package examples
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/listener"
+	"belfry/test/process"
+	"belfry/test/tail"
+)
+
+// patience is more than what a killed process leaves behind has to wait.
+const patience = time.Minute
+
+// world is a belfry, and who listens to it.
+type world struct {
+	t      *testing.T
+	belfry *process.Server
+	bus    *bus.Bus
+}
+
+// newWorld starts a belfry with a configuration; files, name and content in turn,
+// are put beside it.
+func newWorld(t *testing.T, config string, files ...string) *world {
+	t.Helper()
+	t.Parallel()
+	w := &world{t: t}
+	folder := t.TempDir()
+	files = append(files, "belfry.yaml", "bus: {listen: 127.0.0.1:0}\n"+config)
+	for i := 0; i < len(files); i += 2 {
+		w.check(os.WriteFile(filepath.Join(folder, files[i]), []byte(files[i+1]), 0o600))
+	}
+	w.belfry = process.Serve(t, filepath.Join(folder, "belfry.yaml"), "--listen", "127.0.0.1:0")
+	var err error
+	w.bus, err = bus.Open(t.Context(), bus.Options{URL: w.belfry.Bus, Guest: true, Logger: slog.New(slog.DiscardHandler)})
+	w.check(err)
+	t.Cleanup(func() { _ = w.bus.Close(context.Background()) })
+	return w
+}
+
+func (w *world) check(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// eventually waits until right returns nil.
+func (w *world) eventually(right func() error) {
+	w.t.Helper()
+	process.Eventually(w.t, patience, right)
+}
+
+// idle waits until a listener has acknowledged all.
+func (w *world) idle(name string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		pending, unacked, err := listener.Lag(w.t.Context(), w.bus, name)
+		if err == nil && pending+unacked > 0 {
+			err = fmt.Errorf("%d events wait for %s, and %d are in its hand", pending, name, unacked)
+		}
+		return err
+	})
+}
+
+// request sends a request and returns the answer, which is of success.
+func (w *world) request(method, path string, body []byte, header ...string) (http.Header, []byte) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), method, w.belfry.URL+path, bytes.NewReader(body))
+	w.check(err)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	w.check(err)
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	w.check(err)
+	if res.StatusCode > 299 {
+		w.t.Fatalf("%s %s: %s\n%s", method, path, res.Status, answer)
+	}
+	return res.Header, answer
+}
+
+// object gets an object.
+func object[T any](w *world, path string, header ...string) T {
+	w.t.Helper()
+	_, body := w.request(http.MethodGet, path, nil, header...)
+	var o T
+	w.check(json.Unmarshal(body, &o))
+	return o
+}
+
+const jsonType = "application/json"
+
+// save makes an object.
+func (w *world) save(path, body string) {
+	w.t.Helper()
+	w.request(http.MethodPost, path, []byte(body), "Content-Type", jsonType)
+}
+
+// command runs a belfry command, and reads each line that it prints.
+func command[T any](w *world, args ...string) []T {
+	w.t.Helper()
+	out, errOut, exit, err := process.Run(process.Program(w.t), append(args, "--url", w.belfry.Bus)...)
+	if err != nil || exit != 0 {
+		w.t.Fatalf("belfry %v: exit %d, %v\n%s", args, exit, err, errOut)
+	}
+	var all []T
+	for lines := json.NewDecoder(strings.NewReader(out)); ; {
+		var one T
+		if err := lines.Decode(&one); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			w.t.Fatalf("belfry %v printed %v:\n%s", args, err, out)
+		}
+		all = append(all, one)
+	}
+}
+
+type letter struct {
+	UUID, Reason string
+	Attempts     int
+}
+
+// letters are the dead letters of a listener.
+func (w *world) letters(name string) []letter {
+	w.t.Helper()
+	return command[letter](w, "dlq", "list", "--json", "--listener", name)
+}
+
+// child is a program that listens.
+type child struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr *tail.Tail
+	done   chan struct{}
+}
+
+// start starts a program beside the belfry. It is killed at the end.
+func (w *world) start(env []string, name string, args ...string) *child {
+	w.t.Helper()
+	c := &child{t: w.t, cmd: exec.Command(name, args...), stderr: &tail.Tail{Limit: 1 << 20}, done: make(chan struct{})}
+	c.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10", listener.EnvURL+"="+w.belfry.Bus)
+	c.cmd.Env = append(c.cmd.Env, env...)
+	c.cmd.Stdout, c.cmd.Stderr = c.stderr, c.stderr
+	w.check(c.cmd.Start())
+	go func() {
+		_ = c.cmd.Wait()
+		close(c.done)
+	}()
+	w.t.Cleanup(func() {
+		c.kill()
+		if said := c.stderr.String(); strings.Contains(said, "DATA RACE") || w.t.Failed() {
+			w.t.Errorf("%s said:\n%s", filepath.Base(name), said)
+		}
+	})
+	return c
+}
+
+// kill ends the program as a power cut would.
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill()
+	<-c.done
+}
+
+// exit waits for the program's end, and returns its exit code.
+func (c *child) exit() int {
+	<-c.done
+	return c.cmd.ProcessState.ExitCode()
+}
+
+// stop asks the program to stop, which it does.
+func (c *child) stop() {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		c.t.Fatal(err)
+	}
+	if code := c.exit(); code != 0 {
+		c.t.Errorf("%s ended with %d", c.cmd, code)
+	}
+}
+
+// listens waits until a listener has its place in the log.
+func (w *world) listens(name string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		_, err := w.bus.JetStream().Consumer(w.t.Context(), bus.StreamEvents, name)
+		return err
+	})
+}
