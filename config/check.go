@@ -146,7 +146,7 @@ func (c *Config) checkBinaries(arrays arrays) {
 				continue
 			}
 			for _, property := range c.Binaries[name].Map[store] {
-				if arrays[store][property] != "" || slices.Contains(st.Private, property) {
+				if arrays[store][property] != "" || slices.Contains(st.Private, property) || slices.Contains(st.ReadOnly, property) {
 					c.doc.problem(at, "%s of %s belongs to the server; no file can be attached there", c.doc.name(at, property), store)
 				}
 			}

@@ -85,7 +85,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			"Cooks":   {Key: "cook", Target: "recipes", Fields: []string{"name", "minutes"}, Limit: 50},
 			"Recipes": {Key: "partOf", Target: "parts", Limit: 10_000},
 		},
-		Private: []string{"notes", "cost"},
+		Private: []string{"notes", "cost"}, ReadOnly: []string{"stars"},
 		Indexes: [][]string{{"name"}, {"cuisine", "minutes"}, {"created"}},
 		Intercept: map[string][]Interceptor{
 			"save":   {{"spelling", time.Second, "reject"}, {"taste", 250 * time.Millisecond, "accept"}},

@@ -33,7 +33,7 @@ func checkWrong(t *testing.T, cases []wrong) {
 }
 
 const knownAtTop = "known are listen, baseURL, proxies, data, maxObjectSize, tombstones, shutdownTimeout, log, bus, events, documents, backends, authentication, stores, mailers, binaries"
-const knownOfStore = "known are backend, expose, schema, policy, map, private, indexes, intercept, maxObjectSize, bus"
+const knownOfStore = "known are backend, expose, schema, policy, map, private, readOnly, indexes, intercept, maxObjectSize, bus"
 
 func TestUnknownKeys(t *testing.T) {
 	checkWrong(t, []wrong{

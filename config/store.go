@@ -16,6 +16,7 @@ type Store struct {
 	Policy        Policy
 	Map           map[string]Mapping // by the name of the target store
 	Private       []string           // properties that never leave the server
+	ReadOnly      []string           // properties that clients see and can't set
 	Indexes       [][]string         // what listing can filter and sort by
 	Intercept     map[string][]Interceptor
 	MaxObjectSize int64 // bytes
@@ -89,6 +90,7 @@ func (c *Config) readStore(name string, s *section) *Store {
 	st.Map = map[string]Mapping{}
 	s.named("map", func(target string, s *section) { st.Map[target] = readMapping(s) })
 	st.Private = s.properties("private", parseOwnProperty)
+	st.ReadOnly = s.properties("readOnly", parseOwnProperty)
 	st.Indexes = readIndexes(s)
 	st.Intercept = readIntercept(s.section("intercept"))
 	take(s, "maxObjectSize", &st.MaxObjectSize, sizeIn(MaxObjectSize))

@@ -52,6 +52,7 @@ func compile(c *config.Config) (*plan, error) {
 	}
 	p.linkAuth()
 	p.placeBinaries()
+	p.placeRequests()
 	for i := range p.stores {
 		o := &p.stores[i]
 		for _, m := range p.mappings {
@@ -69,7 +70,7 @@ func compile(c *config.Config) (*plan, error) {
 func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	c, at := p.config, "stores."+s.Name
 	var problems config.Problems
-	o := store.Options{Name: s.Name, Private: s.Private, MaxSize: int(s.MaxObjectSize)}
+	o := store.Options{Name: s.Name, Private: s.Private, ReadOnly: s.ReadOnly, MaxSize: int(s.MaxObjectSize)}
 	// Uuids of idents can be guessed: they are addresses.
 	o.Discreet = s.Name == c.Authentication.IdentStore
 	for _, fields := range s.Indexes {

@@ -21,7 +21,7 @@ func (s *Service) screen(ctx context.Context, n *newcomer) error {
 	if err != nil || len(patch) == 0 {
 		return err
 	}
-	if n.fields, err = object.MergePatch(n.fields, s.Users.Settable(patch)); err != nil {
+	if n.fields, err = object.MergePatch(n.fields, s.Users.Amendable(patch)); err != nil {
 		return err
 	}
 	return s.Users.Check(own(ctx, ""), n.fields, object.NewUUID())

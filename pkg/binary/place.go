@@ -51,7 +51,7 @@ func (s *Service) allowed(st *store.Store, property string) error {
 		return errs.New(errs.NotFound, "binaries can't be attached to %q: a property has 1 to 100 letters, digits, _ and -, and does not begin with _ or -", property)
 	}
 	owned := property == "uuid" || property == "created" || property == "updated" ||
-		slices.Contains(st.Arrays, property) || slices.Contains(st.Private, property)
+		slices.Contains(st.Arrays, property) || slices.Contains(st.Private, property) || slices.Contains(st.ReadOnly, property)
 	if owned {
 		return errs.New(errs.NotFound, "%q of %s belongs to the server: no binaries can be attached to it", property, st.Name)
 	}

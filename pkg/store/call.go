@@ -16,8 +16,8 @@ type Call struct {
 	// policies, and fields that only the server sets or sees.
 	Client bool
 
-	// Trusted lets a client do everything: its policies are somebody else's
-	// matter, the bus's for instance.
+	// Trusted lets a client do everything, and set what is read-only: its
+	// policies are somebody else's matter, the bus's for instance.
 	Trusted bool
 
 	User   object.Object // who is logged in; nil for nobody

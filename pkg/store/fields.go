@@ -30,7 +30,7 @@ func (s *Store) input(call Call, o object.Object) object.Object {
 		if name == "uuid" || name == created || name == updated || s.arrays[name] || s.binary[name] {
 			continue
 		}
-		if call.Client && s.hidden(name) {
+		if call.Client && (s.hidden(name) || s.given[name] && !call.Trusted) {
 			continue
 		}
 		in[name] = value
@@ -117,6 +117,11 @@ func pointer(field string) string {
 
 func tooManyKeys(n int) string {
 	return fmt.Sprintf("names %d objects; at most %d are allowed", n, MaxKeys)
+}
+
+// Amendable returns what of an object an interceptor may set.
+func (s *Store) Amendable(o object.Object) object.Object {
+	return s.input(Call{Client: true, Trusted: true}, o)
 }
 
 // Settable returns what of an object a client may set who is not logged in.

@@ -26,7 +26,7 @@ type Interceptor interface {
 }
 
 // ask asks the interceptor about a client's act, and returns the object as the
-// interceptor wants it: it can set what a client could.
+// interceptor wants it: it can set what a trusted client could.
 func (s *Store) ask(ctx context.Context, call Call, op, uuid string, next object.Object, stored []byte) (object.Object, error) {
 	if s.Interceptor == nil || !call.Client {
 		return next, nil
@@ -42,7 +42,7 @@ func (s *Store) ask(ctx context.Context, call Call, op, uuid string, next object
 	if err != nil || len(patch) == 0 || next == nil {
 		return next, err
 	}
-	allowed := s.input(Call{Client: true}, patch)
+	allowed := s.Amendable(patch)
 	for name := range Binaries(next) {
 		delete(allowed, name)
 	}
@@ -67,7 +67,7 @@ func (s *Store) told(ctx context.Context, call Call, o Stored) (Stored, error) {
 	if err != nil {
 		return o, err
 	}
-	if whole, err = object.MergePatch(whole, s.input(Call{Client: true}, patch)); err != nil {
+	if whole, err = object.MergePatch(whole, s.Amendable(patch)); err != nil {
 		return o, err
 	}
 	o.Body = s.visible(whole.Encode())

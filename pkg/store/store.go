@@ -58,6 +58,7 @@ type Options struct {
 	Policy      *policy.Policy // nil: open
 	Schema      Validator      // nil: any object
 	Private     []string       // fields that clients neither set nor see
+	ReadOnly    []string       // fields that clients see, and only trusted ones set
 	MaxSize     int            // 0: MaxObjectSize
 	Maps        []Mapping      // those whose Source this store is
 	Arrays      []string       // arrays of this store that mappings keep
@@ -80,13 +81,14 @@ type Store struct {
 	mapped  []string        // the distinct keys of Maps
 	arrays  map[string]bool // Arrays
 	private map[string]bool // Private
+	given   map[string]bool // ReadOnly
 	binary  map[string]bool // Binaries
 }
 
 // Open opens the store in a backend, with the indexes that its mappings and
 // its listing need.
 func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
-	s := &Store{Options: o, arrays: map[string]bool{}, private: map[string]bool{}, binary: map[string]bool{}}
+	s := &Store{Options: o, arrays: map[string]bool{}, private: map[string]bool{}, given: map[string]bool{}, binary: map[string]bool{}}
 	if s.Now == nil {
 		s.Now = time.Now
 	}
@@ -101,6 +103,9 @@ func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error
 	}
 	for _, name := range o.Private {
 		s.private[name] = true
+	}
+	for _, name := range o.ReadOnly {
+		s.given[name] = true
 	}
 	for _, name := range o.Binaries {
 		s.binary[name] = true

@@ -235,6 +235,38 @@ func TestClientsSetAndSeeOnlyWhatIsTheirs(t *testing.T) {
 	}
 }
 
+func TestWhatIsReadOnlyIsSetByTheTrustedAlone(t *testing.T) {
+	s, _ := open(t, store.Options{ReadOnly: []string{"role"}})
+	if _, err := s.Save(client(t.Context()), parse(t, `{"uuid":"a","role":"king"}`), ""); err != nil {
+		t.Fatal(err)
+	}
+	role := func(want string) {
+		t.Helper()
+		seen, err := s.Get(client(t.Context()), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		is(t, seen.Body, map[string]string{"role": want})
+	}
+	role("")
+	trusted := store.WithCall(t.Context(), store.Call{Client: true, Trusted: true})
+	if _, err := s.Update(trusted, parse(t, `{"role":"guest"}`), store.UpdateOptions{UUID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	role(`"guest"`)
+	for _, o := range []string{`{"role":"king"}`, `{"role":null}`} {
+		for _, patch := range []bool{false, true} {
+			if _, err := s.Update(client(t.Context()), parse(t, o), store.UpdateOptions{UUID: "a", Patch: patch}); err != nil {
+				t.Fatal(err)
+			}
+			role(`"guest"`)
+		}
+	}
+	if settable := s.Settable(parse(t, `{"role":"king","n":1}`)); len(settable) != 1 {
+		t.Errorf("at registration %v can be set", settable)
+	}
+}
+
 func TestEventsTellWhatChanged(t *testing.T) {
 	s, out := open(t, store.Options{})
 	user := parse(t, `{"uuid":"u1"}`)
