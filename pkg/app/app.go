@@ -73,7 +73,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*App, error
 	a := &App{config: c, log: log, plan: p, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
 	for _, step := range []func(context.Context) error{
 		a.takeData, a.listen, a.openBackends, a.openBus, a.startRelay, a.openStores, a.openStorages, a.startWaiter, a.startAuth,
-		a.startWorkers, a.startMail, a.startSweep, a.startJanitor, a.startWatch, a.startControl, a.startEvents, a.serveHTTP,
+		a.startWorkers, a.startMail, a.startSweep, a.startJanitor, a.startWatch, a.startControl, a.serveBus, a.startEvents, a.serveHTTP,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))

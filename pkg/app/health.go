@@ -107,6 +107,10 @@ func (a *App) warn() {
 		a.log.Warn("a store is open to everyone: it has no policy for these operations",
 			"store", name, "operations", strings.Join(a.plan.open[name], ", "))
 	}
+	if open := a.openOverBus(); len(open) > 0 {
+		a.log.Warn("whoever reaches the bus may do everything with these stores: no policy is asked there, and bus.listen asks nobody for a password",
+			"stores", strings.Join(open, ", "), "listen", a.config.Bus.Listen)
+	}
 	if e := a.config.Authentication.Email; e != nil {
 		if m := a.config.Mailers[e.Mailer]; m.File != nil {
 			a.log.Warn("mails are written into a folder, not sent: the mailer is of type file", "mailer", e.Mailer, "folder", m.File.Folder)

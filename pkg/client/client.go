@@ -1,0 +1,179 @@
+// Package client uses stores of a belfry over the bus: the same operations as
+// docs/bus-operations.md describes, for programs in Go.
+//
+//	c := client.New(conn)
+//	stored, err := c.Store("Books").Save(ctx, object.Object{"title": []byte(`"Emma"`)})
+//
+// Errors are of package errs, with the server's text and the fields at fault.
+//
+// Every write has an idempotency key, one of its own unless WithKey gives
+// another. So a request whose answer does not come is made again, until the
+// context ends: it takes place once. A program that may die in between gives a
+// key that it finds again.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"belfry/pkg/busapi/wire"
+	"belfry/pkg/errs"
+	"belfry/pkg/problem"
+)
+
+const (
+	// defaultTimeout is how long a request is tried when its context has no end.
+	defaultTimeout = 30 * time.Second
+
+	// attemptTimeout is how long one attempt at it is waited for.
+	attemptTimeout = 5 * time.Second
+
+	retryMin = 25 * time.Millisecond
+	retryMax = time.Second
+)
+
+// Client uses the stores of a belfry. It is safe for concurrent use.
+type Client struct {
+	conn *nats.Conn
+}
+
+// New makes a client on a connection, which stays the caller's.
+func New(conn *nats.Conn) *Client { return &Client{conn: conn} }
+
+// Store returns a store, which need not exist.
+func (c *Client) Store(name string) *Store { return &Store{client: c, name: name} }
+
+// call makes a request until it is answered or its time is over.
+func (c *Client) call(ctx context.Context, store, op string, body wire.Request, o options) (*wire.Reply, error) {
+	if err := o.check(op); err != nil {
+		return nil, err
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, defaultTimeout)
+		defer cancel()
+	}
+	data, err := encode(body)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "the request can't be written as JSON")
+	}
+	m := &nats.Msg{Subject: wire.Subject(store, op), Data: data, Header: o.header(op)}
+	var last error
+	for wait := retryMin; ; wait = min(2*wait, retryMax) {
+		reply, err := c.attempt(ctx, m)
+		if err == nil || !errs.Is(err, errs.Unavailable) {
+			return reply, err
+		}
+		last = err
+		select {
+		case <-ctx.Done():
+			return nil, given(ctx, last)
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		}
+	}
+}
+
+// encode writes JSON and leaves the text of values as it is.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}
+
+// given says why a request was given up.
+func given(ctx context.Context, last error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return errs.Wrap(ctx.Err(), errs.Canceled, "the request was given up")
+	}
+	return last
+}
+
+// attempt makes a request once. Unavailable is worth another attempt.
+func (c *Client) attempt(ctx context.Context, m *nats.Msg) (*wire.Reply, error) {
+	one, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	answer, err := c.conn.RequestMsgWithContext(one, m)
+	switch {
+	case err == nil:
+		return read(answer)
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, errs.Wrap(err, errs.Unavailable, "nobody answers on %s: belfry is away, or has no such store on the bus", m.Subject)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return nil, errs.Wrap(ctx.Err(), errs.Canceled, "the request was given up")
+	case c.forbidden(m.Subject):
+		return nil, errs.Wrap(err, errs.Denied, "the bus does not let this user ask on %s", m.Subject)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+		return nil, errs.Wrap(err, errs.Unavailable, "no answer on %s in time", m.Subject)
+	case errors.Is(err, nats.ErrMaxPayload):
+		return nil, errs.Wrap(err, errs.TooLarge, "the request has %d bytes; the bus carries at most %d", len(m.Data), c.conn.MaxPayload())
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return nil, errs.Wrap(err, errs.Canceled, "the connection to the bus has been closed")
+	default:
+		return nil, errs.Wrap(err, errs.Unavailable, "the bus is away")
+	}
+}
+
+// forbidden reports whether the server has said that we may not publish there:
+// it says so beside the request, which then is never answered.
+func (c *Client) forbidden(subject string) bool {
+	err := c.conn.LastError()
+	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), strconv.Quote(subject))
+}
+
+// read reads an answer.
+func read(m *nats.Msg) (*wire.Reply, error) {
+	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
+		return nil, fault(m, code)
+	}
+	var r wire.Reply
+	if err := json.Unmarshal(m.Data, &r); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "the answer on %s can't be read", m.Subject)
+	}
+	return &r, nil
+}
+
+// fault is the error that a faulty answer stands for.
+func fault(m *nats.Msg, code string) error {
+	var f wire.Fault
+	e := &errs.Error{Kind: errs.Internal, Message: m.Header.Get(micro.ErrorHeader)}
+	if json.Unmarshal(m.Data, &f) == nil && f.Type != "" {
+		e.Kind, e.Fields = problem.Kind(f.Type), f.Errors
+		if f.Detail != "" {
+			e.Message = f.Detail
+		}
+	} else {
+		e.Message = code + " " + e.Message
+	}
+	if seconds, err := strconv.Atoi(m.Header.Get(wire.HeaderRetry)); err == nil {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return e
+}
+
+// header are the headers of a request.
+func (o options) header(op string) nats.Header {
+	h := nats.Header{}
+	set := func(name, value string) {
+		if value != "" {
+			h.Set(textproto.CanonicalMIMEHeaderKey(name), value)
+		}
+	}
+	if wire.Writes(op) {
+		set(wire.HeaderKey, o.key)
+	}
+	set(wire.HeaderActor, o.actor)
+	set(wire.HeaderTrace, o.trace)
+	return h
+}
