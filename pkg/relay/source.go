@@ -14,6 +14,9 @@ const (
 	uncleared    = 5_000 // a store that clears more slowly than this waits
 	clearTimeout = 30 * time.Second
 	clearEvery   = 25 * time.Millisecond // what is published meanwhile shares the sync
+	clearRest    = 3                     // a store rests from clearing for so many times as long as that took,
+	clearMost    = time.Second           // at most so long,
+	clearMany    = 1_000                 // and not when there are so many to clear
 	readAgainMin = 100 * time.Millisecond
 	readAgainMax = 10 * time.Second
 )
@@ -152,8 +155,7 @@ func (s *source) keep() {
 		published, walk, end := s.work()
 		switch {
 		case len(published) > 0:
-			s.clearNow(published)
-			s.pause(clearEvery)
+			s.rest(s.clearNow(published))
 		case walk != nil:
 			if s.read(walk) {
 				wait = readAgainMin
@@ -187,12 +189,16 @@ func (s *source) work() ([]driver.Pending, *pass, bool) {
 	return nil, nil, false
 }
 
-func (s *source) clearNow(published []driver.Pending) {
+// clearNow takes events out of their records and returns how long the store
+// took for it.
+func (s *source) clearNow(published []driver.Pending) (took time.Duration) {
 	ctx, cancel := context.WithTimeout(s.relay.tidy, clearTimeout)
 	defer cancel()
 	err := s.relay.opts.Publisher.Sync(ctx)
 	if err == nil {
+		began := time.Now()
 		err = s.store.Clear(ctx, published)
+		took = time.Since(began)
 	}
 	s.relay.mu.Lock()
 	s.clearing = 0
@@ -203,6 +209,33 @@ func (s *source) clearNow(published []driver.Pending) {
 			"store", s.name, "events", len(published), "error", err)
 	}
 	s.relay.nudge()
+	return took
+}
+
+// rest leaves the store to its writes and reads, the longer the more clearing
+// cost it, while events gather that are cleared together.
+func (s *source) rest(took time.Duration) {
+	timer := time.NewTimer(min(max(clearEvery, clearRest*took), clearMost))
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return
+		case <-s.relay.life.Done():
+			return
+		case <-s.wake:
+			if s.wanted() {
+				return
+			}
+		}
+	}
+}
+
+// wanted reports whether there is something that is not to wait for a rest.
+func (s *source) wanted() bool {
+	s.relay.mu.Lock()
+	defer s.relay.mu.Unlock()
+	return len(s.clear) >= clearMany || s.pass != nil && !s.pass.ready
 }
 
 // read reads the next page of a pass.
