@@ -49,13 +49,15 @@ func binary(data []byte) bson.Binary {
 
 func exists(yes bool) bson.D { return bson.D{{Key: "$exists", Value: yes}} }
 
-// change is the update that makes a write of a document, or makes a document.
-func (s *store) change(w *driver.Write) (bson.D, error) {
-	set, unset, err := s.changeKeys(w.UUID, w.Keys)
-	if err != nil {
-		return nil, err
+// fields are what a write sets and takes away, but for its events.
+func (s *store) fields(w *driver.Write) (set, unset bson.D, err error) {
+	if set, unset, err = s.changeKeys(w.UUID, w.Keys); err != nil {
+		return nil, nil, err
 	}
-	set = append(set, bson.E{Key: revisionField, Value: digits(w.Revision)}, bson.E{Key: pendingField, Value: w.UUID})
+	set = append(set, bson.E{Key: revisionField, Value: digits(w.Revision)})
+	if w.Event.ID != "" {
+		set = append(set, bson.E{Key: pendingField, Value: w.UUID})
+	}
 	if w.Body == nil {
 		set = append(set, bson.E{Key: tombstoneField, Value: digits(w.Revision)})
 		unset = append(unset, bson.E{Key: bodyField, Value: ""})
@@ -63,19 +65,50 @@ func (s *store) change(w *driver.Write) (bson.D, error) {
 		set = append(set, bson.E{Key: bodyField, Value: binary(w.Body)})
 		unset = append(unset, bson.E{Key: tombstoneField, Value: ""})
 	}
+	return set, unset, nil
+}
+
+// changeOf is the update that makes a write of a document that is there.
+func (s *store) changeOf(w *driver.Write) (bson.D, error) {
+	set, unset, err := s.fields(w)
+	if err != nil {
+		return nil, err
+	}
 	events := w.Events()
 	for i := range events {
-		set = append(set, bson.E{Key: eventPath(events[i].Revision), Value: bson.D{
-			{Key: eventIDField, Value: events[i].ID},
-			{Key: subjectField, Value: events[i].Subject},
-			{Key: payloadField, Value: binary(events[i].Payload)},
-		}})
+		set = append(set, bson.E{Key: eventPath(events[i].Revision), Value: eventValue(&events[i])})
 	}
+	change := bson.D{{Key: "$set", Value: set}, {Key: "$unset", Value: unset}}
+	if len(events) > 0 {
+		change = append(change, bson.E{Key: "$inc", Value: bson.D{{Key: countField, Value: len(events)}}})
+	}
+	return change, nil
+}
+
+// document is what a write makes where there is none.
+func (s *store) document(w *driver.Write) (bson.D, error) {
+	set, _, err := s.fields(w)
+	if err != nil {
+		return nil, err
+	}
+	doc := append(bson.D{{Key: idField, Value: w.UUID}}, set...)
+	events := w.Events()
+	if len(events) == 0 {
+		return doc, nil
+	}
+	waiting := make(bson.D, len(events))
+	for i := range events {
+		waiting[i] = bson.E{Key: digits(events[i].Revision), Value: eventValue(&events[i])}
+	}
+	return append(doc, bson.E{Key: eventsField, Value: waiting}, bson.E{Key: countField, Value: len(events)}), nil
+}
+
+func eventValue(e *driver.Pending) bson.D {
 	return bson.D{
-		{Key: "$set", Value: set},
-		{Key: "$unset", Value: unset},
-		{Key: "$inc", Value: bson.D{{Key: countField, Value: len(events)}}},
-	}, nil
+		{Key: eventIDField, Value: e.ID},
+		{Key: subjectField, Value: e.Subject},
+		{Key: payloadField, Value: binary(e.Payload)},
+	}
 }
 
 // changeKeys is the part of an update that gives a record its keys, and takes

@@ -73,6 +73,15 @@ func write(uuid string, cond, revision uint64, body string) driver.Write {
 	return w
 }
 
+// events are those of writes, as they are given to Clear.
+func events(uuid string, revisions ...uint64) []driver.Pending {
+	list := make([]driver.Pending, len(revisions))
+	for i, revision := range revisions {
+		list[i] = driver.Pending{Event: write(uuid, 0, revision, "").Event, UUID: uuid, Revision: revision}
+	}
+	return list
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -214,7 +223,11 @@ func writeUntil(ctx context.Context, stop *atomic.Bool, s driver.Store, uuid str
 func TestLostReply(t *testing.T) {
 	p, s := behindProxy(t, "")
 	for i, w := range []driver.Write{write("a", 0, 1, "one"), write("a", 1, 2, "two"), write("a", 2, 3, ""), write("a", 0, 4, "again")} {
-		p.first(1, "update", fault{lost: true})
+		command := "update"
+		if i == 0 {
+			command = "insert"
+		}
+		p.first(1, command, fault{lost: true})
 		wantKind(t, s.Put(t.Context(), w), errs.Unavailable)
 		if got := revisionOf(t, s, "a"); got != w.Revision {
 			t.Fatalf("write %d: the record is at revision %d, want %d", i, got, w.Revision)
@@ -267,7 +280,7 @@ func TestThrottled(t *testing.T) {
 		{Key: "ok", Value: 0}, {Key: "code", Value: 462}, {Key: "codeName", Value: "IngressRequestRateLimitExceeded"},
 		{Key: "errmsg", Value: "busy"}, {Key: "errorLabels", Value: bson.A{"SystemOverloadedError", "RetryableError"}},
 	}}
-	p.first(1, "update", busy)
+	p.first(1, "insert", busy)
 	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
 	p.first(1, "find", busy)
 	if got := revisionOf(t, s, "a"); got != 1 {
@@ -302,7 +315,7 @@ func TestRights(t *testing.T) {
 		{"createIndexes", func() (err error) { s, err = b.Open(t.Context(), books()); return err }},
 		{"listCollections", func() (err error) { s, err = b.Open(t.Context(), books()); return err }},
 		{"listIndexes", func() (err error) { s, err = b.Open(t.Context(), books()); return err }},
-		{"update", func() error { return s.Put(t.Context(), write("a", 0, 1, "one")) }},
+		{"insert", func() error { return s.Put(t.Context(), write("a", 0, 1, "one")) }},
 		{"find", func() error { _, _, err := s.Get(t.Context(), "a"); return err }},
 		{"find", func() error { _, err := s.Query(t.Context(), driver.Query{Index: "tag", Limit: 1}); return err }},
 		{"aggregate", func() error { _, err := s.Query(t.Context(), driver.Query{Index: "tag", Limit: 1}); return err }},
@@ -331,6 +344,7 @@ func TestTooLarge(t *testing.T) {
 	if n := len(p.commands()); n != 0 {
 		t.Errorf("%d commands were sent for what is too large in any case", n)
 	}
+	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
 	p.first(1, "update", fault{answer: bson.D{
 		{Key: "ok", Value: 1}, {Key: "n", Value: 0},
 		{Key: "writeErrors", Value: bson.A{bson.D{
@@ -338,7 +352,7 @@ func TestTooLarge(t *testing.T) {
 			{Key: "errmsg", Value: "Resulting document after update is larger than 16777216"},
 		}}},
 	}})
-	if e := wantKind(t, s.Put(t.Context(), write("a", 0, 1, "one")), errs.Unavailable); !strings.Contains(e.Message, "wait to be published") {
+	if e := wantKind(t, s.Put(t.Context(), write("a", 1, 2, "two")), errs.Unavailable); !strings.Contains(e.Message, "wait to be published") {
 		t.Errorf("the message %q doesn't say why", e.Message)
 	}
 }
@@ -351,7 +365,7 @@ func TestRoundTrips(t *testing.T) {
 		act  func() error
 		want string
 	}{
-		{"create", func() error { return s.Put(t.Context(), write("a", 0, 1, "one")) }, "map[update:1]"},
+		{"create", func() error { return s.Put(t.Context(), write("a", 0, 1, "one")) }, "map[insert:1]"},
 		{"get", func() error { _, _, err := s.Get(t.Context(), "a"); return err }, "map[find:1]"},
 		{"update", func() error { return s.Put(t.Context(), write("a", 1, 2, "two")) }, "map[update:1]"},
 		{"query", func() error {
@@ -360,11 +374,21 @@ func TestRoundTrips(t *testing.T) {
 		}, "map[find:1]"},
 		{"pending", func() error { _, _, err := s.Pending(t.Context(), nil, 500); return err }, "map[find:1]"},
 		{"clear", func() error {
-			return s.Clear(t.Context(), []driver.Pending{{UUID: "a", Revision: 1}, {UUID: "a", Revision: 2}})
+			return s.Clear(t.Context(), events("a", 1, 2))
 		}, "map[update:1]"},
-		{"create again", func() error { return s.Put(t.Context(), write("a", 0, 3, "three")) }, "map[find:1 update:1]"},
-		{"delete", func() error { return s.Put(t.Context(), write("a", 2, 4, "")) }, "map[update:1]"},
-		{"create over a tombstone", func() error { return s.Put(t.Context(), write("a", 0, 5, "five")) }, "map[update:1]"},
+		{"create again", func() error { return s.Put(t.Context(), write("a", 0, 3, "three")) }, "map[find:1 insert:1]"},
+		{"clear one of several", func() error {
+			if err := s.Put(t.Context(), write("a", 2, 3, "three")); err != nil {
+				return err
+			}
+			if err := s.Put(t.Context(), write("a", 3, 4, "four")); err != nil {
+				return err
+			}
+			p.faults(nil)
+			return s.Clear(t.Context(), events("a", 3))
+		}, "map[find:1 update:2]"},
+		{"delete", func() error { return s.Put(t.Context(), write("a", 4, 5, "")) }, "map[update:1]"},
+		{"create over a tombstone", func() error { return s.Put(t.Context(), write("a", 0, 6, "six")) }, "map[find:1 insert:1 update:1]"},
 	} {
 		p.faults(nil)
 		if err := c.act(); err != nil && c.name != "create again" {

@@ -50,6 +50,5 @@ func (s *store) refill(ctx context.Context, records []driver.Record, keys func(u
 		same := bson.D{{Key: idField, Value: r.UUID}, {Key: revisionField, Value: digits(r.Revision)}}
 		changes[i] = mongo.NewUpdateOneModel().SetFilter(same).SetUpdate(change)
 	}
-	_, err := s.bulk(ctx, s.collection, changes)
-	return s.fail(ctx, "fill an index of", err)
+	return s.fail(ctx, "fill an index of", s.bulk(ctx, s.collection, changes))
 }

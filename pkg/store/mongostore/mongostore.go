@@ -48,6 +48,7 @@ type Backend struct {
 	client   *mongo.Client
 	database *mongo.Database
 	limit    time.Duration // of one act
+	lanes    int           // of insertions, see insertLanes
 	place    string        // "MongoDB at <hosts>", for messages
 }
 
@@ -74,7 +75,11 @@ func Open(ctx context.Context, o Options) (*Backend, error) {
 	if err != nil {
 		return nil, urlError(o.URL, err)
 	}
-	return &Backend{client: client, database: client.Database(o.Database), limit: limit, place: place}, nil
+	b := &Backend{client: client, database: client.Database(o.Database), limit: limit, lanes: insertLanes, place: place}
+	if most := settings.MaxPoolSize; most != nil && *most > 0 {
+		b.lanes = int(min(*most, insertLanes)) //nolint:gosec // small
+	}
+	return b, nil
 }
 
 // setDefaults completes what the URL leaves open, and sets what belfry relies

@@ -2,12 +2,14 @@ package mongostore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -61,68 +63,109 @@ func splitPending(after []byte) (uuid string, revision uint64) {
 
 // Clear is part of driver.Store. Where all that waits in a record is cleared,
 // which is so but for records that are written over and over, one update does
-// it. It waits for no majority.
+// it for many records. It waits for no majority.
 func (s *store) Clear(ctx context.Context, events []driver.Pending) error {
 	if err := ctx.Err(); err != nil {
 		return canceled(err)
 	}
 	records := byRecord(events)
-	var whole, single []mongo.WriteModel
-	for uuid, revisions := range records {
-		whole = append(whole, clearAll(uuid, revisions))
-	}
-	cleared, err := s.bulk(ctx, s.relaxed, whole)
-	if err == nil && cleared < len(records) {
-		for uuid, revisions := range records {
-			for revision := range revisions {
-				single = append(single, clearOne(uuid, revision), clearAll(uuid, map[uint64]bool{revision: true}))
-			}
+	for uuids := range slices.Chunk(slices.Sorted(maps.Keys(records)), clearRecords) {
+		cleared, err := s.clearAll(ctx, records, uuids)
+		if err == nil && cleared < len(uuids) {
+			err = s.clearRest(ctx, records, uuids)
 		}
-		_, err = s.bulk(ctx, s.relaxed, single)
+		if err != nil {
+			return s.fail(ctx, "write", err)
+		}
 	}
-	return s.fail(ctx, "write", err)
+	return nil
+}
+
+// clearRecords is how many records one update clears. Each has a clause of the
+// update's filter.
+const clearRecords = 200
+
+// clearAll clears events of records in which nothing else waits. The index of
+// _id finds the records; a clause knows its own by the ids of its events.
+func (s *store) clearAll(ctx context.Context, records map[string]published, uuids []string) (cleared int, err error) {
+	clauses := make(bson.A, len(uuids))
+	for i, uuid := range uuids {
+		clause := bson.D{{Key: countField, Value: len(records[uuid])}}
+		for revision, id := range records[uuid] {
+			clause = append(clause, bson.E{Key: eventPath(revision) + "." + eventIDField, Value: id})
+		}
+		clauses[i] = clause
+	}
+	limited, cancel := s.b.limited(ctx)
+	defer cancel()
+	result, err := s.relaxed.UpdateMany(limited,
+		bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}, {Key: "$or", Value: clauses}}, clearing())
+	if err != nil {
+		return 0, err
+	}
+	return int(result.MatchedCount), nil
+}
+
+// clearRest clears events one by one in those records where others wait too.
+func (s *store) clearRest(ctx context.Context, records map[string]published, uuids []string) error {
+	limited, cancel := s.b.limited(ctx)
+	defer cancel()
+	left, err := s.newest.Find(limited, bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}, {Key: pendingField, Value: exists(true)}},
+		options.Find().SetProjection(bson.D{{Key: idField, Value: 1}}).SetBatchSize(batch(len(uuids))))
+	docs, err := all(limited, left, err)
+	if err != nil {
+		return err
+	}
+	var changes []mongo.WriteModel
+	for _, doc := range docs {
+		uuid, ok := doc.Lookup(idField).StringValueOK()
+		if !ok {
+			return s.damaged(doc)
+		}
+		for revision := range records[uuid] {
+			changes = append(changes, clearOne(uuid, revision), clearLast(uuid, revision))
+		}
+	}
+	return s.bulk(ctx, s.relaxed, changes)
 }
 
 // bulkChanges is how many changes go in one command. MongoDB takes far more,
 // FerretDB holds a connection to its database for each until the last is made.
 const bulkChanges = 50
 
-// bulk makes changes, one after the other, and returns how many found their
-// document.
-func (s *store) bulk(ctx context.Context, in *mongo.Collection, changes []mongo.WriteModel) (matched int, err error) {
+// bulk makes changes, one after the other.
+func (s *store) bulk(ctx context.Context, in *mongo.Collection, changes []mongo.WriteModel) error {
 	for part := range slices.Chunk(changes, bulkChanges) {
 		limited, cancel := s.b.limited(ctx)
-		result, err := in.BulkWrite(limited, part)
+		_, err := in.BulkWrite(limited, part)
 		cancel()
 		if err != nil {
-			return matched, err
+			return err
 		}
-		matched += int(result.MatchedCount)
 	}
-	return matched, nil
+	return nil
 }
 
-// byRecord gathers the revisions of events by the uuids of their records.
-func byRecord(events []driver.Pending) map[string]map[uint64]bool {
-	records := make(map[string]map[uint64]bool)
+// published are the ids of a record's events by their revisions.
+type published map[uint64]string
+
+// byRecord gathers events by the uuids of their records.
+func byRecord(events []driver.Pending) map[string]published {
+	records := make(map[string]published)
 	for _, e := range events {
 		if records[e.UUID] == nil {
-			records[e.UUID] = make(map[uint64]bool)
+			records[e.UUID] = make(published)
 		}
-		records[e.UUID][e.Revision] = true
+		records[e.UUID][e.Revision] = e.ID
 	}
 	return records
 }
 
-// clearAll clears events of a record if nothing else waits there.
-func clearAll(uuid string, revisions map[uint64]bool) mongo.WriteModel {
-	filter := bson.D{{Key: idField, Value: uuid}, {Key: countField, Value: len(revisions)}}
-	for revision := range revisions {
-		filter = append(filter, bson.E{Key: eventPath(revision), Value: exists(true)})
-	}
-	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpdate(bson.D{{Key: "$unset", Value: bson.D{
+// clearing takes everything that waits out of a record.
+func clearing() bson.D {
+	return bson.D{{Key: "$unset", Value: bson.D{
 		{Key: eventsField, Value: ""}, {Key: countField, Value: ""}, {Key: pendingField, Value: ""},
-	}}})
+	}}}
 }
 
 // clearOne clears an event of a record where others wait.
@@ -137,6 +180,13 @@ func clearOne(uuid string, revision uint64) mongo.WriteModel {
 			{Key: "$unset", Value: bson.D{{Key: eventPath(revision), Value: ""}}},
 			{Key: "$inc", Value: bson.D{{Key: countField, Value: -1}}},
 		})
+}
+
+// clearLast clears an event of a record where it is the only one.
+func clearLast(uuid string, revision uint64) mongo.WriteModel {
+	return mongo.NewUpdateOneModel().SetUpdate(clearing()).SetFilter(bson.D{
+		{Key: idField, Value: uuid}, {Key: countField, Value: 1}, {Key: eventPath(revision), Value: exists(true)},
+	})
 }
 
 // Count is part of driver.Store. Records are counted by what the server keeps

@@ -21,6 +21,8 @@ type store struct {
 	collection *mongo.Collection // majority for reads and writes
 	newest     *mongo.Collection // reads what the primary has, be it undone later
 	relaxed    *mongo.Collection // writes without waiting for a majority
+
+	inserts driver.Gatherer[bson.D]
 }
 
 var _ driver.Store = (*store)(nil)
@@ -59,16 +61,14 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 	if size := sizeOf(&w); size > maxWrite {
 		return errs.New(errs.TooLarge, "the object, with its keys and events, has %d bytes: MongoDB keeps at most %d together", size, maxWrite)
 	}
-	change, err := s.change(&w)
-	if err != nil {
-		return err
-	}
 	if w.If == 0 {
-		err = s.create(ctx, &w, change)
-	} else {
-		err = s.update(ctx, &w, change)
+		return s.fail(ctx, "write", s.create(ctx, &w))
 	}
-	err = s.fail(ctx, "write", err)
+	err := s.fail(ctx, "write", s.change(ctx, &w, bson.D{
+		{Key: idField, Value: w.UUID},
+		{Key: revisionField, Value: digits(w.If)},
+		{Key: tombstoneField, Value: exists(false)},
+	}))
 	if errs.Is(err, errs.TooLarge) {
 		// The write alone would fit.
 		err = errs.Wrap(err, errs.Unavailable, "so many events of the object %s wait to be published that no more fit into its document: "+
@@ -95,50 +95,17 @@ func sizeOf(w *driver.Write) int {
 	return size
 }
 
-// update changes a live record that is at a revision.
-func (s *store) update(ctx context.Context, w *driver.Write, change bson.D) error {
-	result, err := s.updateOne(ctx, bson.D{
-		{Key: idField, Value: w.UUID},
-		{Key: revisionField, Value: digits(w.If)},
-		{Key: tombstoneField, Value: exists(false)},
-	}, change, options.UpdateOne())
+// change makes a write of the record that meets a filter.
+func (s *store) change(ctx context.Context, w *driver.Write, filter bson.D) error {
+	change, err := s.changeOf(w)
+	if err != nil {
+		return err
+	}
+	limited, cancel := s.b.limited(ctx)
+	defer cancel()
+	result, err := s.collection.UpdateOne(limited, filter, change)
 	if err == nil && result.MatchedCount == 0 {
 		return errMismatch()
 	}
 	return err
-}
-
-func (s *store) updateOne(ctx context.Context, filter, change bson.D, o *options.UpdateOneOptionsBuilder) (*mongo.UpdateResult, error) {
-	limited, cancel := s.b.limited(ctx)
-	defer cancel()
-	return s.collection.UpdateOne(limited, filter, change, o)
-}
-
-// createTries bounds how often a uuid is found taken and then free.
-const createTries = 3
-
-// create makes a record where there is none or a lower tombstone.
-func (s *store) create(ctx context.Context, w *driver.Write, change bson.D) error {
-	free := bson.D{
-		{Key: idField, Value: w.UUID},
-		{Key: tombstoneField, Value: bson.D{{Key: "$lt", Value: digits(w.First())}}},
-	}
-	for try := 1; ; try++ {
-		_, err := s.updateOne(ctx, free, change, options.UpdateOne().SetUpsert(true))
-		if !mongo.IsDuplicateKeyError(err) {
-			return err
-		}
-		// Something had the uuid when the server tried to insert. It may have
-		// been purged since, or be a tombstone that came up meanwhile.
-		there, found, readErr := s.get(ctx, s.newest, w.UUID)
-		switch {
-		case readErr != nil:
-			return readErr
-		case found && (!there.Deleted || there.Revision >= w.First()):
-			return errMismatch()
-		case try == createTries:
-			return errs.Wrap(err, errs.Internal, "%s refuses the object %s as a duplicate, though nothing has its uuid: "+
-				"look for a unique index that belfry did not make on the collection %s", s.b.place, w.UUID, s.collection.Name())
-		}
-	}
 }
