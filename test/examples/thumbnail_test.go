@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"image"
 	"image/color"
+	_ "image/jpeg" // thumbnails
 	"image/png"
 	"net/http"
 	"slices"
@@ -164,10 +165,4 @@ func (w *world) register(login, name string) string {
 		w.t.Fatalf("%d cookies", len(cookies))
 	}
 	return cookies[0].Value
-}
-
-// reset has a listener begin anew.
-func (w *world) reset(name string) {
-	w.t.Helper()
-	command[any](w, "listener", "reset", name, "--from", "all")
 }

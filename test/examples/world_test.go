@@ -24,7 +24,7 @@ import (
 )
 
 // patience is more than what a killed process leaves behind has to wait.
-const patience = time.Minute
+const patience = 45 * time.Second
 
 // world is a belfry, and who listens to it.
 type world struct {
@@ -113,13 +113,20 @@ func (w *world) save(path, body string) {
 	w.request(http.MethodPost, path, []byte(body), "Content-Type", jsonType)
 }
 
-// command runs a belfry command, and reads each line that it prints.
-func command[T any](w *world, args ...string) []T {
+// run runs a belfry command, and returns what it prints.
+func (w *world) run(args ...string) string {
 	w.t.Helper()
 	out, errOut, exit, err := process.Run(process.Program(w.t), append(args, "--url", w.belfry.Bus)...)
 	if err != nil || exit != 0 {
 		w.t.Fatalf("belfry %v: exit %d, %v\n%s", args, exit, err, errOut)
 	}
+	return out
+}
+
+// command runs a belfry command, and reads each line that it prints.
+func command[T any](w *world, args ...string) []T {
+	w.t.Helper()
+	out := w.run(args...)
 	var all []T
 	for lines := json.NewDecoder(strings.NewReader(out)); ; {
 		var one T
@@ -202,4 +209,10 @@ func (w *world) listens(name string) {
 		_, err := w.bus.JetStream().Consumer(w.t.Context(), bus.StreamEvents, name)
 		return err
 	})
+}
+
+// reset has a listener begin anew.
+func (w *world) reset(name string) {
+	w.t.Helper()
+	w.run("listener", "reset", name, "--from", "all")
 }

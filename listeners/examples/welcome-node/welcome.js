@@ -1,11 +1,12 @@
 // Completes users when they register: each gets a name to be shown, and the
 // time at which they were welcomed. See README.md.
 import { connect, headers, nanos } from "@nats-io/transport-node";
-import { AckPolicy, ConsumerNotFoundError, DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 
 const env = process.env;
 const name = env.WELCOME_NAME ?? "welcome-node";
 const stream = "EVENTS";
+const consumerNotFound = 10014; // what the server calls it
 const inHand = 5; // events: times requestTimeout less than ackWait
 const requestTimeout = 2_000;
 const ackWait = 12_000; // after which what a killed process had in hand comes again
@@ -36,7 +37,7 @@ async function makeConsumer() {
   try {
     await manager.consumers.info(stream, name);
   } catch (err) {
-    if (!(err instanceof ConsumerNotFoundError)) throw err;
+    if (err.code !== consumerNotFound) throw err;
     await manager.consumers.add(stream, {
       durable_name: name,
       filter_subjects: ["events.*.Register.*.*"],
