@@ -58,3 +58,6 @@ func (a *App) documents() ([]api.Document, error) {
 	}
 	return all, nil
 }
+
+// Routes are all routes of HTTP, as "GET /books/{uuid}".
+func (a *App) Routes() []string { return a.front.api.Load().Routes() }

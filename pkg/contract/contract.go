@@ -62,6 +62,8 @@ type Store struct {
 	MaxSize  int64
 	Bus      bool // its operations are offered on the bus
 	Arrays   []Array
+	Keys     []Key    // properties that name objects of other stores
+	ReadOnly []string // properties that programs set, and clients see
 	Files    []string // properties that hold records of files
 
 	Shape
@@ -75,6 +77,10 @@ type Array struct {
 	Fields  []string
 	Cascade bool
 }
+
+// Key is a property that holds the uuid of an object of another store, or
+// several.
+type Key struct{ Name, Target string }
 
 // Of reads a configuration.
 func Of(c *config.Config, version, baseURL string) (*Contract, error) {
@@ -120,7 +126,7 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 	p := s.Policy
 	out := &Store{
 		Name: s.Name, ID: id, Expose: s.Expose, Owner: p.Owner, Indexes: s.Indexes, MaxSize: s.MaxObjectSize,
-		Asked: s.Intercept, Bus: s.Bus,
+		Asked: s.Intercept, Bus: s.Bus, ReadOnly: s.ReadOnly,
 		Rules: map[string]bool{
 			"create": p.Owner || p.Create != "", "get": p.Owner || p.Get != "", "update": p.Owner || p.Update != "",
 			"delete": p.Owner || p.Delete != "", "list": p.Owner || p.List != "" || p.Get != "",
@@ -130,6 +136,9 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 		if m, ok := c.Stores[source].Map[s.Name]; ok {
 			out.Arrays = append(out.Arrays, Array{m.Target, source, m.Key, m.Fields, m.Cascade})
 		}
+	}
+	for _, target := range slices.Sorted(maps.Keys(s.Map)) {
+		out.Keys = append(out.Keys, Key{s.Map[target].Key, target})
 	}
 	for _, service := range slices.Sorted(maps.Keys(c.Binaries)) {
 		out.Files = append(out.Files, c.Binaries[service].Map[s.Name]...)

@@ -2,7 +2,6 @@ package contract
 
 import (
 	"maps"
-	"slices"
 	"strings"
 
 	"belfry/config"
@@ -15,6 +14,8 @@ type Shape struct {
 	Object *ordered.Object // as it is told
 	Input  *ordered.Object // of a new object
 	Update *ordered.Object // of the fields that a PUT replaces
+	Save   *ordered.Object // of a new object, from a program on the bus
+	Change *ordered.Object // of the fields that such a program replaces
 	Patch  *ordered.Object // of a merge patch (RFC 7396)
 	Former *ordered.Object // of some fields of an object that was
 	Page   *ordered.Object // of a list
@@ -24,11 +25,10 @@ type Shape struct {
 	// Examples of Object and Input; nil where none could be made up.
 	Example, NewExample *ordered.Object
 
-	Schemaless bool
-	root       *ordered.Object
-	parts      map[string]*ordered.Object
-	fields     *ordered.Object // schemas of properties as they are told
-	compiled   *schema.Schema
+	root     *ordered.Object
+	parts    map[string]*ordered.Object
+	entries  map[string]string // components of arrays
+	compiled *schema.Schema    // nil for none
 }
 
 // Named is a schema that is a component of the document.
@@ -47,9 +47,6 @@ func (s *Store) FormerName() string { return s.ID + "Former" }
 
 // UUIDPattern is what a uuid is made of.
 const UUIDPattern = `^[A-Za-z0-9_@+\-][A-Za-z0-9._@+\-]{0,199}$`
-
-// TimePattern is the form of times: RFC 3339 in UTC with microseconds.
-const TimePattern = `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`
 
 // UUID is the schema of an object's uuid.
 func UUID(description string) *ordered.Object {
@@ -85,10 +82,10 @@ func (s *Store) port(file string, data []byte, names Names) error {
 
 // shape makes the views of the store's objects.
 func (s *Store) shape(c *config.Store, k *Contract) {
-	s.Schemaless = s.root == nil
-	if s.Schemaless {
+	if s.root == nil {
 		s.root = &ordered.Object{}
 	}
+	s.entries = map[string]string{}
 	s.Title = s.Name
 	if title, ok := s.root.Get("title").(string); ok && title != "" {
 		s.Title = title
@@ -97,23 +94,29 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	for _, a := range s.Arrays {
 		server[a.Name] = true
 	}
-	unset := maps.Clone(server) // what clients can't set besides
+	seen := view{parts: s.parts, gone: private, free: server}
+	kept := maps.Clone(server) // what nobody sets
 	for _, property := range s.Files {
+		kept[property] = true
+	}
+	unset := maps.Clone(kept) // what clients don't set
+	for _, property := range s.ReadOnly {
 		unset[property] = true
 	}
 	if s.Owner {
 		unset["user"] = true
 	}
-	seen := view{parts: s.parts, gone: private, free: server}
 	given := view{parts: s.parts, gone: private, free: unset, optional: set([]string{"uuid"})}
+	trusted := view{parts: s.parts, gone: private, free: kept, optional: given.optional}
 
 	s.Object = s.told(seen, k)
-	s.Input = s.sent(given, "What a client sends to create an object. What the server keeps by itself is ignored in it.")
-	given.partial = true
-	s.Update = s.sent(given, "Fields to replace; those that are absent stay as they are.")
+	const creating = "What creates an object. What the server keeps by itself is ignored in it."
+	const replacing = "Fields to replace; those that are absent stay as they are."
+	s.Input, s.Save = s.sent(given, creating), s.sent(trusted, creating)
+	given.partial, trusted.partial, seen.partial = true, true, true
+	s.Update, s.Change = s.sent(given, replacing), s.sent(trusted, replacing)
 	given.patch = true
 	s.Patch = s.sent(given, "A merge patch (RFC 7396): objects are merged, null removes a field.")
-	seen.partial = true
 	s.Former = s.told(seen, k)
 	s.Former.Set("description", "Former values of fields that changed.")
 	s.Page = ordered.Of(
@@ -150,6 +153,7 @@ func (s *Store) sent(v view, description string) *ordered.Object {
 		}
 		properties.Set(m.Name, m.Value)
 	}
+	s.addKeys(properties, v.free, closed(seen))
 	if v.partial && closed(seen) && !properties.Has("uuid") {
 		properties.Set("uuid", ordered.Of("readOnly", true, "description", "That of the path counts."))
 	}
@@ -181,6 +185,10 @@ func (s *Store) told(v view, k *Contract) *ordered.Object {
 	if s.Owner {
 		properties.Set("user", readOnly(named.Get("user"), UUID("Whose object it is: the user who created it.")))
 	}
+	s.addKeys(properties, v.gone, closed(seen))
+	for _, property := range s.ReadOnly {
+		properties.Set(property, readOnly(named.Get(property), ordered.Of("description", "Set by programs, not by clients.")))
+	}
 	for _, property := range s.Files {
 		properties.Set(property, readOnly(named.Get(property), ordered.Of(
 			"type", "array", "description", "Files, in the order of their indexes.", "items", Ref(FileRecord))))
@@ -200,10 +208,19 @@ func (s *Store) told(v view, k *Contract) *ordered.Object {
 		out.Set("required", append(required, "created", "updated"))
 	}
 	out.Set("properties", properties)
-	s.fields = properties
 	return others(out, seen)
 }
 
+// addKeys names the properties that mappings look at, where nothing else does.
+func (s *Store) addKeys(properties *ordered.Object, without map[string]bool, closed bool) {
+	for _, key := range s.Keys {
+		if !closed && !without[key.Name] && !properties.Has(key.Name) {
+			properties.Set(key.Name, ordered.Of("description", "The uuid of an object of "+key.Target+", or an array of them."))
+		}
+	}
+}
+
+// list is a value that is an array; nil when it is none.
 func list(v any) []any {
 	all, _ := v.([]any)
 	return all
@@ -227,17 +244,13 @@ func (s *Store) array(a Array, k *Contract) *ordered.Object {
 }
 
 func (s *Store) entryName(a Array, k *Contract) string {
-	for _, p := range s.Parts {
-		if p.Schema.Get("x-belfry-array") == a.Name {
-			return p.Name
-		}
+	if name, known := s.entries[a.Name]; known {
+		return name
 	}
 	name := k.Names.Take(s.ID + Identifier(a.Name) + "Entry")
+	s.entries[a.Name] = name
 	source := k.Store(a.Source)
-	entry := ordered.Of("type", "object", "x-belfry-array", a.Name,
-		"description", "What of "+a.Source+" is copied.", "required", []string{"uuid"})
-	// The place is taken before the fields are looked for: a store may be mapped
-	// to itself.
+	entry := ordered.Of("type", "object", "description", "What of "+a.Source+" is copied.", "required", []string{"uuid"})
 	s.Parts = append(s.Parts, Named{name, entry})
 	properties := ordered.Of("uuid", UUID("The uuid of the object in "+a.Source+"."))
 	for _, field := range a.Fields {
@@ -286,6 +299,3 @@ func Record() *ordered.Object {
 		),
 	)
 }
-
-// sorted are the names of a set in order.
-func sorted(names map[string]bool) []string { return slices.Sorted(maps.Keys(names)) }

@@ -15,39 +15,26 @@ const (
 	anyType        = "*/*"
 )
 
-// components are what operations refer to.
+// components are what operations refer to, and what that refers to.
 func (d *document) components() *ordered.Object {
-	return ordered.Of(
-		"schemas", d.schemas(),
-		"responses", d.responses(),
-		"parameters", allParameters(),
-		"headers", allHeaders(),
-		"securitySchemes", d.securitySchemes(),
-	)
+	all := ordered.Of("schemas", d.schemas(), "responses", responses(), "parameters", allParameters(), "headers", allHeaders())
+	kept := contract.Reachable(all, "#/components/", d.paths)
+	kept.Set("securitySchemes", d.securitySchemes())
+	return kept
 }
 
-// schemas are those of the stores that have routes, and of what belfry itself
-// tells.
+// schemas are those of stores and of what belfry itself tells.
 func (d *document) schemas() *ordered.Object {
 	all := &ordered.Object{}
-	var parts []contract.Named
 	for _, s := range d.contract.Stores {
-		if s.Expose == nil && s != d.contract.Login.Users {
-			parts = append(parts, s.Parts...)
-			continue
-		}
 		all.Set(s.ObjectName(), withExample(s.Object, s.Example))
-		if s.Expose != nil && !s.Expose.Restrict.Create {
-			all.Set(s.InputName(), withExample(s.Input, s.NewExample))
+		all.Set(s.InputName(), withExample(s.Input, s.NewExample))
+		all.Set(s.UpdateName(), s.Update)
+		all.Set(s.PatchName(), s.Patch)
+		all.Set(s.PageName(), s.Page)
+		for _, p := range s.Parts {
+			all.Set(p.Name, p.Schema)
 		}
-		if s.Expose != nil && !s.Expose.Restrict.Update {
-			all.Set(s.UpdateName(), s.Update)
-			all.Set(s.PatchName(), s.Patch)
-		}
-		if s.Expose != nil && s.Expose.List {
-			all.Set(s.PageName(), s.Page)
-		}
-		parts = append(parts, s.Parts...)
 	}
 	all.Set(contract.FileRecord, contract.Record())
 	all.Set("Provider", provider())
@@ -56,7 +43,7 @@ func (d *document) schemas() *ordered.Object {
 		"properties", ordered.Of("status", ordered.Of("const", "ok"))))
 	all.Set("Problem", problem())
 	all.Set("ProblemField", problemField())
-	return withParts(all, parts)
+	return all
 }
 
 func withExample(schema, example *ordered.Object) *ordered.Object {
@@ -66,26 +53,6 @@ func withExample(schema, example *ordered.Object) *ordered.Object {
 	out := schema.Clone()
 	out.Set("examples", []any{example})
 	return out
-}
-
-// withParts adds the parts that something refers to, and what those refer to.
-func withParts(all *ordered.Object, parts []contract.Named) *ordered.Object {
-	refs := contract.Refs(all)
-	for {
-		more := false
-		for _, p := range parts {
-			if refs[contract.Component(p.Name)] && !all.Has(p.Name) {
-				all.Set(p.Name, p.Schema)
-				for ref := range contract.Refs(p.Schema) {
-					refs[ref] = true
-				}
-				more = true
-			}
-		}
-		if !more {
-			return all
-		}
-	}
 }
 
 func provider() *ordered.Object {

@@ -16,7 +16,7 @@ import (
 
 // Document writes the document. It is the same for the same contract.
 func Document(k *contract.Contract) ([]byte, error) {
-	d := &document{contract: k, names: contract.Names{}, paths: &ordered.Object{}, used: map[int]bool{}}
+	d := &document{contract: k, names: contract.Names{}, paths: &ordered.Object{}}
 	for _, s := range k.Stores {
 		if s.Expose != nil {
 			d.store(s)
@@ -51,7 +51,6 @@ type document struct {
 	names    contract.Names // of operations
 	tags     []any
 	paths    *ordered.Object
-	used     map[int]bool // statuses of problems
 }
 
 func (d *document) tag(name, description string) {
@@ -81,7 +80,6 @@ func (d *document) add(o operation) {
 	replies := o.replies.Clone()
 	slices.Sort(o.problems)
 	for _, status := range slices.Compact(o.problems) {
-		d.used[status] = true
 		replies.Set(strconv.Itoa(status), ordered.Of("$ref", "#/components/responses/"+problemOf(status).name))
 	}
 	out := ordered.Of("operationId", d.names.Take(o.id), "tags", []string{o.tag}, "summary", o.summary)
@@ -105,7 +103,7 @@ func (d *document) add(o operation) {
 func (d *document) get(o operation) {
 	o.method = "get"
 	d.add(o)
-	o.method, o.id = "head", "head"+strings.ToUpper(o.id[:1])+o.id[1:]
+	o.method, o.id = "head", "head"+strings.TrimPrefix(strings.ToUpper(o.id[:1])+o.id[1:], "Get")
 	o.summary, o.description = "The headers that GET has", ""
 	replies := &ordered.Object{}
 	for _, m := range o.replies.Members() {

@@ -73,7 +73,10 @@ func (d *document) sessions() {
 
 // form is a body below /auth: JSON, or an HTML form.
 func form(required []string, more bool, properties ...any) *ordered.Object {
-	schema := ordered.Of("type", "object", "required", required, "properties", ordered.Of(properties...))
+	schema := ordered.Of("type", "object", "properties", ordered.Of(properties...))
+	if required != nil {
+		schema.Set("required", required)
+	}
 	if more {
 		schema.Set("additionalProperties", true)
 	}

@@ -45,13 +45,10 @@ func problemOf(status int) failure {
 	panic("openapi: no problem has status " + strconv.Itoa(status))
 }
 
-// responses are the problems that some operation answers with.
-func (d *document) responses() *ordered.Object {
+// responses are the problems.
+func responses() *ordered.Object {
 	all := &ordered.Object{}
 	for _, f := range failures() {
-		if !d.used[f.status] {
-			continue
-		}
 		types := []any{}
 		for _, t := range f.types {
 			types = append(types, problems.TypePrefix+t)
