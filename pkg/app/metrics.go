@@ -7,8 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"belfry/listeners/cascade"
-	"belfry/listeners/mapping"
 	"belfry/pkg/listener"
 	"belfry/pkg/store"
 )
@@ -76,9 +74,12 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		up = 0
 	}
 	gauge(busDesc, up)
-	for _, name := range []string{mapping.Name, cascade.Name} {
-		if pending, unacked, err := listener.Lag(ctx, a.bus, name); err == nil {
-			gauge(lagDesc, float64(pending+unacked), name)
+	for _, spec := range []listener.Spec{a.plan.mappingSpec(), a.plan.cascadeSpec()} {
+		if len(spec.Filters) == 0 {
+			continue // the bus may have been told to refuse even the question
+		}
+		if pending, unacked, err := listener.Lag(ctx, a.bus, spec.Name); err == nil {
+			gauge(lagDesc, float64(pending+unacked), spec.Name)
 		}
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"belfry/pkg/store"
 )
 
+// builtIn are the names of all built-in listeners.
+var builtIn = []string{mapping.Name, cascade.Name, mail.Name, sweep.Name}
+
 // specs are the built-in listeners that the configuration asks for, without
 // what they do: what is to be known of them without opening anything.
 func (p *plan) specs() []listener.Spec {

@@ -21,7 +21,7 @@ func TestAGuestWaitsForTheStreamsOfOthersAndLeavesThemAsTheyAre(t *testing.T) {
 		t.Errorf("without streams publish reports %v", err)
 	}
 
-	front := open(t, bus.Options{URL: url, Auth: bus.Auth{User: "front", Password: password("front")}, Events: bus.Limits{MaxMessages: 1234}})
+	front := open(t, bus.Options{URL: url, Auth: bus.Auth{User: "admin", Password: password("admin")}, Events: bus.Limits{MaxMessages: 1234}})
 	eventually(t, func() bool { return front.Ready(t.Context()) == nil && guest.Ready(t.Context()) == nil })
 	if err := guest.Setup(t.Context()); err != nil {
 		t.Fatal(err)

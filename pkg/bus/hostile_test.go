@@ -185,12 +185,16 @@ func change(t *testing.T, b *bus.Bus, how func(*jetstream.StreamConfig)) {
 
 func TestWhoMayNotChangeTheStreamsWorksWithWhatIsThere(t *testing.T) {
 	url := production(t)
-	as(t, url, "front", nil)
+	prepare(t, url)
+	var lines logged
 	worker := open(t, bus.Options{
 		URL: url, Auth: bus.Auth{User: "worker", Password: password("worker")},
-		Events: bus.Limits{MaxMessages: 5},
+		Events: bus.Limits{MaxMessages: 5}, Logger: slog.New(slog.NewTextHandler(&lines, nil)),
 	})
 	eventually(t, func() bool { return worker.Ready(t.Context()) == nil })
+	if lines.count("max_msgs 1000000 instead of 5") != 1 || lines.count("belfry bus setup") != 1 {
+		t.Errorf("the log does not tell what differs and what helps:\n%s", lines.String())
+	}
 	if err := worker.Publish(t.Context(), events("e", 10, 10)); err != nil {
 		t.Fatal(err)
 	}
@@ -202,6 +206,7 @@ func TestWhoMayNotChangeTheStreamsWorksWithWhatIsThere(t *testing.T) {
 func TestAnErrorThatRepeatsIsLoggedOnce(t *testing.T) {
 	var lines logged
 	url := production(t)
+	prepare(t, url)
 	b := as(t, url, "front", slog.New(slog.NewTextHandler(&lines, nil)))
 	for range 1000 {
 		b.Live("Forbidden", []byte("{}"))

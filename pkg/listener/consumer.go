@@ -61,7 +61,7 @@ func (r *runner) ensure(ctx context.Context, check bool) (bus.Finding, error) {
 		f.State = bus.Differs
 		want.DeliverPolicy, want.OptStartSeq, want.OptStartTime = have.DeliverPolicy, have.OptStartSeq, have.OptStartTime
 		want.PauseUntil = have.PauseUntil
-	case errors.Is(err, jetstream.ErrConsumerNotFound):
+	case errors.Is(err, jetstream.ErrConsumerNotFound), check && errors.Is(err, jetstream.ErrStreamNotFound):
 		f.State = bus.Missing
 	default:
 		return f, bus.Explain(ctx, err, f.What+" can't be looked at", "")

@@ -13,7 +13,7 @@ import (
 // spec says, as Run does; with check it only looks. Where a consumer that is
 // there stands is not touched. The spec needs no handler.
 func Setup(ctx context.Context, b Bus, spec Spec, check bool) ([]bus.Finding, error) {
-	spec.Handler, spec.Batch = func(context.Context, *Event) error { return nil }, nil
+	spec.Handler, spec.Batch = nothing, nil
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
@@ -30,9 +30,14 @@ func Setup(ctx context.Context, b Bus, spec Spec, check bool) ([]bus.Finding, er
 	return all, nil
 }
 
+func nothing(context.Context, *Event) error { return nil }
+
 // Rights are the subjects that a listener's user needs once its consumers are
 // set up, that of an interceptor of the name among them.
-func Rights(name string, ordered bool) (publish, subscribe []string) {
+func Rights(name string, ordered bool) (publish, subscribe []string, err error) {
+	if err := (Spec{Name: name, Handler: nothing}).check(); err != nil {
+		return nil, nil, err
+	}
 	publish = []string{bus.DeadPrefix + name, jsAPI + "STREAM.INFO." + stream}
 	use := func(stream, consumer string) {
 		publish = append(publish, apiConsumer+"INFO."+stream+"."+consumer, apiConsumer+"MSG.NEXT."+stream+"."+consumer,
@@ -47,5 +52,5 @@ func Rights(name string, ordered bool) (publish, subscribe []string) {
 	} else {
 		use(stream, name)
 	}
-	return publish, []string{"_INBOX_" + name + ".>", "intercept.*.*." + name}
+	return publish, []string{"_INBOX_" + name + ".>", "intercept.*.*." + name}, nil
 }

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"belfry/pkg/app"
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/eventlog"
+	"belfry/pkg/listener"
+)
+
+type busCmd struct {
+	Setup busSetupCmd `cmd:"" help:"Make the streams and consumers that belfry and its listeners need, so that their users need no right to."`
+	Role  busRoleCmd  `cmd:"" help:"Print what a listener's user may do, for the configuration of a NATS server."`
+}
+
+type busSetupCmd struct {
+	busFlags
+	Check    bool          `help:"Change nothing; exit with 1 when something is missing or differs."`
+	Listener []string      `help:"Also set up this listener of your own; may be repeated. The flags below are for it, or for all of them." placeholder:"NAME"`
+	Ordered  bool          `help:"It hears the events of an object one after the other."`
+	Event    []string      `help:"It hears only events of this name, Store.Saved for instance; may be repeated." placeholder:"NAME"`
+	Store    []string      `help:"It hears only events of this store; may be repeated." placeholder:"NAME"`
+	Filter   []string      `help:"It hears this subject of the log, instead of events and stores; may be repeated." placeholder:"SUBJECT"`
+	AckWait  time.Duration `help:"How long the bus waits for a sign of life before it hands an event out again (${default})." default:"30s"`
+	From     string        `help:"Where it begins when it is new to the bus: all, new, a sequence, or a time as RFC 3339 or 36h for ago (${default})." default:"new" placeholder:"PLACE"`
+}
+
+// Run sets up and says what it found and did.
+func (c *busSetupCmd) Run(ctx context.Context, s streams) error {
+	specs, err := c.specs()
+	if err != nil {
+		return err
+	}
+	loaded, err := c.load("")
+	if err != nil {
+		return err
+	}
+	var all []bus.Finding
+	err = c.connect(ctx, func(b *bus.Client) (err error) {
+		all, err = app.SetupBus(ctx, loaded, b, specs, c.Check)
+		return err
+	})
+	if lacks := writeFindings(s.out, all); err == nil && lacks {
+		return errFound
+	}
+	return err
+}
+
+// specs are the listeners that the flags tell of.
+func (c *busSetupCmd) specs() ([]listener.Spec, error) {
+	spec := listener.Spec{Ordered: c.Ordered, Stores: c.Store, Filters: c.Filter, AckWait: c.AckWait}
+	for _, name := range c.Event {
+		spec.Events = append(spec.Events, event.Name(name))
+	}
+	var err error
+	if spec.Start, err = parseStart(c.From); err != nil {
+		return nil, err
+	}
+	if len(c.Listener) == 0 && (c.Ordered || len(c.Event)+len(c.Store)+len(c.Filter) > 0) {
+		return nil, errs.New(errs.Invalid, "--ordered, --event, --store and --filter are for a listener of your own: name it with --listener")
+	}
+	var all []listener.Spec
+	for _, name := range c.Listener {
+		spec.Name = name
+		all = append(all, spec)
+	}
+	return all, nil
+}
+
+// parseStart reads where a listener begins.
+func parseStart(text string) (listener.Start, error) {
+	switch text {
+	case "new":
+		return listener.New, nil
+	case "all":
+		return listener.All, nil
+	}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return listener.FromSequence(max(n, 1)), nil
+	}
+	at, err := eventlog.ParseTime(text)
+	if err != nil {
+		return listener.Start{}, errs.New(errs.Invalid, "--from: %q is no place to begin: give all, new, a sequence, or a time such as 2026-11-21T04:05:06Z or 36h (ago)", text)
+	}
+	return listener.FromTime(at), nil
+}
+
+// writeFindings writes a line for each finding and a sum, and reports whether
+// something lacks.
+func writeFindings(w io.Writer, all []bus.Finding) (lacks bool) {
+	if len(all) == 0 {
+		return false
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	count := map[bus.State]int{}
+	for _, f := range all {
+		count[f.State]++
+		lacks = lacks || f.Lacks()
+		what := string(f.State)
+		if f.Detail != "" {
+			what += ": " + f.Detail
+		}
+		fmt.Fprintf(t, "%s\t%s\n", f.What, what)
+	}
+	_ = t.Flush()
+	var sum []string
+	for _, state := range []bus.State{bus.Right, bus.Made, bus.Changed, bus.Missing, bus.Differs} {
+		if n := count[state]; n > 0 {
+			sum = append(sum, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	fmt.Fprintln(w, strings.Join(sum, ", "))
+	return lacks
+}
+
+type busRoleCmd struct {
+	Name    string `arg:"" help:"Name of the listener, and of its user."`
+	Ordered bool   `help:"The listener is ordered."`
+}
+
+// Run prints a block that a user's permissions can refer to.
+func (c *busRoleCmd) Run(s streams) error {
+	publish, subscribe, err := listener.Rights(c.Name, c.Ordered)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.out, "%s: {\n  publish: [\n    \"%s\"\n  ]\n  subscribe: [\"%s\"]\n  allow_responses: true\n}\n",
+		strings.ToUpper(strings.ReplaceAll(c.Name, "-", "_")), strings.Join(publish, "\",\n    \""), strings.Join(subscribe, `", "`))
+	return err
+}

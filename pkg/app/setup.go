@@ -1,0 +1,40 @@
+package app
+
+import (
+	"context"
+	"slices"
+
+	"belfry/config"
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/listener"
+)
+
+// SetupBus makes the streams of a configuration and the consumers of its
+// listeners and of some more, so that other users of the bus need no right to;
+// with check it only looks. It returns what it found and did, as far as it came.
+func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []listener.Spec, check bool) ([]bus.Finding, error) {
+	p, err := compile(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range more {
+		if slices.Contains(builtIn, m.Name) {
+			return nil, errs.New(errs.Invalid, "listener %s is belfry's own, and set up as configured; one of yours needs another name", m.Name)
+		}
+	}
+	o, err := p.busOptions()
+	if err != nil {
+		return nil, err
+	}
+	all, err := bus.SetupStreams(ctx, b, o.Events, o.Replicas, check)
+	for _, spec := range append(p.specs(), more...) {
+		if err != nil {
+			return all, err
+		}
+		var found []bus.Finding
+		found, err = listener.Setup(ctx, b, spec, check)
+		all = append(all, found...)
+	}
+	return all, err
+}

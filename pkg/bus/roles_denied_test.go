@@ -1,0 +1,285 @@
+package bus_test
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/listener"
+)
+
+const (
+	stream   = "$JS.API.STREAM."
+	consumer = "$JS.API.CONSUMER."
+)
+
+// forbidden are the acts that no role but the admin may do, by what they would be.
+var forbidden = map[string][]string{
+	"damage a stream": {
+		stream + "PURGE.EVENTS", stream + "DELETE.EVENTS", stream + "UPDATE.EVENTS", stream + "MSG.DELETE.EVENTS", stream + "RESTORE.EVENTS",
+		stream + "PURGE.DEAD", stream + "DELETE.DEAD", stream + "MSG.DELETE.DEAD", stream + "PURGE.RETRY", stream + "DELETE.RETRY", stream + "UPDATE.RETRY",
+	},
+	"make a stream, which could take others' subjects": {stream + "CREATE.EVENTS", stream + "CREATE.MINE", stream + "CREATE.DEAD", stream + "CREATE.RETRY"},
+	"read the dead letters":                            {stream + "MSG.GET.DEAD", "$JS.API.DIRECT.GET.DEAD", "$JS.API.DIRECT.GET.DEAD.dead.mapping", consumer + "CREATE.DEAD", consumer + "CREATE.DEAD.x.dead.>"},
+	"read the retries":                                 {stream + "MSG.GET.RETRY", "$JS.API.DIRECT.GET.RETRY", consumer + "CREATE.RETRY.x.retry.mapping"},
+	"copy the log":                                     {stream + "SNAPSHOT.EVENTS"},
+	"remove a consumer":                                {consumer + "DELETE.EVENTS.mapping", consumer + "DELETE.EVENTS.listener", consumer + "DELETE.RETRY.mapping"},
+	"make or change a consumer": {
+		consumer + "CREATE.EVENTS", consumer + "CREATE.EVENTS.mapping", consumer + "CREATE.EVENTS.listener", consumer + "CREATE.EVENTS.x.events.>",
+		consumer + "DURABLE.CREATE.EVENTS.mapping", consumer + "CREATE.RETRY.listener.retry.listener", consumer + "CREATE.RETRY.mapping.retry.mapping",
+	},
+	"move or halt a consumer": {
+		consumer + "RESET.EVENTS.mapping", consumer + "PAUSE.EVENTS.mapping", consumer + "PAUSE.EVENTS.listener", consumer + "UNPIN.EVENTS.mapping", consumer + "LEADER.STEPDOWN.EVENTS.mapping",
+	},
+	"have something handled again": {"retry.mapping", "retry.listener"},
+	"answer somebody else":         {"_INBOX_front.x", "_INBOX_worker.x", "_INBOX_belfry.x", "_INBOX_admin.x", "_INBOX_stranger.x", "_INBOX.x"},
+	"manage the server": {
+		"$SYS.REQ.SERVER.PING", "$SYS.REQ.SERVER.x.RELOAD", "$SYS.REQ.CLAIMS.UPDATE", "$JS.API.ACCOUNT.PURGE.BELFRY", "$JS.API.SERVER.REMOVE", stream + "LEADER.STEPDOWN.EVENTS", "$JS.API.INFO",
+	},
+}
+
+// forging are acts of those who write stores, for whom they are no forgery.
+var forging = map[string][]string{
+	"forge what is announced": {"Store.Saved", "Store.Deleted", "Register", "Binary.Uploaded"},
+	"forge what happened":     {"events.1.Store.Saved.Users.u", "events.x"},
+	"ask as the front does":   {"intercept.save.Books.x"},
+}
+
+// working are acts of workers.
+var working = map[string][]string{
+	"forge what workers have applied": {"applied.x.1"},
+	"write a worker's dead letters":   {"dead.mapping", "dead.mail"},
+	"take a worker's events":          {consumer + "MSG.NEXT.EVENTS.mapping", consumer + "MSG.NEXT.EVENTS.mail", consumer + "MSG.NEXT.RETRY.mapping"},
+	"acknowledge a worker's events":   {"$JS.ACK.EVENTS.mapping.1.1.1.1.1", "$JS.ACK.RETRY.mapping.1.1.1.1.1"},
+	"look at a worker":                {consumer + "INFO.EVENTS.mapping"},
+}
+
+// listening are acts of the listener of the name.
+var listening = map[string][]string{
+	"take a listener's events":         {consumer + "MSG.NEXT.EVENTS.listener", consumer + "MSG.NEXT.RETRY.listener"},
+	"acknowledge a listener's events":  {"$JS.ACK.EVENTS.listener.1.1.1.1.1", "$JS.ACK.RETRY.listener.1.1.1.1.1"},
+	"write a listener's dead letters":  {"dead.listener"},
+	"take another listener's events":   {consumer + "MSG.NEXT.EVENTS.other", consumer + "MSG.NEXT.RETRY.other", "$JS.ACK.EVENTS.other.1.1.1.1.1", "dead.other"},
+	"look at what listeners there are": {consumer + "NAMES.EVENTS", consumer + "LIST.EVENTS", stream + "NAMES", stream + "LIST"},
+}
+
+// subscriptions are what no role may hear.
+var subscriptions = []string{
+	">", "*.>", "_INBOX.>", "_INBOX_*.>", "_INBOX_other.>", "_INBOX_admin.>", "$JS.>", "$JS.ACK.>", "$SYS.>", "events.>", "dead.>", "retry.>",
+}
+
+func TestTheRolesOfNatsConfCanDoNoMore(t *testing.T) {
+	url := production(t)
+	prepare(t, url, hears("mapping"), hears("listener"))
+	quiet := slog.New(slog.DiscardHandler)
+	front := as(t, url, "front", quiet)
+	if err := front.Publish(t.Context(), readable("e", 3)); err != nil {
+		t.Fatal(err)
+	}
+	handle(t, as(t, url, "worker", quiet), hears("mapping"), 3)
+
+	for user, role := range map[string]struct {
+		acts  []map[string][]string
+		may   []string // of these
+		hears []string // besides subscriptions
+	}{
+		"front":    {[]map[string][]string{forbidden, working, listening}, nil, nil},
+		"worker":   {[]map[string][]string{forbidden, listening}, nil, []string{"applied.>", "Store.*", "intercept.>"}},
+		"belfry":   {[]map[string][]string{forbidden, listening}, nil, []string{"_INBOX_front.>", "intercept.>"}},
+		"listener": {[]map[string][]string{forbidden, forging, working, listening}, listening["take a listener's events"], []string{"applied.>", "Store.*", "Register", "intercept.>", "intercept.*.*.other"}},
+		"observer": {[]map[string][]string{forbidden, forging, working, listening}, nil, []string{"applied.>", "intercept.>", "_INBOX_front.>"}},
+	} {
+		t.Run(user, func(t *testing.T) {
+			c, refusals := connectAs(t, url, user)
+			may := role.may
+			if user == "listener" {
+				may = slices.Concat(may, listening["acknowledge a listener's events"], listening["write a listener's dead letters"])
+			}
+			for _, acts := range role.acts {
+				for what, subjects := range acts {
+					for _, subject := range subjects {
+						if slices.Contains(may, subject) {
+							continue
+						}
+						if err := c.Publish(subject, []byte("{}")); err != nil {
+							t.Fatal(err)
+						}
+						refused(t, refusals, what, "publish to", subject)
+					}
+				}
+			}
+			for _, subject := range slices.Concat(subscriptions, role.hears) {
+				if _, err := c.SubscribeSync(subject); err != nil {
+					t.Fatal(err)
+				}
+				refused(t, refusals, "hear others", "subscription to", subject)
+			}
+		})
+	}
+	if n := stored(t, as(t, url, "admin", quiet)); n != 3 {
+		t.Errorf("%d events are stored, want 3", n)
+	}
+	if _, err := nats.Connect(url); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("a stranger gets %v", err)
+	}
+}
+
+// The server answers a request on whichever subject it names. In an account of
+// its own an observer can't have that be one where others listen, or the log.
+func TestAnObserverHasNobodyAnswerOthersForIt(t *testing.T) {
+	url := production(t)
+	prepare(t, url)
+	quiet := slog.New(slog.DiscardHandler)
+	admin := as(t, url, "admin", quiet)
+	if err := admin.Publish(t.Context(), readable("e", 1)); err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan *nats.Msg, 10)
+	targets := []string{"Store.Saved", "_INBOX_front.x", "applied.x.1", "dead.x", "events.1.Store.Saved.Users.u", stream + "PURGE.EVENTS"}
+	for _, subject := range targets[:3] {
+		if _, err := admin.Conn().ChanSubscribe(subject, heard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := admin.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	observer, _ := connectAs(t, url, "observer")
+	for _, reply := range targets {
+		for _, ask := range []string{"STREAM.INFO.EVENTS", "STREAM.MSG.GET.EVENTS", "DIRECT.GET.EVENTS"} {
+			if err := observer.PublishRequest("$JS.belfry.API."+ask, reply, []byte(`{"seq":1}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	look(t, observer, readable("e", 1)[0].Subject) // which the server answers after those
+	if err := admin.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{bus.StreamEvents, bus.StreamDead} {
+		s, err := admin.JetStream().Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[string]uint64{bus.StreamEvents: 1}[name]; s.CachedInfo().State.LastSeq != want || s.CachedInfo().State.Msgs != want {
+			t.Errorf("stream %s holds %d messages, the last %d", name, s.CachedInfo().State.Msgs, s.CachedInfo().State.LastSeq)
+		}
+	}
+	if len(heard) > 0 {
+		m := <-heard
+		t.Errorf("%s hears %s", m.Subject, m.Data)
+	}
+}
+
+// Whoever may ask anything can name any subject for the answer, but the server
+// takes no request from itself.
+func TestAListenerHasNobodyDamageStreamsForIt(t *testing.T) {
+	url := production(t)
+	prepare(t, url, hears("listener"))
+	front := as(t, url, "front", slog.New(slog.DiscardHandler))
+	if err := front.Publish(t.Context(), readable("e", 30)); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := connectAs(t, url, "listener")
+	for _, reply := range []string{stream + "PURGE.EVENTS", stream + "DELETE.DEAD", consumer + "DELETE.EVENTS.listener", "$JS.ACK.RETRY.listener.1.1.1.1.1"} {
+		for ask, body := range map[string]string{stream + "INFO.EVENTS": "", consumer + "INFO.EVENTS.listener": "", consumer + "MSG.NEXT.EVENTS.listener": `{"batch":1}`} {
+			if err := c.PublishRequest(ask, reply, []byte(body)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if m, err := c.Request(consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1}`), 10*time.Second); err != nil || m.Reply == "" {
+		t.Errorf("the listener gets %v, %v", m, err)
+	}
+	admin := as(t, url, "admin", slog.New(slog.DiscardHandler))
+	if n := stored(t, admin); n != 30 {
+		t.Errorf("%d events are stored, want 30", n)
+	}
+	if _, err := admin.JetStream().Stream(t.Context(), bus.StreamDead); err != nil {
+		t.Error(err)
+	}
+	if _, err := admin.JetStream().Consumer(t.Context(), bus.StreamEvents, "listener"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOnlyTheSystemAccountManagesTheServer(t *testing.T) {
+	url := production(t)
+	system, _ := connectAs(t, url, "system")
+	if _, err := system.Request("$SYS.REQ.SERVER.PING", nil, 10*time.Second); err != nil {
+		t.Errorf("the system user gets %v", err)
+	}
+	admin, _ := connectAs(t, url, "admin")
+	if _, err := admin.Request("$SYS.REQ.SERVER.PING", nil, 10*time.Second); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("the admin gets %v", err)
+	}
+	if _, err := system.Request(stream+"NAMES", nil, 10*time.Second); err == nil {
+		var answer struct{ Error *struct{ Code int } }
+		m, _ := system.Request(stream+"NAMES", nil, 10*time.Second)
+		if json.Unmarshal(m.Data, &answer) != nil || answer.Error == nil {
+			t.Errorf("the system user looks at streams: %s", m.Data)
+		}
+	}
+}
+
+// The sample of nats.conf is what `belfry bus role listener` prints.
+func TestTheSampleOfAListenerIsWhatItsRoleSays(t *testing.T) {
+	production(t)
+	opts, err := server.ProcessConfigFile("../../nats.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish, subscribe, err := listener.Rights("listener", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(opts.Users, func(u *server.User) bool { return u.Username == "listener" })
+	if has := opts.Users[i].Permissions; !slices.Equal(has.Publish.Allow, publish) || !slices.Equal(has.Subscribe.Allow, subscribe) || has.Response == nil {
+		t.Errorf("nats.conf lets a listener publish to\n%q\nand hear %q; it is to be\n%q\nand %q", has.Publish.Allow, has.Subscribe.Allow, publish, subscribe)
+	}
+}
+
+// connectAs connects as a user and collects what the server refuses it.
+func connectAs(t *testing.T, url, user string) (*nats.Conn, <-chan error) {
+	t.Helper()
+	refusals := make(chan error, 1000)
+	c, err := nats.Connect(url, nats.UserInfo(user, password(user)), nats.CustomInboxPrefix("_INBOX_"+user),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals <- err }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c, refusals
+}
+
+func refused(t *testing.T, refusals <-chan error, act, what, subject string) {
+	t.Helper()
+	select {
+	case err := <-refusals:
+		text := strings.ToLower(err.Error())
+		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(text, what) || !strings.Contains(text, strings.ToLower(`"`+subject+`"`)) {
+			t.Errorf("%s: %s %s: the server says %v", act, what, subject, err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Errorf("%s: %s %s is not refused", act, what, subject)
+	}
+}
+
+func TestNatsConfNeedsItsPasswords(t *testing.T) {
+	production(t)
+	if err := os.Unsetenv("BELFRY_FRONT_PASSWORD"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.ProcessConfigFile("../../nats.conf"); err == nil {
+		t.Error("the server starts with a user whose password is missing")
+	}
+}
