@@ -46,7 +46,7 @@ func (h *Hub) entry(in *eventlog.Entry) *entry {
 		return e
 	}
 	envelope, err := event.Decode(in.Data)
-	if err != nil || envelope.Event != name || envelope.Store != storeName || envelope.UUID != uuid || from.hides(envelope.Property) {
+	if err != nil || envelope.Event != name || envelope.Store != storeName || envelope.UUID != uuid || envelope.Property != "" && from.hides(envelope.Property) {
 		h.Logger.Debug("an event of the log is not told: it can't be read, or is not what its subject says", "sequence", in.Sequence, "error", err)
 		return e
 	}

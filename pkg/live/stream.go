@@ -57,6 +57,7 @@ type stream struct {
 	cursor   uint64 // everything up to here has been sent, or is not for the client
 	told     uint64 // the last id that the client was sent
 	joined   bool   // cursor has been in the window
+	version  uint64 // of the window, of which all was sent
 	catching bool
 	unsure   bool // who the client is has to be looked at before anything is sent
 	gone     bool // nothing more can be sent
@@ -77,6 +78,7 @@ const (
 func (s *stream) run(ctx context.Context) {
 	tick := time.NewTicker(s.hub.Heartbeat)
 	defer tick.Stop()
+	defer s.hub.tail.part(s)
 	defer s.caught()
 	// So that not all come back in one moment when a server ends.
 	hello := strconv.AppendInt([]byte("retry: "), 1000+rand.Int64N(2000), 10)
@@ -168,7 +170,7 @@ func (s *stream) step(ctx context.Context) (next, error) {
 			return repeat, err
 		}
 	}
-	v := s.hub.tail.view(s.cursor, s.entries[:0])
+	v := s.hub.tail.view(s)
 	s.entries, s.changed = v.entries, v.changed
 	switch {
 	case v.epoch == 0:
@@ -180,7 +182,6 @@ func (s *stream) step(ctx context.Context) (next, error) {
 	case s.cursor < v.base:
 		return s.catchUp(ctx)
 	}
-	s.joined = true
 	s.caught()
 	if len(v.entries) == 0 {
 		return await, nil
@@ -192,8 +193,8 @@ func (s *stream) step(ctx context.Context) (next, error) {
 func (s *stream) begin(ctx context.Context, v view) (next, error) {
 	switch {
 	case s.epoch > 0: // there was another log
-		s.cursor, s.joined = 0, false
-		s.epoch = v.epoch
+		s.hub.tail.part(s)
+		s.cursor, s.epoch = 0, v.epoch
 		return goOn, s.notice("reset", beyondText)
 	case s.after == nil:
 		s.cursor = v.position

@@ -22,10 +22,10 @@ const (
 	maxEntries  = 1 << 16     // of the window, however small they are
 	restClient  = 50 * time.Microsecond
 	restLongest = 500 * time.Millisecond
+	waitLongest = time.Second
+	pageEvents  = 500
+	pageBytes   = 2 << 20
 )
-
-// pageMost bounds what the tail reads at once.
-var pageMost = eventlog.Most{Events: 500, Bytes: 2 << 20}
 
 // tail reads the log on behalf of all clients.
 type tail struct {
@@ -46,9 +46,16 @@ type tail struct {
 	end            uint64 // of the log, as far as it is known
 	window         []*entry
 	bytes          int64
+
+	// Of the clients that are in the window, how many have been sent all of it.
+	joined, arrived int
+	version         uint64 // of the window
+	arrival         chan struct{}
 }
 
-func newTail(h *Hub) *tail { return &tail{hub: h, changed: make(chan struct{})} }
+func newTail(h *Hub) *tail {
+	return &tail{hub: h, changed: make(chan struct{}), arrival: make(chan struct{}, 1), version: 1}
+}
 
 // view is what a client sees of the tail.
 type view struct {
@@ -60,17 +67,77 @@ type view struct {
 
 const viewMost = 256 // entries
 
-// view returns what comes behind a place, appended to into.
-func (t *tail) view(after uint64, into []*entry) view {
+// view returns what comes behind a client's place. Who finds itself in the
+// window has joined.
+func (t *tail) view(s *stream) view {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v := view{epoch: t.epoch, base: t.base, position: t.position, entries: into, changed: t.changed}
-	if after < t.base {
+	v := view{epoch: t.epoch, base: t.base, position: t.position, entries: s.entries[:0], changed: t.changed}
+	if t.epoch != s.epoch || s.cursor < t.base {
 		return v
 	}
-	from := sort.Search(len(t.window), func(i int) bool { return t.window[i].sequence > after })
+	if !s.joined {
+		s.joined = true
+		t.joined++
+	}
+	from := sort.Search(len(t.window), func(i int) bool { return t.window[i].sequence > s.cursor })
 	v.entries = append(v.entries, t.window[from:min(len(t.window), from+viewMost)]...)
+	if len(v.entries) == 0 && s.version != t.version {
+		s.version = t.version
+		t.arrived++
+		t.arrive()
+	}
 	return v
+}
+
+// part forgets that a client has joined.
+func (t *tail) part(s *stream) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !s.joined {
+		return
+	}
+	s.joined = false
+	t.joined--
+	if s.version == t.version {
+		t.arrived--
+		s.version = 0
+	}
+	t.arrive()
+}
+
+// most reports whether nearly all clients have been sent what is in the window.
+func (t *tail) most() bool { return 10*t.arrived >= 9*t.joined }
+
+func (t *tail) arrive() {
+	if t.most() {
+		select {
+		case t.arrival <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// awaitMost keeps the tail, when it has much to read, from pushing everybody
+// out of the window. A few slow clients do not hold it up, and many not for long.
+func (t *tail) awaitMost(ctx context.Context) {
+	timeout := time.NewTimer(waitLongest)
+	defer timeout.Stop()
+	for {
+		t.mu.Lock()
+		most := t.most()
+		t.mu.Unlock()
+		if most {
+			return
+		}
+		select {
+		case <-t.arrival:
+		case <-timeout.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // ensure has the tail run while there are clients.
@@ -114,7 +181,7 @@ func (t *tail) run() {
 	var alone, looked time.Time // since when nobody listens; when the log was looked at
 	for wait := retryMin; ctx.Err() == nil && !t.leave(&alone); {
 		looking := time.Since(looked) >= pollEvery
-		read, err := t.advance(ctx, looking)
+		read, more, err := t.advance(ctx, looking)
 		t.note(err)
 		switch {
 		case err != nil:
@@ -127,6 +194,9 @@ func (t *tail) run() {
 		wait = retryMin
 		if read > 0 {
 			_ = pause.For(ctx, t.rest())
+			if more {
+				t.awaitMost(ctx)
+			}
 			continue
 		}
 		select {
@@ -210,29 +280,30 @@ func (t *tail) announce() {
 	t.changed = make(chan struct{})
 }
 
-// advance reads what is new, and reports how many events. looking asks first
-// whether the log is still the same.
-func (t *tail) advance(ctx context.Context, looking bool) (read int, err error) {
+// advance reads what is new, and reports how many events and whether there are
+// more. looking asks first whether the log is still the same.
+func (t *tail) advance(ctx context.Context, looking bool) (read int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	if looking {
 		if err := t.look(ctx); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
 	position := t.at()
-	page, _, err := eventlog.Page(ctx, t.hub.Bus.Conn(), position+1, pageMost)
+	page, more, err := eventlog.Page(ctx, t.hub.Bus.Conn(), position+1,
+		eventlog.Most{Events: pageEvents, Bytes: int(min(pageBytes, max(t.hub.Buffer/8, 1)))})
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	var lost *entry
 	if len(page) == 0 && looking || len(page) > 0 && page[0].Sequence > position+1 {
 		if lost, err = t.hub.lost(ctx, position); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
 	t.add(lost, page)
-	return len(page), nil
+	return len(page), more, nil
 }
 
 func (t *tail) at() uint64 {
@@ -261,6 +332,8 @@ func (t *tail) look(ctx context.Context) error {
 	t.epoch, t.created = t.logs, state.Created
 	t.base, t.position, t.end = state.Last, state.Last, state.Last
 	t.window, t.bytes = nil, 0
+	t.version++
+	t.arrived = 0
 	t.announce()
 	return nil
 }
@@ -295,6 +368,8 @@ func (t *tail) add(lost *entry, page []*eventlog.Entry) {
 	}
 	t.window = append(t.window, entries...)
 	t.position = entries[len(entries)-1].sequence
+	t.version++
+	t.arrived = 0
 	t.end = max(t.end, t.position)
 	for len(t.window) > 1 && (t.bytes > t.hub.Buffer || len(t.window) > maxEntries) {
 		gone := t.window[0]
