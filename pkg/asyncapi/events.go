@@ -89,7 +89,7 @@ func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // headers are those of an event's message.
 func headers() *ordered.Object {
-	return object("", 0, "Nats-Msg-Id", text("The event's id: the same when it is delivered again."))
+	return object("", 0, "Nats-Msg-Id", text("In the log, the event's id: the same when it is delivered again."))
 }
 
 // envelope is the schema of an event; see docs/events.md.

@@ -165,7 +165,8 @@ func (v *view) mayBeObject(s *ordered.Object, depth int) bool {
 	return true
 }
 
-// patterns keeps those that no free property falls under.
+// patterns keeps what those say that no free property falls under. The others
+// still say what is no further property.
 func (v *view) patterns(all, out *ordered.Object) (exact bool) {
 	exact = true
 	kept := &ordered.Object{}
@@ -176,14 +177,13 @@ func (v *view) patterns(all, out *ordered.Object) (exact bool) {
 			free = free || pattern.MatchString(name)
 		}
 		if free {
+			kept.Set(m.Name, &ordered.Object{})
 			exact = false
 			continue
 		}
 		kept.Set(m.Name, v.value(m.Value))
 	}
-	if kept.Len() > 0 {
-		out.Set("patternProperties", kept)
-	}
+	out.Set("patternProperties", kept)
 	return exact && !v.patch
 }
 
