@@ -1,0 +1,313 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/api"
+	"belfry/pkg/auth"
+	"belfry/pkg/bus"
+	"belfry/pkg/event"
+	"belfry/pkg/live"
+	"belfry/pkg/object"
+	"belfry/pkg/policy"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/filestore"
+)
+
+// bell is a bus, and the hub of a front whose events go there.
+type bell struct {
+	*testing.T
+	bus *bus.Bus
+	hub *live.Hub
+}
+
+func newBell(t *testing.T) *bell {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	return &bell{T: t, bus: b}
+}
+
+// Committed publishes at once.
+func (b *bell) Committed(_ string, p driver.Pending) {
+	if err := b.bus.Publish(context.Background(), []bus.Event{{ID: p.ID, Subject: p.Subject, Payload: p.Payload}}); err != nil {
+		b.Error(err)
+	}
+	b.bus.Live(event.StoreSaved, nil) // any bell wakes who listens
+}
+
+// option gives a front the hub, over stores whose events go into the bus.
+func (b *bell) option(heartbeat time.Duration, more ...*store.Store) func(*api.Options) {
+	return func(o *api.Options) {
+		stores := append([]*store.Store{o.Set.Store("Books")}, more...)
+		stores[0].Outbox = b
+		b.hub = live.New(live.Options{Bus: b.bus, Stores: stores, Identity: []string{"Sessions", "Users"}, Heartbeat: heartbeat})
+		b.Cleanup(b.hub.Close)
+		o.Live = b.hub
+	}
+}
+
+// stream is a reply that does not end.
+type stream struct {
+	*front
+	*http.Response
+	lines *bufio.Reader
+}
+
+// listen begins to listen, and reads up to the first id.
+func (f *front) listen(query string, headers ...string) *stream {
+	f.Helper()
+	ctx, cancel := context.WithCancel(f.Context())
+	f.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, "GET", f.URL+"/events"+query, nil)
+	f.must(err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := f.Client().Do(r)
+	f.must(err)
+	f.Cleanup(func() { _ = resp.Body.Close() })
+	if resp.StatusCode != 200 {
+		f.Fatal(f.read(resp).body)
+	}
+	s := &stream{f, resp, bufio.NewReader(resp.Body)}
+	s.until("id: ")
+	return s
+}
+
+// until reads up to a line that holds a text, and returns it.
+func (s *stream) until(text string) string {
+	s.front.Helper()
+	for {
+		line, err := s.lines.ReadString('\n')
+		if strings.Contains(line, text) {
+			return line
+		}
+		if err != nil {
+			s.Fatalf("the stream ended before %q: %v", text, err)
+		}
+	}
+}
+
+// rest reads to the end of the stream.
+func (s *stream) rest() string {
+	s.front.Helper()
+	text, err := io.ReadAll(s.lines)
+	s.must(err)
+	return string(text)
+}
+
+func TestEventsOverHTTP(t *testing.T) {
+	b := newBell(t)
+	f := start(t, b.option(0))
+	s := f.listen("?store=Books&event=Store.Saved,Store.Deleted")
+	for name, want := range map[string]string{
+		"Content-Type": "text/event-stream", "Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no",
+		"Content-Encoding": "", "Content-Length": "", "X-Content-Type-Options": "nosniff",
+	} {
+		if got := s.Header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	f.create("emma")
+	f.do("DELETE", "/books/emma", "").want(204)
+	s.until("id: 1\n")
+	if got := s.until("event: "); got != "event: Store.Saved\n" {
+		t.Error(got)
+	}
+	if got := s.until("data: "); !strings.Contains(got, `"object":{"uuid":"emma"`) {
+		t.Error(got)
+	}
+	s.until("id: 2\n")
+
+	// The header wins over the query, which a browser repeats.
+	f.listen("?lastEventId=0", "Last-Event-ID", "1").until("event: Store.Deleted\n")
+	f.listen("?lastEventId=0").until("event: Store.Saved\n")
+
+	r := f.do("HEAD", "/events?store=Books", "").want(200).header("Content-Type", "text/event-stream")
+	if r.body != "" {
+		t.Error(r.body)
+	}
+	for says, query := range map[string]string{
+		`store "Nope" is none`: "?store=Books,Nope", `event "Store.Save" is none`: "?event=Store.Save", `parameter "filter" is unknown`: "?filter=x",
+		`parameter store has an empty name`: "?store=", `event has an empty name`: "?event=Store.Saved,,", "whole number": "?lastEventId=x",
+		"more than once": "?lastEventId=1&lastEventId=1", "percent-encoded": "?store=%zz",
+	} {
+		f.do("GET", "/events"+query, "").want(400).says(says)
+	}
+	f.do("GET", "/events", "", "Last-Event-ID", "-1").want(400).says("whole number")
+	f.do("POST", "/events", "").want(405)
+	start(t).do("GET", "/events", "").want(404)
+}
+
+// A server's deadlines are for requests that end.
+func TestAStreamOutlastsTheServersDeadlines(t *testing.T) {
+	const deadline = 100 * time.Millisecond
+	f := start(t, newBell(t).option(deadline/4), func(s *http.Server) { s.ReadTimeout, s.WriteTimeout = deadline, deadline })
+	s := f.listen("")
+	for range 20 {
+		s.until(":\n")
+	}
+	f.create("emma")
+	s.until("event: Store.Saved")
+}
+
+// An old client is told the end of the stream by the end of its connection.
+func TestEventsOverHTTP10(t *testing.T) {
+	f := start(t, newBell(t).option(0))
+	conn := f.dial()
+	_, err := io.WriteString(conn, "GET /events HTTP/1.0\r\n\r\n")
+	f.must(err)
+	lines := bufio.NewReader(conn)
+	for line := ""; !strings.HasPrefix(line, "id: "); {
+		line, err = lines.ReadString('\n')
+		f.must(err)
+	}
+	f.create("emma")
+	for line := ""; line != "event: Store.Saved\n"; {
+		line, err = lines.ReadString('\n')
+		f.must(err)
+	}
+}
+
+// A server that stops ends its streams at once and says why, whether the clients
+// take what they are sent or not.
+func TestStreamsDoNotHoldUpAServerThatStops(t *testing.T) {
+	f := start(t, newBell(t).option(0))
+	s := f.listen("")
+	deaf := f.dial()
+	_, err := io.WriteString(deaf, "GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
+	f.must(err)
+	f.must(deaf.SetReadBuffer(1 << 10))
+	for range 40 { // more than the systems in between keep
+		f.do("POST", "/books", fmt.Sprintf(`{"pad":%q}`, strings.Repeat("x", 200<<10))).want(201)
+	}
+	began := time.Now()
+	done := make(chan error, 1)
+	go func() { done <- f.Config.Shutdown(f.Context()) }()
+	if text := s.rest(); !strings.Contains(text, "event: dropped\ndata: {\"reason\":\"the server stops\"}\n\n") {
+		t.Errorf("%.200q", text)
+	}
+	f.must(<-done)
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+}
+
+// gateWith is a front at which one can log in, and a store that only its owner
+// reads.
+func gateWith(t *testing.T, heartbeat time.Duration) (*front, *store.Store) {
+	t.Helper()
+	b := newBell(t)
+	rules, problems := policy.Compile(policy.Rules{Owner: true})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	folder, err := filestore.Open(t.TempDir(), filestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = folder.Close() })
+	var notes *store.Store
+	f := gates(t, 1, func(o *auth.Options) { o.Sessions.Outbox, o.Users.Outbox = b, b }, func(o *api.Options) {
+		var err error
+		notes, err = store.Open(t.Context(), folder, store.Options{Name: "Notes", Policy: rules, Outbox: b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.option(heartbeat, notes)(o)
+	})[0]
+	return f, notes
+}
+
+// A stream that is somebody's ends when the session does, however it came in and
+// however the session ends; it does not go on as nobody's.
+func TestAStreamEndsWithItsSession(t *testing.T) {
+	for name, carry := range map[string]func(token string) []string{
+		"cookie": func(token string) []string { return []string{"Cookie", "belfry=" + token} },
+		"bearer": func(token string) []string { return []string{"Authorization", "Bearer " + token} },
+	} {
+		for ending, end := range map[string]func(f *front, token string){
+			"logout": func(f *front, token string) {
+				f.do("DELETE", "/auth", "", "Authorization", "Bearer "+token).want(204)
+			},
+			"password": func(f *front, token string) {
+				f.do("PUT", "/auth/email", `{"password":"a fine password","newPassword":"another password"}`, "Authorization", "Bearer "+token).want(204)
+			},
+		} {
+			t.Run(name+", "+ending, func(t *testing.T) {
+				f, notes := gateWith(t, 0)
+				token := f.registers("ada@example.com", "a fine password")
+				var me struct{ UUID string }
+				f.me(token).json(&me)
+				mine, nobodys := f.listen("?store=Notes,Books", carry(token)...), f.listen("?store=Notes,Books")
+				write := func(uuid, owner string) {
+					_, err := notes.Save(f.Context(), object.Object{"user": []byte(`"` + owner + `"`)}, uuid)
+					f.must(err)
+				}
+				write("others", "bob")
+				write("mine", me.UUID)
+				if line := mine.until("data: "); !strings.Contains(line, `"uuid":"mine"`) {
+					t.Error(line)
+				}
+				end(f, token)
+				write("later", me.UUID)
+				f.create("emma")
+				if text := mine.rest(); strings.Contains(text, "later") || strings.Contains(text, "emma") ||
+					!strings.Contains(text, `event: dropped`) || !strings.Contains(text, "your session has ended") {
+					t.Errorf("%q", text)
+				}
+				if line := nobodys.until("data: "); !strings.Contains(line, "emma") {
+					t.Error(line)
+				}
+			})
+		}
+	}
+}
+
+func TestAStreamWithABadToken(t *testing.T) {
+	f, _ := gateWith(t, 0)
+	f.do("GET", "/events", "", "Authorization", "Bearer nonsense").want(401)
+	f.do("HEAD", "/events", "", "Authorization", "Bearer nonsense").want(401)
+	f.listen("", "Cookie", "belfry=nonsense") // as for any other request, nobody's
+}
+
+// That a stream takes long is nothing to tell, nor is it a fault when the client
+// goes.
+func TestAStreamIsLoggedQuietly(t *testing.T) {
+	f := start(t, newBell(t).option(10*time.Millisecond))
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", f.URL+"/events", nil)
+	f.must(err)
+	r.Header.Set("X-Request-Id", "the-stream")
+	resp, err := f.Client().Do(r)
+	f.must(err)
+	began := time.Now()
+	lines := bufio.NewReader(resp.Body)
+	for time.Since(began) < 1100*time.Millisecond { // longer than a request may take in silence
+		_, err := lines.ReadString('\n')
+		f.must(err)
+	}
+	cancel()
+	_, err = io.Copy(io.Discard, lines)
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the stream ended with %v", err)
+	}
+	if record := f.log.of("the-stream"); record["level"] != "DEBUG" || record["status"] != 200.0 {
+		t.Errorf("%v", record)
+	}
+}
