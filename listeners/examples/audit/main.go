@@ -15,7 +15,7 @@ import (
 )
 
 // ackWait is how long what a killed process had in hand waits for the next one.
-const ackWait = 10 * time.Second
+const ackWait = 5 * time.Second
 
 func main() {
 	name := flag.String("name", "audit", "name of the listener")

@@ -27,7 +27,7 @@ var types = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 const (
 	attempts = 20 // about five minutes
 	patience = 2 * time.Minute
-	ackWait  = 10 * time.Second // for which what a killed process had in hand waits for the next one
+	ackWait  = 5 * time.Second // for which what a killed process had in hand waits for the next one
 )
 
 func main() {

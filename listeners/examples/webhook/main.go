@@ -30,7 +30,7 @@ const (
 	handsAtOnce = 4
 	firstDelay  = time.Second
 	mostDelay   = 10 * time.Minute
-	ackWait     = 10 * time.Second // for which what a killed process had in hand waits for the next one
+	ackWait     = 5 * time.Second // for which what a killed process had in hand waits for the next one
 )
 
 func main() {

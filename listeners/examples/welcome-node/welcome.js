@@ -7,9 +7,9 @@ const env = process.env;
 const name = env.WELCOME_NAME ?? "welcome-node";
 const stream = "EVENTS";
 const consumerNotFound = 10014; // what the server calls it
-const inHand = 5; // events: times requestTimeout less than ackWait
+const inHand = 2; // events: times requestTimeout less than ackWait
 const requestTimeout = 2_000;
-const ackWait = 12_000; // after which what a killed process had in hand comes again
+const ackWait = 5_000; // after which what a killed process had in hand comes again
 const attempts = 20; // about five minutes
 
 const nc = await connect({

@@ -15,9 +15,9 @@ from nats.js.errors import NotFoundError
 
 NAME = os.environ.get("WELCOME_NAME", "welcome-python")
 STREAM = "EVENTS"
-IN_HAND = 5  # events: times REQUEST_TIMEOUT less than ACK_WAIT
+IN_HAND = 2  # events: times REQUEST_TIMEOUT less than ACK_WAIT
 REQUEST_TIMEOUT = 2
-ACK_WAIT = 12  # after which what a killed process had in hand comes again
+ACK_WAIT = 5  # after which what a killed process had in hand comes again
 ATTEMPTS = 20  # about five minutes
 
 
@@ -61,6 +61,7 @@ async def main():
             continue
         for m in messages:
             await handle(nc, js, m)
+    await sub.unsubscribe()  # nothing of it waits: what was fetched is handled
     await nc.drain()
 
 

@@ -21,7 +21,7 @@ import (
 
 const (
 	attempts = 20               // about five minutes
-	ackWait  = 10 * time.Second // for which what a killed process had in hand waits for the next one
+	ackWait  = 5 * time.Second // for which what a killed process had in hand waits for the next one
 	closing  = 5 * time.Second
 )
 
