@@ -47,7 +47,11 @@ const (
 	DefaultTimeout = 30 * time.Second
 	DefaultWorking = 64
 	DefaultWaiting = 1024
+
+	DefaultPatience = 3 * time.Second
 )
+
+const flushTimeout = 5 * time.Second
 
 // mostBytes is what the requests of one store hold in memory at most.
 const mostBytes = 64 << 20
@@ -65,6 +69,10 @@ type Options struct {
 	Working  int              // requests of a store at once; 0: DefaultWorking
 	Waiting  int              // and more of them that wait; 0: DefaultWaiting
 	Now      func() time.Time // nil: time.Now
+
+	// Patience is how long another server is given for its answer before this one
+	// makes the same request; 0: DefaultPatience. The write is one all the same.
+	Patience time.Duration
 
 	// Tombstones is how long the mark of a deletion is kept; 0: for ever.
 	Tombstones time.Duration
@@ -101,6 +109,9 @@ func Start(o Options) (*Server, error) {
 	}
 	if o.Waiting == 0 {
 		o.Waiting = DefaultWaiting
+	}
+	if o.Patience == 0 {
+		o.Patience = DefaultPatience
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -145,10 +156,12 @@ func (s *Server) Stop(ctx context.Context) error {
 		s.end()
 		return unanswered(ctx)
 	}
-	if s.Conn.IsConnected() {
-		return errs.Wrap(s.Conn.FlushWithContext(ctx), errs.Unavailable, "the last answers may not have been sent")
+	if !s.Conn.IsConnected() {
+		return nil
 	}
-	return nil
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	return errs.Wrap(s.Conn.FlushWithContext(ctx), errs.Unavailable, "the last answers may not have been sent")
 }
 
 func unanswered(ctx context.Context) error {

@@ -28,11 +28,12 @@ func RequestsOptions(name string) store.Options {
 type entry struct {
 	stored store.Stored
 
-	print    string // of the request, so that another one is noticed
-	uuid     string // of the object that it is about
-	revision uint64 // of Save and Delete: what the write's record has
-	life     string // of the object that is to be updated or deleted
-	owner    string // the server that noted it, or took it over
+	print    string   // of the request, so that another one is noticed
+	uuid     string   // of the object that it is about
+	revision uint64   // of Save and Delete: what the write's record has
+	earlier  []uint64 // revisions of attempts before
+	life     string   // of the object that is to be updated or deleted
+	owner    string   // the server that noted it, or took it over
 	noted    time.Time
 	expires  time.Time
 	answer   *outcome // nil: none yet
@@ -43,6 +44,7 @@ func (e *entry) fields() object.Object {
 	o.Set("print", e.print)
 	o.Set("object", e.uuid)
 	o.Set("revision", strconv.FormatUint(e.revision, 10))
+	o.Set("earlier", e.earlier)
 	o.Set("life", e.life)
 	o.Set("owner", e.owner)
 	o.Set("noted", stamp(e.noted))
@@ -59,13 +61,14 @@ func decodeEntry(s store.Stored) (*entry, error) {
 	var f struct {
 		Print, Object, Revision, Life, Owner, Noted, Expires, Text string
 
-		Status int
-		Body   json.RawMessage
+		Earlier []uint64
+		Status  int
+		Body    json.RawMessage
 	}
 	if err := json.Unmarshal(s.Body, &f); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "the record of request %s can't be read", s.UUID)
 	}
-	e := &entry{stored: s, print: f.Print, uuid: f.Object, life: f.Life, owner: f.Owner}
+	e := &entry{stored: s, print: f.Print, uuid: f.Object, earlier: f.Earlier, life: f.Life, owner: f.Owner}
 	var err error
 	if e.revision, err = strconv.ParseUint(f.Revision, 10, 64); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "the record of request %s has no revision", s.UUID)

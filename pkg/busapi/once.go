@@ -3,6 +3,7 @@ package busapi
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"belfry/pkg/busapi/wire"
@@ -13,10 +14,11 @@ import (
 )
 
 const (
-	// patience is how long another server is given for its answer before this
-	// one makes the request as well. Both may: the write is one all the same.
-	patience = 3 * time.Second
 	lookStep = 25 * time.Millisecond
+
+	// mostEarlier is how many revisions of earlier attempts are known. One from
+	// before them has had all the time of the later ones to arrive.
+	mostEarlier = 32
 
 	// maxKept is the largest answer that is kept, and so the largest that is sent.
 	maxKept = 256 << 10
@@ -34,41 +36,54 @@ func (v *service) once(ctx context.Context, r *request) (outcome, error) {
 	}
 	defer unlock()
 	for {
-		stored, err := s.Requests.Get(ctx, id)
-		if errs.Is(err, errs.NotFound) {
-			if e, err := v.reserve(ctx, r, id); err == nil {
-				return v.attempt(ctx, r, e, false)
-			} else if !errs.Is(err, errs.Exists) {
-				return outcome{}, err
-			}
-			continue
+		o, err := v.lookUp(ctx, r, id)
+		if !errors.Is(err, errElsewhere) {
+			return o, err
+		}
+		if err := pause.For(ctx, lookStep); err != nil {
+			return outcome{}, err
+		}
+	}
+}
+
+// errElsewhere says that another server is at work on a request, or was when it
+// ended: look again a little later.
+var errElsewhere = errors.New("another belfry is at work on this request")
+
+// lookUp answers with what is known of a key, or makes the request.
+func (v *service) lookUp(ctx context.Context, r *request, id string) (outcome, error) {
+	s := v.server
+	stored, err := s.Requests.Get(ctx, id)
+	if errs.Is(err, errs.NotFound) {
+		e, err := v.reserve(ctx, r, id)
+		if errs.Is(err, errs.Exists) {
+			return outcome{}, errElsewhere
 		}
 		if err != nil {
 			return outcome{}, err
 		}
-		e, err := decodeEntry(stored)
-		if err != nil {
+		return v.attempt(ctx, r, e, false)
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	e, err := decodeEntry(stored)
+	if err != nil {
+		return outcome{}, err
+	}
+	switch {
+	case !s.Now().Before(e.expires):
+		if err := s.forget(ctx, stored); err != nil {
 			return outcome{}, err
 		}
-		if !s.Now().Before(e.expires) {
-			if err := s.forget(ctx, stored); err != nil {
-				return outcome{}, err
-			}
-			continue
-		}
-		if e.print != r.print() {
-			return outcome{}, errs.New(errs.Conflict, "%s was used for another request already: a key is for one request and its repetitions", wire.HeaderKey)
-		}
-		if e.answer != nil {
-			return *e.answer, nil
-		}
-		if e.owner != s.instance && s.Now().Sub(e.noted) < patience {
-			// Somebody is at work, or was when the process ended.
-			if err := pause.For(ctx, lookStep); err != nil {
-				return outcome{}, err
-			}
-			continue
-		}
+		return outcome{}, errElsewhere
+	case e.print != r.print():
+		return outcome{}, errs.New(errs.Conflict, "%s was used for another request already: a key is for one request and its repetitions", wire.HeaderKey)
+	case e.answer != nil:
+		return *e.answer, nil
+	case e.owner != s.instance && s.Now().Sub(e.noted) < s.Patience:
+		return outcome{}, errElsewhere
+	default:
 		return v.attempt(ctx, r, e, true)
 	}
 }
@@ -98,6 +113,10 @@ func (v *service) reserve(ctx context.Context, r *request, id string) (*entry, e
 
 // aim takes what a look has found as what the write is about.
 func (e *entry) aim(r *request, seen store.Trace, now time.Time) {
+	if e.revision != 0 {
+		e.earlier = append(slices.Clone(e.earlier), e.revision)
+		e.earlier = e.earlier[max(0, len(e.earlier)-mostEarlier):]
+	}
 	e.life = string(seen.Life)
 	if r.op == wire.Save {
 		e.life = ""
@@ -116,7 +135,7 @@ func (v *service) attempt(ctx context.Context, r *request, e *entry, again bool)
 			done, err := v.lookAgain(ctx, r, e)
 			switch {
 			case errs.Is(err, errs.Mismatch):
-				return v.taken(ctx, e)
+				return outcome{}, errElsewhere
 			case err != nil && !errors.Is(err, store.ErrOvertaken):
 				return outcome{}, err
 			case err != nil:
@@ -156,7 +175,7 @@ func (v *service) about(r *request, e *entry) *request {
 }
 
 func (v *service) onceOf(r *request, e *entry) *store.Once {
-	once := &store.Once{ID: e.stored.UUID, Revision: e.revision, Life: []byte(e.life), Answered: v.server.answered}
+	once := &store.Once{ID: e.stored.UUID, Revision: e.revision, Earlier: e.earlier, Life: []byte(e.life), Answered: v.server.answered}
 	if r.op == wire.Update {
 		once.Revision = 0
 	}
@@ -186,7 +205,7 @@ func (v *service) doneAt(r *request, e *entry, seen store.Trace) []byte {
 	switch {
 	case seen.Holds:
 		return encodeObject(seen.Stored, min(maxKept, v.mostBytes()))
-	case r.op == wire.Delete && !seen.Live && seen.Revision == e.revision:
+	case r.op == wire.Delete && !seen.Live && v.onceOf(r, e).Deleted(seen.Revision):
 		return []byte("{}")
 	default:
 		return nil
@@ -260,28 +279,9 @@ func (v *service) settle(ctx context.Context, r *request, e *entry, o outcome) (
 			return *e.answer, nil
 		case o.status != 0:
 			// Who took the request over may succeed.
-			return outcome{}, elsewhere()
+			return outcome{}, errElsewhere
 		}
 	}
-}
-
-// taken is the answer of a request that somebody else has taken over.
-func (v *service) taken(ctx context.Context, e *entry) (outcome, error) {
-	now, err := v.server.Requests.Get(ctx, e.stored.UUID)
-	if err != nil {
-		return outcome{}, gone(err)
-	}
-	if e, err = decodeEntry(now); err != nil {
-		return outcome{}, err
-	}
-	if e.answer != nil {
-		return *e.answer, nil
-	}
-	return outcome{}, elsewhere()
-}
-
-func elsewhere() error {
-	return errs.New(errs.Unavailable, "another belfry is at work on this request: ask again for the answer")
 }
 
 func gone(err error) error {

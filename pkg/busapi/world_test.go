@@ -249,7 +249,24 @@ func key(k string) []string { return []string{wire.HeaderKey, k} }
 // faulty is a backend whose next writes fail where a test says so.
 type faulty struct {
 	driver.Backend
+	mu    sync.Mutex
 	fault func(store string, w driver.Write) (before, after error)
+}
+
+func (f *faulty) set(fault func(store string, w driver.Write) (before, after error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = fault
+}
+
+func (f *faulty) ask(store string, w driver.Write) (before, after error) {
+	f.mu.Lock()
+	fault := f.fault
+	f.mu.Unlock()
+	if fault == nil {
+		return nil, nil
+	}
+	return fault(store, w)
 }
 
 func (f *faulty) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
@@ -265,7 +282,7 @@ type faultyStore struct {
 
 // Put fails before or after the write was made.
 func (s *faultyStore) Put(ctx context.Context, w driver.Write) error {
-	before, after := s.backend.fault(s.name, w)
+	before, after := s.backend.ask(s.name, w)
 	if before != nil {
 		return before
 	}

@@ -35,8 +35,8 @@ const (
 	// defaultTimeout is how long a request is tried when its context has no end.
 	defaultTimeout = 30 * time.Second
 
-	// attemptTimeout is how long one attempt at it is waited for.
-	attemptTimeout = 5 * time.Second
+	// defaultAttempt is how long one attempt at it is waited for.
+	defaultAttempt = 5 * time.Second
 
 	retryMin = 25 * time.Millisecond
 	retryMax = time.Second
@@ -45,10 +45,14 @@ const (
 // Client uses the stores of a belfry. It is safe for concurrent use.
 type Client struct {
 	conn *nats.Conn
+
+	// Attempt is how long an answer is waited for before the request is made
+	// again.
+	Attempt time.Duration
 }
 
 // New makes a client on a connection, which stays the caller's.
-func New(conn *nats.Conn) *Client { return &Client{conn: conn} }
+func New(conn *nats.Conn) *Client { return &Client{conn: conn, Attempt: defaultAttempt} }
 
 // Store returns a store, which need not exist.
 func (c *Client) Store(name string) *Store { return &Store{client: c, name: name} }
@@ -74,7 +78,9 @@ func (c *Client) call(ctx context.Context, store, op string, body wire.Request, 
 		if err == nil || !errs.Is(err, errs.Unavailable) {
 			return reply, err
 		}
-		last = err
+		if ctx.Err() == nil || last == nil {
+			last = err // one that was cut short tells less than the one before
+		}
 		select {
 		case <-ctx.Done():
 			return nil, given(ctx, last)
@@ -102,7 +108,7 @@ func given(ctx context.Context, last error) error {
 
 // attempt makes a request once. Unavailable is worth another attempt.
 func (c *Client) attempt(ctx context.Context, m *nats.Msg) (*wire.Reply, error) {
-	one, cancel := context.WithTimeout(ctx, attemptTimeout)
+	one, cancel := context.WithTimeout(ctx, c.Attempt)
 	defer cancel()
 	answer, err := c.conn.RequestMsgWithContext(one, m)
 	switch {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,6 +28,10 @@ type Once struct {
 	// above the revision that a look has found. So a write that was thought
 	// lost and arrives late finds a record that is beyond it. 0 of Update.
 	Revision uint64
+
+	// Earlier are revisions that attempts at the same Delete were made with: a
+	// tombstone with one of them is that deletion's.
+	Earlier []uint64
 
 	// Life is the Life of the object that a look has found: to be updated or
 	// deleted is that one, and none that came after it. Nil of Save.
@@ -83,11 +88,16 @@ func (o *Once) holds(body []byte) bool {
 	return requests != nil && object.Field(requests, o.ID) != nil
 }
 
+// Deleted reports whether a tombstone of a revision was left by the Delete.
+func (o *Once) Deleted(revision uint64) bool {
+	return revision != 0 && (revision == o.Revision || slices.Contains(o.Earlier, revision))
+}
+
 // look says what a record tells of an Update or a Delete: that it is done, that
 // it can't be done, or nothing.
 func (o *Once) look(store, uuid string, record driver.Record, found bool) (done bool, err error) {
 	switch {
-	case found && record.Deleted && record.Revision == o.Revision:
+	case found && record.Deleted && o.Deleted(record.Revision):
 		return true, nil
 	case !found || record.Deleted:
 		return false, overtaken(store, uuid)

@@ -1,0 +1,313 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/busapi"
+	"belfry/pkg/client"
+	"belfry/pkg/errs"
+	"belfry/pkg/object"
+	"belfry/pkg/query"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/filestore"
+)
+
+// world is a store that is served on a real bus, and a client of it.
+type world struct {
+	*testing.T
+	bus     *bus.Bus
+	told    *outbox
+	options busapi.Options
+	conn    *nats.Conn
+	books   *client.Store
+	client  *client.Client
+}
+
+// outbox counts the writes of objects.
+type outbox struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (o *outbox) Committed(string, driver.Pending) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.n++
+}
+
+func (o *outbox) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.n
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, told: &outbox{}}
+	var err error
+	w.bus, err = bus.Open(t.Context(), bus.Options{
+		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler),
+	})
+	w.must(err)
+	t.Cleanup(func() { _ = w.bus.Close(context.Background()) })
+	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
+	w.must(err)
+	t.Cleanup(func() { _ = backend.Close() })
+	books, err := store.Open(t.Context(), backend, store.Options{
+		Name: "Books", Outbox: w.told, MaxSize: 1000, Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}},
+	})
+	w.must(err)
+	requests, err := store.Open(t.Context(), backend, busapi.RequestsOptions("Requests"))
+	w.must(err)
+	w.options = busapi.Options{Conn: w.bus.Conn(), Stores: []*store.Store{books}, Requests: requests, Logger: slog.New(slog.DiscardHandler)}
+	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	w.must(err)
+	t.Cleanup(w.conn.Close)
+	w.client = client.New(w.conn)
+	w.books = w.client.Store("Books")
+	return w
+}
+
+func (w *world) serve() *busapi.Server {
+	w.Helper()
+	s, err := busapi.Start(w.options)
+	w.must(err)
+	w.must(w.bus.Conn().Flush())
+	w.Cleanup(func() { _ = s.Stop(context.Background()) })
+	return s
+}
+
+type book struct {
+	UUID  string `json:"uuid,omitempty"`
+	Title string `json:"title,omitempty"`
+	Year  int    `json:"year,omitempty"`
+}
+
+func TestEveryOperation(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	ctx := t.Context()
+	saved, err := w.books.Save(ctx, book{Title: "Emma <1> & more", Year: 1815}, client.WithActor("ada"))
+	w.must(err)
+	if !strings.Contains(string(saved.Object["title"]), "<1> &") || saved.Revision == 0 {
+		t.Errorf("%s", saved.Object.Encode())
+	}
+	uuid := saved.UUID()
+	updated, err := w.books.Update(ctx, book{UUID: uuid, Year: 1816}, client.AtRevision(saved.Revision))
+	w.must(err)
+	if updated.Revision <= saved.Revision {
+		t.Error(updated.Revision)
+	}
+	if _, err := w.books.Update(ctx, book{UUID: uuid, Year: 1}, client.AtRevision(saved.Revision)); !errs.Is(err, errs.Mismatch) {
+		t.Error(err)
+	}
+	got, err := client.As[book](w.books.Get(ctx, uuid))
+	if want := (book{uuid, "Emma <1> & more", 1816}); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if there, err := w.books.Exists(ctx, uuid); !there || err != nil {
+		t.Error(there, err)
+	}
+	if err := w.books.Delete(ctx, uuid, client.AtRevision(1)); !errs.Is(err, errs.Mismatch) {
+		t.Error(err)
+	}
+	w.must(w.books.Delete(ctx, uuid))
+	if there, err := w.books.Exists(ctx, uuid); there || err != nil {
+		t.Error(there, err)
+	}
+	if _, err := client.As[book](w.books.Get(ctx, uuid)); !errs.Is(err, errs.NotFound) || !strings.Contains(err.Error(), uuid) {
+		t.Error(err)
+	}
+}
+
+func TestLists(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	for i := range 7 {
+		if _, err := w.books.Save(t.Context(), book{UUID: fmt.Sprint("b", i), Year: 1800 + i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(q client.Query, most int) (titles string, err error) {
+		for o, err := range w.books.List(t.Context(), q) {
+			if err != nil {
+				return titles, err
+			}
+			uuid, _ := o.Text("uuid")
+			if titles += uuid; len(titles) == 2*most {
+				break
+			}
+		}
+		return titles, nil
+	}
+	for want, q := range map[string]client.Query{
+		"b0b1b2b3b4b5b6": {Page: 2}, "b6b5b4": {Filter: "year > 1803", Sort: "-year", Page: 1}, "": {Filter: "year > 1900"},
+	} {
+		if got, err := list(q, 100); got != want || err != nil {
+			t.Errorf("%+v: %q, %v", q, got, err)
+		}
+	}
+	if got, err := list(client.Query{Page: 2}, 3); got != "b0b1b2" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := list(client.Query{Filter: "title == 1"}, 1); !errs.Is(err, errs.Invalid) {
+		t.Error(err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	ctx := t.Context()
+	_, err := w.books.Save(ctx, book{UUID: "emma"}, client.WithKey("k"))
+	w.must(err)
+	for name, c := range map[string]struct {
+		kind errs.Kind
+		act  func() error
+	}{
+		"taken":         {errs.Exists, func() error { _, err := w.books.Save(ctx, book{UUID: "emma"}); return err }},
+		"key":           {errs.Conflict, func() error { _, err := w.books.Save(ctx, book{UUID: "kim"}, client.WithKey("k")); return err }},
+		"too large":     {errs.TooLarge, func() error { _, err := w.books.Save(ctx, book{Title: strings.Repeat("x", 2000)}); return err }},
+		"beyond NATS":   {errs.TooLarge, func() error { _, err := w.books.Save(ctx, book{Title: strings.Repeat("x", 2<<20)}); return err }},
+		"no object":     {errs.Invalid, func() error { _, err := w.books.Save(ctx, 7); return err }},
+		"no JSON":       {errs.Invalid, func() error { _, err := w.books.Save(ctx, func() {}); return err }},
+		"a bad key":     {errs.Invalid, func() error { return w.books.Delete(ctx, "emma", client.WithKey("ü")) }},
+		"a bad uuid":    {errs.Invalid, func() error { return w.books.Delete(ctx, "..") }},
+		"another shape": {errs.Invalid, func() error { _, err := client.As[[]int](w.books.Get(ctx, "emma")); return err }},
+	} {
+		if err := c.act(); !errs.Is(err, c.kind) {
+			t.Errorf("%s: %v is %s", name, err, errs.KindOf(err))
+		}
+	}
+}
+
+func TestARequestIsMadeAgainUntilThereIsAnAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.client.Attempt = 100 * time.Millisecond
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.books.Save(context.Background(), book{Title: "Emma"})
+		done <- err
+	}()
+	for deadline := time.Now().Add(20 * time.Second); w.conn.Stats().OutMsgs < 3; {
+		if time.Now().After(deadline) {
+			t.Fatal("it is not made again")
+		}
+		<-time.After(time.Millisecond)
+	}
+	w.serve()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	// Each answer is lost once: somebody else takes it.
+	lost := 0
+	conn, err := nats.Connect(w.bus.ClientURL())
+	w.must(err)
+	defer conn.Close()
+	front, err := conn.QueueSubscribe("store.Books.*", "q", func(*nats.Msg) { lost++ })
+	w.must(err)
+	w.must(conn.Flush())
+	for i := range 10 {
+		if _, err := w.books.Save(t.Context(), book{UUID: fmt.Sprint("b", i)}); err != nil {
+			t.Error(err)
+		}
+	}
+	w.must(front.Unsubscribe())
+	if n := w.told.count(); n != 11 {
+		t.Errorf("%d objects were made, want 11", n)
+	}
+	t.Logf("%d requests were swallowed", lost)
+}
+
+func TestALostAnswerIsAskedForAgain(t *testing.T) {
+	w := newWorld(t)
+	w.client.Attempt = 100 * time.Millisecond
+	w.serve()
+	// Between the client and belfry stands one that loses the first answer to each key.
+	proxy, err := nats.Connect(w.bus.ClientURL())
+	w.must(err)
+	defer proxy.Close()
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	_, err = proxy.Subscribe("store.Lossy.*", func(m *nats.Msg) {
+		answer, err := proxy.RequestMsg(&nats.Msg{Subject: strings.Replace(m.Subject, "Lossy", "Books", 1), Data: m.Data, Header: m.Header}, 10*time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if key := m.Header.Get("Idempotency-Key"); err == nil && seen[key] {
+			_ = m.RespondMsg(&nats.Msg{Data: answer.Data, Header: answer.Header})
+		} else {
+			seen[key] = true
+		}
+	})
+	w.must(err)
+	w.must(proxy.Flush())
+	lossy := w.client.Store("Lossy")
+	saved, err := lossy.Save(t.Context(), book{Title: "Emma"})
+	w.must(err)
+	_, err = lossy.Update(t.Context(), object.Object{"uuid": saved.Object["uuid"], "n": json.RawMessage("1")}, client.AtRevision(saved.Revision))
+	w.must(err)
+	w.must(lossy.Delete(t.Context(), saved.UUID()))
+	if n := w.told.count(); n != 3 || len(seen) != 3 {
+		t.Errorf("%d writes for %d keys", n, len(seen))
+	}
+}
+
+func TestTheContextEndsARequest(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := w.books.Get(ctx, "emma"); !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "nobody answers on store.Books.get") {
+		t.Error(err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.books.Save(ctx, book{}); !errs.Is(err, errs.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestWhoMayNotIsToldSo(t *testing.T) {
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+		Users: []*server.User{{Username: "eve", Password: "pw", Permissions: &server.Permissions{
+			Publish: &server.SubjectPermission{Allow: []string{"store.Books.get"}},
+		}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	defer func() { s.Shutdown(); s.WaitForShutdown() }()
+	if !s.ReadyForConnections(20 * time.Second) {
+		t.Fatal("the server is not ready")
+	}
+	conn, err := nats.Connect(s.ClientURL(), nats.UserInfo("eve", "pw"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	c := client.New(conn)
+	c.Attempt = 500 * time.Millisecond
+	if err := c.Store("Books").Delete(t.Context(), "emma"); !errs.Is(err, errs.Denied) || !strings.Contains(err.Error(), "store.Books.delete") {
+		t.Error(err)
+	}
+}
