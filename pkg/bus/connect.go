@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"errors"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -26,7 +25,8 @@ func (b *Bus) connect() error {
 	}
 	b.conn, err = nats.Connect(b.opts.URL, options...)
 	switch {
-	case errors.Is(err, nats.ErrAuthorization) && b.embedded != nil && b.opts.Embedded.Config != "":
+	case err != nil && b.embedded != nil && b.opts.Embedded.Config != "":
+		// The refusal itself gets lost when the server closes the pipe.
 		return errs.Wrap(err, errs.Invalid, "the server of %s refuses belfry: set bus.user and bus.password (or credentials, nkey, token) to one of its users", b.opts.Embedded.Config)
 	case err != nil:
 		return errs.Wrap(err, errs.Unavailable, "connect to the bus")

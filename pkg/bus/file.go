@@ -26,12 +26,12 @@ func (e Embedded) options() (o *server.Options, warned []error, err error) {
 		NoSigs:                 true,
 		MaxPayload:             maxPayload,
 		JetStream:              true,
-		StoreDir:               e.Folder,
 		JetStreamMaxMemory:     64 << 20,
 		JetStreamMaxStore:      unreserved,
 		DisableJetStreamBanner: true,
 	}
 	if e.Config == "" {
+		o.StoreDir = e.Folder
 		return o, nil, nil
 	}
 	o.Host, o.Port = defaultHost, defaultPort
@@ -40,6 +40,9 @@ func (e Embedded) options() (o *server.Options, warned []error, err error) {
 	}
 	if lacks := lacking(o); lacks != "" {
 		return nil, nil, errs.New(errs.Invalid, "bus.config: %s: %s", e.Config, lacks)
+	}
+	if o.StoreDir == "" {
+		o.StoreDir = e.Folder
 	}
 	return o, warned, nil
 }

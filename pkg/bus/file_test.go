@@ -1,0 +1,300 @@
+package bus_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/listener"
+)
+
+// file writes a server's configuration.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func embedded(t *testing.T, conf string, auth bus.Auth) bus.Options {
+	t.Helper()
+	return bus.Options{
+		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: file(t, conf)}, Auth: auth,
+		Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+func TestTheEmbeddedServerRunsByNatsConf(t *testing.T) {
+	store := t.TempDir()
+	passwords(t, store)
+	var lines logged
+	b := open(t, bus.Options{
+		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: "../../nats.conf"},
+		Auth:     bus.Auth{User: "belfry", Password: password("belfry")},
+		Logger:   slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err := b.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "belfry bus setup") {
+		t.Errorf("without streams: %v", err)
+	}
+	prepare(t, b.ClientURL(), hears("mapping"), hears("listener"))
+	eventually(t, func() bool { return b.Ready(t.Context()) == nil })
+	if err := b.Publish(t.Context(), readable("e", 50)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Sync(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := handle(t, b, hears("mapping"), 50); n != 50 {
+		t.Errorf("the worker inside handles %d events", n)
+	}
+	if n := handle(t, as(t, b.ClientURL(), "listener", nil), hears("listener"), 50); n != 50 {
+		t.Errorf("the listener outside handles %d events", n)
+	}
+	if _, err := os.Stat(filepath.Join(store, "jetstream", "BELFRY", "streams", "EVENTS")); err != nil {
+		t.Errorf("the data is elsewhere: %v", err)
+	}
+	if b.Wanted("Store.Saved") {
+		t.Error("an announcement that nobody hears is wanted")
+	}
+	observer, _ := connectAs(t, b.ClientURL(), "observer")
+	if _, err := observer.SubscribeSync("Store.Saved"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return b.Wanted("Store.Saved") })
+	if err := b.StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := stored(t, as(t, b.ClientURL(), "admin", nil)); n != 50 {
+		t.Errorf("after a restart %d events are stored", n)
+	}
+	if _, err := nats.Connect(b.ClientURL()); err == nil {
+		t.Error("a stranger is let in")
+	}
+}
+
+func TestWhatAFileLeavesOpen(t *testing.T) {
+	folder := t.TempDir()
+	for name, conf := range map[string]string{
+		"nothing":       "",
+		"little":        "server_name: x\n",
+		"only users":    "accounts {A: {jetstream: enabled, users: [{user: u, password: p}]}}\n",
+		"one user":      "authorization {user: u, password: p}\n",
+		"no jetstream":  "jetstream {}\nauthorization {users: [{user: u, password: p}]}\n",
+		"jetstream: on": "jetstream: enabled\nauthorization {user: u, password: p}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := embedded(t, conf, bus.Auth{})
+			o.Embedded.Folder = filepath.Join(folder, name)
+			if strings.Contains(conf, "user") {
+				o.Auth = bus.Auth{User: "u", Password: "p"}
+			}
+			b := open(t, o)
+			if err := b.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Publish(t.Context(), events("e", 3, 10)); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Sync(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if found, err := filepath.Glob(filepath.Join(o.Embedded.Folder, "jetstream", "*", "streams", "EVENTS", "msgs", "*.blk")); err != nil || len(found) != 1 {
+				t.Errorf("the data folder holds %v, %v", found, err)
+			}
+			if !strings.HasPrefix(b.ClientURL(), "nats://127.0.0.1:") {
+				t.Errorf("it listens at %s", b.ClientURL())
+			}
+		})
+	}
+}
+
+func TestAFileThatCannotServeIsRefused(t *testing.T) {
+	t.Setenv("SECRET", "hunter2")
+	user := bus.Auth{User: "u", Password: "hunter2"}
+	for _, c := range []struct {
+		conf string
+		auth bus.Auth
+		says string
+	}{
+		{"jetstream: disabled\n", bus.Auth{}, "jetstream is disabled"},
+		{"jetstream {enabled: false}\n", bus.Auth{}, "jetstream is disabled"},
+		{"max_payload: 64KB\n", bus.Auth{}, "max_payload is 65536 bytes; belfry's messages need 1MB"},
+		{"server_name: a\ncluster {name: c, listen: 127.0.0.1:6222}\n", bus.Auth{}, "a cluster needs jetstream.sync_interval: always"},
+		{"jetstreem {}\n", bus.Auth{}, `unknown field "jetstreem"`},
+		{"a: [\n", bus.Auth{}, "can't be used"},
+		{"authorization {user: u, password: $BELFRY_NOWHERE}\n", user, "BELFRY_NOWHERE"},
+		{"tls {cert_file: none.pem, key_file: none.key}\n", bus.Auth{}, "none.pem"},
+		{"debug: false\n", user, "has no users, so bus.user and the like would protect nothing"},
+		{"write_deadline: 1s\nauthorization {user: u, password: $SECRET}\n", bus.Auth{User: "u", Password: "wrong"}, "refuses belfry: set bus.user"},
+		{"write_deadline: 1s\nauthorization {user: u, password: $SECRET}\n", bus.Auth{}, "refuses belfry: set bus.user"},
+		{"accounts {A: {users: [{user: u, password: $SECRET}]}}\n", user, "the account A of belfry's user has no streams"},
+	} {
+		o := embedded(t, c.conf, c.auth)
+		b, err := bus.Open(t.Context(), o)
+		if err == nil {
+			_ = b.Close(context.Background())
+		}
+		if !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), o.Embedded.Config) {
+			t.Errorf("%q is %v", c.conf, err)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q tells the password: %v", c.conf, err)
+		}
+	}
+}
+
+func TestTheUserOfAFileMayProveItselfWithAKey(t *testing.T) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, _ := pair.PublicKey()
+	seed, _ := pair.Seed()
+	b := open(t, embedded(t, "authorization {users: [{nkey: "+public+"}]}\n", bus.Auth{NKeySeed: string(seed)}))
+	if err := b.Publish(t.Context(), events("e", 1, 10)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAServerThatSyncsByItselfNeedsNoSync(t *testing.T) {
+	for interval, syncs := range map[string]bool{"always": false, "1m": true} {
+		o := embedded(t, "jetstream {sync_interval: "+interval+"}\n", bus.Auth{})
+		b := open(t, o)
+		if err := b.Publish(t.Context(), events("e", 1, 10)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(o.Embedded.Folder, "jetstream"), filepath.Join(o.Embedded.Folder, "away")); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Sync(t.Context()); (err != nil) != syncs {
+			t.Errorf("with sync_interval: %s a sync without files is %v", interval, err)
+		}
+		if err := os.Rename(filepath.Join(o.Embedded.Folder, "away"), filepath.Join(o.Embedded.Folder, "jetstream")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWhereOthersReachTheServer(t *testing.T) {
+	certificate, key, _ := certificates(t)
+	for conf, want := range map[string]string{
+		"":                      "nats://127.0.0.1:4222",
+		"port: 4333\n":          "nats://127.0.0.1:4333",
+		"listen: 0.0.0.0:4444":  "nats://127.0.0.1:4444",
+		"listen: 10.0.0.7:4444": "nats://10.0.0.7:4444",
+		fmt.Sprintf("port: 4333\ntls {cert_file: %q, key_file: %q}\n", certificate, key): "tls://127.0.0.1:4333",
+	} {
+		e := bus.Embedded{Config: file(t, conf)}
+		if got, err := e.Address(); err != nil || got != want {
+			t.Errorf("%q is reached at %s, %v", conf, got, err)
+		}
+		e.Listen = "127.0.0.1:4555"
+		if got, err := e.Address(); err != nil || !strings.HasSuffix(got, "://127.0.0.1:4555") {
+			t.Errorf("bus.listen beside %q is %s, %v", conf, got, err)
+		}
+	}
+	for _, e := range []bus.Embedded{{Listen: "127.0.0.1:0"}, {Config: file(t, "port: -1\n")}, {Config: file(t, "x: 1\n")}, {Listen: "x"}} {
+		if got, err := e.Address(); !errs.Is(err, errs.Invalid) {
+			t.Errorf("%+v is reached at %s, %v", e, got, err)
+		}
+	}
+	if got, err := (bus.Embedded{}).Address(); err != nil || got != "" {
+		t.Errorf("a server without a port is reached at %s, %v", got, err)
+	}
+}
+
+func TestAFileMaySwitchOnTLS(t *testing.T) {
+	certificate, key, authority := certificates(t)
+	conf := fmt.Sprintf("tls {cert_file: %q, key_file: %q, ca_file: %q, verify: true}\nauthorization {user: u, password: p}\n", certificate, key, authority)
+	o := embedded(t, conf, bus.Auth{User: "u", Password: "p"})
+	o.TLS = bus.TLS{CA: authority, Cert: certificate, Key: key} // for commands; not used inside
+	b := open(t, o)
+	if err := b.Publish(t.Context(), readable("e", 5)); err != nil {
+		t.Fatal(err)
+	}
+	if url := b.ClientURL(); !strings.HasPrefix(url, "tls://") {
+		t.Errorf("others are sent to %s", url)
+	}
+	outside := open(t, bus.Options{URL: b.ClientURL(), Guest: true, Auth: o.Auth, TLS: o.TLS})
+	if n := handle(t, outside, listener.Spec{Name: "outside", Start: listener.All}, 5); n != 5 {
+		t.Errorf("a listener outside handles %d events", n)
+	}
+	command, err := bus.Dial(bus.Options{URL: b.ClientURL(), Embedded: o.Embedded, Auth: o.Auth, TLS: o.TLS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer command.Close()
+	if err := command.Sync(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for what, tls := range map[string]bus.TLS{"a stranger": {}, "a client without a certificate": {CA: authority}, "a client that trusts nobody we know": {Cert: certificate, Key: key}} {
+		if c, err := bus.Dial(bus.Options{URL: b.ClientURL(), Auth: o.Auth, TLS: tls}); err == nil {
+			c.Close()
+			t.Errorf("%s is let in", what)
+		}
+	}
+}
+
+// certificates makes an authority, and a certificate of this machine for both
+// sides of a connection.
+func certificates(t *testing.T) (certificate, key, authority string) {
+	t.Helper()
+	folder := t.TempDir()
+	write := func(name, kind string, data []byte) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	make := func(c, parent *x509.Certificate, own, signs *ecdsa.PrivateKey) []byte {
+		c.SerialNumber, c.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "belfry test"}
+		c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+		der, err := x509.CreateCertificate(rand.Reader, c, parent, own.Public(), signs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return der
+	}
+	secret := func() *ecdsa.PrivateKey {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	root, leaf := secret(), secret()
+	ca := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	authority = write("ca.pem", "CERTIFICATE", make(ca, ca, root, root))
+	certificate = write("cert.pem", "CERTIFICATE", make(&x509.Certificate{
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, ca, leaf, root))
+	der, err := x509.MarshalECPrivateKey(leaf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate, write("key.pem", "EC PRIVATE KEY", der), authority
+}
