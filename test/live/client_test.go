@@ -1,0 +1,156 @@
+package live
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// client listens at /events, and comes back with its last id when it is cut off.
+type client struct {
+	address string // host:port of belfry
+	query   string
+	token   string // of a session; "" for nobody
+
+	mu    sync.Mutex
+	conn  net.Conn
+	ids   []uint64 // of the events, in the order in which they came
+	last  string   // the id that it would resume with
+	err   error    // what should not have happened
+	ended bool     // nobody listens any more
+}
+
+// run listens until end is called.
+func (c *client) run() {
+	for {
+		err := c.listen()
+		c.mu.Lock()
+		ended := c.ended
+		if err != nil && !ended && c.err == nil {
+			c.err = err
+		}
+		c.mu.Unlock()
+		if ended || err != nil {
+			return
+		}
+	}
+}
+
+// cut ends the connection as a bad network would; the client comes back.
+func (c *client) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		_ = c.conn.Close()
+	}
+}
+
+func (c *client) end() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.cut()
+}
+
+// listen reads one stream. That it is cut is no error.
+func (c *client) listen() error {
+	conn, err := net.Dial("tcp", c.address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	c.mu.Lock()
+	c.conn = conn
+	request := "GET /events" + c.query + " HTTP/1.1\r\nHost: belfry\r\nAccept: text/event-stream\r\n"
+	if c.token != "" {
+		request += "Authorization: Bearer " + c.token + "\r\n"
+	}
+	if c.last != "" {
+		request += "Last-Event-ID: " + c.last + "\r\n"
+	}
+	ended := c.ended
+	c.mu.Unlock()
+	if _, err := io.WriteString(conn, request+"\r\n"); err != nil || ended {
+		return err
+	}
+	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 16<<10), nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", res.StatusCode)
+	}
+	return c.read(res.Body)
+}
+
+// read takes in the blocks of a stream.
+func (c *client) read(body io.Reader) error {
+	var rest []byte
+	buffer := make([]byte, 16<<10)
+	for {
+		n, err := body.Read(buffer)
+		rest = append(rest, buffer[:n]...)
+		for {
+			end := bytes.Index(rest, []byte("\n\n"))
+			if end < 0 {
+				break
+			}
+			if err := c.take(rest[:end]); err != nil {
+				return err
+			}
+			rest = rest[end+2:]
+		}
+		if err != nil {
+			return nil //nolint:nilerr // it was cut
+		}
+	}
+}
+
+func (c *client) take(block []byte) error {
+	text, found := bytes.CutPrefix(bytes.TrimPrefix(block, []byte(":\n")), []byte("id: "))
+	if !found {
+		return nil // a comment, or retry
+	}
+	id, text, isEvent := bytes.Cut(text, []byte("\nevent: "))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = string(id)
+	if !isEvent {
+		return nil
+	}
+	if !bytes.HasPrefix(text, []byte("Store.")) {
+		return fmt.Errorf("told: %.200s", text)
+	}
+	n, err := strconv.ParseUint(c.last, 10, 64)
+	c.ids = append(c.ids, n)
+	return err
+}
+
+// state is how far the client has come.
+func (c *client) state() (events int, last string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.ids), c.last, c.err
+}
+
+// equal compares what was heard with what should have been.
+func (c *client) equal(want []uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range max(len(want), len(c.ids)) {
+		if i >= len(want) || i >= len(c.ids) || c.ids[i] != want[i] {
+			at := func(list []uint64) string {
+				return strings.Trim(fmt.Sprint(list[min(i, len(list)):min(i+3, len(list))]), "[]")
+			}
+			return fmt.Errorf("heard %d events of %d; from the %dth on %s..., not %s...", len(c.ids), len(want), i+1, at(c.ids), at(want))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,337 @@
+// Package live shows what GET /events promises with a thousand clients: a real
+// belfry, in a process of its own, and clients that are all cut off at once.
+package live
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/event"
+	"belfry/pkg/eventlog"
+	"belfry/test/process"
+)
+
+const (
+	clients = 1000
+	rate    = 200 // events a second
+	users   = 10
+	seconds = 6 // of events
+)
+
+const configuration = `
+listen: 127.0.0.1:0
+bus: {listen: "127.0.0.1:0"}
+log: {level: warn}
+events: {clients: 2000, address: 0} # for a moment those who were cut off count beside those who are back
+stores:
+  Books: {expose: {}}
+  Notes: {expose: {}, policy: owner}
+authentication:
+  providers: {email: {postValidation: true, skipEmailValidation: true}}
+`
+
+// world is a belfry and who uses it.
+type world struct {
+	*testing.T
+	server *process.Server
+	http   *http.Client
+	tokens []string // of users
+	uuids  []string
+}
+
+// newWorld starts a belfry that was built without the race detector, which
+// makes it too slow for a thousand clients on a small machine. The tests of
+// pkg/live and pkg/api look for races; the clients here run with the detector.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	folder := t.TempDir()
+	program, config := filepath.Join(folder, "belfry"), filepath.Join(folder, "belfry.yaml")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "belfry/cmd/belfry").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := process.Start(program, nil, "--config", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	w := &world{T: t, server: s, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	for i := range users {
+		res := w.do("POST", "/auth/email", "", fmt.Sprintf(`{"register":true,"login":"user%d@example.com","password":"a fine password"}`, i), http.StatusNoContent)
+		for _, c := range res.Cookies() {
+			if c.Name == "belfry" {
+				w.tokens = append(w.tokens, c.Value)
+			}
+		}
+		var me struct{ UUID string }
+		w.json("/auth/me", w.tokens[i], &me)
+		w.uuids = append(w.uuids, me.UUID)
+	}
+	return w
+}
+
+func (w *world) do(method, path, token, body string, status int) *http.Response {
+	w.Helper()
+	res, text := w.try(method, path, token, body)
+	if res.StatusCode != status {
+		w.Fatalf("%s %s: %d: %s", method, path, res.StatusCode, text)
+	}
+	return res
+}
+
+func (w *world) json(path, token string, into any) {
+	w.Helper()
+	_, text := w.try("GET", path, token, "")
+	if err := json.Unmarshal(text, into); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) try(method, path, token, body string) (*http.Response, []byte) {
+	w.Helper()
+	req, err := http.NewRequestWithContext(w.Context(), method, w.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := w.http.Do(req)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	var text bytes.Buffer
+	if _, err := io.Copy(&text, res.Body); err != nil {
+		w.Fatal(err)
+	}
+	return res, text.Bytes()
+}
+
+// write makes the nth event: of ten there are six new books, two books that
+// change, and two notes that belong to somebody.
+func (w *world) write(n int) (request func() error) {
+	body := fmt.Sprintf(`{"uuid":"b%d","title":"The Adventures of Sherlock Holmes","year":1892,"pad":%q}`, n, strings.Repeat("x", 200))
+	method, path, token := "POST", "/books", ""
+	switch {
+	case n%10 >= 8:
+		path, token = "/notes", w.tokens[n/10%users]
+	case n%10 >= 6:
+		method, path, body = "PUT", fmt.Sprintf("/books/b%d", n/10*10), fmt.Sprintf(`{"year":%d}`, n)
+	}
+	return func() error {
+		if res, text := w.try(method, path, token, body); res.StatusCode >= 300 {
+			return fmt.Errorf("%s %s: %d: %s", method, path, res.StatusCode, text)
+		}
+		return nil
+	}
+}
+
+// group is clients that hear the same.
+type group struct {
+	query, token string
+	share        int // of the clients
+	hears        func(e *event.Envelope) bool
+	members      []*client
+}
+
+func (w *world) groups() []*group {
+	book := func(e *event.Envelope) bool { return e.Store == "Books" }
+	all := []*group{
+		{share: clients * 5 / 10, hears: book},
+		{share: clients * 3 / 10, query: "?store=Books&event=Store.Updated,Store.Deleted", hears: func(e *event.Envelope) bool { return book(e) && e.Event == event.StoreUpdated }},
+	}
+	for i, token := range w.tokens {
+		mine := fmt.Sprintf(`"user":%q`, w.uuids[i])
+		all = append(all, &group{share: clients * 2 / 10 / users, token: token, hears: func(e *event.Envelope) bool {
+			return book(e) || e.Store == "Notes" && bytes.Contains(e.Object, []byte(mine))
+		}})
+	}
+	return all
+}
+
+// memory is what the process takes: resident, and the part that Go's heap uses.
+func (w *world) memory() (resident, heap float64) {
+	w.Helper()
+	resident, err := w.server.Metric("process_resident_memory_bytes")
+	if err != nil {
+		w.Fatal(err)
+	}
+	if heap, err = w.server.Metric("go_memstats_heap_inuse_bytes"); err != nil {
+		w.Fatal(err)
+	}
+	return resident, heap
+}
+
+// A thousand clients hear every event that they may, once and in order, at 200
+// events a second, though all of them are cut off in the middle of it; and
+// belfry's memory does not grow with what they have heard.
+func TestAThousandClients(t *testing.T) {
+	w := newWorld(t)
+	u, err := url.Parse(w.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := w.groups()
+	var all []*client
+	var running sync.WaitGroup
+	for _, g := range groups {
+		for range g.share {
+			c := &client{address: u.Host, query: g.query, token: g.token}
+			g.members, all = append(g.members, c), append(all, c)
+			running.Go(c.run)
+		}
+	}
+	t.Cleanup(func() {
+		for _, c := range all {
+			c.end()
+		}
+		running.Wait()
+	})
+	process.Eventually(t, time.Minute, func() error {
+		for _, c := range all {
+			if _, last, err := c.state(); err != nil || last == "" {
+				return fmt.Errorf("not everybody listens: %w", err)
+			}
+		}
+		return nil
+	})
+
+	began := time.Now()
+	var early, earlyHeap float64
+	w.pour(func(n int) {
+		switch n {
+		case rate * seconds / 4:
+			early, earlyHeap = w.memory()
+		case rate * seconds / 2:
+			for _, c := range all {
+				c.cut()
+			}
+		}
+	})
+	t.Logf("%d events in %s", rate*seconds, time.Since(began).Round(time.Millisecond))
+	log := w.log()
+	for i, g := range groups {
+		var want []uint64
+		for _, e := range log {
+			if g.hears(e.envelope) {
+				want = append(want, e.sequence)
+			}
+		}
+		if len(want) < rate*seconds/10 {
+			t.Fatalf("group %d is to hear %d events", i, len(want))
+		}
+		for _, c := range g.members {
+			_ = process.Await(time.Minute, func() error {
+				if n, _, err := c.state(); n < len(want) && err == nil {
+					return errors.New("more are to come")
+				}
+				return nil
+			})
+			if _, _, err := c.state(); err != nil {
+				t.Fatalf("a client of group %d: %v", i, err)
+			}
+			if err := c.equal(want); err != nil {
+				t.Fatalf("a client of group %d: %v", i, err)
+			}
+		}
+	}
+	busy, err := w.server.Metric("process_cpu_seconds_total")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("all heard after %s; belfry's processor time %.1f s", time.Since(began).Round(time.Millisecond), busy)
+	late, lateHeap := w.memory()
+	t.Logf("resident %.0f MB early, %.0f MB late; heap %.0f MB, %.0f MB", early/1e6, late/1e6, earlyHeap/1e6, lateHeap/1e6)
+	if late > 1.5*early+64e6 {
+		t.Errorf("belfry's memory grew from %.0f to %.0f MB", early/1e6, late/1e6)
+	}
+	if dropped, err := w.server.Metric("belfry_live_dropped_total"); err != nil || dropped > 0 {
+		t.Errorf("%v clients were dropped, %v", dropped, err)
+	}
+}
+
+// pour writes at the rate. What an event is about is written one after another,
+// different things side by side.
+func (w *world) pour(before func(n int)) {
+	w.Helper()
+	const lanes = 10
+	type act struct{ do func() error }
+	queues := make([]chan act, lanes)
+	failed := make(chan error, lanes)
+	var writing sync.WaitGroup
+	for i := range queues {
+		queues[i] = make(chan act, rate*seconds)
+		writing.Go(func() {
+			for a := range queues[i] {
+				if err := a.do(); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	tick := time.NewTicker(time.Second / rate)
+	defer tick.Stop()
+	for n := range rate * seconds {
+		before(n)
+		queues[n/10%lanes] <- act{w.write(n)} // a change goes where its book went
+		<-tick.C
+	}
+	for _, q := range queues {
+		close(q)
+	}
+	writing.Wait()
+	select {
+	case err := <-failed:
+		w.Fatal(err)
+	default:
+	}
+}
+
+type logged struct {
+	sequence uint64
+	envelope *event.Envelope
+}
+
+// log is what belfry's bus holds once nothing waits.
+func (w *world) log() []logged {
+	w.Helper()
+	if err := w.server.Idle(); err != nil {
+		w.Fatal(err)
+	}
+	c, err := bus.Dial(bus.Options{URL: w.server.Bus})
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	var all []logged
+	if err := (eventlog.Reader{}).Each(ctx, c.JetStream(), func(e *eventlog.Entry) error {
+		decoded, err := event.Decode(slices.Clone(e.Data))
+		all = append(all, logged{e.Sequence, &decoded})
+		return err
+	}); err != nil {
+		w.Fatal(err)
+	}
+	return all
+}
