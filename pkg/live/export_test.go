@@ -1,4 +1,48 @@
 package live
 
+import (
+	"testing"
+
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/policy"
+	"belfry/pkg/store"
+	"belfry/pkg/store/filestore"
+)
+
 // Fresh is how long a look at the present serves.
 const Fresh = fresh
+
+// Judging returns what judges an event for a viewer; anew is about another
+// event.
+func Judging(b *testing.B, rules policy.Rules, body []byte) func(anew bool, v *Viewer) {
+	b.Helper()
+	folder, err := filestore.Open(b.TempDir(), filestore.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = folder.Close() })
+	compiled, _ := policy.Compile(rules)
+	s, err := store.Open(b.Context(), folder, store.Options{Name: "Notes", Policy: compiled})
+	if err != nil {
+		b.Fatal(err)
+	}
+	o, err := object.Parse(body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	stored, err := s.Save(b.Context(), o, "n")
+	if err != nil {
+		b.Fatal(err)
+	}
+	from := newSource(s)
+	var j *judgement
+	return func(anew bool, v *Viewer) {
+		if anew {
+			j = from.judgement(&event.Envelope{Event: event.StoreSaved, UUID: "n", Revision: stored.Revision, Object: body})
+		}
+		if _, err := j.allows(b.Context(), v); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

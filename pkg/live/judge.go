@@ -25,13 +25,15 @@ type Viewer struct {
 // source is a store whose events can be heard.
 type source struct {
 	store  *store.Store
-	open   bool // everyone may get
-	object bool // the rule is about the object
-	secret bool // the rule may look at fields that no event has
+	open   bool       // everyone may get
+	object bool       // the rule is about the object
+	secret bool       // the rule may look at fields that no event has
+	shared *judgement // of all events, where the rule is about no object
 }
 
 func newSource(s *store.Store) *source {
 	from := &source{store: s, open: s.Policy == nil || s.Policy.Open(policy.Get)}
+	from.shared = &judgement{source: from}
 	if !from.open {
 		from.object = s.Policy.NeedsObject(policy.Get)
 		from.secret = s.Policy.LooksAt(policy.Get, from.hides)
@@ -76,11 +78,14 @@ const fresh = time.Second
 
 // judgement returns nil where everyone may hear an event.
 func (s *source) judgement(e *event.Envelope) *judgement {
-	if s.open {
+	switch {
+	case s.open:
 		return nil
+	case !s.object:
+		return s.shared
 	}
 	j := &judgement{source: s, uuid: e.UUID, revision: e.Revision}
-	if s.object && !s.secret && len(e.Object) > 0 {
+	if !s.secret && len(e.Object) > 0 {
 		j.object, _ = object.Decode(e.Object) // what can't be read is left out
 	}
 	return j
@@ -131,7 +136,9 @@ func (j *judgement) judge(ctx context.Context, v *Viewer) (bool, error) {
 	switch {
 	case !j.source.object:
 		return j.allowed(ctx, v, nil)
-	case j.now.object == nil && j.object == nil, j.source.secret && j.now.revision != j.revision:
+	case j.now.object != nil && j.now.revision == j.revision:
+		return j.allowed(ctx, v, j.now.object) // it is the same, and all of it
+	case j.source.secret, j.now.object == nil && j.object == nil:
 		return false, nil
 	}
 	for _, o := range []object.Object{j.object, j.now.object} {
