@@ -27,7 +27,7 @@ func passwords(t *testing.T, store string) {
 	t.Setenv("BELFRY_NATS_STORE", store)
 	for variable, user := range map[string]string{
 		"FRONT": "front", "WORKER": "worker", "ALL": "belfry", "LISTENER": "listener",
-		"OBSERVER": "observer", "ADMIN": "admin", "SYSTEM": "system",
+		"OBSERVER": "observer", "CLIENT": "client", "ADMIN": "admin", "SYSTEM": "system",
 	} {
 		t.Setenv("BELFRY_"+variable+"_PASSWORD", password(user))
 	}

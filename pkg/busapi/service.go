@@ -3,6 +3,7 @@ package busapi
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,6 +60,9 @@ func (v *service) subscribe() error {
 		micro.StatsVerb: func() any { return v.statistics() },
 	} {
 		answer := func(m *nats.Msg) {
+			if !isInbox(m.Reply) {
+				return
+			}
 			if data, err := json.Marshal(about()); err == nil {
 				_ = m.Respond(data)
 			}
@@ -107,9 +111,23 @@ func (v *service) unsubscribe() []<-chan struct{} {
 	return closing
 }
 
+// isInbox reports whether a subject is one that answers go to. Requests name the
+// subject of their answer, and we may publish where those who ask may not: into
+// the log of events, for instance.
+func isInbox(subject string) bool {
+	return strings.HasPrefix(subject, "_INBOX") || strings.HasPrefix(subject, "_R_.") // the latter from other accounts
+}
+
 // receive takes a request in hand, or refuses it at once.
 func (v *service) receive(e *endpoint, m *nats.Msg) {
 	began := v.server.Now()
+	if m.Reply != "" && !isInbox(m.Reply) {
+		to := m.Reply
+		m.Reply = ""
+		err := errs.New(errs.Invalid, "a request wants its answer on %.100q, which is no inbox: it is not done", to)
+		v.reply(e, m, began, requestID(m), err, outcome{})
+		return
+	}
 	size := len(m.Data)
 	if !v.gate.admit(size) {
 		err := errs.New(errs.Unavailable, "store %s has too many requests over the bus to answer: ask again later", v.store.Name)
