@@ -25,9 +25,16 @@ const (
 // create makes a record where there is none or a lower tombstone. Most often
 // there is none, and one insertion, by itself or with others, does it.
 func (s *store) create(ctx context.Context, w *driver.Write) error {
-	doc, err := s.document(w)
+	fields, err := s.document(w)
 	if err != nil {
 		return err
+	}
+	doc, err := bson.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	if len(doc) > maxDocument {
+		return errTooLarge(len(doc)) // here, that those it would go with don't fail with it
 	}
 	for try := 1; ; try++ {
 		err := s.inserts.Do(ctx, doc)
@@ -54,7 +61,7 @@ func (s *store) create(ctx context.Context, w *driver.Write) error {
 }
 
 // insert inserts documents, each for itself, and says what became of each.
-func (s *store) insert(ctx context.Context, docs []bson.D) []error {
+func (s *store) insert(ctx context.Context, docs []bson.Raw) []error {
 	limited, cancel := s.b.limited(ctx)
 	defer cancel()
 	_, err := s.collection.InsertMany(limited, docs, options.InsertMany().SetOrdered(false))

@@ -22,14 +22,18 @@
 //
 // # Writes
 //
-// A write is one update that sets fields, never a replacement: events that wait
-// stay without being read. Its filter is the precondition. A creation is an
-// upsert whose filter admits a lower tombstone; if something else has the uuid,
-// the server tries to insert beside it and refuses, by the index of _id.
+// A creation is an insertion, and those that come while others are under way go
+// together in one command, each for itself. Where something has the uuid the
+// index of _id refuses it; what is there is read, and a lower tombstone becomes
+// a record by an update that holds for this tombstone alone.
+//
+// Any other write is one update that sets fields, never a replacement: events
+// that wait stay without being read. Its filter is the precondition.
 //
 // An event is an element of its own, so Clear unsets it whatever else happens to
 // the record, and touches no revision. Most often all that waits is cleared; one
-// update with that as its filter does it. See outbox.go for the rest.
+// update does it for many records, whose filter names for each how many events
+// wait and their ids. See outbox.go for the rest.
 //
 // # Keys
 //

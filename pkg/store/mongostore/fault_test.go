@@ -341,6 +341,7 @@ func TestTooLarge(t *testing.T) {
 	p, s := behindProxy(t, "")
 	p.faults(nil)
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, strings.Repeat("x", 16<<20))), errs.TooLarge)
+	wantKind(t, s.Put(t.Context(), write("a", 0, 1, strings.Repeat("\x00", 6<<20))), errs.TooLarge) // its key takes three times as much
 	if n := len(p.commands()); n != 0 {
 		t.Errorf("%d commands were sent for what is too large in any case", n)
 	}

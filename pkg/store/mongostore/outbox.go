@@ -63,7 +63,8 @@ func splitPending(after []byte) (uuid string, revision uint64) {
 
 // Clear is part of driver.Store. Where all that waits in a record is cleared,
 // which is so but for records that are written over and over, one update does
-// it for many records. It waits for no majority.
+// it for many records. It waits for no majority, and the driver repeats no
+// update of many: events whose clearing was lost are published again.
 func (s *store) Clear(ctx context.Context, events []driver.Pending) error {
 	if err := ctx.Err(); err != nil {
 		return canceled(err)

@@ -22,13 +22,16 @@ type store struct {
 	newest     *mongo.Collection // reads what the primary has, be it undone later
 	relaxed    *mongo.Collection // writes without waiting for a majority
 
-	inserts driver.Gatherer[bson.D]
+	inserts driver.Gatherer[bson.Raw]
 }
 
 var _ driver.Store = (*store)(nil)
 
-// maxWrite is how much a write may bring, of the 16 MiB that a document has.
-const maxWrite = 15 << 20
+// maxWrite is how much a write may bring, of what a document has room for.
+const (
+	maxWrite    = 15 << 20
+	maxDocument = 16 << 20
+)
 
 func (s *store) fail(ctx context.Context, doing string, err error) error {
 	return s.b.fail(ctx, doing+" the collection "+s.collection.Name(), err)
@@ -59,7 +62,7 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 		return errMismatch()
 	}
 	if size := sizeOf(&w); size > maxWrite {
-		return errs.New(errs.TooLarge, "the object, with its keys and events, has %d bytes: MongoDB keeps at most %d together", size, maxWrite)
+		return errTooLarge(size)
 	}
 	if w.If == 0 {
 		return s.fail(ctx, "write", s.create(ctx, &w))
@@ -79,6 +82,10 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 
 func errMismatch() error {
 	return errs.New(errs.Mismatch, "the object was changed by someone else meanwhile")
+}
+
+func errTooLarge(size int) error {
+	return errs.New(errs.TooLarge, "the object, with its keys and events, has %d bytes: MongoDB keeps at most %d together", size, maxWrite)
 }
 
 // sizeOf is how large the parts of a write are.
