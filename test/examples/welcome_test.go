@@ -39,7 +39,7 @@ func TestWelcomeInNode(t *testing.T) {
 // The client for Python comes from no registry that Go's or npm's tools know:
 // where it is not installed, the program is only compiled.
 func TestWelcomeInPython(t *testing.T) {
-	path, err := filepath.Abs("../../listeners/examples/welcome-python/welcome.py")
+	path, err := filepath.Abs(sources + "/welcome-python/welcome.py")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,14 +112,25 @@ func (w *world) welcomes(listener, name string, args ...string) {
 	if len(updates) != n {
 		t.Errorf("%d users were updated", len(updates))
 	}
+
+	// A dead letter that is retried is heard, and fails again.
 	tokens[0] = tooLong
-	letters := w.letters(listener)
-	for _, l := range letters {
-		if l.UUID != me(0).UUID || !strings.Contains(l.Reason, "does not match its schema") {
-			t.Errorf("with the dead letters is %+v", l)
+	long := me(0).UUID
+	refused := func(retries int) func() error {
+		return func() error {
+			for _, l := range w.letters(listener) {
+				if l.UUID != long || !strings.Contains(l.Reason, "does not match its schema") {
+					t.Errorf("with the dead letters is %+v", l)
+				}
+				if l.Retries == retries {
+					return nil
+				}
+			}
+			return fmt.Errorf("no letter was retried %d times", retries)
 		}
 	}
-	if len(letters) == 0 {
-		t.Error("the user whose name is too long is forgotten")
-	}
+	w.check(refused(0)())
+	c = w.start(nil, name, args...)
+	w.run("dlq", "retry", "--listener", listener)
+	w.eventually(refused(1))
 }

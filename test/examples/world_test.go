@@ -140,8 +140,8 @@ func command[T any](w *world, args ...string) []T {
 }
 
 type letter struct {
-	UUID, Reason string
-	Attempts     int
+	UUID, Reason      string
+	Attempts, Retries int
 }
 
 // letters are the dead letters of a listener.

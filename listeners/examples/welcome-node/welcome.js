@@ -5,9 +5,8 @@ import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/
 
 const env = process.env;
 const name = env.WELCOME_NAME ?? "welcome-node";
-const stream = "EVENTS";
 const consumerNotFound = 10014; // what the server calls it
-const inHand = 2; // events: times requestTimeout less than ackWait
+const inHand = 2; // events of a stream: times requestTimeout less than ackWait
 const requestTimeout = 2_000;
 const ackWait = 5_000; // after which what a killed process had in hand comes again
 const attempts = 20; // about five minutes
@@ -23,28 +22,37 @@ const nc = await connect({
   waitOnFirstConnect: true,
 });
 const js = jetstream(nc);
-await makeConsumer();
-const messages = await (await js.consumers.get(stream, name)).consume({ max_messages: inHand });
-for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => messages.stop());
-console.error(`${name} listens`);
-for await (const m of messages) await handle(m);
+const manager = await jetstreamManager(nc);
+await Promise.all([
+  listen("EVENTS", { filter_subjects: ["events.*.Register.*.*"], deliver_policy: DeliverPolicy.New }),
+  listen("RETRY", { filter_subject: `retry.${name}`, deliver_policy: DeliverPolicy.All }), // `belfry dlq retry`
+]);
 await nc.drain();
 
-// makeConsumer makes the durable consumer that is the listener's place in the
-// log. One that is there is left as it is: `belfry listener reset` may have moved it.
-async function makeConsumer() {
-  const manager = await jetstreamManager(nc);
+// listen handles what a stream has for the listener until the process is asked to
+// stop.
+async function listen(stream, selected) {
+  await makeConsumer(stream, selected);
+  const messages = await (await js.consumers.get(stream, name)).consume({ max_messages: inHand });
+  for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => messages.stop());
+  console.error(`${name} listens to ${stream}`);
+  for await (const m of messages) await handle(m);
+}
+
+// makeConsumer makes the durable consumer that is the listener's place in a
+// stream. One that is there is left as it is: `belfry listener reset` may have
+// moved it.
+async function makeConsumer(stream, selected) {
   try {
     await manager.consumers.info(stream, name);
   } catch (err) {
     if (err.code !== consumerNotFound) throw err;
     await manager.consumers.add(stream, {
       durable_name: name,
-      filter_subjects: ["events.*.Register.*.*"],
       ack_policy: AckPolicy.Explicit,
       ack_wait: nanos(ackWait),
-      deliver_policy: DeliverPolicy.New,
       max_deliver: -1,
+      ...selected,
     });
   }
 }
@@ -84,17 +92,19 @@ async function complete(e) {
 }
 
 // bury puts an event with the dead letters, for `belfry dlq`, and lets go of it
-// once it is there.
+// once it is there. One that came back from them says where the log has it.
 async function bury(m, reason) {
   const h = headers();
   h.set("Belfry-Reason", String(reason.message).replace(/[^ -~]/g, " ").slice(0, 1024));
   h.set("Belfry-Listener", name);
   h.set("Belfry-Attempts", String(m.info.deliveryCount));
-  h.set("Belfry-Subject", m.subject);
-  h.set("Belfry-Sequence", String(m.seq));
+  h.set("Belfry-Subject", m.headers?.get("Belfry-Subject") || m.subject);
+  h.set("Belfry-Sequence", m.headers?.get("Belfry-Sequence") || String(m.seq));
   h.set("Belfry-Time", new Date().toISOString());
+  const retries = m.headers?.get("Belfry-Retries");
+  if (retries) h.set("Belfry-Retries", retries);
   try {
-    await js.publish(`dead.${name}`, m.data, { headers: h, msgID: `${name}.${m.seq}.${m.timestampNanos}` });
+    await js.publish(`dead.${name}`, m.data, { headers: h, msgID: `${name}.${m.info.stream}.${m.seq}.${m.timestampNanos}` });
     console.error(`event ${m.seq} is with the dead letters: ${reason.message}`);
     m.term();
   } catch (err) {

@@ -14,8 +14,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
 NAME = os.environ.get("WELCOME_NAME", "welcome-python")
-STREAM = "EVENTS"
-IN_HAND = 2  # events: times REQUEST_TIMEOUT less than ACK_WAIT
+IN_HAND = 2  # events of a stream: times REQUEST_TIMEOUT less than ACK_WAIT
 REQUEST_TIMEOUT = 2
 ACK_WAIT = 5  # after which what a killed process had in hand comes again
 ATTEMPTS = 20  # about five minutes
@@ -44,12 +43,22 @@ async def main():
         error_cb=on_error,
     )
     js = nc.jetstream()
-    await make_consumer(js)
-    sub = await js.pull_subscribe_bind(consumer=NAME, stream=STREAM)
     stop = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
-    say(f"{NAME} listens")
+    await asyncio.gather(
+        listen(nc, js, stop, "EVENTS", "events.*.Register.*.*", DeliverPolicy.NEW),
+        listen(nc, js, stop, "RETRY", f"retry.{NAME}", DeliverPolicy.ALL),  # `belfry dlq retry`
+    )
+    await nc.drain()
+
+
+async def listen(nc, js, stop, stream, subject, start):
+    """Handles what a stream has for the listener until the process is asked to
+    stop."""
+    await make_consumer(js, stream, subject, start)
+    sub = await js.pull_subscribe_bind(consumer=NAME, stream=stream)
+    say(f"{NAME} listens to {stream}")
     while not stop.is_set():
         try:
             messages = await sub.fetch(IN_HAND, timeout=1)
@@ -62,23 +71,22 @@ async def main():
         for m in messages:
             await handle(nc, js, m)
     await sub.unsubscribe()  # nothing of it waits: what was fetched is handled
-    await nc.drain()
 
 
-async def make_consumer(js):
-    """Makes the durable consumer that is the listener's place in the log. One that
+async def make_consumer(js, stream, subject, start):
+    """Makes the durable consumer that is the listener's place in a stream. One that
     is there is left as it is: `belfry listener reset` may have moved it."""
     try:
-        await js.consumer_info(STREAM, NAME)
+        await js.consumer_info(stream, NAME)
     except NotFoundError:
         await js.add_consumer(
-            STREAM,
+            stream,
             ConsumerConfig(
                 durable_name=NAME,
-                filter_subject="events.*.Register.*.*",
+                filter_subject=subject,
                 ack_policy=AckPolicy.EXPLICIT,
                 ack_wait=ACK_WAIT,
-                deliver_policy=DeliverPolicy.NEW,
+                deliver_policy=start,
                 max_deliver=-1,
             ),
         )
@@ -125,17 +133,19 @@ async def complete(nc, e):
 
 async def bury(js, m, reason):
     """Puts an event with the dead letters, for `belfry dlq`, and lets go of it once
-    it is there."""
-    at = m.metadata
+    it is there. One that came back from them says where the log has it."""
+    at, came = m.metadata, m.headers or {}
     headers = {
-        "Nats-Msg-Id": f"{NAME}.{at.sequence.stream}.{int(at.timestamp.timestamp() * 1e9)}",
+        "Nats-Msg-Id": f"{NAME}.{at.stream}.{at.sequence.stream}.{at.timestamp.timestamp()}",
         "Belfry-Reason": re.sub(r"[^ -~]", " ", str(reason))[:1024],
         "Belfry-Listener": NAME,
         "Belfry-Attempts": str(at.num_delivered),
-        "Belfry-Subject": m.subject,
-        "Belfry-Sequence": str(at.sequence.stream),
+        "Belfry-Subject": came.get("Belfry-Subject", m.subject),
+        "Belfry-Sequence": came.get("Belfry-Sequence", str(at.sequence.stream)),
         "Belfry-Time": datetime.now(timezone.utc).isoformat(),
     }
+    if "Belfry-Retries" in came:
+        headers["Belfry-Retries"] = came["Belfry-Retries"]
     try:
         await js.publish(f"dead.{NAME}", m.data, headers=headers)
         say(f"event {at.sequence.stream} is with the dead letters: {reason}")
