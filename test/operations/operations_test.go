@@ -289,15 +289,15 @@ func TestKilled(t *testing.T) {
 // kills one or the other.
 func TestTwoFronts(t *testing.T) {
 	port := ports.Free(t)
-	folder := t.TempDir()
-	bus := process.StartBus(t, folder, port)
+	folder, address := t.TempDir(), fmt.Sprintf("nats://127.0.0.1:%d", port)
 	backend := fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: '%s'}", backing.Dynoxide(t).URL)
 	var configs []string
 	var servers []*process.Server
 	for range 2 {
-		configs = append(configs, configure(t, backend, fmt.Sprintf("bus: {url: %q}\n", bus.URL)))
+		configs = append(configs, configure(t, backend, fmt.Sprintf("bus: {url: %q}\n", address)))
 		servers = append(servers, process.Serve(t, configs[len(configs)-1]))
 	}
+	bus := process.StartBus(t, folder, port) // later than those who use it
 	conn := connect(t, bus.URL)
 	c := client.New(conn)
 	c.Attempt = time.Second
