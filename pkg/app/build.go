@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"sort"
 	"strings"
 
@@ -24,11 +25,21 @@ type plan struct {
 	auth     auth.Options        // without what the running program adds
 }
 
-// Check compiles what a configuration holds (policies, schemas) and reports a
-// config.Problems for what is wrong or not to be had.
+// Check compiles what a configuration holds (policies, schemas), reads the file
+// of its bus, and reports a config.Problems for what is wrong or not to be had.
 func Check(c *config.Config) error {
 	_, err := compile(c)
-	return err
+	var problems config.Problems
+	if err != nil && !errors.As(err, &problems) {
+		return err
+	}
+	if err := (bus.Embedded{Config: c.Bus.Config}).Check(); err != nil {
+		problems = append(problems, c.Problem("bus.config", "%s", strings.TrimPrefix(err.Error(), "bus.config: ")))
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	return nil
 }
 
 func compile(c *config.Config) (*plan, error) {

@@ -83,3 +83,19 @@ func TestAnNKeyThatCannotBeRead(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// The bus's own configuration is read when a configuration is checked.
+func TestCheckReadsTheFileOfTheBus(t *testing.T) {
+	p := newPlace(t, "")
+	p.write("good.conf", "jetstream {}\n")
+	p.write("bad.conf", "max_payload: 1KB\n")
+	if err := Check(p.load("bus: {config: good.conf}\n")); err != nil {
+		t.Error(err)
+	}
+	err := Check(p.load("bus: {config: bad.conf}\nstores: {A: {schema: bad.conf}}\n"))
+	var problems config.Problems
+	if !errors.As(err, &problems) || len(problems) != 2 || !strings.Contains(err.Error(), "belfry.yaml:1:7: bus.config: ") ||
+		!strings.Contains(err.Error(), "bad.conf: max_payload is 1024 bytes") {
+		t.Errorf("%v", err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 )
 
@@ -50,7 +51,7 @@ func (l *lacks) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, consumer := range names(l.lack) {
-		return errs.Wrap(l.lack[consumer], errs.Unavailable, "a listener can't listen")
+		return bus.Lack(l.lack[consumer], "a listener of belfry's can't listen")
 	}
 	return nil
 }

@@ -185,7 +185,7 @@ func (b *Bus) Ready(ctx context.Context) error {
 		return errs.New(errs.Unavailable, "the bus is away: %s", b.link.reason())
 	}
 	if err := b.streams.err(); err != nil {
-		return errs.Wrap(err, errs.Unavailable, "the bus has no streams")
+		return Lack(err, "the bus has no streams")
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

@@ -86,6 +86,12 @@ func joined(o *server.Options) bool {
 	return o.Cluster.Port != 0 || o.Gateway.Name != "" || o.LeafNode.Port != 0 || len(o.LeafNode.Remotes) > 0
 }
 
+// Check reports errs.Invalid for a file that the server can't run by.
+func (e Embedded) Check() error {
+	_, _, err := e.options()
+	return err
+}
+
 // Address is where other processes of this machine reach the server when it
 // runs; empty when it has no listener. It reports errs.Invalid for a file that
 // can't be used, and for an address that is another one at each start.

@@ -143,6 +143,15 @@ func Explain(ctx context.Context, err error, what, help string) error {
 	}
 }
 
+// Lack is errs.Unavailable for something that a bus does without. Where it is a
+// right that lacks, its message says that too: it tells nothing of the server.
+func Lack(err error, what string) error {
+	if errors.Is(err, ErrRefused) {
+		return errs.New(errs.Unavailable, "%s: %v", what, err)
+	}
+	return errs.Wrap(err, errs.Unavailable, "%s", what)
+}
+
 // codeUnknownField is what a strict server answers to a setting that it is too
 // old to know.
 const codeUnknownField jetstream.ErrorCode = 10025

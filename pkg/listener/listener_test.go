@@ -20,9 +20,13 @@ import (
 
 func open(t testing.TB) *bus.Bus {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler),
-	})
+	return openWith(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}})
+}
+
+func openWith(t testing.TB, o bus.Options) *bus.Bus {
+	t.Helper()
+	o.Logger = slog.New(slog.DiscardHandler)
+	b, err := bus.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

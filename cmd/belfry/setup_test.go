@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/listener"
+)
+
+func TestABusIsSetUp(t *testing.T) {
+	b, file := served(t, 1)
+	text := `
+data: .
+bus: {listen: "` + strings.TrimPrefix(b.ClientURL(), "nats://") + `", events: {maxMessages: 77}}
+stores:
+  Authors: {}
+  Books: {map: {Authors: {key: author, target: books}}}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	setup := func(code int, says []string, args ...string) {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		got := run(t.Context(), append([]string{"bus", "setup", "-c", file}, args...), streams{nil, &out, &errOut})
+		all := strings.Join(strings.Fields(out.String()+errOut.String()), " ")
+		for _, want := range says {
+			if got != code || !strings.Contains(all, want) {
+				t.Errorf("%v ended with %d, without %q:\n%s%s", args, got, want, &out, &errOut)
+			}
+		}
+	}
+	setup(1, []string{"stream EVENTS differs: max_msgs 1000000 instead of 77", "consumer mapping of stream EVENTS missing", "2 right, 4 missing, 1 differs"}, "--check")
+	setup(1, []string{"2 right, 4 missing, 1 differs"}, "--check")
+	setup(0, []string{"stream EVENTS changed: max_msgs", "2 right, 4 made, 1 changed"})
+	setup(0, []string{"stream DEAD right", "consumer cascade of stream RETRY right", "7 right"})
+	setup(0, []string{"consumer a of stream EVENTS made", "consumer b of stream EVENTS made"}, "--listener", "a", "--listener", "b", "--store", "Books", "--ack-wait", "1m", "--from", "all")
+	setup(0, []string{"11 right"}, "--check", "--listener", "a", "--listener", "b", "--store", "Books", "--ack-wait", "1m")
+	setup(1, []string{"filter events.*.*.*.Books.* events.*.Register.Books.* instead of events.>, ack_wait 1m0s instead of 30s"}, "--check", "--listener", "a")
+	setup(0, []string{"consumer o-31 of stream EVENTS made"}, "--listener", "o", "--ordered")
+	setup(0, []string{"consumer tea of stream EVENTS right"}, "--check", "--listener", "tea")
+
+	setup(2, []string{"belfry's own"}, "--listener", "mapping")
+	setup(2, []string{"name it with --listener"}, "--store", "Books")
+	setup(2, []string{"--from"}, "--listener", "x", "--from", "yesterday")
+	setup(2, []string{"letters, digits"}, "--listener", "x.y")
+	setup(1, []string{"can't connect"}, "--url", "nats://127.0.0.1:1")
+}
+
+func TestARoleIsPrinted(t *testing.T) {
+	for name, ordered := range map[string]bool{"listener": false, "my-audit": true} {
+		args := []string{"bus", "role", name}
+		if ordered {
+			args = append(args, "--ordered")
+		}
+		var out bytes.Buffer
+		if code := run(t.Context(), args, streams{nil, &out, &out}); code != 0 {
+			t.Fatal(out.String())
+		}
+		conf := filepath.Join(t.TempDir(), "nats.conf")
+		variable := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		text := out.String() + fmt.Sprintf("authorization {users: [{user: %s, password: p, permissions: $%s}]}\n", name, variable)
+		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := (bus.Embedded{Config: conf}).Check(); err != nil {
+			t.Errorf("a server can't read it: %v", err)
+		}
+		publish, subscribe, err := listener.Rights(name, ordered)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, subject := range append(publish, subscribe...) {
+			if !strings.Contains(text, `"`+subject+`"`) {
+				t.Errorf("%s lacks %s", name, subject)
+			}
+		}
+	}
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"bus", "role", "a b"}, streams{nil, &out, &out}); code != 2 {
+		t.Errorf("a name that is none ends with %d: %s", code, &out)
+	}
+}

@@ -1,0 +1,196 @@
+package listener_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+)
+
+// setup sets a listener up, or looks, and counts what was found.
+func setup(t *testing.T, b *bus.Bus, spec listener.Spec, check bool) map[bus.State]int {
+	t.Helper()
+	found, err := listener.Setup(t.Context(), b, spec, check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[bus.State]int{}
+	for _, f := range found {
+		count[f.State]++
+	}
+	return count
+}
+
+func TestAListenerIsSetUpBeforeItRuns(t *testing.T) {
+	const n = event.Partitions + 1
+	for name, c := range map[string]struct {
+		spec, other listener.Spec
+		consumers   int
+		changed     int
+	}{
+		"plain":   {listener.Spec{Name: "test"}, listener.Spec{Name: "test", Stores: []string{"Books"}}, 2, 1},
+		"patient": {listener.Spec{Name: "test"}, listener.Spec{Name: "test", AckWait: time.Minute}, 2, 2},
+		"ordered": {listener.Spec{Name: "test", Ordered: true}, listener.Spec{Name: "test", Ordered: true, Stores: []string{"Books"}}, n, n - 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t)
+			for i, step := range []struct {
+				spec  listener.Spec
+				check bool
+				want  map[bus.State]int
+			}{
+				{c.spec, true, map[bus.State]int{bus.Missing: c.consumers}},
+				{c.spec, false, map[bus.State]int{bus.Made: c.consumers}},
+				{c.spec, true, map[bus.State]int{bus.Right: c.consumers}},
+				{c.other, true, map[bus.State]int{bus.Differs: c.changed, bus.Right: c.consumers - c.changed}},
+				{c.other, false, map[bus.State]int{bus.Changed: c.changed, bus.Right: c.consumers - c.changed}},
+				{c.other, false, map[bus.State]int{bus.Right: c.consumers}},
+			} {
+				got := setup(t, b, step.spec, step.check)
+				for state := range got {
+					if got[state] == 0 {
+						delete(got, state)
+					}
+				}
+				for state, want := range step.want {
+					if got[state] != want {
+						t.Fatalf("step %d finds %v, want %v", i, got, step.want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// What is set up is what a listener runs on, however many hands it has.
+func TestASetupFitsListenersWithOtherNumbersOfHands(t *testing.T) {
+	b := open(t)
+	setup(t, b, listener.Spec{Name: "test"}, false)
+	for _, spec := range []listener.Spec{
+		{Name: "test", Concurrency: 1000}, {Name: "test", Prefetch: -1}, {Name: "test", Concurrency: 4, BatchSize: 500},
+	} {
+		if got := setup(t, b, spec, true); got[bus.Right] != 2 {
+			t.Errorf("%+v finds %v", spec, got)
+		}
+	}
+}
+
+// Setting up again, and with another start, leaves a listener where it is.
+func TestASetupMovesNobody(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 10)
+	spec := listener.Spec{Name: "test", Start: listener.FromSequence(4)}
+	setup(t, b, spec, false)
+	before := consumerOf(t, b)
+	spec.Start, spec.Stores = listener.All, []string{"Books", "Users"}
+	if got := setup(t, b, spec, false); got[bus.Changed] != 1 {
+		t.Fatalf("found %v", got)
+	}
+	after := consumerOf(t, b)
+	if after.Config.DeliverPolicy != before.Config.DeliverPolicy || after.Config.OptStartSeq != 4 || after.Delivered != before.Delivered {
+		t.Errorf("the listener was moved: %+v", after)
+	}
+}
+
+func consumerOf(t *testing.T, b *bus.Bus) *jetstream.ConsumerInfo {
+	t.Helper()
+	c, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.CachedInfo()
+}
+
+func TestASetupThatCannotWork(t *testing.T) {
+	b := open(t)
+	for _, spec := range []listener.Spec{{}, {Name: "a.b"}, {Name: "a", Stores: []string{"*"}}, {Name: "a", Filters: []string{"x"}, Stores: []string{"B"}}} {
+		if found, err := listener.Setup(t.Context(), b, spec, true); !errs.Is(err, errs.Invalid) || len(found) > 0 {
+			t.Errorf("%+v: %v, %v", spec, found, err)
+		}
+	}
+	if _, _, err := listener.Rights("a.b", false); !errs.Is(err, errs.Invalid) {
+		t.Errorf("rights for no listener: %v", err)
+	}
+	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamRetry); err != nil {
+		t.Fatal(err)
+	}
+	if got := setup(t, b, listener.Spec{Name: "test"}, true); got[bus.Missing] != 2 {
+		t.Errorf("without a stream a check finds %v", got)
+	}
+	if _, err := listener.Setup(t.Context(), b, listener.Spec{Name: "test"}, false); !errs.Is(err, errs.Unavailable) {
+		t.Errorf("without a stream a setup is %v", err)
+	}
+}
+
+// A listener that may make no consumer says which one lacks and what helps, and
+// goes on once somebody has made it.
+func TestAListenerWaitsForWhatItMayNotMake(t *testing.T) {
+	publishes, subscribes, err := listener.Rights("test", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := filepath.Join(t.TempDir(), "nats.conf")
+	text := fmt.Sprintf("authorization {users: [\n{user: admin, password: pw}\n{user: test, password: pw, permissions: {publish: [\"%s\"], subscribe: [\"%s\"]}}\n]}\n",
+		strings.Join(publishes, `", "`), strings.Join(subscribes, `", "`))
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	admin := openWith(t, bus.Options{
+		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: conf}, Auth: bus.Auth{User: "admin", Password: "pw"},
+	})
+	b := openWith(t, bus.Options{URL: admin.ClientURL(), Guest: true, Auth: bus.Auth{User: "test", Password: "pw"}})
+	eventually(t, "the guest is ready", func() bool { return b.Ready(t.Context()) == nil })
+
+	type lack struct {
+		consumer string
+		err      error
+	}
+	lacks := make(chan lack, 10_000)
+	handled := make(chan string, 100)
+	spec := listener.Spec{
+		Name: "test", Ordered: true, Start: listener.All,
+		Lacks:   func(consumer string, err error) { lacks <- lack{consumer, err} },
+		Handler: func(_ context.Context, e *listener.Event) error { handled <- e.UUID; return nil },
+	}
+	run(t, b, spec)
+	spec.Filters = []string{event.Filter(event.StoreSaved, "Books")} // as run has it
+	missing := map[string]bool{}
+	for len(missing) < event.Partitions+1 {
+		l := <-lacks
+		if l.err == nil || !strings.Contains(l.err.Error(), "is missing and can't be made") || !strings.Contains(l.err.Error(), "belfry bus setup") || !strings.Contains(l.err.Error(), "--listener test") {
+			t.Fatalf("%s: %v", l.consumer, l.err)
+		}
+		missing[l.consumer] = true
+	}
+	if !missing["RETRY.test"] || !missing["EVENTS.test-0"] || !missing["EVENTS.test-31"] {
+		t.Errorf("these lack: %v", missing)
+	}
+	publish(t, admin, 0, 5)
+	if got := setup(t, admin, spec, false); got[bus.Made] != event.Partitions+1 {
+		t.Fatalf("made %v", got)
+	}
+	var seen []string
+	for len(seen) < 5 {
+		seen = append(seen, <-handled)
+	}
+	slices.Sort(seen)
+	if got := strings.Join(seen, " "); got != "b0 b1 b2 b3 b4" {
+		t.Errorf("it hears %s", got)
+	}
+	for len(missing) > 0 {
+		if l := <-lacks; l.err == nil {
+			delete(missing, l.consumer)
+		}
+	}
+}

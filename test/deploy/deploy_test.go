@@ -1,0 +1,175 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/test/process"
+)
+
+// The embedded server takes nats.conf as it is shipped; all users but belfry's
+// own come through its port.
+func TestEmbedded(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf("  config: %q\n  listen: 127.0.0.1:0\n", shipped(t)))
+	w.belfry = process.Serve(t, w.config)
+	w.bus = w.belfry.Bus
+	w.deploy()
+
+	// Everything is there at the next start.
+	if err := w.belfry.Stop(); err != nil {
+		t.Error(err)
+	}
+	w.belfry = process.Serve(t, w.config)
+	if status, text := w.ready(); status != http.StatusOK {
+		t.Errorf("after a restart: %s", text)
+	}
+}
+
+// An external server takes it as well, with a user for an ordered listener added
+// as `belfry bus role` says.
+func TestExternal(t *testing.T) {
+	w := newWorld(t, "")
+	conf, err := os.ReadFile(shipped(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	role, _, code, err := process.Run(process.Program(t), "bus", "role", "audit", "--ordered")
+	if err != nil || code != 0 {
+		t.Fatalf("bus role ended with %d, %v", code, err)
+	}
+	const admin = "{user: admin,"
+	text := strings.Replace(string(conf), admin, "{user: audit, password: $BELFRY_AUDIT_PASSWORD, permissions: $AUDIT}\n"+admin, 1)
+	w.bus = serve(t, w.write("nats.conf", strings.Replace(text, "\naccounts {", "\n"+role+"\naccounts {", 1)))
+	w.config = w.write("belfry.yaml", configuration+"  url: "+w.bus+"\n")
+	w.belfry = process.Serve(t, w.config)
+	w.deploy()
+	w.run("admin", 1, "consumer audit-31 of stream EVENTS", "bus", "setup", "--check", "--listener", "audit", "--ordered")
+	w.run("admin", 0, "consumer audit-31 of stream EVENTS", "bus", "setup", "--listener", "audit", "--ordered", "--from", "all")
+	audit := w.listen("audit", true)
+	w.heard(audit, "Store.Saved letters")
+	w.heard(audit, "Store.Saved late")
+
+	// A retry, for which an ordered listener halts a partition.
+	w.save("/books", `{"uuid":"poison"}`)
+	process.Eventually(t, time.Minute, func() error {
+		if out := w.run("admin", 0, "", "dlq", "list", "--listener", "audit"); !strings.Contains(out, "out of tea") {
+			return errors.New(out)
+		}
+		return nil
+	})
+	w.run("admin", 0, "1 of 1 letters are on their way back", "dlq", "retry", "--listener", "audit")
+	process.Eventually(t, time.Minute, func() error {
+		if out := w.run("admin", 0, "", "dlq", "list", "--json", "--listener", "audit"); !strings.Contains(out, `"retries":1`) {
+			return errors.New(out)
+		}
+		return nil
+	})
+}
+
+// deploy goes from a bus with nothing on it to one where everybody works.
+func (w *world) deploy() {
+	w.t.Helper()
+	w.notReady("stream EVENTS")
+	w.run("admin", 1, "missing", "bus", "setup", "--check", "--listener", "listener")
+	for _, user := range []string{"front", "worker", "belfry", "listener"} {
+		w.run(user, 1, "lacks the right", "bus", "setup", "--listener", "listener")
+	}
+	out := w.run("admin", 0, " made", "bus", "setup", "--listener", "listener", "--store", "Books", "--event", "Store.Saved")
+	for _, name := range []string{"mapping", "cascade", "mail", "sweep", "listener"} {
+		for _, stream := range []string{"EVENTS", "RETRY"} {
+			if what := "consumer " + name + " of stream " + stream; !strings.Contains(out, what) {
+				w.t.Errorf("%s is not set up:\n%s", what, out)
+			}
+		}
+	}
+	w.run("admin", 1, "filter events.*.Store.Saved.Books.* instead of events.>", "bus", "setup", "--check", "--listener", "listener")
+	w.run("admin", 0, "1 changed", "bus", "setup", "--listener", "listener")
+	w.run("admin", 0, "13 right\n", "bus", "setup", "--check", "--listener", "listener")
+	w.awaitReady()
+
+	file := w.listen("listener", false)
+	live := w.observe()
+	w.save("/authors", `{"uuid":"ada","name":"Ada"}`)
+	w.save("/books", `{"uuid":"letters","author":"ada","title":"Letters"}`)
+	process.Eventually(w.t, time.Minute, func() error {
+		if author := w.get("/authors/ada"); !strings.Contains(author, `"Letters"`) {
+			return errors.New(author)
+		}
+		return nil
+	})
+	w.heard(file, "Store.Saved letters")
+	if m, err := live.NextMsg(10 * time.Second); err != nil || !strings.Contains(string(m.Data), "ada") {
+		w.t.Errorf("the observer hears %v, %v", m, err)
+	}
+
+	// Moving a listener is the admin's, and setting up again leaves it moved.
+	w.run("admin", 0, "hears the log from sequence 1", "listener", "reset", "listener", "--from", "all")
+	w.run("admin", 0, "13 right\n", "bus", "setup", "--listener", "listener")
+	w.save("/books", `{"uuid":"late"}`)
+	w.heard(file, "Store.Saved late")
+
+	// A worker without its consumer is missed, and goes on once it has it again.
+	w.remove("sweep")
+	w.notReady("consumer sweep of stream EVENTS is missing")
+	w.run("admin", 0, "1 made", "bus", "setup")
+	w.awaitReady()
+}
+
+// remove deletes a consumer, as an admin may.
+func (w *world) remove(consumer string) {
+	w.t.Helper()
+	c, err := nats.Connect(w.bus, nats.UserInfo("admin", password("admin")))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer c.Close()
+	js, err := jetstream.New(c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := js.DeleteConsumer(w.t.Context(), "EVENTS", consumer); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// notReady waits until belfry has said what it lacks and what helps.
+func (w *world) notReady(what string) {
+	w.t.Helper()
+	process.Eventually(w.t, 30*time.Second, func() error {
+		status, text := w.ready()
+		if status == http.StatusServiceUnavailable && strings.Contains(text, what) && strings.Contains(text, "belfry bus setup") {
+			return nil
+		}
+		return fmt.Errorf("%d %s", status, text)
+	})
+}
+
+// observe listens live, and reads the log, as the observer.
+func (w *world) observe() *nats.Subscription {
+	w.t.Helper()
+	c, err := nats.Connect(w.bus, nats.UserInfo("observer", password("observer")), nats.CustomInboxPrefix("_INBOX_observer"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(c.Close)
+	live, err := c.SubscribeSync("Store.*")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	js, err := jetstream.NewWithDomain(c, "belfry")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := js.Stream(w.t.Context(), "EVENTS"); err != nil {
+		w.t.Error(err)
+	}
+	return live
+}

@@ -1,0 +1,245 @@
+// Package deploy shows that the bus of production works as it is shipped: the
+// real belfry, its commands, and programs of others, each with the rights that
+// nats.conf gives it.
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"belfry/pkg/listener"
+	"belfry/test/process"
+)
+
+// The environment of a listener's program: its name, with "ordered " before it
+// for one that is, and the file in which it notes what it hears.
+const (
+	envName = "BELFRY_TEST_LISTENER"
+	envFile = "BELFRY_TEST_FILE"
+)
+
+func TestMain(m *testing.M) {
+	name := os.Getenv(envName)
+	if name == "" {
+		process.Main(m)
+	}
+	go func() {
+		for parent := os.Getppid(); os.Getppid() == parent; {
+			time.Sleep(time.Second)
+		}
+		os.Exit(1)
+	}()
+	f, err := os.OpenFile(os.Getenv(envFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	name, ordered := strings.CutPrefix(name, "ordered ")
+	listener.Main(listener.Spec{Name: name, Ordered: ordered, Handler: func(_ context.Context, e *listener.Event) error {
+		if e.UUID == "poison" {
+			return listener.Permanent(errors.New("out of tea"))
+		}
+		_, err := fmt.Fprintln(f, e.Event, e.UUID)
+		return err
+	}})
+}
+
+// users are those of nats.conf, by the variable that names their password.
+var users = map[string]string{
+	"FRONT": "front", "WORKER": "worker", "ALL": "belfry", "LISTENER": "listener",
+	"OBSERVER": "observer", "CLIENT": "client", "ADMIN": "admin", "SYSTEM": "system", "AUDIT": "audit",
+}
+
+func password(user string) string { return "pw-of-" + user }
+
+const configuration = `
+data: data
+listen: 127.0.0.1:0
+stores:
+  Authors: {expose: {}}
+  Books:
+    expose: {}
+    map: {Authors: {key: author, target: books, fields: title, cascade: true}}
+authentication: {providers: {email: {from: b@example.com, mailer: default}}}
+binaries: {files: {map: {Books: cover}}}
+bus:
+  user: belfry
+  password: ${BELFRY_ALL_PASSWORD}
+`
+
+// world is a folder with a configuration, and the environment that nats.conf
+// takes its passwords from.
+type world struct {
+	t      *testing.T
+	folder string
+	config string
+	bus    string // URL
+	belfry *process.Server
+}
+
+// newWorld writes a configuration whose section of the bus goes on with some lines.
+func newWorld(t *testing.T, bus string) *world {
+	t.Helper()
+	w := &world{t: t, folder: t.TempDir()}
+	t.Setenv("BELFRY_NATS_NAME", "test")
+	t.Setenv("BELFRY_NATS_STORE", filepath.Join(w.folder, "nats"))
+	for variable, user := range users {
+		t.Setenv("BELFRY_"+variable+"_PASSWORD", password(user))
+	}
+	w.config = w.write("belfry.yaml", configuration+bus)
+	return w
+}
+
+func (w *world) write(name, text string) string {
+	w.t.Helper()
+	path := filepath.Join(w.folder, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// shipped is the path of nats.conf as it is.
+func shipped(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../../nats.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// serve starts a NATS server by a file, away from its port.
+func serve(t *testing.T, file string) (url string) {
+	t.Helper()
+	o, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Host, o.Port, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(20 * time.Second) {
+		t.Fatal("the server is not ready")
+	}
+	return s.ClientURL()
+}
+
+// run runs a command of belfry to its end, as a user of the bus, and expects an
+// exit code and words of what it says.
+func (w *world) run(user string, exit int, says string, args ...string) string {
+	w.t.Helper()
+	secret := w.write("password-of-"+user, password(user)+"\n")
+	args = append(args, "--config", w.config, "--url", w.bus, "--user", user, "--password-file", secret)
+	out, errOut, code, err := process.Run(process.Program(w.t), args...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if all := out + errOut; code != exit || !strings.Contains(all, says) || strings.Contains(all, password(user)) {
+		w.t.Errorf("%v as %s ended with %d:\n%s", args, user, code, all)
+	}
+	return out
+}
+
+// ready is what /readyz says.
+func (w *world) ready() (status int, text string) {
+	w.t.Helper()
+	res, err := http.Get(w.belfry.URL + "/readyz")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+func (w *world) awaitReady() {
+	w.t.Helper()
+	process.Eventually(w.t, 30*time.Second, func() error {
+		if status, text := w.ready(); status != http.StatusOK {
+			return errors.New(text)
+		}
+		return nil
+	})
+}
+
+func (w *world) save(store, body string) {
+	w.t.Helper()
+	res, err := http.Post(w.belfry.URL+store, "application/json", strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusCreated {
+		w.t.Fatalf("saving %s: %s", body, res.Status)
+	}
+}
+
+// get returns an object, or what the server says.
+func (w *world) get(path string) string {
+	w.t.Helper()
+	res, err := http.Get(w.belfry.URL + path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(body)
+}
+
+// listen starts a listener's program as the user of its name, and returns the
+// file in which it notes what it hears.
+func (w *world) listen(name string, ordered bool) (file string) {
+	w.t.Helper()
+	file = filepath.Join(w.folder, "heard-by-"+name)
+	role := name
+	if ordered {
+		role = "ordered " + name
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envName+"="+role, envFile+"="+file,
+		listener.EnvURL+"="+w.bus, listener.EnvUser+"="+name, listener.EnvPassword+"="+password(name))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil {
+			w.t.Errorf("listener %s: %v", name, err)
+		}
+	})
+	return file
+}
+
+// heard waits until a listener has noted a line.
+func (w *world) heard(file, line string) {
+	w.t.Helper()
+	process.Eventually(w.t, time.Minute, func() error {
+		data, err := os.ReadFile(file)
+		if err == nil && !strings.Contains("\n"+string(data), "\n"+line+"\n") {
+			err = fmt.Errorf("%q is not among\n%s", line, data)
+		}
+		return err
+	})
+}
