@@ -19,13 +19,13 @@ import (
 
 // Contract is what a belfry offers.
 type Contract struct {
-	Version           string // of belfry
-	BaseURL           string // where clients reach it
-	Bus               []string
-	Stores            []*Store // by name, without belfry's own
-	Login             Login
-	Files             []Files // by name
-	OpenAPI, AsyncAPI bool    // the documents that are routes
+	Version string   // of belfry
+	BaseURL string   // where clients reach it
+	Bus     []string // where programs reach the bus; none when it has no port
+	Stores  []*Store // by name, without belfry's own
+	Login   Login
+	Files   []Files          // by name
+	Routes  config.Documents // the documents that are routes
 
 	// Names are the components that stores take up; others take theirs beside
 	// them.
@@ -84,7 +84,7 @@ type Key struct{ Name, Target string }
 
 // Of reads a configuration.
 func Of(c *config.Config, version, baseURL string) (*Contract, error) {
-	k := &Contract{Version: version, BaseURL: strings.TrimRight(baseURL, "/"), Bus: busAddresses(c), Names: Names{}}
+	k := &Contract{Version: version, BaseURL: strings.TrimRight(baseURL, "/"), Bus: busAddresses(c), Routes: c.Documents, Names: Names{}}
 	for _, name := range reservedNames() {
 		k.Names.Take(name)
 	}

@@ -34,6 +34,9 @@ func (s *Store) exemplify() {
 			for _, m := range o.Members() {
 				s.Example.Set(m.Name, m.Value)
 			}
+			if s.Owner {
+				s.Example.Set("user", ExampleUUID)
+			}
 			s.Example.Set("created", ExampleTime)
 			s.Example.Set("updated", ExampleTime)
 			return

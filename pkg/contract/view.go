@@ -244,19 +244,25 @@ func (v *view) dependents(m ordered.Member, out *ordered.Object) (exact bool) {
 
 func (v *view) several(m ordered.Member, out *ordered.Object) (exact bool) {
 	exact = true
-	var list []any
+	var all, telling []any
 	for _, item := range m.Value.([]any) {
 		seen, same := v.apply(item.(*ordered.Object))
-		list, exact = append(list, seen), exact && same
+		all, exact = append(all, seen), exact && same
+		if seen.Len() > 0 {
+			telling = append(telling, seen)
+		}
 	}
+	// Several of one may hold once each allows more.
+	loose := m.Name == "oneOf" && (!exact || v.partial)
 	switch {
-	case m.Name == "allOf":
-		add(out, "allOf", list...)
-	case m.Name == "oneOf" && (!exact || v.partial):
-		// Several may hold once each allows more.
-		add(out, "allOf", ordered.Of("anyOf", list))
+	case m.Name == "allOf" && len(telling) > 0:
+		add(out, "allOf", telling...)
+	case m.Name == "allOf", (loose || m.Name == "anyOf") && len(telling) < len(all):
+		// Nothing is left that it says.
+	case loose:
+		add(out, "allOf", ordered.Of("anyOf", all))
 	default:
-		out.Set(m.Name, list)
+		out.Set(m.Name, all)
 	}
 	return exact
 }

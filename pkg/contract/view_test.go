@@ -161,7 +161,8 @@ func TestViews(t *testing.T) {
 			`{"dependentRequired":{"b":["a"]}}`},
 		{"what does not", `{"if":{"required":["a"]},"then":{"required":["b","p"]},"not":{"required":["c"]}}`,
 			`{"if":{"required":["a"]},"then":{"required":["b"]},"not":{"required":["c"]}}`},
-		{"one of several", `{"oneOf":[{"required":["a"]},{"required":["p"]}]}`, `{"allOf":[{"anyOf":[{"required":["a"]},{}]}]}`},
+		{"one of several", `{"oneOf":[{"required":["a"]},{"required":["p"]}]}`, `{}`},
+		{"one of several that are left", `{"oneOf":[{"required":["a"]},{"required":["b","p"]}]}`, `{"allOf":[{"anyOf":[{"required":["a"]},{"required":["b"]}]}]}`},
 		{"patterns", `{"patternProperties":{"^c":{"type":"null"},"^x":{"type":"null"}}}`, `{"patternProperties":{"^c":{},"^x":{"type":"null"}}}`},
 	} {
 		p := portText(t, []byte(c.schema))

@@ -78,8 +78,7 @@ func (d *document) add(o operation) {
 		d.paths.Set(o.path, path)
 	}
 	replies := o.replies.Clone()
-	slices.Sort(o.problems)
-	for _, status := range slices.Compact(o.problems) {
+	for _, status := range slices.Compact(slices.Sorted(slices.Values(o.problems))) {
 		replies.Set(strconv.Itoa(status), ordered.Of("$ref", "#/components/responses/"+problemOf(status).name))
 	}
 	out := ordered.Of("operationId", d.names.Take(o.id), "tags", []string{o.tag}, "summary", o.summary)

@@ -37,10 +37,10 @@ func (d *document) system() {
 			problems: []int{400, 500, 503},
 		})
 	}
-	if d.contract.OpenAPI {
+	if d.contract.Routes.OpenAPI {
 		document("/openapi.json", "getOpenAPI", "This document")
 	}
-	if d.contract.AsyncAPI {
+	if d.contract.Routes.AsyncAPI {
 		document("/asyncapi.json", "getAsyncAPI", "What there is on the bus, as an AsyncAPI document")
 	}
 }

@@ -1,0 +1,268 @@
+// Package documents holds the OpenAPI and the AsyncAPI document against
+// linters that others wrote, and against a belfry that serves: its routes, its
+// replies, its events.
+package documents
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"belfry/config"
+	"belfry/pkg/app"
+	"belfry/test/backing"
+	"belfry/test/ports"
+	"belfry/test/process"
+)
+
+func TestMain(m *testing.M) { process.Main(m) }
+
+// secrets are in the configurations; none may be in a document.
+const secret = "very-secret"
+
+// everything is the configuration that uses all that documents tell of.
+const everything = "testdata/everything.yaml"
+
+// load reads a configuration with a data folder of the test's own.
+func load(t *testing.T, file string, replace ...string) *config.Config {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer(replace...).Replace(string(data))
+	c, err := config.Parse(file, []byte(text), func(name string) (string, bool) {
+		if name == "BUS_PASSWORD" {
+			return secret, true
+		}
+		return "", false
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Override("", t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// writers write the two documents.
+func writers() map[string]func(*config.Config) ([]byte, error) {
+	return map[string]func(*config.Config) ([]byte, error){"openapi": app.OpenAPI, "asyncapi": app.AsyncAPI}
+}
+
+// lint runs the linters over documents, and returns what they say of each.
+func lint(t *testing.T, documents map[string][]byte) map[string][]string {
+	t.Helper()
+	folder := t.TempDir()
+	args := []string{filepath.Join(backing.NPM(t, "test/servers/documents"), "lint.js")}
+	for name, text := range documents {
+		file := filepath.Join(folder, name+".json")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, file)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", args...)
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("the linters: %v\n%s", err, &complaints)
+	}
+	said := map[string][]string{}
+	if err := json.Unmarshal(out, &said); err != nil {
+		t.Fatalf("the linters said %s: %v", out, err)
+	}
+	found := map[string][]string{}
+	for file, problems := range said {
+		found[strings.TrimSuffix(filepath.Base(file), ".json")] = problems
+	}
+	return found
+}
+
+// TestLinters lints the documents of every configuration that comes with
+// belfry, of one without anything, and of one with everything.
+func TestLinters(t *testing.T) {
+	files, err := filepath.Glob("../../config/*.yaml")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("configurations: %v, %v", files, err)
+	}
+	empty := filepath.Join(t.TempDir(), "empty.yaml")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	documents := map[string][]byte{}
+	for _, file := range append(files, "../../config/testdata/full.yaml", everything, empty) {
+		c := load(t, file)
+		for kind, write := range writers() {
+			text, err := write(c)
+			if err != nil {
+				t.Fatalf("%s of %s: %v", kind, file, err)
+			}
+			if bytes.Contains(text, []byte(secret)) {
+				t.Errorf("%s of %s has a secret in it", kind, file)
+			}
+			documents[strings.TrimSuffix(filepath.Base(file), ".yaml")+"-"+kind] = text
+		}
+	}
+	for name, problems := range lint(t, documents) {
+		for _, p := range problems {
+			t.Errorf("%s: %s", name, p)
+		}
+	}
+}
+
+// TestLintersRefuse breaks documents, and wants each refused.
+func TestLintersRefuse(t *testing.T) {
+	c := load(t, everything)
+	openapi, err := app.OpenAPI(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asyncapi, err := app.AsyncAPI(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := map[string][]byte{}
+	for name, change := range map[string]struct {
+		text     []byte
+		old, new string
+	}{
+		"a reference that leads nowhere":  {openapi, `"#/components/schemas/BooksInput"`, `"#/components/schemas/BooksOutput"`},
+		"an operation's id twice":         {openapi, `"operationId": "createBooks"`, `"operationId": "createAuthors"`},
+		"a parameter that is not in path": {openapi, `"name": "hash",`, `"name": "cash",`},
+		"a keyword that nobody knows":     {openapi, `"prefixItems"`, `"firstItems"`},
+		"a status that is none":           {openapi, `"304":`, `"3044":`},
+		"an example that is none":         {openapi, `"examples": [`, `"examples": [5,`},
+		"no action":                       {asyncapi, `"action": "send",`, `"axion": "send",`},
+		"a channel that is not there":     {asyncapi, `"#/channels/saveBooks"`, `"#/channels/saveCooks"`},
+		"a message that is not there":     {asyncapi, `"#/components/messages/BooksSaved"`, `"#/components/messages/CooksSaved"`},
+		"a parameter that is not there":   {asyncapi, `"address": "dead.{listener}"`, `"address": "dead.{hearer}"`},
+		"a type that is none":             {asyncapi, `"type": "object"`, `"type": "thing"`},
+	} {
+		if !bytes.Contains(change.text, []byte(change.old)) {
+			t.Fatalf("%s: there is no %s", name, change.old)
+		}
+		broken[name] = bytes.ReplaceAll(change.text, []byte(change.old), []byte(change.new))
+	}
+	for name, problems := range lint(t, broken) {
+		if len(problems) == 0 {
+			t.Errorf("%s is not refused", name)
+		}
+	}
+}
+
+// start serves a configuration in this process.
+func start(t *testing.T, c *config.Config) *app.App {
+	t.Helper()
+	a, err := app.Start(t.Context(), c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+// TestEveryRouteIsInTheDocument compares what the router has with what the
+// document tells: neither has more.
+func TestEveryRouteIsInTheDocument(t *testing.T) {
+	for name, c := range map[string]*config.Config{
+		"everything":     load(t, everything),
+		"no documents":   load(t, everything, "maxObjectSize:", "documents: {openapi: false, asyncapi: false}\nmaxObjectSize:"),
+		"what is served": load(t, "../../config/belfry.yaml", "127.0.0.1:4222", "127.0.0.1:0", "127.0.0.1:8080", "127.0.0.1:0"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := app.OpenAPI(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var document struct {
+				Paths map[string]map[string]json.RawMessage
+			}
+			if err := json.Unmarshal(text, &document); err != nil {
+				t.Fatal(err)
+			}
+			var told []string
+			for path, operations := range document.Paths {
+				for method := range operations {
+					told = append(told, strings.ToUpper(method)+" "+path)
+				}
+			}
+			routes := start(t, c).Routes()
+			for _, route := range routes {
+				if !slices.Contains(told, route) {
+					t.Errorf("%s is a route, and not in the document", route)
+				}
+			}
+			for _, route := range told {
+				if !slices.Contains(routes, route) {
+					t.Errorf("%s is in the document, and no route", route)
+				}
+			}
+			if len(routes) < 20 {
+				t.Errorf("there are only %d routes: %v", len(routes), routes)
+			}
+		})
+	}
+}
+
+// TestDocumentsAreTheSame asks a belfry for its documents, twice, and the
+// commands for theirs.
+func TestDocumentsAreTheSame(t *testing.T) {
+	folder := t.TempDir()
+	flags := []string{"--data", folder, "--listen", "127.0.0.1:" + strconv.Itoa(ports.Free(t))}
+	s := process.Serve(t, everything, flags...)
+	for _, kind := range []string{"openapi", "asyncapi"} {
+		res, text := get(t, s.URL+"/"+kind+".json", nil)
+		if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" || res.Header.Get("Cache-Control") != "no-cache" {
+			t.Errorf("%s: %s, %v", kind, res.Status, res.Header)
+		}
+		tag := res.Header.Get("Etag")
+		for match, status := range map[string]int{tag: 304, "W/" + tag: 304, "*": 304, `"other"`: 200, "bad": 400} {
+			if res, _ := get(t, s.URL+"/"+kind+".json", http.Header{"If-None-Match": {match}}); res.StatusCode != status {
+				t.Errorf("%s: If-None-Match: %s is answered with %s", kind, match, res.Status)
+			}
+		}
+		for range 2 {
+			out, complaints, exit, err := process.Run(process.Program(t), append([]string{kind, "--config", everything}, flags...)...)
+			if err != nil || exit != 0 {
+				t.Fatalf("belfry %s: %v, %d\n%s", kind, err, exit, complaints)
+			}
+			if out != text {
+				t.Errorf("belfry %s writes another document than /%s.json is", kind, kind)
+			}
+		}
+		if strings.Contains(text, secret) {
+			t.Errorf("%s has a secret in it", kind)
+		}
+	}
+}
+
+// TestCommandsRefuse wants the commands to tell what is wrong with a
+// configuration.
+func TestCommandsRefuse(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "wrong.yaml")
+	if err := os.WriteFile(file, []byte("stores: {A: {policy: {get: 1 +}}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"openapi", "asyncapi"} {
+		out, complaints, exit, err := process.Run(process.Program(t), kind, "--config", file)
+		if err != nil || exit != 2 || out != "" || !strings.Contains(complaints, "stores.A.policy.get") {
+			t.Errorf("belfry %s: %v, %d, %q, %q", kind, err, exit, out, complaints)
+		}
+	}
+}
