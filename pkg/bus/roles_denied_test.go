@@ -96,6 +96,7 @@ func TestTheRolesOfNatsConfCanDoNoMore(t *testing.T) {
 		"worker":   {[]map[string][]string{forbidden, listening}, nil, []string{"applied.>", "Store.*", "intercept.>"}},
 		"belfry":   {[]map[string][]string{forbidden, listening}, nil, []string{"_INBOX_front.>", "intercept.>"}},
 		"listener": {[]map[string][]string{forbidden, forging, working, listening}, listening["take a listener's events"], []string{"applied.>", "Store.*", "Register", "intercept.>", "intercept.*.*.other"}},
+		"client":   {[]map[string][]string{forbidden, forging, working, listening}, nil, []string{"applied.>", "Store.*", "intercept.>", "_INBOX_front.>", "store.>", "store.Books.save", "$SRV.>"}},
 		"observer": {[]map[string][]string{forbidden, forging, working, listening}, nil, []string{"applied.>", "intercept.>", "_INBOX_front.>"}},
 	} {
 		t.Run(user, func(t *testing.T) {
