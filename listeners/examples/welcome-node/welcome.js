@@ -73,13 +73,13 @@ async function handle(m) {
 }
 
 // complete asks belfry to update a user. What it asks for follows from the event
-// alone, and the event's id is the key: the event may come again, the update
-// happens once.
+// alone, and the key is the listener's name and the event's id: the event may
+// come again, the update takes place once.
 async function complete(e) {
   const object = { welcomed: e.time };
   if (!e.user.displayName) object.displayName = e.user.name || "Somebody new";
   const h = headers();
-  h.set("Idempotency-Key", e.id);
+  h.set("Idempotency-Key", `${name}.${e.id}`);
   const reply = await nc.request(`store.${e.store}.update`, JSON.stringify({ uuid: e.uuid, object }), {
     headers: h,
     timeout: requestTimeout,

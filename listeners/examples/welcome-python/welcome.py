@@ -110,8 +110,8 @@ async def handle(nc, js, m):
 
 async def complete(nc, e):
     """Asks belfry to update a user. What it asks for follows from the event alone,
-    and the event's id is the key: the event may come again, the update happens
-    once."""
+    and the key is the listener's name and the event's id: the event may come
+    again, the update takes place once."""
     fields = {"welcomed": e["time"]}
     if not e["user"].get("displayName"):
         fields["displayName"] = e["user"].get("name") or "Somebody new"
@@ -119,7 +119,7 @@ async def complete(nc, e):
         f"store.{e['store']}.update",
         json.dumps({"uuid": e["uuid"], "object": fields}).encode(),
         timeout=REQUEST_TIMEOUT,
-        headers={"Idempotency-Key": e["id"]},
+        headers={"Idempotency-Key": f"{NAME}.{e['id']}"},
     )
     told = reply.headers or {}
     status = int(told.get("Nats-Service-Error-Code") or 0)

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	attempts = 20               // about five minutes
+	attempts = 20              // about five minutes
 	ackWait  = 5 * time.Second // for which what a killed process had in hand waits for the next one
 	closing  = 5 * time.Second
 )
@@ -47,7 +47,7 @@ func listen(ctx context.Context, name string) error {
 		defer cancel()
 		_ = b.Close(bounded)
 	}()
-	w := welcome{client.New(b.JetStream().Conn())}
+	w := welcome{name: name, stores: client.New(b.JetStream().Conn())}
 	return listener.Run(ctx, b, slog.Default(), listener.Spec{
 		Name:        name,
 		Events:      []event.Name{event.Register},
@@ -57,11 +57,14 @@ func listen(ctx context.Context, name string) error {
 	})
 }
 
-type welcome struct{ stores *client.Client }
+type welcome struct {
+	name   string
+	stores *client.Client
+}
 
 // complete completes the user that an event tells of. What it asks for follows
-// from the event alone, and the event's id is the key: the event may come again,
-// the update takes place once.
+// from the event alone, and the key is the listener's name and the event's id: the
+// event may come again, the update takes place once.
 func (w welcome) complete(ctx context.Context, e *listener.Event) error {
 	var user struct{ Name, DisplayName string }
 	if err := json.Unmarshal(e.User, &user); err != nil {
@@ -75,7 +78,7 @@ func (w welcome) complete(ctx context.Context, e *listener.Event) error {
 	default:
 		fields["displayName"] = "Somebody new"
 	}
-	_, err := w.stores.Store(e.Store).Update(ctx, fields, client.WithKey(e.ID))
+	_, err := w.stores.Store(e.Store).Update(ctx, fields, client.WithKey(w.name+"."+e.ID))
 	switch errs.KindOf(err) {
 	case errs.NotFound:
 		return nil // the user is gone
