@@ -1,0 +1,250 @@
+package documents
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"belfry/test/process"
+)
+
+// client asks a belfry and holds each reply against its document.
+type client struct {
+	t      *testing.T
+	server *server
+	doc    *openapi3.T
+	router routers.Router
+	met    map[string]map[int]bool // statuses by operation
+	cookie string
+	last   *reply
+}
+
+// reply is what was answered.
+type reply struct {
+	*http.Response
+	body []byte
+}
+
+// text is a field of the reply's object.
+func (r *reply) text(t *testing.T, name string) string {
+	t.Helper()
+	text, _ := decode(t, r.body)[name].(string)
+	return text
+}
+
+func newClient(t *testing.T, server *server) *client {
+	t.Helper()
+	_, text := get(t, server.URL+"/openapi.json", nil)
+	loader := openapi3.NewLoader()
+	doc, err := loader.LoadFromData([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(loader.Context, openapi3.EnableExamplesValidation()); err != nil {
+		t.Fatal(err)
+	}
+	doc.Servers = nil // tests reach it by another name
+	router, err := gorillamux.NewRouter(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, media := range []string{"image/png", "application/octet-stream", "text/event-stream", "application/x-anything"} {
+		openapi3filter.RegisterBodyDecoder(media, openapi3filter.FileBodyDecoder)
+	}
+	return &client{t: t, server: server, doc: doc, router: router, met: map[string]map[int]bool{}}
+}
+
+// headers are those of a request, as "Name: value" lines.
+func headers(lines ...string) http.Header {
+	h := http.Header{}
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ": ")
+		h.Add(name, value)
+	}
+	return h
+}
+
+// ask makes a request and wants a status. What the server takes, the document
+// must take; what it replies, the document must tell.
+func (c *client) ask(status int, method, path, body string, lines ...string) *reply {
+	c.t.Helper()
+	what := method + " " + path
+	req, err := http.NewRequestWithContext(c.t.Context(), method, c.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header = headers(lines...)
+	if body == "" {
+		req.Body = http.NoBody
+	} else if req.Header.Get("Content-Type") == "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.cookie != "" && req.Header.Get("Authorization") == "" {
+		req.Header.Set("Cookie", c.cookie)
+	}
+	kept := req.Clone(context.Background())
+	res, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
+	if err != nil {
+		c.t.Fatalf("%s: %v", what, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	c.last = &reply{Response: res}
+	if res.Header.Get("Content-Type") != "text/event-stream" {
+		if c.last.body, err = io.ReadAll(res.Body); err != nil {
+			c.t.Fatalf("%s: %v", what, err)
+		}
+	}
+	if res.StatusCode != status {
+		c.t.Errorf("%s: %s, want %d\n%s", what, res.Status, status, c.last.body)
+	}
+	kept.Body = io.NopCloser(strings.NewReader(body))
+	c.check(what, kept, body)
+	return c.last
+}
+
+// check holds a request and its reply against the document.
+func (c *client) check(what string, req *http.Request, body string) {
+	c.t.Helper()
+	route, parameters, err := c.router.FindRoute(req)
+	if err != nil {
+		c.t.Errorf("%s: the document has no such route: %v", what, err)
+		return
+	}
+	status := c.last.StatusCode
+	id := route.Operation.OperationID
+	if c.met[id] == nil {
+		c.met[id] = map[int]bool{}
+	}
+	c.met[id][status] = true
+	in := &openapi3filter.RequestValidationInput{
+		Request: req, PathParams: parameters, Route: route,
+		Options: &openapi3filter.Options{
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, SkipSettingDefaults: true, MultiError: true,
+			ExcludeReadOnlyValidations: true, // what was read may be sent back
+			ExcludeRequestBody:         body == "" || strings.HasPrefix(req.Header.Get("Content-Type"), "multipart/") || !strings.Contains(req.Header.Get("Content-Type"), "json"),
+		},
+	}
+	if status < 400 {
+		if err := openapi3filter.ValidateRequest(c.t.Context(), in); err != nil {
+			c.t.Errorf("%s is done, though the document does not allow it: %v", what, err)
+		}
+	}
+	out := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: in, Status: status, Header: c.last.Header, Options: in.Options,
+		Body: io.NopCloser(bytes.NewReader(c.last.body)),
+	}
+	if err := openapi3filter.ValidateResponse(c.t.Context(), out); err != nil {
+		c.t.Errorf("%s: the reply is not what the document tells: %v\n%s %v\n%s", what, err, c.last.Status, c.last.Header, c.last.body)
+	}
+	c.checkHeaders(what, route.Operation)
+}
+
+// checkHeaders looks at the replies that the library leaves out: those to HEAD,
+// and 304.
+func (c *client) checkHeaders(what string, operation *openapi3.Operation) {
+	c.t.Helper()
+	documented := operation.Responses.Status(c.last.StatusCode)
+	if documented == nil {
+		c.t.Errorf("%s: the document knows no status %d", what, c.last.StatusCode)
+		return
+	}
+	for name, header := range documented.Value.Headers {
+		if header.Value.Required && c.last.Header.Get(name) == "" {
+			c.t.Errorf("%s: the reply with %d has no %s", what, c.last.StatusCode, name)
+		}
+	}
+	if len(documented.Value.Content) == 0 && len(c.last.body) > 0 {
+		c.t.Errorf("%s: the document tells of no body: %s", what, c.last.body)
+	}
+}
+
+// unasked are the operations that were not asked, or never did what they are for.
+func (c *client) unasked(except ...string) (all []string) {
+	for path, item := range c.doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			done := false
+			for status := range c.met[operation.OperationID] {
+				done = done || status < 400
+			}
+			if !done && !slices.Contains(except, operation.OperationID) {
+				all = append(all, fmt.Sprintf("%s %s (%s)", method, path, operation.OperationID))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// unmet are the statuses of problems that no reply had.
+func (c *client) unmet(except ...int) (all []string) {
+	statuses := map[string]bool{}
+	for _, met := range c.met {
+		for status := range met {
+			statuses[strconv.Itoa(status)] = true
+		}
+	}
+	for _, item := range c.doc.Paths.Map() {
+		for _, operation := range item.Operations() {
+			for status := range operation.Responses.Map() {
+				n, _ := strconv.Atoi(status)
+				if !statuses[status] && !slices.Contains(except, n) && !slices.Contains(all, status) {
+					all = append(all, status)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// server is a belfry that serves.
+type server struct {
+	*process.Server
+	data string
+}
+
+func serve(t *testing.T, config string) *server {
+	t.Helper()
+	data := t.TempDir()
+	return &server{process.Serve(t, config, "--data", data, "--listen", "127.0.0.1:0"), data}
+}
+
+// mailed is the token in the first mail with a subject.
+func (c *client) mailed(subject string) (token string) {
+	c.t.Helper()
+	link := regexp.MustCompile(`token=([A-Za-z0-9_-]{43})`)
+	process.Eventually(c.t, time.Minute, func() error {
+		files, err := filepath.Glob(filepath.Join(c.server.data, "mail", "*.eml"))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			// The text is quoted-printable.
+			plain := strings.NewReplacer("=\r\n", "", "=3D", "=").Replace(string(text))
+			if found := link.FindStringSubmatch(plain); found != nil && strings.Contains(plain, "Subject: "+subject) {
+				token = found[1]
+				return nil
+			}
+		}
+		return fmt.Errorf("of %d mails none has the subject %s and a token", len(files), subject)
+	})
+	return token
+}
