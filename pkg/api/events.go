@@ -42,7 +42,7 @@ func (s *Server) events(x *exchange) error {
 	f := &feed{exchange: x, server: s, control: http.NewResponseController(x.ResponseWriter)}
 	defer context.AfterFunc(s.stopping, f.hurry)()
 	return s.Live.Serve(x.req.Context(), live.Client{
-		Want: want, Address: x.address, Begin: f.begin, Send: f.send, Identify: f.identify, Stop: s.stopping.Done(),
+		Want: want, Address: x.address, Begin: x.beginStream, Send: f.send, Identify: f.identify, Stop: s.stopping.Done(),
 	})
 }
 
@@ -118,13 +118,6 @@ type feed struct {
 	server  *Server
 	control *http.ResponseController
 	known   bool // the stream is somebody's
-}
-
-// begin begins the reply, and keeps the server's deadlines, which are for
-// requests that end, from it.
-func (f *feed) begin() {
-	_ = f.control.SetReadDeadline(time.Time{})
-	f.beginStream()
 }
 
 // send sends at once, as far as the client takes it.

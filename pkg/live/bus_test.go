@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -193,6 +195,51 @@ func TestWithoutRights(t *testing.T) {
 				t.Error(text)
 			}
 		})
+	}
+}
+
+// What nats.conf allows a front is enough: to read, and to be woken.
+func TestTheFrontOfNatsConfHears(t *testing.T) {
+	const file = "../../nats.conf"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`\$(BELFRY_\w+)`).FindAllStringSubmatch(string(text), -1) {
+		t.Setenv(name[1], "secret")
+	}
+	opts, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Host, opts.Port, opts.HTTPPort, opts.StoreDir, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, 0, t.TempDir(), true, true
+	s, err := server.NewServer(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(20 * time.Second) {
+		t.Fatal("the server is not ready")
+	}
+	w := newWorld(t)
+	for _, user := range []string{"admin", "front", "belfry"} { // the first makes the streams
+		warnings := &logged{}
+		b, err := bus.Open(t.Context(), bus.Options{URL: s.ClientURL(), Auth: bus.Auth{User: user, Password: "secret"}, Logger: slog.New(slog.NewTextHandler(warnings, nil))})
+		w.must(err)
+		t.Cleanup(func() { _ = b.Close(context.Background()) })
+		eventually(t, func() error { return b.Ready(t.Context()) })
+		w.bus = b
+		if user != "admin" {
+			w.open("Books", nil)
+			w.start()
+			e := w.listen(live.Want{}, nobody())
+			w.save("Books", user, `{}`)
+			e.hears("Store.Saved Books " + user)
+			if text := warnings.String(); strings.Contains(text, "violation") {
+				t.Errorf("%s lacks a right: %s", user, text)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -193,6 +194,36 @@ func TestSessionsAndUsersThatChange(t *testing.T) {
 		t.Errorf("nobody was looked at %d times", other.asked)
 	}
 	other.mu.Unlock()
+}
+
+// gets collects what a store announces.
+type gets struct {
+	mu   sync.Mutex
+	seen []event.Name
+}
+
+func (g *gets) Wanted(event.Name) bool { return true }
+
+func (g *gets) Live(name event.Name, _ []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen = append(g.seen, name)
+}
+
+// Looking at the present is not a get of anybody's.
+func TestALookIsNotAnnounced(t *testing.T) {
+	w := newWorld(t)
+	announced := &gets{}
+	w.open("Notes", &policy.Rules{Owner: true}).Announce = announced
+	w.start()
+	e := w.listen(live.Want{}, user("ada"))
+	w.save("Notes", "a", `{"user":"ada"}`)
+	e.hears("Store.Saved Notes a")
+	announced.mu.Lock()
+	defer announced.mu.Unlock()
+	if slices.Contains(announced.seen, event.StoreGet) {
+		t.Errorf("%v", announced.seen)
+	}
 }
 
 // A session that has ended without an event is found with the next sign of life.
