@@ -130,7 +130,7 @@ func (w *world) welcomes(listener, name string, args ...string) {
 		}
 	}
 	w.check(refused(0)())
-	c = w.start(nil, name, args...)
+	w.start(nil, name, args...)
 	w.run("dlq", "retry", "--listener", listener)
 	w.eventually(refused(1))
 }

@@ -3,15 +3,30 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"strconv"
 
 	"belfry/pkg/listener"
 )
+
+// newClient makes a client that follows one redirect: that to a storage, for
+// which neither token nor condition is meant.
+func newClient() *http.Client {
+	return &http.Client{Timeout: patience, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if len(via) > 1 {
+			return errors.New("one redirect led to another")
+		}
+		req.Header.Del("Authorization")
+		req.Header.Del("If-Match")
+		return nil
+	}}
+}
 
 // statusError is an answer that is none of success.
 type statusError struct {
@@ -55,19 +70,23 @@ func (m *maker) attach(ctx context.Context, uuid, revision, of string, small pic
 	return err
 }
 
-// do sends a request and reads the answer, which is of success.
-func (m *maker) do(ctx context.Context, method, path string, body io.Reader, header http.Header) (*http.Response, []byte, error) {
+// do sends a request and reads the answer, which is of success, and its headers.
+func (m *maker) do(ctx context.Context, method, path string, body io.Reader, with http.Header) (http.Header, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, m.belfry+path, body)
 	if err != nil {
 		return nil, nil, err
 	}
-	if header != nil {
-		req.Header = header
+	if with != nil {
+		req.Header = with
 	}
 	if m.token != "" {
 		req.Header.Set("Authorization", "Bearer "+m.token)
 	}
 	res, err := m.client.Do(req)
+	var of *url.Error
+	if errors.As(err, &of) {
+		err = of.Err // without the URL, which may be one of a storage, with a signature
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,5 +102,5 @@ func (m *maker) do(ctx context.Context, method, path string, body io.Reader, hea
 	case int64(len(data)) > m.maxBytes:
 		return nil, nil, listener.Permanent(fmt.Errorf("it has over %d bytes", m.maxBytes))
 	}
-	return res, data, nil
+	return res.Header, data, nil
 }

@@ -32,7 +32,7 @@ const (
 
 func main() {
 	name := flag.String("name", "thumbnail", "name of the listener")
-	m := &maker{client: &http.Client{Timeout: patience}, token: os.Getenv(envToken)}
+	m := &maker{client: newClient(), token: os.Getenv(envToken)}
 	flag.StringVar(&m.belfry, "belfry", "http://127.0.0.1:8080", "where belfry serves HTTP")
 	flag.StringVar(&m.service, "service", "/binary", "path of the binary service")
 	flag.StringVar(&m.store, "store", "Photos", "store of the objects")
@@ -121,7 +121,7 @@ type place struct {
 // changed since.
 func (m *maker) look(ctx context.Context, uuid, hash string) (place, error) {
 	none := place{index: -1}
-	res, body, err := m.do(ctx, http.MethodGet, m.objects+"/"+uuid, nil, nil)
+	header, body, err := m.do(ctx, http.MethodGet, m.objects+"/"+uuid, nil, nil)
 	var status statusError
 	if errors.As(err, &status) && status.code == http.StatusNotFound {
 		return none, nil
@@ -138,7 +138,7 @@ func (m *maker) look(ctx context.Context, uuid, hash string) (place, error) {
 		return none, listener.Permanent(err)
 	}
 	return place{
-		revision: res.Header.Get("ETag"),
+		revision: header.Get("ETag"),
 		index:    slices.IndexFunc(pictures, func(r record) bool { return r.Hash == hash }),
 		done:     slices.ContainsFunc(thumbnails, func(r record) bool { return r.Metadata["of"] == hash }),
 	}, nil
