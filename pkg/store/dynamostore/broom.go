@@ -111,19 +111,13 @@ func (r *broom) sweep(jobs []litter) {
 	}
 }
 
-// distinct leaves out what is to be written twice, which DynamoDB refuses in
+// distinct leaves out what is to be removed twice, which DynamoDB refuses in
 // one batch.
 func distinct(writes []types.WriteRequest) []types.WriteRequest {
 	seen := make(map[string]bool, len(writes))
 	var once []types.WriteRequest
 	for _, w := range writes {
-		var it item
-		if w.PutRequest != nil {
-			it = w.PutRequest.Item
-		} else {
-			it = w.DeleteRequest.Key
-		}
-		key := textOf(it[attrPartition]) + "/" + string(bytesOf(it[attrSort]))
+		key := textOf(w.DeleteRequest.Key[attrPartition]) + "/" + string(bytesOf(w.DeleteRequest.Key[attrSort]))
 		if !seen[key] {
 			seen[key] = true
 			once = append(once, w)

@@ -42,8 +42,7 @@
 // revision, for Purge.
 //
 // A write sends the record and its new entries at the same time, so it takes
-// one round trip, and returns when both are there. Entries have no conditions:
-// those of writes that come at once go in one request. If the process dies in
+// one round trip, and returns when both are there. If the process dies in
 // between, the record may lack entries, or there may be entries without a
 // record that has them. The latter count for nothing: a query reads each
 // record that it finds, strongly, and believes the record. The former are

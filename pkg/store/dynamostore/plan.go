@@ -1,6 +1,8 @@
 package dynamostore
 
 import (
+	"slices"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"belfry/pkg/errs"
@@ -197,4 +199,26 @@ func (p *plan) noteKey() item {
 		return nil
 	}
 	return noteKey(p.tag)
+}
+
+// item is what stands in the index for an entry.
+func (e entry) item(uuid string) item {
+	it := e.itemKey(uuid)
+	if at := place(e.key, uuid); len(at) > maxPlace {
+		it[attrPlace] = bytesAttr(at)
+	}
+	return it
+}
+
+func (e entry) itemKey(uuid string) item {
+	at := place(e.key, uuid)
+	return itemKey(entryPartition(e.index(), shardOf(e.key, uuid)), slices.Concat(at[:min(len(at), maxPlace)], e.tag[:]))
+}
+
+func entryWrites(uuid string, entries []entry) []types.WriteRequest {
+	writes := make([]types.WriteRequest, len(entries))
+	for i, e := range entries {
+		writes[i].PutRequest = &types.PutRequest{Item: e.item(uuid)}
+	}
+	return writes
 }

@@ -93,7 +93,7 @@ func (s *store) carryOut(ctx context.Context, p *plan) (outcome, error) {
 	}
 	var entries sync.WaitGroup
 	var entriesErr error
-	entries.Go(func() { entriesErr = s.putEntries(ctx, p.w.UUID, p.put) })
+	entries.Go(func() { entriesErr = s.b.writeAll(ctx, s.table, entryWrites(p.w.UUID, p.put)) })
 	if len(p.events) == 0 {
 		if entries.Wait(); entriesErr != nil {
 			return unknown, entriesErr

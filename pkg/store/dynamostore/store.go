@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 )
@@ -20,14 +18,12 @@ type store struct {
 	traces  traces
 	sure    sureTags
 	count   counter
-	entries driver.Gatherer[[]types.WriteRequest]
 }
 
 var _ driver.Store = (*store)(nil)
 
 func newStore(b *Backend, table string, def definition) *store {
 	s := &store{b: b, table: table, indexes: make(map[string]index)}
-	s.entries.Lanes, s.entries.Most, s.entries.Act = entryLanes, batchWrites, s.putTogether
 	for _, ix := range def.Indexes {
 		s.indexes[ix.Name] = ix
 	}
