@@ -16,9 +16,7 @@ const (
 	// createTries bounds how often a uuid is found taken and then free.
 	createTries = 3
 
-	// insertLanes is how many insertions are under way at once, and
-	// insertDocuments how many documents one has at most.
-	insertLanes     = 8
+	// insertDocuments is how many documents one insertion has at most.
 	insertDocuments = 100
 )
 

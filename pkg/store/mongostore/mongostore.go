@@ -48,7 +48,7 @@ type Backend struct {
 	client   *mongo.Client
 	database *mongo.Database
 	limit    time.Duration // of one act
-	lanes    int           // of insertions, see insertLanes
+	lanes    int           // insertions at once
 	place    string        // "MongoDB at <hosts>", for messages
 }
 
@@ -75,11 +75,7 @@ func Open(ctx context.Context, o Options) (*Backend, error) {
 	if err != nil {
 		return nil, urlError(o.URL, err)
 	}
-	b := &Backend{client: client, database: client.Database(o.Database), limit: limit, lanes: insertLanes, place: place}
-	if most := settings.MaxPoolSize; most != nil && *most > 0 {
-		b.lanes = int(min(*most, insertLanes)) //nolint:gosec // small
-	}
-	return b, nil
+	return &Backend{client: client, database: client.Database(o.Database), limit: limit, lanes: lanesOf(settings), place: place}, nil
 }
 
 // setDefaults completes what the URL leaves open, and sets what belfry relies
@@ -102,6 +98,17 @@ func setDefaults(o *options.ClientOptions) time.Duration {
 		return *o.Timeout
 	}
 	return timeLimit
+}
+
+// lanesOf is how many insertions are under way at once before further ones go
+// together: half of the connections. Where there are enough, none waits for
+// another.
+func lanesOf(o *options.ClientOptions) int {
+	const most = 100 // the driver's own default
+	if o.MaxPoolSize == nil || *o.MaxPoolSize == 0 || *o.MaxPoolSize > most {
+		return most / 2
+	}
+	return int(*o.MaxPoolSize+1) / 2 //nolint:gosec // small
 }
 
 // urlError tells what is wrong with a URL, and nothing of what it holds.
