@@ -1,0 +1,107 @@
+package bus_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"belfry/pkg/bus"
+)
+
+// cluster starts three servers by nats.conf with its section cluster in use.
+func cluster(t *testing.T) (servers []*server.Server, url string) {
+	t.Helper()
+	passwords(t, "")
+	t.Setenv("BELFRY_ROUTE_PASSWORD", password("route"))
+	conf, err := os.ReadFile("../../nats.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(conf), "# cluster {\n")
+	sample, after, found := strings.Cut(rest, "# }\n")
+	if !found {
+		t.Fatal("nats.conf has no sample of a cluster")
+	}
+	addresses := free(t, 3)
+	sample = strings.ReplaceAll("\n"+sample, "\n# ", "\n")
+	for i, name := range []string{"A", "B", "C"} {
+		t.Setenv("BELFRY_ROUTE_"+name, "nats://route:"+password("route")+"@"+addresses[i])
+	}
+	var urls []string
+	for i, address := range addresses {
+		t.Setenv("BELFRY_NATS_NAME", fmt.Sprintf("nats-%d", i))
+		t.Setenv("BELFRY_NATS_STORE", t.TempDir())
+		text := before + "cluster {" + strings.Replace(sample, "0.0.0.0:6222", address, 1) + "}\n" + after
+		opts, err := server.ProcessConfigFile(file(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts.Host, opts.Port, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
+		s, err := server.NewServer(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+		servers = append(servers, s)
+	}
+	for _, s := range servers {
+		if !s.ReadyForConnections(20 * time.Second) {
+			t.Fatal("a server is not ready")
+		}
+		urls = append(urls, s.ClientURL())
+	}
+	return servers, strings.Join(urls, ",")
+}
+
+// free are addresses of this machine that were free a moment ago.
+func free(t *testing.T, n int) []string {
+	t.Helper()
+	var all []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		all = append(all, l.Addr().String())
+	}
+	return all
+}
+
+func TestThreeServersKeepTheStreamsThroughTheLossOfOne(t *testing.T) {
+	servers, url := cluster(t)
+	admin := dial(t, url, "admin")
+	eventually(t, func() bool {
+		_, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, 3, false)
+		return err == nil
+	})
+	eventually(t, func() bool {
+		s, err := admin.JetStream().Stream(t.Context(), bus.StreamEvents)
+		return err == nil && s.CachedInfo().Config.Replicas == 3 && len(s.CachedInfo().Cluster.Replicas) == 2
+	})
+	for what, replicas := range map[string]int{"configured": 3, "left as they are": 0} {
+		if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, replicas, true); err != nil || found[0].Lacks() {
+			t.Errorf("copies that are %s: %v, %v", what, found, err)
+		}
+	}
+	if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, 1, true); err != nil || !strings.Contains(found[0].Detail, "replicas 3 instead of 1") {
+		t.Errorf("%v, %v", found, err)
+	}
+	front := as(t, url, "front", nil)
+	for i, s := range append([]*server.Server{nil}, servers[0]) {
+		if s != nil {
+			s.Shutdown()
+		}
+		eventually(t, func() bool { return front.Publish(t.Context(), events(fmt.Sprint("e", i), 10, 10)) == nil })
+	}
+	eventually(t, func() bool {
+		s, err := admin.JetStream().Stream(t.Context(), bus.StreamEvents)
+		return err == nil && s.CachedInfo().State.Msgs == 20
+	})
+}
