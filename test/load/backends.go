@@ -4,10 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
 	"belfry/test/backing"
 )
 
@@ -66,13 +72,13 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 }
 
 // mongo is a server of one's own, or one that is started. The latter is
-// FerretDB, which tells little of MongoDB: it keeps writes at once waiting, and
-// reads the whole collection for what MongoDB finds by an index.
+// FerretDB, which tells little of MongoDB: it takes one connection, and reads
+// the whole collection for what MongoDB finds by an index.
 func (h *host) mongo() database {
 	d := database{"mongodb", os.Getenv("BELFRY_TEST_MONGODB_URL"), "{type: mongodb, url: '%s', database: belfry-load}", backendRequests, countMongo}
 	if d.url == "" {
 		fmt.Println("mongodb: this is FerretDB; BELFRY_TEST_MONGODB_URL names a MongoDB, whose databases belfry-load and bare are written to")
-		d.url, d.requests = backing.Mongo(h)+"?maxPoolSize=1", 100
+		d.url, d.requests = backing.Mongo(h)+"?maxPoolSize=1", 200
 	}
 	return d
 }
@@ -81,9 +87,15 @@ func (h *host) mongo() database {
 func on(backend string) string { return configuration + "backends: {default: " + backend + "}\n" }
 
 // beside measures creates and gets of belfry on a backend and of its limit in
-// turn.
+// turn. A turn begins when nothing is left of the one before: what belfry does
+// after its replies takes the server's time as well, and is told of besides.
 func (b *bench) beside(ctx context.Context, name, backend string, requests int, pause time.Duration, limit func(context.Context) (*server, error)) (err error) {
-	belfry := func(ctx context.Context) (*server, error) { return b.serveWith(ctx, on(backend)) }
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	listening := strings.Replace(on(backend), `bus: {listen: ""}`, "bus: {listen: "+address+"}", 1)
+	belfry := func(ctx context.Context) (*server, error) { return b.serveWith(ctx, listening) }
 	var servers [2]*server // limit, belfry
 	for i, serve := range []func(context.Context) (*server, error){limit, belfry} {
 		s, err := serve(ctx)
@@ -95,19 +107,31 @@ func (b *bench) beside(ctx context.Context, name, backend string, requests int, 
 		if _, err := closedLoop(s.base, backendConns, requests, create("/items", "warm")); err != nil {
 			return err
 		}
+		if err := published(s, 0); err != nil {
+			return err
+		}
 	}
+	log, err := openLog(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
 	creates := &comparison{name: name + ": create, its event published", goal: 0.70}
 	gets := &comparison{name: name + ": get", goal: 0.90}
-	defer func() { creates.print(); gets.print() }()
+	var left []time.Duration // behind the last create, until its event was out of its record
 	for round := range backendRounds {
 		run := fmt.Sprintf("r%d", round)
 		if err := creates.measure(servers, func(s *server) (result, error) {
 			began := time.Now()
 			r, err := closedLoop(s.base, backendConns, requests, create("/items", run))
-			if err == nil {
-				err = published(s, (round+2)*requests)
+			if err == nil && s.name == "belfry" {
+				err = log.holds(ctx, (round+2)*requests)
 			}
 			r.took = time.Since(began)
+			if err == nil && s.name == "belfry" {
+				err = published(s, 0)
+				left = append(left, time.Since(began)-r.took)
+			}
 			return r, err
 		}); err != nil {
 			return err
@@ -118,10 +142,54 @@ func (b *bench) beside(ctx context.Context, name, backend string, requests int, 
 			return err
 		}
 	}
+	creates.print()
+	slices.Sort(left)
+	fmt.Printf("  the last event left its record %s after the bus had it (median of the rounds, %s to %s)\n",
+		short(percentile(left, 0.5)), short(left[0]), short(left[len(left)-1]))
+	gets.print()
 	return nil
 }
 
-const counted = 40 // requests of each kind, one after another
+func freeAddress(ctx context.Context) (string, error) {
+	free, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return free.Addr().String(), free.Close()
+}
+
+// eventLog is belfry's, looked at without asking anything of the backend, as
+// metrics would.
+type eventLog struct {
+	*nats.Conn
+	stream jetstream.Stream
+}
+
+func openLog(ctx context.Context, address string) (*eventLog, error) {
+	conn, err := nats.Connect("nats://" + address)
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := js.Stream(ctx, bus.StreamEvents)
+	return &eventLog{conn, stream}, err
+}
+
+// holds waits until so many events are in the log, for two minutes at most.
+func (l *eventLog) holds(ctx context.Context, events int) error {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		info, err := l.stream.Info(ctx)
+		if err != nil || info.State.LastSeq >= uint64(events) { //nolint:gosec // positive
+			return err
+		}
+	}
+	return fmt.Errorf("the log does not hold %d events after two minutes", events)
+}
+
+const counted = 40 // requests of each kind, one after another where nothing else is said
 
 // roundTrips counts what belfry asks of the server for a request, with all that
 // follows from it: workers, and events that leave their records.
@@ -136,29 +204,30 @@ func (b *bench) roundTrips(ctx context.Context, d database) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	s.pause = 10 * metricsPause
 	child := func(fields string) func(i int) []byte {
 		return func(i int) []byte { return object(fmt.Sprintf("c-%08d", i), fields) }
 	}
 	for _, k := range []struct {
 		name, method, path string
-		status             int
+		status, atOnce     int
 		body               func(i int) []byte
 	}{
-		{"parents", "POST", "/parents", 201, func(i int) []byte { return object(fmt.Sprintf("p-%08d", i), "") }},
-		{"create", "POST", "/loose", 201, child("")},
-		{"update", "PUT", "/loose/c-%08d", 200, child(`"n":1,`)},
-		{"create with an entry in an array", "POST", "/children", 201, child(`"parent":"p-00000000",`)},
-		{"update with an entry in an array", "PUT", "/children/c-%08d", 200, child(`"parent":"p-00000000","extra":1,`)},
-		{"update that an array copies", "PUT", "/children/c-%08d", 200, func(i int) []byte {
+		{"parents", "POST", "/parents", 201, 1, func(i int) []byte { return object(fmt.Sprintf("p-%08d", i), "") }},
+		{"create", "POST", "/loose", 201, 1, child("")},
+		{"create, 16 at once", "POST", "/loose", 201, 16, func(i int) []byte { return object(fmt.Sprintf("m-%08d", i), "") }},
+		{"update", "PUT", "/loose/c-%08d", 200, 1, child(`"n":1,`)},
+		{"create with an entry in an array", "POST", "/children", 201, 1, child(`"parent":"p-00000000",`)},
+		{"update with an entry in an array", "PUT", "/children/c-%08d", 200, 1, child(`"parent":"p-00000000","extra":1,`)},
+		{"update that an array copies", "PUT", "/children/c-%08d", 200, 1, func(i int) []byte {
 			return []byte(strings.Replace(string(child(`"parent":"p-00000000",`)(i)), "1887", "1888", 1))
 		}},
 	} {
-		if err := settled(s); err != nil {
+		requests := counted * k.atOnce
+		if err := c.quiet(); err != nil {
 			return err
 		}
 		c.reset()
-		_, err := closedLoop(s.base, 1, counted, func(c *client, i int) error {
+		_, err := closedLoop(s.base, k.atOnce, requests, func(c *client, i int) error {
 			path := k.path
 			if strings.Contains(path, "%") {
 				path = fmt.Sprintf(path, i)
@@ -166,30 +235,14 @@ func (b *bench) roundTrips(ctx context.Context, d database) (err error) {
 			return expect(c, k.status, k.method, path, k.body(i))
 		})
 		if err == nil {
-			err = settled(s)
+			err = c.quiet()
 		}
 		if err != nil {
 			return err
 		}
 		if k.name != "parents" {
-			fmt.Printf("%s: requests to the server per %s, with all that follows: %s\n", d.name, k.name, c.per(counted))
+			fmt.Printf("%s: requests to the server per %s, with all that follows: %s\n", d.name, k.name, c.per(requests))
 		}
 	}
 	return nil
-}
-
-// settled waits until no event waits and no worker has anything left to do.
-func settled(s *server) error {
-	return until(s, "/metrics", func(body []byte) bool {
-		waiting := 0.0
-		for line := range strings.Lines(string(body)) {
-			if strings.HasPrefix(line, "belfry_events_pending{") || strings.HasPrefix(line, "belfry_listener_pending{") {
-				var n float64
-				if _, err := fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &n); err == nil {
-					waiting += n
-				}
-			}
-		}
-		return waiting == 0
-	})
 }

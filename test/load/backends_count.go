@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -21,14 +23,34 @@ type counter struct {
 	url   string
 	close func()
 
-	mu sync.Mutex
-	of map[string]int
+	mu   sync.Mutex
+	of   map[string]int
+	last time.Time
 }
 
 func (c *counter) add(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.of[what]++
+	c.last = time.Now()
+}
+
+// silence is how long nothing is asked when all that follows from a request is
+// done.
+const silence = time.Second
+
+// quiet waits until nothing more is asked of the server, for two minutes at
+// most.
+func (c *counter) quiet() error {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(silence / 10) {
+		c.mu.Lock()
+		since := time.Since(c.last)
+		c.mu.Unlock()
+		if since > silence {
+			return nil
+		}
+	}
+	return errors.New("the server is asked something all the time")
 }
 
 func (c *counter) reset() {
@@ -37,16 +59,17 @@ func (c *counter) reset() {
 	c.of = map[string]int{}
 }
 
-// per is how many of each there were for one of n. What was asked seldom has
-// to do with the time that passed, not with these.
+// per is how many of each there were for one of n. "hello" is the driver's,
+// which looks whether its server lives.
 func (c *counter) per(n int) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []string
 	for _, what := range slices.Sorted(maps.Keys(c.of)) {
-		if share := float64(c.of[what]) / float64(n); share >= 0.05 {
-			all = append(all, fmt.Sprintf("%s %.1f", what, share))
+		if what == "hello" {
+			continue
 		}
+		all = append(all, fmt.Sprintf("%s %.2f", what, float64(c.of[what])/float64(n)))
 	}
 	return strings.Join(all, ", ")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync/atomic"
 	"time"
 
@@ -34,12 +33,8 @@ stores:
 // listeners measures how many events a second go through one process that does
 // nothing with them, beside a bare consumer of the same log.
 func (b *bench) listeners(ctx context.Context, rounds, events int) (err error) {
-	free, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	address, err := freeAddress(ctx)
 	if err != nil {
-		return err
-	}
-	address := free.Addr().String()
-	if err := free.Close(); err != nil {
 		return err
 	}
 	s, err := b.serveWith(ctx, fmt.Sprintf(busConfiguration, address))
