@@ -111,7 +111,7 @@ func TestAnAnswerGoesToAnInboxAlone(t *testing.T) {
 	w := open(t)
 	heard, err := w.conn.SubscribeSync(">")
 	w.must(err)
-	for _, to := range []string{"events.3.Store.Deleted.Books.emma", "Store.Deleted", "store.Books.list", "$JS.API.STREAM.PURGE.EVENTS"} {
+	for _, to := range []string{"events.3.Store.Deleted.Books.emma", "Store.Deleted", "store.Books.list", "$JS.API.STREAM.PURGE.EVENTS", "_GR_.a.b.Store.Saved"} {
 		for subject, body := range map[string]string{"store.Books.save": `{"object":{"uuid":"emma"}}`, "store.Books.list": "no JSON", "$SRV.INFO": ""} {
 			w.must(w.conn.PublishRequest(subject, to, []byte(body)))
 		}

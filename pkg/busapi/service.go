@@ -115,7 +115,11 @@ func (v *service) unsubscribe() []<-chan struct{} {
 // subject of their answer, and we may publish where those who ask may not: into
 // the log of events, for instance.
 func isInbox(subject string) bool {
-	return strings.HasPrefix(subject, "_INBOX") || strings.HasPrefix(subject, "_R_.") // the latter from other accounts
+	// A request from another cluster: _GR_.<cluster>.<server>.<subject>.
+	if parts := strings.SplitN(subject, ".", 4); len(parts) == 4 && parts[0] == "_GR_" {
+		subject = parts[3]
+	}
+	return strings.HasPrefix(subject, "_INBOX") || strings.HasPrefix(subject, "_R_.") // the latter from another account
 }
 
 // receive takes a request in hand, or refuses it at once.
