@@ -97,6 +97,8 @@ func TestWebhook(t *testing.T) {
 	w.idle("webhook")
 	again.stop()
 
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for uuid, n := range r.posts {
 		final := uuid == "gone" || uuid == "moved"
 		if !strings.HasPrefix(uuid, "b-") && !final || final && r.taken[uuid] > 0 {
