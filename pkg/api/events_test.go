@@ -68,7 +68,7 @@ type stream struct {
 	lines *bufio.Reader
 }
 
-// listen begins to listen, and reads up to the first id.
+// listen begins to listen, and waits until the stream is ready.
 func (f *front) listen(query string, headers ...string) *stream {
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.Context())
@@ -85,7 +85,7 @@ func (f *front) listen(query string, headers ...string) *stream {
 		f.Fatal(f.read(resp).body)
 	}
 	s := &stream{f, resp, bufio.NewReader(resp.Body)}
-	s.until("id: ")
+	s.until("data: {}")
 	return s
 }
 

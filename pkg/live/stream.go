@@ -212,7 +212,7 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 		}
 	}
 	s.epoch, s.told = v.epoch, s.cursor
-	return goOn, s.send(append(appendID(nil, s.cursor), '\n'))
+	return goOn, s.send(append(appendID(nil, s.cursor), "event: ready\ndata: {}\n\n"...))
 }
 
 // notice tells the client about the stream itself, and where it is.

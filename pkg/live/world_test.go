@@ -272,7 +272,7 @@ func (e *ear) take(block string) {
 			e.Errorf("no line of a stream: %q", line)
 		}
 	}
-	if m.event != "" {
+	if m.event != "" && m.event != "ready" {
 		e.messages = append(e.messages, m)
 	}
 }

@@ -122,7 +122,7 @@ func (c *client) take(block []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = string(id)
-	if !isEvent {
+	if !isEvent || bytes.HasPrefix(text, []byte("ready\n")) {
 		return nil
 	}
 	if !bytes.HasPrefix(text, []byte("Store.")) {
