@@ -3,6 +3,7 @@ package busapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -241,10 +242,10 @@ func TestTheMicroProtocol(t *testing.T) {
 		return save.NumRequests == 1 && save.NumErrors == 0 && save.ProcessingTime > 0 && save.AverageProcessingTime == save.ProcessingTime &&
 			get.NumRequests == 1 && get.NumErrors == 1 && strings.HasPrefix(get.LastError, `404:`)
 	})
-	if _, err := w.conn.Request("$SRV.PING.store-Requests", nil, 10e9); err != nats.ErrNoResponders {
+	if _, err := w.conn.Request("$SRV.PING.store-Requests", nil, 10e9); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the store of requests: %v", err)
 	}
-	if _, err := w.conn.Request("store.Requests.list", []byte("{}"), 10e9); err != nats.ErrNoResponders {
+	if _, err := w.conn.Request("store.Requests.list", []byte("{}"), 10e9); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the store of requests: %v", err)
 	}
 }

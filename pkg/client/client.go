@@ -28,6 +28,7 @@ import (
 
 	"belfry/pkg/busapi/wire"
 	"belfry/pkg/errs"
+	"belfry/pkg/pause"
 	"belfry/pkg/problem"
 )
 
@@ -81,10 +82,8 @@ func (c *Client) call(ctx context.Context, store, op string, body wire.Request, 
 		if ctx.Err() == nil || last == nil {
 			last = err // one that was cut short tells less than the one before
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, wait/2+rand.N(wait/2)) != nil { //nolint:gosec // no secret: clients should not ask all at once
 			return nil, given(ctx, last)
-		case <-time.After(wait/2 + rand.N(wait/2)):
 		}
 	}
 }
