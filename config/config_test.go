@@ -159,8 +159,8 @@ func TestAnEmptyFileIsAllDefaults(t *testing.T) {
 
 func TestTheEmbeddedServerMayHaveAConfigurationOfItsOwn(t *testing.T) {
 	file := here(t, "testdata/nats.conf")
-	for listen, want := range map[string]string{"": "", "listen: 127.0.0.1:0, ": "127.0.0.1:0"} {
-		c := mustParse(t, "bus: {"+listen+"config: testdata/nats.conf, user: kitchen, password: p, replicas: 1}\n")
+	for listen, want := range map[string]string{"": "", ", listen: 127.0.0.1:0": "127.0.0.1:0"} {
+		c := mustParse(t, "bus: {config: testdata/nats.conf, user: kitchen, password: p, replicas: 1"+listen+"}\n")
 		equal(t, "bus", c.Bus, Bus{
 			Listen: want, Config: file, User: "kitchen", Password: "p", Replicas: 1, Events: Events{168 * time.Hour, 4 << 30, 1_000_000},
 		})
