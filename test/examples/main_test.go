@@ -4,8 +4,6 @@ package examples
 
 import (
 	"fmt"
-	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -25,26 +23,12 @@ var (
 // sources is where the examples are.
 const sources = "../../listeners/examples"
 
-// known reads the examples, by which go test knows that what it remembers of a
-// run is no longer true: it can't see what a process that is started reads.
-func known() error {
-	return filepath.WalkDir(sources, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() {
-			_, err = os.ReadFile(path)
-		}
-		return err
-	})
-}
-
 // program builds the examples in Go beside belfry, whose folder is removed at
 // the end, and returns the path of one.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	built.Do(func() {
 		folder = filepath.Dir(process.Program(t))
-		if failed = known(); failed != nil {
-			return
-		}
 		out, err := exec.Command("go", "build", "-race", "-o", folder+string(filepath.Separator), "belfry/listeners/examples/...").CombinedOutput()
 		if err != nil {
 			failed = fmt.Errorf("%w\n%s", err, out)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -41,6 +42,9 @@ func Program(t testing.TB) string {
 
 // build makes the program in a folder that outlasts the test that asks first.
 func build() error {
+	if err := readSources(); err != nil {
+		return err
+	}
 	folder, err := os.MkdirTemp("", "belfry-test-")
 	if err != nil {
 		return err
@@ -48,6 +52,28 @@ func build() error {
 	program = filepath.Join(folder, "belfry")
 	if out, err := exec.Command("go", "build", "-race", "-o", program, "belfry/cmd/belfry").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+// readSources reads what programs are built from. By that go test knows when
+// what it remembers of a run is no longer true: it sees what a test reads, and
+// not what a process reads that the test starts.
+func readSources() error {
+	module, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return err
+	}
+	root := filepath.Dir(strings.TrimSpace(string(module)))
+	for _, source := range []string{"go.mod", "cmd", "config", "listeners", "pkg"} {
+		if err := filepath.WalkDir(filepath.Join(root, source), func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.Type().IsRegular() && !strings.HasSuffix(path, "_test.go") {
+				_, err = os.ReadFile(path)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
