@@ -17,6 +17,7 @@ func (d *document) requests(s *contract.Store) {
 		"revision", ordered.Of("type", "integer", "minimum", 1, "description", "The object's revision."),
 		"object", contract.Ref(s.ObjectName()),
 		"objectOmitted", ordered.Of("const", true, "description", "The object was too large for a message."))
+	gone := ordered.Of("type", "object", "description", "It is gone.", "additionalProperties", false)
 	given := func(name string) *ordered.Object { return contract.Ref(name) }
 
 	for _, o := range []struct {
@@ -27,7 +28,7 @@ func (d *document) requests(s *contract.Store) {
 			"uuid", contract.UUID("The new object's uuid; without it that in the object, or one that is made.")), stored},
 		{wire.Update, "update", "Replace fields of an object.", object("", 1, "object", given(s.UpdateName()),
 			"uuid", contract.UUID("The object's uuid, unless it is in the object."), "revision", at), stored},
-		{wire.Delete, "delete", "Delete an object.", object("", 1, "uuid", uuid, "revision", at), object("It is gone.", 0)},
+		{wire.Delete, "delete", "Delete an object.", object("", 1, "uuid", uuid, "revision", at), gone},
 		{wire.Exists, "exists", "Ask whether there is an object.", object("", 1, "uuid", uuid),
 			object("", 1, "exists", ordered.Of("type", "boolean"))},
 		{wire.Get, "get", "Read an object.", object("", 1, "uuid", uuid), stored},

@@ -1,0 +1,259 @@
+package documents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/listener"
+	"belfry/test/process"
+)
+
+// ear keeps what comes on subjects.
+type ear struct {
+	mu   sync.Mutex
+	kept []*nats.Msg
+}
+
+func listen(t *testing.T, conn *nats.Conn, subjects ...string) *ear {
+	t.Helper()
+	e := &ear{}
+	for _, subject := range subjects {
+		if _, err := conn.Subscribe(subject, func(m *nats.Msg) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.kept = append(e.kept, m)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func (e *ear) all() []*nats.Msg {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.kept)
+}
+
+// logged are the messages of a stream.
+func logged(t *testing.T, conn *nats.Conn, stream string) (all []jetstream.Msg) {
+	t.Helper()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := int(s.CachedInfo().State.Msgs)
+	for len(all) < count {
+		m, err := c.Next(jetstream.FetchMaxWait(time.Minute))
+		if err != nil {
+			t.Fatalf("%d of %d messages of %s: %v", len(all), count, stream, err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// TestMessages has a belfry do things, and holds all that it says on the bus
+// against its AsyncAPI document: events in the log and live, requests and
+// replies, questions and answers, dead letters.
+func TestMessages(t *testing.T) {
+	s := serve(t, everything)
+	conn := connect(t, s)
+	judge(t, conn)
+	live := listen(t, conn, "Store.*", "Register", "Binary.*")
+	questions := listen(t, conn, "intercept.>")
+	c := newClient(t, s)
+	for _, part := range []func(*client){objects, schemas, arrays, users, owned, intercepted, files} {
+		part(c)
+	}
+	m := readMessages(t, s.URL)
+	operate(m, conn)
+	bury(t, s)
+	if err := s.Idle(); err != nil {
+		t.Fatal(err)
+	}
+	for _, stream := range []string{"EVENTS", "DEAD"} {
+		for _, message := range logged(t, conn, stream) {
+			if !internal(message.Data()) {
+				m.heard(message.Subject(), message.Headers(), message.Data())
+			}
+		}
+	}
+	for _, message := range live.all() {
+		if !internal(message.Data) {
+			m.heard(message.Subject, message.Header, message.Data)
+		}
+	}
+	for _, message := range questions.all() {
+		if !strings.Contains(message.Subject, ".ready.") {
+			m.heard(message.Subject, message.Header, message.Data)
+		}
+	}
+	for _, answer := range []string{`{"allow":true}`, `{"refuse":{"message":"no"}}`, `{"refuse":{"status":409,"message":"no"}}`, `{"amend":{"a":null}}`} {
+		m.one("an answer", m.Channels["askSoldThingsSaveJudgeAnswer"], nil, []byte(answer))
+	}
+	for _, answer := range []string{`{}`, `{"allow":false}`, `{"refuse":{"status":200}}`, `{"allow":true,"amend":{}}`} {
+		if m.is("Answer", nil, []byte(answer)) == "" {
+			t.Errorf("%s is no answer, and the document takes it", answer)
+		}
+	}
+	unmet := slices.DeleteFunc(m.unmet(), func(kind string) bool {
+		// What did not happen here: a file of each store, all that a store can be
+		// asked, the end of what nobody ends.
+		store := strings.HasPrefix(kind, "Books") || strings.HasPrefix(kind, "Authors") || strings.HasPrefix(kind, "Notes")
+		return !store && !strings.HasSuffix(kind, "Books") && !slices.Contains([]string{"UsersRegister", "DeadLetter", "Fault", "Answer", "askUsersRegister", "askSoldThingsSave"}, kind)
+	})
+	unmet = slices.DeleteFunc(unmet, func(kind string) bool { return strings.HasPrefix(kind, "NotesFile") })
+	if len(unmet) > 0 {
+		t.Errorf("these messages never came: %v", unmet)
+	}
+}
+
+// operate asks for every operation on a store, in ways that are good and in
+// ways that are not.
+func operate(m *messages, conn *nats.Conn) {
+	m.t.Helper()
+	ask := func(op, body string, good bool, lines ...string) map[string]any {
+		m.t.Helper()
+		operation := m.Operations[op+"Books"]
+		requests, replies := m.Channels[operation.Channel.name()], m.Channels[operation.Reply.Channel.name()]
+		if requests == nil || replies == nil {
+			m.t.Fatalf("there is no operation %sBooks", op)
+		}
+		message := &nats.Msg{Subject: *requests.Address, Data: []byte(body), Header: nats.Header(headers(lines...))}
+		reply, err := conn.RequestMsg(message, time.Minute)
+		if err != nil {
+			m.t.Fatalf("%s: %v", op, err)
+		}
+		if failed := reply.Header.Get("Nats-Service-Error-Code") != ""; failed == good {
+			m.t.Errorf("%s %s: %v %s", op, body, reply.Header, reply.Data)
+		}
+		if good {
+			m.one("a request to "+op, requests, message.Header, message.Data)
+		}
+		m.one("a reply to "+op, replies, reply.Header, reply.Data)
+		return decode(m.t, reply.Data)
+	}
+	ask("save", `{"object":{"title":"Lady Susan","covers":7,"created":"never"}}`, true, "Idempotency-Key: a key", "Belfry-Actor: ada")
+	ask("save", `{"object":{"title":"Sanditon"},"uuid":"sanditon"}`, true, "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	ask("save", `{"object":{"title":"Sanditon"},"uuid":"sanditon"}`, false)
+	ask("save", `{"object":{"title":""}}`, false)
+	ask("save", `{}`, false)
+	revision, _ := ask("get", `{"uuid":"sanditon"}`, true)["revision"].(float64)
+	ask("get", `{"uuid":"nothing"}`, false)
+	ask("get", `{"uuid":"sanditon","more":1}`, false)
+	ask("update", fmt.Sprintf(`{"object":{"year":1817},"uuid":"sanditon","revision":%.0f}`, revision), true)
+	ask("update", fmt.Sprintf(`{"object":{"year":1818},"uuid":"sanditon","revision":%.0f}`, revision), false)
+	ask("exists", `{"uuid":"sanditon"}`, true)
+	ask("exists", `{"uuid":"nothing"}`, true)
+	ask("list", `{}`, true)
+	ask("list", `{"limit":1,"sort":"title"}`, true)
+	ask("list", `{"sort":"unknown"}`, false)
+	ask("delete", `{"uuid":"sanditon"}`, true)
+	ask("delete", `{"uuid":"sanditon"}`, false)
+}
+
+// bury lets a listener give an event up.
+func bury(t *testing.T, s *server) {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Options{Name: "documents", URL: s.Bus, Guest: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close(context.WithoutCancel(t.Context())) }()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan error, 1)
+	go func() {
+		done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), listener.Spec{
+			Name: "undertaker", Stores: []string{"Authors"}, Start: listener.All,
+			Handler: func(context.Context, *listener.Event) error { return listener.Permanent(errors.New("never")) },
+		})
+	}()
+	process.Eventually(t, time.Minute, func() error {
+		info, err := jetstreamInfo(ctx, b, "DEAD")
+		if err == nil && info == 0 {
+			err = errors.New("there is no dead letter")
+		}
+		return err
+	})
+	stop()
+	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func jetstreamInfo(ctx context.Context, b *bus.Bus, stream string) (uint64, error) {
+	s, err := b.JetStream().Stream(ctx, stream)
+	if err != nil {
+		return 0, err
+	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return info.State.Msgs, nil
+}
+
+// TestTheDocumentRefusesOtherMessages breaks an event, and wants the schema to
+// say so.
+func TestTheDocumentRefusesOtherMessages(t *testing.T) {
+	s := serve(t, everything)
+	c := newClient(t, s)
+	c.ask(201, "POST", "/books", `{"uuid":"emma","title":"Emma"}`)
+	if err := s.Idle(); err != nil {
+		t.Fatal(err)
+	}
+	m := readMessages(t, s.URL)
+	event := logged(t, connect(t, s), "EVENTS")[0]
+	if why := m.is("BooksSaved", event.Headers(), event.Data()); why != "" {
+		t.Fatalf("%s: %s", event.Data(), why)
+	}
+	for name, value := range map[string]any{
+		"event": "Store.Updated", "store": "Authors", "revision": 7, "uuid": "a/b", "actor": 5, "ctx": nil, "object": []any{}, "objectOmitted": false,
+	} {
+		e := decode(t, event.Data())
+		e[name] = value
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.is("BooksSaved", event.Headers(), text) == "" {
+			t.Errorf("%s may be %v", name, value)
+		}
+	}
+	for _, name := range []string{"id", "time", "origin", "ctx"} {
+		e := decode(t, event.Data())
+		delete(e, name)
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.is("BooksSaved", event.Headers(), text) == "" {
+			t.Errorf("%s may be absent", name)
+		}
+	}
+}
