@@ -45,6 +45,8 @@ authentication:
   providers: {email: {postValidation: true, skipEmailValidation: true}}
 `
 
+func TestMain(m *testing.M) { process.Main(m) }
+
 // world is a belfry and who uses it.
 type world struct {
 	*testing.T
@@ -72,7 +74,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Kill)
-	w := &world{T: t, server: s, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	w := &world{T: t, server: s, http: newHTTP()}
 	for i := range users {
 		res := w.do("POST", "/auth/email", "", fmt.Sprintf(`{"register":true,"login":"user%d@example.com","password":"a fine password"}`, i), http.StatusNoContent)
 		for _, c := range res.Cookies() {
@@ -85,6 +87,10 @@ func newWorld(t *testing.T) *world {
 		w.uuids = append(w.uuids, me.UUID)
 	}
 	return w
+}
+
+func newHTTP() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 }
 
 func (w *world) do(method, path, token, body string, status int) *http.Response {

@@ -1,0 +1,100 @@
+package live
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/test/ports"
+	"belfry/test/process"
+)
+
+// The documentation's example for browsers does what it says: it hears, it comes
+// back by itself, and it begins anew where a browser gives up.
+func TestTheExampleOfTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../docs/realtime.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := regexp.MustCompile("(?s)```js\n(.*?)```").FindSubmatch(page)
+	if example == nil {
+		t.Fatal("the page has no example")
+	}
+	folder := t.TempDir()
+	address := "127.0.0.1:" + strconv.Itoa(ports.Free(t))
+	config, script := filepath.Join(folder, "belfry.yaml"), filepath.Join(folder, "example.mjs")
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(config, strings.Replace(configuration, "127.0.0.1:0", address, 1))
+	write(script, "globalThis.location = {href: 'http://"+address+"/a/page'}\n"+string(example[1]))
+	first := process.Serve(t, config)
+
+	said := &output{}
+	browser := exec.CommandContext(t.Context(), "node", "--experimental-eventsource", "--no-warnings", script)
+	browser.Stdout, browser.Stderr = said, said
+	if err := browser.Start(); err != nil {
+		t.Fatalf("the test needs Node: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = browser.Process.Kill()
+		_ = browser.Wait()
+	})
+	w := &world{T: t, server: first, http: newHTTP()}
+	process.Eventually(t, 30*time.Second, func() error {
+		if n, err := w.server.Metric("belfry_live_clients"); err != nil || n != 1 {
+			return errors.New("nobody listens")
+		}
+		return nil
+	})
+	hears := func(what string) {
+		t.Helper()
+		process.Eventually(t, 30*time.Second, func() error {
+			if text := said.String(); strings.Count(text, what) != 1 {
+				return errors.New("not heard, or twice: " + what + "\n" + text)
+			}
+			return nil
+		})
+	}
+	w.do("POST", "/books", "", `{"uuid":"emma"}`, 201)
+	hears("Store.Saved emma")
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	hears("events: the server stops")
+	w.server = process.Serve(t, config)
+	w.do("POST", "/books", "", `{"uuid":"persuasion"}`, 201)
+	w.do("DELETE", "/books/emma", "", "", 204)
+	hears("Store.Saved persuasion")
+	hears("Store.Deleted emma")
+	hears("Store.Saved emma")
+}
+
+// output is what a process says.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(data)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
