@@ -37,22 +37,23 @@ func TestEventsThatWaitOutADelayStopNobody(t *testing.T) {
 }
 
 // TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot has a handler that takes
-// about as long as AckWait, one event after the other.
+// longer than AckWait, one event after the other.
 func TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot(t *testing.T) {
+	const events, wait = 3, 1500 * time.Millisecond // a busy machine stands still for a while now and then
 	b := open(t)
-	publish(t, b, 0, 8)
+	publish(t, b, 0, events)
 	var s seen
-	run(t, b, listener.Spec{AckWait: 200 * time.Millisecond, Handler: func(_ context.Context, e *listener.Event) error {
+	run(t, b, listener.Spec{AckWait: wait, Handler: func(_ context.Context, e *listener.Event) error {
 		s.note(e)
-		<-time.After(300 * time.Millisecond)
+		<-time.After(wait + wait/4)
 		if e.Attempt != 1 {
 			t.Errorf("event %s is handed out for the %d. time", e.ID, e.Attempt)
 		}
 		return nil
 	}})
-	eventually(t, "all are handled", func() bool { return s.distinct() == 8 && lag(t, b, "test") == 0 })
-	if n := len(s.all()); n != 8 {
-		t.Errorf("%d calls for 8 events", n)
+	eventually(t, "all are handled", func() bool { return s.distinct() == events && lag(t, b, "test") == 0 })
+	if n := len(s.all()); n != events {
+		t.Errorf("%d calls for %d events", n, events)
 	}
 }
 
