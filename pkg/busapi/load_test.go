@@ -237,3 +237,20 @@ func TestARequestWithoutAReplyIsDone(t *testing.T) {
 		return err == nil && there
 	})
 }
+
+func TestAServerStopsWhileTheBusIsAway(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	s := w.serve()
+	w.want("", wire.Save, `{"object":{}}`)
+	w.must(w.bus.StopServer())
+	w.eventually("the connection is lost", func() bool { return !w.bus.Conn().IsConnected() })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	w.must(s.Stop(ctx))
+	w.must(s.Stop(ctx)) // once more is fine
+	w.must(w.bus.StartServer(t.Context()))
+	w.eventually("nobody answers any more", func() bool {
+		_, err := w.conn.Request("store.Books.list", []byte("{}"), time.Second)
+		return errors.Is(err, nats.ErrNoResponders)
+	})
+}
