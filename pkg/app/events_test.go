@@ -1,0 +1,42 @@
+package app
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What nobody may get, or what an interceptor is asked about, is not told.
+func TestWhatCanBeHeard(t *testing.T) {
+	p := newPlace(t, `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+events: {heartbeat: 1s}
+stores:
+  Books: {expose: {}}
+  Writers: {expose: {url: /w, restrict: {create: true, update: true, delete: true}}, policy: owner}
+  Silent: {expose: {restrict: {get: true}}}
+  Asked: {expose: {}, intercept: {get: [{name: somebody}], save: [{name: somebody}]}}
+  Watched: {expose: {}, intercept: {save: [{name: somebody}]}}
+  Inner: {}
+  Users: {expose: {}}
+`)
+	a := p.start()
+	var all []string
+	for _, s := range heard(p.config, a.set) {
+		all = append(all, s.Name)
+	}
+	if want := []string{"Books", "Users", "Watched", "Writers"}; !slices.Equal(all, want) {
+		t.Errorf("%v, want %v", all, want)
+	}
+	for _, name := range []string{"Silent", "Asked", "Inner", "Sessions", "Idents", "Tokens", "None"} {
+		if status, text := p.do(a, "GET", "/events?store="+name, ""); status != http.StatusBadRequest || !strings.Contains(text, "there are Books, Users, Watched, Writers") {
+			t.Errorf("%s: %d, %s", name, status, text)
+		}
+	}
+	p.want(a, "HEAD", "/events?store=Books&store=Users", "", http.StatusOK)
+	if _, text := p.do(a, "GET", "/metrics", ""); !strings.Contains(text, "\nbelfry_live_clients 0\n") {
+		t.Error("no metrics of streams")
+	}
+}
