@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -57,7 +58,19 @@ func readOptions(o *server.Options, file string) (warned []error, err error) {
 	if errors.As(err, &found) && len(found.Errors()) == 0 {
 		return found.Warnings(), nil
 	}
-	return nil, err
+	return nil, discreet(err)
+}
+
+// discreet is an error in a file without what it may quote of a variable's value.
+func discreet(err error) error {
+	const unread = "could not be parsed"
+	if err == nil {
+		return nil
+	}
+	if before, _, found := strings.Cut(err.Error(), unread); found {
+		return errors.New(before + unread + "; a value of letters and digits that begins with a letter can be")
+	}
+	return err
 }
 
 // lacking says what a file has that belfry's events can't do with.
@@ -69,9 +82,24 @@ func lacking(o *server.Options) string {
 		return "max_payload is " + strconv.Itoa(int(o.MaxPayload)) + " bytes; belfry's messages need 1MB"
 	case o.Cluster.Port != 0 && !o.SyncAlways:
 		return "a cluster needs jetstream.sync_interval: always; else an acknowledged event may be on the disk of none of its servers"
-	default:
-		return ""
 	}
+	if user, found := passwordless(o); found {
+		return "user " + user + " has an empty password; is its variable of the environment empty?"
+	}
+	return ""
+}
+
+// passwordless finds a user whom everybody can pretend to be, though not meant so.
+func passwordless(o *server.Options) (name string, found bool) {
+	if o.Username != "" && o.Password == "" {
+		return o.Username, true
+	}
+	for _, u := range o.Users {
+		if u.Password == "" && u.Username != o.NoAuthUser && !o.TLSMap {
+			return u.Username, true
+		}
+	}
+	return "", false
 }
 
 // asksNobody reports whether a server lets everyone in.

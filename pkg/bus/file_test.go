@@ -133,6 +133,9 @@ func TestWhatAFileLeavesOpen(t *testing.T) {
 
 func TestAFileThatCannotServeIsRefused(t *testing.T) {
 	t.Setenv("SECRET", "hunter2")
+	t.Setenv("REFERENCE", "$hunter2")
+	t.Setenv("COMMENT", "# hunter2")
+	t.Setenv("NOTHING", "")
 	user := bus.Auth{User: "u", Password: "hunter2"}
 	for _, c := range []struct {
 		conf string
@@ -146,6 +149,9 @@ func TestAFileThatCannotServeIsRefused(t *testing.T) {
 		{"jetstreem {}\n", bus.Auth{}, `unknown field "jetstreem"`},
 		{"a: [\n", bus.Auth{}, "can't be used"},
 		{"authorization {user: u, password: $BELFRY_NOWHERE}\n", user, "BELFRY_NOWHERE"},
+		{"authorization {user: u, password: $REFERENCE}\n", user, "'REFERENCE' on line 1 could not be parsed"},
+		{"authorization {user: u, password: $COMMENT}\n", user, "'COMMENT' on line 1 could not be parsed"},
+		{"authorization {users: [{user: v, password: x}, {user: u, password: $NOTHING}]}\n", user, "user u has an empty password"},
 		{"tls {cert_file: none.pem, key_file: none.key}\n", bus.Auth{}, "none.pem"},
 		{"debug: false\n", user, "has no users, so bus.user and the like would protect nothing"},
 		{"write_deadline: 1s\nauthorization {user: u, password: $SECRET}\n", bus.Auth{User: "u", Password: "wrong"}, "refuses belfry: set bus.user"},
