@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -110,6 +112,9 @@ func (w *world) deploy() {
 		w.t.Errorf("the observer hears %v, %v", m, err)
 	}
 
+	w.browse("letters")
+	w.request("letters")
+
 	// Moving a listener is the admin's, and setting up again leaves it moved.
 	w.run("admin", 0, "hears the log from sequence 1", "listener", "reset", "listener", "--from", "all")
 	w.run("admin", 0, "13 right\n", "bus", "setup", "--listener", "listener")
@@ -121,6 +126,46 @@ func (w *world) deploy() {
 	w.notReady("consumer sweep of stream EVENTS is missing")
 	w.run("admin", 0, "1 made", "bus", "setup")
 	w.awaitReady()
+	if log := w.belfry.Log(); strings.Contains(log, "the bus reports an error") {
+		w.t.Errorf("belfry lacks a right:\n%s", log)
+	}
+}
+
+// browse reads the events of the log as a browser that comes back.
+func (w *world) browse(uuid string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.belfry.URL+"/events?store=Books", nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Last-Event-ID", "1")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "data: ") && strings.Contains(lines.Text(), `"`+uuid+`"`) {
+			return
+		}
+	}
+	w.t.Errorf("%s: a browser hears nothing of %s", res.Status, uuid)
+}
+
+// request gets an object as a client of stores over the bus.
+func (w *world) request(uuid string) {
+	w.t.Helper()
+	c, err := nats.Connect(w.bus, nats.UserInfo("client", password("client")), nats.CustomInboxPrefix("_INBOX_client"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer c.Close()
+	m, err := c.Request("store.Books.get", []byte(`{"uuid":"`+uuid+`"}`), 10*time.Second)
+	if err != nil || !strings.Contains(string(m.Data), `"Letters"`) {
+		w.t.Errorf("a client of stores gets %v, %v", m, err)
+	}
 }
 
 // remove deletes a consumer, as an admin may.
