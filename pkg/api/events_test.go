@@ -91,7 +91,7 @@ func (f *front) listen(query string, headers ...string) *stream {
 
 // until reads up to a line that holds a text, and returns it.
 func (s *stream) until(text string) string {
-	s.front.Helper()
+	s.Helper()
 	for {
 		line, err := s.lines.ReadString('\n')
 		if strings.Contains(line, text) {
@@ -105,7 +105,7 @@ func (s *stream) until(text string) string {
 
 // rest reads to the end of the stream.
 func (s *stream) rest() string {
-	s.front.Helper()
+	s.Helper()
 	text, err := io.ReadAll(s.lines)
 	s.must(err)
 	return string(text)

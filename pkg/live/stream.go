@@ -81,7 +81,7 @@ func (s *stream) run(ctx context.Context) {
 	defer s.hub.tail.part(s)
 	defer s.caught()
 	// So that not all come back in one moment when a server ends.
-	hello := strconv.AppendInt([]byte("retry: "), 1000+rand.Int64N(2000), 10)
+	hello := strconv.AppendInt([]byte("retry: "), 1000+rand.N[int64](2000), 10)
 	err := s.send(append(hello, "\n\n"...))
 	for err == nil {
 		var what next
@@ -157,7 +157,7 @@ func (s *stream) identify(ctx context.Context) error {
 		return errGone
 	case err != nil:
 		s.unsure = true
-		return nil
+		return nil //nolint:nilerr // it will be tried again
 	}
 	s.viewer, s.unsure = viewer, false
 	return nil
@@ -204,7 +204,7 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 	if s.cursor > v.position {
 		state, err := eventlog.Look(ctx, s.hub.Bus.JetStream())
 		if err != nil {
-			return repeat, nil
+			return repeat, nil //nolint:nilerr // the bus is away
 		}
 		if s.cursor > state.Last {
 			s.cursor, s.epoch = 0, v.epoch
@@ -236,7 +236,7 @@ func (s *stream) catchUp(ctx context.Context) (next, error) {
 		return goOn, errGone
 	}
 	if err != nil || len(entries) == 0 {
-		return repeat, nil // the bus is away, or who answers for it is behind
+		return repeat, nil //nolint:nilerr // the bus is away, or who answers for it is behind
 	}
 	return s.pass(ctx, entries)
 }
@@ -362,7 +362,7 @@ func (s *stream) send(data []byte) error {
 	if s.gone {
 		return errGone
 	}
-	err := s.Client.Send(data)
+	err := s.Send(data)
 	s.gone = err != nil
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

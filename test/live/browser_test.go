@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	_ "belfry/test/backing" // as all packages do that need more than Go, which make test-unit leaves out
 	"belfry/test/ports"
 	"belfry/test/process"
 )
