@@ -126,7 +126,7 @@ func (r Range) Each(ctx context.Context, js jetstream.JetStream, each func(jetst
 func stream(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, error) {
 	s, err := js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, errs.New(errs.NotFound, "the bus has no stream %s: is it belfry's? `belfry serve` makes its streams when it starts", name)
+		return nil, errs.New(errs.NotFound, "the bus has no stream %s: is it belfry's? `belfry serve` makes its streams when it starts, or `belfry bus setup`", name)
 	}
 	return s, unavailable(err)
 }

@@ -143,7 +143,7 @@ func Retry(ctx context.Context, b Bus, id uint64) error {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return errs.Wrap(err, errs.TooLarge, "the event of letter %d is too large to be retried", id)
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return errs.Wrap(err, errs.Unavailable, "the bus has no stream %s, which `belfry serve` makes when it starts", bus.StreamRetry)
+		return errs.Wrap(err, errs.Unavailable, "the bus has no stream %s, which `belfry serve` or `belfry bus setup` makes", bus.StreamRetry)
 	case err != nil:
 		return errs.Wrap(err, errs.Unavailable, "the retry of letter %d is not stored; the letter stays", id)
 	}
