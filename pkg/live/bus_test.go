@@ -191,9 +191,12 @@ func TestWithoutRights(t *testing.T) {
 			w.open("Books", nil)
 			w.start()
 			kind(t, w.ear(live.Want{}, nobody()).refused(), errs.Unavailable, "belfry lacks a right on the bus, which its log names")
-			if text := w.logged.String(); !strings.Contains(text, "does not let this user publish to "+missing) {
-				t.Error(text)
-			}
+			eventually(t, func() error {
+				if text := w.logged.String(); !strings.Contains(text, "does not let this user publish to "+missing) {
+					return errors.New(text)
+				}
+				return nil
+			})
 		})
 	}
 }
