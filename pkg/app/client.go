@@ -15,12 +15,11 @@ func BusClient(c *config.Config) (bus.Options, error) {
 	if err != nil || o.URL != "" {
 		return o, err
 	}
-	const instead = "; or give --url with the address that `belfry serve` says"
 	e := bus.Embedded{Folder: filepath.Join(c.Data, "bus"), Listen: c.Bus.Listen, Config: c.Bus.Config}
 	o.URL, err = e.Address()
 	switch {
 	case err != nil:
-		return o, errs.New(errs.Invalid, "%v%s", err, instead)
+		return o, errs.New(errs.Invalid, "%v; or give --url with the address that `belfry serve` says", err)
 	case o.URL == "":
 		return o, errs.New(errs.Invalid, "the bus is inside the process that serves and has no port (bus.listen is empty): set bus.listen, to 127.0.0.1:4222 for instance, and serve anew")
 	}
