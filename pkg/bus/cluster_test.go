@@ -2,7 +2,6 @@ package bus_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"belfry/pkg/bus"
+	"belfry/test/ports"
 )
 
 // cluster starts three servers by nats.conf with its section cluster in use.
@@ -27,7 +27,10 @@ func cluster(t *testing.T) (servers []*server.Server, url string) {
 	if !found {
 		t.Fatal("nats.conf has no sample of a cluster")
 	}
-	addresses := free(t, 3)
+	var addresses []string
+	for range 3 {
+		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", ports.Free(t)))
+	}
 	sample = strings.ReplaceAll("\n"+sample, "\n# ", "\n")
 	for i, name := range []string{"A", "B", "C"} {
 		t.Setenv("BELFRY_ROUTE_"+name, "nats://route:"+password("route")+"@"+addresses[i])
@@ -57,21 +60,6 @@ func cluster(t *testing.T) (servers []*server.Server, url string) {
 		urls = append(urls, s.ClientURL())
 	}
 	return servers, strings.Join(urls, ",")
-}
-
-// free are addresses of this machine that were free a moment ago.
-func free(t *testing.T, n int) []string {
-	t.Helper()
-	var all []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		all = append(all, l.Addr().String())
-	}
-	return all
 }
 
 func TestThreeServersKeepTheStreamsThroughTheLossOfOne(t *testing.T) {

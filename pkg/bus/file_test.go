@@ -2,21 +2,12 @@ package bus_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"log/slog"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -24,6 +15,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/listener"
+	"belfry/test/process"
 )
 
 // file writes a server's configuration.
@@ -204,7 +196,7 @@ func TestAServerThatSyncsByItselfNeedsNoSync(t *testing.T) {
 }
 
 func TestWhereOthersReachTheServer(t *testing.T) {
-	certificate, key, _ := certificates(t)
+	certificate, key, _ := process.Certificates(t)
 	for conf, want := range map[string]string{
 		"":                      "nats://127.0.0.1:4222",
 		"port: 4333\n":          "nats://127.0.0.1:4333",
@@ -232,7 +224,7 @@ func TestWhereOthersReachTheServer(t *testing.T) {
 }
 
 func TestAFileMaySwitchOnTLS(t *testing.T) {
-	certificate, key, authority := certificates(t)
+	certificate, key, authority := process.Certificates(t)
 	conf := fmt.Sprintf("tls {cert_file: %q, key_file: %q, ca_file: %q, verify: true}\nauthorization {user: u, password: p}\n", certificate, key, authority)
 	o := embedded(t, conf, bus.Auth{User: "u", Password: "p"})
 	o.TLS = bus.TLS{CA: authority, Cert: certificate, Key: key} // for commands; not used inside
@@ -261,46 +253,4 @@ func TestAFileMaySwitchOnTLS(t *testing.T) {
 			t.Errorf("%s is let in", what)
 		}
 	}
-}
-
-// certificates makes an authority, and a certificate of this machine for both
-// sides of a connection.
-func certificates(t *testing.T) (certificate, key, authority string) {
-	t.Helper()
-	folder := t.TempDir()
-	write := func(name, kind string, data []byte) string {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	make := func(c, parent *x509.Certificate, own, signs *ecdsa.PrivateKey) []byte {
-		c.SerialNumber, c.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "belfry test"}
-		c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-		der, err := x509.CreateCertificate(rand.Reader, c, parent, own.Public(), signs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return der
-	}
-	secret := func() *ecdsa.PrivateKey {
-		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
-	}
-	root, leaf := secret(), secret()
-	ca := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	authority = write("ca.pem", "CERTIFICATE", make(ca, ca, root, root))
-	certificate = write("cert.pem", "CERTIFICATE", make(&x509.Certificate{
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, ca, leaf, root))
-	der, err := x509.MarshalECPrivateKey(leaf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate, write("key.pem", "EC PRIVATE KEY", der), authority
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"belfry/test/ports"
 	"belfry/test/process"
 )
 
@@ -74,6 +75,32 @@ func TestExternal(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// With TLS on the port belfry itself works as before, and its commands come
+// through the port with what the configuration says.
+func TestEmbeddedWithTLS(t *testing.T) {
+	certificate, key, authority := process.Certificates(t)
+	w := newWorld(t, "")
+	conf, err := os.ReadFile(shipped(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tls := fmt.Sprintf("tls {cert_file: %q, key_file: %q, ca_file: %q, verify: true}\n", certificate, key, authority)
+	w.write("nats.conf", tls+string(conf))
+	port := ports.Free(t)
+	w.config = w.write("belfry.yaml", configuration+fmt.Sprintf(
+		"  config: nats.conf\n  listen: 127.0.0.1:%d\n  tls: {ca: %q, cert: %q, key: %q}\n", port, authority, certificate, key))
+	w.belfry = process.Serve(t, w.config)
+	if want := fmt.Sprintf("tls://127.0.0.1:%d", port); !strings.Contains(w.belfry.Banner, want) {
+		t.Errorf("the banner does not say %s:\n%s", want, w.belfry.Banner)
+	}
+	w.run("admin", 0, "11 made", "bus", "setup")
+	w.awaitReady()
+	w.run("admin", 0, "cascade", "listener", "list")
+
+	w.config = w.write("belfry.yaml", configuration+fmt.Sprintf("  config: nats.conf\n  listen: 127.0.0.1:%d\n", port))
+	w.run("admin", 1, "can't connect to the bus at tls://127.0.0.1", "listener", "list")
 }
 
 // deploy goes from a bus with nothing on it to one where everybody works.

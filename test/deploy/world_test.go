@@ -83,7 +83,7 @@ type world struct {
 	t      *testing.T
 	folder string
 	config string
-	bus    string // URL
+	bus    string // URL, where the configuration does not say it
 	belfry *process.Server
 }
 
@@ -144,7 +144,10 @@ func serve(t *testing.T, file string) (url string) {
 func (w *world) run(user string, exit int, says string, args ...string) string {
 	w.t.Helper()
 	secret := w.write("password-of-"+user, password(user)+"\n")
-	args = append(args, "--config", w.config, "--url", w.bus, "--user", user, "--password-file", secret)
+	args = append(args, "--config", w.config, "--user", user, "--password-file", secret)
+	if w.bus != "" {
+		args = append(args, "--url", w.bus)
+	}
 	out, errOut, code, err := process.Run(process.Program(w.t), args...)
 	if err != nil {
 		w.t.Fatal(err)
