@@ -18,18 +18,21 @@ func Version() string {
 	return "development"
 }
 
+// writer writes a document.
+type writer func(*contract.Contract) ([]byte, error)
+
 // OpenAPI is the document about HTTP.
-func OpenAPI(c *config.Config) ([]byte, error) { return describe(c, c.BaseURL, openapi.Document) }
+func OpenAPI(c *config.Config) ([]byte, error) { return describe(c, openapi.Document) }
 
 // AsyncAPI is the document about the bus.
-func AsyncAPI(c *config.Config) ([]byte, error) { return describe(c, c.BaseURL, asyncapi.Document) }
+func AsyncAPI(c *config.Config) ([]byte, error) { return describe(c, asyncapi.Document) }
 
-// describe writes a document of a configuration that is good.
-func describe(c *config.Config, baseURL string, write func(*contract.Contract) ([]byte, error)) ([]byte, error) {
+// describe writes a document of a configuration, if that is good.
+func describe(c *config.Config, write writer) ([]byte, error) {
 	if err := Check(c); err != nil {
 		return nil, err
 	}
-	k, err := contract.Of(c, Version(), baseURL)
+	k, err := contract.Of(c, Version(), c.BaseURL)
 	if err != nil {
 		return nil, err
 	}
@@ -38,11 +41,15 @@ func describe(c *config.Config, baseURL string, write func(*contract.Contract) (
 
 // documents are the documents that are routes.
 func (a *App) documents() ([]api.Document, error) {
+	k, err := contract.Of(a.config, Version(), a.config.BaseURLAt(a.HTTPAddress()))
+	if err != nil {
+		return nil, err
+	}
 	var all []api.Document
 	for _, d := range []struct {
 		on    bool
 		path  string
-		write func(*contract.Contract) ([]byte, error)
+		write writer
 	}{
 		{a.config.Documents.OpenAPI, "/openapi.json", openapi.Document},
 		{a.config.Documents.AsyncAPI, "/asyncapi.json", asyncapi.Document},
@@ -50,7 +57,7 @@ func (a *App) documents() ([]api.Document, error) {
 		if !d.on {
 			continue
 		}
-		text, err := describe(a.config, a.config.BaseURLAt(a.HTTPAddress()), d.write)
+		text, err := d.write(k)
 		if err != nil {
 			return nil, err
 		}

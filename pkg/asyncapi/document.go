@@ -109,13 +109,10 @@ func (d *document) channel(name string, address any, description string, paramet
 
 // operation adds what belfry does on a channel: send or receive. It answers, or
 // is answered, on another channel, if that is not "".
-func (d *document) operation(name, action, channel, summary, answers string, more ...any) {
-	o := ordered.Of("action", action, "channel", ref("#/channels/"+channel), "summary", summary)
+func (d *document) operation(name, action, channel, summary, answers string, bindings *ordered.Object) {
+	o := ordered.Of("action", action, "channel", ref("#/channels/"+channel), "summary", summary, "bindings", bindings)
 	if answers != "" {
 		o.Set("reply", ordered.Of("channel", ref("#/channels/"+answers)))
-	}
-	for i := 0; i < len(more); i += 2 {
-		o.Set(more[i].(string), more[i+1])
 	}
 	d.operations.Set(name, o)
 }

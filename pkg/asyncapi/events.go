@@ -81,7 +81,7 @@ func (d *document) event(s *contract.Store, k kind, needed *ordered.Object, opti
 		"partition", ordered.Of("description", "0 to 31, from the uuid (FNV-1a, 32 bits, modulo 32): events of one object are in one partition."),
 		"uuid", ordered.Of("description", "The object's uuid, with %2E for each dot."),
 	), name)
-	d.operation("log"+name, "send", channel, k.summary, "")
+	d.operation("log"+name, "send", channel, k.summary, "", nil)
 }
 
 // lowerFirst begins a sentence's continuation.
@@ -141,7 +141,7 @@ func (d *document) live() {
 	for _, m := range d.plain.Members() {
 		channel := strings.ReplaceAll(m.Name, ".", "")
 		d.channel("live"+channel, m.Name, "Live, for whoever is connected.", nil, m.Value.([]string)...)
-		d.operation("live"+channel, "send", "live"+channel, m.Name+" of any store, as it happens.", "")
+		d.operation("live"+channel, "send", "live"+channel, m.Name+" of any store, as it happens.", "", nil)
 	}
 }
 
@@ -159,5 +159,5 @@ func (d *document) deadLetters() {
 	))
 	d.channel("deadLetters", "dead.{listener}", "Kept in the JetStream stream DEAD.",
 		ordered.Of("listener", ordered.Of("description", "The listener's name.")), "DeadLetter")
-	d.operation("buryDeadLetter", "send", "deadLetters", "A listener gives an event up.", "")
+	d.operation("buryDeadLetter", "send", "deadLetters", "A listener gives an event up.", "", nil)
 }

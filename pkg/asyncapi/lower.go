@@ -134,7 +134,7 @@ func (l *lowering) dependencies(all, out *ordered.Object) (exact bool) {
 	exact = true
 	gathered := out.Object("dependencies").Clone()
 	for _, m := range all.Members() {
-		var dependency any = m.Value
+		dependency := m.Value
 		if inner, ok := m.Value.(*ordered.Object); ok {
 			lowered, same := l.schema(inner)
 			dependency, exact = lowered, exact && same

@@ -1,6 +1,8 @@
 package asyncapi
 
 import (
+	"github.com/nats-io/nats.go/micro"
+
 	"belfry/pkg/busapi/wire"
 	"belfry/pkg/contract"
 	"belfry/pkg/ordered"
@@ -18,15 +20,14 @@ func (d *document) requests(s *contract.Store) {
 		"object", contract.Ref(s.ObjectName()),
 		"objectOmitted", ordered.Of("const", true, "description", "The object was too large for a message."))
 	gone := ordered.Of("type", "object", "description", "It is gone.", "additionalProperties", false)
-	given := func(name string) *ordered.Object { return contract.Ref(name) }
 
 	for _, o := range []struct {
 		op, verb, summary string
 		request, reply    *ordered.Object
 	}{
-		{wire.Save, "save", "Create an object.", object("", 1, "object", given(s.InputName()),
+		{wire.Save, "save", "Create an object.", object("", 1, "object", contract.Ref(s.InputName()),
 			"uuid", contract.UUID("The new object's uuid; without it that in the object, or one that is made.")), stored},
-		{wire.Update, "update", "Replace fields of an object.", object("", 1, "object", given(s.UpdateName()),
+		{wire.Update, "update", "Replace fields of an object.", object("", 1, "object", contract.Ref(s.UpdateName()),
 			"uuid", contract.UUID("The object's uuid, unless it is in the object."), "revision", at), stored},
 		{wire.Delete, "delete", "Delete an object.", object("", 1, "uuid", uuid, "revision", at), gone},
 		{wire.Exists, "exists", "Ask whether there is an object.", object("", 1, "uuid", uuid),
@@ -47,7 +48,7 @@ func (d *document) requests(s *contract.Store) {
 		d.channel(name, wire.Subject(s.Name, o.op), o.summary, nil, name+"Request")
 		d.channel(name+"Reply", nil, "The inbox of who asks.", nil, name+"Reply", "Fault")
 		d.operation(name, "receive", name, o.summary, name+"Reply",
-			"bindings", ordered.Of("nats", ordered.Of("queue", "q", "bindingVersion", "0.1.0")))
+			ordered.Of("nats", ordered.Of("queue", micro.DefaultQueueGroup, "bindingVersion", "0.1.0")))
 	}
 }
 
@@ -89,7 +90,7 @@ func (d *document) interceptors(s *contract.Store) {
 			name := question + contract.Identifier(i.Name)
 			d.channel(name, "intercept."+op+"."+s.Name+"."+i.Name, "Asked before the act, for "+i.Timeout.String()+" at most. A failure means "+i.OnError+".", nil, question)
 			d.channel(name+"Answer", nil, "The inbox of belfry.", nil, "Answer")
-			d.operation(name, "send", name, "May "+op+" of "+s.Name+" take place?", name+"Answer")
+			d.operation(name, "send", name, "May "+op+" of "+s.Name+" take place?", name+"Answer", nil)
 		}
 	}
 }

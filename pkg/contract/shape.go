@@ -37,12 +37,22 @@ type Named struct {
 	Schema *ordered.Object
 }
 
-// Names of the components of a store.
+// ObjectName is the component that is Object.
 func (s *Store) ObjectName() string { return s.ID }
-func (s *Store) InputName() string  { return s.ID + "Input" }
+
+// InputName is the component that is Input or Save.
+func (s *Store) InputName() string { return s.ID + "Input" }
+
+// UpdateName is the component that is Update or Change.
 func (s *Store) UpdateName() string { return s.ID + "Update" }
-func (s *Store) PatchName() string  { return s.ID + "Patch" }
-func (s *Store) PageName() string   { return s.ID + "Page" }
+
+// PatchName is the component that is Patch.
+func (s *Store) PatchName() string { return s.ID + "Patch" }
+
+// PageName is the component that is Page.
+func (s *Store) PageName() string { return s.ID + "Page" }
+
+// FormerName is the component that is Former.
 func (s *Store) FormerName() string { return s.ID + "Former" }
 
 // UUIDPattern is what a uuid is made of.

@@ -83,7 +83,7 @@ func (v *view) keyword(s *ordered.Object, m ordered.Member, out *ordered.Object)
 		if v.patch {
 			return false
 		}
-		add(out, "allOf", ordered.Of("propertyNames", ordered.Of("anyOf", []any{m.Value, ordered.Of("enum", slices.Sorted(maps.Keys(v.free)))})))
+		demand(out, ordered.Of("propertyNames", ordered.Of("anyOf", []any{m.Value, ordered.Of("enum", slices.Sorted(maps.Keys(v.free)))})))
 		return false
 	case "required":
 		return v.required(m.Value.([]any), out)
@@ -98,10 +98,10 @@ func (v *view) keyword(s *ordered.Object, m ordered.Member, out *ordered.Object)
 	return true
 }
 
-// add adds a schema to a list of schemas.
-func add(out *ordered.Object, keyword string, schemas ...any) {
-	list, _ := out.Get(keyword).([]any)
-	out.Set(keyword, append(slices.Clip(list), schemas...))
+// demand adds schemas to those that all have to be met.
+func demand(out *ordered.Object, schemas ...any) {
+	all, _ := out.Get("allOf").([]any)
+	out.Set("allOf", append(slices.Clip(all), schemas...))
 }
 
 // reference takes the schema in that is meant.
@@ -111,7 +111,7 @@ func (v *view) reference(s *ordered.Object, ref string, out *ordered.Object) boo
 		switch m.Name {
 		case "$ref", "title", "description", "deprecated":
 		default:
-			add(out, "allOf", inner)
+			demand(out, inner)
 			return exact
 		}
 	}
@@ -256,11 +256,11 @@ func (v *view) several(m ordered.Member, out *ordered.Object) (exact bool) {
 	loose := m.Name == "oneOf" && (!exact || v.partial)
 	switch {
 	case m.Name == "allOf" && len(telling) > 0:
-		add(out, "allOf", telling...)
+		demand(out, telling...)
 	case m.Name == "allOf", (loose || m.Name == "anyOf") && len(telling) < len(all):
 		// Nothing is left that it says.
 	case loose:
-		add(out, "allOf", ordered.Of("anyOf", all))
+		demand(out, ordered.Of("anyOf", all))
 	default:
 		out.Set(m.Name, all)
 	}

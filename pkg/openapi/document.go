@@ -120,14 +120,10 @@ func needed() []any { return []any{ordered.Of("session", []any{}), ordered.Of("b
 func open() []any   { return []any{} }
 
 // asJSON is a content of one media type.
-func asJSON(schema, example *ordered.Object) *ordered.Object { return as(jsonType, schema, example) }
+func asJSON(schema *ordered.Object) *ordered.Object { return as(jsonType, schema) }
 
-func as(mediaType string, schema, example *ordered.Object) *ordered.Object {
-	m := ordered.Of("schema", schema)
-	if example.Len() > 0 {
-		m.Set("example", example)
-	}
-	return ordered.Of(mediaType, m)
+func as(mediaType string, schema *ordered.Object) *ordered.Object {
+	return ordered.Of(mediaType, ordered.Of("schema", schema))
 }
 
 func body(content *ordered.Object) *ordered.Object {

@@ -37,7 +37,7 @@ func (d *document) events() {
 			ordered.Of("name", "Last-Event-ID", "in", "header", "schema", last,
 				"description", "The id of the last event that was heard: the stream goes on behind it."),
 		},
-		replies:  ordered.Of("200", reply("The stream, until the client goes or has to.", as("text/event-stream", ordered.Of("type", "string"), nil), "Cache-Control")),
+		replies:  ordered.Of("200", reply("The stream, until the client goes or has to.", as("text/event-stream", ordered.Of("type", "string")), "Cache-Control")),
 		problems: []int{400, 401, 429, 500, 503},
 	})
 }

@@ -87,7 +87,7 @@ func (d *document) upload(f contract.Files, tag, path string) {
 	parts := ordered.Of("type", "object", "description", "One part with a filename; other fields become metadata.", "required", []string{"file"},
 		"properties", ordered.Of("file", raw()), "additionalProperties", ordered.Of("type", "string"))
 	record := func(description string, headers ...string) *ordered.Object {
-		return reply(description, asJSON(contract.Ref(contract.FileRecord), nil), append([]string{"Etag", "Cache-Control", "Preference-Applied"}, headers...)...)
+		return reply(description, asJSON(contract.Ref(contract.FileRecord)), append([]string{"Etag", "Cache-Control", "Preference-Applied"}, headers...)...)
 	}
 	d.add(operation{
 		method: "put", path: path, tag: tag, id: "upload" + f.ID + "File", summary: "Add or replace a file",

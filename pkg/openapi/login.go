@@ -15,7 +15,7 @@ func (d *document) login() {
 		"properties", ordered.Of("providers", ordered.Of("type", "array", "items", contract.Ref("Provider"))))
 	d.get(operation{
 		path: "/auth", tag: loginTag, id: "listProviders", summary: "List the ways to log in", security: open(),
-		replies:  ordered.Of("200", reply("Those that are configured.", asJSON(list, nil), "Cache-Control")),
+		replies:  ordered.Of("200", reply("Those that are configured.", asJSON(list), "Cache-Control")),
 		problems: []int{500, 503},
 	})
 	d.add(operation{
@@ -53,7 +53,7 @@ func (d *document) sessions() {
 		"properties", ordered.Of("sessions", ordered.Of("type", "array", "items", contract.Ref("Session"))))
 	d.get(operation{
 		path: "/auth/sessions", tag: loginTag, id: "listSessions", summary: "List one's sessions", security: needed(),
-		replies:  ordered.Of("200", reply("The sessions, the oldest first.", asJSON(list, nil), "Cache-Control")),
+		replies:  ordered.Of("200", reply("The sessions, the oldest first.", asJSON(list), "Cache-Control")),
 		problems: []int{401, 500, 503},
 	})
 	d.add(operation{

@@ -57,7 +57,7 @@ func responses() *ordered.Object {
 			contract.Ref("Problem"),
 			ordered.Of("properties", ordered.Of("type", ordered.Of("enum", types), "status", ordered.Of("const", f.status))),
 		})
-		all.Set(f.name, reply(f.what, as(problemType, schema, nil), append([]string{"Cache-Control"}, f.headers...)...))
+		all.Set(f.name, reply(f.what, as(problemType, schema), append([]string{"Cache-Control"}, f.headers...)...))
 	}
 	return all
 }

@@ -25,7 +25,7 @@ func (d *document) store(s *contract.Store) {
 		d.update(s, one, operation{
 			method: "put", id: "update" + s.ID, summary: "Replace fields of an object",
 			description: "Replaces each top-level field that is given and keeps the others.",
-			body:        body(asJSON(contract.Ref(s.UpdateName()), nil)),
+			body:        body(asJSON(contract.Ref(s.UpdateName()))),
 		})
 		patch := ordered.Of("schema", contract.Ref(s.PatchName()))
 		d.update(s, one, operation{
@@ -67,7 +67,7 @@ func secured(s *contract.Store, op string) []any {
 
 // object is the reply with an object.
 func object(s *contract.Store, description string, headers ...string) *ordered.Object {
-	return reply(description, asJSON(contract.Ref(s.ObjectName()), nil), append([]string{"Etag", "Cache-Control"}, headers...)...)
+	return reply(description, asJSON(contract.Ref(s.ObjectName())), append([]string{"Etag", "Cache-Control"}, headers...)...)
 }
 
 func (d *document) create(s *contract.Store) {
@@ -76,7 +76,7 @@ func (d *document) create(s *contract.Store) {
 		description: "A uuid that is taken is 409; with `If-None-Match: *`, 412.",
 		security:    secured(s, "create"),
 		parameters:  parameters("IfAbsent", "Prefer"),
-		body:        body(asJSON(contract.Ref(s.InputName()), nil)),
+		body:        body(asJSON(contract.Ref(s.InputName()))),
 		replies:     ordered.Of("201", object(s, "The object as it was stored.", "Location", "Preference-Applied")),
 		problems:    append(asked(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 500, 503),
 	})
@@ -108,7 +108,7 @@ func (d *document) list(s *contract.Store) {
 			query("limit", "Objects a page.", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "default", 50)),
 			query("cursor", "Where to go on: `cursor` of the page before, with the same filter and sort.", text()),
 		},
-		replies:  ordered.Of("200", reply("A page of objects.", asJSON(contract.Ref(s.PageName()), nil), "Cache-Control", "Link")),
+		replies:  ordered.Of("200", reply("A page of objects.", asJSON(contract.Ref(s.PageName())), "Cache-Control", "Link")),
 		problems: problems,
 	})
 }

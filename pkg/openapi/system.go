@@ -10,7 +10,7 @@ const systemTag = "System"
 // system adds what tells of belfry itself.
 func (d *document) system() {
 	d.tag(systemTag, "How belfry is, and what it offers.")
-	status := reply("All is well.", asJSON(contract.Ref("Status"), nil), "Cache-Control")
+	status := reply("All is well.", asJSON(contract.Ref("Status")), "Cache-Control")
 	d.get(operation{
 		path: "/healthz", tag: systemTag, id: "getHealth", summary: "Whether the process is alive", security: open(),
 		replies: ordered.Of("200", status),
@@ -20,7 +20,7 @@ func (d *document) system() {
 		replies: ordered.Of("200", status), problems: []int{500, 503},
 	})
 	plain := func(description string) *ordered.Object {
-		return reply(description, as("text/plain", ordered.Of("type", "string"), nil))
+		return reply(description, as("text/plain", ordered.Of("type", "string")))
 	}
 	d.get(operation{
 		path: "/metrics", tag: systemTag, id: "getMetrics", summary: "Metrics for Prometheus", security: open(),
@@ -31,7 +31,7 @@ func (d *document) system() {
 			path: path, tag: systemTag, id: id, summary: summary, security: open(),
 			parameters: parameters("IfNoneMatch"),
 			replies: ordered.Of(
-				"200", reply("The document.", asJSON(ordered.Of("type", "object"), nil), "Etag", "Cache-Control"),
+				"200", reply("The document.", asJSON(ordered.Of("type", "object")), "Etag", "Cache-Control"),
 				"304", reply("It is what the client has.", nil, "Etag", "Cache-Control"),
 			),
 			problems: []int{400, 500, 503},
