@@ -81,6 +81,31 @@ func Page(ctx context.Context, conn *nats.Conn, first uint64, most Most) (page [
 	}
 }
 
+// Last reads the newest event of a subject, in the same way. NotFound when the
+// log has none, or whoever answers has none yet.
+func Last(ctx context.Context, conn *nats.Conn, subject string) (*Entry, error) {
+	if !conn.IsConnected() {
+		return nil, errs.New(errs.Unavailable, "the bus is away")
+	}
+	request, err := json.Marshal(map[string]string{"last_by_subj": subject})
+	if err != nil {
+		return nil, err
+	}
+	m, err := conn.RequestWithContext(ctx, directGet, request)
+	if err != nil {
+		return nil, allowed(conn, directGet, unavailable(err))
+	}
+	switch status := m.Header.Get("Status"); status {
+	case "":
+		return direct(m)
+	case "404":
+		return nil, errs.New(errs.NotFound, "the log has no event %s", subject)
+	default:
+		_, err := end(status, m)
+		return nil, err
+	}
+}
+
 // end reads what an answer ends with.
 func end(status string, m *nats.Msg) (more bool, err error) {
 	switch status {

@@ -92,3 +92,18 @@ func TestPages(t *testing.T) {
 		t.Errorf("no bus: %v", err)
 	}
 }
+
+func TestTheLastOfASubject(t *testing.T) {
+	b := open(t)
+	subject := event.Subject(event.StoreDeleted, "Books", "a.b")
+	if _, err := eventlog.Last(t.Context(), b.Conn(), subject); !errs.Is(err, errs.NotFound) {
+		t.Errorf("an empty log: %v", err)
+	}
+	publish(t, b, event.StoreDeleted, "Books", "a.b")
+	publish(t, b, event.StoreDeleted, "Books", "a.b")
+	publish(t, b, event.StoreDeleted, "Books", "other")
+	publish(t, b, event.StoreSaved, "Books", "a.b")
+	if e, err := eventlog.Last(t.Context(), b.Conn(), subject); err != nil || e.Sequence != 2 || e.Subject != subject || len(e.Data) == 0 {
+		t.Errorf("%+v, %v", e, err)
+	}
+}

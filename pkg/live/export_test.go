@@ -35,7 +35,7 @@ func Judging(b *testing.B, rules policy.Rules, body []byte) func(anew bool, v *V
 	if err != nil {
 		b.Fatal(err)
 	}
-	from := newSource(s)
+	from := newSource(s, nil)
 	var j *judgement
 	return func(anew bool, v *Viewer) {
 		if anew {

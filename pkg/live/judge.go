@@ -9,6 +9,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/eventlog"
 	"belfry/pkg/object"
 	"belfry/pkg/policy"
 	"belfry/pkg/store"
@@ -29,10 +30,14 @@ type source struct {
 	object bool       // the rule is about the object
 	secret bool       // the rule may look at fields that no event has
 	shared *judgement // of all events, where the rule is about no object
+	last   lastState
 }
 
-func newSource(s *store.Store) *source {
-	from := &source{store: s, open: s.Policy == nil || s.Policy.Open(policy.Get)}
+// lastState finds what a deleted object was in the end; nil when nobody knows.
+type lastState func(ctx context.Context, s *store.Store, uuid string) (object.Object, error)
+
+func newSource(s *store.Store, last lastState) *source {
+	from := &source{store: s, open: s.Policy == nil || s.Policy.Open(policy.Get), last: last}
 	from.shared = &judgement{source: from}
 	if !from.open {
 		from.object = s.Policy.NeedsObject(policy.Get)
@@ -46,17 +51,21 @@ func (s *source) hides(field string) bool {
 	return strings.HasPrefix(field, "_") || slices.Contains(s.store.Private, field)
 }
 
-// present is an object as the store has it.
+// present is an object as the store has it, or, when it is gone, as it was in
+// the end.
 type present struct {
-	object   object.Object // nil: there is none
-	revision uint64
+	object   object.Object // nil: not known
+	gone     bool
+	revision uint64 // of one that is there
 	at       time.Time // of looking
 }
 
 // judgement decides who may hear an event of a store that not everyone may get
 // from. A viewer has to pass the rule of get twice: with the object as the event
-// has it, since that is what is sent; and with the object as it is now, if it
-// still is, so that what was made private since is not told from the log.
+// has it, since that is what is sent; and with the object as it is now, so that
+// what was made private since is not told from the log. Of an object that is
+// gone it is the state in which it was deleted: what was private then does not
+// become public by that.
 //
 // Where the rule looks at private fields, which no event has, the event can't be
 // judged. What is sent then is what the store would tell: an event whose
@@ -67,6 +76,7 @@ type judgement struct {
 	uuid     string
 	revision uint64
 	object   object.Object // as the event has it; nil when it was left out
+	deletion bool
 
 	mu       sync.Mutex
 	now      *present
@@ -84,7 +94,7 @@ func (s *source) judgement(e *event.Envelope) *judgement {
 	case !s.object:
 		return s.shared
 	}
-	j := &judgement{source: s, uuid: e.UUID, revision: e.Revision}
+	j := &judgement{source: s, uuid: e.UUID, revision: e.Revision, deletion: e.Event == event.StoreDeleted}
 	if !s.secret && len(e.Object) > 0 {
 		j.object, _ = object.Decode(e.Object) // what can't be read is left out
 	}
@@ -122,6 +132,11 @@ func (j *judgement) look(ctx context.Context) (*present, error) {
 	// The call has an origin of its own: nobody is told of a get.
 	stored, err := j.source.store.Get(store.WithCall(ctx, store.Call{Origin: "live"}), j.uuid)
 	if errs.Is(err, errs.NotFound) {
+		now.gone = true
+		if j.object != nil {
+			now.object, err = j.source.last(ctx, j.source.store, j.uuid)
+			return now, err
+		}
 		return now, nil
 	}
 	if err != nil {
@@ -136,10 +151,12 @@ func (j *judgement) judge(ctx context.Context, v *Viewer) (bool, error) {
 	switch {
 	case !j.source.object:
 		return j.allowed(ctx, v, nil)
-	case j.now.object != nil && j.now.revision == j.revision:
+	case !j.now.gone && j.now.revision == j.revision:
 		return j.allowed(ctx, v, j.now.object) // it is the same, and all of it
-	case j.source.secret, j.now.object == nil && j.object == nil:
+	case j.source.secret, j.now.gone && j.object == nil:
 		return false, nil
+	case j.now.object == nil && !j.deletion:
+		return false, nil // a deletion tells itself what the last state was
 	}
 	for _, o := range []object.Object{j.object, j.now.object} {
 		if o == nil {
@@ -159,4 +176,39 @@ func (j *judgement) allowed(ctx context.Context, v *Viewer, o object.Object) (bo
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// published is how long after a deletion its event may be on its way to the log.
+const published = 10 * time.Second
+
+// lastState reads it from the event of the deletion, which the log has for as
+// long as it has older ones. It reports errs.Unavailable while that event may
+// be on its way.
+func (h *Hub) lastState(ctx context.Context, s *store.Store, uuid string) (object.Object, error) {
+	revision, marked, err := s.Deleted(ctx, uuid)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	var e event.Envelope
+	switch entry, err := eventlog.Last(ctx, h.Bus.Conn(), event.Subject(event.StoreDeleted, s.Name, uuid)); {
+	case errs.Is(err, errs.NotFound):
+	case err != nil:
+		return nil, err
+	default:
+		if e, err = event.Decode(entry.Data); err != nil || e.Event != event.StoreDeleted || e.Store != s.Name || e.UUID != uuid {
+			return nil, nil
+		}
+	}
+	if marked && e.Revision < revision {
+		if time.Since(time.UnixMicro(int64(revision))) < published {
+			return nil, errs.New(errs.Unavailable, "the log does not have the deletion of %s %q yet", s.Name, uuid)
+		}
+		return nil, nil
+	}
+	if len(e.Object) == 0 {
+		return nil, nil
+	}
+	return object.Decode(e.Object)
 }

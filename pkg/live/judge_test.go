@@ -47,7 +47,11 @@ func TestWhoHearsWhat(t *testing.T) {
 		"given away": {public, "", []string{`{"user":"ada"}`, `{"user":"bob"}`},
 			map[string]string{"ada": "S", "bob": "U"}, map[string]string{"ada": ""}},
 		"private, then deleted": {public, "", []string{`{"user":"ada","public":true}`, `{"public":false}`, "delete"},
-			map[string]string{"": "S", "ada": "SUD"}, nil},
+			map[string]string{"": "S", "ada": "SUD"}, map[string]string{"": ""}},
+		"private, deleted, and that once more": {public, "", []string{`{"user":"ada","public":true}`, "delete", `{"user":"ada"}`, "delete"},
+			map[string]string{"": "SD", "ada": "SDSD"}, map[string]string{"": ""}},
+		"given away, then deleted": {public, "", []string{`{"user":"ada"}`, `{"user":"bob"}`, "delete"},
+			map[string]string{"ada": "S", "bob": "UD"}, map[string]string{"ada": ""}},
 		"public, deleted, and private in a new life": {public, "", []string{`{"user":"ada","public":true}`, "delete", `{"user":"ada"}`},
 			map[string]string{"": "SD", "ada": "SDS"}, map[string]string{"": ""}},
 		"too large for an event": {public, "", []string{`{"user":"ada","public":true,` + large + `}`, `{"public":false}`, `{"public":true}`},
@@ -82,7 +86,7 @@ func TestWhoHearsWhat(t *testing.T) {
 				w.save("Books", "end", `{}`)
 				for who, e := range all {
 					eventually(t, func() error {
-						if list := e.heard(); len(list) == 0 || list[len(list)-1].data["store"] != "Books" {
+						if list := e.heard(); len(list) == 0 || list[len(list)-1].data["uuid"] != "end" {
 							return errors.New("the end has not come")
 						}
 						return nil
@@ -124,7 +128,7 @@ func TestWhoHearsWhat(t *testing.T) {
 				}
 			}
 			heard(present, "live", c.hears)
-			w.start() // whoever comes now reads the log
+			w.start(func(o *live.Options) { o.Buffer = 1 }) // whoever comes now reads the log
 			heard(listen(live.Want{After: after("0")}), "later", c.later, c.hears)
 		})
 	}
