@@ -22,10 +22,10 @@
 //
 // # Writes
 //
-// A creation is an insertion, and those that come while others are under way go
-// together in one command, each for itself. Where something has the uuid the
-// index of _id refuses it; what is there is read, and a lower tombstone becomes
-// a record by an update that holds for this tombstone alone.
+// A creation is an insertion. Those that come while others take half of the
+// connections go together in one command, each for itself. Where something has
+// the uuid the index of _id refuses it; what is there is read, and a lower
+// tombstone becomes a record by an update that holds for this tombstone alone.
 //
 // Any other write is one update that sets fields, never a replacement: events
 // that wait stay without being read. Its filter is the precondition.
