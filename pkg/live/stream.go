@@ -197,11 +197,11 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 		s.cursor, s.epoch = 0, v.epoch
 		return goOn, s.notice("reset", beyondText)
 	case s.after == nil:
-		s.cursor = v.position
+		s.cursor = v.end
 	default:
 		s.cursor = *s.after
 	}
-	if s.cursor > v.position {
+	if s.cursor > v.end {
 		state, err := eventlog.Look(ctx, s.hub.Bus.JetStream())
 		if err != nil {
 			return repeat, nil //nolint:nilerr // the bus is away

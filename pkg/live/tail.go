@@ -61,6 +61,7 @@ func newTail(h *Hub) *tail {
 type view struct {
 	epoch          uint64
 	base, position uint64
+	end            uint64
 	entries        []*entry
 	changed        <-chan struct{}
 }
@@ -72,7 +73,7 @@ const viewMost = 256 // entries
 func (t *tail) view(s *stream) view {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v := view{epoch: t.epoch, base: t.base, position: t.position, entries: s.entries[:0], changed: t.changed}
+	v := view{epoch: t.epoch, base: t.base, position: t.position, end: t.end, entries: s.entries[:0], changed: t.changed}
 	if t.epoch != s.epoch || s.cursor < t.base {
 		return v
 	}
@@ -312,8 +313,9 @@ func (t *tail) at() uint64 {
 	return t.position
 }
 
-// look compares the log with what is known of it: at first the tail begins at
-// its end; a log that was made anew is read from its beginning.
+// look compares the log with what is known of it. The tail begins a little before
+// the end of a log: when belfry has been away, everybody comes back at once and
+// wants the same few events.
 func (t *tail) look(ctx context.Context) error {
 	if !t.hub.Bus.Conn().IsConnected() {
 		return errs.New(errs.Unavailable, "the bus is away")
@@ -330,7 +332,9 @@ func (t *tail) look(ctx context.Context) error {
 	defer t.mu.Unlock()
 	t.logs++
 	t.epoch, t.created = t.logs, state.Created
-	t.base, t.position, t.end = state.Last, state.Last, state.Last
+	t.end = state.Last
+	t.base = max(state.First-1, state.Last-min(state.Last, pageEvents))
+	t.position = t.base
 	t.window, t.bytes = nil, 0
 	t.version++
 	t.arrived = 0
