@@ -38,6 +38,7 @@ type Login struct {
 	Email     bool
 	Users     *Store
 	Secure    bool // cookies are those of https
+	Uniform   bool // an unknown login is like a wrong password
 }
 
 // Files is a service of binaries.
@@ -108,6 +109,9 @@ func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 		Email: c.Authentication.Email != nil, Users: k.Store(c.Authentication.UserStore),
 		Secure:    strings.HasPrefix(k.BaseURL, "https:"),
 		Providers: slices.DeleteFunc(c.Authentication.Providers(), func(name string) bool { return name == "email" }),
+	}
+	if e := c.Authentication.Email; e != nil {
+		k.Login.Uniform = e.UniformErrors
 	}
 	return k, nil
 }

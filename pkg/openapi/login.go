@@ -91,6 +91,10 @@ func (d *document) email() {
 	password := func(description string) *ordered.Object {
 		return ordered.Of("type", "string", "format", "password", "description", description)
 	}
+	unknown := []int{404}
+	if d.contract.Login.Uniform {
+		unknown = nil
+	}
 	login := func() *ordered.Object { return text("The address; `email` is another name for this field.") }
 	failing := []int{400, 401, 403, 408, 409, 413, 415, 429, 500, 503}
 	with := func(more ...int) []int { return append(append([]int(nil), failing...), more...) }
@@ -107,7 +111,7 @@ func (d *document) email() {
 			"204", reply("Logged in.", nil, "Cache-Control", "Set-Cookie", "Preference-Applied"),
 			"303", sentOn("Of an HTML form: where the browser goes on.", "Set-Cookie", "Preference-Applied"),
 		),
-		problems: append(with(404), asked(d.contract.Login.Users, "register")...),
+		problems: append(with(unknown...), asked(d.contract.Login.Users, "register")...),
 	})
 	d.add(operation{
 		method: "put", path: "/auth/email", tag: loginTag, id: "changePassword", summary: "Change one's password", security: needed(),
