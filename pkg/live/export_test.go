@@ -13,6 +13,23 @@ import (
 // Fresh is how long a look at the present serves.
 const Fresh = fresh
 
+// Verdicts is how many verdicts the window has of the events of an object.
+func Verdicts(h *Hub, uuid string) (held int) {
+	h.tail.mu.Lock()
+	defer h.tail.mu.Unlock()
+	for _, e := range h.tail.window {
+		if e.judge == nil || e.judge.uuid != uuid {
+			continue
+		}
+		if now := e.judge.now.Load(); now != nil {
+			e.judge.mu.Lock()
+			held += len(now.verdicts)
+			e.judge.mu.Unlock()
+		}
+	}
+	return held
+}
+
 // Judging returns what judges an event for a viewer; anew is about another
 // event.
 func Judging(b *testing.B, rules policy.Rules, body []byte) func(anew bool, v *Viewer) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"belfry/pkg/errs"
@@ -31,6 +32,15 @@ type source struct {
 	secret bool       // the rule may look at fields that no event has
 	shared *judgement // of all events, where the rule is about no object
 	last   lastState
+
+	mu    sync.Mutex
+	looks []look // the oldest first
+}
+
+// look is what a judgement has of the present.
+type look struct {
+	of  *judgement
+	now *present
 }
 
 // lastState finds what a deleted object was in the end; nil when nobody knows.
@@ -56,8 +66,9 @@ func (s *source) hides(field string) bool {
 type present struct {
 	object   object.Object // nil: not known
 	gone     bool
-	revision uint64 // of one that is there
-	at       time.Time // of looking
+	revision uint64          // of one that is there
+	at       time.Time       // of looking
+	verdicts map[string]bool // by the viewers' keys
 }
 
 // judgement decides who may hear an event of a store that not everyone may get
@@ -78,9 +89,8 @@ type judgement struct {
 	object   object.Object // as the event has it; nil when it was left out
 	deletion bool
 
-	mu       sync.Mutex
-	now      *present
-	verdicts map[string]bool // by the viewers' keys
+	mu  sync.Mutex
+	now atomic.Pointer[present] // nil: no look, or one that has been let go
 }
 
 // fresh is how long a look at the present serves.
@@ -105,27 +115,42 @@ func (s *source) judgement(e *event.Envelope) *judgement {
 func (j *judgement) allows(ctx context.Context, v *Viewer) (bool, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.now == nil || time.Since(j.now.at) > fresh {
-		now, err := j.look(ctx)
-		if err != nil {
+	now := j.now.Load()
+	if now == nil || time.Since(now.at) > fresh {
+		var err error
+		if now, err = j.look(ctx); err != nil {
 			return false, err
 		}
-		j.now, j.verdicts = now, make(map[string]bool, 1)
+		j.now.Store(now)
+		j.source.remember(j, now)
 	}
-	verdict, known := j.verdicts[v.Key]
+	verdict, known := now.verdicts[v.Key]
 	if !known {
 		var err error
-		if verdict, err = j.judge(ctx, v); err != nil {
+		if verdict, err = j.judge(ctx, v, now); err != nil {
 			return false, err
 		}
-		j.verdicts[v.Key] = verdict
+		now.verdicts[v.Key] = verdict
 	}
 	return verdict, nil
 }
 
+// remember takes down a look, and lets go those that are no longer fresh: the
+// window has many events, and each may have been judged for many users.
+func (s *source) remember(of *judgement, now *present) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looks = append(s.looks, look{of, now})
+	for len(s.looks) > 0 && time.Since(s.looks[0].now.at) > fresh {
+		s.looks[0].of.now.CompareAndSwap(s.looks[0].now, nil)
+		s.looks[0] = look{}
+		s.looks = s.looks[1:]
+	}
+}
+
 // look gets the object as it is now. A rule that is about no object needs none.
 func (j *judgement) look(ctx context.Context) (*present, error) {
-	now := &present{at: time.Now()}
+	now := &present{at: time.Now(), verdicts: make(map[string]bool, 1)}
 	if !j.source.object {
 		return now, nil
 	}
@@ -147,18 +172,18 @@ func (j *judgement) look(ctx context.Context) (*present, error) {
 	return now, err
 }
 
-func (j *judgement) judge(ctx context.Context, v *Viewer) (bool, error) {
+func (j *judgement) judge(ctx context.Context, v *Viewer, now *present) (bool, error) {
 	switch {
 	case !j.source.object:
 		return j.allowed(ctx, v, nil)
-	case !j.now.gone && j.now.revision == j.revision:
-		return j.allowed(ctx, v, j.now.object) // it is the same, and all of it
-	case j.source.secret, j.now.gone && j.object == nil:
+	case !now.gone && now.revision == j.revision:
+		return j.allowed(ctx, v, now.object) // it is the same, and all of it
+	case j.source.secret, now.gone && j.object == nil:
 		return false, nil
-	case j.now.object == nil && !j.deletion:
+	case now.object == nil && !j.deletion:
 		return false, nil // a deletion tells itself what the last state was
 	}
-	for _, o := range []object.Object{j.object, j.now.object} {
+	for _, o := range []object.Object{j.object, now.object} {
 		if o == nil {
 			continue
 		}

@@ -299,6 +299,46 @@ func (s awayStore) Get(ctx context.Context, uuid string) (driver.Record, bool, e
 	return s.Store.Get(ctx, uuid)
 }
 
+// Each event may be judged for each of many users, and stays in the window for
+// long: what was found is kept no longer than it serves.
+func TestVerdictsDoNotPileUp(t *testing.T) {
+	w := newWorld(t)
+	w.open("Notes", &policy.Rules{Get: `object.user == user.uuid || object.public`})
+	w.start()
+	const users, events = 20, 5
+	var ears []*ear
+	for i := range users {
+		ears = append(ears, w.listen(live.Want{}, user(fmt.Sprint("user-", i))))
+	}
+	told := 0
+	tell := func(uuid string) {
+		t.Helper()
+		w.save("Notes", uuid, fmt.Sprintf(`{"public":true,"n":%d}`, told))
+		told++
+		for _, e := range ears {
+			eventually(t, func() error {
+				if n := len(e.heard()); n != told {
+					return fmt.Errorf("%d of %d have come", n, told)
+				}
+				return nil
+			})
+		}
+	}
+	for range events {
+		tell("first")
+	}
+	if n := live.Verdicts(w.hub, "first"); n == 0 {
+		t.Fatal("nothing was judged")
+	}
+	eventually(t, func() error {
+		tell("later")
+		if n := live.Verdicts(w.hub, "first"); n > 0 {
+			return fmt.Errorf("%d verdicts are still there", n)
+		}
+		return nil
+	})
+}
+
 // A store that is away delays what has to be judged, and loses none of it. Any
 // number of clients cost one look.
 func TestAStoreThatIsAway(t *testing.T) {
