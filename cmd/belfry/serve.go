@@ -14,7 +14,8 @@ import (
 
 type serveCmd struct {
 	configuration
-	Listen string `help:"Address of HTTP, instead of the configured one." env:"BELFRY_LISTEN" placeholder:"HOST:PORT"`
+	Listen string   `help:"Address of HTTP, instead of the configured one." env:"BELFRY_LISTEN" placeholder:"HOST:PORT"`
+	Role   []string `help:"Be a part of belfry, beside other processes: front, mapping, cascade, mail, sweep; several, separated by commas. Without it: all." env:"BELFRY_ROLE" placeholder:"ROLE,..."`
 }
 
 // Run serves until the context ends, and then stops without losing what it
@@ -26,7 +27,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	}
 	log := logger(loaded.Log, s.err)
 	began := time.Now()
-	a, err := app.Start(ctx, loaded, log)
+	a, err := app.Start(ctx, loaded, log, c.Role...)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // Package app builds a running belfry from a configuration, and the parts of
 // it that commands use alone. The order in which things start is written down
-// once, in Start; they stop in the reverse order.
+// once, in roles.go; they stop in the reverse order.
 package app
 
 import (
@@ -35,6 +35,7 @@ type App struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	plan     *plan
+	roles    []string // none: all
 
 	lock     *DataLock
 	backends map[string]driver.Backend
@@ -64,17 +65,18 @@ type stop struct {
 }
 
 // Start starts everything that a configuration asks for, and returns once it
-// serves. What has been started is stopped again when something fails.
-func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*App, error) {
+// serves: all of it, or what the given roles are for. What has been started is
+// stopped again when something fails.
+func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...string) (*App, error) {
 	p, err := compile(c)
+	if err == nil {
+		err = checkRoles(c, roles)
+	}
 	if err != nil {
 		return nil, err
 	}
-	a := &App{config: c, log: log, plan: p, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
-	for _, step := range []func(context.Context) error{
-		a.takeData, a.listen, a.openBackends, a.openBus, a.startRelay, a.openStores, a.openStorages, a.startWaiter, a.startAuth,
-		a.startWorkers, a.startMail, a.startSweep, a.startJanitor, a.startWatch, a.startControl, a.serveBus, a.startEvents, a.serveHTTP,
-	} {
+	a := &App{config: c, log: log, plan: p, roles: roles, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
+	for _, step := range a.steps() {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
 		}
@@ -130,6 +132,9 @@ func (a *App) Banner() string {
 		line("bus", url)
 	} else {
 		line("bus", "inside this process only (bus.listen is empty)")
+	}
+	if len(a.roles) > 0 {
+		line("roles", strings.Join(a.roles, ", "))
 	}
 	line("data", a.config.Data)
 	return b.String()

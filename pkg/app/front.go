@@ -55,17 +55,20 @@ func (a *App) listen(ctx context.Context) error {
 	return nil
 }
 
-// serveHTTP lets requests in.
+// serveHTTP lets requests in. A process that is no front tells of its health
+// alone.
 func (a *App) serveHTTP(context.Context) error {
 	f := &a.front
-	documents, err := a.documents()
-	if err != nil {
-		return err
+	o := api.Options{Ready: a.ready, Registry: a.registry, Logger: a.log}
+	if a.has(roleFront) {
+		documents, err := a.documents()
+		if err != nil {
+			return err
+		}
+		o.Set, o.Exposures, o.Binaries, o.Auth = a.set, exposures(a.config), a.apiBinaries(), a.apiAuth()
+		o.Live, o.Waiter, o.Proxies, o.Documents = a.live, a.waiter, a.config.Proxies, documents
 	}
-	serving := api.New(api.Options{
-		Set: a.set, Exposures: exposures(a.config), Binaries: a.apiBinaries(), Live: a.live, Waiter: a.waiter, Ready: a.ready,
-		Registry: a.registry, Logger: a.log, Auth: a.apiAuth(), Proxies: a.config.Proxies, Documents: documents,
-	})
+	serving := api.New(o)
 	a.watch()
 	f.server.RegisterOnShutdown(serving.Drain)
 	f.api.Store(serving)

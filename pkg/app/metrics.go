@@ -75,7 +75,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(busDesc, up)
 	for _, spec := range []listener.Spec{a.plan.mappingSpec(), a.plan.cascadeSpec()} {
-		if len(spec.Filters) == 0 {
+		if len(spec.Filters) == 0 || !a.has(spec.Name) {
 			continue // the bus may have been told to refuse even the question
 		}
 		if pending, unacked, err := listener.Lag(ctx, a.bus, spec.Name); err == nil {

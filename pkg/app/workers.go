@@ -26,7 +26,7 @@ const (
 // says so more often than that.
 const workerAckWait = 10 * time.Second
 
-// startWorkers starts the built-in listeners.
+// startWorkers starts the listeners that keep copies and cascades.
 func (a *App) startWorkers(context.Context) error {
 	keeper := mapping.NewKeeper(a.set)
 	keeper.Full = a.countFull()
@@ -37,7 +37,13 @@ func (a *App) startWorkers(context.Context) error {
 	maps, cascades := a.plan.mappingSpec(), a.plan.cascadeSpec()
 	maps.Handler = a.reporting(mapping.Name, mapper.Handle)
 	cascades.Handler = a.reporting(cascade.Name, cascader.Handle)
-	a.startListeners(maps, cascades)
+	var mine []listener.Spec
+	for _, spec := range []listener.Spec{maps, cascades} {
+		if a.has(spec.Name) {
+			mine = append(mine, spec)
+		}
+	}
+	a.startListeners(mine...)
 	return nil
 }
 

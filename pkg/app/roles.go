@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"belfry/config"
+	"belfry/listeners/cascade"
+	"belfry/listeners/mail"
+	"belfry/listeners/mapping"
+	"belfry/listeners/sweep"
+	"belfry/pkg/errs"
+)
+
+// roleFront is taking requests: HTTP, operations over the bus, and events for
+// browsers. The other roles are the built-in listeners.
+const roleFront = "front"
+
+// Roles are the parts of belfry that a process can be for alone.
+func Roles() []string { return append([]string{roleFront}, builtIn...) }
+
+// has reports whether this process has a role: all, where none was given.
+func (a *App) has(role string) bool { return len(a.roles) == 0 || slices.Contains(a.roles, role) }
+
+// steps are the parts of belfry in the order of starting, as far as the roles
+// of this process need them.
+func (a *App) steps() []func(context.Context) error {
+	front, mails := a.has(roleFront), a.has(mail.Name)
+	var all []func(context.Context) error
+	for _, step := range []struct {
+		needed bool
+		start  func(context.Context) error
+	}{
+		{true, a.takeData},
+		{true, a.listen},
+		{true, a.openBackends},
+		{true, a.openBus},
+		{true, a.startRelay},
+		{true, a.openStores},
+		{true, a.openStorages},
+		{front, a.startWaiter},
+		{front || mails, a.startAuth},
+		{a.has(mapping.Name) || a.has(cascade.Name), a.startWorkers},
+		{mails, a.startMail},
+		{a.has(sweep.Name), a.startSweep},
+		{true, a.startJanitor},
+		{true, a.startWatch},
+		{true, a.startControl},
+		{front, a.serveBus},
+		{front, a.startEvents},
+		{true, a.serveHTTP},
+	} {
+		if step.needed {
+			all = append(all, step.start)
+		}
+	}
+	return all
+}
+
+// checkRoles reports what keeps a process from having some of the roles alone:
+// others have the rest, so all of them must reach the bus and the stores.
+func checkRoles(c *config.Config, roles []string) error {
+	for _, role := range roles {
+		if !slices.Contains(Roles(), role) {
+			return errs.New(errs.Invalid, "--role: there is no role %q; known are %s", role, strings.Join(Roles(), ", "))
+		}
+	}
+	if len(roles) == 0 {
+		return nil
+	}
+	var problems config.Problems
+	if len(c.Bus.URL) == 0 {
+		problems = append(problems, c.Problem("bus", "with --role other processes have the other roles: give url, the embedded bus is inside one process"))
+	}
+	for _, name := range names(c.Stores) {
+		if backend := c.Stores[name].Backend; c.Backends[backend].Type == "file" {
+			problems = append(problems, c.Problem("stores."+name, "with --role several processes use the store: it can't be in backend %s, whose folder one process holds", backend))
+		}
+	}
+	for _, name := range names(c.Binaries) {
+		if c.Binaries[name].S3 == nil {
+			problems = append(problems, c.Problem("binaries."+name, "with --role several processes use the storage: it can't be a folder, which one process holds"))
+		}
+	}
+	if slices.Contains(roles, mail.Name) && c.Authentication.Email != nil && c.BaseURLAt("") == "" { // none is given
+		problems = append(problems, c.Problem("baseURL", "with --role mail it has to be given: links in mails lead there, and HTTP is elsewhere"))
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	return nil
+}

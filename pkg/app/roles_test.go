@@ -1,0 +1,42 @@
+package app
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+)
+
+// A process with some of the roles needs what it can share with others, and is
+// told all that it lacks at once.
+func TestRolesNeedWhatCanBeShared(t *testing.T) {
+	p := newPlace(t, "")
+	c := p.load(`stores: {Books: {expose: {}}}
+binaries: {files: {type: FileStorage}}
+mailers: {default: {type: file}}
+authentication: {providers: {email: {from: a@example.com, mailer: default}}}
+`)
+	for _, known := range [][]string{{"frnt"}, {"front", ""}} {
+		_, err := Start(t.Context(), c, p.log(), known...)
+		if !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "known are front, mapping, cascade, mail, sweep") {
+			t.Errorf("%q: %v", known, err)
+		}
+	}
+	_, err := Start(t.Context(), c, p.log(), "mail")
+	var problems config.Problems
+	if !errors.As(err, &problems) {
+		t.Fatalf("%v", err)
+	}
+	for _, says := range []string{
+		"the embedded bus is inside one process", "stores.Books: with --role several processes use the store", "binaries.files: with --role", "baseURL: with --role mail",
+	} {
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("it is not said that %s:\n%v", says, err)
+		}
+	}
+	if _, err := Start(t.Context(), c, p.log(), "front"); err == nil || strings.Contains(err.Error(), "baseURL") {
+		t.Errorf("a front: %v", err)
+	}
+}

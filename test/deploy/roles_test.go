@@ -1,0 +1,102 @@
+package deploy
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/test/backing"
+	"belfry/test/process"
+)
+
+const rolesConfiguration = `
+listen: 127.0.0.1:0
+backends:
+  default: {type: dynamodb, region: eu-central-1, endpoint: %q}
+stores:
+  Authors: {expose: {}}
+  Books:
+    expose: {}
+    map: {Authors: {key: author, target: books, fields: title, cascade: true}}
+bus:
+  url: %s
+  user: ${BELFRY_TEST_USER}
+  password: ${BELFRY_TEST_PASSWORD}
+`
+
+// serveAs starts a process of some roles, as a user of the bus.
+func (w *world) serveAs(user, roles string) *process.Server {
+	w.t.Helper()
+	w.t.Setenv("BELFRY_TEST_USER", user)
+	w.t.Setenv("BELFRY_TEST_PASSWORD", password(user))
+	return process.Serve(w.t, w.config, "--role", roles, "--data", filepath.Join(w.t.TempDir(), "data"))
+}
+
+// A front and workers apart, one configuration, each with the rights of its
+// half: what a front takes workers apply, also when one of them is killed.
+func TestRolesApart(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "belfry-tests")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-tests")
+	w := newWorld(t, "")
+	w.bus = serve(t, shipped(t))
+	w.config = w.write("roles.yaml", fmt.Sprintf(rolesConfiguration, backing.Dynoxide(t).URL, w.bus))
+	t.Setenv("BELFRY_TEST_USER", "admin")
+	t.Setenv("BELFRY_TEST_PASSWORD", password("admin"))
+	w.run("admin", 0, "consumer mapping of stream EVENTS", "bus", "setup")
+
+	w.belfry = w.serveAs("front", "front")
+	w.save("/authors", `{"uuid":"ada"}`)
+	w.save("/books", `{"uuid":"notes","author":"ada","title":"Notes"}`)
+	w.awaitReady()
+	copies := func(want string) {
+		t.Helper()
+		process.Eventually(t, time.Minute, func() error {
+			if author := w.get("/authors/ada"); !strings.Contains(author, want) {
+				return fmt.Errorf("%s is not in %s", want, author)
+			}
+			return nil
+		})
+	}
+	if author := w.get("/authors/ada"); strings.Contains(author, "Notes") {
+		t.Errorf("a front maps: %s", author)
+	}
+	first := w.serveAs("worker", "mapping")
+	copies(`"books":[{"uuid":"notes","title":"Notes"}]`)
+	first.Kill()
+	w.save("/books", `{"uuid":"letters","author":"ada","title":"Letters"}`)
+	second := w.serveAs("worker", "mapping,cascade")
+	copies(`{"uuid":"letters","title":"Letters"}`)
+	if res, err := http.Get(second.URL + "/books/letters"); err != nil || res.StatusCode != http.StatusNotFound {
+		t.Errorf("a worker serves stores: %v, %v", res, err)
+	} else {
+		_ = res.Body.Close()
+	}
+
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, w.belfry.URL+"/authors/ada", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Prefer", "wait=30")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusNoContent || res.Header.Get("Preference-Applied") != "wait" {
+		t.Errorf("%s, applied %q", res.Status, res.Header.Get("Preference-Applied"))
+	}
+	if book := w.get("/books/notes"); !strings.Contains(book, `"status":404`) {
+		t.Errorf("the book of an author who is deleted: %s", book)
+	}
+	for _, s := range []*process.Server{w.belfry, second} {
+		if log := s.Log(); strings.Contains(log, "ermissions") {
+			t.Errorf("rights are lacking:\n%s", log)
+		}
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
