@@ -80,7 +80,7 @@ func (v *view) keyword(s *ordered.Object, m ordered.Member, out *ordered.Object)
 	case "additionalProperties", "unevaluatedProperties":
 		return v.rest(m, out)
 	case "propertyNames":
-		if v.patch {
+		if v.patch || len(v.gone) > 0 { // which it may name
 			return false
 		}
 		demand(out, ordered.Of("propertyNames", ordered.Of("anyOf", []any{m.Value, ordered.Of("enum", slices.Sorted(maps.Keys(v.free)))})))
@@ -165,16 +165,18 @@ func (v *view) mayBeObject(s *ordered.Object, depth int) bool {
 	return true
 }
 
-// patterns keeps what those say that no free property falls under. The others
-// still say what is no further property.
+// patterns keeps what those say that no free property falls under, and none of
+// which nothing is told. The others still say what is no further property.
 func (v *view) patterns(all, out *ordered.Object) (exact bool) {
 	exact = true
 	kept := &ordered.Object{}
 	for _, m := range all.Members() {
 		pattern, err := regexp.Compile(m.Name)
 		free := err != nil
-		for name := range v.free {
-			free = free || pattern.MatchString(name)
+		for _, names := range []map[string]bool{v.free, v.gone} {
+			for name := range names {
+				free = free || pattern.MatchString(name)
+			}
 		}
 		if free {
 			kept.Set(m.Name, &ordered.Object{})

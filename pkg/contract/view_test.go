@@ -182,3 +182,30 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// Whatever keyword a file names a private field in, a document does not name it,
+// nor what it may be.
+func TestNothingIsToldOfAPrivateField(t *testing.T) {
+	p := portText(t, []byte(`{
+		"properties": {"a": {"type": "string"}, "pin": {"const": "told"}}, "required": ["a", "pin"],
+		"patternProperties": {"^p.n$": {"const": "told"}, "^a": {"minLength": 1}},
+		"propertyNames": {"enum": ["a", "pin"]},
+		"dependentRequired": {"pin": ["a"], "a": ["pin"]}, "dependentSchemas": {"a": {"properties": {"pin": {"const": "told"}}}},
+		"anyOf": [{"properties": {"pin": {"const": "told"}}}, {"required": ["pin"]}],
+		"if": {"properties": {"pin": {"const": "told"}}}, "then": {"required": ["a"]},
+		"not": {"properties": {"pin": {"const": "told"}}}, "allOf": [{"$ref": "#/$defs/more"}],
+		"enum": [{"pin": "told"}], "const": {"pin": "told"}, "default": {"pin": "told"}, "examples": [{"pin": "told"}],
+		"$defs": {"more": {"properties": {"pin": {"description": "told"}}}}
+	}`))
+	for name, v := range map[string]view{"whole": {}, "partial": {partial: true}, "patch": {partial: true, patch: true}} {
+		v.parts, v.gone, v.free = p.parts, set([]string{"pin"}), set([]string{"created"})
+		seen, _ := v.apply(p.root)
+		text, err := seen.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte("pin")) || bytes.Contains(text, []byte("told")) || !bytes.Contains(text, []byte(`"a"`)) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
