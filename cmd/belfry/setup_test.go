@@ -49,6 +49,7 @@ stores:
 	setup(2, []string{"name it with --listener"}, "--store", "Books")
 	setup(2, []string{"--from"}, "--listener", "x", "--from", "yesterday")
 	setup(2, []string{"letters, digits"}, "--listener", "x.y")
+	setup(2, []string{`the log has no events "Store.Save"`, "Store.Saved"}, "--listener", "x", "--event", "Store.Save")
 	setup(1, []string{"can't connect"}, "--url", "nats://127.0.0.1:1")
 }
 

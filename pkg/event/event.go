@@ -35,6 +35,9 @@ const (
 	BinaryDeleted  Name = "Binary.Deleted"
 )
 
+// Durable are the names of all durable events: those of the log.
+var Durable = []Name{StoreSaved, StoreUpdated, StoreDeleted, Register, BinaryUploaded, BinaryDeleted}
+
 // Origins: by which way a write came in.
 const (
 	OriginHTTP    = "http"

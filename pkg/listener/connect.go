@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,7 +79,7 @@ func environment(get func(string) string) (bus.Options, error) {
 	}
 	for u := range strings.SplitSeq(o.URL, ",") {
 		// What is wrong with it is not told: it may hold a password.
-		if parsed, err := url.Parse(strings.TrimSpace(u)); err != nil || parsed.Host == "" {
+		if parsed, err := url.Parse(strings.TrimSpace(u)); err != nil || parsed.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, parsed.Scheme) {
 			return o, errs.New(errs.Invalid, "%s is no list of addresses like %s", EnvURL, DefaultURL)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,6 +154,9 @@ func (s Spec) check() error {
 			if token != "*" && !plain.MatchString(token) {
 				return errs.New(errs.Invalid, "listener %s: %q is no event's name", s.Name, name)
 			}
+		}
+		if !strings.Contains(string(name), "*") && !slices.Contains(event.Durable, name) {
+			return errs.New(errs.Invalid, "listener %s: the log has no events %q; it has %v", s.Name, name, event.Durable)
 		}
 	}
 	return nil

@@ -359,6 +359,8 @@ func TestSpecsThatCannotWork(t *testing.T) {
 		"no store":        {Name: "x", Stores: []string{"Books.*"}, Handler: handler},
 		"every store":     {Name: "x", Stores: []string{"*"}, Handler: handler},
 		"no event":        {Name: "x", Events: []event.Name{"Store..Saved"}, Handler: handler},
+		"announcement":    {Name: "x", Events: []event.Name{event.StoreSave}, Handler: handler},
+		"unknown event":   {Name: "x", Events: []event.Name{"Store.Kept"}, Handler: handler},
 		"overlap":         {Name: "x", Filters: []string{"events.>", "events.*.Store.Saved.A.*"}, Handler: handler},
 	} {
 		if err := listener.Run(t.Context(), b, slog.New(slog.DiscardHandler), spec); !errs.Is(err, errs.Invalid) {
