@@ -217,8 +217,8 @@ func TestAnAddressInUseIsNamed(t *testing.T) {
 		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: l.Addr().String()},
 		Logger:   slog.New(slog.DiscardHandler),
 	})
-	if !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), l.Addr().String()) {
-		t.Errorf("got %v, want Unavailable naming %s", err, l.Addr())
+	if !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), l.Addr().String()+": free the port") {
+		t.Errorf("got %v, want Unavailable naming %s and what to do", err, l.Addr())
 	}
 }
 

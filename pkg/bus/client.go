@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -51,7 +52,11 @@ func Dial(o Options) (*Client, error) {
 			c.folder = storeFolder(server)
 		}
 	}
-	if c.conn, err = nats.Connect(o.URL, append(options, o.TLS.options()...)...); err != nil {
+	c.conn, err = nats.Connect(o.URL, append(options, o.TLS.options()...)...)
+	switch {
+	case errors.Is(err, nats.ErrAuthorization):
+		return nil, errs.Wrap(err, errs.Unavailable, "can't connect to the bus at %s: it refuses the user; look at name and password", withoutUser(o.URL))
+	case err != nil:
 		return nil, errs.Wrap(err, errs.Unavailable, "can't connect to the bus at %s", withoutUser(o.URL))
 	}
 	if c.js, err = jetstream.New(c.conn); err != nil {

@@ -239,6 +239,10 @@ func TestAFileMaySwitchOnTLS(t *testing.T) {
 	if n := handle(t, outside, listener.Spec{Name: "outside", Start: listener.All}, 5); n != 5 {
 		t.Errorf("a listener outside handles %d events", n)
 	}
+	stranger := bus.Auth{User: o.Auth.User, Password: "wrong"}
+	if _, err := bus.Dial(bus.Options{URL: b.ClientURL(), Auth: stranger, TLS: o.TLS}); err == nil || !strings.Contains(err.Error(), "it refuses the user") {
+		t.Errorf("a wrong password: %v", err)
+	}
 	command, err := bus.Dial(bus.Options{URL: b.ClientURL(), Embedded: o.Embedded, Auth: o.Auth, TLS: o.TLS})
 	if err != nil {
 		t.Fatal(err)

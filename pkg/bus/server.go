@@ -160,7 +160,7 @@ func listenAddress(ctx context.Context, address string) (host string, port int, 
 	}
 	probe, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, text))
 	if err != nil {
-		return "", 0, errs.Wrap(err, errs.Unavailable, "bus: can't listen on %s", address)
+		return "", 0, errs.Wrap(err, errs.Unavailable, "bus: can't listen on %s: free the port, or choose another with bus.listen", address)
 	}
 	return host, port, probe.Close()
 }
