@@ -168,7 +168,7 @@ func (s *Store) sent(v view, description string) *ordered.Object {
 		properties.Set("uuid", ordered.Of("readOnly", true, "description", "That of the path counts."))
 	}
 	out.Set("properties", properties)
-	return others(out, seen)
+	return s.rest(others(out, seen))
 }
 
 // others adds the keywords of a view that its schema does not have yet.
@@ -177,6 +177,15 @@ func others(out, seen *ordered.Object) *ordered.Object {
 		if !out.Has(m.Name) && m.Name != "title" && m.Name != "readOnly" {
 			out.Set(m.Name, m.Value)
 		}
+	}
+	return out
+}
+
+// rest says that objects of a store without a schema have fields that are named
+// nowhere. JSON Schema takes that for granted, makers of types do not.
+func (s *Store) rest(out *ordered.Object) *ordered.Object {
+	if s.compiled == nil {
+		out.Set("additionalProperties", true)
 	}
 	return out
 }
@@ -218,7 +227,7 @@ func (s *Store) told(v view, k *Contract) *ordered.Object {
 		out.Set("required", append(required, "created", "updated"))
 	}
 	out.Set("properties", properties)
-	return others(out, seen)
+	return s.rest(others(out, seen))
 }
 
 // addKeys names the properties that mappings look at, where nothing else does.

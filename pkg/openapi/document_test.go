@@ -98,6 +98,7 @@ func TestValuesOfAConfiguration(t *testing.T) {
 		{"an id that is taken", `stores: {Me: {expose: {}}}`, "paths /auth/me get operationId", "getMe2"},
 		{"the description of an array", `stores: {A: {expose: {}}, B: {map: {A: {key: a, target: list, fields: [x]}}}}`,
 			"components schemas A properties list items $ref", "#/components/schemas/AListEntry"},
+		{"fields of one's own", `stores: {A: {expose: {}}}`, "components schemas AInput additionalProperties", true},
 		{"what is for programs", `stores: {A: {expose: {}, readOnly: [role]}}`, "components schemas A properties role readOnly", true},
 		{"and not for clients", `stores: {A: {expose: {}, readOnly: [role]}}`, "components schemas AInput properties role", nil},
 	} {
