@@ -158,6 +158,8 @@ func TestWebhookThatCannotWork(t *testing.T) {
 		"no secret":       {"", []string{"-url", "https://127.0.0.1:1"}},
 		"a short secret":  {"whsec_aHVudGVyMg==", []string{"-url", "https://127.0.0.1:1"}},
 		"no event's name": {secret, []string{"-url", "https://127.0.0.1:1", "-events", "Store Saved"}},
+		"not in the log":  {secret, []string{"-url", "https://127.0.0.1:1", "-events", "Store.Save"}},
+		"no flag":         {secret, []string{"-url", "https://127.0.0.1:1", "Store.Saved"}},
 	} {
 		running := w.start([]string{"WEBHOOK_SECRET=" + c.secret}, webhook, c.args...)
 		if code := running.exit(); code != 2 {

@@ -140,6 +140,13 @@ func TestALogIsWrittenOnBehindWhatACrashLeft(t *testing.T) {
 	}
 }
 
+func TestAFolderThatIsNotThereIsNoOtherProcess(t *testing.T) {
+	_, err := open(filepath.Join(t.TempDir(), "none", "log"))
+	if err == nil || strings.Contains(err.Error(), "another process") {
+		t.Errorf("it says %v", err)
+	}
+}
+
 // A write that fails half-way, as when the disk is full, leaves nothing behind
 // once another one succeeds.
 func TestAWriteThatFailedIsTakenAway(t *testing.T) {

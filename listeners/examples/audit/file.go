@@ -34,8 +34,11 @@ type log struct {
 // a line. A log that was changed is not written on.
 func open(path string) (*log, error) {
 	l := &log{lock: flock.New(path, flock.SetPermissions(0o600)), recent: map[string]bool{}}
-	if mine, err := l.lock.TryLock(); err != nil || !mine {
-		return nil, errors.Join(fmt.Errorf("%s is written by another process", path), err)
+	switch mine, err := l.lock.TryLock(); {
+	case err != nil:
+		return nil, fmt.Errorf("the log can't be opened: %w", err)
+	case !mine:
+		return nil, fmt.Errorf("%s is written by another process", path)
 	}
 	var err error
 	if l.file, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600); err != nil {

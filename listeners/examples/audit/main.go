@@ -23,6 +23,10 @@ func main() {
 	check := flag.Bool("verify", false, "check the log, tell its head, and end")
 	head := flag.String("head", "", "with -verify: a head of former times, which the log must hold")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "unexpected argument %q: there are flags alone\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if *check {
 		os.Exit(verify(*path, *head))
 	}

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -43,7 +44,15 @@ func main() {
 	flag.IntVar(&m.limits.side, "size", 256, "the longer side of a thumbnail, in pixels")
 	flag.IntVar(&m.limits.pixels, "max-pixels", 25_000_000, "size of the largest picture that is decoded")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "unexpected argument %q: there are flags alone\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	m.belfry = strings.TrimSuffix(m.belfry, "/")
+	if u, err := url.Parse(m.belfry); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		fmt.Fprintln(os.Stderr, "-belfry is where belfry serves, such as http://127.0.0.1:8080")
+		os.Exit(2)
+	}
 	if m.from == m.to {
 		fmt.Fprintln(os.Stderr, "-from and -to are the same: each thumbnail would get a thumbnail")
 		os.Exit(2)

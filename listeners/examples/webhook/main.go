@@ -43,6 +43,10 @@ func main() {
 	allowHTTP := flag.Bool("allow-http", false, "allow a URL that is not https")
 	allowPrivate := flag.Bool("allow-private", false, "allow addresses of this machine and of private networks")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "unexpected argument %q: there are flags alone\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if *to == "" {
 		*to = os.Getenv(envURL)
 	}

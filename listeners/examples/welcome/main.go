@@ -28,6 +28,10 @@ const (
 func main() {
 	name := flag.String("name", "welcome", "name of the listener")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "unexpected argument %q: there are flags alone\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, release) // a second signal ends the program at once
 	if err := listen(ctx, *name); err != nil && ctx.Err() == nil {
