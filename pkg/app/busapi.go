@@ -81,15 +81,16 @@ func version() string {
 	return v
 }
 
-// openOverBus are the stores whose policies whoever reaches the bus gets around,
-// since nobody is asked there who they are.
+// openOverBus are the stores with which whoever reaches the bus may do what
+// clients of HTTP may not: nobody is asked there who they are.
 func (a *App) openOverBus() []string {
 	if b := a.config.Bus; len(b.URL) > 0 || b.Listen == "" || b.Config != "" {
 		return nil
 	}
 	var all []string
 	for _, name := range a.plan.onBus() {
-		if a.config.Stores[name].Policy != (config.Policy{}) {
+		s := a.config.Stores[name]
+		if s.Policy != (config.Policy{}) || s.Expose == nil || s.Expose.Restrict != (config.Restrict{}) {
 			all = append(all, name)
 		}
 	}

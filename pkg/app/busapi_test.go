@@ -20,6 +20,9 @@ listen: 127.0.0.1:0
 bus: {listen: "127.0.0.1:0"}
 stores:
   Authors: {expose: {}, bus: false}
+  Drafts: {}
+  Open: {expose: {}}
+  Papers: {expose: {restrict: {delete: true}}}
   Books:
     expose: {}
     policy: {create: "false", get: "false"}
@@ -71,7 +74,7 @@ func TestStoresOverTheBus(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if text := p.logged.String(); !strings.Contains(text, "whoever reaches the bus may do everything") || !strings.Contains(text, "Books, Users") {
+	if text := p.logged.String(); !strings.Contains(text, "whoever reaches the bus may do everything") || !strings.Contains(text, "Books, Drafts, Papers, Users") {
 		t.Error(text)
 	}
 
