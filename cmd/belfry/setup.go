@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -43,6 +45,11 @@ func (c *busSetupCmd) Run(ctx context.Context, s streams) error {
 	loaded, err := c.load("")
 	if err != nil {
 		return err
+	}
+	for _, name := range c.Store {
+		if loaded.Stores[name] == nil {
+			return errs.New(errs.Invalid, "--store: %s has no store %q; it has %s", c.Config, name, strings.Join(slices.Sorted(maps.Keys(loaded.Stores)), ", "))
+		}
 	}
 	var all []bus.Finding
 	err = c.connect(ctx, func(b *bus.Client) (err error) {

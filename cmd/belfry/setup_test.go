@@ -51,6 +51,7 @@ stores:
 	setup(2, []string{"letters, digits"}, "--listener", "x.y")
 	setup(2, []string{`the log has no events "Store.Save"`, "Store.Saved"}, "--listener", "x", "--event", "Store.Save")
 	setup(1, []string{"can't connect"}, "--url", "nats://127.0.0.1:1")
+	setup(2, []string{`has no store "Author"; it has Authors, Books`}, "--listener", "welcome", "--store", "Author")
 }
 
 func TestARoleIsPrinted(t *testing.T) {

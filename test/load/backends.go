@@ -137,7 +137,7 @@ func (b *bench) beside(ctx context.Context, name, backend string, requests int, 
 			return err
 		}
 		if err := gets.measure(servers, func(s *server) (result, error) {
-			return closedLoop(s.base, backendConns, requests, get("/items", run, requests))
+			return closedLoop(s.base, backendConns, requests, get(run, requests))
 		}); err != nil {
 			return err
 		}

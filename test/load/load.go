@@ -84,9 +84,9 @@ func create(path, run string) func(c *client, i int) error {
 	}
 }
 
-func get(path, run string, count int) func(c *client, i int) error {
+func get(run string, count int) func(c *client, i int) error {
 	return func(c *client, _ int) error {
-		return expect(c, 200, "GET", fmt.Sprintf("%s/%s-%08d", path, run, rand.IntN(count)), nil)
+		return expect(c, 200, "GET", fmt.Sprintf("/items/%s-%08d", run, rand.IntN(count)), nil)
 	}
 }
 

@@ -77,7 +77,7 @@ func (b *bench) storm(s *server) error {
 	if _, err := closedLoop(s.base, connections, 1000, create("/items", "s")); err != nil {
 		return err
 	}
-	calm, err := closedLoop(s.base, stormGets, calmGets, get("/items", "s", 1000))
+	calm, err := closedLoop(s.base, stormGets, calmGets, get("s", 1000))
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (b *bench) storm(s *server) error {
 		return err
 	})
 	g.Go(func() (err error) {
-		reading := get("/items", "s", 1000)
+		reading := get("s", 1000)
 		read, err = closedLoop(s.base, stormGets, gatherGets, func(c *client, i int) error {
 			select {
 			case <-over:

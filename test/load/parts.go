@@ -48,7 +48,7 @@ func (b *bench) rates(ctx context.Context, rounds, requests int) (err error) {
 				return err
 			}
 			if err := gets.measure(servers, func(s *server) (result, error) {
-				return closedLoop(s.base, connections, requests, get("/items", run, requests))
+				return closedLoop(s.base, connections, requests, get(run, requests))
 			}); err != nil {
 				return err
 			}

@@ -156,7 +156,6 @@ func (w *world) look(path string) fields {
 	return nil
 }
 
-func (w *world) user(uuid string) fields { w.Helper(); return w.look("/users/" + uuid) }
 
 // ident is the way in of a provider's user.
 func (w *world) ident(id, name string) fields {
