@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"belfry/config"
@@ -33,6 +35,8 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	}
 	fmt.Fprint(s.out, a.Banner())
 	log.Info("ready", "after", time.Since(began).Round(time.Millisecond))
+	debug.FreeOSMemory() // of starting
+	defer runtime.KeepAlive(ballast())
 
 	var failed error
 	select {
