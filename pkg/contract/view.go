@@ -29,7 +29,13 @@ type view struct {
 	partial bool
 	// patch views are partial, with null for what is to go.
 	patch bool
+
+	followed int // references so far
 }
+
+// mostFollowed bounds how often references are followed, each of which writes
+// out what it means: a few that mean two others each are millions.
+const mostFollowed = 1000
 
 // apply rewrites a schema. exact is false when the view allows more.
 func (v *view) apply(s *ordered.Object) (out *ordered.Object, exact bool) {
@@ -106,6 +112,9 @@ func demand(out *ordered.Object, schemas ...any) {
 
 // reference takes the schema in that is meant.
 func (v *view) reference(s *ordered.Object, ref string, out *ordered.Object) bool {
+	if v.followed++; v.followed > mostFollowed {
+		return false
+	}
 	inner, exact := v.apply(v.parts[ref])
 	for _, m := range s.Members() {
 		switch m.Name {

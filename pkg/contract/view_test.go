@@ -3,6 +3,7 @@ package contract
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -207,5 +208,20 @@ func TestNothingIsToldOfAPrivateField(t *testing.T) {
 		if bytes.Contains(text, []byte("pin")) || bytes.Contains(text, []byte("told")) || !bytes.Contains(text, []byte(`"a"`)) {
 			t.Errorf("%s: %s", name, text)
 		}
+	}
+}
+
+// Each of a few references means two others: what all of them mean would never
+// be written.
+func TestReferencesThatMeanMany(t *testing.T) {
+	const levels = 60
+	parts := map[string]*ordered.Object{fmt.Sprint(levels): ordered.Of("type", "object")}
+	for i := range levels {
+		next := ordered.Of("$ref", fmt.Sprint(i+1))
+		parts[fmt.Sprint(i)] = ordered.Of("allOf", []any{next, next})
+	}
+	v := view{parts: parts}
+	if _, exact := v.apply(ordered.Of("$ref", "0")); exact {
+		t.Error("all of it was written")
 	}
 }
