@@ -156,7 +156,6 @@ func (w *world) look(path string) fields {
 	return nil
 }
 
-
 // ident is the way in of a provider's user.
 func (w *world) ident(id, name string) fields {
 	w.Helper()
