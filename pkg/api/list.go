@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
 )
 
@@ -29,7 +28,7 @@ func (r *resource) list(x *exchange) error {
 		x.set("Link", "<"+r.url+"?"+query.Encode()+`>; rel="next"`)
 	}
 	x.set("Cache-Control", revalidate)
-	x.send(http.StatusOK, jsonType, encodePage(page))
+	x.send(http.StatusOK, jsonType, page.Encode("items"))
 	return nil
 }
 
@@ -62,26 +61,4 @@ func listOptions(raw string) (store.ListOptions, url.Values, error) {
 		}
 	}
 	return opts, query, nil
-}
-
-// encodePage writes {"items": [...], "cursor": "..."}, without a cursor when
-// the page is the last.
-func encodePage(page store.List) []byte {
-	size := len(`{"items":[],"cursor":}`) + len(page.Next) + 2
-	for _, o := range page.Objects {
-		size += len(o.Body) + 1
-	}
-	body := append(make([]byte, 0, size), `{"items":[`...)
-	for i, o := range page.Objects {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, o.Body...)
-	}
-	body = append(body, ']')
-	if page.Next != "" {
-		body = append(body, `,"cursor":`...)
-		body = object.AppendString(body, page.Next)
-	}
-	return append(body, '}')
 }

@@ -1,14 +1,10 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"strconv"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -94,32 +90,10 @@ func (s *Server) fail(x *exchange, err error) {
 	case http.StatusUnauthorized:
 		x.set("Www-Authenticate", "Bearer")
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		x.set("Retry-After", retryAfter(err))
+		x.set("Retry-After", problems.RetryAfter(err))
 	}
 	x.set("Cache-Control", "no-store")
-	x.send(p.Status, problemType, p.encode())
-}
-
-// encode writes the document as people can read it: a "<" is no danger where
-// nothing takes the reply for HTML.
-func (p problem) encode() []byte {
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(p); err != nil {
-		// Strings and numbers always have JSON text.
-		panic(err)
-	}
-	return body.Bytes()
-}
-
-// retryAfter is the whole seconds after which to try again, at least one.
-func retryAfter(err error) string {
-	var e *errs.Error
-	if errors.As(err, &e) && e.RetryAfter > time.Second {
-		return strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10)
-	}
-	return "1"
+	x.send(p.Status, problemType, problems.Encode(p))
 }
 
 // panicError is a panic in a handler.

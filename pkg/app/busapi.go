@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -40,7 +39,7 @@ func (p *plan) onBus() []string {
 // serveBus answers requests for stores over the bus.
 func (a *App) serveBus(context.Context) error {
 	o := busapi.Options{
-		Conn: a.bus.Conn(), Requests: a.set.Store(config.RequestStore), Version: version(), Logger: a.log,
+		Conn: a.bus.Conn(), Requests: a.set.Store(config.RequestStore), Version: semantic(), Logger: a.log,
 		Registry: a.registry, Tombstones: a.config.Tombstones,
 	}
 	for _, name := range a.plan.onBus() {
@@ -67,16 +66,11 @@ func (a *App) serveBus(context.Context) error {
 	return nil
 }
 
-// version is belfry's own as a semantic one, which services on the bus must have.
-func version() string {
-	const unknown = "0.0.0"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return unknown
-	}
-	v, found := strings.CutPrefix(info.Main.Version, "v")
+// semantic is Version as a semantic one, which services on the bus must have.
+func semantic() string {
+	v, found := strings.CutPrefix(Version(), "v")
 	if !found || strings.Count(v, ".") < 2 {
-		return unknown
+		return "0.0.0"
 	}
 	return v
 }

@@ -1,11 +1,11 @@
 package auth
 
 import (
-	"net/netip"
 	"sync"
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/network"
 )
 
 // Limits bound what can be tried. 0 is no limit.
@@ -119,7 +119,7 @@ func (l *limiter) refund(address string) {
 
 // bucket returns that of an address, filled up to now.
 func (l *limiter) bucket(address string) *bucket {
-	key, now, full := network(address), l.now(), float64(l.Address)
+	key, now, full := network.Of(address), l.now(), float64(l.Address)
 	b := l.addresses[key]
 	if b == nil {
 		forget(l.addresses, func(b *bucket) bool { return now.Sub(b.at) > time.Minute })
@@ -130,19 +130,6 @@ func (l *limiter) bucket(address string) *bucket {
 	b.tokens = min(full, b.tokens+now.Sub(b.at).Minutes()*full)
 	b.at = now
 	return b
-}
-
-// network is what counts as one address: of IPv6, what one customer is given.
-func network(address string) string {
-	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	if ip = ip.Unmap().WithZone(""); ip.Is4() {
-		return ip.String()
-	}
-	p, _ := ip.Prefix(64)
-	return p.String()
 }
 
 // try counts an attempt to log in to an account as failed until succeed is

@@ -82,7 +82,7 @@ func (v *service) perform(ctx context.Context, r *request, once *store.Once, lim
 		return encodeObject(o, limit), err
 	default:
 		l, err := v.store.List(ctx, store.ListOptions{Filter: r.Filter, Sort: r.Sort, Limit: r.Limit, Cursor: r.Cursor})
-		body := encodeList(l)
+		body := l.Encode("objects")
 		if err == nil && len(body) > limit {
 			err = errs.New(errs.TooLarge, "the page has %d bytes; the bus carries at most %d: ask for fewer with limit", len(body), limit)
 		}

@@ -155,9 +155,11 @@ func (v *service) attempt(ctx context.Context, r *request, e *entry, again bool)
 		default:
 			if again {
 				// What was thought lost may have arrived meanwhile.
-				if body, done, looked := v.done(ctx, r, e); looked != nil {
+				body, looked := v.done(ctx, r, e)
+				if looked != nil {
 					return outcome{}, looked
-				} else if done {
+				}
+				if body != nil {
 					return v.settle(ctx, r, e, outcome{body: body})
 				}
 			}
@@ -191,14 +193,14 @@ func (s *Server) answered(ctx context.Context, id string) (bool, error) {
 	return err == nil && object.Field(stored.Body, "body") != nil, err
 }
 
-// done looks for what the write would have left, and returns the answer if it
-// is there.
-func (v *service) done(ctx context.Context, r *request, e *entry) (body []byte, done bool, err error) {
+// done looks for what the write would have left, and returns the answer, or nil
+// when it is not there.
+func (v *service) done(ctx context.Context, r *request, e *entry) ([]byte, error) {
 	seen, err := v.store.Trace(ctx, e.uuid, e.stored.UUID)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	return v.doneAt(r, e, seen), v.doneAt(r, e, seen) != nil, nil
+	return v.doneAt(r, e, seen), nil
 }
 
 func (v *service) doneAt(r *request, e *entry, seen store.Trace) []byte {
@@ -225,17 +227,11 @@ func (v *service) lookAgain(ctx context.Context, r *request, e *entry) (body []b
 		return body, nil
 	}
 	if v.untold(r, e, seen) {
-		return nil, errs.Wrap(store.ErrOvertaken, errs.Conflict,
-			"%s %q was deleted by others since the request was first made, which may have taken place before or not: look at it, and use another key",
-			v.store.Name, e.uuid)
+		return nil, store.Overtaken(v.store.Name, e.uuid)
 	}
 	next := *e
 	next.owner, next.noted = v.server.instance, v.server.Now()
-	life := e.life
 	next.aim(r, seen, v.server.Now())
-	if r.op != wire.Save {
-		next.life = life
-	}
 	if next.stored, err = v.server.Requests.Amend(ctx, e.stored, next.fields()); err != nil {
 		return nil, err
 	}

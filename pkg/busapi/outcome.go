@@ -3,7 +3,6 @@ package busapi
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -57,15 +56,12 @@ func faultOf(err error, id string) outcome {
 	case kind == errs.Canceled:
 		f.Detail = "the request took too long, or belfry is stopping; ask again"
 	}
-	o := outcome{status: f.Status, text: line(f.Detail), body: encode(f)}
+	o := outcome{status: f.Status, text: line(f.Detail), body: bytes.TrimRight(problem.Encode(f), "\n")}
 	if o.text == "" {
 		o.text = f.Title
 	}
 	if kind == errs.Limited || kind == errs.Unavailable || kind == errs.Canceled {
-		o.retry = "1"
-		if e != nil && e.RetryAfter > time.Second {
-			o.retry = strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10)
-		}
+		o.retry = problem.RetryAfter(err)
 	}
 	return o
 }
@@ -87,17 +83,6 @@ func line(text string) string {
 	}, text))
 }
 
-// encode writes JSON as people can read it.
-func encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		panic(err) // strings and numbers always have JSON text
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
-}
-
 // encodeObject is the body about an object, at most limit bytes; the object is
 // left out of one that would have more.
 func encodeObject(o store.Stored, limit int) []byte {
@@ -105,21 +90,6 @@ func encodeObject(o store.Stored, limit int) []byte {
 		return fmt.Appendf(nil, `{"objectOmitted":true,"revision":%d}`, o.Revision)
 	}
 	return fmt.Appendf(nil, `{"object":%s,"revision":%d}`, o.Body, o.Revision)
-}
-
-func encodeList(l store.List) []byte {
-	body := []byte(`{"objects":[`)
-	for i, o := range l.Objects {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, o.Body...)
-	}
-	body = append(body, ']')
-	if l.Next != "" {
-		body = fmt.Appendf(body, `,"cursor":%s`, encode(l.Next))
-	}
-	return append(body, '}')
 }
 
 // final reports whether a fault would be the same if the request were made once

@@ -56,8 +56,8 @@ func subject(name, store, uuid string) string {
 // check refuses what would select something else than it says.
 func (s Select) check() error {
 	for _, name := range s.Events {
-		if !slices.Contains(durable, name) {
-			return errs.New(errs.Invalid, "%q is no durable event: they are %s", name, strings.Join(durable, ", "))
+		if !slices.Contains(event.Durable, event.Name(name)) {
+			return errs.New(errs.Invalid, "%q is no durable event: they are %s", name, durable())
 		}
 	}
 	for what, list := range map[string][]string{"event": s.Events, "store": s.Stores, "uuid": s.UUIDs} {
@@ -73,10 +73,13 @@ func (s Select) check() error {
 	return nil
 }
 
-// durable are the events that the log keeps.
-var durable = []string{
-	string(event.StoreSaved), string(event.StoreUpdated), string(event.StoreDeleted),
-	string(event.Register), string(event.BinaryUploaded), string(event.BinaryDeleted),
+// durable names the events that the log keeps.
+func durable() string {
+	var names []string
+	for _, name := range event.Durable {
+		names = append(names, string(name))
+	}
+	return strings.Join(names, ", ")
 }
 
 // Parts tells from a subject of the log which event of which object it holds.

@@ -34,6 +34,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/network"
 	"belfry/pkg/store"
 )
 
@@ -126,7 +127,7 @@ func (h *Hub) Close() {
 // admit counts a client in, and reports errs.Unavailable or errs.Limited when
 // there are too many.
 func (h *Hub) admit(address string) (leave func(), err error) {
-	key := network(address)
+	key := network.Of(address)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.clients >= h.Clients {

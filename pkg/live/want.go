@@ -1,7 +1,6 @@
 package live
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -71,17 +70,4 @@ func cut(text string) string {
 		text = text[:most]
 	}
 	return strings.ToValidUTF8(text, "")
-}
-
-// network is what counts as one address: of IPv6, what one customer is given.
-func network(address string) string {
-	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	if ip = ip.Unmap().WithZone(""); ip.Is4() {
-		return ip.String()
-	}
-	p, _ := ip.Prefix(64)
-	return p.String()
 }

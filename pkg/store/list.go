@@ -31,6 +31,28 @@ type List struct {
 	Next    string
 }
 
+// Encode writes {"<name>": [...], "cursor": "..."}, without a cursor when the page
+// is the last.
+func (l List) Encode(name string) []byte {
+	size := len(`{"":[],"cursor":}`) + len(name) + len(l.Next) + 2
+	for _, o := range l.Objects {
+		size += len(o.Body) + 1
+	}
+	body := append(make([]byte, 0, size), `{"`+name+`":[`...)
+	for i, o := range l.Objects {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, o.Body...)
+	}
+	body = append(body, ']')
+	if l.Next != "" {
+		body = append(body, `,"cursor":`...)
+		body = object.AppendString(body, l.Next)
+	}
+	return append(body, '}')
+}
+
 // List returns objects that declared indexes find, for a client without those
 // that the policy denies. Errors: Invalid for a filter, an order or a cursor
 // that can't be answered; Unauthenticated, Denied; Unavailable.

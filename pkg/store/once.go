@@ -54,7 +54,8 @@ var (
 	ErrBehind = errors.New("behind")
 )
 
-func overtaken(store, uuid string) error {
+// Overtaken is the Conflict with ErrOvertaken about an object.
+func Overtaken(store, uuid string) error {
 	return errs.Wrap(ErrOvertaken, errs.Conflict,
 		"%s %q was deleted by others since the request was first made, which may have taken place before or not: look at it, and use another key", store, uuid)
 }
@@ -100,11 +101,11 @@ func (o *Once) look(store, uuid string, record driver.Record, found bool) (done 
 	case found && record.Deleted && o.Deleted(record.Revision):
 		return true, nil
 	case !found || record.Deleted:
-		return false, overtaken(store, uuid)
+		return false, Overtaken(store, uuid)
 	case o.holds(record.Body):
 		return true, nil
 	case !bytes.Equal(Life(record.Body), o.Life):
-		return false, overtaken(store, uuid)
+		return false, Overtaken(store, uuid)
 	case o.Revision != 0 && record.Revision >= o.Revision:
 		return false, errs.Wrap(ErrBehind, errs.Conflict, "others keep changing %s %q: try again", store, uuid)
 	default:

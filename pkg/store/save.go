@@ -58,7 +58,7 @@ func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...
 			return Stored{}, errs.New(errs.Exists, "%s has an object %q already", s.Name, uuid)
 		}
 		if call.Once != nil {
-			return Stored{}, overtaken(s.Name, uuid)
+			return Stored{}, Overtaken(s.Name, uuid)
 		}
 		// A tombstone from ahead of this machine's clock.
 		w.above = record.Revision
