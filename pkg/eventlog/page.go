@@ -46,8 +46,10 @@ const directGet = "$JS.API.DIRECT.GET." + bus.StreamEvents
 // consumer: one request, which any server that has the log may answer, the one
 // that is a little behind as well. More says that others follow.
 func Page(ctx context.Context, conn *nats.Conn, first uint64, most Most) (page []*Entry, more bool, err error) {
-	if !conn.IsConnected() {
-		return nil, false, errs.New(errs.Unavailable, "the bus is away")
+	ctx, release := whileConnected(ctx, conn)
+	defer release()
+	if ctx.Err() != nil {
+		return nil, false, silent(ctx, ctx.Err()) // else the client keeps the request for the next connection
 	}
 	request, err := json.Marshal(map[string]any{"seq": max(first, 1), "batch": most.Events, "max_bytes": most.Bytes})
 	if err != nil {
@@ -64,7 +66,7 @@ func Page(ctx context.Context, conn *nats.Conn, first uint64, most Most) (page [
 	for {
 		m, err := answers.NextMsgWithContext(ctx)
 		if err != nil {
-			return nil, false, allowed(conn, directGet, unavailable(err))
+			return nil, false, allowed(conn, directGet, silent(ctx, err))
 		}
 		if status := m.Header.Get("Status"); status != "" {
 			more, err = end(status, m)
@@ -84,16 +86,15 @@ func Page(ctx context.Context, conn *nats.Conn, first uint64, most Most) (page [
 // Last reads the newest event of a subject, in the same way. NotFound when the
 // log has none, or whoever answers has none yet.
 func Last(ctx context.Context, conn *nats.Conn, subject string) (*Entry, error) {
-	if !conn.IsConnected() {
-		return nil, errs.New(errs.Unavailable, "the bus is away")
-	}
+	ctx, release := whileConnected(ctx, conn)
+	defer release()
 	request, err := json.Marshal(map[string]string{"last_by_subj": subject})
 	if err != nil {
 		return nil, err
 	}
 	m, err := conn.RequestWithContext(ctx, directGet, request)
 	if err != nil {
-		return nil, allowed(conn, directGet, unavailable(err))
+		return nil, allowed(conn, directGet, silent(ctx, err))
 	}
 	switch status := m.Header.Get("Status"); status {
 	case "":
@@ -104,6 +105,35 @@ func Last(ctx context.Context, conn *nats.Conn, subject string) (*Entry, error) 
 		_, err := end(status, m)
 		return nil, err
 	}
+}
+
+var errAway = errs.New(errs.Unavailable, "the bus is away")
+
+// whileConnected ends a context when the connection is lost as well: an answer
+// that was under way will not come, and the next connection tells nothing of it.
+func whileConnected(ctx context.Context, conn *nats.Conn) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	lost := conn.StatusChanged(nats.DISCONNECTED, nats.RECONNECTING, nats.CLOSED)
+	if !conn.IsConnected() {
+		cancel(errAway)
+	}
+	go func() {
+		if _, told := <-lost; told {
+			cancel(errAway)
+		}
+	}()
+	return ctx, func() {
+		conn.RemoveStatusListener(lost)
+		cancel(nil)
+	}
+}
+
+// silent says why no answer came.
+func silent(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errAway) {
+		return errAway
+	}
+	return unavailable(err)
 }
 
 // end reads what an answer ends with.

@@ -91,6 +91,9 @@ func TestPages(t *testing.T) {
 	if _, _, err := eventlog.Page(ctx, b.Conn(), 1, ten); !errs.Is(err, errs.Unavailable) || ctx.Err() != nil {
 		t.Errorf("no bus: %v", err)
 	}
+	if _, err := eventlog.Last(ctx, b.Conn(), "any"); !errs.Is(err, errs.Unavailable) || ctx.Err() != nil {
+		t.Errorf("no bus: %v", err)
+	}
 }
 
 func TestTheLastOfASubject(t *testing.T) {
