@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -11,13 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"belfry/config"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
+	"belfry/test/tail"
+	"belfry/test/wait"
 )
 
 const books = `
@@ -36,12 +36,12 @@ type place struct {
 	*testing.T
 	folder string
 	config *config.Config
-	logged *logged
+	logged *tail.Tail
 }
 
 func newPlace(t *testing.T, text string) *place {
 	t.Helper()
-	p := &place{T: t, folder: t.TempDir(), logged: &logged{}}
+	p := &place{T: t, folder: t.TempDir(), logged: &tail.Tail{}}
 	p.config = p.load(text)
 	return p
 }
@@ -109,42 +109,6 @@ func (p *place) want(a *App, method, path, body string, status int) {
 	if got, text := p.do(a, method, path, body); got != status {
 		p.Fatalf("%s %s: %d, want %d: %s", method, path, got, status, text)
 	}
-}
-
-// eventually waits until there is no error.
-func (p *place) eventually(right func() error) {
-	p.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	timeout := time.After(30 * time.Second)
-	for {
-		err := right()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-timeout:
-			p.Fatalf("still: %v", err)
-		}
-	}
-}
-
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(data []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(data)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 func occupy(t *testing.T) net.Listener {
@@ -260,7 +224,7 @@ func TestAStopWhileTheBusIsAway(t *testing.T) {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	a = p.start()
-	p.eventually(func() error {
+	wait.Until(p, func() error {
 		if _, author := p.do(a, "GET", "/authors/lem", ""); !strings.Contains(author, "solaris") {
 			return errors.New(author)
 		}
@@ -285,7 +249,7 @@ func TestReadiness(t *testing.T) {
 	if err := a.Bus().StopServer(); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually(func() error {
+	wait.Until(p, func() error {
 		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "bus") {
 			return errors.New(text)
 		}
@@ -296,7 +260,7 @@ func TestReadiness(t *testing.T) {
 	if err := a.Bus().StartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually(func() error {
+	wait.Until(p, func() error {
 		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusOK {
 			return errors.New(text)
 		}
@@ -384,7 +348,7 @@ func TestMetrics(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
-	p.eventually(func() error {
+	wait.Until(p, func() error {
 		_, text := p.do(a, "GET", "/metrics", "")
 		for _, want := range []string{
 			`belfry_objects{store="Authors"} 1`, `belfry_objects{store="Users"} 0`,

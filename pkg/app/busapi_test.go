@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
 	"belfry/pkg/intercept"
+	"belfry/test/wait"
 )
 
 const onBus = `
@@ -62,7 +63,7 @@ func TestStoresOverTheBus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.eventually(func() error { // the mapping follows
+	wait.Until(p, func() error { // the mapping follows
 		user, err := users.Get(t.Context(), ada.UUID())
 		if err == nil && !strings.Contains(string(user.Object["books"]), emma.UUID()) {
 			err = fmt.Errorf("%s", user.Object.Encode())
@@ -87,7 +88,7 @@ func TestStoresOverTheBus(t *testing.T) {
 	<-begun
 	stopped := make(chan error, 1)
 	go func() { stopped <- a.Stop(context.Background()) }()
-	p.eventually(func() error {
+	wait.Until(p, func() error {
 		if _, err := conn.Request("store.Books.get", []byte(`{"uuid":"x"}`), time.Second); !errors.Is(err, nats.ErrNoResponders) {
 			return fmt.Errorf("still served: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"belfry/pkg/intercept"
 	"belfry/pkg/object"
+	"belfry/test/wait"
 )
 
 // serveInterceptor answers on the app's bus until the test ends.
@@ -19,7 +20,7 @@ func (p *place) serveInterceptor(a *App, op, store, name string, judge intercept
 	done := make(chan error, 1)
 	go func() { done <- intercept.Serve(ctx, a.bus.Conn(), op, store, name, judge) }()
 	p.Cleanup(func() { cancel(); <-done })
-	p.eventually(func() error {
+	wait.Until(p, func() error {
 		_, err := a.bus.Conn().Request(intercept.Subject(op, store, name), []byte(`{}`), time.Second)
 		return err
 	})

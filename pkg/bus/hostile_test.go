@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -16,25 +15,17 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
+	"belfry/test/natsserver"
 )
 
 // external starts a server as a cluster's, on a port that it keeps.
 func external(t *testing.T, port int, configure func(*server.Options)) *server.Server {
 	t.Helper()
-	opts := &server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true}
+	opts := &server.Options{Port: port, JetStream: true, StoreDir: t.TempDir()}
 	if configure != nil {
 		configure(opts)
 	}
-	s, err := server.NewServer(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(20 * time.Second) {
-		t.Fatal("the server is not ready")
-	}
-	return s
+	return natsserver.Serve(t, opts)
 }
 
 func portOf(s *server.Server) int { return s.Addr().(*net.TCPAddr).Port }

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
+	"belfry/test/natsserver"
 )
 
 // password is the one that nats.conf takes for a user from the environment.
@@ -43,24 +43,10 @@ func production(t *testing.T) string {
 // serve starts a server from a file, on a free port.
 func serve(t *testing.T, file string) string {
 	t.Helper()
-	opts, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !opts.SyncAlways {
+	if !natsserver.Options(t, file).SyncAlways {
 		t.Error("an acknowledged event is not on disk: sync_interval is not always")
 	}
-	opts.Host, opts.Port, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
-	s, err := server.NewServer(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(20 * time.Second) {
-		t.Fatal("the server is not ready")
-	}
-	return s.ClientURL()
+	return natsserver.ServeFile(t, file).ClientURL()
 }
 
 // dial connects as a command does.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/busapi/wire"
+	"belfry/test/natsserver"
 )
 
 // production starts a server from the nats.conf that belfry ships.
@@ -21,21 +21,7 @@ func production(t *testing.T) string {
 	for _, variable := range []string{"FRONT", "WORKER", "ALL", "LISTENER", "CLIENT", "OBSERVER", "ADMIN", "SYSTEM"} {
 		t.Setenv("BELFRY_"+variable+"_PASSWORD", "pw-of-"+variable)
 	}
-	opts, err := server.ProcessConfigFile("../../nats.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts.Host, opts.Port, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
-	s, err := server.NewServer(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(20 * time.Second) {
-		t.Fatal("the server is not ready")
-	}
-	return s.ClientURL()
+	return natsserver.ServeFile(t, "../../nats.conf").ClientURL()
 }
 
 // as connects as a user of nats.conf; refusals hears what the server refuses.

@@ -22,6 +22,7 @@ import (
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/test/natsserver"
 )
 
 // world is a store that is served on a real bus, and a client of it.
@@ -286,20 +287,11 @@ func TestTheContextEndsARequest(t *testing.T) {
 }
 
 func TestWhoMayNotIsToldSo(t *testing.T) {
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+	s := natsserver.Serve(t, &server.Options{
 		Users: []*server.User{{Username: "eve", Password: "pw", Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: []string{"store.Books.get"}},
 		}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	defer func() { s.Shutdown(); s.WaitForShutdown() }()
-	if !s.ReadyForConnections(20 * time.Second) {
-		t.Fatal("the server is not ready")
-	}
 	conn, err := nats.Connect(s.ClientURL(), nats.UserInfo("eve", "pw"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/letters"
 	"belfry/pkg/listener"
+	"belfry/test/wait"
 )
 
 func open(t *testing.T) *bus.Bus {
@@ -90,16 +91,6 @@ func run(t *testing.T, b *bus.Bus, s listener.Spec) (stop func()) {
 	return stop
 }
 
-func eventually(t *testing.T, what string, right func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !right(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("it did not happen in time: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 func list(t *testing.T, b *bus.Bus, s letters.Select) []*letters.Letter {
 	t.Helper()
 	var all []*letters.Letter
@@ -127,13 +118,13 @@ func TestARetryReachesItsListenerAlone(t *testing.T) {
 	run(t, b, listener.Spec{Name: "tea", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Handler: tea.handle})
 	run(t, b, listener.Spec{Name: "other", Handler: other.handle})
 	publish(t, b, "a", 0, 3)
-	eventually(t, "all have failed", func() bool { return len(list(t, b, letters.Select{})) == 3 && len(other.ids()) == 3 })
+	wait.For(t, "all have failed", func() bool { return len(list(t, b, letters.Select{})) == 3 && len(other.ids()) == 3 })
 	tea.mend()
 	first := list(t, b, letters.Select{})[1]
 	if err := letters.Retry(t.Context(), b, first.ID); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the retry is handled", func() bool { return slices.Equal(tea.ids(), []string{"a-1"}) && waiting(t, b) == 0 })
+	wait.For(t, "the retry is handled", func() bool { return slices.Equal(tea.ids(), []string{"a-1"}) && waiting(t, b) == 0 })
 	if e := tea.heard[0]; e.Sequence != 2 || e.Attempt != 1 {
 		t.Errorf("the retry comes with sequence %d, attempt %d", e.Sequence, e.Attempt)
 	}
@@ -161,7 +152,7 @@ func TestARetryThatFailsComesBack(t *testing.T) {
 	publish(t, b, "a.b", 0, 1)
 	before := &letters.Letter{}
 	for retries := range 3 {
-		eventually(t, "the letter is there", func() bool {
+		wait.For(t, "the letter is there", func() bool {
 			all := list(t, b, letters.Select{})
 			return len(all) == 1 && all[0].ID != before.ID
 		})
@@ -184,7 +175,7 @@ func TestARetryWaitsForItsListener(t *testing.T) {
 	tea := &hand{broken: always}
 	stop := run(t, b, listener.Spec{Name: "tea", Handler: tea.handle})
 	publish(t, b, "a", 0, 2)
-	eventually(t, "all have failed", func() bool { return len(list(t, b, letters.Select{})) == 2 })
+	wait.For(t, "all have failed", func() bool { return len(list(t, b, letters.Select{})) == 2 })
 	stop()
 	tea.mend()
 	for _, l := range list(t, b, letters.Select{}) {
@@ -211,7 +202,7 @@ func TestARetryWaitsForItsListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, b, listener.Spec{Name: "tea", Handler: tea.handle})
-	eventually(t, "both are handled", func() bool { return slices.Equal(tea.ids(), []string{"a-0", "a-1"}) && waiting(t, b) == 0 })
+	wait.For(t, "both are handled", func() bool { return slices.Equal(tea.ids(), []string{"a-0", "a-1"}) && waiting(t, b) == 0 })
 }
 
 // halfway is a bus whose disk fails.
@@ -249,7 +240,7 @@ func TestARetryOfAnOrderedListenerIsAlone(t *testing.T) {
 		run(t, b, listener.Spec{Name: "tea", Ordered: true, Handler: handle})
 	}
 	publish(t, b, "a", 0, 5)
-	eventually(t, "they have failed", func() bool { return len(list(t, b, letters.Select{})) == 5 })
+	wait.For(t, "they have failed", func() bool { return len(list(t, b, letters.Select{})) == 5 })
 	mu.Lock()
 	failing = false
 	mu.Unlock()
@@ -260,7 +251,7 @@ func TestARetryOfAnOrderedListenerIsAlone(t *testing.T) {
 		}
 		publish(t, b, "a", 1000+int(l.ID)*20, 1000+int(l.ID)*20+20)
 	}
-	eventually(t, "all are handled", func() bool {
+	wait.For(t, "all are handled", func() bool {
 		pending, unacked, err := listener.Lag(t.Context(), b, "tea")
 		mu.Lock()
 		defer mu.Unlock()
@@ -270,7 +261,7 @@ func TestARetryOfAnOrderedListenerIsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its partition goes on", func() bool {
+	wait.For(t, "its partition goes on", func() bool {
 		info, err := c.Info(t.Context())
 		return err == nil && !info.Paused
 	})
@@ -283,7 +274,7 @@ func TestLettersAreSelected(t *testing.T) {
 	run(t, b, listener.Spec{Name: "other", Handler: tea.handle, Stores: []string{"Books"}})
 	publish(t, b, "a", 0, 1)
 	publish(t, b, "b", 0, 1)
-	eventually(t, "all have failed", func() bool { return len(list(t, b, letters.Select{})) == 4 })
+	wait.For(t, "all have failed", func() bool { return len(list(t, b, letters.Select{})) == 4 })
 	for want, s := range map[letters.Select]int{
 		{Listener: "tea"}: 2, {Listener: "tea", UUID: "b"}: 1, {Store: "Books"}: 4, {Store: "None"}: 0, {Event: "Store.Saved"}: 4,
 		{Event: "Store.Deleted"}: 0, {Reason: "OF TEA"}: 4, {Reason: "coffee"}: 0, {Since: time.Now().Add(-time.Hour)}: 4, {Since: time.Now().Add(time.Hour)}: 0,

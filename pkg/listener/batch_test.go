@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"belfry/pkg/listener"
+	"belfry/test/wait"
 )
 
 // batches notes what a batch handler was given.
@@ -40,7 +41,7 @@ func TestABatchHoldsWhatWaits(t *testing.T) {
 	var s batches
 	start(t, b, listener.Spec{Start: listener.All, BatchSize: size, Batch: func(_ context.Context, all []*listener.Event) []error {
 		s.note(all)
-		eventually(t, "as many are here as may be", func() bool {
+		wait.For(t, "as many are here as may be", func() bool {
 			pending, unacked, err := listener.Lag(t.Context(), b, "test")
 			return err == nil && (pending == 0 || unacked >= size)
 		})
@@ -55,7 +56,7 @@ func TestABatchHoldsWhatWaits(t *testing.T) {
 		}
 		publish(t, b, published, published+each)
 		published += each
-		eventually(t, "all are handled", func() bool { return s.distinct() == published && lag(t, b, "test") == 0 })
+		wait.For(t, "all are handled", func() bool { return s.distinct() == published && lag(t, b, "test") == 0 })
 	}
 	if n := s.largest(); n > size {
 		t.Errorf("the largest batch has %d events, want at most %d", n, size)
@@ -84,7 +85,7 @@ func TestEachEventOfABatchHasItsOwnError(t *testing.T) {
 		}
 		return failed
 	}})
-	eventually(t, "all have left", func() bool { return s.distinct() == 50 && lag(t, b, "test") == 0 })
+	wait.For(t, "all have left", func() bool { return s.distinct() == 50 && lag(t, b, "test") == 0 })
 	counts := map[string]int{}
 	for _, id := range s.all() {
 		counts[id]++
@@ -120,10 +121,10 @@ func TestOneEventThatFailsTheWholeBatchTakesNobodyAlong(t *testing.T) {
 					}
 					return nil
 				}})
-				if eventually(t, "all others are done", func() bool { return done.distinct() == 29 }); attempts == 0 {
+				if wait.For(t, "all others are done", func() bool { return done.distinct() == 29 }); attempts == 0 {
 					return // it is tried for ever
 				}
-				eventually(t, "it is given up", func() bool { return lag(t, b, "test") == 0 })
+				wait.For(t, "it is given up", func() bool { return lag(t, b, "test") == 0 })
 				if got := dead(t, b); !slices.Equal(got, []string{"e3"}) {
 					t.Errorf("with the dead letters are %v", got)
 				}
@@ -147,5 +148,5 @@ func TestATimeoutEndsABatch(t *testing.T) {
 		}
 		return failed
 	}})
-	eventually(t, "second attempts succeed", func() bool { return len(s.all()) >= 10 && lag(t, b, "test") == 0 })
+	wait.For(t, "second attempts succeed", func() bool { return len(s.all()) >= 10 && lag(t, b, "test") == 0 })
 }

@@ -16,6 +16,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
+	"belfry/test/wait"
 )
 
 func open(t testing.TB) *bus.Bus {
@@ -92,16 +93,6 @@ func (s *seen) all() []string {
 	return slices.Clone(s.ids)
 }
 
-func eventually(t testing.TB, what string, right func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !right(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not so after 30 s: %s", what)
-		}
-		<-time.After(2 * time.Millisecond)
-	}
-}
-
 func lag(t testing.TB, b *bus.Bus, name string) uint64 {
 	t.Helper()
 	pending, unacked, err := listener.Lag(t.Context(), b, name)
@@ -120,7 +111,7 @@ func TestEveryEventIsHandledOnceAndAcknowledged(t *testing.T) {
 		return nil
 	}})
 	publish(t, b, 300, 500)
-	eventually(t, "500 events are handled and acknowledged", func() bool { return s.distinct() == 500 && lag(t, b, "test") == 0 })
+	wait.For(t, "500 events are handled and acknowledged", func() bool { return s.distinct() == 500 && lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != 500 {
 		t.Errorf("%d calls for 500 events", n)
 	}
@@ -134,7 +125,7 @@ func TestOneAtATimeKeepsTheOrder(t *testing.T) {
 	publish(t, b, 0, 200)
 	var s seen
 	run(t, b, listener.Spec{Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
-	eventually(t, "all are handled", func() bool { return s.distinct() == 200 })
+	wait.For(t, "all are handled", func() bool { return s.distinct() == 200 })
 	for i, id := range s.all() {
 		if want := fmt.Sprintf("e%d", i); id != want {
 			t.Fatalf("event %d is %s", i, id)
@@ -161,7 +152,7 @@ func TestAPassingFaultIsTriedAgain(t *testing.T) {
 			t.Errorf("attempt %d, want %d", got, want)
 		}
 	}
-	eventually(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
+	wait.For(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
 }
 
 // letters are the dead letters.
@@ -196,7 +187,7 @@ func TestALastingFaultGoesToTheDeadLetters(t *testing.T) {
 		}
 		return nil
 	}})
-	eventually(t, "nothing holds anybody up", func() bool { return s.distinct() == 3 && lag(t, b, "test") == 0 })
+	wait.For(t, "nothing holds anybody up", func() bool { return s.distinct() == 3 && lag(t, b, "test") == 0 })
 	all := letters(t, b)
 	if len(all) != 2 {
 		t.Fatalf("%d dead letters, want 2", len(all))
@@ -226,28 +217,28 @@ func TestAnUnreadableEventHoldsNobodyUp(t *testing.T) {
 	publish(t, b, 0, 1)
 	var s seen
 	run(t, b, listener.Spec{Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
-	eventually(t, "both have left", func() bool { return s.distinct() == 1 && lag(t, b, "test") == 0 })
+	wait.For(t, "both have left", func() bool { return s.distinct() == 1 && lag(t, b, "test") == 0 })
 	if n := len(letters(t, b)); n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
 }
 
 func TestASlowHandlerKeepsItsEvent(t *testing.T) {
-	const wait = 2 * time.Second // a busy machine stands still for a while now and then
+	const ackWait = 2 * time.Second // a busy machine stands still for a while now and then
 	b := open(t)
 	publish(t, b, 0, 1)
 	var s seen
 	release := make(chan struct{})
-	run(t, b, listener.Spec{AckWait: wait, Concurrency: 4, Handler: func(_ context.Context, e *listener.Event) error {
+	run(t, b, listener.Spec{AckWait: ackWait, Concurrency: 4, Handler: func(_ context.Context, e *listener.Event) error {
 		s.note(e)
 		<-release
 		return nil
 	}})
-	eventually(t, "it is in hand", func() bool { return len(s.all()) == 1 })
+	wait.For(t, "it is in hand", func() bool { return len(s.all()) == 1 })
 	began := time.Now()
-	eventually(t, "more than AckWait has passed", func() bool { return time.Since(began) > 2*wait })
+	wait.For(t, "more than AckWait has passed", func() bool { return time.Since(began) > 2*ackWait })
 	close(release)
-	eventually(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
+	wait.For(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != 1 {
 		t.Errorf("the event was handed out %d times", n)
 	}
@@ -265,7 +256,7 @@ func TestATimeoutEndsAnAttempt(t *testing.T) {
 		}
 		return nil
 	}})
-	eventually(t, "the second attempt succeeds", func() bool { return len(s.all()) == 2 && lag(t, b, "test") == 0 })
+	wait.For(t, "the second attempt succeeds", func() bool { return len(s.all()) == 2 && lag(t, b, "test") == 0 })
 }
 
 func TestStoppingFinishesWhatIsInHand(t *testing.T) {
@@ -282,7 +273,7 @@ func TestStoppingFinishesWhatIsInHand(t *testing.T) {
 		return ctx.Err()
 	}
 	stop := run(t, b, listener.Spec{Concurrency: 4, Handler: handler})
-	eventually(t, "four are in hand", func() bool { return len(started.all()) == 4 })
+	wait.For(t, "four are in hand", func() bool { return len(started.all()) == 4 })
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
 	close(release)
@@ -296,7 +287,7 @@ func TestStoppingFinishesWhatIsInHand(t *testing.T) {
 	// AckWait, which is longer than this waits.
 	before := len(finished.all())
 	run(t, b, listener.Spec{Concurrency: 4, Handler: handler})
-	eventually(t, "the others are handled", func() bool { return finished.distinct() == 20 && lag(t, b, "test") == 0 })
+	wait.For(t, "the others are handled", func() bool { return finished.distinct() == 20 && lag(t, b, "test") == 0 })
 	if n := len(finished.all()); n != 20 {
 		t.Errorf("%d calls for 20 events, %d before the stop", n, before)
 	}
@@ -315,7 +306,7 @@ func TestNothingIsLostWhileTheBusIsAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "300 events are handled", func() bool { return s.distinct() == 300 && lag(t, b, "test") == 0 })
+	wait.For(t, "300 events are handled", func() bool { return s.distinct() == 300 && lag(t, b, "test") == 0 })
 }
 
 func TestAConsumerThatWasDeletedComesBack(t *testing.T) {
@@ -323,12 +314,12 @@ func TestAConsumerThatWasDeletedComesBack(t *testing.T) {
 	var s seen
 	run(t, b, listener.Spec{Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
 	publish(t, b, 0, 10)
-	eventually(t, "ten are handled", func() bool { return s.distinct() == 10 })
+	wait.For(t, "ten are handled", func() bool { return s.distinct() == 10 })
 	if err := b.JetStream().DeleteConsumer(t.Context(), bus.StreamEvents, "test"); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, 10, 20)
-	eventually(t, "the others too", func() bool { return s.distinct() == 20 })
+	wait.For(t, "the others too", func() bool { return s.distinct() == 20 })
 }
 
 func TestFiltersMayChange(t *testing.T) {
@@ -336,13 +327,13 @@ func TestFiltersMayChange(t *testing.T) {
 	var s seen
 	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
 	stop := run(t, b, listener.Spec{Filters: []string{event.Filter(event.StoreDeleted, "Books")}, Handler: handler})
-	eventually(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	wait.For(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, 0, 5)
 	run(t, b, listener.Spec{Handler: handler})
-	eventually(t, "what the new filter selects is handled", func() bool { return s.distinct() == 5 })
+	wait.For(t, "what the new filter selects is handled", func() bool { return s.distinct() == 5 })
 }
 
 func TestSpecsThatCannotWork(t *testing.T) {
@@ -388,7 +379,7 @@ func TestMiddlewareWrapsFromTheOutside(t *testing.T) {
 		Middleware: []listener.Middleware{say("outer"), say("inner")},
 		Handler:    func(context.Context, *listener.Event) error { return nil },
 	})
-	eventually(t, "it is handled", func() bool { return lag(t, b, "test") == 0 })
+	wait.For(t, "it is handled", func() bool { return lag(t, b, "test") == 0 })
 	mu.Lock()
 	defer mu.Unlock()
 	if !slices.Equal(order, []string{"outer", "inner"}) {

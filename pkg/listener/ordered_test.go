@@ -11,6 +11,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
+	"belfry/test/wait"
 )
 
 // revisions are events of so many objects in turn, their revisions rising.
@@ -81,12 +82,12 @@ func TestAnOrderedListenerKeepsEachObjectsOrderThroughFaultsRestartsAndSideBySid
 		stop := start(t, b, spec)
 		from := total/2 + round*total/10
 		happen(t, b, revisions(from, from+total/10, 40)...)
-		eventually(t, "some are handled", func() bool { return o.handled() > handled+50 || o.handled() == total })
+		wait.For(t, "some are handled", func() bool { return o.handled() > handled+50 || o.handled() == total })
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all are handled", func() bool { return o.handled() == total && lag(t, b, "test") == 0 })
+	wait.For(t, "all are handled", func() bool { return o.handled() == total && lag(t, b, "test") == 0 })
 	o.check(t)
 }
 
@@ -114,7 +115,7 @@ func TestAnOrderedListenerHasOneEventOfAPartitionInHand(t *testing.T) {
 		s.note(e)
 		return nil
 	}})
-	eventually(t, "all are handled", func() bool { return s.distinct() == 400 && lag(t, b, "test") == 0 })
+	wait.For(t, "all are handled", func() bool { return s.distinct() == 400 && lag(t, b, "test") == 0 })
 	if most1 != 1 || most < 2 {
 		t.Errorf("at once %d events of a partition, want 1; %d of all, want several", most1, most)
 	}
@@ -136,7 +137,7 @@ func TestAnOrderedListenerStopsWhileItWaitsOutADelay(t *testing.T) {
 		Handler: func(_ context.Context, e *listener.Event) error { tried.note(e); return errors.New("not now") },
 	}
 	stop := start(t, b, spec)
-	eventually(t, "the first waits", func() bool { return tried.distinct() == 1 })
+	wait.For(t, "the first waits", func() bool { return tried.distinct() == 1 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func TestAnOrderedListenerStopsWhileItWaitsOutADelay(t *testing.T) {
 	var o order
 	spec.Handler = func(_ context.Context, e *listener.Event) error { o.note(e); return nil }
 	start(t, b, spec)
-	eventually(t, "all are handled", func() bool { return o.handled() == 4 && lag(t, b, "test") == 0 })
+	wait.For(t, "all are handled", func() bool { return o.handled() == 4 && lag(t, b, "test") == 0 })
 	o.check(t)
 	if n := len(tried.all()); n != 1 {
 		t.Errorf("it was tried %d times in an hour", n)
@@ -162,7 +163,7 @@ func TestAPoisonedEventOfAnOrderedListenerHoldsUpNobodyForEver(t *testing.T) {
 		o.note(e)
 		return nil
 	}})
-	eventually(t, "all others are handled", func() bool { return o.handled() == 29 && lag(t, b, "test") == 0 })
+	wait.For(t, "all others are handled", func() bool { return o.handled() == 29 && lag(t, b, "test") == 0 })
 	o.check(t)
 	if got := dead(t, b); len(got) != 1 || got[0] != "e4" {
 		t.Errorf("with the dead letters are %v", got)
@@ -178,17 +179,17 @@ func TestTheLagOfAnOrderedListenerIsThatOfAllItsPartitions(t *testing.T) {
 		<-release
 		return nil
 	}})
-	eventually(t, "it is there", func() bool { return lag(t, b, "test") == 0 })
+	wait.For(t, "it is there", func() bool { return lag(t, b, "test") == 0 })
 	happen(t, b, revisions(0, 200, 100)...)
 	partitions := map[int]bool{}
 	for i := range 100 {
 		partitions[event.Partition(fmt.Sprintf("b%d", i))] = true
 	}
-	eventually(t, "one event of each partition is in hand", func() bool { return s.distinct() == len(partitions) })
+	wait.For(t, "one event of each partition is in hand", func() bool { return s.distinct() == len(partitions) })
 	pending, unacked, err := listener.Lag(t.Context(), b, "test")
 	if err != nil || int(unacked) != len(partitions) || int(pending) != 200-len(partitions) {
 		t.Errorf("lag is %d and %d, %v; want %d and %d", pending, unacked, err, 200-len(partitions), len(partitions))
 	}
 	close(release)
-	eventually(t, "all are handled", func() bool { return s.distinct() == 200 && lag(t, b, "test") == 0 })
+	wait.For(t, "all are handled", func() bool { return s.distinct() == 200 && lag(t, b, "test") == 0 })
 }

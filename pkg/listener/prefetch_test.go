@@ -8,6 +8,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
+	"belfry/test/wait"
 )
 
 // unacked is how many events the bus has handed out and heard nothing of.
@@ -35,7 +36,7 @@ func holding(t *testing.T, b *bus.Bus, s *seen, ackWait time.Duration) (release 
 		}
 		return nil
 	}})
-	eventually(t, "it stands still, with others fetched ahead", func() bool { return len(s.all()) == 101 && unacked(t, b) > 50 })
+	wait.For(t, "it stands still, with others fetched ahead", func() bool { return len(s.all()) == 101 && unacked(t, b) > 50 })
 	return func() { close(hold) }, stop
 }
 
@@ -45,9 +46,9 @@ func TestWhatIsFetchedAheadIsKeptAlive(t *testing.T) {
 	var s seen
 	release, _ := holding(t, b, &s, 200*time.Millisecond)
 	began := time.Now()
-	eventually(t, "several times AckWait have passed", func() bool { return time.Since(began) > time.Second })
+	wait.For(t, "several times AckWait have passed", func() bool { return time.Since(began) > time.Second })
 	release()
-	eventually(t, "all are handled", func() bool { return s.distinct() == 200 && lag(t, b, "test") == 0 })
+	wait.For(t, "all are handled", func() bool { return s.distinct() == 200 && lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != 200 {
 		t.Errorf("%d calls for 200 events", n)
 	}
@@ -66,7 +67,7 @@ func TestWhatIsFetchedAheadIsGivenBackAtAStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it asks for no more", func() bool {
+	wait.For(t, "it asks for no more", func() bool {
 		info, err := asks.Info(t.Context())
 		return err == nil && info.NumWaiting == 0
 	})
@@ -79,7 +80,7 @@ func TestWhatIsFetchedAheadIsGivenBackAtAStop(t *testing.T) {
 	}
 	var rest seen
 	start(t, b, listener.Spec{Start: listener.All, AckWait: time.Hour, Handler: func(_ context.Context, e *listener.Event) error { rest.note(e); return nil }})
-	eventually(t, "the others are handled", func() bool { return rest.distinct() == 99 && lag(t, b, "test") == 0 })
+	wait.For(t, "the others are handled", func() bool { return rest.distinct() == 99 && lag(t, b, "test") == 0 })
 }
 
 // TestStoppingUnderLoadLosesNothing stops a listener again and again while
@@ -92,13 +93,13 @@ func TestStoppingUnderLoadLosesNothing(t *testing.T) {
 	for round := range rounds {
 		stop := start(t, b, listener.Spec{Start: listener.All, AckWait: time.Hour, Concurrency: 1 + round%3, Handler: handler})
 		publish(t, b, round*each, (round+1)*each)
-		eventually(t, "some are handled", func() bool { return s.distinct() > round*each/2 })
+		wait.For(t, "some are handled", func() bool { return s.distinct() > round*each/2 })
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	start(t, b, listener.Spec{Start: listener.All, AckWait: time.Hour, Handler: handler})
-	eventually(t, fmt.Sprintf("%d are handled", rounds*each), func() bool { return s.distinct() == rounds*each && lag(t, b, "test") == 0 })
+	wait.For(t, fmt.Sprintf("%d are handled", rounds*each), func() bool { return s.distinct() == rounds*each && lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != rounds*each {
 		t.Errorf("%d calls for %d events", n, rounds*each)
 	}
@@ -121,12 +122,12 @@ func TestASlowListenerLeavesEventsToOthers(t *testing.T) {
 	}
 	start(t, b, listener.Spec{Start: listener.All, Handler: slow(&one)})
 	publish(t, b, 0, 100)
-	eventually(t, "the first knows that it is slow", func() bool { return one.distinct() >= 2 })
+	wait.For(t, "the first knows that it is slow", func() bool { return one.distinct() >= 2 })
 	start(t, b, listener.Spec{Start: listener.All, Handler: slow(&two)})
-	eventually(t, "the second has work too", func() bool { return two.distinct() >= 2 })
+	wait.For(t, "the second has work too", func() bool { return two.distinct() >= 2 })
 	if n := one.distinct(); n > 50 {
 		t.Errorf("the first has handled %d", n)
 	}
 	close(release)
-	eventually(t, "all are handled", func() bool { return one.distinct()+two.distinct() == 100 && lag(t, b, "test") == 0 })
+	wait.For(t, "all are handled", func() bool { return one.distinct()+two.distinct() == 100 && lag(t, b, "test") == 0 })
 }

@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
+	"belfry/test/wait"
 )
 
 // TestEventsThatWaitOutADelayStopNobody has more events wait out an hour than
@@ -33,25 +34,25 @@ func TestEventsThatWaitOutADelayStopNobody(t *testing.T) {
 			return nil
 		},
 	})
-	eventually(t, "those behind the poison are handled", func() bool { return healthy.distinct() == 50 })
+	wait.For(t, "those behind the poison are handled", func() bool { return healthy.distinct() == 50 })
 }
 
 // TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot has a handler that takes
 // longer than AckWait, one event after the other.
 func TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot(t *testing.T) {
-	const events, wait = 3, 1500 * time.Millisecond // a busy machine stands still for a while now and then
+	const events, ackWait = 3, 1500 * time.Millisecond // a busy machine stands still for a while now and then
 	b := open(t)
 	publish(t, b, 0, events)
 	var s seen
-	run(t, b, listener.Spec{AckWait: wait, Handler: func(_ context.Context, e *listener.Event) error {
+	run(t, b, listener.Spec{AckWait: ackWait, Handler: func(_ context.Context, e *listener.Event) error {
 		s.note(e)
-		<-time.After(wait + wait/4)
+		<-time.After(ackWait + ackWait/4)
 		if e.Attempt != 1 {
 			t.Errorf("event %s is handed out for the %d. time", e.ID, e.Attempt)
 		}
 		return nil
 	}})
-	eventually(t, "all are handled", func() bool { return s.distinct() == events && lag(t, b, "test") == 0 })
+	wait.For(t, "all are handled", func() bool { return s.distinct() == events && lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != events {
 		t.Errorf("%d calls for %d events", n, events)
 	}
@@ -65,7 +66,7 @@ func TestADeadLetterTooLargeForTheBusLosesItsData(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return nil }})
-	eventually(t, "it has left", func() bool { return len(letters(t, b)) == 1 && lag(t, b, "test") == 0 })
+	wait.For(t, "it has left", func() bool { return len(letters(t, b)) == 1 && lag(t, b, "test") == 0 })
 	letter := letters(t, b)[0]
 	if len(letter.Data) != 0 || letter.Header.Get(listener.HeaderOmitted) != "true" || letter.Header.Get(listener.HeaderSequence) != "1" {
 		t.Errorf("the letter has %d bytes and headers %v", len(letter.Data), letter.Header)
@@ -76,11 +77,11 @@ func TestDeadLettersOfALogThatBeganAnewAreNotTakenForTheOldOnes(t *testing.T) {
 	b := open(t)
 	run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return listener.Permanent(errors.New("never")) }})
 	for round := 1; round <= 2; round++ {
-		eventually(t, "the log takes an event", func() bool {
+		wait.For(t, "the log takes an event", func() bool {
 			e := event.Envelope{ID: fmt.Sprintf("e%d", round), Event: event.StoreSaved, Store: "Books", UUID: "b", Revision: 1}
 			return b.Publish(t.Context(), []bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}) == nil
 		})
-		eventually(t, "it is with the dead letters", func() bool { return len(letters(t, b)) == round })
+		wait.For(t, "it is with the dead letters", func() bool { return len(letters(t, b)) == round })
 		if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
 			t.Fatal(err)
 		}
@@ -99,12 +100,12 @@ func TestAListenerToNewEventsMissesNoneWhenItsConsumerIsDeleted(t *testing.T) {
 			Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil },
 		})
 	}()
-	eventually(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	wait.For(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
 	if err := b.JetStream().DeleteConsumer(t.Context(), bus.StreamEvents, "test"); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, 0, 20)
-	eventually(t, "what came while it had none is handled", func() bool { return s.distinct() == 20 })
+	wait.For(t, "what came while it had none is handled", func() bool { return s.distinct() == 20 })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -115,7 +116,7 @@ func TestAConsumerThatIsAsItShouldBeIsNotTouched(t *testing.T) {
 	b := open(t)
 	handler := func(context.Context, *listener.Event) error { return nil }
 	stop := run(t, b, listener.Spec{Handler: handler})
-	eventually(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	wait.For(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestAConsumerThatIsAsItShouldBeIsNotTouched(t *testing.T) {
 	}
 	publish(t, b, 0, 1)
 	run(t, b, listener.Spec{Handler: handler})
-	eventually(t, "the event is handled", func() bool { return lag(t, b, "test") == 0 })
+	wait.For(t, "the event is handled", func() bool { return lag(t, b, "test") == 0 })
 	for _, sub := range []interface{ Pending() (int, int, error) }{changed, created} {
 		if n, _, err := sub.Pending(); err != nil || n != 0 {
 			t.Errorf("the consumer was made again (%d messages, %v)", n, err)
@@ -142,7 +143,7 @@ func TestWhatAnAdministratorChangedIsPutRight(t *testing.T) {
 	var s seen
 	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
 	stop := run(t, b, listener.Spec{Handler: handler})
-	eventually(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	wait.For(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestWhatAnAdministratorChangedIsPutRight(t *testing.T) {
 	}
 	run(t, b, listener.Spec{Handler: handler})
 	publish(t, b, 0, 1)
-	eventually(t, "it is handled", func() bool { return s.distinct() == 1 })
+	wait.For(t, "it is handled", func() bool { return s.distinct() == 1 })
 	consumer, err = b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +173,7 @@ func TestLimitsThatAnAdministratorSetsMeanwhileArePutRight(t *testing.T) {
 	var s seen
 	run(t, b, listener.Spec{Concurrency: 16, Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
 	publish(t, b, 0, 10)
-	eventually(t, "it listens", func() bool { return s.distinct() == 10 && lag(t, b, "test") == 0 })
+	wait.For(t, "it listens", func() bool { return s.distinct() == 10 && lag(t, b, "test") == 0 })
 	consumer, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +184,7 @@ func TestLimitsThatAnAdministratorSetsMeanwhileArePutRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, b, 10, 100)
-	eventually(t, "it goes on", func() bool { return s.distinct() == 100 && lag(t, b, "test") == 0 })
+	wait.For(t, "it goes on", func() bool { return s.distinct() == 100 && lag(t, b, "test") == 0 })
 }
 
 func TestWhatKeepsAListenerFromListeningIsLoggedOnce(t *testing.T) {
@@ -204,7 +205,7 @@ func TestWhatKeepsAListenerFromListeningIsLoggedOnce(t *testing.T) {
 			Name: "test", Filters: []string{"events.>"}, Handler: func(context.Context, *listener.Event) error { return nil },
 		})
 	}()
-	eventually(t, "it was tried several times", func() bool { n, _, _ := asked.Pending(); return n > 3 })
+	wait.For(t, "it was tried several times", func() bool { n, _, _ := asked.Pending(); return n > 3 })
 	if err := asked.Unsubscribe(); err != nil {
 		t.Fatal(err)
 	}
@@ -220,13 +221,13 @@ func TestWhatKeepsAListenerFromListeningIsLoggedOnce(t *testing.T) {
 func TestStoppingDoesNotWaitForABusThatIsAway(t *testing.T) {
 	b := open(t)
 	stop := run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return nil }})
-	eventually(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	wait.For(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
 	if err := b.StopServer(); err != nil {
 		t.Fatal(err)
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
-	eventually(t, "it has stopped", func() bool { return len(stopped) == 1 })
+	wait.For(t, "it has stopped", func() bool { return len(stopped) == 1 })
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}

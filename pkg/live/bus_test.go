@@ -18,6 +18,9 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/live"
+	"belfry/test/natsserver"
+	"belfry/test/tail"
+	"belfry/test/wait"
 )
 
 // While the bus is away streams stay, and so do those that begin then. When it
@@ -32,7 +35,7 @@ func TestTheBusIsAway(t *testing.T) {
 	w.must(w.bus.StopServer())
 	late := w.ear(live.Want{After: after("0")}, nobody())
 	beats := e.beaten()
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if e.beaten() < beats+3 || late.beaten() < 3 {
 			return errors.New("no sign of life")
 		}
@@ -40,7 +43,7 @@ func TestTheBusIsAway(t *testing.T) {
 	})
 	logs := func(what string) {
 		t.Helper()
-		eventually(t, func() error {
+		wait.Until(t, func() error {
 			if text := w.logged.String(); !strings.Contains(text, what) {
 				return errors.New("it is not logged: " + text)
 			}
@@ -62,7 +65,7 @@ func TestALogThatHasLostEvents(t *testing.T) {
 	w.start()
 	present := w.listen(live.Want{}, nobody())
 	w.flood(1, 10, "")
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if n := len(present.heard()); n != 10 {
 			return fmt.Errorf("%d", n)
 		}
@@ -135,7 +138,7 @@ func TestALogThatIsMadeAnew(t *testing.T) {
 	w.must(w.bus.JetStream().DeleteStream(t.Context(), bus.StreamEvents))
 	w.must(w.bus.Setup(t.Context()))
 	w.flood(2, 4, "")
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		var got []string
 		for _, m := range e.heard() {
 			got = append(got, m.event+" "+m.id)
@@ -152,8 +155,8 @@ func TestALogThatIsMadeAnew(t *testing.T) {
 func TestWithoutRights(t *testing.T) {
 	for _, missing := range []string{"$JS.API.DIRECT.GET.EVENTS", "$JS.API.STREAM.INFO.EVENTS"} {
 		t.Run(missing, func(t *testing.T) {
-			s, err := server.NewServer(&server.Options{
-				Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+			s := natsserver.Serve(t, &server.Options{
+				JetStream: true, StoreDir: t.TempDir(),
 				Users: []*server.User{
 					{Username: "admin", Password: "a"},
 					{Username: "front", Password: "f", Permissions: &server.Permissions{
@@ -162,14 +165,6 @@ func TestWithoutRights(t *testing.T) {
 					}},
 				},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Start()
-			t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-			if !s.ReadyForConnections(20 * time.Second) {
-				t.Fatal("the server is not ready")
-			}
 			connect := func(user, password string) *bus.Bus {
 				b, err := bus.Open(t.Context(), bus.Options{URL: s.ClientURL(), Auth: bus.Auth{User: user, Password: password}, Logger: slog.New(slog.DiscardHandler)})
 				if err != nil {
@@ -179,10 +174,10 @@ func TestWithoutRights(t *testing.T) {
 				return b
 			}
 			admin := connect("admin", "a")
-			eventually(t, func() error { return admin.Ready(t.Context()) })
+			wait.Until(t, func() error { return admin.Ready(t.Context()) })
 			w := newWorld(t)
 			w.bus = connect("front", "f")
-			eventually(t, func() error {
+			wait.Until(t, func() error {
 				if !w.bus.Conn().IsConnected() {
 					return errors.New("not connected")
 				}
@@ -191,7 +186,7 @@ func TestWithoutRights(t *testing.T) {
 			w.open("Books", nil)
 			w.start()
 			kind(t, w.ear(live.Want{}, nobody()).refused(), errs.Unavailable, "belfry lacks a right on the bus, which its log names")
-			eventually(t, func() error {
+			wait.Until(t, func() error {
 				if text := w.logged.String(); !strings.Contains(text, "does not let this user publish to "+missing) {
 					return errors.New(text)
 				}
@@ -211,27 +206,16 @@ func TestTheFrontOfNatsConfHears(t *testing.T) {
 	for _, name := range regexp.MustCompile(`\$(BELFRY_\w+)`).FindAllStringSubmatch(string(text), -1) {
 		t.Setenv(name[1], "secret")
 	}
-	opts, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts.Host, opts.Port, opts.HTTPPort, opts.StoreDir, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, 0, t.TempDir(), true, true
-	s, err := server.NewServer(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(20 * time.Second) {
-		t.Fatal("the server is not ready")
-	}
+	opts := natsserver.Options(t, file)
+	opts.Port, opts.HTTPPort, opts.StoreDir = server.RANDOM_PORT, 0, t.TempDir()
+	s := natsserver.Serve(t, opts)
 	w := newWorld(t)
 	for _, user := range []string{"admin", "front", "belfry"} { // the first makes the streams
-		warnings := &logged{}
+		warnings := &tail.Tail{}
 		b, err := bus.Open(t.Context(), bus.Options{URL: s.ClientURL(), Auth: bus.Auth{User: user, Password: "secret"}, Logger: slog.New(slog.NewTextHandler(warnings, nil))})
 		w.must(err)
 		t.Cleanup(func() { _ = b.Close(context.Background()) })
-		eventually(t, func() error { return b.Ready(t.Context()) })
+		wait.Until(t, func() error { return b.Ready(t.Context()) })
 		w.bus = b
 		if user != "admin" {
 			w.open("Books", nil)

@@ -15,6 +15,7 @@ import (
 	"belfry/pkg/live"
 	"belfry/pkg/policy"
 	"belfry/pkg/store/driver"
+	"belfry/test/wait"
 )
 
 // Who hears what of a history, live and from the log: no more than the rule of
@@ -85,7 +86,7 @@ func TestWhoHearsWhat(t *testing.T) {
 				t.Helper()
 				w.save("Books", "end", `{}`)
 				for who, e := range all {
-					eventually(t, func() error {
+					wait.Until(t, func() error {
 						if list := e.heard(); len(list) == 0 || list[len(list)-1].data["uuid"] != "end" {
 							return errors.New("the end has not come")
 						}
@@ -118,7 +119,7 @@ func TestWhoHearsWhat(t *testing.T) {
 				// Each is judged before the next is written.
 				w.save("Books", "mark", fmt.Sprintf(`{"step":%d}`, i))
 				for _, e := range present {
-					eventually(t, func() error {
+					wait.Until(t, func() error {
 						list := e.heard()
 						if len(list) > 0 && strings.Contains(fmt.Sprint(list[len(list)-1].data["object"]), fmt.Sprintf("step:%d", i)) {
 							return nil
@@ -251,7 +252,7 @@ func TestWhoSomebodyIsCanNotBeSaid(t *testing.T) {
 	e, other := w.listen(live.Want{}, user("ada")), w.listen(live.Want{}, nobody())
 	e.becomes(nil, errs.New(errs.Unavailable, "away"))
 	beats := e.beaten()
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if e.beaten() < beats+2 {
 			return errors.New("no sign of life")
 		}
@@ -316,7 +317,7 @@ func TestVerdictsDoNotPileUp(t *testing.T) {
 		w.save("Notes", uuid, fmt.Sprintf(`{"public":true,"n":%d}`, told))
 		told++
 		for _, e := range ears {
-			eventually(t, func() error {
+			wait.Until(t, func() error {
 				if n := len(e.heard()); n != told {
 					return fmt.Errorf("%d of %d have come", n, told)
 				}
@@ -330,7 +331,7 @@ func TestVerdictsDoNotPileUp(t *testing.T) {
 	if n := live.Verdicts(w.hub, "first"); n == 0 {
 		t.Fatal("nothing was judged")
 	}
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		tell("later")
 		if n := live.Verdicts(w.hub, "first"); n > 0 {
 			return fmt.Errorf("%d verdicts are still there", n)
@@ -358,7 +359,7 @@ func TestAStoreThatIsAway(t *testing.T) {
 	backend.set(errs.New(errs.Unavailable, "away"))
 	w.publish(event.Subject(event.StoreUpdated, "Notes", "a"), strings.NewReplacer("Books", "Notes", "Store.Saved", "Store.Updated", `"n":1`, `"user":"ada"`).Replace(envelope("a", 1, "")))
 	w.bus.Live(event.StoreUpdated, nil)
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		backend.mu.Lock()
 		defer backend.mu.Unlock()
 		if backend.gets < len(all)/2 {

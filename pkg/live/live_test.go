@@ -11,6 +11,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/live"
+	"belfry/test/wait"
 )
 
 func TestEventsAreSelected(t *testing.T) {
@@ -152,7 +153,7 @@ func TestHeartbeat(t *testing.T) {
 	for i := range 5 {
 		w.save("Books", fmt.Sprint(i), `{}`)
 	}
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if e.beaten() < 3 || e.lastID() != "5" {
 			return fmt.Errorf("%d signs of life, the last id is %s", e.beaten(), e.lastID())
 		}

@@ -9,6 +9,7 @@ import (
 
 	"belfry/pkg/event"
 	"belfry/pkg/live"
+	"belfry/test/wait"
 )
 
 // ids are the ids of what was heard.
@@ -51,7 +52,7 @@ func TestNothingIsMissedAndNothingTwice(t *testing.T) {
 			for last != fmt.Sprint(events) {
 				e := w.ear(live.Want{After: after(last)}, nobody())
 				goal := len(all[i]) + 1 + rand.IntN(200)
-				eventually(t, func() error {
+				wait.Until(t, func() error {
 					select {
 					case <-e.done:
 						return nil
@@ -102,7 +103,7 @@ func TestASlowClientIsLetGoAndResumes(t *testing.T) {
 	slow.hold = hold
 	slow.mu.Unlock()
 	w.flood(2, 300, strings.Repeat("x", 1000))
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if n := len(quick.heard()); n != 300 {
 			return fmt.Errorf("the quick one heard %d", n)
 		}
@@ -117,7 +118,7 @@ func TestASlowClientIsLetGoAndResumes(t *testing.T) {
 	}
 	heard := slow.heard()
 	again := w.ear(live.Want{After: after(slow.lastID())}, nobody())
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if n := len(heard) - 1 + len(again.heard()); n != 300 {
 			return fmt.Errorf("%d of 300 events were heard", n)
 		}
@@ -136,7 +137,7 @@ func TestLargeEvents(t *testing.T) {
 	w.start(func(o *live.Options) { o.Buffer = 1000 })
 	live1 := w.listen(live.Want{}, nobody())
 	w.flood(1, 3, strings.Repeat("x", 200<<10))
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if n := len(live1.ids()); n != 3 {
 			return fmt.Errorf("%d", n)
 		}

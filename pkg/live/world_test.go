@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
@@ -22,6 +21,8 @@ import (
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/test/tail"
+	"belfry/test/wait"
 )
 
 // world is stores whose events go into a bus, and a hub that tells them.
@@ -30,14 +31,14 @@ type world struct {
 	bus     *bus.Bus
 	backend driver.Backend
 	stores  map[string]*store.Store
-	logged  *logged
+	logged  *tail.Tail
 	hub     *live.Hub
 	opts    live.Options
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, stores: map[string]*store.Store{}, logged: &logged{}}
+	w := &world{T: t, stores: map[string]*store.Store{}, logged: &tail.Tail{}}
 	w.opts.Logger = slog.New(slog.NewTextHandler(w.logged, nil))
 	b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
 	w.must(err)
@@ -178,7 +179,7 @@ func after(id string) *uint64 {
 func (w *world) listen(want live.Want, viewer *live.Viewer) *ear {
 	w.Helper()
 	e := w.ear(want, viewer)
-	eventually(w, func() error {
+	wait.Until(w, func() error {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.last == "" && e.err == nil {
@@ -298,7 +299,7 @@ func (e *ear) beaten() int {
 // hears waits until exactly this was heard.
 func (e *ear) hears(want ...string) {
 	e.Helper()
-	eventually(e, func() error {
+	wait.Until(e, func() error {
 		var got []string
 		for _, m := range e.heard() {
 			got = append(got, m.what())
@@ -330,42 +331,6 @@ func (e *ear) refused() error {
 		e.Fatalf("the stream has begun, or ended without an error: %v", e.err)
 	}
 	return e.err
-}
-
-func eventually(t testing.TB, right func() error) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	timeout := time.After(30 * time.Second)
-	for {
-		err := right()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-timeout:
-			t.Fatalf("still: %v", err)
-		}
-	}
-}
-
-// logged is a log.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(data []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(data)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 func kind(t testing.TB, err error, want errs.Kind, says string) {

@@ -1,7 +1,6 @@
 package relay_test
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -23,6 +22,7 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/relay"
 	"belfry/pkg/store/driver"
+	"belfry/test/tail"
 )
 
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
@@ -438,22 +438,7 @@ func TestWhatIsNotSyncedStaysInItsRecord(t *testing.T) {
 var _ driver.Store = (*records)(nil)
 
 // lines is a log that can be read while it is written.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
+type lines struct{ tail.Tail }
 
 func (l *lines) count(s string) int { return strings.Count(l.String(), s) }
 

@@ -16,6 +16,7 @@ import (
 	"belfry/pkg/eventlog"
 	"belfry/pkg/listener"
 	"belfry/pkg/replay"
+	"belfry/test/wait"
 )
 
 func open(t *testing.T) *bus.Bus {
@@ -83,16 +84,6 @@ func run(t *testing.T, b *bus.Bus, s listener.Spec) (stop func()) {
 	return stop
 }
 
-func eventually(t *testing.T, what string, right func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !right(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("it did not happen in time: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // find returns a listener, or nil.
 func find(t *testing.T, b *bus.Bus, name string) *replay.Listener {
 	t.Helper()
@@ -110,7 +101,7 @@ func find(t *testing.T, b *bus.Bus, name string) *replay.Listener {
 
 func idle(t *testing.T, b *bus.Bus, name string) {
 	t.Helper()
-	eventually(t, name+" has nothing to do", func() bool { l := find(t, b, name); return l != nil && l.Lag+uint64(l.Unacked) == 0 })
+	wait.For(t, name+" has nothing to do", func() bool { l := find(t, b, name); return l != nil && l.Lag+uint64(l.Unacked) == 0 })
 }
 
 func reset(t *testing.T, b *bus.Bus, name, place string, want uint64) {
@@ -140,15 +131,15 @@ func TestResetReplays(t *testing.T) {
 			idle(t, b, name)
 			before := config(t, b, name, s.Ordered)
 			publish(t, b, 10, 20)
-			eventually(t, "it listens", func() bool { return e.least(11, 20) == 1 })
+			wait.For(t, "it listens", func() bool { return e.least(11, 20) == 1 })
 			idle(t, b, name)
 			had := e.least(1, 4)
 
 			reset(t, b, name, "all", 1)
-			eventually(t, "it has heard all again", func() bool { return e.least(1, 4) == had+1 && e.least(11, 20) == 2 })
+			wait.For(t, "it has heard all again", func() bool { return e.least(1, 4) == had+1 && e.least(11, 20) == 2 })
 			idle(t, b, name)
 			reset(t, b, name, "15", 15)
-			eventually(t, "it has heard the last once more", func() bool { return e.least(15, 20) == 3 })
+			wait.For(t, "it has heard the last once more", func() bool { return e.least(15, 20) == 3 })
 			idle(t, b, name)
 			if n := e.least(14, 14); n != 2 {
 				t.Errorf("event 14 is heard %d times, want 2", n)
@@ -159,7 +150,7 @@ func TestResetReplays(t *testing.T) {
 			reset(t, b, name, "new", 31)
 			publish(t, b, 30, 40)
 			run(t, b, s)
-			eventually(t, "it goes on", func() bool { return e.least(31, 40) == 1 })
+			wait.For(t, "it goes on", func() bool { return e.least(31, 40) == 1 })
 			idle(t, b, name)
 			if n := e.least(21, 30); n != 0 {
 				t.Error("what it was to pass over is heard")
@@ -197,7 +188,7 @@ func TestResetsOfABusyListener(t *testing.T) {
 		reset(t, b, "busy", fmt.Sprint(from), from)
 		publish(t, b, 50+round*10, 60+round*10)
 	}
-	eventually(t, "all are heard", func() bool { return e.least(4, 150) >= 1 })
+	wait.For(t, "all are heard", func() bool { return e.least(4, 150) >= 1 })
 	idle(t, b, "busy")
 }
 
@@ -239,7 +230,7 @@ func TestListeners(t *testing.T) {
 	run(t, b, listener.Spec{Name: "b", Start: listener.All, Ordered: true, Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
 	t.Cleanup(sync.OnceFunc(func() { close(hold) }))
 	publish(t, b, 0, 40)
-	eventually(t, "one has an event in hand, the other one a partition", func() bool {
+	wait.For(t, "one has an event in hand, the other one a partition", func() bool {
 		a, o := find(t, b, "a-b"), find(t, b, "b")
 		return a != nil && o != nil && a.Unacked == 1 && a.Lag == 39 && !a.Ordered && o.Ordered && o.Unacked > 1 && o.Lag+uint64(o.Unacked) == 40 && !a.Last.IsZero()
 	})

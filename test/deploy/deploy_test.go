@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"belfry/test/natsserver"
 	"belfry/test/ports"
 	"belfry/test/process"
 )
@@ -50,7 +51,7 @@ func TestExternal(t *testing.T) {
 	}
 	const admin = "{user: admin,"
 	text := strings.Replace(string(conf), admin, "{user: audit, password: $BELFRY_AUDIT_PASSWORD, permissions: $AUDIT}\n"+admin, 1)
-	w.bus = serve(t, w.write("nats.conf", strings.Replace(text, "\naccounts {", "\n"+role+"\naccounts {", 1)))
+	w.bus = natsserver.ServeFile(t, w.write("nats.conf", strings.Replace(text, "\naccounts {", "\n"+role+"\naccounts {", 1))).ClientURL()
 	w.config = w.write("belfry.yaml", configuration+"  url: "+w.bus+"\n")
 	w.belfry = process.Serve(t, w.config)
 	w.deploy()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"belfry/test/backing"
+	"belfry/test/natsserver"
 	"belfry/test/process"
 )
 
@@ -41,7 +42,7 @@ func TestRolesApart(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "belfry-tests")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-tests")
 	w := newWorld(t, "")
-	w.bus = serve(t, shipped(t))
+	w.bus = natsserver.ServeFile(t, shipped(t)).ClientURL()
 	w.config = w.write("roles.yaml", fmt.Sprintf(rolesConfiguration, backing.Dynoxide(t).URL, w.bus))
 	t.Setenv("BELFRY_TEST_USER", "admin")
 	t.Setenv("BELFRY_TEST_PASSWORD", password("admin"))

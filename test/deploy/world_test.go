@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"belfry/pkg/listener"
 	"belfry/test/process"
 )
@@ -117,26 +115,6 @@ func shipped(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// serve starts a NATS server by a file, away from its port.
-func serve(t *testing.T, file string) (url string) {
-	t.Helper()
-	o, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Host, o.Port, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
-	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(20 * time.Second) {
-		t.Fatal("the server is not ready")
-	}
-	return s.ClientURL()
 }
 
 // run runs a command of belfry to its end, as a user of the bus, and expects an

@@ -3,7 +3,7 @@ package tail
 
 import "sync"
 
-// Tail keeps the last Limit bytes that are written to it. It is safe for
+// Tail keeps the last Limit bytes that are written to it; 0: all. It is safe for
 // concurrent use.
 type Tail struct {
 	Limit int
@@ -16,7 +16,7 @@ func (l *Tail) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.data = append(l.data, p...)
-	if extra := len(l.data) - l.Limit; extra > 0 {
+	if extra := len(l.data) - l.Limit; l.Limit > 0 && extra > 0 {
 		l.data = append(l.data[:0], l.data[extra:]...)
 	}
 	return len(p), nil

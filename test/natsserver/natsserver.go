@@ -1,0 +1,48 @@
+// Package natsserver runs NATS servers within a test: on loopback, quiet, until
+// the test ends.
+package natsserver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// Serve starts a server on the options' port, 0 being none yet, and waits until it takes
+// connections.
+func Serve(t testing.TB, o *server.Options) *server.Server {
+	t.Helper()
+	o.Host, o.NoSigs, o.NoLog = "127.0.0.1", true, true
+	if o.Port == 0 {
+		o.Port = server.RANDOM_PORT
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(20 * time.Second) {
+		t.Fatal("the server is not ready")
+	}
+	return s
+}
+
+// ServeFile starts a server by a file, on a free port instead of the file's.
+func ServeFile(t testing.TB, file string) *server.Server {
+	t.Helper()
+	o := Options(t, file)
+	o.Port = server.RANDOM_PORT
+	return Serve(t, o)
+}
+
+// Options are what a file says.
+func Options(t testing.TB, file string) *server.Options {
+	t.Helper()
+	o, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
