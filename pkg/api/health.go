@@ -55,7 +55,7 @@ func (s *Server) readyz(x *exchange) error {
 func notReady(err error) error {
 	var e *errs.Error
 	if errors.As(err, &e) && e.Kind != errs.Internal && e.Message != "" {
-		return errs.Wrap(err, errs.Unavailable, "not ready: %s", e.Message)
+		return &errs.Error{Kind: errs.Unavailable, Message: "not ready: " + e.Message, Err: e.Err}
 	}
 	return errs.Wrap(err, errs.Unavailable, "not ready")
 }

@@ -23,7 +23,10 @@ func TestHealth(t *testing.T) {
 		f.do(method, "/healthz", "").want(200)
 		f.do(method, "/readyz", "").want(503).header("Retry-After", "1")
 	}
-	f.do("GET", "/readyz", "").want(503).says("the bus is away")
+	f.do("GET", "/readyz", "", "X-Request-Id", "r1").want(503).says("the bus is away")
+	if record := f.log.of("r1"); record["error"] != "not ready: the bus is away: SECRET" {
+		t.Errorf("logged: %v", record)
+	}
 	trouble = errors.New("SECRET")
 	if r := f.do("GET", "/readyz", "").want(503); strings.Contains(r.body, "SECRET") {
 		t.Errorf("told: %s", r.body)

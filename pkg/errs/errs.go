@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -53,6 +54,13 @@ type Field struct {
 	Message string `json:"message"`
 }
 
+func (f Field) String() string {
+	if f.Pointer == "" {
+		return f.Message
+	}
+	return f.Pointer + ": " + f.Message
+}
+
 // Error is an error with a kind. Message is for the caller and holds no
 // secrets; Err is the cause and is for the log alone.
 type Error struct {
@@ -63,14 +71,20 @@ type Error struct {
 	Err        error
 }
 
+// Error is the message, each violation as "; pointer: message", and the cause.
 func (e *Error) Error() string {
-	if e.Err == nil {
-		return e.Message
+	var b strings.Builder
+	b.WriteString(e.Message)
+	for _, f := range e.Fields {
+		b.WriteString("; " + f.String())
 	}
-	if e.Message == "" {
-		return e.Err.Error()
+	if e.Err != nil {
+		if b.Len() > 0 {
+			b.WriteString(": ")
+		}
+		b.WriteString(e.Err.Error())
 	}
-	return e.Message + ": " + e.Err.Error()
+	return b.String()
 }
 
 func (e *Error) Unwrap() error { return e.Err }

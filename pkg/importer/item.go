@@ -37,7 +37,7 @@ func (f Failure) String() string {
 		fmt.Fprintf(&b, " (%d)", f.Status)
 	}
 	for _, field := range f.Fields {
-		b.WriteString("; " + field.Pointer + ": " + field.Message)
+		b.WriteString("; " + field.String())
 	}
 	return printable(b.String())
 }
@@ -69,12 +69,7 @@ func (it *item) parse() (object.Object, *Failure) {
 }
 
 func failed(at Position, err error) *Failure {
-	f := &Failure{Position: at, Message: err.Error()}
-	var e *errs.Error
-	if errors.As(err, &e) {
-		f.Fields = e.Fields
-	}
-	return f
+	return &Failure{Position: at, Message: err.Error()}
 }
 
 // malformed says where the syntax of a text is wrong, and "" when it is right.

@@ -2,6 +2,7 @@ package listener
 
 import (
 	"context"
+	"crypto/x509"
 	"log/slog"
 	"net/url"
 	"os"
@@ -88,6 +89,12 @@ func environment(get func(string) string) (bus.Options, error) {
 			if err := readable(path); err != nil {
 				return o, errs.Wrap(err, errs.Invalid, "%s names no readable file", name)
 			}
+		}
+	}
+	if path := get(EnvCA); path != "" {
+		text, err := os.ReadFile(path)
+		if err != nil || !x509.NewCertPool().AppendCertsFromPEM(text) {
+			return o, errs.New(errs.Invalid, "%s names a file without a certificate in PEM", EnvCA)
 		}
 	}
 	if path := get(EnvNKey); path != "" {

@@ -2,6 +2,9 @@ package listener_test
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"belfry/pkg/errs"
@@ -14,5 +17,26 @@ func TestAddressesThatAreNoneOfABus(t *testing.T) {
 		if _, err := listener.Connect(t.Context(), "x", slog.New(slog.DiscardHandler)); !errs.Is(err, errs.Invalid) {
 			t.Errorf("%s: %v", url, err)
 		}
+	}
+}
+
+func TestFilesThatDoNotServeAreNamedByTheirVariable(t *testing.T) {
+	folder := t.TempDir()
+	text := filepath.Join(folder, "ca.txt")
+	if err := os.WriteFile(text, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{
+		listener.EnvCA:          text,
+		listener.EnvNKey:        filepath.Join(folder, "none"),
+		listener.EnvCredentials: filepath.Join(folder, "none"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, path)
+			_, err := listener.Connect(t.Context(), "x", slog.New(slog.DiscardHandler))
+			if !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), name) {
+				t.Error(err)
+			}
+		})
 	}
 }
