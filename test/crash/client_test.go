@@ -149,7 +149,7 @@ func (c *client) step(n int) bool {
 		return false
 	}
 	switch {
-	case status == http.StatusNotFound && (c.mayBeGone(before) || c.inDoubt(uuid, func(s state) bool { return !s.there })):
+	case status == http.StatusNotFound && (c.mayBeGone(uuid) || c.inDoubt(uuid, func(s state) bool { return !s.there })):
 		c.known[uuid] = state{}
 		return true
 	case status == http.StatusConflict && c.inDoubt(uuid, func(s state) bool { return s.there }):
@@ -175,9 +175,11 @@ func (c *client) inDoubt(uuid string, like func(state) bool) bool {
 	return slices.ContainsFunc(c.doubt[uuid], like)
 }
 
-// mayBeGone reports whether a cascade may have deleted an object.
-func (c *client) mayBeGone(s state) bool {
-	return c.store == "Children" && c.world.triedToDelete(s.parents)
+// mayBeGone reports whether a cascade may have deleted an object, whose parent
+// may be that of an unanswered request.
+func (c *client) mayBeGone(uuid string) bool {
+	orphaned := func(s state) bool { return c.world.triedToDelete(s.parents) }
+	return c.store == "Children" && (orphaned(c.known[uuid]) || c.inDoubt(uuid, orphaned))
 }
 
 func (c *client) someParents() []string {
@@ -238,7 +240,7 @@ func (c *client) audit() error {
 		known := c.known[uuid]
 		switch {
 		case same(now, known), c.inDoubt(uuid, func(s state) bool { return same(now, s) }):
-		case !now.there && (c.mayBeGone(known) || c.inDoubt(uuid, c.mayBeGone)):
+		case !now.there && c.mayBeGone(uuid):
 		default:
 			c.complain("%s %s is %+v; acknowledged was %+v, in doubt %+v", c.store, uuid, now, known, c.doubt[uuid])
 		}
