@@ -9,11 +9,15 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
+// patience is for a client that stands still while it logs in, and for the start.
+const patience = 30 * time.Second
+
 // Serve starts a server on the options' port, 0 being none yet, and waits until it takes
 // connections.
 func Serve(t testing.TB, o *server.Options) *server.Server {
 	t.Helper()
 	o.Host, o.NoSigs, o.NoLog = "127.0.0.1", true, true
+	o.AuthTimeout, o.TLSTimeout = patience.Seconds(), patience.Seconds()
 	if o.Port == 0 {
 		o.Port = server.RANDOM_PORT
 	}
@@ -23,7 +27,7 @@ func Serve(t testing.TB, o *server.Options) *server.Server {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(20 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("the server is not ready")
 	}
 	return s

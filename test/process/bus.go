@@ -36,7 +36,7 @@ func StartBus(t testing.TB, folder string, port int) *Bus {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Kill)
-	Eventually(t, 30*time.Second, func() error {
+	Eventually(t, time.Minute, func() error {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = conn.Close()
@@ -66,7 +66,7 @@ func serveBus(folder string) error {
 		return err
 	}
 	go s.Start()
-	if !s.ReadyForConnections(20 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		return fmt.Errorf("the NATS server is not ready on port %d", port)
 	}
 	for parent := os.Getppid(); os.Getppid() == parent; {

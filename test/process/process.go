@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -285,46 +284,6 @@ func Await(patience time.Duration, right func() error) error {
 	}
 }
 
-// Metric sums a metric of a server over its labels.
-func (s *Server) Metric(name string) (float64, error) {
-	res, err := http.Get(s.URL + "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	sum, found := 0.0, false
-	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
-		line := lines.Text()
-		if !strings.HasPrefix(line, name+"{") && !strings.HasPrefix(line, name+" ") {
-			continue
-		}
-		var v float64
-		if _, err := fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &v); err != nil {
-			return 0, err
-		}
-		sum, found = sum+v, true
-	}
-	if !found {
-		return 0, fmt.Errorf("no metric %s", name)
-	}
-	return sum, nil
-}
-
-// Idle waits until every event is published and every worker has handled all.
-func (s *Server) Idle() error {
-	return Await(time.Minute, func() error {
-		for _, name := range []string{"belfry_events_pending", "belfry_listener_pending"} {
-			n, err := s.Metric(name)
-			if err != nil {
-				return err
-			}
-			if n != 0 {
-				return fmt.Errorf("%s is %v", name, n)
-			}
-		}
-		return nil
-	})
-}
-
-// LogKept is enough for all that a script's belfry logs at level debug.
-const LogKept = 1 << 20
+// LogKept is enough for all that a script's belfry logs at level debug, also
+// where it is asked again and again on a slow machine.
+const LogKept = 32 << 20

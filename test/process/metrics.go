@@ -1,0 +1,96 @@
+package process
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Metric sums a metric of a server over its labels.
+func (s *Server) Metric(name string) (float64, error) {
+	all, err := s.scrape()
+	if err == nil && len(all[name]) == 0 {
+		err = fmt.Errorf("no metric %s", name)
+	}
+	return all.sum(name), err
+}
+
+// metrics are the values that a server tells, by name, one for each of the labels.
+type metrics map[string][]float64
+
+func (m metrics) sum(name string) (sum float64) {
+	for _, v := range m[name] {
+		sum += v
+	}
+	return sum
+}
+
+// scrape asks for all metrics.
+func (s *Server) scrape() (metrics, error) {
+	res, err := http.Get(s.URL + "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	all := metrics{}
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		line := lines.Text()
+		end := strings.IndexAny(line, "{ ")
+		if end < 0 || line[0] == '#' {
+			continue
+		}
+		v, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		if err != nil {
+			return nil, err
+		}
+		all[line[:end]] = append(all[line[:end]], v)
+	}
+	return all, lines.Err()
+}
+
+// Idle waits until every event is published and every worker has handled all.
+func (s *Server) Idle() error {
+	return Await(2*time.Minute, func() error {
+		first, err := s.scrape()
+		if err != nil {
+			return err
+		}
+		second, err := s.scrape()
+		if err != nil {
+			return err
+		}
+		return atRest(first, second)
+	})
+}
+
+// The metrics of what is under way. A server leaves out what it can't tell now.
+const (
+	eventsPending   = "belfry_events_pending" // in each store
+	eventsPublished = "belfry_events_published_total"
+	listenerPending = "belfry_listener_pending" // by mapping, and by cascade
+	workers         = 2
+)
+
+// atRest reports what is under way by what a server told, and then told again.
+// It does not see everything at once. Had the workers nothing to do at first, and
+// has no store anything to publish afterwards, then what they did last has no
+// consequences, unless some were published in between.
+func atRest(first, second metrics) error {
+	if len(first[listenerPending]) < workers || len(second[listenerPending]) < workers || len(second[eventsPending]) == 0 {
+		return errors.New("the server can't tell everything yet")
+	}
+	for name, n := range map[string]float64{
+		listenerPending: first.sum(listenerPending), eventsPending: second.sum(eventsPending),
+		eventsPublished + " since a moment ago": second.sum(eventsPublished) - first.sum(eventsPublished),
+	} {
+		if n != 0 {
+			return fmt.Errorf("%s is %v", name, n)
+		}
+	}
+	return nil
+}
