@@ -70,7 +70,13 @@ func (a *App) working(ctx context.Context) error {
 			return errs.Wrap(err, errs.Unavailable, "the storage of binaries.%s is away", name)
 		}
 	}
-	return a.bus.Ready(ctx)
+	if err := a.bus.Ready(ctx); err != nil {
+		return err
+	}
+	if a.relay.Stats().Away {
+		return errs.New(errs.Unavailable, "the bus does not take events; they wait in their records")
+	}
+	return nil
 }
 
 // startWatch looks after the backends that can't come back by themselves: a

@@ -93,6 +93,7 @@ type Bus struct {
 	answers    answers
 	batchesOff atomic.Bool // the server or the stream does not take batches
 	syncer     syncer
+	harm       atomic.Pointer[error] // why the embedded server can't write
 
 	background sync.WaitGroup
 	stop       context.CancelFunc // ends background
@@ -138,11 +139,10 @@ func (b *Bus) open(ctx, life context.Context) error {
 			return err
 		}
 	}
-	b.background.Add(1)
-	go func() {
-		defer b.background.Done()
-		b.keepStreams(life)
-	}()
+	b.background.Go(func() { b.keepStreams(life) })
+	if b.embedded != nil {
+		b.background.Go(func() { b.heal(life) })
+	}
 	return nil
 }
 
@@ -192,16 +192,21 @@ func (b *Bus) Ready(ctx context.Context) error {
 	if err := b.conn.FlushWithContext(ctx); err != nil {
 		return errs.Wrap(err, errs.Unavailable, "the bus does not answer")
 	}
-	return nil
+	return b.unharmed()
 }
 
-// StopServer takes the embedded server away as an outage would; the data and
-// the port stay for StartServer.
+// StopServer takes the embedded server away as an outage would, and returns once
+// the connection knows; the data and the port stay for StartServer.
 func (b *Bus) StopServer() error {
 	if b.embedded == nil {
 		return errs.New(errs.Invalid, "bus: only an embedded server can be stopped")
 	}
+	session := b.link.current()
 	b.embedded.stop()
+	select {
+	case <-session.Done():
+	case <-b.link.ended:
+	}
 	return nil
 }
 

@@ -1,0 +1,55 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/test/natsserver"
+	"belfry/test/wait"
+)
+
+// A bus that answers and takes no events is told; writes go on being accepted.
+func TestABusThatTakesNoEventsIsTold(t *testing.T) {
+	url := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()
+	p := newPlace(t, strings.Replace(books, `bus: {listen: ""}`, fmt.Sprintf("bus: {url: %q}", url), 1))
+	a := p.start()
+	wait.Until(t, func() error { return a.ready(t.Context()) })
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual := s.CachedInfo().Config
+	full := usual
+	full.Discard, full.MaxMsgs = jetstream.DiscardNew, 1
+	if _, err := js.UpdateStream(t.Context(), full); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		p.want(a, "POST", "/authors", fmt.Sprintf(`{"uuid":"lem-%d"}`, i), http.StatusCreated)
+	}
+	wait.For(t, "a bus that takes nothing is told", func() bool {
+		err := a.ready(t.Context())
+		return errs.Is(err, errs.Unavailable) && strings.Contains(err.Error(), "does not take events")
+	})
+	if _, err := js.UpdateStream(t.Context(), usual); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, func() error { return a.ready(t.Context()) })
+}
