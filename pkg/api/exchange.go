@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -68,7 +67,7 @@ func (s *Server) dispatch(x *exchange) {
 		case http.ErrAbortHandler:
 			x.aborted, x.err = true, http.ErrAbortHandler
 		default:
-			s.fail(x, &panicError{value: p, stack: debug.Stack()})
+			s.fail(x, errs.Panicked(p))
 		}
 	}()
 	if err := s.forged(x); err != nil {

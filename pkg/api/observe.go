@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"belfry/pkg/errs"
 )
 
 // slow is when a request is worth a line in the log of its own.
@@ -58,9 +60,9 @@ func (x *exchange) attributes(took time.Duration) []slog.Attr {
 	if x.err != nil {
 		attrs = append(attrs, slog.String("error", x.err.Error()))
 	}
-	var p *panicError
+	var p *errs.Panic
 	if errors.As(x.err, &p) {
-		attrs = append(attrs, slog.String("stack", string(p.stack)))
+		attrs = append(attrs, slog.String("stack", string(p.Stack)))
 	}
 	return attrs
 }

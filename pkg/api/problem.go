@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 
@@ -95,11 +94,3 @@ func (s *Server) fail(x *exchange, err error) {
 	x.set("Cache-Control", "no-store")
 	x.send(p.Status, problemType, problems.Encode(p))
 }
-
-// panicError is a panic in a handler.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }

@@ -29,7 +29,6 @@ package busapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -167,11 +166,3 @@ func (s *Server) Stop(ctx context.Context) error {
 func unanswered(ctx context.Context) error {
 	return errs.Wrap(ctx.Err(), errs.Canceled, "requests over the bus are left without an answer")
 }
-
-// panicked is a panic in a handler.
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }

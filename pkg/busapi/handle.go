@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,7 +29,7 @@ func (v *service) serve(e *endpoint, m *nats.Msg, began time.Time) {
 func (v *service) handle(ctx context.Context, e *endpoint, m *nats.Msg, id string) (o outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &panicked{value: p, stack: debug.Stack()}
+			err = errs.Panicked(p)
 		}
 	}()
 	end, err := v.gate.begin(ctx)
@@ -127,9 +126,9 @@ func (v *service) log(e *endpoint, id string, err error, o outcome, took time.Du
 	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}
-	var p *panicked
+	var p *errs.Panic
 	if errors.As(err, &p) {
-		attrs = append(attrs, slog.String("stack", string(p.stack)))
+		attrs = append(attrs, slog.String("stack", string(p.Stack)))
 	}
 	v.server.Logger.LogAttrs(v.server.life, level, "request over the bus", attrs...)
 }

@@ -1,0 +1,18 @@
+package errs
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// Panic is a panic that ended one request and nothing else. It is Internal, and
+// its stack is for the log.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+// Panicked makes an error of what recover returned, with the stack of now.
+func Panicked(value any) *Panic { return &Panic{Value: value, Stack: debug.Stack()} }
+
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
