@@ -17,7 +17,12 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/test/ports"
+	"belfry/test/wait"
 )
+
+// patience is for what comes about at once, unless the machine stands still.
+const patience = 30 * time.Second
 
 func open(t testing.TB, opts bus.Options) *bus.Bus {
 	t.Helper()
@@ -32,7 +37,7 @@ func open(t testing.TB, opts bus.Options) *bus.Bus {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := b.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
@@ -173,7 +178,7 @@ func TestAStreamThatWasDeletedComesBack(t *testing.T) {
 }
 
 func TestEventsOutliveTheServer(t *testing.T) {
-	b := open(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}})
+	b := open(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", ports.Free(t))}})
 	url := b.ClientURL()
 	if err := b.Publish(t.Context(), events("before", 50, 100)); err != nil {
 		t.Fatal(err)
@@ -204,6 +209,31 @@ func TestEventsOutliveTheServer(t *testing.T) {
 	}
 	if n := stored(t, b); n != 100 {
 		t.Errorf("%d events are stored, want 100", n)
+	}
+}
+
+// What ends and begins anew at once is not taken for what was there before.
+func TestAnOutageIsOverOnceTheServerHasStarted(t *testing.T) {
+	b := open(t, bus.Options{})
+	for round := range 20 {
+		if err := b.StopServer(); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Publish(t.Context(), events(fmt.Sprint("during", round), 1, 10)); !errs.Is(err, errs.Unavailable) || b.Ready(t.Context()) == nil {
+			t.Fatalf("without a server publish reports %v, want Unavailable", err)
+		}
+		if err := b.StartServer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Publish(t.Context(), events(fmt.Sprint("after", round), 1, 10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := stored(t, b); n != 20 {
+		t.Errorf("%d events are stored, want those of 20 rounds", n)
 	}
 }
 
@@ -249,10 +279,10 @@ func TestOthersNeedThePasswordOfTheEmbeddedServer(t *testing.T) {
 	if err := b.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nats.Connect(b.ClientURL()); !errors.Is(err, nats.ErrAuthorization) {
+	if _, err := connect(b.ClientURL()); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("a stranger gets %v, want an authorization error", err)
 	}
-	c, err := nats.Connect(b.ClientURL(), nats.UserInfo("front", "secret"))
+	c, err := connect(b.ClientURL(), nats.UserInfo("front", "secret"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +294,7 @@ func TestWantedFollowsTheInterestOfOthers(t *testing.T) {
 	if b.Wanted(event.StoreGet) {
 		t.Error("wanted before anyone listens")
 	}
-	c, err := nats.Connect(b.ClientURL())
+	c, err := connect(b.ClientURL())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +305,7 @@ func TestWantedFollowsTheInterestOfOthers(t *testing.T) {
 	}
 	eventually(t, func() bool { return b.Wanted(event.StoreGet) })
 	b.Live(event.StoreGet, []byte("hello"))
-	m, err := s.NextMsg(5 * time.Second)
+	m, err := s.NextMsg(patience)
 	if err != nil || m.Subject != "Store.Get" || string(m.Data) != "hello" {
 		t.Errorf("heard %v, %v", m, err)
 	}
@@ -287,7 +317,7 @@ func TestWantedFollowsTheInterestOfOthers(t *testing.T) {
 
 func TestPlainSubjectsBelongToNoStream(t *testing.T) {
 	b := open(t, bus.Options{})
-	if _, err := b.Conn().Request(string(event.StoreSaved), nil, 5*time.Second); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := b.Conn().Request(string(event.StoreSaved), nil, patience); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("a request on Store.Saved gets %v, want no responders", err)
 	}
 	b.Live(event.StoreSaved, []byte("{}"))
@@ -335,14 +365,10 @@ func TestOldEventsGoFirst(t *testing.T) {
 // eventually waits until a condition holds.
 func eventually(t testing.TB, ok func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("it did not happen in time")
-		}
-	}
+	wait.For(t, "what is to come about", ok)
+}
+
+// connect connects as a stranger to belfry does.
+func connect(url string, options ...nats.Option) (*nats.Conn, error) {
+	return nats.Connect(url, append(options, nats.Timeout(patience))...)
 }

@@ -3,9 +3,9 @@ package bus_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -54,7 +54,7 @@ func cluster(t *testing.T) (servers []*server.Server, url string) {
 		servers = append(servers, s)
 	}
 	for _, s := range servers {
-		if !s.ReadyForConnections(20 * time.Second) {
+		if !s.ReadyForConnections(patience) {
 			t.Fatal("a server is not ready")
 		}
 		urls = append(urls, s.ClientURL())
@@ -64,6 +64,7 @@ func cluster(t *testing.T) (servers []*server.Server, url string) {
 
 func TestThreeServersKeepTheStreamsThroughTheLossOfOne(t *testing.T) {
 	servers, url := cluster(t)
+	eventually(t, func() bool { return slices.ContainsFunc(servers, (*server.Server).JetStreamIsLeader) })
 	admin := dial(t, url, "admin")
 	eventually(t, func() bool {
 		_, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, 3, false)

@@ -70,7 +70,8 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 		}),
 	}
 	if b.embedded != nil {
-		options = append(options, nats.InProcessServer(b.embedded)) // which needs no TLS
+		// It needs no TLS; and nobody tries the first connection again.
+		options = append(options, nats.InProcessServer(b.embedded), nats.Timeout(startLimit))
 	} else {
 		options = append(options, nats.RetryOnFailedConnect(true))
 		options = append(options, b.opts.TLS.options()...)

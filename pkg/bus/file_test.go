@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/listener"
+	"belfry/test/ports"
 	"belfry/test/process"
 )
 
@@ -41,7 +41,7 @@ func TestTheEmbeddedServerRunsByNatsConf(t *testing.T) {
 	passwords(t, store)
 	var lines logged
 	b := open(t, bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: "../../nats.conf"},
+		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", ports.Free(t)), Config: "../../nats.conf"},
 		Auth:     bus.Auth{User: "belfry", Password: password("belfry")},
 		Logger:   slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
@@ -82,7 +82,7 @@ func TestTheEmbeddedServerRunsByNatsConf(t *testing.T) {
 	if n := stored(t, as(t, b.ClientURL(), "admin", nil)); n != 50 {
 		t.Errorf("after a restart %d events are stored", n)
 	}
-	if _, err := nats.Connect(b.ClientURL()); err == nil {
+	if _, err := connect(b.ClientURL()); err == nil {
 		t.Error("a stranger is let in")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -16,9 +15,10 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/test/natsserver"
+	"belfry/test/ports"
 )
 
-// external starts a server as a cluster's, on a port that it keeps.
+// external starts a server as a cluster's.
 func external(t *testing.T, port int, configure func(*server.Options)) *server.Server {
 	t.Helper()
 	opts := &server.Options{Port: port, JetStream: true, StoreDir: t.TempDir()}
@@ -28,11 +28,10 @@ func external(t *testing.T, port int, configure func(*server.Options)) *server.S
 	return natsserver.Serve(t, opts)
 }
 
-func portOf(s *server.Server) int { return s.Addr().(*net.TCPAddr).Port }
-
 func TestARefusedUserIsTriedForEver(t *testing.T) {
 	var lines logged
-	s := external(t, server.RANDOM_PORT, func(o *server.Options) { o.Username, o.Password = "front", "yesterday's" })
+	p := ports.Free(t)
+	s := external(t, p, func(o *server.Options) { o.Username, o.Password = "front", "yesterday's" })
 	b := open(t, bus.Options{
 		URL: s.ClientURL(), Auth: bus.Auth{User: "front", Password: "today's"},
 		Logger: slog.New(slog.NewTextHandler(&lines, nil)),
@@ -44,7 +43,6 @@ func TestARefusedUserIsTriedForEver(t *testing.T) {
 		}
 		return refusals > 200
 	})
-	p := portOf(s)
 	s.Shutdown()
 	s.WaitForShutdown()
 	external(t, p, func(o *server.Options) { o.Username, o.Password = "front", "today's" })
@@ -53,7 +51,7 @@ func TestARefusedUserIsTriedForEver(t *testing.T) {
 
 func TestWhatOthersSayOnTheInboxHarmsNobody(t *testing.T) {
 	b := open(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}})
-	c, err := nats.Connect(b.ClientURL())
+	c, err := connect(b.ClientURL())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func TestTheRolesOfNatsConfCanDoNoMore(t *testing.T) {
 	if n := stored(t, as(t, url, "admin", quiet)); n != 3 {
 		t.Errorf("%d events are stored, want 3", n)
 	}
-	if _, err := nats.Connect(url); !errors.Is(err, nats.ErrAuthorization) {
+	if _, err := connect(url); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("a stranger gets %v", err)
 	}
 }
@@ -198,7 +198,7 @@ func TestAListenerHasNobodyDamageStreamsForIt(t *testing.T) {
 			}
 		}
 	}
-	if m, err := c.Request(consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1}`), 10*time.Second); err != nil || m.Reply == "" {
+	if m, err := c.Request(consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1}`), patience); err != nil || m.Reply == "" {
 		t.Errorf("the listener gets %v, %v", m, err)
 	}
 	admin := as(t, url, "admin", slog.New(slog.DiscardHandler))
@@ -216,16 +216,16 @@ func TestAListenerHasNobodyDamageStreamsForIt(t *testing.T) {
 func TestOnlyTheSystemAccountManagesTheServer(t *testing.T) {
 	url := production(t)
 	system, _ := connectAs(t, url, "system")
-	if _, err := system.Request("$SYS.REQ.SERVER.PING", nil, 10*time.Second); err != nil {
+	if _, err := system.Request("$SYS.REQ.SERVER.PING", nil, patience); err != nil {
 		t.Errorf("the system user gets %v", err)
 	}
 	admin, _ := connectAs(t, url, "admin")
-	if _, err := admin.Request("$SYS.REQ.SERVER.PING", nil, 10*time.Second); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := admin.Request("$SYS.REQ.SERVER.PING", nil, patience); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the admin gets %v", err)
 	}
-	if _, err := system.Request(stream+"NAMES", nil, 10*time.Second); err == nil {
+	if _, err := system.Request(stream+"NAMES", nil, patience); err == nil {
 		var answer struct{ Error *struct{ Code int } }
-		m, _ := system.Request(stream+"NAMES", nil, 10*time.Second)
+		m, _ := system.Request(stream+"NAMES", nil, patience)
 		if json.Unmarshal(m.Data, &answer) != nil || answer.Error == nil {
 			t.Errorf("the system user looks at streams: %s", m.Data)
 		}
@@ -253,7 +253,7 @@ func TestTheSampleOfAListenerIsWhatItsRoleSays(t *testing.T) {
 func connectAs(t *testing.T, url, user string) (*nats.Conn, <-chan error) {
 	t.Helper()
 	refusals := make(chan error, 1000)
-	c, err := nats.Connect(url, nats.UserInfo(user, password(user)), nats.CustomInboxPrefix("_INBOX_"+user),
+	c, err := connect(url, nats.UserInfo(user, password(user)), nats.CustomInboxPrefix("_INBOX_"+user),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals <- err }))
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func refused(t *testing.T, refusals <-chan error, act, what, subject string) {
 		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(text, what) || !strings.Contains(text, strings.ToLower(`"`+subject+`"`)) {
 			t.Errorf("%s: %s %s: the server says %v", act, what, subject, err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Errorf("%s: %s %s is not refused", act, what, subject)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -109,7 +108,7 @@ func TestTheRolesOfNatsConfAreEnoughForTheirWork(t *testing.T) {
 				t.Fatal(err)
 			}
 			front.Live(event.StoreSaved, []byte("{}"))
-			if _, err := live.NextMsg(10 * time.Second); err != nil {
+			if _, err := live.NextMsg(patience); err != nil {
 				t.Error(err)
 			}
 
@@ -148,7 +147,7 @@ func look(t *testing.T, observer *nats.Conn, subject string) {
 	if m, err := stream.GetLastMsgForSubject(t.Context(), subject); err != nil || m.Sequence != 1 {
 		t.Errorf("by subject the observer reads %v, %v", m, err)
 	}
-	m, err := observer.Request("$JS.belfry.API.STREAM.MSG.GET.EVENTS", []byte(`{"seq":1}`), 10*time.Second)
+	m, err := observer.Request("$JS.belfry.API.STREAM.MSG.GET.EVENTS", []byte(`{"seq":1}`), patience)
 	if err != nil || !strings.Contains(string(m.Data), subject) {
 		t.Errorf("from the leader the observer reads %v, %v", m, err)
 	}

@@ -77,16 +77,16 @@ func setupStream(ctx context.Context, r Requests, want jetstream.StreamConfig, r
 	js, f := r.JetStream(), Finding{What: "stream " + want.Name, State: Right}
 	ctx, done := r.Asking(ctx, apiStream+"INFO."+want.Name, apiStream+"CREATE."+want.Name, apiStream+"UPDATE."+want.Name)
 	defer done()
-	asking, cancel := context.WithTimeout(ctx, setupTimeout)
+	stream, err := look(ctx, js, want.Name)
+	changing, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	stream, err := js.Stream(asking, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		f.State = Missing
 		if check {
 			return f, nil
 		}
 		want.Replicas = max(replicas, 1)
-		return f.done(Made, Explain(ctx, createStream(asking, js, want), "it is missing and can't be made", RunSetup))
+		return f.done(Made, Explain(ctx, createStream(changing, js, want), "it is missing and can't be made", RunSetup))
 	}
 	if err != nil {
 		return f, Explain(ctx, err, "it can't be looked at", "")
@@ -104,10 +104,21 @@ func setupStream(ctx context.Context, r Requests, want jetstream.StreamConfig, r
 	if check {
 		return f, nil
 	}
-	changing, cancel := context.WithTimeout(ctx, setupTimeout)
-	defer cancel()
 	_, err = js.UpdateStream(changing, merged)
 	return f.done(Changed, Explain(ctx, err, "it differs ("+f.Detail+") and can't be changed", RunSetup))
+}
+
+// look asks for a stream until there is an answer, but not for ever.
+func look(ctx context.Context, js jetstream.JetStream, name string) (stream jetstream.Stream, err error) {
+	for range lookTries {
+		asking, cancel := context.WithTimeout(ctx, lookTimeout)
+		stream, err = js.Stream(asking, name)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || !js.Conn().IsConnected() {
+			break
+		}
+	}
+	return stream, err
 }
 
 // takesBatches reports whether a server is new enough to know batches.

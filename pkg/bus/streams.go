@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -32,8 +31,9 @@ const (
 	deadMaxBytes  = 1 << 30
 	retryMaxBytes = 256 << 20
 
-	setupTimeout  = 2 * time.Second // for one try: a server that has just started may pass over a request
-	setupTries    = 5
+	lookTimeout   = 2 * time.Second // for one try: a server that has just started may pass over a request
+	lookTries     = 5
+	changeTimeout = 10 * time.Second
 	setupRetryMin = 200 * time.Millisecond
 	setupRetryMax = 10 * time.Second
 )
@@ -43,18 +43,13 @@ const (
 // they are there.
 func (b *Bus) Setup(ctx context.Context) error {
 	var err error
+	session := b.link.current()
 	configs := Streams(b.opts.Events)
 	if b.opts.Guest {
 		configs = configs[:1] // what else there is, it may not be allowed to see
 	}
 	for _, config := range configs {
-		for range setupTries {
-			err = b.setupStream(ctx, config)
-			if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || !b.conn.IsConnected() {
-				break
-			}
-		}
-		if err != nil {
+		if err = b.setupStream(ctx, config); err != nil {
 			err = errs.Wrap(err, errs.Unavailable, "set up stream %s", config.Name)
 			break
 		}
@@ -62,7 +57,7 @@ func (b *Bus) Setup(ctx context.Context) error {
 	if err == nil {
 		b.batchesOff.Store(false)
 	}
-	b.streams.set(err)
+	b.streams.set(session, err)
 	return err
 }
 
@@ -73,9 +68,7 @@ const RunSetup = "run `belfry bus setup` with an admin's credentials"
 // may only look gets by when someone else has made the streams.
 func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) error {
 	if b.opts.Guest {
-		looking, cancel := context.WithTimeout(ctx, setupTimeout)
-		defer cancel()
-		_, err := b.js.Stream(looking, want.Name)
+		_, err := look(ctx, b.js, want.Name)
 		return err
 	}
 	found, err := setupStream(ctx, b, want, b.opts.Replicas, false)
@@ -168,11 +161,9 @@ func (b *Bus) keepStreams(ctx context.Context) {
 		changed := b.link.change()
 		var again <-chan time.Time
 		switch {
-		case !b.conn.IsConnected():
-			b.streams.set(errs.New(errs.Unavailable, "the connection is away"))
 		case b.streams.err() == nil:
 			wait = setupRetryMin
-		default:
+		case b.link.current().Err() == nil:
 			if err := b.Setup(ctx); err != nil && ctx.Err() == nil {
 				b.log.Warn("the bus's streams are not ready; trying again", "error", err, "in", wait)
 				again = time.After(wait)
@@ -193,8 +184,9 @@ func (b *Bus) keepStreams(ctx context.Context) {
 type streamsState struct {
 	missed chan struct{} // hears that a publish found no stream
 
-	mu    sync.Mutex
-	cause error // why they are not; nil when they are
+	mu      sync.Mutex
+	cause   error           // why they are not; nil when they are
+	session context.Context // in which that was found: the next one may find otherwise
 }
 
 func newStreamsState() *streamsState {
@@ -204,21 +196,24 @@ func newStreamsState() *streamsState {
 	}
 }
 
-func (s *streamsState) set(err error) {
+func (s *streamsState) set(session context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cause = err
+	s.cause, s.session = err, session
 }
 
 func (s *streamsState) err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.cause == nil && s.session.Err() != nil {
+		return errs.New(errs.Unavailable, "nobody has looked for them on this connection yet")
+	}
 	return s.cause
 }
 
 // miss notes that the streams are gone.
 func (s *streamsState) miss() {
-	s.set(errs.New(errs.Unavailable, "nobody answers on the events' subjects"))
+	s.set(nil, errs.New(errs.Unavailable, "nobody answers on the events' subjects"))
 	select {
 	case s.missed <- struct{}{}:
 	default:
