@@ -213,7 +213,7 @@ func TestTheMicroProtocol(t *testing.T) {
 	w.want("404", wire.Get, `{"uuid":"none"}`)
 	ask := func(subject string, into any) {
 		t.Helper()
-		m, err := w.conn.Request(subject, nil, 10e9)
+		m, err := w.conn.Request(subject, nil, patience)
 		w.must(err)
 		w.must(json.Unmarshal(m.Data, into))
 	}
@@ -242,10 +242,10 @@ func TestTheMicroProtocol(t *testing.T) {
 		return save.NumRequests == 1 && save.NumErrors == 0 && save.ProcessingTime > 0 && save.AverageProcessingTime == save.ProcessingTime &&
 			get.NumRequests == 1 && get.NumErrors == 1 && strings.HasPrefix(get.LastError, `404:`)
 	})
-	if _, err := w.conn.Request("$SRV.PING.store-Requests", nil, 10e9); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := w.conn.Request("$SRV.PING.store-Requests", nil, patience); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the store of requests: %v", err)
 	}
-	if _, err := w.conn.Request("store.Requests.list", []byte("{}"), 10e9); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := w.conn.Request("store.Requests.list", []byte("{}"), patience); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the store of requests: %v", err)
 	}
 }

@@ -151,7 +151,7 @@ func TestRequestsInHandAreAnsweredWhenTheServerStops(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Stop(t.Context()) }()
 	w.eventually("no more requests are taken", func() bool {
-		_, err := w.conn.Request("store.Books.list", []byte("{}"), 10*time.Second)
+		_, err := w.conn.Request("store.Books.list", []byte("{}"), patience)
 		return errors.Is(err, nats.ErrNoResponders)
 	})
 	select {
@@ -217,7 +217,7 @@ func TestTheBusGoesAndComesBack(t *testing.T) {
 	w.must(w.bus.StopServer())
 	w.must(w.bus.StartServer(t.Context()))
 	w.eventually("belfry answers again", func() bool {
-		a, err := w.try(wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
+		a, err := w.within(time.Second, wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
 		return err == nil && a.status == ""
 	})
 	w.eventually("the service is seen again", func() bool {
@@ -244,7 +244,7 @@ func TestAServerStopsWhileTheBusIsAway(t *testing.T) {
 	w.want("", wire.Save, `{"object":{}}`)
 	w.must(w.bus.StopServer())
 	w.eventually("the connection is lost", func() bool { return !w.bus.Conn().IsConnected() })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	w.must(s.Stop(ctx))
 	w.must(s.Stop(ctx)) // once more is fine

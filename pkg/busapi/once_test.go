@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	"belfry/test/wait"
 )
 
 // stage makes what a case needs: two objects.
@@ -309,7 +310,10 @@ func TestTwoServersMakeOneWrite(t *testing.T) {
 				if arrived.Add(1) == 2 {
 					close(both)
 				}
-				<-both
+				select {
+				case <-both:
+				case <-t.Context().Done(): // the test has failed
+				}
 				return nil, nil
 			}}
 			w := newWorld(t, nil, func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
@@ -318,31 +322,25 @@ func TestTwoServersMakeOneWrite(t *testing.T) {
 			w.stage()
 			w.serve()
 			armed.Store(true)
-			answers := make(chan answer, 100)
-			// Which of the two is asked is chance: eight times is enough.
-			done := make(chan struct{})
-			var asking sync.WaitGroup
-			for range 8 {
-				asking.Go(func() {
-					a, err := w.try(c.op, c.body, key("k")...)
-					if err != nil {
-						a.status = err.Error()
-					}
-					answers <- a
-				})
-			}
-			go func() { asking.Wait(); close(done) }()
-			w.eventually("both servers are at the write", func() bool {
-				select {
-				case <-done:
-					return true
-				default:
+			// Which of the two is asked is chance: more and more ask until both are.
+			const most = 60
+			answers := make(chan answer, most)
+			asked := 0
+			wait.For(t, "both servers are at the write", func() bool {
+				if asked < most {
+					asked++
+					go func() {
+						a, err := w.try(c.op, c.body, key("k")...)
+						if err != nil {
+							a.status = err.Error()
+						}
+						answers <- a
+					}()
 				}
 				return arrived.Load() >= 2
 			})
-			<-done
 			first := <-answers
-			for len(answers) > 0 {
+			for range asked - 1 {
 				if a := <-answers; a.status != first.status || a.body != first.body {
 					t.Errorf("%+v and %+v", first, a)
 				}

@@ -28,7 +28,7 @@ func production(t *testing.T) string {
 func as(t *testing.T, url, user, variable string) (conn *nats.Conn, refusals chan error) {
 	t.Helper()
 	refusals = make(chan error, 100)
-	conn, err := nats.Connect(url, nats.UserInfo(user, "pw-of-"+variable), nats.CustomInboxPrefix("_INBOX_"+user),
+	conn, err := nats.Connect(url, nats.Timeout(patience), nats.UserInfo(user, "pw-of-"+variable), nats.CustomInboxPrefix("_INBOX_"+user),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals <- err }))
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 			w.want("", wire.Delete, `{"uuid":"emma"}`)
 
 			// Nobody answers for Authors here, but to ask is allowed; the others are not.
-			if _, err := w.conn.Request("store.Authors.get", []byte("{}"), 10*time.Second); !errors.Is(err, nats.ErrNoResponders) {
+			if _, err := w.conn.Request("store.Authors.get", []byte("{}"), patience); !errors.Is(err, nats.ErrNoResponders) {
 				t.Errorf("reading authors: %v", err)
 			}
 			for _, subject := range []string{
@@ -81,7 +81,7 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 			}
 
 			admin, _ := as(t, url, "admin", "ADMIN")
-			if _, err := admin.Request("$SRV.PING.store-Books", nil, 10*time.Second); err != nil {
+			if _, err := admin.Request("$SRV.PING.store-Books", nil, patience); err != nil {
 				t.Errorf("the admin asks for the service: %v", err)
 			}
 			if len(lacks) > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -26,7 +27,12 @@ import (
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/test/ports"
+	"belfry/test/wait"
 )
+
+// patience is for what comes about at once, unless the machine stands still.
+const patience = 30 * time.Second
 
 // world is stores on a real bus. Nothing in it locks an object, so that two
 // servers on it are to each other like two processes.
@@ -132,11 +138,11 @@ func newWorld(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.Ba
 	log := slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
 	w.bus, err = bus.Open(t.Context(), bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler),
+		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", ports.Free(t))}, Logger: slog.New(slog.DiscardHandler),
 	})
 	w.must(err)
 	t.Cleanup(func() { _ = w.bus.Close(context.Background()) })
-	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(patience), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	w.must(err)
 	t.Cleanup(w.conn.Close)
 
@@ -211,11 +217,16 @@ func (w *world) ask(op, body string, headers ...string) answer {
 }
 
 func (w *world) try(op, body string, headers ...string) (answer, error) {
+	return w.within(40*time.Second, op, body, headers...)
+}
+
+// within makes a request that gets lost when it has no answer in time.
+func (w *world) within(limit time.Duration, op, body string, headers ...string) (answer, error) {
 	m := &nats.Msg{Subject: wire.Subject("Books", op), Data: []byte(body), Header: nats.Header{}}
 	for i := 0; i+1 < len(headers); i += 2 {
 		m.Header[headers[i]] = append(m.Header[headers[i]], headers[i+1])
 	}
-	got, err := w.conn.RequestMsg(m, 40*time.Second)
+	got, err := w.conn.RequestMsg(m, limit)
 	if err != nil {
 		return answer{}, err
 	}
@@ -235,12 +246,7 @@ func (w *world) want(status, op, body string, headers ...string) answer {
 
 func (w *world) eventually(what string, right func() bool) {
 	w.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !right(); {
-		if time.Now().After(deadline) {
-			w.Fatalf("not so after 30 s: %s", what)
-		}
-		<-time.After(2 * time.Millisecond)
-	}
+	wait.For(w, what, right)
 }
 
 // key are the headers of an idempotency key.
