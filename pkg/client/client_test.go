@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +24,11 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
 	"belfry/test/natsserver"
+	"belfry/test/wait"
 )
+
+// patience is for what comes about at once, unless the machine stands still.
+const patience = 30 * time.Second
 
 // world is a store that is served on a real bus, and a client of it.
 type world struct {
@@ -80,7 +85,7 @@ func newWorld(t *testing.T) *world {
 	requests, err := store.Open(t.Context(), backend, busapi.RequestsOptions("Requests"))
 	w.must(err)
 	w.options = busapi.Options{Conn: w.bus.Conn(), Stores: []*store.Store{books}, Requests: requests, Logger: slog.New(slog.DiscardHandler)}
-	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(patience), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
 	w.must(err)
 	t.Cleanup(w.conn.Close)
 	w.client = client.New(w.conn)
@@ -209,22 +214,17 @@ func TestARequestIsMadeAgainUntilThereIsAnAnswer(t *testing.T) {
 		_, err := w.books.Save(context.Background(), book{Title: "Emma"})
 		done <- err
 	}()
-	for deadline := time.Now().Add(20 * time.Second); w.conn.Stats().OutMsgs < 3; {
-		if time.Now().After(deadline) {
-			t.Fatal("it is not made again")
-		}
-		<-time.After(time.Millisecond)
-	}
+	wait.For(t, "it is made again", func() bool { return w.conn.Stats().OutMsgs >= 3 })
 	w.serve()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	// Each answer is lost once: somebody else takes it.
-	lost := 0
-	conn, err := nats.Connect(w.bus.ClientURL())
+	var lost atomic.Int32
+	conn, err := nats.Connect(w.bus.ClientURL(), nats.Timeout(patience))
 	w.must(err)
 	defer conn.Close()
-	front, err := conn.QueueSubscribe("store.Books.*", "q", func(*nats.Msg) { lost++ })
+	front, err := conn.QueueSubscribe("store.Books.*", "q", func(*nats.Msg) { lost.Add(1) })
 	w.must(err)
 	w.must(conn.Flush())
 	for i := range 10 {
@@ -236,7 +236,7 @@ func TestARequestIsMadeAgainUntilThereIsAnAnswer(t *testing.T) {
 	if n := w.told.count(); n != 11 {
 		t.Errorf("%d objects were made, want 11", n)
 	}
-	t.Logf("%d requests were swallowed", lost)
+	t.Logf("%d requests were swallowed", lost.Load())
 }
 
 func TestALostAnswerIsAskedForAgain(t *testing.T) {
@@ -244,13 +244,13 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	w.client.Attempt = 100 * time.Millisecond
 	w.serve()
 	// Between the client and belfry stands one that loses the first answer to each key.
-	proxy, err := nats.Connect(w.bus.ClientURL())
+	proxy, err := nats.Connect(w.bus.ClientURL(), nats.Timeout(patience))
 	w.must(err)
 	defer proxy.Close()
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	_, err = proxy.Subscribe("store.Lossy.*", func(m *nats.Msg) {
-		answer, err := proxy.RequestMsg(&nats.Msg{Subject: strings.Replace(m.Subject, "Lossy", "Books", 1), Data: m.Data, Header: m.Header}, 10*time.Second)
+		answer, err := proxy.RequestMsg(&nats.Msg{Subject: strings.Replace(m.Subject, "Lossy", "Books", 1), Data: m.Data, Header: m.Header}, patience)
 		mu.Lock()
 		defer mu.Unlock()
 		if key := m.Header.Get("Idempotency-Key"); err == nil && seen[key] {
@@ -267,19 +267,44 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	_, err = lossy.Update(t.Context(), object.Object{"uuid": saved.Object["uuid"], "n": json.RawMessage("1")}, client.AtRevision(saved.Revision))
 	w.must(err)
 	w.must(lossy.Delete(t.Context(), saved.UUID()))
+	mu.Lock()
+	defer mu.Unlock()
 	if n := w.told.count(); n != 3 || len(seen) != 3 {
 		t.Errorf("%d writes for %d keys", n, len(seen))
 	}
 }
 
+// overdue is a context whose deadline has passed once it is closed.
+type overdue chan struct{}
+
+func (o overdue) Deadline() (time.Time, bool) { return time.Now().Add(patience), true }
+func (o overdue) Done() <-chan struct{}       { return o }
+func (o overdue) Value(any) any               { return nil }
+
+func (o overdue) Err() error {
+	select {
+	case <-o:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 func TestTheContextEndsARequest(t *testing.T) {
 	w := newWorld(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := w.books.Get(ctx, "emma"); !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "nobody answers on store.Books.get") {
+	w.client.Attempt = patience
+	done := make(chan error, 1)
+	over := make(overdue)
+	go func() {
+		_, err := w.books.Get(over, "emma")
+		done <- err
+	}()
+	wait.For(t, "the first attempt has failed", func() bool { return w.conn.Stats().OutMsgs >= 2 })
+	close(over)
+	if err := <-done; !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "nobody answers on store.Books.get") {
 		t.Error(err)
 	}
-	ctx, cancel = context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := w.books.Save(ctx, book{}); !errs.Is(err, errs.Canceled) {
 		t.Error(err)
@@ -292,7 +317,7 @@ func TestWhoMayNotIsToldSo(t *testing.T) {
 			Publish: &server.SubjectPermission{Allow: []string{"store.Books.get"}},
 		}}},
 	})
-	conn, err := nats.Connect(s.ClientURL(), nats.UserInfo("eve", "pw"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	conn, err := nats.Connect(s.ClientURL(), nats.Timeout(patience), nats.UserInfo("eve", "pw"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		t.Fatal(err)
 	}
