@@ -23,7 +23,11 @@ import (
 	"belfry/pkg/relay"
 	"belfry/pkg/store/driver"
 	"belfry/test/tail"
+	"belfry/test/wait"
 )
+
+// patience is for what comes about at once, unless the machine stands still.
+const patience = 30 * time.Second
 
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
@@ -60,7 +64,7 @@ func start(t testing.TB, opts relay.Options) *relay.Relay {
 	}
 	r := relay.New(opts)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_ = r.Close(ctx)
 	})
@@ -69,7 +73,7 @@ func start(t testing.TB, opts relay.Options) *relay.Relay {
 
 func flush(t testing.TB, r *relay.Relay) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := r.Flush(ctx); err != nil {
 		t.Fatal(err)
@@ -139,7 +143,7 @@ func TestCommittedEventsArePublishedAndCleared(t *testing.T) {
 	verify(t, log(t, b), 100)
 	eventually(t, func() bool { return s.count() == 0 })
 	for range 100 {
-		if _, err := heard.NextMsg(5 * time.Second); err != nil {
+		if _, err := heard.NextMsg(patience); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -295,15 +299,12 @@ func TestWhatOtherProcessesLeftIsFoundOnceItIsOld(t *testing.T) {
 	r.Add("Users", s)
 	flush(t, r)
 	left := func(age time.Duration) {
-		p := s.write(fmt.Sprint("left", age), 10)
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		id := uuid.Must(uuid.NewV7())
 		ms := time.Now().Add(-age).UnixMilli()
 		for i := range 6 {
 			id[i] = byte(ms >> (8 * (5 - i)))
 		}
-		s.waiting[p.UUID][0].ID = id.String()
+		s.writeAs(id.String(), fmt.Sprint("left", age), 10)
 	}
 	left(time.Minute)
 	left(2 * time.Hour)
@@ -445,14 +446,5 @@ func (l *lines) count(s string) int { return strings.Count(l.String(), s) }
 // eventually waits until a condition holds.
 func eventually(t testing.TB, ok func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("it did not happen in time")
-		}
-	}
+	wait.For(t, "what is to come about", ok)
 }

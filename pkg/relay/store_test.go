@@ -31,11 +31,16 @@ func newRecords(name string) *records {
 }
 
 // write makes an event of the next revision, waiting in its record.
-func (s *records) write(uuid string, size int) driver.Pending {
+func (s *records) write(uuid string, size int) driver.Pending { return s.writeAs("", uuid, size) }
+
+// writeAs is write of an event with an id of its own, unless that is empty.
+func (s *records) writeAs(id, uuid string, size int) driver.Pending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next++
-	id := fmt.Sprintf("%s-%s-%d", s.name, uuid, s.next)
+	if id == "" {
+		id = fmt.Sprintf("%s-%s-%d", s.name, uuid, s.next)
+	}
 	payload, err := json.Marshal(event.Envelope{ID: id, UUID: uuid, Revision: s.next, Ctx: event.Ctx{UserAgent: string(make([]byte, size))}})
 	if err != nil {
 		panic(err)
