@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"belfry/pkg/errs"
@@ -14,13 +15,18 @@ import (
 // no more as ways in. It is what keeps two unlinkings at once from each leaving
 // the other for the last one: both write the user's record.
 //
-// An ident is unlinked as it was when it was condemned. Linking it anew makes it
-// another one first, and only then counts it again.
+// An ident is unlinked as it was when it was condemned, at a revision that is
+// noted with it. Linking it anew makes it another one first, and only then counts
+// it again; unless that one has been condemned meanwhile too.
 const fieldUnlinked = "_unlinked"
 
-func unlinkedOf(body []byte) (uuids []string) {
-	_ = json.Unmarshal(object.Field(body, fieldUnlinked), &uuids)
-	return uuids
+// unlinked are idents with the latest revisions at which they were condemned.
+type unlinked map[string]uint64
+
+func unlinkedOf(body []byte) unlinked {
+	going := unlinked{}
+	_ = json.Unmarshal(object.Field(body, fieldUnlinked), &going)
+	return going
 }
 
 // Unlink removes a way in of the user who is logged in. NotFound when it is not
@@ -42,7 +48,7 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 		if owner, _ := object.Text(object.Field(there.Body, fieldUser)); owner != me.User.UUID {
 			return missing
 		}
-		if err := s.condemn(ctx, me.User.UUID, ident); err != nil {
+		if err := s.condemn(ctx, me.User.UUID, there); err != nil {
 			return err
 		}
 		if err = s.Idents.Delete(ctx, ident, there.Revision); !errs.Is(err, errs.Mismatch) {
@@ -54,7 +60,7 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 
 // condemn makes an ident count no more as a way in of a user. Conflict when no
 // other is left.
-func (s *Service) condemn(ctx context.Context, user, ident string) error {
+func (s *Service) condemn(ctx context.Context, user string, ident store.Stored) error {
 	_, err := s.Users.Revise(ctx, user, func(user store.Stored) (store.Revision, error) {
 		var idents []string
 		if err := linked(ctx, s.Idents, user.UUID, func(found store.Stored, _ object.Object) error {
@@ -64,11 +70,10 @@ func (s *Service) condemn(ctx context.Context, user, ident string) error {
 			return store.Revision{}, err
 		}
 		// Those that are gone by now need not be remembered any more.
-		going := slices.DeleteFunc(unlinkedOf(user.Body), func(uuid string) bool { return !slices.Contains(idents, uuid) })
-		if !slices.Contains(going, ident) {
-			going = append(going, ident)
-		}
-		left := slices.DeleteFunc(idents, func(uuid string) bool { return slices.Contains(going, uuid) })
+		going := unlinkedOf(user.Body)
+		maps.DeleteFunc(going, func(uuid string, _ uint64) bool { return !slices.Contains(idents, uuid) })
+		going[ident.UUID] = max(going[ident.UUID], ident.Revision)
+		left := slices.DeleteFunc(idents, func(uuid string) bool { return going[uuid] > 0 })
 		if ok, err := s.anyOf(ctx, left, user.UUID); err != nil || !ok {
 			if err == nil {
 				err = errs.New(errs.Conflict, "this is your last way in: link another one first, or delete the account")
@@ -97,16 +102,16 @@ func (s *Service) anyOf(ctx context.Context, idents []string, user string) (bool
 	return false, nil
 }
 
-// relink makes an ident count as a way in again.
-func (s *Service) relink(ctx context.Context, me *Session, ident string) error {
+// relink makes an ident that was linked count as a way in again.
+func (s *Service) relink(ctx context.Context, me *Session, ident store.Stored) error {
 	_, err := s.reviseMe(ctx, me, func(now object.Object) object.Object {
 		going := unlinkedOf(now.Encode())
-		left := slices.DeleteFunc(slices.Clone(going), func(uuid string) bool { return uuid == ident })
-		if len(left) == len(going) {
+		if at, ok := going[ident.UUID]; !ok || at >= ident.Revision {
 			return nil
 		}
+		delete(going, ident.UUID)
 		fields := object.Object{}
-		fields.Set(fieldUnlinked, left)
+		fields.Set(fieldUnlinked, going)
 		return fields
 	})
 	return err

@@ -1,10 +1,12 @@
 package auth_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"belfry/pkg/auth"
@@ -85,6 +87,42 @@ func TestUnlinkingBreaksOff(t *testing.T) {
 		w.must(w.Unlink(t.Context(), &in.Session, "1815_github"))
 		w.is(w.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
 		w.enters(ada, password, in.User.UUID)
+	}
+}
+
+// What is unlinked between the two steps of its linking goes, and does not count
+// for a way in that is left meanwhile.
+func TestWhatIsJustBeingLinkedIsUnlinked(t *testing.T) {
+	w := begin(t, github)
+	other, _ := w.front()
+	in := w.user(ada, password)
+	in, err := w.visit("1815", with(in))
+	w.must(err)
+	w.must(w.Unlink(t.Context(), &in.Session, adaIdent))
+
+	condemned, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	release := sync.OnceFunc(func() { close(goOn) })
+	defer release()
+	var linked, unlinking atomic.Bool
+	w.disk.on(func(_ context.Context, s step) error {
+		switch {
+		case s.uuid != adaIdent || s.write == nil:
+		case s.write.Body != nil && s.after && linked.CompareAndSwap(false, true):
+			go func() { done <- other.Unlink(t.Context(), &in.Session, adaIdent) }()
+			<-condemned
+		case s.write.Body == nil && !s.after && unlinking.CompareAndSwap(false, true):
+			close(condemned)
+			<-goOn
+		}
+		return nil
+	})
+	_, _, err = w.Register(t.Context(), creds(ada, password), with(in))
+	w.must(err)
+	w.is(w.Unlink(t.Context(), &in.Session, "1815_github"), errs.Conflict)
+	release()
+	w.must(<-done)
+	if got := w.idents(in.User.UUID); !slices.Equal(got, []string{"1815_github"}) {
+		t.Errorf("ways in: %v", got)
 	}
 }
 

@@ -199,23 +199,23 @@ func (s *Service) validated(ctx context.Context, ident string, proven bool) erro
 // evict removes every way in of a user but one.
 func (s *Service) evict(ctx context.Context, user store.Stored, keep string) error {
 	ctx = own(ctx, user.UUID)
-	var going []string
+	var going unlinked
 	_, err := s.Users.Revise(ctx, user.UUID, func(store.Stored) (store.Revision, error) {
-		going = nil
+		going = unlinked{}
 		err := linked(ctx, s.Idents, user.UUID, func(ident store.Stored, _ object.Object) error {
 			if ident.UUID != keep {
-				going = append(going, ident.UUID)
+				going[ident.UUID] = ident.Revision
 			}
 			return nil
 		})
-		if going == nil || err != nil {
+		if len(going) == 0 || err != nil {
 			return store.Revision{}, err
 		}
 		fields := object.Object{}
 		fields.Set(fieldUnlinked, going)
 		return store.Revision{Fields: fields}, nil
 	})
-	for _, ident := range going {
+	for ident := range going {
 		if err == nil {
 			err = unlessMissing(s.Idents.Delete(ctx, ident, 0))
 		}

@@ -179,7 +179,7 @@ func (s *Service) link(ctx context.Context, w way, me *Session) error {
 			if err := s.confirm(ctx, me, linked); err != nil {
 				return err
 			}
-			return s.relink(ctx, me, w.uuid())
+			return s.relink(ctx, me, linked)
 		}
 		if !errs.Is(err, errs.Exists) {
 			return err
@@ -189,12 +189,12 @@ func (s *Service) link(ctx context.Context, w way, me *Session) error {
 		case err != nil:
 			return err
 		case owner.UUID == user.UUID:
-			if err := s.use(ctx, there.UUID, w.profile); errs.Is(err, errs.NotFound) {
+			if there, err = s.use(ctx, there.UUID, w.profile); errs.Is(err, errs.NotFound) {
 				continue // unlinked meanwhile
 			} else if err != nil {
 				return err
 			}
-			return s.relink(ctx, me, w.uuid())
+			return s.relink(ctx, me, there)
 		case owner.UUID != "":
 			return w.taken()
 		case there.UUID == "":
@@ -248,13 +248,14 @@ func (s *Service) confirm(ctx context.Context, me *Session, ident store.Stored) 
 
 // used is use of a way in that may be gone.
 func (s *Service) used(ctx context.Context, ident string, profile object.Object) error {
-	return unlessMissing(s.use(ctx, ident, profile))
+	_, err := s.use(ctx, ident, profile)
+	return unlessMissing(err)
 }
 
 // use notes that a way in was used, with the profile that came with it, and
 // forgets its failures.
-func (s *Service) use(ctx context.Context, ident string, profile object.Object) error {
-	_, err := s.Idents.Revise(ctx, ident, func(store.Stored) (store.Revision, error) {
+func (s *Service) use(ctx context.Context, ident string, profile object.Object) (store.Stored, error) {
+	return s.Idents.Revise(ctx, ident, func(store.Stored) (store.Revision, error) {
 		now := s.Now()
 		fields := object.Object{fieldFailures: failures{At: now}.encode()}
 		fields.Set("lastUsed", timestamp(now))
@@ -263,7 +264,6 @@ func (s *Service) use(ctx context.Context, ident string, profile object.Object) 
 		}
 		return store.Revision{Fields: fields}, nil
 	})
-	return err
 }
 
 // fieldFailures holds the failed logins of an ident.
