@@ -45,6 +45,23 @@ func eventuallyLogin(ts *testscript.TestScript, _ bool, args []string) {
 	}))
 }
 
+// eventuallyLimited makes a request until it is refused for so many seconds at
+// least: each failure doubles them.
+func eventuallyLimited(ts *testscript.TestScript, _ bool, args []string) {
+	s := of(ts)
+	least, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	ts.Check(process.Await(patience, func() error {
+		if err := s.request(ts, args[1:]); err != nil {
+			return err
+		}
+		if wait, err := strconv.Atoi(s.last.header.Get("Retry-After")); err != nil || wait < least || s.last.status != http.StatusTooManyRequests {
+			return fmt.Errorf("status %d, and again after %q seconds: %s", s.last.status, s.last.header.Get("Retry-After"), s.last.body)
+		}
+		return nil
+	}))
+}
+
 // send adds the cookies of the browser to a request without any.
 func (b *browsers) send(req *http.Request) {
 	if b.current == "" || req.Header.Get("Cookie") != "" {

@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a script waits for what must come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 type command = func(ts *testscript.TestScript, neg bool, args []string)
 
@@ -54,7 +54,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	event SUBJECT PATH VALUE ...  wait for a message whose values are right; it becomes the last response
 //	                              (VALUE absent: there is none; present: there is one)
 //	events COUNT SUBJECT PATH VALUE ...
-//	                              so many messages heard so far have these values
+//	                              so many messages that came so far have these values
 //	listener NAME handles|fails|ends
 //	                              run a listener to the whole log in this process; from now on it handles all,
 //	                              or fails for good, or it ends
@@ -62,6 +62,8 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	as [BROWSER]                  requests from now on are this browser's, which has cookies; without one, nobody's
 //	eventually-login LOGIN PASSWORD CODE
 //	                              log in until the status is right
+//	eventually-limited SECONDS METHOD PATH [BODY]
+//	                              make a request until it is refused for so many seconds at least
 //	mailserver start | stop | restart | accept | refuse STAGE CODE TEXT
 //	                              a mail server, whose port is ${SMTP_PORT} in the configuration; STAGE is MAIL, RCPT or DATA
 //	mail ADDRESS                  wait for the next mail to an address; it becomes the last response, as
@@ -70,39 +72,40 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	sealed                        no password, token or hash is in the log (of level debug), in an event or a reply
 func commands() map[string]command {
 	return map[string]command{
-		"serve":             takes(0, 1, serve),
-		"shutdown":          takes(0, 0, func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(of(ts).end((*process.Server).Stop)) }),
-		"crash":             takes(0, 0, crash),
-		"said":              takes(1, 1, said),
-		"belfry":            takes(1, many, runBelfry),
-		"eventually-says":   takes(2, many, eventuallySays),
-		"exit":              takes(1, 1, checkExit),
-		"http":              takes(2, many, request),
-		"status":            takes(1, 1, checkStatus),
-		"header":            takes(1, 2, checkHeader),
-		"body":              takes(1, 1, checkBody),
-		"json":              takes(1, 2, checkJSON),
-		"match":             takes(2, 2, checkMatch),
-		"keep":              takes(3, 3, keep),
-		"save":              takes(1, 1, save),
-		"eventually":        takes(3, 3, eventually),
-		"eventually-status": takes(2, 2, eventuallyStatus),
-		"eventually-body":   takes(2, 2, eventuallyBody),
-		"idle":              takes(0, 0, func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(of(ts).server.Idle()) }),
-		"fill":              takes(3, 3, fill),
-		"lines":             takes(3, 3, lines),
-		"sub":               takes(1, 1, func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(of(ts).ear.subscribe(args[0])) }),
-		"replay":            takes(1, 1, replay),
-		"event":             takes(3, many, awaitEvent),
-		"events":            takes(2, many, countEvents),
-		"listener":          takes(2, 2, runListener),
-		"handled":           takes(2, 2, awaitHandled),
-		"as":                takes(0, 1, as),
-		"eventually-login":  takes(3, 3, eventuallyLogin),
-		"mailserver":        takes(1, 4, mailServer),
-		"mail":              takes(1, 1, awaitMail),
-		"mails":             takes(2, 2, countMails),
-		"sealed":            takes(0, 0, sealed),
+		"serve":              takes(0, 1, serve),
+		"shutdown":           takes(0, 0, func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(of(ts).end((*process.Server).Stop)) }),
+		"crash":              takes(0, 0, crash),
+		"said":               takes(1, 1, said),
+		"belfry":             takes(1, many, runBelfry),
+		"eventually-says":    takes(2, many, eventuallySays),
+		"exit":               takes(1, 1, checkExit),
+		"http":               takes(2, many, request),
+		"status":             takes(1, 1, checkStatus),
+		"header":             takes(1, 2, checkHeader),
+		"body":               takes(1, 1, checkBody),
+		"json":               takes(1, 2, checkJSON),
+		"match":              takes(2, 2, checkMatch),
+		"keep":               takes(3, 3, keep),
+		"save":               takes(1, 1, save),
+		"eventually":         takes(3, 3, eventually),
+		"eventually-status":  takes(2, 2, eventuallyStatus),
+		"eventually-body":    takes(2, 2, eventuallyBody),
+		"idle":               takes(0, 0, func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(of(ts).server.Idle()) }),
+		"fill":               takes(3, 3, fill),
+		"lines":              takes(3, 3, lines),
+		"sub":                takes(1, 1, func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(of(ts).ear.subscribe(args[0])) }),
+		"replay":             takes(1, 1, replay),
+		"event":              takes(3, many, awaitEvent),
+		"events":             takes(2, many, countEvents),
+		"listener":           takes(2, 2, runListener),
+		"handled":            takes(2, 2, awaitHandled),
+		"as":                 takes(0, 1, as),
+		"eventually-login":   takes(3, 3, eventuallyLogin),
+		"eventually-limited": takes(3, many, eventuallyLimited),
+		"mailserver":         takes(1, 4, mailServer),
+		"mail":               takes(1, 1, awaitMail),
+		"mails":              takes(2, 2, countMails),
+		"sealed":             takes(0, 0, sealed),
 	}
 }
 

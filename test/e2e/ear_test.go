@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"strings"
-	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,9 +14,8 @@ import (
 type ear struct {
 	conn     *nats.Conn
 	subjects []string
-
-	mu    sync.Mutex
-	heard []message
+	coming   chan *nats.Msg // has room for all that a script causes between two looks
+	heard    []message
 }
 
 type message struct {
@@ -58,24 +56,37 @@ func (e *ear) subscribe(subject string) error {
 
 // listen has the subscription at the server when it returns.
 func (e *ear) listen(subject string) error {
-	if _, err := e.conn.Subscribe(subject, func(m *nats.Msg) { e.hear(m.Subject, m.Data) }); err != nil {
+	if e.coming == nil {
+		e.coming = make(chan *nats.Msg, 1<<16)
+	}
+	if _, err := e.conn.ChanSubscribe(subject, e.coming); err != nil {
 		return err
 	}
 	return e.conn.Flush()
 }
 
-func (e *ear) hear(subject string, data []byte) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.heard = append(e.heard, message{subject, data})
+// catchUp hears everything that the bus has sent so far.
+func (e *ear) catchUp() {
+	if e.conn != nil && e.conn.IsConnected() {
+		_ = e.conn.FlushTimeout(patience) // a bus that goes away sends nothing more
+	}
+	for {
+		select {
+		case m := <-e.coming:
+			e.hear(m.Subject, m.Data)
+		default:
+			return
+		}
+	}
 }
+
+func (e *ear) hear(subject string, data []byte) { e.heard = append(e.heard, message{subject, data}) }
 
 // replay forgets what was heard and reads what the durable log holds on a
 // subject, from its beginning to its present end.
 func (e *ear) replay(ctx context.Context, subject string) error {
-	e.mu.Lock()
+	e.catchUp()
 	e.heard = nil
-	e.mu.Unlock()
 	js, err := jetstream.New(e.conn)
 	if err != nil {
 		return err
@@ -104,8 +115,7 @@ func (e *ear) replay(ctx context.Context, subject string) error {
 
 // find returns the messages on a subject whose values are right.
 func (e *ear) find(subject string, pairs []string) []message {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.catchUp()
 	var found []message
 next:
 	for _, m := range e.heard {
@@ -124,8 +134,6 @@ next:
 
 // overheard is what was heard, for the report of a failure.
 func (e *ear) overheard() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	var b strings.Builder
 	for _, m := range e.heard {
 		b.WriteString(m.subject + " " + string(m.data[:min(len(m.data), 1000)]) + "\n")

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -79,11 +80,15 @@ func (s *session) arrived(ts *testscript.TestScript, to string) ([]mailbox.Mail,
 	return found, err
 }
 
+// postage is how long a mail may take: one that was being sent when belfry was
+// killed is not sent again before two minutes are over.
+const postage = 3 * time.Minute
+
 // awaitMail waits for the next mail to an address.
 func awaitMail(ts *testscript.TestScript, _ bool, args []string) {
 	s, to := of(ts), args[0]
 	var m mailbox.Mail
-	ts.Check(process.Await(patience, func() error {
+	ts.Check(process.Await(postage, func() error {
 		all, err := s.arrived(ts, to)
 		if err == nil && len(all) <= s.letters.read[to] {
 			err = fmt.Errorf("%d mails to %s so far", len(all), to)

@@ -149,8 +149,7 @@ func (e *ear) streams(ctx context.Context, names ...string) (string, error) {
 
 // all is everything that was heard.
 func (e *ear) all() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.catchUp()
 	var b strings.Builder
 	for _, m := range e.heard {
 		b.WriteString(m.subject + " " + string(m.data) + "\n")
