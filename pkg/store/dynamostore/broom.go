@@ -29,13 +29,15 @@ type broom struct {
 	wake chan struct{}
 	done chan struct{}
 
+	atClose time.Duration // how long close removes at most
+
 	mu      sync.Mutex
 	waiting []litter
 	closed  bool
 }
 
 func newBroom(b *Backend) *broom {
-	r := &broom{b: b, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	r := &broom{b: b, wake: make(chan struct{}, 1), done: make(chan struct{}), atClose: broomClose}
 	go r.run()
 	return r
 }
@@ -66,7 +68,7 @@ func (r *broom) close() {
 	r.closed = true
 	r.mu.Unlock()
 	r.nudge()
-	timer := time.AfterFunc(broomClose, r.b.end)
+	timer := time.AfterFunc(r.atClose, r.b.end)
 	defer timer.Stop()
 	<-r.done
 }

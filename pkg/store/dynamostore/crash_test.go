@@ -12,13 +12,14 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/dynamostore"
 	"belfry/test/backing"
+	"belfry/test/wait"
 )
 
 // TestLostReplies cuts the connection after the server has made a write: the
 // write is made once, and is not taken for someone else's.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t, 0)
+	g, s := gated(t)
 	lose := func() { g.set(times(1, "UpdateItem", fate{cut: true})) }
 	lose()
 	s.put(write("a", 0, 1, body("red")))
@@ -51,7 +52,7 @@ func TestLostReplies(t *testing.T) {
 // been made.
 func TestNoReplyAtAll(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t, 0)
+	g, s := gated(t)
 	g.set(always("UpdateItem", fate{cut: true}))
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, body("red"))), errs.Unavailable)
 	g.set(nil)
@@ -70,7 +71,7 @@ func TestNoReplyAtAll(t *testing.T) {
 // waits, and after that it is not denied.
 func TestLostReplyAndOthers(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t, 0)
+	g, s := gated(t)
 	other := openStore(t, openBackend(t, options(g.server)), byColour)
 	for round, cleared := range []bool{false, true} {
 		uuid := fmt.Sprint("a", round)
@@ -84,7 +85,7 @@ func TestLostReplyAndOthers(t *testing.T) {
 		})
 		done := make(chan error)
 		go func() { done <- s.Put(t.Context(), write(uuid, 0, 1, body("red"))) }()
-		waitFor(t, func() error { return other.Put(t.Context(), write(uuid, 1, 2, body("blue"))) })
+		wait.Until(t, func() error { return other.Put(t.Context(), write(uuid, 1, 2, body("blue"))) })
 		if cleared {
 			other.clear()
 		}
@@ -98,23 +99,12 @@ func TestLostReplyAndOthers(t *testing.T) {
 	}
 }
 
-func waitFor(t *testing.T, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for err := check(); err != nil; err = check() {
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // TestEntriesLost has the process die between a record and its entries: they
 // are there before anyone gets the event of the write, and when another write
 // that has these keys is acknowledged.
 func TestEntriesLost(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t, 0)
+	g, s := gated(t)
 	g.set(always("BatchWriteItem", fate{lost: true}))
 	for _, uuid := range []string{"a", "b", "c"} {
 		wantKind(t, s.Put(t.Context(), write(uuid, 0, 1, body("red"))), errs.Unavailable)

@@ -19,6 +19,7 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/dynamostore"
 	"belfry/test/backing"
+	"belfry/test/wait"
 )
 
 var created atomic.Int64
@@ -90,19 +91,22 @@ func hostOf(t *testing.T, address string) string {
 }
 
 // gated opens a store behind a gate.
-func gated(t *testing.T, timeout time.Duration) (*gate, shop) {
+func gated(t *testing.T) (*gate, shop) {
 	t.Helper()
 	g := newGate(t, backing.Dynoxide(t).URL)
-	opts := options(g.url)
-	opts.Timeout = timeout
-	return g, openStore(t, openBackend(t, opts), byColour)
+	return g, openStore(t, openBackend(t, options(g.url)), byColour)
 }
 
 // TestStuckServer has the server say nothing: a caller's deadline is honoured,
 // and without one the backend gives up by itself.
 func TestStuckServer(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t, 100*time.Millisecond)
+	g, patient := gated(t)
+	opts := options(g.url)
+	opts.Timeout = 100 * time.Millisecond
+	b := openBackend(t, opts)
+	s := shop{t: t}
+	wait.Until(t, func() (err error) { s.Store, err = b.Open(t.Context(), books(byColour)); return err })
 	g.set(func(string, string) fate { return fate{stuck: true} })
 	for name, act := range acts(s) {
 		t.Run(name, func(t *testing.T) {
@@ -113,13 +117,14 @@ func TestStuckServer(t *testing.T) {
 		})
 	}
 	g.set(nil)
-	s.put(write("a", 0, 1, body("red")))
+	patient.put(write("a", 0, 1, body("red")))
+	wait.Until(t, func() error { _, _, err := s.Get(t.Context(), "a"); return err })
 }
 
 // TestThrottled has the server throttle: a little is borne, more is told.
 func TestThrottled(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t, 0)
+	g, s := gated(t)
 	s.put(write("a", 0, 1, body("red")))
 	ops := map[string][]string{
 		"Get": {"GetItem"}, "Put": {"UpdateItem", "BatchWriteItem"}, "Query": {"Query"}, "Scan": {"Query"},
@@ -147,7 +152,7 @@ func TestThrottled(t *testing.T) {
 // TestHalfBatches has the server leave batches undone.
 func TestHalfBatches(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t, 0)
+	g, s := gated(t)
 	s.put(write("a", 0, 1, body("red")))
 	for name, op := range map[string]string{"Put": "BatchWriteItem", "Query": "BatchGetItem"} {
 		act := acts(s)[name]
@@ -177,7 +182,7 @@ func TestRefused(t *testing.T) {
 // TestOneRoundTrip counts the requests of each act.
 func TestOneRoundTrip(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t, 0)
+	g, s := gated(t)
 	expect := func(what string, want []string, act func() error) {
 		t.Helper()
 		g.set(nil)

@@ -66,8 +66,10 @@ func openBackend(t *testing.T, opts dynamostore.Options) *dynamostore.Backend {
 	return b
 }
 
+// closeBackend waits for what goes on behind callers' backs.
 func closeBackend(t *testing.T, b *dynamostore.Backend) {
 	t.Helper()
+	dynamostore.SetCloseTime(b, time.Minute)
 	if err := b.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
@@ -79,9 +81,13 @@ type shop struct {
 	t *testing.T
 }
 
+func books(indexes ...driver.Index) driver.Spec {
+	return driver.Spec{Name: "Books", Indexes: indexes, Keys: keys}
+}
+
 func openStore(t *testing.T, b driver.Backend, indexes ...driver.Index) shop {
 	t.Helper()
-	s, err := b.Open(t.Context(), driver.Spec{Name: "Books", Indexes: indexes, Keys: keys})
+	s, err := b.Open(t.Context(), books(indexes...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func TestProcessesOpenTogether(t *testing.T) {
 // next Open goes on.
 func TestFillIsInterrupted(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t, 0)
+	g, s := gated(t)
 	for i := range 40 {
 		s.put(write(fmt.Sprintf("n%02d", i), 0, 1, body("red")))
 	}
