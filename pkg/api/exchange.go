@@ -70,6 +70,9 @@ func (s *Server) dispatch(x *exchange) {
 			s.fail(x, errs.Panicked(p))
 		}
 	}()
+	if s.shared(x) {
+		return
+	}
 	if err := s.forged(x); err != nil {
 		x.closeAfter()
 		s.fail(x, err)

@@ -17,8 +17,8 @@ func (s *Server) guardForgery() {
 	}
 	a := s.Auth
 	for _, target := range []string{a.Service.BaseURL, a.Success, a.Failure, a.Register, a.Recovery} {
-		if u, err := url.Parse(target); err == nil && u.Host != "" {
-			s.origins = append(s.origins, strings.ToLower(u.Scheme+"://"+u.Host))
+		if origin := originOf(target); origin != "" {
+			s.origins = append(s.origins, origin)
 		}
 	}
 	s.origins = append(s.origins, a.TrustedOrigins...)
@@ -27,6 +27,15 @@ func (s *Server) guardForgery() {
 			panic("api: " + err.Error()) // the configuration was checked
 		}
 	}
+}
+
+// originOf is the origin of a URL, "" of a path.
+func originOf(target string) string {
+	u, err := url.Parse(target)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
 // trusts reports whether pages of an origin are belfry's own.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/cors"
 
 	"belfry/pkg/live"
 	"belfry/pkg/store"
@@ -76,7 +77,8 @@ type Server struct {
 	echo          *echo.Echo
 	authenticator *authenticator // nil without Auth
 	forgery       *http.CrossOriginProtection
-	origins       []string // trusted besides the request's own
+	origins       []string   // trusted besides the request's own
+	cors          *cors.Cors // nil: pages of other origins read nothing
 	metrics       *metrics
 	unmatched     map[string]*route // requests that no route takes, by method
 	exchanges     sync.Pool
@@ -97,6 +99,7 @@ func New(o Options) *Server {
 	s.unmatched = s.metrics.unmatched()
 	s.echo.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(exchangeOf(c), err) }
 	s.guardForgery()
+	s.shareReplies()
 	if s.Auth != nil {
 		s.mountAuth()
 	}
