@@ -7,12 +7,14 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
+	"belfry/test/backing"
 )
 
 // TestCreatesTogether: creates that come at once go together where one
 // connection is all there is, and each gets its own outcome.
 func TestCreatesTogether(t *testing.T) {
-	p, s := behindProxy(t, "maxPoolSize=1")
+	p := newProxy(t, backing.StartMongo(t).Address)
+	s := openBooks(t, open(t, "mongodb://"+p.address+"/?maxPoolSize=1"))
 	const n = 60
 	for i := range n {
 		switch uuid := fmt.Sprintf("a%02d", i); i % 3 {
@@ -48,7 +50,7 @@ func TestCreatesTogether(t *testing.T) {
 
 // TestSilentRecords: records that tell nobody hide none that does.
 func TestSilentRecords(t *testing.T) {
-	_, s := behindProxy(t, "")
+	_, s := behindProxy(t)
 	for _, uuid := range []string{"a", "b", "c"} {
 		w := write(uuid, 0, 1, "copy")
 		w.Event = driver.Event{}

@@ -15,6 +15,7 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/mongostore"
 	"belfry/test/backing"
+	"belfry/test/wait"
 )
 
 // secret is in bodies and must be in no error.
@@ -45,20 +46,18 @@ func keys(_ string, body []byte) []driver.Key {
 	return []driver.Key{{Index: byTag.Name, Parts: [][]byte{body}}}
 }
 
-func openBooks(t *testing.T, b *mongostore.Backend) driver.Store {
+// openBooks opens a store. A backend with little patience may need some tries.
+func openBooks(t *testing.T, b *mongostore.Backend) (s driver.Store) {
 	t.Helper()
-	s, err := b.Open(t.Context(), books())
-	if err != nil {
-		t.Fatal(err)
-	}
+	wait.Until(t, func() (err error) { s, err = b.Open(t.Context(), books()); return err })
 	return s
 }
 
 // behindProxy opens a store whose server is reached through a proxy.
-func behindProxy(t *testing.T, options string) (*proxy, driver.Store) {
+func behindProxy(t *testing.T) (*proxy, driver.Store) {
 	t.Helper()
 	p := newProxy(t, backing.StartMongo(t).Address)
-	return p, openBooks(t, open(t, "mongodb://"+p.address+"/?"+options))
+	return p, openBooks(t, open(t, "mongodb://"+p.address+"/"))
 }
 
 func write(uuid string, cond, revision uint64, body string) driver.Write {
@@ -101,22 +100,6 @@ func wantKind(t *testing.T, err error, kind errs.Kind) *errs.Error {
 	return e
 }
 
-// eventually waits until check returns nil.
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
-}
-
 // waiting are the ids of the events that wait.
 func waiting(t *testing.T, s driver.Store) string {
 	t.Helper()
@@ -149,7 +132,7 @@ func TestAway(t *testing.T) {
 		}
 	}
 	server.Restart(t)
-	eventually(t, func() error { return b.Ping(t.Context()) })
+	wait.Until(t, func() error { return b.Ping(t.Context()) })
 	must(t, openBooks(t, b).Put(t.Context(), write("a", 0, 1, "one")))
 }
 
@@ -221,7 +204,7 @@ func writeUntil(ctx context.Context, stop *atomic.Bool, s driver.Store, uuid str
 // TestLostReply: a write whose reply is lost has an unknown outcome, never one
 // that someone else's would have, and is made once.
 func TestLostReply(t *testing.T) {
-	p, s := behindProxy(t, "")
+	p, s := behindProxy(t)
 	for i, w := range []driver.Write{write("a", 0, 1, "one"), write("a", 1, 2, "two"), write("a", 2, 3, ""), write("a", 0, 4, "again")} {
 		command := "update"
 		if i == 0 {
@@ -242,7 +225,7 @@ func TestLostReply(t *testing.T) {
 // TestCut: a connection that breaks while it is idle makes at most one write
 // fail for each that was open, and no read.
 func TestCut(t *testing.T) {
-	p, s := behindProxy(t, "")
+	p, s := behindProxy(t)
 	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
 	p.cut()
 	if got := revisionOf(t, s, "a"); got != 1 {
@@ -258,7 +241,8 @@ func TestCut(t *testing.T) {
 // TestSlow: a server that doesn't answer keeps nobody for longer than they
 // want to wait, or than the backend waits for any.
 func TestSlow(t *testing.T) {
-	p, s := behindProxy(t, "timeoutMS=2000")
+	p, s := behindProxy(t)
+	hasty := openBooks(t, open(t, "mongodb://"+p.address+"/?timeoutMS=2000"))
 	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
 	p.faults(func(command string) fault { return fault{held: command == "update" || command == "find"} })
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -266,16 +250,17 @@ func TestSlow(t *testing.T) {
 	wantKind(t, s.Put(ctx, write("a", 1, 2, "two")), errs.Canceled)
 	_, _, err := s.Get(ctx, "a")
 	wantKind(t, err, errs.Canceled)
-	wantKind(t, s.Put(t.Context(), write("a", 1, 2, "two")), errs.Unavailable)
-	_, _, err = s.Get(t.Context(), "a")
+	wantKind(t, hasty.Put(t.Context(), write("a", 1, 2, "two")), errs.Unavailable)
+	_, _, err = hasty.Get(t.Context(), "a")
 	wantKind(t, err, errs.Unavailable)
 	p.faults(nil)
 	must(t, s.Put(t.Context(), write("a", 1, 2, "two")))
+	wait.Until(t, func() error { _, _, err := hasty.Get(t.Context(), "a"); return err })
 }
 
 // TestThrottled: a server that has too much to do is asked again a few times.
 func TestThrottled(t *testing.T) {
-	p, s := behindProxy(t, "")
+	p, s := behindProxy(t)
 	busy := fault{answer: bson.D{
 		{Key: "ok", Value: 0}, {Key: "code", Value: 462}, {Key: "codeName", Value: "IngressRequestRateLimitExceeded"},
 		{Key: "errmsg", Value: "busy"}, {Key: "errorLabels", Value: bson.A{"SystemOverloadedError", "RetryableError"}},
@@ -338,7 +323,7 @@ func TestRights(t *testing.T) {
 // TestTooLarge: what can't be kept is refused, with a kind that says whether
 // it ever can be.
 func TestTooLarge(t *testing.T) {
-	p, s := behindProxy(t, "")
+	p, s := behindProxy(t)
 	p.faults(nil)
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, strings.Repeat("x", 16<<20))), errs.TooLarge)
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, strings.Repeat("\x00", 6<<20))), errs.TooLarge) // its key takes three times as much
@@ -360,7 +345,7 @@ func TestTooLarge(t *testing.T) {
 
 // TestRoundTrips counts what each act costs.
 func TestRoundTrips(t *testing.T) {
-	p, s := behindProxy(t, "")
+	p, s := behindProxy(t)
 	for _, c := range []struct {
 		name string
 		act  func() error
