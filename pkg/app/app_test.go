@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
+	"belfry/test/ports"
 	"belfry/test/tail"
 	"belfry/test/wait"
 )
@@ -113,7 +115,8 @@ func (p *place) want(a *App, method, path, body string, status int) {
 
 func occupy(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	// Nobody is to take the port between its release and the next start.
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.Free(t))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +248,13 @@ func TestAStopWithoutTime(t *testing.T) {
 func TestReadiness(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
-	p.want(a, "GET", "/readyz", "", http.StatusOK)
+	ready := func() error {
+		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusOK {
+			return errors.New(text)
+		}
+		return nil
+	}
+	wait.Until(p, ready) // it says no when the bus takes two seconds to answer
 	if err := a.Bus().StopServer(); err != nil {
 		t.Fatal(err)
 	}
@@ -260,12 +269,7 @@ func TestReadiness(t *testing.T) {
 	if err := a.Bus().StartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(p, func() error {
-		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusOK {
-			return errors.New(text)
-		}
-		return nil
-	})
+	wait.Until(p, ready)
 	a.stopping.Store(true)
 	if err := a.ready(t.Context()); !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
 		t.Errorf("while it stops: %v", err)

@@ -28,7 +28,7 @@ stores:
     expose: {}
     policy: {create: "false", get: "false"}
     map: {Users: {key: user, target: books, fields: title}}
-    intercept: {save: [{name: moderation, timeout: 20s}]}
+    intercept: {save: [{name: moderation, timeout: 1m}]}
 `
 
 func TestStoresOverTheBus(t *testing.T) {
@@ -71,7 +71,7 @@ func TestStoresOverTheBus(t *testing.T) {
 		return err
 	})
 	for _, name := range []string{"Authors", "Idents", "Sessions", "Tokens", "Contents", "Requests"} {
-		if _, err := conn.Request("store."+name+".get", []byte(`{"uuid":"x"}`), 10*time.Second); !errors.Is(err, nats.ErrNoResponders) {
+		if _, err := conn.Request("store."+name+".get", []byte(`{"uuid":"x"}`), time.Minute); !errors.Is(err, nats.ErrNoResponders) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

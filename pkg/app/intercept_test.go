@@ -31,8 +31,8 @@ func TestInterceptorsOfAConfiguration(t *testing.T) {
 listen: 127.0.0.1:0
 bus: {listen: ""}
 stores:
-  Books: {expose: {}, intercept: {save: [{name: moderation}]}}
-  Users: {expose: {}, intercept: {register: [{name: welcome, timeout: 5s}]}}
+  Books: {expose: {}, intercept: {save: [{name: moderation, timeout: 1m}]}}
+  Users: {expose: {}, intercept: {register: [{name: welcome, timeout: 1m}]}}
 authentication:
   providers:
     email: {postValidation: true, skipEmailValidation: true}
