@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,19 +21,15 @@ import (
 
 // ear keeps what comes on subjects.
 type ear struct {
-	mu   sync.Mutex
-	kept []*nats.Msg
+	conn   *nats.Conn
+	coming chan *nats.Msg
 }
 
 func listen(t *testing.T, conn *nats.Conn, subjects ...string) *ear {
 	t.Helper()
-	e := &ear{}
+	e := &ear{conn, make(chan *nats.Msg, 1<<16)}
 	for _, subject := range subjects {
-		if _, err := conn.Subscribe(subject, func(m *nats.Msg) {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.kept = append(e.kept, m)
-		}); err != nil {
+		if _, err := conn.ChanSubscribe(subject, e.coming); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,10 +39,16 @@ func listen(t *testing.T, conn *nats.Conn, subjects ...string) *ear {
 	return e
 }
 
-func (e *ear) all() []*nats.Msg {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return slices.Clone(e.kept)
+// all is everything that has come since it was asked last.
+func (e *ear) all(t *testing.T) (kept []*nats.Msg) {
+	t.Helper()
+	if err := e.conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for len(e.coming) > 0 {
+		kept = append(kept, <-e.coming)
+	}
+	return kept
 }
 
 // logged are the messages of a stream.
@@ -102,12 +103,12 @@ func TestMessages(t *testing.T) {
 			}
 		}
 	}
-	for _, message := range live.all() {
+	for _, message := range live.all(t) {
 		if !internal(message.Data) {
 			m.heard(message.Subject, message.Header, message.Data)
 		}
 	}
-	for _, message := range questions.all() {
+	for _, message := range questions.all(t) {
 		if !strings.Contains(message.Subject, ".ready.") {
 			m.heard(message.Subject, message.Header, message.Data)
 		}

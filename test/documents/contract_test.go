@@ -89,7 +89,7 @@ func TestReplies(t *testing.T) {
 func objects(c *client) {
 	c.ask(201, "POST", "/authors", `{"uuid":"ada","name":"Ada","nested":{"a":1}}`, "If-None-Match: *")
 	tag := c.last.Header.Get("Etag")
-	c.ask(201, "POST", "/authors", `{}`, "Prefer: wait=5")
+	c.ask(201, "POST", "/authors", `{}`, "Prefer: wait=30")
 	c.ask(409, "POST", "/authors", `{"uuid":"ada"}`)
 	c.ask(412, "POST", "/authors", `{"uuid":"ada"}`, "If-None-Match: *")
 	c.ask(400, "POST", "/authors", `{"uuid":`)
@@ -114,7 +114,7 @@ func objects(c *client) {
 		c.ask(400, method, "/authors?sort=name", "")
 		c.ask(401, method, "/authors", "", "Authorization: Bearer wrong")
 	}
-	c.ask(200, "PUT", "/authors/ada", `{"name":"Ada Lovelace"}`, "If-Match: "+tag, "Prefer: wait=5")
+	c.ask(200, "PUT", "/authors/ada", `{"name":"Ada Lovelace"}`, "If-Match: "+tag, "Prefer: wait=30")
 	c.ask(412, "PUT", "/authors/ada", `{"name":"Ada"}`, "If-Match: "+tag)
 	c.ask(412, "PUT", "/authors/ada", `{"name":"Ada"}`, "If-None-Match: *")
 	c.ask(404, "PUT", "/authors/nobody", `{"name":"Ada"}`)
@@ -128,7 +128,7 @@ func objects(c *client) {
 	c.ask(404, "DELETE", "/authors/nobody", "")
 	c.ask(412, "DELETE", "/authors/ada", "", `If-Match: "1"`)
 	c.ask(400, "DELETE", "/authors/ada", "", `If-None-Match: "1"`)
-	c.ask(204, "DELETE", "/authors/ada", "", "Prefer: wait=5")
+	c.ask(204, "DELETE", "/authors/ada", "", "Prefer: wait=30")
 
 	c.ask(201, "POST", "/silent", `{"uuid":"it"}`)
 	c.ask(200, "PUT", "/silent/it", `{"a":1}`)
@@ -146,12 +146,12 @@ func schemas(c *client) {
 		`{"uuid":"form","schema":{"type":"string"}}`,
 		`{"uuid":"yew","name":"Yew","parent":"oak","more":null}`,
 	} {
-		c.ask(201, "POST", "/trees", tree)
+		c.ask(201, "POST", "/trees", tree, "Prefer: wait=30")
 	}
 	c.ask(400, "POST", "/trees", `{"name":"x","schema":true}`)
 	c.ask(400, "POST", "/trees", `{"name":"x","more":1}`)
 	c.ask(200, "PUT", "/trees/oak", `{"tags":[]}`)
-	c.ask(200, "PATCH", "/trees/oak", `{"tags":null,"name":"Oak tree"}`, "Content-Type: application/merge-patch+json", "Prefer: wait=5")
+	c.ask(200, "PATCH", "/trees/oak", `{"tags":null,"name":"Oak tree"}`, "Content-Type: application/merge-patch+json", "Prefer: wait=30")
 	c.ask(400, "PATCH", "/trees/oak", `{"name":null}`, "Content-Type: application/merge-patch+json")
 	c.ask(200, "GET", "/trees/oak", "")
 	if entries, _ := decode(c.t, c.last.body)["children"].([]any); len(entries) != 1 {
@@ -166,8 +166,8 @@ func schemas(c *client) {
 // arrays reads copies.
 func arrays(c *client) {
 	c.ask(201, "POST", "/authors", `{"uuid":"jane","name":"Jane"}`)
-	c.ask(201, "POST", "/books", `{"uuid":"emma","title":"Emma","author":"jane","year":1815,"size":[1.5,2],"publisher":{"name":"Murray","within":{"name":"London"}},"covers":[7],"created":1}`, "Prefer: wait=10")
-	c.ask(201, "POST", "/books", `{"title":"Persuasion","author":["jane"],"format":"audio","minutes":300}`, "Prefer: wait=10")
+	c.ask(201, "POST", "/books", `{"uuid":"emma","title":"Emma","author":"jane","year":1815,"size":[1.5,2],"publisher":{"name":"Murray","within":{"name":"London"}},"covers":[7],"created":1}`, "Prefer: wait=30")
+	c.ask(201, "POST", "/books", `{"title":"Persuasion","author":["jane"],"format":"audio","minutes":300}`, "Prefer: wait=30")
 	c.ask(200, "GET", "/authors/jane", "")
 	if entries, _ := decode(c.t, c.last.body)["books"].([]any); len(entries) != 2 {
 		c.t.Errorf("the author has not two books: %s", c.last.body)
@@ -182,7 +182,7 @@ func arrays(c *client) {
 	c.ask(200, "PUT", "/books/emma", string(c.last.body))
 	c.ask(400, "PUT", "/books/emma", `{"minutes":0}`)
 	c.ask(204, "DELETE", "/books/"+c.books()[1], "")
-	c.ask(204, "DELETE", "/authors/jane", "", "Prefer: wait=10")
+	c.ask(204, "DELETE", "/authors/jane", "", "Prefer: wait=30")
 	c.ask(404, "GET", "/books/emma", "")
 }
 
@@ -200,7 +200,7 @@ func (c *client) books() (uuids []string) {
 func (c *client) enter(login string) {
 	c.t.Helper()
 	c.cookie = ""
-	c.ask(204, "POST", "/auth/email", `{"register":true,"login":"`+login+`","password":"correct horse","name":"Ada"}`, "Prefer: wait=10")
+	c.ask(204, "POST", "/auth/email", `{"register":true,"login":"`+login+`","password":"correct horse","name":"Ada"}`, "Prefer: wait=30")
 	c.keep()
 }
 
@@ -278,7 +278,7 @@ func users(c *client) {
 	c.ask(401, "DELETE", "/auth", "", "Authorization: Bearer wrong")
 	c.enter("gone@example.com")
 	c.ask(200, "GET", "/auth/me", "")
-	c.ask(204, "DELETE", "/users/"+c.last.text(c.t, "uuid"), "", "Prefer: wait=10")
+	c.ask(204, "DELETE", "/users/"+c.last.text(c.t, "uuid"), "", "Prefer: wait=30")
 	c.cookie = ""
 }
 
@@ -352,7 +352,7 @@ func files(c *client) {
 			place = "/Authors/ann/" + service.property
 		}
 		text := "Content-Type: text/plain"
-		c.ask(201, "PUT", service.url+"/upload"+place+"/add", "once upon a time", text, "X-Filename: once.txt", "Prefer: wait=5")
+		c.ask(201, "PUT", service.url+"/upload"+place+"/add", "once upon a time", text, "X-Filename: once.txt", "Prefer: wait=30")
 		hash := c.last.text(c.t, "hash")
 		c.ask(201, "PUT", service.url+"/upload"+place+"/1", "\x89PNG", "Content-Type: image/png")
 		c.ask(200, "PUT", service.url+"/upload"+place+"/1", "there was", "Content-Type: application/x-anything")
@@ -378,7 +378,7 @@ func files(c *client) {
 		c.ask(416, "GET", service.url+place+"/0", "", "Range: bytes=500-")
 		c.ask(412, "DELETE", service.url+place+"/1/"+hash, "")
 		c.ask(400, "DELETE", service.url+place+"/0/hash", "")
-		c.ask(204, "DELETE", service.url+place+"/0/"+hash, "", "Prefer: wait=5")
+		c.ask(204, "DELETE", service.url+place+"/0/"+hash, "", "Prefer: wait=30")
 	}
 	c.ask(413, "PUT", "/photos/upload/Books/novel/covers/add", strings.Repeat("x", 5000), "Content-Type: text/plain")
 	c.ask(200, "GET", "/books/novel", "")

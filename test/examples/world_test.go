@@ -24,7 +24,7 @@ import (
 )
 
 // patience is more than what a killed process leaves behind has to wait.
-const patience = 45 * time.Second
+const patience = 2 * time.Minute
 
 // world is a belfry, and who listens to it.
 type world struct {
@@ -65,9 +65,11 @@ func (w *world) eventually(right func() error) {
 	process.Eventually(w.t, patience, right)
 }
 
-// idle waits until a listener has acknowledged all.
+// idle waits until a listener has acknowledged all, what belfry has yet to tell
+// included.
 func (w *world) idle(name string) {
 	w.t.Helper()
+	w.check(w.belfry.Idle())
 	w.eventually(func() error {
 		pending, unacked, err := listener.Lag(w.t.Context(), w.bus, name)
 		if err == nil && pending+unacked > 0 {

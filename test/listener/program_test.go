@@ -13,8 +13,9 @@ import (
 )
 
 func TestAProgramFinishesWhatIsInHandAndEnds(t *testing.T) {
+	const events = 100 // more than are handled before it hears that it should stop
 	w := newWorld(t)
-	w.publish(numbered("e", 10, 10)...)
+	w.publish(numbered("e", events, 10)...)
 	c := w.start("slow")
 	w.eventually("one is in hand", func() bool { return len(w.seen()) > 0 })
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -24,7 +25,7 @@ func TestAProgramFinishesWhatIsInHandAndEnds(t *testing.T) {
 		t.Errorf("it ended with %d:\n%s", code, c.stderr.String())
 	}
 	// Begun and finished: two lines each.
-	if n := len(w.seen()); n%2 != 0 || n == 20 {
+	if n := len(w.seen()); n%2 != 0 || n == 2*events {
 		t.Errorf("%d lines: something was begun and not finished, or all was done before it ended", n)
 	}
 }

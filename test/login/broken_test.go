@@ -13,7 +13,7 @@ import (
 // is in nobody's way.
 func TestABrokenRegistrationIsTakenUp(t *testing.T) {
 	for _, name := range names {
-		d := open(t, 0)
+		d := open(t)
 		d.breaks(name)
 		left := d.all(d.Idents)[0]
 		var in auth.Issued
@@ -42,7 +42,7 @@ func (d *desk) breaks(name string) {
 
 // What was left can be linked too, but not while it may be under way.
 func TestABrokenRegistrationIsLinked(t *testing.T) {
-	d := open(t, 0)
+	d := open(t)
 	d.providers.User("1")
 	d.breaks("github")
 	d.providers.User("2")
@@ -64,7 +64,7 @@ func TestABrokenRegistrationIsLinked(t *testing.T) {
 // Somebody registers with a way in that another links at that moment: it is
 // the newcomer's, who has begun, and every user has one.
 func TestRegisteringAndLinkingAtOnce(t *testing.T) {
-	d := open(t, 0)
+	d := open(t)
 	d.providers.User("2")
 	me, err := d.goes("google", auth.Client{}).comes(t.Context(), d.Service, auth.Client{})
 	d.must(err)
@@ -87,7 +87,7 @@ func TestRegisteringAndLinkingAtOnce(t *testing.T) {
 // The ident of a user who is deleted goes with the user, and is in nobody's
 // way until it does.
 func TestADeletedUserComesBackAsAnother(t *testing.T) {
-	d := open(t, 0)
+	d := open(t)
 	for _, name := range names {
 		first, err := d.goes(name, auth.Client{}).comes(t.Context(), d.Service, auth.Client{})
 		d.must(err)

@@ -39,11 +39,12 @@ func inside(t *testing.T) (*world, *app.App) {
 
 // completer is a listener that completes users of what Register tells.
 type completer struct {
-	app   *app.App
-	bus   *bus.Bus
-	users *store.Store
-	fail  func(ctx context.Context, attempt int) error // before it is done
-	calls atomic.Int64
+	ackWait time.Duration
+	app     *app.App
+	bus     *bus.Bus
+	users   *store.Store
+	fail    func(ctx context.Context, attempt int) error // before it is done
+	calls   atomic.Int64
 }
 
 func (w *world) completer(a *app.App) *completer {
@@ -62,7 +63,7 @@ func (c *completer) runs() (end func()) {
 		defer close(ended)
 		_ = listener.Run(ctx, c.bus, slog.New(slog.DiscardHandler), listener.Spec{
 			Name: "completer", Filters: []string{event.Filter(event.Register, "Users")}, Handler: c.handle, Start: listener.All,
-			AckWait: time.Second, Drain: time.Millisecond, Concurrency: 4,
+			AckWait: c.ackWait, Drain: time.Millisecond, Concurrency: 4,
 		})
 	}()
 	return func() { cancel(); <-ended }
@@ -142,12 +143,14 @@ func TestAListenerCompletesUsers(t *testing.T) {
 				<-dies
 				return errors.New("it has died")
 			}
+			c.ackWait = time.Second
 			end := c.runs()
 			b := register("1")
 			<-inside
 			c.bus.Conn().Close() // nothing that it does is heard of any more
 			end()
 			again := w.completer(c.app)
+			again.ackWait = c.ackWait
 			defer again.runs()()
 			b.completed("Ada 1", "1_github")
 		},

@@ -30,7 +30,6 @@ type desk struct {
 	*auth.Service
 	providers *provider.Server
 	records   *records
-	timeout   time.Duration
 
 	mu   sync.Mutex
 	now  time.Time
@@ -39,7 +38,7 @@ type desk struct {
 
 const deskURL = "https://belfry.test"
 
-func open(t *testing.T, timeout time.Duration) *desk {
+func open(t *testing.T) *desk {
 	t.Helper()
 	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
 	if err != nil {
@@ -50,14 +49,15 @@ func open(t *testing.T, timeout time.Duration) *desk {
 			t.Error(err)
 		}
 	})
-	d := &desk{T: t, providers: provider.Start(t), records: &records{Backend: backend, stores: map[string]driver.Store{}}, timeout: timeout, now: time.Now()}
+	d := &desk{T: t, providers: provider.Start(t), records: &records{Backend: backend, stores: map[string]driver.Store{}}, now: time.Now()}
 	d.providers.Register(deskURL + auth.CallbackPath)
-	d.Service = d.another()
+	d.Service = d.another(0)
 	return d
 }
 
-// another makes a service on the same records, as in another process.
-func (d *desk) another() *auth.Service {
+// another makes a service on the same records, as in another process. It waits
+// for a provider for so long; 0 is as long as usual.
+func (d *desk) another(timeout time.Duration) *auth.Service {
 	d.Helper()
 	o := auth.Options{
 		BaseURL: deskURL, Providers: map[string]oauth.Provider{}, Now: d.time, Log: slog.New(slog.DiscardHandler),
@@ -66,15 +66,15 @@ func (d *desk) another() *auth.Service {
 	for _, name := range oauth2Names[:4] {
 		c := d.providers.Config(name)
 		p, err := oauth.New(name, oauth.Config{
-			ClientID: c.ClientID, ClientSecret: c.ClientSecret, AuthURL: c.AuthURL, TokenURL: c.TokenURL, ProfileURL: c.ProfileURL, Timeout: d.timeout,
+			ClientID: c.ClientID, ClientSecret: c.ClientSecret, AuthURL: c.AuthURL, TokenURL: c.TokenURL, ProfileURL: c.ProfileURL, Timeout: timeout,
 		})
 		d.must(err)
 		o.Providers[name] = p
 	}
 	c, t := d.providers.Config("oidc"), d.providers.Twitter()
-	o.Providers["oidc"] = oauth.NewOIDC(oauth.OIDCConfig{Issuer: d.providers.Issuer(), ClientID: c.ClientID, ClientSecret: c.ClientSecret, Timeout: d.timeout})
+	o.Providers["oidc"] = oauth.NewOIDC(oauth.OIDCConfig{Issuer: d.providers.Issuer(), ClientID: c.ClientID, ClientSecret: c.ClientSecret, Timeout: timeout})
 	o.Providers["twitter"] = oauth.NewTwitter(oauth.OAuth1Config{
-		ConsumerKey: t.ConsumerKey, ConsumerSecret: t.ConsumerSecret, Timeout: d.timeout,
+		ConsumerKey: t.ConsumerKey, ConsumerSecret: t.ConsumerSecret, Timeout: timeout,
 		RequestTokenURL: t.RequestTokenURL, AuthorizeURL: t.AuthorizeURL, AccessTokenURL: t.AccessTokenURL, ProfileURL: t.ProfileURL,
 	})
 	s := auth.New(o)
@@ -243,7 +243,7 @@ func (s stepped) Put(ctx context.Context, w driver.Write) error {
 }
 
 func TestAVisitExpires(t *testing.T) {
-	d := open(t, 0)
+	d := open(t)
 	for i, name := range names {
 		d.providers.User(name)
 		fresh, old := d.goes(name, auth.Client{}), d.goes(name, auth.Client{})
@@ -267,10 +267,11 @@ func TestAVisitExpires(t *testing.T) {
 
 // Belfry waits for a provider so long and no longer.
 func TestASlowProvider(t *testing.T) {
-	d := open(t, 200*time.Millisecond)
+	d := open(t)
+	impatient := d.another(200 * time.Millisecond)
 	slow := func(at provider.Endpoint, name string) {
 		d.providers.Slow(at)
-		_, err := d.Begin(t.Context(), name, true, auth.Client{})
+		_, err := impatient.Begin(t.Context(), name, true, auth.Client{})
 		d.kind(err, errs.Unavailable)
 		d.providers.Up()
 	}
@@ -280,7 +281,7 @@ func TestASlowProvider(t *testing.T) {
 		for _, name := range names {
 			v := d.goes(name, auth.Client{})
 			d.providers.Slow(at)
-			_, err := v.comes(t.Context(), d.Service, auth.Client{})
+			_, err := v.comes(t.Context(), impatient, auth.Client{})
 			d.kind(err, errs.Unavailable)
 			d.providers.Up()
 		}
@@ -292,8 +293,8 @@ func TestASlowProvider(t *testing.T) {
 
 // The first login of one identity, finished by many at once in two processes.
 func TestManyTabsMakeOneUser(t *testing.T) {
-	d := open(t, 0)
-	services := []*auth.Service{d.Service, d.another()}
+	d := open(t)
+	services := []*auth.Service{d.Service, d.another(0)}
 	const rounds, tabs = 60, 4
 	for i := range rounds {
 		name := names[i%len(names)]
@@ -326,8 +327,8 @@ func TestManyTabsMakeOneUser(t *testing.T) {
 
 // One callback that comes many times at once, to two processes, is good once.
 func TestACallbackIsGoodOnce(t *testing.T) {
-	d := open(t, 0)
-	services := []*auth.Service{d.Service, d.another()}
+	d := open(t)
+	services := []*auth.Service{d.Service, d.another(0)}
 	for i := range 30 {
 		v := d.goes(names[i%len(names)], auth.Client{})
 		var all sync.WaitGroup

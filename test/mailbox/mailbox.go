@@ -17,13 +17,15 @@ import (
 	"time"
 
 	"github.com/emersion/go-smtp"
+
+	"belfry/test/ports"
 )
 
 // Host is the name under which the server is reached, also in its certificate.
 const Host = "localhost"
 
 // patience is how long Await waits.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Server is a mail server. Its methods are safe for concurrent use.
 type Server struct {
@@ -74,7 +76,7 @@ func UTF8() Option { return func(o *options) { o.utf8 = true } }
 // Start runs a server on a free port until the test ends.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	s := &Server{Host: Host}
+	s := &Server{Host: Host, Port: ports.Free(t)} // nobody else's while it is stopped
 	for _, opt := range opts {
 		opt(&s.opts)
 	}
@@ -108,7 +110,6 @@ func (s *Server) Restart(t testing.TB) {
 	if err != nil {
 		t.Fatalf("mailbox: %v", err)
 	}
-	s.Port = l.Addr().(*net.TCPAddr).Port
 	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
 		return &session{server: s, conn: c}, nil
 	}))
