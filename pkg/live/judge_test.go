@@ -148,6 +148,11 @@ func TestALookDoesNotServeForLong(t *testing.T) {
 	slow.mu.Unlock()
 	w.save("Notes", "first", `{"public":true}`)
 	quick.hears("Store.Saved Notes first")
+	wait.For(t, "the slow one is held up", func() bool {
+		slow.mu.Lock()
+		defer slow.mu.Unlock()
+		return slow.held > 0
+	})
 	w.save("Notes", "second", `{"public":true}`)
 	quick.hears("Store.Saved Notes first", "Store.Saved Notes second")
 	w.save("Notes", "second", `{"public":false}`)

@@ -158,6 +158,7 @@ type ear struct {
 	identify error
 	asked    int // who it is
 	hold     chan struct{}
+	held     int // messages that hold has kept waiting
 }
 
 func nobody() *live.Viewer { return &live.Viewer{} }
@@ -239,6 +240,9 @@ func (e *ear) becomes(v *live.Viewer, err error) {
 func (e *ear) send(data []byte) error {
 	e.mu.Lock()
 	hold := e.hold
+	if hold != nil {
+		e.held++
+	}
 	e.mu.Unlock()
 	if hold != nil {
 		<-hold
