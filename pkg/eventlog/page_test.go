@@ -86,7 +86,7 @@ func TestPages(t *testing.T) {
 	if err := b.StopServer(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if _, _, err := eventlog.Page(ctx, b.Conn(), 1, ten); !errs.Is(err, errs.Unavailable) || ctx.Err() != nil {
 		t.Errorf("no bus: %v", err)
