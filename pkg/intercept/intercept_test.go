@@ -17,6 +17,7 @@ import (
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
+	"belfry/test/wait"
 )
 
 // world is a store whose acts interceptors on a real bus are asked about.
@@ -55,15 +56,10 @@ func (w *world) answers(name string, judge intercept.Func) {
 	done := make(chan error, 1)
 	go func() { done <- intercept.Serve(ctx, w.conn, "*", "*", name, judge) }()
 	w.Cleanup(func() { cancel(); <-done })
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	wait.Until(w, func() error {
 		_, err := w.conn.Request(intercept.Subject("ping", "none", name), []byte(`{}`), time.Second)
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.Fatal(err)
-		}
-	}
+		return err
+	})
 }
 
 func (w *world) client() context.Context {
@@ -85,7 +81,7 @@ func (w *world) save(text string) (store.Stored, error) {
 	return w.store.Save(w.client(), w.parse(text), "")
 }
 
-func rule(name string) intercept.Rule { return intercept.Rule{Name: name, Timeout: 5 * time.Second} }
+func rule(name string) intercept.Rule { return intercept.Rule{Name: name, Timeout: time.Minute} }
 
 func all(rules ...intercept.Rule) map[string][]intercept.Rule {
 	m := map[string][]intercept.Rule{}
