@@ -57,7 +57,7 @@ func TestATimeoutEndsASend(t *testing.T) {
 	for stage, doing := range stages {
 		t.Run(stage, func(t *testing.T) {
 			t.Parallel()
-			told(t, hanging(t, t.Context(), stage, 3*time.Second, func() {}), errs.Unavailable, doing, "did not end within 3s")
+			told(t, hanging(t, t.Context(), stage, 10*time.Second, func() {}), errs.Unavailable, doing, "did not end within 10s")
 		})
 	}
 }
