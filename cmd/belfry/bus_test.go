@@ -8,17 +8,17 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/letters"
 	"belfry/pkg/listener"
+	"belfry/test/ports"
+	"belfry/test/wait"
 )
 
 // served opens a bus as `belfry serve` does, with some events and a listener
@@ -26,17 +26,12 @@ import (
 func served(t *testing.T, events int) (b *bus.Bus, file string) {
 	t.Helper()
 	folder := t.TempDir()
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := port.Addr().String()
-	_ = port.Close()
+	address := fmt.Sprint("127.0.0.1:", ports.Free(t))
 	file = filepath.Join(folder, "belfry.yaml")
 	if err := os.WriteFile(file, []byte("data: .\nbus: {listen: \""+address+"\"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b, err = bus.Open(t.Context(), bus.Options{
+	b, err := bus.Open(t.Context(), bus.Options{
 		Embedded: &bus.Embedded{Folder: filepath.Join(folder, "bus"), Listen: address}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -58,15 +53,14 @@ func served(t *testing.T, events int) (b *bus.Bus, file string) {
 			Handler: func(context.Context, *listener.Event) error { return listener.Permanent(errors.New("out of tea")) },
 		})
 	}()
-	for n, deadline := 0, time.Now().Add(30*time.Second); n < events; {
-		if time.Now().After(deadline) {
-			t.Fatal("the letters did not come")
-		}
-		n = 0
+	wait.For(t, "all are with the dead letters, and the bus knows", func() bool {
+		n := 0
 		if err := letters.List(t.Context(), b, letters.Select{}, func(*letters.Letter) error { n++; return nil }); err != nil {
 			t.Fatal(err)
 		}
-	}
+		pending, unacked, err := listener.Lag(t.Context(), b, "tea")
+		return n == events && err == nil && pending+unacked == 0
+	})
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)
