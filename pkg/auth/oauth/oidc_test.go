@@ -16,6 +16,7 @@ import (
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/errs"
 	"belfry/test/provider"
+	"belfry/test/wait"
 )
 
 // An ID token counts only if all of it is for this login.
@@ -133,14 +134,12 @@ func TestAlgorithmsAndRotation(t *testing.T) {
 	// failure: the next one fetches anew.
 	s.Up()
 	s.Answer(provider.Keys, 200, `{"keys":[]}`)
-	for tries := 0; ; tries++ {
+	wait.For(t, "the keys are fetched anew", func() bool {
 		l = goes(t, s, p)
-		if _, err := l.client.Finish(t.Context(), l.finish); !errs.Is(err, errs.Unavailable) || tries == 50 {
-			l = goes(t, s, p)
-			l.mustFail(t, errs.Invalid)
-			return
-		}
-	}
+		_, err := l.client.Finish(t.Context(), l.finish)
+		return !errs.Is(err, errs.Unavailable)
+	})
+	goes(t, s, p).mustFail(t, errs.Invalid)
 }
 
 func TestSlowKeys(t *testing.T) {
