@@ -270,12 +270,12 @@ func TestASlowServerIsNotSilent(t *testing.T) {
 	server := backing.S3(t)
 	p := front(t, server, true)
 	o := hasty(p.options(server))
-	o.Patience = time.Second
+	o.Patience = 4 * time.Second
 	s := open(t, o)
 	c := random("a", 100_000)
 	p.set(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(c)))
-		tick := time.NewTicker(30 * time.Millisecond)
+		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		for piece := range slices.Chunk(c, len(c)/50) {
 			_, _ = w.Write(piece)
