@@ -3,66 +3,105 @@ package listener_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
 	"belfry/test/wait"
 )
 
-// unacked is how many events the bus has handed out and heard nothing of.
-func unacked(t testing.TB, b *bus.Bus) int {
-	t.Helper()
-	_, n, err := listener.Lag(t.Context(), b, "test")
-	if err != nil {
-		return 0
-	}
-	return int(n)
+// holder is a listener that is quick, so that others are fetched ahead, and
+// stands still at an event when enough of them are.
+type holder struct {
+	seen
+	handled int // events that are not fetched ahead: those before it, and itself
+	cancel  context.CancelFunc
+	done    chan error
+	release func()
 }
 
-// holding runs a listener that is quick with the first 100 events, so that
-// others are fetched ahead, and stands still at event e100 until release.
-func holding(t *testing.T, b *bus.Bus, s *seen, ackWait time.Duration) (release func(), stop func() error) {
+// holding runs a holder of the events e0 to e<published>.
+func holding(t *testing.T, b *bus.Bus, published int, ackWait time.Duration) *holder {
 	t.Helper()
-	hold := make(chan struct{})
-	stop = start(t, b, listener.Spec{Start: listener.All, AckWait: ackWait, Handler: func(_ context.Context, e *listener.Event) error {
-		s.note(e)
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &holder{cancel: cancel, done: make(chan error, 1)}
+	hold, at, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	h.release = sync.OnceFunc(func() { close(hold) })
+	spec := listener.Spec{Name: "test", Start: listener.All, AckWait: ackWait, Handler: func(_ context.Context, e *listener.Event) error {
+		h.note(e)
 		if e.Attempt != 1 {
 			t.Errorf("event %s is handed out for the %d. time", e.ID, e.Attempt)
 		}
-		if e.ID == "e100" {
-			<-hold
+		if e.Sequence%100 == 0 {
+			select {
+			case at <- struct{}{}:
+			case <-hold:
+				return nil
+			}
+			select {
+			case <-goOn:
+			case <-hold:
+			}
 		}
 		return nil
-	}})
-	wait.For(t, "it stands still, with others fetched ahead", func() bool { return len(s.all()) == 101 && unacked(t, b) > 50 })
-	return func() { close(hold) }, stop
+	}}
+	go func() { h.done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), spec) }()
+	t.Cleanup(func() { h.release(); _ = h.stop() })
+	for h.handled < published {
+		<-at
+		h.handled += 100
+		var info *jetstream.ConsumerInfo
+		wait.For(t, "the events before it are acknowledged", func() bool {
+			info = consumerOf(t, b)
+			return info.AckFloor.Stream == uint64(h.handled)-1
+		})
+		// A machine that stood still for a moment makes quick work slow, for which
+		// few are fetched ahead.
+		if info.NumAckPending > 50 {
+			return h
+		}
+		goOn <- struct{}{}
+	}
+	t.Fatal("no more than 50 events were ever fetched ahead")
+	return nil
+}
+
+// stop ends the holder.
+func (h *holder) stop() error {
+	h.cancel()
+	err := <-h.done
+	h.done <- err
+	return err
 }
 
 func TestWhatIsFetchedAheadIsKeptAlive(t *testing.T) {
+	t.Parallel()
+	const published = 2000
 	b := open(t)
-	publish(t, b, 0, 200)
-	var s seen
-	release, _ := holding(t, b, &s, 200*time.Millisecond)
+	publish(t, b, 0, published)
+	h := holding(t, b, published, ackWait)
 	began := time.Now()
-	wait.For(t, "several times AckWait have passed", func() bool { return time.Since(began) > time.Second })
-	release()
-	wait.For(t, "all are handled", func() bool { return s.distinct() == 200 && lag(t, b, "test") == 0 })
-	if n := len(s.all()); n != 200 {
-		t.Errorf("%d calls for 200 events", n)
+	wait.For(t, "more than AckWait has passed", func() bool { return time.Since(began) > 2*ackWait })
+	h.release()
+	wait.For(t, "all are handled", func() bool { return h.distinct() == published && lag(t, b, "test") == 0 })
+	if n := len(h.all()); n != published {
+		t.Errorf("%d calls for %d events", n, published)
 	}
 }
 
 // TestWhatIsFetchedAheadIsGivenBackAtAStop has an AckWait that is longer than
 // the test waits.
 func TestWhatIsFetchedAheadIsGivenBackAtAStop(t *testing.T) {
+	const published = 2000
 	b := open(t)
-	publish(t, b, 0, 200)
-	var s seen
-	release, stop := holding(t, b, &s, time.Hour)
-	stopped := make(chan error, 1)
-	go func() { stopped <- stop() }()
+	publish(t, b, 0, published)
+	h := holding(t, b, published, time.Hour)
+	h.cancel()
 	asks, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
 	if err != nil {
 		t.Fatal(err)
@@ -71,16 +110,16 @@ func TestWhatIsFetchedAheadIsGivenBackAtAStop(t *testing.T) {
 		info, err := asks.Info(t.Context())
 		return err == nil && info.NumWaiting == 0
 	})
-	release()
-	if err := <-stopped; err != nil {
+	h.release()
+	if err := h.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(s.all()); n != 101 {
-		t.Errorf("%d events were handled by the one that stops, want 101", n)
+	if n := len(h.all()); n != h.handled {
+		t.Errorf("%d events were handled by the one that stops, want %d", n, h.handled)
 	}
 	var rest seen
 	start(t, b, listener.Spec{Start: listener.All, AckWait: time.Hour, Handler: func(_ context.Context, e *listener.Event) error { rest.note(e); return nil }})
-	wait.For(t, "the others are handled", func() bool { return rest.distinct() == 99 && lag(t, b, "test") == 0 })
+	wait.For(t, "the others are handled", func() bool { return rest.distinct() == published-h.handled && lag(t, b, "test") == 0 })
 }
 
 // TestStoppingUnderLoadLosesNothing stops a listener again and again while
@@ -105,29 +144,25 @@ func TestStoppingUnderLoadLosesNothing(t *testing.T) {
 	}
 }
 
-// TestASlowListenerLeavesEventsToOthers has two processes share slow work.
+// TestASlowListenerLeavesEventsToOthers has two processes share slow work: while
+// the first stands still, the second has nearly all of it.
 func TestASlowListenerLeavesEventsToOthers(t *testing.T) {
 	b := open(t)
 	var one, two seen
 	release := make(chan struct{})
-	slow := func(s *seen) listener.Handler {
-		return func(_ context.Context, e *listener.Event) error {
-			s.note(e)
-			select {
-			case <-release:
-			case <-time.After(150 * time.Millisecond):
-			}
-			return nil
+	start(t, b, listener.Spec{Start: listener.All, Handler: func(_ context.Context, e *listener.Event) error {
+		one.note(e)
+		if one.distinct() < 3 {
+			<-time.After(150 * time.Millisecond) // it is slow
+		} else {
+			<-release
 		}
-	}
-	start(t, b, listener.Spec{Start: listener.All, Handler: slow(&one)})
+		return nil
+	}})
 	publish(t, b, 0, 100)
-	wait.For(t, "the first knows that it is slow", func() bool { return one.distinct() >= 2 })
-	start(t, b, listener.Spec{Start: listener.All, Handler: slow(&two)})
-	wait.For(t, "the second has work too", func() bool { return two.distinct() >= 2 })
-	if n := one.distinct(); n > 50 {
-		t.Errorf("the first has handled %d", n)
-	}
+	wait.For(t, "the first knows that it is slow", func() bool { return one.distinct() == 3 })
+	start(t, b, listener.Spec{Start: listener.All, Handler: func(_ context.Context, e *listener.Event) error { two.note(e); return nil }})
+	wait.For(t, "the second has most of the work", func() bool { return two.distinct() >= 90 })
 	close(release)
 	wait.For(t, "all are handled", func() bool { return one.distinct()+two.distinct() == 100 && lag(t, b, "test") == 0 })
 }

@@ -3,11 +3,16 @@ package listener
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
+
+// commandTimeout is for one consumer: unlike a listener, a command does not try
+// again.
+const commandTimeout = 10 * time.Second
 
 // Setup makes the durable consumers of a listener, or brings them to what its
 // spec says, as Run does; with check it only looks. Where a consumer that is
@@ -19,7 +24,7 @@ func Setup(ctx context.Context, b Bus, spec Spec, check bool) ([]bus.Finding, er
 	}
 	var all []bus.Finding
 	for _, r := range newRunners(b, slog.New(slog.DiscardHandler), spec.withDefaults()) {
-		asking, cancel := context.WithTimeout(ctx, setupTimeout)
+		asking, cancel := context.WithTimeout(ctx, commandTimeout)
 		found, err := r.ensure(asking, check)
 		cancel()
 		if err != nil {
