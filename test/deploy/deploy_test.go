@@ -136,7 +136,7 @@ func (w *world) deploy() {
 		return nil
 	})
 	w.heard(file, "Store.Saved letters")
-	if m, err := live.NextMsg(10 * time.Second); err != nil || !strings.Contains(string(m.Data), "ada") {
+	if m, err := live.NextMsg(time.Minute); err != nil || !strings.Contains(string(m.Data), "ada") {
 		w.t.Errorf("the observer hears %v, %v", m, err)
 	}
 
@@ -190,7 +190,7 @@ func (w *world) request(uuid string) {
 		w.t.Fatal(err)
 	}
 	defer c.Close()
-	m, err := c.Request("store.Books.get", []byte(`{"uuid":"`+uuid+`"}`), 10*time.Second)
+	m, err := c.Request("store.Books.get", []byte(`{"uuid":"`+uuid+`"}`), time.Minute)
 	if err != nil || !strings.Contains(string(m.Data), `"Letters"`) {
 		w.t.Errorf("a client of stores gets %v, %v", m, err)
 	}
@@ -216,7 +216,7 @@ func (w *world) remove(consumer string) {
 // notReady waits until belfry has said what it lacks and what helps.
 func (w *world) notReady(what string) {
 	w.t.Helper()
-	process.Eventually(w.t, 30*time.Second, func() error {
+	process.Eventually(w.t, time.Minute, func() error {
 		status, text := w.ready()
 		if status == http.StatusServiceUnavailable && strings.Contains(text, what) && strings.Contains(text, "belfry bus setup") {
 			return nil

@@ -153,7 +153,7 @@ func (w *world) ready() (status int, text string) {
 
 func (w *world) awaitReady() {
 	w.t.Helper()
-	process.Eventually(w.t, 30*time.Second, func() error {
+	process.Eventually(w.t, time.Minute, func() error {
 		if status, text := w.ready(); status != http.StatusOK {
 			return errors.New(text)
 		}

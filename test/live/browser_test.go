@@ -53,7 +53,7 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 		_ = browser.Wait()
 	})
 	w := &world{T: t, server: first, http: newHTTP()}
-	process.Eventually(t, 30*time.Second, func() error {
+	process.Eventually(t, time.Minute, func() error {
 		if n, err := w.server.Metric("belfry_live_clients"); err != nil || n != 1 {
 			return errors.New("nobody listens")
 		}
@@ -61,7 +61,7 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	})
 	hears := func(what string) {
 		t.Helper()
-		process.Eventually(t, 30*time.Second, func() error {
+		process.Eventually(t, time.Minute, func() error {
 			if text := said.String(); strings.Count(text, what) != 1 {
 				return errors.New("not heard, or twice: " + what + "\n" + text)
 			}
