@@ -105,7 +105,7 @@ type client struct {
 
 const (
 	parents = 12
-	timeout = 10 * time.Second
+	timeout = time.Minute
 )
 
 func newClient(w *world, seed uint64, number int, store string) *client {

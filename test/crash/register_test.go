@@ -283,7 +283,7 @@ func told(t *testing.T, url string, users map[string]string) {
 	}
 	heard := map[string]string{} // event by address
 	for pending := uint64(1); pending > 0; {
-		m, err := log.Next(jetstream.FetchMaxWait(10 * time.Second))
+		m, err := log.Next(jetstream.FetchMaxWait(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
