@@ -39,7 +39,6 @@ func (y *yard) config(name, backends, authors, books, contents string) string {
 listen: 127.0.0.1:0
 data: ./data
 bus: {url: %q}
-shutdownTimeout: 5s
 backends: {%s}
 stores:
   Authors: {expose: {}, backend: %s}

@@ -75,7 +75,7 @@ type reply struct {
 
 func (r reply) get(path string) string { return gjson.GetBytes(r.body, path).String() }
 
-var client = &http.Client{Timeout: 10 * time.Second}
+var client = &http.Client{Timeout: patience}
 
 func ask(s *process.Server, method, path, body string) (reply, error) {
 	return request(s.URL, method, path, body)
