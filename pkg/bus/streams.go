@@ -213,7 +213,9 @@ func (s *streamsState) err() error {
 
 // miss notes that the streams are gone.
 func (s *streamsState) miss() {
-	s.set(nil, errs.New(errs.Unavailable, "nobody answers on the events' subjects"))
+	s.mu.Lock()
+	s.cause = errs.New(errs.Unavailable, "nobody answers on the events' subjects")
+	s.mu.Unlock()
 	select {
 	case s.missed <- struct{}{}:
 	default:
