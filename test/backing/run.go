@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"belfry/test/ports"
+	"belfry/test/spawn"
 	"belfry/test/tail"
 )
 
@@ -41,7 +42,6 @@ func start(t testing.TB, cmd *exec.Cmd, ready func(context.Context) error) *proc
 	t.Helper()
 	p := &process{cmd: cmd, log: &tail.Tail{Limit: tailSize}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.log, p.log
-	dieWithParent(cmd)
 	if err := p.run(); err != nil {
 		t.Fatalf("starting %s: %v", cmd.Path, err)
 	}
@@ -63,20 +63,14 @@ func start(t testing.TB, cmd *exec.Cmd, ready func(context.Context) error) *proc
 
 // run starts the process and returns once it runs.
 func (p *process) run() error {
-	started := make(chan error)
+	if err := spawn.Start(p.cmd); err != nil {
+		return err
+	}
 	go func() {
 		defer close(p.done)
-		// The kernel ends the process when the thread that started it ends, so
-		// that thread waits for it.
-		unlock := lockThread()
-		defer unlock()
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			p.err = p.cmd.Wait()
-		}
+		p.err = p.cmd.Wait()
 	}()
-	return <-started
+	return nil
 }
 
 // await asks until the server is ready, has ended, or patience has.

@@ -18,6 +18,7 @@ import (
 
 	"belfry/pkg/listener"
 	"belfry/test/process"
+	"belfry/test/spawn"
 )
 
 // The environment of a listener's program: its name, with "ordered " before it
@@ -32,12 +33,6 @@ func TestMain(m *testing.M) {
 	if name == "" {
 		process.Main(m)
 	}
-	go func() {
-		for parent := os.Getppid(); os.Getppid() == parent; {
-			time.Sleep(time.Second)
-		}
-		os.Exit(1)
-	}()
 	f, err := os.OpenFile(os.Getenv(envFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		panic(err)
@@ -201,7 +196,7 @@ func (w *world) listen(name string, ordered bool) (file string) {
 	cmd.Env = append(os.Environ(), envName+"="+role, envFile+"="+file,
 		listener.EnvURL+"="+w.bus, listener.EnvUser+"="+name, listener.EnvPassword+"="+password(name))
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
+	if err := spawn.Start(cmd); err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {

@@ -20,6 +20,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
 	"belfry/test/process"
+	"belfry/test/spawn"
 	"belfry/test/tail"
 )
 
@@ -167,7 +168,7 @@ func (w *world) start(env []string, name string, args ...string) *child {
 	c.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10", listener.EnvURL+"="+w.belfry.Bus)
 	c.cmd.Env = append(c.cmd.Env, env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.stderr, c.stderr
-	w.check(c.cmd.Start())
+	w.check(spawn.Start(c.cmd))
 	go func() {
 		_ = c.cmd.Wait()
 		close(c.done)

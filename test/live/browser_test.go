@@ -16,6 +16,7 @@ import (
 	_ "belfry/test/backing" // as all packages do that need more than Go, which make test-unit leaves out
 	"belfry/test/ports"
 	"belfry/test/process"
+	"belfry/test/spawn"
 )
 
 // The documentation's example for browsers does what it says: it hears, it comes
@@ -45,7 +46,7 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	said := &output{}
 	browser := exec.CommandContext(t.Context(), "node", "--experimental-eventsource", "--no-warnings", script)
 	browser.Stdout, browser.Stderr = said, said
-	if err := browser.Start(); err != nil {
+	if err := spawn.Start(browser); err != nil {
 		t.Fatalf("the test needs Node: %v", err)
 	}
 	t.Cleanup(func() {

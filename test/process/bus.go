@@ -10,6 +10,8 @@ import (
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"belfry/test/spawn"
 )
 
 // busFolder, when set in the environment, turns a test binary into a NATS
@@ -32,7 +34,7 @@ func StartBus(t testing.TB, folder string, port int) *Bus {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	b := &Bus{URL: "nats://" + address, cmd: exec.Command(os.Args[0])}
 	b.cmd.Env = append(os.Environ(), busFolder+"="+folder, busPort+"="+strconv.Itoa(port))
-	if err := b.cmd.Start(); err != nil {
+	if err := spawn.Start(b.cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Kill)
@@ -53,7 +55,7 @@ func (b *Bus) Kill() {
 }
 
 // serveBus is what the test binary does as a NATS server. It ends when it is
-// killed, or with its parent.
+// killed, and with its parent.
 func serveBus(folder string) error {
 	port, err := strconv.Atoi(os.Getenv(busPort))
 	if err != nil {
@@ -69,8 +71,6 @@ func serveBus(folder string) error {
 	if !s.ReadyForConnections(time.Minute) {
 		return fmt.Errorf("the NATS server is not ready on port %d", port)
 	}
-	for parent := os.Getppid(); os.Getppid() == parent; {
-		time.Sleep(time.Second)
-	}
+	s.WaitForShutdown()
 	return nil
 }

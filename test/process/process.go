@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/test/spawn"
 	"belfry/test/tail"
 )
 
@@ -170,7 +171,7 @@ func launch(program string, env []string, args ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.cmd.Start(); err != nil {
+	if err := spawn.Start(s.cmd); err != nil {
 		return nil, err
 	}
 	go s.follow(out)

@@ -1,0 +1,34 @@
+// Package spawn starts processes that do not outlive a test, not even one that is
+// killed.
+package spawn
+
+import (
+	"os/exec"
+	"runtime"
+)
+
+type order struct {
+	cmd     *exec.Cmd
+	started chan error
+}
+
+var orders = make(chan order)
+
+func init() {
+	// The kernel ends a process when the thread that started it ends: so this
+	// one starts all, and lasts as long as the test.
+	go func() {
+		runtime.LockOSThread()
+		for o := range orders {
+			o.started <- o.cmd.Start()
+		}
+	}()
+}
+
+// Start starts a command as cmd.Start does.
+func Start(cmd *exec.Cmd) error {
+	dieWithParent(cmd)
+	o := order{cmd: cmd, started: make(chan error)}
+	orders <- o
+	return <-o.started
+}
