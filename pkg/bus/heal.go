@@ -28,7 +28,7 @@ func (b *Bus) heal(ctx context.Context) {
 	var began time.Time // the latest start
 	rest := healLook    // until there may be another
 	for pause.For(ctx, healLook) == nil {
-		harm, folder := b.embedded.harm()
+		folder, harm := b.embedded.harm()
 		if harm == nil {
 			if b.harm.Swap(nil) != nil {
 				b.log.Info("the embedded bus can be written again")
@@ -65,19 +65,19 @@ func (b *Bus) startAnew(ctx context.Context) error {
 	}
 }
 
-// harm is why a stream of the server takes nothing any more, nil when all do or
-// the server does not run, and where it has its data.
-func (e *embedded) harm() (err error, folder string) {
+// harm is where the server has its data, and why a stream of it takes nothing any
+// more: nil when all do, or the server does not run.
+func (e *embedded) harm() (folder string, err error) {
 	r := e.current.Load()
 	if r == nil {
-		return nil, ""
+		return "", nil
 	}
 	for _, e := range r.server.Healthz(&server.HealthzOptions{Details: true}).Errors {
 		if e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error") {
-			return errors.New(e.Error), filepath.Dir(r.folder)
+			return filepath.Dir(r.folder), errors.New(e.Error)
 		}
 	}
-	return nil, ""
+	return "", nil
 }
 
 // writable reports whether a folder takes a file with something in it.
