@@ -69,19 +69,20 @@ func clients(w *world, seed uint64, each int) []*client {
 	return all
 }
 
-// write lets every client write until stop is closed or the server is gone.
+// write lets every client write until stop is closed, whatever it is told.
 func write(all []*client, round int, stop <-chan struct{}) (wait func()) {
 	var writing sync.WaitGroup
 	for _, c := range all {
 		writing.Go(func() {
 			for n := 0; ; n++ {
+				pause := time.Duration(0)
+				if !c.step(round*1_000_000 + n) {
+					pause = 10 * time.Millisecond
+				}
 				select {
 				case <-stop:
 					return
-				default:
-				}
-				if !c.step(round*1_000_000 + n) {
-					return
+				case <-time.After(pause):
 				}
 			}
 		})

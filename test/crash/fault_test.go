@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -68,7 +67,7 @@ func hardToReach(t *testing.T, p *backing.Proxy, backend string) {
 	w.moveTo(server)
 	heard := record(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
 	stop := make(chan struct{})
-	wait := endure(all, stop)
+	wait := write(all, 0, stop)
 	for _, f := range faults {
 		w.awaitMore(t, 10)
 		before := w.count()
@@ -89,27 +88,6 @@ func hardToReach(t *testing.T, p *backing.Proxy, backend string) {
 	audit(t, all)
 	t.Logf("%d writes acknowledged", w.count())
 	finish(t, server, config, w, heard)
-}
-
-// endure lets every client write until stop is closed, whatever it is told.
-func endure(all []*client, stop <-chan struct{}) (wait func()) {
-	var writing sync.WaitGroup
-	for _, c := range all {
-		writing.Go(func() {
-			for n := 0; ; n++ {
-				pause := time.Duration(0)
-				if !c.step(n) {
-					pause = 10 * time.Millisecond
-				}
-				select {
-				case <-stop:
-					return
-				case <-time.After(pause):
-				}
-			}
-		})
-	}
-	return writing.Wait
 }
 
 // startsWhenItCan starts belfry while its backend is away: it tells so, and
