@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -57,12 +56,5 @@ func (x *exchange) attributes(took time.Duration) []slog.Attr {
 		slog.Duration("took", took),
 		slog.String("address", x.address),
 	}
-	if x.err != nil {
-		attrs = append(attrs, slog.String("error", x.err.Error()))
-	}
-	var p *errs.Panic
-	if errors.As(x.err, &p) {
-		attrs = append(attrs, slog.String("stack", string(p.Stack)))
-	}
-	return attrs
+	return append(attrs, errs.Attributes(x.err)...)
 }

@@ -123,12 +123,5 @@ func (v *service) log(e *endpoint, id string, err error, o outcome, took time.Du
 		slog.String("request", id), slog.String("store", v.store.Name), slog.String("op", e.op),
 		slog.Int("status", max(o.status, 200)), slog.Duration("took", took),
 	}
-	if err != nil {
-		attrs = append(attrs, slog.String("error", err.Error()))
-	}
-	var p *errs.Panic
-	if errors.As(err, &p) {
-		attrs = append(attrs, slog.String("stack", string(p.Stack)))
-	}
-	v.server.Logger.LogAttrs(v.server.life, level, "request over the bus", attrs...)
+	v.server.Logger.LogAttrs(v.server.life, level, "request over the bus", append(attrs, errs.Attributes(err)...)...)
 }
