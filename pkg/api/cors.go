@@ -14,8 +14,11 @@ const preflightAge = 2 * 60 * 60
 // shareReplies lets pages of trusted origins read replies. Those of belfry's own
 // can without being told, so where no others are trusted there is nothing to do.
 func (s *Server) shareReplies() {
-	foreign := func(origin string) bool { return origin != originOf(s.Auth.Service.BaseURL) }
-	if s.Auth == nil || !slices.ContainsFunc(s.origins, foreign) {
+	if s.Auth == nil {
+		return
+	}
+	own := originOf(s.Auth.Service.BaseURL)
+	if !slices.ContainsFunc(s.origins, func(origin string) bool { return origin != own }) {
 		return
 	}
 	s.cors = cors.New(cors.Options{

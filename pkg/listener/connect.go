@@ -84,35 +84,30 @@ func environment(get func(string) string) (bus.Options, error) {
 			return o, errs.New(errs.Invalid, "%s is no list of addresses like %s", EnvURL, DefaultURL)
 		}
 	}
-	for _, name := range []string{EnvCredentials, EnvNKey, EnvCA} {
-		if path := get(name); path != "" {
-			if err := readable(path); err != nil {
-				return o, errs.Wrap(err, errs.Invalid, "%s names no readable file", name)
-			}
+	read := func(name string) ([]byte, error) {
+		path := get(name)
+		if path == "" {
+			return nil, nil
 		}
-	}
-	if path := get(EnvCA); path != "" {
 		text, err := os.ReadFile(path)
-		if err != nil || !x509.NewCertPool().AppendCertsFromPEM(text) {
-			return o, errs.New(errs.Invalid, "%s names a file without a certificate in PEM", EnvCA)
-		}
+		return text, errs.Wrap(err, errs.Invalid, "%s names no readable file", name)
 	}
-	if path := get(EnvNKey); path != "" {
-		seed, err := os.ReadFile(path)
-		if err != nil {
-			return o, errs.Wrap(err, errs.Invalid, "%s names no readable file", EnvNKey)
-		}
-		o.Auth.NKeySeed = strings.TrimSpace(string(seed))
+	if _, err := read(EnvCredentials); err != nil {
+		return o, err
+	}
+	seed, err := read(EnvNKey)
+	if err != nil {
+		return o, err
+	}
+	o.Auth.NKeySeed = strings.TrimSpace(string(seed))
+	authorities, err := read(EnvCA)
+	if err != nil {
+		return o, err
+	}
+	if get(EnvCA) != "" && !x509.NewCertPool().AppendCertsFromPEM(authorities) {
+		return o, errs.New(errs.Invalid, "%s names a file without a certificate in PEM", EnvCA)
 	}
 	return o, ways(o.Auth)
-}
-
-func readable(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 // ways refuses more than one way to say who one is.
