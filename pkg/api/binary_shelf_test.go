@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"belfry/pkg/api"
 	"belfry/pkg/binary"
@@ -18,6 +17,7 @@ import (
 	"belfry/pkg/policy"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
+	"belfry/test/wait"
 )
 
 const maxFile = 1 << 20
@@ -137,7 +137,7 @@ func (l *library) records(property string) (all []record) {
 // empty waits until the storage holds nothing, stages included.
 func (l *library) empty() {
 	l.Helper()
-	l.eventually("nothing is left in the storage", func() bool {
+	wait.For(l, "nothing is left in the storage", func() bool {
 		contents, _, err := l.storage.List(context.Background(), "", 10)
 		l.must(err)
 		return len(contents) == 0 && l.stages() == 0
@@ -149,15 +149,6 @@ func (l *library) stages() int {
 	entries, err := os.ReadDir(filepath.Join(l.folder, "tmp"))
 	l.must(err)
 	return len(entries)
-}
-
-func (f *front) eventually(what string, right func() bool) {
-	f.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !right(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.Fatal("waited in vain: " + what)
-		}
-	}
 }
 
 func hashOf(body string) string {

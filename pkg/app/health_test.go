@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
@@ -22,15 +21,7 @@ func TestABusThatTakesNoEventsIsTold(t *testing.T) {
 	p := newPlace(t, strings.Replace(books, `bus: {listen: ""}`, fmt.Sprintf("bus: {url: %q}", url), 1))
 	a := p.start()
 	wait.Until(t, func() error { return a.ready(t.Context()) })
-	conn, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natsserver.JetStream(t, url)
 	s, err := js.Stream(t.Context(), bus.StreamEvents)
 	if err != nil {
 		t.Fatal(err)

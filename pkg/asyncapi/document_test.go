@@ -7,27 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/config"
-	"belfry/pkg/contract"
+	"belfry/test/written"
 )
-
-// written is the document of a configuration.
-func written(t *testing.T, text string) []byte {
-	t.Helper()
-	c, err := config.Parse("it.yaml", []byte(text), func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := contract.Of(c, "1.2.3", c.BaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := Document(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 func TestWhatAConfigurationSays(t *testing.T) {
 	for _, c := range []struct{ name, config, kind, of, want string }{
@@ -45,7 +26,7 @@ func TestWhatAConfigurationSays(t *testing.T) {
 		{"a port that is not known", `bus: {listen: "127.0.0.1:0"}`, "servers", "bus", ""},
 	} {
 		var document map[string]json.RawMessage
-		if err := json.Unmarshal(written(t, c.config), &document); err != nil {
+		if err := json.Unmarshal(written.Of(t, c.config, Document), &document); err != nil {
 			t.Fatal(err)
 		}
 		var all map[string]json.RawMessage
@@ -74,7 +55,7 @@ func TestWhereTheBusIs(t *testing.T) {
 		`bus: {url: "tls://b:2"}`:                                    `"host": "b:2"`,
 		`bus: {url: "wss://b:2"}`:                                    `"protocol": "wss"`,
 	} {
-		if got := written(t, config); !bytes.Contains(got, []byte(want)) {
+		if got := written.Of(t, config, Document); !bytes.Contains(got, []byte(want)) {
 			t.Errorf("%s: there is no %s", config, want)
 		}
 	}
@@ -82,9 +63,9 @@ func TestWhereTheBusIs(t *testing.T) {
 
 func TestSameConfigurationSameBytes(t *testing.T) {
 	const text = `{stores: {A: {expose: {}}, B: {map: {A: {key: a, target: b}}}, C: {intercept: {save: [{name: x}], get: [{name: y}]}}}, binaries: {b: {map: {A: [q], B: [r]}}}}`
-	first := written(t, text)
+	first := written.Of(t, text, Document)
 	for range 50 {
-		if !bytes.Equal(first, written(t, text)) {
+		if !bytes.Equal(first, written.Of(t, text, Document)) {
 			t.Fatal("the same configuration has two documents")
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
+	"belfry/test/wait"
 )
 
 // childDisk has the test program be a process whose disk gets full.
@@ -108,13 +109,13 @@ func outgrow(folder string, d disk) error {
 			return errors.New("the disk is not full after 10 MB")
 		}
 	}
-	if err := until(ctx, func() bool { return errs.Is(b.Ready(ctx), errs.Unavailable) }); err != nil {
+	if err := until(func() bool { return errs.Is(b.Ready(ctx), errs.Unavailable) }); err != nil {
 		return fmt.Errorf("a full disk is not told: %w", err)
 	}
 	if err := d.ample(folder); err != nil {
 		return err
 	}
-	if err := until(ctx, func() bool { return b.Ready(ctx) == nil && publish() == nil }); err != nil {
+	if err := until(func() bool { return b.Ready(ctx) == nil && publish() == nil }); err != nil {
 		return fmt.Errorf("there is room again, and the bus takes nothing: %w", err)
 	}
 	if err := publish(); err != nil {
@@ -130,13 +131,11 @@ func outgrow(folder string, d disk) error {
 	return b.Close(ctx)
 }
 
-func until(ctx context.Context, right func() bool) error {
-	for !right() {
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
+func until(right func() bool) error {
+	return wait.Await(2*time.Minute, func() error {
+		if right() {
+			return nil
 		}
-	}
-	return nil
+		return errors.New("it never came about")
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"belfry/pkg/busapi/wire"
 	"belfry/pkg/object"
+	"belfry/test/wait"
 )
 
 func TestOperations(t *testing.T) {
@@ -232,7 +233,7 @@ func TestTheMicroProtocol(t *testing.T) {
 		"store.Books.save store.Books.update store.Books.delete store.Books.exists store.Books.get store.Books.list" {
 		t.Errorf("%+v", info)
 	}
-	w.eventually("both requests are counted", func() bool {
+	wait.For(w, "both requests are counted", func() bool {
 		var stats micro.Stats
 		ask("$SRV.STATS.store-Books."+ping.ID, &stats)
 		if stats.Type != micro.StatsResponseType || len(stats.Endpoints) != 6 {

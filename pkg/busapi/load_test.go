@@ -15,6 +15,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/test/wait"
 )
 
 // held is a world whose saves wait until they are let go.
@@ -111,7 +112,7 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 			t.Error(a.body)
 		}
 		request := a.body[strings.LastIndex(a.body, "under request ")+len("under request "):][:36]
-		w.eventually("the log says what and where", func() bool {
+		wait.For(w, "the log says what and where", func() bool {
 			text := w.logged.String()
 			return strings.Contains(text, "secret of the panic") && strings.Contains(text, request) && strings.Contains(text, "load_test.go")
 		})
@@ -150,7 +151,7 @@ func TestRequestsInHandAreAnsweredWhenTheServerStops(t *testing.T) {
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Stop(t.Context()) }()
-	w.eventually("no more requests are taken", func() bool {
+	wait.For(w, "no more requests are taken", func() bool {
 		_, err := w.conn.Request("store.Books.list", []byte("{}"), patience)
 		return errors.Is(err, nats.ErrNoResponders)
 	})
@@ -216,11 +217,11 @@ func TestTheBusGoesAndComesBack(t *testing.T) {
 	w.want("", wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
 	w.must(w.bus.StopServer())
 	w.must(w.bus.StartServer(t.Context()))
-	w.eventually("belfry answers again", func() bool {
+	wait.For(w, "belfry answers again", func() bool {
 		a, err := w.within(time.Second, wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
 		return err == nil && a.status == ""
 	})
-	w.eventually("the service is seen again", func() bool {
+	wait.For(w, "the service is seen again", func() bool {
 		_, err := w.conn.Request("$SRV.PING.store-Books", nil, time.Second)
 		return err == nil
 	})
@@ -232,7 +233,7 @@ func TestTheBusGoesAndComesBack(t *testing.T) {
 func TestARequestWithoutAReplyIsDone(t *testing.T) {
 	w := open(t)
 	w.must(w.conn.Publish("store.Books.save", []byte(`{"object":{"uuid":"emma"}}`)))
-	w.eventually("the object is there", func() bool {
+	wait.For(w, "the object is there", func() bool {
 		there, err := w.books.Exists(t.Context(), "emma")
 		return err == nil && there
 	})
@@ -243,13 +244,13 @@ func TestAServerStopsWhileTheBusIsAway(t *testing.T) {
 	s := w.serve()
 	w.want("", wire.Save, `{"object":{}}`)
 	w.must(w.bus.StopServer())
-	w.eventually("the connection is lost", func() bool { return !w.bus.Conn().IsConnected() })
+	wait.For(w, "the connection is lost", func() bool { return !w.bus.Conn().IsConnected() })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	w.must(s.Stop(ctx))
 	w.must(s.Stop(ctx)) // once more is fine
 	w.must(w.bus.StartServer(t.Context()))
-	w.eventually("nobody answers any more", func() bool {
+	wait.For(w, "nobody answers any more", func() bool {
 		_, err := w.conn.Request("store.Books.list", []byte("{}"), time.Second)
 		return errors.Is(err, nats.ErrNoResponders)
 	})

@@ -28,7 +28,6 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
 	"belfry/test/ports"
-	"belfry/test/wait"
 )
 
 // patience is for what comes about at once, unless the machine stands still.
@@ -242,11 +241,6 @@ func (w *world) want(status, op, body string, headers ...string) answer {
 		w.Errorf("%s %.200s %q: %q %s, want %q", op, body, headers, a.status, a.body, status)
 	}
 	return a
-}
-
-func (w *world) eventually(what string, right func() bool) {
-	w.Helper()
-	wait.For(w, what, right)
 }
 
 // key are the headers of an idempotency key.

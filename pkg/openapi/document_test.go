@@ -7,28 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/config"
-	"belfry/pkg/contract"
 	"belfry/pkg/openapi"
+	"belfry/test/written"
 )
-
-// document writes the document of a configuration.
-func document(t *testing.T, text string) []byte {
-	t.Helper()
-	c, err := config.Parse("it.yaml", []byte(text), func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := contract.Of(c, "1.2.3", c.BaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := openapi.Document(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 // at finds a value by the names on the way to it, separated by blanks; nil for
 // none.
@@ -80,7 +61,7 @@ func TestRoutesOfAConfiguration(t *testing.T) {
 	} {
 		want := strings.Fields(c.want)
 		slices.Sort(want)
-		if got := names(at(t, document(t, c.config), c.path)); !slices.Equal(got, want) {
+		if got := names(at(t, written.Of(t, c.config, openapi.Document), c.path)); !slices.Equal(got, want) {
 			t.Errorf("%s: %s has %v, want %v", c.name, c.path, got, want)
 		}
 	}
@@ -102,11 +83,11 @@ func TestValuesOfAConfiguration(t *testing.T) {
 		{"what is for programs", `stores: {A: {expose: {}, readOnly: [role]}}`, "components schemas A properties role readOnly", true},
 		{"and not for clients", `stores: {A: {expose: {}, readOnly: [role]}}`, "components schemas AInput properties role", nil},
 	} {
-		if got := at(t, document(t, c.config), c.path); got != c.want {
+		if got := at(t, written.Of(t, c.config, openapi.Document), c.path); got != c.want {
 			t.Errorf("%s: %s is %v, want %v", c.name, c.path, got, c.want)
 		}
 	}
-	servers, _ := at(t, document(t, `baseURL: https://example.org/api/`), "servers").([]any)
+	servers, _ := at(t, written.Of(t, `baseURL: https://example.org/api/`, openapi.Document), "servers").([]any)
 	if len(servers) != 1 || servers[0].(map[string]any)["url"] != "https://example.org/api" {
 		t.Errorf("servers are %v", servers)
 	}
@@ -119,9 +100,9 @@ stores: {A: {expose: {}, indexes: [x], private: [p]}, B: {expose: {list: true}, 
 authentication: {providers: {email: {}, x: {type: oidc, issuer: "https://x", clientID: x}, y: {type: oidc, issuer: "https://y", clientID: y}}}
 binaries: {m: {expose: {url: /m}}, n: {expose: {url: /n}, map: {A: [q, r], B: [q], C: [s]}}}
 `
-	first := document(t, text)
+	first := written.Of(t, text, openapi.Document)
 	for range 50 {
-		if !bytes.Equal(first, document(t, text)) {
+		if !bytes.Equal(first, written.Of(t, text, openapi.Document)) {
 			t.Fatal("the same configuration has two documents")
 		}
 	}

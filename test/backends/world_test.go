@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tidwall/gjson"
 
 	"belfry/pkg/event"
 	"belfry/test/backing"
+	"belfry/test/natsserver"
 	"belfry/test/process"
 )
 
@@ -176,15 +176,7 @@ type eventKey struct {
 // logged reads what the log of a bus holds, and how often.
 func logged(t *testing.T, url string) map[eventKey]int {
 	t.Helper()
-	conn, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natsserver.JetStream(t, url)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	consumer, err := js.OrderedConsumer(ctx, "EVENTS", jetstream.OrderedConsumerConfig{})

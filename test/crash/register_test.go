@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/event"
+	"belfry/test/natsserver"
 	"belfry/test/ports"
 	"belfry/test/process"
 )
@@ -266,15 +266,7 @@ func (w *town) census(t *testing.T, want map[string]string) {
 // each has one.
 func told(t *testing.T, url string, users map[string]string) {
 	t.Helper()
-	conn, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := natsserver.JetStream(t, url)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	log, err := js.OrderedConsumer(ctx, "EVENTS", jetstream.OrderedConsumerConfig{FilterSubjects: []string{"events.*.Register.Users.>"}})

@@ -199,15 +199,7 @@ func (w *world) request(uuid string) {
 // remove deletes a consumer, as an admin may.
 func (w *world) remove(consumer string) {
 	w.t.Helper()
-	c, err := nats.Connect(w.bus, nats.UserInfo("admin", password("admin")))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer c.Close()
-	js, err := jetstream.New(c)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	js := natsserver.JetStream(w.t, w.bus, nats.UserInfo("admin", password("admin")))
 	if err := js.DeleteConsumer(w.t.Context(), "EVENTS", consumer); err != nil {
 		w.t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/eventlog"
 	"belfry/test/process"
+	"belfry/test/wait"
 )
 
 const (
@@ -246,7 +247,7 @@ func TestAThousandClients(t *testing.T) {
 			t.Fatalf("group %d is to hear %d events", i, len(want))
 		}
 		for _, c := range g.members {
-			_ = process.Await(time.Minute, func() error {
+			_ = wait.Await(time.Minute, func() error {
 				if n, _, err := c.state(); n < len(want) && err == nil {
 					return errors.New("more are to come")
 				}

@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
+	"belfry/test/natsserver"
 	"belfry/test/process"
 	"belfry/test/provider"
 )
@@ -190,11 +190,7 @@ func (w *world) registered(user string) (found []event.Envelope) {
 func (w *world) replay(stream, subject string) (found []string) {
 	w.Helper()
 	w.must(w.server.Idle())
-	conn, err := nats.Connect(w.server.Bus)
-	w.must(err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	w.must(err)
+	js := natsserver.JetStream(w, w.server.Bus)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	consumer, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})

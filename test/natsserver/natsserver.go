@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // patience is for a client that stands still while it logs in, and for the start.
@@ -49,4 +51,19 @@ func Options(t testing.TB, file string) *server.Options {
 		t.Fatal(err)
 	}
 	return o
+}
+
+// JetStream connects to a server as a stranger to belfry does, until the test ends.
+func JetStream(t testing.TB, url string, options ...nats.Option) jetstream.JetStream {
+	t.Helper()
+	conn, err := nats.Connect(url, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"belfry/test/wait"
 )
 
 // Metric sums a metric of a server over its labels.
@@ -55,7 +57,7 @@ func (s *Server) scrape() (metrics, error) {
 
 // Idle waits until every event is published and every worker has handled all.
 func (s *Server) Idle() error {
-	return Await(2*time.Minute, func() error {
+	return wait.Await(2*time.Minute, func() error {
 		first, err := s.scrape()
 		if err != nil {
 			return err

@@ -22,6 +22,7 @@ import (
 
 	"belfry/test/spawn"
 	"belfry/test/tail"
+	"belfry/test/wait"
 )
 
 var (
@@ -269,19 +270,8 @@ func RunIn(folder, program string, args ...string) (stdout, stderr string, exit 
 // Eventually waits until right returns nil, and fails with its last error.
 func Eventually(t testing.TB, patience time.Duration, right func() error) {
 	t.Helper()
-	if err := Await(patience, right); err != nil {
+	if err := wait.Await(patience, right); err != nil {
 		t.Fatalf("still after %s: %v", patience, err)
-	}
-}
-
-// Await asks until there is no error, and returns the last one after patience.
-func Await(patience time.Duration, right func() error) error {
-	for deadline := time.Now().Add(patience); ; {
-		err := right()
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		<-time.After(5 * time.Millisecond)
 	}
 }
 

@@ -2,6 +2,7 @@
 package wait
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -14,29 +15,33 @@ const (
 // For waits until something is so.
 func For(t testing.TB, what string, right func() bool) {
 	t.Helper()
-	if !poll(right) {
+	if Await(patience, func() error {
+		if right() {
+			return nil
+		}
+		return errNotYet
+	}) != nil {
 		t.Fatalf("not so after %s: %s", patience, what)
 	}
 }
 
+var errNotYet = errors.New("not yet")
+
 // Until waits until there is no error.
 func Until(t testing.TB, right func() error) {
 	t.Helper()
-	var err error
-	if !poll(func() bool { err = right(); return err == nil }) {
+	if err := Await(patience, right); err != nil {
 		t.Fatalf("still after %s: %v", patience, err)
 	}
 }
 
-func poll(right func() bool) bool {
-	tick := time.NewTicker(step)
-	defer tick.Stop()
-	for end := time.After(patience); !right(); {
-		select {
-		case <-tick.C:
-		case <-end:
-			return false
+// Await asks until there is no error, and returns the last one after so long.
+func Await(patience time.Duration, right func() error) error {
+	for deadline := time.Now().Add(patience); ; {
+		err := right()
+		if err == nil || time.Now().After(deadline) {
+			return err
 		}
+		<-time.After(step)
 	}
-	return true
 }

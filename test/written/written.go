@@ -1,0 +1,27 @@
+// Package written writes the documents of configurations that tests give.
+package written
+
+import (
+	"testing"
+
+	"belfry/config"
+	"belfry/pkg/contract"
+)
+
+// Of is what a document says of a configuration without an environment.
+func Of(t testing.TB, text string, write func(*contract.Contract) ([]byte, error)) []byte {
+	t.Helper()
+	c, err := config.Parse("it.yaml", []byte(text), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := contract.Of(c, "1.2.3", c.BaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := write(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
