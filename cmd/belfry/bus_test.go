@@ -14,11 +14,10 @@ import (
 	"testing"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/deadletter"
 	"belfry/pkg/event"
-	"belfry/pkg/letters"
 	"belfry/pkg/listener"
-	"belfry/test/ports"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // served opens a bus as `belfry serve` does, with some events and a listener
@@ -26,7 +25,7 @@ import (
 func served(t *testing.T, events int) (b *bus.Bus, file string) {
 	t.Helper()
 	folder := t.TempDir()
-	address := fmt.Sprint("127.0.0.1:", ports.Free(t))
+	address := fmt.Sprint("127.0.0.1:", kit.FreePort(t))
 	file = filepath.Join(folder, "belfry.yaml")
 	if err := os.WriteFile(file, []byte("data: .\nbus: {listen: \""+address+"\"}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -53,9 +52,9 @@ func served(t *testing.T, events int) (b *bus.Bus, file string) {
 			Handler: func(context.Context, *listener.Event) error { return listener.Permanent(errors.New("out of tea")) },
 		})
 	}()
-	wait.For(t, "all are with the dead letters, and the bus knows", func() bool {
+	kit.WaitFor(t, "all are with the dead letters, and the bus knows", func() bool {
 		n := 0
-		if err := letters.List(t.Context(), b, letters.Select{}, func(*letters.Letter) error { n++; return nil }); err != nil {
+		if err := deadletter.List(t.Context(), b, deadletter.Select{}, func(*deadletter.Letter) error { n++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		pending, unacked, err := listener.Lag(t.Context(), b, "tea")

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/deadletter"
+	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
-	"belfry/pkg/eventlog"
-	"belfry/pkg/letters"
 )
 
 type dlqCmd struct {
@@ -32,8 +32,8 @@ type lettersFlags struct {
 	Since    string `help:"Only letters since a time (RFC 3339, or 36h for ago)." placeholder:"TIME"`
 }
 
-func (f lettersFlags) selection() (letters.Select, error) {
-	s := letters.Select{Listener: f.Listener, Event: f.Event, Store: f.Store, UUID: f.UUID, Reason: f.Reason}
+func (f lettersFlags) selection() (deadletter.Select, error) {
+	s := deadletter.Select{Listener: f.Listener, Event: f.Event, Store: f.Store, UUID: f.UUID, Reason: f.Reason}
 	var err error
 	if f.Since != "" {
 		s.Since, err = eventlog.ParseTime(f.Since)
@@ -58,7 +58,7 @@ type letterView struct {
 	Raw      []byte          `json:"raw,omitempty"`
 }
 
-func view(l *letters.Letter) letterView {
+func view(l *deadletter.Letter) letterView {
 	v := letterView{
 		ID: l.ID, Listener: l.Listener, Event: string(l.Event), Store: l.Store, UUID: l.UUID, Reason: l.Reason,
 		Attempts: l.Attempts, Retries: l.Retries, Time: l.Time, Sequence: l.Sequence, Omitted: l.Omitted,
@@ -86,16 +86,16 @@ func (c *dlqListCmd) Run(ctx context.Context, s streams) error {
 	return c.connect(ctx, func(b *bus.Client) error {
 		if c.JSON {
 			e := json.NewEncoder(s.out)
-			return letters.List(ctx, b, selected, func(l *letters.Letter) error { return e.Encode(view(l)) })
+			return deadletter.List(ctx, b, selected, func(l *deadletter.Letter) error { return e.Encode(view(l)) })
 		}
 		return writeLetters(ctx, s.out, b, selected)
 	})
 }
 
-func writeLetters(ctx context.Context, w io.Writer, b *bus.Client, selected letters.Select) error {
+func writeLetters(ctx context.Context, w io.Writer, b *bus.Client, selected deadletter.Select) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tLISTENER\tEVENT\tSTORE\tUUID\tATTEMPTS\tTIME\tREASON")
-	err := letters.List(ctx, b, selected, func(l *letters.Letter) error {
+	err := deadletter.List(ctx, b, selected, func(l *deadletter.Letter) error {
 		_, err := fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
 			l.ID, l.Listener, l.Event, l.Store, l.UUID, l.Attempts, l.Time.UTC().Format(time.RFC3339), l.Reason)
 		return err
@@ -111,7 +111,7 @@ type dlqShowCmd struct {
 // Run prints a letter as JSON.
 func (c *dlqShowCmd) Run(ctx context.Context, s streams) error {
 	return c.connect(ctx, func(b *bus.Client) error {
-		l, err := letters.Get(ctx, b, c.ID)
+		l, err := deadletter.Get(ctx, b, c.ID)
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ type chosenLetters struct {
 
 // each acts on the letters that are there at the beginning: one that comes back
 // meanwhile is not taken again.
-func (c *chosenLetters) each(ctx context.Context, w io.Writer, done string, act func(context.Context, letters.Bus, uint64) error) error {
+func (c *chosenLetters) each(ctx context.Context, w io.Writer, done string, act func(context.Context, deadletter.Bus, uint64) error) error {
 	selected, err := c.selection()
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (c *chosenLetters) each(ctx context.Context, w io.Writer, done string, act 
 	return c.connect(ctx, func(b *bus.Client) error {
 		ids := c.ID
 		if len(ids) == 0 {
-			err := letters.List(ctx, b, selected, func(l *letters.Letter) error { ids = append(ids, l.ID); return nil })
+			err := deadletter.List(ctx, b, selected, func(l *deadletter.Letter) error { ids = append(ids, l.ID); return nil })
 			if err != nil {
 				return err
 			}
@@ -170,12 +170,12 @@ type dlqRetryCmd struct{ chosenLetters }
 
 // Run gives the chosen letters to their listeners.
 func (c *dlqRetryCmd) Run(ctx context.Context, s streams) error {
-	return c.each(ctx, s.out, "letters are on their way back", letters.Retry)
+	return c.each(ctx, s.out, "letters are on their way back", deadletter.Retry)
 }
 
 type dlqDropCmd struct{ chosenLetters }
 
 // Run removes the chosen letters.
 func (c *dlqDropCmd) Run(ctx context.Context, s streams) error {
-	return c.each(ctx, s.out, "letters are dropped", letters.Drop)
+	return c.each(ctx, s.out, "letters are dropped", deadletter.Drop)
 }

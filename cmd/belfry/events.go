@@ -9,8 +9,8 @@ import (
 	"io"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
-	"belfry/pkg/eventlog"
 )
 
 type eventsCmd struct {

@@ -13,7 +13,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/errs"
 	"belfry/pkg/importer"
-	"belfry/pkg/schema"
+	"belfry/pkg/store/schema"
 )
 
 type importCmd struct {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"belfry/pkg/bus"
-	"belfry/pkg/eventlog"
-	"belfry/pkg/replay"
+	"belfry/pkg/bus/eventlog"
+	"belfry/pkg/bus/replay"
 )
 
 type listenerCmd struct {

@@ -13,9 +13,9 @@ import (
 
 	"belfry/pkg/app"
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/eventlog"
 	"belfry/pkg/listener"
 )
 

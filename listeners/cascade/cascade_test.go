@@ -9,12 +9,12 @@ import (
 
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
-	"belfry/listeners/mapping/model"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+	"belfry/test/model"
 )
 
 // house is people and their pets: a boss who goes takes the staff along, and

@@ -3,7 +3,7 @@ package mapping
 import (
 	"bytes"
 
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // array is a mapped array: entries in the order in which they were mapped,

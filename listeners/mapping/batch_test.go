@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"belfry/listeners/mapping"
-	"belfry/listeners/mapping/model"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	encoded "belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	encoded "belfry/pkg/store/object"
+	"belfry/test/model"
 )
 
 // desk is a worker on a backend that counts the writes of arrays and can hold

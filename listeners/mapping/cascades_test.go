@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"belfry/listeners/mapping"
-	"belfry/listeners/mapping/model"
 	"belfry/pkg/event"
-	encoded "belfry/pkg/object"
 	"belfry/pkg/store"
+	encoded "belfry/pkg/store/object"
+	"belfry/test/model"
 )
 
 const settle = uint64(mapping.DefaultSettle / time.Microsecond)

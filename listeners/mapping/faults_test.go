@@ -5,10 +5,10 @@ import (
 	"errors"
 	"testing"
 
-	"belfry/listeners/mapping/model"
 	"belfry/pkg/event"
-	encoded "belfry/pkg/object"
 	"belfry/pkg/store/driver"
+	encoded "belfry/pkg/store/object"
+	"belfry/test/model"
 )
 
 // faulty are worlds in which the protocol lacks a part, or a condition of it

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/pause"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // page is how many linked objects are asked for at a time.

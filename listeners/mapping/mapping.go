@@ -13,8 +13,8 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // Name is the listener's durable name.

@@ -12,9 +12,9 @@ import (
 
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
-	"belfry/listeners/mapping/model"
 	"belfry/pkg/store"
 	"belfry/pkg/verify"
+	"belfry/test/model"
 )
 
 var (

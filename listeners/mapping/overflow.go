@@ -3,7 +3,7 @@ package mapping
 import (
 	"slices"
 
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // Overflow is the internal field of a target that holds an overflow for each

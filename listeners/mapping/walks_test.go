@@ -3,8 +3,8 @@ package mapping_test
 import (
 	"testing"
 
-	"belfry/listeners/mapping/model"
 	"belfry/pkg/store"
+	"belfry/test/model"
 )
 
 // large are worlds of which some ways are walked by chance.

@@ -17,8 +17,8 @@ import (
 	"belfry/listeners/sweep"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
 )
 
 // A test binary that has this in its environment works on a folder until it is

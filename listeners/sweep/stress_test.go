@@ -11,7 +11,7 @@ import (
 	"belfry/listeners/sweep"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // TestStress has clients attach, replace and take away the same few contents,

@@ -22,8 +22,8 @@ import (
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
 	"belfry/pkg/pause"
+	"belfry/pkg/store/object"
 )
 
 // Name is the listener's durable name.

@@ -10,7 +10,7 @@ import (
 
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // Auth mounts logging in, below /auth.

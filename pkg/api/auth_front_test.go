@@ -12,10 +12,10 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/auth"
 	"belfry/pkg/mail"
-	"belfry/pkg/query"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/query"
 )
 
 // shared is a backend whose stores several fronts open, as several processes

@@ -14,10 +14,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"belfry/pkg/api"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/object"
 )
 
 // book is an object of 400 bytes.

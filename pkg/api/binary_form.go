@@ -12,7 +12,7 @@ import (
 
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 const (

@@ -14,10 +14,10 @@ import (
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/binary/filestorage"
-	"belfry/pkg/policy"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
-	"belfry/test/wait"
+	"belfry/pkg/store/policy"
+	"belfry/test/kit"
 )
 
 const maxFile = 1 << 20
@@ -137,7 +137,7 @@ func (l *library) records(property string) (all []record) {
 // empty waits until the storage holds nothing, stages included.
 func (l *library) empty() {
 	l.Helper()
-	wait.For(l, "nothing is left in the storage", func() bool {
+	kit.WaitFor(l, "nothing is left in the storage", func() bool {
 		contents, _, err := l.storage.List(context.Background(), "", 10)
 		l.must(err)
 		return len(contents) == 0 && l.stages() == 0

@@ -14,7 +14,7 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/binary"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // uploading is the beginning of a request that uploads to the end of texts.
@@ -56,7 +56,7 @@ func TestClientGoneInUpload(t *testing.T) {
 		conn := l.dial()
 		_, err := io.WriteString(conn, uploading+"Content-Length: 1000000\r\n\r\n"+strings.Repeat("x", 5000))
 		l.must(err)
-		wait.For(l, "the upload has begun", func() bool { return l.stages() > 0 })
+		kit.WaitFor(l, "the upload has begun", func() bool { return l.stages() > 0 })
 		l.must(conn.SetLinger(0))
 		l.must(conn.Close())
 		l.empty()
@@ -80,7 +80,7 @@ func TestSlowUpload(t *testing.T) {
 	_, err = io.WriteString(conn, body[:len(body)-1])
 	l.must(err)
 	began := time.Now()
-	wait.For(l, "the time of other requests is over", func() bool { return time.Since(began) > 3*limit })
+	kit.WaitFor(l, "the time of other requests is over", func() bool { return time.Since(began) > 3*limit })
 	_, err = io.WriteString(conn, body[len(body)-1:])
 	l.must(err)
 	if rec := l.receive(conn).want(201).record(); rec.Metadata["m"] != metadata {
@@ -117,7 +117,7 @@ func TestUploadTooLarge(t *testing.T) {
 	if after := len(l.records("texts")); after != held {
 		t.Errorf("%d records, not %d", after, held)
 	}
-	wait.For(l, "no stage is left", func() bool { return l.stages() == 0 })
+	kit.WaitFor(l, "no stage is left", func() bool { return l.stages() == 0 })
 }
 
 // Whether something may be uploaded is said before a client that asks has sent it.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // Media types of objects.

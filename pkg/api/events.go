@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/live"
+	"belfry/pkg/sse"
 )
 
 const (
@@ -41,15 +41,15 @@ func (s *Server) events(x *exchange) error {
 	}
 	f := &feed{exchange: x, server: s, control: http.NewResponseController(x.ResponseWriter)}
 	defer context.AfterFunc(s.stopping, f.hurry)()
-	return s.Live.Serve(x.req.Context(), live.Client{
+	return s.Live.Serve(x.req.Context(), sse.Client{
 		Want: want, Address: x.address, Begin: x.beginStream, Send: f.send, Identify: f.identify, Stop: s.stopping.Done(),
 	})
 }
 
 // wanted reads what a client asks for. A parameter that is unknown is refused: a
 // filter that is overlooked shows too much.
-func wanted(r *http.Request) (live.Want, error) {
-	var want live.Want
+func wanted(r *http.Request) (sse.Want, error) {
+	var want sse.Want
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return want, errs.New(errs.Invalid, "the query is not properly percent-encoded")
@@ -137,7 +137,7 @@ func (f *feed) hurry() { _ = f.control.SetWriteDeadline(time.Now().Add(streamHur
 
 // identify says whose stream it is, from the request's cookie or token, as they
 // are good now. A stream that was somebody's does not become nobody's.
-func (f *feed) identify(ctx context.Context) (*live.Viewer, error) {
+func (f *feed) identify(ctx context.Context) (*sse.Viewer, error) {
 	f.identified = false
 	session, err := f.server.session(f.exchange)
 	if err != nil {
@@ -147,10 +147,10 @@ func (f *feed) identify(ctx context.Context) (*live.Viewer, error) {
 		if f.known {
 			return nil, errs.New(errs.Unauthenticated, "the session has ended")
 		}
-		return &live.Viewer{}, ctx.Err()
+		return &sse.Viewer{}, ctx.Err()
 	}
 	f.known = true
-	return &live.Viewer{
+	return &sse.Viewer{
 		User: session.Visible, UUID: session.User.UUID, Session: session.ID,
 		Key: session.User.UUID + " " + strconv.FormatUint(session.User.Revision, 10),
 	}, nil

@@ -17,19 +17,19 @@ import (
 	"belfry/pkg/auth"
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
-	"belfry/pkg/live"
-	"belfry/pkg/object"
-	"belfry/pkg/policy"
+	"belfry/pkg/sse"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // bell is a bus, and the hub of a front whose events go there.
 type bell struct {
 	*testing.T
 	bus *bus.Bus
-	hub *live.Hub
+	hub *sse.Hub
 }
 
 func newBell(t *testing.T) *bell {
@@ -55,7 +55,7 @@ func (b *bell) option(heartbeat time.Duration, more ...*store.Store) func(*api.O
 	return func(o *api.Options) {
 		stores := append([]*store.Store{o.Set.Store("Books")}, more...)
 		stores[0].Outbox = b
-		b.hub = live.New(live.Options{Bus: b.bus, Stores: stores, Identity: []string{"Sessions", "Users"}, Heartbeat: heartbeat})
+		b.hub = sse.New(sse.Options{Bus: b.bus, Stores: stores, Identity: []string{"Sessions", "Users"}, Heartbeat: heartbeat})
 		b.Cleanup(b.hub.Close)
 		o.Live = b.hub
 	}

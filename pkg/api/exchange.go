@@ -11,7 +11,7 @@ import (
 
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // exchange is one request and its reply: the http.ResponseWriter that handlers

@@ -16,10 +16,10 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/event"
-	"belfry/pkg/query"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/query"
 )
 
 // front is a server on a TCP port over the file backend, with stores Authors

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/cors"
 
-	"belfry/pkg/live"
+	"belfry/pkg/sse"
 	"belfry/pkg/store"
 )
 
@@ -53,7 +53,7 @@ type Options struct {
 	Set       *store.Set
 	Exposures []Exposure
 	Binaries  []Binaries
-	Live      *live.Hub                   // nil: there are no events for browsers
+	Live      *sse.Hub                    // nil: there are no events for browsers
 	Waiter    Waiter                      // nil: Prefer: wait is not honoured
 	Ready     func(context.Context) error // nil: always ready; the message of its *errs.Error is told on /readyz
 	Registry  *prometheus.Registry        // nil: one of its own

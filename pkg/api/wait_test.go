@@ -10,8 +10,8 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // worker is a Waiter that does the work itself, when asked to wait for it.

@@ -23,10 +23,10 @@ import (
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
-	"belfry/pkg/live"
-	"belfry/pkg/relay"
+	"belfry/pkg/sse"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/outbox"
 )
 
 // App is a belfry that serves.
@@ -40,13 +40,13 @@ type App struct {
 	lock     *DataLock
 	backends map[string]driver.Backend
 	bus      *bus.Bus
-	relay    *relay.Relay
+	relay    *outbox.Relay
 	set      *store.Set
 	waiter   *applied.Waiter
 	auth     *auth.Service
 	storages map[string]storage.Storage
 	binaries map[string]*binary.Service
-	live     *live.Hub
+	live     *sse.Hub
 	front    front
 	lacks    lacks // what listeners do without
 	stopping atomic.Bool
@@ -173,7 +173,7 @@ func (a *App) openBus(ctx context.Context) error {
 }
 
 func (a *App) startRelay(context.Context) error {
-	a.relay = relay.New(relay.Options{Publisher: a.bus, Logger: a.log})
+	a.relay = outbox.New(outbox.Options{Publisher: a.bus, Logger: a.log})
 	a.onStop("the relay", a.stopRelay)
 	return nil
 }

@@ -17,9 +17,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
-	"belfry/test/ports"
-	"belfry/test/tail"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 const books = `
@@ -38,12 +36,12 @@ type place struct {
 	*testing.T
 	folder string
 	config *config.Config
-	logged *tail.Tail
+	logged *kit.Tail
 }
 
 func newPlace(t *testing.T, text string) *place {
 	t.Helper()
-	p := &place{T: t, folder: t.TempDir(), logged: &tail.Tail{}}
+	p := &place{T: t, folder: t.TempDir(), logged: &kit.Tail{}}
 	p.config = p.load(text)
 	return p
 }
@@ -116,7 +114,7 @@ func (p *place) want(a *App, method, path, body string, status int) {
 func occupy(t *testing.T) net.Listener {
 	t.Helper()
 	// Nobody is to take the port between its release and the next start.
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.Free(t))))
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(kit.FreePort(t))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +225,7 @@ func TestAStopWhileTheBusIsAway(t *testing.T) {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	a = p.start()
-	wait.Until(p, func() error {
+	kit.WaitUntil(p, func() error {
 		if _, author := p.do(a, "GET", "/authors/lem", ""); !strings.Contains(author, "solaris") {
 			return errors.New(author)
 		}
@@ -254,11 +252,11 @@ func TestReadiness(t *testing.T) {
 		}
 		return nil
 	}
-	wait.Until(p, ready) // it says no when the bus takes two seconds to answer
+	kit.WaitUntil(p, ready) // it says no when the bus takes two seconds to answer
 	if err := a.Bus().StopServer(); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(p, func() error {
+	kit.WaitUntil(p, func() error {
 		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "bus") {
 			return errors.New(text)
 		}
@@ -269,7 +267,7 @@ func TestReadiness(t *testing.T) {
 	if err := a.Bus().StartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(p, ready)
+	kit.WaitUntil(p, ready)
 	a.stopping.Store(true)
 	if err := a.ready(t.Context()); !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
 		t.Errorf("while it stops: %v", err)
@@ -352,7 +350,7 @@ func TestMetrics(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
-	wait.Until(p, func() error {
+	kit.WaitUntil(p, func() error {
 		_, text := p.do(a, "GET", "/metrics", "")
 		for _, want := range []string{
 			`belfry_objects{store="Authors"} 1`, `belfry_objects{store="Users"} 0`,

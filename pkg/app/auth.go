@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/auth"
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/mail"
-	"belfry/pkg/query"
 	"belfry/pkg/store"
+	"belfry/pkg/store/query"
 )
 
 // compileAuth compiles what logging in needs.

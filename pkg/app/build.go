@@ -9,10 +9,10 @@ import (
 	"belfry/pkg/auth"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
-	"belfry/pkg/policy"
-	"belfry/pkg/query"
-	"belfry/pkg/schema"
 	"belfry/pkg/store"
+	"belfry/pkg/store/policy"
+	"belfry/pkg/store/query"
+	"belfry/pkg/store/schema"
 )
 
 // plan is a configuration with everything compiled that can be: what is left

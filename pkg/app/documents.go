@@ -5,9 +5,9 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/api"
-	"belfry/pkg/asyncapi"
-	"belfry/pkg/contract"
-	"belfry/pkg/openapi"
+	"belfry/pkg/apidoc/asyncapi"
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apidoc/openapi"
 )
 
 // Version is the version that this program was built as.
@@ -19,7 +19,7 @@ func Version() string {
 }
 
 // writer writes a document.
-type writer func(*contract.Contract) ([]byte, error)
+type writer func(*model.Contract) ([]byte, error)
 
 // OpenAPI is the document about HTTP.
 func OpenAPI(c *config.Config) ([]byte, error) { return describe(c, openapi.Document) }
@@ -32,7 +32,7 @@ func describe(c *config.Config, write writer) ([]byte, error) {
 	if err := Check(c); err != nil {
 		return nil, err
 	}
-	k, err := contract.Of(c, Version(), c.BaseURL)
+	k, err := model.Of(c, Version(), c.BaseURL)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func describe(c *config.Config, write writer) ([]byte, error) {
 
 // documents are the documents that are routes.
 func (a *App) documents() ([]api.Document, error) {
-	k, err := contract.Of(a.config, Version(), a.config.BaseURLAt(a.HTTPAddress()))
+	k, err := model.Of(a.config, Version(), a.config.BaseURLAt(a.HTTPAddress()))
 	if err != nil {
 		return nil, err
 	}

@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"belfry/config"
-	"belfry/pkg/live"
+	"belfry/pkg/sse"
 	"belfry/pkg/store"
 )
 
 // startEvents makes what tells browsers what happens.
 func (a *App) startEvents(context.Context) error {
 	e := a.config.Events
-	o := live.Options{
+	o := sse.Options{
 		Bus: a.bus, Identity: []string{config.SessionStore, a.config.Authentication.UserStore},
 		Clients: e.Clients, Address: e.Address, Heartbeat: e.Heartbeat, Buffer: e.Buffer,
 		Registry: a.registry, Logger: a.log,
@@ -20,7 +20,7 @@ func (a *App) startEvents(context.Context) error {
 		o.Address = -1
 	}
 	o.Stores = heard(a.config, a.set)
-	a.live = live.New(o)
+	a.live = sse.New(o)
 	a.onStop("events for browsers", func(context.Context) error { a.live.Close(); return nil })
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
-	"belfry/test/natsserver"
-	"belfry/test/wait"
+	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // A bus that answers and takes no events is told; writes go on being accepted.
@@ -20,7 +20,7 @@ func TestABusThatTakesNoEventsIsTold(t *testing.T) {
 	url := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()
 	p := newPlace(t, strings.Replace(books, `bus: {listen: ""}`, fmt.Sprintf("bus: {url: %q}", url), 1))
 	a := p.start()
-	wait.Until(t, func() error { return a.ready(t.Context()) })
+	kit.WaitUntil(t, func() error { return a.ready(t.Context()) })
 	js := natsserver.JetStream(t, url)
 	s, err := js.Stream(t.Context(), bus.StreamEvents)
 	if err != nil {
@@ -35,12 +35,12 @@ func TestABusThatTakesNoEventsIsTold(t *testing.T) {
 	for i := range 3 {
 		p.want(a, "POST", "/authors", fmt.Sprintf(`{"uuid":"lem-%d"}`, i), http.StatusCreated)
 	}
-	wait.For(t, "a bus that takes nothing is told", func() bool {
+	kit.WaitFor(t, "a bus that takes nothing is told", func() bool {
 		err := a.ready(t.Context())
 		return errs.Is(err, errs.Unavailable) && strings.Contains(err.Error(), "does not take events")
 	})
 	if _, err := js.UpdateStream(t.Context(), usual); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, func() error { return a.ready(t.Context()) })
+	kit.WaitUntil(t, func() error { return a.ready(t.Context()) })
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"belfry/pkg/intercept"
-	"belfry/pkg/object"
-	"belfry/test/wait"
+	"belfry/pkg/store/object"
+	"belfry/test/kit"
 )
 
 // serveInterceptor answers on the app's bus until the test ends.
@@ -20,7 +20,7 @@ func (p *place) serveInterceptor(a *App, op, store, name string, judge intercept
 	done := make(chan error, 1)
 	go func() { done <- intercept.Serve(ctx, a.bus.Conn(), op, store, name, judge) }()
 	p.Cleanup(func() { cancel(); <-done })
-	wait.Until(p, func() error {
+	kit.WaitUntil(p, func() error {
 		_, err := a.bus.Conn().Request(intercept.Subject(op, store, name), []byte(`{}`), time.Second)
 		return err
 	})

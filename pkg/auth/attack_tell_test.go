@@ -7,7 +7,7 @@ import (
 
 	"belfry/pkg/auth"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // Nobody learns by adding an address whether it belongs to somebody, unless

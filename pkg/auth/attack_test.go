@@ -20,11 +20,11 @@ import (
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/event"
 	"belfry/pkg/mail"
-	"belfry/pkg/policy"
-	"belfry/pkg/query"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/policy"
+	"belfry/pkg/store/query"
 )
 
 // The tests of attack_test.go and its like attack the whole of logging in, as

@@ -37,8 +37,8 @@ import (
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/event"
 	"belfry/pkg/mail"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // Options are what a Service is made of. The stores and BaseURL are required.

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // A registration that breaks off leaves an address that is neither lost nor

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // Credentials are what someone logs in or registers with.

@@ -9,7 +9,7 @@ import (
 
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // FlowLasts is how long a visit to a provider may take.

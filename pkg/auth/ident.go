@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // fieldUnlinked names, in a user, the idents that are being unlinked: they count

@@ -10,7 +10,7 @@ import (
 
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // limits is a change to a world in which something is limited.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // maxAddress is the most bytes of an e-mail address, by RFC 5321.

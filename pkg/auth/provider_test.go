@@ -6,7 +6,7 @@ import (
 
 	"belfry/pkg/auth"
 	"belfry/pkg/auth/oauth"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // provider is somebody else's server, where everybody is whom the code says.

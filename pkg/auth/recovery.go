@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // Resend asks for another validation mail. It looks the same for a login that

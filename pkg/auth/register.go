@@ -8,8 +8,8 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // way is a way in: what an ident stands for.

@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // form makes credentials with further fields.

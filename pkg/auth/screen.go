@@ -3,8 +3,8 @@ package auth
 import (
 	"context"
 
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // screen asks the interceptor about somebody who is about to be registered,

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // How long a session lasts: idle without a request, and at most.

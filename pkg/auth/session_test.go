@@ -9,7 +9,7 @@ import (
 
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 func TestASessionIsIdle(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // purpose is what a mail is for, and with that what its token is good for.

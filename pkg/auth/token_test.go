@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // adaBox holds what was mailed to ada.

@@ -14,11 +14,11 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/mail"
-	"belfry/pkg/object"
-	"belfry/pkg/query"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/query"
 )
 
 // world is what a test of this package happens in: the records of the stores,

@@ -67,10 +67,10 @@ import (
 
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/pause"
-	"belfry/pkg/policy"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // Options are what a service is made of. Name, Set, Contents and Storage are

@@ -7,9 +7,9 @@ import (
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
-	"belfry/pkg/query"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/query"
 )
 
 // State says what is about to happen to a content.

@@ -8,8 +8,8 @@ import (
 
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 func TestDeletingTakesTheRecordMeant(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
 )
 
 // hooked is a backend in which something can be made to happen around a write

@@ -5,9 +5,9 @@ import (
 	"iter"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
-	"belfry/pkg/policy"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // stores are those whose objects may hold binaries.

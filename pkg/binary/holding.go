@@ -5,8 +5,8 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // holding is a property of an object with the records of binaries in it.

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"belfry/listeners/mapping/model"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+	"belfry/test/model"
 )
 
 // noLock lets writers in one process meet as writers in several do.

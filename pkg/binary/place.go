@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // Add is the index of a binary that comes behind the others.

@@ -5,9 +5,9 @@ import (
 
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
-	"belfry/pkg/policy"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 func TestPoliciesAreJudgedBeforeTheBodyIsRead(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"io"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
-	"belfry/pkg/policy"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // Upload is a binary on its way in.

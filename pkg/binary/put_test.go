@@ -16,9 +16,9 @@ import (
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
-	"belfry/pkg/schema"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/schema"
 )
 
 func TestUploadsAppendAndReplace(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // Record is what an object holds of a binary.

@@ -17,11 +17,11 @@ import (
 	"belfry/pkg/binary/filestorage"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
-	"belfry/pkg/policy"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // world is a service over real stores and a real storage. Books take binaries

@@ -17,8 +17,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/test/ports"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // patience is for what comes about at once, unless the machine stands still.
@@ -178,7 +177,7 @@ func TestAStreamThatWasDeletedComesBack(t *testing.T) {
 }
 
 func TestEventsOutliveTheServer(t *testing.T) {
-	b := open(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", ports.Free(t))}})
+	b := open(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t))}})
 	url := b.ClientURL()
 	if err := b.Publish(t.Context(), events("before", 50, 100)); err != nil {
 		t.Fatal(err)
@@ -365,7 +364,7 @@ func TestOldEventsGoFirst(t *testing.T) {
 // eventually waits until a condition holds.
 func eventually(t testing.TB, ok func() bool) {
 	t.Helper()
-	wait.For(t, "what is to come about", ok)
+	kit.WaitFor(t, "what is to come about", ok)
 }
 
 // connect connects as a stranger to belfry does.

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"belfry/pkg/bus"
-	"belfry/test/ports"
+	"belfry/test/kit"
 )
 
 // cluster starts three servers by nats.conf with its section cluster in use.
@@ -29,7 +29,7 @@ func cluster(t *testing.T) (servers []*server.Server, url string) {
 	}
 	var addresses []string
 	for range 3 {
-		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", ports.Free(t)))
+		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", kit.FreePort(t)))
 	}
 	sample = strings.ReplaceAll("\n"+sample, "\n# ", "\n")
 	for i, name := range []string{"A", "B", "C"} {

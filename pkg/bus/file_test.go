@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/listener"
-	"belfry/test/ports"
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -41,7 +41,7 @@ func TestTheEmbeddedServerRunsByNatsConf(t *testing.T) {
 	passwords(t, store)
 	var lines logged
 	b := open(t, bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", ports.Free(t)), Config: "../../nats.conf"},
+		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t)), Config: "../../nats.conf"},
 		Auth:     bus.Auth{User: "belfry", Password: password("belfry")},
 		Logger:   slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

@@ -15,7 +15,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // childDisk has the test program be a process whose disk gets full.
@@ -132,7 +132,7 @@ func outgrow(folder string, d disk) error {
 }
 
 func until(right func() bool) error {
-	return wait.Await(2*time.Minute, func() error {
+	return kit.Await(2*time.Minute, func() error {
 		if right() {
 			return nil
 		}

@@ -14,8 +14,8 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
-	"belfry/test/natsserver"
-	"belfry/test/ports"
+	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // external starts a server as a cluster's.
@@ -30,7 +30,7 @@ func external(t *testing.T, port int, configure func(*server.Options)) *server.S
 
 func TestARefusedUserIsTriedForEver(t *testing.T) {
 	var lines logged
-	p := ports.Free(t)
+	p := kit.FreePort(t)
 	s := external(t, p, func(o *server.Options) { o.Username, o.Password = "front", "yesterday's" })
 	b := open(t, bus.Options{
 		URL: s.ClientURL(), Auth: bus.Auth{User: "front", Password: "today's"},

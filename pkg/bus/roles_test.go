@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
-	"belfry/test/natsserver"
+	"belfry/test/kit/natsserver"
 )
 
 // password is the one that nats.conf takes for a user from the environment.

@@ -26,8 +26,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"belfry/pkg/busapi/wire"
 	"belfry/pkg/errs"
+	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/pause"
 	"belfry/pkg/problem"
 )

@@ -15,16 +15,16 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/bus"
-	"belfry/pkg/busapi"
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
-	"belfry/pkg/query"
+	"belfry/pkg/natsapi"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
-	"belfry/test/natsserver"
-	"belfry/test/wait"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/query"
+	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 )
 
 // patience is for what comes about at once, unless the machine stands still.
@@ -35,7 +35,7 @@ type world struct {
 	*testing.T
 	bus     *bus.Bus
 	told    *outbox
-	options busapi.Options
+	options natsapi.Options
 	conn    *nats.Conn
 	books   *client.Store
 	client  *client.Client
@@ -82,9 +82,9 @@ func newWorld(t *testing.T) *world {
 		Name: "Books", Outbox: w.told, MaxSize: 1000, Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}},
 	})
 	w.must(err)
-	requests, err := store.Open(t.Context(), backend, busapi.RequestsOptions("Requests"))
+	requests, err := store.Open(t.Context(), backend, natsapi.RequestsOptions("Requests"))
 	w.must(err)
-	w.options = busapi.Options{Conn: w.bus.Conn(), Stores: []*store.Store{books}, Requests: requests, Logger: slog.New(slog.DiscardHandler)}
+	w.options = natsapi.Options{Conn: w.bus.Conn(), Stores: []*store.Store{books}, Requests: requests, Logger: slog.New(slog.DiscardHandler)}
 	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(patience), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
 	w.must(err)
 	t.Cleanup(w.conn.Close)
@@ -93,9 +93,9 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) serve() *busapi.Server {
+func (w *world) serve() *natsapi.Server {
 	w.Helper()
-	s, err := busapi.Start(w.options)
+	s, err := natsapi.Start(w.options)
 	w.must(err)
 	w.must(w.bus.Conn().Flush())
 	w.Cleanup(func() { _ = s.Stop(context.Background()) })
@@ -214,7 +214,7 @@ func TestARequestIsMadeAgainUntilThereIsAnAnswer(t *testing.T) {
 		_, err := w.books.Save(context.Background(), book{Title: "Emma"})
 		done <- err
 	}()
-	wait.For(t, "it is made again", func() bool { return w.conn.Stats().OutMsgs >= 3 })
+	kit.WaitFor(t, "it is made again", func() bool { return w.conn.Stats().OutMsgs >= 3 })
 	w.serve()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -299,7 +299,7 @@ func TestTheContextEndsARequest(t *testing.T) {
 		_, err := w.books.Get(over, "emma")
 		done <- err
 	}()
-	wait.For(t, "the first attempt has failed", func() bool { return w.conn.Stats().OutMsgs >= 2 })
+	kit.WaitFor(t, "the first attempt has failed", func() bool { return w.conn.Stats().OutMsgs >= 2 })
 	close(over)
 	if err := <-done; !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "nobody answers on store.Books.get") {
 		t.Error(err)

@@ -3,7 +3,7 @@ package client
 import (
 	"github.com/nats-io/nuid"
 
-	"belfry/pkg/busapi/wire"
+	"belfry/pkg/natsapi/wire"
 )
 
 // Option is something that a request says besides what it asks for.

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"iter"
 
-	"belfry/pkg/busapi/wire"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/store/object"
 )
 
 // Store is a store of a belfry.

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // Decode reads an envelope that Append wrote. It checks no more of the syntax

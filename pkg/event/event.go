@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // Name is the name of an event.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"belfry/pkg/event"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 func TestAppendIsWhatEncodingJSONReads(t *testing.T) {

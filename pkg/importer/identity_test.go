@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 func mustParse(t *testing.T, text string) object.Object {

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // DefaultConcurrency is how many objects are on their way at once.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // Failure is an object that was not taken.

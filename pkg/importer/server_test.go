@@ -13,10 +13,10 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
-	"belfry/pkg/schema"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/schema"
 )
 
 // bookSchema is what the books of these tests have to be like.

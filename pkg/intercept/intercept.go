@@ -19,8 +19,8 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // Question is the body of a request to an interceptor.

@@ -14,10 +14,10 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/intercept"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
-	"belfry/test/wait"
+	"belfry/pkg/store/object"
+	"belfry/test/kit"
 )
 
 // world is a store whose acts interceptors on a real bus are asked about.
@@ -56,7 +56,7 @@ func (w *world) answers(name string, judge intercept.Func) {
 	done := make(chan error, 1)
 	go func() { done <- intercept.Serve(ctx, w.conn, "*", "*", name, judge) }()
 	w.Cleanup(func() { cancel(); <-done })
-	wait.Until(w, func() error {
+	kit.WaitUntil(w, func() error {
 		_, err := w.conn.Request(intercept.Subject("ping", "none", name), []byte(`{}`), time.Second)
 		return err
 	})

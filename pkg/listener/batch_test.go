@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"belfry/pkg/listener"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // batches notes what a batch handler was given.
@@ -41,7 +41,7 @@ func TestABatchHoldsWhatWaits(t *testing.T) {
 	var s batches
 	start(t, b, listener.Spec{Start: listener.All, BatchSize: size, Batch: func(_ context.Context, all []*listener.Event) []error {
 		s.note(all)
-		wait.For(t, "as many are here as may be", func() bool {
+		kit.WaitFor(t, "as many are here as may be", func() bool {
 			pending, unacked, err := listener.Lag(t.Context(), b, "test")
 			return err == nil && (pending == 0 || unacked >= size)
 		})
@@ -56,7 +56,7 @@ func TestABatchHoldsWhatWaits(t *testing.T) {
 		}
 		publish(t, b, published, published+each)
 		published += each
-		wait.For(t, "all are handled", func() bool { return s.distinct() == published && lag(t, b, "test") == 0 })
+		kit.WaitFor(t, "all are handled", func() bool { return s.distinct() == published && lag(t, b, "test") == 0 })
 	}
 	if n := s.largest(); n > size {
 		t.Errorf("the largest batch has %d events, want at most %d", n, size)
@@ -85,7 +85,7 @@ func TestEachEventOfABatchHasItsOwnError(t *testing.T) {
 		}
 		return failed
 	}})
-	wait.For(t, "all have left", func() bool { return s.distinct() == 50 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all have left", func() bool { return s.distinct() == 50 && lag(t, b, "test") == 0 })
 	counts := map[string]int{}
 	for _, id := range s.all() {
 		counts[id]++
@@ -121,10 +121,10 @@ func TestOneEventThatFailsTheWholeBatchTakesNobodyAlong(t *testing.T) {
 					}
 					return nil
 				}})
-				if wait.For(t, "all others are done", func() bool { return done.distinct() == 29 }); attempts == 0 {
+				if kit.WaitFor(t, "all others are done", func() bool { return done.distinct() == 29 }); attempts == 0 {
 					return // it is tried for ever
 				}
-				wait.For(t, "it is given up", func() bool { return lag(t, b, "test") == 0 })
+				kit.WaitFor(t, "it is given up", func() bool { return lag(t, b, "test") == 0 })
 				if got := dead(t, b); !slices.Equal(got, []string{"e3"}) {
 					t.Errorf("with the dead letters are %v", got)
 				}
@@ -148,5 +148,5 @@ func TestATimeoutEndsABatch(t *testing.T) {
 		}
 		return failed
 	}})
-	wait.For(t, "second attempts succeed", func() bool { return len(s.all()) >= 10 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "second attempts succeed", func() bool { return len(s.all()) >= 10 && lag(t, b, "test") == 0 })
 }

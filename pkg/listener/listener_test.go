@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 func open(t testing.TB) *bus.Bus {
@@ -111,7 +111,7 @@ func TestEveryEventIsHandledOnceAndAcknowledged(t *testing.T) {
 		return nil
 	}})
 	publish(t, b, 300, 500)
-	wait.For(t, "500 events are handled and acknowledged", func() bool { return s.distinct() == 500 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "500 events are handled and acknowledged", func() bool { return s.distinct() == 500 && lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != 500 {
 		t.Errorf("%d calls for 500 events", n)
 	}
@@ -125,7 +125,7 @@ func TestOneAtATimeKeepsTheOrder(t *testing.T) {
 	publish(t, b, 0, 200)
 	var s seen
 	run(t, b, listener.Spec{Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
-	wait.For(t, "all are handled", func() bool { return s.distinct() == 200 })
+	kit.WaitFor(t, "all are handled", func() bool { return s.distinct() == 200 })
 	for i, id := range s.all() {
 		if want := fmt.Sprintf("e%d", i); id != want {
 			t.Fatalf("event %d is %s", i, id)
@@ -152,7 +152,7 @@ func TestAPassingFaultIsTriedAgain(t *testing.T) {
 			t.Errorf("attempt %d, want %d", got, want)
 		}
 	}
-	wait.For(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
 }
 
 // ackWait is longer than a busy machine stands still. Tests that wait it out do so
@@ -191,7 +191,7 @@ func TestALastingFaultGoesToTheDeadLetters(t *testing.T) {
 		}
 		return nil
 	}})
-	wait.For(t, "nothing holds anybody up", func() bool { return s.distinct() == 3 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "nothing holds anybody up", func() bool { return s.distinct() == 3 && lag(t, b, "test") == 0 })
 	all := letters(t, b)
 	if len(all) != 2 {
 		t.Fatalf("%d dead letters, want 2", len(all))
@@ -221,7 +221,7 @@ func TestAnUnreadableEventHoldsNobodyUp(t *testing.T) {
 	publish(t, b, 0, 1)
 	var s seen
 	run(t, b, listener.Spec{Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
-	wait.For(t, "both have left", func() bool { return s.distinct() == 1 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "both have left", func() bool { return s.distinct() == 1 && lag(t, b, "test") == 0 })
 	if n := len(letters(t, b)); n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
@@ -238,11 +238,11 @@ func TestASlowHandlerKeepsItsEvent(t *testing.T) {
 		<-release
 		return nil
 	}})
-	wait.For(t, "it is in hand", func() bool { return len(s.all()) == 1 })
+	kit.WaitFor(t, "it is in hand", func() bool { return len(s.all()) == 1 })
 	began := time.Now()
-	wait.For(t, "more than AckWait has passed", func() bool { return time.Since(began) > 2*ackWait })
+	kit.WaitFor(t, "more than AckWait has passed", func() bool { return time.Since(began) > 2*ackWait })
 	close(release)
-	wait.For(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != 1 {
 		t.Errorf("the event was handed out %d times", n)
 	}
@@ -260,7 +260,7 @@ func TestATimeoutEndsAnAttempt(t *testing.T) {
 		}
 		return nil
 	}})
-	wait.For(t, "the second attempt succeeds", func() bool { return len(s.all()) == 2 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the second attempt succeeds", func() bool { return len(s.all()) == 2 && lag(t, b, "test") == 0 })
 }
 
 func TestStoppingFinishesWhatIsInHand(t *testing.T) {
@@ -277,7 +277,7 @@ func TestStoppingFinishesWhatIsInHand(t *testing.T) {
 		return ctx.Err()
 	}
 	stop := run(t, b, listener.Spec{Concurrency: 4, Handler: handler})
-	wait.For(t, "four are in hand", func() bool { return len(started.all()) == 4 })
+	kit.WaitFor(t, "four are in hand", func() bool { return len(started.all()) == 4 })
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
 	close(release)
@@ -291,7 +291,7 @@ func TestStoppingFinishesWhatIsInHand(t *testing.T) {
 	// AckWait, which is longer than this waits.
 	before := len(finished.all())
 	run(t, b, listener.Spec{Concurrency: 4, Handler: handler})
-	wait.For(t, "the others are handled", func() bool { return finished.distinct() == 20 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the others are handled", func() bool { return finished.distinct() == 20 && lag(t, b, "test") == 0 })
 	if n := len(finished.all()); n != 20 {
 		t.Errorf("%d calls for 20 events, %d before the stop", n, before)
 	}
@@ -310,7 +310,7 @@ func TestNothingIsLostWhileTheBusIsAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wait.For(t, "300 events are handled", func() bool { return s.distinct() == 300 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "300 events are handled", func() bool { return s.distinct() == 300 && lag(t, b, "test") == 0 })
 }
 
 func TestAConsumerThatWasDeletedComesBack(t *testing.T) {
@@ -318,12 +318,12 @@ func TestAConsumerThatWasDeletedComesBack(t *testing.T) {
 	var s seen
 	run(t, b, listener.Spec{Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
 	publish(t, b, 0, 10)
-	wait.For(t, "ten are handled", func() bool { return s.distinct() == 10 })
+	kit.WaitFor(t, "ten are handled", func() bool { return s.distinct() == 10 })
 	if err := b.JetStream().DeleteConsumer(t.Context(), bus.StreamEvents, "test"); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, 10, 20)
-	wait.For(t, "the others too", func() bool { return s.distinct() == 20 })
+	kit.WaitFor(t, "the others too", func() bool { return s.distinct() == 20 })
 }
 
 func TestFiltersMayChange(t *testing.T) {
@@ -331,13 +331,13 @@ func TestFiltersMayChange(t *testing.T) {
 	var s seen
 	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
 	stop := run(t, b, listener.Spec{Filters: []string{event.Filter(event.StoreDeleted, "Books")}, Handler: handler})
-	wait.For(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, 0, 5)
 	run(t, b, listener.Spec{Handler: handler})
-	wait.For(t, "what the new filter selects is handled", func() bool { return s.distinct() == 5 })
+	kit.WaitFor(t, "what the new filter selects is handled", func() bool { return s.distinct() == 5 })
 }
 
 func TestSpecsThatCannotWork(t *testing.T) {
@@ -383,7 +383,7 @@ func TestMiddlewareWrapsFromTheOutside(t *testing.T) {
 		Middleware: []listener.Middleware{say("outer"), say("inner")},
 		Handler:    func(context.Context, *listener.Event) error { return nil },
 	})
-	wait.For(t, "it is handled", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "it is handled", func() bool { return lag(t, b, "test") == 0 })
 	mu.Lock()
 	defer mu.Unlock()
 	if !slices.Equal(order, []string{"outer", "inner"}) {

@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // revisions are events of so many objects in turn, their revisions rising.
@@ -82,12 +82,12 @@ func TestAnOrderedListenerKeepsEachObjectsOrderThroughFaultsRestartsAndSideBySid
 		stop := start(t, b, spec)
 		from := total/2 + round*total/10
 		happen(t, b, revisions(from, from+total/10, 40)...)
-		wait.For(t, "some are handled", func() bool { return o.handled() > handled+50 || o.handled() == total })
+		kit.WaitFor(t, "some are handled", func() bool { return o.handled() > handled+50 || o.handled() == total })
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wait.For(t, "all are handled", func() bool { return o.handled() == total && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all are handled", func() bool { return o.handled() == total && lag(t, b, "test") == 0 })
 	o.check(t)
 }
 
@@ -124,7 +124,7 @@ func TestAnOrderedListenerHasOneEventOfAPartitionInHand(t *testing.T) {
 		s.note(e)
 		return nil
 	}})
-	wait.For(t, "all are handled", func() bool { return s.distinct() == 400 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all are handled", func() bool { return s.distinct() == 400 && lag(t, b, "test") == 0 })
 	if most1 != 1 || most < 2 {
 		t.Errorf("at once %d events of a partition, want 1; %d of all, want several", most1, most)
 	}
@@ -146,7 +146,7 @@ func TestAnOrderedListenerStopsWhileItWaitsOutADelay(t *testing.T) {
 		Handler: func(_ context.Context, e *listener.Event) error { tried.note(e); return errors.New("not now") },
 	}
 	stop := start(t, b, spec)
-	wait.For(t, "the first waits", func() bool { return tried.distinct() == 1 })
+	kit.WaitFor(t, "the first waits", func() bool { return tried.distinct() == 1 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestAnOrderedListenerStopsWhileItWaitsOutADelay(t *testing.T) {
 	var o order
 	spec.Handler = func(_ context.Context, e *listener.Event) error { o.note(e); return nil }
 	start(t, b, spec)
-	wait.For(t, "all are handled", func() bool { return o.handled() == 4 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all are handled", func() bool { return o.handled() == 4 && lag(t, b, "test") == 0 })
 	o.check(t)
 	if n := len(tried.all()); n != 1 {
 		t.Errorf("it was tried %d times in an hour", n)
@@ -172,7 +172,7 @@ func TestAPoisonedEventOfAnOrderedListenerHoldsUpNobodyForEver(t *testing.T) {
 		o.note(e)
 		return nil
 	}})
-	wait.For(t, "all others are handled", func() bool { return o.handled() == 29 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all others are handled", func() bool { return o.handled() == 29 && lag(t, b, "test") == 0 })
 	o.check(t)
 	if got := dead(t, b); len(got) != 1 || got[0] != "e4" {
 		t.Errorf("with the dead letters are %v", got)
@@ -188,14 +188,14 @@ func TestTheLagOfAnOrderedListenerIsThatOfAllItsPartitions(t *testing.T) {
 		<-release
 		return nil
 	}})
-	wait.For(t, "it is there", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "it is there", func() bool { return lag(t, b, "test") == 0 })
 	happen(t, b, revisions(0, 200, 100)...)
 	partitions := map[int]bool{}
 	for i := range 100 {
 		partitions[event.Partition(fmt.Sprintf("b%d", i))] = true
 	}
-	wait.For(t, "one event of each partition is in hand", func() bool { return s.distinct() == len(partitions) })
-	wait.Until(t, func() error { // the bus counts what is pending a little later
+	kit.WaitFor(t, "one event of each partition is in hand", func() bool { return s.distinct() == len(partitions) })
+	kit.WaitUntil(t, func() error { // the bus counts what is pending a little later
 		pending, unacked, err := listener.Lag(t.Context(), b, "test")
 		if err != nil || int(unacked) != len(partitions) || int(pending) != 200-len(partitions) {
 			return fmt.Errorf("lag is %d and %d, %w; want %d and %d", pending, unacked, err, 200-len(partitions), len(partitions))
@@ -203,5 +203,5 @@ func TestTheLagOfAnOrderedListenerIsThatOfAllItsPartitions(t *testing.T) {
 		return nil
 	})
 	close(release)
-	wait.For(t, "all are handled", func() bool { return s.distinct() == 200 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all are handled", func() bool { return s.distinct() == 200 && lag(t, b, "test") == 0 })
 }

@@ -12,7 +12,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // holder is a listener that is quick, so that others are fetched ahead, and
@@ -56,7 +56,7 @@ func holding(t *testing.T, b *bus.Bus, published int, ackWait time.Duration) *ho
 		<-at
 		h.handled += 100
 		var info *jetstream.ConsumerInfo
-		wait.For(t, "the events before it are acknowledged", func() bool {
+		kit.WaitFor(t, "the events before it are acknowledged", func() bool {
 			info = consumerOf(t, b)
 			return info.AckFloor.Stream == uint64(h.handled)-1
 		})
@@ -86,9 +86,9 @@ func TestWhatIsFetchedAheadIsKeptAlive(t *testing.T) {
 	publish(t, b, 0, published)
 	h := holding(t, b, published, ackWait)
 	began := time.Now()
-	wait.For(t, "more than AckWait has passed", func() bool { return time.Since(began) > 2*ackWait })
+	kit.WaitFor(t, "more than AckWait has passed", func() bool { return time.Since(began) > 2*ackWait })
 	h.release()
-	wait.For(t, "all are handled", func() bool { return h.distinct() == published && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all are handled", func() bool { return h.distinct() == published && lag(t, b, "test") == 0 })
 	if n := len(h.all()); n != published {
 		t.Errorf("%d calls for %d events", n, published)
 	}
@@ -106,7 +106,7 @@ func TestWhatIsFetchedAheadIsGivenBackAtAStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait.For(t, "it asks for no more", func() bool {
+	kit.WaitFor(t, "it asks for no more", func() bool {
 		info, err := asks.Info(t.Context())
 		return err == nil && info.NumWaiting == 0
 	})
@@ -119,7 +119,7 @@ func TestWhatIsFetchedAheadIsGivenBackAtAStop(t *testing.T) {
 	}
 	var rest seen
 	start(t, b, listener.Spec{Start: listener.All, AckWait: time.Hour, Handler: func(_ context.Context, e *listener.Event) error { rest.note(e); return nil }})
-	wait.For(t, "the others are handled", func() bool { return rest.distinct() == published-h.handled && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the others are handled", func() bool { return rest.distinct() == published-h.handled && lag(t, b, "test") == 0 })
 }
 
 // TestStoppingUnderLoadLosesNothing stops a listener again and again while
@@ -132,13 +132,13 @@ func TestStoppingUnderLoadLosesNothing(t *testing.T) {
 	for round := range rounds {
 		stop := start(t, b, listener.Spec{Start: listener.All, AckWait: time.Hour, Concurrency: 1 + round%3, Handler: handler})
 		publish(t, b, round*each, (round+1)*each)
-		wait.For(t, "some are handled", func() bool { return s.distinct() > round*each/2 })
+		kit.WaitFor(t, "some are handled", func() bool { return s.distinct() > round*each/2 })
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	start(t, b, listener.Spec{Start: listener.All, AckWait: time.Hour, Handler: handler})
-	wait.For(t, fmt.Sprintf("%d are handled", rounds*each), func() bool { return s.distinct() == rounds*each && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, fmt.Sprintf("%d are handled", rounds*each), func() bool { return s.distinct() == rounds*each && lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != rounds*each {
 		t.Errorf("%d calls for %d events", n, rounds*each)
 	}
@@ -160,9 +160,9 @@ func TestASlowListenerLeavesEventsToOthers(t *testing.T) {
 		return nil
 	}})
 	publish(t, b, 0, 100)
-	wait.For(t, "the first knows that it is slow", func() bool { return one.distinct() == 3 })
+	kit.WaitFor(t, "the first knows that it is slow", func() bool { return one.distinct() == 3 })
 	start(t, b, listener.Spec{Start: listener.All, Handler: func(_ context.Context, e *listener.Event) error { two.note(e); return nil }})
-	wait.For(t, "the second has most of the work", func() bool { return two.distinct() >= 90 })
+	kit.WaitFor(t, "the second has most of the work", func() bool { return two.distinct() >= 90 })
 	close(release)
-	wait.For(t, "all are handled", func() bool { return one.distinct()+two.distinct() == 100 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all are handled", func() bool { return one.distinct()+two.distinct() == 100 && lag(t, b, "test") == 0 })
 }

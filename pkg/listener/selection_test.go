@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // happen puts events into the log.
@@ -78,7 +78,7 @@ func TestWhatAListenerHears(t *testing.T) {
 				spec.Name, spec.Start, spec.Ordered = consumer, listener.All, ordered
 				spec.Handler = func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
 				stop := start(t, b, spec)
-				wait.For(t, "all is handled", func() bool { return s.distinct() >= len(c.want) && lag(t, b, consumer) == 0 })
+				kit.WaitFor(t, "all is handled", func() bool { return s.distinct() >= len(c.want) && lag(t, b, consumer) == 0 })
 				if err := stop(); err != nil {
 					t.Fatal(err)
 				}
@@ -113,7 +113,7 @@ func TestWhereAListenerStarts(t *testing.T) {
 					Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil },
 				}
 				stop := start(t, b, spec)
-				wait.For(t, "it has handled all", func() bool { return len(s.all()) >= len(c.want) && lag(t, b, "test") == 0 })
+				kit.WaitFor(t, "it has handled all", func() bool { return len(s.all()) >= len(c.want) && lag(t, b, "test") == 0 })
 				if err := stop(); err != nil {
 					t.Fatal(err)
 				}
@@ -124,7 +124,7 @@ func TestWhereAListenerStarts(t *testing.T) {
 				publish(t, b, 5, 6)
 				spec.Start = listener.All
 				start(t, b, spec)
-				wait.For(t, "it sees what is new", func() bool { return s.distinct() == len(c.want)+1 && lag(t, b, "test") == 0 })
+				kit.WaitFor(t, "it sees what is new", func() bool { return s.distinct() == len(c.want)+1 && lag(t, b, "test") == 0 })
 				if n := len(s.all()); n != len(c.want)+1 {
 					t.Errorf("it has seen %d events, want %d", n, len(c.want)+1)
 				}

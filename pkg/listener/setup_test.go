@@ -17,7 +17,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // setup sets a listener up, or looks, and counts what was found.
@@ -152,7 +152,7 @@ func TestAListenerWaitsForWhatItMayNotMake(t *testing.T) {
 		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: conf}, Auth: bus.Auth{User: "admin", Password: "pw"},
 	})
 	b := openWith(t, bus.Options{URL: admin.ClientURL(), Guest: true, Auth: bus.Auth{User: "test", Password: "pw"}})
-	wait.For(t, "the guest is ready", func() bool { return b.Ready(t.Context()) == nil })
+	kit.WaitFor(t, "the guest is ready", func() bool { return b.Ready(t.Context()) == nil })
 
 	type lack struct {
 		consumer string

@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // TestEventsThatWaitOutADelayStopNobody has more events wait out an hour than
@@ -34,7 +34,7 @@ func TestEventsThatWaitOutADelayStopNobody(t *testing.T) {
 			return nil
 		},
 	})
-	wait.For(t, "those behind the poison are handled", func() bool { return healthy.distinct() == 50 })
+	kit.WaitFor(t, "those behind the poison are handled", func() bool { return healthy.distinct() == 50 })
 }
 
 // TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot has a handler that takes
@@ -55,7 +55,7 @@ func TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot(t *testing.T) {
 		}
 		return nil
 	}})
-	wait.For(t, "all are handled", func() bool { return s.distinct() == events && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all are handled", func() bool { return s.distinct() == events && lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != events {
 		t.Errorf("%d calls for %d events", n, events)
 	}
@@ -69,7 +69,7 @@ func TestADeadLetterTooLargeForTheBusLosesItsData(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return nil }})
-	wait.For(t, "it has left", func() bool { return len(letters(t, b)) == 1 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "it has left", func() bool { return len(letters(t, b)) == 1 && lag(t, b, "test") == 0 })
 	letter := letters(t, b)[0]
 	if len(letter.Data) != 0 || letter.Header.Get(listener.HeaderOmitted) != "true" || letter.Header.Get(listener.HeaderSequence) != "1" {
 		t.Errorf("the letter has %d bytes and headers %v", len(letter.Data), letter.Header)
@@ -80,11 +80,11 @@ func TestDeadLettersOfALogThatBeganAnewAreNotTakenForTheOldOnes(t *testing.T) {
 	b := open(t)
 	run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return listener.Permanent(errors.New("never")) }})
 	for round := 1; round <= 2; round++ {
-		wait.For(t, "the log takes an event", func() bool {
+		kit.WaitFor(t, "the log takes an event", func() bool {
 			e := event.Envelope{ID: fmt.Sprintf("e%d", round), Event: event.StoreSaved, Store: "Books", UUID: "b", Revision: 1}
 			return b.Publish(t.Context(), []bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}) == nil
 		})
-		wait.For(t, "it is with the dead letters", func() bool { return len(letters(t, b)) == round })
+		kit.WaitFor(t, "it is with the dead letters", func() bool { return len(letters(t, b)) == round })
 		if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
 			t.Fatal(err)
 		}
@@ -103,12 +103,12 @@ func TestAListenerToNewEventsMissesNoneWhenItsConsumerIsDeleted(t *testing.T) {
 			Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil },
 		})
 	}()
-	wait.For(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
 	if err := b.JetStream().DeleteConsumer(t.Context(), bus.StreamEvents, "test"); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, 0, 20)
-	wait.For(t, "what came while it had none is handled", func() bool { return s.distinct() == 20 })
+	kit.WaitFor(t, "what came while it had none is handled", func() bool { return s.distinct() == 20 })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -119,7 +119,7 @@ func TestAConsumerThatIsAsItShouldBeIsNotTouched(t *testing.T) {
 	b := open(t)
 	handler := func(context.Context, *listener.Event) error { return nil }
 	stop := run(t, b, listener.Spec{Handler: handler})
-	wait.For(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestAConsumerThatIsAsItShouldBeIsNotTouched(t *testing.T) {
 	}
 	publish(t, b, 0, 1)
 	run(t, b, listener.Spec{Handler: handler})
-	wait.For(t, "the event is handled", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the event is handled", func() bool { return lag(t, b, "test") == 0 })
 	for _, sub := range []interface{ Pending() (int, int, error) }{changed, created} {
 		if n, _, err := sub.Pending(); err != nil || n != 0 {
 			t.Errorf("the consumer was made again (%d messages, %v)", n, err)
@@ -146,7 +146,7 @@ func TestWhatAnAdministratorChangedIsPutRight(t *testing.T) {
 	var s seen
 	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
 	stop := run(t, b, listener.Spec{Handler: handler})
-	wait.For(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestWhatAnAdministratorChangedIsPutRight(t *testing.T) {
 	}
 	run(t, b, listener.Spec{Handler: handler})
 	publish(t, b, 0, 1)
-	wait.For(t, "it is handled", func() bool { return s.distinct() == 1 })
+	kit.WaitFor(t, "it is handled", func() bool { return s.distinct() == 1 })
 	consumer, err = b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestLimitsThatAnAdministratorSetsMeanwhileArePutRight(t *testing.T) {
 	var s seen
 	run(t, b, listener.Spec{Concurrency: 16, Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
 	publish(t, b, 0, 10)
-	wait.For(t, "it listens", func() bool { return s.distinct() == 10 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "it listens", func() bool { return s.distinct() == 10 && lag(t, b, "test") == 0 })
 	consumer, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestLimitsThatAnAdministratorSetsMeanwhileArePutRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, b, 10, 100)
-	wait.For(t, "it goes on", func() bool { return s.distinct() == 100 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "it goes on", func() bool { return s.distinct() == 100 && lag(t, b, "test") == 0 })
 }
 
 func TestWhatKeepsAListenerFromListeningIsLoggedOnce(t *testing.T) {
@@ -208,7 +208,7 @@ func TestWhatKeepsAListenerFromListeningIsLoggedOnce(t *testing.T) {
 			Name: "test", Filters: []string{"events.>"}, Handler: func(context.Context, *listener.Event) error { return nil },
 		})
 	}()
-	wait.For(t, "it was tried several times", func() bool { n, _, _ := asked.Pending(); return n > 3 })
+	kit.WaitFor(t, "it was tried several times", func() bool { n, _, _ := asked.Pending(); return n > 3 })
 	if err := asked.Unsubscribe(); err != nil {
 		t.Fatal(err)
 	}
@@ -224,13 +224,13 @@ func TestWhatKeepsAListenerFromListeningIsLoggedOnce(t *testing.T) {
 func TestStoppingDoesNotWaitForABusThatIsAway(t *testing.T) {
 	b := open(t)
 	stop := run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return nil }})
-	wait.For(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
 	if err := b.StopServer(); err != nil {
 		t.Fatal(err)
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
-	wait.For(t, "it has stopped", func() bool { return len(stopped) == 1 })
+	kit.WaitFor(t, "it has stopped", func() bool { return len(stopped) == 1 })
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@ package store
 import (
 	"context"
 
-	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
 )
 
 // BinariesField is the internal field that says which properties of an object

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"belfry/pkg/event"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // Call says on whose behalf a store is used. It travels in the context.

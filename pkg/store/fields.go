@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"belfry/pkg/object"
-	"belfry/pkg/policy"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // Fields that the server sets in every object.

@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // Question is what an interceptor is asked about. Objects are without what

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
-	"belfry/pkg/policy"
-	"belfry/pkg/query"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+	"belfry/pkg/store/query"
 )
 
 // Limits of a list's page, in objects.

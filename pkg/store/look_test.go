@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
-	"belfry/pkg/policy"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // refusing is an interceptor that refuses, and says what it was asked about.

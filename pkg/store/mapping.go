@@ -2,8 +2,8 @@ package store
 
 import (
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
 )
 
 // Mapping keeps copies of a source store's objects in an array of a target

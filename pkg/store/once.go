@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
 )
 
 // Once makes a write happen at most once, however often and in however many

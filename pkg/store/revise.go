@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"belfry/pkg/event"
-	"belfry/pkg/object"
-	"belfry/pkg/policy"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // Revision says how Revise changes an object.

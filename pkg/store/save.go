@@ -5,8 +5,8 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
-	"belfry/pkg/policy"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // Save stores a new object. Its uuid is the one given, else the object's own

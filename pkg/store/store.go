@@ -24,10 +24,10 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
-	"belfry/pkg/policy"
-	"belfry/pkg/query"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+	"belfry/pkg/store/query"
 )
 
 // MaxObjectSize is the most bytes that what a client writes can have in one

@@ -11,11 +11,11 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
-	"belfry/pkg/query"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/query"
 )
 
 // outbox keeps what it is handed, in order.

@@ -11,9 +11,9 @@ import (
 	"belfry/listeners/mapping"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
 	"belfry/pkg/pause"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 const page = 500

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"belfry/listeners/mapping"
-	"belfry/listeners/mapping/model"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 	"belfry/pkg/verify"
+	"belfry/test/model"
 )
 
 // shop is two authors, their books, and arrays that are right at first.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"belfry/test/backing"
-	"belfry/test/ports"
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -23,7 +23,7 @@ type yard struct {
 
 func newYard(t *testing.T) *yard {
 	keys(t)
-	return &yard{T: t, folder: t.TempDir(), busFolder: t.TempDir(), port: ports.Free(t)}
+	return &yard{T: t, folder: t.TempDir(), busFolder: t.TempDir(), port: kit.FreePort(t)}
 }
 
 func (y *yard) busURL() string { return fmt.Sprintf("nats://127.0.0.1:%d", y.port) }

@@ -21,7 +21,7 @@ import (
 
 	"belfry/pkg/event"
 	"belfry/test/backing"
-	"belfry/test/natsserver"
+	"belfry/test/kit/natsserver"
 	"belfry/test/process"
 )
 

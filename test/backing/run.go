@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/test/ports"
-	"belfry/test/spawn"
-	"belfry/test/tail"
+	"belfry/test/kit"
 )
 
 // patience is how long a server may take to start. Most need a tenth of a
@@ -29,7 +27,7 @@ const tailSize = 16 << 10
 // even when that is killed.
 type process struct {
 	cmd  *exec.Cmd
-	log  *tail.Tail
+	log  *kit.Tail
 	done chan struct{} // closed when it has ended
 	err  error         // how it ended, once done is closed
 
@@ -40,7 +38,7 @@ type process struct {
 // it before the test's end.
 func start(t testing.TB, cmd *exec.Cmd, ready func(context.Context) error) *process {
 	t.Helper()
-	p := &process{cmd: cmd, log: &tail.Tail{Limit: tailSize}, done: make(chan struct{})}
+	p := &process{cmd: cmd, log: &kit.Tail{Limit: tailSize}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	if err := p.run(); err != nil {
 		t.Fatalf("starting %s: %v", cmd.Path, err)
@@ -63,7 +61,7 @@ func start(t testing.TB, cmd *exec.Cmd, ready func(context.Context) error) *proc
 
 // run starts the process and returns once it runs.
 func (p *process) run() error {
-	if err := spawn.Start(p.cmd); err != nil {
+	if err := kit.Start(p.cmd); err != nil {
 		return err
 	}
 	go func() {
@@ -105,5 +103,5 @@ func (p *process) kill() {
 // freeAddress returns a loopback address whose port was free a moment ago.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.Free(t)))
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(kit.FreePort(t)))
 }

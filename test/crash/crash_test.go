@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"belfry/test/backing"
-	"belfry/test/ports"
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -117,7 +117,7 @@ func killed(t *testing.T, backend string, l load) {
 	}
 	t.Logf("repeat with: go test -race ./test/crash -run '^%s$' -crash.seed=%d", t.Name(), seed)
 	moments := rand.New(rand.NewPCG(seed, 1<<32))
-	port := ports.Free(t)
+	port := kit.FreePort(t)
 	config := configure(t, backend, fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
 	w := &world{deleted: map[string]bool{}}
 	all := clients(w, seed, l.clients)
@@ -143,7 +143,7 @@ func killed(t *testing.T, backend string, l load) {
 // TestBusAway takes the external bus away, three times and not gently: writes
 // go on being accepted, and their events arrive later.
 func TestBusAway(t *testing.T) {
-	folder, port := t.TempDir(), ports.Free(t)
+	folder, port := t.TempDir(), kit.FreePort(t)
 	bus := process.StartBus(t, folder, port)
 	config := configure(t, inFiles, fmt.Sprintf("bus: {url: %q}\n", bus.URL))
 	w := &world{deleted: map[string]bool{}}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"belfry/test/backing"
-	"belfry/test/ports"
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -59,7 +59,7 @@ func hardToReach(t *testing.T, p *backing.Proxy, backend string) {
 		seed = rand.Uint64()
 	}
 	t.Logf("the seed of the writes is %d", seed)
-	port := ports.Free(t)
+	port := kit.FreePort(t)
 	config := configure(t, backend, fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
 	w := &world{deleted: map[string]bool{}}
 	all := clients(w, seed, 1)
@@ -95,7 +95,7 @@ func hardToReach(t *testing.T, p *backing.Proxy, backend string) {
 func startsWhenItCan(t *testing.T, p *backing.Proxy, config string) *process.Server {
 	t.Helper()
 	p.Cut()
-	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(ports.Free(t)))
+	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(kit.FreePort(t)))
 	wait := process.ServeLater(t, config, "--listen", address)
 	early := &process.Server{URL: "http://" + address}
 	process.Eventually(t, time.Minute, func() error { return notReady(early, "belfry is starting and waits for backend default") })

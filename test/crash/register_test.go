@@ -18,8 +18,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/event"
-	"belfry/test/natsserver"
-	"belfry/test/ports"
+	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 	"belfry/test/process"
 )
 
@@ -151,7 +151,7 @@ func (w *town) user(address, password string) (string, error) {
 func TestKilledWhileRegistering(t *testing.T) {
 	t.Parallel()
 	moments := rand.New(rand.NewPCG(rand.Uint64(), 0))
-	port := ports.Free(t)
+	port := kit.FreePort(t)
 	config := filepath.Join(t.TempDir(), "belfry.yaml")
 	if err := os.WriteFile(config, fmt.Appendf([]byte(accounts), "bus: {listen: '127.0.0.1:%d'}\n", port), 0o600); err != nil {
 		t.Fatal(err)

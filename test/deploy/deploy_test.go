@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"belfry/test/natsserver"
-	"belfry/test/ports"
+	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
 	"belfry/test/process"
 )
 
@@ -89,7 +89,7 @@ func TestEmbeddedWithTLS(t *testing.T) {
 	}
 	tls := fmt.Sprintf("tls {cert_file: %q, key_file: %q, ca_file: %q, verify: true}\n", certificate, key, authority)
 	w.write("nats.conf", tls+string(conf))
-	port := ports.Free(t)
+	port := kit.FreePort(t)
 	w.config = w.write("belfry.yaml", configuration+fmt.Sprintf(
 		"  config: nats.conf\n  listen: 127.0.0.1:%d\n  tls: {ca: %q, cert: %q, key: %q}\n", port, authority, certificate, key))
 	w.belfry = process.Serve(t, w.config)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"belfry/test/backing"
-	"belfry/test/natsserver"
+	"belfry/test/kit/natsserver"
 	"belfry/test/process"
 )
 

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"belfry/pkg/listener"
+	"belfry/test/kit"
 	"belfry/test/process"
-	"belfry/test/spawn"
 )
 
 // The environment of a listener's program: its name, with "ordered " before it
@@ -196,7 +196,7 @@ func (w *world) listen(name string, ordered bool) (file string) {
 	cmd.Env = append(os.Environ(), envName+"="+role, envFile+"="+file,
 		listener.EnvURL+"="+w.bus, listener.EnvUser+"="+name, listener.EnvPassword+"="+password(name))
 	cmd.Stderr = os.Stderr
-	if err := spawn.Start(cmd); err != nil {
+	if err := kit.Start(cmd); err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/intercept"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 func decode(t *testing.T, body []byte) map[string]any {
@@ -56,7 +56,7 @@ func judge(t *testing.T, conn *nats.Conn) {
 			t.Error(err)
 		}
 	})
-	if err := wait.Await(time.Minute, func() error {
+	if err := kit.Await(time.Minute, func() error {
 		_, err := conn.Request("intercept.save.ready.judge", []byte(`{}`), time.Second)
 		return err
 	}); err != nil {

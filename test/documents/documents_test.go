@@ -20,7 +20,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/app"
 	"belfry/test/backing"
-	"belfry/test/ports"
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -224,7 +224,7 @@ func TestEveryRouteIsInTheDocument(t *testing.T) {
 // commands for theirs.
 func TestDocumentsAreTheSame(t *testing.T) {
 	folder := t.TempDir()
-	flags := []string{"--data", folder, "--listen", "127.0.0.1:" + strconv.Itoa(ports.Free(t))}
+	flags := []string{"--data", folder, "--listen", "127.0.0.1:" + strconv.Itoa(kit.FreePort(t))}
 	s := process.Serve(t, everything, flags...)
 	for _, kind := range []string{"openapi", "asyncapi"} {
 		res, text := get(t, s.URL+"/"+kind+".json", nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/config"
-	"belfry/pkg/schema"
+	"belfry/pkg/store/schema"
 )
 
 // messages is an AsyncAPI document with a judge for each schema in it.

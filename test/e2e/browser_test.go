@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // browsers are the cookies of those on whose behalf a script makes requests.
@@ -34,7 +34,7 @@ func eventuallyLogin(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
 	body, err := json.Marshal(map[string]string{"login": args[0], "password": args[1]})
 	ts.Check(err)
-	ts.Check(wait.Await(patience, func() error {
+	ts.Check(kit.Await(patience, func() error {
 		if err := s.request(ts, []string{"POST", "/auth/email", string(body)}); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func eventuallyLimited(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
 	least, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	ts.Check(wait.Await(patience, func() error {
+	ts.Check(kit.Await(patience, func() error {
 		if err := s.request(ts, args[1:]); err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/tidwall/gjson"
 
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 func checkExit(ts *testscript.TestScript, _ bool, args []string) {
@@ -80,7 +80,7 @@ func said(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return
 	}
-	ts.Check(wait.Await(patience, func() error { return matches([]byte(s.Banner+s.Log()), args[0]) }))
+	ts.Check(kit.Await(patience, func() error { return matches([]byte(s.Banner+s.Log()), args[0]) }))
 }
 
 func matches(text []byte, pattern string) error {

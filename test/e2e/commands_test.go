@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/tidwall/gjson"
 
+	"belfry/test/kit"
 	"belfry/test/process"
-	"belfry/test/wait"
 )
 
 // patience is how long a script waits for what must come.
@@ -148,7 +148,7 @@ func runBelfry(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func eventuallySays(ts *testscript.TestScript, _ bool, args []string) {
-	ts.Check(wait.Await(patience, func() error {
+	ts.Check(kit.Await(patience, func() error {
 		out, errOut, exit, err := process.RunIn(ts.MkAbs("."), of(ts).program, args[1:]...)
 		if err != nil {
 			return err
@@ -190,7 +190,7 @@ func save(ts *testscript.TestScript, _ bool, args []string) {
 // await asks with GET until the last response is right.
 func await(ts *testscript.TestScript, path string, right func(response) error) {
 	s := of(ts)
-	ts.Check(wait.Await(patience, func() error {
+	ts.Check(kit.Await(patience, func() error {
 		if err := s.request(ts, []string{"GET", path}); err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func replay(ts *testscript.TestScript, _ bool, args []string) {
 
 func awaitEvent(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
-	err := wait.Await(patience, func() error {
+	err := kit.Await(patience, func() error {
 		found := s.ear.find(args[0], args[1:])
 		if len(found) == 0 {
 			return fmt.Errorf("nothing on %s with %s", args[0], strings.Join(args[1:], " "))

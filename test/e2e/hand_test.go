@@ -12,7 +12,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // hand is a listener in this process, as anybody may have one.
@@ -75,7 +75,7 @@ func awaitHandled(ts *testscript.TestScript, _ bool, args []string) {
 	if h == nil {
 		ts.Fatalf("there is no listener %s", args[1])
 	}
-	ts.Check(wait.Await(patience, func() error {
+	ts.Check(kit.Await(patience, func() error {
 		if got := strconv.FormatInt(h.handled.Load(), 10); got != args[0] {
 			return fmt.Errorf("%s has handled %s events, want %s", args[1], got, args[0])
 		}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"belfry/test/kit"
 	"belfry/test/mailbox"
-	"belfry/test/wait"
 )
 
 // letters are the mails of a script: those that its mail server was given, or,
@@ -88,7 +88,7 @@ const postage = 3 * time.Minute
 func awaitMail(ts *testscript.TestScript, _ bool, args []string) {
 	s, to := of(ts), args[0]
 	var m mailbox.Mail
-	ts.Check(wait.Await(postage, func() error {
+	ts.Check(kit.Await(postage, func() error {
 		all, err := s.arrived(ts, to)
 		if err == nil && len(all) <= s.letters.read[to] {
 			err = fmt.Errorf("%d mails to %s so far", len(all), to)

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"belfry/test/kit"
 	"belfry/test/process"
-	"belfry/test/spawn"
 )
 
 // A request in flight when belfry is asked to stop is answered, its object is
@@ -115,7 +115,7 @@ func TestInterruptedCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := spawn.Start(cmd); err != nil {
+	if err := kit.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(in, `{"uuid":"b1"}`+"\n"+`{"uuid":`); err != nil {

@@ -19,9 +19,8 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
+	"belfry/test/kit"
 	"belfry/test/process"
-	"belfry/test/spawn"
-	"belfry/test/tail"
 )
 
 // patience is more than what a killed process leaves behind has to wait.
@@ -157,18 +156,18 @@ func (w *world) letters(name string) []letter {
 type child struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	stderr *tail.Tail
+	stderr *kit.Tail
 	done   chan struct{}
 }
 
 // start starts a program beside the belfry. It is killed at the end.
 func (w *world) start(env []string, name string, args ...string) *child {
 	w.t.Helper()
-	c := &child{t: w.t, cmd: exec.Command(name, args...), stderr: &tail.Tail{Limit: 1 << 20}, done: make(chan struct{})}
+	c := &child{t: w.t, cmd: exec.Command(name, args...), stderr: &kit.Tail{Limit: 1 << 20}, done: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10", listener.EnvURL+"="+w.belfry.Bus)
 	c.cmd.Env = append(c.cmd.Env, env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.stderr, c.stderr
-	w.check(spawn.Start(c.cmd))
+	w.check(kit.Start(c.cmd))
 	go func() {
 		_ = c.cmd.Wait()
 		close(c.done)

@@ -19,15 +19,15 @@ import (
 // no row names has no place yet: give it one.
 var floors = [][]string{
 	{"belfry/pkg/errs", "belfry/pkg/network", "belfry/pkg/pause", "belfry/pkg/ordered"},
-	{"belfry/pkg/object", "belfry/config", "belfry/pkg/mail", "belfry/pkg/problem", "belfry/pkg/busapi/wire"},
+	{"belfry/pkg/store/object", "belfry/config", "belfry/pkg/mail", "belfry/pkg/problem", "belfry/pkg/natsapi/wire"},
 	{"belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/auth/oauth"},
-	{"belfry/pkg/schema", "belfry/pkg/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus"},
+	{"belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus"},
 	{
-		"belfry/pkg/contract", "belfry/pkg/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",
+		"belfry/pkg/apidoc/model", "belfry/pkg/store/query", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",
 		"belfry/pkg/binary/binarytest", "belfry/pkg/binary/filestorage", "belfry/pkg/binary/s3storage",
 	},
-	{"belfry/pkg/openapi", "belfry/pkg/asyncapi", "belfry/pkg/store", "belfry/pkg/relay", "belfry/pkg/listener", "belfry/pkg/eventlog"},
-	{"belfry/pkg/applied", "belfry/pkg/busapi", "belfry/pkg/letters", "belfry/pkg/replay", "belfry/pkg/intercept", "belfry/pkg/live", "belfry/pkg/auth", "belfry/pkg/binary", "belfry/listeners/mapping/model"},
+	{"belfry/pkg/apidoc/model/modeltest", "belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/store", "belfry/pkg/store/outbox", "belfry/pkg/listener", "belfry/pkg/bus/eventlog"},
+	{"belfry/pkg/applied", "belfry/pkg/natsapi", "belfry/pkg/bus/deadletter", "belfry/pkg/bus/replay", "belfry/pkg/intercept", "belfry/pkg/sse", "belfry/pkg/auth", "belfry/pkg/binary"},
 	{"belfry/listeners/mapping", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api", "belfry/pkg/importer", "belfry/pkg/migrate"},
 	{"belfry/listeners/cascade", "belfry/pkg/verify"},
 	{"belfry/pkg/app"},

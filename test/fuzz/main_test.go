@@ -10,7 +10,7 @@ func TestParse(t *testing.T) {
 		"FuzzParse\nFuzzMergePatch\nok  \tbelfry/pkg/object\t0.004s\n" +
 		"?   \tbelfry/test/load\t[no test files]\n" +
 		"FuzzDecode\nok  \tbelfry/pkg/event\t(cached)\n")
-	want := []target{{"belfry/pkg/object", "FuzzParse"}, {"belfry/pkg/object", "FuzzMergePatch"}, {"belfry/pkg/event", "FuzzDecode"}}
+	want := []target{{"belfry/pkg/store/object", "FuzzParse"}, {"belfry/pkg/store/object", "FuzzMergePatch"}, {"belfry/pkg/event", "FuzzDecode"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -18,7 +18,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
-	"belfry/test/spawn"
+	"belfry/test/kit"
 )
 
 // world is a bus, and the file in which its listeners note what they see.
@@ -79,7 +79,7 @@ func (w *world) start(role string, env ...string) *child {
 		listener.EnvURL+"="+w.bus.ClientURL(), listener.EnvUser+"=ringer", listener.EnvPassword+"=secret")
 	c.cmd.Env = append(c.cmd.Env, env...)
 	c.cmd.Stderr = &c.stderr
-	if err := spawn.Start(c.cmd); err != nil {
+	if err := kit.Start(c.cmd); err != nil {
 		w.t.Fatal(err)
 	}
 	go func() {

@@ -14,9 +14,8 @@ import (
 	"time"
 
 	_ "belfry/test/backing" // as all packages do that need more than Go, which make test-unit leaves out
-	"belfry/test/ports"
+	"belfry/test/kit"
 	"belfry/test/process"
-	"belfry/test/spawn"
 )
 
 // The documentation's example for browsers does what it says: it hears, it comes
@@ -31,7 +30,7 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 		t.Fatal("the page has no example")
 	}
 	folder := t.TempDir()
-	address := "127.0.0.1:" + strconv.Itoa(ports.Free(t))
+	address := "127.0.0.1:" + strconv.Itoa(kit.FreePort(t))
 	config, script := filepath.Join(folder, "belfry.yaml"), filepath.Join(folder, "example.mjs")
 	write := func(file, text string) {
 		t.Helper()
@@ -46,7 +45,7 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	said := &output{}
 	browser := exec.CommandContext(t.Context(), "node", "--experimental-eventsource", "--no-warnings", script)
 	browser.Stdout, browser.Stderr = said, said
-	if err := spawn.Start(browser); err != nil {
+	if err := kit.Start(browser); err != nil {
 		t.Fatalf("the test needs Node: %v", err)
 	}
 	t.Cleanup(func() {

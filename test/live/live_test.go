@@ -21,10 +21,10 @@ import (
 	"time"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/event"
-	"belfry/pkg/eventlog"
+	"belfry/test/kit"
 	"belfry/test/process"
-	"belfry/test/wait"
 )
 
 const (
@@ -59,7 +59,7 @@ type world struct {
 
 // newWorld starts a belfry that was built without the race detector, which
 // makes it too slow for a thousand clients on a small machine. The tests of
-// pkg/live and pkg/api look for races; the clients here run with the detector.
+// pkg/sse and pkg/api look for races; the clients here run with the detector.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	folder := t.TempDir()
@@ -247,7 +247,7 @@ func TestAThousandClients(t *testing.T) {
 			t.Fatalf("group %d is to hear %d events", i, len(want))
 		}
 		for _, c := range g.members {
-			_ = wait.Await(time.Minute, func() error {
+			_ = kit.Await(time.Minute, func() error {
 				if n, _, err := c.state(); n < len(want) && err == nil {
 					return errors.New("more are to come")
 				}

@@ -21,7 +21,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
-	"belfry/test/natsserver"
+	"belfry/test/kit/natsserver"
 	"belfry/test/process"
 	"belfry/test/provider"
 )

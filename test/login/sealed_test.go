@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"belfry/pkg/bus"
-	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/object"
 )
 
 // sealed ends belfry and checks that no secret has got out: neither what

@@ -18,7 +18,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
-	"belfry/test/ports"
+	"belfry/test/kit"
 )
 
 // Host is the name under which the server is reached, also in its certificate.
@@ -76,7 +76,7 @@ func UTF8() Option { return func(o *options) { o.utf8 = true } }
 // Start runs a server on a free port until the test ends.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	s := &Server{Host: Host, Port: ports.Free(t)} // nobody else's while it is stopped
+	s := &Server{Host: Host, Port: kit.FreePort(t)} // nobody else's while it is stopped
 	for _, opt := range opts {
 		opt(&s.opts)
 	}

@@ -20,9 +20,9 @@ import (
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 	"belfry/test/backing"
-	"belfry/test/ports"
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -264,7 +264,7 @@ func effects(ctx context.Context, conn *nats.Conn) (map[string]map[event.Name]in
 }
 
 func TestKilled(t *testing.T) {
-	port := ports.Free(t)
+	port := kit.FreePort(t)
 	config := configure(t, "{type: file}", fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
 	server := process.Serve(t, config)
 	conn := connect(t, server.Bus)
@@ -288,7 +288,7 @@ func TestKilled(t *testing.T) {
 // TestTwoFronts shares a database and an external bus between two belfrys, and
 // kills one or the other.
 func TestTwoFronts(t *testing.T) {
-	port := ports.Free(t)
+	port := kit.FreePort(t)
 	folder, address := t.TempDir(), fmt.Sprintf("nats://127.0.0.1:%d", port)
 	backend := fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: '%s'}", backing.Dynoxide(t).URL)
 	var configs []string

@@ -14,11 +14,11 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/listener"
-	"belfry/pkg/object"
-	"belfry/pkg/relay"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
-	"belfry/test/ports"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/outbox"
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
@@ -33,7 +33,7 @@ type world struct {
 	port   int
 	server *process.Bus
 	bus    *bus.Bus
-	relay  *relay.Relay
+	relay  *outbox.Relay
 	store  *store.Store
 
 	mu    sync.Mutex
@@ -42,14 +42,14 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, folder: t.TempDir(), port: ports.Free(t), heard: map[string]uint64{}}
+	w := &world{t: t, folder: t.TempDir(), port: kit.FreePort(t), heard: map[string]uint64{}}
 	quiet := slog.New(slog.DiscardHandler)
 	w.server = process.StartBus(t, w.folder, w.port)
 	var err error
 	if w.bus, err = bus.Open(t.Context(), bus.Options{URL: w.server.URL, Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}
-	w.relay = relay.New(relay.Options{Publisher: w.bus, Logger: quiet, MaxEvents: 500})
+	w.relay = outbox.New(outbox.Options{Publisher: w.bus, Logger: quiet, MaxEvents: 500})
 	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
 	if err != nil {
 		t.Fatal(err)

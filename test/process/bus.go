@@ -11,7 +11,7 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
-	"belfry/test/spawn"
+	"belfry/test/kit"
 )
 
 // busFolder, when set in the environment, turns a test binary into a NATS
@@ -34,7 +34,7 @@ func StartBus(t testing.TB, folder string, port int) *Bus {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	b := &Bus{URL: "nats://" + address, cmd: exec.Command(os.Args[0])}
 	b.cmd.Env = append(os.Environ(), busFolder+"="+folder, busPort+"="+strconv.Itoa(port))
-	if err := spawn.Start(b.cmd); err != nil {
+	if err := kit.Start(b.cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Kill)

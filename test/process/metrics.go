@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // Metric sums a metric of a server over its labels.
@@ -57,7 +57,7 @@ func (s *Server) scrape() (metrics, error) {
 
 // Idle waits until every event is published and every worker has handled all.
 func (s *Server) Idle() error {
-	return wait.Await(2*time.Minute, func() error {
+	return kit.Await(2*time.Minute, func() error {
 		first, err := s.scrape()
 		if err != nil {
 			return err

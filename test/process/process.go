@@ -20,9 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/test/spawn"
-	"belfry/test/tail"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 var (
@@ -105,7 +103,7 @@ type Server struct {
 	Bus    string // URL of the embedded bus; "" when it has none for others
 	Banner string // what it said when it was ready
 	cmd    *exec.Cmd
-	stderr *tail.Tail
+	stderr *kit.Tail
 	said   chan error // one: whether the banner came
 	done   chan struct{}
 	err    error // of the process, once done is closed
@@ -164,7 +162,7 @@ func Start(program string, env []string, args ...string) (*Server, error) {
 
 // launch starts the process.
 func launch(program string, env []string, args ...string) (*Server, error) {
-	s := &Server{stderr: &tail.Tail{Limit: LogKept}, said: make(chan error, 1), done: make(chan struct{})}
+	s := &Server{stderr: &kit.Tail{Limit: LogKept}, said: make(chan error, 1), done: make(chan struct{})}
 	s.cmd = exec.Command(program, append([]string{"serve"}, args...)...)
 	s.cmd.Env = append(environment(), env...)
 	s.cmd.Stderr = s.stderr
@@ -172,7 +170,7 @@ func launch(program string, env []string, args ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := spawn.Start(s.cmd); err != nil {
+	if err := kit.Start(s.cmd); err != nil {
 		return nil, err
 	}
 	go s.follow(out)
@@ -270,7 +268,7 @@ func RunIn(folder, program string, args ...string) (stdout, stderr string, exit 
 // Eventually waits until right returns nil, and fails with its last error.
 func Eventually(t testing.TB, patience time.Duration, right func() error) {
 	t.Helper()
-	if err := wait.Await(patience, right); err != nil {
+	if err := kit.Await(patience, right); err != nil {
 		t.Fatalf("still after %s: %v", patience, err)
 	}
 }

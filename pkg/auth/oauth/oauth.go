@@ -26,7 +26,7 @@ import (
 	"net/url"
 	"time"
 
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // Provider is one server that knows users. It is safe for concurrent use.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // site is what makes one OAuth 2 provider differ from the others.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // NewOIDC makes a provider from its issuer. It asks the issuer for nothing

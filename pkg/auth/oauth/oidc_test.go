@@ -15,8 +15,8 @@ import (
 
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/errs"
+	"belfry/test/kit"
 	"belfry/test/provider"
-	"belfry/test/wait"
 )
 
 // An ID token counts only if all of it is for this login.
@@ -134,7 +134,7 @@ func TestAlgorithmsAndRotation(t *testing.T) {
 	// failure: the next one fetches anew.
 	s.Up()
 	s.Answer(provider.Keys, 200, `{"keys":[]}`)
-	wait.For(t, "the keys are fetched anew", func() bool {
+	kit.WaitFor(t, "the keys are fetched anew", func() bool {
 		l = goes(t, s, p)
 		_, err := l.client.Finish(t.Context(), l.finish)
 		return !errs.Is(err, errs.Unavailable)

@@ -7,7 +7,7 @@ import (
 	"unicode"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/store/object"
 )
 
 // parse reads a profile as strictly as any object, because it becomes one.

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/dynamostore"
 	"belfry/test/backing"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // TestLostReplies cuts the connection after the server has made a write: the
@@ -85,7 +85,7 @@ func TestLostReplyAndOthers(t *testing.T) {
 		})
 		done := make(chan error)
 		go func() { done <- s.Put(t.Context(), write(uuid, 0, 1, body("red"))) }()
-		wait.Until(t, func() error { return other.Put(t.Context(), write(uuid, 1, 2, body("blue"))) })
+		kit.WaitUntil(t, func() error { return other.Put(t.Context(), write(uuid, 1, 2, body("blue"))) })
 		if cleared {
 			other.clear()
 		}

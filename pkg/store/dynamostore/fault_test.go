@@ -19,7 +19,7 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/dynamostore"
 	"belfry/test/backing"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 var created atomic.Int64
@@ -106,7 +106,7 @@ func TestStuckServer(t *testing.T) {
 	opts.Timeout = 100 * time.Millisecond
 	b := openBackend(t, opts)
 	s := shop{t: t}
-	wait.Until(t, func() (err error) { s.Store, err = b.Open(t.Context(), books(byColour)); return err })
+	kit.WaitUntil(t, func() (err error) { s.Store, err = b.Open(t.Context(), books(byColour)); return err })
 	g.set(func(string, string) fate { return fate{stuck: true} })
 	for name, act := range acts(s) {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestStuckServer(t *testing.T) {
 	}
 	g.set(nil)
 	patient.put(write("a", 0, 1, body("red")))
-	wait.Until(t, func() error { _, _, err := s.Get(t.Context(), "a"); return err })
+	kit.WaitUntil(t, func() error { _, _, err := s.Get(t.Context(), "a"); return err })
 }
 
 // TestThrottled has the server throttle: a little is borne, more is told.

@@ -15,7 +15,7 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/mongostore"
 	"belfry/test/backing"
-	"belfry/test/wait"
+	"belfry/test/kit"
 )
 
 // secret is in bodies and must be in no error.
@@ -49,7 +49,7 @@ func keys(_ string, body []byte) []driver.Key {
 // openBooks opens a store. A backend with little patience may need some tries.
 func openBooks(t *testing.T, b *mongostore.Backend) (s driver.Store) {
 	t.Helper()
-	wait.Until(t, func() (err error) { s, err = b.Open(t.Context(), books()); return err })
+	kit.WaitUntil(t, func() (err error) { s, err = b.Open(t.Context(), books()); return err })
 	return s
 }
 
@@ -132,7 +132,7 @@ func TestAway(t *testing.T) {
 		}
 	}
 	server.Restart(t)
-	wait.Until(t, func() error { return b.Ping(t.Context()) })
+	kit.WaitUntil(t, func() error { return b.Ping(t.Context()) })
 	must(t, openBooks(t, b).Put(t.Context(), write("a", 0, 1, "one")))
 }
 
@@ -255,7 +255,7 @@ func TestSlow(t *testing.T) {
 	wantKind(t, err, errs.Unavailable)
 	p.faults(nil)
 	must(t, s.Put(t.Context(), write("a", 1, 2, "two")))
-	wait.Until(t, func() error { _, _, err := hasty.Get(t.Context(), "a"); return err })
+	kit.WaitUntil(t, func() error { _, _, err := hasty.Get(t.Context(), "a"); return err })
 }
 
 // TestThrottled: a server that has too much to do is asked again a few times.

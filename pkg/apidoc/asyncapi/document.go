@@ -1,0 +1,171 @@
+// Package asyncapi writes the AsyncAPI 3 document of a configuration: the
+// events on the bus, in the log and live, the operations on stores that
+// programs can ask for, the interceptors that belfry asks, and the dead letters.
+//
+// It knows the bus as docs/events.md and its neighbours tell it, by itself:
+// test/documents holds it against what a belfry sends. Its schemas are of
+// draft-07, which is what AsyncAPI 3 has; see lower.go.
+package asyncapi
+
+import (
+	"net/url"
+	"strconv"
+
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/ordered"
+)
+
+// Document writes the document. It is the same for the same contract.
+func Document(k *model.Contract) ([]byte, error) {
+	d := &document{
+		contract: k, channels: &ordered.Object{}, operations: &ordered.Object{},
+		messages: &ordered.Object{}, schemas: &ordered.Object{}, plain: &ordered.Object{},
+	}
+	d.common()
+	for _, s := range k.Stores {
+		d.shapes(s)
+		d.events(s)
+	}
+	d.live()
+	for _, s := range k.Stores {
+		d.requests(s)
+		d.interceptors(s)
+	}
+	d.deadLetters()
+	used := model.Reachable(ordered.Of("schemas", d.schemas, "messages", d.messages), "#/components/", d.channels)
+	components := &ordered.Object{}
+	if schemas := used.Object("schemas"); schemas != nil {
+		components.Set("schemas", lower(schemas))
+	}
+	components.Set("messages", lowerMessages(used.Object("messages")))
+	return ordered.Of(
+		"asyncapi", "3.0.0",
+		"info", ordered.Of("title", "belfry", "version", k.Version, "description", description),
+		"defaultContentType", "application/json",
+		"servers", servers(k.Bus),
+		"channels", d.channels,
+		"operations", d.operations,
+		"components", components,
+	).Encode()
+}
+
+const description = "Written from the running configuration, for NATS. " +
+	"Durable events are in the log, the JetStream stream EVENTS, and are heard through its consumers at least once. " +
+	"Live subjects have each event for whoever is connected, and announcements before an act, without a promise. " +
+	"Stores that belfry keeps for itself (sessions, for instance) have events as well, which are not described. " +
+	"Objects that were written under another schema than the one of today may differ from it."
+
+// document is one that is being written.
+type document struct {
+	contract             *model.Contract
+	channels, operations *ordered.Object
+	messages, schemas    *ordered.Object // components
+	plain                *ordered.Object // messages of the live subjects, by subject
+}
+
+func servers(addresses []string) *ordered.Object {
+	all := &ordered.Object{}
+	for i, address := range addresses {
+		u, err := url.Parse(address)
+		if err != nil || u.Host == "" {
+			continue
+		}
+		name := "bus"
+		if i > 0 {
+			name += strconv.Itoa(i + 1)
+		}
+		protocol := u.Scheme
+		if protocol == "tls" {
+			protocol = "nats"
+		}
+		all.Set(name, ordered.Of("host", u.Host, "protocol", protocol, "description", "NATS with JetStream."))
+	}
+	if all.Len() == 0 {
+		return nil
+	}
+	return all
+}
+
+// message adds a message to the components.
+func (d *document) message(name string, message *ordered.Object) {
+	whole := ordered.Of("name", name)
+	for _, m := range message.Members() {
+		whole.Set(m.Name, m.Value)
+	}
+	d.messages.Set(name, whole)
+}
+
+// channel adds a channel of messages that are components.
+func (d *document) channel(name string, address any, description string, parameters *ordered.Object, messages ...string) {
+	all := &ordered.Object{}
+	for _, message := range messages {
+		all.Set(message, ordered.Of("$ref", "#/components/messages/"+message))
+	}
+	if address == nil {
+		address = ordered.Null
+	}
+	d.channels.Set(name, ordered.Of("address", address, "description", description, "messages", all, "parameters", parameters))
+}
+
+// operation adds what belfry does on a channel: send or receive. It answers, or
+// is answered, on another channel, if that is not "".
+func (d *document) operation(name, action, channel, summary, answers string, bindings *ordered.Object) {
+	o := ordered.Of("action", action, "channel", ref("#/channels/"+channel), "summary", summary, "bindings", bindings)
+	if answers != "" {
+		o.Set("reply", ordered.Of("channel", ref("#/channels/"+answers)))
+	}
+	d.operations.Set(name, o)
+}
+
+func ref(to string) *ordered.Object { return ordered.Of("$ref", to) }
+
+// shapes adds the schemas of a store. Programs on the bus set what clients
+// don't: the names are those of OpenAPI, the schemas those for programs.
+func (d *document) shapes(s *model.Store) {
+	d.schemas.Set(s.ObjectName(), s.Object)
+	d.schemas.Set(s.FormerName(), s.Former)
+	d.schemas.Set(s.InputName(), s.Save)
+	d.schemas.Set(s.UpdateName(), s.Change)
+	for _, p := range s.Parts {
+		d.schemas.Set(p.Name, p.Schema)
+	}
+}
+
+// common adds the schemas that are no store's.
+func (d *document) common() {
+	d.schemas.Set(model.FileRecord, model.Record())
+	d.schemas.Set("Context", ordered.Of("type", "object", "description", "Of the request that caused it.",
+		"properties", ordered.Of(
+			"request", text("The request's id."), "address", text("Where the request came from."),
+			"userAgent", text("What it was made with."), "trace", text("Its traceparent (W3C)."),
+			"wait", text("Between belfry and its workers."),
+		)))
+	d.schemas.Set("Problem", ordered.Of("type", "object", "description", "What went wrong, in the form of RFC 9457.",
+		"required", []string{"type", "title", "status"},
+		"properties", ordered.Of(
+			"type", text("What sort of thing it is, for programs."), "title", text("The same for people."),
+			"status", ordered.Of("type", "integer", "description", "As over HTTP."), "detail", text("What it is this time."),
+			"errors", ordered.Of("type", "array", "description", "Places of the request that are at fault.", "items", model.Ref("ProblemField")),
+		)))
+	d.schemas.Set("ProblemField", ordered.Of("type", "object", "required", []string{"pointer", "message"},
+		"properties", ordered.Of("pointer", text("A JSON pointer (RFC 6901)."), "message", text("What is expected there."))))
+}
+
+func text(description string) *ordered.Object {
+	return ordered.Of("type", "string", "description", description)
+}
+
+// object is a schema of an object that has to have the first of its properties,
+// as many as needed says.
+func object(description string, needed int, properties ...any) *ordered.Object {
+	o := ordered.Of("type", "object", "description", description)
+	if needed > 0 {
+		var names []string
+		for i := range needed {
+			names = append(names, properties[2*i].(string))
+		}
+		o.Set("required", names)
+	}
+	o.Set("properties", ordered.Of(properties...))
+	return o
+}

@@ -1,0 +1,72 @@
+package asyncapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"belfry/pkg/apidoc/model/modeltest"
+)
+
+func TestWhatAConfigurationSays(t *testing.T) {
+	for _, c := range []struct{ name, config, kind, of, want string }{
+		{"events of a store", `stores: {A: {bus: false}}`, "channels", "A", "logADeleted logASaved logAUpdated"},
+		{"operations", `stores: {A: {}}`, "operations", "A", "deleteA existsA getA listA logADeleted logASaved logAUpdated saveA updateA"},
+		{"interceptors", `stores: {A: {bus: false, intercept: {save: [{name: x}, {name: not-me}]}}}`, "operations", "A",
+			"askASaveNotMe askASaveX logADeleted logASaved logAUpdated"},
+		{"files", `{stores: {A: {expose: {}, bus: false}}, binaries: {b: {}}}`, "channels", "A",
+			"logADeleted logAFileDeleted logAFileUploaded logASaved logAUpdated"},
+		{"users", `stores: {Users: {bus: false}}`, "channels", "Users", "logUsersDeleted logUsersRegister logUsersSaved logUsersUpdated"},
+		{"belfry's own", ``, "channels", "Sessions", ""},
+		{"the bus", ``, "servers", "bus", "bus"},
+		{"several", `bus: {url: "nats://a:1,tls://b:2"}`, "servers", "bus", "bus bus2"},
+		{"no port", `bus: {listen: ""}`, "servers", "bus", ""},
+		{"a port that is not known", `bus: {listen: "127.0.0.1:0"}`, "servers", "bus", ""},
+	} {
+		var document map[string]json.RawMessage
+		if err := json.Unmarshal(modeltest.Write(t, c.config, Document), &document); err != nil {
+			t.Fatal(err)
+		}
+		var all map[string]json.RawMessage
+		if document[c.kind] != nil {
+			if err := json.Unmarshal(document[c.kind], &all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for name := range all {
+			if strings.Contains(name, c.of) && !strings.HasSuffix(name, "Reply") && !strings.HasPrefix(name, "live") {
+				got = append(got, name)
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: there are %v, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestWhereTheBusIs(t *testing.T) {
+	for config, want := range map[string]string{
+		``: `"host": "127.0.0.1:4222"`,
+		`{bus: {listen: ":4333"}, baseURL: "https://example.org/x"}`: `"host": "example.org:4333"`,
+		`bus: {url: "tls://b:2"}`:                                    `"host": "b:2"`,
+		`bus: {url: "wss://b:2"}`:                                    `"protocol": "wss"`,
+	} {
+		if got := modeltest.Write(t, config, Document); !bytes.Contains(got, []byte(want)) {
+			t.Errorf("%s: there is no %s", config, want)
+		}
+	}
+}
+
+func TestSameConfigurationSameBytes(t *testing.T) {
+	const text = `{stores: {A: {expose: {}}, B: {map: {A: {key: a, target: b}}}, C: {intercept: {save: [{name: x}], get: [{name: y}]}}}, binaries: {b: {map: {A: [q], B: [r]}}}}`
+	first := modeltest.Write(t, text, Document)
+	for range 50 {
+		if !bytes.Equal(first, modeltest.Write(t, text, Document)) {
+			t.Fatal("the same configuration has two documents")
+		}
+	}
+}

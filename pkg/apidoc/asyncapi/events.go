@@ -1,0 +1,163 @@
+package asyncapi
+
+import (
+	"strings"
+
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/event"
+	"belfry/pkg/ordered"
+)
+
+// kind is an event of a store.
+type kind struct {
+	event   event.Name
+	suffix  string // of the message's name
+	summary string
+	durable bool
+	object  bool // it has the object
+	former  bool // and former values
+}
+
+func storeKinds() []kind {
+	return []kind{
+		{event.StoreSaved, "Saved", "An object was created.", true, true, false},
+		{event.StoreUpdated, "Updated", "An object was changed.", true, true, true},
+		{event.StoreDeleted, "Deleted", "An object was deleted: its last state.", true, true, true},
+		{event.StoreSave, "Save", "An object is about to be created.", false, true, false},
+		{event.StoreUpdate, "Update", "An object is about to be changed.", false, true, true},
+		{event.StoreDelete, "Delete", "An object is about to be deleted.", false, true, true},
+		{event.StoreGet, "Get", "An object was read.", false, true, false},
+	}
+}
+
+// events adds the messages of a store, and where the log has them.
+func (d *document) events(s *model.Store) {
+	for _, k := range storeKinds() {
+		d.event(s, k, nil)
+	}
+	if d.holdsFiles(s) {
+		file := ordered.Of("property", text("The property that holds the file's record."),
+			"index", ordered.Of("type", "integer", "minimum", 0, "description", "Its place among the files of the property."),
+			"record", model.Ref(model.FileRecord))
+		d.event(s, kind{event: event.BinaryUploaded, suffix: "FileUploaded", summary: "A file was added, or replaced.", durable: true}, file,
+			"previous", object("The record that was replaced.", 1, "record", model.Ref(model.FileRecord)))
+		d.event(s, kind{event: event.BinaryDeleted, suffix: "FileDeleted", summary: "A file was deleted.", durable: true}, file)
+	}
+	if s == d.contract.Login.Users {
+		d.event(s, kind{event: event.Register, suffix: "Register", summary: "A user has registered.", durable: true},
+			ordered.Of("user", model.Ref(s.ObjectName()),
+				"datas", ordered.Of("type", "object", "description", "The form without password and token, or the provider's profile.")))
+	}
+}
+
+// holdsFiles reports whether objects of a store may have files.
+func (d *document) holdsFiles(s *model.Store) bool {
+	for _, f := range d.contract.Files {
+		for _, name := range f.Stores {
+			if name == s.Name && (f.Places == nil || len(f.Places[name]) > 0) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// event adds one message, and where the log has it. It must have the fields
+// that are needed.
+func (d *document) event(s *model.Store, k kind, needed *ordered.Object, optional ...any) {
+	name := s.ID + k.suffix
+	d.message(name, ordered.Of(
+		"title", string(k.event)+" of "+s.Name, "summary", k.summary,
+		"headers", headers(),
+		"payload", envelope(s, k, needed, optional...),
+	))
+	live, _ := d.plain.Get(string(k.event)).([]string)
+	d.plain.Set(string(k.event), append(live, name))
+	if !k.durable {
+		return
+	}
+	channel := "log" + name
+	d.channel(channel, "events.{partition}."+string(k.event)+"."+s.Name+".{uuid}", "In the log: "+lowerFirst(k.summary), ordered.Of(
+		"partition", ordered.Of("description", "0 to 31, from the uuid (FNV-1a, 32 bits, modulo 32): events of one object are in one partition."),
+		"uuid", ordered.Of("description", "The object's uuid, with %2E for each dot."),
+	), name)
+	d.operation("log"+name, "send", channel, k.summary, "", nil)
+}
+
+// lowerFirst begins a sentence's continuation.
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+// headers are those of an event's message.
+func headers() *ordered.Object {
+	return object("", 0, "Nats-Msg-Id", text("In the log, the event's id: the same when it is delivered again."))
+}
+
+// envelope is the schema of an event; see docs/events.md.
+func envelope(s *model.Store, k kind, needed *ordered.Object, optional ...any) *ordered.Object {
+	properties := ordered.Of(
+		"id", text("Unique; the same when the event is delivered again."),
+		"event", ordered.Of("type", "string", "const", string(k.event)),
+		"time", model.Time("When, in UTC."),
+		"store", ordered.Of("type", "string", "const", s.Name),
+		"uuid", model.UUID("The object's uuid."),
+		"revision", ordered.Of("type", "string", "pattern", "^[0-9]+$", "description", revision(k)),
+		"actor", ordered.Of("type", []any{"string", "null"}, "description", "The uuid of the user who acted."),
+		"origin", text("How the write came in: http, bus, go, mapping, cascade, auth, mail, sweep."),
+		"ctx", model.Ref("Context"),
+	)
+	required := []any{}
+	for _, m := range properties.Members() {
+		required = append(required, m.Name)
+	}
+	for _, m := range needed.Members() {
+		required = append(required, m.Name)
+		properties.Set(m.Name, m.Value)
+	}
+	if k.object {
+		properties.Set("object", model.Ref(s.ObjectName()))
+		properties.Set("objectOmitted", ordered.Of("const", true, "description", "The object was too large: get it from the store."))
+		properties.Set("binaries", ordered.Of("type", "object", "description", "Properties of the object that hold files, and of which service.",
+			"additionalProperties", ordered.Of("type", "string")))
+	}
+	if k.former {
+		properties.Set("previous", model.Ref(s.FormerName()))
+		properties.Set("previousOmitted", ordered.Of("const", true, "description", "The largest former values were left out."))
+	}
+	for i := 0; i < len(optional); i += 2 {
+		properties.Set(optional[i].(string), optional[i+1])
+	}
+	return ordered.Of("type", "object", "required", required, "properties", properties)
+}
+
+func revision(k kind) string {
+	if k.durable {
+		return "The object's revision after the act; over HTTP its ETag."
+	}
+	return "The object's revision before the act, 0 for a new one."
+}
+
+// live adds the subjects that have each event as it happens.
+func (d *document) live() {
+	for _, m := range d.plain.Members() {
+		channel := strings.ReplaceAll(m.Name, ".", "")
+		d.channel("live"+channel, m.Name, "Live, for whoever is connected.", nil, m.Value.([]string)...)
+		d.operation("live"+channel, "send", "live"+channel, m.Name+" of any store, as it happens.", "", nil)
+	}
+}
+
+// deadLetters adds what listeners could not handle.
+func (d *document) deadLetters() {
+	d.message("DeadLetter", ordered.Of(
+		"title", "An event that a listener could not handle",
+		"headers", object("", 6,
+			"Belfry-Reason", text("The last error."), "Belfry-Listener", text("Who could not handle it."),
+			"Belfry-Attempts", text("How often it was tried."), "Belfry-Subject", text("Where the log has it."),
+			"Belfry-Sequence", text("At which sequence."), "Belfry-Time", text("When it was given up (RFC 3339)."),
+			"Belfry-Retries", text("How often it came back from the dead letters before."),
+			"Belfry-Omitted", text("\"true\": the event was too large for a letter; the log has it.")),
+		"payload", ordered.Of("type", "object", "description", "The event as it was."),
+	))
+	d.channel("deadLetters", "dead.{listener}", "Kept in the JetStream stream DEAD.",
+		ordered.Of("listener", ordered.Of("description", "The listener's name.")), "DeadLetter")
+	d.operation("buryDeadLetter", "send", "deadLetters", "A listener gives an event up.", "", nil)
+}

@@ -1,0 +1,128 @@
+package asyncapi
+
+import (
+	"github.com/nats-io/nats.go/micro"
+
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/ordered"
+)
+
+// requests adds the operations on a store that programs ask for.
+func (d *document) requests(s *model.Store) {
+	if !s.Bus {
+		return
+	}
+	uuid := model.UUID("The object's uuid.")
+	at := ordered.Of("type", "integer", "minimum", 1, "description", "Act only while the object is at this revision; else 412.")
+	stored := object("The object as it is now.", 1,
+		"revision", ordered.Of("type", "integer", "minimum", 1, "description", "The object's revision."),
+		"object", model.Ref(s.ObjectName()),
+		"objectOmitted", ordered.Of("const", true, "description", "The object was too large for a message."))
+	gone := ordered.Of("type", "object", "description", "It is gone.", "additionalProperties", false)
+
+	for _, o := range []struct {
+		op, verb, summary string
+		request, reply    *ordered.Object
+	}{
+		{wire.Save, "save", "Create an object.", object("", 1, "object", model.Ref(s.InputName()),
+			"uuid", model.UUID("The new object's uuid; without it that in the object, or one that is made.")), stored},
+		{wire.Update, "update", "Replace fields of an object.", object("", 1, "object", model.Ref(s.UpdateName()),
+			"uuid", model.UUID("The object's uuid, unless it is in the object."), "revision", at), stored},
+		{wire.Delete, "delete", "Delete an object.", object("", 1, "uuid", uuid, "revision", at), gone},
+		{wire.Exists, "exists", "Ask whether there is an object.", object("", 1, "uuid", uuid),
+			object("", 1, "exists", ordered.Of("type", "boolean"))},
+		{wire.Get, "get", "Read an object.", object("", 1, "uuid", uuid), stored},
+		{wire.List, "list", "List objects.", object("", 0,
+			"filter", text("As over HTTP."), "sort", text("As over HTTP."),
+			"limit", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "description", "Objects a page; 50 without it."),
+			"cursor", text("Where to go on: that of the page before.")),
+			object("A page.", 1, "objects", ordered.Of("type", "array", "items", model.Ref(s.ObjectName())),
+				"cursor", text("Where the next page begins: absent on the last."))},
+	} {
+		name := o.verb + s.ID
+		o.request.Set("additionalProperties", false)
+		d.message(name+"Request", ordered.Of("summary", o.summary, "headers", requestHeaders(wire.Writes(o.op)), "payload", o.request))
+		d.message(name+"Reply", ordered.Of("summary", "It was done.", "payload", o.reply))
+		d.fault()
+		d.channel(name, wire.Subject(s.Name, o.op), o.summary, nil, name+"Request")
+		d.channel(name+"Reply", nil, "The inbox of who asks.", nil, name+"Reply", "Fault")
+		d.operation(name, "receive", name, o.summary, name+"Reply",
+			ordered.Of("nats", ordered.Of("queue", micro.DefaultQueueGroup, "bindingVersion", "0.1.0")))
+	}
+}
+
+// requestHeaders are those of a request.
+func requestHeaders(writes bool) *ordered.Object {
+	h := object("", 0,
+		wire.HeaderActor, text("The uuid of a user, for the event's actor alone."),
+		wire.HeaderTrace, text("A traceparent (W3C)."), wire.HeaderID, text("The request's id."))
+	if writes {
+		h.Object("properties").Set(wire.HeaderKey, ordered.Of("type", "string", "minLength", 1, "maxLength", wire.MaxKey, "pattern", "^[ -~]+$",
+			"description", "A request that comes again with this key has one effect and the same answer."))
+	}
+	return h
+}
+
+// fault adds the answer to a request that fails.
+func (d *document) fault() {
+	d.message("Fault", ordered.Of(
+		"title", "What went wrong",
+		"headers", object("", 2,
+			"Nats-Service-Error-Code", ordered.Of("type", "string", "pattern", "^[45][0-9][0-9]$", "description", "The status, as over HTTP."),
+			"Nats-Service-Error", text("What it is this time."),
+			wire.HeaderRetry, text("Seconds after which to ask again.")),
+		"payload", model.Ref("Problem"),
+	))
+}
+
+// interceptors adds the questions that belfry asks before a client's act.
+func (d *document) interceptors(s *model.Store) {
+	for _, op := range []string{"save", "update", "delete", "get", "register"} {
+		if len(s.Asked[op]) == 0 {
+			continue
+		}
+		what := op
+		question := "ask" + s.ID + model.Identifier(what)
+		d.question(question, s, op)
+		d.answer()
+		for _, i := range s.Asked[op] {
+			name := question + model.Identifier(i.Name)
+			d.channel(name, "intercept."+op+"."+s.Name+"."+i.Name, "Asked before the act, for "+i.Timeout.String()+" at most. A failure means "+i.OnError+".", nil, question)
+			d.channel(name+"Answer", nil, "The inbox of belfry.", nil, "Answer")
+			d.operation(name, "send", name, "May "+op+" of "+s.Name+" take place?", name+"Answer", nil)
+		}
+	}
+}
+
+// question adds what an interceptor is asked.
+func (d *document) question(name string, s *model.Store, op string) {
+	o := ordered.Of("type", "object", "description", "As it would be stored, without private fields; of get, as it would be told.")
+	properties := []any{
+		"op", ordered.Of("const", op), "store", ordered.Of("const", s.Name),
+		"uuid", text("The object's uuid; of register the user has none yet."),
+		"actor", ordered.Of("type", []any{"string", "null"}, "description", "The uuid of the user who acts."),
+		"ctx", model.Ref("Context"),
+		"object", o,
+	}
+	if op == "update" || op == "delete" {
+		properties = append(properties, "stored", ordered.Of("type", "object", "description", "As it is."),
+			"storedOmitted", ordered.Of("const", true, "description", "It was too large for a message."))
+	}
+	if op == "register" {
+		properties = append(properties, "datas", ordered.Of("type", "object", "description", "The form without password and token, or the provider's profile."))
+	}
+	d.message(name, ordered.Of("title", "May "+op+" of "+s.Name+" take place?", "payload", object("", 5, properties...)))
+}
+
+// answer adds what an interceptor answers: one of three.
+func (d *document) answer() {
+	closed := func(o *ordered.Object) *ordered.Object { o.Set("additionalProperties", false); return o }
+	d.message("Answer", ordered.Of("title", "Whether it may", "payload", ordered.Of("oneOf", []any{
+		closed(object("It may.", 1, "allow", ordered.Of("const", true))),
+		closed(object("It may not.", 1, "refuse", object("", 0,
+			"status", ordered.Of("type", "integer", "minimum", 400, "maximum", 499, "description", "403 without it."),
+			"message", text("What the client is told.")))),
+		closed(object("It may, like this.", 1, "amend", ordered.Of("type", "object", "description", "A merge patch (RFC 7396) on the object."))),
+	})))
+}

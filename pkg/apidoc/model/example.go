@@ -1,0 +1,214 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"math/big"
+	"strings"
+	"unicode/utf8"
+
+	"belfry/pkg/ordered"
+)
+
+// Values of examples.
+const (
+	ExampleUUID     = "0199d3b2-7c1f-7e4a-9b57-2f6f0c9e4d10"
+	ExampleTime     = "2026-11-21T04:05:06.000007Z"
+	ExampleRevision = "1795234506000007"
+)
+
+// exemplify makes up an object that the store would take, and what it would
+// tell of it. One that the schema does not agree to is no example.
+func (s *Store) exemplify() {
+	for _, all := range []bool{true, false} {
+		m := maker{parts: s.parts, all: all}
+		input, ok := m.make(s.Input, 0)
+		o, isObject := input.(*ordered.Object)
+		if !ok || !isObject {
+			continue
+		}
+		o.Delete("uuid")
+		if s.accepts(o) {
+			s.NewExample = o
+			s.Example = ordered.Of("uuid", ExampleUUID)
+			for _, m := range o.Members() {
+				s.Example.Set(m.Name, m.Value)
+			}
+			if s.Owner {
+				s.Example.Set("user", ExampleUUID)
+			}
+			s.Example.Set("created", ExampleTime)
+			s.Example.Set("updated", ExampleTime)
+			return
+		}
+	}
+}
+
+// accepts reports whether the store's schema takes an object.
+func (s *Store) accepts(o *ordered.Object) bool {
+	if s.compiled == nil {
+		return true
+	}
+	whole := o.Clone()
+	whole.Set("uuid", ExampleUUID)
+	if s.Owner {
+		whole.Set("user", ExampleUUID)
+	}
+	text, err := whole.MarshalJSON()
+	return err == nil && s.compiled.Validate(context.Background(), text) == nil
+}
+
+// maker makes values up for schemas.
+type maker struct {
+	parts map[string]*ordered.Object
+	all   bool // properties that are not required as well
+}
+
+// deepest is how far examples go into schemas that contain themselves.
+const deepest = 6
+
+// make returns a value, and false where it knows none.
+func (m maker) make(schema *ordered.Object, depth int) (any, bool) {
+	if depth > deepest {
+		return nil, false
+	}
+	if given := list(schema.Get("examples")); len(given) > 0 {
+		return given[0], true
+	}
+	for _, keyword := range []string{"default", "const"} {
+		if schema.Has(keyword) {
+			return schema.Get(keyword), true
+		}
+	}
+	if values := list(schema.Get("enum")); len(values) > 0 {
+		return values[0], true
+	}
+	if ref, ok := schema.Get("$ref").(string); ok {
+		return m.make(m.parts[ref], depth+1)
+	}
+	switch typeOf(schema) {
+	case "object":
+		return m.object(schema, depth)
+	case "array":
+		return m.array(schema, depth)
+	case "string":
+		return text(schema)
+	case "integer", "number":
+		return number(schema)
+	case "boolean":
+		return true, true
+	}
+	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
+		for _, one := range list(schema.Get(keyword)) {
+			if v, ok := m.make(one.(*ordered.Object), depth+1); ok {
+				return v, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// typeOf is the first type that a schema names, or the one that it speaks of.
+func typeOf(schema *ordered.Object) string {
+	switch t := schema.Get("type").(type) {
+	case string:
+		return t
+	case []any:
+		if len(t) > 0 {
+			first, _ := t[0].(string)
+			return first
+		}
+	}
+	if schema.Has("properties") {
+		return "object"
+	}
+	return ""
+}
+
+func (m maker) object(schema *ordered.Object, depth int) (any, bool) {
+	required := map[any]bool{}
+	for _, name := range list(schema.Get("required")) {
+		required[name] = true
+	}
+	o := &ordered.Object{}
+	for _, p := range schema.Object("properties").Members() {
+		inner, ok := p.Value.(*ordered.Object)
+		if !ok || inner.Get("readOnly") == true || !m.all && !required[p.Name] {
+			continue
+		}
+		if v, ok := m.make(inner, depth+1); ok {
+			o.Set(p.Name, v)
+		} else if required[p.Name] {
+			return nil, false
+		}
+	}
+	return o, true
+}
+
+func (m maker) array(schema *ordered.Object, depth int) (any, bool) {
+	items := []any{}
+	for _, first := range list(schema.Get("prefixItems")) {
+		v, ok := m.make(first.(*ordered.Object), depth+1)
+		if !ok {
+			return nil, false
+		}
+		items = append(items, v)
+	}
+	if v, ok := m.make(schema.Object("items"), depth+1); ok && len(items) == 0 {
+		items = append(items, v)
+	}
+	return items, true
+}
+
+// text makes up a string; what a pattern asks for it can't guess.
+func text(schema *ordered.Object) (any, bool) {
+	if schema.Has("pattern") {
+		return nil, false
+	}
+	formats := map[string]string{
+		"date-time": "2026-11-21T04:05:06Z", "date": "2026-11-21", "time": "04:05:06Z", "email": "ada@example.com",
+		"uri": "https://example.com/", "uuid": ExampleUUID, "hostname": "example.com", "ipv4": "192.0.2.1",
+	}
+	format, _ := schema.Get("format").(string)
+	s := formats[format]
+	if s == "" {
+		s = "text"
+	}
+	for least := whole(schema.Get("minLength"), 0); utf8.RuneCountInString(s) < least; {
+		s += " text"
+	}
+	if most := whole(schema.Get("maxLength"), len(s)); most < len(s) {
+		s = s[:most]
+	}
+	return s, true
+}
+
+func whole(v any, otherwise int) int {
+	n, ok := v.(json.Number)
+	if !ok {
+		return otherwise
+	}
+	i, err := n.Int64()
+	if err != nil || i < 0 || i > 1000 {
+		return otherwise
+	}
+	return int(i)
+}
+
+// number makes up a number: the lowest that is allowed, or 1.
+func number(schema *ordered.Object) (any, bool) {
+	for _, keyword := range []string{"multipleOf", "minimum", "maximum"} {
+		n, ok := schema.Get(keyword).(json.Number)
+		if r, valid := new(big.Rat).SetString(n.String()); ok && valid {
+			one := big.NewRat(1, 1)
+			if keyword == "minimum" && r.Cmp(one) <= 0 || keyword == "maximum" && r.Cmp(one) >= 0 {
+				continue
+			}
+			if strings.ContainsAny(n.String(), ".eE") && schema.Get("type") == "integer" {
+				return nil, false
+			}
+			return n, true
+		}
+	}
+	return ordered.Number("1"), true
+}

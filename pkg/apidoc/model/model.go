@@ -1,0 +1,202 @@
+// Package model says what a configuration offers to other programs: stores
+// with the shapes of their objects, ways to log in, files, events. The OpenAPI
+// and the AsyncAPI document are written from it. It holds nothing secret, and
+// is the same for the same configuration.
+package model
+
+import (
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+	"belfry/pkg/ordered"
+)
+
+// Contract is what a belfry offers.
+type Contract struct {
+	Version string   // of belfry
+	BaseURL string   // where clients reach it
+	Bus     []string // where programs reach the bus; none when it has no port
+	Stores  []*Store // by name, without belfry's own
+	Login   Login
+	Files   []Files          // by name
+	Routes  config.Documents // the documents that are routes
+
+	// Names are the components that stores take up; others take theirs beside
+	// them.
+	Names Names
+}
+
+// Login is how clients say who they are.
+type Login struct {
+	Providers []string // besides email
+	Email     bool
+	Users     *Store
+	Secure    bool // cookies are those of https
+	Uniform   bool // an unknown login is like a wrong password
+}
+
+// Files is a service of binaries.
+type Files struct {
+	Name, ID string
+	URL      string
+	Restrict config.BinaryRestrict
+	MaxSize  int64
+	Signed   bool                // readers are sent to the storage
+	Places   map[string][]string // nil: any property
+	Stores   []string            // whose objects may have files
+}
+
+// Store is a store, with what the outside sees of it.
+type Store struct {
+	Name, ID string
+	Expose   *config.Expose // nil when it has no routes
+	Owner    bool           // objects belong to who created them
+	Rules    map[string]bool
+	Asked    map[string][]config.Interceptor
+	Indexes  [][]string
+	MaxSize  int64
+	Bus      bool // its operations are offered on the bus
+	Arrays   []Array
+	Keys     []Key    // properties that name objects of other stores
+	ReadOnly []string // properties that programs set, and clients see
+	Files    []string // properties that hold records of files
+
+	Shape
+}
+
+// Array is a property in which belfry keeps copies of another store's objects.
+type Array struct {
+	Name    string
+	Source  string
+	Key     string
+	Fields  []string
+	Cascade bool
+}
+
+// Key is a property that holds the uuid of an object of another store, or
+// several.
+type Key struct{ Name, Target string }
+
+// Of reads a configuration.
+func Of(c *config.Config, version, baseURL string) (*Contract, error) {
+	k := &Contract{Version: version, BaseURL: strings.TrimRight(baseURL, "/"), Bus: busAddresses(c), Routes: c.Documents, Names: Names{}}
+	for _, name := range reservedNames() {
+		k.Names.Take(name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
+		if !config.Internal(name) {
+			k.Stores = append(k.Stores, storeOf(c, c.Stores[name], k.Names.Take(Identifier(name))))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Binaries)) {
+		k.Files = append(k.Files, filesOf(c, name))
+	}
+	for _, s := range k.Stores {
+		if err := s.load(c.Stores[s.Name], k.Names); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range k.Stores {
+		s.shape(c.Stores[s.Name], k)
+	}
+	k.Login = Login{
+		Email: c.Authentication.Email != nil, Users: k.Store(c.Authentication.UserStore),
+		Secure:    strings.HasPrefix(k.BaseURL, "https:"),
+		Providers: slices.DeleteFunc(c.Authentication.Providers(), func(name string) bool { return name == "email" }),
+	}
+	if e := c.Authentication.Email; e != nil {
+		k.Login.Uniform = e.UniformErrors
+	}
+	return k, nil
+}
+
+// Store finds a store by its name; nil for none.
+func (k *Contract) Store(name string) *Store {
+	for _, s := range k.Stores {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+func storeOf(c *config.Config, s *config.Store, id string) *Store {
+	p := s.Policy
+	out := &Store{
+		Name: s.Name, ID: id, Expose: s.Expose, Owner: p.Owner, Indexes: s.Indexes, MaxSize: s.MaxObjectSize,
+		Asked: s.Intercept, Bus: s.Bus, ReadOnly: s.ReadOnly,
+		Rules: map[string]bool{
+			"create": p.Owner || p.Create != "", "get": p.Owner || p.Get != "", "update": p.Owner || p.Update != "",
+			"delete": p.Owner || p.Delete != "", "list": p.Owner || p.List != "" || p.Get != "",
+		},
+	}
+	for _, source := range slices.Sorted(maps.Keys(c.Stores)) {
+		if m, ok := c.Stores[source].Map[s.Name]; ok {
+			out.Arrays = append(out.Arrays, Array{m.Target, source, m.Key, m.Fields, m.Cascade})
+		}
+	}
+	for _, target := range slices.Sorted(maps.Keys(s.Map)) {
+		out.Keys = append(out.Keys, Key{s.Map[target].Key, target})
+	}
+	for _, service := range slices.Sorted(maps.Keys(c.Binaries)) {
+		out.Files = append(out.Files, c.Binaries[service].Map[s.Name]...)
+	}
+	return out
+}
+
+func filesOf(c *config.Config, name string) Files {
+	b := c.Binaries[name]
+	f := Files{
+		Name: name, ID: Identifier(name), URL: b.URL, Restrict: b.Restrict, MaxSize: b.MaxSize,
+		Signed: b.S3 != nil && b.S3.Presign > 0, Places: b.Map,
+	}
+	for _, store := range slices.Sorted(maps.Keys(c.Stores)) {
+		s := c.Stores[store]
+		open := s.Expose != nil || s.Policy != (config.Policy{}) || b.Map[store] != nil
+		if open && !config.Internal(store) && store != c.Authentication.IdentStore {
+			f.Stores = append(f.Stores, store)
+		}
+	}
+	return f
+}
+
+// busAddresses are host and port of the bus, none when it has no port.
+func busAddresses(c *config.Config) []string {
+	if c.Bus.Listen != "" {
+		host, port, err := net.SplitHostPort(c.Bus.Listen)
+		if err != nil || port == "0" {
+			return nil
+		}
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			if base, err := url.Parse(c.BaseURL); err == nil {
+				host = base.Hostname()
+			}
+		}
+		return []string{"nats://" + net.JoinHostPort(host, port)}
+	}
+	return c.Bus.URL
+}
+
+// load reads the schema file of a store.
+func (s *Store) load(c *config.Store, names Names) error {
+	if c.Schema == "" {
+		return nil
+	}
+	data, err := os.ReadFile(c.Schema)
+	if err != nil {
+		return errs.Wrap(err, errs.Invalid, "the schema %s of %s can't be read", c.Schema, s.Name)
+	}
+	return s.port(c.Schema, data, names)
+}
+
+// Component is the reference to a schema of the document.
+func Component(name string) string { return "#/components/schemas/" + name }
+
+// Ref is a schema that is another one of the document.
+func Ref(name string) *ordered.Object { return ordered.Of("$ref", Component(name)) }

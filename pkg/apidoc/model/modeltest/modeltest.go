@@ -1,0 +1,27 @@
+// Package modeltest writes the documents of configurations that tests give.
+package modeltest
+
+import (
+	"testing"
+
+	"belfry/config"
+	"belfry/pkg/apidoc/model"
+)
+
+// Write is what a document says of a configuration without an environment.
+func Write(t testing.TB, text string, write func(*model.Contract) ([]byte, error)) []byte {
+	t.Helper()
+	c, err := config.Parse("it.yaml", []byte(text), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := model.Of(c, "1.2.3", c.BaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := write(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

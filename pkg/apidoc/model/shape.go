@@ -1,0 +1,320 @@
+package model
+
+import (
+	"maps"
+	"strings"
+
+	"belfry/config"
+	"belfry/pkg/ordered"
+	"belfry/pkg/store/schema"
+)
+
+// Shape is what the objects of a store look like, in JSON Schema 2020-12.
+type Shape struct {
+	Object *ordered.Object // as it is told
+	Input  *ordered.Object // of a new object
+	Update *ordered.Object // of the fields that a PUT replaces
+	Save   *ordered.Object // of a new object, from a program on the bus
+	Change *ordered.Object // of the fields that such a program replaces
+	Patch  *ordered.Object // of a merge patch (RFC 7396)
+	Former *ordered.Object // of some fields of an object that was
+	Page   *ordered.Object // of a list
+	Parts  []Named         // schemas that the others refer to, entries of arrays among them
+	Title  string          // of the file's schema; the store's name without one
+
+	// Examples of Object and Input; nil where none could be made up.
+	Example, NewExample *ordered.Object
+
+	root     *ordered.Object
+	parts    map[string]*ordered.Object
+	entries  map[string]string // components of arrays
+	compiled *schema.Schema    // nil for none
+}
+
+// Named is a schema that is a component of the document.
+type Named struct {
+	Name   string
+	Schema *ordered.Object
+}
+
+// ObjectName is the component that is Object.
+func (s *Store) ObjectName() string { return s.ID }
+
+// InputName is the component that is Input or Save.
+func (s *Store) InputName() string { return s.ID + "Input" }
+
+// UpdateName is the component that is Update or Change.
+func (s *Store) UpdateName() string { return s.ID + "Update" }
+
+// PatchName is the component that is Patch.
+func (s *Store) PatchName() string { return s.ID + "Patch" }
+
+// PageName is the component that is Page.
+func (s *Store) PageName() string { return s.ID + "Page" }
+
+// FormerName is the component that is Former.
+func (s *Store) FormerName() string { return s.ID + "Former" }
+
+// UUIDPattern is what a uuid is made of.
+const UUIDPattern = `^[A-Za-z0-9_@+\-][A-Za-z0-9._@+\-]{0,199}$`
+
+// UUID is the schema of an object's uuid.
+func UUID(description string) *ordered.Object {
+	return ordered.Of("type", "string", "description", description, "minLength", 1, "maxLength", 200, "pattern", UUIDPattern)
+}
+
+// Time is the schema of a time that the server sets.
+func Time(description string) *ordered.Object {
+	return ordered.Of("type", "string", "format", "date-time", "description", description)
+}
+
+// port translates the schema file.
+func (s *Store) port(file string, data []byte, names Names) error {
+	ported, err := schema.Port(file, data, func(part string) string {
+		if part == "" {
+			return Component(names.Take(s.ID + "Value"))
+		}
+		return Component(names.Take(s.ID + Identifier(part)))
+	})
+	if err != nil {
+		return err
+	}
+	if s.compiled, err = schema.Compile(file, data); err != nil {
+		return err
+	}
+	s.root, s.parts = ported.Root, map[string]*ordered.Object{}
+	for _, p := range ported.Parts {
+		s.parts[p.Ref] = p.Schema
+		s.Parts = append(s.Parts, Named{strings.TrimPrefix(p.Ref, Component("")), p.Schema})
+	}
+	return nil
+}
+
+// shape makes the views of the store's objects.
+func (s *Store) shape(c *config.Store, k *Contract) {
+	if s.root == nil {
+		s.root = &ordered.Object{}
+	}
+	s.entries = map[string]string{}
+	s.Title = s.Name
+	if title, ok := s.root.Get("title").(string); ok && title != "" {
+		s.Title = title
+	}
+	private, server := set(c.Private), map[string]bool{"created": true, "updated": true}
+	for _, a := range s.Arrays {
+		server[a.Name] = true
+	}
+	seen := view{parts: s.parts, gone: private, free: server}
+	kept := maps.Clone(server) // what nobody sets
+	for _, property := range s.Files {
+		kept[property] = true
+	}
+	unset := maps.Clone(kept) // what clients don't set
+	for _, property := range s.ReadOnly {
+		unset[property] = true
+	}
+	if s.Owner {
+		unset["user"] = true
+	}
+	given := view{parts: s.parts, gone: private, free: unset, optional: set([]string{"uuid"})}
+	trusted := view{parts: s.parts, gone: private, free: kept, optional: given.optional}
+
+	s.Object = s.told(seen, k)
+	const creating = "What creates an object. What the server keeps by itself is ignored in it."
+	const replacing = "Fields to replace; those that are absent stay as they are."
+	s.Input, s.Save = s.sent(given, creating), s.sent(trusted, creating)
+	given.partial, trusted.partial, seen.partial = true, true, true
+	s.Update, s.Change = s.sent(given, replacing), s.sent(trusted, replacing)
+	given.patch = true
+	s.Patch = s.sent(given, "A merge patch (RFC 7396): objects are merged, null removes a field.")
+	s.Former = s.told(seen, k)
+	s.Former.Set("description", "Former values of fields that changed.")
+	s.Page = ordered.Of(
+		"type", "object", "description", "A page of a list.", "required", []string{"items"},
+		"properties", ordered.Of(
+			"items", ordered.Of("type", "array", "items", Ref(s.ObjectName())),
+			"cursor", ordered.Of("type", "string", "description", "Where the next page begins: absent on the last."),
+		),
+	)
+	s.exemplify()
+}
+
+func set(names []string) map[string]bool {
+	all := map[string]bool{}
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
+}
+
+// sent is the schema of what clients send.
+func (s *Store) sent(v view, description string) *ordered.Object {
+	seen, _ := v.apply(s.root)
+	out := ordered.Of("type", "object", "description", description)
+	properties := &ordered.Object{}
+	named := seen.Object("properties")
+	if !v.partial && !named.Has("uuid") {
+		properties.Set("uuid", UUID("The object's uuid; without it one is made (UUIDv7)."))
+	}
+	for _, m := range named.Members() {
+		if v.free[m.Name] {
+			// Named only since the schema is closed: what was read can be sent back.
+			m.Value = ordered.Of("readOnly", true, "description", "Kept by the server, and ignored.")
+		}
+		properties.Set(m.Name, m.Value)
+	}
+	s.addKeys(properties, v.free, closed(seen))
+	if v.partial && closed(seen) && !properties.Has("uuid") {
+		properties.Set("uuid", ordered.Of("readOnly", true, "description", "That of the path counts."))
+	}
+	out.Set("properties", properties)
+	return s.rest(others(out, seen))
+}
+
+// others adds the keywords of a view that its schema does not have yet.
+func others(out, seen *ordered.Object) *ordered.Object {
+	for _, m := range seen.Members() {
+		if !out.Has(m.Name) && m.Name != "title" && m.Name != "readOnly" {
+			out.Set(m.Name, m.Value)
+		}
+	}
+	return out
+}
+
+// rest says that objects of a store without a schema have fields that are named
+// nowhere. JSON Schema takes that for granted, makers of types do not.
+func (s *Store) rest(out *ordered.Object) *ordered.Object {
+	if s.compiled == nil {
+		out.Set("additionalProperties", true)
+	}
+	return out
+}
+
+// told is the schema of objects as they are told.
+func (s *Store) told(v view, k *Contract) *ordered.Object {
+	seen, _ := v.apply(s.root)
+	out := ordered.Of("type", "object", "title", seen.Get("title"), "description", seen.Get("description"))
+	named := seen.Object("properties")
+	properties := ordered.Of("uuid", UUID("The object's uuid."))
+	for _, m := range named.Members() {
+		if !v.free[m.Name] {
+			properties.Set(m.Name, m.Value)
+		}
+	}
+	if s.Owner {
+		properties.Set("user", readOnly(named.Get("user"), UUID("Whose object it is: the user who created it.")))
+	}
+	s.addKeys(properties, v.gone, closed(seen))
+	for _, property := range s.ReadOnly {
+		properties.Set(property, readOnly(named.Get(property), ordered.Of("description", "Set by programs, not by clients.")))
+	}
+	for _, property := range s.Files {
+		properties.Set(property, readOnly(named.Get(property), ordered.Of(
+			"type", "array", "description", "Files, in the order of their indexes.", "items", Ref(FileRecord))))
+	}
+	for _, a := range s.Arrays {
+		properties.Set(a.Name, s.array(a, k))
+	}
+	properties.Set("created", readOnly(nil, Time("When the object was created.")))
+	properties.Set("updated", readOnly(nil, Time("When it was last written, by whomever.")))
+	if !v.partial {
+		required := []any{"uuid"}
+		for _, name := range list(seen.Get("required")) {
+			if name != "uuid" {
+				required = append(required, name)
+			}
+		}
+		out.Set("required", append(required, "created", "updated"))
+	}
+	out.Set("properties", properties)
+	return s.rest(others(out, seen))
+}
+
+// addKeys names the properties that mappings look at, where nothing else does.
+func (s *Store) addKeys(properties *ordered.Object, without map[string]bool, closed bool) {
+	for _, key := range s.Keys {
+		if !closed && !without[key.Name] && !properties.Has(key.Name) {
+			properties.Set(key.Name, ordered.Of("description", "The uuid of an object of "+key.Target+", or an array of them."))
+		}
+	}
+}
+
+// list is a value that is an array; nil when it is none.
+func list(v any) []any {
+	all, _ := v.([]any)
+	return all
+}
+
+// readOnly is a property that the server keeps, and what the file says of it.
+func readOnly(known any, kept *ordered.Object) *ordered.Object {
+	if o, ok := known.(*ordered.Object); ok && o.Len() > 0 {
+		kept = ordered.Of("description", kept.Get("description"), "allOf", []any{o, kept})
+	}
+	kept.Set("readOnly", true)
+	return kept
+}
+
+// array is the schema of a mapped array, whose entries are a component.
+func (s *Store) array(a Array, k *Contract) *ordered.Object {
+	name := s.entryName(a, k)
+	return ordered.Of("type", "array", "readOnly", true,
+		"description", "Copies of the objects of "+a.Source+" whose "+a.Key+" is this object's uuid. They follow each change.",
+		"items", Ref(name))
+}
+
+func (s *Store) entryName(a Array, k *Contract) string {
+	if name, known := s.entries[a.Name]; known {
+		return name
+	}
+	name := k.Names.Take(s.ID + Identifier(a.Name) + "Entry")
+	s.entries[a.Name] = name
+	source := k.Store(a.Source)
+	entry := ordered.Of("type", "object", "description", "What of "+a.Source+" is copied.", "required", []string{"uuid"})
+	s.Parts = append(s.Parts, Named{name, entry})
+	properties := ordered.Of("uuid", UUID("The uuid of the object in "+a.Source+"."))
+	for _, field := range a.Fields {
+		properties.Set(field, source.field(field))
+	}
+	entry.Set("properties", properties)
+	return name
+}
+
+// field is the schema of a property that others copy.
+func (s *Store) field(name string) any {
+	if name == "created" || name == "updated" {
+		return Time("When the object was " + name + ".")
+	}
+	if s != nil && s.root != nil {
+		plain := view{parts: s.parts}
+		seen, _ := plain.apply(s.root)
+		if v := seen.Object("properties").Get(name); v != nil {
+			return v
+		}
+	}
+	return &ordered.Object{}
+}
+
+// reservedNames are components that are no store's.
+func reservedNames() []string {
+	return []string{FileRecord, "Problem", "ProblemField", "Session", "Provider", "Status", "Context"}
+}
+
+// FileRecord is the component that is the record of a file.
+const FileRecord = "FileRecord"
+
+// Record is the schema of FileRecord.
+func Record() *ordered.Object {
+	return ordered.Of(
+		"type", "object", "description", "What an object tells of one of its files.",
+		"required", []string{"hash", "name", "size", "mimetype", "created", "metadata"},
+		"properties", ordered.Of(
+			"hash", ordered.Of("type", "string", "pattern", "^[0-9a-f]{64}$", "description", "SHA-256 of the content."),
+			"name", ordered.Of("type", "string", "description", "For people; may be empty."),
+			"size", ordered.Of("type", "integer", "minimum", 0, "description", "Bytes."),
+			"mimetype", ordered.Of("type", "string", "description", "The media type that was given."),
+			"created", Time("When it was uploaded."),
+			"metadata", ordered.Of("type", "object", "description", "The other fields of the form that it came in.",
+				"additionalProperties", ordered.Of("type", "string")),
+		),
+	)
+}

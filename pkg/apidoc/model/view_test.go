@@ -1,0 +1,227 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"belfry/pkg/ordered"
+	"belfry/pkg/store/schema"
+)
+
+// ported is the schema of a store's file.
+type ported struct {
+	root  *ordered.Object
+	parts map[string]*ordered.Object
+}
+
+func portText(t *testing.T, text []byte) ported {
+	t.Helper()
+	names := Names{}
+	p, err := schema.Port("it.json", text, func(name string) string { return "#/$defs/" + names.Take(Identifier(name)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := ported{p.Root, map[string]*ordered.Object{}}
+	for _, part := range p.Parts {
+		out.parts[part.Ref] = part.Schema
+	}
+	return out
+}
+
+// compile compiles a view for a validator that is nobody's relative.
+func (p ported) compile(t *testing.T, seen *ordered.Object) *jsonschema.Schema {
+	t.Helper()
+	defs := &ordered.Object{}
+	for ref, part := range p.parts {
+		defs.Set(ref[len("#/$defs/"):], part)
+	}
+	text, err := ordered.Of("allOf", []any{seen}, "$defs", defs).MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("belfry:///whole", doc); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	s, err := c.Compile("belfry:///whole")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return s
+}
+
+// TestViewsRefuseNothingThatIsRight takes every object of the official suite
+// that its schema calls valid, and looks at it as belfry's clients do: without
+// a private field, with what the server adds, in parts, as patches.
+func TestViewsRefuseNothingThatIsRight(t *testing.T) {
+	seen := 0
+	for _, draft := range []string{"draft2019-09", "draft7"} {
+		files, err := filepath.Glob("../../store/schema/testdata/suite/tests/" + draft + "/*.json")
+		if err != nil || len(files) == 0 {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var groups []struct {
+				Description string
+				Schema      json.RawMessage
+				Tests       []struct {
+					Description string
+					Data        json.RawMessage
+					Valid       bool
+				}
+			}
+			if err := json.Unmarshal(data, &groups); err != nil {
+				t.Fatal(err)
+			}
+			for _, g := range groups {
+				if draft == "draft7" {
+					g.Schema = bytes.Replace(g.Schema, []byte("{"), []byte(`{"$schema":"http://json-schema.org/draft-07/schema#",`), 1)
+					g.Schema = bytes.Replace(g.Schema, []byte(",}"), []byte("}"), 1)
+				}
+				if _, err := schema.Compile(file, g.Schema); err != nil {
+					continue
+				}
+				p := portText(t, g.Schema)
+				for _, test := range g.Tests {
+					var o map[string]any
+					if test.Valid && json.Unmarshal(test.Data, &o) == nil && o != nil {
+						seen++
+						p.look(t, filepath.Base(file)+": "+g.Description+": "+test.Description, o)
+					}
+				}
+			}
+		}
+	}
+	if seen < 300 {
+		t.Errorf("only %d objects were looked at", seen)
+	}
+}
+
+// look judges an object in all views that hide each of its fields in turn.
+func (p ported) look(t *testing.T, what string, o map[string]any) {
+	t.Helper()
+	hidden := []string{"no such field"}
+	for name := range o {
+		hidden = append(hidden, name)
+	}
+	for _, gone := range hidden {
+		v := view{parts: p.parts, gone: set([]string{gone}), free: set([]string{"created", "f.o", "x_free"})}
+		told := maps.Clone(o)
+		delete(told, gone)
+		for name := range v.free {
+			if _, known := o[name]; known {
+				return // then the schema has judged it
+			}
+			told[name] = []any{"anything"}
+		}
+		p.want(t, v, what+", without "+gone, told)
+		for name, value := range told {
+			one := map[string]any{name: value}
+			v.partial, v.patch = true, false
+			p.want(t, v, what+", only "+name, one)
+			v.patch = true
+			p.want(t, v, what+", only "+name, one)
+			p.want(t, v, what+", null for "+name, map[string]any{name: nil})
+		}
+	}
+}
+
+func (p ported) want(t *testing.T, v view, what string, o map[string]any) {
+	t.Helper()
+	seen, _ := v.apply(p.root)
+	if err := p.compile(t, seen).Validate(o); err != nil {
+		text, _ := seen.MarshalJSON()
+		t.Errorf("%s: %v\nis seen as %s", what, err, text)
+	}
+}
+
+func TestViews(t *testing.T) {
+	for _, c := range []struct{ name, schema, want string }{
+		{"a private field", `{"required":["a","p"],"properties":{"a":{"type":"string"},"p":{"type":"string"}}}`,
+			`{"required":["a"],"properties":{"a":{"type":"string"}}}`},
+		{"a closed schema", `{"properties":{"a":{}},"additionalProperties":false}`,
+			`{"properties":{"a":{},"created":{}},"additionalProperties":false}`},
+		{"a reference to the whole", `{"$ref":"#/$defs/x","$defs":{"x":{"title":"X","required":["p"],"properties":{"p":{},"b":{"$ref":"#/$defs/x"}}}}}`,
+			`{"title":"X","properties":{"b":{"$ref":"#/$defs/X"}}}`},
+		{"what depends on what is hidden", `{"dependentRequired":{"a":["p"],"p":["a"],"b":["a","p"]},"if":{"required":["p"]},"then":{"required":["a"]}}`,
+			`{"dependentRequired":{"b":["a"]}}`},
+		{"what does not", `{"if":{"required":["a"]},"then":{"required":["b","p"]},"not":{"required":["c"]}}`,
+			`{"if":{"required":["a"]},"then":{"required":["b"]},"not":{"required":["c"]}}`},
+		{"one of several", `{"oneOf":[{"required":["a"]},{"required":["p"]}]}`, `{}`},
+		{"one of several that are left", `{"oneOf":[{"required":["a"]},{"required":["b","p"]}]}`, `{"allOf":[{"anyOf":[{"required":["a"]},{"required":["b"]}]}]}`},
+		{"patterns", `{"patternProperties":{"^c":{"type":"null"},"^x":{"type":"null"}}}`, `{"patternProperties":{"^c":{},"^x":{"type":"null"}}}`},
+	} {
+		p := portText(t, []byte(c.schema))
+		v := view{parts: p.parts, gone: set([]string{"p"}), free: set([]string{"created"})}
+		seen, _ := v.apply(p.root)
+		if got, err := seen.MarshalJSON(); err != nil || string(got) != c.want {
+			t.Errorf("%s: got %s, %v; want %s", c.name, got, err, c.want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	n := Names{}
+	for _, c := range [][2]string{{"sold-books", "SoldBooks"}, {"soldBooks", "SoldBooks2"}, {"Sold_Books", "SoldBooks3"}, {"ünter", "Nter"}, {"--", "Part"}} {
+		if got := n.Take(Identifier(c[0])); got != c[1] {
+			t.Errorf("%s is called %s, want %s", c[0], got, c[1])
+		}
+	}
+}
+
+// Whatever keyword a file names a private field in, a document does not name it,
+// nor what it may be.
+func TestNothingIsToldOfAPrivateField(t *testing.T) {
+	p := portText(t, []byte(`{
+		"properties": {"a": {"type": "string"}, "pin": {"const": "told"}}, "required": ["a", "pin"],
+		"patternProperties": {"^p.n$": {"const": "told"}, "^a": {"minLength": 1}},
+		"propertyNames": {"enum": ["a", "pin"]},
+		"dependentRequired": {"pin": ["a"], "a": ["pin"]}, "dependentSchemas": {"a": {"properties": {"pin": {"const": "told"}}}},
+		"anyOf": [{"properties": {"pin": {"const": "told"}}}, {"required": ["pin"]}],
+		"if": {"properties": {"pin": {"const": "told"}}}, "then": {"required": ["a"]},
+		"not": {"properties": {"pin": {"const": "told"}}}, "allOf": [{"$ref": "#/$defs/more"}],
+		"enum": [{"pin": "told"}], "const": {"pin": "told"}, "default": {"pin": "told"}, "examples": [{"pin": "told"}],
+		"$defs": {"more": {"properties": {"pin": {"description": "told"}}}}
+	}`))
+	for name, v := range map[string]view{"whole": {}, "partial": {partial: true}, "patch": {partial: true, patch: true}} {
+		v.parts, v.gone, v.free = p.parts, set([]string{"pin"}), set([]string{"created"})
+		seen, _ := v.apply(p.root)
+		text, err := seen.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte("pin")) || bytes.Contains(text, []byte("told")) || !bytes.Contains(text, []byte(`"a"`)) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// Each of a few references means two others: what all of them mean would never
+// be written.
+func TestReferencesThatMeanMany(t *testing.T) {
+	const levels = 60
+	parts := map[string]*ordered.Object{fmt.Sprint(levels): ordered.Of("type", "object")}
+	for i := range levels {
+		next := ordered.Of("$ref", fmt.Sprint(i+1))
+		parts[fmt.Sprint(i)] = ordered.Of("allOf", []any{next, next})
+	}
+	v := view{parts: parts}
+	if _, exact := v.apply(ordered.Of("$ref", "0")); exact {
+		t.Error("all of it was written")
+	}
+}

@@ -1,0 +1,142 @@
+package openapi
+
+import (
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/ordered"
+)
+
+// Media types.
+const (
+	jsonType       = "application/json"
+	mergePatchType = "application/merge-patch+json"
+	problemType    = "application/problem+json"
+	formType       = "application/x-www-form-urlencoded"
+	multipartType  = "multipart/form-data"
+	anyType        = "*/*"
+)
+
+// components are what operations refer to, and what that refers to.
+func (d *document) components() *ordered.Object {
+	all := ordered.Of("schemas", d.schemas(), "responses", responses(), "parameters", allParameters(), "headers", allHeaders())
+	kept := model.Reachable(all, "#/components/", d.paths)
+	kept.Set("securitySchemes", d.securitySchemes())
+	return kept
+}
+
+// schemas are those of stores and of what belfry itself tells.
+func (d *document) schemas() *ordered.Object {
+	all := &ordered.Object{}
+	for _, s := range d.contract.Stores {
+		all.Set(s.ObjectName(), withExample(s.Object, s.Example))
+		all.Set(s.InputName(), withExample(s.Input, s.NewExample))
+		all.Set(s.UpdateName(), s.Update)
+		all.Set(s.PatchName(), s.Patch)
+		all.Set(s.PageName(), s.Page)
+		for _, p := range s.Parts {
+			all.Set(p.Name, p.Schema)
+		}
+	}
+	all.Set(model.FileRecord, model.Record())
+	all.Set("Provider", provider())
+	all.Set("Session", session())
+	all.Set("Status", ordered.Of("type", "object", "description", "That all is well.", "required", []string{"status"},
+		"properties", ordered.Of("status", ordered.Of("const", "ok"))))
+	all.Set("Problem", problem())
+	all.Set("ProblemField", problemField())
+	return all
+}
+
+func withExample(schema, example *ordered.Object) *ordered.Object {
+	if example.Len() == 0 {
+		return schema
+	}
+	out := schema.Clone()
+	out.Set("examples", []any{example})
+	return out
+}
+
+func provider() *ordered.Object {
+	return ordered.Of("type", "object", "description", "A way to log in.", "required", []string{"name", "url"},
+		"properties", ordered.Of(
+			"name", ordered.Of("type", "string"),
+			"url", ordered.Of("type", "string", "description", "The path to visit, or, of email, to send a form to."),
+		))
+}
+
+func session() *ordered.Object {
+	return ordered.Of("type", "object", "description", "A session of the user who is logged in.",
+		"required", []string{"id", "current", "type", "created", "lastUsed", "expires"},
+		"properties", ordered.Of(
+			"id", model.UUID("What ends it."),
+			"current", ordered.Of("type", "boolean", "description", "It is that of this request."),
+			"type", ordered.Of("type", "string", "description", "The provider by which it began."),
+			"created", model.Time("When it began."),
+			"lastUsed", model.Time("When it was last used, to about an hour."),
+			"expires", model.Time("When it ends unless it is used."),
+			"address", ordered.Of("type", "string", "description", "The network address that it began at."),
+			"userAgent", ordered.Of("type", "string", "description", "The browser or program that it began in."),
+		))
+}
+
+func (d *document) securitySchemes() *ordered.Object {
+	cookie := "belfry"
+	if d.contract.Login.Secure {
+		cookie = "__Host-belfry"
+	}
+	return ordered.Of(
+		"session", ordered.Of("type", "apiKey", "in", "cookie", "name", cookie,
+			"description", "The cookie that logging in sets. A cookie that is not good is nobody's."),
+		"bearer", ordered.Of("type", "http", "scheme", "bearer",
+			"description", "The cookie's value, for programs. A token that is not good is 401."),
+	)
+}
+
+// allParameters are those that several operations take.
+func allParameters() *ordered.Object {
+	header := func(name, description, example string) *ordered.Object {
+		return ordered.Of("name", name, "in", "header", "description", description,
+			"schema", ordered.Of("type", "string"), "example", example)
+	}
+	return ordered.Of(
+		"UUID", ordered.Of("name", "uuid", "in", "path", "required", true, "description", "The object's uuid.",
+			"schema", ordered.Of("type", "string", "minLength", 1, "maxLength", 200, "pattern", model.UUIDPattern)),
+		"IfMatch", header("If-Match", "Act only on one of these revisions; `*` is any. At most 64.", `"`+model.ExampleRevision+`"`),
+		"IfNoneMatch", header("If-None-Match", "Reply only if it is at none of these; else 304. `*` is any.", `"`+model.ExampleRevision+`"`),
+		"IfAbsent", ordered.Of("name", "If-None-Match", "in", "header",
+			"description", "`*`: only where there is nothing yet, else 412. Tags are refused.", "schema", ordered.Of("type", "string", "const", "*")),
+		"Prefer", header("Prefer", "`wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.", "wait=5"),
+	)
+}
+
+// allHeaders are those of replies.
+func allHeaders() *ordered.Object {
+	header := func(description, pattern string) *ordered.Object {
+		schema := ordered.Of("type", "string")
+		if pattern != "" {
+			schema.Set("pattern", pattern)
+		}
+		return ordered.Of("description", description, "required", true, "schema", schema)
+	}
+	optional := func(description string) *ordered.Object {
+		return ordered.Of("description", description, "schema", ordered.Of("type", "string"))
+	}
+	return ordered.Of(
+		"X-Request-Id", header("The request's id: in the log, in problems, and in the events that the request causes.", ""),
+		"Etag", header("What the reply is a state of: an object's revision, a file's hash.", `^"[^"]*"$`),
+		"Cache-Control", header("Whether the reply may be kept.", ""),
+		"Location", header("Where it is.", ""),
+		"Preference-Applied", optional("`wait`: all that the write caused has been applied."),
+		"Link", optional(`The next page, with rel="next".`),
+		"Accept-Patch", header("What PATCH takes.", ""),
+		"Accept-Encoding", optional("What encodings of a body are taken."),
+		"Set-Cookie", optional("The session's cookie."),
+		"Www-Authenticate", header("How to say who one is.", ""),
+		"Retry-After", header("Seconds after which to try again.", `^[1-9][0-9]*$`),
+		"Content-Disposition", header("Whether a browser shows the file or saves it, and under what name.", ""),
+		"Content-Security-Policy", header("No script of a file runs.", ""),
+		"Accept-Ranges", header("Parts can be had, in bytes.", "^bytes$"),
+		"Content-Range", header("Which part it is, and of how many bytes.", "^bytes "),
+		"Repr-Digest", header("The hash of the whole file (RFC 9530).", "^sha-256="),
+		"Content-Length", header("Bytes of the file, or of its part.", "^[0-9]+$"),
+	)
+}

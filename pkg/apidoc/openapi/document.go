@@ -1,0 +1,150 @@
+// Package openapi writes the OpenAPI 3.1 document of a configuration: every
+// route that there is and no other, with each status that it can answer with.
+//
+// It knows HTTP as docs/http.md tells it, by itself: test/documents holds the
+// document against a belfry that serves.
+package openapi
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/ordered"
+)
+
+// Document writes the document. It is the same for the same contract.
+func Document(k *model.Contract) ([]byte, error) {
+	d := &document{contract: k, names: model.Names{}, paths: &ordered.Object{}}
+	for _, s := range k.Stores {
+		if s.Expose != nil {
+			d.store(s)
+		}
+	}
+	d.login()
+	for _, f := range k.Files {
+		d.files(f)
+	}
+	d.events()
+	d.system()
+	return ordered.Of(
+		"openapi", "3.1.0",
+		"info", ordered.Of("title", "belfry", "version", k.Version, "summary", "JSON objects in stores, copies that stay right, an event for everything.",
+			"description", description),
+		"servers", []any{ordered.Of("url", k.BaseURL)},
+		"security", maybe(),
+		"tags", d.tags,
+		"paths", d.paths,
+		"components", d.components(),
+	).Encode()
+}
+
+const description = "Written from the running configuration.\n\n" +
+	"`OPTIONS` answers 204 with `Allow` on each path; a method that a path does not take is 405. Whatever goes wrong is told as a problem (RFC 9457). " +
+	"What is no HTTP/1.1 at all is refused in plain text, with 400, 417, 431, 501 or 505.\n\n" +
+	"Objects that were written under another schema than the one of today may differ from it, as may what an interceptor has amended."
+
+// document is one that is being written.
+type document struct {
+	contract *model.Contract
+	names    model.Names // of operations
+	tags     []any
+	paths    *ordered.Object
+}
+
+func (d *document) tag(name, description string) {
+	d.tags = append(d.tags, ordered.Of("name", name, "description", description))
+}
+
+// operation is one method of one path.
+type operation struct {
+	method, path, tag string
+	id                string
+	summary           string
+	description       string
+	parameters        []any
+	body              *ordered.Object
+	replies           *ordered.Object // by status
+	problems          []int           // statuses of problems
+	security          []any           // nil: that of the document
+}
+
+// add adds an operation.
+func (d *document) add(o operation) {
+	path := d.paths.Object(o.path)
+	if path == nil {
+		path = &ordered.Object{}
+		d.paths.Set(o.path, path)
+	}
+	replies := o.replies.Clone()
+	for _, status := range slices.Compact(slices.Sorted(slices.Values(o.problems))) {
+		replies.Set(strconv.Itoa(status), ordered.Of("$ref", "#/components/responses/"+problemOf(status).name))
+	}
+	out := ordered.Of("operationId", d.names.Take(o.id), "tags", []string{o.tag}, "summary", o.summary)
+	if o.description != "" {
+		out.Set("description", o.description)
+	}
+	if o.security != nil {
+		out.Set("security", o.security)
+	}
+	if o.parameters != nil {
+		out.Set("parameters", o.parameters)
+	}
+	if o.body != nil {
+		out.Set("requestBody", o.body)
+	}
+	out.Set("responses", replies)
+	path.Set(o.method, out)
+}
+
+// get adds a GET and its HEAD.
+func (d *document) get(o operation) {
+	o.method = "get"
+	d.add(o)
+	o.method, o.id = "head", "head"+strings.TrimPrefix(strings.ToUpper(o.id[:1])+o.id[1:], "Get")
+	o.summary, o.description = "The headers that GET has", ""
+	replies := &ordered.Object{}
+	for _, m := range o.replies.Members() {
+		r := m.Value.(*ordered.Object).Clone()
+		r.Delete("content")
+		replies.Set(m.Name, r)
+	}
+	o.replies = replies
+	d.add(o)
+}
+
+// Security: none is needed, and one of two may be shown; or one has to be.
+func maybe() []any  { return append([]any{&ordered.Object{}}, needed()...) }
+func needed() []any { return []any{ordered.Of("session", []any{}), ordered.Of("bearer", []any{})} }
+func open() []any   { return []any{} }
+
+// asJSON is a content of one media type.
+func asJSON(schema *ordered.Object) *ordered.Object { return as(jsonType, schema) }
+
+func as(mediaType string, schema *ordered.Object) *ordered.Object {
+	return ordered.Of(mediaType, ordered.Of("schema", schema))
+}
+
+func body(content *ordered.Object) *ordered.Object {
+	return ordered.Of("required", true, "content", content)
+}
+
+// reply is a response with the headers of every reply and those that are named,
+// each a component.
+func reply(description string, content *ordered.Object, headers ...string) *ordered.Object {
+	all := &ordered.Object{}
+	for _, name := range append(headers, "X-Request-Id") {
+		all.Set(name, ordered.Of("$ref", "#/components/headers/"+name))
+	}
+	return ordered.Of("description", description, "headers", all, "content", content)
+}
+
+// parameters are references to components.
+func parameters(names ...string) []any {
+	var all []any
+	for _, name := range names {
+		all = append(all, ordered.Of("$ref", "#/components/parameters/"+name))
+	}
+	return all
+}

@@ -1,0 +1,109 @@
+package openapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"belfry/pkg/apidoc/model/modeltest"
+	"belfry/pkg/apidoc/openapi"
+)
+
+// at finds a value by the names on the way to it, separated by blanks; nil for
+// none.
+func at(t *testing.T, document []byte, path string) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(document, &v); err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.SplitSeq(path, " ") {
+		o, _ := v.(map[string]any)
+		v = o[name]
+	}
+	return v
+}
+
+func names(v any) (all []string) {
+	o, _ := v.(map[string]any)
+	for name := range o {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestRoutesOfAConfiguration(t *testing.T) {
+	for _, c := range []struct{ name, config, path, want string }{
+		{"all of a store", `stores: {A: {expose: {}}}`, "paths /a/{uuid}", "delete get head patch put"},
+		{"no list", `stores: {A: {expose: {}}}`, "paths /a", "post"},
+		{"a list", `stores: {A: {expose: {url: /x/y, list: true, restrict: {create: true}}}}`, "paths /x/y", "get head"},
+		{"restricted", `stores: {A: {expose: {restrict: {update: true, delete: true}}}}`, "paths /a/{uuid}", "get head"},
+		{"not exposed", `stores: {A: {}}`, "paths /a", ""},
+		{"no e-mail", ``, "paths /auth/email", ""},
+		{"e-mail", `authentication: {providers: {email: {}}}`, "paths /auth/email", "post put"},
+		{"a provider that is off", `authentication: {providers: {github: {}}}`, "paths /auth/github", ""},
+		{"a provider", `authentication: {providers: {my-own: {type: oidc, issuer: "https://id.example.org", clientID: x}}}`, "paths /auth/my-own", "get"},
+		{"files", `{stores: {A: {expose: {}}}, binaries: {b: {expose: {restrict: {get: true}}}}}`, "paths /binary/{store}/{uuid}/{property}/{index}", ""},
+		{"files to read", `{stores: {A: {expose: {}}}, binaries: {b: {expose: {url: /f}}}}`, "paths /f/{store}/{uuid}/{property}/{index}", "get head"},
+		{"no documents", `documents: {openapi: false}`, "paths /openapi.json", ""},
+		{"the other document", `documents: {openapi: false}`, "paths /asyncapi.json", "get head"},
+
+		{"statuses of an open store", `stores: {A: {expose: {}}}`, "paths /a/{uuid} get responses", "200 304 400 401 404 412 500 503"},
+		{"and of one with a policy", `stores: {A: {expose: {}, policy: owner}}`, "paths /a/{uuid} get responses", "200 304 400 401 403 404 412 500 503"},
+		{"and of one that is asked about", `stores: {A: {expose: {}, intercept: {get: [{name: x}]}}}`, "paths /a/{uuid} get responses",
+			"200 304 400 401 403 404 409 412 413 415 429 500 503"},
+		{"a storage that is asked itself", `{stores: {A: {expose: {}}}, binaries: {b: {type: S3Storage, bucket: x, presign: 1m}}}`,
+			"paths /binary/{store}/{uuid}/{property}/{index} get responses", "200 206 302 304 400 401 403 404 412 416 500 503"},
+		{"what nothing refers to", ``, "components responses", "Conflict Denied Internal Invalid NotFound Unauthenticated Unavailable Limited"},
+	} {
+		want := strings.Fields(c.want)
+		slices.Sort(want)
+		if got := names(at(t, modeltest.Write(t, c.config, openapi.Document), c.path)); !slices.Equal(got, want) {
+			t.Errorf("%s: %s has %v, want %v", c.name, c.path, got, want)
+		}
+	}
+}
+
+func TestValuesOfAConfiguration(t *testing.T) {
+	for _, c := range []struct {
+		name, config, path string
+		want               any
+	}{
+		{"the cookie", ``, "components securitySchemes session name", "belfry"},
+		{"the cookie over https", `baseURL: https://example.org`, "components securitySchemes session name", "__Host-belfry"},
+		{"the version", ``, "info version", "1.2.3"},
+		{"an operation's id", `stores: {sold-books: {expose: {}}}`, "paths /sold-books/{uuid} patch operationId", "patchSoldBooks"},
+		{"an id that is taken", `stores: {Me: {expose: {}}}`, "paths /auth/me get operationId", "getMe2"},
+		{"the description of an array", `stores: {A: {expose: {}}, B: {map: {A: {key: a, target: list, fields: [x]}}}}`,
+			"components schemas A properties list items $ref", "#/components/schemas/AListEntry"},
+		{"fields of one's own", `stores: {A: {expose: {}}}`, "components schemas AInput additionalProperties", true},
+		{"what is for programs", `stores: {A: {expose: {}, readOnly: [role]}}`, "components schemas A properties role readOnly", true},
+		{"and not for clients", `stores: {A: {expose: {}, readOnly: [role]}}`, "components schemas AInput properties role", nil},
+	} {
+		if got := at(t, modeltest.Write(t, c.config, openapi.Document), c.path); got != c.want {
+			t.Errorf("%s: %s is %v, want %v", c.name, c.path, got, c.want)
+		}
+	}
+	servers, _ := at(t, modeltest.Write(t, `baseURL: https://example.org/api/`, openapi.Document), "servers").([]any)
+	if len(servers) != 1 || servers[0].(map[string]any)["url"] != "https://example.org/api" {
+		t.Errorf("servers are %v", servers)
+	}
+}
+
+// TestSameConfigurationSameBytes has maps iterated often enough.
+func TestSameConfigurationSameBytes(t *testing.T) {
+	const text = `
+stores: {A: {expose: {}, indexes: [x], private: [p]}, B: {expose: {list: true}, map: {A: {key: a, target: b}, C: {key: c, target: b}}}, C: {expose: {}}, D: {expose: {}}}
+authentication: {providers: {email: {}, x: {type: oidc, issuer: "https://x", clientID: x}, y: {type: oidc, issuer: "https://y", clientID: y}}}
+binaries: {m: {expose: {url: /m}}, n: {expose: {url: /n}, map: {A: [q, r], B: [q], C: [s]}}}
+`
+	first := modeltest.Write(t, text, openapi.Document)
+	for range 50 {
+		if !bytes.Equal(first, modeltest.Write(t, text, openapi.Document)) {
+			t.Fatal("the same configuration has two documents")
+		}
+	}
+}

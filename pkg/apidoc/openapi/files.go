@@ -1,0 +1,134 @@
+package openapi
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/ordered"
+)
+
+// files adds the routes of a service of binaries.
+func (d *document) files(f model.Files) {
+	tag := "Files: " + f.Name
+	d.tag(tag, fmt.Sprintf("Files of objects, of at most %d bytes each.", f.MaxSize))
+	const place = "/{store}/{uuid}/{property}/{index}"
+	if !f.Restrict.Create {
+		d.upload(f, tag, f.URL+"/upload"+place)
+	}
+	if !f.Restrict.Get {
+		d.download(f, tag, f.URL+place)
+	}
+	if !f.Restrict.Delete {
+		hash := ordered.Of("name", "hash", "in", "path", "required", true, "description", "That of the file to delete.",
+			"schema", ordered.Of("type", "string", "pattern", "^[0-9a-f]{64}$"))
+		d.add(operation{
+			method: "delete", path: f.URL + place + "/{hash}", tag: tag, id: "delete" + f.ID + "File", summary: "Delete a file",
+			description: "The files behind it move up.",
+			parameters:  append(d.place(f, index(false)), append(parameters("IfMatch", "Prefer"), hash)...),
+			replies:     ordered.Of("204", reply("It is deleted.", nil, "Preference-Applied")),
+			problems:    append(d.askedOf(f, "update"), 400, 401, 403, 404, 409, 412, 500, 503),
+		})
+	}
+}
+
+// place are the parameters that say where a file is.
+func (d *document) place(f model.Files, index *ordered.Object) []any {
+	in := func(name, description string, schema *ordered.Object) *ordered.Object {
+		return ordered.Of("name", name, "in", "path", "required", true, "description", description, "schema", schema)
+	}
+	store, property := ordered.Of("type", "string"), ordered.Of("type", "string", "minLength", 1, "maxLength", 100)
+	stores := f.Stores
+	if f.Places != nil {
+		stores = slices.Sorted(maps.Keys(f.Places))
+		properties := map[string]bool{}
+		for _, s := range stores {
+			for _, p := range f.Places[s] {
+				properties[p] = true
+			}
+		}
+		property = ordered.Of("type", "string", "enum", slices.Sorted(maps.Keys(properties)))
+	}
+	if len(stores) > 0 {
+		store.Set("enum", stores)
+	}
+	return append([]any{in("store", "The store's name.", store)}, append(parameters("UUID"),
+		in("property", "The property that holds the records of the files.", property), index)...)
+}
+
+// index is the last parameter of a place.
+func index(add bool) *ordered.Object {
+	schema, description := ordered.Of("type", "integer", "minimum", 0), "Its place among the files of the property."
+	if add {
+		schema = ordered.Of("type", "string", "pattern", "^(add|0|[1-9][0-9]*)$")
+		description += " `add` comes behind the others."
+	}
+	return ordered.Of("name", "index", "in", "path", "required", true, "description", description, "schema", schema)
+}
+
+// askedOf are the statuses with which interceptors of any of the stores can
+// refuse.
+func (d *document) askedOf(f model.Files, op string) []int {
+	var all []int
+	for _, name := range f.Stores {
+		all = append(all, asked(d.contract.Store(name), op)...)
+	}
+	return all
+}
+
+// raw is a content that is no JSON.
+func raw() *ordered.Object { return ordered.Of("type", "string", "format", "binary") }
+
+func (d *document) upload(f model.Files, tag, path string) {
+	header := func(name, description string) *ordered.Object {
+		return ordered.Of("name", name, "in", "header", "description", description, "schema", ordered.Of("type", "string"))
+	}
+	parts := ordered.Of("type", "object", "description", "One part with a filename; other fields become metadata.", "required", []string{"file"},
+		"properties", ordered.Of("file", raw()), "additionalProperties", ordered.Of("type", "string"))
+	record := func(description string, headers ...string) *ordered.Object {
+		return reply(description, asJSON(model.Ref(model.FileRecord)), append([]string{"Etag", "Cache-Control", "Preference-Applied"}, headers...)...)
+	}
+	d.add(operation{
+		method: "put", path: path, tag: tag, id: "upload" + f.ID + "File", summary: "Add or replace a file",
+		parameters: append(d.place(f, index(true)), append(parameters("IfMatch", "Prefer"),
+			header("X-Filename", "The file's name, percent-encoded."),
+			header("Content-Disposition", "The file's name too, and stronger (RFC 6266)."),
+			header("Content-Digest", "What arrives must have this hash: `sha-256=:<base64>:` (RFC 9530)."))...),
+		body:     body(ordered.Of(anyType, ordered.Of("schema", raw()), multipartType, ordered.Of("schema", parts))),
+		replies:  ordered.Of("200", record("It replaced a file."), "201", record("It was added.", "Location")),
+		problems: append(d.askedOf(f, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 500, 503),
+	})
+}
+
+func (d *document) download(f model.Files, tag, path string) {
+	about := []string{"Etag", "Cache-Control", "Content-Disposition", "Content-Security-Policy", "Accept-Ranges", "Repr-Digest", "Content-Length"}
+	file := func(description string, headers ...string) *ordered.Object {
+		return reply(description, ordered.Of(anyType, ordered.Of("schema", raw())), append(headers, about...)...)
+	}
+	known := reply("The client has it.", nil, "Etag", "Cache-Control")
+	header := func(name, description string) *ordered.Object {
+		return ordered.Of("name", name, "in", "header", "description", description, "schema", ordered.Of("type", "string"))
+	}
+	o := operation{
+		method: "get", path: path, tag: tag, id: "download" + f.ID + "File", summary: "Read a file",
+		parameters: append(d.place(f, index(false)), append(parameters("IfMatch", "IfNoneMatch"),
+			header("Range", "One range of bytes."), header("If-Range", "The Etag for which the range is meant."))...),
+		replies: ordered.Of(
+			"200", file("The file."),
+			"206", file("A part of it.", "Content-Range"),
+			"304", known,
+		),
+		problems: append(d.askedOf(f, "get"), 400, 401, 403, 404, 412, 416, 500, 503),
+	}
+	if f.Signed {
+		o.replies.Set("302", sentOn("To the storage, for as long as the URL is good.", "Etag"))
+	}
+	d.add(o)
+	d.add(operation{
+		method: "head", path: path, tag: tag, id: "head" + f.ID + "File", summary: "What GET would tell of a file",
+		parameters: append(d.place(f, index(false)), parameters("IfMatch", "IfNoneMatch")...),
+		replies:    ordered.Of("200", reply("What the file is.", nil, about...), "304", known),
+		problems:   append(d.askedOf(f, "get"), 400, 401, 403, 404, 412, 500, 503),
+	})
+}

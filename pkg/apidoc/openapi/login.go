@@ -1,0 +1,166 @@
+package openapi
+
+import (
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/ordered"
+)
+
+const loginTag = "Login"
+
+// login adds the routes below /auth.
+func (d *document) login() {
+	l := d.contract.Login
+	d.tag(loginTag, "Who one is.")
+	list := ordered.Of("type", "object", "required", []string{"providers"},
+		"properties", ordered.Of("providers", ordered.Of("type", "array", "items", model.Ref("Provider"))))
+	d.get(operation{
+		path: "/auth", tag: loginTag, id: "listProviders", summary: "List the ways to log in", security: open(),
+		replies:  ordered.Of("200", reply("Those that are configured.", asJSON(list), "Cache-Control")),
+		problems: []int{500, 503},
+	})
+	d.add(operation{
+		method: "delete", path: "/auth", tag: loginTag, id: "logout", summary: "Log out",
+		replies:  ordered.Of("204", reply("The session has ended, if there was one.", nil, "Cache-Control", "Set-Cookie")),
+		problems: []int{401, 403, 409, 500, 503},
+	})
+	d.get(operation{
+		path: "/auth/me", tag: loginTag, id: "getMe", summary: "Read the user who is logged in", security: needed(),
+		replies:  ordered.Of("200", object(l.Users, "The user.")),
+		problems: []int{401, 500, 503},
+	})
+	d.sessions()
+	if l.Email {
+		d.email()
+	}
+	for _, name := range l.Providers {
+		d.add(operation{
+			method: "get", path: "/auth/" + name, tag: loginTag, id: "loginWith" + model.Identifier(name),
+			summary: "Log in through " + name, description: "For browsers: sends them to the provider, or to where failures are explained.",
+			replies:  ordered.Of("302", sentOn("To the provider.", "Set-Cookie")),
+			problems: []int{500, 503},
+		})
+	}
+	d.callback()
+}
+
+// sentOn is a redirect.
+func sentOn(description string, headers ...string) *ordered.Object {
+	return reply(description, nil, append([]string{"Location", "Cache-Control"}, headers...)...)
+}
+
+func (d *document) sessions() {
+	list := ordered.Of("type", "object", "required", []string{"sessions"},
+		"properties", ordered.Of("sessions", ordered.Of("type", "array", "items", model.Ref("Session"))))
+	d.get(operation{
+		path: "/auth/sessions", tag: loginTag, id: "listSessions", summary: "List one's sessions", security: needed(),
+		replies:  ordered.Of("200", reply("The sessions, the oldest first.", asJSON(list), "Cache-Control")),
+		problems: []int{401, 500, 503},
+	})
+	d.add(operation{
+		method: "delete", path: "/auth/sessions/{uuid}", tag: loginTag, id: "endSession", summary: "End a session", security: needed(),
+		parameters: parameters("UUID"),
+		replies:    ordered.Of("204", reply("It has ended.", nil, "Cache-Control", "Set-Cookie")),
+		problems:   []int{400, 401, 403, 404, 409, 500, 503},
+	})
+	d.add(operation{
+		method: "delete", path: "/auth/idents/{uuid}", tag: loginTag, id: "unlinkIdent", summary: "Unlink a way in", security: needed(),
+		description: "The last one can't be unlinked: 409.",
+		parameters:  parameters("UUID", "Prefer"),
+		replies:     ordered.Of("204", reply("It is unlinked.", nil, "Cache-Control", "Preference-Applied")),
+		problems:    []int{400, 401, 403, 404, 409, 500, 503},
+	})
+}
+
+// form is a body below /auth: JSON, or an HTML form.
+func form(required []string, more bool, properties ...any) *ordered.Object {
+	schema := ordered.Of("type", "object", "properties", ordered.Of(properties...))
+	if required != nil {
+		schema.Set("required", required)
+	}
+	if more {
+		schema.Set("additionalProperties", true)
+	}
+	return body(ordered.Of(jsonType, ordered.Of("schema", schema), formType, ordered.Of("schema", schema)))
+}
+
+// email adds the routes of the provider email.
+func (d *document) email() {
+	text := func(description string) *ordered.Object {
+		return ordered.Of("type", "string", "description", description)
+	}
+	password := func(description string) *ordered.Object {
+		return ordered.Of("type", "string", "format", "password", "description", description)
+	}
+	unknown := []int{404}
+	if d.contract.Login.Uniform {
+		unknown = nil
+	}
+	login := func() *ordered.Object { return text("The address; `email` is another name for this field.") }
+	failing := []int{400, 401, 403, 408, 409, 413, 415, 429, 500, 503}
+	with := func(more ...int) []int { return append(append([]int(nil), failing...), more...) }
+
+	d.add(operation{
+		method: "post", path: "/auth/email", tag: loginTag, id: "login", summary: "Log in, or register", security: maybe(),
+		description: "Fields beside these go onto the user who registers. An HTML form is answered with 303.",
+		parameters:  parameters("Prefer"),
+		body: form([]string{"password"}, true, "login", login(), "password", password("8 to 1024 bytes when one is chosen."),
+			"register", ordered.Of("type", []string{"boolean", "string"}, "description", "true to register."),
+			"token", text("That of the validation mail.")),
+		replies: ordered.Of(
+			"202", reply("A mail is under way.", nil, "Cache-Control", "Preference-Applied"),
+			"204", reply("Logged in.", nil, "Cache-Control", "Set-Cookie", "Preference-Applied"),
+			"303", sentOn("Of an HTML form: where the browser goes on.", "Set-Cookie", "Preference-Applied"),
+		),
+		problems: append(with(unknown...), asked(d.contract.Login.Users, "register")...),
+	})
+	d.add(operation{
+		method: "put", path: "/auth/email", tag: loginTag, id: "changePassword", summary: "Change one's password", security: needed(),
+		body: form([]string{"newPassword"}, false, "password", password("The present one, if there is one."),
+			"newPassword", password("8 to 1024 bytes.")),
+		replies:  ordered.Of("204", reply("It is changed, and the other sessions have ended.", nil, "Cache-Control", "Set-Cookie")),
+		problems: with(404),
+	})
+	mail := func(path, id, summary string) {
+		d.add(operation{
+			method: "post", path: path, tag: loginTag, id: id, summary: summary, security: maybe(),
+			description: "The reply does not tell whether there is an account.",
+			body:        form(nil, false, "login", login()),
+			replies:     ordered.Of("202", reply("If there is an account, a mail is under way.", nil, "Cache-Control")),
+			problems:    with(),
+		})
+	}
+	mail("/auth/email/validation", "resendValidation", "Send the validation mail again")
+	mail("/auth/email/recovery", "forgotPassword", "Ask for a mail to set a new password")
+	d.add(operation{
+		method: "put", path: "/auth/email/recovery", tag: loginTag, id: "recoverPassword", summary: "Set a new password", security: maybe(),
+		parameters: parameters("Prefer"),
+		body: form([]string{"token", "password"}, false, "login", login(), "token", text("That of the mail."),
+			"password", password("The new one: 8 to 1024 bytes.")),
+		replies:  ordered.Of("204", reply("It is set, and every session has ended.", nil, "Cache-Control", "Preference-Applied")),
+		problems: with(404),
+	})
+	query := func(name string) *ordered.Object {
+		return ordered.Of("name", name, "in", "query", "schema", ordered.Of("type", "string"))
+	}
+	d.add(operation{
+		method: "get", path: "/auth/email/callback", tag: loginTag, id: "followMail", summary: "Follow the link of a mail",
+		description: "For browsers.",
+		parameters:  []any{query("login"), query("token")},
+		replies:     ordered.Of("302", sentOn("To the page that goes on.")),
+		problems:    []int{500, 503},
+	})
+}
+
+// callback is where providers send browsers back to.
+func (d *document) callback() {
+	var all []any
+	for _, name := range []string{"code", "state", "error", "oauth_token", "oauth_verifier", "denied"} {
+		all = append(all, ordered.Of("name", name, "in", "query", "schema", ordered.Of("type", "string")))
+	}
+	d.add(operation{
+		method: "get", path: "/auth/callback", tag: loginTag, id: "returnFromProvider", summary: "Return from a provider",
+		description: "For browsers, which providers send here.", parameters: append(all, parameters("Prefer")...),
+		replies:  ordered.Of("302", sentOn("To the page of success, or of failure.", "Set-Cookie", "Preference-Applied")),
+		problems: []int{500, 503},
+	})
+}

@@ -1,0 +1,97 @@
+package openapi
+
+import (
+	"strconv"
+
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/ordered"
+	problems "belfry/pkg/problem"
+)
+
+// failure is a status with which things go wrong.
+type failure struct {
+	status  int
+	name    string   // of the component
+	types   []string // of problems, behind urn:belfry:problem:
+	what    string
+	headers []string
+}
+
+// failures are all of them, as docs/http.md has them.
+func failures() []failure {
+	return []failure{
+		{400, "Invalid", []string{"invalid"}, "The request is not valid: malformed, or refused by the schema.", nil},
+		{401, "Unauthenticated", []string{"unauthenticated"}, "Nobody is logged in where somebody has to be, or the token is not good.", []string{"Www-Authenticate"}},
+		{403, "Denied", []string{"denied"}, "The policy denies, a password or a token is wrong, or the request comes from a page of another origin.", nil},
+		{404, "NotFound", []string{"not-found"}, "There is no such thing.", nil},
+		{408, "TooSlow", []string{"timeout"}, "The body came too slowly.", nil},
+		{409, "Conflict", []string{"exists", "conflict"}, "It is taken, or in conflict with the present state.", nil},
+		{412, "Mismatch", []string{"mismatch"}, "A precondition does not hold.", nil},
+		{413, "TooLarge", []string{"too-large"}, "The object or the body is too large.", nil},
+		{415, "Unsupported", []string{"unsupported"}, "The media type, charset or encoding is not taken.", nil},
+		{416, "NoSuchRange", []string{"range"}, "No byte of the file is in the range.", []string{"Content-Range"}},
+		{429, "Limited", []string{"limited"}, "Too many requests.", []string{"Retry-After"}},
+		{500, "Internal", []string{"internal"}, "A fault of belfry's; its log has it under the request's id.", nil},
+		{503, "Unavailable", []string{"unavailable"}, "Something is away, or belfry is starting or stopping.", []string{"Retry-After"}},
+	}
+}
+
+func problemOf(status int) failure {
+	for _, f := range failures() {
+		if f.status == status {
+			return f
+		}
+	}
+	panic("openapi: no problem has status " + strconv.Itoa(status))
+}
+
+// responses are the problems.
+func responses() *ordered.Object {
+	all := &ordered.Object{}
+	for _, f := range failures() {
+		types := []any{}
+		for _, t := range f.types {
+			types = append(types, problems.TypePrefix+t)
+		}
+		schema := ordered.Of("allOf", []any{
+			model.Ref("Problem"),
+			ordered.Of("properties", ordered.Of("type", ordered.Of("enum", types), "status", ordered.Of("const", f.status))),
+		})
+		all.Set(f.name, reply(f.what, as(problemType, schema), append([]string{"Cache-Control"}, f.headers...)...))
+	}
+	return all
+}
+
+func problem() *ordered.Object {
+	return ordered.Of("type", "object", "description", "What went wrong (RFC 9457).",
+		"required", []string{"type", "title", "status", "instance"},
+		"properties", ordered.Of(
+			"type", ordered.Of("type", "string", "format", "uri", "description", "What sort of thing it is, for programs."),
+			"title", ordered.Of("type", "string", "description", "The same for people."),
+			"status", ordered.Of("type", "integer", "description", "That of the reply."),
+			"detail", ordered.Of("type", "string", "description", "What it is this time."),
+			"instance", ordered.Of("type", "string", "description", "The request's id."),
+			"errors", ordered.Of("type", "array", "description", "Places of the body that are at fault.", "items", model.Ref("ProblemField")),
+		),
+		"examples", []any{ordered.Of("type", problems.TypePrefix+"invalid", "title", "The request is not valid", "status", 400,
+			"detail", "the object does not match the schema of the store", "instance", "8f14e45fceea167a5a36dedd4bea2543",
+			"errors", []any{ordered.Of("pointer", "/title", "message", "is missing")})},
+	)
+}
+
+func problemField() *ordered.Object {
+	return ordered.Of("type", "object", "description", "A place of the body that is at fault.", "required", []string{"pointer", "message"},
+		"properties", ordered.Of(
+			"pointer", ordered.Of("type", "string", "description", "A JSON pointer (RFC 6901); empty for the whole."),
+			"message", ordered.Of("type", "string", "description", "What is expected there."),
+		))
+}
+
+// asked are the statuses with which an interceptor can refuse, besides those
+// that it fails with.
+func asked(s *model.Store, op string) []int {
+	if s == nil || len(s.Asked[op]) == 0 {
+		return nil
+	}
+	return []int{400, 401, 403, 404, 409, 412, 413, 415, 429, 503}
+}

@@ -1,0 +1,153 @@
+package openapi
+
+import (
+	"fmt"
+	"strings"
+
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/ordered"
+)
+
+// store adds the routes of a store that is exposed.
+func (d *document) store(s *model.Store) {
+	r, one := s.Expose.Restrict, s.Expose.URL+"/{uuid}"
+	d.tag(s.Name, about(s))
+	if !r.Create {
+		d.create(s)
+	}
+	if s.Expose.List {
+		d.list(s)
+	}
+	if !r.Get {
+		d.read(s, one)
+	}
+	if !r.Update {
+		d.update(s, one, operation{
+			method: "put", id: "update" + s.ID, summary: "Replace fields of an object",
+			description: "Replaces each top-level field that is given and keeps the others.",
+			body:        body(asJSON(model.Ref(s.UpdateName()))),
+		})
+		patch := ordered.Of("schema", model.Ref(s.PatchName()))
+		d.update(s, one, operation{
+			method: "patch", id: "patch" + s.ID, summary: "Merge into an object",
+			description: "Merges nested objects as well, and null removes a field (RFC 7396).",
+			body:        body(ordered.Of(mergePatchType, patch, jsonType, patch)),
+		})
+	}
+	if !r.Delete {
+		d.delete(s, one)
+	}
+}
+
+// about describes a store.
+func about(s *model.Store) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Objects of the store `%s`, of at most %d bytes as a client writes them.", s.Name, s.MaxSize)
+	if s.Owner {
+		b.WriteString(" They belong to who created them.")
+	}
+	for _, a := range s.Arrays {
+		fmt.Fprintf(&b, " `%s` holds copies of what refers to them in `%s`", a.Name, a.Source)
+		if a.Cascade {
+			b.WriteString(", which goes when they go")
+		}
+		b.WriteString(".")
+	}
+	return b.String()
+}
+
+// secured is who may do an operation: whoever, where the policy does not need
+// a user in any case.
+func secured(s *model.Store, op string) []any {
+	if s.Owner && op != "get" && op != "list" {
+		return needed()
+	}
+	return nil
+}
+
+// object is the reply with an object.
+func object(s *model.Store, description string, headers ...string) *ordered.Object {
+	return reply(description, asJSON(model.Ref(s.ObjectName())), append([]string{"Etag", "Cache-Control"}, headers...)...)
+}
+
+func (d *document) create(s *model.Store) {
+	d.add(operation{
+		method: "post", path: s.Expose.URL, tag: s.Name, id: "create" + s.ID, summary: "Create an object",
+		description: "A uuid that is taken is 409; with `If-None-Match: *`, 412.",
+		security:    secured(s, "create"),
+		parameters:  parameters("IfAbsent", "Prefer"),
+		body:        body(asJSON(model.Ref(s.InputName()))),
+		replies:     ordered.Of("201", object(s, "The object as it was stored.", "Location", "Preference-Applied")),
+		problems:    append(asked(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 500, 503),
+	})
+}
+
+func (d *document) list(s *model.Store) {
+	query := func(name, description string, schema *ordered.Object) *ordered.Object {
+		return ordered.Of("name", name, "in", "query", "description", description, "schema", schema)
+	}
+	text := func() *ordered.Object { return ordered.Of("type", "string") }
+	var indexes []string
+	for _, fields := range s.Indexes {
+		indexes = append(indexes, "`"+strings.Join(fields, ", ")+"`")
+	}
+	known := "No index is declared, so nothing but the order of uuids can be asked for."
+	if indexes != nil {
+		known = "What no index answers is 400. Indexes: " + strings.Join(indexes, "; ") + "."
+	}
+	problems := []int{400, 401, 500, 503}
+	if s.Rules["list"] {
+		problems = append(problems, 403)
+	}
+	d.get(operation{
+		path: s.Expose.URL, tag: s.Name, id: "list" + s.ID, summary: "List objects", description: known,
+		security: secured(s, "list"),
+		parameters: []any{
+			query("filter", "`field == literal`, `<`, `<=`, `>`, `>=`, `field.startsWith(\"...\")`, joined by `&&`.", text()),
+			query("sort", "Fields separated by commas; all with `-` for descending.", text()),
+			query("limit", "Objects a page.", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "default", 50)),
+			query("cursor", "Where to go on: `cursor` of the page before, with the same filter and sort.", text()),
+		},
+		replies:  ordered.Of("200", reply("A page of objects.", asJSON(model.Ref(s.PageName())), "Cache-Control", "Link")),
+		problems: problems,
+	})
+}
+
+func (d *document) read(s *model.Store, path string) {
+	problems := append(asked(s, "get"), 400, 401, 404, 412, 500, 503)
+	if s.Rules["get"] {
+		problems = append(problems, 403)
+	}
+	d.get(operation{
+		path: path, tag: s.Name, id: "get" + s.ID, summary: "Read an object",
+		security:   secured(s, "get"),
+		parameters: parameters("UUID", "IfMatch", "IfNoneMatch"),
+		replies: ordered.Of(
+			"200", object(s, "The object."),
+			"304", reply("It is at a revision that the client has.", nil, "Etag", "Cache-Control"),
+		),
+		problems: problems,
+	})
+}
+
+func (d *document) update(s *model.Store, path string, o operation) {
+	headers := []string{"Preference-Applied"}
+	if o.method == "patch" {
+		headers = append(headers, "Accept-Patch")
+	}
+	o.path, o.tag, o.security = path, s.Name, secured(s, "update")
+	o.parameters = parameters("UUID", "IfMatch", "IfAbsent", "Prefer")
+	o.replies = ordered.Of("200", object(s, "The object as it is now.", headers...))
+	o.problems = append(asked(s, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 500, 503)
+	d.add(o)
+}
+
+func (d *document) delete(s *model.Store, path string) {
+	d.add(operation{
+		method: "delete", path: path, tag: s.Name, id: "delete" + s.ID, summary: "Delete an object",
+		security:   secured(s, "delete"),
+		parameters: parameters("UUID", "IfMatch", "IfAbsent", "Prefer"),
+		replies:    ordered.Of("204", reply("It is gone.", nil, "Preference-Applied")),
+		problems:   append(asked(s, "delete"), 400, 401, 403, 404, 409, 412, 500, 503),
+	})
+}

@@ -1,0 +1,46 @@
+package openapi
+
+import (
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/ordered"
+)
+
+const systemTag = "System"
+
+// system adds what tells of belfry itself.
+func (d *document) system() {
+	d.tag(systemTag, "How belfry is, and what it offers.")
+	status := reply("All is well.", asJSON(model.Ref("Status")), "Cache-Control")
+	d.get(operation{
+		path: "/healthz", tag: systemTag, id: "getHealth", summary: "Whether the process is alive", security: open(),
+		replies: ordered.Of("200", status),
+	})
+	d.get(operation{
+		path: "/readyz", tag: systemTag, id: "getReadiness", summary: "Whether requests can be served", security: open(),
+		replies: ordered.Of("200", status), problems: []int{500, 503},
+	})
+	plain := func(description string) *ordered.Object {
+		return reply(description, as("text/plain", ordered.Of("type", "string")))
+	}
+	d.get(operation{
+		path: "/metrics", tag: systemTag, id: "getMetrics", summary: "Metrics for Prometheus", security: open(),
+		replies: ordered.Of("200", plain("The metrics."), "500", plain("They can't be gathered.")),
+	})
+	document := func(path, id, summary string) {
+		d.get(operation{
+			path: path, tag: systemTag, id: id, summary: summary, security: open(),
+			parameters: parameters("IfNoneMatch"),
+			replies: ordered.Of(
+				"200", reply("The document.", asJSON(ordered.Of("type", "object")), "Etag", "Cache-Control"),
+				"304", reply("It is what the client has.", nil, "Etag", "Cache-Control"),
+			),
+			problems: []int{400, 500, 503},
+		})
+	}
+	if d.contract.Routes.OpenAPI {
+		document("/openapi.json", "getOpenAPI", "This document")
+	}
+	if d.contract.Routes.AsyncAPI {
+		document("/asyncapi.json", "getAsyncAPI", "What there is on the bus, as an AsyncAPI document")
+	}
+}

@@ -1,0 +1,92 @@
+package app
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/natsapi"
+)
+
+// How often keys of requests that have expired are removed, and how many at once.
+const (
+	forgetInterval = 10 * time.Minute
+	forgetAtOnce   = 10_000
+)
+
+// placeRequests makes the store of requests what it is.
+func (p *plan) placeRequests() {
+	for i := range p.stores {
+		if o := &p.stores[i]; o.Name == config.RequestStore {
+			own := natsapi.RequestsOptions(o.Name)
+			o.Silent, o.Indexes = own.Silent, append(o.Indexes, own.Indexes...)
+		}
+	}
+}
+
+// onBus are the stores with operations over the bus.
+func (p *plan) onBus() []string {
+	var all []string
+	for _, name := range names(p.config.Stores) {
+		if p.config.Stores[name].Bus {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// serveBus answers requests for stores over the bus.
+func (a *App) serveBus(context.Context) error {
+	o := natsapi.Options{
+		Conn: a.bus.Conn(), Requests: a.set.Store(config.RequestStore), Version: semantic(), Logger: a.log,
+		Registry: a.registry, Tombstones: a.config.Tombstones,
+	}
+	for _, name := range a.plan.onBus() {
+		o.Stores = append(o.Stores, a.set.Store(name))
+	}
+	if len(o.Stores) == 0 {
+		return nil
+	}
+	server, err := natsapi.Start(o)
+	if err != nil {
+		return err
+	}
+	a.every(forgetInterval, "the removing of old requests", func(ctx context.Context) bool {
+		for more := true; more; {
+			n, err := server.Clean(ctx, forgetAtOnce)
+			if err != nil && ctx.Err() == nil {
+				a.log.Error("removing requests over the bus that have expired", "error", err)
+			}
+			more = n >= forgetAtOnce && err == nil
+		}
+		return true
+	})
+	a.onStop("operations over the bus", server.Stop)
+	return nil
+}
+
+// semantic is Version as a semantic one, which services on the bus must have.
+func semantic() string {
+	v, found := strings.CutPrefix(Version(), "v")
+	if !found || strings.Count(v, ".") < 2 {
+		return "0.0.0"
+	}
+	return v
+}
+
+// openOverBus are the stores with which whoever reaches the bus may do what
+// clients of HTTP may not: nobody is asked there who they are.
+func (a *App) openOverBus() []string {
+	if b := a.config.Bus; len(b.URL) > 0 || b.Listen == "" || b.Config != "" {
+		return nil
+	}
+	var all []string
+	for _, name := range a.plan.onBus() {
+		s := a.config.Stores[name]
+		if s.Policy != (config.Policy{}) || s.Expose == nil || s.Expose.Restrict != (config.Restrict{}) {
+			all = append(all, name)
+		}
+	}
+	return all
+}

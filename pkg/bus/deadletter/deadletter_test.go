@@ -1,0 +1,334 @@
+package deadletter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/bus/deadletter"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+	"belfry/test/kit"
+)
+
+func open(t *testing.T) *bus.Bus {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	return b
+}
+
+// publish puts events e<from>.. of objects into the log.
+func publish(t *testing.T, b *bus.Bus, uuid string, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		e := event.Envelope{ID: fmt.Sprintf("%s-%d", uuid, i), Event: event.StoreSaved, Store: "Books", UUID: uuid, Revision: uint64(i + 1)}
+		if err := b.Publish(t.Context(), []bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// hand is a listener whose handler can be mended.
+type hand struct {
+	mu     sync.Mutex
+	broken func(*listener.Event) bool
+	heard  []*listener.Event
+}
+
+func (h *hand) handle(_ context.Context, e *listener.Event) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.heard = append(h.heard, e)
+	if h.broken != nil && h.broken(e) {
+		return listener.Permanent(errors.New("Out of tea"))
+	}
+	return nil
+}
+
+func (h *hand) mend() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.broken, h.heard = nil, nil
+}
+
+func (h *hand) ids() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []string
+	for _, e := range h.heard {
+		all = append(all, e.ID)
+	}
+	return all
+}
+
+// run runs a listener until the test, or stop, ends it.
+func run(t *testing.T, b *bus.Bus, s listener.Spec) (stop func()) {
+	t.Helper()
+	s.Start = listener.All
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), s) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func list(t *testing.T, b *bus.Bus, s deadletter.Select) []*deadletter.Letter {
+	t.Helper()
+	var all []*deadletter.Letter
+	if err := deadletter.List(t.Context(), b, s, func(l *deadletter.Letter) error { all = append(all, l); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// waiting is how many retries have not been handled.
+func waiting(t *testing.T, b *bus.Bus) uint64 {
+	t.Helper()
+	s, err := b.JetStream().Stream(t.Context(), bus.StreamRetry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo().State.Msgs
+}
+
+func always(*listener.Event) bool { return true }
+
+func TestARetryReachesItsListenerAlone(t *testing.T) {
+	b := open(t)
+	tea, other := &hand{broken: always}, &hand{}
+	run(t, b, listener.Spec{Name: "tea", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Handler: tea.handle})
+	run(t, b, listener.Spec{Name: "other", Handler: other.handle})
+	publish(t, b, "a", 0, 3)
+	kit.WaitFor(t, "all have failed", func() bool { return len(list(t, b, deadletter.Select{})) == 3 && len(other.ids()) == 3 })
+	tea.mend()
+	first := list(t, b, deadletter.Select{})[1]
+	if err := deadletter.Retry(t.Context(), b, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	kit.WaitFor(t, "the retry is handled", func() bool { return slices.Equal(tea.ids(), []string{"a-1"}) && waiting(t, b) == 0 })
+	if e := tea.heard[0]; e.Sequence != 2 || e.Attempt != 1 {
+		t.Errorf("the retry comes with sequence %d, attempt %d", e.Sequence, e.Attempt)
+	}
+	if left := list(t, b, deadletter.Select{}); len(left) != 2 || left[0].Sequence != 1 || left[1].Sequence != 3 {
+		t.Errorf("%d letters are left", len(left))
+	}
+	if n := len(other.ids()); n != 3 {
+		t.Errorf("the other listener heard %d events, want 3", n)
+	}
+	if err := deadletter.Retry(t.Context(), b, first.ID); !errs.Is(err, errs.NotFound) {
+		t.Errorf("a letter that has gone: %v", err)
+	}
+}
+
+func TestARetryThatFailsComesBack(t *testing.T) {
+	b := open(t)
+	tea := &hand{broken: always}
+	run(t, b, listener.Spec{Name: "tea", Batch: func(ctx context.Context, all []*listener.Event) []error {
+		failed := make([]error, len(all))
+		for i, e := range all {
+			failed[i] = tea.handle(ctx, e)
+		}
+		return failed
+	}})
+	publish(t, b, "a.b", 0, 1)
+	before := &deadletter.Letter{}
+	for retries := range 3 {
+		kit.WaitFor(t, "the letter is there", func() bool {
+			all := list(t, b, deadletter.Select{})
+			return len(all) == 1 && all[0].ID != before.ID
+		})
+		l := list(t, b, deadletter.Select{})[0]
+		if l.Retries != retries || l.Sequence != 1 || l.UUID != "a.b" || l.Store != "Books" || l.Event != event.StoreSaved || l.Reason != "Out of tea" || l.Attempts != 1 || l.Listener != "tea" {
+			t.Errorf("after %d retries the letter is %+v", retries, l)
+		}
+		if err := deadletter.Retry(t.Context(), b, l.ID); err != nil {
+			t.Fatal(err)
+		}
+		before = l
+	}
+}
+
+// A retry for a listener that is not there waits for it, beyond what the log
+// keeps; and a crash between storing the retry and removing the letter costs
+// a second delivery at most.
+func TestARetryWaitsForItsListener(t *testing.T) {
+	b := open(t)
+	tea := &hand{broken: always}
+	stop := run(t, b, listener.Spec{Name: "tea", Handler: tea.handle})
+	publish(t, b, "a", 0, 2)
+	kit.WaitFor(t, "all have failed", func() bool { return len(list(t, b, deadletter.Select{})) == 2 })
+	stop()
+	tea.mend()
+	for _, l := range list(t, b, deadletter.Select{}) {
+		if err := deadletter.Retry(t.Context(), halfway{b}, l.ID); err == nil {
+			t.Error("a retry that is not synced is told as done")
+		}
+	}
+	if n := len(list(t, b, deadletter.Select{})); n != 2 {
+		t.Fatalf("%d letters are left of 2 whose retries are not safe", n)
+	}
+	for _, l := range list(t, b, deadletter.Select{}) {
+		if err := deadletter.Retry(t.Context(), b, l.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := waiting(t, b); n != 2 {
+		t.Errorf("%d retries wait, want one for each letter", n)
+	}
+	s, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run(t, b, listener.Spec{Name: "tea", Handler: tea.handle})
+	kit.WaitFor(t, "both are handled", func() bool { return slices.Equal(tea.ids(), []string{"a-0", "a-1"}) && waiting(t, b) == 0 })
+}
+
+// halfway is a bus whose disk fails.
+type halfway struct{ *bus.Bus }
+
+func (halfway) Sync(context.Context) error { return errors.New("the disk fails") }
+
+// TestARetryOfAnOrderedListenerIsAlone has two processes listen, and looks that
+// no two events of the object are in hand at once.
+func TestARetryOfAnOrderedListenerIsAlone(t *testing.T) {
+	b := open(t)
+	var mu sync.Mutex
+	inHand, retried, failing := 0, 0, true
+	handle := func(_ context.Context, e *listener.Event) error {
+		mu.Lock()
+		inHand++
+		if inHand > 1 {
+			t.Errorf("%d events of one object are in hand at once", inHand)
+		}
+		failed := failing && e.Revision <= 5
+		if !failing && e.Revision <= 5 {
+			retried++
+		}
+		mu.Unlock()
+		<-time.After(2 * time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		inHand--
+		if failed {
+			return listener.Permanent(errors.New("no"))
+		}
+		return nil
+	}
+	for range 2 {
+		run(t, b, listener.Spec{Name: "tea", Ordered: true, Handler: handle})
+	}
+	publish(t, b, "a", 0, 5)
+	kit.WaitFor(t, "they have failed", func() bool { return len(list(t, b, deadletter.Select{})) == 5 })
+	mu.Lock()
+	failing = false
+	mu.Unlock()
+	publish(t, b, "a", 5, 50)
+	for _, l := range list(t, b, deadletter.Select{Listener: "tea"}) {
+		if err := deadletter.Retry(t.Context(), b, l.ID); err != nil {
+			t.Fatal(err)
+		}
+		publish(t, b, "a", 1000+int(l.ID)*20, 1000+int(l.ID)*20+20)
+	}
+	kit.WaitFor(t, "all are handled", func() bool {
+		pending, unacked, err := listener.Lag(t.Context(), b, "tea")
+		mu.Lock()
+		defer mu.Unlock()
+		return err == nil && pending+unacked == 0 && retried >= 5 && waiting(t, b) == 0
+	})
+	c, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, fmt.Sprintf("tea-%d", event.Partition("a")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kit.WaitFor(t, "its partition goes on", func() bool {
+		info, err := c.Info(t.Context())
+		return err == nil && !info.Paused
+	})
+}
+
+func TestLettersAreSelected(t *testing.T) {
+	b := open(t)
+	tea := &hand{broken: always}
+	run(t, b, listener.Spec{Name: "tea", Handler: tea.handle})
+	run(t, b, listener.Spec{Name: "other", Handler: tea.handle, Stores: []string{"Books"}})
+	publish(t, b, "a", 0, 1)
+	publish(t, b, "b", 0, 1)
+	kit.WaitFor(t, "all have failed", func() bool { return len(list(t, b, deadletter.Select{})) == 4 })
+	for want, s := range map[deadletter.Select]int{
+		{Listener: "tea"}: 2, {Listener: "tea", UUID: "b"}: 1, {Store: "Books"}: 4, {Store: "None"}: 0, {Event: "Store.Saved"}: 4,
+		{Event: "Store.Deleted"}: 0, {Reason: "OF TEA"}: 4, {Reason: "coffee"}: 0, {Since: time.Now().Add(-time.Hour)}: 4, {Since: time.Now().Add(time.Hour)}: 0,
+		{Listener: "nobody"}: 0,
+	} {
+		if n := len(list(t, b, want)); n != s {
+			t.Errorf("%+v selects %d letters, want %d", want, n, s)
+		}
+	}
+	if err := deadletter.List(t.Context(), b, deadletter.Select{Listener: "*"}, nil); !errs.Is(err, errs.Invalid) {
+		t.Errorf("a pattern for a name: %v", err)
+	}
+	id := list(t, b, deadletter.Select{UUID: "b"})[0].ID
+	if l, err := deadletter.Get(t.Context(), b, id); err != nil || !slices.Contains([]string{"tea", "other"}, l.Listener) || len(l.Data) == 0 {
+		t.Errorf("the letter is %+v, %v", l, err)
+	}
+	if err := deadletter.Drop(t.Context(), b, id); err != nil {
+		t.Fatal(err)
+	}
+	if err := deadletter.Drop(t.Context(), b, id); !errs.Is(err, errs.NotFound) {
+		t.Errorf("dropped twice: %v", err)
+	}
+	if _, err := deadletter.Get(t.Context(), b, id); !errs.Is(err, errs.NotFound) {
+		t.Errorf("a letter that has gone: %v", err)
+	}
+}
+
+// A letter whose event was too large for it takes it from the log, as long as
+// that holds the same event.
+func TestALetterWithoutItsEventTakesItFromTheLog(t *testing.T) {
+	b := open(t)
+	publish(t, b, "a", 0, 1)
+	subject := event.Subject(event.StoreSaved, "Books", "a")
+	letter := func(subject string) uint64 {
+		ack, err := b.JetStream().PublishMsg(t.Context(), omitted(subject))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ack.Sequence
+	}
+	if l, err := deadletter.Get(t.Context(), b, letter(subject)); err != nil || !l.Omitted || len(l.Data) == 0 {
+		t.Errorf("the letter is %+v, %v", l, err)
+	}
+	other := letter(event.Subject(event.StoreSaved, "Books", "b"))
+	if l, err := deadletter.Get(t.Context(), b, other); err != nil || l.Data != nil {
+		t.Errorf("the letter has another's event: %+v, %v", l, err)
+	}
+	if err := deadletter.Retry(t.Context(), b, other); !errs.Is(err, errs.NotFound) {
+		t.Errorf("retried without an event: %v", err)
+	}
+}
+
+func omitted(subject string) *nats.Msg {
+	return &nats.Msg{Subject: bus.DeadPrefix + "tea", Header: nats.Header{
+		listener.HeaderSubject: {subject}, listener.HeaderSequence: {"1"}, listener.HeaderOmitted: {"true"},
+	}}
+}

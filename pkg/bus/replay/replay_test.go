@@ -1,0 +1,251 @@
+package replay_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/bus/eventlog"
+	"belfry/pkg/bus/replay"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+	"belfry/test/kit"
+)
+
+func open(t *testing.T) *bus.Bus {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	return b
+}
+
+// publish puts events of as many objects into the log.
+func publish(t *testing.T, b *bus.Bus, from, to int) {
+	t.Helper()
+	var all []bus.Event
+	for i := from; i < to; i++ {
+		e := event.Envelope{ID: fmt.Sprint("e", i), Event: event.StoreSaved, Store: "Books", UUID: fmt.Sprint("b", i), Revision: 1}
+		all = append(all, bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
+	}
+	if err := b.Publish(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ear is what a listener has heard.
+type ear struct {
+	mu    sync.Mutex
+	heard map[uint64]int // by sequence
+}
+
+func (e *ear) hear(_ context.Context, ev *listener.Event) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.heard == nil {
+		e.heard = map[uint64]int{}
+	}
+	e.heard[ev.Sequence]++
+	return nil
+}
+
+// least is how often each event of a range has been heard at least.
+func (e *ear) least(from, to uint64) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := e.heard[from]
+	for s := from; s <= to; s++ {
+		n = min(n, e.heard[s])
+	}
+	return n
+}
+
+func run(t *testing.T, b *bus.Bus, s listener.Spec) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), s) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// find returns a listener, or nil.
+func find(t *testing.T, b *bus.Bus, name string) *replay.Listener {
+	t.Helper()
+	all, err := replay.List(t.Context(), b.JetStream())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range all {
+		if l.Name == name {
+			return l
+		}
+	}
+	return nil
+}
+
+func idle(t *testing.T, b *bus.Bus, name string) {
+	t.Helper()
+	kit.WaitFor(t, name+" has nothing to do", func() bool { l := find(t, b, name); return l != nil && l.Lag+uint64(l.Unacked) == 0 })
+}
+
+func reset(t *testing.T, b *bus.Bus, name, place string, want uint64) {
+	t.Helper()
+	from, err := eventlog.ParseFrom(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := replay.Reset(t.Context(), b.JetStream(), name, from); err != nil || got != want {
+		t.Fatalf("reset to %s: sequence %d, %v; want %d", place, got, err, want)
+	}
+}
+
+// TestResetReplays resets listeners of every kind, which run and which don't,
+// to before and behind where they began.
+func TestResetReplays(t *testing.T) {
+	for name, s := range map[string]listener.Spec{
+		"new": {Start: listener.New}, "all": {Start: listener.All}, "later": {Start: listener.FromSequence(5)},
+		"timed": {Start: listener.FromTime(time.Now().Add(-time.Hour))}, "ordered": {Start: listener.New, Ordered: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t)
+			publish(t, b, 0, 10)
+			var e ear
+			s.Name, s.Handler, s.Filters = name, e.hear, []string{event.Filter(event.StoreSaved, "Books")}
+			stop := run(t, b, s)
+			idle(t, b, name)
+			before := config(t, b, name, s.Ordered)
+			publish(t, b, 10, 20)
+			kit.WaitFor(t, "it listens", func() bool { return e.least(11, 20) == 1 })
+			idle(t, b, name)
+			first, last := e.least(1, 4), e.least(11, 20)
+
+			// A listener that is quicker than the reset makes its consumer anew and hears
+			// some more than once.
+			reset(t, b, name, "all", 1)
+			kit.WaitFor(t, "it has heard all again", func() bool { return e.least(1, 4) > first && e.least(11, 20) > last })
+			idle(t, b, name)
+			fourteenth, last := e.least(14, 14), e.least(15, 20)
+			reset(t, b, name, "15", 15) // where its consumer may go by now
+			kit.WaitFor(t, "it has heard the last once more", func() bool { return e.least(15, 20) > last })
+			idle(t, b, name)
+			if n := e.least(14, 14); n != fourteenth {
+				t.Errorf("event 14 is heard %d times, want %d", n, fourteenth)
+			}
+
+			stop()
+			publish(t, b, 20, 30)
+			reset(t, b, name, "new", 31)
+			publish(t, b, 30, 40)
+			run(t, b, s)
+			kit.WaitFor(t, "it goes on", func() bool { return e.least(31, 40) == 1 })
+			idle(t, b, name)
+			if n := e.least(21, 30); n != 0 {
+				t.Error("what it was to pass over is heard")
+			}
+			after := config(t, b, name, s.Ordered)
+			if after.AckWait != before.AckWait || after.MaxAckPending != before.MaxAckPending || fmt.Sprint(after.FilterSubjects) != fmt.Sprint(before.FilterSubjects) {
+				t.Errorf("the settings were %+v and are %+v", before, after)
+			}
+		})
+	}
+}
+
+func config(t *testing.T, b *bus.Bus, name string, ordered bool) jetstream.ConsumerConfig {
+	t.Helper()
+	if ordered {
+		name += "-7"
+	}
+	c, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.CachedInfo().Config
+}
+
+// Resets of a listener that runs and makes its consumer anew whenever it finds
+// none lose nothing, whoever is quicker.
+func TestResetsOfABusyListener(t *testing.T) {
+	b := open(t)
+	var e ear
+	publish(t, b, 0, 50)
+	run(t, b, listener.Spec{Name: "busy", Start: listener.New, Handler: e.hear, Concurrency: 4})
+	idle(t, b, "busy")
+	for round := range 10 {
+		from := uint64(40 - 4*round)
+		reset(t, b, "busy", fmt.Sprint(from), from)
+		publish(t, b, 50+round*10, 60+round*10)
+	}
+	kit.WaitFor(t, "all are heard", func() bool { return e.least(4, 150) >= 1 })
+	idle(t, b, "busy")
+}
+
+// Whoever finds no consumer makes it from what it knows: a reset wins even when
+// that happens between its two steps.
+func TestResetWhileOthersMakeTheConsumer(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 10)
+	fresh := jetstream.ConsumerConfig{Durable: "busy", FilterSubjects: []string{"events.>"}, AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverNewPolicy}
+	if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, fresh); err != nil {
+		t.Fatal(err)
+	}
+	// Two make it as soon as they hear that it has gone, several times for each reset.
+	var may atomic.Int32
+	for range 2 {
+		if _, err := b.Conn().Subscribe("$JS.EVENT.ADVISORY.CONSUMER.DELETED.EVENTS.busy", func(*nats.Msg) {
+			if may.Add(-1) >= 0 {
+				_, _ = b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, fresh)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for place := uint64(10); place > 0; place-- {
+		may.Store(6)
+		reset(t, b, "busy", fmt.Sprint(place), place)
+		if c := config(t, b, "busy", false); c.OptStartSeq != place {
+			t.Errorf("it begins at %d, want %d", c.OptStartSeq, place)
+		}
+	}
+}
+
+func TestListeners(t *testing.T) {
+	b := open(t)
+	if all, err := replay.List(t.Context(), b.JetStream()); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	hold := make(chan struct{})
+	run(t, b, listener.Spec{Name: "a-b", Start: listener.All, Prefetch: -1, Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
+	run(t, b, listener.Spec{Name: "b", Start: listener.All, Ordered: true, Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
+	t.Cleanup(sync.OnceFunc(func() { close(hold) }))
+	publish(t, b, 0, 40)
+	kit.WaitFor(t, "one has an event in hand, the other one a partition", func() bool {
+		a, o := find(t, b, "a-b"), find(t, b, "b")
+		return a != nil && o != nil && a.Unacked == 1 && a.Lag == 39 && !a.Ordered && o.Ordered && o.Unacked > 1 && o.Lag+uint64(o.Unacked) == 40 && !a.Last.IsZero()
+	})
+	if all, err := replay.List(t.Context(), b.JetStream()); err != nil || len(all) != 2 || all[0].Name != "a-b" {
+		t.Errorf("%v, %v", all, err)
+	}
+	for _, name := range []string{"none", "b-1", ""} {
+		if _, err := replay.Reset(t.Context(), b.JetStream(), name, eventlog.From{}); !errs.Is(err, errs.NotFound) {
+			t.Errorf("reset of %q: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package natsapi
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/query"
+)
+
+// Kept is how long a key is known.
+const Kept = store.OnceKept
+
+// expires is the field by which Clean finds what has expired.
+const expires = "expires"
+
+// RequestsOptions are what the store of requests is opened with. Nobody is told
+// of its objects.
+func RequestsOptions(name string) store.Options {
+	return store.Options{Name: name, Silent: true, Indexes: []query.Index{{Name: expires, Fields: []string{expires}}}}
+}
+
+// entry is what the store of requests knows of a key.
+type entry struct {
+	stored store.Stored
+
+	print    string   // of the request, so that another one is noticed
+	uuid     string   // of the object that it is about
+	revision uint64   // of Save and Delete: what the write's record has
+	earlier  []uint64 // revisions of attempts before
+	life     string   // of the object that is to be updated or deleted
+	owner    string   // the server that noted it, or took it over
+	noted    time.Time
+	expires  time.Time
+	answer   *outcome // nil: none yet
+}
+
+func (e *entry) fields() object.Object {
+	o := object.Object{}
+	o.Set("print", e.print)
+	o.Set("object", e.uuid)
+	o.Set("revision", strconv.FormatUint(e.revision, 10))
+	o.Set("earlier", e.earlier)
+	o.Set("life", e.life)
+	o.Set("owner", e.owner)
+	o.Set("noted", stamp(e.noted))
+	o.Set(expires, stamp(e.expires))
+	if e.answer != nil {
+		o.Set("status", e.answer.status)
+		o.Set("text", e.answer.text)
+		o["body"] = json.RawMessage(e.answer.body)
+	}
+	return o
+}
+
+func decodeEntry(s store.Stored) (*entry, error) {
+	var f struct {
+		Print, Object, Revision, Life, Owner, Noted, Expires, Text string
+
+		Earlier []uint64
+		Status  int
+		Body    json.RawMessage
+	}
+	if err := json.Unmarshal(s.Body, &f); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "the record of request %s can't be read", s.UUID)
+	}
+	e := &entry{stored: s, print: f.Print, uuid: f.Object, earlier: f.Earlier, life: f.Life, owner: f.Owner}
+	var err error
+	if e.revision, err = strconv.ParseUint(f.Revision, 10, 64); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "the record of request %s has no revision", s.UUID)
+	}
+	e.noted, _ = time.Parse(stampForm, f.Noted)
+	e.expires, _ = time.Parse(stampForm, f.Expires)
+	if f.Body != nil {
+		e.answer = &outcome{status: f.Status, text: f.Text, body: f.Body}
+	}
+	return e, nil
+}
+
+const stampForm = "2006-01-02T15:04:05.000000Z"
+
+// stamp writes a time so that texts are in the order of times.
+func stamp(t time.Time) string { return t.UTC().Format(stampForm) }
+
+// forgetTogether is how many keys are removed side by side: a busy bus brings
+// more of them than one after the other would go.
+const forgetTogether = 16
+
+// Clean removes keys that have expired, at most limit of them, and reports how
+// many.
+func (s *Server) Clean(ctx context.Context, limit int) (removed int, err error) {
+	o := store.ListOptions{Filter: expires + ` < "` + stamp(s.Now()) + `"`, Limit: min(limit, store.MaxPage)}
+	for removed < limit {
+		list, err := s.Requests.List(ctx, o)
+		if err != nil {
+			return removed, errs.Wrap(err, errs.KindOf(err), "cleaning %s", s.Requests.Name)
+		}
+		var removing errgroup.Group
+		removing.SetLimit(forgetTogether)
+		for _, found := range list.Objects {
+			removing.Go(func() error { return s.forget(ctx, found) })
+		}
+		if err := removing.Wait(); err != nil {
+			return removed, err
+		}
+		removed += len(list.Objects)
+		if list.Next == "" {
+			break
+		}
+		o.Cursor = list.Next
+	}
+	return removed, nil
+}
+
+// forget removes a key, if it is as it was read.
+func (s *Server) forget(ctx context.Context, found store.Stored) error {
+	err := s.Requests.Delete(ctx, found.UUID, found.Revision)
+	if errs.Is(err, errs.NotFound) || errs.Is(err, errs.Mismatch) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+package natsapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/store"
+)
+
+// serve answers one request.
+func (v *service) serve(e *endpoint, m *nats.Msg, began time.Time) {
+	ctx, cancel := context.WithTimeout(v.server.life, v.server.Timeout)
+	defer cancel()
+	id := requestID(m)
+	o, err := v.handle(ctx, e, m, id)
+	v.reply(e, m, began, id, within(ctx, err, v.server.Timeout), o)
+}
+
+// handle waits for its turn and does what is asked for. A panic ends this
+// request and nothing else.
+func (v *service) handle(ctx context.Context, e *endpoint, m *nats.Msg, id string) (o outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errs.Panicked(p)
+		}
+	}()
+	end, err := v.gate.begin(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer end()
+	r, err := parse(e.op, id, m)
+	if err != nil {
+		return outcome{}, err
+	}
+	if r.key != "" {
+		return v.once(ctx, r)
+	}
+	body, err := v.perform(ctx, r, nil, v.mostBytes())
+	return outcome{body: body}, err
+}
+
+// mostBytes is the largest body that fits into an answer.
+func (v *service) mostBytes() int { return int(v.server.Conn.MaxPayload()) - 4*maxLine }
+
+// perform makes one attempt at a request and returns the answer's body, of at
+// most limit bytes.
+func (v *service) perform(ctx context.Context, r *request, once *store.Once, limit int) ([]byte, error) {
+	call := store.Call{
+		Client: true, Trusted: true, Origin: event.OriginBus, Ctx: event.Ctx{Request: r.id, Trace: r.trace}, Once: once,
+	}
+	if r.actor != "" {
+		call.Actor = &r.actor
+	}
+	ctx = store.WithCall(ctx, call)
+	switch r.op {
+	case wire.Save:
+		o, err := v.store.Save(ctx, r.object, r.UUID)
+		return encodeObject(o, limit), inObject(err)
+	case wire.Update:
+		o, err := v.store.Update(ctx, r.object, store.UpdateOptions{UUID: r.UUID, If: r.Revision})
+		return encodeObject(o, limit), inObject(err)
+	case wire.Delete:
+		return []byte("{}"), v.store.Delete(ctx, r.UUID, r.Revision)
+	case wire.Exists:
+		there, err := v.store.Exists(ctx, r.UUID)
+		return fmt.Appendf(nil, `{"exists":%t}`, there), err
+	case wire.Get:
+		o, err := v.store.Get(ctx, r.UUID)
+		if err == nil && len(o.Body) > limit {
+			err = errs.New(errs.TooLarge, "the object has %d bytes; the bus carries at most %d: read it over HTTP", len(o.Body), limit)
+		}
+		return encodeObject(o, limit), err
+	default:
+		l, err := v.store.List(ctx, store.ListOptions{Filter: r.Filter, Sort: r.Sort, Limit: r.Limit, Cursor: r.Cursor})
+		body := l.Encode("objects")
+		if err == nil && len(body) > limit {
+			err = errs.New(errs.TooLarge, "the page has %d bytes; the bus carries at most %d: ask for fewer with limit", len(body), limit)
+		}
+		return body, err
+	}
+}
+
+// reply sends the answer, counts it, and logs what is worth it.
+func (v *service) reply(e *endpoint, m *nats.Msg, began time.Time, id string, err error, o outcome) {
+	if err != nil {
+		o = faultOf(err, id)
+	}
+	took := v.server.Now().Sub(began)
+	e.count(o, took)
+	v.server.metrics.count(v.store.Name, e.op, o.status, took)
+	if m.Reply != "" {
+		if sent := m.RespondMsg(o.message()); sent != nil {
+			err = errors.Join(err, sent)
+		}
+	}
+	v.log(e, id, err, o, took)
+}
+
+// slow is when a request is worth a line in the log of its own.
+const slow = time.Second
+
+func (v *service) log(e *endpoint, id string, err error, o outcome, took time.Duration) {
+	level := slog.LevelDebug
+	switch {
+	case errs.Is(err, errs.Internal):
+		level = slog.LevelError
+	case took > slow:
+		level = slog.LevelInfo
+	}
+	if !v.server.Logger.Enabled(v.server.life, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("request", id), slog.String("store", v.store.Name), slog.String("op", e.op),
+		slog.Int("status", max(o.status, 200)), slog.Duration("took", took),
+	}
+	v.server.Logger.LogAttrs(v.server.life, level, "request over the bus", append(attrs, errs.Attributes(err)...)...)
+}

@@ -1,0 +1,252 @@
+package natsapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/store/object"
+	"belfry/test/kit"
+)
+
+func TestOperations(t *testing.T) {
+	w := open(t)
+	saved := w.want("", wire.Save, `{"object":{"uuid":"emma","title":"Emma <1>","year":1815}}`)
+	if saved.reply.Revision == 0 || !strings.Contains(saved.body, `"title":"Emma <1>"`) || w.told.last().Origin != "bus" {
+		t.Errorf("%s, %+v", saved.body, w.told.last())
+	}
+	updated := w.want("", wire.Update, fmt.Sprintf(`{"uuid":"emma","object":{"year":1816},"revision":%d}`, saved.reply.Revision))
+	if !strings.Contains(updated.body, `"year":1816`) || !strings.Contains(updated.body, "Emma") {
+		t.Error(updated.body)
+	}
+	w.want("412", wire.Update, fmt.Sprintf(`{"uuid":"emma","object":{"year":1},"revision":%d}`, saved.reply.Revision))
+	w.want("", wire.Update, `{"object":{"uuid":"emma","year":1817}}`)
+	if got := w.want("", wire.Get, `{"uuid":"emma"}`); !strings.Contains(got.body, `"year":1817`) {
+		t.Error(got.body)
+	}
+	if got := w.want("", wire.Exists, `{"uuid":"emma"}`); got.body != `{"exists":true}` {
+		t.Error(got.body)
+	}
+	w.want("409", wire.Save, `{"object":{"title":"another"},"uuid":"emma"}`)
+	w.want("412", wire.Delete, `{"uuid":"emma","revision":7}`)
+	if got := w.want("", wire.Delete, `{"uuid":"emma"}`); got.body != "{}" {
+		t.Error(got.body)
+	}
+	if got := w.want("", wire.Exists, `{"uuid":"emma"}`); got.body != `{"exists":false}` {
+		t.Error(got.body)
+	}
+	w.want("404", wire.Get, `{"uuid":"emma"}`)
+	w.want("404", wire.Delete, `{"uuid":"emma"}`)
+	if got := w.told.of("emma"); got != "Saved Updated Updated Deleted" {
+		t.Error(got)
+	}
+}
+
+func TestLists(t *testing.T) {
+	w := open(t)
+	if got := w.want("", wire.List, `{}`); got.body != `{"objects":[]}` {
+		t.Error(got.body)
+	}
+	for i := range 5 {
+		w.want("", wire.Save, fmt.Sprintf(`{"object":{"uuid":"b%d","year":%d,"_x":1}}`, i, 1800+i))
+	}
+	first := w.want("", wire.List, `{"filter":"year > 1800","sort":"-year","limit":3}`)
+	second := w.want("", wire.List, `{"filter":"year > 1800","sort":"-year","limit":3,"cursor":`+quoted(first.reply.Cursor)+`}`)
+	var uuids []string
+	for _, o := range append(first.reply.Objects, second.reply.Objects...) {
+		uuid, _ := object.Text(object.Field(o, "uuid"))
+		uuids = append(uuids, uuid)
+	}
+	if got := strings.Join(uuids, " "); got != "b4 b3 b2 b1" || second.reply.Cursor != "" {
+		t.Errorf("%s, then %q", got, second.reply.Cursor)
+	}
+	w.want("400", wire.List, `{"filter":"title == \"x\""}`)
+}
+
+func quoted(s string) string {
+	data, _ := json.Marshal(s)
+	return string(data)
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	w := open(t)
+	w.want("", wire.Save, `{"object":{"uuid":"emma","title":"Emma"}}`)
+	deep := strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70)
+	long := strings.Repeat("k", 201)
+	for name, c := range map[string]struct {
+		status, op, body, says string
+		headers                []string
+	}{
+		"no JSON":               {"400", wire.Save, `title=Emma`, "malformed JSON", nil},
+		"nothing":               {"400", wire.Get, ``, "empty", nil},
+		"an array":              {"400", wire.Save, `[]`, "an array", nil},
+		"twice":                 {"400", wire.Get, `{"uuid":"a","uuid":"b"}`, "duplicate", nil},
+		"an unknown key":        {"400", wire.Save, `{"object":{},"upsert":true}`, `"upsert" is unknown; save takes object, uuid`, nil},
+		"a key of another op":   {"400", wire.Save, `{"object":{},"revision":1}`, `"revision" is unknown`, nil},
+		"too deep":              {"400", wire.Save, `{"object":` + deep + `}`, "nested more than", nil},
+		"a NUL":                 {"400", wire.Save, `{"object":{"title":"\u0000"}}`, "NUL", nil},
+		"no object":             {"400", wire.Save, `{"uuid":"x"}`, `"object" is missing`, nil},
+		"an object of text":     {"400", wire.Save, `{"object":"x"}`, "must be an object", nil},
+		"a bad uuid":            {"400", wire.Get, `{"uuid":"../x"}`, "not a uuid", nil},
+		"an empty uuid":         {"400", wire.Get, `{"uuid":""}`, "not a uuid", nil},
+		"a uuid of numbers":     {"400", wire.Delete, `{"uuid":7}`, "must be a string", nil},
+		"a bad one in it":       {"400", wire.Save, `{"object":{"uuid":7}}`, "must be a string", nil},
+		"which one":             {"400", wire.Update, `{"object":{"title":"x"}}`, "which one", nil},
+		"revision 0":            {"400", wire.Delete, `{"uuid":"emma","revision":0}`, "above 0", nil},
+		"a revision of text":    {"400", wire.Delete, `{"uuid":"emma","revision":"1"}`, "above 0", nil},
+		"a negative limit":      {"400", wire.List, `{"limit":-1}`, "above 0", nil},
+		"a large limit":         {"400", wire.List, `{"limit":501}`, "1 to 500", nil},
+		"a bad cursor":          {"400", wire.List, `{"cursor":"x"}`, "cursor", nil},
+		"the schema":            {"400", wire.Save, `{"object":{"year":"long ago"}}`, "", nil},
+		"the schema, by a key":  {"400", wire.Save, `{"object":{"year":"long ago"}}`, "", key("schema")},
+		"too large":             {"413", wire.Save, `{"object":{"title":"` + strings.Repeat("x", 270_000) + `"}}`, "takes at most", nil},
+		"an empty key":          {"400", wire.Save, `{"object":{}}`, "printable", key("")},
+		"a long key":            {"400", wire.Save, `{"object":{}}`, "printable", key(long)},
+		"a key with umlauts":    {"400", wire.Save, `{"object":{}}`, "printable", key("schlüssel")},
+		"two keys":              {"400", wire.Save, `{"object":{}}`, "more than once", append(key("a"), key("b")...)},
+		"two keys, other cases": {"400", wire.Save, `{"object":{}}`, "more than once", append(key("a"), "idempotency-key", "b")},
+		"a bad actor":           {"400", wire.Save, `{"object":{}}`, "uuid of a user", []string{wire.HeaderActor, "a b"}},
+		"not there":             {"404", wire.Update, `{"uuid":"none","object":{}}`, "no object", key("none")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := w.want(c.status, c.op, c.body, c.headers...)
+			var f wire.Fault
+			if err := json.Unmarshal([]byte(got.body), &f); err != nil || fmt.Sprint(f.Status) != c.status || f.Title == "" || !strings.HasPrefix(f.Type, "urn:belfry:problem:") {
+				t.Errorf("%s, %v", got.body, err)
+			}
+			if !strings.Contains(got.text, c.says) || !strings.Contains(f.Detail, c.says) {
+				t.Errorf("%q, %q", got.text, f.Detail)
+			}
+			if name == "the schema" && (len(f.Errors) != 1 || f.Errors[0].Pointer != "/object/year") {
+				t.Errorf("errors are %+v", f.Errors)
+			}
+		})
+	}
+	if n, _, err := w.books.Count(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d books, %v", n, err)
+	}
+}
+
+func TestWhatTheServerOwnsIsNeitherSetNorTold(t *testing.T) {
+	w := open(t)
+	for _, headers := range [][]string{nil, key("k")} {
+		got := w.want("", wire.Save, `{"object":{"title":"t","notes":"n","copies":[1],"covers":[1],"created":"c","updated":"u","_requests":{"x":1},"_y":1}}`, headers...)
+		for _, secret := range []string{"notes", "copies", "covers", `"c"`, `"u"`, "_requests", "_y"} {
+			if strings.Contains(got.body, secret) {
+				t.Errorf("%s in %s", secret, got.body)
+			}
+		}
+	}
+	uuid, _ := object.Text(object.Field(w.told.last().Object, "uuid"))
+	kept, err := w.books.Get(t.Context(), uuid)
+	if err != nil || !bytes.Contains(kept.Body, []byte("_requests")) {
+		t.Errorf("the object holds no request: %s, %v", kept.Body, err)
+	}
+	before := w.want("", wire.Get, `{"uuid":"`+uuid+`"}`)
+	list := w.want("", wire.List, `{}`)
+	w.want("", wire.Update, `{"uuid":"`+uuid+`","object":{"title":"u","_requests":{}}}`, key("k2")...)
+	e := w.told.last()
+	for _, text := range []string{before.body, list.body, string(e.Object), string(e.Previous.Encode())} {
+		if strings.Contains(text, "_requests") {
+			t.Errorf("an internal field is told: %s", text)
+		}
+	}
+	kept, err = w.books.Get(t.Context(), uuid)
+	if held := object.Field(kept.Body, "_requests"); err != nil || strings.Count(string(held), ":") != 2 {
+		t.Errorf("the object holds %s, %v", held, err)
+	}
+	for _, e := range w.told.all {
+		if e.Store != "Books" {
+			t.Errorf("an event of %s", e.Store)
+		}
+	}
+}
+
+func TestWhatEventsSay(t *testing.T) {
+	w := open(t)
+	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	w.want("", wire.Save, `{"object":{}}`, "belfry-actor", "ada", "traceparent", trace, "x-request-id", "r7")
+	e := w.told.last()
+	if e.Actor == nil || *e.Actor != "ada" || e.Ctx.Trace != trace || e.Ctx.Request != "r7" || e.Origin != "bus" {
+		t.Errorf("%+v", e)
+	}
+	w.want("", wire.Save, `{"object":{}}`, "Traceparent", "nonsense", "X-Request-Id", "a b")
+	if e := w.told.last(); e.Actor != nil || e.Ctx.Trace != "" || e.Ctx.Request == "a b" || e.Ctx.Request == "" {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestAnswersThatAreTooLarge(t *testing.T) {
+	w := open(t)
+	body := `{"object":{"uuid":"%s","title":"` + strings.Repeat("x", 250_000) + `"}}`
+	for i := range 5 {
+		w.want("", wire.Save, fmt.Sprintf(body, fmt.Sprint("b", i)))
+	}
+	got := w.want("413", wire.List, `{}`)
+	if !strings.Contains(got.text, "ask for fewer") {
+		t.Error(got.text)
+	}
+	w.want("", wire.List, `{"limit":3}`)
+	stored, err := w.books.Get(t.Context(), "b0")
+	w.must(err)
+	_, err = w.books.Amend(t.Context(), stored, object.Object{"copies": []byte(`["` + strings.Repeat("x", 900_000) + `"]`)})
+	w.must(err)
+	if got := w.want("413", wire.Get, `{"uuid":"b0"}`); !strings.Contains(got.text, "HTTP") {
+		t.Error(got.text)
+	}
+	for _, headers := range [][]string{nil, key("large"), key("large")} {
+		if got := w.want("", wire.Update, `{"object":{"uuid":"b0","year":1}}`, headers...); !got.reply.ObjectOmitted || got.reply.Revision == 0 || len(got.body) > 100 {
+			t.Errorf("%.200s", got.body)
+		}
+	}
+}
+
+func TestTheMicroProtocol(t *testing.T) {
+	w := open(t)
+	w.want("", wire.Save, `{"object":{"uuid":"emma"}}`)
+	w.want("404", wire.Get, `{"uuid":"none"}`)
+	ask := func(subject string, into any) {
+		t.Helper()
+		m, err := w.conn.Request(subject, nil, patience)
+		w.must(err)
+		w.must(json.Unmarshal(m.Data, into))
+	}
+	var ping micro.Ping
+	ask("$SRV.PING", &ping)
+	if ping.Type != micro.PingResponseType || ping.Name != "store-Books" || ping.ID == "" || ping.Version != "0.0.0" {
+		t.Errorf("%+v", ping)
+	}
+	var info micro.Info
+	ask("$SRV.INFO.store-Books", &info)
+	var subjects []string
+	for _, e := range info.Endpoints {
+		subjects = append(subjects, e.Subject)
+	}
+	if info.Type != micro.InfoResponseType || strings.Join(subjects, " ") !=
+		"store.Books.save store.Books.update store.Books.delete store.Books.exists store.Books.get store.Books.list" {
+		t.Errorf("%+v", info)
+	}
+	kit.WaitFor(w, "both requests are counted", func() bool {
+		var stats micro.Stats
+		ask("$SRV.STATS.store-Books."+ping.ID, &stats)
+		if stats.Type != micro.StatsResponseType || len(stats.Endpoints) != 6 {
+			t.Fatalf("%+v", stats)
+		}
+		save, get := stats.Endpoints[0], stats.Endpoints[4]
+		return save.NumRequests == 1 && save.NumErrors == 0 && save.ProcessingTime > 0 && save.AverageProcessingTime == save.ProcessingTime &&
+			get.NumRequests == 1 && get.NumErrors == 1 && strings.HasPrefix(get.LastError, `404:`)
+	})
+	if _, err := w.conn.Request("$SRV.PING.store-Requests", nil, patience); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("the store of requests: %v", err)
+	}
+	if _, err := w.conn.Request("store.Requests.list", []byte("{}"), patience); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("the store of requests: %v", err)
+	}
+}

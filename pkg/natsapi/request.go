@@ -1,0 +1,204 @@
+package natsapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/store/object"
+)
+
+// request is a request that can be understood.
+type request struct {
+	op string
+	wire.Request
+	object object.Object // of Object
+	key    string        // "" for none
+	actor  string        // uuid of a user, "" for none
+	id     string
+	trace  string
+}
+
+// fields are what each operation takes, those it needs first.
+var fields = map[string]struct{ all, needed []string }{
+	wire.Save:   {[]string{"object", "uuid"}, []string{"object"}},
+	wire.Update: {[]string{"object", "uuid", "revision"}, []string{"object"}},
+	wire.Delete: {[]string{"uuid", "revision"}, []string{"uuid"}},
+	wire.Exists: {[]string{"uuid"}, []string{"uuid"}},
+	wire.Get:    {[]string{"uuid"}, []string{"uuid"}},
+	wire.List:   {[]string{"filter", "sort", "limit", "cursor"}, nil},
+}
+
+// maxID is the longest request id that is taken over.
+const maxID = 128
+
+// header returns the value of a header, whatever its case. One that is given
+// twice is refused: which of them counts?
+func header(h nats.Header, name string) (string, error) {
+	value, given := "", false
+	for key, values := range h {
+		if !strings.EqualFold(key, name) || len(values) == 0 {
+			continue
+		}
+		if given || len(values) > 1 {
+			return "", errs.New(errs.Invalid, "the header %s is given more than once", name)
+		}
+		value, given = values[0], true
+	}
+	return value, nil
+}
+
+// has reports whether a header is there, which may be empty.
+func has(h nats.Header, name string) bool {
+	for key := range h {
+		if strings.EqualFold(key, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// requestID is the id that a message gives itself when that is fit for logs,
+// else a new one.
+func requestID(m *nats.Msg) string {
+	id, err := header(m.Header, wire.HeaderID)
+	plain := func(r rune) bool { return r > ' ' && r <= '~' && r != '"' && r != '\\' }
+	if err != nil || id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return !plain(r) }) {
+		return object.NewUUID()
+	}
+	return id
+}
+
+// parse reads a request strictly: what is overlooked would be done otherwise
+// than it was meant.
+func parse(op, id string, m *nats.Msg) (*request, error) {
+	r := &request{op: op, id: id}
+	if err := r.parseHeaders(m.Header); err != nil {
+		return nil, err
+	}
+	body, err := object.Parse(m.Data)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range body.Names() {
+		if !slices.Contains(fields[op].all, name) {
+			return nil, wrong(name, "is unknown; %s takes %s", op, strings.Join(fields[op].all, ", "))
+		}
+		if err := r.parseField(name, body[name]); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range fields[op].needed {
+		if body[name] == nil {
+			return nil, wrong(name, "is missing: %s needs it", op)
+		}
+	}
+	return r, r.findUUID()
+}
+
+func (r *request) parseHeaders(h nats.Header) (err error) {
+	if r.trace, err = header(h, wire.HeaderTrace); err != nil {
+		return err
+	}
+	r.trace = event.TraceParent(r.trace)
+	if r.actor, err = header(h, wire.HeaderActor); err != nil {
+		return err
+	}
+	if has(h, wire.HeaderActor) && !object.ValidUUID(r.actor) {
+		return errs.New(errs.Invalid, "%s must be the uuid of a user", wire.HeaderActor)
+	}
+	if !wire.Writes(r.op) || !has(h, wire.HeaderKey) {
+		return nil
+	}
+	if r.key, err = header(h, wire.HeaderKey); err != nil {
+		return err
+	}
+	return wire.CheckKey(r.key)
+}
+
+func (r *request) parseField(name string, value json.RawMessage) error {
+	var err error
+	switch name {
+	case "object":
+		if value[0] != '{' {
+			return wrong(name, "must be an object")
+		}
+		r.Object = value
+		r.object, err = object.Decode(value)
+		return err
+	case "revision":
+		if r.Revision, err = strconv.ParseUint(string(value), 10, 64); err != nil || r.Revision == 0 {
+			return wrong(name, "must be the revision of an object, a whole number above 0")
+		}
+		return nil
+	case "limit":
+		if r.Limit, err = strconv.Atoi(string(value)); err != nil || r.Limit < 1 {
+			return wrong(name, "must be a whole number above 0")
+		}
+		return nil
+	}
+	text, ok := object.Text(value)
+	if !ok {
+		return wrong(name, "must be a string")
+	}
+	*map[string]*string{"uuid": &r.UUID, "filter": &r.Filter, "sort": &r.Sort, "cursor": &r.Cursor}[name] = text
+	if name == "uuid" {
+		return object.CheckUUID(text)
+	}
+	return nil
+}
+
+// findUUID looks for a uuid in the object where the request has none.
+func (r *request) findUUID() error {
+	if r.UUID != "" || r.op == wire.List {
+		return nil
+	}
+	value, ok := r.object["uuid"]
+	if !ok {
+		if r.op == wire.Save {
+			return nil
+		}
+		return wrong("uuid", "is missing, here and in the object: which one is to be changed?")
+	}
+	if r.UUID, ok = object.Text(value); !ok {
+		return wrong("object/uuid", "must be a string")
+	}
+	return object.CheckUUID(r.UUID)
+}
+
+// wrong is an error about a field of the body.
+func wrong(name, format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	if len(name) > 64 {
+		name = strings.ToValidUTF8(name[:64], "") + "..."
+	}
+	return &errs.Error{
+		Kind: errs.Invalid, Message: fmt.Sprintf("%q %s", name, what), Fields: []errs.Field{{Pointer: "/" + name, Message: what}},
+	}
+}
+
+// print tells requests apart that have the same key: what is asked for, and for
+// whom.
+func (r *request) print() string {
+	h := sha256.New()
+	for _, part := range []string{r.op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10), string(r.object.Encode())} {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// recordOf is the uuid under which the Requests keep a key of a store. Objects
+// hold it too, so it is short.
+func recordOf(store, key string) string {
+	sum := sha256.Sum256([]byte(store + "\x00" + key))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,43 @@
+package natsapi
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/store/object"
+)
+
+func FuzzRequest(f *testing.F) {
+	f.Add(`{"object":{"uuid":"a","title":"x"},"uuid":"b"}`, "k", "ada")
+	f.Add(`{"uuid":"a","revision":17}`, "", "")
+	f.Add(`{"filter":"a == 1","sort":"a","limit":3,"cursor":"x"}`, "k\n", "..")
+	f.Fuzz(func(t *testing.T, body, key, actor string) {
+		for _, op := range wire.Ops() {
+			r, err := parse(op, "id", &nats.Msg{Data: []byte(body), Header: nats.Header{"idempotency-KEY": {key}, wire.HeaderActor: {actor}}})
+			if err != nil {
+				o := faultOf(err, "id")
+				if o.status != 400 || o.text == "" || strings.ContainsAny(o.text, "\r\n\x00") || len(o.text) > maxLine {
+					t.Errorf("%s %q: %+v, %v", op, body, o, err)
+				}
+				continue
+			}
+			if r.UUID != "" && !object.ValidUUID(r.UUID) || !object.ValidUUID(r.actor) || wire.Writes(op) && r.key != key {
+				t.Errorf("%s %q became %+v", op, body, r)
+			}
+		}
+	})
+}
+
+func TestInboxes(t *testing.T) {
+	for subject, want := range map[string]bool{
+		"_INBOX.a.b": true, "_INBOX_client.a": true, "_R_.abc": true, "_GR_.c.s._INBOX.a": true,
+		"_GR_.c.s.events.1": false, "_GR_.c._INBOX.a": false, "events._INBOX": false, "": false, "inbox.a": false,
+	} {
+		if isInbox(subject) != want {
+			t.Errorf("%q: %t", subject, !want)
+		}
+	}
+}

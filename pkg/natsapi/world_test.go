@@ -1,0 +1,295 @@
+package natsapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/natsapi"
+	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/query"
+	"belfry/pkg/store/schema"
+	"belfry/test/kit"
+)
+
+// patience is for what comes about at once, unless the machine stands still.
+const patience = 30 * time.Second
+
+// world is stores on a real bus. Nothing in it locks an object, so that two
+// servers on it are to each other like two processes.
+type world struct {
+	*testing.T
+	bus      *bus.Bus
+	conn     *nats.Conn // of whoever asks
+	books    *store.Store
+	requests *store.Store
+	told     *outbox
+	logged   *logged
+	now      *clock
+	options  natsapi.Options
+}
+
+type unlocked struct{}
+
+func (unlocked) Lock(context.Context, string) (func(), error) { return func() {}, nil }
+
+// outbox keeps the events of all writes.
+type outbox struct {
+	mu  sync.Mutex
+	all []*event.Envelope
+}
+
+func (o *outbox) Committed(_ string, p driver.Pending) {
+	e, err := event.Decode(p.Payload)
+	if err != nil {
+		panic(err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all = append(o.all, &e)
+}
+
+// of are the events of an object, as names.
+func (o *outbox) of(uuid string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var names []string
+	for _, e := range o.all {
+		if e.UUID == uuid {
+			names = append(names, strings.TrimPrefix(string(e.Event), "Store."))
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+func (o *outbox) last() *event.Envelope {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all[len(o.all)-1]
+}
+
+// clock is a clock that a test can set forward.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *clock) forward(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
+
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// interceptor is a func that is asked.
+type interceptor func(ctx context.Context, q store.Question) (object.Object, error)
+
+func (f interceptor) Ask(ctx context.Context, q store.Question) (object.Object, error) {
+	return f(ctx, q)
+}
+
+const bookSchema = `{"type":"object","properties":{"title":{"type":"string","maxLength":300000},"year":{"type":"integer"}}}`
+
+// newWorld makes a world that nobody serves yet.
+func newWorld(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.Backend) *world {
+	t.Helper()
+	w := &world{T: t, told: &outbox{}, logged: &logged{}, now: &clock{}}
+	log := slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	var err error
+	w.bus, err = bus.Open(t.Context(), bus.Options{
+		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t))}, Logger: slog.New(slog.DiscardHandler),
+	})
+	w.must(err)
+	t.Cleanup(func() { _ = w.bus.Close(context.Background()) })
+	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(patience), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	w.must(err)
+	t.Cleanup(w.conn.Close)
+
+	file, err := filestore.Open(t.TempDir(), filestore.Options{})
+	w.must(err)
+	t.Cleanup(func() { _ = file.Close() })
+	backend := driver.Backend(file)
+	if wrap != nil {
+		backend = wrap(backend)
+	}
+	path := filepath.Join(t.TempDir(), "book.json")
+	w.must(os.WriteFile(path, []byte(bookSchema), 0o600))
+	compiled, err := schema.Load(path)
+	w.must(err)
+	o := store.Options{
+		Name: "Books", Private: []string{"notes"}, Arrays: []string{"copies"}, Binaries: []string{"covers"}, Schema: compiled,
+		Outbox: w.told, Locker: unlocked{}, Now: w.now.now, Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}},
+	}
+	if ask != nil {
+		o.Interceptor = ask
+	}
+	w.books, err = store.Open(t.Context(), backend, o)
+	w.must(err)
+	own := natsapi.RequestsOptions("Requests")
+	own.Locker, own.Outbox, own.Now = unlocked{}, w.told, w.now.now
+	w.requests, err = store.Open(t.Context(), backend, own)
+	w.must(err)
+	w.options = natsapi.Options{
+		Conn: w.bus.Conn(), Stores: []*store.Store{w.books}, Requests: w.requests, Logger: log, Now: w.now.now, Tombstones: 24 * time.Hour,
+	}
+	return w
+}
+
+// serve starts a server, which ends with the test unless it is stopped before.
+func (w *world) serve() *natsapi.Server {
+	w.Helper()
+	s, err := natsapi.Start(w.options)
+	w.must(err)
+	w.must(w.bus.Conn().Flush())
+	w.Cleanup(func() { _ = s.Stop(context.Background()) })
+	return s
+}
+
+func open(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, nil, nil)
+	w.serve()
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// answer is a reply as who asks sees it.
+type answer struct {
+	status string
+	text   string
+	body   string
+	reply  wire.Reply
+}
+
+// ask makes a request; headers are name, value, name, value.
+func (w *world) ask(op, body string, headers ...string) answer {
+	w.Helper()
+	a, err := w.try(op, body, headers...)
+	w.must(err)
+	return a
+}
+
+func (w *world) try(op, body string, headers ...string) (answer, error) {
+	return w.within(40*time.Second, op, body, headers...)
+}
+
+// within makes a request that gets lost when it has no answer in time.
+func (w *world) within(limit time.Duration, op, body string, headers ...string) (answer, error) {
+	m := &nats.Msg{Subject: wire.Subject("Books", op), Data: []byte(body), Header: nats.Header{}}
+	for i := 0; i+1 < len(headers); i += 2 {
+		m.Header[headers[i]] = append(m.Header[headers[i]], headers[i+1])
+	}
+	got, err := w.conn.RequestMsg(m, limit)
+	if err != nil {
+		return answer{}, err
+	}
+	a := answer{status: got.Header.Get(micro.ErrorCodeHeader), text: got.Header.Get(micro.ErrorHeader), body: string(got.Data)}
+	return a, json.Unmarshal(got.Data, &a.reply)
+}
+
+// want makes a request that has to be answered so; status "" is no fault.
+func (w *world) want(status, op, body string, headers ...string) answer {
+	w.Helper()
+	a := w.ask(op, body, headers...)
+	if a.status != status {
+		w.Errorf("%s %.200s %q: %q %s, want %q", op, body, headers, a.status, a.body, status)
+	}
+	return a
+}
+
+// key are the headers of an idempotency key.
+func key(k string) []string { return []string{wire.HeaderKey, k} }
+
+// faulty is a backend whose next writes fail where a test says so.
+type faulty struct {
+	driver.Backend
+	mu    sync.Mutex
+	fault func(store string, w driver.Write) (before, after error)
+}
+
+func (f *faulty) set(fault func(store string, w driver.Write) (before, after error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = fault
+}
+
+func (f *faulty) ask(store string, w driver.Write) (before, after error) {
+	f.mu.Lock()
+	fault := f.fault
+	f.mu.Unlock()
+	if fault == nil {
+		return nil, nil
+	}
+	return fault(store, w)
+}
+
+func (f *faulty) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := f.Backend.Open(ctx, spec)
+	return &faultyStore{s, f, spec.Name}, err
+}
+
+type faultyStore struct {
+	driver.Store
+	backend *faulty
+	name    string
+}
+
+// Put fails before or after the write was made.
+func (s *faultyStore) Put(ctx context.Context, w driver.Write) error {
+	before, after := s.backend.ask(s.name, w)
+	if before != nil {
+		return before
+	}
+	if err := s.Store.Put(ctx, w); err != nil {
+		return err
+	}
+	return after
+}
+
+var errAway = errs.Wrap(errors.New("cut off"), errs.Unavailable, "the backend is away")

@@ -1,0 +1,179 @@
+package sse_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/sse"
+	"belfry/test/kit"
+)
+
+func TestEventsAreSelected(t *testing.T) {
+	w := newWorld(t)
+	w.open("Books", nil)
+	w.open("Notes", nil)
+	w.open("Hidden", nil) // not heard
+	w.start()
+	all := w.listen(sse.Want{}, nobody())
+	books := w.listen(sse.Want{Stores: []string{"Books"}}, nobody())
+	both := w.listen(sse.Want{Stores: []string{"Books", "Notes"}, Events: []string{"Store.Deleted", "Store.Saved"}}, nobody())
+	deleted := w.listen(sse.Want{Events: []string{"Store.Deleted"}}, nobody())
+	w.save("Books", "a.b@c", `{"title":"x"}`)
+	w.save("Hidden", "h", `{}`)
+	w.save("Notes", "n", `{}`)
+	w.save("Books", "a.b@c", `{"title":"y"}`)
+	w.delete("Books", "a.b@c")
+	w.delete("Notes", "n")
+	all.hears("Store.Saved Books a.b@c", "Store.Saved Notes n", "Store.Updated Books a.b@c", "Store.Deleted Books a.b@c", "Store.Deleted Notes n")
+	books.hears("Store.Saved Books a.b@c", "Store.Updated Books a.b@c", "Store.Deleted Books a.b@c")
+	both.hears("Store.Saved Books a.b@c", "Store.Saved Notes n", "Store.Deleted Books a.b@c", "Store.Deleted Notes n")
+	deleted.hears("Store.Deleted Books a.b@c", "Store.Deleted Notes n")
+	if got := all.heard()[3]; got.id != "5" {
+		t.Errorf("the id is %q, not the place in the log", got.id)
+	}
+}
+
+func TestWhatCanNotBeHeardIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.open("Books", nil)
+	w.start()
+	for says, want := range map[string]sse.Want{
+		`store "Hidden" is none whose events can be heard; there are Books`: {Stores: []string{"Books", "Hidden"}},
+		`store "*" is none`:                             {Stores: []string{"*"}},
+		`event "Store.Save" is none that can be heard`:  {Events: []string{"Store.Save"}},
+		`event "Register" is none that can be heard`:    {Events: []string{"Register"}},
+		`there are Store.Saved, Store.Updated, Store.D`: {Events: []string{strings.Repeat("x", 1000)}},
+	} {
+		kind(t, w.hub.Check(want), errs.Invalid, says)
+		kind(t, w.ear(want, nobody()).refused(), errs.Invalid, says)
+	}
+}
+
+// What is sent of an event, and what never is.
+func TestWhatIsSent(t *testing.T) {
+	w := newWorld(t)
+	w.open("Books", nil, "secret")
+	w.start()
+	e := w.listen(sse.Want{}, nobody())
+	w.save("Books", "a", `{"title":"x","secret":1,"_internal":2}`)
+	w.save("Books", "a", `{"title":"y\nz"}`)
+	index := 3
+	envelope := func(change func(*event.Envelope)) string {
+		actor := "somebody"
+		all := event.Envelope{ID: "e", Event: event.BinaryUploaded, Time: "t", Store: "Books", UUID: "a", Revision: 7, Actor: &actor, Origin: "http",
+			Previous: map[string]json.RawMessage{"record": json.RawMessage(`1`)}, Binaries: []byte(`{}`),
+			Property: "covers", Index: &index, Record: []byte(`{"hash":"h"}`), Ctx: event.Ctx{Address: "198.51.100.7"}}
+		change(&all)
+		return string(all.Append(nil))
+	}
+	subject := event.Subject(event.BinaryUploaded, "Books", "a")
+	// The field was not private when the event was written, and whoever wrote
+	// it likes line breaks.
+	w.publish(subject, envelope(func(e *event.Envelope) { e.Object = []byte("{\"uuid\":\"a\",\n\r\"secret\":1}") }))
+	w.publish(subject, envelope(func(e *event.Envelope) { e.ObjectOmitted = true }))
+	// None of these is what it says.
+	w.publish(subject, envelope(func(e *event.Envelope) { e.Property = "secret" }))
+	w.publish(subject, envelope(func(e *event.Envelope) { e.Store = "Hidden" }))
+	w.publish(subject, envelope(func(e *event.Envelope) { e.UUID = "b" }))
+	w.publish(subject, envelope(func(e *event.Envelope) { e.Event = event.StoreSaved }))
+	w.publish(subject, "nonsense")
+	w.publish("events.1.x", "nonsense")
+	w.delete("Books", "a")
+	e.hears("Store.Saved Books a", "Store.Updated Books a", "Binary.Uploaded Books a", "Binary.Uploaded Books a", "Store.Deleted Books a")
+	all := e.heard()
+	is := func(m message, want string) {
+		t.Helper()
+		got := map[string]any{}
+		for name, value := range m.data {
+			if !slices.Contains([]string{"time", "revision"}, name) && (name != "id" || value == "e") {
+				got[name] = value
+			} else if value == "" {
+				t.Errorf("%s is empty", name)
+			}
+		}
+		if o, ok := got["object"].(map[string]any); ok {
+			delete(o, "created")
+			delete(o, "updated")
+		}
+		text, err := json.Marshal(got)
+		if err != nil || string(text) != want {
+			t.Errorf("%s\nwant %s", text, want)
+		}
+	}
+	is(all[0], `{"event":"Store.Saved","object":{"title":"x","uuid":"a"},"store":"Books","uuid":"a"}`)
+	is(all[1], `{"event":"Store.Updated","object":{"title":"y\nz","uuid":"a"},"store":"Books","uuid":"a"}`)
+	is(all[2], `{"event":"Binary.Uploaded","id":"e","index":3,"object":{"uuid":"a"},"property":"covers","record":{"hash":"h"},"store":"Books","uuid":"a"}`)
+	is(all[3], `{"event":"Binary.Uploaded","id":"e","index":3,"objectOmitted":true,"property":"covers","record":{"hash":"h"},"store":"Books","uuid":"a"}`)
+	is(all[4], `{"event":"Store.Deleted","object":{"title":"y\nz","uuid":"a"},"store":"Books","uuid":"a"}`)
+}
+
+func TestClientsAreBounded(t *testing.T) {
+	w := newWorld(t)
+	w.open("Books", nil)
+	w.start(func(o *sse.Options) { o.Clients, o.Address = 3, 2 })
+	serve := func(address string) (*ear, error) {
+		e := &ear{world: w, done: make(chan struct{}), stop: make(chan struct{}), viewer: nobody()}
+		result := make(chan error, 1)
+		go func() {
+			defer close(e.done)
+			result <- w.hub.Serve(t.Context(), sse.Client{Address: address, Begin: func() { result <- nil }, Send: e.send, Identify: e.who, Stop: e.stop})
+		}()
+		return e, <-result
+	}
+	first, err := serve("2001:db8::1")
+	w.must(err)
+	_, err = serve("2001:db8::2") // of the same network
+	w.must(err)
+	_, err = serve("2001:db8::3")
+	kind(t, err, errs.Limited, "network address")
+	_, err = serve("192.0.2.1")
+	w.must(err)
+	_, err = serve("192.0.2.2")
+	kind(t, err, errs.Unavailable, "too many clients")
+	close(first.stop)
+	<-first.done
+	_, err = serve("2001:db8::4")
+	w.must(err)
+}
+
+// A sign of life comes again and again; with it a client whose filter lets
+// nothing through learns how far it is.
+func TestHeartbeat(t *testing.T) {
+	w := newWorld(t)
+	w.open("Books", nil)
+	w.open("Notes", nil)
+	w.start(func(o *sse.Options) { o.Heartbeat = 10 * time.Millisecond })
+	e := w.listen(sse.Want{Stores: []string{"Notes"}}, nobody())
+	for i := range 5 {
+		w.save("Books", fmt.Sprint(i), `{}`)
+	}
+	kit.WaitUntil(t, func() error {
+		if e.beaten() < 3 || e.lastID() != "5" {
+			return fmt.Errorf("%d signs of life, the last id is %s", e.beaten(), e.lastID())
+		}
+		return nil
+	})
+	e.hears()
+}
+
+func TestAServerThatStopsSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.open("Books", nil)
+	w.start()
+	e := w.listen(sse.Want{}, nobody())
+	w.save("Books", "a", `{}`)
+	e.hears("Store.Saved Books a")
+	close(e.stop)
+	if reason := e.ends(); reason != "the server stops" {
+		t.Errorf("the reason is %q", reason)
+	}
+	if e.lastID() != "1" {
+		t.Errorf("it would resume from %s", e.lastID())
+	}
+}

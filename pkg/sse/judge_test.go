@@ -1,0 +1,384 @@
+package sse_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/sse"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/policy"
+	"belfry/test/kit"
+)
+
+// Who hears what of a history, live and from the log: no more than the rule of
+// get allows of the object as the event has it, and as it is by then.
+func TestWhoHearsWhat(t *testing.T) {
+	owner := &policy.Rules{Owner: true}
+	public := &policy.Rules{Get: `object.public == true || user != null && object.user == user.uuid`}
+	large := fmt.Sprintf(`"pad":%q`, strings.Repeat("x", 256<<10-100))
+	for name, c := range map[string]struct {
+		rules   *policy.Rules
+		private string
+		history []string // of the note n: an object to save, or "delete"
+		hears   map[string]string
+		later   map[string]string // who comes later, where that differs
+	}{
+		"no rule": {nil, "", []string{`{}`, `{"a":1}`, "delete"},
+			map[string]string{"": "SUD", "ada": "SUD"}, nil},
+		"logged in": {&policy.Rules{Get: `user != null`}, "", []string{`{}`, `{"a":1}`, "delete"},
+			map[string]string{"": "", "ada": "SUD"}, nil},
+		"some user": {&policy.Rules{Get: `user != null && user.uuid == "ada"`}, "", []string{`{}`, "delete"},
+			map[string]string{"": "", "ada": "SD", "bob": ""}, nil},
+		"rule that can't be evaluated": {&policy.Rules{Get: `object.nothing == 1`}, "", []string{`{}`, "delete"},
+			map[string]string{"ada": ""}, nil},
+		"owner": {owner, "", []string{`{"user":"ada"}`, `{"a":1}`, "delete"},
+			map[string]string{"": "", "ada": "SUD", "bob": ""}, nil},
+		"public later": {public, "", []string{`{"user":"ada"}`, `{"public":true}`, "delete"},
+			map[string]string{"": "UD", "ada": "SUD", "bob": "UD"}, nil},
+		"private later": {public, "", []string{`{"user":"ada","public":true}`, `{"public":false}`, `{"a":1}`},
+			map[string]string{"": "S", "ada": "SUU", "bob": "S"}, map[string]string{"": "", "bob": ""}},
+		"given away": {public, "", []string{`{"user":"ada"}`, `{"user":"bob"}`},
+			map[string]string{"ada": "S", "bob": "U"}, map[string]string{"ada": ""}},
+		"private, then deleted": {public, "", []string{`{"user":"ada","public":true}`, `{"public":false}`, "delete"},
+			map[string]string{"": "S", "ada": "SUD"}, map[string]string{"": ""}},
+		"private, deleted, and that once more": {public, "", []string{`{"user":"ada","public":true}`, "delete", `{"user":"ada"}`, "delete"},
+			map[string]string{"": "SD", "ada": "SDSD"}, map[string]string{"": ""}},
+		"given away, then deleted": {public, "", []string{`{"user":"ada"}`, `{"user":"bob"}`, "delete"},
+			map[string]string{"ada": "S", "bob": "UD"}, map[string]string{"ada": ""}},
+		"public, deleted, and private in a new life": {public, "", []string{`{"user":"ada","public":true}`, "delete", `{"user":"ada"}`},
+			map[string]string{"": "SD", "ada": "SDS"}, map[string]string{"": ""}},
+		"too large for an event": {public, "", []string{`{"user":"ada","public":true,` + large + `}`, `{"public":false}`, `{"public":true}`},
+			map[string]string{"": "SU", "ada": "SUU"}, map[string]string{"": "SUU"}},
+		"too large, and deleted": {public, "", []string{`{"user":"ada","public":true,` + large + `}`, "delete"},
+			map[string]string{"": "S", "ada": "S"}, map[string]string{"": "", "ada": ""}},
+		"by a private field": {&policy.Rules{Get: `object.team == user.uuid`}, "team", []string{`{"team":"ada"}`, `{"team":"bob"}`, "delete"},
+			map[string]string{"ada": "S", "bob": "U"}, map[string]string{"ada": "", "bob": ""}},
+		"by the absence of a private field": {&policy.Rules{Get: `!has(object.banned)`}, "banned", []string{`{}`, `{"banned":true}`, `{"a":1}`, "delete"},
+			map[string]string{"": "S"}, map[string]string{"": ""}},
+		"by a private field, the last state": {&policy.Rules{Get: `object.team == user.uuid`}, "team", []string{`{"team":"bob"}`, `{"team":"ada"}`},
+			map[string]string{"ada": "U", "bob": "S"}, map[string]string{"bob": ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.open("Books", nil)
+			w.open("Notes", c.rules, strings.Fields(c.private)...)
+			w.start()
+			listen := func(want sse.Want) map[string]*ear {
+				all := map[string]*ear{}
+				for who := range c.hears {
+					viewer := nobody()
+					if who != "" {
+						viewer = user(who)
+					}
+					all[who] = w.listen(want, viewer)
+				}
+				return all
+			}
+			heard := func(all map[string]*ear, when string, want ...map[string]string) {
+				t.Helper()
+				w.save("Books", "end", `{}`)
+				for who, e := range all {
+					kit.WaitUntil(t, func() error {
+						if list := e.heard(); len(list) == 0 || list[len(list)-1].data["uuid"] != "end" {
+							return errors.New("the end has not come")
+						}
+						return nil
+					})
+					got, expected := "", ""
+					for _, m := range e.heard() {
+						if m.data["store"] == "Notes" {
+							got += strings.TrimPrefix(m.event, "Store.")[:1]
+						}
+					}
+					for _, w := range want {
+						if text, ok := w[who]; ok {
+							expected = text
+							break
+						}
+					}
+					if got != expected {
+						t.Errorf("%s, %q hears %q, want %q", when, who, got, expected)
+					}
+				}
+			}
+			present := listen(sse.Want{})
+			for i, step := range c.history {
+				if step == "delete" {
+					w.delete("Notes", "n")
+				} else {
+					w.save("Notes", "n", step)
+				}
+				// Each is judged before the next is written.
+				w.save("Books", "mark", fmt.Sprintf(`{"step":%d}`, i))
+				for _, e := range present {
+					kit.WaitUntil(t, func() error {
+						list := e.heard()
+						if len(list) > 0 && strings.Contains(fmt.Sprint(list[len(list)-1].data["object"]), fmt.Sprintf("step:%d", i)) {
+							return nil
+						}
+						return errors.New("a step has not come")
+					})
+				}
+			}
+			heard(present, "live", c.hears)
+			w.start(func(o *sse.Options) { o.Buffer = 1 }) // whoever comes now reads the log
+			heard(listen(sse.Want{After: after("0")}), "later", c.later, c.hears)
+		})
+	}
+}
+
+// What a slow client is sent late is judged by what is then, not by what it was
+// when others were sent it.
+func TestALookDoesNotServeForLong(t *testing.T) {
+	w := newWorld(t)
+	w.open("Notes", &policy.Rules{Get: `object.public`})
+	w.start()
+	quick, slow := w.listen(sse.Want{}, nobody()), w.listen(sse.Want{}, nobody())
+	hold := make(chan struct{})
+	slow.mu.Lock()
+	slow.hold = hold
+	slow.mu.Unlock()
+	w.save("Notes", "first", `{"public":true}`)
+	quick.hears("Store.Saved Notes first")
+	kit.WaitFor(t, "the slow one is held up", func() bool {
+		slow.mu.Lock()
+		defer slow.mu.Unlock()
+		return slow.held > 0
+	})
+	w.save("Notes", "second", `{"public":true}`)
+	quick.hears("Store.Saved Notes first", "Store.Saved Notes second")
+	w.save("Notes", "second", `{"public":false}`)
+	<-time.After(sse.Fresh)
+	slow.mu.Lock()
+	slow.hold = nil
+	slow.mu.Unlock()
+	close(hold)
+	w.save("Notes", "third", `{"public":true}`)
+	slow.hears("Store.Saved Notes first", "Store.Saved Notes third")
+}
+
+// The end of a session ends its streams before anything is sent that came
+// later; a user who changes is seen anew by the rules.
+func TestSessionsAndUsersThatChange(t *testing.T) {
+	w := newWorld(t)
+	w.open("Books", nil)
+	w.open("Notes", &policy.Rules{Get: `user.grade >= object.grade`})
+	w.open("Sessions", nil)
+	w.open("Users", &policy.Rules{Owner: true})
+	w.start(func(o *sse.Options) {
+		o.Identity = []string{"Sessions", "Users"}
+		o.Stores = o.Stores[:2]
+	})
+	ada := func(grade string) *sse.Viewer {
+		v := user("ada")
+		v.User["grade"], v.Key = []byte(grade), "ada "+grade
+		return v
+	}
+	e, other := w.listen(sse.Want{}, ada("1")), w.listen(sse.Want{}, nobody())
+	w.save("Notes", "a", `{"grade":2}`)
+	w.save("Notes", "b", `{"grade":1}`)
+	e.hears("Store.Saved Notes b")
+	e.becomes(ada("2"), nil)
+	w.save("Users", "ada", `{}`)
+	w.save("Notes", "c", `{"grade":2}`)
+	e.hears("Store.Saved Notes b", "Store.Saved Notes c")
+	w.save("Sessions", "session-of-bob", `{}`)
+	e.becomes(nil, errs.New(errs.Unauthenticated, "ended"))
+	w.save("Books", "before", `{}`)
+	w.save("Sessions", "session-of-ada", `{}`)
+	w.save("Books", "behind", `{}`)
+	if reason := e.ends(); reason != "your session has ended: log in again" {
+		t.Errorf("the reason is %q", reason)
+	}
+	e.hears("Store.Saved Notes b", "Store.Saved Notes c", "Store.Saved Books before", "dropped")
+	other.hears("Store.Saved Books before", "Store.Saved Books behind")
+	if other.mu.Lock(); other.asked != 1 {
+		t.Errorf("nobody was looked at %d times", other.asked)
+	}
+	other.mu.Unlock()
+}
+
+// gets collects what a store announces.
+type gets struct {
+	mu   sync.Mutex
+	seen []event.Name
+}
+
+func (g *gets) Wanted(event.Name) bool { return true }
+
+func (g *gets) Live(name event.Name, _ []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen = append(g.seen, name)
+}
+
+// Looking at the present is not a get of anybody's.
+func TestALookIsNotAnnounced(t *testing.T) {
+	w := newWorld(t)
+	announced := &gets{}
+	w.open("Notes", &policy.Rules{Owner: true}).Announce = announced
+	w.start()
+	e := w.listen(sse.Want{}, user("ada"))
+	w.save("Notes", "a", `{"user":"ada"}`)
+	e.hears("Store.Saved Notes a")
+	announced.mu.Lock()
+	defer announced.mu.Unlock()
+	if slices.Contains(announced.seen, event.StoreGet) {
+		t.Errorf("%v", announced.seen)
+	}
+}
+
+// A session that has ended without an event is found with the next sign of life.
+func TestASessionThatIsOver(t *testing.T) {
+	w := newWorld(t)
+	w.open("Books", nil)
+	w.start(func(o *sse.Options) { o.Heartbeat = 10 * time.Millisecond })
+	e := w.listen(sse.Want{}, user("ada"))
+	e.becomes(nil, errs.New(errs.Unauthenticated, "over"))
+	if reason := e.ends(); reason != "your session has ended: log in again" {
+		t.Errorf("the reason is %q", reason)
+	}
+}
+
+// While it can't be said who somebody is they are sent nothing but signs of
+// life; afterwards everything.
+func TestWhoSomebodyIsCanNotBeSaid(t *testing.T) {
+	w := newWorld(t)
+	w.open("Books", nil)
+	w.start(func(o *sse.Options) { o.Heartbeat = 10 * time.Millisecond })
+	e, other := w.listen(sse.Want{}, user("ada")), w.listen(sse.Want{}, nobody())
+	e.becomes(nil, errs.New(errs.Unavailable, "away"))
+	beats := e.beaten()
+	kit.WaitUntil(t, func() error {
+		if e.beaten() < beats+2 {
+			return errors.New("no sign of life")
+		}
+		return nil
+	})
+	w.save("Books", "a", `{}`)
+	other.hears("Store.Saved Books a")
+	e.hears()
+	e.becomes(user("ada"), nil)
+	e.hears("Store.Saved Books a")
+}
+
+// away is a backend whose stores can be taken away.
+type away struct {
+	driver.Backend
+	mu   sync.Mutex
+	gets int
+	err  error
+}
+
+func (a *away) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := a.Backend.Open(ctx, spec)
+	return awayStore{s, a}, err
+}
+
+func (a *away) set(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = err
+}
+
+type awayStore struct {
+	driver.Store
+	away *away
+}
+
+func (s awayStore) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
+	s.away.mu.Lock()
+	err := s.away.err
+	s.away.gets++
+	s.away.mu.Unlock()
+	if err != nil {
+		return driver.Record{}, false, err
+	}
+	return s.Store.Get(ctx, uuid)
+}
+
+// Each event may be judged for each of many users, and stays in the window for
+// long: what was found is kept no longer than it serves.
+func TestVerdictsDoNotPileUp(t *testing.T) {
+	w := newWorld(t)
+	w.open("Notes", &policy.Rules{Get: `object.user == user.uuid || object.public`})
+	w.start()
+	const users, events = 20, 5
+	var ears []*ear
+	for i := range users {
+		ears = append(ears, w.listen(sse.Want{}, user(fmt.Sprint("user-", i))))
+	}
+	told := 0
+	tell := func(uuid string) {
+		t.Helper()
+		w.save("Notes", uuid, fmt.Sprintf(`{"public":true,"n":%d}`, told))
+		told++
+		for _, e := range ears {
+			kit.WaitUntil(t, func() error {
+				if n := len(e.heard()); n != told {
+					return fmt.Errorf("%d of %d have come", n, told)
+				}
+				return nil
+			})
+		}
+	}
+	for range events {
+		tell("first")
+	}
+	if n := sse.Verdicts(w.hub, "first"); n == 0 {
+		t.Fatal("nothing was judged")
+	}
+	kit.WaitUntil(t, func() error {
+		tell("later")
+		if n := sse.Verdicts(w.hub, "first"); n > 0 {
+			return fmt.Errorf("%d verdicts are still there", n)
+		}
+		return nil
+	})
+}
+
+// A store that is away delays what has to be judged, and loses none of it. Any
+// number of clients cost one look.
+func TestAStoreThatIsAway(t *testing.T) {
+	w := newWorld(t)
+	backend := &away{Backend: w.backend}
+	w.backend = backend
+	w.open("Notes", &policy.Rules{Owner: true})
+	w.start()
+	var all []*ear
+	for range 20 {
+		all = append(all, w.listen(sse.Want{}, user("ada")))
+	}
+	w.save("Notes", "a", `{"user":"ada"}`)
+	for _, e := range all {
+		e.hears("Store.Saved Notes a")
+	}
+	backend.set(errs.New(errs.Unavailable, "away"))
+	w.publish(event.Subject(event.StoreUpdated, "Notes", "a"), strings.NewReplacer("Books", "Notes", "Store.Saved", "Store.Updated", `"n":1`, `"user":"ada"`).Replace(envelope("a", 1, "")))
+	w.bus.Live(event.StoreUpdated, nil)
+	kit.WaitUntil(t, func() error {
+		backend.mu.Lock()
+		defer backend.mu.Unlock()
+		if backend.gets < len(all)/2 {
+			return errors.New("nobody looks")
+		}
+		backend.err, backend.gets = nil, 0
+		return nil
+	})
+	for _, e := range all {
+		e.hears("Store.Saved Notes a", "Store.Updated Notes a")
+	}
+	backend.mu.Lock()
+	defer backend.mu.Unlock()
+	if backend.gets > len(all)/2 {
+		t.Errorf("%d clients cost %d looks", len(all), backend.gets)
+	}
+}

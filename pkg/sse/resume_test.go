@@ -1,0 +1,145 @@
+package sse_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"belfry/pkg/event"
+	"belfry/pkg/sse"
+	"belfry/test/kit"
+)
+
+// hasHeard waits until a number of messages was heard.
+func (e *ear) hasHeard(want int) {
+	e.Helper()
+	kit.WaitUntil(e, func() error {
+		if n := len(e.heard()); n != want {
+			return fmt.Errorf("%d messages were heard, want %d", n, want)
+		}
+		return nil
+	})
+}
+
+func envelope(uuid string, n int, pad string) string {
+	e := event.Envelope{ID: fmt.Sprintf("e%d", n), Event: event.StoreSaved, Store: "Books", UUID: uuid, Revision: uint64(n),
+		Object: []byte(fmt.Sprintf(`{"uuid":%q,"n":%d,"pad":%q}`, uuid, n, pad))}
+	return string(e.Append(nil))
+}
+
+// flood publishes events of Books, from one on.
+func (w *world) flood(from, to int, pad string) {
+	for n := from; n <= to; n++ {
+		w.publish(event.Subject(event.StoreSaved, "Books", "b"), envelope("b", n, pad))
+		w.bus.Live(event.StoreSaved, nil)
+	}
+}
+
+// Whoever comes and goes while events pour in, and resumes each time, hears each
+// exactly once and in order: from the window, from the log, and over the seam.
+func TestNothingIsMissedAndNothingTwice(t *testing.T) {
+	const events, clients = 1500, 12
+	w := newWorld(t)
+	w.open("Books", nil)
+	// A window that holds few of the events, so that resuming reads the log.
+	w.start(func(o *sse.Options) { o.Buffer = 40 << 10 })
+	w.flood(1, 100, "")
+	all := make([][]string, clients)
+	var running sync.WaitGroup
+	for i := range clients {
+		running.Go(func() {
+			last := "0"
+			for last != fmt.Sprint(events) {
+				e := w.ear(sse.Want{After: after(last)}, nobody())
+				goal := len(all[i]) + 1 + rand.IntN(200)
+				kit.WaitUntil(t, func() error {
+					select {
+					case <-e.done:
+						return nil
+					default:
+					}
+					if got := len(all[i]) + len(e.heard()); got < min(goal, events) {
+						return fmt.Errorf("%d events were heard, %d are to come", got, min(goal, events))
+					}
+					return nil
+				})
+				e.leave()
+				for _, m := range e.heard() {
+					if m.event != "dropped" { // for being slow, which it may be here
+						all[i] = append(all[i], m.id)
+					}
+				}
+				last = e.lastID()
+			}
+		})
+	}
+	w.flood(101, events, "")
+	running.Wait()
+	var want []string
+	for n := range events {
+		want = append(want, fmt.Sprint(n+1))
+	}
+	for i, got := range all {
+		if strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("client %d heard %d events: %s", i, len(got), got)
+		}
+	}
+}
+
+// Who does not take what it is sent is let go when it is further behind than the
+// window reaches, is told so, and resumes where it was.
+func TestASlowClientIsLetGoAndResumes(t *testing.T) {
+	w := newWorld(t)
+	w.open("Books", nil)
+	w.start(func(o *sse.Options) { o.Buffer = 100 << 10 })
+	quick, slow := w.listen(sse.Want{}, nobody()), w.listen(sse.Want{}, nobody())
+	for range 10 { // or one that is slow is half of all, for whom the tail waits
+		w.listen(sse.Want{Events: []string{"Store.Deleted"}}, nobody())
+	}
+	w.flood(1, 1, "")
+	slow.hears("Store.Saved Books b")
+	hold := make(chan struct{})
+	slow.mu.Lock()
+	slow.hold = hold
+	slow.mu.Unlock()
+	for n := 2; n <= 300; n++ {
+		w.flood(n, n, strings.Repeat("x", 1000))
+		if n%20 == 0 { // or the quick one is too slow when it stands still for a moment
+			quick.hasHeard(n)
+		}
+	}
+	slow.mu.Lock()
+	slow.hold = nil
+	slow.mu.Unlock()
+	close(hold)
+	if reason := slow.ends(); !strings.HasPrefix(reason, "too slow") {
+		t.Errorf("the reason is %q", reason)
+	}
+	heard := slow.heard()
+	again := w.ear(sse.Want{After: after(slow.lastID())}, nobody())
+	kit.WaitUntil(t, func() error {
+		if n := len(heard) - 1 + len(again.heard()); n != 300 {
+			return fmt.Errorf("%d of 300 events were heard", n)
+		}
+		return nil
+	})
+	if first := again.heard()[0].id; first != fmt.Sprint(len(heard)) {
+		t.Errorf("it resumes with %s, behind %d events", first, len(heard)-1)
+	}
+}
+
+// An event that is larger than anything bounded is sent nevertheless, from the
+// window and from the log.
+func TestLargeEvents(t *testing.T) {
+	w := newWorld(t)
+	w.open("Books", nil)
+	w.start(func(o *sse.Options) { o.Buffer = 1000 })
+	live1 := w.listen(sse.Want{}, nobody())
+	for n := 1; n <= 3; n++ {
+		w.flood(n, n, strings.Repeat("x", 200<<10))
+		live1.hasHeard(n) // or it is too slow for a window of one event
+	}
+	w.listen(sse.Want{After: after("0")}, nobody()).hears("Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b")
+}

@@ -1,0 +1,344 @@
+package sse_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/sse"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+	"belfry/test/kit"
+)
+
+// world is stores whose events go into a bus, and a hub that tells them.
+type world struct {
+	*testing.T
+	bus     *bus.Bus
+	backend driver.Backend
+	stores  map[string]*store.Store
+	logged  *kit.Tail
+	hub     *sse.Hub
+	opts    sse.Options
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, stores: map[string]*store.Store{}, logged: &kit.Tail{}}
+	w.opts.Logger = slog.New(slog.NewTextHandler(w.logged, nil))
+	b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	w.must(err)
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	w.bus = b
+	folder, err := filestore.Open(t.TempDir(), filestore.Options{})
+	w.must(err)
+	t.Cleanup(func() { _ = folder.Close() })
+	w.backend = folder
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// open opens a store; rules of nil are none.
+func (w *world) open(name string, rules *policy.Rules, private ...string) *store.Store {
+	w.Helper()
+	o := store.Options{Name: name, Private: private, Outbox: w}
+	if rules != nil {
+		p, problems := policy.Compile(*rules)
+		if len(problems) > 0 {
+			w.Fatal(problems)
+		}
+		o.Policy = p
+	}
+	s, err := store.Open(w.Context(), w.backend, o)
+	w.must(err)
+	w.stores[name] = s
+	return s
+}
+
+// Committed publishes at once, as a relay does a little later.
+func (w *world) Committed(_ string, p driver.Pending) {
+	w.must(w.bus.Publish(context.Background(), []bus.Event{{ID: p.ID, Subject: p.Subject, Payload: p.Payload}}))
+	e, err := event.Decode(p.Payload)
+	w.must(err)
+	w.bus.Live(e.Event, p.Payload)
+}
+
+// start makes the hub, of the stores that are open.
+func (w *world) start(change ...func(*sse.Options)) *world {
+	w.Helper()
+	o := w.opts
+	o.Bus = w.bus
+	for _, name := range []string{"Books", "Notes", "Users"} {
+		if s := w.stores[name]; s != nil {
+			o.Stores = append(o.Stores, s)
+		}
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	w.hub = sse.New(o)
+	w.Cleanup(w.hub.Close)
+	return w
+}
+
+func (w *world) save(name, uuid, body string) {
+	w.Helper()
+	o, err := object.Parse([]byte(body))
+	w.must(err)
+	s := w.stores[name]
+	if exists, err := s.Exists(w.Context(), uuid); err != nil || !exists {
+		w.must(err)
+		_, err = s.Save(w.Context(), o, uuid)
+		w.must(err)
+		return
+	}
+	_, err = s.Update(w.Context(), o, store.UpdateOptions{UUID: uuid})
+	w.must(err)
+}
+
+func (w *world) delete(name, uuid string) {
+	w.Helper()
+	w.must(w.stores[name].Delete(w.Context(), uuid, 0))
+}
+
+// publish puts into the log what no store has written.
+func (w *world) publish(subject, payload string) {
+	w.Helper()
+	w.must(w.bus.Publish(w.Context(), []bus.Event{{ID: object.NewUUID(), Subject: subject, Payload: []byte(payload)}}))
+}
+
+// message is one of a stream.
+type message struct {
+	id, event string
+	data      map[string]any
+}
+
+// what is a message in short: event and uuid, or event and reason.
+func (m message) what() string {
+	if m.data["uuid"] != nil {
+		return fmt.Sprint(m.event, " ", m.data["store"], " ", m.data["uuid"])
+	}
+	return m.event
+}
+
+// ear is a client.
+type ear struct {
+	*world
+	cancel func()
+	done   chan struct{}
+	stop   chan struct{}
+
+	mu       sync.Mutex
+	messages []message
+	last     string // id
+	beats    int
+	begun    bool
+	err      error
+	viewer   *sse.Viewer
+	identify error
+	asked    int // who it is
+	hold     chan struct{}
+	held     int // messages that hold has kept waiting
+}
+
+func nobody() *sse.Viewer { return &sse.Viewer{} }
+
+func user(uuid string) *sse.Viewer {
+	return &sse.Viewer{User: object.Object{"uuid": json.RawMessage(strconv.Quote(uuid))}, Key: uuid, UUID: uuid, Session: "session-of-" + uuid}
+}
+
+// after is the id to resume from.
+func after(id string) *uint64 {
+	n, err := strconv.ParseUint(id, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return &n
+}
+
+// listen begins to listen, and waits until the stream has begun.
+func (w *world) listen(want sse.Want, viewer *sse.Viewer) *ear {
+	w.Helper()
+	e := w.ear(want, viewer)
+	kit.WaitUntil(w, func() error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.last == "" && e.err == nil {
+			return errors.New("the stream has not begun")
+		}
+		return nil
+	})
+	return e
+}
+
+// ear begins to listen.
+func (w *world) ear(want sse.Want, viewer *sse.Viewer) *ear {
+	ctx, cancel := context.WithCancel(context.Background())
+	e := &ear{world: w, cancel: cancel, done: make(chan struct{}), stop: make(chan struct{}), viewer: viewer}
+	go func() {
+		defer close(e.done)
+		err := w.hub.Serve(ctx, sse.Client{Want: want, Address: "192.0.2.1", Begin: e.begin, Send: e.send, Identify: e.who, Stop: e.stop})
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.err = err
+	}()
+	w.Cleanup(e.leave)
+	return e
+}
+
+func (e *ear) leave() {
+	e.cancel()
+	e.mu.Lock()
+	if e.hold != nil {
+		close(e.hold)
+		e.hold = nil
+	}
+	e.mu.Unlock()
+	<-e.done
+}
+
+func (e *ear) begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.begun = true
+}
+
+func (e *ear) who(context.Context) (*sse.Viewer, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asked++
+	return e.viewer, e.identify
+}
+
+// becomes changes what the client is found to be.
+func (e *ear) becomes(v *sse.Viewer, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.viewer, e.identify = v, err
+}
+
+func (e *ear) send(data []byte) error {
+	e.mu.Lock()
+	hold := e.hold
+	if hold != nil {
+		e.held++
+	}
+	e.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !bytes.HasSuffix(data, []byte("\n\n")) {
+		e.Errorf("a frame does not end: %q", data)
+	}
+	for block := range bytes.SplitSeq(bytes.TrimSuffix(data, []byte("\n\n")), []byte("\n\n")) {
+		e.take(string(block))
+	}
+	return nil
+}
+
+func (e *ear) take(block string) {
+	m := message{}
+	for line := range strings.SplitSeq(block, "\n") {
+		field, value, _ := strings.Cut(line, ": ")
+		switch {
+		case field == "id":
+			m.id, e.last = value, value
+		case field == "event":
+			m.event = value
+		case field == "data":
+			if err := json.Unmarshal([]byte(value), &m.data); err != nil {
+				e.Errorf("data is no JSON: %q", value)
+			}
+		case line == ":":
+			e.beats++
+		case field != "retry":
+			e.Errorf("no line of a stream: %q", line)
+		}
+	}
+	if m.event != "" && m.event != "ready" {
+		e.messages = append(e.messages, m)
+	}
+}
+
+func (e *ear) heard() []message {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]message(nil), e.messages...)
+}
+
+func (e *ear) lastID() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.last
+}
+
+func (e *ear) beaten() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.beats
+}
+
+// hears waits until exactly this was heard.
+func (e *ear) hears(want ...string) {
+	e.Helper()
+	kit.WaitUntil(e, func() error {
+		var got []string
+		for _, m := range e.heard() {
+			got = append(got, m.what())
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			return fmt.Errorf("heard\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		return nil
+	})
+}
+
+// ends waits for the end of the stream, and returns the reason that it gave.
+func (e *ear) ends() string {
+	e.Helper()
+	<-e.done
+	all := e.heard()
+	if len(all) == 0 || all[len(all)-1].event != "dropped" {
+		return ""
+	}
+	return all[len(all)-1].data["reason"].(string)
+}
+
+// refused waits for the error of a stream that never began.
+func (e *ear) refused() error {
+	<-e.done
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.begun || e.err == nil {
+		e.Fatalf("the stream has begun, or ended without an error: %v", e.err)
+	}
+	return e.err
+}
+
+func kind(t testing.TB, err error, want errs.Kind, says string) {
+	t.Helper()
+	if !errs.Is(err, want) || !strings.Contains(err.Error(), says) {
+		t.Errorf("%v; want %s that says %q", err, want, says)
+	}
+}

@@ -1,0 +1,136 @@
+package outbox_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/outbox"
+)
+
+func TestFlushAndCloseDoNotWaitForABusThatIsAway(t *testing.T) {
+	b := open(t)
+	r := start(t, outbox.Options{Publisher: b})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	flush(t, r)
+	if err := b.StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	w := &writer{t: t, relay: r, store: s}
+	w.commit(1, 10)
+	for name, end := range map[string]func(context.Context) error{"flush": r.Flush, "close": r.Close} {
+		if err := end(t.Context()); !errs.Is(err, errs.Unavailable) && !errs.Is(err, errs.Canceled) {
+			t.Errorf("%s reports %v, want Unavailable", name, err)
+		}
+	}
+	if s.count() != 1 {
+		t.Error("the event is gone from its record")
+	}
+}
+
+func TestFlushGetsOverAnOutageThatIsOver(t *testing.T) {
+	b := open(t)
+	r := start(t, outbox.Options{Publisher: b})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	w := &writer{t: t, relay: r, store: s}
+	for round := range 3 {
+		if err := b.StopServer(); err != nil {
+			t.Fatal(err)
+		}
+		w.commit(round, 10)
+		eventually(t, func() bool { return r.Stats().Away })
+		if err := b.StartServer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		flush(t, r)
+	}
+	verify(t, log(t, b), 3)
+}
+
+// ordered is a bus that notes what was published when a sync began.
+type ordered struct {
+	*bus.Bus
+	mu        sync.Mutex
+	published []string
+	synced    int // of published, those that a sync covers
+}
+
+func (o *ordered) Publish(ctx context.Context, events []bus.Event) error {
+	err := o.Bus.Publish(ctx, events)
+	if err == nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		for i := range events {
+			o.published = append(o.published, events[i].ID)
+		}
+	}
+	return err
+}
+
+func (o *ordered) Sync(ctx context.Context) error {
+	o.mu.Lock()
+	covered := len(o.published)
+	o.mu.Unlock()
+	err := o.Bus.Sync(ctx)
+	if err == nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.synced = max(o.synced, covered)
+	}
+	return err
+}
+
+// survive reports whether all of these events would outlive a power cut now.
+func (o *ordered) survive(events []driver.Pending) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	safe := make(map[string]bool, o.synced)
+	for _, id := range o.published[:o.synced] {
+		safe[id] = true
+	}
+	for i := range events {
+		if !safe[events[i].ID] {
+			return false
+		}
+	}
+	return true
+}
+
+// guarded are records that are cleared in the right order only.
+type guarded struct {
+	*records
+	bus *ordered
+	t   *testing.T
+}
+
+func (g *guarded) Clear(ctx context.Context, events []driver.Pending) error {
+	if !g.bus.survive(events) {
+		g.t.Error("an event leaves its record before a sync that began after it was published")
+	}
+	return g.records.Clear(ctx, events)
+}
+
+func TestNothingLeavesItsRecordBeforeASyncThatCoversIt(t *testing.T) {
+	o := &ordered{Bus: open(t)}
+	r := start(t, outbox.Options{Publisher: o, MaxEvents: 100, SweepEvery: 5 * time.Millisecond, SweepAge: time.Nanosecond})
+	s := newRecords("Users")
+	r.Add("Users", &guarded{records: s, bus: o, t: t})
+	w := &writer{t: t, relay: r, store: s}
+	var writers sync.WaitGroup
+	for n := range 4 {
+		writers.Go(func() {
+			for i := range 1_000 {
+				w.commit(4*i%100+n, 20)
+			}
+		})
+	}
+	writers.Wait()
+	flush(t, r)
+	eventually(t, func() bool { return s.count() == 0 })
+}

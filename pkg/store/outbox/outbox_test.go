@@ -1,0 +1,449 @@
+package outbox_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/outbox"
+	"belfry/test/kit"
+)
+
+// patience is for what comes about at once, unless the machine stands still.
+const patience = 30 * time.Second
+
+func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+func position(after []byte) (string, uint64) {
+	if after == nil {
+		return "", 0
+	}
+	u, r, _ := strings.Cut(string(after), "/")
+	revision, err := strconv.ParseUint(r, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return u, revision
+}
+
+// open opens an embedded bus.
+func open(t testing.TB) *bus.Bus {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Options{
+		Embedded: &bus.Embedded{Folder: t.TempDir()},
+		Logger:   slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	return b
+}
+
+func start(t testing.TB, opts outbox.Options) *outbox.Relay {
+	t.Helper()
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	r := outbox.New(opts)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = r.Close(ctx)
+	})
+	return r
+}
+
+func flush(t testing.TB, r *outbox.Relay) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := r.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// log is what stream EVENTS holds, in its order.
+func log(t testing.TB, b *bus.Bus) []event.Envelope {
+	t.Helper()
+	stream, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := stream.CachedInfo().State
+	var list []event.Envelope
+	for seq := uint64(1); seq <= state.LastSeq; seq++ {
+		m, err := stream.GetMsg(t.Context(), seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e event.Envelope
+		if err := json.Unmarshal(m.Data, &e); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// verify holds that the log has every event once and each object's in order.
+func verify(t testing.TB, list []event.Envelope, want int) {
+	t.Helper()
+	seen, last := map[string]bool{}, map[string]uint64{}
+	for _, e := range list {
+		if seen[e.ID] {
+			t.Errorf("event %s is stored twice", e.ID)
+		}
+		if key := strings.Join([]string{strings.Split(e.ID, "-")[0], e.UUID}, "/"); e.Revision <= last[key] {
+			t.Errorf("%s: revision %d follows %d", key, e.Revision, last[key])
+		} else {
+			last[key] = e.Revision
+		}
+		seen[e.ID] = true
+	}
+	if len(seen) != want {
+		t.Errorf("%d events are stored, want %d", len(seen), want)
+	}
+}
+
+func TestCommittedEventsArePublishedAndCleared(t *testing.T) {
+	b := open(t)
+	r := start(t, outbox.Options{Publisher: b})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	heard, err := b.Conn().SubscribeSync("Store.Saved")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	w := &writer{t: t, relay: r, store: s}
+	for i := range 100 {
+		w.commit(i%7, 100)
+	}
+	flush(t, r)
+	verify(t, log(t, b), 100)
+	eventually(t, func() bool { return s.count() == 0 })
+	for range 100 {
+		if _, err := heard.NextMsg(patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := r.Stats(); st.Published < 100 || st.Events != 0 || st.Bytes != 0 || st.Sweeping != 0 {
+		t.Errorf("unexpected numbers: %+v", st)
+	}
+}
+
+func TestWhatWaitsAtTheStartIsPublished(t *testing.T) {
+	b := open(t)
+	s := newRecords("Users")
+	for i := range 1234 {
+		s.write("u"+strconv.Itoa(i%100), 10)
+	}
+	r := start(t, outbox.Options{Publisher: b})
+	r.Add("Users", s)
+	flush(t, r)
+	verify(t, log(t, b), 1234)
+	eventually(t, func() bool { return s.count() == 0 })
+}
+
+func TestEventsOfAnObjectKeepTheirOrderThroughOverflow(t *testing.T) {
+	b := open(t)
+	r := start(t, outbox.Options{Publisher: b, MaxEvents: 50, MaxBytes: 20 << 10})
+	stores := []*records{newRecords("Users"), newRecords("Books")}
+	const each, writers = 2_000, 4
+	var wg sync.WaitGroup
+	for _, s := range stores {
+		r.Add(s.name, s)
+		w := &writer{t: t, relay: r, store: s}
+		for range writers {
+			wg.Go(func() {
+				for range each {
+					w.commit(rand.IntN(40), 50)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	flush(t, r)
+	verify(t, log(t, b), len(stores)*writers*each)
+	if r.Stats().Dropped == 0 {
+		t.Error("nothing overflowed: the test shows nothing")
+	}
+	for _, s := range stores {
+		eventually(t, func() bool { return s.count() == 0 })
+	}
+}
+
+func TestOutagesLoseNothingAndKeepOrder(t *testing.T) {
+	b := open(t)
+	r := start(t, outbox.Options{Publisher: b, MaxEvents: 200})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	w := &writer{t: t, relay: r, store: s}
+	var wg sync.WaitGroup
+	const each, writers = 1_000, 4
+	for range writers {
+		wg.Go(func() {
+			for range each {
+				w.commit(rand.IntN(40), 50)
+			}
+		})
+	}
+	for range 3 {
+		published := r.Stats().Published
+		if err := b.StopServer(); err != nil {
+			t.Fatal(err)
+		}
+		w.commit(1, 10)
+		eventually(t, func() bool { return r.Stats().Away })
+		if err := b.StartServer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool { return r.Stats().Published > published })
+	}
+	wg.Wait()
+	flush(t, r)
+	verify(t, log(t, b), writers*each+3)
+	eventually(t, func() bool { return s.count() == 0 })
+}
+
+func TestAnOutageIsLoggedOnceAndItsEndOnce(t *testing.T) {
+	b := open(t)
+	var lines lines
+	r := start(t, outbox.Options{Publisher: b, Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	flush(t, r)
+	if err := b.StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	w := &writer{t: t, relay: r, store: s}
+	w.commit(1, 10)
+	eventually(t, func() bool { return r.Stats().Failures >= 3 })
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	flush(t, r)
+	if n := lines.count("level=WARN"); n != 1 {
+		t.Errorf("%d warnings, want one:\n%s", n, lines.String())
+	}
+	if n := lines.count("published again"); n != 1 {
+		t.Errorf("the end is logged %d times, want once:\n%s", n, lines.String())
+	}
+}
+
+func TestMemoryIsBoundedWhileTheBusIsAway(t *testing.T) {
+	b := open(t)
+	r := start(t, outbox.Options{Publisher: b, MaxEvents: 10})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	flush(t, r)
+	if err := b.StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	w := &writer{t: t, relay: r, store: s}
+	for i := range 1_000 {
+		w.commit(i%9, 10)
+		if st := r.Stats(); st.Events > 10 {
+			t.Fatalf("%d events in memory", st.Events)
+		}
+	}
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	flush(t, r)
+	verify(t, log(t, b), 1_000)
+}
+
+func TestARefusedEventHoldsUpNoOther(t *testing.T) {
+	b := open(t)
+	var lines lines
+	r := start(t, outbox.Options{Publisher: b, SweepEvery: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	w := &writer{t: t, relay: r, store: s}
+	w.commit(1, 10)
+	w.commit(1, 1<<20)
+	w.commit(1, 10)
+	flush(t, r)
+	verify(t, log(t, b), 2)
+	eventually(t, func() bool { return s.count() == 1 && r.Stats().Refused > 2 })
+	if n := lines.count("level=ERROR"); n != 1 {
+		t.Errorf("the refused event is logged %d times, want once:\n%s", n, lines.String())
+	}
+}
+
+func TestWhatOtherProcessesLeftIsFoundOnceItIsOld(t *testing.T) {
+	b := open(t)
+	r := start(t, outbox.Options{Publisher: b, SweepEvery: 10 * time.Millisecond, SweepAge: time.Hour})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	flush(t, r)
+	left := func(age time.Duration) {
+		id := uuid.Must(uuid.NewV7())
+		ms := time.Now().Add(-age).UnixMilli()
+		for i := range 6 {
+			id[i] = byte(ms >> (8 * (5 - i)))
+		}
+		s.writeAs(id.String(), fmt.Sprint("left", age), 10)
+	}
+	left(time.Minute)
+	left(2 * time.Hour)
+	left(-2 * time.Hour) // the clock was set back since
+	eventually(t, func() bool { return s.count() == 1 })
+	for _, e := range log(t, b) {
+		if e.UUID == fmt.Sprint("left", time.Minute) {
+			t.Error("an event that its own process may still publish was taken for left")
+		}
+	}
+}
+
+func TestAStoreThatIsAwayHoldsUpNoOther(t *testing.T) {
+	b := open(t)
+	r := start(t, outbox.Options{Publisher: b, SweepEvery: 20 * time.Millisecond, SweepAge: time.Nanosecond})
+	away, there := newRecords("Away"), newRecords("There")
+	away.write("u", 10)
+	away.setAway(true)
+	r.Add("Away", away)
+	r.Add("There", there)
+	w := &writer{t: t, relay: r, store: there}
+	for i := range 100 {
+		w.commit(i, 10)
+	}
+	eventually(t, func() bool { return there.count() == 0 })
+	away.setAway(false)
+	eventually(t, func() bool { return away.count() == 0 })
+	verify(t, log(t, b), 101)
+}
+
+func TestEventsThatCouldNotBeClearedAreClearedLater(t *testing.T) {
+	b := open(t)
+	r := start(t, outbox.Options{Publisher: b, SweepEvery: 20 * time.Millisecond, SweepAge: time.Nanosecond})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	flush(t, r)
+	s.setAway(true)
+	w := &writer{t: t, relay: r, store: s}
+	for i := range 100 {
+		w.commit(i, 10)
+	}
+	flush(t, r)
+	eventually(t, func() bool { return r.Stats().Unclear > 0 })
+	s.setAway(false)
+	eventually(t, func() bool { return s.count() == 0 })
+	verify(t, log(t, b), 100)
+}
+
+func TestCloseEndsWhileTheBusIsAway(t *testing.T) {
+	b := open(t)
+	r := start(t, outbox.Options{Publisher: b})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	flush(t, r)
+	if err := b.StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	w := &writer{t: t, relay: r, store: s}
+	w.commit(1, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	eventually(t, func() bool { return r.Stats().Away })
+	cancel()
+	if err := r.Close(ctx); !errs.Is(err, errs.Canceled) {
+		t.Errorf("close reports %v, want Canceled", err)
+	}
+	if s.count() != 1 {
+		t.Error("the event is gone from its record")
+	}
+}
+
+func TestCloseLeavesNothingBehind(t *testing.T) {
+	b := open(t)
+	r := start(t, outbox.Options{Publisher: b})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	w := &writer{t: t, relay: r, store: s}
+	for i := range 777 {
+		w.commit(i, 10)
+	}
+	if err := r.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, log(t, b), 777)
+	if n := s.count(); n != 0 {
+		t.Errorf("%d events are still in their records", n)
+	}
+}
+
+// unsynced is a bus whose files can't be synced for a while.
+type unsynced struct {
+	*bus.Bus
+	mu   sync.Mutex
+	fail bool
+	asks int
+}
+
+func (u *unsynced) Sync(ctx context.Context) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asks++
+	if u.fail {
+		return errs.New(errs.Unavailable, "the disk is away")
+	}
+	return u.Bus.Sync(ctx)
+}
+
+func (u *unsynced) set(fail bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.fail = fail
+}
+
+func TestWhatIsNotSyncedStaysInItsRecord(t *testing.T) {
+	u := &unsynced{Bus: open(t), fail: true}
+	r := start(t, outbox.Options{Publisher: u, SweepEvery: 20 * time.Millisecond, SweepAge: time.Nanosecond})
+	s := newRecords("Users")
+	r.Add("Users", s)
+	w := &writer{t: t, relay: r, store: s}
+	for i := range 100 {
+		w.commit(i, 10)
+	}
+	flush(t, r)
+	eventually(t, func() bool { return r.Stats().Unclear > 0 })
+	if n := s.count(); n != 100 {
+		t.Errorf("%d of 100 events are in their records before the bus has synced them", n)
+	}
+	u.set(false)
+	eventually(t, func() bool { return s.count() == 0 })
+	verify(t, log(t, u.Bus), 100)
+}
+
+var _ driver.Store = (*records)(nil)
+
+// lines is a log that can be read while it is written.
+type lines struct{ kit.Tail }
+
+func (l *lines) count(s string) int { return strings.Count(l.String(), s) }
+
+// eventually waits until a condition holds.
+func eventually(t testing.TB, ok func() bool) {
+	t.Helper()
+	kit.WaitFor(t, "what is to come about", ok)
+}

@@ -1,0 +1,167 @@
+package schema_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/schema"
+)
+
+// suiteGroup is a schema of the official suite and the documents to judge by it.
+type suiteGroup struct {
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"`
+	Tests       []suiteCase     `json:"tests"`
+}
+
+type suiteCase struct {
+	Description string          `json:"description"`
+	Data        json.RawMessage `json:"data"`
+	Valid       bool            `json:"valid"`
+}
+
+// suiteCount is what became of a draft's cases.
+type suiteCount struct {
+	cases, right, refused int
+	refusedBy             map[string]int // by the keyword refused first
+}
+
+// TestSuite judges every required case of the official suite. A case is judged
+// right or its schema is refused; anything else fails. To judge another revision
+// of the suite, name its folder in BELFRY_SCHEMA_SUITE: there the floors are the
+// same share of the cases.
+func TestSuite(t *testing.T) {
+	for _, draft := range []struct {
+		folder, uri    string
+		cases, atLeast int // the kept revision's cases, and those to be judged right
+	}{
+		{"draft2019-09", "https://json-schema.org/draft/2019-09/schema", 1220, 1184},
+		{"draft7", "http://json-schema.org/draft-07/schema#", 906, 883},
+	} {
+		t.Run(draft.folder, func(t *testing.T) {
+			folder := os.Getenv("BELFRY_SCHEMA_SUITE")
+			kept := folder == ""
+			if kept {
+				folder = filepath.Join("testdata", "suite")
+			}
+			count := suiteCount{refusedBy: map[string]int{}}
+			for _, file := range suiteFiles(t, filepath.Join(folder, "tests", draft.folder)) {
+				for _, group := range readSuite(t, file) {
+					count.judge(t, filepath.Base(file), withSchema(t, group, draft.uri))
+				}
+			}
+			t.Logf("%s: %d cases, %d right, %d refused", draft.folder, count.cases, count.right, count.refused)
+			for _, keyword := range slices.Sorted(maps.Keys(count.refusedBy)) {
+				t.Logf("  refused for %s: %d", keyword, count.refusedBy[keyword])
+			}
+			if kept && count.cases != draft.cases {
+				t.Errorf("found %d cases, want all %d", count.cases, draft.cases)
+			}
+			if count.right*draft.cases < draft.atLeast*count.cases {
+				t.Errorf("%d of %d judged right, want at least %d of %d", count.right, count.cases, draft.atLeast, draft.cases)
+			}
+		})
+	}
+}
+
+func (c *suiteCount) judge(t *testing.T, file string, group suiteGroup) {
+	c.cases += len(group.Tests)
+	s, err := schema.Compile(file, group.Schema)
+	var refused *schema.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		c.refused += len(group.Tests)
+		c.refusedBy[refused.Refusals[0].Keyword] += len(group.Tests)
+		return
+	case err != nil:
+		t.Errorf("%s: %s: %v", file, group.Description, err)
+		return
+	}
+	for _, test := range group.Tests {
+		if err := judgeInTime(t, s, test.Data); verdict(err) == fmt.Sprint(test.Valid) {
+			c.right++
+		} else {
+			t.Errorf("%s: %s: %s: got %v, want valid=%v", file, group.Description, test.Description, err, test.Valid)
+		}
+	}
+}
+
+// verdict is "true", "false", or what stands in the way of one.
+func verdict(err error) string {
+	var e *errs.Error
+	switch {
+	case err == nil:
+		return "true"
+	case errors.As(err, &e) && e.Kind == errs.Invalid && len(e.Fields) > 0:
+		return "false"
+	default:
+		return err.Error()
+	}
+}
+
+// judgeInTime ends the test when Validate does not.
+func judgeInTime(t *testing.T, s *schema.Schema, doc []byte) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.Validate(ctx, doc) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		t.Fatal("Validate does not come back")
+		return nil
+	}
+}
+
+// withSchema declares the draft of a schema that leaves it to its folder.
+func withSchema(t *testing.T, group suiteGroup, uri string) suiteGroup {
+	t.Helper()
+	var members map[string]json.RawMessage
+	if json.Unmarshal(group.Schema, &members) != nil || members["$schema"] != nil {
+		return group
+	}
+	declared, err := json.Marshal(uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := strings.TrimPrefix(strings.TrimSpace(string(group.Schema)), "{")
+	if len(members) > 0 {
+		body = "," + body
+	}
+	group.Schema = json.RawMessage(`{"$schema":` + string(declared) + body)
+	return group
+}
+
+func suiteFiles(t testing.TB, folder string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases in %s: %v", folder, err)
+	}
+	return files
+}
+
+func readSuite(t testing.TB, file string) []suiteGroup {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var groups []suiteGroup
+	if err := json.Unmarshal(data, &groups); err != nil {
+		t.Fatal(err)
+	}
+	return groups
+}

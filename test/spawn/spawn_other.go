@@ -1,9 +1,0 @@
-//go:build !linux
-
-package spawn
-
-import "os/exec"
-
-// dieWithParent does nothing where no kernel offers it: a process then outlives
-// a test that is killed.
-func dieWithParent(*exec.Cmd) {}
