@@ -268,7 +268,7 @@ func TestALaterProblemStandsAtItsKey(t *testing.T) {
 
 func TestProblemsAreInvalidInput(t *testing.T) {
 	_, err := Load(filepath.Join(t.TempDir(), "none.yaml"), environment)
-	if !errs.Is(err, errs.Invalid) || !strings.HasSuffix(err.Error(), "none.yaml: cannot be read: no such file or directory") {
+	if !errors.Is(err, errs.Invalid) || !strings.HasSuffix(err.Error(), "none.yaml: cannot be read: no such file or directory") {
 		t.Errorf("got %v of kind %v", err, errs.KindOf(err))
 	}
 	_, err = Parse("belfry.yaml", []byte("lsiten: :80"), environment)

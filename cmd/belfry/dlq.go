@@ -157,7 +157,7 @@ func (c *chosenLetters) each(ctx context.Context, w io.Writer, done string, act 
 				n++
 			}
 			failed = errors.Join(failed, err)
-			if err != nil && !errs.Is(err, errs.NotFound) && !errs.Is(err, errs.TooLarge) {
+			if err != nil && !errors.Is(err, errs.NotFound) && !errors.Is(err, errs.TooLarge) {
 				break // the next one would fare no better
 			}
 		}

@@ -103,7 +103,7 @@ func report(err error, w io.Writer) int {
 		return exitInterrupted
 	}
 	fmt.Fprintf(w, "belfry: %v\n", err)
-	if errs.Is(err, errs.Invalid) {
+	if errors.Is(err, errs.Invalid) {
 		return exitUsage
 	}
 	return exitFailed

@@ -3,6 +3,7 @@ package cascade_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -199,7 +200,7 @@ func TestACascadeThatBrokeOffGoesOn(t *testing.T) {
 	}
 	e := h.delete("People", "p")
 	h.patience.Store(100)
-	if err := h.worker.Handle(t.Context(), e); !errs.Is(err, errs.Unavailable) {
+	if err := h.worker.Handle(t.Context(), e); !errors.Is(err, errs.Unavailable) {
 		t.Fatalf("error %v, want that the store is away", err)
 	}
 	if n := h.count("Pets"); n == 0 || n == 300 {

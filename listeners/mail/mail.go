@@ -8,6 +8,7 @@ package mail
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"belfry/pkg/auth"
@@ -40,7 +41,7 @@ func Spec(s *auth.Service) listener.Spec {
 			return nil // what this listener itself has noted
 		}
 		err := s.Deliver(ctx, &e.Envelope)
-		if errs.Is(err, errs.Invalid) {
+		if errors.Is(err, errs.Invalid) {
 			return listener.Permanent(err)
 		}
 		return err

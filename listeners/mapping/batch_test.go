@@ -3,6 +3,7 @@ package mapping_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -146,7 +147,7 @@ func TestAFailedWriteFailsEveryEventOfIt(t *testing.T) {
 	events := d.saves(20)
 	d.away.Store(true)
 	for _, err := range d.handleAll(t.Context(), events)() {
-		if !errs.Is(err, errs.Unavailable) {
+		if !errors.Is(err, errs.Unavailable) {
 			t.Fatalf("error %v, want that the store is away", err)
 		}
 	}
@@ -168,7 +169,7 @@ func TestAHandlerThatGivesUpLeavesTheWriteToOthers(t *testing.T) {
 	impatient := d.handleAll(ctx, events[:1])
 	d.until("the write", func() bool { return d.writes.Load() == 1 })
 	cancel()
-	if err := impatient()[0]; !errs.Is(err, errs.Canceled) {
+	if err := impatient()[0]; errs.KindOf(err) != errs.Canceled {
 		t.Errorf("error %v, want %q", err, errs.Canceled)
 	}
 	patient := d.handleAll(t.Context(), events[1:])

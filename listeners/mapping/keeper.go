@@ -3,6 +3,7 @@ package mapping
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"belfry/pkg/errs"
@@ -49,7 +50,7 @@ func (k *Keeper) Keep(ctx context.Context, m *store.Mapping, target string, sour
 	ctx = as(ctx, Name)
 	for {
 		done, err := k.pass(ctx, m, target, sources)
-		if done || err != nil && !errs.Is(err, errs.Mismatch) {
+		if done || err != nil && !errors.Is(err, errs.Mismatch) {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -68,7 +69,7 @@ func as(ctx context.Context, origin string) context.Context {
 // pass is one round of the protocol; false asks for another.
 func (k *Keeper) pass(ctx context.Context, m *store.Mapping, target string, sources []string) (bool, error) {
 	base, err := k.set.Store(m.Target).Get(ctx, target)
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		return true, k.orphans(ctx, m, target, sources)
 	}
 	if err != nil {
@@ -178,7 +179,7 @@ func (k *Keeper) fit(ctx context.Context, r *round) error {
 // entry is the target's entry for a source as the source is now; nil for none.
 func (k *Keeper) entry(ctx context.Context, m *store.Mapping, source, target string) ([]byte, error) {
 	x, err := k.set.Store(m.Source).Get(ctx, source)
-	if err != nil && !errs.Is(err, errs.NotFound) {
+	if err != nil && !errors.Is(err, errs.NotFound) {
 		return nil, err
 	}
 	return m.Entry(source, x.Body, target), nil
@@ -228,7 +229,7 @@ func (k *Keeper) Fill(ctx context.Context, m *store.Mapping, target string) erro
 		return err
 	}
 	t, err := k.set.Store(m.Target).Get(ctx, target)
-	if err != nil && !errs.Is(err, errs.NotFound) {
+	if err != nil && !errors.Is(err, errs.NotFound) {
 		return err
 	}
 	sources := parseArray(object.Field(t.Body, m.Array)).uuids()

@@ -9,6 +9,7 @@ package mapping
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"belfry/pkg/errs"
@@ -112,7 +113,7 @@ func (w *Worker) targets(ctx context.Context, m *store.Mapping, e *event.Envelop
 	after := object.Field(e.Object, m.Key)
 	if e.ObjectOmitted {
 		now, err := w.keeper.set.Store(m.Source).Get(ctx, e.UUID)
-		if err != nil && !errs.Is(err, errs.NotFound) {
+		if err != nil && !errors.Is(err, errs.NotFound) {
 			return nil, err
 		}
 		after = object.Field(now.Body, m.Key)

@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -28,7 +29,7 @@ func (k *Keeper) orphans(ctx context.Context, m *store.Mapping, target string, s
 		if err == nil {
 			_, err = Sweep(ctx, objects, x, goes)
 		}
-		if err != nil && !errs.Is(err, errs.NotFound) {
+		if err != nil && !errors.Is(err, errs.NotFound) {
 			return err
 		}
 	}
@@ -61,15 +62,15 @@ func Sweep(ctx context.Context, s *store.Store, x store.Stored, goes func(contex
 		switch {
 		case err == nil:
 			return true, nil
-		case errs.Is(err, errs.NotFound):
+		case errors.Is(err, errs.NotFound):
 			return false, nil
-		case !errs.Is(err, errs.Mismatch) && !errs.Is(err, errs.Conflict):
+		case !errors.Is(err, errs.Mismatch) && !errors.Is(err, errs.Conflict):
 			return false, err
 		}
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		if x, err = s.Get(ctx, x.UUID); errs.Is(err, errs.NotFound) {
+		if x, err = s.Get(ctx, x.UUID); errors.Is(err, errs.NotFound) {
 			return false, nil
 		} else if err != nil {
 			return false, err

@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -71,7 +72,7 @@ func churn(ctx context.Context, folder string) error {
 	for i := range 4 {
 		steady, moody := fmt.Sprint("steady", i), fmt.Sprint("moody", i)
 		for _, book := range []string{steady, moody} {
-			if _, err := s.Set.Store("Books").Save(ctx, object.Object{}, book); err != nil && !errs.Is(err, errs.Exists) {
+			if _, err := s.Set.Store("Books").Save(ctx, object.Object{}, book); err != nil && !errors.Is(err, errs.Exists) {
 				return err
 			}
 		}

@@ -40,7 +40,7 @@ func (w *Worker) look(ctx context.Context, s *binary.Service) error {
 			if err == nil && stray {
 				err = s.Note(ctx, c.Hash)
 			}
-			if err != nil && !errs.Is(err, errs.Conflict) {
+			if err != nil && !errors.Is(err, errs.Conflict) {
 				return err
 			}
 		}

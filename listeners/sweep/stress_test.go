@@ -2,6 +2,7 @@ package sweep_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -81,7 +82,7 @@ func (w *world) act(random *rand.Rand, book, text string) error {
 	case 4:
 		if random.IntN(4) == 0 {
 			err = w.set.Store("Books").Delete(ctx, book, 0)
-		} else if _, err = w.set.Store("Books").Save(ctx, object.Object{}, book); errs.Is(err, errs.Exists) {
+		} else if _, err = w.set.Store("Books").Save(ctx, object.Object{}, book); errors.Is(err, errs.Exists) {
 			err = w.clear(ctx, book)
 		}
 	}
@@ -115,7 +116,7 @@ func listen(ctx context.Context, worker *sweep.Worker, out *outbox) error {
 			if err == nil {
 				break
 			}
-			if !errs.Is(err, errs.Conflict) {
+			if !errors.Is(err, errs.Conflict) {
 				return err
 			}
 		}

@@ -198,7 +198,7 @@ func (w *Worker) all(entries []binary.Entry, do func(i int, s *binary.Service) e
 	g.SetLimit(w.Parallel)
 	for i, e := range entries {
 		g.Go(func() error {
-			if err := do(i, w.services[e.Service]); !errs.Is(err, errs.Mismatch) {
+			if err := do(i, w.services[e.Service]); !errors.Is(err, errs.Mismatch) {
 				failures[i] = err
 			}
 			return nil

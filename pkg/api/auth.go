@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"sort"
@@ -178,7 +179,7 @@ func (a *authenticator) unlink(x *exchange) error {
 // one that is not counts as none for the rest of the request.
 func (a *authenticator) client(x *exchange) (auth.Client, error) {
 	session, err := a.server.session(x)
-	if errs.Is(err, errs.Unauthenticated) {
+	if errors.Is(err, errs.Unauthenticated) {
 		x.identified, err = true, nil
 	}
 	return auth.Client{Address: x.address, UserAgent: cut(x.req.UserAgent(), maxUserAgent), Session: session}, err

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"belfry/pkg/auth"
@@ -172,7 +173,7 @@ func (a *authenticator) follow(x *exchange) error {
 	}
 	landing, err := a.Service.Follow(a.server.context(x), login, token, from)
 	switch {
-	case errs.Is(err, errs.Denied):
+	case errors.Is(err, errs.Denied):
 		x.sendTo(http.StatusFound, withQuery(a.Failure, "reason", "token"))
 	case err != nil:
 		return a.refuse(x, err, formReason(err))

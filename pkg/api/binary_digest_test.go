@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"testing"
 
 	"belfry/pkg/errs"
@@ -33,7 +34,7 @@ func TestContentDigest(t *testing.T) {
 		"sha-256", "sha-256=", "sha-256=abc", "sha-256=:AAAA:", "sha-256=:!:", "sha-256=" + hex.EncodeToString(sum[:]),
 		"SHA-256=:AAAA:", text + ",", "sha-256=(:AAAA:)", "sha-256=1", "=", ",", "\"",
 	} {
-		if got, err := contentDigest([]string{malformed}); !errs.Is(err, errs.Invalid) {
+		if got, err := contentDigest([]string{malformed}); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%q: %x, %v", malformed, got, err)
 		}
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -102,7 +103,7 @@ func (a *attachments) send(ctx context.Context, x *exchange, record binary.Recor
 		return nil
 	}
 	content, err := a.Service.Open(ctx, record.Hash, part.start, part.length)
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		return errs.Wrap(err, errs.Internal, "the content %s of a record is lost", record.Hash)
 	}
 	if err != nil {

@@ -105,7 +105,7 @@ func TestBadForms(t *testing.T) {
 		})
 	}
 	for _, boundary := range []string{"", strings.Repeat("b", 71)} {
-		if _, err := openForm(strings.NewReader(good), boundary); !errs.Is(err, errs.Invalid) {
+		if _, err := openForm(strings.NewReader(good), boundary); !errors.Is(err, errs.Invalid) {
 			t.Errorf("boundary %q: %v", boundary, err)
 		}
 	}

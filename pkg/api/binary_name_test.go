@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"mime"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ func TestGivenName(t *testing.T) {
 		}
 	}
 	for _, malformed := range []string{"", ";;;", `attachment; filename="x`, `attachment; filename=a b`, `attachment; filename=a; filename=b`} {
-		if got, err := givenName(map[string][]string{"Content-Disposition": {malformed}}); !errs.Is(err, errs.Invalid) {
+		if got, err := givenName(map[string][]string{"Content-Disposition": {malformed}}); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%q: %q, %v", malformed, got, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestMediaType(t *testing.T) {
 		"image", "image/", "/png", ";;;", "image/png/x", "image/*", "*/*", "text/html<script>", "text/plain; charset", "a/b; x=\"",
 		"text/plain; a=1; a=2", "text/" + strings.Repeat("x", 300), "text/plain; x=" + strings.Repeat("y", 300),
 	} {
-		if got, err := mediaType(malformed); !errs.Is(err, errs.Unsupported) {
+		if got, err := mediaType(malformed); !errors.Is(err, errs.Unsupported) {
 			t.Errorf("%q: %q, %v", malformed, got, err)
 		}
 	}

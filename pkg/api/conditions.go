@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -132,7 +133,7 @@ func (t tags) revisions() []uint64 {
 // until the object is at that one.
 func (t tags) attempt(write func(ifRevision uint64) error) error {
 	for _, revision := range t.revisions() {
-		if err := write(revision); !t.given || !errs.Is(err, errs.Mismatch) {
+		if err := write(revision); !t.given || !errors.Is(err, errs.Mismatch) {
 			return err
 		}
 	}

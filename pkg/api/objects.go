@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"belfry/pkg/errs"
@@ -35,7 +36,7 @@ func (r *resource) create(x *exchange) error {
 	stored, err := r.write(x, func(ctx context.Context) (store.Stored, error) {
 		return r.store.Save(ctx, o, "")
 	})
-	if absent && errs.Is(err, errs.Exists) {
+	if absent && errors.Is(err, errs.Exists) {
 		return errs.Wrap(err, errs.Mismatch, "If-None-Match: * does not hold, since the uuid is taken")
 	}
 	if err != nil {

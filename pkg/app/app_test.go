@@ -269,7 +269,7 @@ func TestReadiness(t *testing.T) {
 	}
 	kit.WaitUntil(p, ready)
 	a.stopping.Store(true)
-	if err := a.ready(t.Context()); !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
+	if err := a.ready(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
 		t.Errorf("while it stops: %v", err)
 	}
 }
@@ -292,7 +292,7 @@ func TestAFailedFolderEndsBelfry(t *testing.T) {
 	defer p.stop(a)
 	select {
 	case err := <-a.Failed():
-		if !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "backend default has failed") {
+		if !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "backend default has failed") {
 			t.Error(err)
 		}
 	case <-time.After(30 * time.Second):

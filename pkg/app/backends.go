@@ -124,7 +124,7 @@ func (a *App) openPatiently(ctx context.Context, backend string, b driver.Backen
 	said := ""
 	for wait := startRetryMin; ; wait = min(2*wait, startRetryMax) {
 		s, err := openOnce(ctx, backend, b, o)
-		if err == nil || !errs.Is(err, errs.Unavailable) || a.config.Backends[backend].Type == "file" {
+		if err == nil || !errors.Is(err, errs.Unavailable) || a.config.Backends[backend].Type == "file" {
 			return s, err
 		}
 		a.front.waiting.Store(errs.New(errs.Unavailable, "belfry is starting and waits for backend %s", backend))

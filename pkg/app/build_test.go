@@ -79,7 +79,7 @@ func TestCheckOfWhatIsGood(t *testing.T) {
 func TestAnNKeyThatCannotBeRead(t *testing.T) {
 	p := newPlace(t, books)
 	p.config.Bus.URL, p.config.Bus.NKey = []string{"nats://127.0.0.1:1"}, p.path("none.nk")
-	if _, err := Start(t.Context(), p.config, p.log()); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "bus.nkey") {
+	if _, err := Start(t.Context(), p.config, p.log()); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "bus.nkey") {
 		t.Errorf("%v", err)
 	}
 }

@@ -107,10 +107,10 @@ func TestCommandsOnDataThatIsNotThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Verify(t.Context(), p.config, VerifyOptions{Repair: true}); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "--data") {
+		if _, err := Verify(t.Context(), p.config, VerifyOptions{Repair: true}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "--data") {
 			t.Errorf("%s: verify: %v", name, err)
 		}
-		if _, err := p.export(p.config, "Books"); !errs.Is(err, errs.Invalid) {
+		if _, err := p.export(p.config, "Books"); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%s: export: %v", name, err)
 		}
 		if after, err := filepath.Glob(p.path("*")); err != nil || len(after) != len(before) {
@@ -122,14 +122,14 @@ func TestCommandsOnDataThatIsNotThere(t *testing.T) {
 func TestUnknownStores(t *testing.T) {
 	p := newPlace(t, books)
 	for name, c := range map[string]*config.Config{"": p.config, "Nothing": p.config, "../Books": p.config} {
-		if _, err := p.export(c, name); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "there are Authors, Books, Contents, Idents") {
+		if _, err := p.export(c, name); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "there are Authors, Books, Contents, Idents") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	// The process that serves may have another configuration.
 	p.start()
 	other := p.load(books + "  Other: {}\n")
-	if _, err := p.export(other, "Other"); !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), `no store "Other"`) {
+	if _, err := p.export(other, "Other"); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), `no store "Other"`) {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -37,7 +38,7 @@ func TestABusThatTakesNoEventsIsTold(t *testing.T) {
 	}
 	kit.WaitFor(t, "a bus that takes nothing is told", func() bool {
 		err := a.ready(t.Context())
-		return errs.Is(err, errs.Unavailable) && strings.Contains(err.Error(), "does not take events")
+		return errors.Is(err, errs.Unavailable) && strings.Contains(err.Error(), "does not take events")
 	})
 	if _, err := js.UpdateStream(t.Context(), usual); err != nil {
 		t.Fatal(err)

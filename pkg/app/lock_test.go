@@ -33,7 +33,7 @@ func TestADataFolderBelongsToOneProcess(t *testing.T) {
 
 	_, err := LockData(folder, "verify")
 	var held *Held
-	if !errors.As(err, &held) || !errs.Is(err, errs.Unavailable) {
+	if !errors.As(err, &held) || !errors.Is(err, errs.Unavailable) {
 		t.Fatalf("taken twice: %v", err)
 	}
 	if held.Holder.PID != os.Getpid() || held.Holder.Doing != "serve" || held.Folder != folder {
@@ -130,7 +130,7 @@ func TestAFolderThatCannotBeHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, folder := range []string{file, filepath.Join(file, "below"), occupied} {
-		if _, err := LockData(folder, "serve"); !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), folder) || !strings.Contains(err.Error(), "--data") {
+		if _, err := LockData(folder, "serve"); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), folder) || !strings.Contains(err.Error(), "--data") {
 			t.Errorf("%s: %v", folder, err)
 		}
 	}

@@ -114,7 +114,7 @@ func TestStoresOverTheBus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := users.Save(t.Context(), object{"name": "Bob"}, client.WithKey("k")); !errs.Is(err, errs.Conflict) {
+	if _, err := users.Save(t.Context(), object{"name": "Bob"}, client.WithKey("k")); !errors.Is(err, errs.Conflict) {
 		t.Error(err)
 	}
 	again, err := users.Save(t.Context(), object{"name": "Eve"}, client.WithKey("k"))

@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 	"testing"
@@ -20,11 +21,11 @@ func TestAHeldRequestSetsNoPassword(t *testing.T) {
 	stale := auth.Client{Session: thief.session()}
 	owner.recover("ada@example.com", "the password of the owner")
 
-	if _, err := p.auth.ChangePassword(t.Context(), "the password of the thief", "again that of the thief", stale); !errs.Is(err, errs.Unauthenticated) {
+	if _, err := p.auth.ChangePassword(t.Context(), "the password of the thief", "again that of the thief", stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief changes the password: %v", err)
 	}
 	_, _, err := p.auth.Register(t.Context(), auth.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale)
-	if !errs.Is(err, errs.Unauthenticated) {
+	if !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief adds an address: %v", err)
 	}
 	owner.is(owner.login("ada@example.com", "the password of the owner"), http.StatusNoContent)
@@ -41,10 +42,10 @@ func TestAHeldRequestSetsNoFirstPassword(t *testing.T) {
 	stale := auth.Client{Session: owner.session()}
 	owner.is(owner.ask("PUT", "/auth/email", `{"newPassword":"the password of the owner"}`), http.StatusNoContent)
 
-	if _, err := p.auth.ChangePassword(t.Context(), "", "the password of the thief", stale); !errs.Is(err, errs.Unauthenticated) {
+	if _, err := p.auth.ChangePassword(t.Context(), "", "the password of the thief", stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief sets a password: %v", err)
 	}
-	if _, _, err := p.auth.Register(t.Context(), auth.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale); !errs.Is(err, errs.Unauthenticated) {
+	if _, _, err := p.auth.Register(t.Context(), auth.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief sets a password with an address: %v", err)
 	}
 	owner.is(owner.ask("PUT", "/auth/email", `{"password":"the password of the owner","newPassword":"another password"}`), http.StatusNoContent)

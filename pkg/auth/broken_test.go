@@ -84,7 +84,7 @@ func (w *world) settles(c auth.Credentials) {
 	_, _, err := w.Register(w.Context(), c, from)
 	switch {
 	case err == nil:
-	case errs.Is(err, errs.Exists), errs.Is(err, errs.Denied):
+	case errors.Is(err, errs.Exists), errors.Is(err, errs.Denied):
 		// The user was made, though nobody said so.
 		c.Password = password
 	default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/url"
 	"time"
 
@@ -154,7 +155,7 @@ func (s *Service) takeFlow(ctx context.Context, query url.Values, secret string)
 	}
 	stored, err := s.Tokens.Get(ctx, flowOf(returned))
 	if err != nil {
-		if errs.Is(err, errs.NotFound) {
+		if errors.Is(err, errs.NotFound) {
 			err = badState()
 		}
 		return nil, err
@@ -168,7 +169,7 @@ func (s *Service) takeFlow(ctx context.Context, query url.Values, secret string)
 	}
 	err = s.Tokens.Delete(ctx, stored.UUID, stored.Revision)
 	switch {
-	case errs.Is(err, errs.NotFound) || errs.Is(err, errs.Mismatch):
+	case errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch):
 		return nil, badState()
 	case err == nil && !s.Now().Before(moment(flow, fieldExpires)):
 		return nil, badState()
@@ -203,7 +204,7 @@ func (s *Service) enter(ctx context.Context, w way, from Client) (Issued, error)
 			return Issued{}, err
 		}
 		user, err = s.register(ctx, n)
-		if errs.Is(err, errs.Exists) {
+		if errors.Is(err, errs.Exists) {
 			continue // a second tab was faster
 		}
 		if err != nil {

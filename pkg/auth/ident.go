@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -39,7 +40,7 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 	}
 	for range maxClaims {
 		there, err := s.Idents.Get(ctx, ident)
-		if errs.Is(err, errs.NotFound) {
+		if errors.Is(err, errs.NotFound) {
 			return missing
 		}
 		if err != nil {
@@ -51,7 +52,7 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 		if err := s.condemn(ctx, me.User.UUID, there); err != nil {
 			return err
 		}
-		if err = s.Idents.Delete(ctx, ident, there.Revision); !errs.Is(err, errs.Mismatch) {
+		if err = s.Idents.Delete(ctx, ident, there.Revision); !errors.Is(err, errs.Mismatch) {
 			return unlessMissing(err)
 		}
 	}

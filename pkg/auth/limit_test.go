@@ -185,7 +185,7 @@ func TestManyAttemptsAtOnce(t *testing.T) {
 		all.Go(func() {
 			_, err := w.Login(t.Context(), creds(ada, "a wrong password"), from)
 			w.only(err, errs.Denied, errs.Limited)
-			if errs.Is(err, errs.Denied) {
+			if errors.Is(err, errs.Denied) {
 				tried.Add(1)
 			}
 		})
@@ -239,7 +239,7 @@ func TestANetworkAddressWaits(t *testing.T) {
 		for range 3 {
 			w.enters(ada, password, in.User.UUID)
 		}
-		if err := attempt(from); errs.Is(err, errs.Limited) {
+		if err := attempt(from); errors.Is(err, errs.Limited) {
 			t.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 
@@ -69,7 +70,7 @@ type newcomer struct {
 // UUID is "" when it belongs to nobody.
 func (s *Service) owner(ctx context.Context, w way) (user, ident store.Stored, err error) {
 	ident, err = s.Idents.Get(ctx, w.uuid())
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		// As many reads as for a way in that is known.
 		_, err := s.Users.Get(ctx, w.uuid())
 		return user, ident, unlessMissing(err)
@@ -104,7 +105,7 @@ func (s *Service) register(ctx context.Context, n newcomer) (store.Stored, error
 		e.Event, e.User, e.Object = event.Register, e.Object, nil
 		e.Datas = json.RawMessage(n.datas.Encode())
 	})
-	if errs.Is(err, errs.Exists) {
+	if errors.Is(err, errs.Exists) {
 		return user, n.taken() // by whoever adopted the same ident meanwhile
 	}
 	return user, err
@@ -124,7 +125,7 @@ func (s *Service) claim(ctx context.Context, w way, proposed string) (uuid strin
 		if err == nil {
 			return proposed, nil
 		}
-		if !errs.Is(err, errs.Exists) {
+		if !errors.Is(err, errs.Exists) {
 			return "", err
 		}
 		user, there, err := s.owner(ctx, w)
@@ -181,7 +182,7 @@ func (s *Service) link(ctx context.Context, w way, me *Session) error {
 			}
 			return s.relink(ctx, me, linked)
 		}
-		if !errs.Is(err, errs.Exists) {
+		if !errors.Is(err, errs.Exists) {
 			return err
 		}
 		owner, there, err := s.owner(ctx, w)
@@ -189,7 +190,7 @@ func (s *Service) link(ctx context.Context, w way, me *Session) error {
 		case err != nil:
 			return err
 		case owner.UUID == user.UUID:
-			if there, err = s.use(ctx, there.UUID, w.profile); errs.Is(err, errs.NotFound) {
+			if there, err = s.use(ctx, there.UUID, w.profile); errors.Is(err, errs.NotFound) {
 				continue // unlinked meanwhile
 			} else if err != nil {
 				return err
@@ -238,7 +239,7 @@ func (s *Service) abandoned(ctx context.Context, ident store.Stored) error {
 // ended it may have looked through the ways in just before this one was there.
 func (s *Service) confirm(ctx context.Context, me *Session, ident store.Stored) error {
 	err := s.alive(ctx, me)
-	if errs.Is(err, errs.Unauthenticated) {
+	if errors.Is(err, errs.Unauthenticated) {
 		if err := unlessStale(s.Idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -141,7 +142,7 @@ func (s *Service) alive(ctx context.Context, me *Session) error {
 			return ended()
 		}
 	}
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		return ended()
 	}
 	return err
@@ -170,7 +171,7 @@ func (s *Service) reviseMe(ctx context.Context, me *Session, fields func(now obj
 
 // unlessMissing is an error that is not about there being no object.
 func unlessMissing(err error) error {
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		return nil
 	}
 	return err
@@ -179,7 +180,7 @@ func unlessMissing(err error) error {
 // unlessStale is an error that is not about an object that is gone, or has
 // changed since it was read.
 func unlessStale(err error) error {
-	if errs.Is(err, errs.Mismatch) {
+	if errors.Is(err, errs.Mismatch) {
 		return nil
 	}
 	return unlessMissing(err)
@@ -316,7 +317,7 @@ func (s *Service) Revoke(ctx context.Context, me *Session, id string) error {
 		return missing
 	}
 	stored, err := s.Sessions.Get(ctx, id)
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		return missing
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -76,9 +77,9 @@ func (s *Service) ask(ctx context.Context, address, kind string, why purpose) er
 	fields.Set(fieldExpires, timestamp(now.Add(mailPatience)))
 	for range maxClaims {
 		there, err := s.Tokens.Get(ctx, box)
-		if errs.Is(err, errs.NotFound) {
+		if errors.Is(err, errs.NotFound) {
 			_, err := s.Tokens.Save(ctx, fields, box)
-			if errs.Is(err, errs.Exists) {
+			if errors.Is(err, errs.Exists) {
 				continue
 			}
 			return err
@@ -132,7 +133,7 @@ func (s *Service) prove(ctx context.Context, address, token string, purposes ...
 	now := timestamp(s.Now())
 	for _, kind := range [...]string{validations, recoveries} {
 		box, err := s.Tokens.Get(own(ctx, ""), mailbox(address, kind))
-		if err != nil && !errs.Is(err, errs.NotFound) {
+		if err != nil && !errors.Is(err, errs.NotFound) {
 			return proof{}, err
 		}
 		for _, i := range issuedOf(box.Body) {
@@ -157,7 +158,7 @@ func (s *Service) spend(ctx context.Context, p proof) error {
 		fields.Set(fieldIssued, left)
 		return store.Revision{Fields: fields}, nil
 	})
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		return wrongToken()
 	}
 	return err

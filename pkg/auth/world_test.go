@@ -130,7 +130,7 @@ func (w *world) must(err error) {
 // is fails unless an error is of a kind.
 func (w *world) is(err error, want errs.Kind) {
 	w.Helper()
-	if !errs.Is(err, want) {
+	if err == nil || errs.KindOf(err) != want {
 		w.Fatalf("error %v (%v), want one that is %v", err, errs.KindOf(err), want)
 	}
 }
@@ -200,7 +200,7 @@ func (w *world) good(token string) bool {
 func (w *world) record(store, uuid string) object.Object {
 	w.Helper()
 	stored, err := w.set.Store(store).Get(w.Context(), uuid)
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		return nil
 	}
 	w.must(err)

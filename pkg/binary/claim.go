@@ -73,7 +73,7 @@ func (s *Service) calm(ctx context.Context, hash string) (mark uint64, err error
 		}
 		switch e.State {
 		case Condemned:
-			if err := s.ledger.drop(ctx, e); err != nil && !errs.Is(err, errs.Mismatch) {
+			if err := s.ledger.drop(ctx, e); err != nil && !errors.Is(err, errs.Mismatch) {
 				return 0, err
 			}
 			continue
@@ -137,7 +137,7 @@ func (s *Service) exchange(ctx context.Context, p Place, old, record []byte) err
 		}
 		return store.Revision{Fields: held.fields(), Also: also}, nil
 	})
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		return nil
 	}
 	return err

@@ -2,6 +2,7 @@ package binary
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"belfry/pkg/binary/driver"
@@ -20,7 +21,7 @@ func (s *Service) Note(ctx context.Context, hash string) error {
 		if e.State == Deleting {
 			return errs.New(errs.Conflict, "the content %s is being deleted: note it again", hash)
 		}
-		if _, err = s.ledger.set(ctx, e, Candidate, s.Now().Add(s.Grace)); !errs.Is(err, errs.Mismatch) {
+		if _, err = s.ledger.set(ctx, e, Candidate, s.Now().Add(s.Grace)); !errors.Is(err, errs.Mismatch) {
 			return err
 		}
 	}
@@ -76,7 +77,7 @@ func (s *Service) Execute(ctx context.Context, e Entry) (deleted bool, err error
 		return false, err
 	}
 	err = s.ledger.drop(ctx, e)
-	if errs.Is(err, errs.Mismatch) {
+	if errors.Is(err, errs.Mismatch) {
 		err = s.overtaken(ctx, e.Hash)
 	}
 	return true, err

@@ -2,6 +2,7 @@ package binary
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"belfry/pkg/binary/driver"
@@ -77,7 +78,7 @@ func (l ledger) get(ctx context.Context, hash string) (Entry, error) {
 		if err == nil {
 			return decodeEntry(o)
 		}
-		if !errs.Is(err, errs.NotFound) {
+		if !errors.Is(err, errs.NotFound) {
 			return Entry{}, err
 		}
 		mark, gone, err := l.store.Deleted(ours(ctx), l.uuid(hash))
@@ -115,7 +116,7 @@ func (l ledger) drop(ctx context.Context, e Entry) error {
 
 func overtaken(err error) error {
 	switch {
-	case errs.Is(err, errs.NotFound), errs.Is(err, errs.Exists), errs.Is(err, errs.Conflict):
+	case errors.Is(err, errs.NotFound), errors.Is(err, errs.Exists), errors.Is(err, errs.Conflict):
 		return errs.Wrap(err, errs.Mismatch, "somebody else has gone on with the content")
 	default:
 		return err

@@ -1,6 +1,7 @@
 package binary_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -65,7 +66,7 @@ func TestDeletionsAgainstReplacements(t *testing.T) {
 		group.Wait()
 		w.must(replaced)
 		switch {
-		case errs.Is(deleted, errs.Mismatch) == result.Replaced && (deleted == nil) != result.Replaced:
+		case errors.Is(deleted, errs.Mismatch) == result.Replaced && (deleted == nil) != result.Replaced:
 		default:
 			t.Errorf("replaced %v, deleting got %v", result.Replaced, deleted)
 		}

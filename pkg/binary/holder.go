@@ -2,6 +2,7 @@ package binary
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"belfry/pkg/errs"
@@ -57,7 +58,7 @@ func (s *Service) holderIn(ctx context.Context, st *store.Store, hash string) (P
 // holds asks an object, as it is now, for a content.
 func (s *Service) holds(ctx context.Context, st *store.Store, uuid, hash string) (place Place, held bool, err error) {
 	o, err := st.Look(ours(ctx), uuid, policy.Get, nil)
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		return Place{}, false, nil
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package binary_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -114,7 +115,7 @@ func (r *race) deletion(uuid string) *process {
 		if _, err := r.Delete(ctx, photo(uuid, 0), hashOf(shared)); err != nil {
 			return err
 		}
-		if err := r.Note(ctx, hashOf(shared)); !errs.Is(err, errs.Conflict) {
+		if err := r.Note(ctx, hashOf(shared)); !errors.Is(err, errs.Conflict) {
 			return err
 		}
 		return nil
@@ -145,7 +146,7 @@ func (r *race) sweep(ctx context.Context, at time.Time, takeOver bool) error {
 		if e, err = r.Condemn(ctx, e); err == nil {
 			_, err = r.Execute(ctx, e)
 		}
-		if errs.Is(err, errs.Mismatch) {
+		if errors.Is(err, errs.Mismatch) {
 			err = nil
 		}
 	}
@@ -158,7 +159,7 @@ func (r *race) judge(s *schedule) {
 	r.t.Helper()
 	ctx := r.t.Context()
 	for uuid, p := range r.uploads {
-		if err := p.err; err != nil && (!errs.Is(err, errs.Unavailable) || r.Patience == long) {
+		if err := p.err; err != nil && (!errors.Is(err, errs.Unavailable) || r.Patience == long) {
 			r.t.Fatalf("%s failed: %v\n%s", p.name, err, s)
 		}
 		if p.err == nil && !p.killed && r.records(uuid) != 1 {

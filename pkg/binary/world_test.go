@@ -93,7 +93,7 @@ func (w *world) must(err error) {
 
 func (w *world) kind(err error, want errs.Kind) {
 	w.Helper()
-	if !errs.Is(err, want) {
+	if err == nil || errs.KindOf(err) != want {
 		w.Fatalf("got the error %v of kind %q, want kind %q", err, errs.KindOf(err), want)
 	}
 }

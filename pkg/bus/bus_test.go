@@ -170,7 +170,7 @@ func TestAStreamThatWasDeletedComesBack(t *testing.T) {
 	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Publish(t.Context(), events("e", 1, 10)); !errs.Is(err, errs.Unavailable) {
+	if err := b.Publish(t.Context(), events("e", 1, 10)); !errors.Is(err, errs.Unavailable) {
 		t.Fatalf("without a stream publish reports %v, want Unavailable", err)
 	}
 	eventually(t, func() bool { return b.Publish(t.Context(), events("e", 1, 10)) == nil })
@@ -186,7 +186,7 @@ func TestEventsOutliveTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return b.Ready(t.Context()) != nil })
-	if err := b.Publish(t.Context(), events("during", 50, 100)); !errs.Is(err, errs.Unavailable) {
+	if err := b.Publish(t.Context(), events("during", 50, 100)); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("while the bus is away publish reports %v, want Unavailable", err)
 	}
 	if b.Wanted(event.StoreSaved) {
@@ -218,7 +218,7 @@ func TestAnOutageIsOverOnceTheServerHasStarted(t *testing.T) {
 		if err := b.StopServer(); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Publish(t.Context(), events(fmt.Sprint("during", round), 1, 10)); !errs.Is(err, errs.Unavailable) || b.Ready(t.Context()) == nil {
+		if err := b.Publish(t.Context(), events(fmt.Sprint("during", round), 1, 10)); !errors.Is(err, errs.Unavailable) || b.Ready(t.Context()) == nil {
 			t.Fatalf("without a server publish reports %v, want Unavailable", err)
 		}
 		if err := b.StartServer(t.Context()); err != nil {
@@ -246,7 +246,7 @@ func TestAnAddressInUseIsNamed(t *testing.T) {
 		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: l.Addr().String()},
 		Logger:   slog.New(slog.DiscardHandler),
 	})
-	if !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), l.Addr().String()+": free the port") {
+	if !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), l.Addr().String()+": free the port") {
 		t.Errorf("got %v, want Unavailable naming %s and what to do", err, l.Addr())
 	}
 }
@@ -263,7 +263,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts.Logger = slog.New(slog.DiscardHandler)
-			if _, err := bus.Open(t.Context(), opts); !errs.Is(err, errs.Invalid) {
+			if _, err := bus.Open(t.Context(), opts); !errors.Is(err, errs.Invalid) {
 				t.Errorf("got %v, want Invalid", err)
 			}
 		})

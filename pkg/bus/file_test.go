@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -155,7 +156,7 @@ func TestAFileThatCannotServeIsRefused(t *testing.T) {
 		if err == nil {
 			_ = b.Close(context.Background())
 		}
-		if !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), o.Embedded.Config) {
+		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), o.Embedded.Config) {
 			t.Errorf("%q is %v", c.conf, err)
 		} else if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q tells the password: %v", c.conf, err)
@@ -214,7 +215,7 @@ func TestWhereOthersReachTheServer(t *testing.T) {
 		}
 	}
 	for _, e := range []bus.Embedded{{Listen: "127.0.0.1:0"}, {Config: file(t, "port: -1\n")}, {Config: file(t, "x: 1\n")}, {Listen: "x"}} {
-		if got, err := e.Address(); !errs.Is(err, errs.Invalid) {
+		if got, err := e.Address(); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%+v is reached at %s, %v", e, got, err)
 		}
 	}

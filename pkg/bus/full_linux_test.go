@@ -109,7 +109,7 @@ func outgrow(folder string, d disk) error {
 			return errors.New("the disk is not full after 10 MB")
 		}
 	}
-	if err := until(func() bool { return errs.Is(b.Ready(ctx), errs.Unavailable) }); err != nil {
+	if err := until(func() bool { return errors.Is(b.Ready(ctx), errs.Unavailable) }); err != nil {
 		return fmt.Errorf("a full disk is not told: %w", err)
 	}
 	if err := d.ample(folder); err != nil {

@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"errors"
 	"log/slog"
 	"testing"
 
@@ -14,10 +15,10 @@ func TestAGuestWaitsForTheStreamsOfOthersAndLeavesThemAsTheyAre(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(text, nil))
 	guest := open(t, bus.Options{URL: url, Guest: true, Logger: log, Auth: bus.Auth{User: "admin", Password: password("admin")}})
 	eventually(t, func() bool { return text.count("the bus's streams are not ready") > 0 })
-	if err := guest.Ready(t.Context()); !errs.Is(err, errs.Unavailable) {
+	if err := guest.Ready(t.Context()); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("without streams it is ready: %v", err)
 	}
-	if err := guest.Publish(t.Context(), events("e", 1, 10)); !errs.Is(err, errs.Unavailable) {
+	if err := guest.Publish(t.Context(), events("e", 1, 10)); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("without streams publish reports %v", err)
 	}
 
@@ -37,7 +38,7 @@ func TestAGuestWaitsForTheStreamsOfOthersAndLeavesThemAsTheyAre(t *testing.T) {
 
 func TestAGuestOfThisProcessMakesNoSense(t *testing.T) {
 	_, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Guest: true})
-	if !errs.Is(err, errs.Invalid) {
+	if !errors.Is(err, errs.Invalid) {
 		t.Errorf("got %v, want Invalid", err)
 	}
 }

@@ -87,7 +87,7 @@ func TestWhileTheBusIsAwayNothingPilesUp(t *testing.T) {
 	}
 	eventually(t, func() bool { return b.Ready(t.Context()) != nil })
 	for range 50 {
-		if err := b.Publish(t.Context(), events("e", 100, 1000)); !errs.Is(err, errs.Unavailable) {
+		if err := b.Publish(t.Context(), events("e", 100, 1000)); !errors.Is(err, errs.Unavailable) {
 			t.Fatalf("publish reports %v, want Unavailable", err)
 		}
 	}

@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func TestWhatAnAdministratorChoseStays(t *testing.T) {
 func TestWhoMayNotSetUpIsToldAtOnce(t *testing.T) {
 	url := production(t)
 	found, err := bus.SetupStreams(t.Context(), dial(t, url, "front"), bus.Limits{}, 0, false)
-	if len(found) > 0 || !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stream EVENTS can't be set up: it is missing and can't be made") {
+	if len(found) > 0 || !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stream EVENTS can't be set up: it is missing and can't be made") {
 		t.Errorf("found %v, %v", found, err)
 	}
 	prepare(t, url)
@@ -101,7 +102,7 @@ func TestStreamsThatOthersMakeAreWaitedFor(t *testing.T) {
 		URL: url, Auth: bus.Auth{User: "front", Password: password("front")}, Logger: slog.New(slog.NewTextHandler(&lines, nil)),
 	})
 	eventually(t, func() bool { return lines.count("run `belfry bus setup` with an admin's credentials") > 0 })
-	if err := front.Ready(t.Context()); !errs.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stream EVENTS") || !strings.Contains(err.Error(), "belfry bus setup") {
+	if err := front.Ready(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stream EVENTS") || !strings.Contains(err.Error(), "belfry bus setup") {
 		t.Errorf("without streams: %v", err)
 	}
 	if lines.count("the bus reports an error") > 0 {

@@ -76,7 +76,7 @@ func (c *Client) call(ctx context.Context, store, op string, body wire.Request, 
 	var last error
 	for wait := retryMin; ; wait = min(2*wait, retryMax) {
 		reply, err := c.attempt(ctx, m)
-		if err == nil || !errs.Is(err, errs.Unavailable) {
+		if err == nil || !errors.Is(err, errs.Unavailable) {
 			return reply, err
 		}
 		if ctx.Err() == nil || last == nil {

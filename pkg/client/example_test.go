@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
@@ -31,7 +32,7 @@ func Example() {
 		return
 	}
 	for book, err := range books.List(ctx, client.Query{Filter: "year >= 1800", Sort: "year"}) {
-		if errs.Is(err, errs.Invalid) {
+		if errors.Is(err, errs.Invalid) {
 			fmt.Println("no index answers that:", err)
 		}
 		fmt.Println(string(book["title"]))

@@ -1,10 +1,18 @@
-// Package errs is belfry's only vocabulary of errors.
+// Package errs defines the errors that belfry returns.
 //
-// An error has a kind, a message that may be shown to whoever caused it, and
-// optionally a cause that may not. Whoever stands at an edge translates the
-// kind once: pkg/api to an HTTP status, pkg/listener to an ack decision,
-// cmd/belfry to an exit code. An error without a kind is Internal: its text
-// goes to the log and never to a client.
+// An error has a kind, a message that may be shown to the caller, and optionally
+// a cause that may not. Each boundary translates the kind once: pkg/api to an
+// HTTP status, pkg/listener to an ack decision, cmd/belfry to an exit code. An
+// error without a kind is Internal: its text goes to the log and never to a
+// client.
+//
+// A Kind is itself an error, so that errors.Is tests for it:
+//
+//	if errors.Is(err, errs.NotFound) { ... }
+//
+// The outermost Error of a chain decides: what wraps a NotFound as Unavailable is
+// Unavailable and no longer NotFound. The cause stays reachable for errors.Is and
+// errors.As with any other target.
 package errs
 
 import (
@@ -15,23 +23,24 @@ import (
 	"time"
 )
 
-// Kind says what sort of thing went wrong, in terms of what a caller can do.
+// Kind classifies an error by what a caller can do about it. It is an error, to
+// be the target of errors.Is.
 type Kind uint8
 
 // The kinds. Their order carries no meaning.
 const (
-	Internal        Kind = iota // a fault of ours; details are logged, not told
+	Internal        Kind = iota // a bug or an unexpected failure; details are logged, not returned
 	Invalid                     // the input is wrong: malformed, or refused by validation
 	Unauthenticated             // a policy denies and nobody is logged in
 	Denied                      // a policy denies whoever is logged in
 	NotFound                    // no such object, store or route
 	Exists                      // the uuid is taken
 	Mismatch                    // a precondition (revision, hash) does not hold
-	Conflict                    // others changed the object too often meanwhile; try again
+	Conflict                    // concurrent writes won too often; retry
 	TooLarge                    // over a size limit
 	Unsupported                 // wrong media type
-	Limited                     // too many requests; try again after RetryAfter
-	Unavailable                 // a backend or the bus is away; try again after RetryAfter
+	Limited                     // too many requests; retry after RetryAfter
+	Unavailable                 // a backend or the bus is unavailable; retry after RetryAfter
 	Canceled                    // the caller went away or its deadline passed
 )
 
@@ -46,6 +55,8 @@ func (k Kind) String() string {
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
+
+func (k Kind) Error() string { return k.String() }
 
 // Field is one violation inside an input: Pointer is an RFC 6901 JSON pointer
 // to the place ("" is the whole document), Message says what is expected there.
@@ -87,7 +98,33 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-func (e *Error) Unwrap() error { return e.Err }
+// Is reports whether target is e's kind.
+func (e *Error) Is(target error) bool {
+	k, ok := target.(Kind)
+	return ok && k == e.Kind
+}
+
+// Unwrap returns the cause, without its kind.
+func (e *Error) Unwrap() error {
+	if e.Err == nil {
+		return nil
+	}
+	return cause{e.Err}
+}
+
+// cause hides the kinds of an error that has been given another one.
+type cause struct{ err error }
+
+func (c cause) Error() string { return c.err.Error() }
+
+func (c cause) Is(target error) bool {
+	if _, ok := target.(Kind); ok {
+		return false
+	}
+	return errors.Is(c.err, target)
+}
+
+func (c cause) As(target any) bool { return errors.As(c.err, target) }
 
 // New makes an error of a kind. The message is fmt.Sprintf(format, args...)
 // and may be shown to the caller.
@@ -108,15 +145,15 @@ func Wrap(err error, kind Kind, format string, args ...any) error {
 // Canceled for a context's end, Internal otherwise.
 func KindOf(err error) Kind {
 	var e *Error
+	var k Kind
 	switch {
 	case errors.As(err, &e):
 		return e.Kind
+	case errors.As(err, &k):
+		return k
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return Canceled
 	default:
 		return Internal
 	}
 }
-
-// Is reports whether err is of the kind. It is false for a nil err.
-func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }

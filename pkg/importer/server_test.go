@@ -145,7 +145,7 @@ func (s *server) wantProgress(got, want Progress) {
 
 func (s *server) wantKind(err error, kind errs.Kind) {
 	s.Helper()
-	if !errs.Is(err, kind) {
+	if err == nil || errs.KindOf(err) != kind {
 		s.Fatalf("got %v; want an error that is %s", err, kind)
 	}
 }

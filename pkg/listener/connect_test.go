@@ -1,6 +1,7 @@
 package listener_test
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 func TestAddressesThatAreNoneOfABus(t *testing.T) {
 	for _, url := range []string{"http://127.0.0.1:4222", "127.0.0.1:4222", "nats://", "nats://127.0.0.1:4222,https://127.0.0.1"} {
 		t.Setenv(listener.EnvURL, url)
-		if _, err := listener.Connect(t.Context(), "x", slog.New(slog.DiscardHandler)); !errs.Is(err, errs.Invalid) {
+		if _, err := listener.Connect(t.Context(), "x", slog.New(slog.DiscardHandler)); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
@@ -34,7 +35,7 @@ func TestFilesThatDoNotServeAreNamedByTheirVariable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, path)
 			_, err := listener.Connect(t.Context(), "x", slog.New(slog.DiscardHandler))
-			if !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), name) {
+			if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), name) {
 				t.Error(err)
 			}
 		})

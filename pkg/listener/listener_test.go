@@ -358,7 +358,7 @@ func TestSpecsThatCannotWork(t *testing.T) {
 		"unknown event":   {Name: "x", Events: []event.Name{"Store.Kept"}, Handler: handler},
 		"overlap":         {Name: "x", Filters: []string{"events.>", "events.*.Store.Saved.A.*"}, Handler: handler},
 	} {
-		if err := listener.Run(t.Context(), b, slog.New(slog.DiscardHandler), spec); !errs.Is(err, errs.Invalid) {
+		if err := listener.Run(t.Context(), b, slog.New(slog.DiscardHandler), spec); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

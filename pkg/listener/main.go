@@ -40,7 +40,7 @@ func run(ctx context.Context, log *slog.Logger, specs []Spec) int {
 		return exitDone
 	}
 	fmt.Fprintln(os.Stderr, err)
-	if errs.Is(err, errs.Invalid) {
+	if errors.Is(err, errs.Invalid) {
 		return exitUsage
 	}
 	return exitFailed

@@ -144,7 +144,7 @@ func (r *runner) listenOn(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if errs.Is(err, errs.Invalid) {
+		if errors.Is(err, errs.Invalid) {
 			return err
 		}
 		if time.Since(began) > wellAfter {

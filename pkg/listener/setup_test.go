@@ -117,11 +117,11 @@ func consumerOf(t *testing.T, b *bus.Bus) *jetstream.ConsumerInfo {
 func TestASetupThatCannotWork(t *testing.T) {
 	b := open(t)
 	for _, spec := range []listener.Spec{{}, {Name: "a.b"}, {Name: "a", Stores: []string{"*"}}, {Name: "a", Filters: []string{"x"}, Stores: []string{"B"}}} {
-		if found, err := listener.Setup(t.Context(), b, spec, true); !errs.Is(err, errs.Invalid) || len(found) > 0 {
+		if found, err := listener.Setup(t.Context(), b, spec, true); !errors.Is(err, errs.Invalid) || len(found) > 0 {
 			t.Errorf("%+v: %v, %v", spec, found, err)
 		}
 	}
-	if _, _, err := listener.Rights("a.b", false); !errs.Is(err, errs.Invalid) {
+	if _, _, err := listener.Rights("a.b", false); !errors.Is(err, errs.Invalid) {
 		t.Errorf("rights for no listener: %v", err)
 	}
 	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamRetry); err != nil {
@@ -130,7 +130,7 @@ func TestASetupThatCannotWork(t *testing.T) {
 	if got := setup(t, b, listener.Spec{Name: "test"}, true); got[bus.Missing] != 2 {
 		t.Errorf("without a stream a check finds %v", got)
 	}
-	if _, err := listener.Setup(t.Context(), b, listener.Spec{Name: "test"}, false); !errs.Is(err, errs.Unavailable) {
+	if _, err := listener.Setup(t.Context(), b, listener.Spec{Name: "test"}, false); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("without a stream a setup is %v", err)
 	}
 }

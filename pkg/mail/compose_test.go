@@ -131,7 +131,7 @@ func FuzzCompose(f *testing.F) {
 		m := belfry.Message{ID: id, From: from, To: to, Subject: subject, Text: text, HTML: html}
 		var file string
 		err := belfry.NewFolder(folder, func(f string) { file = f }).Send(t.Context(), m)
-		if errs.Is(err, errs.Invalid) {
+		if errors.Is(err, errs.Invalid) {
 			if _, err := os.Stat(file); file != "" || !errors.Is(err, fs.ErrNotExist) {
 				t.Fatalf("a refused mail is in %q", file)
 			}

@@ -112,7 +112,7 @@ func TestTheNewPlaceIsInUse(t *testing.T) {
 	w.put(w.to, "a", 11, `{"n":2}`)
 	w.publish(w.to)
 	_, err := migrate.Store(t.Context(), w.from, w.to, nil)
-	if !errs.Is(err, errs.Conflict) {
+	if !errors.Is(err, errs.Conflict) {
 		t.Errorf("got %v, want a conflict", err)
 	}
 	w.has(w.to, "a", 11, `{"n":2}`)
@@ -195,7 +195,7 @@ func TestWhatPassesIsWaitedFor(t *testing.T) {
 		b.times.Store(3)
 		_, err = migrate.Store(t.Context(), w.from, w.to, nil)
 		if lasts {
-			if !errs.Is(err, errs.Unavailable) || b.times.Load() != 2 {
+			if !errors.Is(err, errs.Unavailable) || b.times.Load() != 2 {
 				t.Errorf("got %v after %d attempts, want one and its error", err, 3-b.times.Load())
 			}
 			continue

@@ -35,7 +35,7 @@ func patiently(ctx context.Context, act func() error) error {
 // passes reports whether an error says that a later attempt may succeed. A
 // folder's error never does: it does not come back by itself.
 func passes(err error) bool {
-	if !errs.Is(err, errs.Unavailable) {
+	if !errors.Is(err, errs.Unavailable) {
 		return false
 	}
 	for e := (*errs.Error)(nil); errors.As(err, &e); err = e.Err {

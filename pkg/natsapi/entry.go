@@ -3,6 +3,7 @@ package natsapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 
@@ -121,7 +122,7 @@ func (s *Server) Clean(ctx context.Context, limit int) (removed int, err error) 
 // forget removes a key, if it is as it was read.
 func (s *Server) forget(ctx context.Context, found store.Stored) error {
 	err := s.Requests.Delete(ctx, found.UUID, found.Revision)
-	if errs.Is(err, errs.NotFound) || errs.Is(err, errs.Mismatch) {
+	if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch) {
 		return nil
 	}
 	return err

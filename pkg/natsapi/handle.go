@@ -111,7 +111,7 @@ const slow = time.Second
 func (v *service) log(e *endpoint, id string, err error, o outcome, took time.Duration) {
 	level := slog.LevelDebug
 	switch {
-	case errs.Is(err, errs.Internal):
+	case err != nil && errs.KindOf(err) == errs.Internal:
 		level = slog.LevelError
 	case took > slow:
 		level = slog.LevelInfo

@@ -54,9 +54,9 @@ var errElsewhere = errors.New("another belfry is at work on this request")
 func (v *service) lookUp(ctx context.Context, r *request, id string) (outcome, error) {
 	s := v.server
 	stored, err := s.Requests.Get(ctx, id)
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		e, err := v.reserve(ctx, r, id)
-		if errs.Is(err, errs.Exists) {
+		if errors.Is(err, errs.Exists) {
 			return outcome{}, errElsewhere
 		}
 		if err != nil {
@@ -134,7 +134,7 @@ func (v *service) attempt(ctx context.Context, r *request, e *entry, again bool)
 		if again {
 			done, err := v.lookAgain(ctx, r, e)
 			switch {
-			case errs.Is(err, errs.Mismatch):
+			case errors.Is(err, errs.Mismatch):
 				return outcome{}, errElsewhere
 			case err != nil && !errors.Is(err, store.ErrOvertaken):
 				return outcome{}, err
@@ -187,7 +187,7 @@ func (v *service) onceOf(r *request, e *entry) *store.Once {
 // answered reports whether a request has its answer, or nobody knows it any more.
 func (s *Server) answered(ctx context.Context, id string) (bool, error) {
 	stored, err := s.Requests.Get(ctx, id)
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		return true, nil
 	}
 	return err == nil && object.Field(stored.Body, "body") != nil, err
@@ -258,7 +258,7 @@ func (v *service) settle(ctx context.Context, r *request, e *entry, o outcome) (
 		if err == nil {
 			return o, nil
 		}
-		if !errs.Is(err, errs.Mismatch) {
+		if !errors.Is(err, errs.Mismatch) {
 			return outcome{}, err
 		}
 		now, err := v.server.Requests.Get(ctx, e.stored.UUID)
@@ -281,7 +281,7 @@ func (v *service) settle(ctx context.Context, r *request, e *entry, o outcome) (
 }
 
 func gone(err error) error {
-	if err != nil && !errs.Is(err, errs.NotFound) {
+	if err != nil && !errors.Is(err, errs.NotFound) {
 		return err
 	}
 	return errs.New(errs.Conflict, "the %s has expired while the request was made: whether it took place has to be looked for", wire.HeaderKey)

@@ -2,6 +2,7 @@ package sse
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"belfry/pkg/errs"
@@ -55,7 +56,7 @@ func (h *Hub) Serve(ctx context.Context, c Client) error {
 	}
 	defer leave()
 	h.tail.ensure()
-	if err := h.tail.ready(ctx, readyWithin); errs.Is(err, errs.Denied) {
+	if err := h.tail.ready(ctx, readyWithin); errors.Is(err, errs.Denied) {
 		// Nobody but who runs belfry can do anything about it: the log says what.
 		return errs.Wrap(err, errs.Unavailable, "events can't be heard here: belfry lacks a right on the bus, which its log names")
 	}

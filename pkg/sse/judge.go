@@ -2,6 +2,7 @@ package sse
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -156,7 +157,7 @@ func (j *judgement) look(ctx context.Context) (*present, error) {
 	}
 	// The call has an origin of its own: nobody is told of a get.
 	stored, err := j.source.store.Get(store.WithCall(ctx, store.Call{Origin: "live"}), j.uuid)
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		now.gone = true
 		if j.object != nil {
 			now.object, err = j.source.last(ctx, j.source.store, j.uuid)
@@ -197,7 +198,7 @@ func (j *judgement) judge(ctx context.Context, v *Viewer, now *present) (bool, e
 func (j *judgement) allowed(ctx context.Context, v *Viewer, o object.Object) (bool, error) {
 	s := j.source.store
 	err := s.Policy.Allow(ctx, policy.Get, policy.Input{User: v.User, Object: o, Now: s.Now()})
-	if errs.Is(err, errs.Denied) || errs.Is(err, errs.Unauthenticated) {
+	if errors.Is(err, errs.Denied) || errors.Is(err, errs.Unauthenticated) {
 		return false, nil
 	}
 	return err == nil, err
@@ -218,7 +219,7 @@ func (h *Hub) lastState(ctx context.Context, s *store.Store, uuid string) (objec
 	defer cancel()
 	var e event.Envelope
 	switch entry, err := eventlog.Last(ctx, h.Bus.Conn(), event.Subject(event.StoreDeleted, s.Name, uuid)); {
-	case errs.Is(err, errs.NotFound):
+	case errors.Is(err, errs.NotFound):
 	case err != nil:
 		return nil, err
 	default:

@@ -151,7 +151,7 @@ func (s *stream) beat(ctx context.Context) error {
 func (s *stream) identify(ctx context.Context) error {
 	viewer, err := s.Identify(ctx)
 	switch {
-	case errs.Is(err, errs.Unauthenticated):
+	case errors.Is(err, errs.Unauthenticated):
 		return &drop{ended, endedText}
 	case ctx.Err() != nil:
 		return errGone
@@ -350,7 +350,7 @@ func (s *stream) hears(ctx context.Context, e *entry) (bool, error) {
 	if err == nil {
 		return ok, nil
 	}
-	if ctx.Err() != nil || errs.Is(err, errs.Unavailable) || errs.Is(err, errs.Canceled) {
+	if ctx.Err() != nil || errors.Is(err, errs.Unavailable) || errs.KindOf(err) == errs.Canceled {
 		return false, err
 	}
 	s.hub.Logger.Error("an event is not told: whether it may be can't be judged", "sequence", e.sequence, "error", err)

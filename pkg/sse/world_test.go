@@ -338,7 +338,7 @@ func (e *ear) refused() error {
 
 func kind(t testing.TB, err error, want errs.Kind, says string) {
 	t.Helper()
-	if !errs.Is(err, want) || !strings.Contains(err.Error(), says) {
+	if (err == nil || errs.KindOf(err) != want) || !strings.Contains(err.Error(), says) {
 		t.Errorf("%v; want %s that says %q", err, want, says)
 	}
 }

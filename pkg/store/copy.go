@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -28,7 +29,7 @@ func (s *Store) Copy(ctx context.Context, r driver.Record, waiting []driver.Pend
 		case err == nil:
 			here = driver.Record{Revision: w.Revision, Body: w.Body, Deleted: r.Deleted}
 			continue
-		case !errs.Is(err, errs.Mismatch):
+		case !errors.Is(err, errs.Mismatch):
 			return false, err
 		}
 		tries++

@@ -42,7 +42,7 @@ func TestLookReturnsTheWholeToWhoMay(t *testing.T) {
 		"rule of get":    {theirs, "b", policy.Get, `{}`, errs.Unauthenticated},
 		"rule of update": {theirs, "a", policy.Update, `{"title":"z"}`, errs.Unauthenticated},
 	} {
-		if _, err := s.Look(test.ctx, test.uuid, test.op, parse(t, test.input)); !errs.Is(err, test.want) {
+		if _, err := s.Look(test.ctx, test.uuid, test.op, parse(t, test.input)); err == nil || errs.KindOf(err) != test.want {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

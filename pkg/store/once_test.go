@@ -34,14 +34,14 @@ func TestASaveOnce(t *testing.T) {
 	if err != nil || string(again.Body) != string(first.Body) || len(out.events) != 1 {
 		t.Errorf("%s, %v, %d events", again.Body, err, len(out.events))
 	}
-	if _, err := s.Save(onced(t, store.Once{ID: "other", Revision: ahead() + 1}), parse(t, `{}`), "emma"); !errs.Is(err, errs.Exists) {
+	if _, err := s.Save(onced(t, store.Once{ID: "other", Revision: ahead() + 1}), parse(t, `{}`), "emma"); !errors.Is(err, errs.Exists) {
 		t.Error(err)
 	}
 	// However late it comes: never onto a tombstone that came after it.
 	if err := s.Delete(t.Context(), "emma", 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Save(onced(t, once), parse(t, `{}`), "emma"); !errors.Is(err, store.ErrOvertaken) || !errs.Is(err, errs.Conflict) {
+	if _, err := s.Save(onced(t, once), parse(t, `{}`), "emma"); !errors.Is(err, store.ErrOvertaken) || !errors.Is(err, errs.Conflict) {
 		t.Error(err)
 	}
 	if _, err := s.Save(onced(t, store.Once{ID: "later", Revision: ahead() + 2}), parse(t, `{}`), "emma"); err != nil {

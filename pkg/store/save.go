@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -44,7 +45,7 @@ func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...
 	// uuid is free. Only a clash looks at what is there.
 	for range maxTries {
 		stored, err := s.commit(ctx, call, &w)
-		if !errs.Is(err, errs.Mismatch) {
+		if !errors.Is(err, errs.Mismatch) {
 			return stored, err
 		}
 		record, found, err := s.driver.Get(ctx, uuid)

@@ -19,6 +19,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -157,7 +158,7 @@ func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 	call := CallOf(ctx)
 	if call.Client {
 		if err := s.allow(ctx, call, policy.Get, record.Body, nil); err != nil {
-			if s.Discreet && (errs.Is(err, errs.Unauthenticated) || errs.Is(err, errs.Denied)) {
+			if s.Discreet && (errors.Is(err, errs.Unauthenticated) || errors.Is(err, errs.Denied)) {
 				err = s.missing(uuid)
 			}
 			return Stored{}, err

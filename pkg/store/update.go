@@ -169,7 +169,7 @@ func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, cha
 			return s.seen(CallOf(ctx), record), nil
 		}
 		stored, err := s.commit(ctx, CallOf(ctx), w)
-		if !errs.Is(err, errs.Mismatch) {
+		if !errors.Is(err, errs.Mismatch) {
 			return stored, err
 		}
 	}

@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -173,7 +174,7 @@ func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference
 // source reads an object; the zero Stored when there is none.
 func (c *check) source(ctx context.Context, uuid string) (store.Stored, error) {
 	x, err := c.set.Store(c.m.Source).Get(ctx, uuid)
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		return store.Stored{}, nil
 	}
 	return x, err
@@ -224,7 +225,7 @@ func (c *check) conclude(ctx context.Context, target string, sources []string, f
 // differences compares one target with the objects known to name it.
 func (c *check) differences(ctx context.Context, target string, sources []string) ([]Difference, error) {
 	t, err := c.set.Store(c.m.Target).Get(ctx, target)
-	if errs.Is(err, errs.NotFound) {
+	if errors.Is(err, errs.NotFound) {
 		return c.undeleted(ctx, target, sources)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package login
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -72,7 +73,7 @@ func TestRegisteringAndLinkingAtOnce(t *testing.T) {
 	links, registers := d.goes("github", with(me)), d.goes("github", auth.Client{})
 	d.records.before("Users", func() error {
 		_, err := links.comes(t.Context(), d.Service, with(me))
-		if !errs.Is(err, errs.Conflict) {
+		if !errors.Is(err, errs.Conflict) {
 			t.Errorf("linking: %v", err)
 		}
 		return nil

@@ -3,6 +3,7 @@ package login
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -137,7 +138,7 @@ func (d *desk) must(err error) {
 
 func (d *desk) kind(err error, want errs.Kind) {
 	d.Helper()
-	if !errs.Is(err, want) {
+	if err == nil || errs.KindOf(err) != want {
 		d.Fatalf("error %v (%v), want one that is %v", err, errs.KindOf(err), want)
 	}
 }
@@ -339,7 +340,7 @@ func TestACallbackIsGoodOnce(t *testing.T) {
 				switch {
 				case err == nil:
 					good.Add(1)
-				case !errs.Is(err, errs.Mismatch):
+				case !errors.Is(err, errs.Mismatch):
 					t.Errorf("error %v (%v)", err, errs.KindOf(err))
 				}
 			})

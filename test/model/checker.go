@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -148,7 +149,7 @@ func (c *Checker) moveWriter(ctx context.Context, i int) ([]step, error) {
 	c.keep()
 	if done {
 		*w = writer{at: w.at + 1}
-		if errs.Is(err, errs.NotFound) || errs.Is(err, errs.Exists) || errs.Is(err, errs.Conflict) {
+		if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Exists) || errors.Is(err, errs.Conflict) {
 			err = nil
 		}
 	}

@@ -5,6 +5,7 @@ package operations
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -198,7 +199,7 @@ func (w *world) audit(t *testing.T, conn *nats.Conn) {
 		other := a
 		other.object = object.Object{"title": []byte(`"another"`), "uuid": object.AppendString(nil, a.uuid)}
 		if a.op != "delete" {
-			if _, _, err := w.ask(other); !errs.Is(err, errs.Conflict) {
+			if _, _, err := w.ask(other); !errors.Is(err, errs.Conflict) {
 				t.Errorf("%s %s with another body: %v", a.op, a.key, err)
 			}
 		}

@@ -120,7 +120,7 @@ func (l *login) mustFinish(t *testing.T) oauth.Identity {
 func (l *login) mustFail(t *testing.T, kind errs.Kind) error {
 	t.Helper()
 	id, err := l.client.Finish(t.Context(), l.finish)
-	if !errs.Is(err, kind) {
+	if err == nil || errs.KindOf(err) != kind {
 		t.Fatalf("Finish: %v (%v), want kind %v", err, errs.KindOf(err), kind)
 	}
 	if id.ID != "" || id.Profile != nil {

@@ -1,6 +1,7 @@
 package oauth_test
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func TestBegin(t *testing.T) {
 				t.Errorf("the browser is told a secret: %s", got.URL)
 			}
 			b.Verifier = "short"
-			if _, err := client(t, s, name, 0).Begin(t.Context(), b); !errs.Is(err, errs.Internal) {
+			if _, err := client(t, s, name, 0).Begin(t.Context(), b); err == nil || errs.KindOf(err) != errs.Internal {
 				t.Errorf("a short verifier: %v", err)
 			}
 		})
@@ -126,10 +127,10 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%s is at %s", name, got.URL)
 		}
 	}
-	if _, err := oauth.New("myspace", oauth.Config{}); !errs.Is(err, errs.Invalid) {
+	if _, err := oauth.New("myspace", oauth.Config{}); !errors.Is(err, errs.Invalid) {
 		t.Errorf("an unknown provider: %v", err)
 	}
-	if _, err := oauth.New("github", oauth.Config{ProfileURL: "http://[::1"}); !errs.Is(err, errs.Invalid) {
+	if _, err := oauth.New("github", oauth.Config{ProfileURL: "http://[::1"}); !errors.Is(err, errs.Invalid) {
 		t.Errorf("a malformed profileURL: %v", err)
 	}
 }

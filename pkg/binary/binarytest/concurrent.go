@@ -2,6 +2,7 @@ package binarytest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -66,7 +67,7 @@ func comesAndGoes(w *world) {
 				return fmt.Errorf("stat: %+v, error %w", info, err)
 			}
 			r, err := w.Open(w.ctx, hash, 0, -1)
-			if errs.Is(err, errs.NotFound) {
+			if errors.Is(err, errs.NotFound) {
 				continue
 			} else if err != nil {
 				return fmt.Errorf("opening: %w", err)

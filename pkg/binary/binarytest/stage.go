@@ -156,7 +156,7 @@ func nameTests() []test {
 			} {
 				w.lacks(name)
 				w.must(w.Delete(w.ctx, name))
-				if err := w.stage(random("b", 10)).Commit(w.ctx, name); !errs.Is(err, errs.Internal) {
+				if err := w.stage(random("b", 10)).Commit(w.ctx, name); err == nil || errs.KindOf(err) != errs.Internal {
 					w.Fatalf("Commit under %q: got the error %v, want one of kind %q", name, err, errs.Internal)
 				}
 			}

@@ -63,7 +63,7 @@ func (w *world) must(err error) {
 // wantKind asserts that an act failed with a kind.
 func (w *world) wantKind(err error, kind errs.Kind) {
 	w.Helper()
-	if !errs.Is(err, kind) {
+	if err == nil || errs.KindOf(err) != kind {
 		w.Fatalf("got the error %v of kind %q, want kind %q", err, errs.KindOf(err), kind)
 	}
 }

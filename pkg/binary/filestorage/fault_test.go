@@ -90,7 +90,7 @@ func TestAStageThatCantBeSynced(t *testing.T) {
 	}
 	defer staged.Discard()
 	for range 2 {
-		if err := staged.Commit(t.Context(), zeros); !errs.Is(err, errs.Unavailable) {
+		if err := staged.Commit(t.Context(), zeros); !errors.Is(err, errs.Unavailable) {
 			t.Errorf("got %v", err)
 		}
 		w.fail = nil // the second time tells nothing
@@ -114,7 +114,7 @@ func TestAFolderThatCantBeSynced(t *testing.T) {
 		w.fail = nil
 		_, _, again := w.commit("b")
 		for name, err := range map[string]error{"the commit": err, "another one": again, "Ping": w.Ping(t.Context())} {
-			if !errs.Is(err, errs.Unavailable) || !errors.Is(err, cause) {
+			if !errors.Is(err, errs.Unavailable) || !errors.Is(err, cause) {
 				t.Errorf("%s after %s: %v", name, folder, err)
 			}
 		}

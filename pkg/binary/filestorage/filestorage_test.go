@@ -84,7 +84,7 @@ func tidy(t *testing.T, s driver.Storage) int {
 
 func kind(t *testing.T, err error, want errs.Kind) {
 	t.Helper()
-	if !errs.Is(err, want) {
+	if err == nil || errs.KindOf(err) != want {
 		t.Errorf("got the error %v of kind %q, want kind %q", err, errs.KindOf(err), want)
 	}
 }

@@ -80,7 +80,7 @@ func fill(folder string, want errs.Kind) error {
 	}
 	for range 3 {
 		_, err := keep(s, bytesOf(2, 2<<20))
-		if !errs.Is(err, want) || want == errs.Unavailable && !strings.Contains(err.Error(), "the disk is full") {
+		if (err == nil || errs.KindOf(err) != want) || want == errs.Unavailable && !strings.Contains(err.Error(), "the disk is full") {
 			return fmt.Errorf("got %w of kind %q, want %q", err, errs.KindOf(err), want)
 		}
 		if err := whole(s, [][]byte{small}); err != nil {
@@ -109,7 +109,7 @@ func fillWithSmall(folder string) error {
 		switch {
 		case err == nil:
 			kept = append(kept, data)
-		case !errs.Is(err, errs.Unavailable):
+		case !errors.Is(err, errs.Unavailable):
 			return fmt.Errorf("got %w of kind %q", err, errs.KindOf(err))
 		}
 	}

@@ -61,7 +61,7 @@ func must(t *testing.T, err error) {
 
 func wantKind(t *testing.T, err error, kind errs.Kind) {
 	t.Helper()
-	if !errs.Is(err, kind) {
+	if err == nil || errs.KindOf(err) != kind {
 		t.Fatalf("got the error %v of kind %q, want kind %q", err, errs.KindOf(err), kind)
 	}
 }

@@ -111,7 +111,7 @@ func Get(ctx context.Context, b Bus, id uint64) (*Letter, error) {
 	}
 	e, err := eventlog.Get(ctx, b.JetStream(), l.Sequence)
 	switch {
-	case errs.Is(err, errs.NotFound):
+	case errors.Is(err, errs.NotFound):
 		return l, nil
 	case err != nil:
 		return nil, err
@@ -150,7 +150,7 @@ func Retry(ctx context.Context, b Bus, id uint64) error {
 	if err := b.Sync(ctx); err != nil {
 		return errs.Wrap(err, errs.Unavailable, "letter %d is being retried, and stays all the same", id)
 	}
-	if err := Drop(ctx, b, id); err != nil && !errs.Is(err, errs.NotFound) {
+	if err := Drop(ctx, b, id); err != nil && !errors.Is(err, errs.NotFound) {
 		return errs.Wrap(err, errs.KindOf(err), "letter %d is being retried, and stays all the same", id)
 	}
 	return nil

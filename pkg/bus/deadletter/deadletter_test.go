@@ -134,7 +134,7 @@ func TestARetryReachesItsListenerAlone(t *testing.T) {
 	if n := len(other.ids()); n != 3 {
 		t.Errorf("the other listener heard %d events, want 3", n)
 	}
-	if err := deadletter.Retry(t.Context(), b, first.ID); !errs.Is(err, errs.NotFound) {
+	if err := deadletter.Retry(t.Context(), b, first.ID); !errors.Is(err, errs.NotFound) {
 		t.Errorf("a letter that has gone: %v", err)
 	}
 }
@@ -284,7 +284,7 @@ func TestLettersAreSelected(t *testing.T) {
 			t.Errorf("%+v selects %d letters, want %d", want, n, s)
 		}
 	}
-	if err := deadletter.List(t.Context(), b, deadletter.Select{Listener: "*"}, nil); !errs.Is(err, errs.Invalid) {
+	if err := deadletter.List(t.Context(), b, deadletter.Select{Listener: "*"}, nil); !errors.Is(err, errs.Invalid) {
 		t.Errorf("a pattern for a name: %v", err)
 	}
 	id := list(t, b, deadletter.Select{UUID: "b"})[0].ID
@@ -294,10 +294,10 @@ func TestLettersAreSelected(t *testing.T) {
 	if err := deadletter.Drop(t.Context(), b, id); err != nil {
 		t.Fatal(err)
 	}
-	if err := deadletter.Drop(t.Context(), b, id); !errs.Is(err, errs.NotFound) {
+	if err := deadletter.Drop(t.Context(), b, id); !errors.Is(err, errs.NotFound) {
 		t.Errorf("dropped twice: %v", err)
 	}
-	if _, err := deadletter.Get(t.Context(), b, id); !errs.Is(err, errs.NotFound) {
+	if _, err := deadletter.Get(t.Context(), b, id); !errors.Is(err, errs.NotFound) {
 		t.Errorf("a letter that has gone: %v", err)
 	}
 }
@@ -322,7 +322,7 @@ func TestALetterWithoutItsEventTakesItFromTheLog(t *testing.T) {
 	if l, err := deadletter.Get(t.Context(), b, other); err != nil || l.Data != nil {
 		t.Errorf("the letter has another's event: %+v, %v", l, err)
 	}
-	if err := deadletter.Retry(t.Context(), b, other); !errs.Is(err, errs.NotFound) {
+	if err := deadletter.Retry(t.Context(), b, other); !errors.Is(err, errs.NotFound) {
 		t.Errorf("retried without an event: %v", err)
 	}
 }

@@ -77,14 +77,14 @@ func TestEventsAreSelected(t *testing.T) {
 		{Events: []string{"Store.Save"}}, {Events: []string{"*"}}, {Stores: []string{"*"}}, {Stores: []string{"a.b"}}, {Stores: []string{""}},
 		{UUIDs: []string{">"}}, {UUIDs: []string{"a b"}}, {UUIDs: []string{"a", "a"}}, {Events: []string{"Register", "Register"}},
 	} {
-		if err := (eventlog.Reader{Select: s}).Each(t.Context(), b.JetStream(), nil); !errs.Is(err, errs.Invalid) {
+		if err := (eventlog.Reader{Select: s}).Each(t.Context(), b.JetStream(), nil); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
 	if e, err := eventlog.Get(t.Context(), b.JetStream(), 4); err != nil || e.Sequence != 4 || e.Subject != event.Subject(event.StoreSaved, "Books", "a.b@c") {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if _, err := eventlog.Get(t.Context(), b.JetStream(), 8); !errs.Is(err, errs.NotFound) {
+	if _, err := eventlog.Get(t.Context(), b.JetStream(), 8); !errors.Is(err, errs.NotFound) {
 		t.Errorf("an event that is yet to come: %v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestPlacesInTheLog(t *testing.T) {
 		}
 	}
 	for _, place := range []string{"-1", "-1h", "yesterday", "2026-11-21", "ALL", "1.5"} {
-		if _, err := eventlog.ParseFrom(place); !errs.Is(err, errs.Invalid) {
+		if _, err := eventlog.ParseFrom(place); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%q: %v", place, err)
 		}
 	}
@@ -121,7 +121,7 @@ func TestPlacesInTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := beyond.Sequence(t.Context(), b.JetStream()); !errs.Is(err, errs.Invalid) {
+	if _, err := beyond.Sequence(t.Context(), b.JetStream()); !errors.Is(err, errs.Invalid) {
 		t.Errorf("beyond the end: %v", err)
 	}
 	s, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)
@@ -160,7 +160,7 @@ func TestFollowing(t *testing.T) {
 	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
 		t.Fatal(err)
 	}
-	if err := (eventlog.Reader{}).Each(t.Context(), b.JetStream(), nil); !errs.Is(err, errs.NotFound) {
+	if err := (eventlog.Reader{}).Each(t.Context(), b.JetStream(), nil); !errors.Is(err, errs.NotFound) {
 		t.Errorf("no log: %v", err)
 	}
 }

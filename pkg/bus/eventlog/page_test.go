@@ -2,6 +2,7 @@ package eventlog_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -80,7 +81,7 @@ func TestPages(t *testing.T) {
 	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := eventlog.Page(t.Context(), b.Conn(), 1, ten); !errs.Is(err, errs.Unavailable) {
+	if _, _, err := eventlog.Page(t.Context(), b.Conn(), 1, ten); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("no log: %v", err)
 	}
 	if err := b.StopServer(); err != nil {
@@ -88,10 +89,10 @@ func TestPages(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if _, _, err := eventlog.Page(ctx, b.Conn(), 1, ten); !errs.Is(err, errs.Unavailable) || ctx.Err() != nil {
+	if _, _, err := eventlog.Page(ctx, b.Conn(), 1, ten); !errors.Is(err, errs.Unavailable) || ctx.Err() != nil {
 		t.Errorf("no bus: %v", err)
 	}
-	if _, err := eventlog.Last(ctx, b.Conn(), "any"); !errs.Is(err, errs.Unavailable) || ctx.Err() != nil {
+	if _, err := eventlog.Last(ctx, b.Conn(), "any"); !errors.Is(err, errs.Unavailable) || ctx.Err() != nil {
 		t.Errorf("no bus: %v", err)
 	}
 }
@@ -99,7 +100,7 @@ func TestPages(t *testing.T) {
 func TestTheLastOfASubject(t *testing.T) {
 	b := open(t)
 	subject := event.Subject(event.StoreDeleted, "Books", "a.b")
-	if _, err := eventlog.Last(t.Context(), b.Conn(), subject); !errs.Is(err, errs.NotFound) {
+	if _, err := eventlog.Last(t.Context(), b.Conn(), subject); !errors.Is(err, errs.NotFound) {
 		t.Errorf("an empty log: %v", err)
 	}
 	publish(t, b, event.StoreDeleted, "Books", "a.b")

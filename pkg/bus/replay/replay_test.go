@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -244,7 +245,7 @@ func TestListeners(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 	for _, name := range []string{"none", "b-1", ""} {
-		if _, err := replay.Reset(t.Context(), b.JetStream(), name, eventlog.From{}); !errs.Is(err, errs.NotFound) {
+		if _, err := replay.Reset(t.Context(), b.JetStream(), name, eventlog.From{}); !errors.Is(err, errs.NotFound) {
 			t.Errorf("reset of %q: %v", name, err)
 		}
 	}

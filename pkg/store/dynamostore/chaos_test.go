@@ -118,9 +118,9 @@ func (c *chaos) note(t *testing.T, w *driver.Write, err error) {
 	case err == nil:
 		c.told[w.Event.ID] = true
 		c.acked[w.UUID] = max(c.acked[w.UUID], w.Revision)
-	case errs.Is(err, errs.Mismatch):
+	case errors.Is(err, errs.Mismatch):
 		c.refused[w.Event.ID] = true
-	case !errs.Is(err, errs.Unavailable):
+	case !errors.Is(err, errs.Unavailable):
 		t.Error(err)
 	}
 }
@@ -133,7 +133,7 @@ func (c *chaos) relay(t *testing.T, s shop) {
 			c.see(events)
 			err = s.Clear(t.Context(), events)
 		}
-		if err != nil && !errs.Is(err, errs.Unavailable) {
+		if err != nil && !errors.Is(err, errs.Unavailable) {
 			t.Error(err)
 		}
 		if after = next; err != nil || next == nil {

@@ -205,7 +205,7 @@ func TestOneRoundTrip(t *testing.T) {
 	expect("updating what was read", []string{"UpdateItem"}, put(write("a", 1, 2, body("red"))))
 	expect("reading", []string{"GetItem"}, get)
 	expect("a creation that finds the uuid taken", []string{"BatchWriteItem", "UpdateItem"}, func() error {
-		if err := s.Put(t.Context(), write("a", 0, 9, body())); !errs.Is(err, errs.Mismatch) {
+		if err := s.Put(t.Context(), write("a", 0, 9, body())); !errors.Is(err, errs.Mismatch) {
 			return errors.New("it was not refused")
 		}
 		return nil

@@ -178,7 +178,7 @@ func (s shop) clear() {
 
 func wantKind(t *testing.T, err error, kind errs.Kind, words ...string) {
 	t.Helper()
-	if !errs.Is(err, kind) {
+	if err == nil || errs.KindOf(err) != kind {
 		t.Fatalf("got the error %v, want one of kind %q", err, kind)
 	}
 	for _, word := range words {

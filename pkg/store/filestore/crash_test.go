@@ -3,6 +3,7 @@ package filestore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -263,13 +264,13 @@ func TestFolderBelongsToOneProcess(t *testing.T) {
 	folder := t.TempDir()
 	b, _ := openStore(t, folder, vfs.Default)
 	_, err := Open(folder, Options{})
-	if !errs.Is(err, errs.Unavailable) {
+	if !errors.Is(err, errs.Unavailable) {
 		t.Fatalf("a second Open of a folder: %v, want an error of kind %q", err, errs.Unavailable)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Ping(context.Background()); !errs.Is(err, errs.Unavailable) {
+	if err := b.Ping(context.Background()); !errors.Is(err, errs.Unavailable) {
 		t.Fatalf("Ping after Close: %v, want an error of kind %q", err, errs.Unavailable)
 	}
 	b, _ = openStore(t, folder, vfs.Default)

@@ -50,7 +50,7 @@ func TestDiskError(t *testing.T) {
 			var group sync.WaitGroup
 			for id := range 8 {
 				group.Go(func() {
-					if err := l.writer(s, id, nil); !errs.Is(err, errs.Unavailable) {
+					if err := l.writer(s, id, nil); !errors.Is(err, errs.Unavailable) {
 						t.Errorf("a write on a broken disk: %v, want an error of kind %q", err, errs.Unavailable)
 					}
 				})
@@ -66,7 +66,7 @@ func TestDiskError(t *testing.T) {
 			if err := recovered.b.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.b.Close(); !errs.Is(err, errs.Unavailable) {
+			if err := s.b.Close(); !errors.Is(err, errs.Unavailable) {
 				t.Errorf("Close after a disk error: %v, want an error of kind %q", err, errs.Unavailable)
 			}
 		})
@@ -91,7 +91,7 @@ func TestFatal(t *testing.T) {
 	})
 	group.Wait()
 	refusesAll(t, s)
-	if err := b.Close(); !errs.Is(err, errs.Unavailable) {
+	if err := b.Close(); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("Close: %v, want an error of kind %q", err, errs.Unavailable)
 	}
 }
@@ -103,7 +103,7 @@ func refusesAll(t *testing.T, s *store) {
 	_, scan := s.Scan(ctx, nil, 1)
 	_, _, pending := s.Pending(ctx, nil, 1)
 	for name, err := range map[string]error{"Ping": s.b.Ping(ctx), "Get": get, "Scan": scan, "Pending": pending} {
-		if !errs.Is(err, errs.Unavailable) {
+		if !errors.Is(err, errs.Unavailable) {
 			t.Errorf("%s after a disk error: %v, want an error of kind %q", name, err, errs.Unavailable)
 		}
 	}

@@ -48,7 +48,7 @@ func (s *store) create(ctx context.Context, w *driver.Write) error {
 			return errMismatch()
 		case found:
 			err := s.change(ctx, w, bson.D{{Key: idField, Value: w.UUID}, {Key: tombstoneField, Value: digits(there.Revision)}})
-			if !errs.Is(err, errs.Mismatch) || try == createTries {
+			if !errors.Is(err, errs.Mismatch) || try == createTries {
 				return err
 			}
 		case try == createTries:

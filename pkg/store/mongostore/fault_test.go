@@ -91,7 +91,7 @@ func must(t *testing.T, err error) {
 func wantKind(t *testing.T, err error, kind errs.Kind) *errs.Error {
 	t.Helper()
 	var e *errs.Error
-	if !errs.Is(err, kind) || !errors.As(err, &e) {
+	if (err == nil || errs.KindOf(err) != kind) || !errors.As(err, &e) {
 		t.Fatalf("got the error %v, want one of kind %q", err, kind)
 	}
 	if strings.Contains(err.Error(), secret) {
@@ -187,7 +187,7 @@ func writeUntil(ctx context.Context, stop *atomic.Bool, s driver.Store, uuid str
 			}
 			continue
 		}
-		for errs.Is(err, errs.Unavailable) {
+		for errors.Is(err, errs.Unavailable) {
 			var record driver.Record
 			if record, _, err = s.Get(ctx, uuid); err == nil && record.Revision != revision && record.Revision != revision+1 {
 				err = fmt.Errorf("it is at revision %d, neither %d nor the next", record.Revision, revision)

@@ -72,7 +72,7 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 		{Key: revisionField, Value: digits(w.If)},
 		{Key: tombstoneField, Value: exists(false)},
 	}))
-	if errs.Is(err, errs.TooLarge) {
+	if errors.Is(err, errs.TooLarge) {
 		// The write alone would fit.
 		err = errs.Wrap(err, errs.Unavailable, "so many events of the object %s wait to be published that no more fit into its document: "+
 			"it takes writes again once the bus does", w.UUID)

@@ -2,6 +2,7 @@ package object_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -99,10 +100,10 @@ func TestMergePatchIsBoundedInDepth(t *testing.T) {
 	if err != nil || !got.Equal(deep(object.MaxDepth)) {
 		t.Errorf("at the limit: %v", err)
 	}
-	if _, err := object.MergePatch(object.Object{}, deep(object.MaxDepth+1)); !errs.Is(err, errs.Invalid) {
+	if _, err := object.MergePatch(object.Object{}, deep(object.MaxDepth+1)); !errors.Is(err, errs.Invalid) {
 		t.Errorf("beyond the limit: %v", err)
 	}
-	if _, err := object.MergePatch(object.Object{}, deep(1_000_000)); !errs.Is(err, errs.Invalid) {
+	if _, err := object.MergePatch(object.Object{}, deep(1_000_000)); !errors.Is(err, errs.Invalid) {
 		t.Errorf("far beyond the limit: %v", err)
 	}
 }

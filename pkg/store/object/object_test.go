@@ -2,6 +2,7 @@ package object_test
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -76,7 +77,7 @@ func TestOf(t *testing.T) {
 		t.Errorf("got %s, %v", o.Encode(), err)
 	}
 	for _, v := range []any{1, "x", []int{1}, nil, math.Inf(1)} {
-		if _, err := object.Of(v); !errs.Is(err, errs.Invalid) {
+		if _, err := object.Of(v); !errors.Is(err, errs.Invalid) {
 			t.Errorf("Of(%v): %v, want invalid", v, err)
 		}
 	}

@@ -108,7 +108,7 @@ func TestParseRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatalf("accepted as %s", o.Encode())
 			}
-			if !errs.Is(err, errs.Invalid) {
+			if !errors.Is(err, errs.Invalid) {
 				t.Errorf("kind %v, want invalid", errs.KindOf(err))
 			}
 			if !strings.Contains(err.Error(), c.want) {
@@ -184,7 +184,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, err := object.Parse(data)
 		if err != nil {
-			if !errs.Is(err, errs.Invalid) {
+			if !errors.Is(err, errs.Invalid) {
 				t.Fatalf("kind %v: %v", errs.KindOf(err), err)
 			}
 			return

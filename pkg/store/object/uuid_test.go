@@ -1,6 +1,7 @@
 package object_test
 
 import (
+	"errors"
 	"net/url"
 	"path"
 	"regexp"
@@ -18,7 +19,7 @@ func TestValidUUID(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", ".", "..", ".a", "../a", "a/b", `a\b`, "a b", "a\x00", "a\n", "é", "a%2E", "a*", "a>", "a:b", "a\xff", strings.Repeat("x", object.MaxUUID+1)} {
-		if object.ValidUUID(s) || !errs.Is(object.CheckUUID(s), errs.Invalid) {
+		if object.ValidUUID(s) || !errors.Is(object.CheckUUID(s), errs.Invalid) {
 			t.Errorf("%q is accepted", s)
 		}
 	}

@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"bytes"
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func TestACursorOfAnotherListingIsRefused(t *testing.T) {
 	for _, p := range []*query.Plan{
 		plan(t, `year > 6`, `year`), plan(t, `year > 5`, `-year`), plan(t, `year > 5`, ``), plan(t, ``, ``),
 	} {
-		if _, err := p.After(cursor); !errs.Is(err, errs.Invalid) {
+		if _, err := p.After(cursor); !errors.Is(err, errs.Invalid) {
 			t.Errorf("accepted: %v", err)
 		}
 	}
@@ -45,7 +46,7 @@ func TestACursorOfAnotherListingIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.After(cursor); !errs.Is(err, errs.Invalid) {
+	if _, err := other.After(cursor); !errors.Is(err, errs.Invalid) {
 		t.Errorf("accepted when the index has changed: %v", err)
 	}
 }
@@ -56,7 +57,7 @@ func TestHostileCursorsAreRefused(t *testing.T) {
 	for _, cursor := range []string{
 		"x", "====", good + "=", good + "\n", good[:8], p.Cursor([]byte{}), "é", "\x00", strings.Repeat("A", 1<<20), "../../etc/passwd",
 	} {
-		if place, err := p.After(cursor); !errs.Is(err, errs.Invalid) {
+		if place, err := p.After(cursor); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%.20q gives %q, %v", cursor, place, err)
 		}
 	}
@@ -71,7 +72,7 @@ func FuzzCursor(f *testing.F) {
 	f.Fuzz(func(t *testing.T, cursor string) {
 		place, err := p.After(cursor)
 		if err != nil {
-			if !errs.Is(err, errs.Invalid) {
+			if !errors.Is(err, errs.Invalid) {
 				t.Fatal(err)
 			}
 			return
@@ -95,7 +96,7 @@ func FuzzFilter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, filter, sort, year string) {
 		p, err := query.Parse(filter, sort, indexes)
 		if err != nil {
-			if !errs.Is(err, errs.Invalid) {
+			if !errors.Is(err, errs.Invalid) {
 				t.Fatalf("%v", err)
 			}
 			return

@@ -3,6 +3,7 @@ package query_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -289,7 +290,7 @@ func TestMadeUpCursorsDoNoHarm(t *testing.T) {
 		}
 		o := store.ListOptions{Filter: l.filter(), Sort: l.order(), Limit: 5, Cursor: p.Cursor(place)}
 		page, err := s.List(t.Context(), o)
-		if err != nil && !errs.Is(err, errs.Invalid) || len(page.Objects) > 5 {
+		if err != nil && !errors.Is(err, errs.Invalid) || len(page.Objects) > 5 {
 			t.Fatalf("%+v: %d objects, %v", o, len(page.Objects), err)
 		}
 		for _, stored := range page.Objects {

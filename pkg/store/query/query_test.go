@@ -1,6 +1,7 @@
 package query_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -132,7 +133,7 @@ func TestWhatIsRefusedAndWhy(t *testing.T) {
 		{``, strings.Repeat("a", 5000), `longer than`},
 	} {
 		_, err := query.Parse(c.filter, c.sort, indexes)
-		if !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.want) {
+		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("filter %.60q sort %.20q: %v, want an invalid that says %q", c.filter, c.sort, err, c.want)
 		}
 	}

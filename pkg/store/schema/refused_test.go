@@ -69,7 +69,7 @@ func TestRefused(t *testing.T) {
 		t.Run(c.schema, func(t *testing.T) {
 			_, err := schema.Compile("schemas/book.json", []byte(c.schema))
 			var refused *schema.RefusedError
-			if !errors.As(err, &refused) || !errs.Is(err, errs.Invalid) {
+			if !errors.As(err, &refused) || !errors.Is(err, errs.Invalid) {
 				t.Fatalf("got %v, want a refusal", err)
 			}
 			r := refused.Refusals[0]

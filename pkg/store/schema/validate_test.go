@@ -144,7 +144,7 @@ func TestWhatIsNoDocument(t *testing.T) {
 		"huge exponent": {`[1e1000000000]`, errs.Invalid},
 		"huge":          {`"` + strings.Repeat(`a`, 17<<20) + `"`, errs.TooLarge},
 	} {
-		if err := s.Validate(t.Context(), []byte(c.doc)); !errs.Is(err, c.kind) {
+		if err := s.Validate(t.Context(), []byte(c.doc)); err == nil || errs.KindOf(err) != c.kind {
 			t.Errorf("%s: got %v, want %v", name, err, c.kind)
 		}
 	}
@@ -157,7 +157,7 @@ func TestValidateHonoursItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	doc := []byte(`[1` + strings.Repeat(`,1`, 100_000) + `]`)
-	if err := mustCompile(t, `{"items":{"type":"number"}}`).Validate(ctx, doc); !errs.Is(err, errs.Canceled) {
+	if err := mustCompile(t, `{"items":{"type":"number"}}`).Validate(ctx, doc); errs.KindOf(err) != errs.Canceled {
 		t.Errorf("got %v, want canceled", err)
 	}
 }
@@ -257,7 +257,7 @@ func TestLoad(t *testing.T) {
 	if err := s.Validate(t.Context(), []byte(book)); err != nil {
 		t.Error(err)
 	}
-	if _, err := schema.Load(path + ".missing"); !errs.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "book.json.missing") {
+	if _, err := schema.Load(path + ".missing"); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "book.json.missing") {
 		t.Errorf("got %v, want an error that names the file", err)
 	}
 }

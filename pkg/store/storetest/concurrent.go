@@ -55,7 +55,7 @@ func oneCreatorWins(w *world) {
 			switch {
 			case err == nil:
 				won.Add(int64(i + 1))
-			case !errs.Is(err, errs.Mismatch):
+			case !errors.Is(err, errs.Mismatch):
 				return err
 			}
 			return nil
@@ -111,7 +111,7 @@ func (s *shelf) appendTo(uuid, mark string) error {
 			Body:  append(append([]byte(nil), record.Body...), mark...),
 			Event: eventOf(uuid, record.Revision+1),
 		}
-		if err := s.Put(s.w.ctx, write); !errs.Is(err, errs.Mismatch) {
+		if err := s.Put(s.w.ctx, write); !errors.Is(err, errs.Mismatch) {
 			return err
 		}
 	}

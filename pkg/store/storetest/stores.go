@@ -94,7 +94,7 @@ func (w *world) refusesAll(ctx context.Context, s *shelf, events []driver.Pendin
 		},
 	}
 	for name, act := range acts {
-		if err := act(); !errs.Is(err, errs.Canceled) {
+		if err := act(); errs.KindOf(err) != errs.Canceled {
 			w.Errorf("%s under an ended context: error %v, want one of kind %q", name, err, errs.Canceled)
 		}
 	}

@@ -59,7 +59,7 @@ func (w *world) must(err error) {
 // wantKind asserts that an act failed with a kind.
 func (w *world) wantKind(err error, kind errs.Kind) {
 	w.Helper()
-	if !errs.Is(err, kind) {
+	if err == nil || errs.KindOf(err) != kind {
 		w.Fatalf("got the error %v, want one of kind %q", err, kind)
 	}
 }
