@@ -104,7 +104,7 @@ func FuzzRule(f *testing.F) {
 		}
 		in := policy.Input{User: object.Object{"uuid": []byte(`"u"`)}, Object: o, Input: o, Now: time.Unix(1e9, 0)}
 		first, second := p.Allow(t.Context(), policy.Update, in), p.Allow(t.Context(), policy.Update, in)
-		if (first != nil && errs.KindOf(first) == errs.Internal) || errs.KindOf(first) != errs.KindOf(second) {
+		if first != nil && errs.KindOf(first) == errs.Internal || errs.KindOf(first) != errs.KindOf(second) {
 			t.Fatalf("%v, then %v", first, second)
 		}
 	})

@@ -33,7 +33,7 @@ func FuzzSchema(f *testing.F) {
 			}
 			return
 		}
-		if err := s.Validate(t.Context(), doc); err != nil && (err != nil && errs.KindOf(err) == errs.Internal) {
+		if err := s.Validate(t.Context(), doc); err != nil && errs.KindOf(err) == errs.Internal {
 			t.Fatal(err)
 		}
 	})
