@@ -173,7 +173,7 @@ func (a *App) openBus(ctx context.Context) error {
 }
 
 func (a *App) startRelay(context.Context) error {
-	a.relay = outbox.New(outbox.Options{Publisher: a.bus, Logger: a.log})
+	a.relay = outbox.NewRelay(outbox.Options{Publisher: a.bus, Logger: a.log})
 	a.onStop("the relay", a.stopRelay)
 	return nil
 }

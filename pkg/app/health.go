@@ -73,7 +73,7 @@ func (a *App) working(ctx context.Context) error {
 	if err := a.bus.Ready(ctx); err != nil {
 		return err
 	}
-	if a.relay.Stats().Away {
+	if a.relay.Stats().Unavailable {
 		return errs.New(errs.Unavailable, "the bus does not take events; they wait in their records")
 	}
 	return nil

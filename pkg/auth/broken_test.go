@@ -224,7 +224,7 @@ func TestWhatIsAdoptedAndAdded(t *testing.T) {
 	w.half(ada)
 	w.clock.pass(2 * time.Minute)
 	w.disk.on(once(func(s step) bool {
-		return s.store == "Idents" && s.uuid == adaIdent && s.write != nil && s.write.If != 0 && !s.after
+		return s.store == "Idents" && s.uuid == adaIdent && s.write != nil && s.write.IfRevision != 0 && !s.after
 	}, func() {
 		_, _, err := other.Register(t.Context(), creds(ada, password), with(bob))
 		w.must(err)

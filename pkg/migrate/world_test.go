@@ -55,12 +55,12 @@ func (w *world) put(s *store.Store, uuid string, revision uint64, body string, a
 		write.Body = []byte(body)
 	}
 	for _, id := range also {
-		write.Also = append(write.Also, driver.Event{ID: id, Subject: "events." + uuid, Payload: []byte(id)})
+		write.ExtraEvents = append(write.ExtraEvents, driver.Event{ID: id, Subject: "events." + uuid, Payload: []byte(id)})
 	}
 	if there, found, err := s.Driver().Get(w.Context(), uuid); err != nil {
 		w.Fatal(err)
 	} else if found && !there.Deleted {
-		write.If = there.Revision
+		write.IfRevision = there.Revision
 	}
 	if err := s.Driver().Put(w.Context(), write); err != nil {
 		w.Fatal(err)

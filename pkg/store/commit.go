@@ -31,7 +31,7 @@ type Also func(e *event.Envelope)
 func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error) {
 	now := s.Now()
 	before := max(w.base.Revision, w.above) + uint64(len(w.also))
-	out := driver.Write{UUID: w.uuid, If: w.base.Revision, Revision: revision(now, before)}
+	out := driver.Write{UUID: w.uuid, IfRevision: w.base.Revision, Revision: revision(now, before)}
 	if w.exact != 0 {
 		out.Revision = w.exact
 	}
@@ -48,7 +48,7 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error)
 		further := *e
 		further.ID, further.Previous = object.NewUUID(), nil
 		also(&further)
-		out.Also = append(out.Also, s.waiting(&further))
+		out.ExtraEvents = append(out.ExtraEvents, s.waiting(&further))
 	}
 	if err := s.driver.Put(ctx, out); err != nil {
 		return Stored{}, err

@@ -54,7 +54,7 @@ func (s *Store) copyOf(r driver.Record, waiting []driver.Pending, here driver.Re
 		w.Keys = s.keys(r.UUID, r.Body)
 	}
 	if here.Revision > 0 && !here.Deleted {
-		w.If = here.Revision
+		w.IfRevision = here.Revision
 	}
 	// Revisions of events are distinct and not above the record's. So with
 	// those above what is here there is room for the revisions they get here.
@@ -69,7 +69,7 @@ func (s *Store) copyOf(r driver.Record, waiting []driver.Pending, here driver.Re
 		if i == 0 {
 			w.Event = e.Event
 		} else {
-			w.Also = append(w.Also, e.Event)
+			w.ExtraEvents = append(w.ExtraEvents, e.Event)
 		}
 	}
 	return w

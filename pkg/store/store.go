@@ -212,8 +212,8 @@ func (s *Store) Deleted(ctx context.Context, uuid string) (revision uint64, dele
 
 // Settle is how long after a write Linked and List are sure to find it.
 func (s *Store) Settle() time.Duration {
-	if d, ok := s.driver.(driver.Settler); ok {
-		return d.Settle()
+	if d, ok := s.driver.(driver.IndexLagger); ok {
+		return d.IndexLag()
 	}
 	return 0
 }

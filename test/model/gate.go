@@ -24,8 +24,8 @@ type gate struct {
 type laggingGate struct{ gate }
 
 var (
-	_ driver.Store   = gate{}
-	_ driver.Settler = laggingGate{}
+	_ driver.Store       = gate{}
+	_ driver.IndexLagger = laggingGate{}
 )
 
 // gates opens stores behind gates.
@@ -181,9 +181,9 @@ func (g gate) Query(_ context.Context, q driver.Query) (driver.Page, error) {
 	return a.page, a.err
 }
 
-// Settle is a look at the clock: what was written before it is found by
+// IndexLag is a look at the clock: what was written before it is found by
 // queries after it. The wait itself takes no time in the model.
-func (g laggingGate) Settle() time.Duration {
+func (g laggingGate) IndexLag() time.Duration {
 	g.c.look(func() answer { return answer{waited: uint64(len(g.c.state.history))} })
 	return time.Nanosecond
 }

@@ -107,10 +107,10 @@ func (s *memoryStore) put(w driver.Write) error {
 	r := s.rows[w.UUID]
 	live := r != nil && !r.Deleted
 	switch {
-	case w.If == 0 && live, w.If != 0 && (!live || r.Revision != w.If):
+	case w.IfRevision == 0 && live, w.IfRevision != 0 && (!live || r.Revision != w.IfRevision):
 		return errs.New(errs.Mismatch, "the precondition does not hold")
-	case r != nil && w.First() <= r.Revision:
-		return errs.New(errs.Mismatch, "revision %d is not greater than %d", w.First(), r.Revision)
+	case r != nil && w.FirstRevision() <= r.Revision:
+		return errs.New(errs.Mismatch, "revision %d is not greater than %d", w.FirstRevision(), r.Revision)
 	}
 	next := &row{
 		Record: driver.Record{UUID: w.UUID, Revision: w.Revision, Body: bytes.Clone(w.Body), Deleted: w.Body == nil},

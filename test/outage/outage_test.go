@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	if w.bus, err = bus.Open(t.Context(), bus.Options{URL: w.server.URL, Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}
-	w.relay = outbox.New(outbox.Options{Publisher: w.bus, Logger: quiet, MaxEvents: 500})
+	w.relay = outbox.NewRelay(outbox.Options{Publisher: w.bus, Logger: quiet, MaxEvents: 500})
 	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
 	if err != nil {
 		t.Fatal(err)

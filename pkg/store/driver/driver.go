@@ -84,10 +84,10 @@ type Event struct {
 type Write struct {
 	UUID string
 
-	// If is the precondition. 0: no live object has this uuid (nothing at
+	// IfRevision is the precondition. 0: no live object has this uuid (nothing at
 	// all, or a tombstone of any revision below Revision). Otherwise: the
 	// record, live, is at this revision.
-	If uint64
+	IfRevision uint64
 
 	Revision uint64 // the new revision; First is greater than that of whatever is there
 	Body     []byte // the new body; nil leaves a tombstone without keys
@@ -97,25 +97,25 @@ type Write struct {
 	// the events that wait; those that wait already stay. An Event without an
 	// ID, and then nothing else, tells nobody: that is how a record is copied
 	// from another backend.
-	Event Event
-	Also  []Event
+	Event       Event
+	ExtraEvents []Event
 }
 
-// First is the lowest revision that a write takes: each of its events has one
+// FirstRevision is the lowest revision that a write takes: each of its events has one
 // of its own, in their order, and the last is that of the record. So a
 // revision and a uuid name one event.
-func (w *Write) First() uint64 { return w.Revision - uint64(len(w.Also)) }
+func (w *Write) FirstRevision() uint64 { return w.Revision - uint64(len(w.ExtraEvents)) }
 
 // Events are the events of a write as they wait.
 func (w *Write) Events() []Pending {
 	if w.Event.ID == "" {
 		return nil
 	}
-	events := make([]Pending, 1+len(w.Also))
+	events := make([]Pending, 1+len(w.ExtraEvents))
 	for i := range events {
-		events[i] = Pending{Event: w.Event, UUID: w.UUID, Revision: w.First() + uint64(i)}
+		events[i] = Pending{Event: w.Event, UUID: w.UUID, Revision: w.FirstRevision() + uint64(i)}
 		if i > 0 {
-			events[i].Event = w.Also[i-1]
+			events[i].Event = w.ExtraEvents[i-1]
 		}
 	}
 	return events
@@ -195,8 +195,8 @@ type Store interface {
 	Count(ctx context.Context) (records, pending int64, err error)
 }
 
-// Settler is implemented by a store whose indexes lag behind its records.
-type Settler interface {
-	// Settle is how long after a Put its keys are sure to be found.
-	Settle() time.Duration
+// IndexLagger is implemented by a store whose indexes lag behind its records.
+type IndexLagger interface {
+	// IndexLag is how long after a Put its keys are sure to be found.
+	IndexLag() time.Duration
 }

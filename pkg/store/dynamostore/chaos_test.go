@@ -94,9 +94,9 @@ func (c *chaos) write(t *testing.T, s shop, random *rand.Rand) {
 		}
 		w := write(uuid, 0, c.revision.Add(1), nil)
 		if found && !r.Deleted {
-			w.If = r.Revision
+			w.IfRevision = r.Revision
 		}
-		if w.If == 0 || random.IntN(4) > 0 {
+		if w.IfRevision == 0 || random.IntN(4) > 0 {
 			list := slices.Clone(colours[:1+random.IntN(len(colours))])
 			if random.IntN(10) == 0 {
 				list = append(list, noise(byte(w.Revision), 200<<10))

@@ -95,7 +95,7 @@ func openStore(t *testing.T, b driver.Backend, indexes ...driver.Index) shop {
 }
 
 func write(uuid string, cond, revision uint64, data []byte) driver.Write {
-	w := driver.Write{UUID: uuid, If: cond, Revision: revision, Body: data, Event: driver.Event{
+	w := driver.Write{UUID: uuid, IfRevision: cond, Revision: revision, Body: data, Event: driver.Event{
 		ID: fmt.Sprintf("%s/%d", uuid, revision), Subject: "events.1.Store.Saved.Books." + uuid, Payload: []byte("payload"),
 	}}
 	if data != nil {

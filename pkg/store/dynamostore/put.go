@@ -35,7 +35,7 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 	if err := s.ready(ctx, w.UUID); err != nil {
 		return err
 	}
-	if w.If != 0 && w.First() <= w.If {
+	if w.IfRevision != 0 && w.FirstRevision() <= w.IfRevision {
 		return errMismatch()
 	}
 	for range maxRereads {
@@ -68,17 +68,17 @@ func (s *store) try(ctx context.Context, w *driver.Write) (outcome, error) {
 
 // before returns the trace of what a write replaces, nil for a creation.
 func (s *store) before(ctx context.Context, w *driver.Write) (*trace, error) {
-	if w.If == 0 {
+	if w.IfRevision == 0 {
 		return nil, nil
 	}
-	if t := s.traces.get(w.UUID, w.If); t != nil {
+	if t := s.traces.get(w.UUID, w.IfRevision); t != nil {
 		return t, nil
 	}
 	r, err := s.read(ctx, w.UUID)
 	if err != nil {
 		return nil, err
 	}
-	if r == nil || r.deleted || r.revision != w.If {
+	if r == nil || r.deleted || r.revision != w.IfRevision {
 		return nil, errMismatch()
 	}
 	return s.traceOf(r), nil
@@ -195,7 +195,7 @@ func (s *store) updateInput(p *plan) *dynamodb.UpdateItemInput {
 		values[":q"] = waiting
 		in.ExpressionAttributeNames = make(map[string]string, len(p.events))
 		for i := range p.events {
-			revision := p.w.First() + uint64(i)
+			revision := p.w.FirstRevision() + uint64(i)
 			set += fmt.Sprintf(", #%d = :%d", i, i)
 			in.ExpressionAttributeNames[fmt.Sprintf("#%d", i)] = eventAttr(revision, p.events[i].outside())
 			values[fmt.Sprintf(":%d", i)] = bytesAttr(p.events[i].encode())
@@ -204,11 +204,11 @@ func (s *store) updateInput(p *plan) *dynamodb.UpdateItemInput {
 	}
 	in.UpdateExpression = aws.String(set + rest)
 	if p.was == nil {
-		values[":first"] = numberAttr(p.w.First())
+		values[":first"] = numberAttr(p.w.FirstRevision())
 		in.ConditionExpression = aws.String("attribute_not_exists(k) OR (attribute_exists(d) AND r < :first)")
 		in.ReturnValues = types.ReturnValueAllOld
 	} else {
-		values[":if"] = numberAttr(p.w.If)
+		values[":if"] = numberAttr(p.w.IfRevision)
 		values[":was"] = bytesAttr(p.was.value.head())
 		in.ConditionExpression = aws.String("r = :if AND attribute_not_exists(d) AND begins_with(v, :was)")
 	}
@@ -242,7 +242,7 @@ func (s *store) judge(ctx context.Context, p *plan, open bool) (outcome, error) 
 		return refused, err
 	case r != nil && p.made(r):
 		return made, nil
-	case r != nil && p.was != nil && !r.deleted && r.revision == p.w.If:
+	case r != nil && p.was != nil && !r.deleted && r.revision == p.w.IfRevision:
 		return stale, nil
 	case open && (r == nil || r.revision >= p.w.Revision):
 		return unknown, s.b.away(errors.New("the reply was lost, and others changed the object since"),
@@ -254,6 +254,6 @@ func (s *store) judge(ctx context.Context, p *plan, open bool) (outcome, error) 
 
 // made reports whether a record shows that the plan was carried out.
 func (p *plan) made(r *record) bool {
-	event, waits := r.events[p.w.First()]
+	event, waits := r.events[p.w.FirstRevision()]
 	return r.value.tag == p.tag || waits && event.tag == p.tag
 }

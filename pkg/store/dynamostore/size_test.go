@@ -186,7 +186,7 @@ func TestTooLarge(t *testing.T) {
 	w.Event.Payload = make([]byte, 17<<20)
 	wantKind(t, s.Put(t.Context(), w), errs.TooLarge)
 	w = write("a", 0, 1000, body("red"))
-	w.Also = make([]driver.Event, 300)
+	w.ExtraEvents = make([]driver.Event, 300)
 	wantKind(t, s.Put(t.Context(), w), errs.TooLarge, "301")
 	wantKind(t, s.Put(t.Context(), write(strings.Repeat("u", 600), 0, 1, body())), errs.Invalid)
 	closeBackend(t, b)

@@ -80,7 +80,7 @@ func (l *ledger) writer(s *store, id int, stop <-chan struct{}) error {
 func nextWrite(before driver.Write, uuid string, id int, n uint64) driver.Write {
 	w := driver.Write{UUID: uuid, Revision: n, Event: driver.Event{ID: fmt.Sprintf("%s/%d", uuid, n), Subject: "s", Payload: []byte("p")}}
 	if before.Body != nil {
-		w.If = before.Revision
+		w.IfRevision = before.Revision
 	}
 	if before.Body == nil || n%4 != 0 {
 		w.Body = fmt.Appendf(nil, "%d body of %s at %d %s", id, uuid, n, bytes.Repeat([]byte("x"), int(n%700)))

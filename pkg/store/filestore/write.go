@@ -61,20 +61,20 @@ func (s *store) prepare(ctx context.Context, w *driver.Write, entries []byte) (r
 
 // allows reports whether the precondition of a write holds.
 func (p *present) allows(w *driver.Write) bool {
-	if w.First() <= p.revision {
+	if w.FirstRevision() <= p.revision {
 		return false
 	}
-	if w.If == 0 {
+	if w.IfRevision == 0 {
 		return !p.live
 	}
-	return p.live && p.revision == w.If
+	return p.live && p.revision == w.IfRevision
 }
 
 // change puts all that a write changes into a batch.
 func (s *store) change(batch *pebble.Batch, p present, w *driver.Write, entries []byte) (effect, error) {
 	does := effect{s: s}
 	if w.Event.ID != "" {
-		does.pending, does.event = 1+int64(len(w.Also)), w.First()
+		does.pending, does.event = 1+int64(len(w.ExtraEvents)), w.FirstRevision()
 	}
 	var err error
 	if w.Body == nil {
@@ -89,11 +89,11 @@ func (s *store) change(batch *pebble.Batch, p present, w *driver.Write, entries 
 		}
 	}
 	if err == nil && w.Event.ID != "" {
-		err = setEvent(batch, s.id, w.UUID, w.First(), &w.Event)
+		err = setEvent(batch, s.id, w.UUID, w.FirstRevision(), &w.Event)
 	}
-	for i := range w.Also {
+	for i := range w.ExtraEvents {
 		if err == nil {
-			err = setEvent(batch, s.id, w.UUID, w.First()+1+uint64(i), &w.Also[i])
+			err = setEvent(batch, s.id, w.UUID, w.FirstRevision()+1+uint64(i), &w.ExtraEvents[i])
 		}
 	}
 	return does, err

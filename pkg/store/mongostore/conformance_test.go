@@ -45,7 +45,7 @@ func conformance(t *testing.T, url string, settle time.Duration) {
 				return mongostore.Open(ctx, mongostore.Options{URL: url, Database: database})
 			},
 			// Count is exact where no server crashed.
-			Features: storetest.Features{Reopen: true, Concurrent: true, ExactCount: true, Settle: settle},
+			Features: storetest.Features{Reopen: true, Concurrent: true, ExactCount: true, IndexLag: settle},
 		}
 	})
 }

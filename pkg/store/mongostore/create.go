@@ -44,7 +44,7 @@ func (s *store) create(ctx context.Context, w *driver.Write) error {
 		switch {
 		case readErr != nil:
 			return readErr
-		case found && (!there.Deleted || there.Revision >= w.First()):
+		case found && (!there.Deleted || there.Revision >= w.FirstRevision()):
 			return errMismatch()
 		case found:
 			err := s.change(ctx, w, bson.D{{Key: idField, Value: w.UUID}, {Key: tombstoneField, Value: digits(there.Revision)}})

@@ -62,7 +62,7 @@ func behindProxy(t *testing.T) (*proxy, driver.Store) {
 
 func write(uuid string, cond, revision uint64, body string) driver.Write {
 	w := driver.Write{
-		UUID: uuid, If: cond, Revision: revision,
+		UUID: uuid, IfRevision: cond, Revision: revision,
 		Event: driver.Event{ID: fmt.Sprintf("%s/%d", uuid, revision), Subject: "s", Payload: []byte(secret)},
 	}
 	if body != "" {

@@ -174,7 +174,7 @@ func TestInterruptedFill(t *testing.T) {
 			_, err = b.Open(t.Context(), books())
 			wantKind(t, err, errs.Unavailable)
 			p.faults(nil)
-			must(t, plain.Put(t.Context(), driver.Write{UUID: "n000", If: 1, Revision: 1000, Event: driver.Event{ID: "gone"}}))
+			must(t, plain.Put(t.Context(), driver.Write{UUID: "n000", IfRevision: 1, Revision: 1000, Event: driver.Event{ID: "gone"}}))
 			page, err := openBooks(t, b).Query(t.Context(), driver.Query{Index: "tag", Equal: [][]byte{[]byte("x")}, Limit: n})
 			must(t, err)
 			if len(page.Records) != n-1 {

@@ -58,18 +58,18 @@ func (s *store) get(ctx context.Context, from *mongo.Collection, uuid string) (d
 
 // Put is part of driver.Store.
 func (s *store) Put(ctx context.Context, w driver.Write) error {
-	if w.If != 0 && w.First() <= w.If {
+	if w.IfRevision != 0 && w.FirstRevision() <= w.IfRevision {
 		return errMismatch()
 	}
 	if size := sizeOf(&w); size > maxWrite {
 		return errTooLarge(size)
 	}
-	if w.If == 0 {
+	if w.IfRevision == 0 {
 		return s.fail(ctx, "write", s.create(ctx, &w))
 	}
 	err := s.fail(ctx, "write", s.change(ctx, &w, bson.D{
 		{Key: idField, Value: w.UUID},
-		{Key: revisionField, Value: digits(w.If)},
+		{Key: revisionField, Value: digits(w.IfRevision)},
 		{Key: tombstoneField, Value: exists(false)},
 	}))
 	if errors.Is(err, errs.TooLarge) {
@@ -91,8 +91,8 @@ func errTooLarge(size int) error {
 // sizeOf is how large the parts of a write are.
 func sizeOf(w *driver.Write) int {
 	size := len(w.Body) + len(w.Event.Payload)
-	for i := range w.Also {
-		size += len(w.Also[i].Payload)
+	for i := range w.ExtraEvents {
+		size += len(w.ExtraEvents[i].Payload)
 	}
 	for i := range w.Keys {
 		for _, part := range w.Keys[i].Parts {

@@ -45,7 +45,7 @@ func TestFlushGetsOverAnOutageThatIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.commit(round, 10)
-		eventually(t, func() bool { return r.Stats().Away })
+		eventually(t, func() bool { return r.Stats().Unavailable })
 		if err := b.StartServer(t.Context()); err != nil {
 			t.Fatal(err)
 		}

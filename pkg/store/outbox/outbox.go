@@ -97,8 +97,8 @@ type Relay struct {
 	closing  bool
 }
 
-// New makes a relay and starts it.
-func New(opts Options) *Relay {
+// NewRelay makes a relay and starts it.
+func NewRelay(opts Options) *Relay {
 	r := &Relay{
 		opts:     opts.withDefaults(),
 		kick:     make(chan struct{}, 1),

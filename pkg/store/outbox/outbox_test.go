@@ -61,7 +61,7 @@ func start(t testing.TB, opts outbox.Options) *outbox.Relay {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := outbox.New(opts)
+	r := outbox.NewRelay(opts)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -213,7 +213,7 @@ func TestOutagesLoseNothingAndKeepOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.commit(1, 10)
-		eventually(t, func() bool { return r.Stats().Away })
+		eventually(t, func() bool { return r.Stats().Unavailable })
 		if err := b.StartServer(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -346,7 +346,7 @@ func TestEventsThatCouldNotBeClearedAreClearedLater(t *testing.T) {
 		w.commit(i, 10)
 	}
 	flush(t, r)
-	eventually(t, func() bool { return r.Stats().Unclear > 0 })
+	eventually(t, func() bool { return r.Stats().ClearFailures > 0 })
 	s.setAway(false)
 	eventually(t, func() bool { return s.count() == 0 })
 	verify(t, log(t, b), 100)
@@ -364,7 +364,7 @@ func TestCloseEndsWhileTheBusIsAway(t *testing.T) {
 	w := &writer{t: t, relay: r, store: s}
 	w.commit(1, 10)
 	ctx, cancel := context.WithCancel(t.Context())
-	eventually(t, func() bool { return r.Stats().Away })
+	eventually(t, func() bool { return r.Stats().Unavailable })
 	cancel()
 	if err := r.Close(ctx); errs.KindOf(err) != errs.Canceled {
 		t.Errorf("close reports %v, want Canceled", err)
@@ -426,7 +426,7 @@ func TestWhatIsNotSyncedStaysInItsRecord(t *testing.T) {
 		w.commit(i, 10)
 	}
 	flush(t, r)
-	eventually(t, func() bool { return r.Stats().Unclear > 0 })
+	eventually(t, func() bool { return r.Stats().ClearFailures > 0 })
 	if n := s.count(); n != 100 {
 		t.Errorf("%d of 100 events are in their records before the bus has synced them", n)
 	}

@@ -107,7 +107,7 @@ func (s *shelf) appendTo(uuid, mark string) error {
 			return fmt.Errorf("get: found %v, error %w", ok, err)
 		}
 		write := driver.Write{
-			UUID: uuid, If: record.Revision, Revision: record.Revision + 1,
+			UUID: uuid, IfRevision: record.Revision, Revision: record.Revision + 1,
 			Body:  append(append([]byte(nil), record.Body...), mark...),
 			Event: eventOf(uuid, record.Revision+1),
 		}
@@ -135,7 +135,7 @@ func readersSeeWhole(w *world) {
 			case 0:
 				write = s.write("a", revision-1, revision, nil)
 			case 1:
-				write.If = 0
+				write.IfRevision = 0
 			}
 			if err := s.Put(w.ctx, write); err != nil {
 				return err
@@ -217,7 +217,7 @@ func (s *shelf) writeMany(writer, n int) error {
 		case 6:
 			write = s.write(write.UUID, revision-1, revision, nil)
 		case 0:
-			write.If = 0
+			write.IfRevision = 0
 		}
 		if err := s.Put(s.w.ctx, write); err != nil {
 			return err

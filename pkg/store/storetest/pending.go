@@ -268,7 +268,7 @@ func (s *shelf) telling(cond, revision uint64, d *doc, n int) driver.Write {
 	w := s.write("a", cond, revision, d)
 	w.Event = eventOf(w.UUID, revision-uint64(n))
 	for i := range n {
-		w.Also = append(w.Also, eventOf(w.UUID, revision-uint64(n-1-i)))
+		w.ExtraEvents = append(w.ExtraEvents, eventOf(w.UUID, revision-uint64(n-1-i)))
 	}
 	return w
 }

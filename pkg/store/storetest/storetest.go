@@ -38,10 +38,10 @@ type Features struct {
 	Concurrent bool // many goroutines at once; false only where a server can't bear it
 	ExactCount bool // Count is no estimate
 
-	// Settle is how long an index, Scan, Pending and Purge may lag behind a
+	// IndexLag is how long an index, Scan, Pending and Purge may lag behind a
 	// Put; 0 says that they never do. A store that is a driver.Settler must
 	// promise no more.
-	Settle time.Duration
+	IndexLag time.Duration
 }
 
 // test is one statement about a backend.

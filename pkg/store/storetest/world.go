@@ -69,7 +69,7 @@ func (w *world) wantKind(err error, kind errs.Kind) {
 func (w *world) eventually(check func() error) {
 	w.Helper()
 	err := check()
-	if settle := w.harness.Features.Settle; err != nil && settle > 0 {
+	if settle := w.harness.Features.IndexLag; err != nil && settle > 0 {
 		err = retry(check, 2*settle)
 	}
 	if err != nil {
@@ -142,8 +142,8 @@ func (w *world) open(name string, indexes ...driver.Index) *shelf {
 	if err != nil {
 		w.Fatalf("opening the store %s: %v", name, err)
 	}
-	if settler, ok := store.(driver.Settler); ok && settler.Settle() > w.harness.Features.Settle {
-		w.Fatalf("the store settles in %v, its harness promises %v", settler.Settle(), w.harness.Features.Settle)
+	if settler, ok := store.(driver.IndexLagger); ok && settler.IndexLag() > w.harness.Features.IndexLag {
+		w.Fatalf("the store settles in %v, its harness promises %v", settler.IndexLag(), w.harness.Features.IndexLag)
 	}
 	s.Store = store
 	return s
@@ -162,7 +162,7 @@ func (s *shelf) keys(_ string, body []byte) []driver.Key {
 
 // write makes the write of a doc; a nil doc is a deletion.
 func (s *shelf) write(uuid string, cond, revision uint64, d *doc) driver.Write {
-	w := driver.Write{UUID: uuid, If: cond, Revision: revision, Body: d.encode(), Event: eventOf(uuid, revision)}
+	w := driver.Write{UUID: uuid, IfRevision: cond, Revision: revision, Body: d.encode(), Event: eventOf(uuid, revision)}
 	if d != nil {
 		w.Keys = s.keys(uuid, w.Body)
 	}
