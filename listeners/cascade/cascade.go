@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"belfry/listeners/mapping"
+	"belfry/pkg/backoff"
 	"belfry/pkg/event"
-	"belfry/pkg/pause"
 	"belfry/pkg/store"
 )
 
@@ -77,7 +77,7 @@ func (w *Worker) clear(ctx context.Context, m *store.Mapping, e *event.Envelope)
 		if lag == 0 {
 			return nil
 		}
-		if err := pause.For(ctx, lag); err != nil {
+		if err := backoff.Sleep(ctx, lag); err != nil {
 			return err
 		}
 		lag = 0

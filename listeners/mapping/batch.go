@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"belfry/pkg/pause"
+	"belfry/pkg/backoff"
 	"belfry/pkg/store"
 )
 
@@ -101,7 +101,7 @@ func (b *batches) run(g group) {
 		// A large array takes long to write. Resting as long as it took makes
 		// the next batch larger and leaves half of a core to everything else.
 		if took := time.Since(began); took > restAfter {
-			_ = pause.For(b.ctx, min(took, restAtMost))
+			_ = backoff.Sleep(b.ctx, min(took, restAtMost))
 		}
 	}
 }

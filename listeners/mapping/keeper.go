@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
-	"belfry/pkg/pause"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -167,7 +167,7 @@ func (k *Keeper) fit(ctx context.Context, r *round) error {
 	// since then has found the room itself. One that found none was saved
 	// before, and the index must have it by now.
 	if !r.full {
-		if err := pause.For(ctx, k.set.Store(r.m.Source).Settle()); err != nil {
+		if err := backoff.Sleep(ctx, k.set.Store(r.m.Source).Settle()); err != nil {
 			return err
 		}
 	}
@@ -225,7 +225,7 @@ func (k *Keeper) linked(ctx context.Context, m *store.Mapping, target string, ea
 // an entry of an object that names the target no more, so those that the array
 // holds are looked at too.
 func (k *Keeper) Fill(ctx context.Context, m *store.Mapping, target string) error {
-	if err := pause.For(ctx, k.set.Store(m.Source).Settle()); err != nil {
+	if err := backoff.Sleep(ctx, k.set.Store(m.Source).Settle()); err != nil {
 		return err
 	}
 	t, err := k.set.Store(m.Target).Get(ctx, target)

@@ -19,10 +19,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/pause"
 	"belfry/pkg/store/object"
 )
 
@@ -177,7 +177,7 @@ func (w *Worker) sweep(ctx context.Context, entries []binary.Entry) error {
 	if len(condemned) == 0 {
 		return failed
 	}
-	if err := pause.For(ctx, settle); err != nil {
+	if err := backoff.Sleep(ctx, settle); err != nil {
 		return err
 	}
 	return errors.Join(failed, w.all(condemned, func(i int, s *binary.Service) error {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
-	"belfry/pkg/pause"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/dynamostore"
@@ -132,7 +132,7 @@ func (a *App) openPatiently(ctx context.Context, backend string, b driver.Backen
 			said = text
 			a.log.Warn("a backend is away; trying again", "backend", backend, "error", err)
 		}
-		if pause.For(ctx, wait) != nil {
+		if backoff.Sleep(ctx, wait) != nil {
 			return nil, err
 		}
 	}

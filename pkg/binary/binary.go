@@ -65,9 +65,9 @@ import (
 	"slices"
 	"time"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
-	"belfry/pkg/pause"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
@@ -112,7 +112,7 @@ func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Service{Options: o, ledger: ledger{store: o.Contents, service: o.Name}, pause: pause.For}
+	return &Service{Options: o, ledger: ledger{store: o.Contents, service: o.Name}, pause: backoff.Sleep}
 }
 
 // Find returns the record at a place. NotFound when there is none, or when the

@@ -8,8 +8,8 @@ import (
 	"io"
 	"time"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/binary/driver"
-	"belfry/pkg/pause"
 	"belfry/pkg/store"
 )
 
@@ -66,7 +66,7 @@ func (v *verifier) conclude(ctx context.Context) error {
 		if len(v.suspects) == 0 {
 			return nil
 		}
-		if err := pause.For(ctx, wait); err != nil {
+		if err := backoff.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
-	"belfry/pkg/pause"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 func (b *Bus) heal(ctx context.Context) {
 	var began time.Time // the latest start
 	rest := healLook    // until there may be another
-	for pause.For(ctx, healLook) == nil {
+	for backoff.Sleep(ctx, healLook) == nil {
 		folder, harm := b.embedded.harm()
 		if harm == nil {
 			if b.harm.Swap(nil) != nil {
@@ -59,7 +59,7 @@ func (b *Bus) startAnew(ctx context.Context) error {
 			return ctx.Err()
 		}
 		b.log.Error("the embedded bus can't be started anew; trying again", "error", err, "in", wait)
-		if err := pause.For(ctx, wait); err != nil {
+		if err := backoff.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -26,9 +26,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/pause"
 	"belfry/pkg/problem"
 )
 
@@ -82,7 +82,7 @@ func (c *Client) call(ctx context.Context, store, op string, body wire.Request, 
 		if ctx.Err() == nil || last == nil {
 			last = err // one that was cut short tells less than the one before
 		}
-		if pause.For(ctx, wait/2+rand.N(wait/2)) != nil { //nolint:gosec // no secret: clients should not ask all at once
+		if backoff.Sleep(ctx, wait/2+rand.N(wait/2)) != nil { //nolint:gosec // no secret: clients should not ask all at once
 			return nil, given(ctx, last)
 		}
 	}

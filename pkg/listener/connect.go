@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
-	"belfry/pkg/pause"
 )
 
 // The environment of a program that listens. At most one of the ways to say who
@@ -57,14 +57,14 @@ func Connect(ctx context.Context, name string, log *slog.Logger) (*bus.Bus, erro
 			return nil, errs.Wrap(ctx.Err(), errs.Canceled, "the bus at %s was not there in time", address(opts.URL))
 		}
 		if time.Since(began) < soon {
-			_ = pause.For(ctx, lookSoon)
+			_ = backoff.Sleep(ctx, lookSoon)
 			continue
 		}
 		if reason := err.Error(); reason != said {
 			said = reason
 			log.Warn("waiting for the bus", "url", address(opts.URL), "error", err)
 		}
-		_ = pause.For(ctx, lookAgain)
+		_ = backoff.Sleep(ctx, lookAgain)
 	}
 	return b, nil
 }

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"belfry/pkg/pause"
+	"belfry/pkg/backoff"
 )
 
 // An event may end the process that handles it: it runs out of memory, or a
@@ -34,7 +34,7 @@ func (r *runner) guilty(d *delivery) bool {
 
 // isolate handles a suspect.
 func (r *runner) isolate(ctx context.Context, d *delivery) {
-	if pause.For(r.stopping, rand.N(aloneWithin)) != nil {
+	if backoff.Sleep(r.stopping, rand.N(aloneWithin)) != nil {
 		r.giveBack(d, 0)
 		return
 	}

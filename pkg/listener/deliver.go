@@ -6,9 +6,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/pause"
 )
 
 // delivery is an event that the bus has handed out and that is not
@@ -96,7 +96,7 @@ func (r *runner) attempt(ctx context.Context, d *delivery) {
 		// In order, nothing behind it may go first.
 		delay := r.spec.Backoff(d.Attempt)
 		r.log.Debug("an event is tried again", "event", d.ID, "attempt", d.Attempt, "in", delay, "error", err)
-		if pause.For(r.stopping, delay) != nil {
+		if backoff.Sleep(r.stopping, delay) != nil {
 			r.giveBack(d, 0)
 			return
 		}

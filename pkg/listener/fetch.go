@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"belfry/pkg/pause"
+	"belfry/pkg/backoff"
 )
 
 const (
@@ -115,7 +115,7 @@ func (s *source) ask(n int) error {
 // watch ends the asking when requests are lost: the bus answers each, if only to
 // say that it is over.
 func (s *source) watch(ctx context.Context) {
-	for pause.For(ctx, askLook) == nil {
+	for backoff.Sleep(ctx, askLook) == nil {
 		s.mu.Lock()
 		s.quiet += askLook
 		lost := s.left > 0 && s.quiet > askAgain+askPatience

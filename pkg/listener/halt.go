@@ -6,8 +6,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
-	"belfry/pkg/pause"
 )
 
 const (
@@ -59,7 +59,7 @@ func quiet(ctx context.Context, c jetstream.Consumer) error {
 		if err != nil || info.Paused && info.NumAckPending == 0 {
 			return err
 		}
-		if err := pause.For(ctx, haltLook); err != nil {
+		if err := backoff.Sleep(ctx, haltLook); err != nil {
 			return err
 		}
 	}
@@ -72,7 +72,7 @@ func (h *halted) extend(ctx context.Context) error {
 
 func (h *halted) keep(ctx context.Context) {
 	defer close(h.stopped)
-	for pause.For(ctx, h.length/4) == nil {
+	for backoff.Sleep(ctx, h.length/4) == nil {
 		_ = h.extend(ctx) // the next one may succeed before the last one ends
 	}
 }

@@ -11,12 +11,12 @@ package listener
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -85,8 +85,8 @@ type Spec struct {
 	// number, a negative one none.
 	Prefetch int
 
-	// Backoff is the delay after an attempt (from 1) that failed; Backoff(0)
-	// is never asked. Nil: from 50 ms doubling up to 30 s, with jitter.
+	// Backoff returns the delay after a failed attempt, counted from 1.
+	// Nil: ExponentialBackoff from 50 ms to 30 s.
 	Backoff func(attempt int) time.Duration
 
 	// Lacks is told why a consumer (its stream and name, EVENTS.mail) can't be set up
@@ -100,6 +100,8 @@ type Spec struct {
 const (
 	defaultBatch    = 100
 	defaultPrefetch = 256
+	backoffMin      = 50 * time.Millisecond
+	backoffMax      = 30 * time.Second
 )
 
 func (s Spec) withDefaults() Spec {
@@ -122,7 +124,7 @@ func (s Spec) withDefaults() Spec {
 		s.Drain = 30 * time.Second
 	}
 	if s.Backoff == nil {
-		s.Backoff = backoff
+		s.Backoff = ExponentialBackoff(backoffMin, backoffMax)
 	}
 	if s.Filters == nil {
 		s.Filters = filters(s.Events, s.Stores)
@@ -197,13 +199,10 @@ func (s Spec) handler() Handler {
 	return Recover()(h)
 }
 
-func backoff(attempt int) time.Duration {
-	const first, most = 50 * time.Millisecond, 30 * time.Second
-	d := most
-	if attempt < 12 {
-		d = min(first<<(attempt-1), most)
-	}
-	return d/2 + rand.N(d)
+// ExponentialBackoff is a Spec.Backoff: the minimum doubled with each attempt up
+// to the maximum, of which a random part up to half is taken off.
+func ExponentialBackoff(minimum, maximum time.Duration) func(attempt int) time.Duration {
+	return func(attempt int) time.Duration { return backoff.Delay(attempt, minimum, maximum) }
 }
 
 // permanent is a fault that no further attempt mends.

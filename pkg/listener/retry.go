@@ -4,9 +4,9 @@ import (
 	"log/slog"
 	"strconv"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
-	"belfry/pkg/pause"
 )
 
 // newRetrier makes the runner that hears the dead letters which `belfry dlq
@@ -47,7 +47,7 @@ func (r *runner) haltOthers(d *delivery) (goOn func(), halted bool) {
 		if wait == againMin {
 			r.log.Warn("a retry waits for its partition to stand still", "event", d.ID, "partition", partition, "error", err)
 		}
-		if pause.For(r.stopping, wait) != nil {
+		if backoff.Sleep(r.stopping, wait) != nil {
 			return nil, false
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/pause"
 )
 
 const stream = bus.StreamEvents
@@ -154,7 +154,7 @@ func (r *runner) listenOn(ctx context.Context) error {
 			lastSaid = said
 			r.log.Warn("the listener can't listen; trying again", "error", err)
 		}
-		_ = pause.For(ctx, wait)
+		_ = backoff.Sleep(ctx, wait)
 	}
 	return nil //nolint:nilerr // it was asked to stop
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
-	"belfry/pkg/pause"
 )
 
 // How long an act is tried again that meets a backend which is away or has
@@ -26,7 +26,7 @@ func patiently(ctx context.Context, act func() error) error {
 		if err == nil || !passes(err) || time.Since(began) > patience {
 			return err
 		}
-		if ended := pause.For(ctx, wait); ended != nil {
+		if ended := backoff.Sleep(ctx, wait); ended != nil {
 			return errors.Join(ended, err)
 		}
 	}

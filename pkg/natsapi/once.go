@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
-	"belfry/pkg/pause"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -40,7 +40,7 @@ func (v *service) once(ctx context.Context, r *request) (outcome, error) {
 		if !errors.Is(err, errElsewhere) {
 			return o, err
 		}
-		if err := pause.For(ctx, lookStep); err != nil {
+		if err := backoff.Sleep(ctx, lookStep); err != nil {
 			return outcome{}, err
 		}
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
-	"belfry/pkg/pause"
 )
 
 const (
@@ -186,7 +186,7 @@ func (t *tail) run() {
 		t.note(err)
 		switch {
 		case err != nil:
-			_ = pause.For(ctx, wait)
+			_ = backoff.Sleep(ctx, wait)
 			wait, looked = min(2*wait, retryMax), time.Time{}
 			continue
 		case looking:
@@ -194,7 +194,7 @@ func (t *tail) run() {
 		}
 		wait = retryMin
 		if read > 0 {
-			_ = pause.For(ctx, t.rest())
+			_ = backoff.Sleep(ctx, t.rest())
 			if more {
 				t.awaitMost(ctx)
 			}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"belfry/listeners/mapping"
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/pause"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -196,7 +196,7 @@ func (c *check) examine(ctx context.Context, target string, sources []string) er
 		if time.Now().After(deadline) {
 			return c.conclude(ctx, target, sources, found)
 		}
-		if err := pause.For(ctx, min(wait, time.Second)); err != nil {
+		if err := backoff.Sleep(ctx, min(wait, time.Second)); err != nil {
 			return err
 		}
 	}
