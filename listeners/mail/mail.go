@@ -35,12 +35,12 @@ const (
 
 // Spec is the listener of a service whose tokens lie in a store.
 func Spec(s *auth.Service) listener.Spec {
-	spec := Listens(s.Tokens.Name)
+	spec := Listens(s.TokenStore())
 	spec.Handler = func(ctx context.Context, e *listener.Event) error {
 		if e.Origin == Name {
 			return nil // what this listener itself has noted
 		}
-		err := s.Deliver(ctx, &e.Envelope)
+		err := s.DeliverMail(ctx, &e.Envelope)
 		if errors.Is(err, errs.Invalid) {
 			return listener.Permanent(err)
 		}

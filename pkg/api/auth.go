@@ -39,7 +39,7 @@ type authenticator struct {
 }
 
 func (s *Server) mountAuth() {
-	a := &authenticator{Auth: *s.Auth, server: s, cookies: cookiesFor(s.Auth.Service.BaseURL)}
+	a := &authenticator{Auth: *s.Auth, server: s, cookies: cookiesFor(s.Auth.Service.BaseURL())}
 	s.authenticator = a
 	s.handleGet("/auth", a.providers)
 	s.handleGet("/auth/me", a.me)
@@ -47,7 +47,7 @@ func (s *Server) mountAuth() {
 	s.handleGet("/auth/sessions", a.sessions)
 	s.handle(http.MethodDelete, "/auth/sessions/:"+uuidParam, a.revoke)
 	s.handle(http.MethodDelete, "/auth/idents/:"+uuidParam, a.unlink)
-	if a.Service.Email != nil {
+	if a.Service.EmailEnabled() {
 		s.handle(http.MethodPost, "/auth/email", a.email)
 		s.handle(http.MethodPut, "/auth/email", a.changePassword)
 		s.handle(http.MethodPost, "/auth/email/validation", a.resend)
@@ -55,7 +55,7 @@ func (s *Server) mountAuth() {
 		s.handle(http.MethodPost, "/auth/email/recovery", a.forgot)
 		s.handle(http.MethodPut, "/auth/email/recovery", a.recover)
 	}
-	for name := range a.Service.Providers {
+	for _, name := range a.Service.ProviderNames() {
 		s.handle(http.MethodGet, "/auth/"+name, func(x *exchange) error { return a.begin(x, name) })
 	}
 	s.handle(http.MethodGet, auth.CallbackPath, a.callback)
@@ -68,10 +68,10 @@ func (a *authenticator) providers(x *exchange) error {
 		URL  string `json:"url"`
 	}
 	list := []provider{}
-	if a.Service.Email != nil {
+	if a.Service.EmailEnabled() {
 		list = append(list, provider{"email", "/auth/email"})
 	}
-	for name := range a.Service.Providers {
+	for _, name := range a.Service.ProviderNames() {
 		list = append(list, provider{name, "/auth/" + name})
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
@@ -103,7 +103,7 @@ func (a *authenticator) me(x *exchange) error {
 		return err
 	}
 	x.set("Cache-Control", noStore)
-	x.object(http.StatusOK, a.Service.Users.Visible(session.User))
+	x.object(http.StatusOK, a.Service.VisibleUser(session))
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (a *authenticator) sessions(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	list, err := a.Service.List(a.server.context(x), session)
+	list, err := a.Service.ListSessions(a.server.context(x), session)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (a *authenticator) revoke(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Service.Revoke(a.server.context(x), session, id); err != nil {
+	if err := a.Service.RevokeSession(a.server.context(x), session, id); err != nil {
 		return err
 	}
 	if id == session.ID {

@@ -56,7 +56,7 @@ func (a *authenticator) enter(x *exchange, f authForm) error {
 	if err != nil {
 		return err
 	}
-	var in auth.Issued
+	var in auth.IssuedSession
 	mailed := false
 	err = a.write(x, func(ctx context.Context) (err error) {
 		if register {
@@ -120,8 +120,8 @@ func (a *authenticator) changePassword(x *exchange) error {
 	return x.done(http.StatusNoContent)
 }
 
-func (a *authenticator) resend(x *exchange) error { return a.mail(x, a.Service.Resend) }
-func (a *authenticator) forgot(x *exchange) error { return a.mail(x, a.Service.Forgot) }
+func (a *authenticator) resend(x *exchange) error { return a.mail(x, a.Service.ResendValidation) }
+func (a *authenticator) forgot(x *exchange) error { return a.mail(x, a.Service.RequestRecovery) }
 
 // mail asks for a mail. The reply does not tell whether there is an account.
 func (a *authenticator) mail(x *exchange, ask func(ctx context.Context, login string, from auth.Client) error) error {
@@ -171,15 +171,15 @@ func (a *authenticator) follow(x *exchange) error {
 	if err != nil {
 		return a.refuse(x, err, formReason(err))
 	}
-	landing, err := a.Service.Follow(a.server.context(x), login, token, from)
+	landing, err := a.Service.FollowLink(a.server.context(x), login, token, from)
 	switch {
 	case errors.Is(err, errs.Denied):
 		x.sendTo(http.StatusFound, withQuery(a.Failure, "reason", "token"))
 	case err != nil:
 		return a.refuse(x, err, formReason(err))
-	case landing == auth.Validated:
+	case landing == auth.AddressValidated:
 		x.sendTo(http.StatusFound, withQuery(a.Success, "validation", "email"))
-	case landing == auth.ToRecovery:
+	case landing == auth.OpenRecovery:
 		x.sendTo(http.StatusFound, withQuery(withQuery(a.Recovery, "login", login), "token", token))
 	default:
 		x.sendTo(http.StatusFound, withQuery(withQuery(a.Register, "login", login), "token", token))

@@ -16,7 +16,7 @@ func (a *authenticator) begin(x *exchange, provider string) error {
 	if err != nil {
 		return a.refuse(x, err, "provider")
 	}
-	flow, err := a.Service.Begin(a.server.context(x), provider, a.links(x), from)
+	flow, err := a.Service.BeginOAuth(a.server.context(x), provider, a.links(x), from)
 	if err != nil {
 		return a.refuse(x, err, "provider")
 	}
@@ -55,10 +55,10 @@ func (a *authenticator) callback(x *exchange) error {
 	if err != nil {
 		return a.refuse(x, err, "provider")
 	}
-	var in auth.Issued
+	var in auth.IssuedSession
 	var provider string
 	err = a.write(x, func(ctx context.Context) (err error) {
-		in, provider, err = a.Service.Return(ctx, query, secret, from)
+		in, provider, err = a.Service.FinishOAuth(ctx, query, secret, from)
 		return err
 	})
 	if err != nil {

@@ -36,14 +36,14 @@ func (c cookies) put(x *exchange, name, value string, age int) {
 
 // keep hands a session's token over. Its age is the longest there is: the
 // server knows when a session ends, and it is longer the more it is used.
-func (c cookies) keep(x *exchange, in auth.Issued) {
-	c.put(x, sessionCookie, in.Token, int(auth.SessionMost.Seconds()))
+func (c cookies) keep(x *exchange, in auth.IssuedSession) {
+	c.put(x, sessionCookie, in.Token, int(auth.SessionMaxAge.Seconds()))
 }
 
 func (c cookies) drop(x *exchange) { c.put(x, sessionCookie, "", -1) }
 
 func (c cookies) keepFlow(x *exchange, f auth.Flow) {
-	c.put(x, sessionCookie+"-"+f.Name, f.Secret, int(auth.FlowLasts.Seconds()))
+	c.put(x, sessionCookie+"-"+f.Name, f.Secret, int(auth.FlowTTL.Seconds()))
 }
 
 func (c cookies) dropFlow(x *exchange, name string) { c.put(x, sessionCookie+"-"+name, "", -1) }
@@ -84,7 +84,7 @@ func (s *Server) session(x *exchange) (*auth.Session, error) {
 		}
 		token = s.authenticator.cookies.value(x.req, sessionCookie)
 	}
-	session, err := s.authenticator.Service.Identify(store.WithCall(x.req.Context(), store.Call{Ctx: x.eventCtx()}), token)
+	session, err := s.authenticator.Service.Authenticate(store.WithCall(x.req.Context(), store.Call{Ctx: x.eventCtx()}), token)
 	if err == nil && session == nil && ok {
 		err = errs.New(errs.Unauthenticated, "the token in Authorization is not good, or not any more: log in again")
 	}

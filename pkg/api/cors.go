@@ -17,7 +17,7 @@ func (s *Server) shareReplies() {
 	if s.Auth == nil {
 		return
 	}
-	own := originOf(s.Auth.Service.BaseURL)
+	own := originOf(s.Auth.Service.BaseURL())
 	if !slices.ContainsFunc(s.origins, func(origin string) bool { return origin != own }) {
 		return
 	}

@@ -16,7 +16,7 @@ func (s *Server) guardForgery() {
 		return
 	}
 	a := s.Auth
-	for _, target := range []string{a.Service.BaseURL, a.Success, a.Failure, a.Register, a.Recovery} {
+	for _, target := range []string{a.Service.BaseURL(), a.Success, a.Failure, a.Register, a.Recovery} {
 		if origin := originOf(target); origin != "" {
 			s.origins = append(s.origins, origin)
 		}

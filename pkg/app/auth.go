@@ -134,7 +134,7 @@ func (a *App) startAuth(context.Context) error {
 	a.onStop("authentication", func(context.Context) error { a.auth.Close(); return nil })
 	a.every(cleanInterval, "the cleaning of sessions", func(ctx context.Context) bool {
 		for more := true; more; {
-			n, err := a.auth.Clean(ctx, cleanAtOnce)
+			n, err := a.auth.DeleteExpired(ctx, cleanAtOnce)
 			if err != nil && ctx.Err() == nil {
 				a.log.Error("removing what has expired", "error", err)
 			}
@@ -158,7 +158,7 @@ func (a *App) sender(m config.Mailer) mail.Sender {
 
 // startMail sends the mails that logging in asks for.
 func (a *App) startMail(context.Context) error {
-	if a.auth.Email != nil {
+	if a.auth.EmailEnabled() {
 		a.startListeners(maillistener.Spec(a.auth))
 	}
 	return nil

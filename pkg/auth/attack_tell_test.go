@@ -54,7 +54,7 @@ func TestAStrongerHashIsShownToNobody(t *testing.T) {
 	p := hunt(t)
 	ada := p.visitor()
 	ada.is(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
-	more := p.auth.Options
+	more := p.opts
 	more.Hash.Time = 2
 	stronger := auth.New(more)
 	seen := make(chan event.Envelope, 64)

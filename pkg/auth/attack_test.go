@@ -38,6 +38,7 @@ type prey struct {
 	users, idents, sessions, tokens *store.Store
 	github                          *hub
 	post                            *post
+	opts                            auth.Options
 	log                             *preyLog
 }
 
@@ -60,6 +61,7 @@ func hunt(t *testing.T, change ...any) *prey {
 		}
 	}
 	p.open(&o)
+	p.opts = o
 	p.serve(auth.New(o))
 	return p
 }
@@ -69,7 +71,7 @@ func (p *prey) serve(s *auth.Service) {
 	p.auth = s
 	p.Cleanup(s.Close)
 	p.Server = httptest.NewServer(api.New(api.Options{
-		Set: store.NewSet([]*store.Store{p.users, p.idents, p.sessions, p.tokens}, nil), Logger: s.Log,
+		Set: store.NewSet([]*store.Store{p.users, p.idents, p.sessions, p.tokens}, nil), Logger: p.opts.Log,
 		Exposures: []api.Exposure{{Store: "Users", URL: "/users"}},
 		Auth:      &api.Auth{Service: s, Success: "/in", Failure: "/out", Register: "/register", Recovery: "/again"},
 	}))
@@ -183,7 +185,7 @@ func (p *prey) deliver(to, subject string) string {
 		next := p.post.events[0]
 		p.post.events = p.post.events[1:]
 		p.post.mu.Unlock()
-		p.must(p.auth.Deliver(p.Context(), &next))
+		p.must(p.auth.DeliverMail(p.Context(), &next))
 	}
 	defer p.post.mu.Unlock()
 	for i := len(p.post.mails) - 1; i >= 0; i-- {
@@ -200,11 +202,11 @@ type hub struct {
 	pause func() // before a Finish returns
 }
 
-func (p *hub) Begin(_ context.Context, b oauth.Begin) (oauth.Start, error) {
-	return oauth.Start{URL: "http://provider.example/?state=" + b.State}, nil
+func (p *hub) Begin(_ context.Context, b oauth.AuthRequest) (oauth.Redirect, error) {
+	return oauth.Redirect{URL: "http://provider.example/?state=" + b.State}, nil
 }
 
-func (p *hub) Finish(_ context.Context, f oauth.Finish) (oauth.Identity, error) {
+func (p *hub) Finish(_ context.Context, f oauth.Callback) (oauth.Identity, error) {
 	p.mu.Lock()
 	pause := p.pause
 	p.mu.Unlock()
@@ -323,7 +325,7 @@ func (b *visitor) session() *auth.Session {
 	b.prey.must(err)
 	for _, c := range b.Jar.Cookies(at) {
 		if c.Name == "belfry" {
-			s, err := b.prey.auth.Identify(b.prey.Context(), c.Value)
+			s, err := b.prey.auth.Authenticate(b.prey.Context(), c.Value)
 			b.prey.must(err)
 			return s
 		}

@@ -29,8 +29,11 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,11 +54,11 @@ type Options struct {
 	Email     *Email // nil: no registration or login by e-mail
 	Providers map[string]oauth.Provider
 	Limits    Limits
-	Hash      HashParams // of new passwords; zero: DefaultHash
+	Hash      HashParams // of new passwords; zero: DefaultHashParams
 
 	Interceptor store.Interceptor // asked before a user is made; nil: nobody is
 
-	Log *slog.Logger     // nil: slog.Default
+	Log *slog.Logger     // nil: nothing is logged
 	Now func() time.Time // nil: time.Now
 }
 
@@ -77,28 +80,58 @@ type Email struct {
 // Service authenticates. It is safe for concurrent use; what it remembers
 // outside the stores are limits, which may differ between processes.
 type Service struct {
-	Options
+	users, idents, sessions, tokens *store.Store
+
+	baseURL     string
+	email       *Email // nil without login by e-mail
+	providers   map[string]oauth.Provider
+	interceptor store.Interceptor // may be nil
+	log         *slog.Logger
+	now         func() time.Time
+
 	hasher  *hasher
 	limiter *limiter
-	pending sync.WaitGroup // what a reply does not wait for
+	pending sync.WaitGroup // background work that no reply waits for
 }
 
-// New makes a service. Close ends it.
+// New makes a service of a copy of its options. Close stops it.
 func New(o Options) *Service {
-	if o.Log == nil {
-		o.Log = slog.Default()
+	s := &Service{
+		users: o.Users, idents: o.Idents, sessions: o.Sessions, tokens: o.Tokens,
+		baseURL: o.BaseURL, providers: maps.Clone(o.Providers), interceptor: o.Interceptor, log: o.Log, now: o.Now,
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.Email != nil {
+		email := *o.Email
+		s.email = &email
 	}
-	if o.Hash == (HashParams{}) {
-		o.Hash = DefaultHash
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{Options: o, hasher: newHasher(o.Hash), limiter: newLimiter(o.Limits, o.Now)}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	s.hasher = newHasher(cmp.Or(o.Hash, DefaultHashParams()))
+	s.limiter = newLimiter(o.Limits, s.now)
+	return s
 }
 
-// Close waits for what replies did not wait for.
+// Close waits for background work.
 func (s *Service) Close() { s.pending.Wait() }
+
+// BaseURL is where clients reach belfry, without a trailing slash.
+func (s *Service) BaseURL() string { return s.baseURL }
+
+// EmailEnabled reports whether login by e-mail is configured.
+func (s *Service) EmailEnabled() bool { return s.email != nil }
+
+// ProviderNames returns the names of the configured OAuth providers, sorted.
+func (s *Service) ProviderNames() []string { return slices.Sorted(maps.Keys(s.providers)) }
+
+// VisibleUser returns the user of a session with the fields that the user may see.
+func (s *Service) VisibleUser(session *Session) store.Stored { return s.users.Visible(session.User) }
+
+// TokenStore is the name of the store whose events DeliverMail handles.
+func (s *Service) TokenStore() string { return s.tokens.Name }
 
 // Client is where a request comes from.
 type Client struct {
@@ -127,7 +160,7 @@ func (s *Service) later(ctx context.Context, what string, do func(ctx context.Co
 	s.pending.Go(func() {
 		defer cancel()
 		if err := do(ctx); err != nil {
-			s.Log.Warn("authentication could not note something", "what", what, "error", err)
+			s.log.Warn("authentication could not note something", "what", what, "error", err)
 		}
 	})
 }

@@ -117,7 +117,7 @@ func TestARegistrationIsCanceled(t *testing.T) {
 	}
 	_, err = w.Login(t.Context(), creds(ada, password), from)
 	w.is(err, errs.NotFound)
-	w.must(w.Forgot(t.Context(), ada, from))
+	w.must(w.RequestRecovery(t.Context(), ada, from))
 	if n := w.mails(ada); n != 0 {
 		t.Errorf("%d mails to an address that has no user", n)
 	}
@@ -134,7 +134,7 @@ func (w *world) half(login string) string {
 	if !errors.Is(err, broken) {
 		w.Fatal(err)
 	}
-	idents, _, err := w.Idents.Scan(w.Context(), nil, 1000)
+	idents, _, err := w.set.Store("Idents").Scan(w.Context(), nil, 1000)
 	w.must(err)
 	for _, i := range idents {
 		if id, _ := object.Text(object.Field(i.Body, "_id")); id == login {
@@ -153,7 +153,7 @@ func TestOneOfManyAdoptions(t *testing.T) {
 	for round := range 30 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		left := w.half(login)
-		var won atomic.Pointer[auth.Issued]
+		var won atomic.Pointer[auth.IssuedSession]
 		race(fronts, 4, func(i int, s *auth.Service) {
 			in, _, err := s.Register(t.Context(), creds(login, fmt.Sprintf("the password of %d", i)), from)
 			w.only(err, errs.Exists, errs.Conflict)
@@ -208,7 +208,7 @@ func TestWhatWasLeftBehindIsAdded(t *testing.T) {
 
 	// And of a user who is deleted at once.
 	carl := w.user("carl@example.com", password)
-	w.must(w.Users.Delete(t.Context(), carl.User.UUID, 0))
+	w.must(w.set.Store("Users").Delete(t.Context(), carl.User.UUID, 0))
 	_, _, err = w.Register(t.Context(), creds("carl@example.com", password), with(bob))
 	w.must(err)
 	w.cascade()
@@ -266,10 +266,10 @@ func TestTheBackendIsAway(t *testing.T) {
 			if _, err := w.Login(t.Context(), creds(ada, password), from); store != "Tokens" {
 				w.is(err, errs.Unavailable)
 			}
-			if _, err := w.Identify(t.Context(), in.Token); store == "Users" || store == "Sessions" {
+			if _, err := w.Authenticate(t.Context(), in.Token); store == "Users" || store == "Sessions" {
 				w.is(err, errs.Unavailable)
 			}
-			if err := w.Forgot(t.Context(), ada, from); store != "Sessions" {
+			if err := w.RequestRecovery(t.Context(), ada, from); store != "Sessions" {
 				w.only(err, errs.Unavailable, errs.Limited)
 			}
 		}

@@ -13,10 +13,10 @@ const ExpiresIndex = fieldExpires
 
 // Clean removes sessions and tokens that have expired, at most limit of each,
 // and reports how many.
-func (s *Service) Clean(ctx context.Context, limit int) (int, error) {
+func (s *Service) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	ctx = own(ctx, "")
 	total := 0
-	for _, in := range []*store.Store{s.Sessions, s.Tokens} {
+	for _, in := range []*store.Store{s.sessions, s.tokens} {
 		n, err := s.clean(ctx, in, limit)
 		total += n
 		if err != nil {
@@ -27,7 +27,7 @@ func (s *Service) Clean(ctx context.Context, limit int) (int, error) {
 }
 
 func (s *Service) clean(ctx context.Context, in *store.Store, limit int) (removed int, err error) {
-	now := timestamp(s.Now())
+	now := timestamp(s.now())
 	o := store.ListOptions{Filter: fieldExpires + ` < "` + now + `"`, Limit: min(limit, store.MaxPage)}
 	for removed < limit {
 		list, err := in.List(ctx, o)

@@ -18,7 +18,7 @@ type Credentials struct {
 
 // off reports that there is no login by e-mail.
 func (s *Service) off() error {
-	if s.Email == nil {
+	if s.email == nil {
 		return errs.New(errs.NotFound, "login by e-mail is not configured")
 	}
 	return nil
@@ -43,15 +43,15 @@ func (c Credentials) complete() error {
 // Errors: Invalid without a login or a password; NotFound for a login that is
 // unknown and Denied for a wrong password, or Denied for both where the
 // configuration wants them alike; Limited; Unavailable.
-func (s *Service) Login(ctx context.Context, c Credentials, from Client) (Issued, error) {
+func (s *Service) Login(ctx context.Context, c Credentials, from Client) (IssuedSession, error) {
 	if err := s.off(); err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	if err := c.complete(); err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	if err := s.limiter.spend(from.Address); err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	in, err := s.login(ctx, c, from)
 	if err == nil {
@@ -60,35 +60,35 @@ func (s *Service) Login(ctx context.Context, c Credentials, from Client) (Issued
 	return in, err
 }
 
-func (s *Service) login(ctx context.Context, c Credentials, from Client) (Issued, error) {
+func (s *Service) login(ctx context.Context, c Credentials, from Client) (IssuedSession, error) {
 	ctx = own(ctx, "")
 	w := wayOf(c.Login)
 	user, ident, err := s.owner(ctx, w)
 	if err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	var known failures
 	if ident.UUID != "" {
 		o, err := ident.Object()
 		if err != nil {
-			return Issued{}, err
+			return IssuedSession{}, err
 		}
 		known = failuresOf(o)
 	}
 	if err := s.limiter.try(w.uuid(), known); err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	right, err := s.verify(ctx, user, c.Password)
 	if err != nil {
 		s.limiter.undo(w.uuid())
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	if !right {
 		f := s.limiter.failed(w.uuid())
 		if user.UUID != "" {
 			s.later(ctx, "a failed login", func(ctx context.Context) error { return s.failed(ctx, ident.UUID, f) })
 		}
-		return Issued{}, s.wrong(user)
+		return IssuedSession{}, s.wrong(user)
 	}
 	s.limiter.succeed(w.uuid())
 	in, err := s.issue(ctx, user, emailType, from)
@@ -101,7 +101,7 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client) (Issued
 // wrong says why a login failed, as far as the configuration wants that told.
 func (s *Service) wrong(user store.Stored) error {
 	switch {
-	case s.Email.UniformErrors:
+	case s.email.UniformErrors:
 		return errs.New(errs.Denied, "the login or the password is wrong")
 	case user.UUID == "":
 		return errs.New(errs.NotFound, "there is no account with this login")
@@ -113,7 +113,7 @@ func (s *Service) wrong(user store.Stored) error {
 // wayOf is the way in of an address. A text that is none stands for nobody, as
 // it is: its lower case could be an address.
 func wayOf(login string) way {
-	address, err := Address(login)
+	address, err := NormalizeAddress(login)
 	if err != nil {
 		address = login
 	}
@@ -138,7 +138,7 @@ func (s *Service) verify(ctx context.Context, user store.Stored, password string
 		if err != nil {
 			return err
 		}
-		_, err = s.Users.Revise(ctx, user.UUID, func(now store.Stored) (store.Revision, error) {
+		_, err = s.users.Revise(ctx, user.UUID, func(now store.Stored) (store.Revision, error) {
 			if kept, _ := object.Text(object.Field(now.Body, fieldPassword)); kept != encoded {
 				return store.Revision{}, nil // changed meanwhile
 			}
@@ -158,14 +158,14 @@ func (s *Service) verify(ctx context.Context, user store.Stored, password string
 //
 // Errors: Invalid; Denied for a token that is not good, or a password that is
 // not that of the account; Exists when the login is taken; Limited; TooLarge.
-func (s *Service) Register(ctx context.Context, c Credentials, from Client) (in Issued, mailed bool, err error) {
+func (s *Service) Register(ctx context.Context, c Credentials, from Client) (in IssuedSession, mailed bool, err error) {
 	if err := s.off(); err != nil {
 		return in, false, err
 	}
 	if err := c.complete(); err != nil {
 		return in, false, err
 	}
-	if _, err := Address(c.Login); err != nil {
+	if _, err := NormalizeAddress(c.Login); err != nil {
 		return in, false, err
 	}
 	if err := checkPassword(fieldPassword, c.Password); err != nil {
@@ -175,7 +175,7 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (in 
 		return in, false, err
 	}
 	w := wayOf(c.Login)
-	if !s.Email.PostValidation && c.Token == "" {
+	if !s.email.PostValidation && c.Token == "" {
 		return in, true, s.invite(ctx, w)
 	}
 	if from.Session != nil {
@@ -187,17 +187,17 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (in 
 }
 
 // addUser makes a user and logs them in.
-func (s *Service) addUser(ctx context.Context, w way, c Credentials, from Client) (Issued, error) {
+func (s *Service) addUser(ctx context.Context, w way, c Credentials, from Client) (IssuedSession, error) {
 	n, err := s.newcomer(ctx, w, c)
 	if err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	if err := s.redeem(ctx, &n.way, c); err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	user, err := s.register(ctx, n)
 	if err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	s.askAfterwards(ctx, w)
 	return s.issue(ctx, user, emailType, from)
@@ -207,11 +207,11 @@ func (s *Service) addUser(ctx context.Context, w way, c Credentials, from Client
 // What was registered is not undone because no mail can be asked for: there is
 // Resend.
 func (s *Service) askAfterwards(ctx context.Context, w way) {
-	if !s.Email.PostValidation || s.Email.SkipValidation {
+	if !s.email.PostValidation || s.email.SkipValidation {
 		return
 	}
 	if err := s.ask(ctx, w.id, validations, validate); err != nil {
-		s.Log.Warn("no validation mail could be asked for", "error", err)
+		s.log.Warn("no validation mail could be asked for", "error", err)
 	}
 }
 
@@ -239,17 +239,17 @@ func (s *Service) newcomer(ctx context.Context, w way, c Credentials) (newcomer,
 			n.datas[name] = value
 		}
 	}
-	n.fields = s.Users.Settable(n.datas)
+	n.fields = s.users.Settable(n.datas)
 	n.datas.Set(fieldLogin, w.id)
 	n.fields.Set(fieldPassword, s.hasher.dummy) // as long as the hash that it stands for
-	if err := s.Users.Check(own(ctx, ""), n.fields, object.NewUUID()); err != nil {
+	if err := s.users.Check(own(ctx, ""), n.fields, object.NewUUID()); err != nil {
 		return n, err
 	}
 	user, _, err := s.owner(own(ctx, ""), w)
-	if err == nil && user.UUID != "" && (s.Email.PostValidation || c.Token == "") {
+	if err == nil && user.UUID != "" && (s.email.PostValidation || c.Token == "") {
 		err = w.taken()
 	}
-	if err == nil && !s.Email.PostValidation {
+	if err == nil && !s.email.PostValidation {
 		_, err = s.prove(ctx, w.id, c.Token, validate)
 	}
 	if err == nil {
@@ -268,7 +268,7 @@ func (s *Service) newcomer(ctx context.Context, w way, c Credentials) (newcomer,
 // redeem uses up the token of a registration, if there has to be one, and with
 // that the way in is validated.
 func (s *Service) redeem(ctx context.Context, w *way, c Credentials) error {
-	if s.Email.PostValidation {
+	if s.email.PostValidation {
 		return nil
 	}
 	p, err := s.prove(ctx, w.id, c.Token, validate)
@@ -282,40 +282,40 @@ func (s *Service) redeem(ctx context.Context, w *way, c Credentials) error {
 // addAddress links an address to the user who is logged in. Whoever has a
 // password shows it: a session that someone else got hold of must not become
 // a way in that stays.
-func (s *Service) addAddress(ctx context.Context, w way, c Credentials, from Client) (Issued, error) {
+func (s *Service) addAddress(ctx context.Context, w way, c Credentials, from Client) (IssuedSession, error) {
 	me := from.Session
 	current, _ := object.Text(object.Field(me.User.Body, fieldPassword))
 	fields := object.Object{}
 	if current == "" {
 		hash, err := s.hasher.hash(ctx, c.Password)
 		if err != nil {
-			return Issued{}, err
+			return IssuedSession{}, err
 		}
 		fields.Set(fieldPassword, hash)
 	} else if right, err := s.myPassword(ctx, me, c.Password); err != nil || !right {
-		return Issued{}, orDenied(err)
+		return IssuedSession{}, orDenied(err)
 	}
-	if !s.Email.PostValidation {
+	if !s.email.PostValidation {
 		// Only who has the token is told whether the address is taken.
 		if _, err := s.prove(ctx, w.id, c.Token, validate); err != nil {
-			return Issued{}, err
+			return IssuedSession{}, err
 		}
 	}
 	if owner, _, err := s.owner(own(ctx, ""), w); err != nil || owner.UUID != "" && owner.UUID != me.User.UUID {
 		if err == nil {
 			err = w.taken()
 		}
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	if err := s.redeem(ctx, &w, c); err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	if err := s.link(ctx, w, me); err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	user, err := s.reviseMe(ctx, me, func(object.Object) object.Object { return fields })
 	if err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	s.askAfterwards(ctx, w)
 	return s.issue(ctx, user, emailType, from)

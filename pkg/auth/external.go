@@ -14,7 +14,7 @@ import (
 )
 
 // FlowLasts is how long a visit to a provider may take.
-const FlowLasts = 10 * time.Minute
+const FlowTTL = 10 * time.Minute
 
 // Flow is a visit to a provider that has begun.
 type Flow struct {
@@ -50,8 +50,8 @@ func verifier(secret string) string { return digest("verifier:" + secret) }
 
 // Begin begins a visit to a provider. While someone is logged in it is to link
 // a further way in to their account; linking false makes it a mere login.
-func (s *Service) Begin(ctx context.Context, provider string, linking bool, from Client) (Flow, error) {
-	p := s.Providers[provider]
+func (s *Service) BeginOAuth(ctx context.Context, provider string, linking bool, from Client) (Flow, error) {
+	p := s.providers[provider]
 	if p == nil {
 		return Flow{}, errs.New(errs.NotFound, "no provider %q is configured", provider)
 	}
@@ -60,7 +60,7 @@ func (s *Service) Begin(ctx context.Context, provider string, linking bool, from
 	}
 	ctx = own(ctx, "")
 	state, secret := newSecret(), newSecret()
-	start, err := p.Begin(ctx, oauth.Begin{Callback: s.BaseURL + CallbackPath, State: state, Verifier: verifier(secret)})
+	start, err := p.Begin(ctx, oauth.AuthRequest{CallbackURL: s.baseURL + CallbackPath, State: state, Verifier: verifier(secret)})
 	if err != nil {
 		return Flow{}, err
 	}
@@ -70,7 +70,7 @@ func (s *Service) Begin(ctx context.Context, provider string, linking bool, from
 	}
 	flow := object.Object{}
 	flow.Set(fieldProvider, provider)
-	flow.Set(fieldExpires, timestamp(s.Now().Add(FlowLasts)))
+	flow.Set(fieldExpires, timestamp(s.now().Add(FlowTTL)))
 	flow.Set(fieldBrowser, digest(secret))
 	if start.Secret != "" {
 		flow.Set(fieldSecret, start.Secret)
@@ -79,7 +79,7 @@ func (s *Service) Begin(ctx context.Context, provider string, linking bool, from
 		flow.Set(fieldLinks, from.Session.User.UUID)
 	}
 	uuid := flowOf(returned)
-	if _, err := s.Tokens.Save(ctx, flow, uuid); err != nil {
+	if _, err := s.tokens.Save(ctx, flow, uuid); err != nil {
 		return Flow{}, err
 	}
 	return Flow{URL: start.URL, Name: flowName(uuid), Secret: secret}, nil
@@ -117,19 +117,19 @@ func badState() error {
 // expired; Denied when the user refused, or the way in cannot be told from
 // another's; Exists when it belongs to another user; Invalid when the provider's
 // answer can't be used or the user schema refuses the user; Unavailable.
-func (s *Service) Return(ctx context.Context, query url.Values, secret string, from Client) (in Issued, provider string, err error) {
+func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret string, from Client) (in IssuedSession, provider string, err error) {
 	flow, err := s.takeFlow(ctx, query, secret)
 	if err != nil {
 		return in, "", err
 	}
 	provider, _ = flow.Text(fieldProvider)
-	p := s.Providers[provider]
+	p := s.providers[provider]
 	if p == nil {
 		return in, provider, badState() // it was configured when the visit began
 	}
 	kept, _ := flow.Text(fieldSecret)
-	who, err := p.Finish(own(ctx, ""), oauth.Finish{
-		Callback: s.BaseURL + CallbackPath, Query: query, Verifier: verifier(secret), Secret: kept,
+	who, err := p.Finish(own(ctx, ""), oauth.Callback{
+		CallbackURL: s.baseURL + CallbackPath, Query: query, Verifier: verifier(secret), Secret: kept,
 	})
 	if err != nil {
 		return in, provider, err
@@ -153,7 +153,7 @@ func (s *Service) takeFlow(ctx context.Context, query url.Values, secret string)
 	if returned == "" || secret == "" {
 		return nil, badState()
 	}
-	stored, err := s.Tokens.Get(ctx, flowOf(returned))
+	stored, err := s.tokens.Get(ctx, flowOf(returned))
 	if err != nil {
 		if errors.Is(err, errs.NotFound) {
 			err = badState()
@@ -167,30 +167,30 @@ func (s *Service) takeFlow(ctx context.Context, query url.Values, secret string)
 	if browser, _ := flow.Text(fieldBrowser); !isSecret(secret, browser) {
 		return nil, badState() // it stays, for the browser that it belongs to
 	}
-	err = s.Tokens.Delete(ctx, stored.UUID, stored.Revision)
+	err = s.tokens.Delete(ctx, stored.UUID, stored.Revision)
 	switch {
 	case errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch):
 		return nil, badState()
-	case err == nil && !s.Now().Before(moment(flow, fieldExpires)):
+	case err == nil && !s.now().Before(moment(flow, fieldExpires)):
 		return nil, badState()
 	}
 	return flow, err
 }
 
 // addWay links a way in to the user who began the visit and is logged in still.
-func (s *Service) addWay(ctx context.Context, w way, user string, from Client) (Issued, error) {
+func (s *Service) addWay(ctx context.Context, w way, user string, from Client) (IssuedSession, error) {
 	if from.Session == nil || from.Session.User.UUID != user {
-		return Issued{}, badState()
+		return IssuedSession{}, badState()
 	}
-	return Issued{Session: *from.Session}, s.link(ctx, w, from.Session)
+	return IssuedSession{Session: *from.Session}, s.link(ctx, w, from.Session)
 }
 
 // enter logs in the user of a way in, who is made when there is none.
-func (s *Service) enter(ctx context.Context, w way, from Client) (Issued, error) {
+func (s *Service) enter(ctx context.Context, w way, from Client) (IssuedSession, error) {
 	for range maxClaims {
 		user, ident, err := s.owner(own(ctx, ""), w)
 		if err != nil {
-			return Issued{}, err
+			return IssuedSession{}, err
 		}
 		if user.UUID != "" {
 			in, err := s.issue(ctx, user, w.kind, from)
@@ -201,16 +201,16 @@ func (s *Service) enter(ctx context.Context, w way, from Client) (Issued, error)
 		}
 		n := newcomer{way: w, fields: object.Object{}, datas: w.profile}
 		if err := s.screen(ctx, &n); err != nil {
-			return Issued{}, err
+			return IssuedSession{}, err
 		}
 		user, err = s.register(ctx, n)
 		if errors.Is(err, errs.Exists) {
 			continue // a second tab was faster
 		}
 		if err != nil {
-			return Issued{}, err
+			return IssuedSession{}, err
 		}
 		return s.issue(ctx, user, w.kind, from)
 	}
-	return Issued{}, contended()
+	return IssuedSession{}, contended()
 }

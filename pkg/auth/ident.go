@@ -39,7 +39,7 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 		return missing
 	}
 	for range maxClaims {
-		there, err := s.Idents.Get(ctx, ident)
+		there, err := s.idents.Get(ctx, ident)
 		if errors.Is(err, errs.NotFound) {
 			return missing
 		}
@@ -52,7 +52,7 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 		if err := s.condemn(ctx, me.User.UUID, there); err != nil {
 			return err
 		}
-		if err = s.Idents.Delete(ctx, ident, there.Revision); !errors.Is(err, errs.Mismatch) {
+		if err = s.idents.Delete(ctx, ident, there.Revision); !errors.Is(err, errs.Mismatch) {
 			return unlessMissing(err)
 		}
 	}
@@ -62,9 +62,9 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 // condemn makes an ident count no more as a way in of a user. Conflict when no
 // other is left.
 func (s *Service) condemn(ctx context.Context, user string, ident store.Stored) error {
-	_, err := s.Users.Revise(ctx, user, func(user store.Stored) (store.Revision, error) {
+	_, err := s.users.Revise(ctx, user, func(user store.Stored) (store.Revision, error) {
 		var idents []string
-		if err := linked(ctx, s.Idents, user.UUID, func(found store.Stored, _ object.Object) error {
+		if err := linked(ctx, s.idents, user.UUID, func(found store.Stored, _ object.Object) error {
 			idents = append(idents, found.UUID)
 			return nil
 		}); err != nil {
@@ -92,7 +92,7 @@ func (s *Service) condemn(ctx context.Context, user string, ident store.Stored) 
 // by an index, which may lag.
 func (s *Service) anyOf(ctx context.Context, idents []string, user string) (bool, error) {
 	for _, uuid := range idents {
-		there, err := s.Idents.Get(ctx, uuid)
+		there, err := s.idents.Get(ctx, uuid)
 		if owner, _ := object.Text(object.Field(there.Body, fieldUser)); err == nil && owner == user {
 			return true, nil
 		}

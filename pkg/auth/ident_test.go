@@ -18,7 +18,7 @@ import (
 func (w *world) idents(user string) []string {
 	w.Helper()
 	uuids := []string{}
-	found, _, err := w.Idents.Linked(w.Context(), "user", user, nil, 100)
+	found, _, err := w.set.Store("Idents").Linked(w.Context(), "user", user, nil, 100)
 	w.must(err)
 	for _, f := range found {
 		uuids = append(uuids, f.UUID)

@@ -61,13 +61,13 @@ func TestAnAccountWaits(t *testing.T) {
 
 // The right password releases an account, and so do a day and a recovery.
 func TestAnAccountIsReleased(t *testing.T) {
-	for name, release := range map[string]func(*world, auth.Issued){
-		"login": func(w *world, in auth.Issued) {
+	for name, release := range map[string]func(*world, auth.IssuedSession){
+		"login": func(w *world, in auth.IssuedSession) {
 			w.clock.pass(time.Second)
 			w.enters(ada, password, in.User.UUID)
 		},
-		"time": func(w *world, _ auth.Issued) { w.clock.pass(24*time.Hour + time.Second) },
-		"recovery": func(w *world, _ auth.Issued) {
+		"time": func(w *world, _ auth.IssuedSession) { w.clock.pass(24*time.Hour + time.Second) },
+		"recovery": func(w *world, _ auth.IssuedSession) {
 			w.clock.pass(time.Millisecond)
 			w.must(w.Recover(w.Context(), w.recovery(ada, password), from))
 		},
@@ -227,8 +227,8 @@ func TestANetworkAddressWaits(t *testing.T) {
 			_, _, err := w.Register(t.Context(), creds("bob@example.com", password), c)
 			return err
 		},
-		func(c auth.Client) error { return w.Resend(t.Context(), ada, c) },
-		func(c auth.Client) error { return w.Forgot(t.Context(), ada, c) },
+		func(c auth.Client) error { return w.ResendValidation(t.Context(), ada, c) },
+		func(c auth.Client) error { return w.RequestRecovery(t.Context(), ada, c) },
 		func(c auth.Client) error {
 			c2 := creds(ada, password)
 			c2.Token = "wrong"
@@ -266,7 +266,7 @@ func TestANetworkAddressWaits(t *testing.T) {
 // What counts as one address.
 func TestNetworks(t *testing.T) {
 	w := begin(t, limits(1, 0))
-	w.must(w.Forgot(t.Context(), ada, auth.Client{Address: "192.0.2.1"}))
+	w.must(w.RequestRecovery(t.Context(), ada, auth.Client{Address: "192.0.2.1"}))
 	for i, c := range []struct {
 		address string
 		want    bool
@@ -274,7 +274,7 @@ func TestNetworks(t *testing.T) {
 		{"192.0.2.1", false}, {"::ffff:192.0.2.1", false}, {"192.0.2.2", true}, {"2001:db8::1", true}, {"2001:db8::2", false}, {"2001:db8:0:0:ffff::", false},
 		{"2001:db8:0:1::1", true}, {"fe80::1%eth0", true}, {"fe80::1%eth1", false}, {"", true}, {"", false}, {"no address", true}, {"no address", false},
 	} {
-		err := w.Forgot(t.Context(), fmt.Sprintf("ada%d@example.com", i), auth.Client{Address: c.address})
+		err := w.RequestRecovery(t.Context(), fmt.Sprintf("ada%d@example.com", i), auth.Client{Address: c.address})
 		w.only(err, errs.Limited)
 		if (err == nil) != c.want {
 			t.Errorf("%q: %v", c.address, err)

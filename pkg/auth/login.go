@@ -19,7 +19,7 @@ const maxAddress = 254
 // Address returns the form of an e-mail address by which it is recognised:
 // ASCII letters in lower case, an international domain in its ASCII form. It
 // reports errs.Invalid for what is no address that mail can be sent to.
-func Address(text string) (string, error) {
+func NormalizeAddress(text string) (string, error) {
 	bad := func(why string) (string, error) {
 		return "", &errs.Error{Kind: errs.Invalid, Message: "the login is no e-mail address",
 			Fields: []errs.Field{{Pointer: "/login", Message: why}}}

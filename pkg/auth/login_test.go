@@ -56,7 +56,7 @@ func TestUniformErrorsAreAlike(t *testing.T) {
 func TestAnIdentWithoutAUserIsUnknown(t *testing.T) {
 	w := begin(t)
 	in := w.user(ada, password)
-	w.must(w.Users.Delete(t.Context(), in.User.UUID, 0))
+	w.must(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
 	_, err := w.Login(t.Context(), creds(ada, password), from)
 	w.is(err, errs.NotFound)
 	if w.good(in.Token) {
@@ -137,7 +137,7 @@ func TestWhatIsNoHashIsNotQuoted(t *testing.T) {
 		t.Helper()
 		fields := object.Object{}
 		fields.Set("password", password)
-		_, err := w.Users.Revise(t.Context(), in.User.UUID, func(store.Stored) (store.Revision, error) {
+		_, err := w.set.Store("Users").Revise(t.Context(), in.User.UUID, func(store.Stored) (store.Revision, error) {
 			return store.Revision{Fields: fields}, nil
 		})
 		w.must(err)
@@ -180,12 +180,12 @@ func TestHostileLoginsAreNobody(t *testing.T) {
 		w.is(err, errs.NotFound)
 		_, _, err = w.Register(t.Context(), creds(login, password), from)
 		w.is(err, errs.Invalid)
-		w.is(w.Resend(t.Context(), login, from), errs.Invalid)
-		w.is(w.Forgot(t.Context(), login, from), errs.Invalid)
+		w.is(w.ResendValidation(t.Context(), login, from), errs.Invalid)
+		w.is(w.RequestRecovery(t.Context(), login, from), errs.Invalid)
 		c := creds(login, "another password")
 		c.Token = "token"
 		w.is(w.Recover(t.Context(), c, from), errs.Denied)
-		_, err = w.Follow(t.Context(), login, "token", from)
+		_, err = w.FollowLink(t.Context(), login, "token", from)
 		w.is(err, errs.Denied)
 	}
 	if len(w.all("Users")) != 2 || len(w.all("Tokens")) != before {
@@ -226,7 +226,7 @@ func TestUnusualAddresses(t *testing.T) {
 			t.Errorf("%s: a mail to %s", c.login, to)
 		}
 		w.enters(c.login, password, in.User.UUID)
-		found, _, err := w.Idents.Linked(t.Context(), "user", in.User.UUID, nil, 10)
+		found, _, err := w.set.Store("Idents").Linked(t.Context(), "user", in.User.UUID, nil, 10)
 		w.must(err)
 		if len(found) != 1 {
 			t.Fatalf("%s: %d idents", c.login, len(found))
@@ -248,7 +248,7 @@ func TestAnIdentOfAnotherProviderIsNoWayIn(t *testing.T) {
 	ident.Set("_id", "ada")
 	ident.Set("type", "example.com_email")
 	ident.Set("user", "somebody")
-	_, err := w.Idents.Save(t.Context(), ident, "ada@example.com_email")
+	_, err := w.set.Store("Idents").Save(t.Context(), ident, "ada@example.com_email")
 	w.must(err)
 	_, _, err = w.Register(t.Context(), creds(ada, password), from)
 	w.is(err, errs.Denied)

@@ -21,16 +21,16 @@ import (
 // A crash after the mail was handed over and before that was noted sends it a
 // second time, with another token and the same Message-ID; both tokens are
 // good. errs.Invalid is a mail that no further attempt gets through.
-func (s *Service) Deliver(ctx context.Context, e *event.Envelope) error {
+func (s *Service) DeliverMail(ctx context.Context, e *event.Envelope) error {
 	asked, ok := requestOf(object.Field(e.Object, fieldMail))
 	if _, changed := e.Previous[fieldMail]; e.Event == event.StoreUpdated && !changed {
 		ok = false
 	}
-	if !ok || s.Email == nil {
+	if !ok || s.email == nil {
 		return nil
 	}
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMail, Actor: e.Actor, Ctx: e.Ctx})
-	box, err := s.Tokens.Get(ctx, e.UUID)
+	box, err := s.tokens.Get(ctx, e.UUID)
 	if err != nil {
 		return unlessMissing(err)
 	}
@@ -43,7 +43,7 @@ func (s *Service) Deliver(ctx context.Context, e *event.Envelope) error {
 		if err != nil {
 			return err
 		}
-		if err := s.Email.Sender.Send(ctx, m); err != nil {
+		if err := s.email.Sender.Send(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -53,17 +53,17 @@ func (s *Service) Deliver(ctx context.Context, e *event.Envelope) error {
 // write writes a mail, and notes the hash of its token first.
 func (s *Service) write(ctx context.Context, box store.Stored, asked request) (mail.Message, error) {
 	login, _ := object.Text(object.Field(box.Body, fieldLogin))
-	data := mail.Data{Login: login, Link: s.BaseURL}
-	texts := s.Email.Taken
+	data := mail.Data{Login: login, Link: s.baseURL}
+	texts := s.email.Taken
 	if asked.For != taken {
 		token := newSecret()
-		lasting := s.Email.TokenTTL
-		texts = s.Email.Validation
+		lasting := s.email.TokenTTL
+		texts = s.email.Validation
 		if asked.For == recovery {
-			lasting, texts = s.Email.RecoveryTTL, s.Email.Recovery
+			lasting, texts = s.email.RecoveryTTL, s.email.Recovery
 		}
 		data.Token = token
-		data.Link = s.BaseURL + "/auth/email/callback?" + url.Values{"login": {login}, "token": {token}}.Encode()
+		data.Link = s.baseURL + "/auth/email/callback?" + url.Values{"login": {login}, "token": {token}}.Encode()
 		if err := s.note(ctx, box.UUID, asked, token, lasting); err != nil {
 			return mail.Message{}, err
 		}
@@ -73,25 +73,25 @@ func (s *Service) write(ctx context.Context, box store.Stored, asked request) (m
 		return mail.Message{}, errs.Wrap(err, errs.Invalid, "the mail can't be written")
 	}
 	return mail.Message{
-		ID: asked.ID, From: s.Email.From, To: login, Subject: subject, Text: text, HTML: html, Date: s.Now(),
+		ID: asked.ID, From: s.email.From, To: login, Subject: subject, Text: text, HTML: html, Date: s.now(),
 	}, nil
 }
 
 // note keeps the hash of a token that is about to be mailed.
 func (s *Service) note(ctx context.Context, uuid string, asked request, token string, lasting time.Duration) error {
-	_, err := s.Tokens.Revise(ctx, uuid, func(box store.Stored) (store.Revision, error) {
-		now := s.Now()
+	_, err := s.tokens.Revise(ctx, uuid, func(box store.Stored) (store.Revision, error) {
+		now := s.now()
 		until := now.Add(lasting)
-		all := slices.DeleteFunc(issuedOf(box.Body), func(i issued) bool { return i.Until <= timestamp(now) })
-		all = append(all, issued{Hash: digest(token), For: asked.For, Until: timestamp(until), Mail: asked.ID})
-		if len(all) > maxIssued {
+		all := slices.DeleteFunc(mailedTokensOf(box.Body), func(i mailedToken) bool { return i.Until <= timestamp(now) })
+		all = append(all, mailedToken{Hash: digest(token), For: asked.For, Until: timestamp(until), Mail: asked.ID})
+		if len(all) > maxMailedTokens {
 			// Attempts at a mail take each other's place before they take that
 			// of the token of another mail, which may have arrived.
-			old := slices.IndexFunc(all[:maxIssued], func(i issued) bool { return i.Mail == asked.ID })
+			old := slices.IndexFunc(all[:maxMailedTokens], func(i mailedToken) bool { return i.Mail == asked.ID })
 			all = slices.Delete(all, max(0, old), max(0, old)+1)
 		}
 		fields := object.Object{}
-		fields.Set(fieldIssued, all)
+		fields.Set(fieldMailedTokens, all)
 		if o, err := box.Object(); err != nil {
 			return store.Revision{}, err
 		} else if moment(o, fieldExpires).Before(until) {
@@ -104,7 +104,7 @@ func (s *Service) note(ctx context.Context, uuid string, asked request, token st
 
 // sent notes that a mail is out.
 func (s *Service) sent(ctx context.Context, uuid string, asked request) error {
-	_, err := s.Tokens.Revise(ctx, uuid, func(store.Stored) (store.Revision, error) {
+	_, err := s.tokens.Revise(ctx, uuid, func(store.Stored) (store.Revision, error) {
 		fields := object.Object{}
 		fields.Set(fieldSent, asked.ID)
 		return store.Revision{Fields: fields}, nil

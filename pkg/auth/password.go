@@ -28,8 +28,8 @@ type HashParams struct {
 	Threads uint8
 }
 
-// DefaultHash are the costs that OWASP recommends at least.
-var DefaultHash = HashParams{Memory: 19 << 10, Time: 2, Threads: 1}
+// DefaultHashParams returns the minimum that OWASP recommends.
+func DefaultHashParams() HashParams { return HashParams{Memory: 19 << 10, Time: 2, Threads: 1} }
 
 const (
 	saltSize = 16

@@ -14,11 +14,11 @@ type provider struct{}
 
 var _ oauth.Provider = provider{}
 
-func (provider) Begin(_ context.Context, b oauth.Begin) (oauth.Start, error) {
-	return oauth.Start{URL: "https://provider.example.com/?state=" + url.QueryEscape(b.State)}, nil
+func (provider) Begin(_ context.Context, b oauth.AuthRequest) (oauth.Redirect, error) {
+	return oauth.Redirect{URL: "https://provider.example.com/?state=" + url.QueryEscape(b.State)}, nil
 }
 
-func (provider) Finish(_ context.Context, f oauth.Finish) (oauth.Identity, error) {
+func (provider) Finish(_ context.Context, f oauth.Callback) (oauth.Identity, error) {
 	profile := object.Object{}
 	profile.Set("name", f.Query.Get("code"))
 	return oauth.Identity{ID: f.Query.Get("code"), Profile: profile}, nil
@@ -29,12 +29,12 @@ func github(o *auth.Options) { o.Providers = map[string]oauth.Provider{"github":
 
 // visit logs in at the other provider, or links that way in to the session
 // that a client has.
-func (w *world) visit(who string, c auth.Client) (auth.Issued, error) {
+func (w *world) visit(who string, c auth.Client) (auth.IssuedSession, error) {
 	w.Helper()
-	flow, err := w.Begin(w.Context(), "github", true, c)
+	flow, err := w.BeginOAuth(w.Context(), "github", true, c)
 	w.must(err)
 	u, err := url.Parse(flow.URL)
 	w.must(err)
-	in, _, err := w.Return(w.Context(), url.Values{"state": {u.Query().Get("state")}, "code": {who}}, flow.Secret, c)
+	in, _, err := w.FinishOAuth(w.Context(), url.Values{"state": {u.Query().Get("state")}, "code": {who}}, flow.Secret, c)
 	return in, err
 }

@@ -40,7 +40,7 @@ func TestOneOfManyRegistrations(t *testing.T) {
 	const rounds, many = 60, 4
 	for round := range rounds {
 		login := fmt.Sprintf("ada%d@example.com", round)
-		var won atomic.Pointer[auth.Issued]
+		var won atomic.Pointer[auth.IssuedSession]
 		race(fronts, many, func(i int, s *auth.Service) {
 			in, _, err := s.Register(t.Context(), creds(login, fmt.Sprintf("the password of %d", i)), from)
 			w.only(err, errs.Exists, errs.Conflict)
@@ -118,7 +118,7 @@ func TestOneOfManyMails(t *testing.T) {
 		for turn := range 2 { // the first, and one that follows another
 			var won atomic.Int32
 			race(fronts, 6, func(_ int, s *auth.Service) {
-				err := s.Forgot(t.Context(), login, from)
+				err := s.RequestRecovery(t.Context(), login, from)
 				w.only(err, errs.Limited)
 				if err == nil {
 					won.Add(1)
@@ -140,7 +140,7 @@ func TestNoSessionSurvivesAChangeOfThePassword(t *testing.T) {
 	for round := range 30 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		in := w.user(login, password)
-		var before [5]auth.Issued
+		var before [5]auth.IssuedSession
 		race(fronts, len(before)+1, func(i int, s *auth.Service) {
 			if i == len(before) {
 				_, err := s.ChangePassword(t.Context(), password, "a new password", with(in))
@@ -167,7 +167,7 @@ func TestOneOfManyChangesOfThePassword(t *testing.T) {
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		in := w.user(login, password)
-		var won [3]auth.Issued
+		var won [3]auth.IssuedSession
 		race(fronts, len(won), func(i int, s *auth.Service) {
 			var err error
 			won[i], err = s.ChangePassword(t.Context(), password, fmt.Sprintf("the password of %d", i), with(in))
@@ -198,7 +198,7 @@ func TestRegisteringAndAddingAnAddress(t *testing.T) {
 		login := fmt.Sprintf("shared%d@example.com", round)
 		bob := w.user(fmt.Sprintf("bob%d@example.com", round), password)
 		carl := w.user(fmt.Sprintf("carl%d@example.com", round), password)
-		var won [3]auth.Issued
+		var won [3]auth.IssuedSession
 		race(fronts, len(won), func(i int, s *auth.Service) {
 			c := from
 			switch i {
@@ -232,10 +232,10 @@ func TestNoSessionSurvivesItsUser(t *testing.T) {
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		in := w.user(login, password)
-		var late [3]auth.Issued
+		var late [3]auth.IssuedSession
 		race(fronts, len(late)+1, func(i int, s *auth.Service) {
 			if i == len(late) {
-				w.only(s.Users.Delete(t.Context(), in.User.UUID, 0))
+				w.only(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
 				return
 			}
 			var err error
@@ -257,8 +257,8 @@ func TestDeletingAndRegisteringAnew(t *testing.T) {
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		old := w.user(login, password)
-		w.must(w.Users.Delete(t.Context(), old.User.UUID, 0))
-		var won atomic.Pointer[auth.Issued]
+		w.must(w.set.Store("Users").Delete(t.Context(), old.User.UUID, 0))
+		var won atomic.Pointer[auth.IssuedSession]
 		race(fronts, 4, func(i int, s *auth.Service) {
 			if i == 3 {
 				w.cascade()

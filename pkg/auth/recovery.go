@@ -11,14 +11,14 @@ import (
 // Resend asks for another validation mail. It looks the same for a login that
 // is unknown or validated already. Where addresses are validated first it asks
 // for the mail that a registration does.
-func (s *Service) Resend(ctx context.Context, login string, from Client) error {
+func (s *Service) ResendValidation(ctx context.Context, login string, from Client) error {
 	return s.request(ctx, login, validations, from, func(user store.Stored, ident object.Object) purpose {
 		switch {
-		case !s.Email.PostValidation && user.UUID == "":
+		case !s.email.PostValidation && user.UUID == "":
 			return validate
-		case !s.Email.PostValidation:
+		case !s.email.PostValidation:
 			return taken
-		case user.UUID == "" || string(ident["validated"]) == "true" || s.Email.SkipValidation:
+		case user.UUID == "" || string(ident["validated"]) == "true" || s.email.SkipValidation:
 			return nothing
 		default:
 			return validate
@@ -28,7 +28,7 @@ func (s *Service) Resend(ctx context.Context, login string, from Client) error {
 
 // Forgot asks for the mail that lets a new password be set. It looks the same
 // for a login that is unknown.
-func (s *Service) Forgot(ctx context.Context, login string, from Client) error {
+func (s *Service) RequestRecovery(ctx context.Context, login string, from Client) error {
 	return s.request(ctx, login, recoveries, from, func(user store.Stored, _ object.Object) purpose {
 		if user.UUID == "" {
 			return nothing
@@ -45,7 +45,7 @@ func (s *Service) request(ctx context.Context, login, kind string, from Client, 
 		return &errs.Error{Kind: errs.Invalid, Message: "a login is needed",
 			Fields: []errs.Field{{Pointer: "/login", Message: "is missing"}}}
 	}
-	if _, err := Address(login); err != nil {
+	if _, err := NormalizeAddress(login); err != nil {
 		return err
 	}
 	if err := s.limiter.spend(from.Address); err != nil {
@@ -140,7 +140,7 @@ func (s *Service) parts(ctx context.Context, user store.Stored, uuid string, ide
 	if string(ident[fieldAdded]) != "true" {
 		return false, nil
 	}
-	err = linked(own(ctx, ""), s.Idents, user.UUID, func(found store.Stored, _ object.Object) error {
+	err = linked(own(ctx, ""), s.idents, user.UUID, func(found store.Stored, _ object.Object) error {
 		other = other || found.UUID != uuid
 		return nil
 	})
@@ -166,7 +166,7 @@ func (s *Service) part(ctx context.Context, w way, user store.Stored, ident, has
 
 // setPassword sets a hash and, in the same act, ends all sessions.
 func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string) (store.Stored, error) {
-	return s.Users.Revise(own(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Revision, error) {
+	return s.users.Revise(own(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Revision, error) {
 		o, err := now.Object()
 		if err != nil {
 			return store.Revision{}, err
@@ -186,11 +186,11 @@ func newPassword(user object.Object, hash string) object.Object {
 // validated notes that an ident's address has been proven, maybe by whom the
 // account belongs to, and forgets its failed logins.
 func (s *Service) validated(ctx context.Context, ident string, proven bool) error {
-	fields := object.Object{"validated": []byte("true"), fieldFailures: failures{At: s.Now()}.encode()}
+	fields := object.Object{"validated": []byte("true"), fieldFailures: failures{At: s.now()}.encode()}
 	if proven {
 		fields[fieldProven] = []byte("true")
 	}
-	_, err := s.Idents.Revise(own(ctx, ""), ident, func(store.Stored) (store.Revision, error) {
+	_, err := s.idents.Revise(own(ctx, ""), ident, func(store.Stored) (store.Revision, error) {
 		return store.Revision{Fields: fields}, nil
 	})
 	return unlessMissing(err)
@@ -200,9 +200,9 @@ func (s *Service) validated(ctx context.Context, ident string, proven bool) erro
 func (s *Service) evict(ctx context.Context, user store.Stored, keep string) error {
 	ctx = own(ctx, user.UUID)
 	var going unlinked
-	_, err := s.Users.Revise(ctx, user.UUID, func(store.Stored) (store.Revision, error) {
+	_, err := s.users.Revise(ctx, user.UUID, func(store.Stored) (store.Revision, error) {
 		going = unlinked{}
-		err := linked(ctx, s.Idents, user.UUID, func(ident store.Stored, _ object.Object) error {
+		err := linked(ctx, s.idents, user.UUID, func(ident store.Stored, _ object.Object) error {
 			if ident.UUID != keep {
 				going[ident.UUID] = ident.Revision
 			}
@@ -217,20 +217,20 @@ func (s *Service) evict(ctx context.Context, user store.Stored, keep string) err
 	})
 	for ident := range going {
 		if err == nil {
-			err = unlessMissing(s.Idents.Delete(ctx, ident, 0))
+			err = unlessMissing(s.idents.Delete(ctx, ident, 0))
 		}
 	}
 	return err
 }
 
 // Landing is where the link of a mail leads.
-type Landing int
+type LinkOutcome int
 
 // Landings.
 const (
-	ToRegister Landing = iota // the form that registers, with the token
-	ToRecovery                // the form that sets a new password, with the token
-	Validated                 // the address is validated: nothing is left to do
+	OpenRegistration LinkOutcome = iota // the form that registers, with the token
+	OpenRecovery                        // the form that sets a new password, with the token
+	AddressValidated                    // the address is validated: nothing is left to do
 )
 
 // Follow is the visit of a mail's link. A token that a form is to be sent with
@@ -238,7 +238,7 @@ const (
 //
 // Links are followed by programs that look at mails, too, and by people who
 // never registered: only who is logged in proves that the account is theirs.
-func (s *Service) Follow(ctx context.Context, login, token string, from Client) (Landing, error) {
+func (s *Service) FollowLink(ctx context.Context, login, token string, from Client) (LinkOutcome, error) {
 	if err := s.off(); err != nil {
 		return 0, err
 	}
@@ -249,9 +249,9 @@ func (s *Service) Follow(ctx context.Context, login, token string, from Client) 
 	}
 	switch {
 	case p.issued.For == recovery:
-		return ToRecovery, nil
-	case !s.Email.PostValidation:
-		return ToRegister, nil
+		return OpenRecovery, nil
+	case !s.email.PostValidation:
+		return OpenRegistration, nil
 	}
 	user, ident, err := s.owner(own(ctx, ""), w)
 	if err != nil {
@@ -263,34 +263,34 @@ func (s *Service) Follow(ctx context.Context, login, token string, from Client) 
 	if err := s.spend(ctx, p); err != nil {
 		return 0, err
 	}
-	return Validated, s.validated(ctx, ident.UUID, from.Session != nil && from.Session.User.UUID == user.UUID)
+	return AddressValidated, s.validated(ctx, ident.UUID, from.Session != nil && from.Session.User.UUID == user.UUID)
 }
 
 // ChangePassword sets a new password for the user who is logged in, ends all
 // sessions, and begins a new one. Whoever has a password shows it.
-func (s *Service) ChangePassword(ctx context.Context, current, next string, from Client) (Issued, error) {
+func (s *Service) ChangePassword(ctx context.Context, current, next string, from Client) (IssuedSession, error) {
 	if err := checkPassword("newPassword", next); err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	if err := s.limiter.spend(from.Address); err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	me := from.Session
 	if kept, _ := object.Text(object.Field(me.User.Body, fieldPassword)); kept != "" {
 		if right, err := s.myPassword(ctx, me, current); err != nil || !right {
-			return Issued{}, orDenied(err)
+			return IssuedSession{}, orDenied(err)
 		}
 	}
 	hash, err := s.hasher.hash(ctx, next)
 	if err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	if err := s.alive(own(ctx, me.User.UUID), me); err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	user, err := s.reviseMe(ctx, me, func(now object.Object) object.Object { return newPassword(now, hash) })
 	if err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
 	return s.issue(ctx, user, emailType, from)
 }

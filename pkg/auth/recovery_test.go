@@ -16,7 +16,7 @@ import (
 // recovery asks for the mail of a recovery and returns what it is to be used with.
 func (w *world) recovery(login, next string) auth.Credentials {
 	w.Helper()
-	w.must(w.Forgot(w.Context(), login, from))
+	w.must(w.RequestRecovery(w.Context(), login, from))
 	c := creds(login, next)
 	if m := w.mail(login); m.kind == "recover" {
 		c.Token = m.token
@@ -75,7 +75,7 @@ func TestARecoveryOfAnAccountThatIsGone(t *testing.T) {
 	w := begin(t)
 	in := w.user(ada, password)
 	c := w.recovery(ada, "a new password")
-	w.must(w.Users.Delete(t.Context(), in.User.UUID, 0))
+	w.must(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
 	w.is(w.Recover(t.Context(), c, from), errs.Denied)
 	w.cascade()
 	w.is(w.Recover(t.Context(), c, from), errs.Denied)
@@ -108,7 +108,7 @@ func TestARecoveryBreaksOff(t *testing.T) {
 }
 
 // hijack registers the address of somebody else, and adds every other way in.
-func (w *world) hijack(victim string) auth.Issued {
+func (w *world) hijack(victim string) auth.IssuedSession {
 	w.Helper()
 	eve := w.user(victim, password)
 	eve, err := w.visit("666", with(eve))

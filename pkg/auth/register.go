@@ -69,10 +69,10 @@ type newcomer struct {
 // owner returns the user whom a way in belongs to, and the ident; the user's
 // UUID is "" when it belongs to nobody.
 func (s *Service) owner(ctx context.Context, w way) (user, ident store.Stored, err error) {
-	ident, err = s.Idents.Get(ctx, w.uuid())
+	ident, err = s.idents.Get(ctx, w.uuid())
 	if errors.Is(err, errs.NotFound) {
 		// As many reads as for a way in that is known.
-		_, err := s.Users.Get(ctx, w.uuid())
+		_, err := s.users.Get(ctx, w.uuid())
 		return user, ident, unlessMissing(err)
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Service) owner(ctx context.Context, w way) (user, ident store.Stored, e
 		return user, ident, err
 	}
 	uuid, _ := o.Text(fieldUser)
-	user, err = s.Users.Get(ctx, uuid)
+	user, err = s.users.Get(ctx, uuid)
 	return user, ident, unlessMissing(err)
 }
 
@@ -94,14 +94,14 @@ func (s *Service) owner(ctx context.Context, w way) (user, ident store.Stored, e
 func (s *Service) register(ctx context.Context, n newcomer) (store.Stored, error) {
 	ctx = own(ctx, "")
 	uuid := object.NewUUID()
-	if err := s.Users.Check(ctx, n.fields, uuid); err != nil {
+	if err := s.users.Check(ctx, n.fields, uuid); err != nil {
 		return store.Stored{}, err
 	}
 	uuid, err := s.claim(ctx, n.way, uuid)
 	if err != nil {
 		return store.Stored{}, err
 	}
-	user, err := s.Users.Save(own(ctx, uuid), n.fields, uuid, func(e *event.Envelope) {
+	user, err := s.users.Save(own(ctx, uuid), n.fields, uuid, func(e *event.Envelope) {
 		e.Event, e.User, e.Object = event.Register, e.Object, nil
 		e.Datas = json.RawMessage(n.datas.Encode())
 	})
@@ -121,7 +121,7 @@ func (s *Service) claim(ctx context.Context, w way, proposed string) (uuid strin
 	ident := w.fields()
 	ident.Set(fieldUser, proposed)
 	for range maxClaims {
-		_, err := s.Idents.Save(ctx, ident, w.uuid())
+		_, err := s.idents.Save(ctx, ident, w.uuid())
 		if err == nil {
 			return proposed, nil
 		}
@@ -153,14 +153,14 @@ func (s *Service) adopt(ctx context.Context, w way, ident store.Stored) (uuid st
 		return "", err
 	}
 	uuid, _ = o.Text(fieldUser)
-	_, deleted, err := s.Users.Deleted(ctx, uuid)
+	_, deleted, err := s.users.Deleted(ctx, uuid)
 	if err != nil {
 		return "", err
 	}
 	if deleted || !object.ValidUUID(uuid) {
-		return "", unlessStale(s.Idents.Delete(ctx, ident.UUID, ident.Revision))
+		return "", unlessStale(s.idents.Delete(ctx, ident.UUID, ident.Revision))
 	}
-	if _, err = s.Idents.Update(ctx, w.fields(), store.UpdateOptions{UUID: ident.UUID, If: ident.Revision}); err != nil {
+	if _, err = s.idents.Update(ctx, w.fields(), store.UpdateOptions{UUID: ident.UUID, If: ident.Revision}); err != nil {
 		return "", unlessStale(err)
 	}
 	return uuid, nil
@@ -175,7 +175,7 @@ func (s *Service) link(ctx context.Context, w way, me *Session) error {
 	ident.Set(fieldUser, user.UUID)
 	ident.Set(fieldAdded, true)
 	for range maxClaims {
-		linked, err := s.Idents.Save(ctx, ident, w.uuid())
+		linked, err := s.idents.Save(ctx, ident, w.uuid())
 		if err == nil {
 			if err := s.confirm(ctx, me, linked); err != nil {
 				return err
@@ -205,7 +205,7 @@ func (s *Service) link(ctx context.Context, w way, me *Session) error {
 		if err := s.abandoned(ctx, there); err != nil {
 			return err
 		}
-		if err := unlessStale(s.Idents.Delete(ctx, there.UUID, there.Revision)); err != nil {
+		if err := unlessStale(s.idents.Delete(ctx, there.UUID, there.Revision)); err != nil {
 			return err
 		}
 	}
@@ -228,8 +228,8 @@ func (s *Service) abandoned(ctx context.Context, ident store.Stored) error {
 		return err
 	}
 	user, _ := o.Text(fieldUser)
-	_, deleted, err := s.Users.Deleted(ctx, user)
-	if err == nil && !deleted && s.Now().Sub(moment(o, "updated")) < registrationLasts {
+	_, deleted, err := s.users.Deleted(ctx, user)
+	if err == nil && !deleted && s.now().Sub(moment(o, "updated")) < registrationLasts {
 		err = errs.New(errs.Conflict, "somebody is registering with this login: try again in a minute")
 	}
 	return err
@@ -240,7 +240,7 @@ func (s *Service) abandoned(ctx context.Context, ident store.Stored) error {
 func (s *Service) confirm(ctx context.Context, me *Session, ident store.Stored) error {
 	err := s.alive(ctx, me)
 	if errors.Is(err, errs.Unauthenticated) {
-		if err := unlessStale(s.Idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
+		if err := unlessStale(s.idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
 			return err
 		}
 	}
@@ -256,8 +256,8 @@ func (s *Service) used(ctx context.Context, ident string, profile object.Object)
 // use notes that a way in was used, with the profile that came with it, and
 // forgets its failures.
 func (s *Service) use(ctx context.Context, ident string, profile object.Object) (store.Stored, error) {
-	return s.Idents.Revise(ctx, ident, func(store.Stored) (store.Revision, error) {
-		now := s.Now()
+	return s.idents.Revise(ctx, ident, func(store.Stored) (store.Revision, error) {
+		now := s.now()
 		fields := object.Object{fieldFailures: failures{At: now}.encode()}
 		fields.Set("lastUsed", timestamp(now))
 		if profile != nil {
@@ -292,7 +292,7 @@ func (f failures) encode() []byte {
 
 // failed notes failures in an ident.
 func (s *Service) failed(ctx context.Context, ident string, f failures) error {
-	_, err := s.Idents.Revise(ctx, ident, func(there store.Stored) (store.Revision, error) {
+	_, err := s.idents.Revise(ctx, ident, func(there store.Stored) (store.Revision, error) {
 		o, err := there.Object()
 		if err != nil {
 			return store.Revision{}, err

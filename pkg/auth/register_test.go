@@ -27,7 +27,7 @@ func TestRegisterMakesUserIdentAndSession(t *testing.T) {
 	w := begin(t)
 	in, mailed, err := w.Register(t.Context(), form(t, "Ada@Example.COM", password, `{"name":"Ada","uuid":"mine","created":"never","idents":[1],"_epoch":7}`), from)
 	w.must(err)
-	if mailed || in.Token == "" || in.ID == "" || !strings.HasPrefix(in.Token, in.ID) || !in.Expires.Equal(w.clock.Now().Add(auth.SessionIdle)) {
+	if mailed || in.Token == "" || in.ID == "" || !strings.HasPrefix(in.Token, in.ID) || !in.Expires.Equal(w.clock.Now().Add(auth.SessionIdleTimeout)) {
 		t.Errorf("issued %+v, mailed %v", in, mailed)
 	}
 	user := w.record("Users", in.User.UUID)
@@ -192,7 +192,7 @@ func TestRegisterAddsAnAddressToWhoIsLoggedIn(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		w := begin(t, func(o *auth.Options) { o.Email.PostValidation = !first }, github)
 		in := w.user(ada, password)
-		add := func(login, password string) (auth.Issued, error) {
+		add := func(login, password string) (auth.IssuedSession, error) {
 			c := creds(login, password)
 			if first {
 				w.clock.pass(w.email.MailInterval)
@@ -254,10 +254,10 @@ func TestWithoutEMailThereIsNone(t *testing.T) {
 	w.is(err, errs.NotFound)
 	_, _, err = w.Register(t.Context(), creds(ada, password), from)
 	w.is(err, errs.NotFound)
-	w.is(w.Resend(t.Context(), ada, from), errs.NotFound)
-	w.is(w.Forgot(t.Context(), ada, from), errs.NotFound)
+	w.is(w.ResendValidation(t.Context(), ada, from), errs.NotFound)
+	w.is(w.RequestRecovery(t.Context(), ada, from), errs.NotFound)
 	w.is(w.Recover(t.Context(), creds(ada, password), from), errs.NotFound)
-	_, err = w.Follow(t.Context(), ada, "token", from)
+	_, err = w.FollowLink(t.Context(), ada, "token", from)
 	w.is(err, errs.NotFound)
 	w.must(w.deliver())
 	if !w.good(in.Token) {

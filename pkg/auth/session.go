@@ -16,8 +16,8 @@ import (
 
 // How long a session lasts: idle without a request, and at most.
 const (
-	SessionIdle = 7 * 24 * time.Hour
-	SessionMost = 90 * 24 * time.Hour
+	SessionIdleTimeout = 7 * 24 * time.Hour
+	SessionMaxAge      = 90 * 24 * time.Hour
 
 	// maxSessions is how many sessions a user has. Of more those go that were
 	// not used for longest: who logs in again and again fills no disk.
@@ -45,22 +45,22 @@ type Session struct {
 
 // Issued is a session that has just begun, with the token that is its proof.
 // Nothing else ever holds the token.
-type Issued struct {
+type IssuedSession struct {
 	Session
 	Token string
 }
 
 // issue begins a session. One that the client has had ends: a token never
 // outlives a login.
-func (s *Service) issue(ctx context.Context, user store.Stored, way string, c Client) (Issued, error) {
+func (s *Service) issue(ctx context.Context, user store.Stored, way string, c Client) (IssuedSession, error) {
 	ctx = own(ctx, user.UUID)
 	o, err := user.Object()
 	if err != nil {
-		return Issued{}, err
+		return IssuedSession{}, err
 	}
-	now := s.Now()
+	now := s.now()
 	id, secret := random(idSize), newSecret()
-	expires := now.Add(SessionIdle)
+	expires := now.Add(SessionIdleTimeout)
 	session := object.Object{}
 	session.Set(fieldUser, user.UUID)
 	session.Set("type", way)
@@ -70,15 +70,15 @@ func (s *Service) issue(ctx context.Context, user store.Stored, way string, c Cl
 	session.Set("userAgent", c.UserAgent)
 	session.Set("_hash", digest(secret))
 	session.Set(fieldEpoch, epoch(o))
-	if _, err := s.Sessions.Save(ctx, session, id); err != nil {
-		return Issued{}, err
+	if _, err := s.sessions.Save(ctx, session, id); err != nil {
+		return IssuedSession{}, err
 	}
 	s.later(ctx, "the end of old sessions", func(ctx context.Context) error { return s.trim(ctx, user) })
 	if c.Session != nil {
 		s.later(ctx, "the end of a session", func(ctx context.Context) error { return s.end(ctx, c.Session.ID) })
 	}
-	visible, err := s.Users.Visible(user).Object()
-	return Issued{Session{ID: id, User: user, Visible: visible, Expires: expires}, id + secret}, err
+	visible, err := s.users.Visible(user).Object()
+	return IssuedSession{Session{ID: id, User: user, Visible: visible, Expires: expires}, id + secret}, err
 }
 
 // epoch counts how often all sessions of a user were ended.
@@ -89,13 +89,13 @@ func epoch(o object.Object) uint64 {
 
 // Identify returns the session that a token is the proof of, nil when it is
 // the proof of none: unknown, expired, revoked, or its user is gone.
-func (s *Service) Identify(ctx context.Context, token string) (*Session, error) {
+func (s *Service) Authenticate(ctx context.Context, token string) (*Session, error) {
 	id, secret, ok := splitToken(token)
 	if !ok {
 		return nil, nil
 	}
 	ctx = own(ctx, "")
-	stored, err := s.Sessions.Get(ctx, id)
+	stored, err := s.sessions.Get(ctx, id)
 	if err != nil {
 		return nil, unlessMissing(err)
 	}
@@ -103,13 +103,13 @@ func (s *Service) Identify(ctx context.Context, token string) (*Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	now := s.Now()
+	now := s.now()
 	kept, _ := session.Text("_hash")
 	if !isSecret(secret, kept) || !now.Before(moment(session, fieldExpires)) {
 		return nil, nil
 	}
 	userID, _ := session.Text(fieldUser)
-	user, err := s.Users.Get(ctx, userID)
+	user, err := s.users.Get(ctx, userID)
 	if err != nil {
 		return nil, unlessMissing(err)
 	}
@@ -117,7 +117,7 @@ func (s *Service) Identify(ctx context.Context, token string) (*Session, error) 
 	if err != nil || epoch(o) != epoch(session) {
 		return nil, err
 	}
-	visible, err := s.Users.Visible(user).Object()
+	visible, err := s.users.Visible(user).Object()
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +135,10 @@ func ended() error {
 // alive reports ended for a session that is over. A request may have begun long
 // ago: its body was slow, or a provider was.
 func (s *Service) alive(ctx context.Context, me *Session) error {
-	_, err := s.Sessions.Get(ctx, me.ID)
+	_, err := s.sessions.Get(ctx, me.ID)
 	if err == nil {
 		var user store.Stored
-		if user, err = s.Users.Get(ctx, me.User.UUID); err == nil && !sameEpoch(user, me.User) {
+		if user, err = s.users.Get(ctx, me.User.UUID); err == nil && !sameEpoch(user, me.User) {
 			return ended()
 		}
 	}
@@ -157,7 +157,7 @@ func sameEpoch(a, b store.Stored) bool {
 // reviseMe changes fields of the user who is logged in, and reports ended when
 // all sessions were ended since the request began. No fields change nothing.
 func (s *Service) reviseMe(ctx context.Context, me *Session, fields func(now object.Object) object.Object) (store.Stored, error) {
-	return s.Users.Revise(own(ctx, me.User.UUID), me.User.UUID, func(now store.Stored) (store.Revision, error) {
+	return s.users.Revise(own(ctx, me.User.UUID), me.User.UUID, func(now store.Stored) (store.Revision, error) {
 		if !sameEpoch(now, me.User) {
 			return store.Revision{}, ended()
 		}
@@ -189,14 +189,14 @@ func unlessStale(err error) error {
 // slide notes that a session is in use and lets it last longer.
 func (s *Service) slide(ctx context.Context, id string) {
 	s.later(ctx, "the use of a session", func(ctx context.Context) error {
-		_, err := s.Sessions.Revise(ctx, id, func(session store.Stored) (store.Revision, error) {
+		_, err := s.sessions.Revise(ctx, id, func(session store.Stored) (store.Revision, error) {
 			o, err := session.Object()
-			if err != nil || s.Now().Sub(moment(o, "lastUsed")) < slideEvery {
+			if err != nil || s.now().Sub(moment(o, "lastUsed")) < slideEvery {
 				return store.Revision{}, err
 			}
-			now, fields := s.Now(), object.Object{}
+			now, fields := s.now(), object.Object{}
 			fields.Set("lastUsed", timestamp(now))
-			fields.Set(fieldExpires, timestamp(earlier(now.Add(SessionIdle), moment(o, "created").Add(SessionMost))))
+			fields.Set(fieldExpires, timestamp(earlier(now.Add(SessionIdleTimeout), moment(o, "created").Add(SessionMaxAge))))
 			return store.Revision{Fields: fields}, nil
 		})
 		return unlessMissing(err)
@@ -212,7 +212,7 @@ func earlier(a, b time.Time) time.Time {
 
 // end ends a session; that it has ended already is fine.
 func (s *Service) end(ctx context.Context, id string) error {
-	return unlessMissing(s.Sessions.Delete(ctx, id, 0))
+	return unlessMissing(s.sessions.Delete(ctx, id, 0))
 }
 
 // Logout ends a session.
@@ -236,7 +236,7 @@ type SessionInfo struct {
 const listPage = 200
 
 // List returns the sessions of the user who is logged in, the oldest first.
-func (s *Service) List(ctx context.Context, me *Session) ([]SessionInfo, error) {
+func (s *Service) ListSessions(ctx context.Context, me *Session) ([]SessionInfo, error) {
 	list := []SessionInfo{}
 	err := s.sessionsOf(ctx, me.User, func(stored store.Stored, o object.Object) error {
 		text := func(name string) string { t, _ := o.Text(name); return t }
@@ -257,8 +257,8 @@ func (s *Service) sessionsOf(ctx context.Context, user store.Stored, each func(s
 		return err
 	}
 	ctx = own(ctx, user.UUID)
-	return linked(ctx, s.Sessions, user.UUID, func(stored store.Stored, o object.Object) error {
-		if !s.Now().Before(moment(o, fieldExpires)) || epoch(o) != epoch(owner) {
+	return linked(ctx, s.sessions, user.UUID, func(stored store.Stored, o object.Object) error {
+		if !s.now().Before(moment(o, fieldExpires)) || epoch(o) != epoch(owner) {
 			return nil
 		}
 		return each(stored, o)
@@ -268,7 +268,7 @@ func (s *Service) sessionsOf(ctx context.Context, user store.Stored, each func(s
 // trim ends the sessions of a user that are too many.
 func (s *Service) trim(ctx context.Context, user store.Stored) error {
 	var all []string // by their last use
-	err := linked(ctx, s.Sessions, user.UUID, func(stored store.Stored, o object.Object) error {
+	err := linked(ctx, s.sessions, user.UUID, func(stored store.Stored, o object.Object) error {
 		used, _ := o.Text("lastUsed")
 		all = append(all, used+" "+stored.UUID)
 		return nil
@@ -310,13 +310,13 @@ func linked(ctx context.Context, in *store.Store, user string, each func(store.S
 
 // Revoke ends a session of the user who is logged in. NotFound when it is not
 // one of theirs.
-func (s *Service) Revoke(ctx context.Context, me *Session, id string) error {
+func (s *Service) RevokeSession(ctx context.Context, me *Session, id string) error {
 	ctx = own(ctx, me.User.UUID)
 	missing := errs.New(errs.NotFound, "you have no session with this id")
 	if !object.ValidUUID(id) {
 		return missing
 	}
-	stored, err := s.Sessions.Get(ctx, id)
+	stored, err := s.sessions.Get(ctx, id)
 	if errors.Is(err, errs.NotFound) {
 		return missing
 	}

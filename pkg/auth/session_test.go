@@ -15,14 +15,14 @@ import (
 func TestASessionIsIdle(t *testing.T) {
 	w := begin(t)
 	in := w.user(ada, password)
-	w.clock.pass(auth.SessionIdle - time.Microsecond)
-	session, err := w.Identify(t.Context(), in.Token)
+	w.clock.pass(auth.SessionIdleTimeout - time.Microsecond)
+	session, err := w.Authenticate(t.Context(), in.Token)
 	w.must(err)
 	if session == nil || session.ID != in.ID || session.User.UUID != in.User.UUID || session.Visible["password"] != nil {
 		t.Fatalf("the session is %+v", session)
 	}
 	other := w.enters(ada, password, in.User.UUID)
-	w.clock.pass(auth.SessionIdle)
+	w.clock.pass(auth.SessionIdleTimeout)
 	if w.good(other.Token) {
 		t.Error("good after the time that it may be idle")
 	}
@@ -33,17 +33,17 @@ func TestASessionSlides(t *testing.T) {
 	w := begin(t)
 	in := w.user(ada, password)
 	start := w.clock.Now()
-	for w.clock.Now().Sub(start) < auth.SessionMost {
+	for w.clock.Now().Sub(start) < auth.SessionMaxAge {
 		if !w.good(in.Token) {
 			t.Fatalf("not good any more after %s", w.clock.Now().Sub(start))
 		}
 		w.Close() // the note of its use is not waited for
-		w.clock.pass(auth.SessionIdle / 2)
+		w.clock.pass(auth.SessionIdleTimeout / 2)
 	}
-	if got := w.clock.Now().Sub(start); w.good(in.Token) || got != auth.SessionMost+auth.SessionIdle/2-auth.SessionMost%(auth.SessionIdle/2) {
+	if got := w.clock.Now().Sub(start); w.good(in.Token) || got != auth.SessionMaxAge+auth.SessionIdleTimeout/2-auth.SessionMaxAge%(auth.SessionIdleTimeout/2) {
 		t.Errorf("good: %v after %s", w.good(in.Token), got)
 	}
-	if e, _ := w.record("Sessions", in.ID).Text("expires"); e != start.Add(auth.SessionMost).Format("2006-01-02T15:04:05.000000Z") {
+	if e, _ := w.record("Sessions", in.ID).Text("expires"); e != start.Add(auth.SessionMaxAge).Format("2006-01-02T15:04:05.000000Z") {
 		t.Errorf("expires %s", e)
 	}
 }
@@ -54,7 +54,7 @@ func TestASessionIsNotWrittenAtEveryRequest(t *testing.T) {
 	in := w.user(ada, password)
 	revision := func() uint64 {
 		w.Close()
-		s, err := w.Sessions.Get(t.Context(), in.ID)
+		s, err := w.set.Store("Sessions").Get(t.Context(), in.ID)
 		w.must(err)
 		return s.Revision
 	}
@@ -84,7 +84,7 @@ func TestWhatIsNoToken(t *testing.T) {
 		in.ID + strings.Repeat("\u00e9", 21) + "x", strings.ToUpper(in.Token), strings.Repeat("A", 1<<20),
 		in.ID + base64.RawURLEncoding.EncodeToString(make([]byte, 32)),
 	} {
-		if session, err := w.Identify(t.Context(), token); session != nil || err != nil {
+		if session, err := w.Authenticate(t.Context(), token); session != nil || err != nil {
 			t.Errorf("%.80q: %v, %v", token, session, err)
 		}
 	}
@@ -107,7 +107,7 @@ func TestOnlyAHashOfTheTokenIsKept(t *testing.T) {
 		t.Errorf("a secret of %d letters", len(secret))
 	}
 	delete(kept, "_hash")
-	_, err := w.Sessions.Amend(t.Context(), must(w.Sessions.Get(t.Context(), in.ID)), object.Object{"_hash": nil})
+	_, err := w.set.Store("Sessions").Amend(t.Context(), must(w.set.Store("Sessions").Get(t.Context(), in.ID)), object.Object{"_hash": nil})
 	w.must(err)
 	if w.good(in.Token) || w.good(in.ID) {
 		t.Error("a session without a hash is good")
@@ -156,10 +156,10 @@ func TestListAndRevoke(t *testing.T) {
 	w.clock.pass(time.Second)
 	second, err := w.Login(t.Context(), creds(ada, password), auth.Client{Address: "2001:db8::1", UserAgent: "phone"})
 	w.must(err)
-	w.clock.pass(auth.SessionIdle - time.Second)
+	w.clock.pass(auth.SessionIdleTimeout - time.Second)
 	third := w.enters(ada, password, first.User.UUID) // first has expired by now
 
-	list, err := w.List(t.Context(), &third.Session)
+	list, err := w.ListSessions(t.Context(), &third.Session)
 	w.must(err)
 	want := []auth.SessionInfo{
 		{ID: second.ID, Type: "email", Address: "2001:db8::1", UserAgent: "phone", Created: "2030-01-02T03:04:06.000000Z", LastUsed: "2030-01-02T03:04:06.000000Z", Expires: "2030-01-09T03:04:06.000000Z"},
@@ -170,14 +170,14 @@ func TestListAndRevoke(t *testing.T) {
 	}
 
 	for _, id := range []string{bob.ID, "none", "", "../x", strings.Repeat("x", 300), second.Token, "a/b"} {
-		w.is(w.Revoke(t.Context(), &third.Session, id), errs.NotFound)
+		w.is(w.RevokeSession(t.Context(), &third.Session, id), errs.NotFound)
 	}
-	w.must(w.Revoke(t.Context(), &third.Session, second.ID))
-	w.is(w.Revoke(t.Context(), &third.Session, second.ID), errs.NotFound)
+	w.must(w.RevokeSession(t.Context(), &third.Session, second.ID))
+	w.is(w.RevokeSession(t.Context(), &third.Session, second.ID), errs.NotFound)
 	if w.good(second.Token) || !w.good(third.Token) {
 		t.Error("the wrong session was revoked")
 	}
-	list, err = w.List(t.Context(), &third.Session)
+	list, err = w.ListSessions(t.Context(), &third.Session)
 	w.must(err)
 	if len(list) != 1 || list[0].ID != third.ID {
 		t.Errorf("the list is %+v", list)
@@ -196,9 +196,9 @@ func TestListOfManySessions(t *testing.T) {
 		if i%2 == 0 {
 			s.Set("_epoch", 1) // ended with all of its time
 		}
-		must(w.Sessions.Save(t.Context(), s, ""))
+		must(w.set.Store("Sessions").Save(t.Context(), s, ""))
 	}
-	list, err := w.List(t.Context(), &in.Session)
+	list, err := w.ListSessions(t.Context(), &in.Session)
 	w.must(err)
 	ids := map[string]bool{}
 	for _, s := range list {
@@ -216,7 +216,7 @@ func TestADeletedUserTakesEverythingAlong(t *testing.T) {
 		w := begin(t)
 		in := w.user(ada, password)
 		second := w.enters(ada, password, in.User.UUID)
-		w.must(w.Users.Delete(t.Context(), in.User.UUID, 0))
+		w.must(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
 		if w.good(in.Token) || w.good(second.Token) {
 			t.Error("a session outlives its user")
 		}
@@ -246,24 +246,24 @@ func TestADeletedUserTakesEverythingAlong(t *testing.T) {
 func TestClean(t *testing.T) {
 	w := begin(t, github)
 	in := w.user(ada, password)
-	w.must(w.Forgot(t.Context(), "bob@example.com", from))
-	_, err := w.Begin(t.Context(), "github", true, from)
+	w.must(w.RequestRecovery(t.Context(), "bob@example.com", from))
+	_, err := w.BeginOAuth(t.Context(), "github", true, from)
 	w.must(err)
 	for range 5 {
 		w.enters(ada, password, in.User.UUID)
 	}
 	clean := func(limit, want int) {
 		t.Helper()
-		n, err := w.Clean(t.Context(), limit)
+		n, err := w.DeleteExpired(t.Context(), limit)
 		w.must(err)
 		if n != want {
 			t.Errorf("%d removed, want %d", n, want)
 		}
 	}
 	clean(100, 0)
-	w.clock.pass(auth.FlowLasts + time.Second)
+	w.clock.pass(auth.FlowTTL + time.Second)
 	clean(100, 1)
-	w.clock.pass(auth.SessionIdle)
+	w.clock.pass(auth.SessionIdleTimeout)
 	last := w.enters(ada, password, in.User.UUID)
 	clean(2, 4)   // two of each
 	clean(100, 4) // the address of ada has a token that was asked for, bob's has nothing
@@ -276,13 +276,13 @@ func TestClean(t *testing.T) {
 // What is used at the moment at which it is found to have expired stays.
 func TestCleanLeavesWhatIsInUse(t *testing.T) {
 	w := begin(t)
-	w.must(w.Resend(t.Context(), "bob@example.com", from))
+	w.must(w.ResendValidation(t.Context(), "bob@example.com", from))
 	other, _ := w.front()
 	w.clock.pass(8 * 24 * time.Hour)
 	w.disk.on(once(func(s step) bool { return s.store == "Tokens" && s.write != nil && s.write.Body == nil && !s.after }, func() {
-		w.must(other.Resend(t.Context(), "bob@example.com", from))
+		w.must(other.ResendValidation(t.Context(), "bob@example.com", from))
 	}))
-	if n := must(w.Clean(t.Context(), 100)); n != 0 || len(w.all("Tokens")) != 1 {
+	if n := must(w.DeleteExpired(t.Context(), 100)); n != 0 || len(w.all("Tokens")) != 1 {
 		t.Errorf("%d removed", n)
 	}
 }

@@ -31,7 +31,7 @@ type request struct {
 }
 
 // issued is what is kept of a token that was mailed.
-type issued struct {
+type mailedToken struct {
 	Hash  string  `json:"hash"`
 	For   purpose `json:"for"`
 	Until string  `json:"until"`
@@ -40,15 +40,15 @@ type issued struct {
 
 // Fields of the object that the store of tokens holds for an address.
 const (
-	fieldLogin  = "login"
-	fieldMail   = "mail"
-	fieldIssued = "_issued"
-	fieldSent   = "_sent" // id of the request that has been answered
+	fieldLogin        = "login"
+	fieldMail         = "mail"
+	fieldMailedTokens = "_issued"
+	fieldSent         = "_sent" // id of the request that has been answered
 )
 
 const (
 	// maxIssued is how many tokens of one address are good at once.
-	maxIssued = 8
+	maxMailedTokens = 8
 
 	// mailPatience is for how long a request is kept while mails can't be sent.
 	mailPatience = 7 * 24 * time.Hour
@@ -70,15 +70,15 @@ func mailbox(address, kind string) string { return identUUID(address, kind) }
 func (s *Service) ask(ctx context.Context, address, kind string, why purpose) error {
 	ctx = own(ctx, "")
 	box := mailbox(address, kind)
-	now := s.Now()
+	now := s.now()
 	fields := object.Object{}
 	fields.Set(fieldLogin, address)
 	fields.Set(fieldMail, request{ID: object.NewUUID(), For: why, At: timestamp(now)})
 	fields.Set(fieldExpires, timestamp(now.Add(mailPatience)))
 	for range maxClaims {
-		there, err := s.Tokens.Get(ctx, box)
+		there, err := s.tokens.Get(ctx, box)
 		if errors.Is(err, errs.NotFound) {
-			_, err := s.Tokens.Save(ctx, fields, box)
+			_, err := s.tokens.Save(ctx, fields, box)
 			if errors.Is(err, errs.Exists) {
 				continue
 			}
@@ -90,7 +90,7 @@ func (s *Service) ask(ctx context.Context, address, kind string, why purpose) er
 		if wait := s.tooSoon(there, now); wait > 0 {
 			return limited("a mail to this address is on its way already", wait)
 		}
-		_, err = s.Tokens.Update(ctx, fields, store.UpdateOptions{UUID: there.UUID, If: there.Revision})
+		_, err = s.tokens.Update(ctx, fields, store.UpdateOptions{UUID: there.UUID, If: there.Revision})
 		if err == nil || unlessStale(err) != nil {
 			return err
 		}
@@ -104,15 +104,15 @@ func (s *Service) tooSoon(there store.Stored, now time.Time) time.Duration {
 		return 0
 	}
 	at, _ := time.Parse(timeFormat, last.At)
-	return at.Add(s.Email.MailInterval).Sub(now)
+	return at.Add(s.email.MailInterval).Sub(now)
 }
 
 func requestOf(value []byte) (r request, ok bool) {
 	return r, value != nil && json.Unmarshal(value, &r) == nil && r.ID != ""
 }
 
-func issuedOf(body []byte) (all []issued) {
-	_ = json.Unmarshal(object.Field(body, fieldIssued), &all)
+func mailedTokensOf(body []byte) (all []mailedToken) {
+	_ = json.Unmarshal(object.Field(body, fieldMailedTokens), &all)
 	return all
 }
 
@@ -124,19 +124,19 @@ func wrongToken() error {
 // proof is a token that was found to be right and has not been used up.
 type proof struct {
 	box    store.Stored
-	issued issued
+	issued mailedToken
 }
 
 // prove finds the token that was mailed to an address, for one of some
 // purposes. Denied when there is none.
 func (s *Service) prove(ctx context.Context, address, token string, purposes ...purpose) (proof, error) {
-	now := timestamp(s.Now())
+	now := timestamp(s.now())
 	for _, kind := range [...]string{validations, recoveries} {
-		box, err := s.Tokens.Get(own(ctx, ""), mailbox(address, kind))
+		box, err := s.tokens.Get(own(ctx, ""), mailbox(address, kind))
 		if err != nil && !errors.Is(err, errs.NotFound) {
 			return proof{}, err
 		}
-		for _, i := range issuedOf(box.Body) {
+		for _, i := range mailedTokensOf(box.Body) {
 			if isSecret(token, i.Hash) && now < i.Until && slices.Contains(purposes, i.For) {
 				return proof{box, i}, nil
 			}
@@ -148,14 +148,14 @@ func (s *Service) prove(ctx context.Context, address, token string, purposes ...
 // spend uses a token up, and with it all that were mailed for the same
 // purpose. Of two who spend one at once, one is Denied.
 func (s *Service) spend(ctx context.Context, p proof) error {
-	_, err := s.Tokens.Revise(own(ctx, ""), p.box.UUID, func(box store.Stored) (store.Revision, error) {
-		all := issuedOf(box.Body)
-		left := slices.DeleteFunc(slices.Clone(all), func(i issued) bool { return i.For == p.issued.For })
-		if !slices.ContainsFunc(all, func(i issued) bool { return i.Hash == p.issued.Hash }) {
+	_, err := s.tokens.Revise(own(ctx, ""), p.box.UUID, func(box store.Stored) (store.Revision, error) {
+		all := mailedTokensOf(box.Body)
+		left := slices.DeleteFunc(slices.Clone(all), func(i mailedToken) bool { return i.For == p.issued.For })
+		if !slices.ContainsFunc(all, func(i mailedToken) bool { return i.Hash == p.issued.Hash }) {
 			return store.Revision{}, wrongToken()
 		}
 		fields := object.Object{}
-		fields.Set(fieldIssued, left)
+		fields.Set(fieldMailedTokens, left)
 		return store.Revision{Fields: fields}, nil
 	})
 	if errors.Is(err, errs.NotFound) {

@@ -16,9 +16,9 @@ import (
 const adaBox = "ada@example.com_mail"
 
 // follow follows the link of a mail.
-func (w *world) follow(login, token string) (auth.Landing, error) {
+func (w *world) follow(login, token string) (auth.LinkOutcome, error) {
 	w.Helper()
-	return w.Follow(w.Context(), login, token, from)
+	return w.FollowLink(w.Context(), login, token, from)
 }
 
 func TestATokenExpires(t *testing.T) {
@@ -28,7 +28,7 @@ func TestATokenExpires(t *testing.T) {
 	w.must(err)
 	c.Token = w.mail(ada).token
 	w.clock.pass(w.email.TokenTTL - time.Microsecond)
-	if to, err := w.follow(ada, c.Token); err != nil || to != auth.ToRegister {
+	if to, err := w.follow(ada, c.Token); err != nil || to != auth.OpenRegistration {
 		t.Errorf("just before its end: %v, %v", to, err)
 	}
 	for _, later := range []time.Duration{time.Microsecond, time.Hour} {
@@ -51,10 +51,10 @@ func TestATokenOfALateMailIsGood(t *testing.T) {
 	_, _, err := w.Register(t.Context(), c, from)
 	w.must(err)
 	w.clock.pass(3 * 24 * time.Hour)
-	must(w.Clean(t.Context(), 100))
+	must(w.DeleteExpired(t.Context(), 100))
 	c.Token = w.mail(ada).token
 	w.clock.pass(w.email.TokenTTL - time.Second)
-	must(w.Clean(t.Context(), 100))
+	must(w.DeleteExpired(t.Context(), 100))
 	_, _, err = w.Register(t.Context(), c, from)
 	w.must(err)
 }
@@ -65,7 +65,7 @@ func TestATokenIsForOnePurposeAndOneAddress(t *testing.T) {
 	w.user("bob@example.com", password)
 	validation := w.mail(ada).token
 	w.clock.pass(w.email.MailInterval)
-	w.must(w.Forgot(t.Context(), ada, from))
+	w.must(w.RequestRecovery(t.Context(), ada, from))
 	recovery := w.mail(ada).token
 
 	recoverWith := func(login, token string) error {
@@ -81,10 +81,10 @@ func TestATokenIsForOnePurposeAndOneAddress(t *testing.T) {
 	}
 	_, err := w.follow("bob@example.com", validation)
 	w.is(err, errs.Denied)
-	if to, err := w.follow(ada, recovery); err != nil || to != auth.ToRecovery {
+	if to, err := w.follow(ada, recovery); err != nil || to != auth.OpenRecovery {
 		t.Errorf("a recovery leads to %v, %v", to, err)
 	}
-	if to, err := w.follow("ADA@example.com", validation); err != nil || to != auth.Validated {
+	if to, err := w.follow("ADA@example.com", validation); err != nil || to != auth.AddressValidated {
 		t.Errorf("a validation leads to %v, %v", to, err)
 	}
 	_, err = w.follow(ada, validation)
@@ -129,10 +129,10 @@ func TestOnlyTheHashOfATokenIsKept(t *testing.T) {
 func TestMailsKeepTheirDistance(t *testing.T) {
 	w := begin(t)
 	w.user(ada, password) // asks for the first
-	w.must(w.Forgot(t.Context(), ada, from))
+	w.must(w.RequestRecovery(t.Context(), ada, from))
 	for _, ask := range []func() error{
-		func() error { return w.Resend(t.Context(), ada, from) },
-		func() error { return w.Forgot(t.Context(), "Ada@example.com", from) },
+		func() error { return w.ResendValidation(t.Context(), ada, from) },
+		func() error { return w.RequestRecovery(t.Context(), "Ada@example.com", from) },
 	} {
 		w.clock.pass(w.email.MailInterval)
 		w.must(ask())
@@ -149,8 +149,8 @@ func TestMailsKeepTheirDistance(t *testing.T) {
 		w.clock.pass(time.Second)
 		w.must(ask())
 	}
-	w.must(w.Forgot(t.Context(), "bob@example.com", from)) // another address
-	w.is(w.Forgot(t.Context(), "bob@example.com", from), errs.Limited)
+	w.must(w.RequestRecovery(t.Context(), "bob@example.com", from)) // another address
+	w.is(w.RequestRecovery(t.Context(), "bob@example.com", from), errs.Limited)
 	if n := w.mails("bob@example.com"); n != 0 {
 		t.Errorf("%d mails to nobody", n)
 	}
@@ -161,7 +161,7 @@ func TestResend(t *testing.T) {
 	w.user(ada, password)
 	first := w.mail(ada).token
 	w.clock.pass(w.email.MailInterval)
-	w.must(w.Resend(t.Context(), ada, from))
+	w.must(w.ResendValidation(t.Context(), ada, from))
 	second := w.mail(ada)
 	if second.kind != "validate" || second.token == first {
 		t.Errorf("%+v", second)
@@ -170,23 +170,23 @@ func TestResend(t *testing.T) {
 	_, err := w.follow(ada, second.token)
 	w.is(err, errs.Denied) // one use takes all
 	w.clock.pass(w.email.MailInterval)
-	w.must(w.Resend(t.Context(), ada, from))
+	w.must(w.ResendValidation(t.Context(), ada, from))
 	if n := w.mails(ada); n != 2 {
 		t.Errorf("%d mails, though the address is validated", n)
 	}
-	w.is(w.Resend(t.Context(), "", from), errs.Invalid)
-	w.is(w.Resend(t.Context(), "none", from), errs.Invalid)
+	w.is(w.ResendValidation(t.Context(), "", from), errs.Invalid)
+	w.is(w.ResendValidation(t.Context(), "none", from), errs.Invalid)
 }
 
 func TestNoMailWhereNoneIsToBe(t *testing.T) {
 	w := begin(t, func(o *auth.Options) { o.Email.SkipValidation = true })
 	w.user(ada, password)
-	w.must(w.Resend(t.Context(), ada, from))
+	w.must(w.ResendValidation(t.Context(), ada, from))
 	if n := w.mails(ada); n != 0 {
 		t.Errorf("%d mails", n)
 	}
 	w.clock.pass(w.email.MailInterval)
-	w.must(w.Forgot(t.Context(), ada, from))
+	w.must(w.RequestRecovery(t.Context(), ada, from))
 	if m := w.mail(ada); m.kind != "recover" {
 		t.Errorf("%+v", m)
 	}
@@ -195,14 +195,14 @@ func TestNoMailWhereNoneIsToBe(t *testing.T) {
 // A registration is not undone because its mail can't be asked for.
 func TestARegistrationIsNotUndoneForItsMail(t *testing.T) {
 	w := begin(t)
-	w.must(w.Resend(t.Context(), ada, from)) // takes the turn of the mail
+	w.must(w.ResendValidation(t.Context(), ada, from)) // takes the turn of the mail
 	in := w.user(ada, password)
 	w.enters(ada, password, in.User.UUID)
 	if n := w.mails(ada); n != 0 {
 		t.Errorf("%d mails", n)
 	}
 	w.clock.pass(w.email.MailInterval)
-	w.must(w.Resend(t.Context(), ada, from))
+	w.must(w.ResendValidation(t.Context(), ada, from))
 	must(w.follow(ada, w.mail(ada).token))
 }
 
@@ -224,10 +224,10 @@ func TestDeliverIsRepeated(t *testing.T) {
 	w.user(ada, password)
 	token := w.mail(ada).token
 	first := w.asked(adaBox)[0]
-	w.must(w.Deliver(t.Context(), first))
+	w.must(w.DeliverMail(t.Context(), first))
 	w.clock.pass(w.email.MailInterval)
-	w.must(w.Resend(t.Context(), ada, from))
-	w.must(w.Deliver(t.Context(), first)) // whose request is not the last any more
+	w.must(w.ResendValidation(t.Context(), ada, from))
+	w.must(w.DeliverMail(t.Context(), first)) // whose request is not the last any more
 	if n := w.mails(ada); n != 2 {
 		t.Errorf("%d mails, want 2", n)
 	}
@@ -237,9 +237,9 @@ func TestDeliverIsRepeated(t *testing.T) {
 	must(w.follow(ada, token))
 
 	// Of an address that is forgotten meanwhile.
-	must(w.Clean(t.Context(), 100))
-	w.must(w.Tokens.Delete(t.Context(), adaBox, 0))
-	w.must(w.Deliver(t.Context(), first))
+	must(w.DeleteExpired(t.Context(), 100))
+	w.must(w.set.Store("Tokens").Delete(t.Context(), adaBox, 0))
+	w.must(w.DeliverMail(t.Context(), first))
 }
 
 // A request that was followed by another before its mail went out brings none.
@@ -247,14 +247,14 @@ func TestOnlyTheLastRequestIsAnswered(t *testing.T) {
 	w := begin(t)
 	w.user(ada, password)
 	w.clock.pass(w.email.MailInterval)
-	w.must(w.Resend(t.Context(), ada, from))
+	w.must(w.ResendValidation(t.Context(), ada, from))
 	asked := w.asked(adaBox)
-	w.must(w.Deliver(t.Context(), asked[0]))
+	w.must(w.DeliverMail(t.Context(), asked[0]))
 	if n := len(w.box.to(ada)); n != 0 {
 		t.Errorf("%d mails", n)
 	}
-	w.must(w.Deliver(t.Context(), asked[1]))
-	w.must(w.Deliver(t.Context(), asked[0]))
+	w.must(w.DeliverMail(t.Context(), asked[1]))
+	w.must(w.DeliverMail(t.Context(), asked[0]))
 	if n := len(w.box.to(ada)); n != 1 {
 		t.Errorf("%d mails", n)
 	}
@@ -279,15 +279,15 @@ func TestDeliverIsTriedAgain(t *testing.T) {
 	attempts := func(n int, fail, last error) {
 		w.box.failing(fail, last)
 		for range n {
-			w.is(w.Deliver(t.Context(), e), errs.Unavailable)
+			w.is(w.DeliverMail(t.Context(), e), errs.Unavailable)
 		}
 	}
 	attempts(20, away, nil)
 	attempts(1, nil, away)
 	attempts(3, away, nil)
 	w.box.failing(nil, nil)
-	w.must(w.Deliver(t.Context(), e))
-	w.must(w.Deliver(t.Context(), e))
+	w.must(w.DeliverMail(t.Context(), e))
+	w.must(w.DeliverMail(t.Context(), e))
 	all := w.box.to(ada)
 	if len(all) != 3 {
 		t.Fatalf("%d mails, want 3", len(all))

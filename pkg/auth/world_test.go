@@ -147,7 +147,7 @@ func (w *world) only(err error, kinds ...errs.Kind) {
 var from = auth.Client{Address: "192.0.2.1", UserAgent: "tester/1.0"}
 
 // with is a client that has a session.
-func with(in auth.Issued) auth.Client {
+func with(in auth.IssuedSession) auth.Client {
 	c := from
 	c.Session = &in.Session
 	return c
@@ -158,7 +158,7 @@ func creds(login, password string) auth.Credentials {
 }
 
 // user registers somebody, whose session it returns.
-func (w *world) user(login, password string) auth.Issued {
+func (w *world) user(login, password string) auth.IssuedSession {
 	w.Helper()
 	if w.email.PostValidation {
 		in, _, err := w.Register(w.Context(), creds(login, password), from)
@@ -178,7 +178,7 @@ func (w *world) user(login, password string) auth.Issued {
 }
 
 // enters fails unless somebody can log in, as a user.
-func (w *world) enters(login, password, user string) auth.Issued {
+func (w *world) enters(login, password, user string) auth.IssuedSession {
 	w.Helper()
 	in, err := w.Login(w.Context(), creds(login, password), from)
 	w.must(err)
@@ -191,7 +191,7 @@ func (w *world) enters(login, password, user string) auth.Issued {
 // good reports whether a token is the proof of a session.
 func (w *world) good(token string) bool {
 	w.Helper()
-	session, err := w.Identify(w.Context(), token)
+	session, err := w.Authenticate(w.Context(), token)
 	w.must(err)
 	return session != nil
 }
@@ -230,7 +230,7 @@ func (w *world) deliver() error {
 	var all []error
 	for _, e := range fresh {
 		if e.Store == "Tokens" && e.Origin != event.OriginMail && e.Event != event.StoreDeleted {
-			all = append(all, w.Deliver(w.Context(), e))
+			all = append(all, w.DeliverMail(w.Context(), e))
 		}
 	}
 	return errors.Join(all...)

@@ -16,14 +16,14 @@ func TestABrokenRegistrationIsTakenUp(t *testing.T) {
 	for _, name := range names {
 		d := open(t)
 		d.breaks(name)
-		left := d.all(d.Idents)[0]
-		var in auth.Issued
+		left := d.all(d.stores.Idents)[0]
+		var in auth.IssuedSession
 		for range 2 {
 			var err error
 			in, err = d.goes(name, auth.Client{}).comes(t.Context(), d.Service, auth.Client{})
 			d.must(err)
 		}
-		if user, _ := left.Text("user"); in.User.UUID != user || len(d.all(d.Users)) != 1 || len(d.all(d.Idents)) != 1 || d.registered() != 1 {
+		if user, _ := left.Text("user"); in.User.UUID != user || len(d.all(d.stores.Users)) != 1 || len(d.all(d.stores.Idents)) != 1 || d.registered() != 1 {
 			t.Errorf("%s: the user is %s, the ident that was left %s", name, in.User.UUID, left.Encode())
 		}
 	}
@@ -36,8 +36,8 @@ func (d *desk) breaks(name string) {
 	d.records.before("Users", func() error { return errs.New(errs.Unavailable, "no room") })
 	_, err := v.comes(d.Context(), d.Service, auth.Client{})
 	d.kind(err, errs.Unavailable)
-	if len(d.all(d.Users)) != 0 || len(d.all(d.Idents)) != 1 || d.registered() != 0 {
-		d.Fatalf("users %v, idents %v", d.all(d.Users), d.all(d.Idents))
+	if len(d.all(d.stores.Users)) != 0 || len(d.all(d.stores.Idents)) != 1 || d.registered() != 0 {
+		d.Fatalf("users %v, idents %v", d.all(d.stores.Users), d.all(d.stores.Idents))
 	}
 }
 
@@ -57,7 +57,7 @@ func TestABrokenRegistrationIsLinked(t *testing.T) {
 	d.must(err)
 	in, err := d.goes("github", auth.Client{}).comes(t.Context(), d.Service, auth.Client{})
 	d.must(err)
-	if in.User.UUID != me.User.UUID || len(d.all(d.Users)) != 1 || len(d.all(d.Idents)) != 2 {
+	if in.User.UUID != me.User.UUID || len(d.all(d.stores.Users)) != 1 || len(d.all(d.stores.Idents)) != 2 {
 		t.Errorf("user %s, want %s", in.User.UUID, me.User.UUID)
 	}
 }
@@ -80,7 +80,7 @@ func TestRegisteringAndLinkingAtOnce(t *testing.T) {
 	})
 	in, err := registers.comes(t.Context(), d.Service, auth.Client{})
 	d.must(err)
-	if ident, _ := d.ident("1_github").Text("user"); in.User.UUID != ident || len(d.all(d.Idents)) != 2 {
+	if ident, _ := d.ident("1_github").Text("user"); in.User.UUID != ident || len(d.all(d.stores.Idents)) != 2 {
 		t.Errorf("user %s has registered, the ident is of %s", in.User.UUID, ident)
 	}
 }
@@ -92,7 +92,7 @@ func TestADeletedUserComesBackAsAnother(t *testing.T) {
 	for _, name := range names {
 		first, err := d.goes(name, auth.Client{}).comes(t.Context(), d.Service, auth.Client{})
 		d.must(err)
-		d.must(d.Users.Delete(t.Context(), first.User.UUID, 0))
+		d.must(d.stores.Users.Delete(t.Context(), first.User.UUID, 0))
 		again, err := d.goes(name, auth.Client{}).comes(t.Context(), d.Service, auth.Client{})
 		d.must(err)
 		ident, _ := d.ident("583231_" + name).Text("user")
@@ -100,7 +100,7 @@ func TestADeletedUserComesBackAsAnother(t *testing.T) {
 			t.Errorf("%s: %s comes as %s, the ident is of %s", name, first.User.UUID, again.User.UUID, ident)
 		}
 		// The same for who links it.
-		d.must(d.Users.Delete(t.Context(), again.User.UUID, 0))
+		d.must(d.stores.Users.Delete(t.Context(), again.User.UUID, 0))
 		d.providers.User("other")
 		me, err := d.goes("google", auth.Client{}).comes(t.Context(), d.Service, auth.Client{})
 		d.must(err)
@@ -110,7 +110,7 @@ func TestADeletedUserComesBackAsAnother(t *testing.T) {
 		if ident, _ := d.ident("583231_" + name).Text("user"); ident != me.User.UUID {
 			t.Errorf("%s: the ident is of %s", name, ident)
 		}
-		d.must(d.Users.Delete(t.Context(), me.User.UUID, 0))
-		d.must(d.Idents.Delete(store.WithCall(t.Context(), store.Call{}), "583231_"+name, 0))
+		d.must(d.stores.Users.Delete(t.Context(), me.User.UUID, 0))
+		d.must(d.stores.Idents.Delete(store.WithCall(t.Context(), store.Call{}), "583231_"+name, 0))
 	}
 }

@@ -29,6 +29,7 @@ import (
 type desk struct {
 	*testing.T
 	*auth.Service
+	stores    auth.Options // of Service: its stores
 	providers *provider.Server
 	records   *records
 
@@ -78,6 +79,9 @@ func (d *desk) another(timeout time.Duration) *auth.Service {
 		ConsumerKey: t.ConsumerKey, ConsumerSecret: t.ConsumerSecret, Timeout: timeout,
 		RequestTokenURL: t.RequestTokenURL, AuthorizeURL: t.AuthorizeURL, AccessTokenURL: t.AccessTokenURL, ProfileURL: t.ProfileURL,
 	})
+	if d.Service == nil {
+		d.stores = o
+	}
 	s := auth.New(o)
 	d.Cleanup(s.Close)
 	return s
@@ -165,7 +169,7 @@ type visit struct {
 // goes begins a visit and goes to the provider with it.
 func (d *desk) goes(name string, from auth.Client) visit {
 	d.Helper()
-	flow, err := d.Begin(d.Context(), name, true, from)
+	flow, err := d.BeginOAuth(d.Context(), name, true, from)
 	d.must(err)
 	res, err := http.DefaultTransport.RoundTrip(must(http.NewRequestWithContext(d.Context(), http.MethodGet, flow.URL, http.NoBody)))
 	d.must(err)
@@ -183,13 +187,13 @@ func must[T any](v T, err error) T {
 }
 
 // comes is the browser's return to a service.
-func (v visit) comes(ctx context.Context, s *auth.Service, from auth.Client) (auth.Issued, error) {
-	in, _, err := s.Return(ctx, v.query, v.secret, from)
+func (v visit) comes(ctx context.Context, s *auth.Service, from auth.Client) (auth.IssuedSession, error) {
+	in, _, err := s.FinishOAuth(ctx, v.query, v.secret, from)
 	return in, err
 }
 
 // with is a client that is logged in.
-func with(in auth.Issued) auth.Client { return auth.Client{Session: &in.Session} }
+func with(in auth.IssuedSession) auth.Client { return auth.Client{Session: &in.Session} }
 
 // records are a backend into whose writes a test can step.
 type records struct {
@@ -248,21 +252,21 @@ func TestAVisitExpires(t *testing.T) {
 	for i, name := range names {
 		d.providers.User(name)
 		fresh, old := d.goes(name, auth.Client{}), d.goes(name, auth.Client{})
-		d.pass(auth.FlowLasts - time.Microsecond)
+		d.pass(auth.FlowTTL - time.Microsecond)
 		_, err := fresh.comes(t.Context(), d.Service, auth.Client{})
 		d.must(err)
 		d.pass(time.Microsecond)
 		_, err = old.comes(t.Context(), d.Service, auth.Client{})
 		d.kind(err, errs.Mismatch)
-		if n := len(d.all(d.Users)); n != i+1 || len(d.all(d.Tokens)) > 0 {
-			t.Errorf("%d users, %v", n, d.all(d.Tokens))
+		if n := len(d.all(d.stores.Users)); n != i+1 || len(d.all(d.stores.Tokens)) > 0 {
+			t.Errorf("%d users, %v", n, d.all(d.stores.Tokens))
 		}
 	}
 	// What is not come back to goes in the end.
 	d.goes("github", auth.Client{})
-	d.pass(auth.FlowLasts + time.Second)
-	if n, err := d.Clean(t.Context(), 100); err != nil || n == 0 || len(d.all(d.Tokens)) > 0 {
-		t.Errorf("%d removed, %v, %v are left", n, err, d.all(d.Tokens))
+	d.pass(auth.FlowTTL + time.Second)
+	if n, err := d.DeleteExpired(t.Context(), 100); err != nil || n == 0 || len(d.all(d.stores.Tokens)) > 0 {
+		t.Errorf("%d removed, %v, %v are left", n, err, d.all(d.stores.Tokens))
 	}
 }
 
@@ -272,7 +276,7 @@ func TestASlowProvider(t *testing.T) {
 	impatient := d.another(200 * time.Millisecond)
 	slow := func(at provider.Endpoint, name string) {
 		d.providers.Slow(at)
-		_, err := impatient.Begin(t.Context(), name, true, auth.Client{})
+		_, err := impatient.BeginOAuth(t.Context(), name, true, auth.Client{})
 		d.kind(err, errs.Unavailable)
 		d.providers.Up()
 	}
@@ -287,7 +291,7 @@ func TestASlowProvider(t *testing.T) {
 			d.providers.Up()
 		}
 	}
-	if len(d.all(d.Users))+len(d.all(d.Idents))+len(d.all(d.Sessions))+len(d.all(d.Tokens)) > 0 {
+	if len(d.all(d.stores.Users))+len(d.all(d.stores.Idents))+len(d.all(d.stores.Sessions))+len(d.all(d.stores.Tokens)) > 0 {
 		t.Error("something was made")
 	}
 }
@@ -321,7 +325,7 @@ func TestManyTabsMakeOneUser(t *testing.T) {
 			t.Fatalf("%s: users %v", name, users)
 		}
 	}
-	if users, idents := d.all(d.Users), d.all(d.Idents); len(users) != rounds || len(idents) != rounds || d.registered() != rounds {
+	if users, idents := d.all(d.stores.Users), d.all(d.stores.Idents); len(users) != rounds || len(idents) != rounds || d.registered() != rounds {
 		t.Errorf("%d users, %d idents, %d times Register, want %d", len(users), len(idents), d.registered(), rounds)
 	}
 }
@@ -355,7 +359,7 @@ func TestACallbackIsGoodOnce(t *testing.T) {
 // ident is one of the store.
 func (d *desk) ident(uuid string) object.Object {
 	d.Helper()
-	stored, err := d.Idents.Get(d.Context(), uuid)
+	stored, err := d.stores.Idents.Get(d.Context(), uuid)
 	d.must(err)
 	o, err := stored.Object()
 	d.must(err)

@@ -26,7 +26,7 @@ func TestFinishFails(t *testing.T) {
 		spoil func(l *login)
 		kind  errs.Kind
 	}{
-		{"wrong redirect URI", oauth2Names, func(l *login) { l.finish.Callback += "/other" }, errs.Invalid},
+		{"wrong redirect URI", oauth2Names, func(l *login) { l.finish.CallbackURL += "/other" }, errs.Invalid},
 		{"wrong verifier", oauth2Names, func(l *login) { l.finish.Verifier = other }, errs.Invalid},
 		{"no verifier", oauth2Names, func(l *login) { l.finish.Verifier = "" }, errs.Invalid},
 		{"made-up code", oauth2Names, func(l *login) { l.finish.Query.Set("code", "made-up") }, errs.Invalid},
@@ -94,7 +94,7 @@ func TestReplayedCode(t *testing.T) {
 func TestUnknownCallback(t *testing.T) {
 	each(t, oauth2Names, func(t *testing.T, s *provider.Server, name string) {
 		b := newBegin()
-		b.Callback += "/other"
+		b.CallbackURL += "/other"
 		got, err := client(t, s, name, 0).Begin(t.Context(), b)
 		if err != nil {
 			t.Fatal(err)

@@ -58,9 +58,9 @@ func client(t *testing.T, s *provider.Server, name string, timeout time.Duration
 type login struct {
 	server *provider.Server
 	client oauth.Provider
-	begin  oauth.Begin
-	start  oauth.Start
-	finish oauth.Finish
+	begin  oauth.AuthRequest
+	start  oauth.Redirect
+	finish oauth.Callback
 }
 
 // goes begins a login and lets the browser go to the provider and come back.
@@ -71,7 +71,7 @@ func goes(t *testing.T, s *provider.Server, p oauth.Provider) *login {
 	if l.start, err = p.Begin(t.Context(), l.begin); err != nil {
 		t.Fatalf("Begin: %v", err)
 	}
-	l.finish = oauth.Finish{Callback: callback, Query: browse(t, l.start.URL), Verifier: l.begin.Verifier, Secret: l.start.Secret}
+	l.finish = oauth.Callback{CallbackURL: callback, Query: browse(t, l.start.URL), Verifier: l.begin.Verifier, Secret: l.start.Secret}
 	if l.start.Token == "" && l.finish.Query.Get("state") != l.begin.State {
 		t.Fatalf("state %q came back as %q", l.begin.State, l.finish.Query.Get("state"))
 	}
@@ -81,8 +81,8 @@ func goes(t *testing.T, s *provider.Server, p oauth.Provider) *login {
 	return l
 }
 
-func newBegin() oauth.Begin {
-	return oauth.Begin{Callback: callback, State: rand.Text(), Verifier: rand.Text() + rand.Text()}
+func newBegin() oauth.AuthRequest {
+	return oauth.AuthRequest{CallbackURL: callback, State: rand.Text(), Verifier: rand.Text() + rand.Text()}
 }
 
 // browse follows redirects from a URL to the callback, and returns the query

@@ -32,28 +32,28 @@ import (
 // Provider is one server that knows users. It is safe for concurrent use.
 type Provider interface {
 	// Begin starts a login.
-	Begin(ctx context.Context, b Begin) (Start, error)
+	Begin(ctx context.Context, b AuthRequest) (Redirect, error)
 	// Finish ends a login with what the browser brought back.
-	Finish(ctx context.Context, f Finish) (Identity, error)
+	Finish(ctx context.Context, f Callback) (Identity, error)
 }
 
 // Begin is what a login begins with.
-type Begin struct {
-	Callback string // where the provider sends the browser: <baseURL>/auth/callback
-	State    string // comes back in the query; OAuth 1 has none
-	Verifier string // of PKCE: 43 to 128 characters that nobody can guess
+type AuthRequest struct {
+	CallbackURL string // where the provider sends the browser: <baseURL>/auth/callback
+	State       string // comes back in the query; OAuth 1 has none
+	Verifier    string // of PKCE: 43 to 128 characters that nobody can guess
 }
 
 // Start is where to send the browser and what to keep until it returns.
-type Start struct {
+type Redirect struct {
 	URL           string
 	Token, Secret string // the request token of OAuth 1, which comes back as oauth_token, and its secret; "" for OAuth 2
 }
 
 // Finish is what a login ends with. Callback and Verifier are those of Begin,
 // Secret is that of Start.
-type Finish struct {
-	Callback         string
+type Callback struct {
+	CallbackURL      string
 	Query            url.Values // of the callback's URL
 	Verifier, Secret string
 }

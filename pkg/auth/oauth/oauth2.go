@@ -78,11 +78,11 @@ type oauth2Provider struct {
 
 var _ Provider = (*oauth2Provider)(nil)
 
-func (p *oauth2Provider) Begin(_ context.Context, b Begin) (Start, error) {
+func (p *oauth2Provider) Begin(_ context.Context, b AuthRequest) (Redirect, error) {
 	return begin(p.config, b)
 }
 
-func (p *oauth2Provider) Finish(ctx context.Context, f Finish) (Identity, error) {
+func (p *oauth2Provider) Finish(ctx context.Context, f Callback) (Identity, error) {
 	ctx, cancel := p.web.within(ctx)
 	defer cancel()
 	isIssuer := func(iss string) bool { return sameOrigin(iss, p.config.Endpoint.AuthURL) }
@@ -151,19 +151,19 @@ func granted(token *oauth2.Token, scope []string) bool {
 }
 
 // begin is the Begin of everything that speaks OAuth 2.
-func begin(config oauth2.Config, b Begin, opts ...oauth2.AuthCodeOption) (Start, error) {
+func begin(config oauth2.Config, b AuthRequest, opts ...oauth2.AuthCodeOption) (Redirect, error) {
 	// A short verifier would go unnoticed, and protect nobody.
 	if len(b.Verifier) < 43 || len(b.Verifier) > 128 {
-		return Start{}, errs.New(errs.Internal, "a PKCE verifier has 43 to 128 characters, not %d", len(b.Verifier))
+		return Redirect{}, errs.New(errs.Internal, "a PKCE verifier has 43 to 128 characters, not %d", len(b.Verifier))
 	}
-	config.RedirectURL = b.Callback
+	config.RedirectURL = b.CallbackURL
 	opts = append(opts, oauth2.S256ChallengeOption(b.Verifier))
-	return Start{URL: config.AuthCodeURL(b.State, opts...)}, nil
+	return Redirect{URL: config.AuthCodeURL(b.State, opts...)}, nil
 }
 
 // exchange trades a code for tokens.
-func (w *web) exchange(ctx context.Context, config oauth2.Config, f Finish, code string) (*oauth2.Token, error) {
-	config.RedirectURL = f.Callback
+func (w *web) exchange(ctx context.Context, config oauth2.Config, f Callback, code string) (*oauth2.Token, error) {
+	config.RedirectURL = f.CallbackURL
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, w.client())
 	token, err := config.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
 	if err == nil {

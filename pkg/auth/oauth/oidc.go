@@ -50,17 +50,17 @@ type oidcProvider struct {
 
 var _ Provider = (*oidcProvider)(nil)
 
-func (p *oidcProvider) Begin(ctx context.Context, b Begin) (Start, error) {
+func (p *oidcProvider) Begin(ctx context.Context, b AuthRequest) (Redirect, error) {
 	ctx, cancel := p.web.within(ctx)
 	defer cancel()
 	d, err := p.discover(ctx)
 	if err != nil {
-		return Start{}, err
+		return Redirect{}, err
 	}
 	return begin(p.configAt(d), b, oidc.Nonce(nonceOf(b.Verifier)))
 }
 
-func (p *oidcProvider) Finish(ctx context.Context, f Finish) (Identity, error) {
+func (p *oidcProvider) Finish(ctx context.Context, f Callback) (Identity, error) {
 	ctx, cancel := p.web.within(ctx)
 	defer cancel()
 	d, err := p.discover(ctx)

@@ -44,23 +44,23 @@ type oauth1Provider struct {
 
 var _ Provider = (*oauth1Provider)(nil)
 
-func (p *oauth1Provider) Begin(ctx context.Context, b Begin) (Start, error) {
+func (p *oauth1Provider) Begin(ctx context.Context, b AuthRequest) (Redirect, error) {
 	ctx, cancel := p.web.within(ctx)
 	defer cancel()
 	config := p.bound(ctx)
-	config.CallbackURL = b.Callback
+	config.CallbackURL = b.CallbackURL
 	token, secret, err := config.RequestToken()
 	if err != nil {
-		return Start{}, known(err, errs.New(errs.Internal, "%s refuses belfry: check the consumer key, its secret and the callback URL there and in the configuration", p.web.name))
+		return Redirect{}, known(err, errs.New(errs.Internal, "%s refuses belfry: check the consumer key, its secret and the callback URL there and in the configuration", p.web.name))
 	}
 	at, err := config.AuthorizationURL(token)
 	if err != nil {
-		return Start{}, errs.New(errs.Internal, "the authorizeURL of %s is malformed", p.web.name)
+		return Redirect{}, errs.New(errs.Internal, "the authorizeURL of %s is malformed", p.web.name)
 	}
-	return Start{URL: at.String(), Token: token, Secret: secret}, nil
+	return Redirect{URL: at.String(), Token: token, Secret: secret}, nil
 }
 
-func (p *oauth1Provider) Finish(ctx context.Context, f Finish) (Identity, error) {
+func (p *oauth1Provider) Finish(ctx context.Context, f Callback) (Identity, error) {
 	ctx, cancel := p.web.within(ctx)
 	defer cancel()
 	if f.Query.Has("denied") {
