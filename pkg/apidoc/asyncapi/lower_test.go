@@ -53,15 +53,23 @@ func lowered(t *testing.T, text []byte) (*jsonschema.Schema, error) {
 	return c.Compile("belfry:///whole")
 }
 
-// TestLoweredSchemasRefuseNothingThatIsValid holds translations from draft
-// 2019-09 to draft-07, by way of 2020-12, against the official suite.
+// TestLoweredSchemasRefuseNothingThatIsValid checks translations from drafts
+// 2020-12 and 2019-09 to draft-07 against the official suite.
 func TestLoweredSchemasRefuseNothingThatIsValid(t *testing.T) {
+	newer, err := filepath.Glob("../../store/schema/testdata/suite/tests/draft2020-12/*.json")
+	if err != nil || len(newer) == 0 {
+		t.Fatal(err)
+	}
 	files, err := filepath.Glob("../../store/schema/testdata/suite/tests/draft2019-09/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatal(err)
 	}
+	files = append(files, newer...)
 	judged, looser := 0, 0
 	for _, file := range files {
+		if filepath.Base(file) == "format.json" {
+			continue // this validator of draft-07 asserts formats, which are annotations to belfry
+		}
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -98,7 +106,7 @@ func TestLoweredSchemasRefuseNothingThatIsValid(t *testing.T) {
 		}
 	}
 	t.Logf("%d judged, %d looser", judged, looser)
-	if judged < 1000 || looser > 7 {
+	if judged < 2000 || looser > 16 {
 		t.Errorf("of %d cases %d are allowed that should not be", judged, looser)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // FuzzSchema: whatever the schema and the document, there is a verdict or a
 // refusal, never a panic (which would be an Internal error) and never a hang.
 func FuzzSchema(f *testing.F) {
-	for _, folder := range []string{"draft2019-09", "draft7"} {
+	for _, folder := range []string{"draft2020-12", "draft2019-09", "draft7"} {
 		files, err := filepath.Glob(filepath.Join("testdata", "suite", "tests", folder, "*.json"))
 		if err != nil || len(files) == 0 {
 			f.Fatalf("no cases: %v", err)

@@ -11,8 +11,17 @@ import (
 type resource struct {
 	uri  *url.URL
 	root *node
-	// anchored resources take part in $recursiveRef.
-	anchored bool
+	// dynamic holds the schemas that a $dynamicRef finds in this resource when it
+	// is in the dynamic scope, by their $dynamicAnchor. A $recursiveAnchor is the
+	// name "" for the root.
+	dynamic map[string]*node
+}
+
+func (r *resource) addDynamic(name string, n *node) {
+	if r.dynamic == nil {
+		r.dynamic = map[string]*node{}
+	}
+	r.dynamic[name] = n
 }
 
 // index knows every schema in a set of files, by node and by name.
@@ -22,9 +31,10 @@ type index struct {
 	anchors   map[string]*node     // by URI#name
 	owners    map[*node]*resource  // of every node that is a schema
 	refs      []reference
+	dynamic   map[*node]string // references that depend on the dynamic scope, by keyword: the anchor's name
 }
 
-// reference is a $ref or $recursiveRef to be resolved when all is indexed.
+// reference is a $ref, $dynamicRef or $recursiveRef to be resolved when all is indexed.
 type reference struct {
 	schema  *node // that holds it
 	keyword *node
@@ -40,6 +50,7 @@ func newIndex(refused *refusals) *index {
 		resources: map[string]*resource{},
 		anchors:   map[string]*node{},
 		owners:    map[*node]*resource{},
+		dynamic:   map[*node]string{},
 	}
 }
 
@@ -70,7 +81,7 @@ func (x *index) schema(n *node, owner *resource) {
 	x.anchor(n, owner)
 	for _, m := range n.members {
 		switch {
-		case m.name == "$ref", m.name == "$recursiveRef" && n.file.draft == draft2019:
+		case m.name == "$ref", m.name == "$recursiveRef" && n.file.draft == draft2019, m.name == "$dynamicRef" && n.file.draft == draft2020:
 			x.refs = append(x.refs, reference{schema: n, keyword: m.value})
 		case m.name == "$schema":
 			x.checkSchema(n, m.value, owner)
@@ -140,17 +151,17 @@ func (x *index) identify(n, id *node, owner *resource) *resource {
 	return r
 }
 
-// anchor indexes $anchor and $recursiveAnchor.
+// anchor indexes $anchor, $dynamicAnchor and $recursiveAnchor.
 func (x *index) anchor(n *node, owner *resource) {
-	if n.file.draft != draft2019 {
+	if n.file.draft == draft07 {
 		return
 	}
-	if a := n.get("$anchor"); a != nil {
-		if a.kind != stringNode || !anchorName(a.text) {
-			x.refused.add(a, "$anchor", "must be a name", "begin with a letter; letters, digits and -.:_ may follow")
-		} else {
-			x.name(n, a, a.text, owner)
+	x.anchorName(n, "$anchor", owner)
+	if n.file.draft == draft2020 {
+		if name, ok := x.anchorName(n, "$dynamicAnchor", owner); ok {
+			owner.addDynamic(name, n)
 		}
+		return
 	}
 	if a := n.get("$recursiveAnchor"); a != nil {
 		switch {
@@ -158,15 +169,29 @@ func (x *index) anchor(n *node, owner *resource) {
 			x.refused.add(a, "$recursiveAnchor", "must be a boolean, is "+a.kind.String(), "write true, or remove it")
 		case a.truth && owner.root != n:
 			x.refused.add(a, "$recursiveAnchor", "stands in a schema that is not a resource's root", "move it beside the $id, or remove it")
-		default:
-			owner.anchored = owner.anchored || a.truth
+		case a.truth:
+			owner.addDynamic("", n)
 		}
 	}
 }
 
+// anchorName indexes the name that a keyword gives to n.
+func (x *index) anchorName(n *node, keyword string, owner *resource) (name string, ok bool) {
+	a := n.get(keyword)
+	if a == nil {
+		return "", false
+	}
+	if a.kind != stringNode || !isAnchorName(a.text) {
+		x.refused.add(a, keyword, "must be a name", "begin with a letter or _; letters, digits and -.:_ may follow")
+		return "", false
+	}
+	x.name(n, a, a.text, owner)
+	return a.text, true
+}
+
 func (x *index) name(n, at *node, name string, owner *resource) {
 	key := owner.uri.String() + "#" + name
-	if _, taken := x.anchors[key]; taken {
+	if other, taken := x.anchors[key]; taken && other != n {
 		x.refused.add(at, at.token, fmt.Sprintf("the name %q is given twice", name), "give each schema its own")
 		return
 	}
@@ -182,6 +207,6 @@ func (x *index) checkSchema(n, at *node, owner *resource) {
 	x.refused.add(at, "$schema", "an inner schema cannot change the draft", "remove it here; the file's first $schema holds for all of it")
 }
 
-func anchorName(s string) bool {
-	return regexp.MustCompile(`^[A-Za-z][-A-Za-z0-9.:_]*$`).MatchString(s)
+func isAnchorName(s string) bool {
+	return regexp.MustCompile(`^[A-Za-z_][-A-Za-z0-9.:_]*$`).MatchString(s)
 }

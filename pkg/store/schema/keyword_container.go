@@ -66,9 +66,10 @@ func (r *run) unique(items []any) {
 }
 
 type containsValue struct {
-	Schema any  `json:"schema"`
-	Min    *int `json:"min,omitempty"`
-	Max    *int `json:"max,omitempty"`
+	Schema    any  `json:"schema"`
+	Min       *int `json:"min,omitempty"`
+	Max       *int `json:"max,omitempty"`
+	Evaluates bool `json:"evaluates,omitempty"`
 }
 
 // containsAssertion is containsValue as it is read back.
@@ -76,6 +77,9 @@ type containsAssertion struct {
 	Schema *jsonschema.Schema `json:"schema"`
 	Min    *int               `json:"min"` // nil means 1
 	Max    *int               `json:"max"` // nil means no bound
+	// Evaluates makes matching items evaluated ones for unevaluatedItems, as since
+	// draft 2020-12.
+	Evaluates bool `json:"evaluates"`
 }
 
 func (a containsAssertion) judge(r *run, v any) {
@@ -90,6 +94,9 @@ func (a containsAssertion) judge(r *run, v any) {
 		}
 		if r.tryInner(token{index: i}, a.Schema, item) {
 			count++
+			if a.Evaluates {
+				r.seen.item(i)
+			}
 		}
 	}
 	least := 1

@@ -113,6 +113,9 @@ func (a restItemsAssertion) judge(r *run, v any) {
 		return
 	}
 	for i := r.seen.items; i < len(items) && !r.over(); i++ {
+		if r.seen.matched[i] {
+			continue
+		}
 		r.inner(token{index: i}, a.schema, items[i])
 	}
 	r.seen.first(len(items))

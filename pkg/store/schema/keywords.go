@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/qri-io/jsonpointer"
@@ -76,7 +77,7 @@ var registerKeywords = sync.OnceFunc(func() {
 	}
 	for name, parse := range map[string]func([]byte) (assertion, error){
 		refKeyword:          parsed[refValue](),
-		recursiveRefKeyword: parsed[recursiveRefValue](),
+		dynamicRefKeyword:   parsed[dynamicRefValue](),
 		typeKeyword:         parseTypes,
 		enumKeyword:         parseEnum("is not one of the values allowed here"),
 		constKeyword:        parseEnum("is not the value demanded here"),
@@ -101,8 +102,8 @@ var registerKeywords = sync.OnceFunc(func() {
 	jsonschema.SetKeywordOrder(restPropsKeyword, afterAllOthers)
 })
 
-// refValue is a reference in the normal form: the names in $defs of the schema
-// that is meant and of the anchored resource that is entered with it, if any.
+// refValue is a reference in the normal form: the names in $defs of the target
+// and of the resource with dynamic anchors that is entered with it, if any.
 type refValue struct {
 	To    string `json:"to"`
 	Enter string `json:"enter,omitempty"`
@@ -110,19 +111,24 @@ type refValue struct {
 
 func (f refValue) judge(r *run, v any) { r.follow(f, v) }
 
-// recursiveRefValue is a $recursiveRef. A dynamic one means the outermost
-// anchored resource instead.
-type recursiveRefValue struct {
-	To      refValue `json:"to"`
-	Dynamic bool     `json:"dynamic,omitempty"`
+// dynamicRefValue is a $dynamicRef or a $recursiveRef. ByResource holds the names
+// of the targets by the resource in the dynamic scope that decides; the outermost
+// one does, and To is the target where the scope has none of them.
+type dynamicRefValue struct {
+	To         refValue          `json:"to"`
+	ByResource map[string]string `json:"byResource,omitempty"`
 }
 
-func (f recursiveRefValue) judge(r *run, v any) {
-	to := f.To
-	if f.Dynamic && r.outermost != "" {
-		to = refValue{To: r.outermost}
+func (f dynamicRefValue) judge(r *run, v any) {
+	if len(f.ByResource) > 0 {
+		for _, entered := range r.scope {
+			if to, found := f.ByResource[entered]; found {
+				r.follow(refValue{To: to}, v)
+				return
+			}
+		}
 	}
-	r.follow(to, v)
+	r.follow(f.To, v)
 }
 
 func (r *run) follow(f refValue, v any) {
@@ -131,10 +137,10 @@ func (r *run) follow(f refValue, v any) {
 		r.stop = fmt.Errorf("schema: the normal form has no schema %q", f.To)
 		return
 	}
-	outer := r.outermost
-	if outer == "" {
-		r.outermost = f.Enter
+	outer := r.scope
+	if f.Enter != "" && !slices.Contains(r.scope, f.Enter) {
+		r.scope = append(r.scope, f.Enter)
 	}
 	r.same(target, v)
-	r.outermost = outer
+	r.scope = outer
 }

@@ -10,13 +10,13 @@ import (
 // draft's keywords that only make sense together.
 const (
 	refKeyword          = "belfry.ref"                   // $ref
-	recursiveRefKeyword = "belfry.recursiveRef"          // $recursiveRef
+	dynamicRefKeyword   = "belfry.dynamicRef"            // $dynamicRef, $recursiveRef
 	typeKeyword         = "belfry.type"                  // type
 	enumKeyword         = "belfry.enum"                  // enum
 	constKeyword        = "belfry.const"                 // const
 	numberKeyword       = "belfry.number"                // multipleOf, maximum, minimum, exclusive*
 	stringKeyword       = "belfry.string"                // maxLength, minLength, pattern
-	arrayKeyword        = "belfry.array"                 // items, additionalItems, uniqueItems
+	arrayKeyword        = "belfry.array"                 // prefixItems, items, additionalItems, uniqueItems
 	containsKeyword     = "belfry.contains"              // contains, minContains, maxContains
 	objectKeyword       = "belfry.object"                // properties, patternProperties, additionalProperties, propertyNames
 	dependentKeyword    = "belfry.dependent"             // dependentSchemas, dependentRequired, dependencies
@@ -65,6 +65,11 @@ func normalize(x *index, root *node) (normalForm, error) {
 	for _, target := range z.targets {
 		z.shared[target] = true
 	}
+	for _, r := range z.resources {
+		for _, target := range r.dynamic {
+			z.shared[target] = true
+		}
+	}
 	top := z.refer(root)
 	defs := object{}
 	for i := 0; i < len(z.queue); i++ {
@@ -92,16 +97,16 @@ func (z *normalizer) name(n *node) string {
 // refer makes the value of our $ref to n.
 func (z *normalizer) refer(n *node) refValue {
 	v := refValue{To: z.name(n)}
-	if owner := z.owners[n]; owner.anchored {
+	if owner := z.owners[n]; owner.dynamic != nil {
 		v.Enter = z.name(owner.root)
 	}
 	return v
 }
 
-// schema translates the schema n where it stands. What others refer to stands in
-// $defs, and so does a resource that $recursiveRef must see entered.
+// schema translates the schema n in place. What others refer to is in $defs, and
+// so is a resource that becomes part of the dynamic scope.
 func (z *normalizer) schema(n *node) any {
-	if owner := z.owners[n]; z.shared[n] || owner.root == n && owner.anchored {
+	if owner := z.owners[n]; z.shared[n] || owner.root == n && owner.dynamic != nil {
 		return object{refKeyword: z.refer(n)}
 	}
 	return z.body(n)
@@ -154,20 +159,30 @@ func (z *normalizer) references(n *node, out object) {
 			out[refKeyword] = z.refer(target)
 		}
 	}
-	k := n.get("$recursiveRef")
-	if k == nil || z.targets[k] == nil {
-		return
-	}
-	target := z.targets[k]
-	z.edges[n] = append(z.edges[n], edge{keyword: k, to: target})
-	if z.owners[target].anchored {
-		for _, r := range z.resources {
-			if r.anchored {
-				z.edges[n] = append(z.edges[n], edge{keyword: k, to: r.root})
-			}
+	for _, keyword := range []string{"$dynamicRef", "$recursiveRef"} {
+		if k := n.get(keyword); k != nil && z.targets[k] != nil {
+			out[dynamicRefKeyword] = z.dynamicRef(n, k)
 		}
 	}
-	out[recursiveRefKeyword] = recursiveRefValue{To: z.refer(target), Dynamic: z.owners[target].anchored}
+}
+
+// dynamicRef translates a reference whose target may depend on the dynamic scope.
+func (z *normalizer) dynamicRef(n, k *node) dynamicRefValue {
+	target := z.targets[k]
+	z.edges[n] = append(z.edges[n], edge{keyword: k, to: target})
+	v := dynamicRefValue{To: z.refer(target)}
+	anchor, depends := z.dynamic[k]
+	if !depends {
+		return v
+	}
+	v.ByResource = map[string]string{}
+	for _, r := range z.resources {
+		if to := r.dynamic[anchor]; to != nil {
+			z.edges[n] = append(z.edges[n], edge{keyword: k, to: to})
+			v.ByResource[z.name(r.root)] = z.name(to)
+		}
+	}
+	return v
 }
 
 // definitions translates what nothing may refer to, only to check it.
@@ -177,7 +192,7 @@ func (z *normalizer) definitions(n *node) {
 			z.schema(m.value)
 		}
 	}
-	if k := n.get("contentSchema"); k != nil && n.file.draft == draft2019 {
+	if k := n.get("contentSchema"); k != nil && n.file.draft >= draft2019 {
 		z.schema(k)
 	}
 }

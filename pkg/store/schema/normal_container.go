@@ -9,7 +9,21 @@ func (z *normalizer) arrays(n *node, out object) {
 		v.Unique = k.truth
 	}
 	rest := n.get("additionalItems")
-	if k := n.get("items"); k != nil {
+	if n.file.draft == draft2020 {
+		for _, item := range z.items(n, "prefixItems") {
+			v.First = append(v.First, z.schema(item))
+		}
+		if k := n.get("prefixItems"); k != nil && k.kind == arrayNode && v.First == nil {
+			z.refused.add(k, "prefixItems", "must hold at least one schema", "add one, or remove it")
+		}
+		if k := n.get("items"); k != nil {
+			if k.kind == arrayNode {
+				z.refused.add(k, "items", "must be a schema in draft 2020-12, is an array", "write the array as prefixItems")
+			} else {
+				v.Rest = z.schema(k)
+			}
+		}
+	} else if k := n.get("items"); k != nil {
 		if k.kind == arrayNode {
 			for _, item := range k.items {
 				v.First = append(v.First, z.schema(item))
@@ -39,9 +53,10 @@ func (z *normalizer) checkIdle(n *node) {
 
 func (z *normalizer) contains(n *node, out object) {
 	v := containsValue{}
-	if n.file.draft == draft2019 {
+	if n.file.draft >= draft2019 {
 		v.Min, v.Max = z.limit(n, "minContains"), z.limit(n, "maxContains")
 	}
+	v.Evaluates = n.file.draft == draft2020
 	if k := n.get("contains"); k != nil {
 		v.Schema = z.schema(k)
 		out[containsKeyword] = v
@@ -93,7 +108,7 @@ func (z *normalizer) dependents(n *node, out object) {
 	names := func(keyword string, m member) {
 		list = append(list, propertyValue{Name: m.name, Schema: object{"required": z.nameSet(m.value, keyword)}})
 	}
-	if n.file.draft == draft2019 {
+	if n.file.draft >= draft2019 {
 		for _, m := range z.members(n, "dependentSchemas") {
 			schema("dependentSchemas", m)
 		}
@@ -151,7 +166,7 @@ func (z *normalizer) branch(n *node, keyword string) any {
 }
 
 func (z *normalizer) unevaluated(n *node, out object) {
-	if n.file.draft != draft2019 {
+	if n.file.draft == draft07 {
 		return
 	}
 	if k := n.get("unevaluatedItems"); k != nil {

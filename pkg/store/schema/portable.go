@@ -111,8 +111,8 @@ func (p *porter) keyword(n *node, m member, out *ordered.Object) (exact bool) {
 	switch {
 	case m.name == "$ref":
 		return p.reference(v, out)
-	case m.name == "$recursiveRef" && n.file.draft == draft2019:
-		return p.recursion(n, v, out)
+	case m.name == "$recursiveRef" && n.file.draft == draft2019, m.name == "$dynamicRef" && n.file.draft == draft2020:
+		return p.dynamicRef(v, out)
 	case m.name == "const":
 		if v.kind == nullNode {
 			// A const of null is lost on many readers.
@@ -180,7 +180,7 @@ func (p *porter) nested(name string, v *node, where position, out *ordered.Objec
 func (p *porter) items(n *node, m member, out *ordered.Object) bool {
 	first := n.get("items")
 	switch {
-	case m.name == "items" && m.value.kind == arrayNode:
+	case m.name == "items" && m.value.kind == arrayNode: // not in draft 2020-12, which Compile holds
 		return p.nested("prefixItems", m.value, schemaList, out)
 	case m.name == "items":
 		return p.one("items", m.value, out)
@@ -242,7 +242,7 @@ func (p *porter) logic(n *node, m member, out *ordered.Object) (exact bool) {
 		}
 	case "unevaluatedItems":
 		// Since 2020-12 what contains has found counts as evaluated.
-		exact = p.one(m.name, m.value, out) && n.get("contains") == nil
+		exact = p.one(m.name, m.value, out) && (n.file.draft == draft2020 || n.get("contains") == nil)
 	}
 	return exact
 }
@@ -251,25 +251,34 @@ func (p *porter) logic(n *node, m member, out *ordered.Object) (exact bool) {
 func (p *porter) reference(k *node, out *ordered.Object) (exact bool) {
 	target := p.targets[k]
 	if target.file != p.root.file {
-		out.Set("type", []any{"object", "boolean"})
-		out.Set("description", "A JSON Schema ("+target.file.draft.String()+").")
-		return false
+		return p.metaschema(target, out)
 	}
 	out.Set("$ref", p.ref(target))
 	return p.isExact(target)
 }
 
-// recursion translates a $recursiveRef into a plain one. The outermost
-// resource that takes part is the file's root wherever that does.
-func (p *porter) recursion(n, k *node, out *ordered.Object) (exact bool) {
-	target, exact := p.targets[k], true
-	if p.owners[n].anchored {
-		if p.owners[p.root].anchored {
-			target = p.root
-		} else if p.anchors2019() > 1 {
-			// Which one is meant depends on the way the judge has come.
+// metaschema stands for a schema of schemas, which is described in words.
+func (p *porter) metaschema(target *node, out *ordered.Object) (exact bool) {
+	out.Set("type", []any{"object", "boolean"})
+	out.Set("description", "A JSON Schema ("+target.file.draft.String()+").")
+	return false
+}
+
+// dynamicRef translates a $dynamicRef or a $recursiveRef into a plain $ref. The
+// outermost resource of the dynamic scope is the file's root wherever that has
+// the anchor.
+func (p *porter) dynamicRef(k *node, out *ordered.Object) (exact bool) {
+	target := p.targets[k]
+	if anchor, depends := p.dynamic[k]; depends {
+		if root := p.owners[p.root].dynamic[anchor]; root != nil {
+			target = root
+		} else if p.holders(anchor) > 1 {
+			// The target depends on the path that the validator has taken.
 			return false
 		}
+	}
+	if target.file != p.root.file {
+		return p.metaschema(target, out)
 	}
 	if out.Has("$ref") {
 		both, _ := out.Get("allOf").([]any)
@@ -277,13 +286,13 @@ func (p *porter) recursion(n, k *node, out *ordered.Object) (exact bool) {
 	} else {
 		out.Set("$ref", p.ref(target))
 	}
-	return exact && p.isExact(target)
+	return p.isExact(target)
 }
 
-// anchors2019 counts the resources that take part in $recursiveRef.
-func (p *porter) anchors2019() (n int) {
+// holders counts the resources that have a dynamic anchor.
+func (p *porter) holders(anchor string) (n int) {
 	for _, r := range p.resources {
-		if r.anchored {
+		if r.dynamic[anchor] != nil {
 			n++
 		}
 	}

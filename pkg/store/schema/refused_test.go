@@ -13,11 +13,12 @@ import (
 // TestRefused shows what is refused, and that the refusal says where. In each
 // schema the refused keyword stands on line 3.
 func TestRefused(t *testing.T) {
+	const draft2020 = `{"$schema":"https://json-schema.org/draft/2020-12/schema",` + "\n\n"
 	const draft07 = `{"$schema":"http://json-schema.org/draft-07/schema#",` + "\n\n"
 	for _, c := range []struct {
 		schema, keyword, pointer, problem string
 	}{
-		{"{\n\n" + `"$schema":"https://json-schema.org/draft/2020-12/schema"}`, "$schema", "/$schema", "not supported"},
+		{"{\n\n" + `"$schema":"https://json-schema.org/draft/next/schema"}`, "$schema", "/$schema", "not supported"},
 		{"{\n\n" + `"$ref":"https://example.com/book.json"}`, "$ref", "/$ref", "nothing is fetched"},
 		{"{\n\n" + `"$ref":"other.json#/a"}`, "$ref", "/$ref", "nothing is fetched"},
 		{"{\n\n" + `"$ref":"file:///etc/passwd"}`, "$ref", "/$ref", "nothing is fetched"},
@@ -32,6 +33,17 @@ func TestRefused(t *testing.T) {
 		{`{"properties":{"a":{` + "\n\n" + `"$schema":"http://json-schema.org/draft-07/schema#"}}}`, "$schema", "/properties/a/$schema", "cannot change"},
 		{"{\n\n" + `"prefixItems":[]}`, "prefixItems", "/prefixItems", "not a keyword of draft 2019-09"},
 		{"{\n\n" + `"dependencies":{}}`, "dependencies", "/dependencies", "not a keyword of draft 2019-09"},
+		{draft2020 + `"items":[true]}`, "items", "/items", "must be a schema"},
+		{draft2020 + `"prefixItems":[]}`, "prefixItems", "/prefixItems", "at least one"},
+		{draft2020 + `"prefixItems":{}}`, "prefixItems", "/prefixItems", "must be an array"},
+		{draft2020 + `"additionalItems":false}`, "additionalItems", "/additionalItems", "not a keyword of draft 2020-12"},
+		{draft2020 + `"dependencies":{}}`, "dependencies", "/dependencies", "not a keyword of draft 2020-12"},
+		{draft2020 + `"$recursiveRef":"#"}`, "$recursiveRef", "/$recursiveRef", "not a keyword of draft 2020-12"},
+		{draft2020 + `"$dynamicRef":"#missing"}`, "$dynamicRef", "/$dynamicRef", "leads nowhere"},
+		{draft2020 + `"$dynamicRef":"tree.json#node"}`, "$dynamicRef", "/$dynamicRef", "nothing is fetched"},
+		{draft2020 + `"$dynamicAnchor":"a b"}`, "$dynamicAnchor", "/$dynamicAnchor", "must be a name"},
+		{draft2020 + `"$dynamicAnchor":"a","allOf":[{"$dynamicRef":"#a"}]}`, "$dynamicRef", "/allOf/0/$dynamicRef", "without end"},
+		{"{\n\n" + `"$dynamicRef":"#a"}`, "$dynamicRef", "/$dynamicRef", "not a keyword of draft 2019-09"},
 		{draft07 + `"unevaluatedProperties":false}`, "unevaluatedProperties", "/unevaluatedProperties", "not a keyword of draft-07"},
 		{draft07 + `"dependentRequired":{}}`, "dependentRequired", "/dependentRequired", "not a keyword of draft-07"},
 		{"{\n\n" + `"type":"text"}`, "type", "/type", "not a type"},

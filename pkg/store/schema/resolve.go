@@ -51,6 +51,12 @@ func (x *index) target(ref reference) *node {
 		x.refused.add(k, k.token, fmt.Sprintf("%q leads nowhere", k.text), "correct it; "+localAdvice)
 		return nil
 	}
+	if k.token == "$dynamicRef" && r.dynamic[fragment] == target {
+		x.dynamic[k] = fragment
+	}
+	if k.token == "$recursiveRef" && r.dynamic[""] != nil {
+		x.dynamic[k] = ""
+	}
 	if _, isSchema := x.owners[target]; !isSchema {
 		x.refused.add(k, k.token, fmt.Sprintf("%q is not a place where %s has schemas", k.text, target.file.draft), localAdvice)
 		return nil
@@ -64,7 +70,7 @@ func (x *index) resource(uri string) *resource {
 	if r := x.resources[uri]; r != nil {
 		return r
 	}
-	text := metaschema(uri)
+	text, d := metaschema(uri)
 	if text == nil {
 		return nil
 	}
@@ -72,10 +78,7 @@ func (x *index) resource(uri string) *resource {
 	if err != nil {
 		return nil
 	}
-	root.file.draft = draft2019
-	if uri == uri07 {
-		root.file.draft = draft07
-	}
+	root.file.draft = d
 	x.addFile(root, uri)
 	return x.resources[uri]
 }

@@ -43,9 +43,9 @@ type run struct {
 	// seen is what has been evaluated of the value being judged; nil when no
 	// schema asks.
 	seen *evaluated
-	// outermost is the name of the first anchored resource that was entered,
-	// where $recursiveRef leads.
-	outermost string
+	// scope is the dynamic scope: the names of the resources with dynamic anchors
+	// that were entered, the outermost first, each once.
+	scope []string
 }
 
 // token is one step of the pointer to the value being judged: a name, or an index
@@ -190,6 +190,8 @@ func (r *run) verdict() error {
 type evaluated struct {
 	names map[string]bool
 	items int // from the start
+	// matched holds further items, those that contains has matched.
+	matched map[int]bool
 }
 
 func (e *evaluated) name(name string) {
@@ -208,9 +210,22 @@ func (e *evaluated) first(items int) {
 	}
 }
 
+func (e *evaluated) item(i int) {
+	if e == nil {
+		return
+	}
+	if e.matched == nil {
+		e.matched = map[int]bool{}
+	}
+	e.matched[i] = true
+}
+
 func (e *evaluated) merge(other *evaluated) {
 	for name := range other.names {
 		e.name(name)
 	}
 	e.first(other.items)
+	for i := range other.matched {
+		e.item(i)
+	}
 }

@@ -76,7 +76,7 @@ func declaredDraft(root *node, refused *refusals) draft {
 	d, known := draftOf(k.text)
 	if !known {
 		refused.add(k, "$schema", fmt.Sprintf("the draft %s is not supported", k.raw()),
-			fmt.Sprintf("declare %q or %q, or remove it for the first of them", uri2019, uri07+"#"))
+			fmt.Sprintf("declare %q, %q or %q, or remove it for draft 2019-09", uri2020, uri2019, uri07+"#"))
 	}
 	return d
 }
@@ -133,7 +133,7 @@ func (r *run) begin(ctx context.Context, root *jsonschema.Schema, tracks bool, s
 	}
 	*r = run{
 		Context: ctx, defs: r.defs, state: r.state,
-		path: r.path[:0], fields: r.fields[:0],
+		path: r.path[:0], fields: r.fields[:0], scope: r.scope[:0],
 		budget: 1_000_000 + 16*size,
 	}
 	if tracks {

@@ -45,6 +45,7 @@ func TestSuite(t *testing.T) {
 		folder, uri    string
 		cases, atLeast int // the kept revision's cases, and those to be judged right
 	}{
+		{"draft2020-12", "https://json-schema.org/draft/2020-12/schema", 1238, 1189},
 		{"draft2019-09", "https://json-schema.org/draft/2019-09/schema", 1220, 1184},
 		{"draft7", "http://json-schema.org/draft-07/schema#", 906, 883},
 	} {

@@ -25,6 +25,10 @@ func mustCompile(t testing.TB, text string) *schema.Schema {
 
 // TestVerdicts holds what the official suite does not ask.
 func TestVerdicts(t *testing.T) {
+	const (
+		d2020 = `{"$schema":"https://json-schema.org/draft/2020-12/schema",`
+		tree  = `"$defs":{"tree":{"$id":"tree","$dynamicAnchor":"node","properties":{"data":true,"children":{"items":{"$dynamicRef":"#node"}}}}}`
+	)
 	for _, c := range []struct {
 		name, schema, doc string
 		valid             bool
@@ -49,6 +53,14 @@ func TestVerdicts(t *testing.T) {
 			`{"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/a","maximum":1,"definitions":{"a":true}}`, `2`, true},
 		{"definitions serve the default draft", `{"$ref":"#/definitions/a","definitions":{"a":{"type":"string"}}}`, `2`, false},
 		{"a metaschema is at hand", `{"$ref":"https://json-schema.org/draft/2019-09/schema"}`, `{"properties":{"a":{"type":"strin"}}}`, false},
+		{"prefixItems describes the first items", d2020 + `"prefixItems":[{"type":"string"}],"items":{"type":"integer"}}`, `["a",1,"b"]`, false},
+		{"what contains matches counts as evaluated since 2020-12", d2020 + `"contains":{"type":"string"},"unevaluatedItems":{"type":"integer"}}`, `[1,"a",2]`, true},
+		{"and the rest does not", d2020 + `"contains":{"type":"string"},"unevaluatedItems":{"type":"integer"}}`, `[1,"a",true]`, false},
+		{"a dynamic reference finds the outermost schema", d2020 + `"$id":"http://example.com/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,` + tree + `}`, `{"children":[{"data":1,"chidren":[]}]}`, false},
+		{"whose properties it allows", d2020 + `"$id":"http://example.com/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,` + tree + `}`, `{"children":[{"data":1,"children":[]}]}`, true},
+		{"and by itself means its own", d2020 + `"$ref":"tree",` + tree + `}`, `{"children":[{"data":1,"chidren":[]}]}`, true},
+		{"the metaschema of 2020-12 is embedded", d2020 + `"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"properties":{"a":{"type":"strin"}}}`, false},
+		{"with every vocabulary", d2020 + `"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"prefixItems":[],"title":"x"}`, false},
 		{"a recursive schema judges every level", `{"properties":{"child":{"$ref":"#"}},"additionalProperties":false}`,
 			`{"child":{"child":{"chid":{}}}}`, false},
 	} {
