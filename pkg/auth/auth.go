@@ -142,7 +142,7 @@ type Client struct {
 
 // own is a context in which the service itself acts, on behalf of the request
 // whose context it is and of a user, if there is one.
-func own(ctx context.Context, user string) context.Context {
+func asService(ctx context.Context, user string) context.Context {
 	call := store.Call{Origin: event.OriginAuth, Ctx: store.CallOf(ctx).Ctx}
 	if user != "" {
 		call.Actor = &user
@@ -151,12 +151,12 @@ func own(ctx context.Context, user string) context.Context {
 }
 
 // background bounds what a reply does not wait for.
-const background = 30 * time.Second
+const backgroundTimeout = 30 * time.Second
 
 // later does something that a reply does not wait for. What fails is logged:
 // nothing that was promised depends on it.
-func (s *Service) later(ctx context.Context, what string, do func(ctx context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), background)
+func (s *Service) runInBackground(ctx context.Context, what string, do func(ctx context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backgroundTimeout)
 	s.pending.Go(func() {
 		defer cancel()
 		if err := do(ctx); err != nil {
@@ -171,7 +171,7 @@ const timeFormat = "2006-01-02T15:04:05.000000Z"
 func timestamp(t time.Time) string { return t.UTC().Format(timeFormat) }
 
 // moment reads a time that a field holds; one that holds none is long past.
-func moment(o object.Object, name string) time.Time {
+func timeField(o object.Object, name string) time.Time {
 	text, _ := o.Text(name)
 	t, _ := time.Parse(timeFormat, text)
 	return t

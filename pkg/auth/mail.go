@@ -22,7 +22,7 @@ import (
 // second time, with another token and the same Message-ID; both tokens are
 // good. errs.Invalid is a mail that no further attempt gets through.
 func (s *Service) DeliverMail(ctx context.Context, e *event.Envelope) error {
-	asked, ok := requestOf(object.Field(e.Object, fieldMail))
+	request, ok := mailRequestOf(object.Field(e.Object, fieldMail))
 	if _, changed := e.Previous[fieldMail]; e.Event == event.StoreUpdated && !changed {
 		ok = false
 	}
@@ -30,16 +30,16 @@ func (s *Service) DeliverMail(ctx context.Context, e *event.Envelope) error {
 		return nil
 	}
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMail, Actor: e.Actor, Ctx: e.Ctx})
-	box, err := s.tokens.Get(ctx, e.UUID)
+	mailbox, err := s.tokens.Get(ctx, e.UUID)
 	if err != nil {
-		return unlessMissing(err)
+		return ignoreNotFound(err)
 	}
-	now, _ := requestOf(object.Field(box.Body, fieldMail))
-	if sent, _ := object.Text(object.Field(box.Body, fieldSent)); now.ID != asked.ID || sent == asked.ID {
+	now, _ := mailRequestOf(object.Field(mailbox.Body, fieldMail))
+	if sent, _ := object.Text(object.Field(mailbox.Body, fieldSent)); now.ID != request.ID || sent == request.ID {
 		return nil // a later request has an event of its own
 	}
-	if asked.For != nothing {
-		m, err := s.write(ctx, box, asked)
+	if request.For != purposeNone {
+		m, err := s.composeMail(ctx, mailbox, request)
 		if err != nil {
 			return err
 		}
@@ -47,24 +47,24 @@ func (s *Service) DeliverMail(ctx context.Context, e *event.Envelope) error {
 			return err
 		}
 	}
-	return s.sent(ctx, e.UUID, asked)
+	return s.markSent(ctx, e.UUID, request)
 }
 
 // write writes a mail, and notes the hash of its token first.
-func (s *Service) write(ctx context.Context, box store.Stored, asked request) (mail.Message, error) {
-	login, _ := object.Text(object.Field(box.Body, fieldLogin))
+func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request mailRequest) (mail.Message, error) {
+	login, _ := object.Text(object.Field(mailbox.Body, fieldLogin))
 	data := mail.Data{Login: login, Link: s.baseURL}
 	texts := s.email.Taken
-	if asked.For != taken {
+	if request.For != purposeTaken {
 		token := newSecret()
-		lasting := s.email.TokenTTL
+		ttl := s.email.TokenTTL
 		texts = s.email.Validation
-		if asked.For == recovery {
-			lasting, texts = s.email.RecoveryTTL, s.email.Recovery
+		if request.For == purposeRecover {
+			ttl, texts = s.email.RecoveryTTL, s.email.Recovery
 		}
 		data.Token = token
 		data.Link = s.baseURL + "/auth/email/callback?" + url.Values{"login": {login}, "token": {token}}.Encode()
-		if err := s.note(ctx, box.UUID, asked, token, lasting); err != nil {
+		if err := s.storeToken(ctx, mailbox.UUID, request, token, ttl); err != nil {
 			return mail.Message{}, err
 		}
 	}
@@ -73,28 +73,28 @@ func (s *Service) write(ctx context.Context, box store.Stored, asked request) (m
 		return mail.Message{}, errs.Wrap(err, errs.Invalid, "the mail can't be written")
 	}
 	return mail.Message{
-		ID: asked.ID, From: s.email.From, To: login, Subject: subject, Text: text, HTML: html, Date: s.now(),
+		ID: request.ID, From: s.email.From, To: login, Subject: subject, Text: text, HTML: html, Date: s.now(),
 	}, nil
 }
 
 // note keeps the hash of a token that is about to be mailed.
-func (s *Service) note(ctx context.Context, uuid string, asked request, token string, lasting time.Duration) error {
-	_, err := s.tokens.Revise(ctx, uuid, func(box store.Stored) (store.Revision, error) {
+func (s *Service) storeToken(ctx context.Context, uuid string, request mailRequest, token string, ttl time.Duration) error {
+	_, err := s.tokens.Revise(ctx, uuid, func(mailbox store.Stored) (store.Revision, error) {
 		now := s.now()
-		until := now.Add(lasting)
-		all := slices.DeleteFunc(mailedTokensOf(box.Body), func(i mailedToken) bool { return i.Until <= timestamp(now) })
-		all = append(all, mailedToken{Hash: digest(token), For: asked.For, Until: timestamp(until), Mail: asked.ID})
+		until := now.Add(ttl)
+		all := slices.DeleteFunc(mailedTokensOf(mailbox.Body), func(i mailedToken) bool { return i.Until <= timestamp(now) })
+		all = append(all, mailedToken{Hash: digest(token), For: request.For, Until: timestamp(until), Mail: request.ID})
 		if len(all) > maxMailedTokens {
 			// Attempts at a mail take each other's place before they take that
 			// of the token of another mail, which may have arrived.
-			old := slices.IndexFunc(all[:maxMailedTokens], func(i mailedToken) bool { return i.Mail == asked.ID })
+			old := slices.IndexFunc(all[:maxMailedTokens], func(i mailedToken) bool { return i.Mail == request.ID })
 			all = slices.Delete(all, max(0, old), max(0, old)+1)
 		}
 		fields := object.Object{}
 		fields.Set(fieldMailedTokens, all)
-		if o, err := box.Object(); err != nil {
+		if o, err := mailbox.Object(); err != nil {
 			return store.Revision{}, err
-		} else if moment(o, fieldExpires).Before(until) {
+		} else if timeField(o, fieldExpires).Before(until) {
 			fields.Set(fieldExpires, timestamp(until))
 		}
 		return store.Revision{Fields: fields}, nil
@@ -103,11 +103,11 @@ func (s *Service) note(ctx context.Context, uuid string, asked request, token st
 }
 
 // sent notes that a mail is out.
-func (s *Service) sent(ctx context.Context, uuid string, asked request) error {
+func (s *Service) markSent(ctx context.Context, uuid string, request mailRequest) error {
 	_, err := s.tokens.Revise(ctx, uuid, func(store.Stored) (store.Revision, error) {
 		fields := object.Object{}
-		fields.Set(fieldSent, asked.ID)
+		fields.Set(fieldSent, request.ID)
 		return store.Revision{Fields: fields}, nil
 	})
-	return unlessMissing(err)
+	return ignoreNotFound(err)
 }

@@ -37,7 +37,7 @@ const (
 
 	// maxQueue is how long a password waits for its turn to be hashed. Who
 	// waits longer than that has gone.
-	maxQueue = 20 * time.Second
+	maxQueueTime = 20 * time.Second
 )
 
 // hasher hashes passwords, as many at once as there are cores: more would be
@@ -55,8 +55,8 @@ func newHasher(p HashParams) *hasher {
 }
 
 // turn waits for a core to hash on.
-func (h *hasher) turn(ctx context.Context) (done func(), err error) {
-	waiting, cancel := context.WithTimeout(ctx, maxQueue)
+func (h *hasher) acquire(ctx context.Context) (done func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, maxQueueTime)
 	defer cancel()
 	select {
 	case h.slots <- struct{}{}:
@@ -65,13 +65,13 @@ func (h *hasher) turn(ctx context.Context) (done func(), err error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, limited("too many are logging in at once", maxQueue)
+		return nil, limited("too many are logging in at once", maxQueueTime)
 	}
 }
 
 // hash returns the encoded hash of a password.
 func (h *hasher) hash(ctx context.Context, password string) (string, error) {
-	done, err := h.turn(ctx)
+	done, err := h.acquire(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -93,7 +93,7 @@ func (h *hasher) matches(ctx context.Context, encoded, password string) (ok, wea
 	if err != nil {
 		return false, false, err
 	}
-	done, err := h.turn(ctx)
+	done, err := h.acquire(ctx)
 	if err != nil {
 		return false, false, err
 	}

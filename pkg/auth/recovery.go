@@ -12,16 +12,16 @@ import (
 // is unknown or validated already. Where addresses are validated first it asks
 // for the mail that a registration does.
 func (s *Service) ResendValidation(ctx context.Context, login string, from Client) error {
-	return s.request(ctx, login, validations, from, func(user store.Stored, ident object.Object) purpose {
+	return s.requestMail(ctx, login, validationMailbox, from, func(user store.Stored, ident object.Object) purpose {
 		switch {
 		case !s.email.PostValidation && user.UUID == "":
-			return validate
+			return purposeValidate
 		case !s.email.PostValidation:
-			return taken
+			return purposeTaken
 		case user.UUID == "" || string(ident["validated"]) == "true" || s.email.SkipValidation:
-			return nothing
+			return purposeNone
 		default:
-			return validate
+			return purposeValidate
 		}
 	})
 }
@@ -29,16 +29,16 @@ func (s *Service) ResendValidation(ctx context.Context, login string, from Clien
 // Forgot asks for the mail that lets a new password be set. It looks the same
 // for a login that is unknown.
 func (s *Service) RequestRecovery(ctx context.Context, login string, from Client) error {
-	return s.request(ctx, login, recoveries, from, func(user store.Stored, _ object.Object) purpose {
+	return s.requestMail(ctx, login, recoveryMailbox, from, func(user store.Stored, _ object.Object) purpose {
 		if user.UUID == "" {
-			return nothing
+			return purposeNone
 		}
-		return recovery
+		return purposeRecover
 	})
 }
 
-func (s *Service) request(ctx context.Context, login, kind string, from Client, why func(user store.Stored, ident object.Object) purpose) error {
-	if err := s.off(); err != nil {
+func (s *Service) requestMail(ctx context.Context, login, kind string, from Client, why func(user store.Stored, ident object.Object) purpose) error {
+	if err := s.requireEmail(); err != nil {
 		return err
 	}
 	if login == "" {
@@ -51,8 +51,8 @@ func (s *Service) request(ctx context.Context, login, kind string, from Client, 
 	if err := s.limiter.spend(from.Address); err != nil {
 		return err
 	}
-	w := wayOf(login)
-	user, stored, err := s.owner(own(ctx, ""), w)
+	who := emailIdentity(login)
+	user, stored, err := s.findOwner(asService(ctx, ""), who)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (s *Service) request(ctx context.Context, login, kind string, from Client, 
 			return err
 		}
 	}
-	return s.ask(ctx, w.id, kind, why(user, ident))
+	return s.enqueueMail(ctx, who.providerID, kind, why(user, ident))
 }
 
 // Recover sets a new password by the token of a recovery mail, and ends all
@@ -74,10 +74,10 @@ func (s *Service) request(ctx context.Context, login, kind string, from Client, 
 // removed. And whoever adds an address to their account by a slip must not lose
 // the account to its owner: who proves it first gets an account of their own.
 func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error {
-	if err := s.off(); err != nil {
+	if err := s.requireEmail(); err != nil {
 		return err
 	}
-	if err := c.complete(); err != nil {
+	if err := c.validate(); err != nil {
 		return err
 	}
 	if err := checkPassword(fieldPassword, c.Password); err != nil {
@@ -86,17 +86,17 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err := s.limiter.spend(from.Address); err != nil {
 		return err
 	}
-	w := wayOf(c.Login)
-	p, err := s.prove(ctx, w.id, c.Token, recovery)
+	who := emailIdentity(c.Login)
+	p, err := s.verifyToken(ctx, who.providerID, c.Token, purposeRecover)
 	if err != nil {
 		return err
 	}
-	user, stored, err := s.owner(own(ctx, ""), w)
+	user, stored, err := s.findOwner(asService(ctx, ""), who)
 	if err != nil {
 		return err
 	}
 	if user.UUID == "" {
-		return wrongToken()
+		return errWrongToken()
 	}
 	ident, err := stored.Object()
 	if err != nil {
@@ -106,18 +106,18 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err != nil {
 		return err
 	}
-	if err := s.spend(ctx, p); err != nil {
+	if err := s.consumeToken(ctx, p); err != nil {
 		return err
 	}
 	proven := string(ident[fieldProven]) == "true"
 	if !proven {
-		if part, err := s.parts(ctx, user, stored.UUID, ident); err != nil || part {
+		if part, err := s.wasAddedToAccount(ctx, user, stored.UUID, ident); err != nil || part {
 			if err == nil {
-				err = s.part(ctx, w, user, stored.UUID, hash)
+				err = s.moveToOwnAccount(ctx, who, user, stored.UUID, hash)
 			}
 			return err
 		}
-		if err := s.evict(ctx, user, stored.UUID); err != nil {
+		if err := s.removeOtherIdents(ctx, user, stored.UUID); err != nil {
 			return err
 		}
 	}
@@ -126,21 +126,21 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	}
 	if !proven {
 		// Until its session ended a stranger could link another way in.
-		if err := s.evict(ctx, user, stored.UUID); err != nil {
+		if err := s.removeOtherIdents(ctx, user, stored.UUID); err != nil {
 			return err
 		}
 	}
-	s.limiter.succeed(w.uuid())
-	return s.validated(ctx, stored.UUID, true)
+	s.limiter.succeed(who.uuid())
+	return s.markValidated(ctx, stored.UUID, true)
 }
 
 // parts reports whether an address was added to an account that has another way
 // in.
-func (s *Service) parts(ctx context.Context, user store.Stored, uuid string, ident object.Object) (other bool, err error) {
+func (s *Service) wasAddedToAccount(ctx context.Context, user store.Stored, uuid string, ident object.Object) (other bool, err error) {
 	if string(ident[fieldAdded]) != "true" {
 		return false, nil
 	}
-	err = linked(own(ctx, ""), s.idents, user.UUID, func(found store.Stored, _ object.Object) error {
+	err = forEachOwned(asService(ctx, ""), s.idents, user.UUID, func(found store.Stored, _ object.Object) error {
 		other = other || found.UUID != uuid
 		return nil
 	})
@@ -149,34 +149,34 @@ func (s *Service) parts(ctx context.Context, user store.Stored, uuid string, ide
 
 // part takes an address out of an account and makes it one of its own. Should
 // that fail, the address is free to be registered.
-func (s *Service) part(ctx context.Context, w way, user store.Stored, ident, hash string) error {
+func (s *Service) moveToOwnAccount(ctx context.Context, who identity, user store.Stored, ident, hash string) error {
 	if err := s.Unlink(ctx, &Session{User: user}, ident); err != nil {
 		return err
 	}
-	w.validated = true
-	n := newcomer{way: w, fields: object.Object{}, datas: object.Object{}}
-	n.fields.Set(fieldPassword, hash)
-	n.datas.Set(fieldLogin, w.id)
-	if _, err := s.register(ctx, n); err != nil {
+	who.validated = true
+	reg := registration{identity: who, fields: object.Object{}, datas: object.Object{}}
+	reg.fields.Set(fieldPassword, hash)
+	reg.datas.Set(fieldLogin, who.providerID)
+	if _, err := s.createUser(ctx, reg); err != nil {
 		return err
 	}
-	s.limiter.succeed(w.uuid())
+	s.limiter.succeed(who.uuid())
 	return nil
 }
 
 // setPassword sets a hash and, in the same act, ends all sessions.
 func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string) (store.Stored, error) {
-	return s.users.Revise(own(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Revision, error) {
+	return s.users.Revise(asService(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Revision, error) {
 		o, err := now.Object()
 		if err != nil {
 			return store.Revision{}, err
 		}
-		return store.Revision{Fields: newPassword(o, hash)}, nil
+		return store.Revision{Fields: passwordFields(o, hash)}, nil
 	})
 }
 
 // newPassword is what changes in a user with the password.
-func newPassword(user object.Object, hash string) object.Object {
+func passwordFields(user object.Object, hash string) object.Object {
 	fields := object.Object{}
 	fields.Set(fieldPassword, hash)
 	fields.Set(fieldEpoch, epoch(user)+1)
@@ -185,39 +185,39 @@ func newPassword(user object.Object, hash string) object.Object {
 
 // validated notes that an ident's address has been proven, maybe by whom the
 // account belongs to, and forgets its failed logins.
-func (s *Service) validated(ctx context.Context, ident string, proven bool) error {
+func (s *Service) markValidated(ctx context.Context, ident string, proven bool) error {
 	fields := object.Object{"validated": []byte("true"), fieldFailures: failures{At: s.now()}.encode()}
 	if proven {
 		fields[fieldProven] = []byte("true")
 	}
-	_, err := s.idents.Revise(own(ctx, ""), ident, func(store.Stored) (store.Revision, error) {
+	_, err := s.idents.Revise(asService(ctx, ""), ident, func(store.Stored) (store.Revision, error) {
 		return store.Revision{Fields: fields}, nil
 	})
-	return unlessMissing(err)
+	return ignoreNotFound(err)
 }
 
 // evict removes every way in of a user but one.
-func (s *Service) evict(ctx context.Context, user store.Stored, keep string) error {
-	ctx = own(ctx, user.UUID)
-	var going unlinked
+func (s *Service) removeOtherIdents(ctx context.Context, user store.Stored, keep string) error {
+	ctx = asService(ctx, user.UUID)
+	var unlinked unlinkedIdents
 	_, err := s.users.Revise(ctx, user.UUID, func(store.Stored) (store.Revision, error) {
-		going = unlinked{}
-		err := linked(ctx, s.idents, user.UUID, func(ident store.Stored, _ object.Object) error {
+		unlinked = unlinkedIdents{}
+		err := forEachOwned(ctx, s.idents, user.UUID, func(ident store.Stored, _ object.Object) error {
 			if ident.UUID != keep {
-				going[ident.UUID] = ident.Revision
+				unlinked[ident.UUID] = ident.Revision
 			}
 			return nil
 		})
-		if len(going) == 0 || err != nil {
+		if len(unlinked) == 0 || err != nil {
 			return store.Revision{}, err
 		}
 		fields := object.Object{}
-		fields.Set(fieldUnlinked, going)
+		fields.Set(fieldUnlinked, unlinked)
 		return store.Revision{Fields: fields}, nil
 	})
-	for ident := range going {
+	for ident := range unlinked {
 		if err == nil {
-			err = unlessMissing(s.idents.Delete(ctx, ident, 0))
+			err = ignoreNotFound(s.idents.Delete(ctx, ident, 0))
 		}
 	}
 	return err
@@ -239,31 +239,31 @@ const (
 // Links are followed by programs that look at mails, too, and by people who
 // never registered: only who is logged in proves that the account is theirs.
 func (s *Service) FollowLink(ctx context.Context, login, token string, from Client) (LinkOutcome, error) {
-	if err := s.off(); err != nil {
+	if err := s.requireEmail(); err != nil {
 		return 0, err
 	}
-	w := wayOf(login)
-	p, err := s.prove(ctx, w.id, token, validate, recovery)
+	who := emailIdentity(login)
+	p, err := s.verifyToken(ctx, who.providerID, token, purposeValidate, purposeRecover)
 	if err != nil {
 		return 0, err
 	}
 	switch {
-	case p.issued.For == recovery:
+	case p.token.For == purposeRecover:
 		return OpenRecovery, nil
 	case !s.email.PostValidation:
 		return OpenRegistration, nil
 	}
-	user, ident, err := s.owner(own(ctx, ""), w)
+	user, ident, err := s.findOwner(asService(ctx, ""), who)
 	if err != nil {
 		return 0, err
 	}
 	if user.UUID == "" {
-		return 0, wrongToken()
+		return 0, errWrongToken()
 	}
-	if err := s.spend(ctx, p); err != nil {
+	if err := s.consumeToken(ctx, p); err != nil {
 		return 0, err
 	}
-	return AddressValidated, s.validated(ctx, ident.UUID, from.Session != nil && from.Session.User.UUID == user.UUID)
+	return AddressValidated, s.markValidated(ctx, ident.UUID, from.Session != nil && from.Session.User.UUID == user.UUID)
 }
 
 // ChangePassword sets a new password for the user who is logged in, ends all
@@ -277,20 +277,20 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	}
 	me := from.Session
 	if kept, _ := object.Text(object.Field(me.User.Body, fieldPassword)); kept != "" {
-		if right, err := s.myPassword(ctx, me, current); err != nil || !right {
-			return IssuedSession{}, orDenied(err)
+		if right, err := s.verifyCurrentPassword(ctx, me, current); err != nil || !right {
+			return IssuedSession{}, wrongPassword(err)
 		}
 	}
 	hash, err := s.hasher.hash(ctx, next)
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.alive(own(ctx, me.User.UUID), me); err != nil {
+	if err := s.checkActive(asService(ctx, me.User.UUID), me); err != nil {
 		return IssuedSession{}, err
 	}
-	user, err := s.reviseMe(ctx, me, func(now object.Object) object.Object { return newPassword(now, hash) })
+	user, err := s.updateCurrentUser(ctx, me, func(now object.Object) object.Object { return passwordFields(now, hash) })
 	if err != nil {
 		return IssuedSession{}, err
 	}
-	return s.issue(ctx, user, emailType, from)
+	return s.startSession(ctx, user, emailType, from)
 }

@@ -14,9 +14,9 @@ const secretSize = 32
 var b64 = base64.RawURLEncoding
 
 // newSecret returns 256 random bits as text.
-func newSecret() string { return random(secretSize) }
+func newSecret() string { return randomText(secretSize) }
 
-func random(size int) string {
+func randomText(size int) string {
 	raw := make([]byte, size)
 	_, _ = rand.Read(raw) // never fails
 	return b64.EncodeToString(raw)
@@ -30,7 +30,7 @@ func digest(secret string) string {
 }
 
 // isSecret reports whether a text is the secret whose digest this is.
-func isSecret(text, kept string) bool {
+func secretMatches(text, kept string) bool {
 	return kept != "" && subtle.ConstantTimeCompare([]byte(digest(text)), []byte(kept)) == 1
 }
 

@@ -24,7 +24,7 @@ const (
 	maxSessions = 100
 
 	// slideEvery is how seldom a request of a session is noted in it.
-	slideEvery = time.Hour
+	extendInterval = time.Hour
 )
 
 // Fields of the stores' objects that other files name too.
@@ -52,14 +52,14 @@ type IssuedSession struct {
 
 // issue begins a session. One that the client has had ends: a token never
 // outlives a login.
-func (s *Service) issue(ctx context.Context, user store.Stored, way string, c Client) (IssuedSession, error) {
-	ctx = own(ctx, user.UUID)
+func (s *Service) startSession(ctx context.Context, user store.Stored, way string, c Client) (IssuedSession, error) {
+	ctx = asService(ctx, user.UUID)
 	o, err := user.Object()
 	if err != nil {
 		return IssuedSession{}, err
 	}
 	now := s.now()
-	id, secret := random(idSize), newSecret()
+	id, secret := randomText(idSize), newSecret()
 	expires := now.Add(SessionIdleTimeout)
 	session := object.Object{}
 	session.Set(fieldUser, user.UUID)
@@ -73,9 +73,9 @@ func (s *Service) issue(ctx context.Context, user store.Stored, way string, c Cl
 	if _, err := s.sessions.Save(ctx, session, id); err != nil {
 		return IssuedSession{}, err
 	}
-	s.later(ctx, "the end of old sessions", func(ctx context.Context) error { return s.trim(ctx, user) })
+	s.runInBackground(ctx, "the end of old sessions", func(ctx context.Context) error { return s.endExcessSessions(ctx, user) })
 	if c.Session != nil {
-		s.later(ctx, "the end of a session", func(ctx context.Context) error { return s.end(ctx, c.Session.ID) })
+		s.runInBackground(ctx, "the end of a session", func(ctx context.Context) error { return s.endSession(ctx, c.Session.ID) })
 	}
 	visible, err := s.users.Visible(user).Object()
 	return IssuedSession{Session{ID: id, User: user, Visible: visible, Expires: expires}, id + secret}, err
@@ -94,10 +94,10 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 	if !ok {
 		return nil, nil
 	}
-	ctx = own(ctx, "")
+	ctx = asService(ctx, "")
 	stored, err := s.sessions.Get(ctx, id)
 	if err != nil {
-		return nil, unlessMissing(err)
+		return nil, ignoreNotFound(err)
 	}
 	session, err := stored.Object()
 	if err != nil {
@@ -105,13 +105,13 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 	}
 	now := s.now()
 	kept, _ := session.Text("_hash")
-	if !isSecret(secret, kept) || !now.Before(moment(session, fieldExpires)) {
+	if !secretMatches(secret, kept) || !now.Before(timeField(session, fieldExpires)) {
 		return nil, nil
 	}
 	userID, _ := session.Text(fieldUser)
 	user, err := s.users.Get(ctx, userID)
 	if err != nil {
-		return nil, unlessMissing(err)
+		return nil, ignoreNotFound(err)
 	}
 	o, err := user.Object()
 	if err != nil || epoch(o) != epoch(session) {
@@ -121,29 +121,29 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 	if err != nil {
 		return nil, err
 	}
-	if now.Sub(moment(session, "lastUsed")) >= slideEvery {
-		s.slide(ctx, id)
+	if now.Sub(timeField(session, "lastUsed")) >= extendInterval {
+		s.extend(ctx, id)
 	}
-	return &Session{ID: id, User: user, Visible: visible, Expires: moment(session, fieldExpires)}, nil
+	return &Session{ID: id, User: user, Visible: visible, Expires: timeField(session, fieldExpires)}, nil
 }
 
 // ended says that a session has ended while a request of it was under way.
-func ended() error {
+func errSessionEnded() error {
 	return errs.New(errs.Unauthenticated, "your session has ended meanwhile: log in again")
 }
 
 // alive reports ended for a session that is over. A request may have begun long
 // ago: its body was slow, or a provider was.
-func (s *Service) alive(ctx context.Context, me *Session) error {
+func (s *Service) checkActive(ctx context.Context, me *Session) error {
 	_, err := s.sessions.Get(ctx, me.ID)
 	if err == nil {
 		var user store.Stored
 		if user, err = s.users.Get(ctx, me.User.UUID); err == nil && !sameEpoch(user, me.User) {
-			return ended()
+			return errSessionEnded()
 		}
 	}
 	if errors.Is(err, errs.NotFound) {
-		return ended()
+		return errSessionEnded()
 	}
 	return err
 }
@@ -156,10 +156,10 @@ func sameEpoch(a, b store.Stored) bool {
 
 // reviseMe changes fields of the user who is logged in, and reports ended when
 // all sessions were ended since the request began. No fields change nothing.
-func (s *Service) reviseMe(ctx context.Context, me *Session, fields func(now object.Object) object.Object) (store.Stored, error) {
-	return s.users.Revise(own(ctx, me.User.UUID), me.User.UUID, func(now store.Stored) (store.Revision, error) {
+func (s *Service) updateCurrentUser(ctx context.Context, me *Session, fields func(now object.Object) object.Object) (store.Stored, error) {
+	return s.users.Revise(asService(ctx, me.User.UUID), me.User.UUID, func(now store.Stored) (store.Revision, error) {
 		if !sameEpoch(now, me.User) {
-			return store.Revision{}, ended()
+			return store.Revision{}, errSessionEnded()
 		}
 		o, err := now.Object()
 		if err != nil {
@@ -170,7 +170,7 @@ func (s *Service) reviseMe(ctx context.Context, me *Session, fields func(now obj
 }
 
 // unlessMissing is an error that is not about there being no object.
-func unlessMissing(err error) error {
+func ignoreNotFound(err error) error {
 	if errors.Is(err, errs.NotFound) {
 		return nil
 	}
@@ -179,27 +179,27 @@ func unlessMissing(err error) error {
 
 // unlessStale is an error that is not about an object that is gone, or has
 // changed since it was read.
-func unlessStale(err error) error {
+func ignoreStale(err error) error {
 	if errors.Is(err, errs.Mismatch) {
 		return nil
 	}
-	return unlessMissing(err)
+	return ignoreNotFound(err)
 }
 
 // slide notes that a session is in use and lets it last longer.
-func (s *Service) slide(ctx context.Context, id string) {
-	s.later(ctx, "the use of a session", func(ctx context.Context) error {
+func (s *Service) extend(ctx context.Context, id string) {
+	s.runInBackground(ctx, "the use of a session", func(ctx context.Context) error {
 		_, err := s.sessions.Revise(ctx, id, func(session store.Stored) (store.Revision, error) {
 			o, err := session.Object()
-			if err != nil || s.now().Sub(moment(o, "lastUsed")) < slideEvery {
+			if err != nil || s.now().Sub(timeField(o, "lastUsed")) < extendInterval {
 				return store.Revision{}, err
 			}
 			now, fields := s.now(), object.Object{}
 			fields.Set("lastUsed", timestamp(now))
-			fields.Set(fieldExpires, timestamp(earlier(now.Add(SessionIdleTimeout), moment(o, "created").Add(SessionMaxAge))))
+			fields.Set(fieldExpires, timestamp(earlier(now.Add(SessionIdleTimeout), timeField(o, "created").Add(SessionMaxAge))))
 			return store.Revision{Fields: fields}, nil
 		})
-		return unlessMissing(err)
+		return ignoreNotFound(err)
 	})
 }
 
@@ -211,13 +211,13 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // end ends a session; that it has ended already is fine.
-func (s *Service) end(ctx context.Context, id string) error {
-	return unlessMissing(s.sessions.Delete(ctx, id, 0))
+func (s *Service) endSession(ctx context.Context, id string) error {
+	return ignoreNotFound(s.sessions.Delete(ctx, id, 0))
 }
 
 // Logout ends a session.
 func (s *Service) Logout(ctx context.Context, session *Session) error {
-	return s.end(own(ctx, session.User.UUID), session.ID)
+	return s.endSession(asService(ctx, session.User.UUID), session.ID)
 }
 
 // SessionInfo is what users see of their sessions.
@@ -256,9 +256,9 @@ func (s *Service) sessionsOf(ctx context.Context, user store.Stored, each func(s
 	if err != nil {
 		return err
 	}
-	ctx = own(ctx, user.UUID)
-	return linked(ctx, s.sessions, user.UUID, func(stored store.Stored, o object.Object) error {
-		if !s.now().Before(moment(o, fieldExpires)) || epoch(o) != epoch(owner) {
+	ctx = asService(ctx, user.UUID)
+	return forEachOwned(ctx, s.sessions, user.UUID, func(stored store.Stored, o object.Object) error {
+		if !s.now().Before(timeField(o, fieldExpires)) || epoch(o) != epoch(owner) {
 			return nil
 		}
 		return each(stored, o)
@@ -266,9 +266,9 @@ func (s *Service) sessionsOf(ctx context.Context, user store.Stored, each func(s
 }
 
 // trim ends the sessions of a user that are too many.
-func (s *Service) trim(ctx context.Context, user store.Stored) error {
+func (s *Service) endExcessSessions(ctx context.Context, user store.Stored) error {
 	var all []string // by their last use
-	err := linked(ctx, s.sessions, user.UUID, func(stored store.Stored, o object.Object) error {
+	err := forEachOwned(ctx, s.sessions, user.UUID, func(stored store.Stored, o object.Object) error {
 		used, _ := o.Text("lastUsed")
 		all = append(all, used+" "+stored.UUID)
 		return nil
@@ -276,13 +276,13 @@ func (s *Service) trim(ctx context.Context, user store.Stored) error {
 	slices.Sort(all)
 	for ; err == nil && len(all) > maxSessions; all = all[1:] {
 		_, id, _ := strings.Cut(all[0], " ")
-		err = s.end(ctx, id)
+		err = s.endSession(ctx, id)
 	}
 	return err
 }
 
 // linked calls each with the objects of a store whose field user names a user.
-func linked(ctx context.Context, in *store.Store, user string, each func(store.Stored, object.Object) error) error {
+func forEachOwned(ctx context.Context, in *store.Store, user string, each func(store.Stored, object.Object) error) error {
 	var after []byte
 	for {
 		page, next, err := in.Linked(ctx, fieldUser, user, after, listPage)
@@ -311,7 +311,7 @@ func linked(ctx context.Context, in *store.Store, user string, each func(store.S
 // Revoke ends a session of the user who is logged in. NotFound when it is not
 // one of theirs.
 func (s *Service) RevokeSession(ctx context.Context, me *Session, id string) error {
-	ctx = own(ctx, me.User.UUID)
+	ctx = asService(ctx, me.User.UUID)
 	missing := errs.New(errs.NotFound, "you have no session with this id")
 	if !object.ValidUUID(id) {
 		return missing
@@ -331,5 +331,5 @@ func (s *Service) RevokeSession(ctx context.Context, me *Session, id string) err
 	if subtle.ConstantTimeCompare([]byte(owner), []byte(me.User.UUID)) != 1 {
 		return missing
 	}
-	return s.end(ctx, id)
+	return s.endSession(ctx, id)
 }

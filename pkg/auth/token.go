@@ -16,15 +16,15 @@ import (
 type purpose string
 
 const (
-	validate purpose = "validate" // proves an address
-	recovery purpose = "recover"  // lets a new password be set
-	taken    purpose = "taken"    // tells the owner of an address of an attempt to register it; no token
-	nothing  purpose = "nothing"  // no mail at all: looks the same from outside
+	purposeValidate purpose = "validate" // proves an address
+	purposeRecover  purpose = "recover"  // lets a new password be set
+	purposeTaken    purpose = "taken"    // tells the owner of an address of an attempt to register it; no token
+	purposeNone     purpose = "nothing"  // no mail at all: looks the same from outside
 )
 
 // request is the mail that was asked for last. It is in events, so it holds
 // nothing that is secret.
-type request struct {
+type mailRequest struct {
 	ID  string  `json:"id"`
 	For purpose `json:"for"`
 	At  string  `json:"at"`
@@ -51,34 +51,34 @@ const (
 	maxMailedTokens = 8
 
 	// mailPatience is for how long a request is kept while mails can't be sent.
-	mailPatience = 7 * 24 * time.Hour
+	mailRequestTTL = 7 * 24 * time.Hour
 )
 
 // Kinds of mailboxes. What is asked for in one neither delays nor replaces what
 // is asked for in the other: no stranger keeps the owner of an account from
 // recovering it by asking for mails that nobody is sent.
 const (
-	validations = "mail"
-	recoveries  = "recovery"
+	validationMailbox = "mail"
+	recoveryMailbox   = "recovery"
 )
 
 // mailbox is the uuid of what the store of tokens holds for an address.
-func mailbox(address, kind string) string { return identUUID(address, kind) }
+func mailboxUUID(address, kind string) string { return identUUID(address, kind) }
 
 // ask asks for a mail to an address: the listener mail makes the token and
 // sends it. errs.Limited while the one before is too fresh.
-func (s *Service) ask(ctx context.Context, address, kind string, why purpose) error {
-	ctx = own(ctx, "")
-	box := mailbox(address, kind)
+func (s *Service) enqueueMail(ctx context.Context, address, kind string, why purpose) error {
+	ctx = asService(ctx, "")
+	mailbox := mailboxUUID(address, kind)
 	now := s.now()
 	fields := object.Object{}
 	fields.Set(fieldLogin, address)
-	fields.Set(fieldMail, request{ID: object.NewUUID(), For: why, At: timestamp(now)})
-	fields.Set(fieldExpires, timestamp(now.Add(mailPatience)))
-	for range maxClaims {
-		there, err := s.tokens.Get(ctx, box)
+	fields.Set(fieldMail, mailRequest{ID: object.NewUUID(), For: why, At: timestamp(now)})
+	fields.Set(fieldExpires, timestamp(now.Add(mailRequestTTL)))
+	for range maxAttempts {
+		stored, err := s.tokens.Get(ctx, mailbox)
 		if errors.Is(err, errs.NotFound) {
-			_, err := s.tokens.Save(ctx, fields, box)
+			_, err := s.tokens.Save(ctx, fields, mailbox)
 			if errors.Is(err, errs.Exists) {
 				continue
 			}
@@ -87,19 +87,19 @@ func (s *Service) ask(ctx context.Context, address, kind string, why purpose) er
 		if err != nil {
 			return err
 		}
-		if wait := s.tooSoon(there, now); wait > 0 {
+		if wait := s.mailDelay(stored, now); wait > 0 {
 			return limited("a mail to this address is on its way already", wait)
 		}
-		_, err = s.tokens.Update(ctx, fields, store.UpdateOptions{UUID: there.UUID, If: there.Revision})
-		if err == nil || unlessStale(err) != nil {
+		_, err = s.tokens.Update(ctx, fields, store.UpdateOptions{UUID: stored.UUID, If: stored.Revision})
+		if err == nil || ignoreStale(err) != nil {
 			return err
 		}
 	}
 	return errs.New(errs.Conflict, "others keep asking for mails to this address: try again")
 }
 
-func (s *Service) tooSoon(there store.Stored, now time.Time) time.Duration {
-	last, ok := requestOf(object.Field(there.Body, fieldMail))
+func (s *Service) mailDelay(stored store.Stored, now time.Time) time.Duration {
+	last, ok := mailRequestOf(object.Field(stored.Body, fieldMail))
 	if !ok {
 		return 0
 	}
@@ -107,7 +107,7 @@ func (s *Service) tooSoon(there store.Stored, now time.Time) time.Duration {
 	return at.Add(s.email.MailInterval).Sub(now)
 }
 
-func requestOf(value []byte) (r request, ok bool) {
+func mailRequestOf(value []byte) (r mailRequest, ok bool) {
 	return r, value != nil && json.Unmarshal(value, &r) == nil && r.ID != ""
 }
 
@@ -117,49 +117,49 @@ func mailedTokensOf(body []byte) (all []mailedToken) {
 }
 
 // wrongToken says no more than that.
-func wrongToken() error {
+func errWrongToken() error {
 	return errs.New(errs.Denied, "the token is wrong, was used, or is too old: ask for another mail")
 }
 
 // proof is a token that was found to be right and has not been used up.
-type proof struct {
-	box    store.Stored
-	issued mailedToken
+type verifiedToken struct {
+	mailbox store.Stored
+	token   mailedToken
 }
 
 // prove finds the token that was mailed to an address, for one of some
 // purposes. Denied when there is none.
-func (s *Service) prove(ctx context.Context, address, token string, purposes ...purpose) (proof, error) {
+func (s *Service) verifyToken(ctx context.Context, address, token string, purposes ...purpose) (verifiedToken, error) {
 	now := timestamp(s.now())
-	for _, kind := range [...]string{validations, recoveries} {
-		box, err := s.tokens.Get(own(ctx, ""), mailbox(address, kind))
+	for _, kind := range [...]string{validationMailbox, recoveryMailbox} {
+		mailbox, err := s.tokens.Get(asService(ctx, ""), mailboxUUID(address, kind))
 		if err != nil && !errors.Is(err, errs.NotFound) {
-			return proof{}, err
+			return verifiedToken{}, err
 		}
-		for _, i := range mailedTokensOf(box.Body) {
-			if isSecret(token, i.Hash) && now < i.Until && slices.Contains(purposes, i.For) {
-				return proof{box, i}, nil
+		for _, i := range mailedTokensOf(mailbox.Body) {
+			if secretMatches(token, i.Hash) && now < i.Until && slices.Contains(purposes, i.For) {
+				return verifiedToken{mailbox, i}, nil
 			}
 		}
 	}
-	return proof{}, wrongToken()
+	return verifiedToken{}, errWrongToken()
 }
 
 // spend uses a token up, and with it all that were mailed for the same
 // purpose. Of two who spend one at once, one is Denied.
-func (s *Service) spend(ctx context.Context, p proof) error {
-	_, err := s.tokens.Revise(own(ctx, ""), p.box.UUID, func(box store.Stored) (store.Revision, error) {
-		all := mailedTokensOf(box.Body)
-		left := slices.DeleteFunc(slices.Clone(all), func(i mailedToken) bool { return i.For == p.issued.For })
-		if !slices.ContainsFunc(all, func(i mailedToken) bool { return i.Hash == p.issued.Hash }) {
-			return store.Revision{}, wrongToken()
+func (s *Service) consumeToken(ctx context.Context, p verifiedToken) error {
+	_, err := s.tokens.Revise(asService(ctx, ""), p.mailbox.UUID, func(mailbox store.Stored) (store.Revision, error) {
+		all := mailedTokensOf(mailbox.Body)
+		left := slices.DeleteFunc(slices.Clone(all), func(i mailedToken) bool { return i.For == p.token.For })
+		if !slices.ContainsFunc(all, func(i mailedToken) bool { return i.Hash == p.token.Hash }) {
+			return store.Revision{}, errWrongToken()
 		}
 		fields := object.Object{}
 		fields.Set(fieldMailedTokens, left)
 		return store.Revision{Fields: fields}, nil
 	})
 	if errors.Is(err, errs.NotFound) {
-		return wrongToken()
+		return errWrongToken()
 	}
 	return err
 }

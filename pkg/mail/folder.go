@@ -11,8 +11,8 @@ import (
 
 // folder writes each mail into a file.
 type folder struct {
-	path string
-	said func(file string)
+	path    string
+	onWrite func(file string)
 }
 
 var _ Sender = (*folder)(nil)
@@ -22,7 +22,7 @@ var _ Sender = (*folder)(nil)
 // mails' dates. Files are there whole or not at all, and only their owner may
 // read them. said, when not nil, is told the file of each mail.
 func NewFolder(path string, said func(file string)) Sender {
-	return &folder{path: path, said: said}
+	return &folder{path: path, onWrite: said}
 }
 
 // Send implements Sender. The same mail with the same date replaces its file.
@@ -38,8 +38,8 @@ func (f *folder) Send(ctx context.Context, m Message) error {
 	if err := f.write(file, c.content); err != nil {
 		return errs.Wrap(err, errs.Unavailable, "the mail can't be written into folder %s: see that belfry may write there and that the disk has room", f.path)
 	}
-	if f.said != nil {
-		f.said(file)
+	if f.onWrite != nil {
+		f.onWrite(file)
 	}
 	return nil
 }

@@ -16,22 +16,22 @@ import (
 
 // stage is a part of the conversation with a mail server.
 type stage struct {
-	doing   string // for messages
-	early   bool   // the server has seen no secret
-	lasting bool   // a refusal here is about this mail, and for good
-	secret  bool   // the server has just been given a secret
+	doing         string // for messages
+	beforeSecrets bool   // the server has seen no secret
+	permanent     bool   // a refusal here is about this mail, and for good
+	afterSecret   bool   // the server has just been given a secret
 }
 
 var (
-	dialing    = stage{doing: "connecting", early: true}
-	greeting   = stage{doing: "greeting", early: true}
-	securing   = stage{doing: "beginning TLS", early: true}
-	entering   = stage{doing: "logging in", secret: true}
-	from       = stage{doing: "naming the sender", lasting: true}
-	addressing = stage{doing: "naming the recipient", lasting: true}
-	offering   = stage{doing: "offering the content", lasting: true}
-	sending    = stage{doing: "sending the content", lasting: true, secret: true}
-	ending     = stage{doing: "ending the content", lasting: true, secret: true}
+	dialing         = stage{doing: "connecting", beforeSecrets: true}
+	greeting        = stage{doing: "greeting", beforeSecrets: true}
+	securing        = stage{doing: "beginning TLS", beforeSecrets: true}
+	authenticating  = stage{doing: "logging in", afterSecret: true}
+	namingSender    = stage{doing: "naming the sender", permanent: true}
+	namingRecipient = stage{doing: "naming the recipient", permanent: true}
+	offering        = stage{doing: "offering the content", permanent: true}
+	sending         = stage{doing: "sending the content", permanent: true, afterSecret: true}
+	ending          = stage{doing: "ending the content", permanent: true, afterSecret: true}
 )
 
 // failed tells what went wrong at a stage.
@@ -49,13 +49,13 @@ func (s *server) failed(at stage, err error) error {
 	if _, ok := errOf[tls.RecordHeaderError](err); ok {
 		hint = ": the server speaks no TLS on this port; where it offers STARTTLS, set tls to starttls"
 	}
-	return errs.Wrap(harmless(at, err), errs.Unavailable, "mail server %s: %s failed%s", s.addr, at.doing, hint)
+	return errs.Wrap(loggable(at, err), errs.Unavailable, "mail server %s: %s failed%s", s.addr, at.doing, hint)
 }
 
 // kindOf tells a lasting refusal from a passing one. One that is about the
 // login passes when an administrator mends that, whenever it is told.
 func kindOf(at stage, code int) errs.Kind {
-	if at.lasting && code/100 == 5 && !aboutLogin(code) {
+	if at.permanent && code/100 == 5 && !aboutLogin(code) {
 		return errs.Invalid
 	}
 	return errs.Unavailable
@@ -78,7 +78,7 @@ var enhanced = regexp.MustCompile(`^[245]\.\d{1,3}\.\d{1,3}\b`)
 // dislikes, and some servers repeat what they were given.
 func (s *server) quote(at stage, reply *textproto.Error) string {
 	text := strings.Join(strings.Fields(strings.Map(printable, reply.Msg)), " ")
-	if at.secret || s.opts.Password != "" && strings.Contains(text, s.opts.Password) {
+	if at.afterSecret || s.opts.Password != "" && strings.Contains(text, s.opts.Password) {
 		text = enhanced.FindString(text)
 	}
 	return strings.TrimSpace(fmt.Sprintf("%03d %.300s", reply.Code, text))
@@ -93,8 +93,8 @@ func printable(r rune) rune {
 
 // harmless is the cause as far as a log may have it. Once the server has seen a
 // secret that is the network's part alone.
-func harmless(at stage, err error) error {
-	if at.early {
+func loggable(at stage, err error) error {
+	if at.beforeSecrets {
 		return err
 	}
 	if network, ok := errOf[net.Error](err); ok {

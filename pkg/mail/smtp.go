@@ -15,7 +15,7 @@ import (
 )
 
 // farewell is how long a server that has taken a mail may take to say goodbye.
-const farewell = 2 * time.Second
+const quitTimeout = 2 * time.Second
 
 // server hands mails to a mail server, each over a connection of its own.
 type server struct {
@@ -76,7 +76,7 @@ func (s *server) attempt(ctx context.Context, m composed) (stage, error) {
 	if at != sending {
 		// It only hears goodbye between commands: in the midst of a content it
 		// would take the half for a whole mail.
-		_ = conn.SetDeadline(time.Now().Add(farewell))
+		_ = conn.SetDeadline(time.Now().Add(quitTimeout))
 		_ = c.Quit()
 	}
 	return at, err
@@ -112,37 +112,37 @@ func (s *server) greet(ctx context.Context, conn net.Conn) (*smtp.Client, stage,
 // login gives user and password, if there are any.
 func (s *server) login(c *smtp.Client, conn net.Conn) (stage, error) {
 	if s.opts.User == "" {
-		return entering, nil
+		return authenticating, nil
 	}
 	if remote, ok := conn.RemoteAddr().(*net.TCPAddr); s.opts.TLS == NoTLS && (!ok || !remote.IP.IsLoopback()) {
-		return entering, errs.New(errs.Unavailable, "it is not on this machine, and the connection is plain: set tls to starttls or tls")
+		return authenticating, errs.New(errs.Unavailable, "it is not on this machine, and the connection is plain: set tls to starttls or tls")
 	}
 	_, offered := c.Extension("AUTH")
 	for _, mechanism := range strings.Fields(offered) {
 		// That a plain connection stays on this machine is known by now.
 		switch strings.ToUpper(mechanism) {
 		case "PLAIN":
-			return entering, c.Auth(smtp.PlainAuth("", s.opts.User, s.opts.Password, s.opts.Host, true))
+			return authenticating, c.Auth(smtp.PlainAuth("", s.opts.User, s.opts.Password, s.opts.Host, true))
 		case "LOGIN":
-			return entering, c.Auth(smtp.LoginAuth(s.opts.User, s.opts.Password, s.opts.Host, true))
+			return authenticating, c.Auth(smtp.LoginAuth(s.opts.User, s.opts.Password, s.opts.Host, true))
 		}
 	}
-	return entering, errs.New(errs.Unavailable, "it offers no login by PLAIN or LOGIN: leave out user and password, or choose another port or tls")
+	return authenticating, errs.New(errs.Unavailable, "it offers no login by PLAIN or LOGIN: leave out user and password, or choose another port or tls")
 }
 
 // transfer gives envelope and content.
 func transfer(c *smtp.Client, m composed) (stage, error) {
 	wide := !ascii(m.from) || !ascii(m.to)
 	if offered, _ := c.Extension("SMTPUTF8"); wide && !offered {
-		return addressing, errs.New(errs.Invalid, "it takes no addresses with letters beyond ASCII before their @")
+		return namingRecipient, errs.New(errs.Invalid, "it takes no addresses with letters beyond ASCII before their @")
 	}
 	// Asked for without need, it would bar the way over servers that lack it.
 	c.SkipSMTPUTF8(!wide)
 	if err := c.Mail(path(m.from)); err != nil {
-		return from, err
+		return namingSender, err
 	}
 	if err := c.Rcpt(path(m.to)); err != nil {
-		return addressing, err
+		return namingRecipient, err
 	}
 	w, err := c.Data()
 	if err != nil {

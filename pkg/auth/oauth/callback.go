@@ -10,7 +10,7 @@ import (
 // with. isIssuer knows the provider's own name: an answer of another must not
 // be traded here (RFC 9207). Not every provider names itself; the issuer is
 // missed only where it is always sent.
-func codeOf(name string, q url.Values, isIssuer func(string) bool, always bool) (string, error) {
+func authorizationCode(name string, q url.Values, isIssuer func(string) bool, always bool) (string, error) {
 	for _, param := range []string{"iss", "error", "code"} {
 		if len(q[param]) > 1 {
 			return "", errs.New(errs.Invalid, "the answer of %s has more than one %q; begin again", name, param)

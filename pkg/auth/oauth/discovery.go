@@ -34,34 +34,34 @@ type discovery struct {
 // its own.
 func (p *oidcProvider) discover(ctx context.Context) (*discovery, error) {
 	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
+	case p.discovering <- struct{}{}:
+		defer func() { <-p.discovering }()
 	case <-ctx.Done():
-		return nil, p.web.away(ctx, ctx.Err())
+		return nil, p.transport.unavailable(ctx, ctx.Err())
 	}
-	if p.found != nil {
-		return p.found, nil
+	if p.discovered != nil {
+		return p.discovered, nil
 	}
-	found, err := p.ask(ctx)
+	found, err := p.fetchDiscovery(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.found = found
+	p.discovered = found
 	return found, nil
 }
 
-func (p *oidcProvider) ask(ctx context.Context) (*discovery, error) {
-	web := *p.web
+func (p *oidcProvider) fetchDiscovery(ctx context.Context) (*discovery, error) {
+	web := *p.transport
 	web.limit = metadataLimit
 	ctx = oidc.ClientContext(ctx, web.client())
-	wrong := errs.New(errs.Internal, "%s has no usable discovery document: check the configured issuer", p.web.name)
+	wrong := errs.New(errs.Internal, "%s has no usable discovery document: check the configured issuer", p.transport.name)
 	provider, err := oidc.NewProvider(ctx, p.issuer)
 	var mismatch *oidc.IssuerMismatchError
 	if errors.As(err, &mismatch) {
 		return nil, errs.New(errs.Internal, "%s calls itself %.200q: configure the issuer as it says", p.issuer, mismatch.Discovered)
 	}
 	if err != nil {
-		return nil, known(err, wrong)
+		return nil, knownError(err, wrong)
 	}
 	var d discovery
 	if err := provider.Claims(&d); err != nil {

@@ -10,7 +10,7 @@ import (
 // facebook tells an id and a name only, unless asked for more. A user's id is
 // one of the application: another application is told another.
 // https://developers.facebook.com/docs/facebook-login/guides/advanced/manual-flow
-var facebook = site{ //nolint:gosec // URLs, no credentials
+var facebook = oauth2Site{ //nolint:gosec // URLs, no credentials
 	authURL:    "https://www.facebook.com/v25.0/dialog/oauth",
 	tokenURL:   "https://graph.facebook.com/v25.0/oauth/access_token",
 	profileURL: "https://graph.facebook.com/v25.0/me",

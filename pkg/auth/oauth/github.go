@@ -3,12 +3,12 @@ package oauth
 // github shows e-mail addresses of users who hide theirs only in a list of its
 // own, and to whoever has a scope for it.
 // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps
-var github = site{ //nolint:gosec // URLs, no credentials
+var github = oauth2Site{ //nolint:gosec // URLs, no credentials
 	authURL:    "https://github.com/login/oauth/authorize",
 	tokenURL:   "https://github.com/login/oauth/access_token",
 	profileURL: "https://api.github.com/user",
 	scope:      []string{"read:user", "user:email"},
 	id:         "id",
 	header:     map[string]string{"Accept": "application/vnd.github+json"},
-	more:       []more{{path: "emails", field: "emails", scope: []string{"user", "user:email"}}},
+	extra:      []extraDocument{{path: "emails", field: "emails", scope: []string{"user", "user:email"}}},
 }

@@ -16,13 +16,13 @@ import (
 )
 
 // site is what makes one OAuth 2 provider differ from the others.
-type site struct {
+type oauth2Site struct {
 	authURL, tokenURL, profileURL string
 	scope                         []string
 	id                            string            // the profile's field that never changes
 	query                         map[string]string // of the profile's URL
 	header                        map[string]string // of requests for profiles
-	more                          []more
+	extra                         []extraDocument
 
 	// sign, if any, adds to the profile's query what proves that the
 	// application itself asks.
@@ -31,16 +31,16 @@ type site struct {
 
 // more is a document below the profile's URL that belongs into a field of the
 // profile, shown to whoever has one of the scopes.
-type more struct {
+type extraDocument struct {
 	path, field string
 	scope       []string
 }
 
-var sites = map[string]site{"github": github, "google": google, "facebook": facebook, "amazon": amazon}
+var oauth2Sites = map[string]oauth2Site{"github": github, "google": google, "facebook": facebook, "amazon": amazon}
 
 // New makes the provider of a name: github, google, facebook or amazon.
 func New(name string, c Config) (Provider, error) {
-	s, ok := sites[name]
+	s, ok := oauth2Sites[name]
 	if !ok {
 		return nil, errs.New(errs.Invalid, "unknown OAuth 2 provider %q", name)
 	}
@@ -53,8 +53,8 @@ func New(name string, c Config) (Provider, error) {
 		scope = s.scope
 	}
 	return &oauth2Provider{
-		site: s,
-		web:  newWeb(name, c.Timeout),
+		oauth2Site: s,
+		transport:  newTransport(name, c.Timeout),
 		config: oauth2.Config{
 			ClientID:     c.ClientID,
 			ClientSecret: c.ClientSecret,
@@ -70,8 +70,8 @@ func New(name string, c Config) (Provider, error) {
 }
 
 type oauth2Provider struct {
-	site
-	web        *web
+	oauth2Site
+	transport  *transport
 	config     oauth2.Config
 	profileURL *url.URL
 }
@@ -79,18 +79,18 @@ type oauth2Provider struct {
 var _ Provider = (*oauth2Provider)(nil)
 
 func (p *oauth2Provider) Begin(_ context.Context, b AuthRequest) (Redirect, error) {
-	return begin(p.config, b)
+	return redirect(p.config, b)
 }
 
 func (p *oauth2Provider) Finish(ctx context.Context, f Callback) (Identity, error) {
-	ctx, cancel := p.web.within(ctx)
+	ctx, cancel := p.transport.withTimeout(ctx)
 	defer cancel()
 	isIssuer := func(iss string) bool { return sameOrigin(iss, p.config.Endpoint.AuthURL) }
-	code, err := codeOf(p.web.name, f.Query, isIssuer, false)
+	code, err := authorizationCode(p.transport.name, f.Query, isIssuer, false)
 	if err != nil {
 		return Identity{}, err
 	}
-	token, err := p.web.exchange(ctx, p.config, f, code)
+	token, err := p.transport.exchange(ctx, p.config, f, code)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -98,7 +98,7 @@ func (p *oauth2Provider) Finish(ctx context.Context, f Callback) (Identity, erro
 	if err != nil {
 		return Identity{}, err
 	}
-	return p.web.identity(profile, p.id)
+	return p.transport.identity(profile, p.id)
 }
 
 func (p *oauth2Provider) profile(ctx context.Context, token *oauth2.Token) (object.Object, error) {
@@ -117,23 +117,23 @@ func (p *oauth2Provider) profile(ctx context.Context, token *oauth2.Token) (obje
 	}
 	at := *p.profileURL
 	at.RawQuery = query.Encode()
-	body, err := p.web.get(ctx, p.web.client(), at.String(), header)
+	body, err := p.transport.get(ctx, p.transport.client(), at.String(), header)
 	if err != nil {
 		return nil, err
 	}
-	profile, err := p.web.parse(body)
+	profile, err := p.transport.parse(body)
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range p.more {
+	for _, m := range p.extra {
 		if !granted(token, m.scope) {
 			continue
 		}
-		body, err := p.web.get(ctx, p.web.client(), p.profileURL.JoinPath(m.path).String(), header)
+		body, err := p.transport.get(ctx, p.transport.client(), p.profileURL.JoinPath(m.path).String(), header)
 		if err != nil {
 			return nil, err
 		}
-		wrapped, err := p.web.parse(slices.Concat([]byte(`{"value":`), body, []byte(`}`)))
+		wrapped, err := p.transport.parse(slices.Concat([]byte(`{"value":`), body, []byte(`}`)))
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +151,7 @@ func granted(token *oauth2.Token, scope []string) bool {
 }
 
 // begin is the Begin of everything that speaks OAuth 2.
-func begin(config oauth2.Config, b AuthRequest, opts ...oauth2.AuthCodeOption) (Redirect, error) {
+func redirect(config oauth2.Config, b AuthRequest, opts ...oauth2.AuthCodeOption) (Redirect, error) {
 	// A short verifier would go unnoticed, and protect nobody.
 	if len(b.Verifier) < 43 || len(b.Verifier) > 128 {
 		return Redirect{}, errs.New(errs.Internal, "a PKCE verifier has 43 to 128 characters, not %d", len(b.Verifier))
@@ -162,23 +162,23 @@ func begin(config oauth2.Config, b AuthRequest, opts ...oauth2.AuthCodeOption) (
 }
 
 // exchange trades a code for tokens.
-func (w *web) exchange(ctx context.Context, config oauth2.Config, f Callback, code string) (*oauth2.Token, error) {
+func (t *transport) exchange(ctx context.Context, config oauth2.Config, f Callback, code string) (*oauth2.Token, error) {
 	config.RedirectURL = f.CallbackURL
-	ctx = context.WithValue(ctx, oauth2.HTTPClient, w.client())
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.client())
 	token, err := config.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
 	if err == nil {
 		return token, nil
 	}
-	otherwise := errs.New(errs.Invalid, "%s refused the login; begin again", w.name)
+	otherwise := errs.New(errs.Invalid, "%s refused the login; begin again", t.name)
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) {
 		// Only codes that are known here are told: a reply may quote anything.
 		switch r.ErrorCode {
 		case "invalid_client", "unauthorized_client", "incorrect_client_credentials", "redirect_uri_mismatch":
-			otherwise = errs.New(errs.Internal, "%s refuses belfry (%s): check the client id, the secret and the callback URL there and in the configuration", w.name, r.ErrorCode)
+			otherwise = errs.New(errs.Internal, "%s refuses belfry (%s): check the client id, the secret and the callback URL there and in the configuration", t.name, r.ErrorCode)
 		case "server_error", "temporarily_unavailable":
-			otherwise = errs.New(errs.Unavailable, "%s has trouble; try again later", w.name)
+			otherwise = errs.New(errs.Unavailable, "%s has trouble; try again later", t.name)
 		}
 	}
-	return nil, known(err, otherwise)
+	return nil, knownError(err, otherwise)
 }

@@ -32,47 +32,47 @@ func NewOIDC(c OIDCConfig) Provider {
 		scope = append([]string{oidc.ScopeOpenID}, scope...)
 	}
 	return &oidcProvider{
-		web:    newWeb(name, c.Timeout),
-		issuer: c.Issuer,
-		config: oauth2.Config{ClientID: c.ClientID, ClientSecret: c.ClientSecret, Scopes: scope},
-		turn:   make(chan struct{}, 1),
+		transport:   newTransport(name, c.Timeout),
+		issuer:      c.Issuer,
+		config:      oauth2.Config{ClientID: c.ClientID, ClientSecret: c.ClientSecret, Scopes: scope},
+		discovering: make(chan struct{}, 1),
 	}
 }
 
 type oidcProvider struct {
-	web    *web
-	issuer string
-	config oauth2.Config // its endpoint is found by discovery
+	transport *transport
+	issuer    string
+	config    oauth2.Config // its endpoint is found by discovery
 
-	turn  chan struct{} // is held to discover
-	found *discovery    // nil until a discovery succeeds
+	discovering chan struct{} // is held to discover
+	discovered  *discovery    // nil until a discovery succeeds
 }
 
 var _ Provider = (*oidcProvider)(nil)
 
 func (p *oidcProvider) Begin(ctx context.Context, b AuthRequest) (Redirect, error) {
-	ctx, cancel := p.web.within(ctx)
+	ctx, cancel := p.transport.withTimeout(ctx)
 	defer cancel()
 	d, err := p.discover(ctx)
 	if err != nil {
 		return Redirect{}, err
 	}
-	return begin(p.configAt(d), b, oidc.Nonce(nonceOf(b.Verifier)))
+	return redirect(p.configAt(d), b, oidc.Nonce(nonceOf(b.Verifier)))
 }
 
 func (p *oidcProvider) Finish(ctx context.Context, f Callback) (Identity, error) {
-	ctx, cancel := p.web.within(ctx)
+	ctx, cancel := p.transport.withTimeout(ctx)
 	defer cancel()
 	d, err := p.discover(ctx)
 	if err != nil {
 		return Identity{}, err
 	}
 	isIssuer := func(iss string) bool { return iss == p.issuer }
-	code, err := codeOf(p.web.name, f.Query, isIssuer, d.NamesIssuer)
+	code, err := authorizationCode(p.transport.name, f.Query, isIssuer, d.NamesIssuer)
 	if err != nil {
 		return Identity{}, err
 	}
-	token, err := p.web.exchange(ctx, p.configAt(d), f, code)
+	token, err := p.transport.exchange(ctx, p.configAt(d), f, code)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -84,7 +84,7 @@ func (p *oidcProvider) Finish(ctx context.Context, f Callback) (Identity, error)
 	if err != nil {
 		return Identity{}, err
 	}
-	return p.web.identity(profile, "sub")
+	return p.transport.identity(profile, "sub")
 }
 
 func (p *oidcProvider) configAt(d *discovery) oauth2.Config {
@@ -108,34 +108,34 @@ func nonceOf(verifier string) string {
 func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.Token, nonce string) (object.Object, error) {
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
-		return nil, errs.New(errs.Invalid, "%s gave no ID token", p.web.name)
+		return nil, errs.New(errs.Invalid, "%s gave no ID token", p.transport.name)
 	}
-	keys := &watchedKeys{KeySet: d.keys}
+	keys := &recordingKeySet{KeySet: d.keys}
 	verifier := oidc.NewVerifier(p.issuer, keys, &oidc.Config{ClientID: p.config.ClientID, SupportedSigningAlgs: d.Algorithms})
 	idToken, err := verifier.Verify(ctx, raw)
 	switch {
 	case ctx.Err() != nil:
-		return nil, p.web.away(ctx, ctx.Err())
+		return nil, p.transport.unavailable(ctx, ctx.Err())
 	case keys.err != nil:
-		return nil, known(keys.err, errs.New(errs.Invalid, "%s's keys don't fit the ID token", p.web.name))
+		return nil, knownError(keys.err, errs.New(errs.Invalid, "%s's keys don't fit the ID token", p.transport.name))
 	case err != nil:
-		return nil, errs.New(errs.Invalid, "the ID token of %s is for somebody else, expired or malformed; begin again", p.web.name)
+		return nil, errs.New(errs.Invalid, "the ID token of %s is for somebody else, expired or malformed; begin again", p.transport.name)
 	case idToken.Nonce != nonce:
-		return nil, errs.New(errs.Invalid, "the ID token of %s is for another login; begin again", p.web.name)
+		return nil, errs.New(errs.Invalid, "the ID token of %s is for another login; begin again", p.transport.name)
 	case idToken.AccessTokenHash != "" && idToken.VerifyAccessToken(token.AccessToken) != nil:
-		return nil, errs.New(errs.Invalid, "the tokens of %s don't belong together", p.web.name)
+		return nil, errs.New(errs.Invalid, "the tokens of %s don't belong together", p.transport.name)
 	}
 	var text json.RawMessage
 	if err := idToken.Claims(&text); err != nil {
-		return nil, errs.New(errs.Invalid, "the ID token of %s has no claims", p.web.name)
+		return nil, errs.New(errs.Invalid, "the ID token of %s has no claims", p.transport.name)
 	}
-	claims, err := p.web.parse(text)
+	claims, err := p.transport.parse(text)
 	if err != nil {
 		return nil, err
 	}
 	if azp, ok := claims["azp"]; ok {
 		if client, _ := object.Text(azp); client != p.config.ClientID {
-			return nil, errs.New(errs.Invalid, "the ID token of %s was made for another client", p.web.name)
+			return nil, errs.New(errs.Invalid, "the ID token of %s was made for another client", p.transport.name)
 		}
 	}
 	return claims, nil
@@ -143,12 +143,12 @@ func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.T
 
 // watchedKeys keeps why keys could not be had: the library tells it in text
 // alone.
-type watchedKeys struct {
+type recordingKeySet struct {
 	oidc.KeySet
 	err error
 }
 
-func (k *watchedKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
+func (k *recordingKeySet) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	payload, err := k.KeySet.VerifySignature(ctx, jwt)
 	k.err = err
 	return payload, err
@@ -156,29 +156,29 @@ func (k *watchedKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, 
 
 // ofLogin are claims that tell about one login rather than about the user; a
 // profile with them would never be the same again.
-var ofLogin = []string{"exp", "iat", "nbf", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash", "s_hash"}
+var perLoginClaims = []string{"exp", "iat", "nbf", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash", "s_hash"}
 
 // userInfo makes the profile: what the provider tells about the user, under
 // what it signed.
 func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2.Token, claims object.Object) (object.Object, error) {
-	for _, name := range ofLogin {
+	for _, name := range perLoginClaims {
 		delete(claims, name)
 	}
 	if d.UserInfo == "" {
 		return claims, nil
 	}
 	header := http.Header{"Authorization": {"Bearer " + token.AccessToken}, "Accept": {"application/json"}}
-	body, err := p.web.get(ctx, p.web.client(), d.UserInfo, header)
+	body, err := p.transport.get(ctx, p.transport.client(), d.UserInfo, header)
 	if err != nil {
 		return nil, err
 	}
-	info, err := p.web.parse(body)
+	info, err := p.transport.parse(body)
 	if err != nil {
 		return nil, err
 	}
 	signed, _ := claims.Text("sub")
 	if sub, ok := info.Text("sub"); !ok || sub != signed {
-		return nil, errs.New(errs.Invalid, "the profile of %s is somebody else's", p.web.name)
+		return nil, errs.New(errs.Invalid, "the profile of %s is somebody else's", p.transport.name)
 	}
 	return info.Merge(claims), nil
 }

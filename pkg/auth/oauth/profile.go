@@ -11,13 +11,13 @@ import (
 )
 
 // parse reads a profile as strictly as any object, because it becomes one.
-func (w *web) parse(body []byte) (object.Object, error) {
+func (t *transport) parse(body []byte) (object.Object, error) {
 	o, err := object.Parse(body)
 	if err == nil {
 		return o, nil
 	}
 	// The fields of the error are left out: they quote names.
-	e := errs.New(errs.Invalid, "the profile of %s can't be read", w.name)
+	e := errs.New(errs.Invalid, "the profile of %s can't be read", t.name)
 	var why *errs.Error
 	if errors.As(err, &why) {
 		e.Message += ": " + why.Message
@@ -27,14 +27,14 @@ func (w *web) parse(body []byte) (object.Object, error) {
 
 // identity makes an Identity of a profile. A number keeps its digits: ids of
 // 64 bits don't fit into a float64.
-func (w *web) identity(profile object.Object, field string) (Identity, error) {
+func (t *transport) identity(profile object.Object, field string) (Identity, error) {
 	const most = 255
 	id, isText := profile.Text(field)
 	if !isText && isDigits(profile[field]) {
 		id = string(profile[field])
 	}
 	if id == "" || len(id) > most || strings.ContainsFunc(id, unicode.IsControl) {
-		return Identity{}, errs.New(errs.Invalid, "the profile of %s has no usable id in %q", w.name, field)
+		return Identity{}, errs.New(errs.Invalid, "the profile of %s has no usable id in %q", t.name, field)
 	}
 	return Identity{ID: id, Profile: withoutTokens(profile)}, nil
 }

@@ -22,7 +22,7 @@ const (
 // NewTwitter makes a provider that speaks OAuth 1 the way Twitter does.
 func NewTwitter(c OAuth1Config) Provider {
 	return &oauth1Provider{
-		web: newWeb("twitter", c.Timeout),
+		transport: newTransport("twitter", c.Timeout),
 		config: oauth1.Config{
 			ConsumerKey:    c.ConsumerKey,
 			ConsumerSecret: c.ConsumerSecret,
@@ -37,7 +37,7 @@ func NewTwitter(c OAuth1Config) Provider {
 }
 
 type oauth1Provider struct {
-	web        *web
+	transport  *transport
 	config     oauth1.Config
 	profileURL string
 }
@@ -45,63 +45,63 @@ type oauth1Provider struct {
 var _ Provider = (*oauth1Provider)(nil)
 
 func (p *oauth1Provider) Begin(ctx context.Context, b AuthRequest) (Redirect, error) {
-	ctx, cancel := p.web.within(ctx)
+	ctx, cancel := p.transport.withTimeout(ctx)
 	defer cancel()
-	config := p.bound(ctx)
+	config := p.configFor(ctx)
 	config.CallbackURL = b.CallbackURL
 	token, secret, err := config.RequestToken()
 	if err != nil {
-		return Redirect{}, known(err, errs.New(errs.Internal, "%s refuses belfry: check the consumer key, its secret and the callback URL there and in the configuration", p.web.name))
+		return Redirect{}, knownError(err, errs.New(errs.Internal, "%s refuses belfry: check the consumer key, its secret and the callback URL there and in the configuration", p.transport.name))
 	}
 	at, err := config.AuthorizationURL(token)
 	if err != nil {
-		return Redirect{}, errs.New(errs.Internal, "the authorizeURL of %s is malformed", p.web.name)
+		return Redirect{}, errs.New(errs.Internal, "the authorizeURL of %s is malformed", p.transport.name)
 	}
 	return Redirect{URL: at.String(), Token: token, Secret: secret}, nil
 }
 
 func (p *oauth1Provider) Finish(ctx context.Context, f Callback) (Identity, error) {
-	ctx, cancel := p.web.within(ctx)
+	ctx, cancel := p.transport.withTimeout(ctx)
 	defer cancel()
 	if f.Query.Has("denied") {
-		return Identity{}, denied(p.web.name)
+		return Identity{}, denied(p.transport.name)
 	}
 	request, verifier := f.Query.Get("oauth_token"), f.Query.Get("oauth_verifier")
 	if request == "" || verifier == "" {
-		return Identity{}, errs.New(errs.Invalid, "the answer of %s has no oauth_token or no oauth_verifier; begin again", p.web.name)
+		return Identity{}, errs.New(errs.Invalid, "the answer of %s has no oauth_token or no oauth_verifier; begin again", p.transport.name)
 	}
-	config := p.bound(ctx)
+	config := p.configFor(ctx)
 	access, secret, err := config.AccessToken(request, f.Secret, verifier)
 	if err != nil {
-		return Identity{}, known(err, errs.New(errs.Invalid, "%s refused the login; begin again", p.web.name))
+		return Identity{}, knownError(err, errs.New(errs.Invalid, "%s refused the login; begin again", p.transport.name))
 	}
 	signing := context.WithValue(ctx, oauth1.HTTPClient, config.HTTPClient)
 	client := config.Client(signing, oauth1.NewToken(access, secret))
-	body, err := p.web.get(ctx, client, p.profileURL, http.Header{"Accept": {"application/json"}})
+	body, err := p.transport.get(ctx, client, p.profileURL, http.Header{"Accept": {"application/json"}})
 	if err != nil {
 		return Identity{}, err
 	}
-	profile, err := p.web.parse(body)
+	profile, err := p.transport.parse(body)
 	if err != nil {
 		return Identity{}, err
 	}
-	return p.web.identity(profile, twitterID)
+	return p.transport.identity(profile, twitterID)
 }
 
 // bound is the configuration of one call, because the library takes no
 // context to ask for tokens with.
-func (p *oauth1Provider) bound(ctx context.Context) *oauth1.Config {
+func (p *oauth1Provider) configFor(ctx context.Context) *oauth1.Config {
 	config := p.config
-	config.HTTPClient = &http.Client{Transport: during{ctx, p.web}}
+	config.HTTPClient = &http.Client{Transport: boundTransport{ctx, p.transport}}
 	return &config
 }
 
 // during makes requests that end with a context.
-type during struct {
-	ctx context.Context
-	web *web
+type boundTransport struct {
+	ctx       context.Context
+	transport *transport
 }
 
-func (d during) RoundTrip(req *http.Request) (*http.Response, error) {
-	return d.web.RoundTrip(req.WithContext(d.ctx))
+func (d boundTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return d.transport.RoundTrip(req.WithContext(d.ctx))
 }

@@ -14,10 +14,10 @@ const ExpiresIndex = fieldExpires
 // Clean removes sessions and tokens that have expired, at most limit of each,
 // and reports how many.
 func (s *Service) DeleteExpired(ctx context.Context, limit int) (int, error) {
-	ctx = own(ctx, "")
+	ctx = asService(ctx, "")
 	total := 0
 	for _, in := range []*store.Store{s.sessions, s.tokens} {
-		n, err := s.clean(ctx, in, limit)
+		n, err := s.deleteExpired(ctx, in, limit)
 		total += n
 		if err != nil {
 			return total, errs.Wrap(err, errs.KindOf(err), "cleaning %s", in.Name)
@@ -26,7 +26,7 @@ func (s *Service) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	return total, nil
 }
 
-func (s *Service) clean(ctx context.Context, in *store.Store, limit int) (removed int, err error) {
+func (s *Service) deleteExpired(ctx context.Context, in *store.Store, limit int) (removed int, err error) {
 	now := timestamp(s.now())
 	o := store.ListOptions{Filter: fieldExpires + ` < "` + now + `"`, Limit: min(limit, store.MaxPage)}
 	for removed < limit {
@@ -41,7 +41,7 @@ func (s *Service) clean(ctx context.Context, in *store.Store, limit int) (remove
 			switch {
 			case err == nil:
 				removed++
-			case unlessStale(err) != nil:
+			case ignoreStale(err) != nil:
 				return removed, err
 			}
 		}

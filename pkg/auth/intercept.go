@@ -9,20 +9,20 @@ import (
 
 // screen asks the interceptor about somebody who is about to be registered,
 // before there is anything of them: it may refuse, and may complete the user.
-func (s *Service) screen(ctx context.Context, n *newcomer) error {
+func (s *Service) interceptRegistration(ctx context.Context, reg *registration) error {
 	if s.interceptor == nil {
 		return nil
 	}
-	asked := n.fields.Clone()
+	asked := reg.fields.Clone()
 	delete(asked, fieldPassword)
 	patch, err := s.interceptor.Ask(ctx, store.Question{
-		Op: "register", Store: s.users.Name, Object: asked.Encode(), Datas: n.datas.Encode(), Call: store.CallOf(ctx),
+		Op: "register", Store: s.users.Name, Object: asked.Encode(), Datas: reg.datas.Encode(), Call: store.CallOf(ctx),
 	})
 	if err != nil || len(patch) == 0 {
 		return err
 	}
-	if n.fields, err = object.MergePatch(n.fields, s.users.Amendable(patch)); err != nil {
+	if reg.fields, err = object.MergePatch(reg.fields, s.users.Amendable(patch)); err != nil {
 		return err
 	}
-	return s.users.Check(own(ctx, ""), n.fields, object.NewUUID())
+	return s.users.Check(asService(ctx, ""), reg.fields, object.NewUUID())
 }

@@ -31,12 +31,12 @@ const (
 	fieldProvider = "provider"
 	fieldBrowser  = "_browser"
 	fieldSecret   = "_secret"
-	fieldLinks    = "_user" // whose account the way in is to be linked to; absent for a mere login
+	fieldLinkUser = "_user" // whose account the way in is to be linked to; absent for a mere login
 )
 
 // flowOf is the uuid of a visit by what the provider gives back: the state, or
 // the request token of OAuth 1.
-func flowOf(returned string) string {
+func flowUUID(returned string) string {
 	sum := sha256.Sum256([]byte(returned))
 	return "flow-" + hex.EncodeToString(sum[:])
 }
@@ -46,7 +46,7 @@ func flowName(uuid string) string { return uuid[len("flow-"):][:12] }
 
 // verifier is the visit's PKCE verifier. It is made of what only the browser
 // holds, so that nothing of use is kept.
-func verifier(secret string) string { return digest("verifier:" + secret) }
+func pkceVerifier(secret string) string { return digest("verifier:" + secret) }
 
 // Begin begins a visit to a provider. While someone is logged in it is to link
 // a further way in to their account; linking false makes it a mere login.
@@ -58,9 +58,9 @@ func (s *Service) BeginOAuth(ctx context.Context, provider string, linking bool,
 	if err := s.limiter.spend(from.Address); err != nil {
 		return Flow{}, err
 	}
-	ctx = own(ctx, "")
+	ctx = asService(ctx, "")
 	state, secret := newSecret(), newSecret()
-	start, err := p.Begin(ctx, oauth.AuthRequest{CallbackURL: s.baseURL + CallbackPath, State: state, Verifier: verifier(secret)})
+	start, err := p.Begin(ctx, oauth.AuthRequest{CallbackURL: s.baseURL + CallbackPath, State: state, Verifier: pkceVerifier(secret)})
 	if err != nil {
 		return Flow{}, err
 	}
@@ -76,9 +76,9 @@ func (s *Service) BeginOAuth(ctx context.Context, provider string, linking bool,
 		flow.Set(fieldSecret, start.Secret)
 	}
 	if linking && from.Session != nil {
-		flow.Set(fieldLinks, from.Session.User.UUID)
+		flow.Set(fieldLinkUser, from.Session.User.UUID)
 	}
-	uuid := flowOf(returned)
+	uuid := flowUUID(returned)
 	if _, err := s.tokens.Save(ctx, flow, uuid); err != nil {
 		return Flow{}, err
 	}
@@ -88,13 +88,13 @@ func (s *Service) BeginOAuth(ctx context.Context, provider string, linking bool,
 // FlowName is the name of the visit that a callback belongs to, "" when its
 // query names none.
 func FlowName(query url.Values) string {
-	if returned := returnedBy(query); returned != "" {
-		return flowName(flowOf(returned))
+	if returned := flowKey(query); returned != "" {
+		return flowName(flowUUID(returned))
 	}
 	return ""
 }
 
-func returnedBy(query url.Values) string {
+func flowKey(query url.Values) string {
 	for _, name := range [...]string{"state", "oauth_token", "denied"} {
 		if value := query.Get(name); value != "" {
 			return value
@@ -104,7 +104,7 @@ func returnedBy(query url.Values) string {
 }
 
 // badState says that a callback belongs to no visit of this browser.
-func badState() error {
+func errBadState() error {
 	return errs.New(errs.Mismatch, "this login was not begun here, has been finished, or took too long")
 }
 
@@ -117,46 +117,46 @@ func badState() error {
 // expired; Denied when the user refused, or the way in cannot be told from
 // another's; Exists when it belongs to another user; Invalid when the provider's
 // answer can't be used or the user schema refuses the user; Unavailable.
-func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret string, from Client) (in IssuedSession, provider string, err error) {
-	flow, err := s.takeFlow(ctx, query, secret)
+func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret string, from Client) (session IssuedSession, provider string, err error) {
+	flow, err := s.consumeFlow(ctx, query, secret)
 	if err != nil {
-		return in, "", err
+		return session, "", err
 	}
 	provider, _ = flow.Text(fieldProvider)
 	p := s.providers[provider]
 	if p == nil {
-		return in, provider, badState() // it was configured when the visit began
+		return session, provider, errBadState() // it was configured when the visit began
 	}
 	kept, _ := flow.Text(fieldSecret)
-	who, err := p.Finish(own(ctx, ""), oauth.Callback{
-		CallbackURL: s.baseURL + CallbackPath, Query: query, Verifier: verifier(secret), Secret: kept,
+	found, err := p.Finish(asService(ctx, ""), oauth.Callback{
+		CallbackURL: s.baseURL + CallbackPath, Query: query, Verifier: pkceVerifier(secret), Secret: kept,
 	})
 	if err != nil {
-		return in, provider, err
+		return session, provider, err
 	}
-	w := way{id: who.ID, kind: provider, profile: who.Profile, validated: true}
-	if user, linking := flow.Text(fieldLinks); linking {
-		in, err = s.addWay(ctx, w, user, from)
+	who := identity{providerID: found.ID, provider: provider, profile: found.Profile, validated: true}
+	if user, linking := flow.Text(fieldLinkUser); linking {
+		session, err = s.linkProvider(ctx, who, user, from)
 	} else {
-		in, err = s.enter(ctx, w, from)
+		session, err = s.loginOrRegister(ctx, who, from)
 	}
 	if err == nil {
 		s.limiter.refund(from.Address) // what Begin took
 	}
-	return in, provider, err
+	return session, provider, err
 }
 
 // takeFlow finds a visit and ends it: a callback is good once.
-func (s *Service) takeFlow(ctx context.Context, query url.Values, secret string) (object.Object, error) {
-	ctx = own(ctx, "")
-	returned := returnedBy(query)
+func (s *Service) consumeFlow(ctx context.Context, query url.Values, secret string) (object.Object, error) {
+	ctx = asService(ctx, "")
+	returned := flowKey(query)
 	if returned == "" || secret == "" {
-		return nil, badState()
+		return nil, errBadState()
 	}
-	stored, err := s.tokens.Get(ctx, flowOf(returned))
+	stored, err := s.tokens.Get(ctx, flowUUID(returned))
 	if err != nil {
 		if errors.Is(err, errs.NotFound) {
-			err = badState()
+			err = errBadState()
 		}
 		return nil, err
 	}
@@ -164,53 +164,53 @@ func (s *Service) takeFlow(ctx context.Context, query url.Values, secret string)
 	if err != nil {
 		return nil, err
 	}
-	if browser, _ := flow.Text(fieldBrowser); !isSecret(secret, browser) {
-		return nil, badState() // it stays, for the browser that it belongs to
+	if browser, _ := flow.Text(fieldBrowser); !secretMatches(secret, browser) {
+		return nil, errBadState() // it stays, for the browser that it belongs to
 	}
 	err = s.tokens.Delete(ctx, stored.UUID, stored.Revision)
 	switch {
 	case errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch):
-		return nil, badState()
-	case err == nil && !s.now().Before(moment(flow, fieldExpires)):
-		return nil, badState()
+		return nil, errBadState()
+	case err == nil && !s.now().Before(timeField(flow, fieldExpires)):
+		return nil, errBadState()
 	}
 	return flow, err
 }
 
 // addWay links a way in to the user who began the visit and is logged in still.
-func (s *Service) addWay(ctx context.Context, w way, user string, from Client) (IssuedSession, error) {
+func (s *Service) linkProvider(ctx context.Context, who identity, user string, from Client) (IssuedSession, error) {
 	if from.Session == nil || from.Session.User.UUID != user {
-		return IssuedSession{}, badState()
+		return IssuedSession{}, errBadState()
 	}
-	return IssuedSession{Session: *from.Session}, s.link(ctx, w, from.Session)
+	return IssuedSession{Session: *from.Session}, s.linkIdent(ctx, who, from.Session)
 }
 
 // enter logs in the user of a way in, who is made when there is none.
-func (s *Service) enter(ctx context.Context, w way, from Client) (IssuedSession, error) {
-	for range maxClaims {
-		user, ident, err := s.owner(own(ctx, ""), w)
+func (s *Service) loginOrRegister(ctx context.Context, who identity, from Client) (IssuedSession, error) {
+	for range maxAttempts {
+		user, ident, err := s.findOwner(asService(ctx, ""), who)
 		if err != nil {
 			return IssuedSession{}, err
 		}
 		if user.UUID != "" {
-			in, err := s.issue(ctx, user, w.kind, from)
+			session, err := s.startSession(ctx, user, who.provider, from)
 			if err == nil {
-				s.later(own(ctx, user.UUID), "a login", func(ctx context.Context) error { return s.used(ctx, ident.UUID, w.profile) })
+				s.runInBackground(asService(ctx, user.UUID), "a login", func(ctx context.Context) error { return s.recordUseIfPresent(ctx, ident.UUID, who.profile) })
 			}
-			return in, err
+			return session, err
 		}
-		n := newcomer{way: w, fields: object.Object{}, datas: w.profile}
-		if err := s.screen(ctx, &n); err != nil {
+		reg := registration{identity: who, fields: object.Object{}, datas: who.profile}
+		if err := s.interceptRegistration(ctx, &reg); err != nil {
 			return IssuedSession{}, err
 		}
-		user, err = s.register(ctx, n)
+		user, err = s.createUser(ctx, reg)
 		if errors.Is(err, errs.Exists) {
 			continue // a second tab was faster
 		}
 		if err != nil {
 			return IssuedSession{}, err
 		}
-		return s.issue(ctx, user, w.kind, from)
+		return s.startSession(ctx, user, who.provider, from)
 	}
-	return IssuedSession{}, contended()
+	return IssuedSession{}, errContention()
 }
