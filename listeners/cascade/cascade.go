@@ -2,28 +2,29 @@
 // one, where a mapping says so.
 //
 // It finds them by the index on the mapping's key, not by the array, which may
-// lag. Each is deleted through its store, so that its own event carries the
-// cascade on, to any depth and through cycles. A crash in between brings the
-// event back, and what is gone already is not found again.
+// lag. Each is deleted through its store, so that its own event continues the
+// cascade, to any depth and through cycles. After a crash the event is
+// redelivered, and the objects already deleted are not found again.
 package cascade
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"belfry/listeners/mapping"
 	"belfry/pkg/backoff"
 	"belfry/pkg/event"
+	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 )
 
 // Name is the listener's durable name.
 const Name = event.OriginCascade
 
-const page = 500
+// pageSize is how many linked objects one query returns.
+const pageSize = 500
 
 // Filters returns the subjects of the deletions that cascade.
 func Filters(set *store.Set) []string {
@@ -35,39 +36,41 @@ func Filters(set *store.Set) []string {
 	return filters
 }
 
-// Worker handles deletions.
-type Worker struct {
-	set    *store.Set
-	settle time.Duration
-
-	// Parallel is how many deletions run at once: they share the backend's
-	// syncs. NewWorker sets 64.
-	Parallel int
+// Options configure a Worker.
+type Options struct {
+	// Concurrency is how many deletions of one event run at once, so that they
+	// share the backend's syncs. 0 means 64.
+	Concurrency int
 }
 
-// NewWorker makes a worker. An object saved within settle after its target's
-// deletion counts as saved while it was being deleted.
-func NewWorker(set *store.Set, settle time.Duration) *Worker {
-	return &Worker{set: set, settle: settle, Parallel: 64}
+// Worker handles deletions. It is safe for concurrent use.
+type Worker struct {
+	set         *store.Set
+	concurrency int
+}
+
+// NewWorker returns a worker for the stores of a set.
+func NewWorker(set *store.Set, o Options) *Worker {
+	return &Worker{set: set, concurrency: cmp.Or(o.Concurrency, 64)}
 }
 
 // Handle deletes what the deleted object's cascading mappings link to it.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	ctx = store.WithCall(ctx, store.Call{Origin: Name, Actor: e.Actor, Ctx: e.Ctx})
 	for _, m := range w.set.Cascades()[e.Store] {
-		if err := w.clear(ctx, m, e); err != nil {
+		if err := w.deleteLinked(ctx, m, e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// clear deletes until the index finds nothing more to delete. Where the index
-// lags it looks once more when everything written by now must be found.
-func (w *Worker) clear(ctx context.Context, m *store.Mapping, e *event.Envelope) error {
+// deleteLinked deletes until the index has nothing more to delete. Where the
+// index lags it queries once more after the lag has passed.
+func (w *Worker) deleteLinked(ctx context.Context, m *store.Mapping, e *event.Envelope) error {
 	lag := w.set.Store(m.Source).Settle()
 	for {
-		n, err := w.pass(ctx, m, e)
+		n, err := w.deleteIndexed(ctx, m, e)
 		if err != nil {
 			return err
 		}
@@ -84,23 +87,24 @@ func (w *Worker) clear(ctx context.Context, m *store.Mapping, e *event.Envelope)
 	}
 }
 
-// pass deletes what the index finds and reports how many objects that were.
-func (w *Worker) pass(ctx context.Context, m *store.Mapping, e *event.Envelope) (int, error) {
+// deleteIndexed deletes what the index has now and returns how many objects it
+// deleted.
+func (w *Worker) deleteIndexed(ctx context.Context, m *store.Mapping, e *event.Envelope) (int, error) {
 	objects := w.set.Store(m.Source)
-	goes := func(ctx context.Context, x store.Stored) (bool, error) { return w.goes(ctx, m, e, x) }
+	cond := func(ctx context.Context, x store.Stored) (bool, error) { return w.mustDelete(ctx, m, e, x) }
 	total := 0
 	var after []byte
 	for {
-		found, next, err := objects.Linked(ctx, m.Key, e.UUID, after, page)
+		found, next, err := objects.Linked(ctx, m.Key, e.UUID, after, pageSize)
 		if err != nil {
 			return total, err
 		}
 		deleted := make([]bool, len(found))
 		g, gctx := errgroup.WithContext(ctx)
-		g.SetLimit(w.Parallel)
+		g.SetLimit(w.concurrency)
 		for i, x := range found {
 			g.Go(func() (err error) {
-				deleted[i], err = mapping.Sweep(gctx, objects, x, goes)
+				deleted[i], err = mapping.DeleteIf(gctx, objects, x, cond)
 				return err
 			})
 		}
@@ -117,19 +121,20 @@ func (w *Worker) pass(ctx context.Context, m *store.Mapping, e *event.Envelope) 
 	}
 }
 
-// goes reports whether an object goes with the deleted target: when it is
-// linked, unless it was created after the deletion had settled. When the target
-// is back, what was written since belongs to its new life.
-func (w *Worker) goes(ctx context.Context, m *store.Mapping, e *event.Envelope, x store.Stored) (bool, error) {
+// mustDelete reports whether an object is deleted with the target: when it is
+// linked to it, unless it was created more than the grace period after the
+// deletion. When the target
+// has been created again, objects written since belong to its new incarnation.
+func (w *Worker) mustDelete(ctx context.Context, m *store.Mapping, e *event.Envelope, x store.Stored) (bool, error) {
 	if !mapping.LinkedTo(m, x, e.UUID) {
 		return false, nil
 	}
-	back, err := w.set.Store(m.Target).Exists(ctx, e.UUID)
+	recreated, err := w.set.Store(m.Target).Exists(ctx, e.UUID)
 	if err != nil {
 		return false, err
 	}
-	if back {
-		return mapping.Updated(x) <= e.Revision, nil
+	if recreated {
+		return mapping.UpdatedAt(x) <= e.Revision, nil
 	}
-	return mapping.Created(x) <= e.Revision+uint64(w.settle.Microseconds()), nil
+	return mapping.CreatedAt(x) <= e.Revision+uint64(mapping.GracePeriod.Microseconds()), nil
 }

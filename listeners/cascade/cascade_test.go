@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"belfry/listeners/cascade"
-	"belfry/listeners/mapping"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
@@ -41,7 +41,7 @@ func newHouse(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.set, h.worker = set, cascade.NewWorker(set, mapping.DefaultSettle)
+	h.set, h.worker = set, cascade.NewWorker(set, cascade.Options{})
 	return h
 }
 
@@ -244,8 +244,8 @@ func TestAChildWhoseArrayIsKeptGoes(t *testing.T) {
 	e := h.delete("People", "boss")
 	h.save("People", "boss", "name", "again")
 	h.save("Pets", "pet", "owner", "p")
-	keeper := mapping.NewKeeper(h.set)
-	if err := keeper.Keep(t.Context(), h.set.From("Pets")[0], "p", []string{"pet"}); err != nil {
+	reconciler := mapping.NewReconciler(h.set, mapping.Options{})
+	if err := reconciler.Reconcile(t.Context(), h.set.From("Pets")[0], "p", []string{"pet"}); err != nil {
 		t.Fatal(err)
 	}
 	h.handle(e)

@@ -10,16 +10,16 @@ import (
 	"belfry/pkg/store"
 )
 
-// group is what one write can serve: an array of a target.
+// group identifies an array of a target, which one write serves.
 type group struct {
 	mapping *store.Mapping
 	target  string
 }
 
-// batch is the sources that a group's next write serves.
+// batch is the sources that the next write of a group serves.
 type batch struct {
 	sources []string
-	done    chan struct{} // closed once err says how it went
+	done    chan struct{} // closed when err is set
 	err     error
 }
 
@@ -34,40 +34,40 @@ func (b *batch) wait(ctx context.Context) error {
 	}
 }
 
-// batches runs one write at a time for each group; what comes in meanwhile
-// waits for the group's next. So a batch grows with the time a write takes,
-// and a lone event waits for nothing.
+// batches runs one write at a time for each group. Events that arrive during a
+// write join the group's next batch, so a batch grows with the time a write
+// takes, and a single event does not wait.
 type batches struct {
-	keep    func(ctx context.Context, g group, sources []string) error
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	reconcile func(ctx context.Context, g group, sources []string) error
+	ctx       context.Context // canceled by Close
+	cancel    context.CancelFunc
+	runners   sync.WaitGroup
 
 	mu   sync.Mutex
 	next map[group]*batch // of every group that has a runner
 }
 
-func (b *batches) start(keep func(context.Context, group, []string) error) {
+func (b *batches) start(reconcile func(context.Context, group, []string) error) {
 	ctx := store.WithCall(context.Background(), store.Call{Origin: Name})
 	b.ctx, b.cancel = context.WithCancel(ctx)
-	b.keep, b.next = keep, map[group]*batch{}
+	b.reconcile, b.next = reconcile, map[group]*batch{}
 }
 
-// Close gives up what is in hand and waits for its end.
+// Close cancels the writes in flight and waits for them to return.
 func (b *batches) Close() {
 	b.cancel()
-	b.running.Wait()
+	b.runners.Wait()
 }
 
-// join puts a source into its group's next batch.
+// join adds a source to the next batch of its group.
 func (b *batches) join(g group, source string) *batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	next, runs := b.next[g]
-	if !runs {
+	next, ok := b.next[g]
+	if !ok {
 		next = newBatch()
 		b.next[g] = next
-		b.running.Go(func() { b.run(g) })
+		b.runners.Go(func() { b.run(g) })
 	}
 	if !slices.Contains(next.sources[max(0, len(next.sources)-8):], source) {
 		next.sources = append(next.sources, source)
@@ -76,7 +76,7 @@ func (b *batches) join(g group, source string) *batch {
 }
 
 // take returns the group's batch, or nil when it is empty: the runner is then
-// no longer registered and must end.
+// unregistered and must return.
 func (b *batches) take(g group) *batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,18 +95,20 @@ func (b *batches) run(g group) {
 		if batch == nil {
 			return
 		}
-		began := time.Now()
-		batch.err = b.keep(b.ctx, g, batch.sources)
+		start := time.Now()
+		batch.err = b.reconcile(b.ctx, g, batch.sources)
 		close(batch.done)
-		// A large array takes long to write. Resting as long as it took makes
-		// the next batch larger and leaves half of a core to everything else.
-		if took := time.Since(began); took > restAfter {
-			_ = backoff.Sleep(b.ctx, min(took, restAtMost))
+		// A large array takes long to write. Waiting as long again makes the
+		// next batch larger and leaves half of a core to everything else.
+		if took := time.Since(start); took > throttleAfter {
+			_ = backoff.Sleep(b.ctx, min(took, maxThrottle))
 		}
 	}
 }
 
+// A runner waits after a write that took longer than throttleAfter, as long as
+// the write did but at most maxThrottle.
 const (
-	restAfter  = time.Millisecond
-	restAtMost = 50 * time.Millisecond
+	throttleAfter = time.Millisecond
+	maxThrottle   = 50 * time.Millisecond
 )

@@ -45,7 +45,7 @@ func newDesk(t *testing.T, held bool) *desk {
 		t.Fatal(err)
 	}
 	backend.Put = d.put
-	d.worker = mapping.NewWorker(mapping.NewKeeper(set))
+	d.worker = mapping.NewWorker(set, mapping.Options{})
 	t.Cleanup(d.worker.Close)
 	return d
 }

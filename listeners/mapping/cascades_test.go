@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"belfry/listeners/mapping"
 	"belfry/pkg/event"
+	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 	encoded "belfry/pkg/store/object"
 	"belfry/test/model"
 )
 
-const settle = uint64(mapping.DefaultSettle / time.Microsecond)
+const settle = uint64(mapping.GracePeriod / time.Microsecond)
 
 // cascaded is what must hold of cascades whenever workers have nothing to do:
 // no object is left that was linked when its target was deleted, or written

@@ -7,8 +7,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// HandleSerially is Handle without batches: one array after another, by the
-// goroutine that calls. It is how a scheduler can order a worker's steps.
+// HandleSerially is Handle without batches: one array after another, in the
+// caller's goroutine, so that a scheduler can order a worker's steps.
 func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
 	if e.Origin == Name {
 		return nil
@@ -18,14 +18,14 @@ func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
 		return err
 	}
 	for _, g := range groups {
-		if err := w.keep(ctx, g, []string{e.UUID}); err != nil {
+		if err := w.reconcile(ctx, g, []string{e.UUID}); err != nil {
 			return err
 		}
 	}
-	return w.fill(ctx, e)
+	return w.backfill(ctx, e)
 }
 
-// Waiting is how many events wait for the next write to an array.
+// Waiting returns how many events wait for the next write to an array.
 func (w *Worker) Waiting(m *store.Mapping, target string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package mapping is the listener that keeps copies of objects in arrays of
-// other objects, as the configuration's map says.
+// Package mapping is the listener that maintains mapped arrays: the copies of
+// objects in arrays of other objects that the configuration's map asks for.
 //
-// An event only says where to look: at an object, and at the targets that its
-// key names now or named before. What is written is computed from the stores
-// as they are then, so events may come late, twice or in any order, to any
-// number of workers.
+// An event only identifies the work: an object, and the targets that its key
+// names now or named before. The entries are computed from the stores when the
+// event is handled (see belfry/pkg/mapping), so events may be delivered late,
+// repeatedly and in any order, to any number of workers.
 package mapping
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -40,26 +41,31 @@ func Filters(set *store.Set) []string {
 	return filters
 }
 
-// Worker handles events. Events for one target that are in hand together are
+// Options configure a Worker.
+type Options = mapping.Options
+
+// Worker handles events. Events for one target that are in flight together are
 // applied in one write.
 type Worker struct {
-	keeper *Keeper
+	set        *store.Set
+	reconciler *mapping.Reconciler
 	batches
 }
 
-// NewWorker makes a worker. Close ends it.
-func NewWorker(keeper *Keeper) *Worker {
-	w := &Worker{keeper: keeper}
+// NewWorker returns a worker for the stores of a set. Close stops it.
+func NewWorker(set *store.Set, o Options) *Worker {
+	w := &Worker{set: set, reconciler: mapping.NewReconciler(set, o)}
 	w.start(func(ctx context.Context, g group, sources []string) error {
-		return keeper.Keep(ctx, g.mapping, g.target, sources)
+		return w.reconciler.Reconcile(ctx, g.mapping, g.target, sources)
 	})
 	return w
 }
 
-// Handle applies an event. It returns nil once the arrays hold what it brought.
+// Handle applies an event. When it returns nil the arrays match what the event
+// reported, or something later.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	if e.Origin == Name {
-		return nil // an array was kept: a worker's update never maps again
+		return nil // a write of an array: mapped arrays are never mapped fields
 	}
 	groups, err := w.groups(ctx, e)
 	if err != nil {
@@ -74,13 +80,14 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 			return err
 		}
 	}
-	return w.fill(ctx, e)
+	return w.backfill(ctx, e)
 }
 
-// groups are the arrays that may have to hold the event's object, or not any more.
+// groups are the arrays that may have to gain, change or lose the entry of the
+// event's object.
 func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error) {
 	var groups []group
-	for _, m := range w.keeper.set.From(e.Store) {
+	for _, m := range w.set.From(e.Store) {
 		targets, err := w.targets(ctx, m, e)
 		if err != nil {
 			return nil, err
@@ -92,27 +99,27 @@ func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error)
 	return groups, nil
 }
 
-// fill fills the arrays of an object that is new.
-func (w *Worker) fill(ctx context.Context, e *event.Envelope) error {
+// backfill fills the arrays of an object that was created.
+func (w *Worker) backfill(ctx context.Context, e *event.Envelope) error {
 	if e.Event != event.StoreSaved {
 		return nil
 	}
-	for _, m := range w.keeper.set.Onto(e.Store) {
-		if err := w.keeper.Fill(ctx, m, e.UUID); err != nil {
+	for _, m := range w.set.Onto(e.Store) {
+		if err := w.reconciler.Backfill(ctx, m, e.UUID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// targets are those that the key named before the event and after it. Those
-// that it names by now have an event of their own, unless this one came
-// without its object.
+// targets are those that the key named before the event and after it. Targets
+// that it names since a later write are reported by that write's event. An event
+// whose object was omitted names none, so the object is read.
 func (w *Worker) targets(ctx context.Context, m *store.Mapping, e *event.Envelope) ([]string, error) {
 	targets := store.Names(e.Previous[m.Key])
 	after := object.Field(e.Object, m.Key)
 	if e.ObjectOmitted {
-		now, err := w.keeper.set.Store(m.Source).Get(ctx, e.UUID)
+		now, err := w.set.Store(m.Source).Get(ctx, e.UUID)
 		if err != nil && !errors.Is(err, errs.NotFound) {
 			return nil, err
 		}

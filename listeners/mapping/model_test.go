@@ -26,12 +26,10 @@ var (
 
 // workers are the built-in listeners.
 func workers(set *store.Set) []model.Consumer {
-	keeper := mapping.NewKeeper(set)
-	mapper := mapping.NewWorker(keeper)
+	mapper := mapping.NewWorker(set, mapping.Options{})
 	all := []model.Consumer{{Name: "mapping", Filters: mapping.Filters(set), Handle: mapper.HandleSerially}}
 	if filters := cascade.Filters(set); len(filters) > 0 {
-		cascader := cascade.NewWorker(set, keeper.Settle)
-		cascader.Parallel = 1
+		cascader := cascade.NewWorker(set, cascade.Options{Concurrency: 1})
 		all = append(all, model.Consumer{Name: "cascade", Filters: filters, Handle: cascader.Handle})
 	}
 	return all

@@ -28,11 +28,9 @@ const workerAckWait = 10 * time.Second
 
 // startWorkers starts the listeners that keep copies and cascades.
 func (a *App) startWorkers(context.Context) error {
-	keeper := mapping.NewKeeper(a.set)
-	keeper.Full = a.countFull()
-	mapper := mapping.NewWorker(keeper)
+	mapper := mapping.NewWorker(a.set, mapping.Options{OnFull: a.countFull()})
 	a.onStop("the mapping worker", func(context.Context) error { mapper.Close(); return nil })
-	cascader := cascade.NewWorker(a.set, keeper.Settle)
+	cascader := cascade.NewWorker(a.set, cascade.Options{})
 
 	maps, cascades := a.plan.mappingSpec(), a.plan.cascadeSpec()
 	maps.Handler = a.reporting(mapping.Name, mapper.Handle)

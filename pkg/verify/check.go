@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"belfry/listeners/mapping"
 	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -25,11 +25,11 @@ const page = 500
 // entries are all right, none double, and as many as there are objects, is
 // right; the others are looked at closely.
 type check struct {
-	set     *store.Set
-	m       *store.Mapping
-	keeper  *mapping.Keeper
-	report  *Report
-	options Options
+	set        *store.Set
+	m          *store.Mapping
+	reconciler *mapping.Reconciler
+	report     *Report
+	options    Options
 
 	named   map[string]int      // target → objects that name it
 	suspect map[string][]string // target → objects to look at with it
@@ -213,7 +213,7 @@ func (c *check) conclude(ctx context.Context, target string, sources []string, f
 		}
 	}
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMapping})
-	if err := c.keeper.Keep(ctx, c.m, target, sources); err != nil {
+	if err := c.reconciler.Reconcile(ctx, c.m, target, sources); err != nil {
 		return err
 	}
 	c.report.Repaired++
@@ -272,7 +272,7 @@ func (c *check) undeleted(ctx context.Context, target string, sources []string) 
 		if err != nil {
 			return nil, err
 		}
-		if x.Body != nil && c.keeper.Doomed(c.m, x, target, deleted) {
+		if x.Body != nil && mapping.IsOrphan(c.m, x, target, deleted) {
 			found = append(found, c.difference(Undeleted, target, uuid, "its target was deleted"))
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"context"
 	"time"
 
-	"belfry/listeners/mapping"
 	"belfry/pkg/errs"
+	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 )
 
@@ -84,7 +84,7 @@ func Run(ctx context.Context, set *store.Set, o Options) (*Report, error) {
 	r := &Report{Differences: []Difference{}}
 	for i := range set.Mappings() {
 		m := &set.Mappings()[i]
-		c := &check{set: set, m: m, keeper: mapping.NewKeeper(set), report: r, options: o}
+		c := &check{set: set, m: m, reconciler: mapping.NewReconciler(set, mapping.Options{}), report: r, options: o}
 		if err := c.run(ctx); err != nil {
 			return nil, errs.Wrap(err, errs.KindOf(err), "verifying %s in %s.%s", m.Source, m.Target, m.Array)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/listeners/mapping"
+	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/verify"
@@ -54,7 +54,7 @@ func (s *shop) save(name, uuid, body string) {
 
 func (s *shop) keep(target string, books ...string) {
 	s.Helper()
-	s.must(mapping.NewKeeper(s.set).Keep(s.Context(), &s.set.Mappings()[0], target, books))
+	s.must(mapping.NewReconciler(s.set, mapping.Options{}).Reconcile(s.Context(), &s.set.Mappings()[0], target, books))
 }
 
 // array writes an author's array as it should not be.

@@ -6,16 +6,16 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// array is a mapped array: entries in the order in which they were mapped,
-// at most one for a uuid.
+// array is a mapped array: entries in the order in which they were added, at
+// most one for a uuid.
 type array struct {
 	entries [][]byte // nil where an entry was removed
 	at      map[string]int
 	live    int
 }
 
-// parseArray reads a stored array. What is no entry, or a second one for the
-// same uuid, is dropped: writing the array puts it right.
+// parseArray reads a stored array. It drops elements that are no entries, and
+// second entries for a uuid, so that writing the array repairs it.
 func parseArray(value []byte) *array {
 	a := &array{at: make(map[string]int)}
 	object.Elements(value, func(entry []byte) bool {
@@ -34,7 +34,7 @@ func (a *array) index(uuid string) int {
 	return -1
 }
 
-// set puts an entry in the place of the one with the same uuid, or at the end.
+// set replaces the entry with the same uuid, or appends one.
 func (a *array) set(uuid string, entry []byte) {
 	if i := a.index(uuid); i >= 0 {
 		a.entries[i] = entry
@@ -53,7 +53,7 @@ func (a *array) remove(uuid string) {
 	}
 }
 
-// put gives a uuid an entry, nil for none, and reports whether that is a change.
+// put sets the entry of a uuid, nil for none, and reports whether it changed.
 func (a *array) put(uuid string, entry []byte) bool {
 	i := a.index(uuid)
 	switch {
@@ -109,8 +109,8 @@ func (a *array) encode() []byte {
 	return append(out, ']')
 }
 
-// same reports whether a stored value is this array; absent is empty.
-func (a *array) same(value []byte) bool {
+// equal reports whether a stored value is this array; absent is empty.
+func (a *array) equal(value []byte) bool {
 	if value == nil {
 		return a.live == 0
 	}

@@ -1,0 +1,105 @@
+package mapping
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// GracePeriod is how long after the deletion of a cascading target an object
+// that is saved with the target's uuid still counts as saved during the
+// deletion, and is deleted with it. It must exceed the difference of the clocks
+// of processes that write one set of stores.
+const GracePeriod = 2 * time.Second
+
+// deleteOrphans deletes those of the sources that were saved while their
+// cascading target was being deleted.
+func (r *Reconciler) deleteOrphans(ctx context.Context, m *store.Mapping, target string, sources []string) error {
+	if !m.Cascade {
+		return nil
+	}
+	ctx = withOrigin(ctx, event.OriginCascade)
+	objects := r.set.Store(m.Source)
+	isOrphan := func(ctx context.Context, x store.Stored) (bool, error) {
+		revision, deleted, err := r.set.Store(m.Target).Deleted(ctx, target)
+		return deleted && IsOrphan(m, x, target, revision), err
+	}
+	for _, source := range sources {
+		x, err := objects.Get(ctx, source)
+		if err == nil {
+			_, err = DeleteIf(ctx, objects, x, isOrphan)
+		}
+		if err != nil && !errors.Is(err, errs.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+const gracePeriod = uint64(GracePeriod / time.Microsecond) // in revisions
+
+// IsOrphan reports whether an object should have been deleted with its target,
+// which was deleted at a revision and has not been created again.
+func IsOrphan(m *store.Mapping, x store.Stored, target string, deleted uint64) bool {
+	return LinkedTo(m, x, target) && UpdatedAt(x) <= deleted+gracePeriod
+}
+
+// LinkedTo reports whether an object names a target.
+func LinkedTo(m *store.Mapping, x store.Stored, target string) bool {
+	return slices.Contains(store.Names(object.Field(x.Body, m.Key)), target)
+}
+
+// DeleteIf deletes an object, given as it was read, if cond holds for it, and
+// reports whether it did. When the object has changed in the meantime it is read
+// and cond is evaluated again.
+//
+// cond is always evaluated after the object was read, so what it reads of the
+// target is not older than the object: an object that was written for a target
+// that has been created again is not taken for one of the former incarnation.
+func DeleteIf(ctx context.Context, s *store.Store, x store.Stored, cond func(context.Context, store.Stored) (bool, error)) (bool, error) {
+	for {
+		ok, err := cond(ctx, x)
+		if err != nil || !ok {
+			return false, err
+		}
+		err = s.Delete(ctx, x.UUID, x.Revision)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, errs.NotFound):
+			return false, nil
+		case !errors.Is(err, errs.Mismatch) && !errors.Is(err, errs.Conflict):
+			return false, err
+		}
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if x, err = s.Get(ctx, x.UUID); errors.Is(err, errs.NotFound) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+}
+
+// CreatedAt is when an object was created, as a revision.
+func CreatedAt(x store.Stored) uint64 { return revisionOf(x, "created") }
+
+// UpdatedAt is when a client last wrote an object, as a revision. The object's
+// own revision may be higher: workers that write its arrays raise that alone.
+func UpdatedAt(x store.Stored) uint64 { return revisionOf(x, "updated") }
+
+func revisionOf(x store.Stored, field string) uint64 {
+	text, _ := object.Text(object.Field(x.Body, field))
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return x.Revision
+	}
+	return store.RevisionAt(t)
+}

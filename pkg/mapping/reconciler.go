@@ -1,0 +1,258 @@
+// Package mapping maintains mapped arrays: the copies of source objects in
+// arrays of target objects that the configuration's map asks for.
+//
+// A Reconciler makes the entries of a target match its source objects. It
+// computes them from the records as they are when it runs, so it can run at any
+// time, any number of times, in any order and by any number of workers at once;
+// docs/mapping.md has the protocol and the proof that copies converge. The
+// listeners mapping and cascade run it for events, and package verify runs it
+// to repair.
+package mapping
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"belfry/pkg/backoff"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// pageSize is how many linked objects one query returns.
+const pageSize = 500
+
+// Options configure a Reconciler.
+type Options struct {
+	// OnFull is called for each object that finds its target's array at the
+	// limit; may be nil.
+	OnFull func(m *store.Mapping, target string)
+}
+
+// Reconciler makes mapped arrays match the objects they copy. It is safe for
+// concurrent use, also by several processes on the same stores.
+type Reconciler struct {
+	set    *store.Set
+	onFull func(m *store.Mapping, target string)
+}
+
+// NewReconciler returns a reconciler for the stores of a set.
+func NewReconciler(set *store.Set, o Options) *Reconciler {
+	if o.OnFull == nil {
+		o.OnFull = func(*store.Mapping, string) {}
+	}
+	return &Reconciler{set: set, onFull: o.OnFull}
+}
+
+// Reconcile makes the target's entries for these source objects match the
+// objects as they are now. A target that does not exist has no entries; sources
+// that a cascade should have deleted with it are deleted. The error is a
+// store's, or the context's.
+//
+// Convergence depends on the order of the steps: the target is read before the
+// sources, it is written only if it is unchanged, and the sources are read
+// again after the write.
+//
+// Every write carries the mapping's origin, whatever the caller's, so that no
+// listener takes it for a reason to map again.
+func (r *Reconciler) Reconcile(ctx context.Context, m *store.Mapping, target string, sources []string) error {
+	ctx = withOrigin(ctx, event.OriginMapping)
+	for {
+		done, err := r.reconcileOnce(ctx, m, target, sources)
+		if done || err != nil && !errors.Is(err, errs.Mismatch) {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// withOrigin sets the origin of the writes that are made with a context.
+func withOrigin(ctx context.Context, origin string) context.Context {
+	call := store.CallOf(ctx)
+	call.Origin = origin
+	return store.WithCall(ctx, call)
+}
+
+// reconcileOnce runs one round of the protocol; false asks for another.
+func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target string, sources []string) (done bool, err error) {
+	base, err := r.set.Store(m.Target).Get(ctx, target)
+	if errors.Is(err, errs.NotFound) {
+		return true, r.deleteOrphans(ctx, m, target, sources)
+	}
+	if err != nil {
+		return false, err
+	}
+	s := newRound(m, target, base.Body)
+	for _, source := range sources {
+		if err := r.apply(ctx, s, source, true); err != nil {
+			return false, err
+		}
+	}
+	for _, source := range s.stored.unconfirmed {
+		if err := r.apply(ctx, s, source, false); err != nil {
+			return false, err
+		}
+	}
+	if err := r.fit(ctx, s); err != nil {
+		return false, err
+	}
+	next := overflow{marked: s.mark, unconfirmed: s.unconfirmed}
+	if next.equal(s.stored) && s.array.equal(s.value) {
+		return true, nil
+	}
+	fields := object.Object{m.Array: s.array.encode()}
+	if !next.equal(s.stored) {
+		fields[OverflowField] = next.update(base.Body, m.Array)
+	}
+	if _, err := r.set.Store(m.Target).Amend(ctx, base, fields); err != nil {
+		return false, err
+	}
+	for _, source := range s.order {
+		now, err := r.entry(ctx, m, source, target)
+		if err != nil || !bytes.Equal(now, s.applied[source]) {
+			return false, err
+		}
+	}
+	return len(next.unconfirmed) == 0 && (!next.marked || s.array.live >= m.Limit), nil
+}
+
+// round is the state of one round.
+type round struct {
+	m       *store.Mapping
+	target  string
+	value   []byte   // the array as it was read
+	wasFull bool     // it was at its limit when it was read
+	stored  overflow // as it was read
+
+	array       *array // as it will be written
+	mark        bool   // there may be objects without an entry; see overflow
+	unconfirmed []string
+
+	applied map[string][]byte // source → the entry computed for it
+	order   []string          // the keys of applied
+}
+
+func newRound(m *store.Mapping, target string, body []byte) *round {
+	s := &round{m: m, target: target, value: object.Field(body, m.Array), stored: readOverflow(body, m.Array)}
+	s.array = parseArray(s.value)
+	s.wasFull, s.mark, s.applied = s.array.live >= m.Limit, s.stored.marked, map[string][]byte{}
+	return s
+}
+
+// apply gives a source the entry that it has now. hasEvent reports that an
+// event of the source is being handled, which is redelivered if this round
+// fails; a change without one is recorded in the target as unconfirmed.
+func (r *Reconciler) apply(ctx context.Context, s *round, source string, hasEvent bool) error {
+	if _, done := s.applied[source]; done {
+		return nil
+	}
+	entry, err := r.entry(ctx, s.m, source, s.target)
+	if err != nil {
+		return err
+	}
+	s.applied[source], s.order = entry, append(s.order, source)
+	if entry != nil && s.array.index(source) < 0 && s.array.live >= s.m.Limit {
+		s.mark = true
+		r.onFull(s.m, s.target)
+		return nil
+	}
+	if s.array.put(source, entry) && !hasEvent {
+		s.unconfirmed = append(s.unconfirmed, source)
+	}
+	return nil
+}
+
+// fit trims the array to its limit, or refills it when it is below the limit
+// and marked, and decides whether the mark stays.
+func (r *Reconciler) fit(ctx context.Context, s *round) error {
+	if s.array.trim(s.m.Limit) {
+		s.mark = true
+	}
+	if !s.mark || s.array.live >= s.m.Limit {
+		s.mark = s.mark || len(s.unconfirmed) > 0
+		return nil
+	}
+	// The mark is cleared only if the array was below its limit before this
+	// round: an object mapped since then has been given an entry by its own
+	// event. One that was refused an entry was saved before, and after IndexLag
+	// the index has it.
+	if !s.wasFull {
+		if err := backoff.Sleep(ctx, r.set.Store(s.m.Source).Settle()); err != nil {
+			return err
+		}
+	}
+	left, err := r.refill(ctx, s)
+	s.mark = left || s.wasFull || len(s.unconfirmed) > 0
+	return err
+}
+
+// entry is the target's entry for a source as the source is now; nil for none.
+func (r *Reconciler) entry(ctx context.Context, m *store.Mapping, source, target string) ([]byte, error) {
+	x, err := r.set.Store(m.Source).Get(ctx, source)
+	if err != nil && !errors.Is(err, errs.NotFound) {
+		return nil, err
+	}
+	return m.Entry(source, x.Body, target), nil
+}
+
+// refill adds linked objects that have no entry until the array is at its
+// limit, a page of them at most, and reports whether any may be left.
+func (r *Reconciler) refill(ctx context.Context, s *round) (left bool, err error) {
+	return r.eachLinked(ctx, s.m, s.target, func(source string) (bool, error) {
+		if s.array.index(source) >= 0 {
+			return true, nil
+		}
+		if s.array.live >= s.m.Limit || len(s.unconfirmed) >= pageSize {
+			return false, nil
+		}
+		return true, r.apply(ctx, s, source, false)
+	})
+}
+
+// eachLinked calls fn with the objects that the index has for a target, until
+// fn returns false. It reports whether fn did.
+func (r *Reconciler) eachLinked(ctx context.Context, m *store.Mapping, target string, fn func(source string) (bool, error)) (stopped bool, err error) {
+	var after []byte
+	for {
+		found, next, err := r.set.Store(m.Source).Linked(ctx, m.Key, target, after, pageSize)
+		if err != nil {
+			return false, err
+		}
+		for _, x := range found {
+			if more, err := fn(x.UUID); err != nil || !more {
+				return !more, err
+			}
+		}
+		if next == nil {
+			return false, nil
+		}
+		after = next
+	}
+}
+
+// Backfill reconciles every object that names a target: what a target needs
+// that was created after them. It reconciles the objects that the array holds
+// too, because an earlier Backfill that failed may have left the entry of an
+// object that no longer names the target.
+func (r *Reconciler) Backfill(ctx context.Context, m *store.Mapping, target string) error {
+	if err := backoff.Sleep(ctx, r.set.Store(m.Source).Settle()); err != nil {
+		return err
+	}
+	t, err := r.set.Store(m.Target).Get(ctx, target)
+	if err != nil && !errors.Is(err, errs.NotFound) {
+		return err
+	}
+	sources := parseArray(object.Field(t.Body, m.Array)).uuids()
+	_, err = r.eachLinked(ctx, m, target, func(source string) (bool, error) {
+		sources = append(sources, source)
+		return true, nil
+	})
+	if err != nil || len(sources) == 0 {
+		return err
+	}
+	return r.Reconcile(ctx, m, target, sources)
+}
