@@ -1,23 +1,24 @@
-// Package schema judges JSON documents by a JSON Schema of draft 2019-09 (the
-// default) or draft-07. A document is judged right or its schema is refused when
-// it is compiled, never judged wrongly: a validator that says yes to a wrong
-// object is worse than none.
+// Package schema validates JSON documents against a JSON Schema of draft 2020-12,
+// draft 2019-09 (the default without $schema) or draft-07. A document is validated
+// correctly or its schema is refused when it is compiled: a validator that accepts
+// an invalid object is worse than none.
 //
-// # The library and what is made of it
+// # The library and the normal form
 //
 // The schema tree, the order of its keywords and their evaluation are those of
 // github.com/qri-io/jsonschema. Of its keywords required, minItems, maxItems,
-// minProperties, maxProperties and $defs are right and are used. The others have
-// known faults: type takes the string "true" for a boolean, multipleOf divides
+// minProperties, maxProperties and $defs are correct and are used. The others have
+// known defects: type takes the string "true" for a boolean, multipleOf divides
 // floats, an empty enum panics, uniqueItems ignores its value and takes quadratic
-// time, pattern and maxLength repeat the judged value in their message, the
+// time, pattern and maxLength repeat the value in their message, the
 // applicators leak one branch's state into another, and $ref fetches over the
-// network. So a schema is translated before the library sees it:
+// network, and draft 2020-12 is unknown. So a schema is translated before it is
+// passed to the library:
 //
 //	file ─► node tree with positions ─► index of $id, $anchor, $ref ─► normal form ─► qri
 //	        (source.go)                 (index.go, resolve.go)         (normal*.go)
 //
-// The normal form holds the library's right keywords and our own, whose names
+// The normal form holds the library's correct keywords and our own, whose names
 // begin with "belfry." and which are registered through the library's extension
 // point (keywords.go), so that none of the library's own is overridden for
 // anyone else in the process. It holds no $id, no $schema and no URI at all:
@@ -27,21 +28,21 @@
 // # What is refused
 //
 // Any other $schema; a reference to anything but the schema's own parts and the
-// metaschemas of the two drafts, which are embedded; references that recur
-// without descending into the document; a pattern that Go's regexp cannot judge as
-// ECMA 262 does; keywords of another draft, which would otherwise be ignored in
-// silence; and whatever the draft itself forbids. A *RefusedError names file,
+// metaschemas of the three drafts, which are embedded; references that recur
+// without descending into the document; a pattern that Go's regexp cannot match as
+// ECMA 262 does; keywords of another draft, which would otherwise be ignored
+// silently; and whatever the draft itself forbids. A *RefusedError names file,
 // line, keyword, what is wrong and what to do instead.
 //
-// # What is not judged
+// # What is not validated
 //
 // format, contentEncoding, contentMediaType and contentSchema are annotations and
-// never make a document invalid, in either draft. Use pattern to constrain a
-// string. Keywords that no draft knows are ignored, as both drafts demand.
+// never make a document invalid, in any draft. Use pattern to constrain a
+// string. Keywords that no draft knows are ignored, as the drafts require.
 //
 // # Bounds
 //
 // Validate never panics and takes time proportional to the document: beyond a
-// number of steps that grows with the document's length it gives up, says so, and
-// refuses the document. Numbers are compared exactly, whatever their size.
+// number of steps that grows with the document's length it stops and rejects the
+// document with an error that says so. Numbers are compared exactly, whatever their size.
 package schema

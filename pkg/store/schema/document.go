@@ -18,7 +18,7 @@ const (
 )
 
 // decode reads a document with its numbers as they are written, having made sure
-// that it is of a shape that can be judged.
+// that it is of a shape that can be validated.
 func decode(doc []byte) (any, error) {
 	if len(doc) > maxDocumentBytes {
 		return nil, errs.New(errs.TooLarge, "the document has %d bytes, more than %d", len(doc), maxDocumentBytes)
@@ -38,8 +38,8 @@ func decode(doc []byte) (any, error) {
 	return v, nil
 }
 
-// checkShape bounds nesting and exponents. Of malformed JSON it may say anything:
-// the decoder has the last word.
+// checkShape bounds nesting and exponents. Its result for malformed JSON does not
+// matter: the decoder reports that.
 func checkShape(doc []byte) error {
 	depth := 0
 	for i := 0; i < len(doc); i++ {

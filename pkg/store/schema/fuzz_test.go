@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/store/schema"
 )
 
-// FuzzSchema: whatever the schema and the document, there is a verdict or a
+// FuzzSchema: for any schema and document there is a result or a
 // refusal, never a panic (which would be an Internal error) and never a hang.
 func FuzzSchema(f *testing.F) {
 	for _, folder := range []string{"draft2020-12", "draft2019-09", "draft7"} {

@@ -40,7 +40,7 @@ type reference struct {
 	keyword *node
 }
 
-// baseURI is where a schema without an $id stands, so that relative references
+// baseURI is the base URI of a schema without an $id, so that relative references
 // resolve. Nothing is ever fetched from it.
 const baseURI = "belfry:///schema"
 
@@ -66,7 +66,7 @@ func (x *index) addFile(root *node, uri string) {
 	x.schema(root, r)
 }
 
-// schema indexes n, which stands where a schema is expected.
+// schema indexes n, which is in the place of a schema.
 func (x *index) schema(n *node, owner *resource) {
 	if n.kind != objectNode {
 		x.owners[n] = owner
@@ -168,7 +168,7 @@ func (x *index) anchor(n *node, owner *resource) {
 		case a.kind != boolNode:
 			x.refused.add(a, "$recursiveAnchor", "must be a boolean, is "+a.kind.String(), "write true, or remove it")
 		case a.truth && owner.root != n:
-			x.refused.add(a, "$recursiveAnchor", "stands in a schema that is not a resource's root", "move it beside the $id, or remove it")
+			x.refused.add(a, "$recursiveAnchor", "is in a schema that is not the root of a resource", "move it beside the $id, or remove it")
 		case a.truth:
 			owner.addDynamic("", n)
 		}

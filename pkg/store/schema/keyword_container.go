@@ -17,11 +17,11 @@ type arrayValue struct {
 // arrayAssertion is arrayValue as it is read back.
 type arrayAssertion struct {
 	First  []*jsonschema.Schema `json:"first"` // for the items at its indexes
-	Rest   *jsonschema.Schema   `json:"rest"`  // for those behind; may be nil
+	Rest   *jsonschema.Schema   `json:"rest"`  // for the items after First; may be nil
 	Unique bool                 `json:"unique"`
 }
 
-func (a arrayAssertion) judge(r *run, v any) {
+func (a arrayAssertion) evaluate(r *run, v any) {
 	items, ok := v.([]any)
 	if !ok {
 		return
@@ -82,7 +82,7 @@ type containsAssertion struct {
 	Evaluates bool `json:"evaluates"`
 }
 
-func (a containsAssertion) judge(r *run, v any) {
+func (a containsAssertion) evaluate(r *run, v any) {
 	items, ok := v.([]any)
 	if !ok {
 		return
@@ -167,7 +167,7 @@ func parseObject(data []byte) (assertion, error) {
 	return a, nil
 }
 
-func (a *objectAssertion) judge(r *run, v any) {
+func (a *objectAssertion) evaluate(r *run, v any) {
 	members, ok := v.(map[string]any)
 	if !ok {
 		return
@@ -194,7 +194,7 @@ func (a *objectAssertion) judge(r *run, v any) {
 	}
 }
 
-// member judges a member by all but properties.
+// member applies all keywords but properties to a member.
 func (a *objectAssertion) member(r *run, name string, value any) {
 	if a.Names != nil && !r.tryInner(memberToken(name), a.Names, name) {
 		r.fail("must not have a member named %q", name)

@@ -9,7 +9,7 @@ import (
 
 type allOfAssertion []*jsonschema.Schema
 
-func (a allOfAssertion) judge(r *run, v any) {
+func (a allOfAssertion) evaluate(r *run, v any) {
 	for _, s := range a {
 		if r.over() {
 			return
@@ -20,7 +20,7 @@ func (a allOfAssertion) judge(r *run, v any) {
 
 type anyOfAssertion []*jsonschema.Schema
 
-func (a anyOfAssertion) judge(r *run, v any) {
+func (a anyOfAssertion) evaluate(r *run, v any) {
 	fits := false
 	for _, s := range a {
 		fits = r.try(s, v) || fits
@@ -36,7 +36,7 @@ func (a anyOfAssertion) judge(r *run, v any) {
 
 type oneOfAssertion []*jsonschema.Schema
 
-func (a oneOfAssertion) judge(r *run, v any) {
+func (a oneOfAssertion) evaluate(r *run, v any) {
 	var fits []string
 	for i, s := range a {
 		if r.try(s, v) {
@@ -57,7 +57,7 @@ func (a oneOfAssertion) judge(r *run, v any) {
 
 type notAssertion struct{ schema *jsonschema.Schema }
 
-func (a notAssertion) judge(r *run, v any) {
+func (a notAssertion) evaluate(r *run, v any) {
 	if r.try(a.schema, v) {
 		r.fail("must not match what is excluded here")
 	}
@@ -76,7 +76,7 @@ type ifAssertion struct {
 	Else *jsonschema.Schema `json:"else"`
 }
 
-func (a ifAssertion) judge(r *run, v any) {
+func (a ifAssertion) evaluate(r *run, v any) {
 	branch := a.Else
 	if r.try(a.If, v) {
 		branch = a.Then
@@ -86,10 +86,10 @@ func (a ifAssertion) judge(r *run, v any) {
 	}
 }
 
-// dependentAssertion judges objects that have a member by a further schema.
+// dependentAssertion applies a further schema to objects that have a member.
 type dependentAssertion []property
 
-func (a dependentAssertion) judge(r *run, v any) {
+func (a dependentAssertion) evaluate(r *run, v any) {
 	members, ok := v.(map[string]any)
 	if !ok {
 		return
@@ -104,10 +104,10 @@ func (a dependentAssertion) judge(r *run, v any) {
 	}
 }
 
-// restItemsAssertion is unevaluatedItems. It is judged after all other keywords.
+// restItemsAssertion is unevaluatedItems. It is evaluated after all other keywords.
 type restItemsAssertion struct{ schema *jsonschema.Schema }
 
-func (a restItemsAssertion) judge(r *run, v any) {
+func (a restItemsAssertion) evaluate(r *run, v any) {
 	items, ok := v.([]any)
 	if !ok || r.bad {
 		return
@@ -121,10 +121,10 @@ func (a restItemsAssertion) judge(r *run, v any) {
 	r.seen.first(len(items))
 }
 
-// restPropsAssertion is unevaluatedProperties. It is judged after all other keywords.
+// restPropsAssertion is unevaluatedProperties. It is evaluated after all other keywords.
 type restPropsAssertion struct{ schema *jsonschema.Schema }
 
-func (a restPropsAssertion) judge(r *run, v any) {
+func (a restPropsAssertion) evaluate(r *run, v any) {
 	members, ok := v.(map[string]any)
 	if !ok || r.bad {
 		return

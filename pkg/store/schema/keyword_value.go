@@ -16,7 +16,7 @@ import (
 func (r *run) number(v json.Number) number {
 	n, ok := parseNumber(v.String())
 	if !ok {
-		r.stop = errs.New(errs.Internal, "a number at %q cannot be judged", r.pointer())
+		r.stop = errs.New(errs.Internal, "a number at %q cannot be evaluated", r.pointer())
 	}
 	return n
 }
@@ -29,7 +29,7 @@ func parseTypes(data []byte) (assertion, error) {
 	return a, err
 }
 
-func (a typesAssertion) judge(r *run, v any) {
+func (a typesAssertion) evaluate(r *run, v any) {
 	actual := typeOf(v)
 	if slices.Contains(a.types, actual) {
 		return
@@ -101,7 +101,7 @@ func composite(v any) bool {
 	}
 }
 
-func (a enumAssertion) judge(r *run, v any) {
+func (a enumAssertion) evaluate(r *run, v any) {
 	var room [64]byte
 	if !a.scalars || !composite(v) {
 		form, ok := canonical(room[:0], v, a.longest)
@@ -160,7 +160,7 @@ func parseNumbers(data []byte) (assertion, error) {
 	return a, nil
 }
 
-func (a numbersAssertion) judge(r *run, v any) {
+func (a numbersAssertion) evaluate(r *run, v any) {
 	literal, ok := v.(json.Number)
 	if !ok {
 		return
@@ -195,7 +195,7 @@ func parseStrings(data []byte) (assertion, error) {
 	return a, err
 }
 
-func (a stringsAssertion) judge(r *run, v any) {
+func (a stringsAssertion) evaluate(r *run, v any) {
 	s, ok := v.(string)
 	if !ok {
 		return
@@ -214,7 +214,7 @@ func (a stringsAssertion) judge(r *run, v any) {
 	}
 }
 
-// patternValue is a pattern as the schema has it and as Go's regexp judges it.
+// patternValue is a pattern as the schema has it and as Go's regexp matches it.
 type patternValue struct {
 	Source string `json:"source"`
 	Go     string `json:"go"`

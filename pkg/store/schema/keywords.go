@@ -14,7 +14,7 @@ import (
 // assertion is what one of our keywords says of a value. It reports failures to
 // the run.
 type assertion interface {
-	judge(r *run, v any)
+	evaluate(r *run, v any)
 }
 
 // keyword makes an assertion a keyword of the library.
@@ -31,16 +31,16 @@ func (k *keyword) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// ValidateKeyword judges. Only Schema.Validate provides the run that it needs;
-// without one it fails rather than say yes.
+// ValidateKeyword evaluates the keyword. Only Schema.Validate provides the run that it needs;
+// without one it fails rather than accept.
 func (k *keyword) ValidateKeyword(ctx context.Context, state *jsonschema.ValidationState, v any) {
 	r, ok := ctx.(*run)
 	if !ok {
-		state.AddError(nil, "this schema is judged by its own package only")
+		state.AddError(nil, "this schema is validated by its own package only")
 		return
 	}
 	if !r.over() {
-		k.assertion.judge(r, v)
+		k.assertion.evaluate(r, v)
 	}
 }
 
@@ -76,24 +76,24 @@ var registerKeywords = sync.OnceFunc(func() {
 		jsonschema.LoadDraft2019_09()
 	}
 	for name, parse := range map[string]func([]byte) (assertion, error){
-		refKeyword:          parsed[refValue](),
-		dynamicRefKeyword:   parsed[dynamicRefValue](),
-		typeKeyword:         parseTypes,
-		enumKeyword:         parseEnum("is not one of the values allowed here"),
-		constKeyword:        parseEnum("is not the value demanded here"),
-		numberKeyword:       parseNumbers,
-		stringKeyword:       parseStrings,
-		arrayKeyword:        parsed[arrayAssertion](),
-		containsKeyword:     parsed[containsAssertion](),
-		objectKeyword:       parseObject,
-		dependentKeyword:    parsed[dependentAssertion](),
-		allOfKeyword:        parsed[allOfAssertion](),
-		anyOfKeyword:        parsed[anyOfAssertion](),
-		oneOfKeyword:        parsed[oneOfAssertion](),
-		notKeyword:          wrapped(func(s *jsonschema.Schema) notAssertion { return notAssertion{schema: s} }),
-		ifKeyword:           parsed[ifAssertion](),
-		restItemsKeyword:    wrapped(func(s *jsonschema.Schema) restItemsAssertion { return restItemsAssertion{schema: s} }),
-		restPropsKeyword:    wrapped(func(s *jsonschema.Schema) restPropsAssertion { return restPropsAssertion{schema: s} }),
+		refKeyword:        parsed[refValue](),
+		dynamicRefKeyword: parsed[dynamicRefValue](),
+		typeKeyword:       parseTypes,
+		enumKeyword:       parseEnum("is not one of the allowed values"),
+		constKeyword:      parseEnum("is not the required value"),
+		numberKeyword:     parseNumbers,
+		stringKeyword:     parseStrings,
+		arrayKeyword:      parsed[arrayAssertion](),
+		containsKeyword:   parsed[containsAssertion](),
+		objectKeyword:     parseObject,
+		dependentKeyword:  parsed[dependentAssertion](),
+		allOfKeyword:      parsed[allOfAssertion](),
+		anyOfKeyword:      parsed[anyOfAssertion](),
+		oneOfKeyword:      parsed[oneOfAssertion](),
+		notKeyword:        wrapped(func(s *jsonschema.Schema) notAssertion { return notAssertion{schema: s} }),
+		ifKeyword:         parsed[ifAssertion](),
+		restItemsKeyword:  wrapped(func(s *jsonschema.Schema) restItemsAssertion { return restItemsAssertion{schema: s} }),
+		restPropsKeyword:  wrapped(func(s *jsonschema.Schema) restPropsAssertion { return restPropsAssertion{schema: s} }),
 	} {
 		jsonschema.RegisterKeyword(name, func() jsonschema.Keyword { return &keyword{parse: parse} })
 	}
@@ -109,7 +109,7 @@ type refValue struct {
 	Enter string `json:"enter,omitempty"`
 }
 
-func (f refValue) judge(r *run, v any) { r.follow(f, v) }
+func (f refValue) evaluate(r *run, v any) { r.follow(f, v) }
 
 // dynamicRefValue is a $dynamicRef or a $recursiveRef. ByResource holds the names
 // of the targets by the resource in the dynamic scope that decides; the outermost
@@ -119,7 +119,7 @@ type dynamicRefValue struct {
 	ByResource map[string]string `json:"byResource,omitempty"`
 }
 
-func (f dynamicRefValue) judge(r *run, v any) {
+func (f dynamicRefValue) evaluate(r *run, v any) {
 	if len(f.ByResource) > 0 {
 		for _, entered := range r.scope {
 			if to, found := f.ByResource[entered]; found {

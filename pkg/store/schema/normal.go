@@ -6,27 +6,27 @@ import (
 	"strconv"
 )
 
-// Our keywords, as they stand in the normal form. Each takes over a group of the
+// Our keywords, as they occur in the normal form. Each takes over a group of the
 // draft's keywords that only make sense together.
 const (
-	refKeyword          = "belfry.ref"                   // $ref
-	dynamicRefKeyword   = "belfry.dynamicRef"            // $dynamicRef, $recursiveRef
-	typeKeyword         = "belfry.type"                  // type
-	enumKeyword         = "belfry.enum"                  // enum
-	constKeyword        = "belfry.const"                 // const
-	numberKeyword       = "belfry.number"                // multipleOf, maximum, minimum, exclusive*
-	stringKeyword       = "belfry.string"                // maxLength, minLength, pattern
-	arrayKeyword        = "belfry.array"                 // prefixItems, items, additionalItems, uniqueItems
-	containsKeyword     = "belfry.contains"              // contains, minContains, maxContains
-	objectKeyword       = "belfry.object"                // properties, patternProperties, additionalProperties, propertyNames
-	dependentKeyword    = "belfry.dependent"             // dependentSchemas, dependentRequired, dependencies
-	allOfKeyword        = "belfry.allOf"                 // allOf
-	anyOfKeyword        = "belfry.anyOf"                 // anyOf
-	oneOfKeyword        = "belfry.oneOf"                 // oneOf
-	notKeyword          = "belfry.not"                   // not
-	ifKeyword           = "belfry.if"                    // if, then, else
-	restItemsKeyword    = "belfry.unevaluatedItems"      // unevaluatedItems
-	restPropsKeyword    = "belfry.unevaluatedProperties" // unevaluatedProperties
+	refKeyword        = "belfry.ref"                   // $ref
+	dynamicRefKeyword = "belfry.dynamicRef"            // $dynamicRef, $recursiveRef
+	typeKeyword       = "belfry.type"                  // type
+	enumKeyword       = "belfry.enum"                  // enum
+	constKeyword      = "belfry.const"                 // const
+	numberKeyword     = "belfry.number"                // multipleOf, maximum, minimum, exclusive*
+	stringKeyword     = "belfry.string"                // maxLength, minLength, pattern
+	arrayKeyword      = "belfry.array"                 // prefixItems, items, additionalItems, uniqueItems
+	containsKeyword   = "belfry.contains"              // contains, minContains, maxContains
+	objectKeyword     = "belfry.object"                // properties, patternProperties, additionalProperties, propertyNames
+	dependentKeyword  = "belfry.dependent"             // dependentSchemas, dependentRequired, dependencies
+	allOfKeyword      = "belfry.allOf"                 // allOf
+	anyOfKeyword      = "belfry.anyOf"                 // anyOf
+	oneOfKeyword      = "belfry.oneOf"                 // oneOf
+	notKeyword        = "belfry.not"                   // not
+	ifKeyword         = "belfry.if"                    // if, then, else
+	restItemsKeyword  = "belfry.unevaluatedItems"      // unevaluatedItems
+	restPropsKeyword  = "belfry.unevaluatedProperties" // unevaluatedProperties
 )
 
 // normalForm is a schema as the library gets it, in JSON.
@@ -48,7 +48,7 @@ type normalizer struct {
 	tracks  bool
 }
 
-// edge says that judging one schema judges another on the same value.
+// edge says that evaluating one schema evaluates another on the same value.
 type edge struct {
 	keyword *node
 	to      *node
@@ -112,7 +112,7 @@ func (z *normalizer) schema(n *node) any {
 	return z.body(n)
 }
 
-// within is schema for one that judges the same value as its parent does.
+// within is schema for a subschema that applies to the same value as its parent.
 func (z *normalizer) within(parent, keyword, n *node) any {
 	z.edges[parent] = append(z.edges[parent], edge{keyword: keyword, to: n})
 	return z.schema(n)
@@ -198,7 +198,7 @@ func (z *normalizer) definitions(n *node) {
 }
 
 // refuseLoops refuses references that come back to where they started without
-// descending into the document: judging them would never end.
+// descending into the document: evaluating them would never end.
 func (z *normalizer) refuseLoops() {
 	const (
 		open = 1

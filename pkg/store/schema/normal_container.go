@@ -1,6 +1,6 @@
 package schema
 
-// arrays translates what judges arrays and their items.
+// arrays translates the keywords for arrays and their items.
 func (z *normalizer) arrays(n *node, out object) {
 	z.count(n, "minItems", out)
 	z.count(n, "maxItems", out)
@@ -63,7 +63,7 @@ func (z *normalizer) contains(n *node, out object) {
 	}
 }
 
-// count translates a limit that the library judges right once it is a plain
+// count translates a limit that the library evaluates correctly once it is a plain
 // integer.
 func (z *normalizer) count(n *node, keyword string, out object) {
 	if v := z.limit(n, keyword); v != nil {
@@ -71,7 +71,7 @@ func (z *normalizer) count(n *node, keyword string, out object) {
 	}
 }
 
-// objects translates what judges objects and their members.
+// objects translates the keywords for objects and their members.
 func (z *normalizer) objects(n *node, out object) {
 	z.count(n, "minProperties", out)
 	z.count(n, "maxProperties", out)

@@ -66,7 +66,7 @@ func (z *normalizer) number(k *node, keyword string) (number, bool) {
 	}
 	v, ok := parseNumber(k.text)
 	if !ok {
-		z.refused.add(k, keyword, fmt.Sprintf("the exponent of %s is beyond what is judged", k.text),
+		z.refused.add(k, keyword, fmt.Sprintf("the exponent of %s is out of range", k.text),
 			fmt.Sprintf("keep it between -%d and %d", maxExponent, maxExponent))
 	}
 	return v, ok
@@ -117,7 +117,7 @@ func (z *normalizer) strings(n *node, out object) {
 func (z *normalizer) pattern(at *node, keyword, source string) *patternValue {
 	translated, err := translatePattern(source)
 	if err != nil {
-		z.refused.add(at, keyword, fmt.Sprintf("the pattern %q is not judged as ECMA 262 demands: %v", source, err),
+		z.refused.add(at, keyword, fmt.Sprintf("the pattern %q cannot be evaluated as ECMA 262 requires: %v", source, err),
 			"write it without that, or constrain the value by other keywords")
 		return nil
 	}

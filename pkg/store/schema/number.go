@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxExponent bounds the power of ten of a number that is judged. Documents keep
+// maxExponent bounds the power of ten of a number. Documents keep
 // their numbers as text, so that any other bound than this is exact.
 const maxExponent = 1_000_000
 

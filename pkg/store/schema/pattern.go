@@ -125,9 +125,9 @@ func (t *patternTranslator) group() error {
 	case strings.HasPrefix(head, "(?:"):
 		return t.take(3, "(?:", false)
 	case strings.HasPrefix(head, "(?="), strings.HasPrefix(head, "(?!"):
-		return errors.New("looking ahead is not supported")
+		return errors.New("lookahead is not supported")
 	case strings.HasPrefix(head, "(?<="), strings.HasPrefix(head, "(?<!"):
-		return errors.New("looking behind is not supported")
+		return errors.New("lookbehind is not supported")
 	case strings.HasPrefix(head, "(?<"):
 		return t.take(3, "(?<", false)
 	}

@@ -64,7 +64,7 @@ type porter struct {
 
 // plainKeywords are those of a translation that mean the same in all drafts. A
 // keyword that is in none of this file's lists is known to no draft and is left
-// out, as are names and comments. So is writeOnly: replies tell such a property
+// out, as are names and comments. So is writeOnly: replies contain such a property
 // like any other.
 func plainKeyword(name string) bool {
 	return slices.Contains([]string{
@@ -300,7 +300,7 @@ func (p *porter) holders(anchor string) (n int) {
 }
 
 // isExact reports whether the translation of a part says all of it. One that
-// comes back to itself is judged by the rest of it.
+// refers to itself is exact if the rest of it is.
 func (p *porter) isExact(target *node) bool {
 	loose, known := p.loose[target]
 	if !known {

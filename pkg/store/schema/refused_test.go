@@ -11,7 +11,7 @@ import (
 )
 
 // TestRefused shows what is refused, and that the refusal says where. In each
-// schema the refused keyword stands on line 3.
+// schema the refused keyword is on line 3.
 func TestRefused(t *testing.T) {
 	const draft2020 = `{"$schema":"https://json-schema.org/draft/2020-12/schema",` + "\n\n"
 	const draft07 = `{"$schema":"http://json-schema.org/draft-07/schema#",` + "\n\n"
@@ -62,8 +62,8 @@ func TestRefused(t *testing.T) {
 		{"{\n\n" + `"allOf":[]}`, "allOf", "/allOf", "at least one"},
 		{"{\n\n" + `"items":7}`, "", "/items", "must be an object or a boolean"},
 		{`{"$defs":{"unused":{` + "\n\n" + `"minimum":"1"}}}`, "minimum", "/$defs/unused/minimum", "must be a number"},
-		{"{\n\n" + `"pattern":"(?=a)"}`, "pattern", "/pattern", "looking ahead"},
-		{"{\n\n" + `"pattern":"(?<!a)"}`, "pattern", "/pattern", "looking behind"},
+		{"{\n\n" + `"pattern":"(?=a)"}`, "pattern", "/pattern", "lookahead"},
+		{"{\n\n" + `"pattern":"(?<!a)"}`, "pattern", "/pattern", "lookbehind"},
 		{"{\n\n" + `"pattern":"(a)\\1"}`, "pattern", "/pattern", "referring back"},
 		{"{\n\n" + `"pattern":"(?i)a"}`, "pattern", "/pattern", "must be followed"},
 		{"{\n\n" + `"pattern":"\\Aa\\z"}`, "pattern", "/pattern", "means nothing in ECMA 262"},
@@ -95,7 +95,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func TestEveryRefusalIsTold(t *testing.T) {
+func TestEveryRefusalIsReported(t *testing.T) {
 	_, err := schema.Compile("a.json", []byte("{\"type\":\"text\",\n\"properties\":{\"a\":{\n\"maxLength\":-1}},\n\"pattern\":\"(?=a)\"}"))
 	var e *errs.Error
 	if !errors.As(err, &e) || len(e.Fields) != 3 {
@@ -103,7 +103,7 @@ func TestEveryRefusalIsTold(t *testing.T) {
 	}
 	want := "a.json:1: /type: \"text\" is not a type; use null, boolean, integer, number, string, array or object, or an array of these\n" +
 		"a.json:3: /properties/a/maxLength: must be a whole number from 0, is -1; correct it, or remove it\n" +
-		"a.json:4: /pattern: the pattern \"(?=a)\" is not judged as ECMA 262 demands: looking ahead is not supported; " +
+		"a.json:4: /pattern: the pattern \"(?=a)\" cannot be evaluated as ECMA 262 requires: lookahead is not supported; " +
 		"write it without that, or constrain the value by other keywords"
 	if err.Error() != want {
 		t.Errorf("got\n%s\nwant\n%s", err, want)

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// maxFields bounds what is told about one document.
+	// maxFields bounds the violations reported for one document.
 	maxFields = 20
-	// maxNesting bounds the stack: schemas being judged inside one another.
+	// maxNesting bounds the stack: schemas being evaluated inside one another.
 	maxNesting = 10_000
 	// checkEvery is how many steps pass before the context is asked again.
 	checkEvery = 4096
 )
 
-// run judges one document. It travels as the context that the library hands to
+// run validates one document. It is the context that the library passes to
 // every keyword, and holds what our keywords have to know of one another.
 type run struct {
 	context.Context
@@ -30,17 +30,17 @@ type run struct {
 
 	path   []token
 	fields []errs.Field
-	// bad says that the schema being judged has failed.
+	// bad says that the schema being evaluated has failed.
 	bad bool
-	// muted counts the trials under way, whose verdict alone matters.
+	// muted counts the trials in progress, of which only the result matters.
 	muted int
-	// stop ends the run without a verdict.
+	// stop ends the run without a result.
 	stop error
 
 	steps, budget, nextCheck int
 	nesting                  int
 
-	// seen is what has been evaluated of the value being judged; nil when no
+	// seen is what has been evaluated of the value being evaluated; nil when no
 	// schema asks.
 	seen *evaluated
 	// scope is the dynamic scope: the names of the resources with dynamic anchors
@@ -48,7 +48,7 @@ type run struct {
 	scope []string
 }
 
-// token is one step of the pointer to the value being judged: a name, or an index
+// token is one step of the pointer to the value being evaluated: a name, or an index
 // when it is not negative.
 type token struct {
 	name  string
@@ -57,7 +57,7 @@ type token struct {
 
 func memberToken(name string) token { return token{name: name, index: -1} }
 
-// over reports that nothing more can change what is told.
+// over reports that nothing more can change the result.
 func (r *run) over() bool {
 	return r.stop != nil || r.bad && r.muted > 0 || len(r.fields) >= maxFields
 }
@@ -71,13 +71,13 @@ func (r *run) spend(steps int) {
 	}
 	r.nextCheck = r.steps + checkEvery
 	if err := r.Err(); err != nil {
-		r.stop = errs.Wrap(err, errs.Canceled, "the document was not judged to the end")
+		r.stop = errs.Wrap(err, errs.Canceled, "the document was not validated to the end")
 	} else if r.steps > r.budget {
-		r.stop = errs.New(errs.Invalid, "the document is too complex for its schema: more than %d steps to judge it", r.budget)
+		r.stop = errs.New(errs.Invalid, "the document is too complex for its schema: validation takes more than %d steps", r.budget)
 	}
 }
 
-// apply judges v by s, where the run stands.
+// apply evaluates v by s at the current path.
 func (r *run) apply(s *jsonschema.Schema, v any) bool {
 	r.spend(1)
 	if r.nesting == maxNesting {
@@ -103,7 +103,7 @@ func (r *run) apply(s *jsonschema.Schema, v any) bool {
 	return ok
 }
 
-// same judges the value of the schema being judged by another one. What that has
+// same evaluates the value of the schema being evaluated by another one. What that has
 // evaluated counts for this one, unless it failed.
 func (r *run) same(s *jsonschema.Schema, v any) bool {
 	if r.seen == nil {
@@ -119,7 +119,7 @@ func (r *run) same(s *jsonschema.Schema, v any) bool {
 	return ok
 }
 
-// try is same, but a failure is not one of the schema being judged.
+// try is same, but a failure is not one of the schema being evaluated.
 func (r *run) try(s *jsonschema.Schema, v any) bool {
 	before := r.bad
 	r.muted++
@@ -129,7 +129,7 @@ func (r *run) try(s *jsonschema.Schema, v any) bool {
 	return ok
 }
 
-// inner judges a part of the value being judged.
+// inner evaluates a part of the value being evaluated.
 func (r *run) inner(at token, s *jsonschema.Schema, v any) bool {
 	r.path = append(r.path, at)
 	outer := r.seen
@@ -142,7 +142,7 @@ func (r *run) inner(at token, s *jsonschema.Schema, v any) bool {
 	return ok
 }
 
-// tryInner is inner, but a failure is not one of the schema being judged.
+// tryInner is inner, but a failure is not one of the schema being evaluated.
 func (r *run) tryInner(at token, s *jsonschema.Schema, v any) bool {
 	before := r.bad
 	r.muted++
@@ -173,8 +173,8 @@ func (r *run) pointer() string {
 	return b.String()
 }
 
-// verdict is what Validate returns.
-func (r *run) verdict() error {
+// result returns what Validate returns.
+func (r *run) result() error {
 	switch {
 	case r.stop != nil:
 		return r.stop
@@ -185,7 +185,7 @@ func (r *run) verdict() error {
 	return &errs.Error{Kind: errs.Invalid, Message: "the document does not match its schema", Fields: slices.Clone(r.fields)}
 }
 
-// evaluated is what schemas have looked at in one value, for unevaluatedItems and
+// evaluated holds the parts of one value that schemas have evaluated, for unevaluatedItems and
 // unevaluatedProperties.
 type evaluated struct {
 	names map[string]bool

@@ -13,10 +13,10 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Schema judges documents. It is safe for concurrent use.
+// Schema validates documents. It is safe for concurrent use.
 type Schema struct {
 	form normalForm
-	// The library's schemas write to themselves while they judge, so each run has
+	// The library's schemas write to themselves during validation, so each run has
 	// an instance of its own.
 	instances sync.Pool
 }
@@ -95,15 +95,15 @@ func (f normalForm) instance() (*instance, error) {
 	return i, nil
 }
 
-// Validate judges a whole JSON document. It returns nil when the document is
+// Validate validates a whole JSON document. It returns nil when the document is
 // valid, and otherwise an error that is or wraps an *errs.Error: Invalid when the
 // document does not match, with a pointer and a message for each place (at most
-// 20); Invalid too when it is no JSON, or takes too long to judge; TooLarge;
-// Canceled when ctx ends first; Internal, without a verdict, for a fault of ours.
+// 20); Invalid too when it is no JSON, or takes too long to validate; TooLarge;
+// Canceled when ctx ends first; Internal, without a result, for a bug.
 func (s *Schema) Validate(ctx context.Context, doc []byte) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			err = errs.Wrap(fmt.Errorf("panic: %v", fault), errs.Internal, "the document could not be judged")
+			err = errs.Wrap(fmt.Errorf("panic: %v", fault), errs.Internal, "the document could not be validated")
 		}
 	}()
 	v, err := decode(doc)
@@ -113,12 +113,12 @@ func (s *Schema) Validate(ctx context.Context, doc []byte) (err error) {
 	i, ok := s.instances.Get().(*instance)
 	if !ok {
 		if i, err = s.form.instance(); err != nil {
-			return errs.Wrap(err, errs.Internal, "the document could not be judged")
+			return errs.Wrap(err, errs.Internal, "the document could not be validated")
 		}
 	}
 	i.run.begin(ctx, i.schema, s.form.tracks, len(doc))
 	i.run.apply(i.schema, v) //nolint:contextcheck // the run is the context, and holds ctx
-	err = i.run.verdict()
+	err = i.run.result()
 	i.run.Context = nil
 	s.instances.Put(i)
 	return err

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Bounds of a schema file. The library parses each level of nesting anew, so that
+// Bounds of a schema file. The library parses each level of nesting again, so that
 // both together bound the time to compile.
 const (
 	maxSchemaBytes = 256 << 10
@@ -32,7 +32,7 @@ func (k nodeKind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
-// node is one value of a schema file and knows where it stands.
+// node is one value of a schema file with its position.
 type node struct {
 	file    *sourceFile
 	kind    nodeKind
@@ -164,7 +164,7 @@ func (p *sourceParser) object(n *node, depth int) error {
 			return p.malformed("an object's member has no name")
 		}
 		if names[name] {
-			return p.refuse(place, n.pointer()+"/"+escapeToken(name), fmt.Sprintf("the name %q stands twice in one object", name), "remove one of the two")
+			return p.refuse(place, n.pointer()+"/"+escapeToken(name), fmt.Sprintf("the name %q occurs twice in one object", name), "remove one of the two")
 		}
 		names[name] = true
 		value, err := p.value(n, escapeToken(name), depth+1)
@@ -190,7 +190,7 @@ func (p *sourceParser) array(n *node, depth int) error {
 	return p.broken(err)
 }
 
-// skipTo is the offset of the next token: the decoder's own stands right behind
+// skipTo is the offset of the next token: the decoder's own offset is right after
 // the one before.
 func (p *sourceParser) skipTo() int {
 	offset := int(p.decoder.InputOffset())

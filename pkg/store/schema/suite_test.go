@@ -17,7 +17,7 @@ import (
 	"belfry/pkg/store/schema"
 )
 
-// suiteGroup is a schema of the official suite and the documents to judge by it.
+// suiteGroup is a schema of the official suite and the documents to validate by it.
 type suiteGroup struct {
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"schema"`
@@ -36,14 +36,14 @@ type suiteCount struct {
 	refusedBy             map[string]int // by the keyword refused first
 }
 
-// TestSuite judges every required case of the official suite. A case is judged
-// right or its schema is refused; anything else fails. To judge another revision
+// TestSuite validates every required case of the official suite. A case is validated
+// correctly or its schema is refused; anything else fails. To test another revision
 // of the suite, name its folder in BELFRY_SCHEMA_SUITE: there the floors are the
 // same share of the cases.
 func TestSuite(t *testing.T) {
 	for _, draft := range []struct {
 		folder, uri    string
-		cases, atLeast int // the kept revision's cases, and those to be judged right
+		cases, atLeast int // the kept revision's cases, and those to be validated correctly
 	}{
 		{"draft2020-12", "https://json-schema.org/draft/2020-12/schema", 1238, 1189},
 		{"draft2019-09", "https://json-schema.org/draft/2019-09/schema", 1220, 1184},
@@ -58,7 +58,7 @@ func TestSuite(t *testing.T) {
 			count := suiteCount{refusedBy: map[string]int{}}
 			for _, file := range suiteFiles(t, filepath.Join(folder, "tests", draft.folder)) {
 				for _, group := range readSuite(t, file) {
-					count.judge(t, filepath.Base(file), withSchema(t, group, draft.uri))
+					count.run(t, filepath.Base(file), withSchema(t, group, draft.uri))
 				}
 			}
 			t.Logf("%s: %d cases, %d right, %d refused", draft.folder, count.cases, count.right, count.refused)
@@ -69,13 +69,13 @@ func TestSuite(t *testing.T) {
 				t.Errorf("found %d cases, want all %d", count.cases, draft.cases)
 			}
 			if count.right*draft.cases < draft.atLeast*count.cases {
-				t.Errorf("%d of %d judged right, want at least %d of %d", count.right, count.cases, draft.atLeast, draft.cases)
+				t.Errorf("%d of %d validated right, want at least %d of %d", count.right, count.cases, draft.atLeast, draft.cases)
 			}
 		})
 	}
 }
 
-func (c *suiteCount) judge(t *testing.T, file string, group suiteGroup) {
+func (c *suiteCount) run(t *testing.T, file string, group suiteGroup) {
 	c.cases += len(group.Tests)
 	s, err := schema.Compile(file, group.Schema)
 	var refused *schema.RefusedError
@@ -89,7 +89,7 @@ func (c *suiteCount) judge(t *testing.T, file string, group suiteGroup) {
 		return
 	}
 	for _, test := range group.Tests {
-		if err := judgeInTime(t, s, test.Data); verdict(err) == fmt.Sprint(test.Valid) {
+		if err := validateInTime(t, s, test.Data); verdict(err) == fmt.Sprint(test.Valid) {
 			c.right++
 		} else {
 			t.Errorf("%s: %s: %s: got %v, want valid=%v", file, group.Description, test.Description, err, test.Valid)
@@ -110,8 +110,8 @@ func verdict(err error) string {
 	}
 }
 
-// judgeInTime ends the test when Validate does not.
-func judgeInTime(t *testing.T, s *schema.Schema, doc []byte) error {
+// validateInTime ends the test when Validate does not.
+func validateInTime(t *testing.T, s *schema.Schema, doc []byte) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -121,7 +121,7 @@ func judgeInTime(t *testing.T, s *schema.Schema, doc []byte) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		t.Fatal("Validate does not come back")
+		t.Fatal("Validate does not return")
 		return nil
 	}
 }

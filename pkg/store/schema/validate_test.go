@@ -48,11 +48,11 @@ func TestVerdicts(t *testing.T) {
 		{"a huge limit is none", `{"maxItems":1e30}`, `[1,2]`, true},
 		{"strings that look alike in a row", `{"uniqueItems":true}`, `[["1:a"],["1:a\"1:b"]]`, true},
 		{"format is an annotation", `{"format":"email"}`, `"nobody"`, true},
-		{"the default draft judges beside $ref", `{"$ref":"#/$defs/a","maximum":1,"$defs":{"a":true}}`, `2`, false},
-		{"draft-07 ignores what stands beside $ref",
+		{"the default draft evaluates keywords beside $ref", `{"$ref":"#/$defs/a","maximum":1,"$defs":{"a":true}}`, `2`, false},
+		{"draft-07 ignores keywords beside $ref",
 			`{"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/a","maximum":1,"definitions":{"a":true}}`, `2`, true},
 		{"definitions serve the default draft", `{"$ref":"#/definitions/a","definitions":{"a":{"type":"string"}}}`, `2`, false},
-		{"a metaschema is at hand", `{"$ref":"https://json-schema.org/draft/2019-09/schema"}`, `{"properties":{"a":{"type":"strin"}}}`, false},
+		{"a metaschema is embedded", `{"$ref":"https://json-schema.org/draft/2019-09/schema"}`, `{"properties":{"a":{"type":"strin"}}}`, false},
 		{"prefixItems describes the first items", d2020 + `"prefixItems":[{"type":"string"}],"items":{"type":"integer"}}`, `["a",1,"b"]`, false},
 		{"what contains matches counts as evaluated since 2020-12", d2020 + `"contains":{"type":"string"},"unevaluatedItems":{"type":"integer"}}`, `[1,"a",2]`, true},
 		{"and the rest does not", d2020 + `"contains":{"type":"string"},"unevaluatedItems":{"type":"integer"}}`, `[1,"a",true]`, false},
@@ -60,8 +60,8 @@ func TestVerdicts(t *testing.T) {
 		{"whose properties it allows", d2020 + `"$id":"http://example.com/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,` + tree + `}`, `{"children":[{"data":1,"children":[]}]}`, true},
 		{"and by itself means its own", d2020 + `"$ref":"tree",` + tree + `}`, `{"children":[{"data":1,"chidren":[]}]}`, true},
 		{"the metaschema of 2020-12 is embedded", d2020 + `"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"properties":{"a":{"type":"strin"}}}`, false},
-		{"with every vocabulary", d2020 + `"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"prefixItems":[],"title":"x"}`, false},
-		{"a recursive schema judges every level", `{"properties":{"child":{"$ref":"#"}},"additionalProperties":false}`,
+		{"every vocabulary is", d2020 + `"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"prefixItems":[],"title":"x"}`, false},
+		{"a recursive schema applies to every level", `{"properties":{"child":{"$ref":"#"}},"additionalProperties":false}`,
 			`{"child":{"child":{"chid":{}}}}`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestFieldsAreBoundedAndKeepValuesToThemselves(t *testing.T) {
 	}
 	for _, f := range e.Fields {
 		if strings.Contains(f.Message, "hunter2") {
-			t.Errorf("the message %q tells the value", f.Message)
+			t.Errorf("the message %q contains the value", f.Message)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestValidateHonoursItsContext(t *testing.T) {
 	}
 }
 
-// TestHostileDocuments shows that work is bounded: each ends in a verdict, or in
+// TestHostileDocuments shows that work is bounded: each ends in a result, or in
 // a refusal that says that it would take too long.
 func TestHostileDocuments(t *testing.T) {
 	const size = 256 << 10
@@ -196,7 +196,7 @@ func TestHostileDocuments(t *testing.T) {
 		{"many members and patterns", `{"patternProperties":{"^a":true,"b$":true,"c":true},"propertyNames":{"maxLength":9}}`, manyMembers(20_000), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := judgeInTime(t, mustCompile(t, c.schema), []byte(c.doc))
+			err := validateInTime(t, mustCompile(t, c.schema), []byte(c.doc))
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -230,7 +230,7 @@ func manyMembers(n int) string {
 }
 
 // TestOneSchemaForMany is for the race detector: the library's schemas write to
-// themselves while they judge.
+// themselves during validation.
 func TestOneSchemaForMany(t *testing.T) {
 	s := mustCompile(t, bookSchema)
 	var wg sync.WaitGroup
