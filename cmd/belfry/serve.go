@@ -12,6 +12,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/app"
+	"belfry/pkg/logctx"
 )
 
 type serveCmd struct {
@@ -56,8 +57,9 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 
 func logger(l config.Log, w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: l.Level}
+	var handler slog.Handler = slog.NewTextHandler(w, options)
 	if l.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+		handler = slog.NewJSONHandler(w, options)
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.New(logctx.NewHandler(handler))
 }

@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	"belfry/pkg/event"
+	"belfry/pkg/logctx"
 	"belfry/pkg/store/object"
 )
 
@@ -29,6 +31,39 @@ type Call struct {
 
 type callKey struct{}
 
+// callContext carries a Call, and what a log says of it.
+type callContext struct {
+	context.Context
+	call Call
+}
+
+// Value implements context.Context.
+func (c *callContext) Value(key any) any {
+	switch key.(type) {
+	case callKey:
+		return &c.call
+	case logctx.Key:
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// LogAttrs implements logctx.Source: the request, its actor and its trace.
+func (c *callContext) LogAttrs() []slog.Attr {
+	attrs := logctx.Attrs(c.Context)
+	add := func(key, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(key, value))
+		}
+	}
+	add("request", c.call.Ctx.Request)
+	if c.call.Actor != nil {
+		add("actor", *c.call.Actor)
+	}
+	add("trace", c.call.Ctx.Trace)
+	return attrs
+}
+
 // WithCall returns a context that carries the call.
 func WithCall(ctx context.Context, c Call) context.Context {
 	if c.Actor == nil && c.User != nil {
@@ -36,13 +71,13 @@ func WithCall(ctx context.Context, c Call) context.Context {
 			c.Actor = &uuid
 		}
 	}
-	return context.WithValue(ctx, callKey{}, c)
+	return &callContext{ctx, c}
 }
 
 // CallOf returns the call that a context carries.
 func CallOf(ctx context.Context) Call {
-	if c, ok := ctx.Value(callKey{}).(Call); ok {
-		return c
+	if c, ok := ctx.Value(callKey{}).(*Call); ok {
+		return *c
 	}
 	return Call{Origin: event.OriginGo}
 }
