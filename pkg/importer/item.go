@@ -129,12 +129,8 @@ func (id identity) of(o object.Object, n int64) (string, error) {
 
 func wrong(field, message string) error {
 	e := errs.New(errs.Invalid, "it has no uuid")
-	e.Fields = []errs.Field{{Pointer: pointer(field), Message: message}}
+	e.Fields = []errs.Field{{Pointer: object.Pointer(field), Message: message}}
 	return e
-}
-
-func pointer(field string) string {
-	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
 }
 
 func isInteger(value []byte) bool {

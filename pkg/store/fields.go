@@ -110,11 +110,6 @@ func (s *Store) size(o object.Object) int {
 	return max(size, len("{}"))
 }
 
-// pointer is the JSON pointer to a top-level field.
-func pointer(field string) string {
-	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
-}
-
 func tooManyKeys(n int) string {
 	return fmt.Sprintf("names %d objects; at most %d are allowed", n, MaxKeys)
 }

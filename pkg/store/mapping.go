@@ -117,7 +117,7 @@ func (s *Store) checkKeys(o object.Object) error {
 			return &errs.Error{
 				Kind:    errs.Invalid,
 				Message: "an object can be mapped into too many others at once",
-				Fields:  []errs.Field{{Pointer: pointer(key), Message: tooManyKeys(n)}},
+				Fields:  []errs.Field{{Pointer: object.Pointer(key), Message: tooManyKeys(n)}},
 			}
 		}
 	}
