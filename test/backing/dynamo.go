@@ -24,7 +24,7 @@ type Dynamo struct {
 // keeps its data in memory.
 func Dynalite(t testing.TB) *Dynamo {
 	t.Helper()
-	program := filepath.Join(NPM(t, servers+"dynamo"), "dynalite.js")
+	program := filepath.Join(NPM(t, "test/servers/dynamo"), "dynalite.js")
 	host, port := splitAddress(t)
 	return startDynamo(t, host, port, func() *exec.Cmd {
 		return exec.Command("node", program, host, port)
@@ -35,7 +35,7 @@ func Dynalite(t testing.TB) *Dynamo {
 // so that Kill and Restart lose none.
 func Dynoxide(t testing.TB) *Dynamo {
 	t.Helper()
-	program := filepath.Join(NPM(t, servers+"dynamo"), "node_modules", "@dynoxide", "linux-x64", "dynoxide")
+	program := filepath.Join(NPM(t, "test/servers/dynamo"), "node_modules", "@dynoxide", "linux-x64", "dynoxide")
 	host, port := splitAddress(t)
 	data := filepath.Join(t.TempDir(), "dynamo.db")
 	return startDynamo(t, host, port, func() *exec.Cmd {

@@ -9,6 +9,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"belfry/test/kit/programs"
 )
 
 // Mongo starts a server that speaks MongoDB's protocol, with nothing in it, and
@@ -31,7 +33,7 @@ func StartMongo(t testing.TB) *MongoServer {
 	s := &MongoServer{
 		URL:     "mongodb://" + address + "/",
 		Address: address,
-		program: buildModule(t, "mongo"),
+		program: must(t)(programs.Module("mongo")),
 		folder:  t.TempDir(),
 	}
 	s.Restart(t)

@@ -10,8 +10,9 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
+
+	"belfry/test/kit/programs"
 )
 
 // Proxy is a Toxiproxy in front of a server: connections pass through it, and
@@ -26,7 +27,7 @@ type Proxy struct {
 // StartProxy starts a proxy in front of an address.
 func StartProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
-	folder := install(t, servers+"toxiproxy", runtime.Version(), buildTool)
+	folder := must(t)(programs.Tools("toxiproxy"))
 	host, port := splitAddress(t)
 	p := &Proxy{Address: freeAddress(t), t: t, api: "http://" + net.JoinHostPort(host, port)}
 	start(t, exec.Command(filepath.Join(folder, "server"), "-host", host, "-port", port), func(ctx context.Context) error {

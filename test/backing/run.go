@@ -1,7 +1,6 @@
-// Package backing starts the servers behind belfry for tests: real ones, in
-// processes of their own on loopback ports, pinned in test/servers. Each is
-// fetched and built once and kept in the user's cache; a test that can't have
-// its server fails.
+// Package backing starts the servers of belfry's backends for tests: real ones, in processes of their
+// own on loopback ports, pinned in test/servers and built by package programs. A test whose server
+// can't be built or started fails.
 package backing
 
 import (
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"belfry/test/kit"
+	"belfry/test/kit/programs"
 )
 
 // patience is how long a server may take to start. Most need a tenth of a
@@ -98,6 +98,24 @@ func (p *process) kill() {
 	p.killed = true
 	_ = p.cmd.Process.Kill()
 	<-p.done
+}
+
+// must returns the path of a program.
+func must(t testing.TB) func(path string, err error) string {
+	return func(path string, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+}
+
+// NPM installs what the lock file in a folder of the project pins, and returns the folder that holds
+// a copy of that one and its node_modules.
+func NPM(t testing.TB, source string) string {
+	t.Helper()
+	return must(t)(programs.NPM(source))
 }
 
 // freeAddress returns a loopback address whose port was free a moment ago.

@@ -17,9 +17,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
+
+	"belfry/test/kit/programs"
 )
 
 // S3Server is a server of S3's protocol, Versity's gateway, on a folder of its
@@ -42,7 +43,7 @@ func S3(t testing.TB) *S3Server {
 	s := &S3Server{
 		Region: "us-east-1", Bucket: "belfry",
 		AccessKey: "belfry-tests", SecretKey: "a-secret-of-tests",
-		program: buildS3(t), address: freeAddress(t), folder: t.TempDir(),
+		program: filepath.Join(must(t)(programs.Tools("s3")), "versitygw"), address: freeAddress(t), folder: t.TempDir(),
 	}
 	s.Endpoint = "https://" + s.address
 	s.certify(t)
@@ -55,13 +56,6 @@ func S3(t testing.TB) *S3Server {
 	}
 	s.Restart(t)
 	return s
-}
-
-// buildS3 builds the gateway that test/servers/s3 pins as a tool.
-func buildS3(t testing.TB) string {
-	t.Helper()
-	folder := install(t, servers+"s3", runtime.Version(), buildTool)
-	return filepath.Join(folder, "versitygw")
 }
 
 // Kill ends the server as a crash would.

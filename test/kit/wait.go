@@ -8,41 +8,48 @@ import (
 	"time"
 )
 
+// timeout is far longer than any condition takes to become true, on a busy machine too: a test that
+// reaches it has found a defect.
+const timeout = time.Minute
+
+// The interval between two checks grows, so that a long wait costs little.
 const (
-	patience = 30 * time.Second
-	step     = 5 * time.Millisecond
+	minInterval = 2 * time.Millisecond
+	maxInterval = 50 * time.Millisecond
 )
 
-// WaitFor waits until something is so.
-func WaitFor(t testing.TB, what string, right func() bool) {
+// WaitFor waits until a condition is true. what names it.
+func WaitFor(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	if Await(patience, func() error {
-		if right() {
+	if Await(timeout, func() error {
+		if condition() {
 			return nil
 		}
 		return errNotYet
 	}) != nil {
-		t.Fatalf("not so after %s: %s", patience, what)
+		t.Fatalf("not true after %s: %s", timeout, what)
 	}
 }
 
 var errNotYet = errors.New("not yet")
 
-// WaitUntil waits until there is no error.
-func WaitUntil(t testing.TB, right func() error) {
+// WaitUntil waits until check returns nil.
+func WaitUntil(t testing.TB, check func() error) {
 	t.Helper()
-	if err := Await(patience, right); err != nil {
-		t.Fatalf("still after %s: %v", patience, err)
+	if err := Await(timeout, check); err != nil {
+		t.Fatalf("after %s: %v", timeout, err)
 	}
 }
 
-// Await asks until there is no error, and returns the last one after so long.
-func Await(patience time.Duration, right func() error) error {
-	for deadline := time.Now().Add(patience); ; {
-		err := right()
+// Await calls check until it returns nil, and returns its last error after the timeout.
+func Await(timeout time.Duration, check func() error) error {
+	interval := minInterval
+	for deadline := time.Now().Add(timeout); ; {
+		err := check()
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
-		<-time.After(step)
+		<-time.After(interval)
+		interval = min(interval*3/2, maxInterval)
 	}
 }

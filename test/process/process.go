@@ -1,5 +1,5 @@
-// Package process runs the real belfry for tests: built once with the race
-// detector, started on free ports, killed or stopped by its own process id.
+// Package process runs the real belfry for tests: built with the race detector, started on free
+// ports, killed or stopped by its own process id.
 package process
 
 import (
@@ -9,75 +9,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"belfry/test/kit"
+	"belfry/test/kit/programs"
 )
 
-var (
-	built     sync.Once
-	program   string
-	buildFail error
-)
-
-// Program builds belfry and returns the path of the binary.
+// Program returns the path of belfry, built with the race detector.
 func Program(t testing.TB) string {
 	t.Helper()
-	built.Do(func() { buildFail = build() })
-	if buildFail != nil {
-		t.Fatalf("building belfry: %v", buildFail)
+	program, err := programs.Belfry()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
 }
 
-// build makes the program in a folder that outlasts the test that asks first.
-func build() error {
-	if err := readSources(); err != nil {
-		return err
-	}
-	folder, err := os.MkdirTemp("", "belfry-test-")
-	if err != nil {
-		return err
-	}
-	program = filepath.Join(folder, "belfry")
-	if out, err := exec.Command("go", "build", "-race", "-o", program, "belfry/cmd/belfry").CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
-}
-
-// readSources reads what programs are built from. By that go test knows when
-// what it remembers of a run is no longer true: it sees what a test reads, and
-// not what a process reads that the test starts.
-func readSources() error {
-	module, err := exec.Command("go", "env", "GOMOD").Output()
-	if err != nil {
-		return err
-	}
-	root := filepath.Dir(strings.TrimSpace(string(module)))
-	for _, source := range []string{"go.mod", "cmd", "config", "listeners", "pkg"} {
-		if err := filepath.WalkDir(filepath.Join(root, source), func(path string, entry fs.DirEntry, err error) error {
-			if err == nil && entry.Type().IsRegular() && !strings.HasSuffix(path, "_test.go") {
-				_, err = os.ReadFile(path)
-			}
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Main runs the tests of a package and removes what Program built.
+// Main runs the tests of a package that uses StartBus.
 func Main(m *testing.M) {
 	if folder := os.Getenv(busFolder); folder != "" {
 		if err := serveBus(folder); err != nil {
@@ -86,11 +40,7 @@ func Main(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	code := m.Run()
-	if program != "" {
-		_ = os.RemoveAll(filepath.Dir(program))
-	}
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // environment is that of every belfry. Without the option a program that was
@@ -192,13 +142,29 @@ func (s *Server) follow(out io.Reader) {
 	close(s.done)
 }
 
+// patience is how long a process may take to start or to end. Most need a tenth of a second; a busy
+// machine needs more.
+const patience = time.Minute
+
 // serves waits for the banner.
 func (s *Server) serves() error {
-	if err := <-s.said; err != nil {
+	select {
+	case err := <-s.said:
+		if err == nil {
+			return nil
+		}
 		<-s.done
 		return fmt.Errorf("belfry did not start: %w\n%s", s.err, s.stderr)
+	case <-time.After(patience):
+		return s.hangs("did not start")
 	}
-	return nil
+}
+
+// hangs ends the process, which writes the stacks of its goroutines, and returns what it wrote.
+func (s *Server) hangs(what string) error {
+	_ = s.cmd.Process.Signal(syscall.SIGQUIT)
+	<-s.done
+	return fmt.Errorf("belfry %s within %s\n%s", what, patience, s.stderr)
 }
 
 // Race is the report of a data race in the process, or "".
@@ -225,8 +191,12 @@ func (s *Server) Signal(signal os.Signal) error {
 
 // Wait waits for the end of the process and returns how it ended.
 func (s *Server) Wait() error {
-	<-s.done
-	return s.err
+	select {
+	case <-s.done:
+		return s.err
+	case <-time.After(patience):
+		return s.hangs("did not end")
+	}
 }
 
 // Stop asks the process to stop and returns how it ended.

@@ -1,0 +1,110 @@
+// Package programs builds the programs that tests run, once for all packages: belfry and the
+// examples with the race detector, and the servers that test/servers pins. They are kept in the
+// user's cache folder under a hash of everything they are built from, so that a program that is
+// there is never out of date. `make test` builds all of them before it runs the tests; a test that
+// runs alone builds what it needs.
+package programs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// buildLimit ends a build that hangs. On a fresh machine one takes minutes.
+const buildLimit = 15 * time.Minute
+
+// sources are the folders and files of the project that its own programs are built from.
+var sources = []string{"go.mod", "go.sum", "cmd", "config", "listeners", "pkg"}
+
+// Belfry builds belfry with the race detector and returns its path.
+func Belfry() (string, error) {
+	folder, err := install(job{name: "belfry", from: sources, build: race("belfry/cmd/belfry"), changes: true})
+	return filepath.Join(folder, "belfry"), err
+}
+
+// Examples builds the programs of listeners/examples with the race detector and returns their folder.
+func Examples() (string, error) {
+	return install(job{name: "examples", from: sources, build: race("belfry/listeners/examples/..."), changes: true})
+}
+
+// race builds packages of the project. The linker leaves out what debuggers read; reports of data
+// races have their lines nevertheless.
+func race(packages string) func(ctx context.Context, root, target string) error {
+	return func(ctx context.Context, root, target string) error {
+		return run(ctx, root, nil, "go", "build", "-race", "-ldflags=-w", "-o", target+string(filepath.Separator), packages)
+	}
+}
+
+// The environment of builds that need no C compiler and no setting of the tests' own build.
+var plain = []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off"}
+
+// Module builds the program of the Go module test/servers/<name> and returns its path.
+func Module(name string) (string, error) {
+	source := "test/servers/" + name
+	folder, err := install(job{name: name, from: []string{source}, build: func(ctx context.Context, root, target string) error {
+		return run(ctx, filepath.Join(root, source), plain, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(target, name), ".")
+	}})
+	return filepath.Join(folder, name), err
+}
+
+// Tools builds what the Go module test/servers/<name> pins as tools and returns their folder.
+func Tools(name string) (string, error) {
+	source := "test/servers/" + name
+	return install(job{name: name, from: []string{source}, build: func(ctx context.Context, root, target string) error {
+		return run(ctx, filepath.Join(root, source), plain, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", target+string(filepath.Separator), "tool")
+	}})
+}
+
+// NPM installs what the lock file in a folder of the project pins, and returns the folder that holds
+// a copy of that one and its node_modules. No script of a package is run.
+func NPM(source string) (string, error) {
+	return install(job{name: filepath.Base(source), from: []string{source}, build: func(ctx context.Context, root, target string) error {
+		if err := os.CopyFS(target, os.DirFS(filepath.Join(root, source))); err != nil {
+			return err
+		}
+		return run(ctx, target, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	}})
+}
+
+func run(ctx context.Context, folder string, env []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), env...)
+	cmd.WaitDelay = time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	return nil
+}
+
+// toolchain is what a build depends on besides its sources.
+func toolchain() []string {
+	return []string{
+		runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		os.Getenv("GOFLAGS"), os.Getenv("GOEXPERIMENT"), os.Getenv("CGO_CFLAGS"), os.Getenv("CGO_LDFLAGS"),
+	}
+}
+
+// All builds every program. report is called with each that is there.
+func All(report func(path string)) error {
+	for _, build := range []func() (string, error){
+		Belfry, Examples,
+		func() (string, error) { return Module("mongo") },
+		func() (string, error) { return Tools("s3") },
+		func() (string, error) { return Tools("toxiproxy") },
+		func() (string, error) { return NPM("test/servers/dynamo") },
+		func() (string, error) { return NPM("test/servers/documents") },
+		func() (string, error) { return NPM("listeners/examples/welcome-node") },
+	} {
+		path, err := build()
+		if err != nil {
+			return err
+		}
+		report(path)
+	}
+	return nil
+}
