@@ -40,6 +40,7 @@ import (
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/event"
 	"belfry/pkg/mail"
+	"belfry/pkg/ratelimit"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -89,9 +90,10 @@ type Service struct {
 	log         *slog.Logger
 	now         func() time.Time
 
-	hasher  *hasher
-	limiter *limiter
-	pending sync.WaitGroup // background work that no reply waits for
+	hasher    *hasher
+	accounts  *accountLimiter
+	addresses *ratelimit.Limiter
+	pending   sync.WaitGroup // background work that no reply waits for
 }
 
 // New makes a service of a copy of its options. Close stops it.
@@ -111,7 +113,8 @@ func New(o Options) *Service {
 		s.now = time.Now
 	}
 	s.hasher = newHasher(cmp.Or(o.Hash, DefaultHashParams()))
-	s.limiter = newLimiter(o.Limits, s.now)
+	s.addresses = ratelimit.New(o.Limits.Address, s.now)
+	s.accounts = newAccountLimiter(o.Limits.Account, s.now)
 	return s
 }
 

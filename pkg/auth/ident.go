@@ -301,7 +301,7 @@ func (s *Service) recordFailures(ctx context.Context, ident string, f failures) 
 		if noted.At.After(f.At.Add(time.Millisecond)) {
 			return store.Revision{}, nil // a later failure, or a login
 		}
-		f.Count = max(f.Count, noted.at(f.At).Count)
+		f.Count = max(f.Count, noted.unexpired(f.At).Count)
 		return store.Revision{Fields: object.Object{fieldFailures: f.encode()}}, nil
 	})
 	return ignoreNotFound(err)

@@ -50,12 +50,12 @@ func (s *Service) Login(ctx context.Context, c Credentials, from Client) (Issued
 	if err := c.validate(); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.limiter.spend(from.Address); err != nil {
+	if err := s.takeAttempt(from); err != nil {
 		return IssuedSession{}, err
 	}
 	session, err := s.login(ctx, c, from)
 	if err == nil {
-		s.limiter.refund(from.Address)
+		s.returnAttempt(from)
 	}
 	return session, err
 }
@@ -75,22 +75,22 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client) (Issued
 		}
 		known = failuresOf(o)
 	}
-	if err := s.limiter.try(who.uuid(), known); err != nil {
+	if err := s.accounts.try(who.uuid(), known); err != nil {
 		return IssuedSession{}, err
 	}
 	right, err := s.verifyPassword(ctx, user, c.Password)
 	if err != nil {
-		s.limiter.undo(who.uuid())
+		s.accounts.undo(who.uuid())
 		return IssuedSession{}, err
 	}
 	if !right {
-		f := s.limiter.failed(who.uuid())
+		f := s.accounts.fail(who.uuid())
 		if user.UUID != "" {
 			s.runInBackground(ctx, "a failed login", func(ctx context.Context) error { return s.recordFailures(ctx, ident.UUID, f) })
 		}
 		return IssuedSession{}, s.loginError(user)
 	}
-	s.limiter.succeed(who.uuid())
+	s.accounts.succeed(who.uuid())
 	session, err := s.startSession(ctx, user, emailType, from)
 	if err == nil {
 		s.runInBackground(ctx, "a login", func(ctx context.Context) error { return s.recordUseIfPresent(ctx, ident.UUID, nil) })
@@ -171,7 +171,7 @@ func (s *Service) Register(ctx context.Context, c Credentials, from Client) (ses
 	if err := checkPassword(fieldPassword, c.Password); err != nil {
 		return session, false, err
 	}
-	if err := s.limiter.spend(from.Address); err != nil {
+	if err := s.takeAttempt(from); err != nil {
 		return session, false, err
 	}
 	who := emailIdentity(c.Login)
@@ -332,17 +332,17 @@ func wrongPassword(err error) error {
 // login.
 func (s *Service) verifyCurrentPassword(ctx context.Context, me *Session, password string) (bool, error) {
 	key := "user:" + me.User.UUID
-	if err := s.limiter.try(key, failures{}); err != nil {
+	if err := s.accounts.try(key, failures{}); err != nil {
 		return false, err
 	}
 	right, err := s.verifyPassword(ctx, me.User, password)
 	switch {
 	case err != nil:
-		s.limiter.undo(key)
+		s.accounts.undo(key)
 	case right:
-		s.limiter.succeed(key)
+		s.accounts.succeed(key)
 	default:
-		s.limiter.failed(key)
+		s.accounts.fail(key)
 	}
 	return right, err
 }

@@ -55,7 +55,7 @@ func (s *Service) BeginOAuth(ctx context.Context, provider string, linking bool,
 	if p == nil {
 		return Flow{}, errs.New(errs.NotFound, "no provider %q is configured", provider)
 	}
-	if err := s.limiter.spend(from.Address); err != nil {
+	if err := s.takeAttempt(from); err != nil {
 		return Flow{}, err
 	}
 	ctx = asService(ctx, "")
@@ -141,7 +141,7 @@ func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret stri
 		session, err = s.loginOrRegister(ctx, who, from)
 	}
 	if err == nil {
-		s.limiter.refund(from.Address) // what Begin took
+		s.returnAttempt(from) // what Begin took
 	}
 	return session, provider, err
 }

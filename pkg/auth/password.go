@@ -65,7 +65,7 @@ func (h *hasher) acquire(ctx context.Context) (done func(), err error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, limited("too many are logging in at once", maxQueueTime)
+		return nil, errLimited("too many are logging in at once", maxQueueTime)
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *Service) requestMail(ctx context.Context, login, kind string, from Clie
 	if _, err := NormalizeAddress(login); err != nil {
 		return err
 	}
-	if err := s.limiter.spend(from.Address); err != nil {
+	if err := s.takeAttempt(from); err != nil {
 		return err
 	}
 	who := emailIdentity(login)
@@ -83,7 +83,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err := checkPassword(fieldPassword, c.Password); err != nil {
 		return err
 	}
-	if err := s.limiter.spend(from.Address); err != nil {
+	if err := s.takeAttempt(from); err != nil {
 		return err
 	}
 	who := emailIdentity(c.Login)
@@ -130,7 +130,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 			return err
 		}
 	}
-	s.limiter.succeed(who.uuid())
+	s.accounts.succeed(who.uuid())
 	return s.markValidated(ctx, stored.UUID, true)
 }
 
@@ -160,7 +160,7 @@ func (s *Service) moveToOwnAccount(ctx context.Context, who identity, user store
 	if _, err := s.createUser(ctx, reg); err != nil {
 		return err
 	}
-	s.limiter.succeed(who.uuid())
+	s.accounts.succeed(who.uuid())
 	return nil
 }
 
@@ -272,7 +272,7 @@ func (s *Service) ChangePassword(ctx context.Context, current, next string, from
 	if err := checkPassword("newPassword", next); err != nil {
 		return IssuedSession{}, err
 	}
-	if err := s.limiter.spend(from.Address); err != nil {
+	if err := s.takeAttempt(from); err != nil {
 		return IssuedSession{}, err
 	}
 	me := from.Session

@@ -88,7 +88,7 @@ func (s *Service) enqueueMail(ctx context.Context, address, kind string, why pur
 			return err
 		}
 		if wait := s.mailDelay(stored, now); wait > 0 {
-			return limited("a mail to this address is on its way already", wait)
+			return errLimited("a mail to this address is on its way already", wait)
 		}
 		_, err = s.tokens.Update(ctx, fields, store.UpdateOptions{UUID: stored.UUID, If: stored.Revision})
 		if err == nil || ignoreStale(err) != nil {

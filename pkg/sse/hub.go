@@ -34,7 +34,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/network"
+	"belfry/pkg/ratelimit"
 	"belfry/pkg/store"
 )
 
@@ -127,7 +127,7 @@ func (h *Hub) Close() {
 // admit counts a client in, and reports errs.Unavailable or errs.Limited when
 // there are too many.
 func (h *Hub) admit(address string) (leave func(), err error) {
-	key := network.Of(address)
+	key := ratelimit.Key(address)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.clients >= h.Clients {

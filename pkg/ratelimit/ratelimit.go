@@ -1,0 +1,90 @@
+// Package ratelimit limits how often clients may do something, in bounded memory.
+//
+// Limiter is a token bucket for each network address. It is not a
+// golang.org/x/time/rate.Limiter because belfry returns the token of an attempt
+// that succeeded, and rate cannot return a token that was taken: its
+// Reservation.Cancel restores only what is still to come.
+package ratelimit
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Limiter allows each network address a number of requests a minute, all of
+// which may come at once. It is safe for concurrent use.
+type Limiter struct {
+	perMinute float64
+	now       func() time.Time
+
+	mu      sync.Mutex
+	buckets *Table[bucket]
+}
+
+// bucket holds the tokens that an address had at a time.
+type bucket struct {
+	tokens float64
+	at     time.Time
+}
+
+// New makes a limiter; perMinute 0 allows everything.
+func New(perMinute int, now func() time.Time) *Limiter {
+	l := &Limiter{perMinute: float64(perMinute), now: now}
+	l.buckets = NewTable(func(b *bucket) bool { return l.now().Sub(b.at) > time.Minute })
+	return l
+}
+
+// Take takes a token of an address. When there is none it reports how long it
+// takes until there is one; otherwise wait is 0.
+func (l *Limiter) Take(address string) (wait time.Duration) {
+	if l.perMinute <= 0 {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.bucket(address)
+	if b.tokens < 1 {
+		return max(1, time.Duration((1-b.tokens)/l.perMinute*float64(time.Minute)))
+	}
+	b.tokens--
+	return 0
+}
+
+// Return returns a token that an address has taken.
+func (l *Limiter) Return(address string) {
+	if l.perMinute <= 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.bucket(address)
+	b.tokens = min(b.tokens+1, l.perMinute)
+}
+
+// bucket returns the bucket of an address, refilled up to now.
+func (l *Limiter) bucket(address string) *bucket {
+	now := l.now()
+	b, created := l.buckets.GetOrCreate(Key(address))
+	if created {
+		b.tokens = l.perMinute
+	} else {
+		b.tokens = min(l.perMinute, b.tokens+now.Sub(b.at).Minutes()*l.perMinute)
+	}
+	b.at = now
+	return b
+}
+
+// Key is what counts as one network address: all of IPv4, and of IPv6 the /64
+// that one customer is given.
+func Key(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	if ip = ip.Unmap().WithZone(""); ip.Is4() {
+		return ip.String()
+	}
+	p, _ := ip.Prefix(64)
+	return p.String()
+}
