@@ -239,7 +239,7 @@ func (w *world) deliver() error {
 // cascade does the work of the listener that deletes what was linked.
 func (w *world) cascade() {
 	w.Helper()
-	worker := cascade.NewWorker(w.set, 0)
+	worker := cascade.NewWorker(w.set, cascade.Options{})
 	for _, e := range w.told.of(event.StoreDeleted, "Users") {
 		w.must(worker.Handle(w.Context(), e))
 	}
