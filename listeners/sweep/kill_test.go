@@ -22,8 +22,8 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// A test binary that has this in its environment works on a folder until it is
-// killed, or its parent has ended.
+// A test binary with this variable in its environment works on a folder until it
+// is killed, or its parent ends.
 const childFolder = "BELFRY_TEST_FOLDER"
 
 func TestMain(m *testing.M) {
@@ -32,23 +32,22 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends when the parent has
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent
 		os.Exit(1)
 	}()
 	fmt.Println(churn(context.Background(), folder))
 	os.Exit(1)
 }
 
-// nobody is an outbox: no event gets anywhere.
-type nobody struct{}
+// discard is an outbox that drops every event.
+type discard struct{}
 
-func (nobody) Committed(string, driver.Pending) {}
+func (discard) Committed(string, driver.Pending) {}
 
-// churn attaches binaries to objects and takes some away, while sweepers work,
-// and says what has been acknowledged: "<book> <hash>". It returns what went
-// wrong.
+// churn uploads and deletes binaries while a sweeper runs, and prints what has
+// been acknowledged: "<book> <hash>". It returns the first error.
 func churn(ctx context.Context, folder string) error {
-	o, _, err := assemble(ctx, options{folder: folder, grace: 300 * time.Millisecond}, nobody{})
+	o, _, err := assemble(ctx, options{folder: folder, grace: 300 * time.Millisecond}, discard{})
 	if err != nil {
 		return err
 	}
@@ -70,39 +69,39 @@ func churn(ctx context.Context, folder string) error {
 	}
 	var printing sync.Mutex
 	for i := range 4 {
-		steady, moody := fmt.Sprint("steady", i), fmt.Sprint("moody", i)
-		for _, book := range []string{steady, moody} {
-			if _, err := s.Set.Store("Books").Save(ctx, object.Object{}, book); err != nil && !errors.Is(err, errs.Exists) {
+		stable, changing := fmt.Sprint("stable", i), fmt.Sprint("changing", i)
+		for _, book := range []string{stable, changing} {
+			if _, err := o.Set.Store("Books").Save(ctx, object.Object{}, book); err != nil && !errors.Is(err, errs.Exists) {
 				return err
 			}
 		}
 		loop(func() error {
 			text := fmt.Sprint("text ", rand.IntN(40))
-			if err := add(ctx, s, "Books", steady, text); err != nil {
+			if err := add(ctx, s, "Books", stable, text); err != nil {
 				return err
 			}
 			printing.Lock()
 			defer printing.Unlock()
-			fmt.Println(steady, hashOf(text))
+			fmt.Println(stable, hashOf(text))
 			return nil
 		})
 		loop(func() error {
 			text := fmt.Sprint("text ", rand.IntN(40))
-			if err := put(ctx, s, place("Books", moody, 0), text); err != nil {
+			if err := put(ctx, s, place("Books", changing, 0), text); err != nil {
 				return err
 			}
-			_, err := s.Delete(ctx, place("Books", moody, 0), hashOf(text))
+			_, err := s.Delete(ctx, place("Books", changing, 0), hashOf(text))
 			return err
 		})
 	}
-	loop(func() error { return worker.Pass(ctx) })
+	loop(func() error { return worker.SweepAll(ctx) })
 	return <-failed
 }
 
-// TestKilledProcess kills a process that attaches, takes away and sweeps, at any
-// moment: every record has its content, what was acknowledged is there, and
-// what is left over goes.
-func TestKilledProcess(t *testing.T) {
+// A process that uploads, deletes and sweeps is killed at random moments. Every
+// record has its content, every acknowledged upload exists, and the garbage is
+// collected.
+func TestKilledProcessLeavesNoRecordWithoutContent(t *testing.T) {
 	const rounds = 5
 	folder := t.TempDir()
 	acknowledged := map[string]map[string]bool{}
@@ -111,32 +110,32 @@ func TestKilledProcess(t *testing.T) {
 		n += killWhileChurning(t, folder, rand.IntN(80), acknowledged)
 	}
 	if n < rounds {
-		t.Errorf("%d uploads were acknowledged: too few to tell anything", n)
+		t.Errorf("only %d uploads were acknowledged", n)
 	}
-	w := newWorld(t, options{folder: folder})
+	f := newFixture(t, options{folder: folder})
 	for book, hashes := range acknowledged {
-		o, err := w.set.Store("Books").Get(t.Context(), book)
-		w.must(err)
+		o, err := f.set.Store("Books").Get(t.Context(), book)
+		f.must(err)
 		object.Elements(object.Field(o.Body, "photos"), func(record []byte) bool {
 			hash, _ := object.Text(object.Field(record, "hash"))
 			delete(hashes, hash)
 			return true
 		})
 		for hash := range hashes {
-			t.Errorf("%s was acknowledged %s and has it not", book, hash)
+			t.Errorf("%s has lost the acknowledged content %s", book, hash)
 		}
 	}
-	report, err := binary.Verify(t.Context(), []*binary.Service{w.Service}, binary.VerifyOptions{Deep: true})
-	w.must(err)
+	report, err := binary.Verify(t.Context(), []*binary.Service{f.Service}, binary.VerifyOptions{Deep: true})
+	f.must(err)
 	if !report.Clean() {
 		t.Errorf("%+v", report.Differences)
 	}
-	w.ahead.Add(int64(48 * time.Hour))
-	w.settles()
+	f.ahead.Add(int64(48 * time.Hour))
+	f.settles()
 }
 
 // killWhileChurning kills the child after it has acknowledged some uploads, and
-// returns how many.
+// returns their number.
 func killWhileChurning(t *testing.T, folder string, after int, acknowledged map[string]map[string]bool) int {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -156,8 +155,8 @@ func killWhileChurning(t *testing.T, folder string, after int, acknowledged map[
 	for lines := bufio.NewScanner(out); lines.Scan(); n++ {
 		book, hash, ok := strings.Cut(lines.Text(), " ")
 		switch {
-		case !strings.HasPrefix(book, "steady"):
-			t.Fatalf("the child says: %s", lines.Text())
+		case !strings.HasPrefix(book, "stable"):
+			t.Fatalf("the child failed: %s", lines.Text())
 		case ok && len(hash) == 64: // the last line may be cut
 			if acknowledged[book] == nil {
 				acknowledged[book] = map[string]bool{}
@@ -171,7 +170,7 @@ func killWhileChurning(t *testing.T, folder string, after int, acknowledged map[
 		}
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Fatal("the child ended by itself")
+		t.Fatal("the child ended before it was killed")
 	}
 	return n
 }

@@ -20,9 +20,9 @@ import (
 // the end every record has its content, and nothing else is left.
 func TestStress(t *testing.T) {
 	const clients, sweepers, acts, texts, books = 8, 3, 150, 6, 5
-	w := newWorld(t, options{grace: time.Millisecond})
+	f := newFixture(t, options{grace: time.Millisecond})
 	for i := range books {
-		w.save("Books", fmt.Sprint("b", i))
+		f.save("Books", fmt.Sprint("b", i))
 	}
 	var working, serving sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
@@ -36,22 +36,22 @@ func TestStress(t *testing.T) {
 		working.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(i), 1))
 			for range acts {
-				fail(w.act(random, fmt.Sprint("b", random.IntN(books)), fmt.Sprint("text ", random.IntN(texts))))
+				fail(f.act(random, fmt.Sprint("b", random.IntN(books)), fmt.Sprint("text ", random.IntN(texts))))
 			}
 		})
 	}
 	for range sweepers {
-		worker := w.newWorker()
+		worker := f.newWorker()
 		serving.Go(func() {
 			for ctx.Err() == nil {
-				fail(listen(ctx, worker, w.outbox))
-				fail(worker.Due(ctx))
+				fail(listen(ctx, worker, f.outbox))
+				fail(worker.SweepDue(ctx))
 			}
 		})
 	}
 	serving.Go(func() {
 		for ctx.Err() == nil {
-			fail(w.worker.Pass(ctx))
+			fail(f.worker.SweepAll(ctx))
 		}
 	})
 	working.Wait()
@@ -61,12 +61,12 @@ func TestStress(t *testing.T) {
 	for err := range failures {
 		t.Error(err)
 	}
-	w.settles()
+	f.settles()
 }
 
 // act is what a client does.
-func (w *world) act(random *rand.Rand, book, text string) error {
-	ctx, cancel := context.WithCancel(w.Context())
+func (f *fixture) act(random *rand.Rand, book, text string) error {
+	ctx, cancel := context.WithCancel(f.Context())
 	defer cancel()
 	if random.IntN(10) == 0 {
 		time.AfterFunc(time.Duration(random.IntN(3000))*time.Microsecond, cancel) // the client goes away
@@ -74,16 +74,16 @@ func (w *world) act(random *rand.Rand, book, text string) error {
 	var err error
 	switch random.IntN(5) {
 	case 0, 1:
-		err = add(ctx, w.Service, "Books", book, text)
+		err = add(ctx, f.Service, "Books", book, text)
 	case 2:
-		err = put(ctx, w.Service, place("Books", book, 0), text)
+		err = put(ctx, f.Service, place("Books", book, 0), text)
 	case 3:
-		_, err = w.Delete(ctx, place("Books", book, 0), hashOf(text))
+		_, err = f.Delete(ctx, place("Books", book, 0), hashOf(text))
 	case 4:
 		if random.IntN(4) == 0 {
-			err = w.set.Store("Books").Delete(ctx, book, 0)
-		} else if _, err = w.set.Store("Books").Save(ctx, object.Object{}, book); errors.Is(err, errs.Exists) {
-			err = w.clear(ctx, book)
+			err = f.set.Store("Books").Delete(ctx, book, 0)
+		} else if _, err = f.set.Store("Books").Save(ctx, object.Object{}, book); errors.Is(err, errs.Exists) {
+			err = f.clear(ctx, book)
 		}
 	}
 	switch errs.KindOf(err) {
@@ -95,13 +95,13 @@ func (w *world) act(random *rand.Rand, book, text string) error {
 }
 
 // clear takes all binaries from a book.
-func (w *world) clear(ctx context.Context, book string) error {
+func (f *fixture) clear(ctx context.Context, book string) error {
 	for {
-		r, err := w.Find(ctx, place("Books", book, 0))
+		r, err := f.Get(ctx, place("Books", book, 0))
 		if err != nil {
 			return err
 		}
-		if _, err := w.Delete(ctx, place("Books", book, 0), r.Hash); err != nil {
+		if _, err := f.Delete(ctx, place("Books", book, 0), r.Hash); err != nil {
 			return err
 		}
 	}
@@ -126,21 +126,21 @@ func listen(ctx context.Context, worker *sweep.Worker, out *outbox) error {
 
 // settles asserts that nothing is left to do once all has been swept: every
 // record has its content, and no content is without a record.
-func (w *world) settles() {
-	w.Helper()
+func (f *fixture) settles() {
+	f.Helper()
 	for range 4 {
-		w.ahead.Add(int64(time.Hour)) // so that deletions which broke off are gone on with
-		w.must(w.worker.Pass(w.Context()))
-		w.hear()
+		f.ahead.Add(int64(time.Hour)) // so that deletions which broke off are gone on with
+		f.must(f.worker.SweepAll(f.Context()))
+		f.deliver()
 	}
-	report, err := binary.Verify(w.Context(), []*binary.Service{w.Service}, binary.VerifyOptions{Deep: true})
-	w.must(err)
+	report, err := binary.Verify(f.Context(), []*binary.Service{f.Service}, binary.VerifyOptions{Deep: true})
+	f.must(err)
 	for _, d := range report.Differences {
-		w.Errorf("%+v", d)
+		f.Errorf("%+v", d)
 	}
-	w.noted(0)
-	if n := w.stages(); n != 0 {
-		w.Errorf("%d stages are left", n)
+	f.wantEntries(0)
+	if n := f.stages(); n != 0 {
+		f.Errorf("%d stages are left", n)
 	}
-	w.Logf("%d records of %d contents are left", report.Records, report.Contents)
+	f.Logf("%d records of %d contents are left", report.Records, report.Contents)
 }

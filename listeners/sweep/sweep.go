@@ -1,12 +1,12 @@
-// Package sweep is the listener that deletes contents of binaries that no record
-// names any more, once their grace is over.
+// Package sweep is the listener that deletes the contents of binaries that no
+// record references any more, once their grace period is over.
 //
-// An event only says that a record has gone. Its content becomes a candidate,
-// which is written down; the event is done then. When the candidate is due,
-// Due looks for objects that hold the content, and deletes it when there are
-// none: see package binary for the steps, and for how they get along with an
-// upload of the same content. So events may come late, twice or not at all, to
-// any number of workers; for what they missed, Pass looks at every content.
+// An event only says that a record was removed. Its content becomes a candidate
+// in the store Contents, and the event is acknowledged. When the candidate is
+// due, SweepDue searches for objects that reference the content, and deletes it
+// if there are none. Package binary describes the steps and why they are safe
+// while the same content is uploaded. Events may therefore be late, duplicated or
+// lost, and be handled by any number of workers: SweepAll checks every content.
 package sweep
 
 import (
@@ -29,61 +29,63 @@ import (
 // Name is the listener's durable name.
 const Name = event.OriginSweep
 
-// How often a process that serves is to call Due and Pass.
+// How often a serving process calls SweepDue and SweepAll.
 const (
-	DueEvery  = time.Minute
-	PassEvery = 6 * time.Hour
+	DueInterval  = time.Minute
+	FullInterval = 6 * time.Hour
 )
 
-// stale is how old a stage is at least that its process has left behind.
+// stale is the age at which the stage of another process counts as abandoned.
 const stale = 24 * time.Hour
 
+// page is how many contents are read at once.
 const page = 200
 
-// Worker notes candidates and sweeps them. It is safe for concurrent use.
+// concurrency is how many contents are worked on at the same time, so that they
+// share the syncs of the backend.
+const concurrency = 16
+
+// Worker records candidates and sweeps them. It is safe for concurrent use.
 type Worker struct {
 	services map[string]*binary.Service
 	order    []*binary.Service
 	log      *slog.Logger
 	deleted  atomic.Int64
 
-	// Parallel is how many contents are worked on at once: they share the
-	// backend's syncs. NewWorker sets 16.
-	Parallel int
+	wait func(ctx context.Context, d time.Duration) error
 }
 
-// NewWorker makes a worker for services that share a set of stores and the
-// store Contents. It reports errs.Invalid when a store was opened without
-// Holding: what its objects hold would not be found, and be deleted.
+// NewWorker returns a worker for services that share a set of stores and the
+// store Contents. It returns errs.Invalid when a store was opened without
+// Holding: the references of its objects would not be found, and their contents
+// be deleted.
 func NewWorker(services []*binary.Service, log *slog.Logger) (*Worker, error) {
-	w := &Worker{services: map[string]*binary.Service{}, order: services, log: log, Parallel: 16}
+	w := &Worker{services: map[string]*binary.Service{}, order: services, log: log, wait: backoff.Sleep}
 	for _, s := range services {
-		w.services[s.Name] = s
-		for _, st := range s.Set.Stores() {
-			if !st.Holding && st != s.Contents {
-				return nil, errs.New(errs.Invalid, "the store %s must be open with Holding, or binaries of its objects would be swept", st.Name)
+		w.services[s.Name()] = s
+		for st := range s.Stores() {
+			if !st.Holding {
+				return nil, errs.New(errs.Invalid, "the store %s must be opened with Holding: without it the binaries of its objects would be deleted", st.Name)
 			}
 		}
 	}
 	return w, nil
 }
 
-// Filters returns the subjects of the events that tell of records that go.
+// Filters returns the subjects of the events about removed records.
 func (w *Worker) Filters() []string {
 	if len(w.order) == 0 {
 		return nil
 	}
 	var stores []string
-	for name, st := range w.order[0].Set.Stores() {
-		if st != w.order[0].Contents {
-			stores = append(stores, name)
-		}
+	for st := range w.order[0].Stores() {
+		stores = append(stores, st.Name)
 	}
 	return Filters(stores)
 }
 
-// Filters returns the subjects of the events that tell of records that go, in
-// all stores but that of the contents.
+// Filters returns the subjects of the events about removed records of these
+// stores.
 func Filters(stores []string) []string {
 	filters := []string{event.Filter(event.BinaryUploaded, "*"), event.Filter(event.BinaryDeleted, "*")}
 	for _, name := range stores {
@@ -93,26 +95,27 @@ func Filters(stores []string) []string {
 	return filters
 }
 
-// Deleted is how many contents the worker has deleted.
+// Deleted returns the number of contents that the worker has deleted.
 func (w *Worker) Deleted() int64 { return w.deleted.Load() }
 
-// Handle makes the contents of records that an event tells have gone candidates.
+// Handle makes the contents of the records that an event says were removed
+// candidates.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(w.Parallel)
-	for named := range gone(e) {
-		if s := w.services[named.service]; s != nil {
-			g.Go(func() error { return s.Note(ctx, named.hash) })
+	g.SetLimit(concurrency)
+	for c := range removed(e) {
+		if s := w.services[c.service]; s != nil {
+			g.Go(func() error { return s.MarkCandidate(ctx, c.hash) })
 		}
 	}
 	return g.Wait()
 }
 
-// content is what a record names.
+// content identifies the content of a record.
 type content struct{ service, hash string }
 
-// gone are the contents of records that an event tells have gone.
-func gone(e *event.Envelope) map[content]bool {
+// removed returns the contents of the records that an event says were removed.
+func removed(e *event.Envelope) map[content]bool {
 	found := map[content]bool{}
 	_ = object.Each(e.Binaries, func(property string, value []byte) bool {
 		service, _ := object.Text(value)
@@ -137,65 +140,66 @@ func gone(e *event.Envelope) map[content]bool {
 	return found
 }
 
-// Due sweeps the candidates that are due, and goes on with what others left
-// half done. An error of one content does not keep it from the others.
-func (w *Worker) Due(ctx context.Context) error {
+// SweepDue sweeps the candidates that are due, and continues deletions that other
+// workers did not finish. It returns the errors of all contents: one content does
+// not stop the others.
+func (w *Worker) SweepDue(ctx context.Context) error {
 	if len(w.order) == 0 {
 		return nil
 	}
-	now := w.order[0].Now()
 	var all []error
-	for cursor := ""; ; {
-		entries, next, err := binary.Due(ctx, w.order[0].Contents, now, cursor, page)
+	for due, err := range w.order[0].Due(ctx, page) {
 		if err != nil {
-			return errors.Join(append(all, err)...)
+			all = append(all, err)
+			break
 		}
-		if err := w.sweep(ctx, entries); err != nil {
+		all = append(all, due.Malformed...)
+		if err := w.sweep(ctx, due.Entries); err != nil {
 			all = append(all, err)
 		}
-		if next == "" || ctx.Err() != nil {
-			return errors.Join(all...)
+		if ctx.Err() != nil {
+			break
 		}
-		cursor = next
 	}
+	return errors.Join(all...)
 }
 
-// sweep takes the steps of a sweeper with several contents side by side, so
-// that the indexes are waited for once.
+// sweep takes the steps of a sweeper with several contents concurrently, so that
+// it waits for the indexes once.
 func (w *Worker) sweep(ctx context.Context, entries []binary.Entry) error {
 	entries = slices.DeleteFunc(entries, func(e binary.Entry) bool { return w.services[e.Service] == nil })
-	settle := time.Duration(0)
+	lag := time.Duration(0)
 	for _, e := range entries {
-		settle = max(settle, w.services[e.Service].Settle())
+		lag = max(lag, w.services[e.Service].IndexLag())
 	}
-	condemned := make([]binary.Entry, len(entries))
-	failed := w.all(entries, func(i int, s *binary.Service) (err error) {
-		condemned[i], err = s.Condemn(ctx, entries[i])
+	marked := make([]binary.Entry, len(entries))
+	failed := w.each(entries, func(i int, s *binary.Service) (err error) {
+		marked[i], err = s.MarkForDeletion(ctx, entries[i])
 		return err
 	})
-	condemned = slices.DeleteFunc(condemned, func(e binary.Entry) bool { return e.Hash == "" })
-	if len(condemned) == 0 {
+	marked = slices.DeleteFunc(marked, func(e binary.Entry) bool { return e.Hash == "" })
+	if len(marked) == 0 {
 		return failed
 	}
-	if err := backoff.Sleep(ctx, settle); err != nil {
+	if err := w.wait(ctx, lag); err != nil {
 		return err
 	}
-	return errors.Join(failed, w.all(condemned, func(i int, s *binary.Service) error {
-		deleted, err := s.Execute(ctx, condemned[i])
+	return errors.Join(failed, w.each(marked, func(i int, s *binary.Service) error {
+		deleted, err := s.DeleteMarked(ctx, marked[i])
 		if deleted {
 			w.deleted.Add(1)
-			w.log.Debug("a content that no record names was deleted", "service", s.Name, "hash", condemned[i].Hash)
+			w.log.Debug("a content without references was deleted", "service", s.Name(), "hash", marked[i].Hash)
 		}
 		return err
 	}))
 }
 
-// all does something for each entry, side by side. That others were faster is
-// no error.
-func (w *Worker) all(entries []binary.Entry, do func(i int, s *binary.Service) error) error {
+// each calls do for every entry concurrently. It is no error that another worker
+// was faster.
+func (w *Worker) each(entries []binary.Entry, do func(i int, s *binary.Service) error) error {
 	failures := make([]error, len(entries))
 	var g errgroup.Group
-	g.SetLimit(w.Parallel)
+	g.SetLimit(concurrency)
 	for i, e := range entries {
 		g.Go(func() error {
 			if err := do(i, w.services[e.Service]); !errors.Is(err, errs.Mismatch) {

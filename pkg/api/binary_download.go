@@ -57,7 +57,7 @@ func (a *attachments) find(x *exchange) (context.Context, binary.Record, error) 
 		return nil, binary.Record{}, err
 	}
 	ctx := store.WithCall(x.req.Context(), call)
-	record, err := a.Service.Find(ctx, place)
+	record, err := a.Service.Get(ctx, place)
 	return ctx, record, err
 }
 

@@ -172,7 +172,7 @@ func TestBinaryPlaces(t *testing.T) {
 // What a service's map names can be reached without being exposed.
 func TestNamedPlaces(t *testing.T) {
 	l := shelve(t, func(o *binary.Options, _ *api.Binaries) {
-		o.Places = map[string][]string{"Books": {"texts"}, "Hidden": {"texts"}}
+		o.Properties = map[string][]string{"Books": {"texts"}, "Hidden": {"texts"}}
 	})
 	l.put("Books/emma/texts/add", "x").want(201)
 	l.put("Hidden/emma/texts/add", "x").want(201)

@@ -108,7 +108,7 @@ func (a *attachments) uploadPlace(x *exchange) (binary.Place, error) {
 		return a.place(x)
 	}
 	p, err := a.placeAt(x, "0")
-	p.Index = binary.Add
+	p.Index = binary.Append
 	return p, err
 }
 
@@ -119,7 +119,7 @@ func (a *attachments) take(ctx context.Context, said announcement, body *inflow)
 	if said.form || said.match.given {
 		if err := said.match.attempt(func(ifRevision uint64) error {
 			up.IfRevision = ifRevision
-			return a.Service.Check(ctx, up)
+			return a.Service.Validate(ctx, up)
 		}); err != nil {
 			return binary.Result{}, err
 		}

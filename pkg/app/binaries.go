@@ -65,7 +65,7 @@ func (p *plan) services(storages map[string]storage.Storage, set *store.Set) map
 	for name, b := range p.config.Binaries {
 		all[name] = binary.New(binary.Options{
 			Name: name, Set: set, Contents: set.Store(config.ContentStore), Storage: storages[name],
-			Places: b.Map, MaxSize: b.MaxSize, Grace: b.Grace,
+			Properties: b.Map, MaxSize: b.MaxSize, Grace: b.Grace,
 		})
 	}
 	return all
@@ -115,15 +115,15 @@ func (a *App) startSweep(context.Context) error {
 			return true
 		}
 	}
-	a.every(min(sweep.DueEvery, grace), "the sweeping of contents", again("sweeping contents", w.Due))
-	look := again("looking for contents without records", w.Pass)
+	a.every(min(sweep.DueInterval, grace), "the sweeping of contents", again("sweeping contents", w.SweepDue))
+	look := again("looking for contents without records", w.SweepAll)
 	// Also soon after each start: a belfry that is never up for long has what an
 	// upload left behind that was killed with the one before.
-	a.every(min(sweep.DueEvery, grace), "the first look at all contents", func(ctx context.Context) bool {
+	a.every(min(sweep.DueInterval, grace), "the first look at all contents", func(ctx context.Context) bool {
 		look(ctx)
 		return false
 	})
-	a.every(min(sweep.PassEvery, 10*grace), "the look at all contents", look)
+	a.every(min(sweep.FullInterval, 10*grace), "the look at all contents", look)
 	return nil
 }
 

@@ -73,6 +73,6 @@ func verifyAll(ctx context.Context, set *store.Set, services []*binary.Service, 
 	if into.Report, err = verify.Run(ctx, set, verify.Options{Repair: o.Repair, Patience: wait}); err != nil || len(services) == 0 {
 		return err
 	}
-	into.Binaries, err = binary.Verify(ctx, services, binary.VerifyOptions{Deep: o.Deep, Patience: wait})
+	into.Binaries, err = binary.Verify(ctx, services, binary.VerifyOptions{Deep: o.Deep, RecheckFor: wait})
 	return err
 }

@@ -1,65 +1,74 @@
-// Package binary is the only way to attach a file to an object, to read it and
-// to take it away.
+// Package binary attaches files to objects. It is the only way to add, read and
+// delete them.
 //
 // A binary is a record in an array of its object (hash, name, size, ...) and a
-// content in a storage, kept once under its hash however many records name it.
-// Records are written by store.Revise, in one act with their events. Contents
-// go when no record names them any more: package sweep asks for it, and the
-// steps are here.
+// content in a storage. A content is stored once under its hash, however many
+// records reference it. A record and its events are written atomically with the
+// object. A content is garbage once no record references it: package sweep
+// decides when to collect it, and this package has the steps.
 //
-// # No record without content
+// # Invariant: no record without its content
 //
-// An upload and a sweeper may work on the same content at the same time, in
-// different processes. They meet in the store Contents, where an entry says
-// what is about to happen to a content, and is changed only from what it was
-// when it was read.
+// Uploads and sweepers may work on the same content at the same time, in
+// different processes. They coordinate through the store Contents. A content has
+// at most one entry there, and every write of an entry is a compare-and-set:
 //
-// An upload takes these steps:
+//	(none) ──► candidate ──► marked for deletion ──► deleting ──► (none)
+//	              ▲                 │
+//	              └─────────────────┤ modified within the grace period
+//	                  (none) ◄──────┘ referenced, or taken back by an upload
 //
-//  1. read the entry, until it is no threat. None, or a candidate, is none. One
-//     that is condemned is taken away. One that is deleting is waited for;
-//  2. commit the content, which counts as modified now;
-//  3. read the entry as in step 1. When it has changed begin with step 2 again;
-//  4. write the record;
-//  5. read the entry as in step 1. When it has changed since step 3, take steps 2
-//     and 3 again.
+// An upload:
 //
-// A sweeper takes these:
+//  1. Reads the entry until it is stable. No entry and a candidate are stable. An
+//     entry that is marked for deletion is deleted; one that is deleting is
+//     waited for.
+//  2. Commits the content, which updates its modification time.
+//  3. Reads the entry as in step 1. If it has changed, continues with step 2.
+//  4. Writes the record.
+//  5. Reads the entry as in step 1. If it has changed since step 3, repeats steps
+//     2 and 3.
 //
-//  1. make the entry condemned;
-//  2. wait until the indexes find whatever has been written by now;
-//  3. leave the content when it was modified lately, or when an object holds
-//     it. The objects themselves are asked;
-//  4. change the entry from condemned to deleting;
-//  5. delete the content;
-//  6. take the entry away.
+// A sweeper:
 //
-// A content is deleted only while its entry is there and says so. So a commit
-// with the same harmless entry before and after it met no deletion: after step 3
-// the content is there, and only a sweeper can take it away that condemns it
-// later. If it does so before step 5 of the upload, then that sees the entry
-// changed. The upload still has the whole content in its stage: it takes the
-// condemnation away, which makes step 4 of the sweeper fail, or waits for the
-// deletion, and commits once more. If the sweeper condemns it after step 5, then
-// the record is there, and step 3 of the sweeper finds it. No clock is involved.
+//  1. Marks the entry for deletion.
+//  2. Waits until the indexes include every write that was acknowledged by then.
+//  3. Keeps the content when it was modified within the grace period, or when an
+//     object references it. The index only names objects to read: the objects
+//     decide.
+//  4. Changes the entry from marked for deletion to deleting.
+//  5. Deletes the content.
+//  6. Deletes the entry.
 //
-// An upload that is killed after step 4 takes no step 5. A sweeper that came
-// between looked at the content, in its step 3, after the upload had modified
-// it, and leaves what was modified lately. Here time counts: the grace of a
-// content is to be longer than an upload takes from step 2 to step 4.
+// A content is deleted only while its entry says deleting. A commit between two
+// reads of the same stable entry therefore met no deletion: after step 3 of the
+// upload the content exists, and only a sweeper that marks it later can delete
+// it. If that happens before step 5 of the upload, step 5 sees that the entry has
+// changed. The upload still has the whole content in its stage: it deletes the
+// mark, so that step 4 of the sweeper fails, or waits for the end of the
+// deletion, and commits again. If it happens after step 5, the record exists and
+// step 3 of the sweeper finds it. None of this depends on clocks.
 //
-// A sweeper that is killed leaves its entry, and anybody begins anew with it by
-// condemning the content again: what the other might still do then fails. Only
-// step 5 can't. So an entry that is deleting is left alone for a lease, much
-// longer than a deletion may take. A sweeper that stood still for the whole
-// lease right in front of its step 5 could delete what has been brought back;
-// it notices, and says so.
+// # Crashes
 //
-// Whatever else comes to copy records has to see for each of them, after it is
-// written, that the entry is no threat and then that the content is there.
+// An upload that is killed after step 4 does not reach step 5. A sweeper in
+// between reads the modification time of the content in its step 3, after the
+// upload has updated it, and keeps the content. This does depend on time: the
+// grace period must be longer than steps 2 to 4 of an upload.
+//
+// A sweeper that is killed leaves its entry. Any other sweeper restarts with step
+// 1, which makes the remaining compare-and-set steps of the first one fail. Step
+// 5 is the one that can't fail in this way, so an entry that is deleting has a
+// lease that is much longer than a deletion takes. A sweeper that is suspended
+// right before step 5 for longer than its lease could delete a content that has
+// been uploaded again; step 6 detects that and reports it.
+//
+// Any other code that copies records must, after it has written each one, wait
+// until the entry is stable and then check that the content exists.
 package binary
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -73,52 +82,69 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// Options are what a service is made of. Name, Set, Contents and Storage are
-// required.
+// Options configure a service. Name, Set, Contents and Storage are required.
 type Options struct {
 	Name     string
 	Set      *store.Set     // every store is open with Holding
-	Contents *store.Store   // opened with ContentsOptions; all services may share it
-	Storage  driver.Storage // this service's alone
+	Contents *store.Store   // opened with ContentsOptions; services may share it
+	Storage  driver.Storage // not shared with other services
 
-	// Places are the properties that binaries may be attached to, by store. Nil:
-	// any property that the server does not own.
-	Places  map[string][]string
-	MaxSize int64 // bytes of one binary; 0: what the storage takes
+	// Properties are the properties that binaries may be attached to, by store.
+	// Nil means any property that the server does not own.
+	Properties map[string][]string
 
-	Grace    time.Duration    // how long a content without records is kept; 0: an hour
-	Lease    time.Duration    // how long a deletion is left to who began it; 0: 5 minutes
-	Patience time.Duration    // of an upload with a content that is being deleted; 0: 30 s
-	Now      func() time.Time // nil: time.Now
+	MaxSize      int64            // bytes of one binary; 0: the limit of the storage
+	Grace        time.Duration    // how long a content without records is kept; 0: an hour
+	Lease        time.Duration    // how long a deletion belongs to the sweeper that began it; 0: 5 minutes
+	RetryTimeout time.Duration    // how long an upload waits for the deletion of its content; 0: 30 s
+	Now          func() time.Time // nil: time.Now
 }
 
 // Service attaches binaries to objects. It is safe for concurrent use.
 type Service struct {
-	Options
-	ledger ledger
-	pause  func(ctx context.Context, d time.Duration) error // waits
+	name         string
+	set          *store.Set
+	entries      entryTable
+	storage      driver.Storage
+	properties   map[string][]string
+	maxSize      int64
+	grace        time.Duration
+	lease        time.Duration
+	retryTimeout time.Duration
+	now          func() time.Time
+	wait         func(ctx context.Context, d time.Duration) error
 }
 
-// New makes a service.
+// New returns a service. Later changes of o have no effect.
 func New(o Options) *Service {
-	orElse := func(d *time.Duration, otherwise time.Duration) {
-		if *d <= 0 {
-			*d = otherwise
+	s := &Service{
+		name: o.Name, set: o.Set, entries: entryTable{store: o.Contents, service: o.Name}, storage: o.Storage,
+		maxSize: o.MaxSize, grace: cmp.Or(o.Grace, time.Hour), lease: cmp.Or(o.Lease, 5*time.Minute),
+		retryTimeout: cmp.Or(o.RetryTimeout, 30*time.Second), now: o.Now, wait: backoff.Sleep,
+	}
+	if o.Properties != nil {
+		s.properties = map[string][]string{}
+		for name, properties := range o.Properties {
+			s.properties[name] = slices.Clone(properties)
 		}
 	}
-	orElse(&o.Grace, time.Hour)
-	orElse(&o.Lease, 5*time.Minute)
-	orElse(&o.Patience, 30*time.Second)
-	if o.Now == nil {
-		o.Now = time.Now
+	if s.now == nil {
+		s.now = time.Now
 	}
-	return &Service{Options: o, ledger: ledger{store: o.Contents, service: o.Name}, pause: backoff.Sleep}
+	return s
 }
 
-// Find returns the record at a place. NotFound when there is none, or when the
-// binary there is another service's; Unauthenticated or Denied by the policy of
+// Name returns the name of the service.
+func (s *Service) Name() string { return s.name }
+
+// Properties returns the properties of a store that binaries may be attached
+// to, as Options.Properties names them.
+func (s *Service) Properties(store string) []string { return s.properties[store] }
+
+// Get returns the record at a place. NotFound when there is none, or when the
+// binary belongs to another service; Unauthenticated or Denied by the policy of
 // get; Unavailable.
-func (s *Service) Find(ctx context.Context, p Place) (Record, error) {
+func (s *Service) Get(ctx context.Context, p Place) (Record, error) {
 	st, err := s.storeOf(p)
 	if err != nil {
 		return Record{}, err
@@ -127,61 +153,63 @@ func (s *Service) Find(ctx context.Context, p Place) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	held, err := s.attached(ctx, st, o, p)
+	list, err := s.attached(ctx, st, o, p)
 	if err != nil {
 		return Record{}, err
 	}
-	return held.at(p)
+	return list.at(p)
 }
 
 // Open reads length bytes of a content from offset; a negative length reads to
-// the end. It is for a record that was found. io.Copy from what it returns is
-// the fastest way to a connection: it may be a file. NotFound when the content
-// has gone since, or is lost.
+// the end. The caller has got the record of the content, since Open checks no
+// policy. io.Copy from the reader is the fastest way to a connection: it may be
+// a file. NotFound when the content has been deleted since, or is lost.
 func (s *Service) Open(ctx context.Context, hash string, offset, length int64) (io.ReadCloser, error) {
-	return s.Storage.Open(ctx, hash, offset, length)
+	return s.storage.Open(ctx, hash, offset, length)
 }
 
-// Sign returns a URL that gives the content of a record that was found to
-// whoever has it, for a time. ok is false when the storage has no such thing.
-func (s *Service) Sign(ctx context.Context, hash string, h driver.SignedHeaders, lasting time.Duration) (url string, ok bool, err error) {
-	signer, ok := s.Storage.(driver.Signer)
+// Sign returns a URL with which anybody can read a content for some time. The
+// caller has got the record of the content, since Sign checks no policy. ok is
+// false when the storage can't sign.
+func (s *Service) Sign(ctx context.Context, hash string, h driver.SignedHeaders, validFor time.Duration) (url string, ok bool, err error) {
+	signer, ok := s.storage.(driver.Signer)
 	if !ok {
 		return "", false, nil
 	}
-	url, err = signer.Sign(ctx, hash, h, lasting)
+	url, err = signer.Sign(ctx, hash, h, validFor)
 	return url, err == nil, err
 }
 
-// Delete takes the record at a place away, if its hash is the one given, and
-// returns the object without it. The records behind it move up.
+// Delete removes the record at a place if it has the given hash, and returns the
+// object without it. The index of each record after it decreases by one.
 //
-// Errors: NotFound when there is none; Mismatch when it has another hash;
+// Errors: NotFound when there is no record; Mismatch when it has another hash;
 // Unauthenticated or Denied by the policy of update; Invalid when the schema
-// wants the record; Conflict, Unavailable.
+// requires the record; Conflict, Unavailable.
 func (s *Service) Delete(ctx context.Context, p Place, hash string) (store.Stored, error) {
 	st, err := s.storeOf(p)
 	if err != nil {
 		return store.Stored{}, err
 	}
-	// Who may not delete is not told what there is.
+	// The policy comes first: a caller without the right must not learn whether
+	// there is a binary.
 	if _, err := st.Look(ctx, p.UUID, policy.Update, object.Object{p.Property: []byte("[]")}); err != nil {
 		return store.Stored{}, err
 	}
 	return st.Revise(ctx, p.UUID, func(o store.Stored) (store.Revision, error) {
-		held, err := s.attached(ctx, st, o, p)
+		list, err := s.attached(ctx, st, o, p)
 		if err != nil {
 			return store.Revision{}, err
 		}
-		record, err := held.at(p)
+		record, err := list.at(p)
 		if err != nil {
 			return store.Revision{}, err
 		}
 		if record.Hash != hash {
-			return store.Revision{}, errs.New(errs.Mismatch, "the binary at %s is another one, with the hash %s: read the object again", p, record.Hash)
+			return store.Revision{}, errs.New(errs.Mismatch, "the binary at %s has another hash, %s: read the object again", p, record.Hash)
 		}
-		raw := held.records[p.Index]
-		held.records = slices.Delete(held.records, p.Index, p.Index+1)
-		return store.Revision{Fields: held.fields(), Also: []store.Also{s.deleted(p, p.Index, raw)}}, nil
+		raw := list.records[p.Index]
+		list.records = slices.Delete(list.records, p.Index, p.Index+1)
+		return store.Revision{Fields: list.fields(), Also: []store.Also{s.deletedEvent(p, p.Index, raw)}}, nil
 	})
 }

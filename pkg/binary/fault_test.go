@@ -50,30 +50,31 @@ func (s hookedStore) Put(ctx context.Context, w driver.Write) error {
 	return err
 }
 
-func newHookedWorld(t *testing.T, c *clock) (*world, *hooked) {
+func newHookedFixture(t *testing.T, c *clock) (*fixture, *hooked) {
 	t.Helper()
 	h := &hooked{}
-	w := newWorld(t, options{
+	f := newFixture(t, options{
 		backend: func(b driver.Backend) driver.Backend { h.Backend = b; return h },
-		service: func(o *binary.Options) { o.Now, o.Patience = c.now, time.Second },
+		service: func(o *binary.Options) { o.Now, o.RetryTimeout = c.now, time.Second },
 	})
-	w.SetPause(func(ctx context.Context, d time.Duration) error {
+	f.clock = c
+	f.SetWait(func(ctx context.Context, d time.Duration) error {
 		c.Time = c.Add(d)
 		return ctx.Err()
 	})
-	return w, h
+	return f, h
 }
 
 // sweep takes all steps of a sweeper with a content.
-func (w *world) sweep() {
-	w.Helper()
-	entries, _, err := binary.Due(w.Context(), w.Contents, w.Now(), "", 10)
-	w.must(err)
-	for _, e := range entries {
-		e, err := w.Condemn(w.Context(), e)
-		w.must(err)
-		_, err = w.Execute(w.Context(), e)
-		w.must(err)
+func (f *fixture) sweep() {
+	f.Helper()
+	due, err := f.DueAt(f.Context(), f.clock.now())
+	f.must(err)
+	for _, e := range due.Entries {
+		e, err := f.MarkForDeletion(f.Context(), e)
+		f.must(err)
+		_, err = f.DeleteMarked(f.Context(), e)
+		f.must(err)
 	}
 }
 
@@ -81,53 +82,53 @@ func (w *world) sweep() {
 // commit and the record, with no entry before and none after.
 func TestAWholeSweepBetweenCommitAndRecord(t *testing.T) {
 	c := &clock{time.Now()}
-	w, h := newHookedWorld(t, c)
-	book := w.save("Books", `{}`)
+	f, h := newHookedFixture(t, c)
+	book := f.save("Books", `{}`)
 	h.before = func() {
-		w.must(w.Note(t.Context(), hashOf("a")))
+		f.must(f.MarkCandidate(t.Context(), hashOf("a")))
 		c.Time = c.Add(2 * time.Hour)
-		w.sweep()
-		if w.kept()[hashOf("a")] {
+		f.sweep()
+		if f.stored()[hashOf("a")] {
 			t.Error("the test wants the content swept")
 		}
 	}
-	w.reads(w.add(book, "a").Record, "a")
+	f.reads(f.add(book, "a").Record, "a")
 }
 
 // stuck makes a content look as if a sweeper had died while it deleted it.
-func (w *world) stuck(hash string) {
-	w.Helper()
+func (f *fixture) stuck(hash string) {
+	f.Helper()
 	o := object.Object{}
 	o.Set("service", "files")
 	o.Set("hash", hash)
 	o.Set("state", binary.Deleting)
 	o.Set("due", "2999-01-01T00:00:00.000000Z")
-	_, err := w.Contents.Save(w.Context(), o, "files."+hash)
-	w.must(err)
-	w.must(w.Storage.Delete(w.Context(), hash))
+	_, err := f.entries.Save(f.Context(), o, "files."+hash)
+	f.must(err)
+	f.must(f.storage.Delete(f.Context(), hash))
 }
 
 func TestARecordWhoseContentCantBeKeptIsTakenBack(t *testing.T) {
 	c := &clock{time.Now()}
-	w, h := newHookedWorld(t, c)
-	book := w.save("Books", `{}`)
-	first := w.add(book, "first")
-	w.outbox.take()
+	f, h := newHookedFixture(t, c)
+	book := f.save("Books", `{}`)
+	first := f.add(book, "first")
+	f.outbox.take()
 	for _, index := range []int{0, 1} {
 		h.after = func(err error) error {
-			w.stuck(hashOf("new"))
+			f.stuck(hashOf("new"))
 			return err
 		}
-		_, err := w.Put(t.Context(), upload(photo(book, index), "new"))
-		w.kind(err, errs.Unavailable)
-		if hashes := w.photos(book); !slices.Equal(hashes, []string{hashOf("first")}) {
+		_, err := f.Put(t.Context(), upload(photo(book, index), "new"))
+		f.kind(err, errs.Unavailable)
+		if hashes := f.photos(book); !slices.Equal(hashes, []string{hashOf("first")}) {
 			t.Errorf("at %d: the book has %v", index, hashes)
 		}
-		w.reads(first.Record, "first")
-		w.must(w.Contents.Delete(t.Context(), "files."+hashOf("new"), 0))
+		f.reads(first.Record, "first")
+		f.must(f.entries.Delete(t.Context(), "files."+hashOf("new"), 0))
 	}
 	var told []event.Name
-	for _, e := range w.outbox.take() {
+	for _, e := range f.outbox.take() {
 		told = append(told, e.Event)
 	}
 	if want := []event.Name{
@@ -141,17 +142,17 @@ func TestARecordWhoseContentCantBeKeptIsTakenBack(t *testing.T) {
 // What an upload replaced does not come back without its content.
 func TestNothingComesBackWithoutItsContent(t *testing.T) {
 	c := &clock{time.Now()}
-	w, h := newHookedWorld(t, c)
-	book := w.save("Books", `{}`)
-	w.add(book, "first")
+	f, h := newHookedFixture(t, c)
+	book := f.save("Books", `{}`)
+	f.add(book, "first")
 	h.after = func(err error) error {
-		w.stuck(hashOf("new"))
-		w.must(w.Storage.Delete(t.Context(), hashOf("first")))
+		f.stuck(hashOf("new"))
+		f.must(f.storage.Delete(t.Context(), hashOf("first")))
 		return err
 	}
-	_, err := w.Put(t.Context(), upload(photo(book, 0), "new"))
-	w.kind(err, errs.Unavailable)
-	if hashes := w.photos(book); len(hashes) > 0 {
+	_, err := f.Put(t.Context(), upload(photo(book, 0), "new"))
+	f.kind(err, errs.Unavailable)
+	if hashes := f.photos(book); len(hashes) > 0 {
 		t.Errorf("the book has %v", hashes)
 	}
 }
@@ -163,27 +164,27 @@ func TestAWriteOfWhichNobodyKnows(t *testing.T) {
 	for name, written := range map[string]bool{"written": true, "not written": false} {
 		t.Run(name, func(t *testing.T) {
 			c := &clock{time.Now()}
-			w, h := newHookedWorld(t, c)
-			book := w.save("Books", `{}`)
+			f, h := newHookedFixture(t, c)
+			book := f.save("Books", `{}`)
 			ctx, cancel := context.WithCancel(t.Context())
 			h.after = func(error) error {
 				cancel()
-				w.must(w.Note(t.Context(), hashOf("a"))) // as does a sweeper that comes between
-				w.must(w.Storage.Delete(t.Context(), hashOf("a")))
+				f.must(f.MarkCandidate(t.Context(), hashOf("a"))) // as does a sweeper that comes between
+				f.must(f.storage.Delete(t.Context(), hashOf("a")))
 				return away
 			}
 			if !written {
 				h.before = func() { cancel() }
 			}
-			_, err := w.Put(ctx, upload(photo(book, 0), "a"))
-			w.kind(err, errs.Unavailable)
-			if n := len(w.photos(book)); n == 1 != written || !w.kept()[hashOf("a")] || w.entries()[hashOf("a")] != "candidate" {
-				t.Errorf("the book has %d photos, kept are %v, noted %v", n, w.kept(), w.entries())
+			_, err := f.Put(ctx, upload(photo(book, 0), "a"))
+			f.kind(err, errs.Unavailable)
+			if n := len(f.photos(book)); n == 1 != written || !f.stored()[hashOf("a")] || f.states()[hashOf("a")] != "candidate" {
+				t.Errorf("the book has %d photos, kept are %v, noted %v", n, f.stored(), f.states())
 			}
 			c.Time = c.Add(2 * time.Hour)
-			w.sweep()
-			if w.kept()[hashOf("a")] != written || len(w.entries()) > 0 {
-				t.Errorf("after a sweep kept are %v, noted %v", w.kept(), w.entries())
+			f.sweep()
+			if f.stored()[hashOf("a")] != written || len(f.states()) > 0 {
+				t.Errorf("after a sweep kept are %v, noted %v", f.stored(), f.states())
 			}
 		})
 	}
@@ -192,24 +193,24 @@ func TestAWriteOfWhichNobodyKnows(t *testing.T) {
 // Others may write the object while a binary comes in.
 func TestTheObjectMovesMeanwhile(t *testing.T) {
 	c := &clock{time.Now()}
-	w, _ := newHookedWorld(t, c)
-	book := w.save("Books", `{}`)
+	f, _ := newHookedFixture(t, c)
+	book := f.save("Books", `{}`)
 	title := object.Object{"title": []byte(`"x"`)}
 	body := func(then func()) *hookedBody { return &hookedBody{then: then} }
 	up := upload(photo(book, 0), "a")
 	up.Size, up.Body = -1, body(func() {
-		_, err := w.set.Store("Books").Update(t.Context(), title, store.UpdateOptions{UUID: book})
-		w.must(err)
+		_, err := f.set.Store("Books").Update(t.Context(), title, store.UpdateOptions{UUID: book})
+		f.must(err)
 	})
-	_, err := w.Put(t.Context(), up)
-	w.must(err)
-	up.IfRevision, up.Body = w.object("Books", book).Revision, body(func() {
-		_, err := w.set.Store("Books").Update(t.Context(), title, store.UpdateOptions{UUID: book})
-		w.must(err)
+	_, err := f.Put(t.Context(), up)
+	f.must(err)
+	up.IfRevision, up.Body = f.object("Books", book).Revision, body(func() {
+		_, err := f.set.Store("Books").Update(t.Context(), title, store.UpdateOptions{UUID: book})
+		f.must(err)
 	})
-	w.refused(t.Context(), up, errs.Mismatch)
-	up.IfRevision, up.Body = 0, body(func() { w.must(w.set.Store("Books").Delete(t.Context(), book, 0)) })
-	w.refused(t.Context(), up, errs.NotFound)
+	f.refused(t.Context(), up, errs.Mismatch)
+	up.IfRevision, up.Body = 0, body(func() { f.must(f.set.Store("Books").Delete(t.Context(), book, 0)) })
+	f.refused(t.Context(), up, errs.NotFound)
 }
 
 // hookedBody has something happen while it is read.

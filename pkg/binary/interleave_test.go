@@ -22,15 +22,17 @@ func (noLock) Lock(context.Context, string) (func(), error) { return func() {}, 
 
 const shared = "the content that all are after"
 
-// race is a world in which processes are after one content. It was kept long
+// race is a fixture in which processes are after one content. It was kept long
 // ago, no record names it, and it is due to be swept.
 type race struct {
 	*binary.Service
-	t       *testing.T
-	clock   *clock
-	storage *memory
-	books   *store.Store
-	uploads map[string]*process // by book
+	t            *testing.T
+	retryTimeout time.Duration
+	clock        *clock
+	storage      *memory
+	books        *store.Store
+	entries      *store.Store
+	uploads      map[string]*process // by book
 }
 
 const lease = time.Hour
@@ -43,9 +45,9 @@ const (
 
 // newRace makes a race. Without touch a commit does not count as a modification:
 // then time helps nobody.
-func newRace(t *testing.T, touch bool, patience time.Duration) *race {
+func newRace(t *testing.T, touch bool, retryTimeout time.Duration) *race {
 	t.Helper()
-	r := &race{t: t, clock: &clock{time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}, uploads: map[string]*process{}}
+	r := &race{t: t, clock: &clock{time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}, uploads: map[string]*process{}, retryTimeout: retryTimeout}
 	old := r.clock.Add(-1000 * time.Hour)
 	r.storage = newMemory(func() time.Time { return old })
 	backend := steppedBackend{model.NewMemory()}
@@ -56,11 +58,12 @@ func newRace(t *testing.T, touch bool, patience time.Duration) *race {
 		return s
 	}
 	r.books = open(store.Options{Name: "Books", Holding: true})
+	r.entries = open(binary.ContentsOptions("Contents"))
 	r.Service = binary.New(binary.Options{
-		Name: "files", Set: store.NewSet([]*store.Store{r.books}, nil), Contents: open(binary.ContentsOptions("Contents")),
-		Storage: steppedStorage{r.storage}, Now: r.clock.now, Lease: lease, Patience: patience,
+		Name: "files", Set: store.NewSet([]*store.Store{r.books}, nil), Contents: r.entries,
+		Storage: steppedStorage{r.storage}, Now: r.clock.now, Lease: lease, RetryTimeout: retryTimeout,
 	})
-	r.SetPause(func(ctx context.Context, d time.Duration) error {
+	r.SetWait(func(ctx context.Context, d time.Duration) error {
 		r.clock.Time = r.clock.Add(d)
 		paused(ctx)
 		return ctx.Err()
@@ -70,7 +73,7 @@ func newRace(t *testing.T, touch bool, patience time.Duration) *race {
 	_, err = staged.Write([]byte(shared))
 	r.must(err)
 	r.must(staged.Commit(t.Context(), hashOf(shared)))
-	r.must(r.Note(t.Context(), hashOf(shared)))
+	r.must(r.MarkCandidate(t.Context(), hashOf(shared)))
 	r.clock.Time = r.clock.Add(2 * time.Hour)
 	if touch {
 		r.storage.now = r.clock.now
@@ -101,7 +104,7 @@ func (r *race) book(uuid string, held bool) {
 func (r *race) upload(uuid string) *process {
 	r.book(uuid, false)
 	p := &process{name: "upload to " + uuid, run: func(ctx context.Context) error {
-		_, err := r.Put(ctx, upload(photo(uuid, binary.Add), shared))
+		_, err := r.Put(ctx, upload(photo(uuid, binary.Append), shared))
 		return err
 	}}
 	r.uploads[uuid] = p
@@ -115,7 +118,7 @@ func (r *race) deletion(uuid string) *process {
 		if _, err := r.Delete(ctx, photo(uuid, 0), hashOf(shared)); err != nil {
 			return err
 		}
-		if err := r.Note(ctx, hashOf(shared)); !errors.Is(err, errs.Conflict) {
+		if err := r.MarkCandidate(ctx, hashOf(shared)); !errors.Is(err, errs.Conflict) {
 			return err
 		}
 		return nil
@@ -135,16 +138,16 @@ func (r *race) sweeper(name string, impatient bool) *process {
 }
 
 func (r *race) sweep(ctx context.Context, at time.Time, takeOver bool) error {
-	entries, _, err := binary.Due(ctx, r.Contents, at, "", 10)
-	for _, e := range entries {
+	due, err := r.DueAt(ctx, at)
+	for _, e := range due.Entries {
 		if err != nil {
 			return err
 		}
 		if e.State == binary.Deleting && !takeOver {
 			continue
 		}
-		if e, err = r.Condemn(ctx, e); err == nil {
-			_, err = r.Execute(ctx, e)
+		if e, err = r.MarkForDeletion(ctx, e); err == nil {
+			_, err = r.DeleteMarked(ctx, e)
 		}
 		if errors.Is(err, errs.Mismatch) {
 			err = nil
@@ -159,7 +162,7 @@ func (r *race) judge(s *schedule) {
 	r.t.Helper()
 	ctx := r.t.Context()
 	for uuid, p := range r.uploads {
-		if err := p.err; err != nil && (!errors.Is(err, errs.Unavailable) || r.Patience == long) {
+		if err := p.err; err != nil && (!errors.Is(err, errs.Unavailable) || r.retryTimeout == long) {
 			r.t.Fatalf("%s failed: %v\n%s", p.name, err, s)
 		}
 		if p.err == nil && !p.killed && r.records(uuid) != 1 {
@@ -175,20 +178,20 @@ func (r *race) judge(s *schedule) {
 		r.must(r.sweep(ctx, r.clock.now(), true))
 		for hash := range r.storage.contents {
 			info, _, _ := r.storage.Stat(ctx, hash)
-			if stray, err := r.Stray(ctx, info); err != nil {
+			if stray, err := r.IsOrphan(ctx, info); err != nil {
 				r.t.Fatal(err)
 			} else if stray {
-				r.must(r.Note(ctx, hash))
+				r.must(r.MarkCandidate(ctx, hash))
 			}
 		}
 	}
 	r.whole(s)
-	_, held, err := r.Holder(ctx, hashOf(shared))
+	_, held, err := r.FindReference(ctx, hashOf(shared))
 	r.must(err)
 	if left := len(r.storage.contents) > 0; left != held {
 		r.t.Fatalf("the content is there: %v, held: %v\n%s", left, held, s)
 	}
-	if left, _, err := r.Contents.Scan(ctx, nil, 10); err != nil || len(left) > 0 {
+	if left, _, err := r.entries.Scan(ctx, nil, 10); err != nil || len(left) > 0 {
 		r.t.Fatalf("%d entries are left, the first %s\n%s", len(left), left[0].Body, s)
 	}
 }

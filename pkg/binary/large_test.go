@@ -37,12 +37,12 @@ func (z *zeros) Read(data []byte) (int, error) {
 // Whatever the size of a binary, the memory for it is the same.
 func TestALargeBinaryTakesLittleMemory(t *testing.T) {
 	const size = 3 << 30
-	w := newWorld(t, options{service: func(o *binary.Options) { o.Storage = sink{o.Storage} }})
-	book := w.save("Books", `{}`)
+	f := newFixture(t, options{service: func(o *binary.Options) { o.Storage = sink{o.Storage} }})
+	book := f.save("Books", `{}`)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got, err := w.Put(t.Context(), binary.Upload{Place: photo(book, 0), Body: &zeros{size}, Size: size})
-	w.must(err)
+	got, err := f.Put(t.Context(), binary.Upload{Place: photo(book, 0), Body: &zeros{size}, Size: size})
+	f.must(err)
 	runtime.ReadMemStats(&after)
 	if got.Size != size {
 		t.Errorf("%d bytes came in", got.Size)

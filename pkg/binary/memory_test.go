@@ -107,9 +107,9 @@ func (m *memory) List(ctx context.Context, after string, limit int) (contents []
 	return contents, "", nil
 }
 
-func (m *memory) Tidy(ctx context.Context, _ time.Time) (int, error) { return 0, ctx.Err() }
-func (m *memory) Ping(ctx context.Context) error                     { return ctx.Err() }
-func (m *memory) Close() error                                       { return nil }
+func (m *memory) RemoveAbandoned(ctx context.Context, _ time.Time) (int, error) { return 0, ctx.Err() }
+func (m *memory) Ping(ctx context.Context) error                                { return ctx.Err() }
+func (m *memory) Close() error                                                  { return nil }
 
 type memoryStage struct {
 	m    *memory

@@ -7,17 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what a client says of a binary, in bytes.
+// Limits of what a client states about a binary, in bytes.
 const (
 	MaxName     = 255
 	MaxMimetype = 255
 	MaxMetadata = 8 << 10
 )
 
-// cleanName makes a name that is fit to be shown and to be offered for saving:
-// the last element of a path, without control characters, and without marks
-// that turn the direction of text and so disguise an extension. "" when nothing
-// is left.
+// cleanName makes a name safe for display and as the suggested name of a download.
+// It is the last element of the path, without control characters and without
+// bidirectional marks, which can disguise an extension. "" when nothing is left.
 func cleanName(name string) string {
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
@@ -34,7 +33,7 @@ func cleanName(name string) string {
 	return name
 }
 
-// shorten cuts a name that is too long, in the middle: its extension stays.
+// shorten cuts a name that is too long before its extension.
 func shorten(name string) string {
 	if len(name) <= MaxName {
 		return name
@@ -50,11 +49,10 @@ func shorten(name string) string {
 	return name[:end] + extension
 }
 
-// unknownType says nothing of a content.
 const unknownType = "application/octet-stream"
 
-// cleanType is a media type in its usual form. Nothing is guessed: what is none
-// becomes unknownType.
+// cleanType returns a media type in its canonical form, and unknownType for what
+// is not a media type.
 func cleanType(mimetype string) string {
 	t, parameters, err := mime.ParseMediaType(mimetype)
 	if err != nil || !strings.Contains(t, "/") {

@@ -11,40 +11,41 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Add is the index of a binary that comes behind the others.
-const Add = -1
+// Append is the index with which an upload appends a binary.
+const Append = -1
 
-// Place is where a binary is attached.
+// Place is where a binary is attached to an object.
 type Place struct {
 	Store    string `json:"store"`
 	UUID     string `json:"uuid"` // of the object
 	Property string `json:"property"`
-	Index    int    `json:"index"` // in the property's array; Add appends
+	Index    int    `json:"index"` // in the property's array; Append adds one
 }
 
 func (p Place) String() string {
-	if p.Index == Add {
+	if p.Index == Append {
 		return fmt.Sprintf("%s/%s/%s/add", p.Store, p.UUID, p.Property)
 	}
 	return fmt.Sprintf("%s/%s/%s/%d", p.Store, p.UUID, p.Property, p.Index)
 }
 
-// storeOf finds the store of a place, and refuses what can't be a place.
+// storeOf returns the store of a place: NotFound when there is none, Invalid when
+// the uuid is malformed.
 func (s *Service) storeOf(p Place) (*store.Store, error) {
-	st := s.Set.Store(p.Store)
-	if st == nil || st == s.Contents {
+	st := s.set.Store(p.Store)
+	if st == nil || st == s.entries.store {
 		return nil, errs.New(errs.NotFound, "there is no store %q", p.Store)
 	}
 	return st, object.CheckUUID(p.UUID)
 }
 
-// propertySyntax is that of a property in the configuration: what begins with
-// "_" is the server's.
+// propertySyntax is the syntax of a property in the configuration. Names that
+// begin with "_" are reserved for the server.
 var propertySyntax = regexp.MustCompile(`^[\pL\pN][\pL\pN_-]{0,99}$`)
 
-// allowed reports whether binaries may be attached to a property.
-func (s *Service) allowed(st *store.Store, property string) error {
-	if s.Places != nil && !slices.Contains(s.Places[st.Name], property) {
+// checkProperty returns NotFound when binaries can't be attached to a property.
+func (s *Service) checkProperty(st *store.Store, property string) error {
+	if s.properties != nil && !slices.Contains(s.properties[st.Name], property) {
 		return errs.New(errs.NotFound, "no binaries can be attached to %q of %s", property, st.Name)
 	}
 	if !propertySyntax.MatchString(property) {
@@ -58,38 +59,38 @@ func (s *Service) allowed(st *store.Store, property string) error {
 	return nil
 }
 
-// attached returns the binaries of this service that a property holds: NotFound
-// when it holds none, or when its client must not see it.
-func (s *Service) attached(ctx context.Context, st *store.Store, o store.Stored, p Place) (holding, error) {
-	h, err := decodeHolding(o, p.Property)
+// attached returns the records of this service in a property: NotFound when there
+// are none, or when the client must not see the property.
+func (s *Service) attached(ctx context.Context, st *store.Store, o store.Stored, p Place) (recordList, error) {
+	l, err := decodeRecords(o, p.Property)
 	if err != nil {
-		return h, err
+		return l, err
 	}
 	hidden := store.CallOf(ctx).Client && slices.Contains(st.Private, p.Property)
-	if hidden || h.services[p.Property] != s.Name {
-		return h, notThere(p)
+	if hidden || l.services[p.Property] != s.name {
+		return l, notFound(p)
 	}
-	return h, nil
+	return l, nil
 }
 
-// attachable is attached for a new binary: a property that holds nothing yet
-// will do, and Conflict is reported when it holds something else.
-func (s *Service) attachable(o store.Stored, p Place) (holding, error) {
-	h, err := decodeHolding(o, p.Property)
+// attachable returns the records to which a binary can be added: none when the
+// property is empty, Conflict when its value is something else.
+func (s *Service) attachable(o store.Stored, p Place) (recordList, error) {
+	l, err := decodeRecords(o, p.Property)
 	if err != nil {
-		return h, err
+		return l, err
 	}
-	switch service, taken := h.services[p.Property]; {
-	case taken && service != s.Name:
-		return h, errs.New(errs.Conflict, "%s of the object holds binaries of another service, %s", p.Property, service)
-	case !taken && !h.empty:
-		return h, errs.New(errs.Conflict, "%s of the object holds something else than binaries: remove that first, or choose another property", p.Property)
+	switch service, taken := l.services[p.Property]; {
+	case taken && service != s.name:
+		return l, errs.New(errs.Conflict, "%s of the object has binaries of another service, %s", p.Property, service)
+	case !taken && !l.empty:
+		return l, errs.New(errs.Conflict, "%s of the object has a value that is not an array of binaries: remove it first, or use another property", p.Property)
 	}
-	if p.Index != Add && (p.Index < 0 || p.Index > len(h.records)) {
-		return h, errs.New(errs.Conflict, "%s of the object holds %d binaries: the index can be 0 to %d, not %d", p.Property, len(h.records), len(h.records), p.Index)
+	if p.Index != Append && (p.Index < 0 || p.Index > len(l.records)) {
+		return l, errs.New(errs.Conflict, "%s of the object has %d binaries: the index can be 0 to %d, not %d", p.Property, len(l.records), len(l.records), p.Index)
 	}
-	h.services[p.Property] = s.Name
-	return h, nil
+	l.services[p.Property] = s.name
+	return l, nil
 }
 
-func notThere(p Place) error { return errs.New(errs.NotFound, "there is no binary at %s", p) }
+func notFound(p Place) error { return errs.New(errs.NotFound, "there is no binary at %s", p) }

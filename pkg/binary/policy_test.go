@@ -11,25 +11,25 @@ import (
 )
 
 func TestPoliciesAreJudgedBeforeTheBodyIsRead(t *testing.T) {
-	w := newWorld(t, options{})
-	diary := w.save("Diaries", `{"user":"ada"}`)
+	f := newFixture(t, options{})
+	diary := f.save("Diaries", `{"user":"ada"}`)
 	p := binary.Place{Store: "Diaries", UUID: diary, Property: "scans"}
-	w.refused(client(t.Context(), ""), binary.Upload{Place: p, Body: untouched{t}}, errs.Unauthenticated)
-	w.refused(client(t.Context(), "eve"), binary.Upload{Place: p, Body: untouched{t}}, errs.Denied)
+	f.refused(client(t.Context(), ""), binary.Upload{Place: p, Body: unreadBody{t}}, errs.Unauthenticated)
+	f.refused(client(t.Context(), "eve"), binary.Upload{Place: p, Body: unreadBody{t}}, errs.Denied)
 	ada := client(t.Context(), "ada")
-	got, err := w.Put(ada, upload(p, "a"))
-	w.must(err)
+	got, err := f.Put(ada, upload(p, "a"))
+	f.must(err)
 	if object.Field(got.Object.Body, store.BinariesField) != nil {
 		t.Errorf("a client sees %s", got.Object.Body)
 	}
-	_, err = w.Find(client(t.Context(), "eve"), p)
-	w.kind(err, errs.Denied)
-	_, err = w.Delete(client(t.Context(), "eve"), p, hashOf("a"))
-	w.kind(err, errs.Denied)
-	_, err = w.Find(ada, p)
-	w.must(err)
-	_, err = w.Delete(ada, p, hashOf("a"))
-	w.must(err)
+	_, err = f.Get(client(t.Context(), "eve"), p)
+	f.kind(err, errs.Denied)
+	_, err = f.Delete(client(t.Context(), "eve"), p, hashOf("a"))
+	f.kind(err, errs.Denied)
+	_, err = f.Get(ada, p)
+	f.must(err)
+	_, err = f.Delete(ada, p, hashOf("a"))
+	f.must(err)
 }
 
 // Reading asks the rule of get, attaching and taking away that of update.
@@ -47,25 +47,25 @@ func TestEachActAsksItsRule(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			w := newWorld(t, options{stores: func(o *store.Options) { o.Policy = rules }})
-			book := w.save("Books", `{}`)
-			w.add(book, "a")
+			f := newFixture(t, options{stores: func(o *store.Options) { o.Policy = rules }})
+			book := f.save("Books", `{}`)
+			f.add(book, "a")
 			ctx := client(t.Context(), "ada")
-			_, err := w.Find(ctx, photo(book, 0))
+			_, err := f.Get(ctx, photo(book, 0))
 			if (err == nil) != test.find {
 				t.Errorf("Find: %v", err)
 			}
 			up := upload(photo(book, 1), "b")
 			if !test.put {
-				up.Body = untouched{t}
+				up.Body = unreadBody{t}
 			}
-			if err := w.Check(ctx, up); (err == nil) != test.put {
+			if err := f.Validate(ctx, up); (err == nil) != test.put {
 				t.Errorf("Check: %v", err)
 			}
-			if _, err := w.Put(ctx, up); (err == nil) != test.put {
+			if _, err := f.Put(ctx, up); (err == nil) != test.put {
 				t.Errorf("Put: %v", err)
 			}
-			if _, err := w.Delete(ctx, photo(book, 0), hashOf("a")); (err == nil) != test.put {
+			if _, err := f.Delete(ctx, photo(book, 0), hashOf("a")); (err == nil) != test.put {
 				t.Errorf("Delete: %v", err)
 			}
 		})
@@ -79,27 +79,27 @@ func TestRulesSeeTheRecordsComeIn(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	w := newWorld(t, options{stores: func(o *store.Options) {
+	f := newFixture(t, options{stores: func(o *store.Options) {
 		if o.Name == "Books" {
 			o.Policy = rules
 		}
 	}})
-	book := w.save("Books", `{}`)
+	book := f.save("Books", `{}`)
 	ctx := client(t.Context(), "ada")
-	_, err := w.Put(ctx, upload(photo(book, 0), "12"))
-	w.must(err)
-	w.refused(ctx, upload(photo(book, 1), "123"), errs.Denied)
-	_, err = w.Delete(ctx, photo(book, 0), hashOf("12"))
-	w.must(err)
+	_, err := f.Put(ctx, upload(photo(book, 0), "12"))
+	f.must(err)
+	f.refused(ctx, upload(photo(book, 1), "123"), errs.Denied)
+	_, err = f.Delete(ctx, photo(book, 0), hashOf("12"))
+	f.must(err)
 }
 
 func TestPrivatePropertiesStayPrivate(t *testing.T) {
-	w := newWorld(t, options{})
-	book := w.save("Books", `{}`)
-	w.add(book, "a")
-	w.set.Store("Books").Private = []string{"photos"}
-	_, err := w.Find(client(t.Context(), "ada"), photo(book, 0))
-	w.kind(err, errs.NotFound)
-	_, err = w.Delete(client(t.Context(), "ada"), photo(book, 0), hashOf("a"))
-	w.kind(err, errs.NotFound)
+	f := newFixture(t, options{})
+	book := f.save("Books", `{}`)
+	f.add(book, "a")
+	f.set.Store("Books").Private = []string{"photos"}
+	_, err := f.Get(client(t.Context(), "ada"), photo(book, 0))
+	f.kind(err, errs.NotFound)
+	_, err = f.Delete(client(t.Context(), "ada"), photo(book, 0), hashOf("a"))
+	f.kind(err, errs.NotFound)
 }

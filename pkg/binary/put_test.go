@@ -22,8 +22,8 @@ import (
 )
 
 func TestUploadsAppendAndReplace(t *testing.T) {
-	w := newWorld(t, options{})
-	book := w.save("Books", `{"title":"x"}`)
+	f := newFixture(t, options{})
+	book := f.save("Books", `{"title":"x"}`)
 	for i, step := range []struct {
 		index    int
 		text     string
@@ -31,26 +31,26 @@ func TestUploadsAppendAndReplace(t *testing.T) {
 		replaced bool
 		then     []string
 	}{
-		{binary.Add, "a", 0, false, []string{"a"}},
-		{binary.Add, "b", 1, false, []string{"a", "b"}},
+		{binary.Append, "a", 0, false, []string{"a"}},
+		{binary.Append, "b", 1, false, []string{"a", "b"}},
 		{2, "c", 2, false, []string{"a", "b", "c"}},
 		{1, "d", 1, true, []string{"a", "d", "c"}},
 		{0, "c", 0, true, []string{"c", "d", "c"}},
 		{0, "c", 0, true, []string{"c", "d", "c"}},
-		{binary.Add, "", 3, false, []string{"c", "d", "c", ""}},
+		{binary.Append, "", 3, false, []string{"c", "d", "c", ""}},
 	} {
-		got, err := w.Put(t.Context(), upload(photo(book, step.index), step.text))
-		w.must(err)
-		if got.Index != step.at || got.Replaced != step.replaced || got.Object.Revision != w.object("Books", book).Revision {
+		got, err := f.Put(t.Context(), upload(photo(book, step.index), step.text))
+		f.must(err)
+		if got.Index != step.at || got.Replaced != step.replaced || got.Object.Revision != f.object("Books", book).Revision {
 			t.Errorf("step %d: %+v", i, got)
 		}
-		if hashes := w.photos(book); !slices.Equal(hashes, hashesOf(step.then)) {
+		if hashes := f.photos(book); !slices.Equal(hashes, hashesOf(step.then)) {
 			t.Errorf("step %d: the book has %v, want %v", i, hashes, step.then)
 		}
 		for index, text := range step.then {
-			r, err := w.Find(t.Context(), photo(book, index))
-			w.must(err)
-			w.reads(r, text)
+			r, err := f.Get(t.Context(), photo(book, index))
+			f.must(err)
+			f.reads(r, text)
 		}
 	}
 }
@@ -63,41 +63,41 @@ func hashesOf(texts []string) (hashes []string) {
 }
 
 func TestARecordSaysWhatWasUploaded(t *testing.T) {
-	w := newWorld(t, options{})
-	book := w.save("Books", `{}`)
-	up := upload(photo(book, binary.Add), "hello")
+	f := newFixture(t, options{})
+	book := f.save("Books", `{}`)
+	up := upload(photo(book, binary.Append), "hello")
 	up.Name, up.Mimetype, up.Metadata = `C:\photos\Żółw <1>.png`, "image/PNG", object.Object{"width": []byte("7")}
 	sum := sha256.Sum256([]byte("hello"))
 	up.Digest, up.Size = sum[:], -1
-	got, err := w.Put(t.Context(), up)
-	w.must(err)
+	got, err := f.Put(t.Context(), up)
+	f.must(err)
 	want := `{"hash":"` + hashOf("hello") + `","name":"Żółw <1>.png","size":5,"mimetype":"image/png","created":"` + got.Created + `","metadata":{"width":7}}`
-	body := w.object("Books", book).Body
+	body := f.object("Books", book).Body
 	if field := string(object.Field(body, "photos")); field != "["+want+"]" {
 		t.Errorf("the object holds %s, want %s", field, want)
 	}
 	if field := string(object.Field(body, store.BinariesField)); field != `{"photos":"files"}` {
 		t.Errorf("%s is %s", store.BinariesField, field)
 	}
-	found, err := w.Find(t.Context(), photo(book, 0))
-	w.must(err)
+	found, err := f.Get(t.Context(), photo(book, 0))
+	f.must(err)
 	if a, b := text(t, found), text(t, got.Record); a != b {
 		t.Errorf("found %s, want %s", a, b)
 	}
 }
 
 func TestEventsTellOfUploadsAndDeletions(t *testing.T) {
-	w := newWorld(t, options{})
-	book := w.save("Books", `{}`)
-	w.outbox.take()
-	first := w.add(book, "a")
-	w.add(book, "b")
-	second, err := w.Put(t.Context(), upload(photo(book, 0), "c"))
-	w.must(err)
-	_, err = w.Delete(t.Context(), photo(book, 1), hashOf("b"))
-	w.must(err)
+	f := newFixture(t, options{})
+	book := f.save("Books", `{}`)
+	f.outbox.take()
+	first := f.add(book, "a")
+	f.add(book, "b")
+	second, err := f.Put(t.Context(), upload(photo(book, 0), "c"))
+	f.must(err)
+	_, err = f.Delete(t.Context(), photo(book, 1), hashOf("b"))
+	f.must(err)
 
-	events := w.outbox.take()
+	events := f.outbox.take()
 	var told []string
 	for i := 0; i < len(events); i += 2 {
 		write, of := events[i], events[i+1]
@@ -123,26 +123,26 @@ func TestEventsTellOfUploadsAndDeletions(t *testing.T) {
 	if !slices.Equal(told, want) {
 		t.Errorf("told were %q, want %q", told, want)
 	}
-	w.must(w.set.Store("Books").Delete(t.Context(), book, 0))
-	if e := w.outbox.take()[0]; string(e.Binaries) != `{"photos":"files"}` {
+	f.must(f.set.Store("Books").Delete(t.Context(), book, 0))
+	if e := f.outbox.take()[0]; string(e.Binaries) != `{"photos":"files"}` {
 		t.Errorf("a deletion says that the object held binaries in %s", e.Binaries)
 	}
 }
 
 // refused is an upload that must be refused without a trace.
-func (w *world) refused(ctx context.Context, up binary.Upload, want errs.Kind) {
-	w.Helper()
-	_, err := w.Put(ctx, up)
-	w.kind(err, want)
-	if left, err := os.ReadDir(filepath.Join(w.folder, "tmp")); len(left) > 0 || err != nil {
-		w.Errorf("%d stages are left, error %v", len(left), err)
+func (f *fixture) refused(ctx context.Context, up binary.Upload, want errs.Kind) {
+	f.Helper()
+	_, err := f.Put(ctx, up)
+	f.kind(err, want)
+	if left, err := os.ReadDir(filepath.Join(f.folder, "tmp")); len(left) > 0 || err != nil {
+		f.Errorf("%d stages are left, error %v", len(left), err)
 	}
 }
 
 func TestPlacesThatTakeNoBinaries(t *testing.T) {
-	w := newWorld(t, options{})
-	book := w.save("Books", `{"title":"x","empty":[],"none":null,"other":[1]}`)
-	w.must(w.Note(t.Context(), hashOf("a")))
+	f := newFixture(t, options{})
+	book := f.save("Books", `{"title":"x","empty":[],"none":null,"other":[1]}`)
+	f.must(f.MarkCandidate(t.Context(), hashOf("a")))
 	long := strings.Repeat("x", 5000)
 	for _, test := range []struct {
 		place binary.Place
@@ -165,53 +165,53 @@ func TestPlacesThatTakeNoBinaries(t *testing.T) {
 		{binary.Place{Store: "Books", UUID: book, Property: "a\x00"}, errs.NotFound},
 		{binary.Place{Store: "Books", UUID: book, Property: long}, errs.NotFound},
 		{binary.Place{Store: "Books", UUID: book, Property: "title"}, errs.Conflict},
-		{binary.Place{Store: "Books", UUID: book, Property: "other", Index: binary.Add}, errs.Conflict},
+		{binary.Place{Store: "Books", UUID: book, Property: "other", Index: binary.Append}, errs.Conflict},
 		{binary.Place{Store: "Books", UUID: book, Property: "photos", Index: 1}, errs.Conflict},
 		{binary.Place{Store: "Books", UUID: book, Property: "photos", Index: -2}, errs.Conflict},
 	} {
-		w.refused(t.Context(), binary.Upload{Place: test.place, Body: untouched{t}, Size: -1}, test.want)
+		f.refused(t.Context(), binary.Upload{Place: test.place, Body: unreadBody{t}, Size: -1}, test.want)
 	}
 	for _, property := range []string{"empty", "none", "photos"} {
-		_, err := w.Put(t.Context(), upload(binary.Place{Store: "Books", UUID: book, Property: property}, "a"))
-		w.must(err)
+		_, err := f.Put(t.Context(), upload(binary.Place{Store: "Books", UUID: book, Property: property}, "a"))
+		f.must(err)
 	}
 }
 
 func TestPlacesMayBeLimited(t *testing.T) {
-	w := newWorld(t, options{service: func(o *binary.Options) {
-		o.Places = map[string][]string{"Books": {"photos"}}
+	f := newFixture(t, options{service: func(o *binary.Options) {
+		o.Properties = map[string][]string{"Books": {"photos"}}
 	}})
-	book, diary := w.save("Books", `{}`), w.save("Diaries", `{}`)
-	w.add(book, "a")
-	w.refused(t.Context(), binary.Upload{Place: binary.Place{Store: "Books", UUID: book, Property: "scans"}, Body: untouched{t}}, errs.NotFound)
-	w.refused(t.Context(), binary.Upload{Place: binary.Place{Store: "Diaries", UUID: diary, Property: "photos"}, Body: untouched{t}}, errs.NotFound)
+	book, diary := f.save("Books", `{}`), f.save("Diaries", `{}`)
+	f.add(book, "a")
+	f.refused(t.Context(), binary.Upload{Place: binary.Place{Store: "Books", UUID: book, Property: "scans"}, Body: unreadBody{t}}, errs.NotFound)
+	f.refused(t.Context(), binary.Upload{Place: binary.Place{Store: "Diaries", UUID: diary, Property: "photos"}, Body: unreadBody{t}}, errs.NotFound)
 }
 
 func TestServicesKeepApart(t *testing.T) {
-	w := newWorld(t, options{})
-	other := binary.New(binary.Options{Name: "other", Set: w.set, Contents: w.Contents, Storage: w.Storage})
-	book := w.save("Books", `{}`)
-	w.add(book, "a")
-	_, err := other.Put(t.Context(), binary.Upload{Place: photo(book, 0), Body: untouched{t}})
-	w.kind(err, errs.Conflict)
-	_, err = other.Find(t.Context(), photo(book, 0))
-	w.kind(err, errs.NotFound)
+	f := newFixture(t, options{})
+	other := binary.New(binary.Options{Name: "other", Set: f.set, Contents: f.entries, Storage: f.storage})
+	book := f.save("Books", `{}`)
+	f.add(book, "a")
+	_, err := other.Put(t.Context(), binary.Upload{Place: photo(book, 0), Body: unreadBody{t}})
+	f.kind(err, errs.Conflict)
+	_, err = other.Get(t.Context(), photo(book, 0))
+	f.kind(err, errs.NotFound)
 	_, err = other.Delete(t.Context(), photo(book, 0), hashOf("a"))
-	w.kind(err, errs.NotFound)
+	f.kind(err, errs.NotFound)
 	p := binary.Place{Store: "Books", UUID: book, Property: "scans"}
 	_, err = other.Put(t.Context(), upload(p, "b"))
-	w.must(err)
-	_, err = w.Find(t.Context(), p)
-	w.kind(err, errs.NotFound)
-	if field := string(object.Field(w.object("Books", book).Body, store.BinariesField)); field != `{"photos":"files","scans":"other"}` {
+	f.must(err)
+	_, err = f.Get(t.Context(), p)
+	f.kind(err, errs.NotFound)
+	if field := string(object.Field(f.object("Books", book).Body, store.BinariesField)); field != `{"photos":"files","scans":"other"}` {
 		t.Errorf("%s is %s", store.BinariesField, field)
 	}
 }
 
 // lies are uploads that are not what they were announced to be.
 func TestWhatWasAnnouncedMustArrive(t *testing.T) {
-	w := newWorld(t, options{service: func(o *binary.Options) { o.MaxSize = 10 }})
-	book := w.save("Books", `{}`)
+	f := newFixture(t, options{service: func(o *binary.Options) { o.MaxSize = 10 }})
+	book := f.save("Books", `{}`)
 	wrong := sha256.Sum256([]byte("other"))
 	away := errs.New(errs.Unsupported, "the form is none")
 	for name, test := range map[string]struct {
@@ -220,30 +220,30 @@ func TestWhatWasAnnouncedMustArrive(t *testing.T) {
 	}{
 		"wrong digest":    {func(u *binary.Upload) { u.Digest = wrong[:] }, errs.Mismatch},
 		"short digest":    {func(u *binary.Upload) { u.Digest = wrong[:5] }, errs.Mismatch},
-		"wrong revision":  {func(u *binary.Upload) { u.IfRevision, u.Body = 7, untouched{t} }, errs.Mismatch},
+		"wrong revision":  {func(u *binary.Upload) { u.IfRevision, u.Body = 7, unreadBody{t} }, errs.Mismatch},
 		"too few bytes":   {func(u *binary.Upload) { u.Size = 6 }, errs.Invalid},
-		"too many bytes":  {func(u *binary.Upload) { u.Size, u.Body = 4, io.MultiReader(u.Body, untouched{t}) }, errs.Invalid},
-		"announced large": {func(u *binary.Upload) { u.Size, u.Body = 11, untouched{t} }, errs.TooLarge},
+		"too many bytes":  {func(u *binary.Upload) { u.Size, u.Body = 4, io.MultiReader(u.Body, unreadBody{t}) }, errs.Invalid},
+		"announced large": {func(u *binary.Upload) { u.Size, u.Body = 11, unreadBody{t} }, errs.TooLarge},
 		"large":           {func(u *binary.Upload) { u.Size, u.Body = -1, strings.NewReader("0123456789x") }, errs.TooLarge},
 		"breaks off":      {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{io.ErrUnexpectedEOF}) }, errs.Canceled},
 		"has an error":    {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{away}) }, errs.Unsupported},
 		"much metadata": {func(u *binary.Upload) {
-			u.Metadata, u.Body = object.Object{"a": object.AppendString(nil, strings.Repeat("x", 9000))}, untouched{t}
+			u.Metadata, u.Body = object.Object{"a": object.AppendString(nil, strings.Repeat("x", 9000))}, unreadBody{t}
 		}, errs.TooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
-			up := upload(photo(book, binary.Add), "hello")
+			up := upload(photo(book, binary.Append), "hello")
 			test.change(&up)
-			w.refused(t.Context(), up, test.want)
-			if len(w.photos(book)) > 0 || len(w.kept()) > 0 || len(w.entries()) > 0 {
-				t.Errorf("the book has %v, kept are %v, noted %v", w.photos(book), w.kept(), w.entries())
+			f.refused(t.Context(), up, test.want)
+			if len(f.photos(book)) > 0 || len(f.stored()) > 0 || len(f.states()) > 0 {
+				t.Errorf("the book has %v, kept are %v, noted %v", f.photos(book), f.stored(), f.states())
 			}
 		})
 	}
-	up := upload(photo(book, binary.Add), "0123456789")
-	up.IfRevision = w.object("Books", book).Revision
-	_, err := w.Put(t.Context(), up)
-	w.must(err)
+	up := upload(photo(book, binary.Append), "0123456789")
+	up.IfRevision = f.object("Books", book).Revision
+	_, err := f.Put(t.Context(), up)
+	f.must(err)
 }
 
 type broken struct{ err error }
@@ -259,30 +259,30 @@ func (l leaving) Read(data []byte) (int, error) {
 }
 
 func TestASenderThatGoesAway(t *testing.T) {
-	w := newWorld(t, options{})
-	book := w.save("Books", `{}`)
+	f := newFixture(t, options{})
+	book := f.save("Books", `{}`)
 	ctx, cancel := context.WithCancel(t.Context())
-	w.refused(ctx, binary.Upload{Place: photo(book, 0), Body: leaving{cancel}, Size: -1}, errs.Canceled)
-	if len(w.photos(book)) > 0 || len(w.kept()) > 0 {
-		t.Errorf("the book has %v, kept are %v", w.photos(book), w.kept())
+	f.refused(ctx, binary.Upload{Place: photo(book, 0), Body: leaving{cancel}, Size: -1}, errs.Canceled)
+	if len(f.photos(book)) > 0 || len(f.stored()) > 0 {
+		t.Errorf("the book has %v, kept are %v", f.photos(book), f.stored())
 	}
 }
 
 func TestAStorageThatFails(t *testing.T) {
-	w := newWorld(t, options{})
-	book := w.save("Books", `{}`)
-	w.add(book, "old")
+	f := newFixture(t, options{})
+	book := f.save("Books", `{}`)
+	f.add(book, "old")
 	away := errs.New(errs.Unavailable, "away")
-	for name, fault := range map[string]*error{"stage": &w.faults.stage, "write": &w.faults.write, "commit": &w.faults.commit} {
+	for name, fault := range map[string]*error{"stage": &f.storage.stage, "write": &f.storage.write, "commit": &f.storage.commit} {
 		*fault = away
-		w.refused(t.Context(), upload(photo(book, 0), "new "+name), errs.Unavailable)
-		w.refused(t.Context(), upload(photo(book, 1), "new "+name), errs.Unavailable)
+		f.refused(t.Context(), upload(photo(book, 0), "new "+name), errs.Unavailable)
+		f.refused(t.Context(), upload(photo(book, 1), "new "+name), errs.Unavailable)
 		*fault = nil
-		r, err := w.Find(t.Context(), photo(book, 0))
-		w.must(err)
-		w.reads(r, "old")
-		if len(w.photos(book)) != 1 {
-			t.Errorf("%s: the book has %v", name, w.photos(book))
+		r, err := f.Get(t.Context(), photo(book, 0))
+		f.must(err)
+		f.reads(r, "old")
+		if len(f.photos(book)) != 1 {
+			t.Errorf("%s: the book has %v", name, f.photos(book))
 		}
 	}
 }
@@ -292,37 +292,37 @@ func TestASchemaMayRefuseTheRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, options{stores: func(o *store.Options) {
+	f := newFixture(t, options{stores: func(o *store.Options) {
 		if o.Name == "Books" {
 			o.Schema = rules
 		}
 	}})
-	book := w.save("Books", `{}`)
-	w.refused(t.Context(), upload(photo(book, 0), "a"), errs.Invalid)
-	if state := w.entries()[hashOf("a")]; state != "candidate" || len(w.photos(book)) > 0 {
-		t.Errorf("the content is noted as %q, the book has %v", state, w.photos(book))
+	book := f.save("Books", `{}`)
+	f.refused(t.Context(), upload(photo(book, 0), "a"), errs.Invalid)
+	if state := f.states()[hashOf("a")]; state != "candidate" || len(f.photos(book)) > 0 {
+		t.Errorf("the content is noted as %q, the book has %v", state, f.photos(book))
 	}
 	png := upload(photo(book, 0), "a")
 	png.Mimetype = "image/png"
-	_, err = w.Put(t.Context(), png)
-	w.must(err)
+	_, err = f.Put(t.Context(), png)
+	f.must(err)
 }
 
 func TestUploadsAtOnceAllStay(t *testing.T) {
 	const n = 24
-	w := newWorld(t, options{})
-	book := w.save("Books", `{}`)
+	f := newFixture(t, options{})
+	book := f.save("Books", `{}`)
 	var group sync.WaitGroup
 	results := make([]binary.Result, n)
 	failures := make([]error, n)
 	for i := range n {
 		group.Go(func() {
-			results[i], failures[i] = w.Put(t.Context(), upload(photo(book, binary.Add), fmt.Sprint("photo ", i)))
+			results[i], failures[i] = f.Put(t.Context(), upload(photo(book, binary.Append), fmt.Sprint("photo ", i)))
 		})
 	}
 	group.Wait()
-	w.must(errors.Join(failures...))
-	hashes := w.photos(book)
+	f.must(errors.Join(failures...))
+	hashes := f.photos(book)
 	taken := map[int]bool{}
 	for i, r := range results {
 		if taken[r.Index] || len(hashes) != n || hashes[r.Index] != hashOf(fmt.Sprint("photo ", i)) {

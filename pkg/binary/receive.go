@@ -12,44 +12,44 @@ import (
 	"belfry/pkg/errs"
 )
 
-// incoming is a content in its stage, and what is known of it.
+// incoming is a staged content with its hash and size.
 type incoming struct {
 	driver.Staged
 	hash string
 	size int64
 }
 
-// pieces are the buffers through which bodies pass.
-var pieces = sync.Pool{New: func() any { return new([128 << 10]byte) }}
+// buffers are reused to copy bodies to stages.
+var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
 
-// receive writes a body to a stage, and compares it with what was announced.
+// receive copies a body to a stage, and checks its size and digest.
 func (s *Service) receive(ctx context.Context, up Upload) (*incoming, error) {
-	staged, err := s.Storage.Stage(ctx)
+	staged, err := s.storage.Stage(ctx)
 	if err != nil {
 		return nil, err
 	}
 	in := &incoming{Staged: staged}
-	if err := s.pass(ctx, up, in); err != nil {
+	if err := s.copyBody(ctx, up, in); err != nil {
 		staged.Discard()
 		return nil, err
 	}
 	return in, nil
 }
 
-func (s *Service) pass(ctx context.Context, up Upload, in *incoming) error {
-	buffer := pieces.Get().(*[128 << 10]byte)
-	defer pieces.Put(buffer)
+func (s *Service) copyBody(ctx context.Context, up Upload, in *incoming) error {
+	buffer := buffers.Get().(*[128 << 10]byte)
+	defer buffers.Put(buffer)
 	sum := sha256.New()
 	for {
 		n, err := up.Body.Read(buffer[:])
 		in.size += int64(n)
 		switch {
-		case s.MaxSize > 0 && in.size > s.MaxSize:
+		case s.maxSize > 0 && in.size > s.maxSize:
 			return s.tooLarge()
 		case up.Size >= 0 && in.size > up.Size:
 			return wrongSize(up.Size)
 		}
-		_, _ = sum.Write(buffer[:n]) // a hash never fails
+		_, _ = sum.Write(buffer[:n]) // a hash.Hash never fails
 		if n > 0 {
 			if _, err := in.Write(buffer[:n]); err != nil {
 				return err
@@ -59,7 +59,7 @@ func (s *Service) pass(ctx context.Context, up Upload, in *incoming) error {
 			break
 		}
 		if err != nil {
-			return brokenOff(ctx, err)
+			return bodyError(ctx, err)
 		}
 	}
 	if up.Size >= 0 && in.size != up.Size {
@@ -69,18 +69,18 @@ func (s *Service) pass(ctx context.Context, up Upload, in *incoming) error {
 	return checkDigest(up.Digest, in.hash)
 }
 
-// brokenOff gives a body's error its kind: its own, or that whoever sent it has
-// gone.
-func brokenOff(ctx context.Context, err error) error {
+// bodyError gives an error of a body a kind: its own, or Canceled, since the
+// client has disconnected.
+func bodyError(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		return e
 	}
 	if ctx.Err() != nil {
 		err = errors.Join(ctx.Err(), err)
 	}
-	return errs.Wrap(err, errs.Canceled, "the upload broke off before its end")
+	return errs.Wrap(err, errs.Canceled, "the upload ended before it was complete")
 }
 
 func wrongSize(want int64) error {
-	return errs.New(errs.Invalid, "the upload has not the %d bytes that were announced", want)
+	return errs.New(errs.Invalid, "the body does not have the announced size of %d bytes", want)
 }

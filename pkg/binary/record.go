@@ -9,10 +9,10 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Record is what an object holds of a binary.
+// Record describes a binary. An object has it in an array.
 type Record struct {
 	Hash     string        `json:"hash"` // SHA-256, lower-case hexadecimal
-	Name     string        `json:"name"` // for people, never a path; may be ""
+	Name     string        `json:"name"` // for display, never a path; may be ""
 	Size     int64         `json:"size"`
 	Mimetype string        `json:"mimetype"`
 	Created  string        `json:"created"` // RFC 3339, UTC, microseconds
@@ -23,7 +23,7 @@ const timeFormat = "2006-01-02T15:04:05.000000Z"
 
 func timestamp(t time.Time) string { return t.UTC().Format(timeFormat) }
 
-// MarshalJSON encodes the record as objects hold it.
+// MarshalJSON encodes the record in the stored form.
 func (r Record) MarshalJSON() ([]byte, error) { return r.encode(), nil }
 
 func (r Record) encode() []byte {
@@ -39,5 +39,5 @@ func (r Record) encode() []byte {
 func decodeRecord(raw []byte) (Record, error) {
 	var r Record
 	err := json.Unmarshal(raw, &r)
-	return r, errs.Wrap(err, errs.Internal, "a record of a binary can't be read")
+	return r, errs.Wrap(err, errs.Internal, "a record of a binary can't be decoded")
 }

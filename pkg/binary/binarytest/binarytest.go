@@ -32,7 +32,7 @@ type Harness struct {
 	// Abandon leaves a stage behind in the same place, with bytes written to it
 	// and nothing committed, as a process does that is killed. It is called
 	// while what Open returned is open. Nil where a test can't have that; then
-	// the storage tests Tidy in its own way.
+	// the storage tests RemoveAbandoned in its own way.
 	Abandon func(ctx context.Context) error
 
 	// Client fetches what a driver.Signer signs; nil is http.DefaultClient.
@@ -43,7 +43,7 @@ type Harness struct {
 
 // Features say what a storage can be asked.
 type Features struct {
-	// Settle is how long List and Tidy may lag behind; 0 says they never do.
+	// Settle is how long List and RemoveAbandoned may lag behind; 0 says they never do.
 	Settle time.Duration
 
 	// Sizes are those of contents at which the storage changes its ways, such
@@ -54,7 +54,7 @@ type Features struct {
 // test is one statement about a storage.
 type test struct {
 	name string
-	run  func(w *world)
+	run  func(f *fixture)
 }
 
 // RunConformanceTests tries all that package driver demands. newHarness is
@@ -69,7 +69,7 @@ func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"Open", openTests()},
 		{"Delete", deleteTests()},
 		{"List", listTests()},
-		{"Tidy", tidyTests()},
+		{"RemoveAbandoned", tidyTests()},
 		{"Names", nameTests()},
 		{"Context", contextTests()},
 		{"Reopen", reopenTests()},
@@ -79,7 +79,7 @@ func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			for _, test := range group.tests {
-				t.Run(test.name, func(t *testing.T) { test.run(newWorld(t, newHarness(t))) })
+				t.Run(test.name, func(t *testing.T) { test.run(newFixture(t, newHarness(t))) })
 			}
 		})
 	}

@@ -12,30 +12,30 @@ import (
 
 func concurrentTests() []test {
 	return []test{
-		{"many contents come in at once", func(w *world) {
+		{"many contents come in at once", func(f *fixture) {
 			const n = 32
-			w.together(n, func(i int) error {
+			f.together(n, func(i int) error {
 				c := random(fmt.Sprint(i), i*5000)
-				if err := w.keep(c); err != nil {
+				if err := f.keep(c); err != nil {
 					return err
 				}
-				return w.whole(c)
+				return f.whole(c)
 			})
 			var all []content
 			for i := range n {
 				all = append(all, random(fmt.Sprint(i), i*5000))
 			}
-			w.lists(10, all...)
+			f.lists(10, all...)
 		}},
-		{"the same content comes in at once", func(w *world) {
+		{"the same content comes in at once", func(f *fixture) {
 			c := random("a", 100_000)
-			w.together(16, func(int) error {
-				if err := w.keep(c); err != nil {
+			f.together(16, func(int) error {
+				if err := f.keep(c); err != nil {
 					return err
 				}
-				return w.whole(c)
+				return f.whole(c)
 			})
-			w.lists(10, c)
+			f.lists(10, c)
 		}},
 		{"a content that comes and goes is whole or not there", comesAndGoes},
 		{"a commit after a deletion holds against others", commitHolds},
@@ -43,30 +43,30 @@ func concurrentTests() []test {
 }
 
 // comesAndGoes reads a content while others commit and delete it.
-func comesAndGoes(w *world) {
+func comesAndGoes(f *fixture) {
 	c := random("a", 300_000)
 	hash := c.hash()
 	var moving atomic.Int64
 	moving.Store(4)
-	w.together(8, func(i int) error {
+	f.together(8, func(i int) error {
 		if i < 4 {
 			defer moving.Add(-1)
 			for range 30 {
-				if err := w.keep(c); err != nil {
+				if err := f.keep(c); err != nil {
 					return fmt.Errorf("keeping: %w", err)
 				}
-				if err := w.Delete(w.ctx, hash); err != nil {
+				if err := f.Delete(f.ctx, hash); err != nil {
 					return fmt.Errorf("deleting: %w", err)
 				}
 			}
 			return nil
 		}
 		for moving.Load() > 0 {
-			info, found, err := w.Stat(w.ctx, hash)
+			info, found, err := f.Stat(f.ctx, hash)
 			if err != nil || found && info.Size != int64(len(c)) {
 				return fmt.Errorf("stat: %+v, error %w", info, err)
 			}
-			r, err := w.Open(w.ctx, hash, 0, -1)
+			r, err := f.Open(f.ctx, hash, 0, -1)
 			if errors.Is(err, errs.NotFound) {
 				continue
 			} else if err != nil {
@@ -80,24 +80,24 @@ func comesAndGoes(w *world) {
 		}
 		return nil
 	})
-	w.lacks(hash)
+	f.lacks(hash)
 }
 
 // commitHolds has each deletion end before a commit begins, while others
 // commit the same content: it is there in the end, every time.
-func commitHolds(w *world) {
+func commitHolds(f *fixture) {
 	c := random("a", 50_000)
 	for range 20 {
-		s := w.stage(c)
-		w.must(s.Commit(w.ctx, c.hash()))
-		w.must(w.Delete(w.ctx, c.hash()))
-		w.together(6, func(i int) error {
+		s := f.stage(c)
+		f.must(s.Commit(f.ctx, c.hash()))
+		f.must(f.Delete(f.ctx, c.hash()))
+		f.together(6, func(i int) error {
 			if i == 0 {
-				return s.Commit(w.ctx, c.hash())
+				return s.Commit(f.ctx, c.hash())
 			}
-			return w.keep(c)
+			return f.keep(c)
 		})
 		s.Discard()
-		w.holds(c)
+		f.holds(c)
 	}
 }

@@ -15,48 +15,48 @@ import (
 func openTests() []test {
 	return []test{
 		{"parts are read", readParts},
-		{"what is not there is not found", func(w *world) {
-			w.lacks(random("a", 1).hash())
-			_, err := w.Open(w.ctx, random("a", 1).hash(), 5, 5)
-			w.wantKind(err, errs.NotFound)
+		{"what is not there is not found", func(f *fixture) {
+			f.lacks(random("a", 1).hash())
+			_, err := f.Open(f.ctx, random("a", 1).hash(), 5, 5)
+			f.wantKind(err, errs.NotFound)
 		}},
-		{"a reader may be closed early", func(w *world) {
-			c := random("a", w.largest())
-			w.put(c)
-			r, err := w.Open(w.ctx, c.hash(), 0, -1)
-			w.must(err)
+		{"a reader may be closed early", func(f *fixture) {
+			c := random("a", f.largest())
+			f.put(c)
+			r, err := f.Open(f.ctx, c.hash(), 0, -1)
+			f.must(err)
 			_, err = io.ReadFull(r, make([]byte, 100))
-			w.must(err)
-			w.must(r.Close())
-			w.holds(c)
+			f.must(err)
+			f.must(r.Close())
+			f.holds(c)
 		}},
-		{"readers side by side are their own", func(w *world) {
+		{"readers side by side are their own", func(f *fixture) {
 			c := random("a", 200_000)
-			w.put(c)
-			first, err := w.Open(w.ctx, c.hash(), 0, -1)
-			w.must(err)
-			second, err := w.Open(w.ctx, c.hash(), 0, -1)
-			w.must(err)
+			f.put(c)
+			first, err := f.Open(f.ctx, c.hash(), 0, -1)
+			f.must(err)
+			second, err := f.Open(f.ctx, c.hash(), 0, -1)
+			f.must(err)
 			var got [2]bytes.Buffer
 			for got[0].Len() < len(c) {
 				_, err = io.CopyN(&got[0], first, 50_000)
-				w.must(err)
+				f.must(err)
 				_, err = io.CopyN(&got[1], second, 50_000)
-				w.must(err)
+				f.must(err)
 			}
-			w.must(first.Close())
-			w.must(second.Close())
+			f.must(first.Close())
+			f.must(second.Close())
 			if !bytes.Equal(got[0].Bytes(), c) || !bytes.Equal(got[1].Bytes(), c) {
-				w.Fatal("two readers of one content disturbed each other")
+				f.Fatal("two readers of one content disturbed each other")
 			}
 		}},
 	}
 }
 
-func readParts(w *world) {
-	c := random("a", w.largest())
+func readParts(f *fixture) {
+	c := random("a", f.largest())
 	size := int64(len(c))
-	w.put(c)
+	f.put(c)
 	for _, part := range []struct{ offset, length, want int64 }{
 		{0, -1, size},
 		{0, size, size},
@@ -72,46 +72,46 @@ func readParts(w *world) {
 		{size, -1, 0},
 		{size, 10, 0},
 	} {
-		got, err := w.read(c.hash(), part.offset, part.length)
+		got, err := f.read(c.hash(), part.offset, part.length)
 		if err != nil {
-			w.Fatalf("%d bytes from %d of %d: %v", part.length, part.offset, size, err)
+			f.Fatalf("%d bytes from %d of %d: %v", part.length, part.offset, size, err)
 		}
 		if !bytes.Equal(got, c[part.offset:part.offset+part.want]) {
-			w.Fatalf("%d bytes from %d of %d: got %d that are wrong, want %d", part.length, part.offset, size, len(got), part.want)
+			f.Fatalf("%d bytes from %d of %d: got %d that are wrong, want %d", part.length, part.offset, size, len(got), part.want)
 		}
 	}
 	empty := content(nil)
-	w.put(empty)
-	if got, err := w.read(empty.hash(), 0, 10); err != nil || len(got) != 0 {
-		w.Fatalf("of an empty content: got %d bytes, error %v", len(got), err)
+	f.put(empty)
+	if got, err := f.read(empty.hash(), 0, 10); err != nil || len(got) != 0 {
+		f.Fatalf("of an empty content: got %d bytes, error %v", len(got), err)
 	}
 }
 
 func deleteTests() []test {
 	return []test{
-		{"what is deleted is gone", func(w *world) {
+		{"what is deleted is gone", func(f *fixture) {
 			a, b := random("a", 70_000), random("b", 70_000)
-			w.put(a)
-			w.put(b)
-			w.must(w.Delete(w.ctx, a.hash()))
-			w.lacks(a.hash())
-			w.holds(b)
-			w.lists(10, b)
+			f.put(a)
+			f.put(b)
+			f.must(f.Delete(f.ctx, a.hash()))
+			f.lacks(a.hash())
+			f.holds(b)
+			f.lists(10, b)
 		}},
-		{"that nothing is there is no error", func(w *world) {
+		{"that nothing is there is no error", func(f *fixture) {
 			c := random("a", 10)
-			w.must(w.Delete(w.ctx, c.hash()))
-			w.put(c)
-			w.must(w.Delete(w.ctx, c.hash()))
-			w.must(w.Delete(w.ctx, c.hash()))
+			f.must(f.Delete(f.ctx, c.hash()))
+			f.put(c)
+			f.must(f.Delete(f.ctx, c.hash()))
+			f.must(f.Delete(f.ctx, c.hash()))
 		}},
-		{"it can be kept anew", func(w *world) {
+		{"it can be kept anew", func(f *fixture) {
 			c := random("a", 70_000)
 			for range 3 {
-				w.put(c)
-				w.holds(c)
-				w.must(w.Delete(w.ctx, c.hash()))
-				w.lacks(c.hash())
+				f.put(c)
+				f.holds(c)
+				f.must(f.Delete(f.ctx, c.hash()))
+				f.lacks(c.hash())
 			}
 		}},
 	}
@@ -119,89 +119,89 @@ func deleteTests() []test {
 
 func contextTests() []test {
 	return []test{
-		{"an ended context ends every act", func(w *world) {
+		{"an ended context ends every act", func(f *fixture) {
 			c := random("a", 70_000)
-			hash := w.put(c)
+			hash := f.put(c)
 			other := random("b", 70_000)
-			staged := w.stage(other)
-			ended, cancel := context.WithCancel(w.ctx)
+			staged := f.stage(other)
+			ended, cancel := context.WithCancel(f.ctx)
 			cancel()
 			for name, act := range map[string]func() error{
-				"Stage":  func() error { _, err := w.Stage(ended); return err },
-				"Commit": func() error { return staged.Commit(ended, other.hash()) },
-				"Stat":   func() error { _, _, err := w.Stat(ended, hash); return err },
-				"Open":   func() error { _, err := w.Open(ended, hash, 0, -1); return err },
-				"Delete": func() error { return w.Delete(ended, hash) },
-				"List":   func() error { _, _, err := w.List(ended, "", 10); return err },
-				"Tidy":   func() error { _, err := w.Tidy(ended, time.Now()); return err },
-				"Ping":   func() error { return w.Ping(ended) },
+				"Stage":           func() error { _, err := f.Stage(ended); return err },
+				"Commit":          func() error { return staged.Commit(ended, other.hash()) },
+				"Stat":            func() error { _, _, err := f.Stat(ended, hash); return err },
+				"Open":            func() error { _, err := f.Open(ended, hash, 0, -1); return err },
+				"Delete":          func() error { return f.Delete(ended, hash) },
+				"List":            func() error { _, _, err := f.List(ended, "", 10); return err },
+				"RemoveAbandoned": func() error { _, err := f.RemoveAbandoned(ended, time.Now()); return err },
+				"Ping":            func() error { return f.Ping(ended) },
 			} {
 				if err := act(); errs.KindOf(err) != errs.Canceled {
-					w.Errorf("%s: got the error %v, want one of kind %q", name, err, errs.Canceled)
+					f.Errorf("%s: got the error %v, want one of kind %q", name, err, errs.Canceled)
 				}
 			}
-			w.holds(c)
+			f.holds(c)
 		}},
-		{"a stage is discarded after its context has ended", func(w *world) {
-			ctx, cancel := context.WithCancel(w.ctx)
-			s, err := w.write(ctx, random("a", w.largest()))
-			w.must(err)
+		{"a stage is discarded after its context has ended", func(f *fixture) {
+			ctx, cancel := context.WithCancel(f.ctx)
+			s, err := f.write(ctx, random("a", f.largest()))
+			f.must(err)
 			cancel()
 			s.Discard()
-			w.tidies(0, time.Hour)
+			f.tidies(0, time.Hour)
 		}},
-		{"a reader breaks off when its context ends", func(w *world) {
-			c := random("a", w.largest())
-			w.put(c)
-			ctx, cancel := context.WithCancel(w.ctx)
-			r, err := w.Open(ctx, c.hash(), 0, -1)
-			w.must(err)
+		{"a reader breaks off when its context ends", func(f *fixture) {
+			c := random("a", f.largest())
+			f.put(c)
+			ctx, cancel := context.WithCancel(f.ctx)
+			r, err := f.Open(ctx, c.hash(), 0, -1)
+			f.must(err)
 			cancel()
 			// What is on its way already may still arrive.
-			w.eventually(10*time.Second, func() error {
+			f.eventually(10*time.Second, func() error {
 				if n, err := r.Read(make([]byte, 1)); n > 0 {
 					return errs.New(errs.Internal, "bytes still arrive")
 				} else if err == nil || err == io.EOF { //nolint:errorlint // what a reader says itself
-					w.Fatalf("the reading ended with %v, as if nothing had happened", err)
+					f.Fatalf("the reading ended with %v, as if nothing had happened", err)
 				}
 				return nil
 			})
 			_ = r.Close()
 		}},
-		{"the storage answers", func(w *world) { w.must(w.Ping(w.ctx)) }},
+		{"the storage answers", func(f *fixture) { f.must(f.Ping(f.ctx)) }},
 	}
 }
 
 // signTests are for a storage that is a driver.Signer.
 func signTests() []test {
 	return []test{
-		{"a signed URL gives the content", func(w *world) {
-			signer, ok := w.Storage.(driver.Signer)
+		{"a signed URL gives the content", func(f *fixture) {
+			signer, ok := f.Storage.(driver.Signer)
 			if !ok {
 				return
 			}
 			c := random("a", 70_000)
-			w.put(c)
+			f.put(c)
 			headers := driver.SignedHeaders{
 				ContentType: "image/png", ContentDisposition: `attachment; filename="a b.png"`, CacheControl: "private, no-cache",
 			}
-			url, err := signer.Sign(w.ctx, c.hash(), headers, time.Minute)
-			w.must(err)
-			req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, url, nil)
-			w.must(err)
-			res, err := cmp.Or(w.harness.Client, http.DefaultClient).Do(req)
-			w.must(err)
+			url, err := signer.Sign(f.ctx, c.hash(), headers, time.Minute)
+			f.must(err)
+			req, err := http.NewRequestWithContext(f.ctx, http.MethodGet, url, nil)
+			f.must(err)
+			res, err := cmp.Or(f.harness.Client, http.DefaultClient).Do(req)
+			f.must(err)
 			defer func() { _ = res.Body.Close() }()
 			got, err := io.ReadAll(res.Body)
-			w.must(err)
+			f.must(err)
 			if res.StatusCode != http.StatusOK || !bytes.Equal(got, c) {
-				w.Fatalf("status %s with %d bytes, want the %d of the content", res.Status, len(got), len(c))
+				f.Fatalf("status %s with %d bytes, want the %d of the content", res.Status, len(got), len(c))
 			}
 			for name, want := range map[string]string{
 				"Content-Type": headers.ContentType, "Content-Disposition": headers.ContentDisposition, "Cache-Control": headers.CacheControl,
 			} {
 				if got := res.Header.Get(name); got != want {
-					w.Errorf("%s is %q, want %q", name, got, want)
+					f.Errorf("%s is %q, want %q", name, got, want)
 				}
 			}
 		}},

@@ -42,10 +42,10 @@ type Storage interface {
 	// are the last. It may lag.
 	List(ctx context.Context, after string, limit int) (contents []Info, next string, err error)
 
-	// Tidy removes what stages left behind that began before a time and whose
+	// RemoveAbandoned removes what stages left behind that began before a time and whose
 	// process is gone, and reports how many these were. Stages of this very
 	// Storage are left alone whenever they began. It may lag.
-	Tidy(ctx context.Context, before time.Time) (int, error)
+	RemoveAbandoned(ctx context.Context, before time.Time) (int, error)
 
 	// Ping reports whether the storage answers.
 	Ping(ctx context.Context) error
@@ -91,7 +91,7 @@ type Staged interface {
 
 	// Discard ends the stage and frees what it holds; what was committed
 	// stays. It is always called, once, and needs no context: what it can't
-	// remove, Tidy does.
+	// remove, RemoveAbandoned does.
 	Discard()
 }
 

@@ -148,9 +148,9 @@ func (s *Storage) Ping(ctx context.Context) error {
 // Close ends all use.
 func (s *Storage) Close() error { return s.root.Close() }
 
-// Tidy removes stages of a process that is gone. Their names say when they
+// RemoveAbandoned removes stages of a process that is gone. Their names say when they
 // began.
-func (s *Storage) Tidy(ctx context.Context, before time.Time) (int, error) {
+func (s *Storage) RemoveAbandoned(ctx context.Context, before time.Time) (int, error) {
 	entries, err := fs.ReadDir(s.root.FS(), tmp)
 	if err != nil {
 		return 0, unreadable(err)

@@ -75,7 +75,7 @@ func list(t *testing.T, s driver.Storage) []driver.Info {
 
 func tidy(t *testing.T, s driver.Storage) int {
 	t.Helper()
-	n, err := s.Tidy(t.Context(), time.Now().Add(time.Hour))
+	n, err := s.RemoveAbandoned(t.Context(), time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func TestAnUploadThatGoesOnIsLeftAlone(t *testing.T) {
 	other, s := open(t, options(server)), open(t, p.options(server))
 	c := random("a", 3*s3storage.PartSize)
 	g := stage(t, other, c)
-	if n, err := s.Tidy(t.Context(), time.Now().Add(-time.Hour)); n != 0 || err != nil {
+	if n, err := s.RemoveAbandoned(t.Context(), time.Now().Add(-time.Hour)); n != 0 || err != nil {
 		t.Fatalf("%d stages were tidied up, error %v", n, err)
 	}
 	must(t, g.Commit(t.Context(), hashOf(c)))

@@ -89,15 +89,15 @@ func (o *Options) transport(client aws.HTTPClient) *http.Transport {
 	if o.RootCAs != nil {
 		t.TLSClientConfig.RootCAs = o.RootCAs
 	}
-	dialer := &net.Dialer{Timeout: o.Patience}
+	dialer := &net.Dialer{Timeout: o.IdleTimeout}
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dialer.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &impatient{conn, o.Patience}, nil
+		return &impatient{conn, o.IdleTimeout}, nil
 	}
-	t.TLSHandshakeTimeout = o.Patience
+	t.TLSHandshakeTimeout = o.IdleTimeout
 	t.MaxIdleConnsPerHost = connections
 	// Many transfers on one connection would wait for each other.
 	t.ForceAttemptHTTP2 = false

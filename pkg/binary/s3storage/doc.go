@@ -44,7 +44,7 @@
 //
 // # Silence
 //
-// A server that takes no byte and gives none for Options.Patience is away.
+// A server that takes no byte and gives none for Options.IdleTimeout is away.
 // There is no limit to how long a transfer may take that goes on. What may pass
 // is tried four times, then it is errs.Unavailable.
 package s3storage

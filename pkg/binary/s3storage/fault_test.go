@@ -33,7 +33,10 @@ func acts(s *s3storage.Storage, small, large []byte) map[string]func(context.Con
 			return errors.Join(err, r.Close())
 		},
 		"List": func(ctx context.Context) error { _, _, err := s.List(ctx, "", 10); return err },
-		"Tidy": func(ctx context.Context) error { _, err := s.Tidy(ctx, time.Now().Add(-time.Hour)); return err },
+		"RemoveAbandoned": func(ctx context.Context) error {
+			_, err := s.RemoveAbandoned(ctx, time.Now().Add(-time.Hour))
+			return err
+		},
 		// Removes what the others do without.
 		"Delete": func(ctx context.Context) error { return s.Delete(ctx, hashOf([]byte("another"))) },
 	}
@@ -111,9 +114,9 @@ func TestAServerThatFallsSilent(t *testing.T) {
 	server := backing.S3(t)
 	p := front(t, server, true)
 	o := hasty(p.options(server))
-	o.Patience = 200 * time.Millisecond
+	o.IdleTimeout = 200 * time.Millisecond
 	s := open(t, o)
-	o.Patience = time.Minute
+	o.IdleTimeout = time.Minute
 	patient := open(t, o)
 	small, large := random("small", 4096), random("large", 2*s3storage.PartSize)
 
@@ -133,7 +136,7 @@ func TestAServerThatFallsSilent(t *testing.T) {
 	t.Run("it stops in the middle of a content", func(t *testing.T) {
 		p.set(nil)
 		must(t, put(t.Context(), patient, large))
-		o.Patience = time.Second
+		o.IdleTimeout = time.Second
 		s := open(t, o)
 		p.set(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(large)))
@@ -203,7 +206,7 @@ func TestBrokenConnections(t *testing.T) {
 	p.set(nil)
 	// A reply to CreateMultipartUpload that was lost leaves an upload that
 	// nobody knows: it is found by what tidies, which is not this storage.
-	if n, err := open(t, options(server)).Tidy(t.Context(), time.Now().Add(time.Hour)); err != nil || n == 0 {
+	if n, err := open(t, options(server)).RemoveAbandoned(t.Context(), time.Now().Add(time.Hour)); err != nil || n == 0 {
 		t.Errorf("%d stages were left behind, error %v; want some", n, err)
 	}
 }
@@ -270,7 +273,7 @@ func TestASlowServerIsNotSilent(t *testing.T) {
 	server := backing.S3(t)
 	p := front(t, server, true)
 	o := hasty(p.options(server))
-	o.Patience = 4 * time.Second
+	o.IdleTimeout = 4 * time.Second
 	s := open(t, o)
 	c := random("a", 100_000)
 	p.set(func(w http.ResponseWriter, _ *http.Request) {

@@ -126,7 +126,7 @@ func lacks(t *testing.T, s driver.Storage, hash string) {
 // has none in use.
 func tidies(t *testing.T, s driver.Storage, want int) {
 	t.Helper()
-	n, err := s.Tidy(t.Context(), time.Now().Add(time.Hour))
+	n, err := s.RemoveAbandoned(t.Context(), time.Now().Add(time.Hour))
 	must(t, err)
 	if n != want {
 		t.Fatalf("%d stages were left behind, want %d", n, want)

@@ -39,9 +39,9 @@ type Options struct {
 	// AWS_CA_BUNDLE names.
 	RootCAs *x509.CertPool
 
-	// Patience is how long a connection may be silent; 0 means one minute. A
+	// IdleTimeout is how long a connection may be silent; 0 means one minute. A
 	// server that answers a copy of 640 MiB only when it is done needs as long.
-	Patience time.Duration
+	IdleTimeout time.Duration
 
 	backoff time.Duration // the longest between attempts; 0 means 2 s
 }
@@ -67,7 +67,7 @@ type Storage struct {
 	segmentParts int32
 
 	mu    sync.Mutex
-	using map[string]int // stages and copies of this Storage, which Tidy leaves alone
+	using map[string]int // stages and copies of this Storage, which RemoveAbandoned leaves alone
 }
 
 var (
@@ -85,7 +85,7 @@ func Open(ctx context.Context, o Options) (*Storage, error) {
 	case (o.AccessKey == "") != (o.SecretKey == ""):
 		return nil, errs.New(errs.Invalid, "give the bucket %q both an access key and a secret key, or neither", o.Bucket)
 	}
-	o.Patience = cmp.Or(o.Patience, patience)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, patience)
 	o.backoff = cmp.Or(o.backoff, maxBackoff)
 	s := &Storage{
 		bucket: o.Bucket, prefix: o.Prefix,
@@ -123,7 +123,7 @@ func (s *Storage) stages() string { return s.prefix + "tmp/" }
 // key is where a content is.
 func (s *Storage) key(hash string) string { return s.contents() + hash[:2] + "/" + hash }
 
-// use has Tidy leave alone what has a name, until done.
+// use has RemoveAbandoned leave alone what has a name, until done.
 func (s *Storage) use(name string) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,10 +23,10 @@ func (l *left) seen(at *time.Time) {
 	}
 }
 
-// Tidy implements driver.Storage. Whether a process is gone can't be known of a
+// RemoveAbandoned implements driver.Storage. Whether a process is gone can't be known of a
 // bucket: a stage of another one counts as left behind when it has put nothing
 // there since before. So that should be longer ago than any upload pauses.
-func (s *Storage) Tidy(ctx context.Context, before time.Time) (int, error) {
+func (s *Storage) RemoveAbandoned(ctx context.Context, before time.Time) (int, error) {
 	found := map[string]*left{}
 	if err := s.findUploads(ctx, found); err != nil {
 		return 0, err

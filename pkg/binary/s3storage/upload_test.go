@@ -49,7 +49,7 @@ func TestAStageOutlivesItsServer(t *testing.T) {
 	holds(t, s, c)
 }
 
-// TestADiscardWithoutAServer leaves to Tidy what can't be removed.
+// TestADiscardWithoutAServer leaves to RemoveAbandoned what can't be removed.
 func TestADiscardWithoutAServer(t *testing.T) {
 	server := backing.S3(t)
 	s := open(t, hasty(options(server)))
@@ -168,7 +168,7 @@ func TestACopyInProgressIsLeftAlone(t *testing.T) {
 	committed := make(chan error, 1)
 	go func() { committed <- g.Commit(t.Context(), hashOf(c)) }()
 	<-copying
-	n, err := s.Tidy(t.Context(), time.Now().Add(time.Hour))
+	n, err := s.RemoveAbandoned(t.Context(), time.Now().Add(time.Hour))
 	close(goOn)
 	if n != 0 || err != nil {
 		t.Errorf("%d stages were tidied up, error %v", n, err)

@@ -18,60 +18,60 @@ import (
 	"belfry/pkg/errs"
 )
 
-// world is a storage under test and what tests do with it.
-type world struct {
+// fixture is a storage under test and what tests do with it.
+type fixture struct {
 	*testing.T
 	driver.Storage
 	ctx     context.Context
 	harness Harness
 }
 
-func newWorld(t *testing.T, h Harness) *world {
-	w := &world{T: t, ctx: t.Context(), harness: h}
-	w.open()
+func newFixture(t *testing.T, h Harness) *fixture {
+	f := &fixture{T: t, ctx: t.Context(), harness: h}
+	f.open()
 	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
+		if err := f.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	return w
+	return f
 }
 
-func (w *world) open() {
-	w.Helper()
-	storage, err := w.harness.Open(w.ctx)
+func (f *fixture) open() {
+	f.Helper()
+	storage, err := f.harness.Open(f.ctx)
 	if err != nil {
-		w.Fatalf("opening the storage: %v", err)
+		f.Fatalf("opening the storage: %v", err)
 	}
-	w.Storage = storage
+	f.Storage = storage
 }
 
 // reopen closes the storage and opens it again on the same contents.
-func (w *world) reopen() {
-	w.Helper()
-	w.must(w.Close())
-	w.open()
+func (f *fixture) reopen() {
+	f.Helper()
+	f.must(f.Close())
+	f.open()
 }
 
-func (w *world) must(err error) {
-	w.Helper()
+func (f *fixture) must(err error) {
+	f.Helper()
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 }
 
 // wantKind asserts that an act failed with a kind.
-func (w *world) wantKind(err error, kind errs.Kind) {
-	w.Helper()
+func (f *fixture) wantKind(err error, kind errs.Kind) {
+	f.Helper()
 	if err == nil || errs.KindOf(err) != kind {
-		w.Fatalf("got the error %v of kind %q, want kind %q", err, errs.KindOf(err), kind)
+		f.Fatalf("got the error %v of kind %q, want kind %q", err, errs.KindOf(err), kind)
 	}
 }
 
 // eventually asserts that check comes to succeed within a time; with none it
 // has one try.
-func (w *world) eventually(within time.Duration, check func() error) {
-	w.Helper()
+func (f *fixture) eventually(within time.Duration, check func() error) {
+	f.Helper()
 	deadline := time.Now().Add(within)
 	for {
 		err := check()
@@ -79,15 +79,15 @@ func (w *world) eventually(within time.Duration, check func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.Fatal(err)
+			f.Fatal(err)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
 // together runs n functions at once and fails with their first error.
-func (w *world) together(n int, act func(i int) error) {
-	w.Helper()
+func (f *fixture) together(n int, act func(i int) error) {
+	f.Helper()
 	var group sync.WaitGroup
 	failures := make([]error, n)
 	for i := range n {
@@ -95,7 +95,7 @@ func (w *world) together(n int, act func(i int) error) {
 	}
 	group.Wait()
 	if err := errors.Join(failures...); err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 }
 
@@ -116,11 +116,11 @@ func (c content) hash() string {
 
 // stage makes a stage with a content written to it. It is discarded at the
 // latest before the storage closes.
-func (w *world) stage(c content) *stage {
-	w.Helper()
-	s, err := w.write(w.ctx, c)
-	w.must(err)
-	w.Cleanup(s.Discard)
+func (f *fixture) stage(c content) *stage {
+	f.Helper()
+	s, err := f.write(f.ctx, c)
+	f.must(err)
+	f.Cleanup(s.Discard)
 	return s
 }
 
@@ -134,8 +134,8 @@ type stage struct {
 func (s *stage) Discard() { s.once.Do(s.Staged.Discard) }
 
 // write writes a content to a stage, in pieces.
-func (w *world) write(ctx context.Context, c content) (*stage, error) {
-	staged, err := w.Stage(ctx)
+func (f *fixture) write(ctx context.Context, c content) (*stage, error) {
+	staged, err := f.Stage(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("beginning a stage: %w", err)
 	}
@@ -149,25 +149,25 @@ func (w *world) write(ctx context.Context, c content) (*stage, error) {
 }
 
 // keep stages, commits and discards: the way a content comes in.
-func (w *world) keep(c content) error {
-	s, err := w.write(w.ctx, c)
+func (f *fixture) keep(c content) error {
+	s, err := f.write(f.ctx, c)
 	if err != nil {
 		return err
 	}
 	defer s.Discard()
-	return s.Commit(w.ctx, c.hash())
+	return s.Commit(f.ctx, c.hash())
 }
 
 // put keeps a content that must be taken, and returns its hash.
-func (w *world) put(c content) string {
-	w.Helper()
-	w.must(w.keep(c))
+func (f *fixture) put(c content) string {
+	f.Helper()
+	f.must(f.keep(c))
 	return c.hash()
 }
 
 // read reads a part of a content.
-func (w *world) read(hash string, offset, length int64) ([]byte, error) {
-	r, err := w.Open(w.ctx, hash, offset, length)
+func (f *fixture) read(hash string, offset, length int64) ([]byte, error) {
+	r, err := f.Open(f.ctx, hash, offset, length)
 	if err != nil {
 		return nil, err
 	}
@@ -176,20 +176,20 @@ func (w *world) read(hash string, offset, length int64) ([]byte, error) {
 }
 
 // holds asserts that a content is kept, whole.
-func (w *world) holds(c content) {
-	w.Helper()
-	w.must(w.whole(c))
+func (f *fixture) holds(c content) {
+	f.Helper()
+	f.must(f.whole(c))
 }
 
-func (w *world) whole(c content) error {
-	info, found, err := w.Stat(w.ctx, c.hash())
+func (f *fixture) whole(c content) error {
+	info, found, err := f.Stat(f.ctx, c.hash())
 	switch {
 	case err != nil || !found:
 		return fmt.Errorf("stat of a content of %d bytes: found %v, error %w", len(c), found, err)
 	case info.Hash != c.hash() || info.Size != int64(len(c)) || info.Modified.IsZero():
 		return fmt.Errorf("stat says %+v of a content of %d bytes with the hash %s", info, len(c), c.hash())
 	}
-	got, err := w.read(c.hash(), 0, -1)
+	got, err := f.read(c.hash(), 0, -1)
 	if err != nil {
 		return fmt.Errorf("reading a content of %d bytes: %w", len(c), err)
 	}
@@ -200,20 +200,20 @@ func (w *world) whole(c content) error {
 }
 
 // lacks asserts that nothing is kept under a hash.
-func (w *world) lacks(hash string) {
-	w.Helper()
-	if info, found, err := w.Stat(w.ctx, hash); found || err != nil {
-		w.Fatalf("Stat of %q: found %v (%+v), error %v; want nothing", hash, found, info, err)
+func (f *fixture) lacks(hash string) {
+	f.Helper()
+	if info, found, err := f.Stat(f.ctx, hash); found || err != nil {
+		f.Fatalf("Stat of %q: found %v (%+v), error %v; want nothing", hash, found, info, err)
 	}
-	_, err := w.read(hash, 0, -1)
-	w.wantKind(err, errs.NotFound)
+	_, err := f.read(hash, 0, -1)
+	f.wantKind(err, errs.NotFound)
 }
 
 // list walks through all pages.
-func (w *world) list(limit int) ([]driver.Info, error) {
+func (f *fixture) list(limit int) ([]driver.Info, error) {
 	var all []driver.Info
 	for after := ""; ; {
-		page, next, err := w.List(w.ctx, after, limit)
+		page, next, err := f.List(f.ctx, after, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -233,11 +233,11 @@ func (w *world) list(limit int) ([]driver.Info, error) {
 
 // lists asserts that pages of a size come to hold these contents in order, and
 // nothing else.
-func (w *world) lists(limit int, contents ...content) {
-	w.Helper()
+func (f *fixture) lists(limit int, contents ...content) {
+	f.Helper()
 	slices.SortFunc(contents, func(a, b content) int { return bytes.Compare([]byte(a.hash()), []byte(b.hash())) })
-	w.eventually(2*w.harness.Features.Settle, func() error {
-		got, err := w.list(limit)
+	f.eventually(2*f.harness.Features.Settle, func() error {
+		got, err := f.list(limit)
 		if err != nil {
 			return err
 		}
