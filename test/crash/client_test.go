@@ -17,8 +17,8 @@ import (
 	"belfry/test/process"
 )
 
-// world is what the clients share.
-type world struct {
+// history is what the clients share: what was acknowledged.
+type history struct {
 	mu      sync.Mutex
 	url     string          // of the server that runs now
 	facts   []fact          // acknowledged writes
@@ -26,27 +26,27 @@ type world struct {
 	acked   int
 }
 
-func (w *world) serverURL() string {
+func (w *history) serverURL() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.url
 }
 
-func (w *world) moveTo(s *process.Server) {
+func (w *history) moveTo(s *process.Server) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.url = s.URL
 }
 
 // count is how many writes have been acknowledged.
-func (w *world) count() int {
+func (w *history) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.acked
 }
 
 // awaitMore waits until so many more writes have been acknowledged.
-func (w *world) awaitMore(t *testing.T, more int) {
+func (w *history) awaitMore(t *testing.T, more int) {
 	t.Helper()
 	enough := w.count() + more
 	process.Eventually(t, time.Minute, func() error {
@@ -57,20 +57,20 @@ func (w *world) awaitMore(t *testing.T, more int) {
 	})
 }
 
-func (w *world) acknowledged(f fact) {
+func (w *history) acknowledged(f fact) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.facts = append(w.facts, f)
 	w.acked++
 }
 
-func (w *world) deleting(parent string) {
+func (w *history) deleting(parent string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deleted[parent] = true
 }
 
-func (w *world) triedToDelete(parents []string) bool {
+func (w *history) triedToDelete(parents []string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range parents {
@@ -83,24 +83,23 @@ func (w *world) triedToDelete(parents []string) bool {
 
 // state is what a client knows of one of its objects.
 type state struct {
-	there    bool
+	exists   bool
 	title    string
 	parents  []string
 	revision uint64
 }
 
-// client writes objects of its own: nobody else does, workers aside, so it
-// knows what the server must hold.
+// client writes objects that no other client writes, so that it knows what the server must hold.
 type client struct {
-	world *world
-	rand  *rand.Rand
-	http  *http.Client
-	store string // Parents, Children or Tags
-	path  string
-	uuids []string
-	known map[string]state
-	doubt map[string][]state // what unanswered requests would have made, since the last that was answered
-	wrong []string
+	history  *history
+	rand     *rand.Rand
+	http     *http.Client
+	store    string // Parents, Children or Tags
+	path     string
+	uuids    []string
+	known    map[string]state
+	doubt    map[string][]state // what unanswered requests since the last answered one may have written
+	failures []string
 }
 
 const (
@@ -108,9 +107,9 @@ const (
 	timeout = time.Minute
 )
 
-func newClient(w *world, seed uint64, number int, store string) *client {
+func newClient(w *history, seed uint64, number int, store string) *client {
 	c := &client{
-		world: w, rand: rand.New(rand.NewPCG(seed, uint64(number))), store: store, path: "/" + strings.ToLower(store),
+		history: w, rand: rand.New(rand.NewPCG(seed, uint64(number))), store: store, path: "/" + strings.ToLower(store),
 		http: &http.Client{Timeout: timeout}, known: map[string]state{}, doubt: map[string][]state{},
 	}
 	n, each := number, 10
@@ -123,22 +122,22 @@ func newClient(w *world, seed uint64, number int, store string) *client {
 	return c
 }
 
-// step does one random write. It reports false when the server did not answer:
-// whether the write was made is then in doubt, and it may even be made later,
-// but not after one of the same object that is acknowledged.
+// step does one random write. It reports false when the server did not answer: whether the write was
+// made is then unknown. It may even be made later, but not after an acknowledged write of the same
+// object.
 func (c *client) step(n int) bool {
 	uuid := c.uuids[c.rand.IntN(len(c.uuids))]
 	before := c.known[uuid]
-	after := state{there: true, title: fmt.Sprintf("t%d", n), parents: before.parents}
+	after := state{exists: true, title: fmt.Sprintf("t%d", n), parents: before.parents}
 	method, path := http.MethodPut, c.path+"/"+uuid
 	switch kind := c.rand.IntN(10); {
-	case !before.there:
+	case !before.exists:
 		method, path = http.MethodPost, c.path
 		after.parents = c.someParents()
 	case kind < 2:
 		method, after = http.MethodDelete, state{}
 		if c.store == "Parents" {
-			c.world.deleting(uuid)
+			c.history.deleting(uuid)
 		}
 	case kind < 5:
 		after.parents = c.someParents()
@@ -149,36 +148,36 @@ func (c *client) step(n int) bool {
 		return false
 	}
 	switch {
-	case status == http.StatusNotFound && (c.mayBeGone(uuid) || c.inDoubt(uuid, func(s state) bool { return !s.there })):
+	case status == http.StatusNotFound && (c.mayBeDeleted(uuid) || c.inDoubt(uuid, func(s state) bool { return !s.exists })):
 		c.known[uuid] = state{}
 		return true
-	case status == http.StatusConflict && c.inDoubt(uuid, func(s state) bool { return s.there }):
-		c.known[uuid] = state{there: true, parents: after.parents}
+	case status == http.StatusConflict && c.inDoubt(uuid, func(s state) bool { return s.exists }):
+		c.known[uuid] = state{exists: true, parents: after.parents}
 		return true
 	case status/100 != 2:
-		c.complain("%s %s: status %d, though %+v was acknowledged", method, path, status, before)
+		c.fail("%s %s: status %d, though %+v was acknowledged", method, path, status, before)
 		return true
 	}
 	after.revision = revision
 	f := fact{store: c.store, uuid: uuid, revision: revision}
-	if !after.there {
+	if !after.exists {
 		f.after = max(1, before.revision)
 	}
-	c.world.acknowledged(f)
+	c.history.acknowledged(f)
 	c.known[uuid] = after
 	delete(c.doubt, uuid)
 	return true
 }
 
-// inDoubt reports whether a state that an object may be in is like this.
-func (c *client) inDoubt(uuid string, like func(state) bool) bool {
-	return slices.ContainsFunc(c.doubt[uuid], like)
+// inDoubt reports whether one of the states that an object may be in matches.
+func (c *client) inDoubt(uuid string, matches func(state) bool) bool {
+	return slices.ContainsFunc(c.doubt[uuid], matches)
 }
 
-// mayBeGone reports whether a cascade may have deleted an object, whose parent
-// may be that of an unanswered request.
-func (c *client) mayBeGone(uuid string) bool {
-	orphaned := func(s state) bool { return c.world.triedToDelete(s.parents) }
+// mayBeDeleted reports whether a cascade may have deleted an object, whose parent may be that of an
+// unanswered request.
+func (c *client) mayBeDeleted(uuid string) bool {
+	orphaned := func(s state) bool { return c.history.triedToDelete(s.parents) }
 	return c.store == "Children" && (orphaned(c.known[uuid]) || c.inDoubt(uuid, orphaned))
 }
 
@@ -195,7 +194,7 @@ func (c *client) someParents() []string {
 
 func (c *client) send(method, path, uuid string, s state) (status int, revision uint64, err error) {
 	var body io.Reader
-	if s.there {
+	if s.exists {
 		o := map[string]any{"uuid": uuid, "title": s.title}
 		switch c.store {
 		case "Children":
@@ -209,11 +208,11 @@ func (c *client) send(method, path, uuid string, s state) (status int, revision 
 		}
 		body = bytes.NewReader(data)
 	}
-	req, err := http.NewRequest(method, c.world.serverURL()+path, body)
+	req, err := http.NewRequest(method, c.history.serverURL()+path, body)
 	if err != nil {
 		return 0, 0, err
 	}
-	if s.there {
+	if s.exists {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := c.http.Do(req)
@@ -223,26 +222,26 @@ func (c *client) send(method, path, uuid string, s state) (status int, revision 
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
 	if res.StatusCode >= 500 && (res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "") {
-		c.complain("%s %s: status %d, Retry-After %q: %s", method, path, res.StatusCode, res.Header.Get("Retry-After"), text)
+		c.fail("%s %s: status %d, Retry-After %q: %s", method, path, res.StatusCode, res.Header.Get("Retry-After"), text)
 	}
 	revision, _ = strconv.ParseUint(strings.Trim(res.Header.Get("ETag"), `"`), 10, 64)
 	return res.StatusCode, revision, err
 }
 
-// audit compares every object with what is known of it, and learns what became
-// of the writes in doubt.
+// audit compares every object with what is known of it, and reads what unanswered requests have
+// written.
 func (c *client) audit() error {
 	for _, uuid := range c.uuids {
-		now, err := c.look(uuid)
+		now, err := c.get(uuid)
 		if err != nil {
 			return err
 		}
 		known := c.known[uuid]
 		switch {
 		case same(now, known), c.inDoubt(uuid, func(s state) bool { return same(now, s) }):
-		case !now.there && c.mayBeGone(uuid):
+		case !now.exists && c.mayBeDeleted(uuid):
 		default:
-			c.complain("%s %s is %+v; acknowledged was %+v, in doubt %+v", c.store, uuid, now, known, c.doubt[uuid])
+			c.fail("%s %s is %+v; acknowledged was %+v, in doubt %+v", c.store, uuid, now, known, c.doubt[uuid])
 		}
 		c.known[uuid] = now
 		delete(c.doubt, uuid)
@@ -250,8 +249,8 @@ func (c *client) audit() error {
 	return nil
 }
 
-func (c *client) look(uuid string) (state, error) {
-	res, err := c.http.Get(c.world.serverURL() + c.path + "/" + uuid)
+func (c *client) get(uuid string) (state, error) {
+	res, err := c.http.Get(c.history.serverURL() + c.path + "/" + uuid)
 	if err != nil {
 		return state{}, err
 	}
@@ -271,7 +270,7 @@ func (c *client) look(uuid string) (state, error) {
 	if err := json.NewDecoder(res.Body).Decode(&o); err != nil {
 		return state{}, err
 	}
-	s := state{there: true, title: o.Title, parents: o.Parents}
+	s := state{exists: true, title: o.Title, parents: o.Parents}
 	if o.Parent != "" {
 		s.parents = []string{o.Parent}
 	}
@@ -279,11 +278,11 @@ func (c *client) look(uuid string) (state, error) {
 	return s, err
 }
 
-// same compares what clients set; revisions move when workers keep an array.
+// same compares what clients set. Revisions also change when workers write a copy.
 func same(a, b state) bool {
-	return a.there == b.there && a.title == b.title && strings.Join(a.parents, " ") == strings.Join(b.parents, " ")
+	return a.exists == b.exists && a.title == b.title && strings.Join(a.parents, " ") == strings.Join(b.parents, " ")
 }
 
-func (c *client) complain(format string, args ...any) {
-	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
+func (c *client) fail(format string, args ...any) {
+	c.failures = append(c.failures, fmt.Sprintf(format, args...))
 }

@@ -1,13 +1,11 @@
-// Package crash kills the real belfry at random moments, and takes its bus
-// away, while clients write: no acknowledged write may be lost, nor its event,
-// and every copy must be right in the end.
+// Package crash kills the real belfry, its bus and its backends at random moments while clients
+// write: no acknowledged write and no event of one may be lost, and every copy must be correct in the
+// end.
 package crash
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,11 +16,6 @@ import (
 	"belfry/test/backing"
 	"belfry/test/kit"
 	"belfry/test/process"
-)
-
-var (
-	seedFlag = flag.Uint64("crash.seed", 0, "repeat the writes of a run; 0 draws one")
-	kills    = flag.Int("crash.kills", 20, "how often belfry is killed")
 )
 
 func TestMain(m *testing.M) {
@@ -48,7 +41,7 @@ stores:
     map: {Parents: {key: parents, target: tags, fields: "title, parents"}}
 `
 
-// inFiles is the backend of a belfry that needs nothing else.
+// inFiles is the backend that needs no server.
 const inFiles = "{type: file}"
 
 func configure(t *testing.T, backend, bus string) string {
@@ -60,8 +53,8 @@ func configure(t *testing.T, backend, bus string) string {
 	return path
 }
 
-// clients are so many writers of each store.
-func clients(w *world, seed uint64, each int) []*client {
+// clients returns so many writers of each store.
+func clients(w *history, seed uint64, each int) []*client {
 	var all []*client
 	for i := range 3 * each {
 		all = append(all, newClient(w, seed, i, []string{"Parents", "Children", "Tags"}[i/each]))
@@ -69,7 +62,7 @@ func clients(w *world, seed uint64, each int) []*client {
 	return all
 }
 
-// write lets every client write until stop is closed, whatever it is told.
+// write lets every client write until stop is closed, whatever the replies are.
 func write(all []*client, round int, stop <-chan struct{}) (wait func()) {
 	var writing sync.WaitGroup
 	for _, c := range all {
@@ -90,45 +83,47 @@ func write(all []*client, round int, stop <-chan struct{}) (wait func()) {
 	return writing.Wait
 }
 
-// load is how much is going on when belfry is killed.
+// load is how much clients write when belfry is killed.
 type load struct {
 	clients int // of each store
 	writes  int // between two kills, at most
+	kills   int // by default
 }
 
-func TestKilled(t *testing.T) { killed(t, inFiles, load{clients: 3, writes: 600}) }
-
-// TestKilledOnMongoDB has one connection, since the server of the tests loses
-// one of two writes to a record that overlap.
-func TestKilledOnMongoDB(t *testing.T) {
-	killed(t, fmt.Sprintf("{type: mongodb, url: '%s?maxPoolSize=1'}", backing.Mongo(t)), load{clients: 1, writes: 60})
+func TestSoakNothingIsLostWhenBelfryIsKilled(t *testing.T) {
+	t.Parallel()
+	killed(t, inFiles, load{clients: 3, writes: 300, kills: 4})
 }
 
-func TestKilledOnDynamoDB(t *testing.T) {
-	killed(t, fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: '%s'}", backing.Dynoxide(t).URL), load{clients: 1, writes: 60})
+// There is one connection, since the server of the tests loses one of two writes to a record that
+// overlap.
+func TestSoakNothingIsLostWhenBelfryIsKilledOnMongoDB(t *testing.T) {
+	t.Parallel()
+	killed(t, fmt.Sprintf("{type: mongodb, url: '%s?maxPoolSize=1'}", backing.Mongo(t)), load{clients: 1, writes: 30, kills: 2})
 }
 
-// killed lets clients write, and kills belfry again and again.
+func TestSoakNothingIsLostWhenBelfryIsKilledOnDynamoDB(t *testing.T) {
+	t.Parallel()
+	killed(t, fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: '%s'}", backing.Dynoxide(t).URL), load{clients: 1, writes: 30, kills: 2})
+}
+
+// killed lets clients write, and kills belfry once in each round.
 func killed(t *testing.T, backend string, l load) {
 	t.Helper()
-	seed := *seedFlag
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("repeat with: go test -race ./test/crash -run '^%s$' -crash.seed=%d", t.Name(), seed)
-	moments := rand.New(rand.NewPCG(seed, 1<<32))
+	soak := kit.Soak(t, l.kills)
+	seed := soak.Seed()
 	port := kit.FreePort(t)
 	config := configure(t, backend, fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
-	w := &world{deleted: map[string]bool{}}
+	w := &history{deleted: map[string]bool{}}
 	all := clients(w, seed, l.clients)
 
 	server := process.Serve(t, config)
-	heard := record(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
-	for round := range *kills {
+	received := record(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
+	for soak.More() {
 		w.moveTo(server)
 		stop := make(chan struct{})
-		wait := write(all, round, stop)
-		w.awaitMore(t, 20+moments.IntN(l.writes))
+		wait := write(all, soak.Round(), stop)
+		w.awaitMore(t, 20+soak.Rand().IntN(l.writes))
 		server.Kill()
 		close(stop)
 		wait()
@@ -136,36 +131,38 @@ func killed(t *testing.T, backend string, l load) {
 		w.moveTo(server)
 		audit(t, all)
 	}
-	t.Logf("%d writes acknowledged around %d kills", w.acked, *kills)
-	finish(t, server, config, w, heard)
+	t.Logf("%d writes acknowledged around %d kills", w.acked, soak.Round())
+	finish(t, server, config, w, received)
 }
 
-// TestBusAway takes the external bus away, three times and not gently: writes
-// go on being accepted, and their events arrive later.
-func TestBusAway(t *testing.T) {
+// Each round kills the external bus: writes continue to be accepted, and their events are published
+// once it runs again.
+func TestSoakEventsArriveAfterTheBusIsKilled(t *testing.T) {
+	t.Parallel()
+	soak := kit.Soak(t, 2)
 	folder, port := t.TempDir(), kit.FreePort(t)
 	bus := process.StartBus(t, folder, port)
 	config := configure(t, inFiles, fmt.Sprintf("bus: {url: %q}\n", bus.URL))
-	w := &world{deleted: map[string]bool{}}
-	all := clients(w, rand.Uint64(), 3)
+	w := &history{deleted: map[string]bool{}}
+	all := clients(w, soak.Seed(), 3)
 	server := process.Serve(t, config)
 	w.moveTo(server)
 	idle(t, server) // the streams are there
-	heard := record(t, bus.URL)
+	received := record(t, bus.URL)
 	stop := make(chan struct{})
 	wait := write(all, 0, stop)
-	for range 3 {
-		w.awaitMore(t, 200)
+	for soak.More() {
+		w.awaitMore(t, 100)
 		bus.Kill()
-		w.awaitMore(t, 200)
+		w.awaitMore(t, 100)
 		bus = process.StartBus(t, folder, port)
 	}
-	w.awaitMore(t, 200)
+	w.awaitMore(t, 100)
 	close(stop)
 	wait()
 	audit(t, all)
-	t.Logf("%d writes acknowledged around 3 outages", w.acked)
-	finish(t, server, config, w, heard)
+	t.Logf("%d writes acknowledged around %d outages", w.acked, soak.Round())
+	finish(t, server, config, w, received)
 }
 
 func audit(t *testing.T, all []*client) {
@@ -174,31 +171,31 @@ func audit(t *testing.T, all []*client) {
 		if err := c.audit(); err != nil {
 			t.Fatal(err)
 		}
-		for _, wrong := range c.wrong {
-			t.Error(wrong)
+		for _, f := range c.failures {
+			t.Error(f)
 		}
-		c.wrong = nil
+		c.failures = nil
 	}
 }
 
-// finish judges the end: every event heard, every copy right, while belfry
-// serves and after it has stopped.
-func finish(t *testing.T, server *process.Server, config string, w *world, heard *recorder) {
+// finish checks that every event was received and every copy is correct, while belfry serves and after
+// it has stopped.
+func finish(t *testing.T, server *process.Server, config string, w *history, received *recorder) {
 	t.Helper()
 	settle(t, w)
 	idle(t, server)
 	process.Eventually(t, time.Minute, func() error {
-		if missing := heard.missing(w.facts); len(missing) > 0 {
-			return fmt.Errorf("%d events of %d acknowledged writes were not heard, for instance of %s", len(missing), len(w.facts), missing[0])
+		if missing := received.missing(w.facts); len(missing) > 0 {
+			return fmt.Errorf("%d events of %d acknowledged writes were not received, for instance of %s", len(missing), len(w.facts), missing[0])
 		}
 		return nil
 	})
-	heard.mu.Lock()
-	t.Logf("%d events heard, %d again, %d after a later one of the same object", len(heard.writes), heard.double, heard.lower)
-	for _, err := range heard.errs {
+	received.mu.Lock()
+	t.Logf("%d events received, %d again, %d after a later one of the same object", len(received.writes), received.double, received.lower)
+	for _, err := range received.errs {
 		t.Error(err)
 	}
-	heard.mu.Unlock()
+	received.mu.Unlock()
 	verify(t, config)
 	if err := server.Stop(); err != nil {
 		t.Errorf("stopping: %v\n%s", err, server.Log())
@@ -206,15 +203,14 @@ func finish(t *testing.T, server *process.Server, config string, w *world, heard
 	verify(t, config)
 }
 
-// settle writes what is there in the end whatever chance had the clients write
-// and delete, so that there are copies to verify.
-func settle(t *testing.T, w *world) {
+// settle writes objects that no client deletes, so that there are copies to verify.
+func settle(t *testing.T, w *history) {
 	t.Helper()
 	for _, store := range []string{"Parents", "Children", "Tags"} {
 		c := newClient(w, 0, 0, store)
-		status, _, err := c.send(http.MethodPost, c.path, "last", state{there: true, title: "last", parents: []string{"last"}})
+		status, _, err := c.send(http.MethodPost, c.path, "last", state{exists: true, title: "last", parents: []string{"last"}})
 		if err != nil || status != http.StatusCreated {
-			t.Fatalf("%s: status %d, %v, %v", store, status, c.wrong, err)
+			t.Fatalf("%s: status %d, %v, %v", store, status, c.failures, err)
 		}
 	}
 }
@@ -230,7 +226,7 @@ func verify(t *testing.T, config string) {
 		t.Errorf("belfry verify: exit %d\n%s%s", exit, out, errOut)
 	}
 	if report.Objects < 3 || report.Targets < 1 || report.Entries < 2 {
-		t.Errorf("belfry verify did not look at what was written last: %s", out)
+		t.Errorf("belfry verify did not check what was written last: %s", out)
 	}
 	t.Logf("verified %d objects, %d targets, %d entries", report.Objects, report.Targets, report.Entries)
 }

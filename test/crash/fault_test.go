@@ -1,10 +1,8 @@
 package crash
 
 import (
-	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,13 +15,11 @@ import (
 	"belfry/test/process"
 )
 
-var faultTime = flag.Duration("crash.faults", 20*time.Second, "how long connections to a backend go wrong, all in all")
-
-// fault is one way in which connections to a server go wrong.
+// fault is one way in which connections to a server fail.
 type fault struct {
-	name  string
-	begin func(p *backing.Proxy)
-	away  bool // so that nothing can be had
+	name        string
+	begin       func(p *backing.Proxy)
+	unavailable bool // no request succeeds
 }
 
 var faults = []fault{
@@ -34,65 +30,63 @@ var faults = []fault{
 	{"silent", (*backing.Proxy).Stall, true},
 }
 
-func TestMongoDBIsHardToReach(t *testing.T) {
+func TestSoakBelfryRecoversFromFaultsOfConnectionsToMongoDB(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse(backing.Mongo(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := backing.StartProxy(t, u.Host)
-	hardToReach(t, p, fmt.Sprintf("{type: mongodb, url: 'mongodb://%s/?maxPoolSize=1&serverSelectionTimeoutMS=1000&timeoutMS=2000'}", p.Address))
+	recovers(t, p, fmt.Sprintf("{type: mongodb, url: 'mongodb://%s/?maxPoolSize=1&serverSelectionTimeoutMS=1000&timeoutMS=2000'}", p.Address))
 }
 
-func TestDynamoDBIsHardToReach(t *testing.T) {
+func TestSoakBelfryRecoversFromFaultsOfConnectionsToDynamoDB(t *testing.T) {
 	t.Parallel()
 	p := backing.StartProxy(t, strings.TrimPrefix(backing.Dynoxide(t).URL, "http://"))
-	hardToReach(t, p, fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: 'http://%s'}", p.Address))
+	recovers(t, p, fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: 'http://%s'}", p.Address))
 }
 
-// hardToReach lets clients write while connections to the backend go wrong in
-// one way after another, and has belfry recover from each by itself.
-func hardToReach(t *testing.T, p *backing.Proxy, backend string) {
+// recovers lets clients write while connections to the backend fail in one way after another, and has
+// belfry recover from each by itself.
+func recovers(t *testing.T, p *backing.Proxy, backend string) {
 	t.Helper()
-	seed := *seedFlag
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("the seed of the writes is %d", seed)
+	soak := kit.Soak(t, 1)
 	port := kit.FreePort(t)
 	config := configure(t, backend, fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
-	w := &world{deleted: map[string]bool{}}
-	all := clients(w, seed, 1)
-	server := startsWhenItCan(t, p, config)
+	w := &history{deleted: map[string]bool{}}
+	all := clients(w, soak.Seed(), 1)
+	server := startsOnceBackendRecovers(t, p, config)
 	w.moveTo(server)
-	heard := record(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
+	received := record(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
 	stop := make(chan struct{})
 	wait := write(all, 0, stop)
-	for _, f := range faults {
-		w.awaitMore(t, 10)
-		before := w.count()
-		f.begin(p)
-		over := time.After(*faultTime / time.Duration(len(faults)))
-		if f.away {
-			process.Eventually(t, time.Minute, func() error { return notReady(server, "backend default is away") })
+	for soak.More() {
+		for _, f := range faults {
+			w.awaitMore(t, 5)
+			before := w.count()
+			f.begin(p)
+			if f.unavailable {
+				process.Eventually(t, time.Minute, func() error { return notReady(server, "backend default is away") })
+			} else {
+				w.awaitMore(t, 5)
+			}
+			p.Heal()
+			process.Eventually(t, time.Minute, func() error { return ready(server) })
+			t.Logf("%s: %d writes acknowledged during the fault", f.name, w.count()-before)
 		}
-		<-over
-		p.Heal()
-		process.Eventually(t, time.Minute, func() error { return ready(server) })
-		t.Logf("%s: %d writes acknowledged meanwhile", f.name, w.count()-before)
 	}
-	w.awaitMore(t, 50)
+	w.awaitMore(t, 20)
 	close(stop)
 	wait()
-	idle(t, server) // and so nothing is on its way any more
+	idle(t, server) // no write is in flight any more
 	audit(t, all)
 	t.Logf("%d writes acknowledged", w.count())
-	finish(t, server, config, w, heard)
+	finish(t, server, config, w, received)
 }
 
-// startsWhenItCan starts belfry while its backend is away: it tells so, and
-// goes on by itself.
-func startsWhenItCan(t *testing.T, p *backing.Proxy, config string) *process.Server {
+// startsOnceBackendRecovers starts belfry while its backend is unavailable: it reports that, and starts
+// by itself once the backend recovers.
+func startsOnceBackendRecovers(t *testing.T, p *backing.Proxy, config string) *process.Server {
 	t.Helper()
 	p.Cut()
 	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(kit.FreePort(t)))
@@ -110,7 +104,7 @@ func startsWhenItCan(t *testing.T, p *backing.Proxy, config string) *process.Ser
 	p.Heal()
 	server := wait()
 	if log := server.Log(); !strings.Contains(log, "a backend is away; trying again") {
-		t.Errorf("the log does not tell of the wait: %s", log)
+		t.Errorf("the log does not report the wait: %s", log)
 	}
 	return server
 }

@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/event"
 )
 
-// fact is one write that the log must tell of. A deletion is acknowledged
+// fact is one write whose event the log must hold. A deletion is acknowledged
 // without its revision; after is then the revision before it.
 type fact struct {
 	store, uuid string
@@ -29,19 +29,19 @@ func (f fact) String() string {
 	return fmt.Sprintf("%s %s at revision %d", f.store, f.uuid, f.revision)
 }
 
-// recorder is a durable listener that writes down what it hears.
+// recorder is a durable listener that records what it receives.
 type recorder struct {
 	mu      sync.Mutex
 	writes  map[fact]bool     // by store, uuid, revision
 	deleted map[fact][]uint64 // by store, uuid: revisions of deletions
-	double  int               // events heard again
-	lower   int               // events heard after one with a higher revision of the same object
+	double  int               // redelivered events
+	lower   int               // events received after one with a higher revision of the same object
 	last    map[[2]string]uint64
 	request map[string]uint64 // revision of what a client's request wrote, by its id
 	errs    []error
 }
 
-// record starts a recorder on a bus, and keeps it through the bus's absences.
+// record starts a recorder on a bus, and keeps it connected through the bus's outages.
 func record(t *testing.T, url string) *recorder {
 	t.Helper()
 	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))
@@ -62,7 +62,7 @@ func record(t *testing.T, url string) *recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	consuming, err := consumer.Consume(r.hear)
+	consuming, err := consumer.Consume(r.receive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func record(t *testing.T, url string) *recorder {
 	return r
 }
 
-func (r *recorder) hear(m jetstream.Msg) {
+func (r *recorder) receive(m jetstream.Msg) {
 	var e event.Envelope
 	err := json.Unmarshal(m.Data(), &e)
 	r.mu.Lock()
@@ -102,19 +102,19 @@ func (r *recorder) hear(m jetstream.Msg) {
 	_ = m.Ack()
 }
 
-// missing returns the facts that have not been heard of.
+// missing returns the facts that have no event.
 func (r *recorder) missing(facts []fact) []fact {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var missing []fact
 	for _, f := range facts {
-		heard := r.writes[f]
+		received := r.writes[f]
 		if f.after > 0 {
 			for _, revision := range r.deleted[fact{store: f.store, uuid: f.uuid}] {
-				heard = heard || revision > f.after
+				received = received || revision > f.after
 			}
 		}
-		if !heard {
+		if !received {
 			missing = append(missing, f)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,10 +22,6 @@ import (
 	"belfry/test/process"
 )
 
-// registering is for how long belfry is killed at most: each registration
-// hashes a password, which is meant to take its time.
-const registering = 20 * time.Second
-
 const accounts = `
 data: ./data
 listen: 127.0.0.1:0
@@ -38,8 +33,8 @@ authentication:
     email: {postValidation: true, skipEmailValidation: true}
 `
 
-// town is where people register, some for the same address at once.
-type town struct {
+// registrations are those of one test: several clients register, some the same address at once.
+type registrations struct {
 	mu    sync.Mutex
 	url   string
 	tries map[string][]string // the passwords that were tried, by address
@@ -48,8 +43,8 @@ type town struct {
 	http  http.Client
 }
 
-// register registers an address, and reports false when the server is gone.
-func (w *town) register(address, password string) bool {
+// register registers an address, and reports false when the server is not running.
+func (w *registrations) register(address, password string) bool {
 	w.mu.Lock()
 	w.tries[address] = append(w.tries[address], password)
 	w.mu.Unlock()
@@ -69,7 +64,7 @@ func (w *town) register(address, password string) bool {
 	return true
 }
 
-func (w *town) send(method, path string, body any, token string) (status int, reply *http.Response, err error) {
+func (w *registrations) send(method, path string, body any, token string) (status int, reply *http.Response, err error) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil, err
@@ -95,19 +90,19 @@ func (w *town) send(method, path string, body any, token string) (status int, re
 	return res.StatusCode, res, err
 }
 
-func (w *town) count() int {
+func (w *registrations) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.acked)
 }
 
-// people register until the server is gone. Each address is that of two.
-func (w *town) people(round int) (wait func()) {
+// start has clients register until the server is killed. Each address is registered by two of them.
+func (w *registrations) start(round int) (wait func()) {
 	var all sync.WaitGroup
-	for person := range 4 {
+	for client := range 4 {
 		all.Go(func() {
 			for n := 0; ; n++ {
-				if !w.register(fmt.Sprintf("r%d-%d-%d@example.com", round, person/2, n), fmt.Sprintf("the password of %d", person)) {
+				if !w.register(fmt.Sprintf("r%d-%d-%d@example.com", round, client/2, n), fmt.Sprintf("the password of %d", client)) {
 					return
 				}
 			}
@@ -117,7 +112,7 @@ func (w *town) people(round int) (wait func()) {
 }
 
 // user logs in and returns the user's uuid, "" when that is refused.
-func (w *town) user(address, password string) (string, error) {
+func (w *registrations) user(address, password string) (string, error) {
 	status, reply, err := w.send("POST", "/auth/email", map[string]string{"login": address, "password": password}, "")
 	if err != nil || status == http.StatusForbidden || status == http.StatusNotFound {
 		return "", err
@@ -146,44 +141,43 @@ func (w *town) user(address, password string) (string, error) {
 	return me.UUID, err
 }
 
-// belfry is killed while people register. What was acknowledged is there with
-// its event, and no address is lost or anybody's twice.
-func TestKilledWhileRegistering(t *testing.T) {
+// A registration that was acknowledged exists with its event when belfry is killed; no address is lost
+// and none has two users.
+func TestSoakNoRegistrationIsLostWhenBelfryIsKilled(t *testing.T) {
 	t.Parallel()
-	moments := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	soak := kit.Soak(t, 2)
 	port := kit.FreePort(t)
 	config := filepath.Join(t.TempDir(), "belfry.yaml")
 	if err := os.WriteFile(config, fmt.Appendf([]byte(accounts), "bus: {listen: '127.0.0.1:%d'}\n", port), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := &town{tries: map[string][]string{}, acked: map[string]string{}, http: http.Client{Timeout: timeout}}
+	w := &registrations{tries: map[string][]string{}, acked: map[string]string{}, http: http.Client{Timeout: timeout}}
 	server := process.Serve(t, config)
-	round := 0
-	for end := time.Now().Add(registering); round < *kills && time.Now().Before(end); round++ {
+	for soak.More() {
 		w.mu.Lock()
 		w.url = server.URL
 		w.mu.Unlock()
-		wait, enough := w.people(round), w.count()+1+moments.IntN(4)
+		wait, enough := w.start(soak.Round()), w.count()+1+soak.Rand().IntN(4)
 		process.Eventually(t, time.Minute, func() error {
 			if n := w.count(); n < enough {
 				return fmt.Errorf("%d of %d registrations", n, enough)
 			}
 			return nil
 		})
-		server.Kill() // at any moment of those under way
+		server.Kill() // in the middle of registrations
 		wait()
 		server = process.Serve(t, config)
 	}
 	w.url = server.URL
 	idle(t, server)
-	t.Logf("%d of %d addresses acknowledged around %d kills", len(w.acked), len(w.tries), round)
-	if round == 0 || len(w.acked) == 0 {
-		t.Fatal("nothing was killed")
+	t.Logf("%d of %d addresses acknowledged around %d kills", len(w.acked), len(w.tries), soak.Round())
+	if len(w.acked) == 0 {
+		t.Fatal("no registration was acknowledged")
 	}
-	users := w.settle(t)
+	users := w.logInToAll(t)
 	idle(t, server)
-	w.census(t, users)
-	told(t, fmt.Sprintf("nats://127.0.0.1:%d", port), users)
+	w.compareUsers(t, users)
+	compareEvents(t, fmt.Sprintf("nats://127.0.0.1:%d", port), users)
 	for _, wrong := range w.wrong {
 		t.Error(wrong)
 	}
@@ -194,10 +188,10 @@ func TestKilledWhileRegistering(t *testing.T) {
 	verify(t, config)
 }
 
-// settle logs in to every address that was acknowledged. One of which nothing
-// is known is somebody's, by one of the passwords that were tried, or is free.
-// It returns the users by their addresses.
-func (w *town) settle(t *testing.T) map[string]string {
+// logInToAll logs in to every address that was acknowledged. An address whose registration was not
+// answered has a user with one of the passwords that were tried, or can be registered. It returns the
+// users by their addresses.
+func (w *registrations) logInToAll(t *testing.T) map[string]string {
 	t.Helper()
 	users := map[string]string{}
 	for address, tries := range w.tries {
@@ -217,7 +211,7 @@ func (w *town) settle(t *testing.T) map[string]string {
 			continue
 		}
 		if w.acked[address] != "" || !w.register(address, "the password of the last") || w.acked[address] == "" {
-			t.Errorf("%s is nobody's, and can't be registered; acknowledged was %q", address, w.acked[address])
+			t.Errorf("%s has no user and can't be registered; acknowledged was %q", address, w.acked[address])
 			continue
 		}
 		process.Eventually(t, time.Minute, func() (err error) {
@@ -228,8 +222,8 @@ func (w *town) settle(t *testing.T) map[string]string {
 	return users
 }
 
-// census compares the users that there are with those that were found.
-func (w *town) census(t *testing.T, want map[string]string) {
+// compareUsers compares the users of the store with those that could log in.
+func (w *registrations) compareUsers(t *testing.T, want map[string]string) {
 	t.Helper()
 	owner := map[string]string{}
 	for cursor := ""; ; {
@@ -250,7 +244,7 @@ func (w *town) census(t *testing.T, want map[string]string) {
 			}
 			owner[u.Address] = u.UUID
 			if want[u.Address] != u.UUID {
-				t.Errorf("%s is the user %s, who logs in is %q", u.Address, u.UUID, want[u.Address])
+				t.Errorf("%s is the user %s, but %q logs in", u.Address, u.UUID, want[u.Address])
 			}
 		}
 		if cursor = page.Next; cursor == "" {
@@ -262,9 +256,8 @@ func (w *town) census(t *testing.T, want map[string]string) {
 	}
 }
 
-// told compares the Register events of the log with the users that there are:
-// each has one.
-func told(t *testing.T, url string, users map[string]string) {
+// compareEvents compares the Register events of the log with the users: each has one.
+func compareEvents(t *testing.T, url string, users map[string]string) {
 	t.Helper()
 	js := natsserver.JetStream(t, url)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -273,7 +266,7 @@ func told(t *testing.T, url string, users map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := map[string]string{} // event by address
+	events := map[string]string{} // by address
 	for pending := uint64(1); pending > 0; {
 		m, err := log.Next(jetstream.FetchMaxWait(time.Minute))
 		if err != nil {
@@ -292,15 +285,15 @@ func told(t *testing.T, url string, users map[string]string) {
 		if err := json.Unmarshal(e.Datas, &datas); err != nil {
 			t.Fatal(err)
 		}
-		if heard[datas.Login] != "" && heard[datas.Login] != e.ID {
-			t.Errorf("%s is told twice", datas.Login)
+		if events[datas.Login] != "" && events[datas.Login] != e.ID {
+			t.Errorf("%s has two Register events", datas.Login)
 		}
-		heard[datas.Login] = e.ID
+		events[datas.Login] = e.ID
 		if users[datas.Login] != e.UUID || strings.Contains(string(m.Data()), "password") {
-			t.Errorf("told %s, though the user is %q", m.Data(), users[datas.Login])
+			t.Errorf("the event is %s, but the user is %q", m.Data(), users[datas.Login])
 		}
 	}
-	if len(heard) != len(users) {
-		t.Errorf("%d Register events, want %d", len(heard), len(users))
+	if len(events) != len(users) {
+		t.Errorf("%d Register events, want %d", len(events), len(users))
 	}
 }
