@@ -32,8 +32,8 @@ type house struct {
 func newHouse(t *testing.T) *house {
 	h := &house{T: t}
 	h.patience.Store(-1)
-	backend := &model.Watched{Backend: model.NewMemory(), Put: h.put}
-	set, err := model.Set(t.Context(), backend, []store.Mapping{
+	backend := &model.Hooked{Backend: model.NewMemory(), BeforePut: h.put}
+	set, err := model.OpenSet(t.Context(), backend, []store.Mapping{
 		{Source: "People", Target: "People", Key: "boss", Array: "staff", Cascade: true, Limit: 10_000},
 		{Source: "Pets", Target: "People", Key: "owner", Array: "pets", Cascade: true, Limit: 10_000},
 		{Source: "Guests", Target: "People", Key: "host", Array: "guests", Limit: 10_000},

@@ -35,8 +35,8 @@ func newDesk(t *testing.T, held bool) *desk {
 	if held {
 		d.hold = make(chan struct{})
 	}
-	backend := &model.Watched{Backend: model.NewMemory()}
-	set, err := model.Set(t.Context(), backend, books(10_000), nil)
+	backend := &model.Hooked{Backend: model.NewMemory()}
+	set, err := model.OpenSet(t.Context(), backend, books(10_000), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func newDesk(t *testing.T, held bool) *desk {
 	if _, err := set.Store("Authors").Save(t.Context(), encoded.Object{}, "a"); err != nil {
 		t.Fatal(err)
 	}
-	backend.Put = d.put
+	backend.BeforePut = d.put
 	d.worker = mapping.NewWorker(set, mapping.Options{})
 	t.Cleanup(d.worker.Close)
 	return d

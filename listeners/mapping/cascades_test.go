@@ -18,7 +18,7 @@ const settle = uint64(mapping.GracePeriod / time.Microsecond)
 // cascaded is what must hold of cascades whenever workers have nothing to do:
 // no object is left that was linked when its target was deleted, or written
 // while it was.
-func cascaded(ctx context.Context, set *store.Set, lives model.Lives) error {
+func cascaded(ctx context.Context, set *store.Set, lives model.Histories) error {
 	for i := range set.Mappings() {
 		m := &set.Mappings()[i]
 		sources, err := objects(ctx, set.Store(m.Source))
@@ -49,7 +49,7 @@ func ofStore(key, name string) (uuid string, ok bool) {
 // A write and a deletion that overlap may be taken in either order, and a
 // deletion that takes longer to be stored than settle leaves what was created
 // meanwhile.
-func overdue(x, target model.Life) bool {
+func overdue(x, target model.History) bool {
 	if target.Live {
 		return x.WrittenAt <= target.DeletedAt && x.Written < target.Deleted
 	}
@@ -59,8 +59,8 @@ func overdue(x, target model.Life) bool {
 
 // justified judges the deletions that workers make: none takes an object that
 // was written since its target is back, or created long after its end.
-func justified(mappings []store.Mapping) func(lives model.Lives, e *event.Envelope) error {
-	return func(lives model.Lives, e *event.Envelope) error {
+func justified(mappings []store.Mapping) func(lives model.Histories, e *event.Envelope) error {
+	return func(lives model.Histories, e *event.Envelope) error {
 		if e.Event != event.StoreDeleted || e.Origin == event.OriginGo {
 			return nil
 		}
@@ -71,8 +71,8 @@ func justified(mappings []store.Mapping) func(lives model.Lives, e *event.Envelo
 			}
 			for _, target := range store.Names(encoded.Field(e.Object, m.Key)) {
 				t := lives[m.Target+"/"+target]
-				if t.Live && t.Deleted > 0 && x.Begun < t.Created ||
-					!t.Live && t.Deleted > 0 && model.Epoch+x.CreateBegun*model.Tick <= t.DeletedAt+settle {
+				if t.Live && t.Deleted > 0 && x.WriteBegan < t.Created ||
+					!t.Live && t.Deleted > 0 && model.Epoch+x.CreateBegan*model.Tick <= t.DeletedAt+settle {
 					return nil
 				}
 			}
@@ -82,46 +82,46 @@ func justified(mappings []store.Mapping) func(lives model.Lives, e *event.Envelo
 }
 
 // cascading are worlds whose clock matters, since a cascade compares times.
-func cascading() map[string]model.World {
+func cascading() map[string]model.Scenario {
 	shelves := books(0)
 	shelves[0].Cascade = true
 	people := []store.Mapping{{Source: "People", Target: "People", Key: "boss", Array: "staff", Cascade: true}}
-	return map[string]model.World{
+	return map[string]model.Scenario{
 		"a source is saved while its target is deleted": {
 			Mappings: shelves,
-			Start:    authors(),
-			Writers: [][]model.Act{
+			Setup:    authors(),
+			Clients: [][]model.Op{
 				{model.Delete("Authors", "a")},
 				{model.Save("Books", "x", `{"author":"a"}`)},
 			},
 		},
 		"a source is moved while its targets are deleted": {
 			Mappings: shelves,
-			Start:    with(authors(), model.Save("Books", "x", `{"author":"a"}`)),
-			Writers: [][]model.Act{
+			Setup:    with(authors(), model.Save("Books", "x", `{"author":"a"}`)),
+			Clients: [][]model.Op{
 				{model.Delete("Authors", "b")},
 				{model.Update("Books", "x", `{"author":"b"}`)},
 			},
 		},
 		"a linked source changes after its target's end": {
 			Mappings: shelves,
-			Start:    with(authors(), model.Save("Books", "x", `{"author":"a"}`)),
-			Writers: [][]model.Act{{
+			Setup:    with(authors(), model.Save("Books", "x", `{"author":"a"}`)),
+			Clients: [][]model.Op{{
 				model.Delete("Authors", "a"), model.Save("Authors", "c", `{}`), model.Save("Authors", "d", `{}`),
 				model.Update("Books", "x", `{"title":"2"}`),
 			}},
 		},
 		"a target is deleted and created again": {
 			Mappings: shelves,
-			Start:    with(authors(), model.Save("Books", "x", `{"author":"a"}`)),
-			Writers: [][]model.Act{
+			Setup:    with(authors(), model.Save("Books", "x", `{"author":"a"}`)),
+			Clients: [][]model.Op{
 				{model.Delete("Authors", "a"), model.Save("Authors", "a", `{}`), model.Update("Books", "x", `{"title":"2"}`)},
 			},
 		},
 		"a circle of two": {
 			Mappings: people,
-			Start:    []model.Act{model.Save("People", "p", `{"boss":"q"}`), model.Save("People", "q", `{"boss":"p"}`)},
-			Writers:  [][]model.Act{{model.Delete("People", "p")}, {model.Update("People", "q", `{"boss":null}`)}},
+			Setup:    []model.Op{model.Save("People", "p", `{"boss":"q"}`), model.Save("People", "q", `{"boss":"p"}`)},
+			Clients:  [][]model.Op{{model.Delete("People", "p")}, {model.Update("People", "q", `{"boss":null}`)}},
 		},
 	}
 }
@@ -135,7 +135,7 @@ func TestEveryInterleavingOfACascade(t *testing.T) {
 	for name, w := range cascading() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w.Hands, w.Crash, w.Clock, w.Atomic = *handsFlag, *crashFlag, true, true
+			w.MaxInFlight, w.Crash, w.Clock, w.AtomicClients = *handsFlag, *crashFlag, true, true
 			explore(t, w)
 		})
 	}

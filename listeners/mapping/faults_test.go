@@ -13,28 +13,28 @@ import (
 
 // faulty are worlds in which the protocol lacks a part, or a condition of it
 // does not hold.
-func faulty() map[string]model.World {
+func faulty() map[string]model.Scenario {
 	blind := small()["two sources of one target"]
 	blind.Fault.NoRecheck = true
 
 	again := crowded()["a target is created again while others change"]
-	again.Fault.Forget = true
+	again.Fault.DropTombstones = true
 
 	late := small()["a source comes before its target"]
-	late.Fault.Lose = func(e *event.Envelope) bool { return e.Store == "Authors" }
+	late.Fault.DropEvent = func(e *event.Envelope) bool { return e.Store == "Authors" }
 
 	crowd := crowded()["an array without room"]
 	unnoted := crowd
-	crowd.Writers = [][]model.Act{with(crowd.Writers[0], model.Save("Books", "z", `{"author":"a"}`))}
+	crowd.Clients = [][]model.Op{with(crowd.Clients[0], model.Save("Books", "z", `{"author":"a"}`))}
 	unmarked, early := crowd, crowd
-	unmarked.Fault.Tamper = unmark
-	early.Fault.Tamper = func(w *driver.Write) {
+	unmarked.Fault.RewritePut = unmark
+	early.Fault.RewritePut = func(w *driver.Write) {
 		if bytes.Contains(w.Body, []byte(`"books":[]`)) {
 			unmark(w)
 		}
 	}
 	unnoted.Crash = true
-	unnoted.Fault.Tamper = func(w *driver.Write) {
+	unnoted.Fault.RewritePut = func(w *driver.Write) {
 		if o, err := encoded.Decode(w.Body); err == nil && o["_overflow"] != nil {
 			o["_overflow"] = []byte(`{"books":[]}`)
 			w.Body = o.Encode()
@@ -42,9 +42,9 @@ func faulty() map[string]model.World {
 	}
 
 	shadow := small()["two sources of one target"]
-	shadow.Crash, shadow.Fault.Shadow = true, true
+	shadow.Crash, shadow.Fault.AckByOther = true, true
 
-	return map[string]model.World{
+	return map[string]model.Scenario{
 		"objects are not read again after a write":              blind,
 		"revisions repeat when an object is created again":      again,
 		"a target that comes late is not filled":                late,
@@ -61,10 +61,10 @@ func TestFaultsAreFound(t *testing.T) {
 	for name, w := range faulty() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w.Hands = 2
+			w.MaxInFlight = 2
 			stats, err := checker(t, w).Explore(t.Context(), 300_000)
 			var v *model.Violation
-			if !errors.As(err, &v) || errors.Is(err, model.ErrEndless) {
+			if !errors.As(err, &v) || errors.Is(err, model.ErrNoTermination) {
 				t.Fatalf("the fault was not found: %v, %v", stats, err)
 			}
 			t.Logf("found after %v: %v", stats, v.Err)

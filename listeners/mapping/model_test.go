@@ -36,21 +36,21 @@ func workers(set *store.Set) []model.Consumer {
 }
 
 // explore goes through all of a world.
-func explore(t *testing.T, w model.World) {
+func explore(t *testing.T, w model.Scenario) {
 	t.Helper()
 	const tooMany = 50_000_000
 	stats, err := checker(t, w).Explore(t.Context(), tooMany)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !stats.Complete || stats.Quiet < 2 {
+	if !stats.Complete || stats.Quiescent < 2 {
 		t.Fatalf("not explored: %v", stats)
 	}
 	t.Log(stats)
 }
 
 // walk goes ways through a world by chance.
-func walk(t *testing.T, w model.World) {
+func walk(t *testing.T, w model.Scenario) {
 	t.Helper()
 	c := checker(t, w)
 	first, n := uint64(1), *walksFlag
@@ -59,16 +59,16 @@ func walk(t *testing.T, w model.World) {
 	}
 	moves, quiet := 0, 0
 	for seed := first; seed < first+uint64(n); seed++ {
-		stats, err := c.Walk(t.Context(), seed)
+		stats, err := c.Simulate(t.Context(), seed)
 		if err != nil {
 			t.Fatalf("%v\nto see it again: go test ./listeners/mapping -run '%s' -model.seed=%d", err, t.Name(), seed)
 		}
-		moves, quiet = moves+stats.Moves, quiet+stats.Quiet
+		moves, quiet = moves+stats.Transitions, quiet+stats.Quiescent
 	}
 	t.Logf("%d schedules, %d moves, %d quiet states judged", n, moves, quiet)
 }
 
-func checker(t *testing.T, w model.World) *model.Checker {
+func checker(t *testing.T, w model.Scenario) *model.Checker {
 	t.Helper()
 	w.Mappings = slices.Clone(w.Mappings)
 	for i := range w.Mappings {
@@ -81,14 +81,14 @@ func checker(t *testing.T, w model.World) *model.Checker {
 		t.Fatal(err)
 	}
 	if w.Clock {
-		c.Judge = justified(w.Mappings)
+		c.OnWrite = justified(w.Mappings)
 	}
 	return c
 }
 
 // equal is what must hold whenever workers have nothing to do: arrays equal
 // objects. It is said here in other words than in verify, which must agree.
-func equal(ctx context.Context, set *store.Set, lives model.Lives) error {
+func equal(ctx context.Context, set *store.Set, lives model.Histories) error {
 	for i := range set.Mappings() {
 		if err := arraysEqual(ctx, set, &set.Mappings()[i]); err != nil {
 			return err

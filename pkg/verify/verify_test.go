@@ -21,7 +21,7 @@ type shop struct {
 }
 
 func newShop(t *testing.T, limit int, books ...string) *shop {
-	set, err := model.Set(t.Context(), model.NewMemory(), []store.Mapping{{
+	set, err := model.OpenSet(t.Context(), model.NewMemory(), []store.Mapping{{
 		Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true, Limit: limit,
 	}}, nil)
 	if err != nil {

@@ -12,155 +12,222 @@ import (
 	"belfry/pkg/store"
 )
 
-// Checker tries the orders in which steps can follow each other in a world.
+// Checker explores the interleavings of the steps of a scenario. It is not safe
+// for concurrent use.
 //
-// Clients and handlers are processes; each driver call is a step. A state is
-// what the stores hold, which events are not acknowledged, and at which step
-// each process is. A process is moved by running it from its beginning with
-// the answers that it was given, up to its next driver call, which is then
-// made: so any state can be gone on from, without a thread that waits there.
+// Operations of clients and handlers of events are processes; each driver call
+// is a step. A state is the contents of the stores, the unacknowledged events,
+// and the step that each process is at. A process is deterministic: the answers
+// to its driver calls determine its next call. So it is continued from any state
+// by running it from its start with the answers it got before, up to the next
+// call, which is then made; no goroutine is kept for it. What a process does
+// between two calls (a segment) is remembered, so that each is run once.
 type Checker struct {
-	// Judge looks at each write that a client or a worker makes; may be nil.
-	Judge func(lives Lives, e *event.Envelope) error
+	// OnWrite checks each write of a client or worker; may be nil.
+	OnWrite func(histories Histories, e *event.Envelope) error
 
-	world     World
+	scenario  Scenario
 	consumers []Consumer
-	check     func(ctx context.Context, set *store.Set, lives Lives) error
+	invariant func(ctx context.Context, set *store.Set, histories Histories) error
 	set       *store.Set
 	memory    *Memory
-	shelves   []*memoryStore
+	stores    []*memoryStore // by name
+	segments  map[uint64]segment
 
-	state  *state // in which the current step is made
-	run    *run   // the process that makes it; nil for whoever just looks
-	begun  uint64 // the clock when the current client's act began
-	judged error
+	state    *state // the one in which the current step is made
+	run      *run   // the process that makes it; nil for a check
+	began    uint64 // the clock when the current client's operation began
+	writeErr error  // of OnWrite
 }
 
-// New makes a checker. consumers makes the workers of a set of stores; check
-// judges every state in which nothing is left to do for workers.
-func New(ctx context.Context, w World, consumers func(*store.Set) []Consumer,
-	check func(ctx context.Context, set *store.Set, lives Lives) error,
+// maxSegments bounds the memory of a long simulation.
+const maxSegments = 1 << 16
+
+// New returns a checker. consumers makes the workers of a set of stores;
+// invariant checks each state in which workers have nothing to do.
+func New(ctx context.Context, s Scenario, consumers func(*store.Set) []Consumer,
+	invariant func(ctx context.Context, set *store.Set, histories Histories) error,
 ) (*Checker, error) {
-	c := &Checker{world: w, check: check, memory: NewMemory(), state: &state{lives: Lives{}}}
-	set, err := Set(ctx, gates{c}, w.Mappings, func(o *store.Options) { o.Locker, o.Now = noLock{}, c.time })
+	c := &Checker{
+		scenario: s, invariant: invariant, memory: NewMemory(),
+		segments: map[uint64]segment{}, state: &state{histories: Histories{}},
+	}
+	set, err := OpenSet(ctx, stepBackend{c}, s.Mappings, func(o *store.Options) { o.Locker, o.Now = noLock{}, c.time })
 	if err != nil {
 		return nil, err
 	}
 	c.set, c.consumers = set, consumers(set)
 	for name := range c.memory.stores {
-		c.shelves = append(c.shelves, c.memory.stores[name])
+		c.stores = append(c.stores, c.memory.stores[name])
 	}
-	slices.SortFunc(c.shelves, func(a, b *memoryStore) int { return strings.Compare(a.name, b.name) })
-	for _, act := range w.Start {
-		if err := act.do(ctx, set.Store(act.Store)); err != nil {
+	slices.SortFunc(c.stores, func(a, b *memoryStore) int { return strings.Compare(a.name, b.name) })
+	for _, op := range s.Setup {
+		if err := op.run(ctx, set.Store(op.Store)); err != nil {
 			return nil, err
 		}
 	}
-	for len(c.state.mail) > 0 {
-		l := c.state.mail[0]
-		c.state.mail = c.state.mail[1:]
-		if err := c.consumers[l.consumer].Handle(ctx, l.event); err != nil {
+	for len(c.state.unacked) > 0 {
+		d := c.state.unacked[0]
+		c.state.unacked = c.state.unacked[1:]
+		if err := c.consumers[d.consumer].Handle(ctx, d.event); err != nil {
 			return nil, err
 		}
 	}
-	c.state.history = nil
-	c.state.writers = make([]writer, len(w.Writers))
-	c.keep()
+	c.state.snapshots = nil
+	c.state.clients = make([]client, len(s.Clients))
+	c.saveTables()
 	return c, nil
 }
 
-// keep notes in the state what the stores hold.
-func (c *Checker) keep() {
-	c.state.tables = make([]map[string]*row, len(c.shelves))
-	for i, s := range c.shelves {
+// saveTables copies the contents of the stores to the state.
+func (c *Checker) saveTables() {
+	c.state.tables = make([]map[string]*row, len(c.stores))
+	for i, s := range c.stores {
 		c.state.tables[i] = s.rows
 	}
 }
 
-// enter makes a state the current one, in a copy that may change.
+// enter makes a copy of a state the current one.
 func (c *Checker) enter(s *state) {
 	next := *s
-	next.writers = slices.Clone(s.writers)
-	next.hands = slices.Clone(s.hands)
+	next.clients = slices.Clone(s.clients)
+	next.handlers = append(make([]handler, 0, len(s.handlers)+1), s.handlers...)
 	c.state = &next
-	for i, shelf := range c.shelves {
-		shelf.rows = s.tables[i]
+	for i := range c.stores {
+		c.stores[i].rows = s.tables[i]
 	}
 }
 
-func (c *Checker) tables() map[string]map[string]*row {
+func (c *Checker) snapshot() map[string]map[string]*row {
 	all := map[string]map[string]*row{}
-	for _, s := range c.shelves {
+	for _, s := range c.stores {
 		all[s.name] = s.rows
 	}
 	return all
 }
 
-// judge checks a state in which nothing is left to do.
-func (c *Checker) judge(ctx context.Context, s *state) error {
+// checkQuiescent checks the invariant in a state.
+func (c *Checker) checkQuiescent(ctx context.Context, s *state) error {
 	c.enter(s)
-	return c.check(ctx, c.set, s.lives)
+	return c.invariant(ctx, c.set, s.histories)
 }
 
-// advance runs a process for some more steps.
-func (c *Checker) advance(p *process, r *run, f func() error) (done bool, err error) {
-	known := len(p.log)
-	r.log = p.log[:known:known]
-	c.run = r
-	err = f()
-	c.run = nil
-	if c.judged != nil {
-		return false, c.judged
-	}
-	for i := known; i < len(r.log); i++ {
-		p.digest = mix(p.digest, r.log[i].digest())
-	}
-	p.log, p.next = r.log, r.next
-	switch {
-	case r.halted && err == nil:
-		return false, fmt.Errorf("it reports success though the driver failed it at %v", r.next)
-	case len(p.log) > 1000:
-		return false, ErrEndless
-	case r.halted:
-		return false, nil
-	}
-	return true, err
-}
-
-// all is more steps than any process makes.
-const all = 1 << 20
-
-// moveWriter lets a client make its next step, or begin its act.
-func (c *Checker) moveWriter(ctx context.Context, i int) ([]step, error) {
-	w := &c.state.writers[i]
-	act := c.world.Writers[i][w.at]
-	r := &run{steps: 1}
+// stepClient starts a client's operation or makes its next step.
+func (c *Checker) stepClient(ctx context.Context, i int) (steps []step, err error) {
+	w := &c.state.clients[i]
+	op := c.scenario.Clients[i][w.at]
+	code := program{mix(uint64(i), uint64(w.at)), false, func() error { return op.run(ctx, c.set.Store(op.Store)) }}
+	done := false
 	if !w.begun {
 		w.begun, w.since = true, c.state.clock
-		if c.world.Clock && !c.world.Atomic {
-			r.steps = 0 // it may look at the clock long before it writes
+		done, err = c.start(&w.process, code)
+		if c.scenario.Clock && !c.scenario.AtomicClients && !done {
+			return nil, err // it may read the clock long before it writes
 		}
 	}
-	if c.world.Atomic {
-		r.steps = all
+	c.began = w.since
+	for first := true; !done && err == nil && (first || c.scenario.AtomicClients); first = false {
+		steps = append(steps, w.next.step)
+		done, err = c.step(&w.process, code, false)
 	}
-	c.begun = w.since
-	done, err := c.advance(&w.process, r, func() error { return act.do(ctx, c.set.Store(act.Store)) })
-	c.keep()
+	c.saveTables()
 	if done {
-		*w = writer{at: w.at + 1}
+		*w = client{at: w.at + 1}
 		if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Exists) || errors.Is(err, errs.Conflict) {
 			err = nil
 		}
 	}
-	return r.done, err
+	return steps, err
 }
 
-// moveHand lets a worker make its next step.
-func (c *Checker) moveHand(ctx context.Context, i int, old bool) (steps []step, done bool, err error) {
-	h := &c.state.hands[i]
-	r := &run{steps: 1, hand: true, old: old}
-	done, err = c.advance(&h.process, r, func() error { return c.consumers[h.letter.consumer].Handle(ctx, h.letter.event) })
-	c.keep()
-	return r.done, done, err
+// stepHandler starts a handler and makes its first step, or makes its next one.
+// stale makes a query with the oldest index that it may get.
+func (c *Checker) stepHandler(ctx context.Context, i int, stale bool) (steps []step, done bool, err error) {
+	h := &c.state.handlers[i]
+	code := program{h.delivery.hash, true, func() error { return c.consumers[h.delivery.consumer].Handle(ctx, h.delivery.event) }}
+	if h.next.do == nil {
+		if done, err = c.start(&h.process, code); done || err != nil {
+			return nil, done, err
+		}
+	}
+	steps = []step{h.next.step}
+	done, err = c.step(&h.process, code, stale)
+	c.saveTables()
+	return steps, done, err
+}
+
+// program is the code of a process. Processes of the same identity that got the
+// same answers are in the same state.
+type program struct {
+	identity uint64
+	handler  bool // a handler, not a client
+	code     func() error
+}
+
+// start runs a process to its first driver call.
+func (c *Checker) start(p *process, code program) (done bool, err error) {
+	return c.advance(p, code)
+}
+
+// step makes a process's next driver call and runs it to the one after.
+func (c *Checker) step(p *process, code program, stale bool) (done bool, err error) {
+	c.run = &run{log: p.log, stale: stale}
+	a := p.next.do()
+	c.run = nil
+	if c.writeErr != nil {
+		return false, c.writeErr
+	}
+	a.step = p.next.step
+	p.log = append(p.log[:len(p.log):len(p.log)], a)
+	p.hash = mix(p.hash, a.hash())
+	return c.advance(p, code)
+}
+
+// segment is what a process does from one driver call to the next: it reads the
+// clock, and asks for the call, or returns.
+type segment struct {
+	reads []answer // of the clock
+	next  call
+	done  bool
+	err   error
+}
+
+// advance runs a process to its next driver call.
+func (c *Checker) advance(p *process, code program) (done bool, err error) {
+	key := mix(mix(mix(code.identity, p.hash), c.state.clock), uint64(len(c.state.snapshots)))
+	if code.handler {
+		key++
+	}
+	s, known := c.segments[key]
+	if !known {
+		s = c.runSegment(p, code)
+		if len(c.segments) >= maxSegments {
+			clear(c.segments)
+		}
+		c.segments[key] = s
+	}
+	for i := range s.reads {
+		p.hash = mix(p.hash, s.reads[i].hash())
+	}
+	p.log = append(p.log[:len(p.log):len(p.log)], s.reads...)
+	p.next = s.next
+	if len(p.log) > 1000 {
+		return false, ErrNoTermination
+	}
+	return s.done, s.err
+}
+
+func (c *Checker) runSegment(p *process, code program) segment {
+	r := &run{log: p.log[:len(p.log):len(p.log)], handler: code.handler}
+	c.run = r
+	err := code.code()
+	c.run = nil
+	s := segment{reads: r.log[len(p.log):], next: r.next}
+	switch {
+	case r.halted && err == nil:
+		s.err = fmt.Errorf("it returns success although the driver returned an error for %v", r.next.step)
+	case !r.halted:
+		s.done, s.err = true, err
+	}
+	return s
 }

@@ -9,25 +9,25 @@ import (
 	"strings"
 )
 
-// Stats say what was tried.
+// Stats count what was explored.
 type Stats struct {
-	States   int  // different ones
-	Moves    int  // from one state to the next
-	Quiet    int  // states, or with Walk ends, in which arrays had to equal objects
-	Complete bool // every state that the world can come to was seen
+	States      int // distinct ones
+	Transitions int
+	Quiescent   int  // states, or with Simulate visits, in which the invariant was checked
+	Complete    bool // every reachable state was visited
 }
 
 func (s Stats) String() string {
-	return fmt.Sprintf("%d states, %d moves, %d quiet states judged, complete: %v", s.States, s.Moves, s.Quiet, s.Complete)
+	return fmt.Sprintf("%d states, %d transitions, %d quiescent states checked, complete: %v", s.States, s.Transitions, s.Quiescent, s.Complete)
 }
 
-// ErrEndless is what a Violation wraps when a process makes step after step.
-var ErrEndless = errors.New("it does not come to an end")
+// ErrNoTermination is what a Violation wraps when a process does not terminate.
+var ErrNoTermination = errors.New("a process does not terminate")
 
-// Violation is a way to a state that must not be.
+// Violation is a schedule that leads to an error.
 type Violation struct {
 	Err   error
-	Trace []string // the moves, from the beginning
+	Trace []string // the transitions, from the initial state
 }
 
 func (v *Violation) Error() string {
@@ -39,138 +39,139 @@ func (v *Violation) Unwrap() error { return v.Err }
 type kind uint8
 
 const (
-	write   kind = iota // a client makes a step
-	deliver             // a worker takes an event and makes its first step
-	work                // a worker makes a step
-	deliverOld
-	workOld // the same, with an index that lags
-	vanish  // a worker vanishes
+	clientStep   kind = iota
+	deliver           // a worker receives an event and makes its first step
+	handlerStep       // a worker makes a step
+	deliverStale      // the same two, with a stale index
+	handlerStepStale
+	crash // a worker crashes
 )
 
-// label says what a move was.
+// transition leads from a state to another. index is the client, handler or
+// delivery that it is about.
+type transition struct {
+	kind  kind
+	index int
+}
+
+// label describes a transition in a trace.
 type label struct {
 	role  string
-	who   int
+	index int
 	with  fmt.Stringer
 	steps []step
 	note  string
 }
 
 func (l label) unacknowledged() label {
-	l.note = "done, and not acknowledged"
+	l.note = "completes and crashes before the acknowledgement"
 	return l
 }
 
 func (l label) String() string {
-	return fmt.Sprintf("%s %d, %v: %v %s", l.role, l.who+1, l.with, l.steps, l.note)
+	return fmt.Sprintf("%s %d, %v: %v %s", l.role, l.index+1, l.with, l.steps, l.note)
 }
 
-// move is one way to go on from a state.
-type move struct {
-	kind kind
-	who  int
-}
-
-// moves lists the ways to go on.
-func (c *Checker) moves(s *state) []move {
-	var all []move
-	for i := range s.writers {
-		if s.writers[i].at < len(c.world.Writers[i]) {
-			all = append(all, move{write, i})
+// transitions returns those that are possible in a state.
+func (c *Checker) transitions(s *state) []transition {
+	all := make([]transition, 0, len(s.clients)+2*len(s.handlers)+len(s.unacked))
+	for i := range s.clients {
+		if s.clients[i].at < len(c.scenario.Clients[i]) {
+			all = append(all, transition{clientStep, i})
 		}
 	}
-	for i := range s.hands {
-		all = append(all, move{work, i})
-		if c.world.Lag && s.hands[i].next.op == "query" {
-			all = append(all, move{workOld, i})
+	for i := range s.handlers {
+		all = append(all, transition{handlerStep, i})
+		if c.scenario.LaggingIndexes && s.handlers[i].next.step.op == "query" {
+			all = append(all, transition{handlerStepStale, i})
 		}
-		if c.world.Crash {
-			all = append(all, move{vanish, i})
+		if c.scenario.Crash {
+			all = append(all, transition{crash, i})
 		}
 	}
-	if len(s.hands) < c.world.Hands {
-		for i := range s.mail {
-			all = append(all, move{deliver, i})
-			if c.world.Lag {
-				all = append(all, move{deliverOld, i})
+	if len(s.handlers) < c.scenario.MaxInFlight {
+		for i := range s.unacked {
+			all = append(all, transition{deliver, i})
+			if c.scenario.LaggingIndexes {
+				all = append(all, transition{deliverStale, i})
 			}
 		}
 	}
 	return all
 }
 
-// make goes on from a state by a move. lost is, when a handler came to its end,
-// the state in which it did not acknowledge.
-func (c *Checker) make(ctx context.Context, s *state, m move) (next, lost *state, did label, err error) {
+// take makes a transition from a state. When a handler completes, unacked is the
+// state in which it crashed before the acknowledgement.
+func (c *Checker) take(ctx context.Context, s *state, t transition) (next, unacked *state, did label, err error) {
 	c.enter(s)
-	who := m.who
-	switch m.kind {
-	case write:
-		act := c.world.Writers[m.who][s.writers[m.who].at]
-		steps, err := c.moveWriter(ctx, m.who)
-		return c.state, nil, label{"client", m.who, act, steps, ""}, err
-	case vanish:
-		l := s.hands[m.who].letter
-		did = label{"worker", m.who, l, nil, "it vanishes"}
-		c.state.hands = slices.Delete(c.state.hands, m.who, m.who+1)
-		if !c.world.Fault.Shadow {
-			c.state.returned(l)
+	i := t.index
+	switch t.kind {
+	case clientStep:
+		op := c.scenario.Clients[i][s.clients[i].at]
+		steps, err := c.stepClient(ctx, i)
+		return c.state, nil, label{"client", i, op, steps, ""}, err
+	case crash:
+		d := s.handlers[i].delivery
+		c.state.handlers = slices.Delete(c.state.handlers, i, i+1)
+		if !c.scenario.Fault.AckByOther {
+			c.state.redeliver(d)
 		}
-		return c.state, nil, did, nil
-	case deliver, deliverOld:
-		c.state.hands = append(c.state.hands, hand{letter: s.mail[m.who]})
-		who = len(c.state.hands) - 1
+		return c.state, nil, label{"worker", i, d, nil, "crashes"}, nil
+	case deliver, deliverStale:
+		c.state.handlers = append(c.state.handlers, handler{delivery: s.unacked[i]})
+		i = len(c.state.handlers) - 1
 	}
-	l := c.state.hands[who].letter
-	steps, done, err := c.moveHand(ctx, who, m.kind == workOld || m.kind == deliverOld)
-	did = label{"worker", who, l, steps, ""}
-	if m.kind == workOld || m.kind == deliverOld {
-		did.note = "with an old index"
+	d := c.state.handlers[i].delivery
+	stale := t.kind == handlerStepStale || t.kind == deliverStale
+	steps, done, err := c.stepHandler(ctx, i, stale)
+	did = label{"worker", i, d, steps, ""}
+	if stale {
+		did.note = "with a stale index"
 	}
 	if !done || err != nil {
 		return c.state, nil, did, err
 	}
 	next = c.state
-	next.hands = slices.Delete(next.hands, who, who+1)
-	unacknowledged := *next
-	next.mail = slices.DeleteFunc(slices.Clone(next.mail), func(o *letter) bool { return o == l })
-	if c.world.Crash {
-		lost = &unacknowledged
+	next.handlers = slices.Delete(next.handlers, i, i+1)
+	if c.scenario.Crash {
+		crashed := *next
+		unacked = &crashed
 	}
-	did.note = "done"
-	return next, lost, did, nil
+	next.unacked = slices.DeleteFunc(slices.Clone(next.unacked), func(o *delivery) bool { return o == d })
+	did.note = "completes"
+	return next, unacked, did, nil
 }
 
-// frame is a state on the way to the current one.
+// frame is a state on the path to the current one.
 type frame struct {
-	state *state
-	did   label
-	moves []move
-	more  []frame // states that the last move led to besides
+	state       *state
+	did         label
+	transitions []transition // that have not been taken yet
+	more        []frame      // other states that the last transition led to
 }
 
-// Explore goes through all states, or through limit of them. The error is a
-// *Violation, or the context's.
+// Explore visits all states, or as many as the limit, depth first. The error is
+// a *Violation, or the context's.
 func (c *Checker) Explore(ctx context.Context, limit int) (Stats, error) {
-	seen := map[uint64]struct{}{}
+	visited := map[uint64]struct{}{}
 	var stats Stats
 	var path []frame
 	enter := func(f frame) error {
-		d := f.state.digest(c.world.Clock)
-		if _, known := seen[d]; known {
+		id := f.state.fingerprint(c.scenario.Clock)
+		if _, known := visited[id]; known {
 			return nil
 		}
-		seen[d] = struct{}{}
-		f.moves = c.moves(f.state)
+		visited[id] = struct{}{}
+		f.transitions = c.transitions(f.state)
 		path = append(path, f)
-		if !f.state.quiet() {
+		if !f.state.quiescent() {
 			return nil
 		}
-		stats.Quiet++
-		return c.judge(ctx, f.state)
+		stats.Quiescent++
+		return c.checkQuiescent(ctx, f.state)
 	}
 	err := enter(frame{state: c.state})
-	for err == nil && len(path) > 0 && len(seen) < limit {
+	for err == nil && len(path) > 0 && len(visited) < limit {
 		top := &path[len(path)-1]
 		if n := len(top.more); n > 0 {
 			f := top.more[n-1]
@@ -178,25 +179,26 @@ func (c *Checker) Explore(ctx context.Context, limit int) (Stats, error) {
 			err = enter(f)
 			continue
 		}
-		if len(top.moves) == 0 {
+		if len(top.transitions) == 0 {
+			path[len(path)-1] = frame{}
 			path = path[:len(path)-1]
 			continue
 		}
-		m := top.moves[0]
-		top.moves = top.moves[1:]
-		next, lost, did, failed := c.make(ctx, top.state, m)
-		stats.Moves++
+		t := top.transitions[0]
+		top.transitions = top.transitions[1:]
+		next, unacked, did, failed := c.take(ctx, top.state, t)
+		stats.Transitions++
 		if failed != nil {
 			path = append(path, frame{did: did})
 			err = failed
 			break
 		}
-		if lost != nil {
-			top.more = append(top.more, frame{state: lost, did: did.unacknowledged()})
+		if unacked != nil {
+			top.more = append(top.more, frame{state: unacked, did: did.unacknowledged()})
 		}
 		err = enter(frame{state: next, did: did})
 	}
-	stats.States, stats.Complete = len(seen), err == nil && len(path) == 0
+	stats.States, stats.Complete = len(visited), err == nil && len(path) == 0
 	if err != nil {
 		err = violation(err, path)
 	}
@@ -211,43 +213,50 @@ func violation(err error, path []frame) error {
 	return v
 }
 
-// Walk goes one way from the beginning until nothing can happen any more, as
-// the seed decides. It fails if that takes too long.
-func (c *Checker) Walk(ctx context.Context, seed uint64) (Stats, error) {
-	begin := c.state
-	defer func() { c.enter(begin) }()
+// Limits of one simulation.
+const (
+	maxCrashes     = 5
+	maxTransitions = 5000
+)
+
+// Simulate takes random transitions from the initial state until none is
+// possible. The seed determines them. It fails with ErrNoTermination if that
+// takes too many.
+func (c *Checker) Simulate(ctx context.Context, seed uint64) (Stats, error) {
+	initial := c.state
+	defer func() { c.enter(initial) }()
 	random := rand.New(rand.NewPCG(seed, 0))
-	path := []frame{{state: begin}}
+	path := []frame{{state: initial}}
 	var stats Stats
 	crashes := 0
-	for s := begin; ; {
-		if s.quiet() {
-			stats.Quiet++
-			if err := c.judge(ctx, s); err != nil {
+	for s := initial; ; {
+		if s.quiescent() {
+			stats.Quiescent++
+			if err := c.checkQuiescent(ctx, s); err != nil {
 				return stats, violation(err, path)
 			}
 		}
-		moves := c.moves(s)
-		if len(moves) == 0 {
-			stats.States = stats.Moves
+		transitions := c.transitions(s)
+		if len(transitions) == 0 {
+			stats.States = stats.Transitions
 			return stats, nil
 		}
-		m := moves[random.IntN(len(moves))]
-		if m.kind == vanish {
-			if crashes >= 5 || random.IntN(4) > 0 {
+		t := transitions[random.IntN(len(transitions))]
+		if t.kind == crash {
+			if crashes >= maxCrashes || random.IntN(4) > 0 {
 				continue
 			}
 			crashes++
 		}
-		next, lost, did, err := c.make(ctx, s, m)
-		stats.Moves++
-		if lost != nil && crashes < 5 && random.IntN(8) == 0 {
-			next, did = lost, did.unacknowledged()
+		next, unacked, did, err := c.take(ctx, s, t)
+		stats.Transitions++
+		if unacked != nil && crashes < maxCrashes && random.IntN(8) == 0 {
+			next, did = unacked, did.unacknowledged()
 			crashes++
 		}
 		path = append(path, frame{state: next, did: did})
-		if err == nil && stats.Moves > 5000 {
-			err = ErrEndless
+		if err == nil && stats.Transitions > maxTransitions {
+			err = ErrNoTermination
 		}
 		if err != nil {
 			return stats, violation(err, path)

@@ -1,6 +1,7 @@
-// Package model checks workers by brute force: it runs them on a backend in
-// memory whose every act is a step, and tries the orders in which clients'
-// and workers' steps can follow each other. See Checker.
+// Package model is an explicit-state model checker for workers. It runs them on
+// a backend in memory, each of whose calls is a step, and explores the
+// interleavings of the steps of clients and workers: all of them (Explore), or
+// random ones (Simulate). See Checker.
 package model
 
 import (
@@ -15,23 +16,22 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Memory is a backend that keeps stores in memory, for tests. It does all that
-// package driver demands, durability aside.
+// Memory is a backend that keeps stores in memory, for tests. It satisfies the
+// contract of package driver except for durability.
 type Memory struct {
 	mu     sync.Mutex
 	stores map[string]*memoryStore
 }
 
-// NewMemory makes an empty backend.
+// NewMemory returns an empty backend.
 func NewMemory() *Memory { return &Memory{stores: map[string]*memoryStore{}} }
 
-// row is a record with what the driver keeps beside it. Rows are replaced, never
-// changed.
+// row is a record with its index keys and pending events. Rows are immutable.
 type row struct {
 	driver.Record
 	keys   []driver.Key
 	events []driver.Pending
-	digest uint64 // of Record
+	hash   uint64 // of Record
 }
 
 type memoryStore struct {
@@ -69,20 +69,20 @@ func (m *Memory) Open(ctx context.Context, spec driver.Spec) (driver.Store, erro
 }
 
 // Ping implements driver.Backend.
-func (m *Memory) Ping(ctx context.Context) error { return ended(ctx) }
+func (m *Memory) Ping(ctx context.Context) error { return canceled(ctx) }
 
-// Close implements driver.Backend. What is stored stays.
+// Close implements driver.Backend. The stores keep their contents.
 func (m *Memory) Close() error { return nil }
 
-func ended(ctx context.Context) error {
+func canceled(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return errs.Wrap(err, errs.Canceled, "the caller went away")
+		return errs.Wrap(err, errs.Canceled, "the caller canceled")
 	}
 	return nil
 }
 
 func (s *memoryStore) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
-	if err := ended(ctx); err != nil {
+	if err := canceled(ctx); err != nil {
 		return driver.Record{}, false, err
 	}
 	s.mu.Lock()
@@ -95,7 +95,7 @@ func (s *memoryStore) Get(ctx context.Context, uuid string) (driver.Record, bool
 }
 
 func (s *memoryStore) Put(ctx context.Context, w driver.Write) error {
-	if err := ended(ctx); err != nil {
+	if err := canceled(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -104,6 +104,23 @@ func (s *memoryStore) Put(ctx context.Context, w driver.Write) error {
 }
 
 func (s *memoryStore) put(w driver.Write) error {
+	if err := s.check(w); err != nil {
+		return err
+	}
+	next := newRow(w)
+	if r := s.rows[w.UUID]; r != nil {
+		next.events = slices.Clone(r.events)
+	}
+	for _, e := range w.Events() {
+		e.Payload = bytes.Clone(e.Payload)
+		next.events = append(next.events, e)
+	}
+	s.rows[w.UUID] = next
+	return nil
+}
+
+// check reports whether a write's preconditions hold.
+func (s *memoryStore) check(w driver.Write) error {
 	r := s.rows[w.UUID]
 	live := r != nil && !r.Deleted
 	switch {
@@ -112,20 +129,16 @@ func (s *memoryStore) put(w driver.Write) error {
 	case r != nil && w.FirstRevision() <= r.Revision:
 		return errs.New(errs.Mismatch, "revision %d is not greater than %d", w.FirstRevision(), r.Revision)
 	}
-	next := &row{
+	return nil
+}
+
+func newRow(w driver.Write) *row {
+	r := &row{
 		Record: driver.Record{UUID: w.UUID, Revision: w.Revision, Body: bytes.Clone(w.Body), Deleted: w.Body == nil},
 		keys:   cloneKeys(w.Keys),
 	}
-	if r != nil {
-		next.events = slices.Clone(r.events)
-	}
-	for _, e := range w.Events() {
-		e.Payload = bytes.Clone(e.Payload)
-		next.events = append(next.events, e)
-	}
-	next.digest = digest(next.Record)
-	s.rows[w.UUID] = next
-	return nil
+	r.hash = hashRecord(r.Record)
+	return r
 }
 
 func cloneKeys(keys []driver.Key) []driver.Key {
@@ -140,7 +153,7 @@ func cloneKeys(keys []driver.Key) []driver.Key {
 }
 
 func (s *memoryStore) Pending(ctx context.Context, after []byte, limit int) ([]driver.Pending, []byte, error) {
-	if err := ended(ctx); err != nil {
+	if err := canceled(ctx); err != nil {
 		return nil, nil, err
 	}
 	s.mu.Lock()
@@ -160,13 +173,13 @@ func (s *memoryStore) Pending(ctx context.Context, after []byte, limit int) ([]d
 	return found, nil, nil
 }
 
-// placeOf is where an event stands among those that wait. No uuid holds a NUL.
+// placeOf is the sort key of a pending event. A uuid contains no NUL.
 func placeOf(e driver.Pending) []byte {
 	return binary.BigEndian.AppendUint64(append([]byte(e.UUID), 0), e.Revision)
 }
 
 func (s *memoryStore) Clear(ctx context.Context, events []driver.Pending) error {
-	if err := ended(ctx); err != nil {
+	if err := canceled(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -182,7 +195,7 @@ func (s *memoryStore) Clear(ctx context.Context, events []driver.Pending) error 
 }
 
 func (s *memoryStore) Purge(ctx context.Context, before uint64, limit int) (int, error) {
-	if err := ended(ctx); err != nil {
+	if err := canceled(ctx); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
@@ -198,7 +211,7 @@ func (s *memoryStore) Purge(ctx context.Context, before uint64, limit int) (int,
 }
 
 func (s *memoryStore) Count(ctx context.Context) (records, pending int64, err error) {
-	if err := ended(ctx); err != nil {
+	if err := canceled(ctx); err != nil {
 		return 0, 0, err
 	}
 	s.mu.Lock()

@@ -11,7 +11,7 @@ import (
 )
 
 func (s *memoryStore) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
-	if err := ended(ctx); err != nil {
+	if err := canceled(ctx); err != nil {
 		return driver.Page{}, err
 	}
 	s.mu.Lock()
@@ -26,7 +26,7 @@ func (s *memoryStore) Scan(ctx context.Context, after []byte, limit int) (driver
 }
 
 func (s *memoryStore) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
-	if err := ended(ctx); err != nil {
+	if err := canceled(ctx); err != nil {
 		return driver.Page{}, err
 	}
 	s.mu.Lock()
@@ -51,7 +51,7 @@ func search(rows map[string]*row, q driver.Query) (driver.Page, error) {
 	return pageOf(found, q.Descending, q.After, q.Limit)
 }
 
-// hit is a record at its place in an order.
+// hit is a record and its sort key.
 type hit struct {
 	place  string
 	record driver.Record
@@ -59,7 +59,7 @@ type hit struct {
 
 func pageOf(found []hit, descending bool, after []byte, limit int) (driver.Page, error) {
 	if limit < 1 {
-		return driver.Page{}, errs.New(errs.Internal, "a page needs a limit of at least 1")
+		return driver.Page{}, errs.New(errs.Internal, "the limit of a page must be at least 1")
 	}
 	before := func(a, b string) bool { return a < b != descending && a != b }
 	sort.Slice(found, func(i, k int) bool { return before(found[i].place, found[k].place) })
@@ -97,7 +97,7 @@ func selects(q driver.Query, parts [][]byte) bool {
 		(q.To == nil || bytes.Compare(part, q.To) <= 0 || bytes.HasPrefix(part, q.To))
 }
 
-// appendParts encodes parts so that encodings compare as the parts do.
+// appendParts encodes parts so that encodings sort as the parts do.
 func appendParts(dst []byte, parts [][]byte) []byte {
 	for _, part := range parts {
 		for _, b := range part {

@@ -10,97 +10,108 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// state is all that decides how things can go on. A state is not changed once
-// it has been reached; what it refers to is shared with others.
+// state is everything that determines which transitions can follow. A state is
+// immutable once it has been reached; states share what they refer to.
 type state struct {
-	tables  []map[string]*row // of each store
-	mail    []*letter
-	writers []writer
-	hands   []hand
-	clock   uint64
-	lives   Lives
-	history []map[string]map[string]*row // of each write the stores before it, where indexes lag
+	tables    []map[string]*row // of each store
+	unacked   []*delivery
+	clients   []client
+	handlers  []handler
+	clock     uint64
+	histories Histories
+	snapshots []map[string]map[string]*row // with lagging indexes: the stores before each write
 }
 
-// letter is an event that a consumer has not acknowledged.
-type letter struct {
+// delivery is an event that a consumer has not acknowledged.
+type delivery struct {
 	consumer int
-	event    *event.Envelope
-	id       uint64
 	name     string // the consumer's
+	event    *event.Envelope
+	hash     uint64
 }
 
-func (l *letter) String() string {
-	e := l.event
-	return fmt.Sprintf("%s of %s %s/%s@%d", l.name, e.Event, e.Store, e.UUID, e.Revision-min(e.Revision, Epoch))
+func (d *delivery) String() string {
+	e := d.event
+	return fmt.Sprintf("%s of %s %s/%s@%d", d.name, e.Event, e.Store, e.UUID, e.Revision-min(e.Revision, Epoch))
 }
 
-func newLetter(consumer int, name string, e *event.Envelope) *letter {
-	l := &letter{consumer: consumer, event: e, name: name}
+func newDelivery(consumer int, name string, e *event.Envelope) delivery {
 	same := *e
-	same.ID, same.Time = "", "" // two events that differ in these alone say the same
-	l.id = mixText(uint64(consumer), string(same.Append(nil)))
-	return l
+	same.ID, same.Time = "", "" // handlers do not read them
+	return delivery{consumer, name, e, mixText(uint64(consumer), string(same.Append(nil)))}
 }
 
-// process is a client's act or a worker's handling at some step of it. What it
-// knows is what it has been answered.
+// process is an operation of a client, or the handling of an event, between two
+// of its steps. All it knows is the answers to its driver calls.
 type process struct {
-	log    []answer
-	digest uint64
-	next   step
+	log  []answer
+	hash uint64 // of log
+	next call   // the driver call that it makes next
 }
 
-type writer struct {
-	at    int // which of its acts
+type client struct {
+	at    int // index of its operation
 	begun bool
-	since uint64 // the clock when its act began
+	since uint64 // the clock when its operation began
 	process
 }
 
-type hand struct {
-	letter *letter
+type handler struct {
+	delivery *delivery
 	process
 }
 
-// Life is what clients did to an object, in times of the clock.
-type Life struct {
+// History is what clients did to an object, in times of the clock.
+type History struct {
 	Live        bool
 	Created     uint64 // when the object was last created
-	Begun       uint64 // when its last write by a client began
-	Written     uint64 // when that write was made
-	CreateBegun uint64 // when its last creation began
+	CreateBegan uint64 // when that operation began
+	Written     uint64 // when a client last wrote it
+	WriteBegan  uint64 // when that operation began
+	WrittenAt   uint64 // the revision of that write
 	Deleted     uint64 // when it was last deleted; 0 for never
 	DeletedAt   uint64 // the revision of that deletion
-	WrittenAt   uint64 // the revision of the last write by a client
-	Linked      uint64 // since when its keys are what they are
+	Linked      uint64 // since when its keys have their values
 	keys        string
+	hash        uint64
 }
 
-// Lives are the lives of objects, by store/uuid.
-type Lives map[string]Life
+// Histories are those of all objects, by store/uuid.
+type Histories map[string]History
 
-// remember notes a write that has just been made.
-func (s *state) remember(mappings []store.Mapping, e *event.Envelope, begun uint64) {
+// record adds a write to the histories. began is when the client's operation
+// began.
+func (s *state) record(mappings []store.Mapping, e *event.Envelope, began uint64) {
 	key := e.Store + "/" + e.UUID
-	life := s.lives[key]
-	made := s.clock
+	h := s.histories[key]
 	switch {
 	case e.Event == event.StoreDeleted:
-		life.Live, life.Deleted, life.DeletedAt = false, made, e.Revision
+		h.Live, h.Deleted, h.DeletedAt = false, s.clock, e.Revision
 	case e.Origin != event.OriginGo:
 		return
 	case e.Event == event.StoreSaved:
-		life.Live, life.Created, life.CreateBegun = true, made, begun
+		h.Live, h.Created, h.CreateBegan = true, s.clock, began
 		fallthrough
 	default:
-		life.Begun, life.Written, life.WrittenAt = begun, made, e.Revision
-		if keys := keysOf(mappings, e); e.Event == event.StoreSaved || keys != life.keys {
-			life.Linked, life.keys = made, keys
+		h.WriteBegan, h.Written, h.WrittenAt = began, s.clock, e.Revision
+		if keys := keysOf(mappings, e); e.Event == event.StoreSaved || keys != h.keys {
+			h.Linked, h.keys = s.clock, keys
 		}
 	}
-	s.lives = maps.Clone(s.lives)
-	s.lives[key] = life
+	h.hash = h.sum(key)
+	s.histories = maps.Clone(s.histories)
+	s.histories[key] = h
+}
+
+func (h *History) sum(key string) uint64 {
+	sum := mixText(mixText(0, key), h.keys)
+	if h.Live {
+		sum++
+	}
+	for _, v := range []uint64{h.Created, h.CreateBegan, h.Written, h.WriteBegan, h.WrittenAt, h.Deleted, h.DeletedAt, h.Linked} {
+		sum = mix(sum, v)
+	}
+	return sum
 }
 
 func keysOf(mappings []store.Mapping, e *event.Envelope) string {
@@ -113,62 +124,63 @@ func keysOf(mappings []store.Mapping, e *event.Envelope) string {
 	return string(keys)
 }
 
-// digest identifies a state: from states of equal digest the same can follow.
-func (s *state) digest(clock bool) uint64 {
+// fingerprint identifies a state: the same transitions can follow from states of
+// equal fingerprints. The order of deliveries and of handlers does not matter.
+func (s *state) fingerprint(clock bool) uint64 {
 	var sum uint64
 	for i, table := range s.tables {
 		for _, r := range table {
-			sum += mix(r.digest, uint64(i))
+			sum += mix(r.hash, uint64(i))
 		}
 	}
-	for _, l := range s.mail {
-		sum += mix(l.id, 3+s.holders(l))
+	for _, d := range s.unacked {
+		sum += mix(d.hash, 3+s.holders(d))
 	}
-	for i := range s.writers {
-		w := &s.writers[i]
-		d := mix(mix(uint64(i), uint64(w.at)), w.digest)
+	for i := range s.clients {
+		w := &s.clients[i]
+		h := mix(mix(uint64(i), uint64(w.at)), w.hash)
 		if clock {
-			d = mix(d, w.since)
+			h = mix(h, w.since)
 		}
-		sum += d
+		sum += h
 	}
-	for i := range s.hands {
-		h := &s.hands[i]
-		open := uint64(0)
-		if slices.Contains(s.mail, h.letter) {
-			open = 1
+	for i := range s.handlers {
+		h := &s.handlers[i]
+		unacked := uint64(0)
+		if slices.Contains(s.unacked, h.delivery) {
+			unacked = 1
 		}
-		sum += mix(mix(mix(h.letter.id, s.holders(h.letter)), open), h.digest)
+		sum += mix(mix(mix(h.delivery.hash, s.holders(h.delivery)), unacked), h.hash)
 	}
 	if !clock {
 		return mix(sum, 0)
 	}
-	for key, life := range s.lives {
-		sum += mixText(mix(mix(life.Begun, life.Written), mix(life.Created, life.Deleted)), fmt.Sprint(key, life))
+	for _, h := range s.histories {
+		sum += h.hash
 	}
 	return mix(sum, s.clock)
 }
 
-// returned makes an event come again whose handler vanished. Another handler
-// that has it in hand already may be past the place where it would have seen
-// what the vanished one did: its acknowledgement is not for this delivery.
-func (s *state) returned(l *letter) {
-	waits := slices.ContainsFunc(s.mail, func(o *letter) bool { return o.id == l.id && s.holders(o) == 0 })
-	if !waits {
-		again := *l
-		s.mail = append(slices.Clone(s.mail), &again)
+// redeliver makes an event available again after its handler crashed. A handler
+// that holds another delivery of it may be past the step that would have read
+// what the crashed one wrote: its acknowledgement is not for this delivery.
+func (s *state) redeliver(d *delivery) {
+	available := slices.ContainsFunc(s.unacked, func(o *delivery) bool { return o.hash == d.hash && s.holders(o) == 0 })
+	if !available {
+		again := *d
+		s.unacked = append(slices.Clone(s.unacked), &again)
 	}
 }
 
-// holders is how many handlers have this delivery's letter in hand.
-func (s *state) holders(l *letter) (n uint64) {
-	for i := range s.hands {
-		if s.hands[i].letter == l {
+// holders is how many handlers hold a delivery.
+func (s *state) holders(d *delivery) (n uint64) {
+	for i := range s.handlers {
+		if s.handlers[i].delivery == d {
 			n++
 		}
 	}
 	return n
 }
 
-// quiet reports whether nothing is left to do for workers.
-func (s *state) quiet() bool { return len(s.mail) == 0 && len(s.hands) == 0 }
+// quiescent reports whether workers have nothing to do.
+func (s *state) quiescent() bool { return len(s.unacked) == 0 && len(s.handlers) == 0 }

@@ -7,11 +7,11 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// seed makes digests comparable within one run of the tests.
+// seed makes hashes comparable within one run of the tests.
 var seed = maphash.MakeSeed()
 
-// digest identifies a record's version.
-func digest(r driver.Record) uint64 {
+// hashRecord identifies a version of a record.
+func hashRecord(r driver.Record) uint64 {
 	b := make([]byte, 0, len(r.UUID)+len(r.Body)+10)
 	b = append(b, r.UUID...)
 	b = append(b, 0)
@@ -19,7 +19,7 @@ func digest(r driver.Record) uint64 {
 	return maphash.Bytes(seed, append(b, r.Body...))
 }
 
-// mix folds a value into a digest, where order matters.
+// mix adds a value to a hash; the order of values matters.
 func mix(a, b uint64) uint64 {
 	a ^= b + 0x9e3779b97f4a7c15 + a<<12 + a>>4
 	a *= 0xff51afd7ed558ccd

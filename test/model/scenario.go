@@ -1,0 +1,163 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+)
+
+// Scenario is the initial state of a check and the operations that clients make.
+type Scenario struct {
+	Mappings []store.Mapping
+	Setup    []Op   // made, and their events handled, before the check starts
+	Clients  [][]Op // each client makes its operations one after another
+
+	// MaxInFlight is how many events can be handled at once.
+	MaxInFlight int
+
+	// Crash lets a handler crash between any two of its steps, also between
+	// the last and the acknowledgement. Its event is then redelivered.
+	Crash bool
+
+	// Clock advances the time with every write. Without it the time is
+	// constant and revisions count up for each object by itself, so that far
+	// more interleavings lead to the same state. A protocol that compares the
+	// revisions of different objects, as a cascade does, needs the clock.
+	Clock bool
+
+	// AtomicClients makes each operation of a client one step. Nothing is lost
+	// by it where a client's write that conflicts is retried anyway.
+	AtomicClients bool
+
+	// LaggingIndexes lets queries return what was indexed at any time since
+	// the worker last waited for the index. Simulate supports it, Explore does
+	// not: states do not include what an index returned earlier.
+	LaggingIndexes bool
+
+	Fault Fault
+}
+
+// Fault breaks a condition of the protocol, so that the check must fail.
+type Fault struct {
+	// NoRecheck returns to a handler that reads an object again after a write
+	// what it read before.
+	NoRecheck bool
+
+	// AckByOther acknowledges an event that two handlers hold when one of them
+	// completes, also if the other crashes afterwards.
+	AckByOther bool
+
+	// DropTombstones removes records instead of leaving tombstones, so that
+	// (without Clock) the revisions of a new incarnation repeat.
+	DropTombstones bool
+
+	RewritePut func(w *driver.Write)        // changes each write
+	DropEvent  func(e *event.Envelope) bool // events that are never delivered
+}
+
+// Op is an operation of a client. An operation that fails because the object
+// exists already, or does not, is no error.
+type Op struct {
+	Name  string
+	Store string
+	UUID  string
+	run   func(ctx context.Context, s *store.Store) error
+}
+
+// Save creates an object from JSON.
+func Save(name, uuid, body string) Op {
+	o := mustParse(body)
+	return Op{"save", name, uuid, func(ctx context.Context, s *store.Store) error {
+		_, err := s.Save(ctx, o, uuid)
+		return err
+	}}
+}
+
+// Update replaces the fields that are in the JSON.
+func Update(name, uuid, body string) Op {
+	o := mustParse(body)
+	return Op{"update", name, uuid, func(ctx context.Context, s *store.Store) error {
+		_, err := s.Update(ctx, o, store.UpdateOptions{UUID: uuid})
+		return err
+	}}
+}
+
+// Delete deletes an object.
+func Delete(name, uuid string) Op {
+	return Op{"delete", name, uuid, func(ctx context.Context, s *store.Store) error { return s.Delete(ctx, uuid, 0) }}
+}
+
+func (o Op) String() string { return fmt.Sprintf("%s %s/%s", o.Name, o.Store, o.UUID) }
+
+func mustParse(body string) object.Object {
+	o, err := object.Parse([]byte(body))
+	if err != nil {
+		panic("model: " + err.Error())
+	}
+	return o
+}
+
+// Consumer is a worker: the events that it subscribes to, and its handler. The
+// handler must be deterministic, and make its driver calls one after another.
+type Consumer struct {
+	Name    string
+	Filters []string // see event.Filter
+	Handle  func(ctx context.Context, e *event.Envelope) error
+}
+
+func (c *Consumer) wants(subject string) bool {
+	return slices.ContainsFunc(c.Filters, func(f string) bool { return matches(f, subject) })
+}
+
+// noLock leaves mutual exclusion to the driver's preconditions, as between
+// processes.
+type noLock struct{}
+
+func (noLock) Lock(context.Context, string) (func(), error) { return func() {}, nil }
+
+// Epoch is the revision at the model's time 0.
+const Epoch = 1_000_000
+
+// Tick is by how much revisions grow with each write when there is a clock.
+const Tick = uint64(time.Second / time.Microsecond)
+
+// OpenSet opens the stores that mappings connect in a backend.
+func OpenSet(ctx context.Context, backend driver.Backend, mappings []store.Mapping, adapt func(*store.Options)) (*store.Set, error) {
+	var names []string
+	for _, m := range mappings {
+		for _, name := range []string{m.Source, m.Target} {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	var stores []*store.Store
+	for _, name := range names {
+		o := store.Options{Name: name}
+		for _, m := range mappings {
+			if m.Source == name {
+				o.Maps = append(o.Maps, m)
+			}
+			if m.Target == name {
+				o.Arrays = append(o.Arrays, m.Array)
+			}
+		}
+		if adapt != nil {
+			adapt(&o)
+		}
+		s, err := store.Open(ctx, backend, o)
+		if err != nil {
+			return nil, err
+		}
+		stores = append(stores, s)
+	}
+	return store.NewSet(stores, mappings), nil
+}
+
+func timeAt(clock uint64) time.Time { return time.UnixMicro(int64(Epoch + clock*Tick)) }
