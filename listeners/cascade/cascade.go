@@ -68,7 +68,7 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 // deleteLinked deletes until the index has nothing more to delete. Where the
 // index lags it queries once more after the lag has passed.
 func (w *Worker) deleteLinked(ctx context.Context, m *store.Mapping, e *event.Envelope) error {
-	lag := w.set.Store(m.Source).Settle()
+	lag := w.set.Store(m.Source).IndexLag()
 	for {
 		n, err := w.deleteIndexed(ctx, m, e)
 		if err != nil {

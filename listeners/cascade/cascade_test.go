@@ -245,7 +245,7 @@ func TestAChildWhoseArrayIsKeptGoes(t *testing.T) {
 	h.save("People", "boss", "name", "again")
 	h.save("Pets", "pet", "owner", "p")
 	reconciler := mapping.NewReconciler(h.set, mapping.Options{})
-	if err := reconciler.Reconcile(t.Context(), h.set.From("Pets")[0], "p", []string{"pet"}); err != nil {
+	if err := reconciler.Reconcile(t.Context(), h.set.MappingsFrom("Pets")[0], "p", []string{"pet"}); err != nil {
 		t.Fatal(err)
 	}
 	h.handle(e)

@@ -69,7 +69,7 @@ func justified(mappings []store.Mapping) func(lives model.Histories, e *event.En
 			if m.Source != e.Store || !m.Cascade {
 				continue
 			}
-			for _, target := range store.Names(encoded.Field(e.Object, m.Key)) {
+			for _, target := range store.KeyTargets(encoded.Field(e.Object, m.Key)) {
 				t := lives[m.Target+"/"+target]
 				if t.Live && t.Deleted > 0 && x.WriteBegan < t.Created ||
 					!t.Live && t.Deleted > 0 && model.Epoch+x.CreateBegan*model.Tick <= t.DeletedAt+settle {

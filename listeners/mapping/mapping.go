@@ -87,7 +87,7 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 // event's object.
 func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error) {
 	var groups []group
-	for _, m := range w.set.From(e.Store) {
+	for _, m := range w.set.MappingsFrom(e.Store) {
 		targets, err := w.targets(ctx, m, e)
 		if err != nil {
 			return nil, err
@@ -104,7 +104,7 @@ func (w *Worker) backfill(ctx context.Context, e *event.Envelope) error {
 	if e.Event != event.StoreSaved {
 		return nil
 	}
-	for _, m := range w.set.Onto(e.Store) {
+	for _, m := range w.set.MappingsInto(e.Store) {
 		if err := w.reconciler.Backfill(ctx, m, e.UUID); err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (w *Worker) backfill(ctx context.Context, e *event.Envelope) error {
 // that it names since a later write are reported by that write's event. An event
 // whose object was omitted names none, so the object is read.
 func (w *Worker) targets(ctx context.Context, m *store.Mapping, e *event.Envelope) ([]string, error) {
-	targets := store.Names(e.Previous[m.Key])
+	targets := store.KeyTargets(e.Previous[m.Key])
 	after := object.Field(e.Object, m.Key)
 	if e.ObjectOmitted {
 		now, err := w.set.Store(m.Source).Get(ctx, e.UUID)
@@ -125,7 +125,7 @@ func (w *Worker) targets(ctx context.Context, m *store.Mapping, e *event.Envelop
 		}
 		after = object.Field(now.Body, m.Key)
 	}
-	for _, t := range store.Names(after) {
+	for _, t := range store.KeyTargets(after) {
 		if !slices.Contains(targets, t) {
 			targets = append(targets, t)
 		}

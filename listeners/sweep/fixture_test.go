@@ -77,7 +77,7 @@ func assemble(ctx context.Context, o options, out store.Outbox) (b binary.Option
 	}
 	var stores []*store.Store
 	for _, name := range []string{"Books", "Shelves"} {
-		s, err := store.Open(ctx, backend, store.Options{Name: name, Holding: true, Outbox: out})
+		s, err := store.Open(ctx, backend, store.Options{Name: name, IndexBinaries: true, Outbox: out})
 		if err != nil {
 			return b, nil, err
 		}

@@ -57,15 +57,15 @@ type Worker struct {
 
 // NewWorker returns a worker for services that share a set of stores and the
 // store Contents. It returns errs.Invalid when a store was opened without
-// Holding: the references of its objects would not be found, and their contents
+// IndexBinaries: the references of its objects would not be found, and their contents
 // be deleted.
 func NewWorker(services []*binary.Service, log *slog.Logger) (*Worker, error) {
 	w := &Worker{services: map[string]*binary.Service{}, order: services, log: log, wait: backoff.Sleep}
 	for _, s := range services {
 		w.services[s.Name()] = s
 		for st := range s.Stores() {
-			if !st.Holding {
-				return nil, errs.New(errs.Invalid, "the store %s must be opened with Holding: without it the binaries of its objects would be deleted", st.Name)
+			if !st.IndexBinaries {
+				return nil, errs.New(errs.Invalid, "the store %s must be opened with IndexBinaries: without it the binaries of its objects would be deleted", st.Name)
 			}
 		}
 	}

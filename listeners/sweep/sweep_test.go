@@ -156,11 +156,11 @@ func TestFilters(t *testing.T) {
 
 func TestStoresMustKnowWhatTheyHold(t *testing.T) {
 	f := newFixture(t, options{})
-	f.set.Store("Books").Holding = false
+	f.set.Store("Books").IndexBinaries = false
 	if _, err := sweep.NewWorker([]*binary.Service{f.Service}, slog.New(slog.DiscardHandler)); !errors.Is(err, errs.Invalid) {
 		t.Errorf("the error is %v", err)
 	}
-	f.set.Store("Books").Holding = true
+	f.set.Store("Books").IndexBinaries = true
 }
 
 func TestManyContentsAreSwept(t *testing.T) {

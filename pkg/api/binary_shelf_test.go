@@ -72,11 +72,11 @@ func (l *library) open(t *testing.T) {
 	t.Cleanup(func() { check(backend.Close()) })
 	var stores []*store.Store
 	for _, o := range []store.Options{
-		{Name: "Books", Private: []string{"secret"}, Arrays: []string{"copies"}, Holding: true},
-		{Name: "Guarded", Policy: rules(t, policy.Rules{Update: "false"}), Holding: true},
-		{Name: "Locked", Policy: rules(t, policy.Rules{Get: "false", Update: "false"}), Holding: true},
-		{Name: "Hidden", Holding: true},
-		{Name: "Discreet", Discreet: true, Policy: rules(t, policy.Rules{Get: "false"}), Holding: true},
+		{Name: "Books", Private: []string{"secret"}, Arrays: []string{"copies"}, IndexBinaries: true},
+		{Name: "Guarded", Policy: rules(t, policy.Rules{Update: "false"}), IndexBinaries: true},
+		{Name: "Locked", Policy: rules(t, policy.Rules{Get: "false", Update: "false"}), IndexBinaries: true},
+		{Name: "Hidden", IndexBinaries: true},
+		{Name: "Discreet", HideForbidden: true, Policy: rules(t, policy.Rules{Get: "false"}), IndexBinaries: true},
 		binary.ContentsOptions("Contents"),
 	} {
 		s, err := store.Open(t.Context(), backend, o)

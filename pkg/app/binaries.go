@@ -26,7 +26,7 @@ func (p *plan) placeBinaries() {
 			o.Indexes = append(o.Indexes, binary.ContentsOptions(o.Name).Indexes...)
 			continue
 		}
-		o.Holding = len(p.config.Binaries) > 0
+		o.IndexBinaries = len(p.config.Binaries) > 0
 		for _, name := range names(p.config.Binaries) {
 			o.Binaries = append(o.Binaries, p.config.Binaries[name].Map[o.Name]...)
 		}

@@ -83,7 +83,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	var problems config.Problems
 	o := store.Options{Name: s.Name, Private: s.Private, ReadOnly: s.ReadOnly, MaxSize: int(s.MaxObjectSize)}
 	// Uuids of idents can be guessed: they are addresses.
-	o.Discreet = s.Name == c.Authentication.IdentStore
+	o.HideForbidden = s.Name == c.Authentication.IdentStore
 	for _, fields := range s.Indexes {
 		o.Indexes = append(o.Indexes, query.Index{Name: strings.Join(fields, ","), Fields: fields})
 	}

@@ -11,11 +11,11 @@ func (a *App) interceptor(name string) store.Interceptor {
 	rules := map[string][]intercept.Rule{}
 	for op, list := range a.config.Stores[name].Intercept {
 		for _, i := range list {
-			rules[op] = append(rules[op], intercept.Rule{Name: i.Name, Timeout: i.Timeout, Accept: i.OnError == "accept"})
+			rules[op] = append(rules[op], intercept.Rule{Name: i.Name, Timeout: i.Timeout, FailOpen: i.OnError == "accept"})
 		}
 	}
 	if len(rules) == 0 {
 		return nil
 	}
-	return intercept.NewAsker(a.bus.Conn(), rules, a.log)
+	return intercept.NewChain(a.bus.Conn(), rules, a.log)
 }

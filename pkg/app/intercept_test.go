@@ -40,11 +40,11 @@ authentication:
 	a := p.start()
 	defer p.stop(a)
 	p.want(a, "POST", "/books", `{"title":"Emma"}`, 503) // nobody is there to allow it
-	p.serveInterceptor(a, "save", "Books", "moderation", func(_ context.Context, q intercept.Question) intercept.Answer {
+	p.serveInterceptor(a, "save", "Books", "moderation", func(_ context.Context, q intercept.Request) intercept.Response {
 		if bytes.Contains(q.Object, []byte("casino")) {
-			return intercept.Answer{Refuse: &intercept.Refusal{Status: 400, Message: "no advertisements, please"}}
+			return intercept.Response{Refuse: &intercept.Refusal{Status: 400, Message: "no advertisements, please"}}
 		}
-		return intercept.Answer{Amend: object.Object{"checked": []byte("true")}}
+		return intercept.Response{Amend: object.Object{"checked": []byte("true")}}
 	})
 	if status, body := p.do(a, "POST", "/books", `{"title":"casino"}`); status != 400 || !strings.Contains(body, "no advertisements, please") {
 		t.Errorf("%d %s", status, body)
@@ -53,14 +53,14 @@ authentication:
 		t.Errorf("%d %s", status, body)
 	}
 
-	p.serveInterceptor(a, "register", "Users", "welcome", func(_ context.Context, q intercept.Question) intercept.Answer {
+	p.serveInterceptor(a, "register", "Users", "welcome", func(_ context.Context, q intercept.Request) intercept.Response {
 		switch {
 		case bytes.Contains(q.Object, []byte("password")) || bytes.Contains(q.Datas, []byte("correct horse")):
-			return intercept.Answer{Refuse: &intercept.Refusal{Message: "a password was told"}}
+			return intercept.Response{Refuse: &intercept.Refusal{Message: "a password was told"}}
 		case bytes.Contains(q.Datas, []byte("@spam.example")):
-			return intercept.Answer{Refuse: &intercept.Refusal{Message: "not from there"}}
+			return intercept.Response{Refuse: &intercept.Refusal{Message: "not from there"}}
 		}
-		return intercept.Answer{Amend: object.Object{"plan": []byte(`"free"`), "idents": []byte("[1]"), "password": []byte(`"x"`)}}
+		return intercept.Response{Amend: object.Object{"plan": []byte(`"free"`), "idents": []byte("[1]"), "password": []byte(`"x"`)}}
 	})
 	register := func(login string) (int, string) {
 		return p.do(a, "POST", "/auth/email", `{"login":"`+login+`","password":"correct horse","register":true,"name":"Ada"}`)

@@ -20,7 +20,7 @@ func (p *plan) placeRequests() {
 	for i := range p.stores {
 		if o := &p.stores[i]; o.Name == config.RequestStore {
 			own := natsapi.RequestsOptions(o.Name)
-			o.Silent, o.Indexes = own.Silent, append(o.Indexes, own.Indexes...)
+			o.NoEvents, o.Indexes = own.NoEvents, append(o.Indexes, own.Indexes...)
 		}
 	}
 }
@@ -40,7 +40,7 @@ func (p *plan) onBus() []string {
 func (a *App) serveBus(context.Context) error {
 	o := natsapi.Options{
 		Conn: a.bus.Conn(), Requests: a.set.Store(config.RequestStore), Version: semantic(), Logger: a.log,
-		Registry: a.registry, Tombstones: a.config.Tombstones,
+		Registry: a.registry, TombstoneRetention: a.config.Tombstones,
 	}
 	for _, name := range a.plan.onBus() {
 		o.Stores = append(o.Stores, a.set.Store(name))
@@ -54,7 +54,7 @@ func (a *App) serveBus(context.Context) error {
 	}
 	a.every(forgetInterval, "the removing of old requests", func(ctx context.Context) bool {
 		for more := true; more; {
-			n, err := server.Clean(ctx, forgetAtOnce)
+			n, err := server.DeleteExpired(ctx, forgetAtOnce)
 			if err != nil && ctx.Err() == nil {
 				a.log.Error("removing requests over the bus that have expired", "error", err)
 			}

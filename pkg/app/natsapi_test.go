@@ -41,12 +41,12 @@ func TestStoresOverTheBus(t *testing.T) {
 	}
 	defer conn.Close()
 	begun, release := make(chan struct{}), make(chan struct{})
-	p.serveInterceptor(a, "save", "Books", "moderation", func(_ context.Context, q intercept.Question) intercept.Answer {
+	p.serveInterceptor(a, "save", "Books", "moderation", func(_ context.Context, q intercept.Request) intercept.Response {
 		if strings.Contains(string(q.Object), "slow") {
 			close(begun)
 			<-release
 		}
-		return intercept.Answer{Allow: true}
+		return intercept.Response{Allow: true}
 	})
 	c := client.New(conn)
 	users, books := c.Store("Users"), c.Store("Books")

@@ -47,7 +47,7 @@ func (a *App) startWorkers(context.Context) error {
 
 // reporting makes a listener's handler that requests can wait for.
 func (a *App) reporting(worker string, handle func(context.Context, *event.Envelope) error) listener.Handler {
-	report := applied.Report(a.bus.Conn(), worker, handle)
+	report := applied.Reporting(a.bus.Conn(), worker, handle)
 	return func(ctx context.Context, e *listener.Event) error { return report(ctx, &e.Envelope) }
 }
 

@@ -37,18 +37,18 @@ type report struct {
 }
 
 // chunk is how many causes one report names: far below the bus's largest message.
-const chunk = 1000
+const causesPerReport = 1000
 
 // Anyone on the bus may send reports. What a wait keeps of them is bounded: a
 // cascade over some 100,000 objects fits.
 const (
-	mostMarks = 250_000
-	mostName  = 100 // bytes of an event's id or a worker's name
+	maxMarks   = 250_000
+	maxNameLen = 100 // bytes of an event's id or a worker's name
 )
 
 // Report wraps a worker's handling so that whoever waits hears of it. An
 // attempt that fails reports what it caused, for the next one does not know.
-func Report(conn *nats.Conn, worker string, handle func(context.Context, *event.Envelope) error) func(context.Context, *event.Envelope) error {
+func Reporting(conn *nats.Conn, worker string, handle func(context.Context, *event.Envelope) error) func(context.Context, *event.Envelope) error {
 	return func(ctx context.Context, e *event.Envelope) error {
 		if !waitSubject(e.Ctx.Wait) {
 			return handle(ctx, e)
@@ -59,9 +59,9 @@ func Report(conn *nats.Conn, worker string, handle func(context.Context, *event.
 		if r.Part && len(r.Caused) == 0 {
 			return err
 		}
-		for all := r.Caused; len(all) > chunk; all = r.Caused {
-			send(conn, e.Ctx.Wait, report{Event: r.Event, Worker: worker, Caused: all[:chunk], Part: true})
-			r.Caused = all[chunk:]
+		for all := r.Caused; len(all) > causesPerReport; all = r.Caused {
+			send(conn, e.Ctx.Wait, report{Event: r.Event, Worker: worker, Caused: all[:causesPerReport], Part: true})
+			r.Caused = all[causesPerReport:]
 		}
 		send(conn, e.Ctx.Wait, r)
 		return err
@@ -100,7 +100,7 @@ type Waiter struct {
 // event.
 func NewWaiter(conn *nats.Conn, workers func(store.Cause) []string) (*Waiter, error) {
 	w := &Waiter{workers: workers, prefix: Prefix + nats.NewInbox()[len(nats.InboxPrefix):] + ".", waits: map[string]*wait{}}
-	sub, err := conn.Subscribe(w.prefix+"*", func(m *nats.Msg) { w.hear(m) })
+	sub, err := conn.Subscribe(w.prefix+"*", func(m *nats.Msg) { w.receive(m) })
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "can't listen for what workers have applied")
 	}
@@ -127,7 +127,7 @@ func (w *Waiter) Begin() (subject string, blocks func(ctx context.Context, cause
 	}
 }
 
-func (w *Waiter) hear(m *nats.Msg) {
+func (w *Waiter) receive(m *nats.Msg) {
 	w.mu.Lock()
 	s := w.waits[m.Subject]
 	w.mu.Unlock()
@@ -135,7 +135,7 @@ func (w *Waiter) hear(m *nats.Msg) {
 	if s == nil || json.Unmarshal(m.Data, &r) != nil {
 		return
 	}
-	s.hear(r)
+	s.receive(r)
 }
 
 // mark is one worker's work with one event.
@@ -147,20 +147,20 @@ type wait struct {
 	workers func(store.Cause) []string
 	ready   chan struct{}
 
-	mu       sync.Mutex
-	begun    bool // the request's own causes are expected
-	over     bool // ready is closed
-	flooded  bool // more was reported than is kept: nobody knows when it is done
-	expected map[mark]bool
-	applied  map[mark]bool
-	open     int // expected and not applied
+	mu         sync.Mutex
+	started    bool // the request's own causes are expected
+	done       bool // ready is closed
+	overflowed bool // more was reported than is kept: nobody knows when it is done
+	expected   map[mark]bool
+	applied    map[mark]bool
+	pending    int // expected and not applied
 }
 
 func (s *wait) block(ctx context.Context, causes []store.Cause) error {
 	s.mu.Lock()
-	s.begun = true
+	s.started = true
 	s.expect(causes)
-	s.settle()
+	s.finishIfDone()
 	s.mu.Unlock()
 	select {
 	case <-s.ready:
@@ -170,48 +170,48 @@ func (s *wait) block(ctx context.Context, causes []store.Cause) error {
 	}
 }
 
-func (s *wait) hear(r report) {
+func (s *wait) receive(r report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expect(r.Caused)
-	if m := (mark{r.Event, r.Worker}); !r.Part && !s.applied[m] && s.room(m) {
+	if m := (mark{r.Event, r.Worker}); !r.Part && !s.applied[m] && s.admit(m) {
 		s.applied[m] = true
 		if s.expected[m] {
-			s.open--
+			s.pending--
 		}
 	}
-	s.settle()
+	s.finishIfDone()
 }
 
 func (s *wait) expect(causes []store.Cause) {
 	for _, c := range causes {
 		for _, worker := range s.workers(c) {
 			m := mark{c.ID, worker}
-			if s.expected[m] || !s.room(m) {
+			if s.expected[m] || !s.admit(m) {
 				continue
 			}
 			s.expected[m] = true
 			if !s.applied[m] {
-				s.open++
+				s.pending++
 			}
 		}
 	}
 }
 
 // room reports whether another mark may be kept.
-func (s *wait) room(m mark) bool {
+func (s *wait) admit(m mark) bool {
 	switch {
-	case len(m.event) > mostName || len(m.worker) > mostName:
+	case len(m.event) > maxNameLen || len(m.worker) > maxNameLen:
 		return false // no event of ours, and no worker
-	case len(s.expected)+len(s.applied) >= mostMarks:
-		s.flooded = true
+	case len(s.expected)+len(s.applied) >= maxMarks:
+		s.overflowed = true
 	}
-	return !s.flooded
+	return !s.overflowed
 }
 
-func (s *wait) settle() {
-	if s.begun && s.open == 0 && !s.over && !s.flooded {
-		s.over = true
+func (s *wait) finishIfDone() {
+	if s.started && s.pending == 0 && !s.done && !s.overflowed {
+		s.done = true
 		close(s.ready)
 	}
 }

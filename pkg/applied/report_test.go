@@ -76,7 +76,7 @@ func reports(t *testing.T, w *worker, times int) []report {
 	if err := world.conn.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	handle := applied.Report(world.conn, "mapping", w.handle)
+	handle := applied.Reporting(world.conn, "mapping", w.handle)
 	for range times {
 		_ = handle(t.Context(), &event.Envelope{ID: "e1", Ctx: event.Ctx{Wait: "applied.test.1"}})
 	}
@@ -142,7 +142,7 @@ func TestReportsGoNowhereElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorker(t, 0)
-	handle := applied.Report(world.conn, "mapping", w.handle)
+	handle := applied.Reporting(world.conn, "mapping", w.handle)
 	for _, subject := range []string{"Store.Saved", "events.1.Store.Saved.Books.x", "applied.", "applied.a b", "applied.>", "applied.x\r\nPUB y 1\r\nz", "applied.x..1", "applied.good.1"} {
 		if err := handle(t.Context(), &event.Envelope{ID: "e1", Ctx: event.Ctx{Wait: subject}}); err != nil {
 			t.Error(err)

@@ -256,14 +256,14 @@ func (s *Service) recordUseIfPresent(ctx context.Context, ident string, profile 
 // use notes that a way in was used, with the profile that came with it, and
 // forgets its failures.
 func (s *Service) recordUse(ctx context.Context, ident string, profile object.Object) (store.Stored, error) {
-	return s.idents.Revise(ctx, ident, func(store.Stored) (store.Revision, error) {
+	return s.idents.Mutate(ctx, ident, func(store.Stored) (store.Mutation, error) {
 		now := s.now()
 		fields := object.Object{fieldFailures: failures{At: now}.encode()}
 		fields.Set("lastUsed", timestamp(now))
 		if profile != nil {
 			fields.Set("profile", profile)
 		}
-		return store.Revision{Fields: fields}, nil
+		return store.Mutation{Fields: fields}, nil
 	})
 }
 
@@ -292,17 +292,17 @@ func (f failures) encode() []byte {
 
 // failed notes failures in an ident.
 func (s *Service) recordFailures(ctx context.Context, ident string, f failures) error {
-	_, err := s.idents.Revise(ctx, ident, func(there store.Stored) (store.Revision, error) {
+	_, err := s.idents.Mutate(ctx, ident, func(there store.Stored) (store.Mutation, error) {
 		o, err := there.Object()
 		if err != nil {
-			return store.Revision{}, err
+			return store.Mutation{}, err
 		}
 		noted := failuresOf(o)
 		if noted.At.After(f.At.Add(time.Millisecond)) {
-			return store.Revision{}, nil // a later failure, or a login
+			return store.Mutation{}, nil // a later failure, or a login
 		}
 		f.Count = max(f.Count, noted.unexpired(f.At).Count)
-		return store.Revision{Fields: object.Object{fieldFailures: f.encode()}}, nil
+		return store.Mutation{Fields: object.Object{fieldFailures: f.encode()}}, nil
 	})
 	return ignoreNotFound(err)
 }

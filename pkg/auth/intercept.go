@@ -15,13 +15,13 @@ func (s *Service) interceptRegistration(ctx context.Context, reg *registration) 
 	}
 	asked := reg.fields.Clone()
 	delete(asked, fieldPassword)
-	patch, err := s.interceptor.Ask(ctx, store.Question{
+	patch, err := s.interceptor.Intercept(ctx, store.InterceptRequest{
 		Op: "register", Store: s.users.Name, Object: asked.Encode(), Datas: reg.datas.Encode(), Call: store.CallOf(ctx),
 	})
 	if err != nil || len(patch) == 0 {
 		return err
 	}
-	if reg.fields, err = object.MergePatch(reg.fields, s.users.Amendable(patch)); err != nil {
+	if reg.fields, err = object.MergePatch(reg.fields, s.users.SettableByInterceptor(patch)); err != nil {
 		return err
 	}
 	return s.users.Check(asService(ctx, ""), reg.fields, object.NewUUID())

@@ -138,13 +138,13 @@ func (s *Service) verifyPassword(ctx context.Context, user store.Stored, passwor
 		if err != nil {
 			return err
 		}
-		_, err = s.users.Revise(ctx, user.UUID, func(now store.Stored) (store.Revision, error) {
+		_, err = s.users.Mutate(ctx, user.UUID, func(now store.Stored) (store.Mutation, error) {
 			if kept, _ := object.Text(object.Field(now.Body, fieldPassword)); kept != encoded {
-				return store.Revision{}, nil // changed meanwhile
+				return store.Mutation{}, nil // changed meanwhile
 			}
 			fields := object.Object{}
 			fields.Set(fieldPassword, stronger)
-			return store.Revision{Fields: fields}, nil
+			return store.Mutation{Fields: fields}, nil
 		})
 		return ignoreNotFound(err)
 	})
@@ -239,7 +239,7 @@ func (s *Service) prepareRegistration(ctx context.Context, who identity, c Crede
 			reg.datas[name] = value
 		}
 	}
-	reg.fields = s.users.Settable(reg.datas)
+	reg.fields = s.users.SettableByAnonymous(reg.datas)
 	reg.datas.Set(fieldLogin, who.providerID)
 	reg.fields.Set(fieldPassword, s.hasher.dummy) // as long as the hash that it stands for
 	if err := s.users.Check(asService(ctx, ""), reg.fields, object.NewUUID()); err != nil {

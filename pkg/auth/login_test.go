@@ -137,8 +137,8 @@ func TestWhatIsNoHashIsNotQuoted(t *testing.T) {
 		t.Helper()
 		fields := object.Object{}
 		fields.Set("password", password)
-		_, err := w.set.Store("Users").Revise(t.Context(), in.User.UUID, func(store.Stored) (store.Revision, error) {
-			return store.Revision{Fields: fields}, nil
+		_, err := w.set.Store("Users").Mutate(t.Context(), in.User.UUID, func(store.Stored) (store.Mutation, error) {
+			return store.Mutation{Fields: fields}, nil
 		})
 		w.must(err)
 	}

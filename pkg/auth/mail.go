@@ -79,7 +79,7 @@ func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request
 
 // note keeps the hash of a token that is about to be mailed.
 func (s *Service) storeToken(ctx context.Context, uuid string, request mailRequest, token string, ttl time.Duration) error {
-	_, err := s.tokens.Revise(ctx, uuid, func(mailbox store.Stored) (store.Revision, error) {
+	_, err := s.tokens.Mutate(ctx, uuid, func(mailbox store.Stored) (store.Mutation, error) {
 		now := s.now()
 		until := now.Add(ttl)
 		all := slices.DeleteFunc(mailedTokensOf(mailbox.Body), func(i mailedToken) bool { return i.Until <= timestamp(now) })
@@ -93,21 +93,21 @@ func (s *Service) storeToken(ctx context.Context, uuid string, request mailReque
 		fields := object.Object{}
 		fields.Set(fieldMailedTokens, all)
 		if o, err := mailbox.Object(); err != nil {
-			return store.Revision{}, err
+			return store.Mutation{}, err
 		} else if timeField(o, fieldExpires).Before(until) {
 			fields.Set(fieldExpires, timestamp(until))
 		}
-		return store.Revision{Fields: fields}, nil
+		return store.Mutation{Fields: fields}, nil
 	})
 	return err
 }
 
 // sent notes that a mail is out.
 func (s *Service) markSent(ctx context.Context, uuid string, request mailRequest) error {
-	_, err := s.tokens.Revise(ctx, uuid, func(store.Stored) (store.Revision, error) {
+	_, err := s.tokens.Mutate(ctx, uuid, func(store.Stored) (store.Mutation, error) {
 		fields := object.Object{}
 		fields.Set(fieldSent, request.ID)
-		return store.Revision{Fields: fields}, nil
+		return store.Mutation{Fields: fields}, nil
 	})
 	return ignoreNotFound(err)
 }

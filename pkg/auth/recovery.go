@@ -166,12 +166,12 @@ func (s *Service) moveToOwnAccount(ctx context.Context, who identity, user store
 
 // setPassword sets a hash and, in the same act, ends all sessions.
 func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string) (store.Stored, error) {
-	return s.users.Revise(asService(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Revision, error) {
+	return s.users.Mutate(asService(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Mutation, error) {
 		o, err := now.Object()
 		if err != nil {
-			return store.Revision{}, err
+			return store.Mutation{}, err
 		}
-		return store.Revision{Fields: passwordFields(o, hash)}, nil
+		return store.Mutation{Fields: passwordFields(o, hash)}, nil
 	})
 }
 
@@ -190,8 +190,8 @@ func (s *Service) markValidated(ctx context.Context, ident string, proven bool) 
 	if proven {
 		fields[fieldProven] = []byte("true")
 	}
-	_, err := s.idents.Revise(asService(ctx, ""), ident, func(store.Stored) (store.Revision, error) {
-		return store.Revision{Fields: fields}, nil
+	_, err := s.idents.Mutate(asService(ctx, ""), ident, func(store.Stored) (store.Mutation, error) {
+		return store.Mutation{Fields: fields}, nil
 	})
 	return ignoreNotFound(err)
 }
@@ -200,7 +200,7 @@ func (s *Service) markValidated(ctx context.Context, ident string, proven bool) 
 func (s *Service) removeOtherIdents(ctx context.Context, user store.Stored, keep string) error {
 	ctx = asService(ctx, user.UUID)
 	var unlinked unlinkedIdents
-	_, err := s.users.Revise(ctx, user.UUID, func(store.Stored) (store.Revision, error) {
+	_, err := s.users.Mutate(ctx, user.UUID, func(store.Stored) (store.Mutation, error) {
 		unlinked = unlinkedIdents{}
 		err := forEachOwned(ctx, s.idents, user.UUID, func(ident store.Stored, _ object.Object) error {
 			if ident.UUID != keep {
@@ -209,11 +209,11 @@ func (s *Service) removeOtherIdents(ctx context.Context, user store.Stored, keep
 			return nil
 		})
 		if len(unlinked) == 0 || err != nil {
-			return store.Revision{}, err
+			return store.Mutation{}, err
 		}
 		fields := object.Object{}
 		fields.Set(fieldUnlinked, unlinked)
-		return store.Revision{Fields: fields}, nil
+		return store.Mutation{Fields: fields}, nil
 	})
 	for ident := range unlinked {
 		if err == nil {

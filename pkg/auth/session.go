@@ -157,15 +157,15 @@ func sameEpoch(a, b store.Stored) bool {
 // reviseMe changes fields of the user who is logged in, and reports ended when
 // all sessions were ended since the request began. No fields change nothing.
 func (s *Service) updateCurrentUser(ctx context.Context, me *Session, fields func(now object.Object) object.Object) (store.Stored, error) {
-	return s.users.Revise(asService(ctx, me.User.UUID), me.User.UUID, func(now store.Stored) (store.Revision, error) {
+	return s.users.Mutate(asService(ctx, me.User.UUID), me.User.UUID, func(now store.Stored) (store.Mutation, error) {
 		if !sameEpoch(now, me.User) {
-			return store.Revision{}, errSessionEnded()
+			return store.Mutation{}, errSessionEnded()
 		}
 		o, err := now.Object()
 		if err != nil {
-			return store.Revision{}, err
+			return store.Mutation{}, err
 		}
-		return store.Revision{Fields: fields(o)}, nil
+		return store.Mutation{Fields: fields(o)}, nil
 	})
 }
 
@@ -189,15 +189,15 @@ func ignoreStale(err error) error {
 // slide notes that a session is in use and lets it last longer.
 func (s *Service) extend(ctx context.Context, id string) {
 	s.runInBackground(ctx, "the use of a session", func(ctx context.Context) error {
-		_, err := s.sessions.Revise(ctx, id, func(session store.Stored) (store.Revision, error) {
+		_, err := s.sessions.Mutate(ctx, id, func(session store.Stored) (store.Mutation, error) {
 			o, err := session.Object()
 			if err != nil || s.now().Sub(timeField(o, "lastUsed")) < extendInterval {
-				return store.Revision{}, err
+				return store.Mutation{}, err
 			}
 			now, fields := s.now(), object.Object{}
 			fields.Set("lastUsed", timestamp(now))
 			fields.Set(fieldExpires, timestamp(earlier(now.Add(SessionIdleTimeout), timeField(o, "created").Add(SessionMaxAge))))
-			return store.Revision{Fields: fields}, nil
+			return store.Mutation{Fields: fields}, nil
 		})
 		return ignoreNotFound(err)
 	})

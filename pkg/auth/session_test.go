@@ -107,7 +107,7 @@ func TestOnlyAHashOfTheTokenIsKept(t *testing.T) {
 		t.Errorf("a secret of %d letters", len(secret))
 	}
 	delete(kept, "_hash")
-	_, err := w.set.Store("Sessions").Amend(t.Context(), must(w.set.Store("Sessions").Get(t.Context(), in.ID)), object.Object{"_hash": nil})
+	_, err := w.set.Store("Sessions").CompareAndSet(t.Context(), must(w.set.Store("Sessions").Get(t.Context(), in.ID)), object.Object{"_hash": nil})
 	w.must(err)
 	if w.good(in.Token) || w.good(in.ID) {
 		t.Error("a session without a hash is good")

@@ -148,15 +148,15 @@ func (s *Service) verifyToken(ctx context.Context, address, token string, purpos
 // spend uses a token up, and with it all that were mailed for the same
 // purpose. Of two who spend one at once, one is Denied.
 func (s *Service) consumeToken(ctx context.Context, p verifiedToken) error {
-	_, err := s.tokens.Revise(asService(ctx, ""), p.mailbox.UUID, func(mailbox store.Stored) (store.Revision, error) {
+	_, err := s.tokens.Mutate(asService(ctx, ""), p.mailbox.UUID, func(mailbox store.Stored) (store.Mutation, error) {
 		all := mailedTokensOf(mailbox.Body)
 		left := slices.DeleteFunc(slices.Clone(all), func(i mailedToken) bool { return i.For == p.token.For })
 		if !slices.ContainsFunc(all, func(i mailedToken) bool { return i.Hash == p.token.Hash }) {
-			return store.Revision{}, errWrongToken()
+			return store.Mutation{}, errWrongToken()
 		}
 		fields := object.Object{}
 		fields.Set(fieldMailedTokens, left)
-		return store.Revision{Fields: fields}, nil
+		return store.Mutation{Fields: fields}, nil
 	})
 	if errors.Is(err, errs.NotFound) {
 		return errWrongToken()

@@ -62,13 +62,13 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 // condemn makes an ident count no more as a way in of a user. Conflict when no
 // other is left.
 func (s *Service) markUnlinked(ctx context.Context, user string, ident store.Stored) error {
-	_, err := s.users.Revise(ctx, user, func(user store.Stored) (store.Revision, error) {
+	_, err := s.users.Mutate(ctx, user, func(user store.Stored) (store.Mutation, error) {
 		var idents []string
 		if err := forEachOwned(ctx, s.idents, user.UUID, func(found store.Stored, _ object.Object) error {
 			idents = append(idents, found.UUID)
 			return nil
 		}); err != nil {
-			return store.Revision{}, err
+			return store.Mutation{}, err
 		}
 		// Those that are gone by now need not be remembered any more.
 		unlinked := unlinkedOf(user.Body)
@@ -79,11 +79,11 @@ func (s *Service) markUnlinked(ctx context.Context, user string, ident store.Sto
 			if err == nil {
 				err = errs.New(errs.Conflict, "this is your last way in: link another one first, or delete the account")
 			}
-			return store.Revision{}, err
+			return store.Mutation{}, err
 		}
 		fields := object.Object{}
 		fields.Set(fieldUnlinked, unlinked)
-		return store.Revision{Fields: fields}, nil
+		return store.Mutation{Fields: fields}, nil
 	})
 	return err
 }

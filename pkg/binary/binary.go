@@ -149,7 +149,7 @@ func (s *Service) Get(ctx context.Context, p Place) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	o, err := st.Look(ctx, p.UUID, policy.Get, nil)
+	o, err := st.GetAuthorized(ctx, p.UUID, policy.Get, nil)
 	if err != nil {
 		return Record{}, err
 	}
@@ -193,23 +193,23 @@ func (s *Service) Delete(ctx context.Context, p Place, hash string) (store.Store
 	}
 	// The policy comes first: a caller without the right must not learn whether
 	// there is a binary.
-	if _, err := st.Look(ctx, p.UUID, policy.Update, object.Object{p.Property: []byte("[]")}); err != nil {
+	if _, err := st.GetAuthorized(ctx, p.UUID, policy.Update, object.Object{p.Property: []byte("[]")}); err != nil {
 		return store.Stored{}, err
 	}
-	return st.Revise(ctx, p.UUID, func(o store.Stored) (store.Revision, error) {
+	return st.Mutate(ctx, p.UUID, func(o store.Stored) (store.Mutation, error) {
 		list, err := s.attached(ctx, st, o, p)
 		if err != nil {
-			return store.Revision{}, err
+			return store.Mutation{}, err
 		}
 		record, err := list.at(p)
 		if err != nil {
-			return store.Revision{}, err
+			return store.Mutation{}, err
 		}
 		if record.Hash != hash {
-			return store.Revision{}, errs.New(errs.Mismatch, "the binary at %s has another hash, %s: read the object again", p, record.Hash)
+			return store.Mutation{}, errs.New(errs.Mismatch, "the binary at %s has another hash, %s: read the object again", p, record.Hash)
 		}
 		raw := list.records[p.Index]
 		list.records = slices.Delete(list.records, p.Index, p.Index+1)
-		return store.Revision{Fields: list.fields(), Also: []store.Also{s.deletedEvent(p, p.Index, raw)}}, nil
+		return store.Mutation{Fields: list.fields(), ExtraEvents: []store.ExtraEvent{s.deletedEvent(p, p.Index, raw)}}, nil
 	})
 }

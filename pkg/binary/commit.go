@@ -120,23 +120,23 @@ func (s *Service) revert(ctx context.Context, w written) error {
 // replaceRecord replaces a record, whose index may have changed, by another one;
 // nil removes it. It does nothing when the record does not exist.
 func (s *Service) replaceRecord(ctx context.Context, p Place, old, record []byte) error {
-	_, err := s.set.Store(p.Store).Revise(internal(ctx), p.UUID, func(o store.Stored) (store.Revision, error) {
+	_, err := s.set.Store(p.Store).Mutate(internal(ctx), p.UUID, func(o store.Stored) (store.Mutation, error) {
 		list, err := decodeRecords(o, p.Property)
 		if err != nil || list.services[p.Property] != s.name {
-			return store.Revision{}, err
+			return store.Mutation{}, err
 		}
 		i := slices.IndexFunc(list.records, func(r json.RawMessage) bool { return string(r) == string(old) })
 		if i < 0 {
-			return store.Revision{}, nil
+			return store.Mutation{}, nil
 		}
-		events := []store.Also{s.deletedEvent(p, i, old)}
+		events := []store.ExtraEvent{s.deletedEvent(p, i, old)}
 		if record == nil {
 			list.records = slices.Delete(list.records, i, i+1)
 		} else {
 			list.records[i] = record
 			events = append(events, s.uploadedEvent(p, i, record, nil))
 		}
-		return store.Revision{Fields: list.fields(), Also: events}, nil
+		return store.Mutation{Fields: list.fields(), ExtraEvents: events}, nil
 	})
 	if errors.Is(err, errs.NotFound) {
 		return nil

@@ -40,7 +40,7 @@ func (s *Service) markUnused(ctx context.Context, hash string) {
 func (s *Service) IndexLag() time.Duration {
 	var longest time.Duration
 	for st := range s.Stores() {
-		longest = max(longest, st.Settle())
+		longest = max(longest, st.IndexLag())
 	}
 	return longest
 }

@@ -69,8 +69,8 @@ func newFixture(t *testing.T, o options) *fixture {
 	f.entries = open(binary.ContentsOptions("Contents"))
 	f.set = store.NewSet([]*store.Store{
 		f.entries,
-		open(store.Options{Name: "Books", Holding: true, Outbox: f.outbox, Private: []string{"secret"}, Arrays: []string{"reviews"}}),
-		open(store.Options{Name: "Diaries", Holding: true, Outbox: f.outbox, Policy: owner}),
+		open(store.Options{Name: "Books", IndexBinaries: true, Outbox: f.outbox, Private: []string{"secret"}, Arrays: []string{"reviews"}}),
+		open(store.Options{Name: "Diaries", IndexBinaries: true, Outbox: f.outbox, Policy: owner}),
 	}, nil)
 	storage, err := filestorage.Open(f.folder)
 	f.must(err)

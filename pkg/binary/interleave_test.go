@@ -57,7 +57,7 @@ func newRace(t *testing.T, touch bool, retryTimeout time.Duration) *race {
 		r.must(err)
 		return s
 	}
-	r.books = open(store.Options{Name: "Books", Holding: true})
+	r.books = open(store.Options{Name: "Books", IndexBinaries: true})
 	r.entries = open(binary.ContentsOptions("Contents"))
 	r.Service = binary.New(binary.Options{
 		Name: "files", Set: store.NewSet([]*store.Store{r.books}, nil), Contents: r.entries,

@@ -48,7 +48,7 @@ func (s *Service) Validate(ctx context.Context, up Upload) error {
 	if err := s.checkProperty(st, up.Property); err != nil {
 		return err
 	}
-	o, err := st.Look(ctx, up.UUID, policy.Update, object.Object{up.Property: []byte("[]")})
+	o, err := st.GetAuthorized(ctx, up.UUID, policy.Update, object.Object{up.Property: []byte("[]")})
 	if err != nil {
 		return err
 	}
@@ -130,10 +130,10 @@ type written struct {
 func (s *Service) attach(ctx context.Context, up Upload, w *written) (Result, error) {
 	st := s.set.Store(up.Store)
 	var result Result
-	stored, err := st.Revise(ctx, up.UUID, func(o store.Stored) (store.Revision, error) {
+	stored, err := st.Mutate(ctx, up.UUID, func(o store.Stored) (store.Mutation, error) {
 		list, err := s.attachableAt(o, up)
 		if err != nil {
-			return store.Revision{}, err
+			return store.Mutation{}, err
 		}
 		w.place.Index, w.replaced = up.Index, nil
 		if up.Index == Append || up.Index == len(list.records) {
@@ -144,9 +144,9 @@ func (s *Service) attach(ctx context.Context, up Upload, w *written) (Result, er
 			list.records[up.Index] = w.record
 		}
 		result.Index, result.Replaced = w.place.Index, w.replaced != nil
-		return store.Revision{
+		return store.Mutation{
 			Fields: list.fields(),
-			Also:   []store.Also{s.uploadedEvent(up.Place, w.place.Index, w.record, w.replaced)},
+			ExtraEvents:   []store.ExtraEvent{s.uploadedEvent(up.Place, w.place.Index, w.record, w.replaced)},
 		}, nil
 	})
 	result.Object = stored

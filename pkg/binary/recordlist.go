@@ -78,16 +78,16 @@ func encodeServices(services map[string]string) json.RawMessage {
 
 // uploadedEvent is the event of a record that was added; replaced is the record
 // that it replaced, or nil.
-func (s *Service) uploadedEvent(p Place, index int, record, replaced []byte) store.Also {
+func (s *Service) uploadedEvent(p Place, index int, record, replaced []byte) store.ExtraEvent {
 	return s.event(event.BinaryUploaded, p, index, record, replaced)
 }
 
 // deletedEvent is the event of a record that was removed.
-func (s *Service) deletedEvent(p Place, index int, record []byte) store.Also {
+func (s *Service) deletedEvent(p Place, index int, record []byte) store.ExtraEvent {
 	return s.event(event.BinaryDeleted, p, index, record, nil)
 }
 
-func (s *Service) event(name event.Name, p Place, index int, record, replaced []byte) store.Also {
+func (s *Service) event(name event.Name, p Place, index int, record, replaced []byte) store.ExtraEvent {
 	return func(e *event.Envelope) {
 		e.Event, e.Object, e.ObjectOmitted = name, nil, false
 		e.Property, e.Index, e.Record = p.Property, &index, record

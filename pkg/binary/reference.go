@@ -40,7 +40,7 @@ func (s *Service) findReferenceIn(ctx context.Context, st *store.Store, hash str
 	const page = 20
 	var after []byte
 	for {
-		objects, next, err := st.Held(ctx, s.name, hash, after, page)
+		objects, next, err := st.WithBinary(ctx, s.name, hash, after, page)
 		if err != nil {
 			return Place{}, false, err
 		}
@@ -59,7 +59,7 @@ func (s *Service) findReferenceIn(ctx context.Context, st *store.Store, hash str
 // references reads an object and reports whether it references a content. The
 // index may lag, so what it returned is not enough.
 func (s *Service) references(ctx context.Context, st *store.Store, uuid, hash string) (place Place, found bool, err error) {
-	o, err := st.Look(internal(ctx), uuid, policy.Get, nil)
+	o, err := st.GetAuthorized(internal(ctx), uuid, policy.Get, nil)
 	if errors.Is(err, errs.NotFound) {
 		return Place{}, false, nil
 	}

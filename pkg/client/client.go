@@ -151,7 +151,7 @@ func read(m *nats.Msg) (*wire.Reply, error) {
 
 // fault is the error that a faulty answer stands for.
 func fault(m *nats.Msg, code string) error {
-	var f wire.Fault
+	var f wire.Problem
 	e := &errs.Error{Kind: errs.Internal, Message: m.Header.Get(micro.ErrorHeader)}
 	if json.Unmarshal(m.Data, &f) == nil && f.Type != "" {
 		e.Kind, e.Fields = problem.Kind(f.Type), f.Errors
@@ -161,7 +161,7 @@ func fault(m *nats.Msg, code string) error {
 	} else {
 		e.Message = code + " " + e.Message
 	}
-	if seconds, err := strconv.Atoi(m.Header.Get(wire.HeaderRetry)); err == nil {
+	if seconds, err := strconv.Atoi(m.Header.Get(wire.HeaderRetryAfter)); err == nil {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
 	return e
@@ -175,7 +175,7 @@ func (o options) header(op string) nats.Header {
 			h.Set(textproto.CanonicalMIMEHeaderKey(name), value)
 		}
 	}
-	if wire.Writes(op) {
+	if wire.IsWrite(op) {
 		set(wire.HeaderKey, o.key)
 	}
 	set(wire.HeaderActor, o.actor)

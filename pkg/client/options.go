@@ -38,8 +38,8 @@ func collect(all []Option) options {
 }
 
 func (o options) check(op string) error {
-	if !wire.Writes(op) {
+	if !wire.IsWrite(op) {
 		return nil
 	}
-	return wire.CheckKey(o.key)
+	return wire.ValidateKey(o.key)
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // Question is the body of a request to an interceptor.
-type Question struct {
+type Request struct {
 	Op            string          `json:"op"` // save, update, delete, get, register
 	Store         string          `json:"store"`
 	UUID          string          `json:"uuid"`
@@ -37,7 +37,7 @@ type Question struct {
 }
 
 // Answer is the body of a reply: exactly one of its fields is set.
-type Answer struct {
+type Response struct {
 	Allow  bool          `json:"allow,omitempty"`
 	Refuse *Refusal      `json:"refuse,omitempty"`
 	Amend  object.Object `json:"amend,omitempty"` // a merge patch (RFC 7396)
@@ -54,39 +54,39 @@ func Subject(op, store, name string) string { return "intercept." + op + "." + s
 
 // Rule is one interceptor of an operation.
 type Rule struct {
-	Name    string
-	Timeout time.Duration
-	Accept  bool // its failure allows
+	Name     string
+	Timeout  time.Duration
+	FailOpen bool // its failure allows
 }
 
 // Asker asks the interceptors of one store. It is safe for concurrent use.
-type Asker struct {
+type Chain struct {
 	conn  *nats.Conn
 	rules map[string][]Rule // by operation
 	log   *slog.Logger
 }
 
 // NewAsker makes an asker for the operations that have rules.
-func NewAsker(conn *nats.Conn, rules map[string][]Rule, log *slog.Logger) *Asker {
-	return &Asker{conn: conn, rules: rules, log: log}
+func NewChain(conn *nats.Conn, rules map[string][]Rule, log *slog.Logger) *Chain {
+	return &Chain{conn: conn, rules: rules, log: log}
 }
 
-var _ store.Interceptor = (*Asker)(nil)
+var _ store.Interceptor = (*Chain)(nil)
 
-// Ask implements store.Interceptor.
-func (a *Asker) Ask(ctx context.Context, q store.Question) (patch object.Object, err error) {
-	asked := Question{
+// Intercept implements store.Interceptor.
+func (a *Chain) Intercept(ctx context.Context, q store.InterceptRequest) (patch object.Object, err error) {
+	asked := Request{
 		Op: q.Op, Store: q.Store, UUID: q.UUID, Object: q.Object, Stored: q.Stored, Datas: q.Datas,
 		Actor: q.Call.Actor, Ctx: q.Call.Ctx,
 	}
 	asked.Ctx.Wait = "" // between belfry and its workers
 	for _, rule := range a.rules[q.Op] {
-		answer, err := a.one(ctx, rule, asked)
+		answer, err := a.ask(ctx, rule, asked)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			if !rule.Accept {
+			if !rule.FailOpen {
 				return nil, failure(rule, err)
 			}
 			a.log.Warn("an interceptor has failed, which allows", "interceptor", rule.Name, "op", q.Op, "store", q.Store, "error", err)
@@ -98,7 +98,7 @@ func (a *Asker) Ask(ctx context.Context, q store.Question) (patch object.Object,
 		if len(answer.Amend) == 0 {
 			continue
 		}
-		if patch, err = together(patch, answer.Amend, &asked); err != nil {
+		if patch, err = mergePatches(patch, answer.Amend, &asked); err != nil {
 			return nil, err
 		}
 	}
@@ -107,7 +107,7 @@ func (a *Asker) Ask(ctx context.Context, q store.Question) (patch object.Object,
 
 // together adds a patch to those before it, and shows the next interceptor the
 // object with it.
-func together(before, next object.Object, asked *Question) (object.Object, error) {
+func mergePatches(before, next object.Object, asked *Request) (object.Object, error) {
 	if len(asked.Object) > 0 {
 		o, err := object.Decode(asked.Object)
 		if err != nil {
@@ -127,15 +127,15 @@ func together(before, next object.Object, asked *Question) (object.Object, error
 }
 
 // room is what a request may have besides its object.
-const room = 8 << 10
+const maxOverhead = 8 << 10
 
-func (a *Asker) one(ctx context.Context, rule Rule, q Question) (Answer, error) {
-	var answer Answer
+func (a *Chain) ask(ctx context.Context, rule Rule, q Request) (Response, error) {
+	var answer Response
 	body, err := json.Marshal(q)
 	if err != nil {
 		return answer, err
 	}
-	if int64(len(body)) > a.conn.MaxPayload()-room {
+	if int64(len(body)) > a.conn.MaxPayload()-maxOverhead {
 		q.Stored, q.StoredOmitted = nil, true
 		if body, err = json.Marshal(q); err != nil {
 			return answer, err
@@ -155,7 +155,7 @@ func (a *Asker) one(ctx context.Context, rule Rule, q Question) (Answer, error) 
 }
 
 // read reads an answer, strictly: half of one is none.
-func (a *Answer) read(o object.Object) error {
+func (a *Response) read(o object.Object) error {
 	if err := json.Unmarshal(o.Encode(), a); err != nil {
 		return errs.New(errs.Invalid, "the answer has not the form of one")
 	}
@@ -187,14 +187,14 @@ func failure(rule Rule, err error) error {
 }
 
 // kinds are belfry's own words for the statuses of refusals.
-var kinds = map[int]errs.Kind{
+var kindOfStatus = map[int]errs.Kind{
 	0: errs.Denied, 401: errs.Unauthenticated, 403: errs.Denied, 404: errs.NotFound, 409: errs.Conflict,
 	412: errs.Mismatch, 413: errs.TooLarge, 415: errs.Unsupported, 429: errs.Limited,
 }
 
 // err is the refusal as an error.
 func (r *Refusal) err() error {
-	kind, known := kinds[r.Status]
+	kind, known := kindOfStatus[r.Status]
 	if !known {
 		kind = errs.Invalid
 	}

@@ -42,7 +42,7 @@ func open(t *testing.T, rules map[string][]intercept.Rule) *world {
 	t.Cleanup(func() { _ = backend.Close() })
 	s, err := store.Open(t.Context(), backend, store.Options{
 		Name: "Books", Private: []string{"secret"}, Arrays: []string{"copies"}, MaxSize: 2000,
-		Interceptor: intercept.NewAsker(b.Conn(), rules, slog.New(slog.DiscardHandler)),
+		Interceptor: intercept.NewChain(b.Conn(), rules, slog.New(slog.DiscardHandler)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -94,12 +94,12 @@ func all(rules ...intercept.Rule) map[string][]intercept.Rule {
 
 func TestWhatIsAsked(t *testing.T) {
 	w := open(t, all(rule("a")))
-	asked := make(chan intercept.Question, 10)
-	w.answers("a", func(_ context.Context, q intercept.Question) intercept.Answer {
+	asked := make(chan intercept.Request, 10)
+	w.answers("a", func(_ context.Context, q intercept.Request) intercept.Response {
 		if q.Op != "" {
 			asked <- q
 		}
-		return intercept.Answer{Allow: true}
+		return intercept.Response{Allow: true}
 	})
 	if _, err := w.save(`{"uuid":"emma","title":"Emma"}`); err != nil {
 		t.Fatal(err)
@@ -140,11 +140,11 @@ func TestWhatIsAsked(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	w := open(t, all(rule("a")))
 	status := make(chan int, 1)
-	w.answers("a", func(_ context.Context, q intercept.Question) intercept.Answer {
+	w.answers("a", func(_ context.Context, q intercept.Request) intercept.Response {
 		if q.Op != "save" {
-			return intercept.Answer{Allow: true}
+			return intercept.Response{Allow: true}
 		}
-		return intercept.Answer{Refuse: &intercept.Refusal{Status: <-status, Message: "not this one"}}
+		return intercept.Response{Refuse: &intercept.Refusal{Status: <-status, Message: "not this one"}}
 	})
 	for code, kind := range map[int]errs.Kind{
 		0: errs.Denied, 400: errs.Invalid, 401: errs.Unauthenticated, 403: errs.Denied, 404: errs.NotFound, 409: errs.Conflict,
@@ -167,26 +167,26 @@ func TestRefusals(t *testing.T) {
 
 func TestAmendments(t *testing.T) {
 	w := open(t, all(rule("first"), rule("second")))
-	w.answers("first", func(_ context.Context, q intercept.Question) intercept.Answer {
+	w.answers("first", func(_ context.Context, q intercept.Request) intercept.Response {
 		switch q.Op {
 		case "save":
-			return intercept.Answer{Amend: object.Object{
+			return intercept.Response{Amend: object.Object{
 				"price": []byte("12"), "draft": []byte("null"), "copies": []byte("[1]"), "secret": []byte(`"s"`), "_x": []byte("1"), "uuid": []byte(`"other"`),
 			}}
 		case "get":
-			return intercept.Answer{Amend: object.Object{"title": []byte(`"for you"`)}}
+			return intercept.Response{Amend: object.Object{"title": []byte(`"for you"`)}}
 		}
-		return intercept.Answer{Allow: true}
+		return intercept.Response{Allow: true}
 	})
-	w.answers("second", func(_ context.Context, q intercept.Question) intercept.Answer {
+	w.answers("second", func(_ context.Context, q intercept.Request) intercept.Response {
 		if q.Op == "save" {
 			var o struct{ Price int }
 			if err := json.Unmarshal(q.Object, &o); err != nil || o.Price != 12 {
-				return intercept.Answer{Refuse: &intercept.Refusal{Message: "the price of the first is missing"}}
+				return intercept.Response{Refuse: &intercept.Refusal{Message: "the price of the first is missing"}}
 			}
-			return intercept.Answer{Amend: object.Object{"seen": []byte("true")}}
+			return intercept.Response{Amend: object.Object{"seen": []byte("true")}}
 		}
-		return intercept.Answer{Allow: true}
+		return intercept.Response{Allow: true}
 	})
 	stored, err := w.save(`{"uuid":"emma","title":"Emma","draft":true}`)
 	if err != nil {
@@ -211,8 +211,8 @@ func TestAmendments(t *testing.T) {
 
 func TestAnAmendedObjectIsValidatedAgain(t *testing.T) {
 	w := open(t, all(rule("a")))
-	w.answers("a", func(context.Context, intercept.Question) intercept.Answer {
-		return intercept.Answer{Amend: object.Object{"note": []byte(`"` + strings.Repeat("x", 3000) + `"`)}}
+	w.answers("a", func(context.Context, intercept.Request) intercept.Response {
+		return intercept.Response{Amend: object.Object{"note": []byte(`"` + strings.Repeat("x", 3000) + `"`)}}
 	})
 	if _, err := w.save(`{}`); !errors.Is(err, errs.TooLarge) {
 		t.Errorf("got %v", err)
@@ -230,11 +230,11 @@ func TestFailures(t *testing.T) {
 		says  string
 	}{
 		"nobody": {rule: rule("nobody"), says: "is not there"},
-		"too slow": {rule: quick, judge: func(context.Context, intercept.Question) intercept.Answer {
+		"too slow": {rule: quick, judge: func(context.Context, intercept.Request) intercept.Response {
 			<-release
-			return intercept.Answer{Allow: true}
+			return intercept.Response{Allow: true}
 		}, says: "did not answer within 50ms"},
-		"a panic":     {rule: rule("panics"), judge: func(context.Context, intercept.Question) intercept.Answer { panic("no") }, says: "no answer"},
+		"a panic":     {rule: rule("panics"), judge: func(context.Context, intercept.Request) intercept.Response { panic("no") }, says: "no answer"},
 		"no answer":   {rule: rule("empty"), raw: `{}`, says: "no answer"},
 		"two answers": {rule: rule("both"), raw: `{"allow":true,"refuse":{"message":"no"}}`, says: "no answer"},
 		"no JSON":     {rule: rule("text"), raw: `yes`, says: "no answer"},
@@ -242,7 +242,7 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			accepting := f.rule
-			accepting.Accept = true
+			accepting.FailOpen = true
 			w := open(t, map[string][]intercept.Rule{"save": {f.rule}, "delete": {accepting}})
 			switch {
 			case f.raw != "":
@@ -257,7 +257,7 @@ func TestFailures(t *testing.T) {
 								_ = m.Respond([]byte(`{}`))
 							}
 						}()
-						f.judge(t.Context(), intercept.Question{})
+						f.judge(t.Context(), intercept.Request{})
 					}()
 				}); err != nil {
 					t.Fatal(err)

@@ -11,14 +11,14 @@ import (
 )
 
 // Func judges one act.
-type Func func(ctx context.Context, q Question) Answer
+type Func func(ctx context.Context, q Request) Response
 
 // Serve answers as an interceptor until ctx ends. op and store may be "*".
 // Processes that serve the same name share the questions. A panic answers
 // nothing, and counts as a failure.
 func Serve(ctx context.Context, conn *nats.Conn, op, store, name string, judge Func) error {
 	sub, err := conn.QueueSubscribe(Subject(op, store, name), "interceptor-"+name, func(m *nats.Msg) {
-		answer, err := judged(ctx, m.Data, judge)
+		answer, err := respond(ctx, m.Data, judge)
 		if err == nil {
 			err = m.Respond(answer)
 		}
@@ -37,13 +37,13 @@ func Serve(ctx context.Context, conn *nats.Conn, op, store, name string, judge F
 	return sub.Drain()
 }
 
-func judged(ctx context.Context, data []byte, judge Func) (answer []byte, err error) {
+func respond(ctx context.Context, data []byte, judge Func) (answer []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the interceptor panicked: %v", p)
 		}
 	}()
-	var q Question
+	var q Request
 	if err := json.Unmarshal(data, &q); err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func IsOrphan(m *store.Mapping, x store.Stored, target string, deleted uint64) b
 
 // LinkedTo reports whether an object names a target.
 func LinkedTo(m *store.Mapping, x store.Stored, target string) bool {
-	return slices.Contains(store.Names(object.Field(x.Body, m.Key)), target)
+	return slices.Contains(store.KeyTargets(object.Field(x.Body, m.Key)), target)
 }
 
 // DeleteIf deletes an object, given as it was read, if cond holds for it, and

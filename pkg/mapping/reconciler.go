@@ -108,7 +108,7 @@ func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target
 	if !next.equal(s.stored) {
 		fields[OverflowField] = next.update(base.Body, m.Array)
 	}
-	if _, err := r.set.Store(m.Target).Amend(ctx, base, fields); err != nil {
+	if _, err := r.set.Store(m.Target).CompareAndSet(ctx, base, fields); err != nil {
 		return false, err
 	}
 	for _, source := range s.order {
@@ -181,7 +181,7 @@ func (r *Reconciler) fit(ctx context.Context, s *round) error {
 	// event. One that was refused an entry was saved before, and after IndexLag
 	// the index has it.
 	if !s.wasFull {
-		if err := backoff.Sleep(ctx, r.set.Store(s.m.Source).Settle()); err != nil {
+		if err := backoff.Sleep(ctx, r.set.Store(s.m.Source).IndexLag()); err != nil {
 			return err
 		}
 	}
@@ -239,7 +239,7 @@ func (r *Reconciler) eachLinked(ctx context.Context, m *store.Mapping, target st
 // too, because an earlier Backfill that failed may have left the entry of an
 // object that no longer names the target.
 func (r *Reconciler) Backfill(ctx context.Context, m *store.Mapping, target string) error {
-	if err := backoff.Sleep(ctx, r.set.Store(m.Source).Settle()); err != nil {
+	if err := backoff.Sleep(ctx, r.set.Store(m.Source).IndexLag()); err != nil {
 		return err
 	}
 	t, err := r.set.Store(m.Target).Get(ctx, target)

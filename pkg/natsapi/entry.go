@@ -16,7 +16,7 @@ import (
 )
 
 // Kept is how long a key is known.
-const Kept = store.OnceKept
+const KeyRetention = store.IdempotencyRetention
 
 // expires is the field by which Clean finds what has expired.
 const expires = "expires"
@@ -24,38 +24,38 @@ const expires = "expires"
 // RequestsOptions are what the store of requests is opened with. Nobody is told
 // of its objects.
 func RequestsOptions(name string) store.Options {
-	return store.Options{Name: name, Silent: true, Indexes: []query.Index{{Name: expires, Fields: []string{expires}}}}
+	return store.Options{Name: name, NoEvents: true, Indexes: []query.Index{{Name: expires, Fields: []string{expires}}}}
 }
 
 // entry is what the store of requests knows of a key.
 type entry struct {
 	stored store.Stored
 
-	print    string   // of the request, so that another one is noticed
-	uuid     string   // of the object that it is about
-	revision uint64   // of Save and Delete: what the write's record has
-	earlier  []uint64 // revisions of attempts before
-	life     string   // of the object that is to be updated or deleted
-	owner    string   // the server that noted it, or took it over
-	noted    time.Time
-	expires  time.Time
-	answer   *outcome // nil: none yet
+	fingerprint string   // of the request, so that another one is noticed
+	uuid        string   // of the object that it is about
+	revision    uint64   // of Save and Delete: what the write's record has
+	earlier     []uint64 // revisions of attempts before
+	incarnation string   // of the object that is to be updated or deleted
+	owner       string   // the server that noted it, or took it over
+	claimedAt   time.Time
+	expires     time.Time
+	reply       *reply // nil: none yet
 }
 
 func (e *entry) fields() object.Object {
 	o := object.Object{}
-	o.Set("print", e.print)
+	o.Set("print", e.fingerprint)
 	o.Set("object", e.uuid)
 	o.Set("revision", strconv.FormatUint(e.revision, 10))
 	o.Set("earlier", e.earlier)
-	o.Set("life", e.life)
+	o.Set("life", e.incarnation)
 	o.Set("owner", e.owner)
-	o.Set("noted", stamp(e.noted))
-	o.Set(expires, stamp(e.expires))
-	if e.answer != nil {
-		o.Set("status", e.answer.status)
-		o.Set("text", e.answer.text)
-		o["body"] = json.RawMessage(e.answer.body)
+	o.Set("noted", formatTime(e.claimedAt))
+	o.Set(expires, formatTime(e.expires))
+	if e.reply != nil {
+		o.Set("status", e.reply.status)
+		o.Set("text", e.reply.text)
+		o["body"] = json.RawMessage(e.reply.body)
 	}
 	return o
 }
@@ -71,41 +71,41 @@ func decodeEntry(s store.Stored) (*entry, error) {
 	if err := json.Unmarshal(s.Body, &f); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "the record of request %s can't be read", s.UUID)
 	}
-	e := &entry{stored: s, print: f.Print, uuid: f.Object, earlier: f.Earlier, life: f.Life, owner: f.Owner}
+	e := &entry{stored: s, fingerprint: f.Print, uuid: f.Object, earlier: f.Earlier, incarnation: f.Life, owner: f.Owner}
 	var err error
 	if e.revision, err = strconv.ParseUint(f.Revision, 10, 64); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "the record of request %s has no revision", s.UUID)
 	}
-	e.noted, _ = time.Parse(stampForm, f.Noted)
-	e.expires, _ = time.Parse(stampForm, f.Expires)
+	e.claimedAt, _ = time.Parse(timeFormat, f.Noted)
+	e.expires, _ = time.Parse(timeFormat, f.Expires)
 	if f.Body != nil {
-		e.answer = &outcome{status: f.Status, text: f.Text, body: f.Body}
+		e.reply = &reply{status: f.Status, text: f.Text, body: f.Body}
 	}
 	return e, nil
 }
 
-const stampForm = "2006-01-02T15:04:05.000000Z"
+const timeFormat = "2006-01-02T15:04:05.000000Z"
 
 // stamp writes a time so that texts are in the order of times.
-func stamp(t time.Time) string { return t.UTC().Format(stampForm) }
+func formatTime(t time.Time) string { return t.UTC().Format(timeFormat) }
 
 // forgetTogether is how many keys are removed side by side: a busy bus brings
 // more of them than one after the other would go.
-const forgetTogether = 16
+const deleteParallel = 16
 
 // Clean removes keys that have expired, at most limit of them, and reports how
 // many.
-func (s *Server) Clean(ctx context.Context, limit int) (removed int, err error) {
-	o := store.ListOptions{Filter: expires + ` < "` + stamp(s.Now()) + `"`, Limit: min(limit, store.MaxPage)}
+func (s *Server) DeleteExpired(ctx context.Context, limit int) (removed int, err error) {
+	o := store.ListOptions{Filter: expires + ` < "` + formatTime(s.Now()) + `"`, Limit: min(limit, store.MaxPage)}
 	for removed < limit {
 		list, err := s.Requests.List(ctx, o)
 		if err != nil {
 			return removed, errs.Wrap(err, errs.KindOf(err), "cleaning %s", s.Requests.Name)
 		}
 		var removing errgroup.Group
-		removing.SetLimit(forgetTogether)
+		removing.SetLimit(deleteParallel)
 		for _, found := range list.Objects {
-			removing.Go(func() error { return s.forget(ctx, found) })
+			removing.Go(func() error { return s.deleteEntry(ctx, found) })
 		}
 		if err := removing.Wait(); err != nil {
 			return removed, err
@@ -120,7 +120,7 @@ func (s *Server) Clean(ctx context.Context, limit int) (removed int, err error) 
 }
 
 // forget removes a key, if it is as it was read.
-func (s *Server) forget(ctx context.Context, found store.Stored) error {
+func (s *Server) deleteEntry(ctx context.Context, found store.Stored) error {
 	err := s.Requests.Delete(ctx, found.UUID, found.Revision)
 	if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch) {
 		return nil

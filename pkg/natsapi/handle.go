@@ -17,45 +17,45 @@ import (
 
 // serve answers one request.
 func (v *service) serve(e *endpoint, m *nats.Msg, began time.Time) {
-	ctx, cancel := context.WithTimeout(v.server.life, v.server.Timeout)
+	ctx, cancel := context.WithTimeout(v.server.ctx, v.server.Timeout)
 	defer cancel()
 	id := requestID(m)
 	o, err := v.handle(ctx, e, m, id)
-	v.reply(e, m, began, id, within(ctx, err, v.server.Timeout), o)
+	v.reply(e, m, began, id, explainTimeout(ctx, err, v.server.Timeout), o)
 }
 
 // handle waits for its turn and does what is asked for. A panic ends this
 // request and nothing else.
-func (v *service) handle(ctx context.Context, e *endpoint, m *nats.Msg, id string) (o outcome, err error) {
+func (v *service) handle(ctx context.Context, e *endpoint, m *nats.Msg, id string) (o reply, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errs.Panicked(p)
 		}
 	}()
-	end, err := v.gate.begin(ctx)
+	end, err := v.admission.acquire(ctx)
 	if err != nil {
-		return outcome{}, err
+		return reply{}, err
 	}
 	defer end()
 	r, err := parse(e.op, id, m)
 	if err != nil {
-		return outcome{}, err
+		return reply{}, err
 	}
 	if r.key != "" {
-		return v.once(ctx, r)
+		return v.idempotent(ctx, r)
 	}
-	body, err := v.perform(ctx, r, nil, v.mostBytes())
-	return outcome{body: body}, err
+	body, err := v.perform(ctx, r, nil, v.maxReply())
+	return reply{body: body}, err
 }
 
 // mostBytes is the largest body that fits into an answer.
-func (v *service) mostBytes() int { return int(v.server.Conn.MaxPayload()) - 4*maxLine }
+func (v *service) maxReply() int { return int(v.server.Conn.MaxPayload()) - 4*maxHeaderText }
 
 // perform makes one attempt at a request and returns the answer's body, of at
 // most limit bytes.
-func (v *service) perform(ctx context.Context, r *request, once *store.Once, limit int) ([]byte, error) {
+func (v *service) perform(ctx context.Context, r *request, once *store.Idempotency, limit int) ([]byte, error) {
 	call := store.Call{
-		Client: true, Trusted: true, Origin: event.OriginBus, Ctx: event.Ctx{Request: r.id, Trace: r.trace}, Once: once,
+		Client: true, Trusted: true, Origin: event.OriginBus, Ctx: event.Ctx{Request: r.id, Trace: r.trace}, Idempotency: once,
 	}
 	if r.actor != "" {
 		call.Actor = &r.actor
@@ -64,10 +64,10 @@ func (v *service) perform(ctx context.Context, r *request, once *store.Once, lim
 	switch r.op {
 	case wire.Save:
 		o, err := v.store.Save(ctx, r.object, r.UUID)
-		return encodeObject(o, limit), inObject(err)
+		return encodeObject(o, limit), underObject(err)
 	case wire.Update:
 		o, err := v.store.Update(ctx, r.object, store.UpdateOptions{UUID: r.UUID, If: r.Revision})
-		return encodeObject(o, limit), inObject(err)
+		return encodeObject(o, limit), underObject(err)
 	case wire.Delete:
 		return []byte("{}"), v.store.Delete(ctx, r.UUID, r.Revision)
 	case wire.Exists:
@@ -90,9 +90,9 @@ func (v *service) perform(ctx context.Context, r *request, once *store.Once, lim
 }
 
 // reply sends the answer, counts it, and logs what is worth it.
-func (v *service) reply(e *endpoint, m *nats.Msg, began time.Time, id string, err error, o outcome) {
+func (v *service) reply(e *endpoint, m *nats.Msg, began time.Time, id string, err error, o reply) {
 	if err != nil {
-		o = faultOf(err, id)
+		o = problemReply(err, id)
 	}
 	took := v.server.Now().Sub(began)
 	e.count(o, took)
@@ -106,22 +106,22 @@ func (v *service) reply(e *endpoint, m *nats.Msg, began time.Time, id string, er
 }
 
 // slow is when a request is worth a line in the log of its own.
-const slow = time.Second
+const slowRequest = time.Second
 
-func (v *service) log(e *endpoint, id string, err error, o outcome, took time.Duration) {
+func (v *service) log(e *endpoint, id string, err error, o reply, took time.Duration) {
 	level := slog.LevelDebug
 	switch {
 	case err != nil && errs.KindOf(err) == errs.Internal:
 		level = slog.LevelError
-	case took > slow:
+	case took > slowRequest:
 		level = slog.LevelInfo
 	}
-	if !v.server.Logger.Enabled(v.server.life, level) {
+	if !v.server.Logger.Enabled(v.server.ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
 		slog.String("request", id), slog.String("store", v.store.Name), slog.String("op", e.op),
 		slog.Int("status", max(o.status, 200)), slog.Duration("took", took),
 	}
-	v.server.Logger.LogAttrs(v.server.life, level, "request over the bus", append(attrs, errs.Attributes(err)...)...)
+	v.server.Logger.LogAttrs(v.server.ctx, level, "request over the bus", append(attrs, errs.Attributes(err)...)...)
 }

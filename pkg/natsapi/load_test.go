@@ -22,7 +22,7 @@ import (
 func held(t *testing.T) (w *world, begun chan string, release chan struct{}) {
 	t.Helper()
 	begun, release = make(chan string, 100), make(chan struct{})
-	w = newWorld(t, func(ctx context.Context, q store.Question) (object.Object, error) {
+	w = newWorld(t, func(ctx context.Context, q store.InterceptRequest) (object.Object, error) {
 		if q.Op != "save" {
 			return nil, nil
 		}
@@ -61,7 +61,7 @@ func saves(n int) (bodies []string) {
 
 func TestRequestsAreAnsweredSideBySideAndTooManyAreRefused(t *testing.T) {
 	w, begun, release := held(t)
-	w.options.Working, w.options.Waiting = 3, 2
+	w.options.MaxInFlight, w.options.MaxQueued = 3, 2
 	w.serve()
 	answers := w.asking(wire.Save, saves(9)...)
 	for range 3 {
@@ -88,7 +88,7 @@ func TestRequestsAreAnsweredSideBySideAndTooManyAreRefused(t *testing.T) {
 func TestRequestsHaveADeadline(t *testing.T) {
 	w, _, release := held(t)
 	defer close(release)
-	w.options.Timeout, w.options.Working = 50*time.Millisecond, 1
+	w.options.Timeout, w.options.MaxInFlight = 50*time.Millisecond, 1
 	w.serve()
 	answers := w.asking(wire.Save, saves(2)...)
 	for range 2 { // at work, and waiting
@@ -99,7 +99,7 @@ func TestRequestsHaveADeadline(t *testing.T) {
 }
 
 func TestAPanicEndsOneRequest(t *testing.T) {
-	w := newWorld(t, func(_ context.Context, q store.Question) (object.Object, error) {
+	w := newWorld(t, func(_ context.Context, q store.InterceptRequest) (object.Object, error) {
 		if strings.Contains(string(q.Object), "boom") {
 			panic("secret of the panic")
 		}
@@ -122,7 +122,7 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 
 func TestRefusalsOfInterceptors(t *testing.T) {
 	kind := errs.Denied
-	w := newWorld(t, func(_ context.Context, q store.Question) (object.Object, error) {
+	w := newWorld(t, func(_ context.Context, q store.InterceptRequest) (object.Object, error) {
 		if q.Op == "save" {
 			return nil, errs.New(kind, "not this one")
 		}

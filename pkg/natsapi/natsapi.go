@@ -43,38 +43,38 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultTimeout = 30 * time.Second
-	DefaultWorking = 64
-	DefaultWaiting = 1024
+	DefaultTimeout     = 30 * time.Second
+	DefaultMaxInFlight = 64
+	DefaultMaxQueued   = 1024
 
-	DefaultPatience = 3 * time.Second
+	DefaultTakeoverDelay = 3 * time.Second
 )
 
 const flushTimeout = 5 * time.Second
 
 // mostBytes is what the requests of one store hold in memory at most.
-const mostBytes = 64 << 20
+const maxQueuedBytes = 64 << 20
 
 // Options say which stores to serve where. Conn, Stores and Requests are
 // required.
 type Options struct {
-	Conn     *nats.Conn
-	Stores   []*store.Store
-	Requests *store.Store // opened with RequestsOptions
-	Version  string       // semantic; "0.0.0" when empty
-	Logger   *slog.Logger // nil: slog.Default
-	Registry prometheus.Registerer
-	Timeout  time.Duration    // of one request; 0: DefaultTimeout
-	Working  int              // requests of a store at once; 0: DefaultWorking
-	Waiting  int              // and more of them that wait; 0: DefaultWaiting
-	Now      func() time.Time // nil: time.Now
+	Conn        *nats.Conn
+	Stores      []*store.Store
+	Requests    *store.Store // opened with RequestsOptions
+	Version     string       // semantic; "0.0.0" when empty
+	Logger      *slog.Logger // nil: slog.Default
+	Registry    prometheus.Registerer
+	Timeout     time.Duration    // of one request; 0: DefaultTimeout
+	MaxInFlight int              // requests of a store at once; 0: DefaultWorking
+	MaxQueued   int              // and more of them that wait; 0: DefaultWaiting
+	Now         func() time.Time // nil: time.Now
 
 	// Patience is how long another server is given for its answer before this one
 	// makes the same request; 0: DefaultPatience. The write is one all the same.
-	Patience time.Duration
+	TakeoverDelay time.Duration
 
 	// Tombstones is how long the mark of a deletion is kept; 0: for ever.
-	Tombstones time.Duration
+	TombstoneRetention time.Duration
 }
 
 // Server answers requests. It is safe for concurrent use.
@@ -84,9 +84,9 @@ type Server struct {
 	metrics  *metrics
 	locks    *store.KeyLock // by recordOf
 	services []*service
-	life     context.Context
-	end      context.CancelFunc
-	inHand   sync.WaitGroup
+	ctx      context.Context
+	cancel   context.CancelFunc
+	inFlight sync.WaitGroup
 }
 
 // Start answers requests from now on.
@@ -103,27 +103,27 @@ func Start(o Options) (*Server, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	if o.Working == 0 {
-		o.Working = DefaultWorking
+	if o.MaxInFlight == 0 {
+		o.MaxInFlight = DefaultMaxInFlight
 	}
-	if o.Waiting == 0 {
-		o.Waiting = DefaultWaiting
+	if o.MaxQueued == 0 {
+		o.MaxQueued = DefaultMaxQueued
 	}
-	if o.Patience == 0 {
-		o.Patience = DefaultPatience
+	if o.TakeoverDelay == 0 {
+		o.TakeoverDelay = DefaultTakeoverDelay
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	s := &Server{Options: o, instance: nuid.Next(), locks: store.NewKeyLock(), metrics: newMetrics(o.Registry)}
-	s.life, s.end = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, st := range o.Stores {
 		v := newService(s, st)
 		s.services = append(s.services, v)
 		if err := v.subscribe(); err != nil {
-			s.end()
+			s.cancel()
 			v.unsubscribe()
-			return nil, errors.Join(errs.Wrap(err, errs.Unavailable, "the bus takes no service for store %s", st.Name), s.Stop(s.life))
+			return nil, errors.Join(errs.Wrap(err, errs.Unavailable, "the bus takes no service for store %s", st.Name), s.Stop(s.ctx))
 		}
 	}
 	return s, nil
@@ -132,7 +132,7 @@ func Start(o Options) (*Server, error) {
 // Stop takes no more requests, and returns once those in hand are answered;
 // when ctx ends first, they are given up.
 func (s *Server) Stop(ctx context.Context) error {
-	defer s.end()
+	defer s.cancel()
 	var closing []<-chan struct{}
 	for _, v := range s.services {
 		closing = append(closing, v.unsubscribe()...)
@@ -141,19 +141,19 @@ func (s *Server) Stop(ctx context.Context) error {
 		select {
 		case <-closed:
 		case <-ctx.Done():
-			return unanswered(ctx)
+			return errUnanswered(ctx)
 		}
 	}
 	done := make(chan struct{})
 	go func() {
-		s.inHand.Wait()
+		s.inFlight.Wait()
 		close(done)
 	}()
 	select {
 	case <-done:
 	case <-ctx.Done():
-		s.end()
-		return unanswered(ctx)
+		s.cancel()
+		return errUnanswered(ctx)
 	}
 	if !s.Conn.IsConnected() {
 		return nil
@@ -163,6 +163,6 @@ func (s *Server) Stop(ctx context.Context) error {
 	return errs.Wrap(s.Conn.FlushWithContext(ctx), errs.Unavailable, "the last answers may not have been sent")
 }
 
-func unanswered(ctx context.Context) error {
+func errUnanswered(ctx context.Context) error {
 	return errs.Wrap(ctx.Err(), errs.Canceled, "requests over the bus are left without an answer")
 }

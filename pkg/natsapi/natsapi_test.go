@@ -117,7 +117,7 @@ func TestWhatIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := w.want(c.status, c.op, c.body, c.headers...)
-			var f wire.Fault
+			var f wire.Problem
 			if err := json.Unmarshal([]byte(got.body), &f); err != nil || fmt.Sprint(f.Status) != c.status || f.Title == "" || !strings.HasPrefix(f.Type, "urn:belfry:problem:") {
 				t.Errorf("%s, %v", got.body, err)
 			}
@@ -196,7 +196,7 @@ func TestAnswersThatAreTooLarge(t *testing.T) {
 	w.want("", wire.List, `{"limit":3}`)
 	stored, err := w.books.Get(t.Context(), "b0")
 	w.must(err)
-	_, err = w.books.Amend(t.Context(), stored, object.Object{"copies": []byte(`["` + strings.Repeat("x", 900_000) + `"]`)})
+	_, err = w.books.CompareAndSet(t.Context(), stored, object.Object{"copies": []byte(`["` + strings.Repeat("x", 900_000) + `"]`)})
 	w.must(err)
 	if got := w.want("413", wire.Get, `{"uuid":"b0"}`); !strings.Contains(got.text, "HTTP") {
 		t.Error(got.text)

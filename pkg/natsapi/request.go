@@ -58,7 +58,7 @@ func header(h nats.Header, name string) (string, error) {
 }
 
 // has reports whether a header is there, which may be empty.
-func has(h nats.Header, name string) bool {
+func hasHeader(h nats.Header, name string) bool {
 	for key := range h {
 		if strings.EqualFold(key, name) {
 			return true
@@ -91,7 +91,7 @@ func parse(op, id string, m *nats.Msg) (*request, error) {
 	}
 	for _, name := range body.Names() {
 		if !slices.Contains(fields[op].all, name) {
-			return nil, wrong(name, "is unknown; %s takes %s", op, strings.Join(fields[op].all, ", "))
+			return nil, invalidField(name, "is unknown; %s takes %s", op, strings.Join(fields[op].all, ", "))
 		}
 		if err := r.parseField(name, body[name]); err != nil {
 			return nil, err
@@ -99,7 +99,7 @@ func parse(op, id string, m *nats.Msg) (*request, error) {
 	}
 	for _, name := range fields[op].needed {
 		if body[name] == nil {
-			return nil, wrong(name, "is missing: %s needs it", op)
+			return nil, invalidField(name, "is missing: %s needs it", op)
 		}
 	}
 	return r, r.findUUID()
@@ -113,16 +113,16 @@ func (r *request) parseHeaders(h nats.Header) (err error) {
 	if r.actor, err = header(h, wire.HeaderActor); err != nil {
 		return err
 	}
-	if has(h, wire.HeaderActor) && !object.ValidUUID(r.actor) {
+	if hasHeader(h, wire.HeaderActor) && !object.ValidUUID(r.actor) {
 		return errs.New(errs.Invalid, "%s must be the uuid of a user", wire.HeaderActor)
 	}
-	if !wire.Writes(r.op) || !has(h, wire.HeaderKey) {
+	if !wire.IsWrite(r.op) || !hasHeader(h, wire.HeaderKey) {
 		return nil
 	}
 	if r.key, err = header(h, wire.HeaderKey); err != nil {
 		return err
 	}
-	return wire.CheckKey(r.key)
+	return wire.ValidateKey(r.key)
 }
 
 func (r *request) parseField(name string, value json.RawMessage) error {
@@ -130,25 +130,25 @@ func (r *request) parseField(name string, value json.RawMessage) error {
 	switch name {
 	case "object":
 		if value[0] != '{' {
-			return wrong(name, "must be an object")
+			return invalidField(name, "must be an object")
 		}
 		r.Object = value
 		r.object, err = object.Decode(value)
 		return err
 	case "revision":
 		if r.Revision, err = strconv.ParseUint(string(value), 10, 64); err != nil || r.Revision == 0 {
-			return wrong(name, "must be the revision of an object, a whole number above 0")
+			return invalidField(name, "must be the revision of an object, a whole number above 0")
 		}
 		return nil
 	case "limit":
 		if r.Limit, err = strconv.Atoi(string(value)); err != nil || r.Limit < 1 {
-			return wrong(name, "must be a whole number above 0")
+			return invalidField(name, "must be a whole number above 0")
 		}
 		return nil
 	}
 	text, ok := object.Text(value)
 	if !ok {
-		return wrong(name, "must be a string")
+		return invalidField(name, "must be a string")
 	}
 	*map[string]*string{"uuid": &r.UUID, "filter": &r.Filter, "sort": &r.Sort, "cursor": &r.Cursor}[name] = text
 	if name == "uuid" {
@@ -167,16 +167,16 @@ func (r *request) findUUID() error {
 		if r.op == wire.Save {
 			return nil
 		}
-		return wrong("uuid", "is missing, here and in the object: which one is to be changed?")
+		return invalidField("uuid", "is missing, here and in the object: which one is to be changed?")
 	}
 	if r.UUID, ok = object.Text(value); !ok {
-		return wrong("object/uuid", "must be a string")
+		return invalidField("object/uuid", "must be a string")
 	}
 	return object.CheckUUID(r.UUID)
 }
 
 // wrong is an error about a field of the body.
-func wrong(name, format string, args ...any) error {
+func invalidField(name, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	if len(name) > 64 {
 		name = strings.ToValidUTF8(name[:64], "") + "..."
@@ -188,7 +188,7 @@ func wrong(name, format string, args ...any) error {
 
 // print tells requests apart that have the same key: what is asked for, and for
 // whom.
-func (r *request) print() string {
+func (r *request) fingerprint() string {
 	h := sha256.New()
 	for _, part := range []string{r.op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10), string(r.object.Encode())} {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
@@ -198,7 +198,7 @@ func (r *request) print() string {
 
 // recordOf is the uuid under which the Requests keep a key of a store. Objects
 // hold it too, so it is short.
-func recordOf(store, key string) string {
+func keyID(store, key string) string {
 	sum := sha256.Sum256([]byte(store + "\x00" + key))
 	return hex.EncodeToString(sum[:16])
 }

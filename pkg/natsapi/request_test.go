@@ -18,13 +18,13 @@ func FuzzRequest(f *testing.F) {
 		for _, op := range wire.Ops() {
 			r, err := parse(op, "id", &nats.Msg{Data: []byte(body), Header: nats.Header{"idempotency-KEY": {key}, wire.HeaderActor: {actor}}})
 			if err != nil {
-				o := faultOf(err, "id")
-				if o.status != 400 || o.text == "" || strings.ContainsAny(o.text, "\r\n\x00") || len(o.text) > maxLine {
+				o := problemReply(err, "id")
+				if o.status != 400 || o.text == "" || strings.ContainsAny(o.text, "\r\n\x00") || len(o.text) > maxHeaderText {
 					t.Errorf("%s %q: %+v, %v", op, body, o, err)
 				}
 				continue
 			}
-			if r.UUID != "" && !object.ValidUUID(r.UUID) || !object.ValidUUID(r.actor) || wire.Writes(op) && r.key != key {
+			if r.UUID != "" && !object.ValidUUID(r.UUID) || !object.ValidUUID(r.actor) || wire.IsWrite(op) && r.key != key {
 				t.Errorf("%s %q became %+v", op, body, r)
 			}
 		}

@@ -24,10 +24,10 @@ type service struct {
 	store     *store.Store
 	identity  micro.ServiceIdentity
 	started   time.Time
-	gate      *gate
+	admission *admission
 	endpoints []*endpoint
 	subs      []*nats.Subscription
-	closing   []<-chan struct{} // closed when a subscription is done with
+	closed    []<-chan struct{} // closed when a subscription is done with
 }
 
 // endpoint is one operation.
@@ -39,7 +39,7 @@ type endpoint struct {
 
 func newService(s *Server, st *store.Store) *service {
 	v := &service{
-		server: s, store: st, started: s.Now().UTC(), gate: newGate(s.Working, s.Waiting, mostBytes),
+		server: s, store: st, started: s.Now().UTC(), admission: newAdmission(s.MaxInFlight, s.MaxQueued, maxQueuedBytes),
 		identity: micro.ServiceIdentity{
 			Name: "store-" + st.Name, ID: nuid.Next(), Version: s.Version, Metadata: map[string]string{"store": st.Name},
 		},
@@ -72,27 +72,27 @@ func (v *service) subscribe() error {
 			if err != nil {
 				return err
 			}
-			if err := v.keep(v.server.Conn.Subscribe(subject, answer)); err != nil {
+			if err := v.track(v.server.Conn.Subscribe(subject, answer)); err != nil {
 				return err
 			}
 		}
 	}
 	for _, e := range v.endpoints {
 		receive := func(m *nats.Msg) { v.receive(e, m) }
-		if err := v.keep(v.server.Conn.QueueSubscribe(e.stats.Subject, e.stats.QueueGroup, receive)); err != nil {
+		if err := v.track(v.server.Conn.QueueSubscribe(e.stats.Subject, e.stats.QueueGroup, receive)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (v *service) keep(sub *nats.Subscription, err error) error {
+func (v *service) track(sub *nats.Subscription, err error) error {
 	if err != nil {
 		return err
 	}
 	closed := make(chan struct{})
 	sub.SetClosedHandler(func(string) { close(closed) })
-	v.subs, v.closing = append(v.subs, sub), append(v.closing, closed)
+	v.subs, v.closed = append(v.subs, sub), append(v.closed, closed)
 	return nil
 }
 
@@ -106,8 +106,8 @@ func (v *service) unsubscribe() []<-chan struct{} {
 		}
 		_ = end() // fails where the connection is closed, and the subscription with it
 	}
-	closing := v.closing
-	v.subs, v.closing = nil, nil
+	closing := v.closed
+	v.subs, v.closed = nil, nil
 	return closing
 }
 
@@ -129,25 +129,25 @@ func (v *service) receive(e *endpoint, m *nats.Msg) {
 		to := m.Reply
 		m.Reply = ""
 		err := errs.New(errs.Invalid, "a request wants its answer on %.100q, which is no inbox: it is not done", to)
-		v.reply(e, m, began, requestID(m), err, outcome{})
+		v.reply(e, m, began, requestID(m), err, reply{})
 		return
 	}
 	size := len(m.Data)
-	if !v.gate.admit(size) {
+	if !v.admission.admit(size) {
 		err := errs.New(errs.Unavailable, "store %s has too many requests over the bus to answer: ask again later", v.store.Name)
-		v.reply(e, m, began, requestID(m), err, outcome{})
+		v.reply(e, m, began, requestID(m), err, reply{})
 		return
 	}
-	v.server.inHand.Add(1)
+	v.server.inFlight.Add(1)
 	go func() {
-		defer v.server.inHand.Done()
-		defer v.gate.leave(size)
+		defer v.server.inFlight.Done()
+		defer v.admission.release(size)
 		v.serve(e, m, began)
 	}()
 }
 
 // count notes a request that has been answered.
-func (e *endpoint) count(o outcome, took time.Duration) {
+func (e *endpoint) count(o reply, took time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stats.NumRequests++

@@ -52,7 +52,7 @@ func newSource(s *store.Store, last lastState) *source {
 	from.shared = &judgement{source: from}
 	if !from.open {
 		from.object = s.Policy.NeedsObject(policy.Get)
-		from.secret = s.Policy.LooksAt(policy.Get, from.hides)
+		from.secret = s.Policy.MayRead(policy.Get, from.hides)
 	}
 	return from
 }

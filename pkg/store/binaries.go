@@ -12,7 +12,7 @@ import (
 const BinariesField = "_binaries"
 
 // holding is the index of objects by service and hash of the binaries they hold.
-const holding = "binary"
+const binaryIndex = "binary"
 
 // Binaries returns the properties of an object that hold records of binaries,
 // each with the service whose binaries they are.
@@ -31,7 +31,7 @@ func binariesOf(value []byte) map[string]string {
 }
 
 // held computes the keys of an encoded object in the index of binaries.
-func held(body []byte) []driver.Key {
+func binaryKeys(body []byte) []driver.Key {
 	services := binariesOf(object.Field(body, BinariesField))
 	if len(services) == 0 {
 		return nil
@@ -44,7 +44,7 @@ func held(body []byte) []driver.Key {
 		}
 		object.Elements(records, func(record []byte) bool {
 			if hash, ok := object.Text(object.Field(record, "hash")); ok {
-				keys = append(keys, driver.Key{Index: holding, Parts: [][]byte{[]byte(service), []byte(hash)}})
+				keys = append(keys, driver.Key{Index: binaryIndex, Parts: [][]byte{[]byte(service), []byte(hash)}})
 			}
 			return true
 		})
@@ -55,9 +55,9 @@ func held(body []byte) []driver.Key {
 
 // Held returns a page of the objects that hold a binary of a service. The index
 // may lag: look at the object again where it matters. The store's Holding is set.
-func (s *Store) Held(ctx context.Context, service, hash string, after []byte, limit int) ([]Stored, []byte, error) {
+func (s *Store) WithBinary(ctx context.Context, service, hash string, after []byte, limit int) ([]Stored, []byte, error) {
 	page, err := s.driver.Query(ctx, driver.Query{
-		Index: holding, Equal: [][]byte{[]byte(service), []byte(hash)}, After: after, Limit: limit,
+		Index: binaryIndex, Equal: [][]byte{[]byte(service), []byte(hash)}, After: after, Limit: limit,
 	})
-	return storedOf(page.Records), page.Next, err
+	return toStored(page.Records), page.Next, err
 }

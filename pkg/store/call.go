@@ -22,11 +22,11 @@ type Call struct {
 	// policies are somebody else's matter, the bus's for instance.
 	Trusted bool
 
-	User   object.Object // who is logged in; nil for nobody
-	Origin string        // goes into events; see the constants of package event
-	Actor  *string       // uuid of who acts, for events; derived from User when nil
-	Ctx    event.Ctx     // goes into events
-	Once   *Once         // the write is one that may be asked for again; nil: it is not
+	User        object.Object // who is logged in; nil for nobody
+	Origin      string        // goes into events; see the constants of package event
+	Actor       *string       // uuid of who acts, for events; derived from User when nil
+	Ctx         event.Ctx     // goes into events
+	Idempotency *Idempotency  // the write is one that may be asked for again; nil: it is not
 }
 
 type callKey struct{}

@@ -11,44 +11,44 @@ import (
 
 // write is one change on its way to the driver.
 type write struct {
-	uuid   string
-	name   event.Name
-	base   driver.Record // what the change was computed from; zero for a new object
-	former object.Object // base decoded; nil for a new object and a deletion
-	next   object.Object // nil for a deletion
-	above  uint64        // the new revision is greater than this too
-	also   []Also
-	exact  uint64 // not 0: the new revision is this one, which is above that of base
+	uuid          string
+	name          event.Name
+	base          driver.Record // what the change was computed from; zero for a new object
+	stored        object.Object // base decoded; nil for a new object and a deletion
+	next          object.Object // nil for a deletion
+	minRevision   uint64        // the new revision is greater than this too
+	extraEvents   []ExtraEvent
+	exactRevision uint64 // not 0: the new revision is this one, which is above that of base
 }
 
 // Also makes a further event of a write, which waits in the same record and is
 // as durable as the store's own. It is given the envelope that every event of
 // the write has, with the object after the write, and changes what differs.
-type Also func(e *event.Envelope)
+type ExtraEvent func(e *event.Envelope)
 
 // commit writes the record with its event in one act and hands the event on.
 // It reports Mismatch when the record is not as it was read.
 func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error) {
 	now := s.Now()
-	before := max(w.base.Revision, w.above) + uint64(len(w.also))
-	out := driver.Write{UUID: w.uuid, IfRevision: w.base.Revision, Revision: revision(now, before)}
-	if w.exact != 0 {
-		out.Revision = w.exact
+	before := max(w.base.Revision, w.minRevision) + uint64(len(w.extraEvents))
+	out := driver.Write{UUID: w.uuid, IfRevision: w.base.Revision, Revision: nextRevision(now, before)}
+	if w.exactRevision != 0 {
+		out.Revision = w.exactRevision
 	}
 	if w.next != nil {
 		out.Body = w.next.Encode()
 		out.Keys = s.keys(w.uuid, out.Body)
 	}
-	if s.Silent {
-		return s.commitSilently(ctx, call, out)
+	if s.NoEvents {
+		return s.commitWithoutEvents(ctx, call, out)
 	}
 	e := s.envelope(call, w, now, out.Revision, out.Body)
-	out.Event = s.waiting(e)
-	for _, also := range w.also {
+	out.Event = s.pendingEvent(e)
+	for _, also := range w.extraEvents {
 		further := *e
 		further.ID, further.Previous = object.NewUUID(), nil
 		also(&further)
-		out.ExtraEvents = append(out.ExtraEvents, s.waiting(&further))
+		out.ExtraEvents = append(out.ExtraEvents, s.pendingEvent(&further))
 	}
 	if err := s.driver.Put(ctx, out); err != nil {
 		return Stored{}, err
@@ -59,27 +59,27 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error)
 		}
 	}
 	collect(ctx, Cause{ID: e.ID, Event: w.name, Store: s.Name, Origin: call.Origin})
-	return s.seen(call, driver.Record{UUID: w.uuid, Revision: out.Revision, Body: out.Body}), nil
+	return s.project(call, driver.Record{UUID: w.uuid, Revision: out.Revision, Body: out.Body}), nil
 }
 
 // commitSilently writes a record that tells nobody.
-func (s *Store) commitSilently(ctx context.Context, call Call, out driver.Write) (Stored, error) {
+func (s *Store) commitWithoutEvents(ctx context.Context, call Call, out driver.Write) (Stored, error) {
 	if err := s.driver.Put(ctx, out); err != nil {
 		return Stored{}, err
 	}
-	return s.seen(call, driver.Record{UUID: out.UUID, Revision: out.Revision, Body: out.Body}), nil
+	return s.project(call, driver.Record{UUID: out.UUID, Revision: out.Revision, Body: out.Body}), nil
 }
 
 // waiting is an event as it waits in its record. It is encoded before anything
 // else happens to the envelope.
-func (s *Store) waiting(e *event.Envelope) driver.Event {
+func (s *Store) pendingEvent(e *event.Envelope) driver.Event {
 	return driver.Event{ID: e.ID, Subject: event.Subject(e.Event, s.Name, e.UUID), Payload: s.encode(e)}
 }
 
 // revision is the clock in microseconds, and always greater than the revision
 // before: it never repeats for a uuid, not even when a record and its tombstone
 // are gone, and revisions of different objects can be compared as times.
-func revision(now time.Time, before uint64) uint64 {
+func nextRevision(now time.Time, before uint64) uint64 {
 	return max(RevisionAt(now), before+1)
 }
 

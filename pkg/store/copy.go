@@ -10,7 +10,7 @@ import (
 
 // copiedEvents is how many events a copy brings along in one write: backends
 // have limits, and an object may have gathered many while the bus was away.
-const copiedEvents = 100
+const copyEventBatch = 100
 
 // Copy puts a record of another backend here as it is: body, revision, and the
 // events that wait in it, in the order of their revisions. Nothing is judged,
@@ -20,8 +20,8 @@ const copiedEvents = 100
 // that is here is newer.
 func (s *Store) Copy(ctx context.Context, r driver.Record, waiting []driver.Pending) (bool, error) {
 	var here driver.Record
-	for tries := 0; tries < maxTries; {
-		w := s.copyOf(r, waiting, here)
+	for tries := 0; tries < maxAttempts; {
+		w := s.nextCopy(r, waiting, here)
 		err := s.driver.Put(ctx, w)
 		switch {
 		case err == nil && w.Revision == r.Revision:
@@ -48,7 +48,7 @@ func (s *Store) Copy(ctx context.Context, r driver.Record, waiting []driver.Pend
 
 // copyOf is the next write of a copy over what is here. When there are many
 // events it ends at the revision of one of them, and another has to follow.
-func (s *Store) copyOf(r driver.Record, waiting []driver.Pending, here driver.Record) driver.Write {
+func (s *Store) nextCopy(r driver.Record, waiting []driver.Pending, here driver.Record) driver.Write {
 	w := driver.Write{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
 	if r.Body != nil {
 		w.Keys = s.keys(r.UUID, r.Body)
@@ -61,9 +61,9 @@ func (s *Store) copyOf(r driver.Record, waiting []driver.Pending, here driver.Re
 	for len(waiting) > 0 && waiting[0].Revision <= here.Revision {
 		waiting = waiting[1:]
 	}
-	if len(waiting) > copiedEvents {
-		waiting = waiting[:copiedEvents]
-		w.Revision = waiting[copiedEvents-1].Revision
+	if len(waiting) > copyEventBatch {
+		waiting = waiting[:copyEventBatch]
+		w.Revision = waiting[copyEventBatch-1].Revision
 	}
 	for i, e := range waiting {
 		if i == 0 {

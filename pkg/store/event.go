@@ -19,11 +19,11 @@ func (s *Store) envelope(call Call, w *write, now time.Time, revision uint64, bo
 		body = w.base.Body // of a deletion: the last state
 	}
 	e.Object = s.visible(body)
-	if s.Holding {
+	if s.IndexBinaries {
 		e.Binaries = object.Field(body, BinariesField)
 	}
-	if w.former != nil {
-		e.Previous = s.previous(w.former, w.next)
+	if w.stored != nil {
+		e.Previous = s.previous(w.stored, w.next)
 	}
 	return e
 }
@@ -81,7 +81,7 @@ func (s *Store) encode(e *event.Envelope) []byte {
 
 // announces reports whether anyone may want to hear what is about to happen.
 func (s *Store) announces(name event.Name) bool {
-	return s.Announce != nil && !s.Silent && s.Announce.Wanted(name)
+	return s.Announce != nil && !s.NoEvents && s.Announce.Wanted(name)
 }
 
 // announceWrite tells live listeners what is about to be written.

@@ -30,7 +30,7 @@ func (s *Store) input(call Call, o object.Object) object.Object {
 		if name == "uuid" || name == created || name == updated || s.arrays[name] || s.binary[name] {
 			continue
 		}
-		if call.Client && (s.hidden(name) || s.given[name] && !call.Trusted) {
+		if call.Client && (s.hidden(name) || s.readOnly[name] && !call.Trusted) {
 			continue
 		}
 		in[name] = value
@@ -84,15 +84,15 @@ func (s *Store) mayHide(body []byte) bool {
 
 // kept reports whether the store itself keeps a field: an array, a time, an
 // internal field. Callers and schemas are answerable for all others.
-func (s *Store) kept(name string) bool {
+func (s *Store) ownedByStore(name string) bool {
 	return name == created || name == updated || s.arrays[name] || strings.HasPrefix(name, "_")
 }
 
 // written returns the object without the fields that the store keeps.
-func (s *Store) written(o object.Object) object.Object {
+func (s *Store) withoutOwned(o object.Object) object.Object {
 	w := make(object.Object, len(o))
 	for name, value := range o {
-		if !s.kept(name) {
+		if !s.ownedByStore(name) {
 			w[name] = value
 		}
 	}
@@ -103,7 +103,7 @@ func (s *Store) written(o object.Object) object.Object {
 func (s *Store) size(o object.Object) int {
 	size := len("{") // and each field ends with a comma or with the final brace
 	for name, value := range o {
-		if !s.kept(name) {
+		if !s.ownedByStore(name) {
 			size += len(`"":,`) + len(name) + len(value)
 		}
 	}
@@ -111,19 +111,19 @@ func (s *Store) size(o object.Object) int {
 }
 
 func tooManyKeys(n int) string {
-	return fmt.Sprintf("names %d objects; at most %d are allowed", n, MaxKeys)
+	return fmt.Sprintf("names %d objects; at most %d are allowed", n, MaxKeyTargets)
 }
 
 // Amendable returns what of an object an interceptor may set.
-func (s *Store) Amendable(o object.Object) object.Object {
+func (s *Store) SettableByInterceptor(o object.Object) object.Object {
 	return s.input(Call{Client: true, Trusted: true}, o)
 }
 
 // Settable returns what of an object a client may set who is not logged in.
-func (s *Store) Settable(o object.Object) object.Object {
+func (s *Store) SettableByAnonymous(o object.Object) object.Object {
 	in := s.input(Call{Client: true}, o)
 	if s.Policy != nil {
-		s.Policy.Stamp(policy.Create, nil, in)
+		s.Policy.SetOwner(policy.Create, nil, in)
 	}
 	return in
 }

@@ -8,7 +8,7 @@ import (
 
 // Question is what an interceptor is asked about. Objects are without what
 // never leaves the server.
-type Question struct {
+type InterceptRequest struct {
 	Op     string // save, update, delete, get or register
 	Store  string
 	UUID   string
@@ -20,29 +20,29 @@ type Question struct {
 
 // Interceptor is asked before an act of a client takes place.
 type Interceptor interface {
-	// Ask returns an error to refuse, and otherwise a merge patch (RFC 7396)
+	// Intercept returns an error to refuse, and otherwise a merge patch (RFC 7396)
 	// for the object, nil for none.
-	Ask(ctx context.Context, q Question) (patch object.Object, err error)
+	Intercept(ctx context.Context, q InterceptRequest) (patch object.Object, err error)
 }
 
 // ask asks the interceptor about a client's act, and returns the object as the
 // interceptor wants it: it can set what a trusted client could.
-func (s *Store) ask(ctx context.Context, call Call, op, uuid string, next object.Object, stored []byte) (object.Object, error) {
+func (s *Store) intercept(ctx context.Context, call Call, op, uuid string, next object.Object, stored []byte) (object.Object, error) {
 	if s.Interceptor == nil || !call.Client {
 		return next, nil
 	}
-	q := Question{Op: op, Store: s.Name, UUID: uuid, Call: call}
+	q := InterceptRequest{Op: op, Store: s.Name, UUID: uuid, Call: call}
 	if next != nil {
 		q.Object = s.visible(next.Encode())
 	}
 	if stored != nil {
 		q.Stored = s.visible(stored)
 	}
-	patch, err := s.Interceptor.Ask(ctx, q)
+	patch, err := s.Interceptor.Intercept(ctx, q)
 	if err != nil || len(patch) == 0 || next == nil {
 		return next, err
 	}
-	allowed := s.Amendable(patch)
+	allowed := s.SettableByInterceptor(patch)
 	for name := range Binaries(next) {
 		delete(allowed, name)
 	}
@@ -55,11 +55,11 @@ func (s *Store) ask(ctx context.Context, call Call, op, uuid string, next object
 
 // told asks the interceptor about an object that a client reads, and returns it
 // as the interceptor wants it told.
-func (s *Store) told(ctx context.Context, call Call, o Stored) (Stored, error) {
+func (s *Store) interceptGet(ctx context.Context, call Call, o Stored) (Stored, error) {
 	if s.Interceptor == nil || !call.Client {
 		return o, nil
 	}
-	patch, err := s.Interceptor.Ask(ctx, Question{Op: "get", Store: s.Name, UUID: o.UUID, Object: o.Body, Call: call})
+	patch, err := s.Interceptor.Intercept(ctx, InterceptRequest{Op: "get", Store: s.Name, UUID: o.UUID, Object: o.Body, Call: call})
 	if err != nil || len(patch) == 0 {
 		return o, err
 	}
@@ -67,7 +67,7 @@ func (s *Store) told(ctx context.Context, call Call, o Stored) (Stored, error) {
 	if err != nil {
 		return o, err
 	}
-	if whole, err = object.MergePatch(whole, s.Amendable(patch)); err != nil {
+	if whole, err = object.MergePatch(whole, s.SettableByInterceptor(patch)); err != nil {
 		return o, err
 	}
 	o.Body = s.visible(whole.Encode())

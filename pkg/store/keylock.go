@@ -23,12 +23,12 @@ type KeyLock struct {
 }
 
 type keyShard struct {
-	mu   sync.Mutex
-	held map[string]*keyHolder
+	mu    sync.Mutex
+	locks map[string]*keyLock
 }
 
-type keyHolder struct {
-	turn  chan struct{} // holds one token while free
+type keyLock struct {
+	token chan struct{} // holds one token while free
 	users int           // those who hold it or wait for it
 }
 
@@ -36,7 +36,7 @@ type keyHolder struct {
 func NewKeyLock() *KeyLock {
 	l := &KeyLock{seed: maphash.MakeSeed()}
 	for i := range l.shards {
-		l.shards[i].held = make(map[string]*keyHolder)
+		l.shards[i].locks = make(map[string]*keyLock)
 	}
 	return l
 }
@@ -47,30 +47,30 @@ var _ Locker = (*KeyLock)(nil)
 func (l *KeyLock) Lock(ctx context.Context, key string) (func(), error) {
 	shard := &l.shards[maphash.String(l.seed, key)%uint64(len(l.shards))]
 	shard.mu.Lock()
-	h := shard.held[key]
+	h := shard.locks[key]
 	if h == nil {
-		h = &keyHolder{turn: make(chan struct{}, 1)}
-		h.turn <- struct{}{}
-		shard.held[key] = h
+		h = &keyLock{token: make(chan struct{}, 1)}
+		h.token <- struct{}{}
+		shard.locks[key] = h
 	}
 	h.users++
 	shard.mu.Unlock()
 	select {
-	case <-h.turn:
+	case <-h.token:
 		return func() {
-			h.turn <- struct{}{}
-			shard.leave(key, h)
+			h.token <- struct{}{}
+			shard.release(key, h)
 		}, nil
 	case <-ctx.Done():
-		shard.leave(key, h)
+		shard.release(key, h)
 		return nil, ctx.Err()
 	}
 }
 
-func (s *keyShard) leave(key string, h *keyHolder) {
+func (s *keyShard) release(key string, h *keyLock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.users--; h.users == 0 {
-		delete(s.held, key)
+		delete(s.locks, key)
 	}
 }

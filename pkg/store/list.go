@@ -72,7 +72,7 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 		return List{}, err
 	}
 	call := CallOf(ctx)
-	each, err := s.judgeList(ctx, call)
+	each, err := s.authorizeList(ctx, call)
 	if err != nil {
 		return List{}, err
 	}
@@ -89,7 +89,7 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 		if !plan.Match(decoded) || each && s.allow(ctx, call, policy.List, record.Body, nil) != nil {
 			continue
 		}
-		list.Objects = append(list.Objects, s.seen(call, record))
+		list.Objects = append(list.Objects, s.project(call, record))
 	}
 	if page.Next != nil {
 		list.Next = plan.Cursor(page.Next)
@@ -99,7 +99,7 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 
 // judgeList judges a rule that is about no object once, and reports whether
 // each object must be judged.
-func (s *Store) judgeList(ctx context.Context, call Call) (each bool, err error) {
+func (s *Store) authorizeList(ctx context.Context, call Call) (each bool, err error) {
 	if !call.Client || call.Trusted || s.Policy == nil || s.Policy.Open(policy.List) {
 		return false, nil
 	}
@@ -118,7 +118,7 @@ func (s *Store) page(ctx context.Context, plan *query.Plan, after []byte, limit 
 	return s.driver.Query(ctx, q)
 }
 
-func (s *Store) listed(body []byte) []driver.Key { return query.Keys(s.Indexes, body) }
+func (s *Store) listKeys(body []byte) []driver.Key { return query.Keys(s.Indexes, body) }
 
 // Linked returns a page of the objects whose key names a target. An index may
 // lag: look at the object again where it matters.
@@ -126,16 +126,16 @@ func (s *Store) Linked(ctx context.Context, key, target string, after []byte, li
 	page, err := s.driver.Query(ctx, driver.Query{
 		Index: index(key), Equal: [][]byte{[]byte(target)}, After: after, Limit: limit,
 	})
-	return storedOf(page.Records), page.Next, err
+	return toStored(page.Records), page.Next, err
 }
 
 // Scan returns a page of all objects in the order of their uuids.
 func (s *Store) Scan(ctx context.Context, after []byte, limit int) ([]Stored, []byte, error) {
 	page, err := s.driver.Scan(ctx, after, limit)
-	return storedOf(page.Records), page.Next, err
+	return toStored(page.Records), page.Next, err
 }
 
-func storedOf(records []driver.Record) []Stored {
+func toStored(records []driver.Record) []Stored {
 	out := make([]Stored, len(records))
 	for i, r := range records {
 		out[i] = Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}

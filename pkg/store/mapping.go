@@ -24,14 +24,14 @@ type Mapping struct {
 
 // MaxKeys is the most targets that the key of one object names. It bounds the
 // index entries and the event of one write.
-const MaxKeys = 256
+const MaxKeyTargets = 256
 
 // index is the name of the driver's index over a mapped key.
 func index(key string) string { return "map." + key }
 
 // Names returns the uuids that a key's value names, each once: a string, or
 // the strings of an array. What is no uuid names nothing.
-func Names(value []byte) []string {
+func KeyTargets(value []byte) []string {
 	if uuid, ok := object.Text(value); ok {
 		if object.ValidUUID(uuid) {
 			return []string{uuid}
@@ -61,7 +61,7 @@ func (m *Mapping) Entry(uuid string, body []byte, target string) []byte {
 	named := false
 	_ = object.Each(body, func(name string, value []byte) bool {
 		if name == m.Key {
-			for _, n := range Names(value) {
+			for _, n := range KeyTargets(value) {
 				named = named || n == target
 			}
 		}
@@ -97,23 +97,23 @@ func (s *Store) keys(_ string, body []byte) []driver.Key {
 				if key != name {
 					continue
 				}
-				for _, uuid := range Names(value) {
+				for _, uuid := range KeyTargets(value) {
 					keys = append(keys, driver.Key{Index: index(key), Parts: [][]byte{[]byte(uuid)}})
 				}
 			}
 			return true
 		})
 	}
-	if s.Holding {
-		keys = append(keys, held(body)...)
+	if s.IndexBinaries {
+		keys = append(keys, binaryKeys(body)...)
 	}
-	return append(keys, s.listed(body)...)
+	return append(keys, s.listKeys(body)...)
 }
 
 // checkKeys refuses a key that names more targets than one write can carry.
 func (s *Store) checkKeys(o object.Object) error {
 	for _, key := range s.mapped {
-		if n := len(Names(o[key])); n > MaxKeys {
+		if n := len(KeyTargets(o[key])); n > MaxKeyTargets {
 			return &errs.Error{
 				Kind:    errs.Invalid,
 				Message: "an object can be mapped into too many others at once",

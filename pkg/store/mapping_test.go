@@ -32,7 +32,7 @@ func TestNames(t *testing.T) {
 		`"a"`: {"a"}, `["a","b","a"]`: {"a", "b"}, `[]`: nil, `null`: nil, `""`: nil, `5`: nil,
 		`["a",5,null,".x","b"]`: {"a", "b"}, `{"a":"b"}`: nil, `[["a"]]`: nil, "": nil,
 	} {
-		if got := store.Names([]byte(value)); !slices.Equal(got, want) {
+		if got := store.KeyTargets([]byte(value)); !slices.Equal(got, want) {
 			t.Errorf("%s names %v, want %v", value, got, want)
 		}
 	}

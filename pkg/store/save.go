@@ -15,24 +15,24 @@ import (
 //
 // Errors: Invalid (uuid, schema, key), TooLarge, Exists when the uuid is
 // taken, Unauthenticated or Denied by the policy, Unavailable.
-func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...Also) (Stored, error) {
+func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...ExtraEvent) (Stored, error) {
 	call := CallOf(ctx)
 	uuid, err := chooseUUID(o, uuid)
 	if err != nil {
 		return Stored{}, err
 	}
-	next, err := s.creation(ctx, call, o, uuid)
+	next, err := s.prepareCreate(ctx, call, o, uuid)
 	if err != nil {
 		return Stored{}, err
 	}
-	if next, err = s.ask(ctx, call, "save", uuid, next, nil); err != nil {
+	if next, err = s.intercept(ctx, call, "save", uuid, next, nil); err != nil {
 		return Stored{}, err
 	}
 	stamp := timestamp(s.Now())
 	next[created], next[updated] = stamp, stamp
-	w := write{uuid: uuid, name: event.StoreSaved, next: next, also: also}
-	if call.Once != nil {
-		call.Once.save(&w)
+	w := write{uuid: uuid, name: event.StoreSaved, next: next, extraEvents: also}
+	if call.Idempotency != nil {
+		call.Idempotency.prepareSave(&w)
 	}
 	s.announceWrite(call, event.StoreSave, &w)
 
@@ -43,7 +43,7 @@ func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...
 	defer unlock()
 	// Nothing is read on the way: the driver's precondition says whether the
 	// uuid is free. Only a clash looks at what is there.
-	for range maxTries {
+	for range maxAttempts {
 		stored, err := s.commit(ctx, call, &w)
 		if !errors.Is(err, errs.Mismatch) {
 			return stored, err
@@ -52,17 +52,17 @@ func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...
 		if err != nil {
 			return Stored{}, err
 		}
-		if call.Once != nil && call.Once.saved(record, found) {
-			return s.seen(call, record), nil
+		if call.Idempotency != nil && call.Idempotency.savedBy(record, found) {
+			return s.project(call, record), nil
 		}
 		if found && !record.Deleted {
 			return Stored{}, errs.New(errs.Exists, "%s has an object %q already", s.Name, uuid)
 		}
-		if call.Once != nil {
-			return Stored{}, Overtaken(s.Name, uuid)
+		if call.Idempotency != nil {
+			return Stored{}, Superseded(s.Name, uuid)
 		}
 		// A tombstone from ahead of this machine's clock.
-		w.above = record.Revision
+		w.minRevision = record.Revision
 	}
 	return Stored{}, s.contended(uuid)
 }
@@ -74,16 +74,16 @@ func (s *Store) Check(ctx context.Context, o object.Object, uuid string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.creation(ctx, CallOf(ctx), o, uuid)
+	_, err = s.prepareCreate(ctx, CallOf(ctx), o, uuid)
 	return err
 }
 
 // creation judges an object that is to be new, and returns what of it is kept.
-func (s *Store) creation(ctx context.Context, call Call, o object.Object, uuid string) (object.Object, error) {
+func (s *Store) prepareCreate(ctx context.Context, call Call, o object.Object, uuid string) (object.Object, error) {
 	next := s.input(call, o)
 	if call.Client {
 		if s.Policy != nil && !call.Trusted {
-			s.Policy.Stamp(policy.Create, call.User, next)
+			s.Policy.SetOwner(policy.Create, call.User, next)
 		}
 		if err := s.allow(ctx, call, policy.Create, nil, next); err != nil {
 			return nil, err
@@ -121,5 +121,5 @@ func (s *Store) validate(ctx context.Context, o object.Object) error {
 	if s.Schema == nil {
 		return nil
 	}
-	return s.Schema.Validate(ctx, s.written(o).Encode())
+	return s.Schema.Validate(ctx, s.withoutOwned(o).Encode())
 }

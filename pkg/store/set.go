@@ -45,16 +45,16 @@ func (s *Set) Cascades() map[string][]*Mapping { return s.cascades }
 func (s *Set) Mappings() []Mapping { return s.mappings }
 
 // From returns the mappings that copy objects of a store.
-func (s *Set) From(source string) []*Mapping {
-	return s.which(func(m *Mapping) bool { return m.Source == source })
+func (s *Set) MappingsFrom(source string) []*Mapping {
+	return s.filter(func(m *Mapping) bool { return m.Source == source })
 }
 
 // Onto returns the mappings that keep arrays in a store's objects.
-func (s *Set) Onto(target string) []*Mapping {
-	return s.which(func(m *Mapping) bool { return m.Target == target })
+func (s *Set) MappingsInto(target string) []*Mapping {
+	return s.filter(func(m *Mapping) bool { return m.Target == target })
 }
 
-func (s *Set) which(take func(*Mapping) bool) []*Mapping {
+func (s *Set) filter(take func(*Mapping) bool) []*Mapping {
 	var found []*Mapping
 	for i := range s.mappings {
 		if take(&s.mappings[i]) {
@@ -85,7 +85,7 @@ func (s *Set) Workers(c Cause) []string {
 		return nil // an array was kept: nothing follows
 	}
 	var workers []string
-	if len(s.From(c.Store)) > 0 || c.Event == event.StoreSaved && len(s.Onto(c.Store)) > 0 {
+	if len(s.MappingsFrom(c.Store)) > 0 || c.Event == event.StoreSaved && len(s.MappingsInto(c.Store)) > 0 {
 		workers = append(workers, event.OriginMapping)
 	}
 	if c.Event == event.StoreDeleted && len(s.cascades[c.Store]) > 0 {

@@ -55,41 +55,41 @@ type Announcer interface {
 
 // Options are what a store is made of. Name and Driver are required.
 type Options struct {
-	Name        string
-	Policy      *policy.Policy // nil: open
-	Schema      Validator      // nil: any object
-	Private     []string       // fields that clients neither set nor see
-	ReadOnly    []string       // fields that clients see, and only trusted ones set
-	MaxSize     int            // 0: MaxObjectSize
-	Maps        []Mapping      // those whose Source this store is
-	Arrays      []string       // arrays of this store that mappings keep
-	Binaries    []string       // properties that hold nothing but records of binaries
-	Holding     bool           // objects are found by the binaries they hold
-	Indexes     []query.Index  // for listing
-	Outbox      Outbox
-	Announce    Announcer        // nil: no announcements
-	Interceptor Interceptor      // nil: nobody is asked
-	Now         func() time.Time // nil: time.Now
-	Locker      Locker           // nil: a KeyLock
-	Discreet    bool             // who may not get an object is told that there is none
-	Silent      bool             // nobody is told of writes: no events, no announcements
+	Name          string
+	Policy        *policy.Policy // nil: open
+	Schema        Validator      // nil: any object
+	Private       []string       // fields that clients neither set nor see
+	ReadOnly      []string       // fields that clients see, and only trusted ones set
+	MaxSize       int            // 0: MaxObjectSize
+	Maps          []Mapping      // those whose Source this store is
+	Arrays        []string       // arrays of this store that mappings keep
+	Binaries      []string       // properties that hold nothing but records of binaries
+	IndexBinaries bool           // objects are found by the binaries they hold
+	Indexes       []query.Index  // for listing
+	Outbox        Outbox
+	Announce      Announcer        // nil: no announcements
+	Interceptor   Interceptor      // nil: nobody is asked
+	Now           func() time.Time // nil: time.Now
+	Locker        Locker           // nil: a KeyLock
+	HideForbidden bool             // who may not get an object is told that there is none
+	NoEvents      bool             // nobody is told of writes: no events, no announcements
 }
 
 // Store holds objects. It is safe for concurrent use.
 type Store struct {
 	Options
-	driver  driver.Store
-	mapped  []string        // the distinct keys of Maps
-	arrays  map[string]bool // Arrays
-	private map[string]bool // Private
-	given   map[string]bool // ReadOnly
-	binary  map[string]bool // Binaries
+	driver   driver.Store
+	mapped   []string        // the distinct keys of Maps
+	arrays   map[string]bool // Arrays
+	private  map[string]bool // Private
+	readOnly map[string]bool // ReadOnly
+	binary   map[string]bool // Binaries
 }
 
 // Open opens the store in a backend, with the indexes that its mappings and
 // its listing need.
 func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
-	s := &Store{Options: o, arrays: map[string]bool{}, private: map[string]bool{}, given: map[string]bool{}, binary: map[string]bool{}}
+	s := &Store{Options: o, arrays: map[string]bool{}, private: map[string]bool{}, readOnly: map[string]bool{}, binary: map[string]bool{}}
 	if s.Now == nil {
 		s.Now = time.Now
 	}
@@ -106,7 +106,7 @@ func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error
 		s.private[name] = true
 	}
 	for _, name := range o.ReadOnly {
-		s.given[name] = true
+		s.readOnly[name] = true
 	}
 	for _, name := range o.Binaries {
 		s.binary[name] = true
@@ -118,8 +118,8 @@ func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error
 			spec.Indexes = append(spec.Indexes, driver.Index{Name: index(m.Key), Parts: 1, Multi: true})
 		}
 	}
-	if o.Holding {
-		spec.Indexes = append(spec.Indexes, driver.Index{Name: holding, Parts: 2, Multi: true})
+	if o.IndexBinaries {
+		spec.Indexes = append(spec.Indexes, driver.Index{Name: binaryIndex, Parts: 2, Multi: true})
 	}
 	for _, i := range o.Indexes {
 		spec.Indexes = append(spec.Indexes, driver.Index{Name: i.Name, Parts: len(i.Fields)})
@@ -158,7 +158,7 @@ func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 	call := CallOf(ctx)
 	if call.Client {
 		if err := s.allow(ctx, call, policy.Get, record.Body, nil); err != nil {
-			if s.Discreet && (errors.Is(err, errs.Unauthenticated) || errors.Is(err, errs.Denied)) {
+			if s.HideForbidden && (errors.Is(err, errs.Unauthenticated) || errors.Is(err, errs.Denied)) {
 				err = s.missing(uuid)
 			}
 			return Stored{}, err
@@ -169,13 +169,13 @@ func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 	if asked && s.announces(event.StoreGet) {
 		s.announce(call, event.StoreGet, uuid, record.Revision, record.Body)
 	}
-	return s.told(ctx, call, s.seen(call, record))
+	return s.interceptGet(ctx, call, s.project(call, record))
 }
 
 // Look returns an object whole, with what clients never see, to a caller that
 // may do an operation with it. input is what the rule sees come in. Whoever is
 // asked about what clients read may refuse that here too. Errors: as for Get.
-func (s *Store) Look(ctx context.Context, uuid string, op policy.Op, input object.Object) (Stored, error) {
+func (s *Store) GetAuthorized(ctx context.Context, uuid string, op policy.Op, input object.Object) (Stored, error) {
 	record, found, err := s.driver.Get(ctx, uuid)
 	if err != nil {
 		return Stored{}, err
@@ -188,7 +188,7 @@ func (s *Store) Look(ctx context.Context, uuid string, op policy.Op, input objec
 			return Stored{}, err
 		}
 		if op == policy.Get {
-			if _, err := s.told(ctx, call, s.seen(call, record)); err != nil {
+			if _, err := s.interceptGet(ctx, call, s.project(call, record)); err != nil {
 				return Stored{}, err
 			}
 		}
@@ -211,7 +211,7 @@ func (s *Store) Deleted(ctx context.Context, uuid string) (revision uint64, dele
 }
 
 // Settle is how long after a write Linked and List are sure to find it.
-func (s *Store) Settle() time.Duration {
+func (s *Store) IndexLag() time.Duration {
 	if d, ok := s.driver.(driver.IndexLagger); ok {
 		return d.IndexLag()
 	}
@@ -234,7 +234,7 @@ func (s *Store) Visible(o Stored) Stored {
 }
 
 // seen is a record as the caller may see it.
-func (s *Store) seen(call Call, r driver.Record) Stored {
+func (s *Store) project(call Call, r driver.Record) Stored {
 	o := Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
 	if call.Client {
 		return s.Visible(o)

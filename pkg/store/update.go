@@ -53,16 +53,16 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 		if err := s.validate(ctx, next); err != nil {
 			return nil, err
 		}
-		if next, err = s.ask(ctx, call, "update", uuid, next, record.Body); err != nil {
+		if next, err = s.intercept(ctx, call, "update", uuid, next, record.Body); err != nil {
 			return nil, err
 		}
 		next[updated] = timestamp(s.Now())
-		if call.Once != nil {
-			if err := call.Once.note(ctx, s.Now(), next); err != nil {
+		if call.Idempotency != nil {
+			if err := call.Idempotency.record(ctx, s.Now(), next); err != nil {
 				return nil, err
 			}
 		}
-		w := &write{uuid: uuid, name: event.StoreUpdated, base: record, former: stored, next: next}
+		w := &write{uuid: uuid, name: event.StoreUpdated, base: record, stored: stored, next: next}
 		s.announceWrite(call, event.StoreUpdate, w)
 		return w, nil
 	})
@@ -70,7 +70,7 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 
 func (s *Store) merge(call Call, stored, input object.Object, patch bool) (object.Object, error) {
 	if call.Client && !call.Trusted && s.Policy != nil {
-		s.Policy.Stamp(policy.Update, call.User, input)
+		s.Policy.SetOwner(policy.Update, call.User, input)
 	}
 	for name := range Binaries(stored) {
 		delete(input, name)
@@ -87,7 +87,7 @@ func (s *Store) merge(call Call, stored, input object.Object, patch bool) (objec
 // A nil value removes the field.
 //
 // Errors: Mismatch when the object is no longer as read; Unavailable.
-func (s *Store) Amend(ctx context.Context, base Stored, fields object.Object) (Stored, error) {
+func (s *Store) CompareAndSet(ctx context.Context, base Stored, fields object.Object) (Stored, error) {
 	former, err := base.Object()
 	if err != nil {
 		return Stored{}, err
@@ -106,7 +106,7 @@ func (s *Store) Amend(ctx context.Context, base Stored, fields object.Object) (S
 	}
 	defer unlock()
 	return s.commit(ctx, CallOf(ctx), &write{
-		uuid: base.UUID, name: event.StoreUpdated, former: former, next: next,
+		uuid: base.UUID, name: event.StoreUpdated, stored: former, next: next,
 		base: driver.Record{UUID: base.UUID, Revision: base.Revision, Body: base.Body},
 	})
 }
@@ -121,12 +121,12 @@ func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64) erro
 				return nil, err
 			}
 		}
-		if _, err := s.ask(ctx, call, "delete", uuid, nil, record.Body); err != nil {
+		if _, err := s.intercept(ctx, call, "delete", uuid, nil, record.Body); err != nil {
 			return nil, err
 		}
 		w := &write{uuid: uuid, name: event.StoreDeleted, base: record}
-		if call.Once != nil {
-			w.exact = call.Once.Revision
+		if call.Idempotency != nil {
+			w.exactRevision = call.Idempotency.Revision
 		}
 		s.announceWrite(call, event.StoreDelete, w)
 		return w, nil
@@ -135,7 +135,7 @@ func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64) erro
 }
 
 // maxTries is how often a write is tried against writers in other processes.
-const maxTries = 10
+const maxAttempts = 10
 
 // rewrite reads an object, lets change say what to write, and writes it if the
 // object is still as read; otherwise it starts over. No write is none.
@@ -145,14 +145,14 @@ func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, cha
 		return Stored{}, err
 	}
 	defer unlock()
-	for range maxTries {
+	for range maxAttempts {
 		record, found, err := s.driver.Get(ctx, uuid)
 		if err != nil {
 			return Stored{}, err
 		}
-		if once := CallOf(ctx).Once; once != nil {
-			if done, err := once.look(s.Name, uuid, record, found); done || err != nil {
-				return s.seen(CallOf(ctx), record), err
+		if once := CallOf(ctx).Idempotency; once != nil {
+			if done, err := once.check(s.Name, uuid, record, found); done || err != nil {
+				return s.project(CallOf(ctx), record), err
 			}
 		}
 		if !found || record.Deleted {
@@ -166,7 +166,7 @@ func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, cha
 			return Stored{}, err
 		}
 		if w == nil {
-			return s.seen(CallOf(ctx), record), nil
+			return s.project(CallOf(ctx), record), nil
 		}
 		stored, err := s.commit(ctx, CallOf(ctx), w)
 		if !errors.Is(err, errs.Mismatch) {

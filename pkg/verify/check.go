@@ -75,7 +75,7 @@ func (c *check) scan(ctx context.Context, name string, each func(store.Stored) e
 }
 
 func (c *check) names(x store.Stored) []string {
-	return store.Names(object.Field(x.Body, c.m.Key))
+	return store.KeyTargets(object.Field(x.Body, c.m.Key))
 }
 
 func (c *check) countNames(ctx context.Context) error {

@@ -42,12 +42,12 @@ func judge(t *testing.T, conn *nats.Conn) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() {
-		done <- intercept.Serve(ctx, conn, "*", "*", "judge", func(_ context.Context, q intercept.Question) intercept.Answer {
+		done <- intercept.Serve(ctx, conn, "*", "*", "judge", func(_ context.Context, q intercept.Request) intercept.Response {
 			var o struct{ Refuse int }
 			if json.Unmarshal(q.Object, &o) == nil && o.Refuse != 0 && q.Op != "get" {
-				return intercept.Answer{Refuse: &intercept.Refusal{Status: o.Refuse, Message: "as it was asked for"}}
+				return intercept.Response{Refuse: &intercept.Refusal{Status: o.Refuse, Message: "as it was asked for"}}
 			}
-			return intercept.Answer{Allow: true}
+			return intercept.Response{Allow: true}
 		})
 	}()
 	t.Cleanup(func() {

@@ -42,7 +42,7 @@ func (d *document) requests(s *model.Store) {
 	} {
 		name := o.verb + s.ID
 		o.request.Set("additionalProperties", false)
-		d.message(name+"Request", ordered.Of("summary", o.summary, "headers", requestHeaders(wire.Writes(o.op)), "payload", o.request))
+		d.message(name+"Request", ordered.Of("summary", o.summary, "headers", requestHeaders(wire.IsWrite(o.op)), "payload", o.request))
 		d.message(name+"Reply", ordered.Of("summary", "It was done.", "payload", o.reply))
 		d.fault()
 		d.channel(name, wire.Subject(s.Name, o.op), o.summary, nil, name+"Request")
@@ -71,7 +71,7 @@ func (d *document) fault() {
 		"headers", object("", 2,
 			"Nats-Service-Error-Code", ordered.Of("type", "string", "pattern", "^[45][0-9][0-9]$", "description", "The status, as over HTTP."),
 			"Nats-Service-Error", text("What it is this time."),
-			wire.HeaderRetry, text("Seconds after which to ask again.")),
+			wire.HeaderRetryAfter, text("Seconds after which to ask again.")),
 		"payload", model.Ref("Problem"),
 	))
 }

@@ -22,7 +22,7 @@ const (
 func Ops() []string { return []string{Save, Update, Delete, Exists, Get, List} }
 
 // Writes reports whether an operation changes something.
-func Writes(op string) bool { return op == Save || op == Update || op == Delete }
+func IsWrite(op string) bool { return op == Save || op == Update || op == Delete }
 
 // Subject is where an operation of a store is asked for.
 func Subject(store, op string) string { return "store." + store + "." + op }
@@ -36,13 +36,13 @@ const (
 )
 
 // HeaderRetry is how many seconds to wait before asking again; of a fault.
-const HeaderRetry = "Retry-After"
+const HeaderRetryAfter = "Retry-After"
 
 // MaxKey is the longest idempotency key in bytes.
 const MaxKey = 200
 
 // CheckKey reports a key that is not 1 to MaxKey printable ASCII characters.
-func CheckKey(key string) error {
+func ValidateKey(key string) error {
 	ok := key != "" && len(key) <= MaxKey
 	for i := 0; ok && i < len(key); i++ {
 		ok = key[i] >= ' ' && key[i] <= '~'
@@ -76,7 +76,7 @@ type Reply struct {
 
 // Fault is the body of a fault, in the form of RFC 9457. The headers of the
 // micro protocol say its status and detail as well.
-type Fault struct {
+type Problem struct {
 	Type   string       `json:"type"`
 	Title  string       `json:"title"`
 	Status int          `json:"status"`

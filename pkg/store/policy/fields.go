@@ -14,9 +14,9 @@ type fields struct {
 // LooksAt reports whether the rule of an operation may look at a field of the
 // stored object that which says yes to: whether somebody who judges by an
 // object without those fields may come to another result.
-func (p *Policy) LooksAt(op Op, which func(field string) bool) bool {
+func (p *Policy) MayRead(op Op, which func(field string) bool) bool {
 	looked := fields{}
-	if r := p.of(op); r != nil {
+	if r := p.ruleFor(op); r != nil {
 		looked = r.fields
 	} else if p.owner {
 		looked.names = []string{"public", "user", "uuid"}

@@ -19,13 +19,13 @@ func TestLooksAt(t *testing.T) {
 			t.Fatalf("%s: %v", expression, problems)
 		}
 		for _, op := range []policy.Op{policy.Get, policy.List} {
-			if got := p.LooksAt(op, secret); got != want {
+			if got := p.MayRead(op, secret); got != want {
 				t.Errorf("%s of %s: %t", op, expression, got)
 			}
 		}
 	}
 	owner, _ := policy.Compile(policy.Rules{Owner: true})
-	if !owner.LooksAt(policy.Get, secret) || owner.LooksAt(policy.Get, func(name string) bool { return name == "secret" }) {
+	if !owner.MayRead(policy.Get, secret) || owner.MayRead(policy.Get, func(name string) bool { return name == "secret" }) {
 		t.Error("the owner's rules look at public, user and uuid")
 	}
 }

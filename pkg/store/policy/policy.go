@@ -49,12 +49,12 @@ type Policy struct {
 }
 
 // Open reports whether everyone may do an operation.
-func (p *Policy) Open(op Op) bool { return !p.owner && p.of(op) == nil }
+func (p *Policy) Open(op Op) bool { return !p.owner && p.ruleFor(op) == nil }
 
 // NeedsObject reports whether the rule of an operation is about the stored
 // object.
 func (p *Policy) NeedsObject(op Op) bool {
-	if r := p.of(op); r != nil {
+	if r := p.ruleFor(op); r != nil {
 		return r.object
 	}
 	return p.owner && op != Create
@@ -62,7 +62,7 @@ func (p *Policy) NeedsObject(op Op) bool {
 
 // of is the rule of an operation. A list shows objects, so without a rule of
 // its own it falls under that of get.
-func (p *Policy) of(op Op) *rule {
+func (p *Policy) ruleFor(op Op) *rule {
 	if r := p.rules[op]; r != nil || op != List {
 		return r
 	}
@@ -73,7 +73,7 @@ func (p *Policy) of(op Op) *rule {
 // when nobody is logged in and errs.Denied otherwise. A rule that can't be
 // evaluated (a field is missing, a type does not fit) denies.
 func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
-	if r := p.of(op); r != nil {
+	if r := p.ruleFor(op); r != nil {
 		allowed, err := r.allows(ctx, in)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -127,7 +127,7 @@ func owns(op Op, in Input) bool {
 // Stamp sets in an incoming object what the owner's rules say of its owner,
 // whatever the client sent: at creation it is the caller, and no update gives
 // an object away.
-func (p *Policy) Stamp(op Op, user, input object.Object) {
+func (p *Policy) SetOwner(op Op, user, input object.Object) {
 	if !p.owner {
 		return
 	}

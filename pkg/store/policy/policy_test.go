@@ -157,18 +157,18 @@ func TestNobodyTakesOrGivesAnObject(t *testing.T) {
 	p := compile(t, policy.Rules{Owner: true})
 	me := parse(t, `{"uuid":"me"}`)
 	input := parse(t, `{"user":"other","n":1}`)
-	p.Stamp(policy.Create, me, input)
+	p.SetOwner(policy.Create, me, input)
 	if user, _ := input.Text("user"); user != "me" {
 		t.Errorf("created for %q", user)
 	}
 	input = parse(t, `{"user":"other","n":1}`)
-	p.Stamp(policy.Update, me, input)
+	p.SetOwner(policy.Update, me, input)
 	if input["user"] != nil || input["n"] == nil {
 		t.Errorf("an update gives the object away: %v", input)
 	}
 	open := compile(t, policy.Rules{Create: "true"})
 	input = parse(t, `{"user":"other"}`)
-	open.Stamp(policy.Create, me, input)
+	open.SetOwner(policy.Create, me, input)
 	if user, _ := input.Text("user"); user != "other" {
 		t.Errorf("without owner the field is the client's: %q", user)
 	}

@@ -14,7 +14,7 @@ import (
 // refusing is an interceptor that refuses, and says what it was asked about.
 type refusing struct{ asked []string }
 
-func (r *refusing) Ask(_ context.Context, q store.Question) (object.Object, error) {
+func (r *refusing) Intercept(_ context.Context, q store.InterceptRequest) (object.Object, error) {
 	r.asked = append(r.asked, q.Op)
 	return nil, errs.New(errs.Denied, "the library is closed")
 }
@@ -42,15 +42,15 @@ func TestLookReturnsTheWholeToWhoMay(t *testing.T) {
 		"rule of get":    {theirs, "b", policy.Get, `{}`, errs.Unauthenticated},
 		"rule of update": {theirs, "a", policy.Update, `{"title":"z"}`, errs.Unauthenticated},
 	} {
-		if _, err := s.Look(test.ctx, test.uuid, test.op, parse(t, test.input)); err == nil || errs.KindOf(err) != test.want {
+		if _, err := s.GetAuthorized(test.ctx, test.uuid, test.op, parse(t, test.input)); err == nil || errs.KindOf(err) != test.want {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := s.Look(t.Context(), "b", policy.Get, nil); err != nil {
+	if _, err := s.GetAuthorized(t.Context(), "b", policy.Get, nil); err != nil {
 		t.Errorf("the program itself: %v", err)
 	}
 	for op, input := range map[policy.Op]string{policy.Get: `{}`, policy.Update: `{"covers":[]}`} {
-		o, err := s.Look(theirs, "a", op, parse(t, input))
+		o, err := s.GetAuthorized(theirs, "a", op, parse(t, input))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,10 +64,10 @@ func TestLookIsAskedAboutLikeGet(t *testing.T) {
 	if _, err := s.Save(t.Context(), parse(t, `{}`), "a"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.Look(client(t.Context()), "a", policy.Get, nil)
+	_, err := s.GetAuthorized(client(t.Context()), "a", policy.Get, nil)
 	kind(t, err, errs.Denied)
 	for _, ctx := range []context.Context{t.Context(), client(t.Context())} {
-		if _, err := s.Look(ctx, "a", policy.Update, nil); err != nil {
+		if _, err := s.GetAuthorized(ctx, "a", policy.Update, nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -86,21 +86,21 @@ func TestRulesSeeNoInternalFieldsOfARevision(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, fields := range []object.Object{covers(t, "h1"), {"covers": nil, store.BinariesField: nil}} {
-		if _, err := s.Revise(client(t.Context()), "a", func(store.Stored) (store.Revision, error) {
-			return store.Revision{Fields: fields}, nil
+		if _, err := s.Mutate(client(t.Context()), "a", func(store.Stored) (store.Mutation, error) {
+			return store.Mutation{Fields: fields}, nil
 		}); err != nil {
 			t.Errorf("%v: %v", fields, err)
 		}
 	}
-	_, err := s.Revise(client(t.Context()), "a", func(store.Stored) (store.Revision, error) {
-		return store.Revision{Fields: covers(t, "h1", "h2")}, nil
+	_, err := s.Mutate(client(t.Context()), "a", func(store.Stored) (store.Mutation, error) {
+		return store.Mutation{Fields: covers(t, "h1", "h2")}, nil
 	})
 	kind(t, err, errs.Unauthenticated)
 }
 
 func TestEventsSayWhichPropertiesHoldBinaries(t *testing.T) {
 	for holding, want := range map[bool]string{true: `{"covers":"binary"}`, false: ""} {
-		s, out := open(t, store.Options{Holding: holding})
+		s, out := open(t, store.Options{IndexBinaries: holding})
 		if _, err := s.Save(t.Context(), covers(t, "h1"), "a"); err != nil {
 			t.Fatal(err)
 		}

@@ -7,25 +7,25 @@ import (
 
 // gate bounds what a store has to do: so many requests at once, so many that
 // wait, and so much memory that all of them hold.
-type gate struct {
+type admission struct {
 	slots chan struct{} // one for each request at work
 
-	mu    sync.Mutex
-	count int // of requests inside, at work or waiting
-	bytes int
-	most  int
-	heavy int // the most of bytes, unless there is one request alone
+	mu       sync.Mutex
+	count    int // of requests inside, at work or waiting
+	bytes    int
+	maxCount int
+	maxBytes int // the most of bytes, unless there is one request alone
 }
 
-func newGate(working, waiting, bytes int) *gate {
-	return &gate{slots: make(chan struct{}, working), most: working + waiting, heavy: bytes}
+func newAdmission(working, waiting, bytes int) *admission {
+	return &admission{slots: make(chan struct{}, working), maxCount: working + waiting, maxBytes: bytes}
 }
 
 // admit lets a request in, or reports that there are too many.
-func (g *gate) admit(size int) bool {
+func (g *admission) admit(size int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.count >= g.most || g.count > 0 && g.bytes+size > g.heavy {
+	if g.count >= g.maxCount || g.count > 0 && g.bytes+size > g.maxBytes {
 		return false
 	}
 	g.count++
@@ -34,7 +34,7 @@ func (g *gate) admit(size int) bool {
 }
 
 // leave is the end of a request that was admitted.
-func (g *gate) leave(size int) {
+func (g *admission) release(size int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.count--
@@ -42,7 +42,7 @@ func (g *gate) leave(size int) {
 }
 
 // begin waits for a slot; end gives it back.
-func (g *gate) begin(ctx context.Context) (end func(), err error) {
+func (g *admission) acquire(ctx context.Context) (end func(), err error) {
 	select {
 	case g.slots <- struct{}{}:
 		return func() { <-g.slots }, nil

@@ -19,7 +19,7 @@ import (
 )
 
 // outcome is what a request is answered.
-type outcome struct {
+type reply struct {
 	status int    // of a fault, in numbers of HTTP; 0: none
 	text   string // of a fault
 	body   []byte
@@ -27,7 +27,7 @@ type outcome struct {
 }
 
 // message is the answer as it is sent.
-func (o outcome) message() *nats.Msg {
+func (o reply) message() *nats.Msg {
 	m := &nats.Msg{Data: o.body}
 	if o.status != 0 {
 		m.Header = nats.Header{
@@ -35,7 +35,7 @@ func (o outcome) message() *nats.Msg {
 			micro.ErrorHeader:     []string{o.text},
 		}
 		if o.retry != "" {
-			m.Header.Set(wire.HeaderRetry, o.retry)
+			m.Header.Set(wire.HeaderRetryAfter, o.retry)
 		}
 	}
 	return m
@@ -43,10 +43,10 @@ func (o outcome) message() *nats.Msg {
 
 // faultOf is what an error means to who asked. The details of a fault of ours
 // are in the log alone.
-func faultOf(err error, id string) outcome {
+func problemReply(err error, id string) reply {
 	kind := errs.KindOf(err)
 	name := problem.Of(kind)
-	f := wire.Fault{Type: problem.TypePrefix + name.Type, Title: name.Title, Status: name.Status}
+	f := wire.Problem{Type: problem.TypePrefix + name.Type, Title: name.Title, Status: name.Status}
 	var e *errs.Error
 	switch {
 	case kind == errs.Internal:
@@ -56,7 +56,7 @@ func faultOf(err error, id string) outcome {
 	case kind == errs.Canceled:
 		f.Detail = "the request took too long, or belfry is stopping; ask again"
 	}
-	o := outcome{status: f.Status, text: line(f.Detail), body: bytes.TrimRight(problem.Encode(f), "\n")}
+	o := reply{status: f.Status, text: headerText(f.Detail), body: bytes.TrimRight(problem.Encode(f), "\n")}
 	if o.text == "" {
 		o.text = f.Title
 	}
@@ -67,12 +67,12 @@ func faultOf(err error, id string) outcome {
 }
 
 // maxLine bounds the header that describes a fault, in bytes; the body has all.
-const maxLine = 1024
+const maxHeaderText = 1024
 
 // line is a text as a header can have it.
-func line(text string) string {
-	if len(text) > maxLine {
-		text = text[:maxLine]
+func headerText(text string) string {
+	if len(text) > maxHeaderText {
+		text = text[:maxHeaderText]
 	}
 	text = strings.ToValidUTF8(text, "")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
@@ -94,8 +94,8 @@ func encodeObject(o store.Stored, limit int) []byte {
 
 // final reports whether a fault would be the same if the request were made once
 // more in the same state of things, so that it is the answer.
-func final(err error) bool {
-	if errors.Is(err, store.ErrContended) || errors.Is(err, store.ErrBehind) {
+func isFinal(err error) bool {
+	if errors.Is(err, store.ErrContended) || errors.Is(err, store.ErrStaleRevision) {
 		return false
 	}
 	switch errs.KindOf(err) {
@@ -107,7 +107,7 @@ func final(err error) bool {
 }
 
 // inObject moves pointers into the object to where it is in the request.
-func inObject(err error) error {
+func underObject(err error) error {
 	var e *errs.Error
 	if !errors.As(err, &e) || len(e.Fields) == 0 {
 		return err
@@ -121,7 +121,7 @@ func inObject(err error) error {
 }
 
 // within names the time that was too short.
-func within(ctx context.Context, err error, limit time.Duration) error {
+func explainTimeout(ctx context.Context, err error, limit time.Duration) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && errs.KindOf(err) == errs.Canceled {
 		return errs.Wrap(err, errs.Canceled, "the request was not done within %s; ask again", limit)
 	}

@@ -10,9 +10,9 @@ import (
 )
 
 // Revision says how Revise changes an object.
-type Revision struct {
-	Fields object.Object // replace those of the object; a nil value removes
-	Also   []Also
+type Mutation struct {
+	Fields      object.Object // replace those of the object; a nil value removes
+	ExtraEvents []ExtraEvent
 }
 
 // Revise changes fields of an object that belfry itself keeps and that no
@@ -22,7 +22,7 @@ type Revision struct {
 // ones aside; the schema holds as for Update. A change without fields writes nothing.
 //
 // Errors: those of Update, and those of change.
-func (s *Store) Revise(ctx context.Context, uuid string, change func(Stored) (Revision, error)) (Stored, error) {
+func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mutation, error)) (Stored, error) {
 	if err := object.CheckUUID(uuid); err != nil {
 		return Stored{}, err
 	}
@@ -37,7 +37,7 @@ func (s *Store) Revise(ctx context.Context, uuid string, change func(Stored) (Re
 			return nil, err
 		}
 		if call.Client {
-			if err := s.allow(ctx, call, policy.Update, record.Body, s.revised(revision.Fields)); err != nil {
+			if err := s.allow(ctx, call, policy.Update, record.Body, s.ruleInput(revision.Fields)); err != nil {
 				return nil, err
 			}
 		}
@@ -55,11 +55,11 @@ func (s *Store) Revise(ctx context.Context, uuid string, change func(Stored) (Re
 		if err := s.validate(ctx, next); err != nil {
 			return nil, err
 		}
-		if next, err = s.ask(ctx, call, "update", uuid, next, record.Body); err != nil {
+		if next, err = s.intercept(ctx, call, "update", uuid, next, record.Body); err != nil {
 			return nil, err
 		}
 		next[updated] = timestamp(s.Now())
-		w := &write{uuid: uuid, name: event.StoreUpdated, base: record, former: stored, next: next, also: revision.Also}
+		w := &write{uuid: uuid, name: event.StoreUpdated, base: record, stored: stored, next: next, extraEvents: revision.ExtraEvents}
 		s.announceWrite(call, event.StoreUpdate, w)
 		return w, nil
 	})
@@ -67,8 +67,8 @@ func (s *Store) Revise(ctx context.Context, uuid string, change func(Stored) (Re
 
 // revised is what a rule sees of a revision: a field that goes is null, as in a
 // merge patch, and internal fields are nobody's business.
-func (s *Store) revised(fields object.Object) object.Object {
-	input := s.written(fields)
+func (s *Store) ruleInput(fields object.Object) object.Object {
+	input := s.withoutOwned(fields)
 	for name, value := range input {
 		if value == nil {
 			input[name] = []byte("null")

@@ -91,11 +91,11 @@ func TestRevise(t *testing.T) {
 	if _, err := s.Save(t.Context(), parse(t, `{"title":"Emma","old":1}`), "emma"); err != nil {
 		t.Fatal(err)
 	}
-	stored, err := s.Revise(t.Context(), "emma", func(now store.Stored) (store.Revision, error) {
+	stored, err := s.Mutate(t.Context(), "emma", func(now store.Stored) (store.Mutation, error) {
 		is(t, now.Body, map[string]string{"title": `"Emma"`})
 		fields := covers(t, "h1")
 		fields["old"] = nil
-		return store.Revision{Fields: fields, Also: []store.Also{uploaded}}, nil
+		return store.Mutation{Fields: fields, ExtraEvents: []store.ExtraEvent{uploaded}}, nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -110,16 +110,16 @@ func TestRevise(t *testing.T) {
 		t.Errorf("previous %s", updated.Previous.Encode())
 	}
 
-	same, err := s.Revise(t.Context(), "emma", func(store.Stored) (store.Revision, error) { return store.Revision{}, nil })
+	same, err := s.Mutate(t.Context(), "emma", func(store.Stored) (store.Mutation, error) { return store.Mutation{}, nil })
 	if err != nil || same.Revision != stored.Revision || len(out.events) != 3 {
 		t.Errorf("a change without fields wrote: %v, revision %d after %d", err, same.Revision, stored.Revision)
 	}
-	_, err = s.Revise(t.Context(), "none", func(store.Stored) (store.Revision, error) { return store.Revision{}, nil })
+	_, err = s.Mutate(t.Context(), "none", func(store.Stored) (store.Mutation, error) { return store.Mutation{}, nil })
 	kind(t, err, errs.NotFound)
-	_, err = s.Revise(t.Context(), "../none", func(store.Stored) (store.Revision, error) { return store.Revision{}, nil })
+	_, err = s.Mutate(t.Context(), "../none", func(store.Stored) (store.Mutation, error) { return store.Mutation{}, nil })
 	kind(t, err, errs.Invalid)
 	refused := errors.New("no")
-	if _, err := s.Revise(t.Context(), "emma", func(store.Stored) (store.Revision, error) { return store.Revision{}, refused }); !errors.Is(err, refused) {
+	if _, err := s.Mutate(t.Context(), "emma", func(store.Stored) (store.Mutation, error) { return store.Mutation{}, refused }); !errors.Is(err, refused) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -134,8 +134,8 @@ func TestReviseIsJudgedAndValidated(t *testing.T) {
 		t.Fatal(err)
 	}
 	revise := func(call store.Call, hashes ...string) error {
-		_, err := s.Revise(store.WithCall(t.Context(), call), "emma", func(store.Stored) (store.Revision, error) {
-			return store.Revision{Fields: covers(t, hashes...)}, nil
+		_, err := s.Mutate(store.WithCall(t.Context(), call), "emma", func(store.Stored) (store.Mutation, error) {
+			return store.Mutation{Fields: covers(t, hashes...)}, nil
 		})
 		return err
 	}
@@ -156,14 +156,14 @@ func TestNoRevisionIsLost(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			_, err := s.Revise(t.Context(), "x", func(now store.Stored) (store.Revision, error) {
+			_, err := s.Mutate(t.Context(), "x", func(now store.Stored) (store.Mutation, error) {
 				var n int
 				if err := json.Unmarshal(object.Field(now.Body, "n"), &n); err != nil {
-					return store.Revision{}, err
+					return store.Mutation{}, err
 				}
 				o := object.Object{}
 				o.Set("n", n+1)
-				return store.Revision{Fields: o}, nil
+				return store.Mutation{Fields: o}, nil
 			})
 			if err != nil {
 				t.Error(err)
@@ -180,7 +180,7 @@ func TestNoRevisionIsLost(t *testing.T) {
 
 func TestRecordsOfBinariesBelongToTheServer(t *testing.T) {
 	s, _ := open(t, store.Options{Binaries: []string{"covers"}})
-	if got := s.Settable(parse(t, `{"covers":[],"_x":1,"uuid":"a","title":"T"}`)); len(got) != 1 || got["title"] == nil {
+	if got := s.SettableByAnonymous(parse(t, `{"covers":[],"_x":1,"uuid":"a","title":"T"}`)); len(got) != 1 || got["title"] == nil {
 		t.Errorf("settable %s", got.Encode())
 	}
 	for _, client := range []bool{true, false} {
@@ -196,8 +196,8 @@ func TestRecordsOfBinariesBelongToTheServer(t *testing.T) {
 	if _, err := free.Save(t.Context(), parse(t, `{"photo":"mine"}`), "a"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := free.Revise(t.Context(), "a", func(store.Stored) (store.Revision, error) {
-		return store.Revision{Fields: covers(t, "h1")}, nil
+	if _, err := free.Mutate(t.Context(), "a", func(store.Stored) (store.Mutation, error) {
+		return store.Mutation{Fields: covers(t, "h1")}, nil
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -214,19 +214,19 @@ func TestRecordsOfBinariesBelongToTheServer(t *testing.T) {
 }
 
 func TestHeld(t *testing.T) {
-	s, _ := open(t, store.Options{Holding: true})
+	s, _ := open(t, store.Options{IndexBinaries: true})
 	for uuid, hashes := range map[string][]string{"a": {"h1", "h2"}, "b": {"h2", "h2"}, "c": nil} {
 		if _, err := s.Save(t.Context(), parse(t, `{"other":[{"hash":"h1"}]}`), uuid); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Revise(t.Context(), uuid, func(store.Stored) (store.Revision, error) {
-			return store.Revision{Fields: covers(t, hashes...)}, nil
+		if _, err := s.Mutate(t.Context(), uuid, func(store.Stored) (store.Mutation, error) {
+			return store.Mutation{Fields: covers(t, hashes...)}, nil
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	holders := func(service, hash string) (uuids []string) {
-		found, _, err := s.Held(t.Context(), service, hash, nil, 10)
+		found, _, err := s.WithBinary(t.Context(), service, hash, nil, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +261,7 @@ func TestLinksCascadeAndKeepNoArrays(t *testing.T) {
 	if got := set.Cascades()["Users"]; len(got) != 2 {
 		t.Errorf("cascades %v", got)
 	}
-	if got := set.Onto("Users"); len(got) != 1 {
+	if got := set.MappingsInto("Users"); len(got) != 1 {
 		t.Errorf("onto %v", got)
 	}
 	if got := set.Workers(store.Cause{Event: event.StoreSaved, Store: "Sessions"}); got != nil {

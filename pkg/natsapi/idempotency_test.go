@@ -125,11 +125,11 @@ func TestKeysExpire(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.serve()
 	first := w.want("", wire.Save, `{"object":{"title":"t"}}`, key("k")...)
-	w.now.forward(natsapi.Kept - time.Minute)
+	w.now.forward(natsapi.KeyRetention - time.Minute)
 	if again := w.want("", wire.Save, `{"object":{"title":"t"}}`, key("k")...); again.body != first.body {
 		t.Errorf("%s, then %s", first.body, again.body)
 	}
-	if n, err := s.Clean(t.Context(), 10); n != 0 || err != nil {
+	if n, err := s.DeleteExpired(t.Context(), 10); n != 0 || err != nil {
 		t.Errorf("%d removed, %v", n, err)
 	}
 	w.now.forward(2 * time.Minute)
@@ -137,9 +137,9 @@ func TestKeysExpire(t *testing.T) {
 		t.Error("the key is still known")
 	}
 	w.want("", wire.Save, `{"object":{}}`, key("k2")...)
-	w.now.forward(natsapi.Kept + time.Minute)
+	w.now.forward(natsapi.KeyRetention + time.Minute)
 	for _, want := range []int{1, 1, 0} {
-		if n, err := s.Clean(t.Context(), 1); n != want || err != nil {
+		if n, err := s.DeleteExpired(t.Context(), 1); n != want || err != nil {
 			t.Errorf("%d removed, want %d, %v", n, want, err)
 		}
 	}
@@ -317,7 +317,7 @@ func TestTwoServersMakeOneWrite(t *testing.T) {
 				return nil, nil
 			}}
 			w := newWorld(t, nil, func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
-			w.options.Patience = time.Millisecond // the second one begins soon
+			w.options.TakeoverDelay = time.Millisecond // the second one begins soon
 			w.serve()
 			w.stage()
 			w.serve()

@@ -15,9 +15,9 @@ import (
 )
 
 // onced is the context of a client whose write may be asked for again.
-func onced(t *testing.T, once store.Once) context.Context {
+func onced(t *testing.T, once store.Idempotency) context.Context {
 	t.Helper()
-	return store.WithCall(t.Context(), store.Call{Client: true, Trusted: true, Origin: event.OriginBus, Once: &once})
+	return store.WithCall(t.Context(), store.Call{Client: true, Trusted: true, Origin: event.OriginBus, Idempotency: &once})
 }
 
 // ahead is a revision that no write of a test has reached.
@@ -25,7 +25,7 @@ func ahead() uint64 { return store.RevisionAt(time.Now().Add(time.Minute)) }
 
 func TestASaveOnce(t *testing.T) {
 	s, out := open(t, store.Options{})
-	once := store.Once{ID: "k", Revision: ahead()}
+	once := store.Idempotency{ID: "k", Revision: ahead()}
 	first, err := s.Save(onced(t, once), parse(t, `{"title":"Emma"}`), "emma")
 	if err != nil || first.Revision != once.Revision || strings.Contains(string(first.Body), "_requests") {
 		t.Fatalf("%+v, %v", first, err)
@@ -34,17 +34,17 @@ func TestASaveOnce(t *testing.T) {
 	if err != nil || string(again.Body) != string(first.Body) || len(out.events) != 1 {
 		t.Errorf("%s, %v, %d events", again.Body, err, len(out.events))
 	}
-	if _, err := s.Save(onced(t, store.Once{ID: "other", Revision: ahead() + 1}), parse(t, `{}`), "emma"); !errors.Is(err, errs.Exists) {
+	if _, err := s.Save(onced(t, store.Idempotency{ID: "other", Revision: ahead() + 1}), parse(t, `{}`), "emma"); !errors.Is(err, errs.Exists) {
 		t.Error(err)
 	}
 	// However late it comes: never onto a tombstone that came after it.
 	if err := s.Delete(t.Context(), "emma", 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Save(onced(t, once), parse(t, `{}`), "emma"); !errors.Is(err, store.ErrOvertaken) || !errors.Is(err, errs.Conflict) {
+	if _, err := s.Save(onced(t, once), parse(t, `{}`), "emma"); !errors.Is(err, store.ErrSuperseded) || !errors.Is(err, errs.Conflict) {
 		t.Error(err)
 	}
-	if _, err := s.Save(onced(t, store.Once{ID: "later", Revision: ahead() + 2}), parse(t, `{}`), "emma"); err != nil {
+	if _, err := s.Save(onced(t, store.Idempotency{ID: "later", Revision: ahead() + 2}), parse(t, `{}`), "emma"); err != nil {
 		t.Error(err)
 	}
 }
@@ -55,7 +55,7 @@ func TestAnUpdateOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	once := store.Once{ID: "k", Life: store.Life(stored.Body)}
+	once := store.Idempotency{ID: "k", Incarnation: store.Incarnation(stored.Body)}
 	update := func() (store.Stored, error) {
 		return s.Update(onced(t, once), parse(t, `{"year":1815}`), store.UpdateOptions{UUID: "emma", If: stored.Revision})
 	}
@@ -74,7 +74,7 @@ func TestAnUpdateOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // gone, and then another life
-		if _, err := update(); !errors.Is(err, store.ErrOvertaken) {
+		if _, err := update(); !errors.Is(err, store.ErrSuperseded) {
 			t.Error(err)
 		}
 		_, _ = s.Save(t.Context(), parse(t, `{}`), "emma")
@@ -87,21 +87,21 @@ func TestADeleteOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind := store.Once{ID: "k", Revision: stored.Revision, Life: store.Life(stored.Body)}
-	if err := s.Delete(onced(t, behind), "emma", 0); !errors.Is(err, store.ErrBehind) {
+	behind := store.Idempotency{ID: "k", Revision: stored.Revision, Incarnation: store.Incarnation(stored.Body)}
+	if err := s.Delete(onced(t, behind), "emma", 0); !errors.Is(err, store.ErrStaleRevision) {
 		t.Error(err)
 	}
-	once := store.Once{ID: "k", Revision: ahead(), Life: store.Life(stored.Body)}
+	once := store.Idempotency{ID: "k", Revision: ahead(), Incarnation: store.Incarnation(stored.Body)}
 	for range 2 {
 		if err := s.Delete(onced(t, once), "emma", stored.Revision); err != nil {
 			t.Error(err)
 		}
 	}
-	moved := store.Once{ID: "k", Revision: ahead() + 1, Earlier: []uint64{1, once.Revision}, Life: once.Life}
+	moved := store.Idempotency{ID: "k", Revision: ahead() + 1, Earlier: []uint64{1, once.Revision}, Incarnation: once.Incarnation}
 	if err := s.Delete(onced(t, moved), "emma", 0); err != nil || len(out.events) != 2 {
 		t.Errorf("%v, %d events", err, len(out.events))
 	}
-	if err := s.Delete(onced(t, store.Once{ID: "k", Revision: ahead() + 2, Life: once.Life}), "emma", 0); !errors.Is(err, store.ErrOvertaken) {
+	if err := s.Delete(onced(t, store.Idempotency{ID: "k", Revision: ahead() + 2, Incarnation: once.Incarnation}), "emma", 0); !errors.Is(err, store.ErrSuperseded) {
 		t.Error(err)
 	}
 	revision, deleted, err := s.Deleted(t.Context(), "emma")
@@ -111,7 +111,7 @@ func TestADeleteOnce(t *testing.T) {
 	if _, err := s.Save(t.Context(), parse(t, `{}`), "emma"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Delete(onced(t, once), "emma", 0); !errors.Is(err, store.ErrOvertaken) {
+	if err := s.Delete(onced(t, once), "emma", 0); !errors.Is(err, store.ErrSuperseded) {
 		t.Errorf("another life: %v", err)
 	}
 }
@@ -125,7 +125,7 @@ func TestAnObjectForgetsRequestsThatAreAnsweredOrOld(t *testing.T) {
 	}
 	answered := func(_ context.Context, id string) (bool, error) { return id != "open", nil }
 	update := func(id string) int {
-		once := store.Once{ID: id, Life: store.Life(stored.Body), Answered: answered}
+		once := store.Idempotency{ID: id, Incarnation: store.Incarnation(stored.Body), Completed: answered}
 		if _, err := s.Update(onced(t, once), parse(t, `{}`), store.UpdateOptions{UUID: "emma"}); err != nil {
 			t.Fatal(err)
 		}
@@ -146,9 +146,9 @@ func TestAnObjectForgetsRequestsThatAreAnsweredOrOld(t *testing.T) {
 	if most != 64 {
 		t.Errorf("the object held %d requests", most)
 	}
-	now = now.Add(store.OnceKept + time.Second)
+	now = now.Add(store.IdempotencyRetention + time.Second)
 	requests := func() int {
-		once := store.Once{ID: "late", Life: store.Life(stored.Body)}
+		once := store.Idempotency{ID: "late", Incarnation: store.Incarnation(stored.Body)}
 		if _, err := s.Update(onced(t, once), parse(t, `{}`), store.UpdateOptions{UUID: "emma"}); err != nil {
 			t.Fatal(err)
 		}
@@ -164,12 +164,12 @@ func TestAnObjectForgetsRequestsThatAreAnsweredOrOld(t *testing.T) {
 }
 
 func TestASilentStoreTellsNobody(t *testing.T) {
-	s, out := open(t, store.Options{Silent: true})
+	s, out := open(t, store.Options{NoEvents: true})
 	stored, err := s.Save(t.Context(), parse(t, `{"n":1}`), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stored, err = s.Amend(t.Context(), stored, object.Object{"n": []byte("2")}); err != nil {
+	if stored, err = s.CompareAndSet(t.Context(), stored, object.Object{"n": []byte("2")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Delete(t.Context(), "a", stored.Revision); err != nil {

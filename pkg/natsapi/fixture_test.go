@@ -122,9 +122,9 @@ func (l *logged) String() string {
 }
 
 // interceptor is a func that is asked.
-type interceptor func(ctx context.Context, q store.Question) (object.Object, error)
+type interceptor func(ctx context.Context, q store.InterceptRequest) (object.Object, error)
 
-func (f interceptor) Ask(ctx context.Context, q store.Question) (object.Object, error) {
+func (f interceptor) Intercept(ctx context.Context, q store.InterceptRequest) (object.Object, error) {
 	return f(ctx, q)
 }
 
@@ -170,7 +170,7 @@ func newWorld(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.Ba
 	w.requests, err = store.Open(t.Context(), backend, own)
 	w.must(err)
 	w.options = natsapi.Options{
-		Conn: w.bus.Conn(), Stores: []*store.Store{w.books}, Requests: w.requests, Logger: log, Now: w.now.now, Tombstones: 24 * time.Hour,
+		Conn: w.bus.Conn(), Stores: []*store.Store{w.books}, Requests: w.requests, Logger: log, Now: w.now.now, TombstoneRetention: 24 * time.Hour,
 	}
 	return w
 }
