@@ -156,6 +156,9 @@ func (s *memoryStore) Pending(ctx context.Context, after []byte, limit int) ([]d
 	if err := canceled(ctx); err != nil {
 		return nil, nil, err
 	}
+	if err := driver.CheckLimit(limit); err != nil {
+		return nil, nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []driver.Pending
@@ -196,6 +199,9 @@ func (s *memoryStore) Clear(ctx context.Context, events []driver.Pending) error 
 
 func (s *memoryStore) Purge(ctx context.Context, before uint64, limit int) (int, error) {
 	if err := canceled(ctx); err != nil {
+		return 0, err
+	}
+	if err := driver.CheckLimit(limit); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()

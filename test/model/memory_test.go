@@ -10,12 +10,14 @@ import (
 )
 
 // What holds on this backend holds on others only if it behaves like them.
-func TestConformance(t *testing.T) {
-	storetest.RunConformanceTests(t, func(*testing.T) storetest.Harness {
-		m := model.NewMemory()
-		return storetest.Harness{
-			Open:     func(context.Context) (driver.Backend, error) { return m, nil },
-			Features: storetest.Features{Reopen: true, Concurrent: true, ExactCount: true},
-		}
-	})
+func TestConformance(t *testing.T) { storetest.RunConformanceTests(t, newHarness) }
+
+func TestConcurrency(t *testing.T) { storetest.RunConcurrencyTests(t, newHarness) }
+
+func newHarness(*testing.T) storetest.Harness {
+	m := model.NewMemory()
+	return storetest.Harness{
+		Open:     func(context.Context) (driver.Backend, error) { return m, nil },
+		Features: storetest.Features{Reopen: true, ExactCount: true},
+	}
 }

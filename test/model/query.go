@@ -14,6 +14,9 @@ func (s *memoryStore) Scan(ctx context.Context, after []byte, limit int) (driver
 	if err := canceled(ctx); err != nil {
 		return driver.Page{}, err
 	}
+	if err := driver.CheckLimit(limit); err != nil {
+		return driver.Page{}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []hit
@@ -27,6 +30,14 @@ func (s *memoryStore) Scan(ctx context.Context, after []byte, limit int) (driver
 
 func (s *memoryStore) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
 	if err := canceled(ctx); err != nil {
+		return driver.Page{}, err
+	}
+	at := slices.IndexFunc(s.spec.Indexes, func(ix driver.Index) bool { return ix.Name == q.Index })
+	var ix driver.Index
+	if at >= 0 {
+		ix = s.spec.Indexes[at]
+	}
+	if err := q.Check(ix); err != nil {
 		return driver.Page{}, err
 	}
 	s.mu.Lock()

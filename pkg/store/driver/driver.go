@@ -1,19 +1,19 @@
-// Package driver is what a backend provides so that belfry can keep stores in
-// it. It asks for one atomic act only, on one record, so that a backend
+// Package driver defines what a backend implements so that belfry can keep
+// stores in it. It requires a single atomic write of one record, so a backend
 // without transactions serves as well as one with them.
 //
-// A record holds an object, its revision, the keys under which it is found,
-// and the events that its writes caused and that are not yet on the bus. All
-// of these change in one act: that is what makes an acknowledged write and its
-// event inseparable.
+// A record holds an object, its revision, its index keys, and the events of its
+// writes that have not been published yet (the outbox). All of these change in
+// one atomic write: an acknowledged write and its event can't be separated.
 //
-// Package store holds what every backend shares: merging, validation,
+// Package store implements what all backends share: merging, validation,
 // policies, limits, revisions, key encoding. A driver compares revisions and
-// bytes, and understands nothing of an object.
+// bytes; it does not interpret objects.
 //
-// Every method is safe for concurrent use, honours its context, and reports
-// errors of package errs: Mismatch where stated, Unavailable when the backend
-// is away or throttles, Internal otherwise.
+// Every method is safe for concurrent use, honors its context, and returns
+// errors of package errs: Mismatch where stated, Canceled when the context
+// ended, Unavailable when the backend can't be reached or throttles, Internal
+// otherwise.
 package driver
 
 import (
@@ -21,92 +21,92 @@ import (
 	"time"
 )
 
-// Backend is a place that holds stores: a folder, a database.
+// Backend holds stores: a folder, a database.
 type Backend interface {
-	// Open returns the store of this name, making what it lacks (folders,
-	// tables, indexes) and waiting until that serves. Indexes may differ from
-	// those of an earlier Open: an index that is new is filled from the
-	// records before Open returns; one that is gone may be dropped.
-	// A store is opened once at a time; again when the earlier one is idle.
+	// Open returns the store with the given name. It creates missing folders,
+	// tables and indexes, and waits until they are usable. Indexes may differ
+	// from those of an earlier Open: a new index is filled from the records
+	// before Open returns; one that is no longer listed may be dropped.
+	// A store may be opened again once the store returned before is idle.
 	Open(ctx context.Context, spec Spec) (Store, error)
 
 	// Ping reports whether the backend answers.
 	Ping(ctx context.Context) error
 
-	// Close ends all use. The stores of the backend must be idle.
+	// Close releases the backend. Its stores must be idle.
 	Close() error
 }
 
-// Spec says which store to open.
+// Spec describes a store to open.
 type Spec struct {
 	Name    string
 	Indexes []Index
 
-	// Keys computes the index keys of a record's body, for filling an index
-	// that is new. It is the function whose results Put is given.
+	// Keys computes the index keys of a record's body, to fill a new index.
+	// The caller of Put computes Write.Keys with the same function.
 	Keys func(uuid string, body []byte) []Key
 }
 
-// Index is a way to find records. Every key of it has the same number of parts.
+// Index finds records by key. All its keys have the same number of parts.
 type Index struct {
-	Name  string // unique in the store: letters, digits, '_', '-', '.', ','; another one when its keys are computed otherwise
-	Parts int    // how many parts its keys have, 1 to 4
-	Multi bool   // a record may have several keys in it
+	Name  string // unique in the store: letters, digits, '_', '-', '.', ','; changes when keys are computed differently
+	Parts int    // number of parts of a key, 1 to 4
+	Multi bool   // a record may have several keys; queries give all parts in Equal
 }
 
-// Key is one entry of a record in an index. Parts are byte strings of at most
+// Key is an entry of a record in an index. Parts are byte strings of at most
 // MaxPart bytes, compared bytewise and lexicographically; package store encodes
-// values so that this order is the values' order.
+// values so that this order is the order of the values.
 type Key struct {
 	Index string
 	Parts [][]byte
 }
 
-// MaxPart is the most bytes that one part of a key has.
+// MaxPart is the maximum length of a part of a key in bytes.
 const MaxPart = 256
 
-// Record is what a store holds for a uuid.
+// Record is what a store holds for a UUID.
 type Record struct {
 	UUID     string
-	Revision uint64 // never repeats for a uuid
-	Body     []byte // the encoded object; nil for a tombstone. Not to be modified
+	Revision uint64 // never repeats for a UUID
+	Body     []byte // the encoded object; nil for a tombstone. Must not be modified
 	Deleted  bool   // a tombstone: the object was deleted at Revision
 }
 
-// Event is an event that waits in its record to be published.
+// Event is an event in the outbox of a record.
 type Event struct {
-	ID      string // unique; what the bus deduplicates by
-	Subject string // where the bus keeps it
+	ID      string // unique; the bus deduplicates by it
+	Subject string // on which it is published
 	Payload []byte // the encoded envelope
 }
 
-// Write is one atomic change of one record.
+// Write is an atomic write of one record.
 type Write struct {
 	UUID string
 
-	// IfRevision is the precondition. 0: no live object has this uuid (nothing at
-	// all, or a tombstone of any revision below Revision). Otherwise: the
-	// record, live, is at this revision.
+	// IfRevision is the precondition. 0: no live record has this UUID (no
+	// record, or a tombstone with a revision below FirstRevision). Otherwise:
+	// a live record exists at this revision.
 	IfRevision uint64
 
-	Revision uint64 // the new revision; First is greater than that of whatever is there
-	Body     []byte // the new body; nil leaves a tombstone without keys
-	Keys     []Key  // every key of the new body; one given twice counts once
+	Revision uint64 // the new revision; FirstRevision must be greater than that of the existing record
+	Body     []byte // the new body; nil writes a tombstone without keys
+	Keys     []Key  // all keys of the new body; duplicates count once
 
-	// Event, and what else the write is to tell in the same act, are added to
-	// the events that wait; those that wait already stay. An Event without an
-	// ID, and then nothing else, tells nobody: that is how a record is copied
-	// from another backend.
+	// Event and ExtraEvents are added to the pending events of the record;
+	// those that are pending already stay. When Event has no ID, the write has
+	// no events at all: that is how a record is copied from another backend.
 	Event       Event
 	ExtraEvents []Event
 }
 
-// FirstRevision is the lowest revision that a write takes: each of its events has one
-// of its own, in their order, and the last is that of the record. So a
-// revision and a uuid name one event.
+// FirstRevision is the lowest revision that a write uses: each of its events
+// has its own revision, in order, and the last is that of the record. A
+// revision and a UUID thus identify one event.
 func (w *Write) FirstRevision() uint64 { return w.Revision - uint64(len(w.ExtraEvents)) }
 
-// Events are the events of a write as they wait.
+// Events returns the events of a write in the order of their revisions:
+// Event first, then ExtraEvents.
 func (w *Write) Events() []Pending {
 	if w.Event.ID == "" {
 		return nil
@@ -121,82 +121,83 @@ func (w *Write) Events() []Pending {
 	return events
 }
 
-// Query asks for the records whose key in an index begins with the parts Equal
-// and whose next part lies in a range.
+// Query selects the records that have a key in an index which begins with the
+// parts Equal and whose next part is in a range. A query of an index with
+// Index.Multi gives all parts in Equal.
 type Query struct {
 	Index string
 	Equal [][]byte // leading parts
 
-	// From and To bound the part behind Equal: it is not below From, and it
-	// is not above To or begins with To. nil is open.
+	// From and To bound the part that follows Equal: it is not below From, and
+	// it is at most To or begins with To. nil is unbounded.
 	From, To []byte
 
-	Descending bool   // the exact reverse, uuids included
-	After      []byte // the Page.Next of the page before; nil for the first
-	Limit      int    // at most so many records, at least 1
+	Descending bool   // the exact reverse order, UUIDs included
+	After      []byte // Page.Next of the previous page; nil for the first page
+	Limit      int    // maximum number of records, at least 1
 }
 
-// Page is a part of an answer.
+// Page is a part of a result.
 type Page struct {
 	Records []Record
-	Next    []byte // where the next page begins; nil when this is the last
+	Next    []byte // After of the next page; nil on the last page
 }
 
-// Pending is an event that waits, with what Clear needs to find it.
+// Pending is an event that has not been cleared from its record, with what
+// Clear needs to find it.
 type Pending struct {
 	Event
 	UUID     string // of its record
-	Revision uint64 // its own; see Write.First
+	Revision uint64 // of the event itself; see Write.FirstRevision
 }
 
-// Store holds the records of one store. What Get, Query, Scan and Pending see
-// may be a write that is not yet durable; whatever is written because of it is
-// then undone with it. Scan, Pending and Purge may lag like an index.
+// Store holds the records of one store. Get, Query, Scan and Pending may return
+// a write that is not durable yet; if that write is lost in a crash, so is
+// every write made after it. Scan, Pending and Purge may lag like an index.
 type Store interface {
-	// Get returns the record of a uuid, tombstones included, and false when
-	// there is none. The read is strong: it sees every Put that returned
-	// before it began.
+	// Get returns the record of a UUID, tombstones included, and false when
+	// there is none. The read is strongly consistent: it sees every Put that
+	// returned before it began.
 	Get(ctx context.Context, uuid string) (Record, bool, error)
 
-	// Put makes one write, durable when it returns nil. It reports
-	// errs.Mismatch, having changed nothing, when the precondition does not
-	// hold or First is not greater than the record's revision. After another error
-	// the write may or may not have been made.
+	// Put makes a write, which is durable when Put returns nil. It reports
+	// errs.Mismatch, having changed nothing, when the precondition fails or
+	// FirstRevision is not greater than the revision of the existing record.
+	// After any other error the write may or may not have been made.
 	Put(ctx context.Context, w Write) error
 
 	// Query returns live records in the order of their keys, then of their
-	// uuids. An index may lag behind or hold keys that a record no longer has:
-	// whoever asks looks at the record. A record with several keys in the
-	// range may appear more than once.
+	// UUIDs. An index may lag, or hold keys that a record no longer has: the
+	// caller must check the record. It reports errs.Internal for a query that
+	// Query.Check rejects.
 	Query(ctx context.Context, q Query) (Page, error)
 
-	// Scan returns live records in the order of their uuids. after is the Next
-	// of the page before.
+	// Scan returns live records in the order of their UUIDs. after is Next of
+	// the previous page, nil for the first.
 	Scan(ctx context.Context, after []byte, limit int) (Page, error)
 
-	// Pending returns events that wait, those of one record in the order of
-	// their revisions. after is the next of the call before; next is nil at
-	// the end.
+	// Pending returns pending events, those of one record in the order of
+	// their revisions. after is next of the previous call, nil for the first;
+	// next is nil at the end.
 	Pending(ctx context.Context, after []byte, limit int) (events []Pending, next []byte, err error)
 
-	// Clear takes events that have been published out of their records,
-	// leaving the revisions as they are. Events that are not there are
-	// ignored. It need not be durable: an event that comes back is published
-	// again, and deduplicated by its ID.
+	// Clear removes published events from their records and leaves the
+	// revisions as they are. Events that are not there are ignored. It need
+	// not be durable: an event that reappears after a crash is published again
+	// and deduplicated by its ID.
 	Clear(ctx context.Context, events []Pending) error
 
-	// Purge removes tombstones whose revision is below before and that hold
-	// no waiting event, at most limit of them, and reports how many it
-	// removed.
+	// Purge removes at most limit tombstones whose revision is below before
+	// and that have no pending event, and returns the number removed.
 	Purge(ctx context.Context, before uint64, limit int) (int, error)
 
-	// Count returns how many live records there are, and how many events
-	// wait. It may be an estimate.
+	// Count returns the number of live records and of pending events. Both may
+	// be estimates.
 	Count(ctx context.Context) (records, pending int64, err error)
 }
 
 // IndexLagger is implemented by a store whose indexes lag behind its records.
 type IndexLagger interface {
-	// IndexLag is how long after a Put its keys are sure to be found.
+	// IndexLag is the time after a Put by which its keys are found.
 	IndexLag() time.Duration
 }

@@ -1,10 +1,11 @@
 package driver
 
-// Backends that compare bytes keep a key as the escaped parts, each with its
-// end. Written like this, keys compare as their lists of parts do, and none is
-// a prefix of another. It is part of what these backends have on disk.
+// Backends that compare bytes store a key as its escaped parts, each with a
+// terminator. In this form keys sort like their lists of parts, and no key is a
+// prefix of another. The encoding is part of the on-disk format of these
+// backends.
 
-// AppendPart writes a part of a key without its end.
+// AppendPart appends a part of a key without its terminator.
 func AppendPart(dst, part []byte) []byte {
 	for _, c := range part {
 		dst = append(dst, c)
@@ -15,5 +16,5 @@ func AppendPart(dst, part []byte) []byte {
 	return dst
 }
 
-// AppendPartEnd ends a part.
+// AppendPartEnd appends the terminator of a part.
 func AppendPartEnd(dst []byte) []byte { return append(dst, 0x00, 0x01) }

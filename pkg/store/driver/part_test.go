@@ -15,9 +15,9 @@ func encode(parts [][]byte) (b []byte) {
 	return b
 }
 
-func TestPartsOnDisk(t *testing.T) {
+func TestPartEncodingIsStable(t *testing.T) {
 	if got, want := encode([][]byte{{'a', 0x00, 0xff}, {}}), []byte("a\x00\xff\xff\x00\x01\x00\x01"); !bytes.Equal(got, want) {
-		t.Errorf("it is %q, want %q", got, want)
+		t.Errorf("the encoding is %q, want %q", got, want)
 	}
 }
 

@@ -14,15 +14,28 @@ import (
 	"belfry/pkg/store/dynamostore"
 	"belfry/pkg/store/storetest"
 	"belfry/test/backing"
+	"belfry/test/kit"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	eachServer(t, storetest.RunConformanceTests)
+}
+
+func TestSoakConcurrency(t *testing.T) {
+	t.Parallel()
+	for run := kit.Soak(t, 1); run.More(); {
+		eachServer(t, storetest.RunConcurrencyTests)
+	}
+}
+
+// eachServer runs a suite against both servers, with tables for each test.
+func eachServer(t *testing.T, run func(*testing.T, func(*testing.T) storetest.Harness)) {
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {
 			server := start(t)
 			var backends atomic.Int64
-			storetest.RunConformanceTests(t, func(*testing.T) storetest.Harness {
+			run(t, func(*testing.T) storetest.Harness {
 				opts := options(server.URL)
 				opts.TablePrefix = fmt.Sprintf("b%d_", backends.Add(1))
 				return storetest.Harness{
@@ -30,15 +43,15 @@ func TestConformance(t *testing.T) {
 						b, err := dynamostore.Open(ctx, opts)
 						return lowercase{b}, err
 					},
-					Features: storetest.Features{Reopen: true, Concurrent: true},
+					Features: storetest.Features{Reopen: true},
 				}
 			})
 		})
 	}
 }
 
-// servers are two that know nothing of each other, so that no mistake of one
-// is taken for DynamoDB's way.
+// servers are two independent implementations, so that a mistake of one is not
+// taken for the behavior of DynamoDB.
 var servers = map[string]func(testing.TB) *backing.Dynamo{
 	"dynalite": backing.Dynalite,
 	"dynoxide": backing.Dynoxide,

@@ -32,7 +32,7 @@ func acts(s driver.Store) map[string]func(context.Context) error {
 			return s.Put(ctx, write(fmt.Sprint("new", created.Add(1)), 0, 1, body("red")))
 		},
 		"Query": func(ctx context.Context) error {
-			_, err := s.Query(ctx, driver.Query{Index: "colour", Limit: 1})
+			_, err := s.Query(ctx, driver.Query{Index: "colour", Equal: [][]byte{[]byte("red")}, Limit: 1})
 			return err
 		},
 		"Scan":    func(ctx context.Context) error { _, err := s.Scan(ctx, nil, 1); return err },

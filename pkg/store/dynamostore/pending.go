@@ -46,8 +46,8 @@ func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []
 	if err := ctx.Err(); err != nil {
 		return nil, nil, canceled(err)
 	}
-	if limit < 1 {
-		return nil, nil, errLimit()
+	if err := driver.CheckLimit(limit); err != nil {
+		return nil, nil, err
 	}
 	at, err := decodeCursor(after)
 	if err != nil {

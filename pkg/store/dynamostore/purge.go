@@ -16,8 +16,8 @@ func (s *store) Purge(ctx context.Context, before uint64, limit int) (removed in
 	if err := ctx.Err(); err != nil {
 		return 0, canceled(err)
 	}
-	if limit < 1 {
-		return 0, errLimit()
+	if err := driver.CheckLimit(limit); err != nil {
+		return 0, err
 	}
 	if err := s.tidy(ctx); err != nil {
 		return 0, err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 
-	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 )
 
@@ -17,12 +16,9 @@ func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) 
 	if err := ctx.Err(); err != nil {
 		return driver.Page{}, canceled(err)
 	}
-	ix, ok := s.indexes[q.Index]
-	if !ok || len(q.Equal) > ix.Parts || len(q.Equal) == ix.Parts && (q.From != nil || q.To != nil) {
-		return driver.Page{}, errs.New(errs.Internal, "dynamostore: a query for more parts than the index %q has", q.Index)
-	}
-	if q.Limit < 1 {
-		return driver.Page{}, errLimit()
+	ix := s.indexes[q.Index]
+	if err := q.Check(driver.Index{Name: ix.Name, Parts: ix.Parts, Multi: ix.Multi}); err != nil {
+		return driver.Page{}, err
 	}
 	sp := &span{index: ix.ID, after: q.After, descending: q.Descending}
 	var prefix []byte
@@ -48,8 +44,8 @@ func (s *store) Scan(ctx context.Context, after []byte, limit int) (driver.Page,
 	if err := ctx.Err(); err != nil {
 		return driver.Page{}, canceled(err)
 	}
-	if limit < 1 {
-		return driver.Page{}, errLimit()
+	if err := driver.CheckLimit(limit); err != nil {
+		return driver.Page{}, err
 	}
 	return s.page(ctx, s.readers(&span{index: liveIndex, after: after}, allShards(), limit), limit)
 }

@@ -56,10 +56,6 @@ func (s *store) ready(ctx context.Context, uuid string) error {
 	return nil
 }
 
-func errLimit() error {
-	return errs.New(errs.Internal, "dynamostore: a page needs a limit of at least 1")
-}
-
 // trace is what a Put must know of the record that it replaces. Whoever
 // changes an object has just read it, so the trace of that reading is at hand.
 // It can't be out of date: a write holds only if the value is still the one

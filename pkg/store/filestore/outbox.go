@@ -16,8 +16,8 @@ func (s *store) Pending(ctx context.Context, from []byte, limit int) (events []d
 	if err := s.b.ready(ctx); err != nil {
 		return nil, nil, err
 	}
-	if limit < 1 {
-		return nil, nil, errLimit()
+	if err := driver.CheckLimit(limit); err != nil {
+		return nil, nil, err
 	}
 	it, looking, err := s.waiting(ctx, from, from == nil)
 	if err != nil {

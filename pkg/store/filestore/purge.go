@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"belfry/pkg/store/driver"
 )
 
 // purgeRound is how many tombstones are looked at together: one pass over the
@@ -24,8 +26,8 @@ func (s *store) Purge(ctx context.Context, before uint64, limit int) (removed in
 	if err := s.b.ready(ctx); err != nil {
 		return 0, err
 	}
-	if limit < 1 {
-		return 0, errLimit()
+	if err := driver.CheckLimit(limit); err != nil {
+		return 0, err
 	}
 	o := all(appendPrefix(nil, s.id, kindRevision))
 	o.UpperBound = appendRevisionKey(nil, s.id, kindRevision, before, "")

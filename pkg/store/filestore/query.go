@@ -18,12 +18,9 @@ func (s *store) Query(ctx context.Context, q driver.Query) (_ driver.Page, err e
 	if err := s.b.ready(ctx); err != nil {
 		return driver.Page{}, err
 	}
-	ix, ok := s.indexes[q.Index]
-	if !ok || len(q.Equal) > ix.Parts || len(q.Equal) == ix.Parts && (q.From != nil || q.To != nil) {
-		return driver.Page{}, errs.New(errs.Internal, "filestore: a query for more parts than the index %q has", q.Index)
-	}
-	if q.Limit < 1 {
-		return driver.Page{}, errLimit()
+	ix := s.indexes[q.Index]
+	if err := q.Check(driver.Index{Name: ix.Name, Parts: ix.Parts, Multi: ix.Multi}); err != nil {
+		return driver.Page{}, err
 	}
 	snapshot := s.b.db.NewSnapshot()
 	defer func() { err = errors.Join(err, readError(snapshot.Close())) }()
@@ -33,10 +30,6 @@ func (s *store) Query(ctx context.Context, q driver.Query) (_ driver.Page, err e
 	}
 	page, err := s.entryPage(ctx, snapshot, it, ix, q)
 	return page, errors.Join(err, readError(it.Close()))
-}
-
-func errLimit() error {
-	return errs.New(errs.Internal, "filestore: a page needs a limit of at least 1")
 }
 
 // bounds are those of the keys that a query selects, its page regarded.
@@ -126,8 +119,8 @@ func (s *store) Scan(ctx context.Context, from []byte, limit int) (_ driver.Page
 	if err := s.b.ready(ctx); err != nil {
 		return driver.Page{}, err
 	}
-	if limit < 1 {
-		return driver.Page{}, errLimit()
+	if err := driver.CheckLimit(limit); err != nil {
+		return driver.Page{}, err
 	}
 	o := all(appendPrefix(nil, s.id, kindObject))
 	if from != nil {

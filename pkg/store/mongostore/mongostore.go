@@ -45,11 +45,11 @@ const (
 
 // Backend keeps stores in one database.
 type Backend struct {
-	client   *mongo.Client
-	database *mongo.Database
-	limit    time.Duration // of one act
-	lanes    int           // insertions at once
-	place    string        // "MongoDB at <hosts>", for messages
+	client     *mongo.Client
+	database   *mongo.Database
+	limit      time.Duration // of one act
+	maxInserts int           // insertions in flight
+	place      string        // "MongoDB at <hosts>", for messages
 }
 
 var _ driver.Backend = (*Backend)(nil)
@@ -75,7 +75,7 @@ func Open(ctx context.Context, o Options) (*Backend, error) {
 	if err != nil {
 		return nil, urlError(o.URL, err)
 	}
-	return &Backend{client: client, database: client.Database(o.Database), limit: limit, lanes: lanesOf(settings), place: place}, nil
+	return &Backend{client: client, database: client.Database(o.Database), limit: limit, maxInserts: maxInserts(settings), place: place}, nil
 }
 
 // setDefaults completes what the URL leaves open, and sets what belfry relies
@@ -100,10 +100,9 @@ func setDefaults(o *options.ClientOptions) time.Duration {
 	return timeLimit
 }
 
-// lanesOf is how many insertions are under way at once before further ones go
-// together: half of the connections. Where there are enough, none waits for
-// another.
-func lanesOf(o *options.ClientOptions) int {
+// maxInserts returns how many insertions are in flight before further ones are
+// batched: half of the connections. With enough connections none has to wait.
+func maxInserts(o *options.ClientOptions) int {
 	const most = 100 // the driver's own default
 	if o.MaxPoolSize == nil || *o.MaxPoolSize == 0 || *o.MaxPoolSize > most {
 		return most / 2

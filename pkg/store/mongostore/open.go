@@ -94,7 +94,7 @@ func (b *Backend) store(spec driver.Spec) *store {
 		newest:     b.database.Collection(name, options.Collection().SetReadConcern(readconcern.Local())),
 		relaxed:    b.database.Collection(name, options.Collection().SetWriteConcern(writeconcern.W1())),
 	}
-	s.inserts.Lanes, s.inserts.Most, s.inserts.Act = b.lanes, insertDocuments, s.insert
+	s.inserts = driver.NewBatcher(b.maxInserts, insertDocuments, s.insert)
 	for _, ix := range spec.Indexes {
 		s.indexes[ix.Name] = ix
 	}

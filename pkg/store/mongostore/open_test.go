@@ -140,8 +140,8 @@ func TestManyIndexes(t *testing.T) {
 		w.Keys = append(w.Keys, driver.Key{Index: ix.Name, Parts: [][]byte{[]byte("x"), []byte("y"), []byte("z"), nil}[:ix.Parts]})
 	}
 	must(t, s.Put(t.Context(), w))
-	for _, ix := range spec.Indexes {
-		page, err := s.Query(t.Context(), driver.Query{Index: ix.Name, Equal: [][]byte{[]byte("x")}, Limit: 1})
+	for i, ix := range spec.Indexes {
+		page, err := s.Query(t.Context(), driver.Query{Index: ix.Name, Equal: w.Keys[i].Parts, Limit: 1})
 		must(t, err)
 		if len(page.Records) != 1 {
 			t.Errorf("the index %s found %d records, want one", ix.Name, len(page.Records))
@@ -175,7 +175,7 @@ func TestInterruptedFill(t *testing.T) {
 			wantKind(t, err, errs.Unavailable)
 			p.faults(nil)
 			must(t, plain.Put(t.Context(), driver.Write{UUID: "n000", IfRevision: 1, Revision: 1000, Event: driver.Event{ID: "gone"}}))
-			page, err := openBooks(t, b).Query(t.Context(), driver.Query{Index: "tag", Equal: [][]byte{[]byte("x")}, Limit: n})
+			page, err := openBooks(t, b).Query(t.Context(), queryTag("x"))
 			must(t, err)
 			if len(page.Records) != n-1 {
 				t.Errorf("the index found %d records, want %d", len(page.Records), n-1)

@@ -18,7 +18,7 @@ import (
 // Pending is part of driver.Store. Events come in the order of their records'
 // uuids.
 func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []driver.Pending, next []byte, err error) {
-	if err := checkLimit(limit); err != nil {
+	if err := driver.CheckLimit(limit); err != nil {
 		return nil, nil, err
 	}
 	uuid, revision := splitPending(after)

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"belfry/pkg/store/driver"
 )
 
 // purgeRound is how many tombstones are removed at once.
@@ -11,7 +13,7 @@ const purgeRound = 1000
 
 // Purge is part of driver.Store.
 func (s *store) Purge(ctx context.Context, before uint64, limit int) (removed int, err error) {
-	if err := checkLimit(limit); err != nil {
+	if err := driver.CheckLimit(limit); err != nil {
 		return 0, err
 	}
 	for removed < limit {

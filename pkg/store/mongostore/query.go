@@ -8,42 +8,26 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 )
 
-// Query is part of driver.Store. Nothing lags.
-func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
-	ix, ok := s.indexes[q.Index]
-	if !ok || len(q.Equal) > ix.Parts || len(q.Equal) == ix.Parts && (q.From != nil || q.To != nil) {
-		return driver.Page{}, errs.New(errs.Internal, "mongostore: a query for more parts than the index %q of the store %s has", q.Index, s.name)
-	}
-	if err := checkLimit(q.Limit); err != nil {
-		return driver.Page{}, err
+// Query implements driver.Store. Its indexes don't lag.
+func (s *store) Query(ctx context.Context, q driver.Query) (page driver.Page, err error) {
+	ix := s.indexes[q.Index]
+	if err := q.Check(ix); err != nil {
+		return page, err
 	}
 	limited, cancel := s.b.limited(ctx)
 	defer cancel()
-	var page driver.Page
-	var err error
-	switch {
-	case !ix.Multi:
-		page, err = s.findSpan(limited, keyField(ix), q)
-	case len(q.Equal) == ix.Parts:
+	if ix.Multi {
 		page, err = s.findEqual(limited, keyField(ix), q)
-	default:
-		page, err = s.unwindSpan(limited, keyField(ix), q)
+	} else {
+		page, err = s.findSpan(limited, keyField(ix), q)
 	}
 	return page, s.fail(ctx, "search", err)
 }
 
-func checkLimit(limit int) error {
-	if limit < 1 {
-		return errs.New(errs.Internal, "mongostore: a page needs a limit of at least 1")
-	}
-	return nil
-}
-
-// findSpan answers from an index whose keys end with the uuid.
+// findSpan queries an index whose keys end with the UUID.
 func (s *store) findSpan(ctx context.Context, field string, q driver.Query) (driver.Page, error) {
 	keys := spanOf(q)
 	lower := bson.E{Key: "$gte", Value: keys.lower}
@@ -55,8 +39,8 @@ func (s *store) findSpan(ctx context.Context, field string, q driver.Query) (dri
 	return s.find(ctx, bson.D{{Key: field, Value: bson.D{lower, {Key: "$lt", Value: keys.upper}}}}, field, direction(q), q.Limit)
 }
 
-// findEqual answers a query for one key of an index with several keys for a
-// record: in the order of uuids, which the index has behind the key.
+// findEqual queries an index with several keys per record for one key, in the
+// order of UUIDs, which follow the key in the index.
 func (s *store) findEqual(ctx context.Context, field string, q driver.Query) (driver.Page, error) {
 	filter := bson.D{{Key: field, Value: encodeParts(q.Equal)}}
 	if q.After != nil {
@@ -141,7 +125,7 @@ func text(after []byte) string { return strings.ToValidUTF8(string(after), "?") 
 
 // Scan is part of driver.Store.
 func (s *store) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
-	if err := checkLimit(limit); err != nil {
+	if err := driver.CheckLimit(limit); err != nil {
 		return driver.Page{}, err
 	}
 	limited, cancel := s.b.limited(ctx)

@@ -22,7 +22,7 @@ type store struct {
 	newest     *mongo.Collection // reads what the primary has, be it undone later
 	relaxed    *mongo.Collection // writes without waiting for a majority
 
-	inserts driver.Gatherer[bson.Raw]
+	inserts *driver.Batcher[bson.Raw]
 }
 
 var _ driver.Store = (*store)(nil)

@@ -12,28 +12,19 @@ import (
 )
 
 func concurrentTests() []test {
-	list := []test{
-		{"one of many creators wins", oneCreatorWins},
-		{"writers of one record lose no update", noLostUpdate},
-		{"readers see whole states", readersSeeWhole},
-		{"an event is never lost while others are cleared", eventsNotLost},
-		{"purging never takes a record that came back", purgeAgainstCreate},
-		{"pages hold together while records move", pagesWhileMoving},
+	return []test{
+		{"exactly one of concurrent creates succeeds", oneCreateSucceeds},
+		{"concurrent updates of a record are not lost", noLostUpdate},
+		{"reads are atomic", readsAreAtomic},
+		{"no event is lost while others are cleared", noLostEvent},
+		{"purging never removes a record that was created again", purgeDuringCreate},
+		{"pages are complete while other records change their keys", pagesDuringUpdates},
 	}
-	for i := range list {
-		run := list[i].run
-		list[i].run = func(w *world) {
-			if w.harness.Features.Concurrent {
-				run(w)
-			}
-		}
-	}
-	return list
 }
 
-// together runs n functions at once and fails with their first error.
-func (w *world) together(n int, act func(i int) error) {
-	w.Helper()
+// concurrently calls act n times concurrently and fails with the errors.
+func (f *fixture) concurrently(n int, act func(i int) error) {
+	f.Helper()
 	var group sync.WaitGroup
 	failures := make([]error, n)
 	for i := range n {
@@ -41,41 +32,41 @@ func (w *world) together(n int, act func(i int) error) {
 	}
 	group.Wait()
 	if err := errors.Join(failures...); err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 }
 
-func oneCreatorWins(w *world) {
-	s := w.open("Books", byColour)
+func oneCreateSucceeds(f *fixture) {
+	s := f.open("Books", byColor)
 	for round := range 10 {
 		uuid := fmt.Sprint("n", round)
-		var won atomic.Int64
-		w.together(16, func(i int) error {
-			err := s.Put(w.ctx, s.write(uuid, 0, uint64(i+1), keyed("colour", fmt.Sprint(i))))
+		var succeeded atomic.Int64
+		f.concurrently(16, func(i int) error {
+			err := s.Put(f.ctx, s.write(uuid, 0, uint64(i+1), keyed("color", fmt.Sprint(i))))
 			switch {
 			case err == nil:
-				won.Add(int64(i + 1))
+				succeeded.Add(int64(i + 1))
 			case !errors.Is(err, errs.Mismatch):
 				return err
 			}
 			return nil
 		})
-		// Were there two winners, the sum would be no revision that is there.
-		revision := uint64(won.Load()) //nolint:gosec // small
-		s.holds(uuid, revision, keyed("colour", fmt.Sprint(revision-1)))
-		s.waitsInOrder(uuid, 1)
-		s.finds(driver.Query{Index: "colour", Equal: parts(fmt.Sprint(revision - 1))}, uuid)
+		// If two succeeded, the sum is not the revision of the record.
+		revision := uint64(succeeded.Load()) //nolint:gosec // small
+		s.wantRecord(uuid, revision, keyed("color", fmt.Sprint(revision-1)))
+		s.wantPendingCount(uuid, 1)
+		s.wantMatches(driver.Query{Index: "color", Equal: parts(fmt.Sprint(revision - 1))}, uuid)
 		s.put(uuid, revision, 100, text("done"))
 	}
 }
 
-// noLostUpdate lets writers append to one record, each under the revision it
-// read: every revision is taken once, and every append is there.
-func noLostUpdate(w *world) {
-	const writers, writes = 8, 25
-	s := w.open("Books", byColour)
+// noLostUpdate has writers append to one record, each at the revision that it
+// read: every revision is used once, and every append is in the body.
+func noLostUpdate(f *fixture) {
+	const writers, writes = 6, 10
+	s := f.open("Books", byColor)
 	s.put("a", 0, 1, text(""))
-	w.together(writers, func(i int) error {
+	f.concurrently(writers, func(i int) error {
 		for n := range writes {
 			if err := s.appendTo("a", fmt.Sprintf("%d.%d ", i, n)); err != nil {
 				return err
@@ -83,26 +74,25 @@ func noLostUpdate(w *world) {
 		}
 		return nil
 	})
-	record, _, err := s.Get(w.ctx, "a")
-	w.must(err)
+	record, _, err := s.Get(f.ctx, "a")
+	f.must(err)
 	if record.Revision != 1+writers*writes {
-		w.Fatalf("the record is at revision %d after %d writes from revision 1", record.Revision, writers*writes)
+		f.Fatalf("the record is at revision %d after %d writes from revision 1", record.Revision, writers*writes)
 	}
 	for i := range writers {
 		for n := range writes {
 			if mark := fmt.Sprintf("%d.%d ", i, n); !strings.Contains(" "+string(record.Body), mark) {
-				w.Fatalf("the write %q is lost", mark)
+				f.Fatalf("the update %q is lost", mark)
 			}
 		}
 	}
-	s.waitsInOrder("a", 1+writers*writes)
+	s.wantPendingCount("a", 1+writers*writes)
 }
 
-// appendTo adds a mark to the body of a record, over and over until no one
-// comes between.
-func (s *shelf) appendTo(uuid, mark string) error {
+// appendTo appends a mark to the body of a record, retrying on Mismatch.
+func (s *testStore) appendTo(uuid, mark string) error {
 	for {
-		record, ok, err := s.Get(s.w.ctx, uuid)
+		record, ok, err := s.Get(s.f.ctx, uuid)
 		if err != nil || !ok {
 			return fmt.Errorf("get: found %v, error %w", ok, err)
 		}
@@ -111,22 +101,22 @@ func (s *shelf) appendTo(uuid, mark string) error {
 			Body:  append(append([]byte(nil), record.Body...), mark...),
 			Event: eventOf(uuid, record.Revision+1),
 		}
-		if err := s.Put(s.w.ctx, write); !errors.Is(err, errs.Mismatch) {
+		if err := s.Put(s.f.ctx, write); !errors.Is(err, errs.Mismatch) {
 			return err
 		}
 	}
 }
 
-// readersSeeWhole has readers check that body and revision belong together
-// and never go back, through updates, deletions and new creations.
-func readersSeeWhole(w *world) {
-	const last = 300
-	s := w.open("Books")
+// readsAreAtomic has readers check that body and revision belong together and
+// revisions never decrease, through updates, deletes and creates.
+func readsAreAtomic(f *fixture) {
+	const last = 60
+	s := f.open("Books")
 	s.put("a", 0, 1, text("1"))
 	var done atomic.Bool
-	w.together(5, func(i int) error {
+	f.concurrently(4, func(i int) error {
 		if i > 0 {
-			return s.watch("a", &done)
+			return s.readUntil("a", &done)
 		}
 		defer done.Store(true)
 		for revision := uint64(2); revision <= last; revision++ {
@@ -137,7 +127,7 @@ func readersSeeWhole(w *world) {
 			case 1:
 				write.IfRevision = 0
 			}
-			if err := s.Put(w.ctx, write); err != nil {
+			if err := s.Put(f.ctx, write); err != nil {
 				return err
 			}
 		}
@@ -145,48 +135,48 @@ func readersSeeWhole(w *world) {
 	})
 }
 
-func (s *shelf) watch(uuid string, done *atomic.Bool) error {
-	seen := uint64(0)
+func (s *testStore) readUntil(uuid string, done *atomic.Bool) error {
+	latest := uint64(0)
 	for !done.Load() {
-		record, ok, err := s.Get(s.w.ctx, uuid)
+		record, ok, err := s.Get(s.f.ctx, uuid)
 		if err != nil || !ok {
-			return fmt.Errorf("a record that was always there was got with found %v, error %w", ok, err)
+			return fmt.Errorf("Get of a record that always exists: found %v, error %w", ok, err)
 		}
 		want := driver.Record{UUID: uuid, Revision: record.Revision, Deleted: true}
 		if record.Revision%5 != 0 {
 			want.Body, want.Deleted = text(fmt.Sprint(record.Revision)).encode(), false
 		}
-		if err := sameRecord(record, want); err != nil {
+		if err := checkRecord(record, want); err != nil {
 			return err
 		}
-		if record.Revision < seen {
-			return fmt.Errorf("revision %d was seen after %d", record.Revision, seen)
+		if record.Revision < latest {
+			return fmt.Errorf("Get returned revision %d after %d", record.Revision, latest)
 		}
-		seen = record.Revision
+		latest = record.Revision
 	}
 	return nil
 }
 
-// eventsNotLost relays while writers write: each event must come by, and none
-// may be left in the end.
-func eventsNotLost(w *world) {
-	const writers, writes = 6, 60
-	s := w.open("Books")
+// noLostEvent publishes while writers write: every event must be published, and
+// none may be pending at the end.
+func noLostEvent(f *fixture) {
+	const writers, writes = 4, 20
+	s := f.open("Books")
 	var writing atomic.Int64
 	writing.Store(writers)
 	var mu sync.Mutex
-	relayed := make(map[string]bool)
-	w.together(writers+2, func(i int) error {
+	published := make(map[string]bool)
+	f.concurrently(writers+2, func(i int) error {
 		if i < writers {
 			defer writing.Add(-1)
 			return s.writeMany(i, writes)
 		}
 		for {
 			last := writing.Load() == 0
-			events, err := s.relay()
+			events, err := s.publishAll()
 			mu.Lock()
 			for _, id := range events {
-				relayed[id] = true
+				published[id] = true
 			}
 			mu.Unlock()
 			if err != nil || last && len(events) == 0 {
@@ -194,22 +184,21 @@ func eventsNotLost(w *world) {
 			}
 		}
 	})
-	w.eventually(func() error {
-		events, err := s.relay()
+	f.eventually(func() error {
+		events, err := s.publishAll()
 		for _, id := range events {
-			relayed[id] = true
+			published[id] = true
 		}
-		if err == nil && len(relayed) != writers*writes {
-			err = fmt.Errorf("%d events came by, want %d", len(relayed), writers*writes)
+		if err == nil && len(published) != writers*writes {
+			err = fmt.Errorf("%d events were published, want %d", len(published), writers*writes)
 		}
 		return err
 	})
-	s.waits()
+	s.wantPending()
 }
 
-// writeMany creates, updates and deletes a record of a writer's own, and
-// one that it shares the revisions' range with.
-func (s *shelf) writeMany(writer, n int) error {
+// writeMany creates, updates and deletes a record that only this writer changes.
+func (s *testStore) writeMany(writer, n int) error {
 	for i := range n {
 		revision := uint64(i + 1)
 		write := s.write(fmt.Sprint("w", writer), revision-1, revision, text("x"))
@@ -219,22 +208,22 @@ func (s *shelf) writeMany(writer, n int) error {
 		case 0:
 			write.IfRevision = 0
 		}
-		if err := s.Put(s.w.ctx, write); err != nil {
+		if err := s.Put(s.f.ctx, write); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// relay clears what waits, page by page, and returns the ids.
-func (s *shelf) relay() (list []string, err error) {
+// publishAll clears all pending events, page by page, and returns their IDs.
+func (s *testStore) publishAll() (list []string, err error) {
 	var after []byte
 	for {
-		events, next, err := s.Pending(s.w.ctx, after, 10)
+		events, next, err := s.Pending(s.f.ctx, after, 10)
 		if err != nil {
 			return list, err
 		}
-		if err := s.Clear(s.w.ctx, events); err != nil {
+		if err := s.Clear(s.f.ctx, events); err != nil {
 			return list, err
 		}
 		list = append(list, ids(events)...)
@@ -245,19 +234,19 @@ func (s *shelf) relay() (list []string, err error) {
 	}
 }
 
-// purgeAgainstCreate purges while records are deleted and created again. A
-// purged record may begin anew, a live one must stay.
-func purgeAgainstCreate(w *world) {
-	s := w.open("Books")
+// purgeDuringCreate purges while records are deleted and created again: live
+// records must be kept.
+func purgeDuringCreate(f *fixture) {
+	s := f.open("Books")
 	var writing atomic.Int64
 	writing.Store(4)
-	w.together(6, func(i int) error {
+	f.concurrently(6, func(i int) error {
 		if i >= 4 {
 			for writing.Load() > 0 {
-				if _, err := s.relay(); err != nil {
+				if _, err := s.publishAll(); err != nil {
 					return err
 				}
-				if _, err := s.Purge(w.ctx, 1<<62, 10); err != nil {
+				if _, err := s.Purge(f.ctx, 1<<62, 10); err != nil {
 					return err
 				}
 			}
@@ -265,15 +254,15 @@ func purgeAgainstCreate(w *world) {
 		}
 		defer writing.Add(-1)
 		uuid := fmt.Sprint("n", i)
-		for revision := uint64(1); revision < 80; revision += 2 {
-			if err := s.Put(w.ctx, s.write(uuid, 0, revision, text("x"))); err != nil {
+		for revision := uint64(1); revision < 40; revision += 2 {
+			if err := s.Put(f.ctx, s.write(uuid, 0, revision, text("x"))); err != nil {
 				return err
 			}
-			record, ok, err := s.Get(w.ctx, uuid)
+			record, ok, err := s.Get(f.ctx, uuid)
 			if err != nil || !ok || record.Deleted || record.Revision != revision {
-				return fmt.Errorf("a live record at %d was got as %s, found %v, error %w", revision, show(record), ok, err)
+				return fmt.Errorf("Get of a live record at %d: %s, found %v, error %w", revision, describe(record), ok, err)
 			}
-			if err := s.Put(w.ctx, s.write(uuid, revision, revision+1, nil)); err != nil {
+			if err := s.Put(f.ctx, s.write(uuid, revision, revision+1, nil)); err != nil {
 				return err
 			}
 		}
@@ -281,25 +270,25 @@ func purgeAgainstCreate(w *world) {
 	})
 }
 
-// pagesWhileMoving queries while records change their key: those that don't
-// must be found each time.
-func pagesWhileMoving(w *world) {
-	s := w.open("Books", byColour)
+// pagesDuringUpdates queries while a record changes its key: the others must be
+// found each time.
+func pagesDuringUpdates(f *fixture) {
+	s := f.open("Books", byColor)
 	var still []string
 	for i := range 20 {
 		uuid := fmt.Sprintf("still%02d", i)
 		still = append(still, uuid)
-		s.put(uuid, 0, 1, keyed("colour", fmt.Sprintf("%02d", i)))
+		s.put(uuid, 0, 1, keyed("color", fmt.Sprintf("%02d", i)))
 	}
-	s.finds(driver.Query{Index: "colour"}, strings.Join(still, " "))
+	s.wantMatches(driver.Query{Index: "color"}, strings.Join(still, " "))
 	var done atomic.Bool
-	w.together(3, func(i int) error {
+	f.concurrently(3, func(i int) error {
 		if i == 0 {
 			defer done.Store(true)
-			return s.move("moving", 150)
+			return s.move("moving", 50)
 		}
 		for !done.Load() {
-			if err := s.findsStill(still, i+2); err != nil {
+			if err := s.checkStill(still, i+2); err != nil {
 				return err
 			}
 		}
@@ -307,20 +296,20 @@ func pagesWhileMoving(w *world) {
 	})
 }
 
-func (s *shelf) move(uuid string, times uint64) error {
+func (s *testStore) move(uuid string, times uint64) error {
 	for revision := range times {
-		d := keyed("colour", fmt.Sprintf("%02d", revision*7%20))
-		if err := s.Put(s.w.ctx, s.write(uuid, revision, revision+1, d)); err != nil {
+		d := keyed("color", fmt.Sprintf("%02d", revision*7%20))
+		if err := s.Put(s.f.ctx, s.write(uuid, revision, revision+1, d)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// findsStill checks that a query in pages finds the records that don't move,
+// checkStill checks that a query in pages finds the records that don't change,
 // each once and in order.
-func (s *shelf) findsStill(want []string, limit int) error {
-	found, err := s.find(driver.Query{Index: "colour", Limit: limit})
+func (s *testStore) checkStill(want []string, limit int) error {
+	found, err := s.find(driver.Query{Index: "color", Limit: limit})
 	if err != nil {
 		return err
 	}

@@ -1,32 +1,30 @@
 package storetest
 
-import (
-	"fmt"
-)
+import "fmt"
 
 func purgeTests() []test {
 	return []test{
-		{"tombstones below a revision go", purgeBelow},
-		{"a tombstone whose events wait stays", purgeSparesWaiting},
-		{"at most limit go at once", purgeLimit},
-		{"waiting tombstones don't stop others from going", purgePassesWaiting},
-		{"live records stay", purgeSparesLive},
-		{"a purged uuid is free", purgedIsFree},
+		{"tombstones below a revision are removed", purgeBelow},
+		{"a tombstone with a pending event is kept", purgeKeepsPending},
+		{"at most limit tombstones are removed", purgeLimit},
+		{"tombstones with pending events don't block others", purgeSkipsPending},
+		{"live records are kept", purgeKeepsLive},
+		{"a purged UUID can be used again", purgedUUIDIsFree},
 	}
 }
 
-// purges asserts that purging comes to remove n tombstones in all.
-func (s *shelf) purges(before uint64, limit, n int) {
-	s.w.Helper()
+// wantPurged asserts that n tombstones in all can be purged.
+func (s *testStore) wantPurged(before uint64, limit, n int) {
+	s.f.Helper()
 	removed := 0
-	s.w.eventually(func() error {
-		got, err := s.Purge(s.w.ctx, before, limit)
+	s.f.eventually(func() error {
+		got, err := s.Purge(s.f.ctx, before, limit)
 		removed += got
 		switch {
 		case err != nil:
 			return err
 		case got > limit:
-			return fmt.Errorf("%d tombstones were purged, at most %d were asked", got, limit)
+			return fmt.Errorf("%d tombstones were purged, the limit is %d", got, limit)
 		case removed != n:
 			return fmt.Errorf("%d tombstones below %d were purged, want %d", removed, before, n)
 		}
@@ -34,67 +32,67 @@ func (s *shelf) purges(before uint64, limit, n int) {
 	})
 }
 
-// deleted puts and deletes a record; the tombstone has the revision.
-func (s *shelf) deleted(uuid string, revision uint64) {
-	s.w.Helper()
+// putDeleted puts and deletes a record; revision is that of the tombstone.
+func (s *testStore) putDeleted(uuid string, revision uint64) {
+	s.f.Helper()
 	s.put(uuid, 0, revision-1, text(uuid))
 	s.put(uuid, revision-1, revision, nil)
 }
 
-// clearAll clears n events that must come to wait.
-func (s *shelf) clearAll(n int) {
-	s.w.Helper()
-	s.w.eventually(func() error {
+// clearAll waits until n events are pending and clears them.
+func (s *testStore) clearAll(n int) {
+	s.f.Helper()
+	s.f.eventually(func() error {
 		events, err := s.allPending(100)
 		if err == nil && len(events) != n {
-			err = fmt.Errorf("%d events wait, want %d", len(events), n)
+			err = fmt.Errorf("%d events are pending, want %d", len(events), n)
 		}
 		if err == nil {
-			err = s.Clear(s.w.ctx, events)
+			err = s.Clear(s.f.ctx, events)
 		}
 		return err
 	})
 }
 
-func purgeBelow(w *world) {
-	s := w.open("Books")
-	s.deleted("a", 10)
-	s.deleted("b", 20)
-	s.deleted("c", 30)
+func purgeBelow(f *fixture) {
+	s := f.open("Books")
+	s.putDeleted("a", 10)
+	s.putDeleted("b", 20)
+	s.putDeleted("c", 30)
 	s.clearAll(6)
-	s.purges(10, 100, 0)
-	s.purges(21, 100, 2)
-	s.lacks("a")
-	s.lacks("b")
-	s.holds("c", 30, nil)
+	s.wantPurged(10, 100, 0)
+	s.wantPurged(21, 100, 2)
+	s.wantNone("a")
+	s.wantNone("b")
+	s.wantRecord("c", 30, nil)
 }
 
-func purgeSparesWaiting(w *world) {
-	s := w.open("Books")
-	s.deleted("a", 10)
-	s.purges(100, 100, 0)
-	s.holds("a", 10, nil)
-	s.waits("a/9", "a/10")
-	w.must(s.Clear(w.ctx, s.pending()[1:]))
-	s.waits("a/9")
-	s.purges(100, 100, 0)
-	s.holds("a", 10, nil)
+func purgeKeepsPending(f *fixture) {
+	s := f.open("Books")
+	s.putDeleted("a", 10)
+	s.wantPurged(100, 100, 0)
+	s.wantRecord("a", 10, nil)
+	s.wantPending("a/9", "a/10")
+	f.must(s.Clear(f.ctx, s.pending()[1:]))
+	s.wantPending("a/9")
+	s.wantPurged(100, 100, 0)
+	s.wantRecord("a", 10, nil)
 	s.clearAll(1)
-	s.purges(100, 100, 1)
-	s.lacks("a")
+	s.wantPurged(100, 100, 1)
+	s.wantNone("a")
 }
 
-func purgeLimit(w *world) {
-	s := w.open("Books")
+func purgeLimit(f *fixture) {
+	s := f.open("Books")
 	for i := range uint64(10) {
-		s.deleted(fmt.Sprint("n", i), 10+2*i)
+		s.putDeleted(fmt.Sprint("n", i), 10+2*i)
 	}
 	s.clearAll(20)
 	removed := 0
-	w.eventually(func() error {
-		n, err := s.Purge(w.ctx, 1000, 3)
+	f.eventually(func() error {
+		n, err := s.Purge(f.ctx, 1000, 3)
 		if n > 3 {
-			w.Fatalf("%d tombstones were purged, at most 3 were asked", n)
+			f.Fatalf("%d tombstones were purged, the limit is 3", n)
 		}
 		if err == nil && n != 3 {
 			err = fmt.Errorf("%d tombstones were purged, want 3", n)
@@ -102,46 +100,46 @@ func purgeLimit(w *world) {
 		removed += n
 		return err
 	})
-	s.purges(1000, 100, 10-removed)
+	s.wantPurged(1000, 100, 10-removed)
 }
 
-func purgePassesWaiting(w *world) {
-	s := w.open("Books")
+func purgeSkipsPending(f *fixture) {
+	s := f.open("Books")
 	for i := range uint64(5) {
-		s.deleted(fmt.Sprint("old", i), 10+2*i)
+		s.putDeleted(fmt.Sprint("old", i), 10+2*i)
 	}
-	s.deleted("new", 50)
-	s.waitsInOrder("new", 2)
+	s.putDeleted("new", 50)
+	s.wantPendingCount("new", 2)
 	for _, e := range s.pending() {
 		if e.UUID == "new" {
-			w.must(s.Clear(w.ctx, append(s.pending()[:0:0], e)))
+			f.must(s.Clear(f.ctx, append(s.pending()[:0:0], e)))
 		}
 	}
-	s.waitsInOrder("new", 0)
-	s.purges(1000, 2, 1)
-	s.lacks("new")
-	s.holds("old0", 10, nil)
+	s.wantPendingCount("new", 0)
+	s.wantPurged(1000, 2, 1)
+	s.wantNone("new")
+	s.wantRecord("old0", 10, nil)
 }
 
-func purgeSparesLive(w *world) {
-	s := w.open("Books")
+func purgeKeepsLive(f *fixture) {
+	s := f.open("Books")
 	s.put("live", 0, 5, text("live"))
-	s.deleted("again", 10)
+	s.putDeleted("again", 10)
 	s.put("again", 0, 11, text("again"))
 	s.clearAll(4)
-	s.purges(1000, 100, 0)
-	s.holds("live", 5, text("live"))
-	s.holds("again", 11, text("again"))
+	s.wantPurged(1000, 100, 0)
+	s.wantRecord("live", 5, text("live"))
+	s.wantRecord("again", 11, text("again"))
 }
 
-func purgedIsFree(w *world) {
-	s := w.open("Books")
-	s.deleted("a", 10)
+func purgedUUIDIsFree(f *fixture) {
+	s := f.open("Books")
+	s.putDeleted("a", 10)
 	s.clearAll(2)
-	s.purges(11, 1, 1)
-	s.refuses("a", 10, 12, text("no such revision"))
+	s.wantPurged(11, 1, 1)
+	s.wantMismatch("a", 10, 12, text("no such revision"))
 	s.put("a", 0, 12, text("new"))
-	s.holds("a", 12, text("new"))
-	s.waits("a/12")
-	s.scans("a")
+	s.wantRecord("a", 12, text("new"))
+	s.wantPending("a/12")
+	s.wantScan("a")
 }

@@ -6,14 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 )
 
 // The indexes of these tests.
 var (
-	byColour = driver.Index{Name: "colour", Parts: 1}
-	byPlace  = driver.Index{Name: "place", Parts: 2}
-	byTag    = driver.Index{Name: "tag", Parts: 1, Multi: true}
+	byColor = driver.Index{Name: "color", Parts: 1}
+	byPlace = driver.Index{Name: "place", Parts: 2}
+	byTag   = driver.Index{Name: "tag", Parts: 1, Multi: true}
 )
 
 func parts(list ...string) [][]byte {
@@ -26,83 +27,70 @@ func parts(list ...string) [][]byte {
 
 func queryTests() []test {
 	return []test{
-		{"records come in the order of their keys, then of their uuids", queryOrder},
+		{"records are in the order of keys, then of UUIDs", queryOrder},
 		{"parts are compared bytewise", queryBytewise},
 		{"equal parts match whole parts", queryEqual},
-		{"a range is closed, and its end takes in what begins with it", queryRange},
-		{"a range follows the equal parts", queryRangeBehindEqual},
-		{"bytes at the borders keep their order in a range", queryRangeBorders},
+		{"a range includes its bounds and all parts that begin with the upper one", queryRange},
+		{"a range follows the equal parts", queryRangeAfterEqual},
+		{"a range may be bounded by any bytes", queryRangeEdgeCases},
 		{"a record is found under each of its keys", queryMulti},
-		{"found records are whole", queryWhole},
+		{"a query returns complete records", queryReturnsRecords},
 		{"an update moves a record in its indexes", queryMoves},
-		{"indexes are told apart", queryIndexesApart},
-		{"a key given twice counts once", queryKeyTwice},
+		{"indexes are distinct", queryIndexesAreDistinct},
+		{"a duplicate key counts once", queryKeyTwice},
+		{"a query that its index can't answer is an internal error", queryInvalid},
 	}
 }
 
 // find reads all pages of a query.
-func (s *shelf) find(q driver.Query) ([]driver.Record, error) {
-	var all []driver.Record
+func (s *testStore) find(q driver.Query) ([]driver.Record, error) {
 	if q.Limit == 0 {
 		q.Limit = 1000
 	}
-	for {
-		page, err := s.Query(s.w.ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		if len(page.Records) > q.Limit {
-			return nil, fmt.Errorf("a page of %d records, at most %d were asked", len(page.Records), q.Limit)
-		}
-		all = append(all, page.Records...)
-		if page.Next == nil {
-			return all, nil
-		}
-		q.After = page.Next
-	}
+	return collect(driver.Matches(s.f.ctx, limits{s}, q))
 }
 
-// finds asserts which uuids a query comes to find, and that descending it
-// finds them in reverse.
-func (s *shelf) finds(q driver.Query, want string) {
-	s.w.Helper()
-	s.w.eventually(func() error {
+// wantMatches asserts which UUIDs a query finds, and that the descending query
+// finds them in reverse order.
+func (s *testStore) wantMatches(q driver.Query, want string) {
+	s.f.Helper()
+	s.f.eventually(func() error {
 		got, err := s.find(q)
 		if err == nil && uuids(got) != want {
-			err = fmt.Errorf("%s found %q, want %q", showQuery(q), uuids(got), want)
+			err = fmt.Errorf("%s found %q, want %q", describeQuery(q), uuids(got), want)
 		}
 		return err
 	})
 	q.Descending = true
 	names := strings.Fields(want)
 	slices.Reverse(names)
-	backwards := strings.Join(names, " ")
-	s.w.eventually(func() error {
+	reversed := strings.Join(names, " ")
+	s.f.eventually(func() error {
 		got, err := s.find(q)
-		if err == nil && uuids(got) != backwards {
-			err = fmt.Errorf("%s descending found %q, want %q", showQuery(q), uuids(got), backwards)
+		if err == nil && uuids(got) != reversed {
+			err = fmt.Errorf("%s descending found %q, want %q", describeQuery(q), uuids(got), reversed)
 		}
 		return err
 	})
 }
 
-func showQuery(q driver.Query) string {
+func describeQuery(q driver.Query) string {
 	return fmt.Sprintf("query{%s equal %q from %q to %q limit %d}", q.Index, q.Equal, q.From, q.To, q.Limit)
 }
 
-func queryOrder(w *world) {
-	s := w.open("Books", byColour)
-	colours := map[string]string{"a": "red", "b": "blue", "c": "red", "d": "green", "e": "blue"}
+func queryOrder(f *fixture) {
+	s := f.open("Books", byColor)
+	colors := map[string]string{"a": "red", "b": "blue", "c": "red", "d": "green", "e": "blue"}
 	for i, uuid := range []string{"c", "e", "a", "d", "b"} {
-		s.put(uuid, 0, uint64(i+1), keyed("colour", colours[uuid]))
+		s.put(uuid, 0, uint64(i+1), keyed("color", colors[uuid]))
 	}
-	s.finds(driver.Query{Index: "colour"}, "b e d a c")
+	s.wantMatches(driver.Query{Index: "color"}, "b e d a c")
 	s.put("f", 0, 6, text("without a key"))
-	s.finds(driver.Query{Index: "colour"}, "b e d a c")
+	s.wantMatches(driver.Query{Index: "color"}, "b e d a c")
 }
 
-// awkward are parts in their order that a careless encoding gets wrong.
-func awkward() []string {
+// edgeCases returns parts in order that a wrong encoding does not keep in order.
+func edgeCases() []string {
 	return []string{
 		"", "\x00", "\x00\x00", "\x00\x00\x01", "\x00\x01", "\x00\x02", "\x00a", "\x00\xff", "\x00\xff\x00", "\x01", "\x01\x00", "\x01\x01",
 		"\x02", "0", "a", "a\x00", "a\x00\x00", "a\x00\x01", "a\x00b", "a\x00\xff", "a\x01", "aa", "a\xff", "b", "\xc3\xa9", "\xfe\xff",
@@ -110,10 +98,10 @@ func awkward() []string {
 	}
 }
 
-// putAwkward puts one record for each awkward part, whose uuid names its
-// place, in an order that is not theirs.
-func putAwkward(s *shelf, d func(part string) *doc) []string {
-	list := awkward()
+// putEdgeCases puts a record for each edge case, in another order. The UUIDs are
+// in the order of the parts.
+func putEdgeCases(s *testStore, d func(part string) *doc) []string {
+	list := edgeCases()
 	names := make([]string, len(list))
 	for i := range list {
 		at := (i*7 + 3) % len(list)
@@ -123,39 +111,39 @@ func putAwkward(s *shelf, d func(part string) *doc) []string {
 	return names
 }
 
-func queryBytewise(w *world) {
-	s := w.open("Books", byColour, byPlace)
-	names := putAwkward(s, func(part string) *doc {
-		return keyed("colour", part).and("place", part, "x")
+func queryBytewise(f *fixture) {
+	s := f.open("Books", byColor, byPlace)
+	names := putEdgeCases(s, func(part string) *doc {
+		return keyed("color", part).and("place", part, "x")
 	})
-	s.finds(driver.Query{Index: "colour"}, strings.Join(names, " "))
-	s.finds(driver.Query{Index: "place"}, strings.Join(names, " "))
-	for i, part := range awkward() {
-		s.finds(driver.Query{Index: "colour", Equal: parts(part)}, names[i])
-		s.finds(driver.Query{Index: "place", Equal: parts(part)}, names[i])
+	s.wantMatches(driver.Query{Index: "color"}, strings.Join(names, " "))
+	s.wantMatches(driver.Query{Index: "place"}, strings.Join(names, " "))
+	for i, part := range edgeCases() {
+		s.wantMatches(driver.Query{Index: "color", Equal: parts(part)}, names[i])
+		s.wantMatches(driver.Query{Index: "place", Equal: parts(part)}, names[i])
 	}
 }
 
-func queryEqual(w *world) {
-	s := w.open("Books", byPlace)
+func queryEqual(f *fixture) {
+	s := f.open("Books", byPlace)
 	places := [][2]string{{"a", "b"}, {"a", "bc"}, {"ab", "c"}, {"a", ""}, {"", "ab"}, {"abc", ""}, {"a\x00", "b"}}
 	for i, place := range places {
 		s.put(fmt.Sprint(i), 0, uint64(i+1), keyed("place", place[0], place[1]))
 	}
-	s.finds(driver.Query{Index: "place", Equal: parts("a")}, "3 0 1")
-	s.finds(driver.Query{Index: "place", Equal: parts("a", "b")}, "0")
-	s.finds(driver.Query{Index: "place", Equal: parts("ab")}, "2")
-	s.finds(driver.Query{Index: "place", Equal: parts("")}, "4")
-	s.finds(driver.Query{Index: "place", Equal: parts("abc", "")}, "5")
-	s.finds(driver.Query{Index: "place", Equal: parts("a\x00")}, "6")
-	s.finds(driver.Query{Index: "place", Equal: parts("b")}, "")
-	s.finds(driver.Query{Index: "place"}, "4 3 0 1 6 2 5")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("a")}, "3 0 1")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("a", "b")}, "0")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("ab")}, "2")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("")}, "4")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("abc", "")}, "5")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("a\x00")}, "6")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("b")}, "")
+	s.wantMatches(driver.Query{Index: "place"}, "4 3 0 1 6 2 5")
 }
 
-func queryRange(w *world) {
-	s := w.open("Books", byColour)
-	for i, colour := range []string{"a", "b", "ba", "bz", "c", "ca", "d"} {
-		s.put(colour, 0, uint64(i+1), keyed("colour", colour))
+func queryRange(f *fixture) {
+	s := f.open("Books", byColor)
+	for i, color := range []string{"a", "b", "ba", "bz", "c", "ca", "d"} {
+		s.put(color, 0, uint64(i+1), keyed("color", color))
 	}
 	for _, c := range []struct{ from, to, want string }{
 		{"b", "c", "b ba bz c ca"},
@@ -167,29 +155,29 @@ func queryRange(w *world) {
 		{"", "", "a b ba bz c ca d"},
 		{"d", "\xff", "d"},
 	} {
-		s.finds(driver.Query{Index: "colour", From: []byte(c.from), To: []byte(c.to)}, c.want)
+		s.wantMatches(driver.Query{Index: "color", From: []byte(c.from), To: []byte(c.to)}, c.want)
 	}
-	s.finds(driver.Query{Index: "colour", From: []byte("c")}, "c ca d")
-	s.finds(driver.Query{Index: "colour", To: []byte("b")}, "a b ba bz")
+	s.wantMatches(driver.Query{Index: "color", From: []byte("c")}, "c ca d")
+	s.wantMatches(driver.Query{Index: "color", To: []byte("b")}, "a b ba bz")
 }
 
-func queryRangeBehindEqual(w *world) {
-	s := w.open("Books", byPlace)
+func queryRangeAfterEqual(f *fixture) {
+	s := f.open("Books", byPlace)
 	for i, place := range []string{"b1", "a1", "a2", "a21", "a3", "b2", "b3"} {
 		s.put(place, 0, uint64(i+1), keyed("place", place[:1], place[1:]))
 	}
-	s.finds(driver.Query{Index: "place", Equal: parts("a"), From: []byte("2")}, "a2 a21 a3")
-	s.finds(driver.Query{Index: "place", Equal: parts("a"), To: []byte("2")}, "a1 a2 a21")
-	s.finds(driver.Query{Index: "place", Equal: parts("b"), From: []byte("1"), To: []byte("2")}, "b1 b2")
-	s.finds(driver.Query{Index: "place", Equal: parts("c"), From: []byte("1")}, "")
-	s.finds(driver.Query{Index: "place", From: []byte("b")}, "b1 b2 b3")
-	s.finds(driver.Query{Index: "place", To: []byte("a")}, "a1 a2 a21 a3")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("a"), From: []byte("2")}, "a2 a21 a3")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("a"), To: []byte("2")}, "a1 a2 a21")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("b"), From: []byte("1"), To: []byte("2")}, "b1 b2")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("c"), From: []byte("1")}, "")
+	s.wantMatches(driver.Query{Index: "place", From: []byte("b")}, "b1 b2 b3")
+	s.wantMatches(driver.Query{Index: "place", To: []byte("a")}, "a1 a2 a21 a3")
 }
 
-func queryRangeBorders(w *world) {
-	s := w.open("Books", byColour)
-	list := awkward()
-	names := putAwkward(s, func(part string) *doc { return keyed("colour", part) })
+func queryRangeEdgeCases(f *fixture) {
+	s := f.open("Books", byColor)
+	list := edgeCases()
+	names := putEdgeCases(s, func(part string) *doc { return keyed("color", part) })
 	for _, bound := range list {
 		var below, above []string
 		for i, part := range list {
@@ -200,96 +188,110 @@ func queryRangeBorders(w *world) {
 				above = append(above, names[i])
 			}
 		}
-		s.finds(driver.Query{Index: "colour", To: []byte(bound)}, strings.Join(below, " "))
-		s.finds(driver.Query{Index: "colour", From: []byte(bound)}, strings.Join(above, " "))
+		s.wantMatches(driver.Query{Index: "color", To: []byte(bound)}, strings.Join(below, " "))
+		s.wantMatches(driver.Query{Index: "color", From: []byte(bound)}, strings.Join(above, " "))
 	}
 }
 
-func queryMulti(w *world) {
-	s := w.open("Books", byTag)
+func queryMulti(f *fixture) {
+	s := f.open("Books", byTag)
 	s.put("a", 0, 1, keyed("tag", "x").and("tag", "y"))
 	s.put("b", 0, 2, keyed("tag", "y").and("tag", "z"))
-	s.finds(driver.Query{Index: "tag", Equal: parts("x")}, "a")
-	s.finds(driver.Query{Index: "tag", Equal: parts("y")}, "a b")
-	s.finds(driver.Query{Index: "tag", Equal: parts("z")}, "b")
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("x")}, "a")
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("y")}, "a b")
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("z")}, "b")
 	s.put("a", 1, 3, keyed("tag", "z").and("tag", "x"))
-	s.finds(driver.Query{Index: "tag", Equal: parts("y")}, "b")
-	s.finds(driver.Query{Index: "tag", Equal: parts("z")}, "a b")
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("y")}, "b")
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("z")}, "a b")
 	s.put("b", 2, 4, nil)
-	s.finds(driver.Query{Index: "tag", Equal: parts("z")}, "a")
-	w.eventually(func() error {
-		got, err := s.find(driver.Query{Index: "tag"})
-		if err == nil && (len(got) == 0 || strings.Trim(uuids(got), "a ") != "") {
-			err = fmt.Errorf("all tags found %q, want a, once or more", uuids(got))
-		}
-		return err
-	})
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("z")}, "a")
 }
 
-func queryWhole(w *world) {
-	s := w.open("Books", byColour)
-	d := keyed("colour", "red")
+func queryReturnsRecords(f *fixture) {
+	s := f.open("Books", byColor)
+	d := keyed("color", "red")
 	d.Text = strings.Repeat("x", 5000)
 	s.put("a", 0, 9, d)
-	w.eventually(func() error {
-		got, err := s.find(driver.Query{Index: "colour"})
+	f.eventually(func() error {
+		got, err := s.find(driver.Query{Index: "color"})
 		if err != nil || len(got) != 1 {
 			return fmt.Errorf("found %q, error %w", uuids(got), err)
 		}
-		return sameRecord(got[0], driver.Record{UUID: "a", Revision: 9, Body: d.encode()})
+		return checkRecord(got[0], driver.Record{UUID: "a", Revision: 9, Body: d.encode()})
 	})
 }
 
-func queryMoves(w *world) {
-	s := w.open("Books", byColour, byPlace)
-	s.put("a", 0, 1, keyed("colour", "red").and("place", "1", "2"))
-	s.put("a", 1, 2, keyed("colour", "blue").and("place", "1", "2"))
-	s.finds(driver.Query{Index: "colour", Equal: parts("red")}, "")
-	s.finds(driver.Query{Index: "colour", Equal: parts("blue")}, "a")
-	s.finds(driver.Query{Index: "place", Equal: parts("1", "2")}, "a")
-	s.put("a", 2, 3, keyed("colour", "blue"))
-	s.finds(driver.Query{Index: "place"}, "")
+func queryMoves(f *fixture) {
+	s := f.open("Books", byColor, byPlace)
+	s.put("a", 0, 1, keyed("color", "red").and("place", "1", "2"))
+	s.put("a", 1, 2, keyed("color", "blue").and("place", "1", "2"))
+	s.wantMatches(driver.Query{Index: "color", Equal: parts("red")}, "")
+	s.wantMatches(driver.Query{Index: "color", Equal: parts("blue")}, "a")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("1", "2")}, "a")
+	s.put("a", 2, 3, keyed("color", "blue"))
+	s.wantMatches(driver.Query{Index: "place"}, "")
 	s.put("a", 3, 4, text("no keys"))
-	s.finds(driver.Query{Index: "colour"}, "")
+	s.wantMatches(driver.Query{Index: "color"}, "")
 	s.put("a", 4, 5, keyed("place", "1", "2"))
-	s.finds(driver.Query{Index: "place"}, "a")
+	s.wantMatches(driver.Query{Index: "place"}, "a")
 }
 
-func queryIndexesApart(w *world) {
+func queryIndexesAreDistinct(f *fixture) {
 	names := []string{"by", "by.", "by.x", "by,x", "by_x", "by-x", "BY", "b", "y"}
 	var indexes []driver.Index
 	for i, name := range names {
 		indexes = append(indexes, driver.Index{Name: name, Parts: 1 + i%4})
 	}
-	s := w.open("Books", indexes...)
+	s := f.open("Books", indexes...)
 	for i, ix := range indexes {
 		s.put(fmt.Sprint("u", i), 0, uint64(i+1), keyed(ix.Name, []string{"k", "l", "m", "n"}[:ix.Parts]...))
 	}
 	for i, ix := range indexes {
-		s.finds(driver.Query{Index: ix.Name}, fmt.Sprint("u", i))
-		s.finds(driver.Query{Index: ix.Name, Equal: [][]byte{[]byte("k")}}, fmt.Sprint("u", i))
+		s.wantMatches(driver.Query{Index: ix.Name}, fmt.Sprint("u", i))
+		s.wantMatches(driver.Query{Index: ix.Name, Equal: [][]byte{[]byte("k")}}, fmt.Sprint("u", i))
 	}
 }
 
-func queryKeyTwice(w *world) {
-	s := w.open("Books", byTag)
+func queryKeyTwice(f *fixture) {
+	s := f.open("Books", byTag)
 	s.put("a", 0, 1, keyed("tag", "x").and("tag", "x"))
-	s.finds(driver.Query{Index: "tag", Equal: parts("x")}, "a")
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("x")}, "a")
 	s.put("a", 1, 2, keyed("tag", "y"))
-	s.finds(driver.Query{Index: "tag", Equal: parts("x")}, "")
-	s.finds(driver.Query{Index: "tag", Equal: parts("y")}, "a")
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("x")}, "")
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("y")}, "a")
+}
+
+func queryInvalid(f *fixture) {
+	s := f.open("Books", byPlace, byTag)
+	for _, q := range []driver.Query{
+		{Index: "color", Limit: 1},
+		{Index: "place"},
+		{Index: "place", Equal: parts("a", "b", "c"), Limit: 1},
+		{Index: "place", Equal: parts("a", "b"), From: []byte("c"), Limit: 1},
+		{Index: "tag", Limit: 1},
+		{Index: "tag", From: []byte("a"), Limit: 1},
+	} {
+		_, err := s.Query(f.ctx, q)
+		f.wantKind(err, errs.Internal)
+	}
+	_, err := s.Scan(f.ctx, nil, 0)
+	f.wantKind(err, errs.Internal)
+	_, _, err = s.Pending(f.ctx, nil, 0)
+	f.wantKind(err, errs.Internal)
+	_, err = s.Purge(f.ctx, 1, 0)
+	f.wantKind(err, errs.Internal)
 }
 
 func pageTests() []test {
 	return []test{
-		{"pages of any size make up the whole", pagesMakeWhole},
-		{"pages go on where records vanish and appear", pagesGoOn},
-		{"pages of one key go on among its records", pagesOfOneKey},
+		{"pages of any size are complete", pagesAreComplete},
+		{"paging continues while records are deleted and created", pagesDuringWrites},
+		{"records with the same key are paged", pagesOfOneKey},
 	}
 }
 
-func pagesMakeWhole(w *world) {
-	s := w.open("Books", byPlace)
+func pagesAreComplete(f *fixture) {
+	s := f.open("Books", byPlace)
 	var want []string
 	for i := range 11 {
 		uuid := fmt.Sprintf("n%02d", i)
@@ -297,41 +299,41 @@ func pagesMakeWhole(w *world) {
 		want = append(want, uuid)
 	}
 	for limit := 1; limit <= 12; limit++ {
-		s.finds(driver.Query{Index: "place", Limit: limit}, strings.Join(want, " "))
-		s.finds(driver.Query{Index: "place", Limit: limit, Equal: parts("1")}, "n04 n05 n06 n07")
-		s.finds(driver.Query{Index: "place", Limit: limit, From: []byte("1")}, strings.Join(want[4:], " "))
-		s.finds(driver.Query{Index: "place", Limit: limit, To: []byte("1")}, strings.Join(want[:8], " "))
+		s.wantMatches(driver.Query{Index: "place", Limit: limit}, strings.Join(want, " "))
+		s.wantMatches(driver.Query{Index: "place", Limit: limit, Equal: parts("1")}, "n04 n05 n06 n07")
+		s.wantMatches(driver.Query{Index: "place", Limit: limit, From: []byte("1")}, strings.Join(want[4:], " "))
+		s.wantMatches(driver.Query{Index: "place", Limit: limit, To: []byte("1")}, strings.Join(want[:8], " "))
 	}
 }
 
-func pagesGoOn(w *world) {
-	s := w.open("Books", byColour)
+func pagesDuringWrites(f *fixture) {
+	s := f.open("Books", byColor)
 	for i, uuid := range []string{"a", "c", "e", "g", "i"} {
-		s.put(uuid, 0, uint64(i+1), keyed("colour", uuid))
+		s.put(uuid, 0, uint64(i+1), keyed("color", uuid))
 	}
-	s.finds(driver.Query{Index: "colour"}, "a c e g i")
-	first, err := s.Query(w.ctx, driver.Query{Index: "colour", Limit: 2})
-	w.must(err)
+	s.wantMatches(driver.Query{Index: "color"}, "a c e g i")
+	first, err := s.Query(f.ctx, driver.Query{Index: "color", Limit: 2})
+	f.must(err)
 	next := bytes.Clone(first.Next)
 	s.put("c", 2, 6, nil)
-	s.put("b", 0, 7, keyed("colour", "b"))
-	s.put("f", 0, 8, keyed("colour", "f"))
-	s.finds(driver.Query{Index: "colour", From: []byte("b")}, "b e f g i")
-	rest, err := s.find(driver.Query{Index: "colour", Limit: 2, After: next})
-	w.must(err)
+	s.put("b", 0, 7, keyed("color", "b"))
+	s.put("f", 0, 8, keyed("color", "f"))
+	s.wantMatches(driver.Query{Index: "color", From: []byte("b")}, "b e f g i")
+	rest, err := s.find(driver.Query{Index: "color", Limit: 2, After: next})
+	f.must(err)
 	if got := uuids(first.Records) + " " + uuids(rest); got != "a c e f g i" {
-		w.Fatalf("pages found %q, want %q", got, "a c e f g i")
+		f.Fatalf("pages found %q, want %q", got, "a c e f g i")
 	}
 }
 
-func pagesOfOneKey(w *world) {
-	s := w.open("Books", byColour)
+func pagesOfOneKey(f *fixture) {
+	s := f.open("Books", byColor)
 	var want []string
 	for i := range 25 {
 		uuid := fmt.Sprintf("n%02d", i)
 		want = append(want, uuid)
-		s.put(uuid, 0, uint64(i+1), keyed("colour", "red"))
+		s.put(uuid, 0, uint64(i+1), keyed("color", "red"))
 	}
-	s.finds(driver.Query{Index: "colour", Equal: parts("red"), Limit: 10}, strings.Join(want, " "))
-	s.finds(driver.Query{Index: "colour", Equal: parts("red"), From: nil, Limit: 5}, strings.Join(want, " "))
+	s.wantMatches(driver.Query{Index: "color", Equal: parts("red"), Limit: 10}, strings.Join(want, " "))
+	s.wantMatches(driver.Query{Index: "color", Equal: parts("red"), From: nil, Limit: 5}, strings.Join(want, " "))
 }

@@ -11,171 +11,172 @@ import (
 
 func storesTests() []test {
 	return []test{
-		{"stores share nothing, even with names that begin alike", storesApart},
-		{"a backend answers", backendAnswers},
+		{"stores are isolated, also when their names have a common prefix", storesAreIsolated},
+		{"Ping succeeds", pingSucceeds},
 	}
 }
 
-func storesApart(w *world) {
+func storesAreIsolated(f *fixture) {
 	names := []string{"Book", "Books", "BooksOld", "Books_", "Books-", "Books.x", "B", "b"}
-	shelves := make([]*shelf, len(names))
+	stores := make([]*testStore, len(names))
 	for i, name := range names {
-		shelves[i] = w.open(name, byTag)
+		stores[i] = f.open(name, byTag)
 	}
-	for i, s := range shelves {
+	for i, s := range stores {
 		s.put("a", 0, uint64(10*i+1), keyed("tag", "red").and("tag", s.name))
 		s.put("of-"+s.name, 0, uint64(10*i+2), text("mine"))
 	}
-	for i, s := range shelves {
-		s.holds("a", uint64(10*i+1), keyed("tag", "red").and("tag", s.name))
-		s.scans("a of-" + s.name)
-		s.finds(driver.Query{Index: "tag", Equal: parts(s.name)}, "a")
-		s.waits(eventOf("a", uint64(10*i+1)).ID, eventOf("of-"+s.name, uint64(10*i+2)).ID)
+	for i, s := range stores {
+		s.wantRecord("a", uint64(10*i+1), keyed("tag", "red").and("tag", s.name))
+		s.wantScan("a of-" + s.name)
+		s.wantMatches(driver.Query{Index: "tag", Equal: parts(s.name)}, "a")
+		s.wantPending(eventOf("a", uint64(10*i+1)).ID, eventOf("of-"+s.name, uint64(10*i+2)).ID)
 	}
-	first, second := shelves[0], shelves[1]
+	first, second := stores[0], stores[1]
 	first.put("a", 1, 100, nil)
 	first.clearAll(3)
-	first.purges(1000, 10, 1)
-	first.lacks("a")
-	first.finds(driver.Query{Index: "tag"}, "")
-	second.holds("a", 11, keyed("tag", "red").and("tag", second.name))
-	second.waits("a/11", "of-Books/12")
-	second.finds(driver.Query{Index: "tag", Equal: parts("red")}, "a")
+	first.wantPurged(1000, 10, 1)
+	first.wantNone("a")
+	first.wantMatches(driver.Query{Index: "tag", Equal: parts("red")}, "")
+	second.wantRecord("a", 11, keyed("tag", "red").and("tag", second.name))
+	second.wantPending("a/11", "of-Books/12")
+	second.wantMatches(driver.Query{Index: "tag", Equal: parts("red")}, "a")
 }
 
-func backendAnswers(w *world) {
-	w.must(w.backend.Ping(w.ctx))
+func pingSucceeds(f *fixture) {
+	f.must(f.backend.Ping(f.ctx))
 }
 
 func contextTests() []test {
 	return []test{
-		{"an ended context ends every act", contextEnds},
-		{"a passed deadline ends every act", deadlinePasses},
+		{"every method honors a canceled context", contextCanceled},
+		{"every method honors an exceeded deadline", deadlineExceeded},
 	}
 }
 
-func contextEnds(w *world) {
-	s := w.open("Books", byColour)
-	s.put("a", 0, 1, keyed("colour", "red"))
-	s.waits("a/1")
+func contextCanceled(f *fixture) {
+	s := f.open("Books", byColor)
+	s.put("a", 0, 1, keyed("color", "red"))
+	s.wantPending("a/1")
 	events := s.pending()
-	ctx, cancel := context.WithCancel(w.ctx)
+	ctx, cancel := context.WithCancel(f.ctx)
 	cancel()
-	w.refusesAll(ctx, s, events)
-	s.holds("a", 1, keyed("colour", "red"))
-	s.waits("a/1")
+	f.wantCanceled(ctx, s, events)
+	s.wantRecord("a", 1, keyed("color", "red"))
+	s.wantPending("a/1")
 }
 
-func deadlinePasses(w *world) {
-	s := w.open("Books", byColour)
-	s.put("a", 0, 1, keyed("colour", "red"))
-	ctx, cancel := context.WithDeadline(w.ctx, time.Now().Add(-time.Second))
+func deadlineExceeded(f *fixture) {
+	s := f.open("Books", byColor)
+	s.put("a", 0, 1, keyed("color", "red"))
+	ctx, cancel := context.WithDeadline(f.ctx, time.Now().Add(-time.Second))
 	defer cancel()
-	w.refusesAll(ctx, s, nil)
-	s.holds("a", 1, keyed("colour", "red"))
+	f.wantCanceled(ctx, s, nil)
+	s.wantRecord("a", 1, keyed("color", "red"))
 }
 
-// refusesAll asserts that nothing is done under an ended context.
-func (w *world) refusesAll(ctx context.Context, s *shelf, events []driver.Pending) {
-	w.Helper()
-	acts := map[string]func() error{
-		"Ping":    func() error { return w.backend.Ping(ctx) },
+// wantCanceled asserts that every method reports errs.Canceled and changes
+// nothing.
+func (f *fixture) wantCanceled(ctx context.Context, s *testStore, events []driver.Pending) {
+	f.Helper()
+	methods := map[string]func() error{
+		"Ping":    func() error { return f.backend.Ping(ctx) },
 		"Get":     func() error { _, _, err := s.Get(ctx, "a"); return err },
 		"Put":     func() error { return s.Put(ctx, s.write("a", 1, 2, text("two"))) },
-		"Query":   func() error { _, err := s.Query(ctx, driver.Query{Index: "colour", Limit: 1}); return err },
+		"Query":   func() error { _, err := s.Query(ctx, driver.Query{Index: "color", Limit: 1}); return err },
 		"Scan":    func() error { _, err := s.Scan(ctx, nil, 1); return err },
 		"Pending": func() error { _, _, err := s.Pending(ctx, nil, 1); return err },
 		"Clear":   func() error { return s.Clear(ctx, append(events, driver.Pending{UUID: "x", Revision: 1})) },
 		"Purge":   func() error { _, err := s.Purge(ctx, 1, 1); return err },
 		"Count":   func() error { _, _, err := s.Count(ctx); return err },
 		"Open": func() error {
-			_, err := w.backend.Open(ctx, driver.Spec{Name: "Other", Indexes: s.indexes, Keys: s.keys})
+			_, err := f.backend.Open(ctx, driver.Spec{Name: "Other", Indexes: s.indexes, Keys: s.keys})
 			return err
 		},
 	}
-	for name, act := range acts {
-		if err := act(); errs.KindOf(err) != errs.Canceled {
-			w.Errorf("%s under an ended context: error %v, want one of kind %q", name, err, errs.Canceled)
+	for name, call := range methods {
+		if err := call(); errs.KindOf(err) != errs.Canceled {
+			f.Errorf("%s with an ended context: error %v, want one of kind %q", name, err, errs.Canceled)
 		}
 	}
 }
 
 func reopenTests() []test {
 	return []test{
-		{"all is there again", reopenKeeps},
-		{"indexes may differ", reopenOtherIndexes},
-		{"what was cleared and purged stays so", reopenCleared},
-		{"store after store is added", reopenMoreStores},
+		{"everything is there after reopening", reopenKeeps},
+		{"indexes may change", reopenOtherIndexes},
+		{"cleared events and purged records don't reappear", reopenCleared},
+		{"stores may be added", reopenMoreStores},
 	}
 }
 
-// reopened reopens a backend whose data outlives it; the rest opens its stores
-// a second time, which must hold as well.
-func (w *world) reopened() {
-	w.Helper()
-	if w.harness.Features.Reopen {
-		w.reopen()
+// reopenIfSupported reopens a backend that keeps its data. For others the tests
+// open the stores a second time, which must have the same result.
+func (f *fixture) reopenIfSupported() {
+	f.Helper()
+	if f.harness.Features.Reopen {
+		f.reopen()
 	}
 }
 
-func reopenKeeps(w *world) {
-	s := w.open("Books", byColour, byTag)
+func reopenKeeps(f *fixture) {
+	s := f.open("Books", byColor, byTag)
 	for i := range uint64(200) {
-		s.put(fmt.Sprintf("n%03d", i), 0, i+1, keyed("colour", fmt.Sprint(i%5)).and("tag", fmt.Sprint(i)))
+		s.put(fmt.Sprintf("n%03d", i), 0, i+1, keyed("color", fmt.Sprint(i%5)).and("tag", fmt.Sprint(i)))
 	}
 	s.put("n007", 8, 300, nil)
-	s.put("n008", 9, 301, keyed("colour", "x"))
-	w.reopened()
-	s = w.open("Books", byColour, byTag)
-	s.holds("n006", 7, keyed("colour", "1").and("tag", "6"))
-	s.holds("n007", 300, nil)
-	s.holds("n008", 301, keyed("colour", "x"))
-	s.finds(driver.Query{Index: "colour", Equal: parts("x")}, "n008")
-	s.finds(driver.Query{Index: "tag", Equal: parts("7")}, "")
-	s.finds(driver.Query{Index: "tag", Equal: parts("9")}, "n009")
-	s.waitsInOrder("n007", 2)
-	if w.harness.Features.ExactCount {
-		s.counts(199, 202)
+	s.put("n008", 9, 301, keyed("color", "x"))
+	f.reopenIfSupported()
+	s = f.open("Books", byColor, byTag)
+	s.wantRecord("n006", 7, keyed("color", "1").and("tag", "6"))
+	s.wantRecord("n007", 300, nil)
+	s.wantRecord("n008", 301, keyed("color", "x"))
+	s.wantMatches(driver.Query{Index: "color", Equal: parts("x")}, "n008")
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("7")}, "")
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("9")}, "n009")
+	s.wantPendingCount("n007", 2)
+	if f.harness.Features.ExactCount {
+		s.wantCount(199, 202)
 	}
-	s.refuses("n008", 9, 400, text("stale"))
+	s.wantMismatch("n008", 9, 400, text("stale"))
 	s.put("n008", 301, 400, text("fresh"))
 }
 
-func reopenOtherIndexes(w *world) {
-	s := w.open("Books", byColour)
-	s.put("a", 0, 1, keyed("colour", "red").and("tag", "x"))
-	w.reopened()
-	s = w.open("Books", byTag)
-	s.finds(driver.Query{Index: "tag"}, "a")
-	s.put("a", 1, 2, keyed("colour", "blue").and("tag", "y"))
-	w.reopened()
-	s = w.open("Books", byColour, byTag)
-	s.finds(driver.Query{Index: "colour", Equal: parts("red")}, "")
-	s.finds(driver.Query{Index: "colour", Equal: parts("blue")}, "a")
-	s.finds(driver.Query{Index: "tag", Equal: parts("y")}, "a")
+func reopenOtherIndexes(f *fixture) {
+	s := f.open("Books", byColor)
+	s.put("a", 0, 1, keyed("color", "red").and("tag", "x"))
+	f.reopenIfSupported()
+	s = f.open("Books", byTag)
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("x")}, "a")
+	s.put("a", 1, 2, keyed("color", "blue").and("tag", "y"))
+	f.reopenIfSupported()
+	s = f.open("Books", byColor, byTag)
+	s.wantMatches(driver.Query{Index: "color", Equal: parts("red")}, "")
+	s.wantMatches(driver.Query{Index: "color", Equal: parts("blue")}, "a")
+	s.wantMatches(driver.Query{Index: "tag", Equal: parts("y")}, "a")
 }
 
-func reopenCleared(w *world) {
-	s := w.open("Books")
-	s.deleted("a", 2)
+func reopenCleared(f *fixture) {
+	s := f.open("Books")
+	s.putDeleted("a", 2)
 	s.clearAll(2)
-	s.purges(10, 10, 1)
+	s.wantPurged(10, 10, 1)
 	s.put("b", 0, 3, text("b"))
-	w.reopened()
-	s = w.open("Books")
-	s.lacks("a")
-	s.waits("b/3")
+	f.reopenIfSupported()
+	s = f.open("Books")
+	s.wantNone("a")
+	s.wantPending("b/3")
 }
 
-func reopenMoreStores(w *world) {
+func reopenMoreStores(f *fixture) {
 	for i := range 4 {
 		for k := range i {
-			w.open(fmt.Sprint("S", k), byColour).holds("a", uint64(k+1), keyed("colour", fmt.Sprint(k)))
+			f.open(fmt.Sprint("S", k), byColor).wantRecord("a", uint64(k+1), keyed("color", fmt.Sprint(k)))
 		}
-		w.open(fmt.Sprint("S", i), byColour).put("a", 0, uint64(i+1), keyed("colour", fmt.Sprint(i)))
-		w.reopened()
+		f.open(fmt.Sprint("S", i), byColor).put("a", 0, uint64(i+1), keyed("color", fmt.Sprint(i)))
+		f.reopenIfSupported()
 	}
 	for i := range 4 {
-		w.open(fmt.Sprint("S", i), byColour).finds(driver.Query{Index: "colour"}, "a")
+		f.open(fmt.Sprint("S", i), byColor).wantMatches(driver.Query{Index: "color"}, "a")
 	}
 }

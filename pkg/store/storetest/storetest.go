@@ -1,17 +1,22 @@
-// Package storetest is the definition of a backend in the form of tests: what
-// package driver says in words is tried here. A backend that passes can keep
-// belfry's stores.
+// Package storetest is the conformance suite for backends: it tests what package
+// driver documents. A backend that passes can hold belfry's stores.
 //
-// A backend's own test makes a Harness and hands it over:
+// The test of a backend passes a function that creates a Harness:
 //
-//	func TestConformance(t *testing.T) {
-//		storetest.RunConformanceTests(t, func(t *testing.T) storetest.Harness {
-//			folder := t.TempDir()
-//			return storetest.Harness{
-//				Open:     func(context.Context) (driver.Backend, error) { return filestore.Open(folder, filestore.Options{}) },
-//				Features: storetest.Features{Reopen: true, Concurrent: true, ExactCount: true},
-//			}
-//		})
+//	func newHarness(t *testing.T) storetest.Harness {
+//		folder := t.TempDir()
+//		return storetest.Harness{
+//			Open:     func(context.Context) (driver.Backend, error) { return filestore.Open(folder, filestore.Options{}) },
+//			Features: storetest.Features{Reopen: true, ExactCount: true},
+//		}
+//	}
+//
+//	func TestConformance(t *testing.T) { storetest.RunConformanceTests(t, newHarness) }
+//
+//	func TestSoakConcurrency(t *testing.T) {
+//		for run := kit.Soak(t, 1); run.More(); {
+//			storetest.RunConcurrencyTests(t, newHarness)
+//		}
 //	}
 package storetest
 
@@ -23,58 +28,72 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Harness gives a backend to a test. Each has data of its own, empty at first.
+// Harness provides a backend to a test. Each harness has its own data, which is
+// empty at first.
 type Harness struct {
-	// Open opens the backend. It is called again, once the backend it returned
-	// before has been closed, to open the same data.
+	// Open opens the backend. It is called again after the backend has been
+	// closed, to open the same data.
 	Open func(ctx context.Context) (driver.Backend, error)
 
 	Features Features
 }
 
-// Features say what a backend can be asked.
+// Features describes what the tests can expect of a backend.
 type Features struct {
-	Reopen     bool // data outlives Close
-	Concurrent bool // many goroutines at once; false only where a server can't bear it
-	ExactCount bool // Count is no estimate
+	Reopen     bool // data is kept after Close
+	ExactCount bool // Count is not an estimate
 
-	// IndexLag is how long an index, Scan, Pending and Purge may lag behind a
-	// Put; 0 says that they never do. A store that is a driver.Settler must
-	// promise no more.
+	// IndexLag is the maximum time by which indexes, Scan, Pending and Purge
+	// lag behind a Put; 0 means they never lag. The lag that a
+	// driver.IndexLagger reports must not be greater.
 	IndexLag time.Duration
 }
 
-// test is one statement about a backend.
+// test tests one statement about a backend.
 type test struct {
 	name string
-	run  func(w *world)
+	run  func(f *fixture)
 }
 
-// RunConformanceTests tries all that package driver demands. newHarness is
-// called for each test, and cleans up with t.Cleanup.
+// group is a list of tests that run under one name.
+type group struct {
+	name  string
+	tests []test
+}
+
+// RunConformanceTests tests what package driver documents, except concurrency.
+// newHarness is called for each test, several times concurrently, and cleans up
+// with t.Cleanup.
 func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
-	groups := []struct {
-		name  string
-		tests []test
-	}{
-		{"Put", putTests()},
-		{"Tombstone", tombstoneTests()},
-		{"Query", queryTests()},
-		{"Page", pageTests()},
-		{"Index", indexTests()},
-		{"Scan", scanTests()},
-		{"Pending", pendingTests()},
-		{"Purge", purgeTests()},
-		{"Limits", limitTests()},
-		{"Stores", storesTests()},
-		{"Context", contextTests()},
-		{"Reopen", reopenTests()},
-		{"Concurrent", concurrentTests()},
-	}
+	run(t, newHarness,
+		group{"Put", putTests()},
+		group{"Tombstone", tombstoneTests()},
+		group{"Query", queryTests()},
+		group{"Page", pageTests()},
+		group{"Index", indexTests()},
+		group{"Scan", scanTests()},
+		group{"Pending", pendingTests()},
+		group{"Purge", purgeTests()},
+		group{"Limits", limitTests()},
+		group{"Stores", storesTests()},
+		group{"Context", contextTests()},
+		group{"Reopen", reopenTests()})
+}
+
+// RunConcurrencyTests tests that the methods of a backend are safe for
+// concurrent use. The interleavings are random: repeat it in a soak test.
+func RunConcurrencyTests(t *testing.T, newHarness func(t *testing.T) Harness) {
+	run(t, newHarness, group{"Concurrent", concurrentTests()})
+}
+
+func run(t *testing.T, newHarness func(t *testing.T) Harness, groups ...group) {
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			for _, test := range group.tests {
-				t.Run(test.name, func(t *testing.T) { test.run(newWorld(t, newHarness(t))) })
+				t.Run(test.name, func(t *testing.T) {
+					t.Parallel()
+					test.run(newFixture(t, newHarness(t)))
+				})
 			}
 		})
 	}

@@ -5,84 +5,84 @@ import "belfry/pkg/store/driver"
 func tombstoneTests() []test {
 	return []test{
 		{"deleting leaves a tombstone", deleteLeavesTombstone},
-		{"deleting needs the revision", deleteNeedsRevision},
-		{"a tombstone is no live record", tombstoneIsNotLive},
-		{"creating over a tombstone needs a higher revision", recreateNeedsHigherRevision},
-		{"lives of one uuid follow one another", livesFollow},
+		{"a delete needs the current revision", deleteNeedsRevision},
+		{"a tombstone is not a live record", tombstoneIsNotLive},
+		{"a create over a tombstone needs a higher revision", recreateNeedsHigherRevision},
+		{"a UUID may have many incarnations", recreatedRepeatedly},
 		{"deleted records are neither scanned nor found", deletedAreNotFound},
-		{"a tombstone may be left where nothing was", tombstoneOfNothing},
+		{"a tombstone may be written without a record", tombstoneWithoutRecord},
 	}
 }
 
-func deleteLeavesTombstone(w *world) {
-	s := w.open("Books")
+func deleteLeavesTombstone(f *fixture) {
+	s := f.open("Books")
 	s.put("a", 0, 1, text("one"))
 	s.put("a", 1, 2, nil)
-	s.holds("a", 2, nil)
-	s.waits("a/1", "a/2")
+	s.wantRecord("a", 2, nil)
+	s.wantPending("a/1", "a/2")
 }
 
-func deleteNeedsRevision(w *world) {
-	s := w.open("Books")
-	s.refuses("a", 1, 2, nil)
+func deleteNeedsRevision(f *fixture) {
+	s := f.open("Books")
+	s.wantMismatch("a", 1, 2, nil)
 	s.put("a", 0, 3, text("one"))
-	s.refuses("a", 2, 4, nil)
-	s.holds("a", 3, text("one"))
+	s.wantMismatch("a", 2, 4, nil)
+	s.wantRecord("a", 3, text("one"))
 }
 
-func tombstoneIsNotLive(w *world) {
-	s := w.open("Books")
+func tombstoneIsNotLive(f *fixture) {
+	s := f.open("Books")
 	s.put("a", 0, 1, text("one"))
 	s.put("a", 1, 2, nil)
-	s.refuses("a", 2, 3, text("two"))
-	s.refuses("a", 2, 3, nil)
-	s.refuses("a", 1, 3, text("two"))
-	s.holds("a", 2, nil)
+	s.wantMismatch("a", 2, 3, text("two"))
+	s.wantMismatch("a", 2, 3, nil)
+	s.wantMismatch("a", 1, 3, text("two"))
+	s.wantRecord("a", 2, nil)
 }
 
-func recreateNeedsHigherRevision(w *world) {
-	s := w.open("Books")
+func recreateNeedsHigherRevision(f *fixture) {
+	s := f.open("Books")
 	s.put("a", 0, 10, text("one"))
 	s.put("a", 10, 20, nil)
-	s.refuses("a", 0, 19, text("two"))
-	s.refuses("a", 0, 20, text("two"))
-	s.holds("a", 20, nil)
+	s.wantMismatch("a", 0, 19, text("two"))
+	s.wantMismatch("a", 0, 20, text("two"))
+	s.wantRecord("a", 20, nil)
 	s.put("a", 0, 21, text("two"))
-	s.holds("a", 21, text("two"))
+	s.wantRecord("a", 21, text("two"))
 }
 
-func livesFollow(w *world) {
-	s := w.open("Books", byColour)
+func recreatedRepeatedly(f *fixture) {
+	s := f.open("Books", byColor)
 	revision := uint64(0)
 	for range 5 {
-		s.put("a", 0, revision+1, keyed("colour", "red"))
-		s.put("a", revision+1, revision+2, keyed("colour", "blue"))
+		s.put("a", 0, revision+1, keyed("color", "red"))
+		s.put("a", revision+1, revision+2, keyed("color", "blue"))
 		s.put("a", revision+2, revision+3, nil)
 		revision += 3
 	}
-	s.holds("a", revision, nil)
-	s.finds(driver.Query{Index: "colour"}, "")
-	s.put("a", 0, revision+1, keyed("colour", "green"))
-	s.finds(driver.Query{Index: "colour"}, "a")
-	s.finds(driver.Query{Index: "colour", Equal: parts("red")}, "")
-	s.waitsInOrder("a", 16)
+	s.wantRecord("a", revision, nil)
+	s.wantMatches(driver.Query{Index: "color"}, "")
+	s.put("a", 0, revision+1, keyed("color", "green"))
+	s.wantMatches(driver.Query{Index: "color"}, "a")
+	s.wantMatches(driver.Query{Index: "color", Equal: parts("red")}, "")
+	s.wantPendingCount("a", 16)
 }
 
-func deletedAreNotFound(w *world) {
-	s := w.open("Books", byColour)
+func deletedAreNotFound(f *fixture) {
+	s := f.open("Books", byColor)
 	for i, uuid := range []string{"a", "b", "c"} {
-		s.put(uuid, 0, uint64(i+1), keyed("colour", "red"))
+		s.put(uuid, 0, uint64(i+1), keyed("color", "red"))
 	}
 	s.put("b", 2, 4, nil)
-	s.scans("a c")
-	s.finds(driver.Query{Index: "colour", Equal: parts("red")}, "a c")
+	s.wantScan("a c")
+	s.wantMatches(driver.Query{Index: "color", Equal: parts("red")}, "a c")
 }
 
-func tombstoneOfNothing(w *world) {
-	s := w.open("Books")
+func tombstoneWithoutRecord(f *fixture) {
+	s := f.open("Books")
 	s.put("a", 0, 5, nil)
-	s.holds("a", 5, nil)
+	s.wantRecord("a", 5, nil)
 	s.put("a", 0, 6, nil)
-	s.holds("a", 6, nil)
-	s.waits("a/5", "a/6")
+	s.wantRecord("a", 6, nil)
+	s.wantPending("a/5", "a/6")
 }

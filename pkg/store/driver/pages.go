@@ -1,0 +1,66 @@
+package driver
+
+import (
+	"context"
+	"iter"
+)
+
+// Records iterates over the live records of a store in the order of their
+// UUIDs, reading pages of limit records. It ends after the first error.
+func Records(ctx context.Context, s Store, limit int) iter.Seq2[Record, error] {
+	return records(func(after []byte) (Page, error) { return s.Scan(ctx, after, limit) })
+}
+
+// Matches iterates over the records that a query finds, reading pages of
+// q.Limit records from q.After on. It ends after the first error.
+func Matches(ctx context.Context, s Store, q Query) iter.Seq2[Record, error] {
+	first := q.After
+	return records(func(after []byte) (Page, error) {
+		if q.After = after; after == nil {
+			q.After = first
+		}
+		return s.Query(ctx, q)
+	})
+}
+
+func records(read func(after []byte) (Page, error)) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for after := []byte(nil); ; {
+			page, err := read(after)
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			for i := range page.Records {
+				if !yield(page.Records[i], nil) {
+					return
+				}
+			}
+			if after = page.Next; after == nil {
+				return
+			}
+		}
+	}
+}
+
+// PendingEvents iterates over the pending events of a store, reading pages of
+// limit events. It ends after the first error.
+func PendingEvents(ctx context.Context, s Store, limit int) iter.Seq2[Pending, error] {
+	return func(yield func(Pending, error) bool) {
+		for after := []byte(nil); ; {
+			events, next, err := s.Pending(ctx, after, limit)
+			if err != nil {
+				yield(Pending{}, err)
+				return
+			}
+			for i := range events {
+				if !yield(events[i], nil) {
+					return
+				}
+			}
+			if after = next; after == nil {
+				return
+			}
+		}
+	}
+}
