@@ -153,13 +153,13 @@ func BenchmarkGet(b *testing.B) {
 			b.Fatal(err)
 		}
 		if batch.Len() > 1<<20 {
-			if err := backend.commit(context.Background(), &request{batch: batch}); err != nil {
+			if err := backend.committer.commit(context.Background(), &request{batch: batch}); err != nil {
 				b.Fatal(err)
 			}
 			batch = backend.db.NewBatch()
 		}
 	}
-	if err := backend.commit(context.Background(), &request{batch: batch}); err != nil {
+	if err := backend.committer.commit(context.Background(), &request{batch: batch}); err != nil {
 		b.Fatal(err)
 	}
 	if err := backend.db.Flush(); err != nil {

@@ -10,57 +10,56 @@ import (
 )
 
 const (
-	groupRequests = 256     // how many requests are applied as one
-	groupBytes    = 1 << 20 // how many bytes they may have but for the last
+	groupRequests = 256     // maximum number of requests in a group
+	groupBytes    = 1 << 20 // size after which no further request is added to a group
 )
 
-// effect is what a batch does to the tally of a store.
-type effect struct {
-	s                *store // nil: nothing
-	records, pending int64  // added to the counts
-	event            uint64 // revision of the new event; 0 for none
+// countersDelta is how a batch changes the counters of a store.
+type countersDelta struct {
+	s                *store // nil: no change
+	records, pending int64  // added to the counters
+	event            uint64 // lowest revision of the new events; 0 for none
 }
 
-// request asks the committer to apply a batch. The batch is the committer's
-// from then on.
+// request is a batch to apply. The committer owns the batch from then on.
 type request struct {
 	batch   *pebble.Batch
-	does    effect
-	lock    lock       // given free once the batch is visible; nil for none
-	durable bool       // done once it is on the disk, else once it is visible
-	done    chan error // holds one
+	delta   countersDelta
+	lock    lock       // released once the batch is visible; may be nil
+	durable bool       // done when the batch is synced, otherwise when it is visible
+	done    chan error // has capacity 1
 }
 
 func (r *request) unlock() {
 	if r.lock != nil {
-		r.lock.free()
+		r.lock.release()
 	}
 }
 
-// committer applies batches for a Backend, all that wait as one. Two
-// goroutines do that: the first makes them visible, the second waits for the
-// disk, while the first goes on.
+// committer applies batches for a Backend and combines those that are queued
+// (group commit). One goroutine makes them visible, another waits for the fsync,
+// while the first continues.
 //
-// No other goroutine enters Pebble's commit pipeline, which may stop for long
-// while tables are written, and for good when the disk fails: so a caller's
-// context is honoured, and no caller is stuck.
+// No other goroutine enters Pebble's commit pipeline, which may block for long
+// while tables are written, and forever when the disk fails: callers can thus
+// honor their contexts and never get stuck.
 type committer struct {
 	h  *health
 	db *pebble.DB
 
 	queue   chan *request
 	syncing chan syncing
-	quit    chan struct{} // closed to end the committer
-	applied chan struct{} // closed when nothing is applied any more
-	synced  chan struct{} // closed when nothing is synced any more
+	quit    chan struct{} // closed to stop the committer
+	applied chan struct{} // closed when apply has returned
+	synced  chan struct{} // closed when sync has returned
 
-	// tallies guards every store's tally. It is held while a batch is applied,
-	// so that who holds it sees the same writes in tally and database.
-	tallies lock
-	touched map[*tally]bool // by the batch in hand
+	// countersLock guards the counters of all stores. It is held while a batch is
+	// applied, so that its holder sees the same writes in counters and database.
+	countersLock lock
+	changed      map[*counters]bool // by the current batch
 }
 
-// syncing is an applied batch and who waits until it is on the disk.
+// syncing is an applied batch with the requests that wait for its fsync.
 type syncing struct {
 	batch   *pebble.Batch
 	waiters []*request
@@ -69,21 +68,21 @@ type syncing struct {
 func newCommitter(h *health, db *pebble.DB) *committer {
 	c := &committer{
 		h: h, db: db,
-		queue:   make(chan *request, groupRequests),
-		syncing: make(chan syncing, 64),
-		quit:    make(chan struct{}),
-		applied: make(chan struct{}),
-		synced:  make(chan struct{}),
-		tallies: newLock(),
-		touched: make(map[*tally]bool),
+		queue:        make(chan *request, groupRequests),
+		syncing:      make(chan syncing, 64),
+		quit:         make(chan struct{}),
+		applied:      make(chan struct{}),
+		synced:       make(chan struct{}),
+		countersLock: newLock(),
+		changed:      make(map[*counters]bool),
 	}
 	go c.apply()
 	go c.sync()
 	return c
 }
 
-// commit has a request done. When the context ends before, it may or may not
-// be done yet.
+// commit applies a request. When the context ends first, the request may or may
+// not be applied.
 func (c *committer) commit(ctx context.Context, r *request) error {
 	r.done = make(chan error, 1)
 	select {
@@ -96,13 +95,13 @@ func (c *committer) commit(ctx context.Context, r *request) error {
 		return c.h.err()
 	case <-ctx.Done():
 		r.unlock()
-		return canceled(ctx.Err())
+		return errCanceled(ctx.Err())
 	}
 	select {
 	case err := <-r.done:
 		return err
 	case <-ctx.Done():
-		return canceled(ctx.Err())
+		return errCanceled(ctx.Err())
 	case <-c.h.failed:
 		return c.h.err()
 	case <-c.applied:
@@ -110,8 +109,8 @@ func (c *committer) commit(ctx context.Context, r *request) error {
 	}
 }
 
-// stop ends the committer once all that it was given is done. Nothing may be
-// under way.
+// stop waits for all applied batches to be synced and stops the committer. No
+// call of commit may be in progress.
 func (c *committer) stop() {
 	close(c.quit)
 	<-c.applied
@@ -131,7 +130,7 @@ func (c *committer) apply() {
 	}
 }
 
-// gather takes what else waits.
+// gather returns a request with those that are queued.
 func (c *committer) gather(first *request) []*request {
 	group := []*request{first}
 	for size := first.batch.Len(); len(group) < groupRequests && size < groupBytes; {
@@ -146,7 +145,7 @@ func (c *committer) gather(first *request) []*request {
 	return group
 }
 
-// applyGroup makes a group visible and passes on who waits for the disk.
+// applyGroup makes a group visible and hands it to sync if it must be durable.
 func (c *committer) applyGroup(group []*request) {
 	var waiters []*request
 	for _, r := range group {
@@ -154,7 +153,7 @@ func (c *committer) applyGroup(group []*request) {
 			waiters = append(waiters, r)
 		}
 	}
-	batch, err := c.applyAsOne(group, len(waiters) > 0)
+	batch, err := c.applyBatch(group, len(waiters) > 0)
 	for _, r := range group {
 		r.unlock()
 		if err != nil || !r.durable {
@@ -166,21 +165,21 @@ func (c *committer) applyGroup(group []*request) {
 	}
 }
 
-// applyAsOne applies the batches of a group in one. That batch is returned,
-// and must be waited for, when it is to be durable.
-func (c *committer) applyAsOne(group []*request, durable bool) (batch *pebble.Batch, err error) {
-	defer c.broken(&err)
+// applyBatch merges the batches of a group and applies the result. It returns
+// that batch, whose sync must be awaited if durable is set.
+func (c *committer) applyBatch(group []*request, durable bool) (batch *pebble.Batch, err error) {
+	defer c.recoverPanic(&err)
 	if err := c.h.err(); err != nil {
 		return nil, err
 	}
 	if batch, err = c.merge(group); err != nil {
 		return nil, c.h.fail(err)
 	}
-	if err := c.tallies.take(context.Background(), c.h); err != nil {
+	if err := c.countersLock.acquire(context.Background(), c.h); err != nil {
 		return nil, err
 	}
-	defer c.tallies.free()
-	if err := c.tally(batch, group); err != nil {
+	defer c.countersLock.release()
+	if err := c.updateCounters(batch, group); err != nil {
 		return nil, c.h.fail(err)
 	}
 	if durable {
@@ -194,10 +193,10 @@ func (c *committer) applyAsOne(group []*request, durable bool) (batch *pebble.Ba
 	return batch, nil
 }
 
-// broken catches a panic in the commit pipeline, which leaves it unusable.
-func (c *committer) broken(err *error) {
+// recoverPanic recovers a panic of the commit pipeline and marks it unusable.
+func (c *committer) recoverPanic(err *error) {
 	if r := recover(); r != nil {
-		c.h.wrecked.Store(true)
+		c.h.halted.Store(true)
 		*err = c.h.fail(fmt.Errorf("pebble: %v", r))
 	}
 }
@@ -222,26 +221,27 @@ func (c *committer) merge(group []*request) (*pebble.Batch, error) {
 	return batch, nil
 }
 
-// tally counts what a group does, and adds the new counts to its batch.
-func (c *committer) tally(batch *pebble.Batch, group []*request) error {
+// updateCounters applies the changes of a group to the counters and adds them to
+// the batch.
+func (c *committer) updateCounters(batch *pebble.Batch, group []*request) error {
 	for _, r := range group {
-		if r.does.s != nil {
-			t := &r.does.s.tally
-			t.count(&r.does)
-			c.touched[t] = true
+		if r.delta.s != nil {
+			t := &r.delta.s.counters
+			t.apply(&r.delta)
+			c.changed[t] = true
 		}
 	}
-	for t := range c.touched {
+	for t := range c.changed {
 		if err := t.addTo(batch); err != nil {
 			return err
 		}
 	}
-	clear(c.touched)
+	clear(c.changed)
 	return nil
 }
 
-// sync waits for the disk, for one batch after the other: the log is synced in
-// the order in which it is written.
+// sync waits for the fsync of one batch after the other: the log is synced in the
+// order in which it is written.
 func (c *committer) sync() {
 	defer close(c.synced)
 	for s := range c.syncing {

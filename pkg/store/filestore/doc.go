@@ -1,56 +1,55 @@
-// Package filestore keeps stores in a folder, for a belfry that runs on one
-// machine. It is a driver.Backend on Pebble, a log-structured merge tree.
+// Package filestore implements driver.Backend in a folder, for a belfry that runs
+// on a single machine. It uses Pebble, a log-structured merge tree.
 //
 // # Keys
 //
-// Every key begins with the four bytes of its store's number, big-endian, and
-// a letter that says what it is. Numbers, not names: they are short, and none
-// is a prefix of another.
+// Every key begins with the four bytes of its store's number, big-endian, and a
+// letter for its kind. Numbers are used instead of names because they are short
+// and none is a prefix of another.
 //
 //	<store> o <uuid>                    the live record
 //	<store> t <uuid>                    the tombstone: its revision
 //	<store> r <revision> <uuid>         the tombstones in the order of revisions, for Purge
-//	<store> e <revision> <uuid>         an event that waits
-//	<store> i <index> <parts> <uuid>    an entry of an index; no value
-//	<store> c                           how many live records and waiting events there are
+//	<store> e <revision> <uuid>         a pending event
+//	<store> i <index> <parts> <uuid>    an index entry; no value
+//	<store> c                           the numbers of live records and pending events
 //
-// Store 0 is the catalogue: "f" holds the version of this layout, "s<name>"
-// the number and the index definitions of a store. An index has a number too,
-// never used twice: an index that changes is a new one, and the entries of the
-// old are removed as a range.
+// Store 0 is the catalog: "f" has the version of this layout, "s<name>" the
+// number and the index definitions of a store. Indexes have numbers too, which
+// are never reused: a changed index is a new one, and the entries of the old one
+// are removed by a range deletion.
 //
-// A tombstone lives in a keyspace of its own so that neither Scan nor Query
-// ever wades through deleted objects; a uuid has a record or a tombstone,
-// never both. Events are ordered by revision, which for one record is the
-// order of its writes, and a Clear computes the key without reading anything.
+// Tombstones have their own keyspace, so that Scan and Query don't read deleted
+// objects; a UUID has a record or a tombstone, never both. Events are ordered by
+// revision, which for a single record is the order of its writes, and Clear
+// computes their keys without reading.
 //
-// A part of an index key is escaped (0x00 becomes 0x00 0xff) and ended by
-// 0x00 0x01, so that keys sort as their lists of parts do and no part runs
-// into the next.
+// A part of an index key is escaped (0x00 becomes 0x00 0xff) and terminated by
+// 0x00 0x01, so that keys sort like their lists of parts and no key is a prefix
+// of another.
 //
 // # Values
 //
-// Values begin with a byte that gives their format. A record's holds its
-// revision, the index entries that were made for it, and the body. Entries are
-// kept rather than computed again from the old body on update: an update need
-// not decode a body that may have grown to a megabyte, and removes what is
-// really there even when the program that wrote it computed keys differently.
+// Values begin with a byte for their format. The value of a record has its
+// revision, its index entries, and the body. The entries are stored rather than
+// recomputed from the old body on update: an update need not decode a body that
+// may have grown to a megabyte, and removes the entries that exist even if the
+// program that wrote them computed keys differently.
 //
 // # Writes
 //
-// A write is one batch: record, entries, event and counts. The lock of its
-// uuid is held while the record is read, compared and the batch applied; the
-// wait for the disk comes after, so that writers share one fsync. A reader may
-// therefore see a write that is not yet acknowledged, and that a power cut
-// would undo. Whatever is written because of it comes behind it in the same
-// log, so it can't survive without it.
+// A write is a single batch: record, index entries, events and counters. The
+// lock of its UUID is held while the record is read, compared and the batch
+// applied, but not during the fsync, so that writers share it. A reader may thus
+// see a write that is not acknowledged yet and that a power failure would undo.
+// Anything written based on it comes later in the same log and can't survive
+// without it.
 //
-// Clear is not synced: after a crash its events wait again.
+// Clear is not synced: after a crash its events are pending again.
 //
 // # Disk errors
 //
-// After a disk has refused a write or a sync, what is in memory and what is on
-// disk can't be known to agree: the write is not acknowledged, and everything
-// from then on is refused with errs.Unavailable until the process is started
-// again and the folder is recovered from its log.
+// After a failed write or sync, memory and disk may disagree. The write is not
+// acknowledged, and every further call reports errs.Unavailable until the
+// process is restarted and Pebble recovers the folder from its log.
 package filestore

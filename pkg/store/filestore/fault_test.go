@@ -86,7 +86,7 @@ func TestFatal(t *testing.T) {
 	b, s := openStore(t, "/data", vfs.NewMem())
 	var group sync.WaitGroup
 	group.Go(func() {
-		b.Fatalf("%s", "no way on")
+		b.health.Fatalf("%s", "no way on")
 		t.Error("Fatalf returned")
 	})
 	group.Wait()

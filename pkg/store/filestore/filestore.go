@@ -15,19 +15,17 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Options tune a Backend. The zero value serves.
+// Options configures a Backend. The zero value is valid.
 type Options struct {
-	// CacheBytes is how much memory keeps blocks read from the disk; 0 means
-	// 16 MiB.
+	// CacheBytes is the size of the block cache; 0 means 16 MiB.
 	CacheBytes int64
 
-	// MemTableBytes is how much is gathered in memory before it is written as
-	// a table; up to two such are in memory while writing goes on. 0 means
-	// 16 MiB.
+	// MemTableBytes is the size at which a memtable is flushed; usually up to
+	// two are in memory. 0 means 16 MiB.
 	MemTableBytes int64
 
-	// Logger hears of disk errors, and at debug level of what Pebble does.
-	// nil discards it.
+	// Logger receives disk errors, and at debug level the log of Pebble. nil
+	// discards them.
 	Logger *slog.Logger
 }
 
@@ -43,38 +41,38 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Backend keeps stores in one folder.
+// Backend is a driver.Backend that keeps its stores in a folder.
 type Backend struct {
-	*health
-	*committer
-	db   *pebble.DB
-	lock *pebble.Lock
-	keys keyBuffers
+	health    *health
+	committer *committer
+	db        *pebble.DB
+	lock      *pebble.Lock
+	keys      keyBuffers
 
-	opening sync.Mutex // one Open of a store at a time: it changes the catalogue
+	opening sync.Mutex // serializes Open, which changes the catalog
 }
 
 var _ driver.Backend = (*Backend)(nil)
 
-// Open opens a folder, making it when it isn't there. It belongs to this
-// Backend until Close: while anyone else holds it Open reports
-// errs.Unavailable.
+// Open opens a folder and creates it if it does not exist. The folder is locked
+// until Close: Open reports errs.Unavailable while another Backend or process
+// holds the lock.
 func Open(folder string, opts Options) (*Backend, error) {
 	return open(folder, opts, vfs.Default)
 }
 
-// open is Open on a given file system.
+// open is Open with a file system.
 func open(folder string, opts Options, fs vfs.FS) (_ *Backend, err error) {
 	opts.setDefaults()
 	b := &Backend{health: newHealth(opts.Logger)}
-	defer b.rescue(&err)
+	defer b.health.recoverFatal(&err)
 	if b.lock, err = lockFolder(folder, fs); err != nil {
 		return nil, err
 	}
 	if b.db, err = pebble.Open(folder, b.settings(opts, fs)); err != nil {
 		return nil, errors.Join(openError(folder, err), b.lock.Close())
 	}
-	b.armed.Store(true)
+	b.health.active.Store(true)
 	b.committer = newCommitter(b.health, b.db)
 	if err = b.checkLayout(); err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -87,26 +85,26 @@ func openError(folder string, err error) error {
 	if pebble.IsCorruptionError(err) {
 		kind = errs.Internal
 	}
-	return errs.Wrap(err, kind, "the store's folder %s can't be opened", folder)
+	return errs.Wrap(err, kind, "the data folder %s can't be opened", folder)
 }
 
-// settings chooses Pebble's for objects of some hundred bytes, many writers
-// and a small machine.
+// settings returns Pebble's options for objects of some hundred bytes, many
+// concurrent writers and a small machine.
 func (b *Backend) settings(opts Options, fs vfs.FS) *pebble.Options {
 	o := &pebble.Options{
 		FS:                 disk{FS: fs, h: b.health},
 		Lock:               b.lock,
 		Logger:             b.health,
-		EventListener:      b.listener(),
+		EventListener:      b.health.listener(),
 		FormatMajorVersion: pebble.FormatValueSeparation,
 
-		// Pebble takes the memory of memtables out of the cache's allowance.
+		// Pebble counts memtables toward the cache size.
 		CacheSize:                   opts.CacheBytes + 2*opts.MemTableBytes,
 		MemTableSize:                uint64(opts.MemTableBytes),
 		MemTableStopWritesThreshold: 4,
 
-		// The second compaction starts only once the first can't keep up, so
-		// that on two cores requests keep one.
+		// A second compaction starts only when the first can't keep up, so that
+		// on two cores one is left for requests.
 		CompactionConcurrencyRange: func() (lower, upper int) { return 1, 2 },
 		L0CompactionThreshold:      8,
 		L0StopWritesThreshold:      20,
@@ -118,50 +116,50 @@ func (b *Backend) settings(opts Options, fs vfs.FS) *pebble.Options {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	o.TargetFileSizes[0] = 8 << 20
-	// Tables of the first level are soon read and written again.
+	// Tables of level 0 are soon compacted.
 	o.Levels[0].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 	o.Levels[1].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	return o
 }
 
-// Ping reports whether the folder is still in use and unharmed.
+// Ping reports errs.Unavailable after Close or a disk error.
 func (b *Backend) Ping(ctx context.Context) error { return b.ready(ctx) }
 
-// ready is what every method asks first.
+// ready reports why the backend can't be used. Every method calls it first.
 func (b *Backend) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return canceled(err)
+		return errCanceled(err)
 	}
-	return b.err()
+	return b.health.err()
 }
 
-func canceled(err error) error {
-	return errs.Wrap(err, errs.Canceled, "the request was given up")
+func errCanceled(err error) error {
+	return errs.Wrap(err, errs.Canceled, "the request was canceled")
 }
 
-// Close syncs what is not, and gives the folder free.
+// Close syncs all writes and unlocks the folder.
 func (b *Backend) Close() (err error) {
-	defer b.rescue(&err)
-	if b.wrecked.Load() {
-		return errs.New(errs.Unavailable, "the store's folder stays locked after a disk error until this process ends")
+	defer b.health.recoverFatal(&err)
+	if b.health.halted.Load() {
+		return errs.New(errs.Unavailable, "the data folder stays locked after a disk error until this process ends")
 	}
-	b.closed()
-	b.stop()
-	b.armed.Store(false)
+	b.health.markClosed()
+	b.committer.stop()
+	b.health.active.Store(false)
 	return errors.Join(b.db.Close(), b.lock.Close())
 }
 
-// Metrics are figures for monitoring.
+// Metrics are statistics of a Backend.
 type Metrics struct {
-	DiskBytes     uint64 // of the folder
-	MemTableBytes uint64 // written, and not yet in a table
-	CacheBytes    int64  // blocks in memory
-	CacheHits     int64  // blocks found in memory
+	DiskBytes     uint64 // size of the folder
+	MemTableBytes uint64 // size of the memtables
+	CacheBytes    int64  // size of the block cache
+	CacheHits     int64  // blocks found in the cache
 	CacheMisses   int64  // blocks read from the disk
 	Compactions   int64  // finished since Open
 }
 
-// Metrics returns the present figures. It is not for use after Close.
+// Metrics returns current statistics. It must not be called after Close.
 func (b *Backend) Metrics() Metrics {
 	m := b.db.Metrics()
 	return Metrics{

@@ -9,30 +9,30 @@ import (
 	"belfry/pkg/errs"
 )
 
-// lockFolder makes the folder and takes its lock, which the operating system
-// gives free when the process ends, however it ends.
+// lockFolder creates the folder and locks it. The operating system releases the
+// lock when the process ends, even by a crash.
 func lockFolder(folder string, fs vfs.FS) (*pebble.Lock, error) {
-	if err := makeFolder(folder, fs); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "the store's folder %s can't be made", folder)
+	if err := createFolder(folder, fs); err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "the data folder %s can't be created", folder)
 	}
 	lock, err := pebble.LockDirectory(folder, fs)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable,
-			"the store's folder %s is in use by another process, or can't be written: a folder belongs to one process", folder)
+			"the data folder %s is in use by another process or can't be written: only one process can use a folder", folder)
 	}
 	return lock, nil
 }
 
-// makeFolder makes a folder, for its owner alone since it holds what users
-// trust us with, and syncs every folder that gained an entry: without that a
-// power cut could take the whole new folder, acknowledged writes and all.
-func makeFolder(folder string, fs vfs.FS) error {
+// createFolder creates a folder that only its owner can read, and syncs every
+// directory that got a new entry: otherwise a power failure could lose the whole
+// new folder with all acknowledged writes.
+func createFolder(folder string, fs vfs.FS) error {
 	if _, err := fs.Stat(folder); err == nil {
 		return nil
 	}
 	parent := filepath.Dir(folder)
 	if parent != folder {
-		if err := makeFolder(parent, fs); err != nil {
+		if err := createFolder(parent, fs); err != nil {
 			return err
 		}
 	}

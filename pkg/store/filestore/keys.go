@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// The letters behind a store's number. See the package comment.
+// The kinds of keys. See the package comment.
 const (
 	kindCount     = 'c'
 	kindEvent     = 'e'
@@ -19,11 +19,11 @@ const (
 )
 
 const (
-	prefixSize   = 5 // store number and letter
+	prefixSize   = 5 // store number and kind
 	revisionSize = 8
 )
 
-// keyBuffers keeps the path of Get free of allocations for keys.
+// keyBuffers pools key buffers, so that Get does not allocate keys.
 type keyBuffers struct{ pool sync.Pool }
 
 func (b *keyBuffers) get() *[]byte {
@@ -47,20 +47,19 @@ func appendUUIDKey(dst []byte, store uint32, kind byte, uuid string) []byte {
 	return append(appendPrefix(dst, store, kind), uuid...)
 }
 
-// appendRevisionKey makes the key of an event or of a tombstone in the order
+// appendRevisionKey appends the key of an event, or of a tombstone in the order
 // of revisions.
 func appendRevisionKey(dst []byte, store uint32, kind byte, revision uint64, uuid string) []byte {
 	dst = binary.BigEndian.AppendUint64(appendPrefix(dst, store, kind), revision)
 	return append(dst, uuid...)
 }
 
-// splitRevisionKey undoes appendRevisionKey.
+// splitRevisionKey is the inverse of appendRevisionKey.
 func splitRevisionKey(key []byte) (revision uint64, uuid string) {
 	return binary.BigEndian.Uint64(key[prefixSize:]), string(key[prefixSize+revisionSize:])
 }
 
-// uuidOfEntry returns the uuid at the end of an index entry, which begins
-// behind the parts' ends.
+// uuidOfEntry returns the UUID at the end of an index entry, after the parts.
 func uuidOfEntry(key []byte, parts int) (string, bool) {
 	rest := key[prefixSize+4:]
 	for i := 0; i+1 < len(rest); i++ {
@@ -77,13 +76,13 @@ func uuidOfEntry(key []byte, parts int) (string, bool) {
 	return "", false
 }
 
-// after returns the first key behind key.
-func after(key []byte) []byte {
+// keyAfter returns the smallest key greater than key.
+func keyAfter(key []byte) []byte {
 	return append(append(make([]byte, 0, len(key)+1), key...), 0x00)
 }
 
-// afterPrefix returns the first key behind all that begin with prefix. A
-// prefix has a letter in it, so there is always such a key.
+// afterPrefix returns the smallest key greater than all that begin with prefix.
+// A prefix includes the letter of its kind, so such a key always exists.
 func afterPrefix(prefix []byte) []byte {
 	end := bytes.Clone(prefix)
 	for i := len(end) - 1; i >= 0; i-- {
@@ -95,7 +94,7 @@ func afterPrefix(prefix []byte) []byte {
 	return nil
 }
 
-// all bounds an iterator to the keys that begin with prefix.
-func all(prefix []byte) *pebble.IterOptions {
+// prefixBounds returns the iterator bounds of the keys that begin with prefix.
+func prefixBounds(prefix []byte) *pebble.IterOptions {
 	return &pebble.IterOptions{LowerBound: prefix, UpperBound: afterPrefix(prefix)}
 }

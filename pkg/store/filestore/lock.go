@@ -2,13 +2,13 @@ package filestore
 
 import "context"
 
-// lock is a mutex whose waiters give up when their context ends or the disk
-// fails: whoever holds it may then never come back.
+// lock is a mutex that waiters stop waiting for when their context ends or the
+// disk fails: its holder may then be blocked forever.
 type lock chan struct{}
 
 func newLock() lock { return make(lock, 1) }
 
-func (l lock) take(ctx context.Context, h *health) error {
+func (l lock) acquire(ctx context.Context, h *health) error {
 	select {
 	case l <- struct{}{}:
 		return nil
@@ -20,8 +20,8 @@ func (l lock) take(ctx context.Context, h *health) error {
 	case <-h.failed:
 		return h.err()
 	case <-ctx.Done():
-		return canceled(ctx.Err())
+		return errCanceled(ctx.Err())
 	}
 }
 
-func (l lock) free() { <-l }
+func (l lock) release() { <-l }

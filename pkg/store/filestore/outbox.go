@@ -10,81 +10,81 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Pending is part of driver.Store. Events come in the order of revisions.
+// Pending implements driver.Store. Events are in the order of revisions.
 func (s *store) Pending(ctx context.Context, from []byte, limit int) (events []driver.Pending, next []byte, err error) {
-	defer s.b.rescue(&err)
+	defer s.b.health.recoverFatal(&err)
 	if err := s.b.ready(ctx); err != nil {
 		return nil, nil, err
 	}
 	if err := driver.CheckLimit(limit); err != nil {
 		return nil, nil, err
 	}
-	it, looking, err := s.waiting(ctx, from, from == nil)
+	it, searching, err := s.pendingIter(ctx, from, from == nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	first, err := firstRevision(it)
-	if looking {
-		s.looked(first, err == nil)
+	if searching {
+		s.endSearch(first, err == nil)
 	}
 	if err == nil {
 		events, next, err = eventPage(ctx, it, limit)
 	}
-	return events, next, errors.Join(err, readError(it.Close()))
+	return events, next, errors.Join(err, wrapReadError(it.Close()))
 }
 
-// waiting iterates over the events behind a place, or over all. With look it
-// begins a search for the lowest; when that is granted, the revision of the
-// first event is to be told to looked.
-func (s *store) waiting(ctx context.Context, from []byte, look bool) (it *pebble.Iterator, looking bool, err error) {
-	o := all(appendPrefix(nil, s.id, kindEvent))
-	if err := s.b.tallies.take(ctx, s.b.health); err != nil {
+// pendingIter iterates over the events after a position, or over all. With
+// search it also starts a search for the lowest revision, unless another is in
+// progress; the caller then passes the revision of the first event to endSearch.
+func (s *store) pendingIter(ctx context.Context, from []byte, search bool) (it *pebble.Iterator, searching bool, err error) {
+	o := prefixBounds(appendPrefix(nil, s.id, kindEvent))
+	if err := s.b.committer.countersLock.acquire(ctx, s.b.health); err != nil {
 		return nil, false, err
 	}
-	defer s.b.tallies.free()
+	defer s.b.committer.countersLock.release()
 	if from != nil {
-		o.LowerBound = after(append(appendPrefix(nil, s.id, kindEvent), from...))
+		o.LowerBound = keyAfter(append(appendPrefix(nil, s.id, kindEvent), from...))
 	} else {
-		o.LowerBound = appendRevisionKey(nil, s.id, kindEvent, s.tally.lowest, "")
-		looking = look && s.tally.look()
+		o.LowerBound = appendRevisionKey(nil, s.id, kindEvent, s.counters.lowestPending, "")
+		searching = search && s.counters.startSearch()
 	}
 	it, err = s.b.db.NewIter(o)
-	if err != nil && looking {
-		s.tally.lookedInVain()
+	if err != nil && searching {
+		s.counters.abandonSearch()
 	}
-	return it, looking && err == nil, readError(err)
+	return it, searching && err == nil, wrapReadError(err)
 }
 
-// firstRevision moves to the first event and returns its revision, the
-// greatest number when there is none.
+// firstRevision moves to the first event and returns its revision, or
+// math.MaxUint64 when there is none.
 func firstRevision(it *pebble.Iterator) (uint64, error) {
 	if !it.First() {
-		return math.MaxUint64, readError(it.Error())
+		return math.MaxUint64, wrapReadError(it.Error())
 	}
 	revision, _ := splitRevisionKey(it.Key())
 	return revision, nil
 }
 
-func (s *store) looked(first uint64, ok bool) {
-	if s.b.tallies.take(context.Background(), s.b.health) != nil {
+func (s *store) endSearch(first uint64, ok bool) {
+	if s.b.committer.countersLock.acquire(context.Background(), s.b.health) != nil {
 		return
 	}
-	defer s.b.tallies.free()
+	defer s.b.committer.countersLock.release()
 	if ok {
-		s.tally.found(first)
+		s.counters.finishSearch(first)
 	} else {
-		s.tally.lookedInVain()
+		s.counters.abandonSearch()
 	}
 }
 
-// eventPage reads one page of events, the first of which the iterator is at.
+// eventPage reads a page of events from the position of the iterator on.
 func eventPage(ctx context.Context, it *pebble.Iterator, limit int) (events []driver.Pending, next []byte, err error) {
 	for ok := it.Valid(); ok; ok = it.Next() {
 		if len(events) == limit {
 			return events, next, nil
 		}
 		if err := ctx.Err(); err != nil {
-			return nil, nil, canceled(err)
+			return nil, nil, errCanceled(err)
 		}
 		event, err := decodeEvent(it.Value())
 		if err != nil {
@@ -97,30 +97,30 @@ func eventPage(ctx context.Context, it *pebble.Iterator, limit int) (events []dr
 	return events, nil, nil
 }
 
-// Clear is part of driver.Store.
+// Clear implements driver.Store.
 //
-// An event's key is set once and never again, as revisions don't repeat. So a
-// SingleDelete is enough, which vanishes together with what it deletes as soon
-// as the two meet in a flush or a compaction, where a Delete would have to
-// travel to the lowest level.
+// The key of an event is set only once, because revisions don't repeat. A
+// SingleDelete is thus sufficient: it disappears together with the key as soon as
+// both are in the same flush or compaction, whereas a Delete stays until it
+// reaches the lowest level.
 func (s *store) Clear(ctx context.Context, events []driver.Pending) (err error) {
-	defer s.b.rescue(&err)
+	defer s.b.health.recoverFatal(&err)
 	if err := s.b.ready(ctx); err != nil {
 		return err
 	}
-	if err := s.clear.take(ctx, s.b.health); err != nil {
+	if err := s.clear.acquire(ctx, s.b.health); err != nil {
 		return err
 	}
 	batch := s.b.db.NewBatch()
 	cleared, err := s.clearInto(batch, events)
 	if err != nil || cleared == 0 {
-		s.clear.free()
+		s.clear.release()
 		return errors.Join(err, batch.Close())
 	}
-	return s.b.commit(ctx, &request{batch: batch, lock: s.clear, does: effect{s: s, pending: -cleared}})
+	return s.b.committer.commit(ctx, &request{batch: batch, lock: s.clear, delta: countersDelta{s: s, pending: -cleared}})
 }
 
-// clearInto deletes the events that are there, each once.
+// clearInto deletes the events that exist, each once.
 func (s *store) clearInto(batch *pebble.Batch, events []driver.Pending) (cleared int64, err error) {
 	buf := s.b.keys.get()
 	defer s.b.keys.put(buf)
@@ -134,10 +134,10 @@ func (s *store) clearInto(batch *pebble.Batch, events []driver.Pending) (cleared
 		case errors.Is(err, pebble.ErrNotFound):
 			continue
 		case err != nil:
-			return 0, readError(err)
+			return 0, wrapReadError(err)
 		}
 		if err := batch.SingleDelete(*buf, nil); err != nil {
-			return 0, s.b.fail(err)
+			return 0, s.b.health.fail(err)
 		}
 		if len(events) > 1 {
 			seen[string(*buf)] = true
@@ -147,7 +147,7 @@ func (s *store) clearInto(batch *pebble.Batch, events []driver.Pending) (cleared
 	return cleared, nil
 }
 
-// has returns nil when there is a key, pebble.ErrNotFound when there is not.
+// has returns pebble.ErrNotFound when a key does not exist.
 func (b *Backend) has(key []byte) error {
 	_, closer, err := b.db.Get(key)
 	if err != nil {

@@ -9,39 +9,39 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// purgeRound is how many tombstones are looked at together: one pass over the
-// events that wait serves them all.
+// purgeRound is the number of tombstones that are checked together, with one
+// iteration over the pending events.
 const purgeRound = 1000
 
-// grave is a tombstone: its uuid and revision.
-type grave struct {
+// tombstone identifies a tombstone.
+type tombstone struct {
 	uuid     string
 	revision uint64
 }
 
-// Purge is part of driver.Store. It is not synced: a tombstone that a crash
-// brings back is purged again.
+// Purge implements driver.Store. It is not synced: a tombstone that reappears
+// after a crash is purged again.
 func (s *store) Purge(ctx context.Context, before uint64, limit int) (removed int, err error) {
-	defer s.b.rescue(&err)
+	defer s.b.health.recoverFatal(&err)
 	if err := s.b.ready(ctx); err != nil {
 		return 0, err
 	}
 	if err := driver.CheckLimit(limit); err != nil {
 		return 0, err
 	}
-	o := all(appendPrefix(nil, s.id, kindRevision))
+	o := prefixBounds(appendPrefix(nil, s.id, kindRevision))
 	o.UpperBound = appendRevisionKey(nil, s.id, kindRevision, before, "")
 	it, err := s.b.db.NewIter(o)
 	if err != nil {
-		return 0, readError(err)
+		return 0, wrapReadError(err)
 	}
-	defer func() { err = errors.Join(err, readError(it.Close())) }()
+	defer func() { err = errors.Join(err, wrapReadError(it.Close())) }()
 	for it.First(); it.Valid() && removed < limit; {
-		graves := nextGraves(it, min(limit-removed, purgeRound))
-		if err := s.spareWaiting(ctx, graves, before); err != nil {
+		tombstones := nextTombstones(it, min(limit-removed, purgeRound))
+		if err := s.skipPending(ctx, tombstones, before); err != nil {
 			return removed, err
 		}
-		n, err := s.removeGraves(ctx, graves)
+		n, err := s.removeTombstones(ctx, tombstones)
 		removed += n
 		if err != nil {
 			return removed, err
@@ -50,44 +50,44 @@ func (s *store) Purge(ctx context.Context, before uint64, limit int) (removed in
 	return removed, nil
 }
 
-// nextGraves reads up to limit tombstones from where the iterator is.
-func nextGraves(it *pebble.Iterator, limit int) map[string]grave {
-	graves := make(map[string]grave, limit)
-	for ; it.Valid() && len(graves) < limit; it.Next() {
+// nextTombstones reads at most limit tombstones from the position of the iterator.
+func nextTombstones(it *pebble.Iterator, limit int) map[string]tombstone {
+	tombstones := make(map[string]tombstone, limit)
+	for ; it.Valid() && len(tombstones) < limit; it.Next() {
 		revision, uuid := splitRevisionKey(it.Key())
-		graves[uuid] = grave{uuid: uuid, revision: revision}
+		tombstones[uuid] = tombstone{uuid: uuid, revision: revision}
 	}
-	return graves
+	return tombstones
 }
 
-// spareWaiting takes those out that have an event waiting. Events of a
-// tombstone have at most its revision; those that come later change it, which
-// removeGraves sees.
-func (s *store) spareWaiting(ctx context.Context, graves map[string]grave, before uint64) error {
-	it, _, err := s.waiting(ctx, nil, false)
+// skipPending drops the tombstones that have a pending event. Events of a
+// tombstone have at most its revision; later writes change the revision, which
+// removeTombstones detects.
+func (s *store) skipPending(ctx context.Context, tombstones map[string]tombstone, before uint64) error {
+	it, _, err := s.pendingIter(ctx, nil, false)
 	if err != nil {
 		return err
 	}
-	for ok := it.First(); ok && len(graves) > 0; ok = it.Next() {
+	for ok := it.First(); ok && len(tombstones) > 0; ok = it.Next() {
 		revision, uuid := splitRevisionKey(it.Key())
 		if revision >= before {
 			break
 		}
-		delete(graves, uuid)
+		delete(tombstones, uuid)
 		if err := ctx.Err(); err != nil {
-			return errors.Join(canceled(err), readError(it.Close()))
+			return errors.Join(errCanceled(err), wrapReadError(it.Close()))
 		}
 	}
-	return readError(it.Close())
+	return wrapReadError(it.Close())
 }
 
-// removeGraves removes tombstones that are still what they were.
-func (s *store) removeGraves(ctx context.Context, graves map[string]grave) (removed int, err error) {
-	for _, g := range graves {
+// removeTombstones removes the tombstones that have not changed.
+func (s *store) removeTombstones(ctx context.Context, tombstones map[string]tombstone) (removed int, err error) {
+	for _, t := range tombstones {
 		if err := s.b.ready(ctx); err != nil {
 			return removed, err
 		}
-		ok, err := s.removeGrave(ctx, g)
+		ok, err := s.removeTombstone(ctx, t)
 		if err != nil {
 			return removed, err
 		}
@@ -98,20 +98,20 @@ func (s *store) removeGraves(ctx context.Context, graves map[string]grave) (remo
 	return removed, nil
 }
 
-func (s *store) removeGrave(ctx context.Context, g grave) (bool, error) {
-	lock := s.stripe(g.uuid)
-	if err := lock.take(ctx, s.b.health); err != nil {
+func (s *store) removeTombstone(ctx context.Context, t tombstone) (bool, error) {
+	lock := s.stripe(t.uuid)
+	if err := lock.acquire(ctx, s.b.health); err != nil {
 		return false, err
 	}
-	p, err := s.present(g.uuid)
-	if err != nil || !p.deleted || p.revision != g.revision {
-		lock.free()
+	p, err := s.current(t.uuid)
+	if err != nil || !p.deleted || p.revision != t.revision {
+		lock.release()
 		return false, err
 	}
 	batch := s.b.db.NewBatch()
-	if err := s.exhume(batch, g.uuid, g.revision); err != nil {
-		lock.free()
-		return false, s.b.fail(err)
+	if err := s.deleteTombstone(batch, t.uuid, t.revision); err != nil {
+		lock.release()
+		return false, s.b.health.fail(err)
 	}
-	return true, s.b.commit(ctx, &request{batch: batch, lock: lock})
+	return true, s.b.committer.commit(ctx, &request{batch: batch, lock: lock})
 }

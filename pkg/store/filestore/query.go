@@ -11,10 +11,9 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Query is part of driver.Store. Entries and records are read of one moment;
-// nothing lags.
+// Query implements driver.Store. It reads a snapshot; indexes don't lag.
 func (s *store) Query(ctx context.Context, q driver.Query) (_ driver.Page, err error) {
-	defer s.b.rescue(&err)
+	defer s.b.health.recoverFatal(&err)
 	if err := s.b.ready(ctx); err != nil {
 		return driver.Page{}, err
 	}
@@ -23,19 +22,19 @@ func (s *store) Query(ctx context.Context, q driver.Query) (_ driver.Page, err e
 		return driver.Page{}, err
 	}
 	snapshot := s.b.db.NewSnapshot()
-	defer func() { err = errors.Join(err, readError(snapshot.Close())) }()
+	defer func() { err = errors.Join(err, wrapReadError(snapshot.Close())) }()
 	it, err := snapshot.NewIterWithContext(ctx, s.bounds(ix, q))
 	if err != nil {
-		return driver.Page{}, readError(err)
+		return driver.Page{}, wrapReadError(err)
 	}
 	page, err := s.entryPage(ctx, snapshot, it, ix, q)
-	return page, errors.Join(err, readError(it.Close()))
+	return page, errors.Join(err, wrapReadError(it.Close()))
 }
 
-// bounds are those of the keys that a query selects, its page regarded.
+// bounds returns the iterator bounds of a page of a query.
 func (s *store) bounds(ix index, q driver.Query) *pebble.IterOptions {
 	prefix := appendParts(appendIndex(appendPrefix(nil, s.id, kindIndex), ix.ID), q.Equal)
-	o := all(prefix)
+	o := prefixBounds(prefix)
 	if q.From != nil {
 		o.LowerBound = driver.AppendPart(bytes.Clone(prefix), q.From)
 	}
@@ -49,7 +48,7 @@ func (s *store) bounds(ix index, q driver.Query) *pebble.IterOptions {
 	if q.Descending {
 		o.UpperBound = minKey(o.UpperBound, last)
 	} else {
-		o.LowerBound = maxKey(o.LowerBound, after(last))
+		o.LowerBound = maxKey(o.LowerBound, keyAfter(last))
 	}
 	return o
 }
@@ -68,7 +67,7 @@ func maxKey(a, b []byte) []byte {
 	return b
 }
 
-// entryPage reads the records of one page's entries.
+// entryPage reads the records of a page of index entries.
 func (s *store) entryPage(ctx context.Context, from pebble.Reader, it *pebble.Iterator, ix index, q driver.Query) (page driver.Page, err error) {
 	ok, next := it.First(), it.Next
 	if q.Descending {
@@ -81,7 +80,7 @@ func (s *store) entryPage(ctx context.Context, from pebble.Reader, it *pebble.It
 			return page, nil
 		}
 		if err := ctx.Err(); err != nil {
-			return page, canceled(err)
+			return page, errCanceled(err)
 		}
 		uuid, whole := uuidOfEntry(it.Key(), ix.Parts)
 		if !whole {
@@ -97,41 +96,41 @@ func (s *store) entryPage(ctx context.Context, from pebble.Reader, it *pebble.It
 	return page, nil
 }
 
-// recordAt reads the record that an entry of the same moment names.
+// recordAt reads the record of an index entry in the same snapshot.
 func (s *store) recordAt(from pebble.Reader, uuid string) (record driver.Record, err error) {
 	buf := s.b.keys.get()
 	defer s.b.keys.put(buf)
 	*buf = appendUUIDKey(*buf, s.id, kindObject, uuid)
 	value, closer, err := from.Get(*buf)
 	if errors.Is(err, pebble.ErrNotFound) {
-		return record, errs.New(errs.Internal, "the store's folder is damaged: an index names the object %s, which isn't there", uuid)
+		return record, errs.New(errs.Internal, "the data folder is corrupt: an index refers to the object %s, which does not exist", uuid)
 	}
 	if err != nil {
-		return record, readError(err)
+		return record, wrapReadError(err)
 	}
 	record, err = liveRecord(uuid, value)
-	return record, errors.Join(err, readError(closer.Close()))
+	return record, errors.Join(err, wrapReadError(closer.Close()))
 }
 
-// Scan is part of driver.Store.
+// Scan implements driver.Store.
 func (s *store) Scan(ctx context.Context, from []byte, limit int) (_ driver.Page, err error) {
-	defer s.b.rescue(&err)
+	defer s.b.health.recoverFatal(&err)
 	if err := s.b.ready(ctx); err != nil {
 		return driver.Page{}, err
 	}
 	if err := driver.CheckLimit(limit); err != nil {
 		return driver.Page{}, err
 	}
-	o := all(appendPrefix(nil, s.id, kindObject))
+	o := prefixBounds(appendPrefix(nil, s.id, kindObject))
 	if from != nil {
-		o.LowerBound = after(appendUUIDKey(nil, s.id, kindObject, string(from)))
+		o.LowerBound = keyAfter(appendUUIDKey(nil, s.id, kindObject, string(from)))
 	}
 	it, err := s.b.db.NewIterWithContext(ctx, o)
 	if err != nil {
-		return driver.Page{}, readError(err)
+		return driver.Page{}, wrapReadError(err)
 	}
 	page, err := recordPage(ctx, it, limit)
-	return page, errors.Join(err, readError(it.Close()))
+	return page, errors.Join(err, wrapReadError(it.Close()))
 }
 
 func recordPage(ctx context.Context, it *pebble.Iterator, limit int) (page driver.Page, err error) {
@@ -141,7 +140,7 @@ func recordPage(ctx context.Context, it *pebble.Iterator, limit int) (page drive
 			return page, nil
 		}
 		if err := ctx.Err(); err != nil {
-			return page, canceled(err)
+			return page, errCanceled(err)
 		}
 		record, err := liveRecord(string(it.Key()[prefixSize:]), it.Value())
 		if err != nil {

@@ -11,14 +11,15 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// format begins every value, so that a later belfry can tell what it reads.
+// format is the first byte of every value. Later versions of belfry can detect
+// the encoding by it.
 const format = 1
 
 const valueHeader = 1 + revisionSize
 
-// A stored record is: format, revision, length of the entries, entries, body.
+// stored is a record: format, revision, length of the entries, entries, body.
 // Its entries are sorted; each is its length, then the index number and the
-// escaped parts: an index entry's key without store and uuid.
+// escaped parts: the key of the index entry without store and UUID.
 type stored struct {
 	revision uint64
 	entries  []byte
@@ -68,8 +69,8 @@ func decodeTombstone(value []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(value[1:]), nil
 }
 
-// setEvent adds a waiting event to a batch: format, and the fields with their
-// lengths before them, but for the payload, which is the rest.
+// setEvent adds a pending event to a batch: format, ID and subject each after
+// their length, then the payload.
 func setEvent(batch *pebble.Batch, store uint32, uuid string, revision uint64, e *driver.Event) error {
 	var head [1 + 2*binary.MaxVarintLen64]byte
 	id := binary.PutUvarint(head[:], uint64(len(e.ID)))
@@ -99,7 +100,7 @@ func decodeEvent(value []byte) (driver.Event, error) {
 	return driver.Event{ID: string(id), Subject: string(subject), Payload: bytes.Clone(payload)}, nil
 }
 
-// cutField returns what stands behind a length, and the rest.
+// cutField splits off a field that is preceded by its length.
 func cutField(b []byte) (field, rest []byte, ok bool) {
 	size, n := binary.Uvarint(b)
 	if n <= 0 || uint64(len(b)-n) < size {
@@ -108,7 +109,7 @@ func cutField(b []byte) (field, rest []byte, ok bool) {
 	return b[n : n+int(size)], b[n+int(size):], true
 }
 
-// encodeEntries turns the keys of a record into its stored entries.
+// encodeEntries encodes the keys of a record as its stored entries.
 func encodeEntries(indexes map[string]index, keys []driver.Key) ([]byte, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -143,8 +144,8 @@ func appendParts(dst []byte, parts [][]byte) []byte {
 	return dst
 }
 
-// changeEntries adds to a batch what turns one list of stored entries of a
-// record into another.
+// changeEntries adds the difference between two lists of stored entries of a
+// record to a batch.
 func changeEntries(batch *pebble.Batch, store uint32, uuid string, old, new []byte) error {
 	if bytes.Equal(old, new) {
 		return nil
@@ -178,6 +179,6 @@ func entryKey(store uint32, entry []byte, uuid string) []byte {
 }
 
 func errFormat(what string) error {
-	return errs.New(errs.Internal, "the store's folder holds %s that this belfry can't read: "+
-		"it is damaged, or a newer belfry wrote it", what)
+	return errs.New(errs.Internal, "the data folder has %s that this version of belfry can't read: "+
+		"it is corrupt, or a newer version wrote it", what)
 }

@@ -11,24 +11,23 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// stripes is how many locks the uuids of a store share. Two uuids that meet on
-// one wait for each other only while a batch is put together.
+// stripes is the number of locks that the UUIDs of a store share. Writes of two
+// UUIDs with the same lock wait for each other only until the batch is applied.
 const stripes = 256
 
 // store is one store of a Backend.
 type store struct {
-	b       *Backend
-	id      uint32
-	indexes map[string]index
-	seed    maphash.Seed
-	locks   [stripes]lock
-	tally   tally
-	clear   lock // an event is counted off once
+	b        *Backend
+	id       uint32
+	indexes  map[string]index
+	seed     maphash.Seed
+	locks    [stripes]lock
+	counters counters
+	clear    lock // serializes Clear, so that an event is counted once
 
-	// buried is set before the store gets its first tombstone, and when it is
-	// opened with some. Until then nobody has to look for one, which spares
-	// every creation a look-up.
-	buried atomic.Bool
+	// hasTombstones is set before the first tombstone is written, and by Open
+	// when there are some. Until then creates need not look one up.
+	hasTombstones atomic.Bool
 }
 
 var _ driver.Store = (*store)(nil)
@@ -45,15 +44,15 @@ func newStore(b *Backend, def definition) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.tally = decodeTally(appendPrefix(nil, s.id, kindCount), value)
-	buried, err := b.any(appendPrefix(nil, s.id, kindTombstone))
-	s.buried.Store(buried)
+	s.counters = decodeCounters(appendPrefix(nil, s.id, kindCount), value)
+	hasTombstones, err := b.hasPrefix(appendPrefix(nil, s.id, kindTombstone))
+	s.hasTombstones.Store(hasTombstones)
 	return s, err
 }
 
-// Get is part of driver.Store. Its only allocation is the body.
+// Get implements driver.Store. It allocates nothing but the body.
 func (s *store) Get(ctx context.Context, uuid string) (_ driver.Record, _ bool, err error) {
-	defer s.b.rescue(&err)
+	defer s.b.health.recoverFatal(&err)
 	if err := s.b.ready(ctx); err != nil {
 		return driver.Record{}, false, err
 	}
@@ -65,13 +64,13 @@ func (s *store) Get(ctx context.Context, uuid string) (_ driver.Record, _ bool, 
 	if ok || err != nil {
 		return record, ok, err
 	}
-	// It may have become a tombstone, or a tombstone a record, between two
-	// looks: only under its lock is nothing surely nothing.
+	// A write may replace the record by a tombstone, or the reverse, between the
+	// two reads: only with the lock held is the absence of both conclusive.
 	lock := s.stripe(uuid)
-	if err := lock.take(ctx, s.b.health); err != nil {
+	if err := lock.acquire(ctx, s.b.health); err != nil {
 		return driver.Record{}, false, err
 	}
-	defer lock.free()
+	defer lock.release()
 	if record, ok, err = s.getLive(*buf, uuid); ok || err != nil {
 		return record, ok, err
 	}
@@ -85,16 +84,16 @@ func (s *store) getLive(key []byte, uuid string) (driver.Record, bool, error) {
 		return driver.Record{}, false, nil
 	}
 	if err != nil {
-		return driver.Record{}, false, readError(err)
+		return driver.Record{}, false, wrapReadError(err)
 	}
 	record, err := liveRecord(uuid, value)
-	if err := errors.Join(err, readError(closer.Close())); err != nil {
+	if err := errors.Join(err, wrapReadError(closer.Close())); err != nil {
 		return driver.Record{}, false, err
 	}
 	return record, true, nil
 }
 
-// liveRecord makes a record of a stored value, with a body of its own.
+// liveRecord decodes a stored value and copies the body.
 func liveRecord(uuid string, value []byte) (driver.Record, error) {
 	r, err := decodeRecord(value)
 	if err != nil {
@@ -111,10 +110,10 @@ func (s *store) getTombstone(key []byte, uuid string) (driver.Record, bool, erro
 		return driver.Record{}, false, nil
 	}
 	if err != nil {
-		return driver.Record{}, false, readError(err)
+		return driver.Record{}, false, wrapReadError(err)
 	}
 	revision, err := decodeTombstone(value)
-	if err := errors.Join(err, readError(closer.Close())); err != nil {
+	if err := errors.Join(err, wrapReadError(closer.Close())); err != nil {
 		return driver.Record{}, false, err
 	}
 	return driver.Record{UUID: uuid, Revision: revision, Deleted: true}, true, nil

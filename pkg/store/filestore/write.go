@@ -11,9 +11,9 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Put is part of driver.Store.
+// Put implements driver.Store.
 func (s *store) Put(ctx context.Context, w driver.Write) (err error) {
-	defer s.b.rescue(&err)
+	defer s.b.health.recoverFatal(&err)
 	if err := s.b.ready(ctx); err != nil {
 		return err
 	}
@@ -25,42 +25,42 @@ func (s *store) Put(ctx context.Context, w driver.Write) (err error) {
 	if err != nil {
 		return err
 	}
-	return s.b.commit(ctx, r)
+	return s.b.committer.commit(ctx, r)
 }
 
-// prepare puts a write together, under the lock of its uuid so that nothing
-// comes between comparing and changing. The committer gives the lock free as
-// soon as the write is visible, which is before it is on the disk.
+// prepare checks the precondition of a write and assembles its batch, holding the
+// lock of its UUID. The committer releases the lock when the write is visible,
+// which is before it is synced.
 func (s *store) prepare(ctx context.Context, w *driver.Write, entries []byte) (r *request, err error) {
 	lock := s.stripe(w.UUID)
-	if err := lock.take(ctx, s.b.health); err != nil {
+	if err := lock.acquire(ctx, s.b.health); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if r == nil {
-			lock.free()
+			lock.release()
 		}
 	}()
 	if w.Body == nil {
-		s.buried.Store(true)
+		s.hasTombstones.Store(true)
 	}
-	p, err := s.present(w.UUID)
+	p, err := s.current(w.UUID)
 	if err != nil {
 		return nil, err
 	}
-	if !p.allows(w) {
-		return nil, errs.New(errs.Mismatch, "the object was changed by someone else meanwhile")
+	if !p.permits(w) {
+		return nil, errs.New(errs.Mismatch, "the object was changed concurrently")
 	}
 	batch := s.b.db.NewBatch()
-	does, err := s.change(batch, p, w, entries)
+	delta, err := s.addChanges(batch, p, w, entries)
 	if err != nil {
-		return nil, s.b.fail(err)
+		return nil, s.b.health.fail(err)
 	}
-	return &request{batch: batch, does: does, lock: lock, durable: true}, nil
+	return &request{batch: batch, delta: delta, lock: lock, durable: true}, nil
 }
 
-// allows reports whether the precondition of a write holds.
-func (p *present) allows(w *driver.Write) bool {
+// permits reports whether the precondition of a write is met.
+func (p *current) permits(w *driver.Write) bool {
 	if w.FirstRevision() <= p.revision {
 		return false
 	}
@@ -70,22 +70,22 @@ func (p *present) allows(w *driver.Write) bool {
 	return p.live && p.revision == w.IfRevision
 }
 
-// change puts all that a write changes into a batch.
-func (s *store) change(batch *pebble.Batch, p present, w *driver.Write, entries []byte) (effect, error) {
-	does := effect{s: s}
+// addChanges adds all changes of a write to a batch.
+func (s *store) addChanges(batch *pebble.Batch, p current, w *driver.Write, entries []byte) (countersDelta, error) {
+	delta := countersDelta{s: s}
 	if w.Event.ID != "" {
-		does.pending, does.event = 1+int64(len(w.ExtraEvents)), w.FirstRevision()
+		delta.pending, delta.event = 1+int64(len(w.ExtraEvents)), w.FirstRevision()
 	}
 	var err error
 	if w.Body == nil {
-		err = s.bury(batch, p, w)
+		err = s.writeTombstone(batch, p, w)
 		if p.live {
-			does.records = -1
+			delta.records = -1
 		}
 	} else {
-		err = s.keep(batch, p, w, entries)
+		err = s.writeRecord(batch, p, w, entries)
 		if !p.live {
-			does.records = 1
+			delta.records = 1
 		}
 	}
 	if err == nil && w.Event.ID != "" {
@@ -96,13 +96,13 @@ func (s *store) change(batch *pebble.Batch, p present, w *driver.Write, entries 
 			err = setEvent(batch, s.id, w.UUID, w.FirstRevision()+1+uint64(i), &w.ExtraEvents[i])
 		}
 	}
-	return does, err
+	return delta, err
 }
 
-// keep writes a live record in the place of whatever is there.
-func (s *store) keep(batch *pebble.Batch, p present, w *driver.Write, entries []byte) error {
+// writeRecord replaces the current record or tombstone by a live record.
+func (s *store) writeRecord(batch *pebble.Batch, p current, w *driver.Write, entries []byte) error {
 	if p.deleted {
-		if err := s.exhume(batch, w.UUID, p.revision); err != nil {
+		if err := s.deleteTombstone(batch, w.UUID, p.revision); err != nil {
 			return err
 		}
 	}
@@ -112,8 +112,8 @@ func (s *store) keep(batch *pebble.Batch, p present, w *driver.Write, entries []
 	return setRecord(batch, s.id, w.UUID, stored{revision: w.Revision, entries: entries, body: w.Body})
 }
 
-// bury writes a tombstone in the place of whatever is there.
-func (s *store) bury(batch *pebble.Batch, p present, w *driver.Write) error {
+// writeTombstone replaces the current record or tombstone by a tombstone.
+func (s *store) writeTombstone(batch *pebble.Batch, p current, w *driver.Write) error {
 	switch {
 	case p.live:
 		if err := changeEntries(batch, s.id, w.UUID, p.entries, nil); err != nil {
@@ -123,7 +123,7 @@ func (s *store) bury(batch *pebble.Batch, p present, w *driver.Write) error {
 			return err
 		}
 	case p.deleted:
-		if err := s.exhume(batch, w.UUID, p.revision); err != nil {
+		if err := s.deleteTombstone(batch, w.UUID, p.revision); err != nil {
 			return err
 		}
 	}
@@ -133,39 +133,39 @@ func (s *store) bury(batch *pebble.Batch, p present, w *driver.Write) error {
 	return batch.Set(appendUUIDKey(nil, s.id, kindTombstone, w.UUID), encodeTombstone(w.Revision), nil)
 }
 
-// exhume takes a tombstone away.
-func (s *store) exhume(batch *pebble.Batch, uuid string, revision uint64) error {
+// deleteTombstone deletes a tombstone.
+func (s *store) deleteTombstone(batch *pebble.Batch, uuid string, revision uint64) error {
 	if err := batch.Delete(appendRevisionKey(nil, s.id, kindRevision, revision, uuid), nil); err != nil {
 		return err
 	}
 	return batch.Delete(appendUUIDKey(nil, s.id, kindTombstone, uuid), nil)
 }
 
-// present is what Put must know of a record before it changes it.
-type present struct {
+// current is the state of a record before a write.
+type current struct {
 	live, deleted bool
 	revision      uint64
 	entries       []byte
 }
 
-// present reads a record whose lock is held.
-func (s *store) present(uuid string) (p present, err error) {
+// current reads a record whose lock is held.
+func (s *store) current(uuid string) (p current, err error) {
 	buf := s.b.keys.get()
 	defer s.b.keys.put(buf)
 	*buf = appendUUIDKey(*buf, s.id, kindObject, uuid)
 	value, closer, err := s.b.db.Get(*buf)
 	if err == nil {
 		r, err := decodeRecord(value)
-		p = present{live: true, revision: r.revision, entries: bytes.Clone(r.entries)}
-		return p, errors.Join(err, readError(closer.Close()))
+		p = current{live: true, revision: r.revision, entries: bytes.Clone(r.entries)}
+		return p, errors.Join(err, wrapReadError(closer.Close()))
 	}
 	if !errors.Is(err, pebble.ErrNotFound) {
-		return p, readError(err)
+		return p, wrapReadError(err)
 	}
-	if !s.buried.Load() {
+	if !s.hasTombstones.Load() {
 		return p, nil
 	}
 	(*buf)[prefixSize-1] = kindTombstone
 	record, ok, err := s.getTombstone(*buf, uuid)
-	return present{deleted: ok, revision: record.Revision}, err
+	return current{deleted: ok, revision: record.Revision}, err
 }

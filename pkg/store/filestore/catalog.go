@@ -11,32 +11,32 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// layout is the version of the keys' layout that this package reads and writes.
+// layout is the version of the key layout that this package reads and writes.
 const layout = 1
 
-const catalogue = 0 // the catalogue's store number
+const catalog = 0 // the store number of the catalog
 
-// definition is what the catalogue says of a store.
+// definition is the catalog entry of a store.
 type definition struct {
 	ID        uint32  `json:"id"`        // the store's number
 	NextIndex uint32  `json:"nextIndex"` // the number of the next new index
 	Indexes   []index `json:"indexes"`
 }
 
-// index is an index in the catalogue.
+// index is an index in the catalog.
 type index struct {
 	ID    uint32 `json:"id"`
 	Name  string `json:"name"`
 	Parts int    `json:"parts"`
 	Multi bool   `json:"multi"`
 
-	// Filled: it has the entries of every record. An index that isn't was
-	// interrupted while it was being filled, and is begun anew.
+	// Filled: the index has the entries of all records. Filling one that is not
+	// was interrupted; it is dropped and created again.
 	Filled bool `json:"filled"`
 }
 
 func (b *Backend) checkLayout() error {
-	key := appendPrefix(nil, catalogue, 'f')
+	key := appendPrefix(nil, catalog, 'f')
 	value, err := b.read(key)
 	switch {
 	case err != nil:
@@ -44,19 +44,18 @@ func (b *Backend) checkLayout() error {
 	case value == nil:
 		batch := b.db.NewBatch()
 		if err := batch.Set(key, []byte{layout}, nil); err != nil {
-			return b.fail(err)
+			return b.health.fail(err)
 		}
-		return b.commit(context.Background(), &request{batch: batch, durable: true})
+		return b.committer.commit(context.Background(), &request{batch: batch, durable: true})
 	case len(value) != 1 || value[0] != layout:
-		return errs.New(errs.Internal, "the store's folder has a layout that this belfry can't read: a newer one wrote it")
+		return errs.New(errs.Internal, "the data folder has a layout that this version of belfry can't read: a newer version wrote it")
 	}
 	return nil
 }
 
-// Open is part of driver.Backend. A store may be opened again when no one uses
-// what Open returned before.
+// Open implements driver.Backend.
 func (b *Backend) Open(ctx context.Context, spec driver.Spec) (_ driver.Store, err error) {
-	defer b.rescue(&err)
+	defer b.health.recoverFatal(&err)
 	if err := b.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -92,8 +91,8 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (_ driver.Store, e
 	return s, b.save(ctx, spec.Name, def, nil)
 }
 
-// reconcile makes the definition that of wanted: filled indexes that are the
-// same stay, others are added, the rest is dropped.
+// reconcile changes the definition to the wanted indexes: it keeps filled
+// indexes that are equal, adds the others, and drops the rest.
 func (d *definition) reconcile(wanted []driver.Index) (added, dropped []index) {
 	have := make(map[driver.Index]index)
 	for _, ix := range d.Indexes {
@@ -120,15 +119,16 @@ func (d *definition) reconcile(wanted []driver.Index) (added, dropped []index) {
 	return added, dropped
 }
 
-// load returns the definition of a store, or one with a new number and false.
+// load returns the definition of a store, or a definition with an unused number
+// and false.
 func (b *Backend) load(name string) (def definition, known bool, err error) {
-	value, err := b.read(append(appendPrefix(nil, catalogue, 's'), name...))
+	value, err := b.read(append(appendPrefix(nil, catalog, 's'), name...))
 	if err != nil {
 		return def, false, err
 	}
 	if value != nil {
 		if err := json.Unmarshal(value, &def); err != nil {
-			return def, false, errors.Join(errFormat("a definition"), err)
+			return def, false, errors.Join(errFormat("a store definition"), err)
 		}
 		return def, true, nil
 	}
@@ -136,24 +136,24 @@ func (b *Backend) load(name string) (def definition, known bool, err error) {
 	return definition{ID: last + 1}, false, err
 }
 
-// lastStore returns the greatest number of a store.
+// lastStore returns the highest store number.
 func (b *Backend) lastStore() (last uint32, err error) {
-	it, err := b.db.NewIter(all(appendPrefix(nil, catalogue, 's')))
+	it, err := b.db.NewIter(prefixBounds(appendPrefix(nil, catalog, 's')))
 	if err != nil {
-		return 0, readError(err)
+		return 0, wrapReadError(err)
 	}
 	for ok := it.First(); ok; ok = it.Next() {
 		var def definition
 		if err := json.Unmarshal(it.Value(), &def); err != nil {
-			return 0, errors.Join(errFormat("a definition"), err, it.Close())
+			return 0, errors.Join(errFormat("a store definition"), err, it.Close())
 		}
 		last = max(last, def.ID)
 	}
-	return last, readError(it.Close())
+	return last, wrapReadError(it.Close())
 }
 
-// save writes a definition, and removes the entries of dropped indexes in the
-// same act.
+// save writes a definition and removes the entries of dropped indexes in one
+// batch.
 func (b *Backend) save(ctx context.Context, name string, def definition, dropped []index) error {
 	value, err := json.Marshal(def)
 	if err != nil {
@@ -161,15 +161,15 @@ func (b *Backend) save(ctx context.Context, name string, def definition, dropped
 	}
 	batch := b.db.NewBatch()
 	for _, ix := range dropped {
-		entries := all(appendIndex(appendPrefix(nil, def.ID, kindIndex), ix.ID))
+		entries := prefixBounds(appendIndex(appendPrefix(nil, def.ID, kindIndex), ix.ID))
 		if err := batch.DeleteRange(entries.LowerBound, entries.UpperBound, nil); err != nil {
-			return b.fail(err)
+			return b.health.fail(err)
 		}
 	}
-	if err := batch.Set(append(appendPrefix(nil, catalogue, 's'), name...), value, nil); err != nil {
-		return b.fail(err)
+	if err := batch.Set(append(appendPrefix(nil, catalog, 's'), name...), value, nil); err != nil {
+		return b.health.fail(err)
 	}
-	return b.commit(ctx, &request{batch: batch, durable: true})
+	return b.committer.commit(ctx, &request{batch: batch, durable: true})
 }
 
 // read returns a copy of a value, nil when there is none.
@@ -179,31 +179,30 @@ func (b *Backend) read(key []byte) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, readError(err)
+		return nil, wrapReadError(err)
 	}
 	copied := append([]byte{}, value...)
-	return copied, readError(closer.Close())
+	return copied, wrapReadError(closer.Close())
 }
 
-// any reports whether there is a key with a prefix.
-func (b *Backend) any(prefix []byte) (bool, error) {
-	it, err := b.db.NewIter(all(prefix))
+// hasPrefix reports whether a key begins with the prefix.
+func (b *Backend) hasPrefix(prefix []byte) (bool, error) {
+	it, err := b.db.NewIter(prefixBounds(prefix))
 	if err != nil {
-		return false, readError(err)
+		return false, wrapReadError(err)
 	}
 	found := it.First()
-	return found, readError(it.Close())
+	return found, wrapReadError(it.Close())
 }
 
-// fillBatch is how many bytes are gathered before they are applied.
+// fillBatch is the number of bytes after which a batch is applied.
 const fillBatch = 2 << 20
 
-// fill makes the index entries of every record what keys says. No one else
-// uses the store meanwhile.
+// fill computes the index entries of all records. The store must not be in use.
 func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []driver.Key) error {
-	it, err := s.b.db.NewIter(all(appendPrefix(nil, s.id, kindObject)))
+	it, err := s.b.db.NewIter(prefixBounds(appendPrefix(nil, s.id, kindObject)))
 	if err != nil {
-		return readError(err)
+		return wrapReadError(err)
 	}
 	batch := s.b.db.NewBatch()
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
@@ -212,18 +211,18 @@ func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []
 		}
 		if batch.Len() >= fillBatch {
 			if err = s.b.ready(ctx); err == nil {
-				err = s.b.commit(ctx, &request{batch: batch})
+				err = s.b.committer.commit(ctx, &request{batch: batch})
 				batch = s.b.db.NewBatch()
 			}
 		}
 	}
-	if err = errors.Join(err, readError(it.Close())); err != nil {
+	if err = errors.Join(err, wrapReadError(it.Close())); err != nil {
 		return err
 	}
-	return s.b.commit(ctx, &request{batch: batch})
+	return s.b.committer.commit(ctx, &request{batch: batch})
 }
 
-// refill adds to a batch what gives one record its present keys.
+// refill adds the changes of the index entries of a record to a batch.
 func (s *store) refill(batch *pebble.Batch, uuid string, value []byte, keys func(string, []byte) []driver.Key) error {
 	r, err := decodeRecord(value)
 	if err != nil {
@@ -234,10 +233,10 @@ func (s *store) refill(batch *pebble.Batch, uuid string, value []byte, keys func
 		return err
 	}
 	if err := changeEntries(batch, s.id, uuid, old, r.entries); err != nil {
-		return s.b.fail(err)
+		return s.b.health.fail(err)
 	}
 	if err := setRecord(batch, s.id, uuid, r); err != nil {
-		return s.b.fail(err)
+		return s.b.health.fail(err)
 	}
 	return nil
 }

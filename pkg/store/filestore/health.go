@@ -1,0 +1,135 @@
+package filestore
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"belfry/pkg/errs"
+)
+
+// health records whether the folder is usable. After a disk error it stays
+// unusable: only recovery at the next start makes memory and disk agree again.
+type health struct {
+	log      *slog.Logger
+	firstErr atomic.Pointer[errs.Error]
+	failed   chan struct{} // closed at the first error
+	active   atomic.Bool   // Pebble is open and not being closed
+
+	// halted: a goroutine of Pebble was stopped and may hold locks forever, so
+	// that even its Close can't be called.
+	halted atomic.Bool
+}
+
+func newHealth(log *slog.Logger) *health {
+	return &health{log: log, failed: make(chan struct{})}
+}
+
+func (h *health) err() error {
+	if e := h.firstErr.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// fail records the first error and returns the error that all calls report from
+// then on.
+func (h *health) fail(cause error) error {
+	e := &errs.Error{
+		Kind:    errs.Unavailable,
+		Message: "writing the data folder failed: check the disk, then restart belfry",
+		Err:     cause,
+	}
+	if h.firstErr.CompareAndSwap(nil, e) {
+		close(h.failed)
+		h.log.Error("writing the data folder failed; all further requests are refused", "error", cause)
+	}
+	return h.firstErr.Load()
+}
+
+// markClosed makes all later calls fail.
+func (h *health) markClosed() {
+	h.firstErr.CompareAndSwap(nil, errs.New(errs.Unavailable, "the data folder has been closed"))
+}
+
+// wrapReadError returns a read error of Pebble with its kind.
+func wrapReadError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if pebble.IsCorruptionError(err) {
+		return errs.Wrap(err, errs.Internal, "the data folder is corrupt")
+	}
+	return errs.Wrap(err, errs.Unavailable, "the data folder can't be read")
+}
+
+// fatalError is the panic value that passes an error from Pebble's Fatalf to the
+// caller of Pebble.
+type fatalError struct{ error }
+
+// recoverFatal turns a fatalError into an error. Every method that calls Pebble
+// defers it. Other panics are bugs and continue.
+func (h *health) recoverFatal(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case fatalError:
+		*err = h.fail(r.error)
+	default:
+		panic(r)
+	}
+}
+
+// Infof implements pebble.Logger.
+func (h *health) Infof(format string, args ...any) {
+	h.log.Debug("pebble: " + fmt.Sprintf(format, args...))
+}
+
+// Errorf implements pebble.Logger.
+func (h *health) Errorf(format string, args ...any) {
+	h.log.Error("pebble: " + fmt.Sprintf(format, args...))
+}
+
+// Fatalf implements pebble.Logger. Pebble expects that it does not return, and by
+// default it ends the process. Here the backend becomes unavailable and only the
+// goroutine ends: by a panic that recoverFatal recovers if a method of this
+// package called Pebble, else, on a goroutine of Pebble, by Goexit, which runs
+// its deferred unlocks.
+func (h *health) Fatalf(format string, args ...any) {
+	cause := fmt.Errorf("pebble: "+format, args...)
+	h.halted.Store(true)
+	_ = h.fail(cause)
+	if calledFromPackage() {
+		panic(fatalError{cause})
+	}
+	runtime.Goexit()
+}
+
+// calledFromPackage reports whether a method of Backend or store is on this
+// goroutine's stack.
+func calledFromPackage() bool {
+	pcs := make([]uintptr, 128)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	for {
+		frame, more := frames.Next()
+		if strings.Contains(frame.Function, "/filestore.(*Backend).") ||
+			strings.Contains(frame.Function, "/filestore.(*store).") ||
+			strings.Contains(frame.Function, "/filestore.(*committer).") ||
+			strings.HasSuffix(frame.Function, "/filestore.open") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// listener receives the errors of flushes and compactions.
+func (h *health) listener() *pebble.EventListener {
+	return &pebble.EventListener{
+		BackgroundError: func(err error) { _ = h.fail(err) },
+	}
+}
