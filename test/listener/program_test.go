@@ -12,29 +12,31 @@ import (
 	"belfry/pkg/listener"
 )
 
-func TestAProgramFinishesWhatIsInHandAndEnds(t *testing.T) {
-	const events = 100 // more than are handled before it hears that it should stop
-	w := newWorld(t)
+func TestAProgramFinishesEventsInFlightAndEnds(t *testing.T) {
+	t.Parallel()
+	const events = 100 // more than are handled before the signal arrives
+	w := newFixture(t)
 	w.publish(numbered("e", events, 10)...)
 	c := w.start("slow")
-	w.eventually("one is in hand", func() bool { return len(w.seen()) > 0 })
+	w.eventually("one is in flight", func() bool { return len(w.received()) > 0 })
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if code := c.exit(); code != 0 {
 		t.Errorf("it ended with %d:\n%s", code, c.stderr.String())
 	}
-	// Begun and finished: two lines each.
-	if n := len(w.seen()); n%2 != 0 || n == 2*events {
-		t.Errorf("%d lines: something was begun and not finished, or all was done before it ended", n)
+	// A handler that finishes has written two lines.
+	if n := len(w.received()); n%2 != 0 || n == 2*events {
+		t.Errorf("%d lines: a handler did not finish, or all events were handled", n)
 	}
 }
 
 func TestAProgramThatCannotFinishFails(t *testing.T) {
-	w := newWorld(t)
+	t.Parallel()
+	w := newFixture(t)
 	w.publish(numbered("e", 1, 1)...)
 	c := w.start("endless")
-	w.eventually("it is in hand", func() bool { return len(w.seen()) > 0 })
+	w.eventually("it is in flight", func() bool { return len(w.received()) > 0 })
 	if err := c.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -43,10 +45,11 @@ func TestAProgramThatCannotFinishFails(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsStoppedWhileTheBusIsAwayEnds(t *testing.T) {
-	w := newWorld(t)
+func TestAProgramThatIsStoppedWhileTheBusIsUnavailableEnds(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
 	c := w.start("plain", listener.EnvURL+"=nats://127.0.0.1:1")
-	w.eventually("it says what it waits for", func() bool { return strings.Contains(c.stderr.String(), "waiting for the bus") })
+	w.eventually("it reports what it waits for", func() bool { return strings.Contains(c.stderr.String(), "waiting for the bus") })
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +58,13 @@ func TestAProgramThatIsStoppedWhileTheBusIsAwayEnds(t *testing.T) {
 	}
 }
 
-func TestProgramsThatCannotWork(t *testing.T) {
-	w := newWorld(t)
+func TestProgramsWithUnusableSettingsFail(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
 	missing := filepath.Join(t.TempDir(), "missing")
 	for name, env := range map[string][]string{
 		"no password":     {listener.EnvPassword + "="},
-		"two ways":        {listener.EnvToken + "=hunter2"},
+		"two methods":     {listener.EnvToken + "=hunter2"},
 		"no file":         {listener.EnvUser + "=", listener.EnvPassword + "=", listener.EnvCredentials + "=" + missing},
 		"no seed":         {listener.EnvUser + "=", listener.EnvPassword + "=", listener.EnvNKey + "=" + w.junk()},
 		"no authority":    {listener.EnvCA + "=" + missing},
@@ -73,14 +77,14 @@ func TestProgramsThatCannotWork(t *testing.T) {
 				t.Errorf("it ended with %d:\n%s", code, c.stderr.String())
 			}
 			if text := c.stderr.String(); text == "" || strings.Contains(text, "hunter2") || strings.Contains(text, "secret") {
-				t.Errorf("it says %q", text)
+				t.Errorf("its message is %q", text)
 			}
 		})
 	}
 }
 
-// junk is a file that holds nothing of use.
-func (w *world) junk() string {
+// junk is a file without a credential.
+func (w *fixture) junk() string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "junk")
 	if err := os.WriteFile(path, []byte("hunter2\n"), 0o600); err != nil {
@@ -90,7 +94,8 @@ func (w *world) junk() string {
 }
 
 func TestAProgramLeavesTheStreamsAsTheyAre(t *testing.T) {
-	w := newWorld(t)
+	t.Parallel()
+	w := newFixture(t)
 	w.publish(numbered("e", 10, 10)...)
 	before := w.streams()
 	c := w.start("plain")
@@ -101,7 +106,7 @@ func TestAProgramLeavesTheStreamsAsTheyAre(t *testing.T) {
 	}
 }
 
-func (w *world) streams() string {
+func (w *fixture) streams() string {
 	w.t.Helper()
 	var all strings.Builder
 	for _, name := range []string{bus.StreamEvents, bus.StreamDead} {

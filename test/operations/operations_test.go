@@ -1,12 +1,10 @@
-// Package operations kills the real belfry at random moments while programs use
-// its stores over the bus, and asks everything again: each request has had one
-// effect, and has one answer.
+// Package operations kills the real belfry at random moments while clients use its stores over the bus,
+// and repeats every request: each took effect once, and its repetition gets the same reply.
 package operations
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -26,8 +24,6 @@ import (
 	"belfry/test/kit"
 	"belfry/test/process"
 )
-
-var kills = flag.Int("operations.kills", 10, "how often belfry is killed")
 
 func TestMain(m *testing.M) {
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
@@ -69,29 +65,29 @@ func connect(t *testing.T, url string) *nats.Conn {
 	return conn
 }
 
-// asked is a request with its answer.
-type asked struct {
+// request is a request with its reply.
+type request struct {
 	op, key string
 	uuid    string // of the object
 	object  object.Object
-	answer  string
+	reply   string
 }
 
-// world is what all programs share.
-type world struct {
+// history holds the requests that were answered.
+type history struct {
 	store *client.Store
 	mu    sync.Mutex
-	all   []asked
+	all   []request
 }
 
-func (w *world) count() int {
+func (w *history) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.all)
 }
 
-// ask makes a request, however long that takes, and returns the answer.
-func (w *world) ask(a asked) (answer, uuid string, err error) {
+// send makes a request, however long that takes, and returns the reply.
+func (w *history) send(a request) (reply, uuid string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	var stored client.Stored
@@ -106,8 +102,8 @@ func (w *world) ask(a asked) (answer, uuid string, err error) {
 	return fmt.Sprintf("%s %d", stored.Object.Encode(), stored.Revision), stored.UUID(), err
 }
 
-// program saves, updates and deletes objects of its own until it is to stop.
-func (w *world) program(number int, r *rand.Rand, stop <-chan struct{}) error {
+// client saves, updates and deletes objects that no other client writes, until stop is closed.
+func (w *history) client(number int, r *rand.Rand, stop <-chan struct{}) error {
 	var mine []string
 	for n := 0; ; n++ {
 		select {
@@ -115,7 +111,7 @@ func (w *world) program(number int, r *rand.Rand, stop <-chan struct{}) error {
 			return nil
 		default:
 		}
-		a := asked{op: "save", key: fmt.Sprintf("%d/%d", number, n), object: object.Object{"author": []byte(fmt.Sprintf(`"author-%d"`, r.IntN(3)))}}
+		a := request{op: "save", key: fmt.Sprintf("%d/%d", number, n), object: object.Object{"author": []byte(fmt.Sprintf(`"author-%d"`, r.IntN(3)))}}
 		a.object.Set("title", fmt.Sprintf("t%d", n))
 		i := 0
 		if len(mine) > 0 {
@@ -132,11 +128,11 @@ func (w *world) program(number int, r *rand.Rand, stop <-chan struct{}) error {
 			a.op, a.uuid = "delete", mine[i]
 			mine = append(mine[:i], mine[i+1:]...)
 		}
-		answer, uuid, err := w.ask(a)
+		reply, uuid, err := w.send(a)
 		if err != nil {
 			return fmt.Errorf("%s %s %s: %w", a.op, a.key, a.uuid, err)
 		}
-		a.answer = answer
+		a.reply = reply
 		if a.op == "save" {
 			a.uuid, mine = uuid, append(mine, uuid)
 		}
@@ -146,16 +142,15 @@ func (w *world) program(number int, r *rand.Rand, stop <-chan struct{}) error {
 	}
 }
 
-// run lets programs work while disturb disturbs belfry.
-func (w *world) run(t *testing.T, programs int, disturb func(more func(n int))) {
+// run lets clients write while disturb kills processes.
+func (w *history) run(t *testing.T, seed uint64, clients int, disturb func(more func(n int))) {
 	t.Helper()
-	seed := rand.Uint64()
 	stop := make(chan struct{})
-	failed := make(chan error, programs)
+	failed := make(chan error, clients)
 	var working sync.WaitGroup
-	for i := range programs {
+	for i := range clients {
 		working.Go(func() {
-			if err := w.program(i, rand.New(rand.NewPCG(seed, uint64(i))), stop); err != nil {
+			if err := w.client(i, rand.New(rand.NewPCG(seed, uint64(i))), stop); err != nil {
 				failed <- err
 			}
 		})
@@ -183,14 +178,14 @@ func (w *world) run(t *testing.T, programs int, disturb func(more func(n int))) 
 	}
 }
 
-// audit asks everything again, and counts the effects in the log of events.
-func (w *world) audit(t *testing.T, conn *nats.Conn) {
+// audit repeats every request, and counts the effects in the log of events.
+func (w *history) audit(t *testing.T, conn *nats.Conn) {
 	t.Helper()
 	want := map[string]map[event.Name]int{}
 	for _, a := range w.all {
-		again, _, err := w.ask(a)
-		if err != nil || again != a.answer {
-			t.Errorf("%s %s: %s, and then %s, %v", a.op, a.key, a.answer, again, err)
+		again, _, err := w.send(a)
+		if err != nil || again != a.reply {
+			t.Errorf("%s %s: %s, and then %s, %v", a.op, a.key, a.reply, again, err)
 		}
 		if want[a.uuid] == nil {
 			want[a.uuid] = map[event.Name]int{}
@@ -199,7 +194,7 @@ func (w *world) audit(t *testing.T, conn *nats.Conn) {
 		other := a
 		other.object = object.Object{"title": []byte(`"another"`), "uuid": object.AppendString(nil, a.uuid)}
 		if a.op != "delete" {
-			if _, _, err := w.ask(other); !errors.Is(err, errs.Conflict) {
+			if _, _, err := w.send(other); !errors.Is(err, errs.Conflict) {
 				t.Errorf("%s %s with another body: %v", a.op, a.key, err)
 			}
 		}
@@ -211,11 +206,11 @@ func (w *world) audit(t *testing.T, conn *nats.Conn) {
 		}
 		for uuid, counts := range want {
 			if fmt.Sprint(have[uuid]) != fmt.Sprint(counts) {
-				return fmt.Errorf("%s: the log tells %v, asked for were %v", uuid, have[uuid], counts)
+				return fmt.Errorf("%s: the log has %v, requested were %v", uuid, have[uuid], counts)
 			}
 		}
 		if len(have) != len(want) {
-			return fmt.Errorf("the log tells of %d objects, %d are known", len(have), len(want))
+			return fmt.Errorf("the log has events of %d objects, %d are known", len(have), len(want))
 		}
 		return nil
 	})
@@ -264,17 +259,19 @@ func effects(ctx context.Context, conn *nats.Conn) (map[string]map[event.Name]in
 	}
 }
 
-func TestKilled(t *testing.T) {
+func TestSoakEachRequestTakesEffectOnceWhenBelfryIsKilled(t *testing.T) {
+	t.Parallel()
+	soak := kit.Soak(t, 3)
 	port := kit.FreePort(t)
 	config := configure(t, "{type: file}", fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
 	server := process.Serve(t, config)
 	conn := connect(t, server.Bus)
 	c := client.New(conn)
 	c.Attempt = time.Second
-	w := &world{store: c.Store("Books")}
-	w.run(t, 8, func(more func(int)) {
-		for range *kills {
-			more(10 + rand.IntN(100))
+	w := &history{store: c.Store("Books")}
+	w.run(t, soak.Seed(), 8, func(more func(int)) {
+		for soak.More() {
+			more(10 + soak.Rand().IntN(60))
 			server.Kill()
 			server = process.Serve(t, config)
 		}
@@ -286,9 +283,10 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestTwoFronts shares a database and an external bus between two belfrys, and
-// kills one or the other.
-func TestTwoFronts(t *testing.T) {
+// Two belfrys share a database and an external bus; one or the other is killed, and then the bus.
+func TestSoakEachRequestTakesEffectOnceWithTwoFronts(t *testing.T) {
+	t.Parallel()
+	soak := kit.Soak(t, 2)
 	port := kit.FreePort(t)
 	folder, address := t.TempDir(), fmt.Sprintf("nats://127.0.0.1:%d", port)
 	backend := fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: '%s'}", backing.Dynoxide(t).URL)
@@ -298,14 +296,15 @@ func TestTwoFronts(t *testing.T) {
 		configs = append(configs, configure(t, backend, fmt.Sprintf("bus: {url: %q}\n", address)))
 		servers = append(servers, process.Serve(t, configs[len(configs)-1]))
 	}
-	bus := process.StartBus(t, folder, port) // later than those who use it
+	bus := process.StartBus(t, folder, port) // after its clients
 	conn := connect(t, bus.URL)
 	c := client.New(conn)
 	c.Attempt = time.Second
-	w := &world{store: c.Store("Books")}
-	w.run(t, 4, func(more func(int)) {
-		for i := range 4 {
-			more(10 + rand.IntN(30))
+	w := &history{store: c.Store("Books")}
+	w.run(t, soak.Seed(), 4, func(more func(int)) {
+		for soak.More() {
+			i := soak.Round()
+			more(10 + soak.Rand().IntN(20))
 			servers[i%2].Kill()
 			more(5)
 			servers[i%2] = process.Serve(t, configs[i%2])

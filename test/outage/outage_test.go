@@ -1,5 +1,5 @@
-// Package outage takes an external bus away from a relay and a listener at
-// work, as a crash would, and holds that every accepted write is heard of.
+// Package outage kills an external bus that a relay and a listener use: the event of every accepted write
+// is handled nevertheless.
 package outage
 
 import (
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { process.Main(m) }
 
 const patience = time.Minute
 
-// world is a store whose events go over an external bus to a listener.
-type world struct {
+// fixture is a store whose events go over an external bus to a listener.
+type fixture struct {
 	t      *testing.T
 	folder string
 	port   int
@@ -36,13 +36,13 @@ type world struct {
 	relay  *outbox.Relay
 	store  *store.Store
 
-	mu    sync.Mutex
-	heard map[string]uint64 // highest revision that the listener has handled, by uuid
+	mu      sync.Mutex
+	handled map[string]uint64 // highest revision that the listener has handled, by uuid
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{t: t, folder: t.TempDir(), port: kit.FreePort(t), heard: map[string]uint64{}}
+	w := &fixture{t: t, folder: t.TempDir(), port: kit.FreePort(t), handled: map[string]uint64{}}
 	quiet := slog.New(slog.DiscardHandler)
 	w.server = process.StartBus(t, w.folder, w.port)
 	var err error
@@ -63,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	running.Go(func() {
 		err := listener.Run(ctx, w.bus, quiet, listener.Spec{
 			Name: "recorder", Filters: []string{"events.*.Store.*.Books.*"}, Start: listener.All,
-			Concurrency: 16, AckWait: 2 * time.Second, Handler: w.hear,
+			Concurrency: 16, AckWait: 2 * time.Second, Handler: w.handle,
 		})
 		if err != nil {
 			t.Errorf("the listener has ended: %v", err)
@@ -79,26 +79,26 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) hear(_ context.Context, e *listener.Event) error {
+func (w *fixture) handle(_ context.Context, e *listener.Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.heard[e.UUID] = max(w.heard[e.UUID], e.Revision)
+	w.handled[e.UUID] = max(w.handled[e.UUID], e.Revision)
 	return nil
 }
 
-// restart brings the killed server back.
-func (w *world) restart() { w.server = process.StartBus(w.t, w.folder, w.port) }
+// restart starts the killed server again.
+func (w *fixture) restart() { w.server = process.StartBus(w.t, w.folder, w.port) }
 
-// written is how far the writers got: the last accepted revision by uuid.
+// written holds the last accepted revision by uuid.
 type written struct {
 	mu   sync.Mutex
 	last map[string]uint64
 	n    atomic.Int64
 }
 
-// write keeps four writers going until stop is called.
-func (w *world) write(from string) (so *written, stop func()) {
-	so = &written{last: map[string]uint64{}}
+// write starts four writers, which write until stop is called.
+func (w *fixture) write(from string) (accepted *written, stop func()) {
+	accepted = &written{last: map[string]uint64{}}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var writers sync.WaitGroup
 	for n := range 4 {
@@ -110,79 +110,81 @@ func (w *world) write(from string) (so *written, stop func()) {
 					w.t.Errorf("a write was refused: %v", err)
 					return
 				}
-				so.mu.Lock()
-				so.last[uuid] = stored.Revision
-				so.mu.Unlock()
-				so.n.Add(1)
+				accepted.mu.Lock()
+				accepted.last[uuid] = stored.Revision
+				accepted.mu.Unlock()
+				accepted.n.Add(1)
 			}
 		})
 	}
-	return so, func() { cancel(); writers.Wait() }
+	return accepted, func() { cancel(); writers.Wait() }
 }
 
-func (w *world) put(uuid string, fresh bool, o object.Object) (store.Stored, error) {
-	if fresh {
+func (w *fixture) put(uuid string, create bool, o object.Object) (store.Stored, error) {
+	if create {
 		return w.store.Save(context.Background(), o, uuid)
 	}
 	return w.store.Update(context.Background(), o, store.UpdateOptions{UUID: uuid})
 }
 
-// allHeard waits until the listener has handled the last write of each object.
-func (w *world) allHeard(so *written) {
+// awaitHandled waits until the listener has handled the last write of each object.
+func (w *fixture) awaitHandled(accepted *written) {
 	w.t.Helper()
 	process.Eventually(w.t, patience, func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		for uuid, revision := range so.last {
-			if w.heard[uuid] < revision {
-				return fmt.Errorf("%s: heard of revision %d, written was %d", uuid, w.heard[uuid], revision)
+		for uuid, revision := range accepted.last {
+			if w.handled[uuid] < revision {
+				return fmt.Errorf("%s: revision %d is handled, %d was written", uuid, w.handled[uuid], revision)
 			}
 		}
 		return nil
 	})
 }
 
-func TestEveryWriteIsHeardOfThoughTheBusIsKilled(t *testing.T) {
-	w := newWorld(t)
-	so, stop := w.write("killed")
-	for range 4 {
-		before := so.n.Load()
-		w.more(so, before)
+func TestSoakEveryEventIsHandledWhenTheBusIsKilled(t *testing.T) {
+	t.Parallel()
+	soak := kit.Soak(t, 2)
+	w := newFixture(t)
+	accepted, stop := w.write("killed")
+	for soak.More() {
+		before := accepted.n.Load()
+		w.more(accepted, before)
 		w.server.Kill()
-		w.more(so, so.n.Load()) // writes go on
+		w.more(accepted, accepted.n.Load()) // writes are accepted during the outage
 		w.restart()
 	}
 	stop()
-	w.allHeard(so)
+	w.awaitHandled(accepted)
 }
 
 // more waits until so many more writes were accepted that the relay is busy.
-func (w *world) more(so *written, than int64) {
+func (w *fixture) more(accepted *written, than int64) {
 	w.t.Helper()
 	process.Eventually(w.t, patience, func() error {
-		if n := so.n.Load(); n < than+300 {
+		if n := accepted.n.Load(); n < than+300 {
 			return fmt.Errorf("%d writes were accepted", n-than)
 		}
 		return nil
 	})
 }
 
-// TestABusThatComesBackEmptyIsUsedAgain: its disk is gone, and with it what it
-// had acknowledged; everything after that arrives.
-func TestABusThatComesBackEmptyIsUsedAgain(t *testing.T) {
-	w := newWorld(t)
-	so, stop := w.write("before")
-	w.more(so, 0)
+// The bus has lost its disk and with it the events that it had acknowledged; later events are handled.
+func TestABusThatRestartsWithoutItsDataIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	accepted, stop := w.write("before")
+	w.more(accepted, 0)
 	stop()
-	w.allHeard(so)
+	w.awaitHandled(accepted)
 	w.server.Kill()
 	if err := os.RemoveAll(w.folder); err != nil {
 		t.Fatal(err)
 	}
-	so, stop = w.write("during")
-	w.more(so, 0)
+	accepted, stop = w.write("during")
+	w.more(accepted, 0)
 	w.restart()
-	w.more(so, so.n.Load())
+	w.more(accepted, accepted.n.Load())
 	stop()
-	w.allHeard(so)
+	w.awaitHandled(accepted)
 }

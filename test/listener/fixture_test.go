@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,14 +20,14 @@ import (
 	"belfry/test/kit"
 )
 
-// world is a bus, and the file in which its listeners note what they see.
-type world struct {
+// fixture is a bus, and the file in which its listeners record what they receive.
+type fixture struct {
 	t    *testing.T
 	bus  *bus.Bus
 	file string
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Options{
 		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler),
@@ -38,11 +37,11 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
-	return &world{t: t, bus: b, file: filepath.Join(t.TempDir(), "seen")}
+	return &fixture{t: t, bus: b, file: filepath.Join(t.TempDir(), "seen")}
 }
 
 // publish puts an event into the log.
-func (w *world) publish(all ...event.Envelope) {
+func (w *fixture) publish(all ...event.Envelope) {
 	w.t.Helper()
 	list := make([]bus.Event, len(all))
 	for i, e := range all {
@@ -64,15 +63,15 @@ func numbered(prefix string, n, objects int) []event.Envelope {
 	return all
 }
 
-// child is a listener in a process of its own.
+// child is a listener in another process.
 type child struct {
 	cmd    *exec.Cmd
-	stderr log
+	stderr kit.Tail
 	done   chan struct{}
 }
 
 // start starts a child; env is added to its environment.
-func (w *world) start(role string, env ...string) *child {
+func (w *fixture) start(role string, env ...string) *child {
 	w.t.Helper()
 	c := &child{cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10", envRole+"="+role, envFile+"="+w.file,
@@ -111,26 +110,8 @@ func (c *child) ended() bool {
 	}
 }
 
-// log is what a process says; it can be read while it is written.
-type log struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// seen are the lines that listeners have noted: id, uuid and revision.
-func (w *world) seen() []string {
+// received are the lines that listeners have recorded: id, uuid and revision.
+func (w *fixture) received() []string {
 	w.t.Helper()
 	data, err := os.ReadFile(w.file)
 	if errors.Is(err, os.ErrNotExist) || len(data) == 0 && err == nil {
@@ -142,10 +123,10 @@ func (w *world) seen() []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// distinct counts the ids that were seen.
-func (w *world) distinct() int {
+// distinct counts the ids that were received.
+func (w *fixture) distinct() int {
 	ids := map[string]bool{}
-	for _, line := range w.seen() {
+	for _, line := range w.received() {
 		id, _, _ := strings.Cut(line, " ")
 		ids[id] = true
 	}
@@ -153,24 +134,26 @@ func (w *world) distinct() int {
 	return len(ids)
 }
 
-func (w *world) eventually(what string, right func() bool) {
+func (w *fixture) eventually(what string, condition func() bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(100 * time.Second); !right(); {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not so after 100 s: %s", what)
+	if err := kit.Await(2*time.Minute, func() error {
+		if condition() {
+			return nil
 		}
-		<-time.After(10 * time.Millisecond)
+		return errors.New(what)
+	}); err != nil {
+		w.t.Fatalf("not true after two minutes: %v", err)
 	}
 }
 
-// idle reports whether the listener has acknowledged all.
-func (w *world) idle() bool {
+// idle reports whether the listener has acknowledged all events.
+func (w *fixture) idle() bool {
 	pending, unacked, err := listener.Lag(w.t.Context(), w.bus, "child")
 	return err == nil && pending+unacked == 0
 }
 
-// dead are the ids of the events with the dead letters.
-func (w *world) dead() []string {
+// dead returns the ids of the dead letters.
+func (w *fixture) dead() []string {
 	w.t.Helper()
 	stream, err := w.bus.JetStream().Stream(w.t.Context(), bus.StreamDead)
 	if err != nil {
