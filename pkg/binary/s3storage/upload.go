@@ -67,10 +67,18 @@ func (s *Storage) copyAll(ctx context.Context, hash string, segments []segment) 
 	if err != nil {
 		return err
 	}
-	group, copying := errgroup.WithContext(ctx)
+	// The first error starts no more copies, but it does not cancel those in
+	// flight: S3 may finish a copy whose request was canceled after the upload has
+	// been aborted, and keep that part.
+	group, failed := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for i, from := range segments {
-		group.Go(func() error { return u.copy(copying, int32(i+1), from) })
+		group.Go(func() error {
+			if err := failed.Err(); err != nil {
+				return err
+			}
+			return u.copy(ctx, int32(i+1), from)
+		})
 	}
 	if err = group.Wait(); err == nil {
 		err = u.complete(ctx)
@@ -89,12 +97,12 @@ func (s *Storage) source(key string) string {
 	return strings.ReplaceAll(url.QueryEscape(s.bucket+"/"+key), "+", "%20")
 }
 
-// removeAll removes objects, and reports the first error.
+// removeAll removes objects, all that it can, and returns the first error.
 func (s *Storage) removeAll(ctx context.Context, keys []string) error {
-	group, removing := errgroup.WithContext(ctx)
+	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for _, key := range keys {
-		group.Go(func() error { return s.remove(removing, key) })
+		group.Go(func() error { return s.remove(ctx, key) })
 	}
 	return group.Wait()
 }

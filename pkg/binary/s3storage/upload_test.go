@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,18 +127,33 @@ func TestAStageThatWasTakenAway(t *testing.T) {
 	holds(t, s, c)
 }
 
-// TestACopyThatFailsLeavesNothing, neither to see nor to pay for.
-func TestACopyThatFailsLeavesNothing(t *testing.T) {
+// A failed copy leaves no content, and no parts that cost money. S3 may keep a
+// part that it copies while the upload is aborted, so the storage waits for the
+// copies in flight first.
+func TestFailedCopyLeavesNothing(t *testing.T) {
 	server := backing.S3(t)
 	p := front(t, server, true)
 	s := open(t, hasty(p.options(server)))
 	s.SetSegmentParts(1)
 	c := random("a", 3*s3storage.PartSize)
 	g := stage(t, s, c)
+	var failures atomic.Int64
+	failed := make(chan struct{})
 	p.set(func(w http.ResponseWriter, r *http.Request) {
-		if operation(r) == "UploadPartCopy" && r.URL.Query().Get("partNumber") == "2" {
-			w.WriteHeader(http.StatusInternalServerError)
-			return
+		if operation(r) == "UploadPartCopy" {
+			if r.URL.Query().Get("partNumber") == "2" {
+				w.WriteHeader(http.StatusInternalServerError)
+				if failures.Add(1) == s3storage.Attempts {
+					close(failed)
+				}
+				return
+			}
+			<-failed
+			select {
+			case <-r.Context().Done():
+				t.Error("a copy in flight was canceled")
+			case <-time.After(100 * time.Millisecond): // for as long as a cancellation may take
+			}
 		}
 		p.pass.ServeHTTP(w, r)
 	})
