@@ -15,6 +15,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/deadletter"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
@@ -31,7 +32,7 @@ func served(t *testing.T, events int) (b *bus.Bus, file string) {
 		t.Fatal(err)
 	}
 	b, err := bus.Open(t.Context(), bus.Options{
-		Embedded: &bus.Embedded{Folder: filepath.Join(folder, "bus"), Listen: address}, Logger: slog.New(slog.DiscardHandler),
+		Server: embedded.New(embedded.Options{Folder: filepath.Join(folder, "bus"), Listen: address}), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

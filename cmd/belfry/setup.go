@@ -51,7 +51,7 @@ func (c *busSetupCmd) Run(ctx context.Context, s streams) error {
 			return errs.New(errs.Invalid, "--store: %s has no store %q; it has %s", c.Config, name, strings.Join(slices.Sorted(maps.Keys(loaded.Stores)), ", "))
 		}
 	}
-	var all []bus.Finding
+	var all []bus.Diff
 	err = c.connect(ctx, func(b *bus.Client) (err error) {
 		all, err = app.SetupBus(ctx, loaded, b, specs, c.Check)
 		return err
@@ -103,7 +103,7 @@ func parseStart(text string) (listener.Start, error) {
 
 // writeFindings writes a line for each finding and a sum, and reports whether
 // something lacks.
-func writeFindings(w io.Writer, all []bus.Finding) (lacks bool) {
+func writeFindings(w io.Writer, all []bus.Diff) (lacks bool) {
 	if len(all) == 0 {
 		return false
 	}
@@ -111,7 +111,7 @@ func writeFindings(w io.Writer, all []bus.Finding) (lacks bool) {
 	count := map[bus.State]int{}
 	for _, f := range all {
 		count[f.State]++
-		lacks = lacks || f.Lacks()
+		lacks = lacks || f.NeedsSetup()
 		what := string(f.State)
 		if f.Detail != "" {
 			what += ": " + f.Detail
@@ -120,7 +120,7 @@ func writeFindings(w io.Writer, all []bus.Finding) (lacks bool) {
 	}
 	_ = t.Flush()
 	var sum []string
-	for _, state := range []bus.State{bus.Right, bus.Made, bus.Changed, bus.Missing, bus.Differs} {
+	for _, state := range []bus.State{bus.InSync, bus.Created, bus.Updated, bus.Missing, bus.Drifted} {
 		if n := count[state]; n > 0 {
 			sum = append(sum, fmt.Sprintf("%d %s", n, state))
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/listener"
 )
 
@@ -35,15 +35,15 @@ stores:
 			}
 		}
 	}
-	setup(1, []string{"stream EVENTS differs: max_msgs 1000000 instead of 77", "consumer mapping of stream EVENTS missing", "2 right, 4 missing, 1 differs"}, "--check")
-	setup(1, []string{"2 right, 4 missing, 1 differs"}, "--check")
-	setup(0, []string{"stream EVENTS changed: max_msgs", "2 right, 4 made, 1 changed"})
-	setup(0, []string{"stream DEAD right", "consumer cascade of stream RETRY right", "7 right"})
-	setup(0, []string{"consumer a of stream EVENTS made", "consumer b of stream EVENTS made"}, "--listener", "a", "--listener", "b", "--store", "Books", "--ack-wait", "1m", "--from", "all")
-	setup(0, []string{"11 right"}, "--check", "--listener", "a", "--listener", "b", "--store", "Books", "--ack-wait", "1m")
+	setup(1, []string{"stream EVENTS drifted: max_msgs 1000000 instead of 77", "consumer mapping of stream EVENTS missing", "2 in sync, 4 missing, 1 drifted"}, "--check")
+	setup(1, []string{"2 in sync, 4 missing, 1 drifted"}, "--check")
+	setup(0, []string{"stream EVENTS updated: max_msgs", "2 in sync, 4 created, 1 updated"})
+	setup(0, []string{"stream DEAD in sync", "consumer cascade of stream RETRY in sync", "7 in sync"})
+	setup(0, []string{"consumer a of stream EVENTS created", "consumer b of stream EVENTS created"}, "--listener", "a", "--listener", "b", "--store", "Books", "--ack-wait", "1m", "--from", "all")
+	setup(0, []string{"11 in sync"}, "--check", "--listener", "a", "--listener", "b", "--store", "Books", "--ack-wait", "1m")
 	setup(1, []string{"filter events.*.*.*.Books.* events.*.Register.Books.* instead of events.>, ack_wait 1m0s instead of 30s"}, "--check", "--listener", "a")
-	setup(0, []string{"consumer o-31 of stream EVENTS made"}, "--listener", "o", "--ordered")
-	setup(0, []string{"consumer tea of stream EVENTS right"}, "--check", "--listener", "tea")
+	setup(0, []string{"consumer o-31 of stream EVENTS created"}, "--listener", "o", "--ordered")
+	setup(0, []string{"consumer tea of stream EVENTS in sync"}, "--check", "--listener", "tea")
 
 	setup(2, []string{"belfry's own"}, "--listener", "mapping")
 	setup(2, []string{"name it with --listener"}, "--store", "Books")
@@ -70,7 +70,7 @@ func TestARoleIsPrinted(t *testing.T) {
 		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := (bus.Embedded{Config: conf}).Check(); err != nil {
+		if err := (embedded.Options{Config: conf}).Check(); err != nil {
 			t.Errorf("a server can't read it: %v", err)
 		}
 		publish, subscribe, err := listener.Rights(name, ordered)

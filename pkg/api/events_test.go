@@ -16,6 +16,7 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/auth"
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/event"
 	"belfry/pkg/sse"
 	"belfry/pkg/store"
@@ -34,7 +35,7 @@ type bell struct {
 
 func newBell(t *testing.T) *bell {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

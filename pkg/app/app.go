@@ -8,7 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"belfry/pkg/binary"
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/sse"
 	"belfry/pkg/store"
@@ -161,7 +161,9 @@ func (a *App) openBus(ctx context.Context) error {
 	}
 	o.Logger = a.log
 	if o.URL == "" {
-		o.Embedded = &bus.Embedded{Folder: filepath.Join(a.config.Data, "bus"), Listen: a.config.Bus.Listen, Config: a.config.Bus.Config}
+		server := embeddedBus(a.config)
+		server.Logger = a.log
+		o.Server = embedded.New(server)
 	}
 	b, err := bus.Open(ctx, o)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/auth"
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
@@ -33,7 +34,7 @@ func Check(c *config.Config) error {
 	if err != nil && !errors.As(err, &problems) {
 		return err
 	}
-	if err := (bus.Embedded{Config: c.Bus.Config}).Check(); err != nil {
+	if err := (embedded.Options{Config: c.Bus.Config}).Check(); err != nil {
 		problems = append(problems, c.Problem("bus.config", "%s", strings.TrimPrefix(err.Error(), "bus.config: ")))
 	}
 	if len(problems) > 0 {

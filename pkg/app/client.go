@@ -5,6 +5,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 )
 
@@ -15,7 +16,7 @@ func BusClient(c *config.Config) (bus.Options, error) {
 	if err != nil || o.URL != "" {
 		return o, err
 	}
-	e := bus.Embedded{Folder: filepath.Join(c.Data, "bus"), Listen: c.Bus.Listen, Config: c.Bus.Config}
+	e := embeddedBus(c)
 	o.URL, err = e.Address()
 	switch {
 	case err != nil:
@@ -23,6 +24,11 @@ func BusClient(c *config.Config) (bus.Options, error) {
 	case o.URL == "":
 		return o, errs.New(errs.Invalid, "the bus is inside the process that serves and has no port (bus.listen is empty): set bus.listen, to 127.0.0.1:4222 for instance, and serve anew")
 	}
-	o.Embedded = &e
-	return o, nil
+	o.Syncer, err = embedded.OpenFiles(e)
+	return o, err
+}
+
+// embeddedBus are the options of the embedded server of a configuration.
+func embeddedBus(c *config.Config) embedded.Options {
+	return embedded.Options{Folder: filepath.Join(c.Data, "bus"), Listen: c.Bus.Listen, Config: c.Bus.Config}
 }

@@ -51,7 +51,7 @@ func (l *lacks) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, consumer := range names(l.lack) {
-		return bus.Lack(l.lack[consumer], "a listener of belfry's can't listen")
+		return bus.Unavailable(l.lack[consumer], "a listener of belfry's can't listen")
 	}
 	return nil
 }

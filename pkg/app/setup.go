@@ -13,7 +13,7 @@ import (
 // SetupBus makes the streams of a configuration and the consumers of its
 // listeners and of some more, so that other users of the bus need no right to;
 // with check it only looks. It returns what it found and did, as far as it came.
-func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []listener.Spec, check bool) ([]bus.Finding, error) {
+func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []listener.Spec, check bool) ([]bus.Diff, error) {
 	p, err := compile(c)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []liste
 		if err != nil {
 			return all, err
 		}
-		var found []bus.Finding
+		var found []bus.Diff
 		found, err = listener.Setup(ctx, b, spec, check)
 		all = append(all, found...)
 	}

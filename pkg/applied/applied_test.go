@@ -14,6 +14,7 @@ import (
 
 	"belfry/pkg/applied"
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
 )
@@ -55,7 +56,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler),
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -145,8 +145,8 @@ type post struct {
 	sending func(token string) // a mail is out, which has not been noted yet
 }
 
-func (p *post) Wanted(name event.Name) bool { return p.saving != nil && name == event.StoreSave }
-func (p *post) Live(event.Name, []byte)     { p.saving() }
+func (p *post) HasInterest(name event.Name) bool { return p.saving != nil && name == event.StoreSave }
+func (p *post) Live(event.Name, []byte)          { p.saving() }
 
 func (p *post) Committed(name string, e driver.Pending) {
 	decoded, err := event.Decode(e.Payload)

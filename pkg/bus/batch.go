@@ -13,13 +13,18 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// Events are published in the server's fast batches: they are stored one by
-// one, in order, and answered once for all. A repeated id is passed over.
-// What ends a batch early leaves its beginning in the stream; publishing the
-// events one by one then says which of them is at fault.
+// Events are published in the server's fast-ingest batches: they are stored one by
+// one, in order, and acknowledged once for all. Duplicate ids are skipped. A
+// batch that ends early leaves its beginning in the stream; publishing the events
+// one by one then finds the one at fault.
+//
+// This is the package's own because it publishes a whole slice with one header
+// and one reply buffer, keeps one subscription for the replies to all batches,
+// and falls back to single messages on servers without batches; see
+// docs/adr/0012-what-we-keep-of-our-own.md.
 const (
-	batchMost  = 500     // beyond it the server would answer in between
-	batchBytes = 4 << 20 // bounds what is under way
+	batchEvents = 500     // with more the server would reply in between
+	batchBytes  = 4 << 20 // in flight
 )
 
 // The operations in the reply subject of a message of a batch, which is
@@ -32,56 +37,56 @@ const (
 	batchSuffix = ".$FI"
 )
 
-// codeBatchDisabled is the server's for "no batches on this stream".
+// codeBatchDisabled says that the stream does not allow batches.
 const codeBatchDisabled jetstream.ErrorCode = 10205
 
-// batchEnd is how many of the events, at least one, go into one batch.
-func batchEnd(events []Event) int {
+// batchLength is how many of the events, at least one, fit into one batch.
+func batchLength(events []Event) int {
 	size := 0
 	for i := range events {
 		size += len(events[i].Payload)
-		if i == batchMost || (size > batchBytes && i > 0) {
+		if i == batchEvents || (size > batchBytes && i > 0) {
 			return i
 		}
 	}
 	return len(events)
 }
 
-// answers takes in the stream's answers to batches, each of which waits for
-// its last one.
-type answers struct {
+// batchReplies receives the stream's replies to batches. The publisher of a batch
+// waits for the last of them.
+type batchReplies struct {
 	inbox string
 
 	mu      sync.Mutex
 	waiting map[string]chan []byte // by batch
 }
 
-func (b *Bus) listenForAnswers() error {
-	b.answers = answers{inbox: b.conn.NewInbox(), waiting: map[string]chan []byte{}}
-	_, err := b.conn.Subscribe(b.answers.inbox+".>", b.answers.hear)
+func (b *Bus) subscribeBatchReplies() error {
+	b.replies = batchReplies{inbox: b.conn.NewInbox(), waiting: map[string]chan []byte{}}
+	_, err := b.conn.Subscribe(b.replies.inbox+".>", b.replies.receive)
 	return err
 }
 
-// expect returns a channel that gets the last answer to a batch.
-func (a *answers) expect(batch string) (answer <-chan []byte, forget func()) {
+// expect returns a channel that gets the last reply to a batch.
+func (r *batchReplies) expect(batch string) (reply <-chan []byte, forget func()) {
 	c := make(chan []byte, 1)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.waiting[batch] = c
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting[batch] = c
 	return c, func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.waiting, batch)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.waiting, batch)
 	}
 }
 
-// hear passes on the last answer: what comes in between is about the flow, and
-// names no stream. What names another one is not the answer of ours.
-func (a *answers) hear(m *nats.Msg) {
-	batch, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, a.inbox+"."), ".")
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c := a.waiting[batch]
+// receive delivers the last reply. Earlier ones are about flow control and name no
+// stream; one that names another stream is not from ours.
+func (r *batchReplies) receive(m *nats.Msg) {
+	batch, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, r.inbox+"."), ".")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.waiting[batch]
 	if c == nil {
 		return
 	}
@@ -93,7 +98,7 @@ func (a *answers) hear(m *nats.Msg) {
 	if noResponders {
 		m.Data = nil
 	}
-	delete(a.waiting, batch)
+	delete(r.waiting, batch)
 	c <- m.Data
 }
 
@@ -101,12 +106,12 @@ func (a *answers) hear(m *nats.Msg) {
 // all of them are known to be in the stream.
 func (b *Bus) publishBatch(ctx context.Context, events []Event) (bool, error) {
 	batch := nuid.Next()
-	answer, forget := b.answers.expect(batch)
+	last, forget := b.replies.expect(batch)
 	defer forget()
 	// The connection copies a message before it returns: one header serves all.
 	id := []string{""}
 	msg := nats.Msg{Header: nats.Header{jetstream.MsgIDHeader: id}}
-	reply := append(make([]byte, 0, 128), b.answers.inbox+"."+batch+batchFlow...)
+	reply := append(make([]byte, 0, 128), b.replies.inbox+"."+batch+batchFlow...)
 	for i := range events {
 		op := batchAppend
 		switch i {
@@ -122,14 +127,14 @@ func (b *Bus) publishBatch(ctx context.Context, events []Event) (bool, error) {
 		}
 	}
 	select {
-	case data := <-answer:
-		return b.batchTaken(data, len(events))
+	case data := <-last:
+		return b.batchStored(data, len(events))
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
 }
 
-func (b *Bus) batchTaken(data []byte, events int) (bool, error) {
+func (b *Bus) batchStored(data []byte, events int) (bool, error) {
 	if data == nil {
 		return false, nats.ErrNoResponders
 	}
@@ -140,12 +145,12 @@ func (b *Bus) batchTaken(data []byte, events int) (bool, error) {
 	case a.Error == nil && a.Batch != "":
 		return a.Count == events, nil
 	case a.Error == nil, a.Error.ErrorCode == codeBatchDisabled:
-		// A server that does not know batches answers each message.
+		// A server without batches acknowledges each message.
 		b.batchesOff.Store(true)
 		return false, nil
-	case lasting(a.Error) || a.Error.Code == 429:
+	case permanent(a.Error) || a.Error.Code == 429:
 		return false, nil
 	default:
-		return false, fmt.Errorf("the stream did not take the batch: %w", a.Error)
+		return false, fmt.Errorf("the stream did not accept the batch: %w", a.Error)
 	}
 }

@@ -26,10 +26,10 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-func BenchmarkWanted(b *testing.B) {
+func BenchmarkHasInterest(b *testing.B) {
 	busy := open(b, bus.Options{})
 	for b.Loop() {
-		if busy.Wanted(event.StoreGet) {
+		if busy.HasInterest(event.StoreGet) {
 			b.Fatal("nobody listens")
 		}
 	}

@@ -1,9 +1,10 @@
-// Package bus is belfry's connection to NATS: an embedded server or a remote
-// cluster, the streams that keep events, and publishing into them.
+// Package bus is belfry's connection to NATS: the streams that keep events, and
+// publishing into them. The server is a cluster, or one inside this process
+// (package bus/embedded).
 //
-// An event that Publish has accepted outlives this process; after Sync it
-// outlives a power cut as well. What Live sends is heard by whoever listens at
-// that moment and kept by nobody.
+// An event that Publish has accepted survives a crash of this process; after
+// Sync it survives a power failure as well. Live publishes to the subscribers of
+// that moment, and nothing is stored.
 package bus
 
 import (
@@ -20,33 +21,38 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Options say which bus to open: Embedded, or the one at URL.
+// Options configure a Bus. Exactly one of Server and URL is required.
 type Options struct {
-	Embedded *Embedded // a server inside this process
-	URL      string    // of a cluster: nats://a:4222,nats://b:4222
+	Server Server // a server inside this process, see package bus/embedded
+	URL    string // of a cluster: nats://a:4222,nats://b:4222
 
-	Name string // of the connection, for who looks at the server; "belfry" when empty
+	Name string // of the connection, shown by the server; "belfry" when empty
 	Auth Auth
 	TLS  TLS
 
-	// InboxPrefix begins the subjects on which answers come in, so that a
-	// server can allow each user its own alone. Empty: "_INBOX_<user>" when
-	// Auth.User is set, else "_INBOX".
+	// InboxPrefix is the prefix of the subjects of replies, so that a server can
+	// give each user an inbox of its own. Empty: "_INBOX_<user>" when Auth.User
+	// is set, else "_INBOX".
 	InboxPrefix string
 
-	Events   Limits // what stream EVENTS keeps
-	Replicas int    // of streams that are made; 0 leaves it to the server (1)
+	Events   Limits // of stream EVENTS
+	Replicas int    // of streams that are created; 0 leaves it to the server (1)
 
-	// Guest says that the streams are somebody else's: they are neither made nor
-	// changed, and waited for while they are not there. Events and Replicas are
-	// of no account then.
-	Guest bool
+	// Unmanaged leaves the streams as they are: they are neither created nor
+	// changed, and waited for while they are missing. Events and Replicas have no
+	// effect.
+	Unmanaged bool
 
-	Logger *slog.Logger // nil: slog.Default()
+	// Syncer is for Dial: it syncs the files of the embedded server that another
+	// process of this machine runs. Nil: the server at URL needs no Sync.
+	Syncer Syncer
+
+	Logger *slog.Logger // nil: nothing is logged
 }
 
-// Auth is how the connection says who it is. At most one way is used. The
-// embedded server asks everyone for User and Password, or Token, when given.
+// Auth is how the connection authenticates, in at most one way. An embedded
+// server without a configuration file requires User and Password, or Token, of
+// every client when they are set.
 type Auth struct {
 	Credentials    string // file with a user's JWT and seed
 	User, Password string
@@ -54,14 +60,14 @@ type Auth struct {
 	NKeySeed       string // the seed itself, SU...
 }
 
-// TLS is what a connection to a cluster is secured with; files in PEM.
+// TLS secures a connection to a cluster; files in PEM.
 type TLS struct {
-	CA        string // whom to trust instead of the system's authorities
-	Cert, Key string // who we are
+	CA        string // trusted instead of the system's authorities
+	Cert, Key string // client certificate
 }
 
-// Limits bound a stream; the oldest events go first. A field that is 0 takes
-// its default (see DefaultLimits), a negative one is without limit.
+// Limits bound a stream; the oldest events are removed first. A field that is 0
+// takes its default (see DefaultLimits), a negative one is unlimited.
 type Limits struct {
 	MaxAge      time.Duration
 	MaxBytes    int64
@@ -79,85 +85,77 @@ const readyTimeout = 2 * time.Second
 
 // Bus is an open connection. Its methods are safe for concurrent use.
 type Bus struct {
-	log      *slog.Logger
-	opts     Options
-	embedded *embedded // nil for a cluster
-	conn     *nats.Conn
-	js       jetstream.JetStream
+	log  *slog.Logger
+	opts Options
+	conn *nats.Conn
+	js   jetstream.JetStream
 
-	link       *link
-	streams    *streamsState
-	complaints *complaints
-	refusals   refusals
+	state    *connState
+	streams  *streamsState
+	asyncLog *asyncErrors
+	denials  denials
 
-	answers    answers
-	batchesOff atomic.Bool // the server or the stream does not take batches
-	syncer     syncer
-	harm       atomic.Pointer[error] // why the embedded server can't write
+	replies    batchReplies
+	batchesOff atomic.Bool // the server or the stream does not accept batches
 
 	background sync.WaitGroup
 	stop       context.CancelFunc // ends background
 	closed     atomic.Bool
 }
 
-// Open opens the bus. An embedded server is ready when Open returns, its
-// streams included. A cluster may be away: Open returns at once, the
-// connection is tried for ever, and the streams are made when it comes.
-// It reports errs.Invalid for options that can't work.
+// Open opens the bus. With an embedded server, Open starts it and returns once
+// the streams are there. A cluster may be unavailable: Open returns at once,
+// connects in the background for as long as it takes, and then creates the
+// streams. It reports errs.Invalid for options that can't work.
 func Open(ctx context.Context, opts Options) (*Bus, error) {
-	if err := opts.check(); err != nil {
+	if err := opts.validate(); err != nil {
 		return nil, err
 	}
 	if opts.Logger == nil {
-		opts.Logger = slog.Default()
+		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	life, stop := context.WithCancel(context.Background())
-	b := &Bus{log: opts.Logger, opts: opts, link: newLink(), streams: newStreamsState(), stop: stop}
-	b.complaints = &complaints{log: b.log}
-	if err := b.open(ctx, life); err != nil {
+	background, stop := context.WithCancel(context.Background())
+	b := &Bus{log: opts.Logger, opts: opts, state: newConnState(), streams: newStreamsState(), stop: stop}
+	b.asyncLog = &asyncErrors{log: b.log}
+	if err := b.open(ctx, background); err != nil {
 		_ = b.Close(ctx)
 		return nil, err
 	}
 	return b, nil
 }
 
-func (b *Bus) open(ctx, life context.Context) error {
-	if b.opts.Embedded != nil {
-		b.embedded = newEmbedded(*b.opts.Embedded, b.opts.Auth, b.log)
-		if err := b.embedded.start(ctx); err != nil {
+func (b *Bus) open(ctx, background context.Context) error {
+	if b.opts.Server != nil {
+		if err := b.opts.Server.Start(ctx, b.opts.Auth); err != nil {
 			return err
 		}
 	}
 	if err := b.connect(); err != nil {
 		return err
 	}
-	if err := b.listenForAnswers(); err != nil {
-		return errs.Wrap(err, errs.Internal, "listen for the streams' answers")
+	if err := b.subscribeBatchReplies(); err != nil {
+		return errs.Wrap(err, errs.Internal, "subscribe to the replies to batches")
 	}
-	if b.embedded != nil {
-		if err := b.settle(ctx); err != nil {
+	if b.opts.Server != nil {
+		if err := b.awaitServer(ctx); err != nil {
 			return err
 		}
 	}
-	b.background.Go(func() { b.keepStreams(life) })
-	if b.embedded != nil {
-		b.background.Go(func() { b.heal(life) })
+	b.background.Go(func() { b.keepStreams(background) })
+	if b.opts.Server != nil {
+		b.background.Go(func() { b.opts.Server.Supervise(background, b.restartServer) })
 	}
 	return nil
 }
 
-func (o Options) check() error {
+func (o Options) validate() error {
 	switch {
-	case o.Embedded == nil && o.URL == "":
+	case o.Server == nil && o.URL == "":
 		return errs.New(errs.Invalid, "bus: neither an embedded server nor a url is given")
-	case o.Embedded != nil && o.URL != "":
+	case o.Server != nil && o.URL != "":
 		return errs.New(errs.Invalid, "bus: both an embedded server and a url are given; choose one")
-	case o.Embedded != nil && o.Embedded.Folder == "":
-		return errs.New(errs.Invalid, "bus: the embedded server needs a folder")
-	case o.Embedded != nil && o.Embedded.Config == "" && (o.Auth.Credentials != "" || o.Auth.NKeySeed != ""):
-		return errs.New(errs.Invalid, "bus: the embedded server knows user and password or a token, not credentials or nkeys")
-	case o.Embedded != nil && o.Guest:
-		return errs.New(errs.Invalid, "bus: an embedded server's streams are its own; a guest needs a url")
+	case o.Server != nil && o.Unmanaged:
+		return errs.New(errs.Invalid, "bus: the streams of an embedded server can't be unmanaged; give a url")
 	default:
 		return nil
 	}
@@ -166,86 +164,40 @@ func (o Options) check() error {
 // Conn is the connection, for subscriptions and requests.
 func (b *Bus) Conn() *nats.Conn { return b.conn }
 
-// JetStream is for consumers and for looking into streams.
+// JetStream is for consumers and for reading streams.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 
 // ClientURL is where other processes reach the bus; empty when the embedded
 // server has no listener.
 func (b *Bus) ClientURL() string {
-	if b.embedded == nil {
+	if b.opts.Server == nil {
 		return b.opts.URL
 	}
-	return b.embedded.clientURL()
+	return b.opts.Server.ClientURL()
 }
 
 // Ready returns nil when events can be published, else errs.Unavailable that
 // names what is missing.
 func (b *Bus) Ready(ctx context.Context) error {
 	if !b.conn.IsConnected() {
-		return errs.New(errs.Unavailable, "the bus is away: %s", b.link.reason())
+		return errs.New(errs.Unavailable, "the bus is unavailable: %s", b.state.reason())
 	}
 	if err := b.streams.err(); err != nil {
-		return Lack(err, "the bus has no streams")
+		return Unavailable(err, "the bus has no streams")
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := b.conn.FlushWithContext(ctx); err != nil {
 		return errs.Wrap(err, errs.Unavailable, "the bus does not answer")
 	}
-	return b.unharmed()
-}
-
-// StopServer takes the embedded server away as an outage would, and returns once
-// the connection knows; the data and the port stay for StartServer.
-func (b *Bus) StopServer() error {
-	if b.embedded == nil {
-		return errs.New(errs.Invalid, "bus: only an embedded server can be stopped")
-	}
-	session := b.link.current()
-	b.embedded.stop()
-	select {
-	case <-session.Done():
-	case <-b.link.ended:
-	}
-	return nil
-}
-
-// StartServer brings the embedded server back and waits until the connection
-// is back as well.
-func (b *Bus) StartServer(ctx context.Context) error {
-	if b.embedded == nil {
-		return errs.New(errs.Invalid, "bus: only an embedded server can be started")
-	}
-	if err := b.embedded.start(ctx); err != nil {
-		return err
-	}
-	return b.settle(ctx)
-}
-
-// settle waits until the connection to the embedded server is up, and makes the
-// streams. A user of the server's own configuration may lack the right to: then
-// they are waited for.
-func (b *Bus) settle(ctx context.Context) error {
-	if err := b.link.awaitUp(ctx); err != nil {
-		return err
-	}
-	id, err := b.conn.GetClientID()
-	if err != nil {
-		return errs.Wrap(err, errs.Unavailable, "the embedded bus does not know its connection")
-	}
-	if err := b.embedded.identify(id); err != nil {
-		return err
-	}
-	err = b.Setup(ctx)
-	if err != nil && b.opts.Embedded.Config != "" {
-		b.log.Warn("the bus's streams are not ready; trying again", "error", err)
+	if b.opts.Server == nil {
 		return nil
 	}
-	return err
+	return b.opts.Server.WriteError()
 }
 
-// Close drains the connection (handlers that run finish, what was published
-// is sent), bounded by ctx, and stops the embedded server.
+// Close drains the connection (running handlers finish, published messages are
+// sent), bounded by ctx, and stops the embedded server.
 func (b *Bus) Close(ctx context.Context) error {
 	if b.closed.Swap(true) {
 		return nil
@@ -253,8 +205,8 @@ func (b *Bus) Close(ctx context.Context) error {
 	b.stop()
 	err := b.drain(ctx)
 	b.background.Wait()
-	if b.embedded != nil {
-		b.embedded.stop()
+	if b.opts.Server != nil {
+		b.opts.Server.Stop()
 	}
 	return err
 }
@@ -271,7 +223,7 @@ func (b *Bus) drain(ctx context.Context) error {
 		return fmt.Errorf("drain the bus: %w", err)
 	}
 	select {
-	case <-b.link.ended:
+	case <-b.state.closed:
 		return nil
 	case <-ctx.Done():
 		return errs.Wrap(ctx.Err(), errs.Canceled, "the bus did not drain in time")

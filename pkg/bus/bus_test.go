@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/test/kit"
@@ -28,8 +29,8 @@ func open(t testing.TB, opts bus.Options) *bus.Bus {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opts.Embedded == nil && opts.URL == "" {
-		opts.Embedded = &bus.Embedded{Folder: t.TempDir()}
+	if opts.Server == nil && opts.URL == "" {
+		opts.Server = embedded.New(embedded.Options{Folder: t.TempDir()})
 	}
 	b, err := bus.Open(t.Context(), opts)
 	if err != nil {
@@ -135,7 +136,7 @@ func TestRefusedEventsDoNotHinderOthers(t *testing.T) {
 	list[9].Subject = "events.1.Store.Saved.Users.>"
 	list[11].ID = ""
 	err := b.Publish(t.Context(), list)
-	var refused *bus.Refused
+	var refused *bus.RejectedError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %v, want *Refused", err)
 	}
@@ -177,7 +178,7 @@ func TestAStreamThatWasDeletedComesBack(t *testing.T) {
 }
 
 func TestEventsOutliveTheServer(t *testing.T) {
-	b := open(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t))}})
+	b := open(t, bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t))})})
 	url := b.ClientURL()
 	if err := b.Publish(t.Context(), events("before", 50, 100)); err != nil {
 		t.Fatal(err)
@@ -189,7 +190,7 @@ func TestEventsOutliveTheServer(t *testing.T) {
 	if err := b.Publish(t.Context(), events("during", 50, 100)); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("while the bus is away publish reports %v, want Unavailable", err)
 	}
-	if b.Wanted(event.StoreSaved) {
+	if b.HasInterest(event.StoreSaved) {
 		t.Error("a stopped bus wants events")
 	}
 	if err := b.StartServer(t.Context()); err != nil {
@@ -243,8 +244,8 @@ func TestAnAddressInUseIsNamed(t *testing.T) {
 	}
 	defer l.Close()
 	_, err = bus.Open(t.Context(), bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: l.Addr().String()},
-		Logger:   slog.New(slog.DiscardHandler),
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: l.Addr().String()}),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), l.Addr().String()+": free the port") {
 		t.Errorf("got %v, want Unavailable naming %s and what to do", err, l.Addr())
@@ -254,11 +255,11 @@ func TestAnAddressInUseIsNamed(t *testing.T) {
 func TestOptionsThatCannotWork(t *testing.T) {
 	for name, opts := range map[string]bus.Options{
 		"neither":           {},
-		"both":              {Embedded: &bus.Embedded{Folder: "x"}, URL: "nats://127.0.0.1:1"},
-		"no folder":         {Embedded: &bus.Embedded{}},
-		"credentials":       {Embedded: &bus.Embedded{Folder: "x"}, Auth: bus.Auth{Credentials: "x"}},
-		"address":           {Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "nowhere"}},
-		"port out of range": {Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:70000"}},
+		"both":              {Server: embedded.New(embedded.Options{Folder: "x"}), URL: "nats://127.0.0.1:1"},
+		"no folder":         {Server: embedded.New(embedded.Options{})},
+		"credentials":       {Server: embedded.New(embedded.Options{Folder: "x"}), Auth: bus.Auth{Credentials: "x"}},
+		"address":           {Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "nowhere"})},
+		"port out of range": {Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:70000"})},
 		"nkey":              {URL: "nats://127.0.0.1:1", Auth: bus.Auth{NKeySeed: "nonsense"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -272,8 +273,8 @@ func TestOptionsThatCannotWork(t *testing.T) {
 
 func TestOthersNeedThePasswordOfTheEmbeddedServer(t *testing.T) {
 	b := open(t, bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"},
-		Auth:     bus.Auth{User: "front", Password: "secret"},
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}),
+		Auth:   bus.Auth{User: "front", Password: "secret"},
 	})
 	if err := b.Ready(t.Context()); err != nil {
 		t.Fatal(err)
@@ -289,8 +290,8 @@ func TestOthersNeedThePasswordOfTheEmbeddedServer(t *testing.T) {
 }
 
 func TestWantedFollowsTheInterestOfOthers(t *testing.T) {
-	b := open(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}})
-	if b.Wanted(event.StoreGet) {
+	b := open(t, bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"})})
+	if b.HasInterest(event.StoreGet) {
 		t.Error("wanted before anyone listens")
 	}
 	c, err := connect(b.ClientURL())
@@ -302,7 +303,7 @@ func TestWantedFollowsTheInterestOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return b.Wanted(event.StoreGet) })
+	eventually(t, func() bool { return b.HasInterest(event.StoreGet) })
 	b.Live(event.StoreGet, []byte("hello"))
 	m, err := s.NextMsg(patience)
 	if err != nil || m.Subject != "Store.Get" || string(m.Data) != "hello" {
@@ -311,7 +312,7 @@ func TestWantedFollowsTheInterestOfOthers(t *testing.T) {
 	if err := s.Unsubscribe(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return !b.Wanted(event.StoreGet) })
+	eventually(t, func() bool { return !b.HasInterest(event.StoreGet) })
 }
 
 func TestPlainSubjectsBelongToNoStream(t *testing.T) {
@@ -328,7 +329,7 @@ func TestPlainSubjectsBelongToNoStream(t *testing.T) {
 func TestLimitsAreKeptAndChanged(t *testing.T) {
 	folder := t.TempDir()
 	limited := func(l bus.Limits) jetstream.StreamConfig {
-		b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: folder}, Events: l, Logger: slog.New(slog.DiscardHandler)})
+		b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: folder}), Events: l, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

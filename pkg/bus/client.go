@@ -12,23 +12,19 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Client is a connection for a command: it makes no stream and changes none,
-// and a bus that is away is an error at once.
+// Client is a connection for a command: it creates and changes no streams, and
+// a bus that is unavailable is an error at once.
 type Client struct {
-	conn   *nats.Conn
-	js     jetstream.JetStream
-	folder string // of the accounts of an embedded server that does not sync by itself
-	syncer syncer
-
-	refusals refusals
+	conn    *nats.Conn
+	js      jetstream.JetStream
+	syncer  Syncer // may be nil
+	denials denials
 }
 
 // dialTimeout is for one server of a cluster.
 const dialTimeout = 5 * time.Second
 
-// Dial connects to the bus at Options.URL. Options.Embedded, when given beside
-// it, says that the server is the embedded one of another process on this
-// machine, which keeps its data in that folder.
+// Dial connects to the bus at Options.URL.
 func Dial(o Options) (*Client, error) {
 	auth, err := o.Auth.options()
 	if err != nil {
@@ -38,26 +34,17 @@ func Dial(o Options) (*Client, error) {
 	if name == "" {
 		name = "belfry"
 	}
-	c := &Client{}
+	c := &Client{syncer: o.Syncer}
 	options := append([]nats.Option{
 		nats.Name(name), nats.Timeout(dialTimeout), nats.CustomInboxPrefix(o.inboxPrefix()),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.refusals.hear(err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.denials.notify(err) }),
 	}, auth...)
-	if o.Embedded != nil {
-		server, _, err := o.Embedded.options()
-		if err != nil {
-			return nil, err
-		}
-		if !server.SyncAlways {
-			c.folder = storeFolder(server)
-		}
-	}
 	c.conn, err = nats.Connect(o.URL, append(options, o.TLS.options()...)...)
 	switch {
 	case errors.Is(err, nats.ErrAuthorization):
-		return nil, errs.Wrap(err, errs.Unavailable, "can't connect to the bus at %s: it refuses the user; look at name and password", withoutUser(o.URL))
+		return nil, errs.Wrap(err, errs.Unavailable, "can't connect to the bus at %s: it rejects the user; check name and password", redactUser(o.URL))
 	case err != nil:
-		return nil, errs.Wrap(err, errs.Unavailable, "can't connect to the bus at %s", withoutUser(o.URL))
+		return nil, errs.Wrap(err, errs.Unavailable, "can't connect to the bus at %s", redactUser(o.URL))
 	}
 	if c.js, err = jetstream.New(c.conn); err != nil {
 		c.conn.Close()
@@ -69,23 +56,23 @@ func Dial(o Options) (*Client, error) {
 // Conn is the connection, for subscriptions and requests.
 func (c *Client) Conn() *nats.Conn { return c.conn }
 
-// JetStream is for consumers and for looking into streams.
+// JetStream is for consumers and for reading streams.
 func (c *Client) JetStream() jetstream.JetStream { return c.js }
 
-// Sync returns once what the bus has accepted would outlive a power cut. See
-// Bus.Sync: the embedded server's files are synced from here, whoever wrote them.
-func (c *Client) Sync(context.Context) error {
-	if c.folder == "" {
+// Sync returns once everything that the bus has accepted before would survive a
+// power failure, see Bus.Sync.
+func (c *Client) Sync(ctx context.Context) error {
+	if c.syncer == nil {
 		return nil
 	}
-	return c.syncer.syncServer(c.folder)
+	return c.syncer.Sync(ctx)
 }
 
 // Close ends the connection.
 func (c *Client) Close() { c.conn.Close() }
 
-// withoutUser are URLs without what they say of users and passwords.
-func withoutUser(urls string) string {
+// redactUser removes users and passwords from URLs.
+func redactUser(urls string) string {
 	all := strings.Split(urls, ",")
 	for i, u := range all {
 		scheme, rest, found := strings.Cut(u, "://")

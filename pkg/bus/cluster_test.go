@@ -75,7 +75,7 @@ func TestThreeServersKeepTheStreamsThroughTheLossOfOne(t *testing.T) {
 		return err == nil && s.CachedInfo().Config.Replicas == 3 && len(s.CachedInfo().Cluster.Replicas) == 2
 	})
 	for what, replicas := range map[string]int{"configured": 3, "left as they are": 0} {
-		if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, replicas, true); err != nil || found[0].Lacks() {
+		if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, replicas, true); err != nil || found[0].NeedsSetup() {
 			t.Errorf("copies that are %s: %v, %v", what, found, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 )
 
@@ -16,6 +16,8 @@ const (
 	reconnectMin = 20 * time.Millisecond
 	reconnectMax = 5 * time.Second
 	drainTimeout = 30 * time.Second
+
+	inProcessTimeout = 10 * time.Second
 )
 
 func (b *Bus) connect() error {
@@ -25,14 +27,14 @@ func (b *Bus) connect() error {
 	}
 	b.conn, err = nats.Connect(b.opts.URL, options...)
 	switch {
-	case err != nil && b.embedded != nil && b.opts.Embedded.Config != "":
-		// The refusal itself gets lost when the server closes the pipe.
-		return errs.Wrap(err, errs.Invalid, "the server of %s refuses belfry: set bus.user and bus.password (or credentials, nkey, token) to one of its users", b.opts.Embedded.Config)
+	case err != nil && b.opts.Server != nil && b.opts.Server.ConfigFile() != "":
+		// The server closes the pipe before its error is read.
+		return errs.Wrap(err, errs.Invalid, "the server of %s rejects belfry: set bus.user and bus.password (or credentials, nkey, token) to one of its users", b.opts.Server.ConfigFile())
 	case err != nil:
 		return errs.Wrap(err, errs.Unavailable, "connect to the bus")
 	}
-	// Without the timeout, what a stream never answers would be waited for until
-	// no more can be published.
+	// Without the timeout, messages that a stream never acknowledges would stay
+	// pending until no more can be published.
 	if b.js, err = jetstream.New(b.conn, jetstream.WithPublishAsyncTimeout(publishTimeout)); err != nil {
 		return errs.Wrap(err, errs.Internal, "use the bus's streams")
 	}
@@ -51,27 +53,27 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.DrainTimeout(drainTimeout),
 		nats.CustomInboxPrefix(b.opts.inboxPrefix()),
-		nats.ConnectHandler(func(*nats.Conn) { b.link.up() }),
+		nats.ConnectHandler(func(*nats.Conn) { b.state.up() }),
 		nats.ReconnectHandler(func(c *nats.Conn) {
-			b.link.up()
-			b.log.Info("the bus is back", "server", c.ConnectedServerName())
+			b.state.up()
+			b.log.Info("the bus is connected again", "server", c.ConnectedServerName())
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if b.link.down(err) && !b.closed.Load() {
-				b.log.Warn("the bus is away; trying again", "error", b.link.reason())
+			if b.state.down(err) && !b.closed.Load() {
+				b.log.Warn("the bus is unavailable; reconnecting", "error", b.state.reason())
 			}
 		}),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { b.link.down(err) }),
-		nats.ClosedHandler(func(*nats.Conn) { close(b.link.ended) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { b.state.down(err) }),
+		nats.ClosedHandler(func(*nats.Conn) { close(b.state.closed) }),
 		nats.ErrorHandler(func(c *nats.Conn, sub *nats.Subscription, err error) {
-			if !b.refusals.hear(err) {
-				b.complaints.hear(c, sub, err)
+			if !b.denials.notify(err) {
+				b.asyncLog.report(c, sub, err)
 			}
 		}),
 	}
-	if b.embedded != nil {
-		// It needs no TLS; and nobody tries the first connection again.
-		options = append(options, nats.InProcessServer(b.embedded), nats.Timeout(startLimit))
+	if b.opts.Server != nil {
+		// In process there is no TLS, and a first connection that fails is final.
+		options = append(options, nats.InProcessServer(b.opts.Server), nats.Timeout(inProcessTimeout))
 	} else {
 		options = append(options, nats.RetryOnFailedConnect(true))
 		options = append(options, b.opts.TLS.options()...)
@@ -87,7 +89,7 @@ func (a Auth) options() ([]nats.Option, error) {
 	case a.NKeySeed != "":
 		pair, err := nkeys.FromSeed([]byte(a.NKeySeed))
 		if err != nil {
-			return nil, errs.Wrap(err, errs.Invalid, "bus: the nkey seed can't be read; it begins with SU")
+			return nil, errs.Wrap(err, errs.Invalid, "bus: the nkey seed is invalid; it begins with SU")
 		}
 		public, err := pair.PublicKey()
 		if err != nil {
@@ -125,12 +127,8 @@ func (o Options) inboxPrefix() string {
 	}
 }
 
-// reconnectDelay grows with the attempts; the jitter keeps many processes from
-// coming back in one moment.
+// reconnectDelay has jitter, so that many processes do not reconnect in the same
+// moment. NATS counts attempts from 1.
 func reconnectDelay(attempts int) time.Duration {
-	d := reconnectMax
-	if attempts < 8 {
-		d = min(reconnectMin<<attempts, reconnectMax)
-	}
-	return d/2 + rand.N(d/2+1)
+	return backoff.Delay(attempts, reconnectMin, reconnectMax)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
@@ -28,7 +29,7 @@ func external(t *testing.T, port int, configure func(*server.Options)) *server.S
 	return natsserver.Serve(t, opts)
 }
 
-func TestARefusedUserIsTriedForEver(t *testing.T) {
+func TestConnectingIsRetriedWhileTheUserIsRejected(t *testing.T) {
 	var lines logged
 	p := kit.FreePort(t)
 	s := external(t, p, func(o *server.Options) { o.Username, o.Password = "front", "yesterday's" })
@@ -36,12 +37,12 @@ func TestARefusedUserIsTriedForEver(t *testing.T) {
 		URL: s.ClientURL(), Auth: bus.Auth{User: "front", Password: "today's"},
 		Logger: slog.New(slog.NewTextHandler(&lines, nil)),
 	})
-	var refusals int
+	var rejections int
 	eventually(t, func() bool {
-		if err := b.Ready(t.Context()); err != nil && strings.Contains(err.Error(), "refuses the user") {
-			refusals++
+		if err := b.Ready(t.Context()); err != nil && strings.Contains(err.Error(), "rejects the user") {
+			rejections++
 		}
-		return refusals > 200
+		return rejections > 200
 	})
 	s.Shutdown()
 	s.WaitForShutdown()
@@ -50,7 +51,7 @@ func TestARefusedUserIsTriedForEver(t *testing.T) {
 }
 
 func TestWhatOthersSayOnTheInboxHarmsNobody(t *testing.T) {
-	b := open(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}})
+	b := open(t, bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"})})
 	c, err := connect(b.ClientURL())
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +127,7 @@ func TestPayloadsUpToTheLimit(t *testing.T) {
 		list[i].Payload = make([]byte, limit-300+i*50)
 	}
 	err := b.Publish(t.Context(), list)
-	var refused *bus.Refused
+	var refused *bus.RejectedError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %v, want *Refused", err)
 	}
@@ -145,7 +146,7 @@ func TestAnEventThatTheStreamRefusesEndsItsBatchAndNothingElse(t *testing.T) {
 		list[i].Payload = make([]byte, 2000)
 	}
 	err := b.Publish(t.Context(), list)
-	var refused *bus.Refused
+	var refused *bus.RejectedError
 	if !errors.As(err, &refused) || len(refused.Events) != 3 {
 		t.Fatalf("got %v, want three refused", err)
 	}

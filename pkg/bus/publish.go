@@ -15,98 +15,102 @@ import (
 	"belfry/pkg/event"
 )
 
-// Event is what Publish puts into the stream.
+// MaxPayload is the size of the largest message that belfry needs a server to
+// accept, in bytes.
+const MaxPayload = 1 << 20
+
+// Event is a message for stream EVENTS.
 type Event struct {
-	ID      string // what repeated publishing is recognised by
+	ID      string // deduplicates repeated publishing
 	Subject string // see event.Subject
 	Payload []byte
 }
 
-// Refused is the error of Publish for events that the bus will not take
-// however often they come. Every other event of the call is in the stream.
-type Refused struct {
-	Events []RefusedEvent
+// RejectedError is the error of Publish for events that the bus will never
+// accept. Every other event of the call is in the stream.
+type RejectedError struct {
+	Events []RejectedEvent
 }
 
-// RefusedEvent is one event and what is wrong with it.
-type RefusedEvent struct {
+// RejectedEvent is one event and why it is rejected.
+type RejectedEvent struct {
 	ID     string
 	Reason string
 }
 
-func (r *Refused) Error() string {
-	return fmt.Sprintf("the bus refuses %d events; event %s: %s", len(r.Events), r.Events[0].ID, r.Events[0].Reason)
+func (r *RejectedError) Error() string {
+	return fmt.Sprintf("the bus rejects %d events; event %s: %s", len(r.Events), r.Events[0].ID, r.Events[0].Reason)
 }
 
 const (
 	publishTimeout = 10 * time.Second
-	headerRoom     = 256 // bytes that ids take of the server's limit for a message
+	headerSize     = 256 // bytes of a message that its headers may take
 )
 
-// Publish puts events into stream EVENTS, in their order. When it returns nil
-// every one of them is there, and will be after a crash of this process; see
-// Sync for more. It may be repeated: an event whose id the stream has taken in
-// the last Duplicates is not stored again.
+// Publish publishes events into stream EVENTS, in their order. When it returns nil
+// every one of them is stored and survives a crash of this process; see Sync for
+// more. It may be repeated: an event whose id the stream has stored within
+// DuplicateWindow is not stored again.
 //
-// It reports errs.Unavailable when the bus is away (some of the events may be
-// in the stream nevertheless), and *Refused.
+// It reports errs.Unavailable when the bus is unavailable (some of the events may
+// be in the stream nevertheless), and *RejectedError.
 func (b *Bus) Publish(ctx context.Context, events []Event) error {
-	events, refused := b.admit(events)
+	events, rejected := b.validateEvents(events)
 	for len(events) > 0 {
-		n := batchEnd(events)
+		n := batchLength(events)
 		some, err := b.publishSome(ctx, events[:n])
 		if err != nil {
 			return err
 		}
-		refused = append(refused, some...)
+		rejected = append(rejected, some...)
 		events = events[n:]
 	}
-	if len(refused) > 0 {
-		return &Refused{Events: refused}
+	if len(rejected) > 0 {
+		return &RejectedError{Events: rejected}
 	}
 	return nil
 }
 
-// admit takes out what the connection would not even send, or what no stream
-// would answer for.
-func (b *Bus) admit(events []Event) ([]Event, []RefusedEvent) {
+// validateEvents separates the events that the connection would not send or no
+// stream would store.
+func (b *Bus) validateEvents(events []Event) ([]Event, []RejectedEvent) {
 	limit := int(b.conn.MaxPayload())
 	if limit == 0 {
-		limit = maxPayload
+		limit = MaxPayload
 	}
-	var refused []RefusedEvent
+	var rejected []RejectedEvent
 	for i := range events {
-		if reason := unfit(&events[i], limit); reason != "" {
-			refused = append(refused, RefusedEvent{ID: events[i].ID, Reason: reason})
+		if reason := invalidReason(&events[i], limit); reason != "" {
+			rejected = append(rejected, RejectedEvent{ID: events[i].ID, Reason: reason})
 		}
 	}
-	if len(refused) == 0 {
+	if len(rejected) == 0 {
 		return events, nil
 	}
-	admitted := make([]Event, 0, len(events))
+	valid := make([]Event, 0, len(events))
 	for i := range events {
-		if unfit(&events[i], limit) == "" {
-			admitted = append(admitted, events[i])
+		if invalidReason(&events[i], limit) == "" {
+			valid = append(valid, events[i])
 		}
 	}
-	return admitted, refused
+	return valid, rejected
 }
 
-func unfit(e *Event, limit int) string {
+func invalidReason(e *Event, limit int) string {
 	switch {
 	case e.ID == "" || strings.ContainsAny(e.ID, "\r\n"):
 		return "it has no usable id"
 	case !strings.HasPrefix(e.Subject, event.LogPrefix) || !literal(e.Subject):
-		return fmt.Sprintf("its subject %q is not one of the log's", e.Subject)
-	case len(e.Payload)+len(e.ID)+headerRoom > limit:
-		return fmt.Sprintf("it has %d bytes, more than the bus takes (%d)", len(e.Payload), limit)
+		return fmt.Sprintf("its subject %q is not one of the event log", e.Subject)
+	case len(e.Payload)+len(e.ID)+headerSize > limit:
+		return fmt.Sprintf("it has %d bytes, more than the bus accepts (%d)", len(e.Payload), limit)
 	default:
 		return ""
 	}
 }
 
-// literal reports whether a message can be published on the subject: tokens
-// that are neither empty nor wildcards, and no white space.
+// literal reports whether a message can be published on the subject: it has no
+// empty tokens, no wildcards and no white space.
 func literal(subject string) bool {
 	start := 0
 	for i := 0; i <= len(subject); i++ {
@@ -126,45 +130,45 @@ func literal(subject string) bool {
 }
 
 // publishSome publishes what fits into one batch.
-func (b *Bus) publishSome(ctx context.Context, events []Event) ([]RefusedEvent, error) {
-	session := b.link.current()
+func (b *Bus) publishSome(ctx context.Context, events []Event) ([]RejectedEvent, error) {
+	session := b.state.current()
 	if session.Err() != nil {
-		// The connection would keep the events to send them when it is back.
-		return nil, b.away(session, session.Err())
+		// The connection would buffer the events and send them after a reconnect.
+		return nil, b.publishError(session, session.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	defer context.AfterFunc(session, cancel)()
 
 	if !b.batchesOff.Load() {
-		taken, err := b.publishBatch(ctx, events)
-		if taken || err != nil {
-			return nil, b.away(session, err)
+		stored, err := b.publishBatch(ctx, events)
+		if stored || err != nil {
+			return nil, b.publishError(session, err)
 		}
 	}
-	refused, err := b.publishEach(ctx, events)
-	return refused, b.away(session, err)
+	rejected, err := b.publishEach(ctx, events)
+	return rejected, b.publishError(session, err)
 }
 
-// publishEach publishes the events one by one. It waits for the answer to an
-// object's event before it publishes the next of the same object: one that
-// gets lost on the way must not be overtaken.
-func (b *Bus) publishEach(ctx context.Context, events []Event) ([]RefusedEvent, error) {
-	var refused []RefusedEvent
+// publishEach publishes the events one by one. It waits for the acknowledgment of
+// an object's event before it publishes the next of the same object: if the first
+// is lost, the second must not be stored before it.
+func (b *Bus) publishEach(ctx context.Context, events []Event) ([]RejectedEvent, error) {
+	var rejected []RejectedEvent
 	for len(events) > 0 {
 		n := distinctObjects(events)
 		some, err := b.publishDistinct(ctx, events[:n])
 		if err != nil {
 			return nil, err
 		}
-		refused = append(refused, some...)
+		rejected = append(rejected, some...)
 		events = events[n:]
 	}
-	return refused, nil
+	return rejected, nil
 }
 
-// distinctObjects is how many of the events, from the first on, are of objects
-// that differ.
+// distinctObjects is the length of the longest prefix of events without two of the
+// same object.
 func distinctObjects(events []Event) int {
 	seen := make(map[string]bool, len(events))
 	for i := range events {
@@ -183,9 +187,9 @@ func objectOf(subject string) string {
 	return subject[strings.LastIndexByte(subject[:max(uuid, 0)], '.')+1:]
 }
 
-// publishDistinct publishes events without waiting in between, and hears of
-// each what became of it.
-func (b *Bus) publishDistinct(ctx context.Context, events []Event) ([]RefusedEvent, error) {
+// publishDistinct publishes events without waiting in between, and then waits for
+// all acknowledgments.
+func (b *Bus) publishDistinct(ctx context.Context, events []Event) ([]RejectedEvent, error) {
 	acks := make([]jetstream.PubAckFuture, len(events))
 	for i := range events {
 		msg := &nats.Msg{
@@ -199,46 +203,46 @@ func (b *Bus) publishDistinct(ctx context.Context, events []Event) ([]RefusedEve
 		}
 		acks[i] = ack
 	}
-	var refused []RefusedEvent
+	var rejected []RejectedEvent
 	for i, ack := range acks {
 		select {
 		case <-ack.Ok():
 		case err := <-ack.Err():
-			if !lasting(err) {
+			if !permanent(err) {
 				return nil, err
 			}
-			refused = append(refused, RefusedEvent{ID: events[i].ID, Reason: err.Error()})
+			rejected = append(rejected, RejectedEvent{ID: events[i].ID, Reason: err.Error()})
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
-	return refused, nil
+	return rejected, nil
 }
 
-// lasting reports whether the stream would refuse the message again.
-func lasting(err error) bool {
+// permanent reports whether the stream would reject the message again.
+func permanent(err error) bool {
 	var api *jetstream.APIError
 	const resourcesExceeded = 10002
 	return errors.As(err, &api) && api.Code == 400 && api.ErrorCode != resourcesExceeded
 }
 
-// away says what an error of publishing means to the caller, and has the
-// streams looked after when there were none.
-func (b *Bus) away(session context.Context, err error) error {
+// publishError gives an error of publishing its kind, and triggers Setup when
+// there is no stream.
+func (b *Bus) publishError(session context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) {
-		b.streams.miss()
+		b.streams.setMissing()
 		return errs.Wrap(err, errs.Unavailable, "the bus has no stream for events")
 	}
 	if session.Err() != nil {
-		return errs.Wrap(err, errs.Unavailable, "the bus is away: %s", b.link.reason())
+		return errs.Wrap(err, errs.Unavailable, "the bus is unavailable: %s", b.state.reason())
 	}
 	return errs.Wrap(err, errs.Unavailable, "publish to the bus")
 }
 
-// ack is a stream's answer.
+// ack is a stream's acknowledgment.
 type ack struct {
 	Stream string              `json:"stream"`
 	Batch  string              `json:"batch"`
@@ -249,7 +253,7 @@ type ack struct {
 func readAck(data []byte) (ack, error) {
 	var a ack
 	if err := json.Unmarshal(data, &a); err != nil {
-		return a, fmt.Errorf("the stream's answer can't be read: %w", err)
+		return a, fmt.Errorf("the stream's acknowledgment can't be decoded: %w", err)
 	}
 	return a, nil
 }

@@ -2,226 +2,117 @@ package bus
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"net"
-	"strconv"
-	"sync"
-	"sync/atomic"
-	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
 
 	"belfry/pkg/errs"
 )
 
-// Embedded says how the server inside this process runs.
-type Embedded struct {
-	Folder string // where JetStream keeps its data; with Config, when that says nothing else
-	Listen string // host:port for other processes; port 0 takes a free one; "" for none, or what Config says
+// Server is a NATS server inside this process, started and stopped by the Bus
+// that it is given to. Package bus/embedded has the implementation; it is an
+// interface so that a program that only connects does not contain a server.
+type Server interface {
+	// Start starts the server and returns once it accepts connections; it does
+	// nothing when the server runs. auth is how the Bus logs in.
+	Start(ctx context.Context, auth Auth) error
 
-	// Config is a file as nats-server takes it, by which the server then runs.
-	// Auth is which of its users we are.
-	Config string
+	// Stop stops the server and returns once it has ended. Start may follow.
+	Stop()
+
+	// InProcessConn connects to the server that runs now.
+	InProcessConn() (net.Conn, error)
+
+	// Connected is called with the id of each new connection of the Bus. It
+	// reports errs.Invalid when the user of that connection can have no streams.
+	Connected(clientID uint64) error
+
+	// Supervise runs until ctx ends. It calls restart when the server can't write
+	// its streams any more and only a restart helps.
+	Supervise(ctx context.Context, restart func(ctx context.Context) error)
+
+	// WriteError is errs.Unavailable while the server can't write its streams.
+	WriteError() error
+
+	// HasInterest reports whether anyone may be subscribed to a subject.
+	HasInterest(subject string) bool
+
+	// ClientURL is where other processes reach the server; "" without a listener.
+	ClientURL() string
+
+	// ConfigFile is the file by which the server runs, "" without one. A server
+	// with a file of its own may grant the Bus fewer rights than it wants.
+	ConfigFile() string
+
+	Syncer
 }
 
-const (
-	maxPayload = 1 << 20
-
-	// unreserved keeps the server from setting aside the bounds of the streams:
-	// belfry starts on a disk that could not hold a full log.
-	unreserved = 1 << 50
-	startLimit = 10 * time.Second
-)
-
-// embedded is the server inside this process. It can be stopped and started
-// again; a connection always goes to the current one.
-type embedded struct {
-	opts Embedded
-	auth Auth
-	log  *slog.Logger
-
-	mu      sync.Mutex // start and stop, one at a time
-	address string     // the listener's, once it is known
-	current atomic.Pointer[running]
-	last    atomic.Pointer[running] // the current one, or the one before
+// Syncer makes what a server has acknowledged survive a power failure.
+type Syncer interface {
+	// Sync returns once everything acknowledged before is on disk.
+	Sync(ctx context.Context) error
 }
 
-type running struct {
-	server  *server.Server
-	account atomic.Pointer[server.Account] // ours; nil while it is unknown
-	joined  bool                           // to other servers
-	synced  bool                           // what it acknowledges is on disk
-	folder  string                         // of its accounts' streams
-	listens bool
-}
-
-func newEmbedded(opts Embedded, auth Auth, log *slog.Logger) *embedded {
-	return &embedded{opts: opts, auth: auth, log: log, address: opts.Listen}
-}
-
-func (e *embedded) start(ctx context.Context) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.current.Load() != nil {
+// Sync returns once everything that Publish has accepted before would survive a
+// power failure. A cluster's acknowledgment is as durable as the cluster is
+// configured to make it (see nats.conf), so there Sync has nothing to wait for.
+func (b *Bus) Sync(ctx context.Context) error {
+	if b.opts.Server == nil {
 		return nil
 	}
-	opts, err := e.serverOptions(ctx)
-	if err != nil {
-		return err
-	}
-	s, err := server.NewServer(opts)
-	if err != nil {
-		if e.opts.Config != "" {
-			return errs.Wrap(err, errs.Invalid, "bus.config: %s can't be used", e.opts.Config)
-		}
-		return errs.Wrap(err, errs.Internal, "make the embedded bus")
-	}
-	fatal := make(chan string, 1)
-	s.SetLoggerV2(&serverLog{log: e.log, fatal: fatal}, false, false, false)
-	s.Start()
-	if err := awaitServer(ctx, s, fatal); err != nil {
-		s.Shutdown()
-		s.WaitForShutdown()
-		return err
-	}
-	r := &running{
-		server: s, joined: joined(opts), synced: opts.SyncAlways,
-		folder: storeFolder(opts), listens: !opts.DontListen,
-	}
-	if r.listens {
-		e.address = s.Addr().String()
-	}
-	if e.opts.Config == "" {
-		r.account.Store(s.GlobalAccount())
-	}
-	e.last.Store(r)
-	e.current.Store(r)
-	return nil
+	return b.opts.Server.Sync(ctx)
 }
 
-func awaitServer(ctx context.Context, s *server.Server, fatal <-chan string) error {
-	limit := startLimit
-	if deadline, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(deadline))
+// StopServer stops the server of Options.Server and returns once the connection
+// has noticed; the data and the port stay for StartServer.
+func (b *Bus) StopServer() error {
+	if b.opts.Server == nil {
+		return errs.New(errs.Invalid, "bus: only an embedded server can be stopped")
 	}
-	ready := s.ReadyForConnections(limit)
+	session := b.state.current()
+	b.opts.Server.Stop()
 	select {
-	case message := <-fatal:
-		return errs.New(errs.Unavailable, "the embedded bus can't start: %s", message)
-	default:
-	}
-	if !ready {
-		return errs.New(errs.Unavailable, "the embedded bus was not ready in %s", limit)
+	case <-session.Done():
+	case <-b.state.closed:
 	}
 	return nil
 }
 
-func (e *embedded) serverOptions(ctx context.Context) (*server.Options, error) {
-	opts, warned, err := e.opts.options()
+// StartServer starts the server of Options.Server again and returns once the
+// connection and the streams are there.
+func (b *Bus) StartServer(ctx context.Context) error {
+	if b.opts.Server == nil {
+		return errs.New(errs.Invalid, "bus: only an embedded server can be started")
+	}
+	if err := b.opts.Server.Start(ctx, b.opts.Auth); err != nil {
+		return err
+	}
+	return b.awaitServer(ctx)
+}
+
+func (b *Bus) restartServer(ctx context.Context) error {
+	if err := b.StopServer(); err != nil {
+		return err
+	}
+	return b.StartServer(ctx)
+}
+
+// awaitServer waits until the connection to the embedded server is up, and
+// creates the streams. With a configuration file of its own the server may deny
+// that to belfry's user: then the streams are waited for.
+func (b *Bus) awaitServer(ctx context.Context) error {
+	if err := b.state.awaitUp(ctx); err != nil {
+		return err
+	}
+	id, err := b.conn.GetClientID()
 	if err != nil {
-		return nil, err
+		return errs.Wrap(err, errs.Unavailable, "the embedded bus does not know its connection")
 	}
-	for _, w := range warned {
-		e.log.Warn("the bus's configuration is doubtful", "file", e.opts.Config, "warning", w)
+	if err := b.opts.Server.Connected(id); err != nil {
+		return err
 	}
-	address := e.address
-	switch {
-	case e.opts.Config == "":
-		opts.Username, opts.Password, opts.Authorization = e.auth.User, e.auth.Password, e.auth.Token
-		opts.DontListen = address == ""
-	case asksNobody(opts) && e.auth != Auth{}:
-		return nil, errs.New(errs.Invalid, "bus.config: %s has no users, so bus.user and the like would protect nothing: remove them, or give it users", e.opts.Config)
-	case address == "":
-		address = net.JoinHostPort(opts.Host, strconv.Itoa(max(opts.Port, 0)))
-	}
-	if opts.DontListen {
-		return opts, nil
-	}
-	opts.Host, opts.Port, err = listenAddress(ctx, address)
-	return opts, err
-}
-
-// listenAddress makes sure that the address can be listened on, because the
-// server itself would only log that it can't.
-func listenAddress(ctx context.Context, address string) (host string, port int, err error) {
-	host, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", 0, errs.Wrap(err, errs.Invalid, "bus: listen %q is not host:port", address)
-	}
-	if host == "" {
-		host = defaultHost
-	}
-	if port, err = strconv.Atoi(text); err != nil || port < 0 || port > 65535 {
-		return "", 0, errs.New(errs.Invalid, "bus: listen %q has no port from 0 to 65535", address)
-	}
-	if port == 0 {
-		return host, server.RANDOM_PORT, nil
-	}
-	probe, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, text))
-	if err != nil {
-		return "", 0, errs.Wrap(err, errs.Unavailable, "bus: can't listen on %s: free the port, or choose another with bus.listen", address)
-	}
-	return host, port, probe.Close()
-}
-
-func (e *embedded) stop() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	r := e.current.Swap(nil)
-	if r == nil {
-		return
-	}
-	r.server.Shutdown()
-	r.server.WaitForShutdown()
-}
-
-// InProcessConn gives the client a connection to whichever server runs now.
-func (e *embedded) InProcessConn() (net.Conn, error) {
-	r := e.current.Load()
-	if r == nil {
-		return nil, errors.New("the embedded bus is stopped")
-	}
-	return r.server.InProcessConn()
-}
-
-// interest reports whether anyone may listen to a subject.
-func (e *embedded) interest(subject string) bool {
-	r := e.current.Load()
-	if r == nil {
-		return false
-	}
-	account := r.account.Load()
-	return account == nil || r.joined || account.Interest(subject) > 0
-}
-
-// identify finds out which account a connection of ours belongs to, and reports
-// one that can hold no streams.
-func (e *embedded) identify(connection uint64) error {
-	r := e.current.Load()
-	if r == nil || r.account.Load() != nil {
+	err = b.Setup(ctx)
+	if err != nil && b.opts.Server.ConfigFile() != "" {
+		b.log.Warn("the bus's streams are not ready; retrying", "error", err)
 		return nil
 	}
-	found, err := r.server.Connz(&server.ConnzOptions{CID: connection, Username: true})
-	if err != nil || len(found.Conns) == 0 {
-		return nil //nolint:nilerr // it has gone again
-	}
-	account := r.server.GlobalAccount()
-	if name := found.Conns[0].Account; name != "" {
-		if account, err = r.server.LookupAccount(name); err != nil {
-			return errs.Wrap(err, errs.Internal, "find account %s of the embedded bus", name)
-		}
-	}
-	if !account.JetStreamEnabled() {
-		return errs.New(errs.Invalid, "bus.config: %s: the account %s of belfry's user has no streams; give it jetstream: enabled, or belfry another user", e.opts.Config, account.Name)
-	}
-	r.account.Store(account)
-	return nil
-}
-
-func (e *embedded) clientURL() string {
-	if r := e.current.Load(); r != nil && r.listens {
-		return r.server.ClientURL()
-	}
-	return ""
+	return err
 }

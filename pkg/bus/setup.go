@@ -16,52 +16,53 @@ import (
 // apiStream begins the subjects of requests about streams.
 const apiStream = jetstream.DefaultAPIPrefix + "STREAM."
 
-// State is how a stream or a consumer was found, and what became of it.
+// State is the state of a stream or a consumer compared with its configuration.
 type State string
 
-// The states. A check finds Missing and Differs; a setup makes others of them.
+// The states. A check reports Missing and Drifted; Setup turns them into Created
+// and Updated.
 const (
-	Right   State = "right"
-	Made    State = "made"
-	Changed State = "changed"
+	InSync  State = "in sync"
+	Created State = "created"
+	Updated State = "updated"
 	Missing State = "missing"
-	Differs State = "differs"
+	Drifted State = "drifted"
 )
 
-// Finding tells of one stream or consumer.
-type Finding struct {
+// Diff compares one stream or consumer with its configuration.
+type Diff struct {
 	What   string // "stream EVENTS"
 	State  State
 	Keys   []string // the settings that differ, or differed
 	Detail string   // how
 }
 
-// Lacks reports whether it is not as it should be.
-func (f Finding) Lacks() bool { return f.State == Missing || f.State == Differs }
+// NeedsSetup reports whether it is missing or differs.
+func (d Diff) NeedsSetup() bool { return d.State == Missing || d.State == Drifted }
 
-// Difference notes a setting that is not as it should be.
-func (f *Finding) Difference(key string, have, want any) {
+// Compare adds a setting when it is not as wanted.
+func (d *Diff) Compare(key string, have, want any) {
 	if reflect.DeepEqual(have, want) {
 		return
 	}
-	if f.Detail != "" {
-		f.Detail += ", "
+	if d.Detail != "" {
+		d.Detail += ", "
 	}
-	f.Keys = append(f.Keys, key)
-	f.Detail += fmt.Sprintf("%s %v instead of %v", key, have, want)
+	d.Keys = append(d.Keys, key)
+	d.Detail += fmt.Sprintf("%s %v instead of %v", key, have, want)
 }
 
-// Requests is what setting up needs of a bus; *Bus and *Client are one.
-type Requests interface {
+// Requester is the part of a bus that Setup uses; *Bus and *Client have it.
+type Requester interface {
 	JetStream() jetstream.JetStream
-	Asking(ctx context.Context, subjects ...string) (context.Context, context.CancelFunc)
+	UntilDenied(ctx context.Context, subjects ...string) (context.Context, context.CancelFunc)
 }
 
-// SetupStreams makes the streams, or brings them to what is configured; with
-// check it only looks. It stops at the first that it can't set up.
-func SetupStreams(ctx context.Context, r Requests, events Limits, replicas int, check bool) ([]Finding, error) {
-	var all []Finding
-	for _, want := range Streams(events) {
+// SetupStreams creates the streams, or updates them to what is configured; with
+// check it changes nothing. It stops at the first that it can't set up.
+func SetupStreams(ctx context.Context, r Requester, events Limits, replicas int, check bool) ([]Diff, error) {
+	var all []Diff
+	for _, want := range StreamConfigs(events) {
 		found, err := setupStream(ctx, r, want, replicas, check)
 		if err != nil {
 			return all, errs.Wrap(err, errs.Unavailable, "%s can't be set up", found.What)
@@ -71,48 +72,48 @@ func SetupStreams(ctx context.Context, r Requests, events Limits, replicas int, 
 	return all, nil
 }
 
-// setupStream changes nothing when nothing differs. Its error says what it wants
-// and can't get.
-func setupStream(ctx context.Context, r Requests, want jetstream.StreamConfig, replicas int, check bool) (Finding, error) {
-	js, f := r.JetStream(), Finding{What: "stream " + want.Name, State: Right}
-	ctx, done := r.Asking(ctx, apiStream+"INFO."+want.Name, apiStream+"CREATE."+want.Name, apiStream+"UPDATE."+want.Name)
+// setupStream changes nothing when nothing differs. Its error says what is missing
+// or differs.
+func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, replicas int, check bool) (Diff, error) {
+	js, d := r.JetStream(), Diff{What: "stream " + want.Name, State: InSync}
+	ctx, done := r.UntilDenied(ctx, apiStream+"INFO."+want.Name, apiStream+"CREATE."+want.Name, apiStream+"UPDATE."+want.Name)
 	defer done()
-	stream, err := look(ctx, js, want.Name)
+	stream, err := getStream(ctx, js, want.Name)
 	changing, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		f.State = Missing
+		d.State = Missing
 		if check {
-			return f, nil
+			return d, nil
 		}
 		want.Replicas = max(replicas, 1)
-		return f.done(Made, Explain(ctx, createStream(changing, js, want), "it is missing and can't be made", RunSetup))
+		return d.done(Created, Explain(ctx, createStream(changing, js, want), "it is missing and can't be created", SetupHint))
 	}
 	if err != nil {
-		return f, Explain(ctx, err, "it can't be looked at", "")
+		return d, Explain(ctx, err, "it can't be read", "")
 	}
 	have := stream.CachedInfo().Config
 	merged := mergeStream(have, want)
-	merged.AllowBatchPublish = want.AllowBatchPublish && (have.AllowBatchPublish || takesBatches(js.Conn()))
+	merged.AllowBatchPublish = want.AllowBatchPublish && (have.AllowBatchPublish || supportsBatches(js.Conn()))
 	if replicas > 0 {
 		merged.Replicas = replicas
 	}
-	if f.compare(have, merged); len(f.Keys) == 0 {
-		return f, nil
+	if d.compareStream(have, merged); len(d.Keys) == 0 {
+		return d, nil
 	}
-	f.State = Differs
+	d.State = Drifted
 	if check {
-		return f, nil
+		return d, nil
 	}
 	_, err = js.UpdateStream(changing, merged)
-	return f.done(Changed, Explain(ctx, err, "it differs ("+f.Detail+") and can't be changed", RunSetup))
+	return d.done(Updated, Explain(ctx, err, "it differs ("+d.Detail+") and can't be updated", SetupHint))
 }
 
 // look asks for a stream until there is an answer, but not for ever.
-func look(ctx context.Context, js jetstream.JetStream, name string) (stream jetstream.Stream, err error) {
-	for range lookTries {
-		asking, cancel := context.WithTimeout(ctx, lookTimeout)
-		stream, err = js.Stream(asking, name)
+func getStream(ctx context.Context, js jetstream.JetStream, name string) (stream jetstream.Stream, err error) {
+	for range getTries {
+		attempt, cancel := context.WithTimeout(ctx, getTimeout)
+		stream, err = js.Stream(attempt, name)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || !js.Conn().IsConnected() {
 			break
@@ -121,50 +122,49 @@ func look(ctx context.Context, js jetstream.JetStream, name string) (stream jets
 	return stream, err
 }
 
-// takesBatches reports whether a server is new enough to know batches.
-func takesBatches(c *nats.Conn) bool {
+// supportsBatches reports whether a server is new enough for batches.
+func supportsBatches(c *nats.Conn) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(c.ConnectedServerVersion(), "%d.%d", &major, &minor)
 	return err == nil && (major > 2 || major == 2 && minor >= 14)
 }
 
-// done is the finding once the request to make it so has been answered.
-func (f Finding) done(state State, err error) (Finding, error) {
+// done is the diff after the request to create or update it.
+func (d Diff) done(state State, err error) (Diff, error) {
 	if err == nil {
-		f.State = state
+		d.State = state
 	}
-	return f, err
+	return d, err
 }
 
-// Explain says what a request was for that failed under a context of Asking,
-// and what helps a user who may not.
-func Explain(ctx context.Context, err error, what, help string) error {
+// Explain adds to the error of a request under a context of UntilDenied what the
+// request was for, and a hint for a user who lacks the permission.
+func Explain(ctx context.Context, err error, what, hint string) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(context.Cause(ctx), ErrRefused):
-		if help != "" {
-			help = "; " + help
+	case errors.Is(context.Cause(ctx), ErrPermissionDenied):
+		if hint != "" {
+			hint = "; " + hint
 		}
-		return fmt.Errorf("%s: %w%s", what, ErrRefused, help)
+		return fmt.Errorf("%s: %w%s", what, ErrPermissionDenied, hint)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: the bus gives no answer: %w", what, err)
+		return fmt.Errorf("%s: the bus does not answer: %w", what, err)
 	default:
 		return fmt.Errorf("%s: %w", what, err)
 	}
 }
 
-// Lack is errs.Unavailable for something that a bus does without. Where it is a
-// right that lacks, its message says that too: it tells nothing of the server.
-func Lack(err error, what string) error {
-	if errors.Is(err, ErrRefused) {
+// Unavailable is errs.Unavailable for something that the bus does not have. Its
+// message includes a missing permission, which discloses nothing of the server.
+func Unavailable(err error, what string) error {
+	if errors.Is(err, ErrPermissionDenied) {
 		return errs.New(errs.Unavailable, "%s: %v", what, err)
 	}
 	return errs.Wrap(err, errs.Unavailable, "%s", what)
 }
 
-// codeUnknownField is what a strict server answers to a setting that it is too
-// old to know.
+// codeUnknownField is the reply of a strict server that is too old for a setting.
 const codeUnknownField jetstream.ErrorCode = 10025
 
 func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) error {
@@ -177,8 +177,8 @@ func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 	return err
 }
 
-// mergeStream sets what belfry decides and leaves what an administrator may
-// have chosen otherwise (placement, compression, ...).
+// mergeStream sets what belfry decides and keeps what an administrator may have
+// set (placement, compression, ...).
 func mergeStream(have, want jetstream.StreamConfig) jetstream.StreamConfig {
 	have.Description = want.Description
 	have.Subjects = want.Subjects
@@ -192,16 +192,16 @@ func mergeStream(have, want jetstream.StreamConfig) jetstream.StreamConfig {
 	return have
 }
 
-// compare notes what mergeStream and the number of copies would change.
-func (f *Finding) compare(have, want jetstream.StreamConfig) {
-	f.Difference("subjects", strings.Join(have.Subjects, " "), strings.Join(want.Subjects, " "))
-	f.Difference("description", have.Description, want.Description)
-	f.Difference("discard", have.Discard, want.Discard)
-	f.Difference("max_age", have.MaxAge, want.MaxAge)
-	f.Difference("max_bytes", have.MaxBytes, want.MaxBytes)
-	f.Difference("max_msgs", have.MaxMsgs, want.MaxMsgs)
-	f.Difference("duplicate_window", have.Duplicates, want.Duplicates)
-	f.Difference("allow_batched", have.AllowBatchPublish, want.AllowBatchPublish)
-	f.Difference("allow_direct", have.AllowDirect, want.AllowDirect)
-	f.Difference("replicas", have.Replicas, want.Replicas)
+// compareStream adds the settings that mergeStream and replicas would change.
+func (d *Diff) compareStream(have, want jetstream.StreamConfig) {
+	d.Compare("subjects", strings.Join(have.Subjects, " "), strings.Join(want.Subjects, " "))
+	d.Compare("description", have.Description, want.Description)
+	d.Compare("discard", have.Discard, want.Discard)
+	d.Compare("max_age", have.MaxAge, want.MaxAge)
+	d.Compare("max_bytes", have.MaxBytes, want.MaxBytes)
+	d.Compare("max_msgs", have.MaxMsgs, want.MaxMsgs)
+	d.Compare("duplicate_window", have.Duplicates, want.Duplicates)
+	d.Compare("allow_batched", have.AllowBatchPublish, want.AllowBatchPublish)
+	d.Compare("allow_direct", have.AllowDirect, want.AllowDirect)
+	d.Compare("replicas", have.Replicas, want.Replicas)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // states are what was found of each stream, in their order.
-func states(t *testing.T, b bus.Requests, limits bus.Limits, check bool) []bus.State {
+func states(t *testing.T, b bus.Requester, limits bus.Limits, check bool) []bus.State {
 	t.Helper()
 	found, err := bus.SetupStreams(t.Context(), b, limits, 0, check)
 	if err != nil {
@@ -24,7 +24,7 @@ func states(t *testing.T, b bus.Requests, limits bus.Limits, check bool) []bus.S
 	var all []bus.State
 	for _, f := range found {
 		all = append(all, f.State)
-		if (f.State == bus.Changed || f.State == bus.Differs) != (f.Detail != "") {
+		if (f.State == bus.Updated || f.State == bus.Drifted) != (f.Detail != "") {
 			t.Errorf("%s is %s: %q", f.What, f.State, f.Detail)
 		}
 	}
@@ -40,13 +40,13 @@ func TestStreamsAreSetUpOnceAndChangedWhenTheyDiffer(t *testing.T) {
 		want   []bus.State
 	}{
 		{small, true, []bus.State{bus.Missing, bus.Missing, bus.Missing}},
-		{small, false, []bus.State{bus.Made, bus.Made, bus.Made}},
-		{small, true, []bus.State{bus.Right, bus.Right, bus.Right}},
-		{small, false, []bus.State{bus.Right, bus.Right, bus.Right}},
-		{bus.Limits{}, true, []bus.State{bus.Differs, bus.Right, bus.Right}},
-		{bus.Limits{}, true, []bus.State{bus.Differs, bus.Right, bus.Right}},
-		{bus.Limits{}, false, []bus.State{bus.Changed, bus.Right, bus.Right}},
-		{bus.Limits{}, true, []bus.State{bus.Right, bus.Right, bus.Right}},
+		{small, false, []bus.State{bus.Created, bus.Created, bus.Created}},
+		{small, true, []bus.State{bus.InSync, bus.InSync, bus.InSync}},
+		{small, false, []bus.State{bus.InSync, bus.InSync, bus.InSync}},
+		{bus.Limits{}, true, []bus.State{bus.Drifted, bus.InSync, bus.InSync}},
+		{bus.Limits{}, true, []bus.State{bus.Drifted, bus.InSync, bus.InSync}},
+		{bus.Limits{}, false, []bus.State{bus.Updated, bus.InSync, bus.InSync}},
+		{bus.Limits{}, true, []bus.State{bus.InSync, bus.InSync, bus.InSync}},
 	} {
 		if got := states(t, admin, step.limits, step.check); !slices.Equal(got, step.want) {
 			t.Fatalf("step %d finds %v, want %v", i, got, step.want)
@@ -66,7 +66,7 @@ func TestWhatAnAdministratorChoseStays(t *testing.T) {
 	if _, err := admin.JetStream().UpdateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	if got := states(t, admin, bus.Limits{}, false); got[0] != bus.Changed {
+	if got := states(t, admin, bus.Limits{}, false); got[0] != bus.Updated {
 		t.Fatalf("found %v", got)
 	}
 	if s, err = admin.JetStream().Stream(t.Context(), bus.StreamEvents); err != nil {
@@ -77,10 +77,10 @@ func TestWhatAnAdministratorChoseStays(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotSetUpIsToldAtOnce(t *testing.T) {
+func TestSetupWithoutPermissionFailsAtOnce(t *testing.T) {
 	url := production(t)
 	found, err := bus.SetupStreams(t.Context(), dial(t, url, "front"), bus.Limits{}, 0, false)
-	if len(found) > 0 || !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stream EVENTS can't be set up: it is missing and can't be made") {
+	if len(found) > 0 || !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stream EVENTS can't be set up: it is missing and can't be created") {
 		t.Errorf("found %v, %v", found, err)
 	}
 	prepare(t, url)

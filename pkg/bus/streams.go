@@ -8,11 +8,12 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
 
-// The streams, and where the others get what they keep: dead.<listener> and
+// The streams, and the subject prefixes of DEAD and RETRY: dead.<listener> and
 // retry.<listener>.
 const (
 	StreamEvents = "EVENTS"
@@ -22,31 +23,31 @@ const (
 	RetryPrefix  = "retry."
 )
 
-// Duplicates is for how long the bus knows the id of an event it has taken. It
-// holds all of them in memory; what comes again later is handled again.
-const Duplicates = 30 * time.Second
+// DuplicateWindow is for how long the bus deduplicates by event id. The server
+// keeps all ids of that time in memory; a duplicate that comes later is stored
+// and handled again.
+const DuplicateWindow = 30 * time.Second
 
 const (
 	deadMaxAge    = 90 * 24 * time.Hour
 	deadMaxBytes  = 1 << 30
 	retryMaxBytes = 256 << 20
 
-	lookTimeout   = 2 * time.Second // for one try: a server that has just started may pass over a request
-	lookTries     = 5
+	getTimeout    = 2 * time.Second // of one try
+	getTries      = 5
 	changeTimeout = 10 * time.Second
 	setupRetryMin = 200 * time.Millisecond
 	setupRetryMax = 10 * time.Second
 )
 
-// Setup makes the streams, or brings those that are there to what Options say.
-// Open and every new connection do it by themselves. A guest only looks whether
-// they are there.
+// Setup creates the streams, or updates them to what Options say. Open and every
+// reconnect call it. On an Unmanaged bus it only reads whether they exist.
 func (b *Bus) Setup(ctx context.Context) error {
 	var err error
-	session := b.link.current()
-	configs := Streams(b.opts.Events)
-	if b.opts.Guest {
-		configs = configs[:1] // what else there is, it may not be allowed to see
+	session := b.state.current()
+	configs := StreamConfigs(b.opts.Events)
+	if b.opts.Unmanaged {
+		configs = configs[:1] // the user may lack the permission to read the others
 	}
 	for _, config := range configs {
 		if err = b.setupStream(ctx, config); err != nil {
@@ -61,31 +62,32 @@ func (b *Bus) Setup(ctx context.Context) error {
 	return err
 }
 
-// RunSetup is what helps a user who may not make or change what lacks.
-const RunSetup = "run `belfry bus setup` with an admin's credentials"
+// SetupHint tells a user who lacks the permission to create or update something
+// what to do.
+const SetupHint = "run `belfry bus setup` with an admin's credentials"
 
-// setupStream lives with differences that it can't change, so that a user who
-// may only look gets by when someone else has made the streams.
+// setupStream tolerates differences that it can't change, so that a user who may
+// only read streams can use those that someone else has created.
 func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) error {
-	if b.opts.Guest {
-		_, err := look(ctx, b.js, want.Name)
+	if b.opts.Unmanaged {
+		_, err := getStream(ctx, b.js, want.Name)
 		return err
 	}
 	found, err := setupStream(ctx, b, want, b.opts.Replicas, false)
-	if err == nil || found.State != Differs || slices.Contains(found.Keys, "subjects") || !b.conn.IsConnected() {
+	if err == nil || found.State != Drifted || slices.Contains(found.Keys, "subjects") || !b.conn.IsConnected() {
 		return err
 	}
 	b.log.Warn("a stream of the bus is not as configured", "stream", want.Name, "error", err)
 	return nil
 }
 
-// Streams are what belfry keeps on the bus, the events first.
-func Streams(events Limits) []jetstream.StreamConfig {
+// StreamConfigs are the configurations of belfry's streams, EVENTS first.
+func StreamConfigs(events Limits) []jetstream.StreamConfig {
 	return []jetstream.StreamConfig{eventsConfig(events), deadConfig(), retryConfig()}
 }
 
 // eventsConfig never binds the plain subjects: a request on one would get the
-// stream's ack for an answer.
+// stream's acknowledgment as its reply.
 func eventsConfig(limits Limits) jetstream.StreamConfig {
 	limits = limits.withDefaults()
 	return jetstream.StreamConfig{
@@ -98,7 +100,7 @@ func eventsConfig(limits Limits) jetstream.StreamConfig {
 		MaxAge:            limits.MaxAge,
 		MaxBytes:          limits.MaxBytes,
 		MaxMsgs:           limits.MaxMessages,
-		Duplicates:        Duplicates,
+		Duplicates:        DuplicateWindow,
 		AllowBatchPublish: true,
 		AllowDirect:       true,
 	}
@@ -115,13 +117,13 @@ func deadConfig() jetstream.StreamConfig {
 		MaxAge:      deadMaxAge,
 		MaxBytes:    deadMaxBytes,
 		MaxMsgs:     -1,
-		Duplicates:  Duplicates,
+		Duplicates:  DuplicateWindow,
 		AllowDirect: true,
 	}
 }
 
-// retryConfig forgets nothing: what is here has left the dead letters. It goes
-// once its listener has handled it, and when there is no room no more is taken.
+// retryConfig discards nothing: its messages have left the dead letters. A message
+// is removed once its listener has handled it; a full stream rejects new ones.
 func retryConfig() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        StreamRetry,
@@ -132,7 +134,7 @@ func retryConfig() jetstream.StreamConfig {
 		Discard:     jetstream.DiscardNew,
 		MaxBytes:    retryMaxBytes,
 		MaxMsgs:     -1,
-		Duplicates:  Duplicates,
+		Duplicates:  DuplicateWindow,
 		AllowDirect: true,
 	}
 }
@@ -154,45 +156,45 @@ func orDefault[T comparable](v, fallback T) T {
 	return v
 }
 
-// keepStreams sees to it that the streams are there after each new connection
-// and when a publish has found none.
+// keepStreams runs Setup after each new connection and when a publish has found no
+// stream, and retries it.
 func (b *Bus) keepStreams(ctx context.Context) {
-	for wait := setupRetryMin; ; {
-		changed := b.link.change()
-		var again <-chan time.Time
+	for delays := backoff.New(setupRetryMin, setupRetryMax); ; {
+		changed := b.state.change()
+		var retry <-chan time.Time
 		switch {
 		case b.streams.err() == nil:
-			wait = setupRetryMin
-		case b.link.current().Err() == nil:
+			delays.Reset()
+		case b.state.current().Err() == nil:
 			if err := b.Setup(ctx); err != nil && ctx.Err() == nil {
-				b.log.Warn("the bus's streams are not ready; trying again", "error", err, "in", wait)
-				again = time.After(wait)
-				wait = min(2*wait, setupRetryMax)
+				wait := delays.Next()
+				b.log.Warn("the bus's streams are not ready; retrying", "error", err, "in", wait)
+				retry = time.After(wait)
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-again:
+		case <-retry:
 		case <-changed:
-		case <-b.streams.missed:
+		case <-b.streams.missing:
 		}
 	}
 }
 
-// streamsState is whether the streams are known to be there.
+// streamsState is whether the streams are known to exist.
 type streamsState struct {
-	missed chan struct{} // hears that a publish found no stream
+	missing chan struct{} // signals that a publish found no stream
 
 	mu      sync.Mutex
-	cause   error           // why they are not; nil when they are
-	session context.Context // in which that was found: the next one may find otherwise
+	cause   error           // why they are not ready; nil when they are
+	session context.Context // in which cause was found
 }
 
 func newStreamsState() *streamsState {
 	return &streamsState{
-		missed: make(chan struct{}, 1),
-		cause:  errs.New(errs.Unavailable, "they have not been set up yet"),
+		missing: make(chan struct{}, 1),
+		cause:   errs.New(errs.Unavailable, "they have not been set up yet"),
 	}
 }
 
@@ -206,18 +208,18 @@ func (s *streamsState) err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cause == nil && s.session.Err() != nil {
-		return errs.New(errs.Unavailable, "nobody has looked for them on this connection yet")
+		return errs.New(errs.Unavailable, "they have not been checked on this connection yet")
 	}
 	return s.cause
 }
 
-// miss notes that the streams are gone.
-func (s *streamsState) miss() {
+// setMissing records that the streams do not exist, and wakes keepStreams.
+func (s *streamsState) setMissing() {
 	s.mu.Lock()
-	s.cause = errs.New(errs.Unavailable, "nobody answers on the events' subjects")
+	s.cause = errs.New(errs.Unavailable, "no stream has the events' subjects")
 	s.mu.Unlock()
 	select {
-	case s.missed <- struct{}{}:
+	case s.missing <- struct{}{}:
 	default:
 	}
 }

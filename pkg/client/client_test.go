@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi"
@@ -72,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, told: &outbox{}}
 	var err error
 	w.bus, err = bus.Open(t.Context(), bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler),
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}), Logger: slog.New(slog.DiscardHandler),
 	})
 	w.must(err)
 	t.Cleanup(func() { _ = w.bus.Close(context.Background()) })

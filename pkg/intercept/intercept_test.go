@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/intercept"
@@ -30,7 +31,7 @@ type world struct {
 
 func open(t *testing.T, rules map[string][]intercept.Rule) *world {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func Connect(ctx context.Context, name string, log *slog.Logger) (*bus.Bus, erro
 
 // environment are the options that the environment asks for.
 func environment(get func(string) string) (bus.Options, error) {
-	o := bus.Options{URL: get(EnvURL), Guest: true, TLS: bus.TLS{CA: get(EnvCA)}}
+	o := bus.Options{URL: get(EnvURL), Unmanaged: true, TLS: bus.TLS{CA: get(EnvCA)}}
 	if o.URL == "" {
 		o.URL = DefaultURL
 	}

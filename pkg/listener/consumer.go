@@ -44,11 +44,11 @@ func (r *runner) setup(ctx context.Context) error {
 }
 
 // ensure is setup, or, with check, only looks.
-func (r *runner) ensure(ctx context.Context, check bool) (bus.Finding, error) {
+func (r *runner) ensure(ctx context.Context, check bool) (bus.Diff, error) {
 	js, want := r.bus.JetStream(), r.wanted()
-	f := bus.Finding{What: "consumer " + r.consumer + " of stream " + r.stream, State: bus.Right}
+	f := bus.Diff{What: "consumer " + r.consumer + " of stream " + r.stream, State: bus.InSync}
 	at := r.stream + "." + r.consumer
-	ctx, done := r.bus.Asking(ctx, apiConsumer+"INFO."+at, apiConsumer+"CREATE."+at)
+	ctx, done := r.bus.UntilDenied(ctx, apiConsumer+"INFO."+at, apiConsumer+"CREATE."+at)
 	defer done()
 	there, err := js.Consumer(ctx, r.stream, r.consumer)
 	switch {
@@ -58,13 +58,13 @@ func (r *runner) ensure(ctx context.Context, check bool) (bus.Finding, error) {
 		if compare(&f, have, want); len(f.Keys) == 0 {
 			return f, nil
 		}
-		f.State = bus.Differs
+		f.State = bus.Drifted
 		want.DeliverPolicy, want.OptStartSeq, want.OptStartTime = have.DeliverPolicy, have.OptStartSeq, have.OptStartTime
 		want.PauseUntil = have.PauseUntil
 	case errors.Is(err, jetstream.ErrConsumerNotFound), check && errors.Is(err, jetstream.ErrStreamNotFound):
 		f.State = bus.Missing
 	default:
-		return f, bus.Explain(ctx, err, f.What+" can't be looked at", "")
+		return f, bus.Explain(ctx, err, f.What+" can't be read", "")
 	}
 	if check {
 		return f, nil
@@ -73,25 +73,25 @@ func (r *runner) ensure(ctx context.Context, check bool) (bus.Finding, error) {
 }
 
 // put makes or changes the consumer.
-func (r *runner) put(ctx context.Context, f bus.Finding, want jetstream.ConsumerConfig) (bus.Finding, error) {
+func (r *runner) put(ctx context.Context, f bus.Diff, want jetstream.ConsumerConfig) (bus.Diff, error) {
 	_, err := r.bus.JetStream().CreateOrUpdateConsumer(ctx, r.stream, want)
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.Code == 400 {
 		return f, errs.Wrap(err, errs.Invalid, "the bus does not take listener %s: %s", r.consumer, api.Description)
 	}
-	if !errors.Is(context.Cause(ctx), bus.ErrRefused) {
+	if !errors.Is(context.Cause(ctx), bus.ErrPermissionDenied) {
 		// A fault on the way doesn't say that it was not made.
 		r.known = r.known || api == nil || api.Code >= 500
 	}
-	why := f.What + " is missing and can't be made"
-	done := bus.Made
-	if f.State == bus.Differs {
-		why, done = f.What+" differs ("+f.Detail+") and can't be changed", bus.Changed
+	why := f.What + " is missing and can't be created"
+	done := bus.Created
+	if f.State == bus.Drifted {
+		why, done = f.What+" differs ("+f.Detail+") and can't be updated", bus.Updated
 	}
 	if err == nil {
 		f.State = done
 	}
-	return f, bus.Explain(ctx, err, why, bus.RunSetup+" (with --listener "+r.spec.Name+" if it is none of belfry's)")
+	return f, bus.Explain(ctx, err, why, bus.SetupHint+" (with --listener "+r.spec.Name+" if it is none of belfry's)")
 }
 
 // wanted is the consumer as the spec has it.
@@ -126,16 +126,16 @@ func (r *runner) start(c *jetstream.ConsumerConfig) {
 }
 
 // compare notes what keeps a consumer from doing what is wanted of it.
-func compare(f *bus.Finding, have, want jetstream.ConsumerConfig) {
-	f.Difference("filter", strings.Join(subjects(have), " "), strings.Join(subjects(want), " "))
-	f.Difference("ack_policy", have.AckPolicy, want.AckPolicy)
-	f.Difference("ack_wait", have.AckWait, want.AckWait)
-	f.Difference("max_deliver", have.MaxDeliver, want.MaxDeliver)
-	f.Difference("max_ack_pending", have.MaxAckPending, want.MaxAckPending)
-	f.Difference("backoff", len(have.BackOff), 0)
-	f.Difference("max_batch", have.MaxRequestBatch, 0)
-	f.Difference("max_expires", have.MaxRequestExpires, time.Duration(0))
-	f.Difference("max_bytes", have.MaxRequestMaxBytes, 0)
+func compare(f *bus.Diff, have, want jetstream.ConsumerConfig) {
+	f.Compare("filter", strings.Join(subjects(have), " "), strings.Join(subjects(want), " "))
+	f.Compare("ack_policy", have.AckPolicy, want.AckPolicy)
+	f.Compare("ack_wait", have.AckWait, want.AckWait)
+	f.Compare("max_deliver", have.MaxDeliver, want.MaxDeliver)
+	f.Compare("max_ack_pending", have.MaxAckPending, want.MaxAckPending)
+	f.Compare("backoff", len(have.BackOff), 0)
+	f.Compare("max_batch", have.MaxRequestBatch, 0)
+	f.Compare("max_expires", have.MaxRequestExpires, time.Duration(0))
+	f.Compare("max_bytes", have.MaxRequestMaxBytes, 0)
 }
 
 // subjects are what a consumer selects, in whichever of two ways it says so.

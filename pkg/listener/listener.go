@@ -227,7 +227,7 @@ func IsPermanent(err error) bool {
 
 // Bus is what a listener needs of the bus; *bus.Bus is one.
 type Bus interface {
-	bus.Requests
+	bus.Requester
 
 	// Sync returns once what the bus has accepted would outlive a power cut.
 	Sync(ctx context.Context) error

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
@@ -21,7 +22,7 @@ import (
 
 func open(t testing.TB) *bus.Bus {
 	t.Helper()
-	return openWith(t, bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}})
+	return openWith(t, bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()})})
 }
 
 func openWith(t testing.TB, o bus.Options) *bus.Bus {

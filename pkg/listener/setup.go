@@ -17,12 +17,12 @@ const commandTimeout = 10 * time.Second
 // Setup makes the durable consumers of a listener, or brings them to what its
 // spec says, as Run does; with check it only looks. Where a consumer that is
 // there stands is not touched. The spec needs no handler.
-func Setup(ctx context.Context, b Bus, spec Spec, check bool) ([]bus.Finding, error) {
+func Setup(ctx context.Context, b Bus, spec Spec, check bool) ([]bus.Diff, error) {
 	spec.Handler, spec.Batch = nothing, nil
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
-	var all []bus.Finding
+	var all []bus.Diff
 	for _, r := range newRunners(b, slog.New(slog.DiscardHandler), spec.withDefaults()) {
 		asking, cancel := context.WithTimeout(ctx, commandTimeout)
 		found, err := r.ensure(asking, check)

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
@@ -53,11 +54,11 @@ func TestAListenerIsSetUpBeforeItRuns(t *testing.T) {
 				want  map[bus.State]int
 			}{
 				{c.spec, true, map[bus.State]int{bus.Missing: c.consumers}},
-				{c.spec, false, map[bus.State]int{bus.Made: c.consumers}},
-				{c.spec, true, map[bus.State]int{bus.Right: c.consumers}},
-				{c.other, true, map[bus.State]int{bus.Differs: c.changed, bus.Right: c.consumers - c.changed}},
-				{c.other, false, map[bus.State]int{bus.Changed: c.changed, bus.Right: c.consumers - c.changed}},
-				{c.other, false, map[bus.State]int{bus.Right: c.consumers}},
+				{c.spec, false, map[bus.State]int{bus.Created: c.consumers}},
+				{c.spec, true, map[bus.State]int{bus.InSync: c.consumers}},
+				{c.other, true, map[bus.State]int{bus.Drifted: c.changed, bus.InSync: c.consumers - c.changed}},
+				{c.other, false, map[bus.State]int{bus.Updated: c.changed, bus.InSync: c.consumers - c.changed}},
+				{c.other, false, map[bus.State]int{bus.InSync: c.consumers}},
 			} {
 				got := setup(t, b, step.spec, step.check)
 				for state := range got {
@@ -82,7 +83,7 @@ func TestASetupFitsListenersWithOtherNumbersOfHands(t *testing.T) {
 	for _, spec := range []listener.Spec{
 		{Name: "test", Concurrency: 1000}, {Name: "test", Prefetch: -1}, {Name: "test", Concurrency: 4, BatchSize: 500},
 	} {
-		if got := setup(t, b, spec, true); got[bus.Right] != 2 {
+		if got := setup(t, b, spec, true); got[bus.InSync] != 2 {
 			t.Errorf("%+v finds %v", spec, got)
 		}
 	}
@@ -96,7 +97,7 @@ func TestASetupMovesNobody(t *testing.T) {
 	setup(t, b, spec, false)
 	before := consumerOf(t, b)
 	spec.Start, spec.Stores = listener.All, []string{"Books", "Users"}
-	if got := setup(t, b, spec, false); got[bus.Changed] != 1 {
+	if got := setup(t, b, spec, false); got[bus.Updated] != 1 {
 		t.Fatalf("found %v", got)
 	}
 	after := consumerOf(t, b)
@@ -149,9 +150,9 @@ func TestAListenerWaitsForWhatItMayNotMake(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := openWith(t, bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: conf}, Auth: bus.Auth{User: "admin", Password: "pw"},
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: conf}), Auth: bus.Auth{User: "admin", Password: "pw"},
 	})
-	b := openWith(t, bus.Options{URL: admin.ClientURL(), Guest: true, Auth: bus.Auth{User: "test", Password: "pw"}})
+	b := openWith(t, bus.Options{URL: admin.ClientURL(), Unmanaged: true, Auth: bus.Auth{User: "test", Password: "pw"}})
 	kit.WaitFor(t, "the guest is ready", func() bool { return b.Ready(t.Context()) == nil })
 
 	type lack struct {
@@ -174,7 +175,7 @@ func TestAListenerWaitsForWhatItMayNotMake(t *testing.T) {
 		case l.err == nil:
 			t.Fatalf("%s lacks nothing", l.consumer)
 		case errors.Is(l.err, context.DeadlineExceeded): // the machine stands still, and it is tried again
-		case !strings.Contains(l.err.Error(), "is missing and can't be made") || !strings.Contains(l.err.Error(), "belfry bus setup") || !strings.Contains(l.err.Error(), "--listener test"):
+		case !strings.Contains(l.err.Error(), "is missing and can't be created") || !strings.Contains(l.err.Error(), "belfry bus setup") || !strings.Contains(l.err.Error(), "--listener test"):
 			t.Fatalf("%s: %v", l.consumer, l.err)
 		default:
 			missing[l.consumer] = true
@@ -184,7 +185,7 @@ func TestAListenerWaitsForWhatItMayNotMake(t *testing.T) {
 		t.Errorf("these lack: %v", missing)
 	}
 	publish(t, admin, 0, 5)
-	if got := setup(t, admin, spec, false); got[bus.Made] != event.Partitions+1 {
+	if got := setup(t, admin, spec, false); got[bus.Created] != event.Partitions+1 {
 		t.Fatalf("made %v", got)
 	}
 	var seen []string

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/natsapi"
@@ -137,7 +138,7 @@ func newWorld(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.Ba
 	log := slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
 	w.bus, err = bus.Open(t.Context(), bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t))}, Logger: slog.New(slog.DiscardHandler),
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t))}), Logger: slog.New(slog.DiscardHandler),
 	})
 	w.must(err)
 	t.Cleanup(func() { _ = w.bus.Close(context.Background()) })

@@ -212,7 +212,7 @@ type gets struct {
 	seen []event.Name
 }
 
-func (g *gets) Wanted(event.Name) bool { return true }
+func (g *gets) HasInterest(event.Name) bool { return true }
 
 func (g *gets) Live(name event.Name, _ []byte) {
 	g.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/sse"
@@ -39,7 +40,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, stores: map[string]*store.Store{}, logged: &kit.Tail{}}
 	w.opts.Logger = slog.New(slog.NewTextHandler(w.logged, nil))
-	b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
 	w.must(err)
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
 	w.bus = b

@@ -81,7 +81,7 @@ func (s *Store) encode(e *event.Envelope) []byte {
 
 // announces reports whether anyone may want to hear what is about to happen.
 func (s *Store) announces(name event.Name) bool {
-	return s.Announce != nil && !s.NoEvents && s.Announce.Wanted(name)
+	return s.Announce != nil && !s.NoEvents && s.Announce.HasInterest(name)
 }
 
 // announceWrite tells live listeners what is about to be written.

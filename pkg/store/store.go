@@ -49,7 +49,7 @@ type Outbox interface {
 
 // Announcer tells live listeners what is about to happen, without a promise.
 type Announcer interface {
-	Wanted(name event.Name) bool
+	HasInterest(name event.Name) bool
 	Live(name event.Name, payload []byte)
 }
 

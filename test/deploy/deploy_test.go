@@ -96,7 +96,7 @@ func TestEmbeddedWithTLS(t *testing.T) {
 	if want := fmt.Sprintf("tls://127.0.0.1:%d", port); !strings.Contains(w.belfry.Banner, want) {
 		t.Errorf("the banner does not say %s:\n%s", want, w.belfry.Banner)
 	}
-	w.run("admin", 0, "11 made", "bus", "setup")
+	w.run("admin", 0, "11 created", "bus", "setup")
 	w.awaitReady()
 	w.run("admin", 0, "cascade", "listener", "list")
 
@@ -110,7 +110,7 @@ func (w *world) deploy() {
 	w.notReady("stream EVENTS")
 	w.run("admin", 1, "missing", "bus", "setup", "--check", "--listener", "listener")
 	for _, user := range []string{"front", "worker", "belfry", "listener"} {
-		w.run(user, 1, "lacks the right", "bus", "setup", "--listener", "listener")
+		w.run(user, 1, "lacks the permission", "bus", "setup", "--listener", "listener")
 	}
 	out := w.run("admin", 0, " made", "bus", "setup", "--listener", "listener", "--store", "Books", "--event", "Store.Saved")
 	for _, name := range []string{"mapping", "cascade", "mail", "sweep", "listener"} {
@@ -121,8 +121,8 @@ func (w *world) deploy() {
 		}
 	}
 	w.run("admin", 1, "filter events.*.Store.Saved.Books.* instead of events.>", "bus", "setup", "--check", "--listener", "listener")
-	w.run("admin", 0, "1 changed", "bus", "setup", "--listener", "listener")
-	w.run("admin", 0, "13 right\n", "bus", "setup", "--check", "--listener", "listener")
+	w.run("admin", 0, "1 updated", "bus", "setup", "--listener", "listener")
+	w.run("admin", 0, "13 in sync\n", "bus", "setup", "--check", "--listener", "listener")
 	w.awaitReady()
 
 	file := w.listen("listener", false)
@@ -145,14 +145,14 @@ func (w *world) deploy() {
 
 	// Moving a listener is the admin's, and setting up again leaves it moved.
 	w.run("admin", 0, "hears the log from sequence 1", "listener", "reset", "listener", "--from", "all")
-	w.run("admin", 0, "13 right\n", "bus", "setup", "--listener", "listener")
+	w.run("admin", 0, "13 in sync\n", "bus", "setup", "--listener", "listener")
 	w.save("/books", `{"uuid":"late"}`)
 	w.heard(file, "Store.Saved late")
 
 	// A worker without its consumer is missed, and goes on once it has it again.
 	w.remove("sweep")
 	w.notReady("consumer sweep of stream EVENTS is missing")
-	w.run("admin", 0, "1 made", "bus", "setup")
+	w.run("admin", 0, "1 created", "bus", "setup")
 	w.awaitReady()
 	if log := w.belfry.Log(); strings.Contains(log, "the bus reports an error") {
 		w.t.Errorf("belfry lacks a right:\n%s", log)

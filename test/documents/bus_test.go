@@ -180,7 +180,7 @@ func operate(m *messages, conn *nats.Conn) {
 // bury lets a listener give an event up.
 func bury(t *testing.T, s *server) {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{Name: "documents", URL: s.Bus, Guest: true, Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(), bus.Options{Name: "documents", URL: s.Bus, Unmanaged: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func runListener(ts *testscript.TestScript, _ bool, args []string) {
 
 func startHand(url, name string, broken bool) (*hand, error) {
 	quiet := slog.New(slog.DiscardHandler)
-	b, err := bus.Open(context.Background(), bus.Options{URL: url, Name: name, Guest: true, Logger: quiet})
+	b, err := bus.Open(context.Background(), bus.Options{URL: url, Name: name, Unmanaged: true, Logger: quiet})
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func newWorld(t *testing.T, config string, files ...string) *world {
 	}
 	w.belfry = process.Serve(t, filepath.Join(folder, "belfry.yaml"), "--listen", "127.0.0.1:0")
 	var err error
-	w.bus, err = bus.Open(t.Context(), bus.Options{URL: w.belfry.Bus, Guest: true, Logger: slog.New(slog.DiscardHandler)})
+	w.bus, err = bus.Open(t.Context(), bus.Options{URL: w.belfry.Bus, Unmanaged: true, Logger: slog.New(slog.DiscardHandler)})
 	w.check(err)
 	t.Cleanup(func() { _ = w.bus.Close(context.Background()) })
 	return w

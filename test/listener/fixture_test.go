@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
@@ -30,7 +31,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler),
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}), Logger: slog.New(slog.DiscardHandler),
 		Auth: bus.Auth{User: "ringer", Password: "secret"}, Events: bus.Limits{MaxMessages: 123_456},
 	})
 	if err != nil {

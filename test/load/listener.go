@@ -43,7 +43,7 @@ func (b *bench) listeners(ctx context.Context, rounds, events int) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 	log := slog.New(slog.DiscardHandler)
-	guest, err := bus.Open(ctx, bus.Options{URL: "nats://" + address, Guest: true, Logger: log})
+	guest, err := bus.Open(ctx, bus.Options{URL: "nats://" + address, Unmanaged: true, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/deadletter"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
@@ -22,7 +23,7 @@ import (
 
 func open(t *testing.T) *bus.Bus {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/bus/replay"
 	"belfry/pkg/errs"
@@ -24,7 +25,7 @@ import (
 
 func open(t *testing.T) *bus.Bus {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{Embedded: &bus.Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

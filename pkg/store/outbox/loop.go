@@ -160,7 +160,7 @@ func (l *loop) publishAgain() (map[string]string, bool) {
 	for wait := againMin; ; wait = min(2*wait, againMax) {
 		began := time.Now()
 		err := l.opts.Publisher.Publish(l.life, l.outgoing)
-		var refused *bus.Refused
+		var refused *bus.RejectedError
 		switch {
 		case err == nil || errors.As(err, &refused):
 			if l.counters.away.Swap(false) {
@@ -195,7 +195,7 @@ func (l *loop) fail(began time.Time, err error) {
 	l.announce()
 }
 
-func reasons(r *bus.Refused) map[string]string {
+func reasons(r *bus.RejectedError) map[string]string {
 	if r == nil {
 		return nil
 	}

@@ -22,7 +22,7 @@ import (
 
 // Publisher is where events go; *bus.Bus is one.
 type Publisher interface {
-	// Publish makes the events durable, in their order. *bus.Refused names
+	// Publish makes the events durable, in their order. *bus.RejectedError names
 	// those that will never be taken; any other error leaves open which are
 	// there, and the same events are published again.
 	Publish(ctx context.Context, events []bus.Event) error

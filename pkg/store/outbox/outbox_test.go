@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store/driver"
@@ -46,7 +47,7 @@ func position(after []byte) (string, uint64) {
 func open(t testing.TB) *bus.Bus {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir()},
+		Server: embedded.New(embedded.Options{Folder: t.TempDir()}),
 		Logger:   slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -1,13 +1,13 @@
-package bus
+package embedded
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/event"
 )
 
@@ -15,12 +15,12 @@ import (
 func streamFolder(t *testing.T) (root, block string) {
 	t.Helper()
 	root = t.TempDir()
-	for _, stream := range []string{StreamEvents, StreamDead, StreamRetry} {
+	for _, stream := range []string{bus.StreamEvents, bus.StreamDead, bus.StreamRetry} {
 		if err := os.MkdirAll(filepath.Join(root, stream, "msgs"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	block = filepath.Join(root, StreamEvents, "msgs", "1.blk")
+	block = filepath.Join(root, bus.StreamEvents, "msgs", "1.blk")
 	write(t, block, "one")
 	return root, block
 }
@@ -65,14 +65,15 @@ func TestSyncKnowsWhatHasChanged(t *testing.T) {
 func TestSyncFailsWhenTheFilesAreNotThere(t *testing.T) {
 	var s syncer
 	if err := s.sync(t.TempDir()); err == nil {
-		t.Error("nothing was synced, and nobody is told")
+		t.Error("nothing was synced, and no error is returned")
 	}
 }
 
 // TestSyncFindsTheServersFiles holds the layout of the embedded server's
 // folder to what Sync expects.
 func TestSyncFindsTheServersFiles(t *testing.T) {
-	b, err := Open(t.Context(), Options{Embedded: &Embedded{Folder: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	server := New(Options{Folder: t.TempDir()})
+	b, err := bus.Open(t.Context(), bus.Options{Server: server})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,20 +82,20 @@ func TestSyncFindsTheServersFiles(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	e := Event{ID: "1", Subject: event.Subject(event.StoreSaved, "Users", "u"), Payload: []byte("{}")}
-	if err := b.Publish(t.Context(), []Event{e}); err != nil {
+	e := bus.Event{ID: "1", Subject: event.Subject(event.StoreSaved, "Users", "u"), Payload: []byte("{}")}
+	if err := b.Publish(t.Context(), []bus.Event{e}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var written int64
-	for path, state := range b.syncer.seen {
-		if filepath.Base(filepath.Dir(filepath.Dir(path))) == StreamEvents && time.Since(state.changed) < time.Minute {
+	for path, state := range server.syncer.seen {
+		if filepath.Base(filepath.Dir(filepath.Dir(path))) == bus.StreamEvents && time.Since(state.changed) < time.Minute {
 			written += state.size
 		}
 	}
 	if written == 0 {
-		t.Errorf("no block of %s with something in it was synced: %v", StreamEvents, b.syncer.seen)
+		t.Errorf("no block of %s with something in it was synced: %v", bus.StreamEvents, server.syncer.seen)
 	}
 }

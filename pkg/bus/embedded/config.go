@@ -1,4 +1,4 @@
-package bus
+package embedded
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 )
 
@@ -19,37 +20,37 @@ const (
 	defaultPort = 4222
 )
 
-// options are the server's, those of its file included, without an address that
-// is given beside it. warned says what is doubtful in the file.
-func (e Embedded) options() (o *server.Options, warned []error, err error) {
-	o = &server.Options{
+// serverOptions returns the server's options, those of its configuration file
+// included and Listen excluded, and the file's warnings.
+func (o Options) serverOptions() (so *server.Options, warnings []error, err error) {
+	so = &server.Options{
 		ServerName:             "belfry",
 		NoSigs:                 true,
-		MaxPayload:             maxPayload,
+		MaxPayload:             bus.MaxPayload,
 		JetStream:              true,
 		JetStreamMaxMemory:     64 << 20,
 		JetStreamMaxStore:      unreserved,
 		DisableJetStreamBanner: true,
 	}
-	if e.Config == "" {
-		o.StoreDir = e.Folder
-		return o, nil, nil
+	if o.Config == "" {
+		so.StoreDir = o.Folder
+		return so, nil, nil
 	}
-	o.Host, o.Port = defaultHost, defaultPort
-	if warned, err = readOptions(o, e.Config); err != nil {
-		return nil, nil, errs.Wrap(err, errs.Invalid, "bus.config: %s can't be used", e.Config)
+	so.Host, so.Port = defaultHost, defaultPort
+	if warnings, err = readOptions(so, o.Config); err != nil {
+		return nil, nil, errs.Wrap(err, errs.Invalid, "bus.config: %s can't be used", o.Config)
 	}
-	if lacks := lacking(o); lacks != "" {
-		return nil, nil, errs.New(errs.Invalid, "bus.config: %s: %s", e.Config, lacks)
+	if reason := missing(so); reason != "" {
+		return nil, nil, errs.New(errs.Invalid, "bus.config: %s: %s", o.Config, reason)
 	}
-	if o.StoreDir == "" {
-		o.StoreDir = e.Folder
+	if so.StoreDir == "" {
+		so.StoreDir = o.Folder
 	}
-	return o, warned, nil
+	return so, warnings, nil
 }
 
-// readOptions sets what a file says.
-func readOptions(o *server.Options, file string) (warned []error, err error) {
+// readOptions sets the options of a configuration file.
+func readOptions(o *server.Options, file string) (warnings []error, err error) {
 	err = o.ProcessConfigFile(file)
 	var found interface {
 		Errors() []error
@@ -58,27 +59,28 @@ func readOptions(o *server.Options, file string) (warned []error, err error) {
 	if errors.As(err, &found) && len(found.Errors()) == 0 {
 		return found.Warnings(), nil
 	}
-	return nil, discreet(err)
+	return nil, redact(err)
 }
 
-// discreet is an error in a file without what it may quote of a variable's value.
-func discreet(err error) error {
+// redact removes a quoted variable's value, which may be a secret, from an error
+// of the configuration parser.
+func redact(err error) error {
 	const unread = "could not be parsed"
 	if err == nil {
 		return nil
 	}
 	if before, _, found := strings.Cut(err.Error(), unread); found {
-		return errors.New(before + unread + "; a value of letters and digits that begins with a letter can be")
+		return errors.New(before + unread + "; use a value of letters and digits that begins with a letter")
 	}
 	return err
 }
 
-// lacking says what a file has that belfry's events can't do with.
-func lacking(o *server.Options) string {
+// missing says why a configuration can't hold belfry's events, "" when it can.
+func missing(o *server.Options) string {
 	switch {
 	case !o.JetStream:
 		return "jetstream is disabled, and belfry keeps its events there; remove that, or write jetstream: enabled"
-	case o.MaxPayload < maxPayload:
+	case o.MaxPayload < bus.MaxPayload:
 		return "max_payload is " + strconv.Itoa(int(o.MaxPayload)) + " bytes; belfry's messages need 1MB"
 	case o.Cluster.Port != 0 && !o.SyncAlways:
 		return "a cluster needs jetstream.sync_interval: always; else an acknowledged event may be on the disk of none of its servers"
@@ -89,7 +91,8 @@ func lacking(o *server.Options) string {
 	return ""
 }
 
-// passwordless finds a user whom everybody can pretend to be, though not meant so.
+// passwordless returns a user with an empty password that is not the configured
+// no_auth_user: anybody could log in as that user.
 func passwordless(o *server.Options) (name string, found bool) {
 	if o.Username != "" && o.Password == "" {
 		return o.Username, true
@@ -102,38 +105,39 @@ func passwordless(o *server.Options) (name string, found bool) {
 	return "", false
 }
 
-// asksNobody reports whether a server lets everyone in.
-func asksNobody(o *server.Options) bool {
+// admitsEveryone reports whether a server has no authentication at all.
+func admitsEveryone(o *server.Options) bool {
 	return o.Username == "" && o.Authorization == "" && len(o.Users)+len(o.Nkeys) == 0 &&
 		len(o.TrustedOperators)+len(o.TrustedKeys) == 0 && o.AuthCallout == nil
 }
 
-// joined reports whether a server is one of several, and does not know itself
-// who listens to what.
+// joined reports whether a server is connected to others, so that its own
+// subscriptions do not show all interest in a subject.
 func joined(o *server.Options) bool {
 	return o.Cluster.Port != 0 || o.Gateway.Name != "" || o.LeafNode.Port != 0 || len(o.LeafNode.Remotes) > 0
 }
 
-// Check reports errs.Invalid for a file that the server can't run by.
-func (e Embedded) Check() error {
-	_, _, err := e.options()
+// Check reports errs.Invalid for a configuration file that the server can't use.
+func (o Options) Check() error {
+	_, _, err := o.serverOptions()
 	return err
 }
 
 // Address is where other processes of this machine reach the server when it
-// runs; empty when it has no listener. It reports errs.Invalid for a file that
-// can't be used, and for an address that is another one at each start.
-func (e Embedded) Address() (string, error) {
-	listen, scheme, of := e.Listen, "nats", "bus.listen"
-	if e.Config != "" {
-		o, _, err := e.options()
+// runs; empty when it has no listener. It reports errs.Invalid for a
+// configuration file that can't be used, and for port 0, which is another port
+// at each start.
+func (o Options) Address() (string, error) {
+	listen, scheme, of := o.Listen, "nats", "bus.listen"
+	if o.Config != "" {
+		so, _, err := o.serverOptions()
 		if err != nil {
 			return "", err
 		}
 		if listen == "" {
-			listen, of = net.JoinHostPort(o.Host, strconv.Itoa(max(o.Port, 0))), "listen in "+e.Config
+			listen, of = net.JoinHostPort(so.Host, strconv.Itoa(max(so.Port, 0))), "listen in "+o.Config
 		}
-		if o.TLSConfig != nil {
+		if so.TLSConfig != nil {
 			scheme = "tls"
 		}
 	}
@@ -153,8 +157,8 @@ func (e Embedded) Address() (string, error) {
 	return scheme + "://" + net.JoinHostPort(host, port), nil
 }
 
-// streamsFolders are where a server keeps the streams that are ours, an account
-// each. There is one as a rule.
+// streamsFolders are the folders of belfry's streams, one per account: usually
+// there is one account.
 func streamsFolders(folder string) ([]string, error) {
 	accounts, err := os.ReadDir(folder)
 	if err != nil {
@@ -163,17 +167,17 @@ func streamsFolders(folder string) ([]string, error) {
 	var found []string
 	for _, account := range accounts {
 		streams := filepath.Join(folder, account.Name(), "streams")
-		if _, err := os.Stat(filepath.Join(streams, StreamEvents)); err == nil {
+		if _, err := os.Stat(filepath.Join(streams, bus.StreamEvents)); err == nil {
 			found = append(found, streams)
 		}
 	}
 	if len(found) == 0 {
-		return nil, &fs.PathError{Op: "find stream " + StreamEvents, Path: folder, Err: fs.ErrNotExist}
+		return nil, &fs.PathError{Op: "find stream " + bus.StreamEvents, Path: folder, Err: fs.ErrNotExist}
 	}
 	return found, nil
 }
 
-// storeFolder is where a server of these options has the accounts' streams.
+// storeFolder is the folder of the accounts' streams.
 func storeFolder(o *server.Options) string {
 	return filepath.Join(o.StoreDir, server.JetStreamStoreDir)
 }

@@ -1,4 +1,4 @@
-package bus
+package embedded
 
 import (
 	"context"
@@ -6,11 +6,11 @@ import (
 	"log/slog"
 )
 
-// serverLog gives the server's messages to slog: what it calls a notice is of
-// no interest to who runs belfry, warnings and errors are.
+// serverLog logs the server's messages with slog. Notices become debug messages:
+// they are of no use to an operator of belfry.
 type serverLog struct {
 	log   *slog.Logger
-	fatal chan<- string // hears the first message after which it does not serve
+	fatal chan<- string // receives the first fatal message
 }
 
 func (l *serverLog) write(level slog.Level, format string, args []any) {
@@ -25,7 +25,7 @@ func (l *serverLog) Errorf(format string, args ...any)  { l.write(slog.LevelErro
 func (l *serverLog) Debugf(format string, args ...any)  { l.write(slog.LevelDebug, format, args) }
 func (l *serverLog) Tracef(format string, args ...any)  { l.write(slog.LevelDebug, format, args) }
 
-// Fatalf must not end the process: whoever started the server decides.
+// Fatalf must not end the process: the caller of Start decides.
 func (l *serverLog) Fatalf(format string, args ...any) {
 	l.write(slog.LevelError, format, args)
 	select {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
@@ -29,22 +30,21 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-func embedded(t *testing.T, conf string, auth bus.Auth) bus.Options {
+// serverOptions configures a server by a file with this text.
+func serverOptions(t *testing.T, conf string) embedded.Options {
 	t.Helper()
-	return bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: file(t, conf)}, Auth: auth,
-		Logger: slog.New(slog.DiscardHandler),
-	}
+	return embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: file(t, conf)}
 }
 
 func TestTheEmbeddedServerRunsByNatsConf(t *testing.T) {
 	store := t.TempDir()
 	passwords(t, store)
 	var lines logged
+	log := slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	b := open(t, bus.Options{
-		Embedded: &bus.Embedded{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t)), Config: "../../nats.conf"},
-		Auth:     bus.Auth{User: "belfry", Password: password("belfry")},
-		Logger:   slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t)), Config: "../../nats.conf", Logger: log}),
+		Auth:   bus.Auth{User: "belfry", Password: password("belfry")},
+		Logger: log,
 	})
 	if err := b.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "belfry bus setup") {
 		t.Errorf("without streams: %v", err)
@@ -66,14 +66,14 @@ func TestTheEmbeddedServerRunsByNatsConf(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(store, "jetstream", "BELFRY", "streams", "EVENTS")); err != nil {
 		t.Errorf("the data is elsewhere: %v", err)
 	}
-	if b.Wanted("Store.Saved") {
+	if b.HasInterest("Store.Saved") {
 		t.Error("an announcement that nobody hears is wanted")
 	}
 	observer, _ := connectAs(t, b.ClientURL(), "observer")
 	if _, err := observer.SubscribeSync("Store.Saved"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return b.Wanted("Store.Saved") })
+	eventually(t, func() bool { return b.HasInterest("Store.Saved") })
 	if err := b.StopServer(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +99,9 @@ func TestWhatAFileLeavesOpen(t *testing.T) {
 		"jetstream: on": "jetstream: enabled\nauthorization {user: u, password: p}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := embedded(t, conf, bus.Auth{})
-			o.Embedded.Folder = filepath.Join(folder, name)
+			server := serverOptions(t, conf)
+			server.Folder = filepath.Join(folder, name)
+			o := bus.Options{Server: embedded.New(server)}
 			if strings.Contains(conf, "user") {
 				o.Auth = bus.Auth{User: "u", Password: "p"}
 			}
@@ -114,7 +115,7 @@ func TestWhatAFileLeavesOpen(t *testing.T) {
 			if err := b.Sync(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if found, err := filepath.Glob(filepath.Join(o.Embedded.Folder, "jetstream", "*", "streams", "EVENTS", "msgs", "*.blk")); err != nil || len(found) != 1 {
+			if found, err := filepath.Glob(filepath.Join(server.Folder, "jetstream", "*", "streams", "EVENTS", "msgs", "*.blk")); err != nil || len(found) != 1 {
 				t.Errorf("the data folder holds %v, %v", found, err)
 			}
 			if !strings.HasPrefix(b.ClientURL(), "nats://127.0.0.1:") {
@@ -147,16 +148,16 @@ func TestAFileThatCannotServeIsRefused(t *testing.T) {
 		{"authorization {users: [{user: v, password: x}, {user: u, password: $NOTHING}]}\n", user, "user u has an empty password"},
 		{"tls {cert_file: none.pem, key_file: none.key}\n", bus.Auth{}, "none.pem"},
 		{"debug: false\n", user, "has no users, so bus.user and the like would protect nothing"},
-		{"write_deadline: 1s\nauthorization {user: u, password: $SECRET}\n", bus.Auth{User: "u", Password: "wrong"}, "refuses belfry: set bus.user"},
-		{"write_deadline: 1s\nauthorization {user: u, password: $SECRET}\n", bus.Auth{}, "refuses belfry: set bus.user"},
+		{"write_deadline: 1s\nauthorization {user: u, password: $SECRET}\n", bus.Auth{User: "u", Password: "wrong"}, "rejects belfry: set bus.user"},
+		{"write_deadline: 1s\nauthorization {user: u, password: $SECRET}\n", bus.Auth{}, "rejects belfry: set bus.user"},
 		{"accounts {A: {users: [{user: u, password: $SECRET}]}}\n", user, "the account A of belfry's user has no streams"},
 	} {
-		o := embedded(t, c.conf, c.auth)
-		b, err := bus.Open(t.Context(), o)
+		server := serverOptions(t, c.conf)
+		b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(server), Auth: c.auth})
 		if err == nil {
 			_ = b.Close(context.Background())
 		}
-		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), o.Embedded.Config) {
+		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), server.Config) {
 			t.Errorf("%q is %v", c.conf, err)
 		} else if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q tells the password: %v", c.conf, err)
@@ -171,7 +172,9 @@ func TestTheUserOfAFileMayProveItselfWithAKey(t *testing.T) {
 	}
 	public, _ := pair.PublicKey()
 	seed, _ := pair.Seed()
-	b := open(t, embedded(t, "authorization {users: [{nkey: "+public+"}]}\n", bus.Auth{NKeySeed: string(seed)}))
+	b := open(t, bus.Options{
+		Server: embedded.New(serverOptions(t, "authorization {users: [{nkey: "+public+"}]}\n")), Auth: bus.Auth{NKeySeed: string(seed)},
+	})
 	if err := b.Publish(t.Context(), events("e", 1, 10)); err != nil {
 		t.Error(err)
 	}
@@ -179,18 +182,18 @@ func TestTheUserOfAFileMayProveItselfWithAKey(t *testing.T) {
 
 func TestAServerThatSyncsByItselfNeedsNoSync(t *testing.T) {
 	for interval, syncs := range map[string]bool{"always": false, "1m": true} {
-		o := embedded(t, "jetstream {sync_interval: "+interval+"}\n", bus.Auth{})
-		b := open(t, o)
+		server := serverOptions(t, "jetstream {sync_interval: "+interval+"}\n")
+		b := open(t, bus.Options{Server: embedded.New(server)})
 		if err := b.Publish(t.Context(), events("e", 1, 10)); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(filepath.Join(o.Embedded.Folder, "jetstream"), filepath.Join(o.Embedded.Folder, "away")); err != nil {
+		if err := os.Rename(filepath.Join(server.Folder, "jetstream"), filepath.Join(server.Folder, "away")); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Sync(t.Context()); (err != nil) != syncs {
 			t.Errorf("with sync_interval: %s a sync without files is %v", interval, err)
 		}
-		if err := os.Rename(filepath.Join(o.Embedded.Folder, "away"), filepath.Join(o.Embedded.Folder, "jetstream")); err != nil {
+		if err := os.Rename(filepath.Join(server.Folder, "away"), filepath.Join(server.Folder, "jetstream")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -205,7 +208,7 @@ func TestWhereOthersReachTheServer(t *testing.T) {
 		"listen: 10.0.0.7:4444": "nats://10.0.0.7:4444",
 		fmt.Sprintf("port: 4333\ntls {cert_file: %q, key_file: %q}\n", certificate, key): "tls://127.0.0.1:4333",
 	} {
-		e := bus.Embedded{Config: file(t, conf)}
+		e := embedded.Options{Config: file(t, conf)}
 		if got, err := e.Address(); err != nil || got != want {
 			t.Errorf("%q is reached at %s, %v", conf, got, err)
 		}
@@ -214,12 +217,12 @@ func TestWhereOthersReachTheServer(t *testing.T) {
 			t.Errorf("bus.listen beside %q is %s, %v", conf, got, err)
 		}
 	}
-	for _, e := range []bus.Embedded{{Listen: "127.0.0.1:0"}, {Config: file(t, "port: -1\n")}, {Config: file(t, "x: 1\n")}, {Listen: "x"}} {
+	for _, e := range []embedded.Options{{Listen: "127.0.0.1:0"}, {Config: file(t, "port: -1\n")}, {Config: file(t, "x: 1\n")}, {Listen: "x"}} {
 		if got, err := e.Address(); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%+v is reached at %s, %v", e, got, err)
 		}
 	}
-	if got, err := (bus.Embedded{}).Address(); err != nil || got != "" {
+	if got, err := (embedded.Options{}).Address(); err != nil || got != "" {
 		t.Errorf("a server without a port is reached at %s, %v", got, err)
 	}
 }
@@ -227,7 +230,8 @@ func TestWhereOthersReachTheServer(t *testing.T) {
 func TestAFileMaySwitchOnTLS(t *testing.T) {
 	certificate, key, authority := process.Certificates(t)
 	conf := fmt.Sprintf("tls {cert_file: %q, key_file: %q, ca_file: %q, verify: true}\nauthorization {user: u, password: p}\n", certificate, key, authority)
-	o := embedded(t, conf, bus.Auth{User: "u", Password: "p"})
+	server := serverOptions(t, conf)
+	o := bus.Options{Server: embedded.New(server), Auth: bus.Auth{User: "u", Password: "p"}}
 	o.TLS = bus.TLS{CA: authority, Cert: certificate, Key: key} // for commands; not used inside
 	b := open(t, o)
 	if err := b.Publish(t.Context(), readable("e", 5)); err != nil {
@@ -236,15 +240,19 @@ func TestAFileMaySwitchOnTLS(t *testing.T) {
 	if url := b.ClientURL(); !strings.HasPrefix(url, "tls://") {
 		t.Errorf("others are sent to %s", url)
 	}
-	outside := open(t, bus.Options{URL: b.ClientURL(), Guest: true, Auth: o.Auth, TLS: o.TLS})
+	outside := open(t, bus.Options{URL: b.ClientURL(), Unmanaged: true, Auth: o.Auth, TLS: o.TLS})
 	if n := handle(t, outside, listener.Spec{Name: "outside", Start: listener.All}, 5); n != 5 {
 		t.Errorf("a listener outside handles %d events", n)
 	}
 	stranger := bus.Auth{User: o.Auth.User, Password: "wrong"}
-	if _, err := bus.Dial(bus.Options{URL: b.ClientURL(), Auth: stranger, TLS: o.TLS}); err == nil || !strings.Contains(err.Error(), "it refuses the user") {
+	if _, err := bus.Dial(bus.Options{URL: b.ClientURL(), Auth: stranger, TLS: o.TLS}); err == nil || !strings.Contains(err.Error(), "it rejects the user") {
 		t.Errorf("a wrong password: %v", err)
 	}
-	command, err := bus.Dial(bus.Options{URL: b.ClientURL(), Embedded: o.Embedded, Auth: o.Auth, TLS: o.TLS})
+	files, err := embedded.OpenFiles(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command, err := bus.Dial(bus.Options{URL: b.ClientURL(), Syncer: files, Auth: o.Auth, TLS: o.TLS})
 	if err != nil {
 		t.Fatal(err)
 	}

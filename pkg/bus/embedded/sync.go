@@ -1,4 +1,4 @@
-package bus
+package embedded
 
 import (
 	"context"
@@ -10,29 +10,51 @@ import (
 	"sync"
 	"time"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 )
 
-// Sync returns once everything that Publish has accepted before is on disk.
-//
-// A cluster's acknowledgement is as durable as the cluster is configured to
-// make it (see nats.conf), so there is nothing to wait for. The embedded
-// server's says that the event has been given to the operating system, which
-// outlives this process but not a power cut. Syncing every message there would
-// cost a disk access each; this syncs the stream's files once for all that
-// came before. A server whose file says sync_interval: always needs none of it.
-func (b *Bus) Sync(context.Context) error {
-	if b.embedded == nil {
+// Sync implements bus.Server. Syncing every message would cost a disk access
+// each; Sync writes the streams' files to disk once for everything acknowledged
+// before. A server whose configuration file says sync_interval: always needs no
+// Sync.
+func (s *Server) Sync(context.Context) error {
+	i := s.last.Load()
+	if i == nil || i.synced {
 		return nil
 	}
-	r := b.embedded.last.Load()
-	if r == nil || r.synced {
-		return nil
-	}
-	return b.syncer.syncServer(r.folder)
+	return s.syncer.syncServer(i.folder)
 }
 
-// syncer remembers which of the server's files it has synced as they are.
+// Files are the files of a server that runs in another process of this machine.
+type Files struct {
+	folder string // of the accounts' streams; "" when the server syncs by itself
+	syncer syncer
+}
+
+// OpenFiles returns the files of a server with these options, for
+// bus.Options.Syncer. It reports errs.Invalid for a configuration file that
+// can't be used.
+func OpenFiles(opts Options) (*Files, error) {
+	o, _, err := opts.serverOptions()
+	if err != nil {
+		return nil, err
+	}
+	if o.SyncAlways {
+		return &Files{}, nil
+	}
+	return &Files{folder: storeFolder(o)}, nil
+}
+
+// Sync implements bus.Syncer.
+func (f *Files) Sync(context.Context) error {
+	if f.folder == "" {
+		return nil
+	}
+	return f.syncer.syncServer(f.folder)
+}
+
+// syncer syncs the files that changed since its last sync.
 type syncer struct {
 	mu   sync.Mutex
 	seen map[string]fileState
@@ -55,10 +77,10 @@ func (s *syncer) syncServer(folder string) error {
 func (s *syncer) sync(folder string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, stream := range []string{StreamEvents, StreamDead, StreamRetry} {
+	for _, stream := range []string{bus.StreamEvents, bus.StreamDead, bus.StreamRetry} {
 		err := s.syncBlocks(filepath.Join(folder, stream, "msgs"))
-		if errors.Is(err, fs.ErrNotExist) && stream != StreamEvents {
-			continue // it has not been made yet
+		if errors.Is(err, fs.ErrNotExist) && stream != bus.StreamEvents {
+			continue // it is not created yet
 		}
 		if err != nil {
 			return err
@@ -107,7 +129,7 @@ func (s *syncer) syncBlocks(folder string) error {
 	return nil
 }
 
-// keep replaces what is known of a folder's files.
+// keep replaces the recorded states of a folder's files.
 func (s *syncer) keep(folder string, seen map[string]fileState) {
 	if s.seen == nil {
 		s.seen = map[string]fileState{}
@@ -122,8 +144,8 @@ func (s *syncer) keep(folder string, seen map[string]fileState) {
 	}
 }
 
-// syncFile has the operating system write out a file or a folder, by whichever
-// descriptor it was written.
+// syncFile syncs a file or a folder. A sync covers what was written through any
+// other descriptor.
 func syncFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,4 +1,4 @@
-package bus_test
+package embedded_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/test/kit"
 )
@@ -91,7 +92,8 @@ func outgrow(folder string, d disk) error {
 	if err := d.small(folder); err != nil {
 		return err
 	}
-	b, err := bus.Open(ctx, bus.Options{Embedded: &bus.Embedded{Folder: folder}, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil))})
+	log := slog.New(slog.NewTextHandler(os.Stdout, nil))
+	b, err := bus.Open(ctx, bus.Options{Server: embedded.New(embedded.Options{Folder: folder, Logger: log}), Logger: log})
 	if err != nil {
 		return err
 	}
