@@ -1,31 +1,3 @@
-// Package auth knows who someone is: it registers users, logs them in by
-// e-mail and password or through other providers, and keeps their sessions.
-//
-// Everything lies in stores, written through package store like anything else:
-//
-//   - Users: one object a user. password holds the encoded hash and never
-//     leaves the server; _epoch counts the times that all sessions were ended.
-//   - Idents: one object for each way in. Its uuid is made of the provider and
-//     the provider's id of the user, and created only if absent, so that one
-//     way in never belongs to two users. A mapping keeps Users.idents.
-//   - Sessions: one object a session, found by its id. Only a hash of the
-//     secret half of the token is kept.
-//   - Tokens: what is under way. One object for each address that mails were
-//     asked for, and one for each visit to another provider.
-//
-// # Two records, no transaction
-//
-// Registration writes the ident first, which claims the address, and then the
-// user with the event Register in the same act. A crash in between leaves an
-// ident whose user never was. It does not block the address: whoever registers
-// it next adopts the ident and the uuid that it names. The user's record is
-// created only if absent, so of two who adopt at once one succeeds.
-//
-// # Ending sessions
-//
-// A session remembers the epoch of its user. The write that changes a password
-// raises the epoch, and with that ends every session in the same act, whatever
-// an index has yet to find.
 package auth
 
 import (
@@ -45,7 +17,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Options are what a Service is made of. The stores and BaseURL are required.
+// Options configure a Service. The stores and BaseURL are required.
 type Options struct {
 	Users, Idents, Sessions, Tokens *store.Store
 
@@ -57,28 +29,28 @@ type Options struct {
 	Limits    Limits
 	Hash      HashParams // of new passwords; zero: DefaultHashParams
 
-	Interceptor store.Interceptor // asked before a user is made; nil: nobody is
+	Interceptor store.Interceptor // asked before a user is created; nil: none
 
 	Log *slog.Logger     // nil: nothing is logged
 	Now func() time.Time // nil: time.Now
 }
 
-// Email says how registration by e-mail goes.
+// Email configures registration and login by e-mail.
 type Email struct {
-	PostValidation bool // users are made before their address is validated
+	PostValidation bool // users are created before their address is validated
 	SkipValidation bool // no validation mail is sent at all
-	UniformErrors  bool // an unknown login looks like a wrong password
+	UniformErrors  bool // an unknown login is reported like a wrong password
 
-	TokenTTL     time.Duration // how long the token of a validation mail is good
-	RecoveryTTL  time.Duration // the same of a recovery mail
-	MailInterval time.Duration // between two mails to one address, at least
+	TokenTTL     time.Duration // of the token in a validation mail
+	RecoveryTTL  time.Duration // of the token in a recovery mail
+	MailInterval time.Duration // minimum between two mails to one address
 
 	From                        string
 	Sender                      mail.Sender
 	Validation, Recovery, Taken *mail.Templates
 }
 
-// Service authenticates. It is safe for concurrent use; what it remembers
+// Service authenticates users. It is safe for concurrent use. Its only state
 // outside the stores are limits, which may differ between processes.
 type Service struct {
 	users, idents, sessions, tokens *store.Store
@@ -136,15 +108,15 @@ func (s *Service) VisibleUser(session *Session) store.Stored { return s.users.Vi
 // TokenStore is the name of the store whose events DeliverMail handles.
 func (s *Service) TokenStore() string { return s.tokens.Name }
 
-// Client is where a request comes from.
+// Client is the origin of a request.
 type Client struct {
 	Address   string // network address
 	UserAgent string
 	Session   *Session // the session that the request carries; nil for none
 }
 
-// own is a context in which the service itself acts, on behalf of the request
-// whose context it is and of a user, if there is one.
+// asService returns a context whose writes are the service's own, for the request
+// of ctx and for a user, if there is one.
 func asService(ctx context.Context, user string) context.Context {
 	call := store.Call{Origin: event.OriginAuth, Ctx: store.CallOf(ctx).Ctx}
 	if user != "" {
@@ -153,27 +125,27 @@ func asService(ctx context.Context, user string) context.Context {
 	return store.WithCall(ctx, call)
 }
 
-// background bounds what a reply does not wait for.
+// backgroundTimeout limits background work.
 const backgroundTimeout = 30 * time.Second
 
-// later does something that a reply does not wait for. What fails is logged:
-// nothing that was promised depends on it.
+// runInBackground does what a reply does not wait for. Errors are logged: no
+// promise depends on this work.
 func (s *Service) runInBackground(ctx context.Context, what string, do func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backgroundTimeout)
 	s.pending.Go(func() {
 		defer cancel()
 		if err := do(ctx); err != nil {
-			s.log.Warn("authentication could not note something", "what", what, "error", err)
+			s.log.WarnContext(ctx, "auth: background work failed", "work", what, "error", err)
 		}
 	})
 }
 
-// Times are kept as text that sorts like them.
+// timeFormat makes text that sorts like the times.
 const timeFormat = "2006-01-02T15:04:05.000000Z"
 
 func timestamp(t time.Time) string { return t.UTC().Format(timeFormat) }
 
-// moment reads a time that a field holds; one that holds none is long past.
+// timeField returns the time in a field; the zero time if there is none.
 func timeField(o object.Object, name string) time.Time {
 	text, _ := o.Text(name)
 	t, _ := time.Parse(timeFormat, text)

@@ -7,12 +7,12 @@ import (
 	"belfry/pkg/store"
 )
 
-// ExpiresIndex is the field by which Clean finds what has expired: the stores
-// of sessions and tokens are opened with an index of it.
+// ExpiresIndex is the field by which DeleteExpired finds objects: the stores of
+// sessions and tokens need an index on it.
 const ExpiresIndex = fieldExpires
 
-// Clean removes sessions and tokens that have expired, at most limit of each,
-// and reports how many.
+// DeleteExpired deletes expired sessions and tokens, at most limit of each, and
+// reports how many.
 func (s *Service) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	ctx = asService(ctx, "")
 	total := 0
@@ -20,7 +20,7 @@ func (s *Service) DeleteExpired(ctx context.Context, limit int) (int, error) {
 		n, err := s.deleteExpired(ctx, in, limit)
 		total += n
 		if err != nil {
-			return total, errs.Wrap(err, errs.KindOf(err), "cleaning %s", in.Name)
+			return total, errs.Wrap(err, errs.KindOf(err), "auth: deleting expired objects of store %s failed", in.Name)
 		}
 	}
 	return total, nil
@@ -35,8 +35,8 @@ func (s *Service) deleteExpired(ctx context.Context, in *store.Store, limit int)
 			return removed, err
 		}
 		for _, found := range list.Objects {
-			// Only what has expired as it was found: a session may be used, a
-			// mail asked for, at this moment.
+			// The revision guards against a session that is extended, or a mail that
+			// is requested, at the same time.
 			err := in.Delete(ctx, found.UUID, found.Revision)
 			switch {
 			case err == nil:

@@ -13,20 +13,20 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Deliver sends the mail that an event of the store of tokens asks for, if it
-// is still to be sent. An event of another change, such as a token that was
-// used, asks for none. The token is made here: only its hash is ever written
-// down, and no event carries it.
+// DeliverMail sends the mail that an event of the store of tokens requests,
+// unless it has been sent already. Events of other changes, such as a consumed
+// token, request none. The token is made here: only its hash is stored, and no
+// event contains it.
 //
-// A crash after the mail was handed over and before that was noted sends it a
-// second time, with another token and the same Message-ID; both tokens are
-// good. errs.Invalid is a mail that no further attempt gets through.
+// A crash between sending the mail and recording that sends it again, with
+// another token and the same Message-ID; both tokens are valid. errs.Invalid is a
+// permanent error.
 func (s *Service) DeliverMail(ctx context.Context, e *event.Envelope) error {
 	request, ok := mailRequestOf(object.Field(e.Object, fieldMail))
-	if _, changed := e.Previous[fieldMail]; e.Event == event.StoreUpdated && !changed {
-		ok = false
-	}
 	if !ok || s.email == nil {
+		return nil
+	}
+	if _, changed := e.Previous[fieldMail]; e.Event == event.StoreUpdated && !changed {
 		return nil
 	}
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMail, Actor: e.Actor, Ctx: e.Ctx})
@@ -34,8 +34,8 @@ func (s *Service) DeliverMail(ctx context.Context, e *event.Envelope) error {
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	now, _ := mailRequestOf(object.Field(mailbox.Body, fieldMail))
-	if sent, _ := object.Text(object.Field(mailbox.Body, fieldSent)); now.ID != request.ID || sent == request.ID {
+	latest, _ := mailRequestOf(object.Field(mailbox.Body, fieldMail))
+	if sent, _ := object.Text(object.Field(mailbox.Body, fieldSent)); latest.ID != request.ID || sent == request.ID {
 		return nil // a later request has an event of its own
 	}
 	if request.For != purposeNone {
@@ -50,7 +50,7 @@ func (s *Service) DeliverMail(ctx context.Context, e *event.Envelope) error {
 	return s.markSent(ctx, e.UUID, request)
 }
 
-// write writes a mail, and notes the hash of its token first.
+// composeMail renders a mail, after storing the hash of its token.
 func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request mailRequest) (mail.Message, error) {
 	login, _ := object.Text(object.Field(mailbox.Body, fieldLogin))
 	data := mail.Data{Login: login, Link: s.baseURL}
@@ -77,17 +77,17 @@ func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request
 	}, nil
 }
 
-// note keeps the hash of a token that is about to be mailed.
+// storeToken stores the hash of a token that is about to be mailed.
 func (s *Service) storeToken(ctx context.Context, uuid string, request mailRequest, token string, ttl time.Duration) error {
 	_, err := s.tokens.Mutate(ctx, uuid, func(mailbox store.Stored) (store.Mutation, error) {
 		now := s.now()
 		until := now.Add(ttl)
-		all := slices.DeleteFunc(mailedTokensOf(mailbox.Body), func(i mailedToken) bool { return i.Until <= timestamp(now) })
+		all := slices.DeleteFunc(mailedTokensOf(mailbox.Body), func(t mailedToken) bool { return t.Until <= timestamp(now) })
 		all = append(all, mailedToken{Hash: digest(token), For: request.For, Until: timestamp(until), Mail: request.ID})
 		if len(all) > maxMailedTokens {
-			// Attempts at a mail take each other's place before they take that
-			// of the token of another mail, which may have arrived.
-			old := slices.IndexFunc(all[:maxMailedTokens], func(i mailedToken) bool { return i.Mail == request.ID })
+			// Prefer to drop the token of an earlier attempt at the same mail: that
+			// of another mail may have arrived.
+			old := slices.IndexFunc(all[:maxMailedTokens], func(t mailedToken) bool { return t.Mail == request.ID })
 			all = slices.Delete(all, max(0, old), max(0, old)+1)
 		}
 		fields := object.Object{}
@@ -102,7 +102,7 @@ func (s *Service) storeToken(ctx context.Context, uuid string, request mailReque
 	return err
 }
 
-// sent notes that a mail is out.
+// markSent records that a mail was sent.
 func (s *Service) markSent(ctx context.Context, uuid string, request mailRequest) error {
 	_, err := s.tokens.Mutate(ctx, uuid, func(store.Stored) (store.Mutation, error) {
 		fields := object.Object{}

@@ -13,43 +13,43 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// FlowLasts is how long a visit to a provider may take.
+// FlowTTL is how long a login at a provider may take.
 const FlowTTL = 10 * time.Minute
 
-// Flow is a visit to a provider that has begun.
+// Flow is an OAuth authorization in progress.
 type Flow struct {
-	URL    string // where to send the browser
-	Name   string // tells this visit's cookie from those of others under way
-	Secret string // for the cookie: it binds the visit to the browser
+	URL    string // to redirect the browser to
+	Name   string // distinguishes the cookies of concurrent flows
+	Secret string // value of the cookie: binds the flow to the browser
 }
 
-// CallbackPath is where every provider sends the browser back to.
+// CallbackPath is the path of the redirect URI of all providers.
 const CallbackPath = "/auth/callback"
 
-// Fields of the object that the store of tokens holds for a visit.
+// Fields of a flow in the store of tokens.
 const (
 	fieldProvider = "provider"
 	fieldBrowser  = "_browser"
 	fieldSecret   = "_secret"
-	fieldLinkUser = "_user" // whose account the way in is to be linked to; absent for a mere login
+	fieldLinkUser = "_user" // the user to link the identity to; absent for a login
 )
 
-// flowOf is the uuid of a visit by what the provider gives back: the state, or
-// the request token of OAuth 1.
-func flowUUID(returned string) string {
-	sum := sha256.Sum256([]byte(returned))
+// flowUUID is the uuid of a flow by the parameter of the callback that identifies
+// it: the state, or the request token of OAuth 1.
+func flowUUID(key string) string {
+	sum := sha256.Sum256([]byte(key))
 	return "flow-" + hex.EncodeToString(sum[:])
 }
 
-// flowName is what of a visit's uuid is in the name of its cookie.
+// flowName is the part of a flow's uuid that is in the name of its cookie.
 func flowName(uuid string) string { return uuid[len("flow-"):][:12] }
 
-// verifier is the visit's PKCE verifier. It is made of what only the browser
-// holds, so that nothing of use is kept.
+// pkceVerifier is the PKCE verifier of a flow. It is derived from the secret that
+// only the browser has, so that the store of tokens holds none.
 func pkceVerifier(secret string) string { return digest("verifier:" + secret) }
 
-// Begin begins a visit to a provider. While someone is logged in it is to link
-// a further way in to their account; linking false makes it a mere login.
+// BeginOAuth starts a flow. With linking, while somebody is logged in, it links
+// the identity to their account; otherwise it is a login.
 func (s *Service) BeginOAuth(ctx context.Context, provider string, linking bool, from Client) (Flow, error) {
 	p := s.providers[provider]
 	if p == nil {
@@ -60,40 +60,41 @@ func (s *Service) BeginOAuth(ctx context.Context, provider string, linking bool,
 	}
 	ctx = asService(ctx, "")
 	state, secret := newSecret(), newSecret()
-	start, err := p.Begin(ctx, oauth.AuthRequest{CallbackURL: s.baseURL + CallbackPath, State: state, Verifier: pkceVerifier(secret)})
+	redirect, err := p.Begin(ctx, oauth.AuthRequest{CallbackURL: s.baseURL + CallbackPath, State: state, Verifier: pkceVerifier(secret)})
 	if err != nil {
 		return Flow{}, err
 	}
-	returned := state
-	if start.Token != "" {
-		returned = start.Token
+	key := state
+	if redirect.Token != "" {
+		key = redirect.Token
 	}
 	flow := object.Object{}
 	flow.Set(fieldProvider, provider)
 	flow.Set(fieldExpires, timestamp(s.now().Add(FlowTTL)))
 	flow.Set(fieldBrowser, digest(secret))
-	if start.Secret != "" {
-		flow.Set(fieldSecret, start.Secret)
+	if redirect.Secret != "" {
+		flow.Set(fieldSecret, redirect.Secret)
 	}
 	if linking && from.Session != nil {
 		flow.Set(fieldLinkUser, from.Session.User.UUID)
 	}
-	uuid := flowUUID(returned)
+	uuid := flowUUID(key)
 	if _, err := s.tokens.Save(ctx, flow, uuid); err != nil {
 		return Flow{}, err
 	}
-	return Flow{URL: start.URL, Name: flowName(uuid), Secret: secret}, nil
+	return Flow{URL: redirect.URL, Name: flowName(uuid), Secret: secret}, nil
 }
 
-// FlowName is the name of the visit that a callback belongs to, "" when its
-// query names none.
+// FlowName is the name of the flow that a callback belongs to, "" when its query
+// identifies none.
 func FlowName(query url.Values) string {
-	if returned := flowKey(query); returned != "" {
-		return flowName(flowUUID(returned))
+	if key := flowKey(query); key != "" {
+		return flowName(flowUUID(key))
 	}
 	return ""
 }
 
+// flowKey returns the parameter of a callback that identifies its flow.
 func flowKey(query url.Values) string {
 	for _, name := range [...]string{"state", "oauth_token", "denied"} {
 		if value := query.Get(name); value != "" {
@@ -103,20 +104,20 @@ func flowKey(query url.Values) string {
 	return ""
 }
 
-// badState says that a callback belongs to no visit of this browser.
+// errBadState is returned for a callback that belongs to no flow of this browser.
 func errBadState() error {
 	return errs.New(errs.Mismatch, "this login was not begun here, has been finished, or took too long")
 }
 
-// Return is the browser's return from a provider, with the secret that the
-// visit's cookie holds. It logs in whoever came back: a known user or a new one.
-// A visit that was to link leaves the session as it is, and issues no token:
-// another visit may be under way in it.
+// FinishOAuth handles the callback of a provider, with the secret in the flow's
+// cookie. It logs in the user of the identity, who is created if necessary. A
+// flow that links an identity keeps the session and issues no token: another
+// flow may be in progress in it.
 //
-// Errors: Mismatch when the visit is not this browser's, is over or has
-// expired; Denied when the user refused, or the way in cannot be told from
-// another's; Exists when it belongs to another user; Invalid when the provider's
-// answer can't be used or the user schema refuses the user; Unavailable.
+// Errors: Mismatch when the flow is not this browser's, is finished or has
+// expired; Denied when the user refused, or the identity cannot be distinguished
+// from another; Exists when it belongs to another user; Invalid when the
+// provider's reply can't be used or the user schema refuses the user; Unavailable.
 func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret string, from Client) (session IssuedSession, provider string, err error) {
 	flow, err := s.consumeFlow(ctx, query, secret)
 	if err != nil {
@@ -125,39 +126,40 @@ func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret stri
 	provider, _ = flow.Text(fieldProvider)
 	p := s.providers[provider]
 	if p == nil {
-		return session, provider, errBadState() // it was configured when the visit began
+		return session, provider, errBadState() // it was configured when the flow began
 	}
-	kept, _ := flow.Text(fieldSecret)
+	requestSecret, _ := flow.Text(fieldSecret)
 	found, err := p.Finish(asService(ctx, ""), oauth.Callback{
-		CallbackURL: s.baseURL + CallbackPath, Query: query, Verifier: pkceVerifier(secret), Secret: kept,
+		CallbackURL: s.baseURL + CallbackPath, Query: query, Verifier: pkceVerifier(secret), Secret: requestSecret,
 	})
 	if err != nil {
 		return session, provider, err
 	}
-	who := identity{providerID: found.ID, provider: provider, profile: found.Profile, validated: true}
+	id := identity{providerID: found.ID, provider: provider, profile: found.Profile, validated: true}
 	if user, linking := flow.Text(fieldLinkUser); linking {
-		session, err = s.linkProvider(ctx, who, user, from)
+		session, err = s.linkProvider(ctx, id, user, from)
 	} else {
-		session, err = s.loginOrRegister(ctx, who, from)
+		session, err = s.loginOrRegister(ctx, id, from)
 	}
-	if err == nil {
-		s.returnAttempt(from) // what Begin took
+	if err != nil {
+		return session, provider, err
 	}
-	return session, provider, err
+	s.returnAttempt(from) // that BeginOAuth took
+	return session, provider, nil
 }
 
-// takeFlow finds a visit and ends it: a callback is good once.
+// consumeFlow returns a flow and deletes it: a callback is valid once.
 func (s *Service) consumeFlow(ctx context.Context, query url.Values, secret string) (object.Object, error) {
 	ctx = asService(ctx, "")
-	returned := flowKey(query)
-	if returned == "" || secret == "" {
+	key := flowKey(query)
+	if key == "" || secret == "" {
 		return nil, errBadState()
 	}
-	stored, err := s.tokens.Get(ctx, flowUUID(returned))
+	stored, err := s.tokens.Get(ctx, flowUUID(key))
+	if errors.Is(err, errs.NotFound) {
+		return nil, errBadState()
+	}
 	if err != nil {
-		if errors.Is(err, errs.NotFound) {
-			err = errBadState()
-		}
 		return nil, err
 	}
 	flow, err := stored.Object()
@@ -165,52 +167,60 @@ func (s *Service) consumeFlow(ctx context.Context, query url.Values, secret stri
 		return nil, err
 	}
 	if browser, _ := flow.Text(fieldBrowser); !secretMatches(secret, browser) {
-		return nil, errBadState() // it stays, for the browser that it belongs to
+		return nil, errBadState() // not deleted: the browser that it belongs to may still finish it
 	}
 	err = s.tokens.Delete(ctx, stored.UUID, stored.Revision)
-	switch {
-	case errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch):
-		return nil, errBadState()
-	case err == nil && !s.now().Before(timeField(flow, fieldExpires)):
+	if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch) {
+		return nil, errBadState() // another callback has consumed it
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !s.now().Before(timeField(flow, fieldExpires)) {
 		return nil, errBadState()
 	}
-	return flow, err
+	return flow, nil
 }
 
-// addWay links a way in to the user who began the visit and is logged in still.
-func (s *Service) linkProvider(ctx context.Context, who identity, user string, from Client) (IssuedSession, error) {
+// linkProvider links an identity to the user who began the flow and must still be
+// logged in.
+func (s *Service) linkProvider(ctx context.Context, id identity, user string, from Client) (IssuedSession, error) {
 	if from.Session == nil || from.Session.User.UUID != user {
 		return IssuedSession{}, errBadState()
 	}
-	return IssuedSession{Session: *from.Session}, s.linkIdent(ctx, who, from.Session)
+	return IssuedSession{Session: *from.Session}, s.linkIdent(ctx, id, from.Session)
 }
 
-// enter logs in the user of a way in, who is made when there is none.
-func (s *Service) loginOrRegister(ctx context.Context, who identity, from Client) (IssuedSession, error) {
+// loginOrRegister logs in the user of an identity, who is created if there is
+// none.
+func (s *Service) loginOrRegister(ctx context.Context, id identity, from Client) (IssuedSession, error) {
 	for range maxAttempts {
-		user, ident, err := s.findOwner(asService(ctx, ""), who)
+		user, ident, err := s.findOwner(asService(ctx, ""), id)
 		if err != nil {
 			return IssuedSession{}, err
 		}
 		if user.UUID != "" {
-			session, err := s.startSession(ctx, user, who.provider, from)
-			if err == nil {
-				s.runInBackground(asService(ctx, user.UUID), "a login", func(ctx context.Context) error { return s.recordUseIfPresent(ctx, ident.UUID, who.profile) })
+			session, err := s.startSession(ctx, user, id.provider, from)
+			if err != nil {
+				return IssuedSession{}, err
 			}
-			return session, err
+			s.runInBackground(asService(ctx, user.UUID), "recording a login", func(ctx context.Context) error {
+				return s.recordUseIfPresent(ctx, ident.UUID, id.profile)
+			})
+			return session, nil
 		}
-		reg := registration{identity: who, fields: object.Object{}, datas: who.profile}
+		reg := registration{identity: id, fields: object.Object{}, datas: id.profile}
 		if err := s.interceptRegistration(ctx, &reg); err != nil {
 			return IssuedSession{}, err
 		}
 		user, err = s.createUser(ctx, reg)
 		if errors.Is(err, errs.Exists) {
-			continue // a second tab was faster
+			continue // a concurrent flow has created the user
 		}
 		if err != nil {
 			return IssuedSession{}, err
 		}
-		return s.startSession(ctx, user, who.provider, from)
+		return s.startSession(ctx, user, id.provider, from)
 	}
 	return IssuedSession{}, errContention()
 }

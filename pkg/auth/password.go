@@ -35,17 +35,17 @@ const (
 	saltSize = 16
 	keySize  = 32
 
-	// maxQueue is how long a password waits for its turn to be hashed. Who
-	// waits longer than that has gone.
+	// maxQueueTime is how long a request waits for a slot to hash in. Clients do
+	// not wait longer than that.
 	maxQueueTime = 20 * time.Second
 )
 
-// hasher hashes passwords, as many at once as there are cores: more would be
-// no faster and take memory.
+// hasher hashes passwords, as many at once as there are cores: more would not be
+// faster and would take memory.
 type hasher struct {
 	params HashParams
 	slots  chan struct{}
-	dummy  string // what a password is compared with where there is no hash
+	dummy  string // compared with where there is no hash
 }
 
 func newHasher(p HashParams) *hasher {
@@ -54,8 +54,8 @@ func newHasher(p HashParams) *hasher {
 	return h
 }
 
-// turn waits for a core to hash on.
-func (h *hasher) acquire(ctx context.Context) (done func(), err error) {
+// acquire waits for a slot.
+func (h *hasher) acquire(ctx context.Context) (release func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, maxQueueTime)
 	defer cancel()
 	select {
@@ -65,25 +65,25 @@ func (h *hasher) acquire(ctx context.Context) (done func(), err error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, errLimited("too many are logging in at once", maxQueueTime)
+		return nil, errLimited("too many logins at once", maxQueueTime)
 	}
 }
 
 // hash returns the encoded hash of a password.
 func (h *hasher) hash(ctx context.Context, password string) (string, error) {
-	done, err := h.acquire(ctx)
+	release, err := h.acquire(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer done()
+	defer release()
 	salt := make([]byte, saltSize)
 	_, _ = rand.Read(salt) // never fails
 	return encodeHash(h.params, salt, h.params.key(password, salt, keySize)), nil
 }
 
-// matches reports whether an encoded hash is of a password, and whether the
-// hash is weaker than a new one would be. It takes the same time for every
-// hash, and for "", which stands for none.
+// matches reports whether an encoded hash is of a password, and whether the hash
+// is weaker than a new one would be. For "", which stands for no hash, it does
+// the same work as for a hash.
 func (h *hasher) matches(ctx context.Context, encoded, password string) (ok, weak bool, err error) {
 	known := encoded != ""
 	if !known {
@@ -93,11 +93,11 @@ func (h *hasher) matches(ctx context.Context, encoded, password string) (ok, wea
 	if err != nil {
 		return false, false, err
 	}
-	done, err := h.acquire(ctx)
+	release, err := h.acquire(ctx)
 	if err != nil {
 		return false, false, err
 	}
-	defer done()
+	defer release()
 	got := p.key(password, salt, len(want))
 	ok = subtle.ConstantTimeCompare(got, want) == 1 && known
 	weak = p.Memory < h.params.Memory || p.Time < h.params.Time || len(want) < keySize
@@ -134,10 +134,10 @@ func decodeHash(encoded string) (p HashParams, salt, key []byte, err error) {
 	return p, salt, key, nil
 }
 
-// checkPassword judges a password that is to be set.
+// checkPassword reports Invalid for a new password of a wrong length.
 func checkPassword(field, password string) error {
 	if n := len(password); n < MinPassword || n > MaxPassword {
-		return &errs.Error{Kind: errs.Invalid, Message: "the password can't be taken", Fields: []errs.Field{{
+		return &errs.Error{Kind: errs.Invalid, Message: "the password can't be used", Fields: []errs.Field{{
 			Pointer: "/" + field, Message: fmt.Sprintf("must have %d to %d bytes", MinPassword, MaxPassword),
 		}}}
 	}

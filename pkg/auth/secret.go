@@ -22,22 +22,22 @@ func randomText(size int) string {
 	return b64.EncodeToString(raw)
 }
 
-// digest is what is kept of a secret. Secrets are random, so a plain hash can't
-// be searched.
+// digest is the hash of a secret, which is stored in its place. Secrets have 256
+// random bits, so a plain hash can't be inverted by search.
 func digest(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return b64.EncodeToString(sum[:])
 }
 
-// isSecret reports whether a text is the secret whose digest this is.
-func secretMatches(text, kept string) bool {
-	return kept != "" && subtle.ConstantTimeCompare([]byte(digest(text)), []byte(kept)) == 1
+// secretMatches reports whether a text is the secret with this digest.
+func secretMatches(text, stored string) bool {
+	return stored != "" && subtle.ConstantTimeCompare([]byte(digest(text)), []byte(stored)) == 1
 }
 
 // idSize is how many random bytes a session's id has.
 const idSize = 16
 
-// splitToken divides a session's token into the session's id and a secret.
+// splitToken splits a session's token into the session's id and a secret.
 func splitToken(token string) (id, secret string, ok bool) {
 	size := b64.EncodedLen(idSize)
 	if len(token) != size+b64.EncodedLen(secretSize) || strings.Trim(token, tokenLetters) != "" {

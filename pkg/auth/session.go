@@ -14,20 +14,20 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// How long a session lasts: idle without a request, and at most.
+// How long a session lasts: without a request, and in total.
 const (
 	SessionIdleTimeout = 7 * 24 * time.Hour
 	SessionMaxAge      = 90 * 24 * time.Hour
 
-	// maxSessions is how many sessions a user has. Of more those go that were
-	// not used for longest: who logs in again and again fills no disk.
+	// maxSessions is how many sessions a user can have. The least recently used
+	// are ended first, so that repeated logins do not fill the disk.
 	maxSessions = 100
 
-	// slideEvery is how seldom a request of a session is noted in it.
+	// extendInterval is the minimum between two writes of a session in use.
 	extendInterval = time.Hour
 )
 
-// Fields of the stores' objects that other files name too.
+// Fields that several files use.
 const (
 	fieldUser     = "user"
 	fieldExpires  = "expires"
@@ -38,21 +38,20 @@ const (
 // Session is a session of a user who is logged in.
 type Session struct {
 	ID      string
-	User    store.Stored  // as the server sees it
-	Visible object.Object // as its user may see it
+	User    store.Stored  // with all fields
+	Visible object.Object // the fields that the user may see
 	Expires time.Time
 }
 
-// Issued is a session that has just begun, with the token that is its proof.
-// Nothing else ever holds the token.
+// IssuedSession is a new session with its token. The token is stored nowhere.
 type IssuedSession struct {
 	Session
 	Token string
 }
 
-// issue begins a session. One that the client has had ends: a token never
-// outlives a login.
-func (s *Service) startSession(ctx context.Context, user store.Stored, way string, c Client) (IssuedSession, error) {
+// startSession starts a session of a user who has logged in through a provider.
+// The session that the client had before ends: no token outlives a login.
+func (s *Service) startSession(ctx context.Context, user store.Stored, provider string, c Client) (IssuedSession, error) {
 	ctx = asService(ctx, user.UUID)
 	o, err := user.Object()
 	if err != nil {
@@ -63,7 +62,7 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, way strin
 	expires := now.Add(SessionIdleTimeout)
 	session := object.Object{}
 	session.Set(fieldUser, user.UUID)
-	session.Set("type", way)
+	session.Set("type", provider)
 	session.Set(fieldExpires, timestamp(expires))
 	session.Set("lastUsed", timestamp(now))
 	session.Set("address", c.Address)
@@ -73,22 +72,22 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, way strin
 	if _, err := s.sessions.Save(ctx, session, id); err != nil {
 		return IssuedSession{}, err
 	}
-	s.runInBackground(ctx, "the end of old sessions", func(ctx context.Context) error { return s.endExcessSessions(ctx, user) })
+	s.runInBackground(ctx, "ending excess sessions", func(ctx context.Context) error { return s.endExcessSessions(ctx, user) })
 	if c.Session != nil {
-		s.runInBackground(ctx, "the end of a session", func(ctx context.Context) error { return s.endSession(ctx, c.Session.ID) })
+		s.runInBackground(ctx, "ending the previous session", func(ctx context.Context) error { return s.endSession(ctx, c.Session.ID) })
 	}
 	visible, err := s.users.Visible(user).Object()
 	return IssuedSession{Session{ID: id, User: user, Visible: visible, Expires: expires}, id + secret}, err
 }
 
-// epoch counts how often all sessions of a user were ended.
+// epoch is the number of times that all sessions of a user were ended.
 func epoch(o object.Object) uint64 {
 	n, _ := strconv.ParseUint(string(o[fieldEpoch]), 10, 64)
 	return n
 }
 
-// Identify returns the session that a token is the proof of, nil when it is
-// the proof of none: unknown, expired, revoked, or its user is gone.
+// Authenticate returns the session of a token; nil for a token that is malformed,
+// unknown, expired or revoked, or whose user was deleted.
 func (s *Service) Authenticate(ctx context.Context, token string) (*Session, error) {
 	id, secret, ok := splitToken(token)
 	if !ok {
@@ -104,8 +103,8 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 		return nil, err
 	}
 	now := s.now()
-	kept, _ := session.Text("_hash")
-	if !secretMatches(secret, kept) || !now.Before(timeField(session, fieldExpires)) {
+	hash, _ := session.Text("_hash")
+	if !secretMatches(secret, hash) || !now.Before(timeField(session, fieldExpires)) {
 		return nil, nil
 	}
 	userID, _ := session.Text(fieldUser)
@@ -127,35 +126,42 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 	return &Session{ID: id, User: user, Visible: visible, Expires: timeField(session, fieldExpires)}, nil
 }
 
-// ended says that a session has ended while a request of it was under way.
+// errSessionEnded is returned when a session has ended during a request.
 func errSessionEnded() error {
-	return errs.New(errs.Unauthenticated, "your session has ended meanwhile: log in again")
+	return errs.New(errs.Unauthenticated, "your session has ended: log in again")
 }
 
-// alive reports ended for a session that is over. A request may have begun long
-// ago: its body was slow, or a provider was.
+// checkActive reports errSessionEnded for a session that has ended since the
+// request began, which may be long ago: a slow body or provider delays it.
 func (s *Service) checkActive(ctx context.Context, me *Session) error {
 	_, err := s.sessions.Get(ctx, me.ID)
-	if err == nil {
-		var user store.Stored
-		if user, err = s.users.Get(ctx, me.User.UUID); err == nil && !sameEpoch(user, me.User) {
-			return errSessionEnded()
-		}
-	}
 	if errors.Is(err, errs.NotFound) {
 		return errSessionEnded()
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	user, err := s.users.Get(ctx, me.User.UUID)
+	if errors.Is(err, errs.NotFound) {
+		return errSessionEnded()
+	}
+	if err != nil {
+		return err
+	}
+	if !sameEpoch(user, me.User) {
+		return errSessionEnded()
+	}
+	return nil
 }
 
-// sameEpoch reports whether no one has ended all sessions between two states of
-// a user.
+// sameEpoch reports whether two states of a user have the same epoch.
 func sameEpoch(a, b store.Stored) bool {
 	return string(object.Field(a.Body, fieldEpoch)) == string(object.Field(b.Body, fieldEpoch))
 }
 
-// reviseMe changes fields of the user who is logged in, and reports ended when
-// all sessions were ended since the request began. No fields change nothing.
+// updateCurrentUser changes fields of the user who is logged in. It reports
+// errSessionEnded when all sessions were ended since the request began, also if
+// there are no fields to change.
 func (s *Service) updateCurrentUser(ctx context.Context, me *Session, fields func(now object.Object) object.Object) (store.Stored, error) {
 	return s.users.Mutate(asService(ctx, me.User.UUID), me.User.UUID, func(now store.Stored) (store.Mutation, error) {
 		if !sameEpoch(now, me.User) {
@@ -169,7 +175,7 @@ func (s *Service) updateCurrentUser(ctx context.Context, me *Session, fields fun
 	})
 }
 
-// unlessMissing is an error that is not about there being no object.
+// ignoreNotFound returns err unless it is NotFound.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, errs.NotFound) {
 		return nil
@@ -177,8 +183,8 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// unlessStale is an error that is not about an object that is gone, or has
-// changed since it was read.
+// ignoreStale returns err unless the object was deleted or changed since it was
+// read.
 func ignoreStale(err error) error {
 	if errors.Is(err, errs.Mismatch) {
 		return nil
@@ -186,9 +192,9 @@ func ignoreStale(err error) error {
 	return ignoreNotFound(err)
 }
 
-// slide notes that a session is in use and lets it last longer.
+// extend records that a session is in use and extends it, in the background.
 func (s *Service) extend(ctx context.Context, id string) {
-	s.runInBackground(ctx, "the use of a session", func(ctx context.Context) error {
+	s.runInBackground(ctx, "extending a session", func(ctx context.Context) error {
 		_, err := s.sessions.Mutate(ctx, id, func(session store.Stored) (store.Mutation, error) {
 			o, err := session.Object()
 			if err != nil || s.now().Sub(timeField(o, "lastUsed")) < extendInterval {
@@ -210,7 +216,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// end ends a session; that it has ended already is fine.
+// endSession ends a session. A session that has ended already is no error.
 func (s *Service) endSession(ctx context.Context, id string) error {
 	return ignoreNotFound(s.sessions.Delete(ctx, id, 0))
 }
@@ -220,7 +226,7 @@ func (s *Service) Logout(ctx context.Context, session *Session) error {
 	return s.endSession(asService(ctx, session.User.UUID), session.ID)
 }
 
-// SessionInfo is what users see of their sessions.
+// SessionInfo is a session as its user sees it.
 type SessionInfo struct {
 	ID        string `json:"id"`
 	Current   bool   `json:"current"`
@@ -232,10 +238,10 @@ type SessionInfo struct {
 	UserAgent string `json:"userAgent,omitempty"`
 }
 
-// listPage is how many objects a search reads at a time.
+// listPage is the page size of a search.
 const listPage = 200
 
-// List returns the sessions of the user who is logged in, the oldest first.
+// ListSessions returns the sessions of the user who is logged in, the oldest first.
 func (s *Service) ListSessions(ctx context.Context, me *Session) ([]SessionInfo, error) {
 	list := []SessionInfo{}
 	err := s.sessionsOf(ctx, me.User, func(stored store.Stored, o object.Object) error {
@@ -250,7 +256,7 @@ func (s *Service) ListSessions(ctx context.Context, me *Session) ([]SessionInfo,
 	return list, err
 }
 
-// sessionsOf calls each with the sessions of a user that are good.
+// sessionsOf calls each with the valid sessions of a user.
 func (s *Service) sessionsOf(ctx context.Context, user store.Stored, each func(store.Stored, object.Object) error) error {
 	owner, err := user.Object()
 	if err != nil {
@@ -265,9 +271,9 @@ func (s *Service) sessionsOf(ctx context.Context, user store.Stored, each func(s
 	})
 }
 
-// trim ends the sessions of a user that are too many.
+// endExcessSessions ends the least recently used sessions beyond maxSessions.
 func (s *Service) endExcessSessions(ctx context.Context, user store.Stored) error {
-	var all []string // by their last use
+	var all []string // last use and id
 	err := forEachOwned(ctx, s.sessions, user.UUID, func(stored store.Stored, o object.Object) error {
 		used, _ := o.Text("lastUsed")
 		all = append(all, used+" "+stored.UUID)
@@ -281,7 +287,7 @@ func (s *Service) endExcessSessions(ctx context.Context, user store.Stored) erro
 	return err
 }
 
-// linked calls each with the objects of a store whose field user names a user.
+// forEachOwned calls each with the objects of a store whose field user is a user.
 func forEachOwned(ctx context.Context, in *store.Store, user string, each func(store.Stored, object.Object) error) error {
 	var after []byte
 	for {
@@ -294,7 +300,7 @@ func forEachOwned(ctx context.Context, in *store.Store, user string, each func(s
 			if err != nil {
 				return err
 			}
-			if named, _ := o.Text(fieldUser); named != user {
+			if owner, _ := o.Text(fieldUser); owner != user {
 				continue // the index lags
 			}
 			if err := each(found, o); err != nil {
@@ -308,8 +314,8 @@ func forEachOwned(ctx context.Context, in *store.Store, user string, each func(s
 	}
 }
 
-// Revoke ends a session of the user who is logged in. NotFound when it is not
-// one of theirs.
+// RevokeSession ends a session of the user who is logged in. NotFound when it is
+// not theirs.
 func (s *Service) RevokeSession(ctx context.Context, me *Session, id string) error {
 	ctx = asService(ctx, me.User.UUID)
 	missing := errs.New(errs.NotFound, "you have no session with this id")

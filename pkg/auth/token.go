@@ -12,61 +12,61 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// purpose is what a mail is for, and with that what its token is good for.
+// purpose is the purpose of a mail and of the token in it.
 type purpose string
 
 const (
 	purposeValidate purpose = "validate" // proves an address
 	purposeRecover  purpose = "recover"  // lets a new password be set
-	purposeTaken    purpose = "taken"    // tells the owner of an address of an attempt to register it; no token
-	purposeNone     purpose = "nothing"  // no mail at all: looks the same from outside
+	purposeTaken    purpose = "taken"    // informs the owner of an address of an attempt to register it; no token
+	purposeNone     purpose = "nothing"  // no mail is sent; looks the same to the client
 )
 
-// request is the mail that was asked for last. It is in events, so it holds
-// nothing that is secret.
+// mailRequest is the last mail that was requested. Events contain it, so it holds
+// no secret.
 type mailRequest struct {
 	ID  string  `json:"id"`
 	For purpose `json:"for"`
 	At  string  `json:"at"`
 }
 
-// issued is what is kept of a token that was mailed.
+// mailedToken is the record of a token that was mailed.
 type mailedToken struct {
 	Hash  string  `json:"hash"`
 	For   purpose `json:"for"`
 	Until string  `json:"until"`
-	Mail  string  `json:"mail"` // id of the request that it answers
+	Mail  string  `json:"mail"` // id of the mailRequest
 }
 
-// Fields of the object that the store of tokens holds for an address.
+// Fields of a mailbox in the store of tokens.
 const (
 	fieldLogin        = "login"
 	fieldMail         = "mail"
 	fieldMailedTokens = "_issued"
-	fieldSent         = "_sent" // id of the request that has been answered
+	fieldSent         = "_sent" // id of the last mailRequest whose mail was sent
 )
 
 const (
-	// maxIssued is how many tokens of one address are good at once.
+	// maxMailedTokens is how many tokens of one mailbox are valid at once.
 	maxMailedTokens = 8
 
-	// mailPatience is for how long a request is kept while mails can't be sent.
+	// mailRequestTTL is how long a request is kept while mails can't be sent.
 	mailRequestTTL = 7 * 24 * time.Hour
 )
 
-// Kinds of mailboxes. What is asked for in one neither delays nor replaces what
-// is asked for in the other: no stranger keeps the owner of an account from
-// recovering it by asking for mails that nobody is sent.
+// Kinds of mailboxes. Requests in one neither delay nor replace those in the
+// other: otherwise a stranger who keeps requesting validation mails could keep
+// the owner of an account from recovering it.
 const (
 	validationMailbox = "mail"
 	recoveryMailbox   = "recovery"
 )
 
-// mailbox is the uuid of what the store of tokens holds for an address.
+// mailboxUUID is the uuid of an address's mailbox in the store of tokens.
 func mailboxUUID(address, kind string) string { return identUUID(address, kind) }
 
-// ask asks for a mail to an address: the listener mail makes the token and
-// sends it. errs.Limited while the one before is too fresh.
+// enqueueMail requests a mail to an address: the listener mail makes the token and
+// sends it. errs.Limited within MailInterval of the request before.
 func (s *Service) enqueueMail(ctx context.Context, address, kind string, why purpose) error {
 	ctx = asService(ctx, "")
 	mailbox := mailboxUUID(address, kind)
@@ -88,16 +88,17 @@ func (s *Service) enqueueMail(ctx context.Context, address, kind string, why pur
 			return err
 		}
 		if wait := s.mailDelay(stored, now); wait > 0 {
-			return errLimited("a mail to this address is on its way already", wait)
+			return errLimited("a mail to this address is being sent already", wait)
 		}
 		_, err = s.tokens.Update(ctx, fields, store.UpdateOptions{UUID: stored.UUID, If: stored.Revision})
 		if err == nil || ignoreStale(err) != nil {
 			return err
 		}
 	}
-	return errs.New(errs.Conflict, "others keep asking for mails to this address: try again")
+	return errs.New(errs.Conflict, "others keep requesting mails to this address: try again")
 }
 
+// mailDelay is how long a mailbox has to wait for its next mail.
 func (s *Service) mailDelay(stored store.Stored, now time.Time) time.Duration {
 	last, ok := mailRequestOf(object.Field(stored.Body, fieldMail))
 	if !ok {
@@ -116,18 +117,18 @@ func mailedTokensOf(body []byte) (all []mailedToken) {
 	return all
 }
 
-// wrongToken says no more than that.
+// errWrongToken does not say what is wrong with the token.
 func errWrongToken() error {
-	return errs.New(errs.Denied, "the token is wrong, was used, or is too old: ask for another mail")
+	return errs.New(errs.Denied, "the token is wrong, was used, or has expired: request another mail")
 }
 
-// proof is a token that was found to be right and has not been used up.
+// verifiedToken is a valid token that has not been consumed.
 type verifiedToken struct {
 	mailbox store.Stored
 	token   mailedToken
 }
 
-// prove finds the token that was mailed to an address, for one of some
+// verifyToken finds a token that was mailed to an address for one of some
 // purposes. Denied when there is none.
 func (s *Service) verifyToken(ctx context.Context, address, token string, purposes ...purpose) (verifiedToken, error) {
 	now := timestamp(s.now())
@@ -136,22 +137,22 @@ func (s *Service) verifyToken(ctx context.Context, address, token string, purpos
 		if err != nil && !errors.Is(err, errs.NotFound) {
 			return verifiedToken{}, err
 		}
-		for _, i := range mailedTokensOf(mailbox.Body) {
-			if secretMatches(token, i.Hash) && now < i.Until && slices.Contains(purposes, i.For) {
-				return verifiedToken{mailbox, i}, nil
+		for _, t := range mailedTokensOf(mailbox.Body) {
+			if secretMatches(token, t.Hash) && now < t.Until && slices.Contains(purposes, t.For) {
+				return verifiedToken{mailbox, t}, nil
 			}
 		}
 	}
 	return verifiedToken{}, errWrongToken()
 }
 
-// spend uses a token up, and with it all that were mailed for the same
-// purpose. Of two who spend one at once, one is Denied.
-func (s *Service) consumeToken(ctx context.Context, p verifiedToken) error {
-	_, err := s.tokens.Mutate(asService(ctx, ""), p.mailbox.UUID, func(mailbox store.Stored) (store.Mutation, error) {
+// consumeToken invalidates a token and all others for the same purpose. Of two
+// concurrent calls one is Denied.
+func (s *Service) consumeToken(ctx context.Context, v verifiedToken) error {
+	_, err := s.tokens.Mutate(asService(ctx, ""), v.mailbox.UUID, func(mailbox store.Stored) (store.Mutation, error) {
 		all := mailedTokensOf(mailbox.Body)
-		left := slices.DeleteFunc(slices.Clone(all), func(i mailedToken) bool { return i.For == p.token.For })
-		if !slices.ContainsFunc(all, func(i mailedToken) bool { return i.Hash == p.token.Hash }) {
+		left := slices.DeleteFunc(slices.Clone(all), func(t mailedToken) bool { return t.For == v.token.For })
+		if !slices.ContainsFunc(all, func(t mailedToken) bool { return t.Hash == v.token.Hash }) {
 			return store.Mutation{}, errWrongToken()
 		}
 		fields := object.Object{}

@@ -12,16 +12,15 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// fieldUnlinked names, in a user, the idents that are being unlinked: they count
-// no more as ways in. It is what keeps two unlinkings at once from each leaving
-// the other for the last one: both write the user's record.
+// fieldUnlinked holds, in a user, the idents that are being unlinked. They no
+// longer count as logins of the user. Because every unlinking writes the user's
+// record, two concurrent ones cannot each take the other's ident for the last.
 //
-// An ident is unlinked as it was when it was condemned, at a revision that is
-// noted with it. Linking it anew makes it another one first, and only then counts
-// it again; unless that one has been condemned meanwhile too.
+// An ident is marked at a revision. Linking it again first makes a new revision
+// of it and then removes the mark, unless the new revision was marked meanwhile.
 const fieldUnlinked = "_unlinked"
 
-// unlinked are idents with the latest revisions at which they were condemned.
+// unlinkedIdents maps idents to the latest revision at which they were marked.
 type unlinkedIdents map[string]uint64
 
 func unlinkedOf(body []byte) unlinkedIdents {
@@ -30,8 +29,8 @@ func unlinkedOf(body []byte) unlinkedIdents {
 	return unlinked
 }
 
-// Unlink removes a way in of the user who is logged in. NotFound when it is not
-// theirs; Conflict when it is the last one.
+// Unlink removes an ident of the user who is logged in. NotFound when it is not
+// theirs; Conflict when it is their last one.
 func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 	ctx = asService(ctx, me.User.UUID)
 	missing := errs.New(errs.NotFound, "you have no ident with this uuid")
@@ -59,8 +58,8 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 	return errs.New(errs.Conflict, "the same login keeps being used: try again")
 }
 
-// condemn makes an ident count no more as a way in of a user. Conflict when no
-// other is left.
+// markUnlinked marks an ident in its user as unlinked. Conflict when the user has
+// no other ident.
 func (s *Service) markUnlinked(ctx context.Context, user string, ident store.Stored) error {
 	_, err := s.users.Mutate(ctx, user, func(user store.Stored) (store.Mutation, error) {
 		var idents []string
@@ -70,16 +69,17 @@ func (s *Service) markUnlinked(ctx context.Context, user string, ident store.Sto
 		}); err != nil {
 			return store.Mutation{}, err
 		}
-		// Those that are gone by now need not be remembered any more.
+		// Marks of deleted idents are no longer needed.
 		unlinked := unlinkedOf(user.Body)
 		maps.DeleteFunc(unlinked, func(uuid string, _ uint64) bool { return !slices.Contains(idents, uuid) })
 		unlinked[ident.UUID] = max(unlinked[ident.UUID], ident.Revision)
 		left := slices.DeleteFunc(idents, func(uuid string) bool { return unlinked[uuid] > 0 })
-		if ok, err := s.anyOwned(ctx, left, user.UUID); err != nil || !ok {
-			if err == nil {
-				err = errs.New(errs.Conflict, "this is your last way in: link another one first, or delete the account")
-			}
+		ok, err := s.anyOwned(ctx, left, user.UUID)
+		if err != nil {
 			return store.Mutation{}, err
+		}
+		if !ok {
+			return store.Mutation{}, errs.New(errs.Conflict, "this is your last login: link another one first, or delete the account")
 		}
 		fields := object.Object{}
 		fields.Set(fieldUnlinked, unlinked)
@@ -88,8 +88,8 @@ func (s *Service) markUnlinked(ctx context.Context, user string, ident store.Sto
 	return err
 }
 
-// anyOf reports whether at least one of some idents is a user's. They were found
-// by an index, which may lag.
+// anyOwned reports whether a user has at least one of some idents. It reads them
+// because they were found by an index, which may lag.
 func (s *Service) anyOwned(ctx context.Context, idents []string, user string) (bool, error) {
 	for _, uuid := range idents {
 		stored, err := s.idents.Get(ctx, uuid)
@@ -103,7 +103,7 @@ func (s *Service) anyOwned(ctx context.Context, idents []string, user string) (b
 	return false, nil
 }
 
-// relink makes an ident that was linked count as a way in again.
+// clearUnlinked removes the mark of an ident that was linked again.
 func (s *Service) clearUnlinked(ctx context.Context, me *Session, ident store.Stored) error {
 	_, err := s.updateCurrentUser(ctx, me, func(now object.Object) object.Object {
 		unlinked := unlinkedOf(now.Encode())

@@ -1,0 +1,152 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/mail"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// emailType is the type of idents of e-mail addresses.
+const emailType = "email"
+
+// identity is who somebody is to a provider; an ident represents it. The
+// provider "email" knows people by their address.
+type identity struct {
+	providerID string // the provider's id of the user
+	provider   string
+	profile    object.Object
+	validated  bool
+}
+
+// emailIdentity is the identity of an address. Text that is no address belongs
+// to nobody and stays as it is: its lower case could be an address.
+func emailIdentity(login string) identity {
+	address, err := NormalizeAddress(login)
+	if err != nil {
+		address = login
+	}
+	profile := object.Object{}
+	profile.Set(emailType, address)
+	return identity{providerID: address, provider: emailType, profile: profile}
+}
+
+const (
+	// fieldProven marks an ident whose address was proven by the owner of the
+	// account. validated alone may be a stranger's account and a link that the
+	// address's owner followed.
+	fieldProven = "_proven"
+
+	// fieldAdded marks an ident that was added to an existing account.
+	fieldAdded = "_added"
+)
+
+// uuid is the uuid of the ident.
+func (id identity) uuid() string { return identUUID(id.providerID, id.provider) }
+
+// identUUID is the uuid of the ident of a provider's user. An id that is no
+// valid uuid is represented by its hash.
+func identUUID(id, provider string) string {
+	if uuid := id + "_" + provider; object.ValidUUID(uuid) {
+		return uuid
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:]) + "_" + provider
+}
+
+// identFields are the fields of the ident, without its user.
+func (id identity) identFields() object.Object {
+	o := object.Object{}
+	o.Set("type", id.provider)
+	o.Set("profile", id.profile)
+	o.Set("validated", id.validated)
+	o.Set(fieldProven, id.validated)
+	o.Set("_id", id.providerID)
+	return o
+}
+
+// matches reports Denied for an ident of another identity with the same uuid:
+// providers choose their ids, and a_b at c has the uuid of a at b_c.
+func (id identity) matches(ident object.Object) error {
+	providerID, _ := ident.Text("_id")
+	provider, _ := ident.Text("type")
+	if providerID != id.providerID || provider != id.provider {
+		return errs.New(errs.Denied, "the login is like that of another provider's user and can't be told from it")
+	}
+	return nil
+}
+
+func (id identity) errTaken() error {
+	return errs.New(errs.Exists, "there is an account with this login already")
+}
+
+// findOwner returns the user that an identity belongs to, and the ident. The
+// user's UUID is "" when the identity belongs to nobody.
+func (s *Service) findOwner(ctx context.Context, id identity) (user, ident store.Stored, err error) {
+	ident, err = s.idents.Get(ctx, id.uuid())
+	if errors.Is(err, errs.NotFound) {
+		// As many reads as for a known identity, so that their time is the same.
+		_, err := s.users.Get(ctx, id.uuid())
+		return user, ident, ignoreNotFound(err)
+	}
+	if err != nil {
+		return user, ident, err
+	}
+	o, err := ident.Object()
+	if err != nil {
+		return user, ident, err
+	}
+	if err := id.matches(o); err != nil {
+		return user, ident, err
+	}
+	uuid, _ := o.Text(fieldUser)
+	user, err = s.users.Get(ctx, uuid)
+	return user, ident, ignoreNotFound(err)
+}
+
+// maxAddress is the most bytes of an e-mail address, by RFC 5321.
+const maxAddress = 254
+
+// NormalizeAddress returns the form of an e-mail address by which accounts are
+// found: ASCII letters in lower case, an international domain in its ASCII form.
+// It reports errs.Invalid for text that is no address that mail can be sent to.
+func NormalizeAddress(text string) (string, error) {
+	bad := func(why string) (string, error) {
+		return "", &errs.Error{Kind: errs.Invalid, Message: "the login is no e-mail address",
+			Fields: []errs.Field{{Pointer: "/login", Message: why}}}
+	}
+	at := strings.LastIndexByte(text, '@')
+	if at < 1 || at == len(text)-1 {
+		return bad("expected an address such as ada@example.com")
+	}
+	local, domain := text[:at], text[at+1:]
+	domain, err := idna.Lookup.ToASCII(domain)
+	if err != nil || !utf8.ValidString(text) {
+		return bad("the part after the @ is no domain")
+	}
+	address := local + "@" + domain
+	if len(address) > maxAddress {
+		return bad("is longer than an address can be")
+	}
+	// Only ASCII has a lower case that is safe: that of other letters can be the
+	// same as in somebody else's address.
+	for i := range len(address) {
+		if address[i] <= ' ' || address[i] >= 0x7f {
+			return bad("only ASCII letters are accepted before the @")
+		}
+	}
+	parsed, err := mail.ParseAddress(address)
+	if err != nil || parsed.Name != "" || parsed.Address != address {
+		return bad("expected an address such as ada@example.com")
+	}
+	return strings.ToLower(address), nil
+}

@@ -1,0 +1,145 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// linkAddress adds an address to the account of the user who is logged in. A
+// user with a password has to give it: a stolen session must not become a
+// permanent login.
+func (s *Service) linkAddress(ctx context.Context, id identity, c Credentials, from Client) (IssuedSession, error) {
+	me := from.Session
+	newPassword, err := s.verifyOrHashPassword(ctx, me, c.Password)
+	if err != nil {
+		return IssuedSession{}, err
+	}
+	if !s.email.PostValidation {
+		// Only those who have the token may learn whether the address is taken.
+		if _, err := s.verifyToken(ctx, id.providerID, c.Token, purposeValidate); err != nil {
+			return IssuedSession{}, err
+		}
+	}
+	owner, _, err := s.findOwner(asService(ctx, ""), id)
+	if err != nil {
+		return IssuedSession{}, err
+	}
+	if owner.UUID != "" && owner.UUID != me.User.UUID {
+		return IssuedSession{}, id.errTaken()
+	}
+	if id.validated, err = s.consumeRegistrationToken(ctx, id, c.Token); err != nil {
+		return IssuedSession{}, err
+	}
+	if err := s.linkIdent(ctx, id, me); err != nil {
+		return IssuedSession{}, err
+	}
+	user, err := s.updateCurrentUser(ctx, me, func(object.Object) object.Object { return newPassword })
+	if err != nil {
+		return IssuedSession{}, err
+	}
+	s.requestValidation(ctx, id)
+	return s.startSession(ctx, user, emailType, from)
+}
+
+// verifyOrHashPassword verifies the password of a user who has one. For a user
+// without one it returns the fields that set it.
+func (s *Service) verifyOrHashPassword(ctx context.Context, me *Session, password string) (fields object.Object, err error) {
+	if current, _ := object.Text(object.Field(me.User.Body, fieldPassword)); current != "" {
+		return nil, s.verifyCurrentPassword(ctx, me, password)
+	}
+	hash, err := s.hasher.hash(ctx, password)
+	if err != nil {
+		return nil, err
+	}
+	fields = object.Object{}
+	fields.Set(fieldPassword, hash)
+	return fields, nil
+}
+
+// linkIdent adds an identity to the account of the user who is logged in. An
+// identity that is theirs already is no error; Exists when it is another's.
+func (s *Service) linkIdent(ctx context.Context, id identity, me *Session) error {
+	user := me.User
+	ctx = asService(ctx, user.UUID)
+	fields := id.identFields()
+	fields.Set(fieldUser, user.UUID)
+	fields.Set(fieldAdded, true)
+	for range maxAttempts {
+		created, err := s.idents.Save(ctx, fields, id.uuid())
+		if err == nil {
+			if err := s.confirmLink(ctx, me, created); err != nil {
+				return err
+			}
+			return s.clearUnlinked(ctx, me, created)
+		}
+		if !errors.Is(err, errs.Exists) {
+			return err
+		}
+		owner, ident, err := s.findOwner(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case owner.UUID == user.UUID:
+			ident, err = s.recordUse(ctx, ident.UUID, id.profile)
+			if errors.Is(err, errs.NotFound) {
+				continue // unlinked meanwhile
+			}
+			if err != nil {
+				return err
+			}
+			return s.clearUnlinked(ctx, me, ident)
+		case owner.UUID != "":
+			return id.errTaken()
+		case ident.UUID == "":
+			continue // deleted meanwhile
+		}
+		// The ident of an interrupted registration, or of a deleted user.
+		if err := s.requireAbandoned(ctx, ident); err != nil {
+			return err
+		}
+		if err := ignoreStale(s.idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
+			return err
+		}
+	}
+	return errContention()
+}
+
+// registrationTimeout is longer than a registration takes between its two
+// records.
+const registrationTimeout = time.Minute
+
+// requireAbandoned reports Conflict for an ident whose user may be about to be
+// created: that user would have no ident.
+func (s *Service) requireAbandoned(ctx context.Context, ident store.Stored) error {
+	o, err := ident.Object()
+	if err != nil {
+		return err
+	}
+	user, _ := o.Text(fieldUser)
+	_, deleted, err := s.users.Deleted(ctx, user)
+	if err != nil {
+		return err
+	}
+	if !deleted && s.now().Sub(timeField(o, "updated")) < registrationTimeout {
+		return errs.New(errs.Conflict, "somebody is registering with this login: try again in a minute")
+	}
+	return nil
+}
+
+// confirmLink deletes an ident that was linked by a session that has ended: what
+// ended the session may have listed the user's idents just before this one was
+// created.
+func (s *Service) confirmLink(ctx context.Context, me *Session, ident store.Stored) error {
+	err := s.checkActive(ctx, me)
+	if errors.Is(err, errs.Unauthenticated) {
+		if err := ignoreStale(s.idents.Delete(ctx, ident.UUID, ident.Revision)); err != nil {
+			return err
+		}
+	}
+	return err
+}

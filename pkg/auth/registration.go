@@ -1,0 +1,176 @@
+package auth
+
+import (
+	"context"
+
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// registration is a user about to be created.
+type registration struct {
+	identity
+	fields object.Object // of the user, as they will be stored
+	datas  object.Object // of the event Register
+}
+
+// Register registers a user by address and password. Where addresses are
+// validated first and there is no token, it requests the mail that brings one,
+// and mailed is true. While somebody is logged in, the address is added to their
+// account and no user is created.
+//
+// Errors: Invalid; Denied for a wrong token, or a password that is not that of
+// the account; Exists when the login is taken; Limited; TooLarge.
+func (s *Service) Register(ctx context.Context, c Credentials, from Client) (session IssuedSession, mailed bool, err error) {
+	if err := s.requireEmail(); err != nil {
+		return session, false, err
+	}
+	if err := c.validate(); err != nil {
+		return session, false, err
+	}
+	if _, err := NormalizeAddress(c.Login); err != nil {
+		return session, false, err
+	}
+	if err := checkPassword(fieldPassword, c.Password); err != nil {
+		return session, false, err
+	}
+	if err := s.takeAttempt(from); err != nil {
+		return session, false, err
+	}
+	id := emailIdentity(c.Login)
+	if !s.email.PostValidation && c.Token == "" {
+		return session, true, s.requestRegistrationMail(ctx, id)
+	}
+	if from.Session != nil {
+		session, err = s.linkAddress(ctx, id, c, from)
+	} else {
+		session, err = s.registerByEmail(ctx, id, c, from)
+	}
+	return session, false, err
+}
+
+// registerByEmail creates a user and logs them in.
+func (s *Service) registerByEmail(ctx context.Context, id identity, c Credentials, from Client) (IssuedSession, error) {
+	reg, err := s.prepareRegistration(ctx, id, c)
+	if err != nil {
+		return IssuedSession{}, err
+	}
+	if reg.validated, err = s.consumeRegistrationToken(ctx, id, c.Token); err != nil {
+		return IssuedSession{}, err
+	}
+	user, err := s.createUser(ctx, reg)
+	if err != nil {
+		return IssuedSession{}, err
+	}
+	s.requestValidation(ctx, id)
+	return s.startSession(ctx, user, emailType, from)
+}
+
+// prepareRegistration makes a user of a registration form. Everything that can
+// be refused is refused here, before the token is consumed.
+func (s *Service) prepareRegistration(ctx context.Context, id identity, c Credentials) (registration, error) {
+	reg := registration{identity: id, datas: object.Object{}}
+	for name, value := range c.Fields {
+		// A form may repeat the password in a field of any name.
+		if text, ok := object.Text(value); !ok || text != c.Password {
+			reg.datas[name] = value
+		}
+	}
+	reg.fields = s.users.SettableByAnonymous(reg.datas)
+	reg.datas.Set(fieldLogin, id.providerID)
+	reg.fields.Set(fieldPassword, s.hasher.dummy) // has the length of a hash
+	if err := s.users.Check(asService(ctx, ""), reg.fields, object.NewUUID()); err != nil {
+		return registration{}, err
+	}
+	if err := s.requireRegistrable(ctx, id, c.Token); err != nil {
+		return registration{}, err
+	}
+	if err := s.interceptRegistration(ctx, &reg); err != nil {
+		return registration{}, err
+	}
+	hash, err := s.hasher.hash(ctx, c.Password)
+	if err != nil {
+		return registration{}, err
+	}
+	reg.fields.Set(fieldPassword, hash)
+	return reg, nil
+}
+
+// requireRegistrable reports Denied for a wrong token and Exists for an address
+// that is taken. Where addresses are validated first only createUser reports
+// the latter, to those who have the token.
+func (s *Service) requireRegistrable(ctx context.Context, id identity, token string) error {
+	user, _, err := s.findOwner(asService(ctx, ""), id)
+	if err != nil {
+		return err
+	}
+	if !s.email.PostValidation {
+		_, err := s.verifyToken(ctx, id.providerID, token, purposeValidate)
+		return err
+	}
+	if user.UUID != "" {
+		return id.errTaken()
+	}
+	return nil
+}
+
+// consumeRegistrationToken consumes the token of a registration and reports
+// whether that validates the address. With PostValidation there is no token.
+func (s *Service) consumeRegistrationToken(ctx context.Context, id identity, token string) (validated bool, err error) {
+	if s.email.PostValidation {
+		return false, nil
+	}
+	t, err := s.verifyToken(ctx, id.providerID, token, purposeValidate)
+	if err != nil {
+		return false, err
+	}
+	if err := s.consumeToken(ctx, t); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// interceptRegistration asks the interceptor about a user before any record of
+// them is written. It may refuse the user and may add fields.
+func (s *Service) interceptRegistration(ctx context.Context, reg *registration) error {
+	if s.interceptor == nil {
+		return nil
+	}
+	asked := reg.fields.Clone()
+	delete(asked, fieldPassword)
+	patch, err := s.interceptor.Intercept(ctx, store.InterceptRequest{
+		Op: "register", Store: s.users.Name, Object: asked.Encode(), Datas: reg.datas.Encode(), Call: store.CallOf(ctx),
+	})
+	if err != nil || len(patch) == 0 {
+		return err
+	}
+	if reg.fields, err = object.MergePatch(reg.fields, s.users.SettableByInterceptor(patch)); err != nil {
+		return err
+	}
+	return s.users.Check(asService(ctx, ""), reg.fields, object.NewUUID())
+}
+
+// requestRegistrationMail requests the mail with which a registration starts, or
+// the one that informs the owner of a taken address. Both look the same to the
+// client.
+func (s *Service) requestRegistrationMail(ctx context.Context, id identity) error {
+	user, _, err := s.findOwner(asService(ctx, ""), id)
+	if err != nil {
+		return err
+	}
+	if user.UUID != "" {
+		return s.enqueueMail(ctx, id.providerID, validationMailbox, purposeTaken)
+	}
+	return s.enqueueMail(ctx, id.providerID, validationMailbox, purposeValidate)
+}
+
+// requestValidation requests the validation of an address that is in use
+// already. An error does not undo the registration: there is ResendValidation.
+func (s *Service) requestValidation(ctx context.Context, id identity) {
+	if !s.email.PostValidation || s.email.SkipValidation {
+		return
+	}
+	if err := s.enqueueMail(ctx, id.providerID, validationMailbox, purposeValidate); err != nil {
+		s.log.WarnContext(ctx, "auth: requesting a validation mail failed; the user can request another", "error", err)
+	}
+}

@@ -1,0 +1,101 @@
+package auth
+
+import (
+	"context"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// ResendValidation requests another validation mail; where addresses are
+// validated first, the mail of a registration. It looks the same to the client
+// for a login that is unknown or validated already.
+func (s *Service) ResendValidation(ctx context.Context, login string, from Client) error {
+	return s.requestMail(ctx, login, validationMailbox, from, func(user store.Stored, ident object.Object) purpose {
+		switch {
+		case !s.email.PostValidation && user.UUID == "":
+			return purposeValidate
+		case !s.email.PostValidation:
+			return purposeTaken
+		case user.UUID == "" || string(ident["validated"]) == "true" || s.email.SkipValidation:
+			return purposeNone
+		default:
+			return purposeValidate
+		}
+	})
+}
+
+// requestMail requests a mail to an address, whose purpose depends on the
+// address's user and ident.
+func (s *Service) requestMail(ctx context.Context, login, mailbox string, from Client, why func(user store.Stored, ident object.Object) purpose) error {
+	if err := s.requireEmail(); err != nil {
+		return err
+	}
+	if login == "" {
+		return &errs.Error{Kind: errs.Invalid, Message: "a login is needed",
+			Fields: []errs.Field{{Pointer: "/login", Message: "is missing"}}}
+	}
+	if _, err := NormalizeAddress(login); err != nil {
+		return err
+	}
+	if err := s.takeAttempt(from); err != nil {
+		return err
+	}
+	id := emailIdentity(login)
+	user, stored, err := s.findOwner(asService(ctx, ""), id)
+	if err != nil {
+		return err
+	}
+	var ident object.Object
+	if stored.UUID != "" {
+		if ident, err = stored.Object(); err != nil {
+			return err
+		}
+	}
+	return s.enqueueMail(ctx, id.providerID, mailbox, why(user, ident))
+}
+
+// LinkOutcome is what following the link of a mail leads to.
+type LinkOutcome int
+
+// Outcomes of FollowLink.
+const (
+	OpenRegistration LinkOutcome = iota // show the registration form, with the token
+	OpenRecovery                        // show the form for a new password, with the token
+	AddressValidated                    // the address is validated; nothing is left to do
+)
+
+// FollowLink handles the link of a mail. A token that a form has to be sent with
+// is not consumed. Denied for a wrong token.
+//
+// Programs that scan mails follow links too, and so do people who never
+// registered: only a user who is logged in proves that the account is theirs.
+func (s *Service) FollowLink(ctx context.Context, login, token string, from Client) (LinkOutcome, error) {
+	if err := s.requireEmail(); err != nil {
+		return 0, err
+	}
+	id := emailIdentity(login)
+	verified, err := s.verifyToken(ctx, id.providerID, token, purposeValidate, purposeRecover)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case verified.token.For == purposeRecover:
+		return OpenRecovery, nil
+	case !s.email.PostValidation:
+		return OpenRegistration, nil
+	}
+	user, ident, err := s.findOwner(asService(ctx, ""), id)
+	if err != nil {
+		return 0, err
+	}
+	if user.UUID == "" {
+		return 0, errWrongToken()
+	}
+	if err := s.consumeToken(ctx, verified); err != nil {
+		return 0, err
+	}
+	proven := from.Session != nil && from.Session.User.UUID == user.UUID
+	return AddressValidated, s.markValidated(ctx, ident.UUID, proven)
+}
