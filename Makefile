@@ -1,15 +1,22 @@
-# The commands of the project. Each needs Go and nothing else, but for test and
+# The commands of the project. Each needs Go and nothing else, but for test, soak and
 # bench: DynamoDB's servers are from npm, which needs Node. What is used besides
 # is pinned in go.mod, tools/go.mod and test/servers.
+
+SHELL       := bash
+.SHELLFLAGS := -o pipefail -ec
 
 GO      ?= go
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 CONFIG  ?= config/belfry.yaml
 
+# How many packages are built and tested at once. Many tests wait for a process
+# more than they compute.
+PACKAGES ?= 4
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help: ## Say what there is
+help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 .PHONY: run
@@ -20,19 +27,41 @@ run: ## Serve config/belfry.yaml (CONFIG=FILE for another)
 build: ## Build bin/belfry
 	$(GO) build -trimpath -o bin/belfry ./cmd/belfry
 
+# The packages of test start processes and wait: they come first, so that none
+# of them is left when everything else is done. vet is a command of its own.
 .PHONY: test
-test: ## Run every test with the race detector
-	$(GO) test -race -timeout 20m ./...
+test: prepare ## Run every test with the race detector, and print the ten slowest packages
+	@mkdir -p .cache
+	$(GO) test -race -vet=off -timeout 10m -p $(PACKAGES) ./test/... ./... | tee .cache/test.log
+	@$(MAKE) --no-print-directory slowest
+
+.PHONY: slowest
+slowest: ## Print the ten slowest packages of the last make test
+	@echo "The slowest packages:"
+	@awk '$$1 == "ok" && $$3 ~ /s$$/ {printf "%9s  %s\n", $$3, $$2}' .cache/test.log | sort -rn | head -n 10
+
+.PHONY: prepare
+prepare: ## Build the programs that tests run into the user's cache
+	@$(GO) run ./test/prepare
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need Go alone, no other server
-	$(GO) test -race -timeout 20m $$($(GO) list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v belfry/test/backing | cut -d ' ' -f 1)
+	$(GO) test -race -vet=off -timeout 10m -p $(PACKAGES) $$($(GO) list -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./test/... ./... | grep -v belfry/test/backing | cut -d ' ' -f 1)
+
+.PHONY: soak
+soak: prepare ## Run the random tests for DURATION (10m), the first round of each at SEED (a random one)
+	$(GO) run ./test/soak -duration $(or $(DURATION),10m) -seed $(or $(SEED),0)
+
+.PHONY: mutants
+mutants: ## Take out each guard of test/mutants/list in turn: its tests must fail
+	$(GO) run ./test/mutants
 
 .PHONY: check
 check: lint vet test ## Format, lint, vet, and every test
 
 .PHONY: lint
-lint: ## Check the format and the linters' rules
+lint: ## Check go.mod, the format and the linters' rules
+	$(GO) mod tidy -diff
 	$(LINT) fmt --diff
 	$(LINT) run
 
