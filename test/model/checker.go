@@ -178,7 +178,7 @@ func (c *Checker) step(p *process, code program, stale bool) (done bool, err err
 		return false, c.writeErr
 	}
 	a.step = p.next.step
-	p.log = append(p.log[:len(p.log):len(p.log)], a)
+	p.log = append(p.log[:len(p.log):len(p.log)], &a)
 	p.hash = mix(p.hash, a.hash())
 	return c.advance(p, code)
 }
@@ -186,7 +186,7 @@ func (c *Checker) step(p *process, code program, stale bool) (done bool, err err
 // segment is what a process does from one driver call to the next: it reads the
 // clock, and asks for the call, or returns.
 type segment struct {
-	reads []answer // of the clock
+	reads []*answer // of the clock
 	next  call
 	done  bool
 	err   error
@@ -209,7 +209,9 @@ func (c *Checker) advance(p *process, code program) (done bool, err error) {
 	for i := range s.reads {
 		p.hash = mix(p.hash, s.reads[i].hash())
 	}
-	p.log = append(p.log[:len(p.log):len(p.log)], s.reads...)
+	if len(s.reads) > 0 {
+		p.log = append(p.log[:len(p.log):len(p.log)], s.reads...)
+	}
 	p.next = s.next
 	if len(p.log) > 1000 {
 		return false, ErrNoTermination

@@ -44,7 +44,7 @@ func newDelivery(consumer int, name string, e *event.Envelope) delivery {
 // process is an operation of a client, or the handling of an event, between two
 // of its steps. All it knows is the answers to its driver calls.
 type process struct {
-	log  []answer
+	log  []*answer
 	hash uint64 // of log
 	next call   // the driver call that it makes next
 }

@@ -24,7 +24,7 @@ type stepStore struct {
 type laggingStore struct{ stepStore }
 
 var (
-	_ driver.Store   = stepStore{}
+	_ driver.Store       = stepStore{}
 	_ driver.IndexLagger = laggingStore{}
 )
 
@@ -88,7 +88,7 @@ var errHalted = errs.New(errs.Unavailable, "halted")
 
 // run is one execution of a process.
 type run struct {
-	log     []answer // the answers it gets
+	log     []*answer // the answers it gets
 	at      int
 	halted  bool
 	next    call // at which it halted
@@ -124,9 +124,9 @@ func (c *Checker) call(s step, do func() answer) answer {
 	}
 	r.at++
 	if c.scenario.Fault.NoRecheck {
-		r.remember(s, a)
+		r.remember(s, *a)
 	}
-	return a
+	return *a
 }
 
 // repeat returns for a read after a write what was read before it.
@@ -191,13 +191,14 @@ func (c *Checker) read(value func() answer) answer {
 		return value()
 	case r.at < len(r.log):
 		r.at++
-		return r.log[r.at-1]
+		return *r.log[r.at-1]
 	case r.halted:
 		return answer{}
 	}
 	r.at++
-	r.log = append(r.log, value())
-	return r.log[r.at-1]
+	a := value()
+	r.log = append(r.log, &a)
+	return a
 }
 
 func (c *Checker) time() time.Time {
