@@ -1,9 +1,11 @@
 package mapping_test
 
 import (
+	"maps"
 	"testing"
 
 	"belfry/pkg/store"
+	"belfry/test/kit"
 	"belfry/test/model"
 )
 
@@ -18,16 +20,15 @@ func authors() []model.Op {
 	return []model.Op{model.Save("Authors", "a", `{}`), model.Save("Authors", "b", `{}`)}
 }
 
-func with(acts []model.Op, more ...model.Op) []model.Op { return append(acts, more...) }
+func join(ops []model.Op, more ...model.Op) []model.Op { return append(ops, more...) }
 
-// small are worlds of which every state is gone through: two clients, two
-// events in hand at once, handlers that vanish between any two steps and whose
-// event comes again.
-func small() map[string]model.Scenario {
+// smallScenarios are explored with two events in flight and with handlers that
+// crash between any two steps.
+func smallScenarios() map[string]model.Scenario {
 	return map[string]model.Scenario{
 		"a change and a move": {
 			Mappings:      books(0),
-			Setup:         with(authors(), model.Save("Books", "x", `{"author":"a","title":"1"}`)),
+			Setup:         join(authors(), model.Save("Books", "x", `{"author":"a","title":"1"}`)),
 			AtomicClients: true,
 			Clients: [][]model.Op{
 				{model.Update("Books", "x", `{"title":"2"}`)},
@@ -36,20 +37,20 @@ func small() map[string]model.Scenario {
 		},
 		"a source is deleted and created again": {
 			Mappings: books(0),
-			Setup:    with(authors(), model.Save("Books", "x", `{"author":"a","title":"1"}`)),
+			Setup:    join(authors(), model.Save("Books", "x", `{"author":"a","title":"1"}`)),
 			Clients: [][]model.Op{
 				{model.Delete("Books", "x"), model.Save("Books", "x", `{"author":"a","title":"2"}`)},
 			},
 		},
 		"a source is deleted while it changes": {
 			Mappings: books(0),
-			Setup:    with(authors(), model.Save("Books", "x", `{"author":"a","title":"1"}`)),
+			Setup:    join(authors(), model.Save("Books", "x", `{"author":"a","title":"1"}`)),
 			Clients: [][]model.Op{
 				{model.Delete("Books", "x")},
 				{model.Update("Books", "x", `{"title":"2"}`)},
 			},
 		},
-		"a source comes before its target": {
+		"a source is created before its target": {
 			Mappings:      books(0),
 			AtomicClients: true,
 			Clients: [][]model.Op{
@@ -59,7 +60,7 @@ func small() map[string]model.Scenario {
 		},
 		"a target is deleted and created again": {
 			Mappings: books(0),
-			Setup:    with(authors(), model.Save("Books", "x", `{"author":"a","title":"1"}`)),
+			Setup:    join(authors(), model.Save("Books", "x", `{"author":"a","title":"1"}`)),
 			Clients: [][]model.Op{
 				{model.Delete("Authors", "a"), model.Save("Authors", "a", `{}`)},
 				{model.Update("Books", "x", `{"title":"2"}`)},
@@ -74,9 +75,9 @@ func small() map[string]model.Scenario {
 				{model.Save("Books", "y", `{"author":"a","title":null}`)},
 			},
 		},
-		"an array with room for one": {
+		"an array with a limit of one": {
 			Mappings: books(1),
-			Setup:    with(authors(), model.Save("Books", "x", `{"author":"a"}`)),
+			Setup:    join(authors(), model.Save("Books", "x", `{"author":"a"}`)),
 			Clients: [][]model.Op{
 				{model.Delete("Books", "x")},
 				{model.Save("Books", "y", `{"author":"a"}`)},
@@ -101,39 +102,39 @@ func small() map[string]model.Scenario {
 				{model.Update("Authors", "a", `{"best":"x"}`)},
 			},
 		},
-	}
-}
-
-// crowded are worlds in which vanishing handlers are left to the walks, or to
-// -model.crash.
-func crowded() map[string]model.Scenario {
-	return map[string]model.Scenario{
-		"a change that is taken back": {
+		"a change that is reverted": {
 			Mappings:      books(0),
-			Setup:         with(authors(), model.Save("Books", "x", `{"author":"a","title":"1"}`)),
+			Setup:         join(authors(), model.Save("Books", "x", `{"author":"a","title":"1"}`)),
 			AtomicClients: true,
 			Clients: [][]model.Op{
 				{model.Update("Books", "x", `{"author":"b"}`), model.Update("Books", "x", `{"author":"a"}`)},
 			},
 		},
-		"a key that names two": {
+		"a key that names two targets": {
 			Mappings:      books(0),
-			Setup:         with(authors(), model.Save("Books", "x", `{"author":["a","b"],"title":"1"}`)),
+			Setup:         join(authors(), model.Save("Books", "x", `{"author":["a","b"],"title":"1"}`)),
 			AtomicClients: true,
 			Clients: [][]model.Op{
 				{model.Update("Books", "x", `{"author":["b"]}`)},
 				{model.Update("Books", "x", `{"title":"2"}`)},
 			},
 		},
-		"an array without room": {
+		"an array at its limit": {
 			Mappings:      books(1),
-			Setup:         with(authors(), model.Save("Books", "x", `{"author":"a"}`), model.Save("Books", "y", `{"author":"a"}`)),
+			Setup:         join(authors(), model.Save("Books", "x", `{"author":"a"}`), model.Save("Books", "y", `{"author":"a"}`)),
 			AtomicClients: true,
 			Clients:       [][]model.Op{{model.Delete("Books", "x"), model.Delete("Books", "y")}},
 		},
+	}
+}
+
+// largeScenarios are explored without crashes by default, because those
+// multiply their states.
+func largeScenarios() map[string]model.Scenario {
+	return map[string]model.Scenario{
 		"a target is created again while others change": {
 			Mappings:      books(0),
-			Setup:         with(authors(), model.Save("Books", "x", `{"author":"a"}`)),
+			Setup:         join(authors(), model.Save("Books", "x", `{"author":"a"}`)),
 			AtomicClients: true,
 			Clients: [][]model.Op{
 				{model.Save("Books", "y", `{"author":"a"}`)},
@@ -143,20 +144,39 @@ func crowded() map[string]model.Scenario {
 	}
 }
 
-// In no order of steps do arrays and objects differ at the end.
-func TestEveryInterleaving(t *testing.T) {
-	for name, w := range small() {
+// In every interleaving arrays match objects when workers have nothing to do.
+func TestArraysConvergeInEveryInterleaving(t *testing.T) {
+	for name, s := range smallScenarios() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w.MaxInFlight, w.Crash = *handsFlag, true
-			explore(t, w)
+			s.MaxInFlight, s.Crash = 2, true
+			explore(t, s)
 		})
 	}
-	for name, w := range crowded() {
+	for name, s := range largeScenarios() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w.MaxInFlight, w.Crash = *handsFlag, *crashFlag
-			explore(t, w)
+			s.MaxInFlight = 2
+			explore(t, s)
+		})
+	}
+}
+
+// A soak run explores with crashes what the other tests explore without.
+func TestSoakEveryInterleavingWithCrashes(t *testing.T) {
+	scenarios := map[string]model.Scenario{}
+	if kit.Soak(t, 1).Long() {
+		maps.Copy(scenarios, largeScenarios())
+		maps.Copy(scenarios, cascadeScenarios())
+	} else {
+		const smallest = "a source is saved while its target is deleted"
+		scenarios[smallest] = cascadeScenarios()[smallest]
+	}
+	for name, s := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.MaxInFlight, s.Crash = 2, true
+			explore(t, s)
 		})
 	}
 }

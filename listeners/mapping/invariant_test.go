@@ -1,0 +1,179 @@
+package mapping_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"belfry/pkg/event"
+	"belfry/pkg/mapping"
+	"belfry/pkg/store"
+	encoded "belfry/pkg/store/object"
+	"belfry/pkg/verify"
+	"belfry/test/model"
+)
+
+// checkInvariant checks a state in which workers have nothing to do: arrays match
+// objects. It is implemented independently of verify, which must agree.
+func checkInvariant(ctx context.Context, set *store.Set, histories model.Histories) error {
+	for i := range set.Mappings() {
+		if err := checkArrays(ctx, set, &set.Mappings()[i]); err != nil {
+			return err
+		}
+	}
+	if err := checkCascades(ctx, set, histories); err != nil {
+		return err
+	}
+	report, err := verify.Run(ctx, set, verify.Options{})
+	if err == nil && !report.Clean() {
+		err = fmt.Errorf("verify reports %+v", report.Differences)
+	}
+	return err
+}
+
+type object map[string]any
+
+func objects(ctx context.Context, s *store.Store) (map[string]object, error) {
+	found, next, err := s.Scan(ctx, nil, 1000)
+	if err != nil || next != nil {
+		return nil, fmt.Errorf("too many objects: %w", err)
+	}
+	all := map[string]object{}
+	for _, o := range found {
+		decoded := object{}
+		if err := json.Unmarshal(o.Body, &decoded); err != nil {
+			return nil, err
+		}
+		all[o.UUID] = decoded
+	}
+	return all, nil
+}
+
+// names reports whether an object's key names a target.
+func names(m *store.Mapping, o object, target string) bool {
+	if list, ok := o[m.Key].([]any); ok {
+		return slices.Contains(list, any(target))
+	}
+	return o[m.Key] == any(target)
+}
+
+func checkArrays(ctx context.Context, set *store.Set, m *store.Mapping) error {
+	sources, err := objects(ctx, set.Store(m.Source))
+	if err != nil {
+		return err
+	}
+	targets, err := objects(ctx, set.Store(m.Target))
+	if err != nil {
+		return err
+	}
+	for uuid, target := range targets {
+		want := map[string]object{}
+		for id, o := range sources {
+			if !names(m, o, uuid) {
+				continue
+			}
+			want[id] = object{"uuid": id}
+			for _, f := range m.Fields {
+				if value, ok := o[f]; ok {
+					want[id][f] = value
+				}
+			}
+		}
+		array, _ := target[m.Array].([]any)
+		if err := checkEntries(array, want, m.Limit); err != nil {
+			return fmt.Errorf("%s/%s.%s: %w", m.Target, uuid, m.Array, err)
+		}
+	}
+	return nil
+}
+
+func checkEntries(array []any, want map[string]object, limit int) error {
+	found := map[string]bool{}
+	for _, e := range array {
+		entry, _ := e.(map[string]any)
+		uuid, _ := entry["uuid"].(string)
+		if found[uuid] {
+			return fmt.Errorf("two entries for %s: %v", uuid, array)
+		}
+		found[uuid] = true
+		if !reflect.DeepEqual(object(entry), want[uuid]) {
+			return fmt.Errorf("entry %v, want %v", entry, want[uuid])
+		}
+	}
+	if len(array) != min(limit, len(want)) {
+		return fmt.Errorf("%v holds %d entries, want %d of %v", array, len(array), min(limit, len(want)), slices.Sorted(maps.Keys(want)))
+	}
+	return nil
+}
+
+const gracePeriod = uint64(mapping.GracePeriod / time.Microsecond) // in revisions
+
+// checkCascades checks that no object is left that was linked to its target when
+// that was deleted, or was written during the deletion.
+func checkCascades(ctx context.Context, set *store.Set, histories model.Histories) error {
+	for i := range set.Mappings() {
+		m := &set.Mappings()[i]
+		sources, err := objects(ctx, set.Store(m.Source))
+		if err != nil {
+			return err
+		}
+		for uuid, o := range sources {
+			x := histories[m.Source+"/"+uuid]
+			for key, t := range histories {
+				target, ok := ofStore(key, m.Target)
+				if ok && m.Cascade && t.Deleted > 0 && names(m, o, target) && mustBeGone(x, t) {
+					return fmt.Errorf("%s/%s %+v should have been deleted with %s %+v", m.Source, uuid, x, key, t)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func ofStore(key, name string) (uuid string, ok bool) {
+	if len(key) <= len(name) || key[:len(name)+1] != name+"/" {
+		return "", false
+	}
+	return key[len(name)+1:], true
+}
+
+// overdue reports whether an object that names a deleted target must have gone.
+// A write and a deletion that overlap may be taken in either order, and a
+// deletion that takes longer to be stored than gracePeriod leaves what was created
+// meanwhile.
+func mustBeGone(x, target model.History) bool {
+	if target.Live {
+		return x.WrittenAt <= target.DeletedAt && x.Written < target.Deleted
+	}
+	until := target.DeletedAt + gracePeriod
+	return x.Linked < target.Deleted && model.Epoch+x.Created*model.Tick <= until || x.WrittenAt <= until
+}
+
+// checkDeletion checks the deletions that workers make: none deletes an object
+// that was written after its target was created again, or created after the
+// grace period.
+func checkDeletion(mappings []store.Mapping) func(histories model.Histories, e *event.Envelope) error {
+	return func(histories model.Histories, e *event.Envelope) error {
+		if e.Event != event.StoreDeleted || e.Origin == event.OriginGo {
+			return nil
+		}
+		x := histories[e.Store+"/"+e.UUID]
+		for _, m := range mappings {
+			if m.Source != e.Store || !m.Cascade {
+				continue
+			}
+			for _, target := range store.KeyTargets(encoded.Field(e.Object, m.Key)) {
+				t := histories[m.Target+"/"+target]
+				if t.Live && t.Deleted > 0 && x.WriteBegan < t.Created ||
+					!t.Live && t.Deleted > 0 && model.Epoch+x.CreateBegan*model.Tick <= t.DeletedAt+gracePeriod {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("%s/%s %+v was deleted without a reason: %+v", e.Store, e.UUID, x, histories)
+	}
+}
