@@ -46,10 +46,11 @@ type hasher struct {
 	params HashParams
 	slots  chan struct{}
 	dummy  string // compared with where there is no hash
+	derive func(p HashParams, password string, salt []byte, size int) []byte
 }
 
 func newHasher(p HashParams) *hasher {
-	h := &hasher{params: p, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	h := &hasher{params: p, slots: make(chan struct{}, runtime.GOMAXPROCS(0)), derive: HashParams.key}
 	h.dummy = encodeHash(p, make([]byte, saltSize), make([]byte, keySize))
 	return h
 }
@@ -78,7 +79,7 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 	defer release()
 	salt := make([]byte, saltSize)
 	_, _ = rand.Read(salt) // never fails
-	return encodeHash(h.params, salt, h.params.key(password, salt, keySize)), nil
+	return encodeHash(h.params, salt, h.derive(h.params, password, salt, keySize)), nil
 }
 
 // matches reports whether an encoded hash is of a password, and whether the hash
@@ -98,7 +99,7 @@ func (h *hasher) matches(ctx context.Context, encoded, password string) (ok, wea
 		return false, false, err
 	}
 	defer release()
-	got := p.key(password, salt, len(want))
+	got := h.derive(p, password, salt, len(want))
 	ok = subtle.ConstantTimeCompare(got, want) == 1 && known
 	weak = p.Memory < h.params.Memory || p.Time < h.params.Time || len(want) < keySize
 	return ok, weak, nil

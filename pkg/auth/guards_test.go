@@ -1,0 +1,155 @@
+package auth_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+)
+
+// A login for an unknown address does the same work as one with a wrong
+// password, so that its duration does not reveal whether there is an account.
+func TestALoginDoesTheSameWorkForAnUnknownAddress(t *testing.T) {
+	w := begin(t, func(o *auth.Options) { o.Email.UniformErrors = true })
+	w.user(ada, password)
+	w.Close()
+	work := func(login string) (done []string) {
+		w.ObserveHashes(func(p auth.HashParams) { done = append(done, fmt.Sprintf("hash %+v", p)) })
+		w.disk.on(func(ctx context.Context, s step) error {
+			_, background := ctx.Deadline() // only background work has one here
+			if s.write == nil && !background {
+				done = append(done, "read "+s.store)
+			}
+			return nil
+		})
+		defer w.disk.on(nil)
+		_, err := w.Login(t.Context(), creds(login, "a wrong password"), from)
+		w.is(err, errs.Denied)
+		return slices.Clone(done)
+	}
+	known, unknown := work(ada), work("bob@example.com")
+	w.Close()
+	if len(known) < 3 || !slices.Equal(known, unknown) {
+		t.Errorf("known: %v, unknown: %v", known, unknown)
+	}
+}
+
+// flow begins an OAuth flow and returns it with the query of its callback.
+func (w *world) flow(linking bool, c auth.Client, who string) (auth.Flow, url.Values) {
+	w.Helper()
+	flow, err := w.BeginOAuth(w.Context(), "github", linking, c)
+	w.must(err)
+	u, err := url.Parse(flow.URL)
+	w.must(err)
+	return flow, url.Values{"state": {u.Query().Get("state")}, "code": {who}}
+}
+
+func (w *world) rejected(query url.Values, secret string, c auth.Client) {
+	w.Helper()
+	_, _, err := w.FinishOAuth(w.Context(), query, secret, c)
+	w.is(err, errs.Mismatch)
+}
+
+func TestAnOAuthCallbackIsBoundToItsBrowser(t *testing.T) {
+	w := begin(t, github)
+	flow, query := w.flow(false, from, "1815")
+	other, _ := w.flow(false, from, "666")
+	w.rejected(query, "", from)
+	w.rejected(query, "guess", from)
+	w.rejected(query, other.Secret, from)
+	if len(w.all("Users"))+len(w.all("Sessions")) > 0 {
+		t.Error("another browser was logged in")
+	}
+	_, _, err := w.FinishOAuth(t.Context(), query, flow.Secret, from)
+	w.must(err)
+}
+
+func TestAnOAuthCallbackIsValidOnce(t *testing.T) {
+	w := begin(t, github)
+	flow, query := w.flow(false, from, "1815")
+	_, _, err := w.FinishOAuth(t.Context(), query, flow.Secret, from)
+	w.must(err)
+	w.rejected(query, flow.Secret, from)
+	if n := len(w.all("Sessions")); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+func TestAnOAuthFlowExpires(t *testing.T) {
+	w := begin(t, github)
+	flow, query := w.flow(false, from, "1815")
+	w.clock.pass(auth.FlowTTL)
+	w.rejected(query, flow.Secret, from)
+	flow, query = w.flow(false, from, "1815")
+	w.clock.pass(auth.FlowTTL - time.Microsecond)
+	_, _, err := w.FinishOAuth(t.Context(), query, flow.Secret, from)
+	w.must(err)
+}
+
+func TestAnOAuthFlowLinksOnlyToTheUserWhoBeganIt(t *testing.T) {
+	w := begin(t, github)
+	eve, victim := w.user("eve@example.com", password), w.user(ada, password)
+	for _, c := range []auth.Client{with(victim), from} {
+		flow, query := w.flow(true, with(eve), "666")
+		w.rejected(query, flow.Secret, c)
+	}
+	if w.record("Idents", "666_github") != nil {
+		t.Error("eve's identity was linked")
+	}
+	flow, query := w.flow(false, with(victim), "1815") // a login links nothing
+	in, _, err := w.FinishOAuth(t.Context(), query, flow.Secret, with(victim))
+	w.must(err)
+	if in.User.UUID == victim.User.UUID {
+		t.Error("a login has linked an identity")
+	}
+}
+
+func TestALinkDoesNotMoveAnIdentityToAnotherUser(t *testing.T) {
+	w := begin(t, github)
+	owner, err := w.visit("1815", from)
+	w.must(err)
+	_, err = w.visit("1815", with(w.user(ada, password)))
+	w.is(err, errs.Exists)
+	if user, _ := w.record("Idents", "1815_github").Text("user"); user != owner.User.UUID {
+		t.Error("the identity belongs to another user")
+	}
+}
+
+// Each of the three accesses that a stranger may have to an account is taken by
+// a recovery.
+func TestARecoveryRemovesSessionsIdentsAndTokensOfOthers(t *testing.T) {
+	w := begin(t, github)
+	eve := w.hijack(ada)
+	token := w.recovery("eve@example.com", "the password of eve")
+	second := w.enters(ada, password, eve.User.UUID)
+	w.must(w.Recover(t.Context(), w.recovery(ada, "the password of ada"), from))
+
+	for _, session := range []auth.IssuedSession{eve, second} {
+		if w.good(session.Token) {
+			t.Error("a session of the stranger is valid")
+		}
+	}
+	for _, ident := range []string{"666_github", "eve@example.com_email"} {
+		if w.record("Idents", ident) != nil {
+			t.Errorf("ident %s of the stranger is left", ident)
+		}
+	}
+	w.is(w.Recover(t.Context(), token, from), errs.Denied)
+}
+
+// A recovery token that was consumed takes the others of its mailbox with it.
+func TestARecoveryInvalidatesEarlierTokens(t *testing.T) {
+	w := begin(t)
+	in := w.user(ada, password)
+	first := w.recovery(ada, "the first password")
+	w.clock.pass(w.email.MailInterval)
+	second := w.recovery(ada, "the second password")
+	w.must(w.Recover(t.Context(), second, from))
+	w.is(w.Recover(t.Context(), first, from), errs.Denied)
+	w.enters(ada, "the second password", in.User.UUID)
+}
