@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A list that no longer fits the code would guard nothing.
+func TestEveryMutantAppliesToTheCode(t *testing.T) {
+	text, err := os.ReadFile("list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 30 {
+		t.Errorf("%d mutants", len(all))
+	}
+	names := map[string]bool{}
+	for _, m := range all {
+		if names[m.name] {
+			t.Errorf("line %d: %s is in the list twice", m.line, m.name)
+		}
+		names[m.name] = true
+		source, err := os.ReadFile(filepath.Join("../..", filepath.FromSlash(m.file)))
+		if err != nil {
+			t.Errorf("line %d: %s: %v", m.line, m.name, err)
+			continue
+		}
+		if changed, err := m.apply(string(source)); err != nil || changed == string(source) {
+			t.Errorf("line %d: %s: %v", m.line, m.name, err)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	got, err := parse("# comment\n\nmutant: a name: with a colon\nfile: pkg/a.go\nfind: if ok {\\nreturn\nwith: if false {\ntest: ./pkg -run TestA\n")
+	if err != nil || len(got) != 1 {
+		t.Fatal(got, err)
+	}
+	m := got[0]
+	if m.name != "a name: with a colon" || m.line != 3 || m.find != "if ok {\nreturn" || m.replace != "if false {" || len(m.test) != 3 {
+		t.Errorf("%+v", m)
+	}
+	for _, text := range []string{"file: a\n", "mutant: a\nfind: x\n", "mutant: a\ncolor: red\n"} {
+		if _, err := parse(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
