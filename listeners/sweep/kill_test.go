@@ -20,6 +20,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
+	"belfry/test/kit"
 )
 
 // A test binary with this variable in its environment works on a folder until it
@@ -101,15 +102,16 @@ func churn(ctx context.Context, folder string) error {
 // A process that uploads, deletes and sweeps is killed at random moments. Every
 // record has its content, every acknowledged upload exists, and the garbage is
 // collected.
-func TestKilledProcessLeavesNoRecordWithoutContent(t *testing.T) {
-	const rounds = 5
+func TestSoakKilledProcess(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	acknowledged := map[string]map[string]bool{}
 	n := 0
-	for range rounds {
-		n += killWhileChurning(t, folder, rand.IntN(80), acknowledged)
+	run := kit.Soak(t, 2)
+	for run.More() {
+		n += killWhileChurning(t, folder, run.Rand().IntN(40), acknowledged)
 	}
-	if n < rounds {
+	if n < run.Round() {
 		t.Errorf("only %d uploads were acknowledged", n)
 	}
 	f := newFixture(t, options{folder: folder})
@@ -131,7 +133,7 @@ func TestKilledProcessLeavesNoRecordWithoutContent(t *testing.T) {
 		t.Errorf("%+v", report.Differences)
 	}
 	f.ahead.Add(int64(48 * time.Hour))
-	f.settles()
+	f.converge()
 }
 
 // killWhileChurning kills the child after it has acknowledged some uploads, and

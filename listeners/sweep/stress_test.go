@@ -13,13 +13,26 @@ import (
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
+	"belfry/test/kit"
 )
 
-// TestStress has clients attach, replace and take away the same few contents,
-// while several sweepers delete whatever is without a record for a moment. In
-// the end every record has its content, and nothing else is left.
-func TestStress(t *testing.T) {
-	const clients, sweepers, acts, texts, books = 8, 3, 150, 6, 5
+// Clients add, replace and delete the same few contents, while several sweepers
+// delete whatever has no record for a moment. In the end every record has its
+// content, and no other content is left.
+func TestSoakClientsAndSweepers(t *testing.T) {
+	t.Parallel()
+	for run := kit.Soak(t, 1); run.More(); {
+		clientsAndSweepers(t, run)
+	}
+}
+
+func clientsAndSweepers(t *testing.T, run *kit.SoakRun) {
+	t.Helper()
+	const clients, sweepers, texts, books = 8, 3, 6, 5
+	acts := 40
+	if run.Long() {
+		acts = 300
+	}
 	f := newFixture(t, options{grace: time.Millisecond})
 	for i := range books {
 		f.save("Books", fmt.Sprint("b", i))
@@ -34,7 +47,7 @@ func TestStress(t *testing.T) {
 	}
 	for i := range clients {
 		working.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(i), 1))
+			random := rand.New(rand.NewPCG(run.Seed(), uint64(i)))
 			for range acts {
 				fail(f.act(random, fmt.Sprint("b", random.IntN(books)), fmt.Sprint("text ", random.IntN(texts))))
 			}
@@ -61,15 +74,15 @@ func TestStress(t *testing.T) {
 	for err := range failures {
 		t.Error(err)
 	}
-	f.settles()
+	f.converge()
 }
 
-// act is what a client does.
+// act is one random act of a client.
 func (f *fixture) act(random *rand.Rand, book, text string) error {
 	ctx, cancel := context.WithCancel(f.Context())
 	defer cancel()
 	if random.IntN(10) == 0 {
-		time.AfterFunc(time.Duration(random.IntN(3000))*time.Microsecond, cancel) // the client goes away
+		time.AfterFunc(time.Duration(random.IntN(3000))*time.Microsecond, cancel) // the client disconnects
 	}
 	var err error
 	switch random.IntN(5) {
@@ -88,13 +101,13 @@ func (f *fixture) act(random *rand.Rand, book, text string) error {
 	}
 	switch errs.KindOf(err) {
 	case errs.NotFound, errs.Mismatch, errs.Conflict, errs.Canceled:
-		return nil // others were there before, or the client has gone
+		return nil // another client was faster, or this one has disconnected
 	default:
 		return err
 	}
 }
 
-// clear takes all binaries from a book.
+// clear deletes all binaries of a book.
 func (f *fixture) clear(ctx context.Context, book string) error {
 	for {
 		r, err := f.Get(ctx, place("Books", book, 0))
@@ -107,8 +120,7 @@ func (f *fixture) clear(ctx context.Context, book string) error {
 	}
 }
 
-// listen handles events until each has been handled, one after the other, as
-// often as it takes.
+// listen handles events in order, each until it succeeds.
 func listen(ctx context.Context, worker *sweep.Worker, out *outbox) error {
 	for _, e := range out.take() {
 		for {
@@ -124,12 +136,12 @@ func listen(ctx context.Context, worker *sweep.Worker, out *outbox) error {
 	return nil
 }
 
-// settles asserts that nothing is left to do once all has been swept: every
-// record has its content, and no content is without a record.
-func (f *fixture) settles() {
+// converge sweeps everything, and asserts that every record has its content and
+// that no other content, entry or stage is left.
+func (f *fixture) converge() {
 	f.Helper()
 	for range 4 {
-		f.ahead.Add(int64(time.Hour)) // so that deletions which broke off are gone on with
+		f.ahead.Add(int64(time.Hour)) // past the lease of unfinished deletions
 		f.must(f.worker.SweepAll(f.Context()))
 		f.deliver()
 	}

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 	"belfry/pkg/store/object"
 )
 
-func TestContentsGoWithTheirLastRecord(t *testing.T) {
+func TestContentIsDeletedAfterItsLastRecord(t *testing.T) {
+	t.Parallel()
 	for name, act := range map[string]func(f *fixture) error{
 		"a deletion": func(f *fixture) error {
 			_, err := f.Delete(t.Context(), place("Books", "b", 0), hashOf("a"))
@@ -58,7 +60,8 @@ func asCascade(ctx context.Context) context.Context {
 	return store.WithCall(ctx, store.Call{Origin: event.OriginCascade})
 }
 
-func TestContentsStayForOtherRecords(t *testing.T) {
+func TestContentWithAnotherRecordIsKept(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	f.save("Books", "b", "a", "a", "c")
 	f.save("Shelves", "s", "c")
@@ -78,9 +81,10 @@ func TestContentsStayForOtherRecords(t *testing.T) {
 	f.wantEntries(0)
 }
 
-// A content that comes back within the grace stays; its grace begins anew when
-// it goes once more.
-func TestTheGraceBeginsWithTheLastRecord(t *testing.T) {
+// A content that is uploaded again within its grace period is kept. The grace
+// period restarts when its last record is deleted.
+func TestGracePeriodStartsWithTheLastRecord(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	f.save("Books", "b", "a")
 	remove := func() {
@@ -100,9 +104,10 @@ func TestTheGraceBeginsWithTheLastRecord(t *testing.T) {
 	f.wantContents()
 }
 
-// An upload that found its content there made it young: a deletion that was
-// told before does not take it.
-func TestWhatWasModifiedLatelyStays(t *testing.T) {
+// An upload of an existing content updates its modification time, so that an
+// earlier candidate is not deleted.
+func TestRecentlyModifiedContentIsKept(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	f.save("Books", "b", "a")
 	f.must(f.set.Store("Books").Delete(t.Context(), "b", 0))
@@ -123,7 +128,8 @@ func TestWhatWasModifiedLatelyStays(t *testing.T) {
 	f.wantContents()
 }
 
-func TestEventsThatSayNothing(t *testing.T) {
+func TestEventsWithoutRemovedRecordsAreIgnored(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	f.save("Books", "b", "a")
 	for _, e := range []event.Envelope{
@@ -140,7 +146,8 @@ func TestEventsThatSayNothing(t *testing.T) {
 	f.wantEntries(0)
 }
 
-func TestFilters(t *testing.T) {
+func TestFiltersNameTheStoresWithBinaries(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	want := []string{"events.*.Binary.Deleted.*.*", "events.*.Binary.Uploaded.*.*", "events.*.Store.Deleted.Books.*", "events.*.Store.Deleted.Shelves.*"}
 	if got := f.worker.Filters(); !slices.Equal(got, want) {
@@ -154,7 +161,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-func TestStoresMustKnowWhatTheyHold(t *testing.T) {
+func TestStoreWithoutBinaryIndexIsRefused(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	f.set.Store("Books").IndexBinaries = false
 	if _, err := sweep.NewWorker([]*binary.Service{f.Service}, slog.New(slog.DiscardHandler)); !errors.Is(err, errs.Invalid) {
@@ -163,8 +171,9 @@ func TestStoresMustKnowWhatTheyHold(t *testing.T) {
 	f.set.Store("Books").IndexBinaries = true
 }
 
-func TestManyContentsAreSwept(t *testing.T) {
-	const n = 450
+func TestSweepHandlesSeveralPages(t *testing.T) {
+	t.Parallel()
+	const n = 250 // more than a page
 	f := newFixture(t, options{})
 	f.save("Books", "b", "a")
 	for i := range n {
@@ -177,8 +186,10 @@ func TestManyContentsAreSwept(t *testing.T) {
 	f.wantContents("a")
 }
 
-// What can't be deleted now is left for a lease, and does not keep the others.
-func TestADeletionThatFailsIsMadeLater(t *testing.T) {
+// A content that can't be deleted is tried again after its lease, and does not
+// stop the others.
+func TestFailedDeletionIsRetriedAfterTheLease(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	f.save("Books", "b", "a", "c")
 	f.must(f.set.Store("Books").Delete(t.Context(), "b", 0))
@@ -198,8 +209,9 @@ func TestADeletionThatFailsIsMadeLater(t *testing.T) {
 	f.wantEntries(0)
 }
 
-// What other processes left half done is gone on with.
-func TestHalfDoneWorkIsFinished(t *testing.T) {
+// Deletions that other processes began and did not finish are finished.
+func TestUnfinishedDeletionsAreFinished(t *testing.T) {
+	t.Parallel()
 	for _, state := range []binary.State{binary.MarkedForDeletion, binary.Deleting} {
 		f := newFixture(t, options{})
 		f.save("Books", "b", "kept", "gone")
@@ -220,12 +232,13 @@ func TestHalfDoneWorkIsFinished(t *testing.T) {
 	}
 }
 
-func TestPassFindsWhatNoEventToldOf(t *testing.T) {
+func TestSweepAllFindsContentsWhoseEventWasLost(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	f.save("Books", "b", "a", "c", "d")
 	f.must(f.set.Store("Books").Delete(t.Context(), "b", 0))
 	f.save("Books", "e", "d")
-	f.outbox.take() // and is lost
+	f.outbox.take() // dropped
 	f.must(f.worker.SweepAll(t.Context()))
 	f.wantEntries(0)
 	f.wantContents("a", "c", "d")
@@ -237,7 +250,8 @@ func TestPassFindsWhatNoEventToldOf(t *testing.T) {
 	f.wantEntries(0)
 }
 
-func TestPassRemovesWhatUploadsLeft(t *testing.T) {
+func TestSweepAllRemovesAbandonedStages(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	staged, err := f.storage.Stage(t.Context())
 	f.must(err)
@@ -245,53 +259,53 @@ func TestPassRemovesWhatUploadsLeft(t *testing.T) {
 	f.abandonStage()
 	f.must(f.worker.SweepAll(t.Context()))
 	if n := f.stages(); n != 2 {
-		t.Errorf("%d stages are there, want the one in use and a young one", n)
+		t.Errorf("%d stages exist, want the one in use and the recent one", n)
 	}
 	f.ahead.Add(int64(48 * time.Hour))
 	f.must(f.worker.SweepAll(t.Context()))
 	if n := f.stages(); n != 1 {
-		t.Errorf("%d stages are there, want the one in use", n)
+		t.Errorf("%d stages exist, want the one in use", n)
 	}
 }
 
-// lagging is a backend whose indexes show a write only after a while.
-type lagging struct{ driver.Backend }
+// laggingBackend is a backend whose indexes of binaries are empty until they have
+// been waited for.
+type laggingBackend struct {
+	driver.Backend
+	indexed *atomic.Bool
+}
 
-const lag = 200 * time.Millisecond
+const lag = 42 * time.Second
 
-func (l lagging) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
-	s, err := l.Backend.Open(ctx, spec)
-	return &laggingStore{Store: s, written: map[string]time.Time{}}, err
+func (b laggingBackend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := b.Backend.Open(ctx, spec)
+	return laggingStore{s, b.indexed}, err
 }
 
 type laggingStore struct {
 	driver.Store
-	mu      sync.Mutex
-	written map[string]time.Time
+	indexed *atomic.Bool
 }
 
-func (s *laggingStore) Settle() time.Duration { return lag }
+var _ driver.IndexLagger = laggingStore{}
 
-func (s *laggingStore) Put(ctx context.Context, w driver.Write) error {
-	err := s.Store.Put(ctx, w)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.written[w.UUID] = time.Now()
-	return err
-}
+func (laggingStore) IndexLag() time.Duration { return lag }
 
-func (s *laggingStore) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
-	page, err := s.Store.Query(ctx, q)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if q.Index == "binary" {
-		page.Records = slices.DeleteFunc(page.Records, func(r driver.Record) bool { return time.Since(s.written[r.UUID]) < lag })
+func (s laggingStore) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
+	if q.Index == "binary" && !s.indexed.Load() {
+		return driver.Page{}, nil
 	}
-	return page, err
+	return s.Store.Query(ctx, q)
 }
 
-func TestIndexesAreWaitedFor(t *testing.T) {
-	f := newFixture(t, options{backend: func(b driver.Backend) driver.Backend { return lagging{b} }})
+func TestSweeperWaitsForTheIndexes(t *testing.T) {
+	t.Parallel()
+	var indexed atomic.Bool
+	f := newFixture(t, options{backend: func(b driver.Backend) driver.Backend { return laggingBackend{b, &indexed} }})
+	f.worker.SetWait(func(_ context.Context, d time.Duration) error {
+		indexed.Store(d >= lag)
+		return nil
+	})
 	f.must(f.MarkCandidate(t.Context(), hashOf("a")))
 	f.ahead.Add(int64(2 * time.Hour))
 	f.save("Books", "b", "a")
@@ -301,7 +315,58 @@ func TestIndexesAreWaitedFor(t *testing.T) {
 	f.wantEntries(0)
 }
 
-func TestDueEndsWithItsContext(t *testing.T) {
+// An entry that can't be decoded is reported, and the other contents are swept.
+func TestMalformedEntriesAreReported(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		field string
+		value any
+		due   bool // found by SweepDue; otherwise by SweepAll alone
+	}{
+		"unknown state":  {"state", "doomed", true},
+		"no state":       {"state", nil, true},
+		"malformed time": {"due", "2020", true},
+		"no time":        {"due", nil, false},
+		"another hash":   {"hash", hashOf("c"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, options{})
+			f.save("Books", "b", "a", "c")
+			f.must(f.set.Store("Books").Delete(t.Context(), "b", 0))
+			f.deliver()
+			broken := object.Object{}
+			broken.Set(test.field, test.value)
+			_, err := f.entries.Update(t.Context(), broken, store.UpdateOptions{UUID: "files." + hashOf("a")})
+			f.must(err)
+			f.ahead.Add(int64(2 * time.Hour))
+			f.age()
+			for name, sweep := range map[string]func(context.Context) error{"SweepDue": f.worker.SweepDue, "SweepAll": f.worker.SweepAll} {
+				err := sweep(t.Context())
+				switch {
+				case name == "SweepDue" && !test.due:
+					f.must(err)
+				case !errors.Is(err, binary.ErrMalformedEntry) || !strings.Contains(err.Error(), "files."+hashOf("a")):
+					t.Errorf("%s returned %v, want an error about the entry", name, err)
+				}
+			}
+			f.wantContents("a")
+			report, err := binary.Verify(t.Context(), []*binary.Service{f.Service}, binary.VerifyOptions{})
+			f.must(err)
+			if d := report.Differences; len(d) != 1 || d[0].Kind != binary.Malformed || d[0].Service != "files" || d[0].Hash != hashOf("a") {
+				t.Errorf("verify reports %+v, want the malformed entry", d)
+			}
+			// What the error says to do makes it right.
+			f.must(f.entries.Delete(t.Context(), "files."+hashOf("a"), 0))
+			f.must(f.worker.SweepAll(t.Context()))
+			f.sweepAfter(2 * time.Hour)
+			f.wantContents()
+		})
+	}
+}
+
+func TestSweepEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	f.must(f.MarkCandidate(t.Context(), hashOf("a")))
 	f.ahead.Add(int64(2 * time.Hour))

@@ -14,6 +14,7 @@ import (
 )
 
 func TestDeletingTakesTheRecordMeant(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{"title":"x"}`)
 	for _, text := range []string{"a", "b", "c"} {
@@ -53,6 +54,7 @@ func TestDeletingTakesTheRecordMeant(t *testing.T) {
 
 // Whoever deletes what was replaced meanwhile, deletes nothing.
 func TestDeletionsAgainstReplacements(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	for i := range 20 {
 		book := f.save("Books", `{}`)

@@ -81,6 +81,7 @@ func (f *fixture) sweep() {
 // An upload may take long: all of a content's way to its end passes between the
 // commit and the record, with no entry before and none after.
 func TestAWholeSweepBetweenCommitAndRecord(t *testing.T) {
+	t.Parallel()
 	c := &clock{time.Now()}
 	f, h := newHookedFixture(t, c)
 	book := f.save("Books", `{}`)
@@ -109,6 +110,7 @@ func (f *fixture) stuck(hash string) {
 }
 
 func TestARecordWhoseContentCantBeKeptIsTakenBack(t *testing.T) {
+	t.Parallel()
 	c := &clock{time.Now()}
 	f, h := newHookedFixture(t, c)
 	book := f.save("Books", `{}`)
@@ -141,6 +143,7 @@ func TestARecordWhoseContentCantBeKeptIsTakenBack(t *testing.T) {
 
 // What an upload replaced does not come back without its content.
 func TestNothingComesBackWithoutItsContent(t *testing.T) {
+	t.Parallel()
 	c := &clock{time.Now()}
 	f, h := newHookedFixture(t, c)
 	book := f.save("Books", `{}`)
@@ -160,6 +163,7 @@ func TestNothingComesBackWithoutItsContent(t *testing.T) {
 // A store that answers with an error may have written or not: either way there
 // is no record without content.
 func TestAWriteOfWhichNobodyKnows(t *testing.T) {
+	t.Parallel()
 	away := errs.New(errs.Unavailable, "away")
 	for name, written := range map[string]bool{"written": true, "not written": false} {
 		t.Run(name, func(t *testing.T) {
@@ -192,6 +196,7 @@ func TestAWriteOfWhichNobodyKnows(t *testing.T) {
 
 // Others may write the object while a binary comes in.
 func TestTheObjectMovesMeanwhile(t *testing.T) {
+	t.Parallel()
 	c := &clock{time.Now()}
 	f, _ := newHookedFixture(t, c)
 	book := f.save("Books", `{}`)

@@ -12,18 +12,19 @@ import (
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
+	"belfry/test/kit"
 	"belfry/test/model"
 )
 
-// noLock lets writers in one process meet as writers in several do.
+// noLock lets writers in one process conflict as writers in several processes do.
 type noLock struct{}
 
 func (noLock) Lock(context.Context, string) (func(), error) { return func() {}, nil }
 
-const shared = "the content that all are after"
+const shared = "the content that all processes use"
 
-// race is a fixture in which processes are after one content. It was kept long
-// ago, no record names it, and it is due to be swept.
+// race is a fixture in which processes use one content. It was stored long ago, no
+// record references it, and it is due to be swept.
 type race struct {
 	*binary.Service
 	t            *testing.T
@@ -37,14 +38,15 @@ type race struct {
 
 const lease = time.Hour
 
-// An upload waits as long as it takes for who is alive, and not for the dead.
+// Retry timeouts: long enough for every running process, and too short for one
+// that was killed.
 const (
 	long  = 30 * time.Minute
 	short = time.Second
 )
 
-// newRace makes a race. Without touch a commit does not count as a modification:
-// then time helps nobody.
+// newRace makes a race. Without touch a commit does not update the modification
+// time, so that the grace period protects nothing.
 func newRace(t *testing.T, touch bool, retryTimeout time.Duration) *race {
 	t.Helper()
 	r := &race{t: t, clock: &clock{time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}, uploads: map[string]*process{}, retryTimeout: retryTimeout}
@@ -88,12 +90,12 @@ func (r *race) must(err error) {
 	}
 }
 
-// book makes an object, with the content already attached if held says so.
-func (r *race) book(uuid string, held bool) {
+// book creates an object; attached says whether it has the content already.
+func (r *race) book(uuid string, attached bool) {
 	r.t.Helper()
 	_, err := r.books.Save(r.t.Context(), object.Object{}, uuid)
 	r.must(err)
-	if held {
+	if attached {
 		_, err := r.Put(r.t.Context(), upload(photo(uuid, 0), shared))
 		r.must(err)
 		r.storage.contents[hashOf(shared)] = kept{[]byte(shared), r.clock.Add(-1000 * time.Hour)}
@@ -111,7 +113,8 @@ func (r *race) upload(uuid string) *process {
 	return p
 }
 
-// deletion is a process that takes the content from a book, and hears of it.
+// deletion is a process that deletes the content of a book, and then handles the
+// event.
 func (r *race) deletion(uuid string) *process {
 	r.book(uuid, true)
 	return &process{name: "deletion from " + uuid, run: func(ctx context.Context) error {
@@ -125,8 +128,8 @@ func (r *race) deletion(uuid string) *process {
 	}}
 }
 
-// sweeper is a process that sweeps. One that is impatient does not leave alone
-// what another one has condemned.
+// sweeper is a process that sweeps. An impatient one takes over an entry that
+// another one has marked for deletion.
 func (r *race) sweeper(name string, impatient bool) *process {
 	return &process{name: name, blind: true, run: func(ctx context.Context) error {
 		at := r.clock.now()
@@ -156,9 +159,9 @@ func (r *race) sweep(ctx context.Context, at time.Time, takeOver bool) error {
 	return err
 }
 
-// judge demands that every record has its content; that uploads which succeeded
-// are there; and that nothing is left over after further sweeps.
-func (r *race) judge(s *schedule) {
+// verify checks the invariants: every record has its content, every acknowledged
+// upload has its record, and further sweeps leave no garbage.
+func (r *race) verify(s *schedule) {
 	r.t.Helper()
 	ctx := r.t.Context()
 	for uuid, p := range r.uploads {
@@ -172,7 +175,7 @@ func (r *race) judge(s *schedule) {
 			r.t.Fatalf("%s has %d records after an upload that failed\n%s", uuid, r.records(uuid), s)
 		}
 	}
-	r.whole(s)
+	r.verifyContents(s)
 	for range 4 {
 		r.clock.Time = r.clock.Add(2*lease + 2*time.Hour)
 		r.must(r.sweep(ctx, r.clock.now(), true))
@@ -185,11 +188,11 @@ func (r *race) judge(s *schedule) {
 			}
 		}
 	}
-	r.whole(s)
+	r.verifyContents(s)
 	_, held, err := r.FindReference(ctx, hashOf(shared))
 	r.must(err)
 	if left := len(r.storage.contents) > 0; left != held {
-		r.t.Fatalf("the content is there: %v, held: %v\n%s", left, held, s)
+		r.t.Fatalf("the content exists: %v, referenced: %v\n%s", left, held, s)
 	}
 	if left, _, err := r.entries.Scan(ctx, nil, 10); err != nil || len(left) > 0 {
 		r.t.Fatalf("%d entries are left, the first %s\n%s", len(left), left[0].Body, s)
@@ -204,7 +207,7 @@ func (r *race) records(uuid string) int {
 	return n
 }
 
-func (r *race) whole(s *schedule) {
+func (r *race) verifyContents(s *schedule) {
 	r.t.Helper()
 	report, err := binary.Verify(r.t.Context(), []*binary.Service{r.Service}, binary.VerifyOptions{Deep: true})
 	r.must(err)
@@ -215,11 +218,11 @@ func (r *race) whole(s *schedule) {
 	}
 }
 
-// run plays one order.
+// run runs the processes in one order.
 func (r *race) run(choose chooser, mayKill func(*process) bool, processes ...*process) {
 	s := &schedule{choose: choose, mayKill: mayKill, processes: processes}
 	s.play(r.t.Context())
-	r.judge(s)
+	r.verify(s)
 }
 
 func never(*process) bool  { return false }
@@ -227,9 +230,10 @@ func always(*process) bool { return true }
 
 func only(one *process) func(*process) bool { return func(p *process) bool { return p == one } }
 
-// Whatever the order of an upload's steps and a sweeper's, and though the
-// storage's times help nobody.
-func TestEveryOrderOfAnUploadAndASweeper(t *testing.T) {
+// No order of the steps of an upload and a sweeper loses a content, even without
+// a grace period.
+func TestEveryInterleavingOfUploadAndSweeper(t *testing.T) {
+	t.Parallel()
 	n := everyOrder(func(choose chooser) {
 		r := newRace(t, false, long)
 		r.run(choose, never, r.upload("a"), r.sweeper("sweeper", false))
@@ -240,9 +244,10 @@ func TestEveryOrderOfAnUploadAndASweeper(t *testing.T) {
 	}
 }
 
-// A sweeper that is killed at any point leaves an upload the content, or an
-// error and no record.
-func TestEveryOrderWithASweeperKilled(t *testing.T) {
+// With a sweeper that is killed at any step an upload succeeds, or returns an
+// error and leaves no record.
+func TestEveryInterleavingWithKilledSweeper(t *testing.T) {
+	t.Parallel()
 	n := everyOrder(func(choose chooser) {
 		r := newRace(t, false, short)
 		sweeper := r.sweeper("sweeper", false)
@@ -251,9 +256,10 @@ func TestEveryOrderWithASweeperKilled(t *testing.T) {
 	t.Logf("%d orders", n)
 }
 
-// An upload that is killed at any point leaves no record without content: what
-// was modified lately stays.
-func TestEveryOrderWithAnUploadKilled(t *testing.T) {
+// An upload that is killed at any step leaves no record without content: the
+// grace period keeps the content.
+func TestEveryInterleavingWithKilledUpload(t *testing.T) {
+	t.Parallel()
 	n := everyOrder(func(choose chooser) {
 		r := newRace(t, true, long)
 		up := r.upload("a")
@@ -262,8 +268,9 @@ func TestEveryOrderWithAnUploadKilled(t *testing.T) {
 	t.Logf("%d orders", n)
 }
 
-func TestSomeOrdersOfMany(t *testing.T) {
-	const orders = 400
+func TestSoakRandomInterleavings(t *testing.T) {
+	t.Parallel()
+	const orders = 50
 	for name, scene := range map[string]func(r *race) []*process{
 		"two uploads": func(r *race) []*process {
 			return []*process{r.upload("a"), r.upload("b"), r.sweeper("sweeper", false)}
@@ -280,15 +287,17 @@ func TestSomeOrdersOfMany(t *testing.T) {
 	} {
 		for _, touch := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, touch %v", name, touch), func(t *testing.T) {
-				someOrders(orders, 7, func(choose chooser) {
-					kill, patience := never, long
-					if touch {
-						kill, patience = always, short
-					}
-					r := newRace(t, touch, patience)
-					processes := scene(r)
-					r.run(choose, kill, processes...)
-				})
+				t.Parallel()
+				for run := kit.Soak(t, 1); run.More(); {
+					someOrders(orders, run.Seed(), func(choose chooser) {
+						kill, retryTimeout := never, long
+						if touch {
+							kill, retryTimeout = always, short
+						}
+						r := newRace(t, touch, retryTimeout)
+						r.run(choose, kill, scene(r)...)
+					})
+				}
 			})
 		}
 	}

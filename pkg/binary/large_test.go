@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/binary/driver"
 )
 
-// sink is a storage that keeps no bytes.
+// sink is a storage that drops all bytes.
 type sink struct{ driver.Storage }
 
 func (sink) Stage(context.Context) (driver.Staged, error) { return sinkStage{}, nil }
@@ -21,7 +21,7 @@ func (sinkStage) Write(data []byte) (int, error)       { return len(data), nil }
 func (sinkStage) Commit(context.Context, string) error { return nil }
 func (sinkStage) Discard()                             {}
 
-// zeros are so many bytes.
+// zeros is a body of zeros.
 type zeros struct{ left int64 }
 
 func (z *zeros) Read(data []byte) (int, error) {
@@ -34,9 +34,9 @@ func (z *zeros) Read(data []byte) (int, error) {
 	return int(n), nil
 }
 
-// Whatever the size of a binary, the memory for it is the same.
-func TestALargeBinaryTakesLittleMemory(t *testing.T) {
-	const size = 3 << 30
+// The memory for an upload does not depend on its size.
+func TestMemoryOfUploadDoesNotGrowWithItsSize(t *testing.T) {
+	const size = 256 << 20
 	f := newFixture(t, options{service: func(o *binary.Options) { o.Storage = sink{o.Storage} }})
 	book := f.save("Books", `{}`)
 	var before, after runtime.MemStats
@@ -45,9 +45,9 @@ func TestALargeBinaryTakesLittleMemory(t *testing.T) {
 	f.must(err)
 	runtime.ReadMemStats(&after)
 	if got.Size != size {
-		t.Errorf("%d bytes came in", got.Size)
+		t.Errorf("%d bytes were stored", got.Size)
 	}
 	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
-		t.Errorf("%d bytes of memory were taken for a binary of %d", used, int64(size))
+		t.Errorf("%d bytes of memory were allocated for a binary of %d", used, int64(size))
 	}
 }

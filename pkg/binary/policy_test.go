@@ -11,6 +11,7 @@ import (
 )
 
 func TestPoliciesAreJudgedBeforeTheBodyIsRead(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	diary := f.save("Diaries", `{"user":"ada"}`)
 	p := binary.Place{Store: "Diaries", UUID: diary, Property: "scans"}
@@ -34,6 +35,7 @@ func TestPoliciesAreJudgedBeforeTheBodyIsRead(t *testing.T) {
 
 // Reading asks the rule of get, attaching and taking away that of update.
 func TestEachActAsksItsRule(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		rules     policy.Rules
 		find, put bool
@@ -73,6 +75,7 @@ func TestEachActAsksItsRule(t *testing.T) {
 }
 
 func TestRulesSeeTheRecordsComeIn(t *testing.T) {
+	t.Parallel()
 	rules, problems := policy.Compile(policy.Rules{
 		Update: `input.all(name, name == "photos") && (input.photos == null || input.photos.all(r, r.size < 3))`,
 	})
@@ -94,6 +97,7 @@ func TestRulesSeeTheRecordsComeIn(t *testing.T) {
 }
 
 func TestPrivatePropertiesStayPrivate(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)
 	f.add(book, "a")

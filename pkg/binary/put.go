@@ -145,8 +145,8 @@ func (s *Service) attach(ctx context.Context, up Upload, w *written) (Result, er
 		}
 		result.Index, result.Replaced = w.place.Index, w.replaced != nil
 		return store.Mutation{
-			Fields: list.fields(),
-			ExtraEvents:   []store.ExtraEvent{s.uploadedEvent(up.Place, w.place.Index, w.record, w.replaced)},
+			Fields:      list.fields(),
+			ExtraEvents: []store.ExtraEvent{s.uploadedEvent(up.Place, w.place.Index, w.record, w.replaced)},
 		}, nil
 	})
 	result.Object = stored

@@ -22,6 +22,7 @@ import (
 )
 
 func TestUploadsAppendAndReplace(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{"title":"x"}`)
 	for i, step := range []struct {
@@ -63,6 +64,7 @@ func hashesOf(texts []string) (hashes []string) {
 }
 
 func TestARecordSaysWhatWasUploaded(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)
 	up := upload(photo(book, binary.Append), "hello")
@@ -87,6 +89,7 @@ func TestARecordSaysWhatWasUploaded(t *testing.T) {
 }
 
 func TestEventsTellOfUploadsAndDeletions(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)
 	f.outbox.take()
@@ -140,6 +143,7 @@ func (f *fixture) refused(ctx context.Context, up binary.Upload, want errs.Kind)
 }
 
 func TestPlacesThatTakeNoBinaries(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{"title":"x","empty":[],"none":null,"other":[1]}`)
 	f.must(f.MarkCandidate(t.Context(), hashOf("a")))
@@ -178,6 +182,7 @@ func TestPlacesThatTakeNoBinaries(t *testing.T) {
 }
 
 func TestPlacesMayBeLimited(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{service: func(o *binary.Options) {
 		o.Properties = map[string][]string{"Books": {"photos"}}
 	}})
@@ -188,6 +193,7 @@ func TestPlacesMayBeLimited(t *testing.T) {
 }
 
 func TestServicesKeepApart(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	other := binary.New(binary.Options{Name: "other", Set: f.set, Contents: f.entries, Storage: f.storage})
 	book := f.save("Books", `{}`)
@@ -210,6 +216,7 @@ func TestServicesKeepApart(t *testing.T) {
 
 // lies are uploads that are not what they were announced to be.
 func TestWhatWasAnnouncedMustArrive(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{service: func(o *binary.Options) { o.MaxSize = 10 }})
 	book := f.save("Books", `{}`)
 	wrong := sha256.Sum256([]byte("other"))
@@ -259,6 +266,7 @@ func (l leaving) Read(data []byte) (int, error) {
 }
 
 func TestASenderThatGoesAway(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -269,6 +277,7 @@ func TestASenderThatGoesAway(t *testing.T) {
 }
 
 func TestAStorageThatFails(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)
 	f.add(book, "old")
@@ -288,6 +297,7 @@ func TestAStorageThatFails(t *testing.T) {
 }
 
 func TestASchemaMayRefuseTheRecord(t *testing.T) {
+	t.Parallel()
 	rules, err := schema.Compile("photos", []byte(`{"properties":{"photos":{"items":{"properties":{"mimetype":{"enum":["image/png"]}}}}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -309,6 +319,7 @@ func TestASchemaMayRefuseTheRecord(t *testing.T) {
 }
 
 func TestUploadsAtOnceAllStay(t *testing.T) {
+	t.Parallel()
 	const n = 24
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)

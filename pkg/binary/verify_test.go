@@ -53,6 +53,7 @@ func (f *fixture) amend(uuid string, fields object.Object) {
 }
 
 func TestVerifyComparesRecordsAndContents(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	book, other := f.save("Books", `{}`), f.save("Books", `{}`)
 	for i := range 5 {
@@ -79,6 +80,7 @@ func TestVerifyComparesRecordsAndContents(t *testing.T) {
 }
 
 func TestVerifyFindsWhatNoRecordNames(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)
 	for _, text := range []string{"young", "old", "noted"} {
@@ -108,6 +110,7 @@ func (b *blinking) Stat(ctx context.Context, hash string) (driver.Info, bool, er
 }
 
 func TestVerifyIsPatient(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, options{})
 	f.add(f.save("Books", `{}`), "a")
 	for patience, differences := range map[time.Duration]int{0: 1, time.Minute: 0} {
@@ -121,6 +124,7 @@ func TestVerifyIsPatient(t *testing.T) {
 }
 
 func TestVerifyListsSoMany(t *testing.T) {
+	t.Parallel()
 	const lost = binary.MaxDifferences + 20
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)

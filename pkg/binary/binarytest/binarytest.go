@@ -79,7 +79,10 @@ func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			for _, test := range group.tests {
-				t.Run(test.name, func(t *testing.T) { test.run(newFixture(t, newHarness(t))) })
+				t.Run(test.name, func(t *testing.T) {
+					t.Parallel()
+					test.run(newFixture(t, newHarness(t)))
+				})
 			}
 		})
 	}

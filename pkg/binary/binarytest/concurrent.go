@@ -51,7 +51,7 @@ func comesAndGoes(f *fixture) {
 	f.together(8, func(i int) error {
 		if i < 4 {
 			defer moving.Add(-1)
-			for range 30 {
+			for range 8 {
 				if err := f.keep(c); err != nil {
 					return fmt.Errorf("keeping: %w", err)
 				}
@@ -87,7 +87,7 @@ func comesAndGoes(f *fixture) {
 // commit the same content: it is there in the end, every time.
 func commitHolds(f *fixture) {
 	c := random("a", 50_000)
-	for range 20 {
+	for range 6 {
 		s := f.stage(c)
 		f.must(s.Commit(f.ctx, c.hash()))
 		f.must(f.Delete(f.ctx, c.hash()))

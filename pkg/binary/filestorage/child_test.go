@@ -13,10 +13,11 @@ import (
 	"testing"
 
 	"belfry/pkg/binary/filestorage"
+	"belfry/test/kit"
 )
 
-// A test binary that has these in its environment does the work that is named
-// on a folder, and ends with its parent.
+// A test binary with these variables in its environment does the named work on a
+// folder, and ends with its parent.
 const (
 	childWork   = "BELFRY_TEST_WORK"
 	childFolder = "BELFRY_TEST_FOLDER"
@@ -25,13 +26,13 @@ const (
 func TestMain(m *testing.M) {
 	work := fullWorks[os.Getenv(childWork)]
 	if os.Getenv(childWork) == "write" {
-		work = writeForEver
+		work = writeForever
 	}
 	if work == nil {
 		os.Exit(m.Run())
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends when the parent has
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent
 		os.Exit(1)
 	}()
 	if err := work(os.Getenv(childFolder)); err != nil {
@@ -53,9 +54,9 @@ func child(t *testing.T, work, folder string) *exec.Cmd {
 	return cmd
 }
 
-// writeForEver keeps contents, some of them over and over, and prints the hash
-// of each when that has been acknowledged.
-func writeForEver(folder string) error {
+// writeForever stores contents, some of them repeatedly, and prints the hash of
+// each once it is acknowledged.
+func writeForever(folder string) error {
 	s, err := filestorage.Open(folder)
 	if err != nil {
 		return err
@@ -65,7 +66,7 @@ func writeForEver(folder string) error {
 	for range 8 {
 		go func() {
 			for {
-				hash, err := keep(s, bytesOf(rand.IntN(200), rand.IntN(1<<20)))
+				hash, err := keep(s, bytesOf(rand.IntN(200), rand.IntN(1<<18)))
 				if err != nil {
 					failed <- err
 					return
@@ -90,14 +91,16 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestKilledProcess kills a process that keeps contents, at any moment: what
-// it acknowledged is whole, nothing else than whole contents is seen, and what
-// it had not finished goes.
-func TestKilledProcess(t *testing.T) {
+// A process that stores contents is killed at random moments. What it has
+// acknowledged is complete, every listed content is complete, and the stages that
+// it left are removed.
+func TestSoakKilledProcess(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	acknowledged := map[string]bool{}
-	for range 6 {
-		killWhileWriting(t, folder, rand.IntN(60), acknowledged)
+	run := kit.Soak(t, 3)
+	for run.More() {
+		killWhileWriting(t, folder, run.Rand().IntN(40), acknowledged)
 	}
 	s := open(t, folder)
 	listed := map[string]bool{}
@@ -112,8 +115,8 @@ func TestKilledProcess(t *testing.T) {
 			t.Errorf("%s was acknowledged and is not there", hash)
 		}
 	}
-	if len(acknowledged) < 6 {
-		t.Errorf("%d contents were acknowledged: too few to tell anything", len(acknowledged))
+	if len(acknowledged) < min(run.Round(), 100) {
+		t.Errorf("only %d contents were acknowledged", len(acknowledged))
 	}
 	tidy(t, s)
 	if left, err := os.ReadDir(folder + "/tmp"); err != nil || len(left) > 0 {
@@ -144,6 +147,6 @@ func killWhileWriting(t *testing.T, folder string, after int, acknowledged map[s
 		}
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Fatal("the child ended by itself")
+		t.Fatal("the child ended before it was killed")
 	}
 }

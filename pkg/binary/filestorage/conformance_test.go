@@ -10,6 +10,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	binarytest.RunConformanceTests(t, func(t *testing.T) binarytest.Harness {
 		folder := t.TempDir()
 		return binarytest.Harness{

@@ -66,6 +66,7 @@ func (w *watched) commit(text string) (hash string, synced []string, err error) 
 // What is acknowledged is on the disk: the bytes before the name, the name
 // before its folder's, and all the same when somebody else had made the name.
 func TestCommitsAreSynced(t *testing.T) {
+	t.Parallel()
 	w := watch(t)
 	hash, first, err := w.commit("a")
 	_, again, failed := w.commit("a")
@@ -82,6 +83,7 @@ func TestCommitsAreSynced(t *testing.T) {
 
 // A stage that could not be synced is given up, and nothing else.
 func TestAStageThatCantBeSynced(t *testing.T) {
+	t.Parallel()
 	w := watch(t)
 	w.fail["the stage"] = os.ErrDeadlineExceeded
 	staged, err := w.stage(t.Context())
@@ -106,6 +108,7 @@ func TestAStageThatCantBeSynced(t *testing.T) {
 // What follows a folder that could not be synced is refused: nobody knows what
 // the disk holds.
 func TestAFolderThatCantBeSynced(t *testing.T) {
+	t.Parallel()
 	for _, folder := range []string{"ca/97", "ca", "."} {
 		w := watch(t)
 		cause := errors.New("the disk is gone")

@@ -90,6 +90,7 @@ func kind(t *testing.T, err error, want errs.Kind) {
 }
 
 func TestContentsAreWhereTheirHashSays(t *testing.T) {
+	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "not", "there", "yet")
 	s := open(t, folder)
 	data := []byte("hello")
@@ -153,6 +154,7 @@ func files(t *testing.T, folder string) map[string]os.FileMode {
 }
 
 func TestWhatIsForeignIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	data := []byte("a content that something else has the name of")
 	linked := hashOf(data)
@@ -209,6 +211,7 @@ func (c *connection) ReadFrom(r io.Reader) (int64, error) {
 // A connection has the operating system send what it knows to be a part of a
 // file; see the standard library's net and net/http.
 func TestCopyingHandsOverTheFile(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	hash := put(t, s, []byte("0123456789"))
 	r, err := s.Open(t.Context(), hash, 2, 5)
@@ -232,6 +235,7 @@ func TestCopyingHandsOverTheFile(t *testing.T) {
 }
 
 func TestWritingEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	staged, err := s.Stage(ctx)
@@ -245,6 +249,7 @@ func TestWritingEndsWithItsContext(t *testing.T) {
 }
 
 func TestAFolderThatCantServe(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -44,6 +44,7 @@ var fullWorks = map[string]func(folder string) error{
 // that they alone see where they may mount one, and else the least that files
 // may have.
 func TestNoRoom(t *testing.T) {
+	t.Parallel()
 	for work, alone := range map[string]bool{"full disk": true, "no inodes": true, "file size": false} {
 		if alone && os.Getuid() != 0 {
 			continue

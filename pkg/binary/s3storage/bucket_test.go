@@ -33,6 +33,7 @@ func direct(server *backing.S3Server) *s3.Client {
 
 // TestWhatIsNotOursStays shares a bucket with others.
 func TestWhatIsNotOursStays(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	bucket := direct(server)
 	hash := hashOf([]byte("another's"))
@@ -69,6 +70,7 @@ func TestWhatIsNotOursStays(t *testing.T) {
 
 // TestPrefixes uses the characters that S3 may come to decode wrongly.
 func TestPrefixes(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	c := random("a", 3*s3storage.PartSize)
 	for i, prefix := range []string{"", "files/", "files", "a b+c%20d&e=f?g#h/żółw/"} {
@@ -89,6 +91,7 @@ func TestPrefixes(t *testing.T) {
 
 // TestAContentIsNotKeptUnderAnotherHash has S3 find the caller's mistake.
 func TestAContentIsNotKeptUnderAnotherHash(t *testing.T) {
+	t.Parallel()
 	s := open(t, options(backing.S3(t)))
 	wrong := hashOf([]byte("wrong"))
 	for name, c := range map[string][]byte{"small": random("a", 100), "large": random("a", 2*s3storage.PartSize)} {
@@ -103,6 +106,7 @@ func TestAContentIsNotKeptUnderAnotherHash(t *testing.T) {
 }
 
 func TestAContentCanBeTooLarge(t *testing.T) {
+	t.Parallel()
 	s := open(t, options(backing.S3(t)))
 	g := stage(t, s, nil)
 	s3storage.Pretend(g, s3storage.MaxSize-1)
@@ -113,6 +117,7 @@ func TestAContentCanBeTooLarge(t *testing.T) {
 // TestAnUploadThatGoesOnIsLeftAlone is about stages of another process, of
 // which only what is in the bucket is known.
 func TestAnUploadThatGoesOnIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
 	// The gateway moves an upload's beginning with each part; S3 does not.
@@ -148,6 +153,7 @@ func TestAnUploadThatGoesOnIsLeftAlone(t *testing.T) {
 
 // TestWhatActsCost counts requests, since they are what S3 is paid for.
 func TestWhatActsCost(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
 	s := open(t, p.options(server))

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	patience    = time.Minute
+	idleTimeout = time.Minute
 	attempts    = 4
 	maxBackoff  = 2 * time.Second
 	connections = 100 // kept when idle
@@ -80,7 +80,7 @@ func (o *Options) config(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
-// transport makes a transport that loses patience from the SDK's.
+// transport makes a transport with an idle timeout from that of the SDK.
 func (o *Options) transport(client aws.HTTPClient) *http.Transport {
 	t := awshttp.NewBuildableClient().GetTransport()
 	if c, ok := client.(*awshttp.BuildableClient); ok {
@@ -95,7 +95,7 @@ func (o *Options) transport(client aws.HTTPClient) *http.Transport {
 		if err != nil {
 			return nil, err
 		}
-		return &impatient{conn, o.IdleTimeout}, nil
+		return &idleConn{conn, o.IdleTimeout}, nil
 	}
 	t.TLSHandshakeTimeout = o.IdleTimeout
 	t.MaxIdleConnsPerHost = connections
@@ -106,23 +106,23 @@ func (o *Options) transport(client aws.HTTPClient) *http.Transport {
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// impatient is a connection that fails once it has been silent for a time,
-// both ways. What is written gives the reply a new time, since the HTTP client
-// waits for it from the beginning.
-type impatient struct {
+// idleConn is a connection that fails when no byte moves for a time. A write
+// extends the deadline of the pending read too, since the HTTP client reads from
+// the beginning.
+type idleConn struct {
 	net.Conn
-	silence time.Duration
+	timeout time.Duration
 }
 
-func (c *impatient) Read(p []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
+func (c *idleConn) Read(p []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(p)
 }
 
-func (c *impatient) Write(p []byte) (int, error) {
-	if err := c.SetDeadline(time.Now().Add(c.silence)); err != nil {
+func (c *idleConn) Write(p []byte) (int, error) {
+	if err := c.SetDeadline(time.Now().Add(c.timeout)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)

@@ -18,6 +18,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	for name, run := range map[string]struct {
 		segmentParts int32

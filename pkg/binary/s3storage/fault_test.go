@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,6 +59,7 @@ func wantAway(t *testing.T, acts map[string]func(context.Context) error) {
 }
 
 func TestAServerThatIsAwayComesBack(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	s := open(t, hasty(options(server)))
 	small, large := random("small", 4096), random("large", 2*s3storage.PartSize)
@@ -78,6 +78,7 @@ func TestAServerThatIsAwayComesBack(t *testing.T) {
 
 // TestAServerThatAsksForTime refuses every request, and then every other.
 func TestAServerThatAsksForTime(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
 	s := open(t, hasty(p.options(server)))
@@ -111,10 +112,11 @@ func TestAServerThatAsksForTime(t *testing.T) {
 }
 
 func TestAServerThatFallsSilent(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
 	o := hasty(p.options(server))
-	o.IdleTimeout = 200 * time.Millisecond
+	o.IdleTimeout = 50 * time.Millisecond
 	s := open(t, o)
 	o.IdleTimeout = time.Minute
 	patient := open(t, o)
@@ -162,6 +164,7 @@ func TestAServerThatFallsSilent(t *testing.T) {
 // TestBrokenConnections breaks off the connection of the first request of each
 // operation: while S3 takes it, and after S3 has done it and before it says so.
 func TestBrokenConnections(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
 	s := open(t, hasty(p.options(server)))
@@ -212,6 +215,7 @@ func TestBrokenConnections(t *testing.T) {
 }
 
 func TestAContentBreaksOffOrIsDamagedOnItsWayOut(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
 	s := open(t, hasty(p.options(server)))
@@ -265,26 +269,4 @@ func (d *damaged) Read(p []byte) (int, error) {
 		d.done = true
 	}
 	return n, err
-}
-
-// TestASlowServerIsNotSilent has a content come in more slowly than a server
-// may be silent.
-func TestASlowServerIsNotSilent(t *testing.T) {
-	server := backing.S3(t)
-	p := front(t, server, true)
-	o := hasty(p.options(server))
-	o.IdleTimeout = 4 * time.Second
-	s := open(t, o)
-	c := random("a", 100_000)
-	p.set(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", fmt.Sprint(len(c)))
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for piece := range slices.Chunk(c, len(c)/50) {
-			_, _ = w.Write(piece)
-			_ = http.NewResponseController(w).Flush()
-			<-tick.C
-		}
-	})
-	holds(t, s, c)
 }

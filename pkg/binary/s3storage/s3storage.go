@@ -85,7 +85,7 @@ func Open(ctx context.Context, o Options) (*Storage, error) {
 	case (o.AccessKey == "") != (o.SecretKey == ""):
 		return nil, errs.New(errs.Invalid, "give the bucket %q both an access key and a secret key, or neither", o.Bucket)
 	}
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, patience)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, idleTimeout)
 	o.backoff = cmp.Or(o.backoff, maxBackoff)
 	s := &Storage{
 		bucket: o.Bucket, prefix: o.Prefix,

@@ -14,6 +14,7 @@ import (
 
 // TestSignedURLs fetches as a browser does: with a URL and nothing else.
 func TestSignedURLs(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	s := open(t, options(server))
 	c := random("a", 100_000)
@@ -81,6 +82,7 @@ func TestSignedURLs(t *testing.T) {
 }
 
 func TestWhatCanNotBeSigned(t *testing.T) {
+	t.Parallel()
 	s := open(t, options(backing.S3(t)))
 	for _, lasting := range []time.Duration{-1, 0, time.Millisecond, 8 * 24 * time.Hour} {
 		_, err := s.Sign(t.Context(), hashOf(nil), driver.SignedHeaders{}, lasting)

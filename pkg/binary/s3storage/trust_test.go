@@ -32,6 +32,7 @@ func TestOptionsThatCanNotBe(t *testing.T) {
 // TestWhatABucketRefusesIsToldClearly has the operator learn what to correct,
 // and nobody a secret.
 func TestWhatABucketRefusesIsToldClearly(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
 	for name, test := range map[string]struct {
@@ -128,6 +129,7 @@ func TestNoCredentials(t *testing.T) {
 }
 
 func TestAServerThatNobodyVouchesForIsNotTrusted(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	o := hasty(options(server))
 	o.RootCAs = nil
@@ -136,6 +138,7 @@ func TestAServerThatNobodyVouchesForIsNotTrusted(t *testing.T) {
 
 // TestPlainHTTP is for a server on the same machine or network.
 func TestPlainHTTP(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	s := open(t, front(t, server, false).options(server))
 	for _, c := range [][]byte{nil, random("small", 100), random("large", 3*s3storage.PartSize)} {

@@ -17,6 +17,7 @@ import (
 
 // TestAStageOutlivesItsServer kills the server in mid-upload, and goes on.
 func TestAStageOutlivesItsServer(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	s := open(t, hasty(options(server)))
 	s.SetSegmentParts(2)
@@ -52,6 +53,7 @@ func TestAStageOutlivesItsServer(t *testing.T) {
 
 // TestADiscardWithoutAServer leaves to RemoveAbandoned what can't be removed.
 func TestADiscardWithoutAServer(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	s := open(t, hasty(options(server)))
 	s.SetSegmentParts(1)
@@ -70,6 +72,7 @@ func TestADiscardWithoutAServer(t *testing.T) {
 // TestACompletionWhoseReplyIsLost asks once more, and S3 knows nothing of the
 // upload any more.
 func TestACompletionWhoseReplyIsLost(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
 	s := open(t, hasty(p.options(server)))
@@ -95,6 +98,7 @@ func TestACompletionWhoseReplyIsLost(t *testing.T) {
 // TestAStageThatWasTakenAway can't be committed, and says so: while it comes
 // in, when it is completed, and once it is complete.
 func TestAStageThatWasTakenAway(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
 	s, other := open(t, hasty(p.options(server))), open(t, options(server))
@@ -131,6 +135,7 @@ func TestAStageThatWasTakenAway(t *testing.T) {
 // part that it copies while the upload is aborted, so the storage waits for the
 // copies in flight first.
 func TestFailedCopyLeavesNothing(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
 	s := open(t, hasty(p.options(server)))
@@ -166,6 +171,7 @@ func TestFailedCopyLeavesNothing(t *testing.T) {
 
 // TestACopyInProgressIsLeftAlone tidies up while one goes on.
 func TestACopyInProgressIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
 	s := open(t, p.options(server))
