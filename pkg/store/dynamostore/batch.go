@@ -9,18 +9,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// DynamoDB's limits of one batch, and how many requests one call has under way.
+// DynamoDB's batch limits, and the maximum number of requests of one call in
+// flight.
 const (
 	batchWrites = 25
 	batchReads  = 100
-	abreast     = 16
+	maxInFlight = 16
 )
 
-// writeAll puts and deletes items. Each is an act of its own; when one fails,
-// others may have been made.
+// writeAll puts and deletes items. It is not atomic: when it fails, some of the
+// writes may have been made.
 func (b *Backend) writeAll(ctx context.Context, table string, writes []types.WriteRequest) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(abreast)
+	group.SetLimit(maxInFlight)
 	for piece := range slices.Chunk(writes, batchWrites) {
 		group.Go(func() error { return b.writeBatch(ctx, table, piece) })
 	}
@@ -33,7 +34,7 @@ func (b *Backend) writeBatch(ctx context.Context, table string, writes []types.W
 			RequestItems: map[string][]types.WriteRequest{table: writes},
 		})
 		if err != nil {
-			return b.fault(ctx, err, table)
+			return b.wrapError(ctx, err, table)
 		}
 		rest := out.UnprocessedItems[table]
 		if len(rest) == 0 {
@@ -43,20 +44,20 @@ func (b *Backend) writeBatch(ctx context.Context, table string, writes []types.W
 			attempt = 1
 		}
 		writes = rest
-		if err := b.again(ctx, attempt, table); err != nil {
+		if err := b.backoffUnprocessed(ctx, attempt, table); err != nil {
 			return err
 		}
 	}
 }
 
-// readAll gets items by their keys, all different, with strong reads, in no
-// order. Those that don't exist are left out. attributes are those that are
-// wanted, comma-separated; "" is all.
+// readAll reads the items with the given distinct keys, strongly, and returns them
+// in no particular order, without those that don't exist. attributes is the
+// comma-separated projection; "" is all.
 func (b *Backend) readAll(ctx context.Context, table string, keys []item, attributes string) ([]item, error) {
 	var found []item
 	for piece := range slices.Chunk(keys, batchReads) {
 		for attempt := 1; len(piece) > 0; attempt++ {
-			ask := types.KeysAndAttributes{Keys: piece, ConsistentRead: yes}
+			ask := types.KeysAndAttributes{Keys: piece, ConsistentRead: trueValue}
 			if attributes != "" {
 				ask.ProjectionExpression = &attributes
 			}
@@ -64,7 +65,7 @@ func (b *Backend) readAll(ctx context.Context, table string, keys []item, attrib
 				RequestItems: map[string]types.KeysAndAttributes{table: ask},
 			})
 			if err != nil {
-				return nil, b.fault(ctx, err, table)
+				return nil, b.wrapError(ctx, err, table)
 			}
 			found = append(found, out.Responses[table]...)
 			rest := out.UnprocessedKeys[table].Keys
@@ -72,8 +73,8 @@ func (b *Backend) readAll(ctx context.Context, table string, keys []item, attrib
 				break
 			}
 			if len(rest) < len(piece) {
-				attempt = 0 // the reply was full, or half of it was throttled
-			} else if err := b.again(ctx, attempt, table); err != nil {
+				attempt = 0 // the reply was full, or partly throttled
+			} else if err := b.backoffUnprocessed(ctx, attempt, table); err != nil {
 				return nil, err
 			}
 			piece = rest
@@ -82,11 +83,11 @@ func (b *Backend) readAll(ctx context.Context, table string, keys []item, attrib
 	return found, nil
 }
 
-// again waits before what was left undone is asked once more, unless that was
-// in vain too often.
-func (b *Backend) again(ctx context.Context, attempt int, table string) error {
-	if attempt >= attempts {
-		return b.away(nil, "%s throttles the table %s", b.where, table)
+// backoffUnprocessed waits before the unprocessed items of a batch are sent again.
+// It reports errs.Unavailable after the last attempt.
+func (b *Backend) backoffUnprocessed(ctx context.Context, attempt int, table string) error {
+	if attempt >= maxAttempts {
+		return b.unavailable(nil, "%s throttles the table %s", b.where, table)
 	}
-	return b.pause(ctx, attempt)
+	return pause(ctx, attempt)
 }

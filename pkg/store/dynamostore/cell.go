@@ -11,44 +11,43 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-var errMalformed = errors.New("it is malformed")
+var errMalformed = errors.New("malformed")
 
 func errFormat(table, what string, cause error) error {
-	return errs.Wrap(cause, errs.Internal, "the table %s holds %s that this belfry can't read: "+
-		"it is damaged, or a newer belfry wrote it", table, what)
+	return errs.Wrap(cause, errs.Internal, "the table %s has %s that this version of belfry can't read: "+
+		"it is corrupt, or a newer version wrote it", table, what)
 }
 
 // The first byte of a cell.
 const (
-	cellInside  = 'i'
-	cellOutside = 'o'
+	cellInline   = 'i'
+	cellOverflow = 'o'
 )
 
-// cell is how a record's item holds a value or an event: itself, packed, or
-// where it is when it would take too much of the item's 400 KB.
+// cell is a value or an event in the item of a record: inline, compressed, or a
+// reference to its overflow when it would use too much of the item's 400 KB.
 type cell struct {
-	tag  tag    // of the write that made it
-	data []byte // packed; nil when it is outside
+	tag  tag    // of the write that created it
+	data []byte // compressed; nil in the overflow
 
-	// Outside it lies in pieces under the tag: blob is its number among those
-	// of that write.
+	// The overflow is in pieces with the tag; blob numbers the cells of a write.
 	blob, pieces int
 }
 
-func (c *cell) outside() bool { return c.pieces > 0 }
+func (c *cell) isOverflow() bool { return c.pieces > 0 }
 
 func (c *cell) encode() []byte {
-	if c.outside() {
+	if c.isOverflow() {
 		return binary.AppendUvarint(binary.AppendUvarint(c.head(), uint64(c.blob)), uint64(c.pieces))
 	}
 	return append(c.head(), c.data...)
 }
 
-// head is what the encoded cell begins with: its kind and tag.
+// head returns the prefix of the encoded cell: its kind and tag.
 func (c *cell) head() []byte {
-	kind := byte(cellInside)
-	if c.outside() {
-		kind = cellOutside
+	kind := byte(cellInline)
+	if c.isOverflow() {
+		kind = cellOverflow
 	}
 	return append([]byte{kind}, c.tag[:]...)
 }
@@ -60,10 +59,10 @@ func decodeCell(b []byte) (cell, error) {
 	}
 	rest := b[1+copy(c.tag[:], b[1:]):]
 	switch b[0] {
-	case cellInside:
+	case cellInline:
 		c.data = rest
 		return c, nil
-	case cellOutside:
+	case cellOverflow:
 		blob, n := binary.Uvarint(rest)
 		pieces, m := binary.Uvarint(rest[max(n, 0):])
 		if n <= 0 || m <= 0 || pieces == 0 || pieces > maxPieces || blob > maxEvents {
@@ -76,27 +75,27 @@ func decodeCell(b []byte) (cell, error) {
 	}
 }
 
-// The first byte of what is packed.
+// The first byte of compressed data.
 const (
 	packedPlain = 0
 	packedZstd  = 1
 )
 
-// mostUnpacked bounds what a damaged item can make of memory.
-const mostUnpacked = 2 * maxValue
+// maxUnpacked bounds the memory that decompressing a corrupt item can use.
+const maxUnpacked = 2 * maxValue
 
 var coder = sync.OnceValue(func() (c struct {
 	*zstd.Encoder
 	*zstd.Decoder
 }) {
-	// Neither fails with options that are right.
+	// Neither fails with valid options.
 	c.Encoder, _ = zstd.NewWriter(nil, zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true),
-		zstd.WithAllLitEntropyCompression(true)) // keys and hashes repeat nothing, but have few letters
-	c.Decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(mostUnpacked))
+		zstd.WithAllLitEntropyCompression(true)) // keys and hashes have no repetitions but a small alphabet
+	c.Decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxUnpacked))
 	return c
 })
 
-// pack compresses what gets smaller by it.
+// pack compresses data if that makes it smaller.
 func pack(b []byte) []byte {
 	if len(b) >= 64 {
 		if packed := coder().EncodeAll(b, append(make([]byte, 0, len(b)/2), packedZstd)); len(packed) <= len(b) {
@@ -119,18 +118,19 @@ func unpack(b []byte) ([]byte, error) {
 	}
 }
 
-// entry is a key of a record in an index, and the tag of the write that made
+// entry is a key of a record in an index, with the tag of the write that created
 // its item.
 type entry struct {
 	key string // see indexKey
 	tag tag
 }
 
-// index is the number of the entry's index.
+// index returns the number of the index of the entry.
 func (e entry) index() uint32 { return binary.BigEndian.Uint32([]byte(e.key)) }
 
-// A value is the number of tags, the tags, the number of entries, each the
-// number of its tag, its length and its key, and the rest is the body.
+// encodeValue encodes a value: the number of tags, the tags, the number of entries,
+// for each entry the number of its tag, the length of its key and its key, then
+// the body.
 func encodeValue(entries []entry, body []byte) []byte {
 	var tags []tag
 	number := make(map[tag]uint64)
@@ -182,7 +182,7 @@ func decodeValue(b []byte) (entries []entry, body []byte, err error) {
 	return entries, b, nil
 }
 
-// An event is its id and subject with their lengths, and the rest is the
+// encodeEvent encodes an event: ID and subject each after their length, then the
 // payload.
 func encodeEvent(e *driver.Event) []byte {
 	b := make([]byte, 0, len(e.ID)+len(e.Subject)+len(e.Payload)+8)

@@ -14,15 +14,15 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// clearAtOnce is how many events of one record one request takes out: an
+// clearPerUpdate is the number of events of a record that one request removes: an
 // expression has at most 300 operators.
-const clearAtOnce = 64
+const clearPerUpdate = 64
 
-// Clear is part of driver.Store. DynamoDB has no batch of updates: it takes a
-// request for each record, several at a time.
+// Clear implements driver.Store. DynamoDB has no batch updates: each record takes a
+// request, several are in flight.
 func (s *store) Clear(ctx context.Context, events []driver.Pending) error {
 	if err := ctx.Err(); err != nil {
-		return canceled(err)
+		return errCanceled(err)
 	}
 	byRecord := make(map[string][]uint64)
 	for _, e := range events {
@@ -32,7 +32,7 @@ func (s *store) Clear(ctx context.Context, events []driver.Pending) error {
 		byRecord[e.UUID] = append(byRecord[e.UUID], e.Revision)
 	}
 	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(2 * abreast)
+	group.SetLimit(2 * maxInFlight)
 	for uuid, revisions := range byRecord {
 		group.Go(func() error {
 			slices.Sort(revisions)
@@ -43,7 +43,7 @@ func (s *store) Clear(ctx context.Context, events []driver.Pending) error {
 }
 
 func (s *store) clearRecord(ctx context.Context, uuid string, revisions []uint64) error {
-	if len(revisions) <= clearAtOnce {
+	if len(revisions) <= clearPerUpdate {
 		if cleared, err := s.clearLast(ctx, uuid, revisions); err != nil || cleared {
 			return err
 		}
@@ -52,24 +52,24 @@ func (s *store) clearRecord(ctx context.Context, uuid string, revisions []uint64
 	if err != nil || r == nil {
 		return err
 	}
-	for piece := range slices.Chunk(revisions, clearAtOnce) {
+	for piece := range slices.Chunk(revisions, clearPerUpdate) {
 		there := make(map[uint64]cell)
 		for _, revision := range piece {
 			if c, ok := r.events[revision]; ok {
 				there[revision] = c
 			}
 		}
-		if err := s.takeOut(ctx, uuid, there); err != nil {
+		if err := s.removeEvents(ctx, uuid, there); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// clearLast takes events out if they are all that wait in the record and all
-// inside of it, as most often they are.
+// clearLast removes events if no others are pending in the record and none is in
+// the overflow, which is the common case.
 func (s *store) clearLast(ctx context.Context, uuid string, revisions []uint64) (bool, error) {
-	x := newRemoval()
+	x := newClearUpdate()
 	condition := "size(q) = :n"
 	for _, revision := range revisions {
 		condition += " AND attribute_exists(" + x.event(revision, false) + ")"
@@ -81,19 +81,19 @@ func (s *store) clearLast(ctx context.Context, uuid string, revisions []uint64) 
 	if conditionFailed(err) {
 		return false, nil
 	}
-	return err == nil, s.b.fault(ctx, err, s.table)
+	return err == nil, s.b.wrapError(ctx, err, s.table)
 }
 
-// takeOut takes some events of a record out. What lies outside goes first: an
-// event whose pieces are gone counts as cleared, so nothing is left over.
-func (s *store) takeOut(ctx context.Context, uuid string, events map[uint64]cell) error {
+// removeEvents removes events of a record. Their overflow is removed first: an
+// event without its pieces counts as cleared, so no piece is orphaned.
+func (s *store) removeEvents(ctx context.Context, uuid string, events map[uint64]cell) error {
 	if len(events) == 0 {
 		return nil
 	}
-	x := newRemoval()
+	x := newClearUpdate()
 	var pieces []item
 	for revision, c := range events {
-		x.event(revision, c.outside())
+		x.event(revision, c.isOverflow())
 		pieces = append(pieces, c.keys()...)
 	}
 	if err := s.b.writeAll(ctx, s.table, deletions(pieces)); err != nil {
@@ -105,9 +105,9 @@ func (s *store) takeOut(ctx context.Context, uuid string, events map[uint64]cell
 	out, err := s.b.client.UpdateItem(ctx, in)
 	switch {
 	case conditionFailed(err):
-		return nil // the record is gone, and its events with it
+		return nil // the record was purged, and its events with it
 	case err != nil:
-		return s.b.fault(ctx, err, s.table)
+		return s.b.wrapError(ctx, err, s.table)
 	case out.Attributes[attrWaiting] == nil:
 		return s.unmark(ctx, uuid)
 	default:
@@ -115,33 +115,33 @@ func (s *store) takeOut(ctx context.Context, uuid string, events map[uint64]cell
 	}
 }
 
-// removal is an update that takes events out of a record.
-type removal struct {
+// clearUpdate builds an update that removes events from a record.
+type clearUpdate struct {
 	names   map[string]string
 	values  item
 	waiting *types.AttributeValueMemberNS
 	remove  []string
 }
 
-func newRemoval() *removal {
-	x := &removal{names: make(map[string]string), values: make(item), waiting: &types.AttributeValueMemberNS{}}
+func newClearUpdate() *clearUpdate {
+	x := &clearUpdate{names: make(map[string]string), values: make(item), waiting: &types.AttributeValueMemberNS{}}
 	x.values[":q"] = x.waiting
 	return x
 }
 
-// event adds an event and returns what stands for its attribute.
-func (x *removal) event(revision uint64, outside bool) string {
+// event adds an event and returns the placeholder of its attribute.
+func (x *clearUpdate) event(revision uint64, overflow bool) string {
 	name := fmt.Sprintf("#%d", len(x.remove))
-	x.names[name] = eventAttr(revision, outside)
+	x.names[name] = eventAttr(revision, overflow)
 	x.remove = append(x.remove, name)
 	x.waiting.Value = append(x.waiting.Value, fmt.Sprint(revision))
 	return name
 }
 
-func (x *removal) input(table, uuid, also string) *dynamodb.UpdateItemInput {
+func (x *clearUpdate) input(table, uuid, alsoRemove string) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName: &table, Key: recordItem(uuid),
-		UpdateExpression:         aws.String("REMOVE " + strings.Join(x.remove, ", ") + also + " DELETE q :q"),
+		UpdateExpression:         aws.String("REMOVE " + strings.Join(x.remove, ", ") + alsoRemove + " DELETE q :q"),
 		ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.values,
 	}
 }

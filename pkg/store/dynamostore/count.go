@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// DynamoDB counts by reading: a count of the live records reads all their
-// entries. So a count that took long is repeated rarely.
+// DynamoDB counts by reading: counting the live records reads all their entries.
+// The longer a count takes, the less often it is repeated.
 const (
-	countAgain = 200              // times as long as it took
-	countTime  = 10 * time.Minute // at most
+	recountFactor = 200 // interval as a multiple of the time a count took
+	countTimeout  = 10 * time.Minute
 )
 
 // counter holds the latest count of the live records.
@@ -24,17 +24,16 @@ type counter struct {
 	mu      sync.Mutex
 	records int64
 	known   bool
-	next    time.Time     // from when on it is worth counting anew
-	running chan struct{} // closed when the count that runs has ended; nil when none does
-	err     error         // of the last one
+	next    time.Time     // time of the next count
+	running chan struct{} // closed when the count in progress ends; nil when there is none
+	err     error         // of the last count
 }
 
-// Count is part of driver.Store. The records are those of a moment that is the
-// longer ago the more there are; of the events it counts the records in which
-// some wait.
+// Count implements driver.Store. The number of records may be outdated, the longer
+// the more there are; instead of events it counts the records with pending events.
 func (s *store) Count(ctx context.Context) (records, pending int64, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, 0, canceled(err)
+		return 0, 0, errCanceled(err)
 	}
 	if records, err = s.countRecords(ctx); err != nil {
 		return 0, 0, err
@@ -48,8 +47,8 @@ func (s *store) Count(ctx context.Context) (records, pending int64, err error) {
 	return records, pending, err
 }
 
-// countRecords waits for a count, unless there is one that is young enough or
-// ctx ends and there is an older one.
+// countRecords returns the latest count if it is recent enough. Otherwise it waits
+// for a new one; when ctx ends first it returns the outdated one if there is one.
 func (s *store) countRecords(ctx context.Context) (int64, error) {
 	c := &s.count
 	c.mu.Lock()
@@ -73,24 +72,24 @@ func (s *store) countRecords(ctx context.Context) (int64, error) {
 	case c.known:
 		return c.records, nil
 	case ctx.Err() != nil:
-		return 0, canceled(ctx.Err())
+		return 0, errCanceled(ctx.Err())
 	default:
 		return 0, c.err
 	}
 }
 
 func (s *store) recount() {
-	ctx, cancel := context.WithTimeout(s.b.life, countTime)
+	ctx, cancel := context.WithTimeout(s.b.ctx, countTimeout)
 	defer cancel()
 	began := time.Now()
 	records, err := s.countShards(ctx, func(shard int) *dynamodb.QueryInput {
 		return &dynamodb.QueryInput{
-			ConsistentRead: yes, KeyConditionExpression: aws.String("k = :k"),
+			ConsistentRead: trueValue, KeyConditionExpression: aws.String("k = :k"),
 			ExpressionAttributeValues: item{":k": textAttr(entryPartition(liveIndex, shard))},
 		}
 	})
 	if ctx.Err() != nil {
-		err = s.b.away(errors.Join(err, ctx.Err()), "counting the table %s took longer than %s", s.table, countTime)
+		err = s.b.unavailable(errors.Join(err, ctx.Err()), "counting the table %s took longer than %s", s.table, countTimeout)
 	}
 	c := &s.count
 	c.mu.Lock()
@@ -98,11 +97,11 @@ func (s *store) recount() {
 	close(c.running)
 	c.running, c.err = nil, err
 	if c.known = err == nil; c.known {
-		c.records, c.next = records, time.Now().Add(countAgain*time.Since(began))
+		c.records, c.next = records, time.Now().Add(recountFactor*time.Since(began))
 	}
 }
 
-// countShards adds up what a query for each shard counts.
+// countShards adds up the counts of a query for each shard.
 func (s *store) countShards(ctx context.Context, query func(shard int) *dynamodb.QueryInput) (total int64, err error) {
 	var counts [shards]int64
 	group, gctx := errgroup.WithContext(ctx)
@@ -113,7 +112,7 @@ func (s *store) countShards(ctx context.Context, query func(shard int) *dynamodb
 			for {
 				out, err := s.b.client.Query(gctx, in)
 				if err != nil {
-					return s.b.fault(gctx, err, s.table)
+					return s.b.wrapError(gctx, err, s.table)
 				}
 				counts[shard] += int64(out.Count)
 				if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {

@@ -15,73 +15,73 @@ import (
 	"belfry/test/kit"
 )
 
-// TestLostReplies cuts the connection after the server has made a write: the
-// write is made once, and is not taken for someone else's.
-func TestLostReplies(t *testing.T) {
+// TestWriteWithLostReplyIsMadeOnce breaks the connection after the server has made a
+// write: the write is made once and not mistaken for another's.
+func TestWriteWithLostReplyIsMadeOnce(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t)
-	lose := func() { g.set(times(1, "UpdateItem", fate{cut: true})) }
+	g, s := openBehindProxy(t)
+	lose := func() { g.set(firstTimes(1, "UpdateItem", fault{cutReply: true})) }
 	lose()
 	s.put(write("a", 0, 1, body("red")))
 	lose()
 	s.put(write("a", 1, 2, body("blue")))
-	s.holds("a", 2, body("blue"))
-	s.waits("a/1", "a/2")
-	s.finds("red")
-	s.finds("blue", "a")
+	s.wantRecord("a", 2, body("blue"))
+	s.wantPending("a/1", "a/2")
+	s.wantMatches("red")
+	s.wantMatches("blue", "a")
 	lose()
 	s.clear()
-	s.waits()
+	s.wantPending()
 	lose()
 	s.put(write("a", 2, 3, nil))
-	s.holds("a", 3, nil)
+	s.wantRecord("a", 3, nil)
 	lose()
 	s.put(write("a", 0, 4, body("green")))
-	s.holds("a", 4, body("green"))
-	s.waits("a/3", "a/4")
-	s.finds("green", "a")
+	s.wantRecord("a", 4, body("green"))
+	s.wantPending("a/3", "a/4")
+	s.wantMatches("green", "a")
 
 	lose()
 	wantKind(t, s.Put(t.Context(), write("a", 0, 5, body())), errs.Mismatch)
 	lose()
 	wantKind(t, s.Put(t.Context(), write("a", 3, 5, body())), errs.Mismatch)
-	s.holds("a", 4, body("green"))
+	s.wantRecord("a", 4, body("green"))
 }
 
-// TestNoReplyAtAll cuts every reply: the error says that the write may have
-// been made.
-func TestNoReplyAtAll(t *testing.T) {
+// TestWriteWithoutAnyReplyIsUnavailable cuts every reply: the error says that the
+// write may have been made.
+func TestWriteWithoutAnyReplyIsUnavailable(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t)
-	g.set(always("UpdateItem", fate{cut: true}))
+	g, s := openBehindProxy(t)
+	g.set(everyTime("UpdateItem", fault{cutReply: true}))
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, body("red"))), errs.Unavailable)
 	g.set(nil)
-	s.holds("a", 1, body("red"))
-	s.waits("a/1")
+	s.wantRecord("a", 1, body("red"))
+	s.wantPending("a/1")
 
-	g.set(func(op, _ string) fate { return fate{cut: op == "UpdateItem", lost: op == "GetItem"} })
+	g.set(func(op, _ string) fault { return fault{cutReply: op == "UpdateItem", drop: op == "GetItem"} })
 	wantKind(t, s.Put(t.Context(), write("a", 1, 2, body("blue"))), errs.Unavailable)
 	g.set(nil)
-	s.holds("a", 2, body("blue"))
-	s.waits("a/1", "a/2")
+	s.wantRecord("a", 2, body("blue"))
+	s.wantPending("a/1", "a/2")
 }
 
 // TestLostReplyAndOthers has another process change the object between a write
 // and its second attempt: that it was made can be told as long as its event
-// waits, and after that it is not denied.
+// wantPending, and after that it is not denied.
 func TestLostReplyAndOthers(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t)
-	other := openStore(t, openBackend(t, options(g.server)), byColour)
+	g, s := openBehindProxy(t)
+	other := openStore(t, openBackend(t, options(g.server)), byColor)
 	for round, cleared := range []bool{false, true} {
 		uuid := fmt.Sprint("a", round)
 		first := true
-		g.set(func(op, _ string) fate {
+		g.set(func(op, _ string) fault {
 			if op != "UpdateItem" || !first {
-				return fate{}
+				return fault{}
 			}
 			first = false
-			return fate{cut: true}
+			return fault{cutReply: true}
 		})
 		done := make(chan error)
 		go func() { done <- s.Put(t.Context(), write(uuid, 0, 1, body("red"))) }()
@@ -95,17 +95,17 @@ func TestLostReplyAndOthers(t *testing.T) {
 		} else if err != nil {
 			t.Error(err)
 		}
-		other.holds(uuid, 2, body("blue"))
+		other.wantRecord(uuid, 2, body("blue"))
 	}
 }
 
-// TestEntriesLost has the process die between a record and its entries: they
-// are there before anyone gets the event of the write, and when another write
-// that has these keys is acknowledged.
-func TestEntriesLost(t *testing.T) {
+// TestMissingEntriesAreRepaired crashes the process between a record and its entries:
+// they are written before Pending returns the event of the write, and before another
+// write with these keys is acknowledged.
+func TestMissingEntriesAreRepaired(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t)
-	g.set(always("BatchWriteItem", fate{lost: true}))
+	g, s := openBehindProxy(t)
+	g.set(everyTime("BatchWriteItem", fault{drop: true}))
 	for _, uuid := range []string{"a", "b", "c"} {
 		wantKind(t, s.Put(t.Context(), write(uuid, 0, 1, body("red"))), errs.Unavailable)
 	}
@@ -114,81 +114,80 @@ func TestEntriesLost(t *testing.T) {
 	wantKind(t, s.Put(t.Context(), silent), errs.Unavailable)
 	g.set(nil)
 	if _, found, err := s.Get(t.Context(), "silent"); found || err != nil {
-		t.Errorf("a record is there whose entries no event brings: found %v, error %v", found, err)
+		t.Errorf("a record exists whose entries no event repairs: found %v, error %v", found, err)
 	}
-	s.finds("red")
-	s.holds("a", 1, body("red"))
+	s.wantMatches("red")
+	s.wantRecord("a", 1, body("red"))
 
-	other := openStore(t, openBackend(t, options(g.server)), byColour)
-	other.holds("a", 1, body("red"))
+	other := openStore(t, openBackend(t, options(g.server)), byColor)
+	other.wantRecord("a", 1, body("red"))
 	other.put(write("a", 1, 2, body("red", "blue")))
-	other.finds("red", "a")
-	other.waits("a/1", "a/2", "b/1", "c/1")
-	other.finds("red", "a", "b", "c")
+	other.wantMatches("red", "a")
+	other.wantPending("a/1", "a/2", "b/1", "c/1")
+	other.wantMatches("red", "a", "b", "c")
 	page, err := other.Scan(t.Context(), nil, 10)
 	if err != nil || len(page.Records) != 3 {
-		t.Errorf("a scan sees %d records, error %v; want 3", len(page.Records), err)
+		t.Errorf("a scan returns %d records, error %v; want 3", len(page.Records), err)
 	}
 }
 
-// TestRecordLost has the process die between entries and their record: they
-// count for nothing, stay while they may belong to a write under way, and are
-// removed by whoever comes upon them a day later.
-func TestRecordLost(t *testing.T) {
+// TestOrphanEntriesAreRemovedAfterADay crashes the process between entries and their
+// record: queries ignore them, keep them while they may belong to a write in progress,
+// and remove them a day later.
+func TestOrphanEntriesAreRemovedAfterADay(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, backing.Dynoxide(t).URL)
+	g := newProxy(t, backing.Dynoxide(t).URL)
 	b := openBackend(t, options(g.url))
-	s := openStore(t, b, byColour)
+	s := openStore(t, b, byColor)
 	s.put(write("b", 0, 1, body("red")))
-	g.set(always("UpdateItem", fate{lost: true}))
+	g.set(everyTime("UpdateItem", fault{drop: true}))
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, body("red"))), errs.Unavailable)
 	wantKind(t, s.Put(t.Context(), write("b", 1, 2, body("blue"))), errs.Unavailable)
 	g.set(nil)
 	closeBackend(t, b)
 
-	const withLeftovers, without = "i:5 m:1 r:1", "i:2 m:1 r:1"
-	look := func(days int, want string) {
+	const withOrphans, without = "i:5 m:1 r:1", "i:2 m:1 r:1"
+	check := func(days int, want string) {
 		t.Helper()
 		later, err := dynamostore.Open(t.Context(), options(g.server))
 		if err != nil {
 			t.Fatal(err)
 		}
 		dynamostore.SetClock(later, func() time.Time { return time.Now().Add(time.Duration(days) * 24 * time.Hour) })
-		shop := openStore(t, later, byColour)
-		shop.finds("red", "b")
-		shop.finds("blue")
-		if page, err := shop.Scan(t.Context(), nil, 10); err != nil || len(page.Records) != 1 {
-			t.Errorf("a scan sees %d records, error %v; want 1", len(page.Records), err)
+		testStore := openStore(t, later, byColor)
+		testStore.wantMatches("red", "b")
+		testStore.wantMatches("blue")
+		if page, err := testStore.Scan(t.Context(), nil, 10); err != nil || len(page.Records) != 1 {
+			t.Errorf("a scan returns %d records, error %v; want 1", len(page.Records), err)
 		}
 		closeBackend(t, later)
 		if got := contents(t, g.server, "belfry_Books"); got != want {
-			t.Errorf("after %d days the table holds %s, want %s", days, got, want)
+			t.Errorf("after %d days the table has %s, want %s", days, got, want)
 		}
 	}
-	look(0, withLeftovers)
-	look(2, without)
+	check(0, withOrphans)
+	check(2, without)
 }
 
-// noise is text that can be packed to three quarters, and no further.
-func noise(seed byte, size int) string {
+// incompressible returns text that compresses to three quarters at best.
+func incompressible(seed byte, size int) string {
 	data := make([]byte, size*3/4)
 	_, _ = rand.NewChaCha8([32]byte{seed}).Read(data) // never fails
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// TestPiecesLost has the process die at each step of a write of a large
-// object. The object is whole all the time, and a day later nothing is left of
-// what was in vain.
-func TestPiecesLost(t *testing.T) {
+// TestLargeObjectSurvivesACrashAtAnyStep crashes the process at each step of a write of
+// a large object. The object is always complete, and a day later no garbage is left.
+func TestLargeObjectSurvivesACrashAtAnyStep(t *testing.T) {
 	t.Parallel()
-	steps := map[string]func(op, body string) fate{
-		"before the pieces":  func(op, _ string) fate { return fate{lost: op == "BatchWriteItem"} },
-		"before the record":  func(op, _ string) fate { return fate{lost: op == "UpdateItem"} },
-		"before the tidying": func(op, body string) fate { return fate{lost: strings.Contains(body, "DeleteRequest")} },
-		"after a lost reply": func(op, _ string) fate { return fate{cut: op == "UpdateItem"} },
-		"nowhere":            func(string, string) fate { return fate{} },
-		"before clearing ends": func(op, body string) fate {
-			return fate{lost: strings.Contains(body, "REMOVE #") && !strings.Contains(body, "size(q)")}
+	steps := map[string]func(op, body string) fault{
+		"before the pieces":  func(op, _ string) fault { return fault{drop: op == "BatchWriteItem"} },
+		"before the record":  func(op, _ string) fault { return fault{drop: op == "UpdateItem"} },
+		"before the cleanup": func(op, body string) fault { return fault{drop: strings.Contains(body, "DeleteRequest")} },
+		"after a lost reply": func(op, _ string) fault { return fault{cutReply: op == "UpdateItem"} },
+		"no crash":           func(string, string) fault { return fault{} },
+		"before clearing ends": func(op, body string) fault {
+			return fault{drop: strings.Contains(body, "REMOVE #") && !strings.Contains(body, "size(q)")}
 		},
 	}
 	server := backing.Dynoxide(t)
@@ -196,15 +195,15 @@ func TestPiecesLost(t *testing.T) {
 	for name, rule := range steps {
 		round++
 		t.Run(name, func(t *testing.T) {
-			g := newGate(t, server.URL)
+			g := newProxy(t, server.URL)
 			opts := options(g.url)
 			opts.TablePrefix = fmt.Sprintf("pieces%d_", round)
 			b := openBackend(t, opts)
-			s := openStore(t, b, byColour)
-			before, after := body("red", noise(1, 500<<10)), body("red", noise(2, 700<<10))
+			s := openStore(t, b, byColor)
+			before, after := body("red", incompressible(1, 500<<10)), body("red", incompressible(2, 700<<10))
 			first := write("a", 0, 1, before)
 			first.Keys = first.Keys[:1]
-			first.Event.Payload = []byte(noise(3, 256<<10))
+			first.Event.Payload = []byte(incompressible(3, 256<<10))
 			s.put(first)
 			g.set(rule)
 			next := write("a", 1, 2, after)
@@ -219,7 +218,7 @@ func TestPiecesLost(t *testing.T) {
 			opts.Endpoint = server.URL
 			later := openBackend(t, opts)
 			dynamostore.SetClock(later, func() time.Time { return time.Now().Add(48 * time.Hour) })
-			l := openStore(t, later, byColour)
+			l := openStore(t, later, byColor)
 			r, ok, getErr := l.Get(t.Context(), "a")
 			if getErr != nil || !ok || r.Revision == 1 && string(r.Body) != string(before) || r.Revision == 2 && string(r.Body) != string(after) {
 				t.Fatalf("the object is at revision %d with %d bytes, found %v, error %v", r.Revision, len(r.Body), ok, getErr)
@@ -228,41 +227,40 @@ func TestPiecesLost(t *testing.T) {
 				t.Fatal("an acknowledged write is lost")
 			}
 			l.clear()
-			l.waits()
+			l.wantPending()
 			if _, pending, err := l.Count(t.Context()); pending != 0 || err != nil {
-				t.Errorf("%d objects count as having events that wait, error %v; want none", pending, err)
+				t.Errorf("%d objects count as having pending events, error %v; want none", pending, err)
 			}
-			l.finds("red", "a")
+			l.wantMatches("red", "a")
 			if _, err := l.Purge(t.Context(), 1, 1); err != nil {
 				t.Fatal(err)
 			}
 			closeBackend(t, later)
 			pieces := map[uint64]int{1: pieceCount(before), 2: pieceCount(after)}[r.Revision]
 			if got, want := contents(t, server.URL, opts.TablePrefix+"Books"), fmt.Sprintf("c:%d i:2 m:1 r:1", pieces); got != want {
-				t.Errorf("at revision %d the table holds %s, want %s", r.Revision, got, want)
+				t.Errorf("at revision %d the table has %s, want %s", r.Revision, got, want)
 			}
 		})
 	}
 }
 
-// pieceCount is how many pieces hold noise.
+// pieceCount returns the number of pieces of incompressible text.
 func pieceCount(data []byte) int { return (len(data)*3/4 + 380<<10 - 1) / (380 << 10) }
 
-// TestTombstoneLeavesNothing deletes a large object with large events, and
-// purges it.
-func TestTombstoneLeavesNothing(t *testing.T) {
+// TestPurgeLeavesNothing deletes a large object with large events, and purges it.
+func TestPurgeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	server := backing.Dynoxide(t)
 	b := openBackend(t, options(server.URL))
-	s := openStore(t, b, byColour)
-	w := write("a", 0, 1, []byte(noise(1, 1<<20)))
-	w.Event.Payload = []byte(noise(2, 256<<10))
+	s := openStore(t, b, byColor)
+	w := write("a", 0, 1, []byte(incompressible(1, 1<<20)))
+	w.Event.Payload = []byte(incompressible(2, 256<<10))
 	s.put(w)
 	w = write("a", 1, 2, nil)
 	w.Event.Payload = w.Event.Payload[:1]
 	s.put(w)
 	if n, err := s.Purge(t.Context(), 100, 10); n != 0 || err != nil {
-		t.Fatalf("%d tombstones with waiting events were purged, error %v", n, err)
+		t.Fatalf("%d tombstones with pending events were purged, error %v", n, err)
 	}
 	s.clear()
 	if n, err := s.Purge(t.Context(), 100, 10); n != 1 || err != nil {
@@ -270,6 +268,6 @@ func TestTombstoneLeavesNothing(t *testing.T) {
 	}
 	closeBackend(t, b)
 	if got := contents(t, server.URL, "belfry_Books"); got != "m:1" {
-		t.Errorf("the table holds %s, want m:1", got)
+		t.Errorf("the table has %s, want m:1", got)
 	}
 }

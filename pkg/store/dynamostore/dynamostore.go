@@ -20,40 +20,41 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/logging"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 )
 
-// Options say where the tables are. The zero value takes everything from
-// where AWS tools find it.
+// Options configures a Backend. The zero value uses the environment and the shared
+// AWS configuration.
 type Options struct {
-	Region   string // "": that of the environment or of ~/.aws/config
-	Endpoint string // a URL of one's own; "": the region's
+	Region   string // "": from the environment or ~/.aws/config
+	Endpoint string // "": the region's
 
-	// TablePrefix begins the name of every table; the store's name follows.
+	// TablePrefix is the prefix of the name of each table; the store's name follows.
 	TablePrefix string
 
-	// Credentials give access. nil: the environment, ~/.aws, or the role of
-	// the machine, as every AWS tool looks for them.
+	// Credentials nil means the default AWS credential chain: the environment,
+	// ~/.aws, or the role of the machine.
 	Credentials aws.CredentialsProvider
 
-	// Timeout is the most that one request takes; 0 means 10 seconds. Requests
-	// that fail in passing are repeated a few times.
+	// Timeout bounds a request; 0 means 10 seconds. Transient errors are retried
+	// a few times.
 	Timeout time.Duration
 
-	// Logger hears of leftovers that can't be removed, and at debug level of
-	// what the SDK has to say. nil discards it.
+	// Logger receives failed removals of obsolete items, and at debug level the
+	// log of the SDK. nil discards them.
 	Logger *slog.Logger
 }
 
 const (
-	attempts   = 6 // of one request
-	minBackoff = 25 * time.Millisecond
-	maxBackoff = time.Second
-	dialing    = 3 * time.Second
+	maxAttempts = 6 // of one request
+	minBackoff  = 25 * time.Millisecond
+	maxBackoff  = time.Second
+	dialTimeout = 3 * time.Second
 )
 
-// Backend keeps stores in tables.
+// Backend is a driver.Backend that keeps each store in a table.
 type Backend struct {
 	client  *dynamodb.Client
 	creds   aws.CredentialsProvider
@@ -61,21 +62,20 @@ type Backend struct {
 	prefix  string
 	where   string // for messages
 	log     *slog.Logger
-	broom   *broom
+	cleaner *cleaner
 	now     func() time.Time // of tags
 
 	pageSize int // see pageSize
 
-	life  context.Context // of what goes on behind callers' backs
-	end   context.CancelFunc
-	tasks sync.WaitGroup
+	ctx    context.Context // of background tasks
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
 }
 
 var _ driver.Backend = (*Backend)(nil)
 
-// Open prepares the use of DynamoDB. Nothing is asked of it yet, so it need
-// not be there; Ping and Open of a store tell. It reports errs.Invalid for a
-// setting that can't be.
+// Open creates a Backend. It sends no request, so DynamoDB need not be reachable;
+// use Ping for that. It reports errs.Invalid for invalid options.
 func Open(ctx context.Context, opts Options) (*Backend, error) {
 	if opts.Timeout == 0 {
 		opts.Timeout = 10 * time.Second
@@ -87,7 +87,7 @@ func Open(ctx context.Context, opts Options) (*Backend, error) {
 	b.retryer = newRetryer()
 	cfg, err := settings(ctx, opts, b.retryer)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "the settings for DynamoDB can't be read; look at ~/.aws/config and the variables AWS_*")
+		return nil, errs.Wrap(err, errs.Invalid, "the settings for DynamoDB can't be read: check ~/.aws/config and the variables AWS_*")
 	}
 	if cfg.Region == "" {
 		return nil, errs.New(errs.Invalid, "DynamoDB needs a region: set region in the backend, or the variable AWS_REGION")
@@ -105,8 +105,8 @@ func Open(ctx context.Context, opts Options) (*Backend, error) {
 		}
 		b.where = "DynamoDB at " + u.Host
 	}
-	b.life, b.end = context.WithCancel(context.Background())
-	b.broom = newBroom(b)
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.cleaner = newCleaner(b)
 	return b, nil
 }
 
@@ -114,7 +114,7 @@ func settings(ctx context.Context, opts Options, retryer aws.Retryer) (aws.Confi
 	load := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(awshttp.NewBuildableClient().
 			WithTimeout(opts.Timeout).
-			WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialing }).
+			WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 			WithTransportOptions(func(t *http.Transport) {
 				t.MaxIdleConns, t.MaxIdleConnsPerHost = 512, 512
 			})),
@@ -132,32 +132,34 @@ func settings(ctx context.Context, opts Options, retryer aws.Retryer) (aws.Confi
 	return config.LoadDefaultConfig(ctx, load...)
 }
 
-// newRetryer repeats what failed in passing. There is no quota over all
-// requests: after an outage the first to ask shall have all its attempts too.
+// newRetryer retries transient errors. It has no quota across requests: after an
+// outage the first requests get all their attempts too.
 func newRetryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts, o.RateLimiter = attempts, ratelimit.None
-		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return backoff(attempt), nil })
+		o.MaxAttempts, o.RateLimiter = maxAttempts, ratelimit.None
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
+			return backoff.Delay(attempt, minBackoff, maxBackoff), nil
+		})
 		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(cutShort))
 	})
 }
 
-// Ping reports whether DynamoDB answers and lets the tables be described.
+// Ping reports whether DynamoDB answers and the credentials may describe tables.
 func (b *Backend) Ping(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return canceled(err)
+		return errCanceled(err)
 	}
 	_, err := b.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(b.prefix + "ping")})
 	if missing := (*types.ResourceNotFoundException)(nil); errors.As(err, &missing) {
 		return nil
 	}
-	return b.fault(ctx, err, b.prefix+"ping")
+	return b.wrapError(ctx, err, b.prefix+"ping")
 }
 
-// Close removes the leftovers that are known, for a few seconds at most.
+// Close removes queued garbage, for a few seconds at most.
 func (b *Backend) Close() error {
-	b.broom.close()
-	b.end()
+	b.cleaner.close()
+	b.cancel()
 	b.tasks.Wait()
 	return nil
 }

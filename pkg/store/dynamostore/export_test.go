@@ -2,11 +2,11 @@ package dynamostore
 
 import "time"
 
-// SetClock gives a backend another time. Nobody uses it yet.
+// SetClock sets the clock of a backend that is not in use yet.
 func SetClock(b *Backend, now func() time.Time) { b.now = now }
 
-// SetCloseTime has Close remove litter for so long at most.
-func SetCloseTime(b *Backend, d time.Duration) { b.broom.atClose = d }
+// SetCloseTime bounds the time for which Close removes garbage.
+func SetCloseTime(b *Backend, d time.Duration) { b.cleaner.closeTimeout = d }
 
-// SetPageSize has a backend end its pages after so many bytes.
+// SetPageSize sets the number of bytes after which a page ends.
 func SetPageSize(b *Backend, n int) { b.pageSize = n }

@@ -24,15 +24,15 @@ import (
 
 var created atomic.Int64
 
-// acts is one of everything that can be asked of a store.
-func acts(s driver.Store) map[string]func(context.Context) error {
+// calls has a call of each method of a store.
+func calls(s driver.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Get": func(ctx context.Context) error { _, _, err := s.Get(ctx, "a"); return err },
 		"Put": func(ctx context.Context) error {
 			return s.Put(ctx, write(fmt.Sprint("new", created.Add(1)), 0, 1, body("red")))
 		},
 		"Query": func(ctx context.Context) error {
-			_, err := s.Query(ctx, driver.Query{Index: "colour", Equal: [][]byte{[]byte("red")}, Limit: 1})
+			_, err := s.Query(ctx, driver.Query{Index: "color", Equal: [][]byte{[]byte("red")}, Limit: 1})
 			return err
 		},
 		"Scan":    func(ctx context.Context) error { _, err := s.Scan(ctx, nil, 1); return err },
@@ -43,33 +43,33 @@ func acts(s driver.Store) map[string]func(context.Context) error {
 	}
 }
 
-// TestOutage kills the server under a store: everything is Unavailable, and
-// works again when the server is back.
-func TestOutage(t *testing.T) {
+// TestStoreRecoversFromAnOutage kills the server: every call reports Unavailable, and
+// succeeds after the server was restarted.
+func TestStoreRecoversFromAnOutage(t *testing.T) {
 	t.Parallel()
 	server := backing.Dynoxide(t)
 	host := hostOf(t, server.URL)
 	b := openBackend(t, options(server.URL))
-	s := openStore(t, b, byColour)
+	s := openStore(t, b, byColor)
 	s.put(write("a", 0, 1, body("red")))
 	server.Kill()
 	wantKind(t, b.Ping(t.Context()), errs.Unavailable, host)
-	for name, act := range acts(s) {
-		t.Run(name, func(t *testing.T) { wantKind(t, act(t.Context()), errs.Unavailable, host) })
+	for name, call := range calls(s) {
+		t.Run(name, func(t *testing.T) { wantKind(t, call(t.Context()), errs.Unavailable, host) })
 	}
 	server.Restart()
 	if err := b.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.holds("a", 1, body("red"))
-	s.finds("red", "a")
+	s.wantRecord("a", 1, body("red"))
+	s.wantMatches("red", "a")
 	s.put(write("a", 1, 2, body("blue")))
-	s.finds("blue", "a")
-	s.waits("a/1", "a/2")
+	s.wantMatches("blue", "a")
+	s.wantPending("a/1", "a/2")
 }
 
-// TestStartsWithoutServer opens a backend before its server is there.
-func TestStartsWithoutServer(t *testing.T) {
+// TestBackendOpensWithoutServer opens a backend before its server is started.
+func TestBackendOpensWithoutServer(t *testing.T) {
 	t.Parallel()
 	server := backing.Dynoxide(t)
 	server.Kill()
@@ -90,29 +90,29 @@ func hostOf(t *testing.T, address string) string {
 	return u.Host
 }
 
-// gated opens a store behind a gate.
-func gated(t *testing.T) (*gate, shop) {
+// openBehindProxy opens a store whose server is behind a proxy.
+func openBehindProxy(t *testing.T) (*proxy, testStore) {
 	t.Helper()
-	g := newGate(t, backing.Dynoxide(t).URL)
-	return g, openStore(t, openBackend(t, options(g.url)), byColour)
+	g := newProxy(t, backing.Dynoxide(t).URL)
+	return g, openStore(t, openBackend(t, options(g.url)), byColor)
 }
 
-// TestStuckServer has the server say nothing: a caller's deadline is honoured,
-// and without one the backend gives up by itself.
-func TestStuckServer(t *testing.T) {
+// TestUnresponsiveServerTimesOut has the server not answer: the deadline of a caller is
+// honored, and without one the request times out.
+func TestUnresponsiveServerTimesOut(t *testing.T) {
 	t.Parallel()
-	g, patient := gated(t)
+	g, patient := openBehindProxy(t)
 	opts := options(g.url)
 	opts.Timeout = 100 * time.Millisecond
 	b := openBackend(t, opts)
-	s := shop{t: t}
-	kit.WaitUntil(t, func() (err error) { s.Store, err = b.Open(t.Context(), books(byColour)); return err })
-	g.set(func(string, string) fate { return fate{stuck: true} })
-	for name, act := range acts(s) {
+	s := testStore{t: t}
+	kit.WaitUntil(t, func() (err error) { s.Store, err = b.Open(t.Context(), books(byColor)); return err })
+	g.set(func(string, string) fault { return fault{hang: true} })
+	for name, call := range calls(s) {
 		t.Run(name, func(t *testing.T) {
-			wantKind(t, act(limited(t, 20*time.Millisecond)), errs.Canceled)
+			wantKind(t, call(limited(t, 20*time.Millisecond)), errs.Canceled)
 			if name == "Get" || name == "Put" {
-				wantKind(t, act(t.Context()), errs.Unavailable)
+				wantKind(t, call(t.Context()), errs.Unavailable)
 			}
 		})
 	}
@@ -121,27 +121,28 @@ func TestStuckServer(t *testing.T) {
 	kit.WaitUntil(t, func() error { _, _, err := s.Get(t.Context(), "a"); return err })
 }
 
-// TestThrottled has the server throttle: a little is borne, more is told.
-func TestThrottled(t *testing.T) {
+// TestThrottlingIsRetried has the server throttle: a call succeeds after two throttled
+// requests, and reports Unavailable if all are throttled.
+func TestThrottlingIsRetried(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t)
+	g, s := openBehindProxy(t)
 	s.put(write("a", 0, 1, body("red")))
 	ops := map[string][]string{
 		"Get": {"GetItem"}, "Put": {"UpdateItem", "BatchWriteItem"}, "Query": {"Query"}, "Scan": {"Query"},
 		"Pending": {"Query"}, "Clear": {"UpdateItem"}, "Purge": {"Query"}, "Count": {"Query"},
 	}
-	for name, act := range acts(s) {
+	for name, call := range calls(s) {
 		for _, op := range ops[name] {
 			t.Run(name+"/"+op, func(t *testing.T) {
-				throttled := fate{code: "ProvisionedThroughputExceededException"}
-				g.set(always(op, throttled))
-				err := act(t.Context())
+				throttled := fault{code: "ProvisionedThroughputExceededException"}
+				g.set(everyTime(op, throttled))
+				err := call(t.Context())
 				wantKind(t, err, errs.Unavailable, "throttles", "belfry_Books")
 				if e := (*errs.Error)(nil); !errors.As(err, &e) || e.RetryAfter == 0 {
-					t.Errorf("the error %v does not say when to try again", err)
+					t.Errorf("the error %v has no RetryAfter", err)
 				}
-				g.set(times(2, op, throttled))
-				if err := act(t.Context()); err != nil {
+				g.set(firstTimes(2, op, throttled))
+				if err := call(t.Context()); err != nil {
 					t.Error(err)
 				}
 			})
@@ -149,29 +150,29 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// TestHalfBatches has the server leave batches undone.
-func TestHalfBatches(t *testing.T) {
+// TestUnprocessedItemsAreRetried has the server return batches as unprocessed.
+func TestUnprocessedItemsAreRetried(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t)
+	g, s := openBehindProxy(t)
 	s.put(write("a", 0, 1, body("red")))
 	for name, op := range map[string]string{"Put": "BatchWriteItem", "Query": "BatchGetItem"} {
-		act := acts(s)[name]
-		g.set(always(op, fate{none: true}))
-		wantKind(t, act(t.Context()), errs.Unavailable, "throttles")
-		g.set(times(2, op, fate{none: true}))
-		if err := act(t.Context()); err != nil {
+		call := calls(s)[name]
+		g.set(everyTime(op, fault{unprocessed: true}))
+		wantKind(t, call(t.Context()), errs.Unavailable, "throttles")
+		g.set(firstTimes(2, op, fault{unprocessed: true}))
+		if err := call(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// TestRefused has the server refuse requests for want of rights.
-func TestRefused(t *testing.T) {
+// TestMissingPermissionIsNamed has the server deny requests.
+func TestMissingPermissionIsNamed(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, backing.Dynoxide(t).URL)
+	g := newProxy(t, backing.Dynoxide(t).URL)
 	b := openBackend(t, options(g.url))
 	for _, op := range []string{"DescribeTable", "CreateTable", "PutItem", "GetItem"} {
-		g.set(always(op, fate{code: "AccessDeniedException"}))
+		g.set(everyTime(op, fault{code: "AccessDeniedException"}))
 		_, err := b.Open(t.Context(), driver.Spec{Name: "Books"})
 		wantKind(t, err, errs.Internal, "dynamodb:"+op, "belfry_Books")
 	}
@@ -179,14 +180,14 @@ func TestRefused(t *testing.T) {
 	openStore(t, b)
 }
 
-// TestOneRoundTrip counts the requests of each act.
-func TestOneRoundTrip(t *testing.T) {
+// TestRoundTrips counts the requests of each call.
+func TestRoundTrips(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t)
-	expect := func(what string, want []string, act func() error) {
+	g, s := openBehindProxy(t)
+	expect := func(what string, want []string, call func() error) {
 		t.Helper()
 		g.set(nil)
-		if err := act(); err != nil {
+		if err := call(); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		got := g.seen()
@@ -212,10 +213,10 @@ func TestOneRoundTrip(t *testing.T) {
 	})
 }
 
-// TestSettingsOfTheMachine takes region, credentials and an authority from
-// where AWS tools do.
-func TestSettingsOfTheMachine(t *testing.T) {
-	front := httptest.NewTLSServer(&gate{server: backing.Dynalite(t).URL})
+// TestEnvironmentIsUsed configures region, credentials and a CA bundle by the
+// environment, as for any AWS tool.
+func TestEnvironmentIsUsed(t *testing.T) {
+	front := httptest.NewTLSServer(&proxy{server: backing.Dynalite(t).URL})
 	t.Cleanup(front.Close)
 	bundle := filepath.Join(t.TempDir(), "authorities.pem")
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
@@ -230,16 +231,16 @@ func TestSettingsOfTheMachine(t *testing.T) {
 	openStore(t, openBackend(t, dynamostore.Options{Endpoint: front.URL, TablePrefix: "belfry_"})).put(write("a", 0, 1, body()))
 }
 
-// TestNoCredentials opens a backend where no credentials are to be had.
-func TestNoCredentials(t *testing.T) {
+// TestMissingCredentialsAreReported opens a backend without credentials.
+func TestMissingCredentialsAreReported(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	opts := options("http://127.0.0.1:1")
 	opts.Credentials = nil
 	wantKind(t, openBackend(t, opts).Ping(t.Context()), errs.Unavailable, "no credentials", "127.0.0.1:1")
 }
 
-// TestWrongSettings opens backends that can't be.
-func TestWrongSettings(t *testing.T) {
+// TestInvalidOptionsAreRefused opens backends with invalid options.
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	_, err := dynamostore.Open(t.Context(), dynamostore.Options{})
 	wantKind(t, err, errs.Invalid, "AWS_REGION")
 	_, err = dynamostore.Open(t.Context(), dynamostore.Options{Region: "eu-central-1", Endpoint: "localhost"})
@@ -247,6 +248,6 @@ func TestWrongSettings(t *testing.T) {
 	b := openBackend(t, options("http://127.0.0.1:1"))
 	_, err = b.Open(t.Context(), driver.Spec{Name: strings.Repeat("ü", 50)})
 	wantKind(t, err, errs.Invalid, "tablePrefix", ".c3.bc")
-	_, err = b.Open(t.Context(), driver.Spec{Name: "Books", Indexes: []driver.Index{byColour}})
+	_, err = b.Open(t.Context(), driver.Spec{Name: "Books", Indexes: []driver.Index{byColor}})
 	wantKind(t, err, errs.Internal, "Books")
 }

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// fill gives every live record the entries that keys says.
+// fill computes the index entries of all live records.
 func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []driver.Key) error {
 	readers := s.readers(&span{index: liveIndex}, allShards(), batchReads)
 	for {
@@ -25,7 +25,7 @@ func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []
 			return err
 		}
 		group, gctx := errgroup.WithContext(ctx)
-		group.SetLimit(abreast)
+		group.SetLimit(maxInFlight)
 		for _, r := range records {
 			group.Go(func() error { return s.refill(gctx, r, keys) })
 		}
@@ -35,10 +35,10 @@ func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []
 	}
 }
 
-// refill gives one record its present keys. It changes neither the revision
-// nor the events, and starts over when a write comes between.
+// refill updates the keys of a record. It changes neither the revision nor the
+// events, and starts over after a concurrent write.
 func (s *store) refill(ctx context.Context, r *record, keys func(string, []byte) []driver.Key) error {
-	for range maxRereads {
+	for range maxRetries {
 		if r == nil || r.deleted {
 			return nil
 		}
@@ -50,13 +50,13 @@ func (s *store) refill(ctx context.Context, r *record, keys func(string, []byte)
 			return err
 		}
 	}
-	return s.b.away(nil, "an object is being changed over and over, and can't be given its keys")
+	return s.b.unavailable(nil, "the index keys of an object can't be updated: it is being changed continuously")
 }
 
 func (s *store) refillOnce(ctx context.Context, r *record, given []driver.Key) (done bool, err error) {
 	w := &driver.Write{UUID: r.uuid, Body: r.body, Keys: given}
-	p := &plan{w: w, was: s.traceOf(r), tag: newTag(s.b.now())}
-	if err := p.choose(s, p.was); err != nil {
+	p := &plan{w: w, base: s.snapshotOf(r), tag: newTag(s.b.now())}
+	if err := p.setEntries(s, p.base); err != nil {
 		return false, err
 	}
 	if sameEntries(p.entries, r.entries) {
@@ -66,7 +66,7 @@ func (s *store) refillOnce(ctx context.Context, r *record, given []driver.Key) (
 		return false, err
 	}
 	p.setNote()
-	if err := s.layOut(ctx, p); err != nil {
+	if err := s.writeOverflow(ctx, p); err != nil {
 		return false, err
 	}
 	if err := s.b.writeAll(ctx, s.table, entryWrites(r.uuid, p.put)); err != nil {
@@ -79,17 +79,17 @@ func (s *store) refillOnce(ctx context.Context, r *record, given []driver.Key) (
 		ExpressionAttributeValues: item{":v": bytesAttr(p.value.encode()), ":was": bytesAttr(r.value.head())},
 	})
 	if conditionFailed(err) {
-		// The condition may have failed because this very request came twice.
+		// The condition may have failed because this request was sent twice.
 		now, err := s.readItem(ctx, r.uuid)
 		if err != nil || now == nil || now.value.tag != p.tag {
-			s.b.broom.add(litter{table: s.table, keys: p.vain(), note: p.noteKey()})
+			s.b.cleaner.add(garbage{table: s.table, keys: p.rollbackKeys(), note: p.noteKey()})
 			return false, err
 		}
 	} else if err != nil {
-		return false, s.b.fault(ctx, err, s.table)
+		return false, s.b.wrapError(ctx, err, s.table)
 	}
-	s.traces.forget(r.uuid)
-	s.b.broom.add(litter{table: s.table, keys: p.useless(p.was), note: p.noteKey()})
+	s.snapshots.forget(r.uuid)
+	s.b.cleaner.add(garbage{table: s.table, keys: p.obsoleteKeys(p.base), note: p.noteKey()})
 	return true, nil
 }
 

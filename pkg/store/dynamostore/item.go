@@ -20,29 +20,28 @@ const (
 	attrPartition = "k"
 	attrSort      = "s"
 
-	// of a record's item; the events besides, see eventAttr
+	// of the item of a record; for events see eventAttr
 	attrRevision = "r"
-	attrDeleted  = "d" // there when it is a tombstone
+	attrDeleted  = "d" // present in a tombstone
 	attrValue    = "v" // a cell: entries and body
-	attrWaiting  = "q" // the revisions of the events that wait, a set
-	attrPending  = "p" // a shard, there while events wait: what the index "pending" is made of
+	attrWaiting  = "q" // the revisions of the pending events, a set
+	attrPending  = "p" // a shard, present while events are pending: the key of the index "pending"
 
-	attrPlace = "f" // of an index entry: its place, when the sort key can't hold it
-	attrPiece = "b" // of a piece: its bytes
-	attrUUID  = "u" // of a note
-	attrCells = "c" // of a note: cells, a list
+	attrPosition = "f" // of an index entry: its position, when it does not fit in the sort key
+	attrPiece    = "b" // of a piece: its bytes
+	attrUUID     = "u" // of a note
+	attrCells    = "c" // of a note: cells, a list
 )
 
-// The events that wait are attributes of their own, so that one is added or
-// taken out without touching another.
+// The first letter of the attribute of a pending event.
 const (
-	eventInside  = 'e'
-	eventOutside = 'x'
+	eventInline   = 'e'
+	eventOverflow = 'x'
 )
 
 type item = map[string]types.AttributeValue
 
-var yes = aws.Bool(true)
+var trueValue = aws.Bool(true)
 
 func textAttr(s string) types.AttributeValue  { return &types.AttributeValueMemberS{Value: s} }
 func bytesAttr(b []byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: b} }
@@ -54,7 +53,7 @@ func itemKey(partition string, sort []byte) item {
 	return item{attrPartition: textAttr(partition), attrSort: bytesAttr(sort)}
 }
 
-func recordItem(uuid string) item { return itemKey(recordPartition(uuid), alone) }
+func recordItem(uuid string) item { return itemKey(recordPartition(uuid), singleSortKey) }
 
 func textOf(v types.AttributeValue) string {
 	if s, ok := v.(*types.AttributeValueMemberS); ok {
@@ -78,32 +77,32 @@ func numberOf(v types.AttributeValue) (uint64, error) {
 	return strconv.ParseUint(n.Value, 10, 64)
 }
 
-// eventAttr is the attribute that holds the event of a revision.
-func eventAttr(revision uint64, outside bool) string {
-	kind := eventInside
-	if outside {
-		kind = eventOutside
+// eventAttr returns the name of the attribute of the event of a revision.
+func eventAttr(revision uint64, overflow bool) string {
+	kind := eventInline
+	if overflow {
+		kind = eventOverflow
 	}
 	return fmt.Sprintf("%c%016x", kind, revision)
 }
 
 func revisionOf(attr string) (uint64, bool) {
-	if len(attr) != 17 || attr[0] != eventInside && attr[0] != eventOutside {
+	if len(attr) != 17 || attr[0] != eventInline && attr[0] != eventOverflow {
 		return 0, false
 	}
 	revision, err := strconv.ParseUint(attr[1:], 16, 64)
 	return revision, err == nil
 }
 
-// record is a record's item.
+// record is the decoded item of a record.
 type record struct {
 	uuid     string
 	revision uint64
 	deleted  bool
 	value    cell
-	events   map[uint64]cell // those that wait, by revision
+	events   map[uint64]cell // pending, by revision
 
-	// of the value, once it is loaded
+	// of the value, when loaded is set
 	loaded  bool
 	entries []entry
 	body    []byte
@@ -137,7 +136,7 @@ func decodeRecord(it item) (*record, error) {
 	return r, nil
 }
 
-// setValue takes the value that the record's cell stands for.
+// setValue decodes the value of the record.
 func (r *record) setValue(packed []byte) error {
 	plain, err := unpack(packed)
 	if err != nil {
@@ -155,25 +154,25 @@ func (r *record) record() driver.Record {
 	return driver.Record{UUID: r.uuid, Revision: r.revision, Body: r.body}
 }
 
-// waiting returns the revisions of the events that wait, in their order.
-func (r *record) waiting() []uint64 { return slices.Sorted(maps.Keys(r.events)) }
+// pending returns the revisions of the pending events in order.
+func (r *record) pending() []uint64 { return slices.Sorted(maps.Keys(r.events)) }
 
-// weight is how many bytes of the item its events take.
-func (r *record) weight() (n int) {
+// eventBytes returns the size of the events in the item.
+func (r *record) eventBytes() (n int) {
 	for _, c := range r.events {
 		n += len(c.data)
 	}
 	return n
 }
 
-// maxRereads is how often a record is read again because it was changed
-// between the reading of its item and of what lies outside.
-const maxRereads = 10
+// maxRetries bounds how often a record is read again because it was changed between
+// reading its item and its overflow.
+const maxRetries = 10
 
 // read returns a record with its value, nil when there is none. The read is
-// strong.
+// strongly consistent.
 func (s *store) read(ctx context.Context, uuid string) (*record, error) {
-	for range maxRereads {
+	for range maxRetries {
 		r, err := s.readItem(ctx, uuid)
 		if err != nil || r == nil {
 			return r, err
@@ -182,14 +181,14 @@ func (s *store) read(ctx context.Context, uuid string) (*record, error) {
 			return r, err
 		}
 	}
-	return nil, errFormat(s.table, "the object "+uuid, errors.New("pieces of its value are not there"))
+	return nil, errFormat(s.table, "the object "+uuid, errors.New("pieces of its value are missing"))
 }
 
-// readItem returns a record without what lies outside of its item.
+// readItem returns a record without its overflow.
 func (s *store) readItem(ctx context.Context, uuid string) (*record, error) {
-	out, err := s.b.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: recordItem(uuid), ConsistentRead: yes})
+	out, err := s.b.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: recordItem(uuid), ConsistentRead: trueValue})
 	if err != nil {
-		return nil, s.b.fault(ctx, err, s.table)
+		return nil, s.b.wrapError(ctx, err, s.table)
 	}
 	if out.Item == nil {
 		return nil, nil
@@ -202,11 +201,11 @@ func (s *store) decode(it item) (*record, error) {
 	return r, errFormat(s.table, "a record ("+textOf(it[attrPartition])+")", err)
 }
 
-// withoutEvents are the attributes that a query wants of records.
+// withoutEvents is the projection of records for queries.
 const withoutEvents = attrPartition + "," + attrRevision + "," + attrDeleted + "," + attrValue
 
-// readMany returns the records of uuids, all different, with their values, as
-// far as there are records. The reads are strong.
+// readMany returns the records of distinct UUIDs, with their values, as far as they
+// exist. The reads are strongly consistent.
 func (s *store) readMany(ctx context.Context, uuids []string, attributes string) (map[string]*record, error) {
 	keys := make([]item, len(uuids))
 	for i, uuid := range uuids {
@@ -225,8 +224,8 @@ func (s *store) readMany(ctx context.Context, uuids []string, attributes string)
 	return s.complete(ctx, list)
 }
 
-// complete loads the values of records, and reads those again that were
-// changed meanwhile.
+// complete loads the values of records, and reads those again that were changed
+// concurrently.
 func (s *store) complete(ctx context.Context, list []*record) (map[string]*record, error) {
 	if err := s.loadValues(ctx, list); err != nil {
 		return nil, err
@@ -247,24 +246,24 @@ func (s *store) complete(ctx context.Context, list []*record) (map[string]*recor
 	return found, nil
 }
 
-// loadValues gives records their entries and bodies. Those whose pieces are
-// gone, because the value is no longer theirs, stay unloaded.
+// loadValues loads the entries and bodies of records. Records whose pieces have been
+// removed, because the value was replaced, stay unloaded.
 func (s *store) loadValues(ctx context.Context, list []*record) error {
 	var cells []cell
 	for _, r := range list {
-		if r.value.outside() {
+		if r.value.isOverflow() {
 			cells = append(cells, r.value)
 		}
 	}
-	outside, err := s.fetch(ctx, cells)
+	overflow, err := s.fetch(ctx, cells)
 	if err != nil {
 		return err
 	}
 	for _, r := range list {
 		packed := r.value.data
-		if r.value.outside() {
+		if r.value.isOverflow() {
 			var ok bool
-			if packed, ok = outside[r.value.id()]; !ok {
+			if packed, ok = overflow[r.value.id()]; !ok {
 				continue
 			}
 		}

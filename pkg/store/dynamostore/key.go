@@ -14,13 +14,13 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// shards is how many partitions hold the entries of one index, and how many
-// hold the records with waiting events. It is part of the layout.
+// shards is the number of partitions for the entries of an index, and for the
+// records with pending events. It is part of the layout.
 const shards = 8
 
-// tag names one attempt at changing a record, for ever: its time in
-// microseconds, so that leftovers can be told from what is under way, and
-// random bytes. What a write leaves outside of its record bears its tag.
+// tag uniquely identifies an attempt at changing a record: its time in microseconds,
+// which tells orphans from writes in progress, and random bytes. All items that a
+// write creates besides the record have its tag.
 type tag [16]byte
 
 func newTag(now time.Time) (t tag) {
@@ -29,23 +29,22 @@ func newTag(now time.Time) (t tag) {
 	return t
 }
 
-// leftAfter is the age from which on what no record refers to is a leftover,
-// and not part of a write that is under way. It forgives clocks that differ by
-// hours.
-const leftAfter = 24 * time.Hour
+// orphanAge is the age from which an item that no record refers to is an orphan and
+// not part of a write in progress. It tolerates clocks that differ by hours.
+const orphanAge = 24 * time.Hour
 
 func (t tag) before(moment time.Time) bool {
 	return binary.BigEndian.Uint64(t[:]) < uint64(moment.UnixMicro()) //nolint:gosec // after 1970
 }
 
-// The numbers of the indexes that every store has. Those of its own follow.
+// The numbers of the indexes that every store has. Those of the configuration follow.
 const (
 	liveIndex  = iota // the live records; its keys have no parts
 	deadIndex         // the tombstones; the part is the revision
 	firstIndex        // of the store's own
 )
 
-// indexKey is an index's number and a key's escaped parts.
+// indexKey returns the number of an index and the escaped parts of a key.
 func indexKey(index uint32, parts ...[]byte) string {
 	key := binary.BigEndian.AppendUint32(make([]byte, 0, 64), index)
 	for _, part := range parts {
@@ -60,7 +59,7 @@ func deadKey(revision uint64) string {
 	return indexKey(deadIndex, binary.BigEndian.AppendUint64(nil, revision))
 }
 
-// cutPart takes the first part off.
+// cutPart splits off the first part.
 func cutPart(b []byte) (part, rest []byte, ok bool) {
 	for i := 0; i+1 < len(b); i++ {
 		if b[i] != 0x00 {
@@ -76,8 +75,8 @@ func cutPart(b []byte) (part, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// afterPrefix returns the first string behind all that begin with prefix, nil
-// when there is none.
+// afterPrefix returns the smallest string greater than all that begin with prefix,
+// nil when there is none.
 func afterPrefix(prefix []byte) []byte {
 	end := bytes.Clone(prefix)
 	for i := len(end) - 1; i >= 0; i-- {
@@ -89,54 +88,54 @@ func afterPrefix(prefix []byte) []byte {
 	return nil
 }
 
-// An entry's sort key is its place, then its tag. DynamoDB takes maxSort bytes;
-// of a place that is longer the first maxPlace serve, and the whole stands in
-// an attribute.
+// The sort key of an entry is its position, then its tag. DynamoDB limits it to
+// maxSort bytes; a longer position is truncated to maxPosition, and stored in full
+// in an attribute.
 const (
-	maxSort  = 1024
-	maxPlace = maxSort - len(tag{})
+	maxSort     = 1024
+	maxPosition = maxSort - len(tag{})
 )
 
-// place is where an entry stands in its index: behind lesser keys, and among
-// equal keys behind lesser uuids.
-func place(key, uuid string) []byte {
+// position returns the position of an entry in its index: ordered by key, then by
+// UUID.
+func position(key, uuid string) []byte {
 	p := append(make([]byte, 0, len(key)+len(uuid)+2), key[4:]...)
 	return driver.AppendPartEnd(driver.AppendPart(p, []byte(uuid)))
 }
 
-// keyAt undoes place.
-func keyAt(index uint32, place []byte) string {
-	var ends []int // of the parts, the uuid's last
-	for at := 0; at < len(place); {
-		_, rest, ok := cutPart(place[at:])
+// keyAt is the inverse of position.
+func keyAt(index uint32, position []byte) string {
+	var ends []int // of the parts, the UUID last
+	for at := 0; at < len(position); {
+		_, rest, ok := cutPart(position[at:])
 		if !ok {
 			break
 		}
-		at = len(place) - len(rest)
+		at = len(position) - len(rest)
 		ends = append(ends, at)
 	}
 	if len(ends) < 2 {
 		return indexKey(index)
 	}
-	return indexKey(index) + string(place[:ends[len(ends)-2]])
+	return indexKey(index) + string(position[:ends[len(ends)-2]])
 }
 
-// uuidAt returns the uuid at the end of a place: its last part.
-func uuidAt(place []byte) (string, error) {
+// uuidAt returns the last part of a position, the UUID.
+func uuidAt(position []byte) (string, error) {
 	for {
-		part, rest, ok := cutPart(place)
+		part, rest, ok := cutPart(position)
 		if !ok {
 			return "", errors.New("an index entry's key is malformed")
 		}
 		if len(rest) == 0 {
 			return string(part), nil
 		}
-		place = rest
+		position = rest
 	}
 }
 
-// shardOf chooses a shard by what a key begins with: all keys that begin with
-// one part are in one shard, in their order.
+// shardOf chooses a shard by the first part of a key: all keys with the same first
+// part are in the same shard, in order.
 func shardOf(key, uuid string) int {
 	part, _, ok := cutPart([]byte(key[4:]))
 	if !ok { // a key without parts
@@ -167,5 +166,5 @@ const (
 	cataloguePartition = "m"
 )
 
-// alone is the sort key of an item that has its partition for itself.
-var alone = []byte{0}
+// singleSortKey is the sort key of an item that is alone in its partition.
+var singleSortKey = []byte{0}

@@ -14,11 +14,11 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// eventsAtOnce is how many events of one record are read together.
-const eventsAtOnce = 32
+// eventsPerRead is the number of events of a record that are read together.
+const eventsPerRead = 32
 
-// cursor is where a search for events goes on: behind the events of a record
-// up to a revision, then with the next record of the shard.
+// cursor is a position among pending events: after the event of a revision of a
+// record; the next record of the shard follows.
 type cursor struct {
 	shard    int
 	uuid     string
@@ -35,16 +35,16 @@ func decodeCursor(b []byte) (c cursor, err error) {
 		return c, nil
 	}
 	if len(b) < 9 || int(b[0]) >= shards {
-		return c, errs.New(errs.Internal, "dynamostore: a place among waiting events that Pending never returned")
+		return c, errs.New(errs.Internal, "dynamostore: a position among pending events that Pending did not return")
 	}
 	return cursor{shard: int(b[0]), revision: binary.BigEndian.Uint64(b[1:]), uuid: string(b[9:])}, nil
 }
 
-// Pending is part of driver.Store. The index that finds records with waiting
-// events may lag a little; the records themselves are read strongly.
+// Pending implements driver.Store. The index that finds records with pending events
+// may lag a little; the records themselves are read strongly.
 func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []driver.Pending, next []byte, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, nil, canceled(err)
+		return nil, nil, errCanceled(err)
 	}
 	if err := driver.CheckLimit(limit); err != nil {
 		return nil, nil, err
@@ -55,7 +55,7 @@ func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []
 	}
 	size := 0
 	for at.shard < shards {
-		uuids, more, err := s.marked(ctx, at, min(limit-len(events)+1, batchReads))
+		uuids, more, err := s.pendingRecords(ctx, at, min(limit-len(events)+1, batchReads))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -92,9 +92,9 @@ func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []
 	return events, nil, nil
 }
 
-// marked returns uuids of records of a shard with waiting events, from a place
-// on, and whether more may follow.
-func (s *store) marked(ctx context.Context, at cursor, limit int) (uuids []string, more bool, err error) {
+// pendingRecords returns the UUIDs of records of a shard with pending events, from a
+// cursor on, and whether more may follow.
+func (s *store) pendingRecords(ctx context.Context, at cursor, limit int) (uuids []string, more bool, err error) {
 	condition := "p = :p AND k >= :k"
 	if at.revision == math.MaxUint64 {
 		condition = "p = :p AND k > :k"
@@ -104,7 +104,7 @@ func (s *store) marked(ctx context.Context, at cursor, limit int) (uuids []strin
 		ExpressionAttributeValues: item{":p": numberAttr(uint64(at.shard)), ":k": textAttr(recordPartition(at.uuid))}, //nolint:gosec // small
 	})
 	if err != nil {
-		return nil, false, s.b.fault(ctx, err, s.table)
+		return nil, false, s.b.wrapError(ctx, err, s.table)
 	}
 	for _, it := range out.Items {
 		uuids = append(uuids, textOf(it[attrPartition])[2:])
@@ -112,27 +112,27 @@ func (s *store) marked(ctx context.Context, at cursor, limit int) (uuids []strin
 	return uuids, len(out.LastEvaluatedKey) > 0, nil
 }
 
-// eventsOf returns the next events of a record behind a revision, and whether
-// these are all. Whoever gets them may clear them, so the entries of their
-// writes are made sure of first.
+// eventsOf returns the next events of a record after a revision, and whether these
+// are all. The caller may clear them, so the entries of their writes are written
+// first.
 func (s *store) eventsOf(ctx context.Context, r *record, from uint64, limit int) (events []driver.Pending, all bool, err error) {
 	if r == nil {
-		return nil, true, nil // gone since
+		return nil, true, nil // purged in the meantime
 	}
 	if len(r.events) == 0 {
 		return nil, true, s.unmark(ctx, r.uuid)
 	}
-	if err := s.confirm(ctx, r); err != nil {
+	if err := s.confirmEntries(ctx, r); err != nil {
 		return nil, false, err
 	}
-	revisions := r.waiting()
-	behind, _ := slices.BinarySearch(revisions, from+1)
-	revisions = revisions[behind:]
+	revisions := r.pending()
+	next, _ := slices.BinarySearch(revisions, from+1)
+	revisions = revisions[next:]
 	for size := 0; len(revisions) > 0; {
 		if len(events) >= limit || size >= s.b.pageSize {
 			return events, false, nil
 		}
-		n := min(len(revisions), limit-len(events), eventsAtOnce)
+		n := min(len(revisions), limit-len(events), eventsPerRead)
 		got, err := s.readEvents(ctx, r, revisions[:n])
 		if err != nil {
 			return nil, false, err
@@ -145,16 +145,16 @@ func (s *store) eventsOf(ctx context.Context, r *record, from uint64, limit int)
 	return events, true, nil
 }
 
-// readEvents returns some events of a record, but for those that a Clear has
-// half taken out: it took their pieces and got no further.
+// readEvents returns events of a record, without those whose pieces an interrupted
+// Clear has removed.
 func (s *store) readEvents(ctx context.Context, r *record, revisions []uint64) ([]driver.Pending, error) {
 	var cells []cell
 	for _, revision := range revisions {
-		if c := r.events[revision]; c.outside() {
+		if c := r.events[revision]; c.isOverflow() {
 			cells = append(cells, c)
 		}
 	}
-	outside, err := s.fetch(ctx, cells)
+	overflow, err := s.fetch(ctx, cells)
 	if err != nil {
 		return nil, err
 	}
@@ -162,11 +162,11 @@ func (s *store) readEvents(ctx context.Context, r *record, revisions []uint64) (
 	for _, revision := range revisions {
 		c := r.events[revision]
 		packed, there := c.data, true
-		if c.outside() {
-			packed, there = outside[c.id()]
+		if c.isOverflow() {
+			packed, there = overflow[c.id()]
 		}
 		if !there {
-			if err := s.takeOut(ctx, r.uuid, map[uint64]cell{revision: c}); err != nil {
+			if err := s.removeEvents(ctx, r.uuid, map[uint64]cell{revision: c}); err != nil {
 				return nil, err
 			}
 			continue
@@ -188,32 +188,31 @@ func unpackEvent(packed []byte) (driver.Event, error) {
 	return decodeEvent(plain)
 }
 
-// confirm writes the entries of those writes of a record of which it is not
-// known that they got so far.
-func (s *store) confirm(ctx context.Context, r *record) error {
-	unsure := s.unsure(r)
-	if len(unsure) == 0 {
+// confirmEntries writes the entries of those writes of a record that are not known
+// to be indexed.
+func (s *store) confirmEntries(ctx context.Context, r *record) error {
+	unconfirmed := s.unconfirmed(r)
+	if len(unconfirmed) == 0 {
 		return nil
 	}
 	var put []entry
 	for _, e := range r.entries {
-		if unsure[e.tag] {
+		if unconfirmed[e.tag] {
 			put = append(put, e)
 		}
 	}
 	if err := s.b.writeAll(ctx, s.table, entryWrites(r.uuid, put)); err != nil {
 		return err
 	}
-	tags := make([]tag, 0, len(unsure))
-	for t := range unsure {
+	tags := make([]tag, 0, len(unconfirmed))
+	for t := range unconfirmed {
 		tags = append(tags, t)
 	}
-	s.sure.add(tags...)
+	s.indexedWrites.add(tags...)
 	return nil
 }
 
-// unmark takes a record without waiting events out of the index of those that
-// have some.
+// unmark removes a record without pending events from the index "pending".
 func (s *store) unmark(ctx context.Context, uuid string) error {
 	_, err := s.b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: recordItem(uuid), UpdateExpression: aws.String("REMOVE p"),
@@ -223,5 +222,5 @@ func (s *store) unmark(ctx context.Context, uuid string) error {
 	if conditionFailed(err) {
 		return nil
 	}
-	return s.b.fault(ctx, err, s.table)
+	return s.b.wrapError(ctx, err, s.table)
 }

@@ -9,35 +9,35 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// maxEvents is how many events one write can tell: an expression has 4 KB.
+// maxEvents is the maximum number of events of a write: an expression is limited to 4 KB.
 const maxEvents = 256
 
-// plan is all that one attempt at a write puts into the table.
+// plan is what an attempt at a write changes in the table.
 type plan struct {
 	w       *driver.Write
-	was     *trace // of what it replaces; nil for a creation
+	base    *snapshot // of the record that it replaces; nil for a create
 	tag     tag
 	entries []entry // of the new value
-	put     []entry // of those, the ones to be written
+	put     []entry // of those, the ones to write
 	value   cell
-	events  []cell // of the revisions from First on
+	events  []cell // in the order of revisions, from FirstRevision on
 
 	note   item                 // nil: none
-	pieces []types.WriteRequest // of what lies outside
-	cells  []cell               // what lies outside
+	pieces []types.WriteRequest // of the overflow
+	cells  []cell               // in the overflow
 }
 
-// plan prepares an attempt. Small takes as little of the record's item as
-// possible.
-func (s *store) plan(w *driver.Write, was *trace, small bool) (*plan, error) {
-	p := &plan{w: w, was: was, tag: newTag(s.b.now())}
-	if err := p.choose(s, was); err != nil {
+// plan prepares an attempt. small moves everything to the overflow, to keep the item
+// of the record small.
+func (s *store) plan(w *driver.Write, base *snapshot, small bool) (*plan, error) {
+	p := &plan{w: w, base: base, tag: newTag(s.b.now())}
+	if err := p.setEntries(s, base); err != nil {
 		return nil, err
 	}
 	if err := p.setValue(small); err != nil {
 		return nil, err
 	}
-	if err := p.tell(small); err != nil {
+	if err := p.addEvents(small); err != nil {
 		return nil, err
 	}
 	p.setNote()
@@ -47,35 +47,35 @@ func (s *store) plan(w *driver.Write, was *trace, small bool) (*plan, error) {
 func (p *plan) setValue(small bool) error {
 	value := encodeValue(p.entries, p.w.Body)
 	if len(value) > maxValue {
-		return errs.New(errs.TooLarge, "the object %s has %d bytes with its keys; this backend keeps at most %d", p.w.UUID, len(value), maxValue)
+		return errs.New(errs.TooLarge, "the object %s has %d bytes with its keys; the limit of this backend is %d", p.w.UUID, len(value), maxValue)
 	}
 	p.value = cell{tag: p.tag, data: pack(value)}
-	if len(p.value.data) > mostValue || small && len(p.value.data) > 100 {
-		p.moveOut(&p.value, 0)
+	if len(p.value.data) > maxInlineValue || small && len(p.value.data) > 100 {
+		p.moveToOverflow(&p.value, 0)
 	}
 	return nil
 }
 
-// setNote makes the note of what lies outside, before and after.
+// setNote creates the note of the overflow before and after the write.
 func (p *plan) setNote() {
 	cells := p.cells
-	if p.was != nil && p.was.value.outside() {
-		cells = append(cells[:len(cells):len(cells)], p.was.value)
+	if p.base != nil && p.base.value.isOverflow() {
+		cells = append(cells[:len(cells):len(cells)], p.base.value)
 	}
 	if len(cells) > 0 {
 		p.note = noteItem(p.tag, p.w.UUID, cells)
 	}
 }
 
-// choose makes the entries: those of before stay what they are.
-func (p *plan) choose(s *store, was *trace) error {
+// setEntries determines the entries. Those of the replaced record are kept.
+func (p *plan) setEntries(s *store, base *snapshot) error {
 	keys, err := s.keysOf(p.w)
 	if err != nil {
 		return err
 	}
 	before := make(map[string]tag)
-	if was != nil {
-		for _, e := range was.entries {
+	if base != nil {
+		for _, e := range base.entries {
 			before[e.key] = e.tag
 		}
 	}
@@ -86,14 +86,14 @@ func (p *plan) choose(s *store, was *trace) error {
 			e.tag = t
 		}
 		p.entries = append(p.entries, e)
-		if e.tag == p.tag || was.unsure[e.tag] {
+		if e.tag == p.tag || base.unconfirmed[e.tag] {
 			p.put = append(p.put, e)
 		}
 	}
 	return nil
 }
 
-// keysOf lists the keys that a write's record has, each once.
+// keysOf returns the distinct keys of the record of a write.
 func (s *store) keysOf(w *driver.Write) ([]string, error) {
 	if w.Body == nil {
 		return []string{deadKey(w.Revision)}, nil
@@ -117,43 +117,43 @@ func (s *store) indexKeys(given []driver.Key) ([]string, error) {
 	return keys, nil
 }
 
-// tell makes the events. Once those that wait take much of the item, further
-// ones go outside.
-func (p *plan) tell(small bool) error {
+// addEvents adds the events. Those that exceed the limit of inline events go to the
+// overflow.
+func (p *plan) addEvents(small bool) error {
 	events := p.w.Events()
 	if len(events) > maxEvents {
-		return errs.New(errs.TooLarge, "a write that tells %d events; this backend takes at most %d", len(events), maxEvents)
+		return errs.New(errs.TooLarge, "a write has %d events; the limit of this backend is %d", len(events), maxEvents)
 	}
-	weight := 0
-	if p.was != nil {
-		weight = p.was.weight
+	eventBytes := 0
+	if p.base != nil {
+		eventBytes = p.base.eventBytes
 	}
 	for i := range events {
 		data := encodeEvent(&events[i].Event)
 		if len(data) > maxValue {
-			return errs.New(errs.TooLarge, "an event of %d bytes; this backend keeps at most %d", len(data), maxValue)
+			return errs.New(errs.TooLarge, "an event has %d bytes; the limit of this backend is %d", len(data), maxValue)
 		}
 		c := cell{tag: p.tag, data: pack(data)}
-		if weight += len(c.data); small || weight > mostEvents {
-			weight -= len(c.data)
-			p.moveOut(&c, 1+i)
+		if eventBytes += len(c.data); small || eventBytes > maxInlineEvents {
+			eventBytes -= len(c.data)
+			p.moveToOverflow(&c, 1+i)
 		}
 		p.events = append(p.events, c)
 	}
 	return nil
 }
 
-func (p *plan) moveOut(c *cell, blob int) {
-	out, pieces := c.moveOut(blob)
+func (p *plan) moveToOverflow(c *cell, blob int) {
+	out, pieces := c.moveToOverflow(blob)
 	p.pieces = append(p.pieces, pieces...)
 	p.cells = append(p.cells, out)
 	*c = out
 }
 
-// weight is how many bytes of the item events take once the write is made.
-func (p *plan) weight() (n int) {
-	if p.was != nil {
-		n = p.was.weight
+// eventBytes returns the size of the events in the item after the write.
+func (p *plan) eventBytes() (n int) {
+	if p.base != nil {
+		n = p.base.eventBytes
 	}
 	for _, c := range p.events {
 		n += len(c.data)
@@ -161,18 +161,18 @@ func (p *plan) weight() (n int) {
 	return n
 }
 
-// useless are the items that belong to the record before and not to the one
-// that the plan made of it.
-func (p *plan) useless(was *trace) []item {
-	if was == nil {
+// obsoleteKeys returns the keys of the items that belong to the replaced record and
+// not to the new one.
+func (p *plan) obsoleteKeys(base *snapshot) []item {
+	if base == nil {
 		return nil
 	}
 	kept := make(map[entry]bool, len(p.entries))
 	for _, e := range p.entries {
 		kept[e] = true
 	}
-	keys := was.value.keys()
-	for _, e := range was.entries {
+	keys := base.value.keys()
+	for _, e := range base.entries {
 		if !kept[e] {
 			keys = append(keys, e.itemKey(p.w.UUID))
 		}
@@ -180,8 +180,8 @@ func (p *plan) useless(was *trace) []item {
 	return keys
 }
 
-// vain are the items of a plan that was not carried out.
-func (p *plan) vain() []item {
+// rollbackKeys returns the keys of the items that a failed plan has created.
+func (p *plan) rollbackKeys() []item {
 	var keys []item
 	for i := range p.cells {
 		keys = append(keys, p.cells[i].keys()...)
@@ -201,18 +201,18 @@ func (p *plan) noteKey() item {
 	return noteKey(p.tag)
 }
 
-// item is what stands in the index for an entry.
+// item returns the item of an entry.
 func (e entry) item(uuid string) item {
 	it := e.itemKey(uuid)
-	if at := place(e.key, uuid); len(at) > maxPlace {
-		it[attrPlace] = bytesAttr(at)
+	if at := position(e.key, uuid); len(at) > maxPosition {
+		it[attrPosition] = bytesAttr(at)
 	}
 	return it
 }
 
 func (e entry) itemKey(uuid string) item {
-	at := place(e.key, uuid)
-	return itemKey(entryPartition(e.index(), shardOf(e.key, uuid)), slices.Concat(at[:min(len(at), maxPlace)], e.tag[:]))
+	at := position(e.key, uuid)
+	return itemKey(entryPartition(e.index(), shardOf(e.key, uuid)), slices.Concat(at[:min(len(at), maxPosition)], e.tag[:]))
 }
 
 func entryWrites(uuid string, entries []entry) []types.WriteRequest {

@@ -10,16 +10,16 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Purge is part of driver.Store. It also tidies up what crashed writes left
-// outside of records.
+// Purge implements driver.Store. It also removes the overflow that crashed writes
+// left.
 func (s *store) Purge(ctx context.Context, before uint64, limit int) (removed int, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, canceled(err)
+		return 0, errCanceled(err)
 	}
 	if err := driver.CheckLimit(limit); err != nil {
 		return 0, err
 	}
-	if err := s.tidy(ctx); err != nil {
+	if err := s.removeOrphans(ctx); err != nil {
 		return 0, err
 	}
 	sp := &span{index: deadIndex, high: binary.BigEndian.AppendUint64(nil, before)}
@@ -39,15 +39,15 @@ func (s *store) Purge(ctx context.Context, before uint64, limit int) (removed in
 	return removed, nil
 }
 
-// purge removes the tombstones at some places that hold no event.
-func (s *store) purge(ctx context.Context, places []found) (removed int, err error) {
+// purge removes the tombstones without pending events at the given positions.
+func (s *store) purge(ctx context.Context, places []entryPosition) (removed int, err error) {
 	records, err := s.recordsAt(ctx, places)
 	if err != nil {
 		return 0, err
 	}
 	for _, f := range places {
 		r := records[f.uuid]
-		if !s.counts(deadIndex, f, r) || len(r.events) > 0 {
+		if !s.matchesEntry(deadIndex, f, r) || len(r.events) > 0 {
 			continue
 		}
 		_, err := s.b.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
@@ -59,14 +59,14 @@ func (s *store) purge(ctx context.Context, places []found) (removed int, err err
 			continue
 		}
 		if err != nil {
-			return removed, s.b.fault(ctx, err, s.table)
+			return removed, s.b.wrapError(ctx, err, s.table)
 		}
 		removed++
-		var useless []item
+		var obsolete []item
 		for _, e := range r.entries {
-			useless = append(useless, e.itemKey(r.uuid))
+			obsolete = append(obsolete, e.itemKey(r.uuid))
 		}
-		s.b.broom.add(litter{table: s.table, keys: useless})
+		s.b.cleaner.add(garbage{table: s.table, keys: obsolete})
 	}
 	return removed, nil
 }

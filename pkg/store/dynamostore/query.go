@@ -3,18 +3,19 @@ package dynamostore
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"belfry/pkg/store/driver"
 )
 
-// pageSize is how many bytes of bodies, or payloads, a page gets at least
-// before it ends short of its limit.
+// pageSize is the number of bytes of bodies or payloads after which a page ends
+// before its limit.
 const pageSize = 8 << 20
 
-// Query is part of driver.Store. It reads strongly: nothing lags.
+// Query implements driver.Store. Reads are strongly consistent: indexes don't lag.
 func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
 	if err := ctx.Err(); err != nil {
-		return driver.Page{}, canceled(err)
+		return driver.Page{}, errCanceled(err)
 	}
 	ix := s.indexes[q.Index]
 	if err := q.Check(driver.Index{Name: ix.Name, Parts: ix.Parts, Multi: ix.Multi}); err != nil {
@@ -39,10 +40,10 @@ func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) 
 	return s.page(ctx, s.readers(sp, shards, q.Limit), q.Limit)
 }
 
-// Scan is part of driver.Store.
+// Scan implements driver.Store.
 func (s *store) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
 	if err := ctx.Err(); err != nil {
-		return driver.Page{}, canceled(err)
+		return driver.Page{}, errCanceled(err)
 	}
 	if err := driver.CheckLimit(limit); err != nil {
 		return driver.Page{}, err
@@ -58,42 +59,42 @@ func allShards() []int {
 	return list
 }
 
-// page reads the records of the next places. An entry counts only if its
-// record says so: then the record has this key.
+// page reads the records at the next positions, without those that no longer have the
+// key.
 func (s *store) page(ctx context.Context, readers []*reader, limit int) (page driver.Page, err error) {
-	places, more, err := take(ctx, readers, limit)
+	positions, more, err := take(ctx, readers, limit)
 	if err != nil {
 		return page, err
 	}
 	index := readers[0].span.index
-	for size := 0; len(places) > 0; {
-		n := min(len(places), batchReads)
-		records, err := s.recordsAt(ctx, places[:n])
+	for size := 0; len(positions) > 0; {
+		n := min(len(positions), batchReads)
+		records, err := s.recordsAt(ctx, positions[:n])
 		if err != nil {
 			return driver.Page{}, err
 		}
-		for _, f := range places[:n] {
-			if r := records[f.uuid]; s.counts(index, f, r) {
+		for _, f := range positions[:n] {
+			if r := records[f.uuid]; s.matchesEntry(index, f, r) {
 				page.Records = append(page.Records, r.record())
 				size += len(r.body)
 			}
 		}
-		last := places[n-1]
-		if places = places[n:]; len(places) == 0 && !more {
+		last := positions[n-1]
+		if positions = positions[n:]; len(positions) == 0 && !more {
 			return page, nil
 		}
-		if len(places) == 0 || size >= s.b.pageSize {
-			page.Next = last.place
+		if len(positions) == 0 || size >= s.b.pageSize {
+			page.Next = last.position
 			return page, nil
 		}
 	}
 	return page, nil
 }
 
-func (s *store) recordsAt(ctx context.Context, places []found) (map[string]*record, error) {
+func (s *store) recordsAt(ctx context.Context, positions []entryPosition) (map[string]*record, error) {
 	var uuids []string
-	seen := make(map[string]bool, len(places))
-	for _, f := range places {
+	seen := make(map[string]bool, len(positions))
+	for _, f := range positions {
 		if !seen[f.uuid] {
 			seen[f.uuid] = true
 			uuids = append(uuids, f.uuid)
@@ -102,28 +103,23 @@ func (s *store) recordsAt(ctx context.Context, places []found) (map[string]*reco
 	return s.readMany(ctx, uuids, withoutEvents)
 }
 
-// counts reports whether a record has the key that was found, and hands
-// entries that it does not have, and never will, to the broom.
-func (s *store) counts(index uint32, f found, r *record) (has bool) {
-	key := keyAt(index, f.place)
+// matchesEntry reports whether a record has the key of an entry. Entries that it does
+// not have and that are old enough to be orphans go to the cleaner.
+func (s *store) matchesEntry(index uint32, f entryPosition, r *record) (has bool) {
+	key := keyAt(index, f.position)
 	var left []item
 	for _, t := range f.tags {
 		e := entry{key: key, tag: t}
 		if r != nil && r.has(e) {
 			has = true
-		} else if t.before(s.b.now().Add(-leftAfter)) {
+		} else if t.before(s.b.now().Add(-orphanAge)) {
 			left = append(left, e.itemKey(f.uuid))
 		}
 	}
-	s.b.broom.add(litter{table: s.table, keys: left})
+	s.b.cleaner.add(garbage{table: s.table, keys: left})
 	return has
 }
 
 func (r *record) has(wanted entry) bool {
-	for _, e := range r.entries {
-		if e == wanted {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.entries, wanted)
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// span is a part of an index: the places from low on and below high, behind
-// after (or before it when descending). nil is open.
+// span is a range of positions of an index: from low to below high, after the
+// position after (or before it when descending). nil is unbounded.
 type span struct {
 	index      uint32
 	low, high  []byte
@@ -19,21 +19,20 @@ type span struct {
 	descending bool
 }
 
-// holds reports whether a place is in the span.
-func (sp *span) holds(place []byte) bool {
-	if bytes.Compare(place, sp.low) < 0 || sp.high != nil && bytes.Compare(place, sp.high) >= 0 {
+// contains reports whether a position is in the span.
+func (sp *span) contains(position []byte) bool {
+	if bytes.Compare(position, sp.low) < 0 || sp.high != nil && bytes.Compare(position, sp.high) >= 0 {
 		return false
 	}
 	if sp.after == nil {
 		return true
 	}
-	order := bytes.Compare(place, sp.after)
+	order := bytes.Compare(position, sp.after)
 	return sp.descending && order < 0 || !sp.descending && order > 0
 }
 
-// sorts returns the range of sort keys, ends included, that holds every place
-// of the span, and perhaps more: DynamoDB compares no more than a sort key
-// holds.
+// sorts returns a closed range of sort keys that contains all positions of the span,
+// and perhaps more, because sort keys may be truncated.
 func (sp *span) sorts() (low, high []byte) {
 	low, high = sp.low, sp.high
 	if sp.after != nil && !sp.descending && bytes.Compare(sp.after, low) > 0 {
@@ -42,37 +41,37 @@ func (sp *span) sorts() (low, high []byte) {
 	if sp.after != nil && sp.descending && (high == nil || bytes.Compare(sp.after, high) < 0) {
 		high = sp.after
 	}
-	low = low[:min(len(low), maxPlace)]
-	if len(high) > maxPlace {
-		high = append(bytes.Clone(high[:maxPlace]), bytes.Repeat([]byte{0xff}, maxSort-maxPlace)...)
+	low = low[:min(len(low), maxPosition)]
+	if len(high) > maxPosition {
+		high = append(bytes.Clone(high[:maxPosition]), bytes.Repeat([]byte{0xff}, maxSort-maxPosition)...)
 	}
 	return low, high
 }
 
-// found is a place in an index, and the tags of the entries there: more than
-// one where a write left one behind.
-type found struct {
-	place []byte
-	uuid  string
-	tags  []tag
+// entryPosition is a position in an index with the tags of the entries there. There is
+// more than one tag when a write left an orphan.
+type entryPosition struct {
+	position []byte
+	uuid     string
+	tags     []tag
 }
 
-// reader reads the places of a span in one shard, in their order.
+// reader reads the positions of a span in one shard, in order.
 type reader struct {
 	s     *store
 	span  *span
 	shard int
-	some  int // how many entries to ask at once
+	some  int // entries per request
 
-	read  []found // complete, and not yet taken
-	group []found // of one stem; more may come
+	read  []entryPosition // complete and not taken yet
+	group []entryPosition // with the same stem; more may follow
 	stem  []byte
-	start item // where to go on
+	start item // key of the next request
 	ended bool
 }
 
 func (s *store) readers(sp *span, shards []int, limit int) []*reader {
-	some := limit + 2 // one to know that there is more, one to know that it is complete
+	some := limit + 2 // one to know whether there are more, one to know that the last is complete
 	if len(shards) > 1 {
 		some = 2*limit/len(shards) + 4
 	}
@@ -83,9 +82,9 @@ func (s *store) readers(sp *span, shards []int, limit int) []*reader {
 	return list
 }
 
-// take returns the first places of all readers together, at most limit, and
-// whether there are more.
-func take(ctx context.Context, readers []*reader, limit int) (list []found, more bool, err error) {
+// take merges the readers and returns the first positions, at most limit, and whether
+// there are more.
+func take(ctx context.Context, readers []*reader, limit int) (list []entryPosition, more bool, err error) {
 	group, gctx := errgroup.WithContext(ctx)
 	for _, r := range readers {
 		group.Go(func() error { return r.fill(gctx) })
@@ -112,11 +111,11 @@ func take(ctx context.Context, readers []*reader, limit int) (list []found, more
 }
 
 func (r *reader) before(other *reader) bool {
-	order := bytes.Compare(r.read[0].place, other.read[0].place)
+	order := bytes.Compare(r.read[0].position, other.read[0].position)
 	return order < 0 != r.span.descending
 }
 
-// fill reads on until there is a place to take or the span has ended.
+// fill reads until a position can be taken or the span has ended.
 func (r *reader) fill(ctx context.Context) error {
 	for len(r.read) == 0 && !r.ended {
 		items, err := r.request(ctx)
@@ -135,8 +134,8 @@ func (r *reader) fill(ctx context.Context) error {
 	return nil
 }
 
-// add takes an entry. Those whose sort keys have the same stem, all of the key
-// but the tag, follow one another, and DynamoDB knows no more of their order.
+// add adds an entry. Entries whose sort keys have the same stem, the key without the
+// tag, are adjacent; DynamoDB does not order them further.
 func (r *reader) add(it item) error {
 	sort := bytesOf(it[attrSort])
 	end := len(sort) - len(tag{})
@@ -147,36 +146,36 @@ func (r *reader) add(it item) error {
 		r.closeGroup()
 		r.stem = stem
 	}
-	f := found{place: r.stem, tags: []tag{tag(sort[end:])}}
-	if whole := bytesOf(it[attrPlace]); whole != nil {
-		f.place = whole
+	f := entryPosition{position: r.stem, tags: []tag{tag(sort[end:])}}
+	if whole := bytesOf(it[attrPosition]); whole != nil {
+		f.position = whole
 	}
 	var err error
-	f.uuid, err = uuidAt(f.place)
+	f.uuid, err = uuidAt(f.position)
 	r.group = append(r.group, f)
 	return err
 }
 
-// closeGroup gives a group free to be taken: in order, each place once, and
-// without those that are not in the span.
+// closeGroup makes the positions of a group available: in order, each once, and only
+// those in the span.
 func (r *reader) closeGroup() {
-	slices.SortStableFunc(r.group, func(a, b found) int {
+	slices.SortStableFunc(r.group, func(a, b entryPosition) int {
 		if r.span.descending {
 			a, b = b, a
 		}
-		return bytes.Compare(a.place, b.place)
+		return bytes.Compare(a.position, b.position)
 	})
 	for _, f := range r.group {
-		if last := len(r.read) - 1; last >= 0 && bytes.Equal(r.read[last].place, f.place) {
+		if last := len(r.read) - 1; last >= 0 && bytes.Equal(r.read[last].position, f.position) {
 			r.read[last].tags = append(r.read[last].tags, f.tags...)
-		} else if r.span.holds(f.place) {
+		} else if r.span.contains(f.position) {
 			r.read = append(r.read, f)
 		}
 	}
 	r.group, r.stem = nil, nil
 }
 
-// request asks for the next entries.
+// request reads the next entries.
 func (r *reader) request(ctx context.Context) ([]item, error) {
 	low, high := r.span.sorts()
 	if high != nil && bytes.Compare(low, high) > 0 {
@@ -197,11 +196,11 @@ func (r *reader) request(ctx context.Context) ([]item, error) {
 		values[":high"] = bytesAttr(high)
 	}
 	out, err := r.s.b.client.Query(ctx, &dynamodb.QueryInput{
-		TableName: &r.s.table, ConsistentRead: yes, Limit: limit32(r.some), ScanIndexForward: aws.Bool(!r.span.descending),
+		TableName: &r.s.table, ConsistentRead: trueValue, Limit: limit32(r.some), ScanIndexForward: aws.Bool(!r.span.descending),
 		KeyConditionExpression: &condition, ExpressionAttributeValues: values, ExclusiveStartKey: r.start,
 	})
 	if err != nil {
-		return nil, r.s.b.fault(ctx, err, r.s.table)
+		return nil, r.s.b.wrapError(ctx, err, r.s.table)
 	}
 	r.start = out.LastEvaluatedKey
 	r.ended = len(r.start) == 0

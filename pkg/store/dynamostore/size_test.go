@@ -14,26 +14,26 @@ import (
 	"belfry/test/backing"
 )
 
-// TestLargeEventsWait writes a large object over and over while the bus is
-// away: what waits is many times what an item holds.
-func TestLargeEventsWait(t *testing.T) {
+// TestPendingEventsMayExceedAnItem writes a large object repeatedly without publishing:
+// the pending events are many times larger than an item.
+func TestPendingEventsMayExceedAnItem(t *testing.T) {
 	t.Parallel()
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {
 			server := start(t)
 			b := openBackend(t, options(server.URL))
-			s := openStore(t, b, byColour)
+			s := openStore(t, b, byColor)
 			const writes = 12
 			payloads := make([]string, writes)
 			for i := range uint64(writes) {
-				w := write("a", i, i+1, []byte(noise(byte(i), 120<<10)))
-				payloads[i] = noise(byte(100+i), 200<<10)
+				w := write("a", i, i+1, []byte(incompressible(byte(i), 120<<10)))
+				payloads[i] = incompressible(byte(100+i), 200<<10)
 				w.Event.Payload = []byte(payloads[i])
 				s.put(w)
 			}
 			events := s.pending()
 			if len(events) != writes {
-				t.Fatalf("%d events wait, want %d", len(events), writes)
+				t.Fatalf("%d events are pending, want %d", len(events), writes)
 			}
 			for i, e := range events {
 				if e.Revision != uint64(i+1) || string(e.Payload) != payloads[i] { //nolint:gosec // small
@@ -47,64 +47,63 @@ func TestLargeEventsWait(t *testing.T) {
 				t.Fatalf("%d events are left, the first at %d", len(left), left[0].Revision)
 			}
 			s.clear()
-			s.waits()
-			s.holds("a", writes, []byte(noise(writes-1, 120<<10)))
+			s.wantPending()
+			s.wantRecord("a", writes, []byte(incompressible(writes-1, 120<<10)))
 			closeBackend(t, b)
 			if got := contents(t, server.URL, "belfry_Books"); got != "i:1 m:1 r:1" {
-				t.Errorf("the table holds %s, want i:1 m:1 r:1", got)
+				t.Errorf("the table has %s, want i:1 m:1 r:1", got)
 			}
 		})
 	}
 }
 
-// TestHundredsOfEventsWait fills a record with events that are small each.
-func TestHundredsOfEventsWait(t *testing.T) {
+// TestRecordHasHundredsOfPendingEvents fills a record with small events.
+func TestRecordHasHundredsOfPendingEvents(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, openBackend(t, options(backing.Dynalite(t).URL)))
-	const writes = 400
+	const writes = 200
 	for i := range uint64(writes) {
 		w := write("a", i, i+1, []byte("{}"))
-		w.Event.Payload = []byte(noise(byte(i%200), 1000))
+		w.Event.Payload = []byte(incompressible(byte(i%200), 1000))
 		s.put(w)
 	}
 	if events := s.pending(); len(events) != writes {
-		t.Fatalf("%d events wait, want %d", len(events), writes)
+		t.Fatalf("%d events are pending, want %d", len(events), writes)
 	}
 	s.clear()
-	s.waits()
+	s.wantPending()
 }
 
-// TestItemOverflows fills an item by writes that don't know what is there, as
-// creations over a tombstone do: one then takes out of the item what it can.
-func TestItemOverflows(t *testing.T) {
+// TestWriteMovesToOverflowWhenTheItemIsFull fills an item by creates over a tombstone,
+// which don't know its size: a write then moves everything to the overflow.
+func TestWriteMovesToOverflowWhenTheItemIsFull(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, openBackend(t, options(backing.Dynoxide(t).URL)))
 	const writes = 12
 	var want []string
 	for i := range uint64(writes) {
 		w := write("a", 0, i+1, nil)
-		w.Event.Payload = []byte(noise(byte(i), 70<<10))
+		w.Event.Payload = []byte(incompressible(byte(i), 70<<10))
 		s.put(w)
 		want = append(want, w.Event.ID)
 	}
-	w := write("a", 0, writes+1, []byte(noise(99, 90<<10)))
+	w := write("a", 0, writes+1, []byte(incompressible(99, 90<<10)))
 	s.put(w)
-	s.holds("a", writes+1, w.Body)
-	s.waits(append(want, w.Event.ID)...)
+	s.wantRecord("a", writes+1, w.Body)
+	s.wantPending(append(want, w.Event.ID)...)
 	s.clear()
-	s.waits()
+	s.wantPending()
 }
 
-// TestLargeObjectMoves reads a large object while it is written again and
-// again: it is always there, and whole.
-func TestLargeObjectMoves(t *testing.T) {
+// TestLargeObjectIsReadAtomically reads a large object while it is written repeatedly.
+func TestLargeObjectIsReadAtomically(t *testing.T) {
 	t.Parallel()
 	b := openBackend(t, options(backing.Dynoxide(t).URL))
-	s := openStore(t, b, byColour)
-	const writes = 40
+	s := openStore(t, b, byColor)
+	const writes = 20
 	bodies := make([]string, writes+1)
 	for i := range uint64(writes + 1) {
-		bodies[i] = noise(byte(i), 150<<10)
+		bodies[i] = incompressible(byte(i), 150<<10)
 	}
 	large := func(revision uint64) driver.Write {
 		w := write("a", revision-1, revision, []byte(bodies[revision]))
@@ -129,7 +128,7 @@ func TestLargeObjectMoves(t *testing.T) {
 				if err != nil || string(r.Body) != bodies[r.Revision] {
 					t.Errorf("Get: %d bytes at %d, error %v", len(r.Body), r.Revision, err)
 				}
-				page, err := s.Query(t.Context(), driver.Query{Index: "colour", Equal: [][]byte{[]byte("red")}, Limit: 1})
+				page, err := s.Query(t.Context(), driver.Query{Index: "color", Equal: [][]byte{[]byte("red")}, Limit: 1})
 				if err != nil || len(page.Records) != 1 || string(page.Records[0].Body) != bodies[page.Records[0].Revision] {
 					t.Errorf("Query: %d records, error %v", len(page.Records), err)
 				}
@@ -139,30 +138,31 @@ func TestLargeObjectMoves(t *testing.T) {
 	group.Wait()
 }
 
-// TestPagesOfBytes has pages end early, and misses nothing.
-func TestPagesOfBytes(t *testing.T) {
+// TestPagesEndAtTheirSizeLimit limits the size of pages: all pages together are
+// complete.
+func TestPagesEndAtTheirSizeLimit(t *testing.T) {
 	t.Parallel()
 	b := openBackend(t, options(backing.Dynoxide(t).URL))
-	s := openStore(t, b, byColour)
+	s := openStore(t, b, byColor)
 	const records = 230
 	for i := range records {
-		s.put(write(fmt.Sprintf("n%03d", i), 0, 1, body("red", noise(byte(i), 100))))
+		s.put(write(fmt.Sprintf("n%03d", i), 0, 1, body("red", incompressible(byte(i), 100))))
 	}
 	s.clear()
 	const events, size = 50, 400
 	for i := range uint64(events) {
 		w := write("n000", i+1, i+2, body("red"))
-		w.Event.Payload = []byte(noise(byte(i), size))
+		w.Event.Payload = []byte(incompressible(byte(i), size))
 		s.put(w)
 	}
 	for _, n := range []int{1, size, 10*size - 1, 32*size - 1, 32 * size, 40 * size} {
 		dynamostore.SetPageSize(b, n)
 		if got := s.pending(); len(got) != events {
-			t.Errorf("in pages of %d bytes %d events wait, want %d", n, len(got), events)
+			t.Errorf("in pages of %d bytes %d events are pending, want %d", n, len(got), events)
 		}
 	}
 	found, pages := 0, 0
-	for q := (driver.Query{Index: "colour", Equal: [][]byte{[]byte("red")}, Limit: 1000}); pages == 0 || q.After != nil; pages++ {
+	for q := (driver.Query{Index: "color", Equal: [][]byte{[]byte("red")}, Limit: 1000}); pages == 0 || q.After != nil; pages++ {
 		page, err := s.Query(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -175,12 +175,12 @@ func TestPagesOfBytes(t *testing.T) {
 	}
 }
 
-// TestTooLarge writes what no table takes, and leaves no trace.
-func TestTooLarge(t *testing.T) {
+// TestTooLargeWritesChangeNothing makes writes that exceed the limits.
+func TestTooLargeWritesChangeNothing(t *testing.T) {
 	t.Parallel()
 	server := backing.Dynoxide(t)
 	b := openBackend(t, options(server.URL))
-	s := openStore(t, b, byColour)
+	s := openStore(t, b, byColor)
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, make([]byte, 17<<20))), errs.TooLarge, "17825")
 	w := write("a", 0, 1, body("red"))
 	w.Event.Payload = make([]byte, 17<<20)
@@ -191,13 +191,13 @@ func TestTooLarge(t *testing.T) {
 	wantKind(t, s.Put(t.Context(), write(strings.Repeat("u", 600), 0, 1, body())), errs.Invalid)
 	closeBackend(t, b)
 	if got := contents(t, server.URL, "belfry_Books"); got != "m:1" {
-		t.Errorf("the table holds %s, want m:1", got)
+		t.Errorf("the table has %s, want m:1", got)
 	}
 }
 
-// TestManyIndexes opens a store with more indexes than a table of DynamoDB's
-// has, and a record with many keys in each.
-func TestManyIndexes(t *testing.T) {
+// TestStoreHasFiftyIndexes opens a store with more indexes than DynamoDB supports, and
+// writes a record with many keys in each.
+func TestStoreHasFiftyIndexes(t *testing.T) {
 	t.Parallel()
 	b := openBackend(t, options(backing.Dynalite(t).URL))
 	spec := driver.Spec{Name: "Books", Keys: keys}
@@ -224,9 +224,9 @@ func TestManyIndexes(t *testing.T) {
 	}
 }
 
-// TestLongPlaces has many keys that differ only where a sort key has no more
-// room.
-func TestLongPlaces(t *testing.T) {
+// TestTruncatedPositionsKeepTheirOrder has keys that differ only beyond the limit of a
+// sort key.
+func TestTruncatedPositionsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {

@@ -12,12 +12,12 @@ import (
 
 // store is one store of a Backend.
 type store struct {
-	b       *Backend
-	table   string
-	indexes map[string]index
-	traces  traces
-	sure    sureTags
-	count   counter
+	b             *Backend
+	table         string
+	indexes       map[string]index
+	snapshots     snapshots
+	indexedWrites indexedWrites
+	count         counter
 }
 
 var _ driver.Store = (*store)(nil)
@@ -30,7 +30,7 @@ func newStore(b *Backend, table string, def definition) *store {
 	return s
 }
 
-// Get is part of driver.Store.
+// Get implements driver.Store.
 func (s *store) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
 	if err := s.ready(ctx, uuid); err != nil {
 		return driver.Record{}, false, err
@@ -39,69 +39,69 @@ func (s *store) Get(ctx context.Context, uuid string) (driver.Record, bool, erro
 	if err != nil || r == nil {
 		return driver.Record{}, false, err
 	}
-	s.traces.put(s.traceOf(r))
+	s.snapshots.put(s.snapshotOf(r))
 	return r.record(), true, nil
 }
 
-// maxUUID is what every key that a uuid is part of has room for.
+// maxUUID is the maximum length of a UUID that fits in all keys.
 const maxUUID = 500
 
 func (s *store) ready(ctx context.Context, uuid string) error {
 	if err := ctx.Err(); err != nil {
-		return canceled(err)
+		return errCanceled(err)
 	}
 	if uuid == "" || len(uuid) > maxUUID {
-		return errs.New(errs.Invalid, "a uuid of %d bytes: DynamoDB's keys have room for 1 to %d", len(uuid), maxUUID)
+		return errs.New(errs.Invalid, "a UUID has %d bytes; this backend supports 1 to %d", len(uuid), maxUUID)
 	}
 	return nil
 }
 
-// trace is what a Put must know of the record that it replaces. Whoever
-// changes an object has just read it, so the trace of that reading is at hand.
-// It can't be out of date: a write holds only if the value is still the one
-// that its trace is of.
-type trace struct {
-	uuid     string
-	revision uint64
-	value    cell // without its data
-	entries  []entry
-	unsure   map[tag]bool // writes whose entries may not all be there; see confirm
-	weight   int          // bytes of events in the item
+// snapshot is what a Put needs to know of the record that it replaces. An object is
+// usually read just before it is changed, so the snapshot is cached by then. An
+// outdated one does no harm: the condition of a write includes that the value has
+// not changed.
+type snapshot struct {
+	uuid        string
+	revision    uint64
+	value       cell // without its data
+	entries     []entry
+	unconfirmed map[tag]bool // writes whose entries may be missing; see confirmEntries
+	eventBytes  int          // bytes of events in the item
 }
 
-func (s *store) traceOf(r *record) *trace {
-	t := &trace{uuid: r.uuid, revision: r.revision, value: r.value, entries: r.entries, weight: r.weight(), unsure: s.unsure(r)}
+func (s *store) snapshotOf(r *record) *snapshot {
+	t := &snapshot{uuid: r.uuid, revision: r.revision, value: r.value, entries: r.entries, eventBytes: r.eventBytes(), unconfirmed: s.unconfirmed(r)}
 	t.value.data = nil
 	return t
 }
 
 const (
-	traceSlots = 1024
-	traceSize  = 8 << 10 // of the keys of one that is kept
+	snapshotSlots   = 1024
+	maxSnapshotKeys = 8 << 10 // of the keys of a cached snapshot
 )
 
-// traces keeps those of the records that were read last, roughly.
-type traces [traceSlots]atomic.Pointer[trace]
+// snapshots is a lossy cache of the snapshots of the records that were read last.
+type snapshots [snapshotSlots]atomic.Pointer[snapshot]
 
-func (ts *traces) slot(uuid string) *atomic.Pointer[trace] {
+func (ts *snapshots) slot(uuid string) *atomic.Pointer[snapshot] {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(uuid))
-	return &ts[h.Sum32()%traceSlots]
+	return &ts[h.Sum32()%snapshotSlots]
 }
 
-func (ts *traces) put(t *trace) {
+func (ts *snapshots) put(t *snapshot) {
 	size := 0
 	for _, e := range t.entries {
 		size += len(e.key) + len(e.tag)
 	}
-	if size > traceSize {
+	if size > maxSnapshotKeys {
 		ts.forget(t.uuid)
 		return
 	}
 	ts.slot(t.uuid).Store(t)
 }
 
-func (ts *traces) get(uuid string, revision uint64) *trace {
+func (ts *snapshots) get(uuid string, revision uint64) *snapshot {
 	t := ts.slot(uuid).Load()
 	if t == nil || t.uuid != uuid || t.revision != revision {
 		return nil
@@ -109,21 +109,21 @@ func (ts *traces) get(uuid string, revision uint64) *trace {
 	return t
 }
 
-func (ts *traces) forget(uuid string) { ts.slot(uuid).Store(nil) }
+func (ts *snapshots) forget(uuid string) { ts.slot(uuid).Store(nil) }
 
-// sureTags are writes whose entries are known to be there.
-type sureTags struct {
+// indexedWrites is a set of writes whose entries are known to exist.
+type indexedWrites struct {
 	mu   sync.Mutex
 	tags map[tag]struct{}
 }
 
-// sureMost bounds them. What is forgotten is made sure of again.
-const sureMost = 50_000
+// maxIndexedWrites bounds the set. The entries of forgotten writes are written again.
+const maxIndexedWrites = 50_000
 
-func (s *sureTags) add(tags ...tag) {
+func (s *indexedWrites) add(tags ...tag) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tags == nil || len(s.tags) >= sureMost {
+	if s.tags == nil || len(s.tags) >= maxIndexedWrites {
 		s.tags = make(map[tag]struct{})
 	}
 	for _, t := range tags {
@@ -131,20 +131,20 @@ func (s *sureTags) add(tags ...tag) {
 	}
 }
 
-func (s *sureTags) has(t tag) bool {
+func (s *indexedWrites) has(t tag) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.tags[t]
 	return ok
 }
 
-// unsure returns the writes of a record whose entries may not all be there:
-// those whose events wait. Entries are written beside the record, and no event
-// leaves its record before its write's entries are there.
-func (s *store) unsure(r *record) map[tag]bool {
+// unconfirmed returns the writes of a record whose entries may be missing: those whose
+// events are pending. Entries are written concurrently with the record, and no event
+// is cleared before the entries of its write exist.
+func (s *store) unconfirmed(r *record) map[tag]bool {
 	var tags map[tag]bool
 	for _, c := range r.events {
-		if !s.sure.has(c.tag) {
+		if !s.indexedWrites.has(c.tag) {
 			if tags == nil {
 				tags = make(map[tag]bool)
 			}

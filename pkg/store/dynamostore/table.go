@@ -15,13 +15,11 @@ import (
 	"belfry/pkg/errs"
 )
 
-// pendingIndex finds the records with waiting events.
+// pendingIndex finds the records with pending events.
 const pendingIndex = "pending"
 
-// The waits for a table or an index to be made.
-const (
-	tableTime = 10 * time.Minute
-)
+// tableTimeout bounds the wait for a table or an index to become active.
+const tableTimeout = 10 * time.Minute
 
 func attributeTypes() []types.AttributeDefinition {
 	return []types.AttributeDefinition{
@@ -38,36 +36,36 @@ func schema(hash, sort string) []types.KeySchemaElement {
 	}
 }
 
-// makeTable makes the table and its index, as far as they are not there, and
-// waits until they serve.
-func (b *Backend) makeTable(ctx context.Context, table string) error {
-	deadline := time.Now().Add(tableTime)
+// ensureTable creates the table and its index if they don't exist, and waits until
+// they are active.
+func (b *Backend) ensureTable(ctx context.Context, table string) error {
+	deadline := time.Now().Add(tableTimeout)
 	for attempt := 1; ; attempt++ {
 		done, err := b.nextStep(ctx, table)
 		if err != nil || done {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return b.away(nil, "%s is still making the table %s after %s", b.where, table, tableTime)
+			return b.unavailable(nil, "%s is still creating the table %s after %s", b.where, table, tableTimeout)
 		}
-		if err := b.pause(ctx, attempt); err != nil {
+		if err := pause(ctx, attempt); err != nil {
 			return err
 		}
 	}
 }
 
-// nextStep does what brings the table nearer to serving, and reports whether
-// it does. Another process may be doing the same.
+// nextStep creates what is missing, and reports whether the table is active. Another
+// process may be doing the same.
 func (b *Backend) nextStep(ctx context.Context, table string) (done bool, err error) {
 	out, err := b.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if missing := (*types.ResourceNotFoundException)(nil); errors.As(err, &missing) {
 		return false, b.createTable(ctx, table)
 	}
 	if err != nil {
-		return false, b.fault(ctx, err, table)
+		return false, b.wrapError(ctx, err, table)
 	}
 	if problem := wrongTable(out.Table); problem != "" {
-		return false, errs.New(errs.Internal, "the table %s is not one of belfry's: %s; take another tablePrefix, or remove the table", table, problem)
+		return false, errs.New(errs.Internal, "the table %s was not created by belfry: %s; use another tablePrefix, or delete the table", table, problem)
 	}
 	at := slices.IndexFunc(out.Table.GlobalSecondaryIndexes, func(ix types.GlobalSecondaryIndexDescription) bool {
 		return aws.ToString(ix.IndexName) == pendingIndex
@@ -116,15 +114,15 @@ func (b *Backend) createIndex(ctx context.Context, table string) error {
 	return b.unlessMade(ctx, err, table)
 }
 
-// unlessMade forgives that another process was first.
+// unlessMade ignores that another process has created the table or index.
 func (b *Backend) unlessMade(ctx context.Context, err error, table string) error {
 	if inUse := (*types.ResourceInUseException)(nil); errors.As(err, &inUse) {
 		return nil
 	}
-	return b.fault(ctx, err, table)
+	return b.wrapError(ctx, err, table)
 }
 
-// wrongTable says what keeps a table from being used.
+// wrongTable returns why a table can't be used, "" if it can.
 func wrongTable(t *types.TableDescription) string {
 	if got := showSchema(t.KeySchema, t.AttributeDefinitions); got != "k (S), s (B)" {
 		return fmt.Sprintf("its key is %s and must be k (S), s (B)", got)

@@ -15,8 +15,8 @@ import (
 	"belfry/test/backing"
 )
 
-// makeTable makes a table past the backend. Attributes are a name and a type
-// each: of the key, and, if there are four, of the index "pending".
+// makeTable creates a table without the backend. Each attribute is a name and a type:
+// two for the key and, if there are four, two for the index "pending".
 func makeTable(t *testing.T, url, name string, attributes ...string) {
 	t.Helper()
 	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest}
@@ -44,9 +44,8 @@ func makeTable(t *testing.T, url, name string, attributes ...string) {
 	}
 }
 
-// TestForeignTables opens stores where a table of another kind is: what is
-// wrong is named, and nothing is changed.
-func TestForeignTables(t *testing.T) {
+// TestForeignTablesAreRefused opens stores whose tables have another key.
+func TestForeignTablesAreRefused(t *testing.T) {
 	t.Parallel()
 	url := backing.Dynalite(t).URL
 	b := openBackend(t, options(url))
@@ -58,26 +57,26 @@ func TestForeignTables(t *testing.T) {
 	wantKind(t, err, errs.Internal, "belfry_Index", "pending", "p (S), k (S)")
 }
 
-// TestTableOfTheAdministrator opens stores whose tables someone else made, one
-// of them without the index.
-func TestTableOfTheAdministrator(t *testing.T) {
+// TestExistingTablesAreUsed opens stores whose tables an administrator created, one of
+// them without the index.
+func TestExistingTablesAreUsed(t *testing.T) {
 	t.Parallel()
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {
 			url := start(t).URL
 			makeTable(t, url, "belfry_Books", "kS", "sB", "pN", "kS")
-			openStore(t, openBackend(t, options(url)), byColour).put(write("a", 0, 1, body("red")))
+			openStore(t, openBackend(t, options(url)), byColor).put(write("a", 0, 1, body("red")))
 		})
 	}
 	url := backing.Dynoxide(t).URL // dynalite adds no index to a table without set throughput
 	makeTable(t, url, "belfry_Books", "kS", "sB")
-	s := openStore(t, openBackend(t, options(url)), byColour)
+	s := openStore(t, openBackend(t, options(url)), byColor)
 	s.put(write("a", 0, 1, body("red")))
-	s.waits("a/1")
+	s.wantPending("a/1")
 }
 
-// TestLaterLayout meets a table of a later belfry.
-func TestLaterLayout(t *testing.T) {
+// TestNewerLayoutIsRefused opens a table that a newer belfry wrote.
+func TestNewerLayoutIsRefused(t *testing.T) {
 	t.Parallel()
 	url := backing.Dynoxide(t).URL
 	b := openBackend(t, options(url))
@@ -93,29 +92,29 @@ func TestLaterLayout(t *testing.T) {
 	wantKind(t, err, errs.Internal, "belfry_Books", "newer")
 }
 
-// TestProcessesOpenTogether has several processes open a new store at once,
-// and fill a new index while one that knows it writes.
-func TestProcessesOpenTogether(t *testing.T) {
+// TestProcessesOpenAStoreConcurrently has several processes open a new store
+// concurrently, and fill a new index while another process writes to it.
+func TestProcessesOpenAStoreConcurrently(t *testing.T) {
 	t.Parallel()
 	url := backing.Dynalite(t).URL
 	const processes = 4
 	var group sync.WaitGroup
-	shops := make([]shop, processes)
-	for i := range shops {
+	stores := make([]testStore, processes)
+	for i := range stores {
 		b := openBackend(t, options(url))
-		group.Go(func() { shops[i] = openStore(t, b) })
+		group.Go(func() { stores[i] = openStore(t, b) })
 	}
 	group.Wait()
 	const records = 60
 	for i := range records {
 		w := write(fmt.Sprintf("n%02d", i), 0, 1, body("red", fmt.Sprint(i%2)))
 		w.Keys = nil
-		shops[i%processes].put(w)
+		stores[i%processes].put(w)
 	}
-	writer := openStore(t, openBackend(t, options(url)), byColour)
-	for i := range shops {
+	writer := openStore(t, openBackend(t, options(url)), byColor)
+	for i := range stores {
 		b := openBackend(t, options(url))
-		group.Go(func() { shops[i] = openStore(t, b, byColour) })
+		group.Go(func() { stores[i] = openStore(t, b, byColor) })
 	}
 	for i := range records / 2 {
 		writer.put(write(fmt.Sprintf("n%02d", i), 1, 2, body("blue")))
@@ -129,29 +128,29 @@ func TestProcessesOpenTogether(t *testing.T) {
 			red = append(red, fmt.Sprintf("n%02d", i))
 		}
 	}
-	for _, s := range shops {
-		s.finds("red", red...)
-		s.finds("blue", blue...)
+	for _, s := range stores {
+		s.wantMatches("red", red...)
+		s.wantMatches("blue", blue...)
 	}
 }
 
-// TestFillIsInterrupted loses the connection while an index is filled: the
-// next Open goes on.
-func TestFillIsInterrupted(t *testing.T) {
+// TestInterruptedFillIsResumed loses the connection while an index is filled: the next
+// Open completes it.
+func TestInterruptedFillIsResumed(t *testing.T) {
 	t.Parallel()
-	g, s := gated(t)
+	g, s := openBehindProxy(t)
 	for i := range 40 {
 		s.put(write(fmt.Sprintf("n%02d", i), 0, 1, body("red")))
 	}
-	other := driver.Index{Name: "colour", Parts: 1} // the same keys under another number
+	other := driver.Index{Name: "color", Parts: 1} // the same keys under another number
 	spec := driver.Spec{Name: "Books", Indexes: []driver.Index{other}, Keys: keys}
 	b := openBackend(t, options(g.url))
 	left := 25
-	g.set(func(op, _ string) fate {
+	g.set(func(op, _ string) fault {
 		if op == "UpdateItem" {
 			left--
 		}
-		return fate{lost: left < 0}
+		return fault{drop: left < 0}
 	})
 	_, err := b.Open(t.Context(), spec)
 	wantKind(t, err, errs.Unavailable)
@@ -161,5 +160,5 @@ func TestFillIsInterrupted(t *testing.T) {
 	for i := range 40 {
 		want = append(want, fmt.Sprintf("n%02d", i))
 	}
-	filled.finds("red", want...)
+	filled.wantMatches("red", want...)
 }

@@ -2,30 +2,30 @@ package outbox
 
 import (
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"time"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/pkg/store/driver"
 )
 
 const (
-	batchEvents  = 500
-	batchBytes   = 2 << 20
-	againMin     = 50 * time.Millisecond
-	againMax     = 2 * time.Second
-	refusedKnown = 1_000
+	batchEvents      = 500
+	batchBytes       = 2 << 20
+	retryMin         = 50 * time.Millisecond
+	retryMax         = 2 * time.Second
+	maxRefusedLogged = 1_000
 
-	// A batch costs the bus and the scheduler about as much as a dozen events.
-	// Where events come in by the dozen, a little patience makes batches of
-	// several dozen; a lone event, or a few, never wait for others.
-	gatherFrom = 24
-	gatherFor  = 3 * time.Millisecond
+	// The fixed cost of a batch is about that of a dozen events. After a batch of
+	// batchDelayFrom events, a short delay makes the next one larger; under light
+	// load no event is delayed.
+	batchDelayFrom = 24
+	batchDelay     = 3 * time.Millisecond
 )
 
-// batch is what is published at once.
+// batch is a list of events that are published together.
 type batch struct {
 	items []item
 	bytes int
@@ -45,95 +45,86 @@ func (b *batch) reset() {
 	b.items, b.bytes = b.items[:0], 0
 }
 
-// loop is the state of the one goroutine that publishes.
+// loop is the state of the goroutine that publishes.
 type loop struct {
 	*Relay
 	batch    batch
 	outgoing []bus.Event
-	refused  map[string]bool // ids that were logged as refused
+	refused  map[string]bool // IDs that were logged as refused
 }
 
-// run publishes what is in hand as soon as the batch before is done: the more
-// comes in meanwhile, the larger the next one.
-func (r *Relay) run() {
+// publishLoop publishes the queued events as soon as the previous batch is done: the
+// more events arrive in the meantime, the larger is the next batch.
+func (r *Relay) publishLoop() {
 	l := &loop{Relay: r, refused: map[string]bool{}}
 	tick := time.NewTicker(r.opts.SweepEvery)
 	defer tick.Stop()
 	for {
 		for l.gather() {
-			many := len(l.batch.items) >= gatherFrom
+			many := len(l.batch.items) >= batchDelayFrom
 			if !l.publish() {
 				return
 			}
 			if many {
-				r.rest(gatherFor)
+				_ = backoff.Sleep(r.ctx, batchDelay)
 			}
 		}
 		select {
-		case <-r.kick:
+		case <-r.wake:
 		case <-tick.C:
-			r.searchLeft()
-		case <-r.life.Done():
+			r.sweepAbandoned()
+		case <-r.ctx.Done():
 			return
 		}
 	}
 }
 
-// rest lets more come in, unless the relay ends.
-func (r *Relay) rest(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.life.Done():
-	}
-}
-
-func (r *Relay) searchLeft() {
+func (r *Relay) sweepAbandoned() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, src := range r.sources {
-		src.beginLeft()
+		src.startSweep()
 	}
 }
 
-// gather fills the batch from all sources in turn, and reports whether there
-// is anything in it.
+// gather fills the batch from all sources in turn, and reports whether it has any
+// event.
 func (l *loop) gather() bool {
 	l.batch.reset()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.sources {
-		src := l.sources[(l.turn+i)%len(l.sources)]
-		src.begin()
+		src := l.sources[(l.firstSource+i)%len(l.sources)]
+		src.startPass()
 		src.take(&l.batch)
 	}
-	l.turn++
+	l.firstSource++
 	if len(l.batch.items) > 0 {
 		return true
 	}
-	l.settle()
+	l.advance()
 	return false
 }
 
-// settle lets passes go on whose page is done, and tells who waits.
-func (l *loop) settle() {
+// advance continues the passes whose page has been published, and wakes waiting
+// calls of Flush.
+func (l *loop) advance() {
 	for _, src := range l.sources {
-		if src.turnPage() {
-			l.nudge() // what was held back may go now
+		if src.nextPage() {
+			l.notify() // the queue of the source may be published now
 		}
 	}
-	l.announce()
+	l.signalProgress()
 }
 
-// announce wakes up who waits for progress.
-func (l *loop) announce() {
+// signalProgress wakes waiting calls of Flush.
+func (l *loop) signalProgress() {
 	close(l.progress)
 	l.progress = make(chan struct{})
 }
 
-// publish publishes the batch, however long that takes. It reports false when
-// the relay ends first.
+// publish publishes the batch and retries until that succeeds. It returns false when
+// the relay is closed first.
 func (l *loop) publish() bool {
 	l.outgoing = l.outgoing[:0]
 	for i := range l.batch.items {
@@ -141,12 +132,12 @@ func (l *loop) publish() bool {
 		l.outgoing = append(l.outgoing, bus.Event{ID: e.ID, Subject: e.Subject, Payload: e.Payload})
 	}
 	start := time.Now()
-	refused, ok := l.publishAgain()
+	refused, ok := l.publishWithRetry()
 	if !ok {
 		return false
 	}
 	took := time.Since(start)
-	l.finish(refused)
+	l.published(refused)
 	if l.opts.Observe != nil {
 		l.opts.Observe(len(l.batch.items)-len(refused), took)
 	}
@@ -154,45 +145,46 @@ func (l *loop) publish() bool {
 	return true
 }
 
-// publishAgain tries until the bus has taken the batch, and returns which of
-// its events the bus refused for good.
-func (l *loop) publishAgain() (map[string]string, bool) {
-	for wait := againMin; ; wait = min(2*wait, againMax) {
+// publishWithRetry publishes the batch, retrying until that succeeds, and returns the
+// events that the bus refused permanently, with the reasons.
+func (l *loop) publishWithRetry() (map[string]string, bool) {
+	for retry := backoff.New(retryMin, retryMax); ; {
 		began := time.Now()
-		err := l.opts.Publisher.Publish(l.life, l.outgoing)
+		err := l.opts.Publisher.Publish(l.ctx, l.outgoing)
 		var refused *bus.RejectedError
 		switch {
 		case err == nil || errors.As(err, &refused):
-			if l.counters.away.Swap(false) {
-				l.log.Info("events are published again")
+			if l.counters.unavailable.Swap(false) {
+				l.log.Info("outbox: publishing works again")
 			}
 			return reasons(refused), true
-		case l.life.Err() != nil:
+		case l.ctx.Err() != nil:
 			return nil, false
 		}
-		l.fail(began, err)
-		timer := time.NewTimer(wait/2 + rand.N(wait))
+		l.noteFailure(began, err)
+		timer := time.NewTimer(retry.Next())
 		select {
 		case <-timer.C:
-		case <-l.hurry:
-			wait = againMin
-		case <-l.life.Done():
+		case <-l.retryNow:
+			timer.Stop()
+			retry.Reset()
+		case <-l.ctx.Done():
 			timer.Stop()
 			return nil, false
 		}
 	}
 }
 
-// fail notes that an attempt failed, and tells who waits.
-func (l *loop) fail(began time.Time, err error) {
+// noteFailure records a failed attempt and wakes waiting calls of Flush.
+func (l *loop) noteFailure(began time.Time, err error) {
 	l.counters.failures.Add(1)
-	if !l.counters.away.Swap(true) {
-		l.log.Warn("events can't be published; they wait in their records", "error", err)
+	if !l.counters.unavailable.Swap(true) {
+		l.log.Warn("outbox: publishing failed; events stay in their records and will be retried", "error", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed = began
-	l.announce()
+	l.signalProgress()
 }
 
 func reasons(r *bus.RejectedError) map[string]string {
@@ -206,12 +198,12 @@ func reasons(r *bus.RejectedError) map[string]string {
 	return m
 }
 
-// finish does what follows once the batch is in the bus.
-func (l *loop) finish(refused map[string]string) {
+// published clears the events of a published batch and sends their live messages.
+func (l *loop) published(refused map[string]string) {
 	for i := range l.batch.items {
 		it := &l.batch.items[i]
 		if reason, is := refused[it.ID]; is {
-			l.refuse(it, reason)
+			l.logRefused(it, reason)
 			continue
 		}
 		l.opts.Publisher.Live(name(it.Subject), it.Payload)
@@ -227,31 +219,31 @@ func (l *loop) finish(refused map[string]string) {
 			l.bytes -= len(it.Payload)
 		}
 		if _, is := refused[it.ID]; !is {
-			it.Payload = nil // clearing needs it no more
+			it.Payload = nil // not needed for clearing
 			it.src.clear = append(it.src.clear, it.Pending)
-			it.src.nudge()
+			it.src.notify()
 		}
 	}
-	l.settle()
+	l.advance()
 }
 
-// refuse logs an event that the bus will not take, once: each search finds it
-// in its record again.
-func (l *loop) refuse(it *item, reason string) {
+// logRefused logs an event that the bus refused, once: every sweep finds it in its
+// record again.
+func (l *loop) logRefused(it *item, reason string) {
 	l.counters.refused.Add(1)
 	if l.refused[it.ID] {
 		return
 	}
-	if len(l.refused) >= refusedKnown {
+	if len(l.refused) >= maxRefusedLogged {
 		clear(l.refused)
 	}
 	l.refused[it.ID] = true
-	l.log.Error("the bus refuses an event; it stays in its record",
+	l.log.Error("outbox: the bus refused an event permanently; it stays in its record",
 		"event", it.ID, "store", it.src.name, "uuid", it.UUID, "reason", reason)
 }
 
-// name takes an event's name out of the subject on which it is kept:
-// events.<partition>.<Event>.<Store>.<uuid>, the name alone with dots in it.
+// name returns the name of an event from its subject,
+// events.<partition>.<Event>.<Store>.<uuid>. Only the name has dots in it.
 func name(subject string) event.Name {
 	s := strings.TrimPrefix(subject, event.LogPrefix)
 	_, s, _ = strings.Cut(s, ".")

@@ -1,11 +1,11 @@
-// Package outbox carries events from the records that hold them to the bus.
+// Package outbox publishes events from the records that hold them to the bus.
 //
-// A write puts its event into the record in the same act. Right afterwards
-// package store hands the relay a copy, which is published at once together
-// with whatever else is in hand, and then cleared from its record. What the
-// relay can't keep in memory it forgets: the event is in its record, and a
-// sweep of the store finds it. So an event is published at least once, and
-// those of one object in the order in which they were handed over.
+// A write stores its event in the record atomically (the transactional outbox).
+// Package store then hands a copy to the relay, which publishes it at once, in a
+// batch with other queued events, and clears it from its record. Events that exceed
+// the relay's memory limits are dropped from memory: a sweep of the store finds them
+// in their records. Every event is thus published at least once, and the events of
+// an object in the order in which they were handed over.
 package outbox
 
 import (
@@ -20,40 +20,40 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Publisher is where events go; *bus.Bus is one.
+// Publisher publishes events. *bus.Bus implements it.
 type Publisher interface {
-	// Publish makes the events durable, in their order. *bus.RejectedError names
-	// those that will never be taken; any other error leaves open which are
-	// there, and the same events are published again.
+	// Publish stores the events in order. It reports *bus.RejectedError with the events
+	// that can never be stored; after any other error an unknown part of them is
+	// stored, and the same events are published again.
 	Publish(ctx context.Context, events []bus.Event) error
 
-	// Sync returns once everything that Publish accepted before would outlive
-	// a power cut. Only then may it leave its record.
+	// Sync returns when all events that Publish accepted before survive a power
+	// failure. Only then may they be cleared from their records.
 	Sync(ctx context.Context) error
 
-	// Live tells whoever listens now.
+	// Live publishes to current subscribers only.
 	Live(name event.Name, payload []byte)
 }
 
-// Options of a relay. Zero fields take the defaults given here.
+// Options configures a relay. Zero fields mean the defaults given here.
 type Options struct {
 	Publisher Publisher
-	Logger    *slog.Logger // slog.Default()
+	Logger    *slog.Logger // nil discards the log
 
-	SweepEvery time.Duration // between searches for what other processes left; 30 s
-	SweepAge   time.Duration // how old an event is that was left; 10 s
+	SweepEvery time.Duration // interval of sweeps for events that other processes abandoned; 30 s
+	SweepAge   time.Duration // age from which an event counts as abandoned; 10 s
 
-	MaxEvents int // events in memory; 20,000
-	MaxBytes  int // bytes of them; 32 MiB
+	MaxEvents int // maximum number of events in memory; 20,000
+	MaxBytes  int // maximum size of their payloads; 32 MiB
 
-	// Observe, when not nil, is told of every batch that was published and how
-	// long that took.
+	// Observe, if not nil, is called with the size and duration of each published
+	// batch.
 	Observe func(events int, took time.Duration)
 }
 
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.SweepEvery <= 0 {
 		o.SweepEvery = 30 * time.Second
@@ -77,69 +77,69 @@ type Relay struct {
 	log      *slog.Logger
 	counters counters
 
-	life    context.Context // of everything but clearing
-	end     context.CancelFunc
-	tidy    context.Context // of clearing, which goes on while the relay closes
-	endTidy context.CancelFunc
-	loop    sync.WaitGroup
-	keepers sync.WaitGroup
-	kick    chan struct{} // hears that there may be something to publish
-	hurry   chan struct{} // hears that a delayed attempt is wanted now
+	ctx         context.Context // of everything except clearing
+	cancel      context.CancelFunc
+	clearCtx    context.Context // of clearing, which continues while the relay closes
+	cancelClear context.CancelFunc
+	loop        sync.WaitGroup
+	clearers    sync.WaitGroup
+	wake        chan struct{} // signals that there may be events to publish
+	retryNow    chan struct{} // ends the delay before the next attempt
 
-	mu       sync.Mutex
-	sources  []*source
-	byName   map[string]*source
-	turn     int           // the source that comes first in the next batch
-	held     int           // events in memory, queued or being published
-	bytes    int           // of their payloads
-	progress chan struct{} // closed, and replaced, when something was published or could not be
-	failed   time.Time     // when the latest attempt began that failed
-	closing  bool
+	mu          sync.Mutex
+	sources     []*source
+	byName      map[string]*source
+	firstSource int           // index of the first source of the next batch
+	held        int           // events in memory, queued or being published
+	bytes       int           // of their payloads
+	progress    chan struct{} // closed and replaced after each attempt to publish
+	failed      time.Time     // start of the latest failed attempt
+	closing     bool
 }
 
-// NewRelay makes a relay and starts it.
+// NewRelay creates and starts a relay.
 func NewRelay(opts Options) *Relay {
 	r := &Relay{
 		opts:     opts.withDefaults(),
-		kick:     make(chan struct{}, 1),
-		hurry:    make(chan struct{}, 1),
+		wake:     make(chan struct{}, 1),
+		retryNow: make(chan struct{}, 1),
 		byName:   map[string]*source{},
 		progress: make(chan struct{}),
 	}
 	r.log = r.opts.Logger
-	r.life, r.end = context.WithCancel(context.Background())
-	r.tidy, r.endTidy = context.WithCancel(context.Background())
-	r.loop.Go(r.run)
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.clearCtx, r.cancelClear = context.WithCancel(context.Background())
+	r.loop.Go(r.publishLoop)
 	return r
 }
 
-// Add has the relay publish a store's events: those that wait in its records
-// now, and from now on what Committed hands over.
+// Add adds a store: the relay publishes the events that are pending in its records,
+// and from then on those passed to Committed.
 func (r *Relay) Add(name string, s driver.Store) {
-	src := &source{relay: r, name: name, store: s, marked: true, wake: make(chan struct{}, 1)}
+	src := &source{relay: r, name: name, store: s, incomplete: true, wake: make(chan struct{}, 1)}
 	r.mu.Lock()
 	r.sources = append(r.sources, src)
 	r.byName[name] = src
 	r.mu.Unlock()
-	r.keepers.Go(src.keep)
-	r.nudge()
+	r.clearers.Go(src.run)
+	r.notify()
 }
 
-// Committed hands over an event right after the write that caused it. It never
-// blocks. What is over the limits of memory stays in its record alone until
-// the store is swept. The store must have been added.
+// Committed hands over an event after the write that caused it. It never blocks. An
+// event that exceeds the memory limits is published by a sweep of the store. The
+// store must have been added.
 func (r *Relay) Committed(store string, p driver.Pending) {
 	r.mu.Lock()
 	src := r.byName[store]
 	switch {
 	case src == nil:
 		r.mu.Unlock()
-		r.log.Error("an event of a store that the relay does not know", "store", store, "event", p.ID)
+		r.log.Error("outbox: an event of a store that was not added to the relay", "store", store, "event", p.ID)
 		return
-	case src.marked:
+	case src.incomplete:
 		r.counters.dropped.Add(1)
 	case r.held >= r.opts.MaxEvents || r.bytes+len(p.Payload) > r.opts.MaxBytes:
-		src.marked = true
+		src.incomplete = true
 		r.counters.dropped.Add(1)
 	default:
 		src.queue.push(p)
@@ -148,27 +148,27 @@ func (r *Relay) Committed(store string, p driver.Pending) {
 		r.bytes += len(p.Payload)
 	}
 	r.mu.Unlock()
-	r.nudge()
+	r.notify()
 }
 
-func (r *Relay) nudge() {
+func (r *Relay) notify() {
 	select {
-	case r.kick <- struct{}{}:
+	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// flushPatience is how long Flush goes on with a bus that does not take events.
-const flushPatience = time.Second
+// flushGrace is how long Flush keeps trying while publishing fails.
+const flushGrace = time.Second
 
-// Flush waits until everything that was handed over before, and what waited in
-// the records of stores as they were added, has been published. It reports
-// errs.Unavailable soon when the bus does not take events, and errs.Canceled
-// when ctx or the relay ends first.
+// Flush waits until all events that were handed over before, and those that were
+// pending in the records of stores when they were added, have been published. It
+// reports errs.Unavailable soon when publishing fails, and errs.Canceled when ctx or
+// the relay ends first.
 func (r *Relay) Flush(ctx context.Context) error {
 	began := time.Now()
 	select {
-	case r.hurry <- struct{}{}:
+	case r.retryNow <- struct{}{}:
 	default:
 	}
 	r.mu.Lock()
@@ -177,18 +177,18 @@ func (r *Relay) Flush(ctx context.Context) error {
 		targets[i] = src.target()
 	}
 	for !reached(targets) {
-		if r.failed.Sub(began) > flushPatience {
+		if r.failed.Sub(began) > flushGrace {
 			r.mu.Unlock()
-			return errs.New(errs.Unavailable, "the bus does not take events now; those that wait are safe in their records")
+			return errs.New(errs.Unavailable, "outbox: publishing fails; unpublished events stay in their records")
 		}
 		progress := r.progress
 		r.mu.Unlock()
 		select {
 		case <-progress:
 		case <-ctx.Done():
-			return errs.Wrap(ctx.Err(), errs.Canceled, "events still wait to be published; they are safe in their records")
-		case <-r.life.Done():
-			return errs.New(errs.Canceled, "the relay was closed while events waited to be published; they are safe in their records")
+			return errs.Wrap(ctx.Err(), errs.Canceled, "outbox: unpublished events stay in their records")
+		case <-r.ctx.Done():
+			return errs.New(errs.Canceled, "outbox: the relay was closed; unpublished events stay in their records")
 		}
 		r.mu.Lock()
 	}
@@ -196,20 +196,20 @@ func (r *Relay) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Close publishes what is in hand and clears it, as far as Flush gets, and
-// ends the relay. Nothing may be handed over any more.
+// Close publishes and clears the queued events, as far as Flush succeeds, and stops
+// the relay. Committed must not be called any more.
 func (r *Relay) Close(ctx context.Context) error {
-	defer r.endTidy()
-	defer context.AfterFunc(ctx, r.endTidy)()
+	defer r.cancelClear()
+	defer context.AfterFunc(ctx, r.cancelClear)()
 	err := r.Flush(ctx)
-	r.end()
+	r.cancel()
 	r.loop.Wait()
 	r.mu.Lock()
 	r.closing = true
 	for _, src := range r.sources {
-		src.nudge()
+		src.notify()
 	}
 	r.mu.Unlock()
-	r.keepers.Wait()
+	r.clearers.Wait()
 	return err
 }

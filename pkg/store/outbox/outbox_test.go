@@ -246,7 +246,7 @@ func TestAnOutageIsLoggedOnceAndItsEndOnce(t *testing.T) {
 	if n := lines.count("level=WARN"); n != 1 {
 		t.Errorf("%d warnings, want one:\n%s", n, lines.String())
 	}
-	if n := lines.count("published again"); n != 1 {
+	if n := lines.count("publishing works again"); n != 1 {
 		t.Errorf("the end is logged %d times, want once:\n%s", n, lines.String())
 	}
 }

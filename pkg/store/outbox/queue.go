@@ -2,7 +2,7 @@ package outbox
 
 import "belfry/pkg/store/driver"
 
-// queue is a first-in first-out list.
+// queue is a FIFO queue.
 type queue struct {
 	items []driver.Pending
 	head  int
@@ -21,7 +21,7 @@ func (q *queue) push(p driver.Pending) {
 	q.items = append(q.items, p)
 }
 
-// first is the oldest of a queue that is not empty.
+// first returns the oldest event of a queue that is not empty.
 func (q *queue) first() driver.Pending { return q.items[q.head] }
 
 func (q *queue) pop() driver.Pending {

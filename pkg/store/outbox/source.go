@@ -6,56 +6,57 @@ import (
 	"strconv"
 	"time"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/store/driver"
 )
 
 const (
-	pageEvents   = 500   // asked of a store at once
-	uncleared    = 5_000 // a store that clears more slowly than this waits
-	clearTimeout = 30 * time.Second
-	clearEvery   = 25 * time.Millisecond // what is published meanwhile shares the sync
-	clearRest    = 3                     // a store rests from clearing for so many times as long as that took,
-	clearMost    = time.Second           // at most so long,
-	clearMany    = 1_000                 // and not when there are so many to clear
-	readAgainMin = 100 * time.Millisecond
-	readAgainMax = 10 * time.Second
+	pageEvents      = 500   // events per page
+	maxUncleared    = 5_000 // limit of published events that are not cleared yet
+	clearTimeout    = 30 * time.Second
+	clearEvery      = 25 * time.Millisecond // events published in the meantime share the sync
+	clearRestFactor = 3                     // interval of clearing as a multiple of its duration,
+	clearRestMax    = time.Second           // its maximum,
+	clearNowFrom    = 1_000                 // and the number of events from which there is none
+	readAgainMin    = 100 * time.Millisecond
+	readAgainMax    = 10 * time.Second
 )
 
-// source is a store and its events on their way. All fields below store are
-// guarded by the relay's mutex.
+// source is a store with its events in memory. All fields below wake are guarded by
+// the relay's mutex.
 //
-// The order of an object's events is kept across the two ways they take, from
-// memory and from records, like this. While a source is marked nothing is
-// queued. The mark is taken away just before a pass over the records begins,
-// so everything left out before was written before and is found. While the
-// pass lasts the queue is held back. What is both found and queued is
-// published twice, in the same order, and the bus knows it by its id.
+// Events reach the bus by two paths, from the queue and from a pass over the
+// records. The order of the events of an object is kept as follows. While a source
+// is marked incomplete, nothing is queued. The mark is removed just before a pass
+// starts, so all events that were not queued have been written by then and are
+// found. The queue is blocked until the pass is done. An event that was both found
+// and queued is published twice, in the same order, and deduplicated by its ID.
 type source struct {
 	relay *Relay
 	name  string
 	store driver.Store
-	wake  chan struct{} // hears that the keeper may have work
+	wake  chan struct{} // signals that run may have work
 
 	queue    queue
-	accepted uint64 // events ever queued
-	sent     uint64 // of those, published
+	accepted uint64 // number of events that were queued
+	sent     uint64 // number of these that were published
 
-	marked  bool // events were left out; a pass must find them
-	pass    *pass
-	started uint64 // passes that look for everything
-	done    uint64
+	incomplete bool // events were not queued; a pass must find them
+	pass       *pass
+	started    uint64 // passes over all pending events
+	done       uint64
 
-	clear    []driver.Pending // published, still in their records
+	clear    []driver.Pending // published, not cleared yet
 	clearing int              // being cleared now
 }
 
-// pass is one walk over the events that wait in a store's records.
+// pass is an iteration over the pending events of a store.
 type pass struct {
-	left  bool   // only what other processes seem to have left
-	after []byte // where the next page begins
-	ready bool   // page has been read
-	last  bool   // it is the last one
-	page  []driver.Pending
+	abandoned bool   // a sweep: only events that other processes seem to have abandoned
+	after     []byte // position of the next page
+	ready     bool   // page has been read
+	last      bool   // it is the last one
+	page      []driver.Pending
 }
 
 // item is an event in a batch.
@@ -65,7 +66,7 @@ type item struct {
 	driver.Pending
 }
 
-// target is what Flush waits for of one source.
+// target is the state of a source that Flush waits for.
 type target struct {
 	src            *source
 	accepted, done uint64
@@ -73,7 +74,7 @@ type target struct {
 
 func (s *source) target() target {
 	t := target{src: s, accepted: s.accepted, done: s.started}
-	if s.marked {
+	if s.incomplete {
 		t.done++
 	}
 	return t
@@ -85,34 +86,34 @@ func reached(targets []target) bool {
 	})
 }
 
-func (s *source) nudge() {
+func (s *source) notify() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// begin starts a pass when one is due and none is under way.
-func (s *source) begin() {
-	if s.marked && s.pass == nil && s.queue.len() == 0 {
-		s.marked = false
+// startPass starts a pass when one is due and none is in progress.
+func (s *source) startPass() {
+	if s.incomplete && s.pass == nil && s.queue.len() == 0 {
+		s.incomplete = false
 		s.started++
 		s.pass = &pass{}
-		s.nudge()
+		s.notify()
 	}
 }
 
-// beginLeft starts a search for what other processes left.
-func (s *source) beginLeft() {
-	if s.pass == nil && !s.marked {
-		s.pass = &pass{left: true}
-		s.nudge()
+// startSweep starts a sweep for events that other processes abandoned.
+func (s *source) startSweep() {
+	if s.pass == nil && !s.incomplete {
+		s.pass = &pass{abandoned: true}
+		s.notify()
 	}
 }
 
-// take appends to the batch what may be published now.
+// take adds the events that may be published now to the batch.
 func (s *source) take(b *batch) {
-	if len(s.clear)+s.clearing >= uncleared {
+	if len(s.clear)+s.clearing >= maxUncleared {
 		return
 	}
 	if p := s.pass; p != nil && p.ready {
@@ -121,7 +122,7 @@ func (s *source) take(b *batch) {
 			p.page = p.page[1:]
 		}
 	}
-	if s.pass != nil && !s.pass.left {
+	if s.pass != nil && !s.pass.abandoned {
 		return
 	}
 	for s.queue.len() > 0 && b.fits(s.queue.first()) {
@@ -129,28 +130,28 @@ func (s *source) take(b *batch) {
 	}
 }
 
-// turnPage goes on with the pass when the whole page has been published, and
-// reports whether that was the last one.
-func (s *source) turnPage() bool {
+// nextPage continues the pass when its page has been published, and reports whether
+// that was the last page.
+func (s *source) nextPage() bool {
 	p := s.pass
 	if p == nil || !p.ready || len(p.page) > 0 {
 		return false
 	}
 	if !p.last {
 		p.ready = false
-		s.nudge()
+		s.notify()
 		return false
 	}
 	s.pass = nil
-	if !p.left {
+	if !p.abandoned {
 		s.done++
 	}
 	return true
 }
 
-// keep does what waits for the store, so that a slow one holds up no other.
-func (s *source) keep() {
-	wait := readAgainMin
+// run makes all calls to the store, so that a slow store does not block others.
+func (s *source) run() {
+	retry := backoff.New(readAgainMin, readAgainMax)
 	for {
 		published, walk, end := s.work()
 		switch {
@@ -158,11 +159,10 @@ func (s *source) keep() {
 			s.rest(s.clearNow(published))
 		case walk != nil:
 			if s.read(walk) {
-				wait = readAgainMin
+				retry.Reset()
 				continue
 			}
-			s.pause(wait)
-			wait = min(2*wait, readAgainMax)
+			_ = retry.Wait(s.relay.ctx)
 		case end:
 			return
 		default:
@@ -171,7 +171,7 @@ func (s *source) keep() {
 	}
 }
 
-// work is what the keeper does next: clear events, read a page, or end.
+// work returns what run does next: clear events, read a page, or end.
 func (s *source) work() ([]driver.Pending, *pass, bool) {
 	s.relay.mu.Lock()
 	defer s.relay.mu.Unlock()
@@ -183,16 +183,16 @@ func (s *source) work() ([]driver.Pending, *pass, bool) {
 	if s.relay.closing {
 		return nil, nil, true
 	}
-	if s.pass != nil && !s.pass.ready && s.relay.life.Err() == nil {
+	if s.pass != nil && !s.pass.ready && s.relay.ctx.Err() == nil {
 		return nil, s.pass, false
 	}
 	return nil, nil, false
 }
 
-// clearNow takes events out of their records and returns how long the store
-// took for it.
+// clearNow clears published events from their records and returns how long the store
+// took for that.
 func (s *source) clearNow(published []driver.Pending) (took time.Duration) {
-	ctx, cancel := context.WithTimeout(s.relay.tidy, clearTimeout)
+	ctx, cancel := context.WithTimeout(s.relay.clearCtx, clearTimeout)
 	defer cancel()
 	err := s.relay.opts.Publisher.Sync(ctx)
 	if err == nil {
@@ -204,73 +204,65 @@ func (s *source) clearNow(published []driver.Pending) (took time.Duration) {
 	s.clearing = 0
 	s.relay.mu.Unlock()
 	if err != nil {
-		s.relay.counters.unclear.Add(1)
-		s.relay.log.Warn("published events can't be cleared from their records; they will be published again",
+		s.relay.counters.clearFailures.Add(1)
+		s.relay.log.Warn("outbox: published events can't be cleared from their records; they will be published again and deduplicated",
 			"store", s.name, "events", len(published), "error", err)
 	}
-	s.relay.nudge()
+	s.relay.notify()
 	return took
 }
 
-// rest leaves the store to its writes and reads, the longer the more clearing
-// cost it, while events gather that are cleared together.
+// rest waits before the next clearing, the longer the slower the store is, so that
+// more events are cleared together and the store has time for other requests.
 func (s *source) rest(took time.Duration) {
-	timer := time.NewTimer(min(max(clearEvery, clearRest*took), clearMost))
+	timer := time.NewTimer(min(max(clearEvery, clearRestFactor*took), clearRestMax))
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
 			return
-		case <-s.relay.life.Done():
+		case <-s.relay.ctx.Done():
 			return
 		case <-s.wake:
-			if s.wanted() {
+			if s.shouldStopResting() {
 				return
 			}
 		}
 	}
 }
 
-// wanted reports whether there is something that is not to wait for a rest.
-func (s *source) wanted() bool {
+// shouldStopResting reports whether there is work that must not wait.
+func (s *source) shouldStopResting() bool {
 	s.relay.mu.Lock()
 	defer s.relay.mu.Unlock()
-	return len(s.clear) >= clearMany || s.pass != nil && !s.pass.ready
+	return len(s.clear) >= clearNowFrom || s.pass != nil && !s.pass.ready
 }
 
 // read reads the next page of a pass.
 func (s *source) read(p *pass) bool {
-	events, next, err := s.store.Pending(s.relay.life, p.after, pageEvents)
+	events, next, err := s.store.Pending(s.relay.ctx, p.after, pageEvents)
 	if err != nil {
-		if s.relay.life.Err() == nil {
-			s.relay.log.Warn("a store can't be searched for events; trying again", "store", s.name, "error", err)
+		if s.relay.ctx.Err() == nil {
+			s.relay.log.Warn("outbox: a store can't be searched for pending events; retrying", "store", s.name, "error", err)
 		}
 		return false
 	}
-	if p.left {
+	if p.abandoned {
 		now := time.Now()
-		events = slices.DeleteFunc(events, func(e driver.Pending) bool { return young(e.ID, now, s.relay.opts.SweepAge) })
+		events = slices.DeleteFunc(events, func(e driver.Pending) bool { return recentlyCreated(e.ID, now, s.relay.opts.SweepAge) })
 	}
 	s.relay.mu.Lock()
 	p.page, p.after, p.last, p.ready = events, next, next == nil, true
 	s.relay.mu.Unlock()
-	s.relay.nudge()
+	s.relay.notify()
 	return true
 }
 
-func (s *source) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.relay.life.Done():
-	}
-}
-
-// young reports whether an id is a UUIDv7, which begins with its time in
-// milliseconds, made within age of now. Of any other id it says no, and of one
-// from a future further off too: a clock that was set back would keep it there.
-func young(id string, now time.Time, age time.Duration) bool {
+// recentlyCreated reports whether an ID is a UUIDv7, which begins with its time in
+// milliseconds, that was created within age of now. It returns false for any other ID,
+// and for one from the distant future: after a clock was set back, such an event would
+// never be published.
+func recentlyCreated(id string, now time.Time, age time.Duration) bool {
 	if len(id) != 36 || id[14] != '7' {
 		return false
 	}

@@ -3,39 +3,39 @@ package outbox
 import "sync/atomic"
 
 type counters struct {
-	published, refused, failures, dropped, unclear atomic.Uint64
-	away                                           atomic.Bool
+	published, refused, failures, dropped, clearFailures atomic.Uint64
+	unavailable                                          atomic.Bool
 }
 
-// Stats is what a relay has done since it was made, and what it has to do.
+// Stats are the statistics of a relay since NewRelay, and its current state.
 type Stats struct {
-	Published     uint64 // events that the bus took
-	Refused       uint64 // times the bus refused an event for good; it stays in its record
-	Failures      uint64 // times that publishing failed and is tried again
-	Dropped       uint64 // events left to a sweep because memory was full
-	ClearFailures uint64 // times that published events could not be cleared from their records
+	Published     uint64 // published events
+	Refused       uint64 // permanent refusals by the bus; such an event stays in its record
+	Failures      uint64 // failed attempts to publish a batch
+	Dropped       uint64 // events left to a sweep because of the memory limits
+	ClearFailures uint64 // failed attempts to clear published events
 
-	Events      int  // in memory, not yet published
+	Events      int  // in memory, not published yet
 	Bytes       int  // of their payloads
-	Sweeping    int  // stores whose records are being searched, or wait for that
-	Unavailable bool // the bus did not take the last batch
+	Sweeping    int  // stores whose sweep is due or in progress
+	Unavailable bool // the last attempt to publish failed
 }
 
-// Stats returns the present numbers.
+// Stats returns current statistics.
 func (r *Relay) Stats() Stats {
 	s := Stats{
 		Published:     r.counters.published.Load(),
 		Refused:       r.counters.refused.Load(),
 		Failures:      r.counters.failures.Load(),
 		Dropped:       r.counters.dropped.Load(),
-		ClearFailures: r.counters.unclear.Load(),
-		Unavailable:   r.counters.away.Load(),
+		ClearFailures: r.counters.clearFailures.Load(),
+		Unavailable:   r.counters.unavailable.Load(),
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.Events, s.Bytes = r.held, r.bytes
 	for _, src := range r.sources {
-		if src.marked || src.pass != nil && !src.pass.left {
+		if src.incomplete || src.pass != nil && !src.pass.abandoned {
 			s.Sweeping++
 		}
 	}

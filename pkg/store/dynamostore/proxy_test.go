@@ -13,88 +13,88 @@ import (
 	"testing"
 )
 
-// gate stands between a backend and its server and breaks what it is told to.
-type gate struct {
+// proxy forwards requests between a backend and its server and injects faults.
+type proxy struct {
 	url, server string
 
 	mu   sync.Mutex
-	rule func(op, body string) fate
-	ops  []string // what came by
+	rule func(op, body string) fault
+	ops  []string // since set
 }
 
-// fate is what becomes of a request.
-type fate struct {
-	lost  bool   // the server never gets it
-	cut   bool   // the connection breaks instead of a reply
-	stuck bool   // nothing happens until the caller goes away
-	code  string // the reply is this error, and the server never gets the request
-	none  bool   // the reply to a batch is that nothing of it was done
+// fault is what happens to a request.
+type fault struct {
+	drop        bool   // the server never gets it
+	cutReply    bool   // the connection breaks instead of a reply
+	hang        bool   // nothing happens until the caller disconnects
+	code        string // the reply is this error, and the server never gets the request
+	unprocessed bool   // the reply to a batch is that all of it is unprocessed
 }
 
-func newGate(t *testing.T, server string) *gate {
+func newProxy(t *testing.T, server string) *proxy {
 	t.Helper()
-	g := &gate{server: server}
+	g := &proxy{server: server}
 	front := httptest.NewServer(g)
 	t.Cleanup(front.Close)
 	g.url = front.URL
 	return g
 }
 
-// set gives the rule from now on; nil lets everything pass.
-func (g *gate) set(rule func(op, body string) fate) {
+// set sets the rule for further requests and resets the operations; nil forwards everything.
+func (g *proxy) set(rule func(op, body string) fault) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.rule, g.ops = rule, nil
 }
 
 // seen returns the operations since set.
-func (g *gate) seen() []string {
+func (g *proxy) seen() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]string(nil), g.ops...)
 }
 
-func (g *gate) decide(op, body string) fate {
+func (g *proxy) faultFor(op, body string) fault {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ops = append(g.ops, op)
 	if g.rule == nil {
-		return fate{}
+		return fault{}
 	}
 	return g.rule(op, body)
 }
 
-func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	f := g.decide(op, string(body))
+	f := g.faultFor(op, string(body))
 	switch {
-	case f.stuck:
+	case f.hang:
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
 	case f.code != "":
-		answer(w, http.StatusBadRequest, map[string]any{
-			"__type": "com.amazonaws.dynamodb.v20120810#" + f.code, "message": "as the test wants it",
+		respond(w, http.StatusBadRequest, map[string]any{
+			"__type": "com.amazonaws.dynamodb.v20120810#" + f.code, "message": "injected",
 		})
-	case f.none:
+	case f.unprocessed:
 		var asked struct{ RequestItems json.RawMessage }
 		if err := json.Unmarshal(body, &asked); err != nil {
 			panic(err)
 		}
-		answer(w, http.StatusOK, map[string]any{
+		respond(w, http.StatusOK, map[string]any{
 			"Responses": map[string]any{}, "UnprocessedItems": asked.RequestItems, "UnprocessedKeys": asked.RequestItems,
 		})
-	case f.lost:
+	case f.drop:
 		panic(http.ErrAbortHandler)
 	default:
-		g.pass(w, r, body, f.cut)
+		g.forward(w, r, body, f.cutReply)
 	}
 }
 
-func answer(w http.ResponseWriter, status int, content map[string]any) {
+func respond(w http.ResponseWriter, status int, content map[string]any) {
 	reply, err := json.Marshal(content)
 	if err != nil {
 		panic(err)
@@ -105,7 +105,7 @@ func answer(w http.ResponseWriter, status int, content map[string]any) {
 	_, _ = w.Write(reply)
 }
 
-func (g *gate) pass(w http.ResponseWriter, r *http.Request, body []byte, cut bool) {
+func (g *proxy) forward(w http.ResponseWriter, r *http.Request, body []byte, cutReply bool) {
 	onward, err := http.NewRequestWithContext(r.Context(), r.Method, g.server+r.URL.Path, bytes.NewReader(body))
 	if err != nil {
 		panic(err)
@@ -117,7 +117,7 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, body []byte, cut boo
 	}
 	defer reply.Body.Close() //nolint:errcheck // it was read
 	data, err := io.ReadAll(reply.Body)
-	if err != nil || cut {
+	if err != nil || cutReply {
 		panic(http.ErrAbortHandler)
 	}
 	for name, values := range reply.Header {
@@ -127,16 +127,16 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, body []byte, cut boo
 	_, _ = w.Write(data)
 }
 
-// times lets a fate befall the first n requests of an operation.
-func times(n int, op string, f fate) func(string, string) fate {
-	return func(got, _ string) fate {
+// firstTimes injects a fault into the first n requests of an operation.
+func firstTimes(n int, op string, f fault) func(string, string) fault {
+	return func(got, _ string) fault {
 		if got == op && n > 0 {
 			n--
 			return f
 		}
-		return fate{}
+		return fault{}
 	}
 }
 
-// always lets a fate befall every request of an operation.
-func always(op string, f fate) func(string, string) fate { return times(1<<30, op, f) }
+// everyTime injects a fault into every request of an operation.
+func everyTime(op string, f fault) func(string, string) fault { return firstTimes(1<<30, op, f) }

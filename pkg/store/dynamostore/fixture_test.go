@@ -20,7 +20,7 @@ import (
 	"belfry/pkg/store/dynamostore"
 )
 
-// TestMain forgets what the machine has set for AWS tools.
+// TestMain removes the settings for AWS tools from the environment.
 func TestMain(m *testing.M) {
 	for _, setting := range os.Environ() {
 		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "AWS_") {
@@ -32,26 +32,26 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-var byColour = driver.Index{Name: "colour", Parts: 1, Multi: true}
+var byColor = driver.Index{Name: "color", Parts: 1, Multi: true}
 
-// body is an object whose colours are its keys.
-func body(colours ...string) []byte {
-	data, err := json.Marshal(map[string]any{"colours": colours})
+// body returns an object whose colors are its keys.
+func body(colors ...string) []byte {
+	data, err := json.Marshal(map[string]any{"colors": colors})
 	if err != nil {
 		panic(err)
 	}
 	return data
 }
 
-// keys are those that a body has in the index byColour.
+// keys returns the keys of a body in the index byColor.
 func keys(_ string, body []byte) []driver.Key {
-	var object struct{ Colours []string }
+	var object struct{ Colors []string }
 	if json.Unmarshal(body, &object) != nil {
 		return nil
 	}
 	var list []driver.Key
-	for _, colour := range object.Colours {
-		list = append(list, driver.Key{Index: "colour", Parts: [][]byte{[]byte(colour)}})
+	for _, color := range object.Colors {
+		list = append(list, driver.Key{Index: "color", Parts: [][]byte{[]byte(color)}})
 	}
 	return list
 }
@@ -66,7 +66,7 @@ func openBackend(t *testing.T, opts dynamostore.Options) *dynamostore.Backend {
 	return b
 }
 
-// closeBackend waits for what goes on behind callers' backs.
+// closeBackend closes a backend and waits for its background tasks.
 func closeBackend(t *testing.T, b *dynamostore.Backend) {
 	t.Helper()
 	dynamostore.SetCloseTime(b, time.Minute)
@@ -75,8 +75,8 @@ func closeBackend(t *testing.T, b *dynamostore.Backend) {
 	}
 }
 
-// shop is a store with what tests do to it.
-type shop struct {
+// testStore is a store under test.
+type testStore struct {
 	driver.Store
 	t *testing.T
 }
@@ -85,13 +85,13 @@ func books(indexes ...driver.Index) driver.Spec {
 	return driver.Spec{Name: "Books", Indexes: indexes, Keys: keys}
 }
 
-func openStore(t *testing.T, b driver.Backend, indexes ...driver.Index) shop {
+func openStore(t *testing.T, b driver.Backend, indexes ...driver.Index) testStore {
 	t.Helper()
 	s, err := b.Open(t.Context(), books(indexes...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return shop{s, t}
+	return testStore{s, t}
 }
 
 func write(uuid string, cond, revision uint64, data []byte) driver.Write {
@@ -104,14 +104,14 @@ func write(uuid string, cond, revision uint64, data []byte) driver.Write {
 	return w
 }
 
-func (s shop) put(w driver.Write) {
+func (s testStore) put(w driver.Write) {
 	s.t.Helper()
 	if err := s.Put(s.t.Context(), w); err != nil {
 		s.t.Fatalf("Put of %s at %d: %v", w.UUID, w.Revision, err)
 	}
 }
 
-func (s shop) holds(uuid string, revision uint64, want []byte) {
+func (s testStore) wantRecord(uuid string, revision uint64, want []byte) {
 	s.t.Helper()
 	r, ok, err := s.Get(s.t.Context(), uuid)
 	if err != nil || !ok || r.Revision != revision || !bytes.Equal(r.Body, want) || r.Deleted != (want == nil) {
@@ -120,43 +120,38 @@ func (s shop) holds(uuid string, revision uint64, want []byte) {
 	}
 }
 
-func (s shop) finds(colour string, want ...string) {
+func (s testStore) wantMatches(color string, want ...string) {
 	s.t.Helper()
-	page, err := s.Query(s.t.Context(), driver.Query{Index: "colour", Equal: [][]byte{[]byte(colour)}, Limit: 1000})
+	page, err := s.Query(s.t.Context(), driver.Query{Index: "color", Equal: [][]byte{[]byte(color)}, Limit: 1000})
 	var got []string
 	for _, r := range page.Records {
 		got = append(got, r.UUID)
 	}
 	if err != nil || !slices.Equal(got, want) {
-		s.t.Fatalf("of colour %s are %q, error %v; want %q", colour, got, err, want)
+		s.t.Fatalf("the color %s finds %q, error %v; want %q", color, got, err, want)
 	}
 }
 
-// pending returns all events that wait, and asserts that those of one record
-// are in order.
-func (s shop) pending() []driver.Pending {
+// pending returns all pending events, and asserts that those of one record are in
+// order.
+func (s testStore) pending() []driver.Pending {
 	s.t.Helper()
 	var all []driver.Pending
 	last := map[string]uint64{}
-	for after := []byte(nil); ; {
-		events, next, err := s.Pending(s.t.Context(), after, 37)
+	for e, err := range driver.PendingEvents(s.t.Context(), s.Store, 37) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		for _, e := range events {
-			if e.Revision <= last[e.UUID] {
-				s.t.Fatalf("the event of %s at %d comes behind that at %d", e.UUID, e.Revision, last[e.UUID])
-			}
-			last[e.UUID] = e.Revision
+		if e.Revision <= last[e.UUID] {
+			s.t.Fatalf("the event of %s at %d follows the one at %d", e.UUID, e.Revision, last[e.UUID])
 		}
-		all = append(all, events...)
-		if after = next; next == nil {
-			return all
-		}
+		last[e.UUID] = e.Revision
+		all = append(all, e)
 	}
+	return all
 }
 
-func (s shop) waits(want ...string) {
+func (s testStore) wantPending(want ...string) {
 	s.t.Helper()
 	var got []string
 	for _, e := range s.pending() {
@@ -165,11 +160,11 @@ func (s shop) waits(want ...string) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		s.t.Fatalf("events %q wait, want %q", got, want)
+		s.t.Fatalf("the events %q are pending, want %q", got, want)
 	}
 }
 
-func (s shop) clear() {
+func (s testStore) clear() {
 	s.t.Helper()
 	if err := s.Clear(s.t.Context(), s.pending()); err != nil {
 		s.t.Fatal(err)
@@ -187,11 +182,11 @@ func wantKind(t *testing.T, err error, kind errs.Kind, words ...string) {
 		}
 	}
 	if strings.Contains(err.Error(), "secret") {
-		t.Errorf("the error %q tells the secret", err)
+		t.Errorf("the error %q contains the secret", err)
 	}
 }
 
-// client looks at tables past the backend.
+// client accesses tables without the backend.
 func client(url string) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{Region: "eu-central-1", BaseEndpoint: aws.String(url), Credentials: options(url).Credentials})
 }
@@ -219,7 +214,7 @@ func contents(t *testing.T, url, table string) string {
 	return strings.Join(list, " ")
 }
 
-// limited is a context that ends after a while.
+// limited returns a context with a timeout.
 func limited(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)

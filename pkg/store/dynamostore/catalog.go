@@ -18,11 +18,11 @@ import (
 const layout = 1
 
 const (
-	attrDefinition = "c" // of the catalogue
-	attrVersion    = "n" // how often it has been changed
+	attrDefinition = "c" // of the catalog
+	attrVersion    = "n" // number of changes
 )
 
-// definition is what the catalogue says of a store.
+// definition is the catalog of a store.
 type definition struct {
 	Layout    int     `json:"layout"`
 	NextIndex uint32  `json:"nextIndex"` // the number of the next new index
@@ -31,25 +31,24 @@ type definition struct {
 	version uint64
 }
 
-// index is an index in the catalogue. Its number is never used twice, so an
-// index that changes is a new one, and entries of the old mislead no one.
+// index is an index in the catalog. Numbers are never reused: a changed index is a
+// new one, and the entries of the old one are ignored.
 type index struct {
 	ID    uint32 `json:"id"`
 	Name  string `json:"name"`
 	Parts int    `json:"parts"`
 	Multi bool   `json:"multi"`
 
-	// Filled: it has the entries of every record. One that isn't was
-	// interrupted while it was being filled, or is being filled by another
-	// process.
+	// Filled: the index has the entries of all records. Filling one that is not
+	// was interrupted, or is in progress in another process.
 	Filled bool `json:"filled"`
 }
 
-// tableName is what DynamoDB takes.
+// tableName matches valid names of tables.
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 
-// tableOf is a store's name as DynamoDB takes it: what is not a letter of
-// ASCII, a digit, '_' or '-' becomes a dot and two hexadecimal digits a byte.
+// tableOf returns the name of a store as a valid name of a table: bytes other than
+// ASCII letters, digits, '_' and '-' become a dot and two hexadecimal digits.
 func tableOf(store string) string {
 	var b strings.Builder
 	for _, c := range []byte(store) {
@@ -62,23 +61,23 @@ func tableOf(store string) string {
 	return b.String()
 }
 
-// Open is part of driver.Backend.
+// Open implements driver.Backend.
 func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, canceled(err)
+		return nil, errCanceled(err)
 	}
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
 	table := b.prefix + tableOf(spec.Name)
 	if !tableName.MatchString(table) {
-		return nil, errs.New(errs.Invalid, "%q can't be the name of a table: DynamoDB takes 3 to 255 letters of ASCII, digits, '_', '-' and '.'; "+
+		return nil, errs.New(errs.Invalid, "%q is not a valid table name: DynamoDB allows 3 to 255 ASCII letters, digits, '_', '-' and '.'; "+
 			"change the backend's tablePrefix or the store's name", table)
 	}
-	if err := b.makeTable(ctx, table); err != nil {
+	if err := b.ensureTable(ctx, table); err != nil {
 		return nil, err
 	}
-	def, err := b.agree(ctx, table, spec.Indexes)
+	def, err := b.syncCatalog(ctx, table, spec.Indexes)
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +88,9 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 	return s, nil
 }
 
-// agree makes the catalogue say what indexes are wanted.
-func (b *Backend) agree(ctx context.Context, table string, wanted []driver.Index) (definition, error) {
-	for range maxRereads {
+// syncCatalog updates the catalog to the wanted indexes.
+func (b *Backend) syncCatalog(ctx context.Context, table string, wanted []driver.Index) (definition, error) {
+	for range maxRetries {
 		def, err := b.definition(ctx, table)
 		if err != nil {
 			return def, err
@@ -104,40 +103,40 @@ func (b *Backend) agree(ctx context.Context, table string, wanted []driver.Index
 			return def, err
 		}
 	}
-	return definition{}, b.away(nil, "other processes keep changing the indexes of the table %s", table)
+	return definition{}, b.unavailable(nil, "other processes keep changing the indexes of the table %s", table)
 }
 
-// definition reads the catalogue. Where there is none yet the version is 0.
+// definition reads the catalog. Its version is 0 when there is none.
 func (b *Backend) definition(ctx context.Context, table string) (definition, error) {
 	def := definition{Layout: layout, NextIndex: firstIndex}
 	out, err := b.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &table, Key: itemKey(cataloguePartition, alone), ConsistentRead: yes,
+		TableName: &table, Key: itemKey(cataloguePartition, singleSortKey), ConsistentRead: trueValue,
 	})
 	if err != nil {
-		return def, b.fault(ctx, err, table)
+		return def, b.wrapError(ctx, err, table)
 	}
 	if out.Item == nil {
 		return def, nil
 	}
 	if err := json.Unmarshal(bytesOf(out.Item[attrDefinition]), &def); err != nil {
-		return def, errFormat(table, "a catalogue", err)
+		return def, errFormat(table, "a catalog", err)
 	}
 	if def.version, err = numberOf(out.Item[attrVersion]); err != nil {
-		return def, errFormat(table, "a catalogue", err)
+		return def, errFormat(table, "a catalog", err)
 	}
 	if def.Layout != layout {
-		return def, errs.New(errs.Internal, "the table %s has a layout that this belfry can't read: a newer one wrote it", table)
+		return def, errs.New(errs.Internal, "the table %s has a layout that this version of belfry can't read: a newer version wrote it", table)
 	}
 	return def, nil
 }
 
-// save writes the catalogue unless another process has changed it meanwhile.
+// save writes the catalog. It returns false when another process has changed it.
 func (b *Backend) save(ctx context.Context, table string, def *definition) (bool, error) {
 	data, err := json.Marshal(def)
 	if err != nil {
-		return false, errs.Wrap(err, errs.Internal, "dynamostore: the catalogue of the table %s", table)
+		return false, errs.Wrap(err, errs.Internal, "dynamostore: the catalog of the table %s", table)
 	}
-	it := itemKey(cataloguePartition, alone)
+	it := itemKey(cataloguePartition, singleSortKey)
 	it[attrDefinition], it[attrVersion] = bytesAttr(data), numberAttr(def.version+1)
 	in := &dynamodb.PutItemInput{TableName: &table, Item: it}
 	condition := "attribute_not_exists(k)"
@@ -151,16 +150,15 @@ func (b *Backend) save(ctx context.Context, table string, def *definition) (bool
 	case conditionFailed(err):
 		return false, nil
 	case err != nil:
-		return false, b.fault(ctx, err, table)
+		return false, b.wrapError(ctx, err, table)
 	default:
 		def.version++
 		return true, nil
 	}
 }
 
-// reconcile makes the definition that of wanted: indexes that are the same
-// stay, others are added, the rest is dropped. It reports whether anything
-// changed.
+// reconcile changes the definition to the wanted indexes: it keeps those that are
+// equal, adds the others, and drops the rest. It reports whether anything changed.
 func (d *definition) reconcile(wanted []driver.Index) (changed bool) {
 	have := make(map[driver.Index]index)
 	for _, ix := range d.Indexes {
@@ -180,7 +178,7 @@ func (d *definition) reconcile(wanted []driver.Index) (changed bool) {
 	return changed
 }
 
-// fillNew fills the indexes that are not yet, and notes that they are.
+// fillNew fills the indexes that are not filled, and marks them as filled.
 func (s *store) fillNew(ctx context.Context, def definition, spec driver.Spec) error {
 	var filling []uint32
 	for _, ix := range def.Indexes {
@@ -194,7 +192,7 @@ func (s *store) fillNew(ctx context.Context, def definition, spec driver.Spec) e
 	if err := s.fill(ctx, spec.Keys); err != nil {
 		return err
 	}
-	for range maxRereads {
+	for range maxRetries {
 		now, err := s.b.definition(ctx, s.table)
 		if err != nil {
 			return err
@@ -208,5 +206,5 @@ func (s *store) fillNew(ctx context.Context, def definition, spec driver.Spec) e
 			return err
 		}
 	}
-	return s.b.away(nil, "other processes keep changing the indexes of the table %s", s.table)
+	return s.b.unavailable(nil, "other processes keep changing the indexes of the table %s", s.table)
 }

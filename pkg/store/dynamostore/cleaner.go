@@ -9,71 +9,71 @@ import (
 )
 
 const (
-	broomJobs  = 10_000 // that wait at most; more are left to be found as leftovers
-	broomTime  = 30 * time.Second
-	broomClose = 5 * time.Second
+	maxGarbage   = 10_000 // queued; more are left until they are found as orphans
+	cleanTimeout = 30 * time.Second
+	closeTimeout = 5 * time.Second
 )
 
-// litter is what a write made useless: items to be removed, and after them a
-// note that names them.
-type litter struct {
+// garbage is what a write made obsolete: items to remove, and then the note that
+// lists them.
+type garbage struct {
 	table string
 	keys  []item
 	note  item // nil: none
 }
 
-// broom removes litter behind the callers' backs. Nothing depends on it:
-// readers know litter when they see it.
-type broom struct {
+// cleaner removes garbage in the background. Correctness does not depend on it:
+// readers ignore garbage.
+type cleaner struct {
 	b    *Backend
 	wake chan struct{}
 	done chan struct{}
 
-	atClose time.Duration // how long close removes at most
+	closeTimeout time.Duration // bounds close
 
 	mu      sync.Mutex
-	waiting []litter
+	waiting []garbage
 	closed  bool
 }
 
-func newBroom(b *Backend) *broom {
-	r := &broom{b: b, wake: make(chan struct{}, 1), done: make(chan struct{}), atClose: broomClose}
+func newCleaner(b *Backend) *cleaner {
+	r := &cleaner{b: b, wake: make(chan struct{}, 1), done: make(chan struct{}), closeTimeout: closeTimeout}
 	go r.run()
 	return r
 }
 
-// add hands litter over. It never blocks.
-func (r *broom) add(l litter) {
+// add queues garbage. It never blocks.
+func (r *cleaner) add(l garbage) {
 	if len(l.keys) == 0 && l.note == nil {
 		return
 	}
 	r.mu.Lock()
-	if len(r.waiting) < broomJobs && !r.closed {
+	if len(r.waiting) < maxGarbage && !r.closed {
 		r.waiting = append(r.waiting, l)
 	}
 	r.mu.Unlock()
-	r.nudge()
+	r.notify()
 }
 
-func (r *broom) nudge() {
+func (r *cleaner) notify() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// close removes what waits, for a few seconds at most, and ends the broom.
-func (r *broom) close() {
+// close removes the queued garbage within closeTimeout and stops the cleaner.
+func (r *cleaner) close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	r.nudge()
-	timer := time.AfterFunc(r.atClose, r.b.end)
+	r.notify()
+	timer := time.AfterFunc(r.closeTimeout, r.b.cancel)
 	defer timer.Stop()
 	<-r.done
 }
 
-func (r *broom) run() {
+func (r *cleaner) run() {
 	defer close(r.done)
 	for {
 		r.mu.Lock()
@@ -82,7 +82,7 @@ func (r *broom) run() {
 		r.mu.Unlock()
 		switch {
 		case len(jobs) > 0:
-			r.sweep(jobs)
+			r.clean(jobs)
 		case closed:
 			return
 		default:
@@ -91,8 +91,8 @@ func (r *broom) run() {
 	}
 }
 
-// sweep removes litter of each table in batches, and then the notes.
-func (r *broom) sweep(jobs []litter) {
+// clean removes the garbage of each table in batches, and then the notes.
+func (r *cleaner) clean(jobs []garbage) {
 	items, notes := make(map[string][]types.WriteRequest), make(map[string][]types.WriteRequest)
 	for _, job := range jobs {
 		items[job.table] = append(items[job.table], deletions(job.keys)...)
@@ -100,21 +100,20 @@ func (r *broom) sweep(jobs []litter) {
 			notes[job.table] = append(notes[job.table], deletions([]item{job.note})...)
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.b.life, broomTime)
+	ctx, cancel := context.WithTimeout(r.b.ctx, cleanTimeout)
 	defer cancel()
 	for table, writes := range items {
 		err := r.b.writeAll(ctx, table, distinct(writes))
 		if err == nil {
 			err = r.b.writeAll(ctx, table, distinct(notes[table]))
 		}
-		if err != nil && r.b.life.Err() == nil {
-			r.b.log.Warn("leftovers of writes stay in a table for now", "table", table, "error", err)
+		if err != nil && r.b.ctx.Err() == nil {
+			r.b.log.Warn("obsolete items of writes can't be removed; they will be removed later", "table", table, "error", err)
 		}
 	}
 }
 
-// distinct leaves out what is to be removed twice, which DynamoDB refuses in
-// one batch.
+// distinct removes duplicates, which DynamoDB refuses in a batch.
 func distinct(writes []types.WriteRequest) []types.WriteRequest {
 	seen := make(map[string]bool, len(writes))
 	var once []types.WriteRequest

@@ -15,57 +15,68 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/dynamostore"
 	"belfry/test/backing"
+	"belfry/test/kit"
 )
 
-// chaos is what two processes did to a few objects while requests and replies
-// were lost at random.
-type chaos struct {
+// history records the writes of two processes to a few objects while requests and
+// replies were lost at random.
+type history struct {
 	revision atomic.Uint64
 
-	mu      sync.Mutex
-	acked   map[string]uint64 // the last acknowledged revision of an object
-	told    map[string]bool   // events of acknowledged writes
-	refused map[string]bool   // events of writes that were refused
-	seen    map[string]bool   // events that came by
+	mu                 sync.Mutex
+	acked              map[string]uint64 // the last acknowledged revision of an object
+	acknowledgedEvents map[string]bool   // events of acknowledged writes
+	refused            map[string]bool   // events of writes that reported Mismatch
+	seen               map[string]bool   // events that Pending returned
 }
 
-var colours = []string{"red", "green", "blue", "black"}
+var colors = []string{"red", "green", "blue", "black"}
 
-// TestChaos checks that nothing acknowledged is lost, nothing refused is made,
-// indexes are what the records are, and no litter stays.
-func TestChaos(t *testing.T) {
+// TestSoakLostRequests checks that no acknowledged write is lost, no refused write is
+// made, the indexes match the records, and no garbage remains.
+func TestSoakLostRequests(t *testing.T) {
 	t.Parallel()
 	for name, start := range servers {
-		t.Run(name, func(t *testing.T) { runChaos(t, start(t)) })
+		t.Run(name, func(t *testing.T) {
+			server := start(t)
+			for run := kit.Soak(t, 1); run.More(); {
+				loseRequests(t, server, run.Round(), run.Seed())
+			}
+		})
 	}
 }
 
-func runChaos(t *testing.T, server *backing.Dynamo) {
-	c := &chaos{acked: map[string]uint64{}, told: map[string]bool{}, refused: map[string]bool{}, seen: map[string]bool{}}
-	g := newGate(t, server.URL)
+func loseRequests(t *testing.T, server *backing.Dynamo, round int, seed uint64) {
+	opts := options(server.URL)
+	opts.TablePrefix = fmt.Sprintf("round%d_", round)
+	random := rand.New(rand.NewPCG(seed, 0))
+	c := &history{acked: map[string]uint64{}, acknowledgedEvents: map[string]bool{}, refused: map[string]bool{}, seen: map[string]bool{}}
+	g := newProxy(t, server.URL)
 	var writers, relays sync.WaitGroup
 	var done atomic.Bool
 	var backends []*dynamostore.Backend
-	var shops []shop
+	var stores []testStore
 	for range 2 {
-		b := openBackend(t, options(g.url))
-		backends, shops = append(backends, b), append(shops, openStore(t, b, byColour))
+		proxied := opts
+		proxied.Endpoint = g.url
+		b := openBackend(t, proxied)
+		backends, stores = append(backends, b), append(stores, openStore(t, b, byColor))
 	}
-	g.set(func(string, string) fate {
-		switch rand.IntN(20) {
+	g.set(func(string, string) fault {
+		switch random.IntN(20) {
 		case 0:
-			return fate{lost: true}
+			return fault{drop: true}
 		case 1:
-			return fate{cut: true}
+			return fault{cutReply: true}
 		case 2:
-			return fate{code: "ThrottlingException"}
+			return fault{code: "ThrottlingException"}
 		default:
-			return fate{}
+			return fault{}
 		}
 	})
-	for i, s := range shops {
+	for i, s := range stores {
 		for n := range 4 {
-			writers.Go(func() { c.write(t, s, rand.New(rand.NewPCG(uint64(i), uint64(n)))) }) //nolint:gosec // small
+			writers.Go(func() { c.write(t, s, rand.New(rand.NewPCG(seed, uint64(1+4*i+n)))) }) //nolint:gosec // small
 		}
 		relays.Go(func() {
 			for !done.Load() {
@@ -80,12 +91,12 @@ func runChaos(t *testing.T, server *backing.Dynamo) {
 	for _, b := range backends {
 		closeBackend(t, b)
 	}
-	c.check(t, server.URL)
+	c.check(t, opts)
 }
 
-// write changes objects as a store does: it reads, and writes if the object is
-// still as it was read.
-func (c *chaos) write(t *testing.T, s shop, random *rand.Rand) {
+// write changes objects as package store does: it reads, and writes at the revision
+// that it read.
+func (c *history) write(t *testing.T, s testStore, random *rand.Rand) {
 	for range 25 {
 		uuid := fmt.Sprint("n", random.IntN(6))
 		r, found, err := s.Get(t.Context(), uuid)
@@ -97,26 +108,26 @@ func (c *chaos) write(t *testing.T, s shop, random *rand.Rand) {
 			w.IfRevision = r.Revision
 		}
 		if w.IfRevision == 0 || random.IntN(4) > 0 {
-			list := slices.Clone(colours[:1+random.IntN(len(colours))])
+			list := slices.Clone(colors[:1+random.IntN(len(colors))])
 			if random.IntN(10) == 0 {
-				list = append(list, noise(byte(w.Revision), 200<<10))
+				list = append(list, incompressible(byte(w.Revision), 200<<10))
 			}
 			w.Body = body(list...)
 			w.Keys = slices.DeleteFunc(keys(uuid, w.Body), func(k driver.Key) bool { return len(k.Parts[0]) > driver.MaxPart })
 		}
 		if random.IntN(10) == 0 {
-			w.Event.Payload = []byte(noise(byte(w.Revision), 100<<10))
+			w.Event.Payload = []byte(incompressible(byte(w.Revision), 100<<10))
 		}
 		c.note(t, &w, s.Put(t.Context(), w))
 	}
 }
 
-func (c *chaos) note(t *testing.T, w *driver.Write, err error) {
+func (c *history) note(t *testing.T, w *driver.Write, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case err == nil:
-		c.told[w.Event.ID] = true
+		c.acknowledgedEvents[w.Event.ID] = true
 		c.acked[w.UUID] = max(c.acked[w.UUID], w.Revision)
 	case errors.Is(err, errs.Mismatch):
 		c.refused[w.Event.ID] = true
@@ -125,7 +136,7 @@ func (c *chaos) note(t *testing.T, w *driver.Write, err error) {
 	}
 }
 
-func (c *chaos) relay(t *testing.T, s shop) {
+func (c *history) relay(t *testing.T, s testStore) {
 	var after []byte
 	for {
 		events, next, err := s.Pending(t.Context(), after, 5)
@@ -142,7 +153,7 @@ func (c *chaos) relay(t *testing.T, s shop) {
 	}
 }
 
-func (c *chaos) see(events []driver.Pending) {
+func (c *history) see(events []driver.Pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range events {
@@ -150,22 +161,22 @@ func (c *chaos) see(events []driver.Pending) {
 	}
 }
 
-// check opens the store anew, two days later.
-func (c *chaos) check(t *testing.T, url string) {
-	b := openBackend(t, options(url))
+// check opens the store two days later and compares it with the history.
+func (c *history) check(t *testing.T, opts dynamostore.Options) {
+	b := openBackend(t, opts)
 	dynamostore.SetClock(b, func() time.Time { return time.Now().Add(48 * time.Hour) })
-	s := openStore(t, b, byColour)
+	s := openStore(t, b, byColor)
 	c.see(s.pending())
 	s.clear()
-	s.waits()
-	for id := range c.told {
+	s.wantPending()
+	for id := range c.acknowledgedEvents {
 		if !c.seen[id] {
 			t.Errorf("the event %s of an acknowledged write is lost", id)
 		}
 	}
 	for id := range c.refused {
 		if c.seen[id] {
-			t.Errorf("the write of the event %s was refused, and was made", id)
+			t.Errorf("the write of the event %s was refused, but was made", id)
 		}
 	}
 	if err := c.checkIndexes(t, s); err != nil {
@@ -196,13 +207,13 @@ func (c *chaos) check(t *testing.T, url string) {
 	if pieces > 0 {
 		want = fmt.Sprintf("c:%d %s", pieces, want)
 	}
-	if got := contents(t, url, "belfry_Books"); got != want {
-		t.Errorf("the table holds %s, want %s", got, want)
+	if got := contents(t, opts.Endpoint, opts.TablePrefix+"Books"); got != want {
+		t.Errorf("the table has %s, want %s", got, want)
 	}
 }
 
-// checkIndexes compares what is found with what is there.
-func (c *chaos) checkIndexes(t *testing.T, s shop) error {
+// checkIndexes compares queries and scans with the records.
+func (c *history) checkIndexes(t *testing.T, s testStore) error {
 	want := map[string][]string{}
 	var live []string
 	for n := range 6 {
@@ -222,8 +233,8 @@ func (c *chaos) checkIndexes(t *testing.T, s shop) error {
 			want[string(key.Parts[0])] = append(want[string(key.Parts[0])], uuid)
 		}
 	}
-	for _, colour := range colours {
-		s.finds(colour, want[colour]...)
+	for _, color := range colors {
+		s.wantMatches(color, want[color]...)
 	}
 	page, err := s.Scan(t.Context(), nil, 100)
 	var got []string
@@ -231,7 +242,7 @@ func (c *chaos) checkIndexes(t *testing.T, s shop) error {
 		got = append(got, r.UUID)
 	}
 	if strings.Join(got, " ") != strings.Join(live, " ") {
-		err = errors.Join(err, fmt.Errorf("a scan sees %q, want %q", got, live))
+		err = errors.Join(err, fmt.Errorf("a scan returns %q, want %q", got, live))
 	}
 	return err
 }

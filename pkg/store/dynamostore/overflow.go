@@ -9,16 +9,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// What takes too much of an item's 400 KB lies outside, in pieces.
+// The size limits. Larger values and events are stored in pieces, in the overflow.
 const (
-	pieceSize  = 380 << 10 // of an item that holds nothing else
-	maxValue   = 16 << 20  // of a value or an event, not packed
-	maxPieces  = maxValue/pieceSize + 2
-	mostValue  = 96 << 10 // packed, that an item holds itself
-	mostEvents = 64 << 10 // packed, of all events that an item holds itself
+	pieceSize       = 380 << 10 // of a piece
+	maxValue        = 16 << 20  // of a value or an event, uncompressed
+	maxPieces       = maxValue/pieceSize + 2
+	maxInlineValue  = 96 << 10 // compressed, of an inline value
+	maxInlineEvents = 64 << 10 // compressed, of all inline events of an item
 )
 
-// cellID names what lies outside.
+// cellID identifies a cell in the overflow.
 type cellID struct {
 	tag  tag
 	blob int
@@ -26,26 +26,26 @@ type cellID struct {
 
 func (c *cell) id() cellID { return cellID{c.tag, c.blob} }
 
-// moveOut returns a cell without its data, and the pieces to be written.
-func (c *cell) moveOut(blob int) (out cell, writes []types.WriteRequest) {
+// moveToOverflow returns a cell without its data, and the writes of its pieces.
+func (c *cell) moveToOverflow(blob int) (out cell, writes []types.WriteRequest) {
 	for piece := range slices.Chunk(c.data, pieceSize) {
-		it := itemKey(piecePartition(c.tag, blob, len(writes)), alone)
+		it := itemKey(piecePartition(c.tag, blob, len(writes)), singleSortKey)
 		it[attrPiece] = bytesAttr(piece)
 		writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: it}})
 	}
 	return cell{tag: c.tag, blob: blob, pieces: len(writes)}, writes
 }
 
-// keys are those of the pieces; none of what is inside.
+// keys returns the keys of the pieces; none for an inline cell.
 func (c *cell) keys() []item {
 	keys := make([]item, c.pieces)
 	for n := range keys {
-		keys[n] = itemKey(piecePartition(c.tag, c.blob, n), alone)
+		keys[n] = itemKey(piecePartition(c.tag, c.blob, n), singleSortKey)
 	}
 	return keys
 }
 
-// fetch reads what lies outside. What is not there whole is left out.
+// fetch reads cells from the overflow. Cells with missing pieces are left out.
 func (s *store) fetch(ctx context.Context, cells []cell) (map[cellID][]byte, error) {
 	var keys []item
 	for i := range cells {
@@ -78,10 +78,10 @@ func (s *store) fetch(ctx context.Context, cells []cell) (map[cellID][]byte, err
 	return found, nil
 }
 
-// A note says which cells a write is about to lay outside, and which it is
-// about to make useless. It is written before anything else and removed when
-// all is done. One that is old was left by a crash: tidy removes what its
-// record does not refer to.
+// noteItem returns the note of a write: the overflow cells that it is about to create
+// and those that it makes obsolete. A note is written before them and removed last.
+// An old one is from a crash: removeOrphans removes the cells that its record does
+// not refer to.
 func noteItem(t tag, uuid string, cells []cell) item {
 	list := make([]types.AttributeValue, len(cells))
 	for i := range cells {
@@ -94,55 +94,55 @@ func noteItem(t tag, uuid string, cells []cell) item {
 
 func noteKey(t tag) item { return itemKey(notePartition, t[:]) }
 
-// notesAtOnce is how many notes one tidy looks at.
-const notesAtOnce = 100
+// notesPerRound is the number of notes that one call of removeOrphans reads.
+const notesPerRound = 100
 
-// tidy removes what crashed writes left outside.
-func (s *store) tidy(ctx context.Context) error {
-	before := newTag(s.b.now().Add(-leftAfter))
+// removeOrphans removes the overflow that crashed writes left.
+func (s *store) removeOrphans(ctx context.Context) error {
+	before := newTag(s.b.now().Add(-orphanAge))
 	out, err := s.b.client.Query(ctx, &dynamodb.QueryInput{
-		TableName: &s.table, ConsistentRead: yes, Limit: limit32(notesAtOnce),
+		TableName: &s.table, ConsistentRead: trueValue, Limit: limit32(notesPerRound),
 		KeyConditionExpression:    aws.String("k = :k AND s < :s"),
 		ExpressionAttributeValues: item{":k": textAttr(notePartition), ":s": bytesAttr(before[:])},
 	})
 	if err != nil {
-		return s.b.fault(ctx, err, s.table)
+		return s.b.wrapError(ctx, err, s.table)
 	}
 	for _, it := range out.Items {
-		if err := s.tidyNote(ctx, it); err != nil {
+		if err := s.removeNoteOrphans(ctx, it); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *store) tidyNote(ctx context.Context, note item) error {
+func (s *store) removeNoteOrphans(ctx context.Context, note item) error {
 	r, err := s.readItem(ctx, textOf(note[attrUUID]))
 	if err != nil {
 		return err
 	}
 	used := make(map[cellID]bool)
 	if r != nil {
-		used[r.value.id()] = r.value.outside()
+		used[r.value.id()] = r.value.isOverflow()
 		for _, c := range r.events {
-			used[c.id()] = used[c.id()] || c.outside()
+			used[c.id()] = used[c.id()] || c.isOverflow()
 		}
 	}
 	list, _ := note[attrCells].(*types.AttributeValueMemberL)
 	if list == nil {
 		return errFormat(s.table, "a note", errMalformed)
 	}
-	var useless []item
+	var obsolete []item
 	for _, v := range list.Value {
 		c, err := decodeCell(bytesOf(v))
 		if err != nil {
 			return errFormat(s.table, "a note", err)
 		}
 		if !used[c.id()] {
-			useless = append(useless, c.keys()...)
+			obsolete = append(obsolete, c.keys()...)
 		}
 	}
-	if err := s.b.writeAll(ctx, s.table, deletions(useless)); err != nil {
+	if err := s.b.writeAll(ctx, s.table, deletions(obsolete)); err != nil {
 		return err
 	}
 	key := item{attrPartition: note[attrPartition], attrSort: note[attrSort]}
