@@ -11,7 +11,7 @@ import (
 // TestStoresOnSeveralBackends: users are on MongoDB, books in files, tags on
 // DynamoDB. Arrays are kept and cascades go from each to each.
 func TestStoresOnSeveralBackends(t *testing.T) {
-	keys(t)
+	t.Parallel()
 	config := write(t, t.TempDir(), "belfry.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0
 bus: {listen: ""}

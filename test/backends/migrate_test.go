@@ -22,7 +22,6 @@ type yard struct {
 }
 
 func newYard(t *testing.T) *yard {
-	keys(t)
 	return &yard{T: t, folder: t.TempDir(), busFolder: t.TempDir(), port: kit.FreePort(t)}
 }
 
@@ -183,16 +182,19 @@ func (r report) of(name string) (records, copied, events int) {
 // bus is away.
 func TestMoves(t *testing.T) {
 	for name, places := range map[string]func(t *testing.T) (from, to, contents string){
-		"file to file": func(*testing.T) (string, string, string) {
+		"file to file": func(t *testing.T) (string, string, string) {
+			t.Parallel()
 			return "p: {type: file}", "p: {type: file, folder: ./elsewhere}", "folder: ./contents"
 		},
 		"file to mongodb": func(t *testing.T) (string, string, string) {
+			t.Parallel()
 			return "p: {type: file}", "p: " + mongo(backing.Mongo(t)), ""
 		},
 		"mongodb to dynamodb": func(t *testing.T) (string, string, string) {
 			return "p: " + mongo(backing.Mongo(t)), "p: " + dynamo(backing.Dynalite(t).URL), bucket(t, backing.S3(t))
 		},
 		"dynamodb to file": func(t *testing.T) (string, string, string) {
+			t.Parallel()
 			return "p: " + dynamo(backing.Dynoxide(t).URL), "p: {type: file}", ""
 		},
 	} {
@@ -241,6 +243,7 @@ func TestMoves(t *testing.T) {
 // TestStoresChangePlaces: what is the old place of one store is the new one of
 // another.
 func TestStoresChangePlaces(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	const two = "one: {type: file}, two: {type: file}"
 	from, to := y.config("from", two, "one", "two", ""), y.config("to", two, "two", "one", "")
@@ -256,6 +259,7 @@ func TestStoresChangePlaces(t *testing.T) {
 
 // TestSomeStay: only what is elsewhere in the new configuration moves.
 func TestSomeStay(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	from := y.config("from", "p: {type: file}", "p", "p", "")
 	to := y.config("to", "p: {type: file}, q: "+mongo(backing.Mongo(t)), "q", "p", "")
@@ -314,6 +318,7 @@ func TestWhatIsWrongIsTold(t *testing.T) {
 }
 
 func TestMigrateNeedsGoodConfigurations(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	good := y.config("good", "p: {type: file}", "p", "p", "")
 	less := write(t, y.folder, "less.yaml", "stores: {Authors: {}}\n")

@@ -6,18 +6,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"belfry/test/backing"
+	"belfry/test/kit"
 	"belfry/test/process"
 )
 
-// storageFaults is how long connections to S3 go wrong, all in all.
-const storageFaults = 15 * time.Second
-
-// TestS3IsHardToReach: uploads go on while connections to S3 go wrong. What was
-// acknowledged is there in the end, and objects can be written meanwhile.
-func TestS3IsHardToReach(t *testing.T) {
+// Acknowledged uploads are there in the end, and objects can be written while connections to S3 fail.
+func TestSoakBelfryRecoversFromFaultsOfConnectionsToS3(t *testing.T) {
+	soak := kit.Soak(t, 1)
 	server := backing.S3(t)
 	p := backing.StartProxy(t, strings.TrimPrefix(server.Endpoint, "https://"))
 	server.Endpoint = "https://" + p.Address
@@ -34,21 +31,22 @@ binaries:
 	must(t, s, 201, "POST", "/authors", `{"uuid":"ada"}`)
 	u := &uploads{t: t, server: s, there: map[string]string{}}
 	stopped := u.start(3)
-	for _, f := range []struct {
-		name  string
-		begin func()
-		away  bool
+	faults := []struct {
+		name        string
+		begin       func()
+		unavailable bool
 	}{
 		{"cut", p.Cut, true},
 		{"slow", func() { p.Slow(100) }, false},
 		{"ended within a reply", func() { p.Shorten(4000) }, false},
 		{"reset at the reply", func() { p.Reset(0) }, true},
 		{"silent", p.Stall, true},
-	} {
-		before := u.more(3)
+	}
+	for n := 0; n%len(faults) != 0 || soak.More(); n++ {
+		f := faults[n%len(faults)]
+		before := u.more(2)
 		f.begin()
-		over := time.After(storageFaults / 5)
-		if f.away {
+		if f.unavailable {
 			process.Eventually(t, patience, func() error {
 				r, err := ask(s, "GET", "/readyz", "")
 				if err == nil && (r.status != http.StatusServiceUnavailable || !strings.Contains(string(r.body), "the storage of binaries.binary is away")) {
@@ -57,8 +55,9 @@ binaries:
 				return err
 			})
 			must(t, s, 200, "PUT", "/authors/ada", fmt.Sprintf(`{"meanwhile":%q}`, f.name))
+		} else {
+			u.try(5)
 		}
-		<-over
 		p.Heal()
 		process.Eventually(t, patience, func() error {
 			r, err := ask(s, "GET", "/readyz", "")
@@ -67,9 +66,9 @@ binaries:
 			}
 			return err
 		})
-		t.Logf("%s: %d uploads acknowledged meanwhile", f.name, u.count()-before)
+		t.Logf("%s: %d uploads acknowledged during the fault", f.name, u.count()-before)
 	}
-	u.more(10)
+	u.more(5)
 	stopped()
 	for book, content := range u.there {
 		if got := must(t, s, 200, "GET", "/binary/Books/"+book+"/covers/0", "").body; string(got) != content {
@@ -82,13 +81,14 @@ binaries:
 	verified(t, config)
 }
 
-// uploads are covers on their way, each of a book of its own.
+// uploads uploads covers, each of another book.
 type uploads struct {
 	t      *testing.T
 	server *process.Server
 
 	mu    sync.Mutex
 	there map[string]string // acknowledged: content by book
+	tried int
 }
 
 func (u *uploads) count() int {
@@ -108,6 +108,18 @@ func (u *uploads) more(n int) int {
 		return nil
 	})
 	return u.count()
+}
+
+// try waits until so many more uploads were tried, in vain or not.
+func (u *uploads) try(n int) {
+	u.t.Helper()
+	tried := func() int {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		return u.tried
+	}
+	enough := tried() + n
+	kit.WaitFor(u.t, "more uploads are tried", func() bool { return tried() >= enough })
 }
 
 // start lets so many clients upload until stop is called.
@@ -135,6 +147,11 @@ func (u *uploads) one(book string) {
 		u.t.Errorf("POST %s: %v, status %d: %s", book, err, r.status, r.body)
 		return
 	}
+	defer func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.tried++
+	}()
 	content := strings.Repeat("cover of "+book+"\n", 300)
 	r, err = ask(u.server, "PUT", "/binary/upload/Books/"+book+"/covers/add", content)
 	switch {

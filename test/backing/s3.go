@@ -37,12 +37,18 @@ type S3Server struct {
 	process          *process
 }
 
+// The credentials of all servers. DynamoDB's accept any.
+const (
+	AccessKey = "belfry-tests"
+	SecretKey = "a-secret-of-tests"
+)
+
 // S3 starts a server with a bucket. It ends with the test.
 func S3(t testing.TB) *S3Server {
 	t.Helper()
 	s := &S3Server{
 		Region: "us-east-1", Bucket: "belfry",
-		AccessKey: "belfry-tests", SecretKey: "a-secret-of-tests",
+		AccessKey: AccessKey, SecretKey: SecretKey,
 		program: filepath.Join(must(t)(programs.Tools("s3")), "versitygw"), address: freeAddress(t), folder: t.TempDir(),
 	}
 	s.Endpoint = "https://" + s.address

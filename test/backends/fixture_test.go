@@ -25,7 +25,17 @@ import (
 	"belfry/test/process"
 )
 
-func TestMain(m *testing.M) { process.Main(m) }
+// TestMain sets the credentials that every server of AWS's protocols accepts.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": backing.AccessKey, "AWS_SECRET_ACCESS_KEY": backing.SecretKey, "AWS_REGION": "us-east-1",
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	process.Main(m)
+}
 
 const patience = time.Minute
 
@@ -39,19 +49,10 @@ func dynamo(url string) string {
 	return fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: '%s'}", url)
 }
 
-// keys lets belfry use AWS's protocols.
-func keys(t *testing.T) {
-	t.Helper()
-	t.Setenv("AWS_ACCESS_KEY_ID", "belfry-tests")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-tests")
-	t.Setenv("AWS_REGION", "us-east-1")
-}
-
-// bucket is a binary service's place on a server.
+// bucket returns the settings of a binary service for a server. It sets an environment variable, so the
+// test can't run in parallel with others.
 func bucket(t *testing.T, s *backing.S3Server) string {
 	t.Helper()
-	t.Setenv("AWS_ACCESS_KEY_ID", s.AccessKey)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", s.SecretKey)
 	t.Setenv("AWS_CA_BUNDLE", s.CAFile)
 	return fmt.Sprintf("type: S3Storage, bucket: %s, region: %s, endpoint: '%s'", s.Bucket, s.Region, s.Endpoint)
 }
