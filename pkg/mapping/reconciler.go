@@ -173,7 +173,6 @@ func (r *Reconciler) fit(ctx context.Context, s *round) error {
 		s.mark = true
 	}
 	if !s.mark || s.array.live >= s.m.Limit {
-		s.mark = s.mark || len(s.unconfirmed) > 0
 		return nil
 	}
 	// The mark is cleared only if the array was below its limit before this

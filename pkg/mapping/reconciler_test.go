@@ -171,6 +171,7 @@ func TestRemovalRefillsAMarkedArray(t *testing.T) {
 	f.delete("Books", "x")
 	f.reconcile("x")
 	f.field("books", `[{"uuid":"y"}]`)
+	f.field("_overflow", `{"books":[]}`) // y is confirmed
 	f.delete("Books", "y")
 	f.reconcile("y")
 	f.field("books", `[{"uuid":"z"}]`)
