@@ -1,9 +1,9 @@
-// Package mail is the listener that sends the mails that logging in needs.
+// Package mail is the listener that sends the mails of authentication.
 //
-// A request that wants a mail only writes so into the store of tokens and is
-// answered. The event of that write brings the wish here, where it is tried,
-// with growing delay, until the mail is out, and at the end lies with the dead
-// letters: no request waits for a mail server, and no mail is lost.
+// A request that needs a mail only records that in the store of tokens, and is
+// answered. The event of that write arrives here, where sending is retried with
+// growing delay; after the last attempt the event becomes a dead letter. So no
+// request waits for a mail server, and no mail is lost.
 package mail
 
 import (
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"belfry/pkg/auth"
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
@@ -21,24 +22,24 @@ import (
 const Name = event.OriginMail
 
 const (
-	attempts   = 60 // about a day
-	firstDelay = time.Second
-	longest    = 30 * time.Minute
+	attempts = 75 // about a day
+	minDelay = time.Second
+	maxDelay = 30 * time.Minute
 
-	// ackWait is longer than one attempt takes: a mail that is being sent is
-	// not to be sent by another process as well.
+	// ackWait is longer than timeout, so that no other process sends a mail that
+	// is being sent.
 	ackWait = 2 * time.Minute
 	timeout = time.Minute
 
 	concurrency = 8
 )
 
-// Spec is the listener of a service whose tokens lie in a store.
+// Spec is the listener of a service.
 func Spec(s *auth.Service) listener.Spec {
 	spec := Listens(s.TokenStore())
 	spec.Handler = func(ctx context.Context, e *listener.Event) error {
 		if e.Origin == Name {
-			return nil // what this listener itself has noted
+			return nil // written by this listener
 		}
 		err := s.DeliverMail(ctx, &e.Envelope)
 		if errors.Is(err, errs.Invalid) {
@@ -49,19 +50,12 @@ func Spec(s *auth.Service) listener.Spec {
 	return spec
 }
 
-// Listens is Spec without a handler, by the name of the store of tokens.
+// Listens is Spec without its handler, for the name of the store of tokens.
 func Listens(store string) listener.Spec {
 	return listener.Spec{
 		Name:    Name,
 		Filters: []string{event.Filter(event.StoreSaved, store), event.Filter(event.StoreUpdated, store)},
 		Start:   listener.All, Concurrency: concurrency, Prefetch: -1, MaxAttempts: attempts, AckWait: ackWait, Timeout: timeout,
-		Backoff: backoff,
+		Backoff: func(attempt int) time.Duration { return backoff.Delay(attempt, minDelay, maxDelay) },
 	}
-}
-
-func backoff(attempt int) time.Duration {
-	if attempt > 11 {
-		return longest
-	}
-	return min(firstDelay<<(attempt-1), longest)
 }

@@ -44,7 +44,7 @@ stores:
 	}
 	text := problems.Error()
 	for _, want := range []string{
-		"belfry.yaml:1:30: authentication.providers.email: the mail's html can't be written", "belfry.yaml:5:5: stores.Authors.schema: ",
+		"belfry.yaml:1:30: authentication.providers.email: the mail's html can't be rendered", "belfry.yaml:5:5: stores.Authors.schema: ",
 		"belfry.yaml:8:7: stores.Authors.policy.update: in the expression at 1:1: undeclared reference to 'usr'",
 		"belfry.yaml:12:5: stores.Books.schema: ", "belfry.yaml:13:14: stores.Books.policy.create: ", "must be true or false",
 		"belfry.yaml:15:5: stores.Films.schema: ",

@@ -70,7 +70,7 @@ func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request
 	}
 	subject, html, text, err := texts.Render(data)
 	if err != nil {
-		return mail.Message{}, errs.Wrap(err, errs.Invalid, "the mail can't be written")
+		return mail.Message{}, errs.Wrap(err, errs.Invalid, "the mail can't be rendered")
 	}
 	return mail.Message{
 		ID: request.ID, From: s.email.From, To: login, Subject: subject, Text: text, HTML: html, Date: s.now(),

@@ -16,24 +16,24 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Limits of what goes into headers. Lines of a mail have at most 998 bytes and
-// fold at spaces only, and a path of SMTP has at most 254.
+// Limits of header values. Lines of a mail have at most 998 bytes and fold only at
+// spaces; an SMTP path has at most 254.
 const (
-	maxID      = 200 // also what fits into the name of a file
+	maxID      = 200 // also fits into a file name
 	maxSubject = 900
 	maxAddress = 254
 	maxName    = 200
 )
 
-// composed is a mail as it goes over the wire, and its envelope.
+// composed is a mail in wire format, with its envelope.
 type composed struct {
-	id       string // as it is in the Message-ID; also safe in the name of a file
+	id       string // as in the Message-ID; safe in a file name
 	date     time.Time
 	from, to string // bare addresses
 	content  []byte
 }
 
-// compose writes a mail. It reports errs.Invalid for one that can't be.
+// compose renders a mail. It reports errs.Invalid for one that can't be rendered.
 func compose(m Message) (composed, error) {
 	from, err := address("sender", m.From)
 	if err != nil {
@@ -59,7 +59,7 @@ func compose(m Message) (composed, error) {
 	}
 	c := composed{id: safe(m.ID), date: m.Date.UTC(), from: from.Address, to: to.Address}
 	if c.content, err = c.write(m, from, to); err != nil {
-		// The cause is left out: it may quote what it could not write.
+		// The cause is omitted: it may quote the content.
 		return composed{}, errs.New(errs.Invalid, "the mail can't be written")
 	}
 	return c, nil
@@ -72,7 +72,7 @@ func (c composed) write(m Message, from, to *netmail.Address) ([]byte, error) {
 	w.Subject(m.Subject)
 	w.SetDateWithValue(c.date)
 	w.SetMessageIDWithValue(c.id + from.Address[strings.LastIndexByte(from.Address, '@'):])
-	// Keeps programs that answer mails by themselves from answering this one.
+	// Prevents automatic replies.
 	w.SetGenHeader("Auto-Submitted", "auto-generated")
 	switch {
 	case m.HTML == "":
@@ -88,7 +88,7 @@ func (c composed) write(m Message, from, to *netmail.Address) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// checkSubject refuses what would end the header, and with it begin another.
+// checkSubject rejects text that could end the header and start another.
 func checkSubject(s string) error {
 	var problem string
 	switch {
@@ -99,14 +99,14 @@ func checkSubject(s string) error {
 	case len(s) > maxSubject:
 		problem = fmt.Sprintf("has %d bytes: expected at most %d", len(s), maxSubject)
 	case strings.Contains(s, "=?"):
-		problem = "has =? in it, which begins an encoded word: take it out"
+		problem = "contains =?, which starts an encoded word: remove it"
 	default:
 		return nil
 	}
 	return errs.New(errs.Invalid, "the mail's subject %s", problem)
 }
 
-// address reads an address of somebody, whose domain it writes in ASCII.
+// address parses an address and converts its domain to ASCII.
 func address(whose, s string) (*netmail.Address, error) {
 	wrong := func() error {
 		return errs.New(errs.Invalid, "the address of the mail's %s %.300q: expected one such as name@example.com", whose, s)
@@ -131,14 +131,14 @@ func address(whose, s string) (*netmail.Address, error) {
 	return a, nil
 }
 
-// path is a bare address as commands of SMTP have it.
+// path is a bare address as in SMTP commands.
 func path(bare string) string { return (&netmail.Address{Address: bare}).String() }
 
 func ascii(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// safe writes an id in letters, digits and -_~+% alone, different ids differently.
+// safe encodes an id with letters, digits and -_~+% only; the encoding is unique.
 func safe(id string) string {
 	return strings.ReplaceAll(url.QueryEscape(id), ".", "%2E")
 }

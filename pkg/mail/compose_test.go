@@ -55,7 +55,7 @@ func TestAnAddressThatTheServerCanNotTake(t *testing.T) {
 	m := letter()
 	m.To = "jürgen@example.org"
 	s := mailbox.Start(t)
-	told(t, belfry.NewSMTP(options(s, "none")).Send(t.Context(), m), errs.Invalid, "letters beyond ASCII")
+	told(t, belfry.NewSMTP(options(s, "none")).Send(t.Context(), m), errs.Invalid, "non-ASCII letters")
 }
 
 // TestIDs: any id makes a valid Message-ID and a file inside the folder, and

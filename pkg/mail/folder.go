@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// folder writes each mail into a file.
+// folder writes each mail to a file.
 type folder struct {
 	path    string
 	onWrite func(file string)
@@ -17,12 +17,12 @@ type folder struct {
 
 var _ Sender = (*folder)(nil)
 
-// NewFolder makes a sender that writes each mail into a file of its own, which
-// mail programs open. The folder is made when it is missing. Names sort by the
-// mails' dates. Files are there whole or not at all, and only their owner may
-// read them. said, when not nil, is told the file of each mail.
-func NewFolder(path string, said func(file string)) Sender {
-	return &folder{path: path, onWrite: said}
+// NewFolder makes a sender that writes each mail to a file of its own, which mail
+// programs can open. It creates the folder if necessary. Names sort by the mails'
+// dates. Files are written atomically, and only their owner may read them.
+// onWrite, if not nil, is called with the file of each mail.
+func NewFolder(path string, onWrite func(file string)) Sender {
+	return &folder{path: path, onWrite: onWrite}
 }
 
 // Send implements Sender. The same mail with the same date replaces its file.
@@ -36,7 +36,7 @@ func (f *folder) Send(ctx context.Context, m Message) error {
 	}
 	file := filepath.Join(f.path, c.date.Format("20060102T150405.000000000Z")+"-"+c.id+".eml")
 	if err := f.write(file, c.content); err != nil {
-		return errs.Wrap(err, errs.Unavailable, "the mail can't be written into folder %s: see that belfry may write there and that the disk has room", f.path)
+		return errs.Wrap(err, errs.Unavailable, "the mail can't be written to folder %s: check that belfry may write there and that the disk is not full", f.path)
 	}
 	if f.onWrite != nil {
 		f.onWrite(file)
@@ -65,7 +65,7 @@ func (f *folder) write(file string, content []byte) error {
 	return syncFolder(f.path)
 }
 
-// syncFolder makes the names in a folder outlive a power cut.
+// syncFolder makes renames in a folder durable.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

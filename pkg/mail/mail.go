@@ -1,9 +1,16 @@
-// Package mail hands a mail to a mail server, or to a folder while somebody
-// develops, and writes its texts from templates.
+// Package mail sends mails to an SMTP server, or writes them to a folder during
+// development, and renders their texts from templates.
 //
-// A mail may hold a secret, such as the token of a link. So no error of this
-// package quotes a mail's texts or the password, nor what a server replies to
-// them: such replies are told by their codes alone.
+// A mail may contain a secret, such as the token of a link. So no error of this
+// package quotes the texts of a mail or the password, nor a server's reply to
+// them: of such replies only the code is reported.
+//
+// Messages are composed and SMTP is spoken by github.com/wneessen/go-mail. Its
+// smtp.Client is used rather than its Client, which reports an error for a mail
+// that was accepted when the RSET after it fails (the mail would be sent again),
+// does not stop when its context ends after dialing, and does not say at which
+// command a connection failed, on which depends whether the error is permanent
+// and what of it may be logged.
 package mail
 
 import (
@@ -14,25 +21,24 @@ import (
 // Message is one mail to one recipient. It needs a Text, an HTML or both, in
 // which case the reader's program chooses.
 type Message struct {
-	// ID makes the Message-ID. It is equal for repeated attempts at the same
-	// mail, so that receivers recognise a repetition. 1 to 200 bytes, where all
-	// but letters, digits and -_~ count three.
+	// ID becomes the Message-ID. Repeated attempts at the same mail use the same
+	// ID, so that receivers detect duplicates. 1 to 200 bytes, where all but
+	// letters, digits and -_~ count three.
 	ID      string
-	From    string // an address, also with a name: Ada <ada@example.com>
-	To      string // an address alone
+	From    string // an address, optionally with a name: Ada <ada@example.com>
+	To      string // an address without a name
 	Subject string // one line
 	Text    string
 	HTML    string
 	Date    time.Time // zero is now
 }
 
-// Sender hands over mails. It is safe for concurrent use.
+// Sender sends mails. It is safe for concurrent use.
 type Sender interface {
-	// Send returns once somebody else is responsible for the mail. An error is
-	// errs.Invalid when no repetition of this mail can succeed: it can't be
-	// written, or the server refused it for good. It is errs.Unavailable when
-	// a later one may, also because an administrator mends something
-	// meanwhile, and errs.Canceled when ctx ended first. After an error other
-	// than errs.Invalid the mail may have been sent nevertheless.
+	// Send returns once the receiver is responsible for the mail. A permanent
+	// error is errs.Invalid: the mail can't be composed, or the server rejected
+	// it permanently. A transient one, which may need an administrator, is
+	// errs.Unavailable, or errs.Canceled when ctx ended. After an error other than
+	// errs.Invalid the mail may have been sent nevertheless.
 	Send(ctx context.Context, m Message) error
 }

@@ -12,23 +12,22 @@ import (
 
 // How a connection to a mail server is protected.
 const (
-	StartTLS    = "starttls" // it begins plain and goes no further without TLS
-	ImplicitTLS = "tls"      // it is TLS from its first byte
-	NoTLS       = "none"     // it is plain; with a password to this machine alone
+	StartTLS    = "starttls" // STARTTLS is required
+	ImplicitTLS = "tls"      // TLS from the first byte
+	NoTLS       = "none"     // plain; a password is sent to this machine only
 )
 
-// SMTPOptions say where a mail server is and how to log in there. Zero fields
-// take the defaults given here.
+// SMTPOptions configure a mail server. Zero fields have the defaults given here.
 type SMTPOptions struct {
-	Host     string // required; a name or an IP address, which its certificate must name
+	Host     string // required; a name or an IP address, for which its certificate must be valid
 	Port     int    // 587 with StartTLS, 465 with ImplicitTLS, 25 with NoTLS
-	User     string // "" does not log in
+	User     string // "": no login
 	Password string
 	TLS      string // StartTLS
 
-	Timeout   time.Duration  // of one mail from dialing to the server's word; 30 s
-	LocalName string         // what belfry calls itself; this machine's name
-	RootCAs   *x509.CertPool // who vouches for certificates; nil: whom the system trusts
+	Timeout   time.Duration  // of one mail from dialing to the server's last reply; 30 s
+	LocalName string         // in EHLO; this machine's name
+	RootCAs   *x509.CertPool // nil: those of the system
 }
 
 // Check reports errs.Invalid for options with which no mail can be sent.
@@ -46,9 +45,9 @@ func (o SMTPOptions) Check() error {
 	case strings.Contains(o.User+o.Password, "\x00"):
 		return errs.New(errs.Invalid, "the mail server's user and password: expected no NUL")
 	case strings.ContainsAny(o.LocalName, " \t\r\n"):
-		return errs.New(errs.Invalid, "the name %q that belfry gives itself to the mail server: expected no spaces", o.LocalName)
+		return errs.New(errs.Invalid, "the local name %q for the mail server: expected no spaces", o.LocalName)
 	case o.TLS == NoTLS && o.User != "" && !loopback(o.Host):
-		return errs.New(errs.Invalid, "the mail server %s would get the password over a plain connection, where others can read it: set tls to starttls or tls, or leave out user and password", o.Host)
+		return errs.New(errs.Invalid, "the mail server %s would receive the password over a plain connection: set tls to starttls or tls, or leave out user and password", o.Host)
 	}
 	return nil
 }
@@ -76,7 +75,7 @@ func localName() string {
 	return "localhost"
 }
 
-// loopback reports whether a host is this machine by its name.
+// loopback reports whether a host is this machine.
 func loopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }

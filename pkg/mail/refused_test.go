@@ -61,7 +61,7 @@ func TestRefusals(t *testing.T) {
 		kind  errs.Kind
 		names string
 	}{
-		{"AUTH", mailbox.Reply(535, "5.7.8"+blabber), errs.Unavailable, "535 5.7.8: see user and password"},
+		{"AUTH", mailbox.Reply(535, "5.7.8"+blabber), errs.Unavailable, "535 5.7.8: check user and password"},
 		{"AUTH", mailbox.Reply(454, "4.7.0"+blabber), errs.Unavailable, "454 4.7.0"},
 		{"AUTH", mailbox.ErrHangup, errs.Unavailable, "logging in"},
 		{"MAIL", mailbox.Reply(451, "4.3.0 no room"), errs.Unavailable, "naming the sender was refused: 451 4.3.0 no room"},
@@ -119,7 +119,7 @@ func TestAWrongLogin(t *testing.T) {
 	s := mailbox.Start(t, mailbox.TLS(), mailbox.Login(user, "another"))
 	opts := options(s, "tls")
 	opts.User, opts.Password = user, password
-	told(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "logging in was refused: 535 5.7.8: see user and password")
+	told(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "logging in was refused: 535 5.7.8: check user and password")
 
 	s = mailbox.Start(t, mailbox.TLS(), mailbox.Login(user, password, "X-MAGIC"))
 	opts = options(s, "tls")
@@ -135,10 +135,10 @@ func TestTLSIsRequired(t *testing.T) {
 		names  string
 	}{
 		"no STARTTLS":              {plain, func(o *belfry.SMTPOptions) { o.TLS = "starttls" }, "STARTTLS"},
-		"no TLS":                   {plain, func(o *belfry.SMTPOptions) { o.TLS = "tls" }, "speaks no TLS"},
-		"unknown signer, STARTTLS": {upgrading, func(o *belfry.SMTPOptions) { o.TLS, o.RootCAs = "starttls", x509.NewCertPool() }, "its certificate does not fit"},
-		"unknown signer, TLS":      {secure, func(o *belfry.SMTPOptions) { o.TLS, o.RootCAs = "tls", x509.NewCertPool() }, "its certificate does not fit"},
-		"the system's signers":     {secure, func(o *belfry.SMTPOptions) { o.TLS, o.RootCAs = "tls", nil }, "its certificate does not fit"},
+		"no TLS":                   {plain, func(o *belfry.SMTPOptions) { o.TLS = "tls" }, "does not use TLS"},
+		"unknown signer, STARTTLS": {upgrading, func(o *belfry.SMTPOptions) { o.TLS, o.RootCAs = "starttls", x509.NewCertPool() }, "its certificate is not valid"},
+		"unknown signer, TLS":      {secure, func(o *belfry.SMTPOptions) { o.TLS, o.RootCAs = "tls", x509.NewCertPool() }, "its certificate is not valid"},
+		"the system's signers":     {secure, func(o *belfry.SMTPOptions) { o.TLS, o.RootCAs = "tls", nil }, "its certificate is not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := options(c.server, "")
@@ -154,7 +154,7 @@ func TestTLSIsRequired(t *testing.T) {
 	// The certificate is for localhost alone.
 	opts := options(upgrading, "starttls")
 	opts.Host = "127.0.0.1"
-	told(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "127.0.0.1:", "its certificate does not fit")
+	told(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "127.0.0.1:", "its certificate is not valid")
 }
 
 func TestAPasswordStaysOffPlainConnections(t *testing.T) {

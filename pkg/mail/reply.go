@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// stage is a part of the conversation with a mail server.
+// stage is a part of an SMTP session.
 type stage struct {
 	doing         string // for messages
 	beforeSecrets bool   // the server has seen no secret
@@ -25,7 +25,7 @@ type stage struct {
 var (
 	dialing         = stage{doing: "connecting", beforeSecrets: true}
 	greeting        = stage{doing: "greeting", beforeSecrets: true}
-	securing        = stage{doing: "beginning TLS", beforeSecrets: true}
+	securing        = stage{doing: "starting TLS", beforeSecrets: true}
 	authenticating  = stage{doing: "logging in", afterSecret: true}
 	namingSender    = stage{doing: "naming the sender", permanent: true}
 	namingRecipient = stage{doing: "naming the recipient", permanent: true}
@@ -34,7 +34,7 @@ var (
 	ending          = stage{doing: "ending the content", permanent: true, afterSecret: true}
 )
 
-// failed tells what went wrong at a stage.
+// failed returns the error of a stage.
 func (s *server) failed(at stage, err error) error {
 	if own, ok := errOf[*errs.Error](err); ok {
 		return errs.New(own.Kind, "mail server %s: %s failed: %s", s.addr, at.doing, own.Message)
@@ -43,17 +43,17 @@ func (s *server) failed(at stage, err error) error {
 		return errs.New(kindOf(at, reply.Code), "mail server %s: %s was refused: %s%s", s.addr, at.doing, s.quote(at, reply), advice(reply.Code))
 	}
 	if bad, ok := errOf[*tls.CertificateVerificationError](err); ok {
-		return errs.Wrap(bad, errs.Unavailable, "mail server %s: its certificate does not fit: see that host is the name it has there, and that this machine trusts who signed it", s.addr)
+		return errs.Wrap(bad, errs.Unavailable, "mail server %s: its certificate is not valid: check that host is a name in the certificate and that this machine trusts its issuer", s.addr)
 	}
 	hint := ""
 	if _, ok := errOf[tls.RecordHeaderError](err); ok {
-		hint = ": the server speaks no TLS on this port; where it offers STARTTLS, set tls to starttls"
+		hint = ": the server does not use TLS on this port; if it offers STARTTLS, set tls to starttls"
 	}
 	return errs.Wrap(loggable(at, err), errs.Unavailable, "mail server %s: %s failed%s", s.addr, at.doing, hint)
 }
 
-// kindOf tells a lasting refusal from a passing one. One that is about the
-// login passes when an administrator mends that, whenever it is told.
+// kindOf distinguishes permanent from transient errors. One about the login is
+// transient at every stage: an administrator can correct the password.
 func kindOf(at stage, code int) errs.Kind {
 	if at.permanent && code/100 == 5 && !aboutLogin(code) {
 		return errs.Invalid
@@ -67,15 +67,15 @@ func aboutLogin(code int) bool {
 
 func advice(code int) string {
 	if aboutLogin(code) {
-		return ": see user and password of the mail server"
+		return ": check user and password of the mail server"
 	}
 	return ""
 }
 
 var enhanced = regexp.MustCompile(`^[245]\.\d{1,3}\.\d{1,3}\b`)
 
-// quote is a reply as far as it can be told: a filter may name the link it
-// dislikes, and some servers repeat what they were given.
+// quote returns the part of a reply that may be logged: a spam filter may quote the
+// link that it rejects, and some servers echo their input.
 func (s *server) quote(at stage, reply *textproto.Error) string {
 	text := strings.Join(strings.Fields(strings.Map(printable, reply.Msg)), " ")
 	if at.afterSecret || s.opts.Password != "" && strings.Contains(text, s.opts.Password) {
@@ -91,8 +91,8 @@ func printable(r rune) rune {
 	return ' '
 }
 
-// harmless is the cause as far as a log may have it. Once the server has seen a
-// secret that is the network's part alone.
+// loggable returns the part of an error that may be logged. After the server has
+// seen a secret these are network errors only.
 func loggable(at stage, err error) error {
 	if at.beforeSecrets {
 		return err
@@ -103,5 +103,5 @@ func loggable(at stage, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the server closed the connection")
 	}
-	return errors.New("the server does not keep to SMTP")
+	return errors.New("the server violates the SMTP protocol")
 }

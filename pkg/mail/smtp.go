@@ -14,10 +14,10 @@ import (
 	"belfry/pkg/errs"
 )
 
-// farewell is how long a server that has taken a mail may take to say goodbye.
+// quitTimeout is how long a server may take to reply to QUIT.
 const quitTimeout = 2 * time.Second
 
-// server hands mails to a mail server, each over a connection of its own.
+// server sends mails to a mail server, each over a connection of its own.
 type server struct {
 	opts SMTPOptions
 	addr string // host:port
@@ -25,9 +25,8 @@ type server struct {
 
 var _ Sender = (*server)(nil)
 
-// NewSMTP makes a sender that hands mails to a mail server. Options that Check
-// refuses make each mail fail as errs.Unavailable: mails wait until they are
-// mended.
+// NewSMTP makes a sender for a mail server. With options that Check rejects each
+// mail fails with errs.Unavailable: mails wait until the options are corrected.
 func NewSMTP(opts SMTPOptions) Sender {
 	opts = opts.withDefaults()
 	return &server{opts: opts, addr: net.JoinHostPort(opts.Host, strconv.Itoa(opts.Port))}
@@ -57,8 +56,8 @@ func (s *server) Send(ctx context.Context, m Message) error {
 	}
 }
 
-// attempt sends a mail, and says at which stage it failed. The end of ctx
-// closes the connection, which ends whatever waits for the server.
+// attempt sends a mail, and returns the stage at which it failed. The end of ctx
+// closes the connection, which unblocks every read and write.
 func (s *server) attempt(ctx context.Context, m composed) (stage, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.addr)
 	if err != nil {
@@ -74,15 +73,15 @@ func (s *server) attempt(ctx context.Context, m composed) (stage, error) {
 		at, err = transfer(c, m)
 	}
 	if at != sending {
-		// It only hears goodbye between commands: in the midst of a content it
-		// would take the half for a whole mail.
+		// Not while sending: there QUIT would be part of the content, and the server
+		// would accept the incomplete mail.
 		_ = conn.SetDeadline(time.Now().Add(quitTimeout))
 		_ = c.Quit()
 	}
 	return at, err
 }
 
-// greet brings a connection to where it is protected as the options say.
+// greet opens the SMTP session and secures it as the options require.
 func (s *server) greet(ctx context.Context, conn net.Conn) (*smtp.Client, stage, error) {
 	config := &tls.Config{ServerName: s.opts.Host, RootCAs: s.opts.RootCAs, MinVersion: tls.VersionTLS12}
 	if s.opts.TLS == ImplicitTLS {
@@ -92,7 +91,7 @@ func (s *server) greet(ctx context.Context, conn net.Conn) (*smtp.Client, stage,
 		}
 		conn = secure
 	}
-	// The client's debug log stays off: it would hold the conversation.
+	// The client's debug log stays off: it would contain the mail.
 	c, err := smtp.NewClient(conn, s.opts.Host)
 	if err != nil {
 		return nil, greeting, err
@@ -104,12 +103,12 @@ func (s *server) greet(ctx context.Context, conn net.Conn) (*smtp.Client, stage,
 		return c, greeting, nil
 	}
 	if offered, _ := c.Extension("STARTTLS"); !offered {
-		return nil, securing, errs.New(errs.Unavailable, "it does not offer STARTTLS; where it has TLS from the first byte, mostly on port 465, set tls to tls")
+		return nil, securing, errs.New(errs.Unavailable, "it does not offer STARTTLS; if it uses TLS from the first byte, usually on port 465, set tls to tls")
 	}
 	return c, securing, c.StartTLS(config)
 }
 
-// login gives user and password, if there are any.
+// login authenticates with user and password, if there are any.
 func (s *server) login(c *smtp.Client, conn net.Conn) (stage, error) {
 	if s.opts.User == "" {
 		return authenticating, nil
@@ -119,7 +118,7 @@ func (s *server) login(c *smtp.Client, conn net.Conn) (stage, error) {
 	}
 	_, offered := c.Extension("AUTH")
 	for _, mechanism := range strings.Fields(offered) {
-		// That a plain connection stays on this machine is known by now.
+		// A plain connection to another machine was rejected above.
 		switch strings.ToUpper(mechanism) {
 		case "PLAIN":
 			return authenticating, c.Auth(smtp.PlainAuth("", s.opts.User, s.opts.Password, s.opts.Host, true))
@@ -130,13 +129,13 @@ func (s *server) login(c *smtp.Client, conn net.Conn) (stage, error) {
 	return authenticating, errs.New(errs.Unavailable, "it offers no login by PLAIN or LOGIN: leave out user and password, or choose another port or tls")
 }
 
-// transfer gives envelope and content.
+// transfer sends envelope and content.
 func transfer(c *smtp.Client, m composed) (stage, error) {
 	wide := !ascii(m.from) || !ascii(m.to)
 	if offered, _ := c.Extension("SMTPUTF8"); wide && !offered {
-		return namingRecipient, errs.New(errs.Invalid, "it takes no addresses with letters beyond ASCII before their @")
+		return namingRecipient, errs.New(errs.Invalid, "it accepts no addresses with non-ASCII letters before the @")
 	}
-	// Asked for without need, it would bar the way over servers that lack it.
+	// Requested without need, it would make relays without SMTPUTF8 reject the mail.
 	c.SkipSMTPUTF8(!wide)
 	if err := c.Mail(path(m.from)); err != nil {
 		return namingSender, err
@@ -154,7 +153,7 @@ func transfer(c *smtp.Client, m composed) (stage, error) {
 	return ending, w.Close()
 }
 
-// errOf finds an error of one type in a chain.
+// errOf finds an error of a type in a chain.
 func errOf[E error](err error) (E, bool) {
 	var e E
 	ok := errors.As(err, &e)

@@ -12,27 +12,27 @@ import (
 	"belfry/pkg/errs"
 )
 
-// maxRendered is how many bytes a template may become.
+// maxRendered is the most bytes of a rendered template.
 const maxRendered = 64 << 10
 
-// Data is what templates are about.
+// Data is the data of templates.
 type Data struct {
-	Link  string // where the recipient goes to
-	Token string // the secret in Link, for those who would rather type it
-	Login string // whose account it is about; whoever made it chose its text
+	Link  string // for the recipient to open
+	Token string // the secret in Link, for recipients who prefer to type it
+	Login string // of the account; its text is chosen by who registered it, so it is untrusted
 }
 
 var sample = Data{Link: "https://example.com/?token=0123456789", Token: "0123456789", Login: "ada@example.com"}
 
-// Templates are the texts of one sort of mail. They are safe for concurrent use.
+// Templates are the texts of one kind of mail. They are safe for concurrent use.
 type Templates struct {
 	subject, text *texttemplate.Template
 	html          *htmltemplate.Template
 }
 
-// ParseTemplates reads templates in the syntax of text/template, that of the
-// html with the escaping of html/template. html or text may be empty. It
-// executes each once and reports errs.Invalid for one that does not work.
+// ParseTemplates parses templates in the syntax of text/template, the html with
+// the escaping of html/template. html or text may be empty. It executes each once
+// and reports errs.Invalid for one that fails.
 func ParseTemplates(subject, html, text string) (*Templates, error) {
 	if html, text = unlessBlank(html), unlessBlank(text); html == "" && text == "" {
 		return nil, errs.New(errs.Invalid, "the mail has neither a text nor an html: give it one")
@@ -52,7 +52,7 @@ func ParseTemplates(subject, html, text string) (*Templates, error) {
 	rendered, at, err := t.render(sample)
 	switch {
 	case err != nil:
-		return nil, errs.Wrap(err, errs.Invalid, "the mail's %s can't be written; there are {{.Link}}, {{.Token}} and {{.Login}}", at)
+		return nil, errs.Wrap(err, errs.Invalid, "the mail's %s can't be rendered; its data is {{.Link}}, {{.Token}} and {{.Login}}", at)
 	case rendered.subject == "":
 		return nil, errs.New(errs.Invalid, "the mail's subject is empty")
 	}
@@ -66,21 +66,21 @@ func unlessBlank(s string) string {
 	return s
 }
 
-// Render writes a mail's texts. The subject is one line. The login is in the
-// subject and the text as it is, and escaped in the html. It reports
-// errs.Invalid for data with which a template does not work.
+// Render renders the texts of a mail. The subject is one line. The login is
+// escaped in the html only. It reports errs.Invalid for data with which a template
+// fails.
 func (t *Templates) Render(d Data) (subject, html, text string, err error) {
 	r, at, err := t.render(d)
 	if err != nil {
-		// The cause may quote a value, so only its place is told.
-		return "", "", "", errs.New(errs.Invalid, "the mail's %s can't be written%s", at, place(err))
+		// The cause may quote a value, so only its position is reported.
+		return "", "", "", errs.New(errs.Invalid, "the mail's %s can't be rendered%s", at, place(err))
 	}
 	return r.subject, r.html, r.text, nil
 }
 
 type rendered struct{ subject, html, text string }
 
-// render also says at which template it failed.
+// render also returns the name of the template that failed.
 func (t *Templates) render(d Data) (r rendered, at string, err error) {
 	if r.subject, err = execute(t.subject, d); err != nil {
 		return r, "subject", err
@@ -103,7 +103,7 @@ func execute(t interface{ Execute(io.Writer, any) error }, d Data) (string, erro
 	return b.b.String(), err
 }
 
-// bounded takes at most maxRendered bytes.
+// bounded accepts at most maxRendered bytes.
 type bounded struct{ b bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {
@@ -115,7 +115,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 var placed = regexp.MustCompile(`^template: \w+:(\d+)`)
 
-// place is where an execution failed, or that the result is too long.
+// place describes where an execution failed, or that the result is too long.
 func place(err error) string {
 	if errors.Is(err, errTooLong) {
 		return ": " + errTooLong.Error()

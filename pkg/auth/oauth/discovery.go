@@ -13,11 +13,11 @@ import (
 	"belfry/pkg/errs"
 )
 
-// metadataLimit is for discovery documents and key sets, which hold no user's
-// data and may carry certificates.
+// metadataLimit is the size limit of discovery documents and key sets, which may
+// contain certificates.
 const metadataLimit = 1 << 20
 
-// discovery is what an issuer says about itself.
+// discovery is the discovery document of an issuer.
 type discovery struct {
 	endpoint oauth2.Endpoint
 	keys     oidc.KeySet
@@ -29,9 +29,9 @@ type discovery struct {
 	NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// discover asks the issuer, once: what it said is kept until belfry ends, a
-// failure is not. Who waits for another's discovery waits no longer than for
-// its own.
+// discover returns the discovery document. It is fetched once; an error is not
+// cached. A caller that waits for another's fetch waits no longer than for its
+// own.
 func (p *oidcProvider) discover(ctx context.Context) (*discovery, error) {
 	select {
 	case p.discovering <- struct{}{}:
@@ -58,7 +58,7 @@ func (p *oidcProvider) fetchDiscovery(ctx context.Context) (*discovery, error) {
 	provider, err := oidc.NewProvider(ctx, p.issuer)
 	var mismatch *oidc.IssuerMismatchError
 	if errors.As(err, &mismatch) {
-		return nil, errs.New(errs.Internal, "%s calls itself %.200q: configure the issuer as it says", p.issuer, mismatch.Discovered)
+		return nil, errs.New(errs.Internal, "the issuer of %s is %.200q: configure it exactly so", p.issuer, mismatch.Discovered)
 	}
 	if err != nil {
 		return nil, knownError(err, wrong)
@@ -76,13 +76,13 @@ func (p *oidcProvider) fetchDiscovery(ctx context.Context) (*discovery, error) {
 	if !needed || d.UserInfo != "" && !p.safe(d.UserInfo) {
 		return nil, wrong
 	}
-	// Signatures of a shared secret prove nothing: a client has it as well.
+	// A signature by a shared secret proves nothing: the client has the secret too.
 	d.Algorithms = slices.DeleteFunc(d.Algorithms, func(alg string) bool { return alg == "none" || strings.HasPrefix(alg, "HS") })
 	d.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), web.client()), d.Keys)
 	return &d, nil
 }
 
-// safe reports whether an endpoint is as well protected as its issuer.
+// safe reports whether an endpoint uses https, or http like its issuer.
 func (p *oidcProvider) safe(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && strings.HasPrefix(p.issuer, "http:"))

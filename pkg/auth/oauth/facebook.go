@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// facebook tells an id and a name only, unless asked for more. A user's id is
-// one of the application: another application is told another.
+// facebook returns only an id and a name unless more fields are requested. Ids are
+// per application: another application gets another id of the same user.
 // https://developers.facebook.com/docs/facebook-login/guides/advanced/manual-flow
 var facebook = oauth2Site{ //nolint:gosec // URLs, no credentials
 	authURL:    "https://www.facebook.com/v25.0/dialog/oauth",
@@ -20,7 +20,7 @@ var facebook = oauth2Site{ //nolint:gosec // URLs, no credentials
 	sign:       appSecretProof,
 }
 
-// appSecretProof lets an application be set to refuse stolen tokens.
+// appSecretProof allows an application to be configured to reject stolen tokens.
 // https://developers.facebook.com/docs/graph-api/guides/secure-requests
 func appSecretProof(query url.Values, clientSecret, accessToken string) {
 	mac := hmac.New(sha256.New, []byte(clientSecret))

@@ -1,7 +1,7 @@
 package oauth
 
-// github shows e-mail addresses of users who hide theirs only in a list of its
-// own, and to whoever has a scope for it.
+// github returns hidden e-mail addresses only in a separate list, which requires a
+// scope.
 // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps
 var github = oauth2Site{ //nolint:gosec // URLs, no credentials
 	authURL:    "https://github.com/login/oauth/authorize",

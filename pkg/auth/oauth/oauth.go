@@ -1,24 +1,26 @@
-// Package oauth asks other people's servers who somebody is: OAuth 2 (GitHub,
-// Google, Facebook, Amazon), OAuth 1 (Twitter) and OpenID Connect (anybody).
+// Package oauth authenticates users at other servers: by OAuth 2 (GitHub, Google,
+// Facebook, Amazon), OAuth 1 (Twitter) and OpenID Connect (any provider).
 //
-// A login has two halves with a browser's journey between them. Begin says
-// where to send the browser; when it returns to the callback, Finish takes
-// what it brought, asks the provider for the user's profile and hands back an
-// Identity. The package keeps nothing in between: whoever calls it keeps the
-// verifier and the secret, and checks that the browser which returns is the
-// one that left, by State or, for OAuth 1, by Start.Token.
+// A login has two steps:
 //
-// A Finish that fails is of one of these kinds:
+//	Begin(AuthRequest) ──► Redirect ──► the user logs in at the provider
+//	                                                  │
+//	Identity ◄── profile ◄── token ◄── Finish(Callback)
 //
-//   - Denied: the user said no
-//   - Invalid: the provider refused the code, or what it says can't be trusted
-//   - Unavailable: the provider is away, slow or overloaded
+// The package has no state in between: the caller stores the verifier and the
+// secret, and checks that the callback comes from the browser that was
+// redirected, by State or, for OAuth 1, by Redirect.Token.
+//
+// Finish fails with one of these kinds:
+//
+//   - Denied: the user refused
+//   - Invalid: the provider refused the code, or its reply can't be trusted
+//   - Unavailable: the provider is unreachable, slow or overloaded
 //   - Internal: the provider refuses belfry itself; the configuration is wrong
 //   - Canceled: the caller's context ended
 //
-// The text of an error holds no token, code, secret or verifier, nor does a
-// profile: errors of the libraries below quote replies and URLs, and are
-// replaced rather than wrapped.
+// Neither errors nor profiles contain a token, code, secret or verifier: errors
+// of the libraries quote replies and URLs, so they are replaced, not wrapped.
 package oauth
 
 import (
@@ -29,39 +31,40 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Provider is one server that knows users. It is safe for concurrent use.
+// Provider authenticates users. It is safe for concurrent use.
 type Provider interface {
 	// Begin starts a login.
 	Begin(ctx context.Context, b AuthRequest) (Redirect, error)
-	// Finish ends a login with what the browser brought back.
+	// Finish completes a login with the callback of the browser.
 	Finish(ctx context.Context, f Callback) (Identity, error)
 }
 
-// Begin is what a login begins with.
+// AuthRequest starts a login.
 type AuthRequest struct {
-	CallbackURL string // where the provider sends the browser: <baseURL>/auth/callback
-	State       string // comes back in the query; OAuth 1 has none
+	CallbackURL string // the redirect URI: <baseURL>/auth/callback
+	State       string // is returned in the callback; OAuth 1 has none
 	Verifier    string // of PKCE: 43 to 128 characters that nobody can guess
 }
 
-// Start is where to send the browser and what to keep until it returns.
+// Redirect is where to redirect the browser to and what to store until the
+// callback.
 type Redirect struct {
 	URL           string
-	Token, Secret string // the request token of OAuth 1, which comes back as oauth_token, and its secret; "" for OAuth 2
+	Token, Secret string // the request token of OAuth 1, which is returned as oauth_token, and its secret; "" for OAuth 2
 }
 
-// Finish is what a login ends with. Callback and Verifier are those of Begin,
-// Secret is that of Start.
+// Callback completes a login. CallbackURL and Verifier are those of the
+// AuthRequest, Secret is that of the Redirect.
 type Callback struct {
 	CallbackURL      string
 	Query            url.Values // of the callback's URL
 	Verifier, Secret string
 }
 
-// Identity is who the provider says the user is.
+// Identity is the user as the provider knows them.
 type Identity struct {
-	ID      string        // never changes and is never given to another, unlike names and addresses
-	Profile object.Object // what the provider tells about the user
+	ID      string        // never changes and is never reused, unlike names and addresses
+	Profile object.Object // the provider's data about the user
 }
 
 // Config is an application of an OAuth 2 provider.
@@ -69,14 +72,14 @@ type Config struct {
 	ClientID, ClientSecret        string
 	Scope                         []string      // nil is the provider's default
 	AuthURL, TokenURL, ProfileURL string        // "" is the provider's own
-	Timeout                       time.Duration // of a Begin or a Finish; 0 is 10 s
+	Timeout                       time.Duration // of Begin and of Finish; 0 is 10 s
 }
 
 // OAuth1Config is an application of an OAuth 1 provider.
 type OAuth1Config struct {
 	ConsumerKey, ConsumerSecret                               string
 	RequestTokenURL, AuthorizeURL, AccessTokenURL, ProfileURL string        // "" is the provider's own
-	Timeout                                                   time.Duration // of a Begin or a Finish; 0 is 10 s
+	Timeout                                                   time.Duration // of Begin and of Finish; 0 is 10 s
 }
 
 // OIDCConfig is a client of an OpenID Connect provider.
@@ -84,5 +87,5 @@ type OIDCConfig struct {
 	Issuer                 string
 	ClientID, ClientSecret string        // a public client has no secret
 	Scope                  []string      // nil is openid, email and profile
-	Timeout                time.Duration // of a Begin or a Finish; 0 is 10 s
+	Timeout                time.Duration // of Begin and of Finish; 0 is 10 s
 }

@@ -15,22 +15,22 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// site is what makes one OAuth 2 provider differ from the others.
+// oauth2Site is what is specific to one OAuth 2 provider.
 type oauth2Site struct {
 	authURL, tokenURL, profileURL string
 	scope                         []string
-	id                            string            // the profile's field that never changes
+	id                            string            // the profile's field with the user's id
 	query                         map[string]string // of the profile's URL
 	header                        map[string]string // of requests for profiles
 	extra                         []extraDocument
 
-	// sign, if any, adds to the profile's query what proves that the
-	// application itself asks.
+	// sign, if any, adds to the profile's query a proof that the request comes
+	// from the application.
 	sign func(query url.Values, clientSecret, accessToken string)
 }
 
-// more is a document below the profile's URL that belongs into a field of the
-// profile, shown to whoever has one of the scopes.
+// extraDocument is a document below the profile's URL that becomes a field of the
+// profile. It requires one of the scopes.
 type extraDocument struct {
 	path, field string
 	scope       []string
@@ -142,17 +142,17 @@ func (p *oauth2Provider) profile(ctx context.Context, token *oauth2.Token) (obje
 	return profile, nil
 }
 
-// granted reports whether a token has one of the scopes. GitHub separates
-// them by commas, others by spaces.
+// granted reports whether a token has one of the scopes. GitHub separates them by
+// commas, the others by spaces.
 func granted(token *oauth2.Token, scope []string) bool {
 	text, _ := token.Extra("scope").(string)
 	has := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
 	return slices.ContainsFunc(scope, func(s string) bool { return slices.Contains(has, s) })
 }
 
-// begin is the Begin of everything that speaks OAuth 2.
+// redirect is Begin of all OAuth 2 providers.
 func redirect(config oauth2.Config, b AuthRequest, opts ...oauth2.AuthCodeOption) (Redirect, error) {
-	// A short verifier would go unnoticed, and protect nobody.
+	// A short verifier would not be noticed, and would protect nobody.
 	if len(b.Verifier) < 43 || len(b.Verifier) > 128 {
 		return Redirect{}, errs.New(errs.Internal, "a PKCE verifier has 43 to 128 characters, not %d", len(b.Verifier))
 	}
@@ -161,7 +161,7 @@ func redirect(config oauth2.Config, b AuthRequest, opts ...oauth2.AuthCodeOption
 	return Redirect{URL: config.AuthCodeURL(b.State, opts...)}, nil
 }
 
-// exchange trades a code for tokens.
+// exchange exchanges a code for tokens.
 func (t *transport) exchange(ctx context.Context, config oauth2.Config, f Callback, code string) (*oauth2.Token, error) {
 	config.RedirectURL = f.CallbackURL
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.client())
@@ -169,15 +169,15 @@ func (t *transport) exchange(ctx context.Context, config oauth2.Config, f Callba
 	if err == nil {
 		return token, nil
 	}
-	otherwise := errs.New(errs.Invalid, "%s refused the login; begin again", t.name)
+	otherwise := errs.New(errs.Invalid, "%s refused the login; start it again", t.name)
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) {
-		// Only codes that are known here are told: a reply may quote anything.
+		// Only known codes are reported: a reply may quote anything.
 		switch r.ErrorCode {
 		case "invalid_client", "unauthorized_client", "incorrect_client_credentials", "redirect_uri_mismatch":
 			otherwise = errs.New(errs.Internal, "%s refuses belfry (%s): check the client id, the secret and the callback URL there and in the configuration", t.name, r.ErrorCode)
 		case "server_error", "temporarily_unavailable":
-			otherwise = errs.New(errs.Unavailable, "%s has trouble; try again later", t.name)
+			otherwise = errs.New(errs.Unavailable, "%s reports an error; try again later", t.name)
 		}
 	}
 	return nil, knownError(err, otherwise)

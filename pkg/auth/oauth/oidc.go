@@ -16,8 +16,8 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// NewOIDC makes a provider from its issuer. It asks the issuer for nothing
-// before the first login, so the provider may be away when belfry starts.
+// NewOIDC makes a provider from its issuer. Discovery happens at the first login,
+// so the provider may be unavailable while belfry starts.
 func NewOIDC(c OIDCConfig) Provider {
 	name := c.Issuer
 	if u, err := url.Parse(c.Issuer); err == nil && u.Host != "" {
@@ -27,7 +27,7 @@ func NewOIDC(c OIDCConfig) Provider {
 	if scope == nil {
 		scope = []string{oidc.ScopeOpenID, "email", "profile"}
 	}
-	// Without it the provider would give no ID token.
+	// Without this scope the provider returns no ID token.
 	if !slices.Contains(scope, oidc.ScopeOpenID) {
 		scope = append([]string{oidc.ScopeOpenID}, scope...)
 	}
@@ -42,9 +42,9 @@ func NewOIDC(c OIDCConfig) Provider {
 type oidcProvider struct {
 	transport *transport
 	issuer    string
-	config    oauth2.Config // its endpoint is found by discovery
+	config    oauth2.Config // without its endpoint, which discovery returns
 
-	discovering chan struct{} // is held to discover
+	discovering chan struct{} // held while discovering
 	discovered  *discovery    // nil until a discovery succeeds
 }
 
@@ -90,15 +90,15 @@ func (p *oidcProvider) Finish(ctx context.Context, f Callback) (Identity, error)
 func (p *oidcProvider) configAt(d *discovery) oauth2.Config {
 	config := p.config
 	config.Endpoint = d.endpoint
-	// A public client has nothing to put into a header.
+	// A public client has no secret to put into a header.
 	if config.ClientSecret == "" {
 		config.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
 	return config
 }
 
-// nonceOf binds the ID token to the login: whoever replays one of another
-// login does not know this login's verifier.
+// nonceOf binds the ID token to the login: an ID token of another login has the
+// nonce of another verifier.
 func nonceOf(verifier string) string {
 	sum := sha256.Sum256([]byte("nonce:" + verifier))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -108,7 +108,7 @@ func nonceOf(verifier string) string {
 func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.Token, nonce string) (object.Object, error) {
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
-		return nil, errs.New(errs.Invalid, "%s gave no ID token", p.transport.name)
+		return nil, errs.New(errs.Invalid, "%s returned no ID token", p.transport.name)
 	}
 	keys := &recordingKeySet{KeySet: d.keys}
 	verifier := oidc.NewVerifier(p.issuer, keys, &oidc.Config{ClientID: p.config.ClientID, SupportedSigningAlgs: d.Algorithms})
@@ -117,13 +117,13 @@ func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.T
 	case ctx.Err() != nil:
 		return nil, p.transport.unavailable(ctx, ctx.Err())
 	case keys.err != nil:
-		return nil, knownError(keys.err, errs.New(errs.Invalid, "%s's keys don't fit the ID token", p.transport.name))
+		return nil, knownError(keys.err, errs.New(errs.Invalid, "the keys of %s do not match the ID token", p.transport.name))
 	case err != nil:
-		return nil, errs.New(errs.Invalid, "the ID token of %s is for somebody else, expired or malformed; begin again", p.transport.name)
+		return nil, errs.New(errs.Invalid, "the ID token of %s is for another client, expired or malformed; start the login again", p.transport.name)
 	case idToken.Nonce != nonce:
-		return nil, errs.New(errs.Invalid, "the ID token of %s is for another login; begin again", p.transport.name)
+		return nil, errs.New(errs.Invalid, "the ID token of %s is for another login; start the login again", p.transport.name)
 	case idToken.AccessTokenHash != "" && idToken.VerifyAccessToken(token.AccessToken) != nil:
-		return nil, errs.New(errs.Invalid, "the tokens of %s don't belong together", p.transport.name)
+		return nil, errs.New(errs.Invalid, "the ID token of %s does not match its access token", p.transport.name)
 	}
 	var text json.RawMessage
 	if err := idToken.Claims(&text); err != nil {
@@ -141,8 +141,8 @@ func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.T
 	return claims, nil
 }
 
-// watchedKeys keeps why keys could not be had: the library tells it in text
-// alone.
+// recordingKeySet records why keys could not be fetched: the library only returns
+// that as text.
 type recordingKeySet struct {
 	oidc.KeySet
 	err error
@@ -154,12 +154,12 @@ func (k *recordingKeySet) VerifySignature(ctx context.Context, jwt string) ([]by
 	return payload, err
 }
 
-// ofLogin are claims that tell about one login rather than about the user; a
-// profile with them would never be the same again.
+// perLoginClaims are claims about one login rather than about the user. With them
+// each login would change the profile.
 var perLoginClaims = []string{"exp", "iat", "nbf", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash", "s_hash"}
 
-// userInfo makes the profile: what the provider tells about the user, under
-// what it signed.
+// userInfo returns the profile: the userinfo document, overridden by the signed
+// claims.
 func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2.Token, claims object.Object) (object.Object, error) {
 	for _, name := range perLoginClaims {
 		delete(claims, name)
@@ -178,7 +178,7 @@ func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2
 	}
 	signed, _ := claims.Text("sub")
 	if sub, ok := info.Text("sub"); !ok || sub != signed {
-		return nil, errs.New(errs.Invalid, "the profile of %s is somebody else's", p.transport.name)
+		return nil, errs.New(errs.Invalid, "the profile of %s is another user's", p.transport.name)
 	}
 	return info.Merge(claims), nil
 }

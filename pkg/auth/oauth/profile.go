@@ -10,13 +10,13 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// parse reads a profile as strictly as any object, because it becomes one.
+// parse parses a profile as strictly as any object, because it becomes one.
 func (t *transport) parse(body []byte) (object.Object, error) {
 	o, err := object.Parse(body)
 	if err == nil {
 		return o, nil
 	}
-	// The fields of the error are left out: they quote names.
+	// The fields of the error are omitted: they quote names.
 	e := errs.New(errs.Invalid, "the profile of %s can't be read", t.name)
 	var why *errs.Error
 	if errors.As(err, &why) {
@@ -25,8 +25,8 @@ func (t *transport) parse(body []byte) (object.Object, error) {
 	return nil, e
 }
 
-// identity makes an Identity of a profile. A number keeps its digits: ids of
-// 64 bits don't fit into a float64.
+// identity makes an Identity of a profile. An id that is a number keeps its
+// digits: 64 bits don't fit into a float64.
 func (t *transport) identity(profile object.Object, field string) (Identity, error) {
 	const most = 255
 	id, isText := profile.Text(field)
@@ -48,8 +48,8 @@ func isDigits(value []byte) bool {
 	return len(value) > 0
 }
 
-// withoutTokens copies a profile without the fields, at any level, whose names
-// say that they let somebody in: a profile is kept and shown.
+// withoutTokens copies a profile without the fields, at any level, whose names say
+// that they are credentials: profiles are stored and shown.
 func withoutTokens(o object.Object) object.Object {
 	kept := make(object.Object, len(o))
 	for name, value := range o {
@@ -63,7 +63,7 @@ func withoutTokens(o object.Object) object.Object {
 func nestedWithoutTokens(value json.RawMessage) json.RawMessage {
 	switch value[0] {
 	case '{':
-		// What Parse took can be decoded.
+		// Parse has accepted the value, so Decode does not fail.
 		o, _ := object.Decode(value)
 		return withoutTokens(o).Encode()
 	case '[':

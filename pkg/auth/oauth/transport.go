@@ -20,12 +20,12 @@ const (
 	replyLimit     = 64 << 10 // of tokens and profiles
 )
 
-// errSlow is why a context ended that belfry itself has bounded.
+// errTimeout is the cause of a context that ended by our own timeout.
 var errTimeout = errors.New("the provider is too slow")
 
-// web makes the requests to one provider, and bounds each in time and size. A
-// reply of which nothing can be made is an *errs.Error, which the libraries
-// that ask hand up inside of theirs.
+// transport makes the requests to one provider and limits their duration and the
+// size of replies. An unusable reply is an *errs.Error, which the libraries
+// return wrapped in theirs.
 type transport struct {
 	name    string // of the provider, in messages
 	timeout time.Duration
@@ -38,13 +38,13 @@ func newTransport(name string, timeout time.Duration) *transport {
 
 func (t *transport) client() *http.Client { return &http.Client{Transport: t} }
 
-// within bounds a Begin or a Finish as a whole.
+// withTimeout limits Begin or Finish as a whole.
 func (t *transport) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, t.timeout, errTimeout)
 }
 
-// RoundTrip makes a request and reads the whole reply, so that all that can
-// go wrong with it goes wrong here.
+// RoundTrip makes a request and reads the whole reply, so that all its errors occur
+// here.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := t.withTimeout(req.Context())
 	defer cancel()
@@ -69,14 +69,14 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// judge refuses the replies that mean the same whatever was asked. No redirect
-// is followed: it could carry codes and secrets to another host.
+// checkStatus rejects redirects, server errors and rate limits. No redirect is
+// followed: it could send codes and secrets to another host.
 func (t *transport) checkStatus(resp *http.Response) error {
 	switch status := resp.StatusCode; {
 	case status >= 300 && status < 400:
 		return errs.New(errs.Internal, "%s answered with a redirect (status %d), which belfry does not follow: check the configured URLs", t.name, status)
 	case status >= 500 || status == http.StatusTooManyRequests || status == http.StatusForbidden && rateLimited(resp.Header):
-		e := errs.New(errs.Unavailable, "%s has trouble (status %d); try again later", t.name, status)
+		e := errs.New(errs.Unavailable, "%s is unavailable (status %d); try again later", t.name, status)
 		e.RetryAfter = retryAfter(resp.Header)
 		return e
 	default:
@@ -84,7 +84,7 @@ func (t *transport) checkStatus(resp *http.Response) error {
 	}
 }
 
-// rateLimited recognises GitHub's other way to say status 429.
+// rateLimited reports whether a 403 is a rate limit, as GitHub's may be.
 func rateLimited(h http.Header) bool {
 	return h.Get("Retry-After") != "" || h.Get("X-Ratelimit-Remaining") == "0"
 }
@@ -98,20 +98,20 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(min(seconds, most)) * time.Second
 }
 
-// away says why there is no reply.
+// unavailable returns the error for a missing reply.
 func (t *transport) unavailable(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeout):
 		return errs.New(errs.Unavailable, "%s did not answer within %v; try again later", t.name, t.timeout)
 	case ctx.Err() != nil:
-		return errs.Wrap(ctx.Err(), errs.Canceled, "the login was given up while %s was asked", t.name)
+		return errs.Wrap(ctx.Err(), errs.Canceled, "the login was canceled while waiting for %s", t.name)
 	default:
 		return &errs.Error{Kind: errs.Unavailable, Message: t.name + " can't be reached; try again later", Err: loggableCause(err)}
 	}
 }
 
-// cause is what may be logged of a failed request: other errors of net/http
-// quote what the server sent.
+// loggableCause is the part of a failed request's error that may be logged: other
+// errors of net/http quote what the server sent.
 func loggableCause(err error) error {
 	var network *net.OpError
 	var certificate *tls.CertificateVerificationError
@@ -127,7 +127,7 @@ func loggableCause(err error) error {
 	}
 }
 
-// get asks for a document, through a client that says who asks.
+// get fetches a document through a client that authenticates itself.
 func (t *transport) get(ctx context.Context, client *http.Client, url string, header http.Header) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -136,17 +136,17 @@ func (t *transport) get(ctx context.Context, client *http.Client, url string, he
 	req.Header = header.Clone()
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, knownError(err, errs.New(errs.Unavailable, "%s can't be asked for the profile", t.name))
+		return nil, knownError(err, errs.New(errs.Unavailable, "the profile could not be fetched from %s", t.name))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, errs.New(errs.Invalid, "%s does not show the user's profile (status %d); begin again", t.name, resp.StatusCode)
+		return nil, errs.New(errs.Invalid, "%s does not return the user's profile (status %d); start the login again", t.name, resp.StatusCode)
 	}
 	return io.ReadAll(resp.Body)
 }
 
-// known returns the *errs.Error inside err, else otherwise. What a library
-// says around it is dropped: that may quote URLs and replies.
+// knownError returns the *errs.Error inside err, or otherwise. The library's text
+// around it is dropped: it may quote URLs and replies.
 func knownError(err error, otherwise *errs.Error) error {
 	var e *errs.Error
 	if errors.As(err, &e) {

@@ -10,16 +10,15 @@ import (
 	"belfry/pkg/errs"
 )
 
-// twitterProfile leaves out what is not the user's: the last post and what is
-// found in it. The id is wanted as text because the number is too large for
-// most readers of JSON.
+// twitterProfile omits the user's last post and its entities. The id is read as
+// text because the number is too large for most JSON parsers.
 // https://developer.x.com/en/docs/twitter-api/v1/accounts-and-users/manage-account-settings/api-reference/get-account-verify_credentials.html
 const (
 	twitterProfile = "https://api.x.com/1.1/account/verify_credentials.json?include_email=true&include_entities=false&skip_status=true"
 	twitterID      = "id_str"
 )
 
-// NewTwitter makes a provider that speaks OAuth 1 the way Twitter does.
+// NewTwitter makes a provider that uses OAuth 1 as Twitter does.
 func NewTwitter(c OAuth1Config) Provider {
 	return &oauth1Provider{
 		transport: newTransport("twitter", c.Timeout),
@@ -68,12 +67,12 @@ func (p *oauth1Provider) Finish(ctx context.Context, f Callback) (Identity, erro
 	}
 	request, verifier := f.Query.Get("oauth_token"), f.Query.Get("oauth_verifier")
 	if request == "" || verifier == "" {
-		return Identity{}, errs.New(errs.Invalid, "the answer of %s has no oauth_token or no oauth_verifier; begin again", p.transport.name)
+		return Identity{}, errs.New(errs.Invalid, "the callback of %s has no oauth_token or no oauth_verifier; start the login again", p.transport.name)
 	}
 	config := p.configFor(ctx)
 	access, secret, err := config.AccessToken(request, f.Secret, verifier)
 	if err != nil {
-		return Identity{}, knownError(err, errs.New(errs.Invalid, "%s refused the login; begin again", p.transport.name))
+		return Identity{}, knownError(err, errs.New(errs.Invalid, "%s refused the login; start it again", p.transport.name))
 	}
 	signing := context.WithValue(ctx, oauth1.HTTPClient, config.HTTPClient)
 	client := config.Client(signing, oauth1.NewToken(access, secret))
@@ -88,15 +87,15 @@ func (p *oauth1Provider) Finish(ctx context.Context, f Callback) (Identity, erro
 	return p.transport.identity(profile, twitterID)
 }
 
-// bound is the configuration of one call, because the library takes no
-// context to ask for tokens with.
+// configFor is the configuration of one call: the library takes no context when it
+// requests tokens.
 func (p *oauth1Provider) configFor(ctx context.Context) *oauth1.Config {
 	config := p.config
 	config.HTTPClient = &http.Client{Transport: boundTransport{ctx, p.transport}}
 	return &config
 }
 
-// during makes requests that end with a context.
+// boundTransport makes requests that end with a context.
 type boundTransport struct {
 	ctx       context.Context
 	transport *transport
