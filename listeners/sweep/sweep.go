@@ -64,8 +64,8 @@ func NewWorker(services []*binary.Service, log *slog.Logger) (*Worker, error) {
 	for _, s := range services {
 		w.services[s.Name()] = s
 		for st := range s.Stores() {
-			if !st.IndexBinaries {
-				return nil, errs.New(errs.Invalid, "the store %s must be opened with IndexBinaries: without it the binaries of its objects would be deleted", st.Name)
+			if !st.IndexesBinaries() {
+				return nil, errs.New(errs.Invalid, "the store %s must be opened with IndexBinaries: without it the binaries of its objects would be deleted", st.Name())
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func (w *Worker) Filters() []string {
 	}
 	var stores []string
 	for st := range w.order[0].Stores() {
-		stores = append(stores, st.Name)
+		stores = append(stores, st.Name())
 	}
 	return Filters(stores)
 }

@@ -164,11 +164,11 @@ func TestFiltersNameTheStoresWithBinaries(t *testing.T) {
 func TestStoreWithoutBinaryIndexIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
-	f.set.Store("Books").IndexBinaries = false
-	if _, err := sweep.NewWorker([]*binary.Service{f.Service}, slog.New(slog.DiscardHandler)); !errors.Is(err, errs.Invalid) {
+	books := f.set.Store("Books").WithOptions(func(o *store.Options) { o.IndexBinaries = false })
+	service := binary.New(binary.Options{Name: "files", Set: store.NewSet([]*store.Store{books}, nil), Contents: f.entries, Storage: f.storage})
+	if _, err := sweep.NewWorker([]*binary.Service{service}, slog.New(slog.DiscardHandler)); !errors.Is(err, errs.Invalid) {
 		t.Errorf("the error is %v", err)
 	}
-	f.set.Store("Books").IndexBinaries = true
 }
 
 func TestSweepHandlesSeveralPages(t *testing.T) {

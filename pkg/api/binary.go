@@ -52,8 +52,8 @@ const (
 func (s *Server) attach(b Binaries) {
 	a := &attachments{Binaries: b, server: s, stores: map[string]bool{}}
 	for st := range b.Service.Stores() {
-		exposed := slices.ContainsFunc(s.Exposures, func(e Exposure) bool { return e.Store == st.Name })
-		a.stores[st.Name] = !st.HideForbidden && (exposed || st.Policy != nil || b.Service.Properties(st.Name) != nil)
+		exposed := slices.ContainsFunc(s.Exposures, func(e Exposure) bool { return e.Store == st.Name() })
+		a.stores[st.Name()] = !st.HidesForbidden() && (exposed || st.Policy() != nil || b.Service.Properties(st.Name()) != nil)
 	}
 	a.URL = strings.TrimRight(b.URL, "/")
 	if a.Patience == 0 {

@@ -51,11 +51,15 @@ func (b *bell) Committed(_ string, p driver.Pending) {
 	b.bus.Live(event.StoreSaved, nil) // any bell wakes who listens
 }
 
+// outbox sets this bell as the outbox of a store.
+func (b *bell) outbox(o *store.Options) { o.Outbox = b }
+
 // option gives a front the hub, over stores whose events go into the bus.
 func (b *bell) option(heartbeat time.Duration, more ...*store.Store) func(*api.Options) {
 	return func(o *api.Options) {
-		stores := append([]*store.Store{o.Set.Store("Books")}, more...)
-		stores[0].Outbox = b
+		books := o.Set.Store("Books").WithOptions(b.outbox)
+		o.Set = store.NewSet([]*store.Store{o.Set.Store("Authors"), books}, nil)
+		stores := append([]*store.Store{books}, more...)
 		b.hub = sse.New(sse.Options{Bus: b.bus, Stores: stores, Identity: []string{"Sessions", "Users"}, Heartbeat: heartbeat})
 		b.Cleanup(b.hub.Close)
 		o.Live = b.hub
@@ -226,7 +230,9 @@ func gateWith(t *testing.T, heartbeat time.Duration) (*front, *store.Store) {
 	}
 	t.Cleanup(func() { _ = folder.Close() })
 	var notes *store.Store
-	f := gates(t, 1, func(o *auth.Options) { o.Sessions.Outbox, o.Users.Outbox = b, b }, func(o *api.Options) {
+	f := gates(t, 1, func(o *auth.Options) {
+		o.Sessions, o.Users = o.Sessions.WithOptions(b.outbox), o.Users.WithOptions(b.outbox)
+	}, func(o *api.Options) {
 		var err error
 		notes, err = store.Open(t.Context(), folder, store.Options{Name: "Notes", Policy: rules, Outbox: b})
 		if err != nil {

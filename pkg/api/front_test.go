@@ -52,6 +52,7 @@ func start(t *testing.T, change ...any) *front {
 			c(&o)
 		}
 	}
+	f.books = o.Set.Store("Books")
 	f.api = api.New(o)
 	f.Server = httptest.NewUnstartedServer(nil)
 	f.Config = f.api.HTTPServer()

@@ -42,7 +42,7 @@ func keep(f *front) func(context.Context, []store.Cause) error {
 		if err != nil {
 			return err
 		}
-		_, err = f.books.CompareAndSet(ctx, base, object.Object{"chapters": []byte(`[{"uuid":"c1"}]`)})
+		_, err = store.NewWorker(f.books).CompareAndSet(ctx, base, object.Object{"chapters": []byte(`[{"uuid":"c1"}]`)})
 		return err
 	}
 }

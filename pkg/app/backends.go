@@ -101,6 +101,7 @@ func (a *App) openBackends(ctx context.Context) error {
 func (a *App) openStores(ctx context.Context) error {
 	set, err := a.plan.openStores(ctx, a.backends, a.openPatiently, func(o *store.Options) {
 		o.Outbox, o.Announce, o.Interceptor = a.relay, a.bus, a.interceptor(o.Name)
+		o.Logger = a.log
 	})
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func (a *App) controlExport(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	if err := writeLines(r.Context(), s, w); err != nil {
-		a.log.Error("export", "store", s.Name, "error", err)
+		a.log.Error("export", "store", s.Name(), "error", err)
 		panic(http.ErrAbortHandler)
 	}
 }

@@ -25,7 +25,7 @@ stores:
 	a := p.start()
 	var all []string
 	for _, s := range heard(p.config, a.set) {
-		all = append(all, s.Name)
+		all = append(all, s.Name())
 	}
 	if want := []string{"Books", "Users", "Watched", "Writers"}; !slices.Equal(all, want) {
 		t.Errorf("%v, want %v", all, want)

@@ -106,7 +106,7 @@ func (s *Service) ProviderNames() []string { return slices.Sorted(maps.Keys(s.pr
 func (s *Service) VisibleUser(session *Session) store.Stored { return s.users.Visible(session.User) }
 
 // TokenStore is the name of the store whose events DeliverMail handles.
-func (s *Service) TokenStore() string { return s.tokens.Name }
+func (s *Service) TokenStore() string { return s.tokens.Name() }
 
 // Client is the origin of a request.
 type Client struct {
@@ -141,9 +141,9 @@ func (s *Service) runInBackground(ctx context.Context, what string, do func(ctx 
 }
 
 // timeFormat makes text that sorts like the times.
-const timeFormat = "2006-01-02T15:04:05.000000Z"
+const timeFormat = object.TimeFormat
 
-func timestamp(t time.Time) string { return t.UTC().Format(timeFormat) }
+func timestamp(t time.Time) string { return object.FormatTime(t) }
 
 // timeField returns the time in a field; the zero time if there is none.
 func timeField(o object.Object, name string) time.Time {

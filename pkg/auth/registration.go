@@ -139,7 +139,7 @@ func (s *Service) interceptRegistration(ctx context.Context, reg *registration) 
 	asked := reg.fields.Clone()
 	delete(asked, fieldPassword)
 	patch, err := s.interceptor.Intercept(ctx, store.InterceptRequest{
-		Op: "register", Store: s.users.Name, Object: asked.Encode(), Datas: reg.datas.Encode(), Call: store.CallOf(ctx),
+		Op: "register", Store: s.users.Name(), Object: asked.Encode(), Datas: reg.datas.Encode(), Call: store.CallOf(ctx),
 	})
 	if err != nil || len(patch) == 0 {
 		return err

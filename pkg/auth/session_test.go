@@ -9,6 +9,7 @@ import (
 
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
+	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -107,7 +108,7 @@ func TestOnlyAHashOfTheTokenIsKept(t *testing.T) {
 		t.Errorf("a secret of %d letters", len(secret))
 	}
 	delete(kept, "_hash")
-	_, err := w.set.Store("Sessions").CompareAndSet(t.Context(), must(w.set.Store("Sessions").Get(t.Context(), in.ID)), object.Object{"_hash": nil})
+	_, err := store.NewWorker(w.set.Store("Sessions")).CompareAndSet(t.Context(), must(w.set.Store("Sessions").Get(t.Context(), in.ID)), object.Object{"_hash": nil})
 	w.must(err)
 	if w.good(in.Token) || w.good(in.ID) {
 		t.Error("a session without a hash is good")

@@ -153,7 +153,7 @@ func (t entryTable) decode(o store.Stored) (Entry, error) {
 		return e, nil
 	}
 	return e, errs.Wrap(fmt.Errorf("%w: %w", ErrMalformedEntry, err), errs.Internal,
-		"the entry %q of the store %s can't be decoded and keeps its content: delete the entry", o.UUID, t.store.Name)
+		"the entry %q of the store %s can't be decoded and keeps its content: delete the entry", o.UUID, t.store.Name())
 }
 
 func (t entryTable) decodeAll(objects []store.Stored) (page DuePage) {

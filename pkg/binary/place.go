@@ -45,16 +45,14 @@ var propertySyntax = regexp.MustCompile(`^[\pL\pN][\pL\pN_-]{0,99}$`)
 
 // checkProperty returns NotFound when binaries can't be attached to a property.
 func (s *Service) checkProperty(st *store.Store, property string) error {
-	if s.properties != nil && !slices.Contains(s.properties[st.Name], property) {
-		return errs.New(errs.NotFound, "no binaries can be attached to %q of %s", property, st.Name)
+	if s.properties != nil && !slices.Contains(s.properties[st.Name()], property) {
+		return errs.New(errs.NotFound, "no binaries can be attached to %q of %s", property, st.Name())
 	}
 	if !propertySyntax.MatchString(property) {
 		return errs.New(errs.NotFound, "binaries can't be attached to %q: a property has 1 to 100 letters, digits, _ and -, and does not begin with _ or -", property)
 	}
-	owned := property == "uuid" || property == "created" || property == "updated" ||
-		slices.Contains(st.Arrays, property) || slices.Contains(st.Private, property) || slices.Contains(st.ReadOnly, property)
-	if owned {
-		return errs.New(errs.NotFound, "%q of %s belongs to the server: no binaries can be attached to it", property, st.Name)
+	if st.ServerOwned(property) {
+		return errs.New(errs.NotFound, "%q of %s belongs to the server: no binaries can be attached to it", property, st.Name())
 	}
 	return nil
 }
@@ -66,7 +64,7 @@ func (s *Service) attached(ctx context.Context, st *store.Store, o store.Stored,
 	if err != nil {
 		return l, err
 	}
-	hidden := store.CallOf(ctx).Client && slices.Contains(st.Private, p.Property)
+	hidden := store.CallOf(ctx).Client && st.Hidden(p.Property)
 	if hidden || l.services[p.Property] != s.name {
 		return l, notFound(p)
 	}

@@ -101,9 +101,10 @@ func TestPrivatePropertiesStayPrivate(t *testing.T) {
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)
 	f.add(book, "a")
-	f.set.Store("Books").Private = []string{"photos"}
-	_, err := f.Get(client(t.Context(), "ada"), photo(book, 0))
+	books := f.set.Store("Books").WithOptions(func(o *store.Options) { o.Private = []string{"photos"} })
+	service := binary.New(binary.Options{Name: "files", Set: store.NewSet([]*store.Store{books}, nil), Contents: f.entries, Storage: f.storage})
+	_, err := service.Get(client(t.Context(), "ada"), photo(book, 0))
 	f.kind(err, errs.NotFound)
-	_, err = f.Delete(client(t.Context(), "ada"), photo(book, 0), hashOf("a"))
+	_, err = service.Delete(client(t.Context(), "ada"), photo(book, 0), hashOf("a"))
 	f.kind(err, errs.NotFound)
 }

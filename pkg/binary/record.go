@@ -19,9 +19,7 @@ type Record struct {
 	Metadata object.Object `json:"metadata"`
 }
 
-const timeFormat = "2006-01-02T15:04:05.000000Z"
-
-func timestamp(t time.Time) string { return t.UTC().Format(timeFormat) }
+func timestamp(t time.Time) string { return object.FormatTime(t) }
 
 // MarshalJSON encodes the record in the stored form.
 func (r Record) MarshalJSON() ([]byte, error) { return r.encode(), nil }

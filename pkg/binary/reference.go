@@ -29,7 +29,7 @@ func (s *Service) FindReference(ctx context.Context, hash string) (Place, bool, 
 	for st := range s.Stores() {
 		p, found, err := s.findReferenceIn(ctx, st, hash)
 		if err != nil || found {
-			return p, found, errs.Wrap(err, errs.KindOf(err), "searching %s for references to a content", st.Name)
+			return p, found, errs.Wrap(err, errs.KindOf(err), "searching %s for references to a content", st.Name())
 		}
 	}
 	return Place{}, false, nil
@@ -83,7 +83,7 @@ func forEachRecord(st *store.Store, o store.Stored, f func(p Place, service stri
 		return err
 	}
 	for property, service := range store.Binaries(decoded) {
-		p := Place{Store: st.Name, UUID: o.UUID, Property: property}
+		p := Place{Store: st.Name(), UUID: o.UUID, Property: property}
 		object.Elements(decoded[property], func(raw []byte) bool {
 			err = f(p, service, raw)
 			p.Index++

@@ -81,7 +81,7 @@ func Verify(ctx context.Context, services []*Service, o VerifyOptions) (*Report,
 	}
 	entries := services[0].entries
 	if err := v.entries(ctx, entries); err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "verifying the entries of %s", entries.store.Name)
+		return nil, errs.Wrap(err, errs.KindOf(err), "verifying the entries of %s", entries.store.Name())
 	}
 	return v.report, v.finish(ctx)
 }

@@ -48,7 +48,7 @@ func (f *fixture) age(hash string) {
 // amend changes an object behind everybody's back.
 func (f *fixture) amend(uuid string, fields object.Object) {
 	f.Helper()
-	_, err := f.set.Store("Books").CompareAndSet(f.Context(), f.object("Books", uuid), fields)
+	_, err := store.NewWorker(f.set.Store("Books")).CompareAndSet(f.Context(), f.object("Books", uuid), fields)
 	f.must(err)
 }
 

@@ -108,7 +108,7 @@ func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target
 	if !next.equal(s.stored) {
 		fields[OverflowField] = next.update(base.Body, m.Array)
 	}
-	if _, err := r.set.Store(m.Target).CompareAndSet(ctx, base, fields); err != nil {
+	if _, err := store.NewWorker(r.set.Store(m.Target)).CompareAndSet(ctx, base, fields); err != nil {
 		return false, err
 	}
 	for _, source := range s.order {

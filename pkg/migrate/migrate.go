@@ -55,10 +55,10 @@ func (r *Result) differs(format string, args ...any) {
 
 // Store copies what from holds into to, and compares. tell may be nil.
 func Store(ctx context.Context, from, to *store.Store, tell func(Progress)) (*Result, error) {
-	m := &mover{from: from, to: to, result: &Result{Name: from.Name, Differences: []string{}}, tell: tell}
+	m := &mover{from: from, to: to, result: &Result{Name: from.Name(), Differences: []string{}}, tell: tell}
 	for _, step := range []func(context.Context) error{m.readWaiting, m.copyLive, m.copyRest, m.compare} {
 		if err := step(ctx); err != nil {
-			return nil, errs.Wrap(err, errs.KindOf(err), "moving %s", from.Name)
+			return nil, errs.Wrap(err, errs.KindOf(err), "moving %s", from.Name())
 		}
 	}
 	m.result.Copied = m.copied.Load()
@@ -78,7 +78,7 @@ type mover struct {
 
 func (m *mover) told() {
 	if m.tell != nil {
-		m.tell(Progress{What: m.from.Name, Done: m.done.Load(), Total: m.total, Copied: m.copied.Load()})
+		m.tell(Progress{What: m.from.Name(), Done: m.done.Load(), Total: m.total, Copied: m.copied.Load()})
 	}
 }
 
@@ -117,7 +117,7 @@ func (m *mover) readWaiting(ctx context.Context) error {
 
 func (m *mover) copy(ctx context.Context, r driver.Record, waiting []driver.Pending) error {
 	err := patiently(ctx, func() error {
-		copied, err := m.to.Copy(ctx, r, waiting)
+		copied, err := store.NewWorker(m.to).CopyRecord(ctx, r, waiting)
 		if copied {
 			m.copied.Add(1)
 		}

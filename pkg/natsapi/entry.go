@@ -50,8 +50,8 @@ func (e *entry) fields() object.Object {
 	o.Set("earlier", e.earlier)
 	o.Set("life", e.incarnation)
 	o.Set("owner", e.owner)
-	o.Set("noted", formatTime(e.claimedAt))
-	o.Set(expires, formatTime(e.expires))
+	o.Set("noted", object.FormatTime(e.claimedAt))
+	o.Set(expires, object.FormatTime(e.expires))
 	if e.reply != nil {
 		o.Set("status", e.reply.status)
 		o.Set("text", e.reply.text)
@@ -76,18 +76,13 @@ func decodeEntry(s store.Stored) (*entry, error) {
 	if e.revision, err = strconv.ParseUint(f.Revision, 10, 64); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "the record of request %s has no revision", s.UUID)
 	}
-	e.claimedAt, _ = time.Parse(timeFormat, f.Noted)
-	e.expires, _ = time.Parse(timeFormat, f.Expires)
+	e.claimedAt, _ = time.Parse(object.TimeFormat, f.Noted)
+	e.expires, _ = time.Parse(object.TimeFormat, f.Expires)
 	if f.Body != nil {
 		e.reply = &reply{status: f.Status, text: f.Text, body: f.Body}
 	}
 	return e, nil
 }
-
-const timeFormat = "2006-01-02T15:04:05.000000Z"
-
-// stamp writes a time so that texts are in the order of times.
-func formatTime(t time.Time) string { return t.UTC().Format(timeFormat) }
 
 // forgetTogether is how many keys are removed side by side: a busy bus brings
 // more of them than one after the other would go.
@@ -96,11 +91,11 @@ const deleteParallel = 16
 // Clean removes keys that have expired, at most limit of them, and reports how
 // many.
 func (s *Server) DeleteExpired(ctx context.Context, limit int) (removed int, err error) {
-	o := store.ListOptions{Filter: expires + ` < "` + formatTime(s.Now()) + `"`, Limit: min(limit, store.MaxPage)}
+	o := store.ListOptions{Filter: expires + ` < "` + object.FormatTime(s.opts.Now()) + `"`, Limit: min(limit, store.MaxPage)}
 	for removed < limit {
-		list, err := s.Requests.List(ctx, o)
+		list, err := s.opts.Requests.List(ctx, o)
 		if err != nil {
-			return removed, errs.Wrap(err, errs.KindOf(err), "cleaning %s", s.Requests.Name)
+			return removed, errs.Wrap(err, errs.KindOf(err), "cleaning %s", s.opts.Requests.Name())
 		}
 		var removing errgroup.Group
 		removing.SetLimit(deleteParallel)
@@ -121,7 +116,7 @@ func (s *Server) DeleteExpired(ctx context.Context, limit int) (removed int, err
 
 // forget removes a key, if it is as it was read.
 func (s *Server) deleteEntry(ctx context.Context, found store.Stored) error {
-	err := s.Requests.Delete(ctx, found.UUID, found.Revision)
+	err := s.opts.Requests.Delete(ctx, found.UUID, found.Revision)
 	if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch) {
 		return nil
 	}

@@ -17,11 +17,11 @@ import (
 
 // serve answers one request.
 func (v *service) serve(e *endpoint, m *nats.Msg, began time.Time) {
-	ctx, cancel := context.WithTimeout(v.server.ctx, v.server.Timeout)
+	ctx, cancel := context.WithTimeout(v.server.ctx, v.server.opts.Timeout)
 	defer cancel()
 	id := requestID(m)
 	o, err := v.handle(ctx, e, m, id)
-	v.reply(e, m, began, id, explainTimeout(ctx, err, v.server.Timeout), o)
+	v.reply(e, m, began, id, explainTimeout(ctx, err, v.server.opts.Timeout), o)
 }
 
 // handle waits for its turn and does what is asked for. A panic ends this
@@ -49,7 +49,7 @@ func (v *service) handle(ctx context.Context, e *endpoint, m *nats.Msg, id strin
 }
 
 // mostBytes is the largest body that fits into an answer.
-func (v *service) maxReply() int { return int(v.server.Conn.MaxPayload()) - 4*maxHeaderText }
+func (v *service) maxReply() int { return int(v.server.opts.Conn.MaxPayload()) - 4*maxHeaderText }
 
 // perform makes one attempt at a request and returns the answer's body, of at
 // most limit bytes.
@@ -94,9 +94,9 @@ func (v *service) reply(e *endpoint, m *nats.Msg, began time.Time, id string, er
 	if err != nil {
 		o = problemReply(err, id)
 	}
-	took := v.server.Now().Sub(began)
+	took := v.server.opts.Now().Sub(began)
 	e.count(o, took)
-	v.server.metrics.count(v.store.Name, e.op, o.status, took)
+	v.server.metrics.count(v.store.Name(), e.op, o.status, took)
 	if m.Reply != "" {
 		if sent := m.RespondMsg(o.message()); sent != nil {
 			err = errors.Join(err, sent)
@@ -116,12 +116,12 @@ func (v *service) log(e *endpoint, id string, err error, o reply, took time.Dura
 	case took > slowRequest:
 		level = slog.LevelInfo
 	}
-	if !v.server.Logger.Enabled(v.server.ctx, level) {
+	if !v.server.opts.Logger.Enabled(v.server.ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("request", id), slog.String("store", v.store.Name), slog.String("op", e.op),
+		slog.String("request", id), slog.String("store", v.store.Name()), slog.String("op", e.op),
 		slog.Int("status", max(o.status, 200)), slog.Duration("took", took),
 	}
-	v.server.Logger.LogAttrs(v.server.ctx, level, "request over the bus", append(attrs, errs.Attributes(err)...)...)
+	v.server.opts.Logger.LogAttrs(v.server.ctx, level, "request over the bus", append(attrs, errs.Attributes(err)...)...)
 }

@@ -29,7 +29,7 @@ const (
 
 // once answers a request that has a key.
 func (v *service) idempotent(ctx context.Context, r *request) (reply, error) {
-	s, id := v.server, keyID(v.store.Name, r.key)
+	s, id := v.server, keyID(v.store.Name(), r.key)
 	unlock, err := s.locks.Lock(ctx, id)
 	if err != nil {
 		return reply{}, err
@@ -53,7 +53,7 @@ var errPending = errors.New("another belfry is at work on this request")
 // lookUp answers with what is known of a key, or makes the request.
 func (v *service) tryOnce(ctx context.Context, r *request, id string) (reply, error) {
 	s := v.server
-	stored, err := s.Requests.Get(ctx, id)
+	stored, err := s.opts.Requests.Get(ctx, id)
 	if errors.Is(err, errs.NotFound) {
 		e, err := v.reserve(ctx, r, id)
 		if errors.Is(err, errs.Exists) {
@@ -72,7 +72,7 @@ func (v *service) tryOnce(ctx context.Context, r *request, id string) (reply, er
 		return reply{}, err
 	}
 	switch {
-	case !s.Now().Before(e.expires):
+	case !s.opts.Now().Before(e.expires):
 		if err := s.deleteEntry(ctx, stored); err != nil {
 			return reply{}, err
 		}
@@ -81,7 +81,7 @@ func (v *service) tryOnce(ctx context.Context, r *request, id string) (reply, er
 		return reply{}, errs.New(errs.Conflict, "%s was used for another request already: a key is for one request and its repetitions", wire.HeaderKey)
 	case e.reply != nil:
 		return *e.reply, nil
-	case e.owner != s.instance && s.Now().Sub(e.claimedAt) < s.TakeoverDelay:
+	case e.owner != s.instance && s.opts.Now().Sub(e.claimedAt) < s.opts.TakeoverDelay:
 		return reply{}, errPending
 	default:
 		return v.attempt(ctx, r, e, true)
@@ -92,7 +92,7 @@ func (v *service) tryOnce(ctx context.Context, r *request, id string) (reply, er
 // quicker.
 func (v *service) reserve(ctx context.Context, r *request, id string) (*entry, error) {
 	s := v.server
-	now := s.Now()
+	now := s.opts.Now()
 	e := &entry{fingerprint: r.fingerprint(), uuid: r.UUID, owner: s.instance, claimedAt: now, expires: now.Add(KeyRetention)}
 	if r.UUID == "" {
 		e.uuid = object.NewUUID()
@@ -104,10 +104,10 @@ func (v *service) reserve(ctx context.Context, r *request, id string) (*entry, e
 	e.target(r, seen, now)
 	if !seen.Exists && r.op != wire.Save {
 		// There is nothing to do, ever: that is the answer.
-		missing := problemReply(errs.New(errs.NotFound, "%s has no object %q", v.store.Name, e.uuid), r.id)
+		missing := problemReply(errs.New(errs.NotFound, "%s has no object %q", v.store.Name(), e.uuid), r.id)
 		e.reply = &missing
 	}
-	e.stored, err = s.Requests.Save(ctx, e.fields(), id)
+	e.stored, err = s.opts.Requests.Save(ctx, e.fields(), id)
 	return e, err
 }
 
@@ -166,7 +166,7 @@ func (v *service) attempt(ctx context.Context, r *request, e *entry, again bool)
 			return v.recordReply(ctx, r, e, problemReply(err, r.id))
 		}
 	}
-	return reply{}, errs.New(errs.Unavailable, "others keep changing %s %q: try again", v.store.Name, e.uuid)
+	return reply{}, errs.New(errs.Unavailable, "others keep changing %s %q: try again", v.store.Name(), e.uuid)
 }
 
 // about is the request with the uuid that was chosen for it.
@@ -186,7 +186,7 @@ func (v *service) idempotencyOf(r *request, e *entry) *store.Idempotency {
 
 // answered reports whether a request has its answer, or nobody knows it any more.
 func (s *Server) isCompleted(ctx context.Context, id string) (bool, error) {
-	stored, err := s.Requests.Get(ctx, id)
+	stored, err := s.opts.Requests.Get(ctx, id)
 	if errors.Is(err, errs.NotFound) {
 		return true, nil
 	}
@@ -227,12 +227,12 @@ func (v *service) recheck(ctx context.Context, r *request, e *entry) (body []byt
 		return body, nil
 	}
 	if v.ambiguous(r, e, seen) {
-		return nil, store.Superseded(v.store.Name, e.uuid)
+		return nil, store.Superseded(v.store.Name(), e.uuid)
 	}
 	next := *e
-	next.owner, next.claimedAt = v.server.instance, v.server.Now()
-	next.target(r, seen, v.server.Now())
-	if next.stored, err = v.server.Requests.CompareAndSet(ctx, e.stored, next.fields()); err != nil {
+	next.owner, next.claimedAt = v.server.instance, v.server.opts.Now()
+	next.target(r, seen, v.server.opts.Now())
+	if next.stored, err = store.NewWorker(v.server.opts.Requests).CompareAndSet(ctx, e.stored, next.fields()); err != nil {
 		return nil, err
 	}
 	*e = next
@@ -243,7 +243,7 @@ func (v *service) recheck(ctx context.Context, r *request, e *entry) (body []byt
 // object may have been there, and gone again.
 func (v *service) ambiguous(r *request, e *entry, seen store.WriteStatus) bool {
 	if r.op == wire.Save {
-		lost := v.server.TombstoneRetention > 0 && v.server.Now().Sub(e.claimedAt) >= v.server.TombstoneRetention
+		lost := v.server.opts.TombstoneRetention > 0 && v.server.opts.Now().Sub(e.claimedAt) >= v.server.opts.TombstoneRetention
 		return !seen.Exists && (seen.Revision >= e.revision || seen.Revision == 0 && lost)
 	}
 	return !seen.Exists || string(seen.Incarnation) != e.incarnation
@@ -254,14 +254,14 @@ func (v *service) recordReply(ctx context.Context, r *request, e *entry, o reply
 	for {
 		answer := *e
 		answer.reply = &o
-		_, err := v.server.Requests.CompareAndSet(ctx, e.stored, answer.fields())
+		_, err := store.NewWorker(v.server.opts.Requests).CompareAndSet(ctx, e.stored, answer.fields())
 		if err == nil {
 			return o, nil
 		}
 		if !errors.Is(err, errs.Mismatch) {
 			return reply{}, err
 		}
-		now, err := v.server.Requests.Get(ctx, e.stored.UUID)
+		now, err := v.server.opts.Requests.Get(ctx, e.stored.UUID)
 		if err != nil {
 			return reply{}, keyExpired(err)
 		}

@@ -79,7 +79,7 @@ type Options struct {
 
 // Server answers requests. It is safe for concurrent use.
 type Server struct {
-	Options
+	opts     Options
 	instance string // of this server, never another's
 	metrics  *metrics
 	locks    *store.KeyLock // by recordOf
@@ -115,7 +115,7 @@ func Start(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{Options: o, instance: nuid.Next(), locks: store.NewKeyLock(), metrics: newMetrics(o.Registry)}
+	s := &Server{opts: o, instance: nuid.Next(), locks: store.NewKeyLock(), metrics: newMetrics(o.Registry)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, st := range o.Stores {
 		v := newService(s, st)
@@ -123,7 +123,7 @@ func Start(o Options) (*Server, error) {
 		if err := v.subscribe(); err != nil {
 			s.cancel()
 			v.unsubscribe()
-			return nil, errors.Join(errs.Wrap(err, errs.Unavailable, "the bus takes no service for store %s", st.Name), s.Stop(s.ctx))
+			return nil, errors.Join(errs.Wrap(err, errs.Unavailable, "the bus takes no service for store %s", st.Name()), s.Stop(s.ctx))
 		}
 	}
 	return s, nil
@@ -155,12 +155,12 @@ func (s *Server) Stop(ctx context.Context) error {
 		s.cancel()
 		return errUnanswered(ctx)
 	}
-	if !s.Conn.IsConnected() {
+	if !s.opts.Conn.IsConnected() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	return errs.Wrap(s.Conn.FlushWithContext(ctx), errs.Unavailable, "the last answers may not have been sent")
+	return errs.Wrap(s.opts.Conn.FlushWithContext(ctx), errs.Unavailable, "the last answers may not have been sent")
 }
 
 func errUnanswered(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/test/kit"
 )
@@ -196,7 +197,7 @@ func TestAnswersThatAreTooLarge(t *testing.T) {
 	w.want("", wire.List, `{"limit":3}`)
 	stored, err := w.books.Get(t.Context(), "b0")
 	w.must(err)
-	_, err = w.books.CompareAndSet(t.Context(), stored, object.Object{"copies": []byte(`["` + strings.Repeat("x", 900_000) + `"]`)})
+	_, err = store.NewWorker(w.books).CompareAndSet(t.Context(), stored, object.Object{"copies": []byte(`["` + strings.Repeat("x", 900_000) + `"]`)})
 	w.must(err)
 	if got := w.want("413", wire.Get, `{"uuid":"b0"}`); !strings.Contains(got.text, "HTTP") {
 		t.Error(got.text)

@@ -39,14 +39,14 @@ type endpoint struct {
 
 func newService(s *Server, st *store.Store) *service {
 	v := &service{
-		server: s, store: st, started: s.Now().UTC(), admission: newAdmission(s.MaxInFlight, s.MaxQueued, maxQueuedBytes),
+		server: s, store: st, started: s.opts.Now().UTC(), admission: newAdmission(s.opts.MaxInFlight, s.opts.MaxQueued, maxQueuedBytes),
 		identity: micro.ServiceIdentity{
-			Name: "store-" + st.Name, ID: nuid.Next(), Version: s.Version, Metadata: map[string]string{"store": st.Name},
+			Name: "store-" + st.Name(), ID: nuid.Next(), Version: s.opts.Version, Metadata: map[string]string{"store": st.Name()},
 		},
 	}
 	for _, op := range wire.Ops() {
 		v.endpoints = append(v.endpoints, &endpoint{op: op, stats: micro.EndpointStats{
-			Name: op, Subject: wire.Subject(st.Name, op), QueueGroup: micro.DefaultQueueGroup,
+			Name: op, Subject: wire.Subject(st.Name(), op), QueueGroup: micro.DefaultQueueGroup,
 		}})
 	}
 	return v
@@ -72,14 +72,14 @@ func (v *service) subscribe() error {
 			if err != nil {
 				return err
 			}
-			if err := v.track(v.server.Conn.Subscribe(subject, answer)); err != nil {
+			if err := v.track(v.server.opts.Conn.Subscribe(subject, answer)); err != nil {
 				return err
 			}
 		}
 	}
 	for _, e := range v.endpoints {
 		receive := func(m *nats.Msg) { v.receive(e, m) }
-		if err := v.track(v.server.Conn.QueueSubscribe(e.stats.Subject, e.stats.QueueGroup, receive)); err != nil {
+		if err := v.track(v.server.opts.Conn.QueueSubscribe(e.stats.Subject, e.stats.QueueGroup, receive)); err != nil {
 			return err
 		}
 	}
@@ -101,7 +101,7 @@ func (v *service) track(sub *nats.Subscription, err error) error {
 func (v *service) unsubscribe() []<-chan struct{} {
 	for _, sub := range v.subs {
 		end := sub.Drain
-		if !v.server.Conn.IsConnected() {
+		if !v.server.opts.Conn.IsConnected() {
 			end = sub.Unsubscribe // there is nothing that could still arrive
 		}
 		_ = end() // fails where the connection is closed, and the subscription with it
@@ -124,7 +124,7 @@ func isInbox(subject string) bool {
 
 // receive takes a request in hand, or refuses it at once.
 func (v *service) receive(e *endpoint, m *nats.Msg) {
-	began := v.server.Now()
+	began := v.server.opts.Now()
 	if m.Reply != "" && !isInbox(m.Reply) {
 		to := m.Reply
 		m.Reply = ""
@@ -134,7 +134,7 @@ func (v *service) receive(e *endpoint, m *nats.Msg) {
 	}
 	size := len(m.Data)
 	if !v.admission.admit(size) {
-		err := errs.New(errs.Unavailable, "store %s has too many requests over the bus to answer: ask again later", v.store.Name)
+		err := errs.New(errs.Unavailable, "store %s has too many requests over the bus to answer: ask again later", v.store.Name())
 		v.reply(e, m, began, requestID(m), err, reply{})
 		return
 	}
@@ -161,7 +161,7 @@ func (e *endpoint) count(o reply, took time.Duration) {
 
 func (v *service) info() micro.Info {
 	info := micro.Info{
-		ServiceIdentity: v.identity, Type: micro.InfoResponseType, Description: "operations on store " + v.store.Name,
+		ServiceIdentity: v.identity, Type: micro.InfoResponseType, Description: "operations on store " + v.store.Name(),
 	}
 	for _, e := range v.endpoints {
 		info.Endpoints = append(info.Endpoints, micro.EndpointInfo{

@@ -109,8 +109,8 @@ func New(o Options) *Hub {
 		h.Logger = slog.Default()
 	}
 	for _, s := range o.Stores {
-		h.sources[s.Name] = newSource(s, h.lastState)
-		h.names = append(h.names, s.Name)
+		h.sources[s.Name()] = newSource(s, h.lastState)
+		h.names = append(h.names, s.Name())
 	}
 	h.life, h.end = context.WithCancel(context.Background())
 	h.tail = newTail(h)

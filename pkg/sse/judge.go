@@ -3,8 +3,6 @@ package sse
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,18 +46,18 @@ type look struct {
 type lastState func(ctx context.Context, s *store.Store, uuid string) (object.Object, error)
 
 func newSource(s *store.Store, last lastState) *source {
-	from := &source{store: s, open: s.Policy == nil || s.Policy.Open(policy.Get), last: last}
+	from := &source{store: s, open: s.Policy() == nil || s.Policy().Open(policy.Get), last: last}
 	from.shared = &judgement{source: from}
 	if !from.open {
-		from.object = s.Policy.NeedsObject(policy.Get)
-		from.secret = s.Policy.MayRead(policy.Get, from.hides)
+		from.object = s.Policy().NeedsObject(policy.Get)
+		from.secret = s.Policy().MayRead(policy.Get, from.hides)
 	}
 	return from
 }
 
 // hides reports whether a field never leaves the server.
 func (s *source) hides(field string) bool {
-	return strings.HasPrefix(field, "_") || slices.Contains(s.store.Private, field)
+	return s.store.Hidden(field)
 }
 
 // present is an object as the store has it, or, when it is gone, as it was in
@@ -197,7 +195,7 @@ func (j *judgement) judge(ctx context.Context, v *Viewer, now *present) (bool, e
 
 func (j *judgement) allowed(ctx context.Context, v *Viewer, o object.Object) (bool, error) {
 	s := j.source.store
-	err := s.Policy.Allow(ctx, policy.Get, policy.Input{User: v.User, Object: o, Now: s.Now()})
+	err := s.Policy().Allow(ctx, policy.Get, policy.Input{User: v.User, Object: o, Now: s.Now()})
 	if errors.Is(err, errs.Denied) || errors.Is(err, errs.Unauthenticated) {
 		return false, nil
 	}
@@ -218,18 +216,18 @@ func (h *Hub) lastState(ctx context.Context, s *store.Store, uuid string) (objec
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	var e event.Envelope
-	switch entry, err := eventlog.Last(ctx, h.Bus.Conn(), event.Subject(event.StoreDeleted, s.Name, uuid)); {
+	switch entry, err := eventlog.Last(ctx, h.Bus.Conn(), event.Subject(event.StoreDeleted, s.Name(), uuid)); {
 	case errors.Is(err, errs.NotFound):
 	case err != nil:
 		return nil, err
 	default:
-		if e, err = event.Decode(entry.Data); err != nil || e.Event != event.StoreDeleted || e.Store != s.Name || e.UUID != uuid {
+		if e, err = event.Decode(entry.Data); err != nil || e.Event != event.StoreDeleted || e.Store != s.Name() || e.UUID != uuid {
 			return nil, nil
 		}
 	}
 	if marked && e.Revision < revision {
 		if time.Since(time.UnixMicro(int64(revision))) < published {
-			return nil, errs.New(errs.Unavailable, "the log does not have the deletion of %s %q yet", s.Name, uuid)
+			return nil, errs.New(errs.Unavailable, "the log does not have the deletion of %s %q yet", s.Name(), uuid)
 		}
 		return nil, nil
 	}

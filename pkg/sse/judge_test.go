@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/sse"
+	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
 	"belfry/test/kit"
@@ -224,7 +225,7 @@ func (g *gets) Live(name event.Name, _ []byte) {
 func TestALookIsNotAnnounced(t *testing.T) {
 	w := newWorld(t)
 	announced := &gets{}
-	w.open("Notes", &policy.Rules{Owner: true}).Announce = announced
+	w.stores["Notes"] = w.open("Notes", &policy.Rules{Owner: true}).WithOptions(func(o *store.Options) { o.Announce = announced })
 	w.start()
 	e := w.listen(sse.Want{}, user("ada"))
 	w.save("Notes", "a", `{"user":"ada"}`)

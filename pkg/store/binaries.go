@@ -8,10 +8,10 @@ import (
 )
 
 // BinariesField is the internal field that says which properties of an object
-// hold records of binaries, and whose they are: {"<property>": "<service>"}.
+// hold records of binaries, and of which service: {"<property>": "<service>"}.
 const BinariesField = "_binaries"
 
-// holding is the index of objects by service and hash of the binaries they hold.
+// binaryIndex is the index of objects by service and hash of the binaries they hold.
 const binaryIndex = "binary"
 
 // Binaries returns the properties of an object that hold records of binaries,
@@ -30,7 +30,7 @@ func binariesOf(value []byte) map[string]string {
 	return services
 }
 
-// held computes the keys of an encoded object in the index of binaries.
+// binaryKeys computes the keys of an encoded object in the index of binaries.
 func binaryKeys(body []byte) []driver.Key {
 	services := binariesOf(object.Field(body, BinariesField))
 	if len(services) == 0 {
@@ -53,8 +53,9 @@ func binaryKeys(body []byte) []driver.Key {
 	return keys
 }
 
-// Held returns a page of the objects that hold a binary of a service. The index
-// may lag: look at the object again where it matters. The store's Holding is set.
+// WithBinary returns a page of the objects that hold a binary of a service. The
+// index may lag: read the object again where it matters. It needs
+// Options.IndexBinaries.
 func (s *Store) WithBinary(ctx context.Context, service, hash string, after []byte, limit int) ([]Stored, []byte, error) {
 	page, err := s.driver.Query(ctx, driver.Query{
 		Index: binaryIndex, Equal: [][]byte{[]byte(service), []byte(hash)}, After: after, Limit: limit,

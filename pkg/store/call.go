@@ -10,23 +10,23 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Call says on whose behalf a store is used. It travels in the context.
-// A context without one is the program's own: origin "go", no rules for
+// Call says on whose behalf a store is used. The context carries it. A context
+// without one stands for the program itself: origin "go", no restrictions of
 // clients, no actor.
 type Call struct {
-	// Client subjects the call to what the configuration rules for clients:
-	// policies, and fields that only the server sets or sees.
+	// Client applies the restrictions of clients to the call: policies, and fields
+	// that only the server sets or sees.
 	Client bool
 
-	// Trusted lets a client do everything, and set what is read-only: its
-	// policies are somebody else's matter, the bus's for instance.
+	// Trusted exempts a client from policies and lets it set read-only fields,
+	// where another layer authorizes it: the permissions of the bus, for instance.
 	Trusted bool
 
-	User        object.Object // who is logged in; nil for nobody
+	User        object.Object // the user who is logged in; nil for none
 	Origin      string        // goes into events; see the constants of package event
-	Actor       *string       // uuid of who acts, for events; derived from User when nil
+	Actor       *string       // uuid of the acting user, for events; derived from User when nil
 	Ctx         event.Ctx     // goes into events
-	Idempotency *Idempotency  // the write is one that may be asked for again; nil: it is not
+	Idempotency *Idempotency  // the write may be repeated; nil: it is not
 }
 
 type callKey struct{}
@@ -82,7 +82,7 @@ func CallOf(ctx context.Context) Call {
 	return Call{Origin: event.OriginGo}
 }
 
-// Cause names the durable event of a write.
+// Cause identifies the durable event of a write.
 type Cause struct {
 	ID     string     `json:"id"`
 	Event  event.Name `json:"event"`
@@ -90,8 +90,8 @@ type Cause struct {
 	Origin string     `json:"origin"`
 }
 
-// Causes collects the events of the writes made under a context, for whoever
-// needs to know what work they bring.
+// Causes collects the events of the writes made under a context, so that their
+// consequences can be awaited.
 type Causes struct {
 	mu  sync.Mutex
 	all []Cause
@@ -99,13 +99,13 @@ type Causes struct {
 
 type causesKey struct{}
 
-// WithCauses returns a context whose writes are collected.
+// WithCauses returns a context that collects the events of its writes.
 func WithCauses(ctx context.Context) (context.Context, *Causes) {
 	c := &Causes{}
 	return context.WithValue(ctx, causesKey{}, c), c
 }
 
-// All returns what has been collected so far.
+// All returns the events collected so far.
 func (c *Causes) All() []Cause {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,14 +12,14 @@ import (
 // envelope makes the event of a write. body is the object after it.
 func (s *Store) envelope(call Call, w *write, now time.Time, revision uint64, body []byte) *event.Envelope {
 	e := &event.Envelope{
-		ID: object.NewUUID(), Event: w.name, Time: now.UTC().Format(timeFormat), Store: s.Name, UUID: w.uuid,
+		ID: object.NewUUID(), Event: w.name, Time: object.FormatTime(now), Store: s.opts.Name, UUID: w.uuid,
 		Revision: revision, Actor: call.Actor, Origin: call.Origin, Ctx: call.Ctx,
 	}
 	if body == nil {
-		body = w.base.Body // of a deletion: the last state
+		body = w.base.Body // a deletion carries the last state
 	}
 	e.Object = s.visible(body)
-	if s.IndexBinaries {
+	if s.opts.IndexBinaries {
 		e.Binaries = object.Field(body, BinariesField)
 	}
 	if w.stored != nil {
@@ -33,7 +33,7 @@ func (s *Store) envelope(call Call, w *write, now time.Time, revision uint64, bo
 func (s *Store) previous(former, next object.Object) object.Object {
 	changed := object.Object{}
 	for name, value := range former {
-		if !s.hidden(name) && !bytes.Equal(value, next[name]) {
+		if !s.Hidden(name) && !bytes.Equal(value, next[name]) {
 			changed[name] = value
 		}
 	}
@@ -41,8 +41,8 @@ func (s *Store) previous(former, next object.Object) object.Object {
 }
 
 // encode encodes an event within event.MaxSize: first the object is left out,
-// then the largest former values. Keys of mappings stay, since they are where
-// the mapping worker looks; of a deletion they move to the former values.
+// then the largest previous values. The mapping worker needs the keys of
+// mappings, so they stay; for a deletion they move to the previous values.
 func (s *Store) encode(e *event.Envelope) []byte {
 	size := 512 + len(e.Object)
 	for _, value := range e.Previous {
@@ -79,12 +79,12 @@ func (s *Store) encode(e *event.Envelope) []byte {
 	return data
 }
 
-// announces reports whether anyone may want to hear what is about to happen.
+// announces reports whether an announcement may have a subscriber.
 func (s *Store) announces(name event.Name) bool {
-	return s.Announce != nil && !s.NoEvents && s.Announce.HasInterest(name)
+	return s.opts.Announce != nil && !s.opts.NoEvents && s.opts.Announce.HasInterest(name)
 }
 
-// announceWrite tells live listeners what is about to be written.
+// announceWrite announces what is about to be written.
 func (s *Store) announceWrite(call Call, name event.Name, w *write) {
 	if !s.announces(name) {
 		return
@@ -96,10 +96,10 @@ func (s *Store) announceWrite(call Call, name event.Name, w *write) {
 	s.announce(call, name, w.uuid, w.base.Revision, body)
 }
 
-// announce tells live listeners of an act on an object at a revision.
+// announce publishes an announcement about an object at a revision.
 func (s *Store) announce(call Call, name event.Name, uuid string, revision uint64, body []byte) {
-	s.Announce.Live(name, s.encode(&event.Envelope{
-		ID: object.NewUUID(), Event: name, Time: s.Now().UTC().Format(timeFormat), Store: s.Name, UUID: uuid,
+	s.opts.Announce.Live(name, s.encode(&event.Envelope{
+		ID: object.NewUUID(), Event: name, Time: object.FormatTime(s.opts.Now()), Store: s.opts.Name, UUID: uuid,
 		Revision: revision, Actor: call.Actor, Origin: call.Origin, Ctx: call.Ctx, Object: s.visible(body),
 	}))
 }

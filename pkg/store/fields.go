@@ -15,22 +15,29 @@ const (
 	updated = "updated"
 )
 
-// hidden reports whether a field never leaves the server.
-func (s *Store) hidden(name string) bool {
+// Hidden reports whether a field never leaves the server: private and internal
+// fields.
+func (s *Store) Hidden(name string) bool {
 	return strings.HasPrefix(name, "_") || s.private[name]
 }
 
-// input is what a caller's object may set, uuid aside: for a client without
-// the fields the server owns; for the program without arrays, records of
-// binaries and times.
-// Giving one is not an error: what was read can be written back as it is.
-func (s *Store) input(call Call, o object.Object) object.Object {
+// ServerOwned reports whether only the server and trusted clients set a field.
+// Properties that hold binaries are not among them: clients attach to those.
+func (s *Store) ServerOwned(name string) bool {
+	return name == "uuid" || s.ownedByStore(name) || s.private[name] || s.readOnly[name]
+}
+
+// settable returns a copy of the caller's object with the fields that the caller
+// may set, the uuid excluded. A client may not set what the server owns; the
+// program itself may not set arrays, records of binaries and times. Sending such
+// a field is not an error: what was read can be written back unchanged.
+func (s *Store) settable(call Call, o object.Object) object.Object {
 	in := make(object.Object, len(o)+3)
 	for name, value := range o {
 		if name == "uuid" || name == created || name == updated || s.arrays[name] || s.binary[name] {
 			continue
 		}
-		if call.Client && (s.hidden(name) || s.readOnly[name] && !call.Trusted) {
+		if call.Client && (s.Hidden(name) || s.readOnly[name] && !call.Trusted) {
 			continue
 		}
 		in[name] = value
@@ -46,7 +53,7 @@ func (s *Store) visible(body []byte) []byte {
 	}
 	hides := false
 	_ = object.Each(body, func(name string, _ []byte) bool {
-		hides = s.hidden(name)
+		hides = s.Hidden(name)
 		return !hides
 	})
 	if !hides {
@@ -54,7 +61,7 @@ func (s *Store) visible(body []byte) []byte {
 	}
 	out := append(make([]byte, 0, len(body)), '{')
 	_ = object.Each(body, func(name string, value []byte) bool {
-		if s.hidden(name) {
+		if s.Hidden(name) {
 			return true
 		}
 		if len(out) > 1 {
@@ -68,8 +75,8 @@ func (s *Store) visible(body []byte) []byte {
 	return append(out, '}')
 }
 
-// mayHide reports whether a body holds the beginning of a hidden field's name
-// anywhere. Few do, and the others need no closer look.
+// mayHide reports whether a body contains the beginning of a hidden field's name
+// anywhere. Most do not, and skip the scan of their fields.
 func (s *Store) mayHide(body []byte) bool {
 	if bytes.Contains(body, []byte(`"_`)) {
 		return true
@@ -82,13 +89,13 @@ func (s *Store) mayHide(body []byte) bool {
 	return false
 }
 
-// kept reports whether the store itself keeps a field: an array, a time, an
-// internal field. Callers and schemas are answerable for all others.
+// ownedByStore reports whether the store itself maintains a field: an array, a
+// time, an internal field. Callers and schemas are responsible for all others.
 func (s *Store) ownedByStore(name string) bool {
 	return name == created || name == updated || s.arrays[name] || strings.HasPrefix(name, "_")
 }
 
-// written returns the object without the fields that the store keeps.
+// withoutOwned returns the object without the fields that the store maintains.
 func (s *Store) withoutOwned(o object.Object) object.Object {
 	w := make(object.Object, len(o))
 	for name, value := range o {
@@ -99,7 +106,7 @@ func (s *Store) withoutOwned(o object.Object) object.Object {
 	return w
 }
 
-// size is how many bytes written(o) takes as JSON.
+// size returns how many bytes withoutOwned(o) takes as JSON.
 func (s *Store) size(o object.Object) int {
 	size := len("{") // and each field ends with a comma or with the final brace
 	for name, value := range o {
@@ -114,16 +121,18 @@ func tooManyKeys(n int) string {
 	return fmt.Sprintf("names %d objects; at most %d are allowed", n, MaxKeyTargets)
 }
 
-// Amendable returns what of an object an interceptor may set.
+// SettableByInterceptor returns the fields of an object that an interceptor may
+// set.
 func (s *Store) SettableByInterceptor(o object.Object) object.Object {
-	return s.input(Call{Client: true, Trusted: true}, o)
+	return s.settable(Call{Client: true, Trusted: true}, o)
 }
 
-// Settable returns what of an object a client may set who is not logged in.
+// SettableByAnonymous returns the fields of an object that a client who is not
+// logged in may set.
 func (s *Store) SettableByAnonymous(o object.Object) object.Object {
-	in := s.input(Call{Client: true}, o)
-	if s.Policy != nil {
-		s.Policy.SetOwner(policy.Create, nil, in)
+	in := s.settable(Call{Client: true}, o)
+	if s.opts.Policy != nil {
+		s.opts.Policy.SetOwner(policy.Create, nil, in)
 	}
 	return in
 }

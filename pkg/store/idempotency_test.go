@@ -169,7 +169,7 @@ func TestASilentStoreTellsNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stored, err = s.CompareAndSet(t.Context(), stored, object.Object{"n": []byte("2")}); err != nil {
+	if stored, err = store.NewWorker(s).CompareAndSet(t.Context(), stored, object.Object{"n": []byte("2")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Delete(t.Context(), "a", stored.Revision); err != nil {

@@ -6,39 +6,39 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Question is what an interceptor is asked about. Objects are without what
-// never leaves the server.
+// InterceptRequest describes an operation of a client to an interceptor. Objects
+// are without the fields that never leave the server.
 type InterceptRequest struct {
 	Op     string // save, update, delete, get or register
 	Store  string
 	UUID   string
-	Object []byte // as it would be stored; of get as it would be told; nil for a deletion
-	Stored []byte // as it is; nil when there is none
-	Datas  []byte // of register: the form, or the provider's profile
+	Object []byte // as it would be stored, for get as it would be returned; nil for a deletion
+	Stored []byte // as it is stored; nil when there is none
+	Datas  []byte // for register: the form, or the provider's profile
 	Call   Call
 }
 
-// Interceptor is asked before an act of a client takes place.
+// Interceptor is called before an operation of a client is executed.
 type Interceptor interface {
-	// Intercept returns an error to refuse, and otherwise a merge patch (RFC 7396)
-	// for the object, nil for none.
-	Intercept(ctx context.Context, q InterceptRequest) (patch object.Object, err error)
+	// Intercept returns an error to reject, and otherwise a merge patch
+	// (RFC 7396) for the object, nil for none.
+	Intercept(ctx context.Context, r InterceptRequest) (patch object.Object, err error)
 }
 
-// ask asks the interceptor about a client's act, and returns the object as the
-// interceptor wants it: it can set what a trusted client could.
+// intercept calls the interceptor for an operation of a client, and returns the
+// object with the interceptor's patch, which can set what a trusted client can.
 func (s *Store) intercept(ctx context.Context, call Call, op, uuid string, next object.Object, stored []byte) (object.Object, error) {
-	if s.Interceptor == nil || !call.Client {
+	if s.opts.Interceptor == nil || !call.Client {
 		return next, nil
 	}
-	q := InterceptRequest{Op: op, Store: s.Name, UUID: uuid, Call: call}
+	r := InterceptRequest{Op: op, Store: s.opts.Name, UUID: uuid, Call: call}
 	if next != nil {
-		q.Object = s.visible(next.Encode())
+		r.Object = s.visible(next.Encode())
 	}
 	if stored != nil {
-		q.Stored = s.visible(stored)
+		r.Stored = s.visible(stored)
 	}
-	patch, err := s.Interceptor.Intercept(ctx, q)
+	patch, err := s.opts.Interceptor.Intercept(ctx, r)
 	if err != nil || len(patch) == 0 || next == nil {
 		return next, err
 	}
@@ -53,23 +53,23 @@ func (s *Store) intercept(ctx context.Context, call Call, op, uuid string, next 
 	return amended, s.validate(ctx, amended)
 }
 
-// told asks the interceptor about an object that a client reads, and returns it
-// as the interceptor wants it told.
+// interceptGet calls the interceptor for an object that a client reads, and
+// returns the object with the interceptor's patch.
 func (s *Store) interceptGet(ctx context.Context, call Call, o Stored) (Stored, error) {
-	if s.Interceptor == nil || !call.Client {
+	if s.opts.Interceptor == nil || !call.Client {
 		return o, nil
 	}
-	patch, err := s.Interceptor.Intercept(ctx, InterceptRequest{Op: "get", Store: s.Name, UUID: o.UUID, Object: o.Body, Call: call})
+	patch, err := s.opts.Interceptor.Intercept(ctx, InterceptRequest{Op: "get", Store: s.opts.Name, UUID: o.UUID, Object: o.Body, Call: call})
 	if err != nil || len(patch) == 0 {
 		return o, err
 	}
-	whole, err := o.Object()
+	amended, err := o.Object()
 	if err != nil {
 		return o, err
 	}
-	if whole, err = object.MergePatch(whole, s.SettableByInterceptor(patch)); err != nil {
+	if amended, err = object.MergePatch(amended, s.SettableByInterceptor(patch)); err != nil {
 		return o, err
 	}
-	o.Body = s.visible(whole.Encode())
+	o.Body = s.visible(amended.Encode())
 	return o, nil
 }

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Locker gives one goroutine at a time the right to write an object. It is an
-// economy, not a safety: writers in other processes are not held, and the
-// revision in the driver's precondition is what keeps all of them apart. What
-// it adds in this process is that writers of one object don't overtake each
-// other on the way to the outbox, and don't fail each other's preconditions.
+// Locker serializes the writers of an object in this process. It is an
+// optimization, not a guarantee: writers in other processes are not blocked, and
+// the driver's precondition on the revision keeps all of them apart. In this
+// process it keeps events in the order of their writes on the way to the outbox,
+// and keeps writers from failing each other's preconditions.
 type Locker interface {
-	// Lock waits for the right, or for the context's end. unlock gives it back.
+	// Lock blocks until the key is free or ctx ends.
 	Lock(ctx context.Context, key string) (unlock func(), err error)
 }
 
@@ -29,7 +29,7 @@ type keyShard struct {
 
 type keyLock struct {
 	token chan struct{} // holds one token while free
-	users int           // those who hold it or wait for it
+	users int           // holding or waiting
 }
 
 // NewKeyLock makes a KeyLock.

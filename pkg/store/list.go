@@ -24,8 +24,8 @@ type ListOptions struct {
 	Cursor string // Next of the page before
 }
 
-// List is a page of objects. It may be shorter than the limit, even empty,
-// though more follow: Next alone says whether this is the last.
+// List is a page of objects. It can be shorter than the limit, even empty,
+// before the last page: only Next says whether this is the last.
 type List struct {
 	Objects []Stored
 	Next    string
@@ -53,11 +53,14 @@ func (l List) Encode(name string) []byte {
 	return append(body, '}')
 }
 
-// List returns objects that declared indexes find, for a client without those
-// that the policy denies. Errors: Invalid for a filter, an order or a cursor
-// that can't be answered; Unauthenticated, Denied; Unavailable.
+// List returns a page of the objects that match, for a client without those that
+// the policy denies and without the fields it must not see.
+//
+// Errors: Invalid for a filter, an order or a cursor that the indexes can't
+// answer; Unauthenticated or Denied when the rule does not depend on the object;
+// Canceled; Unavailable.
 func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
-	plan, err := query.Parse(o.Filter, o.Sort, s.Indexes)
+	plan, err := query.Parse(o.Filter, o.Sort, s.opts.Indexes)
 	if err != nil {
 		return List{}, err
 	}
@@ -86,8 +89,19 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 		if err != nil {
 			return List{}, err
 		}
-		if !plan.Match(decoded) || each && s.allow(ctx, call, policy.List, record.Body, nil) != nil {
+		if !plan.Match(decoded) {
 			continue
+		}
+		if each {
+			// Only a denial leaves an object out: any other error would make the
+			// page look complete when it is not.
+			err := s.allow(ctx, call, policy.List, record.Body, nil)
+			if isForbidden(err) {
+				continue
+			}
+			if err != nil {
+				return List{}, err
+			}
 		}
 		list.Objects = append(list.Objects, s.project(call, record))
 	}
@@ -97,13 +111,13 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 	return list, nil
 }
 
-// judgeList judges a rule that is about no object once, and reports whether
-// each object must be judged.
+// authorizeList evaluates a rule that does not depend on the object, and reports
+// otherwise that the rule must be evaluated for each object.
 func (s *Store) authorizeList(ctx context.Context, call Call) (each bool, err error) {
-	if !call.Client || call.Trusted || s.Policy == nil || s.Policy.Open(policy.List) {
+	if !call.Client || call.Trusted || s.opts.Policy == nil || s.opts.Policy.Open(policy.List) {
 		return false, nil
 	}
-	if s.Policy.NeedsObject(policy.List) {
+	if s.opts.Policy.NeedsObject(policy.List) {
 		return true, nil
 	}
 	return false, s.allow(ctx, call, policy.List, nil, nil)
@@ -118,10 +132,10 @@ func (s *Store) page(ctx context.Context, plan *query.Plan, after []byte, limit 
 	return s.driver.Query(ctx, q)
 }
 
-func (s *Store) listKeys(body []byte) []driver.Key { return query.Keys(s.Indexes, body) }
+func (s *Store) listKeys(body []byte) []driver.Key { return query.Keys(s.opts.Indexes, body) }
 
-// Linked returns a page of the objects whose key names a target. An index may
-// lag: look at the object again where it matters.
+// Linked returns a page of the objects whose key refers to a target. The index
+// may lag: read the object again where it matters.
 func (s *Store) Linked(ctx context.Context, key, target string, after []byte, limit int) ([]Stored, []byte, error) {
 	page, err := s.driver.Query(ctx, driver.Query{
 		Index: index(key), Equal: [][]byte{[]byte(target)}, After: after, Limit: limit,

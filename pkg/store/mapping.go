@@ -7,11 +7,10 @@ import (
 )
 
 // Mapping keeps copies of a source store's objects in an array of a target
-// store's objects: each live source object X whose Key names a target T has
-// one entry in T's Array, holding X's uuid and Fields.
+// store's objects: each source object X whose Key refers to a target T has
+// one entry in T's Array, with X's uuid and Fields.
 //
-// Without an Array it is a mere link: nothing is copied, and Cascade alone
-// counts.
+// Without an Array it is a link: nothing is copied, and only Cascade applies.
 type Mapping struct {
 	Source  string   // store whose objects are copied
 	Target  string   // store whose objects hold the copies
@@ -22,15 +21,15 @@ type Mapping struct {
 	Limit   int      // most entries of an array
 }
 
-// MaxKeys is the most targets that the key of one object names. It bounds the
-// index entries and the event of one write.
+// MaxKeyTargets is the most targets that the key of one object refers to. It
+// bounds the index entries and the event of one write.
 const MaxKeyTargets = 256
 
 // index is the name of the driver's index over a mapped key.
 func index(key string) string { return "map." + key }
 
-// Names returns the uuids that a key's value names, each once: a string, or
-// the strings of an array. What is no uuid names nothing.
+// KeyTargets returns the uuids that a key's value refers to, each once: a string,
+// or the strings of an array. Other values refer to nothing.
 func KeyTargets(value []byte) []string {
 	if uuid, ok := object.Text(value); ok {
 		if object.ValidUUID(uuid) {
@@ -38,31 +37,31 @@ func KeyTargets(value []byte) []string {
 		}
 		return nil
 	}
-	var names []string
+	var targets []string
 	seen := map[string]bool{}
 	object.Elements(value, func(element []byte) bool {
 		if uuid, ok := object.Text(element); ok && object.ValidUUID(uuid) && !seen[uuid] {
 			seen[uuid] = true
-			names = append(names, uuid)
+			targets = append(targets, uuid)
 		}
 		return true
 	})
-	return names
+	return targets
 }
 
 // Entry returns the copy of a source object for the array of a target, or nil
-// when the object does not name that target. body is the encoded object, nil
+// when the object does not refer to that target. body is the encoded object, nil
 // when there is none.
 func (m *Mapping) Entry(uuid string, body []byte, target string) []byte {
 	if body == nil {
 		return nil
 	}
 	values := make([][]byte, len(m.Fields))
-	named := false
+	refers := false
 	_ = object.Each(body, func(name string, value []byte) bool {
 		if name == m.Key {
 			for _, n := range KeyTargets(value) {
-				named = named || n == target
+				refers = refers || n == target
 			}
 		}
 		for i, field := range m.Fields {
@@ -72,7 +71,7 @@ func (m *Mapping) Entry(uuid string, body []byte, target string) []byte {
 		}
 		return true
 	})
-	if !named {
+	if !refers {
 		return nil
 	}
 	entry := object.AppendString([]byte(`{"uuid":`), uuid)
@@ -104,19 +103,19 @@ func (s *Store) keys(_ string, body []byte) []driver.Key {
 			return true
 		})
 	}
-	if s.IndexBinaries {
+	if s.opts.IndexBinaries {
 		keys = append(keys, binaryKeys(body)...)
 	}
 	return append(keys, s.listKeys(body)...)
 }
 
-// checkKeys refuses a key that names more targets than one write can carry.
+// checkKeys rejects a key with more targets than one write can carry.
 func (s *Store) checkKeys(o object.Object) error {
 	for _, key := range s.mapped {
 		if n := len(KeyTargets(o[key])); n > MaxKeyTargets {
 			return &errs.Error{
 				Kind:    errs.Invalid,
-				Message: "an object can be mapped into too many others at once",
+				Message: "the object refers to too many targets",
 				Fields:  []errs.Field{{Pointer: object.Pointer(key), Message: tooManyKeys(n)}},
 			}
 		}

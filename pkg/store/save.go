@@ -28,7 +28,7 @@ func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...
 	if next, err = s.intercept(ctx, call, "save", uuid, next, nil); err != nil {
 		return Stored{}, err
 	}
-	stamp := timestamp(s.Now())
+	stamp := object.TimeValue(s.opts.Now())
 	next[created], next[updated] = stamp, stamp
 	w := write{uuid: uuid, name: event.StoreSaved, next: next, extraEvents: also}
 	if call.Idempotency != nil {
@@ -36,13 +36,13 @@ func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...
 	}
 	s.announceWrite(call, event.StoreSave, &w)
 
-	unlock, err := s.Locker.Lock(ctx, uuid)
+	unlock, err := s.opts.Locker.Lock(ctx, uuid)
 	if err != nil {
 		return Stored{}, err
 	}
 	defer unlock()
-	// Nothing is read on the way: the driver's precondition says whether the
-	// uuid is free. Only a clash looks at what is there.
+	// Nothing is read first: the driver's precondition says whether the uuid is
+	// free. Only after a Mismatch is the record read.
 	for range maxAttempts {
 		stored, err := s.commit(ctx, call, &w)
 		if !errors.Is(err, errs.Mismatch) {
@@ -56,19 +56,19 @@ func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...
 			return s.project(call, record), nil
 		}
 		if found && !record.Deleted {
-			return Stored{}, errs.New(errs.Exists, "%s has an object %q already", s.Name, uuid)
+			return Stored{}, errs.New(errs.Exists, "%s already has an object %q", s.opts.Name, uuid)
 		}
 		if call.Idempotency != nil {
-			return Stored{}, Superseded(s.Name, uuid)
+			return Stored{}, Superseded(s.opts.Name, uuid)
 		}
-		// A tombstone from ahead of this machine's clock.
+		// A tombstone with a revision ahead of this machine's clock.
 		w.minRevision = record.Revision
 	}
 	return Stored{}, s.contended(uuid)
 }
 
-// Check reports what Save would refuse, without saving anything: the errors of
-// Save, but for Exists.
+// Check returns the error that Save would return, Exists excepted, without
+// saving anything.
 func (s *Store) Check(ctx context.Context, o object.Object, uuid string) error {
 	uuid, err := chooseUUID(o, uuid)
 	if err != nil {
@@ -78,12 +78,13 @@ func (s *Store) Check(ctx context.Context, o object.Object, uuid string) error {
 	return err
 }
 
-// creation judges an object that is to be new, and returns what of it is kept.
+// prepareCreate authorizes and validates a new object, and returns what of it is
+// stored.
 func (s *Store) prepareCreate(ctx context.Context, call Call, o object.Object, uuid string) (object.Object, error) {
-	next := s.input(call, o)
+	next := s.settable(call, o)
 	if call.Client {
-		if s.Policy != nil && !call.Trusted {
-			s.Policy.SetOwner(policy.Create, call.User, next)
+		if s.opts.Policy != nil && !call.Trusted {
+			s.opts.Policy.SetOwner(policy.Create, call.User, next)
 		}
 		if err := s.allow(ctx, call, policy.Create, nil, next); err != nil {
 			return nil, err
@@ -109,17 +110,17 @@ func chooseUUID(o object.Object, uuid string) (string, error) {
 	return uuid, object.CheckUUID(uuid)
 }
 
-// validate judges what the callers of a store are answerable for: the size,
+// validate checks what the callers of a store are responsible for: the size,
 // the keys, the schema.
 func (s *Store) validate(ctx context.Context, o object.Object) error {
 	if err := s.checkKeys(o); err != nil {
 		return err
 	}
-	if size := s.size(o); size > s.MaxSize {
-		return errs.New(errs.TooLarge, "the object would have %d bytes; %s takes at most %d", size, s.Name, s.MaxSize)
+	if size := s.size(o); size > s.opts.MaxSize {
+		return errs.New(errs.TooLarge, "the object would have %d bytes; %s takes at most %d", size, s.opts.Name, s.opts.MaxSize)
 	}
-	if s.Schema == nil {
+	if s.opts.Schema == nil {
 		return nil
 	}
-	return s.Schema.Validate(ctx, s.withoutOwned(o).Encode())
+	return s.opts.Schema.Validate(ctx, s.withoutOwned(o).Encode())
 }

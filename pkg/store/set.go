@@ -7,7 +7,8 @@ import (
 	"belfry/pkg/event"
 )
 
-// Set is the stores of one configuration and the mappings between them.
+// Set is the stores of one configuration and the mappings between them. It is
+// immutable.
 type Set struct {
 	stores   map[string]*Store
 	mappings []Mapping
@@ -26,7 +27,7 @@ func NewSet(stores []*Store, mappings []Mapping) *Set {
 		}
 	}
 	for _, st := range stores {
-		s.stores[st.Name] = st
+		s.stores[st.opts.Name] = st
 	}
 	return s
 }
@@ -37,19 +38,19 @@ func (s *Set) Store(name string) *Store { return s.stores[name] }
 // Stores returns every store.
 func (s *Set) Stores() map[string]*Store { return s.stores }
 
-// Cascades returns the mappings and links whose objects go with their target,
-// by the target's store. They are not to be modified.
+// Cascades returns the mappings and links whose objects are deleted with their
+// target, by the target's store. They must not be modified.
 func (s *Set) Cascades() map[string][]*Mapping { return s.cascades }
 
-// Mappings returns every mapping that keeps arrays. They are not to be modified.
+// Mappings returns every mapping that has an array. They must not be modified.
 func (s *Set) Mappings() []Mapping { return s.mappings }
 
-// From returns the mappings that copy objects of a store.
+// MappingsFrom returns the mappings that copy objects of a store.
 func (s *Set) MappingsFrom(source string) []*Mapping {
 	return s.filter(func(m *Mapping) bool { return m.Source == source })
 }
 
-// Onto returns the mappings that keep arrays in a store's objects.
+// MappingsInto returns the mappings whose arrays are in objects of a store.
 func (s *Set) MappingsInto(target string) []*Mapping {
 	return s.filter(func(m *Mapping) bool { return m.Target == target })
 }
@@ -64,25 +65,25 @@ func (s *Set) filter(take func(*Mapping) bool) []*Mapping {
 	return found
 }
 
-// Purge removes tombstones older than before, a bounded number from each
-// store, and reports how many.
+// Purge removes tombstones older than before, at most limit from each store, and
+// reports how many.
 func (s *Set) Purge(ctx context.Context, before uint64, limit int) (int, error) {
 	total := 0
 	for _, st := range s.stores {
 		n, err := st.driver.Purge(ctx, before, limit)
 		total += n
 		if err != nil {
-			return total, errs.Wrap(err, errs.KindOf(err), "purging tombstones of %s", st.Name)
+			return total, errs.Wrap(err, errs.KindOf(err), "purging tombstones of %s", st.opts.Name)
 		}
 	}
 	return total, nil
 }
 
-// Workers names the built-in listeners that have work with an event: what a
-// request that waits for its consequences waits for.
+// Workers returns the built-in listeners that handle an event: those that a
+// request waits for when it waits until its write has been applied.
 func (s *Set) Workers(c Cause) []string {
 	if c.Origin == event.OriginMapping {
-		return nil // an array was kept: nothing follows
+		return nil // nothing follows from a change of an array
 	}
 	var workers []string
 	if len(s.MappingsFrom(c.Store)) > 0 || c.Event == event.StoreSaved && len(s.MappingsInto(c.Store)) > 0 {

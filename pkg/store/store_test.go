@@ -303,21 +303,21 @@ func TestAnEventIsNeverTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	huge := object.Object{"notes": json.RawMessage(`["` + strings.Repeat("n", 2*event.MaxSize) + `"]`)}
-	base, err = s.CompareAndSet(t.Context(), base, huge)
+	base, err = store.NewWorker(s).CompareAndSet(t.Context(), base, huge)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if e := out.last(); !e.ObjectOmitted || e.Object != nil {
 		t.Errorf("amended: omitted %v, %d bytes of object", e.ObjectOmitted, len(e.Object))
 	}
-	if _, err := s.CompareAndSet(t.Context(), base, object.Object{"notes": json.RawMessage(`[]`), "author": json.RawMessage(`"y"`)}); err != nil {
+	if _, err := store.NewWorker(s).CompareAndSet(t.Context(), base, object.Object{"notes": json.RawMessage(`[]`), "author": json.RawMessage(`"y"`)}); err != nil {
 		t.Fatal(err)
 	}
 	if e := out.last(); !e.PreviousOmitted || e.Previous["notes"] != nil || string(e.Previous["author"]) != `"x"` {
 		t.Errorf("emptied: the key stays among the former values: %+v", e)
 	}
 	base, _ = s.Get(t.Context(), "a")
-	if _, err = s.CompareAndSet(t.Context(), base, huge); err != nil {
+	if _, err = store.NewWorker(s).CompareAndSet(t.Context(), base, huge); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Delete(t.Context(), "a", 0); err != nil {
@@ -401,14 +401,14 @@ func TestAmendIsOnlyForWhatWasRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := s.CompareAndSet(t.Context(), base, object.Object{"notes": json.RawMessage(`[1]`), "_x": json.RawMessage(`1`)})
+	kept, err := store.NewWorker(s).CompareAndSet(t.Context(), base, object.Object{"notes": json.RawMessage(`[1]`), "_x": json.RawMessage(`1`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	is(t, kept.Body, map[string]string{"n": "1", "notes": "[1]", "_x": "1"})
-	_, err = s.CompareAndSet(t.Context(), base, object.Object{"notes": json.RawMessage(`[2]`)})
+	_, err = store.NewWorker(s).CompareAndSet(t.Context(), base, object.Object{"notes": json.RawMessage(`[2]`)})
 	kind(t, err, errs.Mismatch)
-	kept, err = s.CompareAndSet(t.Context(), kept, object.Object{"_x": nil})
+	kept, err = store.NewWorker(s).CompareAndSet(t.Context(), kept, object.Object{"_x": nil})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,7 +419,7 @@ func TestAmendIsOnlyForWhatWasRead(t *testing.T) {
 	if _, err := s.Save(t.Context(), parse(t, `{"uuid":"a"}`), ""); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.CompareAndSet(t.Context(), kept, object.Object{"notes": json.RawMessage(`[3]`)})
+	_, err = store.NewWorker(s).CompareAndSet(t.Context(), kept, object.Object{"notes": json.RawMessage(`[3]`)})
 	kind(t, err, errs.Mismatch)
 }
 

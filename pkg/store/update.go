@@ -24,8 +24,8 @@ type UpdateOptions struct {
 // Update changes an object and returns it as stored.
 //
 // Errors: NotFound; Mismatch when If does not hold; Invalid, TooLarge,
-// Unauthenticated, Denied as for Save; Conflict when others, in other
-// processes, kept changing the object meanwhile; Unavailable.
+// Unauthenticated, Denied as for Save; Conflict when writers in other processes
+// kept changing the object; Unavailable.
 func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions) (Stored, error) {
 	call := CallOf(ctx)
 	uuid := opts.UUID
@@ -35,13 +35,17 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 	if err := object.CheckUUID(uuid); err != nil {
 		return Stored{}, err
 	}
-	input := s.input(call, o)
+	given := s.settable(call, o)
+	if call.Client && !call.Trusted && s.opts.Policy != nil {
+		s.opts.Policy.SetOwner(policy.Update, call.User, given)
+	}
 	return s.rewrite(ctx, uuid, opts.If, func(record driver.Record) (*write, error) {
 		stored, err := object.Decode(record.Body)
 		if err != nil {
 			return nil, err
 		}
-		next, err := s.merge(call, stored, input, opts.Patch)
+		input := withoutBinaries(given, stored)
+		next, err := merge(stored, input, opts.Patch)
 		if err != nil {
 			return nil, err
 		}
@@ -56,9 +60,9 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 		if next, err = s.intercept(ctx, call, "update", uuid, next, record.Body); err != nil {
 			return nil, err
 		}
-		next[updated] = timestamp(s.Now())
+		next[updated] = object.TimeValue(s.opts.Now())
 		if call.Idempotency != nil {
-			if err := call.Idempotency.record(ctx, s.Now(), next); err != nil {
+			if err := call.Idempotency.record(ctx, s.opts.Now(), next); err != nil {
 				return nil, err
 			}
 		}
@@ -68,47 +72,26 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 	})
 }
 
-func (s *Store) merge(call Call, stored, input object.Object, patch bool) (object.Object, error) {
-	if call.Client && !call.Trusted && s.Policy != nil {
-		s.Policy.SetOwner(policy.Update, call.User, input)
+// withoutBinaries returns the input without the properties that hold records of
+// binaries in the stored object. It does not modify the input, which the next
+// attempt needs unchanged.
+func withoutBinaries(input, stored object.Object) object.Object {
+	properties := Binaries(stored)
+	if len(properties) == 0 {
+		return input
 	}
-	for name := range Binaries(stored) {
-		delete(input, name)
+	rest := input.Clone()
+	for name := range properties {
+		delete(rest, name)
 	}
+	return rest
+}
+
+func merge(stored, input object.Object, patch bool) (object.Object, error) {
 	if patch {
 		return object.MergePatch(stored, input)
 	}
 	return stored.Merge(input), nil
-}
-
-// Amend replaces fields of an object that was read, arrays and internal fields
-// included, if it is still at that revision. Nothing is judged, and the event
-// says that no mapping follows: this is how workers keep what the server owns.
-// A nil value removes the field.
-//
-// Errors: Mismatch when the object is no longer as read; Unavailable.
-func (s *Store) CompareAndSet(ctx context.Context, base Stored, fields object.Object) (Stored, error) {
-	former, err := base.Object()
-	if err != nil {
-		return Stored{}, err
-	}
-	next := former.Clone()
-	for name, value := range fields {
-		if value == nil {
-			delete(next, name)
-		} else {
-			next[name] = value
-		}
-	}
-	unlock, err := s.Locker.Lock(ctx, base.UUID)
-	if err != nil {
-		return Stored{}, err
-	}
-	defer unlock()
-	return s.commit(ctx, CallOf(ctx), &write{
-		uuid: base.UUID, name: event.StoreUpdated, stored: former, next: next,
-		base: driver.Record{UUID: base.UUID, Revision: base.Revision, Body: base.Body},
-	})
 }
 
 // Delete removes an object. Errors: NotFound; Mismatch when ifRevision, if not
@@ -134,13 +117,15 @@ func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64) erro
 	return err
 }
 
-// maxTries is how often a write is tried against writers in other processes.
+// maxAttempts is how often a write is attempted against writers in other
+// processes.
 const maxAttempts = 10
 
-// rewrite reads an object, lets change say what to write, and writes it if the
-// object is still as read; otherwise it starts over. No write is none.
+// rewrite reads an object, asks change what to write, and writes it if the
+// record is still as read; otherwise it starts over. When change returns nil,
+// nothing is written.
 func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, change func(driver.Record) (*write, error)) (Stored, error) {
-	unlock, err := s.Locker.Lock(ctx, uuid)
+	unlock, err := s.opts.Locker.Lock(ctx, uuid)
 	if err != nil {
 		return Stored{}, err
 	}
@@ -151,7 +136,7 @@ func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, cha
 			return Stored{}, err
 		}
 		if once := CallOf(ctx).Idempotency; once != nil {
-			if done, err := once.check(s.Name, uuid, record, found); done || err != nil {
+			if done, err := once.check(s.opts.Name, uuid, record, found); done || err != nil {
 				return s.project(CallOf(ctx), record), err
 			}
 		}
@@ -176,10 +161,10 @@ func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, cha
 	return Stored{}, s.contended(uuid)
 }
 
-// ErrContended is in the Conflict of a write that found no moment between the
-// writes of others: to try again is worthwhile.
+// ErrContended is in the Conflict of a write that lost every attempt to
+// concurrent writes. Retrying can succeed.
 var ErrContended = errors.New("contended")
 
 func (s *Store) contended(uuid string) error {
-	return errs.Wrap(ErrContended, errs.Conflict, "others keep changing %s %q: try again", s.Name, uuid)
+	return errs.Wrap(ErrContended, errs.Conflict, "concurrent writes keep changing %s %q: try again", s.opts.Name, uuid)
 }

@@ -62,7 +62,7 @@ func (s *shop) array(author, value string) {
 	s.Helper()
 	a, err := s.set.Store("Authors").Get(s.Context(), author)
 	s.must(err)
-	_, err = s.set.Store("Authors").CompareAndSet(s.Context(), a, object.Object{"books": []byte(value)})
+	_, err = store.NewWorker(s.set.Store("Authors")).CompareAndSet(s.Context(), a, object.Object{"books": []byte(value)})
 	s.must(err)
 }
 

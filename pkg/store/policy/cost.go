@@ -8,22 +8,22 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// An object comes from outside and may be made to be slow: long lists, deep
-// ones, strings that a pattern takes long with. Whatever a rule does with it,
-// these bounds hold one evaluation to some 50 ms, or about a second when the
-// rule's own regular expression is ambiguous in the extreme.
+// A client can craft an object that is slow to evaluate: long or deep lists,
+// strings that are expensive to match. These limits bound one evaluation to about
+// 50 ms, or about a second when the rule's own regular expression backtracks
+// heavily.
 const (
 	costLimit   = 1_000_000 // see costs
 	patternSize = 250       // instructions of a regular expression
-	checkEvery  = 100       // comprehension steps between looks at the context
+	checkEvery  = 100       // comprehension steps between checks of the context
 )
 
-// costs prices calls by the sizes of their operands. CEL's own prices don't
-// serve: with operands of dynamic type, as ours are, it takes comparing or
-// searching a list for a single step.
+// costs estimates the cost of calls by the sizes of their operands. CEL's own
+// estimates are unsuitable: for operands of dynamic type, as here, comparing or
+// searching a list costs a single step.
 type costs struct{}
 
-// CallCost implements cost.ActualCostEstimator. It is called behind the call.
+// CallCost implements cost.ActualCostEstimator. CEL calls it after the call.
 func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	total := uint64(1)
 	if len(args) == 2 && args[0].Type() == types.TimestampType && args[1].Type() == types.StringType {
@@ -46,11 +46,11 @@ func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	return &total
 }
 
-// zoneCost is the price of looking a time zone up, which reads a file.
+// zoneCost is the cost of loading a time zone, which reads a file.
 const zoneCost = 500
 
-// bytesPerUnit is how many bytes of a string cost as much as one step; a
-// regular expression goes through it more slowly.
+// bytesPerUnit is how many bytes of a string cost as much as one step; matching a
+// regular expression costs one step a byte.
 const bytesPerUnit = 10
 
 func stringSize(v ref.Val) uint64 {
@@ -64,8 +64,8 @@ func stringSize(v ref.Val) uint64 {
 	}
 }
 
-// deepSize is how many steps it takes to go through a value, or more than the
-// limit when that is all that matters.
+// deepSize is how many steps it takes to traverse a value. It stops counting
+// above costLimit.
 func deepSize(v ref.Val) uint64 {
 	total := 1 + stringSize(v)/bytesPerUnit
 	container, ok := v.(traits.Iterable)

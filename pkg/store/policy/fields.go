@@ -5,28 +5,28 @@ import (
 	"cel.dev/cel-go/common/ast"
 )
 
-// fields are those of the stored object that an expression looks at.
+// fields are those of the stored object that an expression reads.
 type fields struct {
 	names []string
-	all   bool // or it can't be told which
+	all   bool // it may read any field
 }
 
-// LooksAt reports whether the rule of an operation may look at a field of the
-// stored object that which says yes to: whether somebody who judges by an
-// object without those fields may come to another result.
-func (p *Policy) MayRead(op Op, which func(field string) bool) bool {
-	looked := fields{}
+// MayRead reports whether the rule of an operation may read a field of the stored
+// object that matches: whether evaluating it on an object without those fields can
+// give another result.
+func (p *Policy) MayRead(op Op, matches func(field string) bool) bool {
+	read := fields{}
 	if r := p.ruleFor(op); r != nil {
-		looked = r.fields
+		read = r.fields
 	} else if p.owner {
-		looked.names = []string{"public", "user", "uuid"}
+		read.names = []string{"public", "user", "uuid"}
 	}
-	for _, name := range looked.names {
-		if which(name) {
+	for _, name := range read.names {
+		if matches(name) {
 			return true
 		}
 	}
-	return looked.all
+	return read.all
 }
 
 // fieldsOf finds object.name and has(object.name). Any other use of the object

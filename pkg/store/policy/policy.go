@@ -1,10 +1,10 @@
-// Package policy decides who may do what with an object, by CEL expressions
-// over the caller, the stored object and the incoming one.
+// Package policy authorizes operations on objects by CEL expressions over the
+// caller, the stored object and the incoming one.
 package policy
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
 	"strings"
 	"time"
 
@@ -24,11 +24,11 @@ const (
 	List   Op = "list"
 )
 
-// Rules are a store's rules as they are configured; "" is none. With Owner,
-// an operation without an expression of its own follows the owner's rules:
-// whoever is logged in may create, and the field user becomes their uuid; the
-// owner (the object's user or uuid is theirs) may get, update and delete; anyone
-// may get where the field public is true.
+// Rules are a store's rules as configured; "" is none. With Owner, an operation
+// without an expression of its own follows the owner's rules: every user who is
+// logged in may create, and the field user becomes their uuid; the owner (the
+// object's user or uuid is theirs) may get, update and delete; anyone may get an
+// object whose field public is true.
 type Rules struct {
 	Owner                             bool
 	Create, Get, Update, Delete, List string
@@ -36,9 +36,9 @@ type Rules struct {
 
 // Input is what a rule sees.
 type Input struct {
-	User   object.Object // who is logged in; nil for nobody
+	User   object.Object // the user who is logged in; nil for none
 	Object object.Object // as stored; nil when there is none
-	Input  object.Object // as it comes in; nil when nothing does
+	Input  object.Object // the incoming object; nil when there is none
 	Now    time.Time
 }
 
@@ -51,7 +51,7 @@ type Policy struct {
 // Open reports whether everyone may do an operation.
 func (p *Policy) Open(op Op) bool { return !p.owner && p.ruleFor(op) == nil }
 
-// NeedsObject reports whether the rule of an operation is about the stored
+// NeedsObject reports whether the rule of an operation depends on the stored
 // object.
 func (p *Policy) NeedsObject(op Op) bool {
 	if r := p.ruleFor(op); r != nil {
@@ -60,8 +60,8 @@ func (p *Policy) NeedsObject(op Op) bool {
 	return p.owner && op != Create
 }
 
-// of is the rule of an operation. A list shows objects, so without a rule of
-// its own it falls under that of get.
+// ruleFor is the rule of an operation. A list without a rule of its own has that
+// of get, since it returns objects.
 func (p *Policy) ruleFor(op Op) *rule {
 	if r := p.rules[op]; r != nil || op != List {
 		return r
@@ -70,41 +70,60 @@ func (p *Policy) ruleFor(op Op) *rule {
 }
 
 // Allow returns nil when a rule allows an operation, else errs.Unauthenticated
-// when nobody is logged in and errs.Denied otherwise. A rule that can't be
-// evaluated (a field is missing, a type does not fit) denies.
+// when no user is logged in and errs.Denied otherwise. A rule that can't be
+// evaluated (a field is missing, a type does not fit, the cost limit is exceeded)
+// denies; the error then wraps an EvaluationError. When ctx has ended, Allow
+// returns its error.
 func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
-	if r := p.ruleFor(op); r != nil {
-		allowed, err := r.allows(ctx, in)
-		if ctx.Err() != nil {
-			return ctx.Err()
+	r := p.ruleFor(op)
+	if r == nil {
+		if !p.owner || owns(op, in) {
+			return nil
 		}
-		if err != nil {
-			slog.DebugContext(ctx, "a policy's rule can't be evaluated, which denies", "operation", op, "error", withoutValues(err))
-		}
-		return denied(allowed, op, in)
+		return denied(op, in, nil)
 	}
-	return denied(!p.owner || owns(op, in), op, in)
+	allowed, err := r.allows(ctx, in)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return denied(op, in, &EvaluationError{Op: op, Reason: withoutValues(err)})
+	case !allowed:
+		return denied(op, in, nil)
+	default:
+		return nil
+	}
 }
 
-// withoutValues is the message of an evaluation's error up to what it quotes:
-// a value that could not be converted, which may be anyone's secret.
+// EvaluationError is the cause of a denial by a rule that could not be evaluated.
+type EvaluationError struct {
+	Op     Op
+	Reason string // without values of objects
+}
+
+func (e *EvaluationError) Error() string {
+	return fmt.Sprintf("the rule of %s: %s", e.Op, e.Reason)
+}
+
+// withoutValues returns the message of an evaluation error up to the first value
+// that it quotes, which may be a secret.
 func withoutValues(err error) string {
 	message, _, _ := strings.Cut(err.Error(), `"`)
-	return message
+	return strings.TrimRight(message, " :'")
 }
 
-func denied(allowed bool, op Op, in Input) error {
-	switch {
-	case allowed:
-		return nil
-	case in.User == nil:
-		return errs.New(errs.Unauthenticated, "the store's policy does not allow %s to whoever is not logged in", op)
-	default:
-		return errs.New(errs.Denied, "the store's policy does not allow you to %s this", op)
+func denied(op Op, in Input, cause *EvaluationError) error {
+	e := errs.New(errs.Denied, "the store's policy does not allow you to %s this", op)
+	if in.User == nil {
+		e = errs.New(errs.Unauthenticated, "the store's policy does not allow %s without logging in", op)
 	}
+	if cause != nil {
+		e.Err = cause
+	}
+	return e
 }
 
-// owns judges by the owner's rules.
+// owns evaluates the owner's rules.
 func owns(op Op, in Input) bool {
 	if (op == Get || op == List) && string(in.Object["public"]) == "true" {
 		return true
@@ -124,9 +143,8 @@ func owns(op Op, in Input) bool {
 	return false
 }
 
-// Stamp sets in an incoming object what the owner's rules say of its owner,
-// whatever the client sent: at creation it is the caller, and no update gives
-// an object away.
+// SetOwner sets the owner in an incoming object by the owner's rules, whatever the
+// client sent: for a creation it is the caller, and no update changes it.
 func (p *Policy) SetOwner(op Op, user, input object.Object) {
 	if !p.owner {
 		return

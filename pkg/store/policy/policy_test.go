@@ -1,10 +1,8 @@
 package policy_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -195,19 +193,19 @@ func TestOpenAndNeedsObject(t *testing.T) {
 	}
 }
 
-func TestAnErrorsLogHoldsNoValues(t *testing.T) {
-	before := slog.Default()
-	t.Cleanup(func() { slog.SetDefault(before) })
-	var log bytes.Buffer
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-
+func TestEvaluationErrorHoldsNoValues(t *testing.T) {
 	p := compile(t, policy.Rules{Update: "int(input.pin) > 0 || timestamp(input.pin) < now"})
 	err := p.Allow(t.Context(), policy.Update, policy.Input{Input: parse(t, `{"pin":"hunter2"}`)})
-	if !errors.Is(err, errs.Unauthenticated) {
-		t.Error(err)
+	var failed *policy.EvaluationError
+	if !errors.Is(err, errs.Unauthenticated) || !errors.As(err, &failed) || failed.Op != policy.Update {
+		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), "operation=update") || strings.Contains(log.String(), "hunter2") {
-		t.Errorf("the log says: %s", log.String())
+	if text := err.Error(); strings.Contains(text, "hunter2") {
+		t.Errorf("the error contains the value: %s", text)
+	}
+	plain := compile(t, policy.Rules{Update: "false"}).Allow(t.Context(), policy.Update, policy.Input{})
+	if errors.As(plain, &failed) {
+		t.Errorf("a rule that is false is no evaluation error: %v", plain)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// Problem is what is wrong with an expression, at a place in it from 1.
+// Problem is an error in an expression. Line and Column count from 1.
 type Problem struct {
 	Op           Op
 	Line, Column int
@@ -42,12 +42,12 @@ func Compile(r Rules) (*Policy, []Problem) {
 	return p, nil
 }
 
-// environment is made once, when the first rule is compiled: it takes a few
-// milliseconds that a configuration without rules need not pay.
+// environment is created with the first rule: it takes a few milliseconds, which a
+// configuration without rules saves.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
-	// An object's values have no types that could be known beforehand, so
-	// objects are dynamic: a wrong field is found when it is missing. The
-	// variables and functions are checked.
+	// The types of an object's values are not known in advance, so objects are
+	// dynamic: a wrong field name is an evaluation error. Variables and functions
+	// are checked.
 	return cel.NewEnv(
 		cel.Variable("user", cel.DynType),
 		cel.Variable("object", cel.DynType),
@@ -61,7 +61,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 // rule is one compiled expression.
 type rule struct {
 	program cel.Program
-	object  bool // it mentions the stored object
+	object  bool // it refers to the stored object
 	fields  fields
 }
 
@@ -96,8 +96,8 @@ func compile(op Op, expression string) (*rule, []Problem) {
 	return &rule{program: program, object: mentions(tree, "object"), fields: fieldsOf(tree)}, nil
 }
 
-// dynamicPatterns refuses regular expressions that an object could bring along:
-// compiling one costs far more than its length tells.
+// dynamicPatterns rejects regular expressions that come from an object: compiling
+// one costs far more than its length suggests.
 func dynamicPatterns(op Op, tree *cel.Ast) []Problem {
 	var problems []Problem
 	native := tree.NativeRep()
@@ -135,12 +135,12 @@ func (r *rule) allows(ctx context.Context, in Input) (bool, error) {
 	}
 	allowed, ok := out.(types.Bool)
 	if !ok {
-		return false, errors.New("the expression gave neither true nor false")
+		return false, errors.New("the result is neither true nor false")
 	}
 	return bool(allowed), nil
 }
 
-// variables are what an expression can name.
+// variables are those that an expression can refer to.
 type variables struct {
 	user, object, input ref.Val
 	now                 types.Timestamp

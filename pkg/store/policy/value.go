@@ -12,13 +12,13 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// record shows an object to one evaluation as a map. A field is converted when
-// it is first looked at: most rules look at one or two of a large object.
+// record presents an object to one evaluation as a map. A field is converted on
+// first access: most rules read one or two of a large object.
 // It is not safe for concurrent use; an evaluation is one goroutine.
 type record struct {
 	object object.Object
-	fields map[string]ref.Val // those that were looked at
-	whole  traits.Mapper      // all of them; nil until something asks for that
+	fields map[string]ref.Val // those that were accessed
+	whole  traits.Mapper      // all of them; nil until needed
 }
 
 var _ traits.Mapper = (*record)(nil)

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+)
+
+// Stored is an object as a store holds it.
+type Stored struct {
+	UUID     string
+	Revision uint64
+	Body     []byte // the encoded object; must not be modified
+}
+
+// Object decodes the body.
+func (s Stored) Object() (object.Object, error) { return object.Decode(s.Body) }
+
+// Get returns an object, for a client without the fields it must not see.
+// NotFound when there is none; Unauthenticated or Denied by the policy.
+func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
+	record, err := s.read(ctx, uuid)
+	if err != nil {
+		return Stored{}, err
+	}
+	call := CallOf(ctx)
+	if call.Client {
+		if err := s.allow(ctx, call, policy.Get, record.Body, nil); err != nil {
+			if s.opts.HideForbidden && isForbidden(err) {
+				err = s.missing(uuid)
+			}
+			return Stored{}, err
+		}
+	}
+	// Internal reads are not announced.
+	external := call.Origin == event.OriginHTTP || call.Origin == event.OriginBus || call.Origin == event.OriginGo
+	if external && s.announces(event.StoreGet) {
+		s.announce(call, event.StoreGet, uuid, record.Revision, record.Body)
+	}
+	return s.interceptGet(ctx, call, s.project(call, record))
+}
+
+// GetAuthorized returns an object with all its fields, those that clients never
+// see included, to a caller who may do an operation with it. input is what the
+// rule sees as the input. For policy.Get, an interceptor of reads can refuse.
+// Errors: as for Get.
+func (s *Store) GetAuthorized(ctx context.Context, uuid string, op policy.Op, input object.Object) (Stored, error) {
+	record, err := s.read(ctx, uuid)
+	if err != nil {
+		return Stored{}, err
+	}
+	if call := CallOf(ctx); call.Client {
+		if err := s.allow(ctx, call, op, record.Body, input); err != nil {
+			return Stored{}, err
+		}
+		if op == policy.Get {
+			if _, err := s.interceptGet(ctx, call, s.project(call, record)); err != nil {
+				return Stored{}, err
+			}
+		}
+	}
+	return Stored{UUID: uuid, Revision: record.Revision, Body: record.Body}, nil
+}
+
+// read returns the record of an object: NotFound when there is none.
+func (s *Store) read(ctx context.Context, uuid string) (driver.Record, error) {
+	record, found, err := s.driver.Get(ctx, uuid)
+	if err == nil && (!found || record.Deleted) {
+		err = s.missing(uuid)
+	}
+	return record, err
+}
+
+// Exists reports whether there is an object with this uuid.
+func (s *Store) Exists(ctx context.Context, uuid string) (bool, error) {
+	record, found, err := s.driver.Get(ctx, uuid)
+	return found && !record.Deleted, err
+}
+
+// Deleted returns the revision of the tombstone of an object. It returns false
+// when the object exists, never existed, or was deleted so long ago that its
+// tombstone has been purged.
+func (s *Store) Deleted(ctx context.Context, uuid string) (revision uint64, deleted bool, err error) {
+	record, found, err := s.driver.Get(ctx, uuid)
+	return record.Revision, found && record.Deleted, err
+}
+
+func (s *Store) missing(uuid string) error {
+	return errs.New(errs.NotFound, "%s has no object %q", s.opts.Name, uuid)
+}
+
+// Visible returns an object without the fields that never leave the server.
+func (s *Store) Visible(o Stored) Stored {
+	o.Body = s.visible(o.Body)
+	return o
+}
+
+// project returns a record with the fields that the caller may see.
+func (s *Store) project(call Call, r driver.Record) Stored {
+	o := Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
+	if call.Client {
+		return s.Visible(o)
+	}
+	return o
+}
+
+// allow evaluates the policy of an operation on a stored and an incoming object.
+func (s *Store) allow(ctx context.Context, call Call, op policy.Op, stored []byte, input object.Object) error {
+	rules := s.opts.Policy
+	if rules == nil || call.Trusted || rules.Open(op) {
+		return nil
+	}
+	in := policy.Input{User: call.User, Input: input, Now: s.opts.Now()}
+	if stored != nil && rules.NeedsObject(op) {
+		o, err := object.Decode(stored)
+		if err != nil {
+			return err
+		}
+		in.Object = o
+	}
+	err := rules.Allow(ctx, op, in)
+	var failed *policy.EvaluationError
+	if errors.As(err, &failed) {
+		s.opts.Logger.DebugContext(ctx, "a rule of the policy could not be evaluated, so the operation is denied",
+			"store", s.opts.Name, "operation", op, "error", failed)
+	}
+	return err
+}
+
+// isForbidden reports whether an error is a denial by the policy.
+func isForbidden(err error) bool {
+	return errors.Is(err, errs.Unauthenticated) || errors.Is(err, errs.Denied)
+}

@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+)
+
+// Worker writes what belfry itself maintains in the objects of a store. Its
+// writes are not checked: no policy, no schema, no size limit, no interceptor.
+// Whoever acts for a client uses Store.
+type Worker struct{ store *Store }
+
+// NewWorker returns the worker's side of a store.
+func NewWorker(s *Store) Worker { return Worker{s} }
+
+// CompareAndSet replaces fields of an object, arrays and internal fields
+// included, if the object is still at the revision of base. A nil value removes
+// the field.
+//
+// Errors: Mismatch when the object has another revision; Unavailable.
+func (w Worker) CompareAndSet(ctx context.Context, base Stored, fields object.Object) (Stored, error) {
+	s := w.store
+	stored, err := base.Object()
+	if err != nil {
+		return Stored{}, err
+	}
+	unlock, err := s.opts.Locker.Lock(ctx, base.UUID)
+	if err != nil {
+		return Stored{}, err
+	}
+	defer unlock()
+	return s.commit(ctx, CallOf(ctx), &write{
+		uuid: base.UUID, name: event.StoreUpdated, stored: stored, next: withFields(stored, fields),
+		base: driver.Record{UUID: base.UUID, Revision: base.Revision, Body: base.Body},
+	})
+}
+
+// withFields returns a copy of an object in which fields replace its own; a nil
+// value removes the field.
+func withFields(o, fields object.Object) object.Object {
+	next := o.Clone()
+	for name, value := range fields {
+		if value == nil {
+			delete(next, name)
+		} else {
+			next[name] = value
+		}
+	}
+	return next
+}
+
+// copyEventBatch is how many events one write of a copy takes: backends have
+// limits, and many events may be pending after the bus was unavailable.
+const copyEventBatch = 100
+
+// CopyRecord writes a record of another backend unchanged: body, revision, and
+// its pending events in the order of their revisions. It reports whether it
+// wrote: a record that is already at this revision stays. Of a record at a lower
+// revision, the events up to that revision have been copied before. Conflict when
+// the record here is newer.
+func (w Worker) CopyRecord(ctx context.Context, r driver.Record, pending []driver.Pending) (bool, error) {
+	s := w.store
+	var here driver.Record
+	for attempt := 0; attempt < maxAttempts; {
+		next := s.nextCopy(r, pending, here)
+		err := s.driver.Put(ctx, next)
+		switch {
+		case err == nil && next.Revision == r.Revision:
+			return true, nil
+		case err == nil:
+			here = driver.Record{Revision: next.Revision, Body: next.Body, Deleted: r.Deleted}
+			continue
+		case !errors.Is(err, errs.Mismatch):
+			return false, err
+		}
+		attempt++
+		if here, _, err = s.driver.Get(ctx, r.UUID); err != nil {
+			return false, err
+		}
+		if here.Revision == r.Revision {
+			return false, nil
+		}
+		if here.Revision > r.Revision {
+			return false, errs.New(errs.Conflict, "%s already has %q at a newer revision: something else writes to it", s.opts.Name, r.UUID)
+		}
+	}
+	return false, s.contended(r.UUID)
+}
+
+// nextCopy is the next write of a copy onto the record here. With more than
+// copyEventBatch events it ends at the revision of one of them, and another
+// write has to follow.
+func (s *Store) nextCopy(r driver.Record, pending []driver.Pending, here driver.Record) driver.Write {
+	w := driver.Write{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
+	if r.Body != nil {
+		w.Keys = s.keys(r.UUID, r.Body)
+	}
+	if here.Revision > 0 && !here.Deleted {
+		w.IfRevision = here.Revision
+	}
+	// Revisions of events are distinct and at most the record's, so those above
+	// the record here keep theirs.
+	for len(pending) > 0 && pending[0].Revision <= here.Revision {
+		pending = pending[1:]
+	}
+	if len(pending) > copyEventBatch {
+		pending = pending[:copyEventBatch]
+		w.Revision = pending[copyEventBatch-1].Revision
+	}
+	for i, e := range pending {
+		if i == 0 {
+			w.Event = e.Event
+		} else {
+			w.ExtraEvents = append(w.ExtraEvents, e.Event)
+		}
+	}
+	return w
+}
