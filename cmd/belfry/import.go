@@ -59,7 +59,7 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 		name = "stdin"
 	}
 	show := newDisplay(s.err, name, size)
-	options.Failed = show.failure
+	options.OnFailure = show.failure
 	i := importer.New(options)
 	began := time.Now()
 	stop := show.follow(i.Progress)
@@ -88,13 +88,13 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	o := importer.Options{
 		Token: c.Token, Concurrency: c.Concurrency, Key: c.Key, Batch: c.Batch, Skip: c.Skip,
-		Update: c.Update, Stop: c.Stop, DryRun: c.DryRun,
+		Update: c.Update, StopOnFailure: c.Stop, DryRun: c.DryRun,
 	}
 	st := loaded.Stores[c.Store]
 	if st == nil {
 		return o, errs.New(errs.Invalid, "no store %q is configured; there are %s", c.Store, strings.Join(storeNames(loaded), ", "))
 	}
-	o.Owned, o.MaxSize = owned(loaded, st), int(st.MaxObjectSize)
+	o.Omit, o.MaxSize = owned(loaded, st), int(st.MaxObjectSize)
 	if c.DryRun {
 		if st.Schema == "" {
 			return o, nil
@@ -226,7 +226,7 @@ func summary(p importer.Progress, took time.Duration) string {
 		{p.Skipped, "skipped"},
 		{p.Created, "created"},
 		{p.Updated, "updated"},
-		{p.Present, "there already"},
+		{p.Existing, "there already"},
 		{p.Checked, "good (nothing was sent)"},
 		{p.Failed, "not taken"},
 	} {

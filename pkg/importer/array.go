@@ -5,16 +5,16 @@ import (
 	"io"
 )
 
-// maxNesting bounds what finding the end of an element may take.
+// maxNesting bounds the memory for finding the end of an element.
 const maxNesting = 1000
 
-// array has the elements of one JSON array as items. It looks at brackets and
-// strings only, which is what finding an element's end needs: an element that
-// is wrong in another way is an item like any other.
+// array splits the elements of a JSON array. It parses brackets and strings only, which
+// is sufficient to find the end of an element: an element that is malformed otherwise is
+// an item like any other.
 type array struct {
 	source
 	n    int64
-	done bool // the array has ended, and nothing follows
+	done bool // the array has ended and nothing follows
 }
 
 func (a *array) next() (item, error) {
@@ -23,22 +23,22 @@ func (a *array) next() (item, error) {
 	}
 	c, err := a.skipSpace()
 	if err != nil {
-		return item{}, a.ended(err)
+		return item{}, a.unexpectedEnd(err)
 	}
 	if c == ']' {
 		return item{}, a.finish()
 	}
 	if a.n > 0 {
 		if c != ',' {
-			return item{}, a.bad("a comma or ] is expected after an element, not %q", c)
+			return item{}, a.syntaxError("a comma or ] is expected after an element, not %q", c)
 		}
 		_, _ = a.read() // it is in the buffer
 		if c, err = a.skipSpace(); err != nil {
-			return item{}, a.ended(err)
+			return item{}, a.unexpectedEnd(err)
 		}
 	}
 	if c == ',' || c == ']' {
-		return item{}, a.bad("an object is expected, not %q", c)
+		return item{}, a.syntaxError("an object is expected, not %q", c)
 	}
 	a.n++
 	it := item{n: a.n, at: a.at}
@@ -49,24 +49,24 @@ func (a *array) next() (item, error) {
 	return it, nil
 }
 
-// finish reads what follows the array: nothing.
+// finish checks that nothing follows the array.
 func (a *array) finish() error {
 	_, _ = a.read() // it is in the buffer
 	c, err := a.skipSpace()
 	if err == nil {
-		return a.bad("nothing but space is expected after the array, not %q", c)
+		return a.syntaxError("nothing but space is expected after the array, not %q", c)
 	}
 	a.done = errors.Is(err, io.EOF)
 	return err
 }
 
-// element reads one value, whatever its kind.
+// element reads a value of any kind.
 func (a *array) element(it *item) error {
-	var open []byte // the brackets that close what is open
+	var open []byte // the closing brackets of open values
 	for {
 		c, err := a.in.ReadByte()
 		if err != nil {
-			return a.ended(err)
+			return a.unexpectedEnd(err)
 		}
 		if len(open) == 0 && (c == ',' || c == ']' || isSpace(c)) {
 			return a.in.UnreadByte()
@@ -78,15 +78,15 @@ func (a *array) element(it *item) error {
 			open = append(open, ']')
 		case '}', ']':
 			if len(open) == 0 || open[len(open)-1] != c {
-				return a.bad("%q closes nothing that is open here", c)
+				return a.syntaxError("%q closes nothing that is open here", c)
 			}
 			open = open[:len(open)-1]
 		}
 		if len(open) > maxNesting {
-			return a.bad("nested more than %d levels deep", maxNesting)
+			return a.syntaxError("nested more than %d levels deep", maxNesting)
 		}
-		a.pass(c)
-		it.keep(c)
+		a.advance(c)
+		it.appendText(c)
 		if c == '"' {
 			if err := a.str(it); err != nil {
 				return err
@@ -98,21 +98,20 @@ func (a *array) element(it *item) error {
 	}
 }
 
-// str reads a string behind its opening quote. A line that ends in it
-// is where a missing quote shows, before the rest of the input is taken for
-// strings and strings for the rest.
+// str reads a string after its opening quote. The end of a line within a string reveals
+// a missing quote, before strings and the rest of the input are confused.
 func (a *array) str(it *item) error {
 	escaped := false
 	for {
 		c, err := a.in.ReadByte()
 		if err != nil {
-			return a.ended(err)
+			return a.unexpectedEnd(err)
 		}
 		if c == '\n' {
-			return a.bad("the line ends within a string: a quote is missing, or a line break is not written as \\n")
+			return a.syntaxError("the line ends within a string: a quote is missing, or a line break is not written as \\n")
 		}
-		a.pass(c)
-		it.keep(c)
+		a.advance(c)
+		it.appendText(c)
 		switch {
 		case escaped:
 			escaped = false
@@ -124,10 +123,10 @@ func (a *array) str(it *item) error {
 	}
 }
 
-// ended is the end of the input where there must be none.
-func (a *array) ended(err error) error {
+// unexpectedEnd returns the error for an end of the input within the array.
+func (a *array) unexpectedEnd(err error) error {
 	if errors.Is(err, io.EOF) {
-		return a.bad("the input ends within the array: it is cut off")
+		return a.syntaxError("the input ends within the array: it is cut off")
 	}
 	return err
 }

@@ -1,14 +1,14 @@
 // Package importer loads a JSON array or JSON lines into a store over HTTP,
 // many objects at once, in memory that does not grow with the input.
 //
-// Repeating an import is harmless. Each object is created under a uuid that is
-// the same every time: its own, that of a field chosen for it, or one derived
-// from its place in the input and its content. What is there already is passed
-// over. That makes an interrupted import resumable without a record of how far
-// it came, and a request that got no answer repeatable.
+// An import is idempotent. Each object is created under a UUID that is the same every
+// time: its own, that of a configured field, or one derived from its position in the
+// input and its content. Existing objects are skipped. An interrupted import can thus
+// be repeated without a record of its progress, and so can a request without a reply.
 //
-// What the server refuses is reported with its place and the import goes on; a
-// server that is away or asks for patience is waited for, within bounds.
+// An object that the server refuses is reported with its position, and the import
+// continues. Requests are retried, within limits, when the server is unavailable or
+// throttles.
 package importer
 
 import (
@@ -23,79 +23,78 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// DefaultConcurrency is how many objects are on their way at once.
+// DefaultConcurrency is the default of Options.Concurrency.
 const DefaultConcurrency = 16
 
 const (
 	requestTimeout = 2 * time.Minute
-	// grace is how long requests on their way may still take when an import
-	// is interrupted.
+	// grace is how long requests in flight may still take after an interruption.
 	grace = 5 * time.Second
 )
 
-// Validator judges a whole object; it reports errs.Invalid.
+// Validator validates an object. It reports errs.Invalid.
 type Validator interface {
 	Validate(ctx context.Context, doc []byte) error
 }
 
-// Options say what is imported and how. URL is required unless DryRun is set.
+// Options configures an Import. URL is required unless DryRun is set.
 type Options struct {
-	URL         string            // of the store's collection
-	Transport   http.RoundTripper // nil: one with a connection for each object on its way
-	Token       string            // of a session, on whose behalf objects are sent; "": nobody's
-	Concurrency int               // 0: DefaultConcurrency
-	Key         string            // field whose value is the uuid; "": uuid, else a derived one
-	Batch       string            // makes derived uuids differ from those of other imports
-	Skip        int64             // objects at the beginning of the input to pass over
-	Update      bool              // update what is there already
-	Stop        bool              // end at the first object that is not taken
-	DryRun      bool              // send nothing
+	URL           string            // of the store's collection
+	Transport     http.RoundTripper // nil: a default one with a connection for each request in flight
+	Token         string            // session token; "": anonymous
+	Concurrency   int               // maximum number of requests in flight; 0: DefaultConcurrency
+	Key           string            // field with the UUID; "": the field uuid, or a derived UUID
+	Batch         string            // distinguishes derived UUIDs from those of other imports
+	Skip          int64             // number of objects at the beginning of the input to skip
+	Update        bool              // update existing objects
+	StopOnFailure bool              // stop at the first object that fails
+	DryRun        bool              // send no requests
 
-	// Owned reports the fields that are not sent, because the server owns
-	// them and would leave them out as well. nil: none.
-	Owned func(field string) bool
+	// Omit reports the fields that are not sent, because the server sets them and
+	// would ignore them. nil: none.
+	Omit func(field string) bool
 
-	// What a dry run checks besides JSON and uuids.
+	// What a dry run checks besides JSON and UUIDs.
 	Schema  Validator // nil: nothing
-	MaxSize int       // bytes of an object; 0: any
+	MaxSize int       // maximum size of an object; 0: unlimited
 
-	// Failed hears of every object that is not taken, from one goroutine at a
-	// time. nil: nobody does.
-	Failed func(Failure)
+	// OnFailure, if not nil, is called with every object that fails, by one goroutine
+	// at a time.
+	OnFailure func(Failure)
 }
 
-// Progress is how far an import is.
+// Progress is the progress of an import.
 type Progress struct {
-	Read     int64 // objects taken from the input, those skipped included
-	Bytes    int64 // of the input, up to the last object read
-	Skipped  int64 // passed over as Options.Skip asks
+	Read     int64 // objects read from the input, including skipped ones
+	Bytes    int64 // size of the input up to the last object read
+	Skipped  int64 // because of Options.Skip
 	Created  int64
 	Updated  int64
-	Present  int64 // there already
-	Checked  int64 // good, in a dry run
-	Failed   int64 // not taken
-	Complete int64 // so many objects from the beginning need no second try
+	Existing int64 // existed and were not updated
+	Checked  int64 // success, in a dry run
+	Failed   int64 // refused by the server or invalid
+	Complete int64 // number of objects from the beginning that need not be repeated
 }
 
-// Import is one run over one input.
+// Import imports one input.
 type Import struct {
-	Options
+	opts     Options
 	sender   sender
 	identity identity
 
-	reading sync.Mutex // held while the next item is looked for
+	reading sync.Mutex // held while the next item is read
 	items   splitter
 	ended   error // why there is no next item
 
 	mu       sync.Mutex // guards what follows; never held while waiting
 	progress Progress
-	inHand   []int64 // number of the item that each worker has; 0 for none
+	inFlight []int64 // number of the item of each worker; 0 for none
 	stopped  bool
 
-	reporting sync.Mutex // one call of Failed at a time
+	reporting sync.Mutex // serializes OnFailure
 }
 
-// New prepares an import.
+// New returns an import.
 func New(o Options) *Import {
 	if o.Concurrency == 0 {
 		o.Concurrency = DefaultConcurrency
@@ -105,26 +104,26 @@ func New(o Options) *Import {
 		t.MaxIdleConnsPerHost, t.MaxConnsPerHost = o.Concurrency, o.Concurrency
 		o.Transport = t
 	}
-	if o.Owned == nil {
-		o.Owned = func(string) bool { return false }
+	if o.Omit == nil {
+		o.Omit = func(string) bool { return false }
 	}
-	i := &Import{Options: o, identity: identity{o.Key, o.Batch}, inHand: make([]int64, o.Concurrency)}
+	i := &Import{opts: o, identity: identity{o.Key, o.Batch}, inFlight: make([]int64, o.Concurrency)}
 	i.sender.url, i.sender.token, i.sender.update, i.sender.pause.clock = o.URL, o.Token, o.Update, wallClock{}
 	i.sender.client = &http.Client{
 		Transport: o.Transport, Timeout: requestTimeout,
-		// Following a redirect would make a GET of a POST.
+		// Following a redirect would turn a POST into a GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return i
 }
 
-// Progress may be asked for at any time.
+// Progress returns the current progress. It may be called at any time.
 func (i *Import) Progress() Progress {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	p := i.progress
 	p.Complete = p.Read
-	for _, n := range i.inHand {
+	for _, n := range i.inFlight {
 		if n > 0 {
 			p.Complete = min(p.Complete, n-1)
 		}
@@ -132,13 +131,12 @@ func (i *Import) Progress() Progress {
 	return p
 }
 
-// Run imports the input, once. It returns nil when every object has had an
-// answer, be it a refusal, or when the first refusal was to end it: the progress
-// tells. Else it returns a
-// *SyntaxError for an input that can't be read on, the error of a context that
-// ended, errs.NotFound when the store takes no objects there, errs.Unavailable
-// when the server stayed away, or what reading failed with; requests on their
-// way have had their answers then.
+// Run imports the input. It must be called only once. It returns nil when every object
+// has got a reply, or when it stopped at the first failure; see Progress. Otherwise it
+// returns a *SyntaxError for malformed input, the error of a context that ended,
+// errs.NotFound when the URL does not accept objects, errs.Unavailable when the server
+// stayed unavailable, or the error of reading the input. All requests have ended when it
+// returns.
 func (i *Import) Run(ctx context.Context, input io.Reader) error {
 	defer i.sender.client.CloseIdleConnections()
 	items, err := split(input)
@@ -160,7 +158,7 @@ func (i *Import) run(parent context.Context) error {
 	defer release()
 
 	var workers sync.WaitGroup
-	for w := range i.inHand {
+	for w := range i.inFlight {
 		workers.Go(func() {
 			if err := i.work(ctx, request, w); err != nil {
 				fail(err)
@@ -178,11 +176,11 @@ func (i *Import) run(parent context.Context) error {
 	return i.ended
 }
 
-// work handles one item after the other. An item whose fate is open when it
-// returns stays in hand.
+// work handles one item after the other. An item whose outcome is unknown when it
+// returns stays in flight.
 func (i *Import) work(ctx, request context.Context, w int) error {
 	for {
-		it := i.take(ctx, w)
+		it := i.next(ctx, w)
 		if it == nil {
 			return nil
 		}
@@ -190,14 +188,14 @@ func (i *Import) work(ctx, request context.Context, w int) error {
 			return err
 		}
 		i.mu.Lock()
-		i.inHand[w] = 0
+		i.inFlight[w] = 0
 		i.mu.Unlock()
 	}
 }
 
-// take gets the next item into a worker's hand, nil when there is nothing left
-// to do. What is in other hands is not cut short by that.
-func (i *Import) take(ctx context.Context, w int) *item {
+// next assigns the next item to a worker, nil when there is none. Other workers finish
+// their items.
+func (i *Import) next(ctx context.Context, w int) *item {
 	i.reading.Lock()
 	defer i.reading.Unlock()
 	for i.ended == nil && ctx.Err() == nil && !i.isStopped() {
@@ -206,7 +204,7 @@ func (i *Import) take(ctx context.Context, w int) *item {
 			i.ended = err
 			return nil
 		}
-		if i.hand(w, &it) {
+		if i.assign(w, &it) {
 			return &it
 		}
 	}
@@ -219,23 +217,23 @@ func (i *Import) isStopped() bool {
 	return i.stopped
 }
 
-// hand puts an item into a worker's hand, unless it is to be skipped.
-func (i *Import) hand(w int, it *item) bool {
+// assign assigns an item to a worker, unless it is skipped.
+func (i *Import) assign(w int, it *item) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.progress.Read, i.progress.Bytes = it.n, it.end
-	if it.n <= i.Skip {
+	if it.n <= i.opts.Skip {
 		i.progress.Skipped++
 		return false
 	}
-	i.inHand[w] = it.n
+	i.inFlight[w] = it.n
 	return true
 }
 
-// handle decides the fate of an item; an error leaves it open.
+// handle imports an item. After an error its outcome is unknown.
 func (i *Import) handle(ctx, request context.Context, it *item) error {
 	uuid, body, failure := i.prepare(it)
-	if failure == nil && i.DryRun {
+	if failure == nil && i.opts.DryRun {
 		failure = i.check(ctx, it, uuid, body)
 		if failure == nil {
 			i.count(&i.progress.Checked)
@@ -243,14 +241,14 @@ func (i *Import) handle(ctx, request context.Context, it *item) error {
 		}
 	}
 	if failure != nil {
-		i.refused(failure)
+		i.recordFailure(failure)
 		return nil
 	}
 	result, err := i.sender.send(ctx, request, uuid, body)
 	var refusal *reply
 	switch {
 	case errors.As(err, &refusal):
-		i.refused(refusal.failure(it, uuid))
+		i.recordFailure(refusal.failure(it, uuid))
 		return nil
 	case err != nil:
 		return err
@@ -260,8 +258,8 @@ func (i *Import) handle(ctx, request context.Context, it *item) error {
 		i.count(&i.progress.Created)
 	case updated:
 		i.count(&i.progress.Updated)
-	case present:
-		i.count(&i.progress.Present)
+	case existing:
+		i.count(&i.progress.Existing)
 	}
 	return nil
 }
@@ -272,7 +270,7 @@ func (i *Import) count(what *int64) {
 	*what++
 }
 
-// prepare makes what is sent of an item.
+// prepare returns the UUID and the request body of an item.
 func (i *Import) prepare(it *item) (uuid string, body []byte, failure *Failure) {
 	o, failure := it.parse()
 	if failure != nil {
@@ -283,7 +281,7 @@ func (i *Import) prepare(it *item) (uuid string, body []byte, failure *Failure) 
 		return "", nil, failed(it.at, err)
 	}
 	for name := range o {
-		if i.Owned(name) {
+		if i.opts.Omit(name) {
 			delete(o, name)
 		}
 	}
@@ -291,14 +289,14 @@ func (i *Import) prepare(it *item) (uuid string, body []byte, failure *Failure) 
 	return uuid, o.Encode(), nil
 }
 
-// check judges what the server would, as far as that needs no server.
+// check validates an item like the server, as far as possible without it.
 func (i *Import) check(ctx context.Context, it *item, uuid string, body []byte) *Failure {
 	var err error
 	switch {
-	case i.MaxSize > 0 && len(body) > i.MaxSize:
-		err = errs.New(errs.TooLarge, "the object has %d bytes; the store takes at most %d", len(body), i.MaxSize)
-	case i.Schema != nil:
-		err = i.Schema.Validate(ctx, body)
+	case i.opts.MaxSize > 0 && len(body) > i.opts.MaxSize:
+		err = errs.New(errs.TooLarge, "the object has %d bytes; the store accepts at most %d", len(body), i.opts.MaxSize)
+	case i.opts.Schema != nil:
+		err = i.opts.Schema.Validate(ctx, body)
 	}
 	if err == nil {
 		return nil
@@ -308,14 +306,14 @@ func (i *Import) check(ctx context.Context, it *item, uuid string, body []byte) 
 	return f
 }
 
-func (i *Import) refused(f *Failure) {
+func (i *Import) recordFailure(f *Failure) {
 	i.mu.Lock()
 	i.progress.Failed++
-	i.stopped = i.stopped || i.Stop
+	i.stopped = i.stopped || i.opts.StopOnFailure
 	i.mu.Unlock()
-	if i.Failed != nil {
+	if i.opts.OnFailure != nil {
 		i.reporting.Lock()
 		defer i.reporting.Unlock()
-		i.Failed(*f)
+		i.opts.OnFailure(*f)
 	}
 }

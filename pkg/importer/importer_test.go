@@ -38,14 +38,14 @@ func TestArrayAndLinesAreTheSame(t *testing.T) {
 	}
 	p, again, err := s.run(Options{Concurrency: 1}, asArray(lines))
 	s.must(err)
-	s.wantProgress(p, Progress{Read: 301, Present: 301, Complete: 301})
+	s.wantProgress(p, Progress{Read: 301, Existing: 301, Complete: 301})
 	s.wantObjects(301)
 	if len(failures)+len(again) > 0 {
 		t.Errorf("failures: %v %v", failures, again)
 	}
 }
 
-func TestEqualObjectsStayApart(t *testing.T) {
+func TestEqualObjectsAreDistinct(t *testing.T) {
 	s := serve(t)
 	p, _, err := s.run(Options{}, strings.Repeat("{\"title\":\"twin\"}\n", 40))
 	s.must(err)
@@ -55,14 +55,14 @@ func TestEqualObjectsStayApart(t *testing.T) {
 	s.wantObjects(80)
 }
 
-func TestWhatIsThereIsLeftOrUpdated(t *testing.T) {
+func TestExistingObjectsAreSkippedOrUpdated(t *testing.T) {
 	s := serve(t)
 	_, _, err := s.run(Options{}, `{"uuid":"a","title":"first","year":1}`)
 	s.must(err)
 	second := `[{"uuid":"a","title":"second"},{"uuid":"b","title":"new"}]`
 	p, _, err := s.run(Options{}, second)
 	s.must(err)
-	s.wantProgress(p, Progress{Read: 2, Created: 1, Present: 1, Complete: 2})
+	s.wantProgress(p, Progress{Read: 2, Created: 1, Existing: 1, Complete: 2})
 	if title, _ := s.objects()["a"].Text("title"); title != "first" {
 		t.Errorf("title is %q without Update", title)
 	}
@@ -75,7 +75,7 @@ func TestWhatIsThereIsLeftOrUpdated(t *testing.T) {
 	}
 }
 
-func TestKey(t *testing.T) {
+func TestKeyFieldIsTheUUID(t *testing.T) {
 	s := serve(t)
 	_, failures, err := s.run(Options{Key: "isbn"}, `{"isbn":"0-19","uuid":"no"}`+"\n"+`{"isbn":20}`+"\n"+`{"title":"none"}`+"\n")
 	s.must(err)
@@ -90,7 +90,7 @@ func TestKey(t *testing.T) {
 }
 
 // Fields that the server owns don't count against the size it takes.
-func TestOwnedFieldsAreNotSent(t *testing.T) {
+func TestOmittedFieldsAreNotSent(t *testing.T) {
 	s := serve(t)
 	var bodies []string
 	s.fault(func(_ int64, w http.ResponseWriter, r *http.Request, _ http.Handler) {
@@ -99,14 +99,14 @@ func TestOwnedFieldsAreNotSent(t *testing.T) {
 		w.WriteHeader(http.StatusCreated)
 	})
 	owned := func(name string) bool { return name == "copies" }
-	_, _, err := s.run(Options{Owned: owned}, `{"title":"x","copies":[`+strings.Repeat(`{"uuid":"y"},`, 50_000)+`{}],"uuid":"a"}`)
+	_, _, err := s.run(Options{Omit: owned}, `{"title":"x","copies":[`+strings.Repeat(`{"uuid":"y"},`, 50_000)+`{}],"uuid":"a"}`)
 	s.must(err)
 	if want := []string{`{"uuid":"a","title":"x"}`}; !reflect.DeepEqual(bodies, want) {
 		t.Errorf("%d bodies were sent: %.100q", len(bodies), bodies)
 	}
 }
 
-func TestRefusalsAreReportedAndTheRestGoesIn(t *testing.T) {
+func TestFailuresAreReportedAndTheImportContinues(t *testing.T) {
 	s := serve(t)
 	input := strings.Join([]string{
 		`{"uuid":"a","title":"good"}`,
@@ -137,9 +137,9 @@ func TestRefusalsAreReportedAndTheRestGoesIn(t *testing.T) {
 	}
 }
 
-func TestStop(t *testing.T) {
+func TestStopOnFailure(t *testing.T) {
 	s := serve(t)
-	p, failures, err := s.run(Options{Stop: true, Concurrency: 1}, "{\"uuid\":\"a\"}\n{\"year\":\"x\",\"uuid\":\"b\"}\n{\"uuid\":\"c\"}\n")
+	p, failures, err := s.run(Options{StopOnFailure: true, Concurrency: 1}, "{\"uuid\":\"a\"}\n{\"year\":\"x\",\"uuid\":\"b\"}\n{\"uuid\":\"c\"}\n")
 	s.must(err)
 	s.wantProgress(p, Progress{Read: 2, Created: 1, Failed: 1, Complete: 2})
 	if len(failures) != 1 {
@@ -148,7 +148,7 @@ func TestStop(t *testing.T) {
 	s.wantObjects(1)
 }
 
-func TestBadInputKeepsWhatWasBefore(t *testing.T) {
+func TestSyntaxErrorKeepsObjectsBeforeIt(t *testing.T) {
 	s := serve(t)
 	array := asArray(books(100))
 	_, _, err := s.run(Options{}, array[:len(array)-40])
@@ -162,7 +162,7 @@ func TestBadInputKeepsWhatWasBefore(t *testing.T) {
 	s.wantObjects(100)
 }
 
-func TestInterruptedAndRepeated(t *testing.T) {
+func TestInterruptedImportCanBeRepeated(t *testing.T) {
 	const n = 400
 	for _, how := range []string{"from the beginning", "from where it was"} {
 		t.Run(how, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestInterruptedAndRepeated(t *testing.T) {
 			}
 			again, _, err := s.run(o, books(n))
 			s.must(err)
-			s.wantProgress(again, Progress{Read: n, Skipped: o.Skip, Created: n - p.Created, Present: p.Created - o.Skip, Complete: n})
+			s.wantProgress(again, Progress{Read: n, Skipped: o.Skip, Created: n - p.Created, Existing: p.Created - o.Skip, Complete: n})
 			s.wantObjects(n)
 			if asked := s.requests.Load(); asked != n-o.Skip {
 				t.Errorf("%d requests instead of %d", asked, n-o.Skip)
@@ -201,7 +201,7 @@ func TestInterruptedAndRepeated(t *testing.T) {
 }
 
 // A reply that is lost leaves open whether the object was stored.
-func TestLostRepliesMakeNoDoubles(t *testing.T) {
+func TestLostRepliesCreateNoDuplicates(t *testing.T) {
 	s := serve(t)
 	s.fault(func(n int64, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if n%5 == 4 {
@@ -212,7 +212,7 @@ func TestLostRepliesMakeNoDoubles(t *testing.T) {
 	})
 	p, failures, err := s.run(Options{Concurrency: 4}, books(200))
 	s.must(err)
-	if p.Created+p.Present != 200 || p.Present == 0 || len(failures) > 0 {
+	if p.Created+p.Existing != 200 || p.Existing == 0 || len(failures) > 0 {
 		t.Errorf("%+v %v", p, failures)
 	}
 	s.wantObjects(200)
@@ -224,7 +224,7 @@ func (discard) Header() http.Header         { return http.Header{} }
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (discard) WriteHeader(int)             {}
 
-func TestOneThatStaysOpenIsNotComplete(t *testing.T) {
+func TestObjectInFlightIsNotComplete(t *testing.T) {
 	s := serve(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -249,7 +249,7 @@ func TestOneThatStaysOpenIsNotComplete(t *testing.T) {
 	}
 }
 
-func TestNothingToImportInto(t *testing.T) {
+func TestWrongURLIsReportedOnce(t *testing.T) {
 	s := serve(t)
 	for path, want := range map[string]errs.Kind{"/nowhere": errs.NotFound, "/closed": errs.NotFound} {
 		_, failures, err := s.run(Options{URL: strings.TrimSuffix(s.url, "/books") + path}, books(50))
@@ -315,7 +315,7 @@ func (g *generated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestMemoryIsFlat(t *testing.T) {
+func TestMemoryDoesNotGrowWithTheInput(t *testing.T) {
 	const size, most = 24 << 20, 12 << 20
 	text := `{"title":"` + strings.Repeat("x", 3<<10) + `"},` + "\n"
 	for name, input := range map[string]func(io.Reader) io.Reader{
@@ -337,6 +337,7 @@ func TestMemoryIsFlat(t *testing.T) {
 			g := &generated{text: piece, n: n}
 			g.seen = func() {
 				if g.n%256 == 0 {
+					runtime.GC()
 					runtime.ReadMemStats(&now)
 					peak = max(peak, now.HeapAlloc-min(before.HeapAlloc, now.HeapAlloc))
 				}

@@ -16,16 +16,16 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Failure is an object that was not taken.
+// Failure is an object that was not imported.
 type Failure struct {
-	Position              // where the object begins; where it is malformed
-	UUID     string       // "" when it was not found out
-	Status   int          // of the server's reply; 0 when the object was not sent
+	Position              // of the object, or of the syntax error in it
+	UUID     string       // "" when unknown
+	Status   int          // status of the reply; 0 when the object was not sent
 	Message  string       // what is wrong
-	Fields   []errs.Field // what is wrong within the object
+	Fields   []errs.Field // violations within the object
 }
 
-// String is line:column, the uuid, what is wrong, and each violation.
+// String returns line:column, the UUID, the message, and each violation.
 func (f Failure) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d:%d: ", f.Line, f.Column)
@@ -42,7 +42,7 @@ func (f Failure) String() string {
 	return printable(b.String())
 }
 
-// printable keeps what others wrote from steering a terminal.
+// printable replaces control characters, which could control a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -52,7 +52,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// parse reads the object that an item is.
+// parse parses the object of an item.
 func (it *item) parse() (object.Object, *Failure) {
 	if it.long {
 		return nil, &Failure{Position: it.at, Message: fmt.Sprintf("longer than %d MiB", maxItem>>20)}
@@ -72,7 +72,7 @@ func failed(at Position, err error) *Failure {
 	return &Failure{Position: at, Message: err.Error()}
 }
 
-// malformed says where the syntax of a text is wrong, and "" when it is right.
+// malformed returns the position and description of a syntax error, "" if there is none.
 func malformed(text []byte) (offset int, what string) {
 	dec := jsontext.NewDecoder(bytes.NewReader(text))
 	_, err := dec.ReadValue()
@@ -94,14 +94,14 @@ func malformed(text []byte) (offset int, what string) {
 	return int(syntax.ByteOffset), what
 }
 
-// identity gives each object its uuid.
+// identity determines the UUIDs of objects.
 type identity struct {
 	key   string
 	batch string
 }
 
-// of returns the uuid: the value of the key's field, the object's own, or one
-// derived from its place and content.
+// of returns the UUID of an object: the value of the key field, its own, or one derived
+// from its position and content.
 func (id identity) of(o object.Object, n int64) (string, error) {
 	field := id.key
 	if field == "" {
@@ -137,10 +137,10 @@ func isInteger(value []byte) bool {
 	return len(bytes.Trim(value, "0123456789")) == 0
 }
 
-// derive makes the uuid of an object that has none: a UUIDv8 of its number in
-// the input (48 bits, so that uuids sort like the input) and a hash of its
-// content and the batch. The same object at the same place has the same uuid
-// whenever it is imported, which is what makes repeating an import harmless.
+// derive returns the UUID of an object that has none: a UUIDv8 of its number in the
+// input (48 bits, so that UUIDs sort like the input) and a hash of its content and the
+// batch. The same object at the same position always has the same UUID, which makes an
+// import idempotent.
 func derive(batch string, n int64, content []byte) string {
 	hash := sha256.New()
 	hash.Write(append([]byte(batch), 0))

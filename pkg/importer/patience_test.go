@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-func TestRetryAfterIsHonoured(t *testing.T) {
+func TestRetryAfterIsHonored(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		header string
@@ -21,9 +21,9 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		"429 with seconds": {http.StatusTooManyRequests, "70", 70 * time.Second},
 		"503 with seconds": {http.StatusServiceUnavailable, "7", 7 * time.Second},
 		"503 with a date":  {http.StatusServiceUnavailable, "Tue, 06 May 2031 07:10:00 GMT", 111 * time.Second},
-		"503 with nothing": {http.StatusServiceUnavailable, "", firstDelay / 2},
-		"nonsense":         {http.StatusServiceUnavailable, "soon", firstDelay / 2},
-		"a proxy's 502":    {http.StatusBadGateway, "", firstDelay / 2},
+		"503 with nothing": {http.StatusServiceUnavailable, "", minDelay / 2},
+		"nonsense":         {http.StatusServiceUnavailable, "soon", minDelay / 2},
+		"a proxy's 502":    {http.StatusBadGateway, "", minDelay / 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t)
@@ -46,8 +46,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-// While one waits for a server that asked for it, the others wait as well.
-func TestPatienceIsShared(t *testing.T) {
+func TestPauseAppliesToAllWorkers(t *testing.T) {
 	clock := &fakeClock{}
 	p := pause{clock: clock}
 	p.extend(time.Minute)
@@ -62,24 +61,24 @@ func TestPatienceIsShared(t *testing.T) {
 	}
 }
 
-func TestPatienceEnds(t *testing.T) {
+func TestRetriesAreLimited(t *testing.T) {
 	s := serve(t)
 	s.fault(func(_ int64, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, `{"detail":"the disk is away"}`, http.StatusServiceUnavailable)
+		http.Error(w, `{"detail":"the disk is full"}`, http.StatusServiceUnavailable)
 	})
 	clock := &fakeClock{}
 	p, failures, err := s.runWith(t.Context(), Options{Concurrency: 1}, clock, books(3))
 	s.wantKind(err, errs.Unavailable)
 	s.wantProgress(p, Progress{Read: 1})
-	if len(failures) > 0 || !strings.Contains(err.Error(), "the disk is away (503)") || s.requests.Load() != maxTries {
+	if len(failures) > 0 || !strings.Contains(err.Error(), "the disk is full (503)") || s.requests.Load() != maxTries {
 		t.Errorf("%v after %d requests, failures %q", err, s.requests.Load(), failures)
 	}
 }
 
-// One object that is refused again and again does not end an import whose
-// other objects are taken.
-func TestPatienceLastsWhileOthersAreServed(t *testing.T) {
+// One object that is refused repeatedly does not end an import whose other objects
+// succeed.
+func TestRetriesContinueWhileOtherRequestsSucceed(t *testing.T) {
 	const refusals = 4 * maxTries
 	s := serve(t)
 	other, done := make(chan bool), make(chan bool)
@@ -109,8 +108,8 @@ func TestPatienceLastsWhileOthersAreServed(t *testing.T) {
 	s.wantProgress(p, Progress{Read: 2 * refusals, Created: 2 * refusals, Complete: 2 * refusals})
 }
 
-// A server that restarts is waited for; nothing is lost or doubled.
-func TestServerThatIsAwayForAWhile(t *testing.T) {
+// The import waits for a server that restarts; no object is lost or duplicated.
+func TestImportSurvivesAnOutage(t *testing.T) {
 	s := serve(t)
 	s.fault(func(n int64, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if n > 40 && n < 40+maxTries { // one object may meet them all
@@ -120,7 +119,7 @@ func TestServerThatIsAwayForAWhile(t *testing.T) {
 	})
 	p, failures, err := s.run(Options{}, books(150))
 	s.must(err)
-	if p.Created+p.Present != 150 || len(failures) > 0 {
+	if p.Created+p.Existing != 150 || len(failures) > 0 {
 		t.Errorf("%+v %q", p, failures)
 	}
 	s.wantObjects(150)

@@ -1,22 +1,23 @@
 package importer
 
 import (
+	"belfry/pkg/backoff"
 	"context"
 	"sync"
 	"time"
 )
 
-// pause is a time until which nobody sends.
+// pause is a time before which no worker sends requests.
 type pause struct {
 	mu    sync.Mutex
 	until time.Time
 	clock clock
 }
 
-// clock is the time.
+// clock is the source of time.
 type clock interface {
 	now() time.Time
-	// sleep waits, or returns the error of a context that ends before.
+	// sleep waits for d, or returns the error of ctx when it ends first.
 	sleep(ctx context.Context, d time.Duration) error
 }
 
@@ -24,18 +25,9 @@ type wallClock struct{}
 
 func (wallClock) now() time.Time { return time.Now() }
 
-func (wallClock) sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
+func (wallClock) sleep(ctx context.Context, d time.Duration) error { return backoff.Sleep(ctx, d) }
 
-// extend makes everybody wait for d from now, if not longer already.
+// extend makes all workers wait for at least d from now.
 func (p *pause) extend(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +36,7 @@ func (p *pause) extend(d time.Duration) {
 	}
 }
 
-// wait returns when nobody asks for patience any more.
+// wait waits for the end of the pause.
 func (p *pause) wait(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {

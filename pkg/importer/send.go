@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,63 +15,64 @@ import (
 	"sync/atomic"
 	"time"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 )
 
-// Waiting for a server that is away or asks for patience.
+// Retries while the server is unavailable or throttles.
 const (
-	maxTries    = 12 // without any object being answered meanwhile: about a minute
-	firstDelay  = 250 * time.Millisecond
-	longestStep = 10 * time.Second
+	maxTries = 12 // without any reply to other requests in the meantime: about a minute
+	minDelay = 250 * time.Millisecond
+	maxDelay = 10 * time.Second
 )
 
-// sender gets objects to the server.
+// sender sends objects to the server.
 type sender struct {
 	client *http.Client
 	url    string // of the collection
-	token  string // "": nobody's
+	token  string // "": anonymous
 	update bool
 
-	answers atomic.Int64 // replies that were no call for patience
+	answers atomic.Int64 // replies that were not retryable
 	pause   pause
 }
 
-// outcome is what became of an object.
+// outcome is the outcome of sending an object.
 type outcome uint8
 
 const (
 	created outcome = iota
 	updated
-	present // it was there, and is as it was
+	existing // it existed and was not changed
 )
 
-// send creates an object, or updates the one that is there. The error is
-// a *reply for what the server refuses; any other one ends the import.
+// send creates an object, or updates the existing one. The error is a *reply when the
+// server refuses the object; any other error ends the import.
 func (s *sender) send(ctx, request context.Context, uuid string, body []byte) (outcome, error) {
 	r, err := s.ask(ctx, request, http.MethodPost, s.url, body)
 	switch {
 	case err != nil:
 		return 0, err
-	case r.good():
+	case r.success():
 		return created, nil
-	case r.taken() && !s.update:
-		return present, nil
-	case r.taken():
+	case r.exists() && !s.update:
+		return existing, nil
+	case r.exists():
 		r, err = s.ask(ctx, request, http.MethodPut, s.url+"/"+url.PathEscape(uuid), body)
-		if err == nil && !r.good() {
+		if err == nil && !r.success() {
 			err = r
 		}
 		return updated, err
 	case r.status == http.StatusNotFound, r.status == http.StatusMethodNotAllowed, r.status/100 == 3:
-		return 0, errs.New(errs.NotFound, "nothing can be created at %s: %s", s.url, r.Error())
+		return 0, errs.New(errs.NotFound, "objects can't be created at %s: %s", s.url, r.Error())
 	}
 	return 0, r
 }
 
-// ask repeats a request until the server has an answer. Every try is of the
-// same object under the same uuid, so none can have effect twice. It waits in
-// ctx and sends in request, which lasts longer: what is on its way when an
-// import is interrupted still gets its answer.
+// ask retries a request until it gets a reply that is not retryable. All attempts send
+// the same object under the same UUID, so they are idempotent. It waits with ctx and
+// sends with request, which ends later: requests in flight at an interruption still get
+// their replies.
 func (s *sender) ask(ctx, request context.Context, method, url string, body []byte) (*reply, error) {
 	for try := 1; ; try++ {
 		if err := s.pause.wait(ctx); err != nil {
@@ -80,7 +80,7 @@ func (s *sender) ask(ctx, request context.Context, method, url string, body []by
 		}
 		before := s.answers.Load()
 		r, err := s.once(request, method, url, body)
-		if err == nil && !r.passing() {
+		if err == nil && !r.retryable() {
 			s.answers.Add(1)
 			return r, nil
 		}
@@ -88,13 +88,13 @@ func (s *sender) ask(ctx, request context.Context, method, url string, body []by
 			return nil, context.Cause(request)
 		}
 		if before == 0 && unreachable(err) {
-			return nil, errs.Wrap(err, errs.Unavailable, "nobody answers at %s; is belfry serving there? (--url says where)", s.url)
+			return nil, errs.Wrap(err, errs.Unavailable, "no server answers at %s: check --url and that belfry is running", s.url)
 		}
 		if s.answers.Load() != before {
-			try = 1 // others are being served: so will this one
+			try = 1 // the server replies to other requests
 		}
 		if try >= maxTries {
-			return nil, gaveUp(s.url, r, err)
+			return nil, errGaveUp(s.url, r, err)
 		}
 		if err := s.delay(ctx, try, r); err != nil {
 			return nil, err
@@ -102,26 +102,25 @@ func (s *sender) ask(ctx, request context.Context, method, url string, body []by
 	}
 }
 
-// unreachable reports whether an error looks like the wrong address rather than
-// a server that is away for a while.
+// unreachable reports whether an error suggests a wrong address rather than a temporary
+// outage.
 func unreachable(err error) bool {
 	var dial *net.OpError
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &certificate)
 }
 
-func gaveUp(url string, r *reply, err error) error {
+func errGaveUp(url string, r *reply, err error) error {
 	if err == nil {
 		return errs.New(errs.Unavailable, "gave up after %d tries at %s: %s", maxTries, url, r.Error())
 	}
 	return errs.Wrap(err, errs.Unavailable, "gave up after %d tries at %s", maxTries, url)
 }
 
-// delay waits longer from try to try. What the server itself asks for is
-// asked of everybody.
+// delay waits before the next attempt. A Retry-After of the server applies to all
+// workers.
 func (s *sender) delay(ctx context.Context, try int, r *reply) error {
-	d := min(firstDelay<<(try-1), longestStep)
-	d = d/2 + rand.N(d/2) //nolint:gosec // spreads requests, keeps no secret
+	d := backoff.Delay(try, minDelay, maxDelay)
 	if r != nil && r.after > 0 {
 		s.pause.extend(max(d, r.after))
 		return nil
@@ -146,7 +145,7 @@ func (s *sender) once(ctx context.Context, method, url string, body []byte) (*re
 	return readReply(res, s.pause.clock.now())
 }
 
-// reply is what the server answered. As an error it says why an object is refused.
+// reply is a reply of the server. As an error it says why an object was refused.
 type reply struct {
 	status int
 	after  time.Duration // Retry-After; 0 when there is none
@@ -155,15 +154,15 @@ type reply struct {
 	fields []errs.Field
 }
 
-// maxProblem is how much of a problem is read; of other replies nothing is.
+// maxProblem is the maximum size of a problem document.
 const maxProblem = 64 << 10
 
-// maxDrained is how much of a reply is read just to keep its connection.
+// maxDrained is how much of a body is read so that the connection can be reused.
 const maxDrained = 1 << 20
 
 func readReply(res *http.Response, now time.Time) (*reply, error) {
 	r := &reply{status: res.StatusCode}
-	if r.good() {
+	if r.success() {
 		_, err := io.Copy(io.Discard, io.LimitReader(res.Body, maxDrained))
 		return r, err
 	}
@@ -186,27 +185,27 @@ func readReply(res *http.Response, now time.Time) (*reply, error) {
 		r.detail = http.StatusText(r.status)
 	}
 	if to := res.Header.Get("Location"); to != "" && r.status/100 == 3 {
-		r.detail = "it is now at " + to
+		r.detail = "it moved to " + to
 	}
 	return r, nil
 }
 
 func (r *reply) Error() string { return r.detail + " (" + strconv.Itoa(r.status) + ")" }
 
-func (r *reply) good() bool { return r.status/100 == 2 }
+func (r *reply) success() bool { return r.status/100 == 2 }
 
-// taken reports whether there is an object of this uuid.
-func (r *reply) taken() bool {
+// exists reports whether an object with the UUID exists.
+func (r *reply) exists() bool {
 	return r.status == http.StatusConflict && !r.contended()
 }
 
-// contended reports whether others changed the object too often meanwhile.
+// contended reports whether the object was changed concurrently too often.
 func (r *reply) contended() bool {
 	return r.status == http.StatusConflict && strings.HasSuffix(r.kind, ":conflict")
 }
 
-// passing reports whether the same request may be answered otherwise later.
-func (r *reply) passing() bool {
+// retryable reports whether a later attempt may have another result.
+func (r *reply) retryable() bool {
 	switch r.status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -215,7 +214,7 @@ func (r *reply) passing() bool {
 	return r.contended()
 }
 
-// retryAfter reads the header of that name: seconds or a date.
+// retryAfter parses a Retry-After header: seconds or a date.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -226,7 +225,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// failure is a refusal as what is reported of an object.
+// failure returns a refusal as the failure of an item.
 func (r *reply) failure(it *item, uuid string) *Failure {
 	return &Failure{Position: it.at, UUID: uuid, Status: r.status, Message: r.detail, Fields: r.fields}
 }

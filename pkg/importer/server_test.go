@@ -99,7 +99,7 @@ func (s *server) runWith(ctx context.Context, o Options, c clock, input string) 
 		o.URL = s.url
 	}
 	var failures []string
-	o.Failed = func(f Failure) { failures = append(failures, f.String()) }
+	o.OnFailure = func(f Failure) { failures = append(failures, f.String()) }
 	i := New(o)
 	i.sender.pause.clock = c
 	err := i.Run(ctx, strings.NewReader(input))

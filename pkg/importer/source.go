@@ -9,19 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// maxItem bounds the memory that one object of the input takes. It is far more
-// than a server accepts, so that an exported object passes whose mapped arrays
-// are left out before it is sent.
+// maxItem bounds the memory for an object of the input. It is far more than a server
+// accepts, because an exported object may have mapped arrays, which are not sent.
 const maxItem = 16 << 20
 
 const readSize = 256 << 10
 
-// Position is a place in the input. Both count from 1, columns in characters.
+// Position is a position in the input. Lines and columns count from 1, columns in
+// characters.
 type Position struct {
 	Line, Column int64
 }
 
-// SyntaxError is an input that can't be read any further.
+// SyntaxError reports input that can't be split into objects any further.
 type SyntaxError struct {
 	Position
 	Message string
@@ -31,16 +31,16 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// item is the text of one object, or of what stands in its place.
+// item is the text of an object, or of what is in its place.
 type item struct {
-	n    int64    // its number, from 1; what is no object counts as well
+	n    int64    // its number, from 1; items that are not objects count too
 	at   Position // where the text begins
-	end  int64    // how many bytes of the input end with it
+	end  int64    // offset of its end in the input
 	text []byte
-	long bool // it is longer than maxItem, and the text was not kept
+	long bool // longer than maxItem; text is nil
 }
 
-// position is where a byte of the text is in the input.
+// position returns the position of a byte of the text in the input.
 func (it *item) position(offset int) Position {
 	before := it.text[:offset]
 	if i := bytes.LastIndexByte(before, '\n'); i >= 0 {
@@ -49,8 +49,8 @@ func (it *item) position(offset int) Position {
 	return Position{it.at.Line, it.at.Column + int64(utf8.RuneCount(before))}
 }
 
-// keep adds to the text as long as that is not too long.
-func (it *item) keep(part ...byte) {
+// appendText appends to the text unless it gets too long.
+func (it *item) appendText(part ...byte) {
 	if it.long = it.long || len(it.text)+len(part) > maxItem; it.long {
 		it.text = nil
 		return
@@ -58,21 +58,21 @@ func (it *item) keep(part ...byte) {
 	it.text = append(it.text, part...)
 }
 
-// splitter finds the items of an input, one after the other, without reading
-// ahead by more than a buffer. It returns io.EOF behind the last one, and a
-// *SyntaxError where it can't tell any more where items begin and end.
+// splitter returns the items of an input one after the other, reading ahead by at most
+// a buffer. It returns io.EOF after the last one, and a *SyntaxError where the bounds of
+// items can't be determined any more.
 type splitter interface {
 	next() (item, error)
 }
 
-// source is the input, with the position of the byte that comes next.
+// source is the input with the position of the next byte.
 type source struct {
 	in     *bufio.Reader
 	at     Position
 	offset int64
 }
 
-// split tells an array from lines by the first character.
+// split distinguishes an array from JSON lines by the first character.
 func split(r io.Reader) (splitter, error) {
 	s := source{in: bufio.NewReaderSize(r, readSize), at: Position{1, 1}}
 	if err := s.begin(); err != nil {
@@ -90,10 +90,10 @@ func split(r io.Reader) (splitter, error) {
 	case first == '{':
 		return &lines{source: s}, nil
 	}
-	return nil, s.bad("a JSON array or JSON lines begin with [ or {, not with %q", first)
+	return nil, s.syntaxError("a JSON array or JSON lines begin with [ or {, not with %q", first)
 }
 
-// begin skips a byte order mark, and says what is known not to be JSON.
+// begin skips a byte order mark and detects input that is not JSON.
 func (s *source) begin() error {
 	head, err := s.in.Peek(3)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -105,14 +105,14 @@ func (s *source) begin() error {
 		_, err = s.in.Discard(3)
 		return err
 	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff}):
-		return s.bad("this is UTF-16; convert it to UTF-8 first")
+		return s.syntaxError("this is UTF-16; convert it to UTF-8 first")
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		return s.bad("this is compressed; give what gunzip -c writes, with - as the file")
+		return s.syntaxError("this is compressed; pipe the output of gunzip -c, with - as the file")
 	}
 	return nil
 }
 
-// skipSpace returns the first byte that is no space, and leaves it to be read.
+// skipSpace returns the next byte that is not a space without consuming it.
 func (s *source) skipSpace() (byte, error) {
 	for {
 		c, err := s.in.ReadByte()
@@ -122,20 +122,20 @@ func (s *source) skipSpace() (byte, error) {
 		if !isSpace(c) {
 			return c, s.in.UnreadByte()
 		}
-		s.pass(c)
+		s.advance(c)
 	}
 }
 
 func (s *source) read() (byte, error) {
 	c, err := s.in.ReadByte()
 	if err == nil {
-		s.pass(c)
+		s.advance(c)
 	}
 	return c, err
 }
 
-// pass moves the position behind a byte.
-func (s *source) pass(c byte) {
+// advance moves the position after a byte.
+func (s *source) advance(c byte) {
 	s.offset++
 	switch {
 	case c == '\n':
@@ -145,7 +145,7 @@ func (s *source) pass(c byte) {
 	}
 }
 
-func (s *source) bad(format string, args ...any) error {
+func (s *source) syntaxError(format string, args ...any) error {
 	return &SyntaxError{s.at, fmt.Sprintf(format, args...)}
 }
 
@@ -153,8 +153,8 @@ func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\
 
 const space = " \n\t\r"
 
-// lines has an item on each line that is not blank. Whatever is wrong with a
-// line, the next one is found.
+// lines splits JSON lines: each line that is not blank is an item. A malformed line does
+// not affect the next one.
 type lines struct {
 	source
 	n int64
@@ -175,13 +175,13 @@ func (l *lines) next() (item, error) {
 	}
 }
 
-// line reads up to the end of the line, or returns io.EOF when there is none.
+// line reads a line, or returns io.EOF at the end of the input.
 func (l *lines) line(it *item) error {
 	began := l.offset
 	for {
 		part, err := l.in.ReadSlice('\n')
 		l.offset += int64(len(part))
-		it.keep(part...)
+		it.appendText(part...)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 		case err == nil:

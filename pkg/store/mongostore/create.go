@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// createTries bounds how often a uuid is found taken and then free.
-	createTries = 3
+	// createAttempts bounds how often a UUID is found to exist and then not to.
+	createAttempts = 3
 
-	// insertDocuments is how many documents one insertion has at most.
+	// insertDocuments is the maximum number of documents of an insertion.
 	insertDocuments = 100
 )
 
-// create makes a record where there is none or a lower tombstone. Most often
-// there is none, and one insertion, by itself or with others, does it.
+// create creates a record if there is none, or only a tombstone with a lower revision.
+// Usually there is none and an insertion is sufficient.
 func (s *store) create(ctx context.Context, w *driver.Write) error {
 	fields, err := s.document(w)
 	if err != nil {
@@ -32,35 +32,35 @@ func (s *store) create(ctx context.Context, w *driver.Write) error {
 		return err
 	}
 	if len(doc) > maxDocument {
-		return errTooLarge(len(doc)) // here, that those it would go with don't fail with it
+		return errTooLarge(len(doc)) // checked here, so that others in the batch don't fail
 	}
 	for try := 1; ; try++ {
 		err := s.inserts.Do(ctx, doc)
 		if !mongo.IsDuplicateKeyError(err) {
 			return err
 		}
-		// Something has the uuid, or had it then.
-		there, found, readErr := s.get(ctx, s.newest, w.UUID)
+		// A document has the UUID, or had it at the time of the insertion.
+		there, found, readErr := s.get(ctx, s.readLatest, w.UUID)
 		switch {
 		case readErr != nil:
 			return readErr
 		case found && (!there.Deleted || there.Revision >= w.FirstRevision()):
 			return errMismatch()
 		case found:
-			err := s.change(ctx, w, bson.D{{Key: idField, Value: w.UUID}, {Key: tombstoneField, Value: digits(there.Revision)}})
-			if !errors.Is(err, errs.Mismatch) || try == createTries {
+			err := s.update(ctx, w, bson.D{{Key: idField, Value: w.UUID}, {Key: tombstoneField, Value: digits(there.Revision)}})
+			if !errors.Is(err, errs.Mismatch) || try == createAttempts {
 				return err
 			}
-		case try == createTries:
-			return errs.Wrap(err, errs.Internal, "%s refuses the object %s as a duplicate, though nothing has its uuid: "+
-				"look for a unique index that belfry did not make on the collection %s", s.b.place, w.UUID, s.collection.Name())
+		case try == createAttempts:
+			return errs.Wrap(err, errs.Internal, "%s refuses the object %s as a duplicate, but its UUID does not exist: "+
+				"check the collection %s for a unique index that belfry did not create", s.b.address, w.UUID, s.collection.Name())
 		}
 	}
 }
 
-// insert inserts documents, each for itself, and says what became of each.
+// insert inserts documents independently and returns an error for each.
 func (s *store) insert(ctx context.Context, docs []bson.Raw) []error {
-	limited, cancel := s.b.limited(ctx)
+	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	_, err := s.collection.InsertMany(limited, docs, options.InsertMany().SetOrdered(false))
 	results := make([]error, len(docs))

@@ -29,17 +29,17 @@ const (
 	payloadField = "d"
 )
 
-// recordFields are what makes a record, and another field.
+// recordFields returns the projection of a record and another field.
 func recordFields(other string) bson.D {
 	return bson.D{{Key: revisionField, Value: 1}, {Key: bodyField, Value: 1}, {Key: tombstoneField, Value: 1}, {Key: other, Value: 1}}
 }
 
-// digits writes a revision as text of the same order.
+// digits returns a revision as text with the same order.
 func digits(revision uint64) string { return fmt.Sprintf("%020d", revision) }
 
 func eventPath(revision uint64) string { return eventsField + "." + digits(revision) }
 
-// binary makes bytes a value. No bytes are a value too.
+// binary returns bytes as a value, also when there are none.
 func binary(data []byte) bson.Binary {
 	if data == nil {
 		data = []byte{}
@@ -49,9 +49,9 @@ func binary(data []byte) bson.Binary {
 
 func exists(yes bool) bson.D { return bson.D{{Key: "$exists", Value: yes}} }
 
-// fields are what a write sets and takes away, but for its events.
+// fields returns the fields that a write sets and unsets, without its events.
 func (s *store) fields(w *driver.Write) (set, unset bson.D, err error) {
-	if set, unset, err = s.changeKeys(w.UUID, w.Keys); err != nil {
+	if set, unset, err = s.updateKeys(w.UUID, w.Keys); err != nil {
 		return nil, nil, err
 	}
 	set = append(set, bson.E{Key: revisionField, Value: digits(w.Revision)})
@@ -68,8 +68,8 @@ func (s *store) fields(w *driver.Write) (set, unset bson.D, err error) {
 	return set, unset, nil
 }
 
-// changeOf is the update that makes a write of a document that is there.
-func (s *store) changeOf(w *driver.Write) (bson.D, error) {
+// updateOf returns the update of an existing document that makes a write.
+func (s *store) updateOf(w *driver.Write) (bson.D, error) {
 	set, unset, err := s.fields(w)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (s *store) changeOf(w *driver.Write) (bson.D, error) {
 	return change, nil
 }
 
-// document is what a write makes where there is none.
+// document returns the document that a create inserts.
 func (s *store) document(w *driver.Write) (bson.D, error) {
 	set, _, err := s.fields(w)
 	if err != nil {
@@ -111,9 +111,9 @@ func eventValue(e *driver.Pending) bson.D {
 	}
 }
 
-// changeKeys is the part of an update that gives a record its keys, and takes
-// away those it has no more.
-func (s *store) changeKeys(uuid string, keys []driver.Key) (set, unset bson.D, err error) {
+// updateKeys is the part of an update that gives a record its keys, and takes
+// unavailableCodes those it has no more.
+func (s *store) updateKeys(uuid string, keys []driver.Key) (set, unset bson.D, err error) {
 	texts := make(map[string][]string)
 	for _, key := range keys {
 		ix, ok := s.indexes[key.Index]
@@ -143,30 +143,30 @@ func (s *store) changeKeys(uuid string, keys []driver.Key) (set, unset bson.D, e
 	return set, unset, nil
 }
 
-// record reads a document.
-func (s *store) record(doc bson.Raw) (driver.Record, error) {
+// decodeRecord decodes a document.
+func (s *store) decodeRecord(doc bson.Raw) (driver.Record, error) {
 	uuid, ok := doc.Lookup(idField).StringValueOK()
 	text, ok2 := doc.Lookup(revisionField).StringValueOK()
 	revision, err := strconv.ParseUint(text, 10, 64)
 	if !ok || !ok2 || err != nil {
-		return driver.Record{}, s.damaged(doc)
+		return driver.Record{}, s.errForeign(doc)
 	}
 	if !doc.Lookup(tombstoneField).IsZero() {
 		return driver.Record{UUID: uuid, Revision: revision, Deleted: true}, nil
 	}
 	_, body, ok := doc.Lookup(bodyField).BinaryOK()
 	if !ok {
-		return driver.Record{}, s.damaged(doc)
+		return driver.Record{}, s.errForeign(doc)
 	}
 	return driver.Record{UUID: uuid, Revision: revision, Body: append([]byte{}, body...)}, nil
 }
 
-// eventsOf reads the events that wait in a document, in the order of their
-// revisions. The server keeps elements in the order of its own.
-func (s *store) eventsOf(doc bson.Raw) ([]driver.Pending, error) {
+// decodeEvents decodes the pending events of a document, in the order of their
+// revisions. The server does not keep the fields in this order.
+func (s *store) decodeEvents(doc bson.Raw) ([]driver.Pending, error) {
 	uuid, ok := doc.Lookup(idField).StringValueOK()
 	if !ok {
-		return nil, s.damaged(doc)
+		return nil, s.errForeign(doc)
 	}
 	waiting, ok := doc.Lookup(eventsField).DocumentOK()
 	if !ok {
@@ -174,20 +174,20 @@ func (s *store) eventsOf(doc bson.Raw) ([]driver.Pending, error) {
 	}
 	elements, err := waiting.Elements()
 	if err != nil {
-		return nil, s.damaged(doc)
+		return nil, s.errForeign(doc)
 	}
 	events := make([]driver.Pending, len(elements))
 	for i, element := range elements {
 		revision, err := strconv.ParseUint(element.Key(), 10, 64)
 		event, ok := element.Value().DocumentOK()
 		if err != nil || !ok {
-			return nil, s.damaged(doc)
+			return nil, s.errForeign(doc)
 		}
 		id, ok1 := event.Lookup(eventIDField).StringValueOK()
 		subject, ok2 := event.Lookup(subjectField).StringValueOK()
 		_, payload, ok3 := event.Lookup(payloadField).BinaryOK()
 		if !ok1 || !ok2 || !ok3 {
-			return nil, s.damaged(doc)
+			return nil, s.errForeign(doc)
 		}
 		events[i] = driver.Pending{
 			Event: driver.Event{ID: id, Subject: subject, Payload: bytes.Clone(payload)},
@@ -198,8 +198,8 @@ func (s *store) eventsOf(doc bson.Raw) ([]driver.Pending, error) {
 	return events, nil
 }
 
-// damaged reports a document that this package did not write.
-func (s *store) damaged(doc bson.Raw) error {
-	return errs.New(errs.Internal, "the collection %s of %s holds a document with the _id %s that belfry did not write, or a newer one did",
-		s.collection.Name(), s.b.place, doc.Lookup(idField))
+// errForeign is the error for a document that this package did not write.
+func (s *store) errForeign(doc bson.Raw) error {
+	return errs.New(errs.Internal, "the collection %s of %s has a document with the _id %s that belfry or this version of it did not write",
+		s.collection.Name(), s.b.address, doc.Lookup(idField))
 }

@@ -343,7 +343,7 @@ func TestTooLarge(t *testing.T) {
 			{Key: "errmsg", Value: "Resulting document after update is larger than 16777216"},
 		}}},
 	}})
-	if e := wantKind(t, s.Put(t.Context(), write("a", 1, 2, "two")), errs.Unavailable); !strings.Contains(e.Message, "wait to be published") {
+	if e := wantKind(t, s.Put(t.Context(), write("a", 1, 2, "two")), errs.Unavailable); !strings.Contains(e.Message, "too many pending events") {
 		t.Errorf("the message %q doesn't say why", e.Message)
 	}
 }

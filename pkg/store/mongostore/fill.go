@@ -9,11 +9,11 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// fillRecords is how many records are given their keys at once.
+// fillRecords is the number of records whose keys are updated together.
 const fillRecords = 200
 
-// fill gives every live record the keys that it has now, page by page: no
-// cursor has to live for as long as that may take.
+// fill updates the keys of all live records page by page, so that no cursor has to
+// stay open for long.
 func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []driver.Key) error {
 	var after []byte
 	for {
@@ -31,12 +31,12 @@ func (s *store) fill(ctx context.Context, keys func(uuid string, body []byte) []
 	}
 }
 
-// refill gives records their keys. One that was changed since it was read has
-// been given them by whoever changed it.
+// refill updates the keys of records. A record that was changed after it was read got
+// its keys from that write.
 func (s *store) refill(ctx context.Context, records []driver.Record, keys func(uuid string, body []byte) []driver.Key) error {
 	changes := make([]mongo.WriteModel, len(records))
 	for i, r := range records {
-		set, unset, err := s.changeKeys(r.UUID, keys(r.UUID, r.Body))
+		set, unset, err := s.updateKeys(r.UUID, keys(r.UUID, r.Body))
 		if err != nil {
 			return err
 		}
@@ -50,5 +50,5 @@ func (s *store) refill(ctx context.Context, records []driver.Record, keys func(u
 		same := bson.D{{Key: idField, Value: r.UUID}, {Key: revisionField, Value: digits(r.Revision)}}
 		changes[i] = mongo.NewUpdateOneModel().SetFilter(same).SetUpdate(change)
 	}
-	return s.fail(ctx, "fill an index of", s.bulk(ctx, s.collection, changes))
+	return s.wrapError(ctx, "fill an index of", s.bulk(ctx, s.collection, changes))
 }

@@ -7,27 +7,26 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// A key is text, because MongoDB compares bytes by their length first. Each
-// byte of a part is written as itself, or as a mark and two hexadecimal digits
-// where it is below or above what can be written so:
+// A key is text, because MongoDB compares binary values by length first. Each byte of
+// a part is written as is, or as a mark and two hexadecimal digits:
 //
-//	' '  the end of a part, below everything else
-//	'!'  marks bytes up to '!'
-//	'~'  marks bytes from '~' on
-//	past is above all keys that continue alike
+//	' '       terminates a part, below everything else
+//	'!'       marks bytes up to '!'
+//	'~'       marks bytes from '~' on
+//	afterAll  is above all keys with the same prefix
 //
-// So keys sort as the lists of their parts do, none runs into the next, and
-// most can be read.
+// In this form keys sort like their lists of parts, no key is a prefix of another, and
+// most are readable.
 const (
-	partEnd = ' '
-	low     = '!'
-	high    = '~'
-	past    = "\x7f"
+	partEnd  = ' '
+	low      = '!'
+	high     = '~'
+	afterAll = "\x7f"
 )
 
 const hexDigits = "0123456789abcdef"
 
-// appendPart writes a part of a key without its end.
+// appendPart appends a part of a key without its terminator.
 func appendPart(dst, part []byte) []byte {
 	for _, c := range part {
 		switch {
@@ -42,7 +41,7 @@ func appendPart(dst, part []byte) []byte {
 	return dst
 }
 
-// encodeParts is the text of parts, each with its end.
+// encodeParts returns the text of parts, each with its terminator.
 func encodeParts(parts [][]byte) string {
 	size := 0
 	for _, part := range parts {
@@ -55,22 +54,22 @@ func encodeParts(parts [][]byte) string {
 	return string(dst)
 }
 
-// span is the keys that a query selects: not below lower, and below upper.
+// span is the range of keys that a query selects: from lower to below upper.
 type span struct{ lower, upper string }
 
 func spanOf(q driver.Query) span {
 	prefix := encodeParts(q.Equal)
-	s := span{lower: prefix, upper: prefix + past}
+	s := span{lower: prefix, upper: prefix + afterAll}
 	if q.From != nil {
 		s.lower = prefix + string(appendPart(nil, q.From))
 	}
 	if q.To != nil {
-		s.upper = prefix + string(appendPart(nil, q.To)) + past
+		s.upper = prefix + string(appendPart(nil, q.To)) + afterAll
 	}
 	return s
 }
 
-// keyField is where documents have their keys in an index.
+// keyField returns the name of the field of the keys in an index.
 func keyField(ix driver.Index) string {
 	kind := ""
 	if ix.Multi {
@@ -79,9 +78,9 @@ func keyField(ix driver.Index) string {
 	return fmt.Sprintf("k:%s:%d%s", escape(ix.Name), ix.Parts, kind)
 }
 
-// escape makes a name safe as a collection's and as a field's: whatever is not
-// a letter of ASCII, a digit, '_' or '-' becomes '%' and two digits. A dot would
-// lead into a document, and begin what belongs to the system.
+// escape returns a name that is valid for a collection and a field: bytes other than
+// ASCII letters, digits, '_' and '-' become '%' and two hexadecimal digits. A dot would
+// address a nested field, and begin the name of a system collection.
 func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

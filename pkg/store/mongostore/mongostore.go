@@ -18,49 +18,46 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Options say where a Backend is.
+// Options configures a Backend.
 type Options struct {
-	// URL is a connection string, mongodb:// or mongodb+srv://. It may hold a
-	// user and a password, and the driver's options, but those for
-	// consistency (w, journal, readConcernLevel, readPreference), which are
-	// the backend's own.
+	// URL is a connection string, mongodb:// or mongodb+srv://. It may have a user,
+	// a password, and options of the MongoDB driver, except those for consistency
+	// (w, journal, readConcernLevel, readPreference), which the backend sets.
 	URL string
 
-	// Database holds a collection for each store.
+	// Database has a collection for each store.
 	Database string
 }
 
 const (
-	// timeLimit ends an act that the server doesn't answer, unless the URL
-	// says otherwise by timeoutMS.
-	timeLimit = 30 * time.Second
+	// defaultTimeout bounds a command, unless the URL has timeoutMS.
+	defaultTimeout = 30 * time.Second
 
-	// selectLimit is how long a server is looked for, unless the URL says
-	// otherwise by serverSelectionTimeoutMS or connectTimeoutMS: long enough
-	// for a primary to hand over, short enough to tell soon that there is none.
-	selectLimit = 5 * time.Second
+	// selectTimeout bounds the search for a server, unless the URL has
+	// serverSelectionTimeoutMS or connectTimeoutMS: long enough for the election of
+	// a primary, short enough to report soon that there is none.
+	selectTimeout = 5 * time.Second
 
-	closeLimit = 5 * time.Second
+	closeTimeout = 5 * time.Second
 )
 
-// Backend keeps stores in one database.
+// Backend is a driver.Backend that keeps its stores in a database.
 type Backend struct {
 	client     *mongo.Client
 	database   *mongo.Database
-	limit      time.Duration // of one act
+	timeout    time.Duration // of a command
 	maxInserts int           // insertions in flight
-	place      string        // "MongoDB at <hosts>", for messages
+	address    string        // "MongoDB at <hosts>", for messages
 }
 
 var _ driver.Backend = (*Backend)(nil)
 
-// Open makes a Backend. It asks no server but, for mongodb+srv, that of names:
-// whether the database answers is told by Ping and by every act, which find it
-// again by themselves when it was away. A URL that can't be read is
-// errs.Invalid.
+// Open creates a Backend. It does not connect to the database, only to the DNS for
+// mongodb+srv; use Ping for that. The Backend reconnects after an outage. Open reports
+// errs.Invalid for an invalid URL.
 func Open(ctx context.Context, o Options) (*Backend, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, canceled(err)
+		return nil, errCanceled(err)
 	}
 	if o.Database == "" {
 		return nil, errs.New(errs.Invalid, "a MongoDB backend needs the name of its database")
@@ -69,26 +66,26 @@ func Open(ctx context.Context, o Options) (*Backend, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, urlError(o.URL, err)
 	}
-	place := "MongoDB at " + strings.Join(settings.Hosts, ",")
-	limit := setDefaults(settings)
+	address := "MongoDB at " + strings.Join(settings.Hosts, ",")
+	timeout := setDefaults(settings)
 	client, err := mongo.Connect(settings)
 	if err != nil {
 		return nil, urlError(o.URL, err)
 	}
-	return &Backend{client: client, database: client.Database(o.Database), limit: limit, maxInserts: maxInserts(settings), place: place}, nil
+	return &Backend{client: client, database: client.Database(o.Database), timeout: timeout, maxInserts: maxInserts(settings), address: address}, nil
 }
 
-// setDefaults completes what the URL leaves open, and sets what belfry relies
-// on. It returns the limit of one act.
+// setDefaults sets defaults for options that the URL does not have, and the options
+// that belfry relies on. It returns the timeout of a command.
 func setDefaults(o *options.ClientOptions) time.Duration {
 	if o.AppName == nil {
 		o.SetAppName("belfry")
 	}
 	if o.ServerSelectionTimeout == nil {
-		o.SetServerSelectionTimeout(selectLimit)
+		o.SetServerSelectionTimeout(selectTimeout)
 	}
 	if o.ConnectTimeout == nil {
-		o.SetConnectTimeout(selectLimit)
+		o.SetConnectTimeout(selectTimeout)
 	}
 	journal := true
 	o.SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journal})
@@ -97,7 +94,7 @@ func setDefaults(o *options.ClientOptions) time.Duration {
 	if o.Timeout != nil && *o.Timeout > 0 {
 		return *o.Timeout
 	}
-	return timeLimit
+	return defaultTimeout
 }
 
 // maxInserts returns how many insertions are in flight before further ones are
@@ -110,38 +107,38 @@ func maxInserts(o *options.ClientOptions) int {
 	return int(*o.MaxPoolSize+1) / 2 //nolint:gosec // small
 }
 
-// urlError tells what is wrong with a URL, and nothing of what it holds.
+// urlError describes the error of a URL without quoting the URL.
 func urlError(text string, err error) error {
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
-		return errs.New(errs.Unavailable, "the servers of the MongoDB backend's URL can't be looked up: %s", dns.Error())
+		return errs.New(errs.Unavailable, "the servers in the MongoDB backend's URL can't be resolved: %s", dns.Error())
 	}
 	reason := err.Error()
 	if u, parseErr := url.Parse(text); parseErr != nil || u.User != nil {
-		// The driver may quote a part of it.
+		// The MongoDB driver may quote a part of it.
 		reason = "check its scheme, its options, and that special characters of user and password are percent-encoded"
 	}
-	return errs.New(errs.Invalid, "the MongoDB backend's URL can't be used: %s", reason)
+	return errs.New(errs.Invalid, "the MongoDB backend's URL is invalid: %s", reason)
 }
 
-// Ping is part of driver.Backend.
+// Ping implements driver.Backend.
 func (b *Backend) Ping(ctx context.Context) error {
-	limited, cancel := b.limited(ctx)
+	limited, cancel := b.withTimeout(ctx)
 	defer cancel()
-	return b.fail(ctx, "be used", b.client.Ping(limited, readpref.Primary()))
+	return b.wrapError(ctx, "be used", b.client.Ping(limited, readpref.Primary()))
 }
 
-// Close is part of driver.Backend.
+// Close implements driver.Backend.
 func (b *Backend) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := b.client.Disconnect(ctx); err != nil {
-		return errs.Wrap(err, errs.Unavailable, "%s can't be left in order", b.place)
+		return errs.Wrap(err, errs.Unavailable, "closing the connections to %s failed", b.address)
 	}
 	return nil
 }
 
-// limited is a context that ends at the limit of one act.
-func (b *Backend) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, b.limit)
+// withTimeout returns a context with the timeout of a command.
+func (b *Backend) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, b.timeout)
 }

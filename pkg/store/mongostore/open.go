@@ -16,36 +16,36 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// The names of a collection's indexes. Those of keys are "belfry." and their
-// field; they are dropped when no index of the store is theirs. Indexes with
-// other names are left alone.
+// The names of a collection's indexes. Those of keys are "belfry." and the name of
+// their field; they are dropped when the store no longer has the index. Indexes with
+// other names are not changed.
 const (
 	pendingIndex   = "belfry.pending"
 	tombstoneIndex = "belfry.tombstones"
 	keyIndexes     = "belfry.k:"
 )
 
-// maxIndexes is how many of a collection's 64 indexes are left for keys.
+// maxIndexes is the number of indexes for keys; a collection can have 64 indexes.
 const maxIndexes = 61
 
-// buildLimit is how long an index may take to be built.
-const buildLimit = 24 * time.Hour
+// buildTimeout bounds the building of an index.
+const buildTimeout = 24 * time.Hour
 
-// wanted is an index that a collection must have.
-type wanted struct {
+// wantedIndex is an index that a collection must have.
+type wantedIndex struct {
 	name   string
 	key    bson.D
 	sparse bool
-	filled bool // its fields are always there; others are filled before it is made
+	filled bool // its field is always up to date; others are filled before the index is created
 }
 
-func indexesOf(indexes []driver.Index) []wanted {
-	list := []wanted{
+func indexesOf(indexes []driver.Index) []wantedIndex {
+	list := []wantedIndex{
 		{name: pendingIndex, key: bson.D{{Key: pendingField, Value: 1}}, sparse: true, filled: true},
 		{name: tombstoneIndex, key: bson.D{{Key: tombstoneField, Value: 1}}, sparse: true, filled: true},
 	}
 	for _, ix := range indexes {
-		w := wanted{name: "belfry." + keyField(ix), key: bson.D{{Key: keyField(ix), Value: 1}}, sparse: true}
+		w := wantedIndex{name: "belfry." + keyField(ix), key: bson.D{{Key: keyField(ix), Value: 1}}, sparse: true}
 		if ix.Multi {
 			w.key, w.sparse = append(w.key, bson.E{Key: idField, Value: 1}), false
 		}
@@ -54,7 +54,7 @@ func indexesOf(indexes []driver.Index) []wanted {
 	return list
 }
 
-// Open is part of driver.Backend.
+// Open implements driver.Backend.
 func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
@@ -71,19 +71,19 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 		return nil, err
 	}
 	list := indexesOf(spec.Indexes)
-	missing := slices.DeleteFunc(slices.Clone(list), func(w wanted) bool { return present[w.name] != nil })
+	missing := slices.DeleteFunc(slices.Clone(list), func(w wantedIndex) bool { return present[w.name] != nil })
 	if err := s.checkIndexes(present, list); err != nil {
 		return nil, err
 	}
 	if err := s.dropIndexes(ctx, present, list); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(missing, func(w wanted) bool { return !w.filled }) {
+	if slices.ContainsFunc(missing, func(w wantedIndex) bool { return !w.filled }) {
 		if err := s.fill(ctx, spec.Keys); err != nil {
 			return nil, err
 		}
 	}
-	return s, s.makeIndexes(ctx, missing)
+	return s, s.createIndexes(ctx, missing)
 }
 
 func (b *Backend) store(spec driver.Spec) *store {
@@ -91,8 +91,8 @@ func (b *Backend) store(spec driver.Spec) *store {
 	s := &store{
 		b: b, name: spec.Name, indexes: make(map[string]driver.Index),
 		collection: b.database.Collection(name),
-		newest:     b.database.Collection(name, options.Collection().SetReadConcern(readconcern.Local())),
-		relaxed:    b.database.Collection(name, options.Collection().SetWriteConcern(writeconcern.W1())),
+		readLatest: b.database.Collection(name, options.Collection().SetReadConcern(readconcern.Local())),
+		writeFast:  b.database.Collection(name, options.Collection().SetWriteConcern(writeconcern.W1())),
 	}
 	s.inserts = driver.NewBatcher(b.maxInserts, insertDocuments, s.insert)
 	for _, ix := range spec.Indexes {
@@ -101,40 +101,40 @@ func (b *Backend) store(spec driver.Spec) *store {
 	return s
 }
 
-// checkCollection refuses a collection in which uuids could be lost or taken
-// for one another. One that isn't there is made with its indexes.
+// checkCollection refuses a collection in which records could be lost or UUIDs
+// confused. A missing collection is created with its indexes.
 func (s *store) checkCollection(ctx context.Context) error {
-	limited, cancel := s.b.limited(ctx)
+	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	found, err := s.b.database.ListCollectionSpecifications(limited, bson.D{{Key: "name", Value: s.collection.Name()}})
 	if err != nil {
-		return s.fail(ctx, "list", err)
+		return s.wrapError(ctx, "list", err)
 	}
 	for _, c := range found {
 		capped, _ := c.Options.Lookup("capped").BooleanOK()
 		switch {
 		case c.Type != "collection" || capped:
-			return s.wrong("is a view, capped, or of times")
+			return s.refuseCollection("is a view, a capped or a time series collection")
 		case !c.Options.Lookup("collation").IsZero():
-			return s.wrong("has a collation, by which different uuids may be the same")
+			return s.refuseCollection("has a collation, which may treat different UUIDs as equal")
 		}
 	}
 	return nil
 }
 
-func (s *store) wrong(what string) error {
-	return errs.New(errs.Internal, "the collection %s of the database %s, %s, %s: rename it, so that belfry makes its own",
-		s.collection.Name(), s.b.database.Name(), s.b.place, what)
+func (s *store) refuseCollection(what string) error {
+	return errs.New(errs.Internal, "the collection %s of the database %s, %s, %s: rename it, so that belfry can create its own",
+		s.collection.Name(), s.b.database.Name(), s.b.address, what)
 }
 
-// presentIndexes are the indexes of the collection by their names.
+// presentIndexes returns the indexes of the collection by name.
 func (s *store) presentIndexes(ctx context.Context) (map[string]bson.Raw, error) {
-	limited, cancel := s.b.limited(ctx)
+	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	cursor, err := s.collection.Indexes().List(limited)
 	docs, err := all(limited, cursor, err)
 	if err != nil {
-		return nil, s.fail(ctx, "list the indexes of", err)
+		return nil, s.wrapError(ctx, "list the indexes of", err)
 	}
 	present := make(map[string]bson.Raw)
 	for _, doc := range docs {
@@ -144,22 +144,22 @@ func (s *store) presentIndexes(ctx context.Context) (map[string]bson.Raw, error)
 	return present, nil
 }
 
-// checkIndexes refuses what would keep writes or find something else: an index
-// with one of our names that is another, and those of others that forbid or
-// delete documents.
-func (s *store) checkIndexes(present map[string]bson.Raw, list []wanted) error {
+// checkIndexes refuses indexes that would prevent writes, delete documents or give
+// wrong results: foreign unique and TTL indexes, and indexes with belfry's names but
+// another definition.
+func (s *store) checkIndexes(present map[string]bson.Raw, list []wantedIndex) error {
 	refuse := func(name, what string) error {
-		return errs.New(errs.Internal, "the index %s of the collection %s, %s, %s: drop it, and belfry makes what it needs",
-			name, s.collection.Name(), s.b.place, what)
+		return errs.New(errs.Internal, "the index %s of the collection %s, %s, %s: drop it, and belfry creates what it needs",
+			name, s.collection.Name(), s.b.address, what)
 	}
 	for name, doc := range present {
 		unique, _ := doc.Lookup("unique").BooleanOK()
 		switch {
 		case name == "_id_":
 		case unique:
-			return refuse(name, "is unique, which may keep objects from being written")
+			return refuse(name, "is unique, which may prevent writes of objects")
 		case !doc.Lookup("expireAfterSeconds").IsZero():
-			return refuse(name, "lets documents expire")
+			return refuse(name, "is a TTL index, which deletes documents")
 		}
 	}
 	for _, w := range list {
@@ -169,17 +169,17 @@ func (s *store) checkIndexes(present map[string]bson.Raw, list []wanted) error {
 		}
 		for _, option := range []string{"partialFilterExpression", "collation", "hidden"} {
 			if !doc.Lookup(option).IsZero() {
-				return refuse(w.name, "has the option "+option+", with which it can't be searched")
+				return refuse(w.name, "has the option "+option+", which belfry's queries can't use")
 			}
 		}
 		if !sameKey(doc, w.key) {
-			return refuse(w.name, "is not the one that belfry makes under this name")
+			return refuse(w.name, "has another definition than belfry's index of this name")
 		}
 	}
 	return nil
 }
 
-// sameKey compares the key of an index that is there with one that is wanted.
+// sameKey compares the key of an existing index with that of a wanted one.
 func sameKey(doc bson.Raw, want bson.D) bool {
 	key, ok := doc.Lookup("key").DocumentOK()
 	if !ok {
@@ -197,25 +197,25 @@ func sameKey(doc bson.Raw, want bson.D) bool {
 	return true
 }
 
-// dropIndexes drops the indexes of keys that the store no longer has. Were they
-// left, they would lack what is written from now on.
-func (s *store) dropIndexes(ctx context.Context, present map[string]bson.Raw, list []wanted) error {
+// dropIndexes drops the indexes that the store no longer has. They would lack the
+// keys of further writes.
+func (s *store) dropIndexes(ctx context.Context, present map[string]bson.Raw, list []wantedIndex) error {
 	for name := range present {
-		if !strings.HasPrefix(name, keyIndexes) || slices.ContainsFunc(list, func(w wanted) bool { return w.name == name }) {
+		if !strings.HasPrefix(name, keyIndexes) || slices.ContainsFunc(list, func(w wantedIndex) bool { return w.name == name }) {
 			continue
 		}
-		limited, cancel := s.b.limited(ctx)
+		limited, cancel := s.b.withTimeout(ctx)
 		err := s.collection.Indexes().DropOne(limited, name)
 		cancel()
 		if err != nil {
-			return s.fail(ctx, "drop the index "+name+" of", err)
+			return s.wrapError(ctx, "drop the index "+name+" of", err)
 		}
 	}
 	return nil
 }
 
-// makeIndexes builds indexes and waits until they serve.
-func (s *store) makeIndexes(ctx context.Context, list []wanted) error {
+// createIndexes builds indexes and waits until they are ready.
+func (s *store) createIndexes(ctx context.Context, list []wantedIndex) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -226,8 +226,8 @@ func (s *store) makeIndexes(ctx context.Context, list []wanted) error {
 			models[i].Options.SetSparse(true)
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, buildLimit)
+	limited, cancel := context.WithTimeout(ctx, buildTimeout)
 	defer cancel()
 	_, err := s.collection.Indexes().CreateMany(limited, models)
-	return s.fail(ctx, "make the indexes of", err)
+	return s.wrapError(ctx, "make the indexes of", err)
 }

@@ -15,22 +15,22 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Pending is part of driver.Store. Events come in the order of their records'
-// uuids.
+// Pending implements driver.Store. Events are in the order of the UUIDs of their
+// records.
 func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []driver.Pending, next []byte, err error) {
 	if err := driver.CheckLimit(limit); err != nil {
 		return nil, nil, err
 	}
 	uuid, revision := splitPending(after)
-	limited, cancel := s.b.limited(ctx)
+	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	docs, err := s.read(limited, bson.D{{Key: pendingField, Value: bson.D{{Key: "$gte", Value: uuid}}}},
 		bson.D{{Key: eventsField, Value: 1}}, bson.D{{Key: pendingField, Value: 1}}, limit+1)
 	if err != nil {
-		return nil, nil, s.fail(ctx, "search", err)
+		return nil, nil, s.wrapError(ctx, "search", err)
 	}
 	for _, doc := range docs {
-		waiting, err := s.eventsOf(doc)
+		waiting, err := s.decodeEvents(doc)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -51,7 +51,7 @@ func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []
 	return events, next, nil
 }
 
-// splitPending takes a place among events apart. nil is before all.
+// splitPending splits a position among events. nil is before all events.
 func splitPending(after []byte) (uuid string, revision uint64) {
 	uuid, digits, _ := strings.Cut(text(after), " ")
 	revision, err := strconv.ParseUint(digits, 10, 64)
@@ -61,13 +61,13 @@ func splitPending(after []byte) (uuid string, revision uint64) {
 	return uuid, revision
 }
 
-// Clear is part of driver.Store. Where all that waits in a record is cleared,
-// which is so but for records that are written over and over, one update does
-// it for many records. It waits for no majority, and the driver repeats no
-// update of many: events whose clearing was lost are published again.
+// Clear implements driver.Store. When all pending events of a record are cleared, which
+// is the case except for records that are written continuously, one update clears many
+// records. It does not wait for a majority, and the MongoDB driver does not repeat
+// multi-document updates: events that reappear are published again.
 func (s *store) Clear(ctx context.Context, events []driver.Pending) error {
 	if err := ctx.Err(); err != nil {
-		return canceled(err)
+		return errCanceled(err)
 	}
 	records := byRecord(events)
 	for uuids := range slices.Chunk(slices.Sorted(maps.Keys(records)), clearRecords) {
@@ -76,18 +76,18 @@ func (s *store) Clear(ctx context.Context, events []driver.Pending) error {
 			err = s.clearRest(ctx, records, uuids)
 		}
 		if err != nil {
-			return s.fail(ctx, "write", err)
+			return s.wrapError(ctx, "write", err)
 		}
 	}
 	return nil
 }
 
-// clearRecords is how many records one update clears. Each has a clause of the
-// update's filter.
+// clearRecords is the number of records that one update clears. Each has a clause in
+// the filter of the update.
 const clearRecords = 200
 
-// clearAll clears events of records in which nothing else waits. The index of
-// _id finds the records; a clause knows its own by the ids of its events.
+// clearAll clears events of records that have no other pending events. The index of
+// _id finds the records; the clause of a record has the IDs of its events.
 func (s *store) clearAll(ctx context.Context, records map[string]published, uuids []string) (cleared int, err error) {
 	clauses := make(bson.A, len(uuids))
 	for i, uuid := range uuids {
@@ -97,21 +97,21 @@ func (s *store) clearAll(ctx context.Context, records map[string]published, uuid
 		}
 		clauses[i] = clause
 	}
-	limited, cancel := s.b.limited(ctx)
+	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
-	result, err := s.relaxed.UpdateMany(limited,
-		bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}, {Key: "$or", Value: clauses}}, clearing())
+	result, err := s.writeFast.UpdateMany(limited,
+		bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}, {Key: "$or", Value: clauses}}, clearUpdate())
 	if err != nil {
 		return 0, err
 	}
 	return int(result.MatchedCount), nil
 }
 
-// clearRest clears events one by one in those records where others wait too.
+// clearRest clears events one by one in records that have other pending events.
 func (s *store) clearRest(ctx context.Context, records map[string]published, uuids []string) error {
-	limited, cancel := s.b.limited(ctx)
+	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
-	left, err := s.newest.Find(limited, bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}, {Key: pendingField, Value: exists(true)}},
+	left, err := s.readLatest.Find(limited, bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}, {Key: pendingField, Value: exists(true)}},
 		options.Find().SetProjection(bson.D{{Key: idField, Value: 1}}).SetBatchSize(batch(len(uuids))))
 	docs, err := all(limited, left, err)
 	if err != nil {
@@ -121,23 +121,23 @@ func (s *store) clearRest(ctx context.Context, records map[string]published, uui
 	for _, doc := range docs {
 		uuid, ok := doc.Lookup(idField).StringValueOK()
 		if !ok {
-			return s.damaged(doc)
+			return s.errForeign(doc)
 		}
 		for revision := range records[uuid] {
 			changes = append(changes, clearOne(uuid, revision), clearLast(uuid, revision))
 		}
 	}
-	return s.bulk(ctx, s.relaxed, changes)
+	return s.bulk(ctx, s.writeFast, changes)
 }
 
-// bulkChanges is how many changes go in one command. MongoDB takes far more,
-// FerretDB holds a connection to its database for each until the last is made.
+// bulkChanges is the number of changes in a command. MongoDB allows many more, but
+// FerretDB uses a database connection for each until the command ends.
 const bulkChanges = 50
 
-// bulk makes changes, one after the other.
+// bulk makes changes in order.
 func (s *store) bulk(ctx context.Context, in *mongo.Collection, changes []mongo.WriteModel) error {
 	for part := range slices.Chunk(changes, bulkChanges) {
-		limited, cancel := s.b.limited(ctx)
+		limited, cancel := s.b.withTimeout(ctx)
 		_, err := in.BulkWrite(limited, part)
 		cancel()
 		if err != nil {
@@ -147,10 +147,10 @@ func (s *store) bulk(ctx context.Context, in *mongo.Collection, changes []mongo.
 	return nil
 }
 
-// published are the ids of a record's events by their revisions.
+// published has the IDs of the events of a record by revision.
 type published map[uint64]string
 
-// byRecord gathers events by the uuids of their records.
+// byRecord groups events by the UUIDs of their records.
 func byRecord(events []driver.Pending) map[string]published {
 	records := make(map[string]published)
 	for _, e := range events {
@@ -162,14 +162,14 @@ func byRecord(events []driver.Pending) map[string]published {
 	return records
 }
 
-// clearing takes everything that waits out of a record.
-func clearing() bson.D {
+// clearUpdate returns the update that removes all pending events of a record.
+func clearUpdate() bson.D {
 	return bson.D{{Key: "$unset", Value: bson.D{
 		{Key: eventsField, Value: ""}, {Key: countField, Value: ""}, {Key: pendingField, Value: ""},
 	}}}
 }
 
-// clearOne clears an event of a record where others wait.
+// clearOne clears an event of a record that has others.
 func clearOne(uuid string, revision uint64) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().
 		SetFilter(bson.D{
@@ -183,31 +183,31 @@ func clearOne(uuid string, revision uint64) mongo.WriteModel {
 		})
 }
 
-// clearLast clears an event of a record where it is the only one.
+// clearLast clears the only pending event of a record.
 func clearLast(uuid string, revision uint64) mongo.WriteModel {
-	return mongo.NewUpdateOneModel().SetUpdate(clearing()).SetFilter(bson.D{
+	return mongo.NewUpdateOneModel().SetUpdate(clearUpdate()).SetFilter(bson.D{
 		{Key: idField, Value: uuid}, {Key: countField, Value: 1}, {Key: eventPath(revision), Value: exists(true)},
 	})
 }
 
-// Count is part of driver.Store. Records are counted by what the server keeps
-// of a collection's size, which a crash may leave a little wrong.
+// Count implements driver.Store. Records are counted by the collection metadata of the
+// server, which may be inexact after a crash of the server.
 func (s *store) Count(ctx context.Context) (records, pending int64, err error) {
-	limited, cancel := s.b.limited(ctx)
+	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	documents, err := s.collection.EstimatedDocumentCount(limited)
 	if err != nil {
-		return 0, 0, s.fail(ctx, "count", err)
+		return 0, 0, s.wrapError(ctx, "count", err)
 	}
 	tombstones, err := s.sum(limited, tombstoneField, 1)
 	if err != nil {
-		return 0, 0, s.fail(ctx, "count", err)
+		return 0, 0, s.wrapError(ctx, "count", err)
 	}
 	pending, err = s.sum(limited, pendingField, "$"+countField)
-	return max(documents-tombstones, 0), pending, s.fail(ctx, "count", err)
+	return max(documents-tombstones, 0), pending, s.wrapError(ctx, "count", err)
 }
 
-// sum adds up a value of the documents that have a field.
+// sum returns the sum of a value over the documents that have a field.
 func (s *store) sum(ctx context.Context, having string, value any) (int64, error) {
 	cursor, err := s.collection.Aggregate(ctx, mongo.Pipeline{
 		{{Key: "$match", Value: bson.D{{Key: having, Value: bson.D{{Key: "$gte", Value: ""}}}}}},
@@ -219,7 +219,7 @@ func (s *store) sum(ctx context.Context, having string, value any) (int64, error
 	}
 	n, ok := docs[0].Lookup(countField).AsInt64OK()
 	if !ok {
-		return 0, errs.New(errs.Internal, "%s counts the collection %s to something that is no number", s.b.place, s.collection.Name())
+		return 0, errs.New(errs.Internal, "%s returned a count of the collection %s that is not a number", s.b.address, s.collection.Name())
 	}
 	return n, nil
 }

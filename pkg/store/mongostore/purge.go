@@ -8,10 +8,10 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// purgeRound is how many tombstones are removed at once.
+// purgeRound is the number of tombstones that are removed together.
 const purgeRound = 1000
 
-// Purge is part of driver.Store.
+// Purge implements driver.Store.
 func (s *store) Purge(ctx context.Context, before uint64, limit int) (removed int, err error) {
 	if err := driver.CheckLimit(limit); err != nil {
 		return 0, err
@@ -26,9 +26,9 @@ func (s *store) Purge(ctx context.Context, before uint64, limit int) (removed in
 	return removed, nil
 }
 
-// purge removes what it finds and what still is a tombstone then.
+// purge removes the tombstones that it finds, unless they were changed in the meantime.
 func (s *store) purge(ctx context.Context, before uint64, limit int) (int, error) {
-	limited, cancel := s.b.limited(ctx)
+	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	idle := bson.D{
 		{Key: tombstoneField, Value: bson.D{{Key: "$lt", Value: digits(before)}}},
@@ -36,7 +36,7 @@ func (s *store) purge(ctx context.Context, before uint64, limit int) (int, error
 	}
 	docs, err := s.read(limited, idle, bson.D{{Key: idField, Value: 1}}, bson.D{{Key: tombstoneField, Value: 1}}, limit)
 	if err != nil || len(docs) == 0 {
-		return 0, s.fail(ctx, "search", err)
+		return 0, s.wrapError(ctx, "search", err)
 	}
 	uuids := make(bson.A, len(docs))
 	for i, doc := range docs {
@@ -45,7 +45,7 @@ func (s *store) purge(ctx context.Context, before uint64, limit int) (int, error
 	found := append(bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}}, idle...)
 	result, err := s.collection.DeleteMany(limited, found)
 	if err != nil {
-		return 0, s.fail(ctx, "purge", err)
+		return 0, s.wrapError(ctx, "purge", err)
 	}
 	return int(result.DeletedCount), nil
 }

@@ -17,14 +17,14 @@ func (s *store) Query(ctx context.Context, q driver.Query) (page driver.Page, er
 	if err := q.Check(ix); err != nil {
 		return page, err
 	}
-	limited, cancel := s.b.limited(ctx)
+	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	if ix.Multi {
 		page, err = s.findEqual(limited, keyField(ix), q)
 	} else {
 		page, err = s.findSpan(limited, keyField(ix), q)
 	}
-	return page, s.fail(ctx, "search", err)
+	return page, s.wrapError(ctx, "search", err)
 }
 
 // findSpan queries an index whose keys end with the UUID.
@@ -44,13 +44,13 @@ func (s *store) findSpan(ctx context.Context, field string, q driver.Query) (dri
 func (s *store) findEqual(ctx context.Context, field string, q driver.Query) (driver.Page, error) {
 	filter := bson.D{{Key: field, Value: encodeParts(q.Equal)}}
 	if q.After != nil {
-		filter = append(filter, bson.E{Key: idField, Value: beyond(q, text(q.After))})
+		filter = append(filter, bson.E{Key: idField, Value: afterPosition(q, text(q.After))})
 	}
 	return s.find(ctx, filter, idField, direction(q), q.Limit)
 }
 
-// find reads a page of the documents that meet a filter, sorted by a field
-// whose values are text and differ. That of the last is where the next begins.
+// find reads a page of the documents that match a filter, sorted by a field with unique
+// text values. The next page starts after the value of the last document.
 func (s *store) find(ctx context.Context, filter bson.D, sort string, direction, limit int) (page driver.Page, err error) {
 	projection := recordFields(sort)
 	docs, err := s.read(ctx, filter, projection, bson.D{{Key: sort, Value: direction}}, limit+1)
@@ -61,26 +61,25 @@ func (s *store) find(ctx context.Context, filter bson.D, sort string, direction,
 		docs = docs[:limit]
 		last, ok := docs[limit-1].Lookup(sort).StringValueOK()
 		if !ok {
-			return page, s.damaged(docs[limit-1])
+			return page, s.errForeign(docs[limit-1])
 		}
 		page.Next = []byte(last)
 	}
-	page.Records, err = s.records(docs)
+	page.Records, err = s.decodeRecords(docs)
 	return page, err
 }
 
-// read reads at most limit documents, all of them in one reply if that is large
-// enough.
+// read reads at most limit documents, in one reply unless they exceed its size.
 func (s *store) read(ctx context.Context, filter, projection, sort bson.D, limit int) ([]bson.Raw, error) {
 	cursor, err := s.collection.Find(ctx, filter, options.Find().SetProjection(projection).SetSort(sort).
 		SetLimit(int64(limit)).SetBatchSize(batch(limit)))
 	return all(ctx, cursor, err)
 }
 
-// batch is more than a limit, so that the server need not keep a cursor.
+// batch returns a batch size above a limit, so that the server keeps no cursor.
 func batch(limit int) int32 { return int32(min(limit, 1<<20)) + 1 }
 
-// all reads what a cursor has.
+// all reads all documents of a cursor.
 func all(ctx context.Context, cursor *mongo.Cursor, err error) ([]bson.Raw, error) {
 	if err != nil {
 		return nil, err
@@ -89,12 +88,12 @@ func all(ctx context.Context, cursor *mongo.Cursor, err error) ([]bson.Raw, erro
 	return docs, cursor.All(ctx, &docs)
 }
 
-// records are those of documents. A tombstone is passed over: it keeps its keys
-// in an index that whoever left it did not have.
-func (s *store) records(docs []bson.Raw) ([]driver.Record, error) {
+// decodeRecords decodes documents, except tombstones: they keep the keys of indexes that the
+// process which wrote them did not know.
+func (s *store) decodeRecords(docs []bson.Raw) ([]driver.Record, error) {
 	records := make([]driver.Record, 0, len(docs))
 	for _, doc := range docs {
-		r, err := s.record(doc)
+		r, err := s.decodeRecord(doc)
 		if err != nil {
 			return nil, err
 		}
@@ -112,28 +111,28 @@ func direction(q driver.Query) int {
 	return 1
 }
 
-// beyond is what comes behind a text in the direction of a query.
-func beyond(q driver.Query, text string) bson.D {
+// afterPosition returns the condition for values after a text in the order of a query.
+func afterPosition(q driver.Query, text string) bson.D {
 	if q.Descending {
 		return bson.D{{Key: "$lt", Value: text}}
 	}
 	return bson.D{{Key: "$gt", Value: text}}
 }
 
-// text makes any bytes a place among texts: a cursor may be made up.
+// text converts a cursor, which may be forged, to valid UTF-8.
 func text(after []byte) string { return strings.ToValidUTF8(string(after), "?") }
 
-// Scan is part of driver.Store.
+// Scan implements driver.Store.
 func (s *store) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
 	if err := driver.CheckLimit(limit); err != nil {
 		return driver.Page{}, err
 	}
-	limited, cancel := s.b.limited(ctx)
+	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	filter := bson.D{{Key: bodyField, Value: exists(true)}}
 	if after != nil {
 		filter = append(filter, bson.E{Key: idField, Value: bson.D{{Key: "$gt", Value: text(after)}}})
 	}
 	page, err := s.find(limited, filter, idField, 1, limit)
-	return page, s.fail(ctx, "search", err)
+	return page, s.wrapError(ctx, "search", err)
 }

@@ -18,45 +18,45 @@ type store struct {
 	name    string
 	indexes map[string]driver.Index
 
-	collection *mongo.Collection // majority for reads and writes
-	newest     *mongo.Collection // reads what the primary has, be it undone later
-	relaxed    *mongo.Collection // writes without waiting for a majority
+	collection *mongo.Collection // majority read and write concern
+	readLatest *mongo.Collection // local read concern: reads may be rolled back
+	writeFast  *mongo.Collection // write concern 1
 
 	inserts *driver.Batcher[bson.Raw]
 }
 
 var _ driver.Store = (*store)(nil)
 
-// maxWrite is how much a write may bring, of what a document has room for.
+// The maximum sizes of a write and of a document.
 const (
 	maxWrite    = 15 << 20
 	maxDocument = 16 << 20
 )
 
-func (s *store) fail(ctx context.Context, doing string, err error) error {
-	return s.b.fail(ctx, doing+" the collection "+s.collection.Name(), err)
+func (s *store) wrapError(ctx context.Context, doing string, err error) error {
+	return s.b.wrapError(ctx, doing+" the collection "+s.collection.Name(), err)
 }
 
-// Get is part of driver.Store.
+// Get implements driver.Store.
 func (s *store) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
 	return s.get(ctx, s.collection, uuid)
 }
 
 func (s *store) get(ctx context.Context, from *mongo.Collection, uuid string) (driver.Record, bool, error) {
-	limited, cancel := s.b.limited(ctx)
+	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	doc, err := from.FindOne(limited, bson.D{{Key: idField, Value: uuid}}, options.FindOne().SetProjection(recordFields(idField))).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return driver.Record{}, false, nil
 	}
 	if err != nil {
-		return driver.Record{}, false, s.fail(ctx, "read", err)
+		return driver.Record{}, false, s.wrapError(ctx, "read", err)
 	}
-	record, err := s.record(doc)
+	record, err := s.decodeRecord(doc)
 	return record, err == nil, err
 }
 
-// Put is part of driver.Store.
+// Put implements driver.Store.
 func (s *store) Put(ctx context.Context, w driver.Write) error {
 	if w.IfRevision != 0 && w.FirstRevision() <= w.IfRevision {
 		return errMismatch()
@@ -65,30 +65,30 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 		return errTooLarge(size)
 	}
 	if w.IfRevision == 0 {
-		return s.fail(ctx, "write", s.create(ctx, &w))
+		return s.wrapError(ctx, "write", s.create(ctx, &w))
 	}
-	err := s.fail(ctx, "write", s.change(ctx, &w, bson.D{
+	err := s.wrapError(ctx, "write", s.update(ctx, &w, bson.D{
 		{Key: idField, Value: w.UUID},
 		{Key: revisionField, Value: digits(w.IfRevision)},
 		{Key: tombstoneField, Value: exists(false)},
 	}))
 	if errors.Is(err, errs.TooLarge) {
-		// The write alone would fit.
-		err = errs.Wrap(err, errs.Unavailable, "so many events of the object %s wait to be published that no more fit into its document: "+
-			"it takes writes again once the bus does", w.UUID)
+		// Only the pending events make the document too large.
+		err = errs.Wrap(err, errs.Unavailable, "the object %s has too many pending events to add another: "+
+			"it can be written again when they have been published", w.UUID)
 	}
 	return err
 }
 
 func errMismatch() error {
-	return errs.New(errs.Mismatch, "the object was changed by someone else meanwhile")
+	return errs.New(errs.Mismatch, "the object was changed concurrently")
 }
 
 func errTooLarge(size int) error {
-	return errs.New(errs.TooLarge, "the object, with its keys and events, has %d bytes: MongoDB keeps at most %d together", size, maxWrite)
+	return errs.New(errs.TooLarge, "the object has %d bytes with its keys and events; the limit of this backend is %d", size, maxWrite)
 }
 
-// sizeOf is how large the parts of a write are.
+// sizeOf returns the size of the parts of a write.
 func sizeOf(w *driver.Write) int {
 	size := len(w.Body) + len(w.Event.Payload)
 	for i := range w.ExtraEvents {
@@ -102,13 +102,13 @@ func sizeOf(w *driver.Write) int {
 	return size
 }
 
-// change makes a write of the record that meets a filter.
-func (s *store) change(ctx context.Context, w *driver.Write, filter bson.D) error {
-	change, err := s.changeOf(w)
+// update makes a write of the record that matches a filter.
+func (s *store) update(ctx context.Context, w *driver.Write, filter bson.D) error {
+	change, err := s.updateOf(w)
 	if err != nil {
 		return err
 	}
-	limited, cancel := s.b.limited(ctx)
+	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	result, err := s.collection.UpdateOne(limited, filter, change)
 	if err == nil && result.MatchedCount == 0 {

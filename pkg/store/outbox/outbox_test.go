@@ -48,7 +48,7 @@ func open(t testing.TB) *bus.Bus {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Options{
 		Server: embedded.New(embedded.Options{Folder: t.TempDir()}),
-		Logger:   slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,117 @@
+package mongostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+
+	"belfry/pkg/errs"
+)
+
+// retryAfter is the delay that callers are given when the server is unavailable or
+// throttles. The MongoDB driver has then searched for a server for some seconds, or
+// retried the command a few times with increasing delays.
+const retryAfter = 2 * time.Second
+
+// Error codes of MongoDB, by the kind that callers get. All others are errs.Internal.
+var (
+	// unauthorizedCodes: its message contains the command with its objects.
+	unauthorizedCodes = []int{13}
+
+	authFailedCodes = []int{18, 11}
+
+	throttledCodes = []int{
+		462,   // IngressRequestRateLimitExceeded
+		16500, // TooManyRequests, of services that speak the protocol
+	}
+
+	tooLargeCodes = []int{10334, 17419, 17420}
+
+	// unavailableCodes: the server is starting, stopping, changing its role, out of
+	// resources, or timed out.
+	unavailableCodes = []int{
+		6, 7, 89, 9001, // host, network
+		91, 94, 189, 10058, 10107, 11600, 11602, 13435, 13436, // starting, stopping, not the primary
+		24, 50, 202, 262, // time
+		43, 175, 237, 11601, // interrupted
+		46, 112, // locks, write conflicts
+		63, 150, 13388, // routing
+		64, 100, 133, 134, // no majority
+		146, 365, 14031, // memory, disk
+	}
+)
+
+func errCanceled(err error) error {
+	return errs.Wrap(err, errs.Canceled, "the request was canceled")
+}
+
+// wrapError returns an error of the MongoDB driver with its kind. ctx is the caller's
+// context; doing is what failed, as in "MongoDB can't <doing>".
+func (b *Backend) wrapError(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *errs.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if ended(ctx, err) {
+		return errCanceled(err)
+	}
+	var server mongo.ServerError
+	if !errors.As(err, &server) {
+		return b.wrapLocalError(doing, err)
+	}
+	has := func(codes []int) bool { return slices.ContainsFunc(codes, server.HasErrorCode) }
+	switch {
+	case has(unauthorizedCodes):
+		return errs.New(errs.Internal, "%s can't %s: the user of the backend's URL lacks the permission; "+
+			"grant it the role readWrite on the database %s", b.address, doing, b.database.Name())
+	case has(authFailedCodes):
+		return errs.Wrap(err, errs.Internal, "%s refuses the user or the password in the backend's URL", b.address)
+	case has(throttledCodes) || server.HasErrorLabel(driver.ErrSystemOverloadedError):
+		return b.unavailable(err, "%s is overloaded")
+	case has(tooLargeCodes):
+		return errs.Wrap(err, errs.TooLarge, "%s can't %s: it exceeds the maximum size of a document", b.address, doing)
+	case has(unavailableCodes) || server.HasErrorLabel("NetworkError") || server.HasErrorLabel("RetryableWriteError") || mongo.IsTimeout(err):
+		return b.unavailable(err, "%s is unavailable or does not answer")
+	default:
+		return errs.Wrap(err, errs.Internal, "%s can't %s", b.address, doing)
+	}
+}
+
+// wrapLocalError is wrapError for an error that no server reported.
+func (b *Backend) wrapLocalError(doing string, err error) error {
+	switch {
+	case errors.Is(err, mongo.ErrClientDisconnected):
+		return errs.New(errs.Unavailable, "the connection to %s has been closed", b.address)
+	case errors.Is(err, driver.ErrDocumentTooLarge):
+		return errs.Wrap(err, errs.TooLarge, "%s can't %s: it exceeds the maximum size of a document", b.address, doing)
+	case errors.As(err, new(mongo.MarshalError)), errors.As(err, new(mongo.InvalidArgumentError)):
+		return errs.Wrap(err, errs.Internal, "%s can't %s", b.address, doing)
+	default:
+		return b.unavailable(err, "%s is unavailable or does not answer")
+	}
+}
+
+func (b *Backend) unavailable(cause error, what string) error {
+	return &errs.Error{Kind: errs.Unavailable, Message: fmt.Sprintf(what, b.address), RetryAfter: retryAfter, Err: cause}
+}
+
+// ended reports whether the caller's context ended a command. The MongoDB driver gives
+// up a little before a deadline that no reply could meet.
+func ended(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	deadline, ok := ctx.Deadline()
+	return ok && mongo.IsTimeout(err) && time.Until(deadline) < grace
+}
+
+// grace is more than a round trip takes.
+const grace = 500 * time.Millisecond
