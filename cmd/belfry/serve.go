@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -21,8 +20,7 @@ type serveCmd struct {
 	Role   []string `help:"Be a part of belfry, beside other processes: front, mapping, cascade, mail, sweep; several, separated by commas. Without it: all." env:"BELFRY_ROLE" placeholder:"ROLE,..."`
 }
 
-// Run serves until the context ends, and then stops without losing what it
-// holds.
+// Run serves until the context ends, and then stops gracefully.
 func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	loaded, err := c.load(c.Listen)
 	if err != nil {
@@ -36,8 +34,8 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	}
 	fmt.Fprint(s.out, a.Banner())
 	log.Info("ready", "after", time.Since(began).Round(time.Millisecond))
-	debug.FreeOSMemory() // of starting
-	defer runtime.KeepAlive(ballast())
+	debug.FreeOSMemory() // that the start needed
+	tuneCollector()
 
 	var failed error
 	select {
