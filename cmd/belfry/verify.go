@@ -60,7 +60,7 @@ func writeReport(w io.Writer, r *app.Report) error {
 	if r.More > 0 {
 		fmt.Fprintf(w, "... and %d more\n", r.More)
 	}
-	for _, o := range r.Overfull {
+	for _, o := range r.Full {
 		fmt.Fprintf(w, "full      %s %s.%s: holds %d of %d objects (limit of the mapping)\n", o.Target, o.Holder, o.Array, o.Limit, o.Objects)
 	}
 	if r.Repaired > 0 {

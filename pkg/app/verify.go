@@ -70,7 +70,7 @@ func (p *plan) verify(ctx context.Context, set *store.Set, o VerifyOptions, into
 }
 
 func verifyAll(ctx context.Context, set *store.Set, services []*binary.Service, o VerifyOptions, wait time.Duration, into *Report) (err error) {
-	if into.Report, err = verify.Run(ctx, set, verify.Options{Repair: o.Repair, Patience: wait}); err != nil || len(services) == 0 {
+	if into.Report, err = verify.Run(ctx, set, verify.Options{Repair: o.Repair, RecheckFor: wait}); err != nil || len(services) == 0 {
 		return err
 	}
 	into.Binaries, err = binary.Verify(ctx, services, binary.VerifyOptions{Deep: o.Deep, RecheckFor: wait})

@@ -1,9 +1,11 @@
 package mapping_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -137,6 +139,21 @@ func TestBackfillAddsSourcesOlderThanTheTarget(t *testing.T) {
 	f.save("Authors", "a", `{}`)
 	f.must(f.reconciler.Backfill(t.Context(), f.mapping, "a"))
 	f.field("books", `[{"uuid":"x"}]`)
+}
+
+func TestBackfillReadsEveryPageOfTheIndex(t *testing.T) {
+	const n = 501 // one more than a page
+	f := newFixture(t, 1000)
+	for i := range n {
+		f.save("Books", fmt.Sprint("x", i), `{"author":"a"}`)
+	}
+	f.save("Authors", "a", `{}`)
+	f.must(f.reconciler.Backfill(t.Context(), f.mapping, "a"))
+	a, err := f.set.Store("Authors").Get(t.Context(), "a")
+	f.must(err)
+	if got := bytes.Count(object.Field(a.Body, "books"), []byte("uuid")); got != n {
+		t.Errorf("%d entries, want %d", got, n)
+	}
 }
 
 // A Backfill that fails after its write may leave the entry of an object that

@@ -17,13 +17,13 @@ import (
 	"belfry/pkg/store/object"
 )
 
-const page = 500
+const pageSize = 500
 
-// check verifies one mapping, in two passes that hold one number for each
-// target in memory: the entries of every array are compared with their
-// objects, and the objects that name a target are counted. An array whose
-// entries are all right, none double, and as many as there are objects, is
-// right; the others are looked at closely.
+// check verifies one mapping, in two passes that keep one number for each
+// target in memory: the objects that name a target are counted, and the entries
+// of every array are compared with their objects. An array is right if all its
+// entries match, without duplicates, and they are as many as the objects. The
+// others are candidates, which are compared with all their objects.
 type check struct {
 	set        *store.Set
 	m          *store.Mapping
@@ -31,12 +31,12 @@ type check struct {
 	report     *Report
 	options    Options
 
-	named   map[string]int      // target → objects that name it
-	suspect map[string][]string // target → objects to look at with it
+	named      map[string]int      // target → objects that name it
+	candidates map[string][]string // target → objects that name it
 }
 
 func (c *check) run(ctx context.Context) error {
-	c.named, c.suspect = map[string]int{}, map[string][]string{}
+	c.named, c.candidates = map[string]int{}, map[string][]string{}
 	if err := c.countNames(ctx); err != nil {
 		return err
 	}
@@ -46,24 +46,24 @@ func (c *check) run(ctx context.Context) error {
 	if err := c.collectSources(ctx); err != nil {
 		return err
 	}
-	for _, target := range slices.Sorted(maps.Keys(c.suspect)) {
-		if err := c.examine(ctx, target, c.suspect[target]); err != nil {
+	for _, target := range slices.Sorted(maps.Keys(c.candidates)) {
+		if err := c.recheck(ctx, target, c.candidates[target]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// scan calls each with every object of a store.
-func (c *check) scan(ctx context.Context, name string, each func(store.Stored) error) error {
+// scan calls fn with every object of a store.
+func (c *check) scan(ctx context.Context, name string, fn func(store.Stored) error) error {
 	var after []byte
 	for {
-		objects, next, err := c.set.Store(name).Scan(ctx, after, page)
+		objects, next, err := c.set.Store(name).Scan(ctx, after, pageSize)
 		if err != nil {
 			return err
 		}
 		for _, o := range objects {
-			if err := each(o); err != nil {
+			if err := fn(o); err != nil {
 				return err
 			}
 		}
@@ -88,8 +88,8 @@ func (c *check) countNames(ctx context.Context) error {
 	})
 }
 
-// compareArrays reads every target. What remains in named afterwards names
-// targets that do not exist.
+// compareArrays reads every target. The targets that remain in named do not
+// exist.
 func (c *check) compareArrays(ctx context.Context) error {
 	err := c.scan(ctx, c.m.Target, func(t store.Stored) error {
 		c.report.Targets++
@@ -99,10 +99,10 @@ func (c *check) compareArrays(ctx context.Context) error {
 		}
 		c.report.Entries += int64(entries)
 		if len(found) > 0 || entries != min(c.named[t.UUID], c.m.Limit) {
-			c.suspect[t.UUID] = []string{}
+			c.candidates[t.UUID] = []string{}
 		}
 		if c.named[t.UUID] > c.m.Limit {
-			c.report.Overfull = append(c.report.Overfull, Overfull{
+			c.report.Full = append(c.report.Full, Full{
 				Target: c.m.Target, Holder: t.UUID, Array: c.m.Array, Limit: c.m.Limit, Objects: c.named[t.UUID],
 			})
 		}
@@ -113,24 +113,24 @@ func (c *check) compareArrays(ctx context.Context) error {
 		return err
 	}
 	for target := range c.named {
-		if _, gone, err := c.set.Store(c.m.Target).Deleted(ctx, target); err != nil {
+		if _, deleted, err := c.set.Store(c.m.Target).Deleted(ctx, target); err != nil {
 			return err
-		} else if gone {
-			c.suspect[target] = []string{}
+		} else if deleted {
+			c.candidates[target] = []string{}
 		}
 	}
 	return nil
 }
 
-// collectSources finds the objects of the suspects, without the index.
+// collectSources finds the objects that name candidates, without the index.
 func (c *check) collectSources(ctx context.Context) error {
-	if len(c.suspect) == 0 {
+	if len(c.candidates) == 0 {
 		return nil
 	}
 	return c.scan(ctx, c.m.Source, func(x store.Stored) error {
 		for _, target := range c.names(x) {
-			if sources, ok := c.suspect[target]; ok {
-				c.suspect[target] = append(sources, x.UUID)
+			if sources, ok := c.candidates[target]; ok {
+				c.candidates[target] = append(sources, x.UUID)
 			}
 		}
 		return nil
@@ -141,7 +141,7 @@ func (c *check) collectSources(ctx context.Context) error {
 func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference, entries int, err error) {
 	value := object.Field(t.Body, c.m.Array)
 	if value != nil && value[0] != '[' {
-		return []Difference{c.difference(Malformed, t.UUID, "", "the property is no array")}, 0, nil
+		return []Difference{c.difference(Malformed, t.UUID, "", "the property is not an array")}, 0, nil
 	}
 	seen := map[string]bool{}
 	object.Elements(value, func(entry []byte) bool {
@@ -184,11 +184,12 @@ func (c *check) difference(k Kind, holder, uuid, detail string) Difference {
 	return Difference{Kind: k, Source: c.m.Source, UUID: uuid, Target: c.m.Target, Holder: holder, Array: c.m.Array, Detail: detail}
 }
 
-// examine looks closely at a suspect until it is right or patience ends, and
-// then repairs or reports it.
-func (c *check) examine(ctx context.Context, target string, sources []string) error {
-	deadline := time.Now().Add(c.options.Patience)
-	for wait := 10 * time.Millisecond; ; wait *= 2 {
+// recheck reads a candidate until it is right or RecheckFor has passed, and then
+// repairs or reports it.
+func (c *check) recheck(ctx context.Context, target string, sources []string) error {
+	deadline := time.Now().Add(c.options.RecheckFor)
+	delay := backoff.New(10*time.Millisecond, time.Second)
+	for {
 		found, err := c.differences(ctx, target, sources)
 		if err != nil || len(found) == 0 {
 			return err
@@ -196,7 +197,7 @@ func (c *check) examine(ctx context.Context, target string, sources []string) er
 		if time.Now().After(deadline) {
 			return c.conclude(ctx, target, sources, found)
 		}
-		if err := backoff.Sleep(ctx, min(wait, time.Second)); err != nil {
+		if err := delay.Wait(ctx); err != nil {
 			return err
 		}
 	}
@@ -260,10 +261,10 @@ func (c *check) differences(ctx context.Context, target string, sources []string
 	return found, nil
 }
 
-// undeleted finds objects that the cascade of a deleted target left.
+// undeleted finds objects that the cascade of a deleted target did not delete.
 func (c *check) undeleted(ctx context.Context, target string, sources []string) ([]Difference, error) {
-	deleted, gone, err := c.set.Store(c.m.Target).Deleted(ctx, target)
-	if err != nil || !gone || !c.m.Cascade {
+	revision, deleted, err := c.set.Store(c.m.Target).Deleted(ctx, target)
+	if err != nil || !deleted || !c.m.Cascade {
 		return nil, err
 	}
 	var found []Difference
@@ -272,7 +273,7 @@ func (c *check) undeleted(ctx context.Context, target string, sources []string) 
 		if err != nil {
 			return nil, err
 		}
-		if x.Body != nil && mapping.IsOrphan(c.m, x, target, deleted) {
+		if x.Body != nil && mapping.IsOrphan(c.m, x, target, revision) {
 			found = append(found, c.difference(Undeleted, target, uuid, "its target was deleted"))
 		}
 	}

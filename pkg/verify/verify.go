@@ -1,11 +1,11 @@
 // Package verify recomputes every mapped array from the objects it copies and
-// reports each difference. It is the proof that copies converge, in tests and
-// in production; with repair it also brings a mapping that was added over
-// existing data up to date.
+// reports the differences. It checks that copies converge, in tests and in
+// production; with Repair it also brings a mapping that was added over existing
+// data up to date.
 //
-// It trusts neither the arrays nor the indexes: every object of every store
-// with mappings is read. It may run while belfry serves; a difference counts
-// only if it is still there after the workers have had time to catch up.
+// It trusts neither the arrays nor the indexes: it reads every object of every
+// store with mappings. It may run while belfry serves; a difference counts only
+// if it persists after the workers have had time to correct it.
 package verify
 
 import (
@@ -17,16 +17,16 @@ import (
 	"belfry/pkg/store"
 )
 
-// Kind says how an array differs from the objects.
+// Kind is the way in which an array differs from the objects.
 type Kind string
 
 // The kinds of differences.
 const (
 	Missing   Kind = "missing"   // an object names the target and has no entry
-	Wrong     Kind = "wrong"     // an entry is not what its object says
-	Extra     Kind = "extra"     // an entry's object is gone or names the target no more, or there are more than the limit
+	Wrong     Kind = "wrong"     // an entry differs from its object
+	Extra     Kind = "extra"     // an entry's object is deleted or no longer names the target, or there are more than the limit
 	Duplicate Kind = "duplicate" // an object has a second entry
-	Malformed Kind = "malformed" // the array is none, or holds what is no entry
+	Malformed Kind = "malformed" // the property is not an array, or has an element that is not an entry
 	Undeleted Kind = "undeleted" // a cascade should have deleted the object
 )
 
@@ -34,16 +34,16 @@ const (
 type Difference struct {
 	Kind   Kind   `json:"kind"`
 	Source string `json:"source"`           // store of the copied object
-	UUID   string `json:"uuid,omitempty"`   // the copied object; "" when it is about the whole array
+	UUID   string `json:"uuid,omitempty"`   // the copied object; "" for a difference of the whole array
 	Target string `json:"target"`           // store of the array's object
 	Holder string `json:"holder"`           // the array's object
 	Array  string `json:"array"`            // its property
-	Detail string `json:"detail,omitempty"` // for a reader
+	Detail string `json:"detail,omitempty"` // for people
 }
 
-// Overfull is an array that has no room for all its objects. It is as it
-// should be, and told because somebody may not expect it.
-type Overfull struct {
+// Full is an array at its limit, to which more objects are mapped. That is no
+// difference; it is reported because it may be unexpected.
+type Full struct {
 	Target  string `json:"target"`
 	Holder  string `json:"holder"`
 	Array   string `json:"array"`
@@ -59,24 +59,24 @@ type Report struct {
 	Entries     int64        `json:"entries"` // entries compared
 	Differences []Difference `json:"differences"`
 	More        int          `json:"more,omitempty"` // differences beyond MaxDifferences
-	Overfull    []Overfull   `json:"overfull,omitempty"`
-	Repaired    int          `json:"repaired,omitempty"` // targets and objects put right
-	Pending     int64        `json:"pending"`            // events not yet on the bus
+	Full        []Full       `json:"overfull,omitempty"`
+	Repaired    int          `json:"repaired,omitempty"` // targets and objects corrected
+	Pending     int64        `json:"pending"`            // events not yet published
 }
 
-// Clean reports whether arrays equal objects.
+// Clean reports whether arrays match objects.
 func (r *Report) Clean() bool { return len(r.Differences) == 0 }
 
 // MaxDifferences is how many differences a report lists.
 const MaxDifferences = 1000
 
-// Options say how to verify.
+// Options configure a verification.
 type Options struct {
 	Repair bool
 
-	// Patience is how long a difference may last before it counts: 0 when
-	// nothing else runs.
-	Patience time.Duration
+	// RecheckFor is for how long a difference is read again before it counts:
+	// 0 when no workers run.
+	RecheckFor time.Duration
 }
 
 // Run verifies every mapping of a set.

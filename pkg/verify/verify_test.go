@@ -14,94 +14,94 @@ import (
 	"belfry/test/model"
 )
 
-// shop is two authors, their books, and arrays that are right at first.
-type shop struct {
+// fixture is two authors, their books, and arrays that match them.
+type fixture struct {
 	*testing.T
 	set *store.Set
 }
 
-func newShop(t *testing.T, limit int, books ...string) *shop {
+func newFixture(t *testing.T, limit int, books ...string) *fixture {
 	set, err := model.OpenSet(t.Context(), model.NewMemory(), []store.Mapping{{
 		Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true, Limit: limit,
 	}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{t, set}
-	s.save("Authors", "a", `{}`)
-	s.save("Authors", "b", `{}`)
+	f := &fixture{t, set}
+	f.save("Authors", "a", `{}`)
+	f.save("Authors", "b", `{}`)
 	for _, book := range books {
-		s.save("Books", book, `{"author":"a","title":"t"}`)
+		f.save("Books", book, `{"author":"a","title":"t"}`)
 	}
-	s.keep("a", books...)
-	return s
+	f.reconcile("a", books...)
+	return f
 }
 
-func (s *shop) must(err error) {
-	s.Helper()
+func (f *fixture) must(err error) {
+	f.Helper()
 	if err != nil {
-		s.Fatal(err)
+		f.Fatal(err)
 	}
 }
 
-func (s *shop) save(name, uuid, body string) {
-	s.Helper()
+func (f *fixture) save(name, uuid, body string) {
+	f.Helper()
 	o, err := object.Parse([]byte(body))
-	s.must(err)
-	_, err = s.set.Store(name).Save(s.Context(), o, uuid)
-	s.must(err)
+	f.must(err)
+	_, err = f.set.Store(name).Save(f.Context(), o, uuid)
+	f.must(err)
 }
 
-func (s *shop) keep(target string, books ...string) {
-	s.Helper()
-	s.must(mapping.NewReconciler(s.set, mapping.Options{}).Reconcile(s.Context(), &s.set.Mappings()[0], target, books))
+func (f *fixture) reconcile(target string, books ...string) {
+	f.Helper()
+	f.must(mapping.NewReconciler(f.set, mapping.Options{}).Reconcile(f.Context(), &f.set.Mappings()[0], target, books))
 }
 
-// array writes an author's array as it should not be.
-func (s *shop) array(author, value string) {
-	s.Helper()
-	a, err := s.set.Store("Authors").Get(s.Context(), author)
-	s.must(err)
-	_, err = store.NewWorker(s.set.Store("Authors")).CompareAndSet(s.Context(), a, object.Object{"books": []byte(value)})
-	s.must(err)
+// array overwrites an author's array.
+func (f *fixture) array(author, value string) {
+	f.Helper()
+	a, err := f.set.Store("Authors").Get(f.Context(), author)
+	f.must(err)
+	_, err = store.NewWorker(f.set.Store("Authors")).CompareAndSet(f.Context(), a, object.Object{"books": []byte(value)})
+	f.must(err)
 }
 
-func (s *shop) run(o verify.Options) *verify.Report {
-	s.Helper()
-	r, err := verify.Run(s.Context(), s.set, o)
-	s.must(err)
+func (f *fixture) run(o verify.Options) *verify.Report {
+	f.Helper()
+	r, err := verify.Run(f.Context(), f.set, o)
+	f.must(err)
 	return r
 }
 
-// finds asserts the differences, and that a repair leaves none and is lasting.
-func (s *shop) finds(want ...string) {
-	s.Helper()
+// finds asserts the differences, and that a repair corrects them permanently.
+func (f *fixture) finds(want ...string) {
+	f.Helper()
 	var got []string
-	for _, d := range s.run(verify.Options{}).Differences {
+	for _, d := range f.run(verify.Options{}).Differences {
 		got = append(got, fmt.Sprintf("%s %s in %s", d.Kind, d.UUID, d.Holder))
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		s.Errorf("found %q, want %q", got, want)
+		f.Errorf("found %q, want %q", got, want)
 	}
-	if r := s.run(verify.Options{Repair: true}); !r.Clean() || r.Repaired == 0 {
-		s.Errorf("repaired %d, and left %+v", r.Repaired, r.Differences)
+	if r := f.run(verify.Options{Repair: true}); !r.Clean() || r.Repaired == 0 {
+		f.Errorf("repaired %d, and left %+v", r.Repaired, r.Differences)
 	}
-	if r := s.run(verify.Options{}); !r.Clean() {
-		s.Errorf("after the repair: %+v", r.Differences)
+	if r := f.run(verify.Options{}); !r.Clean() {
+		f.Errorf("after the repair: %+v", r.Differences)
 	}
 }
 
-func TestWhatIsRightIsClean(t *testing.T) {
-	s := newShop(t, 10, "x", "y")
-	s.save("Books", "dangling", `{"author":"nobody"}`)
-	r := s.run(verify.Options{})
+func TestMatchingArraysAreClean(t *testing.T) {
+	f := newFixture(t, 10, "x", "y")
+	f.save("Books", "dangling", `{"author":"nobody"}`)
+	r := f.run(verify.Options{})
 	if !r.Clean() || r.Mappings != 1 || r.Objects != 3 || r.Targets != 2 || r.Entries != 2 || r.Pending == 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestDifferencesAreFoundAndRepaired(t *testing.T) {
+func TestDifferencesAreReportedAndRepaired(t *testing.T) {
 	const x, y = `{"uuid":"x","title":"t"}`, `{"uuid":"y","title":"t"}`
 	for _, test := range []struct {
 		name, array string
@@ -120,99 +120,99 @@ func TestDifferencesAreFoundAndRepaired(t *testing.T) {
 		{"null", `null`, []string{"malformed  in a", "missing x in a", "missing y in a"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newShop(t, 10, "x", "y")
-			s.array("a", test.array)
-			s.finds(test.want...)
+			f := newFixture(t, 10, "x", "y")
+			f.array("a", test.array)
+			f.finds(test.want...)
 		})
 	}
 }
 
-func TestAnEntryInAnotherTargetsArrayIsExtra(t *testing.T) {
-	s := newShop(t, 10, "x")
-	s.array("b", `[{"uuid":"x","title":"t"}]`)
-	s.finds("extra x in b")
+func TestEntryInAnotherTargetsArrayIsExtra(t *testing.T) {
+	f := newFixture(t, 10, "x")
+	f.array("b", `[{"uuid":"x","title":"t"}]`)
+	f.finds("extra x in b")
 }
 
-func TestAMappingOverExistingObjectsIsBroughtUpToDate(t *testing.T) {
-	s := newShop(t, 10)
+func TestRepairFillsAMappingAddedOverExistingObjects(t *testing.T) {
+	f := newFixture(t, 10)
 	for i := range 7 {
-		s.save("Books", fmt.Sprint("x", i), `{"author":["a","b"],"title":"t"}`)
+		f.save("Books", fmt.Sprint("x", i), `{"author":["a","b"],"title":"t"}`)
 	}
-	if r := s.run(verify.Options{}); len(r.Differences) != 14 {
+	if r := f.run(verify.Options{}); len(r.Differences) != 14 {
 		t.Fatalf("%d differences, want 14", len(r.Differences))
 	}
-	if r := s.run(verify.Options{Repair: true}); !r.Clean() || r.Repaired != 2 {
+	if r := f.run(verify.Options{Repair: true}); !r.Clean() || r.Repaired != 2 {
 		t.Fatalf("%+v", r)
 	}
 }
 
-func TestWhatACascadeLeftIsFound(t *testing.T) {
-	s := newShop(t, 10, "x")
-	s.must(s.set.Store("Authors").Delete(t.Context(), "a", 0))
-	s.finds("undeleted x in a")
-	if found, err := s.set.Store("Books").Exists(t.Context(), "x"); err != nil || found {
-		t.Errorf("x is there: %v, %v", found, err)
+func TestObjectLeftByACascadeIsReported(t *testing.T) {
+	f := newFixture(t, 10, "x")
+	f.must(f.set.Store("Authors").Delete(t.Context(), "a", 0))
+	f.finds("undeleted x in a")
+	if found, err := f.set.Store("Books").Exists(t.Context(), "x"); err != nil || found {
+		t.Errorf("x exists: %v, %v", found, err)
 	}
 }
 
-func TestAFullArrayIsToldAndClean(t *testing.T) {
-	s := newShop(t, 2, "w", "x", "y", "z")
-	r := s.run(verify.Options{})
-	want := verify.Overfull{Target: "Authors", Holder: "a", Array: "books", Limit: 2, Objects: 4}
-	if !r.Clean() || len(r.Overfull) != 1 || r.Overfull[0] != want {
+func TestFullArrayIsReportedAndClean(t *testing.T) {
+	f := newFixture(t, 2, "w", "x", "y", "z")
+	r := f.run(verify.Options{})
+	want := verify.Full{Target: "Authors", Holder: "a", Array: "books", Limit: 2, Objects: 4}
+	if !r.Clean() || len(r.Full) != 1 || r.Full[0] != want {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestAFullArrayThatHasRoomIsFound(t *testing.T) {
-	s := newShop(t, 2, "w", "x", "y")
-	s.array("a", `[{"uuid":"x","title":"t"}]`)
-	s.finds("missing w in a", "missing y in a")
+func TestArrayBelowItsLimitLacksEntries(t *testing.T) {
+	f := newFixture(t, 2, "w", "x", "y")
+	f.array("a", `[{"uuid":"x","title":"t"}]`)
+	f.finds("missing w in a", "missing y in a")
 }
 
-func TestALoweredLimitIsKept(t *testing.T) {
-	s := newShop(t, 3, "x", "y", "z")
-	s.set.Mappings()[0].Limit = 1
-	s.finds("extra  in a")
-	a, err := s.set.Store("Authors").Get(t.Context(), "a")
-	s.must(err)
+func TestRepairTrimsToALoweredLimit(t *testing.T) {
+	f := newFixture(t, 3, "x", "y", "z")
+	f.set.Mappings()[0].Limit = 1
+	f.finds("extra  in a")
+	a, err := f.set.Store("Authors").Get(t.Context(), "a")
+	f.must(err)
 	if got := string(object.Field(a.Body, "books")); got != `[{"uuid":"x","title":"t"}]` {
-		t.Errorf("the array is %s, want the one mapped first", got)
+		t.Errorf("the array is %s, want the one added first", got)
 	}
 }
 
-func TestARaisedLimitIsUsed(t *testing.T) {
-	s := newShop(t, 1, "x", "y", "z")
-	s.set.Mappings()[0].Limit = 3
-	s.finds("missing y in a", "missing z in a")
+func TestRepairRefillsToARaisedLimit(t *testing.T) {
+	f := newFixture(t, 1, "x", "y", "z")
+	f.set.Mappings()[0].Limit = 3
+	f.finds("missing y in a", "missing z in a")
 }
 
-// While workers catch up a difference does not count.
-func TestPatienceWaitsForWorkers(t *testing.T) {
-	s := newShop(t, 10, "x")
-	s.save("Books", "y", `{"author":"a","title":"t"}`)
+// A difference that workers correct in the meantime does not count.
+func TestDifferenceThatWorkersCorrectIsNotReported(t *testing.T) {
+	f := newFixture(t, 10, "x")
+	f.save("Books", "y", `{"author":"a","title":"t"}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan *verify.Report)
 	go func() {
-		r, err := verify.Run(ctx, s.set, verify.Options{Patience: time.Hour})
+		r, err := verify.Run(ctx, f.set, verify.Options{RecheckFor: time.Hour})
 		if err != nil {
 			t.Error(err)
 		}
 		done <- r
 	}()
-	s.keep("a", "y")
+	f.reconcile("a", "y")
 	if r := <-done; r == nil || !r.Clean() {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestAReportListsSoManyDifferencesAndCountsTheRest(t *testing.T) {
-	s := newShop(t, verify.MaxDifferences*2)
+func TestReportIsBoundedAndCountsTheRest(t *testing.T) {
+	f := newFixture(t, verify.MaxDifferences*2)
 	for i := range verify.MaxDifferences + 5 {
-		s.save("Books", fmt.Sprint("x", i), `{"author":"b"}`)
+		f.save("Books", fmt.Sprint("x", i), `{"author":"b"}`)
 	}
-	if r := s.run(verify.Options{}); len(r.Differences) != verify.MaxDifferences || r.More != 5 || r.Clean() {
+	if r := f.run(verify.Options{}); len(r.Differences) != verify.MaxDifferences || r.More != 5 || r.Clean() {
 		t.Errorf("%d differences and %d more", len(r.Differences), r.More)
 	}
 }
