@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"belfry/pkg/api"
+	"belfry/pkg/api/objects"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
@@ -53,11 +54,10 @@ func newBench(b *testing.B) *bench {
 		b.Fatal(err)
 	}
 	front := api.New(api.Options{
-		Set:       store.NewSet([]*store.Store{books}, nil),
-		Exposures: []api.Exposure{{Store: "Books", URL: "/books"}},
-		Logger:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Objects: []objects.Options{{Store: books, URL: "/books"}},
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
-	return &bench{b, front.Handler(), bare(books.Driver()), "/books/" + stored.UUID}
+	return &bench{b, front, bare(books.Driver()), "/books/" + stored.UUID}
 }
 
 // bare is the least that keeps objects over HTTP.

@@ -1,17 +1,12 @@
-// Package api is the HTTP front: it serves stores as REST resources, and
-// health, readiness and metrics, on echo.
+// Package api is the HTTP API of belfry. New composes it of one package for each domain:
 //
-// # The way of a request
+//   - login: registering, logging in, sessions (/auth)
+//   - objects: stores as REST resources
+//   - files: the binaries of objects
+//   - events: Server-Sent Events (/events)
+//   - system: health, readiness, metrics, and the documents that describe the API
 //
-// Server.ServeHTTP gives the request an exchange, which carries its id and
-// records its reply, and hands it to echo's router. A route's handler works on
-// the exchange and returns an error when it could not do what was asked;
-// problem.go alone turns that error into a status and a problem document.
-// Whatever happened, a panic included, the request is then counted and logged.
-//
-// One resource is one file: objects.go and list.go for a store's objects,
-// health.go for the process; the files of objects have several, which begin with
-// binary, and take their own time (binary_flow.go). What they share about HTTP is in body.go (media
-// types, limits), conditions.go (ETag, If-Match, If-None-Match), prefer.go and
-// wait.go (Prefer: wait).
+// They share package kit, whose comment says which way a request takes. Each has
+// its routes in its function Mount, and the way of its main request in its
+// package comment.
 package api

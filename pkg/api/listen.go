@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// How long a client may take, and how much it may send as headers.
+// Timeouts and limits of a connection.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second // headers and body
@@ -15,18 +15,17 @@ const (
 	maxHeaderBytes    = 64 << 10
 )
 
-// HTTPServer returns an HTTP server of the front that slow and idle clients
-// can't hold: each of them loses its connection after a bounded time. Whoever
-// serves it ends it with Shutdown, which drains the front (see Drain).
+// HTTPServer returns an http.Server whose timeouts close the connections of slow
+// and idle clients. Its Shutdown calls Drain.
 func (s *Server) HTTPServer() *http.Server {
 	server := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
-		WriteTimeout:      readTimeout + s.MaxWait + replyTimeout,
+		WriteTimeout:      readTimeout + s.maxWait + replyTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	server.RegisterOnShutdown(s.Drain)
 	return server

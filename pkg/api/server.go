@@ -1,195 +1,117 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"strings"
-	"sync"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/cors"
 
+	"belfry/pkg/api/events"
+	"belfry/pkg/api/files"
+	"belfry/pkg/api/kit"
+	"belfry/pkg/api/login"
+	"belfry/pkg/api/objects"
+	"belfry/pkg/api/system"
 	"belfry/pkg/sse"
-	"belfry/pkg/store"
 )
 
 // Defaults of Options.
 const (
-	// DefaultMaxBody leaves room for an object of the largest size together
-	// with its mapped arrays: what was read can be written back as it is.
+	// DefaultMaxBody admits an object of the largest size together with its
+	// mapped arrays, so that what was read can be written back as it is.
 	DefaultMaxBody = 4 << 20
 	DefaultMaxWait = 30 * time.Second
 )
 
-// Waiter knows when the work that a write caused has been done.
-type Waiter interface {
-	// Begin is called before the write. The subject goes into the context of
-	// the write's event; wait returns nil once the consequences of the causes
-	// are applied, and an error when its context ends before; end frees what
-	// Begin took and is always called.
-	Begin() (subject string, wait func(ctx context.Context, causes []store.Cause) error, end func())
-}
-
-// Restrict names the operations of a store that have no route.
-type Restrict struct {
-	Create, Update, Delete, Get bool
-}
-
-// Exposure makes a store a resource.
-type Exposure struct {
-	Store    string // a store of Options.Set
-	URL      string // path of the collection: begins with a slash, no colon, no asterisk
-	Restrict Restrict
-	List     bool // GET on the collection
-}
-
-// Options are what a front is made of. Set is required when there are
-// exposures; everything else may be left out.
+// Options are the options of a Server. All of them may be left out.
 type Options struct {
-	Set       *store.Set
-	Exposures []Exposure
-	Binaries  []Binaries
-	Live      *sse.Hub                    // nil: there are no events for browsers
-	Waiter    Waiter                      // nil: Prefer: wait is not honoured
-	Ready     func(context.Context) error // nil: always ready; the message of its *errs.Error is told on /readyz
-	Registry  *prometheus.Registry        // nil: one of its own
-	Logger    *slog.Logger                // nil: slog.Default
-	MaxBody   int64                       // most bytes of a request body; 0: DefaultMaxBody
-	MaxWait   time.Duration               // longest Prefer: wait; 0: DefaultMaxWait
+	Login     *login.Options    // nil: every client is anonymous
+	Objects   []objects.Options // stores to serve
+	Files     []files.Options   // binary services to serve
+	Events    *sse.Hub          // nil: /events has no route
+	Documents []system.Document
 
-	// Closed, when not nil, is why nothing but the health of the process is
-	// told: what a program that is still starting answers.
-	Closed func() error
+	Waiter kit.Waiter                  // nil: Prefer: wait is ignored
+	Ready  func(context.Context) error // nil: always ready; /readyz shows the message of its *errs.Error
+	Closed func() error                // error of all routes but /healthz, /readyz and /metrics while the process starts; nil: none
 
-	Auth    *Auth          // nil: nobody is ever logged in
-	Proxies []netip.Prefix // whose X-Forwarded-For is believed
-
-	Documents []Document
+	Registry *prometheus.Registry // nil: one of its own
+	Logger   *slog.Logger         // nil: nothing is logged
+	MaxBody  int64                // most bytes of a request body; 0: DefaultMaxBody
+	MaxWait  time.Duration        // longest Prefer: wait; 0: DefaultMaxWait
+	Proxies  []netip.Prefix       // whose X-Forwarded-For is trusted
 }
 
-// Server is the HTTP front. It is safe for concurrent use.
+// Server is the HTTP API. It is safe for concurrent use.
 type Server struct {
-	Options
-	echo          *echo.Echo
-	authenticator *authenticator // nil without Auth
-	forgery       *http.CrossOriginProtection
-	origins       []string   // trusted besides the request's own
-	cors          *cors.Cors // nil: pages of other origins read nothing
-	metrics       *metrics
-	unmatched     map[string]*route // requests that no route takes, by method
-	exchanges     sync.Pool
-	buffers       sync.Pool
-	stopping      context.Context
-	stop          context.CancelFunc
+	router  *kit.Router
+	log     *slog.Logger
+	maxWait time.Duration
+	stop    context.CancelFunc
 }
 
-// New makes the front. It panics when an exposure names a store that is not
-// in the set: configuration is checked before.
+// New returns a Server with all routes of the options.
 func New(o Options) *Server {
-	s := &Server{Options: o, echo: echo.New()}
-	s.applyDefaults()
-	s.stopping, s.stop = context.WithCancel(context.Background())
-	s.exchanges.New = func() any { return new(exchange) }
-	s.buffers.New = func() any { return new([]byte) }
-	s.metrics = newMetrics(s.Registry)
-	s.unmatched = s.metrics.unmatched()
-	s.echo.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(exchangeOf(c), err) }
-	s.guardForgery()
-	s.shareReplies()
-	if s.Auth != nil {
-		s.mountAuth()
+	o.MaxBody, o.MaxWait = cmp.Or(o.MaxBody, DefaultMaxBody), cmp.Or(o.MaxWait, DefaultMaxWait)
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
 	}
-	for _, e := range s.Exposures {
-		s.expose(e)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	for _, b := range s.Binaries {
-		s.attach(b)
-	}
-	if s.Live != nil {
-		s.handleGet(eventsURL, s.events)
-	}
-	for _, d := range s.Documents {
-		s.document(d)
-	}
-	s.mountHealth()
-	return s
-}
+	stopping, stop := context.WithCancel(context.Background())
 
-func (s *Server) applyDefaults() {
-	if s.Registry == nil {
-		s.Registry = prometheus.NewRegistry()
+	var sessions kit.Authenticator
+	origins := kit.NewOrigins("")
+	if o.Login != nil {
+		sessions, origins = login.NewSessions(o.Login.Service), o.Login.Origins()
 	}
-	if s.Logger == nil {
-		s.Logger = slog.Default()
-	}
-	if s.MaxBody == 0 {
-		s.MaxBody = DefaultMaxBody
-	}
-	if s.MaxWait == 0 {
-		s.MaxWait = DefaultMaxWait
-	}
-}
-
-func (s *Server) expose(e Exposure) {
-	var st *store.Store
-	if s.Set != nil {
-		st = s.Set.Store(e.Store)
-	}
-	if st == nil {
-		panic("api: exposed store " + e.Store + " is not in the set")
-	}
-	r := &resource{server: s, store: st, url: strings.TrimRight(e.URL, "/")}
-	one := r.url + "/:" + uuidParam
-	if !e.Restrict.Create {
-		s.handle(http.MethodPost, r.url, r.create)
-	}
-	if e.List {
-		s.handleGet(r.url, r.list)
-	}
-	if !e.Restrict.Get {
-		s.handleGet(one, r.get)
-	}
-	if !e.Restrict.Update {
-		s.handle(http.MethodPut, one, r.replace)
-		s.handle(http.MethodPatch, one, r.patch)
-	}
-	if !e.Restrict.Delete {
-		s.handle(http.MethodDelete, one, r.delete)
-	}
-}
-
-// handler answers a request, or returns why it can't.
-type handler func(*exchange) error
-
-// handle mounts a handler. Everything that a request of the route needs and
-// that does not depend on the request is made here, once.
-func (s *Server) handle(method, path string, h handler) {
-	rt := s.metrics.route(method, path)
-	s.echo.Add(method, path, func(c echo.Context) error {
-		x := exchangeOf(c)
-		x.route, x.params = rt, c
-		if err := h(x); err != nil {
-			s.fail(x, err)
-		}
-		return nil
+	router := kit.NewRouter(kit.RouterOptions{
+		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies,
+		Filters: []kit.Filter{origins.AllowCORS, origins.RefuseForgery, system.Gate(o.Closed)},
 	})
+	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping})
+
+	if o.Login != nil {
+		login.Mount(router, calls, origins, *o.Login)
+	}
+	for _, resource := range o.Objects {
+		objects.Mount(router, calls, resource)
+	}
+	for _, service := range o.Files {
+		files.Mount(router, calls, exposed(o.Objects), service)
+	}
+	if o.Events != nil {
+		events.Mount(router, calls, o.Events, stopping)
+	}
+	for _, document := range o.Documents {
+		system.MountDocument(router, document)
+	}
+	system.MountHealth(router, system.Health{Ready: o.Ready, Stopping: stopping, Registry: o.Registry})
+
+	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop}
 }
 
-// handleGet mounts a handler for GET and HEAD; net/http drops the body of a
-// reply to HEAD.
-func (s *Server) handleGet(path string, h handler) {
-	s.handle(http.MethodGet, path, h)
-	s.handle(http.MethodHead, path, h)
+// exposed returns the names of the stores that are served.
+func exposed(resources []objects.Options) []string {
+	var names []string
+	for _, r := range resources {
+		names = append(names, r.Store.Name())
+	}
+	return names
 }
 
-// Handler returns the front as a handler, for whoever serves it.
-func (s *Server) Handler() http.Handler { return s }
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.router.ServeHTTP(w, r) }
 
-// Drain prepares the end: /readyz reports 503, so that nobody sends more, and
-// requests that wait for the consequences of their write are answered at once.
-// Writes in progress are not disturbed.
+// Routes returns all routes, sorted, in the form "GET /books/{uuid}".
+func (s *Server) Routes() []string { return s.router.Routes() }
+
+// Drain prepares the shutdown: /readyz replies 503, so that load balancers send no
+// more requests, streams end, and requests that wait for the consequences of
+// their write are replied to at once. Writes in progress are not affected.
 func (s *Server) Drain() { s.stop() }

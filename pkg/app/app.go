@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
-	"belfry/pkg/api"
+	"belfry/pkg/api/objects"
 	"belfry/pkg/applied"
 	"belfry/pkg/auth"
 	"belfry/pkg/binary"
@@ -203,14 +203,14 @@ func (a *App) startWaiter(context.Context) (err error) {
 	return err
 }
 
-func exposures(c *config.Config) []api.Exposure {
-	var all []api.Exposure
-	for _, name := range names(c.Stores) {
-		e := c.Stores[name].Expose
+func (a *App) apiObjects() []objects.Options {
+	var all []objects.Options
+	for _, name := range names(a.config.Stores) {
+		e := a.config.Stores[name].Expose
 		if e == nil {
 			continue
 		}
-		all = append(all, api.Exposure{Store: name, URL: e.URL, List: e.List, Restrict: api.Restrict(e.Restrict)})
+		all = append(all, objects.Options{Store: a.set.Store(name), URL: e.URL, List: e.List, Restrict: objects.Restrict(e.Restrict)})
 	}
 	return all
 }

@@ -6,7 +6,7 @@ import (
 
 	"belfry/config"
 	maillistener "belfry/listeners/mail"
-	"belfry/pkg/api"
+	"belfry/pkg/api/login"
 	"belfry/pkg/auth"
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/mail"
@@ -164,9 +164,9 @@ func (a *App) startMail(context.Context) error {
 	return nil
 }
 
-func (a *App) apiAuth() *api.Auth {
+func (a *App) apiLogin() *login.Options {
 	c := &a.config.Authentication
-	return &api.Auth{
+	return &login.Options{
 		Service: a.auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
 		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, TrustedOrigins: c.TrustedOrigins,
 	}

@@ -8,7 +8,7 @@ import (
 
 	"belfry/config"
 	"belfry/listeners/sweep"
-	"belfry/pkg/api"
+	"belfry/pkg/api/files"
 	"belfry/pkg/binary"
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/binary/filestorage"
@@ -127,11 +127,11 @@ func (a *App) startSweep(context.Context) error {
 	return nil
 }
 
-func (a *App) apiBinaries() []api.Binaries {
-	var all []api.Binaries
+func (a *App) apiFiles() []files.Options {
+	var all []files.Options
 	for _, name := range names(a.binaries) {
 		b := a.config.Binaries[name]
-		mounted := api.Binaries{Service: a.binaries[name], URL: b.URL, Restrict: api.BinaryRestrict(b.Restrict)}
+		mounted := files.Options{Service: a.binaries[name], URL: b.URL, Restrict: files.Restrict(b.Restrict)}
 		if b.S3 != nil {
 			mounted.Presign = b.S3.Presign
 		}

@@ -4,7 +4,7 @@ import (
 	"runtime/debug"
 
 	"belfry/config"
-	"belfry/pkg/api"
+	"belfry/pkg/api/system"
 	"belfry/pkg/apidoc/asyncapi"
 	"belfry/pkg/apidoc/model"
 	"belfry/pkg/apidoc/openapi"
@@ -40,12 +40,12 @@ func describe(c *config.Config, write writer) ([]byte, error) {
 }
 
 // documents are the documents that are routes.
-func (a *App) documents() ([]api.Document, error) {
+func (a *App) documents() ([]system.Document, error) {
 	k, err := model.Of(a.config, Version(), a.config.BaseURLAt(a.HTTPAddress()))
 	if err != nil {
 		return nil, err
 	}
-	var all []api.Document
+	var all []system.Document
 	for _, d := range []struct {
 		on    bool
 		path  string
@@ -61,7 +61,7 @@ func (a *App) documents() ([]api.Document, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, api.Document{Path: d.path, Body: text})
+		all = append(all, system.Document{Path: d.path, Body: text})
 	}
 	return all, nil
 }

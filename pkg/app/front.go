@@ -65,8 +65,8 @@ func (a *App) serveHTTP(context.Context) error {
 		if err != nil {
 			return err
 		}
-		o.Set, o.Exposures, o.Binaries, o.Auth = a.set, exposures(a.config), a.apiBinaries(), a.apiAuth()
-		o.Live, o.Waiter, o.Proxies, o.Documents = a.live, a.waiter, a.config.Proxies, documents
+		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
+		o.Waiter, o.Proxies, o.Documents = a.waiter, a.config.Proxies, documents
 	}
 	serving := api.New(o)
 	a.watch()

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"belfry/pkg/api"
+	"belfry/pkg/api/login"
+	"belfry/pkg/api/objects"
 	"belfry/pkg/auth"
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/event"
@@ -70,10 +72,11 @@ func hunt(t *testing.T, change ...any) *prey {
 func (p *prey) serve(s *auth.Service) {
 	p.auth = s
 	p.Cleanup(s.Close)
+	store.NewSet([]*store.Store{p.users, p.idents, p.sessions, p.tokens}, nil)
 	p.Server = httptest.NewServer(api.New(api.Options{
-		Set: store.NewSet([]*store.Store{p.users, p.idents, p.sessions, p.tokens}, nil), Logger: p.opts.Log,
-		Exposures: []api.Exposure{{Store: "Users", URL: "/users"}},
-		Auth:      &api.Auth{Service: s, Success: "/in", Failure: "/out", Register: "/register", Recovery: "/again"},
+		Logger:  p.opts.Log,
+		Objects: []objects.Options{{Store: p.users, URL: "/users"}},
+		Login:   &login.Options{Service: s, Success: "/in", Failure: "/out", Register: "/register", Recovery: "/again"},
 	}))
 	p.Cleanup(p.Close)
 }

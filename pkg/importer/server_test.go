@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"belfry/pkg/api"
+	"belfry/pkg/api/objects"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
@@ -48,11 +49,11 @@ func serve(t testing.TB) *server {
 	s.must(err)
 	s.store, err = store.Open(t.Context(), backend, store.Options{Name: "Books", Schema: s.schema})
 	s.must(err)
+	store.NewSet([]*store.Store{s.store}, nil)
 	front := api.New(api.Options{
-		Set: store.NewSet([]*store.Store{s.store}, nil),
-		Exposures: []api.Exposure{
-			{Store: "Books", URL: "/books"},
-			{Store: "Books", URL: "/closed", Restrict: api.Restrict{Create: true}},
+		Objects: []objects.Options{
+			{Store: s.store, URL: "/books"},
+			{Store: s.store, URL: "/closed", Restrict: objects.Restrict{Create: true}},
 		},
 		Logger: slog.New(slog.DiscardHandler),
 	})

@@ -28,8 +28,10 @@ var floors = [][]string{
 	},
 	{"belfry/pkg/apidoc/model/modeltest", "belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/store", "belfry/pkg/store/outbox", "belfry/pkg/listener", "belfry/pkg/bus/eventlog"},
 	{"belfry/pkg/applied", "belfry/pkg/mapping", "belfry/pkg/natsapi", "belfry/pkg/bus/deadletter", "belfry/pkg/bus/replay", "belfry/pkg/intercept", "belfry/pkg/sse", "belfry/pkg/auth", "belfry/pkg/binary"},
-	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/verify", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api", "belfry/pkg/importer", "belfry/pkg/migrate"},
-	{"belfry/pkg/app"},
+	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/verify", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api/kit", "belfry/pkg/importer", "belfry/pkg/migrate"},
+	{"belfry/pkg/api/login", "belfry/pkg/api/objects", "belfry/pkg/api/files", "belfry/pkg/api/events", "belfry/pkg/api/system"},
+	{"belfry/pkg/api"},
+	{"belfry/pkg/app", "belfry/pkg/api/apitest"},
 	{
 		"belfry/cmd/belfry",
 		"belfry/listeners/examples/audit", "belfry/listeners/examples/webhook", "belfry/listeners/examples/thumbnail", "belfry/listeners/examples/welcome",

@@ -1,0 +1,362 @@
+// Package apitest starts the HTTP API for tests: over the file backend, with a
+// client that checks replies, and with login.
+package apitest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"belfry/pkg/api"
+	"belfry/pkg/api/objects"
+	"belfry/pkg/auth"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/query"
+)
+
+// Front is a Server on a TCP port over the file backend, with stores Authors
+// and Books as in the documentation.
+type Front struct {
+	*testing.T
+	*httptest.Server
+	API    *api.Server
+	Books  *store.Store
+	Auth   *auth.Service // nil without login
+	Faults *Faults
+	Logs   *Log
+	Events *Events
+}
+
+// Start starts a Front. change may have functions that set its options
+// (func(*api.Options)) and those of its HTTP server (func(*http.Server)).
+func Start(t *testing.T, change ...any) *Front {
+	t.Helper()
+	f := &Front{T: t, Faults: &Faults{}, Logs: newLog(), Events: &Events{}}
+	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
+	f.Must(err)
+	t.Cleanup(func() { f.Must(backend.Close()) })
+	o := api.Options{
+		Objects: f.stores(backend),
+		Logger:  slog.New(slog.NewJSONHandler(f.Logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	for _, c := range change {
+		if c, ok := c.(func(*api.Options)); ok {
+			c(&o)
+		}
+	}
+	for _, served := range o.Objects {
+		if served.Store.Name() == "Books" {
+			f.Books = served.Store
+		}
+	}
+	f.API = api.New(o)
+	f.Server = httptest.NewUnstartedServer(nil)
+	f.Config = f.API.HTTPServer()
+	for _, c := range change {
+		if c, ok := c.(func(*http.Server)); ok {
+			c(f.Config)
+		}
+	}
+	f.Start()
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *Front) stores(backend driver.Backend) []objects.Options {
+	f.Helper()
+	authors, err := store.Open(f.Context(), backend, store.Options{Name: "Authors"})
+	f.Must(err)
+	f.Books, err = store.Open(f.Context(), faulty{backend, f.Faults}, store.Options{
+		Name: "Books", Private: []string{"secret"}, Outbox: f.Events,
+		Indexes: []query.Index{{Name: "list.year", Fields: []string{"year"}}},
+	})
+	f.Must(err)
+	store.NewSet([]*store.Store{authors, f.Books}, nil)
+	return []objects.Options{{Store: authors, URL: "/authors"}, {Store: f.Books, URL: "/books", List: true}}
+}
+
+// Must fails the test for an error.
+func (f *Front) Must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// Reply is a reply whose body has been read.
+type Reply struct {
+	*http.Response
+	Text  string // the body
+	front *Front
+}
+
+// Do sends a request. headers are names and values in turn.
+func (f *Front) Do(method, path, body string, headers ...string) Reply {
+	f.Helper()
+	r, err := http.NewRequestWithContext(f.Context(), method, f.URL+path, strings.NewReader(body))
+	f.Must(err)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i+1] == "" {
+			r.Header.Del(headers[i])
+		} else {
+			r.Header.Add(headers[i], headers[i+1])
+		}
+	}
+	resp, err := f.Client().Do(r)
+	f.Must(err)
+	return f.Read(resp)
+}
+
+// Read reads a response to its end.
+func (f *Front) Read(resp *http.Response) Reply {
+	f.Helper()
+	data, err := io.ReadAll(resp.Body)
+	f.Must(err)
+	f.Must(resp.Body.Close())
+	return Reply{resp, string(data), f}
+}
+
+// Create makes a book and returns its entity tag.
+func (f *Front) Create(uuid string) string {
+	f.Helper()
+	r := f.Do("POST", "/books", `{"uuid":"`+uuid+`","title":"Emma"}`).Want(201)
+	return r.Header.Get("Etag")
+}
+
+// Alive checks that the server still does its work.
+func (f *Front) Alive() {
+	f.Helper()
+	f.Do("GET", "/healthz", "").Want(200)
+	f.Do("POST", "/books", `{"title":"Persuasion"}`).Want(201)
+}
+
+// Want checks the status and, for a problem, its form.
+func (r Reply) Want(status int) Reply {
+	r.front.Helper()
+	if r.StatusCode != status {
+		r.front.Fatalf("%s %s: status %d, want %d: %s", r.Request.Method, r.Request.URL, r.StatusCode, status, r.Text)
+	}
+	r.HasHeader("X-Content-Type-Options", "nosniff")
+	if status >= 400 && r.Request.Method != "HEAD" {
+		r.wantProblem()
+	}
+	return r
+}
+
+func (r Reply) wantProblem() {
+	r.front.Helper()
+	r.HasHeader("Content-Type", "application/problem+json")
+	r.HasHeader("Cache-Control", "no-store")
+	p := r.Problem()
+	if p.Status != r.StatusCode || !strings.HasPrefix(p.Type, "urn:belfry:problem:") || p.Title == "" ||
+		p.Instance != r.Header.Get("X-Request-Id") {
+		r.front.Errorf("not a whole problem: %s", r.Text)
+	}
+}
+
+// HasHeader checks a header of the reply.
+func (r Reply) HasHeader(name, want string) Reply {
+	r.front.Helper()
+	if got := r.Header.Get(name); got != want {
+		r.front.Errorf("%s: %q, want %q", name, got, want)
+	}
+	return r
+}
+
+// Says checks that a problem's detail holds a text.
+func (r Reply) Says(text string) Reply {
+	r.front.Helper()
+	if !strings.Contains(r.Problem().Detail, text) {
+		r.front.Errorf("detail %q does not say %q", r.Problem().Detail, text)
+	}
+	return r
+}
+
+type Problem struct {
+	Type, Title, Detail, Instance string
+	Status                        int
+	Errors                        []struct{ Pointer, Message string }
+}
+
+func (r Reply) Problem() (p Problem) {
+	r.front.Helper()
+	r.JSON(&p)
+	return p
+}
+
+func (r Reply) JSON(v any) {
+	r.front.Helper()
+	if err := json.Unmarshal([]byte(r.Text), v); err != nil {
+		r.front.Fatalf("not JSON: %q", r.Text)
+	}
+}
+
+// Raw sends bytes over a connection of its own, ends its sending half when
+// asked to, and reads one reply.
+func (f *Front) Raw(text string, end bool) Reply {
+	f.Helper()
+	conn := f.Dial()
+	// The server may answer and close before it has read everything.
+	_, _ = io.WriteString(conn, text)
+	if end {
+		_ = conn.CloseWrite()
+	}
+	return f.Receive(conn)
+}
+
+func (f *Front) Dial() *net.TCPConn {
+	f.Helper()
+	conn, err := net.Dial("tcp", f.Listener.Addr().String())
+	f.Must(err)
+	f.Cleanup(func() { _ = conn.Close() })
+	return conn.(*net.TCPConn)
+}
+
+func (f *Front) Receive(conn net.Conn) Reply {
+	f.Helper()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "POST"})
+	f.Must(err)
+	return f.Read(resp)
+}
+
+// Log collects the log.
+type Log struct {
+	mu    sync.Mutex
+	all   []string
+	added sync.Cond
+}
+
+func newLog() *Log {
+	l := &Log{}
+	l.added.L = &l.mu
+	return l
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(p))
+	l.added.Broadcast()
+	return len(p), nil
+}
+
+// Of waits for the record of a request, which is written after its reply.
+func (l *Log) Of(request string) map[string]any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		for _, line := range l.all {
+			var record map[string]any
+			if json.Unmarshal([]byte(line), &record) == nil && record["request"] == request && record["msg"] == "request" {
+				return record
+			}
+		}
+		l.added.Wait()
+	}
+}
+
+// Lines returns what has been logged so far.
+func (l *Log) Lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
+// Events collects the events of writes to Books.
+type Events struct {
+	mu  sync.Mutex
+	all []event.Envelope
+}
+
+func (e *Events) Committed(_ string, p driver.Pending) {
+	var envelope event.Envelope
+	if err := json.Unmarshal(p.Payload, &envelope); err != nil {
+		panic(err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, envelope)
+}
+
+// Last returns the last event.
+func (e *Events) Last() event.Envelope {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.all[len(e.all)-1]
+}
+
+// First returns the first event.
+func (e *Events) First() event.Envelope {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.all[0]
+}
+
+// Faults makes reading from the driver of Books fail.
+type Faults struct {
+	mu  sync.Mutex
+	get func(context.Context) error
+}
+
+// Set makes reads fail with the error of get; nil lets them succeed.
+func (f *Faults) Set(get func() error) {
+	if get == nil {
+		f.Hold(nil)
+		return
+	}
+	f.Hold(func(context.Context) error { return get() })
+}
+
+// Hold is Set with the context of the read.
+func (f *Faults) Hold(get func(context.Context) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.get = get
+}
+
+func (f *Faults) onGet(ctx context.Context) error {
+	f.mu.Lock()
+	get := f.get
+	f.mu.Unlock()
+	if get == nil {
+		return nil
+	}
+	return get(ctx)
+}
+
+type faulty struct {
+	driver.Backend
+	faults *Faults
+}
+
+func (b faulty) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := b.Backend.Open(ctx, spec)
+	return faultyStore{s, b.faults}, err
+}
+
+type faultyStore struct {
+	driver.Store
+	faults *Faults
+}
+
+func (s faultyStore) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
+	if err := s.faults.onGet(ctx); err != nil {
+		return driver.Record{}, false, err
+	}
+	return s.Store.Get(ctx, uuid)
+}

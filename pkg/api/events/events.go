@@ -1,0 +1,179 @@
+// Package events serves the events of package sse at /events.
+//
+// # The way of a stream
+//
+//	GET /events
+//	  kit.Router     filters: CORS, cross-site request forgery
+//	  handler.serve  parses the query: stores, events, last event id
+//	  sse.Hub.Serve  admits the client, and calls back: identify, send
+//	  stream         authenticates the client again each time the hub asks; writes with a deadline
+package events
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+	"belfry/pkg/sse"
+)
+
+const (
+	path       = "/events"
+	streamType = "text/event-stream"
+
+	// writeTimeout bounds each write to a client, stopTimeout those that are in
+	// progress when the server stops.
+	writeTimeout = 30 * time.Second
+	stopTimeout  = 500 * time.Millisecond
+)
+
+// handler serves the route /events.
+type handler struct {
+	hub      *sse.Hub
+	calls    *kit.Calls
+	stopping context.Context // ends all streams
+}
+
+// Mount adds the route /events.
+func Mount(r *kit.Router, calls *kit.Calls, hub *sse.Hub, stopping context.Context) {
+	h := &handler{hub, calls, stopping}
+	r.HandleGet(path, h.serve)
+}
+
+// serve is GET /events: a stream of events until the client disconnects or is
+// disconnected. HEAD has the headers alone.
+func (h *handler) serve(x *kit.Exchange) error {
+	want, err := parseWant(x.Request)
+	if err == nil {
+		err = h.hub.Check(want)
+	}
+	if err != nil {
+		return err
+	}
+	if x.Request.Method == http.MethodHead {
+		if _, err := h.calls.Session(x); err != nil {
+			return err
+		}
+		beginStream(x)
+		return nil
+	}
+	s := &stream{Exchange: x, handler: h, control: http.NewResponseController(x.ResponseWriter)}
+	defer context.AfterFunc(h.stopping, s.expire)()
+	return h.hub.Serve(x.Request.Context(), sse.Client{
+		Want: want, Address: x.Address, Begin: func() { beginStream(x) }, Send: s.send, Identify: s.identify, Stop: h.stopping.Done(),
+	})
+}
+
+// parseWant parses the query. A parameter that is unknown is Invalid: a filter that
+// is ignored would return too much.
+func parseWant(r *http.Request) (sse.Want, error) {
+	var want sse.Want
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return want, errs.New(errs.Invalid, "the query is not properly percent-encoded")
+	}
+	last := query["lastEventId"]
+	for name, values := range query {
+		switch name {
+		case "store":
+			want.Stores, err = splitNames(name, values)
+		case "event":
+			want.Events, err = splitNames(name, values)
+		case "lastEventId":
+		default:
+			err = errs.New(errs.Invalid, "the query parameter %q is unknown; store, event and lastEventId are known", kit.Truncate(name, 64))
+		}
+		if err != nil {
+			return want, err
+		}
+	}
+	if len(last) > 1 {
+		return want, errs.New(errs.Invalid, "the query parameter lastEventId is given more than once")
+	}
+	// A browser that reconnects sends the header and repeats the query.
+	if header := r.Header.Values("Last-Event-Id"); len(header) > 0 {
+		last = header[:1]
+	}
+	if len(last) == 0 || last[0] == "" {
+		return want, nil
+	}
+	id, err := strconv.ParseUint(last[0], 10, 64)
+	if err != nil {
+		return want, errs.New(errs.Invalid, "the last event id must be the id of an event of this stream, a whole number; 0 begins with the oldest event that is kept")
+	}
+	want.After = &id
+	return want, nil
+}
+
+// splitNames returns the names in the values of a parameter that may be repeated,
+// each a list separated by commas.
+func splitNames(name string, values []string) ([]string, error) {
+	var all []string
+	for _, value := range values {
+		for one := range strings.SplitSeq(value, ",") {
+			if one = strings.TrimSpace(one); one == "" {
+				return nil, errs.New(errs.Invalid, "the query parameter %s contains an empty name", name)
+			}
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+// beginStream sends the headers of a stream, which proxies must not cache, buffer or
+// compress.
+func beginStream(x *kit.Exchange) {
+	x.SetHeader("Content-Type", streamType)
+	x.SetHeader("Cache-Control", "no-store, no-transform")
+	x.SetHeader("X-Accel-Buffering", "no")
+	x.MarkStream()
+	x.WriteHeader(http.StatusOK)
+}
+
+// stream is the reply to one client.
+type stream struct {
+	*kit.Exchange
+	handler *handler
+	control *http.ResponseController
+	user    bool // the stream belongs to a user
+}
+
+// send sends at once, within writeTimeout.
+func (s *stream) send(data []byte) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if s.handler.stopping.Err() != nil {
+		s.expire()
+	}
+	if _, err := s.Write(data); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// expire keeps a client that reads nothing from delaying a server that stops.
+func (s *stream) expire() { _ = s.control.SetWriteDeadline(time.Now().Add(stopTimeout)) }
+
+// identify returns the current owner of the request's cookie or token. A stream
+// that belonged to a user ends with the session: it does not become anonymous.
+func (s *stream) identify(ctx context.Context) (*sse.Viewer, error) {
+	session, err := s.handler.calls.Reauthenticate(s.Exchange)
+	if err != nil {
+		return nil, err
+	}
+	if session == nil {
+		if s.user {
+			return nil, errs.New(errs.Unauthenticated, "the session has ended")
+		}
+		return &sse.Viewer{}, ctx.Err()
+	}
+	s.user = true
+	return &sse.Viewer{
+		User: session.Visible, UUID: session.User.UUID, Session: session.ID,
+		Key: session.User.UUID + " " + strconv.FormatUint(session.User.Revision, 10),
+	}, nil
+}

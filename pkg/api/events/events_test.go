@@ -1,0 +1,324 @@
+package events_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/api"
+	"belfry/pkg/api/apitest"
+	"belfry/pkg/auth"
+	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
+	"belfry/pkg/event"
+	"belfry/pkg/sse"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+)
+
+// bell is a bus, and the hub of a front whose events go there.
+type bell struct {
+	*testing.T
+	bus *bus.Bus
+	hub *sse.Hub
+}
+
+func newBell(t *testing.T) *bell {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	return &bell{T: t, bus: b}
+}
+
+// Committed publishes at once.
+func (b *bell) Committed(_ string, p driver.Pending) {
+	if err := b.bus.Publish(context.Background(), []bus.Event{{ID: p.ID, Subject: p.Subject, Payload: p.Payload}}); err != nil {
+		b.Error(err)
+	}
+	b.bus.Live(event.StoreSaved, nil) // any bell wakes who listens
+}
+
+// outbox sets this bell as the outbox of a store.
+func (b *bell) outbox(o *store.Options) { o.Outbox = b }
+
+// option gives a front the hub, over stores whose events go into the bus.
+func (b *bell) option(heartbeat time.Duration, more ...*store.Store) func(*api.Options) {
+	return func(o *api.Options) {
+		books := o.Objects[1].Store.WithOptions(b.outbox)
+		store.NewSet([]*store.Store{o.Objects[0].Store, books}, nil)
+		o.Objects[1].Store = books
+		stores := append([]*store.Store{books}, more...)
+		b.hub = sse.New(sse.Options{Bus: b.bus, Stores: stores, Identity: []string{"Sessions", "Users"}, Heartbeat: heartbeat})
+		b.Cleanup(b.hub.Close)
+		o.Events = b.hub
+	}
+}
+
+// stream is a reply that does not end.
+type stream struct {
+	*apitest.Front
+	*http.Response
+	lines *bufio.Reader
+}
+
+// listen begins to listen, and waits until the stream is ready.
+func listen(f *apitest.Front, query string, headers ...string) *stream {
+	f.Helper()
+	ctx, cancel := context.WithCancel(f.Context())
+	f.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, "GET", f.URL+"/events"+query, nil)
+	f.Must(err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := f.Client().Do(r)
+	f.Must(err)
+	f.Cleanup(func() { _ = resp.Body.Close() })
+	if resp.StatusCode != 200 {
+		f.Fatal(f.Read(resp).Text)
+	}
+	s := &stream{f, resp, bufio.NewReader(resp.Body)}
+	s.until("data: {}")
+	return s
+}
+
+// until reads up to a line that holds a text, and returns it.
+func (s *stream) until(text string) string {
+	s.Helper()
+	for {
+		line, err := s.lines.ReadString('\n')
+		if strings.Contains(line, text) {
+			return line
+		}
+		if err != nil {
+			s.Fatalf("the stream ended before %q: %v", text, err)
+		}
+	}
+}
+
+// rest reads to the end of the stream.
+func (s *stream) rest() string {
+	s.Helper()
+	text, err := io.ReadAll(s.lines)
+	s.Must(err)
+	return string(text)
+}
+
+func TestEventsOverHTTP(t *testing.T) {
+	b := newBell(t)
+	f := apitest.Start(t, b.option(0))
+	s := listen(f, "?store=Books&event=Store.Saved,Store.Deleted")
+	for name, want := range map[string]string{
+		"Content-Type": "text/event-stream", "Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no",
+		"Content-Encoding": "", "Content-Length": "", "X-Content-Type-Options": "nosniff",
+	} {
+		if got := s.Header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	f.Create("emma")
+	f.Do("DELETE", "/books/emma", "").Want(204)
+	s.until("id: 1\n")
+	if got := s.until("event: "); got != "event: Store.Saved\n" {
+		t.Error(got)
+	}
+	if got := s.until("data: "); !strings.Contains(got, `"object":{"uuid":"emma"`) {
+		t.Error(got)
+	}
+	s.until("id: 2\n")
+
+	// The header wins over the query, which a browser repeats.
+	listen(f, "?lastEventId=0", "Last-Event-ID", "1").until("event: Store.Deleted\n")
+	listen(f, "?lastEventId=0").until("event: Store.Saved\n")
+
+	r := f.Do("HEAD", "/events?store=Books", "").Want(200).HasHeader("Content-Type", "text/event-stream")
+	if r.Text != "" {
+		t.Error(r.Text)
+	}
+	for says, query := range map[string]string{
+		`store "Nope" is none`: "?store=Books,Nope", `event "Store.Save" is none`: "?event=Store.Save", `parameter "filter" is unknown`: "?filter=x",
+		`parameter store contains an empty name`: "?store=", `event contains an empty name`: "?event=Store.Saved,,", "whole number": "?lastEventId=x",
+		"more than once": "?lastEventId=1&lastEventId=1", "percent-encoded": "?store=%zz",
+	} {
+		f.Do("GET", "/events"+query, "").Want(400).Says(says)
+	}
+	f.Do("GET", "/events", "", "Last-Event-ID", "-1").Want(400).Says("whole number")
+	f.Do("POST", "/events", "").Want(405)
+	apitest.Start(t).Do("GET", "/events", "").Want(404)
+}
+
+// A server's deadlines are for requests that end.
+func TestAStreamOutlastsTheServersDeadlines(t *testing.T) {
+	const deadline = 100 * time.Millisecond
+	f := apitest.Start(t, newBell(t).option(deadline/4), func(s *http.Server) { s.ReadTimeout, s.WriteTimeout = deadline, deadline })
+	s := listen(f, "")
+	for range 20 {
+		s.until(":\n")
+	}
+	_, err := f.Books.Save(t.Context(), nil, "emma") // a request has no more than the deadline
+	f.Must(err)
+	s.until("event: Store.Saved")
+}
+
+// An old client is told the end of the stream by the end of its connection.
+func TestEventsOverHTTP10(t *testing.T) {
+	f := apitest.Start(t, newBell(t).option(0))
+	conn := f.Dial()
+	_, err := io.WriteString(conn, "GET /events HTTP/1.0\r\n\r\n")
+	f.Must(err)
+	lines := bufio.NewReader(conn)
+	for line := ""; !strings.HasPrefix(line, "id: "); {
+		line, err = lines.ReadString('\n')
+		f.Must(err)
+	}
+	f.Create("emma")
+	for line := ""; line != "event: Store.Saved\n"; {
+		line, err = lines.ReadString('\n')
+		f.Must(err)
+	}
+}
+
+// A server that stops ends its streams at once and says why, whether the clients
+// take what they are sent or not.
+func TestStreamsDoNotHoldUpAServerThatStops(t *testing.T) {
+	f := apitest.Start(t, newBell(t).option(0))
+	s := listen(f, "")
+	deaf := f.Dial()
+	_, err := io.WriteString(deaf, "GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
+	f.Must(err)
+	f.Must(deaf.SetReadBuffer(1 << 10))
+	for range 40 { // more than the systems in between keep
+		f.Do("POST", "/books", fmt.Sprintf(`{"pad":%q}`, strings.Repeat("x", 200<<10))).Want(201)
+		s.until("event: Store.Saved")
+	}
+	began := time.Now()
+	done := make(chan error, 1)
+	go func() { done <- f.Config.Shutdown(f.Context()) }()
+	if text := s.rest(); !strings.Contains(text, "event: dropped\ndata: {\"reason\":\"the server stops\"}\n\n") {
+		t.Errorf("%.200q", text)
+	}
+	f.Must(<-done)
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+}
+
+// gateWith is a front at which one can log in, and a store that only its owner
+// reads.
+func gateWith(t *testing.T, heartbeat time.Duration) (*apitest.Front, *store.Store) {
+	t.Helper()
+	b := newBell(t)
+	rules, problems := policy.Compile(policy.Rules{Owner: true})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	folder, err := filestore.Open(t.TempDir(), filestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = folder.Close() })
+	var notes *store.Store
+	f := apitest.StartLogin(t, 1, func(o *auth.Options) {
+		o.Sessions, o.Users = o.Sessions.WithOptions(b.outbox), o.Users.WithOptions(b.outbox)
+	}, func(o *api.Options) {
+		var err error
+		notes, err = store.Open(t.Context(), folder, store.Options{Name: "Notes", Policy: rules, Outbox: b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.option(heartbeat, notes)(o)
+	})[0]
+	return f, notes
+}
+
+// A stream that is somebody's ends when the session does, however it came in and
+// however the session ends; it does not go on as nobody's.
+func TestAStreamEndsWithItsSession(t *testing.T) {
+	for name, carry := range map[string]func(token string) []string{
+		"cookie": func(token string) []string { return []string{"Cookie", "belfry=" + token} },
+		"bearer": func(token string) []string { return []string{"Authorization", "Bearer " + token} },
+	} {
+		for ending, end := range map[string]func(f *apitest.Front, token string){
+			"logout": func(f *apitest.Front, token string) {
+				f.Do("DELETE", "/auth", "", "Authorization", "Bearer "+token).Want(204)
+			},
+			"password": func(f *apitest.Front, token string) {
+				f.Do("PUT", "/auth/email", `{"password":"a fine password","newPassword":"another password"}`, "Authorization", "Bearer "+token).Want(204)
+			},
+		} {
+			t.Run(name+", "+ending, func(t *testing.T) {
+				f, notes := gateWith(t, 0)
+				token := f.Register("ada@example.com", "a fine password")
+				var me struct{ UUID string }
+				f.Me(token).JSON(&me)
+				mine, nobodys := listen(f, "?store=Notes,Books", carry(token)...), listen(f, "?store=Notes,Books")
+				write := func(uuid, owner string) {
+					_, err := notes.Save(f.Context(), object.Object{"user": []byte(`"` + owner + `"`)}, uuid)
+					f.Must(err)
+				}
+				write("others", "bob")
+				write("mine", me.UUID)
+				if line := mine.until("data: "); !strings.Contains(line, `"uuid":"mine"`) {
+					t.Error(line)
+				}
+				end(f, token)
+				write("later", me.UUID)
+				f.Create("emma")
+				if text := mine.rest(); strings.Contains(text, "later") || strings.Contains(text, "emma") ||
+					!strings.Contains(text, `event: dropped`) || !strings.Contains(text, "your session has ended") {
+					t.Errorf("%q", text)
+				}
+				if line := nobodys.until("data: "); !strings.Contains(line, "emma") {
+					t.Error(line)
+				}
+			})
+		}
+	}
+}
+
+func TestAStreamWithABadToken(t *testing.T) {
+	f, _ := gateWith(t, 0)
+	f.Do("GET", "/events", "", "Authorization", "Bearer nonsense").Want(401)
+	f.Do("HEAD", "/events", "", "Authorization", "Bearer nonsense").Want(401)
+	listen(f, "", "Cookie", "belfry=nonsense") // as for any other request, nobody's
+}
+
+// That a stream takes long is nothing to tell, nor is it a fault when the client
+// goes.
+func TestAStreamIsLoggedQuietly(t *testing.T) {
+	f := apitest.Start(t, newBell(t).option(10*time.Millisecond))
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", f.URL+"/events", nil)
+	f.Must(err)
+	r.Header.Set("X-Request-Id", "the-stream")
+	resp, err := f.Client().Do(r)
+	f.Must(err)
+	began := time.Now()
+	lines := bufio.NewReader(resp.Body)
+	for time.Since(began) < 1100*time.Millisecond { // longer than a request may take in silence
+		_, err := lines.ReadString('\n')
+		f.Must(err)
+	}
+	cancel()
+	_, err = io.Copy(io.Discard, lines)
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the stream ended with %v", err)
+	}
+	if record := f.Logs.Of("the-stream"); record["level"] != "DEBUG" || record["status"] != 200.0 {
+		t.Errorf("%v", record)
+	}
+}

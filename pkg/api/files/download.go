@@ -1,0 +1,138 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/binary"
+	"belfry/pkg/binary/driver"
+	"belfry/pkg/errs"
+)
+
+// get is GET and HEAD on a binary.
+func (h *handler) get(x *kit.Exchange) error {
+	ctx, record, err := h.find(x)
+	if err != nil {
+		return err
+	}
+	tag := fileTag(record.Hash)
+	changed, err := changed(x, record.Hash)
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Etag", tag)
+	x.SetHeader("Cache-Control", kit.Revalidate)
+	if !changed {
+		x.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	part, status := span{0, record.Size}, http.StatusOK
+	if x.Request.Method == http.MethodGet {
+		redirected, err := h.redirect(ctx, x, record)
+		if redirected || err != nil {
+			return err
+		}
+		var partial bool
+		if part, partial, err = requestedSpan(x.Request.Header, tag, record.Size); err != nil {
+			x.SetHeader("Content-Range", "bytes */"+strconv.FormatInt(record.Size, 10))
+			return err
+		}
+		if partial {
+			status = http.StatusPartialContent
+		}
+	}
+	return h.send(ctx, x, record, part, status)
+}
+
+func (h *handler) find(x *kit.Exchange) (context.Context, binary.Record, error) {
+	place, err := h.place(x)
+	if err != nil {
+		return nil, binary.Record{}, err
+	}
+	ctx, err := h.calls.Client(x)
+	if err != nil {
+		return nil, binary.Record{}, err
+	}
+	record, err := h.service.Get(ctx, place)
+	return ctx, record, err
+}
+
+// changed evaluates the preconditions: it reports whether the client's cached
+// contents do not include this one.
+func changed(x *kit.Exchange, hash string) (bool, error) {
+	match, err := x.IfMatch()
+	if err != nil {
+		return false, err
+	}
+	noneMatch, err := x.IfNoneMatch()
+	if err != nil {
+		return false, err
+	}
+	if match.Given && !match.Match(hash) {
+		return false, errs.New(errs.Mismatch, "the binary is none of those in If-Match")
+	}
+	return !noneMatch.Given || !noneMatch.MatchWeak(hash), nil
+}
+
+// redirect redirects the client to a presigned URL, if those are configured and the
+// storage has them.
+func (h *handler) redirect(ctx context.Context, x *kit.Exchange, record binary.Record) (bool, error) {
+	if h.presign == 0 {
+		return false, nil
+	}
+	media, inline := servedType(record.Mimetype)
+	url, ok, err := h.service.Sign(ctx, record.Hash, driver.SignedHeaders{
+		ContentType: media, ContentDisposition: disposition(inline, record.Name), CacheControl: kit.Revalidate,
+	}, h.presign)
+	if err != nil || !ok {
+		return false, err
+	}
+	x.SetHeader("Location", url)
+	x.SetHeader("Cache-Control", kit.NoStore)
+	x.WriteHeader(http.StatusFound)
+	return true, nil
+}
+
+// send replies with a content or a part of it.
+func (h *handler) send(ctx context.Context, x *kit.Exchange, record binary.Record, part span, status int) error {
+	if x.Request.Method == http.MethodHead {
+		describe(x, record, part, status)
+		x.WriteHeader(status)
+		return nil
+	}
+	content, err := h.service.Open(ctx, record.Hash, part.start, part.length)
+	if errors.Is(err, errs.NotFound) {
+		return errs.Wrap(err, errs.Internal, "the storage lacks the content %s of a record", record.Hash)
+	}
+	if err != nil {
+		return err
+	}
+	// A failed close changes nothing: what has been read is checked by then.
+	defer func() { _ = content.Close() }()
+	describe(x, record, part, status)
+	x.WriteHeader(status)
+	clientErr, err := copyContent(x, content, part.length, h.patience)
+	if err != nil && x.Request.Context().Err() == nil {
+		return err
+	}
+	// That a client disconnects is logged, and does not count as a failure.
+	x.RecordError(clientErr)
+	return nil
+}
+
+// describe sets the headers of a content.
+func describe(x *kit.Exchange, record binary.Record, part span, status int) {
+	media, inline := servedType(record.Mimetype)
+	x.SetHeader("Content-Type", media)
+	x.SetHeader("Content-Length", strconv.FormatInt(part.length, 10))
+	x.SetHeader("Content-Disposition", disposition(inline, record.Name))
+	x.SetHeader("Content-Security-Policy", filePolicy)
+	x.SetHeader("Accept-Ranges", "bytes")
+	x.SetHeader("Repr-Digest", reprDigest(record.Hash))
+	if status == http.StatusPartialContent {
+		x.SetHeader("Content-Range", part.contentRange(record.Size))
+	}
+}

@@ -1,0 +1,163 @@
+// Package files serves the binaries of objects.
+//
+// # The way of an upload
+//
+//	PUT /binaries/upload/Books/{uuid}/cover/0
+//	  kit.Router          filters: CORS, cross-site request forgery
+//	  handler.put         path and headers (announcement); the body as an inflow, with its
+//	                      time limits (flow.go); a form up to its file (form.go)
+//	  kit.Calls.Write     authenticates the client; honors Prefer: wait
+//	  binary.Service.Put  checks what can be refused, stores the content, writes the record
+//	  kit.Exchange        201 or 200 with the record, its ETag and Location
+//
+// # The way of a download
+//
+//	GET /binaries/Books/{uuid}/cover/0
+//	  handler.get          preconditions and Range (range.go)
+//	  binary.Service.Get  policy of the object; the record
+//	  handler.redirect     302 to a presigned URL of the storage, where configured; otherwise
+//	  binary.Service.Open  the content, written at the pace of the client (flow.go)
+package files
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/binary"
+	"belfry/pkg/binary/driver"
+	"belfry/pkg/errs"
+)
+
+// Restrict names the operations of a binary service that have no route.
+type Restrict struct {
+	Create, Get, Delete bool
+}
+
+// Options are the options of Mount.
+type Options struct {
+	Service  *binary.Service
+	URL      string // path of its routes: begins with a slash, no colon, no asterisk
+	Restrict Restrict
+	Presign  time.Duration // readers are redirected to a URL that is valid for this long, if the storage has such; 0: never
+	Patience time.Duration // time that a client has to transfer 256 KiB; 0: DefaultPatience
+}
+
+// handler serves the binaries of a service.
+type handler struct {
+	service  *binary.Service
+	calls    *kit.Calls
+	stores   map[string]bool // whose objects can have binaries
+	url      string          // without a trailing slash
+	presign  time.Duration
+	patience time.Duration
+}
+
+// Parameters and segments of a path below the URL of a binary service.
+const (
+	storeParam    = "store"
+	propertyParam = "property"
+	indexParam    = "index"
+	hashParam     = "hash"
+	upload        = "/upload"
+)
+
+// Mount adds the routes of a binary service. It serves the objects of stores that
+// are exposed, that have a policy, or that the service's Properties name: all others,
+// such as the store of sessions, are internal. It does not serve stores that hide
+// objects which the client may not read.
+func Mount(r *kit.Router, calls *kit.Calls, exposed []string, o Options) {
+	h := &handler{
+		service: o.Service, calls: calls, stores: map[string]bool{}, url: strings.TrimRight(o.URL, "/"),
+		presign: o.Presign, patience: cmp.Or(o.Patience, DefaultPatience),
+	}
+	for st := range o.Service.Stores() {
+		h.stores[st.Name()] = !st.HidesForbidden() && (slices.Contains(exposed, st.Name()) || st.Policy() != nil || o.Service.Properties(st.Name()) != nil)
+	}
+	const place = "/:" + storeParam + "/:" + kit.UUIDParam + "/:" + propertyParam + "/:" + indexParam
+	if !o.Restrict.Get {
+		r.HandleGet(h.url+place, h.get)
+	}
+	if !o.Restrict.Create {
+		r.Handle(http.MethodPut, h.url+upload+place, h.put)
+	}
+	if !o.Restrict.Delete {
+		r.Handle(http.MethodDelete, h.url+place+"/:"+hashParam, h.delete)
+	}
+}
+
+// delete is DELETE on a binary, which its hash names besides its place.
+func (h *handler) delete(x *kit.Exchange) error {
+	place, err := h.place(x)
+	if err != nil {
+		return err
+	}
+	hash, err := x.PathParam(hashParam)
+	if err != nil {
+		return err
+	}
+	if !driver.ValidHash(hash) {
+		return errs.New(errs.Invalid, "the last segment of the path is the binary's hash: 64 digits of lower-case hexadecimal")
+	}
+	match, err := ifMatch(x)
+	if err != nil {
+		return err
+	}
+	if match.Given && !match.Match(hash) {
+		return errs.New(errs.Mismatch, "the binary to delete is none of those in If-Match")
+	}
+	_, _, err = h.calls.Write(x, func(ctx context.Context) error {
+		_, err := h.service.Delete(ctx, place, hash)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	x.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// ifMatch parses If-Match of a write to a binary. If-None-Match is Invalid there,
+// since a precondition must not be ignored.
+func ifMatch(x *kit.Exchange) (kit.Tags, error) {
+	if len(x.Request.Header["If-None-Match"]) > 0 {
+		return kit.Tags{}, errs.New(errs.Invalid, `If-None-Match is not supported here: upload to "add" to replace nothing`)
+	}
+	return x.IfMatch()
+}
+
+// place parses the path of a binary.
+func (h *handler) place(x *kit.Exchange) (binary.Place, error) {
+	index, err := x.PathParam(indexParam)
+	if err != nil {
+		return binary.Place{}, err
+	}
+	return h.placeAt(x, index)
+}
+
+func (h *handler) placeAt(x *kit.Exchange, index string) (p binary.Place, err error) {
+	if p.Store, err = x.PathParam(storeParam); err != nil {
+		return p, err
+	}
+	if !h.stores[p.Store] {
+		return p, errs.New(errs.NotFound, "there is no store %q with binaries", kit.Truncate(p.Store, 64))
+	}
+	if p.UUID, err = x.PathParam(kit.UUIDParam); err != nil {
+		return p, err
+	}
+	if p.Property, err = x.PathParam(propertyParam); err != nil {
+		return p, err
+	}
+	if p.Index, err = strconv.Atoi(index); err != nil || p.Index < 0 || strconv.Itoa(p.Index) != index {
+		return p, errs.New(errs.Invalid, "%q is not an index: a whole number from 0 is expected", kit.Truncate(index, 64))
+	}
+	return p, nil
+}
+
+// fileTag returns the entity tag of a content.
+func fileTag(hash string) string { return `"` + hash + `"` }

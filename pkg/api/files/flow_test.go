@@ -1,0 +1,343 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/pkg/api/kit"
+)
+
+const (
+	brief = 100 * time.Millisecond // of what is meant to pass
+	ample = time.Minute            // of what is not
+)
+
+// flow serves one handler with the timeouts of an HTTP server, and returns its address.
+func flow(t *testing.T, change func(*http.Server), h kit.Handler) string {
+	t.Helper()
+	r := kit.NewRouter(kit.RouterOptions{Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+	r.HandleGet("/flow", h)
+	r.Handle(http.MethodPut, "/flow", h)
+	server := httptest.NewUnstartedServer(r)
+	server.Config.ReadTimeout, server.Config.WriteTimeout = time.Minute, 2*time.Minute
+	change(server.Config)
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+func dialFlow(t *testing.T, address, request string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// An upload that gets on is not cut by the timeouts that hold for other
+// requests, and its reply arrives.
+func TestLongUpload(t *testing.T) {
+	heard := make(chan byte)
+	address := flow(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = brief, brief }, func(x *kit.Exchange) error {
+		f := newInflow(x, ample)
+		one := make([]byte, 1)
+		for {
+			if _, err := io.ReadFull(f, one); err != nil {
+				return err
+			}
+			if one[0] == '.' {
+				break
+			}
+			heard <- one[0]
+		}
+		f.extendReply(ample)
+		x.Send(http.StatusOK, "text/plain", []byte(strings.Repeat("x", 64<<10)+"done"))
+		return nil
+	})
+	conn := dialFlow(t, address, "PUT /flow HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n")
+	for began := time.Now(); time.Since(began) < 3*brief; {
+		if _, err := io.WriteString(conn, "1\r\nx\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-heard:
+		case <-time.After(ample):
+			t.Fatal("the upload broke off")
+		}
+	}
+	if _, err := io.WriteString(conn, "1\r\n.\r\n0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(reply), "done") {
+		t.Errorf("%q, %v", reply, err)
+	}
+}
+
+// Whoever sends nothing, or next to nothing, is told and loses the connection.
+func TestStalledUpload(t *testing.T) {
+	address := flow(t, func(*http.Server) {}, func(x *kit.Exchange) error {
+		f := newInflow(x, brief)
+		_, err := io.Copy(io.Discard, f)
+		f.extendReply(ample)
+		return err
+	})
+	for name, send := range map[string]func(io.Writer) error{
+		"nothing": func(io.Writer) error { return nil },
+		"a byte at a time": func(w io.Writer) error {
+			var cut error
+			for began := time.Now(); cut == nil; _, cut = io.WriteString(w, "x") {
+				if time.Since(began) > ample {
+					return errors.New("it could go on for ever")
+				}
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := dialFlow(t, address, "PUT /flow HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000000\r\n\r\n")
+			sent := make(chan error, 1)
+			go func() { sent <- send(&slowly{w: conn}) }()
+			reply, _ := io.ReadAll(conn)
+			if !strings.HasPrefix(string(reply), "HTTP/1.1 408 ") || !strings.Contains(string(reply), "Connection: close") {
+				t.Errorf("%q", reply)
+			}
+			_ = conn.Close()
+			if err := <-sent; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// slowly writes less than a window in the time for one.
+type slowly struct {
+	w    io.Writer
+	last time.Time
+}
+
+func (s *slowly) Write(p []byte) (int, error) {
+	for time.Since(s.last) < time.Millisecond {
+		time.Sleep(100 * time.Microsecond)
+	}
+	s.last = time.Now()
+	return s.w.Write(p)
+}
+
+// Once the body is there, its reader has all the time it needs: net/http, which
+// watches the connection, takes no deadline that passes for a client that left.
+func TestTimeBehindTheBody(t *testing.T) {
+	address := flow(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = brief, brief }, func(x *kit.Exchange) error {
+		f := newInflow(x, brief)
+		if _, err := io.Copy(io.Discard, f); err != nil {
+			return err
+		}
+		select {
+		case <-x.Request.Context().Done():
+			t.Error(context.Cause(x.Request.Context()))
+		case <-time.After(3 * brief):
+		}
+		f.extendReply(ample)
+		x.WriteHeader(http.StatusNoContent)
+		return nil
+	})
+	conn := dialFlow(t, address, "PUT /flow HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello")
+	if reply, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(reply), "HTTP/1.1 204 ") {
+		t.Errorf("%q, %v", reply, err)
+	}
+}
+
+func TestPaceCountsTheClientsTime(t *testing.T) {
+	p := pace{patience: time.Second}
+	now := time.Now()
+	check := func(want time.Duration) {
+		t.Helper()
+		if got := p.begin(now).Sub(now); got != want {
+			t.Errorf("%v left, want %v", got, want)
+		}
+	}
+	check(time.Second)
+	p.end(10, 100*time.Millisecond)
+	now = now.Add(time.Hour) // belfry's own
+	check(900 * time.Millisecond)
+	p.end(flowWindow-11, 800*time.Millisecond)
+	check(100 * time.Millisecond)
+	p.end(1, 50*time.Millisecond)
+	check(time.Second) // the next window
+}
+
+// big is more than what the buffers of a connection hold.
+const big = 64 << 20
+
+func bigFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "big")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("0123456789abcdef"), big/16), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// pouring serves a content of so many bytes.
+func pouring(open func() (io.Reader, error), length int64, patience time.Duration, told chan<- [2]error) kit.Handler {
+	return func(x *kit.Exchange) error {
+		content, err := open()
+		if err != nil {
+			return err
+		}
+		if c, ok := content.(io.Closer); ok {
+			defer func() { _ = c.Close() }()
+		}
+		x.Header().Set("Content-Length", "67108864")
+		x.WriteHeader(http.StatusOK)
+		client, reading := copyContent(x, content, length, patience)
+		if client == nil && reading == nil {
+			reading = x.Request.Context().Err() // a deadline that passed is no client that left
+		}
+		told <- [2]error{client, reading}
+		return reading
+	}
+}
+
+// A download that gets on is not cut by the timeouts of other replies, be it a
+// file that the system sends or anything else; and one that stalls is.
+func TestDownloadTakesItsTime(t *testing.T) {
+	path := bigFile(t)
+	for name, open := range map[string]func() (io.Reader, error){
+		"file":           func() (io.Reader, error) { return os.Open(path) },
+		"part of a file": func() (io.Reader, error) { f, err := os.Open(path); return io.LimitReader(f, big), err },
+		"stream": func() (io.Reader, error) {
+			f, err := os.Open(path)
+			return struct{ io.ReadCloser }{f}, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := make(chan [2]error, 1)
+			address := flow(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = brief, brief }, pouring(open, big, ample, told))
+			conn := dialFlow(t, address, "GET /flow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			head := make([]byte, 1<<20)
+			if _, err := io.ReadFull(conn, head); err != nil {
+				t.Fatal(err)
+			}
+			for began := time.Now(); time.Since(began) < 3*brief; {
+				time.Sleep(brief / 10) // as a slow client does
+			}
+			rest, err := io.Copy(io.Discard, conn)
+			if whole := int64(bytes.Index(head, []byte("\r\n\r\n"))) + 4 + big; err != nil || int64(len(head))+rest != whole {
+				t.Errorf("%d bytes, %v", int64(len(head))+rest, err)
+			}
+			if errs := <-told; errs != [2]error{} {
+				t.Error(errs)
+			}
+		})
+		t.Run(name+", stalled", func(t *testing.T) {
+			told := make(chan [2]error, 1)
+			address := flow(t, func(*http.Server) {}, pouring(open, big, brief, told))
+			dialFlow(t, address, "GET /flow HTTP/1.1\r\nHost: x\r\n\r\n")
+			if errs := <-told; !errors.Is(errs[0], os.ErrDeadlineExceeded) || errs[1] != nil {
+				t.Error(errs)
+			}
+		})
+		t.Run(name+", client gone", func(t *testing.T) {
+			told := make(chan [2]error, 1)
+			address := flow(t, func(*http.Server) {}, pouring(open, big, ample, told))
+			conn := dialFlow(t, address, "GET /flow HTTP/1.1\r\nHost: x\r\n\r\n")
+			if err := conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if errs := <-told; errs[0] == nil || errs[1] != nil {
+				t.Error(errs)
+			}
+		})
+	}
+}
+
+// What is sent is never more than the headers told, and less is an error.
+func TestDownloadOfAnotherLength(t *testing.T) {
+	path := bigFile(t)
+	file := func() (io.Reader, error) { return os.Open(path) }
+	for name, c := range map[string]struct {
+		open   func() (io.Reader, error)
+		length int64
+		failed bool
+	}{
+		"longer file":   {file, 1000, false},
+		"longer part":   {func() (io.Reader, error) { f, err := file(); return io.LimitReader(f, big), err }, 1000, false},
+		"shorter file":  {file, big + 1, true},
+		"shorter part":  {func() (io.Reader, error) { f, err := file(); return io.LimitReader(f, 10), err }, 1000, true},
+		"longer stream": {func() (io.Reader, error) { return struct{ io.Reader }{bytes.NewReader(make([]byte, big))}, nil }, 1000, false},
+		"broken stream": {func() (io.Reader, error) {
+			return io.MultiReader(strings.NewReader("x"), iotest.ErrReader(errors.New("gone"))), nil
+		}, big, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			x := &kit.Exchange{ResponseWriter: w}
+			content, err := c.open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, reading := copyContent(x, content, c.length, ample)
+			if client != nil || (reading != nil) != c.failed {
+				t.Errorf("%v, %v", client, reading)
+			}
+			if !c.failed && int64(w.Body.Len()) != c.length {
+				t.Errorf("%d bytes", w.Body.Len())
+			}
+		})
+	}
+}
+
+// sending notes what it is given to send.
+type sending struct {
+	http.ResponseWriter
+	files, bytes int64
+}
+
+func (s *sending) ReadFrom(r io.Reader) (int64, error) {
+	if limited, ok := r.(*io.LimitedReader); ok && limited.N <= flowWindow {
+		if _, ok := limited.R.(syscall.Conn); ok {
+			s.files++
+		}
+	}
+	n, err := io.Copy(io.Discard, r)
+	s.bytes += n
+	return n, err
+}
+
+// A file reaches net/http as one, in pieces: that is what lets the operating
+// system send it by itself.
+func TestFileIsSentByTheSystem(t *testing.T) {
+	f, err := os.Open(bigFile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	w := &sending{ResponseWriter: httptest.NewRecorder()}
+	x := &kit.Exchange{ResponseWriter: w}
+	if client, reading := copyContent(x, f, big, ample); client != nil || reading != nil {
+		t.Fatal(client, reading)
+	}
+	if w.bytes != big || w.files != big/flowWindow {
+		t.Errorf("%d bytes in %d pieces", w.bytes, w.files)
+	}
+}

@@ -1,0 +1,141 @@
+package files_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belfry/pkg/api/files"
+	"belfry/pkg/binary"
+	"belfry/pkg/binary/driver"
+	"belfry/pkg/errs"
+)
+
+// opening is a storage whose contents are opened by a function, once it is set.
+type opening struct {
+	driver.Storage
+	open atomic.Pointer[func(context.Context) (io.ReadCloser, error)]
+}
+
+func (s *opening) set(open func(context.Context) (io.ReadCloser, error)) { s.open.Store(&open) }
+
+// over puts the storage around that of a service.
+func (s *opening) over(o *binary.Options, _ *files.Options) { s.Storage, o.Storage = o.Storage, s }
+
+func (s *opening) Open(ctx context.Context, hash string, offset, length int64) (io.ReadCloser, error) {
+	if open := s.open.Load(); open != nil {
+		return (*open)(ctx)
+	}
+	return s.Storage.Open(ctx, hash, offset, length)
+}
+
+// signing is a storage that clients can ask themselves.
+type signing struct {
+	driver.Storage
+	sign func(hash string, h driver.SignedHeaders, lasting time.Duration) (string, error)
+}
+
+func (s signing) Sign(_ context.Context, hash string, h driver.SignedHeaders, lasting time.Duration) (string, error) {
+	return s.sign(hash, h, lasting)
+}
+
+// A content that is lost or breaks off is no shorter content.
+func TestUnreadableContent(t *testing.T) {
+	faulty := &opening{}
+	l := shelve(t, faulty.over)
+	path, hash := l.add("texts", strings.Repeat("x", 100<<10))
+	l.Must(l.storage.Delete(t.Context(), hash))
+	if r := l.Do("GET", path, "").Want(500); strings.Contains(r.Text, hash) || strings.Contains(r.Text, l.folder) {
+		t.Errorf("told: %s", r.Text)
+	}
+	for name, c := range map[string]struct {
+		err    error
+		status int
+	}{
+		"away":  {&errs.Error{Kind: errs.Unavailable, Message: "throttled", RetryAfter: 7 * time.Second}, 503},
+		"fault": {errors.New("secret details"), 500},
+	} {
+		faulty.set(func(context.Context) (io.ReadCloser, error) { return nil, c.err })
+		r := l.Do("GET", path, "").Want(c.status).HasHeader("Content-Disposition", "")
+		if strings.Contains(r.Text, "secret") || c.status == 503 && r.Header.Get("Retry-After") != "7" {
+			t.Errorf("%s: %s", name, r.Text)
+		}
+		l.Do("HEAD", path, "").Want(200)
+	}
+	for name, content := range map[string]io.Reader{
+		"broken": io.MultiReader(strings.NewReader("half"), brokenReader{}),
+		"short":  strings.NewReader("half"),
+	} {
+		faulty.set(func(context.Context) (io.ReadCloser, error) { return io.NopCloser(content), nil })
+		resp, err := l.Client().Get(l.URL + path)
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+		if err == nil {
+			t.Errorf("%s: it looks whole", name)
+		}
+	}
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("the disk is broken") }
+
+// A client that leaves in the middle of a download is no fault in the log.
+func TestClientGoneInDownload(t *testing.T) {
+	slow := &opening{}
+	l := shelve(t, slow.over)
+	slow.set(func(ctx context.Context) (io.ReadCloser, error) { return io.NopCloser(endless{ctx}), nil })
+	path, _ := l.add("texts", strings.Repeat("x", maxFile))
+	conn := l.Dial()
+	_, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\nX-Request-Id: leaving\r\n\r\n")
+	l.Must(err)
+	_, err = conn.Read(make([]byte, 1000))
+	l.Must(err)
+	l.Must(conn.Close())
+	if record := l.Logs.Of("leaving"); record["level"] == "ERROR" || record["status"] != 200.0 {
+		t.Errorf("%v", record)
+	}
+}
+
+// endless is a content that comes slowly, until its context ends.
+type endless struct{ context.Context }
+
+func (e endless) Read(p []byte) (int, error) {
+	select {
+	case <-e.Done():
+		return 0, e.Err()
+	case <-time.After(time.Millisecond):
+		return len(p) / 16, nil
+	}
+}
+
+func TestPresignedDownload(t *testing.T) {
+	var got driver.SignedHeaders
+	l := shelve(t, func(o *binary.Options, b *files.Options) {
+		o.Storage = signing{Storage: o.Storage, sign: func(hash string, h driver.SignedHeaders, lasting time.Duration) (string, error) {
+			got = h
+			return fmt.Sprintf("https://storage.example/%s?for=%s", hash, lasting), nil
+		}}
+		b.Presign = time.Minute
+	})
+	path, hash := l.add("pages", "<html>", "Content-Type", "text/html", "X-Filename", "x.html")
+	l.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	r := l.Do("GET", path, "", "Range", "bytes=0-1").Want(302).HasHeader("Cache-Control", "no-store")
+	r.HasHeader("Location", "https://storage.example/"+hash+"?for=1m0s")
+	if want := (driver.SignedHeaders{
+		ContentType: "text/html", ContentDisposition: `attachment; filename="x.html"`, CacheControl: "private, no-cache",
+	}); got != want {
+		t.Errorf("%v", got)
+	}
+	l.Do("GET", path, "", "If-None-Match", `"`+hash+`"`).Want(304)
+	l.Do("HEAD", path, "").Want(200).HasHeader("Content-Length", "6")
+	l.Do("GET", "/files/Locked/emma/pages/0", "").Want(401)
+}

@@ -1,0 +1,153 @@
+package files
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/binary"
+	"belfry/pkg/errs"
+)
+
+// addIndex is the index in the path that appends a binary to the others.
+const addIndex = "add"
+
+// announcement is what path and headers of a request say of its file.
+type announcement struct {
+	binary.Upload
+	match    kit.Tags
+	form     bool
+	boundary string // of the form
+}
+
+// put is PUT of a binary: the body is the file, or a form with it.
+func (h *handler) put(x *kit.Exchange) error {
+	a, err := h.announced(x)
+	if err != nil {
+		return err
+	}
+	body := newInflow(x, h.patience)
+	var result binary.Result
+	_, _, err = h.calls.Write(x, func(ctx context.Context) error {
+		result, err = h.store(ctx, a, body)
+		return err
+	})
+	body.extendReply(h.patience)
+	if err != nil {
+		if body.unread() {
+			x.CloseConnection()
+		}
+		if body.err != nil {
+			return body.err
+		}
+		return err
+	}
+	return h.uploaded(x, a.Place, result)
+}
+
+// uploaded replies with the record of a new binary.
+func (h *handler) uploaded(x *kit.Exchange, p binary.Place, result binary.Result) error {
+	record, err := json.Marshal(result.Record)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if !result.Replaced {
+		status = http.StatusCreated
+		x.SetHeader("Location", h.url+"/"+url.PathEscape(p.Store)+"/"+url.PathEscape(p.UUID)+"/"+
+			url.PathEscape(p.Property)+"/"+strconv.Itoa(result.Index))
+	}
+	x.SetHeader("Etag", fileTag(result.Hash))
+	x.SetHeader("Cache-Control", kit.NoStore)
+	x.Send(status, kit.JSON, record)
+	return nil
+}
+
+// announced parses path and headers of an upload.
+func (h *handler) announced(x *kit.Exchange) (a announcement, err error) {
+	if a.Place, err = h.uploadPlace(x); err != nil {
+		return a, err
+	}
+	if a.match, err = ifMatch(x); err != nil {
+		return a, err
+	}
+	if len(x.Request.Header["Content-Range"]) > 0 {
+		return a, errs.New(errs.Invalid, "Content-Range is not supported: send the complete file")
+	}
+	if err := x.CheckEncoding(); err != nil {
+		return a, err
+	}
+	if a.Digest, err = contentDigest(x.Request.Header["Content-Digest"]); err != nil {
+		return a, err
+	}
+	given := x.Request.Header.Get("Content-Type")
+	if media, params, _ := mime.ParseMediaType(given); media == formType {
+		if a.Digest != nil {
+			return a, errs.New(errs.Invalid, "Content-Digest of a form is not supported: send it with the part of the file")
+		}
+		a.form, a.boundary = true, params["boundary"]
+		// At least this much is the file's.
+		a.Size = max(x.Request.ContentLength-maxOverhead, -1)
+		return a, nil
+	}
+	if a.Mimetype, err = mediaType(given); err != nil {
+		return a, err
+	}
+	a.Size = x.Request.ContentLength
+	a.Name, err = fileName(x.Request.Header)
+	return a, err
+}
+
+// uploadPlace parses the path of an upload, where the index may be "add".
+func (h *handler) uploadPlace(x *kit.Exchange) (binary.Place, error) {
+	if index, err := x.PathParam(indexParam); err != nil || index != addIndex {
+		return h.place(x)
+	}
+	p, err := h.placeAt(x, "0")
+	p.Index = binary.Append
+	return p, err
+}
+
+// store stores a file. What can be refused is refused before its first byte is
+// read.
+func (h *handler) store(ctx context.Context, a announcement, body *inflow) (binary.Result, error) {
+	up := a.Upload
+	up.Body = body
+	if a.form || a.match.Given {
+		if err := a.match.Attempt(func(ifRevision uint64) error {
+			up.IfRevision = ifRevision
+			return h.service.Validate(ctx, up)
+		}); err != nil {
+			return binary.Result{}, err
+		}
+	}
+	if a.form {
+		if err := openUpload(&up, a.boundary, body); err != nil {
+			return binary.Result{}, err
+		}
+	}
+	return h.service.Put(ctx, up)
+}
+
+// openUpload reads a form up to its file. The fields after the file become metadata
+// as well, since the service reads that once the body has ended.
+func openUpload(up *binary.Upload, boundary string, body *inflow) error {
+	f, err := openForm(bufio.NewReaderSize(body, 32<<10), boundary)
+	if err != nil {
+		return err
+	}
+	up.Body, up.Size, up.Metadata = f, -1, f.fields
+	if up.Digest, err = contentDigest(f.header()["Content-Digest"]); err != nil {
+		return err
+	}
+	if up.Name, err = fileName(f.header()); err != nil {
+		return err
+	}
+	up.Mimetype, err = mediaType(f.file.Header.Get("Content-Type"))
+	return err
+}

@@ -1,0 +1,146 @@
+package kit
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/url"
+	"os"
+	"strings"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+// Media types of bodies.
+const (
+	JSON       = "application/json"
+	MergePatch = "application/merge-patch+json"
+	HTMLForm   = "application/x-www-form-urlencoded"
+)
+
+// maxPooledBuffer is the largest buffer that is reused for another request.
+const maxPooledBuffer = 64 << 10
+
+// ReadObject reads the body as an object. Its media type has to be one of
+// accepted; a body without one is read as JSON.
+func (x *Exchange) ReadObject(accepted ...string) (object.Object, error) {
+	if err := x.checkMedia(accepted); err != nil {
+		return nil, err
+	}
+	buffers := &x.router.buffers
+	buf := buffers.Get().(*[]byte)
+	defer func() {
+		if cap(*buf) <= maxPooledBuffer {
+			buffers.Put(buf)
+		}
+	}()
+	var err error
+	*buf, err = x.readBody((*buf)[:0])
+	if err != nil {
+		x.CloseConnection()
+		return nil, err
+	}
+	// Parse retains no part of the buffer.
+	return object.Parse(*buf)
+}
+
+// ReadForm reads the body as the fields of an HTML form, each a string.
+func (x *Exchange) ReadForm() (object.Object, error) {
+	if err := x.checkMedia([]string{HTMLForm}); err != nil {
+		return nil, err
+	}
+	body, err := x.readBody(nil)
+	if err != nil {
+		x.CloseConnection()
+		return nil, err
+	}
+	values, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, errs.New(errs.Invalid, "the form is not properly encoded")
+	}
+	fields := map[string]string{}
+	for name := range values {
+		fields[name] = values.Get(name)
+	}
+	return object.Of(fields)
+}
+
+// CheckEncoding reports errs.Unsupported for a body that is compressed.
+func (x *Exchange) CheckEncoding() error {
+	for _, coding := range x.Request.Header["Content-Encoding"] {
+		if coding != "" && !strings.EqualFold(coding, "identity") {
+			x.SetHeader("Accept-Encoding", "identity")
+			return errs.New(errs.Unsupported, "Content-Encoding %q is not supported: send the body without it", Truncate(coding, 64))
+		}
+	}
+	return nil
+}
+
+func (x *Exchange) checkMedia(accepted []string) error {
+	if err := x.CheckEncoding(); err != nil {
+		return err
+	}
+	given := x.Request.Header.Get("Content-Type")
+	if given == "" || given == accepted[0] {
+		return nil
+	}
+	media, params, err := mime.ParseMediaType(given)
+	if err != nil {
+		return errs.New(errs.Unsupported, "Content-Type is malformed: send %s", strings.Join(accepted, " or "))
+	}
+	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "utf8") {
+		return errs.New(errs.Unsupported, "charset %q is not supported: JSON is UTF-8", Truncate(charset, 64))
+	}
+	for _, a := range accepted {
+		if media == a {
+			return nil
+		}
+	}
+	return errs.New(errs.Unsupported, "Content-Type %q is not supported: send %s", Truncate(media, 64), strings.Join(accepted, " or "))
+}
+
+// readBody appends the body to buf. Memory grows with what arrives, not with
+// what Content-Length announces, and nothing is read beyond the limit.
+func (x *Exchange) readBody(buf []byte) ([]byte, error) {
+	limit := x.router.maxBody
+	if x.Request.ContentLength > limit {
+		return buf, tooLarge(limit)
+	}
+	if cap(buf) == 0 {
+		buf = make([]byte, 0, 4<<10)
+	}
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := x.Request.Body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if int64(len(buf)) > limit {
+			return buf, tooLarge(limit)
+		}
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return buf, BodyError(err, len(buf))
+		}
+	}
+}
+
+func tooLarge(limit int64) error {
+	return errs.New(errs.TooLarge, "the body is larger than %d bytes", limit)
+}
+
+// BodyError returns the error to reply with when reading a body failed after some
+// bytes. All causes are those of the client or of the network.
+func BodyError(err error, after int) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errs.Wrap(err, errs.Canceled, "the body arrived too slowly: %d bytes arrived in time", after)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errs.Wrap(err, errs.Invalid, "the body ends too early, after %d bytes", after)
+	default:
+		return errs.Wrap(err, errs.Invalid, "the body can't be read beyond byte %d: its chunks are malformed, or the connection broke", after)
+	}
+}

@@ -1,0 +1,139 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+)
+
+// Authenticator finds the session that a request carries.
+type Authenticator interface {
+	// Authenticate returns nil for a request without a session, and
+	// errs.Unauthenticated for a token that is not valid.
+	Authenticate(x *Exchange) (*auth.Session, error)
+}
+
+// Waiter waits for the work that a write causes.
+type Waiter interface {
+	// Begin is called before the write. The subject goes into the context of
+	// the write's event; wait returns nil once the consequences of the causes
+	// are applied, and an error when its context ends before; end frees what
+	// Begin allocated and is always called.
+	Begin() (subject string, wait func(ctx context.Context, causes []store.Cause) error, end func())
+}
+
+// CallOptions are the options of Calls.
+type CallOptions struct {
+	Auth     Authenticator   // nil: every request is anonymous
+	Waiter   Waiter          // nil: Prefer: wait is ignored
+	MaxWait  time.Duration   // longest Prefer: wait
+	Stopping context.Context // ends all waiting
+}
+
+// Calls makes the calls of stores on behalf of requests.
+type Calls struct{ o CallOptions }
+
+// NewCalls returns Calls with the options.
+func NewCalls(o CallOptions) *Calls { return &Calls{o} }
+
+// Session returns the session that a request carries, nil for none. It is looked
+// up at most once per request.
+func (c *Calls) Session(x *Exchange) (*auth.Session, error) {
+	if c.o.Auth == nil || x.authenticated {
+		return x.session, nil
+	}
+	return c.Reauthenticate(x)
+}
+
+// Reauthenticate looks the session of a request up again, for requests that take
+// long.
+func (c *Calls) Reauthenticate(x *Exchange) (*auth.Session, error) {
+	if c.o.Auth == nil {
+		return nil, nil
+	}
+	session, err := c.o.Auth.Authenticate(x)
+	if err == nil {
+		x.session, x.authenticated = session, true
+	}
+	return session, err
+}
+
+// Anonymous has a request count as one without a session from now on.
+func (c *Calls) Anonymous(x *Exchange) { x.session, x.authenticated = nil, true }
+
+// Client returns the context of a call that the client makes: the rules for
+// clients apply.
+func (c *Calls) Client(x *Exchange) (context.Context, error) {
+	call, err := c.call(x)
+	if err != nil {
+		return nil, err
+	}
+	return store.WithCall(x.Request.Context(), call), nil
+}
+
+func (c *Calls) call(x *Exchange) (store.Call, error) {
+	call := store.Call{Client: true, Origin: event.OriginHTTP, Ctx: x.EventCtx()}
+	session, err := c.Session(x)
+	if session != nil {
+		call.User = session.Visible
+	}
+	return call, err
+}
+
+// Write makes a write for the client and, if the client prefers it, waits for the
+// work that the write causes. The context it returns is that of the client's
+// call; applied reports that the work is done, so that a read shows its effect.
+func (c *Calls) Write(x *Exchange, act func(context.Context) error) (ctx context.Context, applied bool, err error) {
+	call, err := c.call(x)
+	if err != nil {
+		return nil, false, err
+	}
+	limit := preferredWait(x.Request.Header["Prefer"], c.o.MaxWait)
+	if limit == 0 || c.o.Waiter == nil {
+		ctx = store.WithCall(x.Request.Context(), call)
+		return ctx, false, act(ctx)
+	}
+	subject, wait, end := c.o.Waiter.Begin()
+	defer end()
+	call.Ctx.Wait = subject
+	ctx = store.WithCall(x.Request.Context(), call)
+	collecting, causes := store.WithCauses(ctx)
+	if err := act(collecting); err != nil {
+		return ctx, false, err
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	defer context.AfterFunc(c.o.Stopping, cancel)()
+	if err := wait(limited, causes.All()); err != nil {
+		x.waitFailed(ctx, err)
+		return ctx, false, nil
+	}
+	x.SetHeader("Preference-Applied", "wait")
+	return ctx, true, nil
+}
+
+// waitFailed logs why waiting for a write's consequences failed, other than by
+// the end of the time for it. The write itself succeeded.
+func (x *Exchange) waitFailed(ctx context.Context, err error) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return
+	}
+	x.router.log.LogAttrs(ctx, slog.LevelWarn, "waiting for the consequences of a write failed; the write succeeded",
+		slog.String("error", err.Error()))
+}
+
+// Context returns the context of what the server itself does for a request: the
+// rules for clients do not apply.
+func (x *Exchange) Context() context.Context {
+	return store.WithCall(x.Request.Context(), store.Call{Ctx: x.EventCtx()})
+}
+
+// Log logs a message about the request, with its id.
+func (x *Exchange) Log(level slog.Level, message string, attrs ...slog.Attr) {
+	x.router.log.LogAttrs(x.Context(), level, message, attrs...)
+}

@@ -1,0 +1,175 @@
+package kit
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"belfry/pkg/errs"
+)
+
+// maxTags bounds the entity tags of one header.
+const maxTags = 64
+
+// Tags is a parsed If-Match or If-None-Match.
+type Tags struct {
+	Given bool
+	any   bool // "*"
+	list  []tag
+}
+
+type tag struct {
+	weak  bool
+	value string // between the quotes
+}
+
+// etag returns the entity tag of a revision.
+func etag(revision uint64) string {
+	var buf [22]byte
+	return string(append(strconv.AppendUint(append(buf[:0], '"'), revision, 10), '"'))
+}
+
+// IfMatch parses the header If-Match.
+func (x *Exchange) IfMatch() (Tags, error) {
+	return parseTags("If-Match", x.Request.Header["If-Match"])
+}
+
+// IfNoneMatch parses the header If-None-Match.
+func (x *Exchange) IfNoneMatch() (Tags, error) {
+	return parseTags("If-None-Match", x.Request.Header["If-None-Match"])
+}
+
+// parseTags parses the lines of a header that holds entity tags (RFC 9110,
+// 13.1). A malformed one is Invalid: guessing at a precondition could lose an
+// update.
+func parseTags(name string, lines []string) (Tags, error) {
+	t := Tags{Given: len(lines) > 0}
+	for _, line := range lines {
+		rest := strings.Trim(line, " \t,")
+		for rest != "" {
+			if rest[0] == '*' {
+				t.any = true
+				rest = rest[1:]
+			} else {
+				var one tag
+				var ok bool
+				if one, rest, ok = cutTag(rest); !ok {
+					return Tags{}, malformedTags(name)
+				}
+				t.list = append(t.list, one)
+			}
+			rest = strings.TrimLeft(rest, " \t")
+			if rest != "" && rest[0] != ',' {
+				return Tags{}, malformedTags(name)
+			}
+			rest = strings.TrimLeft(rest, " \t,")
+		}
+	}
+	if len(t.list) > maxTags {
+		return Tags{}, errs.New(errs.Invalid, "%s: at most %d entity tags are allowed", name, maxTags)
+	}
+	if t.Given && t.any == (len(t.list) > 0) {
+		return Tags{}, malformedTags(name)
+	}
+	return t, nil
+}
+
+func malformedTags(name string) error {
+	return errs.New(errs.Invalid, `%s is malformed: entity tags such as "17", or * alone, are expected`, name)
+}
+
+// cutTag cuts an entity tag off the beginning of s.
+func cutTag(s string) (t tag, rest string, ok bool) {
+	if strings.HasPrefix(s, "W/") {
+		t.weak, s = true, s[2:]
+	}
+	if s == "" || s[0] != '"' {
+		return t, s, false
+	}
+	end := strings.IndexByte(s[1:], '"') + 1
+	if end == 0 {
+		return t, s, false
+	}
+	t.value = s[1:end]
+	for i := range len(t.value) {
+		if c := t.value[i]; c <= ' ' || c == 0x7f {
+			return t, s, false
+		}
+	}
+	return t, s[end+1:], true
+}
+
+// Match reports whether the tags match the current one, given without its
+// quotes, by strong comparison, as If-Match asks for.
+func (t Tags) Match(current string) bool { return t.compare(current, false) }
+
+// MatchWeak reports whether the tags match the current one by weak comparison, as
+// If-None-Match asks for.
+func (t Tags) MatchWeak(current string) bool { return t.compare(current, true) }
+
+// MatchRevision is Match of an object's entity tag.
+func (t Tags) MatchRevision(revision uint64) bool {
+	return t.Match(strconv.FormatUint(revision, 10))
+}
+
+// MatchRevisionWeak is MatchWeak of an object's entity tag.
+func (t Tags) MatchRevisionWeak(revision uint64) bool {
+	return t.MatchWeak(strconv.FormatUint(revision, 10))
+}
+
+func (t Tags) compare(current string, weak bool) bool {
+	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
+		return one.value == current && (weak || !one.weak)
+	})
+}
+
+// unreachable is a revision that no object reaches.
+const unreachable = math.MaxUint64
+
+// revisions returns the revisions that If-Match names, 0 for any. The comparison
+// is strong: a weak tag matches nothing, nor does a tag that is not a
+// revision.
+func (t Tags) revisions() []uint64 {
+	if !t.Given || t.any {
+		return []uint64{0}
+	}
+	var all []uint64
+	for _, one := range t.list {
+		revision, err := strconv.ParseUint(one.value, 10, 64)
+		if err == nil && !one.weak && revision != 0 && strconv.FormatUint(revision, 10) == one.value {
+			all = append(all, revision)
+		}
+	}
+	if len(all) == 0 {
+		// The store still reports whether the object exists.
+		return []uint64{unreachable}
+	}
+	return all
+}
+
+// Attempt makes a write under If-Match: with each of its revisions in turn, until
+// one does not fail with errs.Mismatch.
+func (t Tags) Attempt(write func(ifRevision uint64) error) error {
+	for _, revision := range t.revisions() {
+		if err := write(revision); !t.Given || !errors.Is(err, errs.Mismatch) {
+			return err
+		}
+	}
+	return errs.New(errs.Mismatch, "the object is at none of the revisions in If-Match: read it again")
+}
+
+// OnlyIfAbsent reports whether a write has If-None-Match: *. A list of entity tags
+// is Invalid, since a precondition must not be ignored.
+func (x *Exchange) OnlyIfAbsent() (bool, error) {
+	lines := x.Request.Header["If-None-Match"]
+	if len(lines) == 0 {
+		return false, nil
+	}
+	t, err := parseTags("If-None-Match", lines)
+	if err == nil && !t.any {
+		err = errs.New(errs.Invalid, "only * is supported in If-None-Match of a write; use If-Match with the revision you read")
+	}
+	return err == nil, err
+}

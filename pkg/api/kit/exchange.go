@@ -1,0 +1,138 @@
+package kit
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/store"
+)
+
+// Values of Cache-Control. A reader may store what it read and has to
+// revalidate it with If-None-Match; the reply to a write is not stored.
+const (
+	Revalidate = "private, no-cache"
+	NoStore    = "no-store"
+)
+
+// Exchange is one request and its reply: the http.ResponseWriter that handlers
+// and echo see, and what the log and the metrics report afterwards. It is
+// reused: nothing may keep it after its handler has returned.
+type Exchange struct {
+	http.ResponseWriter
+	Request *http.Request
+	ID      string // the request id
+	Address string // network address of the client
+
+	router  *Router
+	params  echo.Context // nil until a route is found
+	route   *route
+	status  int   // 0 until the reply has begun
+	bytes   int64 // of the reply's body
+	err     error // why the request failed
+	aborted bool  // the reply is incomplete: the connection can't be reused
+	stream  bool  // the reply is a stream, for which a long duration is normal
+
+	session       *auth.Session
+	authenticated bool // session is known
+	values        []string
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (x *Exchange) WriteHeader(status int) {
+	if x.status == 0 && status >= http.StatusOK {
+		x.status = status
+	}
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (x *Exchange) Write(data []byte) (int, error) {
+	if x.status == 0 {
+		x.WriteHeader(http.StatusOK)
+	}
+	n, err := x.ResponseWriter.Write(data)
+	x.bytes += int64(n)
+	return n, err
+}
+
+// ReadFrom implements io.ReaderFrom, so that the operating system can send a
+// file without copying it through the process.
+func (x *Exchange) ReadFrom(r io.Reader) (int64, error) {
+	if x.status == 0 {
+		x.WriteHeader(http.StatusOK)
+	}
+	n, err := io.Copy(x.ResponseWriter, r)
+	x.bytes += n
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// Replied reports whether the reply has begun.
+func (x *Exchange) Replied() bool { return x.status != 0 }
+
+// SetHeader sets a header of the reply. The name must be in canonical form. The
+// values of one reply share one array, which saves the allocation that
+// http.Header.Set makes for each.
+func (x *Exchange) SetHeader(name, value string) {
+	x.values = append(x.values, value)
+	n := len(x.values)
+	x.Header()[name] = x.values[n-1 : n : n]
+}
+
+// Send writes a complete reply.
+func (x *Exchange) Send(status int, contentType string, body []byte) {
+	x.SetHeader("Content-Type", contentType)
+	x.SetHeader("Content-Length", strconv.Itoa(len(body)))
+	x.WriteHeader(status)
+	// A write fails only when the client has disconnected.
+	_, _ = x.Write(body)
+}
+
+// SendObject replies with an object and its entity tag.
+func (x *Exchange) SendObject(status int, stored store.Stored) {
+	x.SetHeader("Etag", etag(stored.Revision))
+	x.Send(status, JSON, stored.Body)
+}
+
+// SendNotModified replies to a request whose If-None-Match has the object.
+func (x *Exchange) SendNotModified(stored store.Stored) {
+	x.SetHeader("Etag", etag(stored.Revision))
+	x.WriteHeader(http.StatusNotModified)
+}
+
+// SendJSON replies with a value that must not be cached.
+func (x *Exchange) SendJSON(v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Cache-Control", NoStore)
+	x.Send(http.StatusOK, JSON, body)
+	return nil
+}
+
+// SendStatus replies with a status and no body, and must not be cached.
+func (x *Exchange) SendStatus(status int) error {
+	x.SetHeader("Cache-Control", NoStore)
+	x.WriteHeader(status)
+	return nil
+}
+
+// CloseConnection closes the connection after the reply, for requests whose body
+// is not read to its end.
+func (x *Exchange) CloseConnection() { x.SetHeader("Connection", "close") }
+
+// RecordError logs an error with the request and leaves the reply as it is, for
+// errors that occur once the reply has begun.
+func (x *Exchange) RecordError(err error) { x.err = err }
+
+// MarkStream marks the reply as a stream: that it takes long is no reason to log
+// the request.
+func (x *Exchange) MarkStream() { x.stream = true }

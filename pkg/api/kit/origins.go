@@ -1,0 +1,77 @@
+package kit
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/rs/cors"
+
+	"belfry/pkg/errs"
+)
+
+// Origins are the web origins whose pages may use this server with its cookies:
+// the server's own and those of the configuration.
+type Origins struct {
+	trusted []string
+	forgery *http.CrossOriginProtection
+	cors    *cors.Cors // nil: there are no other origins than the server's own
+}
+
+// NewOrigins returns Origins that trust the origin of each URL besides that of the
+// request; base is the server's own. URLs without a host, which are paths, are
+// ignored. It panics for an origin that is not valid: the configuration has been
+// validated before.
+func NewOrigins(base string, urls ...string) *Origins {
+	o := &Origins{forgery: http.NewCrossOriginProtection()}
+	own := originOf(base)
+	for _, u := range append([]string{base}, urls...) {
+		origin := originOf(u)
+		if origin == "" {
+			continue
+		}
+		if err := o.forgery.AddTrustedOrigin(origin); err != nil {
+			panic("api: " + err.Error())
+		}
+		o.trusted = append(o.trusted, origin)
+	}
+	if slices.ContainsFunc(o.trusted, func(origin string) bool { return origin != own }) {
+		o.cors = newCORS(o.Trust)
+	}
+	return o
+}
+
+// originOf returns the origin of a URL, "" for a path.
+func originOf(target string) string {
+	u, err := url.Parse(target)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host)
+}
+
+// Trust reports whether an origin is trusted.
+func (o *Origins) Trust(origin string) bool {
+	return slices.ContainsFunc(o.trusted, func(t string) bool { return strings.EqualFold(t, origin) })
+}
+
+// RefuseForgery is the Filter against cross-site request forgery: it refuses a
+// request that changes state and that a browser sent for a page of another origin.
+// A request with a bearer token is not refused, since no page can make a browser
+// add one.
+func (o *Origins) RefuseForgery(x *Exchange) error {
+	if _, ok := x.BearerToken(); ok {
+		return nil
+	}
+	if err := o.forgery.Check(x.Request); err != nil {
+		return errs.New(errs.Denied, "the request comes from a page of another origin, which may not change anything here; trustedOrigins names those that may")
+	}
+	return nil
+}
+
+// BearerToken returns the token of the Authorization header.
+func (x *Exchange) BearerToken() (token string, ok bool) {
+	scheme, token, _ := strings.Cut(x.Request.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
+}

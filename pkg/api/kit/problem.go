@@ -1,0 +1,98 @@
+package kit
+
+import (
+	"errors"
+	"net/http"
+	"os"
+
+	"github.com/labstack/echo/v4"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/problem"
+)
+
+const problemType = "application/problem+json"
+
+// Problem is an RFC 9457 problem document. An error with a method Problem() Problem
+// is replied with as that; Type has no prefix there, and Instance is set by the
+// router.
+type Problem struct {
+	Type     string       `json:"type"`
+	Title    string       `json:"title"`
+	Status   int          `json:"status"`
+	Detail   string       `json:"detail,omitempty"`
+	Instance string       `json:"instance"` // the request's id
+	Errors   []errs.Field `json:"errors,omitempty"`
+}
+
+// ofKind returns the problem of an error kind.
+func ofKind(kind errs.Kind) Problem {
+	name := problem.Of(kind)
+	p := Problem{Type: name.Type, Title: name.Title, Status: name.Status}
+	if p.Status == http.StatusInternalServerError {
+		p.Detail = "The server failed. Its log has the details under the request id in instance."
+	}
+	return p
+}
+
+// problemOf translates the error of a request to the problem to reply with.
+func problemOf(x *Exchange, err error) Problem {
+	var router *echo.HTTPError
+	if errors.As(err, &router) && router.Code < http.StatusInternalServerError {
+		return ofRouter(x, router.Code)
+	}
+	var own interface{ Problem() Problem }
+	if errors.As(err, &own) {
+		return own.Problem()
+	}
+	kind := errs.KindOf(err)
+	if kind == errs.Canceled && (errors.Is(err, os.ErrDeadlineExceeded) || x.Request.Context().Err() != nil) {
+		return Problem{
+			Type: "timeout", Title: "The request took too long to arrive", Status: http.StatusRequestTimeout,
+			Detail: "the time for the request was over before it was read and answered",
+		}
+	}
+	p := ofKind(kind)
+	var e *errs.Error
+	if kind != errs.Internal && errors.As(err, &e) {
+		p.Detail, p.Errors = e.Message, e.Fields
+	}
+	return p
+}
+
+// ofRouter translates the errors of echo's router.
+func ofRouter(x *Exchange, status int) Problem {
+	switch status {
+	case http.StatusNotFound:
+		p := ofKind(errs.NotFound)
+		p.Detail = "nothing is exposed at this path"
+		return p
+	case http.StatusMethodNotAllowed:
+		return Problem{
+			Type: "method-not-allowed", Title: "Method not allowed", Status: status,
+			Detail: "this path takes " + x.Header().Get(echo.HeaderAllow),
+		}
+	default:
+		return Problem{Type: "refused", Title: http.StatusText(status), Status: status}
+	}
+}
+
+// fail replies with the problem document of an error, or cuts the connection when
+// the reply has begun. The error itself is logged with the request.
+func (x *Exchange) fail(err error) {
+	x.err = err
+	if x.status != 0 {
+		x.aborted = true
+		return
+	}
+	p := problemOf(x, err)
+	p.Type, p.Instance = problem.TypePrefix+p.Type, x.ID
+	switch p.Status {
+	case http.StatusUnauthorized:
+		x.SetHeader("Www-Authenticate", "Bearer")
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		x.SetHeader("Retry-After", problem.RetryAfter(err))
+	}
+	x.SetHeader("Cache-Control", NoStore)
+	x.Send(p.Status, problemType, problem.Encode(p))
+}

@@ -1,0 +1,22 @@
+// Package login serves package auth over HTTP, below /auth: registering and logging
+// in by e-mail or through other providers, sessions, and linked idents.
+//
+// # The way of a login
+//
+//	POST /auth/email
+//	  kit.Router       filters: CORS, cross-site request forgery
+//	  handler.email    reads the form or JSON body into auth.Credentials
+//	  kit.Calls.Write  makes the call on behalf of the client
+//	  auth.Service     Login or Register: checks limits and password, writes the session
+//	  cookies          set the session's token; 204, or a redirect for an HTML form
+//
+//	GET /auth/{provider}   auth.Service.BeginOAuth; a cookie holds the flow's secret; 302
+//	GET /auth/callback     auth.Service.FinishOAuth, if the cookie fits; 302 to Success or Failure
+//
+// Any other request goes through Sessions once it needs to know its user: a bearer token or
+// the session's cookie is given to auth.Service.Authenticate.
+//
+// A browser that has to be sent on, by a link in a mail or from a provider, is
+// redirected to a URL of the configuration, with the outcome in its query. No
+// request chooses where.
+package login

@@ -1,0 +1,190 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+)
+
+// email logs in or registers.
+func (h *handler) email(x *kit.Exchange) error {
+	f, err := readForm(x)
+	if err == nil {
+		err = h.enter(x, f)
+	}
+	switch {
+	case !f.html:
+		return err
+	case err != nil:
+		return h.redirectFailure(x, err, formReason(err))
+	case !x.Replied():
+		redirect(x, http.StatusSeeOther, withQuery(h.success, "validation", "email"))
+	}
+	return nil
+}
+
+// formReason is the reason for the failure of a form whose error kind has no reason
+// of its own.
+func formReason(err error) string {
+	switch errs.KindOf(err) {
+	case errs.Invalid, errs.TooLarge, errs.Unsupported:
+		return "invalid"
+	}
+	return "unavailable"
+}
+
+// enter logs in or registers with the fields of a form. The reply to an HTML form
+// that succeeded is left to the caller.
+func (h *handler) enter(x *kit.Exchange, f form) error {
+	register, err := f.takeBool("register")
+	if err != nil {
+		return err
+	}
+	c, err := credentials(f)
+	if err != nil {
+		return err
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	var session auth.IssuedSession
+	mailed := false
+	err = h.write(x, func(ctx context.Context) (err error) {
+		if register {
+			session, mailed, err = h.service.Register(ctx, c, client)
+		} else {
+			session, err = h.service.Login(ctx, c, client)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case mailed && f.html:
+		redirect(x, http.StatusSeeOther, withQuery(h.register, "mail", "sent"))
+		return nil
+	case mailed:
+		return x.SendStatus(http.StatusAccepted)
+	}
+	h.cookies.setSession(x, session)
+	if f.html {
+		return nil
+	}
+	return x.SendStatus(http.StatusNoContent)
+}
+
+// credentials removes the fields of a login from a form; the others are fields of
+// the user.
+func credentials(f form) (auth.Credentials, error) {
+	login, err := f.takeLogin()
+	if err != nil {
+		return auth.Credentials{}, err
+	}
+	values, err := f.take("password", "token")
+	if err != nil {
+		return auth.Credentials{}, err
+	}
+	return auth.Credentials{Login: login, Password: values[0], Token: values[1], Fields: f.Object}, nil
+}
+
+func (h *handler) changePassword(x *kit.Exchange) error {
+	if _, err := h.require(x); err != nil {
+		return err
+	}
+	f, err := readForm(x)
+	if err != nil {
+		return err
+	}
+	values, err := f.take("password", "newPassword")
+	if err != nil {
+		return err
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	session, err := h.service.ChangePassword(x.Context(), values[0], values[1], client)
+	if err != nil {
+		return err
+	}
+	h.cookies.setSession(x, session)
+	return x.SendStatus(http.StatusNoContent)
+}
+
+func (h *handler) resendValidation(x *kit.Exchange) error {
+	return h.requestMail(x, h.service.ResendValidation)
+}
+
+func (h *handler) requestRecovery(x *kit.Exchange) error {
+	return h.requestMail(x, h.service.RequestRecovery)
+}
+
+// requestMail requests a mail. The reply does not reveal whether the account
+// exists.
+func (h *handler) requestMail(x *kit.Exchange, request func(ctx context.Context, login string, client auth.Client) error) error {
+	f, err := readForm(x)
+	if err != nil {
+		return err
+	}
+	login, err := f.takeLogin()
+	if err != nil {
+		return err
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	if err := request(x.Context(), login, client); err != nil {
+		return err
+	}
+	return x.SendStatus(http.StatusAccepted)
+}
+
+func (h *handler) recover(x *kit.Exchange) error {
+	f, err := readForm(x)
+	if err != nil {
+		return err
+	}
+	c, err := credentials(f)
+	if err != nil {
+		return err
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	if err := h.write(x, func(ctx context.Context) error { return h.service.Recover(ctx, c, client) }); err != nil {
+		return err
+	}
+	return x.SendStatus(http.StatusNoContent)
+}
+
+// followLink serves the link of a mail. A page with a form gets the token in its
+// query; the Referrer-Policy keeps it from the pages that follow.
+func (h *handler) followLink(x *kit.Exchange) error {
+	query := x.Request.URL.Query()
+	login, token := query.Get("login"), query.Get("token")
+	client, err := h.client(x)
+	if err != nil {
+		return h.redirectFailure(x, err, formReason(err))
+	}
+	landing, err := h.service.FollowLink(x.Context(), login, token, client)
+	switch {
+	case errors.Is(err, errs.Denied):
+		redirect(x, http.StatusFound, withQuery(h.failure, "reason", "token"))
+	case err != nil:
+		return h.redirectFailure(x, err, formReason(err))
+	case landing == auth.AddressValidated:
+		redirect(x, http.StatusFound, withQuery(h.success, "validation", "email"))
+	case landing == auth.OpenRecovery:
+		redirect(x, http.StatusFound, withQuery(withQuery(h.recovery, "login", login), "token", token))
+	default:
+		redirect(x, http.StatusFound, withQuery(withQuery(h.register, "login", login), "token", token))
+	}
+	return nil
+}

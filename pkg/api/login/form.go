@@ -1,0 +1,91 @@
+package login
+
+import (
+	"strings"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+// maxBody is the limit of a body below /auth, in bytes: an event holds the fields
+// of a registration twice.
+const maxBody = 64 << 10
+
+// form is a body below /auth: a JSON object or the fields of an HTML form, which
+// a browser sends, and which is replied to with a redirect.
+type form struct {
+	object.Object
+	html bool
+}
+
+func readForm(x *kit.Exchange) (form, error) {
+	f := form{html: strings.HasPrefix(x.Request.Header.Get("Content-Type"), kit.HTMLForm)}
+	if x.Request.ContentLength > maxBody {
+		x.CloseConnection()
+		return f, tooLarge()
+	}
+	var err error
+	if f.html {
+		f.Object, err = x.ReadForm()
+	} else {
+		f.Object, err = x.ReadObject(kit.JSON, kit.HTMLForm)
+	}
+	if err == nil && len(f.Encode()) > maxBody {
+		err = tooLarge()
+	}
+	return f, err
+}
+
+func tooLarge() error {
+	return errs.New(errs.TooLarge, "the body is larger than %d bytes, the limit of requests below /auth", maxBody)
+}
+
+// take removes string fields from the form and returns their values, "" for an
+// absent one.
+func (f form) take(names ...string) ([]string, error) {
+	out := make([]string, len(names))
+	for i, name := range names {
+		value, given := f.Object[name]
+		delete(f.Object, name)
+		if !given || string(value) == "null" {
+			continue
+		}
+		text, ok := object.Text(value)
+		if !ok {
+			return nil, wrongType(name, "must be a string")
+		}
+		out[i] = text
+	}
+	return out, nil
+}
+
+// takeBool removes a boolean field from the form and returns its value.
+func (f form) takeBool(name string) (bool, error) {
+	value := string(f.Object[name])
+	delete(f.Object, name)
+	switch value {
+	case "true", `"true"`, `"on"`, `"1"`:
+		return true, nil
+	case "", "null", "false", `"false"`, `"off"`, `"0"`, `""`:
+		return false, nil
+	}
+	return false, wrongType(name, "must be true or false")
+}
+
+func wrongType(field, message string) error {
+	return &errs.Error{Kind: errs.Invalid, Message: "a field has the wrong type",
+		Fields: []errs.Field{{Pointer: object.Pointer(field), Message: message}}}
+}
+
+// takeLogin removes the e-mail address from the form and returns it.
+func (f form) takeLogin() (string, error) {
+	both, err := f.take("login", "email")
+	if err != nil {
+		return "", err
+	}
+	if both[0] == "" {
+		return strings.TrimSpace(both[1]), nil
+	}
+	return strings.TrimSpace(both[0]), nil
+}

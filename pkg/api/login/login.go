@@ -1,0 +1,179 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sort"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+)
+
+// Options are the options of Mount.
+type Options struct {
+	Service *auth.Service
+
+	// Redirect targets of browsers: URLs, or paths on this host.
+	Success, Failure, Register, Recovery string
+
+	// TrustedOrigins may change state besides the origins of the redirect
+	// targets and of the service's base URL.
+	TrustedOrigins []string
+}
+
+// Origins returns the origins that the options trust.
+func (o Options) Origins() *kit.Origins {
+	return kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery}, o.TrustedOrigins...)...)
+}
+
+// handler serves the routes below /auth.
+type handler struct {
+	service *auth.Service
+	calls   *kit.Calls
+	origins *kit.Origins
+	cookies cookies
+
+	success, failure, register, recovery string
+}
+
+// Mount adds the routes below /auth.
+func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
+	h := &handler{
+		service: o.Service, calls: calls, origins: origins, cookies: cookiesFor(o.Service.BaseURL()),
+		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery,
+	}
+	r.HandleGet("/auth", h.providers)
+	r.HandleGet("/auth/me", h.me)
+	r.Handle(http.MethodDelete, "/auth", h.logout)
+	r.HandleGet("/auth/sessions", h.sessions)
+	r.Handle(http.MethodDelete, "/auth/sessions/:"+kit.UUIDParam, h.revoke)
+	r.Handle(http.MethodDelete, "/auth/idents/:"+kit.UUIDParam, h.unlink)
+	if h.service.EmailEnabled() {
+		r.Handle(http.MethodPost, "/auth/email", h.email)
+		r.Handle(http.MethodPut, "/auth/email", h.changePassword)
+		r.Handle(http.MethodPost, "/auth/email/validation", h.resendValidation)
+		r.Handle(http.MethodGet, "/auth/email/callback", h.followLink)
+		r.Handle(http.MethodPost, "/auth/email/recovery", h.requestRecovery)
+		r.Handle(http.MethodPut, "/auth/email/recovery", h.recover)
+	}
+	for _, name := range h.service.ProviderNames() {
+		r.Handle(http.MethodGet, "/auth/"+name, func(x *kit.Exchange) error { return h.begin(x, name) })
+	}
+	r.Handle(http.MethodGet, auth.CallbackPath, h.callback)
+}
+
+// providers lists the ways to log in.
+func (h *handler) providers(x *kit.Exchange) error {
+	type provider struct {
+		Name string `json:"name"`
+		URL  string `json:"url"`
+	}
+	list := []provider{}
+	if h.service.EmailEnabled() {
+		list = append(list, provider{"email", "/auth/email"})
+	}
+	for _, name := range h.service.ProviderNames() {
+		list = append(list, provider{name, "/auth/" + name})
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	return x.SendJSON(map[string]any{"providers": list})
+}
+
+// me replies with the user who is logged in.
+func (h *handler) me(x *kit.Exchange) error {
+	session, err := h.require(x)
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Cache-Control", kit.NoStore)
+	x.SendObject(http.StatusOK, h.service.VisibleUser(session))
+	return nil
+}
+
+// require returns the session of a request that needs one.
+func (h *handler) require(x *kit.Exchange) (*auth.Session, error) {
+	session, err := h.calls.Session(x)
+	if err == nil && session == nil {
+		err = errs.New(errs.Unauthenticated, "log in first, with a cookie or an Authorization: Bearer header")
+	}
+	return session, err
+}
+
+func (h *handler) logout(x *kit.Exchange) error {
+	session, err := h.calls.Session(x)
+	if err != nil {
+		return err
+	}
+	if session != nil {
+		if err := h.service.Logout(x.Context(), session); err != nil {
+			return err
+		}
+	}
+	h.cookies.removeSession(x)
+	return x.SendStatus(http.StatusNoContent)
+}
+
+func (h *handler) sessions(x *kit.Exchange) error {
+	session, err := h.require(x)
+	if err != nil {
+		return err
+	}
+	list, err := h.service.ListSessions(x.Context(), session)
+	if err != nil {
+		return err
+	}
+	return x.SendJSON(map[string]any{"sessions": list})
+}
+
+func (h *handler) revoke(x *kit.Exchange) error {
+	session, err := h.require(x)
+	if err != nil {
+		return err
+	}
+	id, err := x.UUID()
+	if err != nil {
+		return err
+	}
+	if err := h.service.RevokeSession(x.Context(), session, id); err != nil {
+		return err
+	}
+	if id == session.ID {
+		h.cookies.removeSession(x)
+	}
+	return x.SendStatus(http.StatusNoContent)
+}
+
+func (h *handler) unlink(x *kit.Exchange) error {
+	session, err := h.require(x)
+	if err != nil {
+		return err
+	}
+	uuid, err := x.UUID()
+	if err != nil {
+		return err
+	}
+	if err := h.write(x, func(ctx context.Context) error { return h.service.Unlink(ctx, session, uuid) }); err != nil {
+		return err
+	}
+	return x.SendStatus(http.StatusNoContent)
+}
+
+// write makes a write, for whose consequences a client may wait as for those of
+// any other.
+func (h *handler) write(x *kit.Exchange, act func(ctx context.Context) error) error {
+	_, _, err := h.calls.Write(x, act)
+	return err
+}
+
+// client describes the client of a login. A login needs no valid token, so an
+// invalid one counts as none for the rest of the request.
+func (h *handler) client(x *kit.Exchange) (auth.Client, error) {
+	session, err := h.calls.Session(x)
+	if errors.Is(err, errs.Unauthenticated) {
+		h.calls.Anonymous(x)
+		err = nil
+	}
+	return auth.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session}, err
+}

@@ -1,0 +1,59 @@
+package login
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+)
+
+// redirectFailure redirects a browser to the failure page with a reason: that of
+// the error's kind or, if the kind has none, the given one. The error itself is
+// logged.
+func (h *handler) redirectFailure(x *kit.Exchange, err error, reason string) error {
+	level := slog.LevelInfo
+	switch errs.KindOf(err) {
+	case errs.Denied, errs.Unauthenticated:
+		reason = "denied"
+	case errs.NotFound:
+		reason = "unknown"
+	case errs.Mismatch:
+		reason = "state"
+	case errs.Exists:
+		reason = "taken"
+	case errs.Limited:
+		reason = "limited"
+	case errs.Internal:
+		level = slog.LevelError
+	}
+	x.Log(level, "a login failed", slog.String("reason", reason), slog.String("error", err.Error()))
+	status := http.StatusFound
+	if x.Request.Method != http.MethodGet {
+		status = http.StatusSeeOther
+	}
+	redirect(x, status, withQuery(h.failure, "reason", reason))
+	return nil
+}
+
+// redirect redirects a browser. The target is not told the URL of this request,
+// which may hold a token.
+func redirect(x *kit.Exchange, status int, target string) {
+	x.SetHeader("Location", target)
+	x.SetHeader("Cache-Control", kit.NoStore)
+	x.SetHeader("Referrer-Policy", "no-referrer")
+	x.WriteHeader(status)
+}
+
+// withQuery adds a parameter to a URL of the configuration.
+func withQuery(target, name, value string) string {
+	u, err := url.Parse(target)
+	if err != nil {
+		return target // unreachable: the configuration has been validated
+	}
+	query := u.Query()
+	query.Set(name, value)
+	u.RawQuery = query.Encode()
+	return u.String()
+}

@@ -1,0 +1,95 @@
+package login
+
+import (
+	"net/http"
+	"strings"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+)
+
+// Sessions finds the session of a request by its bearer token or its cookie.
+type Sessions struct {
+	service *auth.Service
+	cookies cookies
+}
+
+var _ kit.Authenticator = (*Sessions)(nil)
+
+// NewSessions returns the Sessions of a service.
+func NewSessions(service *auth.Service) *Sessions {
+	return &Sessions{service, cookiesFor(service.BaseURL())}
+}
+
+// Authenticate implements kit.Authenticator. A bearer token that is not valid is an
+// error, since a program must not continue as an anonymous client unawares. A
+// cookie that is not valid is ignored: browsers send it in any case.
+func (s *Sessions) Authenticate(x *kit.Exchange) (*auth.Session, error) {
+	token, ok := x.BearerToken()
+	if !ok {
+		if len(x.Request.Header["Cookie"]) == 0 {
+			return nil, nil
+		}
+		token = s.cookies.value(x.Request, sessionCookie)
+	}
+	session, err := s.service.Authenticate(x.Context(), token)
+	if err == nil && session == nil && ok {
+		err = errs.New(errs.Unauthenticated, "the token in Authorization is not valid, or has expired: log in again")
+	}
+	return session, err
+}
+
+// cookies sets belfry's cookies. Over https their names begin with __Host-: then
+// browsers accept them from this host and for the path / alone.
+type cookies struct {
+	prefix string
+	secure bool
+}
+
+const sessionCookie = "belfry"
+
+func cookiesFor(baseURL string) cookies {
+	if strings.HasPrefix(baseURL, "https:") {
+		return cookies{prefix: "__Host-", secure: true}
+	}
+	return cookies{}
+}
+
+// set sets a cookie for an age in seconds; a negative one removes it.
+func (c cookies) set(x *kit.Exchange, name, value string, age int) {
+	http.SetCookie(x, &http.Cookie{ //nolint:gosec // Secure wherever baseURL is https; over http no browser would send it
+		Name: c.prefix + name, Value: value, Path: "/", MaxAge: age,
+		HttpOnly: true, Secure: c.secure, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// setSession sets the token of a session. The cookie lives as long as a session
+// can at most: the server decides when it expires, and use extends it.
+func (c cookies) setSession(x *kit.Exchange, s auth.IssuedSession) {
+	c.set(x, sessionCookie, s.Token, int(auth.SessionMaxAge.Seconds()))
+}
+
+func (c cookies) removeSession(x *kit.Exchange) { c.set(x, sessionCookie, "", -1) }
+
+func (c cookies) setFlow(x *kit.Exchange, f auth.Flow) {
+	c.set(x, sessionCookie+"-"+f.Name, f.Secret, int(auth.FlowTTL.Seconds()))
+}
+
+func (c cookies) removeFlow(x *kit.Exchange, name string) { c.set(x, sessionCookie+"-"+name, "", -1) }
+
+// flow returns the secret of a flow, "" for none.
+func (c cookies) flow(x *kit.Exchange, name string) string {
+	if name == "" {
+		return ""
+	}
+	return c.value(x.Request, sessionCookie+"-"+name)
+}
+
+func (c cookies) value(req *http.Request, name string) string {
+	cookie, err := req.Cookie(c.prefix + name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}

@@ -1,0 +1,218 @@
+// Package objects serves stores as REST resources.
+//
+// # The way of a create
+//
+//	POST /books
+//	  kit.Router        filters: CORS, cross-site request forgery
+//	  resource.create   preconditions and the object of the body
+//	  kit.Calls.Write   authenticates the client; honors Prefer: wait
+//	  store.Store.Save  policy, schema, limits; writes the record with its event
+//	  kit.Exchange      201 with Location, ETag and the object
+package objects
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+)
+
+// Restrict names the operations of a store that have no route.
+type Restrict struct {
+	Create, Update, Delete, Get bool
+}
+
+// Options are the options of Mount.
+type Options struct {
+	Store    *store.Store
+	URL      string // path of the collection: begins with a slash, no colon, no asterisk
+	Restrict Restrict
+	List     bool // GET on the collection
+}
+
+// resource is a store exposed at a path.
+type resource struct {
+	store *store.Store
+	calls *kit.Calls
+	url   string // without a trailing slash
+}
+
+// Mount adds the routes of a store.
+func Mount(r *kit.Router, calls *kit.Calls, o Options) {
+	res := &resource{store: o.Store, calls: calls, url: strings.TrimRight(o.URL, "/")}
+	one := res.url + "/:" + kit.UUIDParam
+	if !o.Restrict.Create {
+		r.Handle(http.MethodPost, res.url, res.create)
+	}
+	if o.List {
+		r.HandleGet(res.url, res.list)
+	}
+	if !o.Restrict.Get {
+		r.HandleGet(one, res.get)
+	}
+	if !o.Restrict.Update {
+		r.Handle(http.MethodPut, one, res.replace)
+		r.Handle(http.MethodPatch, one, res.patch)
+	}
+	if !o.Restrict.Delete {
+		r.Handle(http.MethodDelete, one, res.delete)
+	}
+}
+
+// create is POST on the collection.
+func (r *resource) create(x *kit.Exchange) error {
+	absent, err := x.OnlyIfAbsent()
+	if err != nil {
+		return err
+	}
+	o, err := x.ReadObject(kit.JSON)
+	if err != nil {
+		return err
+	}
+	stored, err := r.write(x, func(ctx context.Context) (store.Stored, error) {
+		return r.store.Save(ctx, o, "")
+	})
+	if absent && errors.Is(err, errs.Exists) {
+		return errs.Wrap(err, errs.Mismatch, "If-None-Match: * does not hold, since the uuid is taken")
+	}
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Location", r.url+"/"+stored.UUID)
+	x.SetHeader("Cache-Control", kit.NoStore)
+	x.SendObject(http.StatusCreated, stored)
+	return nil
+}
+
+// get is GET and HEAD on an object.
+func (r *resource) get(x *kit.Exchange) error {
+	uuid, err := x.UUID()
+	if err != nil {
+		return err
+	}
+	match, err := x.IfMatch()
+	if err != nil {
+		return err
+	}
+	noneMatch, err := x.IfNoneMatch()
+	if err != nil {
+		return err
+	}
+	ctx, err := r.calls.Client(x)
+	if err != nil {
+		return err
+	}
+	stored, err := r.store.Get(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	if match.Given && !match.MatchRevision(stored.Revision) {
+		return errs.New(errs.Mismatch, "the object is at none of the revisions in If-Match")
+	}
+	x.SetHeader("Cache-Control", kit.Revalidate)
+	if noneMatch.Given && noneMatch.MatchRevisionWeak(stored.Revision) {
+		x.SendNotModified(stored)
+		return nil
+	}
+	x.SendObject(http.StatusOK, stored)
+	return nil
+}
+
+// replace is PUT on an object: each field given replaces the stored one.
+func (r *resource) replace(x *kit.Exchange) error {
+	return r.update(x, store.UpdateOptions{}, kit.JSON)
+}
+
+// patch is PATCH on an object: an RFC 7396 merge patch.
+func (r *resource) patch(x *kit.Exchange) error {
+	x.SetHeader("Accept-Patch", kit.MergePatch+", "+kit.JSON)
+	return r.update(x, store.UpdateOptions{Patch: true}, kit.MergePatch, kit.JSON)
+}
+
+func (r *resource) update(x *kit.Exchange, opts store.UpdateOptions, types ...string) error {
+	var err error
+	if opts.UUID, err = x.UUID(); err != nil {
+		return err
+	}
+	match, err := r.preconditions(x, opts.UUID)
+	if err != nil {
+		return err
+	}
+	o, err := x.ReadObject(types...)
+	if err != nil {
+		return err
+	}
+	stored, err := r.write(x, func(ctx context.Context) (stored store.Stored, err error) {
+		err = match.Attempt(func(ifRevision uint64) error {
+			opts.If = ifRevision
+			stored, err = r.store.Update(ctx, o, opts)
+			return err
+		})
+		return stored, err
+	})
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Cache-Control", kit.NoStore)
+	x.SendObject(http.StatusOK, stored)
+	return nil
+}
+
+// delete is DELETE on an object.
+func (r *resource) delete(x *kit.Exchange) error {
+	uuid, err := x.UUID()
+	if err != nil {
+		return err
+	}
+	match, err := r.preconditions(x, uuid)
+	if err != nil {
+		return err
+	}
+	_, _, err = r.calls.Write(x, func(ctx context.Context) error {
+		return match.Attempt(func(ifRevision uint64) error { return r.store.Delete(ctx, uuid, ifRevision) })
+	})
+	if err != nil {
+		return err
+	}
+	x.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// preconditions reads those of a write to an object. If-None-Match: * fails if the
+// object exists, as it has to for an update or a delete.
+func (r *resource) preconditions(x *kit.Exchange, uuid string) (kit.Tags, error) {
+	match, err := x.IfMatch()
+	if err != nil {
+		return kit.Tags{}, err
+	}
+	absent, err := x.OnlyIfAbsent()
+	if err != nil || !absent {
+		return match, err
+	}
+	exists, err := r.store.Exists(x.Request.Context(), uuid)
+	if err == nil && exists {
+		err = errs.New(errs.Mismatch, "If-None-Match: * does not hold, since the object exists")
+	}
+	return match, err
+}
+
+// write makes a write and returns the object for the reply: as it was written or,
+// after waiting for the consequences, as it is then.
+func (r *resource) write(x *kit.Exchange, act func(context.Context) (store.Stored, error)) (stored store.Stored, err error) {
+	ctx, applied, err := r.calls.Write(x, func(ctx context.Context) error {
+		stored, err = act(ctx)
+		return err
+	})
+	if err != nil || !applied {
+		return stored, err
+	}
+	if current, err := r.store.Get(ctx, stored.UUID); err == nil {
+		return current, nil
+	}
+	// Deleted meanwhile, or not readable by this client, who may see what it wrote.
+	return stored, nil
+}

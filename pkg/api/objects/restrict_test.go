@@ -1,0 +1,94 @@
+package objects_test
+
+import (
+	"strings"
+	"testing"
+
+	"belfry/pkg/api"
+	"belfry/pkg/api/apitest"
+	"belfry/pkg/api/objects"
+)
+
+// A restricted method has no route: 405 where another method of the path is
+// exposed, else 404.
+func TestRestricted(t *testing.T) {
+	all := objects.Restrict{Create: true, Update: true, Delete: true, Get: true}
+	for _, c := range []struct {
+		name     string
+		options  objects.Options
+		statuses map[string]int // of a request that would be right
+		allow    map[string]string
+	}{
+		{"nothing restricted", objects.Options{}, map[string]int{
+			"POST /books": 201, "GET /books": 405, "GET /books/emma": 200, "PUT /books/emma": 200,
+			"PATCH /books/emma": 200, "DELETE /books/emma": 204, "POST /books/emma": 405, "DELETE /books": 405,
+			"BREW /books": 405,
+		}, map[string]string{"/books": "POST", "/books/emma": "GET HEAD PUT PATCH DELETE"}},
+		{"list", objects.Options{List: true, Restrict: objects.Restrict{Create: true}}, map[string]int{
+			"POST /books": 405, "GET /books": 200, "HEAD /books": 200,
+		}, map[string]string{"/books": "GET HEAD"}},
+		{"no create", objects.Options{Restrict: objects.Restrict{Create: true}}, map[string]int{
+			"POST /books": 404, "GET /books": 404, "GET /books/emma": 200,
+		}, map[string]string{"/books": ""}},
+		{"no update", objects.Options{Restrict: objects.Restrict{Update: true}}, map[string]int{
+			"PUT /books/emma": 405, "PATCH /books/emma": 405, "GET /books/emma": 200, "DELETE /books/emma": 204,
+		}, map[string]string{"/books/emma": "GET HEAD DELETE"}},
+		{"no get", objects.Options{Restrict: objects.Restrict{Get: true}}, map[string]int{
+			"GET /books/emma": 405, "HEAD /books/emma": 405, "PUT /books/emma": 200,
+		}, map[string]string{"/books/emma": "PUT PATCH DELETE"}},
+		{"no delete", objects.Options{Restrict: objects.Restrict{Delete: true}}, map[string]int{
+			"DELETE /books/emma": 405, "PUT /books/emma": 200,
+		}, map[string]string{"/books/emma": "GET HEAD PUT PATCH"}},
+		{"nothing exposed", objects.Options{Restrict: all}, map[string]int{
+			"POST /books": 404, "GET /books": 404, "GET /books/emma": 404, "PUT /books/emma": 404,
+			"PATCH /books/emma": 404, "DELETE /books/emma": 404,
+		}, map[string]string{"/books": "", "/books/emma": ""}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := apitest.Start(t, func(o *api.Options) {
+				c.options.Store, c.options.URL = o.Objects[1].Store, "/books"
+				o.Objects = []objects.Options{c.options}
+			})
+			for request, status := range c.statuses {
+				createEmma(f)
+				method, path, _ := strings.Cut(request, " ")
+				r := f.Do(method, path, `{}`).Want(status)
+				if status == 405 {
+					wantAllow(t, r, c.allow[path])
+				}
+			}
+			for path, methods := range c.allow {
+				if methods == "" {
+					f.Do("OPTIONS", path, "").Want(404)
+				} else {
+					wantAllow(t, f.Do("OPTIONS", path, "").Want(204), methods)
+				}
+			}
+		})
+	}
+}
+
+// createEmma creates an object through its store, unless it exists.
+func createEmma(f *apitest.Front) {
+	f.Helper()
+	if exists, err := f.Books.Exists(f.Context(), "emma"); err != nil || exists {
+		f.Must(err)
+		return
+	}
+	_, err := f.Books.Save(f.Context(), nil, "emma")
+	f.Must(err)
+}
+
+func wantAllow(t *testing.T, r apitest.Reply, methods string) {
+	t.Helper()
+	allow := strings.Split(r.Header.Get("Allow"), ", ")
+	want := append(strings.Fields(methods), "OPTIONS")
+	if len(allow) != len(want) {
+		t.Errorf("Allow %q, want %q", allow, want)
+	}
+	for _, m := range want {
+		if !strings.Contains(r.Header.Get("Allow"), m) {
+			t.Errorf("Allow %q lacks %s", allow, m)
+		}
+	}
+}

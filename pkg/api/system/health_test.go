@@ -1,0 +1,83 @@
+package system_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/pkg/api"
+	"belfry/pkg/api/apitest"
+	"belfry/pkg/errs"
+)
+
+func TestHealth(t *testing.T) {
+	var trouble error
+	f := apitest.Start(t, func(o *api.Options) { o.Ready = func(context.Context) error { return trouble } })
+	for _, method := range []string{"GET", "HEAD"} {
+		trouble = nil
+		f.Do(method, "/healthz", "").Want(200).HasHeader("Cache-Control", "no-store")
+		f.Do(method, "/readyz", "").Want(200).HasHeader("Cache-Control", "no-store")
+		trouble = errs.Wrap(errors.New("SECRET"), errs.Unavailable, "the bus is away")
+		f.Do(method, "/healthz", "").Want(200)
+		f.Do(method, "/readyz", "").Want(503).HasHeader("Retry-After", "1")
+	}
+	f.Do("GET", "/readyz", "", "X-Request-Id", "r1").Want(503).Says("the bus is away")
+	if record := f.Logs.Of("r1"); record["error"] != "not ready: the bus is away: SECRET" {
+		t.Errorf("logged: %v", record)
+	}
+	trouble = errors.New("SECRET")
+	if r := f.Do("GET", "/readyz", "").Want(503); strings.Contains(r.Text, "SECRET") {
+		t.Errorf("told: %s", r.Text)
+	}
+	apitest.Start(t).Do("GET", "/readyz", "").Want(200)
+}
+
+// Requests are counted by the route's template: neither a uuid, nor a path
+// nor a method of a client's invention makes a time series.
+func TestMetrics(t *testing.T) {
+	f := apitest.Start(t, func(o *api.Options) { o.Registry = prometheus.NewPedanticRegistry() })
+	f.Create("emma")
+	f.Create("persuasion")
+	f.Do("GET", "/books/emma", "").Want(200)
+	f.Do("GET", "/books/none", "").Want(404)
+	f.Do("GET", "/nowhere", "").Want(404)
+	f.Do("BREW", "/nowhere", "").Want(404)
+	f.Do("DELETE", "/books", "").Want(405)
+	r := f.Do("GET", "/metrics", "").Want(200)
+	for _, line := range []string{
+		`belfry_http_requests_total{method="POST",route="/books",status="201"} 2`,
+		`belfry_http_requests_total{method="GET",route="/books/:uuid",status="200"} 1`,
+		`belfry_http_requests_total{method="GET",route="/books/:uuid",status="404"} 1`,
+		`belfry_http_requests_total{method="GET",route="unmatched",status="404"} 1`,
+		`belfry_http_requests_total{method="other",route="unmatched",status="404"} 1`,
+		`belfry_http_requests_total{method="DELETE",route="unmatched",status="405"} 1`,
+		`belfry_http_request_duration_seconds_count{method="POST",route="/books"} 2`,
+		`belfry_http_requests_in_flight 1`,
+	} {
+		if !strings.Contains(r.Text, "\n"+line+"\n") {
+			t.Errorf("lacks %s in\n%s", line, r.Text)
+		}
+	}
+}
+
+func TestLog(t *testing.T) {
+	f := apitest.Start(t)
+	f.Do("POST", "/books?token=SECRET", `{"title":"SECRET"}`, "X-Request-Id", "r1",
+		"Authorization", "Bearer SECRET", "Cookie", "belfry=SECRET").Want(201)
+	record := f.Logs.Of("r1")
+	for name, want := range map[string]any{
+		"level": "DEBUG", "method": "POST", "path": "/books", "route": "/books", "status": 201.0, "address": "127.0.0.1",
+	} {
+		if record[name] != want {
+			t.Errorf("%s: %v, want %v", name, record[name], want)
+		}
+	}
+	for _, line := range f.Logs.Lines() {
+		if strings.Contains(line, "SECRET") {
+			t.Errorf("logged: %s", line)
+		}
+	}
+}
