@@ -13,43 +13,43 @@ import (
 	"belfry/pkg/errs"
 )
 
-// contentsAtOnce is how many contents are copied side by side.
-const contentsAtOnce = 4
+// maxConcurrentContents is the number of contents that are copied concurrently.
+const maxConcurrentContents = 4
 
-// Contents copies the contents of a binary service into another storage. Each
-// is hashed on the way, so that what arrives is what its name says; one that is
-// damaged is told as a difference and not copied. At the end both sides are
-// listed and compared by hash and size.
-func Contents(ctx context.Context, name string, from, to driver.Storage, tell func(Progress)) (*Result, error) {
+// Contents copies the contents of a binary service to another storage. Each is hashed
+// while it is copied; one that does not match its hash is corrupt: it is reported as a
+// difference and not copied. Finally both sides are listed and compared by hash and
+// size. progress may be nil.
+func Contents(ctx context.Context, name string, from, to driver.Storage, progress func(Progress)) (*Result, error) {
 	result := &Result{Name: name, Differences: []string{}}
-	m := &contentMover{from: from, to: to, name: name, tell: tell, result: result}
+	m := &contentMigration{from: from, to: to, name: name, progress: progress, result: result}
 	for _, step := range []func([]driver.Info) error{
 		func(page []driver.Info) error { return m.copyPage(ctx, page) },
 		func(page []driver.Info) error { return m.comparePage(ctx, page) },
 	} {
-		if err := each(ctx, from, step); err != nil {
-			return nil, errs.Wrap(err, errs.KindOf(err), "moving the contents of %s", name)
+		if err := eachPage(ctx, from, step); err != nil {
+			return nil, errs.Wrap(err, errs.KindOf(err), "copying the contents of %s", name)
 		}
 	}
 	result.Copied = m.copied.Load()
 	return result, nil
 }
 
-// contentMover moves the contents of one service.
-type contentMover struct {
+// contentMigration copies the contents of a service.
+type contentMigration struct {
 	from, to     driver.Storage
 	name         string
-	tell         func(Progress)
+	progress     func(Progress)
 	result       *Result
 	done, copied atomic.Int64
-	damaged      damaged
+	corrupt      corruptContents
 }
 
-func each(ctx context.Context, s driver.Storage, do func([]driver.Info) error) error {
+func eachPage(ctx context.Context, s driver.Storage, do func([]driver.Info) error) error {
 	for after := ""; ; {
 		var contents []driver.Info
 		var next string
-		err := patiently(ctx, func() (err error) {
+		err := retry(ctx, func() (err error) {
 			contents, next, err = s.List(ctx, after, page)
 			return err
 		})
@@ -63,15 +63,15 @@ func each(ctx context.Context, s driver.Storage, do func([]driver.Info) error) e
 	}
 }
 
-func (m *contentMover) copyPage(ctx context.Context, page []driver.Info) error {
+func (m *contentMigration) copyPage(ctx context.Context, page []driver.Info) error {
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(contentsAtOnce)
+	g.SetLimit(maxConcurrentContents)
 	for _, c := range page {
 		g.Go(func() error {
-			err := patiently(gctx, func() error { return m.copy(gctx, c) })
+			err := retry(gctx, func() error { return m.copy(gctx, c) })
 			m.done.Add(1)
-			if m.tell != nil {
-				m.tell(Progress{What: m.name, Done: m.done.Load(), Copied: m.copied.Load()})
+			if m.progress != nil {
+				m.progress(Progress{What: m.name, Done: m.done.Load(), Copied: m.copied.Load()})
 			}
 			return err
 		})
@@ -79,7 +79,7 @@ func (m *contentMover) copyPage(ctx context.Context, page []driver.Info) error {
 	return g.Wait()
 }
 
-func (m *contentMover) copy(ctx context.Context, c driver.Info) error {
+func (m *contentMigration) copy(ctx context.Context, c driver.Info) error {
 	there, found, err := m.to.Stat(ctx, c.Hash)
 	if err != nil || found && there.Size == c.Size {
 		return err
@@ -99,7 +99,7 @@ func (m *contentMover) copy(ctx context.Context, c driver.Info) error {
 		return err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != c.Hash {
-		m.damaged.add(c.Hash, got)
+		m.corrupt.add(c.Hash, got)
 		return nil
 	}
 	if err := staged.Commit(ctx, c.Hash); err != nil {
@@ -109,16 +109,16 @@ func (m *contentMover) copy(ctx context.Context, c driver.Info) error {
 	return nil
 }
 
-func (m *contentMover) comparePage(ctx context.Context, page []driver.Info) error {
+func (m *contentMigration) comparePage(ctx context.Context, page []driver.Info) error {
 	for _, c := range page {
 		m.result.Records++
-		if got, ok := m.damaged.hash(c.Hash); ok {
-			m.result.differs("%s: not copied, it is damaged: its hash is %s; belfry verify --deep on the old place tells whose it is", c.Hash, got)
+		if got, ok := m.corrupt.hash(c.Hash); ok {
+			m.result.differs("%s: not copied because it is corrupt: its hash is %s; run belfry verify --deep on the source to find its object", c.Hash, got)
 			continue
 		}
 		var there driver.Info
 		var found bool
-		err := patiently(ctx, func() (err error) {
+		err := retry(ctx, func() (err error) {
 			there, found, err = m.to.Stat(ctx, c.Hash)
 			return err
 		})
@@ -128,7 +128,7 @@ func (m *contentMover) comparePage(ctx context.Context, page []driver.Info) erro
 		case !found:
 			m.result.differs("%s: missing", c.Hash)
 		case there.Size != c.Size:
-			m.result.differs("%s: not the same size", c.Hash)
+			m.result.differs("%s: different size", c.Hash)
 		}
 	}
 	return nil

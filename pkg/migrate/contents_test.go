@@ -10,15 +10,15 @@ import (
 	"belfry/pkg/migrate"
 )
 
-func TestContents(t *testing.T) {
-	from, to := newShelf(t), newShelf(t)
+func TestContentsAreCopied(t *testing.T) {
+	from, to := newStorage(t), newStorage(t)
 	var hashes []string
 	for i := range 20 {
-		hashes = append(hashes, from.keep(t, fmt.Sprintf("content %d", i)))
+		hashes = append(hashes, from.store(t, fmt.Sprintf("content %d", i)))
 	}
-	from.keep(t, "")
-	to.keep(t, "content 3")
-	to.keep(t, "another")
+	from.store(t, "")
+	to.store(t, "content 3")
+	to.store(t, "another")
 	r, err := migrate.Contents(t.Context(), "binary", from, to, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -36,19 +36,19 @@ func TestContents(t *testing.T) {
 	}
 }
 
-func TestDamagedContentsStay(t *testing.T) {
-	from, to := newShelf(t), newShelf(t)
-	good, bad, short := from.keep(t, "good"), from.keep(t, "bad"), from.keep(t, "short")
-	from.damage(t, bad, "BAD")
-	from.damage(t, short, "sh")
+func TestCorruptContentsAreNotCopied(t *testing.T) {
+	from, to := newStorage(t), newStorage(t)
+	good, bad, short := from.store(t, "good"), from.store(t, "bad"), from.store(t, "short")
+	from.corrupt(t, bad, "BAD")
+	from.corrupt(t, short, "sh")
 	r, err := migrate.Contents(t.Context(), "binary", from, to, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := strings.Join(r.Differences, "\n")
+	differences := strings.Join(r.Differences, "\n")
 	for _, hash := range []string{bad, short} {
-		if !strings.Contains(told, hash+": not copied, it is damaged: its hash is "+hashOf(map[string]string{bad: "BAD", short: "sh"}[hash])) {
-			t.Errorf("%s is not told: %s", hash, told)
+		if !strings.Contains(differences, hash+": not copied because it is corrupt: its hash is "+hashOf(map[string]string{bad: "BAD", short: "sh"}[hash])) {
+			t.Errorf("%s is not reported: %s", hash, differences)
 		}
 		if to.there(t.Context(), t, hash) {
 			t.Errorf("%s has been copied", hash)
@@ -59,10 +59,10 @@ func TestDamagedContentsStay(t *testing.T) {
 	}
 }
 
-func TestContentsInterrupted(t *testing.T) {
-	from, to := newShelf(t), newShelf(t)
+func TestInterruptedContentsAreResumed(t *testing.T) {
+	from, to := newStorage(t), newStorage(t)
 	for i := range 40 {
-		from.keep(t, fmt.Sprintf("content %d", i))
+		from.store(t, fmt.Sprintf("content %d", i))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -1,15 +1,17 @@
-// Package migrate moves stores and binaries to other backends: records as they
-// are, with their revisions and the events that wait in them, and contents by
-// their hash. What is there already is left, so that a migration which broke
-// off goes on where it was. At the end both sides are read again and compared.
+// Package migrate copies stores and binaries to other backends: records unchanged, with
+// their revisions and pending events, and contents by their hash. It does not overwrite
+// existing records, so an interrupted migration can be resumed. Finally both sides are
+// read again and compared.
 //
-// Nobody may write to either side meanwhile.
+// Neither side may be written to during a migration.
 package migrate
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -24,25 +26,25 @@ const (
 	parallel = 32
 )
 
-// Progress counts what has been looked at. It is read while it changes.
+// Progress is a snapshot of the progress of a migration.
 type Progress struct {
-	What   string // the store or the binary service in hand
-	Done   int64  // records or contents looked at
-	Total  int64  // roughly; 0 when nobody knows
+	What   string // the current store or binary service
+	Done   int64  // processed records or contents
+	Total  int64  // an estimate; 0 when unknown
 	Copied int64
 }
 
-// Result is what became of a store or of the contents of a binary service.
+// Result is the result of copying a store or the contents of a binary service.
 type Result struct {
 	Name        string   `json:"name"`
 	Records     int64    `json:"records"` // objects, or contents
 	Copied      int64    `json:"copied"`  // by this run
-	Events      int64    `json:"events"`  // that wait, and came along
+	Events      int64    `json:"events"`  // pending events that were copied
 	Differences []string `json:"differences"`
-	More        int64    `json:"more"` // differences that are not listed
+	More        int64    `json:"more"` // number of differences that are not listed
 }
 
-// maxDifferences is how many differences a result lists.
+// maxDifferences is the number of differences that a result lists.
 const maxDifferences = 100
 
 func (r *Result) differs(format string, args ...any) {
@@ -53,70 +55,58 @@ func (r *Result) differs(format string, args ...any) {
 	r.Differences = append(r.Differences, fmt.Sprintf(format, args...))
 }
 
-// Store copies what from holds into to, and compares. tell may be nil.
-func Store(ctx context.Context, from, to *store.Store, tell func(Progress)) (*Result, error) {
-	m := &mover{from: from, to: to, result: &Result{Name: from.Name(), Differences: []string{}}, tell: tell}
-	for _, step := range []func(context.Context) error{m.readWaiting, m.copyLive, m.copyRest, m.compare} {
+// Store copies the records of a store and compares both sides. progress may be nil.
+func Store(ctx context.Context, from, to *store.Store, progress func(Progress)) (*Result, error) {
+	m := &storeMigration{from: from, to: to, result: &Result{Name: from.Name(), Differences: []string{}}, progress: progress}
+	for _, step := range []func(context.Context) error{m.readPending, m.copyLive, m.copyTombstones, m.compare} {
 		if err := step(ctx); err != nil {
-			return nil, errs.Wrap(err, errs.KindOf(err), "moving %s", from.Name())
+			return nil, errs.Wrap(err, errs.KindOf(err), "copying %s", from.Name())
 		}
 	}
 	m.result.Copied = m.copied.Load()
 	return m.result, nil
 }
 
-// mover moves one store.
-type mover struct {
+// storeMigration copies a store.
+type storeMigration struct {
 	from, to *store.Store
-	waiting  map[string][]driver.Pending // events by their record
+	pending  map[string][]driver.Pending // events by record
 	result   *Result
-	tell     func(Progress)
+	progress func(Progress)
 	total    int64
 	done     atomic.Int64
 	copied   atomic.Int64
 }
 
-func (m *mover) told() {
-	if m.tell != nil {
-		m.tell(Progress{What: m.from.Name(), Done: m.done.Load(), Total: m.total, Copied: m.copied.Load()})
+func (m *storeMigration) report() {
+	if m.progress != nil {
+		m.progress(Progress{What: m.from.Name(), Done: m.done.Load(), Total: m.total, Copied: m.copied.Load()})
 	}
 }
 
-// readWaiting reads the events that wait. There are few: they leave their
-// records as soon as the bus has them.
-func (m *mover) readWaiting(ctx context.Context) error {
-	m.waiting = map[string][]driver.Pending{}
-	err := patiently(ctx, func() (err error) {
+// readPending reads all pending events. There are few, because events are cleared soon
+// after they were published.
+func (m *storeMigration) readPending(ctx context.Context) error {
+	m.pending = map[string][]driver.Pending{}
+	err := retry(ctx, func() (err error) {
 		m.total, _, err = m.from.Count(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	var after []byte
-	for {
-		var events []driver.Pending
-		var next []byte
-		err := patiently(ctx, func() (err error) {
-			events, next, err = m.from.Driver().Pending(ctx, after, page)
-			return err
-		})
+	for e, err := range driver.PendingEvents(ctx, retrying{m.from.Driver()}, page) {
 		if err != nil {
 			return err
 		}
-		for _, e := range events {
-			m.waiting[e.UUID] = append(m.waiting[e.UUID], e)
-			m.result.Events++
-		}
-		if next == nil {
-			return nil
-		}
-		after = next
+		m.pending[e.UUID] = append(m.pending[e.UUID], e)
+		m.result.Events++
 	}
+	return nil
 }
 
-func (m *mover) copy(ctx context.Context, r driver.Record, waiting []driver.Pending) error {
-	err := patiently(ctx, func() error {
+func (m *storeMigration) copy(ctx context.Context, r driver.Record, waiting []driver.Pending) error {
+	err := retry(ctx, func() error {
 		copied, err := store.NewWorker(m.to).CopyRecord(ctx, r, waiting)
 		if copied {
 			m.copied.Add(1)
@@ -127,25 +117,25 @@ func (m *mover) copy(ctx context.Context, r driver.Record, waiting []driver.Pend
 	return err
 }
 
-// copyLive copies the objects.
-func (m *mover) copyLive(ctx context.Context) error {
+// copyLive copies the live records.
+func (m *storeMigration) copyLive(ctx context.Context) error {
 	var after []byte
 	for {
-		found, err := scan(ctx, m.from.Driver(), after)
+		found, err := retrying{m.from.Driver()}.Scan(ctx, after, page)
 		if err != nil {
 			return err
 		}
 		g, gctx := errgroup.WithContext(ctx)
 		g.SetLimit(parallel)
 		for _, r := range found.Records {
-			waiting := m.waiting[r.UUID]
-			delete(m.waiting, r.UUID)
+			waiting := m.pending[r.UUID]
+			delete(m.pending, r.UUID)
 			g.Go(func() error { return m.copy(gctx, r, waiting) })
 		}
 		if err := g.Wait(); err != nil {
 			return err
 		}
-		m.told()
+		m.report()
 		if found.Next == nil {
 			return nil
 		}
@@ -153,19 +143,11 @@ func (m *mover) copyLive(ctx context.Context) error {
 	}
 }
 
-func scan(ctx context.Context, s driver.Store, after []byte) (found driver.Page, err error) {
-	err = patiently(ctx, func() (err error) {
-		found, err = s.Scan(ctx, after, page)
-		return err
-	})
-	return found, err
-}
-
-// copyRest copies the marks of deletions that hold an event. Others are not
-// needed: revisions don't repeat, since they come from the clock.
-func (m *mover) copyRest(ctx context.Context) error {
-	for uuid, waiting := range m.waiting {
-		r, found, err := get(ctx, m.from.Driver(), uuid)
+// copyTombstones copies the tombstones that have pending events. Others are not needed:
+// revisions come from the clock and don't repeat.
+func (m *storeMigration) copyTombstones(ctx context.Context) error {
+	for uuid, waiting := range m.pending {
+		r, found, err := retrying{m.from.Driver()}.Get(ctx, uuid)
 		if err == nil && found {
 			err = m.copy(ctx, r, waiting)
 		}
@@ -173,87 +155,57 @@ func (m *mover) copyRest(ctx context.Context) error {
 			return err
 		}
 	}
-	m.told()
+	m.report()
 	return nil
 }
 
-func get(ctx context.Context, s driver.Store, uuid string) (r driver.Record, found bool, err error) {
-	err = patiently(ctx, func() (err error) {
-		r, found, err = s.Get(ctx, uuid)
-		return err
-	})
-	return r, found, err
-}
-
-// compare reads both sides side by side, in the order of uuids.
-func (m *mover) compare(ctx context.Context) error {
-	a, b := &reader{from: m.from.Driver()}, &reader{from: m.to.Driver()}
-	for {
-		left, err := a.peek(ctx)
-		if err != nil {
+// compare reads both sides in the order of UUIDs and compares them.
+func (m *storeMigration) compare(ctx context.Context) error {
+	nextLeft, stopLeft := iter.Pull2(driver.Records(ctx, retrying{m.from.Driver()}, page))
+	defer stopLeft()
+	nextRight, stopRight := iter.Pull2(driver.Records(ctx, retrying{m.to.Driver()}, page))
+	defer stopRight()
+	left, err, hasLeft := nextLeft()
+	right, rightErr, hasRight := nextRight()
+	for hasLeft || hasRight {
+		if err := errors.Join(err, rightErr); err != nil {
 			return err
 		}
-		right, err := b.peek(ctx)
-		if err != nil {
-			return err
-		}
+		onlyLeft := !hasRight || hasLeft && left.UUID < right.UUID
+		onlyRight := !hasLeft || hasRight && right.UUID < left.UUID
 		switch {
-		case left == nil && right == nil:
-			return nil
-		case right == nil || left != nil && left.UUID < right.UUID:
+		case onlyLeft:
 			m.result.differs("%s: missing", left.UUID)
-			a.skip()
-		case left == nil || right.UUID < left.UUID:
-			if err := m.surplus(ctx, right); err != nil {
+		case onlyRight:
+			if err := m.checkExtra(ctx, &right); err != nil {
 				return err
 			}
-			b.skip()
 		default:
 			m.result.Records++
 			if left.Revision != right.Revision || !bytes.Equal(left.Body, right.Body) {
-				m.result.differs("%s: not the same", left.UUID)
+				m.result.differs("%s: different", left.UUID)
 			}
-			a.skip()
-			b.skip()
+		}
+		if !onlyRight {
+			left, err, hasLeft = nextLeft()
+		}
+		if !onlyLeft {
+			right, rightErr, hasRight = nextRight()
 		}
 	}
+	return nil
 }
 
-// surplus is about an object that only the new place has. An earlier run may
-// have brought it that broke off, and it was deleted since.
-func (m *mover) surplus(ctx context.Context, there *driver.Record) error {
-	r, found, err := get(ctx, m.from.Driver(), there.UUID)
+// checkExtra handles an object that only the destination has. An interrupted run may
+// have copied it before it was deleted.
+func (m *storeMigration) checkExtra(ctx context.Context, there *driver.Record) error {
+	r, found, err := retrying{m.from.Driver()}.Get(ctx, there.UUID)
 	if err != nil {
 		return err
 	}
 	if found && r.Deleted && r.Revision > there.Revision {
 		return m.copy(ctx, r, nil)
 	}
-	m.result.differs("%s: only in the new place", there.UUID)
+	m.result.differs("%s: only in the destination", there.UUID)
 	return nil
 }
-
-// reader reads the records of a store one by one.
-type reader struct {
-	from  driver.Store
-	page  []driver.Record
-	after []byte
-	ended bool
-}
-
-// peek returns the next record, nil at the end.
-func (r *reader) peek(ctx context.Context) (*driver.Record, error) {
-	for len(r.page) == 0 && !r.ended {
-		found, err := scan(ctx, r.from, r.after)
-		if err != nil {
-			return nil, err
-		}
-		r.page, r.after, r.ended = found.Records, found.Next, found.Next == nil
-	}
-	if len(r.page) == 0 {
-		return nil, nil
-	}
-	return &r.page[0], nil
-}
-
-func (r *reader) skip() { r.page = r.page[1:] }

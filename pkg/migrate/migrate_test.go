@@ -16,8 +16,8 @@ import (
 	"belfry/pkg/store/filestore"
 )
 
-func TestRecordsMoveAsTheyAre(t *testing.T) {
-	w := newWorld(t)
+func TestRecordsAreCopiedUnchanged(t *testing.T) {
+	w := newFixture(t)
 	w.put(w.from, "quiet", 10, `{"uuid":"quiet"}`)
 	w.put(w.from, "gone", 11, `{"uuid":"gone"}`)
 	w.put(w.from, "gone", 12, "")
@@ -29,10 +29,10 @@ func TestRecordsMoveAsTheyAre(t *testing.T) {
 	if r := w.moved(2, 3); r.Events != 6 {
 		t.Errorf("%d events, want 6", r.Events)
 	}
-	w.has(w.to, "quiet", 10, `{"uuid":"quiet"}`)
-	w.has(w.to, "told", 35, `{"n":2}`)
-	w.has(w.to, "dying", 22, "")
-	w.lacks(w.to, "gone")
+	w.wantRecord(w.to, "quiet", 10, `{"uuid":"quiet"}`)
+	w.wantRecord(w.to, "told", 35, `{"n":2}`)
+	w.wantRecord(w.to, "dying", 22, "")
+	w.wantNone(w.to, "gone")
 	for _, uuid := range []string{"quiet", "told", "dying"} {
 		if got, want := w.ids(w.to, uuid), w.ids(w.from, uuid); !slices.Equal(got, want) {
 			t.Errorf("the events of %s are %q, want %q", uuid, got, want)
@@ -50,7 +50,7 @@ func TestRecordsMoveAsTheyAre(t *testing.T) {
 }
 
 func TestManyEventsOfOneRecord(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for i := range uint64(350) {
 		w.put(w.from, "hot", 1000+i, fmt.Sprintf(`{"n":%d}`, i))
 	}
@@ -60,8 +60,8 @@ func TestManyEventsOfOneRecord(t *testing.T) {
 		w.put(w.from, "dead", 61+2*i, "")
 	}
 	w.moved(1, 2)
-	w.has(w.to, "hot", 1349, `{"n":349}`)
-	w.has(w.to, "dead", 61+2*249, "")
+	w.wantRecord(w.to, "hot", 1349, `{"n":349}`)
+	w.wantRecord(w.to, "dead", 61+2*249, "")
 	for _, uuid := range []string{"hot", "dead"} {
 		if got, want := w.ids(w.to, uuid), w.ids(w.from, uuid); !slices.Equal(got, want) {
 			t.Errorf("%s has %d events, want %d in their order", uuid, len(got), len(want))
@@ -69,10 +69,10 @@ func TestManyEventsOfOneRecord(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a run that breaks off, then the old place serves on, then
-// another run.
-func TestInterrupted(t *testing.T) {
-	w := newWorld(t)
+// TestInterruptedMigrationIsResumed interrupts a run, writes to the source, and runs
+// again.
+func TestInterruptedMigrationIsResumed(t *testing.T) {
+	w := newFixture(t)
 	const records = 1300 // several pages
 	for i := range records {
 		w.put(w.from, fmt.Sprintf("b%04d", i), 100, `{"n":1}`)
@@ -83,8 +83,8 @@ func TestInterrupted(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v, want that it was canceled", err)
 	}
-	w.has(w.to, "b0000", 100, `{"n":1}`)
-	w.lacks(w.to, "b1299")
+	w.wantRecord(w.to, "b0000", 100, `{"n":1}`)
+	w.wantNone(w.to, "b1299")
 
 	w.put(w.from, "b0000", 101, `{"n":2}`) // its first event waits still
 	w.put(w.from, "b0000", 102, `{"n":3}`)
@@ -95,9 +95,9 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.moved(records-2, records-500+3)
-	w.has(w.to, "b0000", 102, `{"n":3}`)
-	w.has(w.to, "b0001", 101, "")
-	w.has(w.to, "b0002", 101, "")
+	w.wantRecord(w.to, "b0000", 102, `{"n":3}`)
+	w.wantRecord(w.to, "b0001", 101, "")
+	w.wantRecord(w.to, "b0002", 101, "")
 	for _, uuid := range []string{"b0000", "b0002", "b0700"} {
 		if got, want := w.ids(w.to, uuid), w.ids(w.from, uuid); !slices.Equal(got, want) {
 			t.Errorf("the events of %s are %q, want %q", uuid, got, want)
@@ -106,8 +106,8 @@ func TestInterrupted(t *testing.T) {
 	w.moved(records-2, 0)
 }
 
-func TestTheNewPlaceIsInUse(t *testing.T) {
-	w := newWorld(t)
+func TestDestinationInUseIsAConflict(t *testing.T) {
+	w := newFixture(t)
 	w.put(w.from, "a", 10, `{"n":1}`)
 	w.put(w.to, "a", 11, `{"n":2}`)
 	w.publish(w.to)
@@ -115,33 +115,33 @@ func TestTheNewPlaceIsInUse(t *testing.T) {
 	if !errors.Is(err, errs.Conflict) {
 		t.Errorf("got %v, want a conflict", err)
 	}
-	w.has(w.to, "a", 11, `{"n":2}`)
+	w.wantRecord(w.to, "a", 11, `{"n":2}`)
 	if ids := w.ids(w.to, "a"); len(ids) > 0 {
-		t.Errorf("events came along: %q", ids)
+		t.Errorf("events were copied: %q", ids)
 	}
 }
 
-func TestDifferencesAreTold(t *testing.T) {
-	w := newWorld(t)
+func TestDifferencesAreReported(t *testing.T) {
+	w := newFixture(t)
 	w.put(w.from, "a", 10, `{"n":1}`)
 	w.put(w.to, "a", 10, `{"n":2}`)
 	w.put(w.to, "x", 5, `{}`)
-	w.moved(1, 0, "a: not the same", "x: only in the new place")
-	w.has(w.to, "x", 5, `{}`)
-	w.has(w.to, "a", 10, `{"n":2}`)
+	w.moved(1, 0, "a: different", "x: only in the destination")
+	w.wantRecord(w.to, "x", 5, `{}`)
+	w.wantRecord(w.to, "a", 10, `{"n":2}`)
 	for i := range 150 {
 		w.put(w.to, fmt.Sprintf("y%d", i), 5, `{}`)
 	}
 	if r := w.move(); len(r.Differences) != 100 || r.More != 52 {
-		t.Errorf("%d differences are listed and %d more told", len(r.Differences), r.More)
+		t.Errorf("%d differences are listed and %d more counted", len(r.Differences), r.More)
 	}
 }
 
-// busy is a backend that has too much to do, so many times.
+// busy is a backend that throttles a number of calls.
 type busy struct {
 	driver.Backend
-	times atomic.Int32
-	lasts bool // it will not pass
+	times     atomic.Int32
+	permanent bool // without RetryAfter
 }
 
 type busyStore struct {
@@ -158,8 +158,8 @@ func (b *busy) refuse() error {
 	if b.times.Add(-1) < 0 {
 		return nil
 	}
-	e := errs.New(errs.Unavailable, "too much to do")
-	if !b.lasts {
+	e := errs.New(errs.Unavailable, "overloaded")
+	if !b.permanent {
 		e.RetryAfter = time.Second
 	}
 	return errs.Wrap(e, errs.Unavailable, "busy")
@@ -179,22 +179,22 @@ func (s busyStore) Scan(ctx context.Context, after []byte, limit int) (driver.Pa
 	return s.Store.Scan(ctx, after, limit)
 }
 
-func TestWhatPassesIsWaitedFor(t *testing.T) {
-	for _, lasts := range []bool{false, true} {
+func TestTransientErrorsAreRetried(t *testing.T) {
+	for _, permanent := range []bool{false, true} {
 		backend, err := filestore.Open(t.TempDir(), filestore.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = backend.Close() })
-		b := &busy{Backend: backend, lasts: lasts}
-		w := newWorld(t)
+		b := &busy{Backend: backend, permanent: permanent}
+		w := newFixture(t)
 		if w.to, err = store.Open(t.Context(), b, store.Options{Name: "Books"}); err != nil {
 			t.Fatal(err)
 		}
 		w.put(w.from, "a", 10, `{"n":1}`)
 		b.times.Store(3)
 		_, err = migrate.Store(t.Context(), w.from, w.to, nil)
-		if lasts {
+		if permanent {
 			if !errors.Is(err, errs.Unavailable) || b.times.Load() != 2 {
 				t.Errorf("got %v after %d attempts, want one and its error", err, 3-b.times.Load())
 			}
@@ -203,6 +203,6 @@ func TestWhatPassesIsWaitedFor(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		w.has(w.to, "a", 10, `{"n":1}`)
+		w.wantRecord(w.to, "a", 10, `{"n":1}`)
 	}
 }

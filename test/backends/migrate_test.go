@@ -302,7 +302,7 @@ func TestWhatIsWrongIsTold(t *testing.T) {
 
 	r := y.migrate(1, from, to)
 	told := fmt.Sprint(r)
-	for _, says := range []string{bad + ": not copied, it is damaged", "stray: only in the new place"} {
+	for _, says := range []string{bad + ": not copied because it is corrupt", "stray: only in the destination"} {
 		if !strings.Contains(told, says) {
 			t.Errorf("migrate does not say %q: %s", says, told)
 		}

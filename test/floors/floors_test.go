@@ -42,7 +42,7 @@ var floors = [][]string{
 var drivers = map[string][]string{
 	"belfry/pkg/store/filestore":    {"belfry/pkg/store/driver", "belfry/pkg/errs"},
 	"belfry/pkg/store/mongostore":   {"belfry/pkg/store/driver", "belfry/pkg/errs"},
-	"belfry/pkg/store/dynamostore":  {"belfry/pkg/store/driver", "belfry/pkg/errs"},
+	"belfry/pkg/store/dynamostore":  {"belfry/pkg/store/driver", "belfry/pkg/errs", "belfry/pkg/backoff"},
 	"belfry/pkg/binary/filestorage": {"belfry/pkg/binary/driver", "belfry/pkg/errs"},
 	"belfry/pkg/binary/s3storage":   {"belfry/pkg/binary/driver", "belfry/pkg/errs"},
 }
@@ -98,7 +98,7 @@ func TestImportsGoDownward(t *testing.T) {
 				t.Errorf("%s (floor %d) imports %s (floor %d): imports go downward only", p.ImportPath, floor, imported, below)
 			}
 			if allowed, ok := drivers[p.ImportPath]; ok && !slices.Contains(allowed, imported) {
-				t.Errorf("driver %s imports %s: a driver imports its SDK, driver and errs", p.ImportPath, imported)
+				t.Errorf("driver %s imports %s: a driver imports its SDK, driver, errs and backoff", p.ImportPath, imported)
 			}
 			if strings.HasPrefix(p.ImportPath, "belfry/listeners/examples/") && !slices.Contains(sdk, imported) {
 				t.Errorf("the example %s imports %s, which is belfry's own", p.ImportPath, imported)

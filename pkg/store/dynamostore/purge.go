@@ -47,7 +47,7 @@ func (s *store) purge(ctx context.Context, places []entryPosition) (removed int,
 	}
 	for _, f := range places {
 		r := records[f.uuid]
-		if !s.matchesEntry(deadIndex, f, r) || len(r.events) > 0 {
+		if !s.matchesEntry(deadIndex, f, r) {
 			continue
 		}
 		_, err := s.b.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{

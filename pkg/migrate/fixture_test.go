@@ -18,14 +18,14 @@ import (
 	"belfry/pkg/store/filestore"
 )
 
-// world is two places of one store.
-type world struct {
+// fixture is the source and the destination of a store.
+type fixture struct {
 	*testing.T
 	from, to *store.Store
 }
 
-func newWorld(t *testing.T) *world {
-	return &world{T: t, from: open(t), to: open(t)}
+func newFixture(t *testing.T) *fixture {
+	return &fixture{T: t, from: open(t), to: open(t)}
 }
 
 func open(t *testing.T) *store.Store {
@@ -46,9 +46,9 @@ func open(t *testing.T) *store.Store {
 	return s
 }
 
-// put writes a record as a belfry would that can't publish: the event of a
-// write waits. An empty body is a deletion.
-func (w *world) put(s *store.Store, uuid string, revision uint64, body string, also ...string) {
+// put writes a record without publishing: the event of the write stays pending. An empty
+// body is a delete.
+func (w *fixture) put(s *store.Store, uuid string, revision uint64, body string, also ...string) {
 	w.Helper()
 	write := driver.Write{UUID: uuid, Revision: revision, Event: eventOf(uuid, revision)}
 	if body != "" {
@@ -72,15 +72,15 @@ func eventOf(uuid string, revision uint64) driver.Event {
 	return driver.Event{ID: id, Subject: "events." + uuid, Payload: []byte("payload of " + id)}
 }
 
-// publish takes the events out of the records, as a relay does.
-func (w *world) publish(s *store.Store) {
+// publish clears the pending events, like a relay.
+func (w *fixture) publish(s *store.Store) {
 	w.Helper()
 	if err := s.Driver().Clear(w.Context(), w.pending(s)); err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w *world) pending(s *store.Store) []driver.Pending {
+func (w *fixture) pending(s *store.Store) []driver.Pending {
 	w.Helper()
 	var all []driver.Pending
 	for after := []byte(nil); ; {
@@ -95,8 +95,8 @@ func (w *world) pending(s *store.Store) []driver.Pending {
 	}
 }
 
-// ids are the events of an object that wait, in their order.
-func (w *world) ids(s *store.Store, uuid string) []string {
+// ids returns the IDs of the pending events of an object in order.
+func (w *fixture) ids(s *store.Store, uuid string) []string {
 	w.Helper()
 	var ids []string
 	for _, e := range w.pending(s) {
@@ -107,7 +107,7 @@ func (w *world) ids(s *store.Store, uuid string) []string {
 	return ids
 }
 
-func (w *world) has(s *store.Store, uuid string, revision uint64, body string) {
+func (w *fixture) wantRecord(s *store.Store, uuid string, revision uint64, body string) {
 	w.Helper()
 	r, found, err := s.Driver().Get(w.Context(), uuid)
 	if err != nil {
@@ -118,14 +118,14 @@ func (w *world) has(s *store.Store, uuid string, revision uint64, body string) {
 	}
 }
 
-func (w *world) lacks(s *store.Store, uuid string) {
+func (w *fixture) wantNone(s *store.Store, uuid string) {
 	w.Helper()
 	if _, found, err := s.Driver().Get(w.Context(), uuid); err != nil || found {
 		w.Errorf("%s is there (%v)", uuid, err)
 	}
 }
 
-func (w *world) move() *migrate.Result {
+func (w *fixture) move() *migrate.Result {
 	w.Helper()
 	r, err := migrate.Store(w.Context(), w.from, w.to, nil)
 	if err != nil {
@@ -134,9 +134,9 @@ func (w *world) move() *migrate.Result {
 	return r
 }
 
-// moved moves, and has it be so many records, of which this run copied some,
-// and these differences.
-func (w *world) moved(records, copied int64, differences ...string) *migrate.Result {
+// moved migrates and asserts the number of records, of copied ones, and the
+// differences.
+func (w *fixture) moved(records, copied int64, differences ...string) *migrate.Result {
 	w.Helper()
 	r := w.move()
 	if r.Records != records || r.Copied != copied || !slices.Equal(r.Differences, differences) && len(r.Differences)+len(differences) > 0 {
@@ -145,13 +145,13 @@ func (w *world) moved(records, copied int64, differences ...string) *migrate.Res
 	return r
 }
 
-// shelf is a storage in a folder.
-type shelf struct {
+// storage is a storage in a folder.
+type storage struct {
 	*filestorage.Storage
 	folder string
 }
 
-func newShelf(t *testing.T) *shelf {
+func newStorage(t *testing.T) *storage {
 	t.Helper()
 	folder := t.TempDir()
 	s, err := filestorage.Open(folder)
@@ -159,7 +159,7 @@ func newShelf(t *testing.T) *shelf {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return &shelf{s, folder}
+	return &storage{s, folder}
 }
 
 func hashOf(content string) string {
@@ -167,8 +167,8 @@ func hashOf(content string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// keep commits a content and returns its hash.
-func (s *shelf) keep(t *testing.T, content string) string {
+// store commits a content and returns its hash.
+func (s *storage) store(t *testing.T, content string) string {
 	t.Helper()
 	staged, err := s.Stage(t.Context())
 	if err != nil {
@@ -184,8 +184,8 @@ func (s *shelf) keep(t *testing.T, content string) string {
 	return hashOf(content)
 }
 
-// damage changes a content where it lies, as a disk might.
-func (s *shelf) damage(t *testing.T, hash, content string) {
+// corrupt changes a content in its file.
+func (s *storage) corrupt(t *testing.T, hash, content string) {
 	t.Helper()
 	done := false
 	err := filepath.WalkDir(s.folder, func(path string, _ os.DirEntry, err error) error {
@@ -198,11 +198,11 @@ func (s *shelf) damage(t *testing.T, hash, content string) {
 		return err
 	})
 	if err != nil || !done {
-		t.Fatalf("damaging %s: %v", hash, err)
+		t.Fatalf("corrupting %s: %v", hash, err)
 	}
 }
 
-func (s *shelf) there(ctx context.Context, t *testing.T, hash string) bool {
+func (s *storage) there(ctx context.Context, t *testing.T, hash string) bool {
 	t.Helper()
 	_, found, err := s.Stat(ctx, hash)
 	if err != nil {

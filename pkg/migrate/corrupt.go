@@ -2,13 +2,13 @@ package migrate
 
 import "sync"
 
-// damaged collects contents that are not what their hash says.
-type damaged struct {
+// corruptContents collects contents that don't match their hash.
+type corruptContents struct {
 	mu  sync.Mutex
 	got map[string]string
 }
 
-func (d *damaged) add(hash, got string) {
+func (d *corruptContents) add(hash, got string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.got == nil {
@@ -17,7 +17,7 @@ func (d *damaged) add(hash, got string) {
 	d.got[hash] = got
 }
 
-func (d *damaged) hash(of string) (got string, ok bool) {
+func (d *corruptContents) hash(of string) (got string, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	got, ok = d.got[of]
