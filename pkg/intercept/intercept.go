@@ -1,11 +1,11 @@
-// Package intercept asks programs on the bus before an act of a client takes
-// place: they allow it, refuse it, or amend its object.
+// Package intercept asks programs on the bus before an operation of a client is
+// executed: they allow it, reject it, or amend its object.
 //
-// An interceptor answers requests on intercept.<op>.<store>.<name>. Several
-// are asked one after the other, in the order of the configuration, each with
-// its time; the object that one has amended is what the next one sees. One that
-// does not answer in time, is not there, or answers what can't be understood
-// has failed, and the configuration says whether that refuses or allows.
+// An interceptor replies to requests on intercept.<op>.<store>.<name>. Several are
+// called in the order of the configuration, each with its own timeout; each sees the
+// object as amended by those before it. An interceptor fails when it is not running,
+// does not reply in time, or sends an invalid reply; the configuration says whether
+// that rejects or allows the operation.
 package intercept
 
 import (
@@ -23,50 +23,50 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Question is the body of a request to an interceptor.
+// Request is the body of a request to an interceptor.
 type Request struct {
 	Op            string          `json:"op"` // save, update, delete, get, register
 	Store         string          `json:"store"`
 	UUID          string          `json:"uuid"`
 	Object        json.RawMessage `json:"object,omitempty"`        // as it would be stored
-	Stored        json.RawMessage `json:"stored,omitempty"`        // as it is
-	StoredOmitted bool            `json:"storedOmitted,omitempty"` // it was too large
-	Datas         json.RawMessage `json:"datas,omitempty"`         // of register
-	Actor         *string         `json:"actor"`                   // uuid of the user who acts, or null
+	Stored        json.RawMessage `json:"stored,omitempty"`        // as it is stored
+	StoredOmitted bool            `json:"storedOmitted,omitempty"` // Stored was too large for a message
+	Datas         json.RawMessage `json:"datas,omitempty"`         // for register
+	Actor         *string         `json:"actor"`                   // uuid of the acting user, or null
 	Ctx           event.Ctx       `json:"ctx"`
 }
 
-// Answer is the body of a reply: exactly one of its fields is set.
+// Response is the body of a reply: exactly one of its fields is set.
 type Response struct {
 	Allow  bool          `json:"allow,omitempty"`
 	Refuse *Refusal      `json:"refuse,omitempty"`
 	Amend  object.Object `json:"amend,omitempty"` // a merge patch (RFC 7396)
 }
 
-// Refusal is what the client is told.
+// Refusal is the error that the client gets.
 type Refusal struct {
-	Status  int    `json:"status,omitempty"` // of HTTP, 400 to 499; 0: 403
+	Status  int    `json:"status,omitempty"` // HTTP status, 400 to 499; 0: 403
 	Message string `json:"message"`
 }
 
-// Subject is where an interceptor is asked.
+// Subject is the subject on which an interceptor receives requests.
 func Subject(op, store, name string) string { return "intercept." + op + "." + store + "." + name }
 
 // Rule is one interceptor of an operation.
 type Rule struct {
 	Name     string
 	Timeout  time.Duration
-	FailOpen bool // its failure allows
+	FailOpen bool // a failure allows the operation
 }
 
-// Asker asks the interceptors of one store. It is safe for concurrent use.
+// Chain calls the interceptors of one store in order. It is safe for concurrent use.
 type Chain struct {
 	conn  *nats.Conn
 	rules map[string][]Rule // by operation
 	log   *slog.Logger
 }
 
-// NewAsker makes an asker for the operations that have rules.
+// NewChain makes a chain from the rules of each operation.
 func NewChain(conn *nats.Conn, rules map[string][]Rule, log *slog.Logger) *Chain {
 	return &Chain{conn: conn, rules: rules, log: log}
 }
@@ -74,14 +74,14 @@ func NewChain(conn *nats.Conn, rules map[string][]Rule, log *slog.Logger) *Chain
 var _ store.Interceptor = (*Chain)(nil)
 
 // Intercept implements store.Interceptor.
-func (a *Chain) Intercept(ctx context.Context, q store.InterceptRequest) (patch object.Object, err error) {
-	asked := Request{
-		Op: q.Op, Store: q.Store, UUID: q.UUID, Object: q.Object, Stored: q.Stored, Datas: q.Datas,
-		Actor: q.Call.Actor, Ctx: q.Call.Ctx,
+func (a *Chain) Intercept(ctx context.Context, r store.InterceptRequest) (patch object.Object, err error) {
+	request := Request{
+		Op: r.Op, Store: r.Store, UUID: r.UUID, Object: r.Object, Stored: r.Stored, Datas: r.Datas,
+		Actor: r.Call.Actor, Ctx: r.Call.Ctx,
 	}
-	asked.Ctx.Wait = "" // between belfry and its workers
-	for _, rule := range a.rules[q.Op] {
-		answer, err := a.ask(ctx, rule, asked)
+	request.Ctx.Wait = "" // internal to belfry and its workers
+	for _, rule := range a.rules[r.Op] {
+		answer, err := a.ask(ctx, rule, request)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -89,7 +89,7 @@ func (a *Chain) Intercept(ctx context.Context, q store.InterceptRequest) (patch 
 			if !rule.FailOpen {
 				return nil, failure(rule, err)
 			}
-			a.log.Warn("an interceptor has failed, which allows", "interceptor", rule.Name, "op", q.Op, "store", q.Store, "error", err)
+			a.log.Warn("an interceptor failed; its rule allows the operation", "interceptor", rule.Name, "op", r.Op, "store", r.Store, "error", err)
 			continue
 		}
 		if answer.Refuse != nil {
@@ -98,25 +98,25 @@ func (a *Chain) Intercept(ctx context.Context, q store.InterceptRequest) (patch 
 		if len(answer.Amend) == 0 {
 			continue
 		}
-		if patch, err = mergePatches(patch, answer.Amend, &asked); err != nil {
+		if patch, err = mergePatches(patch, answer.Amend, &request); err != nil {
 			return nil, err
 		}
 	}
 	return patch, nil
 }
 
-// together adds a patch to those before it, and shows the next interceptor the
-// object with it.
-func mergePatches(before, next object.Object, asked *Request) (object.Object, error) {
-	if len(asked.Object) > 0 {
-		o, err := object.Decode(asked.Object)
+// mergePatches adds a patch to those before it, and applies it to the object that the
+// next interceptor sees.
+func mergePatches(before, next object.Object, r *Request) (object.Object, error) {
+	if len(r.Object) > 0 {
+		o, err := object.Decode(r.Object)
 		if err != nil {
 			return nil, err
 		}
 		if o, err = object.MergePatch(o, next); err != nil {
 			return nil, err
 		}
-		asked.Object = o.Encode()
+		r.Object = o.Encode()
 	}
 	if before == nil {
 		return next, nil
@@ -126,38 +126,38 @@ func mergePatches(before, next object.Object, asked *Request) (object.Object, er
 	return before.Merge(next), nil
 }
 
-// room is what a request may have besides its object.
+// maxOverhead is the size limit of a request without its objects.
 const maxOverhead = 8 << 10
 
-func (a *Chain) ask(ctx context.Context, rule Rule, q Request) (Response, error) {
+func (a *Chain) ask(ctx context.Context, rule Rule, r Request) (Response, error) {
 	var answer Response
-	body, err := json.Marshal(q)
+	body, err := json.Marshal(r)
 	if err != nil {
 		return answer, err
 	}
 	if int64(len(body)) > a.conn.MaxPayload()-maxOverhead {
-		q.Stored, q.StoredOmitted = nil, true
-		if body, err = json.Marshal(q); err != nil {
+		r.Stored, r.StoredOmitted = nil, true
+		if body, err = json.Marshal(r); err != nil {
 			return answer, err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, rule.Timeout)
 	defer cancel()
-	reply, err := a.conn.RequestWithContext(ctx, Subject(q.Op, q.Store, rule.Name), body)
+	reply, err := a.conn.RequestWithContext(ctx, Subject(r.Op, r.Store, rule.Name), body)
 	if err != nil {
 		return answer, err
 	}
 	o, err := object.Parse(reply.Data)
 	if err != nil {
-		return answer, errs.Wrap(err, errs.Invalid, "the answer can't be read")
+		return answer, errs.Wrap(err, errs.Invalid, "the reply is not a JSON object")
 	}
 	return answer, answer.read(o)
 }
 
-// read reads an answer, strictly: half of one is none.
+// read decodes a response and rejects one that is incomplete or ambiguous.
 func (a *Response) read(o object.Object) error {
 	if err := json.Unmarshal(o.Encode(), a); err != nil {
-		return errs.New(errs.Invalid, "the answer has not the form of one")
+		return errs.New(errs.Invalid, "the reply has a field of the wrong type")
 	}
 	given := 0
 	for _, one := range []bool{a.Allow, a.Refuse != nil, a.Amend != nil} {
@@ -166,33 +166,33 @@ func (a *Response) read(o object.Object) error {
 		}
 	}
 	if given != 1 {
-		return errs.New(errs.Invalid, "the answer must be one of allow, refuse and amend")
+		return errs.New(errs.Invalid, "the reply must have exactly one of allow, refuse and amend")
 	}
 	if a.Refuse != nil && a.Refuse.Status != 0 && (a.Refuse.Status < 400 || a.Refuse.Status > 499) {
-		return errs.New(errs.Invalid, "the answer refuses with status %d, which is none from 400 to 499", a.Refuse.Status)
+		return errs.New(errs.Invalid, "the reply refuses with status %d; it must be 400 to 499", a.Refuse.Status)
 	}
 	return nil
 }
 
-// failure is what a client is told of an interceptor that has failed.
+// failure returns the error that a client gets when an interceptor failed.
 func failure(rule Rule, err error) error {
-	why := "gave no answer that can be understood"
+	why := "sent an invalid reply"
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		why = "is not there"
+		why = "is not running"
 	case errors.Is(err, context.DeadlineExceeded):
-		why = "did not answer within " + rule.Timeout.String()
+		why = "did not reply within " + rule.Timeout.String()
 	}
-	return errs.Wrap(err, errs.Unavailable, "the interceptor %s, which has to allow this, %s", rule.Name, why)
+	return errs.Wrap(err, errs.Unavailable, "the interceptor %s must allow this operation, but %s", rule.Name, why)
 }
 
-// kinds are belfry's own words for the statuses of refusals.
+// kindOfStatus maps the status of a refusal to a kind; others are Invalid.
 var kindOfStatus = map[int]errs.Kind{
 	0: errs.Denied, 401: errs.Unauthenticated, 403: errs.Denied, 404: errs.NotFound, 409: errs.Conflict,
 	412: errs.Mismatch, 413: errs.TooLarge, 415: errs.Unsupported, 429: errs.Limited,
 }
 
-// err is the refusal as an error.
+// err returns the refusal as an error.
 func (r *Refusal) err() error {
 	kind, known := kindOfStatus[r.Status]
 	if !known {
@@ -200,7 +200,7 @@ func (r *Refusal) err() error {
 	}
 	message := r.Message
 	if message == "" {
-		message = "an interceptor refuses this"
+		message = "an interceptor rejected this operation"
 	}
 	return errs.New(kind, "%s", message)
 }

@@ -230,16 +230,16 @@ func TestFailures(t *testing.T) {
 		raw   string
 		says  string
 	}{
-		"nobody": {rule: rule("nobody"), says: "is not there"},
+		"nobody": {rule: rule("nobody"), says: "is not running"},
 		"too slow": {rule: quick, judge: func(context.Context, intercept.Request) intercept.Response {
 			<-release
 			return intercept.Response{Allow: true}
-		}, says: "did not answer within 50ms"},
-		"a panic":     {rule: rule("panics"), judge: func(context.Context, intercept.Request) intercept.Response { panic("no") }, says: "no answer"},
-		"no answer":   {rule: rule("empty"), raw: `{}`, says: "no answer"},
-		"two answers": {rule: rule("both"), raw: `{"allow":true,"refuse":{"message":"no"}}`, says: "no answer"},
-		"no JSON":     {rule: rule("text"), raw: `yes`, says: "no answer"},
-		"wrong types": {rule: rule("types"), raw: `{"allow":"yes"}`, says: "no answer"},
+		}, says: "did not reply within 50ms"},
+		"a panic":     {rule: rule("panics"), judge: func(context.Context, intercept.Request) intercept.Response { panic("no") }, says: "sent an invalid reply"},
+		"no answer":   {rule: rule("empty"), raw: `{}`, says: "sent an invalid reply"},
+		"two answers": {rule: rule("both"), raw: `{"allow":true,"refuse":{"message":"no"}}`, says: "sent an invalid reply"},
+		"no JSON":     {rule: rule("text"), raw: `yes`, says: "sent an invalid reply"},
+		"wrong types": {rule: rule("types"), raw: `{"allow":"yes"}`, says: "sent an invalid reply"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			accepting := f.rule

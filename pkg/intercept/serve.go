@@ -10,42 +10,42 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Func judges one act.
+// Func decides about one operation.
 type Func func(ctx context.Context, q Request) Response
 
-// Serve answers as an interceptor until ctx ends. op and store may be "*".
-// Processes that serve the same name share the questions. A panic answers
-// nothing, and counts as a failure.
-func Serve(ctx context.Context, conn *nats.Conn, op, store, name string, judge Func) error {
+// Serve handles the requests to an interceptor until ctx ends. op and store may be
+// "*". Processes that serve the same name share the requests. A panic counts as a
+// failure of the interceptor.
+func Serve(ctx context.Context, conn *nats.Conn, op, store, name string, decide Func) error {
 	sub, err := conn.QueueSubscribe(Subject(op, store, name), "interceptor-"+name, func(m *nats.Msg) {
-		answer, err := respond(ctx, m.Data, judge)
+		reply, err := respond(ctx, m.Data, decide)
 		if err == nil {
-			err = m.Respond(answer)
+			err = m.Respond(reply)
 		}
 		if err != nil {
-			// Silence would cost the client the whole time that it may take.
+			// Without a reply the client would wait for the timeout.
 			_ = m.Respond([]byte(`{}`))
 		}
 	})
 	if err != nil {
-		return errs.Wrap(err, errs.Unavailable, "the bus takes no interceptor %s", name)
+		return errs.Wrap(err, errs.Unavailable, "intercept: subscribing as %s failed", name)
 	}
 	if err := conn.Flush(); err != nil {
-		return errs.Wrap(err, errs.Unavailable, "the bus is away")
+		return errs.Wrap(err, errs.Unavailable, "intercept: the bus is unavailable")
 	}
 	<-ctx.Done()
 	return sub.Drain()
 }
 
-func respond(ctx context.Context, data []byte, judge Func) (answer []byte, err error) {
+func respond(ctx context.Context, data []byte, decide Func) (reply []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the interceptor panicked: %v", p)
+			err = fmt.Errorf("intercept: the handler panicked: %v", p)
 		}
 	}()
 	var q Request
 	if err := json.Unmarshal(data, &q); err != nil {
 		return nil, err
 	}
-	return json.Marshal(judge(ctx, q))
+	return json.Marshal(decide(ctx, q))
 }

@@ -5,47 +5,47 @@ import (
 	"sync"
 )
 
-// gate bounds what a store has to do: so many requests at once, so many that
-// wait, and so much memory that all of them hold.
+// admission limits the load of a store: requests in flight, requests that wait, and
+// the memory of all of them.
 type admission struct {
-	slots chan struct{} // one for each request at work
+	slots chan struct{} // one for each request in flight
 
 	mu       sync.Mutex
-	count    int // of requests inside, at work or waiting
+	count    int // of admitted requests, in flight or waiting
 	bytes    int
 	maxCount int
-	maxBytes int // the most of bytes, unless there is one request alone
+	maxBytes int // limit of bytes; a single request may exceed it
 }
 
-func newAdmission(working, waiting, bytes int) *admission {
-	return &admission{slots: make(chan struct{}, working), maxCount: working + waiting, maxBytes: bytes}
+func newAdmission(inFlight, queued, bytes int) *admission {
+	return &admission{slots: make(chan struct{}, inFlight), maxCount: inFlight + queued, maxBytes: bytes}
 }
 
-// admit lets a request in, or reports that there are too many.
-func (g *admission) admit(size int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.count >= g.maxCount || g.count > 0 && g.bytes+size > g.maxBytes {
+// admit admits a request, or returns false when a limit is reached.
+func (a *admission) admit(size int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.count >= a.maxCount || a.count > 0 && a.bytes+size > a.maxBytes {
 		return false
 	}
-	g.count++
-	g.bytes += size
+	a.count++
+	a.bytes += size
 	return true
 }
 
-// leave is the end of a request that was admitted.
-func (g *admission) release(size int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.count--
-	g.bytes -= size
+// release ends a request that was admitted.
+func (a *admission) release(size int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.count--
+	a.bytes -= size
 }
 
-// begin waits for a slot; end gives it back.
-func (g *admission) acquire(ctx context.Context) (end func(), err error) {
+// acquire waits for a slot; release frees it.
+func (a *admission) acquire(ctx context.Context) (release func(), err error) {
 	select {
-	case g.slots <- struct{}{}:
-		return func() { <-g.slots }, nil
+	case a.slots <- struct{}{}:
+		return func() { <-a.slots }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -15,31 +15,32 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// Kept is how long a key is known.
+// KeyRetention is how long a key is stored.
 const KeyRetention = store.IdempotencyRetention
 
-// expires is the field by which Clean finds what has expired.
+// expires is the field by which DeleteExpired finds expired keys.
 const expires = "expires"
 
-// RequestsOptions are what the store of requests is opened with. Nobody is told
-// of its objects.
+// RequestsOptions are the options of the store of requests. Its writes make no
+// events.
 func RequestsOptions(name string) store.Options {
 	return store.Options{Name: name, NoEvents: true, Indexes: []query.Index{{Name: expires, Fields: []string{expires}}}}
 }
 
-// entry is what the store of requests knows of a key.
+// entry is what the store of requests has for a key. The names of its stored fields
+// are fixed.
 type entry struct {
 	stored store.Stored
 
-	fingerprint string   // of the request, so that another one is noticed
-	uuid        string   // of the object that it is about
-	revision    uint64   // of Save and Delete: what the write's record has
-	earlier     []uint64 // revisions of attempts before
-	incarnation string   // of the object that is to be updated or deleted
-	owner       string   // the server that noted it, or took it over
+	fingerprint string   // of the request, to detect another one with the same key
+	uuid        string   // of the object that the request applies to
+	revision    uint64   // for Save and Delete: that of the write's record
+	earlier     []uint64 // revisions of earlier attempts
+	incarnation string   // of the object to update or delete
+	owner       string   // the server that claimed it last
 	claimedAt   time.Time
 	expires     time.Time
-	reply       *reply // nil: none yet
+	reply       *reply // nil: pending
 }
 
 func (e *entry) fields() object.Object {
@@ -69,12 +70,12 @@ func decodeEntry(s store.Stored) (*entry, error) {
 		Body    json.RawMessage
 	}
 	if err := json.Unmarshal(s.Body, &f); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "the record of request %s can't be read", s.UUID)
+		return nil, errs.Wrap(err, errs.Internal, "natsapi: the entry of key %s can't be decoded", s.UUID)
 	}
 	e := &entry{stored: s, fingerprint: f.Print, uuid: f.Object, earlier: f.Earlier, incarnation: f.Life, owner: f.Owner}
 	var err error
 	if e.revision, err = strconv.ParseUint(f.Revision, 10, 64); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "the record of request %s has no revision", s.UUID)
+		return nil, errs.Wrap(err, errs.Internal, "natsapi: the entry of key %s has no valid revision", s.UUID)
 	}
 	e.claimedAt, _ = time.Parse(object.TimeFormat, f.Noted)
 	e.expires, _ = time.Parse(object.TimeFormat, f.Expires)
@@ -84,18 +85,17 @@ func decodeEntry(s store.Stored) (*entry, error) {
 	return e, nil
 }
 
-// forgetTogether is how many keys are removed side by side: a busy bus brings
-// more of them than one after the other would go.
+// deleteParallel is how many keys are deleted concurrently: one at a time would be
+// slower than a busy bus adds them.
 const deleteParallel = 16
 
-// Clean removes keys that have expired, at most limit of them, and reports how
-// many.
+// DeleteExpired deletes expired keys, at most limit of them, and returns how many.
 func (s *Server) DeleteExpired(ctx context.Context, limit int) (removed int, err error) {
 	o := store.ListOptions{Filter: expires + ` < "` + object.FormatTime(s.opts.Now()) + `"`, Limit: min(limit, store.MaxPage)}
 	for removed < limit {
 		list, err := s.opts.Requests.List(ctx, o)
 		if err != nil {
-			return removed, errs.Wrap(err, errs.KindOf(err), "cleaning %s", s.opts.Requests.Name())
+			return removed, errs.Wrap(err, errs.KindOf(err), "natsapi: deleting expired keys from %s", s.opts.Requests.Name())
 		}
 		var removing errgroup.Group
 		removing.SetLimit(deleteParallel)
@@ -114,7 +114,7 @@ func (s *Server) DeleteExpired(ctx context.Context, limit int) (removed int, err
 	return removed, nil
 }
 
-// forget removes a key, if it is as it was read.
+// deleteEntry deletes a key if it is still as it was read.
 func (s *Server) deleteEntry(ctx context.Context, found store.Stored) error {
 	err := s.opts.Requests.Delete(ctx, found.UUID, found.Revision)
 	if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch) {

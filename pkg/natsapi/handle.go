@@ -15,28 +15,28 @@ import (
 	"belfry/pkg/store"
 )
 
-// serve answers one request.
-func (v *service) serve(e *endpoint, m *nats.Msg, began time.Time) {
+// serve handles one request and sends its reply.
+func (v *service) serve(e *endpoint, m *nats.Msg, received time.Time) {
 	ctx, cancel := context.WithTimeout(v.server.ctx, v.server.opts.Timeout)
 	defer cancel()
 	id := requestID(m)
 	o, err := v.handle(ctx, e, m, id)
-	v.reply(e, m, began, id, explainTimeout(ctx, err, v.server.opts.Timeout), o)
+	v.reply(e, m, received, id, explainTimeout(ctx, err, v.server.opts.Timeout), o)
 }
 
-// handle waits for its turn and does what is asked for. A panic ends this
-// request and nothing else.
+// handle waits for a slot and executes the request. A panic ends only this
+// request.
 func (v *service) handle(ctx context.Context, e *endpoint, m *nats.Msg, id string) (o reply, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errs.Panicked(p)
 		}
 	}()
-	end, err := v.admission.acquire(ctx)
+	release, err := v.admission.acquire(ctx)
 	if err != nil {
 		return reply{}, err
 	}
-	defer end()
+	defer release()
 	r, err := parse(e.op, id, m)
 	if err != nil {
 		return reply{}, err
@@ -48,14 +48,14 @@ func (v *service) handle(ctx context.Context, e *endpoint, m *nats.Msg, id strin
 	return reply{body: body}, err
 }
 
-// mostBytes is the largest body that fits into an answer.
+// maxReply is the largest body that fits into a reply.
 func (v *service) maxReply() int { return int(v.server.opts.Conn.MaxPayload()) - 4*maxHeaderText }
 
-// perform makes one attempt at a request and returns the answer's body, of at
-// most limit bytes.
-func (v *service) perform(ctx context.Context, r *request, once *store.Idempotency, limit int) ([]byte, error) {
+// perform executes a request once and returns the body of the reply, of at most
+// limit bytes.
+func (v *service) perform(ctx context.Context, r *request, idempotency *store.Idempotency, limit int) ([]byte, error) {
 	call := store.Call{
-		Client: true, Trusted: true, Origin: event.OriginBus, Ctx: event.Ctx{Request: r.id, Trace: r.trace}, Idempotency: once,
+		Client: true, Trusted: true, Origin: event.OriginBus, Ctx: event.Ctx{Request: r.id, Trace: r.trace}, Idempotency: idempotency,
 	}
 	if r.actor != "" {
 		call.Actor = &r.actor
@@ -71,8 +71,8 @@ func (v *service) perform(ctx context.Context, r *request, once *store.Idempoten
 	case wire.Delete:
 		return []byte("{}"), v.store.Delete(ctx, r.UUID, r.Revision)
 	case wire.Exists:
-		there, err := v.store.Exists(ctx, r.UUID)
-		return fmt.Appendf(nil, `{"exists":%t}`, there), err
+		exists, err := v.store.Exists(ctx, r.UUID)
+		return fmt.Appendf(nil, `{"exists":%t}`, exists), err
 	case wire.Get:
 		o, err := v.store.Get(ctx, r.UUID)
 		if err == nil && len(o.Body) > limit {
@@ -89,12 +89,12 @@ func (v *service) perform(ctx context.Context, r *request, once *store.Idempoten
 	}
 }
 
-// reply sends the answer, counts it, and logs what is worth it.
-func (v *service) reply(e *endpoint, m *nats.Msg, began time.Time, id string, err error, o reply) {
+// reply sends the reply, counts it and logs it.
+func (v *service) reply(e *endpoint, m *nats.Msg, received time.Time, id string, err error, o reply) {
 	if err != nil {
 		o = problemReply(err, id)
 	}
-	took := v.server.opts.Now().Sub(began)
+	took := v.server.opts.Now().Sub(received)
 	e.count(o, took)
 	v.server.metrics.count(v.store.Name(), e.op, o.status, took)
 	if m.Reply != "" {
@@ -105,7 +105,7 @@ func (v *service) reply(e *endpoint, m *nats.Msg, began time.Time, id string, er
 	v.log(e, id, err, o, took)
 }
 
-// slow is when a request is worth a line in the log of its own.
+// slowRequest is the duration from which a request is logged at level info.
 const slowRequest = time.Second
 
 func (v *service) log(e *endpoint, id string, err error, o reply, took time.Duration) {

@@ -16,18 +16,18 @@ import (
 const (
 	pollInterval = 25 * time.Millisecond
 
-	// mostEarlier is how many revisions of earlier attempts are known. One from
-	// before them has had all the time of the later ones to arrive.
+	// maxEarlier is how many revisions of earlier attempts are stored. A still
+	// earlier attempt has had the time of all later ones to arrive.
 	maxEarlier = 32
 
-	// maxKept is the largest answer that is kept, and so the largest that is sent.
+	// maxStoredReply is the largest reply that is stored, and so the largest sent.
 	maxStoredReply = 256 << 10
 
-	// maxAttempts is how often a deletion takes a higher revision.
+	// maxAttempts is how often a write is attempted with a higher revision.
 	maxAttempts = 10
 )
 
-// once answers a request that has a key.
+// idempotent handles a request with a key.
 func (v *service) idempotent(ctx context.Context, r *request) (reply, error) {
 	s, id := v.server, keyID(v.store.Name(), r.key)
 	unlock, err := s.locks.Lock(ctx, id)
@@ -46,11 +46,11 @@ func (v *service) idempotent(ctx context.Context, r *request) (reply, error) {
 	}
 }
 
-// errElsewhere says that another server is at work on a request, or was when it
-// ended: look again a little later.
-var errPending = errors.New("another belfry is at work on this request")
+// errPending reports that another server is executing a request, or was when it
+// stopped: check again after pollInterval.
+var errPending = errors.New("another server is executing this request")
 
-// lookUp answers with what is known of a key, or makes the request.
+// tryOnce returns the stored reply of a key, or executes the request.
 func (v *service) tryOnce(ctx context.Context, r *request, id string) (reply, error) {
 	s := v.server
 	stored, err := s.opts.Requests.Get(ctx, id)
@@ -78,7 +78,7 @@ func (v *service) tryOnce(ctx context.Context, r *request, id string) (reply, er
 		}
 		return reply{}, errPending
 	case e.fingerprint != r.fingerprint():
-		return reply{}, errs.New(errs.Conflict, "%s was used for another request already: a key is for one request and its repetitions", wire.HeaderKey)
+		return reply{}, errs.New(errs.Conflict, "%s was already used for another request: use a key for one request and its repetitions only", wire.HeaderKey)
 	case e.reply != nil:
 		return *e.reply, nil
 	case e.owner != s.instance && s.opts.Now().Sub(e.claimedAt) < s.opts.TakeoverDelay:
@@ -88,8 +88,8 @@ func (v *service) tryOnce(ctx context.Context, r *request, id string) (reply, er
 	}
 }
 
-// reserve notes a key before anything is done. Exists when somebody else was
-// quicker.
+// reserve stores a key before the write. Exists when another server stored it
+// first.
 func (v *service) reserve(ctx context.Context, r *request, id string) (*entry, error) {
 	s := v.server
 	now := s.opts.Now()
@@ -97,13 +97,13 @@ func (v *service) reserve(ctx context.Context, r *request, id string) (*entry, e
 	if r.UUID == "" {
 		e.uuid = object.NewUUID()
 	}
-	seen, err := v.store.WriteStatus(ctx, e.uuid, id)
+	status, err := v.store.WriteStatus(ctx, e.uuid, id)
 	if err != nil {
 		return nil, err
 	}
-	e.target(r, seen, now)
-	if !seen.Exists && r.op != wire.Save {
-		// There is nothing to do, ever: that is the answer.
+	e.target(r, status, now)
+	if !status.Exists && r.op != wire.Save {
+		// Every repetition gets this reply too.
 		missing := problemReply(errs.New(errs.NotFound, "%s has no object %q", v.store.Name(), e.uuid), r.id)
 		e.reply = &missing
 	}
@@ -111,27 +111,27 @@ func (v *service) reserve(ctx context.Context, r *request, id string) (*entry, e
 	return e, err
 }
 
-// aim takes what a look has found as what the write is about.
-func (e *entry) target(r *request, seen store.WriteStatus, now time.Time) {
+// target sets the incarnation and the revision that the next attempt applies to.
+func (e *entry) target(r *request, status store.WriteStatus, now time.Time) {
 	if e.revision != 0 {
 		e.earlier = append(slices.Clone(e.earlier), e.revision)
 		e.earlier = e.earlier[max(0, len(e.earlier)-maxEarlier):]
 	}
-	e.incarnation = string(seen.Incarnation)
+	e.incarnation = string(status.Incarnation)
 	if r.op == wire.Save {
 		e.incarnation = ""
 	}
-	e.revision = max(store.RevisionAt(now), seen.Revision+1, e.revision+1)
+	e.revision = max(store.RevisionAt(now), status.Revision+1, e.revision+1)
 }
 
-// attempt makes a request whose key is noted. again says that it may have been
-// made before.
-func (v *service) attempt(ctx context.Context, r *request, e *entry, again bool) (reply, error) {
+// attempt executes a request whose key is stored. repeated says that it may have
+// been executed before.
+func (v *service) attempt(ctx context.Context, r *request, e *entry, repeated bool) (reply, error) {
 	if e.reply != nil {
 		return *e.reply, nil
 	}
 	for range maxAttempts {
-		if again {
+		if repeated {
 			done, err := v.recheck(ctx, r, e)
 			switch {
 			case errors.Is(err, errs.Mismatch):
@@ -149,15 +149,15 @@ func (v *service) attempt(ctx context.Context, r *request, e *entry, again bool)
 		case err == nil:
 			return v.recordReply(ctx, r, e, reply{body: body})
 		case errors.Is(err, store.ErrStaleRevision):
-			again = true
+			repeated = true
 		case !isFinal(err):
 			return reply{}, err
 		default:
-			if again {
-				// What was thought lost may have arrived meanwhile.
-				body, looked := v.findReply(ctx, r, e)
-				if looked != nil {
-					return reply{}, looked
+			if repeated {
+				// An earlier attempt may have arrived since the recheck.
+				body, failed := v.findReply(ctx, r, e)
+				if failed != nil {
+					return reply{}, failed
 				}
 				if body != nil {
 					return v.recordReply(ctx, r, e, reply{body: body})
@@ -166,10 +166,10 @@ func (v *service) attempt(ctx context.Context, r *request, e *entry, again bool)
 			return v.recordReply(ctx, r, e, problemReply(err, r.id))
 		}
 	}
-	return reply{}, errs.New(errs.Unavailable, "others keep changing %s %q: try again", v.store.Name(), e.uuid)
+	return reply{}, errs.New(errs.Unavailable, "concurrent writes keep changing %s %q: try again", v.store.Name(), e.uuid)
 }
 
-// about is the request with the uuid that was chosen for it.
+// withUUID returns the request with the uuid of its entry.
 func (v *service) withUUID(r *request, e *entry) *request {
 	chosen := *r
 	chosen.UUID = e.uuid
@@ -177,14 +177,14 @@ func (v *service) withUUID(r *request, e *entry) *request {
 }
 
 func (v *service) idempotencyOf(r *request, e *entry) *store.Idempotency {
-	once := &store.Idempotency{ID: e.stored.UUID, Revision: e.revision, Earlier: e.earlier, Incarnation: []byte(e.incarnation), Completed: v.server.isCompleted}
+	i := &store.Idempotency{ID: e.stored.UUID, Revision: e.revision, Earlier: e.earlier, Incarnation: []byte(e.incarnation), Completed: v.server.isCompleted}
 	if r.op == wire.Update {
-		once.Revision = 0
+		i.Revision = 0
 	}
-	return once
+	return i
 }
 
-// answered reports whether a request has its answer, or nobody knows it any more.
+// isCompleted reports whether a request has its stored reply, or has expired.
 func (s *Server) isCompleted(ctx context.Context, id string) (bool, error) {
 	stored, err := s.opts.Requests.Get(ctx, id)
 	if errors.Is(err, errs.NotFound) {
@@ -193,45 +193,45 @@ func (s *Server) isCompleted(ctx context.Context, id string) (bool, error) {
 	return err == nil && object.Field(stored.Body, "body") != nil, err
 }
 
-// done looks for what the write would have left, and returns the answer, or nil
-// when it is not there.
+// findReply returns the reply of a write that was applied, nil when the record
+// does not show it.
 func (v *service) findReply(ctx context.Context, r *request, e *entry) ([]byte, error) {
-	seen, err := v.store.WriteStatus(ctx, e.uuid, e.stored.UUID)
+	status, err := v.store.WriteStatus(ctx, e.uuid, e.stored.UUID)
 	if err != nil {
 		return nil, err
 	}
-	return v.replyIfApplied(r, e, seen), nil
+	return v.replyIfApplied(r, e, status), nil
 }
 
-func (v *service) replyIfApplied(r *request, e *entry, seen store.WriteStatus) []byte {
+func (v *service) replyIfApplied(r *request, e *entry, status store.WriteStatus) []byte {
 	switch {
-	case seen.Applied:
-		return encodeObject(seen.Stored, min(maxStoredReply, v.maxReply()))
-	case r.op == wire.Delete && !seen.Exists && v.idempotencyOf(r, e).IsTombstone(seen.Revision):
+	case status.Applied:
+		return encodeObject(status.Stored, min(maxStoredReply, v.maxReply()))
+	case r.op == wire.Delete && !status.Exists && v.idempotencyOf(r, e).IsTombstone(status.Revision):
 		return []byte("{}")
 	default:
 		return nil
 	}
 }
 
-// lookAgain says what became of earlier attempts: the answer of one that took
-// place, or nil when none did, and then the key is noted anew for the next one.
-// A Conflict with ErrOvertaken when that can't be told; Mismatch when somebody else
-// has taken the key over.
+// recheck returns the reply of an earlier attempt that was applied, or nil when none
+// was; then it has claimed the key for the next attempt. A Conflict with
+// ErrSuperseded when the record does not show either; Mismatch when another server
+// has claimed the key.
 func (v *service) recheck(ctx context.Context, r *request, e *entry) (body []byte, err error) {
-	seen, err := v.store.WriteStatus(ctx, e.uuid, e.stored.UUID)
+	status, err := v.store.WriteStatus(ctx, e.uuid, e.stored.UUID)
 	if err != nil {
 		return nil, err
 	}
-	if body := v.replyIfApplied(r, e, seen); body != nil {
+	if body := v.replyIfApplied(r, e, status); body != nil {
 		return body, nil
 	}
-	if v.ambiguous(r, e, seen) {
+	if v.ambiguous(r, e, status) {
 		return nil, store.Superseded(v.store.Name(), e.uuid)
 	}
 	next := *e
 	next.owner, next.claimedAt = v.server.instance, v.server.opts.Now()
-	next.target(r, seen, v.server.opts.Now())
+	next.target(r, status, v.server.opts.Now())
 	if next.stored, err = store.NewWorker(v.server.opts.Requests).CompareAndSet(ctx, e.stored, next.fields()); err != nil {
 		return nil, err
 	}
@@ -239,22 +239,23 @@ func (v *service) recheck(ctx context.Context, r *request, e *entry) (body []byt
 	return nil, nil
 }
 
-// untold reports whether a record leaves open whether the write took place: the
-// object may have been there, and gone again.
-func (v *service) ambiguous(r *request, e *entry, seen store.WriteStatus) bool {
+// ambiguous reports whether a record does not show if the write was applied: the
+// object may have been written and deleted.
+func (v *service) ambiguous(r *request, e *entry, status store.WriteStatus) bool {
 	if r.op == wire.Save {
 		lost := v.server.opts.TombstoneRetention > 0 && v.server.opts.Now().Sub(e.claimedAt) >= v.server.opts.TombstoneRetention
-		return !seen.Exists && (seen.Revision >= e.revision || seen.Revision == 0 && lost)
+		return !status.Exists && (status.Revision >= e.revision || status.Revision == 0 && lost)
 	}
-	return !seen.Exists || string(seen.Incarnation) != e.incarnation
+	return !status.Exists || string(status.Incarnation) != e.incarnation
 }
 
-// settle notes the answer, and returns it; where somebody else was quicker, theirs.
+// recordReply stores the reply and returns it. When another server has stored one
+// first, it returns that one.
 func (v *service) recordReply(ctx context.Context, r *request, e *entry, o reply) (reply, error) {
 	for {
-		answer := *e
-		answer.reply = &o
-		_, err := store.NewWorker(v.server.opts.Requests).CompareAndSet(ctx, e.stored, answer.fields())
+		next := *e
+		next.reply = &o
+		_, err := store.NewWorker(v.server.opts.Requests).CompareAndSet(ctx, e.stored, next.fields())
 		if err == nil {
 			return o, nil
 		}
@@ -274,7 +275,7 @@ func (v *service) recordReply(ctx context.Context, r *request, e *entry, o reply
 		case e.reply != nil:
 			return *e.reply, nil
 		case o.status != 0:
-			// Who took the request over may succeed.
+			// The server that claimed the key may succeed.
 			return reply{}, errPending
 		}
 	}
@@ -284,5 +285,5 @@ func keyExpired(err error) error {
 	if err != nil && !errors.Is(err, errs.NotFound) {
 		return err
 	}
-	return errs.New(errs.Conflict, "the %s has expired while the request was made: whether it took place has to be looked for", wire.HeaderKey)
+	return errs.New(errs.Conflict, "the %s expired while the request was executed: read the object to see whether it was applied", wire.HeaderKey)
 }

@@ -156,6 +156,7 @@ func TestAServerThatFailsBetweenTheSteps(t *testing.T) {
 			for _, after := range []bool{false, true} {
 				for _, elsewhere := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s %s, cut at %s, after %t, elsewhere %t", c.op, c.body, cut, after, elsewhere), func(t *testing.T) {
+						t.Parallel()
 						fault := &faulty{}
 						w := newWorld(t, nil, func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
 						s := w.serve()

@@ -29,7 +29,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// count notes an answer; status is 0 where it is no fault.
+// count counts a reply; status 0 is success.
 func (m *metrics) count(store, op string, status int, took time.Duration) {
 	m.requests.WithLabelValues(store, op, strconv.Itoa(max(status, 200))).Inc()
 	m.duration.WithLabelValues(store, op).Observe(took.Seconds())

@@ -1,29 +1,29 @@
-// Package natsapi lets programs on the bus use stores: save, update, delete,
-// exists, get and list, as a service of NATS each (the micro protocol), so that
-// `nats micro info` and `nats micro stats` show them.
+// Package natsapi serves stores over the bus: save, update, delete, exists, get
+// and list, each store as a NATS service (the micro protocol), so that `nats micro
+// info` and `nats micro stats` show them.
 //
-// Who may ask for what is for the permissions of the bus: policies are not
-// asked. Everything else holds as over HTTP: schemas, interceptors, limits, and
-// what nobody but the server sets or sees.
+// The permissions of the bus authorize requests; policies are not evaluated.
+// Everything else holds as over HTTP: schemas, interceptors, limits, and fields
+// that only the server sets or sees.
 //
-// # Asked twice, done once
+// # Idempotent writes
 //
-// A write with an idempotency key takes these steps; see once.go:
+// A write with an idempotency key takes these steps; see idempotency.go:
 //
-//  1. the key is noted in the store of requests, with what was asked for and the
-//     uuid, the life and the revision that the write is about;
-//  2. the write is made; its record tells from then on that it took place (see
-//     store.Once);
-//  3. the answer is noted beside the key;
-//  4. the answer is sent.
+//  1. the key is stored in the store of requests, with a fingerprint of the request
+//     and the uuid, the incarnation and the revision that the write applies to;
+//  2. the write is executed; its record shows from then on that it was applied (see
+//     store.Idempotency);
+//  3. the reply is stored with the key;
+//  4. the reply is sent.
 //
-// Whoever asks again, after whatever crash, gets the answer if there is one.
-// Otherwise the record tells whether there is anything left to do.
+// A repeated request, after any crash, gets the stored reply if there is one.
+// Otherwise the record shows whether the write still has to be executed.
 //
 // # Load
 //
-// Requests of a store are answered side by side, so many at once; some more
-// wait, and beyond that 503 is the answer, at once.
+// Requests of a store are handled concurrently up to MaxInFlight. Up to MaxQueued
+// more wait; further ones get 503 at once.
 package natsapi
 
 import (
@@ -52,11 +52,10 @@ const (
 
 const flushTimeout = 5 * time.Second
 
-// mostBytes is what the requests of one store hold in memory at most.
+// maxQueuedBytes limits the memory of the requests of one store.
 const maxQueuedBytes = 64 << 20
 
-// Options say which stores to serve where. Conn, Stores and Requests are
-// required.
+// Options configure a Server. Conn, Stores and Requests are required.
 type Options struct {
 	Conn        *nats.Conn
 	Stores      []*store.Store
@@ -65,31 +64,32 @@ type Options struct {
 	Logger      *slog.Logger // nil: slog.Default
 	Registry    prometheus.Registerer
 	Timeout     time.Duration    // of one request; 0: DefaultTimeout
-	MaxInFlight int              // requests of a store at once; 0: DefaultWorking
-	MaxQueued   int              // and more of them that wait; 0: DefaultWaiting
+	MaxInFlight int              // requests of a store handled at once; 0: DefaultMaxInFlight
+	MaxQueued   int              // further requests of a store that wait; 0: DefaultMaxQueued
 	Now         func() time.Time // nil: time.Now
 
-	// Patience is how long another server is given for its answer before this one
-	// makes the same request; 0: DefaultPatience. The write is one all the same.
+	// TakeoverDelay is how long another server may take to reply before this one
+	// executes the same request; 0: DefaultTakeoverDelay. The write takes effect
+	// once all the same.
 	TakeoverDelay time.Duration
 
-	// Tombstones is how long the mark of a deletion is kept; 0: for ever.
+	// TombstoneRetention is how long tombstones are kept; 0: forever.
 	TombstoneRetention time.Duration
 }
 
-// Server answers requests. It is safe for concurrent use.
+// Server handles requests. It is safe for concurrent use.
 type Server struct {
 	opts     Options
-	instance string // of this server, never another's
+	instance string // unique to this server
 	metrics  *metrics
-	locks    *store.KeyLock // by recordOf
+	locks    *store.KeyLock // by keyID
 	services []*service
 	ctx      context.Context
 	cancel   context.CancelFunc
 	inFlight sync.WaitGroup
 }
 
-// Start answers requests from now on.
+// Start subscribes to the subjects of the stores and handles requests.
 func Start(o Options) (*Server, error) {
 	if o.Version == "" {
 		o.Version = "0.0.0"
@@ -123,14 +123,14 @@ func Start(o Options) (*Server, error) {
 		if err := v.subscribe(); err != nil {
 			s.cancel()
 			v.unsubscribe()
-			return nil, errors.Join(errs.Wrap(err, errs.Unavailable, "the bus takes no service for store %s", st.Name()), s.Stop(s.ctx))
+			return nil, errors.Join(errs.Wrap(err, errs.Unavailable, "natsapi: subscribing for store %s failed", st.Name()), s.Stop(s.ctx))
 		}
 	}
 	return s, nil
 }
 
-// Stop takes no more requests, and returns once those in hand are answered;
-// when ctx ends first, they are given up.
+// Stop accepts no more requests and returns when those in flight have their
+// replies. When ctx ends first, it cancels them.
 func (s *Server) Stop(ctx context.Context) error {
 	defer s.cancel()
 	var closing []<-chan struct{}
@@ -160,9 +160,9 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	return errs.Wrap(s.opts.Conn.FlushWithContext(ctx), errs.Unavailable, "the last answers may not have been sent")
+	return errs.Wrap(s.opts.Conn.FlushWithContext(ctx), errs.Unavailable, "natsapi: flushing the last replies failed; they may not have been sent")
 }
 
 func errUnanswered(ctx context.Context) error {
-	return errs.Wrap(ctx.Err(), errs.Canceled, "requests over the bus are left without an answer")
+	return errs.Wrap(ctx.Err(), errs.Canceled, "natsapi: stopped before every request had its reply")
 }

@@ -99,7 +99,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"an empty uuid":         {"400", wire.Get, `{"uuid":""}`, "not a uuid", nil},
 		"a uuid of numbers":     {"400", wire.Delete, `{"uuid":7}`, "must be a string", nil},
 		"a bad one in it":       {"400", wire.Save, `{"object":{"uuid":7}}`, "must be a string", nil},
-		"which one":             {"400", wire.Update, `{"object":{"title":"x"}}`, "which one", nil},
+		"which one":             {"400", wire.Update, `{"object":{"title":"x"}}`, "the object has none", nil},
 		"revision 0":            {"400", wire.Delete, `{"uuid":"emma","revision":0}`, "above 0", nil},
 		"a revision of text":    {"400", wire.Delete, `{"uuid":"emma","revision":"1"}`, "above 0", nil},
 		"a negative limit":      {"400", wire.List, `{"limit":-1}`, "above 0", nil},

@@ -18,15 +18,15 @@ import (
 	"belfry/pkg/store"
 )
 
-// outcome is what a request is answered.
+// reply is the reply to a request: a body, or a problem.
 type reply struct {
-	status int    // of a fault, in numbers of HTTP; 0: none
-	text   string // of a fault
+	status int    // of a problem, an HTTP status; 0: success
+	text   string // of a problem
 	body   []byte
-	retry  string // of a fault: seconds
+	retry  string // of a problem, in seconds
 }
 
-// message is the answer as it is sent.
+// message returns the reply as a message.
 func (o reply) message() *nats.Msg {
 	m := &nats.Msg{Data: o.body}
 	if o.status != 0 {
@@ -41,8 +41,8 @@ func (o reply) message() *nats.Msg {
 	return m
 }
 
-// faultOf is what an error means to who asked. The details of a fault of ours
-// are in the log alone.
+// problemReply returns the reply for an error. Only the log has the details of an
+// internal error.
 func problemReply(err error, id string) reply {
 	kind := errs.KindOf(err)
 	name := problem.Of(kind)
@@ -50,11 +50,11 @@ func problemReply(err error, id string) reply {
 	var e *errs.Error
 	switch {
 	case kind == errs.Internal:
-		f.Detail = "the fault is on this side; the log has the details under request " + id
+		f.Detail = "internal error; the server's log has the details under request " + id
 	case errors.As(err, &e):
 		f.Detail, f.Errors = e.Message, e.Fields
 	case kind == errs.Canceled:
-		f.Detail = "the request took too long, or belfry is stopping; ask again"
+		f.Detail = "the request took too long, or belfry is stopping; try again"
 	}
 	o := reply{status: f.Status, text: headerText(f.Detail), body: bytes.TrimRight(problem.Encode(f), "\n")}
 	if o.text == "" {
@@ -66,10 +66,11 @@ func problemReply(err error, id string) reply {
 	return o
 }
 
-// maxLine bounds the header that describes a fault, in bytes; the body has all.
+// maxHeaderText limits the header that describes a problem, in bytes; the body has
+// the whole text.
 const maxHeaderText = 1024
 
-// line is a text as a header can have it.
+// headerText returns a text as a valid header value.
 func headerText(text string) string {
 	if len(text) > maxHeaderText {
 		text = text[:maxHeaderText]
@@ -83,8 +84,8 @@ func headerText(text string) string {
 	}, text))
 }
 
-// encodeObject is the body about an object, at most limit bytes; the object is
-// left out of one that would have more.
+// encodeObject returns the body with an object, at most limit bytes: a larger object
+// is omitted.
 func encodeObject(o store.Stored, limit int) []byte {
 	if len(o.Body)+64 > limit {
 		return fmt.Appendf(nil, `{"objectOmitted":true,"revision":%d}`, o.Revision)
@@ -92,8 +93,8 @@ func encodeObject(o store.Stored, limit int) []byte {
 	return fmt.Appendf(nil, `{"object":%s,"revision":%d}`, o.Body, o.Revision)
 }
 
-// final reports whether a fault would be the same if the request were made once
-// more in the same state of things, so that it is the answer.
+// isFinal reports whether repeating the request on the same data would fail with the
+// same error, so that the error is the reply.
 func isFinal(err error) bool {
 	if errors.Is(err, store.ErrContended) || errors.Is(err, store.ErrStaleRevision) {
 		return false
@@ -106,7 +107,7 @@ func isFinal(err error) bool {
 	}
 }
 
-// inObject moves pointers into the object to where it is in the request.
+// underObject changes pointers into the object to pointers into the request.
 func underObject(err error) error {
 	var e *errs.Error
 	if !errors.As(err, &e) || len(e.Fields) == 0 {
@@ -120,10 +121,10 @@ func underObject(err error) error {
 	return &moved
 }
 
-// within names the time that was too short.
+// explainTimeout adds the timeout to the error of a request that exceeded it.
 func explainTimeout(ctx context.Context, err error, limit time.Duration) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && errs.KindOf(err) == errs.Canceled {
-		return errs.Wrap(err, errs.Canceled, "the request was not done within %s; ask again", limit)
+		return errs.Wrap(err, errs.Canceled, "the request was not executed within %s; try again", limit)
 	}
 	return err
 }

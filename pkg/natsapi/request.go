@@ -17,7 +17,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// request is a request that can be understood.
+// request is a valid request.
 type request struct {
 	op string
 	wire.Request
@@ -28,8 +28,8 @@ type request struct {
 	trace  string
 }
 
-// fields are what each operation takes, those it needs first.
-var fields = map[string]struct{ all, needed []string }{
+// fields are those that each operation accepts and requires.
+var fields = map[string]struct{ all, required []string }{
 	wire.Save:   {[]string{"object", "uuid"}, []string{"object"}},
 	wire.Update: {[]string{"object", "uuid", "revision"}, []string{"object"}},
 	wire.Delete: {[]string{"uuid", "revision"}, []string{"uuid"}},
@@ -38,26 +38,26 @@ var fields = map[string]struct{ all, needed []string }{
 	wire.List:   {[]string{"filter", "sort", "limit", "cursor"}, nil},
 }
 
-// maxID is the longest request id that is taken over.
+// maxID is the length limit of a request id from a client.
 const maxID = 128
 
-// header returns the value of a header, whatever its case. One that is given
-// twice is refused: which of them counts?
+// header returns the value of a header; names are case-insensitive. A header that
+// occurs twice is an error.
 func header(h nats.Header, name string) (string, error) {
-	value, given := "", false
+	value, found := "", false
 	for key, values := range h {
 		if !strings.EqualFold(key, name) || len(values) == 0 {
 			continue
 		}
-		if given || len(values) > 1 {
+		if found || len(values) > 1 {
 			return "", errs.New(errs.Invalid, "the header %s is given more than once", name)
 		}
-		value, given = values[0], true
+		value, found = values[0], true
 	}
 	return value, nil
 }
 
-// has reports whether a header is there, which may be empty.
+// hasHeader reports whether a header is present; it may be empty.
 func hasHeader(h nats.Header, name string) bool {
 	for key := range h {
 		if strings.EqualFold(key, name) {
@@ -67,8 +67,7 @@ func hasHeader(h nats.Header, name string) bool {
 	return false
 }
 
-// requestID is the id that a message gives itself when that is fit for logs,
-// else a new one.
+// requestID returns the id in the message if it is safe for logs, else a new one.
 func requestID(m *nats.Msg) string {
 	id, err := header(m.Header, wire.HeaderID)
 	plain := func(r rune) bool { return r > ' ' && r <= '~' && r != '"' && r != '\\' }
@@ -78,8 +77,8 @@ func requestID(m *nats.Msg) string {
 	return id
 }
 
-// parse reads a request strictly: what is overlooked would be done otherwise
-// than it was meant.
+// parse reads a request strictly: ignoring an unknown field could execute something
+// other than what was meant.
 func parse(op, id string, m *nats.Msg) (*request, error) {
 	r := &request{op: op, id: id}
 	if err := r.parseHeaders(m.Header); err != nil {
@@ -97,7 +96,7 @@ func parse(op, id string, m *nats.Msg) (*request, error) {
 			return nil, err
 		}
 	}
-	for _, name := range fields[op].needed {
+	for _, name := range fields[op].required {
 		if body[name] == nil {
 			return nil, invalidField(name, "is missing: %s needs it", op)
 		}
@@ -157,7 +156,7 @@ func (r *request) parseField(name string, value json.RawMessage) error {
 	return nil
 }
 
-// findUUID looks for a uuid in the object where the request has none.
+// findUUID takes the uuid from the object when the request has none.
 func (r *request) findUUID() error {
 	if r.UUID != "" || r.op == wire.List {
 		return nil
@@ -167,7 +166,7 @@ func (r *request) findUUID() error {
 		if r.op == wire.Save {
 			return nil
 		}
-		return invalidField("uuid", "is missing, here and in the object: which one is to be changed?")
+		return invalidField("uuid", "is missing, and the object has none either")
 	}
 	if r.UUID, ok = object.Text(value); !ok {
 		return invalidField("object/uuid", "must be a string")
@@ -175,7 +174,7 @@ func (r *request) findUUID() error {
 	return object.CheckUUID(r.UUID)
 }
 
-// wrong is an error about a field of the body.
+// invalidField returns an error about a field of the body.
 func invalidField(name, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	if len(name) > 64 {
@@ -186,8 +185,8 @@ func invalidField(name, format string, args ...any) error {
 	}
 }
 
-// print tells requests apart that have the same key: what is asked for, and for
-// whom.
+// fingerprint identifies what is requested and by whom, to detect different requests
+// with the same key.
 func (r *request) fingerprint() string {
 	h := sha256.New()
 	for _, part := range []string{r.op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10), string(r.object.Encode())} {
@@ -196,8 +195,8 @@ func (r *request) fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// recordOf is the uuid under which the Requests keep a key of a store. Objects
-// hold it too, so it is short.
+// keyID is the uuid of a key of a store in the store of requests. Objects hold it
+// too, so it is short.
 func keyID(store, key string) string {
 	sum := sha256.Sum256([]byte(store + "\x00" + key))
 	return hex.EncodeToString(sum[:16])

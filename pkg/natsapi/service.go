@@ -16,9 +16,9 @@ import (
 	"belfry/pkg/store"
 )
 
-// service is a store on the bus. It speaks the micro protocol by itself, in the
-// types of the library: the library's own service handles one request of an
-// endpoint after the other, and counts nothing of what is done beside that.
+// service serves one store on the bus. It implements the micro protocol with the
+// types of the library, because the library's own service handles the requests of
+// an endpoint one at a time, and its statistics cover nothing else.
 type service struct {
 	server    *Server
 	store     *store.Store
@@ -27,7 +27,7 @@ type service struct {
 	admission *admission
 	endpoints []*endpoint
 	subs      []*nats.Subscription
-	closed    []<-chan struct{} // closed when a subscription is done with
+	closed    []<-chan struct{} // each is closed when its subscription has ended
 }
 
 // endpoint is one operation.
@@ -52,9 +52,10 @@ func newService(s *Server, st *store.Store) *service {
 	return v
 }
 
-// subscribe begins: who is asked about the service answers first.
+// subscribe subscribes to the subjects of the micro protocol, then to those of the
+// operations.
 func (v *service) subscribe() error {
-	for verb, about := range map[micro.Verb]func() any{
+	for verb, describe := range map[micro.Verb]func() any{
 		micro.PingVerb:  func() any { return micro.Ping{ServiceIdentity: v.identity, Type: micro.PingResponseType} },
 		micro.InfoVerb:  func() any { return v.info() },
 		micro.StatsVerb: func() any { return v.statistics() },
@@ -63,7 +64,7 @@ func (v *service) subscribe() error {
 			if !isInbox(m.Reply) {
 				return
 			}
-			if data, err := json.Marshal(about()); err == nil {
+			if data, err := json.Marshal(describe()); err == nil {
 				_ = m.Respond(data)
 			}
 		}
@@ -96,24 +97,24 @@ func (v *service) track(sub *nats.Subscription, err error) error {
 	return nil
 }
 
-// unsubscribe takes no more requests. What it returns is closed once those that
-// have arrived are in hand.
+// unsubscribe accepts no more requests. The channels it returns are closed when
+// those that have arrived are in flight.
 func (v *service) unsubscribe() []<-chan struct{} {
 	for _, sub := range v.subs {
-		end := sub.Drain
+		stop := sub.Drain
 		if !v.server.opts.Conn.IsConnected() {
-			end = sub.Unsubscribe // there is nothing that could still arrive
+			stop = sub.Unsubscribe // nothing can arrive any more
 		}
-		_ = end() // fails where the connection is closed, and the subscription with it
+		_ = stop() // fails when the connection, and so the subscription, is closed already
 	}
 	closing := v.closed
 	v.subs, v.closed = nil, nil
 	return closing
 }
 
-// isInbox reports whether a subject is one that answers go to. Requests name the
-// subject of their answer, and we may publish where those who ask may not: into
-// the log of events, for instance.
+// isInbox reports whether a subject is an inbox. Requests name the subject of their
+// reply, and the server may publish where the requester may not: to the event log,
+// for instance.
 func isInbox(subject string) bool {
 	// A request from another cluster: _GR_.<cluster>.<server>.<subject>.
 	if parts := strings.SplitN(subject, ".", 4); len(parts) == 4 && parts[0] == "_GR_" {
@@ -122,31 +123,31 @@ func isInbox(subject string) bool {
 	return strings.HasPrefix(subject, "_INBOX") || strings.HasPrefix(subject, "_R_.") // the latter from another account
 }
 
-// receive takes a request in hand, or refuses it at once.
+// receive starts handling a request, or rejects it at once.
 func (v *service) receive(e *endpoint, m *nats.Msg) {
-	began := v.server.opts.Now()
+	received := v.server.opts.Now()
 	if m.Reply != "" && !isInbox(m.Reply) {
 		to := m.Reply
 		m.Reply = ""
-		err := errs.New(errs.Invalid, "a request wants its answer on %.100q, which is no inbox: it is not done", to)
-		v.reply(e, m, began, requestID(m), err, reply{})
+		err := errs.New(errs.Invalid, "the reply subject %.100q is not an inbox: the request was not executed", to)
+		v.reply(e, m, received, requestID(m), err, reply{})
 		return
 	}
 	size := len(m.Data)
 	if !v.admission.admit(size) {
-		err := errs.New(errs.Unavailable, "store %s has too many requests over the bus to answer: ask again later", v.store.Name())
-		v.reply(e, m, began, requestID(m), err, reply{})
+		err := errs.New(errs.Unavailable, "store %s has too many requests over the bus: try again later", v.store.Name())
+		v.reply(e, m, received, requestID(m), err, reply{})
 		return
 	}
 	v.server.inFlight.Add(1)
 	go func() {
 		defer v.server.inFlight.Done()
 		defer v.admission.release(size)
-		v.serve(e, m, began)
+		v.serve(e, m, received)
 	}()
 }
 
-// count notes a request that has been answered.
+// count adds a request that has its reply.
 func (e *endpoint) count(o reply, took time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -13,73 +13,73 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Once makes a write happen at most once, however often and in however many
-// processes it is asked for. The record that the write leaves tells that it
-// took place: an object holds the write's ID, a tombstone has its Revision.
+// Idempotency makes a write take effect at most once, however often and in however
+// many processes it is attempted. The record shows that the write was applied: an
+// object holds the write's ID, a tombstone has its Revision.
 //
-// Whoever asks keeps the fields of Once in a safe place before the first
-// attempt, and gives the same ones, or those of a later look, each time.
+// The caller stores these fields durably before the first attempt, and repeats the
+// write with the same ones, or with those of a later WriteStatus.
 type Idempotency struct {
-	// ID is what an object that was saved or updated holds from then on, in a
-	// field that never leaves the server.
+	// ID is stored in the object by Save and Update, in a field that never leaves
+	// the server.
 	ID string
 
-	// Revision is that of the record after Save and Delete, to the digit: it is
-	// above the revision that a look has found. So a write that was thought
-	// lost and arrives late finds a record that is beyond it. 0 of Update.
+	// Revision is the exact revision of the record after Save and Delete. It is above
+	// the one that WriteStatus returned, so a delayed attempt finds a record at a
+	// higher revision and fails. 0 for Update.
 	Revision uint64
 
-	// Earlier are revisions that attempts at the same Delete were made with: a
-	// tombstone with one of them is that deletion's.
+	// Earlier are the revisions of earlier attempts at the same Delete: a tombstone
+	// with one of them is that deletion's.
 	Earlier []uint64
 
-	// Life is the Life of the object that a look has found: to be updated or
-	// deleted is that one, and none that came after it. Nil of Save.
+	// Incarnation is that of the object that WriteStatus returned. Update and Delete
+	// apply to that one and to no later one. Nil for Save.
 	Incarnation []byte
 
-	// Answered reports whether nobody will ask for a write again in vain, so that an
-	// object need not hold its ID any longer.
+	// Completed reports whether the write with an ID is not repeated any more, so
+	// that the object can drop the ID.
 	Completed func(ctx context.Context, id string) (bool, error)
 }
 
-// What a write that may be asked for again reports besides what others do.
+// Errors of a write with Idempotency, besides those of every write.
 var (
-	// ErrOvertaken is in a Conflict: others have written since the look, and
-	// what there is does not tell whether the write took place before. It has
-	// done nothing now.
-	ErrSuperseded = errors.New("overtaken")
+	// ErrSuperseded is in a Conflict: others have written since WriteStatus, and the
+	// record does not show whether the write was applied before. This attempt has
+	// not applied it.
+	ErrSuperseded = errors.New("superseded")
 
-	// ErrBehind is in a Conflict: the object, still the same one, has got beyond
-	// the write's revision. Look again, and take a higher one.
-	ErrStaleRevision = errors.New("behind")
+	// ErrStaleRevision is in a Conflict: the object is the same incarnation, but
+	// already at or above Idempotency.Revision. Retry with a higher revision.
+	ErrStaleRevision = errors.New("stale revision")
 )
 
-// Overtaken is the Conflict with ErrOvertaken about an object.
+// Superseded returns the Conflict with ErrSuperseded about an object.
 func Superseded(store, uuid string) error {
 	return errs.Wrap(ErrSuperseded, errs.Conflict,
-		"%s %q was deleted by others since the request was first made, which may have taken place before or not: look at it, and use another key", store, uuid)
+		"%s %q was deleted after this request was first made, and the request may or may not have been executed: read the object, and use a new key", store, uuid)
 }
 
 const (
-	// requestsField holds the requests that an object knows: {"<id>": <revision>}.
+	// requestsField holds the IDs of writes to an object: {"<id>": <revision>}.
 	requestsField = "_requests"
 
-	// OnceKept is how long an object holds the ID of a write at least, unless
-	// the write has been answered.
+	// IdempotencyRetention is how long an object holds the ID of a write at least,
+	// unless the write is completed.
 	IdempotencyRetention = 24 * time.Hour
 
-	// manyRequests is when an object that holds more of them is relieved of
-	// those that have been answered.
+	// pruneRequestsAt is the number of IDs at which an object drops those of
+	// completed writes.
 	pruneRequestsAt = 64
 )
 
-// save lets a new object hold the ID.
+// prepareSave adds the ID to a new object.
 func (o *Idempotency) prepareSave(w *write) {
 	w.exactRevision = o.Revision
 	w.next[requestsField] = object.Object{o.ID: strconv.AppendUint(nil, o.Revision, 10)}.Encode()
 }
 
-// saved reports whether a record was left by the Save.
+// savedBy reports whether a record is the result of the Save.
 func (o *Idempotency) savedBy(record driver.Record, found bool) bool {
 	return found && !record.Deleted && o.isRecordedIn(record.Body)
 }
@@ -89,13 +89,14 @@ func (o *Idempotency) isRecordedIn(body []byte) bool {
 	return requests != nil && object.Field(requests, o.ID) != nil
 }
 
-// Deleted reports whether a tombstone of a revision was left by the Delete.
+// IsTombstone reports whether the tombstone with a revision is the result of the
+// Delete.
 func (o *Idempotency) IsTombstone(revision uint64) bool {
 	return revision != 0 && (revision == o.Revision || slices.Contains(o.Earlier, revision))
 }
 
-// look says what a record tells of an Update or a Delete: that it is done, that
-// it can't be done, or nothing.
+// check reports whether a record shows that an Update or a Delete was applied, or
+// why it can't be applied any more.
 func (o *Idempotency) check(store, uuid string, record driver.Record, found bool) (done bool, err error) {
 	switch {
 	case found && record.Deleted && o.IsTombstone(record.Revision):
@@ -107,13 +108,13 @@ func (o *Idempotency) check(store, uuid string, record driver.Record, found bool
 	case !bytes.Equal(Incarnation(record.Body), o.Incarnation):
 		return false, Superseded(store, uuid)
 	case o.Revision != 0 && record.Revision >= o.Revision:
-		return false, errs.Wrap(ErrStaleRevision, errs.Conflict, "others keep changing %s %q: try again", store, uuid)
+		return false, errs.Wrap(ErrStaleRevision, errs.Conflict, "concurrent writes keep changing %s %q: try again", store, uuid)
 	default:
 		return false, nil
 	}
 }
 
-// note adds the ID to those that an object holds, and lets old ones go.
+// record adds the ID to those that an object holds, and drops old ones.
 func (o *Idempotency) record(ctx context.Context, now time.Time, next object.Object) error {
 	requests := object.Object{}
 	if held := next[requestsField]; held != nil {
@@ -144,19 +145,19 @@ func (o *Idempotency) record(ctx context.Context, now time.Time, next object.Obj
 	return nil
 }
 
-// Life tells the lives of an object apart: it stays for as long as the object is
-// there, and is another one when it is created anew.
+// Incarnation identifies the incarnation of an encoded object: it is constant until
+// the object is deleted, and different when the uuid is created again.
 func Incarnation(body []byte) []byte { return object.Field(body, created) }
 
-// Trace is what a record tells of a write that may have taken place.
+// WriteStatus is what a record shows about a write that may have been applied.
 type WriteStatus struct {
 	Stored             // as clients see it; without a body when there is no object
-	Exists      bool   // there is an object
-	Applied     bool   // which holds the ID
+	Exists      bool   // the object exists
+	Applied     bool   // and holds the ID
 	Incarnation []byte // of the object
 }
 
-// Trace looks for what a write has left.
+// WriteStatus reads what a record shows about the write with an ID.
 func (s *Store) WriteStatus(ctx context.Context, uuid, id string) (WriteStatus, error) {
 	record, found, err := s.driver.Get(ctx, uuid)
 	if err != nil || !found {

@@ -1,5 +1,5 @@
-// Package wire is the form of store operations over the bus, for those who
-// answer them (busapi) and those who ask (client): subjects, headers, bodies.
+// Package wire defines the messages of store operations over the bus, for the server
+// (natsapi) and the client (client): subjects, headers, bodies.
 package wire
 
 import (
@@ -18,16 +18,16 @@ const (
 	List   = "list"
 )
 
-// Ops are all operations.
+// Ops returns all operations.
 func Ops() []string { return []string{Save, Update, Delete, Exists, Get, List} }
 
-// Writes reports whether an operation changes something.
+// IsWrite reports whether an operation writes.
 func IsWrite(op string) bool { return op == Save || op == Update || op == Delete }
 
-// Subject is where an operation of a store is asked for.
+// Subject is the subject for requests of an operation of a store.
 func Subject(store, op string) string { return "store." + store + "." + op }
 
-// Headers of a request. Their case is of no account.
+// Headers of a request. Their names are case-insensitive.
 const (
 	HeaderKey   = "Idempotency-Key"
 	HeaderActor = "Belfry-Actor"
@@ -35,13 +35,14 @@ const (
 	HeaderID    = "X-Request-Id"
 )
 
-// HeaderRetry is how many seconds to wait before asking again; of a fault.
+// HeaderRetryAfter is how many seconds to wait before retrying; in a problem.
 const HeaderRetryAfter = "Retry-After"
 
 // MaxKey is the longest idempotency key in bytes.
 const MaxKey = 200
 
-// CheckKey reports a key that is not 1 to MaxKey printable ASCII characters.
+// ValidateKey returns an error unless a key is 1 to MaxKey printable ASCII
+// characters.
 func ValidateKey(key string) error {
 	ok := key != "" && len(key) <= MaxKey
 	for i := 0; ok && i < len(key); i++ {
@@ -53,29 +54,29 @@ func ValidateKey(key string) error {
 	return nil
 }
 
-// Request is the body of a request. Each operation takes some of its fields.
+// Request is the body of a request. Each operation accepts some of its fields.
 type Request struct {
 	Object   json.RawMessage `json:"object,omitempty"`   // save, update
-	UUID     string          `json:"uuid,omitempty"`     // all but list; save and update find it in the object as well
-	Revision uint64          `json:"revision,omitempty"` // update, delete: only while the object is at it
+	UUID     string          `json:"uuid,omitempty"`     // all but list; save and update also accept it in the object
+	Revision uint64          `json:"revision,omitempty"` // update, delete: the precondition
 	Filter   string          `json:"filter,omitempty"`   // these four: list
 	Sort     string          `json:"sort,omitempty"`
 	Limit    int             `json:"limit,omitempty"`
 	Cursor   string          `json:"cursor,omitempty"`
 }
 
-// Reply is the body of a reply that is no fault.
+// Reply is the body of a successful reply.
 type Reply struct {
 	Object        json.RawMessage   `json:"object,omitempty"`
-	ObjectOmitted bool              `json:"objectOmitted,omitempty"` // it was too large; get it, or read it over HTTP
+	ObjectOmitted bool              `json:"objectOmitted,omitempty"` // too large for a message: get it, or read it over HTTP
 	Revision      uint64            `json:"revision,omitempty"`
 	Exists        *bool             `json:"exists,omitempty"`
 	Objects       []json.RawMessage `json:"objects,omitempty"`
 	Cursor        string            `json:"cursor,omitempty"` // of the next page; "" at the end
 }
 
-// Fault is the body of a fault, in the form of RFC 9457. The headers of the
-// micro protocol say its status and detail as well.
+// Problem is the body of an error reply, in the form of RFC 9457. The headers of the
+// micro protocol have its status and detail too.
 type Problem struct {
 	Type   string       `json:"type"`
 	Title  string       `json:"title"`

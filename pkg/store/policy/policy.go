@@ -87,7 +87,7 @@ func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return denied(op, in, &EvaluationError{Op: op, Reason: withoutValues(err)})
+		return denied(op, in, &EvaluationError{Op: op, Reason: r.reason(err)})
 	case !allowed:
 		return denied(op, in, nil)
 	default:
@@ -105,11 +105,15 @@ func (e *EvaluationError) Error() string {
 	return fmt.Sprintf("the rule of %s: %s", e.Op, e.Reason)
 }
 
-// withoutValues returns the message of an evaluation error up to the first value
-// that it quotes, which may be a secret.
-func withoutValues(err error) string {
+// reason returns the message of an evaluation error without values of objects,
+// which may be secrets: up to the first quotation mark, and without a key that the
+// rule does not name itself.
+func (r *rule) reason(err error) string {
 	message, _, _ := strings.Cut(err.Error(), `"`)
-	return strings.TrimRight(message, " :'")
+	if text, key, found := strings.Cut(message, "no such key: "); found && !strings.Contains(r.expression, key) {
+		message = text + "no such key"
+	}
+	return strings.TrimSpace(message)
 }
 
 func denied(op Op, in Input, cause *EvaluationError) error {

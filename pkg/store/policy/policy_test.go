@@ -194,14 +194,19 @@ func TestOpenAndNeedsObject(t *testing.T) {
 }
 
 func TestEvaluationErrorHoldsNoValues(t *testing.T) {
-	p := compile(t, policy.Rules{Update: "int(input.pin) > 0 || timestamp(input.pin) < now"})
-	err := p.Allow(t.Context(), policy.Update, policy.Input{Input: parse(t, `{"pin":"hunter2"}`)})
 	var failed *policy.EvaluationError
-	if !errors.Is(err, errs.Unauthenticated) || !errors.As(err, &failed) || failed.Op != policy.Update {
-		t.Fatal(err)
-	}
-	if text := err.Error(); strings.Contains(text, "hunter2") {
-		t.Errorf("the error contains the value: %s", text)
+	for rule, reason := range map[string]string{
+		"timestamp(input.pin) < now": "timestamp", "int(input.pin) > 0": "'string' to 'int'",
+		"input[input.pin] == 1": "no such key", "input.missing == 1": "no such key: missing",
+	} {
+		p := compile(t, policy.Rules{Update: rule})
+		err := p.Allow(t.Context(), policy.Update, policy.Input{Input: parse(t, `{"pin":"hunter2"}`)})
+		if !errors.Is(err, errs.Unauthenticated) || !errors.As(err, &failed) || failed.Op != policy.Update {
+			t.Fatalf("%s: %v", rule, err)
+		}
+		if text := err.Error(); strings.Contains(text, "hunter2") || !strings.Contains(text, reason) {
+			t.Errorf("%s: %s", rule, text)
+		}
 	}
 	plain := compile(t, policy.Rules{Update: "false"}).Allow(t.Context(), policy.Update, policy.Input{})
 	if errors.As(plain, &failed) {

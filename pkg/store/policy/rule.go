@@ -60,9 +60,10 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 
 // rule is one compiled expression.
 type rule struct {
-	program cel.Program
-	object  bool // it refers to the stored object
-	fields  fields
+	expression string
+	program    cel.Program
+	object     bool // it refers to the stored object
+	fields     fields
 }
 
 func compile(op Op, expression string) (*rule, []Problem) {
@@ -93,7 +94,7 @@ func compile(op Op, expression string) (*rule, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: err.Error()}}
 	}
-	return &rule{program: program, object: mentions(tree, "object"), fields: fieldsOf(tree)}, nil
+	return &rule{expression: expression, program: program, object: mentions(tree, "object"), fields: fieldsOf(tree)}, nil
 }
 
 // dynamicPatterns rejects regular expressions that come from an object: compiling
