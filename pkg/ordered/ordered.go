@@ -1,5 +1,10 @@
-// Package ordered holds JSON objects whose members keep their order, for
-// documents that people read and that are the same bytes each time.
+// Package ordered has JSON objects that keep the order of their members, for
+// documents that people read and that must be byte for byte reproducible.
+//
+// It is not an ordered-map library because the nested objects keep their order
+// and numbers keep their digits too: github.com/wk8/go-ordered-map/v2 decodes
+// nested objects into Go maps and numbers into float64, and escapes "<", ">" and
+// "&".
 package ordered
 
 import (
@@ -16,14 +21,14 @@ import (
 // zero Object is empty; a nil one can be read.
 type Object struct{ members []Member }
 
-// Member is one of an object's.
+// Member is a member of an object.
 type Member struct {
 	Name  string
 	Value any
 }
 
-// Of makes an object of names and values in turn. A value that is nil is left
-// out, so that what is optional can stand in line; Null is a null.
+// Of makes an object of alternating names and values. A member whose value is nil
+// is left out, for optional members; Null is a JSON null.
 func Of(pairs ...any) *Object {
 	o := &Object{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -34,7 +39,7 @@ func Of(pairs ...any) *Object {
 	return o
 }
 
-// Number is a JSON number as it is written.
+// Number is a JSON number with exactly this text.
 func Number(text string) json.Number { return json.Number(text) }
 
 // Null is null as a value for Of.
@@ -48,7 +53,7 @@ func (o *Object) Len() int {
 	return len(o.members)
 }
 
-// Members are all members in their order. They are not to be changed.
+// Members returns the members in order. The caller must not change them.
 func (o *Object) Members() []Member {
 	if o == nil {
 		return nil
@@ -59,7 +64,7 @@ func (o *Object) Members() []Member {
 // Has reports whether there is a member of the name.
 func (o *Object) Has(name string) bool { return o.at(name) >= 0 }
 
-// Get is the value of a member, nil when there is none.
+// Get returns the value of a member, and nil when there is none.
 func (o *Object) Get(name string) any {
 	if i := o.at(name); i >= 0 {
 		return o.members[i].Value
@@ -67,13 +72,13 @@ func (o *Object) Get(name string) any {
 	return nil
 }
 
-// Object is the value of a member that is an object, nil otherwise.
+// Object returns the value of a member that is an object, and nil otherwise.
 func (o *Object) Object(name string) *Object {
 	inner, _ := o.Get(name).(*Object)
 	return inner
 }
 
-// Set gives a member a value. One that is new comes behind the others.
+// Set sets the value of a member. A new member is appended.
 func (o *Object) Set(name string, value any) {
 	if i := o.at(name); i >= 0 {
 		o.members[i].Value = value
@@ -87,7 +92,7 @@ func (o *Object) Delete(names ...string) {
 	o.members = slices.DeleteFunc(o.members, func(m Member) bool { return slices.Contains(names, m.Name) })
 }
 
-// Clone copies the object, but not the objects in it.
+// Clone returns a shallow copy of the object.
 func (o *Object) Clone() *Object { return &Object{members: slices.Clone(o.Members())} }
 
 func (o *Object) at(name string) int {
@@ -116,7 +121,7 @@ func Value(text []byte) (any, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the JSON text")
+		return nil, errors.New("unexpected data after the JSON value")
 	}
 	return v, nil
 }
@@ -160,7 +165,7 @@ func value(d *json.Decoder) (any, error) {
 // MarshalJSON implements json.Marshaler.
 func (o *Object) MarshalJSON() ([]byte, error) { return appendValue(nil, o) }
 
-// Encode writes the object for people: indented, with a line break at its end.
+// Encode returns the object as indented JSON with a final newline.
 func (o *Object) Encode() ([]byte, error) {
 	text, err := appendValue(nil, o)
 	if err != nil {
@@ -209,7 +214,7 @@ func appendValue(dst []byte, v any) (_ []byte, err error) {
 	}
 }
 
-// appendPlain writes what encoding/json writes, with a "<" as it is.
+// appendPlain encodes a value as encoding/json does, without escaping HTML.
 func appendPlain(dst []byte, v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/ordered"
 )
 
-func TestOrderStays(t *testing.T) {
+func TestParseKeepsOrderAndNumbers(t *testing.T) {
 	for _, text := range []string{
 		`{}`, `{"b":1,"a":{"z":[],"y":[{"d":null,"c":1.50}]},"0":"<&>"}`, `{"n":12345678901234567890.0e2}`,
 	} {
@@ -23,7 +23,7 @@ func TestOrderStays(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObjectIsRefused(t *testing.T) {
+func TestParseRefusesAnythingButOneObject(t *testing.T) {
 	for _, text := range []string{``, `[]`, `1`, `{} {}`, `{"a":}`, `{"a":[1,}`, `{`, `{"a"`} {
 		if o, err := ordered.Parse([]byte(text)); err == nil {
 			t.Errorf("%q was taken for %v", text, o)
@@ -31,7 +31,7 @@ func TestWhatIsNoObjectIsRefused(t *testing.T) {
 	}
 }
 
-func TestMembers(t *testing.T) {
+func TestMembersAreFoundSetAndDeleted(t *testing.T) {
 	o := ordered.Of("a", 1, "left out", nil, "b", ordered.Null, "c", []string{"x"}, "d", ordered.Of("e", true))
 	o.Set("a", 2)
 	o.Set("f", json.RawMessage(`[1]`))
@@ -59,7 +59,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-func TestEncodeIsForPeople(t *testing.T) {
+func TestEncodeIndents(t *testing.T) {
 	text, err := ordered.Of("a", ordered.Of("b", "<")).Encode()
 	if want := "{\n  \"a\": {\n    \"b\": \"<\"\n  }\n}\n"; err != nil || string(text) != want {
 		t.Errorf("got %q, %v", text, err)

@@ -1,8 +1,5 @@
-// Package binarytest is the definition of a storage for contents in the form of
-// tests: what package driver says in words is tried here. A storage that passes
-// can keep belfry's binaries.
-//
-// A storage's own test makes a Harness and hands it over:
+// Package binarytest is the conformance suite of package driver: a storage that
+// passes it can store belfry's binaries. The test of a storage provides a Harness:
 //
 //	func TestConformance(t *testing.T) {
 //		binarytest.RunConformanceTests(t, func(t *testing.T) binarytest.Harness {
@@ -23,42 +20,42 @@ import (
 	"belfry/pkg/binary/driver"
 )
 
-// Harness gives a storage to a test. Each has contents of its own, none at first.
+// Harness provides an empty storage for one test.
 type Harness struct {
-	// Open opens the storage. It is called again, once the storage it returned
-	// before has been closed, to open the same contents.
+	// Open opens the storage. It is called again, after the previous storage has
+	// been closed, to open the same contents.
 	Open func(ctx context.Context) (driver.Storage, error)
 
-	// Abandon leaves a stage behind in the same place, with bytes written to it
-	// and nothing committed, as a process does that is killed. It is called
-	// while what Open returned is open. Nil where a test can't have that; then
-	// the storage tests RemoveAbandoned in its own way.
+	// Abandon creates a stage with some bytes and without Commit, in the same place,
+	// as a process does that is killed. It is called while the storage is open. Nil
+	// when that is impossible; the storage then tests RemoveAbandoned itself.
 	Abandon func(ctx context.Context) error
 
-	// Client fetches what a driver.Signer signs; nil is http.DefaultClient.
+	// Client requests signed URLs; nil is http.DefaultClient.
 	Client *http.Client
 
 	Features Features
 }
 
-// Features say what a storage can be asked.
+// Features describe what the suite may expect of a storage.
 type Features struct {
-	// Settle is how long List and RemoveAbandoned may lag behind; 0 says they never do.
-	Settle time.Duration
+	// ListLag is how long List and RemoveAbandoned may lag; 0: they are strongly
+	// consistent.
+	ListLag time.Duration
 
-	// Sizes are those of contents at which the storage changes its ways, such
-	// as the end of the first part; they are tried with their neighbours.
+	// Sizes are sizes of contents at which the storage switches to another method,
+	// such as the size of a part. The suite uses them and the sizes next to them.
 	Sizes []int
 }
 
-// test is one statement about a storage.
+// test is one requirement on a storage.
 type test struct {
 	name string
 	run  func(f *fixture)
 }
 
-// RunConformanceTests tries all that package driver demands. newHarness is
-// called for each test, and cleans up with t.Cleanup.
+// RunConformanceTests tests all requirements of package driver, in parallel.
+// newHarness is called for each test, and cleans up with t.Cleanup.
 func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 	groups := []struct {
 		name  string

@@ -12,7 +12,7 @@ import (
 
 func concurrentTests() []test {
 	return []test{
-		{"many contents come in at once", func(f *fixture) {
+		{"many contents are uploaded concurrently", func(f *fixture) {
 			const n = 32
 			f.together(n, func(i int) error {
 				c := random(fmt.Sprint(i), i*5000)
@@ -27,7 +27,7 @@ func concurrentTests() []test {
 			}
 			f.lists(10, all...)
 		}},
-		{"the same content comes in at once", func(f *fixture) {
+		{"the same content is uploaded concurrently", func(f *fixture) {
 			c := random("a", 100_000)
 			f.together(16, func(int) error {
 				if err := f.keep(c); err != nil {
@@ -37,8 +37,8 @@ func concurrentTests() []test {
 			})
 			f.lists(10, c)
 		}},
-		{"a content that comes and goes is whole or not there", comesAndGoes},
-		{"a commit after a deletion holds against others", commitHolds},
+		{"a content is complete or not found while it is committed and deleted", comesAndGoes},
+		{"a commit after a deletion persists despite concurrent commits", commitHolds},
 	}
 }
 
@@ -83,8 +83,8 @@ func comesAndGoes(f *fixture) {
 	f.lacks(hash)
 }
 
-// commitHolds has each deletion end before a commit begins, while others
-// commit the same content: it is there in the end, every time.
+// commitHolds ends each deletion before a commit begins, while other stages commit
+// the same content. The content exists in the end.
 func commitHolds(f *fixture) {
 	c := random("a", 50_000)
 	for range 6 {

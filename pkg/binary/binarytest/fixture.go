@@ -18,7 +18,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// fixture is a storage under test and what tests do with it.
+// fixture is a storage under test with helpers.
 type fixture struct {
 	*testing.T
 	driver.Storage
@@ -46,7 +46,7 @@ func (f *fixture) open() {
 	f.Storage = storage
 }
 
-// reopen closes the storage and opens it again on the same contents.
+// reopen closes the storage and opens it again.
 func (f *fixture) reopen() {
 	f.Helper()
 	f.must(f.Close())
@@ -60,7 +60,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// wantKind asserts that an act failed with a kind.
+// wantKind asserts the kind of an error.
 func (f *fixture) wantKind(err error, kind errs.Kind) {
 	f.Helper()
 	if err == nil || errs.KindOf(err) != kind {
@@ -68,8 +68,7 @@ func (f *fixture) wantKind(err error, kind errs.Kind) {
 	}
 }
 
-// eventually asserts that check comes to succeed within a time; with none it
-// has one try.
+// eventually asserts that check succeeds within a time; 0 is one attempt.
 func (f *fixture) eventually(within time.Duration, check func() error) {
 	f.Helper()
 	deadline := time.Now().Add(within)
@@ -99,10 +98,10 @@ func (f *fixture) together(n int, act func(i int) error) {
 	}
 }
 
-// content is what tests keep.
+// content is the bytes of a content.
 type content []byte
 
-// random makes a content of a size, another one for each seed.
+// random returns random bytes that depend on the seed.
 func random(seed string, size int) content {
 	c := make(content, size)
 	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(seed))).Read(c)
@@ -114,8 +113,7 @@ func (c content) hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// stage makes a stage with a content written to it. It is discarded at the
-// latest before the storage closes.
+// stage returns a stage with a content. It is discarded before the storage closes.
 func (f *fixture) stage(c content) *stage {
 	f.Helper()
 	s, err := f.write(f.ctx, c)
@@ -124,8 +122,7 @@ func (f *fixture) stage(c content) *stage {
 	return s
 }
 
-// stage is a Staged that may be discarded twice: by a test, and by what cleans
-// up after it.
+// stage is a Staged that can be discarded twice: by a test and by its cleanup.
 type stage struct {
 	driver.Staged
 	once sync.Once
@@ -148,7 +145,7 @@ func (f *fixture) write(ctx context.Context, c content) (*stage, error) {
 	return &stage{Staged: staged}, nil
 }
 
-// keep stages, commits and discards: the way a content comes in.
+// keep stages, commits and discards a content.
 func (f *fixture) keep(c content) error {
 	s, err := f.write(f.ctx, c)
 	if err != nil {
@@ -158,7 +155,7 @@ func (f *fixture) keep(c content) error {
 	return s.Commit(f.ctx, c.hash())
 }
 
-// put keeps a content that must be taken, and returns its hash.
+// put stores a content and returns its hash.
 func (f *fixture) put(c content) string {
 	f.Helper()
 	f.must(f.keep(c))
@@ -175,7 +172,7 @@ func (f *fixture) read(hash string, offset, length int64) ([]byte, error) {
 	return data, errors.Join(err, r.Close())
 }
 
-// holds asserts that a content is kept, whole.
+// holds asserts that a content is stored completely.
 func (f *fixture) holds(c content) {
 	f.Helper()
 	f.must(f.whole(c))
@@ -199,7 +196,7 @@ func (f *fixture) whole(c content) error {
 	return nil
 }
 
-// lacks asserts that nothing is kept under a hash.
+// lacks asserts that no content has a hash.
 func (f *fixture) lacks(hash string) {
 	f.Helper()
 	if info, found, err := f.Stat(f.ctx, hash); found || err != nil {
@@ -209,7 +206,7 @@ func (f *fixture) lacks(hash string) {
 	f.wantKind(err, errs.NotFound)
 }
 
-// list walks through all pages.
+// list reads all pages.
 func (f *fixture) list(limit int) ([]driver.Info, error) {
 	var all []driver.Info
 	for after := ""; ; {
@@ -225,18 +222,17 @@ func (f *fixture) list(limit int) ([]driver.Info, error) {
 			return all, nil
 		}
 		if next <= after {
-			return nil, fmt.Errorf("the page after %q ends with %q: that is no way forward", after, next)
+			return nil, fmt.Errorf("the page after %q has the next %q, which is not greater", after, next)
 		}
 		after = next
 	}
 }
 
-// lists asserts that pages of a size come to hold these contents in order, and
-// nothing else.
+// lists asserts that the pages list exactly these contents in order.
 func (f *fixture) lists(limit int, contents ...content) {
 	f.Helper()
 	slices.SortFunc(contents, func(a, b content) int { return bytes.Compare([]byte(a.hash()), []byte(b.hash())) })
-	f.eventually(2*f.harness.Features.Settle, func() error {
+	f.eventually(2*f.harness.Features.ListLag, func() error {
 		got, err := f.list(limit)
 		if err != nil {
 			return err

@@ -7,8 +7,8 @@ import (
 
 func listTests() []test {
 	return []test{
-		{"nothing is listed of nothing", func(f *fixture) { f.lists(10) }},
-		{"contents are in the order of their hashes, on pages of any size", func(f *fixture) {
+		{"an empty storage lists nothing", func(f *fixture) { f.lists(10) }},
+		{"contents are listed in the order of their hashes, for any page size", func(f *fixture) {
 			var all []content
 			for i := range 23 {
 				c := random(fmt.Sprint(i), i)
@@ -19,7 +19,7 @@ func listTests() []test {
 				f.lists(limit, all...)
 			}
 		}},
-		{"a list goes on behind a content that is gone", func(f *fixture) {
+		{"a listing continues after a deleted content", func(f *fixture) {
 			var all []content
 			for i := range 9 {
 				c := random(fmt.Sprint(i), i)
@@ -39,7 +39,7 @@ func listTests() []test {
 				f.Fatalf("%d contents follow and then %q; want the other 5", len(more), next)
 			}
 		}},
-		{"a list begins behind whatever is named", func(f *fixture) {
+		{"a listing begins after any string", func(f *fixture) {
 			c := random("a", 10)
 			f.put(c)
 			f.lists(10, c)
@@ -52,8 +52,8 @@ func listTests() []test {
 	}
 }
 
-// tidies asserts that RemoveAbandoned comes to find as many stages that began before a
-// time from now, and then none any more.
+// tidies asserts that RemoveAbandoned removes this number of stages that began
+// before a time relative to now, and then no more.
 func (f *fixture) tidies(want int, fromNow time.Duration) {
 	f.Helper()
 	before := time.Now().Add(fromNow)
@@ -63,7 +63,7 @@ func (f *fixture) tidies(want int, fromNow time.Duration) {
 		f.must(err)
 		total += n
 	}
-	f.eventually(2*f.harness.Features.Settle, func() error {
+	f.eventually(2*f.harness.Features.ListLag, func() error {
 		if tidy(); total != want {
 			return fmt.Errorf("%d stages were left behind that began before %s, want %d", total, before, want)
 		}
@@ -76,8 +76,8 @@ func (f *fixture) tidies(want int, fromNow time.Duration) {
 
 func tidyTests() []test {
 	return []test{
-		{"nothing is left behind of nothing", func(f *fixture) { f.tidies(0, time.Hour) }},
-		{"what a killed process left goes, contents stay", func(f *fixture) {
+		{"an empty storage has no abandoned stages", func(f *fixture) { f.tidies(0, time.Hour) }},
+		{"abandoned stages are removed, contents are not", func(f *fixture) {
 			if f.harness.Abandon == nil {
 				return
 			}
@@ -91,7 +91,7 @@ func tidyTests() []test {
 			f.holds(c)
 			f.lists(10, c)
 		}},
-		{"a stage in use is left alone", func(f *fixture) {
+		{"a stage in use is not removed", func(f *fixture) {
 			c := random("a", f.largest())
 			s := f.stage(c)
 			f.tidies(0, time.Hour)
@@ -106,7 +106,7 @@ func tidyTests() []test {
 
 func reopenTests() []test {
 	return []test{
-		{"contents outlive a close", func(f *fixture) {
+		{"contents persist when the storage is closed", func(f *fixture) {
 			a, b, c := random("a", 70_000), content(nil), random("c", f.largest())
 			for _, c := range []content{a, b, c} {
 				f.put(c)

@@ -14,13 +14,13 @@ import (
 
 func openTests() []test {
 	return []test{
-		{"parts are read", readParts},
-		{"what is not there is not found", func(f *fixture) {
+		{"ranges are read", readParts},
+		{"an unknown hash is not found", func(f *fixture) {
 			f.lacks(random("a", 1).hash())
 			_, err := f.Open(f.ctx, random("a", 1).hash(), 5, 5)
 			f.wantKind(err, errs.NotFound)
 		}},
-		{"a reader may be closed early", func(f *fixture) {
+		{"a reader can be closed before its end", func(f *fixture) {
 			c := random("a", f.largest())
 			f.put(c)
 			r, err := f.Open(f.ctx, c.hash(), 0, -1)
@@ -30,7 +30,7 @@ func openTests() []test {
 			f.must(r.Close())
 			f.holds(c)
 		}},
-		{"readers side by side are their own", func(f *fixture) {
+		{"concurrent readers are independent", func(f *fixture) {
 			c := random("a", 200_000)
 			f.put(c)
 			first, err := f.Open(f.ctx, c.hash(), 0, -1)
@@ -47,7 +47,7 @@ func openTests() []test {
 			f.must(first.Close())
 			f.must(second.Close())
 			if !bytes.Equal(got[0].Bytes(), c) || !bytes.Equal(got[1].Bytes(), c) {
-				f.Fatal("two readers of one content disturbed each other")
+				f.Fatal("two readers of one content interfered")
 			}
 		}},
 	}
@@ -89,7 +89,7 @@ func readParts(f *fixture) {
 
 func deleteTests() []test {
 	return []test{
-		{"what is deleted is gone", func(f *fixture) {
+		{"a deleted content is not found", func(f *fixture) {
 			a, b := random("a", 70_000), random("b", 70_000)
 			f.put(a)
 			f.put(b)
@@ -98,14 +98,14 @@ func deleteTests() []test {
 			f.holds(b)
 			f.lists(10, b)
 		}},
-		{"that nothing is there is no error", func(f *fixture) {
+		{"deleting an unknown hash is no error", func(f *fixture) {
 			c := random("a", 10)
 			f.must(f.Delete(f.ctx, c.hash()))
 			f.put(c)
 			f.must(f.Delete(f.ctx, c.hash()))
 			f.must(f.Delete(f.ctx, c.hash()))
 		}},
-		{"it can be kept anew", func(f *fixture) {
+		{"a deleted content can be stored again", func(f *fixture) {
 			c := random("a", 70_000)
 			for range 3 {
 				f.put(c)
@@ -119,7 +119,7 @@ func deleteTests() []test {
 
 func contextTests() []test {
 	return []test{
-		{"an ended context ends every act", func(f *fixture) {
+		{"every method honors its context", func(f *fixture) {
 			c := random("a", 70_000)
 			hash := f.put(c)
 			other := random("b", 70_000)
@@ -142,7 +142,7 @@ func contextTests() []test {
 			}
 			f.holds(c)
 		}},
-		{"a stage is discarded after its context has ended", func(f *fixture) {
+		{"a stage can be discarded after its context has ended", func(f *fixture) {
 			ctx, cancel := context.WithCancel(f.ctx)
 			s, err := f.write(ctx, random("a", f.largest()))
 			f.must(err)
@@ -150,14 +150,14 @@ func contextTests() []test {
 			s.Discard()
 			f.tidies(0, time.Hour)
 		}},
-		{"a reader breaks off when its context ends", func(f *fixture) {
+		{"a reader fails when its context ends", func(f *fixture) {
 			c := random("a", f.largest())
 			f.put(c)
 			ctx, cancel := context.WithCancel(f.ctx)
 			r, err := f.Open(ctx, c.hash(), 0, -1)
 			f.must(err)
 			cancel()
-			// What is on its way already may still arrive.
+			// Buffered bytes may still arrive.
 			f.eventually(10*time.Second, func() error {
 				if n, err := r.Read(make([]byte, 1)); n > 0 {
 					return errs.New(errs.Internal, "bytes still arrive")
@@ -168,14 +168,14 @@ func contextTests() []test {
 			})
 			_ = r.Close()
 		}},
-		{"the storage answers", func(f *fixture) { f.must(f.Ping(f.ctx)) }},
+		{"Ping succeeds", func(f *fixture) { f.must(f.Ping(f.ctx)) }},
 	}
 }
 
 // signTests are for a storage that is a driver.Signer.
 func signTests() []test {
 	return []test{
-		{"a signed URL gives the content", func(f *fixture) {
+		{"a signed URL returns the content", func(f *fixture) {
 			signer, ok := f.Storage.(driver.Signer)
 			if !ok {
 				return

@@ -9,24 +9,24 @@ import (
 
 func stageTests() []test {
 	return []test{
-		{"what is staged is not seen", func(f *fixture) {
+		{"a staged content is not visible", func(f *fixture) {
 			c := random("a", 300_000)
 			f.stage(c)
 			f.lacks(c.hash())
 			f.lists(10)
 		}},
-		{"what is discarded leaves nothing", func(f *fixture) {
+		{"a discarded stage leaves nothing", func(f *fixture) {
 			c := random("a", 300_000)
 			f.stage(c).Discard()
 			f.lacks(c.hash())
 			f.tidies(0, time.Hour)
 		}},
-		{"nothing written can be discarded", func(f *fixture) {
+		{"an empty stage can be discarded", func(f *fixture) {
 			f.stage(nil).Discard()
 			f.lists(10)
 			f.tidies(0, time.Hour)
 		}},
-		{"stages side by side are their own", func(f *fixture) {
+		{"concurrent stages are independent", func(f *fixture) {
 			a, b := random("a", 200_000), random("b", 300_000)
 			first, second := f.stage(a), f.stage(b)
 			f.must(second.Commit(f.ctx, b.hash()))
@@ -39,8 +39,8 @@ func stageTests() []test {
 
 func commitTests() []test {
 	return []test{
-		{"what is committed is kept", commitSizes},
-		{"it is kept after the stage has gone", func(f *fixture) {
+		{"contents of every size are stored", commitSizes},
+		{"a content outlives its stage", func(f *fixture) {
 			c := random("a", 70_000)
 			s := f.stage(c)
 			f.must(s.Commit(f.ctx, c.hash()))
@@ -49,7 +49,7 @@ func commitTests() []test {
 			f.holds(c)
 			f.tidies(0, time.Hour)
 		}},
-		{"it may be committed again", func(f *fixture) {
+		{"a stage can be committed again", func(f *fixture) {
 			c := random("a", 70_000)
 			s := f.stage(c)
 			for range 3 {
@@ -58,7 +58,7 @@ func commitTests() []test {
 			}
 			f.lists(10, c)
 		}},
-		{"committing again brings back what was deleted", func(f *fixture) {
+		{"a second commit restores a deleted content", func(f *fixture) {
 			c := random("a", 70_000)
 			s := f.stage(c)
 			for range 3 {
@@ -70,7 +70,7 @@ func commitTests() []test {
 			s.Discard()
 			f.holds(c)
 		}},
-		{"it brings back what was large, or nothing", func(f *fixture) {
+		{"a second commit restores large and empty contents", func(f *fixture) {
 			for _, c := range []content{nil, random("large", f.largest())} {
 				s := f.stage(c)
 				f.must(s.Commit(f.ctx, c.hash()))
@@ -80,18 +80,18 @@ func commitTests() []test {
 				f.holds(c)
 			}
 		}},
-		{"a content that is there is kept once", func(f *fixture) {
+		{"a content is stored once", func(f *fixture) {
 			c := random("a", 70_000)
 			f.put(c)
 			f.put(c)
 			f.holds(c)
 			f.lists(10, c)
 		}},
-		{"a content that is there counts as modified now", modifiedNow},
+		{"a commit updates the modification time", modifiedNow},
 	}
 }
 
-// sizes are those of contents that are tried.
+// sizes are the sizes of the contents of a test.
 func (f *fixture) sizes() []int {
 	sizes := []int{0, 1, 4096, 1 << 20}
 	for _, size := range f.harness.Features.Sizes {
@@ -118,8 +118,8 @@ func commitSizes(f *fixture) {
 	f.lists(10, all...)
 }
 
-// modifiedNow commits until the storage's clock, which may be a coarse one, has
-// moved on.
+// modifiedNow commits until the clock of the storage, which may be coarse, has
+// advanced.
 func modifiedNow(f *fixture) {
 	c := random("a", 10)
 	f.put(c)
@@ -147,7 +147,7 @@ func modifiedNow(f *fixture) {
 
 func nameTests() []test {
 	return []test{
-		{"what is no hash names nothing", func(f *fixture) {
+		{"a string that is not a hash finds nothing", func(f *fixture) {
 			f.put(random("a", 10))
 			hash := random("a", 10).hash()
 			for _, name := range []string{

@@ -1,15 +1,14 @@
-// Package filestorage keeps the contents of binaries in a folder, for a belfry
+// Package filestorage stores the contents of binaries in a folder, for a belfry
 // that runs on one machine. It is a driver.Storage.
 //
-// A content is the file <folder>/<two digits>/<two digits>/<hash>, named by the
-// beginning of its hash and by the hash, so that no folder grows large. A stage
-// is a file in <folder>/tmp. Committing makes a hard link of it under the
-// content's name: that is one act, it works again after the content has been
-// deleted, and the stage needs no copy. File first, then folders are synced:
-// what Commit has acknowledged outlives a power cut.
+// A content is the file <folder>/<hash[:2]>/<hash[2:4]>/<hash>, so that no folder
+// grows large. A stage is a file in <folder>/tmp. Commit creates a hard link to it
+// under the name of the content. That is atomic, needs no copy, and works again
+// after the content has been deleted. The file is synced first and its folders
+// after it, so what Commit has acknowledged survives a power failure.
 //
-// Whatever else lies in the folder is left alone, symbolic links included. The
-// folder belongs to one process.
+// All other files in the folder are ignored, and so are symbolic links. One
+// process uses the folder.
 package filestorage
 
 import (
@@ -29,21 +28,21 @@ import (
 // Storage is a folder of contents.
 type Storage struct {
 	root  *os.Root
-	fault atomic.Pointer[errs.Error] // the first that makes the folder untrustworthy
+	fault atomic.Pointer[errs.Error] // the first failed sync; later writes are refused
 
-	sync   func(*os.File) error // brings a file or a folder to the disk
-	shards sync.Map             // folders that outlive a power cut
+	sync   func(*os.File) error // of a file or folder; replaced by tests
+	shards sync.Map             // folders that are durable
 
 	mu     sync.Mutex
-	stages map[string]bool // names of those in use
+	stages map[string]bool // names of the stages in use
 }
 
 var _ driver.Storage = (*Storage)(nil)
 
-// Open opens a folder, and makes it when it is not there.
+// Open opens a folder, and creates it if it does not exist.
 func Open(folder string) (*Storage, error) {
 	if err := makeFolder(filepath.Join(folder, tmp)); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "the folder of binaries %s can't be made", folder)
+		return nil, errs.Wrap(err, errs.Unavailable, "the folder of binaries %s can't be created", folder)
 	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -52,13 +51,13 @@ func Open(folder string) (*Storage, error) {
 	s := &Storage{root: root, sync: (*os.File).Sync, stages: map[string]bool{}}
 	if err := s.tryLink(); err != nil {
 		_ = root.Close()
-		return nil, errs.Wrap(err, errs.Unavailable, "the folder of binaries %s can't be used: it must be writable, and its file system must know hard links", folder)
+		return nil, errs.Wrap(err, errs.Unavailable, "the folder of binaries %s can't be used: it must be writable and on a file system with hard links", folder)
 	}
 	return s, nil
 }
 
-// makeFolder makes a folder, for its owner alone since it holds what users
-// trust us with, and syncs every folder that gained an entry.
+// makeFolder creates a folder that only its owner can read, and its parents, and
+// syncs every folder that has a new entry.
 func makeFolder(folder string) error {
 	if _, err := os.Stat(folder); err == nil {
 		return nil
@@ -79,7 +78,7 @@ func makeFolder(folder string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// tryLink finds out at the start what every Commit needs.
+// tryLink checks that the file system has hard links, which Commit needs.
 func (s *Storage) tryLink() error {
 	staged, err := s.stage(context.Background())
 	if err != nil {
@@ -93,13 +92,13 @@ func (s *Storage) tryLink() error {
 	return s.root.Remove(link)
 }
 
-// path is where a content is.
+// path is the path of a content.
 func path(hash string) string { return join(shard(hash), hash) }
 
 // shard is the folder of a content.
 func shard(hash string) string { return join(hash[:2], hash[2:4]) }
 
-// Stat returns what is kept under a hash.
+// Stat implements driver.Storage.
 func (s *Storage) Stat(ctx context.Context, hash string) (driver.Info, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Info{}, false, err
@@ -117,8 +116,8 @@ func (s *Storage) Stat(ctx context.Context, hash string) (driver.Info, bool, err
 	return driver.Info{Hash: hash, Size: info.Size(), Modified: info.ModTime()}, info.Mode().IsRegular(), nil
 }
 
-// Delete removes a content. A power cut may bring it back: then no record names
-// it, and it is found once more.
+// Delete implements driver.Storage. It does not sync: after a power failure the
+// content may exist again, without a record, and the next full sweep deletes it.
 func (s *Storage) Delete(ctx context.Context, hash string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -133,7 +132,7 @@ func (s *Storage) Delete(ctx context.Context, hash string) error {
 	return s.unwritable(err)
 }
 
-// Ping reports whether the folder is there and can be trusted.
+// Ping implements driver.Storage.
 func (s *Storage) Ping(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -145,11 +144,11 @@ func (s *Storage) Ping(ctx context.Context) error {
 	return unreadable(err)
 }
 
-// Close ends all use.
+// Close implements driver.Storage.
 func (s *Storage) Close() error { return s.root.Close() }
 
-// RemoveAbandoned removes stages of a process that is gone. Their names say when they
-// began.
+// RemoveAbandoned implements driver.Storage. The name of a stage has the time at
+// which it began.
 func (s *Storage) RemoveAbandoned(ctx context.Context, before time.Time) (int, error) {
 	entries, err := fs.ReadDir(s.root.FS(), tmp)
 	if err != nil {

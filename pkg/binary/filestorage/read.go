@@ -11,8 +11,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// reader reads a part of a content. It is closed at the latest when its context
-// ends.
+// reader reads a part of a content. The end of its context closes it.
 type reader struct {
 	ctx  context.Context
 	part io.LimitedReader // over file
@@ -20,7 +19,7 @@ type reader struct {
 	stop func() bool
 }
 
-// Open reads a part of a content.
+// Open implements driver.Storage.
 func (s *Storage) Open(ctx context.Context, hash string, offset, length int64) (io.ReadCloser, error) {
 	info, found, err := s.Stat(ctx, hash)
 	if err != nil {
@@ -46,16 +45,16 @@ func (s *Storage) Open(ctx context.Context, hash string, offset, length int64) (
 
 func (s *Storage) openFile(hash string, found bool) (*os.File, error) {
 	if !found {
-		return nil, lost()
+		return nil, notFound()
 	}
 	file, err := s.root.Open(path(hash))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, lost()
+		return nil, notFound()
 	}
 	return file, unreadable(err)
 }
 
-func lost() error { return errs.New(errs.NotFound, "the content of the binary is not there") }
+func notFound() error { return errs.New(errs.NotFound, "the content of the binary does not exist") }
 
 // Read is part of io.Reader.
 func (r *reader) Read(data []byte) (int, error) {
@@ -63,14 +62,13 @@ func (r *reader) Read(data []byte) (int, error) {
 	return n, r.ended(err)
 }
 
-// WriteTo is what io.Copy calls. A connection that is given a part of a file
-// has the operating system send it.
+// WriteTo implements io.WriterTo, so that io.Copy to a connection uses sendfile.
 func (r *reader) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.Copy(w, &r.part)
 	return n, r.ended(err)
 }
 
-// ended tells of the context when that is why the file is closed.
+// ended returns the error of the context if that is why the file is closed.
 func (r *reader) ended(err error) error {
 	if errors.Is(err, os.ErrClosed) && r.ctx.Err() != nil {
 		return r.ctx.Err()
@@ -78,15 +76,15 @@ func (r *reader) ended(err error) error {
 	return err
 }
 
-// Close ends the reading.
+// Close implements io.Closer.
 func (r *reader) Close() error {
 	if !r.stop() {
-		return nil // the context's end does it
+		return nil // the end of the context has closed the file
 	}
 	return r.file.Close()
 }
 
-// List returns contents in the order of their hashes.
+// List implements driver.Storage.
 func (s *Storage) List(ctx context.Context, after string, limit int) (contents []driver.Info, next string, err error) {
 	l := lister{ctx: ctx, files: s.root.FS(), after: after, most: limit + 1}
 	if err := l.walk(".", 2); err != nil {
@@ -107,7 +105,7 @@ type lister struct {
 	found []driver.Info
 }
 
-// walk lists what is in a folder that has folders of so many levels below.
+// walk lists the contents in a folder with so many levels of folders below it.
 func (l *lister) walk(folder string, levels int) error {
 	if err := l.ctx.Err(); err != nil {
 		return err
@@ -136,7 +134,7 @@ func (l *lister) walk(folder string, levels int) error {
 	return nil
 }
 
-// passed reports whether every hash in a shard comes before what is asked for.
+// passed reports whether no hash in a shard is greater than after.
 func (l *lister) passed(folder, name string) bool {
 	prefix := name
 	if folder != "." {

@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// makeShard makes the folder of a content, and the one around it.
+// makeShard creates the folder of a content and its parent.
 func (s *Storage) makeShard(shard string) error {
 	if _, known := s.shards.Load(shard); known {
 		return nil
@@ -22,15 +22,14 @@ func (s *Storage) makeShard(shard string) error {
 			return unreadable(err)
 		}
 		if !info.IsDir() {
-			return errs.New(errs.Internal, "in the folder of binaries %s something that is no folder is in the way", folder)
+			return errs.New(errs.Internal, "%s in the folder of binaries is not a folder: remove it", folder)
 		}
 	}
 	return nil
 }
 
-// syncShard makes what is in the folder of a content outlive a power cut, and
-// that folder itself when this has not been done before. The first sync brings
-// most to the disk, so the others come last.
+// syncShard makes the entries of the folder of a content durable and, once for
+// each folder, the folder itself.
 func (s *Storage) syncShard(shard string) error {
 	if err := s.syncFolder(shard); err != nil {
 		return err
@@ -47,9 +46,9 @@ func (s *Storage) syncShard(shard string) error {
 	return nil
 }
 
-// syncFolder syncs the entries of a folder. When that fails nobody can say what
-// of them a power cut would leave, and asking again tells nothing: everything
-// from then on is refused.
+// syncFolder syncs the entries of a folder. After a failed sync it is unknown which
+// entries are durable, and a second sync may succeed without writing them: all
+// later writes are refused.
 func (s *Storage) syncFolder(folder string) error {
 	dir, err := s.root.Open(folder)
 	if err != nil {

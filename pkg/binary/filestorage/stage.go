@@ -17,11 +17,12 @@ import (
 // tmp is the folder of the stages.
 const tmp = "tmp"
 
-// stageFormat makes the name of a stage: when it began in microseconds, and
-// something random.
+// stageFormat is the name of a stage: its start in microseconds, and a random
+// text.
 const stageFormat = "stage-%016x-%026s"
 
-// stageBegan is when a stage began, by its name, and false for what is none.
+// stageBegan returns the time at which a stage began, from its name, and false for
+// other files.
 func stageBegan(entry fs.DirEntry) (time.Time, bool) {
 	var micro int64
 	var random string
@@ -36,17 +37,17 @@ func (s *Storage) inUse(name string) bool {
 	return s.stages[name]
 }
 
-// staged is a content on its way in.
+// staged is a driver.Staged.
 type staged struct {
 	s      *Storage
-	ctx    context.Context // of Stage: governs the writing
+	ctx    context.Context // of Stage; applies to writes
 	name   string
 	file   *os.File
-	failed error // ends the stage: what the file holds is not known
+	failed error // the first failed write or sync; the file is unusable
 	synced bool
 }
 
-// Stage begins a content.
+// Stage implements driver.Storage.
 func (s *Storage) Stage(ctx context.Context) (driver.Staged, error) {
 	return s.stage(ctx)
 }
@@ -76,7 +77,7 @@ func (s *Storage) release(name string) {
 	delete(s.stages, name)
 }
 
-// Write adds bytes.
+// Write implements driver.Staged.
 func (st *staged) Write(data []byte) (int, error) {
 	if err := st.ctx.Err(); err != nil {
 		return 0, err
@@ -89,14 +90,14 @@ func (st *staged) Write(data []byte) (int, error) {
 	return n, st.failed
 }
 
-// Commit links the stage to its hash. Whoever finds a content there already
-// syncs the folders all the same: the one that linked it may not have done so.
+// Commit implements driver.Staged. It syncs the folders even if the content exists:
+// the stage that linked it may not have synced them yet.
 func (st *staged) Commit(ctx context.Context, hash string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if !driver.ValidHash(hash) {
-		return errs.New(errs.Internal, "%q is no hash of a content", hash)
+		return errs.New(errs.Internal, "%q is not the hash of a content", hash)
 	}
 	if e := st.s.fault.Load(); e != nil {
 		return e
@@ -116,8 +117,8 @@ func (st *staged) Commit(ctx context.Context, hash string) error {
 	return st.s.syncShard(shard(hash))
 }
 
-// sync makes the stage's bytes outlive a power cut. A file that could not be
-// synced is not synced again: the second time would tell nothing.
+// sync makes the bytes of the stage durable. A failed sync is not repeated: the
+// second one may succeed without having written the bytes.
 func (st *staged) sync() error {
 	if st.failed != nil || st.synced {
 		return st.failed
@@ -127,12 +128,12 @@ func (st *staged) sync() error {
 	return st.failed
 }
 
-// touch has a content count as modified now. One that is not there any more was
-// deleted after it had been committed.
+// touch sets the modification time of a content to now. It is no error when the
+// content has been deleted since it was linked.
 func (s *Storage) touch(hash string) error {
 	info, err := s.root.Lstat(path(hash))
 	if err == nil && !info.Mode().IsRegular() {
-		return errs.New(errs.Internal, "in the folder of binaries %s something that is no file is in the way", path(hash))
+		return errs.New(errs.Internal, "%s in the folder of binaries is not a regular file: remove it", path(hash))
 	}
 	if err == nil {
 		now := time.Now()
@@ -144,7 +145,7 @@ func (s *Storage) touch(hash string) error {
 	return s.unwritable(err)
 }
 
-// Discard ends the stage.
+// Discard implements driver.Staged.
 func (st *staged) Discard() {
 	_ = st.file.Close()
 	_ = st.s.root.Remove(st.name)

@@ -20,7 +20,7 @@ import (
 	"belfry/test/backing"
 )
 
-// direct is a client of the server that passes the storage by.
+// direct is a client that bypasses the storage.
 func direct(server *backing.S3Server) *s3.Client {
 	return s3.New(s3.Options{
 		Region: server.Region, BaseEndpoint: &server.Endpoint, UsePathStyle: true,
@@ -31,18 +31,18 @@ func direct(server *backing.S3Server) *s3.Client {
 	})
 }
 
-// TestWhatIsNotOursStays shares a bucket with others.
-func TestWhatIsNotOursStays(t *testing.T) {
+// A bucket may have objects of others.
+func TestObjectsOfOthersAreIgnored(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	bucket := direct(server)
-	hash := hashOf([]byte("another's"))
+	hash := hashOf([]byte("of others"))
 	others := []string{
 		"readme", "contents/readme", "contents/zz/" + hash, "contents/" + hash, "contents/00/" + hash,
 		"tmp/1", "tmp/readme/1", "other/contents/" + hash[:2] + "/" + hash, "other/tmp/0199f3a1-0000-7000-8000-000000000000/1",
 	}
 	for _, key := range others {
-		_, err := bucket.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &server.Bucket, Key: &key, Body: bytes.NewReader([]byte("another's"))})
+		_, err := bucket.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &server.Bucket, Key: &key, Body: bytes.NewReader([]byte("of others"))})
 		must(t, err)
 		_, err = bucket.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: &server.Bucket, Key: aws.String(key + "-upload")})
 		must(t, err)
@@ -68,8 +68,8 @@ func TestWhatIsNotOursStays(t *testing.T) {
 	}
 }
 
-// TestPrefixes uses the characters that S3 may come to decode wrongly.
-func TestPrefixes(t *testing.T) {
+// Prefixes may have characters that S3 decodes in special ways.
+func TestPrefixesMayHaveSpecialCharacters(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	c := random("a", 3*s3storage.PartSize)
@@ -77,7 +77,7 @@ func TestPrefixes(t *testing.T) {
 		o := options(server)
 		o.Prefix = prefix
 		s := open(t, o)
-		s.SetSegmentParts(int32(1 + i%2*100)) // copied in both ways
+		s.SetSegmentParts(int32(1 + i%2*100)) // both methods of copying
 		lacks(t, s, hashOf(c))
 		must(t, put(t.Context(), s, c))
 		holds(t, s, c)
@@ -89,8 +89,7 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// TestAContentIsNotKeptUnderAnotherHash has S3 find the caller's mistake.
-func TestAContentIsNotKeptUnderAnotherHash(t *testing.T) {
+func TestCommitUnderWrongHashIsRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t, options(backing.S3(t)))
 	wrong := hashOf([]byte("wrong"))
@@ -105,7 +104,7 @@ func TestAContentIsNotKeptUnderAnotherHash(t *testing.T) {
 	}
 }
 
-func TestAContentCanBeTooLarge(t *testing.T) {
+func TestContentBeyondTheLimitIsTooLarge(t *testing.T) {
 	t.Parallel()
 	s := open(t, options(backing.S3(t)))
 	g := stage(t, s, nil)
@@ -114,9 +113,9 @@ func TestAContentCanBeTooLarge(t *testing.T) {
 	wantKind(t, err, errs.TooLarge)
 }
 
-// TestAnUploadThatGoesOnIsLeftAlone is about stages of another process, of
-// which only what is in the bucket is known.
-func TestAnUploadThatGoesOnIsLeftAlone(t *testing.T) {
+// A stage of another process is known only by its objects and uploads. It is not
+// removed while it grows.
+func TestGrowingStageOfAnotherProcessIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
@@ -151,8 +150,8 @@ func TestAnUploadThatGoesOnIsLeftAlone(t *testing.T) {
 	tidies(t, s, 0)
 }
 
-// TestWhatActsCost counts requests, since they are what S3 is paid for.
-func TestWhatActsCost(t *testing.T) {
+// docs/backends/s3.md promises these numbers of requests, which S3 charges for.
+func TestNumberOfRequests(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
@@ -183,7 +182,7 @@ func TestWhatActsCost(t *testing.T) {
 				p.set(nil)
 				must(t, step.act())
 				if !maps.Equal(p.count, step.want) {
-					t.Errorf("it took %v, want %v", p.count, step.want)
+					t.Errorf("the requests are %v, want %v", p.count, step.want)
 				}
 			}
 		})

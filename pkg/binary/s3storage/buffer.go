@@ -7,16 +7,16 @@ import (
 
 const chunkSize = 64 << 10
 
-// chunk is what buffers are made of, so that a small content costs little
-// memory and a part costs no growing.
+// chunk is a piece of a buffer: a small content needs little memory, and a part
+// needs no reallocation.
 type chunk [chunkSize]byte
 
-// chunks are those that no buffer uses.
+// chunks is a pool of unused chunks.
 type chunks struct{ pool sync.Pool }
 
 func newChunks() *chunks { return &chunks{sync.Pool{New: func() any { return new(chunk) }}} }
 
-// buffer holds bytes of a content until they are sent.
+// buffer has the bytes of a content that have not been sent.
 type buffer struct {
 	free   *chunks
 	chunks []*chunk
@@ -52,10 +52,10 @@ func (b *buffer) ReadAt(p []byte, offset int64) (n int, err error) {
 	return n, nil
 }
 
-// reader reads all of the buffer, again when it is rewound.
+// reader returns a seekable reader of the whole buffer.
 func (b *buffer) reader() *io.SectionReader { return io.NewSectionReader(b, 0, int64(b.size)) }
 
-// reset empties the buffer and gives its chunks to others.
+// reset empties the buffer and returns its chunks to the pool.
 func (b *buffer) reset() {
 	for _, c := range b.chunks {
 		b.free.pool.Put(c)

@@ -25,7 +25,7 @@ const (
 	connections = 100 // kept when idle
 )
 
-// connect makes the client.
+// connect creates the client.
 func (s *Storage) connect(ctx context.Context, o Options) error {
 	cfg, err := o.config(ctx)
 	if err != nil {
@@ -38,14 +38,14 @@ func (s *Storage) connect(ctx context.Context, o Options) error {
 		}
 		s.where = fmt.Sprintf("the bucket %q in the region %s of AWS", o.Bucket, c.Region)
 		if c.BaseEndpoint != nil {
-			// A server that is not AWS seldom has a name for each bucket.
+			// Other servers than AWS rarely have a host name for each bucket.
 			c.UsePathStyle = true
 			s.where = fmt.Sprintf("the bucket %q at %s", o.Bucket, *c.BaseEndpoint)
 		}
 		c.HTTPClient = &http.Client{Transport: s.transport, CheckRedirect: noRedirect}
 		c.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
 			r.MaxAttempts, r.MaxBackoff = attempts, o.backoff
-			// Two acts on one key got in each other's way.
+			// Two requests for one key conflicted.
 			r.Retryables = append(r.Retryables, retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusConflict: {}}})
 		})
 		c.Logger = logging.Nop{}
@@ -54,9 +54,9 @@ func (s *Storage) connect(ctx context.Context, o Options) error {
 	return nil
 }
 
-// config finds region and credentials.
+// config returns the region and the credentials.
 func (o *Options) config(ctx context.Context) (aws.Config, error) {
-	// AWS_CA_BUNDLE can be honoured with the SDK's own client only.
+	// AWS_CA_BUNDLE works only with the client of the SDK.
 	client := awshttp.NewBuildableClient()
 	cfg := aws.Config{
 		Region: o.Region, HTTPClient: client,
@@ -68,14 +68,14 @@ func (o *Options) config(ctx context.Context) (aws.Config, error) {
 		var err error
 		cfg, err = config.LoadDefaultConfig(ctx, config.WithHTTPClient(client), config.WithRegion(o.Region))
 		if err != nil {
-			return cfg, errs.Wrap(err, errs.Invalid, "what AWS is configured with on this machine can't be used for the bucket %q", o.Bucket)
+			return cfg, errs.Wrap(err, errs.Invalid, "the AWS configuration of this machine can't be used for the bucket %q", o.Bucket)
 		}
 	}
 	if cfg.Region == "" && o.Endpoint != "" {
 		cfg.Region = "us-east-1"
 	}
 	if cfg.Region == "" {
-		return cfg, errs.New(errs.Invalid, "the region of the bucket %q is not known: configure it, or set AWS_REGION", o.Bucket)
+		return cfg, errs.New(errs.Invalid, "the region of the bucket %q is unknown: configure it, or set AWS_REGION", o.Bucket)
 	}
 	return cfg, nil
 }
@@ -99,7 +99,7 @@ func (o *Options) transport(client aws.HTTPClient) *http.Transport {
 	}
 	t.TLSHandshakeTimeout = o.IdleTimeout
 	t.MaxIdleConnsPerHost = connections
-	// Many transfers on one connection would wait for each other.
+	// With HTTP/2 all transfers would share one connection and slow each other.
 	t.ForceAttemptHTTP2 = false
 	return t
 }

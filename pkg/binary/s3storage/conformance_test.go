@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 					keepFolders(t, server, prefix)
 				}
 				open := func(ctx context.Context) (*s3storage.Storage, error) {
-					o := hasty(options(server))
+					o := fastRetry(options(server))
 					o.Prefix = prefix
 					s, err := s3storage.Open(ctx, o)
 					if err == nil {
@@ -64,9 +64,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// keepFolders makes the folders of contents and has them stay. S3 knows no
-// folders; the gateway does, removes one with the last content in it, and may
-// then fail to put another there that comes at the same moment.
+// keepFolders creates the folders of contents so that they persist. S3 has no
+// folders. The gateway has; it removes one with its last content, and a concurrent
+// PUT to it may then fail.
 func keepFolders(t *testing.T, server *backing.S3Server, prefix string) {
 	t.Helper()
 	bucket := direct(server)

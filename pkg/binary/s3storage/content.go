@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	pageSize  = 1000               // the most that S3 lists at once
-	signsLong = 7 * 24 * time.Hour // the longest that S3 takes
+	pageSize    = 1000               // the maximum of S3
+	maxValidity = 7 * 24 * time.Hour // the maximum of S3
 )
 
 // Stat implements driver.Storage.
@@ -34,8 +34,8 @@ func (s *Storage) Stat(ctx context.Context, hash string) (driver.Info, bool, err
 	case status < 300 || status >= 500:
 		return driver.Info{}, false, s.fail(ctx, err, "asking for "+hash)
 	}
-	// The reply to a HEAD does not say whether it is the content or the bucket
-	// that is not there, nor why it is refused.
+	// The response to a HEAD request has no error code: it is unknown whether the
+	// content or the bucket does not exist, and why access is denied.
 	if err := s.Ping(ctx); err != nil {
 		return driver.Info{}, false, err
 	}
@@ -66,7 +66,7 @@ func (s *Storage) Open(ctx context.Context, hash string, offset, length int64) (
 		return &reader{s, ctx, out.Body}, nil
 	case isAbsent(err):
 		return nil, notFound()
-	case codeOf(err) == "InvalidRange": // nothing is behind the end
+	case codeOf(err) == "InvalidRange": // offset is the end
 		return http.NoBody, nil
 	default:
 		return nil, s.fail(ctx, err, "opening "+hash)
@@ -84,7 +84,7 @@ func (s *Storage) openNothing(ctx context.Context, hash string) (io.ReadCloser, 
 	return http.NoBody, nil
 }
 
-// reader reads a content as it comes in.
+// reader reads a content from the response.
 type reader struct {
 	s    *Storage
 	ctx  context.Context
@@ -92,7 +92,7 @@ type reader struct {
 }
 
 func (r *reader) Read(p []byte) (int, error) {
-	// What has arrived already would still be read long after the end.
+	// Buffered bytes could be read long after the context has ended.
 	if err := r.ctx.Err(); err != nil {
 		return 0, r.s.failReading(r.ctx, err)
 	}
@@ -113,7 +113,7 @@ func (s *Storage) Delete(ctx context.Context, hash string) error {
 	return s.remove(ctx, s.key(hash))
 }
 
-// remove removes an object. That there is none is no error.
+// remove removes an object. It is no error when there is none.
 func (s *Storage) remove(ctx context.Context, key string) error {
 	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &key})
 	if codeOf(err) == "NoSuchKey" {
@@ -122,12 +122,11 @@ func (s *Storage) remove(ctx context.Context, key string) error {
 	return s.fail(ctx, err, "removing")
 }
 
-// List implements driver.Storage. What is in the way and is no content of ours
-// is passed over.
+// List implements driver.Storage. It skips keys that are not those of contents.
 func (s *Storage) List(ctx context.Context, after string, limit int) (contents []driver.Info, next string, err error) {
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{
 		Bucket: &s.bucket, Prefix: aws.String(s.contents()), StartAfter: aws.String(s.startAfter(after)),
-		MaxKeys: aws.Int32(int32(min(limit, pageSize-1) + 1)), // one more tells whether there are more
+		MaxKeys: aws.Int32(int32(min(limit, pageSize-1) + 1)), // one more, to know whether there is a next page
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -148,9 +147,8 @@ func (s *Storage) List(ctx context.Context, after string, limit int) (contents [
 	return contents, "", nil
 }
 
-// startAfter is the key behind which all hashes are that are behind a string.
-// Some that are not may be there too when the string is not one of hexadecimal
-// digits.
+// startAfter returns a key after which all hashes are listed that are greater than
+// a string. If that is not a hexadecimal string, smaller ones may follow too.
 func (s *Storage) startAfter(after string) string {
 	digits := after[:len(after)-len(strings.TrimLeft(after, "0123456789abcdef"))]
 	if len(digits) < 2 {
@@ -159,20 +157,20 @@ func (s *Storage) startAfter(after string) string {
 	return s.key(digits)
 }
 
-// hashOf is the hash whose content is at a key.
+// hashOf returns the hash of the content with a key.
 func (s *Storage) hashOf(key string) (string, bool) {
 	hash := key[strings.LastIndexByte(key, '/')+1:]
 	return hash, driver.ValidHash(hash) && key == s.key(hash)
 }
 
-// Sign implements driver.Signer. The URL is good for no longer than the
-// credentials that sign it. Whether the content is there is not asked.
-func (s *Storage) Sign(ctx context.Context, hash string, h driver.SignedHeaders, lasting time.Duration) (string, error) {
+// Sign implements driver.Signer. The URL expires with the credentials that sign it
+// at the latest. Sign does not check whether the content exists.
+func (s *Storage) Sign(ctx context.Context, hash string, h driver.SignedHeaders, validFor time.Duration) (string, error) {
 	if !driver.ValidHash(hash) {
 		return "", notFound()
 	}
-	if lasting < time.Second || lasting > signsLong {
-		return "", errs.New(errs.Internal, "a signed URL can't last %s: from 1s to %s", lasting, signsLong)
+	if validFor < time.Second || validFor > maxValidity {
+		return "", errs.New(errs.Internal, "a signed URL can't be valid for %s: the limits are 1s and %s", validFor, maxValidity)
 	}
 	in := &s3.GetObjectInput{Bucket: &s.bucket, Key: aws.String(s.key(hash))}
 	for field, value := range map[**string]string{
@@ -184,7 +182,7 @@ func (s *Storage) Sign(ctx context.Context, hash string, h driver.SignedHeaders,
 			*field = &value
 		}
 	}
-	signed, err := s3.NewPresignClient(s.client).PresignGetObject(ctx, in, s3.WithPresignExpires(lasting))
+	signed, err := s3.NewPresignClient(s.client).PresignGetObject(ctx, in, s3.WithPresignExpires(validFor))
 	if err != nil {
 		return "", s.fail(ctx, err, "signing")
 	}

@@ -1,50 +1,49 @@
-// Package s3storage keeps contents in a bucket of S3 or of a server that speaks
-// its protocol. It is a driver.Storage, and a driver.Signer.
+// Package s3storage stores contents in a bucket of Amazon S3 or of a compatible
+// server. It is a driver.Storage and a driver.Signer.
 //
 // # Keys
 //
 //	<prefix>contents/<hash[:2]>/<hash>   a content
 //	<prefix>tmp/<stage>/<n>              the n-th segment of a stage
 //
-// Nothing else is ever read, changed or removed, so a bucket may be shared with
-// others.
+// The package reads, changes and removes no other keys, so a bucket can have other
+// objects too.
 //
-// # How a content comes in
+// # Uploads
 //
-// Its hash, and with it its key, is known at the end only, and S3 can't rename.
-// What fits into one part (5 MiB, the least that S3 takes for one) stays in
-// memory until Commit and is then put under its key: one request and no copy.
-// S3 compares it with the hash before it keeps it.
+// The hash of a content, and so its key, is known at its end, and S3 can't rename
+// objects. A content that fits into one part (5 MiB, the minimum of S3) stays in
+// memory until Commit, which puts it under its key: one request and no copy. S3
+// verifies the SHA-256 before it stores the object.
 //
-// What is larger goes out as it comes in, part by part, as multipart uploads,
-// so that a stage never holds more than one part in memory. A multipart upload
-// ends after 128 parts as a segment of the stage, and the next begins: a number
-// of parts that is bounded by S3 then bounds no content below 5 TiB, with parts
-// that stay small. Commit has S3 copy: a lone segment with CopyObject, several
-// with a multipart upload whose parts are the segments. Either way the key
-// changes from nothing to everything in one act of S3's.
+// A larger content is sent part by part in multipart uploads, so that a stage never
+// has more than one part in memory. A multipart upload is completed after 128 parts
+// as a segment of the stage, and the next one begins. Commit lets S3 copy the
+// segments: a single one with CopyObject, several with a multipart upload whose
+// parts are the segments. S3 limits the number of parts; with segments the limit of
+// a content is 5 TiB although its parts are small. In all cases the object appears
+// under its key atomically.
 //
-// Every part carries a checksum that S3 compares, and a whole that S3 makes of
-// parts is made under theirs and its size. Of a lone segment S3 says the
-// SHA-256 that it copied, which is compared with the hash.
+// S3 verifies a checksum of every part, and those and the size of every object that
+// it assembles from parts. CopyObject returns the SHA-256 of a single segment, which
+// is compared with the hash.
 //
-// # A content that is there already
+// # Contents that exist
 //
-// It is written once more, over itself. Both are the same bytes, so whoever
-// reads sees the content all the time; it counts as modified now, which S3 has
-// no other way to say; and what was damaged is whole again. Neither a question
-// beforehand nor a conditional write would make it cheaper or safer: the bytes
-// are in S3 already, and a refused condition would still leave the time to be
-// renewed.
+// Commit overwrites a content that exists with the same bytes. Readers notice
+// nothing, the modification time is updated, for which S3 has no other means, and a
+// damaged content is repaired. Neither a HEAD request before it nor a conditional
+// write would be cheaper or safer: the bytes have been sent by then, and after a
+// failed condition the modification time would still have to be updated.
 //
-// # What S3 must promise
+// # Consistency
 //
-// A read after a write that was acknowledged sees it, and a listing too. S3
-// has promised both since 2020.
+// The package needs read-after-write consistency of reads and listings. S3 has had
+// both since 2020.
 //
-// # Silence
+// # Timeouts
 //
-// A server that takes no byte and gives none for Options.IdleTimeout is away.
-// There is no limit to how long a transfer may take that goes on. What may pass
-// is tried four times, then it is errs.Unavailable.
+// A connection on which no byte moves for Options.IdleTimeout is closed. There is no
+// limit for the duration of a whole transfer. Transient errors are retried up to four
+// times in all, then the error is errs.Unavailable.
 package s3storage

@@ -12,11 +12,11 @@ const (
 	Attempts = attempts
 )
 
-// SetBackoff bounds the waiting between attempts.
+// SetBackoff sets the maximum backoff between attempts.
 func (o *Options) SetBackoff(d time.Duration) { o.backoff = d }
 
-// SetSegmentParts makes segments that end after n parts.
+// SetSegmentParts sets the number of parts of a segment.
 func (s *Storage) SetSegmentParts(n int32) { s.segmentParts = n }
 
-// Pretend makes a stage believe that it has been written bytes to.
+// Pretend sets the number of bytes that a stage has.
 func Pretend(staged driver.Staged, size int64) { staged.(*stage).size = size }

@@ -16,7 +16,7 @@ import (
 	"belfry/test/backing"
 )
 
-// acts are what a storage is asked, by name.
+// acts are the operations of a storage, by name.
 func acts(s *s3storage.Storage, small, large []byte) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Ping":        s.Ping,
@@ -36,15 +36,15 @@ func acts(s *s3storage.Storage, small, large []byte) map[string]func(context.Con
 			_, err := s.RemoveAbandoned(ctx, time.Now().Add(-time.Hour))
 			return err
 		},
-		// Removes what the others do without.
+		// Not the content that the others use.
 		"Delete": func(ctx context.Context) error { return s.Delete(ctx, hashOf([]byte("another"))) },
 	}
 }
 
-// wantAway asserts that every act fails as one that may be tried again.
-func wantAway(t *testing.T, acts map[string]func(context.Context) error) {
+// wantUnavailable asserts that every operation fails and can be repeated.
+func wantUnavailable(t *testing.T, acts map[string]func(context.Context) error) {
 	t.Helper()
-	t.Run("away", func(t *testing.T) {
+	t.Run("unavailable", func(t *testing.T) {
 		for name, act := range acts {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -58,14 +58,14 @@ func wantAway(t *testing.T, acts map[string]func(context.Context) error) {
 	})
 }
 
-func TestAServerThatIsAwayComesBack(t *testing.T) {
+func TestStorageRecoversWithItsServer(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
-	s := open(t, hasty(options(server)))
+	s := open(t, fastRetry(options(server)))
 	small, large := random("small", 4096), random("large", 2*s3storage.PartSize)
 	must(t, put(t.Context(), s, small))
 	server.Kill()
-	wantAway(t, acts(s, small, large))
+	wantUnavailable(t, acts(s, small, large))
 	server.Restart(t)
 	for name, act := range acts(s, small, large) {
 		if err := act(t.Context()); err != nil {
@@ -76,19 +76,19 @@ func TestAServerThatIsAwayComesBack(t *testing.T) {
 	holds(t, s, large)
 }
 
-// TestAServerThatAsksForTime refuses every request, and then every other.
-func TestAServerThatAsksForTime(t *testing.T) {
+// A server refuses every request, and then every other one.
+func TestThrottledRequestsAreRetried(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
-	s := open(t, hasty(p.options(server)))
+	s := open(t, fastRetry(p.options(server)))
 	small, large := random("small", 4096), random("large", 2*s3storage.PartSize)
 	must(t, put(t.Context(), s, small))
 
 	for code, status := range map[string]int{"SlowDown": http.StatusServiceUnavailable, "OperationAborted": http.StatusConflict} {
 		t.Run(code, func(t *testing.T) {
 			p.set(func(w http.ResponseWriter, r *http.Request) { refuse(w, r, status, code) })
-			wantAway(t, acts(s, small, large))
+			wantUnavailable(t, acts(s, small, large))
 			if n := p.requests("PutObject"); n != s3storage.Attempts {
 				t.Errorf("it was tried %d times, want %d", n, s3storage.Attempts)
 			}
@@ -111,11 +111,11 @@ func TestAServerThatAsksForTime(t *testing.T) {
 	}
 }
 
-func TestAServerThatFallsSilent(t *testing.T) {
+func TestIdleConnectionsTimeOut(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
-	o := hasty(p.options(server))
+	o := fastRetry(p.options(server))
 	o.IdleTimeout = 50 * time.Millisecond
 	s := open(t, o)
 	o.IdleTimeout = time.Minute
@@ -124,18 +124,18 @@ func TestAServerThatFallsSilent(t *testing.T) {
 
 	ended := make(chan struct{})
 	for name, silent := range map[string]http.HandlerFunc{
-		"it takes everything and says nothing": func(_ http.ResponseWriter, r *http.Request) {
+		"it reads the request and does not respond": func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			<-ended
 		},
-		"it takes nothing": func(http.ResponseWriter, *http.Request) { <-ended },
+		"it does not read the request": func(http.ResponseWriter, *http.Request) { <-ended },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.set(silent)
-			wantAway(t, acts(s, small, large))
+			wantUnavailable(t, acts(s, small, large))
 		})
 	}
-	t.Run("it stops in the middle of a content", func(t *testing.T) {
+	t.Run("it stops in the middle of a response", func(t *testing.T) {
 		p.set(nil)
 		must(t, put(t.Context(), patient, large))
 		o.IdleTimeout = time.Second
@@ -152,7 +152,7 @@ func TestAServerThatFallsSilent(t *testing.T) {
 		wantKind(t, err, errs.Unavailable)
 		must(t, r.Close())
 	})
-	t.Run("the caller has less patience", func(t *testing.T) {
+	t.Run("the caller cancels first", func(t *testing.T) {
 		p.set(func(http.ResponseWriter, *http.Request) { <-ended })
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -161,24 +161,24 @@ func TestAServerThatFallsSilent(t *testing.T) {
 	close(ended)
 }
 
-// TestBrokenConnections breaks off the connection of the first request of each
-// operation: while S3 takes it, and after S3 has done it and before it says so.
-func TestBrokenConnections(t *testing.T) {
+// The connection of the first request of each operation is closed: while S3 reads
+// the request, and after S3 has handled it and before it responds.
+func TestClosedConnectionsAreRetried(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
-	s := open(t, hasty(p.options(server)))
+	s := open(t, fastRetry(p.options(server)))
 	s.SetSegmentParts(1)
 	small, large := random("small", 100_000), random("large", 2*s3storage.PartSize+100)
 	for _, op := range []string{
 		"PutObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy", "CompleteMultipartUpload", "DeleteObject", "Head",
 	} {
 		for name, breaks := range map[string]http.HandlerFunc{
-			"on the way there": func(_ http.ResponseWriter, r *http.Request) {
+			"during the request": func(_ http.ResponseWriter, r *http.Request) {
 				_, _ = io.CopyN(io.Discard, r.Body, 10_000)
 				abort()
 			},
-			"on the way back": func(_ http.ResponseWriter, r *http.Request) {
+			"before the response": func(_ http.ResponseWriter, r *http.Request) {
 				p.pass.ServeHTTP(httptest.NewRecorder(), r)
 				abort()
 			},
@@ -207,26 +207,26 @@ func TestBrokenConnections(t *testing.T) {
 		}
 	}
 	p.set(nil)
-	// A reply to CreateMultipartUpload that was lost leaves an upload that
-	// nobody knows: it is found by what tidies, which is not this storage.
+	// A lost response to CreateMultipartUpload leaves an upload with an unknown id.
+	// Another storage removes it.
 	if n, err := open(t, options(server)).RemoveAbandoned(t.Context(), time.Now().Add(time.Hour)); err != nil || n == 0 {
 		t.Errorf("%d stages were left behind, error %v; want some", n, err)
 	}
 }
 
-func TestAContentBreaksOffOrIsDamagedOnItsWayOut(t *testing.T) {
+func TestTruncatedAndDamagedResponsesAreDetected(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
-	s := open(t, hasty(p.options(server)))
+	s := open(t, fastRetry(p.options(server)))
 	large := random("large", 2*s3storage.PartSize)
 	must(t, put(t.Context(), s, large))
 	for name, test := range map[string]struct {
 		change func(*http.Response)
 		kind   errs.Kind
 	}{
-		"it breaks off": {func(res *http.Response) { res.Body = &broken{res.Body, 6 << 20} }, errs.Unavailable},
-		"it is damaged": {func(res *http.Response) { res.Body = &damaged{ReadCloser: res.Body} }, errs.Internal},
+		"truncated": {func(res *http.Response) { res.Body = &broken{res.Body, 6 << 20} }, errs.Unavailable},
+		"damaged":   {func(res *http.Response) { res.Body = &damaged{ReadCloser: res.Body} }, errs.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.mu.Lock()
@@ -241,7 +241,7 @@ func TestAContentBreaksOffOrIsDamagedOnItsWayOut(t *testing.T) {
 	}
 }
 
-// broken is a body that breaks off.
+// broken is a body that fails after some bytes.
 type broken struct {
 	io.ReadCloser
 	left int

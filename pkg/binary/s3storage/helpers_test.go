@@ -32,14 +32,13 @@ func options(server *backing.S3Server) s3storage.Options {
 	}
 }
 
-// hasty are options with which tests of faults need not wait for long between
-// attempts.
-func hasty(o s3storage.Options) s3storage.Options {
+// fastRetry sets a short backoff between attempts.
+func fastRetry(o s3storage.Options) s3storage.Options {
 	o.SetBackoff(50 * time.Millisecond)
 	return o
 }
 
-// client fetches signed URLs.
+// client requests signed URLs.
 func client(server *backing.S3Server) *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: server.RootCAs}}}
 }
@@ -66,7 +65,7 @@ func wantKind(t *testing.T, err error, kind errs.Kind) {
 	}
 }
 
-// random makes a content, another one for each seed.
+// random returns random bytes that depend on the seed.
 func random(seed string, size int) []byte {
 	c := make([]byte, size)
 	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(seed))).Read(c)
@@ -78,7 +77,7 @@ func hashOf(c []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// stage makes a stage that holds a content. It is discarded with the test.
+// stage returns a stage with a content. It is discarded at the end of the test.
 func stage(t *testing.T, s driver.Storage, c []byte) driver.Staged {
 	t.Helper()
 	staged, err := s.Stage(t.Context())
@@ -89,7 +88,7 @@ func stage(t *testing.T, s driver.Storage, c []byte) driver.Staged {
 	return staged
 }
 
-// put keeps a content the way it comes in.
+// put stages, commits and discards a content.
 func put(ctx context.Context, s driver.Storage, c []byte) error {
 	staged, err := s.Stage(ctx)
 	if err != nil {
@@ -122,18 +121,17 @@ func lacks(t *testing.T, s driver.Storage, hash string) {
 	}
 }
 
-// tidies asserts how many stages are left behind. The storage must be one that
-// has none in use.
+// tidies asserts the number of abandoned stages. The storage has no stage in use.
 func tidies(t *testing.T, s driver.Storage, want int) {
 	t.Helper()
 	n, err := s.RemoveAbandoned(t.Context(), time.Now().Add(time.Hour))
 	must(t, err)
 	if n != want {
-		t.Fatalf("%d stages were left behind, want %d", n, want)
+		t.Fatalf("%d stages were removed, want %d", n, want)
 	}
 }
 
-// proxy stands before a server and makes what a network and a busy server do.
+// proxy injects the faults of a network and of an overloaded server.
 type proxy struct {
 	*httptest.Server
 	pass *httputil.ReverseProxy
@@ -144,7 +142,7 @@ type proxy struct {
 	count  map[string]int // requests of each operation
 }
 
-// front starts a proxy before a server, with TLS or without.
+// front starts a proxy of a server, with or without TLS.
 func front(t *testing.T, server *backing.S3Server, secure bool) *proxy {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: server.RootCAs}, DisableCompression: true}
@@ -186,7 +184,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault(w, r)
 }
 
-// set changes what the proxy does.
+// set replaces the handler of the proxy; nil passes requests on.
 func (p *proxy) set(fault http.HandlerFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +198,7 @@ func (p *proxy) requests(op string) int {
 	return p.count[op]
 }
 
-// options are those of a storage behind the proxy.
+// options are the options of a storage that uses the proxy.
 func (p *proxy) options(server *backing.S3Server) s3storage.Options {
 	o := options(server)
 	o.Endpoint = p.URL
@@ -211,7 +209,7 @@ func (p *proxy) options(server *backing.S3Server) s3storage.Options {
 	return o
 }
 
-// operation is S3's name of a request.
+// operation is the S3 name of a request.
 func operation(r *http.Request) string {
 	q := r.URL.Query()
 	switch {
@@ -232,7 +230,7 @@ func operation(r *http.Request) string {
 	}
 }
 
-// abort breaks the connection off.
+// abort closes the connection.
 func abort() { panic(http.ErrAbortHandler) }
 
 // refuse answers with an error as S3 does.

@@ -14,7 +14,7 @@ import (
 	"belfry/test/backing"
 )
 
-// heap watches how much memory is in use while bytes pass.
+// heap measures the memory in use while bytes are written to it.
 type heap struct {
 	mu          sync.Mutex
 	base, most  uint64
@@ -98,7 +98,6 @@ func TestMemoryDoesNotGrowWithTheContent(t *testing.T) {
 	tidies(t, s, 0)
 }
 
-// TestManySmallUploadsNeedLittleMemory has a thousand stages open at once.
 func TestManySmallUploadsNeedLittleMemory(t *testing.T) {
 	const stages, each, bound = 1000, 4096, 128 << 20
 	s := open(t, options(backing.S3(t)))
@@ -106,7 +105,7 @@ func TestManySmallUploadsNeedLittleMemory(t *testing.T) {
 	for i := range stages {
 		stage(t, s, random(fmt.Sprint(i), each))
 	}
-	_, _ = h.Write(make([]byte, s3storage.PartSize)) // look
+	_, _ = h.Write(make([]byte, s3storage.PartSize)) // measure
 	if h.most == 0 || h.grew() > bound {
 		t.Errorf("%d stages of %d bytes hold %d MiB, want at most %d", stages, each, h.grew()>>20, bound>>20)
 	}

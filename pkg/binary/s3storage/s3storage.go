@@ -15,47 +15,47 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Options say where contents are kept.
+// Options configure a storage.
 type Options struct {
 	Bucket string
 
-	// Region is the bucket's; "" asks the environment and the shared
-	// configuration of AWS, and is us-east-1 at an Endpoint.
+	// Region is the region of the bucket. "" is that of the environment or the
+	// shared configuration of AWS, and us-east-1 with an Endpoint.
 	Region string
 
-	// Endpoint is the URL of a server that is not AWS; "" is AWS, unless the
-	// environment names another.
+	// Endpoint is the URL of another server than AWS; "" is AWS, unless the
+	// environment has another one.
 	Endpoint string
 
-	// Prefix begins every key, as it is: a folder's ends with a slash.
+	// Prefix is the prefix of every key. That of a folder ends with a slash.
 	Prefix string
 
-	// AccessKey and SecretKey give access. Without them it is found the way
-	// every AWS tool finds it: environment, shared files, the machine's role.
-	// With them nothing of that is looked at.
+	// AccessKey and SecretKey are the credentials. Without them the default chain
+	// of AWS applies: environment, shared files, the role of the machine.
 	AccessKey, SecretKey string
 
-	// RootCAs may vouch for the server. nil means the system's, and what
-	// AWS_CA_BUNDLE names.
+	// RootCAs verify the certificate of the server. nil means those of the system
+	// and of AWS_CA_BUNDLE.
 	RootCAs *x509.CertPool
 
-	// IdleTimeout is how long a connection may be silent; 0 means one minute. A
-	// server that answers a copy of 640 MiB only when it is done needs as long.
+	// IdleTimeout closes a connection on which no byte moves; 0 means one minute. It
+	// must be longer than a copy of 640 MiB takes on servers that respond only at
+	// its end.
 	IdleTimeout time.Duration
 
-	backoff time.Duration // the longest between attempts; 0 means 2 s
+	backoff time.Duration // the maximum between attempts; 0 means 2 s
 }
 
 const (
-	partSize     = 5 << 20 // the least that S3 takes
+	partSize     = 5 << 20 // the minimum of S3
 	segmentParts = 128
-	maxSegments  = 8192 // the parts of a copy; S3 takes 10,000
+	maxSegments  = 8192 // the parts of a copy; the limit of S3 is 10,000
 	maxSize      = maxSegments * segmentParts * partSize
 
-	maxPrefix = 800 // S3 takes 1,024 bytes as a key
+	maxPrefix = 800 // the limit of S3 for a key is 1,024 bytes
 )
 
-// Storage keeps contents in a bucket.
+// Storage stores contents in a bucket.
 type Storage struct {
 	client    *s3.Client
 	transport *http.Transport
@@ -67,7 +67,7 @@ type Storage struct {
 	segmentParts int32
 
 	mu    sync.Mutex
-	using map[string]int // stages and copies of this Storage, which RemoveAbandoned leaves alone
+	using map[string]int // stages and copies in progress, which RemoveAbandoned ignores
 }
 
 var (
@@ -75,11 +75,11 @@ var (
 	_ driver.Signer  = (*Storage)(nil)
 )
 
-// Open returns a storage. It does not ask the bucket; Ping does.
+// Open returns a storage. It sends no request; Ping does.
 func Open(ctx context.Context, o Options) (*Storage, error) {
 	switch {
 	case o.Bucket == "":
-		return nil, errs.New(errs.Invalid, "name the bucket that binaries are kept in")
+		return nil, errs.New(errs.Invalid, "the bucket for binaries has no name")
 	case len(o.Prefix) > maxPrefix:
 		return nil, errs.New(errs.Invalid, "the prefix of the bucket %q has %d bytes; use at most %d", o.Bucket, len(o.Prefix), maxPrefix)
 	case (o.AccessKey == "") != (o.SecretKey == ""):
@@ -97,20 +97,20 @@ func Open(ctx context.Context, o Options) (*Storage, error) {
 	return s, nil
 }
 
-// Ping reports whether the bucket answers and may be used.
+// Ping implements driver.Storage.
 func (s *Storage) Ping(ctx context.Context) error {
 	_, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket})
 	if status := statusOf(err); status < 300 || status >= 500 {
 		return s.fail(ctx, err, "asking")
 	}
-	// The reply to a HEAD has no place for a reason; that to a GET has.
+	// The response to a HEAD request has no error code; that to a GET request has.
 	_, err = s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
 		Bucket: &s.bucket, Prefix: aws.String(s.contents()), MaxKeys: aws.Int32(1),
 	})
 	return s.fail(ctx, err, "listing")
 }
 
-// Close ends all use.
+// Close implements driver.Storage.
 func (s *Storage) Close() error {
 	s.transport.CloseIdleConnections()
 	return nil
@@ -120,10 +120,10 @@ func (s *Storage) contents() string { return s.prefix + "contents/" }
 
 func (s *Storage) stages() string { return s.prefix + "tmp/" }
 
-// key is where a content is.
+// key is the key of a content.
 func (s *Storage) key(hash string) string { return s.contents() + hash[:2] + "/" + hash }
 
-// use has RemoveAbandoned leave alone what has a name, until done.
+// use makes RemoveAbandoned ignore a stage or copy until done is called.
 func (s *Storage) use(name string) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"belfry/test/backing"
 )
 
-// TestSignedURLs fetches as a browser does: with a URL and nothing else.
-func TestSignedURLs(t *testing.T) {
+// A signed URL needs no credentials, and allows nothing but reading its content.
+func TestSignedURLReadsOneContent(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	s := open(t, options(server))
@@ -38,13 +38,13 @@ func TestSignedURLs(t *testing.T) {
 		"all of it":         {signed, "GET", "", http.StatusOK, string(c)},
 		"a part":            {signed, "GET", "bytes=10-19", http.StatusPartialContent, string(c[10:20])},
 		"the end":           {signed, "GET", "bytes=-5", http.StatusPartialContent, string(c[len(c)-5:])},
-		"behind the end":    {signed, "GET", "bytes=100000-", http.StatusRequestedRangeNotSatisfiable, ""},
+		"after the end":     {signed, "GET", "bytes=100000-", http.StatusRequestedRangeNotSatisfiable, ""},
 		"another type":      {strings.Replace(signed, "text%2Fplain", "text%2Fhtml", 1), "GET", "", http.StatusForbidden, ""},
 		"another signature": {strings.Replace(signed, "X-Amz-Signature=", "X-Amz-Signature=0", 1), "GET", "", http.StatusForbidden, ""},
 		"no signature":      {signed[:strings.IndexByte(signed, '?')], "GET", "", http.StatusForbidden, ""},
 		"not to change it":  {signed, "DELETE", "", http.StatusForbidden, ""},
-		"what is not there": {sign(hashOf(nil), driver.SignedHeaders{}), "GET", "", http.StatusNotFound, ""},
-		"it without words":  {sign(hashOf(c), driver.SignedHeaders{}), "GET", "", http.StatusOK, string(c)},
+		"a missing content": {sign(hashOf(nil), driver.SignedHeaders{}), "GET", "", http.StatusNotFound, ""},
+		"without headers":   {sign(hashOf(c), driver.SignedHeaders{}), "GET", "", http.StatusOK, string(c)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req, err := http.NewRequestWithContext(t.Context(), test.method, test.url, nil)
@@ -81,11 +81,11 @@ func TestSignedURLs(t *testing.T) {
 	holds(t, s, c)
 }
 
-func TestWhatCanNotBeSigned(t *testing.T) {
+func TestInvalidSignRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t, options(backing.S3(t)))
-	for _, lasting := range []time.Duration{-1, 0, time.Millisecond, 8 * 24 * time.Hour} {
-		_, err := s.Sign(t.Context(), hashOf(nil), driver.SignedHeaders{}, lasting)
+	for _, validFor := range []time.Duration{-1, 0, time.Millisecond, 8 * 24 * time.Hour} {
+		_, err := s.Sign(t.Context(), hashOf(nil), driver.SignedHeaders{}, validFor)
 		wantKind(t, err, errs.Internal)
 	}
 	_, err := s.Sign(t.Context(), "../../readme", driver.SignedHeaders{}, time.Minute)

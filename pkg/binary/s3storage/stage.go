@@ -11,29 +11,29 @@ import (
 	"belfry/pkg/errs"
 )
 
-// discardFor is how long a stage that ends tries to leave nothing behind.
-const discardFor = 10 * time.Second
+// discardTimeout is how long Discard tries to remove what a stage has sent.
+const discardTimeout = 10 * time.Second
 
-// stage is a content on its way in.
+// stage is a driver.Staged.
 type stage struct {
 	s    *Storage
-	ctx  context.Context // governs the writing
+	ctx  context.Context // of Stage; applies to writes
 	id   string
 	done func()
 
 	size     int64
-	part     buffer    // what S3 does not have yet
-	upload   *upload   // of the segment at hand; nil before its first part
-	segments []segment // those that are complete
+	part     buffer    // not sent yet
+	upload   *upload   // of the current segment; nil before its first part
+	segments []segment // completed
 }
 
-// segment is an object that holds a piece of a stage.
+// segment is an object with a piece of a staged content.
 type segment struct {
 	key  string
 	size int64
 }
 
-// Stage implements driver.Storage. It asks S3 for nothing.
+// Stage implements driver.Storage. It sends no request.
 func (s *Storage) Stage(ctx context.Context) (driver.Staged, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, s.fail(ctx, err, "staging")
@@ -42,11 +42,11 @@ func (s *Storage) Stage(ctx context.Context) (driver.Staged, error) {
 	return &stage{s: s, ctx: ctx, id: id, done: s.use(id), part: buffer{free: s.chunks}}, nil
 }
 
-// Write implements driver.Staged. A part goes out when the next begins, so that
-// what fits into one never does before Commit.
+// Write implements driver.Staged. A part is sent when the next one begins, so a
+// content that fits into one part is sent by Commit.
 func (g *stage) Write(p []byte) (n int, err error) {
 	if g.size+int64(len(p)) > maxSize {
-		return 0, errs.New(errs.TooLarge, "this is larger than the storage of binaries takes: %d bytes", int64(maxSize))
+		return 0, errs.New(errs.TooLarge, "the binary is larger than the limit of the storage, %d bytes", int64(maxSize))
 	}
 	for len(p) > 0 {
 		if g.part.size == partSize {
@@ -63,8 +63,7 @@ func (g *stage) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// send sends what the buffer holds as the next part. After an error it may be
-// called again.
+// send sends the buffer as the next part. It may be called again after an error.
 func (g *stage) send(ctx context.Context) error {
 	if g.upload != nil && g.upload.count() == g.s.segmentParts {
 		if err := g.endSegment(ctx); err != nil {
@@ -98,7 +97,7 @@ func (g *stage) endSegment(ctx context.Context) error {
 // Commit implements driver.Staged.
 func (g *stage) Commit(ctx context.Context, hash string) error {
 	if !driver.ValidHash(hash) {
-		return errs.New(errs.Internal, "a binary can't be kept under %q, which is no hash", hash)
+		return errs.New(errs.Internal, "%q is not the hash of a content", hash)
 	}
 	if len(g.segments) == 0 && g.upload == nil {
 		return g.s.put(ctx, hash, &g.part)
@@ -123,7 +122,7 @@ func (g *stage) Commit(ctx context.Context, hash string) error {
 func (g *stage) Discard() {
 	defer g.done()
 	g.part.reset()
-	ctx, cancel := context.WithTimeout(context.Background(), discardFor)
+	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
 	if g.upload != nil {
 		_ = g.upload.abort(ctx)

@@ -10,17 +10,17 @@ import (
 	"belfry/test/backing"
 )
 
-func TestOptionsThatCanNotBe(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	t.Setenv("AWS_REGION", "")
 	t.Setenv("AWS_DEFAULT_REGION", "")
 	t.Setenv("AWS_CONFIG_FILE", "none")
 	for name, o := range map[string]s3storage.Options{
-		"no bucket":             {Region: "eu-central-1"},
-		"no region":             {Bucket: "files", AccessKey: "a", SecretKey: "b"},
-		"no region anywhere":    {Bucket: "files"},
-		"half of a key":         {Bucket: "files", Region: "eu-central-1", AccessKey: "a"},
-		"the other half":        {Bucket: "files", Region: "eu-central-1", SecretKey: "b"},
-		"a prefix without room": {Bucket: "files", Region: "eu-central-1", Prefix: strings.Repeat("x", 1000)},
+		"no bucket":                 {Region: "eu-central-1"},
+		"no region":                 {Bucket: "files", AccessKey: "a", SecretKey: "b"},
+		"no region anywhere":        {Bucket: "files"},
+		"half of a key":             {Bucket: "files", Region: "eu-central-1", AccessKey: "a"},
+		"the other half":            {Bucket: "files", Region: "eu-central-1", SecretKey: "b"},
+		"a prefix that is too long": {Bucket: "files", Region: "eu-central-1", Prefix: strings.Repeat("x", 1000)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := s3storage.Open(t.Context(), o)
@@ -29,9 +29,8 @@ func TestOptionsThatCanNotBe(t *testing.T) {
 	}
 }
 
-// TestWhatABucketRefusesIsToldClearly has the operator learn what to correct,
-// and nobody a secret.
-func TestWhatABucketRefusesIsToldClearly(t *testing.T) {
+// The errors of a refusing server say what to correct, and contain no secret.
+func TestErrorsOfRefusalsSayWhatToCorrect(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
@@ -41,7 +40,7 @@ func TestWhatABucketRefusesIsToldClearly(t *testing.T) {
 	}{
 		"an unknown access key": {func(o *s3storage.Options) { o.AccessKey = "SOMEBODY-ELSE" }, "does not know the access key"},
 		"a wrong secret key":    {func(o *s3storage.Options) { o.SecretKey = "WRONG-SECRET" }, "does not accept the secret key"},
-		"no such bucket":        {func(o *s3storage.Options) { o.Bucket = "elsewhere" }, "is not there"},
+		"no such bucket":        {func(o *s3storage.Options) { o.Bucket = "elsewhere" }, "does not exist"},
 		"another region":        {func(o *s3storage.Options) { o.Region = "mars-north-1" }, "is in another region"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,13 +57,13 @@ func TestWhatABucketRefusesIsToldClearly(t *testing.T) {
 				}
 				for _, secret := range []string{o.AccessKey, o.SecretKey, "Signature="} {
 					if strings.Contains(err.Error(), secret) {
-						t.Errorf("%s: %q tells %q", act, err, secret)
+						t.Errorf("%s: %q contains the secret %q", act, err, secret)
 					}
 				}
 			}
 		})
 	}
-	t.Run("a right is missing", func(t *testing.T) {
+	t.Run("a permission is missing", func(t *testing.T) {
 		s := open(t, p.options(server))
 		p.set(func(w http.ResponseWriter, r *http.Request) {
 			if operation(r) == "Head" && strings.Contains(r.URL.Path, "contents") {
@@ -75,14 +74,14 @@ func TestWhatABucketRefusesIsToldClearly(t *testing.T) {
 		})
 		_, _, err := s.Stat(t.Context(), hashOf(nil))
 		wantKind(t, err, errs.Internal)
-		if !strings.Contains(err.Error(), "lack a right") {
+		if !strings.Contains(err.Error(), "lack a permission") {
 			t.Errorf("%q does not say what to do", err)
 		}
 	})
 }
 
-// TestGivenKeysNeedNoEnvironment breaks everything that AWS's tools look at.
-func TestGivenKeysNeedNoEnvironment(t *testing.T) {
+// With credentials in the options the AWS configuration is not used.
+func TestConfiguredCredentialsIgnoreTheEnvironment(t *testing.T) {
 	server := backing.S3(t)
 	t.Setenv("AWS_PROFILE", "none")
 	t.Setenv("AWS_REGION", "mars-north-1")
@@ -93,7 +92,7 @@ func TestGivenKeysNeedNoEnvironment(t *testing.T) {
 	must(t, open(t, options(server)).Ping(t.Context()))
 }
 
-func TestTheEnvironmentGivesAccess(t *testing.T) {
+func TestCredentialsOfTheEnvironmentAreUsed(t *testing.T) {
 	server := backing.S3(t)
 	for name, value := range map[string]string{
 		"AWS_PROFILE": "", "AWS_SHARED_CREDENTIALS_FILE": "none", "AWS_CONFIG_FILE": "none",
@@ -110,7 +109,7 @@ func TestTheEnvironmentGivesAccess(t *testing.T) {
 	holds(t, s, c)
 }
 
-func TestNoCredentials(t *testing.T) {
+func TestMissingCredentialsAreUnavailable(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_PROFILE": "", "AWS_SHARED_CREDENTIALS_FILE": "none", "AWS_CONFIG_FILE": "none", "AWS_CA_BUNDLE": "",
 		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "true",
@@ -128,16 +127,16 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-func TestAServerThatNobodyVouchesForIsNotTrusted(t *testing.T) {
+func TestUnknownCertificateIsRefused(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
-	o := hasty(options(server))
+	o := fastRetry(options(server))
 	o.RootCAs = nil
 	wantKind(t, open(t, o).Ping(t.Context()), errs.Unavailable)
 }
 
-// TestPlainHTTP is for a server on the same machine or network.
-func TestPlainHTTP(t *testing.T) {
+// Servers on the same machine or network may have no TLS.
+func TestPlainHTTPWorks(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	s := open(t, front(t, server, false).options(server))

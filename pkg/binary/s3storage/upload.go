@@ -21,12 +21,11 @@ import (
 )
 
 const (
-	mimetype = "application/octet-stream" // whoever reads is told another
-	atOnce   = 8                          // copies and removals of one stage
+	mimetype = "application/octet-stream" // readers get the type of the record
+	atOnce   = 8                          // concurrent copies and removals of one stage
 )
 
-// put puts a content under its key in one request. S3 refuses it when it has
-// another hash.
+// put puts a content under its key in one request. S3 verifies the hash.
 func (s *Storage) put(ctx context.Context, hash string, content *buffer) error {
 	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &s.bucket, Key: aws.String(s.key(hash)),
@@ -36,13 +35,13 @@ func (s *Storage) put(ctx context.Context, hash string, content *buffer) error {
 	return s.fail(ctx, err, "putting "+hash)
 }
 
-// checksum is a hash in the form that S3 has for it.
+// checksum returns a hash in the encoding of S3.
 func checksum(hash string) string {
-	sum, _ := hex.DecodeString(hash) // its form has been judged
+	sum, _ := hex.DecodeString(hash) // ValidHash was checked
 	return base64.StdEncoding.EncodeToString(sum)
 }
 
-// copyOne copies a lone segment to where its content belongs.
+// copyOne copies a single segment to the key of its content.
 func (s *Storage) copyOne(ctx context.Context, hash string, from segment) error {
 	out, err := s.client.CopyObject(ctx, &s3.CopyObjectInput{
 		Bucket: &s.bucket, Key: aws.String(s.key(hash)), CopySource: aws.String(s.source(from.key)),
@@ -51,15 +50,15 @@ func (s *Storage) copyOne(ctx context.Context, hash string, from segment) error 
 	if err != nil {
 		return s.fail(ctx, err, "copying to "+hash)
 	}
-	// Not every server says what it copied.
+	// Not every server returns a checksum.
 	if r := out.CopyObjectResult; r != nil && r.ChecksumSHA256 != nil && *r.ChecksumSHA256 != checksum(hash) {
-		wrong := errs.New(errs.Internal, "%s has copied something to %s that has another hash", s.where, hash)
+		wrong := errs.New(errs.Internal, "%s has copied a content to %s that has another hash", s.where, hash)
 		return errors.Join(wrong, s.remove(ctx, s.key(hash)))
 	}
 	return nil
 }
 
-// copyAll puts segments together where their content belongs.
+// copyAll joins segments under the key of their content.
 func (s *Storage) copyAll(ctx context.Context, hash string, segments []segment) error {
 	done := s.use(hash)
 	defer done()
@@ -84,15 +83,15 @@ func (s *Storage) copyAll(ctx context.Context, hash string, segments []segment) 
 		err = u.complete(ctx)
 	}
 	if err != nil {
-		giveUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardFor)
+		aborting, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 		defer cancel()
-		_ = u.abort(giveUp)
+		_ = u.abort(aborting)
 	}
 	return err
 }
 
-// source names an object of which a copy is made. It is decoded the way a form
-// is, where a plus sign is a space.
+// source is the CopySource of an object. S3 decodes it like a form, in which a plus
+// sign is a space.
 func (s *Storage) source(key string) string {
 	return strings.ReplaceAll(url.QueryEscape(s.bucket+"/"+key), "+", "%20")
 }
@@ -123,15 +122,15 @@ func (s *Storage) begin(ctx context.Context, key string) (*upload, error) {
 		ChecksumAlgorithm: types.ChecksumAlgorithmCrc32, ChecksumType: types.ChecksumTypeFullObject,
 	})
 	if err != nil {
-		return nil, s.fail(ctx, err, "beginning an upload")
+		return nil, s.fail(ctx, err, "creating an upload")
 	}
 	return &upload{s: s, key: key, id: aws.ToString(out.UploadId)}, nil
 }
 
-// count is how many parts there are.
+// count returns the number of parts.
 func (u *upload) count() int32 { return int32(len(u.parts)) }
 
-// put puts the next part.
+// put uploads the next part.
 func (u *upload) put(ctx context.Context, part *buffer) error {
 	number := u.count() + 1
 	out, err := u.s.client.UploadPart(ctx, &s3.UploadPartInput{
@@ -145,7 +144,7 @@ func (u *upload) put(ctx context.Context, part *buffer) error {
 	return nil
 }
 
-// copy makes a part of an object.
+// copy adds an object as a part.
 func (u *upload) copy(ctx context.Context, number int32, from segment) error {
 	out, err := u.s.client.UploadPartCopy(ctx, &s3.UploadPartCopyInput{
 		Bucket: &u.s.bucket, Key: &u.key, UploadId: &u.id, PartNumber: &number, CopySource: aws.String(u.s.source(from.key)),
@@ -168,33 +167,33 @@ func (u *upload) add(part types.CompletedPart, size int64) {
 	u.size += size
 }
 
-// complete makes an object of the parts.
+// complete creates the object from the parts.
 func (u *upload) complete(ctx context.Context) error {
 	slices.SortFunc(u.parts, func(a, b types.CompletedPart) int { return cmp.Compare(*a.PartNumber, *b.PartNumber) })
 	_, err := u.s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 		Bucket: &u.s.bucket, Key: &u.key, UploadId: &u.id, MpuObjectSize: &u.size,
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
 	})
-	if codeOf(err) == "NoSuchUpload" && u.made(ctx) {
+	if codeOf(err) == "NoSuchUpload" && u.completed(ctx) {
 		return nil
 	}
 	return u.s.fail(ctx, err, "completing an upload")
 }
 
-// made reports whether an upload that S3 does not know any more was completed:
-// the reply to an earlier attempt may have been lost. The key is of a stage of
-// this Storage, or of a content, where an object of this size is what the
-// upload would have made.
-func (u *upload) made(ctx context.Context) bool {
+// completed reports whether an upload that S3 does not have any more was completed,
+// since the response to an earlier attempt may have been lost. An object of this
+// size under the key, which is that of a segment or of a content, is the one that
+// the upload creates.
+func (u *upload) completed(ctx context.Context) bool {
 	head, err := u.s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &u.s.bucket, Key: &u.key})
 	return err == nil && aws.ToInt64(head.ContentLength) == u.size
 }
 
-// abort gives up the upload. That it is gone is no error.
+// abort aborts the upload. It is no error when it does not exist.
 func (u *upload) abort(ctx context.Context) error {
 	_, err := u.s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.s.bucket, Key: &u.key, UploadId: &u.id})
 	if codeOf(err) == "NoSuchUpload" {
 		return nil
 	}
-	return u.s.fail(ctx, err, "giving up an upload")
+	return u.s.fail(ctx, err, "aborting an upload")
 }

@@ -15,11 +15,11 @@ import (
 	"belfry/test/backing"
 )
 
-// TestAStageOutlivesItsServer kills the server in mid-upload, and goes on.
-func TestAStageOutlivesItsServer(t *testing.T) {
+// The server is killed during an upload, which continues after the restart.
+func TestStageSurvivesRestartOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
-	s := open(t, hasty(options(server)))
+	s := open(t, fastRetry(options(server)))
 	s.SetSegmentParts(2)
 	c := random("a", 7*s3storage.PartSize+100)
 	g := stage(t, s, c[:3*s3storage.PartSize+100])
@@ -31,7 +31,7 @@ func TestAStageOutlivesItsServer(t *testing.T) {
 	must(t, err)
 	taken, err := g.Write(piece)
 	wantKind(t, err, errs.Unavailable)
-	lost := open(t, hasty(options(server)))
+	lost := open(t, fastRetry(options(server)))
 	wantKind(t, put(t.Context(), lost, random("b", 2*s3storage.PartSize)), errs.Unavailable)
 
 	server.Restart(t)
@@ -51,11 +51,10 @@ func TestAStageOutlivesItsServer(t *testing.T) {
 	holds(t, s, c)
 }
 
-// TestADiscardWithoutAServer leaves to RemoveAbandoned what can't be removed.
-func TestADiscardWithoutAServer(t *testing.T) {
+func TestStageDiscardedWithoutServerIsRemovedLater(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
-	s := open(t, hasty(options(server)))
+	s := open(t, fastRetry(options(server)))
 	s.SetSegmentParts(1)
 	g, err := s.Stage(t.Context())
 	must(t, err)
@@ -69,13 +68,13 @@ func TestADiscardWithoutAServer(t *testing.T) {
 	tidies(t, s, 0)
 }
 
-// TestACompletionWhoseReplyIsLost asks once more, and S3 knows nothing of the
-// upload any more.
-func TestACompletionWhoseReplyIsLost(t *testing.T) {
+// The response to CompleteMultipartUpload is lost. The repeated request returns
+// NoSuchUpload, since the upload is complete.
+func TestLostResponseToCompletionIsNoError(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
-	s := open(t, hasty(p.options(server)))
+	s := open(t, fastRetry(p.options(server)))
 	s.SetSegmentParts(1)
 	var completed sync.Map
 	p.set(func(w http.ResponseWriter, r *http.Request) {
@@ -95,13 +94,13 @@ func TestACompletionWhoseReplyIsLost(t *testing.T) {
 	holds(t, s, c)
 }
 
-// TestAStageThatWasTakenAway can't be committed, and says so: while it comes
-// in, when it is completed, and once it is complete.
-func TestAStageThatWasTakenAway(t *testing.T) {
+// A stage that another process has removed can't be committed: neither before its
+// segment is completed, nor during that, nor after it.
+func TestRemovedStageCanNotBeCommitted(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
-	s, other := open(t, hasty(p.options(server))), open(t, options(server))
+	s, other := open(t, fastRetry(p.options(server))), open(t, options(server))
 	c := random("a", 2*s3storage.PartSize)
 
 	g := stage(t, s, c)
@@ -138,7 +137,7 @@ func TestFailedCopyLeavesNothing(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
-	s := open(t, hasty(p.options(server)))
+	s := open(t, fastRetry(p.options(server)))
 	s.SetSegmentParts(1)
 	c := random("a", 3*s3storage.PartSize)
 	g := stage(t, s, c)
@@ -169,8 +168,7 @@ func TestFailedCopyLeavesNothing(t *testing.T) {
 	tidies(t, open(t, options(server)), 0)
 }
 
-// TestACopyInProgressIsLeftAlone tidies up while one goes on.
-func TestACopyInProgressIsLeftAlone(t *testing.T) {
+func TestCopyInProgressIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	p := front(t, server, true)
@@ -179,11 +177,11 @@ func TestACopyInProgressIsLeftAlone(t *testing.T) {
 	c := random("a", 3*s3storage.PartSize)
 	g := stage(t, s, c)
 	copying := make(chan struct{}, 10)
-	goOn := make(chan struct{})
+	proceed := make(chan struct{})
 	p.set(func(w http.ResponseWriter, r *http.Request) {
 		if operation(r) == "UploadPartCopy" {
 			copying <- struct{}{}
-			<-goOn
+			<-proceed
 		}
 		p.pass.ServeHTTP(w, r)
 	})
@@ -191,9 +189,9 @@ func TestACopyInProgressIsLeftAlone(t *testing.T) {
 	go func() { committed <- g.Commit(t.Context(), hashOf(c)) }()
 	<-copying
 	n, err := s.RemoveAbandoned(t.Context(), time.Now().Add(time.Hour))
-	close(goOn)
+	close(proceed)
 	if n != 0 || err != nil {
-		t.Errorf("%d stages were tidied up, error %v", n, err)
+		t.Errorf("%d stages were removed, error %v", n, err)
 	}
 	must(t, <-committed)
 	holds(t, s, c)

@@ -10,24 +10,24 @@ import (
 	"github.com/google/uuid"
 )
 
-// left is what a stage, or a copy to a content, has left or still uses.
-type left struct {
-	latest  time.Time // sign of life
+// remains are the objects and uploads of a stage, or of a copy to a content.
+type remains struct {
+	latest  time.Time // modification
 	objects []string
 	uploads []*upload
 }
 
-func (l *left) seen(at *time.Time) {
+func (l *remains) seen(at *time.Time) {
 	if t := aws.ToTime(at); t.After(l.latest) {
 		l.latest = t
 	}
 }
 
-// RemoveAbandoned implements driver.Storage. Whether a process is gone can't be known of a
-// bucket: a stage of another one counts as left behind when it has put nothing
-// there since before. So that should be longer ago than any upload pauses.
+// RemoveAbandoned implements driver.Storage. A bucket does not show whether a process
+// has ended: a stage of another process counts as abandoned when it has not changed
+// since before. That must be longer ago than any upload pauses.
 func (s *Storage) RemoveAbandoned(ctx context.Context, before time.Time) (int, error) {
-	found := map[string]*left{}
+	found := map[string]*remains{}
 	if err := s.findUploads(ctx, found); err != nil {
 		return 0, err
 	}
@@ -39,7 +39,7 @@ func (s *Storage) RemoveAbandoned(ctx context.Context, before time.Time) (int, e
 		if s.inUse(name) || !l.latest.Before(before) {
 			continue
 		}
-		if err := s.lookAtParts(ctx, l); err != nil {
+		if err := s.checkParts(ctx, l); err != nil {
 			return count, err
 		}
 		if !l.latest.Before(before) {
@@ -58,7 +58,7 @@ func (s *Storage) RemoveAbandoned(ctx context.Context, before time.Time) (int, e
 	return count, nil
 }
 
-func (s *Storage) findUploads(ctx context.Context, found map[string]*left) error {
+func (s *Storage) findUploads(ctx context.Context, found map[string]*remains) error {
 	for _, prefix := range []string{s.stages(), s.contents()} {
 		pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.bucket, Prefix: &prefix})
 		for pages.HasMorePages() {
@@ -67,7 +67,7 @@ func (s *Storage) findUploads(ctx context.Context, found map[string]*left) error
 				return s.fail(ctx, err, "listing uploads")
 			}
 			for _, u := range page.Uploads {
-				if l := s.leftAt(found, aws.ToString(u.Key)); l != nil {
+				if l := s.remainsAt(found, aws.ToString(u.Key)); l != nil {
 					l.seen(u.Initiated)
 					l.uploads = append(l.uploads, &upload{s: s, key: *u.Key, id: aws.ToString(u.UploadId)})
 				}
@@ -77,7 +77,7 @@ func (s *Storage) findUploads(ctx context.Context, found map[string]*left) error
 	return nil
 }
 
-func (s *Storage) findSegments(ctx context.Context, found map[string]*left) error {
+func (s *Storage) findSegments(ctx context.Context, found map[string]*remains) error {
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.stages())})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -85,7 +85,7 @@ func (s *Storage) findSegments(ctx context.Context, found map[string]*left) erro
 			return s.fail(ctx, err, "listing stages")
 		}
 		for _, o := range page.Contents {
-			if l := s.leftAt(found, aws.ToString(o.Key)); l != nil {
+			if l := s.remainsAt(found, aws.ToString(o.Key)); l != nil {
 				l.seen(o.LastModified)
 				l.objects = append(l.objects, *o.Key)
 			}
@@ -94,9 +94,8 @@ func (s *Storage) findSegments(ctx context.Context, found map[string]*left) erro
 	return nil
 }
 
-// leftAt is what a key belongs to: the stage or the content that its name has.
-// It is nil when the key is none of ours.
-func (s *Storage) leftAt(found map[string]*left, key string) *left {
+// remainsAt returns the remains that a key belongs to, and nil for keys of others.
+func (s *Storage) remainsAt(found map[string]*remains, key string) *remains {
 	name, ok := s.hashOf(key)
 	if !ok {
 		rest, ours := strings.CutPrefix(key, s.stages())
@@ -106,13 +105,13 @@ func (s *Storage) leftAt(found map[string]*left, key string) *left {
 		}
 	}
 	if found[name] == nil {
-		found[name] = &left{}
+		found[name] = &remains{}
 	}
 	return found[name]
 }
 
-// lookAtParts finds later signs of life: the parts of uploads.
-func (s *Storage) lookAtParts(ctx context.Context, l *left) error {
+// checkParts updates latest with the parts of the uploads.
+func (s *Storage) checkParts(ctx context.Context, l *remains) error {
 	for _, u := range l.uploads {
 		pages := s3.NewListPartsPaginator(s.client, &s3.ListPartsInput{Bucket: &s.bucket, Key: &u.key, UploadId: &u.id})
 		for pages.HasMorePages() {
