@@ -141,10 +141,10 @@ func ofStore(key, name string) (uuid string, ok bool) {
 	return key[len(name)+1:], true
 }
 
-// overdue reports whether an object that names a deleted target must have gone.
-// A write and a deletion that overlap may be taken in either order, and a
-// deletion that takes longer to be stored than gracePeriod leaves what was created
-// meanwhile.
+// mustBeGone reports whether an object that names a deleted target must have
+// been deleted. A write and a deletion that overlap may have either order, and
+// objects created during a deletion that takes longer than the grace period to
+// be stored may remain.
 func mustBeGone(x, target model.History) bool {
 	if target.Live {
 		return x.WrittenAt <= target.DeletedAt && x.Written < target.Deleted
