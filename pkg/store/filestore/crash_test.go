@@ -164,9 +164,9 @@ func checkConsistent(t *testing.T, s *store, events int64) {
 	}
 }
 
-// TestPowerCut cuts the power at random moments: of what was not synced, none
+// TestAcknowledgedWritesSurviveAPowerFailure cuts the power at random moments: of what was not synced, none
 // or a random part reached the disk.
-func TestPowerCut(t *testing.T) {
+func TestAcknowledgedWritesSurviveAPowerFailure(t *testing.T) {
 	for _, unsynced := range []int{0, 50, 90} {
 		for seed := range int64(5) {
 			t.Run(fmt.Sprintf("unsynced=%d,seed=%d", unsynced, seed), func(t *testing.T) {
@@ -192,9 +192,9 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// TestCopyWhileWriting copies the folder file by file while it is written to,
+// TestCopiedFolderHasAcknowledgedWrites copies the folder file by file while it is written to,
 // the log last: what a killed process leaves behind.
-func TestCopyWhileWriting(t *testing.T) {
+func TestCopiedFolderHasAcknowledgedWrites(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "stores")
 	b, s := openStore(t, folder, vfs.Default)
 	l, stop := startWriters(t, s, 8)
@@ -260,7 +260,7 @@ func copyFiles(t *testing.T, from, to string, names []string) bool {
 	return true
 }
 
-func TestFolderBelongsToOneProcess(t *testing.T) {
+func TestFolderIsLocked(t *testing.T) {
 	folder := t.TempDir()
 	b, _ := openStore(t, folder, vfs.Default)
 	_, err := Open(folder, Options{})

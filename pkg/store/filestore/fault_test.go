@@ -31,10 +31,10 @@ func (b *breakable) MaybeError(op errorfs.Op) error {
 	return nil
 }
 
-// TestDiskError breaks the disk under writers in several ways. Each time no
+// TestDiskErrorsStopTheBackend breaks the disk under writers in several ways. Each time no
 // failed write is acknowledged, all that comes later is refused, no one hangs,
 // and recovery finds what was acknowledged.
-func TestDiskError(t *testing.T) {
+func TestDiskErrorsStopTheBackend(t *testing.T) {
 	for name, refuses := range map[string]func(op errorfs.Op) bool{
 		"sync of the log":  func(op errorfs.Op) bool { return isLog(op) && isSync(op) },
 		"write of the log": func(op errorfs.Op) bool { return isLog(op) && op.Kind == errorfs.OpFileWrite },
@@ -81,8 +81,8 @@ func isSync(op errorfs.Op) bool {
 	return op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
 }
 
-// TestFatal has Pebble give up on a goroutine of its own: the process lives.
-func TestFatal(t *testing.T) {
+// TestPebbleFatalDoesNotEndTheProcess has Pebble give up on a goroutine of its own: the process lives.
+func TestPebbleFatalDoesNotEndTheProcess(t *testing.T) {
 	b, s := openStore(t, "/data", vfs.NewMem())
 	var group sync.WaitGroup
 	group.Go(func() {

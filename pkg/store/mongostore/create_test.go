@@ -10,9 +10,9 @@ import (
 	"belfry/test/backing"
 )
 
-// TestCreatesTogether: creates that come at once go together where one
+// TestConcurrentCreatesAreBatched: creates that come at once go together where one
 // connection is all there is, and each gets its own outcome.
-func TestCreatesTogether(t *testing.T) {
+func TestConcurrentCreatesAreBatched(t *testing.T) {
 	p := newProxy(t, backing.StartMongo(t).Address)
 	s := openBooks(t, open(t, "mongodb://"+p.address+"/?maxPoolSize=1"))
 	const n = 60
@@ -48,8 +48,8 @@ func TestCreatesTogether(t *testing.T) {
 	}
 }
 
-// TestSilentRecords: records that tell nobody hide none that does.
-func TestSilentRecords(t *testing.T) {
+// TestRecordsWithoutEventsAreNotPending: records that tell nobody hide none that does.
+func TestRecordsWithoutEventsAreNotPending(t *testing.T) {
 	_, s := behindProxy(t)
 	for _, uuid := range []string{"a", "b", "c"} {
 		w := write(uuid, 0, 1, "copy")

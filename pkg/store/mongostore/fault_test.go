@@ -124,9 +124,9 @@ func revisionOf(t *testing.T, s driver.Store, uuid string) uint64 {
 	return record.Revision
 }
 
-// TestAway: a backend is made without its server, says what is away and where,
+// TestBackendReconnects: a backend is made without its server, says what is away and where,
 // and finds the server when it comes.
-func TestAway(t *testing.T) {
+func TestBackendReconnects(t *testing.T) {
 	server := backing.StartMongo(t)
 	server.Kill()
 	b := open(t, "mongodb://"+server.Address+"/?serverSelectionTimeoutMS=100")
@@ -141,10 +141,10 @@ func TestAway(t *testing.T) {
 	must(t, openBooks(t, b).Put(t.Context(), write("a", 0, 1, "one")))
 }
 
-// TestKilled kills the server under writers, each with a record of its own.
+// TestAcknowledgedWritesSurviveAKilledServer kills the server under writers, each with a record of its own.
 // What was acknowledged is there afterwards, and its event; no write that
 // nobody contested is called one.
-func TestKilled(t *testing.T) {
+func TestAcknowledgedWritesSurviveAKilledServer(t *testing.T) {
 	const writers, kills = 4, 3
 	server := backing.StartMongo(t)
 	s := openBooks(t, open(t, server.URL+"?serverSelectionTimeoutMS=200"))
@@ -206,9 +206,9 @@ func writeUntil(ctx context.Context, stop *atomic.Bool, s driver.Store, uuid str
 	return nil
 }
 
-// TestLostReply: a write whose reply is lost has an unknown outcome, never one
+// TestWriteWithLostReplyIsMadeOnce: a write whose reply is lost has an unknown outcome, never one
 // that someone else's would have, and is made once.
-func TestLostReply(t *testing.T) {
+func TestWriteWithLostReplyIsMadeOnce(t *testing.T) {
 	p, s := behindProxy(t)
 	for i, w := range []driver.Write{write("a", 0, 1, "one"), write("a", 1, 2, "two"), write("a", 2, 3, ""), write("a", 0, 4, "again")} {
 		command := "update"
@@ -227,9 +227,9 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// TestCut: a connection that breaks while it is idle makes at most one write
+// TestBrokenConnectionsAreReplaced: a connection that breaks while it is idle makes at most one write
 // fail for each that was open, and no read.
-func TestCut(t *testing.T) {
+func TestBrokenConnectionsAreReplaced(t *testing.T) {
 	p, s := behindProxy(t)
 	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
 	p.cut()
@@ -243,9 +243,9 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestSlow: a server that doesn't answer keeps nobody for longer than they
+// TestUnresponsiveServerTimesOut: a server that doesn't answer keeps nobody for longer than they
 // want to wait, or than the backend waits for any.
-func TestSlow(t *testing.T) {
+func TestUnresponsiveServerTimesOut(t *testing.T) {
 	p, s := behindProxy(t)
 	hasty := openBooks(t, open(t, "mongodb://"+p.address+"/?timeoutMS=2000"))
 	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
@@ -263,8 +263,8 @@ func TestSlow(t *testing.T) {
 	kit.WaitUntil(t, func() error { _, _, err := hasty.Get(t.Context(), "a"); return err })
 }
 
-// TestThrottled: a server that has too much to do is asked again a few times.
-func TestThrottled(t *testing.T) {
+// TestThrottlingIsRetried: a server that has too much to do is asked again a few times.
+func TestThrottlingIsRetried(t *testing.T) {
 	p, s := behindProxy(t)
 	busy := fault{answer: bson.D{
 		{Key: "ok", Value: 0}, {Key: "code", Value: 462}, {Key: "codeName", Value: "IngressRequestRateLimitExceeded"},
@@ -288,9 +288,9 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// TestRights: a right that the user lacks is told by what it is for. The
+// TestMissingPermissionIsNamed: a right that the user lacks is told by what it is for. The
 // server's own message holds the whole command.
-func TestRights(t *testing.T) {
+func TestMissingPermissionIsNamed(t *testing.T) {
 	p := newProxy(t, backing.StartMongo(t).Address)
 	b := open(t, "mongodb://"+p.address)
 	denied := fault{answer: bson.D{
@@ -325,9 +325,9 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestTooLarge: what can't be kept is refused, with a kind that says whether
+// TestTooLargeWritesAreRefused: what can't be kept is refused, with a kind that says whether
 // it ever can be.
-func TestTooLarge(t *testing.T) {
+func TestTooLargeWritesAreRefused(t *testing.T) {
 	p, s := behindProxy(t)
 	p.faults(nil)
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, strings.Repeat("x", 16<<20))), errs.TooLarge)

@@ -28,8 +28,8 @@ func someParts(random *rand.Rand, n int) [][]byte {
 	return parts
 }
 
-// TestKeyOrder: texts have the order of the parts that they encode.
-func TestKeyOrder(t *testing.T) {
+// TestKeysKeepTheOrderOfTheirParts: texts have the order of the parts that they encode.
+func TestKeysKeepTheOrderOfTheirParts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200_000 {
 		n := 1 + random.IntN(4)
@@ -41,9 +41,9 @@ func TestKeyOrder(t *testing.T) {
 	}
 }
 
-// TestSpan: the span of a query holds the keys that the query selects, with any
+// TestSpanContainsTheSelectedKeys: the span of a query holds the keys that the query selects, with any
 // uuid behind them.
-func TestSpan(t *testing.T) {
+func TestSpanContainsTheSelectedKeys(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 200_000 {
 		parts := someParts(random, 1+random.IntN(3))

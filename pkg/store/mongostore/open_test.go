@@ -37,8 +37,8 @@ func indexNames(t *testing.T, c *mongo.Collection) map[string]bool {
 	return names
 }
 
-// TestOptions: what is wrong with a URL is told, and nothing of what it holds.
-func TestOptions(t *testing.T) {
+// TestInvalidOptionsAreRefused: what is wrong with a URL is told, and nothing of what it holds.
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for name, o := range map[string]mongostore.Options{
 		"no database":       {URL: "mongodb://127.0.0.1"},
 		"no scheme":         {URL: "127.0.0.1", Database: "belfry"},
@@ -57,9 +57,9 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestPassword: a server that refuses the user is told apart from one that is
+// TestRefusedPasswordIsReported: a server that refuses the user is told apart from one that is
 // away. This one knows no users at all.
-func TestPassword(t *testing.T) {
+func TestRefusedPasswordIsReported(t *testing.T) {
 	server := backing.StartMongo(t)
 	b := open(t, "mongodb://someone:"+secret+"@"+server.Address+"/?authMechanism=SCRAM-SHA-256")
 	if e := wantKind(t, b.Ping(t.Context()), errs.Internal); !strings.Contains(e.Message, "refuses the user") {
@@ -67,9 +67,9 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestForeignIndexes: an index that would keep objects from being written or
+// TestHarmfulIndexesAreRefused: an index that would keep objects from being written or
 // found is refused by name; one that does no harm stays.
-func TestForeignIndexes(t *testing.T) {
+func TestHarmfulIndexesAreRefused(t *testing.T) {
 	url := backing.Mongo(t)
 	db := administrator(t, url)
 	b := open(t, url)
@@ -105,16 +105,16 @@ func TestForeignIndexes(t *testing.T) {
 	}
 }
 
-// TestCapped: a collection that forgets documents is refused.
-func TestCapped(t *testing.T) {
+// TestCappedCollectionIsRefused: a collection that forgets documents is refused.
+func TestCappedCollectionIsRefused(t *testing.T) {
 	url := backing.Mongo(t)
 	must(t, administrator(t, url).CreateCollection(t.Context(), "Books", options.CreateCollection().SetCapped(true).SetSizeInBytes(1<<20)))
 	_, err := open(t, url).Open(t.Context(), books())
 	wantKind(t, err, errs.Internal)
 }
 
-// TestForeignDocument: what belfry did not write is told by its _id.
-func TestForeignDocument(t *testing.T) {
+// TestForeignDocumentIsNamed: what belfry did not write is told by its _id.
+func TestForeignDocumentIsNamed(t *testing.T) {
 	url := backing.Mongo(t)
 	s := openBooks(t, open(t, url))
 	_, err := administrator(t, url).Collection("Books").InsertOne(t.Context(), bson.D{{Key: "_id", Value: "stray"}, {Key: "b", Value: 1}})
@@ -125,9 +125,9 @@ func TestForeignDocument(t *testing.T) {
 	}
 }
 
-// TestManyIndexes: a store has as many indexes as a collection can; one more is
+// TestIndexesAreLimited: a store has as many indexes as a collection can; one more is
 // refused before anything is made.
-func TestManyIndexes(t *testing.T) {
+func TestIndexesAreLimited(t *testing.T) {
 	b := open(t, backing.Mongo(t))
 	spec := driver.Spec{Name: "Books", Keys: func(string, []byte) []driver.Key { return nil }}
 	for i := range 61 {
@@ -152,9 +152,9 @@ func TestManyIndexes(t *testing.T) {
 	wantKind(t, err, errs.Invalid)
 }
 
-// TestInterruptedFill: an index is there only once it is complete. A start that
+// TestInterruptedFillIsRepeated: an index is there only once it is complete. A start that
 // failed in between is made up for by the next.
-func TestInterruptedFill(t *testing.T) {
+func TestInterruptedFillIsRepeated(t *testing.T) {
 	const n = 120
 	for _, command := range []string{"update", "createIndexes"} {
 		t.Run(command, func(t *testing.T) {
@@ -184,8 +184,8 @@ func TestInterruptedFill(t *testing.T) {
 	}
 }
 
-// TestNames: any name of a store makes a collection of its own.
-func TestNames(t *testing.T) {
+// TestStoreNamesMakeDistinctCollections: any name of a store makes a collection of its own.
+func TestStoreNamesMakeDistinctCollections(t *testing.T) {
 	url := backing.Mongo(t)
 	b := open(t, url)
 	for _, name := range []string{"Books", "system.views", "a$b", "Bücher", "a b", "%2e"} {

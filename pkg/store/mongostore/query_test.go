@@ -50,8 +50,8 @@ func TestEachOfSeveralKeysFindsItsRecords(t *testing.T) {
 	}
 }
 
-// TestMadeUpPlaces: a place that no page gave out does no harm.
-func TestMadeUpPlaces(t *testing.T) {
+// TestForgedCursorsAreHarmless: a place that no page gave out does no harm.
+func TestForgedCursorsAreHarmless(t *testing.T) {
 	byName := driver.Index{Name: "name", Parts: 2}
 	s, err := open(t, backing.Mongo(t)).Open(t.Context(), driver.Spec{
 		Name: "Books", Indexes: []driver.Index{byTag, byName}, Keys: func(string, []byte) []driver.Key { return nil },

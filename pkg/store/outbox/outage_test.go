@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/store/outbox"
 )
 
-func TestFlushAndCloseDoNotWaitForABusThatIsAway(t *testing.T) {
+func TestFlushAndCloseDoNotWaitForAnUnavailableBus(t *testing.T) {
 	b := open(t)
 	r := start(t, outbox.Options{Publisher: b})
 	s := newRecords("Users")
@@ -30,11 +30,11 @@ func TestFlushAndCloseDoNotWaitForABusThatIsAway(t *testing.T) {
 		}
 	}
 	if s.count() != 1 {
-		t.Error("the event is gone from its record")
+		t.Error("the event was cleared")
 	}
 }
 
-func TestFlushGetsOverAnOutageThatIsOver(t *testing.T) {
+func TestFlushSucceedsAfterAnOutage(t *testing.T) {
 	b := open(t)
 	r := start(t, outbox.Options{Publisher: b})
 	s := newRecords("Users")
@@ -54,15 +54,15 @@ func TestFlushGetsOverAnOutageThatIsOver(t *testing.T) {
 	verify(t, log(t, b), 3)
 }
 
-// ordered is a bus that notes what was published when a sync began.
-type ordered struct {
+// syncRecorder records which events were published before a sync started.
+type syncRecorder struct {
 	*bus.Bus
 	mu        sync.Mutex
 	published []string
 	synced    int // of published, those that a sync covers
 }
 
-func (o *ordered) Publish(ctx context.Context, events []bus.Event) error {
+func (o *syncRecorder) Publish(ctx context.Context, events []bus.Event) error {
 	err := o.Bus.Publish(ctx, events)
 	if err == nil {
 		o.mu.Lock()
@@ -74,7 +74,7 @@ func (o *ordered) Publish(ctx context.Context, events []bus.Event) error {
 	return err
 }
 
-func (o *ordered) Sync(ctx context.Context) error {
+func (o *syncRecorder) Sync(ctx context.Context) error {
 	o.mu.Lock()
 	covered := len(o.published)
 	o.mu.Unlock()
@@ -87,8 +87,8 @@ func (o *ordered) Sync(ctx context.Context) error {
 	return err
 }
 
-// survive reports whether all of these events would outlive a power cut now.
-func (o *ordered) survive(events []driver.Pending) bool {
+// survive reports whether all of these events would survive a power failure now.
+func (o *syncRecorder) survive(events []driver.Pending) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	safe := make(map[string]bool, o.synced)
@@ -103,25 +103,25 @@ func (o *ordered) survive(events []driver.Pending) bool {
 	return true
 }
 
-// guarded are records that are cleared in the right order only.
-type guarded struct {
+// guardedRecords checks that events are synced before they are cleared.
+type guardedRecords struct {
 	*records
-	bus *ordered
+	bus *syncRecorder
 	t   *testing.T
 }
 
-func (g *guarded) Clear(ctx context.Context, events []driver.Pending) error {
+func (g *guardedRecords) Clear(ctx context.Context, events []driver.Pending) error {
 	if !g.bus.survive(events) {
-		g.t.Error("an event leaves its record before a sync that began after it was published")
+		g.t.Error("an event was cleared before a sync that started after it was published")
 	}
 	return g.records.Clear(ctx, events)
 }
 
-func TestNothingLeavesItsRecordBeforeASyncThatCoversIt(t *testing.T) {
-	o := &ordered{Bus: open(t)}
+func TestEventsAreClearedAfterASyncThatCoversThem(t *testing.T) {
+	o := &syncRecorder{Bus: open(t)}
 	r := start(t, outbox.Options{Publisher: o, MaxEvents: 100, SweepEvery: 5 * time.Millisecond, SweepAge: time.Nanosecond})
 	s := newRecords("Users")
-	r.Add("Users", &guarded{records: s, bus: o, t: t})
+	r.Add("Users", &guardedRecords{records: s, bus: o, t: t})
 	w := &writer{t: t, relay: r, store: s}
 	var writers sync.WaitGroup
 	for n := range 4 {

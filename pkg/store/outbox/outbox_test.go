@@ -26,8 +26,8 @@ import (
 	"belfry/test/kit"
 )
 
-// patience is for what comes about at once, unless the machine stands still.
-const patience = 30 * time.Second
+// timeout bounds what takes milliseconds on an idle machine.
+const timeout = 30 * time.Second
 
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
@@ -64,7 +64,7 @@ func start(t testing.TB, opts outbox.Options) *outbox.Relay {
 	}
 	r := outbox.NewRelay(opts)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		_ = r.Close(ctx)
 	})
@@ -73,7 +73,7 @@ func start(t testing.TB, opts outbox.Options) *outbox.Relay {
 
 func flush(t testing.TB, r *outbox.Relay) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := r.Flush(ctx); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestCommittedEventsArePublishedAndCleared(t *testing.T) {
 	r := start(t, outbox.Options{Publisher: b})
 	s := newRecords("Users")
 	r.Add("Users", s)
-	heard, err := b.Conn().SubscribeSync("Store.Saved")
+	live, err := b.Conn().SubscribeSync("Store.Saved")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestCommittedEventsArePublishedAndCleared(t *testing.T) {
 	verify(t, log(t, b), 100)
 	eventually(t, func() bool { return s.count() == 0 })
 	for range 100 {
-		if _, err := heard.NextMsg(patience); err != nil {
+		if _, err := live.NextMsg(timeout); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestCommittedEventsArePublishedAndCleared(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsAtTheStartIsPublished(t *testing.T) {
+func TestPendingEventsArePublishedAtTheStart(t *testing.T) {
 	b := open(t)
 	s := newRecords("Users")
 	for i := range 1234 {
@@ -186,7 +186,7 @@ func TestEventsOfAnObjectKeepTheirOrderThroughOverflow(t *testing.T) {
 	flush(t, r)
 	verify(t, log(t, b), len(stores)*writers*each)
 	if r.Stats().Dropped == 0 {
-		t.Error("nothing overflowed: the test shows nothing")
+		t.Error("the memory limits were not exceeded: the test is void")
 	}
 	for _, s := range stores {
 		eventually(t, func() bool { return s.count() == 0 })
@@ -251,7 +251,7 @@ func TestAnOutageIsLoggedOnceAndItsEndOnce(t *testing.T) {
 	}
 }
 
-func TestMemoryIsBoundedWhileTheBusIsAway(t *testing.T) {
+func TestMemoryIsBoundedDuringAnOutage(t *testing.T) {
 	b := open(t)
 	r := start(t, outbox.Options{Publisher: b, MaxEvents: 10})
 	s := newRecords("Users")
@@ -274,7 +274,7 @@ func TestMemoryIsBoundedWhileTheBusIsAway(t *testing.T) {
 	verify(t, log(t, b), 1_000)
 }
 
-func TestARefusedEventHoldsUpNoOther(t *testing.T) {
+func TestARefusedEventDoesNotBlockOthers(t *testing.T) {
 	b := open(t)
 	var lines lines
 	r := start(t, outbox.Options{Publisher: b, SweepEvery: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&lines, nil))})
@@ -292,7 +292,7 @@ func TestARefusedEventHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestWhatOtherProcessesLeftIsFoundOnceItIsOld(t *testing.T) {
+func TestAbandonedEventsArePublishedOnceTheyAreOld(t *testing.T) {
 	b := open(t)
 	r := start(t, outbox.Options{Publisher: b, SweepEvery: 10 * time.Millisecond, SweepAge: time.Hour})
 	s := newRecords("Users")
@@ -312,17 +312,17 @@ func TestWhatOtherProcessesLeftIsFoundOnceItIsOld(t *testing.T) {
 	eventually(t, func() bool { return s.count() == 1 })
 	for _, e := range log(t, b) {
 		if e.UUID == fmt.Sprint("left", time.Minute) {
-			t.Error("an event that its own process may still publish was taken for left")
+			t.Error("an event that its own process may still publish was published by a sweep")
 		}
 	}
 }
 
-func TestAStoreThatIsAwayHoldsUpNoOther(t *testing.T) {
+func TestAnUnavailableStoreDoesNotBlockOthers(t *testing.T) {
 	b := open(t)
 	r := start(t, outbox.Options{Publisher: b, SweepEvery: 20 * time.Millisecond, SweepAge: time.Nanosecond})
 	away, there := newRecords("Away"), newRecords("There")
 	away.write("u", 10)
-	away.setAway(true)
+	away.setUnavailable(true)
 	r.Add("Away", away)
 	r.Add("There", there)
 	w := &writer{t: t, relay: r, store: there}
@@ -330,7 +330,7 @@ func TestAStoreThatIsAwayHoldsUpNoOther(t *testing.T) {
 		w.commit(i, 10)
 	}
 	eventually(t, func() bool { return there.count() == 0 })
-	away.setAway(false)
+	away.setUnavailable(false)
 	eventually(t, func() bool { return away.count() == 0 })
 	verify(t, log(t, b), 101)
 }
@@ -341,19 +341,19 @@ func TestEventsThatCouldNotBeClearedAreClearedLater(t *testing.T) {
 	s := newRecords("Users")
 	r.Add("Users", s)
 	flush(t, r)
-	s.setAway(true)
+	s.setUnavailable(true)
 	w := &writer{t: t, relay: r, store: s}
 	for i := range 100 {
 		w.commit(i, 10)
 	}
 	flush(t, r)
 	eventually(t, func() bool { return r.Stats().ClearFailures > 0 })
-	s.setAway(false)
+	s.setUnavailable(false)
 	eventually(t, func() bool { return s.count() == 0 })
 	verify(t, log(t, b), 100)
 }
 
-func TestCloseEndsWhileTheBusIsAway(t *testing.T) {
+func TestCloseReturnsDuringAnOutage(t *testing.T) {
 	b := open(t)
 	r := start(t, outbox.Options{Publisher: b})
 	s := newRecords("Users")
@@ -371,11 +371,11 @@ func TestCloseEndsWhileTheBusIsAway(t *testing.T) {
 		t.Errorf("close reports %v, want Canceled", err)
 	}
 	if s.count() != 1 {
-		t.Error("the event is gone from its record")
+		t.Error("the event was cleared")
 	}
 }
 
-func TestCloseLeavesNothingBehind(t *testing.T) {
+func TestClosePublishesAndClearsQueuedEvents(t *testing.T) {
 	b := open(t)
 	r := start(t, outbox.Options{Publisher: b})
 	s := newRecords("Users")
@@ -406,7 +406,7 @@ func (u *unsynced) Sync(ctx context.Context) error {
 	defer u.mu.Unlock()
 	u.asks++
 	if u.fail {
-		return errs.New(errs.Unavailable, "the disk is away")
+		return errs.New(errs.Unavailable, "the disk is full")
 	}
 	return u.Bus.Sync(ctx)
 }
@@ -417,7 +417,7 @@ func (u *unsynced) set(fail bool) {
 	u.fail = fail
 }
 
-func TestWhatIsNotSyncedStaysInItsRecord(t *testing.T) {
+func TestEventsStayInTheirRecordsUntilTheSync(t *testing.T) {
 	u := &unsynced{Bus: open(t), fail: true}
 	r := start(t, outbox.Options{Publisher: u, SweepEvery: 20 * time.Millisecond, SweepAge: time.Nanosecond})
 	s := newRecords("Users")
@@ -446,5 +446,5 @@ func (l *lines) count(s string) int { return strings.Count(l.String(), s) }
 // eventually waits until a condition holds.
 func eventually(t testing.TB, ok func() bool) {
 	t.Helper()
-	kit.WaitFor(t, "what is to come about", ok)
+	kit.WaitFor(t, "the expected state", ok)
 }

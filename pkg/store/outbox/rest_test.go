@@ -51,9 +51,9 @@ func (s *slow) cleared() (clears, events int) {
 	return len(s.clears), events
 }
 
-// TestSlowStoresClearSeldom: a store that clears slowly has most of the time for
+// TestSlowStoresAreClearedLessOften: a store that clears slowly has most of the time for
 // what else is asked of it, and a quick one clears soon.
-func TestSlowStoresClearSeldom(t *testing.T) {
+func TestSlowStoresAreClearedLessOften(t *testing.T) {
 	for _, c := range []struct {
 		takes       time.Duration
 		every       time.Duration // an event comes

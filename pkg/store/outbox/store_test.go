@@ -20,10 +20,10 @@ type records struct {
 	driver.Store // what the relay must not use
 	name         string
 
-	mu      sync.Mutex
-	waiting map[string][]driver.Pending // by uuid
-	next    uint64
-	away    bool
+	mu          sync.Mutex
+	waiting     map[string][]driver.Pending // by uuid
+	next        uint64
+	unavailable bool
 }
 
 func newRecords(name string) *records {
@@ -54,10 +54,10 @@ func (s *records) writeAs(id, uuid string, size int) driver.Pending {
 	return p
 }
 
-func (s *records) setAway(away bool) {
+func (s *records) setUnavailable(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away = away
+	s.unavailable = away
 }
 
 func (s *records) count() int {
@@ -73,8 +73,8 @@ func (s *records) count() int {
 func (s *records) Pending(_ context.Context, after []byte, limit int) ([]driver.Pending, []byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away {
-		return nil, nil, errs.New(errs.Unavailable, "the store is away")
+	if s.unavailable {
+		return nil, nil, errs.New(errs.Unavailable, "the store is unavailable")
 	}
 	uuid, revision := position(after)
 	var page []driver.Pending
@@ -96,8 +96,8 @@ func (s *records) Pending(_ context.Context, after []byte, limit int) ([]driver.
 func (s *records) Clear(_ context.Context, events []driver.Pending) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away {
-		return errs.New(errs.Unavailable, "the store is away")
+	if s.unavailable {
+		return errs.New(errs.Unavailable, "the store is unavailable")
 	}
 	for _, e := range events {
 		list := s.waiting[e.UUID]
