@@ -2,14 +2,19 @@ package auth_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
 )
 
 // A login for an unknown address does the same work as one with a wrong
@@ -152,4 +157,68 @@ func TestARecoveryInvalidatesEarlierTokens(t *testing.T) {
 	w.must(w.Recover(t.Context(), second, from))
 	w.is(w.Recover(t.Context(), first, from), errs.Denied)
 	w.enters(ada, "the second password", in.User.UUID)
+}
+
+// A recovery that is interrupted once the password is set has already removed
+// the idents of a stranger.
+func TestAnInterruptedRecoveryLeavesAStrangerNoIdent(t *testing.T) {
+	w := begin(t, github)
+	eve := w.hijack(ada)
+	c := w.recovery(ada, "the password of ada")
+	before, _ := w.record("Users", eve.User.UUID).Text("password")
+	broken := errors.New("broken")
+	var failing atomic.Bool
+	w.disk.on(func(_ context.Context, s step) error {
+		if s.write == nil {
+			return nil
+		}
+		if failing.Load() && !s.after {
+			return broken
+		}
+		if s.store == "Users" && s.after {
+			now, _ := w.record("Users", eve.User.UUID).Text("password")
+			failing.Store(now != before)
+		}
+		return nil
+	})
+	if err := w.Recover(t.Context(), c, from); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	w.disk.on(nil)
+	if got := w.idents(eve.User.UUID); !slices.Equal(got, []string{adaIdent}) {
+		t.Errorf("idents: %v", got)
+	}
+}
+
+func TestOAuthFlowsCountAgainstTheNetworkAddress(t *testing.T) {
+	w := begin(t, limits(2, 0), github)
+	for range 3 { // logins that succeed cost nothing
+		_, err := w.visit("1815", from)
+		w.must(err)
+	}
+	w.flow(false, from, "1815")
+	w.flow(false, from, "1815")
+	_, err := w.BeginOAuth(t.Context(), "github", false, from)
+	w.waits(err, 30*time.Second)
+}
+
+// refusing is an interceptor that refuses every registration.
+type refusing struct{ t *testing.T }
+
+func (r refusing) Intercept(_ context.Context, q store.InterceptRequest) (object.Object, error) {
+	if q.Op != "register" || strings.Contains(string(q.Object)+string(q.Datas), "password") {
+		r.t.Errorf("asked %s with %s and %s", q.Op, q.Object, q.Datas)
+	}
+	return nil, errs.New(errs.Denied, "refused")
+}
+
+func TestAnInterceptorCanRefuseEveryRegistration(t *testing.T) {
+	w := begin(t, github, func(o *auth.Options) { o.Interceptor = refusing{t} })
+	_, err := w.visit("1815", from)
+	w.is(err, errs.Denied)
+	_, _, err = w.Register(t.Context(), creds(ada, password), from)
+	w.is(err, errs.Denied)
+	if len(w.all("Users"))+len(w.all("Idents")) > 0 {
+		t.Error("something was written")
+	}
 }
