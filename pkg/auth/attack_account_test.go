@@ -11,38 +11,38 @@ import (
 
 // The owner, or a program that looks at mails, follows the link of a mail that
 // they never asked for. That proves the address, and not whose account it is.
-func TestAFollowedLinkLeavesAStrangerNoWayIn(t *testing.T) {
-	p := hunt(t)
-	eve, ada := p.visitor(), p.visitor()
-	eve.is(eve.register("ada@example.com", "the password of eve"), http.StatusNoContent)
-	token := p.deliver("ada@example.com", "validate")
-	if to := ada.ask("GET", "/auth/email/callback?login=ada@example.com&token="+token, "").Header.Get("Location"); to != "/in?validation=email" {
+func TestFollowingALinkDoesNotProveTheAccount(t *testing.T) {
+	p := newAttackFixture(t)
+	eve, ada := p.newBrowser(), p.newBrowser()
+	eve.wantStatus(eve.register("ada@example.com", "the password of eve"), http.StatusNoContent)
+	token := p.deliverMails("ada@example.com", "validate")
+	if to := ada.request("GET", "/auth/email/callback?login=ada@example.com&token="+token, "").Header.Get("Location"); to != "/in?validation=email" {
 		t.Fatalf("the link leads to %s", to)
 	}
-	eve.visit("666")
+	eve.loginByProvider("666")
 	ada.recover("ada@example.com", "the password of ada")
-	ada.is(ada.login("ada@example.com", "the password of ada"), http.StatusNoContent)
-	back := p.visitor()
-	back.visit("666")
-	if back.whoami() == ada.whoami() {
+	ada.wantStatus(ada.login("ada@example.com", "the password of ada"), http.StatusNoContent)
+	back := p.newBrowser()
+	back.loginByProvider("666")
+	if back.currentUser() == ada.currentUser() {
 		t.Error("eve has kept a way in")
 	}
 }
 
 // Who is logged in when following the link has proven both, and keeps what they
 // have linked when they forget their password.
-func TestARecoveryKeepsTheWaysInOfWhoProvedTheAddress(t *testing.T) {
-	p := hunt(t)
-	ada := p.visitor()
-	ada.is(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
-	token := p.deliver("ada@example.com", "validate")
-	me := ada.whoami()
-	ada.visit("1815")
-	ada.ask("GET", "/auth/email/callback?"+url.Values{"login": {"ada@example.com"}, "token": {token}}.Encode(), "")
+func TestRecoveryKeepsIdentsOfAProvenAddress(t *testing.T) {
+	p := newAttackFixture(t)
+	ada := p.newBrowser()
+	ada.wantStatus(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
+	token := p.deliverMails("ada@example.com", "validate")
+	me := ada.currentUser()
+	ada.loginByProvider("1815")
+	ada.request("GET", "/auth/email/callback?"+url.Values{"login": {"ada@example.com"}, "token": {token}}.Encode(), "")
 	ada.recover("ada@example.com", "a new password")
-	back := p.visitor()
-	back.visit("1815")
-	if back.whoami() != me {
+	back := p.newBrowser()
+	back.loginByProvider("1815")
+	if back.currentUser() != me {
 		t.Error("ada has lost a way in")
 	}
 }
@@ -50,25 +50,25 @@ func TestARecoveryKeepsTheWaysInOfWhoProvedTheAddress(t *testing.T) {
 // An address that somebody added to their account, maybe with a slip, and has
 // not proven is no way to take that account: who proves the address gets it,
 // and an account of their own.
-func TestAnAddressThatWasAddedIsNoWayToTheAccount(t *testing.T) {
-	p := hunt(t)
-	ada, eve := p.visitor(), p.visitor()
-	ada.visit("1815")
-	me := ada.whoami()
-	ada.is(ada.register("eve@example.com", "the password of ada"), http.StatusNoContent)
+func TestAnAddedAddressCannotRecoverTheAccount(t *testing.T) {
+	p := newAttackFixture(t)
+	ada, eve := p.newBrowser(), p.newBrowser()
+	ada.loginByProvider("1815")
+	me := ada.currentUser()
+	ada.wantStatus(ada.register("eve@example.com", "the password of ada"), http.StatusNoContent)
 	eve.recover("eve@example.com", "the password of eve")
 
-	if ada.whoami() != me {
+	if ada.currentUser() != me {
 		t.Error("ada's session has ended")
 	}
-	back := p.visitor()
-	back.visit("1815")
-	if back.whoami() != me {
+	back := p.newBrowser()
+	back.loginByProvider("1815")
+	if back.currentUser() != me {
 		t.Error("ada has lost a way in")
 	}
-	eve.is(eve.login("eve@example.com", "the password of ada"), http.StatusForbidden)
-	eve.is(eve.login("eve@example.com", "the password of eve"), http.StatusNoContent)
-	if who := eve.whoami(); who == me || who == "" {
+	eve.wantStatus(eve.login("eve@example.com", "the password of ada"), http.StatusForbidden)
+	eve.wantStatus(eve.login("eve@example.com", "the password of eve"), http.StatusNoContent)
+	if who := eve.currentUser(); who == me || who == "" {
 		t.Errorf("eve is %q", who)
 	}
 }

@@ -10,14 +10,14 @@ import (
 
 // Who logs in again and again has no more sessions than anyone needs, and the
 // last of them.
-func TestSessionsDoNotPileUp(t *testing.T) {
-	p := hunt(t)
-	ada := p.visitor()
-	ada.is(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
+func TestSessionsOfAUserAreLimited(t *testing.T) {
+	p := newAttackFixture(t)
+	ada := p.newBrowser()
+	ada.wantStatus(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
 	first := ada.Jar
 	for range 110 {
-		again := p.visitor()
-		again.is(again.login("ada@example.com", "the password of ada"), http.StatusNoContent)
+		again := p.newBrowser()
+		again.wantStatus(again.login("ada@example.com", "the password of ada"), http.StatusNoContent)
 		ada = again
 	}
 	p.auth.Close()
@@ -27,18 +27,18 @@ func TestSessionsDoNotPileUp(t *testing.T) {
 		t.Errorf("%d sessions", len(list))
 	}
 	ada.Jar = first
-	if ada.whoami() != "" {
+	if ada.currentUser() != "" {
 		t.Error("the oldest session has not ended")
 	}
 }
 
 // Hashes cost most of what a request does: who has a session is bounded too.
-func TestChangingThePasswordIsBoundedByTheAddress(t *testing.T) {
-	p := hunt(t, func(o *auth.Options) { o.Limits.Address = 5 })
-	ada := p.visitor()
-	ada.is(ada.register("ada@example.com", "password 0"), http.StatusNoContent)
+func TestPasswordChangesAreLimitedByAddress(t *testing.T) {
+	p := newAttackFixture(t, func(o *auth.Options) { o.Limits.Address = 5 })
+	ada := p.newBrowser()
+	ada.wantStatus(ada.register("ada@example.com", "password 0"), http.StatusNoContent)
 	for i := range 4 {
-		ada.is(ada.ask("PUT", "/auth/email", fmt.Sprintf(`{"password":"password %d","newPassword":"password %d"}`, i, i+1)), http.StatusNoContent)
+		ada.wantStatus(ada.request("PUT", "/auth/email", fmt.Sprintf(`{"password":"password %d","newPassword":"password %d"}`, i, i+1)), http.StatusNoContent)
 	}
-	ada.is(ada.ask("PUT", "/auth/email", `{"password":"password 4","newPassword":"password 5"}`), http.StatusTooManyRequests)
+	ada.wantStatus(ada.request("PUT", "/auth/email", `{"password":"password 4","newPassword":"password 5"}`), http.StatusTooManyRequests)
 }

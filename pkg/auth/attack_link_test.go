@@ -7,7 +7,7 @@ import (
 
 // A page of a stranger sends the browser of who is logged in to a provider,
 // where it is logged in as the stranger: that must not become a way in.
-func TestNoStrangersPageBeginsLinking(t *testing.T) {
+func TestLinkingCannotBeStartedByAnotherSite(t *testing.T) {
 	for name, c := range map[string]struct {
 		headers []string
 		links   bool
@@ -24,14 +24,14 @@ func TestNoStrangersPageBeginsLinking(t *testing.T) {
 		"a program":                           {nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := hunt(t)
-			ada := p.visitor()
-			ada.is(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
-			me := ada.whoami()
-			ada.visit("666", c.headers...)
-			back := p.visitor()
-			back.visit("666")
-			if linked := back.whoami() == me; linked != c.links {
+			p := newAttackFixture(t)
+			ada := p.newBrowser()
+			ada.wantStatus(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
+			me := ada.currentUser()
+			ada.loginByProvider("666", c.headers...)
+			back := p.newBrowser()
+			back.loginByProvider("666")
+			if linked := back.currentUser() == me; linked != c.links {
 				t.Errorf("linked: %t", linked)
 			}
 		})

@@ -14,10 +14,10 @@ import (
 // for instance, until the session has ended: what it then does must not undo
 // what ended the session.
 
-func TestAHeldRequestSetsNoPassword(t *testing.T) {
-	p := hunt(t)
-	thief, owner := p.visitor(), p.visitor()
-	thief.is(thief.register("ada@example.com", "the password of the thief"), http.StatusNoContent)
+func TestADelayedRequestOfAnEndedSessionSetsNoPassword(t *testing.T) {
+	p := newAttackFixture(t)
+	thief, owner := p.newBrowser(), p.newBrowser()
+	thief.wantStatus(thief.register("ada@example.com", "the password of the thief"), http.StatusNoContent)
 	stale := auth.Client{Session: thief.session()}
 	owner.recover("ada@example.com", "the password of the owner")
 
@@ -28,19 +28,19 @@ func TestAHeldRequestSetsNoPassword(t *testing.T) {
 	if !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief adds an address: %v", err)
 	}
-	owner.is(owner.login("ada@example.com", "the password of the owner"), http.StatusNoContent)
-	if back := p.visitor(); back.login("thief@example.com", "the password of the owner").StatusCode == http.StatusNoContent {
+	owner.wantStatus(owner.login("ada@example.com", "the password of the owner"), http.StatusNoContent)
+	if back := p.newBrowser(); back.login("thief@example.com", "the password of the owner").StatusCode == http.StatusNoContent {
 		t.Error("the thief has kept a way in")
 	}
 }
 
 // Who came by a provider has no password, and need not show one to set it.
-func TestAHeldRequestSetsNoFirstPassword(t *testing.T) {
-	p := hunt(t)
-	owner := p.visitor()
-	owner.visit("583231")
+func TestADelayedRequestOfAnEndedSessionSetsNoFirstPassword(t *testing.T) {
+	p := newAttackFixture(t)
+	owner := p.newBrowser()
+	owner.loginByProvider("583231")
 	stale := auth.Client{Session: owner.session()}
-	owner.is(owner.ask("PUT", "/auth/email", `{"newPassword":"the password of the owner"}`), http.StatusNoContent)
+	owner.wantStatus(owner.request("PUT", "/auth/email", `{"newPassword":"the password of the owner"}`), http.StatusNoContent)
 
 	if _, err := p.auth.ChangePassword(t.Context(), "", "the password of the thief", stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief sets a password: %v", err)
@@ -48,54 +48,54 @@ func TestAHeldRequestSetsNoFirstPassword(t *testing.T) {
 	if _, _, err := p.auth.Register(t.Context(), auth.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief sets a password with an address: %v", err)
 	}
-	owner.is(owner.ask("PUT", "/auth/email", `{"password":"the password of the owner","newPassword":"another password"}`), http.StatusNoContent)
+	owner.wantStatus(owner.request("PUT", "/auth/email", `{"password":"the password of the owner","newPassword":"another password"}`), http.StatusNoContent)
 }
 
-func TestAHeldVisitDoesNotLinkToAnAccountThatWasRecovered(t *testing.T) {
-	p := hunt(t)
-	thief, owner := p.visitor(), p.visitor()
-	thief.is(thief.register("ada@example.com", "the password of the thief"), http.StatusNoContent)
-	p.deliver("", "")
+func TestADelayedOAuthCallbackDoesNotLinkAfterARecovery(t *testing.T) {
+	p := newAttackFixture(t)
+	thief, owner := p.newBrowser(), p.newBrowser()
+	thief.wantStatus(thief.register("ada@example.com", "the password of the thief"), http.StatusNoContent)
+	p.deliverMails("", "")
 
 	inside, goOn := make(chan struct{}), make(chan struct{})
 	release := sync.OnceFunc(func() { close(goOn) })
 	defer release()
-	p.github.pause = func() { close(inside); <-goOn }
-	state, done := thief.leave(), make(chan answer)
-	go func() { done <- thief.ask("GET", "/auth/callback?code=666&state="+state, "") }()
+	p.github.beforeFinish = func() { close(inside); <-goOn }
+	state, done := thief.redirect(), make(chan response)
+	go func() { done <- thief.request("GET", "/auth/callback?code=666&state="+state, "") }()
 	<-inside
 	owner.recover("ada@example.com", "the password of the owner")
 	release()
 	if to := (<-done).Header.Get("Location"); to != "/out?reason=denied" {
 		t.Errorf("the thief is sent to %s", to)
 	}
-	owner.is(owner.login("ada@example.com", "the password of the owner"), http.StatusNoContent)
-	p.github.pause = nil
-	back := p.visitor()
-	back.visit("666")
-	if back.whoami() == owner.whoami() {
+	owner.wantStatus(owner.login("ada@example.com", "the password of the owner"), http.StatusNoContent)
+	p.github.beforeFinish = nil
+	back := p.newBrowser()
+	back.loginByProvider("666")
+	if back.currentUser() == owner.currentUser() {
 		t.Error("the thief has kept a way in")
 	}
 }
 
 // The account is recovered at the one moment at which its ways in have been
 // looked through and the thief's is not yet there.
-func TestAWayInThatIsLinkedDuringARecoveryGoesAgain(t *testing.T) {
-	p := hunt(t)
-	thief, owner := p.visitor(), p.visitor()
-	thief.is(thief.register("ada@example.com", "the password of the thief"), http.StatusNoContent)
-	state := thief.leave()
-	p.post.saving = func() {
-		p.post.saving = nil
+func TestAnIdentLinkedDuringARecoveryIsDeleted(t *testing.T) {
+	p := newAttackFixture(t)
+	thief, owner := p.newBrowser(), p.newBrowser()
+	thief.wantStatus(thief.register("ada@example.com", "the password of the thief"), http.StatusNoContent)
+	state := thief.redirect()
+	p.outbox.beforeSave = func() {
+		p.outbox.beforeSave = nil
 		owner.recover("ada@example.com", "the password of the owner")
 	}
-	if to := thief.ask("GET", "/auth/callback?code=666&state="+state, "").Header.Get("Location"); to != "/out?reason=denied" {
+	if to := thief.request("GET", "/auth/callback?code=666&state="+state, "").Header.Get("Location"); to != "/out?reason=denied" {
 		t.Errorf("the thief is sent to %s", to)
 	}
-	owner.is(owner.login("ada@example.com", "the password of the owner"), http.StatusNoContent)
-	back := p.visitor()
-	back.visit("666")
-	if back.whoami() == owner.whoami() {
+	owner.wantStatus(owner.login("ada@example.com", "the password of the owner"), http.StatusNoContent)
+	back := p.newBrowser()
+	back.loginByProvider("666")
+	if back.currentUser() == owner.currentUser() {
 		t.Error("the thief has kept a way in")
 	}
 }

@@ -12,10 +12,10 @@ import (
 )
 
 func TestLogin(t *testing.T) {
-	w := begin(t)
-	first := w.user(ada, password)
-	in := w.enters("ADA@Example.com", password, first.User.UUID)
-	if in.ID == first.ID || in.Token == first.Token || !w.good(in.Token) || !w.good(first.Token) {
+	w := newFixture(t)
+	first := w.register(ada, password)
+	in := w.mustLogin("ADA@Example.com", password, first.User.UUID)
+	if in.ID == first.ID || in.Token == first.Token || !w.valid(in.Token) || !w.valid(first.Token) {
 		t.Error("a login has no token of its own")
 	}
 	for _, c := range []struct {
@@ -26,8 +26,8 @@ func TestLogin(t *testing.T) {
 		{"bob@example.com", password, errs.NotFound}, {ada, "another password", errs.Denied}, {ada, password + " ", errs.Denied},
 		{ada, strings.Repeat("x", auth.MaxPassword+1), errs.Denied},
 	} {
-		in, err := w.Login(t.Context(), creds(c.login, c.password), from)
-		w.is(err, c.want)
+		in, err := w.Login(t.Context(), credentials(c.login, c.password), from)
+		w.wantKind(err, c.want)
 		if in.Token != "" {
 			t.Errorf("%q, %q: a token", c.login, c.password)
 		}
@@ -38,14 +38,14 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-func TestUniformErrorsAreAlike(t *testing.T) {
-	w := begin(t, func(o *auth.Options) { o.Email.UniformErrors = true })
-	w.user(ada, password)
-	_, wrong := w.Login(t.Context(), creds(ada, "another password"), from)
-	w.is(wrong, errs.Denied)
+func TestUniformErrorsAreEqual(t *testing.T) {
+	w := newFixture(t, func(o *auth.Options) { o.Email.UniformErrors = true })
+	w.register(ada, password)
+	_, wrong := w.Login(t.Context(), credentials(ada, "another password"), from)
+	w.wantKind(wrong, errs.Denied)
 	for _, login := range []string{"bob@example.com", "no address", "ada@example.com\x00", strings.Repeat("x", 300)} {
-		_, unknown := w.Login(t.Context(), creds(login, "another password"), from)
-		w.is(unknown, errs.Denied)
+		_, unknown := w.Login(t.Context(), credentials(login, "another password"), from)
+		w.wantKind(unknown, errs.Denied)
 		if unknown.Error() != wrong.Error() {
 			t.Errorf("%q: %q, not %q", login, unknown, wrong)
 		}
@@ -54,12 +54,12 @@ func TestUniformErrorsAreAlike(t *testing.T) {
 
 // An ident whose user is gone, or never was, lets nobody in.
 func TestAnIdentWithoutAUserIsUnknown(t *testing.T) {
-	w := begin(t)
-	in := w.user(ada, password)
+	w := newFixture(t)
+	in := w.register(ada, password)
 	w.must(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
-	_, err := w.Login(t.Context(), creds(ada, password), from)
-	w.is(err, errs.NotFound)
-	if w.good(in.Token) {
+	_, err := w.Login(t.Context(), credentials(ada, password), from)
+	w.wantKind(err, errs.NotFound)
+	if w.valid(in.Token) {
 		t.Error("the session of a user who is gone is good")
 	}
 }
@@ -67,37 +67,37 @@ func TestAnIdentWithoutAUserIsUnknown(t *testing.T) {
 // The hash is replaced at a login when its parameters are weaker than those of
 // new passwords, once, and never with that of another password.
 func TestAWeakHashIsReplaced(t *testing.T) {
-	w := begin(t)
-	in := w.user(ada, password)
+	w := newFixture(t)
+	in := w.register(ada, password)
 	hash := func() string { h, _ := w.record("Users", in.User.UUID).Text("password"); return h }
 	weak := hash()
 	w.opts.Hash = auth.HashParams{Memory: 16, Time: 2, Threads: 1}
-	strong, set := w.front()
+	strong, set := w.newService()
 	w.Service, w.set = strong, set
 
-	_, err := w.Login(t.Context(), creds(ada, "another password"), from)
-	w.is(err, errs.Denied)
+	_, err := w.Login(t.Context(), credentials(ada, "another password"), from)
+	w.wantKind(err, errs.Denied)
 	if w.Close(); hash() != weak {
 		t.Error("replaced by a wrong password")
 	}
-	w.enters(ada, password, in.User.UUID)
+	w.mustLogin(ada, password, in.User.UUID)
 	w.Close()
 	better := hash()
 	if !strings.HasPrefix(better, "$argon2id$v=19$m=16,t=2,p=1$") {
 		t.Errorf("the hash is %s", better)
 	}
-	w.enters(ada, password, in.User.UUID)
+	w.mustLogin(ada, password, in.User.UUID)
 	if w.Close(); hash() != better {
 		t.Error("replaced again")
 	}
-	if !w.good(in.Token) {
+	if !w.valid(in.Token) {
 		t.Error("a session ended with the hash")
 	}
 
 	// A stronger one stays.
-	w.opts.Hash = cheap
-	w.Service, w.set = w.front()
-	w.enters(ada, password, in.User.UUID)
+	w.opts.Hash = cheapHash
+	w.Service, w.set = w.newService()
+	w.mustLogin(ada, password, in.User.UUID)
 	if w.Close(); hash() != better {
 		t.Error("replaced by a weaker one")
 	}
@@ -106,33 +106,33 @@ func TestAWeakHashIsReplaced(t *testing.T) {
 // The stronger hash of a password that was right does not come back over a
 // password that was set meanwhile.
 func TestAReplacedHashDoesNotUndoANewPassword(t *testing.T) {
-	w := begin(t)
-	in := w.user(ada, password)
+	w := newFixture(t)
+	in := w.register(ada, password)
 	w.opts.Hash = auth.HashParams{Memory: 16, Time: 2, Threads: 1}
-	other, _ := w.front()
+	other, _ := w.newService()
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	w.disk.on(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
+	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
 		close(reached)
 		<-goOn
 	}))
-	_, err := other.Login(t.Context(), creds(ada, password), from)
+	_, err := other.Login(t.Context(), credentials(ada, password), from)
 	w.must(err)
 	<-reached // the stronger hash is about to be written
 	next, err := w.ChangePassword(t.Context(), password, "a new password", with(in))
 	w.must(err)
 	close(goOn)
 	other.Close()
-	w.enters(ada, "a new password", in.User.UUID)
-	if !w.good(next.Token) {
+	w.mustLogin(ada, "a new password", in.User.UUID)
+	if !w.valid(next.Token) {
 		t.Error("the new session has ended")
 	}
 }
 
 // What is kept as a password and is no hash is a fault of ours: it is not
 // quoted, and nobody has to wait for it.
-func TestWhatIsNoHashIsNotQuoted(t *testing.T) {
-	w := begin(t, limits(0, 2))
-	in := w.user(ada, password)
+func TestAnInvalidHashIsNotQuoted(t *testing.T) {
+	w := newFixture(t, limits(0, 2))
+	in := w.register(ada, password)
 	keep := func(password string) {
 		t.Helper()
 		fields := object.Object{}
@@ -148,14 +148,14 @@ func TestWhatIsNoHashIsNotQuoted(t *testing.T) {
 		"$argon2id$v=19$m=8,t=0,p=1$c2FsdA$c2VjcmV0", "$argon2id$v=19$m=8,t=1,p=0$c2FsdA$c2VjcmV0", "$argon2id$v=19$m=8,t=1,p=1$c2FsdA$", "$2a$10$secretsecret",
 	} {
 		keep(kept)
-		_, err := w.Login(t.Context(), creds(ada, password), from)
-		w.is(err, errs.Internal)
+		_, err := w.Login(t.Context(), credentials(ada, password), from)
+		w.wantKind(err, errs.Internal)
 		if strings.Contains(err.Error(), kept) {
 			t.Errorf("quoted: %v", err)
 		}
 	}
 	keep(hash)
-	w.enters(ada, password, in.User.UUID)
+	w.mustLogin(ada, password, in.User.UUID)
 }
 
 // hostile are logins that someone might hope to find a way around with.
@@ -169,26 +169,26 @@ var hostile = []string{
 	"ada@example.com_email", "user:1", "' OR '1'='1", "{\"$gt\":\"\"}", "*", "ada@example.com#", "ada@example.com?x=1", "mailto:ada@example.com",
 }
 
-func TestHostileLoginsAreNobody(t *testing.T) {
-	w := begin(t, func(o *auth.Options) { o.Email.MailInterval = 0 })
-	w.user(ada, password)
-	w.user("kate@example.com", password)
-	before := len(w.all("Tokens"))
+func TestHostileLoginsAreUnknown(t *testing.T) {
+	w := newFixture(t, func(o *auth.Options) { o.Email.MailInterval = 0 })
+	w.register(ada, password)
+	w.register("kate@example.com", password)
+	before := len(w.objects("Tokens"))
 	for _, login := range hostile {
 		t.Logf("%.300q", login) // the last one of a failure
-		_, err := w.Login(t.Context(), creds(login, password), from)
-		w.is(err, errs.NotFound)
-		_, _, err = w.Register(t.Context(), creds(login, password), from)
-		w.is(err, errs.Invalid)
-		w.is(w.ResendValidation(t.Context(), login, from), errs.Invalid)
-		w.is(w.RequestRecovery(t.Context(), login, from), errs.Invalid)
-		c := creds(login, "another password")
+		_, err := w.Login(t.Context(), credentials(login, password), from)
+		w.wantKind(err, errs.NotFound)
+		_, _, err = w.Register(t.Context(), credentials(login, password), from)
+		w.wantKind(err, errs.Invalid)
+		w.wantKind(w.ResendValidation(t.Context(), login, from), errs.Invalid)
+		w.wantKind(w.RequestRecovery(t.Context(), login, from), errs.Invalid)
+		c := credentials(login, "another password")
 		c.Token = "token"
-		w.is(w.Recover(t.Context(), c, from), errs.Denied)
+		w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
 		_, err = w.FollowLink(t.Context(), login, "token", from)
-		w.is(err, errs.Denied)
+		w.wantKind(err, errs.Denied)
 	}
-	if len(w.all("Users")) != 2 || len(w.all("Tokens")) != before {
+	if len(w.objects("Users")) != 2 || len(w.objects("Tokens")) != before {
 		t.Error("something was made of a hostile login")
 	}
 }
@@ -196,7 +196,7 @@ func TestHostileLoginsAreNobody(t *testing.T) {
 // Addresses that are unusual and addresses nevertheless. ids that no uuid can
 // hold are represented by a hash.
 func TestUnusualAddresses(t *testing.T) {
-	w := begin(t, func(o *auth.Options) { o.Email.MailInterval = 0 })
+	w := newFixture(t, func(o *auth.Options) { o.Email.MailInterval = 0 })
 	seen := map[string]bool{}
 	for _, c := range []struct{ login, as, ident string }{
 		{"o'brien@example.com", "o'brien@example.com", ""},
@@ -216,16 +216,16 @@ func TestUnusualAddresses(t *testing.T) {
 		}
 		fresh := !seen[c.as]
 		seen[c.as] = true
-		in, _, err := w.Register(t.Context(), creds(c.login, password), from)
+		in, _, err := w.Register(t.Context(), credentials(c.login, password), from)
 		if !fresh {
-			w.is(err, errs.Exists)
+			w.wantKind(err, errs.Exists)
 			continue
 		}
 		w.must(err)
-		if to := w.mail(c.as).To; to != c.as {
+		if to := w.lastMail(c.as).To; to != c.as {
 			t.Errorf("%s: a mail to %s", c.login, to)
 		}
-		w.enters(c.login, password, in.User.UUID)
+		w.mustLogin(c.login, password, in.User.UUID)
 		found, _, err := w.set.Store("Idents").Linked(t.Context(), "user", in.User.UUID, nil, 10)
 		w.must(err)
 		if len(found) != 1 {
@@ -242,19 +242,19 @@ func TestUnusualAddresses(t *testing.T) {
 }
 
 // Nobody is let in by an ident of another provider that has the same uuid.
-func TestAnIdentOfAnotherProviderIsNoWayIn(t *testing.T) {
-	w := begin(t, github)
+func TestAnIdentOfAnotherProviderIsRejected(t *testing.T) {
+	w := newFixture(t, github)
 	ident := object.Object{}
 	ident.Set("_id", "ada")
 	ident.Set("type", "example.com_email")
 	ident.Set("user", "somebody")
 	_, err := w.set.Store("Idents").Save(t.Context(), ident, "ada@example.com_email")
 	w.must(err)
-	_, _, err = w.Register(t.Context(), creds(ada, password), from)
-	w.is(err, errs.Denied)
-	_, err = w.Login(t.Context(), creds(ada, password), from)
-	w.is(err, errs.Denied)
-	if len(w.told.of(event.Register, "Users")) > 0 {
+	_, _, err = w.Register(t.Context(), credentials(ada, password), from)
+	w.wantKind(err, errs.Denied)
+	_, err = w.Login(t.Context(), credentials(ada, password), from)
+	w.wantKind(err, errs.Denied)
+	if len(w.recorder.of(event.Register, "Users")) > 0 {
 		t.Error("somebody was registered")
 	}
 }

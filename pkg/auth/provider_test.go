@@ -29,7 +29,7 @@ func github(o *auth.Options) { o.Providers = map[string]oauth.Provider{"github":
 
 // visit logs in at the other provider, or links that way in to the session
 // that a client has.
-func (w *world) visit(who string, c auth.Client) (auth.IssuedSession, error) {
+func (w *fixture) loginByProvider(who string, c auth.Client) (auth.IssuedSession, error) {
 	w.Helper()
 	flow, err := w.BeginOAuth(w.Context(), "github", true, c)
 	w.must(err)

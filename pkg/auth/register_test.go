@@ -23,8 +23,8 @@ func form(t *testing.T, login, password, fields string) auth.Credentials {
 	return auth.Credentials{Login: login, Password: password, Fields: o}
 }
 
-func TestRegisterMakesUserIdentAndSession(t *testing.T) {
-	w := begin(t)
+func TestRegisterCreatesUserIdentAndSession(t *testing.T) {
+	w := newFixture(t)
 	in, mailed, err := w.Register(t.Context(), form(t, "Ada@Example.COM", password, `{"name":"Ada","uuid":"mine","created":"never","idents":[1],"_epoch":7}`), from)
 	w.must(err)
 	if mailed || in.Token == "" || in.ID == "" || !strings.HasPrefix(in.Token, in.ID) || !in.Expires.Equal(w.clock.Now().Add(auth.SessionIdleTimeout)) {
@@ -47,17 +47,17 @@ func TestRegisterMakesUserIdentAndSession(t *testing.T) {
 	if got := string(ident.Encode()); got != want {
 		t.Errorf("the ident is %s, want %s", got, want)
 	}
-	if !w.good(in.Token) {
+	if !w.valid(in.Token) {
 		t.Error("the session is not good")
 	}
 }
 
 // Register is told once, in the same act as the user, and without what is secret.
-func TestRegisterIsTold(t *testing.T) {
-	w := begin(t)
+func TestRegisterPublishesAnEvent(t *testing.T) {
+	w := newFixture(t)
 	in, _, err := w.Register(t.Context(), form(t, ada, password, `{"name":"Ada","again":"`+password+`","age":3,"uuid":"mine"}`), from)
 	w.must(err)
-	events := w.told.of(event.Register, "Users")
+	events := w.recorder.of(event.Register, "Users")
 	if len(events) != 1 {
 		t.Fatalf("%d Register events", len(events))
 	}
@@ -73,53 +73,53 @@ func TestRegisterIsTold(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(user)); !slices.Equal(got, []string{"age", "created", "name", "updated", "uuid"}) {
 		t.Errorf("user %s", e.User)
 	}
-	saved := w.told.of(event.StoreSaved, "Users")
+	saved := w.recorder.of(event.StoreSaved, "Users")
 	if len(saved) != 1 || saved[0].Revision != e.Revision {
 		t.Errorf("Register at revision %d, saved %+v", e.Revision, saved)
 	}
 }
 
-func TestRegisterRefuses(t *testing.T) {
+func TestRegisterRejectsInvalidForms(t *testing.T) {
 	for _, mode := range []func(*auth.Options){func(*auth.Options) {}, validatedFirst} {
-		w := begin(t, mode)
+		w := newFixture(t, mode)
 		long := strings.Repeat("x", auth.MaxPassword)
 		for _, c := range []struct{ login, password string }{
 			{"", ""}, {ada, ""}, {"", password}, {ada, "1234567"}, {ada, long + "x"}, {"ada", password}, {"@example.com", password},
 		} {
-			_, mailed, err := w.Register(t.Context(), creds(c.login, c.password), from)
-			w.is(err, errs.Invalid)
+			_, mailed, err := w.Register(t.Context(), credentials(c.login, c.password), from)
+			w.wantKind(err, errs.Invalid)
 			if mailed {
 				t.Errorf("%q, %q: mailed", c.login, c.password)
 			}
 		}
 		for _, store := range []string{"Users", "Idents", "Sessions", "Tokens"} {
-			if all := w.all(store); len(all) > 0 {
+			if all := w.objects(store); len(all) > 0 {
 				t.Errorf("%s holds %v", store, all)
 			}
 		}
-		w.user(ada, long)
-		w.enters(ada, long, w.all("Users")[0].UUID)
-		_, err := w.Login(t.Context(), creds(ada, long+"x"), from)
-		w.is(err, errs.Denied)
+		w.register(ada, long)
+		w.mustLogin(ada, long, w.objects("Users")[0].UUID)
+		_, err := w.Login(t.Context(), credentials(ada, long+"x"), from)
+		w.wantKind(err, errs.Denied)
 	}
 }
 
-func TestRegisterRefusesAnAddressThatIsTaken(t *testing.T) {
-	w := begin(t)
-	w.user(ada, password)
-	_, _, err := w.Register(t.Context(), creds("ADA@example.com", "another password"), from)
-	w.is(err, errs.Exists)
-	w.enters(ada, password, w.all("Users")[0].UUID)
+func TestRegisterRejectsATakenAddress(t *testing.T) {
+	w := newFixture(t)
+	w.register(ada, password)
+	_, _, err := w.Register(t.Context(), credentials("ADA@example.com", "another password"), from)
+	w.wantKind(err, errs.Exists)
+	w.mustLogin(ada, password, w.objects("Users")[0].UUID)
 }
 
-func TestRegisterAsksForAMailFirst(t *testing.T) {
-	w := begin(t, validatedFirst)
+func TestRegisterRequestsAMailFirst(t *testing.T) {
+	w := newFixture(t, validatedFirst)
 	_, mailed, err := w.Register(t.Context(), form(t, ada, password, `{"name":"Ada"}`), from)
 	w.must(err)
-	if !mailed || len(w.all("Users"))+len(w.all("Idents"))+len(w.all("Sessions")) > 0 || len(w.told.of(event.Register, "Users")) > 0 {
+	if !mailed || len(w.objects("Users"))+len(w.objects("Idents"))+len(w.objects("Sessions")) > 0 || len(w.recorder.of(event.Register, "Users")) > 0 {
 		t.Error("something was made without a token")
 	}
-	m := w.mail(ada)
+	m := w.lastMail(ada)
 	if m.kind != "validate" || m.From != w.email.From || m.token == "" {
 		t.Errorf("mail %+v", m)
 	}
@@ -127,17 +127,17 @@ func TestRegisterAsksForAMailFirst(t *testing.T) {
 	for _, wrong := range []string{"wrong", m.token + "x", m.token[1:], strings.ToUpper(m.token)} {
 		c.Token = wrong
 		_, _, err = w.Register(t.Context(), c, from)
-		w.is(err, errs.Denied)
+		w.wantKind(err, errs.Denied)
 	}
 	c.Login, c.Token = "bob@example.com", m.token
 	_, _, err = w.Register(t.Context(), c, from)
-	w.is(err, errs.Denied)
+	w.wantKind(err, errs.Denied)
 
 	// What the schema refuses leaves the token good.
 	c = form(t, ada, password, `{"name":"bad"}`)
 	c.Token = m.token
 	_, _, err = w.Register(t.Context(), c, from)
-	w.is(err, errs.Invalid)
+	w.wantKind(err, errs.Invalid)
 
 	c = form(t, "ADA@example.com", password, `{"name":"Ada"}`)
 	c.Token = m.token
@@ -146,121 +146,121 @@ func TestRegisterAsksForAMailFirst(t *testing.T) {
 	if mailed || string(w.record("Idents", "ada@example.com_email")["validated"]) != "true" {
 		t.Error("the address is not validated")
 	}
-	w.enters(ada, password, in.User.UUID)
-	if strings.Contains(string(w.told.of(event.Register, "Users")[0].Datas), m.token) {
+	w.mustLogin(ada, password, in.User.UUID)
+	if strings.Contains(string(w.recorder.of(event.Register, "Users")[0].Datas), m.token) {
 		t.Error("Register tells the token")
 	}
 	_, _, err = w.Register(t.Context(), c, from)
-	w.is(err, errs.Denied)
+	w.wantKind(err, errs.Denied)
 }
 
-func TestRegisterTellsTheOwnerOfATakenAddress(t *testing.T) {
-	w := begin(t, validatedFirst)
-	in := w.user(ada, password)
-	w.clock.pass(w.email.MailInterval)
-	_, mailed, err := w.Register(t.Context(), creds(ada, "another password"), from)
+func TestRegisterInformsTheOwnerOfATakenAddress(t *testing.T) {
+	w := newFixture(t, validatedFirst)
+	in := w.register(ada, password)
+	w.clock.advance(w.email.MailInterval)
+	_, mailed, err := w.Register(t.Context(), credentials(ada, "another password"), from)
 	w.must(err)
-	if m := w.mail(ada); !mailed || m.kind != "taken" || m.token != "" {
+	if m := w.lastMail(ada); !mailed || m.kind != "taken" || m.token != "" {
 		t.Errorf("mailed %v, %+v", mailed, m)
 	}
-	w.enters(ada, password, in.User.UUID)
+	w.mustLogin(ada, password, in.User.UUID)
 }
 
 // A user schema that knows no password does not make a registration impossible
 // only once its token is used up.
-func TestWhatCanBeRefusedIsRefusedBeforeTheTokenIsUsedUp(t *testing.T) {
-	w := begin(t, validatedFirst)
-	_, _, err := w.Register(t.Context(), creds(ada, password), from)
+func TestARejectedFormDoesNotConsumeTheToken(t *testing.T) {
+	w := newFixture(t, validatedFirst)
+	_, _, err := w.Register(t.Context(), credentials(ada, password), from)
 	w.must(err)
-	c := creds(ada, password)
-	c.Token = w.mail(ada).token
+	c := credentials(ada, password)
+	c.Token = w.lastMail(ada).token
 	c.Fields = object.Object{}
 	c.Fields.Set("big", strings.Repeat("x", 256<<10))
 	_, _, err = w.Register(t.Context(), c, from)
-	w.is(err, errs.TooLarge)
+	w.wantKind(err, errs.TooLarge)
 	// With the hash of the password it is too large, without it is not.
 	c.Fields.Set("big", strings.Repeat("x", 256<<10-100))
 	_, _, err = w.Register(t.Context(), c, from)
-	w.is(err, errs.TooLarge)
+	w.wantKind(err, errs.TooLarge)
 	c.Fields = nil
 	_, _, err = w.Register(t.Context(), c, from)
 	w.must(err)
 }
 
 // While somebody is logged in, an address becomes a further way in.
-func TestRegisterAddsAnAddressToWhoIsLoggedIn(t *testing.T) {
+func TestRegisterLinksAnAddressWhileLoggedIn(t *testing.T) {
 	for _, first := range []bool{false, true} {
-		w := begin(t, func(o *auth.Options) { o.Email.PostValidation = !first }, github)
-		in := w.user(ada, password)
+		w := newFixture(t, func(o *auth.Options) { o.Email.PostValidation = !first }, github)
+		in := w.register(ada, password)
 		add := func(login, password string) (auth.IssuedSession, error) {
-			c := creds(login, password)
+			c := credentials(login, password)
 			if first {
-				w.clock.pass(w.email.MailInterval)
+				w.clock.advance(w.email.MailInterval)
 				_, _, err := w.Register(t.Context(), c, with(in))
 				w.must(err)
-				c.Token = w.mail(login).token
+				c.Token = w.lastMail(login).token
 			}
 			in, _, err := w.Register(t.Context(), c, with(in))
 			return in, err
 		}
 		_, err := add("second@example.com", "a wrong password")
-		w.is(err, errs.Denied)
+		w.wantKind(err, errs.Denied)
 		if w.record("Idents", "second@example.com_email") != nil {
 			t.Error("linked with a wrong password")
 		}
 		again, err := add("second@example.com", password)
 		w.must(err)
-		if again.User.UUID != in.User.UUID || len(w.all("Users")) != 1 {
-			t.Errorf("user %s, and %d users", again.User.UUID, len(w.all("Users")))
+		if again.User.UUID != in.User.UUID || len(w.objects("Users")) != 1 {
+			t.Errorf("user %s, and %d users", again.User.UUID, len(w.objects("Users")))
 		}
-		w.enters("second@example.com", password, in.User.UUID)
+		w.mustLogin("second@example.com", password, in.User.UUID)
 		if got := string(w.record("Idents", "second@example.com_email")["validated"]); got != map[bool]string{true: "true", false: "false"}[first] {
 			t.Errorf("validated %s", got)
 		}
 		w.Close() // the end of the session before is not waited for
-		if w.good(in.Token) {
+		if w.valid(in.Token) {
 			t.Error("the session before lives on")
 		}
-		bob := w.user("bob@example.com", "the password of bob")
+		bob := w.register("bob@example.com", "the password of bob")
 		in = again
 		if !first {
 			_, err = add("bob@example.com", password)
-			w.is(err, errs.Exists)
+			w.wantKind(err, errs.Exists)
 		}
-		w.enters("bob@example.com", "the password of bob", bob.User.UUID)
+		w.mustLogin("bob@example.com", "the password of bob", bob.User.UUID)
 	}
 }
 
 // Who came by another provider has no password, and sets one with the address.
-func TestAnAddressBringsTheFirstPassword(t *testing.T) {
-	w := begin(t, github)
-	in, err := w.visit("ada", from)
+func TestLinkingAnAddressSetsTheFirstPassword(t *testing.T) {
+	w := newFixture(t, github)
+	in, err := w.loginByProvider("ada", from)
 	w.must(err)
-	_, _, err = w.Register(t.Context(), creds(ada, password), with(in))
+	_, _, err = w.Register(t.Context(), credentials(ada, password), with(in))
 	w.must(err)
-	w.enters(ada, password, in.User.UUID)
-	back, err := w.visit("ada", from)
+	w.mustLogin(ada, password, in.User.UUID)
+	back, err := w.loginByProvider("ada", from)
 	w.must(err)
 	if back.User.UUID != in.User.UUID {
 		t.Error("the other way in is gone")
 	}
 }
 
-func TestWithoutEMailThereIsNone(t *testing.T) {
-	w := begin(t, github, func(o *auth.Options) { o.Email = nil })
-	in, err := w.visit("ada", from)
+func TestLoginByEmailCanBeDisabled(t *testing.T) {
+	w := newFixture(t, github, func(o *auth.Options) { o.Email = nil })
+	in, err := w.loginByProvider("ada", from)
 	w.must(err)
-	_, err = w.Login(t.Context(), creds(ada, password), from)
-	w.is(err, errs.NotFound)
-	_, _, err = w.Register(t.Context(), creds(ada, password), from)
-	w.is(err, errs.NotFound)
-	w.is(w.ResendValidation(t.Context(), ada, from), errs.NotFound)
-	w.is(w.RequestRecovery(t.Context(), ada, from), errs.NotFound)
-	w.is(w.Recover(t.Context(), creds(ada, password), from), errs.NotFound)
+	_, err = w.Login(t.Context(), credentials(ada, password), from)
+	w.wantKind(err, errs.NotFound)
+	_, _, err = w.Register(t.Context(), credentials(ada, password), from)
+	w.wantKind(err, errs.NotFound)
+	w.wantKind(w.ResendValidation(t.Context(), ada, from), errs.NotFound)
+	w.wantKind(w.RequestRecovery(t.Context(), ada, from), errs.NotFound)
+	w.wantKind(w.Recover(t.Context(), credentials(ada, password), from), errs.NotFound)
 	_, err = w.FollowLink(t.Context(), ada, "token", from)
-	w.is(err, errs.NotFound)
-	w.must(w.deliver())
-	if !w.good(in.Token) {
+	w.wantKind(err, errs.NotFound)
+	w.must(w.deliverMails())
+	if !w.valid(in.Token) {
 		t.Error("the other way in does not work")
 	}
 }

@@ -13,36 +13,36 @@ import (
 	"belfry/pkg/store/object"
 )
 
-func TestASessionIsIdle(t *testing.T) {
-	w := begin(t)
-	in := w.user(ada, password)
-	w.clock.pass(auth.SessionIdleTimeout - time.Microsecond)
+func TestAnIdleSessionExpires(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
+	w.clock.advance(auth.SessionIdleTimeout - time.Microsecond)
 	session, err := w.Authenticate(t.Context(), in.Token)
 	w.must(err)
 	if session == nil || session.ID != in.ID || session.User.UUID != in.User.UUID || session.Visible["password"] != nil {
 		t.Fatalf("the session is %+v", session)
 	}
-	other := w.enters(ada, password, in.User.UUID)
-	w.clock.pass(auth.SessionIdleTimeout)
-	if w.good(other.Token) {
+	other := w.mustLogin(ada, password, in.User.UUID)
+	w.clock.advance(auth.SessionIdleTimeout)
+	if w.valid(other.Token) {
 		t.Error("good after the time that it may be idle")
 	}
 }
 
 // A session that is used lasts, but not for ever.
-func TestASessionSlides(t *testing.T) {
-	w := begin(t)
-	in := w.user(ada, password)
+func TestASessionInUseIsExtended(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
 	start := w.clock.Now()
 	for w.clock.Now().Sub(start) < auth.SessionMaxAge {
-		if !w.good(in.Token) {
+		if !w.valid(in.Token) {
 			t.Fatalf("not good any more after %s", w.clock.Now().Sub(start))
 		}
 		w.Close() // the note of its use is not waited for
-		w.clock.pass(auth.SessionIdleTimeout / 2)
+		w.clock.advance(auth.SessionIdleTimeout / 2)
 	}
-	if got := w.clock.Now().Sub(start); w.good(in.Token) || got != auth.SessionMaxAge+auth.SessionIdleTimeout/2-auth.SessionMaxAge%(auth.SessionIdleTimeout/2) {
-		t.Errorf("good: %v after %s", w.good(in.Token), got)
+	if got := w.clock.Now().Sub(start); w.valid(in.Token) || got != auth.SessionMaxAge+auth.SessionIdleTimeout/2-auth.SessionMaxAge%(auth.SessionIdleTimeout/2) {
+		t.Errorf("good: %v after %s", w.valid(in.Token), got)
 	}
 	if e, _ := w.record("Sessions", in.ID).Text("expires"); e != start.Add(auth.SessionMaxAge).Format("2006-01-02T15:04:05.000000Z") {
 		t.Errorf("expires %s", e)
@@ -50,9 +50,9 @@ func TestASessionSlides(t *testing.T) {
 }
 
 // Its use is noted seldom.
-func TestASessionIsNotWrittenAtEveryRequest(t *testing.T) {
-	w := begin(t)
-	in := w.user(ada, password)
+func TestASessionIsNotWrittenOnEveryRequest(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
 	revision := func() uint64 {
 		w.Close()
 		s, err := w.set.Store("Sessions").Get(t.Context(), in.ID)
@@ -60,20 +60,20 @@ func TestASessionIsNotWrittenAtEveryRequest(t *testing.T) {
 		return s.Revision
 	}
 	first := revision()
-	w.clock.pass(time.Hour - time.Second)
-	if w.good(in.Token); revision() != first {
+	w.clock.advance(time.Hour - time.Second)
+	if w.valid(in.Token); revision() != first {
 		t.Error("written within the hour")
 	}
-	w.clock.pass(time.Second)
-	if w.good(in.Token); revision() == first {
+	w.clock.advance(time.Second)
+	if w.valid(in.Token); revision() == first {
 		t.Error("not written after an hour")
 	}
 }
 
-func TestWhatIsNoToken(t *testing.T) {
-	w := begin(t)
-	in := w.user(ada, password)
-	other := w.user("bob@example.com", password)
+func TestInvalidTokensAreRejected(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
+	other := w.register("bob@example.com", password)
 	flip := func(i int) string {
 		raw := []byte(in.Token)
 		raw[i] = map[bool]byte{true: 'B', false: 'A'}[raw[i] == 'A']
@@ -89,19 +89,19 @@ func TestWhatIsNoToken(t *testing.T) {
 			t.Errorf("%.80q: %v, %v", token, session, err)
 		}
 	}
-	if !w.good(in.Token) {
+	if !w.valid(in.Token) {
 		t.Error("the token is not good")
 	}
 }
 
 // What is kept is not enough to log in with.
-func TestOnlyAHashOfTheTokenIsKept(t *testing.T) {
-	w := begin(t)
-	in := w.user(ada, password)
+func TestOnlyAHashOfTheSessionTokenIsStored(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
 	secret := in.Token[len(in.ID):]
 	kept := w.record("Sessions", in.ID)
 	hash, _ := kept.Text("_hash")
-	if hash == "" || strings.Contains(string(kept.Encode()), secret) || w.good(in.ID+hash) {
+	if hash == "" || strings.Contains(string(kept.Encode()), secret) || w.valid(in.ID+hash) {
 		t.Errorf("kept %s of token %s", kept.Encode(), in.Token)
 	}
 	if len(kept["_hash"]) != 43+2 || len(secret) != 43 {
@@ -110,7 +110,7 @@ func TestOnlyAHashOfTheTokenIsKept(t *testing.T) {
 	delete(kept, "_hash")
 	_, err := store.NewWorker(w.set.Store("Sessions")).CompareAndSet(t.Context(), must(w.set.Store("Sessions").Get(t.Context(), in.ID)), object.Object{"_hash": nil})
 	w.must(err)
-	if w.good(in.Token) || w.good(in.ID) {
+	if w.valid(in.Token) || w.valid(in.ID) {
 		t.Error("a session without a hash is good")
 	}
 }
@@ -123,42 +123,42 @@ func must[V any](v V, err error) V {
 	return v
 }
 
-func TestALoginEndsTheSessionThatItReplaces(t *testing.T) {
-	w := begin(t, github)
-	in := w.user(ada, password)
-	next, err := w.Login(t.Context(), creds(ada, password), with(in))
+func TestALoginEndsThePreviousSession(t *testing.T) {
+	w := newFixture(t, github)
+	in := w.register(ada, password)
+	next, err := w.Login(t.Context(), credentials(ada, password), with(in))
 	w.must(err)
 	w.Close()
-	if w.good(in.Token) || !w.good(next.Token) || next.ID == in.ID {
+	if w.valid(in.Token) || !w.valid(next.Token) || next.ID == in.ID {
 		t.Error("the session of before is good, or the new one is not")
 	}
-	_, err = w.Login(t.Context(), creds(ada, "another password"), with(next))
-	w.is(err, errs.Denied)
-	if w.Close(); !w.good(next.Token) {
+	_, err = w.Login(t.Context(), credentials(ada, "another password"), with(next))
+	w.wantKind(err, errs.Denied)
+	if w.Close(); !w.valid(next.Token) {
 		t.Error("a login that fails ends the session")
 	}
 }
 
 func TestLogout(t *testing.T) {
-	w := begin(t)
-	in := w.user(ada, password)
-	other := w.enters(ada, password, in.User.UUID)
+	w := newFixture(t)
+	in := w.register(ada, password)
+	other := w.mustLogin(ada, password, in.User.UUID)
 	w.must(w.Logout(t.Context(), &in.Session))
 	w.must(w.Logout(t.Context(), &in.Session))
-	if w.good(in.Token) || !w.good(other.Token) {
+	if w.valid(in.Token) || !w.valid(other.Token) {
 		t.Error("the wrong session has ended")
 	}
 }
 
-func TestListAndRevoke(t *testing.T) {
-	w := begin(t)
-	bob := w.user("bob@example.com", password)
-	first := w.user(ada, password)
-	w.clock.pass(time.Second)
-	second, err := w.Login(t.Context(), creds(ada, password), auth.Client{Address: "2001:db8::1", UserAgent: "phone"})
+func TestListAndRevokeSessions(t *testing.T) {
+	w := newFixture(t)
+	bob := w.register("bob@example.com", password)
+	first := w.register(ada, password)
+	w.clock.advance(time.Second)
+	second, err := w.Login(t.Context(), credentials(ada, password), auth.Client{Address: "2001:db8::1", UserAgent: "phone"})
 	w.must(err)
-	w.clock.pass(auth.SessionIdleTimeout - time.Second)
-	third := w.enters(ada, password, first.User.UUID) // first has expired by now
+	w.clock.advance(auth.SessionIdleTimeout - time.Second)
+	third := w.mustLogin(ada, password, first.User.UUID) // first has expired by now
 
 	list, err := w.ListSessions(t.Context(), &third.Session)
 	w.must(err)
@@ -171,11 +171,11 @@ func TestListAndRevoke(t *testing.T) {
 	}
 
 	for _, id := range []string{bob.ID, "none", "", "../x", strings.Repeat("x", 300), second.Token, "a/b"} {
-		w.is(w.RevokeSession(t.Context(), &third.Session, id), errs.NotFound)
+		w.wantKind(w.RevokeSession(t.Context(), &third.Session, id), errs.NotFound)
 	}
 	w.must(w.RevokeSession(t.Context(), &third.Session, second.ID))
-	w.is(w.RevokeSession(t.Context(), &third.Session, second.ID), errs.NotFound)
-	if w.good(second.Token) || !w.good(third.Token) {
+	w.wantKind(w.RevokeSession(t.Context(), &third.Session, second.ID), errs.NotFound)
+	if w.valid(second.Token) || !w.valid(third.Token) {
 		t.Error("the wrong session was revoked")
 	}
 	list, err = w.ListSessions(t.Context(), &third.Session)
@@ -186,9 +186,9 @@ func TestListAndRevoke(t *testing.T) {
 }
 
 // More sessions than a search reads at a time are listed, each once.
-func TestListOfManySessions(t *testing.T) {
-	w := begin(t)
-	in := w.user(ada, password)
+func TestListManySessions(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
 	const many = 230
 	for i := range many {
 		s := object.Object{}
@@ -212,46 +212,46 @@ func TestListOfManySessions(t *testing.T) {
 
 // A user who is deleted takes sessions and idents along, and the address is
 // free at once, even before they have gone.
-func TestADeletedUserTakesEverythingAlong(t *testing.T) {
+func TestADeletedUserHasNoSession(t *testing.T) {
 	for _, cascaded := range []bool{true, false} {
-		w := begin(t)
-		in := w.user(ada, password)
-		second := w.enters(ada, password, in.User.UUID)
+		w := newFixture(t)
+		in := w.register(ada, password)
+		second := w.mustLogin(ada, password, in.User.UUID)
 		w.must(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
-		if w.good(in.Token) || w.good(second.Token) {
+		if w.valid(in.Token) || w.valid(second.Token) {
 			t.Error("a session outlives its user")
 		}
 		if cascaded {
 			w.cascade()
-			if n := len(w.all("Sessions")) + len(w.all("Idents")); n > 0 {
+			if n := len(w.objects("Sessions")) + len(w.objects("Idents")); n > 0 {
 				t.Errorf("%d sessions and idents are left", n)
 			}
 		}
-		_, err := w.Login(t.Context(), creds(ada, password), from)
-		w.is(err, errs.NotFound)
-		again := w.user(ada, "another password")
+		_, err := w.Login(t.Context(), credentials(ada, password), from)
+		w.wantKind(err, errs.NotFound)
+		again := w.register(ada, "another password")
 		w.cascade() // comes late, or again: what is new stays
 		if again.User.UUID == in.User.UUID {
 			t.Error("the uuid is that of the user who was deleted")
 		}
-		w.enters(ada, "another password", again.User.UUID)
-		if w.good(in.Token) || !w.good(again.Token) {
+		w.mustLogin(ada, "another password", again.User.UUID)
+		if w.valid(in.Token) || !w.valid(again.Token) {
 			t.Error("the wrong session is good")
 		}
-		if left := len(w.all("Sessions")); left != 2 {
+		if left := len(w.objects("Sessions")); left != 2 {
 			t.Errorf("%d sessions are left, want 2", left)
 		}
 	}
 }
 
-func TestClean(t *testing.T) {
-	w := begin(t, github)
-	in := w.user(ada, password)
+func TestDeleteExpired(t *testing.T) {
+	w := newFixture(t, github)
+	in := w.register(ada, password)
 	w.must(w.RequestRecovery(t.Context(), "bob@example.com", from))
 	_, err := w.BeginOAuth(t.Context(), "github", true, from)
 	w.must(err)
 	for range 5 {
-		w.enters(ada, password, in.User.UUID)
+		w.mustLogin(ada, password, in.User.UUID)
 	}
 	clean := func(limit, want int) {
 		t.Helper()
@@ -262,28 +262,28 @@ func TestClean(t *testing.T) {
 		}
 	}
 	clean(100, 0)
-	w.clock.pass(auth.FlowTTL + time.Second)
+	w.clock.advance(auth.FlowTTL + time.Second)
 	clean(100, 1)
-	w.clock.pass(auth.SessionIdleTimeout)
-	last := w.enters(ada, password, in.User.UUID)
+	w.clock.advance(auth.SessionIdleTimeout)
+	last := w.mustLogin(ada, password, in.User.UUID)
 	clean(2, 4)   // two of each
 	clean(100, 4) // the address of ada has a token that was asked for, bob's has nothing
 	clean(100, 0)
-	if !w.good(last.Token) || len(w.all("Sessions")) != 1 || len(w.all("Tokens")) != 0 {
-		t.Errorf("%d sessions and %d tokens are left", len(w.all("Sessions")), len(w.all("Tokens")))
+	if !w.valid(last.Token) || len(w.objects("Sessions")) != 1 || len(w.objects("Tokens")) != 0 {
+		t.Errorf("%d sessions and %d tokens are left", len(w.objects("Sessions")), len(w.objects("Tokens")))
 	}
 }
 
 // What is used at the moment at which it is found to have expired stays.
-func TestCleanLeavesWhatIsInUse(t *testing.T) {
-	w := begin(t)
+func TestDeleteExpiredKeepsWhatIsInUse(t *testing.T) {
+	w := newFixture(t)
 	w.must(w.ResendValidation(t.Context(), "bob@example.com", from))
-	other, _ := w.front()
-	w.clock.pass(8 * 24 * time.Hour)
-	w.disk.on(once(func(s step) bool { return s.store == "Tokens" && s.write != nil && s.write.Body == nil && !s.after }, func() {
+	other, _ := w.newService()
+	w.clock.advance(8 * 24 * time.Hour)
+	w.backend.onStep(once(func(s step) bool { return s.store == "Tokens" && s.write != nil && s.write.Body == nil && !s.after }, func() {
 		w.must(other.ResendValidation(t.Context(), "bob@example.com", from))
 	}))
-	if n := must(w.DeleteExpired(t.Context(), 100)); n != 0 || len(w.all("Tokens")) != 1 {
+	if n := must(w.DeleteExpired(t.Context(), 100)); n != 0 || len(w.objects("Tokens")) != 1 {
 		t.Errorf("%d removed", n)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"belfry/test/mailbox"
 )
 
-func TestWhatCanNotBeWritten(t *testing.T) {
+func TestInvalidMessagesAreRejected(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for name, change := range map[string]func(*belfry.Message){
 		"subject with a header":     func(m *belfry.Message) { m.Subject = "hi\r\nBcc: eve@example.com" },
@@ -51,7 +51,7 @@ func TestWhatCanNotBeWritten(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatTheServerCanNotTake(t *testing.T) {
+func TestAnAddressThatTheServerDoesNotSupport(t *testing.T) {
 	m := letter()
 	m.To = "jürgen@example.org"
 	s := mailbox.Start(t)

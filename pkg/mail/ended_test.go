@@ -41,7 +41,7 @@ func hanging(t *testing.T, ctx context.Context, hangs string, timeout time.Durat
 
 var stages = map[string]string{"AUTH": "logging in", "MAIL": "naming the sender", "RCPT": "naming the recipient", "DATA": " the content"}
 
-func TestTheEndOfTheContextEndsASend(t *testing.T) {
+func TestCancelingTheContextEndsASend(t *testing.T) {
 	for stage, doing := range stages {
 		t.Run(stage, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -70,7 +70,7 @@ func TestATimeoutEndsASend(t *testing.T) {
 	}
 }
 
-func TestAServerThatNeverGreets(t *testing.T) {
+func TestAServerThatSendsNoGreeting(t *testing.T) {
 	for _, tls := range []string{"none", "starttls", "tls"} {
 		opts := listen(t, "")
 		opts.TLS, opts.Timeout = tls, 100*time.Millisecond
@@ -83,7 +83,7 @@ func TestAServerThatNeverGreets(t *testing.T) {
 	}
 }
 
-func TestAContextThatHasEnded(t *testing.T) {
+func TestACanceledContextSendsNothing(t *testing.T) {
 	s := mailbox.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

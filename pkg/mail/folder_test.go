@@ -13,7 +13,7 @@ import (
 	belfry "belfry/pkg/mail"
 )
 
-func TestAFolderHasTheWholeMail(t *testing.T) {
+func TestAFolderContainsTheMail(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "data", "mails")
 	m := letter()
 	got, file := written(t, folder, m)
@@ -42,7 +42,7 @@ func TestNamesSortByDate(t *testing.T) {
 	}
 }
 
-func TestMailsAtOnce(t *testing.T) {
+func TestConcurrentMails(t *testing.T) {
 	folder := t.TempDir()
 	sender := belfry.NewFolder(folder, nil)
 	var all sync.WaitGroup
@@ -67,7 +67,7 @@ func TestMailsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCanNotBe(t *testing.T) {
+func TestAnInvalidFolderIsReported(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

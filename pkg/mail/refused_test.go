@@ -53,7 +53,7 @@ func quiet(t *testing.T, err error) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRejectionsAreClassified(t *testing.T) {
 	blabber := " you said https://example.com/auth?token=" + secret + " with " + password + " " + base64.StdEncoding.EncodeToString([]byte(password))
 	for _, c := range []struct {
 		stage string
@@ -102,7 +102,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestAHangUpInTheMidstOfTheContent(t *testing.T) {
+func TestAConnectionLostDuringTheContent(t *testing.T) {
 	s := mailbox.Start(t)
 	s.Refuse(func(stage, _ string) error {
 		if stage == "DATA" {
@@ -115,7 +115,7 @@ func TestAHangUpInTheMidstOfTheContent(t *testing.T) {
 	unavailable(t, belfry.NewSMTP(options(s, "none")).Send(t.Context(), m), s)
 }
 
-func TestAWrongLogin(t *testing.T) {
+func TestAWrongPasswordIsTransient(t *testing.T) {
 	s := mailbox.Start(t, mailbox.TLS(), mailbox.Login(user, "another"))
 	opts := options(s, "tls")
 	opts.User, opts.Password = user, password
@@ -157,7 +157,7 @@ func TestTLSIsRequired(t *testing.T) {
 	told(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "127.0.0.1:", "its certificate is not valid")
 }
 
-func TestAPasswordStaysOffPlainConnections(t *testing.T) {
+func TestAPasswordIsNotSentInPlain(t *testing.T) {
 	for host, ok := range map[string]bool{"localhost": true, "127.0.0.1": true, "127.8.9.1": true, "::1": true, "mail.example.com": false, "192.0.2.1": false, "localhost.example.com": false, "0.0.0.0": false} {
 		opts := belfry.SMTPOptions{Host: host, Port: 1, TLS: "none", User: user, Password: password}
 		if err := opts.Check(); (err == nil) != ok {
@@ -173,7 +173,7 @@ func TestAPasswordStaysOffPlainConnections(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckRejectsInvalidOptions(t *testing.T) {
 	good := belfry.SMTPOptions{Host: "mail.example.com", User: user, Password: password}
 	if err := good.Check(); err != nil {
 		t.Error(err)
@@ -195,8 +195,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestNothingIsLogged: a debug log would hold the conversation.
-func TestNothingIsLogged(t *testing.T) {
+// TestErrorsContainNoMailContent: a debug log would hold the conversation.
+func TestErrorsContainNoMailContent(t *testing.T) {
 	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func listen(t *testing.T, says string) belfry.SMTPOptions {
 	return belfry.SMTPOptions{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, TLS: "none"}
 }
 
-func TestWhatIsNoMailServer(t *testing.T) {
+func TestAServerThatViolatesSMTP(t *testing.T) {
 	for says, names := range map[string]string{
 		"554 5.3.2 not today\r\n":              "greeting was refused: 554 5.3.2 not today",
 		"HTTP/1.1 400 Bad Request\r\n\r\n":     "greeting failed",

@@ -36,7 +36,7 @@ func options(s *mailbox.Server, tls string) belfry.SMTPOptions {
 	return belfry.SMTPOptions{Host: s.Host, Port: s.Port, TLS: tls, RootCAs: s.RootCAs, LocalName: "belfry.example.com"}
 }
 
-func TestEveryWayToAServerBringsTheWholeMail(t *testing.T) {
+func TestEveryTLSModeDeliversTheMail(t *testing.T) {
 	for name, c := range map[string]struct {
 		tls   string
 		with  []mailbox.Option
@@ -107,7 +107,7 @@ func same(t *testing.T, got mailbox.Mail, want belfry.Message) {
 	}
 }
 
-func TestTheTextAlone(t *testing.T) {
+func TestATextOnlyMail(t *testing.T) {
 	s := mailbox.Start(t)
 	sender := belfry.NewSMTP(options(s, "none"))
 	m := letter()
@@ -124,7 +124,7 @@ func TestTheTextAlone(t *testing.T) {
 	same(t, s.Await(t, m.To, 2)[1], m)
 }
 
-func TestAddressesBeyondASCII(t *testing.T) {
+func TestNonASCIIAddresses(t *testing.T) {
 	m := letter()
 	m.To = "jürgen@example.org"
 	s := mailbox.Start(t, mailbox.UTF8())
@@ -142,7 +142,7 @@ func TestAddressesBeyondASCII(t *testing.T) {
 	}
 }
 
-func TestAServerThatComesBack(t *testing.T) {
+func TestAServerThatRecovers(t *testing.T) {
 	s := mailbox.Start(t)
 	sender := belfry.NewSMTP(options(s, "none"))
 	s.Stop(t)

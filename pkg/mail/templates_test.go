@@ -41,7 +41,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestWhatALoginCanNotDo(t *testing.T) {
+func TestALoginIsEscaped(t *testing.T) {
 	tmpl, err := belfry.ParseTemplates("for {{.Login}}", `<a href="{{.Link}}">{{.Login}}</a>`, "{{.Login}}")
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestWhatALoginCanNotDo(t *testing.T) {
 	}
 }
 
-func TestTemplatesThatDoNotWork(t *testing.T) {
+func TestInvalidTemplatesAreRejected(t *testing.T) {
 	for _, c := range []struct{ name, subject, html, text, names string }{
 		{"field of the subject", "{{.Foo}}", "", "t", "subject"},
 		{"field of the html", "s", "{{.Foo}}", "t", "html"},
@@ -75,8 +75,8 @@ func TestTemplatesThatDoNotWork(t *testing.T) {
 	}
 }
 
-// TestDataThatDoesNotWork: what fails only with some data is told by its place.
-func TestDataThatDoesNotWork(t *testing.T) {
+// TestInvalidDataIsRejected: what fails only with some data is told by its place.
+func TestInvalidDataIsRejected(t *testing.T) {
 	tmpl, err := belfry.ParseTemplates("s", "", "\n{{if eq .Token \""+secret+"\"}}{{range .Token}}{{.Foo}}{{end}}{{end}}{{.Login}}")
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestDataThatDoesNotWork(t *testing.T) {
 	}
 }
 
-func TestRenderAtOnce(t *testing.T) {
+func TestConcurrentRendering(t *testing.T) {
 	tmpl, err := belfry.ParseTemplates("{{.Login}}", "{{.Login}}", "{{.Login}}")
 	if err != nil {
 		t.Fatal(err)

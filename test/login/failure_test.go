@@ -11,7 +11,7 @@ var oauth2Names = []string{"github", "google", "facebook", "amazon", "oidc"}
 
 // What a provider does wrong makes nobody, logs nobody in, and is over when
 // it is over.
-func TestProvidersFail(t *testing.T) {
+func TestProviderFailures(t *testing.T) {
 	w := begin(t, options{})
 	s := w.providers
 	for _, c := range []struct {
@@ -61,7 +61,7 @@ func TestProvidersFail(t *testing.T) {
 }
 
 // A browser brings what another provider has told it.
-func TestAnotherIssuerAnswers(t *testing.T) {
+func TestACallbackOfAnotherIssuerIsRejected(t *testing.T) {
 	w := begin(t, options{})
 	w.providers.AnswerAs("https://evil.test")
 	for _, name := range oauth2Names {
@@ -76,7 +76,7 @@ func TestAnotherIssuerAnswers(t *testing.T) {
 }
 
 // While a user is logged in a failure costs nothing either.
-func TestAFailureLeavesWhoIsLoggedIn(t *testing.T) {
+func TestAFailedFlowKeepsTheSession(t *testing.T) {
 	w := begin(t, options{})
 	w.providers.User("1")
 	b := w.browser()
@@ -101,7 +101,7 @@ func TestAFailureLeavesWhoIsLoggedIn(t *testing.T) {
 
 // A schema that wants more of a user than a provider brings leaves nothing
 // behind that is in the way once it is gone.
-func TestASchemaRefusesTheUser(t *testing.T) {
+func TestTheUserSchemaIsEnforced(t *testing.T) {
 	w := begin(t, options{users: `, schema: user.json`, files: map[string]string{"user.json": `{"required":["nickname"]}`}})
 	for _, name := range names {
 		for range 2 {
@@ -124,7 +124,7 @@ func TestASchemaRefusesTheUser(t *testing.T) {
 }
 
 // Visits cost their network address something; those that end well do not.
-func TestVisitsAreLimited(t *testing.T) {
+func TestFlowsAreLimited(t *testing.T) {
 	const limit = 3
 	w := begin(t, options{limit: limit})
 	for i := range 3 * limit {

@@ -173,7 +173,7 @@ func TestAListenerCompletesUsers(t *testing.T) {
 
 // A user is completed while the mapping writes to the same object, for each
 // provider and many at once; whoever logs in again finds the fields.
-func TestManyAreCompleted(t *testing.T) {
+func TestAListenerCompletesManyUsers(t *testing.T) {
 	w, a := inside(t)
 	c := w.completer(a)
 	defer c.runs()()

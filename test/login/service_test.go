@@ -247,7 +247,7 @@ func (s stepped) Put(ctx context.Context, w driver.Write) error {
 	return s.Store.Put(ctx, w)
 }
 
-func TestAVisitExpires(t *testing.T) {
+func TestAFlowExpires(t *testing.T) {
 	d := open(t)
 	for i, name := range names {
 		d.providers.User(name)
@@ -297,7 +297,7 @@ func TestASlowProvider(t *testing.T) {
 }
 
 // The first login of one identity, finished by many at once in two processes.
-func TestManyTabsMakeOneUser(t *testing.T) {
+func TestConcurrentFlowsCreateOneUser(t *testing.T) {
 	d := open(t)
 	services := []*auth.Service{d.Service, d.another(0)}
 	const rounds, tabs = 60, 4
@@ -331,7 +331,7 @@ func TestManyTabsMakeOneUser(t *testing.T) {
 }
 
 // One callback that comes many times at once, to two processes, is good once.
-func TestACallbackIsGoodOnce(t *testing.T) {
+func TestACallbackIsValidOnce(t *testing.T) {
 	d := open(t)
 	services := []*auth.Service{d.Service, d.another(0)}
 	for i := range 30 {

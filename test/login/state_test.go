@@ -28,7 +28,7 @@ func returned(name string) string {
 }
 
 // A callback is good for the browser that left, once.
-func TestOnlyTheBrowserThatLeftComesBack(t *testing.T) {
+func TestACallbackIsBoundToTheBrowser(t *testing.T) {
 	w := begin(t, options{})
 	for _, name := range names {
 		w.sub(name, func(w *world) {
@@ -75,7 +75,7 @@ func (w *world) is(got, want string) {
 }
 
 // Two tabs of one browser are under way at once, and neither disturbs the other.
-func TestTwoVisitsOfOneBrowser(t *testing.T) {
+func TestConcurrentFlowsOfOneBrowser(t *testing.T) {
 	w := begin(t, options{})
 	for i, name := range names {
 		for _, other := range []string{name, names[(i+1)%len(names)]} {
@@ -97,7 +97,7 @@ func TestTwoVisitsOfOneBrowser(t *testing.T) {
 }
 
 // Two tabs finish the first login of one identity at the same time.
-func TestTwoTabsMakeOneUser(t *testing.T) {
+func TestTwoTabsCreateOneUser(t *testing.T) {
 	w := begin(t, options{})
 	for i := range 5 {
 		for _, name := range names {
@@ -125,7 +125,7 @@ func TestTwoTabsMakeOneUser(t *testing.T) {
 
 // A visit that was to link a way in to an account ends with that account, or
 // with nothing.
-func TestWhoBeginsToLinkHasToFinish(t *testing.T) {
+func TestAFlowLinksOnlyToTheUserWhoBeganIt(t *testing.T) {
 	w := begin(t, options{})
 	for i, name := range names {
 		w.sub(name, func(w *world) {
@@ -178,7 +178,7 @@ func TestWhoBeginsToLinkHasToFinish(t *testing.T) {
 }
 
 // A page of a stranger makes nobody link the stranger's way in.
-func TestAStrangersPageLinksNothing(t *testing.T) {
+func TestAnotherSiteCannotStartLinking(t *testing.T) {
 	w := begin(t, options{})
 	for i, c := range []struct {
 		site, referer string
@@ -213,7 +213,7 @@ func TestAStrangersPageLinksNothing(t *testing.T) {
 
 // Two tabs link two ways in; one provider takes its time, so that the other
 // tab is done first.
-func TestTwoTabsLinkTwoWaysIn(t *testing.T) {
+func TestTwoTabsLinkTwoIdentities(t *testing.T) {
 	w := begin(t, options{})
 	b := w.browser()
 	user := b.enters("amazon")

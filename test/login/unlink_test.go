@@ -28,7 +28,7 @@ func (w *world) status(got, want int) {
 	}
 }
 
-func TestTheLastWayInStays(t *testing.T) {
+func TestTheLastIdentCannotBeUnlinked(t *testing.T) {
 	w := begin(t, options{})
 	b, first, second := w.owner("1")
 	user := b.who()
@@ -61,7 +61,7 @@ func TestTheLastWayInStays(t *testing.T) {
 }
 
 // Of two ways in that are given up at once, one stays.
-func TestTwoWaysInAreUnlinkedAtOnce(t *testing.T) {
+func TestConcurrentUnlinksKeepOneIdent(t *testing.T) {
 	w := begin(t, options{})
 	for i := range 20 {
 		id := fmt.Sprint(i)
@@ -81,7 +81,7 @@ func TestTwoWaysInAreUnlinkedAtOnce(t *testing.T) {
 
 // Linking a way in and unlinking it, or the other one, at once never leaves
 // none.
-func TestAWayInIsLinkedAndUnlinkedAtOnce(t *testing.T) {
+func TestConcurrentLinkAndUnlink(t *testing.T) {
 	w := begin(t, options{})
 	for i := range 20 {
 		id := fmt.Sprint(i)

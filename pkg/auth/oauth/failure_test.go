@@ -17,7 +17,7 @@ import (
 )
 
 // What goes wrong after the browser came back.
-func TestFinishFails(t *testing.T) {
+func TestFinishReportsProviderErrors(t *testing.T) {
 	const fineProfile = `{"id":1,"sub":"583231","user_id":"1","id_str":"1"}`
 	other := strings.Repeat("other-verifier-", 4)
 	tests := []struct {
@@ -82,7 +82,7 @@ func TestFinishFails(t *testing.T) {
 	}
 }
 
-func TestReplayedCode(t *testing.T) {
+func TestAReplayedCodeIsRejected(t *testing.T) {
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
 		l := goes(t, s, client(t, s, name, 0))
 		l.mustFinish(t)
@@ -91,7 +91,7 @@ func TestReplayedCode(t *testing.T) {
 }
 
 // Providers send browsers to callbacks that they know, and to no other.
-func TestUnknownCallback(t *testing.T) {
+func TestInvalidCallbacksAreRejected(t *testing.T) {
 	each(t, oauth2Names, func(t *testing.T, s *provider.Server, name string) {
 		b := newBegin()
 		b.CallbackURL += "/other"
@@ -117,7 +117,7 @@ func TestUnknownCallback(t *testing.T) {
 
 // A provider that holds a request ends a login in two ways: the caller's
 // context ends, or belfry's patience does.
-func TestSlow(t *testing.T) {
+func TestASlowProviderTimesOut(t *testing.T) {
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
 		for _, at := range []provider.Endpoint{provider.Token, provider.Profile} {
 			s.Up()
@@ -143,7 +143,7 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestAnUnreachableProviderIsUnavailable(t *testing.T) {
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
 		l := goes(t, s, client(t, s, name, 0))
 		l.finish.Query.Del("iss") // of the server that is no more
@@ -153,7 +153,7 @@ func TestNobodyListens(t *testing.T) {
 	})
 }
 
-func TestOverload(t *testing.T) {
+func TestAnOverloadedProviderIsUnavailable(t *testing.T) {
 	tests := []struct {
 		status int
 		header []string
@@ -202,7 +202,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 }
 
 // Replies that quote what they were sent, or what they gave.
-func TestEchoes(t *testing.T) {
+func TestErrorsContainNoSecrets(t *testing.T) {
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
 		for _, status := range []int{200, 400, 500} {
 			s.Up()
@@ -230,7 +230,7 @@ func TestEchoes(t *testing.T) {
 }
 
 // A server that is no HTTP server says what it was sent.
-func TestNoHTTP(t *testing.T) {
+func TestAProviderThatDoesNotSpeakHTTP(t *testing.T) {
 	s := start(t)
 	l := goes(t, s, client(t, s, "github", 0))
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -252,7 +252,7 @@ func TestNoHTTP(t *testing.T) {
 	l.mustFail(t, errs.Unavailable)
 }
 
-func TestWrongSecretOfBelfry(t *testing.T) {
+func TestAWrongClientSecretIsAnInternalError(t *testing.T) {
 	s := start(t)
 	tries := 0
 	for _, name := range []string{"github", "google", "amazon"} {
@@ -285,7 +285,7 @@ func wrongConsumerSecret(t *testing.T, s *provider.Server) {
 
 // Of a connection that breaks and of a certificate that nobody vouches for the
 // log may know.
-func TestCauses(t *testing.T) {
+func TestLoggableCauses(t *testing.T) {
 	cut := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
 		_, _ = w.Write([]byte(`{"access_token":`))

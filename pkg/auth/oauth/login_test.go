@@ -55,7 +55,7 @@ func TestIDs(t *testing.T) {
 	})
 }
 
-func TestDenial(t *testing.T) {
+func TestTheUserCanRefuse(t *testing.T) {
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
 		s.Deny(true)
 		goes(t, s, client(t, s, name, 0)).mustFail(t, errs.Denied)

@@ -73,7 +73,7 @@ func TestNonceBindsTheLogin(t *testing.T) {
 	goes(t, s, p).mustFail(t, errs.Invalid)
 }
 
-func TestTokenRepliesOfOIDC(t *testing.T) {
+func TestInvalidTokenResponses(t *testing.T) {
 	s := start(t)
 	p := client(t, s, "oidc", 0)
 	for _, idToken := range []string{
@@ -89,7 +89,7 @@ func TestTokenRepliesOfOIDC(t *testing.T) {
 
 // A provider may announce signatures of a shared secret, which anybody with a
 // look at its keys could make; they count for nothing.
-func TestSharedSecretsSignNothing(t *testing.T) {
+func TestSharedSecretSignaturesAreRejected(t *testing.T) {
 	s := start(t)
 	app, p := s.Config("oidc"), client(t, s, "oidc", 0)
 	key := []byte("0123456789abcdef0123456789abcdef")
@@ -153,7 +153,7 @@ func TestSlowKeys(t *testing.T) {
 }
 
 // The provider may be away when belfry starts, and come.
-func TestDiscoveryIsTriedAgain(t *testing.T) {
+func TestDiscoveryIsRetried(t *testing.T) {
 	s := start(t)
 	p := client(t, s, "oidc", 0)
 	spoil := []struct {
@@ -180,7 +180,7 @@ func TestDiscoveryIsTriedAgain(t *testing.T) {
 }
 
 // Who waits for another's discovery has a patience of its own.
-func TestDiscoveryIsOne(t *testing.T) {
+func TestConcurrentDiscoveryFetchesOnce(t *testing.T) {
 	s := start(t)
 	p := client(t, s, "oidc", 0)
 	waiting, release := s.Slow(provider.Discovery)
@@ -213,7 +213,7 @@ func TestDiscoveryIsOne(t *testing.T) {
 }
 
 // RFC 9207: this provider always says who it is.
-func TestIssuerIsMissed(t *testing.T) {
+func TestAMissingIssuerIsRejected(t *testing.T) {
 	s := start(t)
 	s.AnswerAs("")
 	goes(t, s, client(t, s, "oidc", 0)).mustFail(t, errs.Invalid)
@@ -223,7 +223,7 @@ func TestIssuerIsMissed(t *testing.T) {
 	goes(t, s, client(t, s, "github", 0)).mustFinish(t)
 }
 
-func TestUserInfoIsTheSameUsers(t *testing.T) {
+func TestUserInfoOfAnotherUserIsRejected(t *testing.T) {
 	s := start(t)
 	p := client(t, s, "oidc", 0)
 	for _, sub := range []any{provider.Absent, "another", nil, 583231} {
@@ -248,7 +248,7 @@ func TestUserInfoIsTheSameUsers(t *testing.T) {
 }
 
 // Discovery says how a client proves itself and whether there is userinfo.
-func TestDiscoveredWays(t *testing.T) {
+func TestDiscoveredAuthMethods(t *testing.T) {
 	s := start(t)
 	app := s.Config("oidc")
 	document := func(more string) string {

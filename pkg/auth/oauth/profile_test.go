@@ -45,7 +45,7 @@ func TestUnusableProfiles(t *testing.T) {
 	}
 }
 
-func TestProfilesHoldNoTokens(t *testing.T) {
+func TestProfilesContainNoTokens(t *testing.T) {
 	const secret = "hidden-value"
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
 		s.User("7",

@@ -4,7 +4,7 @@ import "testing"
 
 // No test has a certificate that the system trusts, so that of https is asked
 // for here.
-func TestSafe(t *testing.T) {
+func TestSafeEndpoints(t *testing.T) {
 	for _, test := range []struct {
 		issuer, endpoint string
 		want             bool

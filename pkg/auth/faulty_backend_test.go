@@ -10,7 +10,7 @@ import (
 
 // disk is a backend whose stores several fronts share, and into whose writes
 // and reads a test can step.
-type disk struct {
+type faultyBackend struct {
 	driver.Backend
 	mu   sync.Mutex
 	open map[string]driver.Store
@@ -28,20 +28,20 @@ type step struct {
 
 // on has a function step in; what it returns is returned instead. nil: nothing
 // does.
-func (d *disk) on(f func(ctx context.Context, s step) error) {
+func (d *faultyBackend) onStep(f func(ctx context.Context, s step) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.step = f
 }
 
 // lags has the indexes of a store find a record that is gone.
-func (d *disk) lags(store string, r driver.Record) {
+func (d *faultyBackend) lagIndex(store string, r driver.Record) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lag = map[string][]driver.Record{store: {r}}
 }
 
-func (d *disk) stepped(ctx context.Context, s step) error {
+func (d *faultyBackend) call(ctx context.Context, s step) error {
 	d.mu.Lock()
 	f := d.step
 	d.mu.Unlock()
@@ -52,7 +52,7 @@ func (d *disk) stepped(ctx context.Context, s step) error {
 }
 
 // Open opens a store once, for all fronts.
-func (d *disk) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+func (d *faultyBackend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open[spec.Name] == nil {
@@ -60,26 +60,26 @@ func (d *disk) Open(ctx context.Context, spec driver.Spec) (driver.Store, error)
 		if err != nil {
 			return nil, err
 		}
-		d.open[spec.Name] = stepping{s, d, spec.Name}
+		d.open[spec.Name] = faultyStore{s, d, spec.Name}
 	}
 	return d.open[spec.Name], nil
 }
 
-type stepping struct {
+type faultyStore struct {
 	driver.Store
-	disk *disk
+	disk *faultyBackend
 	name string
 }
 
-func (s stepping) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
-	if err := s.disk.stepped(ctx, step{store: s.name, uuid: uuid}); err != nil {
+func (s faultyStore) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
+	if err := s.disk.call(ctx, step{store: s.name, uuid: uuid}); err != nil {
 		return driver.Record{}, false, err
 	}
 	return s.Store.Get(ctx, uuid)
 }
 
 // Query finds what has gone as well, as an index may that lags.
-func (s stepping) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
+func (s faultyStore) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
 	page, err := s.Store.Query(ctx, q)
 	s.disk.mu.Lock()
 	defer s.disk.mu.Unlock()
@@ -87,13 +87,13 @@ func (s stepping) Query(ctx context.Context, q driver.Query) (driver.Page, error
 	return page, err
 }
 
-func (s stepping) Put(ctx context.Context, w driver.Write) error {
-	err := s.disk.stepped(ctx, step{store: s.name, uuid: w.UUID, write: &w})
+func (s faultyStore) Put(ctx context.Context, w driver.Write) error {
+	err := s.disk.call(ctx, step{store: s.name, uuid: w.UUID, write: &w})
 	if err == nil {
 		err = s.Store.Put(ctx, w)
 	}
 	if err == nil {
-		err = s.disk.stepped(ctx, step{store: s.name, uuid: w.UUID, write: &w, after: true})
+		err = s.disk.call(ctx, step{store: s.name, uuid: w.UUID, write: &w, after: true})
 	}
 	return err
 }
@@ -110,7 +110,7 @@ func once(right func(step) bool, do func()) func(context.Context, step) error {
 }
 
 // refuse fails every write to a store.
-func refuse(store string, with error) func(context.Context, step) error {
+func failWrites(store string, with error) func(context.Context, step) error {
 	return func(_ context.Context, s step) error {
 		if s.store == store && s.write != nil && !s.after {
 			return with

@@ -20,21 +20,21 @@ import (
 // A login for an unknown address does the same work as one with a wrong
 // password, so that its duration does not reveal whether there is an account.
 func TestALoginDoesTheSameWorkForAnUnknownAddress(t *testing.T) {
-	w := begin(t, func(o *auth.Options) { o.Email.UniformErrors = true })
-	w.user(ada, password)
+	w := newFixture(t, func(o *auth.Options) { o.Email.UniformErrors = true })
+	w.register(ada, password)
 	w.Close()
 	work := func(login string) (done []string) {
 		w.ObserveHashes(func(p auth.HashParams) { done = append(done, fmt.Sprintf("hash %+v", p)) })
-		w.disk.on(func(ctx context.Context, s step) error {
+		w.backend.onStep(func(ctx context.Context, s step) error {
 			_, background := ctx.Deadline() // only background work has one here
 			if s.write == nil && !background {
 				done = append(done, "read "+s.store)
 			}
 			return nil
 		})
-		defer w.disk.on(nil)
-		_, err := w.Login(t.Context(), creds(login, "a wrong password"), from)
-		w.is(err, errs.Denied)
+		defer w.backend.onStep(nil)
+		_, err := w.Login(t.Context(), credentials(login, "a wrong password"), from)
+		w.wantKind(err, errs.Denied)
 		return slices.Clone(done)
 	}
 	known, unknown := work(ada), work("bob@example.com")
@@ -45,7 +45,7 @@ func TestALoginDoesTheSameWorkForAnUnknownAddress(t *testing.T) {
 }
 
 // flow begins an OAuth flow and returns it with the query of its callback.
-func (w *world) flow(linking bool, c auth.Client, who string) (auth.Flow, url.Values) {
+func (w *fixture) flow(linking bool, c auth.Client, who string) (auth.Flow, url.Values) {
 	w.Helper()
 	flow, err := w.BeginOAuth(w.Context(), "github", linking, c)
 	w.must(err)
@@ -54,20 +54,20 @@ func (w *world) flow(linking bool, c auth.Client, who string) (auth.Flow, url.Va
 	return flow, url.Values{"state": {u.Query().Get("state")}, "code": {who}}
 }
 
-func (w *world) rejected(query url.Values, secret string, c auth.Client) {
+func (w *fixture) wantBadState(query url.Values, secret string, c auth.Client) {
 	w.Helper()
 	_, _, err := w.FinishOAuth(w.Context(), query, secret, c)
-	w.is(err, errs.Mismatch)
+	w.wantKind(err, errs.Mismatch)
 }
 
 func TestAnOAuthCallbackIsBoundToItsBrowser(t *testing.T) {
-	w := begin(t, github)
+	w := newFixture(t, github)
 	flow, query := w.flow(false, from, "1815")
 	other, _ := w.flow(false, from, "666")
-	w.rejected(query, "", from)
-	w.rejected(query, "guess", from)
-	w.rejected(query, other.Secret, from)
-	if len(w.all("Users"))+len(w.all("Sessions")) > 0 {
+	w.wantBadState(query, "", from)
+	w.wantBadState(query, "guess", from)
+	w.wantBadState(query, other.Secret, from)
+	if len(w.objects("Users"))+len(w.objects("Sessions")) > 0 {
 		t.Error("another browser was logged in")
 	}
 	_, _, err := w.FinishOAuth(t.Context(), query, flow.Secret, from)
@@ -75,33 +75,33 @@ func TestAnOAuthCallbackIsBoundToItsBrowser(t *testing.T) {
 }
 
 func TestAnOAuthCallbackIsValidOnce(t *testing.T) {
-	w := begin(t, github)
+	w := newFixture(t, github)
 	flow, query := w.flow(false, from, "1815")
 	_, _, err := w.FinishOAuth(t.Context(), query, flow.Secret, from)
 	w.must(err)
-	w.rejected(query, flow.Secret, from)
-	if n := len(w.all("Sessions")); n != 1 {
+	w.wantBadState(query, flow.Secret, from)
+	if n := len(w.objects("Sessions")); n != 1 {
 		t.Errorf("%d sessions", n)
 	}
 }
 
 func TestAnOAuthFlowExpires(t *testing.T) {
-	w := begin(t, github)
+	w := newFixture(t, github)
 	flow, query := w.flow(false, from, "1815")
-	w.clock.pass(auth.FlowTTL)
-	w.rejected(query, flow.Secret, from)
+	w.clock.advance(auth.FlowTTL)
+	w.wantBadState(query, flow.Secret, from)
 	flow, query = w.flow(false, from, "1815")
-	w.clock.pass(auth.FlowTTL - time.Microsecond)
+	w.clock.advance(auth.FlowTTL - time.Microsecond)
 	_, _, err := w.FinishOAuth(t.Context(), query, flow.Secret, from)
 	w.must(err)
 }
 
 func TestAnOAuthFlowLinksOnlyToTheUserWhoBeganIt(t *testing.T) {
-	w := begin(t, github)
-	eve, victim := w.user("eve@example.com", password), w.user(ada, password)
+	w := newFixture(t, github)
+	eve, victim := w.register("eve@example.com", password), w.register(ada, password)
 	for _, c := range []auth.Client{with(victim), from} {
 		flow, query := w.flow(true, with(eve), "666")
-		w.rejected(query, flow.Secret, c)
+		w.wantBadState(query, flow.Secret, c)
 	}
 	if w.record("Idents", "666_github") != nil {
 		t.Error("eve's identity was linked")
@@ -115,11 +115,11 @@ func TestAnOAuthFlowLinksOnlyToTheUserWhoBeganIt(t *testing.T) {
 }
 
 func TestALinkDoesNotMoveAnIdentityToAnotherUser(t *testing.T) {
-	w := begin(t, github)
-	owner, err := w.visit("1815", from)
+	w := newFixture(t, github)
+	owner, err := w.loginByProvider("1815", from)
 	w.must(err)
-	_, err = w.visit("1815", with(w.user(ada, password)))
-	w.is(err, errs.Exists)
+	_, err = w.loginByProvider("1815", with(w.register(ada, password)))
+	w.wantKind(err, errs.Exists)
 	if user, _ := w.record("Idents", "1815_github").Text("user"); user != owner.User.UUID {
 		t.Error("the identity belongs to another user")
 	}
@@ -128,14 +128,14 @@ func TestALinkDoesNotMoveAnIdentityToAnotherUser(t *testing.T) {
 // Each of the three accesses that a stranger may have to an account is taken by
 // a recovery.
 func TestARecoveryRemovesSessionsIdentsAndTokensOfOthers(t *testing.T) {
-	w := begin(t, github)
+	w := newFixture(t, github)
 	eve := w.hijack(ada)
-	token := w.recovery("eve@example.com", "the password of eve")
-	second := w.enters(ada, password, eve.User.UUID)
-	w.must(w.Recover(t.Context(), w.recovery(ada, "the password of ada"), from))
+	token := w.requestRecovery("eve@example.com", "the password of eve")
+	second := w.mustLogin(ada, password, eve.User.UUID)
+	w.must(w.Recover(t.Context(), w.requestRecovery(ada, "the password of ada"), from))
 
 	for _, session := range []auth.IssuedSession{eve, second} {
-		if w.good(session.Token) {
+		if w.valid(session.Token) {
 			t.Error("a session of the stranger is valid")
 		}
 	}
@@ -144,31 +144,31 @@ func TestARecoveryRemovesSessionsIdentsAndTokensOfOthers(t *testing.T) {
 			t.Errorf("ident %s of the stranger is left", ident)
 		}
 	}
-	w.is(w.Recover(t.Context(), token, from), errs.Denied)
+	w.wantKind(w.Recover(t.Context(), token, from), errs.Denied)
 }
 
 // A recovery token that was consumed takes the others of its mailbox with it.
 func TestARecoveryInvalidatesEarlierTokens(t *testing.T) {
-	w := begin(t)
-	in := w.user(ada, password)
-	first := w.recovery(ada, "the first password")
-	w.clock.pass(w.email.MailInterval)
-	second := w.recovery(ada, "the second password")
+	w := newFixture(t)
+	in := w.register(ada, password)
+	first := w.requestRecovery(ada, "the first password")
+	w.clock.advance(w.email.MailInterval)
+	second := w.requestRecovery(ada, "the second password")
 	w.must(w.Recover(t.Context(), second, from))
-	w.is(w.Recover(t.Context(), first, from), errs.Denied)
-	w.enters(ada, "the second password", in.User.UUID)
+	w.wantKind(w.Recover(t.Context(), first, from), errs.Denied)
+	w.mustLogin(ada, "the second password", in.User.UUID)
 }
 
 // A recovery that is interrupted once the password is set has already removed
 // the idents of a stranger.
 func TestAnInterruptedRecoveryLeavesAStrangerNoIdent(t *testing.T) {
-	w := begin(t, github)
+	w := newFixture(t, github)
 	eve := w.hijack(ada)
-	c := w.recovery(ada, "the password of ada")
+	c := w.requestRecovery(ada, "the password of ada")
 	before, _ := w.record("Users", eve.User.UUID).Text("password")
 	broken := errors.New("broken")
 	var failing atomic.Bool
-	w.disk.on(func(_ context.Context, s step) error {
+	w.backend.onStep(func(_ context.Context, s step) error {
 		if s.write == nil {
 			return nil
 		}
@@ -184,22 +184,22 @@ func TestAnInterruptedRecoveryLeavesAStrangerNoIdent(t *testing.T) {
 	if err := w.Recover(t.Context(), c, from); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
-	w.disk.on(nil)
+	w.backend.onStep(nil)
 	if got := w.idents(eve.User.UUID); !slices.Equal(got, []string{adaIdent}) {
 		t.Errorf("idents: %v", got)
 	}
 }
 
 func TestOAuthFlowsCountAgainstTheNetworkAddress(t *testing.T) {
-	w := begin(t, limits(2, 0), github)
+	w := newFixture(t, limits(2, 0), github)
 	for range 3 { // logins that succeed cost nothing
-		_, err := w.visit("1815", from)
+		_, err := w.loginByProvider("1815", from)
 		w.must(err)
 	}
 	w.flow(false, from, "1815")
 	w.flow(false, from, "1815")
 	_, err := w.BeginOAuth(t.Context(), "github", false, from)
-	w.waits(err, 30*time.Second)
+	w.wantLimited(err, 30*time.Second)
 }
 
 // refusing is an interceptor that refuses every registration.
@@ -213,12 +213,12 @@ func (r refusing) Intercept(_ context.Context, q store.InterceptRequest) (object
 }
 
 func TestAnInterceptorCanRefuseEveryRegistration(t *testing.T) {
-	w := begin(t, github, func(o *auth.Options) { o.Interceptor = refusing{t} })
-	_, err := w.visit("1815", from)
-	w.is(err, errs.Denied)
-	_, _, err = w.Register(t.Context(), creds(ada, password), from)
-	w.is(err, errs.Denied)
-	if len(w.all("Users"))+len(w.all("Idents")) > 0 {
+	w := newFixture(t, github, func(o *auth.Options) { o.Interceptor = refusing{t} })
+	_, err := w.loginByProvider("1815", from)
+	w.wantKind(err, errs.Denied)
+	_, _, err = w.Register(t.Context(), credentials(ada, password), from)
+	w.wantKind(err, errs.Denied)
+	if len(w.objects("Users"))+len(w.objects("Idents")) > 0 {
 		t.Error("something was written")
 	}
 }

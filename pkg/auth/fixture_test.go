@@ -24,17 +24,17 @@ import (
 // world is what a test of this package happens in: the records of the stores,
 // a clock, the mails, the events, and a service at work on them. What another
 // front makes is a service over stores of its own, as in another process.
-type world struct {
+type fixture struct {
 	*testing.T
 	*auth.Service
-	set   *store.Set
-	disk  *disk
-	clock *clock
-	told  *told
-	box   *box
-	log   *lines
-	email auth.Email // of the service
-	opts  auth.Options
+	set      *store.Set
+	backend  *faultyBackend
+	clock    *clock
+	recorder *recorder
+	sender   *mailRecorder
+	log      *logBuffer
+	email    auth.Email // of the service
+	opts     auth.Options
 }
 
 const (
@@ -43,32 +43,32 @@ const (
 )
 
 // cheap is what hashing costs where it is not what a test is about.
-var cheap = auth.HashParams{Memory: 8, Time: 1, Threads: 1}
+var cheapHash = auth.HashParams{Memory: 8, Time: 1, Threads: 1}
 
 // begin makes a world whose service change has a say in. Addresses are
 // validated afterwards, unless change says otherwise, and nothing is limited.
-func begin(t *testing.T, change ...func(*auth.Options)) *world {
+func newFixture(t *testing.T, change ...func(*auth.Options)) *fixture {
 	t.Helper()
 	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
-	w := &world{
-		T: t, disk: &disk{Backend: backend, open: map[string]driver.Store{}}, told: &told{}, box: &box{}, log: &lines{},
+	w := &fixture{
+		T: t, backend: &faultyBackend{Backend: backend, open: map[string]driver.Store{}}, recorder: &recorder{}, sender: &mailRecorder{}, log: &logBuffer{},
 		clock: &clock{now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)},
 	}
 	w.must(err)
 	t.Cleanup(func() { w.must(backend.Close()) })
 	w.email = auth.Email{
 		PostValidation: true, TokenTTL: 24 * time.Hour, RecoveryTTL: time.Hour, MailInterval: time.Minute,
-		From: "Belfry <no-reply@example.org>", Sender: w.box,
+		From: "Belfry <no-reply@example.org>", Sender: w.sender,
 		Validation: w.templates("validate"), Recovery: w.templates("recover"), Taken: w.templates("taken"),
 	}
 	w.opts = auth.Options{
-		BaseURL: "https://example.org", Email: &w.email, Hash: cheap, Now: w.clock.Now,
+		BaseURL: "https://example.org", Email: &w.email, Hash: cheapHash, Now: w.clock.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, c := range change {
 		c(&w.opts)
 	}
-	w.Service, w.set = w.front()
+	w.Service, w.set = w.newService()
 	return w
 }
 
@@ -76,7 +76,7 @@ func begin(t *testing.T, change ...func(*auth.Options)) *world {
 // before a user is made.
 func validatedFirst(o *auth.Options) { o.Email.PostValidation = false }
 
-func (w *world) templates(kind string) *mail.Templates {
+func (w *fixture) templates(kind string) *mail.Templates {
 	w.Helper()
 	t, err := mail.ParseTemplates(kind, "", kind+" {{.Login}} {{.Link}} {{.Token}}")
 	w.must(err)
@@ -84,7 +84,7 @@ func (w *world) templates(kind string) *mail.Templates {
 }
 
 // front makes a service of its own, over stores of its own.
-func (w *world) front() (*auth.Service, *store.Set) {
+func (w *fixture) newService() (*auth.Service, *store.Set) {
 	w.Helper()
 	mappings := []store.Mapping{
 		{Source: "Idents", Target: "Users", Key: "user", Array: "idents", Fields: []string{"type"}, Cascade: true, Limit: 100},
@@ -97,8 +97,8 @@ func (w *world) front() (*auth.Service, *store.Set) {
 		{Name: "Sessions", Maps: mappings[1:], Indexes: []query.Index{{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}}}},
 		{Name: "Tokens", Indexes: []query.Index{{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}}}},
 	} {
-		o.Now, o.Outbox = w.clock.Now, w.told
-		s, err := store.Open(w.Context(), w.disk, o)
+		o.Now, o.Outbox = w.clock.Now, w.recorder
+		s, err := store.Open(w.Context(), w.backend, o)
 		w.must(err)
 		stores = append(stores, s)
 	}
@@ -120,7 +120,7 @@ func (schema) Validate(_ context.Context, doc []byte) error {
 	return nil
 }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -128,7 +128,7 @@ func (w *world) must(err error) {
 }
 
 // is fails unless an error is of a kind.
-func (w *world) is(err error, want errs.Kind) {
+func (w *fixture) wantKind(err error, want errs.Kind) {
 	w.Helper()
 	if err == nil || errs.KindOf(err) != want {
 		w.Fatalf("error %v (%v), want one that is %v", err, errs.KindOf(err), want)
@@ -136,7 +136,7 @@ func (w *world) is(err error, want errs.Kind) {
 }
 
 // only reports an error of none of some kinds. It is for goroutines.
-func (w *world) only(err error, kinds ...errs.Kind) {
+func (w *fixture) allowKinds(err error, kinds ...errs.Kind) {
 	w.Helper()
 	if err != nil && !slices.Contains(kinds, errs.KindOf(err)) {
 		w.Errorf("error %v (%v), want none, or one of %v", err, errs.KindOf(err), kinds)
@@ -153,34 +153,34 @@ func with(in auth.IssuedSession) auth.Client {
 	return c
 }
 
-func creds(login, password string) auth.Credentials {
+func credentials(login, password string) auth.Credentials {
 	return auth.Credentials{Login: login, Password: password}
 }
 
 // user registers somebody, whose session it returns.
-func (w *world) user(login, password string) auth.IssuedSession {
+func (w *fixture) register(login, password string) auth.IssuedSession {
 	w.Helper()
 	if w.email.PostValidation {
-		in, _, err := w.Register(w.Context(), creds(login, password), from)
+		in, _, err := w.Register(w.Context(), credentials(login, password), from)
 		w.must(err)
 		return in
 	}
-	_, mailed, err := w.Register(w.Context(), creds(login, password), from)
+	_, mailed, err := w.Register(w.Context(), credentials(login, password), from)
 	w.must(err)
 	if !mailed {
 		w.Fatal("no mail was asked for")
 	}
-	c := creds(login, password)
-	c.Token = w.mail(login).token
+	c := credentials(login, password)
+	c.Token = w.lastMail(login).token
 	in, _, err := w.Register(w.Context(), c, from)
 	w.must(err)
 	return in
 }
 
 // enters fails unless somebody can log in, as a user.
-func (w *world) enters(login, password, user string) auth.IssuedSession {
+func (w *fixture) mustLogin(login, password, user string) auth.IssuedSession {
 	w.Helper()
-	in, err := w.Login(w.Context(), creds(login, password), from)
+	in, err := w.Login(w.Context(), credentials(login, password), from)
 	w.must(err)
 	if in.User.UUID != user {
 		w.Fatalf("%s logs in as %s, want %s", login, in.User.UUID, user)
@@ -189,7 +189,7 @@ func (w *world) enters(login, password, user string) auth.IssuedSession {
 }
 
 // good reports whether a token is the proof of a session.
-func (w *world) good(token string) bool {
+func (w *fixture) valid(token string) bool {
 	w.Helper()
 	session, err := w.Authenticate(w.Context(), token)
 	w.must(err)
@@ -197,7 +197,7 @@ func (w *world) good(token string) bool {
 }
 
 // record is an object of a store as it lies there, nil when there is none.
-func (w *world) record(store, uuid string) object.Object {
+func (w *fixture) record(store, uuid string) object.Object {
 	w.Helper()
 	stored, err := w.set.Store(store).Get(w.Context(), uuid)
 	if errors.Is(err, errs.NotFound) {
@@ -210,7 +210,7 @@ func (w *world) record(store, uuid string) object.Object {
 }
 
 // all is every object of a store.
-func (w *world) all(name string) []store.Stored {
+func (w *fixture) objects(name string) []store.Stored {
 	w.Helper()
 	all, next, err := w.set.Store(name).Scan(w.Context(), nil, 1000)
 	w.must(err)
@@ -222,11 +222,11 @@ func (w *world) all(name string) []store.Stored {
 
 // deliver does the work of the listener that sends mails with what it has not
 // seen yet.
-func (w *world) deliver() error {
-	w.told.mu.Lock()
-	fresh := w.told.all[w.told.read:]
-	w.told.read = len(w.told.all)
-	w.told.mu.Unlock()
+func (w *fixture) deliverMails() error {
+	w.recorder.mu.Lock()
+	fresh := w.recorder.all[w.recorder.read:]
+	w.recorder.read = len(w.recorder.all)
+	w.recorder.mu.Unlock()
 	var all []error
 	for _, e := range fresh {
 		if e.Store == "Tokens" && e.Origin != event.OriginMail && e.Event != event.StoreDeleted {
@@ -237,26 +237,26 @@ func (w *world) deliver() error {
 }
 
 // cascade does the work of the listener that deletes what was linked.
-func (w *world) cascade() {
+func (w *fixture) cascade() {
 	w.Helper()
 	worker := cascade.NewWorker(w.set, cascade.Options{})
-	for _, e := range w.told.of(event.StoreDeleted, "Users") {
+	for _, e := range w.recorder.of(event.StoreDeleted, "Users") {
 		w.must(worker.Handle(w.Context(), e))
 	}
 }
 
 // letter is a mail as a test sees it.
-type letter struct {
+type sentMail struct {
 	mail.Message
 	kind  string // validate, recover or taken
 	token string
 }
 
 // mail delivers what is to be delivered and returns the last mail to an address.
-func (w *world) mail(to string) letter {
+func (w *fixture) lastMail(to string) sentMail {
 	w.Helper()
-	w.must(w.deliver())
-	all := w.box.to(to)
+	w.must(w.deliverMails())
+	all := w.sender.to(to)
 	if len(all) == 0 {
 		w.Fatalf("no mail to %s", to)
 	}
@@ -264,8 +264,8 @@ func (w *world) mail(to string) letter {
 }
 
 // mails delivers what is to be delivered and counts the mails to an address.
-func (w *world) mails(to string) int {
+func (w *fixture) countMails(to string) int {
 	w.Helper()
-	w.must(w.deliver())
-	return len(w.box.to(to))
+	w.must(w.deliverMails())
+	return len(w.sender.to(to))
 }

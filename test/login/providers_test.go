@@ -159,7 +159,7 @@ func (w *world) prefers(name, id string) {
 }
 
 // What a login sets is hidden from scripts and other sites.
-func TestTheCookies(t *testing.T) {
+func TestCookies(t *testing.T) {
 	w := begin(t, options{})
 	b := w.browser()
 	res, _ := b.ask(http.MethodGet, "/auth/github", "")

@@ -25,21 +25,21 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
-func (c *clock) pass(d time.Duration) {
+func (c *clock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
 }
 
 // told are the events of a world.
-type told struct {
+type recorder struct {
 	mu   sync.Mutex
 	all  []*event.Envelope
 	raw  strings.Builder
 	read int // of those that ask for mails
 }
 
-func (t *told) Committed(_ string, p driver.Pending) {
+func (t *recorder) Committed(_ string, p driver.Pending) {
 	var e event.Envelope
 	if err := json.Unmarshal(p.Payload, &e); err != nil {
 		panic(err)
@@ -51,7 +51,7 @@ func (t *told) Committed(_ string, p driver.Pending) {
 }
 
 // of returns the events of a name that tell of a store.
-func (t *told) of(name event.Name, store string) (found []*event.Envelope) {
+func (t *recorder) of(name event.Name, store string) (found []*event.Envelope) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range t.all {
@@ -63,20 +63,20 @@ func (t *told) of(name event.Name, store string) (found []*event.Envelope) {
 }
 
 // box keeps mails, or fails.
-type box struct {
+type mailRecorder struct {
 	mu   sync.Mutex
-	all  []letter
+	all  []sentMail
 	fail error // instead
 	last error // having kept the mail nevertheless
 }
 
-func (b *box) Send(_ context.Context, m mail.Message) error {
+func (b *mailRecorder) Send(_ context.Context, m mail.Message) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fail != nil {
 		return b.fail
 	}
-	l := letter{Message: m, kind: m.Subject}
+	l := sentMail{Message: m, kind: m.Subject}
 	for _, word := range strings.Fields(m.Text) {
 		if u, err := url.Parse(word); err == nil && u.Host != "" {
 			l.token = u.Query().Get("token")
@@ -86,7 +86,7 @@ func (b *box) Send(_ context.Context, m mail.Message) error {
 	return b.last
 }
 
-func (b *box) to(address string) (found []letter) {
+func (b *mailRecorder) to(address string) (found []sentMail) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, l := range b.all {
@@ -97,25 +97,25 @@ func (b *box) to(address string) (found []letter) {
 	return found
 }
 
-func (b *box) failing(fail, last error) {
+func (b *mailRecorder) failWith(fail, last error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fail, b.last = fail, last
 }
 
 // lines is a log.
-type lines struct {
+type logBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
-func (l *lines) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()

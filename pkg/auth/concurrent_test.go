@@ -12,14 +12,14 @@ import (
 )
 
 // fronts are two services, as in two processes.
-func (w *world) fronts() [2]*auth.Service {
+func (w *fixture) twoServices() [2]*auth.Service {
 	w.Helper()
-	other, _ := w.front()
+	other, _ := w.newService()
 	return [2]*auth.Service{w.Service, other}
 }
 
 // race runs what is to happen at once, at alternating fronts, and waits for it.
-func race(fronts [2]*auth.Service, n int, do func(i int, s *auth.Service)) {
+func concurrently(fronts [2]*auth.Service, n int, do func(i int, s *auth.Service)) {
 	var all sync.WaitGroup
 	start := make(chan struct{})
 	for i := range n {
@@ -34,16 +34,16 @@ func race(fronts [2]*auth.Service, n int, do func(i int, s *auth.Service)) {
 
 // Of many who register one address at once one gets a user, and nobody else
 // gets anything.
-func TestOneOfManyRegistrations(t *testing.T) {
-	w := begin(t)
-	fronts := w.fronts()
+func TestConcurrentRegistrationsCreateOneUser(t *testing.T) {
+	w := newFixture(t)
+	fronts := w.twoServices()
 	const rounds, many = 60, 4
 	for round := range rounds {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		var won atomic.Pointer[auth.IssuedSession]
-		race(fronts, many, func(i int, s *auth.Service) {
-			in, _, err := s.Register(t.Context(), creds(login, fmt.Sprintf("the password of %d", i)), from)
-			w.only(err, errs.Exists, errs.Conflict)
+		concurrently(fronts, many, func(i int, s *auth.Service) {
+			in, _, err := s.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from)
+			w.allowKinds(err, errs.Exists, errs.Conflict)
 			if err == nil && !won.CompareAndSwap(nil, &in) {
 				t.Error("two have registered")
 			}
@@ -52,42 +52,42 @@ func TestOneOfManyRegistrations(t *testing.T) {
 		if in == nil {
 			t.Fatal("nobody has registered")
 		}
-		if got := w.idents(in.User.UUID); len(got) != 1 || len(w.all("Users")) != round+1 || len(w.all("Idents")) != round+1 {
-			t.Fatalf("%v, %d users, %d idents", got, len(w.all("Users")), len(w.all("Idents")))
+		if got := w.idents(in.User.UUID); len(got) != 1 || len(w.objects("Users")) != round+1 || len(w.objects("Idents")) != round+1 {
+			t.Fatalf("%v, %d users, %d idents", got, len(w.objects("Users")), len(w.objects("Idents")))
 		}
 		let := 0
 		for i := range many {
-			if in, err := w.Login(t.Context(), creds(login, fmt.Sprintf("the password of %d", i)), from); err == nil && in.User.UUID == won.Load().User.UUID {
+			if in, err := w.Login(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from); err == nil && in.User.UUID == won.Load().User.UUID {
 				let++
 			}
 		}
-		if let != 1 || !w.good(in.Token) {
+		if let != 1 || !w.valid(in.Token) {
 			t.Fatalf("%d passwords are right", let)
 		}
 	}
-	if n := len(w.told.of(event.Register, "Users")); n != rounds {
+	if n := len(w.recorder.of(event.Register, "Users")); n != rounds {
 		t.Errorf("%d Register events, want %d", n, rounds)
 	}
 }
 
 // Of many who use a token at once one succeeds.
-func TestOneOfManyUsesOfAToken(t *testing.T) {
-	w := begin(t, validatedFirst)
-	fronts := w.fronts()
+func TestConcurrentUsesOfATokenSucceedOnce(t *testing.T) {
+	w := newFixture(t, validatedFirst)
+	fronts := w.twoServices()
 	for round := range 30 {
 		login := fmt.Sprintf("ada%d@example.com", round)
-		_, _, err := w.Register(t.Context(), creds(login, password), from)
+		_, _, err := w.Register(t.Context(), credentials(login, password), from)
 		w.must(err)
-		token := w.mail(login).token
+		token := w.lastMail(login).token
 		var won atomic.Int32
 		use := func(do func(c auth.Credentials, s *auth.Service) error) {
 			t.Helper()
 			won.Store(0)
-			race(fronts, 4, func(i int, s *auth.Service) {
-				c := creds(login, fmt.Sprintf("the password of %d", i))
+			concurrently(fronts, 4, func(i int, s *auth.Service) {
+				c := credentials(login, fmt.Sprintf("the password of %d", i))
 				c.Token = token
 				err := do(c, s)
-				w.only(err, errs.Denied)
+				w.allowKinds(err, errs.Denied)
 				if err == nil {
 					won.Add(1)
 				}
@@ -100,78 +100,78 @@ func TestOneOfManyUsesOfAToken(t *testing.T) {
 			_, _, err := s.Register(t.Context(), c, from)
 			return err
 		})
-		token = w.recovery(login, password).Token
+		token = w.requestRecovery(login, password).Token
 		use(func(c auth.Credentials, s *auth.Service) error { return s.Recover(t.Context(), c, from) })
 	}
-	if n := len(w.all("Users")); n != 30 {
+	if n := len(w.objects("Users")); n != 30 {
 		t.Errorf("%d users", n)
 	}
 }
 
 // Mails that are asked for at once are one.
-func TestOneOfManyMails(t *testing.T) {
-	w := begin(t)
-	fronts := w.fronts()
+func TestConcurrentRequestsSendOneMail(t *testing.T) {
+	w := newFixture(t)
+	fronts := w.twoServices()
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
-		w.user(login, password)
+		w.register(login, password)
 		for turn := range 2 { // the first, and one that follows another
 			var won atomic.Int32
-			race(fronts, 6, func(_ int, s *auth.Service) {
+			concurrently(fronts, 6, func(_ int, s *auth.Service) {
 				err := s.RequestRecovery(t.Context(), login, from)
-				w.only(err, errs.Limited)
+				w.allowKinds(err, errs.Limited)
 				if err == nil {
 					won.Add(1)
 				}
 			})
-			if n := w.mails(login); won.Load() != 1 || n != 2+turn {
+			if n := w.countMails(login); won.Load() != 1 || n != 2+turn {
 				t.Fatalf("%d were asked for, and %d came", won.Load(), n)
 			}
-			w.clock.pass(w.email.MailInterval)
+			w.clock.advance(w.email.MailInterval)
 		}
 	}
 }
 
 // A password that is changed ends what is logged in with the old one, also what
 // logs in at this moment.
-func TestNoSessionSurvivesAChangeOfThePassword(t *testing.T) {
-	w := begin(t)
-	fronts := w.fronts()
+func TestNoSessionSurvivesAPasswordChange(t *testing.T) {
+	w := newFixture(t)
+	fronts := w.twoServices()
 	for round := range 30 {
 		login := fmt.Sprintf("ada%d@example.com", round)
-		in := w.user(login, password)
+		in := w.register(login, password)
 		var before [5]auth.IssuedSession
-		race(fronts, len(before)+1, func(i int, s *auth.Service) {
+		concurrently(fronts, len(before)+1, func(i int, s *auth.Service) {
 			if i == len(before) {
 				_, err := s.ChangePassword(t.Context(), password, "a new password", with(in))
-				w.only(err)
+				w.allowKinds(err)
 				return
 			}
 			var err error
-			before[i], err = s.Login(t.Context(), creds(login, password), from)
-			w.only(err, errs.Denied)
+			before[i], err = s.Login(t.Context(), credentials(login, password), from)
+			w.allowKinds(err, errs.Denied)
 		})
 		for _, b := range append(before[:], in) {
-			if w.good(b.Token) {
+			if w.valid(b.Token) {
 				t.Fatal("a session from before is good")
 			}
 		}
-		w.enters(login, "a new password", in.User.UUID)
+		w.mustLogin(login, "a new password", in.User.UUID)
 	}
 }
 
 // Of two who change the password at once, from the same old one, one has it.
-func TestOneOfManyChangesOfThePassword(t *testing.T) {
-	w := begin(t)
-	fronts := w.fronts()
+func TestConcurrentPasswordChangesSucceedOnce(t *testing.T) {
+	w := newFixture(t)
+	fronts := w.twoServices()
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
-		in := w.user(login, password)
+		in := w.register(login, password)
 		var won [3]auth.IssuedSession
-		race(fronts, len(won), func(i int, s *auth.Service) {
+		concurrently(fronts, len(won), func(i int, s *auth.Service) {
 			var err error
 			won[i], err = s.ChangePassword(t.Context(), password, fmt.Sprintf("the password of %d", i), with(in))
-			w.only(err, errs.Unauthenticated, errs.Denied)
+			w.allowKinds(err, errs.Unauthenticated, errs.Denied)
 		})
 		good := 0
 		for i, x := range won {
@@ -179,10 +179,10 @@ func TestOneOfManyChangesOfThePassword(t *testing.T) {
 				continue
 			}
 			good++
-			if !w.good(x.Token) {
+			if !w.valid(x.Token) {
 				t.Error("the session of the one who changed it is not good")
 			}
-			w.enters(login, fmt.Sprintf("the password of %d", i), in.User.UUID)
+			w.mustLogin(login, fmt.Sprintf("the password of %d", i), in.User.UUID)
 		}
 		if good != 1 {
 			t.Fatalf("%d have changed it", good)
@@ -191,15 +191,15 @@ func TestOneOfManyChangesOfThePassword(t *testing.T) {
 }
 
 // An address belongs to one user, whether it is registered or added.
-func TestRegisteringAndAddingAnAddress(t *testing.T) {
-	w := begin(t)
-	fronts := w.fronts()
+func TestConcurrentRegistrationAndLinkOfAnAddress(t *testing.T) {
+	w := newFixture(t)
+	fronts := w.twoServices()
 	for round := range 30 {
 		login := fmt.Sprintf("shared%d@example.com", round)
-		bob := w.user(fmt.Sprintf("bob%d@example.com", round), password)
-		carl := w.user(fmt.Sprintf("carl%d@example.com", round), password)
+		bob := w.register(fmt.Sprintf("bob%d@example.com", round), password)
+		carl := w.register(fmt.Sprintf("carl%d@example.com", round), password)
 		var won [3]auth.IssuedSession
-		race(fronts, len(won), func(i int, s *auth.Service) {
+		concurrently(fronts, len(won), func(i int, s *auth.Service) {
 			c := from
 			switch i {
 			case 1:
@@ -208,8 +208,8 @@ func TestRegisteringAndAddingAnAddress(t *testing.T) {
 				c = with(carl)
 			}
 			var err error
-			won[i], _, err = s.Register(t.Context(), creds(login, password), c)
-			w.only(err, errs.Exists, errs.Conflict)
+			won[i], _, err = s.Register(t.Context(), credentials(login, password), c)
+			w.allowKinds(err, errs.Exists, errs.Conflict)
 		})
 		users := 0
 		for _, x := range won {
@@ -217,7 +217,7 @@ func TestRegisteringAndAddingAnAddress(t *testing.T) {
 				continue
 			}
 			users++
-			w.enters(login, password, x.User.UUID)
+			w.mustLogin(login, password, x.User.UUID)
 		}
 		if users != 1 {
 			t.Fatalf("%d have the address", users)
@@ -227,23 +227,23 @@ func TestRegisteringAndAddingAnAddress(t *testing.T) {
 
 // A user who is deleted while logging in has no session.
 func TestNoSessionSurvivesItsUser(t *testing.T) {
-	w := begin(t)
-	fronts := w.fronts()
+	w := newFixture(t)
+	fronts := w.twoServices()
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
-		in := w.user(login, password)
+		in := w.register(login, password)
 		var late [3]auth.IssuedSession
-		race(fronts, len(late)+1, func(i int, s *auth.Service) {
+		concurrently(fronts, len(late)+1, func(i int, s *auth.Service) {
 			if i == len(late) {
-				w.only(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
+				w.allowKinds(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
 				return
 			}
 			var err error
-			late[i], err = s.Login(t.Context(), creds(login, password), from)
-			w.only(err, errs.NotFound)
+			late[i], err = s.Login(t.Context(), credentials(login, password), from)
+			w.allowKinds(err, errs.NotFound)
 		})
 		for _, l := range append(late[:], in) {
-			if w.good(l.Token) {
+			if w.valid(l.Token) {
 				t.Fatal("a session of a user who is gone is good")
 			}
 		}
@@ -251,21 +251,21 @@ func TestNoSessionSurvivesItsUser(t *testing.T) {
 }
 
 // A user who goes and one who comes with the same address don't meet.
-func TestDeletingAndRegisteringAnew(t *testing.T) {
-	w := begin(t)
-	fronts := w.fronts()
+func TestConcurrentDeletionAndRegistration(t *testing.T) {
+	w := newFixture(t)
+	fronts := w.twoServices()
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
-		old := w.user(login, password)
+		old := w.register(login, password)
 		w.must(w.set.Store("Users").Delete(t.Context(), old.User.UUID, 0))
 		var won atomic.Pointer[auth.IssuedSession]
-		race(fronts, 4, func(i int, s *auth.Service) {
+		concurrently(fronts, 4, func(i int, s *auth.Service) {
 			if i == 3 {
 				w.cascade()
 				return
 			}
-			in, _, err := s.Register(t.Context(), creds(login, "a new password"), from)
-			w.only(err, errs.Exists, errs.Conflict)
+			in, _, err := s.Register(t.Context(), credentials(login, "a new password"), from)
+			w.allowKinds(err, errs.Exists, errs.Conflict)
 			if err == nil && !won.CompareAndSwap(nil, &in) {
 				t.Error("two have registered")
 			}
@@ -275,6 +275,6 @@ func TestDeletingAndRegisteringAnew(t *testing.T) {
 		if in == nil {
 			t.Fatal("nobody has registered")
 		}
-		w.enters(login, "a new password", in.User.UUID)
+		w.mustLogin(login, "a new password", in.User.UUID)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // idents are the ways in of a user, by the uuids of their idents.
-func (w *world) idents(user string) []string {
+func (w *fixture) idents(user string) []string {
 	w.Helper()
 	uuids := []string{}
 	found, _, err := w.set.Store("Idents").Linked(w.Context(), "user", user, nil, 100)
@@ -29,74 +29,74 @@ func (w *world) idents(user string) []string {
 const adaIdent = "ada@example.com_email"
 
 func TestUnlink(t *testing.T) {
-	w := begin(t, github)
-	bob := w.user("bob@example.com", password)
-	in := w.user(ada, password)
-	_, err := w.visit("1815", with(in))
+	w := newFixture(t, github)
+	bob := w.register("bob@example.com", password)
+	in := w.register(ada, password)
+	_, err := w.loginByProvider("1815", with(in))
 	w.must(err)
 	me := &in.Session
 	for _, not := range []string{"bob@example.com_email", "none", "", "../x", "a/b", in.User.UUID} {
-		w.is(w.Unlink(t.Context(), me, not), errs.NotFound)
+		w.wantKind(w.Unlink(t.Context(), me, not), errs.NotFound)
 	}
 	w.must(w.Unlink(t.Context(), me, adaIdent))
-	w.is(w.Unlink(t.Context(), me, adaIdent), errs.NotFound)
-	w.is(w.Unlink(t.Context(), me, "1815_github"), errs.Conflict)
+	w.wantKind(w.Unlink(t.Context(), me, adaIdent), errs.NotFound)
+	w.wantKind(w.Unlink(t.Context(), me, "1815_github"), errs.Conflict)
 	if got := w.idents(in.User.UUID); !slices.Equal(got, []string{"1815_github"}) {
 		t.Errorf("ways in: %v", got)
 	}
-	_, err = w.Login(t.Context(), creds(ada, password), from)
-	w.is(err, errs.NotFound)
-	back, err := w.visit("1815", from)
+	_, err = w.Login(t.Context(), credentials(ada, password), from)
+	w.wantKind(err, errs.NotFound)
+	back, err := w.loginByProvider("1815", from)
 	w.must(err)
-	if back.User.UUID != in.User.UUID || !w.good(in.Token) {
+	if back.User.UUID != in.User.UUID || !w.valid(in.Token) {
 		t.Error("the way in that is left does not work, or the session has ended")
 	}
-	w.is(w.Unlink(t.Context(), &bob.Session, "bob@example.com_email"), errs.Conflict)
+	w.wantKind(w.Unlink(t.Context(), &bob.Session, "bob@example.com_email"), errs.Conflict)
 
 	// Linked again it is a way in as any other, also when it was there still.
 	for range 2 {
-		_, _, err = w.Register(t.Context(), creds(ada, password), with(back))
+		_, _, err = w.Register(t.Context(), credentials(ada, password), with(back))
 		w.must(err)
 	}
 	w.must(w.Unlink(t.Context(), me, "1815_github"))
-	w.is(w.Unlink(t.Context(), me, adaIdent), errs.Conflict)
-	w.enters(ada, password, in.User.UUID)
+	w.wantKind(w.Unlink(t.Context(), me, adaIdent), errs.Conflict)
+	w.mustLogin(ada, password, in.User.UUID)
 }
 
 // A crash after an ident was condemned leaves a way in that does not count, and
 // that can be unlinked or linked again.
-func TestUnlinkingBreaksOff(t *testing.T) {
+func TestAnInterruptedUnlinkCanBeRepeated(t *testing.T) {
 	for _, again := range []string{"unlink", "link"} {
-		w := begin(t, github)
-		in := w.user(ada, password)
-		in, err := w.visit("1815", with(in))
+		w := newFixture(t, github)
+		in := w.register(ada, password)
+		in, err := w.loginByProvider("1815", with(in))
 		w.must(err)
 		broken := errors.New("broken")
-		w.disk.on(refuse("Idents", broken))
+		w.backend.onStep(failWrites("Idents", broken))
 		if err := w.Unlink(t.Context(), &in.Session, "1815_github"); !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
-		w.disk.on(nil)
-		w.is(w.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
+		w.backend.onStep(nil)
+		w.wantKind(w.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
 		if again == "link" {
-			in, err = w.visit("1815", with(in))
+			in, err = w.loginByProvider("1815", with(in))
 			w.must(err)
 			w.must(w.Unlink(t.Context(), &in.Session, adaIdent))
 			continue
 		}
 		w.must(w.Unlink(t.Context(), &in.Session, "1815_github"))
-		w.is(w.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
-		w.enters(ada, password, in.User.UUID)
+		w.wantKind(w.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
+		w.mustLogin(ada, password, in.User.UUID)
 	}
 }
 
 // What is unlinked between the two steps of its linking goes, and does not count
 // for a way in that is left meanwhile.
-func TestWhatIsJustBeingLinkedIsUnlinked(t *testing.T) {
-	w := begin(t, github)
-	other, _ := w.front()
-	in := w.user(ada, password)
-	in, err := w.visit("1815", with(in))
+func TestUnlinkingAnIdentThatIsBeingLinked(t *testing.T) {
+	w := newFixture(t, github)
+	other, _ := w.newService()
+	in := w.register(ada, password)
+	in, err := w.loginByProvider("1815", with(in))
 	w.must(err)
 	w.must(w.Unlink(t.Context(), &in.Session, adaIdent))
 
@@ -104,7 +104,7 @@ func TestWhatIsJustBeingLinkedIsUnlinked(t *testing.T) {
 	release := sync.OnceFunc(func() { close(goOn) })
 	defer release()
 	var linked, unlinking atomic.Bool
-	w.disk.on(func(_ context.Context, s step) error {
+	w.backend.onStep(func(_ context.Context, s step) error {
 		switch {
 		case s.uuid != adaIdent || s.write == nil:
 		case s.write.Body != nil && s.after && linked.CompareAndSwap(false, true):
@@ -116,9 +116,9 @@ func TestWhatIsJustBeingLinkedIsUnlinked(t *testing.T) {
 		}
 		return nil
 	})
-	_, _, err = w.Register(t.Context(), creds(ada, password), with(in))
+	_, _, err = w.Register(t.Context(), credentials(ada, password), with(in))
 	w.must(err)
-	w.is(w.Unlink(t.Context(), &in.Session, "1815_github"), errs.Conflict)
+	w.wantKind(w.Unlink(t.Context(), &in.Session, "1815_github"), errs.Conflict)
 	release()
 	w.must(<-done)
 	if got := w.idents(in.User.UUID); !slices.Equal(got, []string{"1815_github"}) {
@@ -127,34 +127,34 @@ func TestWhatIsJustBeingLinkedIsUnlinked(t *testing.T) {
 }
 
 // What only a lagging index finds is no way in.
-func TestALaggingIndexIsNoWayIn(t *testing.T) {
-	w := begin(t, github)
-	in := w.user(ada, password)
-	w.disk.lags("Idents", driver.Record{UUID: "gone_github", Revision: 1, Body: []byte(`{"user":"` + in.User.UUID + `"}`)})
-	w.is(w.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
-	w.enters(ada, password, in.User.UUID)
+func TestALaggingIndexDoesNotCountAsAnIdent(t *testing.T) {
+	w := newFixture(t, github)
+	in := w.register(ada, password)
+	w.backend.lagIndex("Idents", driver.Record{UUID: "gone_github", Revision: 1, Body: []byte(`{"user":"` + in.User.UUID + `"}`)})
+	w.wantKind(w.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
+	w.mustLogin(ada, password, in.User.UUID)
 }
 
 // Two front ends unlink all ways in at once, while one of them is linked anew:
 // one is left, and lets its user in.
-func TestTheLastWayInIsNeverRemoved(t *testing.T) {
-	w := begin(t, github)
-	other, _ := w.front()
+func TestTheLastIdentIsNeverRemoved(t *testing.T) {
+	w := newFixture(t, github)
+	other, _ := w.newService()
 	for round := range 60 {
 		login := fmt.Sprintf("ada%d@example.com", round)
-		in := w.user(login, password)
+		in := w.register(login, password)
 		code := fmt.Sprint(round)
-		in, err := w.visit(code, with(in))
+		in, err := w.loginByProvider(code, with(in))
 		w.must(err)
 		var racing sync.WaitGroup
 		for _, s := range []*auth.Service{w.Service, other} {
 			for _, ident := range []string{login + "_email", code + "_github"} {
-				racing.Go(func() { w.only(s.Unlink(t.Context(), &in.Session, ident), errs.NotFound, errs.Conflict) })
+				racing.Go(func() { w.allowKinds(s.Unlink(t.Context(), &in.Session, ident), errs.NotFound, errs.Conflict) })
 			}
 		}
 		racing.Go(func() {
-			_, _, err := other.Register(t.Context(), creds(login, password), with(in))
-			w.only(err, errs.Conflict)
+			_, _, err := other.Register(t.Context(), credentials(login, password), with(in))
+			w.allowKinds(err, errs.Conflict)
 		})
 		racing.Wait()
 		left := w.idents(in.User.UUID)
@@ -162,9 +162,9 @@ func TestTheLastWayInIsNeverRemoved(t *testing.T) {
 		case len(left) == 0:
 			t.Fatalf("round %d: no way in is left", round)
 		case slices.Contains(left, login+"_email"):
-			w.enters(login, password, in.User.UUID)
+			w.mustLogin(login, password, in.User.UUID)
 		default:
-			back, err := w.visit(code, from)
+			back, err := w.loginByProvider(code, from)
 			w.must(err)
 			if back.User.UUID != in.User.UUID {
 				t.Fatalf("round %d: the way in that is left is another's", round)

@@ -12,7 +12,7 @@ import (
 
 // A registration that breaks off between its two records leaves an ident that
 // is in nobody's way.
-func TestABrokenRegistrationIsTakenUp(t *testing.T) {
+func TestAnInterruptedOAuthRegistrationIsAdopted(t *testing.T) {
 	for _, name := range names {
 		d := open(t)
 		d.breaks(name)
@@ -42,7 +42,7 @@ func (d *desk) breaks(name string) {
 }
 
 // What was left can be linked too, but not while it may be under way.
-func TestABrokenRegistrationIsLinked(t *testing.T) {
+func TestAnInterruptedOAuthRegistrationCanBeLinked(t *testing.T) {
 	d := open(t)
 	d.providers.User("1")
 	d.breaks("github")
@@ -64,7 +64,7 @@ func TestABrokenRegistrationIsLinked(t *testing.T) {
 
 // Somebody registers with a way in that another links at that moment: it is
 // the newcomer's, who has begun, and every user has one.
-func TestRegisteringAndLinkingAtOnce(t *testing.T) {
+func TestConcurrentRegistrationAndLink(t *testing.T) {
 	d := open(t)
 	d.providers.User("2")
 	me, err := d.goes("google", auth.Client{}).comes(t.Context(), d.Service, auth.Client{})
@@ -87,7 +87,7 @@ func TestRegisteringAndLinkingAtOnce(t *testing.T) {
 
 // The ident of a user who is deleted goes with the user, and is in nobody's
 // way until it does.
-func TestADeletedUserComesBackAsAnother(t *testing.T) {
+func TestADeletedUserReturnsAsANewUser(t *testing.T) {
 	d := open(t)
 	for _, name := range names {
 		first, err := d.goes(name, auth.Client{}).comes(t.Context(), d.Service, auth.Client{})
