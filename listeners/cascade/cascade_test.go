@@ -293,3 +293,42 @@ func TestObjectCreatedAfterTheGracePeriodStays(t *testing.T) {
 		}
 	}
 }
+
+// laggingBackend has indexes that return nothing until the lag has been waited
+// for: to the first query.
+type laggingBackend struct{ driver.Backend }
+
+func (b laggingBackend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := b.Backend.Open(ctx, spec)
+	return &laggingStore{Store: s}, err
+}
+
+type laggingStore struct {
+	driver.Store
+	queried atomic.Bool
+}
+
+func (s *laggingStore) IndexLag() time.Duration { return time.Nanosecond }
+
+func (s *laggingStore) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
+	if !s.queried.Swap(true) {
+		return driver.Page{}, nil
+	}
+	return s.Store.Query(ctx, q)
+}
+
+func TestCascadeQueriesALaggingIndexAgain(t *testing.T) {
+	set, err := model.OpenSet(t.Context(), laggingBackend{model.NewMemory()}, []store.Mapping{
+		{Source: "Pets", Target: "People", Key: "owner", Array: "pets", Cascade: true, Limit: 10},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{T: t, set: set, worker: cascade.NewWorker(set, cascade.Options{})}
+	f.save("People", "p", "name", "p")
+	f.save("Pets", "pet", "owner", "p")
+	f.handle(f.delete("People", "p"))
+	if f.exists("Pets", "pet") {
+		t.Error("the pet that the index did not return at first is left")
+	}
+}
