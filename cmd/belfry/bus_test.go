@@ -49,7 +49,7 @@ func served(t *testing.T, events int) (b *bus.Bus, file string) {
 	done := make(chan error, 1)
 	go func() {
 		done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), listener.Spec{
-			Name: "tea", Start: listener.All,
+			Name: "tea", Start: listener.StartAll(),
 			Handler: func(context.Context, *listener.Event) error { return listener.Permanent(errors.New("out of tea")) },
 		})
 	}()

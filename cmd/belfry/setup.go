@@ -87,18 +87,18 @@ func (c *busSetupCmd) specs() ([]listener.Spec, error) {
 func parseStart(text string) (listener.Start, error) {
 	switch text {
 	case "new":
-		return listener.New, nil
+		return listener.StartNew(), nil
 	case "all":
-		return listener.All, nil
+		return listener.StartAll(), nil
 	}
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
-		return listener.FromSequence(max(n, 1)), nil
+		return listener.StartAtSequence(max(n, 1)), nil
 	}
 	at, err := eventlog.ParseTime(text)
 	if err != nil {
 		return listener.Start{}, errs.New(errs.Invalid, "--from: %q is no place to begin: give all, new, a sequence, or a time such as 2026-11-21T04:05:06Z or 36h (ago)", text)
 	}
-	return listener.FromTime(at), nil
+	return listener.StartAtTime(at), nil
 }
 
 // writeFindings writes a line for each finding and a sum, and reports whether
@@ -136,7 +136,7 @@ type busRoleCmd struct {
 
 // Run prints a block that a user's permissions can refer to.
 func (c *busRoleCmd) Run(s streams) error {
-	publish, subscribe, err := listener.Rights(c.Name, c.Ordered)
+	publish, subscribe, err := listener.Permissions(c.Name, c.Ordered)
 	if err != nil {
 		return err
 	}

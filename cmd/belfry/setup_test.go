@@ -73,7 +73,7 @@ func TestARoleIsPrinted(t *testing.T) {
 		if err := (embedded.Options{Config: conf}).Check(); err != nil {
 			t.Errorf("a server can't read it: %v", err)
 		}
-		publish, subscribe, err := listener.Rights(name, ordered)
+		publish, subscribe, err := listener.Permissions(name, ordered)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"belfry/pkg/auth"
-	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
@@ -55,7 +54,7 @@ func Listens(store string) listener.Spec {
 	return listener.Spec{
 		Name:    Name,
 		Filters: []string{event.Filter(event.StoreSaved, store), event.Filter(event.StoreUpdated, store)},
-		Start:   listener.All, Concurrency: concurrency, Prefetch: -1, MaxAttempts: attempts, AckWait: ackWait, Timeout: timeout,
-		Backoff: func(attempt int) time.Duration { return backoff.Delay(attempt, minDelay, maxDelay) },
+		Start:   listener.StartAll(), Concurrency: concurrency, Prefetch: -1, MaxAttempts: attempts, AckWait: ackWait, Timeout: timeout,
+		Backoff: listener.ExponentialBackoff(minDelay, maxDelay),
 	}
 }

@@ -28,14 +28,14 @@ func (p *plan) specs() []listener.Spec {
 func (p *plan) mappingSpec() listener.Spec {
 	return listener.Spec{
 		Name: mapping.Name, Filters: mapping.Filters(store.NewSet(nil, p.mappings)), Concurrency: mappingConcurrency,
-		Start: listener.All, AckWait: workerAckWait,
+		Start: listener.StartAll(), AckWait: workerAckWait,
 	}
 }
 
 func (p *plan) cascadeSpec() listener.Spec {
 	return listener.Spec{
 		Name: cascade.Name, Filters: cascade.Filters(store.NewSet(nil, p.mappings)), Concurrency: cascadeConcurrency, Prefetch: -1,
-		Start: listener.All, AckWait: workerAckWait,
+		Start: listener.StartAll(), AckWait: workerAckWait,
 	}
 }
 
@@ -49,7 +49,7 @@ func (p *plan) mailSpec() listener.Spec {
 
 // sweepSpec selects nothing where there are no binaries.
 func (p *plan) sweepSpec() listener.Spec {
-	spec := listener.Spec{Name: sweep.Name, Concurrency: sweepConcurrency, Start: listener.All, AckWait: workerAckWait}
+	spec := listener.Spec{Name: sweep.Name, Concurrency: sweepConcurrency, Start: listener.StartAll(), AckWait: workerAckWait}
 	if len(p.config.Binaries) == 0 {
 		return spec
 	}

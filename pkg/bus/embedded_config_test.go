@@ -241,7 +241,7 @@ func TestAFileMaySwitchOnTLS(t *testing.T) {
 		t.Errorf("others are sent to %s", url)
 	}
 	outside := open(t, bus.Options{URL: b.ClientURL(), Unmanaged: true, Auth: o.Auth, TLS: o.TLS})
-	if n := handle(t, outside, listener.Spec{Name: "outside", Start: listener.All}, 5); n != 5 {
+	if n := handle(t, outside, listener.Spec{Name: "outside", Start: listener.StartAll()}, 5); n != 5 {
 		t.Errorf("a listener outside handles %d events", n)
 	}
 	stranger := bus.Auth{User: o.Auth.User, Password: "wrong"}

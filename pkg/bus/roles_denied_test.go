@@ -239,7 +239,7 @@ func TestTheSampleOfAListenerIsWhatItsRoleSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	publish, subscribe, err := listener.Rights("listener", false)
+	publish, subscribe, err := listener.Permissions("listener", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func prepare(t *testing.T, url string, listeners ...listener.Spec) {
 }
 
 // hears is a listener that hears everything from the beginning on.
-func hears(name string) listener.Spec { return listener.Spec{Name: name, Start: listener.All} }
+func hears(name string) listener.Spec { return listener.Spec{Name: name, Start: listener.StartAll()} }
 
 // as opens a bus as a user of nats.conf, and waits until it is ready. Listeners
 // are guests, as their programs are.

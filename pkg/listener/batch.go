@@ -2,19 +2,19 @@ package listener
 
 import "context"
 
-// workBatch handles an event together with those that wait behind it, and
-// returns how many slots it is done with.
+// workBatch handles an event together with those that wait in the queue, and
+// returns how many slots are free again.
 func (r *runner) workBatch(ctx context.Context, first *delivery) (done int) {
 	var together, alone []*delivery
 	for d, more := first, true; more; d, more = r.next(done) {
 		switch {
-		case r.suspect(d):
+		case r.suspected(d):
 			r.handling.Go(func() {
 				r.isolate(ctx, d)
-				r.slots.give(1)
+				r.window.release(1)
 			})
 			continue
-		case !r.fit(ctx, d):
+		case !r.handleable(ctx, d):
 		case r.alone(d):
 			alone = append(alone, d)
 		default:
@@ -44,8 +44,8 @@ func (r *runner) next(have int) (*delivery, bool) {
 	}
 }
 
-// alone reports whether an event is to be a batch of its own: those that fail
-// beside it may not take it along to the dead letters, nor for ever.
+// alone reports whether an event becomes a batch of its own: others that fail in
+// the same batch must neither make it a dead letter nor fail it for ever.
 func (r *runner) alone(d *delivery) bool {
 	const oneOf = 4
 	return d.Attempt%oneOf == 0 || r.spec.MaxAttempts > 0 && d.Attempt >= r.spec.MaxAttempts
@@ -58,16 +58,16 @@ func (r *runner) attemptBatch(ctx context.Context, batch []*delivery) {
 		if each == nil {
 			each = failed[i]
 		}
-		r.settle(ctx, d, each)
+		r.finish(ctx, d, each)
 	}
 }
 
 func (r *runner) callTogether(ctx context.Context, batch []*delivery) ([]error, error) {
-	r.enter(batch[0])
-	defer r.leave(batch[0])
-	began := r.slots.clock()
+	r.lock(batch[0])
+	defer r.unlock(batch[0])
+	began := r.window.startCall()
 	all, err := r.callBatch(ctx, batch)
-	r.slots.took(began, len(batch))
+	r.window.endCall(began, len(batch))
 	return all, err
 }
 

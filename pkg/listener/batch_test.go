@@ -39,7 +39,7 @@ func TestABatchHoldsWhatWaits(t *testing.T) {
 	const size, each, rounds = 40, 300, 10
 	b := open(t)
 	var s batches
-	start(t, b, listener.Spec{Start: listener.All, BatchSize: size, Batch: func(_ context.Context, all []*listener.Event) []error {
+	start(t, b, listener.Spec{Start: listener.StartAll(), BatchSize: size, Batch: func(_ context.Context, all []*listener.Event) []error {
 		s.note(all)
 		kit.WaitFor(t, "as many are here as may be", func() bool {
 			pending, unacked, err := listener.Lag(t.Context(), b, "test")
@@ -70,7 +70,7 @@ func TestEachEventOfABatchHasItsOwnError(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 50)
 	var s batches
-	start(t, b, listener.Spec{Start: listener.All, MaxAttempts: 3, Batch: func(_ context.Context, all []*listener.Event) []error {
+	start(t, b, listener.Spec{Start: listener.StartAll(), MaxAttempts: 3, Batch: func(_ context.Context, all []*listener.Event) []error {
 		s.note(all)
 		failed := make([]error, len(all))
 		for i, e := range all {
@@ -112,7 +112,7 @@ func TestOneEventThatFailsTheWholeBatchTakesNobodyAlong(t *testing.T) {
 				b := open(t)
 				publish(t, b, 0, 30)
 				var done seen
-				start(t, b, listener.Spec{Start: listener.All, MaxAttempts: attempts, Batch: func(_ context.Context, all []*listener.Event) []error {
+				start(t, b, listener.Spec{Start: listener.StartAll(), MaxAttempts: attempts, Batch: func(_ context.Context, all []*listener.Event) []error {
 					if slices.ContainsFunc(all, func(e *listener.Event) bool { return e.ID == "e3" }) {
 						return fail(len(all))
 					}
@@ -137,7 +137,7 @@ func TestATimeoutEndsABatch(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 5)
 	var s batches
-	start(t, b, listener.Spec{Start: listener.All, Timeout: 20 * time.Millisecond, Batch: func(ctx context.Context, all []*listener.Event) []error {
+	start(t, b, listener.Spec{Start: listener.StartAll(), Timeout: 20 * time.Millisecond, Batch: func(ctx context.Context, all []*listener.Event) []error {
 		s.note(all)
 		failed := make([]error, len(all))
 		for i, e := range all {

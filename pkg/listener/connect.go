@@ -15,8 +15,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// The environment of a program that listens. At most one of the ways to say who
-// it is may be given; a user goes with a password.
+// The environment of a program of listeners. At most one way to authenticate may
+// be set; a user needs a password.
 const (
 	EnvURL         = "BELFRY_BUS_URL"         // nats://a:4222,nats://b:4222; DefaultURL when empty
 	EnvUser        = "BELFRY_BUS_USER"        // with EnvPassword
@@ -24,22 +24,22 @@ const (
 	EnvToken       = "BELFRY_BUS_TOKEN"       //nolint:gosec // a name, no secret
 	EnvCredentials = "BELFRY_BUS_CREDENTIALS" //nolint:gosec // a name; of a file with a user's JWT and seed
 	EnvNKey        = "BELFRY_BUS_NKEY"        // file with an nkey seed
-	EnvCA          = "BELFRY_BUS_CA"          // file of the authorities to trust, in PEM
+	EnvCA          = "BELFRY_BUS_CA"          // file of trusted certificate authorities, in PEM
 )
 
 // DefaultURL is where a belfry on the same machine has its bus.
 const DefaultURL = "nats://127.0.0.1:4222"
 
 const (
-	soon      = time.Second // in which a bus that is there is ready, and nothing need be said
-	lookSoon  = 20 * time.Millisecond
-	lookAgain = time.Second
+	quietWait    = time.Second // in which a running bus is ready: nothing is logged before
+	pollFirst    = 20 * time.Millisecond
+	pollInterval = time.Second
 )
 
-// Connect connects to the bus that the environment names, as a guest: streams
-// are used as they are. It waits until the bus is there, or ctx ends, and tells
-// the log what it waits for. It reports errs.Invalid for an environment that
-// can't work. Name is the connection's, for who looks at the server.
+// Connect connects to the bus that the environment names. It neither creates nor
+// changes streams. It waits until the bus is ready or ctx ends, and logs what it
+// waits for. It reports errs.Invalid for an environment that can't work. The
+// server shows name as the connection's.
 func Connect(ctx context.Context, name string, log *slog.Logger) (*bus.Bus, error) {
 	opts, err := environment(os.Getenv)
 	if err != nil {
@@ -50,26 +50,26 @@ func Connect(ctx context.Context, name string, log *slog.Logger) (*bus.Bus, erro
 	if err != nil {
 		return nil, err
 	}
-	began, said := time.Now(), ""
+	began, logged := time.Now(), ""
 	for err = b.Ready(ctx); err != nil; err = b.Ready(ctx) {
 		if ctx.Err() != nil {
 			_ = b.Close(context.WithoutCancel(ctx))
-			return nil, errs.Wrap(ctx.Err(), errs.Canceled, "the bus at %s was not there in time", address(opts.URL))
+			return nil, errs.Wrap(ctx.Err(), errs.Canceled, "the bus at %s was not ready in time", address(opts.URL))
 		}
-		if time.Since(began) < soon {
-			_ = backoff.Sleep(ctx, lookSoon)
+		if time.Since(began) < quietWait {
+			_ = backoff.Sleep(ctx, pollFirst)
 			continue
 		}
-		if reason := err.Error(); reason != said {
-			said = reason
+		if reason := err.Error(); reason != logged {
+			logged = reason
 			log.Warn("waiting for the bus", "url", address(opts.URL), "error", err)
 		}
-		_ = backoff.Sleep(ctx, lookAgain)
+		_ = backoff.Sleep(ctx, pollInterval)
 	}
 	return b, nil
 }
 
-// environment are the options that the environment asks for.
+// environment returns the options that the environment sets.
 func environment(get func(string) string) (bus.Options, error) {
 	o := bus.Options{URL: get(EnvURL), Unmanaged: true, TLS: bus.TLS{CA: get(EnvCA)}}
 	if o.URL == "" {
@@ -79,9 +79,9 @@ func environment(get func(string) string) (bus.Options, error) {
 		Credentials: get(EnvCredentials), User: get(EnvUser), Password: get(EnvPassword), Token: get(EnvToken),
 	}
 	for u := range strings.SplitSeq(o.URL, ",") {
-		// What is wrong with it is not told: it may hold a password.
+		// The message does not quote it: it may contain a password.
 		if parsed, err := url.Parse(strings.TrimSpace(u)); err != nil || parsed.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, parsed.Scheme) {
-			return o, errs.New(errs.Invalid, "%s is no list of addresses like %s", EnvURL, DefaultURL)
+			return o, errs.New(errs.Invalid, "%s is not a list of addresses like %s", EnvURL, DefaultURL)
 		}
 	}
 	read := func(name string) ([]byte, error) {
@@ -107,11 +107,11 @@ func environment(get func(string) string) (bus.Options, error) {
 	if get(EnvCA) != "" && !x509.NewCertPool().AppendCertsFromPEM(authorities) {
 		return o, errs.New(errs.Invalid, "%s names a file without a certificate in PEM", EnvCA)
 	}
-	return o, ways(o.Auth)
+	return o, validateAuth(o.Auth)
 }
 
-// ways refuses more than one way to say who one is.
-func ways(a bus.Auth) error {
+// validateAuth rejects more than one way to authenticate.
+func validateAuth(a bus.Auth) error {
 	n := 0
 	for _, given := range []string{a.Credentials, a.User, a.Token, a.NKeySeed} {
 		if given != "" {
@@ -127,7 +127,7 @@ func ways(a bus.Auth) error {
 	return nil
 }
 
-// address is a list of addresses as it may be shown: without passwords.
+// address is a list of addresses without users and passwords.
 func address(urls string) string {
 	all := strings.Split(urls, ",")
 	for i, u := range all {

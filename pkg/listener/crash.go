@@ -8,54 +8,52 @@ import (
 	"belfry/pkg/backoff"
 )
 
-// An event may end the process that handles it: it runs out of memory, or a
-// goroutine of the handler panics. Nobody is left to say so; the bus hands the
-// event out again after AckWait, and with it whatever else the process held,
-// and counts. So an event that was handed out more often than its attempts
-// explain is suspect, and is handled while no other is, after a random delay:
-// one that is only in bad company is acknowledged sooner or later before the
-// guilty one has its turn, and leaves. The guilty one stays, until it has been
-// handed out so often that it goes to the dead letters.
+// A handler can crash the process: it runs out of memory, or a goroutine of its
+// own panics. After AckWait the bus redelivers every event that the process had
+// in flight, so the delivery count alone does not identify the culprit. Events
+// whose delivery count exceeds MaxAttempts are suspected poison messages: they
+// are handled one at a time, after a random delay. Innocent ones are acknowledged
+// and drop out; the poison message keeps crashing the process until its delivery
+// count reaches the limit of poison, and becomes a dead letter.
 const (
-	crashes     = 10          // deliveries beyond twice MaxAttempts that make a suspect guilty
-	aloneWithin = time.Second // in which suspects have their turns
+	crashLimit     = 10          // deliveries beyond twice MaxAttempts that identify a poison message
+	isolationDelay = time.Second // at most, before a suspect is handled
 )
 
-// suspect reports whether an event may have ended a process.
-func (r *runner) suspect(d *delivery) bool {
+// suspected reports whether an event may have crashed a process.
+func (r *runner) suspected(d *delivery) bool {
 	return r.spec.MaxAttempts > 0 && d.deliveries > r.spec.MaxAttempts
 }
 
-// guilty reports whether an event has ended processes beyond doubt. Events that
-// were given back unhandled at a stop were handed out more often as well.
-func (r *runner) guilty(d *delivery) bool {
-	return r.spec.MaxAttempts > 0 && d.deliveries > 2*r.spec.MaxAttempts+crashes
+// poison reports whether an event has crashed processes. Its limit allows for
+// deliveries that were returned unhandled at a shutdown.
+func (r *runner) poison(d *delivery) bool {
+	return r.spec.MaxAttempts > 0 && d.deliveries > 2*r.spec.MaxAttempts+crashLimit
 }
 
-// isolate handles a suspect.
+// isolate handles a suspected poison message.
 func (r *runner) isolate(ctx context.Context, d *delivery) {
-	if backoff.Sleep(r.stopping, rand.N(aloneWithin)) != nil {
-		r.giveBack(d, 0)
+	if backoff.Sleep(r.stopping, rand.N(isolationDelay)) != nil {
+		r.nak(d, 0)
 		return
 	}
 	r.attempt(ctx, d)
 }
 
-// enter waits until an event may be handled: suspects are alone in the listener,
-// all others side by side.
-func (r *runner) enter(d *delivery) {
-	if r.suspect(d) {
-		r.gate.Lock()
+// lock waits until an event may be handled: a suspect alone in the listener, any
+// other together with others.
+func (r *runner) lock(d *delivery) {
+	if r.suspected(d) {
+		r.isolation.Lock()
 	} else {
-		r.gate.RLock()
+		r.isolation.RLock()
 	}
 }
 
-// leave says that an event has been handled.
-func (r *runner) leave(d *delivery) {
-	if r.suspect(d) {
-		r.gate.Unlock()
+func (r *runner) unlock(d *delivery) {
+	if r.suspected(d) {
+		r.isolation.Unlock()
 	} else {
-		r.gate.RUnlock()
+		r.isolation.RUnlock()
 	}
 }

@@ -13,7 +13,7 @@ func Example() {
 	listener.Main(listener.Spec{
 		Name:        "welcome",
 		Events:      []event.Name{event.Register},
-		Start:       listener.New,
+		Start:       listener.StartNew(),
 		MaxAttempts: 5,
 		Handler: func(_ context.Context, e *listener.Event) error {
 			fmt.Printf("welcome %s\n", e.UUID)

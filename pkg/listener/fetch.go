@@ -9,28 +9,27 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/backoff"
 )
 
 const (
-	// askAgain is how long a request for events lasts. A bus that comes back
-	// has forgotten it: then this, and the patience, is the longest delay.
-	askAgain    = 2 * time.Second
-	askPatience = time.Second // for the answer that a request is over
-	askLook     = 500 * time.Millisecond
+	// requestExpiry is how long a request for events lasts. A restarted bus has
+	// forgotten the request: then this and responseGrace are the longest delay.
+	requestExpiry = 2 * time.Second
+	responseGrace = time.Second // for the reply that a request has expired
+	watchInterval = 500 * time.Millisecond
 
-	lastWords = 2 * time.Second // for what the bus has sent when a subscription ends
+	drainTimeout = 2 * time.Second // for messages in flight when a subscription ends
 )
 
-// errUnheard is the fault of requests of which nothing was heard. Their events
-// may still come, so the next ones need another subscription.
-var errUnheard = errors.New("requests for events are lost")
+// errLostRequests says that the bus did not reply to requests. Their events may
+// still arrive, so the next requests need another subscription.
+var errLostRequests = errors.New("requests for events are lost")
 
-// listen takes events from the log until ctx ends or the bus refuses to hand
-// them out. No event is asked for without a slot: what waited for one would be
-// handed out again after AckWait.
+// listen receives events until ctx ends or the bus rejects a request. An event is
+// requested only when there is a slot for it: while it waited for one, AckWait
+// would run out.
 func (r *runner) listen(ctx context.Context) error {
 	setup, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
@@ -38,135 +37,134 @@ func (r *runner) listen(ctx context.Context) error {
 		return err
 	}
 	for {
-		err := r.listenAsLong(ctx)
-		if !errors.Is(err, errUnheard) || !r.bus.JetStream().Conn().IsConnected() {
+		err := r.subscribe(ctx)
+		if !errors.Is(err, errLostRequests) || !r.bus.JetStream().Conn().IsConnected() {
 			return err
 		}
 	}
 }
 
-// listenAsLong is listen on one subscription.
-func (r *runner) listenAsLong(ctx context.Context) error {
-	asking, fail := context.WithCancelCause(ctx)
+// subscribe is listen on one subscription.
+func (r *runner) subscribe(ctx context.Context) error {
+	requesting, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	s, err := newSource(r, fail)
+	s, err := newSubscription(r, fail)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	go s.watch(asking)
+	go s.watch(requesting)
 	for {
-		n := r.slots.take(asking)
-		if asking.Err() != nil {
-			r.slots.give(n)
-			return context.Cause(asking)
+		n := r.window.acquire(requesting)
+		if requesting.Err() != nil {
+			r.window.release(n)
+			return context.Cause(requesting)
 		}
-		if err := s.ask(n); err != nil {
+		if err := s.request(n); err != nil {
 			return err
 		}
 	}
 }
 
-// source is a subscription on which the events of a consumer arrive, and the
-// requests for them. One for all requests costs the bus less than one each; and
-// when it ends, nothing that the bus has sent is left unheard.
-type source struct {
+// subscription receives the events of a consumer, and requests them. One for all
+// requests costs the bus less than one for each; and when it is drained, every
+// message that the bus has sent is received.
+type subscription struct {
 	r       *runner
 	conn    *nats.Conn
-	fail    context.CancelCauseFunc // ends the asking
-	subject string                  // where requests go
+	fail    context.CancelCauseFunc // ends subscribe
+	subject string                  // of requests
 	inbox   string                  // of request n: <inbox>.<n>
 	sub     *nats.Subscription
-	ended   chan struct{} // closed when the subscription has
+	ended   chan struct{} // closed when sub is drained
 
-	mu     sync.Mutex
-	asked  uint64        // requests so far
-	left   int           // events asked for, each with its slot, that have not come yet
-	quiet  time.Duration // for how long nothing was heard
-	closed bool
+	mu       sync.Mutex
+	requests uint64        // so far
+	expected int           // events requested, each with its slot, that have not arrived
+	silent   time.Duration // since the last message
+	closed   bool
 }
 
-func newSource(r *runner, fail context.CancelCauseFunc) (*source, error) {
+func newSubscription(r *runner, fail context.CancelCauseFunc) (*subscription, error) {
 	conn := r.bus.JetStream().Conn()
-	s := &source{
+	s := &subscription{
 		r: r, conn: conn, fail: fail, inbox: conn.NewInbox(), ended: make(chan struct{}),
-		subject: jetstream.DefaultAPIPrefix + "CONSUMER.MSG.NEXT." + r.stream + "." + r.consumer,
+		subject: apiConsumer + "MSG.NEXT." + r.stream + "." + r.consumer,
 	}
 	var err error
-	if s.sub, err = conn.Subscribe(s.inbox+".*", s.hear); err != nil {
+	if s.sub, err = conn.Subscribe(s.inbox+".*", s.receive); err != nil {
 		return nil, err
 	}
 	s.sub.SetClosedHandler(func(string) { close(s.ended) })
-	return s, s.sub.SetPendingLimits(-1, -1) // the slots bound it
+	return s, s.sub.SetPendingLimits(-1, -1) // the window bounds it
 }
 
-// ask asks for n events, for which slots are taken. The bus goes on with it when
-// it is done with the requests before.
-func (s *source) ask(n int) error {
+// request requests n events, for which slots are taken. The bus queues it after
+// the requests before.
+func (s *subscription) request(n int) error {
 	s.mu.Lock()
-	s.asked++
-	s.left += n
-	s.quiet = 0
-	reply := s.inbox + "." + strconv.FormatUint(s.asked, 10)
+	s.requests++
+	s.expected += n
+	s.silent = 0
+	reply := s.inbox + "." + strconv.FormatUint(s.requests, 10)
 	s.mu.Unlock()
-	return s.conn.PublishRequest(s.subject, reply, fmt.Appendf(nil, `{"batch":%d,"expires":%d}`, n, askAgain))
+	return s.conn.PublishRequest(s.subject, reply, fmt.Appendf(nil, `{"batch":%d,"expires":%d}`, n, requestExpiry))
 }
 
-// watch ends the asking when requests are lost: the bus answers each, if only to
-// say that it is over.
-func (s *source) watch(ctx context.Context) {
-	for backoff.Sleep(ctx, askLook) == nil {
+// watch fails the subscription when requests are lost: the bus replies to each of
+// them, at least when it expires.
+func (s *subscription) watch(ctx context.Context) {
+	for backoff.Sleep(ctx, watchInterval) == nil {
 		s.mu.Lock()
-		s.quiet += askLook
-		lost := s.left > 0 && s.quiet > askAgain+askPatience
+		s.silent += watchInterval
+		lost := s.expected > 0 && s.silent > requestExpiry+responseGrace
 		s.mu.Unlock()
 		if lost {
-			s.fail(errUnheard)
+			s.fail(errLostRequests)
 		}
 	}
 }
 
-// hear takes what arrives: an event, under the subject that the log has it
-// under, or what became of a request.
-func (s *source) hear(m *nats.Msg) {
+// receive takes a message: an event, which has a reply subject, or the end of a
+// request.
+func (s *subscription) receive(m *nats.Msg) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.quiet = 0
+	s.silent = 0
 	if m.Reply != "" {
-		s.take(m)
+		s.enqueue(m)
 		return
 	}
 	switch status, text := m.Header.Get("Status"), m.Header.Get("Description"); {
-	case status == "100": // a sign of life
+	case status == "100": // heartbeat
 	case status == "404", status == "408", text == "Batch Completed":
 		missing, _ := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
-		s.giveUp(missing)
+		s.forget(missing)
 	default:
-		s.fail(fmt.Errorf("the bus hands out no events: %s %s", status, text))
+		s.fail(fmt.Errorf("the bus delivers no events: %s %s", status, text))
 	}
 }
 
-// take gives an event to whoever has a hand free.
-func (s *source) take(m *nats.Msg) {
-	if s.closed || s.left == 0 {
-		_ = m.Nak() // nobody waits for it any more
+func (s *subscription) enqueue(m *nats.Msg) {
+	if s.closed || s.expected == 0 {
+		_ = m.Nak() // it has no slot
 		return
 	}
-	s.left--
-	s.r.queue <- s.r.receive(m) // has room for as many as there are slots
+	s.expected--
+	s.r.queue <- s.r.receive(m) // does not block: the queue is as long as the window
 }
 
-// giveUp gives back the slots of events that will not come.
-func (s *source) giveUp(n int) {
-	n = min(n, s.left)
-	s.left -= n
-	s.r.slots.give(n)
+// forget frees the slots of events that will not arrive.
+func (s *subscription) forget(n int) {
+	n = min(n, s.expected)
+	s.expected -= n
+	s.r.window.release(n)
 }
 
-// close ends the subscription once what the bus has sent on it is taken.
-func (s *source) close() {
+// close ends the subscription once the messages that the bus has sent are received.
+func (s *subscription) close() {
 	if s.sub.Drain() == nil && s.conn.IsConnected() {
-		timer := time.NewTimer(lastWords)
+		timer := time.NewTimer(drainTimeout)
 		defer timer.Stop()
 		select {
 		case <-s.ended:
@@ -176,5 +174,5 @@ func (s *source) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	s.giveUp(s.left)
+	s.forget(s.expected)
 }

@@ -9,15 +9,15 @@ import (
 	"belfry/pkg/event"
 )
 
-// Lag reports how many events a listener has yet to be given, and how many it
-// has been given and not acknowledged.
+// Lag reports how many events are not delivered to a listener yet, and how many are
+// delivered and not acknowledged.
 func Lag(ctx context.Context, b Bus, name string) (pending, unacked uint64, err error) {
 	consumers := []string{name}
-	// A user who may look at one consumer alone is asked for no other.
+	// A user may have the permission for one consumer alone.
 	if _, err := b.JetStream().Consumer(ctx, stream, name); errors.Is(err, jetstream.ErrConsumerNotFound) {
 		consumers = nil
 		for p := range event.Partitions {
-			consumers = append(consumers, partitioned(name, p))
+			consumers = append(consumers, partitionConsumer(name, p))
 		}
 	} else if err != nil {
 		return 0, 0, err

@@ -1,11 +1,11 @@
-// Package listener runs functions on events: what belfry's own workers and
-// everyone else's listeners are made of.
+// Package listener runs functions on events. belfry's own workers use it in the
+// same way as other programs.
 //
-// A listener is a durable consumer of the log. An event is acknowledged after
-// its handler returned nil, and handed out again, with growing delay, after a
-// passing fault. A lasting fault, and the last of a limited number of attempts,
-// put the event with the dead letters together with the reason. A handler may
-// see an event more than once, and must make that harmless.
+// A listener is a durable consumer of the event log. An event is acknowledged
+// after its handler returned nil, and redelivered, with growing delay, after a
+// transient error. A permanent error (see Permanent), and the last of a limited
+// number of attempts, make the event a dead letter with the error as its reason.
+// Delivery is at least once: a handler must be idempotent.
 package listener
 
 import (
@@ -22,7 +22,7 @@ import (
 	"belfry/pkg/event"
 )
 
-// Event is a durable event as a handler gets it.
+// Event is a durable event and its delivery.
 type Event struct {
 	event.Envelope
 
@@ -31,70 +31,71 @@ type Event struct {
 }
 
 // Handler handles one event. It is called by as many goroutines at once as
-// Spec.Concurrency says. Its context ends when Spec.Timeout has passed; it
-// does not end when the listener is asked to stop, so that what is in hand is
-// finished.
+// Spec.Concurrency says. Its context ends when Spec.Timeout has passed; it does
+// not end when the listener is stopped, so that events in flight are finished.
 type Handler func(ctx context.Context, e *Event) error
 
 // Middleware wraps a handler.
 type Middleware func(Handler) Handler
 
 // BatchHandler handles several events at once. It returns nil when all are done,
-// else an error, or nil, for each of them in their order: one that is missing
-// stands for nil. An event that failed with others is a batch of its own at
-// every fourth attempt and at the last, so that it can't be them.
+// else one error, or nil, for each of them in their order; missing ones are nil.
+// An event that failed in a batch becomes a batch of its own at every fourth
+// attempt and at the last, so that other events do not fail it.
 type BatchHandler func(ctx context.Context, events []*Event) []error
 
-// Spec says what a listener is. Name and a handler are required.
+// Spec defines a listener. Name and one of Handler and Batch are required.
 type Spec struct {
-	Name string // durable: letters, digits, '-' and '_'
+	Name string // of the durable consumer: letters, digits, '-' and '_'
 
-	// Events and Stores select what the listener hears; none of either is all.
-	// Filters, subjects of the log, may be given in their place.
+	// Events and Stores select the events; without both, all are selected.
+	// Filters, subjects of the log, may be set instead.
 	Events  []event.Name
 	Stores  []string
 	Filters []string
 
 	Handler   Handler
 	Batch     BatchHandler // instead of Handler
-	BatchSize int          // events of a batch at most; 100 when 0
+	BatchSize int          // events of a batch at most; 0: 100
 
-	// Ordered hands out the events of an object one after the other in the
-	// order of the log, whatever number of processes runs the listener: an
-	// event that fails is tried again before the next of its partition. There
-	// are event.Partitions of these, each a durable consumer <Name>-<n>.
+	// Ordered delivers the events of an object one after the other in the order
+	// of the log, however many processes run the listener: an event that fails
+	// is retried before the next of its partition. There are event.Partitions
+	// of these, each a durable consumer <Name>-<n>.
 	//
 	// The order holds across restarts and crashes. It can break where a process
-	// stands still for longer than AckWait while it handles an event, with its
-	// signs of life (a paused machine, a cut network): the event goes to
-	// another process, and the first one, once it wakes, still finishes what
-	// it was doing. And an event that a crash of belfry published again may
-	// come behind a later one of its object; its id and revision are the old ones.
+	// stalls for longer than AckWait while it handles an event, so that its
+	// heartbeats stop (a paused machine, a network partition): the event is
+	// redelivered to another process, and the first one, when it resumes, still
+	// finishes its handler. And an event that belfry publishes again after a
+	// crash may come after a later one of its object, with the id and revision
+	// that it had before.
 	Ordered bool
 
-	Start       Start
-	Concurrency int           // calls of the handler at once; 1 when 0. Ordered: one a partition
-	MaxAttempts int           // 0: a passing fault is tried for ever
+	Start       Start         // for a consumer that does not exist yet
+	Concurrency int           // calls of the handler at once; 0: 1. Ordered: one per partition
+	MaxAttempts int           // 0: transient errors are retried without limit
 	Timeout     time.Duration // of one attempt; 0: none
-	AckWait     time.Duration // without a sign of life before an event goes to another process; 30 s when 0
+	AckWait     time.Duration // without a heartbeat until an event is redelivered to another process; 0: 30 s
 
-	// Prefetch is how many events at most are fetched beyond those in hand, so
-	// that a quick handler need not wait for the next: as many as are handled in
-	// a tenth of a second, so a slow one keeps none from other processes. They
-	// are kept alive meanwhile, and given back at a stop. 0 is a sensible
-	// number, a negative one none.
+	// Prefetch is how many events at most are fetched beyond those being
+	// handled, so that a fast handler need not wait for the next. As many are
+	// fetched as are handled in a tenth of a second, so that a slow handler
+	// keeps none from other processes. Prefetched events are heartbeated, and
+	// returned at a stop. 0: a default; negative: none.
 	Prefetch int
 
 	// Backoff returns the delay after a failed attempt, counted from 1.
 	// Nil: ExponentialBackoff from 50 ms to 30 s.
 	Backoff func(attempt int) time.Duration
 
-	// Lacks is told why a consumer (its stream and name, EVENTS.mail) can't be set up
-	// although the bus is there, and nil once it is. Nil: the log alone is told.
-	Lacks func(consumer string, err error)
+	// OnSetupError is called with the error when a consumer (its stream and name,
+	// such as EVENTS.mail) can't be set up although the bus is connected, and
+	// with nil once it is set up. The error is logged in any case.
+	OnSetupError func(consumer string, err error)
 
 	Middleware []Middleware  // the first is the outermost; not for Batch
-	Drain      time.Duration // for what is in hand when the listener stops; 30 s when 0
+	Drain      time.Duration // for events in flight when the listener stops; 0: 30 s
 }
 
 const (
@@ -132,13 +133,13 @@ func (s Spec) withDefaults() Spec {
 	return s
 }
 
-// check reports a spec that can't work.
-func (s Spec) check() error {
+// validate reports errs.Invalid for a spec that can't work.
+func (s Spec) validate() error {
 	switch {
 	case s.Name == "":
 		return errs.New(errs.Invalid, "a listener needs a name")
 	case !plain.MatchString(s.Name):
-		return errs.New(errs.Invalid, "a listener's name has letters, digits, '-' and '_'; %q has others", s.Name)
+		return errs.New(errs.Invalid, "a listener's name consists of letters, digits, '-' and '_'; %q has other characters", s.Name)
 	case (s.Handler == nil) == (s.Batch == nil):
 		return errs.New(errs.Invalid, "listener %s needs a Handler or a Batch, and not both", s.Name)
 	case s.Ordered && s.Batch != nil:
@@ -148,13 +149,13 @@ func (s Spec) check() error {
 	}
 	for _, st := range s.Stores {
 		if !plain.MatchString(st) {
-			return errs.New(errs.Invalid, "listener %s: %q is no store's name", s.Name, st)
+			return errs.New(errs.Invalid, "listener %s: %q is not the name of a store", s.Name, st)
 		}
 	}
 	for _, name := range s.Events {
 		for token := range strings.SplitSeq(string(name), ".") {
 			if token != "*" && !plain.MatchString(token) {
-				return errs.New(errs.Invalid, "listener %s: %q is no event's name", s.Name, name)
+				return errs.New(errs.Invalid, "listener %s: %q is not the name of an event", s.Name, name)
 			}
 		}
 		if !strings.Contains(string(name), "*") && !slices.Contains(event.Durable, name) {
@@ -164,7 +165,7 @@ func (s Spec) check() error {
 	return nil
 }
 
-// plain is what may be one token of a subject, and a part of a file's name.
+// plain is a name that can be one token of a subject and part of a file name.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // filters are the subjects of events of some stores.
@@ -173,7 +174,7 @@ func filters(events []event.Name, stores []string) []string {
 		return []string{event.LogPrefix + ">"}
 	}
 	if len(events) == 0 {
-		// Names have two tokens, but for one of them.
+		// All names but Register have two tokens.
 		events = []event.Name{"*.*", event.Register}
 	}
 	if len(stores) == 0 {
@@ -205,13 +206,13 @@ func ExponentialBackoff(minimum, maximum time.Duration) func(attempt int) time.D
 	return func(attempt int) time.Duration { return backoff.Delay(attempt, minimum, maximum) }
 }
 
-// permanent is a fault that no further attempt mends.
+// permanent is an error that another attempt does not fix.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// Permanent marks an error as one that no further attempt mends: the event goes
-// to the dead letters at once. It returns nil for nil.
+// Permanent marks an error as one that another attempt does not fix: the event
+// becomes a dead letter at once. It returns nil for nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -225,10 +226,11 @@ func IsPermanent(err error) bool {
 	return errors.As(err, &p)
 }
 
-// Bus is what a listener needs of the bus; *bus.Bus is one.
+// Bus is the part of a bus that a listener uses; Connect returns one.
 type Bus interface {
 	bus.Requester
 
-	// Sync returns once what the bus has accepted would outlive a power cut.
+	// Sync returns once everything that the bus has accepted before would survive
+	// a power failure.
 	Sync(ctx context.Context) error
 }

@@ -61,7 +61,7 @@ func run(t testing.TB, b *bus.Bus, spec listener.Spec) (stop func() error) {
 	if spec.Backoff == nil {
 		spec.Backoff = func(int) time.Duration { return 5 * time.Millisecond }
 	}
-	spec.Start = listener.All
+	spec.Start = listener.StartAll()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), spec) }()

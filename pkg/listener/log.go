@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Log logs each attempt: at debug when it succeeded, at warn when it failed.
-// What an event holds is not logged.
+// Log logs each attempt: at debug level when it succeeded, at warn when it
+// failed. The event's data is not logged.
 func Log(log *slog.Logger) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, e *Event) error {

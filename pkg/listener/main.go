@@ -16,17 +16,17 @@ import (
 
 // The exit codes of Main.
 const (
-	exitDone   = 0 // it was asked to stop, and finished what was in hand
-	exitFailed = 1 // the listener ended by itself, or what was in hand took too long
+	exitDone   = 0 // it was stopped by a signal, and finished the events in flight
+	exitFailed = 1 // the listener failed, or events in flight took too long
 	exitUsage  = 2 // the environment or the spec can't work
 )
 
-const closing = 5 * time.Second
+const closeTimeout = 5 * time.Second
 
-// Main is the main function of a program that listens: it connects as the
-// environment says (see Connect), runs the listeners until the program is asked
-// to stop by SIGTERM or Ctrl-C, finishes what is in hand, and exits. A second
-// signal ends it at once. It logs through slog.Default.
+// Main is the main function of a program of listeners: it connects as the
+// environment says (see Connect), runs the listeners until SIGTERM or Ctrl-C,
+// finishes the events in flight, and exits. A second signal ends the process at
+// once. It logs to slog.Default.
 func Main(specs ...Spec) {
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, release)
@@ -51,25 +51,25 @@ func connectAndRun(ctx context.Context, log *slog.Logger, specs []Spec) error {
 		return errs.New(errs.Invalid, "there is no listener to run")
 	}
 	for _, spec := range specs {
-		if err := spec.check(); err != nil {
+		if err := spec.validate(); err != nil {
 			return err
 		}
 	}
 	b, err := Connect(ctx, specs[0].Name, log)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil // nothing was in hand yet
+		return nil // no event was received yet
 	case err != nil:
 		return err
 	}
 	log.Info("listening", "listeners", names(specs), "bus", address(b.ClientURL()))
 	err = runAll(ctx, b, log, specs)
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	return errors.Join(err, b.Close(bounded))
 }
 
-// runAll runs listeners side by side. When one can't go on they all stop.
+// runAll runs listeners concurrently. When one fails they all stop.
 func runAll(ctx context.Context, b Bus, log *slog.Logger, specs []Spec) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
 )
@@ -75,37 +73,7 @@ func TestLogSaysWhatBecameOfAnAttempt(t *testing.T) {
 	}
 }
 
-func TestMetricsCountByEventAndOutcome(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	metrics := listener.Metrics(registry, "audit")
-	for _, err := range []error{nil, nil, errors.New("not now"), listener.Permanent(errors.New("never"))} {
-		_ = metrics(returns(err))(t.Context(), envelope())
-	}
-	_ = listener.Metrics(registry, "audit")(returns(nil))(t.Context(), envelope()) // a second runner of the same
-	_ = listener.Metrics(registry, "other")(returns(nil))(t.Context(), envelope())
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]uint64{}
-	for _, m := range families[0].GetMetric() {
-		labels := []string{}
-		for _, l := range m.GetLabel() {
-			labels = append(labels, l.GetValue())
-		}
-		got[strings.Join(labels, " ")] = m.GetHistogram().GetSampleCount()
-	}
-	want := map[string]uint64{
-		"Store.Saved audit done": 3, "Store.Saved audit failed": 1, "Store.Saved audit permanent": 1, "Store.Saved other done": 1,
-	}
-	for labels, n := range want {
-		if got[labels] != n {
-			t.Errorf("%s: %d, want %d (of %v)", labels, got[labels], n, got)
-		}
-	}
-}
-
-func TestTraceGoesOn(t *testing.T) {
+func TestTheTraceIsPropagated(t *testing.T) {
 	header := http.Header{}
 	e := envelope()
 	pass := listener.Trace()(func(ctx context.Context, _ *listener.Event) error {

@@ -75,7 +75,7 @@ func TestAnOrderedListenerKeepsEachObjectsOrderThroughFaultsRestartsAndSideBySid
 		o.note(e)
 		return nil
 	}
-	spec := listener.Spec{Start: listener.All, Ordered: true, Handler: handler}
+	spec := listener.Spec{Start: listener.StartAll(), Ordered: true, Handler: handler}
 	start(t, b, spec) // goes on throughout
 	for round := range 5 {
 		handled := o.handled()
@@ -99,7 +99,7 @@ func TestAnOrderedListenerHasOneEventOfAPartitionInHand(t *testing.T) {
 	several := make(chan struct{})
 	var once sync.Once
 	var s seen
-	start(t, b, listener.Spec{Start: listener.All, Ordered: true, Handler: func(_ context.Context, e *listener.Event) error {
+	start(t, b, listener.Spec{Start: listener.StartAll(), Ordered: true, Handler: func(_ context.Context, e *listener.Event) error {
 		p := event.Partition(e.UUID)
 		mu.Lock()
 		inHand[p]++
@@ -142,7 +142,7 @@ func TestAnOrderedListenerStopsWhileItWaitsOutADelay(t *testing.T) {
 	happen(t, b, revisions(0, 4, 1)...)
 	var tried seen
 	spec := listener.Spec{
-		Start: listener.All, Ordered: true, Backoff: func(int) time.Duration { return time.Hour },
+		Start: listener.StartAll(), Ordered: true, Backoff: func(int) time.Duration { return time.Hour },
 		Handler: func(_ context.Context, e *listener.Event) error { tried.note(e); return errors.New("not now") },
 	}
 	stop := start(t, b, spec)
@@ -165,7 +165,7 @@ func TestAPoisonedEventOfAnOrderedListenerHoldsUpNobodyForEver(t *testing.T) {
 	b := open(t)
 	happen(t, b, revisions(0, 30, 3)...)
 	var o order
-	start(t, b, listener.Spec{Start: listener.All, Ordered: true, MaxAttempts: 3, Handler: func(_ context.Context, e *listener.Event) error {
+	start(t, b, listener.Spec{Start: listener.StartAll(), Ordered: true, MaxAttempts: 3, Handler: func(_ context.Context, e *listener.Event) error {
 		if e.ID == "e4" {
 			return errors.New("never")
 		}
@@ -183,7 +183,7 @@ func TestTheLagOfAnOrderedListenerIsThatOfAllItsPartitions(t *testing.T) {
 	b := open(t)
 	var s seen
 	release := make(chan struct{})
-	start(t, b, listener.Spec{Start: listener.All, Ordered: true, Handler: func(_ context.Context, e *listener.Event) error {
+	start(t, b, listener.Spec{Start: listener.StartAll(), Ordered: true, Handler: func(_ context.Context, e *listener.Event) error {
 		s.note(e)
 		<-release
 		return nil

@@ -32,7 +32,7 @@ func holding(t *testing.T, b *bus.Bus, published int, ackWait time.Duration) *ho
 	h := &holder{cancel: cancel, done: make(chan error, 1)}
 	hold, at, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	h.release = sync.OnceFunc(func() { close(hold) })
-	spec := listener.Spec{Name: "test", Start: listener.All, AckWait: ackWait, Handler: func(_ context.Context, e *listener.Event) error {
+	spec := listener.Spec{Name: "test", Start: listener.StartAll(), AckWait: ackWait, Handler: func(_ context.Context, e *listener.Event) error {
 		h.note(e)
 		if e.Attempt != 1 {
 			t.Errorf("event %s is handed out for the %d. time", e.ID, e.Attempt)
@@ -118,7 +118,7 @@ func TestWhatIsFetchedAheadIsGivenBackAtAStop(t *testing.T) {
 		t.Errorf("%d events were handled by the one that stops, want %d", n, h.handled)
 	}
 	var rest seen
-	start(t, b, listener.Spec{Start: listener.All, AckWait: time.Hour, Handler: func(_ context.Context, e *listener.Event) error { rest.note(e); return nil }})
+	start(t, b, listener.Spec{Start: listener.StartAll(), AckWait: time.Hour, Handler: func(_ context.Context, e *listener.Event) error { rest.note(e); return nil }})
 	kit.WaitFor(t, "the others are handled", func() bool { return rest.distinct() == published-h.handled && lag(t, b, "test") == 0 })
 }
 
@@ -130,14 +130,14 @@ func TestStoppingUnderLoadLosesNothing(t *testing.T) {
 	var s seen
 	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
 	for round := range rounds {
-		stop := start(t, b, listener.Spec{Start: listener.All, AckWait: time.Hour, Concurrency: 1 + round%3, Handler: handler})
+		stop := start(t, b, listener.Spec{Start: listener.StartAll(), AckWait: time.Hour, Concurrency: 1 + round%3, Handler: handler})
 		publish(t, b, round*each, (round+1)*each)
 		kit.WaitFor(t, "some are handled", func() bool { return s.distinct() > round*each/2 })
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	start(t, b, listener.Spec{Start: listener.All, AckWait: time.Hour, Handler: handler})
+	start(t, b, listener.Spec{Start: listener.StartAll(), AckWait: time.Hour, Handler: handler})
 	kit.WaitFor(t, fmt.Sprintf("%d are handled", rounds*each), func() bool { return s.distinct() == rounds*each && lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != rounds*each {
 		t.Errorf("%d calls for %d events", n, rounds*each)
@@ -150,7 +150,7 @@ func TestASlowListenerLeavesEventsToOthers(t *testing.T) {
 	b := open(t)
 	var one, two seen
 	release := make(chan struct{})
-	start(t, b, listener.Spec{Start: listener.All, Handler: func(_ context.Context, e *listener.Event) error {
+	start(t, b, listener.Spec{Start: listener.StartAll(), Handler: func(_ context.Context, e *listener.Event) error {
 		one.note(e)
 		if one.distinct() < 3 {
 			<-time.After(150 * time.Millisecond) // it is slow
@@ -161,7 +161,7 @@ func TestASlowListenerLeavesEventsToOthers(t *testing.T) {
 	}})
 	publish(t, b, 0, 100)
 	kit.WaitFor(t, "the first knows that it is slow", func() bool { return one.distinct() == 3 })
-	start(t, b, listener.Spec{Start: listener.All, Handler: func(_ context.Context, e *listener.Event) error { two.note(e); return nil }})
+	start(t, b, listener.Spec{Start: listener.StartAll(), Handler: func(_ context.Context, e *listener.Event) error { two.note(e); return nil }})
 	kit.WaitFor(t, "the second has most of the work", func() bool { return two.distinct() >= 90 })
 	close(release)
 	kit.WaitFor(t, "all are handled", func() bool { return one.distinct()+two.distinct() == 100 && lag(t, b, "test") == 0 })

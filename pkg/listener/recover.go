@@ -6,9 +6,9 @@ import (
 	"runtime/debug"
 )
 
-// Recover makes a panic of a handler an error, stack included, so that one
-// event takes down nobody. It may pass by itself: it is tried again like any
-// other fault. Every listener has it around all other middleware.
+// Recover turns a panic of a handler into an error with the stack, so that one
+// event does not end the process. It is a transient error, so the event is
+// retried. Every listener has Recover around all other middleware.
 func Recover() Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, e *Event) (err error) {
@@ -18,7 +18,7 @@ func Recover() Middleware {
 	}
 }
 
-// recovered makes a panic the error of the function that it is deferred in.
+// recovered turns a panic into the error of the function that defers it.
 func recovered(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the handler panicked: %v\n%s", p, debug.Stack())

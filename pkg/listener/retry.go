@@ -9,19 +9,19 @@ import (
 	"belfry/pkg/event"
 )
 
-// newRetrier makes the runner that hears the dead letters which `belfry dlq
-// retry` gives to the listener again: the same handler, on a stream where each
-// listener has a subject of its own. They come one at a time, since they are
-// few and may be what ends a process.
-func newRetrier(b Bus, log *slog.Logger, spec Spec) *runner {
-	spec.Concurrency, spec.BatchSize, spec.Prefetch, spec.Start = 1, 1, 0, All
+// newRetryRunner returns the runner for the dead letters that `belfry dlq retry`
+// sends to the listener again: the same handler, on a stream where each listener
+// has a subject of its own. They are handled one at a time, since they are few
+// and may be poison messages.
+func newRetryRunner(b Bus, log *slog.Logger, spec Spec) *runner {
+	spec.Concurrency, spec.BatchSize, spec.Prefetch, spec.Start = 1, 1, 0, StartAll()
 	r := newRunner(b, log.With("stream", bus.StreamRetry), spec, spec.Name, []string{bus.RetryPrefix + spec.Name})
 	r.stream = bus.StreamRetry
 	return r
 }
 
-// locate notes where the log holds an event, of which a letter's headers tell
-// when it comes as a retry.
+// locate sets the event's subject and sequence in the log. A retried dead letter
+// has them in its headers.
 func (r *runner) locate(d *delivery) {
 	d.subject = d.msg.Subject
 	if r.stream == bus.StreamRetry {
@@ -30,24 +30,23 @@ func (r *runner) locate(d *delivery) {
 	}
 }
 
-// haltOthers has the partition of a retried event stand still when the listener
-// is ordered, in whatever process it is listened to: the retry comes from
-// another consumer than the other events of its object. It reports false when
-// the listener is asked to stop first.
-func (r *runner) haltOthers(d *delivery) (goOn func(), halted bool) {
+// pausePartition pauses the partition of a retried event of an ordered listener,
+// in all processes: the retry is delivered by another consumer than the other
+// events of its object. It reports false when the listener is stopped first.
+func (r *runner) pausePartition(d *delivery) (resume func(), ok bool) {
 	if r.stream != bus.StreamRetry || !r.spec.Ordered {
 		return func() {}, true
 	}
-	partition := partitioned(r.spec.Name, event.Partition(d.UUID))
-	for wait := againMin; ; wait = min(2*wait, againMax) {
-		h, err := halt(r.stopping, r.bus.JetStream(), partition, 2*r.spec.AckWait)
+	partition := partitionConsumer(r.spec.Name, event.Partition(d.UUID))
+	for delays := backoff.New(retryMin, retryMax); ; {
+		p, err := pauseConsumer(r.stopping, r.bus.JetStream(), partition, 2*r.spec.AckWait)
 		if err == nil {
-			return h.release, true
+			return p.resume, true
 		}
-		if wait == againMin {
-			r.log.Warn("a retry waits for its partition to stand still", "event", d.ID, "partition", partition, "error", err)
+		if delays.Failed() == 0 {
+			r.log.Warn("a retry waits for its partition to pause", "event", d.ID, "partition", partition, "error", err)
 		}
-		if backoff.Sleep(r.stopping, wait) != nil {
+		if delays.Wait(r.stopping) != nil {
 			return nil, false
 		}
 	}

@@ -18,18 +18,18 @@ import (
 const stream = bus.StreamEvents
 
 const (
-	setupTimeout = 2 * time.Second // a bus that has just started may pass over a request
-	againMin     = 100 * time.Millisecond
-	againMax     = 5 * time.Second
-	signs        = 3               // of life of an event in AckWait
-	wellAfter    = 5 * time.Second // an outage that follows is another one
+	setupTimeout = 2 * time.Second // a bus that has just started may drop a request
+	retryMin     = 100 * time.Millisecond
+	retryMax     = 5 * time.Second
+	heartbeats   = 3               // of an event within AckWait
+	stableAfter  = 5 * time.Second // an outage after that is logged again
 )
 
-// Run runs a listener until ctx ends, through whatever absences of the bus, and
-// returns when what was in hand has been handled, or Spec.Drain has passed.
-// It reports errs.Invalid for a spec that can't work.
+// Run runs a listener until ctx ends, across outages of the bus, and returns when
+// the events in flight have been handled, or Spec.Drain has passed. It reports
+// errs.Invalid for a spec that can't work.
 func Run(ctx context.Context, b Bus, log *slog.Logger, spec Spec) error {
-	if err := spec.check(); err != nil {
+	if err := spec.validate(); err != nil {
 		return err
 	}
 	spec = spec.withDefaults()
@@ -39,11 +39,11 @@ func Run(ctx context.Context, b Bus, log *slog.Logger, spec Spec) error {
 	all := make([]error, len(runners))
 	var running sync.WaitGroup
 	for i, r := range runners {
-		r.gate = runners[0].gate
+		r.isolation = runners[0].isolation
 		running.Go(func() {
 			all[i] = r.run(ctx)
 			if all[i] != nil {
-				cancel() // one that can't work is not left out in silence
+				cancel() // a listener does not run without one of its consumers
 			}
 		})
 	}
@@ -51,23 +51,25 @@ func Run(ctx context.Context, b Bus, log *slog.Logger, spec Spec) error {
 	return errors.Join(all...)
 }
 
-// newRunners makes the runners of a listener's consumers: the retries' first.
+// newRunners returns the runners of a listener's consumers, that of retries first.
 func newRunners(b Bus, log *slog.Logger, spec Spec) []*runner {
-	runners := []*runner{newRetrier(b, log, spec)}
+	runners := []*runner{newRetryRunner(b, log, spec)}
 	if !spec.Ordered {
 		return append(runners, newRunner(b, log, spec, spec.Name, spec.Filters))
 	}
 	for p := range event.Partitions {
-		runners = append(runners, newRunner(b, log, spec, partitioned(spec.Name, p), ofPartition(spec.Filters, p)))
+		runners = append(runners, newRunner(b, log, spec, partitionConsumer(spec.Name, p), partitionFilters(spec.Filters, p)))
 	}
 	return runners
 }
 
-// partitioned is the consumer of one partition of an ordered listener.
-func partitioned(name string, partition int) string { return fmt.Sprintf("%s-%d", name, partition) }
+// partitionConsumer is the consumer of one partition of an ordered listener.
+func partitionConsumer(name string, partition int) string {
+	return fmt.Sprintf("%s-%d", name, partition)
+}
 
-// ofPartition narrows subjects of the log to one partition.
-func ofPartition(filters []string, partition int) []string {
+// partitionFilters narrows subjects of the log to one partition.
+func partitionFilters(filters []string, partition int) []string {
 	narrowed := make([]string, len(filters))
 	for i, f := range filters {
 		rest := strings.TrimPrefix(f, event.LogPrefix)
@@ -79,7 +81,7 @@ func ofPartition(filters []string, partition int) []string {
 	return narrowed
 }
 
-// runner is a listener at work on one consumer.
+// runner runs a listener on one of its consumers.
 type runner struct {
 	spec     Spec
 	stream   string
@@ -89,21 +91,21 @@ type runner struct {
 	bus      Bus
 	log      *slog.Logger
 
-	gate     *sync.RWMutex  // of all that is handled by the listener
-	held     *held          // events that are here
-	slots    *slots         // for events that are here
-	queue    chan *delivery // events that wait for a hand
-	handling sync.WaitGroup
-	stopping context.Context // ends when the listener is asked to stop
+	isolation *sync.RWMutex // shared by the listener's runners, see crash.go
+	inFlight  *inFlight
+	window    *prefetchWindow
+	queue     chan *delivery // events that wait for a worker
+	handling  sync.WaitGroup
+	stopping  context.Context // ends when the listener is stopped
 
-	began time.Time // when Run was called
-	known bool      // the consumer has been there since
+	began   time.Time // when Run was called
+	existed bool      // the consumer has existed since
 }
 
 func newRunner(b Bus, log *slog.Logger, spec Spec, consumer string, filters []string) *runner {
 	r := &runner{
 		spec: spec, stream: stream, consumer: consumer, filters: filters, bus: b, log: log.With("listener", consumer),
-		gate: &sync.RWMutex{}, held: newHeld(spec.AckWait / signs), began: time.Now(),
+		isolation: &sync.RWMutex{}, inFlight: newInFlight(spec.AckWait / heartbeats), began: time.Now(),
 	}
 	if spec.Ordered {
 		r.spec.Concurrency = 1
@@ -111,13 +113,13 @@ func newRunner(b Bus, log *slog.Logger, spec Spec, consumer string, filters []st
 	if spec.Handler != nil {
 		r.handle = spec.handler()
 	}
-	r.slots = newSlots(r.inHand(), r.spec.Concurrency, spec.Prefetch)
-	r.queue = make(chan *delivery, r.inHand()+spec.Prefetch)
+	r.window = newPrefetchWindow(r.handledAtOnce(), r.spec.Concurrency, spec.Prefetch)
+	r.queue = make(chan *delivery, r.handledAtOnce()+spec.Prefetch)
 	return r
 }
 
-// inHand is how many events are handled at once at most.
-func (r *runner) inHand() int {
+// handledAtOnce is how many events are handled at once at most.
+func (r *runner) handledAtOnce() int {
 	if r.spec.Batch != nil {
 		return r.spec.Concurrency * r.spec.BatchSize
 	}
@@ -126,19 +128,19 @@ func (r *runner) inHand() int {
 
 func (r *runner) run(ctx context.Context) error {
 	r.stopping = ctx
-	go r.held.keep()
+	go r.inFlight.run()
 	for range r.spec.Concurrency {
 		r.handling.Go(func() { r.work(context.WithoutCancel(ctx)) })
 	}
-	err := r.listenOn(ctx)
+	err := r.listenUntil(ctx)
 	close(r.queue)
 	return errors.Join(err, r.drain())
 }
 
-// listenOn listens again and again until ctx ends.
-func (r *runner) listenOn(ctx context.Context) error {
-	lastSaid := ""
-	for wait := againMin; ctx.Err() == nil; wait = min(2*wait, againMax) {
+// listenUntil retries listen until ctx ends.
+func (r *runner) listenUntil(ctx context.Context) error {
+	lastLogged := ""
+	for delays := backoff.New(retryMin, retryMax); ctx.Err() == nil; {
 		began := time.Now()
 		err := r.listen(ctx)
 		if ctx.Err() != nil {
@@ -147,24 +149,25 @@ func (r *runner) listenOn(ctx context.Context) error {
 		if errors.Is(err, errs.Invalid) {
 			return err
 		}
-		if time.Since(began) > wellAfter {
-			wait, lastSaid = againMin, ""
+		if time.Since(began) > stableAfter {
+			delays.Reset()
+			lastLogged = ""
 		}
-		if said := err.Error(); said != lastSaid {
-			lastSaid = said
-			r.log.Warn("the listener can't listen; trying again", "error", err)
+		if text := err.Error(); text != lastLogged {
+			lastLogged = text
+			r.log.Warn("the listener can't receive events; retrying", "error", err)
 		}
-		_ = backoff.Sleep(ctx, wait)
+		_ = delays.Wait(ctx)
 	}
-	return nil //nolint:nilerr // it was asked to stop
+	return nil //nolint:nilerr // it was stopped
 }
 
-// drain waits for what is in hand.
+// drain waits for the events that are being handled.
 func (r *runner) drain() error {
 	done := make(chan struct{})
 	go func() {
 		r.handling.Wait()
-		r.held.end()
+		r.inFlight.stop()
 		close(done)
 	}()
 	timer := time.NewTimer(r.spec.Drain)
@@ -173,6 +176,6 @@ func (r *runner) drain() error {
 	case <-done:
 		return nil
 	case <-timer.C:
-		return errs.New(errs.Canceled, "listener %s still handles events after %s; they come again", r.consumer, r.spec.Drain)
+		return errs.New(errs.Canceled, "listener %s still handles events after %s; they will be redelivered", r.consumer, r.spec.Drain)
 	}
 }

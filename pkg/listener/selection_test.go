@@ -75,7 +75,7 @@ func TestWhatAListenerHears(t *testing.T) {
 				consumer := fmt.Sprintf("listener%d", number)
 				number++
 				spec := c.spec
-				spec.Name, spec.Start, spec.Ordered = consumer, listener.All, ordered
+				spec.Name, spec.Start, spec.Ordered = consumer, listener.StartAll(), ordered
 				spec.Handler = func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
 				stop := start(t, b, spec)
 				kit.WaitFor(t, "all is handled", func() bool { return s.distinct() >= len(c.want) && lag(t, b, consumer) == 0 })
@@ -96,11 +96,11 @@ func TestWhereAListenerStarts(t *testing.T) {
 		start func(third time.Time) listener.Start
 		want  []string // of those that were there before
 	}{
-		"new":      {func(time.Time) listener.Start { return listener.New }, nil},
-		"all":      {func(time.Time) listener.Start { return listener.All }, []string{"e0", "e1", "e2", "e3", "e4"}},
-		"time":     {listener.FromTime, []string{"e2", "e3", "e4"}},
-		"later":    {func(time.Time) listener.Start { now := time.Now(); return listener.FromTime(now) }, nil},
-		"sequence": {func(time.Time) listener.Start { return listener.FromSequence(4) }, []string{"e3", "e4"}},
+		"new":      {func(time.Time) listener.Start { return listener.StartNew() }, nil},
+		"all":      {func(time.Time) listener.Start { return listener.StartAll() }, []string{"e0", "e1", "e2", "e3", "e4"}},
+		"time":     {listener.StartAtTime, []string{"e2", "e3", "e4"}},
+		"later":    {func(time.Time) listener.Start { now := time.Now(); return listener.StartAtTime(now) }, nil},
+		"sequence": {func(time.Time) listener.Start { return listener.StartAtSequence(4) }, []string{"e3", "e4"}},
 	} {
 		for _, ordered := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", in order"}[ordered], func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestWhereAListenerStarts(t *testing.T) {
 				}
 				// It goes on where it was, whatever the spec says.
 				publish(t, b, 5, 6)
-				spec.Start = listener.All
+				spec.Start = listener.StartAll()
 				start(t, b, spec)
 				kit.WaitFor(t, "it sees what is new", func() bool { return s.distinct() == len(c.want)+1 && lag(t, b, "test") == 0 })
 				if n := len(s.all()); n != len(c.want)+1 {

@@ -10,37 +10,37 @@ import (
 	"belfry/pkg/event"
 )
 
-// commandTimeout is for one consumer: unlike a listener, a command does not try
-// again.
+// commandTimeout is for one consumer: unlike a listener, a command does not retry.
 const commandTimeout = 10 * time.Second
 
-// Setup makes the durable consumers of a listener, or brings them to what its
-// spec says, as Run does; with check it only looks. Where a consumer that is
-// there stands is not touched. The spec needs no handler.
+// Setup creates the durable consumers of a listener, or updates them to its spec,
+// as Run does; with check it only compares. The position of an existing consumer
+// does not change. The spec needs no handler.
 func Setup(ctx context.Context, b Bus, spec Spec, check bool) ([]bus.Diff, error) {
 	spec.Handler, spec.Batch = nothing, nil
-	if err := spec.check(); err != nil {
+	if err := spec.validate(); err != nil {
 		return nil, err
 	}
 	var all []bus.Diff
 	for _, r := range newRunners(b, slog.New(slog.DiscardHandler), spec.withDefaults()) {
-		asking, cancel := context.WithTimeout(ctx, commandTimeout)
-		found, err := r.ensure(asking, check)
+		one, cancel := context.WithTimeout(ctx, commandTimeout)
+		diff, err := r.ensure(one, check)
 		cancel()
 		if err != nil {
 			return all, errs.Wrap(err, errs.Unavailable, "listener %s can't be set up", spec.Name)
 		}
-		all = append(all, found)
+		all = append(all, diff)
 	}
 	return all, nil
 }
 
 func nothing(context.Context, *Event) error { return nil }
 
-// Rights are the subjects that a listener's user needs once its consumers are
-// set up, that of an interceptor of the name among them.
-func Rights(name string, ordered bool) (publish, subscribe []string, err error) {
-	if err := (Spec{Name: name, Handler: nothing}).check(); err != nil {
+// Permissions are the subjects that a listener's user must be allowed to publish
+// and subscribe to once its consumers are set up, including those of an
+// interceptor of the same name.
+func Permissions(name string, ordered bool) (publish, subscribe []string, err error) {
+	if err := (Spec{Name: name, Handler: nothing}).validate(); err != nil {
 		return nil, nil, err
 	}
 	publish = []string{bus.DeadPrefix + name, jsAPI + "STREAM.INFO." + stream}
@@ -51,8 +51,8 @@ func Rights(name string, ordered bool) (publish, subscribe []string, err error) 
 	use(bus.StreamRetry, name)
 	if ordered {
 		for p := range event.Partitions {
-			use(stream, partitioned(name, p))
-			publish = append(publish, apiConsumer+"PAUSE."+stream+"."+partitioned(name, p))
+			use(stream, partitionConsumer(name, p))
+			publish = append(publish, apiConsumer+"PAUSE."+stream+"."+partitionConsumer(name, p))
 		}
 	} else {
 		use(stream, name)

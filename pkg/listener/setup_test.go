@@ -93,10 +93,10 @@ func TestASetupFitsListenersWithOtherNumbersOfHands(t *testing.T) {
 func TestASetupMovesNobody(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 10)
-	spec := listener.Spec{Name: "test", Start: listener.FromSequence(4)}
+	spec := listener.Spec{Name: "test", Start: listener.StartAtSequence(4)}
 	setup(t, b, spec, false)
 	before := consumerOf(t, b)
-	spec.Start, spec.Stores = listener.All, []string{"Books", "Users"}
+	spec.Start, spec.Stores = listener.StartAll(), []string{"Books", "Users"}
 	if got := setup(t, b, spec, false); got[bus.Updated] != 1 {
 		t.Fatalf("found %v", got)
 	}
@@ -122,7 +122,7 @@ func TestASetupThatCannotWork(t *testing.T) {
 			t.Errorf("%+v: %v, %v", spec, found, err)
 		}
 	}
-	if _, _, err := listener.Rights("a.b", false); !errors.Is(err, errs.Invalid) {
+	if _, _, err := listener.Permissions("a.b", false); !errors.Is(err, errs.Invalid) {
 		t.Errorf("rights for no listener: %v", err)
 	}
 	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamRetry); err != nil {
@@ -139,7 +139,7 @@ func TestASetupThatCannotWork(t *testing.T) {
 // A listener that may make no consumer says which one lacks and what helps, and
 // goes on once somebody has made it.
 func TestAListenerWaitsForWhatItMayNotMake(t *testing.T) {
-	publishes, subscribes, err := listener.Rights("test", true)
+	publishes, subscribes, err := listener.Permissions("test", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,9 +162,9 @@ func TestAListenerWaitsForWhatItMayNotMake(t *testing.T) {
 	lacks := make(chan lack, 10_000)
 	handled := make(chan string, 100)
 	spec := listener.Spec{
-		Name: "test", Ordered: true, Start: listener.All,
-		Lacks:   func(consumer string, err error) { lacks <- lack{consumer, err} },
-		Handler: func(_ context.Context, e *listener.Event) error { handled <- e.UUID; return nil },
+		Name: "test", Ordered: true, Start: listener.StartAll(),
+		OnSetupError: func(consumer string, err error) { lacks <- lack{consumer, err} },
+		Handler:      func(_ context.Context, e *listener.Event) error { handled <- e.UUID; return nil },
 	}
 	run(t, b, spec)
 	spec.Filters = []string{event.Filter(event.StoreSaved, "Books")} // as run has it

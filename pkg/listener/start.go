@@ -6,36 +6,37 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Start says which events a listener sees that is new to the log. Where one
-// started stays as it was; `belfry listener reset` moves it.
+// Start is the position in the log of a listener whose consumer does not exist
+// yet. An existing consumer keeps its position; `belfry listener reset` moves it.
+// The zero Start is StartNew.
 type Start struct {
-	all  bool
-	at   time.Time
-	from uint64
+	all      bool
+	time     time.Time
+	sequence uint64
 }
 
-// Where a new listener starts.
-var (
-	New = Start{}          // events from now on
-	All = Start{all: true} // everything that the log still holds
-)
+// StartNew starts with the events that reach the log from now on.
+func StartNew() Start { return Start{} }
 
-// FromTime starts with the events that reached the log at a time or later.
-func FromTime(at time.Time) Start { return Start{at: at} }
+// StartAll starts with the oldest event in the log.
+func StartAll() Start { return Start{all: true} }
 
-// FromSequence starts with the event at a place in the log.
-func FromSequence(n uint64) Start { return Start{from: n} }
+// StartAtTime starts with the events that reached the log at a time or later.
+func StartAtTime(t time.Time) Start { return Start{time: t} }
 
-// deliver says where a consumer begins that is not there yet.
-func (s Start) deliver(c *jetstream.ConsumerConfig) {
+// StartAtSequence starts with the event of a sequence in the log.
+func StartAtSequence(n uint64) Start { return Start{sequence: n} }
+
+// deliverPolicy sets the position of a consumer that is created.
+func (s Start) deliverPolicy(c *jetstream.ConsumerConfig) {
 	switch {
 	case s.all:
 		c.DeliverPolicy = jetstream.DeliverAllPolicy
-	case s.from > 0:
-		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, s.from
-	case !s.at.IsZero():
-		at := s.at
-		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &at
+	case s.sequence > 0:
+		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, s.sequence
+	case !s.time.IsZero():
+		t := s.time
+		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &t
 	default:
 		c.DeliverPolicy = jetstream.DeliverNewPolicy
 	}

@@ -99,7 +99,7 @@ func TestAListenerToNewEventsMissesNoneWhenItsConsumerIsDeleted(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), listener.Spec{
-			Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Start: listener.New,
+			Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Start: listener.StartNew(),
 			Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil },
 		})
 	}()

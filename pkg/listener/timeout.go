@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Timeout ends the context of an attempt after a time. The event is kept alive
-// all the while: another process gets it only when this one is gone.
+// Timeout ends the context of an attempt after a time. Heartbeats continue until
+// the handler returns: the event is not redelivered while this process runs.
 func Timeout(limit time.Duration) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, e *Event) error {

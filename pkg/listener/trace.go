@@ -7,8 +7,8 @@ import (
 
 type traceKey struct{}
 
-// Trace carries the trace of the request that caused an event on: a handler
-// finds it with TraceParent, and gives it to whom it calls.
+// Trace puts the trace of the request that caused an event into the context: a
+// handler gets it with TraceParent and sends it on with Propagate.
 func Trace() Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, e *Event) error {
@@ -26,7 +26,7 @@ func TraceParent(ctx context.Context) string {
 	return trace
 }
 
-// Propagate gives a context's trace to a request.
+// Propagate sets a context's trace in the header of an outgoing request.
 func Propagate(ctx context.Context, header http.Header) {
 	if trace := TraceParent(ctx); trace != "" {
 		header.Set("Traceparent", trace)

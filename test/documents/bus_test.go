@@ -190,7 +190,7 @@ func bury(t *testing.T, s *server) {
 	done := make(chan error, 1)
 	go func() {
 		done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), listener.Spec{
-			Name: "undertaker", Stores: []string{"Authors"}, Start: listener.All,
+			Name: "undertaker", Stores: []string{"Authors"}, Start: listener.StartAll(),
 			Handler: func(context.Context, *listener.Event) error { return listener.Permanent(errors.New("never")) },
 		})
 	}()

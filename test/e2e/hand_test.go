@@ -52,7 +52,7 @@ func startHand(url, name string, broken bool) (*hand, error) {
 	h, done := &hand{}, make(chan error, 1)
 	h.broken.Store(broken)
 	go func() {
-		done <- listener.Run(ctx, b, quiet, listener.Spec{Name: name, Start: listener.All, Handler: h.handle})
+		done <- listener.Run(ctx, b, quiet, listener.Spec{Name: name, Start: listener.StartAll(), Handler: h.handle})
 	}()
 	h.stop = func() {
 		cancel()

@@ -27,7 +27,7 @@ var floors = [][]string{
 		"belfry/pkg/binary/binarytest", "belfry/pkg/binary/filestorage", "belfry/pkg/binary/s3storage",
 	},
 	{"belfry/pkg/apidoc/model/modeltest", "belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/store", "belfry/pkg/store/outbox", "belfry/pkg/listener", "belfry/pkg/bus/eventlog"},
-	{"belfry/pkg/applied", "belfry/pkg/mapping", "belfry/pkg/natsapi", "belfry/pkg/bus/deadletter", "belfry/pkg/bus/replay", "belfry/pkg/intercept", "belfry/pkg/sse", "belfry/pkg/auth", "belfry/pkg/binary"},
+	{"belfry/pkg/listener/metrics", "belfry/pkg/applied", "belfry/pkg/mapping", "belfry/pkg/natsapi", "belfry/pkg/bus/deadletter", "belfry/pkg/bus/replay", "belfry/pkg/intercept", "belfry/pkg/sse", "belfry/pkg/auth", "belfry/pkg/binary"},
 	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/verify", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api/kit", "belfry/pkg/importer", "belfry/pkg/migrate"},
 	{"belfry/pkg/api/login", "belfry/pkg/api/objects", "belfry/pkg/api/files", "belfry/pkg/api/events", "belfry/pkg/api/system"},
 	{"belfry/pkg/api"},
@@ -47,8 +47,17 @@ var drivers = map[string][]string{
 	"belfry/pkg/binary/s3storage":   {"belfry/pkg/binary/driver", "belfry/pkg/errs"},
 }
 
-// sdk is what programs outside of belfry are made of, and so the examples.
-var sdk = []string{"belfry/pkg/errs", "belfry/pkg/event", "belfry/pkg/listener", "belfry/pkg/client"}
+// public is what other programs import, see docs/compatibility.md.
+var public = []string{
+	"belfry/pkg/errs", "belfry/pkg/event", "belfry/pkg/listener", "belfry/pkg/listener/metrics", "belfry/pkg/client", "belfry/pkg/interceptor",
+}
+
+// serverSide are modules that no program of others may contain: a listener of 15
+// lines would be as large as belfry.
+var serverSide = []string{
+	"github.com/nats-io/nats-server/", "github.com/cockroachdb/pebble", "github.com/aws/", "go.mongodb.org/",
+	"cel.dev/", "github.com/labstack/", "github.com/prometheus/",
+}
 
 type pkg struct {
 	ImportPath string
@@ -100,8 +109,30 @@ func TestImportsGoDownward(t *testing.T) {
 			if allowed, ok := drivers[p.ImportPath]; ok && !slices.Contains(allowed, imported) {
 				t.Errorf("driver %s imports %s: a driver imports its SDK, driver, errs and backoff", p.ImportPath, imported)
 			}
-			if strings.HasPrefix(p.ImportPath, "belfry/listeners/examples/") && !slices.Contains(sdk, imported) {
+			if strings.HasPrefix(p.ImportPath, "belfry/listeners/examples/") && !slices.Contains(public, imported) {
 				t.Errorf("the example %s imports %s, which is belfry's own", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+func TestPublicPackagesContainNoServer(t *testing.T) {
+	for _, path := range public {
+		if path == "belfry/pkg/listener/metrics" {
+			continue // its subject is Prometheus
+		}
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", path).Output()
+		if err != nil {
+			t.Fatalf("go list -deps %s: %v", path, err)
+		}
+		for dependency := range strings.Lines(string(out)) {
+			for _, module := range serverSide {
+				if strings.HasPrefix(dependency, module) {
+					t.Errorf("%s depends on %s", path, strings.TrimSpace(dependency))
+				}
+			}
+			if strings.TrimSpace(dependency) == "belfry/pkg/bus/embedded" || strings.TrimSpace(dependency) == "belfry/pkg/store" {
+				t.Errorf("%s depends on %s", path, strings.TrimSpace(dependency))
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	if !known {
 		panic("no role " + role)
 	}
-	spec.Name, spec.Start = "child", listener.All
+	spec.Name, spec.Start = "child", listener.StartAll()
 	listener.Main(spec)
 }
 

@@ -147,7 +147,7 @@ func hear(ctx context.Context, b *bus.Bus, name string, spec listener.Spec, even
 			close(done)
 		}
 	}
-	spec.Name, spec.Start = name, listener.All
+	spec.Name, spec.Start = name, listener.StartAll()
 	if spec.Batch != nil {
 		spec.Batch = func(_ context.Context, all []*listener.Event) []error { count(len(all)); return nil }
 	} else {

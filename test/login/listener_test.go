@@ -62,7 +62,7 @@ func (c *completer) runs() (end func()) {
 	go func() {
 		defer close(ended)
 		_ = listener.Run(ctx, c.bus, slog.New(slog.DiscardHandler), listener.Spec{
-			Name: "completer", Filters: []string{event.Filter(event.Register, "Users")}, Handler: c.handle, Start: listener.All,
+			Name: "completer", Filters: []string{event.Filter(event.Register, "Users")}, Handler: c.handle, Start: listener.StartAll(),
 			AckWait: c.ackWait, Drain: time.Millisecond, Concurrency: 4,
 		})
 	}()

@@ -62,7 +62,7 @@ func newFixture(t *testing.T) *fixture {
 	var running sync.WaitGroup
 	running.Go(func() {
 		err := listener.Run(ctx, w.bus, quiet, listener.Spec{
-			Name: "recorder", Filters: []string{"events.*.Store.*.Books.*"}, Start: listener.All,
+			Name: "recorder", Filters: []string{"events.*.Store.*.Books.*"}, Start: listener.StartAll(),
 			Concurrency: 16, AckWait: 2 * time.Second, Handler: w.handle,
 		})
 		if err != nil {

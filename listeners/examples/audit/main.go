@@ -38,7 +38,7 @@ func main() {
 	slog.Info("the log is whole", "file", *path, "lines", l.lines, "head", l.head)
 	listener.Main(listener.Spec{
 		Name:    *name,
-		Start:   listener.All,
+		Start:   listener.StartAll(),
 		AckWait: ackWait,
 		Batch:   func(_ context.Context, events []*listener.Event) []error { return l.add(events) },
 	})

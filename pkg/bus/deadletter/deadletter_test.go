@@ -78,7 +78,7 @@ func (h *hand) ids() []string {
 // run runs a listener until the test, or stop, ends it.
 func run(t *testing.T, b *bus.Bus, s listener.Spec) (stop func()) {
 	t.Helper()
-	s.Start = listener.All
+	s.Start = listener.StartAll()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), s) }()

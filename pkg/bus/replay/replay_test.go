@@ -123,8 +123,8 @@ func reset(t *testing.T, b *bus.Bus, name, place string, want uint64) {
 // to before and behind where they began.
 func TestResetReplays(t *testing.T) {
 	for name, s := range map[string]listener.Spec{
-		"new": {Start: listener.New}, "all": {Start: listener.All}, "later": {Start: listener.FromSequence(5)},
-		"timed": {Start: listener.FromTime(time.Now().Add(-time.Hour))}, "ordered": {Start: listener.New, Ordered: true},
+		"new": {Start: listener.StartNew()}, "all": {Start: listener.StartAll()}, "later": {Start: listener.StartAtSequence(5)},
+		"timed": {Start: listener.StartAtTime(time.Now().Add(-time.Hour))}, "ordered": {Start: listener.StartNew(), Ordered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t)
@@ -188,7 +188,7 @@ func TestResetsOfABusyListener(t *testing.T) {
 	b := open(t)
 	var e ear
 	publish(t, b, 0, 50)
-	run(t, b, listener.Spec{Name: "busy", Start: listener.New, Handler: e.hear, Concurrency: 4})
+	run(t, b, listener.Spec{Name: "busy", Start: listener.StartNew(), Handler: e.hear, Concurrency: 4})
 	idle(t, b, "busy")
 	for round := range 10 {
 		from := uint64(40 - 4*round)
@@ -234,8 +234,8 @@ func TestListeners(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 	hold := make(chan struct{})
-	run(t, b, listener.Spec{Name: "a-b", Start: listener.All, Prefetch: -1, Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
-	run(t, b, listener.Spec{Name: "b", Start: listener.All, Ordered: true, Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
+	run(t, b, listener.Spec{Name: "a-b", Start: listener.StartAll(), Prefetch: -1, Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
+	run(t, b, listener.Spec{Name: "b", Start: listener.StartAll(), Ordered: true, Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
 	t.Cleanup(sync.OnceFunc(func() { close(hold) }))
 	publish(t, b, 0, 40)
 	kit.WaitFor(t, "one has an event in hand, the other one a partition", func() bool {

@@ -12,28 +12,29 @@ import (
 	"belfry/pkg/bus"
 )
 
-// The headers of a dead letter, whose data is the event as it was.
+// The headers of a dead letter; its data is the event's.
 const (
 	HeaderReason   = "Belfry-Reason"   // the last error
-	HeaderListener = "Belfry-Listener" // who could not handle it
-	HeaderAttempts = "Belfry-Attempts" // how often it was tried
-	HeaderSubject  = "Belfry-Subject"  // where the log holds it
-	HeaderSequence = "Belfry-Sequence" // and at which sequence
-	HeaderTime     = "Belfry-Time"     // when it was given up, RFC 3339
-	HeaderRetries  = "Belfry-Retries"  // how often it came back from the dead letters before
-	HeaderOmitted  = "Belfry-Omitted"  // "true": the data was too large for a letter; the log has it
+	HeaderListener = "Belfry-Listener" // that could not handle it
+	HeaderAttempts = "Belfry-Attempts" // number of attempts
+	HeaderSubject  = "Belfry-Subject"  // of the event in the log
+	HeaderSequence = "Belfry-Sequence" // of the event in the log
+	HeaderTime     = "Belfry-Time"     // of the last attempt, RFC 3339
+	HeaderRetries  = "Belfry-Retries"  // how often it was retried as a dead letter before
+	HeaderOmitted  = "Belfry-Omitted"  // "true": the data was too large for a dead letter; the log has it
 )
 
 // maxReason is how much of an error a dead letter carries, in bytes.
 const maxReason = 1024
 
-const buryTimeout = 10 * time.Second
+const deadLetterTimeout = 10 * time.Second
 
-// bury puts an event with the dead letters. Only when it is safe there does it
-// leave the listener; otherwise it comes again.
-func (r *runner) bury(ctx context.Context, d *delivery, reason error) {
+// deadLetter publishes an event to stream DEAD, and ends its delivery only once
+// the dead letter would survive a power failure; otherwise the event is
+// redelivered.
+func (r *runner) deadLetter(ctx context.Context, d *delivery, reason error) {
 	m, e := d.msg, &d.Event
-	ctx, cancel := context.WithTimeout(ctx, buryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, deadLetterTimeout)
 	defer cancel()
 	sequence := strconv.FormatUint(e.Sequence, 10)
 	letter := &nats.Msg{
@@ -61,17 +62,17 @@ func (r *runner) bury(ctx context.Context, d *delivery, reason error) {
 		err = r.bus.Sync(ctx)
 	}
 	if err != nil {
-		r.log.Warn("an event can't be put with the dead letters; it is tried again", "event", e.ID, "error", err)
-		r.giveBack(d, r.spec.Backoff(e.Attempt))
+		r.log.Warn("the dead letter of an event can't be stored; the event is retried", "event", e.ID, "error", err)
+		r.nak(d, r.spec.Backoff(e.Attempt))
 		return
 	}
-	r.log.Error("an event is with the dead letters", "event", e.ID, "name", e.Event,
+	r.log.Error("an event is now a dead letter", "event", e.ID, "name", e.Event,
 		"store", e.Store, "uuid", e.UUID, "attempts", e.Attempt, "reason", reason)
-	r.end(d)
+	r.term(d)
 }
 
-// letterID is what a repeated letter is recognised by. Sequences begin anew
-// with a log that was deleted; the time makes them differ.
+// letterID deduplicates a dead letter that is published twice. Sequences restart
+// with a log that was deleted; the time makes the ids differ.
 func (r *runner) letterID(d *delivery, sequence string) string {
 	return r.spec.Name + "." + sequence + "." + strconv.FormatInt(d.logged.UnixNano(), 10)
 }
