@@ -8,20 +8,22 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/intercept"
+	"belfry/pkg/interceptor"
 	"belfry/pkg/store/object"
 	"belfry/test/kit"
 )
 
 // serveInterceptor answers on the app's bus until the test ends.
-func (p *place) serveInterceptor(a *App, op, store, name string, judge intercept.Func) {
+func (p *place) serveInterceptor(a *App, op, store, name string, judge interceptor.Handler) {
 	p.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- intercept.Serve(ctx, a.bus.Conn(), op, store, name, judge) }()
+	go func() {
+		done <- interceptor.Serve(ctx, a.bus.Conn(), interceptor.Spec{Name: name, Ops: []string{op}, Stores: []string{store}, Handler: judge})
+	}()
 	p.Cleanup(func() { cancel(); <-done })
 	kit.WaitUntil(p, func() error {
-		_, err := a.bus.Conn().Request(intercept.Subject(op, store, name), []byte(`{}`), time.Second)
+		_, err := a.bus.Conn().Request(interceptor.Subject(op, store, name), []byte(`{}`), time.Second)
 		return err
 	})
 }
@@ -40,11 +42,11 @@ authentication:
 	a := p.start()
 	defer p.stop(a)
 	p.want(a, "POST", "/books", `{"title":"Emma"}`, 503) // nobody is there to allow it
-	p.serveInterceptor(a, "save", "Books", "moderation", func(_ context.Context, q intercept.Request) intercept.Response {
+	p.serveInterceptor(a, "save", "Books", "moderation", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		if bytes.Contains(q.Object, []byte("casino")) {
-			return intercept.Response{Refuse: &intercept.Refusal{Status: 400, Message: "no advertisements, please"}}
+			return interceptor.Response{Refuse: &interceptor.Refusal{Status: 400, Message: "no advertisements, please"}}
 		}
-		return intercept.Response{Amend: object.Object{"checked": []byte("true")}}
+		return interceptor.Response{Amend: object.Object{"checked": []byte("true")}}
 	})
 	if status, body := p.do(a, "POST", "/books", `{"title":"casino"}`); status != 400 || !strings.Contains(body, "no advertisements, please") {
 		t.Errorf("%d %s", status, body)
@@ -53,14 +55,14 @@ authentication:
 		t.Errorf("%d %s", status, body)
 	}
 
-	p.serveInterceptor(a, "register", "Users", "welcome", func(_ context.Context, q intercept.Request) intercept.Response {
+	p.serveInterceptor(a, "register", "Users", "welcome", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		switch {
 		case bytes.Contains(q.Object, []byte("password")) || bytes.Contains(q.Datas, []byte("correct horse")):
-			return intercept.Response{Refuse: &intercept.Refusal{Message: "a password was told"}}
+			return interceptor.Response{Refuse: &interceptor.Refusal{Message: "a password was told"}}
 		case bytes.Contains(q.Datas, []byte("@spam.example")):
-			return intercept.Response{Refuse: &intercept.Refusal{Message: "not from there"}}
+			return interceptor.Response{Refuse: &interceptor.Refusal{Message: "not from there"}}
 		}
-		return intercept.Response{Amend: object.Object{"plan": []byte(`"free"`), "idents": []byte("[1]"), "password": []byte(`"x"`)}}
+		return interceptor.Response{Amend: object.Object{"plan": []byte(`"free"`), "idents": []byte("[1]"), "password": []byte(`"x"`)}}
 	})
 	register := func(login string) (int, string) {
 		return p.do(a, "POST", "/auth/email", `{"login":"`+login+`","password":"correct horse","register":true,"name":"Ada"}`)

@@ -12,7 +12,7 @@ import (
 
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
-	"belfry/pkg/intercept"
+	"belfry/pkg/interceptor"
 	"belfry/test/kit"
 )
 
@@ -41,12 +41,12 @@ func TestStoresOverTheBus(t *testing.T) {
 	}
 	defer conn.Close()
 	begun, release := make(chan struct{}), make(chan struct{})
-	p.serveInterceptor(a, "save", "Books", "moderation", func(_ context.Context, q intercept.Request) intercept.Response {
+	p.serveInterceptor(a, "save", "Books", "moderation", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		if strings.Contains(string(q.Object), "slow") {
 			close(begun)
 			<-release
 		}
-		return intercept.Response{Allow: true}
+		return interceptor.Response{Allow: true}
 	})
 	c := client.New(conn)
 	users, books := c.Store("Users"), c.Store("Books")

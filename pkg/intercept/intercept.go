@@ -18,39 +18,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/event"
+	"belfry/pkg/interceptor"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
-
-// Request is the body of a request to an interceptor.
-type Request struct {
-	Op            string          `json:"op"` // save, update, delete, get, register
-	Store         string          `json:"store"`
-	UUID          string          `json:"uuid"`
-	Object        json.RawMessage `json:"object,omitempty"`        // as it would be stored
-	Stored        json.RawMessage `json:"stored,omitempty"`        // as it is stored
-	StoredOmitted bool            `json:"storedOmitted,omitempty"` // Stored was too large for a message
-	Datas         json.RawMessage `json:"datas,omitempty"`         // for register
-	Actor         *string         `json:"actor"`                   // uuid of the acting user, or null
-	Ctx           event.Ctx       `json:"ctx"`
-}
-
-// Response is the body of a reply: exactly one of its fields is set.
-type Response struct {
-	Allow  bool          `json:"allow,omitempty"`
-	Refuse *Refusal      `json:"refuse,omitempty"`
-	Amend  object.Object `json:"amend,omitempty"` // a merge patch (RFC 7396)
-}
-
-// Refusal is the error that the client gets.
-type Refusal struct {
-	Status  int    `json:"status,omitempty"` // HTTP status, 400 to 499; 0: 403
-	Message string `json:"message"`
-}
-
-// Subject is the subject on which an interceptor receives requests.
-func Subject(op, store, name string) string { return "intercept." + op + "." + store + "." + name }
 
 // Rule is one interceptor of an operation.
 type Rule struct {
@@ -75,7 +46,7 @@ var _ store.Interceptor = (*Chain)(nil)
 
 // Intercept implements store.Interceptor.
 func (a *Chain) Intercept(ctx context.Context, r store.InterceptRequest) (patch object.Object, err error) {
-	request := Request{
+	request := interceptor.Request{
 		Op: r.Op, Store: r.Store, UUID: r.UUID, Object: r.Object, Stored: r.Stored, Datas: r.Datas,
 		Actor: r.Call.Actor, Ctx: r.Call.Ctx,
 	}
@@ -93,7 +64,7 @@ func (a *Chain) Intercept(ctx context.Context, r store.InterceptRequest) (patch 
 			continue
 		}
 		if answer.Refuse != nil {
-			return nil, answer.Refuse.err()
+			return nil, refusalError(answer.Refuse)
 		}
 		if len(answer.Amend) == 0 {
 			continue
@@ -107,7 +78,7 @@ func (a *Chain) Intercept(ctx context.Context, r store.InterceptRequest) (patch 
 
 // mergePatches adds a patch to those before it, and applies it to the object that the
 // next interceptor sees.
-func mergePatches(before, next object.Object, r *Request) (object.Object, error) {
+func mergePatches(before, next object.Object, r *interceptor.Request) (object.Object, error) {
 	if len(r.Object) > 0 {
 		o, err := object.Decode(r.Object)
 		if err != nil {
@@ -129,8 +100,8 @@ func mergePatches(before, next object.Object, r *Request) (object.Object, error)
 // maxOverhead is the size limit of a request without its objects.
 const maxOverhead = 8 << 10
 
-func (a *Chain) ask(ctx context.Context, rule Rule, r Request) (Response, error) {
-	var answer Response
+func (a *Chain) ask(ctx context.Context, rule Rule, r interceptor.Request) (interceptor.Response, error) {
+	var answer interceptor.Response
 	body, err := json.Marshal(r)
 	if err != nil {
 		return answer, err
@@ -143,7 +114,7 @@ func (a *Chain) ask(ctx context.Context, rule Rule, r Request) (Response, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, rule.Timeout)
 	defer cancel()
-	reply, err := a.conn.RequestWithContext(ctx, Subject(r.Op, r.Store, rule.Name), body)
+	reply, err := a.conn.RequestWithContext(ctx, interceptor.Subject(r.Op, r.Store, rule.Name), body)
 	if err != nil {
 		return answer, err
 	}
@@ -151,11 +122,11 @@ func (a *Chain) ask(ctx context.Context, rule Rule, r Request) (Response, error)
 	if err != nil {
 		return answer, errs.Wrap(err, errs.Invalid, "the reply is not a JSON object")
 	}
-	return answer, answer.read(o)
+	return answer, decode(o, &answer)
 }
 
-// read decodes a response and rejects one that is incomplete or ambiguous.
-func (a *Response) read(o object.Object) error {
+// decode decodes a response and rejects one that is incomplete or ambiguous.
+func decode(o object.Object, a *interceptor.Response) error {
 	if err := json.Unmarshal(o.Encode(), a); err != nil {
 		return errs.New(errs.Invalid, "the reply has a field of the wrong type")
 	}
@@ -192,8 +163,8 @@ var kindOfStatus = map[int]errs.Kind{
 	412: errs.Mismatch, 413: errs.TooLarge, 415: errs.Unsupported, 429: errs.Limited,
 }
 
-// err returns the refusal as an error.
-func (r *Refusal) err() error {
+// refusalError returns a refusal as an error.
+func refusalError(r *interceptor.Refusal) error {
 	kind, known := kindOfStatus[r.Status]
 	if !known {
 		kind = errs.Invalid

@@ -16,6 +16,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/intercept"
+	"belfry/pkg/interceptor"
 	"belfry/pkg/store"
 	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/object"
@@ -52,14 +53,14 @@ func open(t *testing.T, rules map[string][]intercept.Rule) *world {
 }
 
 // answers serves an interceptor until the test ends.
-func (w *world) answers(name string, judge intercept.Func) {
+func (w *world) answers(name string, judge interceptor.Handler) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- intercept.Serve(ctx, w.conn, "*", "*", name, judge) }()
+	go func() { done <- interceptor.Serve(ctx, w.conn, interceptor.Spec{Name: name, Handler: judge}) }()
 	w.Cleanup(func() { cancel(); <-done })
 	kit.WaitUntil(w, func() error {
-		_, err := w.conn.Request(intercept.Subject("ping", "none", name), []byte(`{}`), time.Second)
+		_, err := w.conn.Request(interceptor.Subject("ping", "none", name), []byte(`{}`), time.Second)
 		return err
 	})
 }
@@ -95,12 +96,12 @@ func all(rules ...intercept.Rule) map[string][]intercept.Rule {
 
 func TestWhatIsAsked(t *testing.T) {
 	w := open(t, all(rule("a")))
-	asked := make(chan intercept.Request, 10)
-	w.answers("a", func(_ context.Context, q intercept.Request) intercept.Response {
+	asked := make(chan interceptor.Request, 10)
+	w.answers("a", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		if q.Op != "" {
 			asked <- q
 		}
-		return intercept.Response{Allow: true}
+		return interceptor.Response{Allow: true}
 	})
 	if _, err := w.save(`{"uuid":"emma","title":"Emma"}`); err != nil {
 		t.Fatal(err)
@@ -141,11 +142,11 @@ func TestWhatIsAsked(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	w := open(t, all(rule("a")))
 	status := make(chan int, 1)
-	w.answers("a", func(_ context.Context, q intercept.Request) intercept.Response {
+	w.answers("a", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		if q.Op != "save" {
-			return intercept.Response{Allow: true}
+			return interceptor.Response{Allow: true}
 		}
-		return intercept.Response{Refuse: &intercept.Refusal{Status: <-status, Message: "not this one"}}
+		return interceptor.Response{Refuse: &interceptor.Refusal{Status: <-status, Message: "not this one"}}
 	})
 	for code, kind := range map[int]errs.Kind{
 		0: errs.Denied, 400: errs.Invalid, 401: errs.Unauthenticated, 403: errs.Denied, 404: errs.NotFound, 409: errs.Conflict,
@@ -168,26 +169,26 @@ func TestRefusals(t *testing.T) {
 
 func TestAmendments(t *testing.T) {
 	w := open(t, all(rule("first"), rule("second")))
-	w.answers("first", func(_ context.Context, q intercept.Request) intercept.Response {
+	w.answers("first", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		switch q.Op {
 		case "save":
-			return intercept.Response{Amend: object.Object{
+			return interceptor.Response{Amend: object.Object{
 				"price": []byte("12"), "draft": []byte("null"), "copies": []byte("[1]"), "secret": []byte(`"s"`), "_x": []byte("1"), "uuid": []byte(`"other"`),
 			}}
 		case "get":
-			return intercept.Response{Amend: object.Object{"title": []byte(`"for you"`)}}
+			return interceptor.Response{Amend: object.Object{"title": []byte(`"for you"`)}}
 		}
-		return intercept.Response{Allow: true}
+		return interceptor.Response{Allow: true}
 	})
-	w.answers("second", func(_ context.Context, q intercept.Request) intercept.Response {
+	w.answers("second", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		if q.Op == "save" {
 			var o struct{ Price int }
 			if err := json.Unmarshal(q.Object, &o); err != nil || o.Price != 12 {
-				return intercept.Response{Refuse: &intercept.Refusal{Message: "the price of the first is missing"}}
+				return interceptor.Response{Refuse: &interceptor.Refusal{Message: "the price of the first is missing"}}
 			}
-			return intercept.Response{Amend: object.Object{"seen": []byte("true")}}
+			return interceptor.Response{Amend: object.Object{"seen": []byte("true")}}
 		}
-		return intercept.Response{Allow: true}
+		return interceptor.Response{Allow: true}
 	})
 	stored, err := w.save(`{"uuid":"emma","title":"Emma","draft":true}`)
 	if err != nil {
@@ -212,8 +213,8 @@ func TestAmendments(t *testing.T) {
 
 func TestAnAmendedObjectIsValidatedAgain(t *testing.T) {
 	w := open(t, all(rule("a")))
-	w.answers("a", func(context.Context, intercept.Request) intercept.Response {
-		return intercept.Response{Amend: object.Object{"note": []byte(`"` + strings.Repeat("x", 3000) + `"`)}}
+	w.answers("a", func(context.Context, interceptor.Request) interceptor.Response {
+		return interceptor.Response{Amend: object.Object{"note": []byte(`"` + strings.Repeat("x", 3000) + `"`)}}
 	})
 	if _, err := w.save(`{}`); !errors.Is(err, errs.TooLarge) {
 		t.Errorf("got %v", err)
@@ -226,16 +227,16 @@ func TestFailures(t *testing.T) {
 	release := make(chan struct{})
 	for name, f := range map[string]struct {
 		rule  intercept.Rule
-		judge intercept.Func
+		judge interceptor.Handler
 		raw   string
 		says  string
 	}{
 		"nobody": {rule: rule("nobody"), says: "is not running"},
-		"too slow": {rule: quick, judge: func(context.Context, intercept.Request) intercept.Response {
+		"too slow": {rule: quick, judge: func(context.Context, interceptor.Request) interceptor.Response {
 			<-release
-			return intercept.Response{Allow: true}
+			return interceptor.Response{Allow: true}
 		}, says: "did not reply within 50ms"},
-		"a panic":     {rule: rule("panics"), judge: func(context.Context, intercept.Request) intercept.Response { panic("no") }, says: "sent an invalid reply"},
+		"a panic":     {rule: rule("panics"), judge: func(context.Context, interceptor.Request) interceptor.Response { panic("no") }, says: "sent an invalid reply"},
 		"no answer":   {rule: rule("empty"), raw: `{}`, says: "sent an invalid reply"},
 		"two answers": {rule: rule("both"), raw: `{"allow":true,"refuse":{"message":"no"}}`, says: "sent an invalid reply"},
 		"no JSON":     {rule: rule("text"), raw: `yes`, says: "sent an invalid reply"},
@@ -258,7 +259,7 @@ func TestFailures(t *testing.T) {
 								_ = m.Respond([]byte(`{}`))
 							}
 						}()
-						f.judge(t.Context(), intercept.Request{})
+						f.judge(t.Context(), interceptor.Request{})
 					}()
 				}); err != nil {
 					t.Fatal(err)

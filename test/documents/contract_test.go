@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"belfry/pkg/intercept"
+	"belfry/pkg/interceptor"
 	"belfry/test/kit"
 )
 
@@ -42,13 +42,13 @@ func judge(t *testing.T, conn *nats.Conn) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() {
-		done <- intercept.Serve(ctx, conn, "*", "*", "judge", func(_ context.Context, q intercept.Request) intercept.Response {
+		done <- interceptor.Serve(ctx, conn, interceptor.Spec{Name: "judge", Handler: func(_ context.Context, q interceptor.Request) interceptor.Response {
 			var o struct{ Refuse int }
 			if json.Unmarshal(q.Object, &o) == nil && o.Refuse != 0 && q.Op != "get" {
-				return intercept.Response{Refuse: &intercept.Refusal{Status: o.Refuse, Message: "as it was asked for"}}
+				return interceptor.Response{Refuse: &interceptor.Refusal{Status: o.Refuse, Message: "as it was asked for"}}
 			}
-			return intercept.Response{Allow: true}
-		})
+			return interceptor.Allow()
+		}})
 	}()
 	t.Cleanup(func() {
 		cancel()
