@@ -110,7 +110,7 @@ func (b *Backend) syncCatalog(ctx context.Context, table string, wanted []driver
 func (b *Backend) definition(ctx context.Context, table string) (definition, error) {
 	def := definition{Layout: layout, NextIndex: firstIndex}
 	out, err := b.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &table, Key: itemKey(cataloguePartition, singleSortKey), ConsistentRead: trueValue,
+		TableName: &table, Key: itemKey(catalogPartition, singleSortKey), ConsistentRead: trueValue,
 	})
 	if err != nil {
 		return def, b.wrapError(ctx, err, table)
@@ -136,7 +136,7 @@ func (b *Backend) save(ctx context.Context, table string, def *definition) (bool
 	if err != nil {
 		return false, errs.Wrap(err, errs.Internal, "dynamostore: the catalog of the table %s", table)
 	}
-	it := itemKey(cataloguePartition, singleSortKey)
+	it := itemKey(catalogPartition, singleSortKey)
 	it[attrDefinition], it[attrVersion] = bytesAttr(data), numberAttr(def.version+1)
 	in := &dynamodb.PutItemInput{TableName: &table, Item: it}
 	condition := "attribute_not_exists(k)"

@@ -163,7 +163,7 @@ func piecePartition(t tag, blob, n int) string {
 
 const (
 	notePartition      = "n"
-	cataloguePartition = "m"
+	catalogPartition = "m"
 )
 
 // singleSortKey is the sort key of an item that is alone in its partition.
