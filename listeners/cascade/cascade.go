@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -92,33 +93,23 @@ func (w *Worker) deleteLinked(ctx context.Context, m *store.Mapping, e *event.En
 func (w *Worker) deleteIndexed(ctx context.Context, m *store.Mapping, e *event.Envelope) (int, error) {
 	objects := w.set.Store(m.Source)
 	cond := func(ctx context.Context, x store.Stored) (bool, error) { return w.mustDelete(ctx, m, e, x) }
-	total := 0
-	var after []byte
-	for {
-		found, next, err := objects.Linked(ctx, m.Key, e.UUID, after, pageSize)
-		if err != nil {
-			return total, err
-		}
-		deleted := make([]bool, len(found))
-		g, gctx := errgroup.WithContext(ctx)
-		g.SetLimit(w.concurrency)
-		for i, x := range found {
-			g.Go(func() (err error) {
-				deleted[i], err = mapping.DeleteIf(gctx, objects, x, cond)
+	var total atomic.Int64
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(w.concurrency)
+	for x, err := range objects.Linked(gctx, m.Key, e.UUID, pageSize) {
+		g.Go(func() error {
+			if err != nil {
 				return err
-			})
-		}
-		err = g.Wait()
-		for _, d := range deleted {
-			if d {
-				total++
 			}
-		}
-		if err != nil || next == nil {
-			return total, err
-		}
-		after = next
+			deleted, err := mapping.DeleteIf(gctx, objects, x, cond)
+			if deleted {
+				total.Add(1)
+			}
+			return err
+		})
 	}
+	err := g.Wait()
+	return int(total.Load()), err
 }
 
 // mustDelete reports whether an object is deleted with the target: when it is

@@ -118,22 +118,15 @@ func control(ctx context.Context, h Holder, method, path string) (io.ReadCloser,
 }
 
 func writeLines(ctx context.Context, s *store.Store, w io.Writer) error {
-	const page = 500
+	const pageSize = 500
 	out := bufio.NewWriterSize(w, 64<<10)
-	var after []byte
-	for {
-		objects, next, err := s.Scan(ctx, after, page)
+	for o, err := range s.All(ctx, pageSize) {
 		if err != nil {
 			return err
 		}
-		for _, o := range objects {
-			if _, err := out.Write(append(s.Visible(o).Body, '\n')); err != nil {
-				return err
-			}
+		if _, err := out.Write(append(s.Visible(o).Body, '\n')); err != nil {
+			return err
 		}
-		if next == nil {
-			return out.Flush()
-		}
-		after = next
 	}
+	return out.Flush()
 }

@@ -226,8 +226,11 @@ func TestUnusualAddresses(t *testing.T) {
 			t.Errorf("%s: a mail to %s", c.login, to)
 		}
 		w.mustLogin(c.login, password, in.User.UUID)
-		found, _, err := w.set.Store("Idents").Linked(t.Context(), "user", in.User.UUID, nil, 10)
-		w.must(err)
+		var found []store.Stored
+		for f, err := range w.set.Store("Idents").Linked(t.Context(), "user", in.User.UUID, 10) {
+			w.must(err)
+			found = append(found, f)
+		}
 		if len(found) != 1 {
 			t.Fatalf("%s: %d idents", c.login, len(found))
 		}

@@ -289,29 +289,22 @@ func (s *Service) endExcessSessions(ctx context.Context, user store.Stored) erro
 
 // forEachOwned calls each with the objects of a store whose field user is a user.
 func forEachOwned(ctx context.Context, in *store.Store, user string, each func(store.Stored, object.Object) error) error {
-	var after []byte
-	for {
-		page, next, err := in.Linked(ctx, fieldUser, user, after, listPage)
+	for found, err := range in.Linked(ctx, fieldUser, user, listPage) {
 		if err != nil {
 			return err
 		}
-		for _, found := range page {
-			o, err := found.Object()
-			if err != nil {
-				return err
-			}
-			if owner, _ := o.Text(fieldUser); owner != user {
-				continue // the index lags
-			}
-			if err := each(found, o); err != nil {
-				return err
-			}
+		o, err := found.Object()
+		if err != nil {
+			return err
 		}
-		if next == nil {
-			return nil
+		if owner, _ := o.Text(fieldUser); owner != user {
+			continue // the index lags
 		}
-		after = next
+		if err := each(found, o); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // RevokeSession ends a session of the user who is logged in. NotFound when it is

@@ -18,9 +18,8 @@ import (
 func (w *fixture) idents(user string) []string {
 	w.Helper()
 	uuids := []string{}
-	found, _, err := w.set.Store("Idents").Linked(w.Context(), "user", user, nil, 100)
-	w.must(err)
-	for _, f := range found {
+	for f, err := range w.set.Store("Idents").Linked(w.Context(), "user", user, 100) {
+		w.must(err)
 		uuids = append(uuids, f.UUID)
 	}
 	return uuids

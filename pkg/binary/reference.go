@@ -37,23 +37,16 @@ func (s *Service) FindReference(ctx context.Context, hash string) (Place, bool, 
 
 // findReferenceIn reads the objects that the index of a store names.
 func (s *Service) findReferenceIn(ctx context.Context, st *store.Store, hash string) (Place, bool, error) {
-	const page = 20
-	var after []byte
-	for {
-		objects, next, err := st.WithBinary(ctx, s.name, hash, after, page)
+	const pageSize = 20
+	for o, err := range st.WithBinary(ctx, s.name, hash, pageSize) {
 		if err != nil {
 			return Place{}, false, err
 		}
-		for _, o := range objects {
-			if p, found, err := s.references(ctx, st, o.UUID, hash); err != nil || found {
-				return p, found, err
-			}
+		if p, found, err := s.references(ctx, st, o.UUID, hash); err != nil || found {
+			return p, found, err
 		}
-		if next == nil {
-			return Place{}, false, nil
-		}
-		after = next
 	}
+	return Place{}, false, nil
 }
 
 // references reads an object and reports whether it references a content. The

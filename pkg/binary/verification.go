@@ -90,23 +90,16 @@ func (v *verification) records(ctx context.Context, st *store.Store) error {
 }
 
 func scan(ctx context.Context, st *store.Store, f func(store.Stored) error) error {
-	const page = 500
-	var after []byte
-	for {
-		objects, next, err := st.Scan(ctx, after, page)
+	const pageSize = 500
+	for o, err := range st.All(ctx, pageSize) {
 		if err != nil {
 			return err
 		}
-		for _, o := range objects {
-			if err := f(o); err != nil {
-				return err
-			}
+		if err := f(o); err != nil {
+			return err
 		}
-		if next == nil {
-			return nil
-		}
-		after = next
 	}
+	return nil
 }
 
 // record compares a record with its content. There is no difference when the

@@ -215,22 +215,15 @@ func (r *Reconciler) refill(ctx context.Context, s *round) (left bool, err error
 // eachLinked calls fn with the objects that the index has for a target, until
 // fn returns false. It reports whether fn did.
 func (r *Reconciler) eachLinked(ctx context.Context, m *store.Mapping, target string, fn func(source string) (bool, error)) (stopped bool, err error) {
-	var after []byte
-	for {
-		found, next, err := r.set.Store(m.Source).Linked(ctx, m.Key, target, after, pageSize)
+	for x, err := range r.set.Store(m.Source).Linked(ctx, m.Key, target, pageSize) {
 		if err != nil {
 			return false, err
 		}
-		for _, x := range found {
-			if more, err := fn(x.UUID); err != nil || !more {
-				return !more, err
-			}
+		if more, err := fn(x.UUID); err != nil || !more {
+			return !more, err
 		}
-		if next == nil {
-			return false, nil
-		}
-		after = next
 	}
+	return false, nil
 }
 
 // Backfill reconciles every object that names a target: what a target needs

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"iter"
 
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
@@ -53,12 +54,11 @@ func binaryKeys(body []byte) []driver.Key {
 	return keys
 }
 
-// WithBinary returns a page of the objects that hold a binary of a service. The
-// index may lag: read the object again where it matters. It needs
-// Options.IndexBinaries.
-func (s *Store) WithBinary(ctx context.Context, service, hash string, after []byte, limit int) ([]Stored, []byte, error) {
-	page, err := s.driver.Query(ctx, driver.Query{
-		Index: binaryIndex, Equal: [][]byte{[]byte(service), []byte(hash)}, After: after, Limit: limit,
-	})
-	return toStored(page.Records), page.Next, err
+// WithBinary iterates over the objects that hold a binary of a service, reading
+// pages of pageSize objects. The index may lag: read the object again where it
+// matters. It needs Options.IndexBinaries, and ends after the first error.
+func (s *Store) WithBinary(ctx context.Context, service, hash string, pageSize int) iter.Seq2[Stored, error] {
+	return toStoredSeq(driver.Matches(ctx, s.driver, driver.Query{
+		Index: binaryIndex, Equal: [][]byte{[]byte(service), []byte(hash)}, Limit: pageSize,
+	}))
 }

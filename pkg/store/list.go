@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"iter"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -134,13 +135,29 @@ func (s *Store) page(ctx context.Context, plan *query.Plan, after []byte, limit 
 
 func (s *Store) listKeys(body []byte) []driver.Key { return query.Keys(s.opts.Indexes, body) }
 
-// Linked returns a page of the objects whose key refers to a target. The index
-// may lag: read the object again where it matters.
-func (s *Store) Linked(ctx context.Context, key, target string, after []byte, limit int) ([]Stored, []byte, error) {
-	page, err := s.driver.Query(ctx, driver.Query{
-		Index: index(key), Equal: [][]byte{[]byte(target)}, After: after, Limit: limit,
-	})
-	return toStored(page.Records), page.Next, err
+// Linked iterates over the objects whose key refers to a target, reading pages of
+// pageSize objects. The index may lag: read the object again where it matters. It
+// ends after the first error.
+func (s *Store) Linked(ctx context.Context, key, target string, pageSize int) iter.Seq2[Stored, error] {
+	return toStoredSeq(driver.Matches(ctx, s.driver, driver.Query{
+		Index: index(key), Equal: [][]byte{[]byte(target)}, Limit: pageSize,
+	}))
+}
+
+// All iterates over all objects in the order of their uuids, reading pages of
+// pageSize objects. It ends after the first error.
+func (s *Store) All(ctx context.Context, pageSize int) iter.Seq2[Stored, error] {
+	return toStoredSeq(driver.Records(ctx, s.driver, pageSize))
+}
+
+func toStoredSeq(records iter.Seq2[driver.Record, error]) iter.Seq2[Stored, error] {
+	return func(yield func(Stored, error) bool) {
+		for r, err := range records {
+			if !yield(Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}, err) {
+				return
+			}
+		}
+	}
 }
 
 // Scan returns a page of all objects in the order of their uuids.

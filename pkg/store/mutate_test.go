@@ -226,11 +226,10 @@ func TestHeld(t *testing.T) {
 		}
 	}
 	holders := func(service, hash string) (uuids []string) {
-		found, _, err := s.WithBinary(t.Context(), service, hash, nil, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range found {
+		for f, err := range s.WithBinary(t.Context(), service, hash, 1) {
+			if err != nil {
+				t.Fatal(err)
+			}
 			uuids = append(uuids, f.UUID)
 		}
 		return slices.Compact(uuids)

@@ -56,22 +56,15 @@ func (c *check) run(ctx context.Context) error {
 
 // scan calls fn with every object of a store.
 func (c *check) scan(ctx context.Context, name string, fn func(store.Stored) error) error {
-	var after []byte
-	for {
-		objects, next, err := c.set.Store(name).Scan(ctx, after, pageSize)
+	for o, err := range c.set.Store(name).All(ctx, pageSize) {
 		if err != nil {
 			return err
 		}
-		for _, o := range objects {
-			if err := fn(o); err != nil {
-				return err
-			}
+		if err := fn(o); err != nil {
+			return err
 		}
-		if next == nil {
-			return nil
-		}
-		after = next
 	}
+	return nil
 }
 
 func (c *check) names(x store.Stored) []string {
