@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -224,4 +225,42 @@ type hookedBody struct{ then func() }
 func (b *hookedBody) Read(data []byte) (int, error) {
 	b.then()
 	return copy(data, "late"), io.EOF
+}
+
+// The entry of a deletion in progress is changed by the sweeper alone.
+func TestContentBeingDeletedCanNotBeMarked(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, options{})
+	f.stuck(hashOf("a"))
+	f.kind(f.MarkCandidate(t.Context(), hashOf("a")), errs.Conflict)
+	if state := f.states()[hashOf("a")]; state != "deleting" {
+		t.Errorf("the entry is %q", state)
+	}
+}
+
+// A sweeper is suspended right before it deletes a content. When its lease has
+// ended another sweeper deletes the content, and an upload stores it again.
+func TestDeletionAfterTheLeaseIsReported(t *testing.T) {
+	t.Parallel()
+	f, _ := newHookedFixture(t, &clock{time.Now()})
+	book := f.save("Books", `{}`)
+	f.add(book, "a")
+	_, err := f.Delete(t.Context(), photo(book, 0), hashOf("a"))
+	f.must(err)
+	f.must(f.MarkCandidate(t.Context(), hashOf("a")))
+	f.clock.Time = f.clock.Add(2 * time.Hour)
+	due, err := f.DueAt(t.Context(), f.clock.now())
+	f.must(err)
+	marked, err := f.MarkForDeletion(t.Context(), due.Entries[0])
+	f.must(err)
+	f.storage.beforeDelete = func() {
+		f.clock.Time = f.clock.Add(time.Hour)
+		f.sweep()
+		f.add(book, "a")
+	}
+	deleted, err := f.DeleteMarked(t.Context(), marked)
+	f.kind(err, errs.Internal)
+	if !deleted || !strings.Contains(err.Error(), "photos/0") {
+		t.Errorf("deleted %v, error %v; want one about the binary", deleted, err)
+	}
 }

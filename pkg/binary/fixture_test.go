@@ -226,6 +226,7 @@ func (o *outbox) take() []event.Envelope {
 type faultyStorage struct {
 	bindriver.Storage
 	stage, write, commit error
+	beforeDelete         func() // called once
 }
 
 func (s *faultyStorage) Stage(ctx context.Context) (bindriver.Staged, error) {
@@ -234,6 +235,14 @@ func (s *faultyStorage) Stage(ctx context.Context) (bindriver.Staged, error) {
 	}
 	staged, err := s.Storage.Stage(ctx)
 	return faultyStage{staged, s}, err
+}
+
+func (s *faultyStorage) Delete(ctx context.Context, hash string) error {
+	if before := s.beforeDelete; before != nil {
+		s.beforeDelete = nil
+		before()
+	}
+	return s.Storage.Delete(ctx, hash)
 }
 
 type faultyStage struct {

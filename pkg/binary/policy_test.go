@@ -27,6 +27,13 @@ func TestPoliciesAreJudgedBeforeTheBodyIsRead(t *testing.T) {
 	f.kind(err, errs.Denied)
 	_, err = f.Delete(client(t.Context(), "eve"), p, hashOf("a"))
 	f.kind(err, errs.Denied)
+	// The error must not reveal whether there is a binary, or its hash.
+	missing := p
+	missing.Index = 7
+	_, err = f.Delete(client(t.Context(), "eve"), missing, hashOf("a"))
+	f.kind(err, errs.Denied)
+	_, err = f.Delete(client(t.Context(), "eve"), p, hashOf("b"))
+	f.kind(err, errs.Denied)
 	_, err = f.Get(ada, p)
 	f.must(err)
 	_, err = f.Delete(ada, p, hashOf("a"))
