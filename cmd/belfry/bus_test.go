@@ -112,7 +112,7 @@ func TestCommandsOfTheConfiguredBus(t *testing.T) {
 	say(1, "can't connect to the bus at nats://127.0.0.1:", "listener", "list")
 }
 
-func TestTailEndsWellWhenInterrupted(t *testing.T) {
+func TestAnInterruptedTailSucceeds(t *testing.T) {
 	_, file := served(t, 2)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -138,7 +138,7 @@ func TestTailEndsWellWhenInterrupted(t *testing.T) {
 	}
 }
 
-func TestWhichBus(t *testing.T) {
+func TestBusFlagsOverrideTheConfiguration(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(folder, name)

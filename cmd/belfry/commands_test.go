@@ -64,8 +64,8 @@ func TestWrongConfiguration(t *testing.T) {
 	}
 	belfry(t, 0, "good.yaml: good: 7 stores", "config", "check", good)
 	belfry(t, 2, "listen: expected host:port", "serve", "-c", good, "--listen", "nonsense")
-	belfry(t, 2, "nothing has been served from this data yet", "verify", "-c", good)
-	belfry(t, 2, "nothing has been served from this data yet", "export", "Books", "-c", good, "--data", filepath.Join(folder, "none"))
+	belfry(t, 2, "the data folder has no data yet", "verify", "-c", good)
+	belfry(t, 2, "the data folder has no data yet", "export", "Books", "-c", good, "--data", filepath.Join(folder, "none"))
 }
 
 func TestExitCodes(t *testing.T) {
@@ -91,7 +91,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestServeEndsWellWhenAsked(t *testing.T) {
+func TestServeStopsGracefully(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "belfry.yaml")
 	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {format: json}\n"), 0o600); err != nil {

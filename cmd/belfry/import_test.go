@@ -94,7 +94,7 @@ func TestImportCommand(t *testing.T) {
 	l.want(0, "2 objects read, 2 good (nothing was sent)", "", "Books", books, "--dry-run")
 }
 
-func TestImportCommandSaysWhatIsWrong(t *testing.T) {
+func TestImportCommandReportsErrors(t *testing.T) {
 	l := newLibrary(t)
 	bad := l.write("bad.jsonl", "{\"uuid\":\"a\",\"title\":1}\n{\"title\": x}\n{\"title\":\"good\"}\n")
 	l.want(1, bad+":1:1: a: ", "", "Books", bad)
@@ -113,7 +113,7 @@ func TestImportCommandSaysWhatIsWrong(t *testing.T) {
 	l.want(2, "is a folder", "", "Books", l.folder)
 	l.want(2, "--concurrency", "", "Books", bad, "--concurrency", "0")
 	l.url = "http://127.0.0.1:1"
-	l.want(1, "nobody answers at http://127.0.0.1:1/library/books", "", "Books", bad)
+	l.want(1, "no server answers at http://127.0.0.1:1/library/books", "", "Books", bad)
 }
 
 // What is exported can be imported, though it holds what the server owns.

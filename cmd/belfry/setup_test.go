@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/listener"
 )
 
-func TestABusIsSetUp(t *testing.T) {
+func TestSetupCreatesStreamsAndConsumers(t *testing.T) {
 	b, file := served(t, 1)
 	text := `
 data: .
@@ -45,7 +45,7 @@ stores:
 	setup(0, []string{"consumer o-31 of stream EVENTS created"}, "--listener", "o", "--ordered")
 	setup(0, []string{"consumer tea of stream EVENTS in sync"}, "--check", "--listener", "tea")
 
-	setup(2, []string{"belfry's own"}, "--listener", "mapping")
+	setup(2, []string{"is built in"}, "--listener", "mapping")
 	setup(2, []string{"name it with --listener"}, "--store", "Books")
 	setup(2, []string{"--from"}, "--listener", "x", "--from", "yesterday")
 	setup(2, []string{"letters, digits"}, "--listener", "x.y")
@@ -54,7 +54,7 @@ stores:
 	setup(2, []string{`has no store "Author"; it has Authors, Books`}, "--listener", "welcome", "--store", "Author")
 }
 
-func TestARoleIsPrinted(t *testing.T) {
+func TestRolePrintsPermissions(t *testing.T) {
 	for name, ordered := range map[string]bool{"listener": false, "my-audit": true} {
 		args := []string{"bus", "role", name}
 		if ordered {

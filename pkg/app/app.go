@@ -1,6 +1,5 @@
-// Package app builds a running belfry from a configuration, and the parts of
-// it that commands use alone. The order in which things start is written down
-// once, in roles.go; they stop in the reverse order.
+// Package app builds a running belfry from a configuration, and the parts of it that commands use
+// alone. roles.go lists the parts in the order in which they start; they stop in the reverse order.
 package app
 
 import (
@@ -29,7 +28,7 @@ import (
 	"belfry/pkg/store/outbox"
 )
 
-// App is a belfry that serves.
+// App is a running belfry.
 type App struct {
 	config   *config.Config
 	log      *slog.Logger
@@ -48,15 +47,15 @@ type App struct {
 	binaries map[string]*binary.Service
 	live     *sse.Hub
 	front    front
-	lacks    lacks // what listeners do without
+	missing  missingConsumers
 	stopping atomic.Bool
 	failed   chan error
 
 	stops []stop // in the order of starting
 }
 
-// hopeless is how long a stop tries to publish while something is away.
-const hopeless = 2 * time.Second
+// unavailableStopTimeout limits how long a stop tries to publish while a backend or the bus is unavailable.
+const unavailableStopTimeout = 2 * time.Second
 
 // stop ends one part.
 type stop struct {
@@ -64,9 +63,8 @@ type stop struct {
 	do   func(ctx context.Context) error
 }
 
-// Start starts everything that a configuration asks for, and returns once it
-// serves: all of it, or what the given roles are for. What has been started is
-// stopped again when something fails.
+// Start starts the parts of belfry that a configuration enables, or those of the given roles, and
+// returns once it serves. If one fails, it stops those that were started.
 func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...string) (*App, error) {
 	p, err := compile(c)
 	if err == nil {
@@ -85,10 +83,9 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 	return a, nil
 }
 
-// Stop ends everything in the reverse order of starting: no new requests,
-// those in flight are answered, their events published, the workers finish
-// what they hold. When ctx ends first, what is left is cut off; nothing that
-// was acknowledged is lost by that.
+// Stop stops all parts in the reverse order of starting: belfry accepts no new requests, answers those
+// in flight, publishes their events, and the workers finish the events that they hold. If ctx ends first,
+// the rest is aborted; nothing that was acknowledged is lost.
 func (a *App) Stop(ctx context.Context) error {
 	a.stopping.Store(true)
 	var all []error
@@ -102,8 +99,8 @@ func (a *App) Stop(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// Failed tells of an end that nobody asked for: belfry can't go on and is to be
-// stopped. The first is told, others follow from it.
+// Failed receives an error after which belfry can't continue and must be stopped. Only the first is
+// sent, since others follow from it.
 func (a *App) Failed() <-chan error { return a.failed }
 
 func (a *App) fail(err error) {
@@ -113,16 +110,16 @@ func (a *App) fail(err error) {
 	}
 }
 
-// Bus is the connection to the bus, which fault tests take away.
+// Bus is the connection to the bus.
 func (a *App) Bus() *bus.Bus { return a.bus }
 
-// Set is the stores.
+// Set returns the stores.
 func (a *App) Set() *store.Set { return a.set }
 
-// HTTPAddress is where HTTP is served.
+// HTTPAddress is the address on which HTTP is served.
 func (a *App) HTTPAddress() string { return a.front.listener.Addr().String() }
 
-// Banner says where everything is.
+// Banner lists the addresses and the data folder.
 func (a *App) Banner() string {
 	var b strings.Builder
 	line := func(name, value string) { b.WriteString("  " + name + strings.Repeat(" ", 6-len(name)) + value + "\n") }
@@ -180,17 +177,17 @@ func (a *App) startRelay(context.Context) error {
 	return nil
 }
 
-// stopRelay publishes what waits. What can't be published now is no fault of
-// the stop: it is safe in its records and follows after the next start. While
-// something is known to be away it is not worth the whole time there is.
+// stopRelay publishes pending events. Events that can't be published are no error: they stay in their
+// records and are published after the next start. While the bus or a backend is unavailable, the stop
+// does not use up its whole timeout for them.
 func (a *App) stopRelay(ctx context.Context) error {
-	if a.working(ctx) != nil {
+	if a.dependencies(ctx) != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, hopeless)
+		ctx, cancel = context.WithTimeout(ctx, unavailableStopTimeout)
 		defer cancel()
 	}
 	if err := a.relay.Close(ctx); err != nil {
-		a.log.Warn("events are left to the next start", "error", err)
+		a.log.Warn("events are not published; they stay in their records until the next start", "error", err)
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func TestAFailedStartReleasesEverything(t *testing.T) {
 		"the data folder is a file": {func(p *place) func() {
 			file := p.write("data", "")
 			return func() { _ = os.Remove(file) }
-		}, "can't make the data folder"},
+		}, "can't create the data folder"},
 		"a backend's folder is a file": {func(p *place) func() {
 			p.config = p.load(books + "backends: {default: {folder: objects}}\n")
 			file := p.write("objects", "")
@@ -166,7 +166,7 @@ func TestAFailedStartReleasesEverything(t *testing.T) {
 	}
 }
 
-func TestAStartThatIsGivenUpReleasesEverything(t *testing.T) {
+func TestACanceledStartReleasesEverything(t *testing.T) {
 	p := newPlace(t, books)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -174,12 +174,12 @@ func TestAStartThatIsGivenUpReleasesEverything(t *testing.T) {
 		// Nothing looked at the context on the way; then it has to serve.
 		p.stop(a)
 	} else if !errors.Is(err, context.Canceled) {
-		t.Errorf("the reason is not told: %v", err)
+		t.Errorf("the reason is missing: %v", err)
 	}
 	p.stop(p.start())
 }
 
-func TestStoppedIsStopped(t *testing.T) {
+func TestAStoppedAppServesNothing(t *testing.T) {
 	p := newPlace(t, books)
 	for range 3 {
 		a := p.start()
@@ -189,7 +189,7 @@ func TestStoppedIsStopped(t *testing.T) {
 }
 
 // A stop publishes what waits, so that nothing is left to the next start.
-func TestAStopLeavesNoEventBehind(t *testing.T) {
+func TestAStopPublishesEveryEvent(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	for range 50 {
@@ -198,13 +198,13 @@ func TestAStopLeavesNoEventBehind(t *testing.T) {
 	p.stop(a)
 	report, err := Verify(t.Context(), p.config, VerifyOptions{})
 	if err != nil || report.Pending != 0 {
-		t.Errorf("events left behind: %+v, %v", report, err)
+		t.Errorf("events are pending: %+v, %v", report, err)
 	}
 }
 
-// A bus that is away neither fails a stop nor uses up its time; the events
-// follow after the next start, and so do the copies.
-func TestAStopWhileTheBusIsAway(t *testing.T) {
+// A bus that is unavailable neither fails a stop nor uses up its time; the events
+// are published after the next start, and the copies are updated.
+func TestAStopSucceedsWhileTheBusIsUnavailable(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
@@ -217,8 +217,8 @@ func TestAStopWhileTheBusIsAway(t *testing.T) {
 	if err := a.Stop(ctx); err != nil || ctx.Err() != nil {
 		t.Fatal(err, ctx.Err())
 	}
-	if !strings.Contains(p.logged.String(), "events are left to the next start") {
-		t.Errorf("nobody is told: %s", p.logged)
+	if !strings.Contains(p.logged.String(), "events are not published; they stay in their records") {
+		t.Errorf("it is not logged: %s", p.logged)
 	}
 	report, err := Verify(t.Context(), p.config, VerifyOptions{})
 	if err != nil || report.Pending == 0 {
@@ -233,8 +233,8 @@ func TestAStopWhileTheBusIsAway(t *testing.T) {
 	})
 }
 
-// A stop whose time is over says so, and still ends everything it can.
-func TestAStopWithoutTime(t *testing.T) {
+// A stop whose context ends returns an error, and still stops every part.
+func TestAStopWhoseContextEndsReturnsAnError(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -296,12 +296,12 @@ func TestAFailedFolderEndsBelfry(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("it goes on")
+		t.Fatal("it continues")
 	}
 }
 
-// However many parts fail at once, none of them waits for somebody to hear.
-func TestNobodyWaitsToTellAFailure(t *testing.T) {
+// However many parts fail at once, none of them blocks.
+func TestAFailureIsReportedWithoutBlocking(t *testing.T) {
 	a := &App{failed: make(chan error, 1)}
 	first := errors.New("first")
 	a.fail(first)

@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// compileAuth compiles what logging in needs.
+// compileAuth compiles the options of authentication.
 func (p *plan) compileAuth() (problems config.Problems) {
 	c := &p.config.Authentication
 	p.auth = auth.Options{
@@ -88,8 +88,8 @@ func smtpOptions(m *config.SMTPMailer) mail.SMTPOptions {
 	return mail.SMTPOptions{Host: m.Host, Port: int(m.Port), User: m.User, Password: string(m.Password), TLS: m.TLS}
 }
 
-// linkAuth links the stores of logging in: what belongs to a user goes with
-// the user and is found by the user, and what has expired is found by its time.
+// linkAuth adds mappings and indexes to the stores of authentication: objects of a user are deleted with
+// the user and found by the user, and expired objects are found by their time.
 func (p *plan) linkAuth() {
 	c := &p.config.Authentication
 	p.link(config.SessionStore, c.UserStore)
@@ -101,7 +101,7 @@ func (p *plan) linkAuth() {
 	}
 }
 
-// link links objects to the user whom they name, unless a mapping does.
+// link deletes objects with the user whom they name, unless a configured mapping does.
 func (p *plan) link(source, users string) {
 	for _, m := range p.mappings {
 		if m.Source == source && m.Target == users && m.Key == "user" {
@@ -111,13 +111,13 @@ func (p *plan) link(source, users string) {
 	p.mappings = append(p.mappings, store.Mapping{Source: source, Target: users, Key: "user", Cascade: true})
 }
 
-// How often what has expired is removed, and how much of it at once.
+// How often expired objects are removed, and how many at once.
 const (
 	cleanInterval = 10 * time.Minute
 	cleanAtOnce   = 10_000
 )
 
-// startAuth makes the service that authenticates.
+// startAuth starts the service that authenticates.
 func (a *App) startAuth(context.Context) error {
 	o := a.plan.auth
 	c := &a.config.Authentication
@@ -136,12 +136,12 @@ func (a *App) startAuth(context.Context) error {
 		for more := true; more; {
 			n, err := a.auth.DeleteExpired(ctx, cleanAtOnce)
 			if err != nil && ctx.Err() == nil {
-				a.log.Error("removing what has expired", "error", err)
+				a.log.Error("removing expired sessions and tokens", "error", err)
 			}
 			if n > 0 {
 				a.log.Debug("expired sessions and tokens removed", "count", n)
 			}
-			// Strangers may ask for more than one round removes.
+			// Clients may create them faster than one round removes them.
 			more = n >= cleanAtOnce && err == nil
 		}
 		return true
@@ -156,7 +156,7 @@ func (a *App) sender(m config.Mailer) mail.Sender {
 	return mail.NewFolder(m.File.Folder, func(file string) { a.log.Info("a mail was written", "file", file) })
 }
 
-// startMail sends the mails that logging in asks for.
+// startMail starts the listener that sends mails.
 func (a *App) startMail(context.Context) error {
 	if a.auth.EmailEnabled() {
 		a.startListeners(maillistener.Spec(a.auth))

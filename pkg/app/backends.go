@@ -18,7 +18,7 @@ import (
 	"belfry/pkg/store/mongostore"
 )
 
-// openBackend opens one backend. Only a folder has to be there at once.
+// openBackend opens one backend. Only a folder must be available at once.
 func openBackend(ctx context.Context, b config.Backend, log *slog.Logger) (driver.Backend, error) {
 	switch b.Type {
 	case "mongodb":
@@ -51,7 +51,7 @@ func (p *plan) openBackends(ctx context.Context, log *slog.Logger) (map[string]d
 
 func closeBackends(all map[string]driver.Backend) error { return closeAll(all, "backend ") }
 
-// closeAll closes what has names, and tells which could not be.
+// closeAll closes all values, and returns an error that names those that failed.
 func closeAll[T io.Closer](all map[string]T, kind string) error {
 	var failed []error
 	for name, each := range all {
@@ -73,7 +73,7 @@ func openOnce(ctx context.Context, backend string, b driver.Backend, o store.Opt
 	return s, nil
 }
 
-// openStores opens every store; complete adds what the running program gives.
+// openStores opens every store; complete adds the options that only a running belfry has.
 func (p *plan) openStores(ctx context.Context, backends map[string]driver.Backend, open opener, complete func(*store.Options)) (*store.Set, error) {
 	var stores []*store.Store
 	for _, o := range p.stores {
@@ -99,7 +99,7 @@ func (a *App) openBackends(ctx context.Context) error {
 }
 
 func (a *App) openStores(ctx context.Context) error {
-	set, err := a.plan.openStores(ctx, a.backends, a.openPatiently, func(o *store.Options) {
+	set, err := a.plan.openStores(ctx, a.backends, a.openWithRetry, func(o *store.Options) {
 		o.Outbox, o.Announce, o.Interceptor = a.relay, a.bus, a.interceptor(o.Name)
 		o.Logger = a.log
 	})
@@ -113,15 +113,15 @@ func (a *App) openStores(ctx context.Context) error {
 	return nil
 }
 
-// How soon, and at last how seldom, a start tries again what is away.
+// The first and the longest delay between attempts to open a store whose backend is unavailable.
 const (
 	startRetryMin = 250 * time.Millisecond
 	startRetryMax = 10 * time.Second
 )
 
-// openPatiently opens a store as soon as its backend is there. A folder that is
-// not will not come by waiting.
-func (a *App) openPatiently(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
+// openWithRetry opens a store once its backend is available. It does not retry for a folder, which
+// does not recover by itself.
+func (a *App) openWithRetry(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
 	said := ""
 	for wait := startRetryMin; ; wait = min(2*wait, startRetryMax) {
 		s, err := openOnce(ctx, backend, b, o)
@@ -131,7 +131,7 @@ func (a *App) openPatiently(ctx context.Context, backend string, b driver.Backen
 		a.front.waiting.Store(errs.New(errs.Unavailable, "belfry is starting and waits for backend %s", backend))
 		if text := err.Error(); text != said {
 			said = text
-			a.log.Warn("a backend is away; trying again", "backend", backend, "error", err)
+			a.log.Warn("a backend is unavailable; retrying", "backend", backend, "error", err)
 		}
 		if backoff.Sleep(ctx, wait) != nil {
 			return nil, err

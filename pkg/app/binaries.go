@@ -17,8 +17,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// placeBinaries tells the stores which of their properties hold binaries, and
-// has them find objects by what they hold.
+// placeBinaries sets which properties of the stores hold binaries, and indexes objects by the binaries
+// that they hold.
 func (p *plan) placeBinaries() {
 	for i := range p.stores {
 		o := &p.stores[i]
@@ -59,7 +59,7 @@ func closeStorages(all map[string]storage.Storage) error {
 	return closeAll(all, "the storage of binaries.")
 }
 
-// services are the binary services over open storages and stores.
+// services returns the binary services over open storages and stores.
 func (p *plan) services(storages map[string]storage.Storage, set *store.Set) map[string]*binary.Service {
 	all := map[string]*binary.Service{}
 	for name, b := range p.config.Binaries {
@@ -91,7 +91,7 @@ func (a *App) openStorages(ctx context.Context) error {
 
 const sweepConcurrency = 16
 
-// startSweep deletes contents that no object holds any more.
+// startSweep starts the sweeper, which deletes contents that no object references.
 func (a *App) startSweep(context.Context) error {
 	if len(a.binaries) == 0 {
 		return nil
@@ -116,14 +116,14 @@ func (a *App) startSweep(context.Context) error {
 		}
 	}
 	a.every(min(sweep.DueInterval, grace), "the sweeping of contents", again("sweeping contents", w.SweepDue))
-	look := again("looking for contents without records", w.SweepAll)
-	// Also soon after each start: a belfry that is never up for long has what an
-	// upload left behind that was killed with the one before.
-	a.every(min(sweep.DueInterval, grace), "the first look at all contents", func(ctx context.Context) bool {
-		look(ctx)
+	check := again("checking contents without records", w.SweepAll)
+	// Also soon after each start, since a belfry that often restarts would never reach the long interval,
+	// and a crash may have left the content of an upload.
+	a.every(min(sweep.DueInterval, grace), "the first check of all contents", func(ctx context.Context) bool {
+		check(ctx)
 		return false
 	})
-	a.every(min(sweep.FullInterval, 10*grace), "the look at all contents", look)
+	a.every(min(sweep.FullInterval, 10*grace), "the check of all contents", check)
 	return nil
 }
 

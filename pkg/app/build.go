@@ -16,18 +16,18 @@ import (
 	"belfry/pkg/store/schema"
 )
 
-// plan is a configuration with everything compiled that can be: what is left
-// to go wrong is the world.
+// plan is a configuration whose schemas, policies and mappings are compiled. What can still fail are
+// files, networks and servers.
 type plan struct {
 	config   *config.Config
-	stores   []store.Options // without what the running program adds
+	stores   []store.Options // without those that only a running belfry has
 	mappings []store.Mapping
 	open     map[string][]string // exposed store → operations without a policy
-	auth     auth.Options        // without what the running program adds
+	auth     auth.Options        // without those that only a running belfry has
 }
 
-// Check compiles what a configuration holds (policies, schemas), reads the file
-// of its bus, and reports a config.Problems for what is wrong or not to be had.
+// Check compiles the policies and schemas of a configuration and reads the configuration file of its bus.
+// It returns config.Problems for what is invalid or can't be read.
 func Check(c *config.Config) error {
 	_, err := compile(c)
 	var problems config.Problems
@@ -113,7 +113,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	return o, problems
 }
 
-// noteOpen collects the operations that anyone may do.
+// noteOpen records the operations that no policy restricts.
 func (p *plan) noteOpen(s *config.Store, rules *policy.Policy) {
 	r := s.Expose.Restrict
 	for _, op := range []struct {
@@ -129,7 +129,7 @@ func (p *plan) noteOpen(s *config.Store, rules *policy.Policy) {
 	}
 }
 
-// busOptions translates the configuration of the bus.
+// busOptions returns the options of the configured bus.
 func (p *plan) busOptions() (bus.Options, error) {
 	b := p.config.Bus
 	o := bus.Options{

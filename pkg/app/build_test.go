@@ -12,7 +12,7 @@ import (
 
 // What only compiling can find is told like every other problem: with the file,
 // the line and the key, all of them at once.
-func TestCheckTellsWhere(t *testing.T) {
+func TestCheckReportsThePlaceOfEachProblem(t *testing.T) {
 	p := newPlace(t, "")
 	p.write("good.json", `{"type":"object"}`)
 	p.write("bad.json", `{"type":`)
@@ -70,7 +70,7 @@ stores:
 	}
 }
 
-func TestCheckOfWhatIsGood(t *testing.T) {
+func TestCheckAcceptsAValidConfiguration(t *testing.T) {
 	if err := Check(newPlace(t, books).config); err != nil {
 		t.Error(err)
 	}

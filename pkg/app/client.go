@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// BusClient is how a command reaches the bus of a configuration: the external
-// one, or the embedded one of the process that serves, through its port.
+// BusClient returns the options with which a command connects to the bus of a configuration: the external
+// one, or the port of the embedded one in the process that serves.
 func BusClient(c *config.Config) (bus.Options, error) {
 	o, err := (&plan{config: c}).busOptions()
 	if err != nil || o.URL != "" {
@@ -20,9 +20,9 @@ func BusClient(c *config.Config) (bus.Options, error) {
 	o.URL, err = e.Address()
 	switch {
 	case err != nil:
-		return o, errs.New(errs.Invalid, "%v; or give --url with the address that `belfry serve` says", err)
+		return o, errs.New(errs.Invalid, "%v; or give --url with the address that `belfry serve` prints", err)
 	case o.URL == "":
-		return o, errs.New(errs.Invalid, "the bus is inside the process that serves and has no port (bus.listen is empty): set bus.listen, to 127.0.0.1:4222 for instance, and serve anew")
+		return o, errs.New(errs.Invalid, "the bus is inside the process that serves and has no port (bus.listen is empty): set bus.listen, to 127.0.0.1:4222 for instance, and restart belfry")
 	}
 	o.Syncer, err = embedded.OpenFiles(e)
 	return o, err

@@ -14,12 +14,12 @@ import (
 	"belfry/pkg/errs"
 )
 
-// patience is how long a difference may last in a belfry that serves before
-// it counts: the workers may be behind.
-const patience = 15 * time.Second
+// differenceTimeout is how long a difference must persist in a running belfry before verify reports it:
+// the workers may still apply it.
+const differenceTimeout = 15 * time.Second
 
-// startControl takes requests of commands that need the data folder while this
-// process has it. Who can read the folder's lock file may make them.
+// startControl serves requests of commands that need the data folder while this process holds it. A
+// process that can read the folder's lock file may make them.
 func (a *App) startControl(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -36,7 +36,7 @@ func (a *App) startControl(ctx context.Context) error {
 	go func() {
 		defer close(done)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			a.log.Error("control requests are no longer taken", "error", err)
+			a.log.Error("the control server has failed", "error", err)
 		}
 	}()
 	a.onStop("control", func(context.Context) error {
@@ -44,14 +44,14 @@ func (a *App) startControl(ctx context.Context) error {
 		<-done
 		return err
 	})
-	return a.lock.tell("http://"+listener.Addr().String(), token)
+	return a.lock.publish("http://"+listener.Addr().String(), token)
 }
 
 func guarded(token string, next http.Handler) http.Handler {
 	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
-			http.Error(w, "the token of the data folder's lock file is needed", http.StatusUnauthorized)
+			http.Error(w, "the request needs the token of the data folder's lock file", http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -62,7 +62,7 @@ func (a *App) controlVerify(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	o := VerifyOptions{Repair: query.Get("repair") == "true", Deep: query.Get("deep") == "true"}
 	report := &Report{}
-	if err := verifyAll(r.Context(), a.set, inOrder(a.binaries), o, patience, report); err != nil {
+	if err := verifyAll(r.Context(), a.set, inOrder(a.binaries), o, differenceTimeout, report); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -70,8 +70,8 @@ func (a *App) controlVerify(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(report)
 }
 
-// controlExport writes JSON lines. A failure in their midst breaks the
-// connection, so that half an export is not taken for a whole one.
+// controlExport writes JSON lines. A failure after the first closes the connection, so that an
+// incomplete export is recognized.
 func (a *App) controlExport(w http.ResponseWriter, r *http.Request) {
 	s := a.set.Store(r.PathValue("store"))
 	if s == nil {

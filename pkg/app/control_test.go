@@ -48,7 +48,7 @@ func TestControlNeedsTheToken(t *testing.T) {
 	}
 }
 
-func TestATokenIsGoodForOneLife(t *testing.T) {
+func TestAControlTokenIsValidForOneProcess(t *testing.T) {
 	p := newPlace(t, books)
 	path := filepath.Join(p.config.Data, lockFile)
 	p.stop(p.start())
@@ -94,7 +94,7 @@ func TestCommandsWhileServingAndStopped(t *testing.T) {
 }
 
 // A command that reads makes nothing: a mistyped folder is told, not filled.
-func TestCommandsOnDataThatIsNotThere(t *testing.T) {
+func TestCommandsFailWithoutData(t *testing.T) {
 	for name, prepare := range map[string]func(p *place){
 		"no folder": func(*place) {},
 		"the folder of something else": func(p *place) {
@@ -164,7 +164,7 @@ func TestAnExportThatCannotBeWrittenFails(t *testing.T) {
 	check()
 }
 
-func TestCommandsThatAreGivenUp(t *testing.T) {
+func TestCommandsCanBeCanceled(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	ctx, cancel := context.WithCancel(t.Context())

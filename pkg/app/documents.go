@@ -18,16 +18,16 @@ func Version() string {
 	return "development"
 }
 
-// writer writes a document.
+// writer encodes a document.
 type writer func(*model.Contract) ([]byte, error)
 
-// OpenAPI is the document about HTTP.
+// OpenAPI returns the document that describes HTTP.
 func OpenAPI(c *config.Config) ([]byte, error) { return describe(c, openapi.Document) }
 
-// AsyncAPI is the document about the bus.
+// AsyncAPI returns the document that describes the bus.
 func AsyncAPI(c *config.Config) ([]byte, error) { return describe(c, asyncapi.Document) }
 
-// describe writes a document of a configuration, if that is good.
+// describe returns a document of a valid configuration.
 func describe(c *config.Config, write writer) ([]byte, error) {
 	if err := Check(c); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func describe(c *config.Config, write writer) ([]byte, error) {
 	return write(k)
 }
 
-// documents are the documents that are routes.
+// documents returns the documents that are served.
 func (a *App) documents() ([]system.Document, error) {
 	k, err := model.Of(a.config, Version(), a.config.BaseURLAt(a.HTTPAddress()))
 	if err != nil {
@@ -66,5 +66,5 @@ func (a *App) documents() ([]system.Document, error) {
 	return all, nil
 }
 
-// Routes are all routes of HTTP, as "GET /books/{uuid}".
+// Routes returns all routes of HTTP, as "GET /books/{uuid}".
 func (a *App) Routes() []string { return a.front.api.Load().Routes() }

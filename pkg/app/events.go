@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// startEvents makes what tells browsers what happens.
+// startEvents starts the hub that sends events to browsers.
 func (a *App) startEvents(context.Context) error {
 	e := a.config.Events
 	o := sse.Options{
@@ -19,16 +19,16 @@ func (a *App) startEvents(context.Context) error {
 	if o.Address == 0 {
 		o.Address = -1
 	}
-	o.Stores = heard(a.config, a.set)
+	o.Stores = eventStores(a.config, a.set)
 	a.live = sse.New(o)
 	a.onStop("events for browsers", func(context.Context) error { a.live.Close(); return nil })
 	return nil
 }
 
-// heard are the stores that anybody may read object by object: an event tells
-// what a get would. An interceptor of get can't be asked about each event for
-// each client, so those stores are silent.
-func heard(c *config.Config, set *store.Set) []*store.Store {
+// eventStores returns the stores whose events browsers may receive: those whose objects can be read, since
+// an event holds what a get returns. An interceptor of get can't be called for each event and client, so
+// stores with one have no events for browsers.
+func eventStores(c *config.Config, set *store.Set) []*store.Store {
 	var all []*store.Store
 	for _, name := range names(c.Stores) {
 		s := c.Stores[name]

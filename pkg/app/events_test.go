@@ -8,7 +8,7 @@ import (
 )
 
 // What nobody may get, or what an interceptor is asked about, is not told.
-func TestWhatCanBeHeard(t *testing.T) {
+func TestOnlyReadableStoresHaveEventsForBrowsers(t *testing.T) {
 	p := newPlace(t, `
 listen: 127.0.0.1:0
 bus: {listen: ""}
@@ -24,7 +24,7 @@ stores:
 `)
 	a := p.start()
 	var all []string
-	for _, s := range heard(p.config, a.set) {
+	for _, s := range eventStores(p.config, a.set) {
 		all = append(all, s.Name())
 	}
 	if want := []string{"Books", "Users", "Watched", "Writers"}; !slices.Equal(all, want) {

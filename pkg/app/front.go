@@ -13,19 +13,19 @@ import (
 	"belfry/pkg/errs"
 )
 
-// front is HTTP from the first moment on: while belfry starts it tells that,
-// and what for it waits.
+// front serves HTTP from the beginning of the start: until belfry is ready it replies that it is starting,
+// and what it waits for.
 type front struct {
 	listener net.Listener
 	server   *http.Server
 	api      atomic.Pointer[api.Server]
-	waiting  atomic.Pointer[errs.Error] // what the start waits for
+	waiting  atomic.Pointer[errs.Error] // why belfry is not ready
 	done     chan struct{}
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.api.Load().ServeHTTP(w, r) }
 
-// listen takes the address of HTTP and answers that belfry is starting.
+// listen listens for HTTP and replies that belfry is starting.
 func (a *App) listen(ctx context.Context) error {
 	f := &a.front
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Listen)
@@ -44,7 +44,7 @@ func (a *App) listen(ctx context.Context) error {
 	go func() {
 		defer close(f.done)
 		if err := f.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			a.fail(errs.Wrap(err, errs.Unavailable, "HTTP has ended"))
+			a.fail(errs.Wrap(err, errs.Unavailable, "the HTTP server has failed"))
 		}
 	}()
 	a.onStop("HTTP while starting", func(context.Context) error {
@@ -55,8 +55,7 @@ func (a *App) listen(ctx context.Context) error {
 	return nil
 }
 
-// serveHTTP lets requests in. A process that is no front tells of its health
-// alone.
+// serveHTTP serves requests. A process without the role front serves its health and metrics only.
 func (a *App) serveHTTP(context.Context) error {
 	f := &a.front
 	o := api.Options{Ready: a.ready, Registry: a.registry, Logger: a.log}

@@ -11,81 +11,79 @@ import (
 )
 
 const (
-	readyWithin   = 2 * time.Second
+	readyTimeout  = 2 * time.Second
 	watchInterval = time.Second
 )
 
-// ready reports what keeps this process from serving well. Writes are accepted
-// while the bus is away, and still somebody should know.
+// ready returns why this process is not ready. A bus that is unavailable is a reason, although writes
+// are accepted, so that operators notice.
 func (a *App) ready(ctx context.Context) error {
 	if a.stopping.Load() {
 		return errs.New(errs.Unavailable, "belfry is stopping")
 	}
-	if err := a.working(ctx); err != nil {
+	if err := a.dependencies(ctx); err != nil {
 		return err
 	}
-	return a.lacks.err()
+	return a.missing.err()
 }
 
-// lacks are the consumers that listeners do without, by name.
-type lacks struct {
-	mu   sync.Mutex
-	lack map[string]error
+// missingConsumers holds why consumers of built-in listeners are missing, by name.
+type missingConsumers struct {
+	mu      sync.Mutex
+	reasons map[string]error
 }
 
-// note notes why a listener has no consumer, or, with nil, that it has.
-func (l *lacks) note(consumer string, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lack == nil {
-		l.lack = map[string]error{}
+// set records why a consumer is missing, or, with nil, that it exists.
+func (m *missingConsumers) set(consumer string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.reasons == nil {
+		m.reasons = map[string]error{}
 	}
 	if err == nil {
-		delete(l.lack, consumer)
+		delete(m.reasons, consumer)
 		return
 	}
-	l.lack[consumer] = err
+	m.reasons[consumer] = err
 }
 
-func (l *lacks) err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, consumer := range names(l.lack) {
-		return bus.Unavailable(l.lack[consumer], "a listener of belfry's can't listen")
+func (m *missingConsumers) err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, consumer := range names(m.reasons) {
+		return bus.Unavailable(m.reasons[consumer], "a built-in listener can't receive events")
 	}
 	return nil
 }
 
-// working reports what belfry needs and does not have.
-func (a *App) working(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+// dependencies returns an error if a backend, a storage or the bus is unavailable.
+func (a *App) dependencies(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for _, name := range names(a.backends) {
 		if err := a.backends[name].Ping(ctx); err != nil {
-			return errs.Wrap(err, errs.Unavailable, "backend %s is away", name)
+			return errs.Wrap(err, errs.Unavailable, "backend %s is unavailable", name)
 		}
 	}
 	for _, name := range names(a.storages) {
 		if err := a.storages[name].Ping(ctx); err != nil {
-			return errs.Wrap(err, errs.Unavailable, "the storage of binaries.%s is away", name)
+			return errs.Wrap(err, errs.Unavailable, "the storage of binaries.%s is unavailable", name)
 		}
 	}
 	if err := a.bus.Ready(ctx); err != nil {
 		return err
 	}
 	if a.relay.Stats().Unavailable {
-		return errs.New(errs.Unavailable, "the bus does not take events; they wait in their records")
+		return errs.New(errs.Unavailable, "the bus does not accept events; they stay in their records and will be retried")
 	}
 	return nil
 }
 
-// startWatch looks after the backends that can't come back by themselves: a
-// folder that failed, because its disk is full for instance, serves again only
-// when belfry starts again. To end is what lets whoever looks after the process
-// do that.
+// startWatch ends belfry when a backend fails that does not recover by itself: a folder, whose disk is
+// full for instance, works again only after a restart, which the service manager then does.
 func (a *App) startWatch(context.Context) error {
-	a.every(watchInterval, "the watch", func(ctx context.Context) bool {
-		err := a.lostFolder(ctx)
+	a.every(watchInterval, "the watch of folders", func(ctx context.Context) bool {
+		err := a.failedFolder(ctx)
 		if err == nil || ctx.Err() != nil {
 			return true
 		}
@@ -95,8 +93,8 @@ func (a *App) startWatch(context.Context) error {
 	return nil
 }
 
-// lostFolder is the error of a backend whose folder has failed.
-func (a *App) lostFolder(ctx context.Context) error {
+// failedFolder returns the error of a backend whose folder has failed.
+func (a *App) failedFolder(ctx context.Context) error {
 	for _, name := range names(a.backends) {
 		if a.config.Backends[name].Type != "file" {
 			continue
@@ -108,14 +106,14 @@ func (a *App) lostFolder(ctx context.Context) error {
 	return nil
 }
 
-// warn tells what is configured and easily overlooked.
+// warn logs settings that are easily overlooked.
 func (a *App) warn() {
 	for _, name := range names(a.plan.open) {
-		a.log.Warn("a store is open to everyone: it has no policy for these operations",
+		a.log.Warn("everyone has access to a store: it has no policy for these operations",
 			"store", name, "operations", strings.Join(a.plan.open[name], ", "))
 	}
 	if open := a.openOverBus(); len(open) > 0 {
-		a.log.Warn("whoever reaches the bus may do everything with these stores: no policy is asked there, and bus.listen asks nobody for a password",
+		a.log.Warn("every client of the bus has full access to these stores: policies do not apply there, and bus.listen needs no password",
 			"stores", strings.Join(open, ", "), "listen", a.config.Bus.Listen)
 	}
 	if e := a.config.Authentication.Email; e != nil {

@@ -16,8 +16,8 @@ import (
 	"belfry/test/kit/natsserver"
 )
 
-// A bus that answers and takes no events is told; writes go on being accepted.
-func TestABusThatTakesNoEventsIsTold(t *testing.T) {
+// A bus that replies and accepts no events is reported; writes are accepted.
+func TestABusThatAcceptsNoEventsIsNotReady(t *testing.T) {
 	url := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()
 	p := newPlace(t, strings.Replace(books, `bus: {listen: ""}`, fmt.Sprintf("bus: {url: %q}", url), 1))
 	a := p.start()
@@ -36,9 +36,9 @@ func TestABusThatTakesNoEventsIsTold(t *testing.T) {
 	for i := range 3 {
 		p.want(a, "POST", "/authors", fmt.Sprintf(`{"uuid":"lem-%d"}`, i), http.StatusCreated)
 	}
-	kit.WaitFor(t, "a bus that takes nothing is told", func() bool {
+	kit.WaitFor(t, "belfry reports that the bus accepts no events", func() bool {
 		err := a.ready(t.Context())
-		return errors.Is(err, errs.Unavailable) && strings.Contains(err.Error(), "does not take events")
+		return errors.Is(err, errs.Unavailable) && strings.Contains(err.Error(), "does not accept events")
 	})
 	if _, err := js.UpdateStream(t.Context(), usual); err != nil {
 		t.Fatal(err)

@@ -5,8 +5,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// interceptor asks the interceptors that a store is configured with; nil when
-// there are none.
+// interceptor returns the chain of a store's configured interceptors; nil if there are none.
 func (a *App) interceptor(name string) store.Interceptor {
 	rules := map[string][]intercept.Rule{}
 	for op, list := range a.config.Stores[name].Intercept {

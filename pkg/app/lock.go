@@ -14,22 +14,21 @@ import (
 	"belfry/pkg/errs"
 )
 
-// lockFile is in the data folder. The operating system's lock on it goes with
-// the process that holds it, however that ends; its content tells others who
-// that is and how to reach it.
+// lockFile is in the data folder. The operating system releases the lock on it when the process that
+// holds it ends, also by a crash. Its content names that process and its control address.
 const lockFile = "belfry.lock"
 
-// Holder is the process that a data folder belongs to.
+// Holder is the process that holds a data folder.
 type Holder struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
 	Started time.Time `json:"started"`
 	Doing   string    `json:"doing"`             // the command
-	Control string    `json:"control,omitempty"` // where it takes control requests
-	Token   string    `json:"token,omitempty"`   // what they must carry
+	Control string    `json:"control,omitempty"` // URL of its control server
+	Token   string    `json:"token,omitempty"`   // that control requests carry
 }
 
-// DataLock is the right to use a data folder.
+// DataLock is the exclusive lock of a data folder.
 type DataLock struct {
 	flock  *flock.Flock
 	path   string
@@ -56,17 +55,17 @@ func (h Holder) String() string {
 	return fmt.Sprintf("belfry %s, process %d on %s since %s", h.Doing, h.PID, h.Host, h.Started.Local().Format(time.DateTime))
 }
 
-// LockData takes a data folder for a command, making the folder if needed.
-// It reports *Held when another process has it.
+// LockData locks a data folder for a command, and creates the folder if needed. It returns *Held if
+// another process holds it.
 func LockData(folder, doing string) (*DataLock, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "can't make the data folder %s; --data names another", folder)
+		return nil, errs.Wrap(err, errs.Unavailable, "can't create the data folder %s; choose another with --data", folder)
 	}
 	l := &DataLock{path: filepath.Join(folder, lockFile)}
 	l.flock = flock.New(l.path, flock.SetPermissions(0o600))
 	taken, err := l.flock.TryLock()
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "can't lock the data folder %s; --data names another", folder)
+		return nil, errs.Wrap(err, errs.Unavailable, "can't lock the data folder %s; choose another with --data", folder)
 	}
 	if !taken {
 		return nil, &Held{Folder: folder, Holder: readHolder(l.path)}
@@ -80,13 +79,13 @@ func LockData(folder, doing string) (*DataLock, error) {
 	return l, nil
 }
 
-// tell lets others know where control requests are taken.
-func (l *DataLock) tell(control, token string) error {
+// publish writes the address and the token of the control server.
+func (l *DataLock) publish(control, token string) error {
 	l.holder.Control, l.holder.Token = control, token
 	return l.write()
 }
 
-// write replaces the content in place: the lock is on this very file.
+// write replaces the content in place, since the lock is on this file.
 func (l *DataLock) write() error {
 	data, err := json.Marshal(l.holder)
 	if err != nil {
@@ -96,15 +95,14 @@ func (l *DataLock) write() error {
 	return errs.Wrap(err, errs.Unavailable, "can't write %s", l.path)
 }
 
-// Unlock gives the folder up. The file stays: removing it would let two
-// processes lock two files of the same name.
+// Unlock releases the folder. The file stays: if it were removed, two processes could lock two files of
+// the same name.
 func (l *DataLock) Unlock() {
 	_ = l.flock.Unlock()
 }
 
-// readHolder reads who has the folder. What is there can be anything: half a
-// file while the holder writes it, or what somebody else left. Then the holder
-// stays unknown.
+// readHolder reads which process holds the folder. The file may be incomplete while that process writes
+// it, or have other content; then the holder is unknown.
 func readHolder(path string) Holder {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -115,13 +113,13 @@ func readHolder(path string) Holder {
 		return Holder{}
 	}
 	if !onThisMachine(h.Control) {
-		// The token is for nobody else.
+		// Another host must not receive the token.
 		h.Control, h.Token = "", ""
 	}
 	return h
 }
 
-// onThisMachine reports whether a URL is one that startControl can have given.
+// onThisMachine reports whether a URL can be that of startControl.
 func onThisMachine(control string) bool {
 	u, err := url.Parse(control)
 	if err != nil || u.Scheme != "http" || u.User != nil || u.Path != "" {

@@ -49,7 +49,7 @@ func TestADataFolderBelongsToOneProcess(t *testing.T) {
 }
 
 // What a process that died has left in the file hinders nobody, whatever it is.
-func TestAStaleLockFileHindersNobody(t *testing.T) {
+func TestAStaleLockFileIsIgnored(t *testing.T) {
 	for name, content := range map[string]string{
 		"empty": "", "garbage": "\x00\xff{", "half": `{"pid":12`, "of another kind": `[1]`,
 		"whole": `{"pid":1,"host":"h","started":"2026-01-02T03:04:05Z","doing":"serve","control":"http://127.0.0.1:1","token":"t"}`,
@@ -73,7 +73,7 @@ func TestAStaleLockFileHindersNobody(t *testing.T) {
 
 // A lock file can be damaged while its holder lives. Nobody is named then, and
 // no token is sent to where it does not belong.
-func TestAHolderThatCannotBeReadStaysUnknown(t *testing.T) {
+func TestAnUnreadableHolderIsUnknown(t *testing.T) {
 	good := Holder{PID: 7, Host: "h", Doing: "serve", Control: "http://127.0.0.1:5", Token: "t"}
 	good.Started = good.Started.AddDate(2026, 0, 0)
 	with := func(change func(*Holder)) string {
@@ -119,7 +119,7 @@ func TestAHolderThatCannotBeReadStaysUnknown(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeHad(t *testing.T) {
+func TestAFolderThatCannotBeLockedIsReported(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -11,11 +11,11 @@ import (
 	"belfry/pkg/store"
 )
 
-// countFull counts objects that found no room in a mapped array.
+// countFull counts objects that were not added to a mapped array at its limit.
 func (a *App) countFull() func(*store.Mapping, string) {
 	full := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "belfry_mapping_overflow_total",
-		Help: "Times an object found no room in a mapped array that is at its limit.",
+		Help: "Objects that were not added to a mapped array because it is at its limit.",
 	}, []string{"source", "target", "array"})
 	a.registry.MustRegister(full)
 	return func(m *store.Mapping, target string) {
@@ -24,7 +24,7 @@ func (a *App) countFull() func(*store.Mapping, string) {
 	}
 }
 
-// watch registers what is read when someone asks.
+// watch registers the collectors.
 func (a *App) watch() {
 	a.registry.MustRegister(
 		collectors.NewGoCollector(),
@@ -37,12 +37,12 @@ func (a *App) watch() {
 type gauges struct{ app *App }
 
 var (
-	objectsDesc = prometheus.NewDesc("belfry_objects", "Objects in a store, roughly.", []string{"store"}, nil)
-	pendingDesc = prometheus.NewDesc("belfry_events_pending", "Events in records that are not yet on the bus.", []string{"store"}, nil)
+	objectsDesc = prometheus.NewDesc("belfry_objects", "Approximate number of objects in a store.", []string{"store"}, nil)
+	pendingDesc = prometheus.NewDesc("belfry_events_pending", "Events in records that are not yet published.", []string{"store"}, nil)
 	sentDesc    = prometheus.NewDesc("belfry_events_published_total", "Events published.", nil, nil)
-	failedDesc  = prometheus.NewDesc("belfry_events_failures_total", "Attempts at publishing that failed.", nil, nil)
+	failedDesc  = prometheus.NewDesc("belfry_events_failures_total", "Failed attempts to publish.", nil, nil)
 	busDesc     = prometheus.NewDesc("belfry_bus_up", "1 while events can be published.", nil, nil)
-	lagDesc     = prometheus.NewDesc("belfry_listener_pending", "Events a listener has yet to handle.", []string{"listener"}, nil)
+	lagDesc     = prometheus.NewDesc("belfry_listener_pending", "Events that a listener has not yet acknowledged.", []string{"listener"}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -52,7 +52,7 @@ func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. What can't be read now is left out.
+// Collect implements prometheus.Collector. It leaves out values that can't be read.
 func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -76,7 +76,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	gauge(busDesc, up)
 	for _, spec := range []listener.Spec{a.plan.mappingSpec(), a.plan.cascadeSpec()} {
 		if len(spec.Filters) == 0 || !a.has(spec.Name) {
-			continue // the bus may have been told to refuse even the question
+			continue // the permissions on the bus may not allow it
 		}
 		if pending, unacked, err := listener.Lag(ctx, a.bus, spec.Name); err == nil {
 			gauge(lagDesc, float64(pending+unacked), spec.Name)

@@ -15,15 +15,15 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// MigrateReport is what became of each store and binary service that moved.
+// MigrateReport is the result for each store and binary service that moved.
 type MigrateReport struct {
 	Stores   []*migrate.Result `json:"stores"`
 	Binaries []*migrate.Result `json:"binaries"`
 	Stayed   []string          `json:"stayed"` // in the same place in both configurations
-	Notes    []string          `json:"notes"`  // what else to know
+	Notes    []string          `json:"notes"`  // hints for the operator
 }
 
-// Clean reports whether everything is in the new place as it was in the old.
+// Clean reports whether the new place has the same content as the old.
 func (r *MigrateReport) Clean() bool {
 	for _, all := range [][]*migrate.Result{r.Stores, r.Binaries} {
 		for _, one := range all {
@@ -35,10 +35,10 @@ func (r *MigrateReport) Clean() bool {
 	return true
 }
 
-// Migrate moves the stores and binaries of one configuration to where another
-// has them. Neither may be in use; whatever is there already stays.
-func Migrate(ctx context.Context, from, to *config.Config, tell func(migrate.Progress)) (report *MigrateReport, err error) {
-	m := &migration{tell: tell, report: &MigrateReport{
+// Migrate copies the stores and binaries of one configuration to where another has them. Neither may be
+// in use; objects that the new place already has stay.
+func Migrate(ctx context.Context, from, to *config.Config, progress func(migrate.Progress)) (report *MigrateReport, err error) {
+	m := &migration{progress: progress, report: &MigrateReport{
 		Stores: []*migrate.Result{}, Binaries: []*migrate.Result{}, Stayed: []string{}, Notes: []string{},
 	}}
 	if m.from.plan, err = compile(from); err != nil {
@@ -83,19 +83,18 @@ type migration struct {
 	from, to side
 	opened   []opened
 	closing  []func() error
-	tell     func(migrate.Progress)
+	progress func(migrate.Progress)
 	report   *MigrateReport
 }
 
-// opened is a backend that is open. Stores of both sides may be in it, for it
-// can be where one comes from and another goes to.
+// opened is an open backend. Stores of both sides may be in it: it can be the source of one and the
+// destination of another.
 type opened struct {
 	config  config.Backend
 	backend driver.Backend
 }
 
-// side is one of the two configurations, with what of it has been opened: that
-// which moves.
+// side is one of the two configurations, with the stores and storages that move open.
 type side struct {
 	plan     *plan
 	stores   map[string]*store.Store
@@ -110,7 +109,7 @@ func (m *migration) close() error {
 	return errors.Join(all...)
 }
 
-// moves reports whether a store is elsewhere in the other configuration.
+// moves reports whether the configurations have a store in different places.
 func (m *migration) moves(name string) bool {
 	a, b := m.from.plan.config, m.to.plan.config
 	return !reflect.DeepEqual(a.Backends[a.Stores[name].Backend], b.Backends[b.Stores[name].Backend])
@@ -121,7 +120,7 @@ func (m *migration) movesBinaries(name string) bool {
 	return !reflect.DeepEqual(a.File, b.File) || !reflect.DeepEqual(a.S3, b.S3)
 }
 
-// fits reports stores and services that the new configuration lacks.
+// fits returns an error for stores and services that are not in the new configuration.
 func (m *migration) fits() error {
 	a, b := m.from.plan.config, m.to.plan.config
 	var problems config.Problems
@@ -187,12 +186,12 @@ func (m *migration) open(ctx context.Context, s *side) error {
 	return nil
 }
 
-// note says what is not moved and may be missed.
+// note adds hints about what does not move.
 func (m *migration) note() {
 	a, b := m.from.plan.config, m.to.plan.config
 	if a.Data != b.Data && len(a.Bus.URL) == 0 {
 		m.report.Notes = append(m.report.Notes, "the log of events in "+filepath.Join(a.Data, "bus")+" stays: "+
-			"listeners do not hear again what it holds; belfry verify --repair puts right what mappings had not yet copied")
+			"listeners do not receive its events again; belfry verify --repair repairs copies that mappings had not yet updated")
 	}
 }
 
@@ -203,13 +202,13 @@ func (m *migration) run(ctx context.Context) error {
 			return err
 		}
 	}
-	// Contents first: no object is in the new place without those it names.
+	// Contents first, so that no object in the new place references a missing one.
 	for _, name := range names(a.Binaries) {
 		if !m.movesBinaries(name) {
 			m.report.Stayed = append(m.report.Stayed, "binaries."+name)
 			continue
 		}
-		r, err := migrate.Contents(ctx, name, m.from.storages[name], m.to.storages[name], m.tell)
+		r, err := migrate.Contents(ctx, name, m.from.storages[name], m.to.storages[name], m.progress)
 		if err != nil {
 			return err
 		}
@@ -220,7 +219,7 @@ func (m *migration) run(ctx context.Context) error {
 			m.report.Stayed = append(m.report.Stayed, name)
 			continue
 		}
-		r, err := migrate.Store(ctx, m.from.stores[name], m.to.stores[name], m.tell)
+		r, err := migrate.Store(ctx, m.from.stores[name], m.to.stores[name], m.progress)
 		if err != nil {
 			return err
 		}

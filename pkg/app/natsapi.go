@@ -15,7 +15,7 @@ const (
 	forgetAtOnce   = 10_000
 )
 
-// placeRequests makes the store of requests what it is.
+// placeRequests configures the store of requests.
 func (p *plan) placeRequests() {
 	for i := range p.stores {
 		if o := &p.stores[i]; o.Name == config.RequestStore {
@@ -25,7 +25,7 @@ func (p *plan) placeRequests() {
 	}
 }
 
-// onBus are the stores with operations over the bus.
+// onBus returns the stores with operations over the bus.
 func (p *plan) onBus() []string {
 	var all []string
 	for _, name := range names(p.config.Stores) {
@@ -36,7 +36,7 @@ func (p *plan) onBus() []string {
 	return all
 }
 
-// serveBus answers requests for stores over the bus.
+// serveBus serves operations of stores over the bus.
 func (a *App) serveBus(context.Context) error {
 	o := natsapi.Options{
 		Conn: a.bus.Conn(), Requests: a.set.Store(config.RequestStore), Version: semantic(), Logger: a.log,
@@ -56,7 +56,7 @@ func (a *App) serveBus(context.Context) error {
 		for more := true; more; {
 			n, err := server.DeleteExpired(ctx, forgetAtOnce)
 			if err != nil && ctx.Err() == nil {
-				a.log.Error("removing requests over the bus that have expired", "error", err)
+				a.log.Error("removing expired requests over the bus", "error", err)
 			}
 			more = n >= forgetAtOnce && err == nil
 		}
@@ -66,7 +66,7 @@ func (a *App) serveBus(context.Context) error {
 	return nil
 }
 
-// semantic is Version as a semantic one, which services on the bus must have.
+// semantic returns Version as a semantic version, which services on the bus need.
 func semantic() string {
 	v, found := strings.CutPrefix(Version(), "v")
 	if !found || strings.Count(v, ".") < 2 {
@@ -75,8 +75,8 @@ func semantic() string {
 	return v
 }
 
-// openOverBus are the stores with which whoever reaches the bus may do what
-// clients of HTTP may not: nobody is asked there who they are.
+// openOverBus returns the stores whose policies a client can evade over the bus, since the embedded bus
+// does not authenticate its clients.
 func (a *App) openOverBus() []string {
 	if b := a.config.Bus; len(b.URL) > 0 || b.Listen == "" || b.Config != "" {
 		return nil

@@ -75,11 +75,11 @@ func TestStoresOverTheBus(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if text := p.logged.String(); !strings.Contains(text, "whoever reaches the bus may do everything") || !strings.Contains(text, "Books, Drafts, Papers, Users") {
+	if text := p.logged.String(); !strings.Contains(text, "every client of the bus has full access") || !strings.Contains(text, "Books, Drafts, Papers, Users") {
 		t.Error(text)
 	}
 
-	// What is in hand is answered before the connection goes.
+	// Requests in flight are answered before the connection is closed.
 	answered := make(chan error, 1)
 	go func() {
 		_, err := books.Save(context.Background(), object{"title": "slow"})

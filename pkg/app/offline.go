@@ -31,7 +31,7 @@ func Export(ctx context.Context, c *config.Config, name string, w io.Writer) err
 			}
 			defer func() { _ = body.Close() }()
 			_, err = io.Copy(w, body)
-			return errs.Wrap(err, errs.Unavailable, "the export broke off: it is not whole")
+			return errs.Wrap(err, errs.Unavailable, "the export is incomplete: the connection was closed")
 		})
 }
 
@@ -39,8 +39,8 @@ func unknownStore(c *config.Config, name string) error {
 	return errs.New(errs.Invalid, "no store %q is configured; there are %s", name, strings.Join(names(c.Stores), ", "))
 }
 
-// withStores opens the stores for direct, or, when a process that takes control
-// requests has them, hands that process to served.
+// withStores opens the stores and calls direct. If a process with a control server holds the data folder,
+// it calls served with that process instead.
 func withStores(ctx context.Context, c *config.Config, doing string, direct func(*plan, *store.Set) error, served func(Holder) error) error {
 	p, err := compile(c)
 	if err != nil {
@@ -69,8 +69,8 @@ func withStores(ctx context.Context, c *config.Config, doing string, direct func
 	return errors.Join(err, closeBackends(backends))
 }
 
-// hasData reports a backend's folder that is missing. A command that reads
-// would find nothing in it, and call that good.
+// hasData returns an error if the folder of a backend is missing. A command that reads would otherwise
+// succeed without data.
 func (p *plan) hasData() error {
 	var folders []string
 	if !p.shared() {
@@ -83,7 +83,7 @@ func (p *plan) hasData() error {
 	}
 	for _, folder := range folders {
 		if _, err := os.Stat(folder); err != nil {
-			return errs.Wrap(err, errs.Invalid, "nothing has been served from this data yet; --config and --data say where it is")
+			return errs.Wrap(err, errs.Invalid, "the data folder has no data yet; check --config and --data")
 		}
 	}
 	return nil
@@ -107,14 +107,14 @@ func control(ctx context.Context, h Holder, method, path string) (io.ReadCloser,
 	req.Header.Set("Authorization", "Bearer "+h.Token)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "%s has the data and does not answer; when it is stopping, try again", h)
+		return nil, errs.Wrap(err, errs.Unavailable, "%s holds the data and does not respond; if it is stopping, try again", h)
 	}
 	if res.StatusCode == http.StatusOK {
 		return res.Body, nil
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(res.Body, 4096))
-	return nil, errs.New(errs.Unavailable, "%s says: %s", h, strings.TrimSpace(string(text)))
+	return nil, errs.New(errs.Unavailable, "%s replied: %s", h, strings.TrimSpace(string(text)))
 }
 
 func writeLines(ctx context.Context, s *store.Store, w io.Writer) error {

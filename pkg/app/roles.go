@@ -13,18 +13,17 @@ import (
 	"belfry/pkg/errs"
 )
 
-// roleFront is taking requests: HTTP, operations over the bus, and events for
-// browsers. The other roles are the built-in listeners.
+// roleFront serves requests: HTTP, operations over the bus, and events for browsers. The other roles are
+// the built-in listeners.
 const roleFront = "front"
 
-// Roles are the parts of belfry that a process can be for alone.
+// Roles returns the roles that a process can be limited to.
 func Roles() []string { return append([]string{roleFront}, builtIn...) }
 
-// has reports whether this process has a role: all, where none was given.
+// has reports whether this process has a role; it has all if none was given.
 func (a *App) has(role string) bool { return len(a.roles) == 0 || slices.Contains(a.roles, role) }
 
-// steps are the parts of belfry in the order of starting, as far as the roles
-// of this process need them.
+// steps returns the functions that start the parts of belfry, in order, for the roles of this process.
 func (a *App) steps() []func(context.Context) error {
 	front, mails := a.has(roleFront), a.has(mail.Name)
 	var all []func(context.Context) error
@@ -58,8 +57,8 @@ func (a *App) steps() []func(context.Context) error {
 	return all
 }
 
-// checkRoles reports what keeps a process from having some of the roles alone:
-// others have the rest, so all of them must reach the bus and the stores.
+// checkRoles returns an error if a process can't be limited to some roles: other processes have the rest,
+// so all of them must share the bus and the stores.
 func checkRoles(c *config.Config, roles []string) error {
 	for _, role := range roles {
 		if !slices.Contains(Roles(), role) {
@@ -71,20 +70,20 @@ func checkRoles(c *config.Config, roles []string) error {
 	}
 	var problems config.Problems
 	if len(c.Bus.URL) == 0 {
-		problems = append(problems, c.Problem("bus", "with --role other processes have the other roles: give url, the embedded bus is inside one process"))
+		problems = append(problems, c.Problem("bus", "with --role other processes have the other roles: set url, since the embedded bus is inside one process"))
 	}
 	for _, name := range names(c.Stores) {
 		if backend := c.Stores[name].Backend; c.Backends[backend].Type == "file" {
-			problems = append(problems, c.Problem("stores."+name, "with --role several processes use the store: it can't be in backend %s, whose folder one process holds", backend))
+			problems = append(problems, c.Problem("stores."+name, "with --role several processes use the store: it can't be in backend %s, whose folder only one process can use", backend))
 		}
 	}
 	for _, name := range names(c.Binaries) {
 		if c.Binaries[name].S3 == nil {
-			problems = append(problems, c.Problem("binaries."+name, "with --role several processes use the storage: it can't be a folder, which one process holds"))
+			problems = append(problems, c.Problem("binaries."+name, "with --role several processes use the storage: it can't be a folder, which only one process can use"))
 		}
 	}
 	if slices.Contains(roles, mail.Name) && c.Authentication.Email != nil && c.BaseURLAt("") == "" { // none is given
-		problems = append(problems, c.Problem("baseURL", "with --role mail it has to be given: links in mails lead there, and HTTP is elsewhere"))
+		problems = append(problems, c.Problem("baseURL", "is required with --role mail: links in mails point to it, and this process does not serve HTTP"))
 	}
 	if len(problems) > 0 {
 		return problems

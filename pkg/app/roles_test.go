@@ -11,7 +11,7 @@ import (
 
 // A process with some of the roles needs what it can share with others, and is
 // told all that it lacks at once.
-func TestRolesNeedWhatCanBeShared(t *testing.T) {
+func TestRolesNeedASharedBusAndSharedStores(t *testing.T) {
 	p := newPlace(t, "")
 	c := p.load(`stores: {Books: {expose: {}}}
 binaries: {files: {type: FileStorage}}
@@ -30,7 +30,7 @@ authentication: {providers: {email: {from: a@example.com, mailer: default}}}
 		t.Fatalf("%v", err)
 	}
 	for _, says := range []string{
-		"the embedded bus is inside one process", "stores.Books: with --role several processes use the store", "binaries.files: with --role", "baseURL: with --role mail",
+		"the embedded bus is inside one process", "stores.Books: with --role several processes use the store", "binaries.files: with --role", "baseURL: is required with --role mail",
 	} {
 		if !strings.Contains(err.Error(), says) {
 			t.Errorf("it is not said that %s:\n%v", says, err)

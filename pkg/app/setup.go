@@ -10,9 +10,9 @@ import (
 	"belfry/pkg/listener"
 )
 
-// SetupBus makes the streams of a configuration and the consumers of its
-// listeners and of some more, so that other users of the bus need no right to;
-// with check it only looks. It returns what it found and did, as far as it came.
+// SetupBus creates the streams of a configuration and the consumers of its listeners and of more, so that
+// other users of the bus need no permission to; with check it only compares. It returns what it found and
+// did, up to an error.
 func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []listener.Spec, check bool) ([]bus.Diff, error) {
 	p, err := compile(c)
 	if err != nil {
@@ -20,7 +20,7 @@ func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []liste
 	}
 	for _, m := range more {
 		if slices.Contains(builtIn, m.Name) {
-			return nil, errs.New(errs.Invalid, "listener %s is belfry's own, and set up as configured; one of yours needs another name", m.Name)
+			return nil, errs.New(errs.Invalid, "listener %s is built in, and set up as configured; choose another name for yours", m.Name)
 		}
 	}
 	o, err := p.busOptions()

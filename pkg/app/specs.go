@@ -10,11 +10,10 @@ import (
 	"belfry/pkg/store"
 )
 
-// builtIn are the names of all built-in listeners.
+// builtIn lists the names of all built-in listeners.
 var builtIn = []string{mapping.Name, cascade.Name, mail.Name, sweep.Name}
 
-// specs are the built-in listeners that the configuration asks for, without
-// what they do: what is to be known of them without opening anything.
+// specs returns the built-in listeners that the configuration enables, without their handlers.
 func (p *plan) specs() []listener.Spec {
 	var all []listener.Spec
 	for _, spec := range []listener.Spec{p.mappingSpec(), p.cascadeSpec(), p.mailSpec(), p.sweepSpec()} {
@@ -39,7 +38,7 @@ func (p *plan) cascadeSpec() listener.Spec {
 	}
 }
 
-// mailSpec selects nothing where no mails are sent.
+// mailSpec selects no events if no mails are configured.
 func (p *plan) mailSpec() listener.Spec {
 	if p.config.Authentication.Email == nil {
 		return listener.Spec{Name: mail.Name}
@@ -47,7 +46,7 @@ func (p *plan) mailSpec() listener.Spec {
 	return mail.Listens(config.TokenStore)
 }
 
-// sweepSpec selects nothing where there are no binaries.
+// sweepSpec selects no events if no binaries are configured.
 func (p *plan) sweepSpec() listener.Spec {
 	spec := listener.Spec{Name: sweep.Name, Concurrency: sweepConcurrency, Start: listener.StartAll(), AckWait: workerAckWait}
 	if len(p.config.Binaries) == 0 {

@@ -16,25 +16,25 @@ import (
 	"belfry/pkg/verify"
 )
 
-// VerifyOptions say how to verify.
+// VerifyOptions are the options of Verify.
 type VerifyOptions struct {
-	Repair bool // put right what differs in mapped arrays
+	Repair bool // repair differences in mapped arrays
 	Deep   bool // hash every content of binaries
 }
 
-// Report is what a verification found.
+// Report is the result of a verification.
 type Report struct {
 	*verify.Report
 	Binaries *binary.Report `json:"binaries,omitempty"` // nil when there are no binary services
 }
 
-// Clean reports whether nothing differs.
+// Clean reports whether there are no differences.
 func (r *Report) Clean() bool {
 	return r.Report.Clean() && (r.Binaries == nil || r.Binaries.Clean())
 }
 
-// Verify verifies the stores of a configuration and the binaries of their
-// objects: through the belfry that serves them when one does, else directly.
+// Verify verifies the stores of a configuration and the binaries of their objects: through the belfry that
+// serves them if one does, and directly otherwise.
 func Verify(ctx context.Context, c *config.Config, o VerifyOptions) (*Report, error) {
 	report := &Report{}
 	err := withStores(ctx, c, "verify",
@@ -47,7 +47,7 @@ func Verify(ctx context.Context, c *config.Config, o VerifyOptions) (*Report, er
 			}
 			defer func() { _ = body.Close() }()
 			err = json.NewDecoder(body).Decode(report)
-			return errs.Wrap(err, errs.Unavailable, "the report of %s broke off", h)
+			return errs.Wrap(err, errs.Unavailable, "the report of %s is incomplete: the connection was closed", h)
 		})
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func Verify(ctx context.Context, c *config.Config, o VerifyOptions) (*Report, er
 	return report, nil
 }
 
-// verify verifies stores that this process alone has open.
+// verify verifies stores that only this process has open.
 func (p *plan) verify(ctx context.Context, set *store.Set, o VerifyOptions, into *Report) error {
 	storages, err := p.openStorages(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *plan) verify(ctx context.Context, set *store.Set, o VerifyOptions, into
 	}
 	var wait time.Duration
 	if p.shared() {
-		wait = patience
+		wait = differenceTimeout
 	}
 	err = verifyAll(ctx, set, inOrder(p.services(storages, set)), o, wait, into)
 	return errors.Join(err, closeStorages(storages))

@@ -14,19 +14,18 @@ import (
 	"belfry/pkg/store"
 )
 
-// How many events a worker has in hand. The mapping worker groups them by
-// target, so many of them cost one write.
+// How many events a worker has in flight. The mapping worker groups them by target, so that many of them
+// cost one write.
 const (
 	mappingConcurrency = 1024
 	cascadeConcurrency = 16
 )
 
-// workerAckWait is how soon the events that a process had in hand when it died
-// go to another one, or to the same after its restart. A worker that is alive
-// says so more often than that.
+// workerAckWait is how soon events that were in flight in a process that crashed are redelivered. A running
+// worker sends heartbeats more often.
 const workerAckWait = 10 * time.Second
 
-// startWorkers starts the listeners that keep copies and cascades.
+// startWorkers starts the listeners of mappings and cascades.
 func (a *App) startWorkers(context.Context) error {
 	mapper := mapping.NewWorker(a.set, mapping.Options{OnFull: a.countFull()})
 	a.onStop("the mapping worker", func(context.Context) error { mapper.Close(); return nil })
@@ -45,14 +44,14 @@ func (a *App) startWorkers(context.Context) error {
 	return nil
 }
 
-// reporting makes a listener's handler that requests can wait for.
+// reporting returns a listener's handler that reports what it has applied to requests that wait for it.
 func (a *App) reporting(worker string, handle func(context.Context, *event.Envelope) error) listener.Handler {
 	report := applied.Reporting(a.bus.Conn(), worker, handle)
 	return func(ctx context.Context, e *listener.Event) error { return report(ctx, &e.Envelope) }
 }
 
-// startListeners runs listeners side by side. They stop side by side as well:
-// what they hold is handled or, when time is over, left to come again.
+// startListeners runs listeners concurrently. They also stop concurrently: the events that they hold are
+// handled, or redelivered later if the timeout ends first.
 func (a *App) startListeners(specs ...listener.Spec) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -60,7 +59,7 @@ func (a *App) startListeners(specs ...listener.Spec) {
 		if len(spec.Filters) == 0 {
 			continue
 		}
-		spec.OnSetupError = a.lacks.note
+		spec.OnSetupError = a.missing.set
 		running.Go(func() {
 			if err := listener.Run(ctx, a.bus, a.log, spec); err != nil && ctx.Err() == nil {
 				a.fail(errs.Wrap(err, errs.KindOf(err), "listener %s has ended", spec.Name))
@@ -78,18 +77,18 @@ func (a *App) startListeners(specs ...listener.Spec) {
 		case <-done:
 			return nil
 		case <-ctx.Done():
-			return errs.Wrap(ctx.Err(), errs.Canceled, "events are still in hand; they come again")
+			return errs.Wrap(ctx.Err(), errs.Canceled, "events are still in flight; they are redelivered later")
 		}
 	})
 }
 
-// Tombstones are purged a bounded number at a time.
+// Tombstones are purged in batches.
 const (
 	purgeInterval = time.Minute
 	purgeAtOnce   = 10_000
 )
 
-// startJanitor purges tombstones that have been kept long enough.
+// startJanitor purges tombstones whose retention is over.
 func (a *App) startJanitor(context.Context) error {
 	a.every(purgeInterval, "the janitor", func(ctx context.Context) bool {
 		a.purge(ctx)
@@ -98,8 +97,7 @@ func (a *App) startJanitor(context.Context) error {
 	return nil
 }
 
-// every does something again and again until it returns false, or the app
-// stops.
+// every calls do at an interval until it returns false or the app stops.
 func (a *App) every(interval time.Duration, name string, do func(ctx context.Context) bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

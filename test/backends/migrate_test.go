@@ -335,7 +335,7 @@ func TestMigrateNeedsGoodConfigurations(t *testing.T) {
 		{2, wrong, good, "stores.Authors.backend"},
 		{2, good, wrong, "stores.Authors.backend"},
 		{2, good, filepath.Join(y.folder, "none.yaml"), "cannot be read"},
-		{2, write(t, t.TempDir(), "never.yaml", "stores: {Authors: {}}\n"), good, "nothing has been served from this data yet"},
+		{2, write(t, t.TempDir(), "never.yaml", "stores: {Authors: {}}\n"), good, "the data folder has no data yet"},
 		{1, good, away, "DynamoDB at 127.0.0.1:1 does not answer"},
 	} {
 		if _, errOut := belfry(t, c.exit, "migrate", "--from", c.from, "--to", c.to); !strings.Contains(errOut, c.says) {

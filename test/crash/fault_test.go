@@ -66,7 +66,7 @@ func recovers(t *testing.T, p *backing.Proxy, backend string) {
 			before := w.count()
 			f.begin(p)
 			if f.unavailable {
-				process.Eventually(t, time.Minute, func() error { return notReady(server, "backend default is away") })
+				process.Eventually(t, time.Minute, func() error { return notReady(server, "backend default is unavailable") })
 			} else {
 				w.awaitMore(t, 5)
 			}
@@ -103,7 +103,7 @@ func startsOnceBackendRecovers(t *testing.T, p *backing.Proxy, config string) *p
 	}
 	p.Heal()
 	server := wait()
-	if log := server.Log(); !strings.Contains(log, "a backend is away; trying again") {
+	if log := server.Log(); !strings.Contains(log, "a backend is unavailable; retrying") {
 		t.Errorf("the log does not report the wait: %s", log)
 	}
 	return server
