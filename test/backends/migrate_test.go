@@ -13,23 +13,23 @@ import (
 	"belfry/test/process"
 )
 
-// yard is a folder of configurations that differ in where things are, and an
-// external bus that can be away.
-type yard struct {
+// fixture is a folder of configurations that differ in the places of stores, and an external bus that a
+// test stops.
+type fixture struct {
 	*testing.T
 	folder, busFolder string
 	port              int
 }
 
-func newYard(t *testing.T) *yard {
-	return &yard{T: t, folder: t.TempDir(), busFolder: t.TempDir(), port: kit.FreePort(t)}
+func newFixture(t *testing.T) *fixture {
+	return &fixture{T: t, folder: t.TempDir(), busFolder: t.TempDir(), port: kit.FreePort(t)}
 }
 
-func (y *yard) busURL() string { return fmt.Sprintf("nats://127.0.0.1:%d", y.port) }
+func (y *fixture) busURL() string { return fmt.Sprintf("nats://127.0.0.1:%d", y.port) }
 
 // config writes a configuration: backends besides the default, where authors
 // and books are, and where the contents.
-func (y *yard) config(name, backends, authors, books, contents string) string {
+func (y *fixture) config(name, backends, authors, books, contents string) string {
 	y.Helper()
 	if contents != "" {
 		contents += ", "
@@ -61,7 +61,7 @@ type known struct {
 const authors, books = 4, 30
 
 // fill writes while the bus is away, so that every event waits.
-func (y *yard) fill(s *process.Server) *known {
+func (y *fixture) fill(s *process.Server) *known {
 	y.Helper()
 	k := &known{books: map[string]reply{}}
 	note := func(store, uuid string, r reply) {
@@ -99,7 +99,7 @@ func (y *yard) fill(s *process.Server) *known {
 
 // right has everything be there, and then the bus hear of it and the workers
 // do what was left.
-func (y *yard) right(config string, k *known) {
+func (y *fixture) right(config string, k *known) {
 	y.Helper()
 	bus := process.StartBus(y.T, y.busFolder, y.port)
 	defer bus.Kill()
@@ -142,7 +142,7 @@ func (y *yard) right(config string, k *known) {
 	verified(y.T, config)
 }
 
-func (y *yard) ofA3(book string) bool {
+func (y *fixture) ofA3(book string) bool {
 	var n int
 	if _, err := fmt.Sscanf(book, "b%02d", &n); err != nil {
 		y.Fatal(err)
@@ -160,7 +160,7 @@ type report struct {
 	Stayed, Notes []string
 }
 
-func (y *yard) migrate(exit int, from, to string) (r report) {
+func (y *fixture) migrate(exit int, from, to string) (r report) {
 	y.Helper()
 	out, _ := belfry(y.T, exit, "migrate", "--json", "--from", from, "--to", to)
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
@@ -199,7 +199,7 @@ func TestMoves(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			y := newYard(t)
+			y := newFixture(t)
 			oldPlace, newPlace, contents := places(t)
 			from := y.config("from", oldPlace, "p", "p", "")
 			to := y.config("to", newPlace, "p", "p", contents)
@@ -244,7 +244,7 @@ func TestMoves(t *testing.T) {
 // another.
 func TestStoresChangePlaces(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	const two = "one: {type: file}, two: {type: file}"
 	from, to := y.config("from", two, "one", "two", ""), y.config("to", two, "two", "one", "")
 	s := process.Serve(t, from)
@@ -260,7 +260,7 @@ func TestStoresChangePlaces(t *testing.T) {
 // TestSomeStay: only what is elsewhere in the new configuration moves.
 func TestSomeStay(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	from := y.config("from", "p: {type: file}", "p", "p", "")
 	to := y.config("to", "p: {type: file}, q: "+mongo(backing.Mongo(t)), "q", "p", "")
 	s := process.Serve(t, from)
@@ -277,7 +277,7 @@ func TestSomeStay(t *testing.T) {
 
 // TestWhatIsWrongIsTold: damage, and what the new place had before.
 func TestWhatIsWrongIsTold(t *testing.T) {
-	y := newYard(t)
+	y := newFixture(t)
 	s3 := bucket(t, backing.S3(t))
 	from := y.config("from", "p: {type: file}", "p", "p", "folder: ./contents")
 	to := y.config("to", "p: {type: file, folder: ./elsewhere}", "p", "p", s3)
@@ -319,7 +319,7 @@ func TestWhatIsWrongIsTold(t *testing.T) {
 
 func TestMigrateNeedsGoodConfigurations(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
+	y := newFixture(t)
 	good := y.config("good", "p: {type: file}", "p", "p", "")
 	less := write(t, y.folder, "less.yaml", "stores: {Authors: {}}\n")
 	wrong := write(t, y.folder, "wrong.yaml", "stores: {Authors: {backend: p}}\n")

@@ -22,7 +22,7 @@ import (
 // The embedded server takes nats.conf as it is shipped; all users but belfry's
 // own come through its port.
 func TestEmbedded(t *testing.T) {
-	w := newWorld(t, fmt.Sprintf("  config: %q\n  listen: 127.0.0.1:0\n", shipped(t)))
+	w := newFixture(t, fmt.Sprintf("  config: %q\n  listen: 127.0.0.1:0\n", shipped(t)))
 	w.belfry = process.Serve(t, w.config)
 	w.bus = w.belfry.Bus
 	w.deploy()
@@ -40,7 +40,7 @@ func TestEmbedded(t *testing.T) {
 // An external server takes it as well, with a user for an ordered listener added
 // as `belfry bus role` says.
 func TestExternal(t *testing.T) {
-	w := newWorld(t, "")
+	w := newFixture(t, "")
 	conf, err := os.ReadFile(shipped(t))
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestExternal(t *testing.T) {
 // through the port with what the configuration says.
 func TestEmbeddedWithTLS(t *testing.T) {
 	certificate, key, authority := process.Certificates(t)
-	w := newWorld(t, "")
+	w := newFixture(t, "")
 	conf, err := os.ReadFile(shipped(t))
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestEmbeddedWithTLS(t *testing.T) {
 }
 
 // deploy goes from a bus with nothing on it to one where everybody works.
-func (w *world) deploy() {
+func (w *fixture) deploy() {
 	w.t.Helper()
 	w.notReady("stream EVENTS")
 	w.run("admin", 1, "missing", "bus", "setup", "--check", "--listener", "listener")
@@ -160,7 +160,7 @@ func (w *world) deploy() {
 }
 
 // browse reads the events of the log as a browser that comes back.
-func (w *world) browse(uuid string) {
+func (w *fixture) browse(uuid string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
@@ -183,7 +183,7 @@ func (w *world) browse(uuid string) {
 }
 
 // request gets an object as a client of stores over the bus.
-func (w *world) request(uuid string) {
+func (w *fixture) request(uuid string) {
 	w.t.Helper()
 	c, err := nats.Connect(w.bus, nats.UserInfo("client", password("client")), nats.CustomInboxPrefix("_INBOX_client"))
 	if err != nil {
@@ -197,7 +197,7 @@ func (w *world) request(uuid string) {
 }
 
 // remove deletes a consumer, as an admin may.
-func (w *world) remove(consumer string) {
+func (w *fixture) remove(consumer string) {
 	w.t.Helper()
 	js := natsserver.JetStream(w.t, w.bus, nats.UserInfo("admin", password("admin")))
 	if err := js.DeleteConsumer(w.t.Context(), "EVENTS", consumer); err != nil {
@@ -206,7 +206,7 @@ func (w *world) remove(consumer string) {
 }
 
 // notReady waits until belfry has said what it lacks and what helps.
-func (w *world) notReady(what string) {
+func (w *fixture) notReady(what string) {
 	w.t.Helper()
 	process.Eventually(w.t, time.Minute, func() error {
 		status, text := w.ready()
@@ -218,7 +218,7 @@ func (w *world) notReady(what string) {
 }
 
 // observe listens live, and reads the log, as the observer.
-func (w *world) observe() *nats.Subscription {
+func (w *fixture) observe() *nats.Subscription {
 	w.t.Helper()
 	c, err := nats.Connect(w.bus, nats.UserInfo("observer", password("observer")), nats.CustomInboxPrefix("_INBOX_observer"))
 	if err != nil {

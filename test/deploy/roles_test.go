@@ -29,7 +29,7 @@ bus:
 `
 
 // serveAs starts a process of some roles, as a user of the bus.
-func (w *world) serveAs(user, roles string) *process.Server {
+func (w *fixture) serveAs(user, roles string) *process.Server {
 	w.t.Helper()
 	w.t.Setenv("BELFRY_TEST_USER", user)
 	w.t.Setenv("BELFRY_TEST_PASSWORD", password(user))
@@ -41,7 +41,7 @@ func (w *world) serveAs(user, roles string) *process.Server {
 func TestRolesApart(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "belfry-tests")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-tests")
-	w := newWorld(t, "")
+	w := newFixture(t, "")
 	w.bus = natsserver.ServeFile(t, shipped(t)).ClientURL()
 	w.config = w.write("roles.yaml", fmt.Sprintf(rolesConfiguration, backing.Dynoxide(t).URL, w.bus))
 	t.Setenv("BELFRY_TEST_USER", "admin")

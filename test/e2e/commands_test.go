@@ -51,7 +51,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	fill FILE BYTES FIELDS        make a JSON object of so many bytes that has these fields
 //	lines FILE COUNT LINE         make a file of so many lines; %d in LINE is the line's number from 1
 //	sub SUBJECT                   listen on the bus from now on
-//	replay SUBJECT                forget what was heard; read what the durable log holds, from its beginning
+//	replay SUBJECT                forget the recorded messages; read what the durable log holds, from its beginning
 //	event SUBJECT PATH VALUE ...  wait for a message whose values are right; it becomes the last response
 //	                              (VALUE absent: there is none; present: there is one)
 //	events COUNT SUBJECT PATH VALUE ...
@@ -94,7 +94,7 @@ func commands() map[string]command {
 		"idle":               takes(0, 0, func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(of(ts).server.Idle()) }),
 		"fill":               takes(3, 3, fill),
 		"lines":              takes(3, 3, lines),
-		"sub":                takes(1, 1, func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(of(ts).ear.subscribe(args[0])) }),
+		"sub":                takes(1, 1, func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(of(ts).recorder.subscribe(args[0])) }),
 		"replay":             takes(1, 1, replay),
 		"event":              takes(3, many, awaitEvent),
 		"events":             takes(2, many, countEvents),
@@ -112,7 +112,7 @@ func commands() map[string]command {
 
 const many = 1000
 
-// takes checks the number of arguments, so that a slip in a script is told as
+// takes checks the number of arguments, so that a mistake in a script is reported as
 // one. A word that begins with # must be quoted: it is a comment.
 func takes(least, most int, do command) command {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
@@ -247,13 +247,13 @@ func lines(ts *testscript.TestScript, _ bool, args []string) {
 func replay(ts *testscript.TestScript, _ bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	ts.Check(of(ts).ear.replay(ctx, args[0]))
+	ts.Check(of(ts).recorder.replay(ctx, args[0]))
 }
 
 func awaitEvent(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
 	err := kit.Await(patience, func() error {
-		found := s.ear.find(args[0], args[1:])
+		found := s.recorder.find(args[0], args[1:])
 		if len(found) == 0 {
 			return fmt.Errorf("nothing on %s with %s", args[0], strings.Join(args[1:], " "))
 		}
@@ -261,13 +261,13 @@ func awaitEvent(ts *testscript.TestScript, _ bool, args []string) {
 		return nil
 	})
 	if err != nil {
-		ts.Fatalf("%v; heard\n%s", err, s.ear.overheard())
+		ts.Fatalf("%v; received\n%s", err, s.recorder.dump())
 	}
 }
 
 func countEvents(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
-	if got := strconv.Itoa(len(s.ear.find(args[1], args[2:]))); got != args[0] {
-		ts.Fatalf("%s messages on %s with %s, want %s; heard\n%s", got, args[1], strings.Join(args[2:], " "), args[0], s.ear.overheard())
+	if got := strconv.Itoa(len(s.recorder.find(args[1], args[2:]))); got != args[0] {
+		ts.Fatalf("%s messages on %s with %s, want %s; received\n%s", got, args[1], strings.Join(args[2:], " "), args[0], s.recorder.dump())
 	}
 }

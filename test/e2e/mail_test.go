@@ -17,9 +17,9 @@ import (
 	"belfry/test/mailbox"
 )
 
-// letters are the mails of a script: those that its mail server was given, or,
+// mails are the mails of a script: those that its mail server was given, or,
 // while it has none, those that belfry wrote into data/mail.
-type letters struct {
+type mails struct {
 	server *mailbox.Server
 	read   map[string]int // by address
 }
@@ -27,26 +27,26 @@ type letters struct {
 // mailServer starts, stops, restarts the mail server, or tells it what to take.
 func mailServer(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
-	if (s.letters.server == nil) != (args[0] == "start") {
+	if (s.mails.server == nil) != (args[0] == "start") {
 		ts.Fatalf("start the mail server once, and first")
 	}
 	switch args[0] {
 	case "start":
-		s.letters.server = mailbox.Start(s.test)
-		s.env = append(s.env, fmt.Sprintf("SMTP_PORT=%d", s.letters.server.Port))
+		s.mails.server = mailbox.Start(s.test)
+		s.env = append(s.env, fmt.Sprintf("SMTP_PORT=%d", s.mails.server.Port))
 	case "stop":
-		s.letters.server.Stop(s.test)
+		s.mails.server.Stop(s.test)
 	case "restart":
-		s.letters.server.Restart(s.test)
+		s.mails.server.Restart(s.test)
 	case "accept":
-		s.letters.server.Refuse(nil)
+		s.mails.server.Refuse(nil)
 	case "refuse": // STAGE CODE TEXT
 		if len(args) != 4 {
 			ts.Fatalf("mailserver refuse STAGE CODE TEXT")
 		}
 		code, err := strconv.Atoi(args[2])
 		ts.Check(err)
-		s.letters.server.Refuse(func(stage, _ string) error {
+		s.mails.server.Refuse(func(stage, _ string) error {
 			if stage == args[1] {
 				return mailbox.Reply(code, args[3])
 			}
@@ -59,8 +59,8 @@ func mailServer(ts *testscript.TestScript, _ bool, args []string) {
 
 // arrived returns the mails to an address in the order in which they came.
 func (s *session) arrived(ts *testscript.TestScript, to string) ([]mailbox.Mail, error) {
-	if s.letters.server != nil {
-		return s.letters.server.Mails(to), nil
+	if s.mails.server != nil {
+		return s.mails.server.Mails(to), nil
 	}
 	files, err := filepath.Glob(ts.MkAbs("data/mail/*.eml")) // sorted, and names begin with the time
 	var found []mailbox.Mail
@@ -90,15 +90,15 @@ func awaitMail(ts *testscript.TestScript, _ bool, args []string) {
 	var m mailbox.Mail
 	ts.Check(kit.Await(postage, func() error {
 		all, err := s.arrived(ts, to)
-		if err == nil && len(all) <= s.letters.read[to] {
+		if err == nil && len(all) <= s.mails.read[to] {
 			err = fmt.Errorf("%d mails to %s so far", len(all), to)
 		}
 		if err == nil {
-			m = all[s.letters.read[to]]
+			m = all[s.mails.read[to]]
 		}
 		return err
 	}))
-	s.letters.read[to]++
+	s.mails.read[to]++
 	if token := m.Token(); token != "" {
 		u, err := url.Parse(m.Link())
 		ts.Check(err)

@@ -22,9 +22,9 @@ import (
 // secrets are what a script has seen that nobody else may: passwords, tokens,
 // what is kept of them. They are collected as they go by.
 type secrets struct {
-	mu    sync.Mutex
-	known map[string]string // the secret, and what it is
-	told  strings.Builder   // what belfry told its clients
+	mu      sync.Mutex
+	known   map[string]string // the secret, and what it is
+	replies strings.Builder   // of belfry
 }
 
 // add remembers a secret and its hash.
@@ -61,7 +61,7 @@ func (s *secrets) sent(body []byte) {
 	}
 }
 
-// sessionID is how many letters of a session's token are its id, which is none.
+// sessionID is how many characters of a session's token are its id, which is no secret.
 const sessionID = 22
 
 // received collects what a response holds, and what it tells.
@@ -75,12 +75,12 @@ func (s *secrets) received(r response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, values := range r.header {
-		// These hand a secret to whom it belongs.
+		// These return a secret to its owner.
 		if name != "Set-Cookie" && name != "Location" {
-			fmt.Fprintln(&s.told, name, values)
+			fmt.Fprintln(&s.replies, name, values)
 		}
 	}
-	s.told.Write(r.body)
+	s.replies.Write(r.body)
 }
 
 // in returns what secrets a text holds.
@@ -106,7 +106,7 @@ func sealed(ts *testscript.TestScript, _ bool, _ []string) {
 	if !strings.Contains(logs, "level=DEBUG") || len(s.server.Log()) == process.LogKept {
 		ts.Fatalf("not everything was logged at level debug, or kept:\n%s", logs)
 	}
-	durable, err := s.ear.streams(ctx, bus.StreamEvents, bus.StreamDead)
+	durable, err := s.recorder.streams(ctx, bus.StreamEvents, bus.StreamDead)
 	ts.Check(err)
 	if !strings.Contains(durable, `"Tokens"`) && !strings.Contains(durable, `"Sessions"`) {
 		ts.Fatalf("the events are not of a script that logs in:\n%s", durable)
@@ -115,7 +115,7 @@ func sealed(ts *testscript.TestScript, _ bool, _ []string) {
 		ts.Fatalf("the script has no secrets")
 	}
 	for where, text := range map[string]string{
-		"the log": logs, "the durable events": durable, "a live event": s.ear.all(), "a reply": s.secrets.told.String(),
+		"the log": logs, "the durable events": durable, "a live event": s.recorder.all(), "a reply": s.secrets.replies.String(),
 	} {
 		if found := s.secrets.in(text); len(found) > 0 {
 			ts.Fatalf("%s holds %s:\n%s", where, strings.Join(found, ", "), text)
@@ -124,8 +124,8 @@ func sealed(ts *testscript.TestScript, _ bool, _ []string) {
 }
 
 // streams returns everything that streams hold.
-func (e *ear) streams(ctx context.Context, names ...string) (string, error) {
-	js, err := jetstream.New(e.conn)
+func (r *recorder) streams(ctx context.Context, names ...string) (string, error) {
+	js, err := jetstream.New(r.conn)
 	if err != nil {
 		return "", err
 	}
@@ -147,11 +147,11 @@ func (e *ear) streams(ctx context.Context, names ...string) (string, error) {
 	return b.String(), nil
 }
 
-// all is everything that was heard.
-func (e *ear) all() string {
-	e.catchUp()
+// all returns every recorded message.
+func (r *recorder) all() string {
+	r.catchUp()
 	var b strings.Builder
-	for _, m := range e.heard {
+	for _, m := range r.messages {
 		b.WriteString(m.subject + " " + string(m.data) + "\n")
 	}
 	return b.String()

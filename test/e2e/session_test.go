@@ -18,20 +18,20 @@ type sessionKey struct{}
 
 // session is what one script has going.
 type session struct {
-	program string
-	client  *http.Transport
-	server  *process.Server // nil while none serves
-	last    response
-	exit    int // of the last command
-	ear     ear
+	program  string
+	client   *http.Transport
+	server   *process.Server // nil while none serves
+	last     response
+	exit     int // of the last command
+	recorder recorder
 
-	test     testing.TB
-	env      []string // of belfry
-	logs     string   // of those that served before
-	browsers browsers
-	hands    map[string]*hand
-	letters  letters
-	secrets  secrets
+	test      testing.TB
+	env       []string // of belfry
+	logs      string   // of those that served before
+	browsers  browsers
+	listeners map[string]*testListener
+	mails     mails
+	secrets   secrets
 }
 
 type response struct {
@@ -43,11 +43,11 @@ type response struct {
 func newSession(env *testscript.Env, program string) *session {
 	s := &session{
 		program: program, client: &http.Transport{ResponseHeaderTimeout: patience},
-		test: testOf(env), hands: map[string]*hand{}, letters: letters{read: map[string]int{}},
+		test: testOf(env), listeners: map[string]*testListener{}, mails: mails{read: map[string]int{}},
 	}
 	env.Defer(func() {
-		s.ear.close()
-		for _, h := range s.hands {
+		s.recorder.close()
+		for _, h := range s.listeners {
 			h.stop()
 		}
 		s.client.CloseIdleConnections()
@@ -78,7 +78,7 @@ func (s *session) serve(ts *testscript.TestScript, file string) error {
 	ts.Setenv("ADDRESS", strings.TrimPrefix(s.server.URL, "http://"))
 	ts.Setenv("BUS", s.server.Bus)
 	ts.Setenv("PID", fmt.Sprint(s.server.PID()))
-	return s.ear.attach(s.server.Bus)
+	return s.recorder.attach(s.server.Bus)
 }
 
 // end ends belfry by a function.

@@ -109,8 +109,8 @@ func TestInterruptedCommand(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, process.Program(t), "import", "Books", "-", "--config", file, "--url", front.URL)
-	var told strings.Builder
-	cmd.Stderr = &told
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -131,9 +131,9 @@ func TestInterruptedCommand(t *testing.T) {
 	}
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
-		t.Fatalf("ended with %v, want exit code 130\n%s", err, told.String())
+		t.Fatalf("ended with %v, want exit code 130\n%s", err, stderr.String())
 	}
-	if !strings.Contains(told.String(), "interrupted") {
-		t.Errorf("it said %q", told.String())
+	if !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("it said %q", stderr.String())
 	}
 }

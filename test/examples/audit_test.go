@@ -35,7 +35,7 @@ func audited(t *testing.T, path string) []string {
 }
 
 func TestAudit(t *testing.T) {
-	w := newWorld(t, "stores: {Books: {expose: {}}}")
+	w := newFixture(t, "stores: {Books: {expose: {}}}")
 	audit, path := program(t, "audit"), filepath.Join(t.TempDir(), "audit.jsonl")
 	w.save("/books", `{"uuid":"before"}`) // it begins with what is there
 	c := w.start(nil, audit, "-file", path)

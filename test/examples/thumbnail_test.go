@@ -77,7 +77,7 @@ func bomb(t *testing.T) []byte {
 }
 
 func TestThumbnail(t *testing.T) {
-	w := newWorld(t, photos)
+	w := newFixture(t, photos)
 	token := w.register("ada@example.com", "Ada")
 	auth := []string{"Authorization", "Bearer " + token}
 	w.request(http.MethodPost, "/photos", []byte(`{"uuid":"p"}`), append(auth, "Content-Type", jsonType)...)
@@ -149,7 +149,7 @@ func TestThumbnail(t *testing.T) {
 }
 
 // register makes a user and returns the token of a session.
-func (w *world) register(login, name string) string {
+func (w *fixture) register(login, name string) string {
 	w.t.Helper()
 	body := fmt.Sprintf(`{"register":true,"login":%q,"password":"correct horse","name":%q}`, login, name)
 	header, _ := w.request(http.MethodPost, "/auth/email", []byte(body), "Content-Type", jsonType)

@@ -68,7 +68,7 @@ func (r *receiver) done() []string {
 }
 
 func TestWebhook(t *testing.T) {
-	w := newWorld(t, "stores: {Books: {expose: {}}, Notes: {expose: {}}}")
+	w := newFixture(t, "stores: {Books: {expose: {}}, Notes: {expose: {}}}")
 	webhook := program(t, "webhook")
 	hook, err := webhooks.NewWebhook(secret)
 	w.check(err)
@@ -122,7 +122,7 @@ func TestWebhook(t *testing.T) {
 // An address of this machine is refused however it is written, and nothing
 // arrives there.
 func TestWebhookRefusesPrivateAddresses(t *testing.T) {
-	w := newWorld(t, "stores: {Books: {expose: {}}}")
+	w := newFixture(t, "stores: {Books: {expose: {}}}")
 	webhook := program(t, "webhook")
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was posted") }))
 	t.Cleanup(server.Close)
@@ -146,7 +146,7 @@ func TestWebhookRefusesPrivateAddresses(t *testing.T) {
 }
 
 func TestWebhookThatCannotWork(t *testing.T) {
-	w := newWorld(t, "stores: {Books: {}}")
+	w := newFixture(t, "stores: {Books: {}}")
 	webhook := program(t, "webhook")
 	for name, c := range map[string]struct {
 		secret string

@@ -26,12 +26,12 @@ const userSchema = `{"type": "object", "properties": {"displayName": {"type": "s
 type user struct{ UUID, Name, DisplayName, Welcomed string }
 
 func TestWelcomeInGo(t *testing.T) {
-	w := newWorld(t, people, "user.json", userSchema)
+	w := newFixture(t, people, "user.json", userSchema)
 	w.welcomes("welcome", program(t, "welcome"))
 }
 
 func TestWelcomeInNode(t *testing.T) {
-	w := newWorld(t, people, "user.json", userSchema)
+	w := newFixture(t, people, "user.json", userSchema)
 	folder := backing.NPM(t, "listeners/examples/welcome-node")
 	w.welcomes("welcome-node", "node", filepath.Join(folder, "welcome.js"))
 }
@@ -51,13 +51,13 @@ func TestWelcomeInPython(t *testing.T) {
 		}
 		return
 	}
-	w := newWorld(t, people, "user.json", userSchema)
+	w := newFixture(t, people, "user.json", userSchema)
 	w.welcomes("welcome-python", "python3", path)
 }
 
 // welcomes has a program welcome users, kills it among them, and has it hear of
 // all of them once more.
-func (w *world) welcomes(listener, name string, args ...string) {
+func (w *fixture) welcomes(listener, name string, args ...string) {
 	t := w.t
 	c := w.start(nil, name, args...)
 	w.listens(listener)

@@ -15,8 +15,8 @@ import (
 	"belfry/test/kit"
 )
 
-// hand is a listener in this process, as anybody may have one.
-type hand struct {
+// testListener is a listener in this process.
+type testListener struct {
 	stop    func()
 	broken  atomic.Bool
 	handled atomic.Int64
@@ -24,32 +24,32 @@ type hand struct {
 
 func runListener(ts *testscript.TestScript, _ bool, args []string) {
 	s, name := of(ts), args[0]
-	h := s.hands[name]
+	h := s.listeners[name]
 	if h == nil && args[1] != "ends" {
 		var err error
-		h, err = startHand(s.server.Bus, name, args[1] == "fails")
+		h, err = startListener(s.server.Bus, name, args[1] == "fails")
 		ts.Check(err)
-		s.hands[name] = h
+		s.listeners[name] = h
 	}
 	switch args[1] {
 	case "handles", "fails":
 		h.broken.Store(args[1] == "fails")
 	case "ends":
 		h.stop()
-		delete(s.hands, name)
+		delete(s.listeners, name)
 	default:
 		ts.Fatalf("listener NAME handles|fails|ends")
 	}
 }
 
-func startHand(url, name string, broken bool) (*hand, error) {
+func startListener(url, name string, broken bool) (*testListener, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	b, err := bus.Open(context.Background(), bus.Options{URL: url, Name: name, Unmanaged: true, Logger: quiet})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	h, done := &hand{}, make(chan error, 1)
+	h, done := &testListener{}, make(chan error, 1)
 	h.broken.Store(broken)
 	go func() {
 		done <- listener.Run(ctx, b, quiet, listener.Spec{Name: name, Start: listener.StartAll(), Handler: h.handle})
@@ -62,7 +62,7 @@ func startHand(url, name string, broken bool) (*hand, error) {
 	return h, nil
 }
 
-func (h *hand) handle(context.Context, *listener.Event) error {
+func (h *testListener) handle(context.Context, *listener.Event) error {
 	if h.broken.Load() {
 		return listener.Permanent(errors.New("the kettle is cold"))
 	}
@@ -71,7 +71,7 @@ func (h *hand) handle(context.Context, *listener.Event) error {
 }
 
 func awaitHandled(ts *testscript.TestScript, _ bool, args []string) {
-	h := of(ts).hands[args[1]]
+	h := of(ts).listeners[args[1]]
 	if h == nil {
 		ts.Fatalf("there is no listener %s", args[1])
 	}

@@ -10,12 +10,12 @@ import (
 	"belfry/pkg/bus"
 )
 
-// ear hears what comes on the bus, as any NATS client would.
-type ear struct {
+// recorder records the messages of the bus, as any NATS client can.
+type recorder struct {
 	conn     *nats.Conn
 	subjects []string
-	coming   chan *nats.Msg // has room for all that a script causes between two looks
-	heard    []message
+	coming   chan *nats.Msg // has capacity for all that a script causes between two reads
+	messages []message
 }
 
 type message struct {
@@ -23,71 +23,73 @@ type message struct {
 	data    []byte
 }
 
-// attach connects to a bus and listens there to what was listened to before.
-func (e *ear) attach(url string) error {
-	e.close()
+// attach connects to a bus and subscribes to the subjects of the connection before.
+func (r *recorder) attach(url string) error {
+	r.close()
 	if url == "" {
 		return nil
 	}
 	var err error
-	if e.conn, err = nats.Connect(url); err != nil {
+	if r.conn, err = nats.Connect(url); err != nil {
 		return err
 	}
-	for _, subject := range e.subjects {
-		if err := e.listen(subject); err != nil {
+	for _, subject := range r.subjects {
+		if err := r.listen(subject); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *ear) close() {
-	if e.conn != nil {
-		e.conn.Close()
-		e.conn = nil
+func (r *recorder) close() {
+	if r.conn != nil {
+		r.conn.Close()
+		r.conn = nil
 	}
 }
 
 // subscribe listens from now on, across restarts of belfry.
-func (e *ear) subscribe(subject string) error {
-	e.subjects = append(e.subjects, subject)
-	return e.listen(subject)
+func (r *recorder) subscribe(subject string) error {
+	r.subjects = append(r.subjects, subject)
+	return r.listen(subject)
 }
 
 // listen has the subscription at the server when it returns.
-func (e *ear) listen(subject string) error {
-	if e.coming == nil {
-		e.coming = make(chan *nats.Msg, 1<<16)
+func (r *recorder) listen(subject string) error {
+	if r.coming == nil {
+		r.coming = make(chan *nats.Msg, 1<<16)
 	}
-	if _, err := e.conn.ChanSubscribe(subject, e.coming); err != nil {
+	if _, err := r.conn.ChanSubscribe(subject, r.coming); err != nil {
 		return err
 	}
-	return e.conn.Flush()
+	return r.conn.Flush()
 }
 
-// catchUp hears everything that the bus has sent so far.
-func (e *ear) catchUp() {
-	if e.conn != nil && e.conn.IsConnected() {
-		_ = e.conn.FlushTimeout(patience) // a bus that goes away sends nothing more
+// catchUp receives everything that the bus has sent so far.
+func (r *recorder) catchUp() {
+	if r.conn != nil && r.conn.IsConnected() {
+		_ = r.conn.FlushTimeout(patience) // a bus that stops sends nothing more
 	}
 	for {
 		select {
-		case m := <-e.coming:
-			e.hear(m.Subject, m.Data)
+		case m := <-r.coming:
+			r.record(m.Subject, m.Data)
 		default:
 			return
 		}
 	}
 }
 
-func (e *ear) hear(subject string, data []byte) { e.heard = append(e.heard, message{subject, data}) }
+func (r *recorder) record(subject string, data []byte) {
+	r.messages = append(r.messages, message{subject, data})
+}
 
-// replay forgets what was heard and reads what the durable log holds on a
+// replay forgets the recorded messages and reads what the durable log holds on a
 // subject, from its beginning to its present end.
-func (e *ear) replay(ctx context.Context, subject string) error {
-	e.catchUp()
-	e.heard = nil
-	js, err := jetstream.New(e.conn)
+func (r *recorder) replay(ctx context.Context, subject string) error {
+	r.catchUp()
+	r.messages = nil
+	js, err := jetstream.New(r.conn)
 	if err != nil {
 		return err
 	}
@@ -105,7 +107,7 @@ func (e *ear) replay(ctx context.Context, subject string) error {
 			return err
 		}
 		for m := range batch.Messages() {
-			e.hear(m.Subject(), m.Data())
+			r.record(m.Subject(), m.Data())
 		}
 		if err := batch.Error(); err != nil {
 			return err
@@ -113,12 +115,12 @@ func (e *ear) replay(ctx context.Context, subject string) error {
 	}
 }
 
-// find returns the messages on a subject whose values are right.
-func (e *ear) find(subject string, pairs []string) []message {
-	e.catchUp()
+// find returns the messages on a subject with these values.
+func (r *recorder) find(subject string, pairs []string) []message {
+	r.catchUp()
 	var found []message
 next:
-	for _, m := range e.heard {
+	for _, m := range r.messages {
 		if !selects(subject, m.subject) {
 			continue
 		}
@@ -132,10 +134,10 @@ next:
 	return found
 }
 
-// overheard is what was heard, for the report of a failure.
-func (e *ear) overheard() string {
+// dump lists the recorded messages, for the report of a failure.
+func (r *recorder) dump() string {
 	var b strings.Builder
-	for _, m := range e.heard {
+	for _, m := range r.messages {
 		b.WriteString(m.subject + " " + string(m.data[:min(len(m.data), 1000)]) + "\n")
 	}
 	return b.String()

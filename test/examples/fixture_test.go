@@ -26,19 +26,19 @@ import (
 // patience is more than what a killed process leaves behind has to wait.
 const patience = 2 * time.Minute
 
-// world is a belfry, and who listens to it.
-type world struct {
+// fixture is a belfry, and who listens to it.
+type fixture struct {
 	t      *testing.T
 	belfry *process.Server
 	bus    *bus.Bus
 }
 
-// newWorld starts a belfry with a configuration; files, name and content in turn,
+// newFixture starts a belfry with a configuration; files, name and content in turn,
 // are put beside it.
-func newWorld(t *testing.T, config string, files ...string) *world {
+func newFixture(t *testing.T, config string, files ...string) *fixture {
 	t.Helper()
 	t.Parallel()
-	w := &world{t: t}
+	w := &fixture{t: t}
 	folder := t.TempDir()
 	files = append(files, "belfry.yaml", "bus: {listen: 127.0.0.1:0}\n"+config)
 	for i := 0; i < len(files); i += 2 {
@@ -52,7 +52,7 @@ func newWorld(t *testing.T, config string, files ...string) *world {
 	return w
 }
 
-func (w *world) check(err error) {
+func (w *fixture) check(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
@@ -60,14 +60,14 @@ func (w *world) check(err error) {
 }
 
 // eventually waits until right returns nil.
-func (w *world) eventually(right func() error) {
+func (w *fixture) eventually(right func() error) {
 	w.t.Helper()
 	process.Eventually(w.t, patience, right)
 }
 
 // idle waits until a listener has acknowledged all, what belfry has yet to tell
 // included.
-func (w *world) idle(name string) {
+func (w *fixture) idle(name string) {
 	w.t.Helper()
 	w.check(w.belfry.Idle())
 	w.eventually(func() error {
@@ -80,7 +80,7 @@ func (w *world) idle(name string) {
 }
 
 // request sends a request and returns the answer, which is of success.
-func (w *world) request(method, path string, body []byte, header ...string) (http.Header, []byte) {
+func (w *fixture) request(method, path string, body []byte, header ...string) (http.Header, []byte) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.belfry.URL+path, bytes.NewReader(body))
 	w.check(err)
@@ -99,7 +99,7 @@ func (w *world) request(method, path string, body []byte, header ...string) (htt
 }
 
 // object gets an object.
-func object[T any](w *world, path string, header ...string) T {
+func object[T any](w *fixture, path string, header ...string) T {
 	w.t.Helper()
 	_, body := w.request(http.MethodGet, path, nil, header...)
 	var o T
@@ -110,13 +110,13 @@ func object[T any](w *world, path string, header ...string) T {
 const jsonType = "application/json"
 
 // save makes an object.
-func (w *world) save(path, body string) {
+func (w *fixture) save(path, body string) {
 	w.t.Helper()
 	w.request(http.MethodPost, path, []byte(body), "Content-Type", jsonType)
 }
 
 // run runs a belfry command, and returns what it prints.
-func (w *world) run(args ...string) string {
+func (w *fixture) run(args ...string) string {
 	w.t.Helper()
 	out, errOut, exit, err := process.Run(process.Program(w.t), append(args, "--url", w.belfry.Bus)...)
 	if err != nil || exit != 0 {
@@ -126,7 +126,7 @@ func (w *world) run(args ...string) string {
 }
 
 // command runs a belfry command, and reads each line that it prints.
-func command[T any](w *world, args ...string) []T {
+func command[T any](w *fixture, args ...string) []T {
 	w.t.Helper()
 	out := w.run(args...)
 	var all []T
@@ -147,7 +147,7 @@ type letter struct {
 }
 
 // letters are the dead letters of a listener.
-func (w *world) letters(name string) []letter {
+func (w *fixture) letters(name string) []letter {
 	w.t.Helper()
 	return command[letter](w, "dlq", "list", "--json", "--listener", name)
 }
@@ -161,7 +161,7 @@ type child struct {
 }
 
 // start starts a program beside the belfry. It is killed at the end.
-func (w *world) start(env []string, name string, args ...string) *child {
+func (w *fixture) start(env []string, name string, args ...string) *child {
 	w.t.Helper()
 	c := &child{t: w.t, cmd: exec.Command(name, args...), stderr: &kit.Tail{Limit: 1 << 20}, done: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10", listener.EnvURL+"="+w.belfry.Bus)
@@ -205,7 +205,7 @@ func (c *child) stop() {
 }
 
 // listens waits until a listener has its place in the log.
-func (w *world) listens(name string) {
+func (w *fixture) listens(name string) {
 	w.t.Helper()
 	w.eventually(func() error {
 		_, err := w.bus.JetStream().Consumer(w.t.Context(), bus.StreamEvents, name)
@@ -214,7 +214,7 @@ func (w *world) listens(name string) {
 }
 
 // reset has a listener begin anew.
-func (w *world) reset(name string) {
+func (w *fixture) reset(name string) {
 	w.t.Helper()
 	w.run("listener", "reset", name, "--from", "all")
 }

@@ -70,9 +70,9 @@ bus:
   password: ${BELFRY_ALL_PASSWORD}
 `
 
-// world is a folder with a configuration, and the environment that nats.conf
+// fixture is a folder with a configuration, and the environment that nats.conf
 // takes its passwords from.
-type world struct {
+type fixture struct {
 	t      *testing.T
 	folder string
 	config string
@@ -80,10 +80,10 @@ type world struct {
 	belfry *process.Server
 }
 
-// newWorld writes a configuration whose section of the bus goes on with some lines.
-func newWorld(t *testing.T, bus string) *world {
+// newFixture writes a configuration whose section of the bus goes on with some lines.
+func newFixture(t *testing.T, bus string) *fixture {
 	t.Helper()
-	w := &world{t: t, folder: t.TempDir()}
+	w := &fixture{t: t, folder: t.TempDir()}
 	t.Setenv("BELFRY_NATS_NAME", "test")
 	t.Setenv("BELFRY_NATS_STORE", filepath.Join(w.folder, "nats"))
 	for variable, user := range users {
@@ -93,7 +93,7 @@ func newWorld(t *testing.T, bus string) *world {
 	return w
 }
 
-func (w *world) write(name, text string) string {
+func (w *fixture) write(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.folder, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -114,7 +114,7 @@ func shipped(t *testing.T) string {
 
 // run runs a command of belfry to its end, as a user of the bus, and expects an
 // exit code and words of what it says.
-func (w *world) run(user string, exit int, says string, args ...string) string {
+func (w *fixture) run(user string, exit int, says string, args ...string) string {
 	w.t.Helper()
 	secret := w.write("password-of-"+user, password(user)+"\n")
 	args = append(args, "--config", w.config, "--user", user, "--password-file", secret)
@@ -132,7 +132,7 @@ func (w *world) run(user string, exit int, says string, args ...string) string {
 }
 
 // ready is what /readyz says.
-func (w *world) ready() (status int, text string) {
+func (w *fixture) ready() (status int, text string) {
 	w.t.Helper()
 	res, err := http.Get(w.belfry.URL + "/readyz")
 	if err != nil {
@@ -146,7 +146,7 @@ func (w *world) ready() (status int, text string) {
 	return res.StatusCode, string(body)
 }
 
-func (w *world) awaitReady() {
+func (w *fixture) awaitReady() {
 	w.t.Helper()
 	process.Eventually(w.t, time.Minute, func() error {
 		if status, text := w.ready(); status != http.StatusOK {
@@ -156,7 +156,7 @@ func (w *world) awaitReady() {
 	})
 }
 
-func (w *world) save(store, body string) {
+func (w *fixture) save(store, body string) {
 	w.t.Helper()
 	res, err := http.Post(w.belfry.URL+store, "application/json", strings.NewReader(body))
 	if err != nil {
@@ -169,7 +169,7 @@ func (w *world) save(store, body string) {
 }
 
 // get returns an object, or what the server says.
-func (w *world) get(path string) string {
+func (w *fixture) get(path string) string {
 	w.t.Helper()
 	res, err := http.Get(w.belfry.URL + path)
 	if err != nil {
@@ -185,7 +185,7 @@ func (w *world) get(path string) string {
 
 // listen starts a listener's program as the user of its name, and returns the
 // file in which it notes what it hears.
-func (w *world) listen(name string, ordered bool) (file string) {
+func (w *fixture) listen(name string, ordered bool) (file string) {
 	w.t.Helper()
 	file = filepath.Join(w.folder, "heard-by-"+name)
 	role := name
@@ -209,7 +209,7 @@ func (w *world) listen(name string, ordered bool) (file string) {
 }
 
 // heard waits until a listener has noted a line.
-func (w *world) heard(file, line string) {
+func (w *fixture) heard(file, line string) {
 	w.t.Helper()
 	process.Eventually(w.t, time.Minute, func() error {
 		data, err := os.ReadFile(file)
