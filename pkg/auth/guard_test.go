@@ -222,3 +222,57 @@ func TestAnInterceptorCanRefuseEveryRegistration(t *testing.T) {
 		t.Error("something was written")
 	}
 }
+
+// The idents that a recovery is about to delete do not count any more: the
+// stranger cannot unlink the owner's address instead.
+func TestAStrangerCannotUnlinkTheAddressDuringARecovery(t *testing.T) {
+	w := newFixture(t, github)
+	eve := w.register(ada, password)
+	eve, err := w.loginByProvider("666", with(eve))
+	w.must(err)
+	eve = w.mustLogin(ada, password, eve.User.UUID)
+	c := w.requestRecovery(ada, "the password of ada")
+	w.Close()
+	broken := errors.New("broken")
+	w.backend.onStep(failWrites("Idents", broken))
+	if err := w.Recover(t.Context(), c, from); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	w.backend.onStep(nil)
+	w.wantKind(w.Unlink(t.Context(), &eve.Session, adaIdent), errs.Conflict)
+}
+
+func TestASessionThatWasRevokedSetsNoPassword(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
+	w.must(w.Logout(t.Context(), &in.Session))
+	_, err := w.ChangePassword(t.Context(), password, "a new password", with(in))
+	w.wantKind(err, errs.Unauthenticated)
+	w.mustLogin(ada, password, in.User.UUID)
+}
+
+// Only the user of the account proves it by following the link, not any user.
+func TestALinkFollowedByAnotherUserDoesNotProveTheAccount(t *testing.T) {
+	w := newFixture(t, github)
+	eve := w.hijack(ada)
+	bob := w.register("bob@example.com", password)
+	w.clock.advance(w.email.MailInterval)
+	_, err := w.FollowLink(t.Context(), ada, w.lastMail(ada).token, with(bob))
+	w.must(err)
+	w.must(w.Recover(t.Context(), w.requestRecovery(ada, "the password of ada"), from))
+	if got := w.idents(eve.User.UUID); !slices.Equal(got, []string{adaIdent}) {
+		t.Errorf("idents: %v", got)
+	}
+}
+
+func TestTheOldestTokensOfAMailboxAreDropped(t *testing.T) {
+	w := newFixture(t)
+	w.register(ada, password)
+	var all []auth.Credentials
+	for range 9 {
+		w.clock.advance(w.email.MailInterval)
+		all = append(all, w.requestRecovery(ada, "a new password"))
+	}
+	w.wantKind(w.Recover(t.Context(), all[0], from), errs.Denied)
+	w.must(w.Recover(t.Context(), all[1], from))
+}
