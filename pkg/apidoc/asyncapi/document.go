@@ -1,10 +1,10 @@
-// Package asyncapi writes the AsyncAPI 3 document of a configuration: the
-// events on the bus, in the log and live, the operations on stores that
-// programs can ask for, the interceptors that belfry asks, and the dead letters.
+// Package asyncapi generates the AsyncAPI 3 document of a configuration: the
+// durable and the live events, the requests to stores, the interceptors and the
+// dead letters.
 //
-// It knows the bus as docs/events.md and its neighbours tell it, by itself:
-// test/documents holds it against what a belfry sends. Its schemas are of
-// draft-07, which is what AsyncAPI 3 has; see lower.go.
+// It has its own knowledge of the bus, which docs/events.md and the pages beside it
+// document; test/documents compares the document with what belfry sends. Its
+// schemas are of draft-07, as AsyncAPI 3 requires; see lower.go.
 package asyncapi
 
 import (
@@ -15,7 +15,7 @@ import (
 	"belfry/pkg/ordered"
 )
 
-// Document writes the document. It is the same for the same contract.
+// Document returns the document. The same contract gives the same bytes.
 func Document(k *model.Contract) ([]byte, error) {
 	d := &document{
 		contract: k, channels: &ordered.Object{}, operations: &ordered.Object{},
@@ -55,7 +55,7 @@ const description = "Written from the running configuration, for NATS. " +
 	"Stores that belfry keeps for itself (sessions, for instance) have events as well, which are not described. " +
 	"Objects that were written under another schema than the one of today may differ from it."
 
-// document is one that is being written.
+// document is a document under construction.
 type document struct {
 	contract             *model.Contract
 	channels, operations *ordered.Object
@@ -107,8 +107,8 @@ func (d *document) channel(name string, address any, description string, paramet
 	d.channels.Set(name, ordered.Of("address", address, "description", description, "messages", all, "parameters", parameters))
 }
 
-// operation adds what belfry does on a channel: send or receive. It answers, or
-// is answered, on another channel, if that is not "".
+// operation adds an operation of belfry on a channel, send or receive, and its reply
+// channel if that is not "".
 func (d *document) operation(name, action, channel, summary, answers string, bindings *ordered.Object) {
 	o := ordered.Of("action", action, "channel", ref("#/channels/"+channel), "summary", summary, "bindings", bindings)
 	if answers != "" {
@@ -119,8 +119,8 @@ func (d *document) operation(name, action, channel, summary, answers string, bin
 
 func ref(to string) *ordered.Object { return ordered.Of("$ref", to) }
 
-// shapes adds the schemas of a store. Programs on the bus set what clients
-// don't: the names are those of OpenAPI, the schemas those for programs.
+// shapes adds the schemas of a store. Their names are those of the OpenAPI
+// document; the schemas have the fields that only programs on the bus may set.
 func (d *document) shapes(s *model.Store) {
 	d.schemas.Set(s.ObjectName(), s.Object)
 	d.schemas.Set(s.FormerName(), s.Former)
@@ -131,7 +131,7 @@ func (d *document) shapes(s *model.Store) {
 	}
 }
 
-// common adds the schemas that are no store's.
+// common adds the schemas that belong to no store.
 func (d *document) common() {
 	d.schemas.Set(model.FileRecord, model.Record())
 	d.schemas.Set("Context", ordered.Of("type", "object", "description", "Of the request that caused it.",
@@ -155,8 +155,8 @@ func text(description string) *ordered.Object {
 	return ordered.Of("type", "string", "description", description)
 }
 
-// object is a schema of an object that has to have the first of its properties,
-// as many as needed says.
+// object is the schema of an object of which the first properties, so many as needed,
+// are required.
 func object(description string, needed int, properties ...any) *ordered.Object {
 	o := ordered.Of("type", "object", "description", description)
 	if needed > 0 {

@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/apidoc/model/modeltest"
 )
 
-func TestWhatAConfigurationSays(t *testing.T) {
+func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
 	for _, c := range []struct{ name, config, kind, of, want string }{
 		{"events of a store", `stores: {A: {bus: false}}`, "channels", "A", "logADeleted logASaved logAUpdated"},
 		{"operations", `stores: {A: {}}`, "operations", "A", "deleteA existsA getA listA logADeleted logASaved logAUpdated saveA updateA"},
@@ -48,7 +48,7 @@ func TestWhatAConfigurationSays(t *testing.T) {
 	}
 }
 
-func TestWhereTheBusIs(t *testing.T) {
+func TestServersAreTheAddressesOfTheBus(t *testing.T) {
 	for config, want := range map[string]string{
 		``: `"host": "127.0.0.1:4222"`,
 		`{bus: {listen: ":4333"}, baseURL: "https://example.org/x"}`: `"host": "example.org:4333"`,
@@ -61,7 +61,7 @@ func TestWhereTheBusIs(t *testing.T) {
 	}
 }
 
-func TestSameConfigurationSameBytes(t *testing.T) {
+func TestDocumentIsReproducible(t *testing.T) {
 	const text = `{stores: {A: {expose: {}}, B: {map: {A: {key: a, target: b}}}, C: {intercept: {save: [{name: x}], get: [{name: y}]}}}, binaries: {b: {map: {A: [q], B: [r]}}}}`
 	first := modeltest.Write(t, text, Document)
 	for range 50 {

@@ -30,7 +30,7 @@ func storeKinds() []kind {
 	}
 }
 
-// events adds the messages of a store, and where the log has them.
+// events adds the messages of a store and their subjects in the log.
 func (d *document) events(s *model.Store) {
 	for _, k := range storeKinds() {
 		d.event(s, k, nil)
@@ -62,8 +62,7 @@ func (d *document) holdsFiles(s *model.Store) bool {
 	return false
 }
 
-// event adds one message, and where the log has it. It must have the fields
-// that are needed.
+// event adds one message and its subject in the log, with the required fields.
 func (d *document) event(s *model.Store, k kind, needed *ordered.Object, optional ...any) {
 	name := s.ID + k.suffix
 	d.message(name, ordered.Of(
@@ -84,10 +83,10 @@ func (d *document) event(s *model.Store, k kind, needed *ordered.Object, optiona
 	d.operation("log"+name, "send", channel, k.summary, "", nil)
 }
 
-// lowerFirst begins a sentence's continuation.
+// lowerFirst returns the text with its first letter in lower case.
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// headers are those of an event's message.
+// headers are the headers of an event.
 func headers() *ordered.Object {
 	return object("", 0, "Nats-Msg-Id", text("In the log, the event's id: the same when it is delivered again."))
 }
@@ -136,7 +135,7 @@ func revision(k kind) string {
 	return "The object's revision before the act, 0 for a new one."
 }
 
-// live adds the subjects that have each event as it happens.
+// live adds the subjects of the live events.
 func (d *document) live() {
 	for _, m := range d.plain.Members() {
 		channel := strings.ReplaceAll(m.Name, ".", "")
@@ -145,7 +144,7 @@ func (d *document) live() {
 	}
 }
 
-// deadLetters adds what listeners could not handle.
+// deadLetters adds the subjects of the dead letters.
 func (d *document) deadLetters() {
 	d.message("DeadLetter", ordered.Of(
 		"title", "An event that a listener could not handle",

@@ -8,9 +8,9 @@ import (
 )
 
 // lower translates schemas of draft 2020-12 into draft-07. What the older draft
-// can't say is left out: the translation allows more, and never less. Where a
-// schema decides about others (not, if, oneOf) it is kept only if all of it
-// could be said.
+// can't express is left out, so the translation never rejects a valid value but may
+// accept an invalid one. A schema below not, if or oneOf is kept only if its
+// translation is exact.
 func lower(schemas *ordered.Object) *ordered.Object {
 	l := lowering{schemas: schemas, exact: map[string]bool{}}
 	out := &ordered.Object{}
@@ -128,8 +128,7 @@ func (l *lowering) each(name string, all, out *ordered.Object) (exact bool) {
 	return exact
 }
 
-// dependencies gathers what were two keywords. A property that both name has to
-// meet both.
+// dependencies merges dependentRequired and dependentSchemas.
 func (l *lowering) dependencies(all, out *ordered.Object) (exact bool) {
 	exact = true
 	gathered := out.Object("dependencies").Clone()
@@ -184,8 +183,8 @@ func (l *lowering) condition(s *ordered.Object, m ordered.Member, out *ordered.O
 	return l.one(m.Name, m.Value.(*ordered.Object), out)
 }
 
-// isExact reports whether all of a component can be said. One that comes back to
-// itself is judged by the rest of it.
+// isExact reports whether the translation of a component is exact. A recursive
+// component depends on its other parts.
 func (l *lowering) isExact(ref string) bool {
 	exact, known := l.exact[ref]
 	if !known {

@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/ordered"
 )
 
-// requests adds the operations on a store that programs ask for.
+// requests adds the requests to a store.
 func (d *document) requests(s *model.Store) {
 	if !s.Bus {
 		return
@@ -52,7 +52,7 @@ func (d *document) requests(s *model.Store) {
 	}
 }
 
-// requestHeaders are those of a request.
+// requestHeaders are the headers of a request.
 func requestHeaders(writes bool) *ordered.Object {
 	h := object("", 0,
 		wire.HeaderActor, text("The uuid of a user, for the event's actor alone."),
@@ -64,7 +64,7 @@ func requestHeaders(writes bool) *ordered.Object {
 	return h
 }
 
-// fault adds the answer to a request that fails.
+// fault adds the reply to a failed request.
 func (d *document) fault() {
 	d.message("Fault", ordered.Of(
 		"title", "What went wrong",
@@ -76,7 +76,7 @@ func (d *document) fault() {
 	))
 }
 
-// interceptors adds the questions that belfry asks before a client's act.
+// interceptors adds the requests that belfry sends to interceptors.
 func (d *document) interceptors(s *model.Store) {
 	for _, op := range []string{"save", "update", "delete", "get", "register"} {
 		if len(s.Asked[op]) == 0 {
@@ -95,7 +95,7 @@ func (d *document) interceptors(s *model.Store) {
 	}
 }
 
-// question adds what an interceptor is asked.
+// question adds the request to an interceptor.
 func (d *document) question(name string, s *model.Store, op string) {
 	o := ordered.Of("type", "object", "description", "As it would be stored, without private fields; of get, as it would be told.")
 	properties := []any{
@@ -115,7 +115,7 @@ func (d *document) question(name string, s *model.Store, op string) {
 	d.message(name, ordered.Of("title", "May "+op+" of "+s.Name+" take place?", "payload", object("", 5, properties...)))
 }
 
-// answer adds what an interceptor answers: one of three.
+// answer adds the replies of an interceptor.
 func (d *document) answer() {
 	closed := func(o *ordered.Object) *ordered.Object { o.Set("additionalProperties", false); return o }
 	d.message("Answer", ordered.Of("title", "Whether it may", "payload", ordered.Of("oneOf", []any{

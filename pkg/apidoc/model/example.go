@@ -17,8 +17,8 @@ const (
 	ExampleRevision = "1795234506000007"
 )
 
-// exemplify makes up an object that the store would take, and what it would
-// tell of it. One that the schema does not agree to is no example.
+// exemplify adds an example input and the object that results from it, if the schema
+// accepts them.
 func (s *Store) exemplify() {
 	for _, all := range []bool{true, false} {
 		m := maker{parts: s.parts, all: all}
@@ -44,7 +44,7 @@ func (s *Store) exemplify() {
 	}
 }
 
-// accepts reports whether the store's schema takes an object.
+// accepts reports whether the schema of the store accepts an object.
 func (s *Store) accepts(o *ordered.Object) bool {
 	if s.compiled == nil {
 		return true
@@ -58,16 +58,16 @@ func (s *Store) accepts(o *ordered.Object) bool {
 	return err == nil && s.compiled.Validate(context.Background(), text) == nil
 }
 
-// maker makes values up for schemas.
+// maker generates values for schemas.
 type maker struct {
 	parts map[string]*ordered.Object
 	all   bool // properties that are not required as well
 }
 
-// deepest is how far examples go into schemas that contain themselves.
+// deepest is the maximum depth of examples of recursive schemas.
 const deepest = 6
 
-// make returns a value, and false where it knows none.
+// make returns a value for a schema, and false when it finds none.
 func (m maker) make(schema *ordered.Object, depth int) (any, bool) {
 	if depth > deepest {
 		return nil, false
@@ -108,7 +108,7 @@ func (m maker) make(schema *ordered.Object, depth int) (any, bool) {
 	return nil, false
 }
 
-// typeOf is the first type that a schema names, or the one that it speaks of.
+// typeOf returns the first type of a schema, or the type that its keywords imply.
 func typeOf(schema *ordered.Object) string {
 	switch t := schema.Get("type").(type) {
 	case string:
@@ -160,7 +160,7 @@ func (m maker) array(schema *ordered.Object, depth int) (any, bool) {
 	return items, true
 }
 
-// text makes up a string; what a pattern asks for it can't guess.
+// text generates a string. It does not generate strings for patterns.
 func text(schema *ordered.Object) (any, bool) {
 	if schema.Has("pattern") {
 		return nil, false
@@ -195,7 +195,7 @@ func whole(v any, otherwise int) int {
 	return int(i)
 }
 
-// number makes up a number: the lowest that is allowed, or 1.
+// number generates a number: the minimum, or 1.
 func number(schema *ordered.Object) (any, bool) {
 	for _, keyword := range []string{"multipleOf", "minimum", "maximum"} {
 		n, ok := schema.Get(keyword).(json.Number)

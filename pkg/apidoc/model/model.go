@@ -1,7 +1,6 @@
-// Package model says what a configuration offers to other programs: stores
-// with the shapes of their objects, ways to log in, files, events. The OpenAPI
-// and the AsyncAPI document are written from it. It holds nothing secret, and
-// is the same for the same configuration.
+// Package model describes the API of a configuration: stores with the schemas of
+// their objects, logins, files and events. The OpenAPI and AsyncAPI documents are
+// generated from it. It contains no secrets, and is deterministic.
 package model
 
 import (
@@ -17,7 +16,7 @@ import (
 	"belfry/pkg/ordered"
 )
 
-// Contract is what a belfry offers.
+// Contract is the API of a configuration.
 type Contract struct {
 	Version string   // of belfry
 	BaseURL string   // where clients reach it
@@ -32,7 +31,7 @@ type Contract struct {
 	Names Names
 }
 
-// Login is how clients say who they are.
+// Login describes how clients authenticate.
 type Login struct {
 	Providers []string // besides email
 	Email     bool
@@ -41,7 +40,7 @@ type Login struct {
 	Uniform   bool // an unknown login is like a wrong password
 }
 
-// Files is a service of binaries.
+// Files is a binary service.
 type Files struct {
 	Name, ID string
 	URL      string
@@ -52,7 +51,7 @@ type Files struct {
 	Stores   []string            // whose objects may have files
 }
 
-// Store is a store, with what the outside sees of it.
+// Store is the public side of a store.
 type Store struct {
 	Name, ID string
 	Expose   *config.Expose // nil when it has no routes
@@ -70,7 +69,7 @@ type Store struct {
 	Shape
 }
 
-// Array is a property in which belfry keeps copies of another store's objects.
+// Array is a mapped array: a property with copies of objects of another store.
 type Array struct {
 	Name    string
 	Source  string
@@ -79,11 +78,10 @@ type Array struct {
 	Cascade bool
 }
 
-// Key is a property that holds the uuid of an object of another store, or
-// several.
+// Key is a property with the uuid of an object of another store, or with several.
 type Key struct{ Name, Target string }
 
-// Of reads a configuration.
+// Of returns the contract of a configuration.
 func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 	k := &Contract{Version: version, BaseURL: strings.TrimRight(baseURL, "/"), Bus: busAddresses(c), Routes: c.Documents, Names: Names{}}
 	for _, name := range reservedNames() {
@@ -116,7 +114,7 @@ func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 	return k, nil
 }
 
-// Store finds a store by its name; nil for none.
+// Store returns the store with a name, and nil when there is none.
 func (k *Contract) Store(name string) *Store {
 	for _, s := range k.Stores {
 		if s.Name == name {
@@ -166,7 +164,7 @@ func filesOf(c *config.Config, name string) Files {
 	return f
 }
 
-// busAddresses are host and port of the bus, none when it has no port.
+// busAddresses returns the host and port of the bus, and nothing when it has no port.
 func busAddresses(c *config.Config) []string {
 	if c.Bus.Listen != "" {
 		host, port, err := net.SplitHostPort(c.Bus.Listen)
@@ -198,5 +196,5 @@ func (s *Store) load(c *config.Store, names Names) error {
 // Component is the reference to a schema of the document.
 func Component(name string) string { return "#/components/schemas/" + name }
 
-// Ref is a schema that is another one of the document.
+// Ref is a schema that refers to a component.
 func Ref(name string) *ordered.Object { return ordered.Of("$ref", Component(name)) }

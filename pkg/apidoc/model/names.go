@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Identifier writes a name of the configuration as programs write the name of a
-// type: "sold-books" becomes "SoldBooks". What no language takes is left out.
+// Identifier converts a name of the configuration into the name of a type:
+// "sold-books" becomes "SoldBooks". Characters that no language allows are dropped.
 func Identifier(name string) string {
 	var b strings.Builder
 	start := true
@@ -28,12 +28,12 @@ func Identifier(name string) string {
 	return b.String()
 }
 
-// Names gives each thing a name of its own. They differ in more than case, for
-// code generators make files of them.
+// Names makes names unique. They differ in more than case, since code generators use
+// them as file names.
 type Names map[string]bool
 
-// Take returns the name, or, when that is taken, the name with the first
-// number behind it that is free.
+// Take reserves and returns the name or, when it is taken, the name with the lowest
+// free number appended.
 func (n Names) Take(name string) string {
 	free := name
 	for i := 2; n[strings.ToLower(free)]; i++ {

@@ -6,9 +6,8 @@ import (
 	"belfry/pkg/ordered"
 )
 
-// Reachable is what a document refers to of its components, directly or
-// through others: kinds of components by name, and each by its own. Their
-// references begin with a prefix.
+// Reachable returns the components that a document references, directly or through
+// other components, by kind and name. Their references begin with prefix.
 func Reachable(all *ordered.Object, prefix string, from ...any) *ordered.Object {
 	seen := map[string]bool{}
 	var follow func(v any)

@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/store/schema"
 )
 
-// Shape is what the objects of a store look like, in JSON Schema 2020-12.
+// Shape has the schemas of the objects of a store, in JSON Schema 2020-12.
 type Shape struct {
 	Object *ordered.Object // as it is told
 	Input  *ordered.Object // of a new object
@@ -55,10 +55,10 @@ func (s *Store) PageName() string { return s.ID + "Page" }
 // FormerName is the component that is Former.
 func (s *Store) FormerName() string { return s.ID + "Former" }
 
-// UUIDPattern is what a uuid is made of.
+// UUIDPattern is the pattern of a uuid.
 const UUIDPattern = `^[A-Za-z0-9_@+\-][A-Za-z0-9._@+\-]{0,199}$`
 
-// UUID is the schema of an object's uuid.
+// UUID is the schema of a uuid.
 func UUID(description string) *ordered.Object {
 	return ordered.Of("type", "string", "description", description, "minLength", 1, "maxLength", 200, "pattern", UUIDPattern)
 }
@@ -90,7 +90,7 @@ func (s *Store) port(file string, data []byte, names Names) error {
 	return nil
 }
 
-// shape makes the views of the store's objects.
+// shape generates the views of the objects.
 func (s *Store) shape(c *config.Store, k *Contract) {
 	if s.root == nil {
 		s.root = &ordered.Object{}
@@ -171,7 +171,7 @@ func (s *Store) sent(v view, description string) *ordered.Object {
 	return s.rest(others(out, seen))
 }
 
-// others adds the keywords of a view that its schema does not have yet.
+// others adds the keywords that the schema does not have yet.
 func others(out, seen *ordered.Object) *ordered.Object {
 	for _, m := range seen.Members() {
 		if !out.Has(m.Name) && m.Name != "title" && m.Name != "readOnly" {
@@ -181,8 +181,8 @@ func others(out, seen *ordered.Object) *ordered.Object {
 	return out
 }
 
-// rest says that objects of a store without a schema have fields that are named
-// nowhere. JSON Schema takes that for granted, makers of types do not.
+// rest allows additional properties explicitly for stores without a schema. That is
+// the default of JSON Schema, but not of every code generator.
 func (s *Store) rest(out *ordered.Object) *ordered.Object {
 	if s.compiled == nil {
 		out.Set("additionalProperties", true)
@@ -190,7 +190,7 @@ func (s *Store) rest(out *ordered.Object) *ordered.Object {
 	return out
 }
 
-// told is the schema of objects as they are told.
+// told is the schema of the objects in replies and events.
 func (s *Store) told(v view, k *Contract) *ordered.Object {
 	seen, _ := v.apply(s.root)
 	out := ordered.Of("type", "object", "title", seen.Get("title"), "description", seen.Get("description"))
@@ -230,7 +230,7 @@ func (s *Store) told(v view, k *Contract) *ordered.Object {
 	return s.rest(others(out, seen))
 }
 
-// addKeys names the properties that mappings look at, where nothing else does.
+// addKeys adds the properties that mappings use and the schema does not have.
 func (s *Store) addKeys(properties *ordered.Object, without map[string]bool, closed bool) {
 	for _, key := range s.Keys {
 		if !closed && !without[key.Name] && !properties.Has(key.Name) {
@@ -239,13 +239,13 @@ func (s *Store) addKeys(properties *ordered.Object, without map[string]bool, clo
 	}
 }
 
-// list is a value that is an array; nil when it is none.
+// list returns a value that is an array, and nil otherwise.
 func list(v any) []any {
 	all, _ := v.([]any)
 	return all
 }
 
-// readOnly is a property that the server keeps, and what the file says of it.
+// readOnly is the schema of a property that the server owns.
 func readOnly(known any, kept *ordered.Object) *ordered.Object {
 	if o, ok := known.(*ordered.Object); ok && o.Len() > 0 {
 		kept = ordered.Of("description", kept.Get("description"), "allOf", []any{o, kept})
@@ -294,7 +294,7 @@ func (s *Store) field(name string) any {
 	return &ordered.Object{}
 }
 
-// reservedNames are components that are no store's.
+// reservedNames are the components that belong to no store.
 func reservedNames() []string {
 	return []string{FileRecord, "Problem", "ProblemField", "Session", "Provider", "Status", "Context"}
 }

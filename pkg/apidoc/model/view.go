@@ -8,13 +8,12 @@ import (
 	"belfry/pkg/ordered"
 )
 
-// view rewrites the schema of a store's file for one way in which its objects
-// are seen. The file judges objects as belfry keeps them; clients see them
-// without some fields and with others, or send a part of them. A view never
-// refuses what is right: where a keyword can't be kept as it is, the view
-// allows more. For that it follows every keyword that is about the object
-// itself (properties, required, allOf, ...), into references as well, and
-// leaves the values of properties alone.
+// view rewrites the schema of a store for one representation of its objects. The
+// schema validates stored objects; clients receive them without some fields and
+// with additional ones, or send a part of them. A view never rejects a valid
+// representation: where a keyword can't be kept, the view accepts more. To that end
+// it rewrites every keyword about the object itself (properties, required, allOf,
+// ...), in references too, and leaves the schemas of properties unchanged.
 type view struct {
 	parts map[string]*ordered.Object // what references mean
 
@@ -33,8 +32,8 @@ type view struct {
 	followed int // references so far
 }
 
-// mostFollowed bounds how often references are followed, each of which writes
-// out what it means: a few that mean two others each are millions.
+// mostFollowed limits how many references are inlined: a chain of references that
+// each have two others grows exponentially.
 const mostFollowed = 1000
 
 // apply rewrites a schema. exact is false when the view allows more.
@@ -62,7 +61,7 @@ func (v *view) apply(s *ordered.Object) (out *ordered.Object, exact bool) {
 	return out, exact
 }
 
-// closed reports whether a schema judges properties that it does not name.
+// closed reports whether a schema restricts properties that it does not name.
 func closed(s *ordered.Object) bool {
 	for _, keyword := range []string{"additionalProperties", "unevaluatedProperties"} {
 		if rest := s.Get(keyword); rest != nil && rest != true {
@@ -104,13 +103,13 @@ func (v *view) keyword(s *ordered.Object, m ordered.Member, out *ordered.Object)
 	return true
 }
 
-// demand adds schemas to those that all have to be met.
+// demand adds schemas to allOf.
 func demand(out *ordered.Object, schemas ...any) {
 	all, _ := out.Get("allOf").([]any)
 	out.Set("allOf", append(slices.Clip(all), schemas...))
 }
 
-// reference takes the schema in that is meant.
+// reference inlines the schema that a reference refers to.
 func (v *view) reference(s *ordered.Object, ref string, out *ordered.Object) bool {
 	if v.followed++; v.followed > mostFollowed {
 		return false
@@ -146,8 +145,8 @@ func (v *view) properties(all, out *ordered.Object) (exact bool) {
 	return exact && !v.patch
 }
 
-// value is the schema of a property's value. In a merge patch an object is a
-// patch again, of which little can be said, and null removes what there is.
+// value is the schema of the value of a property. In a merge patch an object is a
+// patch too, which can be anything, and null removes the property.
 func (v *view) value(s any) any {
 	inner, ok := s.(*ordered.Object)
 	if !v.patch || !ok {
@@ -159,7 +158,7 @@ func (v *view) value(s any) any {
 	return ordered.Of("anyOf", []any{inner, ordered.Of("type", "null")})
 }
 
-// mayBeObject reports whether a schema does not say that a value is no object.
+// mayBeObject reports whether a schema may accept an object.
 func (v *view) mayBeObject(s *ordered.Object, depth int) bool {
 	const deepest = 20
 	if ref, ok := s.Get("$ref").(string); ok && depth < deepest {

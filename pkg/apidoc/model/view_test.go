@@ -61,10 +61,9 @@ func (p ported) compile(t *testing.T, seen *ordered.Object) *jsonschema.Schema {
 	return s
 }
 
-// TestViewsRefuseNothingThatIsRight takes every object of the official suite
-// that its schema calls valid, and looks at it as belfry's clients do: without
-// a private field, with what the server adds, in parts, as patches.
-func TestViewsRefuseNothingThatIsRight(t *testing.T) {
+// Every valid object of the official suite is validated in the representations of
+// clients: without a private field, with server fields, in parts and as a patch.
+func TestViewsAcceptAllValidObjects(t *testing.T) {
 	seen := 0
 	for _, draft := range []string{"draft2020-12", "draft2019-09", "draft7"} {
 		files, err := filepath.Glob("../../store/schema/testdata/suite/tests/" + draft + "/*.json")
@@ -150,7 +149,7 @@ func (p ported) want(t *testing.T, v view, what string, o map[string]any) {
 	}
 }
 
-func TestViews(t *testing.T) {
+func TestViewsRewriteKeywords(t *testing.T) {
 	for _, c := range []struct{ name, schema, want string }{
 		{"a private field", `{"required":["a","p"],"properties":{"a":{"type":"string"},"p":{"type":"string"}}}`,
 			`{"required":["a"],"properties":{"a":{"type":"string"}}}`},
@@ -175,7 +174,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestNamesAreUnique(t *testing.T) {
 	n := Names{}
 	for _, c := range [][2]string{{"sold-books", "SoldBooks"}, {"soldBooks", "SoldBooks2"}, {"Sold_Books", "SoldBooks3"}, {"ünter", "Nter"}, {"--", "Part"}} {
 		if got := n.Take(Identifier(c[0])); got != c[1] {
@@ -184,9 +183,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Whatever keyword a file names a private field in, a document does not name it,
-// nor what it may be.
-func TestNothingIsToldOfAPrivateField(t *testing.T) {
+// A document contains neither the name nor the schema of a private field, whatever
+// keyword of the schema file has it.
+func TestPrivateFieldsAreNotInTheDocument(t *testing.T) {
 	p := portText(t, []byte(`{
 		"properties": {"a": {"type": "string"}, "pin": {"const": "told"}}, "required": ["a", "pin"],
 		"patternProperties": {"^p.n$": {"const": "told"}, "^a": {"minLength": 1}},
@@ -211,9 +210,8 @@ func TestNothingIsToldOfAPrivateField(t *testing.T) {
 	}
 }
 
-// Each of a few references means two others: what all of them mean would never
-// be written.
-func TestReferencesThatMeanMany(t *testing.T) {
+// Inlined without a limit, references that each have two others grow exponentially.
+func TestInliningOfReferencesIsLimited(t *testing.T) {
 	const levels = 60
 	parts := map[string]*ordered.Object{fmt.Sprint(levels): ordered.Of("type", "object")}
 	for i := range levels {

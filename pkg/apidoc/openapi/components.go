@@ -15,7 +15,7 @@ const (
 	anyType        = "*/*"
 )
 
-// components are what operations refer to, and what that refers to.
+// components returns the components that operations reference, directly or not.
 func (d *document) components() *ordered.Object {
 	all := ordered.Of("schemas", d.schemas(), "responses", responses(), "parameters", allParameters(), "headers", allHeaders())
 	kept := model.Reachable(all, "#/components/", d.paths)
@@ -23,7 +23,7 @@ func (d *document) components() *ordered.Object {
 	return kept
 }
 
-// schemas are those of stores and of what belfry itself tells.
+// schemas are the schemas of the stores and of belfry itself.
 func (d *document) schemas() *ordered.Object {
 	all := &ordered.Object{}
 	for _, s := range d.contract.Stores {
@@ -91,7 +91,7 @@ func (d *document) securitySchemes() *ordered.Object {
 	)
 }
 
-// allParameters are those that several operations take.
+// allParameters are the parameters that several operations share.
 func allParameters() *ordered.Object {
 	header := func(name, description, example string) *ordered.Object {
 		return ordered.Of("name", name, "in", "header", "description", description,
@@ -108,7 +108,7 @@ func allParameters() *ordered.Object {
 	)
 }
 
-// allHeaders are those of replies.
+// allHeaders are the headers of responses.
 func allHeaders() *ordered.Object {
 	header := func(description, pattern string) *ordered.Object {
 		schema := ordered.Of("type", "string")

@@ -1,8 +1,8 @@
-// Package openapi writes the OpenAPI 3.1 document of a configuration: every
-// route that there is and no other, with each status that it can answer with.
+// Package openapi generates the OpenAPI 3.1 document of a configuration: exactly
+// the routes that exist, with every status that they return.
 //
-// It knows HTTP as docs/http.md tells it, by itself: test/documents holds the
-// document against a belfry that serves.
+// It has its own knowledge of the HTTP API, which docs/http.md documents;
+// test/documents compares the document with a running belfry.
 package openapi
 
 import (
@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/ordered"
 )
 
-// Document writes the document. It is the same for the same contract.
+// Document returns the document. The same contract gives the same bytes.
 func Document(k *model.Contract) ([]byte, error) {
 	d := &document{contract: k, names: model.Names{}, paths: &ordered.Object{}}
 	for _, s := range k.Stores {
@@ -45,7 +45,7 @@ const description = "Written from the running configuration.\n\n" +
 	"What is no HTTP/1.1 at all is refused in plain text, with 400, 417, 431, 501 or 505.\n\n" +
 	"Objects that were written under another schema than the one of today may differ from it, as may what an interceptor has amended."
 
-// document is one that is being written.
+// document is a document under construction.
 type document struct {
 	contract *model.Contract
 	names    model.Names // of operations
@@ -130,8 +130,8 @@ func body(content *ordered.Object) *ordered.Object {
 	return ordered.Of("required", true, "content", content)
 }
 
-// reply is a response with the headers of every reply and those that are named,
-// each a component.
+// reply is a response with the common headers and the named ones, as references to
+// components.
 func reply(description string, content *ordered.Object, headers ...string) *ordered.Object {
 	all := &ordered.Object{}
 	for _, name := range append(headers, "X-Request-Id") {

@@ -35,7 +35,7 @@ func names(v any) (all []string) {
 	return all
 }
 
-func TestRoutesOfAConfiguration(t *testing.T) {
+func TestDocumentHasTheRoutesOfTheConfiguration(t *testing.T) {
 	for _, c := range []struct{ name, config, path, want string }{
 		{"all of a store", `stores: {A: {expose: {}}}`, "paths /a/{uuid}", "delete get head patch put"},
 		{"no list", `stores: {A: {expose: {}}}`, "paths /a", "post"},
@@ -67,7 +67,7 @@ func TestRoutesOfAConfiguration(t *testing.T) {
 	}
 }
 
-func TestValuesOfAConfiguration(t *testing.T) {
+func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
 	for _, c := range []struct {
 		name, config, path string
 		want               any
@@ -93,8 +93,8 @@ func TestValuesOfAConfiguration(t *testing.T) {
 	}
 }
 
-// TestSameConfigurationSameBytes has maps iterated often enough.
-func TestSameConfigurationSameBytes(t *testing.T) {
+// Repeated, since the order of map iteration is random.
+func TestDocumentIsReproducible(t *testing.T) {
 	const text = `
 stores: {A: {expose: {}, indexes: [x], private: [p]}, B: {expose: {list: true}, map: {A: {key: a, target: b}, C: {key: c, target: b}}}, C: {expose: {}}, D: {expose: {}}}
 authentication: {providers: {email: {}, x: {type: oidc, issuer: "https://x", clientID: x}, y: {type: oidc, issuer: "https://y", clientID: y}}}

@@ -42,7 +42,7 @@ func (d *document) events() {
 	})
 }
 
-// heard are the stores whose events are told.
+// heard are the stores whose events are streamed.
 func heard(k *model.Contract) []string {
 	var all []string
 	for _, s := range k.Stores {

@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/ordered"
 )
 
-// files adds the routes of a service of binaries.
+// files adds the routes of a binary service.
 func (d *document) files(f model.Files) {
 	tag := "Files: " + f.Name
 	d.tag(tag, fmt.Sprintf("Files of objects, of at most %d bytes each.", f.MaxSize))
@@ -33,7 +33,7 @@ func (d *document) files(f model.Files) {
 	}
 }
 
-// place are the parameters that say where a file is.
+// place are the path parameters of a file.
 func (d *document) place(f model.Files, index *ordered.Object) []any {
 	in := func(name, description string, schema *ordered.Object) *ordered.Object {
 		return ordered.Of("name", name, "in", "path", "required", true, "description", description, "schema", schema)
@@ -57,7 +57,7 @@ func (d *document) place(f model.Files, index *ordered.Object) []any {
 		in("property", "The property that holds the records of the files.", property), index)...)
 }
 
-// index is the last parameter of a place.
+// index is the last path parameter of a file.
 func index(add bool) *ordered.Object {
 	schema, description := ordered.Of("type", "integer", "minimum", 0), "Its place among the files of the property."
 	if add {
@@ -67,8 +67,7 @@ func index(add bool) *ordered.Object {
 	return ordered.Of("name", "index", "in", "path", "required", true, "description", description, "schema", schema)
 }
 
-// askedOf are the statuses with which interceptors of any of the stores can
-// refuse.
+// askedOf are the statuses with which interceptors of the stores can refuse.
 func (d *document) askedOf(f model.Files, op string) []int {
 	var all []int
 	for _, name := range f.Stores {
@@ -77,7 +76,7 @@ func (d *document) askedOf(f model.Files, op string) []int {
 	return all
 }
 
-// raw is a content that is no JSON.
+// raw is a content that is not JSON.
 func raw() *ordered.Object { return ordered.Of("type", "string", "format", "binary") }
 
 func (d *document) upload(f model.Files, tag, path string) {

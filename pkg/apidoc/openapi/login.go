@@ -151,7 +151,7 @@ func (d *document) email() {
 	})
 }
 
-// callback is where providers send browsers back to.
+// callback is the route to which providers redirect browsers.
 func (d *document) callback() {
 	var all []any
 	for _, name := range []string{"code", "state", "error", "oauth_token", "oauth_verifier", "denied"} {

@@ -8,7 +8,7 @@ import (
 	problems "belfry/pkg/problem"
 )
 
-// failure is a status with which things go wrong.
+// failure is the status of an error.
 type failure struct {
 	status  int
 	name    string   // of the component
@@ -17,7 +17,7 @@ type failure struct {
 	headers []string
 }
 
-// failures are all of them, as docs/http.md has them.
+// failures are all errors of docs/http.md.
 func failures() []failure {
 	return []failure{
 		{400, "Invalid", []string{"invalid"}, "The request is not valid: malformed, or refused by the schema.", nil},
@@ -45,7 +45,7 @@ func problemOf(status int) failure {
 	panic("openapi: no problem has status " + strconv.Itoa(status))
 }
 
-// responses are the problems.
+// responses are the error responses.
 func responses() *ordered.Object {
 	all := &ordered.Object{}
 	for _, f := range failures() {
@@ -87,8 +87,8 @@ func problemField() *ordered.Object {
 		))
 }
 
-// asked are the statuses with which an interceptor can refuse, besides those
-// that it fails with.
+// asked are the statuses with which an interceptor can refuse, besides those of its
+// own failures.
 func asked(s *model.Store, op string) []int {
 	if s == nil || len(s.Asked[op]) == 0 {
 		return nil

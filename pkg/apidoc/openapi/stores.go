@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/ordered"
 )
 
-// store adds the routes of a store that is exposed.
+// store adds the routes of an exposed store.
 func (d *document) store(s *model.Store) {
 	r, one := s.Expose.Restrict, s.Expose.URL+"/{uuid}"
 	d.tag(s.Name, about(s))
@@ -56,8 +56,8 @@ func about(s *model.Store) string {
 	return b.String()
 }
 
-// secured is who may do an operation: whoever, where the policy does not need
-// a user in any case.
+// secured is the security of an operation: none unless the policy always requires a
+// user.
 func secured(s *model.Store, op string) []any {
 	if s.Owner && op != "get" && op != "list" {
 		return needed()
@@ -65,7 +65,7 @@ func secured(s *model.Store, op string) []any {
 	return nil
 }
 
-// object is the reply with an object.
+// object is the response with an object.
 func object(s *model.Store, description string, headers ...string) *ordered.Object {
 	return reply(description, asJSON(model.Ref(s.ObjectName())), append([]string{"Etag", "Cache-Control"}, headers...)...)
 }

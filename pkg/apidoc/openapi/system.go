@@ -7,7 +7,7 @@ import (
 
 const systemTag = "System"
 
-// system adds what tells of belfry itself.
+// system adds the routes about belfry itself.
 func (d *document) system() {
 	d.tag(systemTag, "How belfry is, and what it offers.")
 	status := reply("All is well.", asJSON(model.Ref("Status")), "Cache-Control")
