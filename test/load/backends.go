@@ -17,18 +17,18 @@ import (
 	"belfry/test/backing"
 )
 
-// Of the backends' load: their servers are slower than belfry, so rounds are
+// The load of the backends. Their servers are slower than belfry, so rounds are
 // shorter.
 const (
 	backendRounds   = 5
 	backendRequests = 1000
 	backendConns    = 16
 
-	// Metrics count what a server holds, which costs it more than a write.
+	// A scrape of the metrics counts records on the server, which costs more than a write.
 	metricsPause = 100 * time.Millisecond
 )
 
-// database is a backend with its server, and what belfry is measured beside.
+// database is a backend with its server and the limit that belfry is compared with.
 type database struct {
 	name, url string
 	backend   string // as a configuration has it, with %s for the URL
@@ -36,8 +36,8 @@ type database struct {
 	count     func(url string) (*counter, error)
 }
 
-// backends measures each backend beside the bare calls of its driver against
-// the same server, and counts belfry's.
+// backends measures each backend compared with the bare calls of its driver
+// against the same server, and counts belfry's calls.
 func (b *bench) backends(ctx context.Context, requests int) (err error) {
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
 		if err := os.Setenv(name, "belfry-load"); err != nil { // the server takes any
@@ -49,7 +49,7 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 		return err
 	}
 	requests = min(requests, backendRequests)
-	if err := b.beside(ctx, "file", "{type: file}", requests, 0, b.serveLimit); err != nil {
+	if err := b.compare(ctx, "file", "{type: file}", requests, 0, b.serveLimit); err != nil {
 		return err
 	}
 	return withServers(ctx, func(h *host) error {
@@ -57,7 +57,7 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 			h.mongo(),
 			{"dynamodb", backing.Dynoxide(h).URL, "{type: dynamodb, region: eu-central-1, endpoint: '%s'}", backendRequests, countDynamo},
 		} {
-			err := b.beside(ctx, d.name, fmt.Sprintf(d.backend, d.url), min(requests, d.requests), metricsPause, func(ctx context.Context) (*server, error) {
+			err := b.compare(ctx, d.name, fmt.Sprintf(d.backend, d.url), min(requests, d.requests), metricsPause, func(ctx context.Context) (*server, error) {
 				return start(ctx, "limit", bare, d.name, d.url)
 			})
 			if err == nil {
@@ -71,9 +71,9 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 	})
 }
 
-// mongo is a server of one's own, or one that is started. The latter is
-// FerretDB, which tells little of MongoDB: it takes one connection, and reads
-// the whole collection for what MongoDB finds by an index.
+// mongo returns an existing server, or starts one. The latter is
+// FerretDB, whose figures say little about MongoDB: it is used with one
+// connection, and scans the collection where MongoDB uses an index.
 func (h *host) mongo() database {
 	d := database{"mongodb", os.Getenv("BELFRY_TEST_MONGODB_URL"), "{type: mongodb, url: '%s', database: belfry-load}", backendRequests, countMongo}
 	if d.url == "" {
@@ -86,10 +86,10 @@ func (h *host) mongo() database {
 // on is the configuration with another backend.
 func on(backend string) string { return configuration + "backends: {default: " + backend + "}\n" }
 
-// beside measures creates and gets of belfry on a backend and of its limit in
-// turn. A turn begins when nothing is left of the one before: what belfry does
-// after its replies takes the server's time as well, and is told of besides.
-func (b *bench) beside(ctx context.Context, name, backend string, requests int, pause time.Duration, limit func(context.Context) (*server, error)) (err error) {
+// compare measures creates and gets of belfry on a backend and of its limit in
+// turn. A turn begins when the work of the previous one is done: what belfry does
+// after its replies uses the server too, and is reported separately.
+func (b *bench) compare(ctx context.Context, name, backend string, requests int, pause time.Duration, limit func(context.Context) (*server, error)) (err error) {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (b *bench) beside(ctx context.Context, name, backend string, requests int, 
 	defer log.Close()
 	creates := &comparison{name: name + ": create, its event published", goal: 0.70}
 	gets := &comparison{name: name + ": get", goal: 0.90}
-	var left []time.Duration // behind the last create, until its event was out of its record
+	var left []time.Duration // after the last create, until its event was removed from its record
 	for round := range backendRounds {
 		run := fmt.Sprintf("r%d", round)
 		if err := creates.measure(servers, func(s *server) (result, error) {
@@ -144,7 +144,7 @@ func (b *bench) beside(ctx context.Context, name, backend string, requests int, 
 	}
 	creates.print()
 	slices.Sort(left)
-	fmt.Printf("  the last event left its record %s after the bus had it (median of the rounds, %s to %s)\n",
+	fmt.Printf("  the last event was removed from its record %s after it was published (median of the rounds, %s to %s)\n",
 		short(percentile(left, 0.5)), short(left[0]), short(left[len(left)-1]))
 	gets.print()
 	return nil
@@ -158,8 +158,8 @@ func freeAddress(ctx context.Context) (string, error) {
 	return free.Addr().String(), free.Close()
 }
 
-// eventLog is belfry's, looked at without asking anything of the backend, as
-// metrics would.
+// eventLog reads belfry's log without requests to the backend, which metrics
+// cause.
 type eventLog struct {
 	*nats.Conn
 	stream jetstream.Stream
@@ -178,7 +178,7 @@ func openLog(ctx context.Context, address string) (*eventLog, error) {
 	return &eventLog{conn, stream}, err
 }
 
-// holds waits until so many events are in the log, for two minutes at most.
+// holds waits until the log has this many events, for two minutes at most.
 func (l *eventLog) holds(ctx context.Context, events int) error {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		info, err := l.stream.Info(ctx)
@@ -189,10 +189,10 @@ func (l *eventLog) holds(ctx context.Context, events int) error {
 	return fmt.Errorf("the log does not hold %d events after two minutes", events)
 }
 
-const counted = 40 // requests of each kind, one after another where nothing else is said
+const counted = 40 // requests of each kind, sequential unless stated otherwise
 
-// roundTrips counts what belfry asks of the server for a request, with all that
-// follows from it: workers, and events that leave their records.
+// roundTrips counts the requests that belfry sends to the server per request,
+// including the work it causes: workers, and the removal of events from records.
 func (b *bench) roundTrips(ctx context.Context, d database) (err error) {
 	c, err := d.count(d.url)
 	if err != nil {
@@ -241,7 +241,7 @@ func (b *bench) roundTrips(ctx context.Context, d database) (err error) {
 			return err
 		}
 		if k.name != "parents" {
-			fmt.Printf("%s: requests to the server per %s, with all that follows: %s\n", d.name, k.name, c.per(requests))
+			fmt.Printf("%s: requests to the server per %s, including the work it causes: %s\n", d.name, k.name, c.per(requests))
 		}
 	}
 	return nil

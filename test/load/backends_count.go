@@ -18,7 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// counter stands in front of a server and counts what is asked of it.
+// counter is a proxy that counts the requests to a server.
 type counter struct {
 	url   string
 	close func()
@@ -35,11 +35,11 @@ func (c *counter) add(what string) {
 	c.last = time.Now()
 }
 
-// silence is how long nothing is asked when all that follows from a request is
+// silence is how long no request arrives once the work that a request causes is
 // done.
 const silence = time.Second
 
-// quiet waits until nothing more is asked of the server, for two minutes at
+// quiet waits until the server receives no more requests, for two minutes at
 // most.
 func (c *counter) quiet() error {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(silence / 10) {
@@ -50,7 +50,7 @@ func (c *counter) quiet() error {
 			return nil
 		}
 	}
-	return errors.New("the server is asked something all the time")
+	return errors.New("the server still receives requests after two minutes")
 }
 
 func (c *counter) reset() {
@@ -59,8 +59,8 @@ func (c *counter) reset() {
 	c.of = map[string]int{}
 }
 
-// per is how many of each there were for one of n. "hello" is the driver's,
-// which looks whether its server lives.
+// per returns the requests by kind, divided by n. The driver sends "hello" as a
+// health check.
 func (c *counter) per(n int) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,14 +107,14 @@ func countMongo(server string) (*counter, error) {
 			if err != nil {
 				return
 			}
-			go c.pass(client, u.Host)
+			go c.forward(client, u.Host)
 		}
 	}()
 	return c, nil
 }
 
-// pass passes messages on, and replies back, until either side ends.
-func (c *counter) pass(client net.Conn, address string) {
+// forward forwards messages and replies until either side ends.
+func (c *counter) forward(client net.Conn, address string) {
 	defer func() { _ = client.Close() }()
 	server, err := net.Dial("tcp", address)
 	if err != nil {
@@ -122,8 +122,8 @@ func (c *counter) pass(client net.Conn, address string) {
 	}
 	defer func() { _ = server.Close() }()
 	go func() { _, _ = io.Copy(client, server); _ = client.Close() }()
-	// A message begins with its length, and says in its fourth word what it
-	// is; a command is a document behind a word of flags and a zero.
+	// A message begins with its length, and its fourth word is its opcode; a
+	// command is a document after a word of flags and a zero.
 	const header, command = 16, 2013
 	for {
 		message := make([]byte, header)

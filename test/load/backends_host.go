@@ -18,7 +18,7 @@ type host struct {
 // failure travels as a panic from Fatal to withServers.
 type failure struct{ error }
 
-// withServers ends what was started when do returns.
+// withServers stops the started servers when do returns.
 func withServers(ctx context.Context, do func(h *host) error) (err error) {
 	h := &host{ctx: ctx}
 	defer func() {

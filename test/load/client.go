@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// client is one keep-alive connection. It speaks just enough HTTP to cost
-// little itself: what is measured shares the machine with it.
+// client is one keep-alive connection. It implements a minimal part of
+// HTTP, because it shares the machine with what is measured.
 type client struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -50,7 +50,7 @@ func (c *client) do(method, path string, body []byte) (status int, err error) {
 	return c.read()
 }
 
-// upload sends a body that begins with head and goes on with rest.
+// upload sends a body of head and rest.
 func (c *client) upload(path string, head, rest []byte) (status int, err error) {
 	c.out = append(append(append(c.out[:0], "PUT "...), path...), " HTTP/1.1\r\nHost: localhost\r\nContent-Length: "...)
 	c.out = append(strconv.AppendInt(c.out, int64(len(head)+len(rest)), 10), "\r\n\r\n"...)
@@ -64,7 +64,7 @@ func (c *client) upload(path string, head, rest []byte) (status int, err error) 
 	return c.read()
 }
 
-// download reads a response and keeps nothing of it but its length.
+// download reads a response, discards its body and returns the length.
 func (c *client) download(path string) (status int, length int, err error) {
 	c.out = append(append(append(c.out[:0], "GET "...), path...), " HTTP/1.1\r\nHost: localhost\r\n\r\n"...)
 	if err := c.conn.SetDeadline(time.Now().Add(10 * time.Minute)); err != nil {
@@ -124,7 +124,7 @@ func (c *client) head() (status, length int, err error) {
 				return 0, 0, err
 			}
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-			return 0, 0, errors.New("a chunked response, which this client does not read")
+			return 0, 0, errors.New("this client does not support chunked responses")
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// Sizes and numbers of what is transferred.
+// Sizes and counts of the transfers.
 const (
 	largeFile  = 100_000_000
 	smallFile  = 4 << 10
@@ -26,7 +26,7 @@ binaries:
   binary: {map: {Items: [files]}, maxSize: 200MB, grace: 1s}
 `
 
-// files measures transfers: large ones one at a time and many at once, and small ones.
+// files measures transfers: large ones one at a time and concurrently, and small ones.
 func (b *bench) files(ctx context.Context, rounds int) (err error) {
 	f := newFiles()
 	var servers [2]*server // limit, belfry
@@ -57,7 +57,7 @@ func (b *bench) files(ctx context.Context, rounds int) (err error) {
 	return err
 }
 
-// files are contents, no two of which are alike.
+// files generates distinct contents.
 type files struct {
 	count   atomic.Uint64
 	content []byte
@@ -70,7 +70,7 @@ func newFiles() *files {
 	return f
 }
 
-// large is where large file number i is, which has a uuid of its own.
+// large returns the path of large file number i.
 func (f *files) large(s *server) func(i int) string { return f.at(s, "large") }
 
 func (f *files) at(s *server, run string) func(i int) string {
@@ -131,8 +131,8 @@ func (f *files) largeOnes(servers [2]*server, rounds int) error {
 	return nil
 }
 
-// atOnce measures how far the memory of belfry grows with large transfers side
-// by side.
+// atOnce measures how far the memory of belfry grows with concurrent large
+// transfers.
 func (f *files) atOnce(s *server) error {
 	for _, part := range []struct {
 		name string
@@ -142,7 +142,7 @@ func (f *files) atOnce(s *server) error {
 		{"downloads", f.get(s, largeFile, f.large(s))},
 	} {
 		before := s.resident()
-		if err := s.forgetPeak(); err != nil {
+		if err := s.resetPeak(); err != nil {
 			return err
 		}
 		r, err := closedLoop(s.base, atOnce, atOnce, part.one)

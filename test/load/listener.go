@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	heardGoal  = 0.70
-	heardMany  = 64 // calls at once, where there are many
-	ackPending = 20_000
+	listenerGoal = 0.70
+	concurrency  = 64 // handler calls, where they are concurrent
+	ackPending   = 20_000
 )
 
 const busConfiguration = `
@@ -30,8 +30,8 @@ stores:
   Items: {}
 `
 
-// listeners measures how many events a second go through one process that does
-// nothing with them, beside a bare consumer of the same log.
+// listeners measures how many events a second one process with an empty handler
+// receives, compared with a bare consumer of the same log.
 func (b *bench) listeners(ctx context.Context, rounds, events int) (err error) {
 	address, err := freeAddress(ctx)
 	if err != nil {
@@ -43,29 +43,29 @@ func (b *bench) listeners(ctx context.Context, rounds, events int) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 	log := slog.New(slog.DiscardHandler)
-	guest, err := bus.Open(ctx, bus.Options{URL: "nats://" + address, Unmanaged: true, Logger: log})
+	conn, err := bus.Open(ctx, bus.Options{URL: "nats://" + address, Unmanaged: true, Logger: log})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, guest.Close(ctx)) }()
-	if err := fill(ctx, guest, events); err != nil {
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	if err := fill(ctx, conn, events); err != nil {
 		return err
 	}
-	ears := []*ear{
+	variants := []*variant{
 		{name: "one at a time", spec: listener.Spec{}},
-		{name: "64 at once", spec: listener.Spec{Concurrency: heardMany}},
+		{name: "64 at once", spec: listener.Spec{Concurrency: concurrency}},
 		{name: "in batches", spec: listener.Spec{Batch: func(context.Context, []*listener.Event) []error { return nil }}},
-		{name: "64 batches at once", spec: listener.Spec{Concurrency: heardMany, Batch: func(context.Context, []*listener.Event) []error { return nil }}},
+		{name: "64 batches at once", spec: listener.Spec{Concurrency: concurrency, Batch: func(context.Context, []*listener.Event) []error { return nil }}},
 	}
 	var bare []float64
 	for round := range rounds {
-		limit, err := hearBare(ctx, guest, fmt.Sprintf("bare-%d", round), events)
+		limit, err := bareRate(ctx, conn, fmt.Sprintf("bare-%d", round), events)
 		if err != nil {
 			return err
 		}
 		bare = append(bare, limit)
-		for i, e := range ears {
-			rate, err := hear(ctx, guest, fmt.Sprintf("listener-%d-%d", i, round), e.spec, events)
+		for i, e := range variants {
+			rate, err := listenerRate(ctx, conn, fmt.Sprintf("listener-%d-%d", i, round), e.spec, events)
 			if err != nil {
 				return err
 			}
@@ -73,21 +73,21 @@ func (b *bench) listeners(ctx context.Context, rounds, events int) (err error) {
 		}
 	}
 	fmt.Printf("events through one process: a bare consumer %.0f/s (median of %d rounds)\n", median(bare), rounds)
-	for _, e := range ears {
+	for _, e := range variants {
 		ratio := median(e.ratios)
-		fmt.Printf("  %-20s %7.0f/s, %.0f %% (goal %.0f %%): %s\n", e.name, median(e.rates), 100*ratio, 100*heardGoal, verdict(ratio >= heardGoal))
+		fmt.Printf("  %-20s %7.0f/s, %.0f %% (goal %.0f %%): %s\n", e.name, median(e.rates), 100*ratio, 100*listenerGoal, verdict(ratio >= listenerGoal))
 	}
 	return nil
 }
 
-// ear is a way to listen, and what it reached.
-type ear struct {
+// variant is a configuration of a listener with its results.
+type variant struct {
 	name          string
 	spec          listener.Spec
 	rates, ratios []float64
 }
 
-// fill puts so many events into the log.
+// fill publishes events to the log.
 func fill(ctx context.Context, b *bus.Bus, events int) error {
 	for b.Ready(ctx) != nil {
 		if ctx.Err() != nil {
@@ -114,9 +114,9 @@ func fill(ctx context.Context, b *bus.Bus, events int) error {
 	return nil
 }
 
-// hearBare is how many events a second a consumer takes that does nothing but
-// acknowledge them.
-func hearBare(ctx context.Context, b *bus.Bus, name string, events int) (float64, error) {
+// bareRate returns how many events a second a consumer receives that only
+// acknowledges them.
+func bareRate(ctx context.Context, b *bus.Bus, name string, events int) (float64, error) {
 	began := time.Now()
 	c, err := b.JetStream().CreateConsumer(ctx, bus.StreamEvents, jetstream.ConsumerConfig{
 		Durable: name, AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: ackPending, FilterSubject: event.LogPrefix + ">",
@@ -135,11 +135,11 @@ func hearBare(ctx context.Context, b *bus.Bus, name string, events int) (float64
 		return 0, err
 	}
 	defer listening.Stop()
-	return heard(ctx, b, name, events, began, done)
+	return awaitAcked(ctx, b, name, events, began, done)
 }
 
-// hear is how many events a second go through a listener.
-func hear(ctx context.Context, b *bus.Bus, name string, spec listener.Spec, events int) (float64, error) {
+// listenerRate returns how many events a second a listener handles.
+func listenerRate(ctx context.Context, b *bus.Bus, name string, spec listener.Spec, events int) (float64, error) {
 	var n atomic.Int64
 	done := make(chan struct{})
 	count := func(more int) {
@@ -157,18 +157,18 @@ func hear(ctx context.Context, b *bus.Bus, name string, spec listener.Spec, even
 	ended := make(chan error, 1)
 	began := time.Now()
 	go func() { ended <- listener.Run(listening, b, slog.New(slog.DiscardHandler), spec) }()
-	rate, err := heard(ctx, b, name, events, began, done)
+	rate, err := awaitAcked(ctx, b, name, events, began, done)
 	stop()
 	return rate, errors.Join(err, <-ended)
 }
 
-// heard waits until all events are handled and acknowledged, and makes the
-// consumer go away.
-func heard(ctx context.Context, b *bus.Bus, name string, events int, began time.Time, done <-chan struct{}) (float64, error) {
+// awaitAcked waits until all events are handled and acknowledged, and returns
+// their rate.
+func awaitAcked(ctx context.Context, b *bus.Bus, name string, events int, began time.Time, done <-chan struct{}) (float64, error) {
 	select {
 	case <-done:
 	case <-time.After(2 * time.Minute):
-		return 0, fmt.Errorf("%s has not heard all events in two minutes", name)
+		return 0, fmt.Errorf("%s has not received all events within two minutes", name)
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}

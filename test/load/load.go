@@ -13,7 +13,7 @@ import (
 
 const connections = 64
 
-// result is what a run of requests gave.
+// result holds the measurements of a run of requests.
 type result struct {
 	requests  int
 	took      time.Duration
@@ -31,8 +31,8 @@ func percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
 }
 
-// closedLoop sends total requests over so many connections, each as soon as
-// its connection is free. one makes request number i.
+// closedLoop sends total requests over conns connections, each as soon as its
+// connection is free. one sends request number i.
 func closedLoop(base string, conns, total int, one func(c *client, i int) error) (result, error) {
 	var next atomic.Int64
 	var mu sync.Mutex
@@ -90,7 +90,7 @@ func get(run string, count int) func(c *client, i int) error {
 	}
 }
 
-var errStatus = errors.New("another status")
+var errStatus = errors.New("unexpected status")
 
 func expect(c *client, want int, method, path string, body []byte) error {
 	status, err := c.do(method, path, body)

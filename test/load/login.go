@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Of the logins.
+// The load of the logins.
 const (
 	loginUsers  = 16
 	loginRounds = 5
 	loginCount  = 150 // of a round
 	loginConns  = 8   // more than there are cores, so that no core waits
 
-	storm      = 500 // logins at once
-	stormGets  = 4   // connections that read meanwhile
-	calmGets   = 4000
-	gatherGets = 20_000 // at most, in a storm
+	storm        = 500 // logins at once
+	stormGets    = 4   // connections that read during the storm
+	baselineGets = 4000
+	stormGetsMax = 20_000 // at most, in a storm
 )
 
 func credentials(user int) string {
@@ -31,8 +31,8 @@ func login(c *client, i int) error {
 	return expect(c, 204, "POST", "/auth/email", []byte(credentials(i%loginUsers)+"}"))
 }
 
-// logins measures logins beside nothing but their hashes, and what others
-// notice of a storm of them.
+// logins measures logins compared with their password hashes alone, and the
+// latency of other requests during a storm of logins.
 func (b *bench) logins(ctx context.Context) (err error) {
 	var servers [2]*server // limit, belfry
 	for i, serve := range []func(context.Context) (*server, error){b.serveLimit, b.serve} {
@@ -54,7 +54,7 @@ func (b *bench) logins(ctx context.Context) (err error) {
 		}
 		return login
 	}
-	logins := &comparison{name: "login, the limit makes the hash alone", goal: 0.90}
+	logins := &comparison{name: "login, the limit computes the hash alone", goal: 0.90}
 	err = b.profiled(ctx, servers[1], "logins", profileSeconds, func() error {
 		for range loginRounds {
 			if err := logins.measure(servers, func(s *server) (result, error) {
@@ -72,12 +72,12 @@ func (b *bench) logins(ctx context.Context) (err error) {
 	return b.storm(servers[1])
 }
 
-// storm lets many log in at once, and others read meanwhile.
+// storm runs many concurrent logins while other clients read.
 func (b *bench) storm(s *server) error {
 	if _, err := closedLoop(s.base, connections, 1000, create("/items", "s")); err != nil {
 		return err
 	}
-	calm, err := closedLoop(s.base, stormGets, calmGets, get("s", 1000))
+	baseline, err := closedLoop(s.base, stormGets, baselineGets, get("s", 1000))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (b *bench) storm(s *server) error {
 	})
 	g.Go(func() (err error) {
 		reading := get("s", 1000)
-		read, err = closedLoop(s.base, stormGets, gatherGets, func(c *client, i int) error {
+		read, err = closedLoop(s.base, stormGets, stormGetsMax, func(c *client, i int) error {
 			select {
 			case <-over:
 				return errOver
@@ -116,9 +116,9 @@ func (b *bench) storm(s *server) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	fmt.Printf("%d logins at once: answered after %s, %d of them in vain; %d gets meanwhile p50 %s, p99 %s (in calm %s, %s); resident %d MB more at most\n",
+	fmt.Printf("%d logins at once: answered after %s, %d of them rejected with 429; %d gets meanwhile p50 %s, p99 %s (without logins %s, %s); resident %d MB more at most\n",
 		storm, short(stormed.took), refused.Load(), len(read.latencies), short(read.percentile(0.5)), short(read.percentile(0.99)),
-		short(calm.percentile(0.5)), short(calm.percentile(0.99)), (s.status("VmHWM")-before)>>20)
+		short(baseline.percentile(0.5)), short(baseline.percentile(0.99)), (s.status("VmHWM")-before)>>20)
 	return nil
 }
 

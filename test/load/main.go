@@ -1,6 +1,6 @@
-// Command load measures belfry. Every figure comes from one run beside a limit
-// program (test/load/limit): the machine may be slow, shared and noisy, the
-// ratio tells all the same. It ends by itself after a few minutes.
+// Command load measures belfry. Every figure is measured together with a limit
+// program (test/load/limit), so that the ratio is meaningful on a slow, shared or
+// noisy machine. It exits after a few minutes.
 //
 // The load generator, belfry and the limit program are processes of their own
 // and share the machine's processors.
@@ -17,9 +17,9 @@ import (
 )
 
 func main() {
-	rounds := flag.Int("rounds", 11, "rounds of belfry beside the limit; the median counts")
+	rounds := flag.Int("rounds", 11, "rounds of belfry and the limit; the median is reported")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
-	million := flag.Int("million", 1_000_000, "creates before memory is looked at again; 0 leaves that out")
+	million := flag.Int("million", 1_000_000, "creates before memory is measured again; 0 skips it")
 	only := flag.String("only", "", "run one part: rates, lag, parent, logins, memory, files, listener, backends")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part")
 	flag.Parse()
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// bench is what the parts share.
+// bench holds what the parts share.
 type bench struct {
 	folder, belfry, limit string
 
@@ -124,7 +124,7 @@ func (b *bench) serveLimit(ctx context.Context) (*server, error) {
 	return start(ctx, "limit", b.limit, "127.0.0.1:0", home)
 }
 
-// verdict says whether a figure reaches its goal.
+// verdict reports whether a figure reaches its goal.
 func verdict(reached bool) string {
 	if reached {
 		return "reached"

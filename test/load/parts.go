@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// rates measures creates and gets, the limit and belfry in turn, often and
-// shortly, so that both meet the same noise.
+// rates measures creates and gets, the limit and belfry in turn, in many short
+// rounds, so that both see the same noise.
 func (b *bench) rates(ctx context.Context, rounds, requests int) (err error) {
 	var servers [2]*server // limit, belfry
 	for i, serve := range []func(context.Context) (*server, error){b.serveLimit, b.serve} {
@@ -39,7 +39,7 @@ func (b *bench) rates(ctx context.Context, rounds, requests int) (err error) {
 				began := time.Now()
 				r, err := closedLoop(s.base, connections, requests, create("/items", run))
 				if err == nil {
-					// A create counts when its event is on the bus as well.
+					// A create is complete when its event is published.
 					err = published(s, (round+2)*requests)
 				}
 				r.took = time.Since(began)
@@ -62,11 +62,11 @@ func (b *bench) rates(ctx context.Context, rounds, requests int) (err error) {
 
 const profileSeconds = 20
 
-// comparison is belfry beside the limit, over several rounds.
+// comparison compares belfry with the limit over several rounds.
 type comparison struct {
 	name   string
 	goal   float64 // 0: none
-	size   float64 // MB of a request, where these are to be told rather than requests
+	size   float64 // MB of a request; 0: the rate is in requests
 	ratios []float64
 	of     [2]struct {
 		rates     []float64
@@ -125,13 +125,13 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// published waits until belfry has put so many events on the bus since it
-// started, or, with 0, until none waits in its record.
+// published waits until belfry has published this many events since it started,
+// or, with 0, until no record has pending events.
 func published(s *server, events int) error {
 	if s.name == "limit" {
 		return nil
 	}
-	return until(s, "/metrics", func(body []byte) bool {
+	return pollUntil(s, "/metrics", func(body []byte) bool {
 		pending, total := 0.0, 0.0
 		for line := range strings.Lines(string(body)) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -147,9 +147,8 @@ func published(s *server, events int) error {
 	})
 }
 
-// until asks again and again until the answer is right, for two minutes at
-// most.
-func until(s *server, path string, right func(body []byte) bool) error {
+// pollUntil polls a path until the body is right, for two minutes at most.
+func pollUntil(s *server, path string, right func(body []byte) bool) error {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(max(s.pause, 2*time.Millisecond)) {
 		res, err := http.Get(s.base + path)
 		if err != nil {
@@ -166,16 +165,16 @@ func until(s *server, path string, right func(body []byte) bool) error {
 	return fmt.Errorf("GET %s is not right after two minutes", path)
 }
 
-// Of the lag's load.
+// The load of the lag measurement.
 const (
 	lagRate    = 2000 // creates a second
 	lagTime    = 10 * time.Second
 	lagParents = 200
-	lagSample  = 20 // one of so many creates is followed
+	lagSample  = 20 // one of this many creates is measured
 	lagPoll    = 500 * time.Microsecond
 )
 
-// lag measures how long after the reply an entry is seen in its target.
+// lag measures how long after the reply an entry appears in its target.
 func (b *bench) lag(ctx context.Context) (err error) {
 	s, err := b.serve(ctx)
 	if err != nil {
@@ -194,7 +193,7 @@ func (b *bench) lag(ctx context.Context) (err error) {
 		time.Sleep(time.Until(due))
 		parent := fmt.Sprintf("p-%08d", i%lagParents)
 		uuid := fmt.Sprintf("c-%08d", i)
-		behind := time.Since(due)
+		delay := time.Since(due)
 		if err := expect(c, 201, "POST", "/children", object(uuid, `"parent":"`+parent+`",`)); err != nil {
 			return err
 		}
@@ -216,7 +215,7 @@ func (b *bench) lag(ctx context.Context) (err error) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		lags, late = append(lags, time.Since(replied)), append(late, behind)
+		lags, late = append(lags, time.Since(replied)), append(late, delay)
 		return nil
 	}
 	err = b.profiled(ctx, s, "lag", int(lagTime.Seconds()), func() error {
@@ -230,12 +229,12 @@ func (b *bench) lag(ctx context.Context) (err error) {
 	slices.Sort(lags)
 	slices.Sort(late)
 	p50, p99 := percentile(lags, 0.5), percentile(lags, 0.99)
-	fmt.Printf("mapping lag at %.0f creates/s over %d parents, %d samples: p50 %s (goal 5ms): %s, p99 %s (goal 50ms): %s; the generator was behind by p99 %s\n",
+	fmt.Printf("mapping lag at %.0f creates/s over %d parents, %d samples: p50 %s (goal 5ms): %s, p99 %s (goal 50ms): %s; the generator was late by p99 %s\n",
 		rate, lagParents, len(lags), short(p50), verdict(p50 <= 5*time.Millisecond), short(p99), verdict(p99 <= 50*time.Millisecond), short(percentile(late, 0.99)))
 	return nil
 }
 
-const crowd = 10_000
+const manyChildren = 10_000
 
 // oneParent creates many children into one parent, and deletes the parent.
 func (b *bench) oneParent(ctx context.Context) (err error) {
@@ -252,10 +251,10 @@ func (b *bench) oneParent(ctx context.Context) (err error) {
 			return expect(c, 201, "POST", path, object(fmt.Sprintf("%s-%08d", run, i), `"parent":"p-00000000",`))
 		}
 	}
-	if _, err := closedLoop(s.base, connections, crowd, child("/loose", "warm")); err != nil {
+	if _, err := closedLoop(s.base, connections, manyChildren, child("/loose", "warm")); err != nil {
 		return err
 	}
-	loose, err := closedLoop(s.base, connections, crowd, child("/loose", "run"))
+	loose, err := closedLoop(s.base, connections, manyChildren, child("/loose", "run"))
 	if err != nil {
 		return err
 	}
@@ -263,17 +262,17 @@ func (b *bench) oneParent(ctx context.Context) (err error) {
 		return err
 	}
 	began := time.Now()
-	if _, err := closedLoop(s.base, connections, crowd, child("/children", "c")); err != nil {
+	if _, err := closedLoop(s.base, connections, manyChildren, child("/children", "c")); err != nil {
 		return err
 	}
 	replied := time.Since(began)
-	if err := until(s, "/parents/p-00000000", func(body []byte) bool { return entries(body) == crowd }); err != nil {
+	if err := pollUntil(s, "/parents/p-00000000", func(body []byte) bool { return entries(body) == manyChildren }); err != nil {
 		return err
 	}
 	took := time.Since(began)
 	ratio := took.Seconds() / loose.took.Seconds()
-	fmt.Printf("%d children without a mapping: %s; into one parent: replies %s, all entries, none double %s: %.1f times (goal 3): %s\n",
-		crowd, short(loose.took), short(replied), short(took), ratio, verdict(ratio <= 3))
+	fmt.Printf("%d children without a mapping: %s; into one parent: replies %s, all entries, without duplicates, %s: %.1f times (goal 3): %s\n",
+		manyChildren, short(loose.took), short(replied), short(took), ratio, verdict(ratio <= 3))
 	return b.cascade(s)
 }
 
@@ -284,7 +283,7 @@ func (b *bench) cascade(s *server) error {
 	}); err != nil {
 		return err
 	}
-	gone, err := closedLoop(s.base, 1, crowd, func(c *client, i int) error {
+	gone, err := closedLoop(s.base, 1, manyChildren, func(c *client, i int) error {
 		for {
 			status, err := c.do("GET", fmt.Sprintf("/children/c-%08d", i), nil)
 			if err != nil || status == 404 {
@@ -299,7 +298,7 @@ func (b *bench) cascade(s *server) error {
 	return err
 }
 
-// entries counts the different entries of a parent.
+// entries counts the distinct entries of a parent.
 func entries(body []byte) int {
 	var parent struct {
 		Children []struct{ UUID string }
@@ -317,7 +316,7 @@ func entries(body []byte) int {
 	return len(seen)
 }
 
-// memory measures the start and what stays resident.
+// memory measures the start time and the resident memory.
 func (b *bench) memory(ctx context.Context, million int) (err error) {
 	s, err := b.serve(ctx)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// profiled runs what is measured while belfry takes a processor profile of
-// itself, if one is asked for.
+// profiled runs measured while belfry records a CPU profile, if one is
+// requested.
 func (b *bench) profiled(ctx context.Context, s *server, name string, seconds int, measured func() error) error {
 	if b.profile == "" || s.name != "belfry" {
 		return measured()

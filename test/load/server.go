@@ -22,8 +22,8 @@ type server struct {
 	cmd   *exec.Cmd
 	base  string
 	data  string        // belfry's data folder
-	ready time.Duration // from the start of the process to its first good answer
-	pause time.Duration // between two looks at its metrics, where these cost something
+	ready time.Duration // from the start of the process to its first successful response
+	pause time.Duration // between two polls of its metrics, where these are expensive
 	done  chan error
 }
 
@@ -46,7 +46,7 @@ func start(ctx context.Context, name, program string, args ...string) (*server, 
 	for s.base == "" {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			return nil, fmt.Errorf("%s did not say where it is: %w", name, err)
+			return nil, fmt.Errorf("%s did not print its address: %w", name, err)
 		}
 		s.base = address.FindString(line)
 	}
@@ -101,8 +101,8 @@ func (s *server) status(field string) int64 {
 // resident is the memory that the process holds now.
 func (s *server) resident() int64 { return s.status("VmRSS") }
 
-// forgetPeak makes VmHWM the most memory that is resident from now on.
-func (s *server) forgetPeak() error {
+// resetPeak resets VmHWM, the peak of resident memory.
+func (s *server) resetPeak() error {
 	return os.WriteFile(filepath.Join("/proc", strconv.Itoa(s.cmd.Process.Pid), "clear_refs"), []byte("5"), 0)
 }
 

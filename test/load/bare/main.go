@@ -1,6 +1,6 @@
-// Command bare is what belfry on a database is measured beside: echo, JSON
-// decoding, and for each request the one call of the database's driver that
-// can't be avoided, as durable or as strong as belfry's.
+// Command bare is the limit that belfry on a database is compared with: echo,
+// JSON decoding, and for each request the one unavoidable call of the database's
+// driver, with the durability or consistency that belfry uses.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// calls are the driver's.
+// calls are the calls of the driver.
 type calls struct {
 	insert func(ctx context.Context, uuid string, body []byte) error
 	find   func(ctx context.Context, uuid string) ([]byte, error)

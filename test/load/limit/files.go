@@ -12,7 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// files keeps files in a folder, durably and with their hashes, and nothing else.
+// files stores files in a folder, durably and with their hashes, and nothing else.
 type files struct{ folder string }
 
 func serveFiles(e *echo.Echo, folder string) error {

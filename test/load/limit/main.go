@@ -1,7 +1,7 @@
-// Command limit is what belfry is measured beside: echo, JSON decoding and
+// Command limit is what belfry is compared with: echo, JSON decoding and
 // Pebble with synced writes, files with their hashes, synced, the hash of a
-// password, and nothing else. It shows what the machine gives to any server built
-// on these.
+// password, and nothing else. It shows what any server built on these reaches on
+// the machine.
 package main
 
 import (
@@ -84,10 +84,10 @@ func get(c echo.Context, db *pebble.DB) error {
 	return errors.Join(err, closer.Close())
 }
 
-// turns lets as many hash at once as there are cores.
+// turns limits concurrent hashes to the number of cores.
 var turns = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-// hash makes the hash that belfry makes of a password, on as many cores.
+// hash computes the password hash that belfry computes.
 func hash(c echo.Context) error {
 	body, err := io.ReadAll(c.Request().Body)
 	if err != nil {
