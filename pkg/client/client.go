@@ -6,10 +6,9 @@
 //
 // Errors are of package errs, with the server's text and the fields at fault.
 //
-// Every write has an idempotency key, one of its own unless WithKey gives
-// another. So a request whose answer does not come is made again, until the
-// context ends: it takes place once. A program that may die in between gives a
-// key that it finds again.
+// Every write has an idempotency key: a new one, or that of WithKey. So a request
+// without a reply is repeated until the context ends, and takes effect once. A
+// program that may crash in between sets a key that it can compute again.
 package client
 
 import (
@@ -17,7 +16,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math/rand/v2"
 	"net/textproto"
 	"strconv"
 	"strings"
@@ -33,10 +31,10 @@ import (
 )
 
 const (
-	// defaultTimeout is how long a request is tried when its context has no end.
+	// defaultTimeout is for a request whose context has no deadline.
 	defaultTimeout = 30 * time.Second
 
-	// defaultAttempt is how long one attempt at it is waited for.
+	// defaultAttempt is the timeout of one attempt.
 	defaultAttempt = 5 * time.Second
 
 	retryMin = 25 * time.Millisecond
@@ -47,18 +45,31 @@ const (
 type Client struct {
 	conn *nats.Conn
 
-	// Attempt is how long an answer is waited for before the request is made
-	// again.
-	Attempt time.Duration
+	attemptTimeout time.Duration
 }
 
 // New makes a client on a connection, which stays the caller's.
-func New(conn *nats.Conn) *Client { return &Client{conn: conn, Attempt: defaultAttempt} }
+func New(conn *nats.Conn, opts ...ClientOption) *Client {
+	c := &Client{conn: conn, attemptTimeout: defaultAttempt}
+	for _, set := range opts {
+		set(c)
+	}
+	return c
+}
+
+// ClientOption configures a Client.
+type ClientOption func(*Client)
+
+// WithAttemptTimeout sets how long a reply is awaited before the request is
+// repeated; the default is 5 seconds.
+func WithAttemptTimeout(d time.Duration) ClientOption {
+	return func(c *Client) { c.attemptTimeout = d }
+}
 
 // Store returns a store, which need not exist.
 func (c *Client) Store(name string) *Store { return &Store{client: c, name: name} }
 
-// call makes a request until it is answered or its time is over.
+// call repeats a request until there is a reply or its context ends.
 func (c *Client) call(ctx context.Context, store, op string, body wire.Request, o options) (*wire.Reply, error) {
 	if err := o.check(op); err != nil {
 		return nil, err
@@ -74,15 +85,15 @@ func (c *Client) call(ctx context.Context, store, op string, body wire.Request, 
 	}
 	m := &nats.Msg{Subject: wire.Subject(store, op), Data: data, Header: o.header(op)}
 	var last error
-	for wait := retryMin; ; wait = min(2*wait, retryMax) {
+	for delays := backoff.New(retryMin, retryMax); ; {
 		reply, err := c.attempt(ctx, m)
 		if err == nil || !errors.Is(err, errs.Unavailable) {
 			return reply, err
 		}
 		if ctx.Err() == nil || last == nil {
-			last = err // one that was cut short tells less than the one before
+			last = err // the error of an attempt that ctx ended says less than the one before
 		}
-		if backoff.Sleep(ctx, wait/2+rand.N(wait/2)) != nil { //nolint:gosec // no secret: clients should not ask all at once
+		if delays.Wait(ctx) != nil {
 			return nil, given(ctx, last)
 		}
 	}
@@ -105,33 +116,33 @@ func given(ctx context.Context, last error) error {
 	return last
 }
 
-// attempt makes a request once. Unavailable is worth another attempt.
+// attempt makes a request once. Unavailable is transient.
 func (c *Client) attempt(ctx context.Context, m *nats.Msg) (*wire.Reply, error) {
-	one, cancel := context.WithTimeout(ctx, c.Attempt)
+	one, cancel := context.WithTimeout(ctx, c.attemptTimeout)
 	defer cancel()
 	answer, err := c.conn.RequestMsgWithContext(one, m)
 	switch {
 	case err == nil:
 		return read(answer)
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, errs.Wrap(err, errs.Unavailable, "nobody answers on %s: belfry is away, or has no such store on the bus", m.Subject)
+		return nil, errs.Wrap(err, errs.Unavailable, "no responders on %s: belfry is unavailable, or does not offer this store on the bus", m.Subject)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return nil, errs.Wrap(ctx.Err(), errs.Canceled, "the request was given up")
 	case c.forbidden(m.Subject):
-		return nil, errs.Wrap(err, errs.Denied, "the bus does not let this user ask on %s", m.Subject)
+		return nil, errs.Wrap(err, errs.Denied, "the bus's user lacks the permission to publish on %s", m.Subject)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return nil, errs.Wrap(err, errs.Unavailable, "no answer on %s in time", m.Subject)
+		return nil, errs.Wrap(err, errs.Unavailable, "no reply on %s in time", m.Subject)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return nil, errs.Wrap(err, errs.TooLarge, "the request has %d bytes; the bus carries at most %d", len(m.Data), c.conn.MaxPayload())
 	case errors.Is(err, nats.ErrConnectionClosed):
 		return nil, errs.Wrap(err, errs.Canceled, "the connection to the bus has been closed")
 	default:
-		return nil, errs.Wrap(err, errs.Unavailable, "the bus is away")
+		return nil, errs.Wrap(err, errs.Unavailable, "the bus is unavailable")
 	}
 }
 
-// forbidden reports whether the server has said that we may not publish there:
-// it says so beside the request, which then is never answered.
+// forbidden reports whether the server denies publishing there: it reports that to
+// the connection and sends no reply to the request.
 func (c *Client) forbidden(subject string) bool {
 	err := c.conn.LastError()
 	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), strconv.Quote(subject))
@@ -144,7 +155,7 @@ func read(m *nats.Msg) (*wire.Reply, error) {
 	}
 	var r wire.Reply
 	if err := json.Unmarshal(m.Data, &r); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "the answer on %s can't be read", m.Subject)
+		return nil, errs.Wrap(err, errs.Internal, "the reply on %s can't be decoded", m.Subject)
 	}
 	return &r, nil
 }

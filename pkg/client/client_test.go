@@ -210,7 +210,7 @@ func TestErrors(t *testing.T) {
 
 func TestARequestIsMadeAgainUntilThereIsAnAnswer(t *testing.T) {
 	w := newWorld(t)
-	w.client.Attempt = 100 * time.Millisecond
+	w.client.SetAttemptTimeout(100 * time.Millisecond)
 	done := make(chan error, 1)
 	go func() {
 		_, err := w.books.Save(context.Background(), book{Title: "Emma"})
@@ -243,7 +243,7 @@ func TestARequestIsMadeAgainUntilThereIsAnAnswer(t *testing.T) {
 
 func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	w := newWorld(t)
-	w.client.Attempt = 100 * time.Millisecond
+	w.client.SetAttemptTimeout(100 * time.Millisecond)
 	w.serve()
 	// Between the client and belfry stands one that loses the first answer to each key.
 	proxy, err := nats.Connect(w.bus.ClientURL(), nats.Timeout(patience))
@@ -294,7 +294,7 @@ func (o overdue) Err() error {
 
 func TestTheContextEndsARequest(t *testing.T) {
 	w := newWorld(t)
-	w.client.Attempt = patience
+	w.client.SetAttemptTimeout(patience)
 	done := make(chan error, 1)
 	over := make(overdue)
 	go func() {
@@ -303,7 +303,7 @@ func TestTheContextEndsARequest(t *testing.T) {
 	}()
 	kit.WaitFor(t, "the first attempt has failed", func() bool { return w.conn.Stats().OutMsgs >= 2 })
 	close(over)
-	if err := <-done; !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "nobody answers on store.Books.get") {
+	if err := <-done; !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "no responders on store.Books.get") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -325,7 +325,7 @@ func TestWhoMayNotIsToldSo(t *testing.T) {
 	}
 	defer conn.Close()
 	c := client.New(conn)
-	c.Attempt = 500 * time.Millisecond
+	c.SetAttemptTimeout(500 * time.Millisecond)
 	if err := c.Store("Books").Delete(t.Context(), "emma"); !errors.Is(err, errs.Denied) || !strings.Contains(err.Error(), "store.Books.delete") {
 		t.Error(err)
 	}

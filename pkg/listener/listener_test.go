@@ -241,7 +241,7 @@ func TestASlowHandlerKeepsItsEvent(t *testing.T) {
 	}})
 	kit.WaitFor(t, "it is in hand", func() bool { return len(s.all()) == 1 })
 	began := time.Now()
-	kit.WaitFor(t, "more than AckWait has passed", func() bool { return time.Since(began) > 2*ackWait })
+	kit.WaitFor(t, "more than AckWait has passed", func() bool { return time.Since(began) > ackWait*4/3 })
 	close(release)
 	kit.WaitFor(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != 1 {

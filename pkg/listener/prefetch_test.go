@@ -86,7 +86,7 @@ func TestWhatIsFetchedAheadIsKeptAlive(t *testing.T) {
 	publish(t, b, 0, published)
 	h := holding(t, b, published, ackWait)
 	began := time.Now()
-	kit.WaitFor(t, "more than AckWait has passed", func() bool { return time.Since(began) > 2*ackWait })
+	kit.WaitFor(t, "more than AckWait has passed", func() bool { return time.Since(began) > ackWait*4/3 })
 	h.release()
 	kit.WaitFor(t, "all are handled", func() bool { return h.distinct() == published && lag(t, b, "test") == 0 })
 	if n := len(h.all()); n != published {

@@ -48,7 +48,7 @@ func TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot(t *testing.T) {
 	run(t, b, listener.Spec{AckWait: ackWait, Handler: func(_ context.Context, e *listener.Event) error {
 		s.note(e)
 		if e.ID == "e0" {
-			<-time.After(2 * ackWait)
+			<-time.After(ackWait * 4 / 3)
 		}
 		if e.Attempt != 1 {
 			t.Errorf("event %s is handed out for the %d. time", e.ID, e.Attempt)

@@ -266,8 +266,7 @@ func TestSoakEachRequestTakesEffectOnceWhenBelfryIsKilled(t *testing.T) {
 	config := configure(t, "{type: file}", fmt.Sprintf("bus: {listen: '127.0.0.1:%d'}\n", port))
 	server := process.Serve(t, config)
 	conn := connect(t, server.Bus)
-	c := client.New(conn)
-	c.Attempt = time.Second
+	c := client.New(conn, client.WithAttemptTimeout(time.Second))
 	w := &history{store: c.Store("Books")}
 	w.run(t, soak.Seed(), 8, func(more func(int)) {
 		for soak.More() {
@@ -298,8 +297,7 @@ func TestSoakEachRequestTakesEffectOnceWithTwoFronts(t *testing.T) {
 	}
 	bus := process.StartBus(t, folder, port) // after its clients
 	conn := connect(t, bus.URL)
-	c := client.New(conn)
-	c.Attempt = time.Second
+	c := client.New(conn, client.WithAttemptTimeout(time.Second))
 	w := &history{store: c.Store("Books")}
 	w.run(t, soak.Seed(), 4, func(more func(int)) {
 		for soak.More() {
