@@ -1,13 +1,13 @@
-// Package applied lets a request wait for the work that its write causes.
+// Package applied lets a request wait until the work that its write causes has been
+// applied.
 //
-// The request puts a subject of its own into the context of its write, which
-// travels in the event. Each worker that has applied the event reports there,
-// and names the events of the writes that it made itself; those carry the same
-// subject. The request is done when every worker that has work with any of
-// these events has reported it.
+// The request puts a subject of its own into the context of its write, which the
+// event carries. Each worker that has applied the event publishes a report there,
+// with the events of the writes that it made itself; those carry the same subject.
+// The wait ends when every worker that handles any of these events has reported it.
 //
-// Reports are sent without a promise: one that is lost costs the request its
-// patience and nothing else.
+// Reports are not durable. A lost report makes the wait run into its timeout, and has
+// no other effect.
 package applied
 
 import (
@@ -25,29 +25,30 @@ import (
 	"belfry/pkg/store"
 )
 
-// Prefix begins every subject that hears reports.
+// Prefix begins every subject of reports.
 const Prefix = "applied."
 
 // report says that a worker has applied an event.
 type report struct {
 	Event  string        `json:"event"`
 	Worker string        `json:"worker"`
-	Caused []store.Cause `json:"caused,omitempty"` // by the worker, for this event
+	Caused []store.Cause `json:"caused,omitempty"` // writes of the worker for this event
 	Part   bool          `json:"part,omitempty"`   // more of Caused follows; not yet applied
 }
 
-// chunk is how many causes one report names: far below the bus's largest message.
+// causesPerReport is how many causes one report carries: far below the bus's largest message.
 const causesPerReport = 1000
 
-// Anyone on the bus may send reports. What a wait keeps of them is bounded: a
-// cascade over some 100,000 objects fits.
+// Any client of the bus may send reports, so the memory of a wait is bounded. A
+// cascade over 100,000 objects fits.
 const (
 	maxMarks   = 250_000
 	maxNameLen = 100 // bytes of an event's id or a worker's name
 )
 
-// Report wraps a worker's handling so that whoever waits hears of it. An
-// attempt that fails reports what it caused, for the next one does not know.
+// Reporting wraps a worker's handler so that it reports each event that carries a
+// wait subject. A failed attempt reports what it caused, because the next attempt
+// does not know it.
 func Reporting(conn *nats.Conn, worker string, handle func(context.Context, *event.Envelope) error) func(context.Context, *event.Envelope) error {
 	return func(ctx context.Context, e *event.Envelope) error {
 		if !waitSubject(e.Ctx.Wait) {
@@ -68,8 +69,8 @@ func Reporting(conn *nats.Conn, worker string, handle func(context.Context, *eve
 	}
 }
 
-// waitSubject reports whether a subject is one that a Waiter made. It comes
-// with the event, and a worker may publish where others may not.
+// waitSubject reports whether a subject is one that a Waiter made. The event carries
+// it, and a worker may publish where the client may not.
 func waitSubject(subject string) bool {
 	token, count, _ := strings.Cut(strings.TrimPrefix(subject, Prefix), ".")
 	plain := func(s string) bool {
@@ -80,12 +81,12 @@ func waitSubject(subject string) bool {
 
 func send(conn *nats.Conn, subject string, r report) {
 	if data, err := json.Marshal(r); err == nil {
-		// A report that can't be sent now is not worth keeping.
+		// Reports are not durable: a failure to send one is ignored.
 		_ = conn.Publish(subject, data)
 	}
 }
 
-// Waiter is the requests' side.
+// Waiter receives reports for the requests of this process.
 type Waiter struct {
 	workers func(store.Cause) []string
 	prefix  string
@@ -93,34 +94,34 @@ type Waiter struct {
 	sub     *nats.Subscription
 
 	mu    sync.Mutex
-	waits map[string]*wait // by subject
+	waits map[string]*pendingWait // by subject
 }
 
-// NewWaiter listens for reports. workers names those that have work with an
-// event.
+// NewWaiter subscribes to reports. workers returns the names of the workers that
+// handle an event.
 func NewWaiter(conn *nats.Conn, workers func(store.Cause) []string) (*Waiter, error) {
-	w := &Waiter{workers: workers, prefix: Prefix + nats.NewInbox()[len(nats.InboxPrefix):] + ".", waits: map[string]*wait{}}
+	w := &Waiter{workers: workers, prefix: Prefix + nats.NewInbox()[len(nats.InboxPrefix):] + ".", waits: map[string]*pendingWait{}}
 	sub, err := conn.Subscribe(w.prefix+"*", func(m *nats.Msg) { w.receive(m) })
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "can't listen for what workers have applied")
+		return nil, errs.Wrap(err, errs.Unavailable, "applied: subscribing to reports failed")
 	}
 	w.sub = sub
 	return w, nil
 }
 
-// Close stops listening. Requests that wait run out of time.
+// Close unsubscribes. Pending waits run into their timeouts.
 func (w *Waiter) Close() error { return w.sub.Unsubscribe() }
 
-// Begin opens a wait. subject goes into the write's event.Ctx; wait blocks
-// until everything that the causes bring has been applied, or reports ctx's
-// end; end must be called in any case.
-func (w *Waiter) Begin() (subject string, blocks func(ctx context.Context, causes []store.Cause) error, end func()) {
+// Begin starts to collect reports for one request. subject goes into the event.Ctx
+// of the write. wait blocks until everything that the causes lead to has been
+// applied, or returns ctx.Err() when ctx ends first. end must be called in any case.
+func (w *Waiter) Begin() (subject string, wait func(ctx context.Context, causes []store.Cause) error, end func()) {
 	subject = w.prefix + strconv.FormatUint(w.count.Add(1), 10)
-	s := &wait{workers: w.workers, expected: map[mark]bool{}, applied: map[mark]bool{}, ready: make(chan struct{})}
+	p := &pendingWait{workers: w.workers, expected: map[mark]bool{}, applied: map[mark]bool{}, ready: make(chan struct{})}
 	w.mu.Lock()
-	w.waits[subject] = s
+	w.waits[subject] = p
 	w.mu.Unlock()
-	return subject, s.block, func() {
+	return subject, p.wait, func() {
 		w.mu.Lock()
 		delete(w.waits, subject)
 		w.mu.Unlock()
@@ -138,25 +139,25 @@ func (w *Waiter) receive(m *nats.Msg) {
 	s.receive(r)
 }
 
-// mark is one worker's work with one event.
+// mark identifies the handling of one event by one worker.
 type mark struct{ event, worker string }
 
-// wait is one request's. Reports may come in any order, more than once, and
+// pendingWait is the wait of one request. Reports arrive in any order, more than once, and
 // before the request knows its own causes.
-type wait struct {
+type pendingWait struct {
 	workers func(store.Cause) []string
 	ready   chan struct{}
 
 	mu         sync.Mutex
 	started    bool // the request's own causes are expected
 	done       bool // ready is closed
-	overflowed bool // more was reported than is kept: nobody knows when it is done
+	overflowed bool // maxMarks was reached: the end cannot be determined
 	expected   map[mark]bool
 	applied    map[mark]bool
 	pending    int // expected and not applied
 }
 
-func (s *wait) block(ctx context.Context, causes []store.Cause) error {
+func (s *pendingWait) wait(ctx context.Context, causes []store.Cause) error {
 	s.mu.Lock()
 	s.started = true
 	s.expect(causes)
@@ -170,7 +171,7 @@ func (s *wait) block(ctx context.Context, causes []store.Cause) error {
 	}
 }
 
-func (s *wait) receive(r report) {
+func (s *pendingWait) receive(r report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expect(r.Caused)
@@ -183,7 +184,7 @@ func (s *wait) receive(r report) {
 	s.finishIfDone()
 }
 
-func (s *wait) expect(causes []store.Cause) {
+func (s *pendingWait) expect(causes []store.Cause) {
 	for _, c := range causes {
 		for _, worker := range s.workers(c) {
 			m := mark{c.ID, worker}
@@ -198,18 +199,18 @@ func (s *wait) expect(causes []store.Cause) {
 	}
 }
 
-// room reports whether another mark may be kept.
-func (s *wait) admit(m mark) bool {
+// admit reports whether another mark may be stored.
+func (s *pendingWait) admit(m mark) bool {
 	switch {
 	case len(m.event) > maxNameLen || len(m.worker) > maxNameLen:
-		return false // no event of ours, and no worker
+		return false // neither an event nor a worker of belfry
 	case len(s.expected)+len(s.applied) >= maxMarks:
 		s.overflowed = true
 	}
 	return !s.overflowed
 }
 
-func (s *wait) finishIfDone() {
+func (s *pendingWait) finishIfDone() {
 	if s.started && s.pending == 0 && !s.done && !s.overflowed {
 		s.done = true
 		close(s.ready)

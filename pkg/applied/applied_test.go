@@ -140,7 +140,7 @@ const (
 	short = 150 * time.Millisecond
 )
 
-func TestARequestWaitsForEveryWorkerOfItsEvents(t *testing.T) {
+func TestWaitNeedsEveryWorkerOfItsEvents(t *testing.T) {
 	w := newWorld(t)
 	r := w.request(long)
 	r.start(deleted("e1"), saved("e2"))
@@ -161,7 +161,7 @@ func TestARequestWaitsForEveryWorkerOfItsEvents(t *testing.T) {
 	}
 }
 
-func TestARequestWithoutWorkIsDoneAtOnce(t *testing.T) {
+func TestWaitWithoutWorkEndsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	for _, causes := range [][]store.Cause{nil, {{ID: "e", Event: event.StoreUpdated}}} {
 		r := w.request(long)
@@ -170,7 +170,7 @@ func TestARequestWithoutWorkIsDoneAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatWorkersCauseIsWaitedForToAnyDepth(t *testing.T) {
+func TestWaitIncludesEventsCausedByWorkers(t *testing.T) {
 	w := newWorld(t)
 	const depth = 50
 	chain := []report{{Event: "e0", Worker: "mapping"}, {Event: "e0", Worker: "cascade", Caused: []store.Cause{deleted("e1")}}}
@@ -191,7 +191,7 @@ func TestWhatWorkersCauseIsWaitedForToAnyDepth(t *testing.T) {
 	r.done(t)
 }
 
-func TestReportsMayComeBeforeTheirCausesAndTwice(t *testing.T) {
+func TestReportsAreAcceptedEarlyAndTwice(t *testing.T) {
 	w := newWorld(t)
 	r := w.request(long)
 	all := []report{
@@ -206,7 +206,7 @@ func TestReportsMayComeBeforeTheirCausesAndTwice(t *testing.T) {
 	r.done(t)
 }
 
-func TestAPartIsNotTheWhole(t *testing.T) {
+func TestPartialReportDoesNotEndAWait(t *testing.T) {
 	w := newWorld(t)
 	r := w.request(short)
 	r.start(saved("e1"))
@@ -214,7 +214,7 @@ func TestAPartIsNotTheWhole(t *testing.T) {
 	r.notDone(t, "only a part was reported")
 }
 
-func TestAWaitThatEndedHearsNoMore(t *testing.T) {
+func TestEndedWaitReceivesNoReports(t *testing.T) {
 	w := newWorld(t)
 	ended := w.request(long)
 	ended.end()
@@ -228,7 +228,7 @@ func TestAWaitThatEndedHearsNoMore(t *testing.T) {
 	}
 }
 
-func TestGarbageHarmsNobody(t *testing.T) {
+func TestInvalidReportsAreIgnored(t *testing.T) {
 	w := newWorld(t)
 	r := w.request(long)
 	r.start(saved("e1"))
@@ -243,9 +243,9 @@ func TestGarbageHarmsNobody(t *testing.T) {
 	r.done(t)
 }
 
-// TestForgedReportsTakeBoundedMemory sends far more than any request causes. A
+// TestForgedReportsUseBoundedMemory sends far more than any request causes. A
 // wait that is flooded is not told that it is done: nobody knows.
-func TestForgedReportsTakeBoundedMemory(t *testing.T) {
+func TestForgedReportsUseBoundedMemory(t *testing.T) {
 	w := newWorld(t)
 	r := w.request(time.Hour)
 	r.start(saved("e1"))

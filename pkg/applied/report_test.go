@@ -105,7 +105,7 @@ func TestAWorkerReportsWhatItCaused(t *testing.T) {
 	}
 }
 
-func TestManyCausesGoInParts(t *testing.T) {
+func TestManyCausesAreReportedInParts(t *testing.T) {
 	all := reports(t, newWorker(t, 2100), 1)
 	causes := map[string]bool{}
 	for i, r := range all {
@@ -121,9 +121,9 @@ func TestManyCausesGoInParts(t *testing.T) {
 	}
 }
 
-// TestAnAttemptThatFailsReportsWhatItCaused: what it wrote before it failed
+// TestFailedAttemptReportsWhatItCaused: what it wrote before it failed
 // brings work as well, and the next attempt does not know of it.
-func TestAnAttemptThatFailsReportsWhatItCaused(t *testing.T) {
+func TestFailedAttemptReportsWhatItCaused(t *testing.T) {
 	all := reports(t, newWorker(t, 2, errors.New("not now")), 2)
 	if len(all) != 2 || !all[0].Part || len(all[0].Caused) != 2 || all[1].Part || len(all[1].Caused) != 2 {
 		t.Errorf("reported %+v", all)
@@ -133,9 +133,9 @@ func TestAnAttemptThatFailsReportsWhatItCaused(t *testing.T) {
 	}
 }
 
-// TestReportsGoNowhereElse: the subject comes with the event, and a worker may
+// TestReportsGoToWaitSubjectsOnly: the subject comes with the event, and a worker may
 // publish where others may not.
-func TestReportsGoNowhereElse(t *testing.T) {
+func TestReportsGoToWaitSubjectsOnly(t *testing.T) {
 	world := newWorld(t)
 	heard, err := world.conn.SubscribeSync(">")
 	if err != nil {

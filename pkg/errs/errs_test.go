@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-func TestAnErrorReadsAsOneLine(t *testing.T) {
+func TestErrorTextIsOneLine(t *testing.T) {
 	cause := errors.New("the cause")
 	fields := []errs.Field{{Pointer: "/title", Message: "is missing"}, {Pointer: "", Message: "is too much"}}
 	for want, err := range map[string]error{
@@ -25,7 +25,7 @@ func TestAnErrorReadsAsOneLine(t *testing.T) {
 	}
 }
 
-func TestTheOutermostKindDecides(t *testing.T) {
+func TestOutermostKindDecides(t *testing.T) {
 	cause := &os.PathError{Op: "open", Path: "x", Err: os.ErrNotExist}
 	inner := errs.Wrap(cause, errs.NotFound, "no object")
 	err := errs.Wrap(fmt.Errorf("read: %w", inner), errs.Unavailable, "the backend is unavailable")

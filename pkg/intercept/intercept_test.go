@@ -94,7 +94,7 @@ func all(rules ...intercept.Rule) map[string][]intercept.Rule {
 	return m
 }
 
-func TestWhatIsAsked(t *testing.T) {
+func TestInterceptRequests(t *testing.T) {
 	w := open(t, all(rule("a")))
 	asked := make(chan interceptor.Request, 10)
 	w.answers("a", func(_ context.Context, q interceptor.Request) interceptor.Response {
@@ -211,7 +211,7 @@ func TestAmendments(t *testing.T) {
 	}
 }
 
-func TestAnAmendedObjectIsValidatedAgain(t *testing.T) {
+func TestAmendedObjectIsValidated(t *testing.T) {
 	w := open(t, all(rule("a")))
 	w.answers("a", func(context.Context, interceptor.Request) interceptor.Response {
 		return interceptor.Response{Amend: object.Object{"note": []byte(`"` + strings.Repeat("x", 3000) + `"`)}}

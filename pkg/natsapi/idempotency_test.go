@@ -32,7 +32,7 @@ var keyed = []struct{ op, body, uuid, events string }{
 	{wire.Delete, `{"uuid":"emma"}`, "emma", "Saved Deleted"},
 }
 
-func TestARepeatedRequestHasOneEffectAndTheSameAnswer(t *testing.T) {
+func TestRepeatedRequestHasOneEffectAndTheSameReply(t *testing.T) {
 	for _, c := range keyed {
 		t.Run(c.op+" "+c.body, func(t *testing.T) {
 			w := open(t)
@@ -71,7 +71,7 @@ func (w *world) oneEffect(uuid string, a answer, events string) {
 	}
 }
 
-func TestFaultsAreAnswersToo(t *testing.T) {
+func TestFinalErrorsAreStoredReplies(t *testing.T) {
 	w := open(t)
 	w.stage()
 	stored, err := w.books.Get(t.Context(), "emma")
@@ -95,7 +95,7 @@ func TestFaultsAreAnswersToo(t *testing.T) {
 	}
 }
 
-func TestAKeyIsForOneRequest(t *testing.T) {
+func TestKeyIsForOneRequest(t *testing.T) {
 	w := open(t)
 	w.stage()
 	w.want("", wire.Update, `{"uuid":"emma","object":{"year":1}}`, key("k")...)
@@ -148,9 +148,9 @@ func TestKeysExpire(t *testing.T) {
 	}
 }
 
-// TestAServerThatFailsBetweenTheSteps cuts the backend off at each write that a
+// TestServerFailsBetweenTheSteps cuts the backend off at each write that a
 // keyed request makes, before it is made and after it.
-func TestAServerThatFailsBetweenTheSteps(t *testing.T) {
+func TestServerFailsBetweenTheSteps(t *testing.T) {
 	for _, c := range keyed {
 		for _, cut := range []string{"Requests 1", "Books 1", "Requests 2"} {
 			for _, after := range []bool{false, true} {
@@ -211,7 +211,7 @@ func (w *world) oneEffectIn(uuid string, a answer, events string) {
 	}
 }
 
-func TestTheEffectIsSeenThoughOthersHaveChangedTheObjectSince(t *testing.T) {
+func TestAppliedWriteIsFoundAfterLaterWrites(t *testing.T) {
 	fault := &faulty{}
 	cutAnswer := func() {
 		n := 0
@@ -257,7 +257,7 @@ func TestTheEffectIsSeenThoughOthersHaveChangedTheObjectSince(t *testing.T) {
 	w.want("", wire.Get, `{"uuid":"kim"}`)
 }
 
-func TestManyAskTheSameAtOnceOfTwoServers(t *testing.T) {
+func TestConcurrentRepetitionsHaveOneEffect(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.serve()
 	w.serve()
@@ -296,9 +296,9 @@ func TestManyAskTheSameAtOnceOfTwoServers(t *testing.T) {
 	}
 }
 
-// TestTwoServersMakeOneWrite lets two servers make the same request at the very
+// TestTakeoverMakesOneWrite lets two servers make the same request at the very
 // same time: each has found that there is nothing yet.
-func TestTwoServersMakeOneWrite(t *testing.T) {
+func TestTakeoverMakesOneWrite(t *testing.T) {
 	for _, c := range keyed {
 		t.Run(c.op+" "+c.body, func(t *testing.T) {
 			var armed atomic.Bool
@@ -354,7 +354,7 @@ func TestTwoServersMakeOneWrite(t *testing.T) {
 	}
 }
 
-func TestAnObjectHoldsFewRequests(t *testing.T) {
+func TestObjectHoldsFewRequests(t *testing.T) {
 	w := open(t)
 	w.stage()
 	for i := range 200 {

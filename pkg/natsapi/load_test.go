@@ -59,7 +59,7 @@ func saves(n int) (bodies []string) {
 	return bodies
 }
 
-func TestRequestsAreAnsweredSideBySideAndTooManyAreRefused(t *testing.T) {
+func TestRequestsAreConcurrentUpToTheLimit(t *testing.T) {
 	w, begun, release := held(t)
 	w.options.MaxInFlight, w.options.MaxQueued = 3, 2
 	w.serve()
@@ -98,7 +98,7 @@ func TestRequestsHaveADeadline(t *testing.T) {
 	}
 }
 
-func TestAPanicEndsOneRequest(t *testing.T) {
+func TestPanicEndsOneRequest(t *testing.T) {
 	w := newWorld(t, func(_ context.Context, q store.InterceptRequest) (object.Object, error) {
 		if strings.Contains(string(q.Object), "boom") {
 			panic("secret of the panic")
@@ -120,7 +120,7 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 	w.want("", wire.Save, `{"object":{"title":"fine"}}`)
 }
 
-func TestRefusalsOfInterceptors(t *testing.T) {
+func TestInterceptorsReject(t *testing.T) {
 	kind := errs.Denied
 	w := newWorld(t, func(_ context.Context, q store.InterceptRequest) (object.Object, error) {
 		if q.Op == "save" {
@@ -142,7 +142,7 @@ func TestRefusalsOfInterceptors(t *testing.T) {
 	w.want("429", wire.Save, `{"object":{}}`)
 }
 
-func TestRequestsInHandAreAnsweredWhenTheServerStops(t *testing.T) {
+func TestStopWaitsForRequestsInFlight(t *testing.T) {
 	w, begun, release := held(t)
 	s := w.serve()
 	answers := w.asking(wire.Save, saves(20)...)
@@ -171,7 +171,7 @@ func TestRequestsInHandAreAnsweredWhenTheServerStops(t *testing.T) {
 	}
 }
 
-func TestAStopThatTakesTooLongGivesRequestsUp(t *testing.T) {
+func TestStopCancelsRequestsAfterItsDeadline(t *testing.T) {
 	w, begun, release := held(t)
 	defer close(release)
 	s := w.serve()
@@ -187,7 +187,7 @@ func TestAStopThatTakesTooLongGivesRequestsUp(t *testing.T) {
 	}
 }
 
-func TestNothingIsLostBetweenTwoServersOfWhichOneStops(t *testing.T) {
+func TestNoRequestIsLostWhenOneOfTwoServersStops(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.serve()
 	first := w.serve()
@@ -212,7 +212,7 @@ func TestNothingIsLostBetweenTwoServersOfWhichOneStops(t *testing.T) {
 	}
 }
 
-func TestTheBusGoesAndComesBack(t *testing.T) {
+func TestRequestsAfterABusRestart(t *testing.T) {
 	w := open(t)
 	w.want("", wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
 	w.must(w.bus.StopServer())
@@ -230,7 +230,7 @@ func TestTheBusGoesAndComesBack(t *testing.T) {
 	}
 }
 
-func TestARequestWithoutAReplyIsDone(t *testing.T) {
+func TestRequestWithoutReplySubjectIsExecuted(t *testing.T) {
 	w := open(t)
 	w.must(w.conn.Publish("store.Books.save", []byte(`{"object":{"uuid":"emma"}}`)))
 	kit.WaitFor(w, "the object is there", func() bool {
@@ -239,7 +239,7 @@ func TestARequestWithoutAReplyIsDone(t *testing.T) {
 	})
 }
 
-func TestAServerStopsWhileTheBusIsAway(t *testing.T) {
+func TestServerStopsWhileTheBusIsUnavailable(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.serve()
 	w.want("", wire.Save, `{"object":{}}`)

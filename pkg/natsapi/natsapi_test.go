@@ -76,7 +76,7 @@ func quoted(s string) string {
 	return string(data)
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidRequestsAreRejected(t *testing.T) {
 	w := open(t)
 	w.want("", wire.Save, `{"object":{"uuid":"emma","title":"Emma"}}`)
 	deep := strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70)
@@ -135,7 +135,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatTheServerOwnsIsNeitherSetNorTold(t *testing.T) {
+func TestServerOwnedFieldsAreNeitherSetNorReturned(t *testing.T) {
 	w := open(t)
 	for _, headers := range [][]string{nil, key("k")} {
 		got := w.want("", wire.Save, `{"object":{"title":"t","notes":"n","copies":[1],"covers":[1],"created":"c","updated":"u","_requests":{"x":1},"_y":1}}`, headers...)
@@ -170,7 +170,7 @@ func TestWhatTheServerOwnsIsNeitherSetNorTold(t *testing.T) {
 	}
 }
 
-func TestWhatEventsSay(t *testing.T) {
+func TestEventsOfRequests(t *testing.T) {
 	w := open(t)
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	w.want("", wire.Save, `{"object":{}}`, "belfry-actor", "ada", "traceparent", trace, "x-request-id", "r7")
@@ -184,7 +184,7 @@ func TestWhatEventsSay(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreTooLarge(t *testing.T) {
+func TestTooLargeReplies(t *testing.T) {
 	w := open(t)
 	body := `{"object":{"uuid":"%s","title":"` + strings.Repeat("x", 250_000) + `"}}`
 	for i := range 5 {

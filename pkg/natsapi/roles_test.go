@@ -91,9 +91,9 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 	}
 }
 
-// TestAnAnswerGoesToAnInboxAlone: the front may publish events, so nobody may
+// TestRepliesGoToInboxesOnly: the front may publish events, so nobody may
 // have it publish its answer there.
-func TestAnAnswerGoesToAnInboxAlone(t *testing.T) {
+func TestRepliesGoToInboxesOnly(t *testing.T) {
 	w := open(t)
 	heard, err := w.conn.SubscribeSync(">")
 	w.must(err)

@@ -19,7 +19,7 @@ func (r *refusing) Intercept(_ context.Context, q store.InterceptRequest) (objec
 	return nil, errs.New(errs.Denied, "the library is closed")
 }
 
-func TestLookReturnsTheWholeToWhoMay(t *testing.T) {
+func TestGetAuthorizedReturnsAllFieldsToAuthorizedCallers(t *testing.T) {
 	rules, problems := policy.Compile(policy.Rules{Get: `object.title == "x"`, Update: `input.all(name, name == "covers")`})
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -58,7 +58,7 @@ func TestLookReturnsTheWholeToWhoMay(t *testing.T) {
 	}
 }
 
-func TestLookIsAskedAboutLikeGet(t *testing.T) {
+func TestGetAuthorizedCallsTheInterceptorForGetOnly(t *testing.T) {
 	interceptor := &refusing{}
 	s, _ := open(t, store.Options{Interceptor: interceptor})
 	if _, err := s.Save(t.Context(), parse(t, `{}`), "a"); err != nil {
@@ -76,7 +76,7 @@ func TestLookIsAskedAboutLikeGet(t *testing.T) {
 	}
 }
 
-func TestRulesSeeNoInternalFieldsOfARevision(t *testing.T) {
+func TestRulesSeeNoInternalFieldsOfAMutation(t *testing.T) {
 	rules, problems := policy.Compile(policy.Rules{Update: `input.all(name, name == "covers") && (input.covers == null || input.covers.size() == 1)`})
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -98,7 +98,7 @@ func TestRulesSeeNoInternalFieldsOfARevision(t *testing.T) {
 	kind(t, err, errs.Unauthenticated)
 }
 
-func TestEventsSayWhichPropertiesHoldBinaries(t *testing.T) {
+func TestEventsListPropertiesWithBinaries(t *testing.T) {
 	for holding, want := range map[bool]string{true: `{"covers":"binary"}`, false: ""} {
 		s, out := open(t, store.Options{IndexBinaries: holding})
 		if _, err := s.Save(t.Context(), covers(t, "h1"), "a"); err != nil {

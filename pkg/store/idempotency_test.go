@@ -23,7 +23,7 @@ func onced(t *testing.T, once store.Idempotency) context.Context {
 // ahead is a revision that no write of a test has reached.
 func ahead() uint64 { return store.RevisionAt(time.Now().Add(time.Minute)) }
 
-func TestASaveOnce(t *testing.T) {
+func TestIdempotentSave(t *testing.T) {
 	s, out := open(t, store.Options{})
 	once := store.Idempotency{ID: "k", Revision: ahead()}
 	first, err := s.Save(onced(t, once), parse(t, `{"title":"Emma"}`), "emma")
@@ -49,7 +49,7 @@ func TestASaveOnce(t *testing.T) {
 	}
 }
 
-func TestAnUpdateOnce(t *testing.T) {
+func TestIdempotentUpdate(t *testing.T) {
 	s, out := open(t, store.Options{})
 	stored, err := s.Save(t.Context(), parse(t, `{"title":"Emma"}`), "emma")
 	if err != nil {
@@ -81,7 +81,7 @@ func TestAnUpdateOnce(t *testing.T) {
 	}
 }
 
-func TestADeleteOnce(t *testing.T) {
+func TestIdempotentDelete(t *testing.T) {
 	s, out := open(t, store.Options{})
 	stored, err := s.Save(t.Context(), parse(t, `{}`), "emma")
 	if err != nil {
@@ -116,7 +116,7 @@ func TestADeleteOnce(t *testing.T) {
 	}
 }
 
-func TestAnObjectForgetsRequestsThatAreAnsweredOrOld(t *testing.T) {
+func TestObjectsDropCompletedAndOldRequests(t *testing.T) {
 	now := time.Now()
 	s, _ := open(t, store.Options{Now: func() time.Time { return now }})
 	stored, err := s.Save(t.Context(), parse(t, `{}`), "emma")
@@ -163,7 +163,7 @@ func TestAnObjectForgetsRequestsThatAreAnsweredOrOld(t *testing.T) {
 	}
 }
 
-func TestASilentStoreTellsNobody(t *testing.T) {
+func TestNoEvents(t *testing.T) {
 	s, out := open(t, store.Options{NoEvents: true})
 	stored, err := s.Save(t.Context(), parse(t, `{"n":1}`), "a")
 	if err != nil {

@@ -27,7 +27,7 @@ func TestEntry(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestKeyTargets(t *testing.T) {
 	for value, want := range map[string][]string{
 		`"a"`: {"a"}, `["a","b","a"]`: {"a", "b"}, `[]`: nil, `null`: nil, `""`: nil, `5`: nil,
 		`["a",5,null,".x","b"]`: {"a", "b"}, `{"a":"b"}`: nil, `[["a"]]`: nil, "": nil,

@@ -32,7 +32,7 @@ func covers(t *testing.T, hashes ...string) object.Object {
 	return o
 }
 
-func TestASaveTellsFurtherEvents(t *testing.T) {
+func TestSaveWithExtraEvents(t *testing.T) {
 	s, out := open(t, store.Options{Name: "Users", Private: []string{"password"}})
 	stored, err := s.Save(t.Context(), parse(t, `{"name":"Ada","password":"h"}`), "ada", func(e *event.Envelope) {
 		e.Event, e.User, e.Object, e.Datas = event.Register, e.Object, nil, json.RawMessage(`{"form":1}`)
@@ -86,7 +86,7 @@ func TestCheckIsSaveWithoutSaving(t *testing.T) {
 
 func make200() []byte { return slices.Repeat([]byte("a"), 200) }
 
-func TestRevise(t *testing.T) {
+func TestMutate(t *testing.T) {
 	s, out := open(t, store.Options{})
 	if _, err := s.Save(t.Context(), parse(t, `{"title":"Emma","old":1}`), "emma"); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestRevise(t *testing.T) {
 	}
 }
 
-func TestReviseIsJudgedAndValidated(t *testing.T) {
+func TestMutateIsAuthorizedAndValidated(t *testing.T) {
 	rules, problems := policy.Compile(policy.Rules{Update: "user != null && !('covers' in input && size(input.covers) > 1)"})
 	if problems != nil {
 		t.Fatal(problems)
@@ -148,7 +148,7 @@ func TestReviseIsJudgedAndValidated(t *testing.T) {
 	kind(t, revise(store.Call{}, string(make200()), string(make200())), errs.TooLarge)
 }
 
-func TestNoRevisionIsLost(t *testing.T) {
+func TestConcurrentMutationsAreAllApplied(t *testing.T) {
 	s, _ := open(t, store.Options{})
 	if _, err := s.Save(t.Context(), parse(t, `{"n":0}`), "x"); err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestRecordsOfBinariesBelongToTheServer(t *testing.T) {
 	}
 }
 
-func TestHeld(t *testing.T) {
+func TestWithBinary(t *testing.T) {
 	s, _ := open(t, store.Options{IndexBinaries: true})
 	for uuid, hashes := range map[string][]string{"a": {"h1", "h2"}, "b": {"h2", "h2"}, "c": nil} {
 		if _, err := s.Save(t.Context(), parse(t, `{"other":[{"hash":"h1"}]}`), uuid); err != nil {
@@ -250,7 +250,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-func TestLinksCascadeAndKeepNoArrays(t *testing.T) {
+func TestLinksCascadeWithoutArrays(t *testing.T) {
 	link := store.Mapping{Source: "Sessions", Target: "Users", Key: "user", Cascade: true}
 	array := store.Mapping{Source: "Idents", Target: "Users", Key: "user", Array: "idents", Cascade: true}
 	set := store.NewSet(nil, []store.Mapping{link, array})

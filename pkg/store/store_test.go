@@ -121,7 +121,7 @@ func TestSaveChoosesTheUUID(t *testing.T) {
 	kind(t, err, errs.Exists)
 }
 
-func TestUpdateReplacesTheFieldsGiven(t *testing.T) {
+func TestUpdateReplacesOnlyTheFieldsSent(t *testing.T) {
 	s, _ := open(t, store.Options{})
 	first, err := s.Save(t.Context(), parse(t, `{"uuid":"a","n":1,"deep":{"x":1,"y":2},"gone":true}`), "")
 	if err != nil {
@@ -149,7 +149,7 @@ func TestUpdateReplacesTheFieldsGiven(t *testing.T) {
 	}
 }
 
-func TestDeleteLeavesNothingToSee(t *testing.T) {
+func TestDeletedObjectIsNotFound(t *testing.T) {
 	s, out := open(t, store.Options{})
 	saved, err := s.Save(t.Context(), parse(t, `{"uuid":"a","n":1}`), "")
 	if err != nil {
@@ -175,7 +175,7 @@ func TestDeleteLeavesNothingToSee(t *testing.T) {
 	}
 }
 
-func TestRevisionsGoOnWhenTheClockGoesBack(t *testing.T) {
+func TestRevisionsGrowWhenTheClockGoesBack(t *testing.T) {
 	now := time.Now()
 	s, _ := open(t, store.Options{Now: func() time.Time { return now }})
 	saved, err := s.Save(t.Context(), parse(t, `{"uuid":"a"}`), "")
@@ -196,7 +196,7 @@ func TestRevisionsGoOnWhenTheClockGoesBack(t *testing.T) {
 	}
 }
 
-func TestClientsSetAndSeeOnlyWhatIsTheirs(t *testing.T) {
+func TestClientsNeitherSetNorSeeHiddenFields(t *testing.T) {
 	s, out := open(t, store.Options{Private: []string{"password"}, Arrays: []string{"notes"}})
 	hostile := parse(t, `{"uuid":"a","n":1,"password":"x","_x":1,"created":"y","updated":"z","notes":[{"uuid":"n"}]}`)
 	saved, err := s.Save(client(t.Context()), hostile, "")
@@ -235,7 +235,7 @@ func TestClientsSetAndSeeOnlyWhatIsTheirs(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadOnlyIsSetByTheTrustedAlone(t *testing.T) {
+func TestReadOnlyFieldsAreSetByTrustedClientsOnly(t *testing.T) {
 	s, _ := open(t, store.Options{ReadOnly: []string{"role"}})
 	if _, err := s.Save(client(t.Context()), parse(t, `{"uuid":"a","role":"king"}`), ""); err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestWhatIsReadOnlyIsSetByTheTrustedAlone(t *testing.T) {
 	}
 }
 
-func TestEventsTellWhatChanged(t *testing.T) {
+func TestEventsCarryPreviousValues(t *testing.T) {
 	s, out := open(t, store.Options{})
 	user := parse(t, `{"uuid":"u1"}`)
 	ctx := store.WithCall(t.Context(), store.Call{Client: true, Origin: event.OriginHTTP, User: user, Ctx: event.Ctx{Request: "r1"}})
@@ -356,7 +356,7 @@ func TestLimits(t *testing.T) {
 	kind(t, err, errs.Invalid)
 }
 
-func TestManyWritersLoseNothing(t *testing.T) {
+func TestConcurrentUpdatesAreAllApplied(t *testing.T) {
 	s, out := open(t, store.Options{})
 	if _, err := s.Save(t.Context(), parse(t, `{"uuid":"a"}`), ""); err != nil {
 		t.Fatal(err)
@@ -395,7 +395,7 @@ func TestManyWritersLoseNothing(t *testing.T) {
 	}
 }
 
-func TestAmendIsOnlyForWhatWasRead(t *testing.T) {
+func TestCompareAndSetNeedsTheCurrentRevision(t *testing.T) {
 	s, _ := open(t, store.Options{Arrays: []string{"notes"}})
 	base, err := s.Save(t.Context(), parse(t, `{"uuid":"a","n":1}`), "")
 	if err != nil {

@@ -48,7 +48,7 @@ func TestParseKeepsValuesAsCompactText(t *testing.T) {
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   string
 		want string // in the message
@@ -118,7 +118,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestParseTells65LevelsFrom64(t *testing.T) {
+func TestParseLimitsDepth(t *testing.T) {
 	for _, in := range []string{
 		nested("[", "]", object.MaxDepth),
 		strings.Repeat(`{"a":`, object.MaxDepth) + "1" + strings.Repeat("}", object.MaxDepth),
@@ -138,7 +138,7 @@ func TestParsePointsAtTheDuplicate(t *testing.T) {
 	}
 }
 
-func TestParseTakesAHugeObject(t *testing.T) {
+func TestParseAcceptsAHugeObject(t *testing.T) {
 	in := []byte(`{"s":"` + strings.Repeat("é", 5<<20) + `","l":[` + strings.Repeat("0,", 1<<20) + `0]}`)
 	o, err := object.Parse(in)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-func TestEachGivesFieldsInOrder(t *testing.T) {
+func TestEachVisitsFieldsInOrder(t *testing.T) {
 	var got []string
 	err := object.Each([]byte(`{"b":1,"a\"":"}","o":{"x":"]"},"l":[1,[2]],"n":null}`), func(name string, value []byte) bool {
 		got = append(got, name+"="+string(value))
@@ -22,7 +22,7 @@ func TestEachGivesFieldsInOrder(t *testing.T) {
 	}
 }
 
-func TestEachStopsWhenTold(t *testing.T) {
+func TestEachStopsOnFalse(t *testing.T) {
 	n := 0
 	err := object.Each([]byte(`{"a":1,"b":2}`), func(string, []byte) bool { n++; return false })
 	if err != nil || n != 1 {
@@ -30,7 +30,7 @@ func TestEachStopsWhenTold(t *testing.T) {
 	}
 }
 
-func TestEachReportsWhatIsNoObject(t *testing.T) {
+func TestEachRejectsWhatIsNotAnObject(t *testing.T) {
 	for _, in := range []string{
 		``, `1`, `[1]`, `{`, `{"a`, `{"a"`, `{"a":`, `{"a":}`, `{"a":1`, `{1:2}`, `{,}`, `{a:1}`, `{"a" 1}`, `{"\x":1}`,
 	} {

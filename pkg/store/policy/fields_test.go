@@ -6,7 +6,7 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-func TestLooksAt(t *testing.T) {
+func TestMayRead(t *testing.T) {
 	secret := func(name string) bool { return name == "secret" || name == "user" }
 	for expression, want := range map[string]bool{
 		``: false, `user != null`: false, `user.secret == 1`: false, `object.open`: false, `object.nested.secret`: false,

@@ -90,7 +90,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestProblemsSayWhere(t *testing.T) {
+func TestProblemsHavePositions(t *testing.T) {
 	for rule, want := range map[string]string{
 		"object.owner ==":          "Syntax error",
 		"usr.uuid == object.owner": "undeclared reference to 'usr'",
@@ -151,7 +151,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-func TestNobodyTakesOrGivesAnObject(t *testing.T) {
+func TestClientsCannotChangeTheOwner(t *testing.T) {
 	p := compile(t, policy.Rules{Owner: true})
 	me := parse(t, `{"uuid":"me"}`)
 	input := parse(t, `{"user":"other","n":1}`)

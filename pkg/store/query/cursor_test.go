@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/store/query"
 )
 
-func TestACursorComesBack(t *testing.T) {
+func TestCursorRoundTrip(t *testing.T) {
 	p := plan(t, `year > 5`, `year`)
 	place := []byte("\x00\xff any bytes")
 	cursor := p.Cursor(place)
@@ -23,7 +23,7 @@ func TestACursorComesBack(t *testing.T) {
 	}
 }
 
-func TestNoPlaceIsNoCursor(t *testing.T) {
+func TestNilPlaceIsNoCursor(t *testing.T) {
 	p := plan(t, ``, ``)
 	if cursor := p.Cursor(nil); cursor != "" {
 		t.Errorf("cursor %q", cursor)
@@ -33,7 +33,7 @@ func TestNoPlaceIsNoCursor(t *testing.T) {
 	}
 }
 
-func TestACursorOfAnotherListingIsRefused(t *testing.T) {
+func TestCursorOfAnotherListingIsRejected(t *testing.T) {
 	cursor := plan(t, `year > 5`, `year`).Cursor([]byte("place"))
 	for _, p := range []*query.Plan{
 		plan(t, `year > 6`, `year`), plan(t, `year > 5`, `-year`), plan(t, `year > 5`, ``), plan(t, ``, ``),
@@ -51,7 +51,7 @@ func TestACursorOfAnotherListingIsRefused(t *testing.T) {
 	}
 }
 
-func TestHostileCursorsAreRefused(t *testing.T) {
+func TestInvalidCursorsAreRejected(t *testing.T) {
 	p := plan(t, `year > 5`, `year`)
 	good := p.Cursor([]byte("place"))
 	for _, cursor := range []string{

@@ -149,7 +149,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestKeysOfNothing(t *testing.T) {
+func TestKeysOfNilBody(t *testing.T) {
 	if keys := query.Keys(nil, []byte(`{"a":1}`)); keys != nil {
 		t.Errorf("without indexes: %q", keys)
 	}

@@ -222,9 +222,9 @@ func uuidsOf(objects []object.Object) []string {
 	return all
 }
 
-// TestListsAreWhatSearchingWouldFind compares pages from indexes with looking at
+// TestListsEqualAFullScan compares pages from indexes with looking at
 // every object.
-func TestListsAreWhatSearchingWouldFind(t *testing.T) {
+func TestListsEqualAFullScan(t *testing.T) {
 	for seed := range uint64(2) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s, objects := openLibrary(t, r, 250)
@@ -273,9 +273,9 @@ func TestListsAreWhatSearchingWouldFind(t *testing.T) {
 	}
 }
 
-// TestMadeUpCursorsDoNoHarm: whatever place a client makes up, it gets an error or
+// TestForgedCursorsAreHarmless: whatever place a client makes up, it gets an error or
 // objects that meet the filter, and no more than it asked for.
-func TestMadeUpCursorsDoNoHarm(t *testing.T) {
+func TestForgedCursorsAreHarmless(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	s, _ := openLibrary(t, r, 60)
 	for range 600 {

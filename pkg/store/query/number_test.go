@@ -24,7 +24,7 @@ func TestNumbersCompareExactly(t *testing.T) {
 
 func sign(n int) int { return big.NewInt(int64(n)).Sign() }
 
-func TestEqualNumbersInOtherWords(t *testing.T) {
+func TestEqualNumbersInDifferentNotation(t *testing.T) {
 	for _, group := range [][]string{
 		{`0`, `-0`, `0.000`, `0e7`, `-0.0E-999999999`},
 		{`100`, `1e2`, `1E+2`, `100.00`, `0.1e3`, `1000e-1`, `0.0001e6`},

@@ -45,7 +45,7 @@ func show(p *query.Plan) string {
 	return text
 }
 
-func TestWhatAnIndexAnswers(t *testing.T) {
+func TestQueriesThatAnIndexAnswers(t *testing.T) {
 	for _, c := range []struct{ filter, sort, want string }{
 		{``, ``, `scan`},
 		{` `, ` `, `scan`},
@@ -84,7 +84,7 @@ func TestWhatAnIndexAnswers(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedAndWhy(t *testing.T) {
+func TestRejectedFiltersAndTheirMessages(t *testing.T) {
 	for _, c := range []struct{ filter, sort, want string }{
 		{`year == 1 || year == 2`, ``, `|| is not supported; supported are field == literal`},
 		{`year != 1`, ``, `!= is not supported`},
@@ -226,7 +226,7 @@ func within(p *query.Plan, o object.Object) bool {
 	return false
 }
 
-func TestRangesReadNoMoreThanTheyMust(t *testing.T) {
+func TestRangesReadOnlyTheirKeys(t *testing.T) {
 	for filter, outside := range map[string]string{
 		`year > 5`:             `4 "x" true null absent [] {}`,
 		`year < 5`:             `6 "x" true null absent [] {}`,
