@@ -139,7 +139,7 @@ func revision(k kind) string {
 func (d *document) live() {
 	for _, m := range d.plain.Members() {
 		channel := strings.ReplaceAll(m.Name, ".", "")
-		d.channel("live"+channel, m.Name, "Live, for whoever is connected.", nil, m.Value.([]string)...)
+		d.channel("live"+channel, m.Name, "Live, for connected subscribers.", nil, m.Value.([]string)...)
 		d.operation("live"+channel, "send", "live"+channel, m.Name+" of any store, as it happens.", "", nil)
 	}
 }
@@ -151,7 +151,7 @@ func (d *document) deadLetters() {
 		"headers", object("", 6,
 			"Belfry-Reason", text("The last error."), "Belfry-Listener", text("Who could not handle it."),
 			"Belfry-Attempts", text("How often it was tried."), "Belfry-Subject", text("Where the log has it."),
-			"Belfry-Sequence", text("At which sequence."), "Belfry-Time", text("When it was given up (RFC 3339)."),
+			"Belfry-Sequence", text("Its sequence in the log."), "Belfry-Time", text("When it was dead-lettered (RFC 3339)."),
 			"Belfry-Retries", text("How often it came back from the dead letters before."),
 			"Belfry-Omitted", text("\"true\": the event was too large for a letter; the log has it.")),
 		"payload", ordered.Of("type", "object", "description", "The event as it was."),

@@ -52,7 +52,7 @@ func (l *lowering) schema(s *ordered.Object) (_ *ordered.Object, exact bool) {
 		}
 	}
 	if ref, ok := out.Get("$ref").(string); ok && out.Len() > 1 {
-		// A reference hides what stands beside it.
+		// A reference hides the keywords beside it.
 		out.Delete("$ref")
 		all, _ := out.Get("allOf").([]any)
 		out.Set("allOf", append([]any{ordered.Of("$ref", ref)}, all...))

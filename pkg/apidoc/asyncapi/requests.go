@@ -59,7 +59,7 @@ func requestHeaders(writes bool) *ordered.Object {
 		wire.HeaderTrace, text("A traceparent (W3C)."), wire.HeaderID, text("The request's id."))
 	if writes {
 		h.Object("properties").Set(wire.HeaderKey, ordered.Of("type", "string", "minLength", 1, "maxLength", wire.MaxKey, "pattern", "^[ -~]+$",
-			"description", "A request that comes again with this key has one effect and the same answer."))
+			"description", "A repeated request with this key has one effect and the same reply."))
 	}
 	return h
 }
@@ -79,16 +79,16 @@ func (d *document) fault() {
 // interceptors adds the requests that belfry sends to interceptors.
 func (d *document) interceptors(s *model.Store) {
 	for _, op := range []string{"save", "update", "delete", "get", "register"} {
-		if len(s.Asked[op]) == 0 {
+		if len(s.Interceptors[op]) == 0 {
 			continue
 		}
 		what := op
 		question := "ask" + s.ID + model.Identifier(what)
 		d.question(question, s, op)
 		d.answer()
-		for _, i := range s.Asked[op] {
+		for _, i := range s.Interceptors[op] {
 			name := question + model.Identifier(i.Name)
-			d.channel(name, "intercept."+op+"."+s.Name+"."+i.Name, "Asked before the act, for "+i.Timeout.String()+" at most. A failure means "+i.OnError+".", nil, question)
+			d.channel(name, "intercept."+op+"."+s.Name+"."+i.Name, "Called before the operation, for "+i.Timeout.String()+" at most. A failure means "+i.OnError+".", nil, question)
 			d.channel(name+"Answer", nil, "The inbox of belfry.", nil, "Answer")
 			d.operation(name, "send", name, "May "+op+" of "+s.Name+" take place?", name+"Answer", nil)
 		}
@@ -97,7 +97,7 @@ func (d *document) interceptors(s *model.Store) {
 
 // question adds the request to an interceptor.
 func (d *document) question(name string, s *model.Store, op string) {
-	o := ordered.Of("type", "object", "description", "As it would be stored, without private fields; of get, as it would be told.")
+	o := ordered.Of("type", "object", "description", "As it would be stored, without private fields; of get, as it would be returned.")
 	properties := []any{
 		"op", ordered.Of("const", op), "store", ordered.Of("const", s.Name),
 		"uuid", text("The object's uuid; of register the user has none yet."),
@@ -122,7 +122,7 @@ func (d *document) answer() {
 		closed(object("It may.", 1, "allow", ordered.Of("const", true))),
 		closed(object("It may not.", 1, "refuse", object("", 0,
 			"status", ordered.Of("type", "integer", "minimum", 400, "maximum", 499, "description", "403 without it."),
-			"message", text("What the client is told.")))),
+			"message", text("The message for the client.")))),
 		closed(object("It may, like this.", 1, "amend", ordered.Of("type", "object", "description", "A merge patch (RFC 7396) on the object."))),
 	})))
 }

@@ -21,8 +21,8 @@ const (
 // accepts them.
 func (s *Store) exemplify() {
 	for _, all := range []bool{true, false} {
-		m := maker{parts: s.parts, all: all}
-		input, ok := m.make(s.Input, 0)
+		m := generator{parts: s.parts, all: all}
+		input, ok := m.value(s.Input, 0)
 		o, isObject := input.(*ordered.Object)
 		if !ok || !isObject {
 			continue
@@ -58,8 +58,8 @@ func (s *Store) accepts(o *ordered.Object) bool {
 	return err == nil && s.compiled.Validate(context.Background(), text) == nil
 }
 
-// maker generates values for schemas.
-type maker struct {
+// generator generates values for schemas.
+type generator struct {
 	parts map[string]*ordered.Object
 	all   bool // properties that are not required as well
 }
@@ -68,7 +68,7 @@ type maker struct {
 const deepest = 6
 
 // make returns a value for a schema, and false when it finds none.
-func (m maker) make(schema *ordered.Object, depth int) (any, bool) {
+func (m generator) value(schema *ordered.Object, depth int) (any, bool) {
 	if depth > deepest {
 		return nil, false
 	}
@@ -84,7 +84,7 @@ func (m maker) make(schema *ordered.Object, depth int) (any, bool) {
 		return values[0], true
 	}
 	if ref, ok := schema.Get("$ref").(string); ok {
-		return m.make(m.parts[ref], depth+1)
+		return m.value(m.parts[ref], depth+1)
 	}
 	switch typeOf(schema) {
 	case "object":
@@ -100,7 +100,7 @@ func (m maker) make(schema *ordered.Object, depth int) (any, bool) {
 	}
 	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
 		for _, one := range list(schema.Get(keyword)) {
-			if v, ok := m.make(one.(*ordered.Object), depth+1); ok {
+			if v, ok := m.value(one.(*ordered.Object), depth+1); ok {
 				return v, true
 			}
 		}
@@ -125,7 +125,7 @@ func typeOf(schema *ordered.Object) string {
 	return ""
 }
 
-func (m maker) object(schema *ordered.Object, depth int) (any, bool) {
+func (m generator) object(schema *ordered.Object, depth int) (any, bool) {
 	required := map[any]bool{}
 	for _, name := range list(schema.Get("required")) {
 		required[name] = true
@@ -136,7 +136,7 @@ func (m maker) object(schema *ordered.Object, depth int) (any, bool) {
 		if !ok || inner.Get("readOnly") == true || !m.all && !required[p.Name] {
 			continue
 		}
-		if v, ok := m.make(inner, depth+1); ok {
+		if v, ok := m.value(inner, depth+1); ok {
 			o.Set(p.Name, v)
 		} else if required[p.Name] {
 			return nil, false
@@ -145,16 +145,16 @@ func (m maker) object(schema *ordered.Object, depth int) (any, bool) {
 	return o, true
 }
 
-func (m maker) array(schema *ordered.Object, depth int) (any, bool) {
+func (m generator) array(schema *ordered.Object, depth int) (any, bool) {
 	items := []any{}
 	for _, first := range list(schema.Get("prefixItems")) {
-		v, ok := m.make(first.(*ordered.Object), depth+1)
+		v, ok := m.value(first.(*ordered.Object), depth+1)
 		if !ok {
 			return nil, false
 		}
 		items = append(items, v)
 	}
-	if v, ok := m.make(schema.Object("items"), depth+1); ok && len(items) == 0 {
+	if v, ok := m.value(schema.Object("items"), depth+1); ok && len(items) == 0 {
 		items = append(items, v)
 	}
 	return items, true

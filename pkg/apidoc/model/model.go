@@ -53,18 +53,18 @@ type Files struct {
 
 // Store is the public side of a store.
 type Store struct {
-	Name, ID string
-	Expose   *config.Expose // nil when it has no routes
-	Owner    bool           // objects belong to who created them
-	Rules    map[string]bool
-	Asked    map[string][]config.Interceptor
-	Indexes  [][]string
-	MaxSize  int64
-	Bus      bool // its operations are offered on the bus
-	Arrays   []Array
-	Keys     []Key    // properties that name objects of other stores
-	ReadOnly []string // properties that programs set, and clients see
-	Files    []string // properties that hold records of files
+	Name, ID     string
+	Expose       *config.Expose // nil when it has no routes
+	Owner        bool           // objects belong to who created them
+	Rules        map[string]bool
+	Interceptors map[string][]config.Interceptor
+	Indexes      [][]string
+	MaxSize      int64
+	Bus          bool // its operations are offered on the bus
+	Arrays       []Array
+	Keys         []Key    // properties that name objects of other stores
+	ReadOnly     []string // properties that programs set, and clients see
+	Files        []string // properties that hold records of files
 
 	Shape
 }
@@ -128,7 +128,7 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 	p := s.Policy
 	out := &Store{
 		Name: s.Name, ID: id, Expose: s.Expose, Owner: p.Owner, Indexes: s.Indexes, MaxSize: s.MaxObjectSize,
-		Asked: s.Intercept, Bus: s.Bus, ReadOnly: s.ReadOnly,
+		Interceptors: s.Intercept, Bus: s.Bus, ReadOnly: s.ReadOnly,
 		Rules: map[string]bool{
 			"create": p.Owner || p.Create != "", "get": p.Owner || p.Get != "", "update": p.Owner || p.Update != "",
 			"delete": p.Owner || p.Delete != "", "list": p.Owner || p.List != "" || p.Get != "",

@@ -11,7 +11,7 @@ import (
 
 // Shape has the schemas of the objects of a store, in JSON Schema 2020-12.
 type Shape struct {
-	Object *ordered.Object // as it is told
+	Object *ordered.Object // as replies and events contain it
 	Input  *ordered.Object // of a new object
 	Update *ordered.Object // of the fields that a PUT replaces
 	Save   *ordered.Object // of a new object, from a program on the bus
@@ -105,7 +105,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 		server[a.Name] = true
 	}
 	seen := view{parts: s.parts, gone: private, free: server}
-	kept := maps.Clone(server) // what nobody sets
+	kept := maps.Clone(server) // what no client sets
 	for _, property := range s.Files {
 		kept[property] = true
 	}
@@ -119,15 +119,15 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	given := view{parts: s.parts, gone: private, free: unset, optional: set([]string{"uuid"})}
 	trusted := view{parts: s.parts, gone: private, free: kept, optional: given.optional}
 
-	s.Object = s.told(seen, k)
+	s.Object = s.output(seen, k)
 	const creating = "What creates an object. What the server keeps by itself is ignored in it."
 	const replacing = "Fields to replace; those that are absent stay as they are."
-	s.Input, s.Save = s.sent(given, creating), s.sent(trusted, creating)
+	s.Input, s.Save = s.input(given, creating), s.input(trusted, creating)
 	given.partial, trusted.partial, seen.partial = true, true, true
-	s.Update, s.Change = s.sent(given, replacing), s.sent(trusted, replacing)
+	s.Update, s.Change = s.input(given, replacing), s.input(trusted, replacing)
 	given.patch = true
-	s.Patch = s.sent(given, "A merge patch (RFC 7396): objects are merged, null removes a field.")
-	s.Former = s.told(seen, k)
+	s.Patch = s.input(given, "A merge patch (RFC 7396): objects are merged, null removes a field.")
+	s.Former = s.output(seen, k)
 	s.Former.Set("description", "Former values of fields that changed.")
 	s.Page = ordered.Of(
 		"type", "object", "description", "A page of a list.", "required", []string{"items"},
@@ -147,8 +147,8 @@ func set(names []string) map[string]bool {
 	return all
 }
 
-// sent is the schema of what clients send.
-func (s *Store) sent(v view, description string) *ordered.Object {
+// input is the schema of what clients send.
+func (s *Store) input(v view, description string) *ordered.Object {
 	seen, _ := v.apply(s.root)
 	out := ordered.Of("type", "object", "description", description)
 	properties := &ordered.Object{}
@@ -190,8 +190,8 @@ func (s *Store) rest(out *ordered.Object) *ordered.Object {
 	return out
 }
 
-// told is the schema of the objects in replies and events.
-func (s *Store) told(v view, k *Contract) *ordered.Object {
+// output returns the schema of the objects in replies and events.
+func (s *Store) output(v view, k *Contract) *ordered.Object {
 	seen, _ := v.apply(s.root)
 	out := ordered.Of("type", "object", "title", seen.Get("title"), "description", seen.Get("description"))
 	named := seen.Object("properties")
@@ -305,13 +305,13 @@ const FileRecord = "FileRecord"
 // Record is the schema of FileRecord.
 func Record() *ordered.Object {
 	return ordered.Of(
-		"type", "object", "description", "What an object tells of one of its files.",
+		"type", "object", "description", "The record of a file of an object.",
 		"required", []string{"hash", "name", "size", "mimetype", "created", "metadata"},
 		"properties", ordered.Of(
 			"hash", ordered.Of("type", "string", "pattern", "^[0-9a-f]{64}$", "description", "SHA-256 of the content."),
 			"name", ordered.Of("type", "string", "description", "For people; may be empty."),
 			"size", ordered.Of("type", "integer", "minimum", 0, "description", "Bytes."),
-			"mimetype", ordered.Of("type", "string", "description", "The media type that was given."),
+			"mimetype", ordered.Of("type", "string", "description", "The media type of the upload."),
 			"created", Time("When it was uploaded."),
 			"metadata", ordered.Of("type", "object", "description", "The other fields of the form that it came in.",
 				"additionalProperties", ordered.Of("type", "string")),

@@ -17,10 +17,10 @@ import (
 type view struct {
 	parts map[string]*ordered.Object // what references mean
 
-	// gone are properties of which nothing is told.
+	// gone are properties that the document does not contain.
 	gone map[string]bool
-	// free are properties that may stand beside what the file knows, with any
-	// value: it never judges them.
+	// free are properties that may occur besides those of the file, with any
+	// value: the file's schema does not apply to them.
 	free map[string]bool
 	// optional need not be there.
 	optional map[string]bool
@@ -88,7 +88,7 @@ func (v *view) keyword(s *ordered.Object, m ordered.Member, out *ordered.Object)
 		if v.patch || len(v.gone) > 0 { // which it may name
 			return false
 		}
-		demand(out, ordered.Of("propertyNames", ordered.Of("anyOf", []any{m.Value, ordered.Of("enum", slices.Sorted(maps.Keys(v.free)))})))
+		require(out, ordered.Of("propertyNames", ordered.Of("anyOf", []any{m.Value, ordered.Of("enum", slices.Sorted(maps.Keys(v.free)))})))
 		return false
 	case "required":
 		return v.required(m.Value.([]any), out)
@@ -103,8 +103,8 @@ func (v *view) keyword(s *ordered.Object, m ordered.Member, out *ordered.Object)
 	return true
 }
 
-// demand adds schemas to allOf.
-func demand(out *ordered.Object, schemas ...any) {
+// require adds schemas to allOf.
+func require(out *ordered.Object, schemas ...any) {
 	all, _ := out.Get("allOf").([]any)
 	out.Set("allOf", append(slices.Clip(all), schemas...))
 }
@@ -119,7 +119,7 @@ func (v *view) reference(s *ordered.Object, ref string, out *ordered.Object) boo
 		switch m.Name {
 		case "$ref", "title", "description", "deprecated":
 		default:
-			demand(out, inner)
+			require(out, inner)
 			return exact
 		}
 	}
@@ -174,7 +174,7 @@ func (v *view) mayBeObject(s *ordered.Object, depth int) bool {
 }
 
 // patterns keeps what those say that no free property falls under, and none of
-// which nothing is told. The others still say what is no further property.
+// that the document does not contain. The others still define what an additional property is.
 func (v *view) patterns(all, out *ordered.Object) (exact bool) {
 	exact = true
 	kept := &ordered.Object{}
@@ -254,23 +254,23 @@ func (v *view) dependents(m ordered.Member, out *ordered.Object) (exact bool) {
 
 func (v *view) several(m ordered.Member, out *ordered.Object) (exact bool) {
 	exact = true
-	var all, telling []any
+	var all, restricting []any
 	for _, item := range m.Value.([]any) {
 		seen, same := v.apply(item.(*ordered.Object))
 		all, exact = append(all, seen), exact && same
 		if seen.Len() > 0 {
-			telling = append(telling, seen)
+			restricting = append(restricting, seen)
 		}
 	}
 	// Several of one may hold once each allows more.
 	loose := m.Name == "oneOf" && (!exact || v.partial)
 	switch {
-	case m.Name == "allOf" && len(telling) > 0:
-		demand(out, telling...)
-	case m.Name == "allOf", (loose || m.Name == "anyOf") && len(telling) < len(all):
+	case m.Name == "allOf" && len(restricting) > 0:
+		require(out, restricting...)
+	case m.Name == "allOf", (loose || m.Name == "anyOf") && len(restricting) < len(all):
 		// Nothing is left that it says.
 	case loose:
-		demand(out, ordered.Of("anyOf", all))
+		require(out, ordered.Of("anyOf", all))
 	default:
 		out.Set(m.Name, all)
 	}

@@ -85,7 +85,7 @@ func (d *document) securitySchemes() *ordered.Object {
 	}
 	return ordered.Of(
 		"session", ordered.Of("type", "apiKey", "in", "cookie", "name", cookie,
-			"description", "The cookie that logging in sets. A cookie that is not good is nobody's."),
+			"description", "The session cookie, set by a login. A request with an invalid cookie is anonymous."),
 		"bearer", ordered.Of("type", "http", "scheme", "bearer",
 			"description", "The cookie's value, for programs. A token that is not good is 401."),
 	)

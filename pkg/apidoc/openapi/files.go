@@ -25,7 +25,7 @@ func (d *document) files(f model.Files) {
 			"schema", ordered.Of("type", "string", "pattern", "^[0-9a-f]{64}$"))
 		d.add(operation{
 			method: "delete", path: f.URL + place + "/{hash}", tag: tag, id: "delete" + f.ID + "File", summary: "Delete a file",
-			description: "The files behind it move up.",
+			description: "The indexes of later files decrease.",
 			parameters:  append(d.place(f, index(false)), append(parameters("IfMatch", "Prefer"), hash)...),
 			replies:     ordered.Of("204", reply("It is deleted.", nil, "Preference-Applied")),
 			problems:    append(d.askedOf(f, "update"), 400, 401, 403, 404, 409, 412, 500, 503),
@@ -62,7 +62,7 @@ func index(add bool) *ordered.Object {
 	schema, description := ordered.Of("type", "integer", "minimum", 0), "Its place among the files of the property."
 	if add {
 		schema = ordered.Of("type", "string", "pattern", "^(add|0|[1-9][0-9]*)$")
-		description += " `add` comes behind the others."
+		description += " `add` appends."
 	}
 	return ordered.Of("name", "index", "in", "path", "required", true, "description", description, "schema", schema)
 }
@@ -71,7 +71,7 @@ func index(add bool) *ordered.Object {
 func (d *document) askedOf(f model.Files, op string) []int {
 	var all []int
 	for _, name := range f.Stores {
-		all = append(all, asked(d.contract.Store(name), op)...)
+		all = append(all, interceptorProblems(d.contract.Store(name), op)...)
 	}
 	return all
 }
@@ -121,11 +121,11 @@ func (d *document) download(f model.Files, tag, path string) {
 		problems: append(d.askedOf(f, "get"), 400, 401, 403, 404, 412, 416, 500, 503),
 	}
 	if f.Signed {
-		o.replies.Set("302", sentOn("To the storage, for as long as the URL is good.", "Etag"))
+		o.replies.Set("302", redirectTo("To the storage; the URL expires.", "Etag"))
 	}
 	d.add(o)
 	d.add(operation{
-		method: "head", path: path, tag: tag, id: "head" + f.ID + "File", summary: "What GET would tell of a file",
+		method: "head", path: path, tag: tag, id: "head" + f.ID + "File", summary: "The headers of a file",
 		parameters: append(d.place(f, index(false)), parameters("IfMatch", "IfNoneMatch")...),
 		replies:    ordered.Of("200", reply("What the file is.", nil, about...), "304", known),
 		problems:   append(d.askedOf(f, "get"), 400, 401, 403, 404, 412, 500, 503),

@@ -36,15 +36,15 @@ func (d *document) login() {
 		d.add(operation{
 			method: "get", path: "/auth/" + name, tag: loginTag, id: "loginWith" + model.Identifier(name),
 			summary: "Log in through " + name, description: "For browsers: sends them to the provider, or to where failures are explained.",
-			replies:  ordered.Of("302", sentOn("To the provider.", "Set-Cookie")),
+			replies:  ordered.Of("302", redirectTo("To the provider.", "Set-Cookie")),
 			problems: []int{500, 503},
 		})
 	}
 	d.callback()
 }
 
-// sentOn is a redirect.
-func sentOn(description string, headers ...string) *ordered.Object {
+// redirectTo is a redirect.
+func redirectTo(description string, headers ...string) *ordered.Object {
 	return reply(description, nil, append([]string{"Location", "Cache-Control"}, headers...)...)
 }
 
@@ -109,9 +109,9 @@ func (d *document) email() {
 		replies: ordered.Of(
 			"202", reply("A mail is under way.", nil, "Cache-Control", "Preference-Applied"),
 			"204", reply("Logged in.", nil, "Cache-Control", "Set-Cookie", "Preference-Applied"),
-			"303", sentOn("Of an HTML form: where the browser goes on.", "Set-Cookie", "Preference-Applied"),
+			"303", redirectTo("Of an HTML form: where the browser goes on.", "Set-Cookie", "Preference-Applied"),
 		),
-		problems: append(with(unknown...), asked(d.contract.Login.Users, "register")...),
+		problems: append(with(unknown...), interceptorProblems(d.contract.Login.Users, "register")...),
 	})
 	d.add(operation{
 		method: "put", path: "/auth/email", tag: loginTag, id: "changePassword", summary: "Change one's password", security: needed(),
@@ -146,7 +146,7 @@ func (d *document) email() {
 		method: "get", path: "/auth/email/callback", tag: loginTag, id: "followMail", summary: "Follow the link of a mail",
 		description: "For browsers.",
 		parameters:  []any{query("login"), query("token")},
-		replies:     ordered.Of("302", sentOn("To the page that goes on.")),
+		replies:     ordered.Of("302", redirectTo("To the page that goes on.")),
 		problems:    []int{500, 503},
 	})
 }
@@ -160,7 +160,7 @@ func (d *document) callback() {
 	d.add(operation{
 		method: "get", path: "/auth/callback", tag: loginTag, id: "returnFromProvider", summary: "Return from a provider",
 		description: "For browsers, which providers send here.", parameters: append(all, parameters("Prefer")...),
-		replies:  ordered.Of("302", sentOn("To the page of success, or of failure.", "Set-Cookie", "Preference-Applied")),
+		replies:  ordered.Of("302", redirectTo("To the page of success, or of failure.", "Set-Cookie", "Preference-Applied")),
 		problems: []int{500, 503},
 	})
 }

@@ -87,10 +87,10 @@ func problemField() *ordered.Object {
 		))
 }
 
-// asked are the statuses with which an interceptor can refuse, besides those of its
+// interceptorProblems are the statuses with which an interceptor can refuse, besides those of its
 // own failures.
-func asked(s *model.Store, op string) []int {
-	if s == nil || len(s.Asked[op]) == 0 {
+func interceptorProblems(s *model.Store, op string) []int {
+	if s == nil || len(s.Interceptors[op]) == 0 {
 		return nil
 	}
 	return []int{400, 401, 403, 404, 409, 412, 413, 415, 429, 503}

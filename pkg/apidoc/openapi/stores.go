@@ -24,7 +24,7 @@ func (d *document) store(s *model.Store) {
 	if !r.Update {
 		d.update(s, one, operation{
 			method: "put", id: "update" + s.ID, summary: "Replace fields of an object",
-			description: "Replaces each top-level field that is given and keeps the others.",
+			description: "Replaces each given top-level field and keeps the others.",
 			body:        body(asJSON(model.Ref(s.UpdateName()))),
 		})
 		patch := ordered.Of("schema", model.Ref(s.PatchName()))
@@ -78,7 +78,7 @@ func (d *document) create(s *model.Store) {
 		parameters:  parameters("IfAbsent", "Prefer"),
 		body:        body(asJSON(model.Ref(s.InputName()))),
 		replies:     ordered.Of("201", object(s, "The object as it was stored.", "Location", "Preference-Applied")),
-		problems:    append(asked(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 500, 503),
+		problems:    append(interceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 500, 503),
 	})
 }
 
@@ -91,7 +91,7 @@ func (d *document) list(s *model.Store) {
 	for _, fields := range s.Indexes {
 		indexes = append(indexes, "`"+strings.Join(fields, ", ")+"`")
 	}
-	known := "No index is declared, so nothing but the order of uuids can be asked for."
+	known := "No index is declared: objects can be listed by uuid only."
 	if indexes != nil {
 		known = "What no index answers is 400. Indexes: " + strings.Join(indexes, "; ") + "."
 	}
@@ -114,7 +114,7 @@ func (d *document) list(s *model.Store) {
 }
 
 func (d *document) read(s *model.Store, path string) {
-	problems := append(asked(s, "get"), 400, 401, 404, 412, 500, 503)
+	problems := append(interceptorProblems(s, "get"), 400, 401, 404, 412, 500, 503)
 	if s.Rules["get"] {
 		problems = append(problems, 403)
 	}
@@ -138,7 +138,7 @@ func (d *document) update(s *model.Store, path string, o operation) {
 	o.path, o.tag, o.security = path, s.Name, secured(s, "update")
 	o.parameters = parameters("UUID", "IfMatch", "IfAbsent", "Prefer")
 	o.replies = ordered.Of("200", object(s, "The object as it is now.", headers...))
-	o.problems = append(asked(s, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 500, 503)
+	o.problems = append(interceptorProblems(s, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 500, 503)
 	d.add(o)
 }
 
@@ -148,6 +148,6 @@ func (d *document) delete(s *model.Store, path string) {
 		security:   secured(s, "delete"),
 		parameters: parameters("UUID", "IfMatch", "IfAbsent", "Prefer"),
 		replies:    ordered.Of("204", reply("It is gone.", nil, "Preference-Applied")),
-		problems:   append(asked(s, "delete"), 400, 401, 403, 404, 409, 412, 500, 503),
+		problems:   append(interceptorProblems(s, "delete"), 400, 401, 403, 404, 409, 412, 500, 503),
 	})
 }
