@@ -19,15 +19,15 @@ import (
 	"belfry/test/process"
 )
 
-// The embedded server takes nats.conf as it is shipped; all users but belfry's
-// own come through its port.
+// The embedded server accepts the shipped nats.conf; all users but belfry's own
+// connect through its port.
 func TestEmbedded(t *testing.T) {
 	w := newFixture(t, fmt.Sprintf("  config: %q\n  listen: 127.0.0.1:0\n", shipped(t)))
 	w.belfry = process.Serve(t, w.config)
 	w.bus = w.belfry.Bus
 	w.deploy()
 
-	// Everything is there at the next start.
+	// The streams and consumers exist after a restart.
 	if err := w.belfry.Stop(); err != nil {
 		t.Error(err)
 	}
@@ -37,8 +37,8 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// An external server takes it as well, with a user for an ordered listener added
-// as `belfry bus role` says.
+// An external server accepts it too, with a user for an ordered listener added
+// as `belfry bus role` prints it.
 func TestExternal(t *testing.T) {
 	w := newFixture(t, "")
 	conf, err := os.ReadFile(shipped(t))
@@ -58,10 +58,10 @@ func TestExternal(t *testing.T) {
 	w.run("admin", 1, "consumer audit-31 of stream EVENTS", "bus", "setup", "--check", "--listener", "audit", "--ordered")
 	w.run("admin", 0, "consumer audit-31 of stream EVENTS", "bus", "setup", "--listener", "audit", "--ordered", "--from", "all")
 	audit := w.listen("audit", true)
-	w.heard(audit, "Store.Saved letters")
-	w.heard(audit, "Store.Saved late")
+	w.awaitLine(audit, "Store.Saved letters")
+	w.awaitLine(audit, "Store.Saved late")
 
-	// A retry, for which an ordered listener halts a partition.
+	// A retry, for which an ordered listener pauses a partition.
 	w.save("/books", `{"uuid":"poison"}`)
 	process.Eventually(t, time.Minute, func() error {
 		if out := w.run("admin", 0, "", "dlq", "list", "--listener", "audit"); !strings.Contains(out, "out of tea") {
@@ -78,8 +78,8 @@ func TestExternal(t *testing.T) {
 	})
 }
 
-// With TLS on the port belfry itself works as before, and its commands come
-// through the port with what the configuration says.
+// With TLS on the port belfry itself works, and its commands connect through the
+// port with the certificates of the configuration.
 func TestEmbeddedWithTLS(t *testing.T) {
 	certificate, key, authority := process.Certificates(t)
 	w := newFixture(t, "")
@@ -94,7 +94,7 @@ func TestEmbeddedWithTLS(t *testing.T) {
 		"  config: nats.conf\n  listen: 127.0.0.1:%d\n  tls: {ca: %q, cert: %q, key: %q}\n", port, authority, certificate, key))
 	w.belfry = process.Serve(t, w.config)
 	if want := fmt.Sprintf("tls://127.0.0.1:%d", port); !strings.Contains(w.belfry.Banner, want) {
-		t.Errorf("the banner does not say %s:\n%s", want, w.belfry.Banner)
+		t.Errorf("the banner does not contain %s:\n%s", want, w.belfry.Banner)
 	}
 	w.run("admin", 0, "11 created", "bus", "setup")
 	w.awaitReady()
@@ -104,7 +104,7 @@ func TestEmbeddedWithTLS(t *testing.T) {
 	w.run("admin", 1, "can't connect to the bus at tls://127.0.0.1", "listener", "list")
 }
 
-// deploy goes from a bus with nothing on it to one where everybody works.
+// deploy sets up an empty bus and uses it as every user.
 func (w *fixture) deploy() {
 	w.t.Helper()
 	w.notReady("stream EVENTS")
@@ -135,31 +135,31 @@ func (w *fixture) deploy() {
 		}
 		return nil
 	})
-	w.heard(file, "Store.Saved letters")
+	w.awaitLine(file, "Store.Saved letters")
 	if m, err := live.NextMsg(time.Minute); err != nil || !strings.Contains(string(m.Data), "ada") {
-		w.t.Errorf("the observer hears %v, %v", m, err)
+		w.t.Errorf("the observer receives %v, %v", m, err)
 	}
 
 	w.browse("letters")
 	w.request("letters")
 
-	// Moving a listener is the admin's, and setting up again leaves it moved.
+	// Only the admin resets a listener, and another setup keeps its position.
 	w.run("admin", 0, "hears the log from sequence 1", "listener", "reset", "listener", "--from", "all")
 	w.run("admin", 0, "13 in sync\n", "bus", "setup", "--listener", "listener")
 	w.save("/books", `{"uuid":"late"}`)
-	w.heard(file, "Store.Saved late")
+	w.awaitLine(file, "Store.Saved late")
 
-	// A worker without its consumer is missed, and goes on once it has it again.
+	// A worker whose consumer is deleted is reported, and continues once the consumer exists again.
 	w.remove("sweep")
 	w.notReady("consumer sweep of stream EVENTS is missing")
 	w.run("admin", 0, "1 created", "bus", "setup")
 	w.awaitReady()
 	if log := w.belfry.Log(); strings.Contains(log, "the bus reports an error") {
-		w.t.Errorf("belfry lacks a right:\n%s", log)
+		w.t.Errorf("belfry lacks a permission:\n%s", log)
 	}
 }
 
-// browse reads the events of the log as a browser that comes back.
+// browse reads the events of the log as a browser that reconnects.
 func (w *fixture) browse(uuid string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
@@ -179,7 +179,7 @@ func (w *fixture) browse(uuid string) {
 			return
 		}
 	}
-	w.t.Errorf("%s: a browser hears nothing of %s", res.Status, uuid)
+	w.t.Errorf("%s: a browser receives no event of %s", res.Status, uuid)
 }
 
 // request gets an object as a client of stores over the bus.
@@ -196,7 +196,7 @@ func (w *fixture) request(uuid string) {
 	}
 }
 
-// remove deletes a consumer, as an admin may.
+// remove deletes a consumer as the admin.
 func (w *fixture) remove(consumer string) {
 	w.t.Helper()
 	js := natsserver.JetStream(w.t, w.bus, nats.UserInfo("admin", password("admin")))
@@ -205,7 +205,7 @@ func (w *fixture) remove(consumer string) {
 	}
 }
 
-// notReady waits until belfry has said what it lacks and what helps.
+// notReady waits until /readyz reports what is missing and which command helps.
 func (w *fixture) notReady(what string) {
 	w.t.Helper()
 	process.Eventually(w.t, time.Minute, func() error {
@@ -217,7 +217,7 @@ func (w *fixture) notReady(what string) {
 	})
 }
 
-// observe listens live, and reads the log, as the observer.
+// observe subscribes to live events, and reads the log, as the observer.
 func (w *fixture) observe() *nats.Subscription {
 	w.t.Helper()
 	c, err := nats.Connect(w.bus, nats.UserInfo("observer", password("observer")), nats.CustomInboxPrefix("_INBOX_observer"))

@@ -1,6 +1,5 @@
-// Package deploy shows that the bus of production works as it is shipped: the
-// real belfry, its commands, and programs of others, each with the rights that
-// nats.conf gives it.
+// Package deploy tests the shipped configuration of the bus: the real belfry, its
+// commands and other programs, each with the permissions that nats.conf grants.
 package deploy
 
 import (
@@ -21,8 +20,8 @@ import (
 	"belfry/test/process"
 )
 
-// The environment of a listener's program: its name, with "ordered " before it
-// for one that is, and the file in which it notes what it hears.
+// The environment of a listener's program: its name, with the prefix "ordered "
+// for an ordered listener, and the file in which it records the events.
 const (
 	envName = "BELFRY_TEST_LISTENER"
 	envFile = "BELFRY_TEST_FILE"
@@ -47,7 +46,7 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// users are those of nats.conf, by the variable that names their password.
+// users are the users of nats.conf, by the variable of their password.
 var users = map[string]string{
 	"FRONT": "front", "WORKER": "worker", "ALL": "belfry", "LISTENER": "listener",
 	"OBSERVER": "observer", "CLIENT": "client", "ADMIN": "admin", "SYSTEM": "system", "AUDIT": "audit",
@@ -70,17 +69,17 @@ bus:
   password: ${BELFRY_ALL_PASSWORD}
 `
 
-// fixture is a folder with a configuration, and the environment that nats.conf
-// takes its passwords from.
+// fixture is a folder with a configuration, and the environment that holds the
+// passwords of nats.conf.
 type fixture struct {
 	t      *testing.T
 	folder string
 	config string
-	bus    string // URL, where the configuration does not say it
+	bus    string // URL, where the configuration has none
 	belfry *process.Server
 }
 
-// newFixture writes a configuration whose section of the bus goes on with some lines.
+// newFixture writes a configuration with these lines added to its bus section.
 func newFixture(t *testing.T, bus string) *fixture {
 	t.Helper()
 	w := &fixture{t: t, folder: t.TempDir()}
@@ -102,7 +101,7 @@ func (w *fixture) write(name, text string) string {
 	return path
 }
 
-// shipped is the path of nats.conf as it is.
+// shipped returns the path of the shipped nats.conf.
 func shipped(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../../nats.conf")
@@ -113,8 +112,8 @@ func shipped(t *testing.T) string {
 }
 
 // run runs a command of belfry to its end, as a user of the bus, and expects an
-// exit code and words of what it says.
-func (w *fixture) run(user string, exit int, says string, args ...string) string {
+// exit code and a part of its output.
+func (w *fixture) run(user string, exit int, output string, args ...string) string {
 	w.t.Helper()
 	secret := w.write("password-of-"+user, password(user)+"\n")
 	args = append(args, "--config", w.config, "--user", user, "--password-file", secret)
@@ -125,13 +124,13 @@ func (w *fixture) run(user string, exit int, says string, args ...string) string
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if all := out + errOut; code != exit || !strings.Contains(all, says) || strings.Contains(all, password(user)) {
+	if all := out + errOut; code != exit || !strings.Contains(all, output) || strings.Contains(all, password(user)) {
 		w.t.Errorf("%v as %s ended with %d:\n%s", args, user, code, all)
 	}
 	return out
 }
 
-// ready is what /readyz says.
+// ready returns the reply of /readyz.
 func (w *fixture) ready() (status int, text string) {
 	w.t.Helper()
 	res, err := http.Get(w.belfry.URL + "/readyz")
@@ -168,7 +167,7 @@ func (w *fixture) save(store, body string) {
 	}
 }
 
-// get returns an object, or what the server says.
+// get returns an object, or the error of the server.
 func (w *fixture) get(path string) string {
 	w.t.Helper()
 	res, err := http.Get(w.belfry.URL + path)
@@ -184,10 +183,10 @@ func (w *fixture) get(path string) string {
 }
 
 // listen starts a listener's program as the user of its name, and returns the
-// file in which it notes what it hears.
+// file in which it records the events.
 func (w *fixture) listen(name string, ordered bool) (file string) {
 	w.t.Helper()
-	file = filepath.Join(w.folder, "heard-by-"+name)
+	file = filepath.Join(w.folder, "received-by-"+name)
 	role := name
 	if ordered {
 		role = "ordered " + name
@@ -208,8 +207,8 @@ func (w *fixture) listen(name string, ordered bool) (file string) {
 	return file
 }
 
-// heard waits until a listener has noted a line.
-func (w *fixture) heard(file, line string) {
+// awaitLine waits until a listener has recorded a line.
+func (w *fixture) awaitLine(file, line string) {
 	w.t.Helper()
 	process.Eventually(w.t, time.Minute, func() error {
 		data, err := os.ReadFile(file)

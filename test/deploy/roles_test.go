@@ -28,7 +28,7 @@ bus:
   password: ${BELFRY_TEST_PASSWORD}
 `
 
-// serveAs starts a process of some roles, as a user of the bus.
+// serveAs starts a process with these roles, as a user of the bus.
 func (w *fixture) serveAs(user, roles string) *process.Server {
 	w.t.Helper()
 	w.t.Setenv("BELFRY_TEST_USER", user)
@@ -36,9 +36,10 @@ func (w *fixture) serveAs(user, roles string) *process.Server {
 	return process.Serve(w.t, w.config, "--role", roles, "--data", filepath.Join(w.t.TempDir(), "data"))
 }
 
-// A front and workers apart, one configuration, each with the rights of its
-// half: what a front takes workers apply, also when one of them is killed.
-func TestRolesApart(t *testing.T) {
+// A front and workers are separate processes with one configuration, each with
+// the permissions of its role: workers apply what the front accepts, also when one
+// of them is killed.
+func TestRolesInSeparateProcesses(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "belfry-tests")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-tests")
 	w := newFixture(t, "")
@@ -94,7 +95,7 @@ func TestRolesApart(t *testing.T) {
 	}
 	for _, s := range []*process.Server{w.belfry, second} {
 		if log := s.Log(); strings.Contains(log, "ermissions") {
-			t.Errorf("rights are lacking:\n%s", log)
+			t.Errorf("a permission is missing:\n%s", log)
 		}
 		if err := s.Stop(); err != nil {
 			t.Error(err)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// audited are the ids of the events in a log, in its order.
+// audited returns the ids of the events in an audit log, in its order.
 func audited(t *testing.T, path string) []string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -37,7 +37,7 @@ func audited(t *testing.T, path string) []string {
 func TestAudit(t *testing.T) {
 	w := newFixture(t, "stores: {Books: {expose: {}}}")
 	audit, path := program(t, "audit"), filepath.Join(t.TempDir(), "audit.jsonl")
-	w.save("/books", `{"uuid":"before"}`) // it begins with what is there
+	w.save("/books", `{"uuid":"before"}`) // the audit log begins with existing events
 	c := w.start(nil, audit, "-file", path)
 	for i := range 70 {
 		w.save("/books", fmt.Sprintf(`{"uuid":"b-%d"}`, i))
@@ -58,7 +58,7 @@ func TestAudit(t *testing.T) {
 	w.idle("audit")
 	again := w.start(nil, audit, "-file", path)
 	if code := again.exit(); code != 1 || !strings.Contains(again.stderr.String(), "written by another process") {
-		t.Errorf("a second writer ended with %d", code)
+		t.Errorf("a second writer exited with %d", code)
 	}
 	c.stop()
 
@@ -85,22 +85,22 @@ func TestAudit(t *testing.T) {
 	last := bytes.LastIndexByte(data[:len(data)-1], '\n') + 1
 	w.check(os.WriteFile(path, data[:last], 0o600))
 	if out, code := verify("-head", head); code != 1 || !strings.Contains(out, "it was cut") {
-		t.Errorf("the end is gone: %d\n%s", code, out)
+		t.Errorf("with the end cut off: %d\n%s", code, out)
 	}
 	changed := bytes.Replace(data, []byte(`"uuid":"b-3"`), []byte(`"uuid":"b-4"`), 1)
 	w.check(os.WriteFile(path, changed, 0o600))
 	if out, code := verify(); code != 1 || !strings.Contains(out, "was changed") {
-		t.Errorf("a line is changed: %d\n%s", code, out)
+		t.Errorf("with a changed line: %d\n%s", code, out)
 	}
 	c = w.start(nil, audit, "-file", path)
 	if code := c.exit(); code != 1 {
-		t.Errorf("it went on with a log that was changed, and ended with %d", code)
+		t.Errorf("it continued a modified log and exited with %d", code)
 	}
 }
 
 func atLeast[T any](n int, all []T) error {
 	if len(all) < n {
-		return fmt.Errorf("there are %d of %d", len(all), n)
+		return fmt.Errorf("%d of %d", len(all), n)
 	}
 	return nil
 }

@@ -23,18 +23,18 @@ import (
 	"belfry/test/process"
 )
 
-// patience is more than what a killed process leaves behind has to wait.
+// patience is longer than the ack wait of the events of a killed process.
 const patience = 2 * time.Minute
 
-// fixture is a belfry, and who listens to it.
+// fixture is a belfry with its listeners.
 type fixture struct {
 	t      *testing.T
 	belfry *process.Server
 	bus    *bus.Bus
 }
 
-// newFixture starts a belfry with a configuration; files, name and content in turn,
-// are put beside it.
+// newFixture starts a belfry with a configuration and the files next to it; files
+// alternates names and contents.
 func newFixture(t *testing.T, config string, files ...string) *fixture {
 	t.Helper()
 	t.Parallel()
@@ -65,21 +65,21 @@ func (w *fixture) eventually(right func() error) {
 	process.Eventually(w.t, patience, right)
 }
 
-// idle waits until a listener has acknowledged all, what belfry has yet to tell
-// included.
+// idle waits until a listener has acknowledged all events, including those that
+// belfry has yet to publish.
 func (w *fixture) idle(name string) {
 	w.t.Helper()
 	w.check(w.belfry.Idle())
 	w.eventually(func() error {
 		pending, unacked, err := listener.Lag(w.t.Context(), w.bus, name)
 		if err == nil && pending+unacked > 0 {
-			err = fmt.Errorf("%d events wait for %s, and %d are in its hand", pending, name, unacked)
+			err = fmt.Errorf("%d events are pending for %s, and %d are unacknowledged", pending, name, unacked)
 		}
 		return err
 	})
 }
 
-// request sends a request and returns the answer, which is of success.
+// request sends a request, which must succeed, and returns the response.
 func (w *fixture) request(method, path string, body []byte, header ...string) (http.Header, []byte) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.belfry.URL+path, bytes.NewReader(body))
@@ -109,13 +109,13 @@ func object[T any](w *fixture, path string, header ...string) T {
 
 const jsonType = "application/json"
 
-// save makes an object.
+// save creates an object.
 func (w *fixture) save(path, body string) {
 	w.t.Helper()
 	w.request(http.MethodPost, path, []byte(body), "Content-Type", jsonType)
 }
 
-// run runs a belfry command, and returns what it prints.
+// run runs a belfry command and returns its output.
 func (w *fixture) run(args ...string) string {
 	w.t.Helper()
 	out, errOut, exit, err := process.Run(process.Program(w.t), append(args, "--url", w.belfry.Bus)...)
@@ -125,7 +125,7 @@ func (w *fixture) run(args ...string) string {
 	return out
 }
 
-// command runs a belfry command, and reads each line that it prints.
+// command runs a belfry command and decodes each line of its output.
 func command[T any](w *fixture, args ...string) []T {
 	w.t.Helper()
 	out := w.run(args...)
@@ -146,13 +146,13 @@ type letter struct {
 	Attempts, Retries int
 }
 
-// letters are the dead letters of a listener.
+// letters returns the dead letters of a listener.
 func (w *fixture) letters(name string) []letter {
 	w.t.Helper()
 	return command[letter](w, "dlq", "list", "--json", "--listener", name)
 }
 
-// child is a program that listens.
+// child is a listener's program.
 type child struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -160,7 +160,7 @@ type child struct {
 	done   chan struct{}
 }
 
-// start starts a program beside the belfry. It is killed at the end.
+// start starts a program. It is killed at the end of the test.
 func (w *fixture) start(env []string, name string, args ...string) *child {
 	w.t.Helper()
 	c := &child{t: w.t, cmd: exec.Command(name, args...), stderr: &kit.Tail{Limit: 1 << 20}, done: make(chan struct{})}
@@ -175,7 +175,7 @@ func (w *fixture) start(env []string, name string, args ...string) *child {
 	w.t.Cleanup(func() {
 		c.kill()
 		if said := c.stderr.String(); strings.Contains(said, "DATA RACE") || w.t.Failed() {
-			w.t.Errorf("%s said:\n%s", filepath.Base(name), said)
+			w.t.Errorf("output of %s:\n%s", filepath.Base(name), said)
 		}
 	})
 	return c
@@ -187,24 +187,24 @@ func (c *child) kill() {
 	<-c.done
 }
 
-// exit waits for the program's end, and returns its exit code.
+// exit waits for the program to end and returns its exit code.
 func (c *child) exit() int {
 	<-c.done
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// stop asks the program to stop, which it does.
+// stop sends SIGTERM, on which the program must exit with 0.
 func (c *child) stop() {
 	c.t.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		c.t.Fatal(err)
 	}
 	if code := c.exit(); code != 0 {
-		c.t.Errorf("%s ended with %d", c.cmd, code)
+		c.t.Errorf("%s exited with %d", c.cmd, code)
 	}
 }
 
-// listens waits until a listener has its place in the log.
+// listens waits until the consumer of a listener exists.
 func (w *fixture) listens(name string) {
 	w.t.Helper()
 	w.eventually(func() error {
@@ -213,7 +213,7 @@ func (w *fixture) listens(name string) {
 	})
 }
 
-// reset has a listener begin anew.
+// reset makes a listener start again at the beginning of the log.
 func (w *fixture) reset(name string) {
 	w.t.Helper()
 	w.run("listener", "reset", name, "--from", "all")

@@ -1,5 +1,5 @@
-// Package examples runs the programs in listeners/examples as what they are:
-// processes of their own, killed and started again, beside a real belfry.
+// Package examples runs the programs in listeners/examples as processes that are
+// killed and restarted, with a real belfry.
 package examples
 
 import (
@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { process.Main(m) }
 
-// sources is where the examples are.
+// sources is the folder of the examples.
 const sources = "../../listeners/examples"
 
 // program returns the path of an example in Go, built with the race detector.

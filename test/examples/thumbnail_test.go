@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// photos are of whoever is logged in: the program acts as the user whose
-// session it has.
+// photos belong to the user who is logged in: the program acts as the user of its
+// session.
 const photos = `
 stores:
   Users: {expose: {url: /users, restrict: {create: true}}}
@@ -37,7 +37,7 @@ type file struct {
 
 type photo struct{ Pictures, Thumbnails []file }
 
-// picture is a PNG of one colour, so that no two are the same.
+// picture returns a PNG of one shade, so that pictures differ.
 func picture(t *testing.T, shade int) []byte {
 	t.Helper()
 	img := image.NewPaletted(image.Rect(0, 0, 600, 300), color.Palette{color.RGBA{R: uint8(shade), A: 255}})
@@ -48,7 +48,7 @@ func picture(t *testing.T, shade int) []byte {
 	return b.Bytes()
 }
 
-// bomb is a whole PNG of 400,000,000 black pixels in some 200 KB.
+// bomb returns a valid PNG of 400,000,000 black pixels in some 200 KB.
 func bomb(t *testing.T) []byte {
 	t.Helper()
 	const side = 20_000
@@ -108,7 +108,7 @@ func TestThumbnail(t *testing.T) {
 	w.eventually(thumbnails(12))
 	w.idle("thumbnail")
 
-	// All of it once more, from the beginning.
+	// All events again, from the beginning.
 	c.stop()
 	w.reset("thumbnail")
 	c = start()
@@ -131,24 +131,24 @@ func TestThumbnail(t *testing.T) {
 	slices.Sort(of)
 	slices.Sort(want)
 	if !slices.Equal(of, want) {
-		t.Errorf("there are thumbnails of %v, not of %v", of, want)
+		t.Errorf("thumbnails of %v, want %v", of, want)
 	}
 	reasons := map[string]bool{}
 	for _, l := range w.letters("thumbnail") {
 		reasons[l.Reason] = true
 		if l.Attempts != 1 || !strings.Contains(l.Reason, "no picture") && !strings.Contains(l.Reason, "too large") {
-			t.Errorf("with the dead letters is %+v", l)
+			t.Errorf("unexpected dead letter %+v", l)
 		}
 	}
 	if len(reasons) != 2 {
 		t.Errorf("the reasons are %v", reasons)
 	}
 	if strings.Contains(c.stderr.String(), token) {
-		t.Error("it tells its token")
+		t.Error("its output contains its token")
 	}
 }
 
-// register makes a user and returns the token of a session.
+// register registers a user and returns the token of a session.
 func (w *fixture) register(login, name string) string {
 	w.t.Helper()
 	body := fmt.Sprintf(`{"register":true,"login":%q,"password":"correct horse","name":%q}`, login, name)

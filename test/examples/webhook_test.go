@@ -19,8 +19,8 @@ import (
 
 const secret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 
-// receiver is who is posted to. It refuses some events once, others for
-// ever, and redirects one to where nothing may arrive.
+// receiver is the receiver of the webhook. It refuses some events once, others
+// always, and redirects one to a private address.
 type receiver struct {
 	t       *testing.T
 	hook    *webhooks.Webhook
@@ -56,7 +56,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// done are the uuids of what the receiver has taken.
+// done returns the uuids of the accepted events.
 func (r *receiver) done() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +102,7 @@ func TestWebhook(t *testing.T) {
 	for uuid, n := range r.posts {
 		final := uuid == "gone" || uuid == "moved"
 		if !strings.HasPrefix(uuid, "b-") && !final || final && r.taken[uuid] > 0 {
-			t.Errorf("%s was posted %d times, and taken %d times", uuid, n, r.taken[uuid])
+			t.Errorf("%s was posted %d times and accepted %d times", uuid, n, r.taken[uuid])
 		}
 	}
 	reasons := map[string]string{}
@@ -110,28 +110,27 @@ func TestWebhook(t *testing.T) {
 		reasons[l.UUID] = l.Reason
 	}
 	if len(reasons) != 2 || !strings.Contains(reasons["gone"], "410") || !strings.Contains(reasons["moved"], "redirects are not followed") {
-		t.Errorf("with the dead letters are %v", reasons)
+		t.Errorf("the reasons of the dead letters are %v", reasons)
 	}
 	for _, c := range []*child{c, again} {
 		if said := c.stderr.String(); strings.Contains(said, "hunter2") || strings.Contains(said, secret[10:]) {
-			t.Errorf("it tells its secrets:\n%s", said)
+			t.Errorf("its output contains its secrets:\n%s", said)
 		}
 	}
 }
 
-// An address of this machine is refused however it is written, and nothing
-// arrives there.
+// A private address is refused in every notation, and nothing is sent there.
 func TestWebhookRefusesPrivateAddresses(t *testing.T) {
 	w := newFixture(t, "stores: {Books: {expose: {}}}")
 	webhook := program(t, "webhook")
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was posted") }))
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a private address received a request") }))
 	t.Cleanup(server.Close)
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
 	hosts := map[string]string{
 		"address": "127.0.0.1", "name": "localhost", "mapped": "[::ffff:127.0.0.1]", "any": "0.0.0.0",
 	}
 	for name, host := range hosts {
-		// A proxy would connect in its place.
+		// A proxy must not be used: it would connect instead of the program.
 		env := []string{"WEBHOOK_SECRET=" + secret, "HTTP_PROXY=" + server.URL}
 		w.start(env, webhook, "-name", name, "-allow-http", "-url", "http://"+host+":"+port)
 		w.listens(name)
@@ -140,12 +139,12 @@ func TestWebhookRefusesPrivateAddresses(t *testing.T) {
 	for name, host := range hosts {
 		w.idle(name)
 		if all := w.letters(name); len(all) != 1 || !strings.Contains(all[0].Reason, "prohibited IP address") {
-			t.Errorf("%s: with the dead letters are %v", host, all)
+			t.Errorf("%s: the dead letters are %v", host, all)
 		}
 	}
 }
 
-func TestWebhookThatCannotWork(t *testing.T) {
+func TestWebhookRefusesUnusableSettings(t *testing.T) {
 	w := newFixture(t, "stores: {Books: {}}")
 	webhook := program(t, "webhook")
 	for name, c := range map[string]struct {
@@ -163,10 +162,10 @@ func TestWebhookThatCannotWork(t *testing.T) {
 	} {
 		running := w.start([]string{"WEBHOOK_SECRET=" + c.secret}, webhook, c.args...)
 		if code := running.exit(); code != 2 {
-			t.Errorf("%s: it ended with %d", name, code)
+			t.Errorf("%s: it exited with %d", name, code)
 		}
 		if said := running.stderr.String(); said == "" || strings.Contains(said, "hunter2") || strings.Contains(said, "aHVudGVyMg") {
-			t.Errorf("%s: it says %q", name, said)
+			t.Errorf("%s: its output is %q", name, said)
 		}
 	}
 }

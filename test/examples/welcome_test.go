@@ -36,8 +36,8 @@ func TestWelcomeInNode(t *testing.T) {
 	w.welcomes("welcome-node", "node", filepath.Join(folder, "welcome.js"))
 }
 
-// The client for Python comes from no registry that Go's or npm's tools know:
-// where it is not installed, the program is only compiled.
+// The client for Python is installed by neither Go nor npm: where it is missing,
+// the program is only compiled.
 func TestWelcomeInPython(t *testing.T) {
 	path, err := filepath.Abs(sources + "/welcome-python/welcome.py")
 	if err != nil {
@@ -55,8 +55,8 @@ func TestWelcomeInPython(t *testing.T) {
 	w.welcomes("welcome-python", "python3", path)
 }
 
-// welcomes has a program welcome users, kills it among them, and has it hear of
-// all of them once more.
+// welcomes runs a program that welcomes users, kills it while it handles events,
+// and redelivers all events to it.
 func (w *fixture) welcomes(listener, name string, args ...string) {
 	t := w.t
 	c := w.start(nil, name, args...)
@@ -87,7 +87,7 @@ func (w *fixture) welcomes(listener, name string, args ...string) {
 	w.idle(listener)
 	c.stop()
 
-	// What the users do meanwhile is not undone when it all comes again.
+	// A redelivery does not undo later changes of the users.
 	w.request(http.MethodPatch, "/users/"+me(3).UUID, []byte(`{"displayName":"Ada"}`),
 		"Content-Type", "application/merge-patch+json", "Authorization", "Bearer "+tokens[3])
 	w.reset(listener)
@@ -113,14 +113,14 @@ func (w *fixture) welcomes(listener, name string, args ...string) {
 		t.Errorf("%d users were updated", len(updates))
 	}
 
-	// A dead letter that is retried is heard, and fails again.
+	// A dead letter that is retried is handled, and fails again.
 	tokens[0] = tooLong
 	long := me(0).UUID
 	refused := func(retries int) func() error {
 		return func() error {
 			for _, l := range w.letters(listener) {
 				if l.UUID != long || !strings.Contains(l.Reason, "does not match its schema") {
-					t.Errorf("with the dead letters is %+v", l)
+					t.Errorf("unexpected dead letter %+v", l)
 				}
 				if l.Retries == retries {
 					return nil
