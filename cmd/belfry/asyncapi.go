@@ -4,5 +4,5 @@ import "belfry/pkg/app"
 
 type asyncapiCmd struct{ described }
 
-// Run writes what GET /asyncapi.json replies.
+// Run writes the document of GET /asyncapi.json.
 func (c *asyncapiCmd) Run(s streams) error { return c.describe(app.AsyncAPI, s) }

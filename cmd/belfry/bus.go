@@ -10,17 +10,16 @@ import (
 	"belfry/pkg/errs"
 )
 
-// busFlags say which bus a command talks to, and as whom: the configured one
-// as configured, unless they say otherwise.
+// busFlags select the bus that a command connects to, and the user: those of the configuration by default.
 type busFlags struct {
 	configuration
 	URL          string `name:"url" help:"The bus, instead of the configured one: nats://HOST:PORT." placeholder:"URL"`
 	User         string `help:"User of the bus, instead of the configured one." placeholder:"NAME"`
-	PasswordFile string `help:"File with the user's password; else that of the environment's BELFRY_BUS_PASSWORD." placeholder:"FILE"`
+	PasswordFile string `help:"File with the user's password. Default: the environment variable BELFRY_BUS_PASSWORD." placeholder:"FILE"`
 	Creds        string `help:"File with a user's JWT and seed, instead of user and password." placeholder:"FILE"`
 }
 
-// connect connects to the bus and does something with it.
+// connect connects to the bus, calls a function with it, and disconnects.
 func (f busFlags) connect(ctx context.Context, do func(*bus.Client) error) error {
 	o, err := f.options()
 	if err != nil {
@@ -56,11 +55,11 @@ func (f busFlags) options() (bus.Options, error) {
 	return o, err
 }
 
-// auth is who the flags say we are.
+// auth returns the credentials of the flags.
 func (f busFlags) auth() (bus.Auth, error) {
 	switch {
 	case f.User != "" && f.Creds != "":
-		return bus.Auth{}, errs.New(errs.Invalid, "--user and --creds are two ways to log in; choose one")
+		return bus.Auth{}, errs.New(errs.Invalid, "--user and --creds are alternatives; choose one")
 	case f.User == "" && f.PasswordFile != "":
 		return bus.Auth{}, errs.New(errs.Invalid, "--password-file needs --user")
 	case f.Creds != "":

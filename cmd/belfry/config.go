@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/app"
 )
 
-// configuration is the flags of every command that reads one.
+// configuration holds the flags of every command that reads a configuration.
 type configuration struct {
 	Config string `short:"c" help:"The configuration file." default:"config/belfry.yaml" env:"BELFRY_CONFIG" placeholder:"FILE"`
 	Data   string `help:"The data folder, instead of the configured one." env:"BELFRY_DATA" placeholder:"FOLDER"`
@@ -30,7 +30,7 @@ type configCheckCmd struct {
 	File string `arg:"" optional:"" default:"config/belfry.yaml" help:"The configuration file (${default})."`
 }
 
-// Run checks one file and says so, or tells every problem.
+// Run checks one file, and returns every problem in it.
 func (c *configCheckCmd) Run(s streams) error {
 	loaded, err := config.Load(c.File, os.LookupEnv)
 	if err != nil {

@@ -18,18 +18,18 @@ import (
 type dlqCmd struct {
 	List  dlqListCmd  `cmd:"" help:"List the dead letters: events that a listener could not handle."`
 	Show  dlqShowCmd  `cmd:"" help:"Show a dead letter with its event."`
-	Retry dlqRetryCmd `cmd:"" help:"Give dead letters to their listener again."`
-	Drop  dlqDropCmd  `cmd:"" help:"Remove dead letters for good."`
+	Retry dlqRetryCmd `cmd:"" help:"Redeliver dead letters to their listener."`
+	Drop  dlqDropCmd  `cmd:"" help:"Delete dead letters permanently."`
 }
 
-// lettersFlags select letters.
+// lettersFlags select dead letters.
 type lettersFlags struct {
-	Listener string `help:"Only letters of this listener." placeholder:"NAME"`
+	Listener string `help:"Only dead letters of this listener." placeholder:"NAME"`
 	Event    string `help:"Only events of this name, Store.Saved for instance." placeholder:"NAME"`
 	Store    string `help:"Only events of this store." placeholder:"NAME"`
 	UUID     string `name:"uuid" help:"Only events of this object." placeholder:"UUID"`
-	Reason   string `help:"Only letters whose reason has this in it." placeholder:"TEXT"`
-	Since    string `help:"Only letters since a time (RFC 3339, or 36h for ago)." placeholder:"TIME"`
+	Reason   string `help:"Only dead letters whose reason contains this." placeholder:"TEXT"`
+	Since    string `help:"Only dead letters since a time (RFC 3339, or an age such as 36h)." placeholder:"TIME"`
 }
 
 func (f lettersFlags) selection() (deadletter.Select, error) {
@@ -41,7 +41,7 @@ func (f lettersFlags) selection() (deadletter.Select, error) {
 	return s, err
 }
 
-// letterView is a letter as JSON.
+// letterView is a dead letter as JSON.
 type letterView struct {
 	ID       uint64          `json:"id"`
 	Listener string          `json:"listener"`
@@ -77,7 +77,7 @@ type dlqListCmd struct {
 	JSON bool `name:"json" help:"One JSON object a line."`
 }
 
-// Run prints a line for each selected letter.
+// Run prints a line for each selected dead letter.
 func (c *dlqListCmd) Run(ctx context.Context, s streams) error {
 	selected, err := c.selection()
 	if err != nil {
@@ -105,10 +105,10 @@ func writeLetters(ctx context.Context, w io.Writer, b *bus.Client, selected dead
 
 type dlqShowCmd struct {
 	busFlags
-	ID uint64 `arg:"" help:"Number of the letter, as list tells it."`
+	ID uint64 `arg:"" help:"Number of the dead letter, as printed by list."`
 }
 
-// Run prints a letter as JSON.
+// Run prints a dead letter as JSON.
 func (c *dlqShowCmd) Run(ctx context.Context, s streams) error {
 	return c.connect(ctx, func(b *bus.Client) error {
 		l, err := deadletter.Get(ctx, b, c.ID)
@@ -121,16 +121,16 @@ func (c *dlqShowCmd) Run(ctx context.Context, s streams) error {
 	})
 }
 
-// chosenLetters are the letters that a command acts on.
+// chosenLetters are the dead letters that a command acts on.
 type chosenLetters struct {
 	busFlags
 	lettersFlags
-	ID  []uint64 `arg:"" optional:"" help:"Numbers of letters, as list tells them."`
-	All bool     `help:"Every letter."`
+	ID  []uint64 `arg:"" optional:"" help:"Numbers of dead letters, as printed by list."`
+	All bool     `help:"Every dead letter."`
 }
 
-// each acts on the letters that are there at the beginning: one that comes back
-// meanwhile is not taken again.
+// each acts on the dead letters that exist at the beginning: one that a listener returns in the meantime
+// is not processed again.
 func (c *chosenLetters) each(ctx context.Context, w io.Writer, done string, act func(context.Context, deadletter.Bus, uint64) error) error {
 	selected, err := c.selection()
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *chosenLetters) each(ctx context.Context, w io.Writer, done string, act 
 			}
 			failed = errors.Join(failed, err)
 			if err != nil && !errors.Is(err, errs.NotFound) && !errors.Is(err, errs.TooLarge) {
-				break // the next one would fare no better
+				break // the next one would fail, too
 			}
 		}
 		fmt.Fprintf(w, "%d of %d %s\n", n, len(ids), done)
@@ -168,14 +168,14 @@ func (c *chosenLetters) each(ctx context.Context, w io.Writer, done string, act 
 
 type dlqRetryCmd struct{ chosenLetters }
 
-// Run gives the chosen letters to their listeners.
+// Run redelivers the chosen dead letters to their listeners.
 func (c *dlqRetryCmd) Run(ctx context.Context, s streams) error {
 	return c.each(ctx, s.out, "letters are on their way back", deadletter.Retry)
 }
 
 type dlqDropCmd struct{ chosenLetters }
 
-// Run removes the chosen letters.
+// Run deletes the chosen dead letters.
 func (c *dlqDropCmd) Run(ctx context.Context, s streams) error {
 	return c.each(ctx, s.out, "letters are dropped", deadletter.Drop)
 }

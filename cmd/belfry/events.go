@@ -14,8 +14,8 @@ import (
 )
 
 type eventsCmd struct {
-	Tail eventsTailCmd `cmd:"" help:"Print events as they come, until interrupted."`
-	Get  eventsGetCmd  `cmd:"" help:"Print events that the log holds: of an object, of a store, since a time."`
+	Tail eventsTailCmd `cmd:"" help:"Print events as they are published, until interrupted."`
+	Get  eventsGetCmd  `cmd:"" help:"Print stored events: of an object, of a store, since a time."`
 }
 
 // eventsFlags select events.
@@ -32,10 +32,10 @@ func (f eventsFlags) selection() eventlog.Select {
 type eventsTailCmd struct {
 	busFlags
 	eventsFlags
-	From string `default:"new" help:"Begin at a sequence, a time (RFC 3339, or 36h for ago), all, or new (${default})." placeholder:"PLACE"`
+	From string `default:"new" help:"Start at a sequence, a time (RFC 3339, or an age such as 36h), all, or new (${default})." placeholder:"PLACE"`
 }
 
-// Run prints until it is interrupted, which is how it is meant to end.
+// Run prints events until it is interrupted, which is a success.
 func (c *eventsTailCmd) Run(ctx context.Context, s streams) error {
 	from, err := eventlog.ParseFrom(c.From)
 	if err != nil {
@@ -51,14 +51,14 @@ type eventsGetCmd struct {
 	busFlags
 	eventsFlags
 	Sequence []uint64 `arg:"" optional:"" help:"Sequences of single events."`
-	From     string   `default:"all" help:"Begin at a sequence, a time (RFC 3339, or 36h for ago), or all (${default})." placeholder:"PLACE"`
-	Limit    int      `help:"Print so many events at most." placeholder:"N"`
+	From     string   `default:"all" help:"Start at a sequence, a time (RFC 3339, or an age such as 36h), or all (${default})." placeholder:"PLACE"`
+	Limit    int      `help:"Maximum number of events to print." placeholder:"N"`
 }
 
-// errEnough ends a reading that has brought what was asked for.
+// errEnough ends a read that has reached its limit.
 var errEnough = errors.New("enough")
 
-// Run prints what there is, and ends.
+// Run prints the stored events, and ends.
 func (c *eventsGetCmd) Run(ctx context.Context, s streams) error {
 	from, err := eventlog.ParseFrom(c.From)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *eventsGetCmd) single(ctx context.Context, b *bus.Client, w io.Writer) e
 	return nil
 }
 
-// writeEvent writes the envelope as one line, with its place in the log.
+// writeEvent writes the envelope as one line, with its sequence in the log.
 func writeEvent(w io.Writer, e *eventlog.Entry) error {
 	if len(e.Data) < 2 || !json.Valid(e.Data) || e.Data[0] != '{' {
 		_, err := fmt.Fprintf(w, `{"sequence":%d,"unreadable":%q}`+"\n", e.Sequence, e.Subject)

@@ -18,7 +18,7 @@ type exportCmd struct {
 	Output string `short:"o" help:"File to write; standard output when not given." placeholder:"FILE"`
 }
 
-// Run writes one object a line. A file appears under its name only when whole.
+// Run writes one object per line. A file gets its name only when it is complete.
 func (c *exportCmd) Run(ctx context.Context, s streams) error {
 	loaded, err := c.load("")
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *exportCmd) Run(ctx context.Context, s streams) error {
 	}
 }
 
-// replace writes a file beside the named one, and gives it that name in the end.
+// replace writes a temporary file in the same folder, and renames it when it is complete.
 func (c *exportCmd) replace(ctx context.Context, loaded *config.Config) error {
 	f, err := os.CreateTemp(filepath.Dir(c.Output), filepath.Base(c.Output)+".*")
 	if err != nil {
@@ -53,8 +53,7 @@ func (c *exportCmd) replace(ctx context.Context, loaded *config.Config) error {
 	return os.Rename(f.Name(), c.Output)
 }
 
-// pour writes into what is no file, a pipe or /dev/null for instance, which
-// must not be replaced.
+// pour writes to a pipe or a device, which must not be replaced.
 func (c *exportCmd) pour(ctx context.Context, loaded *config.Config) error {
 	f, err := os.OpenFile(c.Output, os.O_WRONLY, 0)
 	if err != nil {

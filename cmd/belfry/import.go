@@ -32,10 +32,10 @@ type importCmd struct {
 	Stop        bool   `help:"Stop at the first object that is not taken."`
 }
 
-// errNotTaken is the end of an import that has told what was not taken.
+// errNotTaken ends an import that has reported the objects that were refused.
 var errNotTaken = errors.New("not every object was taken; the messages above say which and why")
 
-// Run imports, tells what was not taken as it goes, and sums up.
+// Run imports objects, reports each that is refused, and prints a summary.
 func (c *importCmd) Run(ctx context.Context, s streams) error {
 	if c.Concurrency < 1 || c.Concurrency > 1024 {
 		return errs.New(errs.Invalid, "--concurrency: expected a number from 1 to 1024")
@@ -76,7 +76,7 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 	var syntax *importer.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		// What is wrong with a file's content is no wrong usage.
+		// Invalid content of a file is not a usage error.
 		return fmt.Errorf("%s:%d:%d: %s", name, syntax.Line, syntax.Column, syntax.Message)
 	case err == nil && p.Failed > 0:
 		return errNotTaken
@@ -84,7 +84,7 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 	return err
 }
 
-// options translates flags and configuration.
+// options returns the options of the flags and the configuration.
 func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	o := importer.Options{
 		Token: c.Token, Concurrency: c.Concurrency, Key: c.Key, Batch: c.Batch, Skip: c.Skip,
@@ -117,8 +117,7 @@ func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	return o, nil
 }
 
-// owned are the fields that the server would leave out as well: they are
-// in what `belfry export` writes.
+// owned returns the fields that the server ignores, too. The output of `belfry export` has them.
 func owned(c *config.Config, st *config.Store) func(string) bool {
 	var fields []string
 	for _, source := range c.Stores {
@@ -140,7 +139,7 @@ func storeNames(c *config.Config) []string {
 	return names
 }
 
-// open opens the input; the size is -1 when nobody knows.
+// open opens the input; the size is -1 if it is unknown.
 func (c *importCmd) open(ctx context.Context, in io.Reader) (io.ReadCloser, int64, error) {
 	if c.File == "-" {
 		return &interruptible{ctx: ctx, in: in}, -1, nil
@@ -162,9 +161,8 @@ func (c *importCmd) open(ctx context.Context, in io.Reader) (io.ReadCloser, int6
 	}
 }
 
-// interruptible is a reader that a context's end gets back from, even if
-// nobody ever writes to the terminal or pipe it reads. The read that
-// waits then is left behind; the program is about to end.
+// interruptible is a reader whose Read returns when a context ends, also if the terminal or pipe has no
+// input. The goroutine that reads it remains blocked until the program ends.
 type interruptible struct {
 	ctx  context.Context // io.Reader takes none
 	in   io.Reader
@@ -213,10 +211,10 @@ func (r *interruptible) pump() {
 	}
 }
 
-// Close leaves standard input open: it is not ours.
+// Close leaves standard input open.
 func (r *interruptible) Close() error { return nil }
 
-// summary is what was done, in one line.
+// summary returns the result in one line.
 func summary(p importer.Progress, took time.Duration) string {
 	parts := []string{fmt.Sprintf("%d objects read", p.Read)}
 	for _, part := range []struct {
@@ -241,12 +239,12 @@ func rate(p importer.Progress, took time.Duration) float64 {
 	return float64(p.Read-p.Skipped) / max(took.Seconds(), 0.001)
 }
 
-// resume says how to go on after an end before the end.
+// resume explains how to continue an import that was interrupted.
 func (c *importCmd) resume(err error, p importer.Progress) string {
 	if c.DryRun || err == nil && (!c.Stop || p.Failed == 0) {
 		return ""
 	}
-	hint := "To go on, give the same command again: what is there already is passed over."
+	hint := "To continue, run the same command again: objects that exist are skipped."
 	if p.Complete > 0 && p.Failed == 0 {
 		hint += fmt.Sprintf("\nWith --skip %d it does not even ask for the first %d objects, which are done.", p.Complete, p.Complete)
 	}

@@ -13,19 +13,19 @@ import (
 	"belfry/pkg/importer"
 )
 
-// How often progress is told: often where it replaces what was told before.
+// How often progress is reported: more often where it replaces the report before.
 const (
 	barInterval  = 100 * time.Millisecond
 	lineInterval = 5 * time.Second
 )
 
-// display tells how an import goes: with a bar on a terminal, else with a
-// line now and then.
+// display reports the progress of an import: with a bar on a terminal, otherwise with a line at an
+// interval.
 type display struct {
 	mu    sync.Mutex
 	w     io.Writer
 	file  string
-	size  int64                    // bytes; -1 when nobody knows
+	size  int64                    // bytes; -1 if it is unknown
 	bar   *progressbar.ProgressBar // nil without a terminal
 	began time.Time
 }
@@ -43,7 +43,7 @@ func newDisplay(w io.Writer, file string, size int64) *display {
 	return d
 }
 
-// follow tells progress until the function it returns is called.
+// follow reports progress until the function that it returns is called.
 func (d *display) follow(progress func() importer.Progress) (stop func()) {
 	interval := lineInterval
 	if d.bar != nil {
@@ -59,7 +59,7 @@ func (d *display) follow(progress func() importer.Progress) (stop func()) {
 			case <-done:
 				return
 			case <-tick.C:
-				d.tell(progress())
+				d.show(progress())
 			}
 		}
 	})
@@ -70,12 +70,12 @@ func (d *display) follow(progress func() importer.Progress) (stop func()) {
 	}
 }
 
-func (d *display) tell(p importer.Progress) {
+func (d *display) show(p importer.Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.bar != nil {
 		d.bar.Describe(fmt.Sprintf("%d objects", p.Read))
-		// A bar that can't be drawn is no reason to stop.
+		// An error of the bar does not stop the import.
 		_ = d.bar.Set64(p.Bytes)
 		return
 	}
@@ -87,17 +87,17 @@ func (d *display) tell(p importer.Progress) {
 		d.file, p.Read, share, p.Failed, rate(p, time.Since(d.began)))
 }
 
-// end leaves the bar where it has come to.
+// end keeps the bar at its position.
 func (d *display) end(p importer.Progress) {
 	if d.bar == nil {
 		return
 	}
-	d.tell(p)
+	d.show(p)
 	_ = d.bar.Exit()
 	fmt.Fprintln(d.w)
 }
 
-// failure tells of an object that was not taken, in the form of compilers.
+// failure reports an object that was refused, in the format of compilers.
 func (d *display) failure(f importer.Failure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

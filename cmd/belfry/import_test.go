@@ -159,7 +159,7 @@ func TestProgressWithoutTerminal(t *testing.T) {
 	var w bytes.Buffer
 	d := newDisplay(&w, "books.json", 1000)
 	d.began = time.Now().Add(-time.Hour)
-	d.tell(importer.Progress{Read: 20, Bytes: 250, Failed: 3})
+	d.show(importer.Progress{Read: 20, Bytes: 250, Failed: 3})
 	d.failure(importer.Failure{Position: importer.Position{Line: 4, Column: 2}, UUID: "a", Status: 403, Message: "denied"})
 	d.end(importer.Progress{Read: 21})
 	want := "books.json: 20 objects read (25 %), 3 not taken, 0 a second\nbooks.json:4:2: a: denied (403)\n"

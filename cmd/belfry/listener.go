@@ -65,7 +65,7 @@ type listenerResetCmd struct {
 	From string `required:"" help:"A sequence, a time (RFC 3339, or 36h for ago), all, or new, which passes over what waits." placeholder:"PLACE"`
 }
 
-// Run moves the listener and says where to.
+// Run moves the listener and prints its new position.
 func (c *listenerResetCmd) Run(ctx context.Context, s streams) error {
 	from, err := eventlog.ParseFrom(c.From)
 	if err != nil {

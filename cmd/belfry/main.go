@@ -1,4 +1,4 @@
-// Command belfry is the whole of belfry in one binary: see belfry --help.
+// Command belfry is the server and its command-line tools: see belfry --help.
 package main
 
 import (
@@ -24,7 +24,7 @@ const (
 	exitInterrupted = 130
 )
 
-// cli is the commands and their flags; each command is in a file of its own.
+// cli holds the commands and their flags. Each command has its own file.
 type cli struct {
 	Serve    serveCmd    `cmd:"" help:"Serve HTTP, the bus and the workers from one configuration."`
 	Config   configCmd   `cmd:"" help:"Look at configurations."`
@@ -41,15 +41,15 @@ type cli struct {
 	Version  versionCmd  `cmd:"" help:"Say which belfry this is."`
 }
 
-// streams are what commands read and write.
+// streams are the inputs and outputs of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
 func main() {
-	// The first signal asks the command to end well; after that the signals
-	// have their usual effect, so that a second one ends a stop that hangs.
+	// The first signal stops the command gracefully. After that signals have their default effect, so that
+	// a second one ends a stop that hangs.
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, release)
 	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s),
 	)
 	if err != nil {
-		panic(err) // the commands above are declared wrongly
+		panic(err) // the declarations of the commands are invalid
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
@@ -84,10 +84,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	return report(parsed.Run(), s.err)
 }
 
-// errFound is the end of a check that found differences: all has been said.
+// errFound ends a check that found differences, which it has reported.
 var errFound = errors.New("differences were found")
 
-// report tells what went wrong and returns the exit code for it.
+// report prints an error and returns its exit code.
 func report(err error, w io.Writer) int {
 	var problems config.Problems
 	switch {

@@ -19,7 +19,7 @@ type migrateCmd struct {
 	JSON bool   `name:"json" help:"Report as JSON."`
 }
 
-// Run moves, and compares; a difference is exit code 1.
+// Run copies and compares; after differences the exit code is 1.
 func (c *migrateCmd) Run(ctx context.Context, s streams) error {
 	from, err := config.Load(c.From, os.LookupEnv)
 	if err != nil {
@@ -33,10 +33,10 @@ func (c *migrateCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	return tell(s.out, c.JSON, r, writeMigration)
+	return writeResult(s.out, c.JSON, r, writeMigration)
 }
 
-// sometimes tells progress, a line now and then.
+// sometimes reports progress, with a line at an interval.
 func sometimes(w io.Writer) func(migrate.Progress) {
 	var mu sync.Mutex
 	last := time.Now()

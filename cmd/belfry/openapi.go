@@ -7,7 +7,7 @@ import (
 
 type openapiCmd struct{ described }
 
-// Run writes what GET /openapi.json replies.
+// Run writes the document of GET /openapi.json.
 func (c *openapiCmd) Run(s streams) error { return c.describe(app.OpenAPI, s) }
 
 // described is the flags of commands that write a document.

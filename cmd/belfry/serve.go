@@ -17,7 +17,7 @@ import (
 type serveCmd struct {
 	configuration
 	Listen string   `help:"Address of HTTP, instead of the configured one." env:"BELFRY_LISTEN" placeholder:"HOST:PORT"`
-	Role   []string `help:"Be a part of belfry, beside other processes: front, mapping, cascade, mail, sweep; several, separated by commas. Without it: all." env:"BELFRY_ROLE" placeholder:"ROLE,..."`
+	Role   []string `help:"Roles of this process, if other processes have the others: front, mapping, cascade, mail, sweep, separated by commas. Default: all." env:"BELFRY_ROLE" placeholder:"ROLE,..."`
 }
 
 // Run serves until the context ends, and then stops gracefully.

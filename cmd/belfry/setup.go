@@ -36,7 +36,7 @@ type busSetupCmd struct {
 	From     string        `help:"Where it begins when it is new to the bus: all, new, a sequence, or a time as RFC 3339 or 36h for ago (${default})." default:"new" placeholder:"PLACE"`
 }
 
-// Run sets up and says what it found and did.
+// Run sets up the bus and prints what it found and did.
 func (c *busSetupCmd) Run(ctx context.Context, s streams) error {
 	specs, err := c.specs()
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *busSetupCmd) Run(ctx context.Context, s streams) error {
 	return err
 }
 
-// specs are the listeners that the flags tell of.
+// specs returns the listeners of the flags.
 func (c *busSetupCmd) specs() ([]listener.Spec, error) {
 	spec := listener.Spec{Ordered: c.Ordered, Stores: c.Store, Filters: c.Filter, AckWait: c.AckWait}
 	for _, name := range c.Event {
@@ -83,7 +83,7 @@ func (c *busSetupCmd) specs() ([]listener.Spec, error) {
 	return all, nil
 }
 
-// parseStart reads where a listener begins.
+// parseStart parses the start position of a listener.
 func parseStart(text string) (listener.Start, error) {
 	switch text {
 	case "new":
@@ -101,8 +101,7 @@ func parseStart(text string) (listener.Start, error) {
 	return listener.StartAtTime(at), nil
 }
 
-// writeFindings writes a line for each finding and a sum, and reports whether
-// something lacks.
+// writeFindings writes a line for each difference and a summary, and reports whether something is missing.
 func writeFindings(w io.Writer, all []bus.Diff) (lacks bool) {
 	if len(all) == 0 {
 		return false
@@ -134,7 +133,7 @@ type busRoleCmd struct {
 	Ordered bool   `help:"The listener is ordered."`
 }
 
-// Run prints a block that a user's permissions can refer to.
+// Run prints a block of permissions for a user of the bus.
 func (c *busRoleCmd) Run(s streams) error {
 	publish, subscribe, err := listener.Permissions(c.Name, c.Ordered)
 	if err != nil {

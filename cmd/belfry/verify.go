@@ -18,7 +18,7 @@ type verifyCmd struct {
 	JSON   bool `name:"json" help:"Report as JSON."`
 }
 
-// Run verifies; a difference that stays is exit code 1.
+// Run verifies the stores; if differences remain the exit code is 1.
 func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 	loaded, err := c.load("")
 	if err != nil {
@@ -28,12 +28,11 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	return tell(s.out, c.JSON, r, writeReport)
+	return writeResult(s.out, c.JSON, r, writeReport)
 }
 
-// tell writes a report, as JSON or for people, and returns errFound when it
-// tells of differences.
-func tell[R interface{ Clean() bool }](w io.Writer, asJSON bool, report R, write func(io.Writer, R) error) (err error) {
+// writeResult writes a report, as JSON or text, and returns errFound if it has differences.
+func writeResult[R interface{ Clean() bool }](w io.Writer, asJSON bool, report R, write func(io.Writer, R) error) (err error) {
 	if asJSON {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")

@@ -10,7 +10,7 @@ import (
 
 type versionCmd struct{}
 
-// Run says the version, the commit it was built from, and the platform.
+// Run prints the version, the commit it was built from, and the platform.
 func (versionCmd) Run(s streams) error {
 	commit := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
