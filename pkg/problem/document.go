@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Encode writes a problem document as people can read it: a "<" is no danger
-// where nothing takes it for HTML.
+// Encode encodes a problem document. It does not escape HTML characters, for people to
+// read: the media type keeps clients from rendering it as HTML.
 func Encode(document any) []byte {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
@@ -23,7 +23,8 @@ func Encode(document any) []byte {
 	return body.Bytes()
 }
 
-// RetryAfter is the whole seconds after which to try again, at least one.
+// RetryAfter returns the value of the Retry-After header for an error, in whole seconds,
+// at least one.
 func RetryAfter(err error) string {
 	var e *errs.Error
 	if errors.As(err, &e) && e.RetryAfter > time.Second {

@@ -1,6 +1,5 @@
-// Package problem says what the kinds of errors are called at belfry's edges:
-// the status of HTTP, which the bus uses as well, and the type and title of a
-// problem document (RFC 9457).
+// Package problem translates kinds of errors to HTTP and the bus: the status, and the
+// type and title of a problem document (RFC 9457).
 package problem
 
 import (
@@ -10,10 +9,10 @@ import (
 	"belfry/pkg/errs"
 )
 
-// TypePrefix begins every problem type; docs/http.md says what each means.
+// TypePrefix begins every problem type; docs/http.md lists them.
 const TypePrefix = "urn:belfry:problem:"
 
-// Name is what a kind is called.
+// Name is the type, title and status of a kind.
 type Name struct {
 	Type   string // without TypePrefix
 	Title  string
@@ -36,7 +35,7 @@ var names = map[errs.Kind]Name{
 	errs.Internal:        {"internal", "Internal error", http.StatusInternalServerError},
 }
 
-// Of is what a kind is called.
+// Of returns the Name of a kind, that of errs.Internal for an unknown one.
 func Of(kind errs.Kind) Name {
 	if n, ok := names[kind]; ok {
 		return n
@@ -44,12 +43,12 @@ func Of(kind errs.Kind) Name {
 	return names[errs.Internal]
 }
 
-// Kind is what a problem's type, with or without TypePrefix, was made of;
-// Internal when it is none of ours.
+// Kind returns the kind of a problem type, with or without TypePrefix; errs.Internal
+// for an unknown one.
 func Kind(typ string) errs.Kind {
 	typ = strings.TrimPrefix(typ, TypePrefix)
 	if typ == names[errs.Unavailable].Type {
-		return errs.Unavailable // never Canceled: that was theirs
+		return errs.Unavailable // not Canceled, which concerns the context of the server
 	}
 	for kind, n := range names {
 		if n.Type == typ {

@@ -7,7 +7,7 @@ import (
 	"belfry/pkg/problem"
 )
 
-func TestEveryKindHasANameAndIsFoundByIt(t *testing.T) {
+func TestEveryKindIsTranslatedThereAndBack(t *testing.T) {
 	for kind := errs.Internal; kind <= errs.Canceled; kind++ {
 		n := problem.Of(kind)
 		want := kind
@@ -15,10 +15,10 @@ func TestEveryKindHasANameAndIsFoundByIt(t *testing.T) {
 			want = errs.Unavailable
 		}
 		if n.Status < 400 || n.Title == "" || problem.Kind(problem.TypePrefix+n.Type) != want || problem.Kind(n.Type) != want {
-			t.Errorf("%s is called %+v, which is %s", kind, n, problem.Kind(n.Type))
+			t.Errorf("%s becomes %+v, which becomes %s", kind, n, problem.Kind(n.Type))
 		}
 	}
 	if problem.Of(errs.Kind(99)).Status != 500 || problem.Kind("urn:other") != errs.Internal {
-		t.Error("what is unknown is not internal")
+		t.Error("an unknown kind or type is not internal")
 	}
 }

@@ -24,18 +24,18 @@ import (
 
 // While the bus is away streams stay, and so do those that begin then. When it
 // is back nothing is missed.
-func TestTheBusIsAway(t *testing.T) {
-	w := newWorld(t)
+func TestStreamsResumeWhenTheBusRecovers(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Heartbeat = 10 * time.Millisecond })
-	e := w.listen(sse.Want{}, nobody())
+	e := w.listen(sse.Subscription{}, anonymous())
 	w.save("Books", "a", `{}`)
-	e.hears("Store.Saved Books a")
+	e.receives("Store.Saved Books a")
 	w.must(w.bus.StopServer())
-	late := w.ear(sse.Want{After: after("0")}, nobody())
-	beats := e.beaten()
+	late := w.connect(sse.Subscription{After: after("0")}, anonymous())
+	beats := e.heartbeats()
 	kit.WaitUntil(t, func() error {
-		if e.beaten() < beats+3 || late.beaten() < 3 {
+		if e.heartbeats() < beats+3 || late.heartbeats() < 3 {
 			return errors.New("no sign of life")
 		}
 		return nil
@@ -52,20 +52,20 @@ func TestTheBusIsAway(t *testing.T) {
 	logs("can't be read")
 	w.must(w.bus.StartServer(t.Context()))
 	w.save("Books", "b", `{}`)
-	e.hears("Store.Saved Books a", "Store.Saved Books b")
-	late.hears("Store.Saved Books a", "Store.Saved Books b")
+	e.receives("Store.Saved Books a", "Store.Saved Books b")
+	late.receives("Store.Saved Books a", "Store.Saved Books b")
 	logs("is read again")
 }
 
 // Events that the log has lost are not passed over in silence.
-func TestALogThatHasLostEvents(t *testing.T) {
-	w := newWorld(t)
+func TestAClientIsResetWhenEventsWereDeletedFromTheLog(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start()
-	present := w.listen(sse.Want{}, nobody())
+	present := w.listen(sse.Subscription{}, anonymous())
 	w.flood(1, 10, "")
 	kit.WaitUntil(t, func() error {
-		if n := len(present.heard()); n != 10 {
+		if n := len(present.received()); n != 10 {
 			return fmt.Errorf("%d", n)
 		}
 		return nil
@@ -75,32 +75,32 @@ func TestALogThatHasLostEvents(t *testing.T) {
 	// Whoever begins afterwards begins with another window.
 	w.start()
 	w.must(log.Purge(t.Context(), jetstream.WithPurgeSequence(6)))
-	late := w.listen(sse.Want{After: after("3")}, nobody())
-	late.hears("reset", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b")
-	if all := late.heard(); all[0].id != "5" || all[1].id != "6" || !strings.Contains(fmt.Sprint(all[0].data["reason"]), "gone from the log") {
+	late := w.listen(sse.Subscription{After: after("3")}, anonymous())
+	late.receives("reset", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b")
+	if all := late.received(); all[0].id != "5" || all[1].id != "6" || !strings.Contains(fmt.Sprint(all[0].data["reason"]), "deleted from the log") {
 		t.Errorf("%+v", all)
 	}
-	w.listen(sse.Want{After: after("6")}, nobody()).hears("Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b")
+	w.listen(sse.Subscription{After: after("6")}, anonymous()).receives("Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b")
 
 	// Nothing is left at all.
 	w.start()
 	w.must(log.Purge(t.Context()))
-	empty := w.listen(sse.Want{After: after("3")}, nobody())
-	empty.hears("reset")
+	empty := w.listen(sse.Subscription{After: after("3")}, anonymous())
+	empty.receives("reset")
 	if id := empty.lastID(); id != "10" {
 		t.Errorf("it goes on from %s", id)
 	}
-	w.listen(sse.Want{After: after("10")}, nobody()).hears()
+	w.listen(sse.Subscription{After: after("10")}, anonymous()).receives()
 	w.flood(11, 11, "")
-	empty.hears("reset", "Store.Saved Books b")
+	empty.receives("reset", "Store.Saved Books b")
 }
 
 // Who listens while the log loses what was not read yet is told as well.
-func TestALogThatLosesEventsMeanwhile(t *testing.T) {
-	w := newWorld(t)
+func TestAConnectedClientIsResetWhenEventsAreDeletedFromTheLog(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start()
-	e := w.listen(sse.Want{}, nobody())
+	e := w.listen(sse.Subscription{}, anonymous())
 	w.must(w.bus.StopServer())
 	w.must(w.bus.StartServer(t.Context()))
 	log, err := w.bus.JetStream().Stream(t.Context(), bus.StreamEvents)
@@ -108,38 +108,38 @@ func TestALogThatLosesEventsMeanwhile(t *testing.T) {
 	// A gap, as if a hundred events had come and gone.
 	w.must(log.Purge(t.Context(), jetstream.WithPurgeSequence(100)))
 	w.flood(1, 1, "")
-	e.hears("reset", "Store.Saved Books b")
-	if all := e.heard(); all[1].id != "100" {
+	e.receives("reset", "Store.Saved Books b")
+	if all := e.received(); all[1].id != "100" {
 		t.Errorf("%+v", all)
 	}
 }
 
-func TestAnIDBeyondTheLogsEnd(t *testing.T) {
-	w := newWorld(t)
+func TestAnIDAfterTheEndOfTheLogIsReset(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start()
 	w.flood(1, 2, "")
-	e := w.listen(sse.Want{After: after("18446744073709551615")}, nobody())
-	e.hears("reset", "Store.Saved Books b", "Store.Saved Books b")
-	if reason := fmt.Sprint(e.heard()[0].data["reason"]); !strings.Contains(reason, "beyond the end of the log") {
+	e := w.listen(sse.Subscription{After: after("18446744073709551615")}, anonymous())
+	e.receives("reset", "Store.Saved Books b", "Store.Saved Books b")
+	if reason := fmt.Sprint(e.received()[0].data["reason"]); !strings.Contains(reason, "after the end of the log") {
 		t.Error(reason)
 	}
 }
 
 // A log that is made anew while somebody listens is heard from its beginning,
 // even where its numbers seem to go on.
-func TestALogThatIsMadeAnew(t *testing.T) {
-	w := newWorld(t)
+func TestClientsAreResetWhenTheLogIsCreatedAgain(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start()
 	w.flood(1, 1, "")
-	e := w.listen(sse.Want{}, nobody())
+	e := w.listen(sse.Subscription{}, anonymous())
 	w.must(w.bus.JetStream().DeleteStream(t.Context(), bus.StreamEvents))
 	w.must(w.bus.Setup(t.Context()))
 	w.flood(2, 4, "")
 	kit.WaitUntil(t, func() error {
 		var got []string
-		for _, m := range e.heard() {
+		for _, m := range e.received() {
 			got = append(got, m.event+" "+m.id)
 		}
 		if text := strings.Join(got, ", "); !strings.HasSuffix(text, "reset 0, Store.Saved 1, Store.Saved 2, Store.Saved 3") {
@@ -151,7 +151,7 @@ func TestALogThatIsMadeAnew(t *testing.T) {
 
 // A front whose user lacks the rights says so, to clients that it is not their
 // fault and to the log what is missing.
-func TestWithoutRights(t *testing.T) {
+func TestMissingPermissionsOnTheBus(t *testing.T) {
 	for _, missing := range []string{"$JS.API.DIRECT.GET.EVENTS", "$JS.API.STREAM.INFO.EVENTS"} {
 		t.Run(missing, func(t *testing.T) {
 			s := natsserver.Serve(t, &server.Options{
@@ -174,7 +174,7 @@ func TestWithoutRights(t *testing.T) {
 			}
 			admin := connect("admin", "a")
 			kit.WaitUntil(t, func() error { return admin.Ready(t.Context()) })
-			w := newWorld(t)
+			w := newFixture(t)
 			w.bus = connect("front", "f")
 			kit.WaitUntil(t, func() error {
 				if !w.bus.Conn().IsConnected() {
@@ -184,7 +184,7 @@ func TestWithoutRights(t *testing.T) {
 			})
 			w.open("Books", nil)
 			w.start()
-			kind(t, w.ear(sse.Want{}, nobody()).refused(), errs.Unavailable, "belfry lacks a right on the bus, which its log names")
+			kind(t, w.connect(sse.Subscription{}, anonymous()).refused(), errs.Unavailable, "belfry lacks a permission on the bus, which its log names")
 			kit.WaitUntil(t, func() error {
 				if text := w.logged.String(); !strings.Contains(text, "does not let this user publish to "+missing) {
 					return errors.New(text)
@@ -196,7 +196,7 @@ func TestWithoutRights(t *testing.T) {
 }
 
 // What nats.conf allows a front is enough: to read, and to be woken.
-func TestTheFrontOfNatsConfHears(t *testing.T) {
+func TestTheFrontUserOfNatsConfMayReadEvents(t *testing.T) {
 	const file = "../../nats.conf"
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -208,7 +208,7 @@ func TestTheFrontOfNatsConfHears(t *testing.T) {
 	opts := natsserver.Options(t, file)
 	opts.Port, opts.HTTPPort, opts.StoreDir = server.RANDOM_PORT, 0, t.TempDir()
 	s := natsserver.Serve(t, opts)
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, user := range []string{"admin", "front", "belfry"} { // the first makes the streams
 		warnings := &kit.Tail{}
 		b, err := bus.Open(t.Context(), bus.Options{URL: s.ClientURL(), Auth: bus.Auth{User: user, Password: "secret"}, Logger: slog.New(slog.NewTextHandler(warnings, nil))})
@@ -219,9 +219,9 @@ func TestTheFrontOfNatsConfHears(t *testing.T) {
 		if user != "admin" {
 			w.open("Books", nil)
 			w.start()
-			e := w.listen(sse.Want{}, nobody())
+			e := w.listen(sse.Subscription{}, anonymous())
 			w.save("Books", user, `{}`)
-			e.hears("Store.Saved Books " + user)
+			e.receives("Store.Saved Books " + user)
 			if text := warnings.String(); strings.Contains(text, "violation") {
 				t.Errorf("%s lacks a right: %s", user, text)
 			}
@@ -230,11 +230,11 @@ func TestTheFrontOfNatsConfHears(t *testing.T) {
 }
 
 // Where the live subjects may not be heard, the log is looked at all the same.
-func TestNobodyWakesTheTail(t *testing.T) {
-	w := newWorld(t)
+func TestEventsAreFoundByPolling(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start()
-	e := w.listen(sse.Want{}, nobody())
+	e := w.listen(sse.Subscription{}, anonymous())
 	w.publish(event.Subject(event.StoreSaved, "Books", "b"), envelope("b", 1, "")) // which rings no bell
-	e.hears("Store.Saved Books b")
+	e.receives("Store.Saved Books b")
 }

@@ -8,57 +8,56 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Client is who listens.
+// Client is a client of a stream.
 type Client struct {
-	Want
+	Subscription
 	Address string
 
-	// Begin is called once the client may listen, before anything is sent.
+	// Begin is called once the client is admitted, before anything is sent.
 	Begin func()
 
-	// Send sends bytes to the client at once. After an error it is not called
-	// again.
+	// Send sends bytes without buffering. It is not called again after an error.
 	Send func(data []byte) error
 
-	// Identify says on whose behalf the client listens, anew each time it is
-	// called. It reports errs.Unauthenticated when that has ended, which ends
-	// the stream, and errs.Unavailable when it can't be said now.
+	// Identify authenticates the client, again each time it is called. It reports
+	// errs.Unauthenticated when its session has ended, which ends the stream, and
+	// errs.Unavailable when that can't be found out now.
 	Identify func(ctx context.Context) (*Viewer, error)
 
-	// Stop ends the stream: the server stops.
+	// Stop ends the stream because the server stops.
 	Stop <-chan struct{}
 }
 
-// readyWithin is how long the first client waits for the log to be found.
-const readyWithin = 3 * time.Second
+// readyTimeout is how long the first client waits for the reader to find the log.
+const readyTimeout = 3 * time.Second
 
-// Check reports errs.Invalid for what can't be heard.
-func (h *Hub) Check(w Want) error {
-	_, err := h.check(w)
+// Validate reports errs.Invalid for stores and events that are not streamed.
+func (h *Hub) Validate(s Subscription) error {
+	_, err := h.filter(s)
 	return err
 }
 
-// Serve sends a client the events that it asks for and may see, until it goes
-// or has to. An error means that it was sent nothing, not even Begin:
-// errs.Invalid, errs.Limited, errs.Unavailable, errs.Unauthenticated.
+// Serve sends a client the events that it subscribes to and may receive, until it
+// disconnects or is disconnected. After an error nothing has been sent, and Begin was not
+// called: errs.Invalid, errs.Limited, errs.Unavailable, errs.Unauthenticated.
 func (h *Hub) Serve(ctx context.Context, c Client) error {
 	s := &stream{hub: h, Client: c}
 	var err error
-	if s.selection, err = h.check(c.Want); err != nil {
+	if s.filter, err = h.filter(c.Subscription); err != nil {
 		return err
 	}
 	if s.viewer, err = c.Identify(ctx); err != nil {
 		return err
 	}
-	leave, err := h.admit(c.Address)
+	release, err := h.admit(c.Address)
 	if err != nil {
 		return err
 	}
-	defer leave()
-	h.tail.ensure()
-	if err := h.tail.ready(ctx, readyWithin); errors.Is(err, errs.Denied) {
-		// Nobody but who runs belfry can do anything about it: the log says what.
-		return errs.Wrap(err, errs.Unavailable, "events can't be heard here: belfry lacks a right on the bus, which its log names")
+	defer release()
+	h.reader.start()
+	if err := h.reader.ready(ctx, readyTimeout); errors.Is(err, errs.Denied) {
+		// Only an operator can change that: the log has the reason.
+		return errs.Wrap(err, errs.Unavailable, "events are not available: belfry lacks a permission on the bus, which its log names")
 	}
 	c.Begin()
 	s.run(ctx)

@@ -11,22 +11,22 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// entry is an event of the log as clients are sent it. It is made once.
+// entry is an event of the log as it is sent to clients. It is encoded once.
 type entry struct {
 	sequence uint64
 	name     event.Name
 	source   *source
-	frame    []byte     // what is sent; nil when nobody hears it
-	judge    *judgement // nil: everyone may hear it
-	identity string     // uuid of a session or a user whose object this is about
-	lost     bool       // no event: the log had lost what was before, up to sequence
+	frame    []byte         // what is sent; nil if the event is not streamed
+	auth     *authorization // nil: everyone may receive it
+	identity string         // uuid of a session or a user whose object this is about
+	gap      bool           // not an event: the log no longer has the events up to sequence
 }
 
-// size is roughly how many bytes the window spends on an entry.
+// size is the approximate memory of an entry in the window, in bytes.
 func (e *entry) size() int64 {
 	size := 200 + len(e.frame) + len(e.identity)
-	if e.judge != nil {
-		size += 400 + 2*len(e.frame) // the object, and what it is made of
+	if e.auth != nil {
+		size += 400 + 2*len(e.frame) // the decoded object
 	}
 	return int64(size)
 }
@@ -38,27 +38,27 @@ func (h *Hub) entry(in *eventlog.Entry) *entry {
 	if !ok {
 		return e
 	}
-	if slices.Contains(h.Identity, storeName) {
+	if slices.Contains(h.opts.Identity, storeName) {
 		e.identity = uuid
 	}
 	from := h.sources[storeName]
-	if from == nil || !slices.Contains(Heard(), name) {
+	if from == nil || !slices.Contains(EventNames(), name) {
 		return e
 	}
 	envelope, err := event.Decode(in.Data)
 	if err != nil || envelope.Event != name || envelope.Store != storeName || envelope.UUID != uuid || envelope.Property != "" && from.hides(envelope.Property) {
-		h.Logger.Debug("an event of the log is not told: it can't be read, or is not what its subject says", "sequence", in.Sequence, "error", err)
+		h.opts.Logger.Debug("an event of the log is not streamed: it can't be decoded, or does not match its subject", "sequence", in.Sequence, "error", err)
 		return e
 	}
 	e.name, e.source = name, from
-	e.judge = from.judgement(&envelope)
-	// What is private today may not have been when the event was written.
+	e.auth = from.authorization(&envelope)
+	// A field that is private now may not have been when the event was written.
 	envelope.Object = from.store.Visible(store.Stored{Body: envelope.Object}).Body
 	e.frame = frame(in.Sequence, &envelope)
 	return e
 }
 
-// frame writes an event as it is sent.
+// frame encodes an event as it is sent.
 func frame(sequence uint64, e *event.Envelope) []byte {
 	out := make([]byte, 0, 256+len(e.Object)+len(e.Record))
 	out = append(appendID(out, sequence), "event: "...)
@@ -99,8 +99,8 @@ func frame(sequence uint64, e *event.Envelope) []byte {
 	return append(out, "\n\n"...)
 }
 
-// oneLine takes line breaks out of JSON: they are white space there. belfry
-// writes none, but whoever may publish may have.
+// oneLine replaces line breaks in JSON, where they are white space, by spaces. belfry
+// writes none, but other publishers may.
 func oneLine(data []byte) {
 	if bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0 {
 		return
@@ -112,14 +112,14 @@ func oneLine(data []byte) {
 	}
 }
 
-// appendID begins a frame that tells a client where it is, which is where it
-// would resume. A frame that holds nothing else calls no listener.
+// appendID begins a frame with the id from which the client would resume. A frame with
+// nothing else is not delivered to a listener in the browser.
 func appendID(out []byte, id uint64) []byte {
 	return append(strconv.AppendUint(append(out, "id: "...), id, 10), '\n')
 }
 
-// appendNotice ends a frame about the stream itself: why it ends, or what was
-// missed.
+// appendNotice ends a frame with an event about the stream itself: why it ends, or that
+// events were missed.
 func appendNotice(out []byte, name, reason string) []byte {
 	out = append(out, "event: "+name+"\ndata: {\"reason\":"...)
 	return append(object.AppendString(out, reason), "}\n\n"...)

@@ -10,29 +10,29 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// Fresh is how long a look at the present serves.
-const Fresh = fresh
+// StateTTL is how long a state that was read is used.
+const StateTTL = stateTTL
 
-// Verdicts is how many verdicts the window has of the events of an object.
-func Verdicts(h *Hub, uuid string) (held int) {
-	h.tail.mu.Lock()
-	defer h.tail.mu.Unlock()
-	for _, e := range h.tail.window {
-		if e.judge == nil || e.judge.uuid != uuid {
+// Decisions returns how many decisions the window holds for the events of an object.
+func Decisions(h *Hub, uuid string) (held int) {
+	h.reader.mu.Lock()
+	defer h.reader.mu.Unlock()
+	for _, e := range h.reader.window {
+		if e.auth == nil || e.auth.uuid != uuid {
 			continue
 		}
-		if now := e.judge.now.Load(); now != nil {
-			e.judge.mu.Lock()
-			held += len(now.verdicts)
-			e.judge.mu.Unlock()
+		if now := e.auth.current.Load(); now != nil {
+			now.mu.Lock()
+			held += len(now.decisions)
+			now.mu.Unlock()
 		}
 	}
 	return held
 }
 
-// Judging returns what judges an event for a viewer; anew is about another
-// event.
-func Judging(b *testing.B, rules policy.Rules, body []byte) func(anew bool, v *Viewer) {
+// Authorizer returns a function that authorizes an event for a viewer; with next it is
+// another event.
+func Authorizer(b *testing.B, rules policy.Rules, body []byte) func(next bool, v *Viewer) {
 	b.Helper()
 	folder, err := filestore.Open(b.TempDir(), filestore.Options{})
 	if err != nil {
@@ -53,12 +53,12 @@ func Judging(b *testing.B, rules policy.Rules, body []byte) func(anew bool, v *V
 		b.Fatal(err)
 	}
 	from := newSource(s, nil)
-	var j *judgement
-	return func(anew bool, v *Viewer) {
-		if anew {
-			j = from.judgement(&event.Envelope{Event: event.StoreSaved, UUID: "n", Revision: stored.Revision, Object: body})
+	var a *authorization
+	return func(next bool, v *Viewer) {
+		if next {
+			a = from.authorization(&event.Envelope{Event: event.StoreSaved, UUID: "n", Revision: stored.Revision, Object: body})
 		}
-		if _, err := j.allows(b.Context(), v); err != nil {
+		if _, err := a.allows(b.Context(), v); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,26 +1,26 @@
-// Package sse tells browsers what happens, as Server-Sent Events: the log of
-// events, from wherever somebody left off, as far as they may see it.
+// Package sse streams events to browsers, as Server-Sent Events: the log of events,
+// from wherever a client stopped reading, as far as its user may read the objects.
 //
-// # One tail, many clients
+// # One reader, many clients
 //
-// While anybody listens, one tail per process reads the log with direct gets,
-// which need no consumer. The plain live subjects wake it up; a look every
-// few seconds is the safety net. What it has read lies in a bounded window that
-// all clients share: each event is made into a frame once, and a client is
-// hardly more than its place in the window. With many clients the tail rests
-// between its reads, so that one waking up sends several events.
+// While there are clients, one reader per process reads the log with direct gets,
+// which need no consumer. Messages on the live subjects wake it up; a poll every few
+// seconds finds what they missed. The events it has read are in a window of bounded
+// size that all clients share: each event is encoded once, and a client is little
+// more than its position in the window. With many clients the reader delays its
+// next read, so that each client is woken for several events at once.
 //
-// A client whose place is before the window reads pages of the log by itself
-// until it is in it. From then on it has to keep up: who falls out of the
-// window is told so and let go, and resumes from the log.
+// A client whose position is before the window reads pages of the log until it
+// reaches the window. From then on it has to keep up: a client that falls out of the
+// window is disconnected with a reason, and resumes from the log.
 //
-// # Who may see what
+// # Authorization
 //
-// An object is judged by the store's rule of get when it is sent, on what it
-// was in the event and on what it is in the store; see judgement. Verdicts are
-// shared by all clients of one user. The tail also sees the ends of sessions
-// and the changes of users, and the client concerned looks anew who it is
-// before it is sent anything that came later.
+// Whether a client may receive an event is decided by the store's rule for get when
+// the event is sent, for the object in the event and for the object as it is in the
+// store then; see authorization. Clients of one user share decisions. The reader
+// also sees the ends of sessions and the changes of users: the clients concerned
+// authenticate again before they are sent anything that came later.
 package sse
 
 import (
@@ -46,32 +46,32 @@ const (
 	DefaultBuffer    = 16 << 20
 )
 
-// Options are what a Hub is made of. Bus is required.
+// Options are the options of a Hub. Bus is required.
 type Options struct {
 	Bus      *bus.Bus
-	Stores   []*store.Store // those whose events can be heard
-	Identity []string       // names of the stores that say who somebody is
+	Stores   []*store.Store // whose events are streamed
+	Identity []string       // names of the stores of users and sessions
 
-	Clients   int           // at once; 0: DefaultClients
+	Clients   int           // at the same time; 0: DefaultClients
 	Address   int           // of them, from one network address; 0: DefaultAddress, negative: no limit
-	Heartbeat time.Duration // between signs of life; 0: DefaultHeartbeat
-	Buffer    int64         // bytes of the window; 0: DefaultBuffer
+	Heartbeat time.Duration // interval; 0: DefaultHeartbeat
+	Buffer    int64         // size of the window in bytes; 0: DefaultBuffer
 
 	Registry *prometheus.Registry // nil: one of its own
-	Logger   *slog.Logger         // nil: slog.Default
+	Logger   *slog.Logger         // nil: nothing is logged
 }
 
-// Hub is where clients listen. It is safe for concurrent use.
+// Hub streams events to clients. It is safe for concurrent use.
 type Hub struct {
-	Options
-	sources map[string]*source
-	names   []string // of the sources, sorted
-	tail    *tail
-	reading chan struct{} // a place for each who reads the log at once
-	metrics *metrics
+	opts      Options
+	sources   map[string]*source
+	names     []string // of the sources, sorted
+	reader    *reader
+	pageSlots chan struct{} // one slot for each page of the log that is being read
+	metrics   *metrics
 
-	life   context.Context
-	end    context.CancelFunc
+	ctx    context.Context // of the reader
+	cancel context.CancelFunc
 	active sync.WaitGroup
 
 	mu        sync.Mutex
@@ -79,63 +79,63 @@ type Hub struct {
 	addresses map[string]int
 }
 
-// readers is how many clients read pages of the log at once; others wait.
-const readers = 16
+// readers is how many clients read pages of the log at the same time; others wait.
+const maxPageReads = 16
 
-// Heard are the events that can be heard.
-func Heard() []event.Name {
+// EventNames returns the events that are streamed.
+func EventNames() []event.Name {
 	return []event.Name{event.StoreSaved, event.StoreUpdated, event.StoreDeleted, event.BinaryUploaded, event.BinaryDeleted}
 }
 
-// New makes a hub. It costs nothing until somebody listens.
+// New returns a Hub. It reads nothing until there is a client.
 func New(o Options) *Hub {
-	h := &Hub{Options: o, sources: map[string]*source{}, reading: make(chan struct{}, readers), addresses: map[string]int{}}
-	if h.Clients == 0 {
-		h.Clients = DefaultClients
+	h := &Hub{opts: o, sources: map[string]*source{}, pageSlots: make(chan struct{}, maxPageReads), addresses: map[string]int{}}
+	if h.opts.Clients == 0 {
+		h.opts.Clients = DefaultClients
 	}
-	if h.Address == 0 {
-		h.Address = DefaultAddress
+	if h.opts.Address == 0 {
+		h.opts.Address = DefaultAddress
 	}
-	if h.Heartbeat == 0 {
-		h.Heartbeat = DefaultHeartbeat
+	if h.opts.Heartbeat == 0 {
+		h.opts.Heartbeat = DefaultHeartbeat
 	}
-	if h.Buffer == 0 {
-		h.Buffer = DefaultBuffer
+	if h.opts.Buffer == 0 {
+		h.opts.Buffer = DefaultBuffer
 	}
-	if h.Registry == nil {
-		h.Registry = prometheus.NewRegistry()
+	if h.opts.Registry == nil {
+		h.opts.Registry = prometheus.NewRegistry()
 	}
-	if h.Logger == nil {
-		h.Logger = slog.Default()
+	if h.opts.Logger == nil {
+		h.opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	for _, s := range o.Stores {
 		h.sources[s.Name()] = newSource(s, h.lastState)
 		h.names = append(h.names, s.Name())
 	}
-	h.life, h.end = context.WithCancel(context.Background())
-	h.tail = newTail(h)
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.reader = newReader(h)
 	h.metrics = newMetrics(h)
 	return h
 }
 
-// Close ends the tail. Clients are to have gone before.
+// Close stops the reader. All calls of Serve must have returned.
 func (h *Hub) Close() {
-	h.end()
+	h.cancel()
 	h.active.Wait()
 }
 
-// admit counts a client in, and reports errs.Unavailable or errs.Limited when
-// there are too many.
-func (h *Hub) admit(address string) (leave func(), err error) {
+// admit adds a client, and reports errs.Unavailable or errs.Limited when there are
+// too many.
+func (h *Hub) admit(address string) (release func(), err error) {
 	key := ratelimit.Key(address)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.clients >= h.Clients {
-		return nil, &errs.Error{Kind: errs.Unavailable, Message: "too many clients listen already; try again later, or elsewhere", RetryAfter: fullRetry}
+	if h.clients >= h.opts.Clients {
+		return nil, &errs.Error{Kind: errs.Unavailable, Message: "too many clients are connected; try again later", RetryAfter: admitRetry}
 	}
-	if h.Address > 0 && h.addresses[key] >= h.Address {
-		return nil, &errs.Error{Kind: errs.Limited, RetryAfter: fullRetry,
-			Message: "too many clients of your network address listen already; close some, or have several pages share one stream"}
+	if h.opts.Address > 0 && h.addresses[key] >= h.opts.Address {
+		return nil, &errs.Error{Kind: errs.Limited, RetryAfter: admitRetry,
+			Message: "too many clients of your network address are connected; close some, or let several pages share one stream"}
 	}
 	h.clients++
 	h.addresses[key]++
@@ -149,10 +149,10 @@ func (h *Hub) admit(address string) (leave func(), err error) {
 	}, nil
 }
 
-const fullRetry = 10 * time.Second
+const admitRetry = 10 * time.Second
 
-// listening is how many clients there are.
-func (h *Hub) listening() int {
+// clientCount returns the number of clients.
+func (h *Hub) clientCount() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.clients

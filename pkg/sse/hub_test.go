@@ -15,52 +15,52 @@ import (
 )
 
 func TestEventsAreSelected(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.open("Notes", nil)
 	w.open("Hidden", nil) // not heard
 	w.start()
-	all := w.listen(sse.Want{}, nobody())
-	books := w.listen(sse.Want{Stores: []string{"Books"}}, nobody())
-	both := w.listen(sse.Want{Stores: []string{"Books", "Notes"}, Events: []string{"Store.Deleted", "Store.Saved"}}, nobody())
-	deleted := w.listen(sse.Want{Events: []string{"Store.Deleted"}}, nobody())
+	all := w.listen(sse.Subscription{}, anonymous())
+	books := w.listen(sse.Subscription{Stores: []string{"Books"}}, anonymous())
+	both := w.listen(sse.Subscription{Stores: []string{"Books", "Notes"}, Events: []string{"Store.Deleted", "Store.Saved"}}, anonymous())
+	deleted := w.listen(sse.Subscription{Events: []string{"Store.Deleted"}}, anonymous())
 	w.save("Books", "a.b@c", `{"title":"x"}`)
 	w.save("Hidden", "h", `{}`)
 	w.save("Notes", "n", `{}`)
 	w.save("Books", "a.b@c", `{"title":"y"}`)
 	w.delete("Books", "a.b@c")
 	w.delete("Notes", "n")
-	all.hears("Store.Saved Books a.b@c", "Store.Saved Notes n", "Store.Updated Books a.b@c", "Store.Deleted Books a.b@c", "Store.Deleted Notes n")
-	books.hears("Store.Saved Books a.b@c", "Store.Updated Books a.b@c", "Store.Deleted Books a.b@c")
-	both.hears("Store.Saved Books a.b@c", "Store.Saved Notes n", "Store.Deleted Books a.b@c", "Store.Deleted Notes n")
-	deleted.hears("Store.Deleted Books a.b@c", "Store.Deleted Notes n")
-	if got := all.heard()[3]; got.id != "5" {
+	all.receives("Store.Saved Books a.b@c", "Store.Saved Notes n", "Store.Updated Books a.b@c", "Store.Deleted Books a.b@c", "Store.Deleted Notes n")
+	books.receives("Store.Saved Books a.b@c", "Store.Updated Books a.b@c", "Store.Deleted Books a.b@c")
+	both.receives("Store.Saved Books a.b@c", "Store.Saved Notes n", "Store.Deleted Books a.b@c", "Store.Deleted Notes n")
+	deleted.receives("Store.Deleted Books a.b@c", "Store.Deleted Notes n")
+	if got := all.received()[3]; got.id != "5" {
 		t.Errorf("the id is %q, not the place in the log", got.id)
 	}
 }
 
-func TestWhatCanNotBeHeardIsNamed(t *testing.T) {
-	w := newWorld(t)
+func TestUnknownStoresAndEventsAreNamed(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start()
-	for says, want := range map[string]sse.Want{
-		`store "Hidden" is none whose events can be heard; there are Books`: {Stores: []string{"Books", "Hidden"}},
-		`store "*" is none`:                             {Stores: []string{"*"}},
-		`event "Store.Save" is none that can be heard`:  {Events: []string{"Store.Save"}},
-		`event "Register" is none that can be heard`:    {Events: []string{"Register"}},
-		`there are Store.Saved, Store.Updated, Store.D`: {Events: []string{strings.Repeat("x", 1000)}},
+	for says, want := range map[string]sse.Subscription{
+		`store "Hidden" has no event stream; there are Books`: {Stores: []string{"Books", "Hidden"}},
+		`store "*" has no event stream`:                       {Stores: []string{"*"}},
+		`event "Store.Save" is not streamed`:                  {Events: []string{"Store.Save"}},
+		`event "Register" is not streamed`:                    {Events: []string{"Register"}},
+		`there are Store.Saved, Store.Updated, Store.D`:       {Events: []string{strings.Repeat("x", 1000)}},
 	} {
-		kind(t, w.hub.Check(want), errs.Invalid, says)
-		kind(t, w.ear(want, nobody()).refused(), errs.Invalid, says)
+		kind(t, w.hub.Validate(want), errs.Invalid, says)
+		kind(t, w.connect(want, anonymous()).refused(), errs.Invalid, says)
 	}
 }
 
 // What is sent of an event, and what never is.
-func TestWhatIsSent(t *testing.T) {
-	w := newWorld(t)
+func TestFramesOfEvents(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil, "secret")
 	w.start()
-	e := w.listen(sse.Want{}, nobody())
+	e := w.listen(sse.Subscription{}, anonymous())
 	w.save("Books", "a", `{"title":"x","secret":1,"_internal":2}`)
 	w.save("Books", "a", `{"title":"y\nz"}`)
 	index := 3
@@ -85,8 +85,8 @@ func TestWhatIsSent(t *testing.T) {
 	w.publish(subject, "nonsense")
 	w.publish("events.1.x", "nonsense")
 	w.delete("Books", "a")
-	e.hears("Store.Saved Books a", "Store.Updated Books a", "Binary.Uploaded Books a", "Binary.Uploaded Books a", "Store.Deleted Books a")
-	all := e.heard()
+	e.receives("Store.Saved Books a", "Store.Updated Books a", "Binary.Uploaded Books a", "Binary.Uploaded Books a", "Store.Deleted Books a")
+	all := e.received()
 	is := func(m message, want string) {
 		t.Helper()
 		got := map[string]any{}
@@ -114,11 +114,11 @@ func TestWhatIsSent(t *testing.T) {
 }
 
 func TestClientsAreBounded(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Clients, o.Address = 3, 2 })
-	serve := func(address string) (*ear, error) {
-		e := &ear{world: w, done: make(chan struct{}), stop: make(chan struct{}), viewer: nobody()}
+	serve := func(address string) (*testClient, error) {
+		e := &testClient{fixture: w, done: make(chan struct{}), stop: make(chan struct{}), viewer: anonymous()}
 		result := make(chan error, 1)
 		go func() {
 			defer close(e.done)
@@ -145,30 +145,30 @@ func TestClientsAreBounded(t *testing.T) {
 // A sign of life comes again and again; with it a client whose filter lets
 // nothing through learns how far it is.
 func TestHeartbeat(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.open("Notes", nil)
 	w.start(func(o *sse.Options) { o.Heartbeat = 10 * time.Millisecond })
-	e := w.listen(sse.Want{Stores: []string{"Notes"}}, nobody())
+	e := w.listen(sse.Subscription{Stores: []string{"Notes"}}, anonymous())
 	for i := range 5 {
 		w.save("Books", fmt.Sprint(i), `{}`)
 	}
 	kit.WaitUntil(t, func() error {
-		if e.beaten() < 3 || e.lastID() != "5" {
-			return fmt.Errorf("%d signs of life, the last id is %s", e.beaten(), e.lastID())
+		if e.heartbeats() < 3 || e.lastID() != "5" {
+			return fmt.Errorf("%d signs of life, the last id is %s", e.heartbeats(), e.lastID())
 		}
 		return nil
 	})
-	e.hears()
+	e.receives()
 }
 
-func TestAServerThatStopsSaysSo(t *testing.T) {
-	w := newWorld(t)
+func TestAStoppingServerNotifiesClients(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start()
-	e := w.listen(sse.Want{}, nobody())
+	e := w.listen(sse.Subscription{}, anonymous())
 	w.save("Books", "a", `{}`)
-	e.hears("Store.Saved Books a")
+	e.receives("Store.Saved Books a")
 	close(e.stop)
 	if reason := e.ends(); reason != "the server stops" {
 		t.Errorf("the reason is %q", reason)

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are what is counted.
+// metrics are the metrics of a Hub.
 type metrics struct {
 	sent     prometheus.Counter
 	dropped  *prometheus.CounterVec
@@ -17,38 +17,38 @@ func newMetrics(h *Hub) *metrics {
 			Name: "belfry_live_sent_total", Help: "Events sent to clients of /events.",
 		}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "belfry_live_dropped_total", Help: "Clients of /events that were let go, by reason.",
+			Name: "belfry_live_dropped_total", Help: "Clients of /events that were disconnected, by reason.",
 		}, []string{"reason"}),
 		catching: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "belfry_live_catching_up", Help: "Clients of /events that read the log until they have caught up.",
+			Name: "belfry_live_catching_up", Help: "Clients of /events that read pages of the log to catch up.",
 		}),
 	}
 	for _, reason := range []string{slow, ended, stopped} {
 		m.dropped.WithLabelValues(reason)
 	}
-	h.Registry.MustRegister(m.sent, m.dropped, m.catching,
+	h.opts.Registry.MustRegister(m.sent, m.dropped, m.catching,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "belfry_live_clients", Help: "Clients of /events.",
-		}, func() float64 { return float64(h.listening()) }),
+		}, func() float64 { return float64(h.clientCount()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "belfry_live_lag", Help: "Events in the log that the clients of /events could not be sent yet.",
-		}, func() float64 { return float64(h.tail.lag()) }),
+			Name: "belfry_live_lag", Help: "Events in the log that were not yet read for the clients of /events.",
+		}, func() float64 { return float64(h.reader.lag()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "belfry_live_window_bytes", Help: "What the events kept at hand for the clients of /events take, roughly.",
-		}, func() float64 { return float64(h.tail.size()) }),
+			Name: "belfry_live_window_bytes", Help: "Approximate memory of the events in the window of /events.",
+		}, func() float64 { return float64(h.reader.size()) }),
 	)
 	return m
 }
 
-// lag is how many events the log is known to hold behind what was read.
-func (t *tail) lag() uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.end - min(t.end, t.position)
+// lag returns how many events of the log have not been read.
+func (r *reader) lag() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.end - min(r.end, r.position)
 }
 
-func (t *tail) size() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.bytes
+func (r *reader) size() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bytes
 }

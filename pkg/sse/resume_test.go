@@ -13,10 +13,10 @@ import (
 )
 
 // hasHeard waits until a number of messages was heard.
-func (e *ear) hasHeard(want int) {
+func (e *testClient) hasReceived(want int) {
 	e.Helper()
 	kit.WaitUntil(e, func() error {
-		if n := len(e.heard()); n != want {
+		if n := len(e.received()); n != want {
 			return fmt.Errorf("%d messages were heard, want %d", n, want)
 		}
 		return nil
@@ -30,7 +30,7 @@ func envelope(uuid string, n int, pad string) string {
 }
 
 // flood publishes events of Books, from one on.
-func (w *world) flood(from, to int, pad string) {
+func (w *fixture) flood(from, to int, pad string) {
 	for n := from; n <= to; n++ {
 		w.publish(event.Subject(event.StoreSaved, "Books", "b"), envelope("b", n, pad))
 		w.bus.Live(event.StoreSaved, nil)
@@ -39,9 +39,9 @@ func (w *world) flood(from, to int, pad string) {
 
 // Whoever comes and goes while events pour in, and resumes each time, hears each
 // exactly once and in order: from the window, from the log, and over the seam.
-func TestNothingIsMissedAndNothingTwice(t *testing.T) {
+func TestNoEventIsMissedOrRepeated(t *testing.T) {
 	const events, clients = 1500, 12
-	w := newWorld(t)
+	w := newFixture(t)
 	w.open("Books", nil)
 	// A window that holds few of the events, so that resuming reads the log.
 	w.start(func(o *sse.Options) { o.Buffer = 40 << 10 })
@@ -52,7 +52,7 @@ func TestNothingIsMissedAndNothingTwice(t *testing.T) {
 		running.Go(func() {
 			last := "0"
 			for last != fmt.Sprint(events) {
-				e := w.ear(sse.Want{After: after(last)}, nobody())
+				e := w.connect(sse.Subscription{After: after(last)}, anonymous())
 				goal := len(all[i]) + 1 + rand.IntN(200)
 				kit.WaitUntil(t, func() error {
 					select {
@@ -60,13 +60,13 @@ func TestNothingIsMissedAndNothingTwice(t *testing.T) {
 						return nil
 					default:
 					}
-					if got := len(all[i]) + len(e.heard()); got < min(goal, events) {
+					if got := len(all[i]) + len(e.received()); got < min(goal, events) {
 						return fmt.Errorf("%d events were heard, %d are to come", got, min(goal, events))
 					}
 					return nil
 				})
 				e.leave()
-				for _, m := range e.heard() {
+				for _, m := range e.received() {
 					if m.event != "dropped" { // for being slow, which it may be here
 						all[i] = append(all[i], m.id)
 					}
@@ -90,16 +90,16 @@ func TestNothingIsMissedAndNothingTwice(t *testing.T) {
 
 // Who does not take what it is sent is let go when it is further behind than the
 // window reaches, is told so, and resumes where it was.
-func TestASlowClientIsLetGoAndResumes(t *testing.T) {
-	w := newWorld(t)
+func TestASlowClientIsDisconnectedAndResumes(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Buffer = 100 << 10 })
-	quick, slow := w.listen(sse.Want{}, nobody()), w.listen(sse.Want{}, nobody())
+	quick, slow := w.listen(sse.Subscription{}, anonymous()), w.listen(sse.Subscription{}, anonymous())
 	for range 10 { // or one that is slow is half of all, for whom the tail waits
-		w.listen(sse.Want{Events: []string{"Store.Deleted"}}, nobody())
+		w.listen(sse.Subscription{Events: []string{"Store.Deleted"}}, anonymous())
 	}
 	w.flood(1, 1, "")
-	slow.hears("Store.Saved Books b")
+	slow.receives("Store.Saved Books b")
 	hold := make(chan struct{})
 	slow.mu.Lock()
 	slow.hold = hold
@@ -107,7 +107,7 @@ func TestASlowClientIsLetGoAndResumes(t *testing.T) {
 	for n := 2; n <= 300; n++ {
 		w.flood(n, n, strings.Repeat("x", 1000))
 		if n%20 == 0 { // or the quick one is too slow when it stands still for a moment
-			quick.hasHeard(n)
+			quick.hasReceived(n)
 		}
 	}
 	slow.mu.Lock()
@@ -117,15 +117,15 @@ func TestASlowClientIsLetGoAndResumes(t *testing.T) {
 	if reason := slow.ends(); !strings.HasPrefix(reason, "too slow") {
 		t.Errorf("the reason is %q", reason)
 	}
-	heard := slow.heard()
-	again := w.ear(sse.Want{After: after(slow.lastID())}, nobody())
+	heard := slow.received()
+	again := w.connect(sse.Subscription{After: after(slow.lastID())}, anonymous())
 	kit.WaitUntil(t, func() error {
-		if n := len(heard) - 1 + len(again.heard()); n != 300 {
+		if n := len(heard) - 1 + len(again.received()); n != 300 {
 			return fmt.Errorf("%d of 300 events were heard", n)
 		}
 		return nil
 	})
-	if first := again.heard()[0].id; first != fmt.Sprint(len(heard)) {
+	if first := again.received()[0].id; first != fmt.Sprint(len(heard)) {
 		t.Errorf("it resumes with %s, behind %d events", first, len(heard)-1)
 	}
 }
@@ -133,13 +133,13 @@ func TestASlowClientIsLetGoAndResumes(t *testing.T) {
 // An event that is larger than anything bounded is sent nevertheless, from the
 // window and from the log.
 func TestLargeEvents(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Buffer = 1000 })
-	live1 := w.listen(sse.Want{}, nobody())
+	live1 := w.listen(sse.Subscription{}, anonymous())
 	for n := 1; n <= 3; n++ {
 		w.flood(n, n, strings.Repeat("x", 200<<10))
-		live1.hasHeard(n) // or it is too slow for a window of one event
+		live1.hasReceived(n) // or it is too slow for a window of one event
 	}
-	w.listen(sse.Want{After: after("0")}, nobody()).hears("Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b")
+	w.listen(sse.Subscription{After: after("0")}, anonymous()).receives("Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b")
 }

@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	againAfter = time.Second // what is away
-	sendMost   = 64 << 10    // bytes that come together before they are sent
+	retryDelay = time.Second // while the bus or a store is unavailable
+	sendSize   = 64 << 10    // bytes that are collected before they are sent
 )
 
-// catchMost bounds what a client that catches up has in hand.
-var catchMost = eventlog.Most{Events: 200, Bytes: 64 << 10}
+// catchUpLimits bounds the page that a client which catches up reads.
+var catchUpLimits = eventlog.Most{Events: 200, Bytes: 64 << 10}
 
-// Reasons for letting a client go, as metrics name them, and what it is told.
+// Reasons for disconnecting a client, as metrics name them, and the texts that it is sent.
 const (
 	slow    = "slow"
 	ended   = "session"
 	stopped = "stop"
 
-	slowText    = "too slow: you are further behind than the server keeps events at hand; connect again with the last id"
+	slowText    = "too slow: the next events are no longer in the memory of the server; connect again with the last id"
 	endedText   = "your session has ended: log in again"
 	stoppedText = "the server stops"
 )
 
-// What a client is told when it may have missed something.
+// Texts that a client is sent when it may have missed events.
 const (
-	lostText   = "events behind your last id are gone from the log, which has bounds; look at the objects anew. The stream goes on with the oldest event that is kept"
-	beyondText = "your last id is beyond the end of the log, which has been made anew; look at the objects anew. The stream goes on with the log's first event"
+	lostText   = "events after your last id have been deleted from the log, whose size is limited; read the objects again. The stream continues with the oldest event in the log"
+	beyondText = "your last id is after the end of the log, which has been created again; read the objects again. The stream continues with the first event in the log"
 )
 
 // drop is why a stream ends.
@@ -44,45 +44,45 @@ type drop struct{ name, text string }
 func (d *drop) Error() string { return d.text }
 
 // errGone says that the client is not there any more.
-var errGone = errors.New("the client is gone")
+var errDisconnected = errors.New("the client has disconnected")
 
-// stream is one client at work.
+// stream is the state of one client.
 type stream struct {
 	Client
-	selection
+	filter
 	hub    *Hub
 	viewer *Viewer
 
-	epoch    uint64 // of the log that cursor is a place in; 0: not begun
-	cursor   uint64 // everything up to here has been sent, or is not for the client
-	told     uint64 // the last id that the client was sent
-	joined   bool   // cursor has been in the window
-	version  uint64 // of the window, of which all was sent
-	catching bool
-	unsure   bool // who the client is has to be looked at before anything is sent
-	gone     bool // nothing more can be sent
-	entries  []*entry
-	changed  <-chan struct{}
+	epoch        uint64 // of the log that cursor refers to; 0: not begun
+	cursor       uint64 // all entries up to this have been sent or are not for the client
+	lastID       uint64 // the last id that the client was sent
+	joined       bool   // cursor has been in the window
+	version      uint64 // of the window that has been sent completely
+	catching     bool
+	unidentified bool // the client has to be authenticated before anything is sent
+	disconnected bool // nothing more can be sent
+	entries      []*entry
+	changed      <-chan struct{}
 }
 
 // next is what a stream does after a step.
 type next int
 
 const (
-	goOn   next = iota
-	await       // something new
-	repeat      // what is away may be back in a moment
+	proceed      next = iota
+	awaitEntries      // of the log
+	retryLater        // after retryDelay
 )
 
-// run sends until the client has to go.
+// run sends until the client disconnects or is disconnected.
 func (s *stream) run(ctx context.Context) {
-	tick := time.NewTicker(s.hub.Heartbeat)
+	tick := time.NewTicker(s.hub.opts.Heartbeat)
 	defer tick.Stop()
-	defer s.hub.tail.part(s)
-	defer s.caught()
-	// So that not all come back in one moment when a server ends.
-	hello := strconv.AppendInt([]byte("retry: "), 1000+rand.N[int64](2000), 10)
-	err := s.send(append(hello, "\n\n"...))
+	defer s.hub.reader.leave(s)
+	defer s.endCatchUp()
+	// A random delay, so that not all clients of a server that stops reconnect at once.
+	retry := strconv.AppendInt([]byte("retry: "), 1000+rand.N[int64](2000), 10)
+	err := s.send(append(retry, "\n\n"...))
 	for err == nil {
 		var what next
 		if what, err = s.step(ctx); err == nil {
@@ -96,24 +96,24 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// always is ready.
-var always = func() <-chan struct{} {
+// closed is a closed channel.
+var closed = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// wait waits for what the next step needs, and gives signs of life meanwhile.
+// wait waits for what the next step needs, and sends heartbeats meanwhile.
 func (s *stream) wait(ctx context.Context, what next, tick <-chan time.Time) error {
 	var changed <-chan struct{}
 	var again <-chan time.Time
 	switch what {
-	case await:
+	case awaitEntries:
 		changed = s.changed
-	case repeat:
-		again = time.After(againAfter)
-	case goOn:
-		changed = always
+	case retryLater:
+		again = time.After(retryDelay)
+	case proceed:
+		changed = closed
 	}
 	select {
 	case <-s.Stop: // even if there is more to send
@@ -122,31 +122,31 @@ func (s *stream) wait(ctx context.Context, what next, tick <-chan time.Time) err
 	}
 	select {
 	case <-ctx.Done():
-		return errGone
+		return errDisconnected
 	case <-s.Stop:
 		return &drop{stopped, stoppedText}
 	case <-tick:
-		return s.beat(ctx)
+		return s.heartbeat(ctx)
 	case <-changed:
 	case <-again:
 	}
 	return nil
 }
 
-// beat shows that the stream lives, and looks whether it still may.
-func (s *stream) beat(ctx context.Context) error {
-	sign := []byte(":\n\n")
-	if s.epoch > 0 && s.cursor != s.told {
-		sign = append(appendID(sign, s.cursor), '\n')
-		s.told = s.cursor
+// heartbeat sends a heartbeat and authenticates the client again.
+func (s *stream) heartbeat(ctx context.Context) error {
+	beat := []byte(":\n\n")
+	if s.epoch > 0 && s.cursor != s.lastID {
+		beat = append(appendID(beat, s.cursor), '\n')
+		s.lastID = s.cursor
 	}
-	if err := s.send(sign); err != nil {
+	if err := s.send(beat); err != nil {
 		return err
 	}
 	return s.identify(ctx)
 }
 
-// identify looks anew who the client is. While that can't be said nothing is
+// identify authenticates the client again. While that is not possible nothing is
 // sent.
 func (s *stream) identify(ctx context.Context) error {
 	viewer, err := s.Identify(ctx)
@@ -154,73 +154,73 @@ func (s *stream) identify(ctx context.Context) error {
 	case errors.Is(err, errs.Unauthenticated):
 		return &drop{ended, endedText}
 	case ctx.Err() != nil:
-		return errGone
+		return errDisconnected
 	case err != nil:
-		s.unsure = true
-		return nil //nolint:nilerr // it will be tried again
+		s.unidentified = true
+		return nil //nolint:nilerr // step tries again
 	}
-	s.viewer, s.unsure = viewer, false
+	s.viewer, s.unidentified = viewer, false
 	return nil
 }
 
-// step sends what there is.
+// step sends the next entries.
 func (s *stream) step(ctx context.Context) (next, error) {
-	if s.unsure {
-		if err := s.identify(ctx); err != nil || s.unsure {
-			return repeat, err
+	if s.unidentified {
+		if err := s.identify(ctx); err != nil || s.unidentified {
+			return retryLater, err
 		}
 	}
-	v := s.hub.tail.view(s)
+	v := s.hub.reader.view(s)
 	s.entries, s.changed = v.entries, v.changed
 	switch {
 	case v.epoch == 0:
-		return await, nil
+		return awaitEntries, nil
 	case v.epoch != s.epoch:
 		return s.begin(ctx, v)
 	case s.cursor < v.base && s.joined:
-		return goOn, &drop{slow, slowText}
+		return proceed, &drop{slow, slowText}
 	case s.cursor < v.base:
 		return s.catchUp(ctx)
 	}
-	s.caught()
+	s.endCatchUp()
 	if len(v.entries) == 0 {
-		return await, nil
+		return awaitEntries, nil
 	}
-	return s.pass(ctx, v.entries)
+	return s.sendEntries(ctx, v.entries)
 }
 
-// begin finds the client's place in a log.
+// begin finds the client's position in a log.
 func (s *stream) begin(ctx context.Context, v view) (next, error) {
 	switch {
 	case s.epoch > 0: // there was another log
-		s.hub.tail.part(s)
+		s.hub.reader.leave(s)
 		s.cursor, s.epoch = 0, v.epoch
-		return goOn, s.notice("reset", beyondText)
+		return proceed, s.notice("reset", beyondText)
 	case s.after == nil:
 		s.cursor = v.end
 	default:
 		s.cursor = *s.after
 	}
 	if s.cursor > v.end {
-		state, err := eventlog.Look(ctx, s.hub.Bus.JetStream())
+		state, err := eventlog.Look(ctx, s.hub.opts.Bus.JetStream())
 		if err != nil {
-			return repeat, nil //nolint:nilerr // the bus is away
+			return retryLater, nil //nolint:nilerr // the bus is unavailable
 		}
 		if s.cursor > state.Last {
 			s.cursor, s.epoch = 0, v.epoch
-			return goOn, s.notice("reset", beyondText)
+			return proceed, s.notice("reset", beyondText)
 		}
 	}
-	s.epoch, s.told = v.epoch, s.cursor
-	return goOn, s.send(append(appendID(nil, s.cursor), "event: ready\ndata: {}\n\n"...))
+	s.epoch, s.lastID = v.epoch, s.cursor
+	return proceed, s.send(append(appendID(nil, s.cursor), "event: ready\ndata: {}\n\n"...))
 }
 
-// notice tells the client about the stream itself, and where it is.
+// notice sends an event about the stream itself, and the client's position.
 func (s *stream) notice(name, text string) error {
 	var out []byte
 	if s.epoch > 0 {
 		out = appendID(out, s.cursor)
-		s.told = s.cursor
+		s.lastID = s.cursor
 	}
 	return s.send(appendNotice(out, name, text))
 }
@@ -231,49 +231,49 @@ func (s *stream) catchUp(ctx context.Context) (next, error) {
 		s.catching = true
 		s.hub.metrics.catching.Inc()
 	}
-	entries, err := s.page(ctx)
+	entries, err := s.readPage(ctx)
 	if ctx.Err() != nil {
-		return goOn, errGone
+		return proceed, errDisconnected
 	}
 	if err != nil || len(entries) == 0 {
-		return repeat, nil //nolint:nilerr // the bus is away, or who answers for it is behind
+		return retryLater, nil //nolint:nilerr // the bus is unavailable, or the server that replied lags
 	}
-	return s.pass(ctx, entries)
+	return s.sendEntries(ctx, entries)
 }
 
-// caught notes that a client reads the log by itself no more.
-func (s *stream) caught() {
+// endCatchUp notes that a client no longer reads pages of the log.
+func (s *stream) endCatchUp() {
 	if s.catching {
 		s.catching = false
 		s.hub.metrics.catching.Dec()
 	}
 }
 
-// page reads what comes behind the cursor from the log. A number of clients do
-// at once; what they have read they send without keeping others waiting.
-func (s *stream) page(ctx context.Context) ([]*entry, error) {
+// readPage reads the entries after the cursor from the log. A limited number of clients
+// do at the same time; sending what they have read does not count.
+func (s *stream) readPage(ctx context.Context) ([]*entry, error) {
 	select {
-	case s.hub.reading <- struct{}{}:
+	case s.hub.pageSlots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-s.Stop:
 		return nil, nil
 	}
-	defer func() { <-s.hub.reading }()
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer func() { <-s.hub.pageSlots }()
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	page, _, err := eventlog.Page(ctx, s.hub.Bus.Conn(), s.cursor+1, catchMost)
+	page, _, err := eventlog.Page(ctx, s.hub.opts.Bus.Conn(), s.cursor+1, catchUpLimits)
 	if err != nil {
 		return nil, err
 	}
 	entries := s.entries[:0]
 	if len(page) == 0 || page[0].Sequence > s.cursor+1 {
-		lost, err := s.hub.lost(ctx, s.cursor)
+		gap, err := s.hub.gap(ctx, s.cursor)
 		if err != nil {
 			return nil, err
 		}
-		if lost != nil {
-			entries = append(entries, lost)
+		if gap != nil {
+			entries = append(entries, gap)
 		}
 	}
 	for _, e := range page {
@@ -283,15 +283,15 @@ func (s *stream) page(ctx context.Context) ([]*entry, error) {
 	return entries, nil
 }
 
-// frames are buffers in which frames come together.
+// frames are buffers for frames that are sent together.
 var frames = sync.Pool{New: func() any { return new([]byte) }}
 
-// pass sends those of some entries that are for the client, and moves the
-// cursor behind the last one that it is done with.
-func (s *stream) pass(ctx context.Context, entries []*entry) (next, error) {
+// sendEntries sends the entries that are for the client, and advances the cursor past
+// the last one that has been handled.
+func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error) {
 	buffer := frames.Get().(*[]byte)
 	defer frames.Put(buffer)
-	defer clear(entries) // or a client that hears nothing for long would keep them
+	defer clear(entries) // or an idle client would keep them in memory
 	out, count := (*buffer)[:0], 0
 	flush := func() error {
 		if len(out) == 0 {
@@ -308,67 +308,68 @@ func (s *stream) pass(ctx context.Context, entries []*entry) (next, error) {
 		}
 		if e.identity != "" && (e.identity == s.viewer.Session || e.identity == s.viewer.UUID) {
 			if err := errors.Join(flush(), s.identify(ctx)); err != nil {
-				return goOn, err
+				return proceed, err
 			}
-			if s.unsure {
-				return repeat, nil
+			if s.unidentified {
+				return retryLater, nil
 			}
 		}
-		hears, err := s.hears(ctx, e)
+		ok, err := s.authorized(ctx, e)
 		if err != nil {
-			return repeat, flush()
+			return retryLater, flush()
 		}
 		s.cursor = e.sequence
-		if e.lost {
+		if e.gap {
 			out = appendNotice(appendID(out, s.cursor), "reset", lostText)
-			s.told = s.cursor
+			s.lastID = s.cursor
 		}
-		if hears {
+		if ok {
 			out = append(out, e.frame...)
-			s.told = s.cursor
+			s.lastID = s.cursor
 			count++
 		}
-		if len(out) >= sendMost {
+		if len(out) >= sendSize {
 			if err := flush(); err != nil {
-				return goOn, err
+				return proceed, err
 			}
 		}
 	}
-	return goOn, flush()
+	return proceed, flush()
 }
 
-// hears reports whether an entry is for the client. An error is one of a store
-// that is away; what fails for another reason is not told.
-func (s *stream) hears(ctx context.Context, e *entry) (bool, error) {
-	if !s.takes(e) {
+// authorized reports whether the client subscribes to an entry and may receive it. An
+// error is that of an unavailable store; an entry whose rule fails for another
+// reason is not sent.
+func (s *stream) authorized(ctx context.Context, e *entry) (bool, error) {
+	if !s.match(e) {
 		return false, nil
 	}
-	if e.judge == nil {
+	if e.auth == nil {
 		return true, nil
 	}
-	ok, err := e.judge.allows(ctx, s.viewer)
+	ok, err := e.auth.allows(ctx, s.viewer)
 	if err == nil {
 		return ok, nil
 	}
 	if ctx.Err() != nil || errors.Is(err, errs.Unavailable) || errs.KindOf(err) == errs.Canceled {
 		return false, err
 	}
-	s.hub.Logger.Error("an event is not told: whether it may be can't be judged", "sequence", e.sequence, "error", err)
+	s.hub.opts.Logger.Error("an event is not sent: the rule for it can't be evaluated", "sequence", e.sequence, "error", err)
 	return false, nil
 }
 
-// send sends, unless the client is not there or takes nothing.
+// send sends, unless the client has disconnected or does not read.
 func (s *stream) send(data []byte) error {
-	if s.gone {
-		return errGone
+	if s.disconnected {
+		return errDisconnected
 	}
 	err := s.Send(data)
-	s.gone = err != nil
+	s.disconnected = err != nil
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &drop{slow, slowText}
 	case err != nil:
-		return errGone
+		return errDisconnected
 	}
 	return nil
 }

@@ -48,9 +48,9 @@ func Mount(r *kit.Router, calls *kit.Calls, hub *sse.Hub, stopping context.Conte
 // serve is GET /events: a stream of events until the client disconnects or is
 // disconnected. HEAD has the headers alone.
 func (h *handler) serve(x *kit.Exchange) error {
-	want, err := parseWant(x.Request)
+	subscription, err := parseSubscription(x.Request)
 	if err == nil {
-		err = h.hub.Check(want)
+		err = h.hub.Validate(subscription)
 	}
 	if err != nil {
 		return err
@@ -65,49 +65,49 @@ func (h *handler) serve(x *kit.Exchange) error {
 	s := &stream{Exchange: x, handler: h, control: http.NewResponseController(x.ResponseWriter)}
 	defer context.AfterFunc(h.stopping, s.expire)()
 	return h.hub.Serve(x.Request.Context(), sse.Client{
-		Want: want, Address: x.Address, Begin: func() { beginStream(x) }, Send: s.send, Identify: s.identify, Stop: h.stopping.Done(),
+		Subscription: subscription, Address: x.Address, Begin: func() { beginStream(x) }, Send: s.send, Identify: s.identify, Stop: h.stopping.Done(),
 	})
 }
 
-// parseWant parses the query. A parameter that is unknown is Invalid: a filter that
+// parseSubscription parses the query. A parameter that is unknown is Invalid: a filter that
 // is ignored would return too much.
-func parseWant(r *http.Request) (sse.Want, error) {
-	var want sse.Want
+func parseSubscription(r *http.Request) (sse.Subscription, error) {
+	var s sse.Subscription
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return want, errs.New(errs.Invalid, "the query is not properly percent-encoded")
+		return s, errs.New(errs.Invalid, "the query is not properly percent-encoded")
 	}
 	last := query["lastEventId"]
 	for name, values := range query {
 		switch name {
 		case "store":
-			want.Stores, err = splitNames(name, values)
+			s.Stores, err = splitNames(name, values)
 		case "event":
-			want.Events, err = splitNames(name, values)
+			s.Events, err = splitNames(name, values)
 		case "lastEventId":
 		default:
 			err = errs.New(errs.Invalid, "the query parameter %q is unknown; store, event and lastEventId are known", kit.Truncate(name, 64))
 		}
 		if err != nil {
-			return want, err
+			return s, err
 		}
 	}
 	if len(last) > 1 {
-		return want, errs.New(errs.Invalid, "the query parameter lastEventId is given more than once")
+		return s, errs.New(errs.Invalid, "the query parameter lastEventId is given more than once")
 	}
 	// A browser that reconnects sends the header and repeats the query.
 	if header := r.Header.Values("Last-Event-Id"); len(header) > 0 {
 		last = header[:1]
 	}
 	if len(last) == 0 || last[0] == "" {
-		return want, nil
+		return s, nil
 	}
 	id, err := strconv.ParseUint(last[0], 10, 64)
 	if err != nil {
-		return want, errs.New(errs.Invalid, "the last event id must be the id of an event of this stream, a whole number; 0 begins with the oldest event that is kept")
+		return s, errs.New(errs.Invalid, "the last event id must be the id of an event of this stream, a whole number; 0 begins with the oldest event that is kept")
 	}
-	want.After = &id
-	return want, nil
+	s.After = &id
+	return s, nil
 }
 
 // splitNames returns the names in the values of a parameter that may be repeated,

@@ -150,7 +150,7 @@ func TestEventsOverHTTP(t *testing.T) {
 		t.Error(r.Text)
 	}
 	for says, query := range map[string]string{
-		`store "Nope" is none`: "?store=Books,Nope", `event "Store.Save" is none`: "?event=Store.Save", `parameter "filter" is unknown`: "?filter=x",
+		`store "Nope" has no event stream`: "?store=Books,Nope", `event "Store.Save" is not streamed`: "?event=Store.Save", `parameter "filter" is unknown`: "?filter=x",
 		`parameter store contains an empty name`: "?store=", `event contains an empty name`: "?event=Store.Saved,,", "whole number": "?lastEventId=x",
 		"more than once": "?lastEventId=1&lastEventId=1", "percent-encoded": "?store=%zz",
 	} {

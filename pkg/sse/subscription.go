@@ -8,30 +8,30 @@ import (
 	"belfry/pkg/event"
 )
 
-// Want is what a client asks for.
-type Want struct {
-	Stores []string // none: all that can be heard
-	Events []string // none: all that can be heard
+// Subscription selects the events of a stream.
+type Subscription struct {
+	Stores []string // empty: all
+	Events []string // empty: all
 
-	// After is the id of the last event that the client has seen; nil begins
-	// with what comes. 0 begins with the oldest event that is kept.
+	// After is the id of the last event that the client has received; nil begins with
+	// the next event, 0 with the oldest one in the log.
 	After *uint64
 }
 
-// selection is a Want that was checked.
-type selection struct {
+// filter is a validated Subscription.
+type filter struct {
 	stores map[*source]bool // nil: all
 	events map[event.Name]bool
 	after  *uint64
 }
 
-// check reports errs.Invalid for what can't be heard.
-func (h *Hub) check(w Want) (selection, error) {
-	s := selection{events: map[event.Name]bool{}, after: w.After}
+// filter validates a Subscription.
+func (h *Hub) filter(w Subscription) (filter, error) {
+	s := filter{events: map[event.Name]bool{}, after: w.After}
 	for _, name := range w.Stores {
 		from := h.sources[name]
 		if from == nil {
-			return s, errs.New(errs.Invalid, "store %q is none whose events can be heard; %s", cut(name), known(h.names))
+			return s, errs.New(errs.Invalid, "store %q has no event stream; %s", cut(name), known(h.names))
 		}
 		if s.stores == nil {
 			s.stores = map[*source]bool{}
@@ -39,16 +39,16 @@ func (h *Hub) check(w Want) (selection, error) {
 		s.stores[from] = true
 	}
 	for _, name := range w.Events {
-		if !slices.Contains(Heard(), event.Name(name)) {
-			return s, errs.New(errs.Invalid, "event %q is none that can be heard; %s", cut(name), known(Heard()))
+		if !slices.Contains(EventNames(), event.Name(name)) {
+			return s, errs.New(errs.Invalid, "event %q is not streamed; %s", cut(name), known(EventNames()))
 		}
 		s.events[event.Name(name)] = true
 	}
 	return s, nil
 }
 
-// takes reports whether an event is selected.
-func (s *selection) takes(e *entry) bool {
+// match reports whether an event is selected.
+func (s *filter) match(e *entry) bool {
 	return e.frame != nil && (s.stores == nil || s.stores[e.source]) && (len(s.events) == 0 || s.events[e.name])
 }
 
@@ -63,7 +63,7 @@ func known[S ~string](names []S) string {
 	return "there are " + strings.Join(all, ", ")
 }
 
-// cut bounds what is repeated of a request.
+// cut bounds a part of a request in a message.
 func cut(text string) string {
 	const most = 64
 	if len(text) > most {

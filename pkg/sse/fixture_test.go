@@ -25,8 +25,8 @@ import (
 	"belfry/test/kit"
 )
 
-// world is stores whose events go into a bus, and a hub that tells them.
-type world struct {
+// fixture has stores whose events go into a bus, and a Hub that streams them.
+type fixture struct {
 	*testing.T
 	bus     *bus.Bus
 	backend driver.Backend
@@ -36,9 +36,9 @@ type world struct {
 	opts    sse.Options
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{T: t, stores: map[string]*store.Store{}, logged: &kit.Tail{}}
+	w := &fixture{T: t, stores: map[string]*store.Store{}, logged: &kit.Tail{}}
 	w.opts.Logger = slog.New(slog.NewTextHandler(w.logged, nil))
 	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
 	w.must(err)
@@ -51,7 +51,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -59,7 +59,7 @@ func (w *world) must(err error) {
 }
 
 // open opens a store; rules of nil are none.
-func (w *world) open(name string, rules *policy.Rules, private ...string) *store.Store {
+func (w *fixture) open(name string, rules *policy.Rules, private ...string) *store.Store {
 	w.Helper()
 	o := store.Options{Name: name, Private: private, Outbox: w}
 	if rules != nil {
@@ -76,7 +76,7 @@ func (w *world) open(name string, rules *policy.Rules, private ...string) *store
 }
 
 // Committed publishes at once, as a relay does a little later.
-func (w *world) Committed(_ string, p driver.Pending) {
+func (w *fixture) Committed(_ string, p driver.Pending) {
 	w.must(w.bus.Publish(context.Background(), []bus.Event{{ID: p.ID, Subject: p.Subject, Payload: p.Payload}}))
 	e, err := event.Decode(p.Payload)
 	w.must(err)
@@ -84,7 +84,7 @@ func (w *world) Committed(_ string, p driver.Pending) {
 }
 
 // start makes the hub, of the stores that are open.
-func (w *world) start(change ...func(*sse.Options)) *world {
+func (w *fixture) start(change ...func(*sse.Options)) *fixture {
 	w.Helper()
 	o := w.opts
 	o.Bus = w.bus
@@ -101,7 +101,7 @@ func (w *world) start(change ...func(*sse.Options)) *world {
 	return w
 }
 
-func (w *world) save(name, uuid, body string) {
+func (w *fixture) save(name, uuid, body string) {
 	w.Helper()
 	o, err := object.Parse([]byte(body))
 	w.must(err)
@@ -116,13 +116,13 @@ func (w *world) save(name, uuid, body string) {
 	w.must(err)
 }
 
-func (w *world) delete(name, uuid string) {
+func (w *fixture) delete(name, uuid string) {
 	w.Helper()
 	w.must(w.stores[name].Delete(w.Context(), uuid, 0))
 }
 
 // publish puts into the log what no store has written.
-func (w *world) publish(subject, payload string) {
+func (w *fixture) publish(subject, payload string) {
 	w.Helper()
 	w.must(w.bus.Publish(w.Context(), []bus.Event{{ID: object.NewUUID(), Subject: subject, Payload: []byte(payload)}}))
 }
@@ -141,9 +141,9 @@ func (m message) what() string {
 	return m.event
 }
 
-// ear is a client.
-type ear struct {
-	*world
+// testClient is a client of the Hub.
+type testClient struct {
+	*fixture
 	cancel func()
 	done   chan struct{}
 	stop   chan struct{}
@@ -161,7 +161,7 @@ type ear struct {
 	held     int // messages that hold has kept waiting
 }
 
-func nobody() *sse.Viewer { return &sse.Viewer{} }
+func anonymous() *sse.Viewer { return &sse.Viewer{} }
 
 func user(uuid string) *sse.Viewer {
 	return &sse.Viewer{User: object.Object{"uuid": json.RawMessage(strconv.Quote(uuid))}, Key: uuid, UUID: uuid, Session: "session-of-" + uuid}
@@ -176,10 +176,10 @@ func after(id string) *uint64 {
 	return &n
 }
 
-// listen begins to listen, and waits until the stream has begun.
-func (w *world) listen(want sse.Want, viewer *sse.Viewer) *ear {
+// listen connects a client, and waits until its stream has begun.
+func (w *fixture) listen(want sse.Subscription, viewer *sse.Viewer) *testClient {
 	w.Helper()
-	e := w.ear(want, viewer)
+	e := w.connect(want, viewer)
 	kit.WaitUntil(w, func() error {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -191,13 +191,13 @@ func (w *world) listen(want sse.Want, viewer *sse.Viewer) *ear {
 	return e
 }
 
-// ear begins to listen.
-func (w *world) ear(want sse.Want, viewer *sse.Viewer) *ear {
+// connect connects a client.
+func (w *fixture) connect(want sse.Subscription, viewer *sse.Viewer) *testClient {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &ear{world: w, cancel: cancel, done: make(chan struct{}), stop: make(chan struct{}), viewer: viewer}
+	e := &testClient{fixture: w, cancel: cancel, done: make(chan struct{}), stop: make(chan struct{}), viewer: viewer}
 	go func() {
 		defer close(e.done)
-		err := w.hub.Serve(ctx, sse.Client{Want: want, Address: "192.0.2.1", Begin: e.begin, Send: e.send, Identify: e.who, Stop: e.stop})
+		err := w.hub.Serve(ctx, sse.Client{Subscription: want, Address: "192.0.2.1", Begin: e.begin, Send: e.send, Identify: e.who, Stop: e.stop})
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.err = err
@@ -206,7 +206,7 @@ func (w *world) ear(want sse.Want, viewer *sse.Viewer) *ear {
 	return e
 }
 
-func (e *ear) leave() {
+func (e *testClient) leave() {
 	e.cancel()
 	e.mu.Lock()
 	if e.hold != nil {
@@ -217,27 +217,27 @@ func (e *ear) leave() {
 	<-e.done
 }
 
-func (e *ear) begin() {
+func (e *testClient) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.begun = true
 }
 
-func (e *ear) who(context.Context) (*sse.Viewer, error) {
+func (e *testClient) who(context.Context) (*sse.Viewer, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asked++
 	return e.viewer, e.identify
 }
 
-// becomes changes what the client is found to be.
-func (e *ear) becomes(v *sse.Viewer, err error) {
+// becomes changes the result of the client's authentication.
+func (e *testClient) becomes(v *sse.Viewer, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.viewer, e.identify = v, err
 }
 
-func (e *ear) send(data []byte) error {
+func (e *testClient) send(data []byte) error {
 	e.mu.Lock()
 	hold := e.hold
 	if hold != nil {
@@ -258,7 +258,7 @@ func (e *ear) send(data []byte) error {
 	return nil
 }
 
-func (e *ear) take(block string) {
+func (e *testClient) take(block string) {
 	m := message{}
 	for line := range strings.SplitSeq(block, "\n") {
 		field, value, _ := strings.Cut(line, ": ")
@@ -269,12 +269,12 @@ func (e *ear) take(block string) {
 			m.event = value
 		case field == "data":
 			if err := json.Unmarshal([]byte(value), &m.data); err != nil {
-				e.Errorf("data is no JSON: %q", value)
+				e.Errorf("data is not JSON: %q", value)
 			}
 		case line == ":":
 			e.beats++
 		case field != "retry":
-			e.Errorf("no line of a stream: %q", line)
+			e.Errorf("not a line of a stream: %q", line)
 		}
 	}
 	if m.event != "" && m.event != "ready" {
@@ -282,52 +282,52 @@ func (e *ear) take(block string) {
 	}
 }
 
-func (e *ear) heard() []message {
+func (e *testClient) received() []message {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]message(nil), e.messages...)
 }
 
-func (e *ear) lastID() string {
+func (e *testClient) lastID() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.last
 }
 
-func (e *ear) beaten() int {
+func (e *testClient) heartbeats() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.beats
 }
 
-// hears waits until exactly this was heard.
-func (e *ear) hears(want ...string) {
+// receives waits until the client has received exactly these messages.
+func (e *testClient) receives(want ...string) {
 	e.Helper()
 	kit.WaitUntil(e, func() error {
 		var got []string
-		for _, m := range e.heard() {
+		for _, m := range e.received() {
 			got = append(got, m.what())
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
-			return fmt.Errorf("heard\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			return fmt.Errorf("received\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		return nil
 	})
 }
 
-// ends waits for the end of the stream, and returns the reason that it gave.
-func (e *ear) ends() string {
+// ends waits for the end of the stream, and returns its reason.
+func (e *testClient) ends() string {
 	e.Helper()
 	<-e.done
-	all := e.heard()
+	all := e.received()
 	if len(all) == 0 || all[len(all)-1].event != "dropped" {
 		return ""
 	}
 	return all[len(all)-1].data["reason"].(string)
 }
 
-// refused waits for the error of a stream that never began.
-func (e *ear) refused() error {
+// refused waits for the error of a stream that was refused.
+func (e *testClient) refused() error {
 	<-e.done
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -19,9 +19,9 @@ import (
 	"belfry/test/kit"
 )
 
-// Who hears what of a history, live and from the log: no more than the rule of
-// get allows of the object as the event has it, and as it is by then.
-func TestWhoHearsWhat(t *testing.T) {
+// Clients receive, live and from the log, the events whose object the rule of get
+// allows as it was in the event, and as it is when they are sent.
+func TestClientsReceiveOnlyWhatTheRuleOfGetAllows(t *testing.T) {
 	owner := &policy.Rules{Owner: true}
 	public := &policy.Rules{Get: `object.public == true || user != null && object.user == user.uuid`}
 	large := fmt.Sprintf(`"pad":%q`, strings.Repeat("x", 256<<10-100))
@@ -68,14 +68,14 @@ func TestWhoHearsWhat(t *testing.T) {
 			map[string]string{"ada": "U", "bob": "S"}, map[string]string{"bob": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.open("Books", nil)
 			w.open("Notes", c.rules, strings.Fields(c.private)...)
 			w.start()
-			listen := func(want sse.Want) map[string]*ear {
-				all := map[string]*ear{}
+			listen := func(want sse.Subscription) map[string]*testClient {
+				all := map[string]*testClient{}
 				for who := range c.hears {
-					viewer := nobody()
+					viewer := anonymous()
 					if who != "" {
 						viewer = user(who)
 					}
@@ -83,18 +83,18 @@ func TestWhoHearsWhat(t *testing.T) {
 				}
 				return all
 			}
-			heard := func(all map[string]*ear, when string, want ...map[string]string) {
+			heard := func(all map[string]*testClient, when string, want ...map[string]string) {
 				t.Helper()
 				w.save("Books", "end", `{}`)
 				for who, e := range all {
 					kit.WaitUntil(t, func() error {
-						if list := e.heard(); len(list) == 0 || list[len(list)-1].data["uuid"] != "end" {
+						if list := e.received(); len(list) == 0 || list[len(list)-1].data["uuid"] != "end" {
 							return errors.New("the end has not come")
 						}
 						return nil
 					})
 					got, expected := "", ""
-					for _, m := range e.heard() {
+					for _, m := range e.received() {
 						if m.data["store"] == "Notes" {
 							got += strings.TrimPrefix(m.event, "Store.")[:1]
 						}
@@ -110,7 +110,7 @@ func TestWhoHearsWhat(t *testing.T) {
 					}
 				}
 			}
-			present := listen(sse.Want{})
+			present := listen(sse.Subscription{})
 			for i, step := range c.history {
 				if step == "delete" {
 					w.delete("Notes", "n")
@@ -121,7 +121,7 @@ func TestWhoHearsWhat(t *testing.T) {
 				w.save("Books", "mark", fmt.Sprintf(`{"step":%d}`, i))
 				for _, e := range present {
 					kit.WaitUntil(t, func() error {
-						list := e.heard()
+						list := e.received()
 						if len(list) > 0 && strings.Contains(fmt.Sprint(list[len(list)-1].data["object"]), fmt.Sprintf("step:%d", i)) {
 							return nil
 						}
@@ -131,45 +131,45 @@ func TestWhoHearsWhat(t *testing.T) {
 			}
 			heard(present, "live", c.hears)
 			w.start(func(o *sse.Options) { o.Buffer = 1 }) // whoever comes now reads the log
-			heard(listen(sse.Want{After: after("0")}), "later", c.later, c.hears)
+			heard(listen(sse.Subscription{After: after("0")}), "later", c.later, c.hears)
 		})
 	}
 }
 
-// What a slow client is sent late is judged by what is then, not by what it was
-// when others were sent it.
-func TestALookDoesNotServeForLong(t *testing.T) {
-	w := newWorld(t)
+// A slow client that is sent an event late is authorized by the state of the object at
+// that time, not by that of when other clients were sent it.
+func TestALateEventIsAuthorizedByTheStateAtThatTime(t *testing.T) {
+	w := newFixture(t)
 	w.open("Notes", &policy.Rules{Get: `object.public`})
 	w.start()
-	quick, slow := w.listen(sse.Want{}, nobody()), w.listen(sse.Want{}, nobody())
+	quick, slow := w.listen(sse.Subscription{}, anonymous()), w.listen(sse.Subscription{}, anonymous())
 	hold := make(chan struct{})
 	slow.mu.Lock()
 	slow.hold = hold
 	slow.mu.Unlock()
 	w.save("Notes", "first", `{"public":true}`)
-	quick.hears("Store.Saved Notes first")
+	quick.receives("Store.Saved Notes first")
 	kit.WaitFor(t, "the slow one is held up", func() bool {
 		slow.mu.Lock()
 		defer slow.mu.Unlock()
 		return slow.held > 0
 	})
 	w.save("Notes", "second", `{"public":true}`)
-	quick.hears("Store.Saved Notes first", "Store.Saved Notes second")
+	quick.receives("Store.Saved Notes first", "Store.Saved Notes second")
 	w.save("Notes", "second", `{"public":false}`)
-	<-time.After(sse.Fresh)
+	<-time.After(sse.StateTTL)
 	slow.mu.Lock()
 	slow.hold = nil
 	slow.mu.Unlock()
 	close(hold)
 	w.save("Notes", "third", `{"public":true}`)
-	slow.hears("Store.Saved Notes first", "Store.Saved Notes third")
+	slow.receives("Store.Saved Notes first", "Store.Saved Notes third")
 }
 
-// The end of a session ends its streams before anything is sent that came
-// later; a user who changes is seen anew by the rules.
-func TestSessionsAndUsersThatChange(t *testing.T) {
-	w := newWorld(t)
+// The end of a session ends its streams before anything later is sent; rules see a
+// changed user as it is then.
+func TestStreamsFollowTheirSessionAndUser(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.open("Notes", &policy.Rules{Get: `user.grade >= object.grade`})
 	w.open("Sessions", nil)
@@ -183,14 +183,14 @@ func TestSessionsAndUsersThatChange(t *testing.T) {
 		v.User["grade"], v.Key = []byte(grade), "ada "+grade
 		return v
 	}
-	e, other := w.listen(sse.Want{}, ada("1")), w.listen(sse.Want{}, nobody())
+	e, other := w.listen(sse.Subscription{}, ada("1")), w.listen(sse.Subscription{}, anonymous())
 	w.save("Notes", "a", `{"grade":2}`)
 	w.save("Notes", "b", `{"grade":1}`)
-	e.hears("Store.Saved Notes b")
+	e.receives("Store.Saved Notes b")
 	e.becomes(ada("2"), nil)
 	w.save("Users", "ada", `{}`)
 	w.save("Notes", "c", `{"grade":2}`)
-	e.hears("Store.Saved Notes b", "Store.Saved Notes c")
+	e.receives("Store.Saved Notes b", "Store.Saved Notes c")
 	w.save("Sessions", "session-of-bob", `{}`)
 	e.becomes(nil, errs.New(errs.Unauthenticated, "ended"))
 	w.save("Books", "before", `{}`)
@@ -199,8 +199,8 @@ func TestSessionsAndUsersThatChange(t *testing.T) {
 	if reason := e.ends(); reason != "your session has ended: log in again" {
 		t.Errorf("the reason is %q", reason)
 	}
-	e.hears("Store.Saved Notes b", "Store.Saved Notes c", "Store.Saved Books before", "dropped")
-	other.hears("Store.Saved Books before", "Store.Saved Books behind")
+	e.receives("Store.Saved Notes b", "Store.Saved Notes c", "Store.Saved Books before", "dropped")
+	other.receives("Store.Saved Books before", "Store.Saved Books behind")
 	if other.mu.Lock(); other.asked != 1 {
 		t.Errorf("nobody was looked at %d times", other.asked)
 	}
@@ -221,15 +221,15 @@ func (g *gets) Live(name event.Name, _ []byte) {
 	g.seen = append(g.seen, name)
 }
 
-// Looking at the present is not a get of anybody's.
-func TestALookIsNotAnnounced(t *testing.T) {
-	w := newWorld(t)
+// The read of an authorization is not announced as a get.
+func TestAuthorizationIsNotAnnouncedAsAGet(t *testing.T) {
+	w := newFixture(t)
 	announced := &gets{}
 	w.stores["Notes"] = w.open("Notes", &policy.Rules{Owner: true}).WithOptions(func(o *store.Options) { o.Announce = announced })
 	w.start()
-	e := w.listen(sse.Want{}, user("ada"))
+	e := w.listen(sse.Subscription{}, user("ada"))
 	w.save("Notes", "a", `{"user":"ada"}`)
-	e.hears("Store.Saved Notes a")
+	e.receives("Store.Saved Notes a")
 	announced.mu.Lock()
 	defer announced.mu.Unlock()
 	if slices.Contains(announced.seen, event.StoreGet) {
@@ -237,41 +237,41 @@ func TestALookIsNotAnnounced(t *testing.T) {
 	}
 }
 
-// A session that has ended without an event is found with the next sign of life.
-func TestASessionThatIsOver(t *testing.T) {
-	w := newWorld(t)
+// A session that has ended without an event is noticed by the next heartbeat.
+func TestAnEndedSessionIsFoundByTheHeartbeat(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Heartbeat = 10 * time.Millisecond })
-	e := w.listen(sse.Want{}, user("ada"))
+	e := w.listen(sse.Subscription{}, user("ada"))
 	e.becomes(nil, errs.New(errs.Unauthenticated, "over"))
 	if reason := e.ends(); reason != "your session has ended: log in again" {
 		t.Errorf("the reason is %q", reason)
 	}
 }
 
-// While it can't be said who somebody is they are sent nothing but signs of
-// life; afterwards everything.
-func TestWhoSomebodyIsCanNotBeSaid(t *testing.T) {
-	w := newWorld(t)
+// While a client can't be authenticated it is sent heartbeats alone; afterwards
+// everything.
+func TestNothingIsSentWhileAuthenticationIsUnavailable(t *testing.T) {
+	w := newFixture(t)
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Heartbeat = 10 * time.Millisecond })
-	e, other := w.listen(sse.Want{}, user("ada")), w.listen(sse.Want{}, nobody())
+	e, other := w.listen(sse.Subscription{}, user("ada")), w.listen(sse.Subscription{}, anonymous())
 	e.becomes(nil, errs.New(errs.Unavailable, "away"))
-	beats := e.beaten()
+	beats := e.heartbeats()
 	kit.WaitUntil(t, func() error {
-		if e.beaten() < beats+2 {
+		if e.heartbeats() < beats+2 {
 			return errors.New("no sign of life")
 		}
 		return nil
 	})
 	w.save("Books", "a", `{}`)
-	other.hears("Store.Saved Books a")
-	e.hears()
+	other.receives("Store.Saved Books a")
+	e.receives()
 	e.becomes(user("ada"), nil)
-	e.hears("Store.Saved Books a")
+	e.receives("Store.Saved Books a")
 }
 
-// away is a backend whose stores can be taken away.
+// away is a backend whose stores can be made unavailable.
 type away struct {
 	driver.Backend
 	mu   sync.Mutex
@@ -306,61 +306,61 @@ func (s awayStore) Get(ctx context.Context, uuid string) (driver.Record, bool, e
 	return s.Store.Get(ctx, uuid)
 }
 
-// Each event may be judged for each of many users, and stays in the window for
-// long: what was found is kept no longer than it serves.
-func TestVerdictsDoNotPileUp(t *testing.T) {
-	w := newWorld(t)
+// The window holds events for long, each with decisions for many users, which are
+// released when they expire.
+func TestDecisionsAreReleased(t *testing.T) {
+	w := newFixture(t)
 	w.open("Notes", &policy.Rules{Get: `object.user == user.uuid || object.public`})
 	w.start()
 	const users, events = 20, 5
-	var ears []*ear
+	var clients []*testClient
 	for i := range users {
-		ears = append(ears, w.listen(sse.Want{}, user(fmt.Sprint("user-", i))))
+		clients = append(clients, w.listen(sse.Subscription{}, user(fmt.Sprint("user-", i))))
 	}
-	told := 0
-	tell := func(uuid string) {
+	sent := 0
+	send := func(uuid string) {
 		t.Helper()
-		w.save("Notes", uuid, fmt.Sprintf(`{"public":true,"n":%d}`, told))
-		told++
-		for _, e := range ears {
+		w.save("Notes", uuid, fmt.Sprintf(`{"public":true,"n":%d}`, sent))
+		sent++
+		for _, e := range clients {
 			kit.WaitUntil(t, func() error {
-				if n := len(e.heard()); n != told {
-					return fmt.Errorf("%d of %d have come", n, told)
+				if n := len(e.received()); n != sent {
+					return fmt.Errorf("%d of %d have arrived", n, sent)
 				}
 				return nil
 			})
 		}
 	}
 	for range events {
-		tell("first")
+		send("first")
 	}
-	if n := sse.Verdicts(w.hub, "first"); n == 0 {
-		t.Fatal("nothing was judged")
+	if n := sse.Decisions(w.hub, "first"); n == 0 {
+		t.Fatal("there are no decisions")
 	}
 	kit.WaitUntil(t, func() error {
-		tell("later")
-		if n := sse.Verdicts(w.hub, "first"); n > 0 {
-			return fmt.Errorf("%d verdicts are still there", n)
+		send("later")
+		if n := sse.Decisions(w.hub, "first"); n > 0 {
+			return fmt.Errorf("%d decisions are still held", n)
 		}
 		return nil
 	})
 }
 
-// A store that is away delays what has to be judged, and loses none of it. Any
-// number of clients cost one look.
-func TestAStoreThatIsAway(t *testing.T) {
-	w := newWorld(t)
+// An unavailable store delays the events that have to be authorized, and none is
+// lost. Any number of clients cause one read.
+func TestAnUnavailableStoreDelaysEventsAndLosesNone(t *testing.T) {
+	w := newFixture(t)
 	backend := &away{Backend: w.backend}
 	w.backend = backend
 	w.open("Notes", &policy.Rules{Owner: true})
 	w.start()
-	var all []*ear
+	var all []*testClient
 	for range 20 {
-		all = append(all, w.listen(sse.Want{}, user("ada")))
+		all = append(all, w.listen(sse.Subscription{}, user("ada")))
 	}
 	w.save("Notes", "a", `{"user":"ada"}`)
 	for _, e := range all {
-		e.hears("Store.Saved Notes a")
+		e.receives("Store.Saved Notes a")
 	}
 	backend.set(errs.New(errs.Unavailable, "away"))
 	w.publish(event.Subject(event.StoreUpdated, "Notes", "a"), strings.NewReplacer("Books", "Notes", "Store.Saved", "Store.Updated", `"n":1`, `"user":"ada"`).Replace(envelope("a", 1, "")))
@@ -368,18 +368,18 @@ func TestAStoreThatIsAway(t *testing.T) {
 	kit.WaitUntil(t, func() error {
 		backend.mu.Lock()
 		defer backend.mu.Unlock()
-		if backend.gets < len(all)/2 {
-			return errors.New("nobody looks")
+		if backend.gets == 0 {
+			return errors.New("the store has not been read")
 		}
 		backend.err, backend.gets = nil, 0
 		return nil
 	})
 	for _, e := range all {
-		e.hears("Store.Saved Notes a", "Store.Updated Notes a")
+		e.receives("Store.Saved Notes a", "Store.Updated Notes a")
 	}
 	backend.mu.Lock()
 	defer backend.mu.Unlock()
 	if backend.gets > len(all)/2 {
-		t.Errorf("%d clients cost %d looks", len(all), backend.gets)
+		t.Errorf("%d clients caused %d reads", len(all), backend.gets)
 	}
 }

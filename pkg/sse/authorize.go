@@ -1,0 +1,281 @@
+package sse
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"belfry/pkg/bus/eventlog"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+)
+
+// Viewer is the user on whose behalf a client reads the stream.
+type Viewer struct {
+	User    object.Object // as rules see it; nil for an anonymous client
+	Key     string        // differs when User does; "" for an anonymous client
+	UUID    string        // of the user
+	Session string        // id of the session
+}
+
+// source is a store whose events are streamed.
+type source struct {
+	store       *store.Store
+	public      bool           // everyone may get its objects
+	needsObject bool           // the rule depends on the object
+	readsHidden bool           // the rule may read fields that no event has
+	shared      *authorization // of all events, where the rule does not depend on the object
+	lastState   lastState
+
+	mu     sync.Mutex
+	states []heldState // the oldest first
+}
+
+// heldState is a state that an authorization holds.
+type heldState struct {
+	of    *authorization
+	state *state
+}
+
+// lastState finds the state in which an object was deleted; nil if it is unknown.
+type lastState func(ctx context.Context, s *store.Store, uuid string) (object.Object, error)
+
+func newSource(s *store.Store, last lastState) *source {
+	from := &source{store: s, public: s.Policy() == nil || s.Policy().Open(policy.Get), lastState: last}
+	from.shared = &authorization{source: from}
+	if !from.public {
+		from.needsObject = s.Policy().NeedsObject(policy.Get)
+		from.readsHidden = s.Policy().MayRead(policy.Get, from.hides)
+	}
+	return from
+}
+
+// hides reports whether a field never leaves the server.
+func (s *source) hides(field string) bool {
+	return s.store.Hidden(field)
+}
+
+// state is an object as the store has it or, if it is deleted, as it was last. All
+// but decisions is set before ready is closed.
+type state struct {
+	ready     chan struct{}
+	err       error         // why the object could not be read
+	abandoned bool          // err is that the client which read it has left
+	object    object.Object // nil: unknown
+	deleted   bool
+	revision  uint64    // of an object that exists
+	at        time.Time // when reading began
+
+	mu        sync.Mutex
+	decisions map[string]bool // by the viewers' keys
+}
+
+// authorization decides who may receive an event of a store with a rule for get. A
+// viewer has to pass the rule twice: with the object in the event, since that is
+// what is sent; and with the object as it is now, so that what has been made private
+// since is not sent from the log. Of a deleted object that is the state in which it
+// was deleted: what was private then stays private.
+//
+// A rule that reads private fields, which no event has, can't be evaluated for the
+// object in the event. Then what is sent is what the store would reply: an event
+// whose revision is the current one, and no event of a deletion. The same holds for
+// an event without its object, but for the revision: it has no other content.
+//
+// The object is read by one of the clients that need it, and the others wait for it.
+// No mutex is held meanwhile, nor while a rule is evaluated.
+type authorization struct {
+	source   *source
+	uuid     string
+	revision uint64
+	object   object.Object // of the event; nil if it was left out
+	deletion bool
+
+	current atomic.Pointer[state] // nil: not read, or released
+}
+
+// stateTTL is how long a state that was read is used.
+const stateTTL = time.Second
+
+// authorization returns nil if everyone may receive an event.
+func (s *source) authorization(e *event.Envelope) *authorization {
+	switch {
+	case s.public:
+		return nil
+	case !s.needsObject:
+		return s.shared
+	}
+	a := &authorization{source: s, uuid: e.UUID, revision: e.Revision, deletion: e.Event == event.StoreDeleted}
+	if !s.readsHidden && len(e.Object) > 0 {
+		a.object, _ = object.Decode(e.Object) // an object that can't be decoded counts as left out
+	}
+	return a
+}
+
+// allows reports whether a viewer may receive the event, and errs.Unavailable when
+// the store is unavailable.
+func (a *authorization) allows(ctx context.Context, v *Viewer) (bool, error) {
+	now, err := a.state(ctx)
+	if err != nil {
+		return false, err
+	}
+	now.mu.Lock()
+	allowed, known := now.decisions[v.Key]
+	now.mu.Unlock()
+	if known {
+		return allowed, nil
+	}
+	if allowed, err = a.decide(ctx, v, now); err != nil {
+		return false, err
+	}
+	now.mu.Lock()
+	defer now.mu.Unlock()
+	now.decisions[v.Key] = allowed
+	return allowed, nil
+}
+
+// state returns the current state of the object: one that was read less than stateTTL
+// ago, by this client or another, or is being read.
+func (a *authorization) state(ctx context.Context) (*state, error) {
+	for {
+		held := a.current.Load()
+		if held == nil || time.Since(held.at) > stateTTL {
+			next := &state{ready: make(chan struct{}), at: time.Now(), decisions: make(map[string]bool, 1)}
+			if !a.current.CompareAndSwap(held, next) {
+				continue
+			}
+			a.source.hold(a, next)
+			a.fill(ctx, next)
+			return next, next.err
+		}
+		select {
+		case <-held.ready:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if !held.abandoned {
+			return held, held.err
+		}
+	}
+}
+
+// fill reads a state for all clients that wait for it. After an error the next client
+// reads again.
+func (a *authorization) fill(ctx context.Context, next *state) {
+	next.err = errs.New(errs.Internal, "reading the object panicked")
+	defer func() {
+		if next.err != nil {
+			next.abandoned = ctx.Err() != nil
+			a.current.CompareAndSwap(next, nil)
+		}
+		close(next.ready)
+	}()
+	next.err = a.read(ctx, next)
+}
+
+// hold remembers a state, and releases those that are older than stateTTL: the window
+// has many events, and each may have decisions for many users.
+func (s *source) hold(of *authorization, next *state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.states = append(s.states, heldState{of, next})
+	for len(s.states) > 0 && time.Since(s.states[0].state.at) > stateTTL {
+		s.states[0].of.current.CompareAndSwap(s.states[0].state, nil)
+		s.states[0] = heldState{}
+		s.states = s.states[1:]
+	}
+}
+
+// read reads the object as it is now, if the rule needs it.
+func (a *authorization) read(ctx context.Context, now *state) error {
+	if !a.source.needsObject {
+		return nil
+	}
+	// The call has an origin of its own, so that this get is not announced.
+	stored, err := a.source.store.Get(store.WithCall(ctx, store.Call{Origin: "live"}), a.uuid)
+	if errors.Is(err, errs.NotFound) {
+		now.deleted = true
+		if a.object == nil {
+			return nil
+		}
+		now.object, err = a.source.lastState(ctx, a.source.store, a.uuid)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	now.revision = stored.Revision
+	now.object, err = stored.Object()
+	return err
+}
+
+func (a *authorization) decide(ctx context.Context, v *Viewer, now *state) (bool, error) {
+	switch {
+	case !a.source.needsObject:
+		return a.evaluate(ctx, v, nil)
+	case !now.deleted && now.revision == a.revision:
+		return a.evaluate(ctx, v, now.object) // the object of the event, with its hidden fields
+	case a.source.readsHidden, now.deleted && a.object == nil:
+		return false, nil
+	case now.object == nil && !a.deletion:
+		return false, nil // the event of a deletion has the last state itself
+	}
+	for _, o := range []object.Object{a.object, now.object} {
+		if o == nil {
+			continue
+		}
+		if ok, err := a.evaluate(ctx, v, o); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// evaluate evaluates the rule of get.
+func (a *authorization) evaluate(ctx context.Context, v *Viewer, o object.Object) (bool, error) {
+	s := a.source.store
+	err := s.Policy().Allow(ctx, policy.Get, policy.Input{User: v.User, Object: o, Now: s.Now()})
+	if errors.Is(err, errs.Denied) || errors.Is(err, errs.Unauthenticated) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// publishTimeout is how long after a deletion its event may be missing in the log.
+const publishTimeout = 10 * time.Second
+
+// lastState reads the state of a deleted object from the event of its deletion, which
+// the log has as long as it has older ones. It reports errs.Unavailable while that
+// event may not have been published yet.
+func (h *Hub) lastState(ctx context.Context, s *store.Store, uuid string) (object.Object, error) {
+	revision, marked, err := s.Deleted(ctx, uuid)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var e event.Envelope
+	switch entry, err := eventlog.Last(ctx, h.opts.Bus.Conn(), event.Subject(event.StoreDeleted, s.Name(), uuid)); {
+	case errors.Is(err, errs.NotFound):
+	case err != nil:
+		return nil, err
+	default:
+		if e, err = event.Decode(entry.Data); err != nil || e.Event != event.StoreDeleted || e.Store != s.Name() || e.UUID != uuid {
+			return nil, nil
+		}
+	}
+	if marked && e.Revision < revision {
+		if time.Since(time.UnixMicro(int64(revision))) < publishTimeout {
+			return nil, errs.New(errs.Unavailable, "the log does not have the deletion of %s %q yet", s.Name(), uuid)
+		}
+		return nil, nil
+	}
+	if len(e.Object) == 0 {
+		return nil, nil
+	}
+	return object.Decode(e.Object)
+}
