@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	_ "belfry/test/backing" // as all packages do that need more than Go, which make test-unit leaves out
+	_ "belfry/test/backing" // marks a package that needs more than Go; make test-unit skips it
 	"belfry/test/kit"
 	"belfry/test/process"
 )
 
-// The documentation's example for browsers does what it says: it hears, it comes
-// back by itself, and it begins anew where a browser gives up.
-func TestTheExampleOfTheDocumentation(t *testing.T) {
+// The browser example of the documentation receives events, reconnects by itself,
+// and opens a new stream where a browser gives up.
+func TestBrowserExampleReceivesEventsAndReconnects(t *testing.T) {
 	page, err := os.ReadFile("../../docs/realtime.md")
 	if err != nil {
 		t.Fatal(err)
@@ -42,9 +42,9 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	write(script, "globalThis.location = {href: 'http://"+address+"/a/page'}\n"+string(example[1]))
 	first := process.Serve(t, config)
 
-	said := &output{}
+	out := &output{}
 	browser := exec.CommandContext(t.Context(), "node", "--experimental-eventsource", "--no-warnings", script)
-	browser.Stdout, browser.Stderr = said, said
+	browser.Stdout, browser.Stderr = out, out
 	if err := kit.Start(browser); err != nil {
 		t.Fatalf("the test needs Node: %v", err)
 	}
@@ -52,37 +52,37 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 		_ = browser.Process.Kill()
 		_ = browser.Wait()
 	})
-	w := &world{T: t, server: first, http: newHTTP()}
+	w := &fixture{T: t, server: first, http: newHTTP()}
 	process.Eventually(t, time.Minute, func() error {
 		if n, err := w.server.Metric("belfry_live_clients"); err != nil || n != 1 {
-			return errors.New("nobody listens")
+			return errors.New("no client is connected")
 		}
 		return nil
 	})
-	hears := func(what string) {
+	receives := func(what string) {
 		t.Helper()
 		process.Eventually(t, time.Minute, func() error {
-			if text := said.String(); strings.Count(text, what) != 1 {
-				return errors.New("not heard, or twice: " + what + "\n" + text)
+			if text := out.String(); strings.Count(text, what) != 1 {
+				return errors.New("not received exactly once: " + what + "\n" + text)
 			}
 			return nil
 		})
 	}
 	w.do("POST", "/books", "", `{"uuid":"emma"}`, 201)
-	hears("Store.Saved emma")
+	receives("Store.Saved emma")
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	hears("events: the server stops")
+	receives("events: the server stops")
 	w.server = process.Serve(t, config)
 	w.do("POST", "/books", "", `{"uuid":"persuasion"}`, 201)
 	w.do("DELETE", "/books/emma", "", "", 204)
-	hears("Store.Saved persuasion")
-	hears("Store.Deleted emma")
-	hears("Store.Saved emma")
+	receives("Store.Saved persuasion")
+	receives("Store.Deleted emma")
+	receives("Store.Saved emma")
 }
 
-// output is what a process says.
+// output is the output of a process.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -12,21 +12,21 @@ import (
 	"sync"
 )
 
-// client listens at /events, and comes back with its last id when it is cut off.
+// client reads /events, and reconnects with its last id after a disconnect.
 type client struct {
 	address string // host:port of belfry
 	query   string
-	token   string // of a session; "" for nobody
+	token   string // of a session; "" for an anonymous client
 
 	mu    sync.Mutex
 	conn  net.Conn
-	ids   []uint64 // of the events, in the order in which they came
+	ids   []uint64 // of the events, in the order received
 	last  string   // the id that it would resume with
-	err   error    // what should not have happened
-	ended bool     // nobody listens any more
+	err   error    // the first failure
+	ended bool     // end was called
 }
 
-// run listens until end is called.
+// run reads until end is called.
 func (c *client) run() {
 	for {
 		err := c.listen()
@@ -42,7 +42,7 @@ func (c *client) run() {
 	}
 }
 
-// cut ends the connection as a bad network would; the client comes back.
+// cut breaks the connection as a bad network would; the client reconnects.
 func (c *client) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *client) end() {
 	c.cut()
 }
 
-// listen reads one stream. That it is cut is no error.
+// listen reads one stream. A disconnect is no error.
 func (c *client) listen() error {
 	conn, err := net.Dial("tcp", c.address)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *client) listen() error {
 	return c.read(res.Body)
 }
 
-// read takes in the blocks of a stream.
+// read reads the blocks of a stream.
 func (c *client) read(body io.Reader) error {
 	var rest []byte
 	buffer := make([]byte, 16<<10)
@@ -126,21 +126,21 @@ func (c *client) take(block []byte) error {
 		return nil
 	}
 	if !bytes.HasPrefix(text, []byte("Store.")) {
-		return fmt.Errorf("told: %.200s", text)
+		return fmt.Errorf("unexpected block: %.200s", text)
 	}
 	n, err := strconv.ParseUint(c.last, 10, 64)
 	c.ids = append(c.ids, n)
 	return err
 }
 
-// state is how far the client has come.
+// state returns the progress of the client.
 func (c *client) state() (events int, last string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.ids), c.last, c.err
 }
 
-// equal compares what was heard with what should have been.
+// equal compares the received events with the expected ones.
 func (c *client) equal(want []uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +149,7 @@ func (c *client) equal(want []uint64) error {
 			at := func(list []uint64) string {
 				return strings.Trim(fmt.Sprint(list[min(i, len(list)):min(i+3, len(list))]), "[]")
 			}
-			return fmt.Errorf("heard %d events of %d; from the %dth on %s..., not %s...", len(c.ids), len(want), i+1, at(c.ids), at(want))
+			return fmt.Errorf("received %d events of %d; from the %dth on %s..., want %s...", len(c.ids), len(want), i+1, at(c.ids), at(want))
 		}
 	}
 	return nil
