@@ -112,7 +112,7 @@ func (w *fixture) deploy() {
 	for _, user := range []string{"front", "worker", "belfry", "listener"} {
 		w.run(user, 1, "lacks the permission", "bus", "setup", "--listener", "listener")
 	}
-	out := w.run("admin", 0, " made", "bus", "setup", "--listener", "listener", "--store", "Books", "--event", "Store.Saved")
+	out := w.run("admin", 0, " created", "bus", "setup", "--listener", "listener", "--store", "Books", "--event", "Store.Saved")
 	for _, name := range []string{"mapping", "cascade", "mail", "sweep", "listener"} {
 		for _, stream := range []string{"EVENTS", "RETRY"} {
 			if what := "consumer " + name + " of stream " + stream; !strings.Contains(out, what) {

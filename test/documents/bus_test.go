@@ -19,39 +19,39 @@ import (
 	"belfry/test/process"
 )
 
-// ear keeps what comes on subjects.
-type ear struct {
-	conn   *nats.Conn
-	coming chan *nats.Msg
+// recorder records the messages on subjects.
+type recorder struct {
+	conn     *nats.Conn
+	received chan *nats.Msg
 }
 
-func listen(t *testing.T, conn *nats.Conn, subjects ...string) *ear {
+func listen(t *testing.T, conn *nats.Conn, subjects ...string) *recorder {
 	t.Helper()
-	e := &ear{conn, make(chan *nats.Msg, 1<<16)}
+	r := &recorder{conn, make(chan *nats.Msg, 1<<16)}
 	for _, subject := range subjects {
-		if _, err := conn.ChanSubscribe(subject, e.coming); err != nil {
+		if _, err := conn.ChanSubscribe(subject, r.received); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := conn.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return r
 }
 
-// all is everything that has come since it was asked last.
-func (e *ear) all(t *testing.T) (kept []*nats.Msg) {
+// all returns the messages received since the last call.
+func (r *recorder) all(t *testing.T) (kept []*nats.Msg) {
 	t.Helper()
-	if err := e.conn.Flush(); err != nil {
+	if err := r.conn.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for len(e.coming) > 0 {
-		kept = append(kept, <-e.coming)
+	for len(r.received) > 0 {
+		kept = append(kept, <-r.received)
 	}
 	return kept
 }
 
-// logged are the messages of a stream.
+// logged returns the messages of a stream.
 func logged(t *testing.T, conn *nats.Conn, stream string) (all []jetstream.Msg) {
 	t.Helper()
 	js, err := jetstream.New(conn)
@@ -77,10 +77,10 @@ func logged(t *testing.T, conn *nats.Conn, stream string) (all []jetstream.Msg) 
 	return all
 }
 
-// TestMessages has a belfry do things, and holds all that it says on the bus
-// against its AsyncAPI document: events in the log and live, requests and
-// replies, questions and answers, dead letters.
-func TestMessages(t *testing.T) {
+// Everything that belfry publishes on the bus is validated against its AsyncAPI
+// document: events in the log and live, requests and replies of operations and of
+// interceptors, dead letters.
+func TestMessagesConformToTheDocument(t *testing.T) {
 	s := serve(t, everything)
 	conn := connect(t, s)
 	judge(t, conn)
@@ -92,25 +92,25 @@ func TestMessages(t *testing.T) {
 	}
 	m := readMessages(t, s.URL)
 	operate(m, conn)
-	bury(t, s)
+	deadLetter(t, s)
 	if err := s.Idle(); err != nil {
 		t.Fatal(err)
 	}
 	for _, stream := range []string{"EVENTS", "DEAD"} {
 		for _, message := range logged(t, conn, stream) {
 			if !internal(message.Data()) {
-				m.heard(message.Subject(), message.Headers(), message.Data())
+				m.check(message.Subject(), message.Headers(), message.Data())
 			}
 		}
 	}
 	for _, message := range live.all(t) {
 		if !internal(message.Data) {
-			m.heard(message.Subject, message.Header, message.Data)
+			m.check(message.Subject, message.Header, message.Data)
 		}
 	}
 	for _, message := range questions.all(t) {
 		if !strings.Contains(message.Subject, ".ready.") {
-			m.heard(message.Subject, message.Header, message.Data)
+			m.check(message.Subject, message.Header, message.Data)
 		}
 	}
 	for _, answer := range []string{`{"allow":true}`, `{"refuse":{"message":"no"}}`, `{"refuse":{"status":409,"message":"no"}}`, `{"amend":{"a":null}}`} {
@@ -118,23 +118,23 @@ func TestMessages(t *testing.T) {
 	}
 	for _, answer := range []string{`{}`, `{"allow":false}`, `{"refuse":{"status":200}}`, `{"allow":true,"amend":{}}`} {
 		if m.is("Answer", nil, []byte(answer)) == "" {
-			t.Errorf("%s is no answer, and the document takes it", answer)
+			t.Errorf("%s is not a valid answer, but the document allows it", answer)
 		}
 	}
 	unmet := slices.DeleteFunc(m.unmet(), func(kind string) bool {
-		// What did not happen here: a file of each store, all that a store can be
-		// asked, the end of what nobody ends.
+		// This test does not cause every message: it has files and operations of some
+		// stores only, and nothing is deleted in others.
 		store := strings.HasPrefix(kind, "Books") || strings.HasPrefix(kind, "Authors") || strings.HasPrefix(kind, "Notes")
 		return !store && !strings.HasSuffix(kind, "Books") && !slices.Contains([]string{"UsersRegister", "DeadLetter", "Fault", "Answer", "askUsersRegister", "askSoldThingsSave"}, kind)
 	})
 	unmet = slices.DeleteFunc(unmet, func(kind string) bool { return strings.HasPrefix(kind, "NotesFile") })
 	if len(unmet) > 0 {
-		t.Errorf("these messages never came: %v", unmet)
+		t.Errorf("these messages were never published: %v", unmet)
 	}
 }
 
-// operate asks for every operation on a store, in ways that are good and in
-// ways that are not.
+// operate requests every operation on a store, with valid and with invalid
+// requests.
 func operate(m *messages, conn *nats.Conn) {
 	m.t.Helper()
 	ask := func(op, body string, good bool, lines ...string) map[string]any {
@@ -177,8 +177,8 @@ func operate(m *messages, conn *nats.Conn) {
 	ask("delete", `{"uuid":"sanditon"}`, false)
 }
 
-// bury lets a listener give an event up.
-func bury(t *testing.T, s *server) {
+// deadLetter makes a listener fail permanently on an event.
+func deadLetter(t *testing.T, s *server) {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Options{Name: "documents", URL: s.Bus, Unmanaged: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -219,9 +219,8 @@ func jetstreamInfo(ctx context.Context, b *bus.Bus, stream string) (uint64, erro
 	return info.State.Msgs, nil
 }
 
-// TestTheDocumentRefusesOtherMessages breaks an event, and wants the schema to
-// say so.
-func TestTheDocumentRefusesOtherMessages(t *testing.T) {
+// The schema of an event refuses an event that is changed.
+func TestTheDocumentRefusesInvalidMessages(t *testing.T) {
 	s := serve(t, everything)
 	c := newClient(t, s)
 	c.ask(201, "POST", "/books", `{"uuid":"emma","title":"Emma"}`)
@@ -243,7 +242,7 @@ func TestTheDocumentRefusesOtherMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m.is("BooksSaved", event.Headers(), text) == "" {
-			t.Errorf("%s may be %v", name, value)
+			t.Errorf("the document allows %s to be %v", name, value)
 		}
 	}
 	for _, name := range []string{"id", "time", "origin", "ctx"} {
@@ -254,7 +253,7 @@ func TestTheDocumentRefusesOtherMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m.is("BooksSaved", event.Headers(), text) == "" {
-			t.Errorf("%s may be absent", name)
+			t.Errorf("the document allows %s to be absent", name)
 		}
 	}
 }

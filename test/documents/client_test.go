@@ -23,7 +23,7 @@ import (
 	"belfry/test/process"
 )
 
-// client asks a belfry and holds each reply against its document.
+// client sends requests to a belfry and validates each reply against its document.
 type client struct {
 	t      *testing.T
 	server *server
@@ -34,13 +34,13 @@ type client struct {
 	last   *reply
 }
 
-// reply is what was answered.
+// reply is the response of a request.
 type reply struct {
 	*http.Response
 	body []byte
 }
 
-// text is a field of the reply's object.
+// text returns a string field of the reply's object.
 func (r *reply) text(t *testing.T, name string) string {
 	t.Helper()
 	text, _ := decode(t, r.body)[name].(string)
@@ -58,7 +58,7 @@ func newClient(t *testing.T, server *server) *client {
 	if err := doc.Validate(loader.Context, openapi3.EnableExamplesValidation()); err != nil {
 		t.Fatal(err)
 	}
-	doc.Servers = nil // tests reach it by another name
+	doc.Servers = nil // tests use another address
 	router, err := gorillamux.NewRouter(doc)
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ func headers(lines ...string) http.Header {
 	return h
 }
 
-// ask makes a request and wants a status. What the server takes, the document
-// must take; what it replies, the document must tell.
+// ask sends a request and expects a status. The document must allow a request that
+// the server accepts, and must describe the reply.
 func (c *client) ask(status int, method, path, body string, lines ...string) *reply {
 	c.t.Helper()
 	what := method + " " + path
@@ -117,12 +117,12 @@ func (c *client) ask(status int, method, path, body string, lines ...string) *re
 	return c.last
 }
 
-// check holds a request and its reply against the document.
+// check validates a request and its reply against the document.
 func (c *client) check(what string, req *http.Request, body string) {
 	c.t.Helper()
 	route, parameters, err := c.router.FindRoute(req)
 	if err != nil {
-		c.t.Errorf("%s: the document has no such route: %v", what, err)
+		c.t.Errorf("%s: the document has no such path: %v", what, err)
 		return
 	}
 	status := c.last.StatusCode
@@ -141,7 +141,7 @@ func (c *client) check(what string, req *http.Request, body string) {
 	}
 	if status < 400 {
 		if err := openapi3filter.ValidateRequest(c.t.Context(), in); err != nil {
-			c.t.Errorf("%s is done, though the document does not allow it: %v", what, err)
+			c.t.Errorf("%s succeeds, but the document does not allow it: %v", what, err)
 		}
 	}
 	out := &openapi3filter.ResponseValidationInput{
@@ -149,18 +149,17 @@ func (c *client) check(what string, req *http.Request, body string) {
 		Body: io.NopCloser(bytes.NewReader(c.last.body)),
 	}
 	if err := openapi3filter.ValidateResponse(c.t.Context(), out); err != nil {
-		c.t.Errorf("%s: the reply is not what the document tells: %v\n%s %v\n%s", what, err, c.last.Status, c.last.Header, c.last.body)
+		c.t.Errorf("%s: the reply does not conform to the document: %v\n%s %v\n%s", what, err, c.last.Status, c.last.Header, c.last.body)
 	}
 	c.checkHeaders(what, route.Operation)
 }
 
-// checkHeaders looks at the replies that the library leaves out: those to HEAD,
-// and 304.
+// checkHeaders checks the replies that the library skips: those to HEAD, and 304.
 func (c *client) checkHeaders(what string, operation *openapi3.Operation) {
 	c.t.Helper()
 	documented := operation.Responses.Status(c.last.StatusCode)
 	if documented == nil {
-		c.t.Errorf("%s: the document knows no status %d", what, c.last.StatusCode)
+		c.t.Errorf("%s: the document has no status %d", what, c.last.StatusCode)
 		return
 	}
 	for name, header := range documented.Value.Headers {
@@ -169,11 +168,11 @@ func (c *client) checkHeaders(what string, operation *openapi3.Operation) {
 		}
 	}
 	if len(documented.Value.Content) == 0 && len(c.last.body) > 0 {
-		c.t.Errorf("%s: the document tells of no body: %s", what, c.last.body)
+		c.t.Errorf("%s: the document has no body for this reply: %s", what, c.last.body)
 	}
 }
 
-// unasked are the operations that were not asked, or never did what they are for.
+// unasked returns the operations that were never requested with success.
 func (c *client) unasked(except ...string) (all []string) {
 	for path, item := range c.doc.Paths.Map() {
 		for method, operation := range item.Operations() {
@@ -190,7 +189,7 @@ func (c *client) unasked(except ...string) (all []string) {
 	return all
 }
 
-// unmet are the statuses of problems that no reply had.
+// unmet returns the documented statuses that no reply had.
 func (c *client) unmet(except ...int) (all []string) {
 	statuses := map[string]bool{}
 	for _, met := range c.met {
@@ -211,7 +210,7 @@ func (c *client) unmet(except ...int) (all []string) {
 	return all
 }
 
-// server is a belfry that serves.
+// server is a running belfry.
 type server struct {
 	*process.Server
 	data string
@@ -223,7 +222,7 @@ func serve(t *testing.T, config string) *server {
 	return &server{process.Serve(t, config, "--data", data, "--listen", "127.0.0.1:0"), data}
 }
 
-// mailed is the token in the first mail with a subject.
+// mailed returns the token in the first mail with a subject.
 func (c *client) mailed(subject string) (token string) {
 	c.t.Helper()
 	link := regexp.MustCompile(`token=([A-Za-z0-9_-]{43})`)
@@ -244,7 +243,7 @@ func (c *client) mailed(subject string) (token string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("of %d mails none has the subject %s and a token", len(files), subject)
+		return fmt.Errorf("none of %d mails has the subject %s and a token", len(files), subject)
 	})
 	return token
 }

@@ -35,8 +35,8 @@ func connect(t *testing.T, s *server) *nats.Conn {
 	return conn
 }
 
-// judge is the interceptor of the configuration: it refuses what asks for that
-// by a status in the field refuse, and allows everything else.
+// judge starts the interceptor of the configuration: it refuses a write with the
+// status in the field refuse, and allows everything else.
 func judge(t *testing.T, conn *nats.Conn) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -64,12 +64,12 @@ func judge(t *testing.T, conn *nats.Conn) {
 	}
 }
 
-// TestReplies asks every operation of the document, in ways that are good and
-// in ways that are not.
-func TestReplies(t *testing.T) {
+// Every operation of the document is requested, with valid and with invalid
+// requests.
+func TestRepliesConformToTheDocument(t *testing.T) {
 	s := serve(t, everything)
 	c := newClient(t, s)
-	c.ask(503, "POST", "/shop/sold-things", `{}`) // nobody is there yet who judges it
+	c.ask(503, "POST", "/shop/sold-things", `{}`) // the interceptor is not connected yet
 	judge(t, connect(t, s))
 	for _, part := range []func(*client){
 		objects, schemas, arrays, users, owned, intercepted, files, system,
@@ -77,15 +77,15 @@ func TestReplies(t *testing.T) {
 		part(c)
 	}
 	if all := c.unasked("createIdents", "downloadArchiveFile", "headArchiveFile"); len(all) > 0 {
-		t.Errorf("these were never asked with success:\n%s", strings.Join(all, "\n"))
+		t.Errorf("these were never requested with success:\n%s", strings.Join(all, "\n"))
 	}
-	// A body that comes too slowly, and faults of belfry, are not to be had here.
+	// Slow bodies and internal errors don't occur in this test.
 	if all := c.unmet(408, 500, 303); len(all) > 0 {
 		t.Errorf("no reply had these statuses: %v", all)
 	}
 }
 
-// objects asks a store without a schema.
+// objects requests a store without a schema.
 func objects(c *client) {
 	c.ask(201, "POST", "/authors", `{"uuid":"ada","name":"Ada","nested":{"a":1}}`, "If-None-Match: *")
 	tag := c.last.Header.Get("Etag")
@@ -136,7 +136,7 @@ func objects(c *client) {
 	c.ask(204, "DELETE", "/silent/it", "")
 }
 
-// schemas asks stores with schemas.
+// schemas requests stores with schemas.
 func schemas(c *client) {
 	c.ask(400, "POST", "/books", `{"uuid":"emma","title":""}`)
 	c.ask(400, "POST", "/books", `{"uuid":"emma","title":"Emma","unknown":1}`)
@@ -157,20 +157,20 @@ func schemas(c *client) {
 	if entries, _ := decode(c.t, c.last.body)["children"].([]any); len(entries) != 1 {
 		c.t.Errorf("the tree has no copy of its child: %s", c.last.body)
 	}
-	// What was read can be sent back.
+	// An object that was read can be sent back.
 	c.ask(200, "PUT", "/trees/oak", string(c.last.body))
 	c.ask(200, "HEAD", "/trees/oak", "")
 	c.ask(204, "DELETE", "/trees/yew", "")
 }
 
-// arrays reads copies.
+// arrays reads mapped arrays.
 func arrays(c *client) {
 	c.ask(201, "POST", "/authors", `{"uuid":"jane","name":"Jane"}`)
 	c.ask(201, "POST", "/books", `{"uuid":"emma","title":"Emma","author":"jane","year":1815,"size":[1.5,2],"publisher":{"name":"Murray","within":{"name":"London"}},"covers":[7],"created":1}`, "Prefer: wait=30")
 	c.ask(201, "POST", "/books", `{"title":"Persuasion","author":["jane"],"format":"audio","minutes":300}`, "Prefer: wait=30")
 	c.ask(200, "GET", "/authors/jane", "")
 	if entries, _ := decode(c.t, c.last.body)["books"].([]any); len(entries) != 2 {
-		c.t.Errorf("the author has not two books: %s", c.last.body)
+		c.t.Errorf("the author does not have two books: %s", c.last.body)
 	}
 	for _, method := range []string{"GET", "HEAD"} {
 		c.ask(200, method, "/books?limit=1&sort=title", "")
@@ -186,7 +186,7 @@ func arrays(c *client) {
 	c.ask(404, "GET", "/books/emma", "")
 }
 
-// books are the uuids of all books, by title.
+// books returns the uuids of all books, sorted by title.
 func (c *client) books() (uuids []string) {
 	c.t.Helper()
 	c.ask(200, "GET", "/books?sort=title", "")
@@ -196,7 +196,7 @@ func (c *client) books() (uuids []string) {
 	return uuids
 }
 
-// enter registers somebody and is them from then on.
+// enter registers a user and uses its session from then on.
 func (c *client) enter(login string) {
 	c.t.Helper()
 	c.cookie = ""
@@ -204,7 +204,7 @@ func (c *client) enter(login string) {
 	c.keep()
 }
 
-// keep keeps the cookie of the last reply.
+// keep stores the cookie of the last reply.
 func (c *client) keep() {
 	c.t.Helper()
 	c.cookie, _, _ = strings.Cut(c.last.Header.Get("Set-Cookie"), ";")
@@ -213,7 +213,7 @@ func (c *client) keep() {
 	}
 }
 
-// users asks what is below /auth.
+// users requests the routes below /auth.
 func users(c *client) {
 	c.ask(200, "GET", "/auth", "")
 	c.ask(200, "HEAD", "/auth", "")
@@ -282,7 +282,7 @@ func users(c *client) {
 	c.cookie = ""
 }
 
-// recover sets a new password with the token that was mailed.
+// recover sets a new password with the mailed token.
 func (c *client) recover(login string) {
 	c.t.Helper()
 	c.ask(202, "POST", "/auth/email/recovery", `{"login":"`+login+`"}`)
@@ -290,13 +290,13 @@ func (c *client) recover(login string) {
 	c.ask(204, "PUT", "/auth/email/recovery", `{"login":"`+login+`","token":"`+token+`","password":"third password"}`)
 }
 
-// owned asks a store whose objects are somebody's, under a closed schema.
+// owned requests a store whose objects have owners, under a closed schema.
 func owned(c *client) {
 	c.ask(401, "POST", "/notes", `{"text":"x"}`)
 	c.enter("owner@example.com")
 	c.ask(201, "POST", "/notes", `{"uuid":"n","text":"mine","user":"somebody","meta":{"a":{"uuid":"i","user":"u","text":"t"}}}`)
 	if c.last.text(c.t, "user") == "somebody" {
-		c.t.Errorf("a client has said whose it is: %s", c.last.body)
+		c.t.Errorf("a client has set the owner: %s", c.last.body)
 	}
 	c.ask(400, "POST", "/notes", `{"text":"x","more":1}`)
 	c.ask(400, "POST", "/notes", `{}`)
@@ -317,11 +317,11 @@ func owned(c *client) {
 	c.cookie = mine
 }
 
-// intercepted asks a store whose acts are judged elsewhere.
+// intercepted requests a store with an interceptor.
 func intercepted(c *client) {
 	c.ask(201, "POST", "/shop/sold-things", `{"uuid":"lamp","reviewed":true}`)
 	if strings.Contains(string(c.last.body), "reviewed") {
-		c.t.Errorf("a client has set what is for programs: %s", c.last.body)
+		c.t.Errorf("a client has set a field that only programs may set: %s", c.last.body)
 	}
 	for _, status := range []int{400, 401, 403, 404, 409, 412, 413, 415, 429} {
 		body := fmt.Sprintf(`{"refuse":%d}`, status)
@@ -342,7 +342,7 @@ func intercepted(c *client) {
 	c.ask(204, "DELETE", "/sold_things/it", "")
 }
 
-// files asks for files of objects.
+// files requests the files of objects.
 func files(c *client) {
 	c.ask(201, "POST", "/books", `{"uuid":"novel","title":"A novel"}`)
 	for _, service := range []struct{ url, property string }{{"/binary", "texts"}, {"/photos", "covers"}} {
@@ -383,14 +383,14 @@ func files(c *client) {
 	c.ask(413, "PUT", "/photos/upload/Books/novel/covers/add", strings.Repeat("x", 5000), "Content-Type: text/plain")
 	c.ask(200, "GET", "/books/novel", "")
 	if covers, _ := decode(c.t, c.last.body)["covers"].([]any); len(covers) != 2 {
-		c.t.Errorf("the book has not two covers: %s", c.last.body)
+		c.t.Errorf("the book does not have two covers: %s", c.last.body)
 	}
-	// A service from which one only reads has nothing to read here.
+	// This service is read-only and has no files here.
 	c.ask(404, "GET", "/archive/Books/novel/covers/0", "")
 	c.ask(404, "HEAD", "/archive/Books/novel/covers/0", "")
 }
 
-// system asks about belfry itself.
+// system requests the routes of belfry itself.
 func system(c *client) {
 	for _, method := range []string{"GET", "HEAD"} {
 		for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/asyncapi.json", "/events", "/events?store=Books&store=Authors&event=Store.Saved&lastEventId=0"} {

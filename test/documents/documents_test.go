@@ -1,6 +1,5 @@
-// Package documents holds the OpenAPI and the AsyncAPI document against
-// linters that others wrote, and against a belfry that serves: its routes, its
-// replies, its events.
+// Package documents checks the OpenAPI and the AsyncAPI document with third-party
+// linters, and against the routes, replies and events of a running belfry.
 package documents
 
 import (
@@ -26,13 +25,13 @@ import (
 
 func TestMain(m *testing.M) { process.Main(m) }
 
-// secrets are in the configurations; none may be in a document.
+// secret is in the configurations, and must not be in a document.
 const secret = "very-secret"
 
-// everything is the configuration that uses all that documents tell of.
+// everything is a configuration that uses every documented feature.
 const everything = "testdata/everything.yaml"
 
-// load reads a configuration with a data folder of the test's own.
+// load reads a configuration, with a data folder of the test.
 func load(t *testing.T, file string, replace ...string) *config.Config {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -55,12 +54,12 @@ func load(t *testing.T, file string, replace ...string) *config.Config {
 	return c
 }
 
-// writers write the two documents.
+// writers returns the functions that write the two documents.
 func writers() map[string]func(*config.Config) ([]byte, error) {
 	return map[string]func(*config.Config) ([]byte, error){"openapi": app.OpenAPI, "asyncapi": app.AsyncAPI}
 }
 
-// lint runs the linters over documents, and returns what they say of each.
+// lint runs the linters on documents and returns the problems of each.
 func lint(t *testing.T, documents map[string][]byte) map[string][]string {
 	t.Helper()
 	folder := t.TempDir()
@@ -81,7 +80,7 @@ func lint(t *testing.T, documents map[string][]byte) map[string][]string {
 	}
 	said := map[string][]string{}
 	if err := json.Unmarshal(out, &said); err != nil {
-		t.Fatalf("the linters said %s: %v", out, err)
+		t.Fatalf("output of the linters: %s: %v", out, err)
 	}
 	found := map[string][]string{}
 	for file, problems := range said {
@@ -90,9 +89,9 @@ func lint(t *testing.T, documents map[string][]byte) map[string][]string {
 	return found
 }
 
-// TestLinters lints the documents of every configuration that comes with
-// belfry, of one without anything, and of one with everything.
-func TestLinters(t *testing.T) {
+// The linters accept the documents of every shipped configuration, of an empty
+// one, and of one with every feature.
+func TestLintersAcceptTheDocuments(t *testing.T) {
 	files, err := filepath.Glob("../../config/*.yaml")
 	if err != nil || len(files) < 4 {
 		t.Fatalf("configurations: %v, %v", files, err)
@@ -122,8 +121,8 @@ func TestLinters(t *testing.T) {
 	}
 }
 
-// TestLintersRefuse breaks documents, and wants each refused.
-func TestLintersRefuse(t *testing.T) {
+// The linters report an error in each invalid document.
+func TestLintersRefuseInvalidDocuments(t *testing.T) {
 	c := load(t, everything)
 	openapi, err := app.OpenAPI(c)
 	if err != nil {
@@ -138,17 +137,17 @@ func TestLintersRefuse(t *testing.T) {
 		text     []byte
 		old, new string
 	}{
-		"a reference that leads nowhere":  {openapi, `"#/components/schemas/BooksInput"`, `"#/components/schemas/BooksOutput"`},
+		"a dangling reference":            {openapi, `"#/components/schemas/BooksInput"`, `"#/components/schemas/BooksOutput"`},
 		"an operation's id twice":         {openapi, `"operationId": "createBooks"`, `"operationId": "createAuthors"`},
 		"a parameter that is not in path": {openapi, `"name": "hash",`, `"name": "cash",`},
-		"a keyword that nobody knows":     {openapi, `"prefixItems"`, `"firstItems"`},
-		"a status that is none":           {openapi, `"304":`, `"3044":`},
-		"an example that is none":         {openapi, `"examples": [`, `"examples": [5,`},
+		"an unknown keyword":              {openapi, `"prefixItems"`, `"firstItems"`},
+		"an invalid status":               {openapi, `"304":`, `"3044":`},
+		"an invalid example":              {openapi, `"examples": [`, `"examples": [5,`},
 		"no action":                       {asyncapi, `"action": "send",`, `"axion": "send",`},
-		"a channel that is not there":     {asyncapi, `"#/channels/saveBooks"`, `"#/channels/saveCooks"`},
-		"a message that is not there":     {asyncapi, `"#/components/messages/BooksSaved"`, `"#/components/messages/CooksSaved"`},
-		"a parameter that is not there":   {asyncapi, `"address": "dead.{listener}"`, `"address": "dead.{hearer}"`},
-		"a type that is none":             {asyncapi, `"type": "object"`, `"type": "thing"`},
+		"a missing channel":               {asyncapi, `"#/channels/saveBooks"`, `"#/channels/saveCooks"`},
+		"a missing message":               {asyncapi, `"#/components/messages/BooksSaved"`, `"#/components/messages/CooksSaved"`},
+		"a missing parameter":             {asyncapi, `"address": "dead.{listener}"`, `"address": "dead.{consumer}"`},
+		"an invalid type":                 {asyncapi, `"type": "object"`, `"type": "thing"`},
 	} {
 		if !bytes.Contains(change.text, []byte(change.old)) {
 			t.Fatalf("%s: there is no %s", name, change.old)
@@ -177,8 +176,7 @@ func start(t *testing.T, c *config.Config) *app.App {
 	return a
 }
 
-// TestEveryRouteIsInTheDocument compares what the router has with what the
-// document tells: neither has more.
+// The document and the router have the same routes.
 func TestEveryRouteIsInTheDocument(t *testing.T) {
 	for name, c := range map[string]*config.Config{
 		"everything":     load(t, everything),
@@ -196,33 +194,32 @@ func TestEveryRouteIsInTheDocument(t *testing.T) {
 			if err := json.Unmarshal(text, &document); err != nil {
 				t.Fatal(err)
 			}
-			var told []string
+			var documented []string
 			for path, operations := range document.Paths {
 				for method := range operations {
-					told = append(told, strings.ToUpper(method)+" "+path)
+					documented = append(documented, strings.ToUpper(method)+" "+path)
 				}
 			}
 			routes := start(t, c).Routes()
 			for _, route := range routes {
-				if !slices.Contains(told, route) {
-					t.Errorf("%s is a route, and not in the document", route)
+				if !slices.Contains(documented, route) {
+					t.Errorf("%s is a route but is not in the document", route)
 				}
 			}
-			for _, route := range told {
+			for _, route := range documented {
 				if !slices.Contains(routes, route) {
-					t.Errorf("%s is in the document, and no route", route)
+					t.Errorf("%s is in the document but is not a route", route)
 				}
 			}
 			if len(routes) < 20 {
-				t.Errorf("there are only %d routes: %v", len(routes), routes)
+				t.Errorf("only %d routes: %v", len(routes), routes)
 			}
 		})
 	}
 }
 
-// TestDocumentsAreTheSame asks a belfry for its documents, twice, and the
-// commands for theirs.
-func TestDocumentsAreTheSame(t *testing.T) {
+// The documents that belfry serves equal those of its commands.
+func TestServedDocumentsEqualThoseOfTheCommands(t *testing.T) {
 	folder := t.TempDir()
 	flags := []string{"--data", folder, "--listen", "127.0.0.1:" + strconv.Itoa(kit.FreePort(t))}
 	s := process.Serve(t, everything, flags...)
@@ -243,7 +240,7 @@ func TestDocumentsAreTheSame(t *testing.T) {
 				t.Fatalf("belfry %s: %v, %d\n%s", kind, err, exit, complaints)
 			}
 			if out != text {
-				t.Errorf("belfry %s writes another document than /%s.json is", kind, kind)
+				t.Errorf("the document of belfry %s differs from /%s.json", kind, kind)
 			}
 		}
 		if strings.Contains(text, secret) {
@@ -252,9 +249,8 @@ func TestDocumentsAreTheSame(t *testing.T) {
 	}
 }
 
-// TestCommandsRefuse wants the commands to tell what is wrong with a
-// configuration.
-func TestCommandsRefuse(t *testing.T) {
+// The commands report an error in the configuration.
+func TestCommandsRefuseAnInvalidConfiguration(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "wrong.yaml")
 	if err := os.WriteFile(file, []byte("stores: {A: {policy: {get: 1 +}}}\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/store/schema"
 )
 
-// messages is an AsyncAPI document with a judge for each schema in it.
+// messages is an AsyncAPI document with a validator for each schema in it.
 type messages struct {
 	t          *testing.T
 	Channels   map[string]*channel
@@ -26,7 +26,7 @@ type messages struct {
 		Messages map[string]struct{ Headers, Payload json.RawMessage }
 		Schemas  map[string]json.RawMessage
 	}
-	judges map[string]*schema.Schema
+	validators map[string]*schema.Schema
 	met    map[string]bool // messages
 }
 
@@ -34,7 +34,7 @@ type reference struct {
 	To string `json:"$ref"`
 }
 
-// name is the last part of what is referred to.
+// name returns the last part of the reference.
 func (r reference) name() string { return r.To[strings.LastIndexByte(r.To, '/')+1:] }
 
 type channel struct {
@@ -43,11 +43,11 @@ type channel struct {
 	pattern  *regexp.Regexp
 }
 
-// readMessages asks a belfry for its document.
+// readMessages reads the document of a belfry.
 func readMessages(t *testing.T, url string) *messages {
 	t.Helper()
 	_, text := get(t, url+"/asyncapi.json", nil)
-	m := &messages{t: t, judges: map[string]*schema.Schema{}, met: map[string]bool{}}
+	m := &messages{t: t, validators: map[string]*schema.Schema{}, met: map[string]bool{}}
 	if err := json.Unmarshal([]byte(text), m); err != nil {
 		t.Fatal(err)
 	}
@@ -60,11 +60,11 @@ func readMessages(t *testing.T, url string) *messages {
 	return m
 }
 
-// judge judges a document by a schema of a message, "" when it is right.
-func (m *messages) judge(message, part string, text json.RawMessage, doc []byte) string {
+// validate validates a document against a schema of a message; "" means valid.
+func (m *messages) validate(message, part string, text json.RawMessage, doc []byte) string {
 	m.t.Helper()
 	key := message + " " + part
-	if m.judges[key] == nil {
+	if m.validators[key] == nil {
 		definitions := map[string]json.RawMessage{}
 		m.collect(text, definitions)
 		whole, err := json.Marshal(map[string]any{
@@ -73,13 +73,13 @@ func (m *messages) judge(message, part string, text json.RawMessage, doc []byte)
 		if err != nil {
 			m.t.Fatalf("%s: %v", key, err)
 		}
-		judge, err := schema.Compile(key, bytes.ReplaceAll(whole, []byte("#/components/schemas/"), []byte("#/definitions/")))
+		validator, err := schema.Compile(key, bytes.ReplaceAll(whole, []byte("#/components/schemas/"), []byte("#/definitions/")))
 		if err != nil {
 			m.t.Fatalf("%s: %v", key, err)
 		}
-		m.judges[key] = judge
+		m.validators[key] = validator
 	}
-	if err := m.judges[key].Validate(m.t.Context(), doc); err != nil {
+	if err := m.validators[key].Validate(m.t.Context(), doc); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -102,14 +102,14 @@ func (m *messages) collect(text []byte, into map[string]json.RawMessage) {
 	}
 }
 
-// is reports why a message is not of a kind, "" when it is.
+// is returns why a message is not of a kind; "" means that it is.
 func (m *messages) is(kind string, header nats.Header, data []byte) string {
 	m.t.Helper()
 	k, known := m.Components.Messages[kind]
 	if !known {
 		return "there is no message " + kind
 	}
-	if why := m.judge(kind, "payload", k.Payload, data); why != "" {
+	if why := m.validate(kind, "payload", k.Payload, data); why != "" {
 		return why
 	}
 	if k.Headers == nil {
@@ -123,12 +123,12 @@ func (m *messages) is(kind string, header nats.Header, data []byte) string {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return m.judge(kind, "headers", k.Headers, text)
+	return m.validate(kind, "headers", k.Headers, text)
 }
 
-// heard holds a message against the channel of its subject: it must be one of
-// those that the channel has, and none of the others.
-func (m *messages) heard(subject string, header nats.Header, data []byte) {
+// check validates a message against the channel of its subject: it must be valid
+// as exactly one message of the channel.
+func (m *messages) check(subject string, header nats.Header, data []byte) {
 	m.t.Helper()
 	var found *channel
 	for _, c := range m.Channels {
@@ -158,19 +158,19 @@ func (m *messages) one(what string, c *channel, header nats.Header, data []byte)
 	}
 	if len(kinds) != 1 {
 		slices.Sort(reasons)
-		m.t.Errorf("%s: a message is %v, not one of those that the document tells: %v %s\n%s", what, kinds, header, data, strings.Join(reasons, "\n"))
+		m.t.Errorf("%s: a message is valid as %v, want exactly one of the documented messages: %v %s\n%s", what, kinds, header, data, strings.Join(reasons, "\n"))
 		return
 	}
 	m.met[kinds[0]] = true
 }
 
-// internal reports whether an event is of a store that is not described.
+// internal reports whether an event is of a store that is not documented.
 func internal(data []byte) bool {
 	var e struct{ Store string }
 	return json.Unmarshal(data, &e) == nil && config.Internal(e.Store)
 }
 
-// unmet are the messages that never came.
+// unmet returns the messages that were never published.
 func (m *messages) unmet() (all []string) {
 	for _, c := range m.Channels {
 		for kind := range c.Messages {
