@@ -27,7 +27,7 @@ type messages struct {
 		Schemas  map[string]json.RawMessage
 	}
 	validators map[string]*schema.Schema
-	met    map[string]bool // messages
+	met        map[string]bool // messages
 }
 
 type reference struct {
