@@ -246,7 +246,7 @@ func (c *importCmd) resume(err error, p importer.Progress) string {
 	}
 	hint := "To continue, run the same command again: objects that exist are skipped."
 	if p.Complete > 0 && p.Failed == 0 {
-		hint += fmt.Sprintf("\nWith --skip %d it does not even ask for the first %d objects, which are done.", p.Complete, p.Complete)
+		hint += fmt.Sprintf("\nWith --skip %d it does not send the first %d objects, which are done.", p.Complete, p.Complete)
 	}
 	return hint
 }

@@ -104,7 +104,7 @@ func TestImportCommandReportsErrors(t *testing.T) {
 	l.want(1, "/title", "", "Books", bad, "--dry-run")
 	cut := l.write("cut.json", "[{},\n{")
 	l.want(1, cut+":2:2: the input ends within the array", "", "Books", cut)
-	l.want(1, "give the same command again", "", "Books", cut)
+	l.want(1, "run the same command again", "", "Books", cut)
 
 	l.want(2, "no store \"Nooks\" is configured; there are Authors, Books, ", "", "Nooks", bad)
 	l.want(2, "stores.Hidden.expose", "", "Hidden", bad)
@@ -150,7 +150,7 @@ func TestInterruptEndsWaitingForInput(t *testing.T) {
 		interrupt()
 	}()
 	code, out, errOut := l.belfry(ctx, in, "import", "Books", "-", "--url", l.url)
-	if code != 130 || !strings.Contains(out, "0 objects read") || !strings.Contains(errOut, "give the same command again") {
+	if code != 130 || !strings.Contains(out, "0 objects read") || !strings.Contains(errOut, "run the same command again") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 }
