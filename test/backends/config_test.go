@@ -9,9 +9,9 @@ import (
 	"belfry/test/process"
 )
 
-// TestConfigurationsServe: the configurations that people start with serve as
-// they are, with the addresses of the environment.
-func TestConfigurationsServe(t *testing.T) {
+// The shipped configurations serve unchanged, with the addresses of the
+// environment.
+func TestShippedConfigurationsServe(t *testing.T) {
 	for _, c := range []struct {
 		file    string
 		prepare func(t *testing.T)
@@ -44,8 +44,8 @@ func TestConfigurationsServe(t *testing.T) {
 	}
 }
 
-// inFolder copies a configuration and what it refers to, so that its data is a
-// test's own, and its bus has no port.
+// inFolder copies a configuration and the files it refers to, so that the test has
+// its own data and the bus no port.
 func inFolder(t *testing.T, file string) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "config")

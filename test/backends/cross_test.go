@@ -8,9 +8,9 @@ import (
 	"belfry/test/process"
 )
 
-// TestStoresOnSeveralBackends: users are on MongoDB, books in files, tags on
-// DynamoDB. Arrays are kept and cascades go from each to each.
-func TestStoresOnSeveralBackends(t *testing.T) {
+// Users are on MongoDB, books in files, tags on DynamoDB. Mappings and cascades
+// work across them.
+func TestMappingsAndCascadesWorkAcrossBackends(t *testing.T) {
 	t.Parallel()
 	config := write(t, t.TempDir(), "belfry.yaml", fmt.Sprintf(`
 listen: 127.0.0.1:0

@@ -1,6 +1,6 @@
-// Package backends runs the real belfry on every backend: whole
-// configurations, stores on several backends at once, moves from one to
-// another, and servers that are away or can't be reached well.
+// Package backends runs the real belfry on every backend: shipped configurations,
+// stores on several backends, migrations from one to another, and servers that are
+// unavailable or have faulty connections.
 package backends
 
 import (
@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 
 const patience = time.Minute
 
-// mongo is a backend of a configuration on a server. The one of the tests loses
-// one of two writes to a record that overlap, so there is one connection.
+// mongo is a backend of a configuration on a server. The server of the
+// tests loses one of two overlapping writes to a record, so there is one connection.
 func mongo(url string) string {
 	return fmt.Sprintf("{type: mongodb, url: '%s?maxPoolSize=1&serverSelectionTimeoutMS=2000&timeoutMS=10000'}", url)
 }
@@ -57,7 +57,7 @@ func bucket(t *testing.T, s *backing.S3Server) string {
 	return fmt.Sprintf("type: S3Storage, bucket: %s, region: %s, endpoint: '%s'", s.Bucket, s.Region, s.Endpoint)
 }
 
-// write makes a file in a folder.
+// write writes a file in a folder.
 func write(t *testing.T, folder, name, text string) string {
 	t.Helper()
 	path := filepath.Join(folder, name)
@@ -67,7 +67,7 @@ func write(t *testing.T, folder, name, text string) string {
 	return path
 }
 
-// reply is what a server said.
+// reply is the response of a server.
 type reply struct {
 	status int
 	header http.Header
@@ -100,7 +100,7 @@ func request(base, method, path, body string) (reply, error) {
 	return r, err
 }
 
-// must asks, and has the status it wants.
+// must sends a request and requires a status.
 func must(t *testing.T, s *process.Server, status int, method, path, body string) reply {
 	t.Helper()
 	r, err := ask(s, method, path, body)
@@ -113,7 +113,7 @@ func must(t *testing.T, s *process.Server, status int, method, path, body string
 	return r
 }
 
-// eventually asks until a value is right.
+// eventually sends GET requests until a value is as expected.
 func eventually(t *testing.T, s *process.Server, path, of, want string) {
 	t.Helper()
 	process.Eventually(t, patience, func() error {
@@ -142,7 +142,7 @@ func stop(t *testing.T, s *process.Server) {
 	}
 }
 
-// belfry runs a command to its end and returns what it wrote.
+// belfry runs a command to its end and returns its output.
 func belfry(t *testing.T, exit int, args ...string) (out, errOut string) {
 	t.Helper()
 	out, errOut, got, err := process.Run(process.Program(t), args...)
@@ -155,7 +155,7 @@ func belfry(t *testing.T, exit int, args ...string) (out, errOut string) {
 	return out, errOut
 }
 
-// verified has belfry verify find nothing that differs, and something at all.
+// verified requires that belfry verify checks some objects and finds no difference.
 func verified(t *testing.T, config string) {
 	t.Helper()
 	out, _ := belfry(t, 0, "verify", "--deep", "--json", "--config", config)
@@ -164,17 +164,17 @@ func verified(t *testing.T, config string) {
 		t.Fatal(err)
 	}
 	if report.Objects == 0 || report.Entries == 0 {
-		t.Errorf("belfry verify looked at nothing: %s", out)
+		t.Errorf("belfry verify checked nothing: %s", out)
 	}
 }
 
-// eventKey names an event of a write.
+// eventKey identifies the event of a write.
 type eventKey struct {
 	store, uuid string
 	revision    uint64
 }
 
-// logged reads what the log of a bus holds, and how often.
+// logged counts the events in the log of a bus.
 func logged(t *testing.T, url string) map[eventKey]int {
 	t.Helper()
 	js := natsserver.JetStream(t, url)
@@ -188,7 +188,7 @@ func logged(t *testing.T, url string) map[eventKey]int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := map[eventKey]int{}
+	received := map[eventKey]int{}
 	for range stream.CachedInfo().State.Msgs {
 		m, err := consumer.Next()
 		if err != nil {
@@ -198,9 +198,9 @@ func logged(t *testing.T, url string) map[eventKey]int {
 		if err := json.Unmarshal(m.Data(), &e); err != nil {
 			t.Fatal(err)
 		}
-		heard[eventKey{e.Store, e.UUID, e.Revision}]++
+		received[eventKey{e.Store, e.UUID, e.Revision}]++
 	}
-	return heard
+	return received
 }
 
 // same compares two bodies byte by byte.

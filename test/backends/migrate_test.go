@@ -51,7 +51,7 @@ binaries:
 `, y.busURL(), backends, authors, books, contents))
 }
 
-// known is what was acknowledged before a move.
+// known holds the writes that were acknowledged before a migration.
 type known struct {
 	events  []eventKey
 	deleted []string // books
@@ -60,7 +60,7 @@ type known struct {
 
 const authors, books = 4, 30
 
-// fill writes while the bus is away, so that every event waits.
+// fill writes while the bus is unavailable, so that every event is pending.
 func (y *fixture) fill(s *process.Server) *known {
 	y.Helper()
 	k := &known{books: map[string]reply{}}
@@ -89,7 +89,7 @@ func (y *fixture) fill(s *process.Server) *known {
 			k.deleted = append(k.deleted, uuid)
 		}
 	}
-	must(y.T, s, 204, "DELETE", "/authors/a3", "") // its books are to follow
+	must(y.T, s, 204, "DELETE", "/authors/a3", "") // a cascade deletes its books later
 	for i := range books {
 		uuid := fmt.Sprintf("b%02d", i)
 		k.books[uuid], _ = ask(s, "GET", "/books/"+uuid, "")
@@ -97,9 +97,9 @@ func (y *fixture) fill(s *process.Server) *known {
 	return k
 }
 
-// right has everything be there, and then the bus hear of it and the workers
-// do what was left.
-func (y *fixture) right(config string, k *known) {
+// check compares the objects with those before the migration, once the pending
+// events are published and the workers have applied them.
+func (y *fixture) check(config string, k *known) {
 	y.Helper()
 	bus := process.StartBus(y.T, y.busFolder, y.port)
 	defer bus.Kill()
@@ -117,21 +117,21 @@ func (y *fixture) right(config string, k *known) {
 			}
 		}
 	}
-	heard := logged(y.T, bus.URL)
+	received := logged(y.T, bus.URL)
 	for _, e := range k.events {
-		if heard[e] != 1 {
-			y.Errorf("the event of %v was heard %d times", e, heard[e])
+		if received[e] != 1 {
+			y.Errorf("the event of %v is in the log %d times", e, received[e])
 		}
 	}
 	for _, uuid := range k.deleted {
 		n := 0
-		for e := range heard {
+		for e := range received {
 			if e.store == "Books" && e.uuid == uuid {
 				n++
 			}
 		}
 		if n < 2 {
-			y.Errorf("of the deleted %s %d events were heard", uuid, n)
+			y.Errorf("%d events of the deleted %s are in the log", n, uuid)
 		}
 	}
 	must(y.T, s, 404, "GET", "/authors/a3", "")
@@ -150,7 +150,7 @@ func (y *fixture) ofA3(book string) bool {
 	return n%authors == 3
 }
 
-// report is what migrate --json says.
+// report is the output of migrate --json.
 type report struct {
 	Stores, Binaries []struct {
 		Name                    string
@@ -178,9 +178,9 @@ func (r report) of(name string) (records, copied, events int) {
 	return -1, -1, -1
 }
 
-// TestMoves: from each backend to another, with events that wait, while the
-// bus is away.
-func TestMoves(t *testing.T) {
+// Objects and their pending events are migrated between backends while the bus is
+// unavailable.
+func TestMigrateCopiesObjectsAndPendingEvents(t *testing.T) {
 	for name, places := range map[string]func(t *testing.T) (from, to, contents string){
 		"file to file": func(t *testing.T) (string, string, string) {
 			t.Parallel()
@@ -207,7 +207,7 @@ func TestMoves(t *testing.T) {
 			k := y.fill(s)
 			_, errOut := belfry(t, 1, "migrate", "--from", from, "--to", to)
 			if !strings.Contains(errOut, "in use by belfry serve") {
-				t.Errorf("while belfry serves, migrate says %s", errOut)
+				t.Errorf("while belfry serves, migrate reports %s", errOut)
 			}
 			stop(t, s)
 
@@ -228,21 +228,20 @@ func TestMoves(t *testing.T) {
 					t.Errorf("again: %d of %s copied", one.Copied, one.Name)
 				}
 			}
-			y.right(to, k)
+			y.check(to, k)
 
-			// The new place has been written since.
+			// The destination has been written to since.
 			_, errOut = belfry(t, 1, "migrate", "--from", from, "--to", to)
 			if !strings.Contains(errOut, "at a newer revision already: it is in use") {
-				t.Errorf("over a place in use migrate says %s", errOut)
+				t.Errorf("with a destination in use migrate reports %s", errOut)
 			}
 			verified(t, to)
 		})
 	}
 }
 
-// TestStoresChangePlaces: what is the old place of one store is the new one of
-// another.
-func TestStoresChangePlaces(t *testing.T) {
+// Two stores exchange their backends.
+func TestMigrateExchangesTheBackendsOfStores(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	const two = "one: {type: file}, two: {type: file}"
@@ -254,11 +253,11 @@ func TestStoresChangePlaces(t *testing.T) {
 	if len(r.Stores) != 2 || len(r.Stayed) == 0 {
 		t.Errorf("moved and stayed: %+v", r)
 	}
-	y.right(to, k)
+	y.check(to, k)
 }
 
-// TestSomeStay: only what is elsewhere in the new configuration moves.
-func TestSomeStay(t *testing.T) {
+// A store whose backend is the same in both configurations is not copied.
+func TestMigrateCopiesOnlyStoresWhoseBackendChanges(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	from := y.config("from", "p: {type: file}", "p", "p", "")
@@ -267,16 +266,16 @@ func TestSomeStay(t *testing.T) {
 	k := y.fill(s)
 	stop(t, s)
 	out, _ := belfry(t, 0, "migrate", "--from", from, "--to", to)
-	for _, says := range []string{"\nBooks: stays where it is\n", "binaries.binary: stays where it is\n", "\nAuthors: 3 objects, 4 copied, 5 events wait, 0 differences\n", "serve with the new configuration"} {
-		if !strings.Contains("\n"+out, says) {
-			t.Errorf("migrate does not say %q:\n%s", says, out)
+	for _, want := range []string{"\nBooks: stays where it is\n", "binaries.binary: stays where it is\n", "\nAuthors: 3 objects, 4 copied, 5 events wait, 0 differences\n", "serve with the new configuration"} {
+		if !strings.Contains("\n"+out, want) {
+			t.Errorf("migrate does not print %q:\n%s", want, out)
 		}
 	}
-	y.right(to, k)
+	y.check(to, k)
 }
 
-// TestWhatIsWrongIsTold: damage, and what the new place had before.
-func TestWhatIsWrongIsTold(t *testing.T) {
+// Corrupt contents are reported, and objects that only the destination has.
+func TestMigrateReportsDifferences(t *testing.T) {
 	y := newFixture(t)
 	s3 := bucket(t, backing.S3(t))
 	from := y.config("from", "p: {type: file}", "p", "p", "folder: ./contents")
@@ -296,15 +295,15 @@ func TestWhatIsWrongIsTold(t *testing.T) {
 	if err != nil || damaged != 1 {
 		t.Fatalf("%d damaged: %v", damaged, err)
 	}
-	stray := process.Serve(t, to)
-	must(t, stray, 201, "POST", "/authors", `{"uuid":"stray"}`)
-	stop(t, stray)
+	extra := process.Serve(t, to)
+	must(t, extra, 201, "POST", "/authors", `{"uuid":"stray"}`)
+	stop(t, extra)
 
 	r := y.migrate(1, from, to)
-	told := fmt.Sprint(r)
-	for _, says := range []string{bad + ": not copied because it is corrupt", "stray: only in the destination"} {
-		if !strings.Contains(told, says) {
-			t.Errorf("migrate does not say %q: %s", says, told)
+	text := fmt.Sprint(r)
+	for _, want := range []string{bad + ": not copied because it is corrupt", "stray: only in the destination"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("migrate does not report %q: %s", want, text)
 		}
 	}
 	out, _ := belfry(t, 1, "migrate", "--from", from, "--to", to)
@@ -313,22 +312,22 @@ func TestWhatIsWrongIsTold(t *testing.T) {
 	}
 	out, _ = belfry(t, 1, "verify", "--deep", "--config", to)
 	if !strings.Contains(out, bad) {
-		t.Errorf("verify does not tell of %s:\n%s", bad, out)
+		t.Errorf("verify does not report %s:\n%s", bad, out)
 	}
 }
 
-func TestMigrateNeedsGoodConfigurations(t *testing.T) {
+func TestMigrateRefusesUnsuitableConfigurations(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	good := y.config("good", "p: {type: file}", "p", "p", "")
 	less := write(t, y.folder, "less.yaml", "stores: {Authors: {}}\n")
 	wrong := write(t, y.folder, "wrong.yaml", "stores: {Authors: {backend: p}}\n")
-	away := y.config("away", "p: "+dynamo("http://127.0.0.1:1"), "p", "p", "")
+	unavailable := y.config("unavailable", "p: "+dynamo("http://127.0.0.1:1"), "p", "p", "")
 	belfryServed(t, good)
 	for _, c := range []struct {
 		exit     int
 		from, to string
-		says     string
+		message  string
 	}{
 		{2, good, less, "less.yaml:1:1: stores: has no store Books, which the old configuration has: where should its objects go?"},
 		{2, good, less, "less.yaml:1:1: binaries: has no service binary"},
@@ -336,15 +335,15 @@ func TestMigrateNeedsGoodConfigurations(t *testing.T) {
 		{2, good, wrong, "stores.Authors.backend"},
 		{2, good, filepath.Join(y.folder, "none.yaml"), "cannot be read"},
 		{2, write(t, t.TempDir(), "never.yaml", "stores: {Authors: {}}\n"), good, "the data folder has no data yet"},
-		{1, good, away, "DynamoDB at 127.0.0.1:1 does not answer"},
+		{1, good, unavailable, "DynamoDB at 127.0.0.1:1 does not answer"},
 	} {
-		if _, errOut := belfry(t, c.exit, "migrate", "--from", c.from, "--to", c.to); !strings.Contains(errOut, c.says) {
-			t.Errorf("migrate %s %s does not say %q:\n%s", filepath.Base(c.from), filepath.Base(c.to), c.says, errOut)
+		if _, errOut := belfry(t, c.exit, "migrate", "--from", c.from, "--to", c.to); !strings.Contains(errOut, c.message) {
+			t.Errorf("migrate %s %s does not report %q:\n%s", filepath.Base(c.from), filepath.Base(c.to), c.message, errOut)
 		}
 	}
 }
 
-// belfryServed has a belfry serve a configuration for a moment.
+// belfryServed starts a belfry with a configuration and stops it again.
 func belfryServed(t *testing.T, config string) {
 	t.Helper()
 	stop(t, process.Serve(t, config))

@@ -12,7 +12,7 @@ import (
 	"belfry/test/process"
 )
 
-// Acknowledged uploads are there in the end, and objects can be written while connections to S3 fail.
+// Acknowledged uploads exist in the end, and objects can be written while connections to S3 fail.
 func TestSoakBelfryRecoversFromFaultsOfConnectionsToS3(t *testing.T) {
 	soak := kit.Soak(t, 1)
 	server := backing.S3(t)
@@ -81,7 +81,7 @@ binaries:
 	verified(t, config)
 }
 
-// uploads uploads covers, each of another book.
+// uploads uploads covers, each of a different book.
 type uploads struct {
 	t      *testing.T
 	server *process.Server
@@ -97,7 +97,7 @@ func (u *uploads) count() int {
 	return len(u.there)
 }
 
-// more waits until so many more are there, and returns how many are.
+// more waits for n more acknowledged uploads and returns their total.
 func (u *uploads) more(n int) int {
 	u.t.Helper()
 	enough := u.count() + n
@@ -110,7 +110,7 @@ func (u *uploads) more(n int) int {
 	return u.count()
 }
 
-// try waits until so many more uploads were tried, in vain or not.
+// try waits until n more uploads were tried, successfully or not.
 func (u *uploads) try(n int) {
 	u.t.Helper()
 	tried := func() int {
@@ -122,7 +122,7 @@ func (u *uploads) try(n int) {
 	kit.WaitFor(u.t, "more uploads are tried", func() bool { return tried() >= enough })
 }
 
-// start lets so many clients upload until stop is called.
+// start starts clients that upload until stop is called.
 func (u *uploads) start(clients int) (stop func()) {
 	stopping := make(chan struct{})
 	var group sync.WaitGroup
