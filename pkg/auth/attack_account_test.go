@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// Whoever registers somebody else's address, where addresses are validated
-// afterwards, waits for its owner to come.
+// Where addresses are validated afterwards, a stranger can register an address
+// before its owner does.
 
-// The owner, or a program that looks at mails, follows the link of a mail that
-// they never asked for. That proves the address, and not whose account it is.
+// The owner of the address, or a mail scanner, follows the link of a mail that
+// they did not request. That validates the address, and does not prove the
+// account.
 func TestFollowingALinkDoesNotProveTheAccount(t *testing.T) {
 	p := newAttackFixture(t)
 	eve, ada := p.newBrowser(), p.newBrowser()
@@ -29,8 +30,8 @@ func TestFollowingALinkDoesNotProveTheAccount(t *testing.T) {
 	}
 }
 
-// Who is logged in when following the link has proven both, and keeps what they
-// have linked when they forget their password.
+// A user who is logged in when following the link has proven both, and keeps
+// linked identities at a recovery.
 func TestRecoveryKeepsIdentsOfAProvenAddress(t *testing.T) {
 	p := newAttackFixture(t)
 	ada := p.newBrowser()
@@ -47,9 +48,9 @@ func TestRecoveryKeepsIdentsOfAProvenAddress(t *testing.T) {
 	}
 }
 
-// An address that somebody added to their account, maybe with a slip, and has
-// not proven is no way to take that account: who proves the address gets it,
-// and an account of their own.
+// An address that was added to an account, perhaps by mistake, and not proven
+// does not give its owner that account. A recovery gives them an account of
+// their own.
 func TestAnAddedAddressCannotRecoverTheAccount(t *testing.T) {
 	p := newAttackFixture(t)
 	ada, eve := p.newBrowser(), p.newBrowser()

@@ -10,8 +10,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Nobody learns by adding an address whether it belongs to somebody, unless
-// they have been sent its token.
+// Only the token of its mail reveals whether an address is taken.
 func TestAddingAnAddressDoesNotRevealItsOwner(t *testing.T) {
 	p := newAttackFixture(t, withValidationFirst, withUniformErrors)
 	ada, eve := p.newBrowser(), p.newBrowser()
@@ -26,8 +25,6 @@ func TestAddingAnAddressDoesNotRevealItsOwner(t *testing.T) {
 	}
 }
 
-// A form that registers says nothing of whom the user belongs to, nor anything
-// else that the server owns.
 func TestRegistrationIgnoresServerOwnedFields(t *testing.T) {
 	p := newAttackFixture(t)
 	ada, eve := p.newBrowser(), p.newBrowser()
@@ -48,8 +45,7 @@ func TestRegistrationIgnoresServerOwnedFields(t *testing.T) {
 	ada.wantStatus(ada.request("GET", "/users/"+eve.currentUser(), ""), http.StatusForbidden)
 }
 
-// A hash that is replaced by a stronger one is shown to no rule and is nobody's
-// write but belfry's own.
+// A hash that is replaced is visible to no policy.
 func TestAReplacedHashIsAWriteOfTheService(t *testing.T) {
 	p := newAttackFixture(t)
 	ada := p.newBrowser()

@@ -29,10 +29,9 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// The tests of attack_test.go and its like attack the whole of logging in, as
-// a front serves it.
+// The tests of the attack_ files attack authentication through the HTTP server.
 
-// prey is what is attacked.
+// attackFixture is a server with its stores, a provider and a mail server.
 type attackFixture struct {
 	*testing.T
 	*httptest.Server
@@ -44,7 +43,7 @@ type attackFixture struct {
 	log                             *attackLog
 }
 
-// hunt starts what is attacked. change may set options before it is built.
+// newAttackFixture starts a server. change may set options before.
 func newAttackFixture(t *testing.T, change ...any) *attackFixture {
 	t.Helper()
 	p := &attackFixture{T: t, github: &fakeProvider{}, outbox: &attackOutbox{}, log: &attackLog{}}
@@ -68,7 +67,7 @@ func newAttackFixture(t *testing.T, change ...any) *attackFixture {
 	return p
 }
 
-// serve serves a service, instead of the one before.
+// serve serves another service.
 func (p *attackFixture) serve(s *auth.Service) {
 	p.auth = s
 	p.Cleanup(s.Close)
@@ -85,7 +84,7 @@ func withMailInterval(o *auth.Options)    { o.Email.MailInterval = time.Minute }
 func withValidationFirst(o *auth.Options) { o.Email.PostValidation = false }
 func withUniformErrors(o *auth.Options)   { o.Email.UniformErrors = true }
 
-// open opens the stores in which everything is kept.
+// open opens the stores.
 func (p *attackFixture) open(o *auth.Options) {
 	p.Helper()
 	backend, err := filestore.Open(p.TempDir(), filestore.Options{})
@@ -125,7 +124,7 @@ func (p *attackFixture) text(subject string) *mail.Templates {
 	return t
 }
 
-// preyLog is what was logged.
+// attackLog records log lines.
 type attackLog struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -137,7 +136,7 @@ func (l *attackLog) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// post is the bus, the mail server and everybody's letter box.
+// attackOutbox is the bus and the mail server.
 type attackOutbox struct {
 	mu     sync.Mutex
 	events []event.Envelope
@@ -178,8 +177,8 @@ func (p *attackOutbox) Send(_ context.Context, m mail.Message) error {
 	return nil
 }
 
-// deliver delivers the mails that were asked for, and returns what the last to
-// an address with a subject says: its token.
+// deliverMails sends the mails that were requested, and returns the token of
+// the last one to an address with a subject.
 func (p *attackFixture) deliverMails(to, subject string) string {
 	p.Helper()
 	for {
@@ -201,7 +200,8 @@ func (p *attackFixture) deliverMails(to, subject string) string {
 	return ""
 }
 
-// hub is a provider, where users are known by what a browser says in the query.
+// fakeProvider is a provider whose users are identified by the code in the
+// query.
 type fakeProvider struct {
 	mu           sync.Mutex
 	beforeFinish func() // before a Finish returns
@@ -221,7 +221,7 @@ func (p *fakeProvider) Finish(_ context.Context, f oauth.Callback) (oauth.Identi
 	return oauth.Identity{ID: f.Query.Get("code")}, nil
 }
 
-// visitor is somebody with cookies who follows no redirect.
+// browser is a client with cookies that follows no redirect.
 type browser struct {
 	f *attackFixture
 	http.Client
@@ -235,13 +235,13 @@ func (p *attackFixture) newBrowser() *browser {
 	}}
 }
 
-// answer is a reply, read to its end.
+// response is a response whose body was read.
 type response struct {
 	*http.Response
 	text string
 }
 
-// ask sends a request. headers are names and values in turn.
+// request sends a request. headers alternates names and values.
 func (b *browser) request(method, path, body string, headers ...string) response {
 	b.f.Helper()
 	return b.send(method, path, strings.NewReader(body), headers...)
@@ -270,7 +270,7 @@ func (b *browser) send(method, path string, body io.Reader, headers ...string) r
 	return response{resp, string(text)}
 }
 
-// is checks a reply's status.
+// wantStatus checks the status of a response.
 func (b *browser) wantStatus(a response, status int) response {
 	b.f.Helper()
 	if a.StatusCode != status {
@@ -289,13 +289,13 @@ func (b *browser) login(login, password string) response {
 	return b.request("POST", "/auth/email", fmt.Sprintf(`{"login":%q,"password":%q}`, login, password))
 }
 
-// visit goes to the provider and comes back as somebody there.
+// loginByProvider completes a flow as a user of the provider.
 func (b *browser) loginByProvider(id string, headers ...string) response {
 	b.f.Helper()
 	return b.request("GET", "/auth/callback?code="+id+"&state="+b.redirect(headers...), "")
 }
 
-// leave goes to the provider, and returns the state to come back with.
+// redirect starts a flow and returns its state.
 func (b *browser) redirect(headers ...string) string {
 	b.f.Helper()
 	to, err := url.Parse(b.wantStatus(b.request("GET", "/auth/github", "", headers...), http.StatusFound).Header.Get("Location"))
@@ -303,7 +303,7 @@ func (b *browser) redirect(headers ...string) string {
 	return to.Query().Get("state")
 }
 
-// recover sets a new password by the mail that brings a token for that.
+// recover sets a new password by a recovery mail.
 func (b *browser) recover(login, password string) {
 	b.f.Helper()
 	b.f.deliverMails("", "")
@@ -311,7 +311,7 @@ func (b *browser) recover(login, password string) {
 	b.wantStatus(b.request("PUT", "/auth/email/recovery", fmt.Sprintf(`{"login":%q,"password":%q,"token":%q}`, login, password, b.f.deliverMails(login, "recover"))), http.StatusNoContent)
 }
 
-// whoami is the uuid of who is logged in, "" for nobody.
+// currentUser is the uuid of the user who is logged in, "" for none.
 func (b *browser) currentUser() string {
 	b.f.Helper()
 	a := b.request("GET", "/auth/me", "")
@@ -323,7 +323,7 @@ func (b *browser) currentUser() string {
 	return user.UUID
 }
 
-// session is the visitor's, as a request that begins now knows it.
+// session is the browser's session.
 func (b *browser) session() *auth.Session {
 	b.f.Helper()
 	at, err := url.Parse(b.f.URL)

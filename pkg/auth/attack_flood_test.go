@@ -8,8 +8,7 @@ import (
 	"belfry/pkg/auth"
 )
 
-// Who logs in again and again has no more sessions than anyone needs, and the
-// last of them.
+// The most recent sessions are kept.
 func TestSessionsOfAUserAreLimited(t *testing.T) {
 	p := newAttackFixture(t)
 	ada := p.newBrowser()
@@ -32,7 +31,8 @@ func TestSessionsOfAUserAreLimited(t *testing.T) {
 	}
 }
 
-// Hashes cost most of what a request does: who has a session is bounded too.
+// Hashes are the most expensive part of a request, so requests with a session
+// are limited too.
 func TestPasswordChangesAreLimitedByAddress(t *testing.T) {
 	p := newAttackFixture(t, func(o *auth.Options) { o.Limits.Address = 5 })
 	ada := p.newBrowser()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A page of a stranger sends the browser of who is logged in to a provider,
-// where it is logged in as the stranger: that must not become a way in.
+// A page of another site redirects the browser of a user to a provider, where
+// the browser is logged in as the attacker: that identity must not be linked.
 func TestLinkingCannotBeStartedByAnotherSite(t *testing.T) {
 	for name, c := range map[string]struct {
 		headers []string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Who is quicker than the note that a mail is out does not get a second one.
+// The token may be used before the mail is recorded as sent.
 func TestAMailIsSentOnceWhenItsTokenIsUsedImmediately(t *testing.T) {
 	p := newAttackFixture(t)
 	ada := p.newBrowser()
@@ -22,8 +22,8 @@ func TestAMailIsSentOnceWhenItsTokenIsUsedImmediately(t *testing.T) {
 	}
 }
 
-// A stranger who keeps asking for mails that nobody is sent must not keep the
-// owner of an account from asking for theirs.
+// A stranger who keeps requesting mails that are not sent must not prevent the
+// owner of an account from requesting theirs.
 func TestStrangersCannotDelayARecovery(t *testing.T) {
 	p := newAttackFixture(t, withMailInterval)
 	ada, eve := p.newBrowser(), p.newBrowser()
@@ -33,7 +33,7 @@ func TestStrangersCannotDelayARecovery(t *testing.T) {
 	eve.register("ada@example.com", "the password of eve")
 	ada.wantStatus(ada.request("POST", "/auth/email/recovery", `{"login":"ada@example.com"}`), http.StatusAccepted)
 
-	// What a stranger asks for before the mail is out does not take its place.
+	// A stranger's request before the mail is sent does not replace it.
 	eve.request("POST", "/auth/email/validation", `{"login":"ada@example.com"}`)
 	token := p.deliverMails("ada@example.com", "recover")
 	if token == "" {
@@ -45,7 +45,7 @@ func TestStrangersCannotDelayARecovery(t *testing.T) {
 	ada.wantStatus(ada.request("PUT", "/auth/email/recovery", fmt.Sprintf(`{"login":"ada@example.com","password":"a new password","token":%q}`, token)), http.StatusNoContent)
 }
 
-// Where the address is validated first, the same for who wants to register.
+// The same for registration, where addresses are validated first.
 func TestStrangersCannotDelayARegistration(t *testing.T) {
 	p := newAttackFixture(t, withMailInterval, withValidationFirst)
 	ada, eve := p.newBrowser(), p.newBrowser()

@@ -10,9 +10,9 @@ import (
 	"belfry/pkg/errs"
 )
 
-// A request can begin with a session and be held, by a body that comes slowly
-// for instance, until the session has ended: what it then does must not undo
-// what ended the session.
+// A request can start with a valid session and be delayed, for instance by a
+// slow body, until the session has ended. It must not undo what ended the
+// session.
 
 func TestADelayedRequestOfAnEndedSessionSetsNoPassword(t *testing.T) {
 	p := newAttackFixture(t)
@@ -34,7 +34,8 @@ func TestADelayedRequestOfAnEndedSessionSetsNoPassword(t *testing.T) {
 	}
 }
 
-// Who came by a provider has no password, and need not show one to set it.
+// A user who registered through a provider has no password, and sets the first
+// one without giving another.
 func TestADelayedRequestOfAnEndedSessionSetsNoFirstPassword(t *testing.T) {
 	p := newAttackFixture(t)
 	owner := p.newBrowser()
@@ -78,8 +79,8 @@ func TestADelayedOAuthCallbackDoesNotLinkAfterARecovery(t *testing.T) {
 	}
 }
 
-// The account is recovered at the one moment at which its ways in have been
-// looked through and the thief's is not yet there.
+// The account is recovered just after its idents were listed and before the
+// attacker's ident exists.
 func TestAnIdentLinkedDuringARecoveryIsDeleted(t *testing.T) {
 	p := newAttackFixture(t)
 	thief, owner := p.newBrowser(), p.newBrowser()

@@ -11,37 +11,37 @@ import (
 	"belfry/pkg/event"
 )
 
-// fronts are two services, as in two processes.
+// twoServices are two services, as in two processes.
 func (w *fixture) twoServices() [2]*auth.Service {
 	w.Helper()
 	other, _ := w.newService()
 	return [2]*auth.Service{w.Service, other}
 }
 
-// race runs what is to happen at once, at alternating fronts, and waits for it.
-func concurrently(fronts [2]*auth.Service, n int, do func(i int, s *auth.Service)) {
+// concurrently runs n calls at the same time, alternating between the services,
+// and waits for them.
+func concurrently(services [2]*auth.Service, n int, do func(i int, s *auth.Service)) {
 	var all sync.WaitGroup
 	start := make(chan struct{})
 	for i := range n {
 		all.Go(func() {
 			<-start
-			do(i, fronts[i%2])
+			do(i, services[i%2])
 		})
 	}
 	close(start)
 	all.Wait()
 }
 
-// Of many who register one address at once one gets a user, and nobody else
-// gets anything.
+// The other registrations leave nothing.
 func TestConcurrentRegistrationsCreateOneUser(t *testing.T) {
 	w := newFixture(t)
-	fronts := w.twoServices()
+	services := w.twoServices()
 	const rounds, many = 60, 4
 	for round := range rounds {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		var won atomic.Pointer[auth.IssuedSession]
-		concurrently(fronts, many, func(i int, s *auth.Service) {
+		concurrently(services, many, func(i int, s *auth.Service) {
 			in, _, err := s.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from)
 			w.allowKinds(err, errs.Exists, errs.Conflict)
 			if err == nil && !won.CompareAndSwap(nil, &in) {
@@ -70,10 +70,9 @@ func TestConcurrentRegistrationsCreateOneUser(t *testing.T) {
 	}
 }
 
-// Of many who use a token at once one succeeds.
 func TestConcurrentUsesOfATokenSucceedOnce(t *testing.T) {
 	w := newFixture(t, validatedFirst)
-	fronts := w.twoServices()
+	services := w.twoServices()
 	for round := range 30 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		_, _, err := w.Register(t.Context(), credentials(login, password), from)
@@ -83,7 +82,7 @@ func TestConcurrentUsesOfATokenSucceedOnce(t *testing.T) {
 		use := func(do func(c auth.Credentials, s *auth.Service) error) {
 			t.Helper()
 			won.Store(0)
-			concurrently(fronts, 4, func(i int, s *auth.Service) {
+			concurrently(services, 4, func(i int, s *auth.Service) {
 				c := credentials(login, fmt.Sprintf("the password of %d", i))
 				c.Token = token
 				err := do(c, s)
@@ -108,16 +107,15 @@ func TestConcurrentUsesOfATokenSucceedOnce(t *testing.T) {
 	}
 }
 
-// Mails that are asked for at once are one.
 func TestConcurrentRequestsSendOneMail(t *testing.T) {
 	w := newFixture(t)
-	fronts := w.twoServices()
+	services := w.twoServices()
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		w.register(login, password)
 		for turn := range 2 { // the first, and one that follows another
 			var won atomic.Int32
-			concurrently(fronts, 6, func(_ int, s *auth.Service) {
+			concurrently(services, 6, func(_ int, s *auth.Service) {
 				err := s.RequestRecovery(t.Context(), login, from)
 				w.allowKinds(err, errs.Limited)
 				if err == nil {
@@ -132,16 +130,16 @@ func TestConcurrentRequestsSendOneMail(t *testing.T) {
 	}
 }
 
-// A password that is changed ends what is logged in with the old one, also what
-// logs in at this moment.
+// A password change also ends the session of a login with the old password at
+// the same time.
 func TestNoSessionSurvivesAPasswordChange(t *testing.T) {
 	w := newFixture(t)
-	fronts := w.twoServices()
+	services := w.twoServices()
 	for round := range 30 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		in := w.register(login, password)
 		var before [5]auth.IssuedSession
-		concurrently(fronts, len(before)+1, func(i int, s *auth.Service) {
+		concurrently(services, len(before)+1, func(i int, s *auth.Service) {
 			if i == len(before) {
 				_, err := s.ChangePassword(t.Context(), password, "a new password", with(in))
 				w.allowKinds(err)
@@ -160,15 +158,14 @@ func TestNoSessionSurvivesAPasswordChange(t *testing.T) {
 	}
 }
 
-// Of two who change the password at once, from the same old one, one has it.
 func TestConcurrentPasswordChangesSucceedOnce(t *testing.T) {
 	w := newFixture(t)
-	fronts := w.twoServices()
+	services := w.twoServices()
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		in := w.register(login, password)
 		var won [3]auth.IssuedSession
-		concurrently(fronts, len(won), func(i int, s *auth.Service) {
+		concurrently(services, len(won), func(i int, s *auth.Service) {
 			var err error
 			won[i], err = s.ChangePassword(t.Context(), password, fmt.Sprintf("the password of %d", i), with(in))
 			w.allowKinds(err, errs.Unauthenticated, errs.Denied)
@@ -190,16 +187,16 @@ func TestConcurrentPasswordChangesSucceedOnce(t *testing.T) {
 	}
 }
 
-// An address belongs to one user, whether it is registered or added.
+// An address belongs to one user, whether it is registered or linked.
 func TestConcurrentRegistrationAndLinkOfAnAddress(t *testing.T) {
 	w := newFixture(t)
-	fronts := w.twoServices()
+	services := w.twoServices()
 	for round := range 30 {
 		login := fmt.Sprintf("shared%d@example.com", round)
 		bob := w.register(fmt.Sprintf("bob%d@example.com", round), password)
 		carl := w.register(fmt.Sprintf("carl%d@example.com", round), password)
 		var won [3]auth.IssuedSession
-		concurrently(fronts, len(won), func(i int, s *auth.Service) {
+		concurrently(services, len(won), func(i int, s *auth.Service) {
 			c := from
 			switch i {
 			case 1:
@@ -225,15 +222,15 @@ func TestConcurrentRegistrationAndLinkOfAnAddress(t *testing.T) {
 	}
 }
 
-// A user who is deleted while logging in has no session.
+// A user who is deleted during a login has no session.
 func TestNoSessionSurvivesItsUser(t *testing.T) {
 	w := newFixture(t)
-	fronts := w.twoServices()
+	services := w.twoServices()
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		in := w.register(login, password)
 		var late [3]auth.IssuedSession
-		concurrently(fronts, len(late)+1, func(i int, s *auth.Service) {
+		concurrently(services, len(late)+1, func(i int, s *auth.Service) {
 			if i == len(late) {
 				w.allowKinds(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
 				return
@@ -250,16 +247,16 @@ func TestNoSessionSurvivesItsUser(t *testing.T) {
 	}
 }
 
-// A user who goes and one who comes with the same address don't meet.
+// The idents of a deleted user do not affect a new user with the same address.
 func TestConcurrentDeletionAndRegistration(t *testing.T) {
 	w := newFixture(t)
-	fronts := w.twoServices()
+	services := w.twoServices()
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		old := w.register(login, password)
 		w.must(w.set.Store("Users").Delete(t.Context(), old.User.UUID, 0))
 		var won atomic.Pointer[auth.IssuedSession]
-		concurrently(fronts, 4, func(i int, s *auth.Service) {
+		concurrently(services, 4, func(i int, s *auth.Service) {
 			if i == 3 {
 				w.cascade()
 				return

@@ -8,8 +8,8 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// disk is a backend whose stores several fronts share, and into whose writes
-// and reads a test can step.
+// faultyBackend is a backend that several services share and whose reads and
+// writes a test can intercept.
 type faultyBackend struct {
 	driver.Backend
 	mu   sync.Mutex
@@ -18,7 +18,7 @@ type faultyBackend struct {
 	lag  map[string][]driver.Record // by store: what its indexes find although it is gone
 }
 
-// step is a read or a write that is about to be made, or has been made.
+// step is a read or a write, before or after it happens.
 type step struct {
 	store string
 	write *driver.Write // nil for a read
@@ -26,15 +26,15 @@ type step struct {
 	after bool
 }
 
-// on has a function step in; what it returns is returned instead. nil: nothing
-// does.
+// onStep sets a function that is called at each step and whose error is
+// returned instead; nil removes it.
 func (d *faultyBackend) onStep(f func(ctx context.Context, s step) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.step = f
 }
 
-// lags has the indexes of a store find a record that is gone.
+// lagIndex makes the indexes of a store find a deleted record.
 func (d *faultyBackend) lagIndex(store string, r driver.Record) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,7 +51,7 @@ func (d *faultyBackend) call(ctx context.Context, s step) error {
 	return f(ctx, s)
 }
 
-// Open opens a store once, for all fronts.
+// Open opens a store once for all services.
 func (d *faultyBackend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,7 +78,7 @@ func (s faultyStore) Get(ctx context.Context, uuid string) (driver.Record, bool,
 	return s.Store.Get(ctx, uuid)
 }
 
-// Query finds what has gone as well, as an index may that lags.
+// Query also finds the records of lagIndex.
 func (s faultyStore) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
 	page, err := s.Store.Query(ctx, q)
 	s.disk.mu.Lock()
@@ -98,7 +98,7 @@ func (s faultyStore) Put(ctx context.Context, w driver.Write) error {
 	return err
 }
 
-// once does something at the first step that is right, and only then.
+// once calls do at the first step that matches.
 func once(right func(step) bool, do func()) func(context.Context, step) error {
 	var done atomic.Bool
 	return func(_ context.Context, s step) error {
@@ -109,7 +109,7 @@ func once(right func(step) bool, do func()) func(context.Context, step) error {
 	}
 }
 
-// refuse fails every write to a store.
+// failWrites fails every write to a store.
 func failWrites(store string, with error) func(context.Context, step) error {
 	return func(_ context.Context, s step) error {
 		if s.store == store && s.write != nil && !s.after {

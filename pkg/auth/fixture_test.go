@@ -21,9 +21,9 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// world is what a test of this package happens in: the records of the stores,
-// a clock, the mails, the events, and a service at work on them. What another
-// front makes is a service over stores of its own, as in another process.
+// fixture has the records of the stores, a clock, recorders of mails and
+// events, and a service. newService makes services with stores of their own on
+// the same records, as in another process.
 type fixture struct {
 	*testing.T
 	*auth.Service
@@ -42,11 +42,11 @@ const (
 	password = "a fine password"
 )
 
-// cheap is what hashing costs where it is not what a test is about.
+// cheapHash is for tests whose subject is not hashing.
 var cheapHash = auth.HashParams{Memory: 8, Time: 1, Threads: 1}
 
-// begin makes a world whose service change has a say in. Addresses are
-// validated afterwards, unless change says otherwise, and nothing is limited.
+// newFixture makes a fixture; change may set options before. By default
+// addresses are validated afterwards and nothing is limited.
 func newFixture(t *testing.T, change ...func(*auth.Options)) *fixture {
 	t.Helper()
 	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
@@ -72,8 +72,7 @@ func newFixture(t *testing.T, change ...func(*auth.Options)) *fixture {
 	return w
 }
 
-// validatedFirst is a change to a world in which addresses are validated
-// before a user is made.
+// validatedFirst makes addresses be validated before a user is created.
 func validatedFirst(o *auth.Options) { o.Email.PostValidation = false }
 
 func (w *fixture) templates(kind string) *mail.Templates {
@@ -83,7 +82,7 @@ func (w *fixture) templates(kind string) *mail.Templates {
 	return t
 }
 
-// front makes a service of its own, over stores of its own.
+// newService makes a service with stores of its own.
 func (w *fixture) newService() (*auth.Service, *store.Set) {
 	w.Helper()
 	mappings := []store.Mapping{
@@ -110,7 +109,7 @@ func (w *fixture) newService() (*auth.Service, *store.Set) {
 	return s, set
 }
 
-// schema refuses a user of whom anything is said to be "bad".
+// schema rejects a user with a field "bad".
 type schema struct{}
 
 func (schema) Validate(_ context.Context, doc []byte) error {
@@ -127,7 +126,7 @@ func (w *fixture) must(err error) {
 	}
 }
 
-// is fails unless an error is of a kind.
+// wantKind fails unless an error is of a kind.
 func (w *fixture) wantKind(err error, want errs.Kind) {
 	w.Helper()
 	if err == nil || errs.KindOf(err) != want {
@@ -135,7 +134,8 @@ func (w *fixture) wantKind(err error, want errs.Kind) {
 	}
 }
 
-// only reports an error of none of some kinds. It is for goroutines.
+// allowKinds reports an error of any other kind. It can be called in
+// goroutines.
 func (w *fixture) allowKinds(err error, kinds ...errs.Kind) {
 	w.Helper()
 	if err != nil && !slices.Contains(kinds, errs.KindOf(err)) {
@@ -146,7 +146,7 @@ func (w *fixture) allowKinds(err error, kinds ...errs.Kind) {
 // from is a client without a session.
 var from = auth.Client{Address: "192.0.2.1", UserAgent: "tester/1.0"}
 
-// with is a client that has a session.
+// with is a client with a session.
 func with(in auth.IssuedSession) auth.Client {
 	c := from
 	c.Session = &in.Session
@@ -157,7 +157,7 @@ func credentials(login, password string) auth.Credentials {
 	return auth.Credentials{Login: login, Password: password}
 }
 
-// user registers somebody, whose session it returns.
+// register registers a user and returns their session.
 func (w *fixture) register(login, password string) auth.IssuedSession {
 	w.Helper()
 	if w.email.PostValidation {
@@ -177,7 +177,7 @@ func (w *fixture) register(login, password string) auth.IssuedSession {
 	return in
 }
 
-// enters fails unless somebody can log in, as a user.
+// mustLogin fails unless a login succeeds, as this user.
 func (w *fixture) mustLogin(login, password, user string) auth.IssuedSession {
 	w.Helper()
 	in, err := w.Login(w.Context(), credentials(login, password), from)
@@ -188,7 +188,7 @@ func (w *fixture) mustLogin(login, password, user string) auth.IssuedSession {
 	return in
 }
 
-// good reports whether a token is the proof of a session.
+// valid reports whether a token is that of a session.
 func (w *fixture) valid(token string) bool {
 	w.Helper()
 	session, err := w.Authenticate(w.Context(), token)
@@ -196,7 +196,7 @@ func (w *fixture) valid(token string) bool {
 	return session != nil
 }
 
-// record is an object of a store as it lies there, nil when there is none.
+// record returns an object of a store, nil when there is none.
 func (w *fixture) record(store, uuid string) object.Object {
 	w.Helper()
 	stored, err := w.set.Store(store).Get(w.Context(), uuid)
@@ -209,7 +209,7 @@ func (w *fixture) record(store, uuid string) object.Object {
 	return o
 }
 
-// all is every object of a store.
+// objects returns all objects of a store.
 func (w *fixture) objects(name string) []store.Stored {
 	w.Helper()
 	all, next, err := w.set.Store(name).Scan(w.Context(), nil, 1000)
@@ -220,8 +220,8 @@ func (w *fixture) objects(name string) []store.Stored {
 	return all
 }
 
-// deliver does the work of the listener that sends mails with what it has not
-// seen yet.
+// deliverMails does the work of the mail listener for events since the last
+// call.
 func (w *fixture) deliverMails() error {
 	w.recorder.mu.Lock()
 	fresh := w.recorder.all[w.recorder.read:]
@@ -236,7 +236,7 @@ func (w *fixture) deliverMails() error {
 	return errors.Join(all...)
 }
 
-// cascade does the work of the listener that deletes what was linked.
+// cascade does the work of the cascade listener.
 func (w *fixture) cascade() {
 	w.Helper()
 	worker := cascade.NewWorker(w.set, cascade.Options{})
@@ -245,14 +245,14 @@ func (w *fixture) cascade() {
 	}
 }
 
-// letter is a mail as a test sees it.
+// sentMail is a mail that was sent.
 type sentMail struct {
 	mail.Message
 	kind  string // validate, recover or taken
 	token string
 }
 
-// mail delivers what is to be delivered and returns the last mail to an address.
+// lastMail delivers requested mails and returns the last one to an address.
 func (w *fixture) lastMail(to string) sentMail {
 	w.Helper()
 	w.must(w.deliverMails())
@@ -263,7 +263,7 @@ func (w *fixture) lastMail(to string) sentMail {
 	return all[len(all)-1]
 }
 
-// mails delivers what is to be delivered and counts the mails to an address.
+// countMails delivers requested mails and counts those to an address.
 func (w *fixture) countMails(to string) int {
 	w.Helper()
 	w.must(w.deliverMails())

@@ -15,8 +15,8 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// A registration that breaks off leaves an address that is neither lost nor
-// double, wherever it broke off.
+// Wherever a registration is interrupted, its address is neither lost nor
+// registered twice.
 func TestAnInterruptedRegistrationCanBeRepeated(t *testing.T) {
 	broken := errors.New("broken")
 	for _, first := range []bool{false, true} {
@@ -60,7 +60,7 @@ func TestAnInterruptedRegistrationCanBeRepeated(t *testing.T) {
 	}
 }
 
-// registered counts the Register events that wait in the records of users.
+// registerEvents counts the pending Register events of users.
 func (w *fixture) registerEvents() (n int) {
 	w.Helper()
 	waiting, next, err := w.backend.open["Users"].Pending(w.Context(), nil, 1000)
@@ -76,8 +76,8 @@ func (w *fixture) registerEvents() (n int) {
 	return n
 }
 
-// settles registers an address after a registration of it broke off, unless its
-// user was made, and sees that there is one of everything.
+// completeRegistration registers an address after an interrupted registration,
+// unless its user was created, and checks that there is one of everything.
 func (w *fixture) completeRegistration(c auth.Credentials) {
 	w.Helper()
 	c.Password = "the next password"
@@ -85,7 +85,7 @@ func (w *fixture) completeRegistration(c auth.Credentials) {
 	switch {
 	case err == nil:
 	case errors.Is(err, errs.Exists), errors.Is(err, errs.Denied):
-		// The user was made, though nobody said so.
+		// The user was created, although the registration returned an error.
 		c.Password = password
 	default:
 		w.Fatal(err)
@@ -99,7 +99,6 @@ func (w *fixture) completeRegistration(c auth.Credentials) {
 	w.wantKind(err, errs.Denied)
 }
 
-// The client may go away in between.
 func TestACanceledRegistrationCanBeRepeated(t *testing.T) {
 	w := newFixture(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -124,7 +123,8 @@ func TestACanceledRegistrationCanBeRepeated(t *testing.T) {
 	w.completeRegistration(credentials(ada, password))
 }
 
-// half leaves an ident behind whose user never was, and returns that user's uuid.
+// interruptRegistration leaves an ident whose user was never created, and
+// returns that user's uuid.
 func (w *fixture) interruptRegistration(login string) string {
 	w.Helper()
 	broken := errors.New("broken")
@@ -146,15 +146,14 @@ func (w *fixture) interruptRegistration(login string) string {
 	return ""
 }
 
-// Many may adopt what was left behind, and one gets it.
 func TestConcurrentAdoptionsCreateOneUser(t *testing.T) {
 	w := newFixture(t)
-	fronts := w.twoServices()
+	services := w.twoServices()
 	for round := range 30 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		left := w.interruptRegistration(login)
 		var won atomic.Pointer[auth.IssuedSession]
-		concurrently(fronts, 4, func(i int, s *auth.Service) {
+		concurrently(services, 4, func(i int, s *auth.Service) {
 			in, _, err := s.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from)
 			w.allowKinds(err, errs.Exists, errs.Conflict)
 			if err == nil && !won.CompareAndSwap(nil, &in) {
@@ -170,7 +169,7 @@ func TestConcurrentAdoptionsCreateOneUser(t *testing.T) {
 	}
 }
 
-// The one whose registration seemed to have broken off may only have been slow.
+// A registration that seemed interrupted may be slow.
 func TestASlowRegistrationCanBeAdopted(t *testing.T) {
 	w := newFixture(t)
 	other, _ := w.newService()
@@ -193,8 +192,8 @@ func TestASlowRegistrationCanBeAdopted(t *testing.T) {
 	}
 }
 
-// What was left behind may become a further way in of somebody, once nobody can
-// be about to make its user.
+// An abandoned ident can be linked once no registration can be about to create
+// its user.
 func TestAnAbandonedIdentCanBeLinked(t *testing.T) {
 	w := newFixture(t)
 	bob := w.register("bob@example.com", password)
@@ -206,7 +205,7 @@ func TestAnAbandonedIdentCanBeLinked(t *testing.T) {
 	w.must(err)
 	w.mustLogin(ada, password, bob.User.UUID)
 
-	// And of a user who is deleted at once.
+	// The ident of a deleted user is abandoned immediately.
 	carl := w.register("carl@example.com", password)
 	w.must(w.set.Store("Users").Delete(t.Context(), carl.User.UUID, 0))
 	_, _, err = w.Register(t.Context(), credentials("carl@example.com", password), with(bob))
@@ -215,8 +214,7 @@ func TestAnAbandonedIdentCanBeLinked(t *testing.T) {
 	w.mustLogin("carl@example.com", password, bob.User.UUID)
 }
 
-// What was left behind becomes somebody's way in at the moment at which another
-// adopts it: it is not the way in of two.
+// An ident that is adopted and linked at the same time belongs to one user.
 func TestAdoptingAndLinkingConcurrently(t *testing.T) {
 	w := newFixture(t)
 	bob := w.register("bob@example.com", password)
@@ -237,7 +235,6 @@ func TestAdoptingAndLinkingConcurrently(t *testing.T) {
 	}
 }
 
-// A session can't be made: the user is there, and logs in.
 func TestARegistrationWhoseSessionFailsCanLogIn(t *testing.T) {
 	broken := errors.New("broken")
 	w := newFixture(t)
@@ -249,8 +246,7 @@ func TestARegistrationWhoseSessionFailsCanLogIn(t *testing.T) {
 	w.mustLogin(ada, password, w.objects("Users")[0].UUID)
 }
 
-// A backend that is away is told as such, and takes nothing from the limits of
-// an account.
+// An unavailable backend does not count as a failed login.
 func TestAnUnavailableBackendIsReported(t *testing.T) {
 	w := newFixture(t, limits(0, 2))
 	in := w.register(ada, password)

@@ -13,12 +13,12 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// limits is a change to a world in which something is limited.
+// limits sets the limits.
 func limits(address, account int) func(*auth.Options) {
 	return func(o *auth.Options) { o.Limits = auth.Limits{Address: address, Account: account} }
 }
 
-// waits fails unless an error says to wait for a time.
+// wantLimited fails unless an error is Limited with this RetryAfter.
 func (w *fixture) wantLimited(err error, want time.Duration) {
 	w.Helper()
 	var e *errs.Error
@@ -27,8 +27,8 @@ func (w *fixture) wantLimited(err error, want time.Duration) {
 	}
 }
 
-// An account waits after so many failures, twice as long after each further
-// one, at most a quarter of an hour; the right password waits too.
+// The delay doubles with each further failure up to 15 minutes, also for the
+// right password.
 func TestFailedLoginsDelayAnAccount(t *testing.T) {
 	for _, uniform := range []bool{false, true} {
 		for _, login := range []string{ada, "nobody@example.com"} {
@@ -59,7 +59,7 @@ func TestFailedLoginsDelayAnAccount(t *testing.T) {
 	}
 }
 
-// The right password releases an account, and so do a day and a recovery.
+// A successful login, a day, and a recovery end the delay.
 func TestTheDelayOfAnAccountEnds(t *testing.T) {
 	for name, release := range map[string]func(*fixture, auth.IssuedSession){
 		"login": func(w *fixture, in auth.IssuedSession) {
@@ -86,7 +86,7 @@ func TestTheDelayOfAnAccountEnds(t *testing.T) {
 				fail(errs.Limited)
 				w.Close()
 				here := w.Service
-				if elsewhere { // it is released at another front
+				if elsewhere { // it is reset by another service
 					w.Service, _ = w.newService()
 				}
 				release(w, in)
@@ -100,8 +100,8 @@ func TestTheDelayOfAnAccountEnds(t *testing.T) {
 	}
 }
 
-// An account that was released is so at once, also while its ident still tells
-// of failures: that they are forgotten is noted later.
+// The ident may still hold the failures: resetting them there is background
+// work.
 func TestASuccessfulLoginEndsTheDelayImmediately(t *testing.T) {
 	w := newFixture(t, limits(0, 2))
 	in := w.register(ada, password)
@@ -122,26 +122,24 @@ func TestASuccessfulLoginEndsTheDelayImmediately(t *testing.T) {
 	fail(errs.Limited)
 }
 
-// Failures are known to every front, and outlast them.
 func TestFailuresAreSharedByProcesses(t *testing.T) {
 	w := newFixture(t, limits(0, 4))
 	w.register(ada, password)
-	fronts := []*auth.Service{w.Service, nil}
-	fronts[1], _ = w.newService()
+	services := []*auth.Service{w.Service, nil}
+	services[1], _ = w.newService()
 	for i := range 4 {
-		_, err := fronts[i%2].Login(t.Context(), credentials(ada, "a wrong password"), from)
+		_, err := services[i%2].Login(t.Context(), credentials(ada, "a wrong password"), from)
 		w.wantKind(err, errs.Denied)
-		fronts[i%2].Close() // the note of it is not waited for
+		services[i%2].Close() // the note of it is not waited for
 	}
 	late, _ := w.newService()
-	for _, s := range append(fronts, late) {
+	for _, s := range append(services, late) {
 		_, err := s.Login(t.Context(), credentials(ada, password), from)
 		w.wantLimited(err, time.Second)
 	}
 }
 
-// A failure is noted late: neither what others have noted meanwhile nor that
-// the account was released is undone.
+// A failure that is recorded late does not overwrite later failures or a reset.
 func TestAFailureRecordedLateDoesNotUndoALogin(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -175,7 +173,6 @@ func TestAFailureRecordedLateDoesNotUndoALogin(t *testing.T) {
 	}
 }
 
-// Many attempts at once are no way around the limit.
 func TestConcurrentLoginsDoNotEvadeTheLimit(t *testing.T) {
 	w := newFixture(t, limits(0, 3))
 	w.register(ada, password)
@@ -196,7 +193,6 @@ func TestConcurrentLoginsDoNotEvadeTheLimit(t *testing.T) {
 	}
 }
 
-// Who is logged in is not let try passwords either.
 func TestFailedPasswordChangesDelayTheAccount(t *testing.T) {
 	w := newFixture(t, limits(0, 2))
 	in := w.register(ada, password)
@@ -214,7 +210,7 @@ func TestFailedPasswordChangesDelayTheAccount(t *testing.T) {
 	w.must(change(password))
 }
 
-// A network address has so many attempts a minute. What turns out well is none.
+// Attempts that succeed do not count.
 func TestNetworkAddressesAreLimited(t *testing.T) {
 	w := newFixture(t, limits(6, 0), github, func(o *auth.Options) { o.Email.MailInterval = 0 })
 	in := w.register(ada, password) // one
@@ -263,7 +259,6 @@ func TestNetworkAddressesAreLimited(t *testing.T) {
 	w.wantLimited(attempts[0](from), 10*time.Second)
 }
 
-// What counts as one address.
 func TestAddressesOfOneNetworkShareALimit(t *testing.T) {
 	w := newFixture(t, limits(1, 0))
 	w.must(w.RequestRecovery(t.Context(), ada, auth.Client{Address: "192.0.2.1"}))

@@ -52,7 +52,6 @@ func TestUniformErrorsAreEqual(t *testing.T) {
 	}
 }
 
-// An ident whose user is gone, or never was, lets nobody in.
 func TestAnIdentWithoutAUserIsUnknown(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
@@ -64,8 +63,8 @@ func TestAnIdentWithoutAUserIsUnknown(t *testing.T) {
 	}
 }
 
-// The hash is replaced at a login when its parameters are weaker than those of
-// new passwords, once, and never with that of another password.
+// A hash is replaced once, at a login, if its parameters are weaker than those
+// of new hashes, and never by that of another password.
 func TestAWeakHashIsReplaced(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
@@ -94,7 +93,7 @@ func TestAWeakHashIsReplaced(t *testing.T) {
 		t.Error("a session ended with the hash")
 	}
 
-	// A stronger one stays.
+	// A stronger hash is kept.
 	w.opts.Hash = cheapHash
 	w.Service, w.set = w.newService()
 	w.mustLogin(ada, password, in.User.UUID)
@@ -103,8 +102,7 @@ func TestAWeakHashIsReplaced(t *testing.T) {
 	}
 }
 
-// The stronger hash of a password that was right does not come back over a
-// password that was set meanwhile.
+// A password that is set at the same time is not overwritten.
 func TestAReplacedHashDoesNotUndoANewPassword(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
@@ -128,8 +126,8 @@ func TestAReplacedHashDoesNotUndoANewPassword(t *testing.T) {
 	}
 }
 
-// What is kept as a password and is no hash is a fault of ours: it is not
-// quoted, and nobody has to wait for it.
+// A stored password that is no hash is an internal error; it is not quoted, and
+// the account is not delayed.
 func TestAnInvalidHashIsNotQuoted(t *testing.T) {
 	w := newFixture(t, limits(0, 2))
 	in := w.register(ada, password)
@@ -158,7 +156,7 @@ func TestAnInvalidHashIsNotQuoted(t *testing.T) {
 	w.mustLogin(ada, password, in.User.UUID)
 }
 
-// hostile are logins that someone might hope to find a way around with.
+// hostile are logins that might match an account by mistake.
 var hostile = []string{
 	"ada@example.com\r\nBcc: eve@example.com", "ada@example.com\n", "\rada@example.com", "ada@example.com\x00", "\x00", "ada\x00@example.com",
 	"../../ada@example.com", "../x", "a/b", "ada@", "@", "@@", "ada", "ada@@example.com", "ada@example.com@", "ada @example.com", "ada@exam ple.com",
@@ -193,8 +191,7 @@ func TestHostileLoginsAreUnknown(t *testing.T) {
 	}
 }
 
-// Addresses that are unusual and addresses nevertheless. ids that no uuid can
-// hold are represented by a hash.
+// Ids that are no valid uuid are represented by a hash.
 func TestUnusualAddresses(t *testing.T) {
 	w := newFixture(t, func(o *auth.Options) { o.Email.MailInterval = 0 })
 	seen := map[string]bool{}
@@ -244,7 +241,7 @@ func TestUnusualAddresses(t *testing.T) {
 	}
 }
 
-// Nobody is let in by an ident of another provider that has the same uuid.
+// An ident of another provider can have the same uuid.
 func TestAnIdentOfAnotherProviderIsRejected(t *testing.T) {
 	w := newFixture(t, github)
 	ident := object.Object{}

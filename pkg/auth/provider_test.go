@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// provider is somebody else's server, where everybody is whom the code says.
+// provider is a provider whose users are identified by the code.
 type provider struct{}
 
 var _ oauth.Provider = provider{}
@@ -24,11 +24,11 @@ func (provider) Finish(_ context.Context, f oauth.Callback) (oauth.Identity, err
 	return oauth.Identity{ID: f.Query.Get("code"), Profile: profile}, nil
 }
 
-// github is a change to a world that has another way in.
+// github adds a provider.
 func github(o *auth.Options) { o.Providers = map[string]oauth.Provider{"github": provider{}} }
 
-// visit logs in at the other provider, or links that way in to the session
-// that a client has.
+// loginByProvider logs in through the provider, or links the identity if the
+// client has a session.
 func (w *fixture) loginByProvider(who string, c auth.Client) (auth.IssuedSession, error) {
 	w.Helper()
 	flow, err := w.BeginOAuth(w.Context(), "github", true, c)

@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// clock is the time of a world.
+// clock is the time of a fixture.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -31,7 +31,7 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// told are the events of a world.
+// recorder records the events of a fixture.
 type recorder struct {
 	mu   sync.Mutex
 	all  []*event.Envelope
@@ -50,7 +50,7 @@ func (t *recorder) Committed(_ string, p driver.Pending) {
 	t.raw.Write(p.Payload)
 }
 
-// of returns the events of a name that tell of a store.
+// of returns the events of a name and store.
 func (t *recorder) of(name event.Name, store string) (found []*event.Envelope) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *recorder) of(name event.Name, store string) (found []*event.Envelope) {
 	return found
 }
 
-// box keeps mails, or fails.
+// mailRecorder records mails, or fails.
 type mailRecorder struct {
 	mu   sync.Mutex
 	all  []sentMail
@@ -103,7 +103,7 @@ func (b *mailRecorder) failWith(fail, last error) {
 	b.fail, b.last = fail, last
 }
 
-// lines is a log.
+// logBuffer records log lines.
 type logBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder

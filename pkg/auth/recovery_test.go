@@ -13,7 +13,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// recovery asks for the mail of a recovery and returns what it is to be used with.
+// requestRecovery requests a recovery mail and returns the credentials to use
+// its token with.
 func (w *fixture) requestRecovery(login, next string) auth.Credentials {
 	w.Helper()
 	w.must(w.RequestRecovery(w.Context(), login, from))
@@ -70,7 +71,8 @@ func TestRecoveryTokensExpire(t *testing.T) {
 	w.mustLogin(ada, password, w.objects("Users")[0].UUID)
 }
 
-// The account may be gone when the token comes, or be somebody's anew.
+// The account may have been deleted, or registered again, when the token is
+// used.
 func TestRecoveryOfADeletedAccount(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
@@ -84,8 +86,8 @@ func TestRecoveryOfADeletedAccount(t *testing.T) {
 	}
 }
 
-// A token is used up before anything else happens: what breaks off afterwards
-// is begun anew with another mail.
+// The token is consumed first: an interrupted recovery is repeated with another
+// mail.
 func TestAnInterruptedRecoveryCanBeRepeated(t *testing.T) {
 	broken := errors.New("broken")
 	w := newFixture(t)
@@ -107,7 +109,7 @@ func TestAnInterruptedRecoveryCanBeRepeated(t *testing.T) {
 	w.mustLogin(ada, "a new password", in.User.UUID)
 }
 
-// hijack registers the address of somebody else, and adds every other way in.
+// hijack registers the address of somebody else, and links further identities.
 func (w *fixture) hijack(victim string) auth.IssuedSession {
 	w.Helper()
 	eve := w.register(victim, password)
@@ -118,7 +120,6 @@ func (w *fixture) hijack(victim string) auth.IssuedSession {
 	return eve
 }
 
-// Who has taken somebody's address before them keeps nothing when they come.
 func TestRecoveryRemovesAllAccessOfAStranger(t *testing.T) {
 	w := newFixture(t, github)
 	eve := w.hijack(ada)
@@ -145,7 +146,7 @@ func TestRecoveryRemovesAllAccessOfAStranger(t *testing.T) {
 	w.mustLogin(ada, "the password of ada", eve.User.UUID)
 }
 
-// Not even when they add a way in at any one moment of the recovery.
+// The stranger links an identity at each step of the recovery.
 func TestNothingCanBeLinkedDuringARecovery(t *testing.T) {
 	for moment := range 12 {
 		w := newFixture(t, github)
@@ -172,7 +173,6 @@ func TestNothingCanBeLinkedDuringARecovery(t *testing.T) {
 	}
 }
 
-// Who has proven the address keeps the other ways in.
 func TestRecoveryOfAProvenAddressKeepsIdents(t *testing.T) {
 	w := newFixture(t, github, validatedFirst)
 	in := w.register(ada, password)
@@ -221,7 +221,7 @@ func TestAUserWithoutAPasswordCanSetOne(t *testing.T) {
 	w.wantKind(err, errs.Denied)
 }
 
-// No event shows a password or its hash, nor what it was before.
+// Neither a password, nor its hash, nor the previous one.
 func TestEventsContainNoPassword(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)

@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// form makes credentials with further fields.
+// form makes credentials with more fields.
 func form(t *testing.T, login, password, fields string) auth.Credentials {
 	t.Helper()
 	o, err := object.Parse([]byte(fields))
@@ -52,7 +52,7 @@ func TestRegisterCreatesUserIdentAndSession(t *testing.T) {
 	}
 }
 
-// Register is told once, in the same act as the user, and without what is secret.
+// The event is written once, atomically with the user, without secrets.
 func TestRegisterPublishesAnEvent(t *testing.T) {
 	w := newFixture(t)
 	in, _, err := w.Register(t.Context(), form(t, ada, password, `{"name":"Ada","again":"`+password+`","age":3,"uuid":"mine"}`), from)
@@ -133,7 +133,7 @@ func TestRegisterRequestsAMailFirst(t *testing.T) {
 	_, _, err = w.Register(t.Context(), c, from)
 	w.wantKind(err, errs.Denied)
 
-	// What the schema refuses leaves the token good.
+	// A form that the schema rejects does not consume the token.
 	c = form(t, ada, password, `{"name":"bad"}`)
 	c.Token = m.token
 	_, _, err = w.Register(t.Context(), c, from)
@@ -166,8 +166,7 @@ func TestRegisterInformsTheOwnerOfATakenAddress(t *testing.T) {
 	w.mustLogin(ada, password, in.User.UUID)
 }
 
-// A user schema that knows no password does not make a registration impossible
-// only once its token is used up.
+// This holds also for a user schema that rejects the password.
 func TestARejectedFormDoesNotConsumeTheToken(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	_, _, err := w.Register(t.Context(), credentials(ada, password), from)
@@ -178,7 +177,7 @@ func TestARejectedFormDoesNotConsumeTheToken(t *testing.T) {
 	c.Fields.Set("big", strings.Repeat("x", 256<<10))
 	_, _, err = w.Register(t.Context(), c, from)
 	w.wantKind(err, errs.TooLarge)
-	// With the hash of the password it is too large, without it is not.
+	// The user exceeds the size limit only with the hash of the password.
 	c.Fields.Set("big", strings.Repeat("x", 256<<10-100))
 	_, _, err = w.Register(t.Context(), c, from)
 	w.wantKind(err, errs.TooLarge)
@@ -187,7 +186,6 @@ func TestARejectedFormDoesNotConsumeTheToken(t *testing.T) {
 	w.must(err)
 }
 
-// While somebody is logged in, an address becomes a further way in.
 func TestRegisterLinksAnAddressWhileLoggedIn(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		w := newFixture(t, func(o *auth.Options) { o.Email.PostValidation = !first }, github)
@@ -231,7 +229,6 @@ func TestRegisterLinksAnAddressWhileLoggedIn(t *testing.T) {
 	}
 }
 
-// Who came by another provider has no password, and sets one with the address.
 func TestLinkingAnAddressSetsTheFirstPassword(t *testing.T) {
 	w := newFixture(t, github)
 	in, err := w.loginByProvider("ada", from)

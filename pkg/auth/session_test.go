@@ -29,7 +29,7 @@ func TestAnIdleSessionExpires(t *testing.T) {
 	}
 }
 
-// A session that is used lasts, but not for ever.
+// A session in use is extended up to its maximum age.
 func TestASessionInUseIsExtended(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
@@ -49,7 +49,6 @@ func TestASessionInUseIsExtended(t *testing.T) {
 	}
 }
 
-// Its use is noted seldom.
 func TestASessionIsNotWrittenOnEveryRequest(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
@@ -94,7 +93,6 @@ func TestInvalidTokensAreRejected(t *testing.T) {
 	}
 }
 
-// What is kept is not enough to log in with.
 func TestOnlyAHashOfTheSessionTokenIsStored(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
@@ -115,7 +113,7 @@ func TestOnlyAHashOfTheSessionTokenIsStored(t *testing.T) {
 	}
 }
 
-// must is for what can't fail in the middle of an expression.
+// must returns v in the middle of an expression.
 func must[V any](v V, err error) V {
 	if err != nil {
 		panic(err)
@@ -185,7 +183,7 @@ func TestListAndRevokeSessions(t *testing.T) {
 	}
 }
 
-// More sessions than a search reads at a time are listed, each once.
+// There are more sessions than a page has.
 func TestListManySessions(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
@@ -210,8 +208,8 @@ func TestListManySessions(t *testing.T) {
 	}
 }
 
-// A user who is deleted takes sessions and idents along, and the address is
-// free at once, even before they have gone.
+// The sessions of a deleted user are invalid, and the address is free, before
+// the cascade has deleted anything.
 func TestADeletedUserHasNoSession(t *testing.T) {
 	for _, cascaded := range []bool{true, false} {
 		w := newFixture(t)
@@ -274,7 +272,7 @@ func TestDeleteExpired(t *testing.T) {
 	}
 }
 
-// What is used at the moment at which it is found to have expired stays.
+// An expired session that is extended at the same time is kept.
 func TestDeleteExpiredKeepsWhatIsInUse(t *testing.T) {
 	w := newFixture(t)
 	w.must(w.ResendValidation(t.Context(), "bob@example.com", from))

@@ -12,10 +12,10 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// adaBox holds what was mailed to ada.
+// adaBox is the mailbox of ada.
 const adaBox = "ada@example.com_mail"
 
-// follow follows the link of a mail.
+// followLink follows the link of a mail.
 func (w *fixture) followLink(login, token string) (auth.LinkOutcome, error) {
 	w.Helper()
 	return w.FollowLink(w.Context(), login, token, from)
@@ -43,8 +43,8 @@ func TestATokenExpires(t *testing.T) {
 	}
 }
 
-// The time of a token begins when its mail is written, not when it was asked
-// for: mails may wait for days.
+// A token's TTL starts when its mail is sent, which may be days after the
+// request.
 func TestTheTokenOfALateMailIsValid(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	c := credentials(ada, password)
@@ -95,7 +95,7 @@ func TestATokenIsForOnePurposeAndOneAddress(t *testing.T) {
 	w.must(recoverWith(ada, recovery)) // which the use of the other has left good
 }
 
-// Nothing that is kept or told is enough to use a token.
+// Neither stores nor events contain the token.
 func TestOnlyTheHashOfAMailedTokenIsStored(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	c := credentials(ada, password)
@@ -192,7 +192,7 @@ func TestNoValidationMailIsSentWhenSkipped(t *testing.T) {
 	}
 }
 
-// A registration is not undone because its mail can't be asked for.
+// A registration succeeds even if its mail can't be requested.
 func TestARegistrationSucceedsWithoutItsMail(t *testing.T) {
 	w := newFixture(t)
 	w.must(w.ResendValidation(t.Context(), ada, from)) // takes the turn of the mail
@@ -206,7 +206,7 @@ func TestARegistrationSucceedsWithoutItsMail(t *testing.T) {
 	must(w.followLink(ada, w.lastMail(ada).token))
 }
 
-// asked returns the events that ask for mails to an address.
+// mailRequests returns the events that request mails to an address.
 func (w *fixture) mailRequests(box string) (found []*event.Envelope) {
 	for _, name := range []event.Name{event.StoreSaved, event.StoreUpdated} {
 		for _, e := range w.recorder.of(name, "Tokens") {
@@ -218,7 +218,7 @@ func (w *fixture) mailRequests(box string) (found []*event.Envelope) {
 	return found
 }
 
-// An event comes at least once; a mail that is out is not sent again.
+// Events are delivered at least once.
 func TestARepeatedEventSendsNoSecondMail(t *testing.T) {
 	w := newFixture(t)
 	w.register(ada, password)
@@ -236,13 +236,12 @@ func TestARepeatedEventSendsNoSecondMail(t *testing.T) {
 	}
 	must(w.followLink(ada, token))
 
-	// Of an address that is forgotten meanwhile.
+	// The mailbox may have been deleted.
 	must(w.DeleteExpired(t.Context(), 100))
 	w.must(w.set.Store("Tokens").Delete(t.Context(), adaBox, 0))
 	w.must(w.DeliverMail(t.Context(), first))
 }
 
-// A request that was followed by another before its mail went out brings none.
 func TestOnlyTheLatestRequestSendsAMail(t *testing.T) {
 	w := newFixture(t)
 	w.register(ada, password)
@@ -260,8 +259,8 @@ func TestOnlyTheLatestRequestSendsAMail(t *testing.T) {
 	}
 }
 
-// While mails can't be sent the request waits. Failed attempts take nothing
-// from the tokens that are out, nor from one that went out though nobody said so.
+// Failed attempts do not invalidate tokens that were mailed, nor that of a mail
+// that was sent although the attempt returned an error.
 func TestDeliveryIsRetried(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	ask := func() {
@@ -303,8 +302,7 @@ func TestDeliveryIsRetried(t *testing.T) {
 	}
 }
 
-// What no attempt gets through is told as such, and does not keep the next
-// request from being sent.
+// A permanent error does not prevent the next request from being sent.
 func TestAPermanentErrorEndsDelivery(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	_, _, err := w.Register(t.Context(), credentials(ada, password), from)

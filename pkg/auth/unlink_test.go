@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// idents are the ways in of a user, by the uuids of their idents.
+// idents returns the uuids of a user's idents.
 func (w *fixture) idents(user string) []string {
 	w.Helper()
 	uuids := []string{}
@@ -52,7 +52,7 @@ func TestUnlink(t *testing.T) {
 	}
 	w.wantKind(w.Unlink(t.Context(), &bob.Session, "bob@example.com_email"), errs.Conflict)
 
-	// Linked again it is a way in as any other, also when it was there still.
+	// An ident that is linked again counts, even if it was not deleted yet.
 	for range 2 {
 		_, _, err = w.Register(t.Context(), credentials(ada, password), with(back))
 		w.must(err)
@@ -62,8 +62,8 @@ func TestUnlink(t *testing.T) {
 	w.mustLogin(ada, password, in.User.UUID)
 }
 
-// A crash after an ident was condemned leaves a way in that does not count, and
-// that can be unlinked or linked again.
+// An ident that was marked and not deleted does not count, and can be unlinked
+// or linked again.
 func TestAnInterruptedUnlinkCanBeRepeated(t *testing.T) {
 	for _, again := range []string{"unlink", "link"} {
 		w := newFixture(t, github)
@@ -89,8 +89,8 @@ func TestAnInterruptedUnlinkCanBeRepeated(t *testing.T) {
 	}
 }
 
-// What is unlinked between the two steps of its linking goes, and does not count
-// for a way in that is left meanwhile.
+// An ident that is unlinked between the two steps of linking it is deleted, and
+// does not count meanwhile.
 func TestUnlinkingAnIdentThatIsBeingLinked(t *testing.T) {
 	w := newFixture(t, github)
 	other, _ := w.newService()
@@ -125,7 +125,6 @@ func TestUnlinkingAnIdentThatIsBeingLinked(t *testing.T) {
 	}
 }
 
-// What only a lagging index finds is no way in.
 func TestALaggingIndexDoesNotCountAsAnIdent(t *testing.T) {
 	w := newFixture(t, github)
 	in := w.register(ada, password)
@@ -134,8 +133,8 @@ func TestALaggingIndexDoesNotCountAsAnIdent(t *testing.T) {
 	w.mustLogin(ada, password, in.User.UUID)
 }
 
-// Two front ends unlink all ways in at once, while one of them is linked anew:
-// one is left, and lets its user in.
+// Two services unlink all idents concurrently while one is linked again: one
+// remains, and its user can log in.
 func TestTheLastIdentIsNeverRemoved(t *testing.T) {
 	w := newFixture(t, github)
 	other, _ := w.newService()
