@@ -58,8 +58,8 @@ func TestAnAddressThatTheServerDoesNotSupport(t *testing.T) {
 	told(t, belfry.NewSMTP(options(s, "none")).Send(t.Context(), m), errs.Invalid, "non-ASCII letters")
 }
 
-// TestIDs: any id makes a valid Message-ID and a file inside the folder, and
-// different ids different ones.
+// Every id makes a valid Message-ID and a file name inside the folder;
+// different ids make different ones.
 func TestIDs(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "mails")
 	seen := map[string]string{}
@@ -88,7 +88,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// written sends a mail into a folder and reads it back.
+// written sends a mail to a folder and parses it.
 func written(t testing.TB, folder string, m belfry.Message) (mailbox.Mail, string) {
 	t.Helper()
 	var said []string
@@ -115,8 +115,7 @@ func parsed(t testing.TB, file string) mailbox.Mail {
 	return got
 }
 
-// FuzzCompose: whatever is accepted arrives as it was given, with the headers
-// it should have and no others.
+// An accepted mail arrives unchanged, with the expected headers and no others.
 func FuzzCompose(f *testing.F) {
 	f.Add("Ada <ada@example.com>", "eve@example.org", "hello", "text", "<p>html</p>", "id")
 	f.Add("=?utf-8?q?=C3=A9?= <a@b.c>", `"a b"@example.org`, "héllo wörld", ".\n..\r\n", "", "a/b")

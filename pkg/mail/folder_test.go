@@ -74,7 +74,7 @@ func TestAnInvalidFolderIsReported(t *testing.T) {
 	}
 	told(t, belfry.NewFolder(file, nil).Send(t.Context(), letter()), errs.Unavailable, file)
 
-	// A name that is taken by a folder leaves nothing half done.
+	// A file name that is taken by a folder leaves no temporary file.
 	folder := t.TempDir()
 	_, taken := written(t, folder, letter())
 	if err := os.Remove(taken); err != nil {

@@ -17,14 +17,14 @@ import (
 	"belfry/test/mailbox"
 )
 
-// unavailable checks an error that a later attempt may not meet.
+// unavailable checks a transient error.
 func unavailable(t *testing.T, err error, s *mailbox.Server) {
 	t.Helper()
 	told(t, err, errs.Unavailable, fmt.Sprintf("%s:%d", s.Host, s.Port))
 }
 
-// told checks an error's kind, what its message names, and that neither it nor
-// any cause of it has a secret.
+// told checks an error's kind and message, and that neither it nor its causes
+// contain a secret.
 func told(t *testing.T, err error, kind errs.Kind, names ...string) {
 	t.Helper()
 	var e *errs.Error
@@ -39,7 +39,7 @@ func told(t *testing.T, err error, kind errs.Kind, names ...string) {
 	quiet(t, err)
 }
 
-// quiet checks that an error and its causes tell no secret, however printed.
+// quiet checks that an error and its causes contain no secret, however printed.
 func quiet(t *testing.T, err error) {
 	t.Helper()
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -151,7 +151,7 @@ func TestTLSIsRequired(t *testing.T) {
 			}
 		})
 	}
-	// The certificate is for localhost alone.
+	// The certificate is for localhost only.
 	opts := options(upgrading, "starttls")
 	opts.Host = "127.0.0.1"
 	told(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "127.0.0.1:", "its certificate is not valid")
@@ -195,7 +195,7 @@ func TestCheckRejectsInvalidOptions(t *testing.T) {
 	}
 }
 
-// TestErrorsContainNoMailContent: a debug log would hold the conversation.
+// A debug log would contain the SMTP session.
 func TestErrorsContainNoMailContent(t *testing.T) {
 	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	if err != nil {
@@ -217,7 +217,7 @@ func TestErrorsContainNoMailContent(t *testing.T) {
 	}
 }
 
-// listen answers each connection with a text, and then says no more.
+// listen replies to each connection with a text and then stalls.
 func listen(t *testing.T, says string) belfry.SMTPOptions {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -18,8 +18,8 @@ import (
 type stage struct {
 	doing         string // for messages
 	beforeSecrets bool   // the server has seen no secret
-	permanent     bool   // a refusal here is about this mail, and for good
-	afterSecret   bool   // the server has just been given a secret
+	permanent     bool   // a 5xx reply is about this mail, and permanent
+	afterSecret   bool   // the server has seen a secret
 }
 
 var (

@@ -17,7 +17,7 @@ const (
 	user     = "belfry"
 )
 
-// letter has everything that is hard to send.
+// letter is a mail with everything that is hard to encode.
 func letter() belfry.Message {
 	return belfry.Message{
 		ID:      "0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5e",
@@ -31,7 +31,7 @@ func letter() belfry.Message {
 	}
 }
 
-// options are those with which a server is reached.
+// options are those of a server.
 func options(s *mailbox.Server, tls string) belfry.SMTPOptions {
 	return belfry.SMTPOptions{Host: s.Host, Port: s.Port, TLS: tls, RootCAs: s.RootCAs, LocalName: "belfry.example.com"}
 }

@@ -75,7 +75,7 @@ func TestInvalidTemplatesAreRejected(t *testing.T) {
 	}
 }
 
-// TestInvalidDataIsRejected: what fails only with some data is told by its place.
+// An error that depends on the data is reported by its position.
 func TestInvalidDataIsRejected(t *testing.T) {
 	tmpl, err := belfry.ParseTemplates("s", "", "\n{{if eq .Token \""+secret+"\"}}{{range .Token}}{{.Foo}}{{end}}{{end}}{{.Login}}")
 	if err != nil {

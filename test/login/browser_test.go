@@ -15,21 +15,21 @@ import (
 
 // browser follows redirects and has cookies.
 type browser struct {
-	*world
+	*fixture
 	http.Client
 	header http.Header // that it sends to belfry
 }
 
-func (w *world) browser() *browser {
+func (w *fixture) browser() *browser {
 	w.Helper()
 	jar, err := cookiejar.New(nil)
 	w.must(err)
-	b := &browser{world: w, header: http.Header{}}
+	b := &browser{fixture: w, header: http.Header{}}
 	b.Client = http.Client{Jar: jar, Transport: b, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return b
 }
 
-// RoundTrip notes what belfry is told and tells.
+// RoundTrip records what belfry receives and sends.
 func (b *browser) RoundTrip(req *http.Request) (*http.Response, error) {
 	toBelfry := strings.HasPrefix(req.URL.String(), b.url+"/")
 	if toBelfry {
@@ -49,8 +49,8 @@ func (b *browser) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// ask makes one request to belfry.
-func (b *browser) ask(method, path, body string) (*http.Response, []byte) {
+// request makes one request to belfry.
+func (b *browser) request(method, path, body string) (*http.Response, []byte) {
 	b.Helper()
 	req, err := http.NewRequestWithContext(b.Context(), method, b.url+path, strings.NewReader(body))
 	b.must(err)
@@ -70,9 +70,9 @@ func (b *browser) send(req *http.Request) (*http.Response, []byte) {
 	return res, data
 }
 
-// walk goes to a URL and on, wherever it is sent, until it is sent to one that
-// ends the journey. It returns that one, without going there.
-func (b *browser) walk(from string, ends func(*url.URL) bool) *url.URL {
+// followRedirects follows redirects from a URL until one that ends them, which
+// it returns without requesting it.
+func (b *browser) followRedirects(from string, ends func(*url.URL) bool) *url.URL {
 	b.Helper()
 	for range 10 {
 		req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, from, http.NoBody)
@@ -91,21 +91,20 @@ func (b *browser) walk(from string, ends func(*url.URL) bool) *url.URL {
 	return nil
 }
 
-// leave begins a visit to a provider and returns the callback that the
-// provider sends the browser to.
-func (b *browser) leave(name string) *url.URL {
+// begin starts a flow and returns the callback that the provider redirects to.
+func (b *browser) begin(name string) *url.URL {
 	b.Helper()
-	return b.walk(b.url+"/auth/"+name, func(to *url.URL) bool { return to.Path == "/auth/callback" || landed(to) })
+	return b.followRedirects(b.url+"/auth/"+name, func(to *url.URL) bool { return to.Path == "/auth/callback" || landed(to) })
 }
 
 func landed(to *url.URL) bool { return to.Path == "/in" || to.Path == "/out" }
 
-// back goes to a callback and returns where that leads: "in" with the
-// provider, or "out" with the reason.
-func (b *browser) back(callback *url.URL) string {
+// finish requests a callback and returns its outcome: "in" with the provider,
+// or "out" with the reason.
+func (b *browser) finish(callback *url.URL) string {
 	b.Helper()
 	if !landed(callback) {
-		callback = b.walk(callback.String(), landed)
+		callback = b.followRedirects(callback.String(), landed)
 	}
 	if query := callback.Query(); callback.Path == "/in" {
 		if query.Get("from") != "belfry" {
@@ -116,27 +115,27 @@ func (b *browser) back(callback *url.URL) string {
 	return "out " + callback.Query().Get("reason")
 }
 
-// visit logs in through a provider.
-func (b *browser) visit(name string) string { b.Helper(); return b.back(b.leave(name)) }
+// login logs in through a provider.
+func (b *browser) login(name string) string { b.Helper(); return b.finish(b.begin(name)) }
 
-// enters is visit, which must succeed; it returns the user's uuid.
-func (b *browser) enters(name string) string {
+// mustLogin is login, which must succeed; it returns the user's uuid.
+func (b *browser) mustLogin(name string) string {
 	b.Helper()
-	b.is(b.visit(name), "in "+name)
-	return b.who()
+	b.wantText(b.login(name), "in "+name)
+	return b.userUUID()
 }
 
-func (b *browser) is(got, want string) {
+func (b *browser) wantText(got, want string) {
 	b.Helper()
 	if got != want {
 		b.Fatalf("got %q, want %q", got, want)
 	}
 }
 
-// me is the user who is logged in, nil for nobody.
+// me is the user who is logged in, nil for none.
 func (b *browser) me() fields {
 	b.Helper()
-	res, body := b.ask(http.MethodGet, "/auth/me", "")
+	res, body := b.request(http.MethodGet, "/auth/me", "")
 	if res.StatusCode == http.StatusUnauthorized {
 		return nil
 	}
@@ -145,15 +144,15 @@ func (b *browser) me() fields {
 	return o
 }
 
-// who is the uuid of the user who is logged in, "" for nobody.
-func (b *browser) who() string {
+// userUUID is the uuid of the user who is logged in, "" for none.
+func (b *browser) userUUID() string {
 	b.Helper()
 	uuid, _ := b.me()["uuid"].(string)
 	return uuid
 }
 
-// ways are the uuids of the user's idents, sorted.
-func (b *browser) ways() (uuids []string) {
+// idents are the uuids of the user's idents, sorted.
+func (b *browser) idents() (uuids []string) {
 	b.Helper()
 	idents, _ := b.me()["idents"].([]any)
 	for _, entry := range idents {
@@ -163,19 +162,19 @@ func (b *browser) ways() (uuids []string) {
 	return uuids
 }
 
-// hasWays waits until the user has just these idents.
-func (b *browser) hasWays(want ...string) {
+// waitForIdents waits until the user has exactly these idents.
+func (b *browser) waitForIdents(want ...string) {
 	b.Helper()
 	slices.Sort(want)
 	eventually(b, func() error {
-		if got := b.ways(); !slices.Equal(got, want) {
+		if got := b.idents(); !slices.Equal(got, want) {
 			return fmt.Errorf("idents %v, want %v", got, want)
 		}
 		return nil
 	})
 }
 
-// cookies are those that the browser has for belfry.
+// cookies are the browser's cookies for belfry.
 func (b *browser) cookies() []*http.Cookie {
 	u, err := url.Parse(b.url)
 	b.must(err)
@@ -192,15 +191,14 @@ func (b *browser) session() string {
 	return ""
 }
 
-// unlink gives a way in up, and returns the status.
+// unlink unlinks an ident, and returns the status.
 func (b *browser) unlink(ident string) int {
 	b.Helper()
-	res, _ := b.ask(http.MethodDelete, "/auth/idents/"+ident, "")
+	res, _ := b.request(http.MethodDelete, "/auth/idents/"+ident, "")
 	return res.StatusCode
 }
 
-// secrets are what belfry handed out that nobody else may see, and what it
-// told.
+// secrets are the secrets that belfry has sent, and all of its replies.
 type secrets struct {
 	mu    sync.Mutex
 	known map[string]string // what it is
@@ -219,10 +217,10 @@ func (s *secrets) add(what, value string) {
 	s.known[value] = what
 }
 
-// sessionID is how many letters of a session's token are its id, which is none.
+// sessionID is the length of the id in a session's token; the id is not secret.
 const sessionID = 22
 
-// received collects what a reply holds.
+// received records a response.
 func (s *secrets) received(res *http.Response, body []byte) {
 	for _, c := range res.Cookies() {
 		switch {
@@ -241,7 +239,7 @@ func (s *secrets) received(res *http.Response, body []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, values := range res.Header {
-		// These hand a secret to whom it belongs.
+		// These send a secret to its owner.
 		if name != "Set-Cookie" && name != "Location" {
 			fmt.Fprintln(&s.told, name, values)
 		}

@@ -9,17 +9,17 @@ import (
 
 var oauth2Names = []string{"github", "google", "facebook", "amazon", "oidc"}
 
-// What a provider does wrong makes nobody, logs nobody in, and is over when
-// it is over.
+// A failure of a provider creates no user and no session, and does not affect
+// later logins.
 func TestProviderFailures(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	s := w.providers
 	for _, c := range []struct {
 		what  string
 		names []string
 		spoil func()
 	}{
-		// First of all, because discovery happens once.
+		// First, because discovery happens once.
 		{"discovery is away", []string{"oidc"}, func() { s.Down(provider.Discovery) }},
 		{"discovery fails", []string{"oidc"}, func() { s.Answer(provider.Discovery, 500, "") }},
 		{"no request token", []string{"twitter"}, func() { s.Down(provider.RequestToken) }},
@@ -37,13 +37,13 @@ func TestProviderFailures(t *testing.T) {
 		{"another nonce", []string{"oidc"}, func() { s.IDToken(func(claims map[string]any) { claims["nonce"] = "made-up" }) }},
 		{"another audience", []string{"oidc"}, func() { s.IDToken(func(claims map[string]any) { claims["aud"] = "other" }) }},
 	} {
-		w.sub(c.what, func(w *world) {
+		w.sub(c.what, func(w *fixture) {
 			s.User("1")
 			c.spoil()
 			for _, name := range c.names {
 				b := w.browser()
-				b.is(b.visit(name), "out provider")
-				b.is(b.who(), "")
+				b.wantText(b.login(name), "out provider")
+				b.wantText(b.userUUID(), "")
 				if len(b.cookies()) > 0 {
 					w.Errorf("%s: cookies %v", name, b.cookies())
 				}
@@ -52,88 +52,86 @@ func TestProviderFailures(t *testing.T) {
 			s.IDToken(nil)
 		})
 	}
-	if w.count() != [2]int{} || len(w.registered("*")) > 0 {
+	if w.count() != [2]int{} || len(w.registerEvents("*")) > 0 {
 		t.Errorf("users and idents: %v", w.count())
 	}
 	for _, name := range names {
-		w.browser().enters(name)
+		w.browser().mustLogin(name)
 	}
 }
 
-// A browser brings what another provider has told it.
 func TestACallbackOfAnotherIssuerIsRejected(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	w.providers.AnswerAs("https://evil.test")
 	for _, name := range oauth2Names {
 		b := w.browser()
-		b.is(b.visit(name), "out provider")
-		b.is(b.who(), "")
+		b.wantText(b.login(name), "out provider")
+		b.wantText(b.userUUID(), "")
 	}
 	if w.count() != [2]int{} {
 		t.Errorf("users and idents: %v", w.count())
 	}
-	w.browser().enters("twitter")
+	w.browser().mustLogin("twitter")
 }
 
-// While a user is logged in a failure costs nothing either.
 func TestAFailedFlowKeepsTheSession(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	w.providers.User("1")
 	b := w.browser()
-	user := b.enters("github")
-	b.hasWays("1_github")
+	user := b.mustLogin("github")
+	b.waitForIdents("1_github")
 	cookie := b.session()
 	for _, name := range names {
 		w.providers.Down(provider.Profile)
-		b.is(b.visit(name), "out provider")
+		b.wantText(b.login(name), "out provider")
 		w.providers.Up()
 		w.providers.Deny(true)
-		b.is(b.visit(name), "out denied")
+		b.wantText(b.login(name), "out denied")
 		w.providers.Deny(false)
-		b.is(b.who(), user)
-		b.is(b.session(), cookie)
+		b.wantText(b.userUUID(), user)
+		b.wantText(b.session(), cookie)
 	}
-	b.hasWays("1_github")
+	b.waitForIdents("1_github")
 	if w.count() != [2]int{1, 1} {
 		t.Errorf("users and idents: %v", w.count())
 	}
 }
 
-// A schema that wants more of a user than a provider brings leaves nothing
-// behind that is in the way once it is gone.
+// A user that the schema rejects leaves nothing that prevents a registration
+// after the schema was changed.
 func TestTheUserSchemaIsEnforced(t *testing.T) {
-	w := begin(t, options{users: `, schema: user.json`, files: map[string]string{"user.json": `{"required":["nickname"]}`}})
+	w := newFixture(t, options{users: `, schema: user.json`, files: map[string]string{"user.json": `{"required":["nickname"]}`}})
 	for _, name := range names {
 		for range 2 {
 			b := w.browser()
-			b.is(b.visit(name), "out provider")
-			b.is(b.who(), "")
+			b.wantText(b.login(name), "out provider")
+			b.wantText(b.userUUID(), "")
 		}
 	}
-	if w.count() != [2]int{} || len(w.registered("*")) > 0 {
+	if w.count() != [2]int{} || len(w.registerEvents("*")) > 0 {
 		t.Errorf("users and idents: %v", w.count())
 	}
 	w.stop()
 	w.start(options{})
 	for _, name := range names {
-		user := w.browser().enters(name)
-		if n := len(w.registered(user)); n != 1 {
+		user := w.browser().mustLogin(name)
+		if n := len(w.registerEvents(user)); n != 1 {
 			t.Errorf("%s: %d times Register", name, n)
 		}
 	}
 }
 
-// Visits cost their network address something; those that end well do not.
+// Flows count against the network address; those that succeed do not.
 func TestFlowsAreLimited(t *testing.T) {
 	const limit = 3
-	w := begin(t, options{limit: limit})
+	w := newFixture(t, options{limit: limit})
 	for i := range 3 * limit {
 		w.providers.User(fmt.Sprint(i))
-		w.browser().enters("github")
+		w.browser().mustLogin("github")
 	}
 	eventually(t, func() error {
 		b := w.browser()
-		if got := b.leave("github"); got.Path != "/out" || got.Query().Get("reason") != "limited" {
+		if got := b.begin("github"); got.Path != "/out" || got.Query().Get("reason") != "limited" {
 			return fmt.Errorf("the browser is at %s", got.Path)
 		}
 		return nil

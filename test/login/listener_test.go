@@ -21,10 +21,10 @@ import (
 	"belfry/test/provider"
 )
 
-// inside starts a belfry in this process, for what only Go can do.
-func inside(t *testing.T) (*world, *app.App) {
+// inside starts belfry in this process.
+func inside(t *testing.T) (*fixture, *app.App) {
 	t.Helper()
-	w := &world{t, &place{providers: provider.Start(t), folder: t.TempDir()}}
+	w := &fixture{t, &place{providers: provider.Start(t), folder: t.TempDir()}}
 	file := filepath.Join(w.folder, "belfry.yaml")
 	w.must(os.WriteFile(file, []byte("listen: 127.0.0.1:0\n"+fmt.Sprintf(settings, "", 0)+providersOf(w.providers)), 0o600))
 	c, err := config.Load(file, os.LookupEnv)
@@ -37,7 +37,7 @@ func inside(t *testing.T) (*world, *app.App) {
 	return w, a
 }
 
-// completer is a listener that completes users of what Register tells.
+// completer is a listener that completes users at Register.
 type completer struct {
 	ackWait time.Duration
 	app     *app.App
@@ -47,7 +47,7 @@ type completer struct {
 	calls   atomic.Int64
 }
 
-func (w *world) completer(a *app.App) *completer {
+func (w *fixture) completer(a *app.App) *completer {
 	w.Helper()
 	b, err := bus.Open(w.Context(), bus.Options{Name: "completer", URL: a.Bus().ClientURL(), Logger: slog.New(slog.DiscardHandler)})
 	w.must(err)
@@ -55,8 +55,8 @@ func (w *world) completer(a *app.App) *completer {
 	return &completer{app: a, bus: b, users: a.Set().Store("Users"), fail: func(context.Context, int) error { return nil }}
 }
 
-// runs starts the listener and returns what ends it.
-func (c *completer) runs() (end func()) {
+// start starts the listener and returns a function that stops it.
+func (c *completer) start() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -86,7 +86,7 @@ func (c *completer) handle(ctx context.Context, e *listener.Event) error {
 	return err
 }
 
-// completed waits until a browser's user is complete, and whole.
+// completed waits until a browser's user is complete.
 func (b *browser) completed(called, ident string) {
 	b.Helper()
 	eventually(b, func() error {
@@ -96,46 +96,46 @@ func (b *browser) completed(called, ident string) {
 		}
 		return nil
 	})
-	b.hasWays(ident)
+	b.waitForIdents(ident)
 	if me := b.me(); me["displayName"] != called {
 		b.Errorf("the user is %v", me)
 	}
 }
 
-// Whatever becomes of the listener, the users are completed.
+// Users are completed also when the listener fails or is restarted.
 func TestAListenerCompletesUsers(t *testing.T) {
-	for what, test := range map[string]func(w *world, c *completer, register func(id string) *browser){
-		"at once": func(_ *world, c *completer, register func(string) *browser) {
-			defer c.runs()()
+	for what, test := range map[string]func(w *fixture, c *completer, register func(id string) *browser){
+		"at once": func(_ *fixture, c *completer, register func(string) *browser) {
+			defer c.start()()
 			register("1").completed("Ada 1", "1_github")
 		},
-		"begun later": func(_ *world, c *completer, register func(string) *browser) {
+		"begun later": func(_ *fixture, c *completer, register func(string) *browser) {
 			first, second := register("1"), register("2")
-			defer c.runs()()
+			defer c.start()()
 			first.completed("Ada 1", "1_github")
 			second.completed("Ada 2", "2_github")
 		},
-		"after errors": func(_ *world, c *completer, register func(string) *browser) {
+		"after errors": func(_ *fixture, c *completer, register func(string) *browser) {
 			c.fail = func(_ context.Context, attempt int) error {
 				if attempt < 3 {
 					return errors.New("not now")
 				}
 				return nil
 			}
-			defer c.runs()()
+			defer c.start()()
 			register("1").completed("Ada 1", "1_github")
 		},
-		"after a panic": func(_ *world, c *completer, register func(string) *browser) {
+		"after a panic": func(_ *fixture, c *completer, register func(string) *browser) {
 			c.fail = func(_ context.Context, attempt int) error {
 				if attempt == 1 {
 					panic("a mistake")
 				}
 				return nil
 			}
-			defer c.runs()()
+			defer c.start()()
 			register("1").completed("Ada 1", "1_github")
 		},
-		"after its end in between": func(w *world, c *completer, register func(string) *browser) {
+		"after its end in between": func(w *fixture, c *completer, register func(string) *browser) {
 			inside, dies := make(chan struct{}, 10), make(chan struct{})
 			defer close(dies)
 			c.fail = func(context.Context, int) error {
@@ -144,14 +144,14 @@ func TestAListenerCompletesUsers(t *testing.T) {
 				return errors.New("it has died")
 			}
 			c.ackWait = time.Second
-			end := c.runs()
+			end := c.start()
 			b := register("1")
 			<-inside
 			c.bus.Conn().Close() // nothing that it does is heard of any more
 			end()
 			again := w.completer(c.app)
 			again.ackWait = c.ackWait
-			defer again.runs()()
+			defer again.start()()
 			b.completed("Ada 1", "1_github")
 		},
 	} {
@@ -161,7 +161,7 @@ func TestAListenerCompletesUsers(t *testing.T) {
 			test(w, c, func(id string) *browser {
 				w.providers.User(id, "name", "Ada "+id)
 				b := w.browser()
-				b.enters("github")
+				b.mustLogin("github")
 				return b
 			})
 			if c.calls.Load() == 0 {
@@ -171,19 +171,19 @@ func TestAListenerCompletesUsers(t *testing.T) {
 	}
 }
 
-// A user is completed while the mapping writes to the same object, for each
-// provider and many at once; whoever logs in again finds the fields.
+// Users are completed while the mapping listener writes the same objects, for
+// each provider and many concurrently.
 func TestAListenerCompletesManyUsers(t *testing.T) {
 	w, a := inside(t)
 	c := w.completer(a)
-	defer c.runs()()
+	defer c.start()()
 	browsers, called := map[string]*browser{}, map[string]string{}
 	for i := range 5 {
 		for _, name := range names {
 			id := fmt.Sprint(i)
 			w.providers.User(id, "name", name+id)
 			b := w.browser()
-			b.enters(name)
+			b.mustLogin(name)
 			browsers[id+"_"+name], called[id+"_"+name] = b, name+id
 		}
 	}
@@ -193,7 +193,7 @@ func TestAListenerCompletesManyUsers(t *testing.T) {
 	for _, name := range names {
 		w.providers.User("0", "name", "Changed")
 		b := w.browser()
-		b.enters(name)
+		b.mustLogin(name)
 		b.completed(name+"0", "0_"+name)
 	}
 	if n := c.calls.Load(); n != int64(len(browsers)) {

@@ -1,9 +1,8 @@
-// Package login logs browsers in to the real belfry through providers: GitHub,
-// Google, Facebook, Amazon, Twitter and one of OpenID Connect, which run
-// beside it. Whatever a test does, no secret of a login may be found in the
-// log, in an event, in a reply or in a store afterwards. What no browser can
-// arrange (a clock, a race, a crash between two writes) is tried on the
-// service itself.
+// Package login tests logging in to belfry through providers: GitHub, Google,
+// Facebook, Amazon, Twitter and one of OpenID Connect, which run beside it.
+// After each test no secret of a login may be in the log, in an event, in a
+// reply or in a store. What needs a fake clock, a race or a crash between two
+// writes is tested on the service itself.
 package login
 
 import (
@@ -30,11 +29,11 @@ func TestMain(m *testing.M) { process.Main(m) }
 
 const patience = time.Minute
 
-// names are those of the providers that belfry is configured with.
+// names are the configured providers.
 var names = []string{"github", "google", "facebook", "amazon", "twitter", "oidc"}
 
-// settings are those of a belfry that logs in through the providers. Users and
-// idents are open to everybody, so that tests see them.
+// settings configure login through the providers. Users and idents are readable
+// by everybody, so that tests can check them.
 const settings = `
 log: {level: debug}
 bus: {listen: "127.0.0.1:0"}
@@ -50,8 +49,8 @@ authentication:
     email: {postValidation: true, skipEmailValidation: true}
 `
 
-// world is belfry and the providers, in a test or one of its subtests.
-type world struct {
+// fixture is belfry and the providers, in a test or one of its subtests.
+type fixture struct {
 	*testing.T
 	*place
 }
@@ -65,23 +64,23 @@ type place struct {
 	secrets   secrets
 }
 
-// options are what differs from test to test.
+// options are what differs between tests.
 type options struct {
 	users string            // more settings of the store of users
 	limit int               // of an address; 0 is none
 	files map[string]string // beside the configuration
 }
 
-// begin starts a belfry and the providers.
-func begin(t *testing.T, o options) *world {
+// newFixture starts belfry and the providers.
+func newFixture(t *testing.T, o options) *fixture {
 	t.Helper()
-	w := &world{t, &place{providers: provider.Start(t), folder: t.TempDir()}}
+	w := &fixture{t, &place{providers: provider.Start(t), folder: t.TempDir()}}
 	w.start(o)
 	return w
 }
 
-// start starts a belfry on the world's data.
-func (w *world) start(o options) {
+// start starts belfry on the fixture's data.
+func (w *fixture) start(o options) {
 	w.Helper()
 	for name, text := range o.files {
 		w.must(os.WriteFile(filepath.Join(w.folder, name), []byte(text), 0o600))
@@ -91,7 +90,7 @@ func (w *world) start(o options) {
 	server := process.Serve(w.T, file, "--listen", "127.0.0.1:0")
 	w.Cleanup(func() {
 		if w.server == server && !w.Failed() {
-			w.sealed()
+			w.checkNoSecretLeaked()
 		}
 	})
 	w.server = server
@@ -99,8 +98,8 @@ func (w *world) start(o options) {
 	w.providers.Register(w.url + "/auth/callback")
 }
 
-// stop ends belfry in order.
-func (w *world) stop() {
+// stop stops belfry.
+func (w *fixture) stop() {
 	w.Helper()
 	w.must(w.server.Stop())
 	log := w.server.Log()
@@ -125,25 +124,25 @@ func providersOf(s *provider.Server) string {
 	return b.String()
 }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
 	}
 }
 
-// sub runs a subtest in the same world.
-func (w *world) sub(name string, test func(w *world)) {
-	w.Run(name, func(t *testing.T) { test(&world{t, w.place}) })
+// sub runs a subtest with the same fixture.
+func (w *fixture) sub(name string, test func(w *fixture)) {
+	w.Run(name, func(t *testing.T) { test(&fixture{t, w.place}) })
 }
 
 // fields are those of an object.
 type fields map[string]any
 
-// look returns an object of a store, nil when there is none.
-func (w *world) look(path string) fields {
+// object returns an object of a store, nil when there is none.
+func (w *fixture) object(path string) fields {
 	w.Helper()
-	res, body := w.browser().ask(http.MethodGet, path, "")
+	res, body := w.browser().request(http.MethodGet, path, "")
 	switch res.StatusCode {
 	case http.StatusNotFound:
 		return nil
@@ -156,17 +155,17 @@ func (w *world) look(path string) fields {
 	return nil
 }
 
-// ident is the way in of a provider's user.
-func (w *world) ident(id, name string) fields {
+// ident is the ident of a provider's user.
+func (w *fixture) ident(id, name string) fields {
 	w.Helper()
-	return w.look("/idents/" + id + "_" + name)
+	return w.object("/idents/" + id + "_" + name)
 }
 
 // count counts users and idents.
-func (w *world) count() (n [2]int) {
+func (w *fixture) count() (n [2]int) {
 	w.Helper()
 	for i, path := range []string{"/users?limit=500", "/idents?limit=500"} {
-		_, body := w.browser().ask(http.MethodGet, path, "")
+		_, body := w.browser().request(http.MethodGet, path, "")
 		var list struct{ Items []fields }
 		w.must(json.Unmarshal(body, &list))
 		n[i] = len(list.Items)
@@ -174,8 +173,8 @@ func (w *world) count() (n [2]int) {
 	return n
 }
 
-// registered are the events Register of a user's, "*" for all.
-func (w *world) registered(user string) (found []event.Envelope) {
+// registerEvents are the Register events of a user, "*" for all.
+func (w *fixture) registerEvents(user string) (found []event.Envelope) {
 	w.Helper()
 	for _, m := range w.replay(bus.StreamEvents, event.LogPrefix+"*."+string(event.Register)+".Users."+event.Token(user)) {
 		_, data, _ := strings.Cut(m, " ")
@@ -186,8 +185,8 @@ func (w *world) registered(user string) (found []event.Envelope) {
 	return found
 }
 
-// replay reads what a stream holds on a subject, once nothing is pending.
-func (w *world) replay(stream, subject string) (found []string) {
+// replay reads the messages of a stream on a subject, once nothing is pending.
+func (w *fixture) replay(stream, subject string) (found []string) {
 	w.Helper()
 	w.must(w.server.Idle())
 	js := natsserver.JetStream(w, w.server.Bus)

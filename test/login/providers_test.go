@@ -11,30 +11,29 @@ import (
 	"belfry/pkg/event"
 )
 
-// idField is the field of a profile that an ident's uuid is made of.
+// idField is the field of a profile that contains the user's id.
 var idField = map[string]string{"github": "id", "google": "sub", "facebook": "id", "amazon": "user_id", "twitter": "id_str", "oidc": "sub"}
 
-// All of it with each provider, on one belfry.
 func TestEachProvider(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	for i, name := range names {
 		next := names[(i+1)%len(names)]
 		id := func(n int) string { return fmt.Sprint(1000*(i+1) + n) }
-		w.sub(name, func(w *world) {
-			w.sub("the first login", func(w *world) { w.firstLogin(name, id(1)) })
-			w.sub("the next login", func(w *world) { w.nextLogin(name, id(2)) })
-			w.sub("linking", func(w *world) { w.linking(name, id(3), next, id(4)) })
-			w.sub("taken", func(w *world) { w.taken(name, id(5), next, id(6)) })
-			w.sub("denial", func(w *world) { w.denial(name, id(7)) })
-			w.sub("Prefer", func(w *world) { w.prefers(name, id(8)) })
+		w.sub(name, func(w *fixture) {
+			w.sub("the first login", func(w *fixture) { w.firstLogin(name, id(1)) })
+			w.sub("the next login", func(w *fixture) { w.nextLogin(name, id(2)) })
+			w.sub("linking", func(w *fixture) { w.linkNext(name, id(3), next, id(4)) })
+			w.sub("taken", func(w *fixture) { w.linkTaken(name, id(5), next, id(6)) })
+			w.sub("denial", func(w *fixture) { w.deny(name, id(7)) })
+			w.sub("Prefer", func(w *fixture) { w.waitForIdent(name, id(8)) })
 		})
 	}
 }
 
-func (w *world) firstLogin(name, id string) {
+func (w *fixture) firstLogin(name, id string) {
 	w.providers.User(id)
 	b := w.browser()
-	user := b.enters(name)
+	user := b.mustLogin(name)
 	if user == "" {
 		w.Fatal("nobody is logged in")
 	}
@@ -43,8 +42,8 @@ func (w *world) firstLogin(name, id string) {
 	if ident["user"] != user || ident["type"] != name || ident["validated"] != true || fmt.Sprint(profile[idField[name]]) != id || profile["name"] == nil {
 		w.Errorf("the ident is %v", ident)
 	}
-	b.hasWays(id + "_" + name)
-	told := w.registered(user)
+	b.waitForIdents(id + "_" + name)
+	told := w.registerEvents(user)
 	if len(told) != 1 {
 		w.Fatalf("%d times Register", len(told))
 	}
@@ -60,7 +59,7 @@ func (w *world) firstLogin(name, id string) {
 		w.Errorf("Register tells actor %v, ctx %+v", e.Actor, e.Ctx)
 	}
 	var list struct{ Sessions []auth.SessionInfo }
-	_, body := b.ask(http.MethodGet, "/auth/sessions", "")
+	_, body := b.request(http.MethodGet, "/auth/sessions", "")
 	w.must(json.Unmarshal(body, &list))
 	if len(list.Sessions) != 1 || list.Sessions[0].Type != name || !list.Sessions[0].Current {
 		w.Errorf("the sessions are %s", body)
@@ -70,14 +69,14 @@ func (w *world) firstLogin(name, id string) {
 	}
 }
 
-func (w *world) nextLogin(name, id string) {
+func (w *fixture) nextLogin(name, id string) {
 	w.providers.User(id)
-	user := w.browser().enters(name)
+	user := w.browser().mustLogin(name)
 	used := ""
 	for _, called := range []string{"Ada King", "Countess of Lovelace"} {
 		w.providers.User(id, "name", called, "location", "x")
 		b := w.browser()
-		b.is(b.enters(name), user)
+		b.wantText(b.mustLogin(name), user)
 		eventually(w, func() error {
 			ident := w.ident(id, name)
 			profile := ident["profile"].(map[string]any)
@@ -88,84 +87,84 @@ func (w *world) nextLogin(name, id string) {
 		})
 		used = w.ident(id, name)["lastUsed"].(string)
 	}
-	if n := len(w.registered(user)); n != 1 {
+	if n := len(w.registerEvents(user)); n != 1 {
 		w.Errorf("%d times Register", n)
 	}
 }
 
-// linking adds a way in to the account of who is logged in.
-func (w *world) linking(name, id, next, nextID string) {
+// linkNext links another identity to the account of the user who is logged in.
+func (w *fixture) linkNext(name, id, next, nextID string) {
 	w.providers.User(id)
 	b := w.browser()
-	user, users, registered := b.enters(name), w.count()[0], len(w.registered("*"))
+	user, users, registered := b.mustLogin(name), w.count()[0], len(w.registerEvents("*"))
 	for range 2 { // the second time the way in is theirs already
 		w.providers.User(nextID)
 		before := b.session()
-		b.is(b.enters(next), user)
-		b.is(b.session(), before)
+		b.wantText(b.mustLogin(next), user)
+		b.wantText(b.session(), before)
 		if ident := w.ident(nextID, next); ident["user"] != user || ident["validated"] != true || ident["type"] != next {
 			w.Errorf("the ident is %v", ident)
 		}
-		b.hasWays(id+"_"+name, nextID+"_"+next)
+		b.waitForIdents(id+"_"+name, nextID+"_"+next)
 	}
 	other := w.browser()
-	other.is(other.enters(next), user)
+	other.wantText(other.mustLogin(next), user)
 	w.providers.User(id)
-	other.is(w.browser().enters(name), user)
-	if w.count()[0] != users || len(w.registered("*")) != registered {
+	other.wantText(w.browser().mustLogin(name), user)
+	if w.count()[0] != users || len(w.registerEvents("*")) != registered {
 		w.Error("somebody was registered")
 	}
 }
 
-// taken tries to link a way in that is another's.
-func (w *world) taken(name, id, next, nextID string) {
+// linkTaken tries to link an identity of another user.
+func (w *fixture) linkTaken(name, id, next, nextID string) {
 	w.providers.User(id)
-	owner := w.browser().enters(name)
+	owner := w.browser().mustLogin(name)
 	w.providers.User(nextID)
 	b := w.browser()
-	user := b.enters(next)
-	b.hasWays(nextID + "_" + next)
+	user := b.mustLogin(next)
+	b.waitForIdents(nextID + "_" + next)
 	counted, ident, cookie := w.count(), w.ident(id, name), b.session()
 	w.providers.User(id, "name", "Somebody else")
-	b.is(b.visit(name), "out taken")
-	b.is(b.who(), user)
-	b.is(b.session(), cookie)
-	b.hasWays(nextID + "_" + next)
+	b.wantText(b.login(name), "out taken")
+	b.wantText(b.userUUID(), user)
+	b.wantText(b.session(), cookie)
+	b.waitForIdents(nextID + "_" + next)
 	if now := w.ident(id, name); w.count() != counted || !reflect.DeepEqual(now, ident) || ident["user"] != owner {
 		w.Errorf("something has changed: %v", now)
 	}
 }
 
-func (w *world) denial(name, id string) {
+func (w *fixture) deny(name, id string) {
 	w.providers.User(id)
 	w.providers.Deny(true)
 	defer w.providers.Deny(false)
 	counted, b := w.count(), w.browser()
-	b.is(b.visit(name), "out denied")
-	if b.who() != "" || len(b.cookies()) != 0 || w.count() != counted {
+	b.wantText(b.login(name), "out denied")
+	if b.userUUID() != "" || len(b.cookies()) != 0 || w.count() != counted {
 		w.Errorf("cookies %v", b.cookies())
 	}
 }
 
-// prefers waits for what the registration brings.
-func (w *world) prefers(name, id string) {
+// waitForIdent waits for the effects of a registration.
+func (w *fixture) waitForIdent(name, id string) {
 	w.providers.User(id)
 	b := w.browser()
 	b.header.Set("Prefer", "wait=60")
-	b.enters(name)
-	if got := b.ways(); len(got) != 1 || got[0] != id+"_"+name {
+	b.mustLogin(name)
+	if got := b.idents(); len(got) != 1 || got[0] != id+"_"+name {
 		w.Errorf("idents %v", got)
 	}
 }
 
-// What a login sets is hidden from scripts and other sites.
+// Cookies are hidden from scripts and other sites.
 func TestCookies(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	b := w.browser()
-	res, _ := b.ask(http.MethodGet, "/auth/github", "")
+	res, _ := b.request(http.MethodGet, "/auth/github", "")
 	begun := res.Cookies()
-	callback := b.leave("github")
-	res, _ = b.ask(http.MethodGet, callback.RequestURI(), "")
+	callback := b.begin("github")
+	res, _ = b.request(http.MethodGet, callback.RequestURI(), "")
 	for _, c := range append(begun, res.Cookies()...) {
 		if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || c.MaxAge == 0 {
 			t.Errorf("cookie %s", c)
@@ -181,17 +180,17 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// Equal addresses are no proof that two are one.
+// Equal addresses do not prove that two users are one.
 func TestAnEqualAddressLinksNothing(t *testing.T) {
-	w := begin(t, options{})
-	res, body := w.browser().ask(http.MethodPost, "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password"}`)
+	w := newFixture(t, options{})
+	res, body := w.browser().request(http.MethodPost, "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password"}`)
 	if res.StatusCode != http.StatusNoContent {
 		t.Fatalf("%s %s", res.Status, body)
 	}
 	users := map[string]bool{w.ident("ada@example.com", "email")["user"].(string): true}
 	for _, name := range names {
 		w.providers.User("1", "email", "ada@example.com")
-		users[w.browser().enters(name)] = true
+		users[w.browser().mustLogin(name)] = true
 	}
 	if len(users) != len(names)+1 || w.count() != [2]int{len(names) + 1, len(names) + 1} {
 		t.Errorf("%d users with the same address, not %d", len(users), len(names)+1)

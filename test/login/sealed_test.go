@@ -17,9 +17,9 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// sealed ends belfry and checks that no secret has got out: neither what
-// providers gave, nor what belfry handed to browsers.
-func (w *world) sealed() {
+// checkNoSecretLeaked stops belfry and checks that neither secrets of providers
+// nor those that belfry sent to browsers are in its logs, events or stores.
+func (w *fixture) checkNoSecretLeaked() {
 	events := strings.Join(slices.Concat(w.replay(bus.StreamEvents, ">"), w.replay(bus.StreamDead, ">")), "\n")
 	w.stop()
 	if !strings.Contains(w.logs, "level=DEBUG") || !strings.Contains(events, `"Sessions"`) || !strings.Contains(events, `"Tokens"`) {
@@ -35,18 +35,18 @@ func (w *world) sealed() {
 		sum := sha256.Sum256([]byte(secret))
 		handed[base64.RawURLEncoding.EncodeToString(sum[:])] = "the hash of " + what
 	}
-	kept := w.kept()
+	kept := w.storedData()
 	for where, text := range map[string]string{"the log": w.logs, "an event": events, "a reply": s.told.String(), "a store": kept} {
-		w.finds(where, text, given)
+		w.findSecrets(where, text, given)
 		if where != "a store" { // which may hold hashes, hidden
-			w.finds(where, text, handed)
+			w.findSecrets(where, text, handed)
 		}
 	}
 }
 
-// finds fails when a text holds secrets, as they are or as a query or a JSON
-// text has them.
-func (w *world) finds(where, text string, secrets map[string]string) {
+// findSecrets fails when a text contains secrets, verbatim or encoded as a
+// query or JSON.
+func (w *fixture) findSecrets(where, text string, secrets map[string]string) {
 	w.Helper()
 	for secret, what := range secrets {
 		quoted, err := json.Marshal(secret)
@@ -59,9 +59,9 @@ func (w *world) finds(where, text string, secrets map[string]string) {
 	}
 }
 
-// kept is everything that the stores hold, hidden fields included, while no
-// belfry serves; but for the secret that a visit by OAuth 1 needs to come back.
-func (w *world) kept() string {
+// storedData is everything in the stores, including hidden fields, while belfry
+// is stopped; without the secret of an OAuth 1 flow in progress.
+func (w *fixture) storedData() string {
 	w.Helper()
 	ctx := context.Background() // the test's has ended
 	backend, err := filestore.Open(filepath.Join(w.folder, "data", "stores", "default"), filestore.Options{})

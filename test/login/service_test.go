@@ -25,22 +25,23 @@ import (
 	"belfry/test/provider"
 )
 
-// desk is the service alone, over records that several of them may share.
-type desk struct {
+// serviceFixture is the service alone, on records that several services may
+// share.
+type serviceFixture struct {
 	*testing.T
 	*auth.Service
 	stores    auth.Options // of Service: its stores
 	providers *provider.Server
-	records   *records
+	records   *faultyBackend
 
-	mu   sync.Mutex
-	now  time.Time
-	told []event.Envelope
+	mu     sync.Mutex
+	now    time.Time
+	events []event.Envelope
 }
 
-const deskURL = "https://belfry.test"
+const baseURL = "https://belfry.test"
 
-func open(t *testing.T) *desk {
+func newServiceFixture(t *testing.T) *serviceFixture {
 	t.Helper()
 	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
 	if err != nil {
@@ -51,18 +52,18 @@ func open(t *testing.T) *desk {
 			t.Error(err)
 		}
 	})
-	d := &desk{T: t, providers: provider.Start(t), records: &records{Backend: backend, stores: map[string]driver.Store{}}, now: time.Now()}
-	d.providers.Register(deskURL + auth.CallbackPath)
-	d.Service = d.another(0)
+	d := &serviceFixture{T: t, providers: provider.Start(t), records: &faultyBackend{Backend: backend, stores: map[string]driver.Store{}}, now: time.Now()}
+	d.providers.Register(baseURL + auth.CallbackPath)
+	d.Service = d.newService(0)
 	return d
 }
 
-// another makes a service on the same records, as in another process. It waits
-// for a provider for so long; 0 is as long as usual.
-func (d *desk) another(timeout time.Duration) *auth.Service {
+// newService makes a service on the same records, as in another process.
+// timeout is that of providers; 0 is the default.
+func (d *serviceFixture) newService(timeout time.Duration) *auth.Service {
 	d.Helper()
 	o := auth.Options{
-		BaseURL: deskURL, Providers: map[string]oauth.Provider{}, Now: d.time, Log: slog.New(slog.DiscardHandler),
+		BaseURL: baseURL, Providers: map[string]oauth.Provider{}, Now: d.time, Log: slog.New(slog.DiscardHandler),
 		Users: d.store("Users"), Idents: d.store("Idents"), Sessions: d.store("Sessions"), Tokens: d.store("Tokens"),
 	}
 	for _, name := range oauth2Names[:4] {
@@ -87,7 +88,7 @@ func (d *desk) another(timeout time.Duration) *auth.Service {
 	return s
 }
 
-func (d *desk) store(name string) *store.Store {
+func (d *serviceFixture) store(name string) *store.Store {
 	d.Helper()
 	o := store.Options{Name: name, Now: d.time, Outbox: d, Indexes: []query.Index{{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}}}}
 	if name == "Idents" || name == "Sessions" {
@@ -98,34 +99,34 @@ func (d *desk) store(name string) *store.Store {
 	return s
 }
 
-func (d *desk) time() time.Time {
+func (d *serviceFixture) time() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.now
 }
 
-func (d *desk) pass(t time.Duration) {
+func (d *serviceFixture) advance(t time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.now = d.now.Add(t)
 }
 
-// Committed makes a desk the outbox of its stores.
-func (d *desk) Committed(_ string, p driver.Pending) {
+// Committed makes a serviceFixture the outbox of its stores.
+func (d *serviceFixture) Committed(_ string, p driver.Pending) {
 	var e event.Envelope
 	if err := json.Unmarshal(p.Payload, &e); err != nil {
 		panic(err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.told = append(d.told, e)
+	d.events = append(d.events, e)
 }
 
-// registered counts the events Register.
-func (d *desk) registered() (n int) {
+// registerEvents counts the Register events.
+func (d *serviceFixture) registerEvents() (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, e := range d.told {
+	for _, e := range d.events {
 		if e.Event == event.Register {
 			n++
 		}
@@ -133,22 +134,22 @@ func (d *desk) registered() (n int) {
 	return n
 }
 
-func (d *desk) must(err error) {
+func (d *serviceFixture) must(err error) {
 	d.Helper()
 	if err != nil {
 		d.Fatal(err)
 	}
 }
 
-func (d *desk) kind(err error, want errs.Kind) {
+func (d *serviceFixture) wantKind(err error, want errs.Kind) {
 	d.Helper()
 	if err == nil || errs.KindOf(err) != want {
 		d.Fatalf("error %v (%v), want one that is %v", err, errs.KindOf(err), want)
 	}
 }
 
-// all are the objects of a store.
-func (d *desk) all(s *store.Store) (list []object.Object) {
+// objects returns the objects of a store.
+func (d *serviceFixture) objects(s *store.Store) (list []object.Object) {
 	d.Helper()
 	found, _, err := s.Scan(d.Context(), nil, 10_000)
 	d.must(err)
@@ -160,23 +161,23 @@ func (d *desk) all(s *store.Store) (list []object.Object) {
 	return list
 }
 
-// visit is one that has been to the provider.
-type visit struct {
+// flow is a flow whose user has consented at the provider.
+type flow struct {
 	query  url.Values
 	secret string
 }
 
-// goes begins a visit and goes to the provider with it.
-func (d *desk) goes(name string, from auth.Client) visit {
+// begin starts a flow and requests the provider's page.
+func (d *serviceFixture) begin(name string, from auth.Client) flow {
 	d.Helper()
-	flow, err := d.BeginOAuth(d.Context(), name, true, from)
+	begun, err := d.BeginOAuth(d.Context(), name, true, from)
 	d.must(err)
-	res, err := http.DefaultTransport.RoundTrip(must(http.NewRequestWithContext(d.Context(), http.MethodGet, flow.URL, http.NoBody)))
+	res, err := http.DefaultTransport.RoundTrip(must(http.NewRequestWithContext(d.Context(), http.MethodGet, begun.URL, http.NoBody)))
 	d.must(err)
 	_ = res.Body.Close()
 	to, err := res.Location()
 	d.must(err)
-	return visit{to.Query(), flow.Secret}
+	return flow{to.Query(), begun.Secret}
 }
 
 func must[T any](v T, err error) T {
@@ -186,24 +187,24 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// comes is the browser's return to a service.
-func (v visit) comes(ctx context.Context, s *auth.Service, from auth.Client) (auth.IssuedSession, error) {
-	in, _, err := s.FinishOAuth(ctx, v.query, v.secret, from)
+// finish passes the callback to a service.
+func (f flow) finish(ctx context.Context, s *auth.Service, from auth.Client) (auth.IssuedSession, error) {
+	in, _, err := s.FinishOAuth(ctx, f.query, f.secret, from)
 	return in, err
 }
 
-// with is a client that is logged in.
+// with is a client with a session.
 func with(in auth.IssuedSession) auth.Client { return auth.Client{Session: &in.Session} }
 
-// records are a backend into whose writes a test can step.
-type records struct {
+// faultyBackend is a backend whose writes a test can intercept.
+type faultyBackend struct {
 	driver.Backend
 	mu     sync.Mutex
 	stores map[string]driver.Store
 	step   func(store string) error // before a write; an error is returned instead
 }
 
-func (r *records) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+func (r *faultyBackend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stores[spec.Name] == nil {
@@ -211,13 +212,13 @@ func (r *records) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 		if err != nil {
 			return nil, err
 		}
-		r.stores[spec.Name] = stepped{s, r, spec.Name}
+		r.stores[spec.Name] = faultyStore{s, r, spec.Name}
 	}
 	return r.stores[spec.Name], nil
 }
 
-// before has a function step in before the next write to a store, once.
-func (r *records) before(store string, do func() error) {
+// before calls a function before the next write to a store, once.
+func (r *faultyBackend) before(store string, do func() error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var first sync.Once
@@ -229,13 +230,13 @@ func (r *records) before(store string, do func() error) {
 	}
 }
 
-type stepped struct {
+type faultyStore struct {
 	driver.Store
-	records *records
+	records *faultyBackend
 	name    string
 }
 
-func (s stepped) Put(ctx context.Context, w driver.Write) error {
+func (s faultyStore) Put(ctx context.Context, w driver.Write) error {
 	s.records.mu.Lock()
 	step := s.records.step
 	s.records.mu.Unlock()
@@ -248,71 +249,70 @@ func (s stepped) Put(ctx context.Context, w driver.Write) error {
 }
 
 func TestAFlowExpires(t *testing.T) {
-	d := open(t)
+	d := newServiceFixture(t)
 	for i, name := range names {
 		d.providers.User(name)
-		fresh, old := d.goes(name, auth.Client{}), d.goes(name, auth.Client{})
-		d.pass(auth.FlowTTL - time.Microsecond)
-		_, err := fresh.comes(t.Context(), d.Service, auth.Client{})
+		fresh, old := d.begin(name, auth.Client{}), d.begin(name, auth.Client{})
+		d.advance(auth.FlowTTL - time.Microsecond)
+		_, err := fresh.finish(t.Context(), d.Service, auth.Client{})
 		d.must(err)
-		d.pass(time.Microsecond)
-		_, err = old.comes(t.Context(), d.Service, auth.Client{})
-		d.kind(err, errs.Mismatch)
-		if n := len(d.all(d.stores.Users)); n != i+1 || len(d.all(d.stores.Tokens)) > 0 {
-			t.Errorf("%d users, %v", n, d.all(d.stores.Tokens))
+		d.advance(time.Microsecond)
+		_, err = old.finish(t.Context(), d.Service, auth.Client{})
+		d.wantKind(err, errs.Mismatch)
+		if n := len(d.objects(d.stores.Users)); n != i+1 || len(d.objects(d.stores.Tokens)) > 0 {
+			t.Errorf("%d users, %v", n, d.objects(d.stores.Tokens))
 		}
 	}
-	// What is not come back to goes in the end.
-	d.goes("github", auth.Client{})
-	d.pass(auth.FlowTTL + time.Second)
-	if n, err := d.DeleteExpired(t.Context(), 100); err != nil || n == 0 || len(d.all(d.stores.Tokens)) > 0 {
-		t.Errorf("%d removed, %v, %v are left", n, err, d.all(d.stores.Tokens))
+	// A flow that is not finished is deleted after it expires.
+	d.begin("github", auth.Client{})
+	d.advance(auth.FlowTTL + time.Second)
+	if n, err := d.DeleteExpired(t.Context(), 100); err != nil || n == 0 || len(d.objects(d.stores.Tokens)) > 0 {
+		t.Errorf("%d removed, %v, %v are left", n, err, d.objects(d.stores.Tokens))
 	}
 }
 
-// Belfry waits for a provider so long and no longer.
 func TestASlowProvider(t *testing.T) {
-	d := open(t)
-	impatient := d.another(200 * time.Millisecond)
+	d := newServiceFixture(t)
+	impatient := d.newService(200 * time.Millisecond)
 	slow := func(at provider.Endpoint, name string) {
 		d.providers.Slow(at)
 		_, err := impatient.BeginOAuth(t.Context(), name, true, auth.Client{})
-		d.kind(err, errs.Unavailable)
+		d.wantKind(err, errs.Unavailable)
 		d.providers.Up()
 	}
 	slow(provider.Discovery, "oidc")
 	slow(provider.RequestToken, "twitter")
 	for _, at := range []provider.Endpoint{provider.Token, provider.Profile} {
 		for _, name := range names {
-			v := d.goes(name, auth.Client{})
+			v := d.begin(name, auth.Client{})
 			d.providers.Slow(at)
-			_, err := v.comes(t.Context(), impatient, auth.Client{})
-			d.kind(err, errs.Unavailable)
+			_, err := v.finish(t.Context(), impatient, auth.Client{})
+			d.wantKind(err, errs.Unavailable)
 			d.providers.Up()
 		}
 	}
-	if len(d.all(d.stores.Users))+len(d.all(d.stores.Idents))+len(d.all(d.stores.Sessions))+len(d.all(d.stores.Tokens)) > 0 {
+	if len(d.objects(d.stores.Users))+len(d.objects(d.stores.Idents))+len(d.objects(d.stores.Sessions))+len(d.objects(d.stores.Tokens)) > 0 {
 		t.Error("something was made")
 	}
 }
 
-// The first login of one identity, finished by many at once in two processes.
+// Concurrent callbacks of two processes finish the first login of one identity.
 func TestConcurrentFlowsCreateOneUser(t *testing.T) {
-	d := open(t)
-	services := []*auth.Service{d.Service, d.another(0)}
+	d := newServiceFixture(t)
+	services := []*auth.Service{d.Service, d.newService(0)}
 	const rounds, tabs = 60, 4
 	for i := range rounds {
 		name := names[i%len(names)]
 		d.providers.User(time.Duration(i).String())
-		var visits []visit
+		var visits []flow
 		for range tabs {
-			visits = append(visits, d.goes(name, auth.Client{}))
+			visits = append(visits, d.begin(name, auth.Client{}))
 		}
 		users := make([]string, tabs)
 		var all sync.WaitGroup
 		for j, v := range visits {
 			all.Go(func() {
-				in, err := v.comes(t.Context(), services[j%2], auth.Client{})
+				in, err := v.finish(t.Context(), services[j%2], auth.Client{})
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 					return
@@ -325,22 +325,22 @@ func TestConcurrentFlowsCreateOneUser(t *testing.T) {
 			t.Fatalf("%s: users %v", name, users)
 		}
 	}
-	if users, idents := d.all(d.stores.Users), d.all(d.stores.Idents); len(users) != rounds || len(idents) != rounds || d.registered() != rounds {
-		t.Errorf("%d users, %d idents, %d times Register, want %d", len(users), len(idents), d.registered(), rounds)
+	if users, idents := d.objects(d.stores.Users), d.objects(d.stores.Idents); len(users) != rounds || len(idents) != rounds || d.registerEvents() != rounds {
+		t.Errorf("%d users, %d idents, %d times Register, want %d", len(users), len(idents), d.registerEvents(), rounds)
 	}
 }
 
-// One callback that comes many times at once, to two processes, is good once.
+// One callback arrives many times concurrently at two processes.
 func TestACallbackIsValidOnce(t *testing.T) {
-	d := open(t)
-	services := []*auth.Service{d.Service, d.another(0)}
+	d := newServiceFixture(t)
+	services := []*auth.Service{d.Service, d.newService(0)}
 	for i := range 30 {
-		v := d.goes(names[i%len(names)], auth.Client{})
+		v := d.begin(names[i%len(names)], auth.Client{})
 		var all sync.WaitGroup
 		var good atomic.Int64
 		for j := range 4 {
 			all.Go(func() {
-				_, err := v.comes(t.Context(), services[j%2], auth.Client{})
+				_, err := v.finish(t.Context(), services[j%2], auth.Client{})
 				switch {
 				case err == nil:
 					good.Add(1)
@@ -357,7 +357,7 @@ func TestACallbackIsValidOnce(t *testing.T) {
 }
 
 // ident is one of the store.
-func (d *desk) ident(uuid string) object.Object {
+func (d *serviceFixture) ident(uuid string) object.Object {
 	d.Helper()
 	stored, err := d.stores.Idents.Get(d.Context(), uuid)
 	d.must(err)

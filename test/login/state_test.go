@@ -11,7 +11,7 @@ import (
 	"belfry/test/provider"
 )
 
-// copyOf is a callback with a changed query.
+// copyOf returns a callback with a changed query.
 func copyOf(u *url.URL, change func(url.Values)) *url.URL {
 	c, query := *u, u.Query()
 	change(query)
@@ -19,7 +19,7 @@ func copyOf(u *url.URL, change func(url.Values)) *url.URL {
 	return &c
 }
 
-// returned is the parameter of a callback that tells which visit it belongs to.
+// returned is the parameter of a callback that identifies its flow.
 func returned(name string) string {
 	if name == "twitter" {
 		return "oauth_token"
@@ -27,68 +27,68 @@ func returned(name string) string {
 	return "state"
 }
 
-// A callback is good for the browser that left, once.
+// A callback is valid once, for the browser that started the flow.
 func TestACallbackIsBoundToTheBrowser(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	for _, name := range names {
-		w.sub(name, func(w *world) {
+		w.sub(name, func(w *fixture) {
 			counted := w.count()
 			b, stranger := w.browser(), w.browser()
-			callback := b.leave(name)
-			stranger.is(stranger.back(callback), "out state") // without a cookie
-			stranger.leave(name)
-			stranger.is(stranger.back(callback), "out state") // with that of another visit
+			callback := b.begin(name)
+			stranger.wantText(stranger.finish(callback), "out state") // without a cookie
+			stranger.begin(name)
+			stranger.wantText(stranger.finish(callback), "out state") // with that of another visit
 
-			// With the right cookie's name, and another visit's secret.
+			// With the right cookie's name, and the secret of another flow.
 			begun := b.cookies()[0]
 			forger := w.browser()
 			forger.header.Set("Cookie", begun.Name+"="+stranger.cookies()[0].Value)
-			forger.is(forger.back(callback), "out state")
+			forger.wantText(forger.finish(callback), "out state")
 
 			for _, wrong := range []string{"", "made-up", strings.ToLower(callback.Query().Get(returned(name))), strings.Repeat("x", 10_000)} {
-				b.is(b.back(copyOf(callback, func(q url.Values) { q.Set(returned(name), wrong) })), "out state")
+				b.wantText(b.finish(copyOf(callback, func(q url.Values) { q.Set(returned(name), wrong) })), "out state")
 			}
-			b.is(b.back(copyOf(callback, func(q url.Values) { clear(q) })), "out state")
+			b.wantText(b.finish(copyOf(callback, func(q url.Values) { clear(q) })), "out state")
 			if w.count() != counted {
 				w.Fatal("somebody was registered")
 			}
 
-			// None of this has ended the visit.
-			w.is(b.back(callback), "in "+name)
-			user, cookie := b.who(), b.session()
-			b.is(b.back(callback), "out state")
+			// None of this has consumed the flow.
+			w.wantText(b.finish(callback), "in "+name)
+			user, cookie := b.userUUID(), b.session()
+			b.wantText(b.finish(callback), "out state")
 			replay := w.browser()
 			replay.header.Set("Cookie", begun.Name+"="+begun.Value)
-			replay.is(replay.back(callback), "out state")
-			b.is(b.who(), user)
-			b.is(b.session(), cookie)
+			replay.wantText(replay.finish(callback), "out state")
+			b.wantText(b.userUUID(), user)
+			b.wantText(b.session(), cookie)
 		})
 	}
 }
 
-// is fails unless a text is the one wanted.
-func (w *world) is(got, want string) {
+// wantText fails unless a text is the one wanted.
+func (w *fixture) wantText(got, want string) {
 	w.Helper()
 	if got != want {
 		w.Fatalf("got %q, want %q", got, want)
 	}
 }
 
-// Two tabs of one browser are under way at once, and neither disturbs the other.
+// Two flows in tabs of one browser do not affect each other.
 func TestConcurrentFlowsOfOneBrowser(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	for i, name := range names {
 		for _, other := range []string{name, names[(i+1)%len(names)]} {
-			w.sub(name+" and "+other, func(w *world) {
+			w.sub(name+" and "+other, func(w *fixture) {
 				b := w.browser()
 				w.providers.User(fmt.Sprint(i, 1, name == other))
-				first := b.leave(name)
+				first := b.begin(name)
 				w.providers.User(fmt.Sprint(i, 2, name == other))
-				second := b.leave(other)
-				b.is(b.back(second), "in "+other)
-				later := b.who()
-				b.is(b.back(first), "in "+name)
-				if user := b.who(); user == later || user == "" {
+				second := b.begin(other)
+				b.wantText(b.finish(second), "in "+other)
+				later := b.userUUID()
+				b.wantText(b.finish(first), "in "+name)
+				if user := b.userUUID(); user == later || user == "" {
 					w.Errorf("the second login is %s, and so is the first", user)
 				}
 			})
@@ -96,90 +96,89 @@ func TestConcurrentFlowsOfOneBrowser(t *testing.T) {
 	}
 }
 
-// Two tabs finish the first login of one identity at the same time.
+// Two tabs finish the first login of one identity concurrently.
 func TestTwoTabsCreateOneUser(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	for i := range 5 {
 		for _, name := range names {
 			w.providers.User(fmt.Sprint(i))
 			b := w.browser()
-			callbacks := []*url.URL{b.leave(name), b.leave(name)}
+			callbacks := []*url.URL{b.begin(name), b.begin(name)}
 			var both sync.WaitGroup
 			for _, callback := range callbacks {
 				both.Go(func() {
-					if got := b.back(callback); got != "in "+name {
+					if got := b.finish(callback); got != "in "+name {
 						t.Errorf("%s: %s", name, got)
 					}
 				})
 			}
 			both.Wait()
-			if user := b.who(); user == "" || len(w.registered(user)) != 1 {
-				t.Errorf("%s: the user %q, %d times Register", name, user, len(w.registered(user)))
+			if user := b.userUUID(); user == "" || len(w.registerEvents(user)) != 1 {
+				t.Errorf("%s: the user %q, %d times Register", name, user, len(w.registerEvents(user)))
 			}
 		}
 	}
-	if n := 5 * len(names); w.count() != [2]int{n, n} || len(w.registered("*")) != n {
+	if n := 5 * len(names); w.count() != [2]int{n, n} || len(w.registerEvents("*")) != n {
 		t.Errorf("users and idents: %v, want %d of each", w.count(), n)
 	}
 }
 
-// A visit that was to link a way in to an account ends with that account, or
-// with nothing.
+// A flow that links an identity links it to the user who started it, or to
+// nobody.
 func TestAFlowLinksOnlyToTheUserWhoBeganIt(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	for i, name := range names {
-		w.sub(name, func(w *world) {
+		w.sub(name, func(w *fixture) {
 			first := names[(i+1)%len(names)]
 			id := func(n int) string { return fmt.Sprint(100*i + n) }
 			as := func(b *browser, n int) string {
 				w.providers.User(id(n))
-				return b.enters(first)
+				return b.mustLogin(first)
 			}
 			b := w.browser()
 			as(b, 1)
 			w.providers.User(id(2))
-			out := b.leave(name)
-			b.ask(http.MethodDelete, "/auth", "")
-			b.is(b.back(out), "out state")
-			b.is(b.who(), "")
+			out := b.begin(name)
+			b.request(http.MethodDelete, "/auth", "")
+			b.wantText(b.finish(out), "out state")
+			b.wantText(b.userUUID(), "")
 
 			ada := as(b, 1)
 			w.providers.User(id(2))
-			other := b.leave(name)
-			b.ask(http.MethodDelete, "/auth", "")
+			other := b.begin(name)
+			b.request(http.MethodDelete, "/auth", "")
 			bob := as(b, 3)
-			b.is(b.back(other), "out state")
-			b.is(b.who(), bob)
+			b.wantText(b.finish(other), "out state")
+			b.wantText(b.userUUID(), bob)
 			if w.ident(id(2), name) != nil {
 				w.Error("the way in was linked")
 			}
 
-			// The same user, logged in anew, may finish.
-			b.ask(http.MethodDelete, "/auth", "")
+			// The same user, with a new session, may finish.
+			b.request(http.MethodDelete, "/auth", "")
 			as(b, 1)
 			w.providers.User(id(2))
-			again := b.leave(name)
-			b.ask(http.MethodDelete, "/auth", "")
+			again := b.begin(name)
+			b.request(http.MethodDelete, "/auth", "")
 			as(b, 1)
-			b.is(b.back(again), "in "+name)
-			b.is(w.ident(id(2), name)["user"].(string), ada)
+			b.wantText(b.finish(again), "in "+name)
+			b.wantText(w.ident(id(2), name)["user"].(string), ada)
 
-			// Who was nobody at first only logs in.
+			// A flow that started without a session only logs in.
 			b = w.browser()
 			w.providers.User(id(4))
-			nobody := b.leave(name)
+			nobody := b.begin(name)
 			as(b, 1)
-			b.is(b.back(nobody), "in "+name)
-			if user := b.who(); user == ada || w.ident(id(4), name)["user"] != user {
+			b.wantText(b.finish(nobody), "in "+name)
+			if user := b.userUUID(); user == ada || w.ident(id(4), name)["user"] != user {
 				w.Errorf("the way in of user %s was linked", user)
 			}
 		})
 	}
 }
 
-// A page of a stranger makes nobody link the stranger's way in.
 func TestAnotherSiteCannotStartLinking(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	for i, c := range []struct {
 		site, referer string
 		links         bool
@@ -197,38 +196,38 @@ func TestAnotherSiteCannotStartLinking(t *testing.T) {
 	} {
 		w.providers.User(fmt.Sprint("owner", i))
 		b := w.browser()
-		owner := b.enters("google")
+		owner := b.mustLogin("google")
 		w.providers.User(fmt.Sprint("stranger", i))
 		for name, value := range map[string]string{"Sec-Fetch-Site": c.site, "Referer": c.referer} {
 			if value != "" {
 				b.header.Set(name, value)
 			}
 		}
-		b.is(b.visit("amazon"), "in amazon")
-		if linked := b.who() == owner; linked != c.links {
+		b.wantText(b.login("amazon"), "in amazon")
+		if linked := b.userUUID() == owner; linked != c.links {
 			t.Errorf("%+v: linked %v", c, linked)
 		}
 	}
 }
 
-// Two tabs link two ways in; one provider takes its time, so that the other
-// tab is done first.
+// Two tabs link two identities; one provider is slow, so that the other tab
+// finishes first.
 func TestTwoTabsLinkTwoIdentities(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	b := w.browser()
-	user := b.enters("amazon")
-	slow, fast := b.leave("github"), b.leave("google")
+	user := b.mustLogin("amazon")
+	slow, fast := b.begin("github"), b.begin("google")
 	waiting, release := w.providers.Slow(provider.Emails) // of GitHub alone
 	var first sync.WaitGroup
 	first.Go(func() {
-		if got := b.back(slow); got != "in github" {
+		if got := b.finish(slow); got != "in github" {
 			t.Errorf("the slow one: %s", got)
 		}
 	})
 	<-waiting
-	b.is(b.back(fast), "in google")
+	b.wantText(b.finish(fast), "in google")
 	release()
 	first.Wait()
-	b.is(b.who(), user)
-	b.hasWays("583231_amazon", "583231_github", "583231_google")
+	b.wantText(b.userUUID(), user)
+	b.waitForIdents("583231_amazon", "583231_github", "583231_google")
 }

@@ -8,20 +8,20 @@ import (
 	"testing"
 )
 
-// owner is a browser that is logged in through two providers.
-func (w *world) owner(id string) (b *browser, first, second string) {
+// owner is a browser whose user has two idents.
+func (w *fixture) owner(id string) (b *browser, first, second string) {
 	w.Helper()
 	w.providers.User(id)
 	b = w.browser()
-	b.enters("github")
-	b.enters("google")
+	b.mustLogin("github")
+	b.mustLogin("google")
 	first, second = id+"_github", id+"_google"
-	b.hasWays(first, second)
+	b.waitForIdents(first, second)
 	return b, first, second
 }
 
-// status fails unless a status is the one wanted.
-func (w *world) status(got, want int) {
+// wantStatus fails unless a status is the one wanted.
+func (w *fixture) wantStatus(got, want int) {
 	w.Helper()
 	if got != want {
 		w.Fatalf("status %d, want %d", got, want)
@@ -29,40 +29,39 @@ func (w *world) status(got, want int) {
 }
 
 func TestTheLastIdentCannotBeUnlinked(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	b, first, second := w.owner("1")
-	user := b.who()
-	w.status(b.unlink(first), http.StatusNoContent)
-	b.hasWays(second)
-	w.status(b.unlink(first), http.StatusNotFound)
-	w.status(b.unlink(second), http.StatusConflict)
-	w.status(b.unlink("none_github"), http.StatusNotFound)
-	w.status(w.browser().unlink(second), http.StatusUnauthorized)
+	user := b.userUUID()
+	w.wantStatus(b.unlink(first), http.StatusNoContent)
+	b.waitForIdents(second)
+	w.wantStatus(b.unlink(first), http.StatusNotFound)
+	w.wantStatus(b.unlink(second), http.StatusConflict)
+	w.wantStatus(b.unlink("none_github"), http.StatusNotFound)
+	w.wantStatus(w.browser().unlink(second), http.StatusUnauthorized)
 	stranger, _, _ := w.owner("2")
-	w.status(stranger.unlink(second), http.StatusNotFound)
-	b.hasWays(second)
-	b.is(w.ident("1", "google")["user"].(string), user)
+	w.wantStatus(stranger.unlink(second), http.StatusNotFound)
+	b.waitForIdents(second)
+	b.wantText(w.ident("1", "google")["user"].(string), user)
 
-	// What was unlinked can be linked again, and is a way in like any other.
+	// An identity that was unlinked can be linked again.
 	w.providers.User("1")
-	b.is(b.enters("github"), user)
-	b.hasWays(first, second)
-	b.is(w.browser().enters("github"), user)
-	w.status(b.unlink(second), http.StatusNoContent)
-	b.hasWays(first)
-	w.status(b.unlink(first), http.StatusConflict)
+	b.wantText(b.mustLogin("github"), user)
+	b.waitForIdents(first, second)
+	b.wantText(w.browser().mustLogin("github"), user)
+	w.wantStatus(b.unlink(second), http.StatusNoContent)
+	b.waitForIdents(first)
+	w.wantStatus(b.unlink(first), http.StatusConflict)
 
-	// Nobody's by now, it is a newcomer's.
+	// The identity belongs to nobody now, so its login creates a user.
 	newcomer := w.browser()
-	if got := newcomer.enters("google"); got == user {
+	if got := newcomer.mustLogin("google"); got == user {
 		t.Error("the way in that was unlinked lets in still")
 	}
-	b.is(b.visit("google"), "out taken")
+	b.wantText(b.login("google"), "out taken")
 }
 
-// Of two ways in that are given up at once, one stays.
 func TestConcurrentUnlinksKeepOneIdent(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	for i := range 20 {
 		id := fmt.Sprint(i)
 		b, first, second := w.owner(id)
@@ -79,20 +78,19 @@ func TestConcurrentUnlinksKeepOneIdent(t *testing.T) {
 	}
 }
 
-// Linking a way in and unlinking it, or the other one, at once never leaves
-// none.
+// Concurrent linking and unlinking never leaves a user without idents.
 func TestConcurrentLinkAndUnlink(t *testing.T) {
-	w := begin(t, options{})
+	w := newFixture(t, options{})
 	for i := range 20 {
 		id := fmt.Sprint(i)
 		b, first, second := w.owner(id)
-		user := b.who()
-		w.status(b.unlink(second), http.StatusNoContent)
-		callback := b.leave("google")
+		user := b.userUUID()
+		w.wantStatus(b.unlink(second), http.StatusNoContent)
+		callback := b.begin("google")
 		unlinks := w.browser()
 		unlinks.header.Set("Authorization", "Bearer "+b.session())
 		var both sync.WaitGroup
-		both.Go(func() { b.back(callback) })
+		both.Go(func() { b.finish(callback) })
 		both.Go(func() { unlinks.unlink([]string{first, second}[i%2]) })
 		both.Wait()
 		ways := 0

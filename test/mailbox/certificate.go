@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// certificate makes a certificate for Host, and the pool that vouches for it.
+// certificate makes a certificate for Host, and the pool with its issuer.
 func certificate(t testing.TB) (*tls.Config, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

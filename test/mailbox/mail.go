@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Mail is a mail as it arrived.
+// Mail is a received mail.
 type Mail struct {
 	From, To  string // bare addresses: those of the envelope, or of the header for Parse
 	Subject   string
@@ -39,7 +39,7 @@ func (m Mail) Token() string {
 	return u.Query().Get("token")
 }
 
-// Parse reads a mail, such as one that belfry wrote into a folder.
+// Parse parses a mail, such as one in a folder.
 func Parse(raw []byte) (Mail, error) {
 	message, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {
@@ -60,7 +60,7 @@ func Parse(raw []byte) (Mail, error) {
 	return m, m.read(message.Header.Get("Content-Type"), message.Header.Get("Content-Transfer-Encoding"), message.Body)
 }
 
-// read takes the text, the html, or both from a part.
+// read reads the text, the html, or both from a part.
 func (m *Mail) read(kind, encoding string, body io.Reader) error {
 	kind, params, err := mime.ParseMediaType(kind)
 	if err != nil {

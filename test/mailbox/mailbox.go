@@ -1,5 +1,5 @@
-// Package mailbox is a mail server for tests: it listens on this machine, keeps
-// what it is given, and can be told to refuse.
+// Package mailbox is an SMTP server for tests: it listens on this machine,
+// stores the mails it receives, and can be made to reject them.
 package mailbox
 
 import (
@@ -21,7 +21,7 @@ import (
 	"belfry/test/kit"
 )
 
-// Host is the name under which the server is reached, also in its certificate.
+// Host is the name of the server, also in its certificate.
 const Host = "localhost"
 
 // patience is how long Await waits.
@@ -32,7 +32,7 @@ type Server struct {
 	Host string
 	Port int
 
-	// RootCAs vouch for the server's certificate; nil without TLS.
+	// RootCAs contains the issuer of the server's certificate; nil without TLS.
 	RootCAs *x509.CertPool
 
 	opts options
@@ -52,17 +52,18 @@ type options struct {
 	utf8           bool
 }
 
-// Option changes a server from one that speaks plainly to everyone.
+// Option configures a server; without options it requires neither TLS nor
+// login.
 type Option func(*options)
 
-// StartTLS has the server offer STARTTLS, and take nothing before it.
+// StartTLS makes the server offer STARTTLS, and accept nothing before it.
 func StartTLS() Option { return func(o *options) { o.tls = "starttls" } }
 
-// TLS has the server begin with TLS.
+// TLS makes the server use TLS from the first byte.
 func TLS() Option { return func(o *options) { o.tls = "tls" } }
 
-// Login has the server ask for a user and a password, by mechanisms of which
-// it knows PLAIN and LOGIN. No mechanism is both.
+// Login makes the server require a user and a password, by the given mechanisms
+// (PLAIN and LOGIN are supported). No mechanism means both.
 func Login(user, password string, mechanisms ...string) Option {
 	if len(mechanisms) == 0 {
 		mechanisms = []string{"PLAIN", "LOGIN"}
@@ -70,7 +71,7 @@ func Login(user, password string, mechanisms ...string) Option {
 	return func(o *options) { o.user, o.password, o.mechanisms = user, password, mechanisms }
 }
 
-// UTF8 has the server take addresses beyond ASCII.
+// UTF8 makes the server accept non-ASCII addresses.
 func UTF8() Option { return func(o *options) { o.utf8 = true } }
 
 // Start runs a server on a free port until the test ends.
@@ -88,7 +89,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Stop ends the server and its connections. The mails stay.
+// Stop stops the server and closes its connections. The mails are kept.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -103,7 +104,7 @@ func (s *Server) Stop(t testing.TB) {
 	}
 }
 
-// Restart runs the server again, on the same port, after a Stop.
+// Restart starts the server again on the same port after a Stop.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(s.Port)))
@@ -134,17 +135,17 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
-// Refuse has the server ask f before it takes something: "AUTH" with the user,
-// "MAIL" with the sender, "RCPT" with the recipient, and "DATA" with the
-// recipient before it reads the content. What f returns is the reply; see
-// Reply and ErrHangup. A nil f takes everything.
+// Refuse makes the server call f before it accepts something: "AUTH" with the
+// user, "MAIL" with the sender, "RCPT" with the recipient, and "DATA" with the
+// recipient before it reads the content. The error of f is the reply; see Reply
+// and ErrHangup. A nil f accepts everything.
 func (s *Server) Refuse(f func(stage, address string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = f
 }
 
-// Reply is a reply that refuses, such as 451 with "4.7.1 come back later".
+// Reply is a rejection, such as 451 with "4.7.1 come back later".
 func Reply(code int, text string) error {
 	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.NoEnhancedCode, Message: text}
 }
@@ -165,7 +166,7 @@ func (s *Server) keep(m Mail) {
 	s.mails = append(s.mails, m)
 }
 
-// Logins are the mechanisms by which somebody logged in, one for each login.
+// Logins are the mechanisms of the successful logins, in order.
 func (s *Server) Logins() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// ErrHangup is a reply that is none: the connection is closed instead.
+// ErrHangup closes the connection instead of replying.
 var ErrHangup = errors.New("hang up")
 
-// session is what a server and one client have said to each other.
+// session is the SMTP session of one client.
 type session struct {
 	server *Server
 	conn   *smtp.Conn
@@ -31,7 +31,7 @@ func (s *session) Reset() { s.from, s.to, s.utf8 = "", nil, false }
 
 func (s *session) Logout() error { return nil }
 
-// ask has the test decide.
+// ask calls the function of Refuse.
 func (s *session) ask(stage, address string) error {
 	err := s.server.asked(stage, address)
 	if errors.Is(err, ErrHangup) {
@@ -67,7 +67,7 @@ func (s *session) Auth(mechanism string) (sasl.Server, error) {
 	}
 }
 
-// login is the server's side of LOGIN: it asks for the user, then the password.
+// login is the server's side of LOGIN: it requests the user, then the password.
 type login struct {
 	check func(user, password string) error
 	asked int
@@ -112,7 +112,7 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// readable refuses an address beyond ASCII that was not announced.
+// readable rejects a non-ASCII address that was not announced.
 func (s *session) readable(address string) error {
 	beyond := func(r rune) bool { return r > unicode.MaxASCII }
 	if !s.utf8 && strings.ContainsFunc(address, beyond) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// dialect is how one OAuth 2 provider departs from the others.
+// dialect is how one OAuth 2 provider deviates from the others.
 type dialect struct {
 	profilePath string
 	profile     shape
@@ -47,7 +47,7 @@ func githubRefusal(w http.ResponseWriter, code string) {
 	writeJSON(w, http.StatusOK, map[string]any{"error": code, "error_description": "The code passed is incorrect or expired.", "error_uri": "https://docs.github.com/"})
 }
 
-// githubGrant is a form unless JSON is asked for, and separates scopes by
+// githubGrant is a form unless the client accepts JSON, and separates scopes by
 // commas.
 func githubGrant(w http.ResponseWriter, r *http.Request, answer map[string]any) {
 	form := url.Values{

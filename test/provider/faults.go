@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// Endpoint is one of the things that are asked of a provider.
+// Endpoint is an endpoint of a provider.
 type Endpoint string
 
-// The endpoints. Any is all of them.
+// The endpoints. Any stands for all of them.
 const (
 	Any          Endpoint = ""
 	Discovery    Endpoint = "discovery"
@@ -23,8 +23,8 @@ const (
 	Emails       Endpoint = "emails" // of GitHub
 )
 
-// fault comes before an endpoint's handler, and says whether that still
-// follows.
+// fault is called before an endpoint's handler, and reports whether that is
+// still called.
 type fault func(w http.ResponseWriter, r *http.Request) bool
 
 func (s *Server) put(at Endpoint, f fault) {
@@ -33,17 +33,18 @@ func (s *Server) put(at Endpoint, f fault) {
 	s.faults[at] = f
 }
 
-// Down cuts connections to an endpoint without an answer.
+// Down closes connections to an endpoint without a reply.
 func (s *Server) Down(at Endpoint) {
 	s.put(at, func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 }
 
-// Slow holds requests to an endpoint until release or Up is called, or the
-// client gives up. Each request that is held is told to waiting.
+// Slow delays requests to an endpoint until release or Up is called, or the
+// client disconnects. Each delayed request is sent to waiting.
 func (s *Server) Slow(at Endpoint) (waiting <-chan struct{}, release func()) {
 	held, released := make(chan struct{}, 100), make(chan struct{})
 	s.put(at, func(_ http.ResponseWriter, r *http.Request) bool {
-		// Only behind the body does the server see that a client goes away.
+		// The server detects that a client disconnects only after it has read
+		// the body.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
@@ -64,8 +65,8 @@ func (s *Server) Slow(at Endpoint) (waiting <-chan struct{}, release func()) {
 	return held, release
 }
 
-// Answer makes an endpoint answer with a status and a body, and headers as
-// names and values, whatever it is asked.
+// Answer makes an endpoint reply with a status and a body, and headers as names
+// and values, to every request.
 func (s *Server) Answer(at Endpoint, status int, body string, header ...string) {
 	s.put(at, func(w http.ResponseWriter, _ *http.Request) bool {
 		if strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") {
@@ -80,20 +81,20 @@ func (s *Server) Answer(at Endpoint, status int, body string, header ...string) 
 	})
 }
 
-// TokenError makes the token endpoint answer with an error.
+// TokenError makes the token endpoint reply with an error.
 func (s *Server) TokenError(status int, body string) { s.Answer(Token, status, body) }
 
-// ProfileError makes the profile's endpoint answer with an error, or with
-// another profile if the status is 200.
+// ProfileError makes the profile endpoint reply with an error, or with another
+// profile if the status is 200.
 func (s *Server) ProfileError(status int, body string) { s.Answer(Profile, status, body) }
 
-// HugeProfile makes the profile larger than a client should take, though it is
-// a fine one as far as a client would read.
+// HugeProfile makes the profile larger than a client should accept, though
+// valid up to a client's limit.
 func (s *Server) HugeProfile() {
 	s.ProfileError(http.StatusOK, `{"id":1,"sub":"1","user_id":"1","id_str":"1"}`+strings.Repeat(" ", 1<<20))
 }
 
-// Up ends all faults; requests that are held go on.
+// Up ends all faults; delayed requests continue.
 func (s *Server) Up() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 	consumerSecret = "twitter-consumer-s3cret/+ & more"
 )
 
-// OAuth1App is what an application is given when it registers with Twitter.
+// OAuth1App is an application registered with Twitter.
 type OAuth1App struct {
 	ConsumerKey, ConsumerSecret                               string
 	RequestTokenURL, AuthorizeURL, AccessTokenURL, ProfileURL string
@@ -33,7 +33,7 @@ func (s *Server) Twitter() OAuth1App {
 	}
 }
 
-// temporary are the credentials of a login that has begun.
+// temporary are the temporary credentials of a login in progress.
 type temporary struct {
 	secret   string
 	callback string
@@ -64,7 +64,7 @@ func (s *Server) requestToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// authenticate is where the browser comes.
+// authenticate is the authorization endpoint.
 func (s *Server) authenticate(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +134,8 @@ func writeForm(w http.ResponseWriter, form url.Values) {
 	_, _ = w.Write([]byte(form.Encode()))
 }
 
-// signed verifies a request as RFC 5849 has it, and returns the parameters of
-// its Authorization header. The lock is held.
+// signed verifies a request by RFC 5849, and returns the parameters of its
+// Authorization header. The lock is held.
 func (s *Server) signed(r *http.Request, tokenSecret string) (params map[string]string, ok bool) {
 	const skew = 5 * time.Minute
 	params = authorization(r)
@@ -160,7 +160,7 @@ func (s *Server) signed(r *http.Request, tokenSecret string) (params map[string]
 	return params, true
 }
 
-// authorization reads the header's parameters (RFC 5849, 3.5.1).
+// authorization parses the header's parameters (RFC 5849, 3.5.1).
 func authorization(r *http.Request) map[string]string {
 	params := map[string]string{}
 	text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "OAuth ")

@@ -37,8 +37,8 @@ func (s *Server) routeOAuth2(mux *http.ServeMux) {
 	s.handle(mux, Emails, "GET /github/user/emails", func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, "github", githubEmails) })
 }
 
-// authorize is where the browser comes. Only an answer to the application that
-// asked leaves this server: another callback is told nothing.
+// authorize is the authorization endpoint. It redirects only to a registered
+// callback.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,21 +76,21 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, name string) 
 	redirect(w, r, callback, answer)
 }
 
-// publicClient of oidc is on its users' machines, and so has no secret.
+// publicClient of oidc has no secret.
 const publicClient = "oidc-public"
 
 func knownClient(name, id string) bool {
 	return id == name+"-client" || name == "oidc" && id == publicClient
 }
 
-// secret makes something that nobody else may know. The lock is held.
+// secret makes a random secret. The lock is held.
 func (s *Server) secret(kind string) string {
 	text := kind + "-" + rand.Text()
 	s.secrets = append(s.secrets, text)
 	return text
 }
 
-// token trades a code, once, for the tokens of a grant.
+// token exchanges a code, once, for the tokens of a grant.
 func (s *Server) token(w http.ResponseWriter, r *http.Request, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, name string) {
 	case !proves(form.Get("code_verifier"), g.challenge):
 		refuse(w, "invalid_grant")
 	case g.used:
-		// Whoever else had the code may have the token.
+		// A code that is used twice may be stolen, so its token is revoked.
 		delete(s.tokens, g.token)
 		refuse(w, "invalid_grant")
 	default:
@@ -130,7 +130,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, name string) {
 	}
 }
 
-// authenticate knows a client by Basic credentials or by parameters.
+// authenticate authenticates a client by Basic credentials or by parameters.
 func authenticate(r *http.Request, name string) (client string, ok bool) {
 	client, secret := r.PostForm.Get("client_id"), r.PostForm.Get("client_secret")
 	if user, password, basic := r.BasicAuth(); basic {
@@ -156,7 +156,7 @@ func proves(verifier, challenge string) bool {
 	return len(verifier) >= 43 && base64.RawURLEncoding.EncodeToString(sum[:]) == challenge
 }
 
-// profile shows what a bearer of a token may see.
+// profile is the profile endpoint.
 func (s *Server) profile(w http.ResponseWriter, r *http.Request, name string, shape shape) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +173,7 @@ func (s *Server) profile(w http.ResponseWriter, r *http.Request, name string, sh
 	writeJSON(w, status, profile)
 }
 
-// into puts the user's own fields into a profile.
+// into sets the user's own fields in a profile.
 func (u user) into(profile map[string]any) {
 	for name, value := range u.fields {
 		if value == any(Absent) {

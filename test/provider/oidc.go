@@ -21,8 +21,7 @@ type signing struct {
 	keys map[jose.SignatureAlgorithm]jose.JSONWebKey
 }
 
-// Issuer is the OpenID Connect provider's, which knows the application of
-// Config("oidc").
+// Issuer is the OpenID Connect provider of the application Config("oidc").
 func (s *Server) Issuer() string { return s.URL + "/oidc" }
 
 // PublicClient is an application of the OpenID Connect provider that has no
@@ -36,7 +35,8 @@ func (s *Server) Rotate() {
 	s.signing.keys = newKeys()
 }
 
-// firstKeys are those of every server at first: keys of RSA take their time.
+// firstKeys are the initial keys of every server: generating RSA keys takes
+// long.
 var firstKeys = sync.OnceValue(newKeys)
 
 func newKeys() map[jose.SignatureAlgorithm]jose.JSONWebKey {
@@ -49,7 +49,7 @@ func newKeys() map[jose.SignatureAlgorithm]jose.JSONWebKey {
 	}
 }
 
-// Sign chooses between RS256, the usual, and ES256.
+// Sign sets the algorithm: RS256, the default, or ES256.
 func (s *Server) Sign(alg string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *Server) routeOIDC(mux *http.ServeMux) {
 	})
 }
 
-// idToken signs who consented. The lock is held.
+// idToken signs the ID token of a grant. The lock is held.
 func (s *Server) idToken(g *grant) string {
 	half := sha256.Sum256([]byte(g.token))
 	now := time.Now()

@@ -18,7 +18,7 @@ type asked struct {
 // shape is a provider's document about a user.
 type shape func(asked) (status int, document any)
 
-// number is an id as providers write it that number their users.
+// number is the id of a provider that numbers its users.
 func number(id string) any {
 	if strings.Trim(id, "0123456789") == "" && id != "" {
 		return json.Number(id)
@@ -61,8 +61,8 @@ func google(a asked) (int, any) {
 	}
 }
 
-// facebook is GET /me with the fields that are asked for. The application is
-// one that requires the proof of its secret.
+// facebook is GET /me with the requested fields. The application requires
+// appsecret_proof.
 func facebook(a asked) (int, any) {
 	mac := hmac.New(sha256.New, []byte(secretOf("facebook")))
 	mac.Write([]byte(a.token))

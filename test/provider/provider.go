@@ -1,16 +1,15 @@
-// Package provider holds servers that know users, for tests of logging in: the
-// OAuth 2 servers of GitHub, Google, Facebook and Amazon, the OAuth 1 server
-// of Twitter and an OpenID Connect provider, on one loopback port.
+// Package provider runs OAuth providers for tests: the OAuth 2 servers of GitHub,
+// Google, Facebook and Amazon, the OAuth 1 server of Twitter and an OpenID Connect
+// provider, on one loopback port.
 //
-// They are strict where the real ones are, and stricter where a client should
-// not rely on leniency: redirect URIs match exactly, PKCE with S256 is a must,
-// a code is taken once, signatures, nonces and timestamps of OAuth 1 are
-// verified. Nobody has to click: a browser that comes is the user, and
-// consents unless Deny was called. Profiles look as the providers document
-// them.
+// They are as strict as the real ones, and stricter where a client should not rely
+// on leniency: redirect URIs match exactly, PKCE with S256 is required, a code is
+// valid once, signatures, nonces and timestamps of OAuth 1 are verified. Nobody has
+// to click: the browser is the user, and consents unless Deny was called. Profiles
+// look as the providers document them.
 //
-// A server can be told to fail in the ways that real ones do: see Down, Slow,
-// Answer, IDToken and their neighbours.
+// A server can simulate the failures of real ones: see Down, Slow, Answer, IDToken
+// and the methods beside them.
 package provider
 
 import (
@@ -49,13 +48,13 @@ type Server struct {
 	secrets   []string
 }
 
-// user is whoever sits before the browser.
+// user is the user of the browser.
 type user struct {
 	id     string
 	fields map[string]any
 }
 
-// Request is a request that came in.
+// Request is a received request.
 type Request struct {
 	Endpoint Endpoint
 	Path     string
@@ -88,7 +87,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// App is what an application is given when it registers with a provider.
+// App is an application registered with a provider.
 type App struct {
 	ClientID, ClientSecret        string
 	AuthURL, TokenURL, ProfileURL string
@@ -101,22 +100,22 @@ func (s *Server) Config(name string) App {
 	return App{ClientID: name + "-client", ClientSecret: secretOf(name), AuthURL: base + "/authorize", TokenURL: base + "/token", ProfileURL: base + dialects[name].profilePath}
 }
 
-// secretOf is unlike anything else, so that it is found where it should not be.
+// secretOf is a unique text, so that it can be found where it should not be.
 func secretOf(name string) string { return name + "-s3cret/+ & more" }
 
-// Register sets the callbacks that applications may send browsers back to.
+// Register sets the redirect URIs of the applications.
 func (s *Server) Register(callbacks ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.callbacks = callbacks
 }
 
-// Absent as a field's value takes the field out of the profile.
+// Absent as a field's value removes the field from the profile.
 var Absent = new(struct{})
 
-// User says who sits before the browser. The id is a number for GitHub and
-// Twitter when it looks like one. What follows are names and values of fields
-// that the profile has instead of the usual ones.
+// User sets the user of the browser. The id is a number for GitHub and Twitter
+// if it looks like one. fields alternates names and values that the profile has
+// instead of the default ones.
 func (s *Server) User(id string, fields ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,28 +125,29 @@ func (s *Server) User(id string, fields ...any) {
 	}
 }
 
-// Deny says whether the user refuses to consent.
+// Deny sets whether the user refuses to consent.
 func (s *Server) Deny(deny bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deny = deny
 }
 
-// AnswerAs makes the parameter iss of callbacks a lie; "" leaves it out.
+// AnswerAs sets the parameter iss of callbacks to a wrong issuer; "" removes
+// it.
 func (s *Server) AnswerAs(iss string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.iss = &iss
 }
 
-// IDToken changes what ID tokens claim before they are signed.
+// IDToken changes the claims of ID tokens before they are signed.
 func (s *Server) IDToken(change func(claims map[string]any)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.change = change
 }
 
-// ExpireCodes makes all codes too old.
+// ExpireCodes expires all codes.
 func (s *Server) ExpireCodes() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +156,7 @@ func (s *Server) ExpireCodes() {
 	}
 }
 
-// Secrets are all codes, tokens, secrets, verifiers and proofs that the server
-// knows.
+// Secrets are all codes, tokens, secrets, verifiers and proofs of the server.
 func (s *Server) Secrets() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,14 +167,14 @@ func (s *Server) Secrets() []string {
 	return secrets
 }
 
-// Requests are those that came to an endpoint, in order.
+// Requests are the requests to an endpoint, in order.
 func (s *Server) Requests(at Endpoint) []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(s.seen), func(r Request) bool { return at != Any && r.Endpoint != at })
 }
 
-// handle routes requests to h, unless a fault comes first.
+// handle routes requests to h, unless a fault applies.
 func (s *Server) handle(mux *http.ServeMux, at Endpoint, pattern string, h http.HandlerFunc) {
 	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -199,7 +198,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// redirect sends the browser to a callback with more in its query.
+// redirect redirects the browser to a callback with added query parameters.
 func redirect(w http.ResponseWriter, r *http.Request, callback string, query url.Values) {
 	separator := "?"
 	if strings.Contains(callback, "?") {

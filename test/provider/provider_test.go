@@ -52,7 +52,7 @@ func get(t *testing.T, at string) *http.Request {
 	return r
 }
 
-// authorized asks for a code, with changes to a request that is right.
+// authorized requests a code, with changes to a valid request.
 func authorized(t *testing.T, s *Server, name string, changes ...string) (status int, answer url.Values) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(verifier))
@@ -95,7 +95,7 @@ func TestAuthorizeIsStrict(t *testing.T) {
 	}
 }
 
-// traded trades a code for a token, with changes to a request that is right.
+// traded exchanges a code for a token, with changes to a valid request.
 func traded(t *testing.T, s *Server, name, code string, changes ...string) (status int, answer map[string]any) {
 	t.Helper()
 	app := s.Config(name)
@@ -155,7 +155,7 @@ func TestTokenIsStrict(t *testing.T) {
 	}
 }
 
-// Only a signature that is right, fresh and new counts.
+// A signature must be right, fresh and used once.
 func TestSignaturesAreVerified(t *testing.T) {
 	s := start(t)
 	app := s.Twitter()
@@ -215,7 +215,6 @@ func (f tampered) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// A login with Twitter that the user has not consented to is no login.
 func TestConsentComesFirst(t *testing.T) {
 	s := start(t)
 	app := s.Twitter()

@@ -16,7 +16,6 @@ import (
 	"belfry/test/provider"
 )
 
-// What goes wrong after the browser came back.
 func TestFinishReportsProviderErrors(t *testing.T) {
 	const fineProfile = `{"id":1,"sub":"583231","user_id":"1","id_str":"1"}`
 	other := strings.Repeat("other-verifier-", 4)
@@ -90,7 +89,7 @@ func TestAReplayedCodeIsRejected(t *testing.T) {
 	})
 }
 
-// Providers send browsers to callbacks that they know, and to no other.
+// A callback URL that is not registered is rejected by the provider.
 func TestInvalidCallbacksAreRejected(t *testing.T) {
 	each(t, oauth2Names, func(t *testing.T, s *provider.Server, name string) {
 		b := newBegin()
@@ -115,8 +114,8 @@ func TestInvalidCallbacksAreRejected(t *testing.T) {
 	}
 }
 
-// A provider that holds a request ends a login in two ways: the caller's
-// context ends, or belfry's patience does.
+// A stalled request ends with the caller's context or with the provider's
+// timeout.
 func TestASlowProviderTimesOut(t *testing.T) {
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
 		for _, at := range []provider.Endpoint{provider.Token, provider.Profile} {
@@ -179,7 +178,7 @@ func TestAnOverloadedProviderIsUnavailable(t *testing.T) {
 	}
 }
 
-// Credentials go where they are configured to go, whatever the provider says.
+// Credentials are sent to configured URLs only.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
 		asked := make(chan string, 10)
@@ -201,7 +200,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	})
 }
 
-// Replies that quote what they were sent, or what they gave.
+// Replies may quote what they were sent.
 func TestErrorsContainNoSecrets(t *testing.T) {
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
 		for _, status := range []int{200, 400, 500} {
@@ -229,7 +228,7 @@ func TestErrorsContainNoSecrets(t *testing.T) {
 	})
 }
 
-// A server that is no HTTP server says what it was sent.
+// A server that does not speak HTTP echoes what it was sent.
 func TestAProviderThatDoesNotSpeakHTTP(t *testing.T) {
 	s := start(t)
 	l := goes(t, s, client(t, s, "github", 0))
@@ -267,7 +266,7 @@ func TestAWrongClientSecretIsAnInternalError(t *testing.T) {
 	app := s.Config("oidc")
 	goes(t, s, oauth.NewOIDC(oauth.OIDCConfig{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: "wrong"})).mustFail(t, errs.Internal)
 	tries++
-	// A second try in another way could not succeed: the code is spent.
+	// Another method could not succeed: the code has been consumed.
 	if n := len(s.Requests(provider.Token)); n != tries {
 		t.Errorf("%d logins made %d requests for tokens", tries, n)
 	}
@@ -283,8 +282,7 @@ func wrongConsumerSecret(t *testing.T, s *provider.Server) {
 	}
 }
 
-// Of a connection that breaks and of a certificate that nobody vouches for the
-// log may know.
+// Network and certificate errors may be logged.
 func TestLoggableCauses(t *testing.T) {
 	cut := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")

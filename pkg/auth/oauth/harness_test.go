@@ -21,7 +21,7 @@ var (
 	allNames    = append([]string{"twitter"}, oauth2Names...)
 )
 
-// start starts providers that know belfry.
+// start starts the providers.
 func start(t *testing.T) *provider.Server {
 	t.Helper()
 	s := provider.Start(t)
@@ -29,7 +29,7 @@ func start(t *testing.T) *provider.Server {
 	return s
 }
 
-// client makes belfry's side of a provider; timeout 0 is the default.
+// client makes the client of a provider; timeout 0 is the default.
 func client(t *testing.T, s *provider.Server, name string, timeout time.Duration) oauth.Provider {
 	t.Helper()
 	app := s.Config(name)
@@ -54,7 +54,7 @@ func client(t *testing.T, s *provider.Server, name string, timeout time.Duration
 	}
 }
 
-// login is one login, from Begin to what Finish needs.
+// login is one login, from Begin to the input of Finish.
 type login struct {
 	server *provider.Server
 	client oauth.Provider
@@ -63,7 +63,7 @@ type login struct {
 	finish oauth.Callback
 }
 
-// goes begins a login and lets the browser go to the provider and come back.
+// goes starts a login and follows the redirects to the callback.
 func goes(t *testing.T, s *provider.Server, p oauth.Provider) *login {
 	t.Helper()
 	l := &login{server: s, client: p, begin: newBegin()}
@@ -85,8 +85,7 @@ func newBegin() oauth.AuthRequest {
 	return oauth.AuthRequest{CallbackURL: callback, State: rand.Text(), Verifier: rand.Text() + rand.Text()}
 }
 
-// browse follows redirects from a URL to the callback, and returns the query
-// that arrives there.
+// browse follows redirects from a URL to the callback, and returns its query.
 func browse(t *testing.T, at string) url.Values {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(r *http.Request, _ []*http.Request) error {
@@ -116,7 +115,7 @@ func (l *login) mustFinish(t *testing.T) oauth.Identity {
 	return id
 }
 
-// mustFail finishes the login, which must fail with a kind.
+// mustFail finishes the login, which must fail with this kind.
 func (l *login) mustFail(t *testing.T, kind errs.Kind) error {
 	t.Helper()
 	id, err := l.client.Finish(t.Context(), l.finish)
@@ -130,7 +129,7 @@ func (l *login) mustFail(t *testing.T, kind errs.Kind) error {
 	return err
 }
 
-// keepsSecrets looks for secrets in all that an error could say.
+// keepsSecrets searches an error and its causes for secrets.
 func (l *login) keepsSecrets(t *testing.T, err error) {
 	t.Helper()
 	text := err.Error()
@@ -143,7 +142,7 @@ func (l *login) keepsSecrets(t *testing.T, err error) {
 	l.free(t, "the error", text)
 }
 
-// free looks for secrets in a text.
+// free searches a text for secrets.
 func (l *login) free(t *testing.T, where, text string) {
 	t.Helper()
 	secrets := append(l.server.Secrets(), l.begin.Verifier, l.start.Secret, l.start.Token, l.finish.Query.Get("code"))

@@ -37,8 +37,8 @@ func TestLogin(t *testing.T) {
 	})
 }
 
-// The provider's own field says who somebody is, whatever else looks like an
-// id, and its digits stay.
+// The provider's id field identifies the user, whatever else looks like an id,
+// and keeps its digits.
 func TestIDs(t *testing.T) {
 	const large = "12345678901234567890123"
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
@@ -62,8 +62,7 @@ func TestTheUserCanRefuse(t *testing.T) {
 	})
 }
 
-// GitHub shows addresses to whoever was granted the scope, and is asked for
-// them by nobody else.
+// GitHub's addresses are requested only with the scope.
 func TestEmailsOfGitHub(t *testing.T) {
 	for _, scope := range []string{"user:email", "read:user"} {
 		t.Run(scope, func(t *testing.T) {
@@ -112,7 +111,6 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// What the providers really are.
 func TestDefaults(t *testing.T) {
 	for name, host := range map[string]string{"github": "github.com", "google": "accounts.google.com", "facebook": "www.facebook.com", "amazon": "www.amazon.com"} {
 		p, err := oauth.New(name, oauth.Config{ClientID: "id", ClientSecret: "secret"})
@@ -135,8 +133,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// The server refuses what does not prove the application's secret, so logging
-// in proves that the proof is right. This is what else is asked of Facebook.
+// The test server rejects a wrong appsecret_proof, so a login proves that it is
+// right. Here the requested fields are checked.
 func TestFieldsOfFacebook(t *testing.T) {
 	s := start(t)
 	id := goes(t, s, client(t, s, "facebook", 0)).mustFinish(t)

@@ -20,7 +20,7 @@ import (
 	"belfry/test/provider"
 )
 
-// An ID token counts only if all of it is for this login.
+// Every claim of an ID token must be of this login.
 func TestIDTokens(t *testing.T) {
 	hour := time.Hour
 	tests := map[string]struct {
@@ -62,7 +62,7 @@ func TestIDTokens(t *testing.T) {
 	}
 }
 
-// A token of another login is worth nothing here, however genuine.
+// A genuine token of another login is rejected.
 func TestNonceBindsTheLogin(t *testing.T) {
 	s := start(t)
 	p := client(t, s, "oidc", 0)
@@ -87,8 +87,8 @@ func TestInvalidTokenResponses(t *testing.T) {
 	}
 }
 
-// A provider may announce signatures of a shared secret, which anybody with a
-// look at its keys could make; they count for nothing.
+// A provider may announce signatures by a shared secret, which every client
+// could forge.
 func TestSharedSecretSignaturesAreRejected(t *testing.T) {
 	s := start(t)
 	app, p := s.Config("oidc"), client(t, s, "oidc", 0)
@@ -131,8 +131,8 @@ func TestAlgorithmsAndRotation(t *testing.T) {
 	l := goes(t, s, p)
 	s.Down(provider.Keys)
 	l.mustFail(t, errs.Unavailable)
-	// Whoever comes while a fetch that failed is being put away hears of that
-	// failure: the next one fetches anew.
+	// A caller during a failed fetch gets its error; the next one fetches
+	// again.
 	s.Up()
 	s.Answer(provider.Keys, 200, `{"keys":[]}`)
 	kit.WaitFor(t, "the keys are fetched anew", func() bool {
@@ -152,7 +152,7 @@ func TestSlowKeys(t *testing.T) {
 	l.mustFail(t, errs.Unavailable)
 }
 
-// The provider may be away when belfry starts, and come.
+// The provider may be unavailable while belfry starts.
 func TestDiscoveryIsRetried(t *testing.T) {
 	s := start(t)
 	p := client(t, s, "oidc", 0)
@@ -179,7 +179,7 @@ func TestDiscoveryIsRetried(t *testing.T) {
 	goes(t, s, p).mustFinish(t)
 }
 
-// Who waits for another's discovery has a patience of its own.
+// A caller that waits for another's discovery has a timeout of its own.
 func TestConcurrentDiscoveryFetchesOnce(t *testing.T) {
 	s := start(t)
 	p := client(t, s, "oidc", 0)
@@ -212,7 +212,7 @@ func TestConcurrentDiscoveryFetchesOnce(t *testing.T) {
 	}
 }
 
-// RFC 9207: this provider always says who it is.
+// This provider always sends iss (RFC 9207).
 func TestAMissingIssuerIsRejected(t *testing.T) {
 	s := start(t)
 	s.AnswerAs("")
@@ -230,7 +230,7 @@ func TestUserInfoOfAnotherUserIsRejected(t *testing.T) {
 		s.User("583231", "sub", sub)
 		goes(t, s, p).mustFail(t, errs.Invalid)
 	}
-	// What is signed is believed first; what tells of the login is left out.
+	// Signed claims take precedence; claims about the login are omitted.
 	s.User("583231", "email", "other@example.com", "nickname", "Ada")
 	s.IDToken(func(claims map[string]any) { claims["sid"] = "session" })
 	profile := goes(t, s, p).mustFinish(t).Profile
@@ -247,7 +247,8 @@ func TestUserInfoOfAnotherUserIsRejected(t *testing.T) {
 	}
 }
 
-// Discovery says how a client proves itself and whether there is userinfo.
+// Discovery determines the client's authentication method and whether there is
+// userinfo.
 func TestDiscoveredAuthMethods(t *testing.T) {
 	s := start(t)
 	app := s.Config("oidc")
@@ -278,7 +279,7 @@ func TestDiscoveredAuthMethods(t *testing.T) {
 			t.Errorf("%s: Basic is %v", test.more, got)
 		}
 	}
-	// Endpoints may not be less safe than the issuer, nor elsewhere than on the web.
+	// Endpoints must be as safe as the issuer, and must be http or https URLs.
 	for _, bad := range []string{`,"userinfo_endpoint":"ftp://x.test/"`, `,"jwks_uri":""`, `,"token_endpoint":"/relative"`} {
 		s.Answer(provider.Discovery, 200, document(bad))
 		if _, err := client(t, s, "oidc", 0).Begin(t.Context(), newBegin()); err == nil || errs.KindOf(err) != errs.Internal {

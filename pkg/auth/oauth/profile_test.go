@@ -27,7 +27,7 @@ func TestUnusableIDs(t *testing.T) {
 	}
 }
 
-// A profile becomes an object, so it has to be one that belfry would take.
+// A profile becomes an object, so it must be a valid one.
 func TestUnusableProfiles(t *testing.T) {
 	for _, name := range []string{"github", "twitter"} {
 		t.Run(name, func(t *testing.T) {

@@ -2,8 +2,7 @@ package oauth
 
 import "testing"
 
-// No test has a certificate that the system trusts, so that of https is asked
-// for here.
+// No test has a certificate that the system trusts, so https is tested here.
 func TestSafeEndpoints(t *testing.T) {
 	for _, test := range []struct {
 		issuer, endpoint string
