@@ -20,8 +20,8 @@ type Dynamo struct {
 	running *process
 }
 
-// Dynalite starts a dynalite with nothing in it. It has no transactions, and
-// keeps its data in memory.
+// Dynalite starts an empty dynalite. It has no transactions, and keeps its data in
+// memory.
 func Dynalite(t testing.TB) *Dynamo {
 	t.Helper()
 	program := filepath.Join(NPM(t, "test/servers/dynamo"), "dynalite.js")
@@ -31,8 +31,8 @@ func Dynalite(t testing.TB) *Dynamo {
 	})
 }
 
-// Dynoxide starts a dynoxide with nothing in it. It keeps its data in a file,
-// so that Kill and Restart lose none.
+// Dynoxide starts an empty dynoxide. It keeps its data in a file, which survives
+// Kill and Restart.
 func Dynoxide(t testing.TB) *Dynamo {
 	t.Helper()
 	program := filepath.Join(NPM(t, "test/servers/dynamo"), "node_modules", "@dynoxide", "linux-x64", "dynoxide")
@@ -62,13 +62,13 @@ func startDynamo(t testing.TB, host, port string, command func() *exec.Cmd) *Dyn
 // Kill ends the server as a crash would.
 func (d *Dynamo) Kill() { d.running.kill() }
 
-// Restart starts the server again at the same address, with what it has kept.
+// Restart starts the server again at the same address, on the same data.
 func (d *Dynamo) Restart() {
 	d.t.Helper()
 	d.running = start(d.t, d.command(), d.answers)
 }
 
-// answers asks for something harmless; any reply will do, as nothing is signed.
+// answers sends a read request; any reply will do, as nothing is signed.
 func (d *Dynamo) answers(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, strings.NewReader("{}"))
 	if err != nil {

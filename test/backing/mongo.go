@@ -13,11 +13,11 @@ import (
 	"belfry/test/kit/programs"
 )
 
-// Mongo starts a server that speaks MongoDB's protocol, with nothing in it, and
-// returns its mongodb:// URL. It asks for no user.
+// Mongo starts a server that speaks MongoDB's protocol, empty, and returns
+// its mongodb:// URL. It requires no user.
 func Mongo(t testing.TB) string { return StartMongo(t).URL }
 
-// MongoServer is such a server that a test kills and starts again.
+// MongoServer is such a server that a test can kill and restart.
 type MongoServer struct {
 	URL     string // the same after a Restart
 	Address string // host and port of it
@@ -51,8 +51,8 @@ func (s *MongoServer) Restart(t testing.TB) {
 	s.process = start(t, cmd, s.answers)
 }
 
-// answers asks the server. A port that is not open yet is no matter for a
-// driver, which would wait for long before it looks again.
+// answers reports whether the server replies. It dials the port first, since a
+// driver waits for long before it retries a port that is not open yet.
 func (s *MongoServer) answers(ctx context.Context) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
 	if err != nil {

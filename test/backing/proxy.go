@@ -15,10 +15,10 @@ import (
 	"belfry/test/kit/programs"
 )
 
-// Proxy is a Toxiproxy in front of a server: connections pass through it, and
-// go wrong as a test wants it. At first all is well.
+// Proxy is a Toxiproxy in front of a server that injects faults into connections.
+// It starts without faults.
 type Proxy struct {
-	Address string // host and port that stand for the server's
+	Address string // host and port to use instead of the server's
 
 	t   testing.TB
 	api string
@@ -37,37 +37,37 @@ func StartProxy(t testing.TB, upstream string) *Proxy {
 	return p
 }
 
-// Heal lets everything pass from now on.
+// Heal removes every fault.
 func (p *Proxy) Heal() { p.t.Helper(); p.must("/reset", map[string]any{}) }
 
-// Cut breaks every connection and takes no new one, until Heal.
+// Cut closes every connection and accepts no new one, until Heal.
 func (p *Proxy) Cut() { p.t.Helper(); p.must("/proxies/server", map[string]any{"enabled": false}) }
 
-// Slow has every reply come later by about so many milliseconds.
+// Slow delays every reply by about this many milliseconds.
 func (p *Proxy) Slow(milliseconds int) {
 	p.t.Helper()
 	p.toxic("latency", map[string]int{"latency": milliseconds, "jitter": milliseconds / 2})
 }
 
-// Shorten ends each connection behind so many bytes of replies: within one,
-// sooner or later.
+// Shorten closes each connection after this many bytes of replies, in the middle
+// of a reply sooner or later.
 func (p *Proxy) Shorten(size int) {
 	p.t.Helper()
 	p.toxic("limit_data", map[string]int{"bytes": size})
 }
 
-// Reset ends connections as a crash of the other side does, so many
-// milliseconds after something of a reply came: the server has done what was
-// asked of it, and nobody hears that.
+// Reset resets connections, as a crash of the peer does, this many milliseconds
+// after a reply began: the server has executed the request, but the client
+// receives no reply.
 func (p *Proxy) Reset(milliseconds int) {
 	p.t.Helper()
 	p.toxic("reset_peer", map[string]int{"timeout": milliseconds})
 }
 
-// Stall takes what is sent and passes on nothing.
+// Stall accepts data and forwards no replies.
 func (p *Proxy) Stall() { p.t.Helper(); p.toxic("timeout", map[string]int{"timeout": 0}) }
 
-// toxic lets something happen to replies.
+// toxic adds a toxic to the replies.
 func (p *Proxy) toxic(kind string, attributes map[string]int) {
 	p.t.Helper()
 	p.must("/proxies/server/toxics", map[string]any{"type": kind, "stream": "downstream", "attributes": attributes})

@@ -20,11 +20,11 @@ import (
 // second; a busy machine needs more.
 const patience = time.Minute
 
-// tailSize is enough for the last words of a server.
+// tailSize is enough for the last output of a server.
 const tailSize = 16 << 10
 
-// process is a server that runs. It ends with the test, and with this process
-// even when that is killed.
+// process is a running server. It ends with the test, and with this process even
+// when that is killed.
 type process struct {
 	cmd  *exec.Cmd
 	log  *kit.Tail
@@ -71,7 +71,7 @@ func (p *process) run() error {
 	return nil
 }
 
-// await asks until the server is ready, has ended, or patience has.
+// await polls until the server is ready or has ended, or patience has passed.
 func (p *process) await(ctx context.Context, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -111,8 +111,8 @@ func must(t testing.TB) func(path string, err error) string {
 	}
 }
 
-// NPM installs what the lock file in a folder of the project pins, and returns the folder that holds
-// a copy of that one and its node_modules.
+// NPM installs the packages that the lock file in a folder of the project pins, and returns a copy of
+// the folder with its node_modules.
 func NPM(t testing.TB, source string) string {
 	t.Helper()
 	return must(t)(programs.NPM(source))

@@ -27,9 +27,9 @@ import (
 // own. It speaks TLS, as S3 does. A test may kill it and start it again.
 type S3Server struct {
 	Endpoint, Region     string
-	Bucket               string // is there, and empty at first
+	Bucket               string // exists, and is empty at first
 	AccessKey, SecretKey string
-	RootCAs              *x509.CertPool // who vouches for the server
+	RootCAs              *x509.CertPool // the authority of the server's certificate
 	CAFile               string         // the same for other processes, as AWS_CA_BUNDLE
 
 	program, address string
@@ -53,8 +53,8 @@ func S3(t testing.TB) *S3Server {
 	}
 	s.Endpoint = "https://" + s.address
 	s.certify(t)
-	// A bucket is a folder; what S3 knows of objects besides is kept beside it,
-	// since not every file system has a place for it.
+	// A bucket is a folder; the metadata of objects is in another one, since not
+	// every file system has extended attributes.
 	for _, folder := range []string{filepath.Join("data", s.Bucket), "meta"} {
 		if err := os.MkdirAll(filepath.Join(s.folder, folder), 0o700); err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func (s *S3Server) Restart(t testing.TB) {
 		"--port", s.address, "--region", s.Region, "--cert", s.CAFile, "--key", s.keyFile,
 		"--health", "/health", "--keep-alive", "--quiet",
 		"posix", "--sidecar", filepath.Join(s.folder, "meta"), filepath.Join(s.folder, "data"))
-	// Settings in the environment of the tests are not for it.
+	// The server must not read AWS settings of the tests' environment.
 	cmd.Env = []string{"ROOT_ACCESS_KEY=" + s.AccessKey, "ROOT_SECRET_KEY=" + s.SecretKey}
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: s.RootCAs}, DisableKeepAlives: true,
@@ -102,7 +102,7 @@ func healthy(ctx context.Context, client *http.Client, url string) error {
 	return err
 }
 
-// certify makes the server a certificate that vouches for itself.
+// certify creates a self-signed certificate for the server.
 func (s *S3Server) certify(t testing.TB) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -9,19 +9,19 @@ import (
 	"net/http"
 )
 
-// client talks to the belfry of the demo.
+// client sends requests to the belfry of the demo.
 type client struct {
 	url string
 }
 
-// reply is an object, or the status that says why there is none.
+// reply is an object, or the status of a failure.
 type reply struct {
 	status int
-	waited bool // everything that a write brings about had been done
+	waited bool // the mappings and cascades of the write were applied
 	object map[string]any
 }
 
-// do makes a request; a write waits for what it brings about.
+// do sends a request; a write waits for its mappings and cascades.
 func (c *client) do(ctx context.Context, method, path, body string) (*reply, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewBufferString(body))
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *client) do(ctx context.Context, method, path, body string) (*reply, err
 	return r, nil
 }
 
-// get reads an object that has to be there.
+// get reads an object that must exist.
 func (c *client) get(ctx context.Context, path string) (map[string]any, error) {
 	r, err := c.do(ctx, http.MethodGet, path, "")
 	if err == nil && r.status != http.StatusOK {
@@ -63,7 +63,7 @@ func (c *client) get(ctx context.Context, path string) (map[string]any, error) {
 	return r.object, nil
 }
 
-// write makes a write that has to succeed, all it brings about included.
+// write makes a write that must succeed, with its mappings and cascades.
 func (c *client) write(ctx context.Context, method, path, body string, status int) error {
 	r, err := c.do(ctx, method, path, body)
 	switch {
@@ -72,12 +72,12 @@ func (c *client) write(ctx context.Context, method, path, body string, status in
 	case r.status != status:
 		return fmt.Errorf("%s %s: %d %v", method, path, r.status, r.object["detail"])
 	case !r.waited:
-		return fmt.Errorf("%s %s: what it brings about was not done within 30 s", method, path)
+		return fmt.Errorf("%s %s: its mappings and cascades were not applied within 30 s", method, path)
 	}
 	return nil
 }
 
-// entries are a mapped array of an object.
+// entries returns a mapped array of an object.
 func entries(object map[string]any, array string) []map[string]any {
 	values, _ := object[array].([]any)
 	all := make([]map[string]any, 0, len(values))

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// record is an entry of a file, with its fields as they are there.
+// record is an entry of a file, with its original fields.
 type record map[string]string
 
-// dataset is what both files hold, in their order.
+// dataset holds the records of both files, in their order.
 type dataset struct {
 	countries    []record
 	subdivisions []record
 }
 
-// readISO reads both files from a folder, and makes what the stores hold of
-// them: a subdivision gets the uuid of its country, and that of its parent.
+// readISO reads both files from a folder and converts them to objects: a
+// subdivision gets the uuid of its country, and that of its parent.
 func readISO(folder string) (*dataset, error) {
 	d := &dataset{}
 	for _, file := range []struct {
@@ -43,8 +43,8 @@ func readISO(folder string) (*dataset, error) {
 	return d, nil
 }
 
-// link gives each subdivision its country, and the whole code of its parent:
-// some have the part behind the country only.
+// link sets the country of each subdivision and the full code of its parent: some
+// records have the part after the country only.
 func link(subdivisions []record) {
 	known := make(map[string]bool, len(subdivisions))
 	for _, s := range subdivisions {
@@ -58,7 +58,7 @@ func link(subdivisions []record) {
 	}
 }
 
-// writeLines writes JSON lines, which is what `belfry import` takes.
+// writeLines writes JSON lines, the format of `belfry import`.
 func writeLines(path string, records []record) error {
 	f, err := os.Create(path)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// isoFolder is where Debian's package iso-codes has its files, from the root
-// of wherever it is unpacked.
+// isoFolder is the folder of the files in Debian's package iso-codes, relative to
+// the root.
 const isoFolder = "usr/share/iso-codes/json"
 
-// fetchTimeout bounds what getting the package may take.
+// fetchTimeout limits the download of the package.
 const fetchTimeout = time.Minute
 
 // findISO returns the folder of the files of iso-codes: those installed, those
@@ -46,8 +46,8 @@ func hasISO(folder string) bool {
 	return true
 }
 
-// fetchISO downloads the package and unpacks it beside the cache, so that the
-// cache is whole whenever it is there.
+// fetchISO downloads the package, unpacks it next to the cache and renames it, so
+// that the cache is complete if it exists.
 func fetchISO(ctx context.Context, cache string) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -87,7 +87,7 @@ func tool(ctx context.Context, folder, name string, args ...string) error {
 	return nil
 }
 
-// moduleRoot is the folder of go.mod, at or above the working directory.
+// moduleRoot returns the folder of go.mod, at or above the working directory.
 func moduleRoot() (string, error) {
 	folder, err := os.Getwd()
 	for err == nil {

@@ -20,15 +20,15 @@ type demo struct {
 	program string // the belfry binary
 	config  string // config/demo.yaml
 	data    *dataset
-	work    string // a folder that goes afterwards
+	work    string // a temporary folder
 	out     io.Writer
-	err     io.Writer // where belfry draws its progress
+	err     io.Writer // belfry writes its progress here
 
 	client *client
 }
 
-// run loads the data, changes it, and reports the first thing that is not as
-// it has to be.
+// run loads the data, changes it, and returns the first difference from what is
+// expected.
 func (d *demo) run(ctx context.Context) error {
 	server, err := process.Start(d.program, []string{"BELFRY_DEMO_BUS=127.0.0.1:0"},
 		"--config", d.config, "--data", filepath.Join(d.work, "data"), "--listen", "127.0.0.1:0")
@@ -77,7 +77,7 @@ func (d *demo) load(ctx context.Context) error {
 	return nil
 }
 
-// belfry runs a command, as the reader could.
+// belfry prints and runs a command.
 func (d *demo) belfry(ctx context.Context, args ...string) error {
 	args = append(args, "--config", d.config)
 	d.say("\n$ belfry %s", strings.Join(args, " "))
@@ -90,11 +90,11 @@ func (d *demo) belfry(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// shown is the country that is looked at.
+// shown is the country that the demo shows.
 const shown = "DE"
 
 func (d *demo) showCountry(ctx context.Context) error {
-	d.say("\nA country has an array of its subdivisions that nobody wrote:")
+	d.say("\nA country has an array of its subdivisions, which the mapping keeps:")
 	country, err := d.client.get(ctx, "/countries/"+shown)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (d *demo) showCountry(ctx context.Context) error {
 	return nil
 }
 
-// list shows the beginning of an array.
+// list prints the beginning of an array.
 func (d *demo) list(array []map[string]any) {
 	const most = 6
 	for i, e := range array {
@@ -117,7 +117,7 @@ func (d *demo) list(array []map[string]any) {
 	}
 }
 
-// countEntries counts what is in all arrays, against the files.
+// countEntries compares the number of entries in all arrays with the files.
 func (d *demo) countEntries(ctx context.Context) error {
 	total := 0
 	for _, c := range d.data.countries {
@@ -146,7 +146,7 @@ func (d *demo) countEntries(ctx context.Context) error {
 	return nil
 }
 
-// rename changes a subdivision, and looks at it in its country.
+// rename changes a subdivision, and checks the copy in its country.
 func (d *demo) rename(ctx context.Context) error {
 	code, name := d.data.of(shown)[0]["code"], "Renamed by the demo"
 	d.say("\nPATCH /subdivisions/%s {\"name\": %q}", code, name)
@@ -162,13 +162,13 @@ func (d *demo) rename(ctx context.Context) error {
 	if renamed < 0 {
 		return fmt.Errorf("the array of %s still has %s under its old name", shown, code)
 	}
-	d.say("GET /countries/%s: the copy has followed:", shown)
+	d.say("GET /countries/%s: the copy is updated:", shown)
 	d.list(array[renamed : renamed+1])
 	return nil
 }
 
-// remove deletes the country of the largest parent, and looks for what should
-// be gone with it.
+// remove deletes the country of the largest parent, and checks that its
+// subdivisions are deleted with it.
 func (d *demo) remove(ctx context.Context) error {
 	parent, _ := d.data.largestParent()
 	code, _, _ := strings.Cut(parent, "-")
@@ -183,14 +183,14 @@ func (d *demo) remove(ctx context.Context) error {
 			return err
 		}
 		if r.status != http.StatusNotFound {
-			return fmt.Errorf("subdivision %s is still there after its country is gone (%d)", s["code"], r.status)
+			return fmt.Errorf("subdivision %s still exists after its country was deleted (%d)", s["code"], r.status)
 		}
 	}
 	d.say("GET /subdivisions/%s: 404, and so for all %d.", parent, len(gone))
 	return nil
 }
 
-// verify compares every array with the objects it copies.
+// verify compares every array with its source objects.
 func (d *demo) verify(ctx context.Context) error {
 	return d.belfry(ctx, "verify", "--data", filepath.Join(d.work, "data"))
 }

@@ -28,7 +28,7 @@ func want(t *testing.T, out string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
 		if !strings.Contains(out, line) {
-			t.Errorf("it does not say %q", line)
+			t.Errorf("the output does not have %q", line)
 		}
 	}
 }
@@ -48,16 +48,16 @@ func TestSample(t *testing.T) {
 	)
 }
 
-// The whole data is loaded wherever it can be had. On a machine without it the
-// demo says so and loads the sample, and has to do that well.
-func TestWhole(t *testing.T) {
+// The complete data is loaded where it is available. On another machine the demo
+// reports that and loads the sample, which must succeed.
+func TestCompleteDataOrSample(t *testing.T) {
 	out := runDemo(t, false)
 	want(t, out, "0 differences\n")
 	if strings.Contains(out, "Data: Debian's iso-codes: ") {
 		want(t, out, "GET /countries/DE: Germany, DEU, with 16 subdivisions\n")
 		return
 	}
-	want(t, out, "Debian's iso-codes can't be had here (", "Data: the sample that comes with belfry: ")
+	want(t, out, "Debian's iso-codes is not available here (", "Data: the sample that comes with belfry: ")
 }
 
 func TestParentsOfBothForms(t *testing.T) {
@@ -75,7 +75,7 @@ func TestParentsOfBothForms(t *testing.T) {
 	}
 }
 
-func TestFilesOfAnotherShapeAreNamed(t *testing.T) {
+func TestErrorsNameTheInvalidFile(t *testing.T) {
 	for content, want := range map[string]string{"{": "unexpected end", `{"3166":[]}`: `no list "3166-1"`} {
 		folder := t.TempDir()
 		path := filepath.Join(folder, "iso_3166-1.json")
@@ -89,15 +89,14 @@ func TestFilesOfAnotherShapeAreNamed(t *testing.T) {
 	}
 }
 
-// A package that can't be downloaded leaves nothing behind that would be
-// taken for one.
-func TestFetchingFailsWhole(t *testing.T) {
+// A failed download leaves no files that would be used as a package.
+func TestFailedDownloadLeavesNoFiles(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	cache := filepath.Join(t.TempDir(), "cache", "iso-codes")
 	if err := fetchISO(t.Context(), cache); err == nil || !strings.Contains(err.Error(), "apt-get") {
 		t.Errorf("without apt-get: %v", err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(cache)); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files after the failure: %v, %v", left, err)
 	}
 }

@@ -1,7 +1,6 @@
 // Command demo loads real data into a belfry of its own through HTTP and
-// shows how copies follow: the countries and subdivisions of ISO 3166, as
-// Debian's package iso-codes has them. It ends by itself, and its exit code
-// says whether everything was as it has to be.
+// shows how copies follow: the countries and subdivisions of ISO 3166, from
+// Debian's package iso-codes. Its exit code reports whether all checks passed.
 package main
 
 import (
@@ -18,7 +17,7 @@ import (
 )
 
 func main() {
-	sample := flag.Bool("sample", false, "load the small sample instead of the whole")
+	sample := flag.Bool("sample", false, "load the small sample instead of the complete data")
 	program := flag.String("belfry", "", "the belfry to run, instead of one built from here")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -33,7 +32,7 @@ func main() {
 	}
 }
 
-// show is the whole demo; program is built when it is "".
+// show runs the demo; program is built when it is "".
 func show(ctx context.Context, program string, sample bool, out, progress io.Writer) error {
 	root, err := moduleRoot()
 	if err != nil {
@@ -64,8 +63,8 @@ func show(ctx context.Context, program string, sample bool, out, progress io.Wri
 	return d.run(ctx)
 }
 
-// nearPath is a path as seen from the working directory, for commands that can
-// be read.
+// nearPath returns a path relative to the working directory, to print short
+// commands.
 func nearPath(path string) (string, error) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -74,7 +73,7 @@ func nearPath(path string) (string, error) {
 	return filepath.Rel(here, path)
 }
 
-// choose gets the data, and says which.
+// choose finds the data and prints its source.
 func choose(ctx context.Context, root string, sample bool, out io.Writer) (*dataset, error) {
 	folder := filepath.Join(root, "test", "demo", "sample")
 	what := "the sample that comes with belfry"
@@ -86,7 +85,7 @@ func choose(ctx context.Context, root string, sample bool, out io.Writer) (*data
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		default:
-			fmt.Fprintf(out, "Debian's iso-codes can't be had here (%v).\n", err)
+			fmt.Fprintf(out, "Debian's iso-codes is not available here (%v).\n", err)
 		}
 	}
 	data, err := readISO(folder)

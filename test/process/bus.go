@@ -54,8 +54,7 @@ func (b *Bus) Kill() {
 	_ = b.cmd.Wait()
 }
 
-// serveBus is what the test binary does as a NATS server. It ends when it is
-// killed, and with its parent.
+// serveBus runs the test binary as a NATS server until it or its parent is killed.
 func serveBus(folder string) error {
 	port, err := strconv.Atoi(os.Getenv(busPort))
 	if err != nil {

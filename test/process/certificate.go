@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Certificates makes an authority, and a certificate of this machine for both
+// Certificates creates an authority, and a certificate of this machine for both
 // sides of a connection, as files.
 func Certificates(t testing.TB) (certificate, key, authority string) {
 	t.Helper()

@@ -21,7 +21,7 @@ func (s *Server) Metric(name string) (float64, error) {
 	return all.sum(name), err
 }
 
-// metrics are the values that a server tells, by name, one for each of the labels.
+// metrics holds the values of a server by name, one for each set of labels.
 type metrics map[string][]float64
 
 func (m metrics) sum(name string) (sum float64) {
@@ -31,7 +31,7 @@ func (m metrics) sum(name string) (sum float64) {
 	return sum
 }
 
-// scrape asks for all metrics.
+// scrape reads all metrics.
 func (s *Server) scrape() (metrics, error) {
 	res, err := http.Get(s.URL + "/metrics")
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Server) Idle() error {
 	})
 }
 
-// The metrics of what is under way. A server leaves out what it can't tell now.
+// The metrics of pending work. A server omits a metric that it can't determine.
 const (
 	eventsPending   = "belfry_events_pending" // in each store
 	eventsPublished = "belfry_events_published_total"
@@ -78,13 +78,13 @@ const (
 	workers         = 2
 )
 
-// atRest reports what is under way by what a server told, and then told again.
-// It does not see everything at once. Had the workers nothing to do at first, and
-// has no store anything to publish afterwards, then what they did last has no
-// consequences, unless some were published in between.
+// atRest reports the pending work according to two successive scrapes. A scrape is
+// no snapshot. If the workers were idle in the first one and no event is pending in
+// the second, then their last writes have no further effect, unless an event was
+// published in between.
 func atRest(first, second metrics) error {
 	if len(first[listenerPending]) < workers || len(second[listenerPending]) < workers || len(second[eventsPending]) == 0 {
-		return errors.New("the server can't tell everything yet")
+		return errors.New("a metric is missing")
 	}
 	for name, n := range map[string]float64{
 		listenerPending: first.sum(listenerPending), eventsPending: second.sum(eventsPending),

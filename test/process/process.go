@@ -43,18 +43,18 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// environment is that of every belfry. Without the option a program that was
+// environment returns the environment of every belfry. Without the option a program that was
 // built with the race detector sleeps for a second before it exits.
 func environment() []string { return append(os.Environ(), "GORACE=atexit_sleep_ms=10") }
 
-// Server is a belfry that serves.
+// Server is a running belfry.
 type Server struct {
 	URL    string // of HTTP
-	Bus    string // URL of the embedded bus; "" when it has none for others
-	Banner string // what it said when it was ready
+	Bus    string // URL of the embedded bus; "" when it has no port
+	Banner string // its output when it was ready
 	cmd    *exec.Cmd
 	stderr *kit.Tail
-	said   chan error // one: whether the banner came
+	banner chan error // one value, once the banner was printed or the output has ended
 	done   chan struct{}
 	err    error // of the process, once done is closed
 }
@@ -74,8 +74,8 @@ func Serve(t testing.TB, config string, args ...string) *Server {
 	return ServeLater(t, config, args...)()
 }
 
-// ServeLater is Serve for a belfry that has to wait before it serves. wait
-// returns it once it does.
+// ServeLater is Serve for a belfry that can't serve yet. wait returns it once it
+// serves.
 func ServeLater(t testing.TB, config string, args ...string) (wait func() *Server) {
 	t.Helper()
 	s, err := launch(Program(t), nil, append([]string{"--config", config}, args...)...)
@@ -112,7 +112,7 @@ func Start(program string, env []string, args ...string) (*Server, error) {
 
 // launch starts the process.
 func launch(program string, env []string, args ...string) (*Server, error) {
-	s := &Server{stderr: &kit.Tail{Limit: LogKept}, said: make(chan error, 1), done: make(chan struct{})}
+	s := &Server{stderr: &kit.Tail{Limit: LogKept}, banner: make(chan error, 1), done: make(chan struct{})}
 	s.cmd = exec.Command(program, append([]string{"serve"}, args...)...)
 	s.cmd.Env = append(environment(), env...)
 	s.cmd.Stderr = s.stderr
@@ -127,7 +127,7 @@ func launch(program string, env []string, args ...string) (*Server, error) {
 	return s, nil
 }
 
-// follow reads what the process says until it ends.
+// follow reads the output of the process until it ends.
 func (s *Server) follow(out io.Reader) {
 	lines := bufio.NewReader(out)
 	var err error
@@ -136,7 +136,7 @@ func (s *Server) follow(out io.Reader) {
 		s.Banner += line
 	}
 	s.URL, s.Bus = httpURL.FindString(s.Banner), busURL.FindString(s.Banner)
-	s.said <- err
+	s.banner <- err
 	_, _ = io.Copy(io.Discard, lines)
 	s.err = s.cmd.Wait()
 	close(s.done)
@@ -149,7 +149,7 @@ const patience = time.Minute
 // serves waits for the banner.
 func (s *Server) serves() error {
 	select {
-	case err := <-s.said:
+	case err := <-s.banner:
 		if err == nil {
 			return nil
 		}
@@ -160,14 +160,14 @@ func (s *Server) serves() error {
 	}
 }
 
-// hangs ends the process, which writes the stacks of its goroutines, and returns what it wrote.
+// hangs ends the process with the stacks of its goroutines, and returns its output.
 func (s *Server) hangs(what string) error {
 	_ = s.cmd.Process.Signal(syscall.SIGQUIT)
 	<-s.done
 	return fmt.Errorf("belfry %s within %s\n%s", what, patience, s.stderr)
 }
 
-// Race is the report of a data race in the process, or "".
+// Race returns the report of a data race in the process, or "".
 func (s *Server) Race() string {
 	if log := s.stderr.String(); strings.Contains(log, "DATA RACE") {
 		return log
@@ -207,11 +207,10 @@ func (s *Server) Stop() error {
 	return s.Wait()
 }
 
-// PID is the id of the process.
+// PID returns the id of the process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Log is the end of what the process has written to standard error, at most
-// LogKept bytes.
+// Log returns the end of the process's standard error, at most LogKept bytes.
 func (s *Server) Log() string { return s.stderr.String() }
 
 // Run runs a belfry command to its end.
@@ -243,6 +242,6 @@ func Eventually(t testing.TB, patience time.Duration, right func() error) {
 	}
 }
 
-// LogKept is enough for all that a script's belfry logs at level debug, also
-// where it is asked again and again on a slow machine.
+// LogKept is enough for all that a script's belfry logs at level debug, even with
+// many polls on a slow machine.
 const LogKept = 32 << 20
