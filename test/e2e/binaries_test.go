@@ -28,17 +28,17 @@ binaries:
   binary: {map: {Books: [files]}}
 `
 
-// uploads are those of one belfry's life: what was answered, and what was sent
-// when it was killed.
+// uploads are the uploads to one process of belfry: the acknowledged ones, and all
+// that were sent until it was killed.
 type uploads struct {
 	mu   sync.Mutex
 	done map[string]string // hash by Location
 	sent map[string]bool   // hashes
 }
 
-// belfry is killed while many upload: whatever was answered is there, of the
-// others nothing or all of it, and everything that is there has its content.
-func TestKilledWhileUploading(t *testing.T) {
+// belfry is killed during uploads: acknowledged uploads exist, others exist
+// completely or not at all, and every record has its content.
+func TestAcknowledgedUploadsSurviveAKill(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "belfry.yaml")
 	if err := os.WriteFile(config, []byte(filed), 0o600); err != nil {
@@ -65,8 +65,8 @@ func TestKilledWhileUploading(t *testing.T) {
 	}
 }
 
-// uploadUntilKilled uploads from several clients and kills belfry once so many
-// uploads have been answered.
+// uploadUntilKilled uploads from several clients and kills belfry once enough
+// uploads are acknowledged.
 func (u *uploads) uploadUntilKilled(t *testing.T, s *process.Server, answers int) {
 	t.Helper()
 	answered := make(chan bool, 1000)
@@ -89,7 +89,7 @@ func (u *uploads) uploadUntilKilled(t *testing.T, s *process.Server, answers int
 	clients.Wait()
 }
 
-// upload uploads a content that nobody else has, and reports whether it was answered.
+// upload uploads a distinct content, and reports whether it was acknowledged.
 func (u *uploads) upload(t *testing.T, s *process.Server) bool {
 	content := make([]byte, mathrand.IntN(300<<10))
 	_, _ = rand.Read(content)
@@ -118,7 +118,7 @@ func (u *uploads) upload(t *testing.T, s *process.Server) bool {
 	return true
 }
 
-// check compares what belfry has with what was uploaded.
+// check compares the files of belfry with the uploads.
 func (u *uploads) check(t *testing.T, s *process.Server) {
 	t.Helper()
 	for location, hash := range u.done {

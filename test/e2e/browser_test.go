@@ -20,7 +20,7 @@ type browsers struct {
 	cookies map[string]map[string]string
 }
 
-// as makes the requests that follow those of a browser, or of none.
+// as sends the following requests with the cookies of a browser, or without.
 func as(ts *testscript.TestScript, _ bool, args []string) {
 	b := &of(ts).browsers
 	b.current = ""
@@ -29,7 +29,7 @@ func as(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// eventuallyLogin logs in until the status is right.
+// eventuallyLogin logs in until the status is as expected.
 func eventuallyLogin(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
 	body, err := json.Marshal(map[string]string{"login": args[0], "password": args[1]})
@@ -45,8 +45,8 @@ func eventuallyLogin(ts *testscript.TestScript, _ bool, args []string) {
 	}))
 }
 
-// eventuallyLimited makes a request until it is refused for so many seconds at
-// least: each failure doubles them.
+// eventuallyLimited repeats a request until it is refused for at least this many
+// seconds, which each failure doubles.
 func eventuallyLimited(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
 	least, err := strconv.Atoi(args[0])
@@ -72,7 +72,7 @@ func (b *browsers) send(req *http.Request) {
 	}
 }
 
-// receive keeps the cookies of a response.
+// receive stores the cookies of a response.
 func (b *browsers) receive(cookies []*http.Cookie) {
 	if b.current == "" {
 		return
@@ -92,7 +92,7 @@ func (b *browsers) receive(cookies []*http.Cookie) {
 	}
 }
 
-// cookie is the value of a cookie that a response sets, "" for none.
+// cookie returns the value of a cookie that a response sets, "" for none.
 func (r response) cookie(name string) string {
 	for _, c := range (&http.Response{Header: r.header}).Cookies() {
 		if c.Name == name {

@@ -92,7 +92,7 @@ func matches(text []byte, pattern string) error {
 }
 
 // compare compares a value in a JSON text with one written as JSON; absent and
-// present are about any value.
+// present match any value.
 func compare(body []byte, path, want string) error {
 	got := gjson.GetBytes(body, path)
 	if want == "absent" {

@@ -16,21 +16,21 @@ import (
 	"belfry/test/process"
 )
 
-// patience is how long a script waits for what must come.
+// patience is how long a script waits for an expected state.
 const patience = time.Minute
 
 type command = func(ts *testscript.TestScript, neg bool, args []string)
 
-// commands are what scripts can say besides testscript's own (of which stop
-// and kill are not about belfry, and take precedence over anything here):
+// commands are the commands of scripts besides testscript's own (of which stop
+// and kill are not for belfry, and take precedence over those here):
 //
 //	serve [FILE]                  start belfry with a configuration (belfry.yaml) on free ports; $URL, $ADDRESS, $BUS, $PID
 //	shutdown                      ask it to stop; it must end well
-//	crash                         end it as a power cut would
-//	said REGEXP                   it has written this, on standard output or to its log
+//	crash                         kill it, as a power cut would
+//	said REGEXP                   it has written this to standard output or to its log
 //	belfry ARGS...                run a command; [!] when it must fail; see stdout, stderr, exit, json
 //	eventually-says REGEXP ARGS...
-//	                              run a belfry command until it succeeds and its output is right
+//	                              run a belfry command until it succeeds and its output matches
 //	exit CODE                     the exit code of the last belfry command
 //	http METHOD PATH [-H H]... [BODY|@FILE]
 //	                              a request to the server
@@ -44,32 +44,32 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	                              keep a value of the last response as $NAME
 //	save FILE                     the last response's body
 //	eventually PATH JSONPATH VALUE
-//	                              GET PATH until the value is right; VALUE 'absent': until there is none
-//	eventually-status PATH CODE   GET PATH until the status is right
-//	eventually-body PATH REGEXP   GET PATH until the body is right
-//	idle                          until all events are published and handled
+//	                              GET PATH until the value is as expected; VALUE 'absent': until there is none
+//	eventually-status PATH CODE   GET PATH until the status is CODE
+//	eventually-body PATH REGEXP   GET PATH until the body matches
+//	idle                          wait until all events are published and handled
 //	fill FILE BYTES FIELDS        make a JSON object of so many bytes that has these fields
 //	lines FILE COUNT LINE         make a file of so many lines; %d in LINE is the line's number from 1
-//	sub SUBJECT                   listen on the bus from now on
+//	sub SUBJECT                   record the messages on a subject of the bus from now on
 //	replay SUBJECT                forget the recorded messages; read what the durable log holds, from its beginning
-//	event SUBJECT PATH VALUE ...  wait for a message whose values are right; it becomes the last response
+//	event SUBJECT PATH VALUE ...  wait for a message with these values; it becomes the last response
 //	                              (VALUE absent: there is none; present: there is one)
 //	events COUNT SUBJECT PATH VALUE ...
-//	                              so many messages that came so far have these values
+//	                              this many messages received so far have these values
 //	listener NAME handles|fails|ends
-//	                              run a listener to the whole log in this process; from now on it handles all,
-//	                              or fails for good, or it ends
-//	handled COUNT NAME            it comes to have handled so many events
-//	as [BROWSER]                  requests from now on are this browser's, which has cookies; without one, nobody's
+//	                              run a listener of the whole log in this process; from now on it handles events,
+//	                              or fails permanently, or it ends
+//	handled COUNT NAME            wait until it has handled this many events
+//	as [BROWSER]                  send the cookies of this browser from now on; without one, no cookies
 //	eventually-login LOGIN PASSWORD CODE
-//	                              log in until the status is right
+//	                              log in until the status is CODE
 //	eventually-limited SECONDS METHOD PATH [BODY]
-//	                              make a request until it is refused for so many seconds at least
+//	                              repeat a request until it is refused for at least this many seconds
 //	mailserver start | stop | restart | accept | refuse STAGE CODE TEXT
 //	                              a mail server, whose port is ${SMTP_PORT} in the configuration; STAGE is MAIL, RCPT or DATA
 //	mail ADDRESS                  wait for the next mail to an address; it becomes the last response, as
 //	                              from, to, subject, text, html, id; $LINK is the path of its link, $TOKEN that link's token
-//	mails COUNT ADDRESS           so many mails have come to an address
+//	mails COUNT ADDRESS           this many mails have arrived at an address
 //	sealed                        no password, token or hash is in the log (of level debug), in an event or a reply
 func commands() map[string]command {
 	return map[string]command{
@@ -187,7 +187,7 @@ func save(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), of(ts).last.body, 0o600))
 }
 
-// await asks with GET until the last response is right.
+// await sends GET requests until the last response is as expected.
 func await(ts *testscript.TestScript, path string, right func(response) error) {
 	s := of(ts)
 	ts.Check(kit.Await(patience, func() error {

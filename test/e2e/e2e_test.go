@@ -1,7 +1,7 @@
 // Package e2e runs scripts against the real belfry: requests, commands and
 // events, and then, eventually, the state they lead to. A script is a file of
-// testdata; commands_test.go says what its commands do. Beside the scripts
-// are tests of what a script can't say: hostile bytes on the wire, signals.
+// testdata; commands_test.go documents its commands. Other tests cover what
+// scripts can't express: hostile bytes on the wire, signals.
 package e2e
 
 import (
@@ -16,8 +16,8 @@ import (
 	"belfry/test/process"
 )
 
-// TestMain lets more scripts run at once than there are processors: they wait
-// more than they compute.
+// TestMain runs more scripts in parallel than there are processors: they wait more
+// than they compute.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)

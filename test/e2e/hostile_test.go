@@ -25,8 +25,9 @@ type hostile struct {
 	status     int
 }
 
-// Whatever a client sends, it gets a clear refusal, and belfry goes on.
-func TestHostileRequests(t *testing.T) {
+// Every invalid request is refused with a clear problem, and belfry continues to
+// serve.
+func TestHostileRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := served(t, books)
 	for _, group := range []struct {
@@ -123,7 +124,7 @@ func paths() []hostile {
 	return cases
 }
 
-// What is not even HTTP is refused by Go's server, in words of its own.
+// Go's server refuses what is not HTTP, without a problem document.
 func refuseNonsense(t *testing.T, s *process.Server) {
 	for name, sent := range map[string]string{
 		"no request line":      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
@@ -144,8 +145,8 @@ func refuseNonsense(t *testing.T, s *process.Server) {
 	unharmed(t, s)
 }
 
-// A client that goes away in the middle of its body leaves nothing behind.
-func TestBodyThatEndsTooEarly(t *testing.T) {
+// A client that disconnects in the middle of its body writes nothing.
+func TestATruncatedBodyWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := served(t, books)
 	w := dial(t, s)

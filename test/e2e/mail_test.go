@@ -17,14 +17,14 @@ import (
 	"belfry/test/mailbox"
 )
 
-// mails are the mails of a script: those that its mail server was given, or,
-// while it has none, those that belfry wrote into data/mail.
+// mails are the mails of a script: those that its mail server received, or, without
+// a mail server, those that belfry wrote to data/mail.
 type mails struct {
 	server *mailbox.Server
 	read   map[string]int // by address
 }
 
-// mailServer starts, stops, restarts the mail server, or tells it what to take.
+// mailServer starts, stops or restarts the mail server, or sets what it accepts.
 func mailServer(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
 	if (s.mails.server == nil) != (args[0] == "start") {
@@ -57,7 +57,7 @@ func mailServer(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// arrived returns the mails to an address in the order in which they came.
+// arrived returns the mails to an address in the order of their arrival.
 func (s *session) arrived(ts *testscript.TestScript, to string) ([]mailbox.Mail, error) {
 	if s.mails.server != nil {
 		return s.mails.server.Mails(to), nil
@@ -125,5 +125,5 @@ func countMails(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// testing returns the test that a script is.
+// testOf returns the test of a script.
 func testOf(env *testscript.Env) testing.TB { return env.T().(testing.TB) }

@@ -48,13 +48,13 @@ func (r *recorder) close() {
 	}
 }
 
-// subscribe listens from now on, across restarts of belfry.
+// subscribe subscribes to a subject from now on, across restarts of belfry.
 func (r *recorder) subscribe(subject string) error {
 	r.subjects = append(r.subjects, subject)
 	return r.listen(subject)
 }
 
-// listen has the subscription at the server when it returns.
+// listen returns once the server has the subscription.
 func (r *recorder) listen(subject string) error {
 	if r.coming == nil {
 		r.coming = make(chan *nats.Msg, 1<<16)

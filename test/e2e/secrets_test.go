@@ -19,15 +19,15 @@ import (
 	"belfry/test/process"
 )
 
-// secrets are what a script has seen that nobody else may: passwords, tokens,
-// what is kept of them. They are collected as they go by.
+// secrets are the secrets of a script: passwords, tokens and their hashes. They are
+// collected from requests and responses.
 type secrets struct {
 	mu      sync.Mutex
-	known   map[string]string // the secret, and what it is
+	known   map[string]string // by secret: its kind
 	replies strings.Builder   // of belfry
 }
 
-// add remembers a secret and its hash.
+// add stores a secret and its hash.
 func (s *secrets) add(what, value string) {
 	if len(value) < 8 {
 		return
@@ -42,7 +42,7 @@ func (s *secrets) add(what, value string) {
 	s.known[base64.RawURLEncoding.EncodeToString(sum[:])] = "the hash of " + what
 }
 
-// sent collects what a request holds.
+// sent collects the secrets of a request.
 func (s *secrets) sent(body []byte) {
 	var fields map[string]any
 	if json.Unmarshal(body, &fields) != nil {
@@ -64,7 +64,7 @@ func (s *secrets) sent(body []byte) {
 // sessionID is how many characters of a session's token are its id, which is no secret.
 const sessionID = 22
 
-// received collects what a response holds, and what it tells.
+// received collects the secrets of a response, and the response itself.
 func (s *secrets) received(r response) {
 	for _, c := range (&http.Response{Header: r.header}).Cookies() {
 		if isSession(c.Name) && len(c.Value) > sessionID {
@@ -83,7 +83,7 @@ func (s *secrets) received(r response) {
 	s.replies.Write(r.body)
 }
 
-// in returns what secrets a text holds.
+// in returns the kinds of the secrets in a text.
 func (s *secrets) in(text string) (found []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *secrets) in(text string) (found []string) {
 	return found
 }
 
-// sealed checks that no secret has got into a log, an event or a reply.
+// sealed checks that no secret is in a log, an event or a reply.
 func sealed(ts *testscript.TestScript, _ bool, _ []string) {
 	s := of(ts)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -123,7 +123,7 @@ func sealed(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
-// streams returns everything that streams hold.
+// streams returns all messages of streams.
 func (r *recorder) streams(ctx context.Context, names ...string) (string, error) {
 	js, err := jetstream.New(r.conn)
 	if err != nil {

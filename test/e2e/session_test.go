@@ -16,18 +16,18 @@ import (
 
 type sessionKey struct{}
 
-// session is what one script has going.
+// session is the state of one script.
 type session struct {
 	program  string
 	client   *http.Transport
-	server   *process.Server // nil while none serves
+	server   *process.Server // nil while none runs
 	last     response
 	exit     int // of the last command
 	recorder recorder
 
 	test      testing.TB
 	env       []string // of belfry
-	logs      string   // of those that served before
+	logs      string   // of earlier processes
 	browsers  browsers
 	listeners map[string]*testListener
 	mails     mails
@@ -64,10 +64,10 @@ func newSession(env *testscript.Env, program string) *session {
 
 func of(ts *testscript.TestScript) *session { return ts.Value(sessionKey{}).(*session) }
 
-// serve starts belfry. What was listened to before is listened to again.
+// serve starts belfry and subscribes to the recorded subjects again.
 func (s *session) serve(ts *testscript.TestScript, file string) error {
 	if s.server != nil {
-		return fmt.Errorf("belfry serves already")
+		return fmt.Errorf("belfry runs already")
 	}
 	var err error
 	s.server, err = process.Start(s.program, s.env, "--config", file, "--listen", "127.0.0.1:0")
@@ -81,11 +81,11 @@ func (s *session) serve(ts *testscript.TestScript, file string) error {
 	return s.recorder.attach(s.server.Bus)
 }
 
-// end ends belfry by a function.
+// end ends belfry with a function.
 func (s *session) end(how func(*process.Server) error) error {
 	server := s.server
 	if server == nil {
-		return fmt.Errorf("belfry does not serve")
+		return fmt.Errorf("belfry does not run")
 	}
 	s.server = nil
 	s.client.CloseIdleConnections()
@@ -100,7 +100,7 @@ func (s *session) end(how func(*process.Server) error) error {
 	return nil
 }
 
-// request makes METHOD PATH [-H HEADER]... [BODY|@FILE].
+// request sends METHOD PATH [-H HEADER]... [BODY|@FILE].
 func (s *session) request(ts *testscript.TestScript, args []string) error {
 	if len(args) < 2 || s.server == nil {
 		return fmt.Errorf("http METHOD PATH [-H HEADER]... [BODY|@FILE], while belfry serves")

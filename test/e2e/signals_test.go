@@ -20,9 +20,9 @@ import (
 	"belfry/test/process"
 )
 
-// A request in flight when belfry is asked to stop is answered, its object is
-// durable, and its event reaches the workers; only then the process ends, well.
-func TestStopAnswersWhatIsInFlight(t *testing.T) {
+// A request in flight when belfry receives a stop signal is answered, its object is
+// durable, and its event is handled by the workers before the process exits with 0.
+func TestStopFinishesRequestsInFlight(t *testing.T) {
 	t.Parallel()
 	for name, signal := range map[string]os.Signal{"terminated": syscall.SIGTERM, "interrupted": os.Interrupt} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestStopAnswersWhatIsInFlight(t *testing.T) {
 			const body = `{"uuid":"b1","author":"a1","title":"In flight"}`
 			w := dial(t, s)
 			send(t, w, head("POST", "/books", "Expect: 100-continue", fmt.Sprintf("Content-Length: %d", len(body))))
-			// The handler reads the body once it has been asked for.
+			// 100 Continue means that the handler reads the body.
 			if line, err := w.in.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
 				t.Fatal(line, err)
 			}
@@ -50,10 +50,10 @@ func TestStopAnswersWhatIsInFlight(t *testing.T) {
 			if err := s.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
-			// It stops as soon as nobody new gets in.
+			// The listening socket is closed first.
 			process.Eventually(t, patience, func() error {
 				if listens(s) {
-					return errors.New("belfry still takes connections")
+					return errors.New("belfry still accepts connections")
 				}
 				return nil
 			})
@@ -93,8 +93,8 @@ func send(t *testing.T, w *wire, text string) {
 	}
 }
 
-// A command that is interrupted says so and exits with 130.
-func TestInterruptedCommand(t *testing.T) {
+// A command that is interrupted reports that and exits with 130.
+func TestAnInterruptedCommandExitsWith130(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{}, 1)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -122,7 +122,7 @@ func TestInterruptedCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-arrived: // and now it waits for the rest of its input
+	case <-arrived: // now the command waits for the rest of its input
 	case <-ctx.Done():
 		t.Fatal("the import does not begin")
 	}
@@ -134,6 +134,6 @@ func TestInterruptedCommand(t *testing.T) {
 		t.Fatalf("ended with %v, want exit code 130\n%s", err, stderr.String())
 	}
 	if !strings.Contains(stderr.String(), "interrupted") {
-		t.Errorf("it said %q", stderr.String())
+		t.Errorf("its message is %q", stderr.String())
 	}
 }

@@ -26,7 +26,7 @@ func served(t *testing.T, configuration string) *process.Server {
 	return process.Serve(t, file, "--listen", "127.0.0.1:0")
 }
 
-// wire is a connection on which a test sends what it likes.
+// wire is a connection on which a test sends arbitrary bytes.
 type wire struct {
 	net.Conn
 	in *bufio.Reader
@@ -72,7 +72,7 @@ func post(body string) string {
 	return head("POST", "/books", "Content-Type: application/json", fmt.Sprintf("Content-Length: %d", len(body))) + body
 }
 
-// isProblem reports what a clear refusal lacks.
+// isProblem returns an error unless a response is a complete problem document.
 func isProblem(r response, status int) error {
 	var p struct {
 		Type, Title, Detail, Instance string
@@ -91,7 +91,7 @@ func isProblem(r response, status int) error {
 	return nil
 }
 
-// unharmed checks that a belfry is alive and takes a write.
+// unharmed checks that a belfry runs and accepts a write.
 func unharmed(t *testing.T, s *process.Server) {
 	t.Helper()
 	for _, request := range []struct {
@@ -103,7 +103,7 @@ func unharmed(t *testing.T, s *process.Server) {
 	} {
 		r, err := dial(t, s).exchange(request.sent)
 		if err != nil || r.status != request.want {
-			t.Fatalf("belfry is harmed: %v, status %d, want %d: %s\n%s", err, r.status, request.want, r.body, s.Log())
+			t.Fatalf("belfry does not work: %v, status %d, want %d: %s\n%s", err, r.status, request.want, r.body, s.Log())
 		}
 	}
 }
