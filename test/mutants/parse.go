@@ -33,7 +33,7 @@ func parse(text string) ([]mutant, error) {
 			continue
 		}
 		if m == nil {
-			return nil, fmt.Errorf("line %d: expected a line that begins with mutant:", i+1)
+			return nil, fmt.Errorf("line %d: expected \"mutant: NAME\" first", i+1)
 		}
 		switch key {
 		case "file":

@@ -62,7 +62,7 @@ func soak(ctx context.Context, total time.Duration, seed uint64, only string) er
 // find returns the packages, as ./folder, whose tests call kit.Soak.
 func find(root fs.FS) ([]string, error) {
 	var packages []string
-	err := fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(root, ".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
