@@ -88,10 +88,11 @@ func send(conn *nats.Conn, subject string, r report) {
 
 // Waiter receives reports for the requests of this process.
 type Waiter struct {
-	workers func(store.Cause) []string
-	prefix  string
-	count   atomic.Uint64
-	sub     *nats.Subscription
+	workers  func(store.Cause) []string
+	maxMarks int // of one wait
+	prefix   string
+	count    atomic.Uint64
+	sub      *nats.Subscription
 
 	mu    sync.Mutex
 	waits map[string]*pendingWait // by subject
@@ -100,7 +101,7 @@ type Waiter struct {
 // NewWaiter subscribes to reports. workers returns the names of the workers that
 // handle an event.
 func NewWaiter(conn *nats.Conn, workers func(store.Cause) []string) (*Waiter, error) {
-	w := &Waiter{workers: workers, prefix: Prefix + nats.NewInbox()[len(nats.InboxPrefix):] + ".", waits: map[string]*pendingWait{}}
+	w := &Waiter{workers: workers, maxMarks: maxMarks, prefix: Prefix + nats.NewInbox()[len(nats.InboxPrefix):] + ".", waits: map[string]*pendingWait{}}
 	sub, err := conn.Subscribe(w.prefix+"*", func(m *nats.Msg) { w.receive(m) })
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "applied: subscribing to reports failed")
@@ -117,7 +118,7 @@ func (w *Waiter) Close() error { return w.sub.Unsubscribe() }
 // applied, or returns ctx.Err() when ctx ends first. end must be called in any case.
 func (w *Waiter) Begin() (subject string, wait func(ctx context.Context, causes []store.Cause) error, end func()) {
 	subject = w.prefix + strconv.FormatUint(w.count.Add(1), 10)
-	p := &pendingWait{workers: w.workers, expected: map[mark]bool{}, applied: map[mark]bool{}, ready: make(chan struct{})}
+	p := &pendingWait{workers: w.workers, maxMarks: w.maxMarks, expected: map[mark]bool{}, applied: map[mark]bool{}, ready: make(chan struct{})}
 	w.mu.Lock()
 	w.waits[subject] = p
 	w.mu.Unlock()
@@ -145,13 +146,14 @@ type mark struct{ event, worker string }
 // pendingWait is the wait of one request. Reports arrive in any order, more than once, and
 // before the request knows its own causes.
 type pendingWait struct {
-	workers func(store.Cause) []string
-	ready   chan struct{}
+	maxMarks int
+	workers  func(store.Cause) []string
+	ready    chan struct{}
 
 	mu         sync.Mutex
 	started    bool // the request's own causes are expected
 	done       bool // ready is closed
-	overflowed bool // maxMarks was reached: the end cannot be determined
+	overflowed bool // maxMarks marks are stored: the end cannot be determined
 	expected   map[mark]bool
 	applied    map[mark]bool
 	pending    int // expected and not applied
@@ -204,7 +206,7 @@ func (s *pendingWait) admit(m mark) bool {
 	switch {
 	case len(m.event) > maxNameLen || len(m.worker) > maxNameLen:
 		return false // neither an event nor a worker of belfry
-	case len(s.expected)+len(s.applied) >= maxMarks:
+	case len(s.expected)+len(s.applied) >= s.maxMarks:
 		s.overflowed = true
 	}
 	return !s.overflowed

@@ -1,5 +1,8 @@
 package applied
 
+// LimitMarks sets the limit of the waits that begin from now on.
+func (w *Waiter) LimitMarks(n int) { w.maxMarks = n }
+
 // Waits is how many waits are open.
 func (w *Waiter) Waits() int {
 	w.mu.Lock()
