@@ -22,6 +22,7 @@ import (
 // Clients receive, live and from the log, the events whose object the rule of get
 // allows as it was in the event, and as it is when they are sent.
 func TestClientsReceiveOnlyWhatTheRuleOfGetAllows(t *testing.T) {
+	t.Parallel()
 	owner := &policy.Rules{Owner: true}
 	public := &policy.Rules{Get: `object.public == true || user != null && object.user == user.uuid`}
 	large := fmt.Sprintf(`"pad":%q`, strings.Repeat("x", 256<<10-100))
@@ -139,6 +140,7 @@ func TestClientsReceiveOnlyWhatTheRuleOfGetAllows(t *testing.T) {
 // A slow client that is sent an event late is authorized by the state of the object at
 // that time, not by that of when other clients were sent it.
 func TestALateEventIsAuthorizedByTheStateAtThatTime(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Notes", &policy.Rules{Get: `object.public`})
 	w.start()
@@ -169,6 +171,7 @@ func TestALateEventIsAuthorizedByTheStateAtThatTime(t *testing.T) {
 // The end of a session ends its streams before anything later is sent; rules see a
 // changed user as it is then.
 func TestStreamsFollowTheirSessionAndUser(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.open("Notes", &policy.Rules{Get: `user.grade >= object.grade`})
@@ -223,6 +226,7 @@ func (g *gets) Live(name event.Name, _ []byte) {
 
 // The read of an authorization is not announced as a get.
 func TestAuthorizationIsNotAnnouncedAsAGet(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	announced := &gets{}
 	w.stores["Notes"] = w.open("Notes", &policy.Rules{Owner: true}).WithOptions(func(o *store.Options) { o.Announce = announced })
@@ -239,6 +243,7 @@ func TestAuthorizationIsNotAnnouncedAsAGet(t *testing.T) {
 
 // A session that has ended without an event is noticed by the next heartbeat.
 func TestAnEndedSessionIsFoundByTheHeartbeat(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Heartbeat = 10 * time.Millisecond })
@@ -252,6 +257,7 @@ func TestAnEndedSessionIsFoundByTheHeartbeat(t *testing.T) {
 // While a client can't be authenticated it is sent heartbeats alone; afterwards
 // everything.
 func TestNothingIsSentWhileAuthenticationIsUnavailable(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Heartbeat = 10 * time.Millisecond })
@@ -309,6 +315,7 @@ func (s awayStore) Get(ctx context.Context, uuid string) (driver.Record, bool, e
 // The window holds events for long, each with decisions for many users, which are
 // released when they expire.
 func TestDecisionsAreReleased(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Notes", &policy.Rules{Get: `object.user == user.uuid || object.public`})
 	w.start()
@@ -349,6 +356,7 @@ func TestDecisionsAreReleased(t *testing.T) {
 // An unavailable store delays the events that have to be authorized, and none is
 // lost. Any number of clients cause one read.
 func TestAnUnavailableStoreDelaysEventsAndLosesNone(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	backend := &away{Backend: w.backend}
 	w.backend = backend

@@ -15,6 +15,7 @@ import (
 )
 
 func TestEventsAreSelected(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.open("Notes", nil)
@@ -40,6 +41,7 @@ func TestEventsAreSelected(t *testing.T) {
 }
 
 func TestUnknownStoresAndEventsAreNamed(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.start()
@@ -57,6 +59,7 @@ func TestUnknownStoresAndEventsAreNamed(t *testing.T) {
 
 // What is sent of an event, and what never is.
 func TestFramesOfEvents(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Books", nil, "secret")
 	w.start()
@@ -114,6 +117,7 @@ func TestFramesOfEvents(t *testing.T) {
 }
 
 func TestClientsAreBounded(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Clients, o.Address = 3, 2 })
@@ -145,6 +149,7 @@ func TestClientsAreBounded(t *testing.T) {
 // A sign of life comes again and again; with it a client whose filter lets
 // nothing through learns how far it is.
 func TestHeartbeat(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.open("Notes", nil)
@@ -163,6 +168,7 @@ func TestHeartbeat(t *testing.T) {
 }
 
 func TestAStoppingServerNotifiesClients(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.start()

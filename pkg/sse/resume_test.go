@@ -40,6 +40,7 @@ func (w *fixture) flood(from, to int, pad string) {
 // Whoever comes and goes while events pour in, and resumes each time, hears each
 // exactly once and in order: from the window, from the log, and over the seam.
 func TestNoEventIsMissedOrRepeated(t *testing.T) {
+	t.Parallel()
 	const events, clients = 1500, 12
 	w := newFixture(t)
 	w.open("Books", nil)
@@ -91,6 +92,7 @@ func TestNoEventIsMissedOrRepeated(t *testing.T) {
 // Who does not take what it is sent is let go when it is further behind than the
 // window reaches, is told so, and resumes where it was.
 func TestASlowClientIsDisconnectedAndResumes(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Buffer = 100 << 10 })
@@ -133,6 +135,7 @@ func TestASlowClientIsDisconnectedAndResumes(t *testing.T) {
 // An event that is larger than anything bounded is sent nevertheless, from the
 // window and from the log.
 func TestLargeEvents(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Buffer = 1000 })

@@ -76,6 +76,7 @@ func ada() *Viewer {
 
 // A client that waits for the read of another one can leave while the store hangs.
 func TestAClientThatWaitsForAReadCanLeave(t *testing.T) {
+	t.Parallel()
 	g, a := newGate(t)
 	var wait sync.WaitGroup
 	wait.Go(func() {
@@ -95,6 +96,7 @@ func TestAClientThatWaitsForAReadCanLeave(t *testing.T) {
 
 // When the client that reads the object leaves, another one reads it for the rest.
 func TestAReadOfAClientThatLeavesIsMadeByAnother(t *testing.T) {
+	t.Parallel()
 	g, a := newGate(t)
 	first, leave := context.WithCancel(t.Context())
 	var wait sync.WaitGroup

@@ -119,6 +119,7 @@ func (s *stream) rest() string {
 }
 
 func TestEventsOverHTTP(t *testing.T) {
+	t.Parallel()
 	b := newBell(t)
 	f := apitest.Start(t, b.option(0))
 	s := listen(f, "?store=Books&event=Store.Saved,Store.Deleted")
@@ -163,6 +164,7 @@ func TestEventsOverHTTP(t *testing.T) {
 
 // A server's deadlines are for requests that end.
 func TestAStreamOutlastsTheServersDeadlines(t *testing.T) {
+	t.Parallel()
 	const deadline = 100 * time.Millisecond
 	f := apitest.Start(t, newBell(t).option(deadline/4), func(s *http.Server) { s.ReadTimeout, s.WriteTimeout = deadline, deadline })
 	s := listen(f, "")
@@ -176,6 +178,7 @@ func TestAStreamOutlastsTheServersDeadlines(t *testing.T) {
 
 // An old client is told the end of the stream by the end of its connection.
 func TestEventsOverHTTP10(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t, newBell(t).option(0))
 	conn := f.Dial()
 	_, err := io.WriteString(conn, "GET /events HTTP/1.0\r\n\r\n")
@@ -195,6 +198,7 @@ func TestEventsOverHTTP10(t *testing.T) {
 // A server that stops ends its streams at once and says why, whether the clients
 // take what they are sent or not.
 func TestStreamsDoNotHoldUpAServerThatStops(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t, newBell(t).option(0))
 	s := listen(f, "")
 	deaf := f.Dial()
@@ -248,6 +252,7 @@ func gateWith(t *testing.T, heartbeat time.Duration) (*apitest.Front, *store.Sto
 // A stream that is somebody's ends when the session does, however it came in and
 // however the session ends; it does not go on as nobody's.
 func TestAStreamEndsWithItsSession(t *testing.T) {
+	t.Parallel()
 	for name, carry := range map[string]func(token string) []string{
 		"cookie": func(token string) []string { return []string{"Cookie", "belfry=" + token} },
 		"bearer": func(token string) []string { return []string{"Authorization", "Bearer " + token} },
@@ -291,6 +296,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 }
 
 func TestAStreamWithABadToken(t *testing.T) {
+	t.Parallel()
 	f, _ := gateWith(t, 0)
 	f.Do("GET", "/events", "", "Authorization", "Bearer nonsense").Want(401)
 	f.Do("HEAD", "/events", "", "Authorization", "Bearer nonsense").Want(401)
@@ -300,6 +306,7 @@ func TestAStreamWithABadToken(t *testing.T) {
 // That a stream takes long is nothing to tell, nor is it a fault when the client
 // goes.
 func TestAStreamIsLoggedQuietly(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t, newBell(t).option(10*time.Millisecond))
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, "GET", f.URL+"/events", nil)

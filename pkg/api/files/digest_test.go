@@ -11,6 +11,7 @@ import (
 )
 
 func TestContentDigest(t *testing.T) {
+	t.Parallel()
 	sum := sha256.Sum256([]byte("hello"))
 	text := "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 	for _, c := range []struct {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestBinary(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	const text = "It is a truth universally acknowledged"
 	r := l.put("Books/emma/texts/add", text, "Content-Type", "Text/Plain; charset=utf-8", "X-Filename", "truth.txt").Want(201)
@@ -74,6 +75,7 @@ func TestBinary(t *testing.T) {
 }
 
 func TestEmptyBinary(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	path, hash := l.add("texts", "")
 	r := l.Do("GET", path, "", "Range", "bytes=0-10").Want(200).HasHeader("Content-Length", "0")
@@ -84,6 +86,7 @@ func TestEmptyBinary(t *testing.T) {
 
 // What can't be a place is refused, and nothing of it is kept.
 func TestBinaryPlaces(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	l.Do("PUT", "/books/emma", `{"title":"Emma","tags":["a"]}`).Want(200)
 	for path, status := range map[string]int{
@@ -172,6 +175,7 @@ func TestBinaryPlaces(t *testing.T) {
 
 // What a service's map names can be reached without being exposed.
 func TestNamedPlaces(t *testing.T) {
+	t.Parallel()
 	l := shelve(t, func(o *binary.Options, _ *files.Options) {
 		o.Properties = map[string][]string{"Books": {"texts"}, "Hidden": {"texts"}}
 	})
@@ -184,6 +188,7 @@ func TestNamedPlaces(t *testing.T) {
 }
 
 func TestRestrictedBinaries(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		restrict         files.Restrict
 		put, get, delete int
@@ -211,6 +216,7 @@ func TestRestrictedBinaries(t *testing.T) {
 }
 
 func TestBinaryPrefersToWait(t *testing.T) {
+	t.Parallel()
 	var caused []store.Cause
 	w := &apitest.Waiter{Subject: "_INBOX.waiting", Work: func(_ context.Context, causes []store.Cause) error {
 		caused = causes

@@ -57,6 +57,7 @@ func dialFlow(t *testing.T, address, request string) net.Conn {
 // An upload that gets on is not cut by the timeouts that hold for other
 // requests, and its reply arrives.
 func TestLongUpload(t *testing.T) {
+	t.Parallel()
 	heard := make(chan byte)
 	address := flow(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = brief, brief }, func(x *kit.Exchange) error {
 		f := newInflow(x, ample)
@@ -95,6 +96,7 @@ func TestLongUpload(t *testing.T) {
 
 // Whoever sends nothing, or next to nothing, is told and loses the connection.
 func TestStalledUpload(t *testing.T) {
+	t.Parallel()
 	address := flow(t, func(*http.Server) {}, func(x *kit.Exchange) error {
 		f := newInflow(x, brief)
 		_, err := io.Copy(io.Discard, f)
@@ -146,6 +148,7 @@ func (s *slowly) Write(p []byte) (int, error) {
 // Once the body is there, its reader has all the time it needs: net/http, which
 // watches the connection, takes no deadline that passes for a client that left.
 func TestTimeBehindTheBody(t *testing.T) {
+	t.Parallel()
 	address := flow(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = brief, brief }, func(x *kit.Exchange) error {
 		f := newInflow(x, brief)
 		if _, err := io.Copy(io.Discard, f); err != nil {
@@ -167,6 +170,7 @@ func TestTimeBehindTheBody(t *testing.T) {
 }
 
 func TestPaceCountsTheClientsTime(t *testing.T) {
+	t.Parallel()
 	p := pace{patience: time.Second}
 	now := time.Now()
 	check := func(want time.Duration) {
@@ -221,6 +225,7 @@ func pouring(open func() (io.Reader, error), length int64, patience time.Duratio
 // A download that gets on is not cut by the timeouts of other replies, be it a
 // file that the system sends or anything else; and one that stalls is.
 func TestDownloadTakesItsTime(t *testing.T) {
+	t.Parallel()
 	path := bigFile(t)
 	for name, open := range map[string]func() (io.Reader, error){
 		"file":           func() (io.Reader, error) { return os.Open(path) },
@@ -273,6 +278,7 @@ func TestDownloadTakesItsTime(t *testing.T) {
 
 // What is sent is never more than the headers told, and less is an error.
 func TestDownloadOfAnotherLength(t *testing.T) {
+	t.Parallel()
 	path := bigFile(t)
 	file := func() (io.Reader, error) { return os.Open(path) }
 	for name, c := range map[string]struct {
@@ -327,6 +333,7 @@ func (s *sending) ReadFrom(r io.Reader) (int64, error) {
 // A file reaches net/http as one, in pieces: that is what lets the operating
 // system send it by itself.
 func TestFileIsSentByTheSystem(t *testing.T) {
+	t.Parallel()
 	f, err := os.Open(bigFile(t))
 	if err != nil {
 		t.Fatal(err)

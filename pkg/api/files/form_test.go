@@ -33,6 +33,7 @@ func readForm(body io.Reader) (content string, f *form, err error) {
 }
 
 func TestForm(t *testing.T) {
+	t.Parallel()
 	large := strings.Repeat("0123456789abcde\n", 64<<10) // beyond what a form may have around its file
 	for name, c := range map[string]struct{ body, content, fields string }{
 		"a file":             {parts(fileHead + "hello"), "hello", `{}`},
@@ -63,6 +64,7 @@ func TestForm(t *testing.T) {
 }
 
 func TestBadForms(t *testing.T) {
+	t.Parallel()
 	many := make([]string, maxFields+1)
 	for i := range many {
 		many[i] = fieldPart(fmt.Sprint("f", i), "x")
@@ -113,6 +115,7 @@ func TestBadForms(t *testing.T) {
 
 // Wherever a form is cut off, its file does not come to an end.
 func TestFormCutAnywhere(t *testing.T) {
+	t.Parallel()
 	good := parts(fieldPart("a", "1"), fileHead+"hello", fieldPart("b", "2"))
 	for n := range len(good) - len("\r\n") {
 		if content, _, err := readForm(strings.NewReader(good[:n])); err == nil {
@@ -123,6 +126,7 @@ func TestFormCutAnywhere(t *testing.T) {
 
 // Why the body broke off is told, not only that the form is not whole.
 func TestFormOfABrokenBody(t *testing.T) {
+	t.Parallel()
 	broke := errs.New(errs.Canceled, "too slow")
 	for _, n := range []int{0, 10, 100, 130} {
 		good := parts(fieldPart("a", "1"), fileHead+"hello", fieldPart("b", "2"))

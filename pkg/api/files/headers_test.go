@@ -10,6 +10,7 @@ import (
 
 // What a form says of its file counts; its other fields become metadata.
 func TestUploadOfForm(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	body := "--b\r\nContent-Disposition: form-data; name=\"artist\"\r\n\r\nÉlisabeth\r\n" +
 		"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"größe.png\"\r\nContent-Type: image/png\r\n" +
@@ -54,6 +55,7 @@ func TestUploadOfForm(t *testing.T) {
 }
 
 func TestUploadTypes(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	for given, want := range map[string]string{
 		"":                              "application/octet-stream",
@@ -78,6 +80,7 @@ func TestUploadTypes(t *testing.T) {
 }
 
 func TestContentDigestOfUpload(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	l.put("Books/emma/texts/add", "right", "Content-Digest", digestOf("right")).Want(201)
 	if r := l.put("Books/emma/texts/add", "wrong", "Content-Digest", digestOf("right")).Want(412); r.Close {
@@ -95,6 +98,7 @@ func TestContentDigestOfUpload(t *testing.T) {
 
 // If-Match of an upload is about the object, that of the others about the binary.
 func TestBinaryPreconditions(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	revision := func() string { return l.Do("GET", "/books/emma", "").Want(200).Header.Get("Etag") }
 	first := revision()
@@ -133,6 +137,7 @@ func TestBinaryPreconditions(t *testing.T) {
 }
 
 func TestBinaryRanges(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	const text = "0123456789"
 	path, hash := l.add("texts", text)
@@ -172,6 +177,7 @@ func TestBinaryRanges(t *testing.T) {
 }
 
 func TestBinaryInPieces(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	body := bytes.Repeat([]byte("0123456789abcdef"), maxFile/16)
 	r, err := http.NewRequestWithContext(t.Context(), "PUT", l.URL+"/files/upload/Books/emma/texts/add", struct{ io.Reader }{bytes.NewReader(body)})

@@ -13,6 +13,7 @@ import (
 // Names are for people: they never lead anywhere, and are never more than a
 // header's value.
 func TestHostileNames(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	for given, want := range map[string]string{
 		"../../etc/passwd":                "passwd",
@@ -66,6 +67,7 @@ func TestHostileNames(t *testing.T) {
 
 // Nothing that somebody uploaded runs in the origin that serves it.
 func TestHostileTypes(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	const script = "<script>alert(1)</script>"
 	for mimetype, served := range map[string]string{

@@ -10,6 +10,7 @@ import (
 )
 
 func TestGivenName(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ disposition, filename, want string }{
 		{"", "", ""},
 		{`attachment; filename=plain.txt`, "", "plain.txt"},
@@ -52,6 +53,7 @@ func TestGivenName(t *testing.T) {
 }
 
 func TestDisposition(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		inline bool
 		name   string

@@ -10,6 +10,7 @@ import (
 const rangeTag = `"tag"`
 
 func TestRequestedSpan(t *testing.T) {
+	t.Parallel()
 	const size = 100
 	for value, want := range map[string]span{
 		"bytes=0-9":                              {0, 10},
@@ -46,6 +47,7 @@ func TestRequestedSpan(t *testing.T) {
 
 // What is no range that could be answered in one part asks for the whole.
 func TestWholeSpan(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		header http.Header
 		size   int64
@@ -81,6 +83,7 @@ func TestWholeSpan(t *testing.T) {
 }
 
 func TestContentRange(t *testing.T) {
+	t.Parallel()
 	if got := (span{10, 5}).contentRange(100); got != "bytes 10-14/100" {
 		t.Error(got)
 	}

@@ -47,6 +47,7 @@ func (s signing) Sign(_ context.Context, hash string, h driver.SignedHeaders, la
 
 // A content that is lost or breaks off is no shorter content.
 func TestUnreadableContent(t *testing.T) {
+	t.Parallel()
 	faulty := &opening{}
 	l := shelve(t, faulty.over)
 	path, hash := l.add("texts", strings.Repeat("x", 100<<10))
@@ -90,6 +91,7 @@ func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("the disk i
 
 // A client that leaves in the middle of a download is no fault in the log.
 func TestClientGoneInDownload(t *testing.T) {
+	t.Parallel()
 	slow := &opening{}
 	l := shelve(t, slow.over)
 	slow.set(func(ctx context.Context) (io.ReadCloser, error) { return io.NopCloser(endless{ctx}), nil })
@@ -118,6 +120,7 @@ func (e endless) Read(p []byte) (int, error) {
 }
 
 func TestPresignedDownload(t *testing.T) {
+	t.Parallel()
 	var got driver.SignedHeaders
 	l := shelve(t, func(o *binary.Options, b *files.Options) {
 		o.Storage = signing{Storage: o.Storage, sign: func(hash string, h driver.SignedHeaders, lasting time.Duration) (string, error) {

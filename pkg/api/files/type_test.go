@@ -9,6 +9,7 @@ import (
 )
 
 func TestMediaType(t *testing.T) {
+	t.Parallel()
 	for given, want := range map[string]string{
 		"":                               "application/octet-stream",
 		"image/png":                      "image/png",
@@ -34,6 +35,7 @@ func TestMediaType(t *testing.T) {
 
 // What a page could run, or be styled by, is never sent as such.
 func TestServedType(t *testing.T) {
+	t.Parallel()
 	for stored, want := range map[string]struct {
 		media  string
 		inline bool

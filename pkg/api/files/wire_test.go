@@ -22,6 +22,7 @@ const uploading = "PUT /files/upload/Books/emma/texts/add HTTP/1.1\r\nHost: x\r\
 
 // An upload that ends early leaves nothing, wherever it ends.
 func TestUploadEndsEarly(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	form := "Content-Type: multipart/form-data; boundary=b\r\n"
 	part := "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\n"
@@ -51,6 +52,7 @@ func TestUploadEndsEarly(t *testing.T) {
 
 // A client that is gone in the middle leaves nothing, and harms nobody.
 func TestClientGoneInUpload(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	for range 10 {
 		conn := l.Dial()
@@ -69,6 +71,7 @@ func TestClientGoneInUpload(t *testing.T) {
 
 // An upload that takes longer than other requests may is taken and answered.
 func TestSlowUpload(t *testing.T) {
+	t.Parallel()
 	const limit = 100 * time.Millisecond
 	l := shelve(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = limit, limit })
 	metadata := strings.Repeat("x", 7000) // the reply is longer than what net/http keeps back
@@ -89,6 +92,7 @@ func TestSlowUpload(t *testing.T) {
 }
 
 func TestStalledUploadLeavesNothing(t *testing.T) {
+	t.Parallel()
 	l := shelve(t, func(_ *binary.Options, b *files.Options) { b.Patience = 100 * time.Millisecond })
 	r := l.Raw(uploading+"Content-Length: 1000000\r\n\r\nhello", false).Want(408)
 	if !r.Close || r.Problem().Type != "urn:belfry:problem:timeout" {
@@ -100,6 +104,7 @@ func TestStalledUploadLeavesNothing(t *testing.T) {
 // What is too large is refused by its length, without being read, or as soon
 // as it is too large.
 func TestUploadTooLarge(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	l.add("texts", strings.Repeat("x", maxFile)) // as large as can be
 	held := len(l.records("texts"))
@@ -122,6 +127,7 @@ func TestUploadTooLarge(t *testing.T) {
 
 // Whether something may be uploaded is said before a client that asks has sent it.
 func TestUploadExpectsContinue(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	const form = "\r\nContent-Type: multipart/form-data; boundary=b"
 	for path, status := range map[string]int{
@@ -159,6 +165,7 @@ func TestUploadExpectsContinue(t *testing.T) {
 
 // A client that sends all of a large body before it reads finds the refusal.
 func TestRefusedUploadIsAnswered(t *testing.T) {
+	t.Parallel()
 	l := shelve(t, func(o *binary.Options, _ *files.Options) { o.MaxSize = 0 })
 	body := bytes.Repeat([]byte("x"), 32<<20)
 	for range 5 {
@@ -186,6 +193,7 @@ func TestRefusedUploadIsAnswered(t *testing.T) {
 // Two uploads at once to the end of a property both stay, each with an index
 // of its own.
 func TestUploadsAtOnce(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	const uploads = 16
 	paths := make([]string, uploads)
@@ -218,6 +226,7 @@ func TestUploadsAtOnce(t *testing.T) {
 // Whoever deletes what has been replaced meanwhile deletes nothing; and every
 // deletion that is acknowledged took away what it named.
 func TestReplaceAndDeleteRace(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	l.add("texts", "version 0")
 	var wg sync.WaitGroup
@@ -272,6 +281,7 @@ func TestReplaceAndDeleteRace(t *testing.T) {
 
 // Many transfers at once, of several kinds, each get what is theirs.
 func TestManyTransfers(t *testing.T) {
+	t.Parallel()
 	l := shelve(t)
 	large := make([]byte, maxFile)
 	for i := range large {

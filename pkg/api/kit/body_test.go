@@ -17,6 +17,7 @@ const maxBody = 64 << 10
 func limited(o *api.Options) { o.MaxBody = maxBody }
 
 func TestMediaTypes(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	f.Create("emma")
 	for _, c := range []struct {
@@ -67,6 +68,7 @@ func TestMediaTypes(t *testing.T) {
 
 // Every body that can't be an object is refused with its reason.
 func TestBadBodies(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t, limited)
 	f.Create("emma")
 	for name, c := range map[string]struct{ body, says string }{
@@ -108,6 +110,7 @@ func TestBadBodies(t *testing.T) {
 }
 
 func TestPlaceOfMalformedJSON(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	p := f.Do("POST", "/books", `{"a":{"b":[1,x]}}`).Want(400).Problem()
 	if len(p.Errors) != 1 || p.Errors[0].Pointer != "/a/b/1" || p.Errors[0].Message == "" {
@@ -123,6 +126,7 @@ const head = "POST /books HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\
 // A body over the limit is refused before it is read, and its connection
 // closed: whatever follows on it is not taken for a request.
 func TestBodyOverLimit(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t, limited)
 	object := func(size int) string { return `{"a":"` + strings.Repeat("x", size-len(`{"a":""}`)) + `"}` }
 	chunked := func(body string) string {
@@ -166,6 +170,7 @@ func TestBodyOverLimit(t *testing.T) {
 }
 
 func TestExpectContinue(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t, limited)
 	expect := head + "Expect: 100-continue\r\n"
 	f.Raw(expect+"Content-Length: 1000000\r\n\r\n", false).Want(413)
@@ -182,6 +187,7 @@ func TestExpectContinue(t *testing.T) {
 }
 
 func TestTruncatedBodies(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	for name, request := range map[string]string{
 		"shorter than announced": head + "Content-Length: 100\r\n\r\n{\"a\":1}",
@@ -205,6 +211,7 @@ func TestTruncatedBodies(t *testing.T) {
 
 // Length and encoding that contradict each other are how requests are smuggled.
 func TestContradictingLengths(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	for _, headers := range []string{
 		"Content-Length: 2\r\nContent-Length: 3\r\n",
@@ -221,6 +228,7 @@ func TestContradictingLengths(t *testing.T) {
 
 // A client that sends a body too slowly is answered and loses its connection.
 func TestSlowBody(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t, func(h *http.Server) { h.ReadTimeout = 100 * time.Millisecond })
 	r := f.Raw(head+"Content-Length: 100\r\n\r\n{", false).Want(408)
 	if !r.Close || r.Problem().Type != "urn:belfry:problem:timeout" {
@@ -231,6 +239,7 @@ func TestSlowBody(t *testing.T) {
 
 // A client that sends its headers too slowly loses its connection.
 func TestSlowHeaders(t *testing.T) {
+	t.Parallel()
 	// Other clients, this one at first too, have to be in time however busy the machine is.
 	f := apitest.Start(t, func(h *http.Server) { h.ReadHeaderTimeout = 3 * time.Second })
 	conn := f.Dial()
@@ -244,6 +253,7 @@ func TestSlowHeaders(t *testing.T) {
 
 // Clients that hold connections without sending don't keep others out.
 func TestManySlowClients(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	for range 200 {
 		_, err := io.WriteString(f.Dial(), head+"Content-Length: 100\r\n\r\n{")
@@ -254,6 +264,7 @@ func TestManySlowClients(t *testing.T) {
 
 // A client that is gone before it is answered costs nothing but its request.
 func TestClientGone(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	for range 50 {
 		conn := f.Dial()
@@ -266,6 +277,7 @@ func TestClientGone(t *testing.T) {
 }
 
 func TestLimitsAgainstSlowClients(t *testing.T) {
+	t.Parallel()
 	h := apitest.Start(t).API.HTTPServer()
 	for name, limit := range map[string]time.Duration{
 		"ReadHeaderTimeout": h.ReadHeaderTimeout, "ReadTimeout": h.ReadTimeout,

@@ -15,6 +15,7 @@ import (
 
 // A reply after waiting shows the object with what the write has caused.
 func TestPreferWait(t *testing.T) {
+	t.Parallel()
 	w := &apitest.Waiter{Subject: "_INBOX.waiting"}
 	f := apitest.Start(t, w.Use)
 	var caused []store.Cause
@@ -56,6 +57,7 @@ func TestPreferWait(t *testing.T) {
 
 // Whatever becomes of the waiting, the write has been made and is confirmed.
 func TestPreferWaitInVain(t *testing.T) {
+	t.Parallel()
 	w := &apitest.Waiter{Work: func(ctx context.Context, _ []store.Cause) error {
 		<-ctx.Done()
 		return ctx.Err()
@@ -72,6 +74,7 @@ func TestPreferWaitInVain(t *testing.T) {
 
 // An object that is gone after the wait is shown as it was written.
 func TestPreferWaitForObjectThatGoes(t *testing.T) {
+	t.Parallel()
 	w := &apitest.Waiter{}
 	f := apitest.Start(t, w.Use)
 	w.Work = func(ctx context.Context, _ []store.Cause) error { return f.Books.Delete(ctx, "emma", 0) }
@@ -82,6 +85,7 @@ func TestPreferWaitForObjectThatGoes(t *testing.T) {
 }
 
 func TestPreferWaitNotAsked(t *testing.T) {
+	t.Parallel()
 	w := &apitest.Waiter{Work: func(context.Context, []store.Cause) error { return nil }}
 	f := apitest.Start(t, w.Use)
 	for _, prefer := range []string{"", "wait", "wait=", "wait=0", "wait=-1", "wait=1.5", "wait=x", "return=minimal", `x="wait=5"`, "waiting=5"} {
@@ -95,6 +99,7 @@ func TestPreferWaitNotAsked(t *testing.T) {
 
 // Draining ends waits at once, and tells that no more requests should come.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	waiting := make(chan struct{})
 	w := &apitest.Waiter{Work: func(ctx context.Context, _ []store.Cause) error {
 		close(waiting)
@@ -114,6 +119,7 @@ func TestDrain(t *testing.T) {
 
 // Shutdown answers what is under way, waits included.
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	waiting := make(chan struct{})
 	w := &apitest.Waiter{Work: func(ctx context.Context, _ []store.Cause) error {
 		close(waiting)

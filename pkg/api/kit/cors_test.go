@@ -11,6 +11,7 @@ import (
 // Pages of trusted origins read replies, whatever they are, and those of others
 // read none.
 func TestPagesOfTrustedOriginsRead(t *testing.T) {
+	t.Parallel()
 	f := apitest.StartLogin(t, 1, func(a *login.Options) {
 		a.Success, a.TrustedOrigins = "https://app.example.org/in", []string{"https://trusted.example.org"}
 	})[0]
@@ -40,6 +41,7 @@ func TestPagesOfTrustedOriginsRead(t *testing.T) {
 
 // Where only belfry's own pages are trusted nothing is said.
 func TestOwnPagesReadWithoutBeingTold(t *testing.T) {
+	t.Parallel()
 	f := apitest.StartLogin(t, 1)[0]
 	f.Do("GET", "/healthz", "", "Origin", "http://belfry.example.org").Want(200).HasHeader("Access-Control-Allow-Origin", "").HasHeader("Vary", "")
 	f.Do("OPTIONS", "/auth/email", "", "Origin", "http://belfry.example.org", "Access-Control-Request-Method", "POST").Want(204).

@@ -9,6 +9,7 @@ import (
 )
 
 func TestPreferredWait(t *testing.T) {
+	t.Parallel()
 	const limit = 30 * time.Second
 	for _, c := range []struct {
 		lines []string

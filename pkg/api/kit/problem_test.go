@@ -14,6 +14,7 @@ import (
 )
 
 func TestProblemOfEachKind(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	for kind, want := range map[errs.Kind]struct {
 		status int
@@ -57,6 +58,7 @@ func TestProblemOfEachKind(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	for after, want := range map[time.Duration]string{
 		0: "1", time.Millisecond: "1", time.Second: "1", 1001 * time.Millisecond: "2", time.Minute: "60",
@@ -67,6 +69,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestProblemNamesFields(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	f.Faults.Set(func() error {
 		return &errs.Error{Kind: errs.Invalid, Message: "no", Fields: []errs.Field{{Pointer: "/a/0", Message: "a number is expected"}}}
@@ -79,6 +82,7 @@ func TestProblemNamesFields(t *testing.T) {
 
 // An error of no kind is a fault of ours: told as such, logged in full.
 func TestInternalErrors(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	f.Faults.Set(func() error { return errors.New("SECRET: disk on fire") })
 	r := f.Do("GET", "/books/emma", "", "X-Request-Id", "r1").Want(500)
@@ -92,6 +96,7 @@ func TestInternalErrors(t *testing.T) {
 }
 
 func TestPanic(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	f.Faults.Set(func() error { panic("SECRET") })
 	r := f.Do("GET", "/books/emma", "", "X-Request-Id", "r1").Want(500)
@@ -109,6 +114,7 @@ func TestPanic(t *testing.T) {
 
 // http.ErrAbortHandler means what it means to net/http.
 func TestAbort(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	f.Faults.Set(func() error { panic(http.ErrAbortHandler) })
 	r, err := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/books/emma", http.NoBody)
@@ -127,6 +133,7 @@ func TestAbort(t *testing.T) {
 
 // A client that gives up is not a fault of ours.
 func TestCanceledByClient(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	arrived := make(chan struct{})
 	f.Faults.Hold(func(ctx context.Context) error {
@@ -153,6 +160,7 @@ func TestCanceledByClient(t *testing.T) {
 
 // People read problems in a terminal.
 func TestProblemsAreReadable(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	f.Faults.Set(func() error { return errs.New(errs.Invalid, "a < b && c > d") })
 	if r := f.Do("GET", "/books/emma", "").Want(400); !strings.Contains(r.Text, `"detail":"a < b && c > d"`) {

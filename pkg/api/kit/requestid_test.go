@@ -9,6 +9,7 @@ import (
 )
 
 func TestRequestID(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	for _, id := range []string{"abc", "a-b_c.d:e/f+g=h@i~j", "0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5e", strings.Repeat("x", 128)} {
 		f.Do("GET", "/books/none", "", "X-Request-Id", id).Want(404).HasHeader("X-Request-Id", id)
@@ -28,6 +29,7 @@ func TestRequestID(t *testing.T) {
 
 // An event says which request caused it.
 func TestEventContext(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	f.Do("POST", "/books", `{}`, "X-Request-Id", "r1", "User-Agent", "curl/8", "Traceparent", trace,
@@ -45,6 +47,7 @@ func TestEventContext(t *testing.T) {
 }
 
 func TestUserAgentIsBounded(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	for given, want := range map[string]string{
 		strings.Repeat("a", 300):                  strings.Repeat("a", 256),
@@ -62,6 +65,7 @@ func TestUserAgentIsBounded(t *testing.T) {
 }
 
 func TestTraceMustBeWellFormed(t *testing.T) {
+	t.Parallel()
 	f := apitest.Start(t)
 	const right = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	for _, trace := range []string{

@@ -12,6 +12,7 @@ import (
 
 // A reply that breaks off must not look complete to the client.
 func TestPanicWithinReply(t *testing.T) {
+	t.Parallel()
 	s := NewRouter(RouterOptions{Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
 	s.Handle(http.MethodGet, "/broken", func(x *Exchange) error {
 		x.WriteHeader(http.StatusOK)
