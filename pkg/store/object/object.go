@@ -27,7 +27,7 @@ const MaxDepth = 64
 
 // Parse reads one JSON object, strictly: UTF-8 without invalid sequences, no
 // duplicate names at any level, no NUL characters, at most MaxDepth levels,
-// nothing behind it. Any departure is an errs.Invalid that says what and where.
+// nothing after it. Otherwise the error is an errs.Invalid that says what and where.
 func Parse(data []byte) (Object, error) {
 	if err := checkText(data); err != nil {
 		return nil, err

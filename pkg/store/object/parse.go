@@ -13,13 +13,13 @@ import (
 // space is what JSON allows between tokens.
 const space = " \t\r\n"
 
-// checkText refuses in one pass what the tokenizer would take: nesting that
-// costs stack and NUL characters that some backends can't hold.
+// checkText rejects in one pass what the tokenizer would accept: nesting that
+// costs stack, and NUL characters that some backends can't store.
 func checkText(data []byte) error {
 	depth, inString := 0, false
 	for i := 0; i < len(data); i++ {
 		c := data[i]
-		if !telling[c] {
+		if !significant[c] {
 			continue
 		}
 		switch {
@@ -27,7 +27,7 @@ func checkText(data []byte) error {
 			return errs.New(errs.Invalid, "malformed JSON: a NUL character at byte %d", i)
 		case inString && c == '\\':
 			if bytes.HasPrefix(data[i+1:], []byte("u0000")) {
-				return errs.New(errs.Invalid, `a NUL character (\u0000) at byte %d: no backend keeps it, leave it out`, i)
+				return errs.New(errs.Invalid, `a NUL character (\u0000) at byte %d: backends can't store it; remove it`, i)
 			}
 			i++
 		case c == '"':
@@ -44,11 +44,11 @@ func checkText(data []byte) error {
 	return nil
 }
 
-// telling are the bytes that checkText has to look at.
-var telling = [256]bool{0: true, '"': true, '\\': true, '{': true, '}': true, '[': true, ']': true}
+// significant are the bytes that checkText must examine.
+var significant = [256]bool{0: true, '"': true, '\\': true, '{': true, '}': true, '[': true, ']': true}
 
-// malformed says where the syntax of data is wrong. It reads data once more,
-// with the reader that knows the place of an error best.
+// malformed returns the error about the syntax of data. It parses data again with
+// the decoder, which reports positions.
 func malformed(data []byte) error {
 	if len(bytes.Trim(data, space)) == 0 {
 		return errs.New(errs.Invalid, "the body is empty; a JSON object is expected")

@@ -8,7 +8,7 @@ import (
 
 // Each calls f with each top-level field of an encoded object, in order, until
 // f returns false. It trusts the syntax below the top level, which makes it
-// cheap: use it on what belfry encoded, not on what came from outside.
+// cheap: use it on what belfry encoded, not on input from clients.
 // The value refers to data.
 func Each(data []byte, f func(name string, value []byte) bool) error {
 	valid := true
@@ -110,7 +110,7 @@ func skipSpace(data []byte, i int) int {
 	return i
 }
 
-// skipValue returns the index behind the value that begins at i, or i itself
+// skipValue returns the index after the value that begins at i, or i itself
 // when none does.
 func skipValue(data []byte, i int) int {
 	if i >= len(data) {
@@ -153,7 +153,7 @@ func endsLiteral(c byte) bool {
 	}
 }
 
-// skipString returns the index behind the string whose quote is at i. Most
+// skipString returns the index after the string whose quote is at i. Most
 // strings hold no escape: two searches are faster than a loop then.
 func skipString(data []byte, i int) int {
 	i++

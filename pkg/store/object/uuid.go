@@ -14,8 +14,7 @@ const MaxUUID = 200
 func NewUUID() string {
 	id, err := uuid.NewV7()
 	if err != nil {
-		// The operating system's random source failed: nothing that needs
-		// identity can go on.
+		// The operating system's random source failed: no object can be created.
 		panic("object: " + err.Error())
 	}
 	return id.String()

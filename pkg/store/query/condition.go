@@ -87,20 +87,20 @@ func (c condition) match(value []byte) bool {
 
 // bounds are the least and the greatest part that the condition's field can
 // have, the latter in the sense of driver.Query.To: what begins with it is
-// within. A part behind which a NUL is put lies between a string and all that
+// within. A part with a NUL appended sorts between a string and all that
 // come after it, for no stored string holds one.
 func (c condition) bounds() (from, to []byte) {
 	part := EncodePart(c.literal)
 	all := part[:1:1] // of the literal's type
-	behind := part
+	after := part
 	if part[0] == partString && len(part) < driver.MaxPart {
-		behind = append(slices.Clone(part), 0)
+		after = append(slices.Clone(part), 0)
 	}
 	switch c.op {
 	case less, lessOrEqual:
-		return all, behind
+		return all, after
 	case greater:
-		return behind, all
+		return after, all
 	case greaterOrEqual:
 		return part, all
 	default:

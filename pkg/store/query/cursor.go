@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// maxCursor is the longest cursor that is looked at, in characters. A driver's
+// maxCursor is the length limit of a cursor, in characters. A driver's
 // place in an index is four parts and a uuid, far less.
 const maxCursor = 8 << 10
 
@@ -50,15 +50,15 @@ func (p *Plan) After(cursor string) ([]byte, error) {
 		return nil, nil
 	}
 	if len(cursor) > maxCursor {
-		return nil, errs.New(errs.Invalid, "cursor: longer than any that was given out")
+		return nil, errs.New(errs.Invalid, "cursor: longer than any valid one")
 	}
 	data, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || strings.ContainsAny(cursor, "\r\n") { // which the decoder overlooks
-		return nil, errs.New(errs.Invalid, "cursor: not one that was given out; begin again without it")
+		return nil, errs.New(errs.Invalid, "cursor: invalid; start again without it")
 	}
 	place, ours := bytes.CutPrefix(data, p.fingerprint[:])
 	if !ours || len(place) == 0 {
-		return nil, errs.New(errs.Invalid, "cursor: it belongs to a listing with another filter or sort order; begin again without it")
+		return nil, errs.New(errs.Invalid, "cursor: it belongs to a listing with another filter or sort order; start again without it")
 	}
 	return place, nil
 }

@@ -19,7 +19,7 @@ import (
 // maxExpression is the most bytes of a filter or a sort order.
 const maxExpression = 4 << 10
 
-// supported ends the message of every refused filter.
+// supported ends the message of every rejected filter.
 const supported = `supported are field == literal, <, <=, >, >= and field.startsWith("..."), joined by &&`
 
 // startsWith is the one function of a filter.

@@ -72,8 +72,8 @@ func parseDecimal(text []byte) decimal {
 	return d
 }
 
-// maxPower is where exponents stop counting: far beyond what anything in the
-// world is measured in, far below what an int64 overflows at.
+// maxPower caps exponents: far above any measured quantity, far below where an int64
+// overflows.
 const maxPower = 1 << 50
 
 func parsePower(text []byte) int64 {

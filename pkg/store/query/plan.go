@@ -1,6 +1,6 @@
 // Package query turns a listing's filter and sort order into a question that
 // one declared index answers, so that a listing costs what it returns. What no
-// index answers is refused, never searched for.
+// index answers is rejected, never answered by a scan.
 //
 // A filter is a conjunction in a subset of CEL: field == literal, <, <=, >, >=
 // (either side may be the field) and field.startsWith("..."), joined by &&.
@@ -121,8 +121,8 @@ func (p *Plan) bound(equal []string, ranged string) {
 // needs is what an index must offer.
 type needs struct {
 	equal      []string // leading fields, in any order
-	ranged     string   // the field behind them; "" for none
-	sorted     []string // the fields behind equal, in this order
+	ranged     string   // the field after them; "" for none
+	sorted     []string // the fields after equal, in this order
 	descending bool
 }
 
