@@ -123,7 +123,7 @@ const (
 // does not recover by itself.
 func (a *App) openWithRetry(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
 	said := ""
-	for wait := startRetryMin; ; wait = min(2*wait, startRetryMax) {
+	for delays := backoff.New(startRetryMin, startRetryMax); ; {
 		s, err := openOnce(ctx, backend, b, o)
 		if err == nil || !errors.Is(err, errs.Unavailable) || a.config.Backends[backend].Type == "file" {
 			return s, err
@@ -133,7 +133,7 @@ func (a *App) openWithRetry(ctx context.Context, backend string, b driver.Backen
 			said = text
 			a.log.Warn("a backend is unavailable; retrying", "backend", backend, "error", err)
 		}
-		if backoff.Sleep(ctx, wait) != nil {
+		if delays.Wait(ctx) != nil {
 			return nil, err
 		}
 	}
