@@ -92,7 +92,7 @@ func TestCommandsOfTheConfiguredBus(t *testing.T) {
 
 	say(0, "tea", "listener", "list")
 	say(0, `"name":"tea","ordered":false,"lag":0,"unacked":0,"redelivered":0,"retries":5,"letters":0`, "listener", "list", "--json")
-	say(0, "tea hears the log from sequence 3 on", "listener", "reset", "tea", "--from", "3")
+	say(0, "tea reads the log from sequence 3 on", "listener", "reset", "tea", "--from", "3")
 	say(0, `"lag":4`, "listener", "list", "--json")
 	say(2, "--from", "listener", "reset", "tea")
 	say(2, "is no place in the log", "listener", "reset", "tea", "--from", "yesterday")

@@ -74,7 +74,7 @@ func (c *listenerResetCmd) Run(ctx context.Context, s streams) error {
 	return c.connect(ctx, func(b *bus.Client) error {
 		sequence, err := replay.Reset(ctx, b.JetStream(), c.Name, from)
 		if err == nil {
-			_, err = fmt.Fprintf(s.out, "%s hears the log from sequence %d on\n", c.Name, sequence)
+			_, err = fmt.Fprintf(s.out, "%s reads the log from sequence %d on\n", c.Name, sequence)
 		}
 		return err
 	})

@@ -232,7 +232,7 @@ func TestMigrateCopiesObjectsAndPendingEvents(t *testing.T) {
 
 			// The destination has been written to since.
 			_, errOut = belfry(t, 1, "migrate", "--from", from, "--to", to)
-			if !strings.Contains(errOut, "at a newer revision already: it is in use") {
+			if !strings.Contains(errOut, "at a newer revision: something else writes to it") {
 				t.Errorf("with a destination in use migrate reports %s", errOut)
 			}
 			verified(t, to)

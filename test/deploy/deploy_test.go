@@ -144,7 +144,7 @@ func (w *fixture) deploy() {
 	w.request("letters")
 
 	// Only the admin resets a listener, and another setup keeps its position.
-	w.run("admin", 0, "hears the log from sequence 1", "listener", "reset", "listener", "--from", "all")
+	w.run("admin", 0, "reads the log from sequence 1", "listener", "reset", "listener", "--from", "all")
 	w.run("admin", 0, "13 in sync\n", "bus", "setup", "--listener", "listener")
 	w.save("/books", `{"uuid":"late"}`)
 	w.awaitLine(file, "Store.Saved late")

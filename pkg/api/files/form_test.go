@@ -56,7 +56,7 @@ func TestForm(t *testing.T) {
 					t.Errorf("fields %s, want %s", got, c.fields)
 				}
 				if n, err := f.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-					t.Errorf("behind the end: %d, %v", n, err)
+					t.Errorf("after the end: %d, %v", n, err)
 				}
 			}
 		})

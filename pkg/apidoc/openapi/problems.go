@@ -24,7 +24,7 @@ func failures() []failure {
 		{401, "Unauthenticated", []string{"unauthenticated"}, "Nobody is logged in where somebody has to be, or the token is not good.", []string{"Www-Authenticate"}},
 		{403, "Denied", []string{"denied"}, "The policy denies, a password or a token is wrong, or the request comes from a page of another origin.", nil},
 		{404, "NotFound", []string{"not-found"}, "There is no such thing.", nil},
-		{408, "TooSlow", []string{"timeout"}, "The body came too slowly.", nil},
+		{408, "TooSlow", []string{"timeout"}, "The body arrived too slowly.", nil},
 		{409, "Conflict", []string{"exists", "conflict"}, "It is taken, or in conflict with the present state.", nil},
 		{412, "Mismatch", []string{"mismatch"}, "A precondition does not hold.", nil},
 		{413, "TooLarge", []string{"too-large"}, "The object or the body is too large.", nil},
