@@ -276,3 +276,17 @@ func TestTheOldestTokensOfAMailboxAreDropped(t *testing.T) {
 	w.wantKind(w.Recover(t.Context(), all[0], from), errs.Denied)
 	w.must(w.Recover(t.Context(), all[1], from))
 }
+
+// An index that lags may find an object that belongs to another user by now.
+func TestALaggingIndexDoesNotShowSessionsOfOthers(t *testing.T) {
+	w := newFixture(t)
+	ada, bob := w.register(ada, password), w.register("bob@example.com", password)
+	record, _, err := w.backend.open["Sessions"].Get(t.Context(), bob.ID)
+	w.must(err)
+	w.backend.lagIndex("Sessions", record)
+	list, err := w.ListSessions(t.Context(), &ada.Session)
+	w.must(err)
+	if len(list) != 1 || list[0].ID != ada.ID {
+		t.Errorf("sessions: %+v", list)
+	}
+}
