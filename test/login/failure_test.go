@@ -12,6 +12,7 @@ var oauth2Names = []string{"github", "google", "facebook", "amazon", "oidc"}
 // A failure of a provider creates no user and no session, and does not affect
 // later logins.
 func TestProviderFailures(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, options{})
 	s := w.providers
 	for _, c := range []struct {
@@ -61,6 +62,7 @@ func TestProviderFailures(t *testing.T) {
 }
 
 func TestACallbackOfAnotherIssuerIsRejected(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, options{})
 	w.providers.AnswerAs("https://evil.test")
 	for _, name := range oauth2Names {
@@ -75,6 +77,7 @@ func TestACallbackOfAnotherIssuerIsRejected(t *testing.T) {
 }
 
 func TestAFailedFlowKeepsTheSession(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, options{})
 	w.providers.User("1")
 	b := w.browser()
@@ -100,6 +103,7 @@ func TestAFailedFlowKeepsTheSession(t *testing.T) {
 // A user that the schema rejects leaves nothing that prevents a registration
 // after the schema was changed.
 func TestTheUserSchemaIsEnforced(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, options{users: `, schema: user.json`, files: map[string]string{"user.json": `{"required":["nickname"]}`}})
 	for _, name := range names {
 		for range 2 {

@@ -15,6 +15,7 @@ import (
 var idField = map[string]string{"github": "id", "google": "sub", "facebook": "id", "amazon": "user_id", "twitter": "id_str", "oidc": "sub"}
 
 func TestEachProvider(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, options{})
 	for i, name := range names {
 		next := names[(i+1)%len(names)]
@@ -159,6 +160,7 @@ func (w *fixture) waitForIdent(name, id string) {
 
 // Cookies are hidden from scripts and other sites.
 func TestCookies(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, options{})
 	b := w.browser()
 	res, _ := b.request(http.MethodGet, "/auth/github", "")
@@ -182,6 +184,7 @@ func TestCookies(t *testing.T) {
 
 // Equal addresses do not prove that two users are one.
 func TestAnEqualAddressLinksNothing(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, options{})
 	res, body := w.browser().request(http.MethodPost, "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password"}`)
 	if res.StatusCode != http.StatusNoContent {

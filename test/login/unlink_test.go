@@ -29,6 +29,7 @@ func (w *fixture) wantStatus(got, want int) {
 }
 
 func TestTheLastIdentCannotBeUnlinked(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, options{})
 	b, first, second := w.owner("1")
 	user := b.userUUID()
@@ -61,8 +62,9 @@ func TestTheLastIdentCannotBeUnlinked(t *testing.T) {
 }
 
 func TestConcurrentUnlinksKeepOneIdent(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, options{})
-	for i := range 20 {
+	for i := range 8 {
 		id := fmt.Sprint(i)
 		b, first, second := w.owner(id)
 		var both sync.WaitGroup
@@ -80,8 +82,9 @@ func TestConcurrentUnlinksKeepOneIdent(t *testing.T) {
 
 // Concurrent linking and unlinking never leaves a user without idents.
 func TestConcurrentLinkAndUnlink(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, options{})
-	for i := range 20 {
+	for i := range 8 {
 		id := fmt.Sprint(i)
 		b, first, second := w.owner(id)
 		user := b.userUUID()
