@@ -26,8 +26,8 @@ const book = `{"title":"The Nine Tailors","author":"0199f3a2-1111-7b52-9d0e-3f6a
 	`"year":1934,"price":12.5,"tags":["mystery","bells","fenland"],"publisher":{"name":"Gollancz","city":"London"},` +
 	`"summary":"Change ringing, a stolen emerald necklace, an unknown corpse in another man's grave, and the flood that drowned the fens, told as only she could."}`
 
-// bench holds the front and, beside it, a bare echo on the same driver: what
-// is left of its rate is what the front costs.
+// bench has the front and a minimal server on the same driver, to compare their
+// rates.
 type bench struct {
 	*testing.B
 	front, bare http.Handler
@@ -60,7 +60,7 @@ func newBench(b *testing.B) *bench {
 	return &bench{b, front, bare(books.Driver()), "/books/" + stored.UUID}
 }
 
-// bare is the least that keeps objects over HTTP.
+// bare is a minimal HTTP server that stores objects.
 func bare(d driver.Store) http.Handler {
 	e := echo.New()
 	e.GET("/books/:uuid", func(c echo.Context) error {
@@ -105,7 +105,7 @@ func BenchmarkCreate(b *testing.B) {
 	b.Run("tcp/front", func(b *testing.B) { overTCP(b, n.front, request, http.StatusCreated) })
 }
 
-// discard is a reply that nobody reads.
+// discard is a ResponseWriter that discards the reply.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header            { return d.header }

@@ -16,7 +16,7 @@ func TestUnknownPaths(t *testing.T) {
 	f.Do("POST", "/healthz", "{}").Want(405)
 }
 
-// What a path names is a uuid or nothing: it never leads elsewhere.
+// The last segment of a path is a uuid or not found: it is never used as a path.
 func TestPathTricks(t *testing.T) {
 	f := apitest.Start(t)
 	for path, status := range map[string]int{
@@ -56,7 +56,7 @@ func TestPathTricks(t *testing.T) {
 	f.Alive()
 }
 
-// What net/http itself refuses, or hands on in odd forms.
+// Requests that net/http refuses, or passes on in odd forms.
 func TestOddRequests(t *testing.T) {
 	f := apitest.Start(t)
 	for request, status := range map[string]int{

@@ -27,7 +27,7 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// bell is a bus, and the hub of a front whose events go there.
+// bell is a bus and the hub of a front whose events are published there.
 type bell struct {
 	*testing.T
 	bus *bus.Bus
@@ -75,7 +75,7 @@ type stream struct {
 	lines *bufio.Reader
 }
 
-// listen begins to listen, and waits until the stream is ready.
+// listen opens a stream, and waits until it is ready.
 func listen(f *apitest.Front, query string, headers ...string) *stream {
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.Context())
@@ -162,7 +162,7 @@ func TestEventsOverHTTP(t *testing.T) {
 	apitest.Start(t).Do("GET", "/events", "").Want(404)
 }
 
-// A server's deadlines are for requests that end.
+// The server's timeouts don't apply to streams.
 func TestAStreamOutlastsTheServersDeadlines(t *testing.T) {
 	t.Parallel()
 	const deadline = 100 * time.Millisecond
@@ -176,7 +176,7 @@ func TestAStreamOutlastsTheServersDeadlines(t *testing.T) {
 	s.until("event: Store.Saved")
 }
 
-// An old client is told the end of the stream by the end of its connection.
+// The end of an HTTP/1.0 stream is the end of its connection.
 func TestEventsOverHTTP10(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, newBell(t).option(0))
@@ -195,8 +195,8 @@ func TestEventsOverHTTP10(t *testing.T) {
 	}
 }
 
-// A server that stops ends its streams at once and says why, whether the clients
-// take what they are sent or not.
+// A server that stops ends its streams at once with the reason, whether or not the
+// clients read them.
 func TestStreamsDoNotHoldUpAServerThatStops(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, newBell(t).option(0))
@@ -221,8 +221,8 @@ func TestStreamsDoNotHoldUpAServerThatStops(t *testing.T) {
 	}
 }
 
-// gateWith is a front at which one can log in, and a store that only its owner
-// reads.
+// gateWith starts a front with accounts, and a store whose objects only their
+// owners may read.
 func gateWith(t *testing.T, heartbeat time.Duration) (*apitest.Front, *store.Store) {
 	t.Helper()
 	b := newBell(t)
@@ -249,9 +249,9 @@ func gateWith(t *testing.T, heartbeat time.Duration) (*apitest.Front, *store.Sto
 	return f, notes
 }
 
-// A stream that is somebody's ends when the session does, however it came in and
-// however the session ends; it does not go on as nobody's.
-func TestAStreamEndsWithItsSession(t *testing.T) {
+// The stream of a session ends with it, wherever the request carries the token and
+// however the session ends; it does not continue as an anonymous one.
+func TestStreamEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	for name, carry := range map[string]func(token string) []string{
 		"cookie": func(token string) []string { return []string{"Cookie", "belfry=" + token} },
@@ -300,12 +300,11 @@ func TestAStreamWithABadToken(t *testing.T) {
 	f, _ := gateWith(t, 0)
 	f.Do("GET", "/events", "", "Authorization", "Bearer nonsense").Want(401)
 	f.Do("HEAD", "/events", "", "Authorization", "Bearer nonsense").Want(401)
-	listen(f, "", "Cookie", "belfry=nonsense") // as for any other request, nobody's
+	listen(f, "", "Cookie", "belfry=nonsense") // anonymous, as for any other request
 }
 
-// That a stream takes long is nothing to tell, nor is it a fault when the client
-// goes.
-func TestAStreamIsLoggedQuietly(t *testing.T) {
+// A long stream is not logged as slow, nor a client that disconnects as an error.
+func TestLongStreamIsLoggedAtDebug(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, newBell(t).option(10*time.Millisecond))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -316,7 +315,7 @@ func TestAStreamIsLoggedQuietly(t *testing.T) {
 	f.Must(err)
 	began := time.Now()
 	lines := bufio.NewReader(resp.Body)
-	for time.Since(began) < 1100*time.Millisecond { // longer than a request may take in silence
+	for time.Since(began) < 1100*time.Millisecond { // longer than a request that is not logged as slow
 		_, err := lines.ReadString('\n')
 		f.Must(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestBinary(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	const text = "It is a truth universally acknowledged"
 	r := l.put("Books/emma/texts/add", text, "Content-Type", "Text/Plain; charset=utf-8", "X-Filename", "truth.txt").Want(201)
 	r.HasHeader("Location", "/files/Books/emma/texts/0").HasHeader("Etag", `"`+hashOf(text)+`"`).HasHeader("Cache-Control", "no-store")
@@ -76,7 +76,7 @@ func TestBinary(t *testing.T) {
 
 func TestEmptyBinary(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	path, hash := l.add("texts", "")
 	r := l.Do("GET", path, "", "Range", "bytes=0-10").Want(200).HasHeader("Content-Length", "0")
 	if r.Text != "" || hash != hashOf("") {
@@ -84,10 +84,10 @@ func TestEmptyBinary(t *testing.T) {
 	}
 }
 
-// What can't be a place is refused, and nothing of it is kept.
+// An upload to an invalid place is refused, and nothing is stored.
 func TestBinaryPlaces(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	l.Do("PUT", "/books/emma", `{"title":"Emma","tags":["a"]}`).Want(200)
 	for path, status := range map[string]int{
 		"Books/emma/texts/add":                  201,
@@ -124,7 +124,7 @@ func TestBinaryPlaces(t *testing.T) {
 		"Books/emma/texts":                      405,
 		"Locked/emma/texts/add":                 401,
 		"Hidden/emma/texts/add":                 404,
-		"Discreet/emma/texts/add":               404,
+		"Concealed/emma/texts/add":              404,
 		"Guarded/emma/texts/add":                401,
 		"Guarded/none/texts/add":                404,
 	} {
@@ -147,7 +147,7 @@ func TestBinaryPlaces(t *testing.T) {
 		"None/emma/texts/0":      404,
 		"Locked/emma/texts/0":    401,
 		"Hidden/emma/texts/0":    404,
-		"Discreet/emma/texts/0":  404,
+		"Concealed/emma/texts/0": 404,
 		"Guarded/emma/texts/0":   404,
 		"upload/emma/texts/0":    404,
 	} {
@@ -156,7 +156,7 @@ func TestBinaryPlaces(t *testing.T) {
 		}
 	}
 	for path, status := range map[string]int{
-		"Guarded/emma/texts/0/" + hashOf("x"):                                  401, // nor is it told that there is none
+		"Guarded/emma/texts/0/" + hashOf("x"):                                  401, // the reply must not say that there is none
 		"Books/emma/texts/0/" + hashOf("x"):                                    412,
 		"Books/emma/texts/0/" + strings.ToUpper(hashOf("x")):                   400,
 		"Books/emma/texts/0/..":                                                400,
@@ -173,10 +173,10 @@ func TestBinaryPlaces(t *testing.T) {
 	}
 }
 
-// What a service's map names can be reached without being exposed.
+// The stores that a service's Properties name are served without being exposed.
 func TestNamedPlaces(t *testing.T) {
 	t.Parallel()
-	l := shelve(t, func(o *binary.Options, _ *files.Options) {
+	l := startLibrary(t, func(o *binary.Options, _ *files.Options) {
 		o.Properties = map[string][]string{"Books": {"texts"}, "Hidden": {"texts"}}
 	})
 	l.put("Books/emma/texts/add", "x").Want(201)
@@ -200,10 +200,10 @@ func TestRestrictedBinaries(t *testing.T) {
 		"everything": {files.Restrict{Create: true, Get: true, Delete: true}, 404, 404, 404},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := shelve(t, func(_ *binary.Options, b *files.Options) { b.Restrict = c.restrict })
+			l := startLibrary(t, func(_ *binary.Options, b *files.Options) { b.Restrict = c.restrict })
 			check := func(r apitest.Reply, want int) {
 				t.Helper()
-				// Of the path of an upload a deletion may be taken, and vice versa.
+				// The path of an upload may have another method, DELETE, and vice versa.
 				if r.StatusCode != want && (want != 404 || r.StatusCode != 405) {
 					t.Errorf("%s: %d, want %d", r.Request.Method, r.StatusCode, want)
 				}
@@ -222,7 +222,7 @@ func TestBinaryPrefersToWait(t *testing.T) {
 		caused = causes
 		return nil
 	}}
-	l := shelve(t, w.Use)
+	l := startLibrary(t, w.Use)
 	check := func(r apitest.Reply) {
 		t.Helper()
 		r.HasHeader("Preference-Applied", "wait")

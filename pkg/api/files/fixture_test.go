@@ -25,9 +25,9 @@ import (
 
 const maxFile = 1 << 20
 
-// library is a front with a binary service over a folder, at /files. Anybody may
-// do anything with Books, look at Guarded, and do nothing with Locked. Hidden is
-// neither exposed nor guarded, and Discreet tells nobody what it has.
+// library is a front with a binary service over a folder, at /files. Clients may
+// read and write Books, only read Guarded, and neither with Locked. Hidden is not
+// exposed and has no policy; Concealed hides what clients may not read.
 type library struct {
 	*apitest.Front
 	set      *store.Set
@@ -36,9 +36,9 @@ type library struct {
 	storage  driver.Storage
 }
 
-// shelve makes a library. change may set the options of its service and what
-// start takes.
-func shelve(t *testing.T, change ...any) *library {
+// startLibrary starts a library. change may set the options of its service, and
+// what apitest.Start takes.
+func startLibrary(t *testing.T, change ...any) *library {
 	t.Helper()
 	l := &library{folder: t.TempDir()}
 	l.Front = apitest.Start(t, append(change, func(o *api.Options) {
@@ -57,7 +57,7 @@ func shelve(t *testing.T, change ...any) *library {
 		}
 	})...)
 	l.Books = l.set.Store("Books")
-	for _, name := range []string{"Books", "Guarded", "Locked", "Hidden", "Discreet"} {
+	for _, name := range []string{"Books", "Guarded", "Locked", "Hidden", "Concealed"} {
 		_, err := l.set.Store(name).Save(t.Context(), nil, "emma")
 		l.Must(err)
 	}
@@ -81,7 +81,7 @@ func (l *library) open(t *testing.T) {
 		{Name: "Guarded", Policy: rules(t, policy.Rules{Update: "false"}), IndexBinaries: true},
 		{Name: "Locked", Policy: rules(t, policy.Rules{Get: "false", Update: "false"}), IndexBinaries: true},
 		{Name: "Hidden", IndexBinaries: true},
-		{Name: "Discreet", HideForbidden: true, Policy: rules(t, policy.Rules{Get: "false"}), IndexBinaries: true},
+		{Name: "Concealed", HideForbidden: true, Policy: rules(t, policy.Rules{Get: "false"}), IndexBinaries: true},
 		binary.ContentsOptions("Contents"),
 	} {
 		s, err := store.Open(t.Context(), backend, o)
@@ -115,7 +115,7 @@ func (l *library) put(path, body string, headers ...string) apitest.Reply {
 	return l.Do("PUT", "/files/upload/"+path, body, append([]string{"Content-Type", ""}, headers...)...)
 }
 
-// add uploads bytes that must be taken, and returns where they are and their hash.
+// add uploads bytes, which must succeed, and returns their path and hash.
 func (l *library) add(property, body string, headers ...string) (path, hash string) {
 	l.Helper()
 	r := l.put("Books/emma/"+property+"/add", body, headers...).Want(201)
@@ -128,7 +128,7 @@ func recordOf(r apitest.Reply) (rec record) {
 	return rec
 }
 
-// records returns what the object holds.
+// records returns the records of the object's property.
 func (l *library) records(property string) (all []record) {
 	l.Helper()
 	var object map[string]json.RawMessage

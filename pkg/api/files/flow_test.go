@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	brief = 100 * time.Millisecond // of what is meant to pass
-	ample = time.Minute            // of what is not
+	brief = 100 * time.Millisecond // for timeouts that must expire
+	ample = time.Minute            // for timeouts that must not expire
 )
 
 // flow serves one handler with the timeouts of an HTTP server, and returns its address.
@@ -54,11 +54,11 @@ func dialFlow(t *testing.T, address, request string) net.Conn {
 	return conn
 }
 
-// An upload that gets on is not cut by the timeouts that hold for other
-// requests, and its reply arrives.
+// An upload that makes progress is not ended by the timeouts of other requests,
+// and its reply arrives.
 func TestLongUpload(t *testing.T) {
 	t.Parallel()
-	heard := make(chan byte)
+	received := make(chan byte)
 	address := flow(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = brief, brief }, func(x *kit.Exchange) error {
 		f := newInflow(x, ample)
 		one := make([]byte, 1)
@@ -69,7 +69,7 @@ func TestLongUpload(t *testing.T) {
 			if one[0] == '.' {
 				break
 			}
-			heard <- one[0]
+			received <- one[0]
 		}
 		f.extendReply(ample)
 		x.Send(http.StatusOK, "text/plain", []byte(strings.Repeat("x", 64<<10)+"done"))
@@ -81,9 +81,9 @@ func TestLongUpload(t *testing.T) {
 			t.Fatal(err)
 		}
 		select {
-		case <-heard:
+		case <-received:
 		case <-time.After(ample):
-			t.Fatal("the upload broke off")
+			t.Fatal("the upload was interrupted")
 		}
 	}
 	if _, err := io.WriteString(conn, "1\r\n.\r\n0\r\n\r\n"); err != nil {
@@ -94,7 +94,8 @@ func TestLongUpload(t *testing.T) {
 	}
 }
 
-// Whoever sends nothing, or next to nothing, is told and loses the connection.
+// A client that sends nothing, or too little, gets 408 and its connection is
+// closed.
 func TestStalledUpload(t *testing.T) {
 	t.Parallel()
 	address := flow(t, func(*http.Server) {}, func(x *kit.Exchange) error {
@@ -109,7 +110,7 @@ func TestStalledUpload(t *testing.T) {
 			var cut error
 			for began := time.Now(); cut == nil; _, cut = io.WriteString(w, "x") {
 				if time.Since(began) > ample {
-					return errors.New("it could go on for ever")
+					return errors.New("the upload was never ended")
 				}
 			}
 			return nil
@@ -118,7 +119,7 @@ func TestStalledUpload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conn := dialFlow(t, address, "PUT /flow HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000000\r\n\r\n")
 			sent := make(chan error, 1)
-			go func() { sent <- send(&slowly{w: conn}) }()
+			go func() { sent <- send(&slowWriter{w: conn}) }()
 			reply, _ := io.ReadAll(conn)
 			if !strings.HasPrefix(string(reply), "HTTP/1.1 408 ") || !strings.Contains(string(reply), "Connection: close") {
 				t.Errorf("%q", reply)
@@ -131,13 +132,13 @@ func TestStalledUpload(t *testing.T) {
 	}
 }
 
-// slowly writes less than a window in the time for one.
-type slowly struct {
+// slowWriter writes less than a window in the time for one.
+type slowWriter struct {
 	w    io.Writer
 	last time.Time
 }
 
-func (s *slowly) Write(p []byte) (int, error) {
+func (s *slowWriter) Write(p []byte) (int, error) {
 	for time.Since(s.last) < time.Millisecond {
 		time.Sleep(100 * time.Microsecond)
 	}
@@ -145,9 +146,10 @@ func (s *slowly) Write(p []byte) (int, error) {
 	return s.w.Write(p)
 }
 
-// Once the body is there, its reader has all the time it needs: net/http, which
-// watches the connection, takes no deadline that passes for a client that left.
-func TestTimeBehindTheBody(t *testing.T) {
+// After the body has been read, the handler may take any time: net/http, which
+// watches the connection, does not take an expired deadline for a client that has
+// disconnected.
+func TestHandlerMayTakeTimeAfterTheBody(t *testing.T) {
 	t.Parallel()
 	address := flow(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = brief, brief }, func(x *kit.Exchange) error {
 		f := newInflow(x, brief)
@@ -181,7 +183,7 @@ func TestPaceCountsTheClientsTime(t *testing.T) {
 	}
 	check(time.Second)
 	p.end(10, 100*time.Millisecond)
-	now = now.Add(time.Hour) // belfry's own
+	now = now.Add(time.Hour) // spent by the server
 	check(900 * time.Millisecond)
 	p.end(flowWindow-11, 800*time.Millisecond)
 	check(100 * time.Millisecond)
@@ -189,7 +191,7 @@ func TestPaceCountsTheClientsTime(t *testing.T) {
 	check(time.Second) // the next window
 }
 
-// big is more than what the buffers of a connection hold.
+// big exceeds the buffers of a connection.
 const big = 64 << 20
 
 func bigFile(t *testing.T) string {
@@ -201,8 +203,9 @@ func bigFile(t *testing.T) string {
 	return path
 }
 
-// pouring serves a content of so many bytes.
-func pouring(open func() (io.Reader, error), length int64, patience time.Duration, told chan<- [2]error) kit.Handler {
+// serveContent serves a content of length bytes, and sends the errors of
+// copyContent to results.
+func serveContent(open func() (io.Reader, error), length int64, patience time.Duration, results chan<- [2]error) kit.Handler {
 	return func(x *kit.Exchange) error {
 		content, err := open()
 		if err != nil {
@@ -215,16 +218,17 @@ func pouring(open func() (io.Reader, error), length int64, patience time.Duratio
 		x.WriteHeader(http.StatusOK)
 		client, reading := copyContent(x, content, length, patience)
 		if client == nil && reading == nil {
-			reading = x.Request.Context().Err() // a deadline that passed is no client that left
+			reading = x.Request.Context().Err() // an expired deadline must not cancel the request
 		}
-		told <- [2]error{client, reading}
+		results <- [2]error{client, reading}
 		return reading
 	}
 }
 
-// A download that gets on is not cut by the timeouts of other replies, be it a
-// file that the system sends or anything else; and one that stalls is.
-func TestDownloadTakesItsTime(t *testing.T) {
+// A download that makes progress is not ended by the timeouts of other replies,
+// whether the operating system sends a file or belfry copies a stream; one that
+// stalls is.
+func TestLongDownload(t *testing.T) {
 	t.Parallel()
 	path := bigFile(t)
 	for name, open := range map[string]func() (io.Reader, error){
@@ -236,8 +240,8 @@ func TestDownloadTakesItsTime(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told := make(chan [2]error, 1)
-			address := flow(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = brief, brief }, pouring(open, big, ample, told))
+			results := make(chan [2]error, 1)
+			address := flow(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = brief, brief }, serveContent(open, big, ample, results))
 			conn := dialFlow(t, address, "GET /flow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 			head := make([]byte, 1<<20)
 			if _, err := io.ReadFull(conn, head); err != nil {
@@ -250,33 +254,33 @@ func TestDownloadTakesItsTime(t *testing.T) {
 			if whole := int64(bytes.Index(head, []byte("\r\n\r\n"))) + 4 + big; err != nil || int64(len(head))+rest != whole {
 				t.Errorf("%d bytes, %v", int64(len(head))+rest, err)
 			}
-			if errs := <-told; errs != [2]error{} {
+			if errs := <-results; errs != [2]error{} {
 				t.Error(errs)
 			}
 		})
 		t.Run(name+", stalled", func(t *testing.T) {
-			told := make(chan [2]error, 1)
-			address := flow(t, func(*http.Server) {}, pouring(open, big, brief, told))
+			results := make(chan [2]error, 1)
+			address := flow(t, func(*http.Server) {}, serveContent(open, big, brief, results))
 			dialFlow(t, address, "GET /flow HTTP/1.1\r\nHost: x\r\n\r\n")
-			if errs := <-told; !errors.Is(errs[0], os.ErrDeadlineExceeded) || errs[1] != nil {
+			if errs := <-results; !errors.Is(errs[0], os.ErrDeadlineExceeded) || errs[1] != nil {
 				t.Error(errs)
 			}
 		})
-		t.Run(name+", client gone", func(t *testing.T) {
-			told := make(chan [2]error, 1)
-			address := flow(t, func(*http.Server) {}, pouring(open, big, ample, told))
+		t.Run(name+", client disconnected", func(t *testing.T) {
+			results := make(chan [2]error, 1)
+			address := flow(t, func(*http.Server) {}, serveContent(open, big, ample, results))
 			conn := dialFlow(t, address, "GET /flow HTTP/1.1\r\nHost: x\r\n\r\n")
 			if err := conn.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if errs := <-told; errs[0] == nil || errs[1] != nil {
+			if errs := <-results; errs[0] == nil || errs[1] != nil {
 				t.Error(errs)
 			}
 		})
 	}
 }
 
-// What is sent is never more than the headers told, and less is an error.
+// The body is never longer than Content-Length; a shorter one is an error.
 func TestDownloadOfAnotherLength(t *testing.T) {
 	t.Parallel()
 	path := bigFile(t)
@@ -313,13 +317,13 @@ func TestDownloadOfAnotherLength(t *testing.T) {
 	}
 }
 
-// sending notes what it is given to send.
-type sending struct {
+// sendRecorder counts the files and bytes that it is given to send.
+type sendRecorder struct {
 	http.ResponseWriter
 	files, bytes int64
 }
 
-func (s *sending) ReadFrom(r io.Reader) (int64, error) {
+func (s *sendRecorder) ReadFrom(r io.Reader) (int64, error) {
 	if limited, ok := r.(*io.LimitedReader); ok && limited.N <= flowWindow {
 		if _, ok := limited.R.(syscall.Conn); ok {
 			s.files++
@@ -330,8 +334,8 @@ func (s *sending) ReadFrom(r io.Reader) (int64, error) {
 	return n, err
 }
 
-// A file reaches net/http as one, in pieces: that is what lets the operating
-// system send it by itself.
+// net/http receives a file as a file, in pieces, so that the operating system can
+// send it (sendfile).
 func TestFileIsSentByTheSystem(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open(bigFile(t))
@@ -339,7 +343,7 @@ func TestFileIsSentByTheSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	w := &sending{ResponseWriter: httptest.NewRecorder()}
+	w := &sendRecorder{ResponseWriter: httptest.NewRecorder()}
 	x := &kit.Exchange{ResponseWriter: w}
 	if client, reading := copyContent(x, f, big, ample); client != nil || reading != nil {
 		t.Fatal(client, reading)

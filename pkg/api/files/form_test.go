@@ -14,7 +14,7 @@ import (
 
 const fileHead = "Content-Disposition: form-data; name=\"f\"; filename=\"x.txt\"\r\nContent-Type: text/plain\r\n\r\n"
 
-// parts joins what a form has between its boundaries, the last one included.
+// parts joins the parts of a form with its boundaries, the last one included.
 func parts(all ...string) string {
 	return "--b\r\n" + strings.Join(all, "\r\n--b\r\n") + "\r\n--b--\r\n"
 }
@@ -80,7 +80,7 @@ func TestBadForms(t *testing.T) {
 		"no file chosen":         {parts("Content-Disposition: form-data; name=\"g\"; filename=\"\"\r\n\r\n"), errs.Invalid},
 		"two files":              {parts(fileHead+"1", fileHead+"2"), errs.Invalid},
 		"cut in the file":        {strings.TrimSuffix(parts(fileHead+"hello"), "llo\r\n--b--\r\n"), errs.Invalid},
-		"cut behind the file":    {strings.TrimSuffix(parts(fileHead+"hello"), "\r\n--b--\r\n"), errs.Invalid},
+		"cut after the file":     {strings.TrimSuffix(parts(fileHead+"hello"), "\r\n--b--\r\n"), errs.Invalid},
 		"cut in a field":         {good[:len(good)-10], errs.Invalid},
 		"no last boundary":       {strings.TrimSuffix(good, "--b--\r\n"), errs.Invalid},
 		"a field twice":          {parts(fieldPart("a", "1"), fieldPart("a", "2"), fileHead), errs.Invalid},
@@ -93,7 +93,7 @@ func TestBadForms(t *testing.T) {
 		"bad headers":            {parts("what is this\r\n\r\nhello"), errs.Invalid},
 		"encoded":                {parts("Content-Transfer-Encoding: base64\r\n" + fileHead + "aGVsbG8="), errs.Unsupported},
 		"a large field":          {parts(fieldPart("a", strings.Repeat("x", binary.MaxMetadata)), fileHead), errs.TooLarge},
-		"a large field behind":   {parts(fileHead, fieldPart("a", strings.Repeat("x", binary.MaxMetadata))), errs.TooLarge},
+		"a large field after":    {parts(fileHead, fieldPart("a", strings.Repeat("x", binary.MaxMetadata))), errs.TooLarge},
 		"many fields":            {parts(append(many, fileHead)...), errs.TooLarge},
 		"endless headers":        {"--b\r\nX: " + strings.Repeat("x", 20<<20), errs.TooLarge},
 		"many headers":           {"--b\r\n" + strings.Repeat("X: y\r\n", 1<<20), errs.TooLarge},
@@ -113,7 +113,7 @@ func TestBadForms(t *testing.T) {
 	}
 }
 
-// Wherever a form is cut off, its file does not come to an end.
+// Wherever a form is truncated, reading its file fails.
 func TestFormCutAnywhere(t *testing.T) {
 	t.Parallel()
 	good := parts(fieldPart("a", "1"), fileHead+"hello", fieldPart("b", "2"))
@@ -124,7 +124,7 @@ func TestFormCutAnywhere(t *testing.T) {
 	}
 }
 
-// Why the body broke off is told, not only that the form is not whole.
+// The error is that of the body, not only that the form is incomplete.
 func TestFormOfABrokenBody(t *testing.T) {
 	t.Parallel()
 	broke := errs.New(errs.Canceled, "too slow")

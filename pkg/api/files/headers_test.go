@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// What a form says of its file counts; its other fields become metadata.
+// The headers of a form's file part apply; the form's fields become metadata.
 func TestUploadOfForm(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	body := "--b\r\nContent-Disposition: form-data; name=\"artist\"\r\n\r\nÉlisabeth\r\n" +
 		"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"größe.png\"\r\nContent-Type: image/png\r\n" +
 		"Content-Digest: " + digestOf("pixels") + "\r\n\r\npixels\r\n" +
@@ -56,7 +56,7 @@ func TestUploadOfForm(t *testing.T) {
 
 func TestUploadTypes(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	for given, want := range map[string]string{
 		"":                              "application/octet-stream",
 		"IMAGE/png":                     "image/png",
@@ -81,10 +81,10 @@ func TestUploadTypes(t *testing.T) {
 
 func TestContentDigestOfUpload(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	l.put("Books/emma/texts/add", "right", "Content-Digest", digestOf("right")).Want(201)
 	if r := l.put("Books/emma/texts/add", "wrong", "Content-Digest", digestOf("right")).Want(412); r.Close {
-		t.Error("the connection is closed behind a body that was read")
+		t.Error("the connection is closed after a body that was read")
 	}
 	l.put("Books/emma/texts/add", "wrong", "Content-Digest", "sha-256=nonsense").Want(400)
 	l.put("Books/emma/texts/add", "other", "Content-Digest", "sha-512=:AAAA:").Want(201)
@@ -96,10 +96,11 @@ func TestContentDigestOfUpload(t *testing.T) {
 	}
 }
 
-// If-Match of an upload is about the object, that of the others about the binary.
+// If-Match of an upload applies to the object, that of other requests to the
+// binary.
 func TestBinaryPreconditions(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	revision := func() string { return l.Do("GET", "/books/emma", "").Want(200).Header.Get("Etag") }
 	first := revision()
 	l.put("Books/emma/texts/add", "one", "If-Match", first).Want(201)
@@ -138,7 +139,7 @@ func TestBinaryPreconditions(t *testing.T) {
 
 func TestBinaryRanges(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	const text = "0123456789"
 	path, hash := l.add("texts", text)
 	for given, c := range map[string]struct {
@@ -168,7 +169,7 @@ func TestBinaryRanges(t *testing.T) {
 	if r := l.Do("GET", path, "", "Range", "bytes=2-4", "If-Range", `"x"`).Want(200); r.Text != text {
 		t.Errorf("%q", r.Text)
 	}
-	// A large one, from its middle.
+	// A large content, from its middle.
 	large := strings.Repeat("0123456789abcdef", maxFile/16)
 	path, _ = l.add("texts", large)
 	if r := l.Do("GET", path, "", "Range", "bytes=500001-900000").Want(206); r.Text != large[500001:900001] {
@@ -178,7 +179,7 @@ func TestBinaryRanges(t *testing.T) {
 
 func TestBinaryInPieces(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	body := bytes.Repeat([]byte("0123456789abcdef"), maxFile/16)
 	r, err := http.NewRequestWithContext(t.Context(), "PUT", l.URL+"/files/upload/Books/emma/texts/add", struct{ io.Reader }{bytes.NewReader(body)})
 	l.Must(err)

@@ -10,11 +10,11 @@ import (
 	"belfry/pkg/binary/driver"
 )
 
-// Names are for people: they never lead anywhere, and are never more than a
+// File names are for display: they are not used as paths, and stay within a
 // header's value.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	for given, want := range map[string]string{
 		"../../etc/passwd":                "passwd",
 		`..\..\boot.ini`:                  "boot.ini",
@@ -65,10 +65,10 @@ func TestHostileNames(t *testing.T) {
 	}))
 }
 
-// Nothing that somebody uploaded runs in the origin that serves it.
+// No uploaded content runs as script in the origin that serves it.
 func TestHostileTypes(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	const script = "<script>alert(1)</script>"
 	for mimetype, served := range map[string]string{
 		"text/html":                 "text/html",

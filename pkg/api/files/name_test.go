@@ -74,7 +74,7 @@ func TestDisposition(t *testing.T) {
 	}
 }
 
-// Whatever a name holds, it is sent as one well-formed header that says it.
+// Any name is sent as one well-formed header that can be decoded to it.
 func FuzzDisposition(f *testing.F) {
 	for _, name := range []string{"x.txt", "größe.txt", "../../x", "a\x00b", "\u202etxt.exe", `"\%`, "\xff\xfe", strings.Repeat("€", 100)} {
 		f.Add(name)

@@ -45,7 +45,7 @@ func TestRequestedSpan(t *testing.T) {
 	}
 }
 
-// What is no range that could be answered in one part asks for the whole.
+// A Range that is not one satisfiable part is ignored.
 func TestWholeSpan(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

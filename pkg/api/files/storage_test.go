@@ -17,50 +17,50 @@ import (
 	"belfry/pkg/errs"
 )
 
-// opening is a storage whose contents are opened by a function, once it is set.
-type opening struct {
+// openStorage is a storage whose contents are opened by a function, once it is set.
+type openStorage struct {
 	driver.Storage
 	open atomic.Pointer[func(context.Context) (io.ReadCloser, error)]
 }
 
-func (s *opening) set(open func(context.Context) (io.ReadCloser, error)) { s.open.Store(&open) }
+func (s *openStorage) set(open func(context.Context) (io.ReadCloser, error)) { s.open.Store(&open) }
 
-// over puts the storage around that of a service.
-func (s *opening) over(o *binary.Options, _ *files.Options) { s.Storage, o.Storage = o.Storage, s }
+// wrap makes the storage that of a service, around its own.
+func (s *openStorage) wrap(o *binary.Options, _ *files.Options) { s.Storage, o.Storage = o.Storage, s }
 
-func (s *opening) Open(ctx context.Context, hash string, offset, length int64) (io.ReadCloser, error) {
+func (s *openStorage) Open(ctx context.Context, hash string, offset, length int64) (io.ReadCloser, error) {
 	if open := s.open.Load(); open != nil {
 		return (*open)(ctx)
 	}
 	return s.Storage.Open(ctx, hash, offset, length)
 }
 
-// signing is a storage that clients can ask themselves.
-type signing struct {
+// signStorage is a storage with presigned URLs.
+type signStorage struct {
 	driver.Storage
-	sign func(hash string, h driver.SignedHeaders, lasting time.Duration) (string, error)
+	sign func(hash string, h driver.SignedHeaders, expiry time.Duration) (string, error)
 }
 
-func (s signing) Sign(_ context.Context, hash string, h driver.SignedHeaders, lasting time.Duration) (string, error) {
-	return s.sign(hash, h, lasting)
+func (s signStorage) Sign(_ context.Context, hash string, h driver.SignedHeaders, expiry time.Duration) (string, error) {
+	return s.sign(hash, h, expiry)
 }
 
-// A content that is lost or breaks off is no shorter content.
+// A content that is missing or truncated is not served as a shorter one.
 func TestUnreadableContent(t *testing.T) {
 	t.Parallel()
-	faulty := &opening{}
-	l := shelve(t, faulty.over)
+	faulty := &openStorage{}
+	l := startLibrary(t, faulty.wrap)
 	path, hash := l.add("texts", strings.Repeat("x", 100<<10))
 	l.Must(l.storage.Delete(t.Context(), hash))
 	if r := l.Do("GET", path, "").Want(500); strings.Contains(r.Text, hash) || strings.Contains(r.Text, l.folder) {
-		t.Errorf("told: %s", r.Text)
+		t.Errorf("the reply names the content: %s", r.Text)
 	}
 	for name, c := range map[string]struct {
 		err    error
 		status int
 	}{
-		"away":  {&errs.Error{Kind: errs.Unavailable, Message: "throttled", RetryAfter: 7 * time.Second}, 503},
-		"fault": {errors.New("secret details"), 500},
+		"unavailable": {&errs.Error{Kind: errs.Unavailable, Message: "throttled", RetryAfter: 7 * time.Second}, 503},
+		"fault":       {errors.New("secret details"), 500},
 	} {
 		faulty.set(func(context.Context) (io.ReadCloser, error) { return nil, c.err })
 		r := l.Do("GET", path, "").Want(c.status).HasHeader("Content-Disposition", "")
@@ -80,7 +80,7 @@ func TestUnreadableContent(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 		if err == nil {
-			t.Errorf("%s: it looks whole", name)
+			t.Errorf("%s: the download looks complete", name)
 		}
 	}
 }
@@ -89,25 +89,25 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("the disk is broken") }
 
-// A client that leaves in the middle of a download is no fault in the log.
-func TestClientGoneInDownload(t *testing.T) {
+// A client that disconnects during a download is not logged as an error.
+func TestClientDisconnectsDuringDownload(t *testing.T) {
 	t.Parallel()
-	slow := &opening{}
-	l := shelve(t, slow.over)
+	slow := &openStorage{}
+	l := startLibrary(t, slow.wrap)
 	slow.set(func(ctx context.Context) (io.ReadCloser, error) { return io.NopCloser(endless{ctx}), nil })
 	path, _ := l.add("texts", strings.Repeat("x", maxFile))
 	conn := l.Dial()
-	_, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\nX-Request-Id: leaving\r\n\r\n")
+	_, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\nX-Request-Id: disconnecting\r\n\r\n")
 	l.Must(err)
 	_, err = conn.Read(make([]byte, 1000))
 	l.Must(err)
 	l.Must(conn.Close())
-	if record := l.Logs.Of("leaving"); record["level"] == "ERROR" || record["status"] != 200.0 {
+	if record := l.Logs.Of("disconnecting"); record["level"] == "ERROR" || record["status"] != 200.0 {
 		t.Errorf("%v", record)
 	}
 }
 
-// endless is a content that comes slowly, until its context ends.
+// endless is a content that is read slowly, until its context ends.
 type endless struct{ context.Context }
 
 func (e endless) Read(p []byte) (int, error) {
@@ -122,10 +122,10 @@ func (e endless) Read(p []byte) (int, error) {
 func TestPresignedDownload(t *testing.T) {
 	t.Parallel()
 	var got driver.SignedHeaders
-	l := shelve(t, func(o *binary.Options, b *files.Options) {
-		o.Storage = signing{Storage: o.Storage, sign: func(hash string, h driver.SignedHeaders, lasting time.Duration) (string, error) {
+	l := startLibrary(t, func(o *binary.Options, b *files.Options) {
+		o.Storage = signStorage{Storage: o.Storage, sign: func(hash string, h driver.SignedHeaders, expiry time.Duration) (string, error) {
 			got = h
-			return fmt.Sprintf("https://storage.example/%s?for=%s", hash, lasting), nil
+			return fmt.Sprintf("https://storage.example/%s?for=%s", hash, expiry), nil
 		}}
 		b.Presign = time.Minute
 	})

@@ -33,7 +33,7 @@ func TestMediaType(t *testing.T) {
 	}
 }
 
-// What a page could run, or be styled by, is never sent as such.
+// A content is never sent with a type that a page can load as script or style.
 func TestServedType(t *testing.T) {
 	t.Parallel()
 	for stored, want := range map[string]struct {

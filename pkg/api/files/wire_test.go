@@ -17,13 +17,13 @@ import (
 	"belfry/test/kit"
 )
 
-// uploading is the beginning of a request that uploads to the end of texts.
+// uploading is the beginning of a request that appends to texts.
 const uploading = "PUT /files/upload/Books/emma/texts/add HTTP/1.1\r\nHost: x\r\n"
 
-// An upload that ends early leaves nothing, wherever it ends.
+// An upload that ends early stores nothing, wherever it ends.
 func TestUploadEndsEarly(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	form := "Content-Type: multipart/form-data; boundary=b\r\n"
 	part := "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\n"
 	for name, request := range map[string]string{
@@ -35,7 +35,7 @@ func TestUploadEndsEarly(t *testing.T) {
 		"no last chunk":     uploading + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n",
 		"malformed chunk":   uploading + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n",
 		"within a form":     uploading + form + "Content-Length: 1000\r\n\r\n" + part + "hello",
-		"behind the file":   uploading + form + "Content-Length: 1000\r\n\r\n" + part + "hello\r\n--b--\r\n",
+		"after the file":    uploading + form + "Content-Length: 1000\r\n\r\n" + part + "hello\r\n--b--\r\n",
 		"before the file":   uploading + form + "Content-Length: 1000\r\n\r\n--b\r\nContent-Dis",
 		"a form, in chunks": uploading + form + "Transfer-Encoding: chunked\r\n\r\n5\r\n--b\r\n\r\n",
 	} {
@@ -50,10 +50,11 @@ func TestUploadEndsEarly(t *testing.T) {
 	}
 }
 
-// A client that is gone in the middle leaves nothing, and harms nobody.
-func TestClientGoneInUpload(t *testing.T) {
+// A client that disconnects during an upload leaves nothing in the storage, and
+// other clients are not affected.
+func TestClientDisconnectsDuringUpload(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	for range 10 {
 		conn := l.Dial()
 		_, err := io.WriteString(conn, uploading+"Content-Length: 1000000\r\n\r\n"+strings.Repeat("x", 5000))
@@ -66,14 +67,14 @@ func TestClientGoneInUpload(t *testing.T) {
 	if got := l.records("texts"); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
-	l.add("texts", "and goes on")
+	l.add("texts", "another upload")
 }
 
-// An upload that takes longer than other requests may is taken and answered.
+// An upload may take longer than other requests, and is answered.
 func TestSlowUpload(t *testing.T) {
 	t.Parallel()
 	const limit = 100 * time.Millisecond
-	l := shelve(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = limit, limit })
+	l := startLibrary(t, func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = limit, limit })
 	metadata := strings.Repeat("x", 7000) // the reply is longer than what net/http keeps back
 	body := "--b\r\nContent-Disposition: form-data; name=\"m\"\r\n\r\n" + metadata +
 		"\r\n--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\nhello\r\n--b--\r\n"
@@ -83,7 +84,7 @@ func TestSlowUpload(t *testing.T) {
 	_, err = io.WriteString(conn, body[:len(body)-1])
 	l.Must(err)
 	began := time.Now()
-	kit.WaitFor(l, "the time of other requests is over", func() bool { return time.Since(began) > 3*limit })
+	kit.WaitFor(l, "the timeouts of other requests have expired", func() bool { return time.Since(began) > 3*limit })
 	_, err = io.WriteString(conn, body[len(body)-1:])
 	l.Must(err)
 	if rec := recordOf(l.Receive(conn).Want(201)); rec.Metadata["m"] != metadata {
@@ -93,7 +94,7 @@ func TestSlowUpload(t *testing.T) {
 
 func TestStalledUploadLeavesNothing(t *testing.T) {
 	t.Parallel()
-	l := shelve(t, func(_ *binary.Options, b *files.Options) { b.Patience = 100 * time.Millisecond })
+	l := startLibrary(t, func(_ *binary.Options, b *files.Options) { b.Patience = 100 * time.Millisecond })
 	r := l.Raw(uploading+"Content-Length: 1000000\r\n\r\nhello", false).Want(408)
 	if !r.Close || r.Problem().Type != "urn:belfry:problem:timeout" {
 		t.Errorf("closed: %v, %s", r.Close, r.Text)
@@ -101,13 +102,13 @@ func TestStalledUploadLeavesNothing(t *testing.T) {
 	l.empty()
 }
 
-// What is too large is refused by its length, without being read, or as soon
-// as it is too large.
+// An upload that is too large is refused by its Content-Length, without being
+// read, or as soon as it exceeds the limit.
 func TestUploadTooLarge(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	l.add("texts", strings.Repeat("x", maxFile)) // as large as can be
-	held := len(l.records("texts"))
+	count := len(l.records("texts"))
 	large := fmt.Sprintf("Content-Length: %d\r\n", maxFile+1)
 	l.Raw(uploading+large+"\r\n", false).Want(413).Says("1048576")
 	l.Raw(uploading+large+"Expect: 100-continue\r\n\r\n", false).Want(413)
@@ -115,20 +116,20 @@ func TestUploadTooLarge(t *testing.T) {
 	chunk := "100000\r\n" + strings.Repeat("x", 1<<20) + "\r\n"
 	r := l.Raw(uploading+"Transfer-Encoding: chunked\r\n\r\n"+chunk+"1\r\nx\r\n", false).Want(413)
 	if !r.Close {
-		t.Error("the connection stays open before a body that nobody reads")
+		t.Error("the connection stays open before a body that is not read")
 	}
 	form := "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\n" + strings.Repeat("x", maxFile+1)
 	l.put("Books/emma/texts/add", form, "Content-Type", "multipart/form-data; boundary=b").Want(413)
-	if after := len(l.records("texts")); after != held {
-		t.Errorf("%d records, not %d", after, held)
+	if after := len(l.records("texts")); after != count {
+		t.Errorf("%d records, not %d", after, count)
 	}
 	kit.WaitFor(l, "no stage is left", func() bool { return l.stages() == 0 })
 }
 
-// Whether something may be uploaded is said before a client that asks has sent it.
+// A client that sends Expect: 100-continue is refused before it sends the body.
 func TestUploadExpectsContinue(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	const form = "\r\nContent-Type: multipart/form-data; boundary=b"
 	for path, status := range map[string]int{
 		"Guarded/emma/texts/add": 401, "Books/none/texts/add": 404, "Books/emma/uuid/add": 404, "Books/emma/texts/5": 409,
@@ -163,10 +164,10 @@ func TestUploadExpectsContinue(t *testing.T) {
 	}
 }
 
-// A client that sends all of a large body before it reads finds the refusal.
+// A client that sends a large body before it reads receives the refusal.
 func TestRefusedUploadIsAnswered(t *testing.T) {
 	t.Parallel()
-	l := shelve(t, func(o *binary.Options, _ *files.Options) { o.MaxSize = 0 })
+	l := startLibrary(t, func(o *binary.Options, _ *files.Options) { o.MaxSize = 0 })
 	body := bytes.Repeat([]byte("x"), 32<<20)
 	for range 5 {
 		for _, chunked := range []bool{false, true} {
@@ -181,7 +182,7 @@ func TestRefusedUploadIsAnswered(t *testing.T) {
 			l.Read(resp).Want(401)
 		}
 	}
-	// A small one costs no connection.
+	// A small body does not close the connection.
 	for range 2 {
 		resp := l.Raw("PUT /files/upload/Guarded/emma/texts/add HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello", false).Want(401)
 		if resp.Close {
@@ -190,11 +191,11 @@ func TestRefusedUploadIsAnswered(t *testing.T) {
 	}
 }
 
-// Two uploads at once to the end of a property both stay, each with an index
-// of its own.
-func TestUploadsAtOnce(t *testing.T) {
+// Concurrent uploads that append to a property all succeed, each with an index of
+// its own.
+func TestConcurrentUploads(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	const uploads = 16
 	paths := make([]string, uploads)
 	var wg sync.WaitGroup
@@ -208,12 +209,12 @@ func TestUploadsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	taken := map[string]bool{}
+	used := map[string]bool{}
 	for i, path := range paths {
-		if taken[path] {
+		if used[path] {
 			t.Errorf("%s is given twice", path)
 		}
-		taken[path] = true
+		used[path] = true
 		if r := l.Do("GET", path, "").Want(200); r.Text != fmt.Sprint("upload ", i) {
 			t.Errorf("%s: %q", path, r.Text)
 		}
@@ -223,11 +224,11 @@ func TestUploadsAtOnce(t *testing.T) {
 	}
 }
 
-// Whoever deletes what has been replaced meanwhile deletes nothing; and every
-// deletion that is acknowledged took away what it named.
+// Deleting a binary that has been replaced meanwhile deletes nothing, and every
+// acknowledged deletion has deleted the binary that it named.
 func TestReplaceAndDeleteRace(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	l.add("texts", "version 0")
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -279,10 +280,10 @@ func TestReplaceAndDeleteRace(t *testing.T) {
 	}
 }
 
-// Many transfers at once, of several kinds, each get what is theirs.
-func TestManyTransfers(t *testing.T) {
+// Concurrent transfers of several kinds don't mix up their contents.
+func TestConcurrentTransfers(t *testing.T) {
 	t.Parallel()
-	l := shelve(t)
+	l := startLibrary(t)
 	large := make([]byte, maxFile)
 	for i := range large {
 		large[i] = byte(rand.IntN(256))

@@ -123,8 +123,8 @@ func TestPlaceOfMalformedJSON(t *testing.T) {
 
 const head = "POST /books HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 
-// A body over the limit is refused before it is read, and its connection
-// closed: whatever follows on it is not taken for a request.
+// A body over the limit is refused before it is read, and its connection is
+// closed, so that the rest of the body is not taken for a request.
 func TestBodyOverLimit(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, limited)
@@ -142,13 +142,13 @@ func TestBodyOverLimit(t *testing.T) {
 		t.Fatalf("at the limit, chunked: %d %s", r.StatusCode, r.Text)
 	}
 	for name, request := range map[string]string{
-		"one byte":            sized(maxBody+1, object(maxBody+1)),
-		"one byte, chunked":   chunked(object(maxBody + 1)),
-		"10 MB":               sized(10<<20, object(10<<20)),
-		"10 MB, chunked":      chunked(object(10 << 20)),
-		"announced only":      sized(1<<40, ""),
-		"endless chunks":      head + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 40),
-		"a request behind it": chunked(object(maxBody+1)) + "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+		"one byte":           sized(maxBody+1, object(maxBody+1)),
+		"one byte, chunked":  chunked(object(maxBody + 1)),
+		"10 MB":              sized(10<<20, object(10<<20)),
+		"10 MB, chunked":     chunked(object(10 << 20)),
+		"announced only":     sized(1<<40, ""),
+		"endless chunks":     head + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 40),
+		"a request after it": chunked(object(maxBody+1)) + "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.T = t
@@ -209,7 +209,8 @@ func TestTruncatedBodies(t *testing.T) {
 	}
 }
 
-// Length and encoding that contradict each other are how requests are smuggled.
+// A Content-Length that contradicts Transfer-Encoding is refused: it serves request
+// smuggling.
 func TestContradictingLengths(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)
@@ -226,7 +227,7 @@ func TestContradictingLengths(t *testing.T) {
 	f.Alive()
 }
 
-// A client that sends a body too slowly is answered and loses its connection.
+// A client that sends a body too slowly is answered and its connection is closed.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, func(h *http.Server) { h.ReadTimeout = 100 * time.Millisecond })
@@ -237,10 +238,10 @@ func TestSlowBody(t *testing.T) {
 	f.Alive()
 }
 
-// A client that sends its headers too slowly loses its connection.
+// The connection of a client that sends its headers too slowly is closed.
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
-	// Other clients, this one at first too, have to be in time however busy the machine is.
+	// The limit must not be reached by other requests, however busy the machine is.
 	f := apitest.Start(t, func(h *http.Server) { h.ReadHeaderTimeout = 3 * time.Second })
 	conn := f.Dial()
 	_, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHo")
@@ -262,7 +263,7 @@ func TestManySlowClients(t *testing.T) {
 	f.Alive()
 }
 
-// A client that is gone before it is answered costs nothing but its request.
+// A client that disconnects before it is answered affects only its request.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)

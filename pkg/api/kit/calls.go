@@ -41,8 +41,8 @@ type Calls struct{ o CallOptions }
 // NewCalls returns Calls with the options.
 func NewCalls(o CallOptions) *Calls { return &Calls{o} }
 
-// Session returns the session that a request carries, nil for none. It is looked
-// up at most once per request.
+// Session returns the session of a request's token, nil for none. It is read at
+// most once per request.
 func (c *Calls) Session(x *Exchange) (*auth.Session, error) {
 	if c.o.Auth == nil || x.authenticated {
 		return x.session, nil
@@ -50,7 +50,7 @@ func (c *Calls) Session(x *Exchange) (*auth.Session, error) {
 	return c.Reauthenticate(x)
 }
 
-// Reauthenticate looks the session of a request up again, for requests that take
+// Reauthenticate reads the session of a request again, for requests that take
 // long.
 func (c *Calls) Reauthenticate(x *Exchange) (*auth.Session, error) {
 	if c.o.Auth == nil {

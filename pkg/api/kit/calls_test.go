@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// A reply after waiting shows the object with what the write has caused.
+// A reply after waiting has the object with the effects of the write.
 func TestPreferWait(t *testing.T) {
 	t.Parallel()
 	w := &apitest.Waiter{Subject: "_INBOX.waiting"}
@@ -55,7 +55,7 @@ func TestPreferWait(t *testing.T) {
 	}
 }
 
-// Whatever becomes of the waiting, the write has been made and is confirmed.
+// A write is acknowledged even if waiting for its effects fails.
 func TestPreferWaitInVain(t *testing.T) {
 	t.Parallel()
 	w := &apitest.Waiter{Work: func(ctx context.Context, _ []store.Cause) error {
@@ -64,7 +64,7 @@ func TestPreferWaitInVain(t *testing.T) {
 	}}
 	f := apitest.Start(t, w.Use, func(o *api.Options) { o.MaxWait = 50 * time.Millisecond })
 	f.Do("POST", "/books", `{"uuid":"emma"}`, "Prefer", "wait=3600").Want(201).HasHeader("Preference-Applied", "")
-	w.Work = func(context.Context, []store.Cause) error { return errors.New("the bus is away") }
+	w.Work = func(context.Context, []store.Cause) error { return errors.New("the bus is unavailable") }
 	f.Do("PUT", "/books/emma", `{"year":1}`, "Prefer", "wait=1").Want(200).HasHeader("Preference-Applied", "")
 	f.Do("DELETE", "/books/emma", "", "Prefer", "wait=1").Want(204).HasHeader("Preference-Applied", "")
 	if w.Begun.Load() != 3 || w.Ended.Load() != 3 {
@@ -97,7 +97,7 @@ func TestPreferWaitNotAsked(t *testing.T) {
 	f.Do("POST", "/books", `{"uuid":7}`, "Prefer", "wait=5").Want(400).HasHeader("Preference-Applied", "")
 }
 
-// Draining ends waits at once, and tells that no more requests should come.
+// Draining ends waits at once, and replies with Connection: close.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	waiting := make(chan struct{})
@@ -117,7 +117,7 @@ func TestDrain(t *testing.T) {
 	f.Alive()
 }
 
-// Shutdown answers what is under way, waits included.
+// Shutdown answers the requests in flight, waits included.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	waiting := make(chan struct{})

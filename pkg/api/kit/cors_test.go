@@ -8,8 +8,7 @@ import (
 	"belfry/pkg/api/login"
 )
 
-// Pages of trusted origins read replies, whatever they are, and those of others
-// read none.
+// Pages of trusted origins may read all replies, those of other origins none.
 func TestPagesOfTrustedOriginsRead(t *testing.T) {
 	t.Parallel()
 	f := apitest.StartLogin(t, 1, func(a *login.Options) {
@@ -39,7 +38,7 @@ func TestPagesOfTrustedOriginsRead(t *testing.T) {
 	f.Do("GET", "/healthz", "").Want(200).HasHeader("Access-Control-Allow-Origin", "").HasHeader("Vary", "Origin")
 }
 
-// Where only belfry's own pages are trusted nothing is said.
+// Without trusted origins there are no CORS headers.
 func TestOwnPagesReadWithoutBeingTold(t *testing.T) {
 	t.Parallel()
 	f := apitest.StartLogin(t, 1)[0]

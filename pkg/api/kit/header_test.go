@@ -57,7 +57,7 @@ func FuzzPreferredWait(f *testing.F) {
 			t.Errorf("%q: %v", line, got)
 		}
 		if got != 0 && preferredWait([]string{"first, " + strings.ToUpper(line)}, limit) != got {
-			t.Errorf("%q: depends on case or on what stands before", line)
+			t.Errorf("%q: depends on case or on the preceding preference", line)
 		}
 		if got == 0 && !strings.Contains(strings.ToLower(line), "wait") && preferredWait([]string{line, "wait=3"}, limit) != 3*time.Second {
 			t.Errorf("%q: hides the next line", line)
@@ -88,7 +88,7 @@ func FuzzParseTags(f *testing.F) {
 				t.Errorf("%q does not name %d", line, r)
 			}
 		}
-		// Written again it reads the same.
+		// Formatting and parsing it again yields the same.
 		var again []string
 		if parsed.any {
 			again = []string{"*"}

@@ -46,7 +46,7 @@ func TestProblemOfEachKind(t *testing.T) {
 			t.Errorf("%v: detail %q", kind, p.Detail)
 		}
 		if strings.Contains(r.Text, "SECRET") {
-			t.Errorf("%v: the cause is told: %s", kind, r.Text)
+			t.Errorf("%v: the reply has the cause: %s", kind, r.Text)
 		}
 		if retry := want.status == 429 || want.status == 503; retry != (r.Header.Get("Retry-After") == "1") {
 			t.Errorf("%v: Retry-After %q", kind, r.Header.Get("Retry-After"))
@@ -80,14 +80,14 @@ func TestProblemNamesFields(t *testing.T) {
 	}
 }
 
-// An error of no kind is a fault of ours: told as such, logged in full.
+// An error without a kind is replied with as an internal error, and logged in full.
 func TestInternalErrors(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)
 	f.Faults.Set(func() error { return errors.New("SECRET: disk on fire") })
 	r := f.Do("GET", "/books/emma", "", "X-Request-Id", "r1").Want(500)
 	if strings.Contains(r.Text, "SECRET") {
-		t.Errorf("told: %s", r.Text)
+		t.Errorf("the reply has the cause: %s", r.Text)
 	}
 	record := f.Logs.Of("r1")
 	if record["level"] != "ERROR" || record["error"] != "SECRET: disk on fire" || record["status"] != 500.0 {
@@ -101,7 +101,7 @@ func TestPanic(t *testing.T) {
 	f.Faults.Set(func() error { panic("SECRET") })
 	r := f.Do("GET", "/books/emma", "", "X-Request-Id", "r1").Want(500)
 	if strings.Contains(r.Text, "SECRET") {
-		t.Errorf("told: %s", r.Text)
+		t.Errorf("the reply has the cause: %s", r.Text)
 	}
 	record := f.Logs.Of("r1")
 	stack, _ := record["stack"].(string)
@@ -112,7 +112,7 @@ func TestPanic(t *testing.T) {
 	f.Alive()
 }
 
-// http.ErrAbortHandler means what it means to net/http.
+// http.ErrAbortHandler aborts the reply, as in net/http.
 func TestAbort(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)
@@ -131,7 +131,7 @@ func TestAbort(t *testing.T) {
 	f.Alive()
 }
 
-// A client that gives up is not a fault of ours.
+// A client that disconnects is not an internal error.
 func TestCanceledByClient(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)
@@ -158,7 +158,7 @@ func TestCanceledByClient(t *testing.T) {
 	}
 }
 
-// People read problems in a terminal.
+// Problems are indented, for people who read them in a terminal.
 func TestProblemsAreReadable(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)

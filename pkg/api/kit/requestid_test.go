@@ -27,7 +27,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// An event says which request caused it.
+// An event has the id of the request that caused it.
 func TestEventContext(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)

@@ -23,7 +23,7 @@ type RouterOptions struct {
 	Logger   *slog.Logger
 	MaxBody  int64          // most bytes of a body that ReadObject and ReadForm read
 	Proxies  []netip.Prefix // whose X-Forwarded-For is trusted
-	Filters  []Filter       // called in order before a route is looked up
+	Filters  []Filter       // called in order before the request is routed
 }
 
 // Handler answers a request, or returns the error to reply with.

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A reply that breaks off must not look complete to the client.
+// A client must not take a truncated reply for a complete one.
 func TestPanicWithinReply(t *testing.T) {
 	t.Parallel()
 	s := NewRouter(RouterOptions{Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})

@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/auth"
 )
 
-// proxies is a change to a front that believes proxies of a network.
+// proxies makes a front trust the proxies of a network.
 func proxies(t *testing.T, network string) func(*api.Options) {
 	t.Helper()
 	return func(o *api.Options) {
@@ -67,7 +67,7 @@ func TestAuthBodies(t *testing.T) {
 	}
 }
 
-// Forms of a page, and where its browser is sent.
+// HTML forms, and the redirects of their browser.
 func TestAuthForms(t *testing.T) {
 	f := apitest.StartLogin(t, 1, func(a *login.Options) { a.Success, a.Failure = "https://app.example.org/in?a=b#c", "/out?x" }, func(o *auth.Options) {
 		o.Limits.Account = 2
@@ -93,13 +93,13 @@ func TestAuthForms(t *testing.T) {
 			t.Errorf("%.80s: cookies %v", c.body, r.Cookies())
 		}
 	}
-	// What only JSON has, as text.
+	// Fields that only JSON has, as text.
 	session := f.Register("dora@example.com", "a fine password")
 	f.Do("PUT", "/auth/email", "password=a+fine+password&newPassword=a+better+password", "Content-Type", "", "Content-Type", formType, "Authorization", "Bearer "+session).Want(204)
 }
 
-// A link of a mail that was tampered with leads where failures are explained,
-// and nothing of it gets into a header.
+// A tampered link redirects to the page of failures, and none of its text reaches
+// a header.
 func TestLinksThatWereTamperedWith(t *testing.T) {
 	f := apitest.StartLogin(t, 1)[0]
 	f.Register("ada@example.com", "a fine password")
@@ -130,7 +130,7 @@ func TestForgery(t *testing.T) {
 		{"", "http://" + own.Host, true}, {"", "https://" + own.Host, true}, {"", "http://evil.example.org", false}, {"", "null", false},
 		{"cross-site", "https://trusted.example.org", true}, {"same-site", "https://app.example.org", true}, {"cross-site", "http://belfry.example.org", true},
 		{"cross-site", "https://trusted.example.org.evil.org", false}, {"cross-site", "http://app.example.org", false}, {"cross-site", "http://" + own.Host, false},
-		{"same-origin", "http://evil.example.org", true}, // a browser's word, which no page can set
+		{"same-origin", "http://evil.example.org", true}, // a header of the browser, which no page can set
 	} {
 		headers := []string{"Cookie", "belfry=" + session}
 		if c.site != "" {

@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/auth"
 )
 
-// Sessions and their ends, passwords and failures are known to every front at
-// once.
+// New and ended sessions, changed passwords and failed logins apply to every front
+// at once.
 func TestTwoFronts(t *testing.T) {
 	both := apitest.StartLogin(t, 2, func(o *auth.Options) { o.Limits.Account = 3 })
 	for i, here := range both {
@@ -55,8 +55,8 @@ func TestTwoFronts(t *testing.T) {
 	}
 }
 
-// Nothing of these replies is kept by whoever passes them on.
-func TestAuthRepliesAreNotKept(t *testing.T) {
+// Proxies and browsers must not cache these replies.
+func TestAuthRepliesAreNotCached(t *testing.T) {
 	f := apitest.StartLogin(t, 1)[0]
 	session := f.Register("ada@example.com", "a fine password")
 	for _, r := range []apitest.Reply{
@@ -122,27 +122,27 @@ func TestTokensAreShown(t *testing.T) {
 			{[]string{"Cookie", c.cookie + "="}, 401},
 			{[]string{"Cookie", c.cookie}, 401},
 			{[]string{"Authorization", "Basic YTpi", "Cookie", c.cookie + "=" + session}, 200},
-			// A program that shows a token means that one, even if it is none.
+			// A token in the Authorization header is the one that counts, even an invalid one.
 			{[]string{"Authorization", "Bearer wrong", "Cookie", c.cookie + "=" + session}, 401},
 			{[]string{"Authorization", "Bearer", "Cookie", c.cookie + "=" + session}, 401},
 			{[]string{"Authorization", "Bearer " + bob, "Cookie", c.cookie + "=" + session}, 200},
 		} {
 			r := f.Do("GET", "/auth/me", "", s.headers...).Want(s.want)
 			if s.want == 200 && strings.Contains(r.Text, "password") {
-				t.Errorf("the user is told as %s", r.Text)
+				t.Errorf("the reply has a password: %s", r.Text)
 			}
 		}
 		f.Do("GET", "/authors/none", "", "Cookie", c.cookie+"=stale").Want(404)
 		f.Do("GET", "/authors/none", "", "Authorization", "Bearer stale").Want(401)
 		f.Do("GET", "/authors/none", "", "Authorization", "Bearer").Want(401)
-		// To log in none need be good; to log out neither.
+		// Login and logout need no valid token.
 		f.Do("POST", "/auth/email", apitest.Ada, "Authorization", "Bearer stale").Want(204)
 		f.Do("POST", "/auth/email", apitest.Ada, "Cookie", c.cookie+"=stale").Want(204)
 		f.Do("DELETE", "/auth", "", "Cookie", c.cookie+"=stale").Want(204)
 	}
 }
 
-// A request is counted where its proxy says that it comes from.
+// A request counts for the client address that a trusted proxy reports.
 func TestClientAddress(t *testing.T) {
 	for _, c := range []struct {
 		proxies, peer, want string

@@ -37,8 +37,8 @@ func (h *handler) redirectFailure(x *kit.Exchange, err error, reason string) err
 	return nil
 }
 
-// redirect redirects a browser. The target is not told the URL of this request,
-// which may hold a token.
+// redirect redirects a browser. The target does not receive the URL of this request
+// (Referer), which may contain a token.
 func redirect(x *kit.Exchange, status int, target string) {
 	x.SetHeader("Location", target)
 	x.SetHeader("Cache-Control", kit.NoStore)

@@ -20,23 +20,23 @@ func TestHealth(t *testing.T) {
 		trouble = nil
 		f.Do(method, "/healthz", "").Want(200).HasHeader("Cache-Control", "no-store")
 		f.Do(method, "/readyz", "").Want(200).HasHeader("Cache-Control", "no-store")
-		trouble = errs.Wrap(errors.New("SECRET"), errs.Unavailable, "the bus is away")
+		trouble = errs.Wrap(errors.New("SECRET"), errs.Unavailable, "the bus is unavailable")
 		f.Do(method, "/healthz", "").Want(200)
 		f.Do(method, "/readyz", "").Want(503).HasHeader("Retry-After", "1")
 	}
-	f.Do("GET", "/readyz", "", "X-Request-Id", "r1").Want(503).Says("the bus is away")
-	if record := f.Logs.Of("r1"); record["error"] != "not ready: the bus is away: SECRET" {
+	f.Do("GET", "/readyz", "", "X-Request-Id", "r1").Want(503).Says("the bus is unavailable")
+	if record := f.Logs.Of("r1"); record["error"] != "not ready: the bus is unavailable: SECRET" {
 		t.Errorf("logged: %v", record)
 	}
 	trouble = errors.New("SECRET")
 	if r := f.Do("GET", "/readyz", "").Want(503); strings.Contains(r.Text, "SECRET") {
-		t.Errorf("told: %s", r.Text)
+		t.Errorf("the reply has the cause: %s", r.Text)
 	}
 	apitest.Start(t).Do("GET", "/readyz", "").Want(200)
 }
 
-// Requests are counted by the route's template: neither a uuid, nor a path
-// nor a method of a client's invention makes a time series.
+// Requests are counted by the route's template: a uuid, an unknown path or an
+// unknown method creates no time series.
 func TestMetrics(t *testing.T) {
 	f := apitest.Start(t, func(o *api.Options) { o.Registry = prometheus.NewPedanticRegistry() })
 	f.Create("emma")
