@@ -95,7 +95,7 @@ func TestCommandsOfTheConfiguredBus(t *testing.T) {
 	say(0, "tea reads the log from sequence 3 on", "listener", "reset", "tea", "--from", "3")
 	say(0, `"lag":4`, "listener", "list", "--json")
 	say(2, "--from", "listener", "reset", "tea")
-	say(2, "is no place in the log", "listener", "reset", "tea", "--from", "yesterday")
+	say(2, "is not a position in the log", "listener", "reset", "tea", "--from", "yesterday")
 	say(2, "is beyond it", "listener", "reset", "tea", "--from", "9")
 	say(1, "there is no listener coffee", "listener", "reset", "coffee", "--from", "all")
 
@@ -103,8 +103,8 @@ func TestCommandsOfTheConfiguredBus(t *testing.T) {
 	say(0, `"uuid":"b5"`, "events", "get", "--store", "Books", "--from", "6")
 	say(1, "does not hold an event 7", "events", "get", "7")
 	say(2, "not both", "events", "get", "7", "--store", "Books")
-	say(2, "is no durable event", "events", "get", "--event", "Store.Get")
-	say(2, "is no durable event", "events", "tail", "--event", "Books")
+	say(2, "is not a durable event", "events", "get", "--event", "Store.Get")
+	say(2, "is not a durable event", "events", "tail", "--event", "Books")
 
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)

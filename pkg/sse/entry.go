@@ -34,7 +34,7 @@ func (e *entry) size() int64 {
 // entry makes an entry of an event of the log.
 func (h *Hub) entry(in *eventlog.Entry) *entry {
 	e := &entry{sequence: in.Sequence}
-	name, storeName, uuid, ok := eventlog.Parts(in.Subject)
+	name, storeName, uuid, ok := eventlog.ParseSubject(in.Subject)
 	if !ok {
 		return e
 	}

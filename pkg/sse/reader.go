@@ -294,7 +294,7 @@ func (r *reader) advance(ctx context.Context, check bool) (read int, more bool, 
 	}
 	position := r.at()
 	page, more, err := eventlog.Page(ctx, r.hub.opts.Bus.Conn(), position+1,
-		eventlog.Most{Events: pageEvents, Bytes: int(min(pageBytes, max(r.hub.opts.Buffer/8, 1)))})
+		eventlog.Limit{Events: pageEvents, Bytes: int(min(pageBytes, max(r.hub.opts.Buffer/8, 1)))})
 	if err != nil {
 		return 0, false, err
 	}
@@ -321,12 +321,12 @@ func (r *reader) checkLog(ctx context.Context) error {
 	if !r.hub.opts.Bus.Conn().IsConnected() {
 		return errs.New(errs.Unavailable, "the bus is unavailable")
 	}
-	state, err := eventlog.Look(ctx, r.hub.opts.Bus.JetStream())
+	state, err := eventlog.GetState(ctx, r.hub.opts.Bus.JetStream())
 	if err != nil || r.sameLog(state) {
 		return err
 	}
 	// Only an attempt shows whether reading is permitted.
-	if _, _, err := eventlog.Page(ctx, r.hub.opts.Bus.Conn(), state.Last, eventlog.Most{Events: 1, Bytes: 1}); err != nil {
+	if _, _, err := eventlog.Page(ctx, r.hub.opts.Bus.Conn(), state.Last, eventlog.Limit{Events: 1, Bytes: 1}); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -389,7 +389,7 @@ func (r *reader) add(gap *entry, page []*eventlog.Entry) {
 // gap returns the entry for the events after a sequence that the log no longer has; nil
 // for none.
 func (h *Hub) gap(ctx context.Context, after uint64) (*entry, error) {
-	state, err := eventlog.Look(ctx, h.opts.Bus.JetStream())
+	state, err := eventlog.GetState(ctx, h.opts.Bus.JetStream())
 	if err != nil || state.First <= after+1 {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ const (
 )
 
 // catchUpLimits bounds the page that a client which catches up reads.
-var catchUpLimits = eventlog.Most{Events: 200, Bytes: 64 << 10}
+var catchUpLimits = eventlog.Limit{Events: 200, Bytes: 64 << 10}
 
 // Reasons for disconnecting a client, as metrics name them, and the texts that it is sent.
 const (
@@ -202,7 +202,7 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 		s.cursor = *s.after
 	}
 	if s.cursor > v.end {
-		state, err := eventlog.Look(ctx, s.hub.opts.Bus.JetStream())
+		state, err := eventlog.GetState(ctx, s.hub.opts.Bus.JetStream())
 		if err != nil {
 			return retryLater, nil //nolint:nilerr // the bus is unavailable
 		}

@@ -178,7 +178,7 @@ func read(id uint64, subject string, h nats.Header, stored time.Time) *Letter {
 	l.Attempts, _ = strconv.Atoi(h.Get(listener.HeaderAttempts))
 	l.Retries, _ = strconv.Atoi(h.Get(listener.HeaderRetries))
 	l.Sequence, _ = strconv.ParseUint(h.Get(listener.HeaderSequence), 10, 64)
-	l.Event, l.Store, l.UUID, _ = eventlog.Parts(l.Subject)
+	l.Event, l.Store, l.UUID, _ = eventlog.ParseSubject(l.Subject)
 	var err error
 	if l.Time, err = time.Parse(time.RFC3339Nano, h.Get(listener.HeaderTime)); err != nil {
 		l.Time = stored

@@ -1,6 +1,6 @@
-// Package eventlog reads what the bus keeps: the log of events from wherever
-// one likes, by event, store and object, and its other streams in the same way.
-// Reading leaves nothing behind and takes nothing from any listener.
+// Package eventlog reads the event log from any position, filtered by event,
+// store and object, and the other streams of the bus in the same way. Reading
+// creates no durable consumer and does not affect listeners.
 package eventlog
 
 import (
@@ -14,19 +14,19 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Entry is an event as the log holds it.
+// Entry is an event as it is stored in the log.
 type Entry struct {
 	Sequence uint64
-	Time     time.Time // when the log took it
+	Time     time.Time // when it was stored
 	Subject  string
 	Data     []byte // the envelope
 }
 
-// Reader says what to read and how far.
+// Reader reads the selected events from a position on.
 type Reader struct {
 	From   From
 	Select Select
-	Follow bool // go on with what comes; else up to the present end
+	Follow bool // wait for new events at the end; else stop there
 }
 
 // Each calls a function with each event, in the order of the log, until it
@@ -44,12 +44,12 @@ func (r Reader) Each(ctx context.Context, js jetstream.JetStream, each func(*Ent
 		return each(&Entry{Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Subject: m.Subject(), Data: m.Data()})
 	})
 	if r.Follow && errors.Is(err, context.Canceled) {
-		return nil // which is how it is meant to end
+		return nil // the way to stop a follower
 	}
 	return err
 }
 
-// Get returns the event at a place in the log.
+// Get returns the event with a sequence in the log.
 func Get(ctx context.Context, js jetstream.JetStream, sequence uint64) (*Entry, error) {
 	s, err := stream(ctx, js, bus.StreamEvents)
 	if err != nil {
@@ -57,7 +57,7 @@ func Get(ctx context.Context, js jetstream.JetStream, sequence uint64) (*Entry, 
 	}
 	m, err := s.GetMsg(ctx, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, errs.New(errs.NotFound, "the log does not hold an event %d: it has gone, or is yet to come", sequence)
+		return nil, errs.New(errs.NotFound, "the log has no event %d: it was removed by the limits of the log, or is not published yet", sequence)
 	}
 	if err != nil {
 		return nil, unavailable(err)
@@ -69,9 +69,9 @@ func Get(ctx context.Context, js jetstream.JetStream, sequence uint64) (*Entry, 
 type Range struct {
 	Stream      string
 	Subjects    []string
-	First       uint64 // sequence to begin with
+	First       uint64 // sequence to start with
 	HeadersOnly bool
-	Follow      bool // without an end
+	Follow      bool // wait for new messages at the end
 }
 
 // Each calls a function with each message of the range until it fails or ctx
@@ -122,11 +122,11 @@ func (r Range) Each(ctx context.Context, js jetstream.JetStream, each func(jetst
 	}
 }
 
-// stream finds a stream of belfry's.
+// stream returns a stream by its name.
 func stream(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, error) {
 	s, err := js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, errs.New(errs.NotFound, "the bus has no stream %s: is it belfry's? `belfry serve` makes its streams when it starts, or `belfry bus setup`", name)
+		return nil, errs.New(errs.NotFound, "the bus has no stream %s: check that it is belfry's bus; `belfry serve` creates the streams when it starts, and so does `belfry bus setup`", name)
 	}
 	return s, unavailable(err)
 }
@@ -136,5 +136,5 @@ func unavailable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return errs.Wrap(err, errs.Unavailable, "the bus does not answer; it may be away, or the user may lack the right")
+	return errs.Wrap(err, errs.Unavailable, "the bus does not answer: it is unavailable, or the user lacks the permission")
 }

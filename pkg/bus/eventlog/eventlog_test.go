@@ -86,11 +86,11 @@ func TestEventsAreSelected(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if _, err := eventlog.Get(t.Context(), b.JetStream(), 8); !errors.Is(err, errs.NotFound) {
-		t.Errorf("an event that is yet to come: %v", err)
+		t.Errorf("an event that is not published yet: %v", err)
 	}
 }
 
-func TestPlacesInTheLog(t *testing.T) {
+func TestFromIsResolvedToASequence(t *testing.T) {
 	b := open(t)
 	started := time.Now().Add(-time.Second)
 	for range 3 {
@@ -100,22 +100,22 @@ func TestPlacesInTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for place, want := range map[string]uint64{
+	for text, want := range map[string]uint64{
 		"": 1, "all": 1, "new": 4, "0": 1, "1": 1, "3": 3, "4": 4, "1h": 1, started.Format(time.RFC3339Nano): 1,
 		third.Time.Format(time.RFC3339Nano): 3, third.Time.Add(time.Nanosecond).Format(time.RFC3339Nano): 4,
 		time.Now().Add(time.Hour).Format(time.RFC3339): 4,
 	} {
-		from, err := eventlog.ParseFrom(place)
+		from, err := eventlog.ParseFrom(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got, err := from.Sequence(t.Context(), b.JetStream()); err != nil || got != want {
-			t.Errorf("%q is %d, %v; want %d", place, got, err, want)
+			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, place := range []string{"-1", "-1h", "yesterday", "2026-11-21", "ALL", "1.5"} {
-		if _, err := eventlog.ParseFrom(place); !errors.Is(err, errs.Invalid) {
-			t.Errorf("%q: %v", place, err)
+	for _, text := range []string{"-1", "-1h", "yesterday", "2026-11-21", "ALL", "1.5"} {
+		if _, err := eventlog.ParseFrom(text); !errors.Is(err, errs.Invalid) {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 	beyond, err := eventlog.ParseFrom("5")
@@ -130,29 +130,29 @@ func TestPlacesInTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list := s.ListConsumers(t.Context()); len(list.Info()) > 0 {
-		t.Error("a consumer is left behind")
+		t.Error("the temporary consumer was not deleted")
 	}
 }
 
-func TestFollowing(t *testing.T) {
+func TestFollowReadsNewEvents(t *testing.T) {
 	b := open(t)
 	publish(t, b, event.StoreSaved, "Books", "a")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	heard, done := make(chan uint64, 10), make(chan error, 1)
+	received, done := make(chan uint64, 10), make(chan error, 1)
 	go func() {
-		done <- eventlog.Reader{Follow: true, Select: eventlog.Select{Stores: []string{"Books"}}}.Each(ctx, b.JetStream(), func(e *eventlog.Entry) error { heard <- e.Sequence; return nil })
+		done <- eventlog.Reader{Follow: true, Select: eventlog.Select{Stores: []string{"Books"}}}.Each(ctx, b.JetStream(), func(e *eventlog.Entry) error { received <- e.Sequence; return nil })
 	}()
 	for n := uint64(1); n <= 5; n += 2 {
-		if got := <-heard; got != n {
-			t.Errorf("heard %d, want %d", got, n)
+		if got := <-received; got != n {
+			t.Errorf("received %d, want %d", got, n)
 		}
 		publish(t, b, event.StoreSaved, "Authors", "a")
 		publish(t, b, event.StoreSaved, "Books", "a")
 	}
 	cancel()
 	if err := <-done; err != nil {
-		t.Errorf("the end of following: %v", err)
+		t.Errorf("a canceled follower: %v", err)
 	}
 	stop := errors.New("stop")
 	if err := (eventlog.Reader{}).Each(t.Context(), b.JetStream(), func(*eventlog.Entry) error { return stop }); !errors.Is(err, stop) {

@@ -11,15 +11,15 @@ import (
 	"belfry/pkg/errs"
 )
 
-// From is a place in the log. The zero From is its beginning.
+// From is a position in the log. The zero From is its beginning.
 type From struct {
 	sequence uint64
 	at       time.Time
 	end      bool
 }
 
-// ParseFrom reads a place: all, new, a sequence, a time as RFC 3339, or how long
-// ago as 90m or 36h.
+// ParseFrom parses a position: all, new, a sequence, a time in RFC 3339, or a
+// duration before now such as 90m or 36h.
 func ParseFrom(text string) (From, error) {
 	switch text {
 	case "", "all":
@@ -33,10 +33,10 @@ func ParseFrom(text string) (From, error) {
 	if at, err := ParseTime(text); err == nil {
 		return From{at: at}, nil
 	}
-	return From{}, errs.New(errs.Invalid, "%q is no place in the log: give a sequence, a time such as 2026-11-21T04:05:06Z or 36h (ago), all, or new", text)
+	return From{}, errs.New(errs.Invalid, "%q is not a position in the log: use a sequence, a time such as 2026-11-21T04:05:06Z or 36h (ago), all, or new", text)
 }
 
-// ParseTime reads a time: RFC 3339, or how long ago.
+// ParseTime parses a time in RFC 3339, or a duration before now.
 func ParseTime(text string) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return at, nil
@@ -44,11 +44,11 @@ func ParseTime(text string) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return time.Now().Add(-ago), nil
 	}
-	return time.Time{}, errs.New(errs.Invalid, "%q is no time: give one such as 2026-11-21T04:05:06Z, or 36h (ago)", text)
+	return time.Time{}, errs.New(errs.Invalid, "%q is not a time: use one such as 2026-11-21T04:05:06Z, or 36h (ago)", text)
 }
 
-// Sequence is where the place is in a log: of the first event at or behind it,
-// which may be yet to come.
+// Sequence returns the sequence of the first event at or after the position,
+// which may not be published yet.
 func (f From) Sequence(ctx context.Context, js jetstream.JetStream) (uint64, error) {
 	s, err := stream(ctx, js, bus.StreamEvents)
 	if err != nil {
@@ -66,7 +66,7 @@ func (f From) Sequence(ctx context.Context, js jetstream.JetStream) (uint64, err
 	return max(f.sequence, 1), nil
 }
 
-// atTime asks a consumer that is only made for that where it would begin.
+// atTime returns the sequence at which a temporary consumer would start.
 func atTime(ctx context.Context, js jetstream.JetStream, at time.Time) (uint64, error) {
 	c, err := js.CreateConsumer(ctx, bus.StreamEvents, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &at, AckPolicy: jetstream.AckNonePolicy,
@@ -76,6 +76,6 @@ func atTime(ctx context.Context, js jetstream.JetStream, at time.Time) (uint64, 
 		return 0, unavailable(err)
 	}
 	info := c.CachedInfo()
-	_ = js.DeleteConsumer(ctx, bus.StreamEvents, info.Name) // it goes by itself as well
+	_ = js.DeleteConsumer(ctx, bus.StreamEvents, info.Name) // else InactiveThreshold removes it
 	return info.Delivered.Stream + 1, nil
 }

@@ -15,17 +15,17 @@ import (
 	"belfry/pkg/errs"
 )
 
-// State is what the log holds.
+// State is the bounds of the log.
 type State struct {
-	First, Last uint64    // sequences; of an empty log First is the one to come
-	Created     time.Time // of the log itself: another time is another log
+	First, Last uint64    // sequences; of an empty log, First is the next one
+	Created     time.Time // of the stream; it differs after the stream was deleted and created again
 }
 
-// Look asks the bus what the log holds.
-func Look(ctx context.Context, js jetstream.JetStream) (State, error) {
+// GetState reads the bounds of the log.
+func GetState(ctx context.Context, js jetstream.JetStream) (State, error) {
 	s, err := stream(ctx, js, bus.StreamEvents)
 	if err != nil {
-		return State{}, allowed(js.Conn(), "$JS.API.STREAM.INFO."+bus.StreamEvents, err)
+		return State{}, orDenied(js.Conn(), "$JS.API.STREAM.INFO."+bus.StreamEvents, err)
 	}
 	info := s.CachedInfo()
 	first := info.State.FirstSeq
@@ -35,38 +35,38 @@ func Look(ctx context.Context, js jetstream.JetStream) (State, error) {
 	return State{First: first, Last: info.State.LastSeq, Created: info.Created}, nil
 }
 
-// Most bounds a page. One event is always in it, however large.
-type Most struct{ Events, Bytes int }
+// Limit is the size of a page at most. A page has at least one event, however large.
+type Limit struct{ Events, Bytes int }
 
-// directGet is where messages of the log can be asked for. A server before
-// NATS 2.11 answers with one at a time.
+// directGet is the subject of the direct get API of the log. A server before
+// NATS 2.11 ignores the batch and replies with one message.
 const directGet = "$JS.API.DIRECT.GET." + bus.StreamEvents
 
-// Page reads the events from a sequence on, as many as fit, without making a
-// consumer: one request, which any server that has the log may answer, the one
-// that is a little behind as well. More says that others follow.
-func Page(ctx context.Context, conn *nats.Conn, first uint64, most Most) (page []*Entry, more bool, err error) {
+// Page reads the events from a sequence on, as many as fit, without a consumer:
+// one request, which any replica of the log may answer, including one that has
+// not caught up yet. More reports whether further events follow.
+func Page(ctx context.Context, conn *nats.Conn, first uint64, limit Limit) (page []*Entry, more bool, err error) {
 	ctx, release := whileConnected(ctx, conn)
 	defer release()
 	if ctx.Err() != nil {
-		return nil, false, silent(ctx, ctx.Err()) // else the client keeps the request for the next connection
+		return nil, false, noReply(ctx, ctx.Err()) // else the client buffers the request until it reconnects
 	}
-	request, err := json.Marshal(map[string]any{"seq": max(first, 1), "batch": most.Events, "max_bytes": most.Bytes})
+	request, err := json.Marshal(map[string]any{"seq": max(first, 1), "batch": limit.Events, "max_bytes": limit.Bytes})
 	if err != nil {
 		return nil, false, err
 	}
-	answers, err := conn.SubscribeSync(conn.NewInbox())
+	replies, err := conn.SubscribeSync(conn.NewInbox())
 	if err != nil {
 		return nil, false, unavailable(err)
 	}
-	defer func() { _ = answers.Unsubscribe() }()
-	if err := conn.PublishRequest(directGet, answers.Subject, request); err != nil {
+	defer func() { _ = replies.Unsubscribe() }()
+	if err := conn.PublishRequest(directGet, replies.Subject, request); err != nil {
 		return nil, false, unavailable(err)
 	}
 	for {
-		m, err := answers.NextMsgWithContext(ctx)
+		m, err := replies.NextMsgWithContext(ctx)
 		if err != nil {
-			return nil, false, allowed(conn, directGet, silent(ctx, err))
+			return nil, false, orDenied(conn, directGet, noReply(ctx, err))
 		}
 		if status := m.Header.Get("Status"); status != "" {
 			more, err = end(status, m)
@@ -78,13 +78,13 @@ func Page(ctx context.Context, conn *nats.Conn, first uint64, most Most) (page [
 		}
 		page = append(page, entry)
 		if m.Header.Get("Nats-Num-Pending") == "" {
-			return page, true, nil // a server that knows no pages
+			return page, true, nil // a server without batched direct gets
 		}
 	}
 }
 
-// Last reads the newest event of a subject, in the same way. NotFound when the
-// log has none, or whoever answers has none yet.
+// Last reads the newest event of a subject by a direct get. It reports
+// errs.NotFound when the replica that answers has none.
 func Last(ctx context.Context, conn *nats.Conn, subject string) (*Entry, error) {
 	ctx, release := whileConnected(ctx, conn)
 	defer release()
@@ -94,7 +94,7 @@ func Last(ctx context.Context, conn *nats.Conn, subject string) (*Entry, error) 
 	}
 	m, err := conn.RequestWithContext(ctx, directGet, request)
 	if err != nil {
-		return nil, allowed(conn, directGet, silent(ctx, err))
+		return nil, orDenied(conn, directGet, noReply(ctx, err))
 	}
 	switch status := m.Header.Get("Status"); status {
 	case "":
@@ -107,19 +107,19 @@ func Last(ctx context.Context, conn *nats.Conn, subject string) (*Entry, error) 
 	}
 }
 
-var errAway = errs.New(errs.Unavailable, "the bus is away")
+var errDisconnected = errs.New(errs.Unavailable, "the bus is unavailable: the connection is lost")
 
-// whileConnected ends a context when the connection is lost as well: an answer
-// that was under way will not come, and the next connection tells nothing of it.
+// whileConnected derives a context that is also canceled when the connection is
+// lost: a reply in flight is not delivered after a reconnect.
 func whileConnected(ctx context.Context, conn *nats.Conn) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	lost := conn.StatusChanged(nats.DISCONNECTED, nats.RECONNECTING, nats.CLOSED)
 	if !conn.IsConnected() {
-		cancel(errAway)
+		cancel(errDisconnected)
 	}
 	go func() {
-		if _, told := <-lost; told {
-			cancel(errAway)
+		if _, ok := <-lost; ok {
+			cancel(errDisconnected)
 		}
 	}()
 	return ctx, func() {
@@ -128,40 +128,40 @@ func whileConnected(ctx context.Context, conn *nats.Conn) (context.Context, func
 	}
 }
 
-// silent says why no answer came.
-func silent(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errAway) {
-		return errAway
+// noReply returns the reason why there was no reply.
+func noReply(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errDisconnected) {
+		return errDisconnected
 	}
 	return unavailable(err)
 }
 
-// end reads what an answer ends with.
+// end reads the status message that ends a reply.
 func end(status string, m *nats.Msg) (more bool, err error) {
 	switch status {
 	case "204":
 		return m.Header.Get("Nats-Num-Pending") != "0", nil
 	case "404":
-		return false, nil // nothing there, or not yet
+		return false, nil // no event from that sequence on
 	case "503":
-		return false, errs.New(errs.Unavailable, "the bus has no log of events")
+		return false, errs.New(errs.Unavailable, "the bus has no event log: create it with `belfry bus setup`")
 	}
-	return false, errs.New(errs.Unavailable, "the log answers %s %s", status, m.Header.Get("Description"))
+	return false, errs.New(errs.Unavailable, "the event log replied with status %s: %s", status, m.Header.Get("Description"))
 }
 
 func direct(m *nats.Msg) (*Entry, error) {
 	sequence, err := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "the log's answer has no sequence")
+		return nil, errs.Wrap(err, errs.Unavailable, "the reply of the event log has no sequence")
 	}
 	at, err := time.Parse(time.RFC3339Nano, m.Header.Get("Nats-Time-Stamp"))
 	return &Entry{Sequence: sequence, Time: at, Subject: m.Header.Get("Nats-Subject"), Data: m.Data},
-		errs.Wrap(err, errs.Unavailable, "the log's answer has no time")
+		errs.Wrap(err, errs.Unavailable, "the reply of the event log has no time")
 }
 
-// allowed says so where silence means that the user lacks a right: the bus
-// tells that to the connection and not to who asks.
-func allowed(conn *nats.Conn, subject string, err error) error {
+// orDenied returns errs.Denied in place of an error that a missing
+// permission caused: the server reports it to the connection, not to the request.
+func orDenied(conn *nats.Conn, subject string, err error) error {
 	last := conn.LastError()
 	if !errors.Is(last, nats.ErrPermissionViolation) || !strings.Contains(strings.ToLower(last.Error()), `"`+strings.ToLower(subject)+`"`) {
 		return err

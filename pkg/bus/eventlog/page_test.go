@@ -14,11 +14,11 @@ import (
 	"belfry/pkg/event"
 )
 
-func TestPages(t *testing.T) {
+func TestPageIsLimitedByEventsAndBytes(t *testing.T) {
 	b := open(t)
-	page := func(first uint64, most eventlog.Most) (sequences []uint64, more bool) {
+	page := func(first uint64, limit eventlog.Limit) (sequences []uint64, more bool) {
 		t.Helper()
-		all, more, err := eventlog.Page(t.Context(), b.Conn(), first, most)
+		all, more, err := eventlog.Page(t.Context(), b.Conn(), first, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,9 +27,9 @@ func TestPages(t *testing.T) {
 		}
 		return sequences, more
 	}
-	is := func(first uint64, most eventlog.Most, from, to uint64, wantMore bool) {
+	is := func(first uint64, limit eventlog.Limit, from, to uint64, wantMore bool) {
 		t.Helper()
-		got, more := page(first, most)
+		got, more := page(first, limit)
 		if more != wantMore || len(got) != int(to+1-from) {
 			t.Fatalf("%v, %t", got, more)
 		}
@@ -39,9 +39,9 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-	ten := eventlog.Most{Events: 10, Bytes: 1 << 20}
+	ten := eventlog.Limit{Events: 10, Bytes: 1 << 20}
 	is(1, ten, 1, 0, false) // an empty log
-	state, err := eventlog.Look(t.Context(), b.JetStream())
+	state, err := eventlog.GetState(t.Context(), b.JetStream())
 	if err != nil || state.First != 1 || state.Last != 0 || state.Created.IsZero() {
 		t.Errorf("%+v, %v", state, err)
 	}
@@ -54,7 +54,7 @@ func TestPages(t *testing.T) {
 	is(25, ten, 25, 25, false)
 	is(26, ten, 26, 25, false)
 	is(1000, ten, 1, 0, false)
-	is(3, eventlog.Most{Events: 10, Bytes: 1}, 3, 3, true) // one is always there
+	is(3, eventlog.Limit{Events: 10, Bytes: 1}, 3, 3, true) // a page has at least one event
 	one, _, err := eventlog.Page(t.Context(), b.Conn(), 7, ten)
 	if err != nil || one[0].Subject != event.Subject(event.StoreSaved, "Books", "a.b") || time.Since(one[0].Time) > time.Minute {
 		t.Fatalf("%+v, %v", one[0], err)
@@ -75,7 +75,7 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	is(5, ten, 5, 4, false)
-	if state, err = eventlog.Look(t.Context(), b.JetStream()); err != nil || state.First != 26 || state.Last != 25 {
+	if state, err = eventlog.GetState(t.Context(), b.JetStream()); err != nil || state.First != 26 || state.Last != 25 {
 		t.Errorf("%+v, %v", state, err)
 	}
 	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
@@ -97,7 +97,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestTheLastOfASubject(t *testing.T) {
+func TestLastReadsTheNewestEventOfASubject(t *testing.T) {
 	b := open(t)
 	subject := event.Subject(event.StoreDeleted, "Books", "a.b")
 	if _, err := eventlog.Last(t.Context(), b.Conn(), subject); !errors.Is(err, errs.NotFound) {

@@ -9,14 +9,14 @@ import (
 	"belfry/pkg/event"
 )
 
-// Select says which events are meant; a list that is empty selects all.
+// Select selects events; an empty list selects all.
 type Select struct {
 	Events []string
 	Stores []string
 	UUIDs  []string
 }
 
-// Subjects are the subjects of the log that hold the selected events.
+// Subjects returns the subjects of the selected events in the log.
 func (s Select) Subjects() ([]string, error) {
 	events, stores, uuids := s.Events, s.Stores, s.UUIDs
 	if len(events) == 0 && len(stores) == 0 && len(uuids) == 0 {
@@ -26,7 +26,7 @@ func (s Select) Subjects() ([]string, error) {
 		return nil, err
 	}
 	if len(events) == 0 {
-		events = []string{"*.*", string(event.Register)} // names have two tokens, but for one of them
+		events = []string{"*.*", string(event.Register)} // all names but Register have two tokens
 	}
 	if len(stores) == 0 {
 		stores = []string{"*"}
@@ -53,17 +53,17 @@ func subject(name, store, uuid string) string {
 	return event.LogPrefix + partition + "." + name + "." + store + "." + event.Token(uuid)
 }
 
-// check refuses what would select something else than it says.
+// check rejects values that would work as a wildcard or select nothing.
 func (s Select) check() error {
 	for _, name := range s.Events {
 		if !slices.Contains(event.Durable, event.Name(name)) {
-			return errs.New(errs.Invalid, "%q is no durable event: they are %s", name, durable())
+			return errs.New(errs.Invalid, "%q is not a durable event; the durable events are %s", name, durable())
 		}
 	}
 	for what, list := range map[string][]string{"event": s.Events, "store": s.Stores, "uuid": s.UUIDs} {
 		for i, text := range list {
 			if text == "" || strings.ContainsAny(text, "*> \t\r\n") || what == "store" && strings.Contains(text, ".") {
-				return errs.New(errs.Invalid, "%q is no %s", text, what)
+				return errs.New(errs.Invalid, "%q is not a valid %s", text, what)
 			}
 			if slices.Contains(list[:i], text) {
 				return errs.New(errs.Invalid, "%s %q is given twice", what, text)
@@ -73,7 +73,7 @@ func (s Select) check() error {
 	return nil
 }
 
-// durable names the events that the log keeps.
+// durable lists the names of the durable events.
 func durable() string {
 	var names []string
 	for _, name := range event.Durable {
@@ -82,8 +82,8 @@ func durable() string {
 	return strings.Join(names, ", ")
 }
 
-// Parts tells from a subject of the log which event of which object it holds.
-func Parts(subject string) (name event.Name, store, uuid string, ok bool) {
+// ParseSubject returns the event and the object of a subject of the log.
+func ParseSubject(subject string) (name event.Name, store, uuid string, ok bool) {
 	tokens := strings.Split(subject, ".")
 	n := len(tokens)
 	if n < 5 || n > 6 || tokens[0]+"." != event.LogPrefix {
