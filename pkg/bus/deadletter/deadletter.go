@@ -1,11 +1,10 @@
-// Package deadletter looks after the dead letters: the events that a listener
-// could not handle, each with the reason. They can be looked at, given to
-// their listener again, or dropped.
+// Package deadletter lists, retries and drops dead letters: the events that a
+// listener could not handle, each with the reason.
 //
-// A retry goes to a stream where each listener has a subject of its own, so
-// that no other listener sees it. The letter is removed only once the retry is
-// stored; a crash in between leaves both, and the listener handles the event
-// twice, which it must bear anyway.
+// A retry is published to a stream with one subject for each listener, so that
+// no other listener receives it. The dead letter is deleted only after the retry
+// is stored; after a crash in between, the listener handles the event twice,
+// which it must tolerate anyway.
 package deadletter
 
 import (
@@ -27,30 +26,30 @@ import (
 
 // Letter is an event that a listener could not handle.
 type Letter struct {
-	ID       uint64    // its place among the dead letters
-	Listener string    // who could not handle it
+	ID       uint64    // sequence in stream DEAD
+	Listener string    // that could not handle it
 	Reason   string    // the last error
-	Attempts int       // how often it was tried
-	Retries  int       // how often it was retried before
-	Time     time.Time // when it was given up
+	Attempts int       // number of attempts
+	Retries  int       // number of retries as a dead letter before
+	Time     time.Time // of the last attempt
 
 	Event    event.Name
 	Store    string
 	UUID     string
 	Sequence uint64 // of the event in the log
-	Subject  string // and its subject there
+	Subject  string // of the event in the log
 
-	Omitted bool   // the data was too large for a letter; the log may have it
-	Data    []byte // the event as it was; nil in lists
+	Omitted bool   // the data was too large for a dead letter; the log may have it
+	Data    []byte // the envelope; nil in lists
 }
 
-// Select says which letters are meant; what is empty selects all.
+// Select selects dead letters; an empty field selects all.
 type Select struct {
 	Listener string
 	Event    string
 	Store    string
 	UUID     string
-	Reason   string // a part of it, whatever the case
+	Reason   string // a substring, in any case
 	Since    time.Time
 }
 
@@ -63,21 +62,23 @@ func (s Select) match(l *Letter) bool {
 		strings.Contains(strings.ToLower(l.Reason), strings.ToLower(s.Reason)) && !l.Time.Before(s.Since)
 }
 
-// Bus is what the letters need of the bus; *bus.Bus and *bus.Client are one.
+// Bus is the part of a bus that dead letters need; *bus.Bus and *bus.Client
+// implement it.
 type Bus interface {
 	JetStream() jetstream.JetStream
 
-	// Sync returns once what the bus has accepted would outlive a power cut.
+	// Sync returns once everything that the bus has accepted would survive a power
+	// failure.
 	Sync(ctx context.Context) error
 }
 
-// List calls a function with each selected letter, the oldest first, without
-// its data.
+// List calls a function with each selected dead letter, the oldest first,
+// without its data.
 func List(ctx context.Context, b Bus, s Select, each func(*Letter) error) error {
 	subject := bus.DeadPrefix + ">"
 	if s.Listener != "" {
 		if strings.ContainsAny(s.Listener, ".*> \t") {
-			return errs.New(errs.Invalid, "%q is no name of a listener", s.Listener)
+			return errs.New(errs.Invalid, "%q is not the name of a listener", s.Listener)
 		}
 		subject = bus.DeadPrefix + s.Listener
 	}
@@ -90,8 +91,8 @@ func List(ctx context.Context, b Bus, s Select, each func(*Letter) error) error 
 	})
 }
 
-// Get returns a letter with its data, which is the log's when the letter has
-// none. What the log has forgotten is nil.
+// Get returns a dead letter with its data, which is read from the log when the
+// dead letter omits it. It is nil when the log no longer has the event.
 func Get(ctx context.Context, b Bus, id uint64) (*Letter, error) {
 	s, err := b.JetStream().Stream(ctx, bus.StreamDead)
 	if err != nil {
@@ -116,21 +117,21 @@ func Get(ctx context.Context, b Bus, id uint64) (*Letter, error) {
 	case err != nil:
 		return nil, err
 	}
-	if e.Subject == l.Subject && !e.Time.After(l.Time) { // else the log began anew
+	if e.Subject == l.Subject && !e.Time.After(l.Time) { // else the log was deleted and created again
 		l.Data = e.Data
 	}
 	return l, nil
 }
 
-// Retry gives a letter's event to its listener again, and then removes the
-// letter.
+// Retry publishes the event of a dead letter for its listener, and then deletes
+// the dead letter.
 func Retry(ctx context.Context, b Bus, id uint64) error {
 	l, err := Get(ctx, b, id)
 	if err != nil {
 		return err
 	}
 	if l.Data == nil {
-		return errs.New(errs.NotFound, "letter %d has no event: it was too large for a letter, and the log has forgotten event %d", id, l.Sequence)
+		return errs.New(errs.NotFound, "dead letter %d has no event: it was too large for a dead letter, and the log no longer has event %d", id, l.Sequence)
 	}
 	m := &nats.Msg{Subject: bus.RetryPrefix + l.Listener, Data: l.Data, Header: nats.Header{
 		jetstream.MsgIDHeader:   {strconv.FormatUint(id, 10) + "." + strconv.FormatInt(l.Time.UnixNano(), 10)},
@@ -141,22 +142,22 @@ func Retry(ctx context.Context, b Bus, id uint64) error {
 	_, err = b.JetStream().PublishMsg(ctx, m, jetstream.WithExpectStream(bus.StreamRetry))
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
-		return errs.Wrap(err, errs.TooLarge, "the event of letter %d is too large to be retried", id)
+		return errs.Wrap(err, errs.TooLarge, "the event of dead letter %d is too large to be retried", id)
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return errs.Wrap(err, errs.Unavailable, "the bus has no stream %s, which `belfry serve` or `belfry bus setup` makes", bus.StreamRetry)
+		return errs.Wrap(err, errs.Unavailable, "the bus has no stream %s, which `belfry serve` or `belfry bus setup` creates", bus.StreamRetry)
 	case err != nil:
-		return errs.Wrap(err, errs.Unavailable, "the retry of letter %d is not stored; the letter stays", id)
+		return errs.Wrap(err, errs.Unavailable, "the retry of dead letter %d is not stored; the dead letter is kept", id)
 	}
 	if err := b.Sync(ctx); err != nil {
-		return errs.Wrap(err, errs.Unavailable, "letter %d is being retried, and stays all the same", id)
+		return errs.Wrap(err, errs.Unavailable, "dead letter %d may be retried, and is kept: the retry is not synced to disk", id)
 	}
 	if err := Drop(ctx, b, id); err != nil && !errors.Is(err, errs.NotFound) {
-		return errs.Wrap(err, errs.KindOf(err), "letter %d is being retried, and stays all the same", id)
+		return errs.Wrap(err, errs.KindOf(err), "dead letter %d is being retried, but could not be deleted", id)
 	}
 	return nil
 }
 
-// Drop removes a letter for good.
+// Drop deletes a dead letter without a retry.
 func Drop(ctx context.Context, b Bus, id uint64) error {
 	s, err := b.JetStream().Stream(ctx, bus.StreamDead)
 	if err != nil {
@@ -169,7 +170,7 @@ func Drop(ctx context.Context, b Bus, id uint64) error {
 	return unavailable(err)
 }
 
-// read takes a letter from its headers.
+// read returns the dead letter that the headers of a message describe.
 func read(id uint64, subject string, h nats.Header, stored time.Time) *Letter {
 	l := &Letter{
 		ID: id, Listener: strings.TrimPrefix(subject, bus.DeadPrefix), Reason: h.Get(listener.HeaderReason),
@@ -187,5 +188,5 @@ func read(id uint64, subject string, h nats.Header, stored time.Time) *Letter {
 }
 
 func unavailable(err error) error {
-	return errs.Wrap(err, errs.Unavailable, "the dead letters can't be reached; the bus may be away, or the user may lack the right")
+	return errs.Wrap(err, errs.Unavailable, "the dead letters can't be read: the bus is unavailable, or the user lacks the permission")
 }

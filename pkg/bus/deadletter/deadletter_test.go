@@ -31,7 +31,7 @@ func open(t *testing.T) *bus.Bus {
 	return b
 }
 
-// publish puts events e<from>.. of objects into the log.
+// publish publishes events of an object, with the ids <uuid>-<from> and so on.
 func publish(t *testing.T, b *bus.Bus, uuid string, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
@@ -42,34 +42,34 @@ func publish(t *testing.T, b *bus.Bus, uuid string, from, to int) {
 	}
 }
 
-// hand is a listener whose handler can be mended.
-type hand struct {
-	mu     sync.Mutex
-	broken func(*listener.Event) bool
-	heard  []*listener.Event
+// testListener is a handler that fails until it is repaired.
+type testListener struct {
+	mu       sync.Mutex
+	broken   func(*listener.Event) bool
+	received []*listener.Event
 }
 
-func (h *hand) handle(_ context.Context, e *listener.Event) error {
+func (h *testListener) handle(_ context.Context, e *listener.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.heard = append(h.heard, e)
+	h.received = append(h.received, e)
 	if h.broken != nil && h.broken(e) {
 		return listener.Permanent(errors.New("Out of tea"))
 	}
 	return nil
 }
 
-func (h *hand) mend() {
+func (h *testListener) repair() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.broken, h.heard = nil, nil
+	h.broken, h.received = nil, nil
 }
 
-func (h *hand) ids() []string {
+func (h *testListener) ids() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []string
-	for _, e := range h.heard {
+	for _, e := range h.received {
 		all = append(all, e.ID)
 	}
 	return all
@@ -101,7 +101,7 @@ func list(t *testing.T, b *bus.Bus, s deadletter.Select) []*deadletter.Letter {
 	return all
 }
 
-// waiting is how many retries have not been handled.
+// waiting returns the number of retries that are not handled.
 func waiting(t *testing.T, b *bus.Bus) uint64 {
 	t.Helper()
 	s, err := b.JetStream().Stream(t.Context(), bus.StreamRetry)
@@ -113,36 +113,36 @@ func waiting(t *testing.T, b *bus.Bus) uint64 {
 
 func always(*listener.Event) bool { return true }
 
-func TestARetryReachesItsListenerAlone(t *testing.T) {
+func TestRetryIsDeliveredToItsListenerOnly(t *testing.T) {
 	b := open(t)
-	tea, other := &hand{broken: always}, &hand{}
+	tea, other := &testListener{broken: always}, &testListener{}
 	run(t, b, listener.Spec{Name: "tea", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Handler: tea.handle})
 	run(t, b, listener.Spec{Name: "other", Handler: other.handle})
 	publish(t, b, "a", 0, 3)
 	kit.WaitFor(t, "all have failed", func() bool { return len(list(t, b, deadletter.Select{})) == 3 && len(other.ids()) == 3 })
-	tea.mend()
+	tea.repair()
 	first := list(t, b, deadletter.Select{})[1]
 	if err := deadletter.Retry(t.Context(), b, first.ID); err != nil {
 		t.Fatal(err)
 	}
 	kit.WaitFor(t, "the retry is handled", func() bool { return slices.Equal(tea.ids(), []string{"a-1"}) && waiting(t, b) == 0 })
-	if e := tea.heard[0]; e.Sequence != 2 || e.Attempt != 1 {
-		t.Errorf("the retry comes with sequence %d, attempt %d", e.Sequence, e.Attempt)
+	if e := tea.received[0]; e.Sequence != 2 || e.Attempt != 1 {
+		t.Errorf("the retry has sequence %d, attempt %d", e.Sequence, e.Attempt)
 	}
 	if left := list(t, b, deadletter.Select{}); len(left) != 2 || left[0].Sequence != 1 || left[1].Sequence != 3 {
-		t.Errorf("%d letters are left", len(left))
+		t.Errorf("%d dead letters are left", len(left))
 	}
 	if n := len(other.ids()); n != 3 {
-		t.Errorf("the other listener heard %d events, want 3", n)
+		t.Errorf("the other listener handled %d events, want 3", n)
 	}
 	if err := deadletter.Retry(t.Context(), b, first.ID); !errors.Is(err, errs.NotFound) {
-		t.Errorf("a letter that has gone: %v", err)
+		t.Errorf("a deleted dead letter: %v", err)
 	}
 }
 
-func TestARetryThatFailsComesBack(t *testing.T) {
+func TestFailedRetryIsADeadLetterAgain(t *testing.T) {
 	b := open(t)
-	tea := &hand{broken: always}
+	tea := &testListener{broken: always}
 	run(t, b, listener.Spec{Name: "tea", Batch: func(ctx context.Context, all []*listener.Event) []error {
 		failed := make([]error, len(all))
 		for i, e := range all {
@@ -153,13 +153,13 @@ func TestARetryThatFailsComesBack(t *testing.T) {
 	publish(t, b, "a.b", 0, 1)
 	before := &deadletter.Letter{}
 	for retries := range 3 {
-		kit.WaitFor(t, "the letter is there", func() bool {
+		kit.WaitFor(t, "the dead letter is stored", func() bool {
 			all := list(t, b, deadletter.Select{})
 			return len(all) == 1 && all[0].ID != before.ID
 		})
 		l := list(t, b, deadletter.Select{})[0]
 		if l.Retries != retries || l.Sequence != 1 || l.UUID != "a.b" || l.Store != "Books" || l.Event != event.StoreSaved || l.Reason != "Out of tea" || l.Attempts != 1 || l.Listener != "tea" {
-			t.Errorf("after %d retries the letter is %+v", retries, l)
+			t.Errorf("after %d retries the dead letter is %+v", retries, l)
 		}
 		if err := deadletter.Retry(t.Context(), b, l.ID); err != nil {
 			t.Fatal(err)
@@ -168,24 +168,24 @@ func TestARetryThatFailsComesBack(t *testing.T) {
 	}
 }
 
-// A retry for a listener that is not there waits for it, beyond what the log
-// keeps; and a crash between storing the retry and removing the letter costs
-// a second delivery at most.
-func TestARetryWaitsForItsListener(t *testing.T) {
+// The retry is kept although the log no longer has its event. A crash between
+// the publish of the retry and the deletion of the dead letter causes a second
+// delivery at most.
+func TestRetryIsKeptUntilItsListenerRuns(t *testing.T) {
 	b := open(t)
-	tea := &hand{broken: always}
+	tea := &testListener{broken: always}
 	stop := run(t, b, listener.Spec{Name: "tea", Handler: tea.handle})
 	publish(t, b, "a", 0, 2)
 	kit.WaitFor(t, "all have failed", func() bool { return len(list(t, b, deadletter.Select{})) == 2 })
 	stop()
-	tea.mend()
+	tea.repair()
 	for _, l := range list(t, b, deadletter.Select{}) {
-		if err := deadletter.Retry(t.Context(), halfway{b}, l.ID); err == nil {
-			t.Error("a retry that is not synced is told as done")
+		if err := deadletter.Retry(t.Context(), failingSync{b}, l.ID); err == nil {
+			t.Error("a retry that is not synced succeeded")
 		}
 	}
 	if n := len(list(t, b, deadletter.Select{})); n != 2 {
-		t.Fatalf("%d letters are left of 2 whose retries are not safe", n)
+		t.Fatalf("%d dead letters are left, want the 2 whose retries are not synced", n)
 	}
 	for _, l := range list(t, b, deadletter.Select{}) {
 		if err := deadletter.Retry(t.Context(), b, l.ID); err != nil {
@@ -193,7 +193,7 @@ func TestARetryWaitsForItsListener(t *testing.T) {
 		}
 	}
 	if n := waiting(t, b); n != 2 {
-		t.Errorf("%d retries wait, want one for each letter", n)
+		t.Errorf("%d retries wait, want one for each dead letter", n)
 	}
 	s, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)
 	if err != nil {
@@ -206,22 +206,22 @@ func TestARetryWaitsForItsListener(t *testing.T) {
 	kit.WaitFor(t, "both are handled", func() bool { return slices.Equal(tea.ids(), []string{"a-0", "a-1"}) && waiting(t, b) == 0 })
 }
 
-// halfway is a bus whose disk fails.
-type halfway struct{ *bus.Bus }
+// failingSync is a bus whose Sync fails.
+type failingSync struct{ *bus.Bus }
 
-func (halfway) Sync(context.Context) error { return errors.New("the disk fails") }
+func (failingSync) Sync(context.Context) error { return errors.New("the disk fails") }
 
-// TestARetryOfAnOrderedListenerIsAlone has two processes listen, and looks that
-// no two events of the object are in hand at once.
-func TestARetryOfAnOrderedListenerIsAlone(t *testing.T) {
+// TestRetryOfAnOrderedListenerIsHandledAlone runs the listener twice and checks
+// that no two events of the object are in flight at once.
+func TestRetryOfAnOrderedListenerIsHandledAlone(t *testing.T) {
 	b := open(t)
 	var mu sync.Mutex
-	inHand, retried, failing := 0, 0, true
+	inFlight, retried, failing := 0, 0, true
 	handle := func(_ context.Context, e *listener.Event) error {
 		mu.Lock()
-		inHand++
-		if inHand > 1 {
-			t.Errorf("%d events of one object are in hand at once", inHand)
+		inFlight++
+		if inFlight > 1 {
+			t.Errorf("%d events of one object are in flight at once", inFlight)
 		}
 		failed := failing && e.Revision <= 5
 		if !failing && e.Revision <= 5 {
@@ -231,7 +231,7 @@ func TestARetryOfAnOrderedListenerIsAlone(t *testing.T) {
 		<-time.After(2 * time.Millisecond)
 		mu.Lock()
 		defer mu.Unlock()
-		inHand--
+		inFlight--
 		if failed {
 			return listener.Permanent(errors.New("no"))
 		}
@@ -262,15 +262,15 @@ func TestARetryOfAnOrderedListenerIsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitFor(t, "its partition goes on", func() bool {
+	kit.WaitFor(t, "its partition is resumed", func() bool {
 		info, err := c.Info(t.Context())
 		return err == nil && !info.Paused
 	})
 }
 
-func TestLettersAreSelected(t *testing.T) {
+func TestDeadLettersAreSelected(t *testing.T) {
 	b := open(t)
-	tea := &hand{broken: always}
+	tea := &testListener{broken: always}
 	run(t, b, listener.Spec{Name: "tea", Handler: tea.handle})
 	run(t, b, listener.Spec{Name: "other", Handler: tea.handle, Stores: []string{"Books"}})
 	publish(t, b, "a", 0, 1)
@@ -279,10 +279,10 @@ func TestLettersAreSelected(t *testing.T) {
 	for want, s := range map[deadletter.Select]int{
 		{Listener: "tea"}: 2, {Listener: "tea", UUID: "b"}: 1, {Store: "Books"}: 4, {Store: "None"}: 0, {Event: "Store.Saved"}: 4,
 		{Event: "Store.Deleted"}: 0, {Reason: "OF TEA"}: 4, {Reason: "coffee"}: 0, {Since: time.Now().Add(-time.Hour)}: 4, {Since: time.Now().Add(time.Hour)}: 0,
-		{Listener: "nobody"}: 0,
+		{Listener: "none"}: 0,
 	} {
 		if n := len(list(t, b, want)); n != s {
-			t.Errorf("%+v selects %d letters, want %d", want, n, s)
+			t.Errorf("%+v selects %d dead letters, want %d", want, n, s)
 		}
 	}
 	if err := deadletter.List(t.Context(), b, deadletter.Select{Listener: "*"}, nil); !errors.Is(err, errs.Invalid) {
@@ -290,7 +290,7 @@ func TestLettersAreSelected(t *testing.T) {
 	}
 	id := list(t, b, deadletter.Select{UUID: "b"})[0].ID
 	if l, err := deadletter.Get(t.Context(), b, id); err != nil || !slices.Contains([]string{"tea", "other"}, l.Listener) || len(l.Data) == 0 {
-		t.Errorf("the letter is %+v, %v", l, err)
+		t.Errorf("the dead letter is %+v, %v", l, err)
 	}
 	if err := deadletter.Drop(t.Context(), b, id); err != nil {
 		t.Fatal(err)
@@ -299,13 +299,13 @@ func TestLettersAreSelected(t *testing.T) {
 		t.Errorf("dropped twice: %v", err)
 	}
 	if _, err := deadletter.Get(t.Context(), b, id); !errors.Is(err, errs.NotFound) {
-		t.Errorf("a letter that has gone: %v", err)
+		t.Errorf("a deleted dead letter: %v", err)
 	}
 }
 
-// A letter whose event was too large for it takes it from the log, as long as
-// that holds the same event.
-func TestALetterWithoutItsEventTakesItFromTheLog(t *testing.T) {
+// The event must be the one of the dead letter: another log may have another
+// event with its sequence.
+func TestOmittedEventIsReadFromTheLog(t *testing.T) {
 	b := open(t)
 	publish(t, b, "a", 0, 1)
 	subject := event.Subject(event.StoreSaved, "Books", "a")
@@ -317,11 +317,11 @@ func TestALetterWithoutItsEventTakesItFromTheLog(t *testing.T) {
 		return ack.Sequence
 	}
 	if l, err := deadletter.Get(t.Context(), b, letter(subject)); err != nil || !l.Omitted || len(l.Data) == 0 {
-		t.Errorf("the letter is %+v, %v", l, err)
+		t.Errorf("the dead letter is %+v, %v", l, err)
 	}
 	other := letter(event.Subject(event.StoreSaved, "Books", "b"))
 	if l, err := deadletter.Get(t.Context(), b, other); err != nil || l.Data != nil {
-		t.Errorf("the letter has another's event: %+v, %v", l, err)
+		t.Errorf("the dead letter has the event of another object: %+v, %v", l, err)
 	}
 	if err := deadletter.Retry(t.Context(), b, other); !errors.Is(err, errs.NotFound) {
 		t.Errorf("retried without an event: %v", err)

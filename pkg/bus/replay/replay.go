@@ -1,5 +1,5 @@
-// Package replay looks at listeners from outside and moves them: to hear again
-// what they have heard, or to pass over what waits.
+// Package replay lists the listeners of a bus and resets their position in the
+// event log, to replay events or to skip them.
 package replay
 
 import (
@@ -20,14 +20,14 @@ import (
 	"belfry/pkg/event"
 )
 
-// Listener is how a listener stands.
+// Listener is the state of a listener.
 type Listener struct {
 	Name        string    `json:"name"`
 	Ordered     bool      `json:"ordered"`
-	Lag         uint64    `json:"lag"`         // events it has yet to be given
-	Unacked     int       `json:"unacked"`     // it has been given and not acknowledged
-	Redelivered int       `json:"redelivered"` // of those, given more than once
-	Retries     uint64    `json:"retries"`     // dead letters on their way back to it
+	Lag         uint64    `json:"lag"`         // events that are not delivered yet
+	Unacked     int       `json:"unacked"`     // delivered and not acknowledged
+	Redelivered int       `json:"redelivered"` // of those, delivered more than once
+	Retries     uint64    `json:"retries"`     // its dead letters that are being retried
 	Letters     uint64    `json:"letters"`     // its dead letters
 	Last        time.Time `json:"last,omitzero"`
 }
@@ -73,39 +73,39 @@ func (l *Listener) add(info *jetstream.ConsumerInfo) {
 	}
 }
 
-// Reset moves a listener, whether it runs or not, and returns the sequence that
-// it hears next. What it is handling at that moment is finished all the same.
-// An ordered listener is moved partition by partition: where that fails, doing
-// it again completes it.
+// Reset sets the position of a listener, whether it runs or not, and returns the
+// sequence that is delivered next. Events in flight are still handled. The
+// partitions of an ordered listener are reset one after the other: after an
+// error, another call completes the reset.
 func Reset(ctx context.Context, js jetstream.JetStream, name string, from eventlog.From) (uint64, error) {
 	all, err := consumers(ctx, js)
 	if err != nil {
 		return 0, err
 	}
-	var moved []string
+	var names []string
 	for consumer := range all {
 		if n, _ := nameOf(consumer, all); n == name {
-			moved = append(moved, consumer)
+			names = append(names, consumer)
 		}
 	}
-	if len(moved) == 0 {
-		return 0, errs.New(errs.NotFound, "there is no listener %s; `belfry listener list` tells those that there are", name)
+	if len(names) == 0 {
+		return 0, errs.New(errs.NotFound, "there is no listener %s: `belfry listener list` shows the existing ones", name)
 	}
 	sequence, err := from.Sequence(ctx, js)
 	if err != nil {
 		return 0, err
 	}
-	for _, consumer := range moved {
+	for _, consumer := range names {
 		if err := move(ctx, js, consumer, sequence); err != nil {
-			return 0, errs.Wrap(err, errs.Unavailable, "listener %s is not moved, or not whole; do it again", name)
+			return 0, errs.Wrap(err, errs.Unavailable, "listener %s is not reset, or only in part: repeat the command", name)
 		}
 	}
 	return sequence, nil
 }
 
-// move sets a consumer to a place of the log. The server does it in one act
-// where the consumer may go there: those that began with new events, or behind
-// the place, may not.
+// move sets a consumer to a sequence. The server resets it atomically unless the
+// consumer started with new events or after the sequence: such a consumer is
+// created again.
 func move(ctx context.Context, js jetstream.JetStream, consumer string, sequence uint64) error {
 	_, err := js.ResetConsumerToSequence(ctx, bus.StreamEvents, consumer, sequence)
 	if errors.Is(err, jetstream.ErrConsumerInvalidReset) || errors.Is(err, nats.ErrNoResponders) {
@@ -116,8 +116,9 @@ func move(ctx context.Context, js jetstream.JetStream, consumer string, sequence
 
 const replaceTimeout = 10 * time.Second
 
-// replace makes a consumer anew with the same settings. A listener that runs
-// and finds none meanwhile makes it from what it knows: then it is done again.
+// replace deletes a consumer and creates it with the same settings. A running
+// listener may create its consumer in between, at its own start: then it is
+// replaced again.
 func replace(ctx context.Context, js jetstream.JetStream, name string, sequence uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, replaceTimeout)
 	defer cancel()
@@ -137,7 +138,7 @@ func replace(ctx context.Context, js jetstream.JetStream, name string, sequence 
 	}
 }
 
-// consumers are the durable consumers of the log.
+// consumers returns the durable consumers of the log, by name.
 func consumers(ctx context.Context, js jetstream.JetStream) (map[string]*jetstream.ConsumerInfo, error) {
 	s, err := js.Stream(ctx, bus.StreamEvents)
 	if err != nil {
@@ -153,8 +154,8 @@ func consumers(ctx context.Context, js jetstream.JetStream) (map[string]*jetstre
 	return all, unavailable(list.Err())
 }
 
-// nameOf is the listener of a consumer: an ordered one has a consumer a
-// partition, <name>-<partition>.
+// nameOf returns the listener of a consumer. An ordered listener has one consumer
+// for each partition, <name>-<partition>.
 func nameOf(consumer string, all map[string]*jetstream.ConsumerInfo) (name string, ordered bool) {
 	i := strings.LastIndexByte(consumer, '-')
 	if i < 0 {
@@ -192,5 +193,5 @@ func subjects(ctx context.Context, js jetstream.JetStream, stream, prefix string
 }
 
 func unavailable(err error) error {
-	return errs.Wrap(err, errs.Unavailable, "the listeners can't be looked at; the bus may be away, or the user may lack the right")
+	return errs.Wrap(err, errs.Unavailable, "the listeners can't be read: the bus is unavailable, or the user lacks the permission")
 }

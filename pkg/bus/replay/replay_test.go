@@ -33,7 +33,7 @@ func open(t *testing.T) *bus.Bus {
 	return b
 }
 
-// publish puts events of as many objects into the log.
+// publish publishes one event of each of several objects.
 func publish(t *testing.T, b *bus.Bus, from, to int) {
 	t.Helper()
 	var all []bus.Event
@@ -46,29 +46,29 @@ func publish(t *testing.T, b *bus.Bus, from, to int) {
 	}
 }
 
-// ear is what a listener has heard.
-type ear struct {
-	mu    sync.Mutex
-	heard map[uint64]int // by sequence
+// recorder counts the deliveries of a listener.
+type recorder struct {
+	mu       sync.Mutex
+	received map[uint64]int // by sequence
 }
 
-func (e *ear) hear(_ context.Context, ev *listener.Event) error {
+func (e *recorder) handle(_ context.Context, ev *listener.Event) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.heard == nil {
-		e.heard = map[uint64]int{}
+	if e.received == nil {
+		e.received = map[uint64]int{}
 	}
-	e.heard[ev.Sequence]++
+	e.received[ev.Sequence]++
 	return nil
 }
 
-// least is how often each event of a range has been heard at least.
-func (e *ear) least(from, to uint64) int {
+// least returns the lowest number of deliveries of an event of a range.
+func (e *recorder) least(from, to uint64) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n := e.heard[from]
+	n := e.received[from]
 	for s := from; s <= to; s++ {
-		n = min(n, e.heard[s])
+		n = min(n, e.received[s])
 	}
 	return n
 }
@@ -105,22 +105,22 @@ func find(t *testing.T, b *bus.Bus, name string) *replay.Listener {
 
 func idle(t *testing.T, b *bus.Bus, name string) {
 	t.Helper()
-	kit.WaitFor(t, name+" has nothing to do", func() bool { l := find(t, b, name); return l != nil && l.Lag+uint64(l.Unacked) == 0 })
+	kit.WaitFor(t, name+" is idle", func() bool { l := find(t, b, name); return l != nil && l.Lag+uint64(l.Unacked) == 0 })
 }
 
-func reset(t *testing.T, b *bus.Bus, name, place string, want uint64) {
+func reset(t *testing.T, b *bus.Bus, name, position string, want uint64) {
 	t.Helper()
-	from, err := eventlog.ParseFrom(place)
+	from, err := eventlog.ParseFrom(position)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, err := replay.Reset(t.Context(), b.JetStream(), name, from); err != nil || got != want {
-		t.Fatalf("reset to %s: sequence %d, %v; want %d", place, got, err, want)
+		t.Fatalf("reset to %s: sequence %d, %v; want %d", position, got, err, want)
 	}
 }
 
-// TestResetReplays resets listeners of every kind, which run and which don't,
-// to before and behind where they began.
+// TestResetReplays resets listeners of every kind, running and stopped, to
+// positions before and after their start.
 func TestResetReplays(t *testing.T) {
 	for name, s := range map[string]listener.Spec{
 		"new": {Start: listener.StartNew()}, "all": {Start: listener.StartAll()}, "later": {Start: listener.StartAtSequence(5)},
@@ -129,27 +129,27 @@ func TestResetReplays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := open(t)
 			publish(t, b, 0, 10)
-			var e ear
-			s.Name, s.Handler, s.Filters = name, e.hear, []string{event.Filter(event.StoreSaved, "Books")}
+			var e recorder
+			s.Name, s.Handler, s.Filters = name, e.handle, []string{event.Filter(event.StoreSaved, "Books")}
 			stop := run(t, b, s)
 			idle(t, b, name)
 			before := config(t, b, name, s.Ordered)
 			publish(t, b, 10, 20)
-			kit.WaitFor(t, "it listens", func() bool { return e.least(11, 20) == 1 })
+			kit.WaitFor(t, "new events are handled", func() bool { return e.least(11, 20) == 1 })
 			idle(t, b, name)
 			first, last := e.least(1, 4), e.least(11, 20)
 
-			// A listener that is quicker than the reset makes its consumer anew and hears
-			// some more than once.
+			// A listener that is faster than the reset creates its consumer itself and
+			// handles some events more than once.
 			reset(t, b, name, "all", 1)
-			kit.WaitFor(t, "it has heard all again", func() bool { return e.least(1, 4) > first && e.least(11, 20) > last })
+			kit.WaitFor(t, "all events are handled again", func() bool { return e.least(1, 4) > first && e.least(11, 20) > last })
 			idle(t, b, name)
 			fourteenth, last := e.least(14, 14), e.least(15, 20)
-			reset(t, b, name, "15", 15) // where its consumer may go by now
-			kit.WaitFor(t, "it has heard the last once more", func() bool { return e.least(15, 20) > last })
+			reset(t, b, name, "15", 15) // by now the server can reset its consumer
+			kit.WaitFor(t, "the last events are handled again", func() bool { return e.least(15, 20) > last })
 			idle(t, b, name)
 			if n := e.least(14, 14); n != fourteenth {
-				t.Errorf("event 14 is heard %d times, want %d", n, fourteenth)
+				t.Errorf("event 14 is handled %d times, want %d", n, fourteenth)
 			}
 
 			stop()
@@ -157,10 +157,10 @@ func TestResetReplays(t *testing.T) {
 			reset(t, b, name, "new", 31)
 			publish(t, b, 30, 40)
 			run(t, b, s)
-			kit.WaitFor(t, "it goes on", func() bool { return e.least(31, 40) == 1 })
+			kit.WaitFor(t, "it continues at the new position", func() bool { return e.least(31, 40) == 1 })
 			idle(t, b, name)
 			if n := e.least(21, 30); n != 0 {
-				t.Error("what it was to pass over is heard")
+				t.Error("skipped events are handled")
 			}
 			after := config(t, b, name, s.Ordered)
 			if after.AckWait != before.AckWait || after.MaxAckPending != before.MaxAckPending || fmt.Sprint(after.FilterSubjects) != fmt.Sprint(before.FilterSubjects) {
@@ -182,37 +182,37 @@ func config(t *testing.T, b *bus.Bus, name string, ordered bool) jetstream.Consu
 	return c.CachedInfo().Config
 }
 
-// Resets of a listener that runs and makes its consumer anew whenever it finds
-// none lose nothing, whoever is quicker.
-func TestResetsOfABusyListener(t *testing.T) {
+// A running listener creates a missing consumer itself, before or after the
+// reset does.
+func TestResetOfARunningListenerLosesNoEvent(t *testing.T) {
 	b := open(t)
-	var e ear
+	var e recorder
 	publish(t, b, 0, 50)
-	run(t, b, listener.Spec{Name: "busy", Start: listener.StartNew(), Handler: e.hear, Concurrency: 4})
+	run(t, b, listener.Spec{Name: "busy", Start: listener.StartNew(), Handler: e.handle, Concurrency: 4})
 	idle(t, b, "busy")
 	for round := range 10 {
 		from := uint64(40 - 4*round)
 		reset(t, b, "busy", fmt.Sprint(from), from)
 		publish(t, b, 50+round*10, 60+round*10)
 	}
-	kit.WaitFor(t, "all are heard", func() bool { return e.least(4, 150) >= 1 })
+	kit.WaitFor(t, "all are handled", func() bool { return e.least(4, 150) >= 1 })
 	idle(t, b, "busy")
 }
 
-// Whoever finds no consumer makes it from what it knows: a reset wins even when
-// that happens between its two steps.
-func TestResetWhileOthersMakeTheConsumer(t *testing.T) {
+// Listeners create a missing consumer at their own start: the reset must win even
+// when that happens between its delete and its create.
+func TestResetWinsOverConcurrentCreation(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 10)
 	fresh := jetstream.ConsumerConfig{Durable: "busy", FilterSubjects: []string{"events.>"}, AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverNewPolicy}
 	if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, fresh); err != nil {
 		t.Fatal(err)
 	}
-	// Two make it as soon as they hear that it has gone, several times for each reset.
-	var may atomic.Int32
+	// Two subscribers create it as soon as it is deleted, several times for each reset.
+	var creations atomic.Int32
 	for range 2 {
 		if _, err := b.Conn().Subscribe("$JS.EVENT.ADVISORY.CONSUMER.DELETED.EVENTS.busy", func(*nats.Msg) {
-			if may.Add(-1) >= 0 {
+			if creations.Add(-1) >= 0 {
 				_, _ = b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, fresh)
 			}
 		}); err != nil {
@@ -220,15 +220,15 @@ func TestResetWhileOthersMakeTheConsumer(t *testing.T) {
 		}
 	}
 	for place := uint64(10); place > 0; place-- {
-		may.Store(6)
+		creations.Store(6)
 		reset(t, b, "busy", fmt.Sprint(place), place)
 		if c := config(t, b, "busy", false); c.OptStartSeq != place {
-			t.Errorf("it begins at %d, want %d", c.OptStartSeq, place)
+			t.Errorf("it starts at %d, want %d", c.OptStartSeq, place)
 		}
 	}
 }
 
-func TestListeners(t *testing.T) {
+func TestListReportsLagAndUnacked(t *testing.T) {
 	b := open(t)
 	if all, err := replay.List(t.Context(), b.JetStream()); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v", all, err)
@@ -238,7 +238,7 @@ func TestListeners(t *testing.T) {
 	run(t, b, listener.Spec{Name: "b", Start: listener.StartAll(), Ordered: true, Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
 	t.Cleanup(sync.OnceFunc(func() { close(hold) }))
 	publish(t, b, 0, 40)
-	kit.WaitFor(t, "one has an event in hand, the other one a partition", func() bool {
+	kit.WaitFor(t, "one has an event in flight, the other one for each partition", func() bool {
 		a, o := find(t, b, "a-b"), find(t, b, "b")
 		return a != nil && o != nil && a.Unacked == 1 && a.Lag == 39 && !a.Ordered && o.Ordered && o.Unacked > 1 && o.Lag+uint64(o.Unacked) == 40 && !a.Last.IsZero()
 	})
