@@ -31,18 +31,18 @@ import (
 	"belfry/test/kit"
 )
 
-// patience is for what comes about at once, unless the machine stands still.
+// patience is the limit of waits that succeed at once unless the machine stalls.
 const patience = 30 * time.Second
 
-// world is stores on a real bus. Nothing in it locks an object, so that two
-// servers on it are to each other like two processes.
-type world struct {
+// fixture is stores served on a real bus. Its locker locks nothing, so that two
+// servers behave like two processes.
+type fixture struct {
 	*testing.T
 	bus      *bus.Bus
-	conn     *nats.Conn // of whoever asks
+	conn     *nats.Conn // of the client
 	books    *store.Store
 	requests *store.Store
-	told     *outbox
+	outbox   *outbox
 	logged   *logged
 	now      *clock
 	options  natsapi.Options
@@ -52,7 +52,7 @@ type unlocked struct{}
 
 func (unlocked) Lock(context.Context, string) (func(), error) { return func() {}, nil }
 
-// outbox keeps the events of all writes.
+// outbox records the events of all writes.
 type outbox struct {
 	mu  sync.Mutex
 	all []*event.Envelope
@@ -68,7 +68,7 @@ func (o *outbox) Committed(_ string, p driver.Pending) {
 	o.all = append(o.all, &e)
 }
 
-// of are the events of an object, as names.
+// of returns the names of the events of an object.
 func (o *outbox) of(uuid string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -87,7 +87,7 @@ func (o *outbox) last() *event.Envelope {
 	return o.all[len(o.all)-1]
 }
 
-// clock is a clock that a test can set forward.
+// clock is the time plus an offset that a test sets.
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
@@ -122,7 +122,7 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// interceptor is a func that is asked.
+// interceptor is a function as a store.Interceptor.
 type interceptor func(ctx context.Context, q store.InterceptRequest) (object.Object, error)
 
 func (f interceptor) Intercept(ctx context.Context, q store.InterceptRequest) (object.Object, error) {
@@ -131,10 +131,10 @@ func (f interceptor) Intercept(ctx context.Context, q store.InterceptRequest) (o
 
 const bookSchema = `{"type":"object","properties":{"title":{"type":"string","maxLength":300000},"year":{"type":"integer"}}}`
 
-// newWorld makes a world that nobody serves yet.
-func newWorld(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.Backend) *world {
+// newFixture creates a fixture without a server.
+func newFixture(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.Backend) *fixture {
 	t.Helper()
-	w := &world{T: t, told: &outbox{}, logged: &logged{}, now: &clock{}}
+	w := &fixture{T: t, outbox: &outbox{}, logged: &logged{}, now: &clock{}}
 	log := slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
 	w.bus, err = bus.Open(t.Context(), bus.Options{
@@ -159,7 +159,7 @@ func newWorld(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.Ba
 	w.must(err)
 	o := store.Options{
 		Name: "Books", Private: []string{"notes"}, Arrays: []string{"copies"}, Binaries: []string{"covers"}, Schema: compiled,
-		Outbox: w.told, Locker: unlocked{}, Now: w.now.now, Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}},
+		Outbox: w.outbox, Locker: unlocked{}, Now: w.now.now, Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}},
 	}
 	if ask != nil {
 		o.Interceptor = ask
@@ -167,7 +167,7 @@ func newWorld(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.Ba
 	w.books, err = store.Open(t.Context(), backend, o)
 	w.must(err)
 	own := natsapi.RequestsOptions("Requests")
-	own.Locker, own.Outbox, own.Now = unlocked{}, w.told, w.now.now
+	own.Locker, own.Outbox, own.Now = unlocked{}, w.outbox, w.now.now
 	w.requests, err = store.Open(t.Context(), backend, own)
 	w.must(err)
 	w.options = natsapi.Options{
@@ -176,8 +176,8 @@ func newWorld(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.Ba
 	return w
 }
 
-// serve starts a server, which ends with the test unless it is stopped before.
-func (w *world) serve() *natsapi.Server {
+// serve starts a server, which is stopped at the end of the test at the latest.
+func (w *fixture) serve() *natsapi.Server {
 	w.Helper()
 	s, err := natsapi.Start(w.options)
 	w.must(err)
@@ -186,21 +186,21 @@ func (w *world) serve() *natsapi.Server {
 	return s
 }
 
-func open(t *testing.T) *world {
+func open(t *testing.T) *fixture {
 	t.Helper()
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	w.serve()
 	return w
 }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
 	}
 }
 
-// answer is a reply as who asks sees it.
+// answer is a reply as the client receives it.
 type answer struct {
 	status string
 	text   string
@@ -209,19 +209,19 @@ type answer struct {
 }
 
 // ask makes a request; headers are name, value, name, value.
-func (w *world) ask(op, body string, headers ...string) answer {
+func (w *fixture) ask(op, body string, headers ...string) answer {
 	w.Helper()
 	a, err := w.try(op, body, headers...)
 	w.must(err)
 	return a
 }
 
-func (w *world) try(op, body string, headers ...string) (answer, error) {
+func (w *fixture) try(op, body string, headers ...string) (answer, error) {
 	return w.within(40*time.Second, op, body, headers...)
 }
 
-// within makes a request that gets lost when it has no answer in time.
-func (w *world) within(limit time.Duration, op, body string, headers ...string) (answer, error) {
+// within makes a request with a timeout for the reply.
+func (w *fixture) within(limit time.Duration, op, body string, headers ...string) (answer, error) {
 	m := &nats.Msg{Subject: wire.Subject("Books", op), Data: []byte(body), Header: nats.Header{}}
 	for i := 0; i+1 < len(headers); i += 2 {
 		m.Header[headers[i]] = append(m.Header[headers[i]], headers[i+1])
@@ -234,8 +234,8 @@ func (w *world) within(limit time.Duration, op, body string, headers ...string) 
 	return a, json.Unmarshal(got.Data, &a.reply)
 }
 
-// want makes a request that has to be answered so; status "" is no fault.
-func (w *world) want(status, op, body string, headers ...string) answer {
+// want makes a request that must be answered with the status; "" is success.
+func (w *fixture) want(status, op, body string, headers ...string) answer {
 	w.Helper()
 	a := w.ask(op, body, headers...)
 	if a.status != status {
@@ -244,23 +244,23 @@ func (w *world) want(status, op, body string, headers ...string) answer {
 	return a
 }
 
-// key are the headers of an idempotency key.
+// key returns the header of an idempotency key.
 func key(k string) []string { return []string{wire.HeaderKey, k} }
 
-// faulty is a backend whose next writes fail where a test says so.
-type faulty struct {
+// faultyBackend is a backend whose writes fail as fault says.
+type faultyBackend struct {
 	driver.Backend
 	mu    sync.Mutex
 	fault func(store string, w driver.Write) (before, after error)
 }
 
-func (f *faulty) set(fault func(store string, w driver.Write) (before, after error)) {
+func (f *faultyBackend) set(fault func(store string, w driver.Write) (before, after error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fault = fault
 }
 
-func (f *faulty) ask(store string, w driver.Write) (before, after error) {
+func (f *faultyBackend) errors(store string, w driver.Write) (before, after error) {
 	f.mu.Lock()
 	fault := f.fault
 	f.mu.Unlock()
@@ -270,20 +270,20 @@ func (f *faulty) ask(store string, w driver.Write) (before, after error) {
 	return fault(store, w)
 }
 
-func (f *faulty) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+func (f *faultyBackend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
 	s, err := f.Backend.Open(ctx, spec)
 	return &faultyStore{s, f, spec.Name}, err
 }
 
 type faultyStore struct {
 	driver.Store
-	backend *faulty
+	backend *faultyBackend
 	name    string
 }
 
-// Put fails before or after the write was made.
+// Put fails before or after the write.
 func (s *faultyStore) Put(ctx context.Context, w driver.Write) error {
-	before, after := s.backend.ask(s.name, w)
+	before, after := s.backend.errors(s.name, w)
 	if before != nil {
 		return before
 	}
@@ -293,4 +293,4 @@ func (s *faultyStore) Put(ctx context.Context, w driver.Write) error {
 	return after
 }
 
-var errAway = errs.Wrap(errors.New("cut off"), errs.Unavailable, "the backend is away")
+var errUnavailable = errs.Wrap(errors.New("cut off"), errs.Unavailable, "the backend is unavailable")

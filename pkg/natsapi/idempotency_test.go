@@ -17,7 +17,7 @@ import (
 )
 
 // stage makes what a case needs: two objects.
-func (w *world) stage() {
+func (w *fixture) stage() {
 	w.Helper()
 	w.want("", wire.Save, `{"object":{"uuid":"emma","title":"Emma"}}`)
 	w.want("", wire.Save, `{"object":{"uuid":"kim","title":"Kim"}}`)
@@ -60,13 +60,13 @@ func other(body string) string {
 	return strings.NewReplacer(`"t"`, `"u"`, "1815", "1816", `{"uuid":"emma"}`, `{"uuid":"kim"}`).Replace(body)
 }
 
-// oneEffect checks the events of an object, whose uuid an answer may tell.
-func (w *world) oneEffect(uuid string, a answer, events string) {
+// oneEffect checks the events of an object; without a uuid, of the one in the answer.
+func (w *fixture) oneEffect(uuid string, a answer, events string) {
 	w.Helper()
 	if uuid == "" {
 		uuid, _ = object.Text(object.Field(a.reply.Object, "uuid"))
 	}
-	if got := w.told.of(uuid); got != events {
+	if got := w.outbox.of(uuid); got != events {
 		w.Errorf("the events of %s are %q, want %q", uuid, got, events)
 	}
 }
@@ -116,13 +116,13 @@ func TestKeyIsForOneRequest(t *testing.T) {
 		}
 	}
 	w.want("", wire.Get, `{"uuid":"emma"}`, key("k")...) // reading needs no key
-	if got := w.told.of("emma") + w.told.of("kim"); got != "Saved UpdatedSaved" {
+	if got := w.outbox.of("emma") + w.outbox.of("kim"); got != "Saved UpdatedSaved" {
 		t.Error(got)
 	}
 }
 
 func TestKeysExpire(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	s := w.serve()
 	first := w.want("", wire.Save, `{"object":{"title":"t"}}`, key("k")...)
 	w.now.forward(natsapi.KeyRetention - time.Minute)
@@ -157,8 +157,8 @@ func TestServerFailsBetweenTheSteps(t *testing.T) {
 				for _, elsewhere := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s %s, cut at %s, after %t, elsewhere %t", c.op, c.body, cut, after, elsewhere), func(t *testing.T) {
 						t.Parallel()
-						fault := &faulty{}
-						w := newWorld(t, nil, func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
+						fault := &faultyBackend{}
+						w := newFixture(t, nil, func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
 						s := w.serve()
 						w.stage()
 						writes := map[string]int{}
@@ -168,9 +168,9 @@ func TestServerFailsBetweenTheSteps(t *testing.T) {
 								return nil, nil
 							}
 							if after {
-								return nil, errAway
+								return nil, errUnavailable
 							}
-							return errAway, nil
+							return errUnavailable, nil
 						})
 						w.want("503", c.op, c.body, key("k")...)
 						fault.set(nil)
@@ -193,7 +193,7 @@ func TestServerFailsBetweenTheSteps(t *testing.T) {
 
 // oneEffectIn is oneEffect by what waits in the record: a write whose end was
 // not seen is published by the sweep.
-func (w *world) oneEffectIn(uuid string, a answer, events string) {
+func (w *fixture) oneEffectIn(uuid string, a answer, events string) {
 	w.Helper()
 	if uuid == "" {
 		uuid, _ = object.Text(object.Field(a.reply.Object, "uuid"))
@@ -212,23 +212,23 @@ func (w *world) oneEffectIn(uuid string, a answer, events string) {
 }
 
 func TestAppliedWriteIsFoundAfterLaterWrites(t *testing.T) {
-	fault := &faulty{}
+	fault := &faultyBackend{}
 	cutAnswer := func() {
 		n := 0
 		fault.set(func(string, driver.Write) (error, error) {
 			if n++; n == 3 {
-				return errAway, nil
+				return errUnavailable, nil
 			}
 			return nil, nil
 		})
 	}
-	w := newWorld(t, nil, func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
+	w := newFixture(t, nil, func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
 	w.serve()
 	w.stage()
 	for i, c := range []struct{ op, body, between, status, events string }{
 		{wire.Update, `{"uuid":"emma","object":{"year":1}}`, `{"uuid":"emma","object":{"title":"E"}}`, "", "Saved Updated Updated"},
 		{wire.Save, `{"uuid":"new","object":{"year":1}}`, `{"uuid":"new","object":{"title":"E"}}`, "", "Saved Updated"},
-		// Deleted by others: whether it took place can't be told, and it does not take place again.
+		// Deleted by others: whether it was applied is unknown, and it is not applied again.
 		{wire.Update, `{"uuid":"emma","object":{"year":2}}`, "", "409", "Saved Updated Updated Updated Deleted"},
 		{wire.Save, `{"uuid":"newer","object":{"year":1}}`, "", "409", "Saved Deleted"},
 	} {
@@ -245,11 +245,11 @@ func TestAppliedWriteIsFoundAfterLaterWrites(t *testing.T) {
 		if again := w.want(c.status, c.op, c.body, k...); first.body != again.body {
 			t.Errorf("%s, then %s", first.body, again.body)
 		}
-		if got := w.told.of(uuid); got != c.events {
+		if got := w.outbox.of(uuid); got != c.events {
 			t.Errorf("%s %s: events %q, want %q", c.op, c.body, got, c.events)
 		}
 	}
-	// A deletion is done though the object has been created anew; the new one stays.
+	// A repeated deletion does not delete an object that was created again.
 	cutAnswer()
 	w.want("503", wire.Delete, `{"uuid":"kim"}`, key("d")...)
 	w.want("", wire.Save, `{"object":{"uuid":"kim"}}`)
@@ -258,7 +258,7 @@ func TestAppliedWriteIsFoundAfterLaterWrites(t *testing.T) {
 }
 
 func TestConcurrentRepetitionsHaveOneEffect(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	w.serve()
 	w.serve()
 	w.stage()
@@ -288,7 +288,7 @@ func TestConcurrentRepetitionsHaveOneEffect(t *testing.T) {
 			}
 		}
 	}
-	if got := w.told.of("emma"); got != "Saved"+strings.Repeat(" Updated", 10) {
+	if got := w.outbox.of("emma"); got != "Saved"+strings.Repeat(" Updated", 10) {
 		t.Error(got)
 	}
 	if n, _, err := w.books.Count(t.Context()); n != 2+10 || err != nil {
@@ -304,7 +304,7 @@ func TestTakeoverMakesOneWrite(t *testing.T) {
 			var armed atomic.Bool
 			both := make(chan struct{})
 			var arrived atomic.Int32
-			fault := &faulty{fault: func(store string, _ driver.Write) (error, error) {
+			fault := &faultyBackend{fault: func(store string, _ driver.Write) (error, error) {
 				if store != "Books" || !armed.Load() {
 					return nil, nil
 				}
@@ -317,7 +317,7 @@ func TestTakeoverMakesOneWrite(t *testing.T) {
 				}
 				return nil, nil
 			}}
-			w := newWorld(t, nil, func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
+			w := newFixture(t, nil, func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
 			w.options.TakeoverDelay = time.Millisecond // the second one begins soon
 			w.serve()
 			w.stage()

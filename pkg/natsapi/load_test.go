@@ -18,11 +18,11 @@ import (
 	"belfry/test/kit"
 )
 
-// held is a world whose saves wait until they are let go.
-func held(t *testing.T) (w *world, begun chan string, release chan struct{}) {
+// held returns a fixture whose saves wait until release is closed.
+func held(t *testing.T) (w *fixture, begun chan string, release chan struct{}) {
 	t.Helper()
 	begun, release = make(chan string, 100), make(chan struct{})
-	w = newWorld(t, func(ctx context.Context, q store.InterceptRequest) (object.Object, error) {
+	w = newFixture(t, func(ctx context.Context, q store.InterceptRequest) (object.Object, error) {
 		if q.Op != "save" {
 			return nil, nil
 		}
@@ -38,7 +38,7 @@ func held(t *testing.T) (w *world, begun chan string, release chan struct{}) {
 }
 
 // asking makes requests in the background.
-func (w *world) asking(op string, bodies ...string) (answers chan answer) {
+func (w *fixture) asking(op string, bodies ...string) (answers chan answer) {
 	answers = make(chan answer, len(bodies))
 	for _, body := range bodies {
 		go func() {
@@ -99,7 +99,7 @@ func TestRequestsHaveADeadline(t *testing.T) {
 }
 
 func TestPanicEndsOneRequest(t *testing.T) {
-	w := newWorld(t, func(_ context.Context, q store.InterceptRequest) (object.Object, error) {
+	w := newFixture(t, func(_ context.Context, q store.InterceptRequest) (object.Object, error) {
 		if strings.Contains(string(q.Object), "boom") {
 			panic("secret of the panic")
 		}
@@ -122,7 +122,7 @@ func TestPanicEndsOneRequest(t *testing.T) {
 
 func TestInterceptorsReject(t *testing.T) {
 	kind := errs.Denied
-	w := newWorld(t, func(_ context.Context, q store.InterceptRequest) (object.Object, error) {
+	w := newFixture(t, func(_ context.Context, q store.InterceptRequest) (object.Object, error) {
 		if q.Op == "save" {
 			return nil, errs.New(kind, "not this one")
 		}
@@ -188,7 +188,7 @@ func TestStopCancelsRequestsAfterItsDeadline(t *testing.T) {
 }
 
 func TestNoRequestIsLostWhenOneOfTwoServersStops(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	w.serve()
 	first := w.serve()
 	var asking sync.WaitGroup
@@ -225,7 +225,7 @@ func TestRequestsAfterABusRestart(t *testing.T) {
 		_, err := w.conn.Request("$SRV.PING.store-Books", nil, time.Second)
 		return err == nil
 	})
-	if got := w.told.of("emma"); got != "Saved" {
+	if got := w.outbox.of("emma"); got != "Saved" {
 		t.Error(got)
 	}
 }
@@ -240,7 +240,7 @@ func TestRequestWithoutReplySubjectIsExecuted(t *testing.T) {
 }
 
 func TestServerStopsWhileTheBusIsUnavailable(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newFixture(t, nil, nil)
 	s := w.serve()
 	w.want("", wire.Save, `{"object":{}}`)
 	w.must(w.bus.StopServer())

@@ -20,8 +20,8 @@ import (
 func TestOperations(t *testing.T) {
 	w := open(t)
 	saved := w.want("", wire.Save, `{"object":{"uuid":"emma","title":"Emma <1>","year":1815}}`)
-	if saved.reply.Revision == 0 || !strings.Contains(saved.body, `"title":"Emma <1>"`) || w.told.last().Origin != "bus" {
-		t.Errorf("%s, %+v", saved.body, w.told.last())
+	if saved.reply.Revision == 0 || !strings.Contains(saved.body, `"title":"Emma <1>"`) || w.outbox.last().Origin != "bus" {
+		t.Errorf("%s, %+v", saved.body, w.outbox.last())
 	}
 	updated := w.want("", wire.Update, fmt.Sprintf(`{"uuid":"emma","object":{"year":1816},"revision":%d}`, saved.reply.Revision))
 	if !strings.Contains(updated.body, `"year":1816`) || !strings.Contains(updated.body, "Emma") {
@@ -45,7 +45,7 @@ func TestOperations(t *testing.T) {
 	}
 	w.want("404", wire.Get, `{"uuid":"emma"}`)
 	w.want("404", wire.Delete, `{"uuid":"emma"}`)
-	if got := w.told.of("emma"); got != "Saved Updated Updated Deleted" {
+	if got := w.outbox.of("emma"); got != "Saved Updated Updated Deleted" {
 		t.Error(got)
 	}
 }
@@ -145,7 +145,7 @@ func TestServerOwnedFieldsAreNeitherSetNorReturned(t *testing.T) {
 			}
 		}
 	}
-	uuid, _ := object.Text(object.Field(w.told.last().Object, "uuid"))
+	uuid, _ := object.Text(object.Field(w.outbox.last().Object, "uuid"))
 	kept, err := w.books.Get(t.Context(), uuid)
 	if err != nil || !bytes.Contains(kept.Body, []byte("_requests")) {
 		t.Errorf("the object holds no request: %s, %v", kept.Body, err)
@@ -153,17 +153,17 @@ func TestServerOwnedFieldsAreNeitherSetNorReturned(t *testing.T) {
 	before := w.want("", wire.Get, `{"uuid":"`+uuid+`"}`)
 	list := w.want("", wire.List, `{}`)
 	w.want("", wire.Update, `{"uuid":"`+uuid+`","object":{"title":"u","_requests":{}}}`, key("k2")...)
-	e := w.told.last()
+	e := w.outbox.last()
 	for _, text := range []string{before.body, list.body, string(e.Object), string(e.Previous.Encode())} {
 		if strings.Contains(text, "_requests") {
-			t.Errorf("an internal field is told: %s", text)
+			t.Errorf("an internal field is published: %s", text)
 		}
 	}
 	kept, err = w.books.Get(t.Context(), uuid)
 	if held := object.Field(kept.Body, "_requests"); err != nil || strings.Count(string(held), ":") != 2 {
 		t.Errorf("the object holds %s, %v", held, err)
 	}
-	for _, e := range w.told.all {
+	for _, e := range w.outbox.all {
 		if e.Store != "Books" {
 			t.Errorf("an event of %s", e.Store)
 		}
@@ -174,12 +174,12 @@ func TestEventsOfRequests(t *testing.T) {
 	w := open(t)
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	w.want("", wire.Save, `{"object":{}}`, "belfry-actor", "ada", "traceparent", trace, "x-request-id", "r7")
-	e := w.told.last()
+	e := w.outbox.last()
 	if e.Actor == nil || *e.Actor != "ada" || e.Ctx.Trace != trace || e.Ctx.Request != "r7" || e.Origin != "bus" {
 		t.Errorf("%+v", e)
 	}
 	w.want("", wire.Save, `{"object":{}}`, "Traceparent", "nonsense", "X-Request-Id", "a b")
-	if e := w.told.last(); e.Actor != nil || e.Ctx.Trace != "" || e.Ctx.Request == "a b" || e.Ctx.Request == "" {
+	if e := w.outbox.last(); e.Actor != nil || e.Ctx.Trace != "" || e.Ctx.Request == "a b" || e.Ctx.Request == "" {
 		t.Errorf("%+v", e)
 	}
 }

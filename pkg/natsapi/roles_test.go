@@ -24,7 +24,7 @@ func production(t *testing.T) string {
 	return natsserver.ServeFile(t, "../../nats.conf").ClientURL()
 }
 
-// as connects as a user of nats.conf; refusals hears what the server refuses.
+// as connects as a user of nats.conf; refusals receives the permission errors of the server.
 func as(t *testing.T, url, user, variable string) (conn *nats.Conn, refusals chan error) {
 	t.Helper()
 	refusals = make(chan error, 100)
@@ -41,7 +41,7 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 	for user, variable := range map[string]string{"front": "FRONT", "belfry": "ALL"} {
 		t.Run(user, func(t *testing.T) {
 			url := production(t)
-			w := newWorld(t, nil, nil)
+			w := newFixture(t, nil, nil)
 			front, lacks := as(t, url, user, variable)
 			w.options.Conn = front
 			s := w.serve()
@@ -57,7 +57,7 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 			w.want("", wire.List, `{}`)
 			w.want("", wire.Delete, `{"uuid":"emma"}`)
 
-			// Nobody answers for Authors here, but to ask is allowed; the others are not.
+			// No server answers for Authors here, but requests are permitted; the others are not.
 			if _, err := w.conn.Request("store.Authors.get", []byte("{}"), patience); !errors.Is(err, nats.ErrNoResponders) {
 				t.Errorf("reading authors: %v", err)
 			}
@@ -91,11 +91,11 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 	}
 }
 
-// TestRepliesGoToInboxesOnly: the front may publish events, so nobody may
+// TestRepliesGoToInboxesOnly: the front may publish events, so no client may
 // have it publish its answer there.
 func TestRepliesGoToInboxesOnly(t *testing.T) {
 	w := open(t)
-	heard, err := w.conn.SubscribeSync(">")
+	received, err := w.conn.SubscribeSync(">")
 	w.must(err)
 	for _, to := range []string{"events.3.Store.Deleted.Books.emma", "Store.Deleted", "store.Books.list", "$JS.API.STREAM.PURGE.EVENTS", "_GR_.a.b.Store.Saved"} {
 		for subject, body := range map[string]string{"store.Books.save": `{"object":{"uuid":"emma"}}`, "store.Books.list": "no JSON", "$SRV.INFO": ""} {
@@ -105,12 +105,12 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 	w.want("404", wire.Get, `{"uuid":"emma"}`)
 	w.want("", wire.List, `{}`)
 	for {
-		m, err := heard.NextMsg(100 * time.Millisecond)
+		m, err := received.NextMsg(100 * time.Millisecond)
 		if err != nil {
 			break
 		}
 		if !strings.HasPrefix(m.Subject, "_INBOX") && !strings.HasPrefix(m.Subject, "store.Books.") && m.Subject != "$SRV.INFO" || m.Subject == "store.Books.list" && m.Reply == "" {
-			t.Errorf("heard on %s: %s", m.Subject, m.Data)
+			t.Errorf("received on %s: %s", m.Subject, m.Data)
 		}
 	}
 }
