@@ -21,7 +21,7 @@ import (
 	"belfry/test/kit"
 )
 
-// patience is for what comes about at once, unless the machine stands still.
+// patience is the limit of waits that succeed at once unless the machine stalls.
 const patience = 30 * time.Second
 
 func open(t testing.TB, opts bus.Options) *bus.Bus {
@@ -83,7 +83,7 @@ func subjects(t testing.TB, b *bus.Bus) []string {
 	return list
 }
 
-func TestPublishedEventsAreStoredInTheirOrder(t *testing.T) {
+func TestEventsAreStoredInOrder(t *testing.T) {
 	for _, n := range []int{1, 2, 499, 500, 501, 1000, 5000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			b := open(t, bus.Options{})
@@ -104,7 +104,7 @@ func TestPublishedEventsAreStoredInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestPublishMayBeRepeated(t *testing.T) {
+func TestRepeatedPublishIsDeduplicated(t *testing.T) {
 	b := open(t, bus.Options{})
 	list := events("e", 300, 100)
 	for _, part := range [][]bus.Event{list[:1], list[:5], list[:200], list, list} {
@@ -117,7 +117,7 @@ func TestPublishMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestABatchIsBoundedInBytes(t *testing.T) {
+func TestBatchIsLimitedInBytes(t *testing.T) {
 	b := open(t, bus.Options{})
 	if err := b.Publish(t.Context(), events("big", 30, 900<<10)); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestABatchIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-func TestRefusedEventsDoNotHinderOthers(t *testing.T) {
+func TestRejectedEventsDoNotAffectOthers(t *testing.T) {
 	b := open(t, bus.Options{})
 	list := events("e", 20, 100)
 	list[3].Payload = make([]byte, 1<<20)
@@ -138,10 +138,10 @@ func TestRefusedEventsDoNotHinderOthers(t *testing.T) {
 	err := b.Publish(t.Context(), list)
 	var refused *bus.RejectedError
 	if !errors.As(err, &refused) {
-		t.Fatalf("got %v, want *Refused", err)
+		t.Fatalf("got %v, want *RejectedError", err)
 	}
 	if len(refused.Events) != 5 {
-		t.Errorf("refused %v, want 5 events", refused.Events)
+		t.Errorf("rejected %v, want 5 events", refused.Events)
 	}
 	if n := stored(t, b); n != 15 {
 		t.Errorf("%d events are stored, want the other 15", n)
@@ -158,7 +158,7 @@ func TestAStreamWithoutBatchesStillTakesEvents(t *testing.T) {
 		}
 	}
 	if !b.BatchesOff() {
-		t.Error("the stream took a batch: the test shows nothing")
+		t.Error("the stream accepted a batch: the test proves nothing")
 	}
 	got := subjects(t, b)
 	if len(got) != 700 || got[0] != list[0].Subject || got[699] != list[699].Subject {
@@ -166,7 +166,7 @@ func TestAStreamWithoutBatchesStillTakesEvents(t *testing.T) {
 	}
 }
 
-func TestAStreamThatWasDeletedComesBack(t *testing.T) {
+func TestDeletedStreamIsCreatedAgain(t *testing.T) {
 	b := open(t, bus.Options{})
 	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestAStreamThatWasDeletedComesBack(t *testing.T) {
 	eventually(t, func() bool { return b.Publish(t.Context(), events("e", 1, 10)) == nil })
 }
 
-func TestEventsOutliveTheServer(t *testing.T) {
+func TestEventsSurviveARestart(t *testing.T) {
 	b := open(t, bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t))})})
 	url := b.ClientURL()
 	if err := b.Publish(t.Context(), events("before", 50, 100)); err != nil {
@@ -188,10 +188,10 @@ func TestEventsOutliveTheServer(t *testing.T) {
 	}
 	eventually(t, func() bool { return b.Ready(t.Context()) != nil })
 	if err := b.Publish(t.Context(), events("during", 50, 100)); !errors.Is(err, errs.Unavailable) {
-		t.Errorf("while the bus is away publish reports %v, want Unavailable", err)
+		t.Errorf("while the server is stopped publish reports %v, want Unavailable", err)
 	}
 	if b.HasInterest(event.StoreSaved) {
-		t.Error("a stopped bus wants events")
+		t.Error("a stopped bus reports interest")
 	}
 	if err := b.StartServer(t.Context()); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestEventsOutliveTheServer(t *testing.T) {
 		t.Error(err)
 	}
 	if b.ClientURL() != url {
-		t.Errorf("the bus came back at %s, want %s", b.ClientURL(), url)
+		t.Errorf("the restarted bus has URL %s, want %s", b.ClientURL(), url)
 	}
 	for _, name := range []string{"during", "before"} {
 		if err := b.Publish(t.Context(), events(name, 50, 100)); err != nil {
@@ -212,8 +212,8 @@ func TestEventsOutliveTheServer(t *testing.T) {
 	}
 }
 
-// What ends and begins anew at once is not taken for what was there before.
-func TestAnOutageIsOverOnceTheServerHasStarted(t *testing.T) {
+// The state of the old connection must not be taken for that of the new one.
+func TestBusIsReadyOnceTheServerHasRestarted(t *testing.T) {
 	b := open(t, bus.Options{})
 	for round := range 20 {
 		if err := b.StopServer(); err != nil {
@@ -237,7 +237,7 @@ func TestAnOutageIsOverOnceTheServerHasStarted(t *testing.T) {
 	}
 }
 
-func TestAnAddressInUseIsNamed(t *testing.T) {
+func TestErrorNamesTheAddressInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestAnAddressInUseIsNamed(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotWork(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	for name, opts := range map[string]bus.Options{
 		"neither":           {},
 		"both":              {Server: embedded.New(embedded.Options{Folder: "x"}), URL: "nats://127.0.0.1:1"},
@@ -271,7 +271,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 	}
 }
 
-func TestOthersNeedThePasswordOfTheEmbeddedServer(t *testing.T) {
+func TestEmbeddedServerRequiresThePassword(t *testing.T) {
 	b := open(t, bus.Options{
 		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}),
 		Auth:   bus.Auth{User: "front", Password: "secret"},
@@ -280,7 +280,7 @@ func TestOthersNeedThePasswordOfTheEmbeddedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := connect(b.ClientURL()); !errors.Is(err, nats.ErrAuthorization) {
-		t.Errorf("a stranger gets %v, want an authorization error", err)
+		t.Errorf("a client without credentials gets %v, want an authorization error", err)
 	}
 	c, err := connect(b.ClientURL(), nats.UserInfo("front", "secret"))
 	if err != nil {
@@ -289,10 +289,10 @@ func TestOthersNeedThePasswordOfTheEmbeddedServer(t *testing.T) {
 	c.Close()
 }
 
-func TestWantedFollowsTheInterestOfOthers(t *testing.T) {
+func TestHasInterestFollowsSubscriptions(t *testing.T) {
 	b := open(t, bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"})})
 	if b.HasInterest(event.StoreGet) {
-		t.Error("wanted before anyone listens")
+		t.Error("interest before the first subscription")
 	}
 	c, err := connect(b.ClientURL())
 	if err != nil {
@@ -307,7 +307,7 @@ func TestWantedFollowsTheInterestOfOthers(t *testing.T) {
 	b.Live(event.StoreGet, []byte("hello"))
 	m, err := s.NextMsg(patience)
 	if err != nil || m.Subject != "Store.Get" || string(m.Data) != "hello" {
-		t.Errorf("heard %v, %v", m, err)
+		t.Errorf("received %v, %v", m, err)
 	}
 	if err := s.Unsubscribe(); err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestWantedFollowsTheInterestOfOthers(t *testing.T) {
 	eventually(t, func() bool { return !b.HasInterest(event.StoreGet) })
 }
 
-func TestPlainSubjectsBelongToNoStream(t *testing.T) {
+func TestLiveEventsAreNotStored(t *testing.T) {
 	b := open(t, bus.Options{})
 	if _, err := b.Conn().Request(string(event.StoreSaved), nil, patience); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("a request on Store.Saved gets %v, want no responders", err)
@@ -326,7 +326,7 @@ func TestPlainSubjectsBelongToNoStream(t *testing.T) {
 	}
 }
 
-func TestLimitsAreKeptAndChanged(t *testing.T) {
+func TestLimitsAreAppliedAndUpdated(t *testing.T) {
 	folder := t.TempDir()
 	limited := func(l bus.Limits) jetstream.StreamConfig {
 		b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: folder}), Events: l, Logger: slog.New(slog.DiscardHandler)})
@@ -351,7 +351,7 @@ func TestLimitsAreKeptAndChanged(t *testing.T) {
 	}
 }
 
-func TestOldEventsGoFirst(t *testing.T) {
+func TestOldestEventsAreRemovedFirst(t *testing.T) {
 	b := open(t, bus.Options{Events: bus.Limits{MaxMessages: 10}})
 	list := events("e", 25, 10)
 	if err := b.Publish(t.Context(), list); err != nil {
@@ -365,10 +365,10 @@ func TestOldEventsGoFirst(t *testing.T) {
 // eventually waits until a condition holds.
 func eventually(t testing.TB, ok func() bool) {
 	t.Helper()
-	kit.WaitFor(t, "what is to come about", ok)
+	kit.WaitFor(t, "the condition", ok)
 }
 
-// connect connects as a stranger to belfry does.
+// connect connects with a plain NATS client.
 func connect(url string, options ...nats.Option) (*nats.Conn, error) {
 	return nats.Connect(url, append(options, nats.Timeout(patience))...)
 }

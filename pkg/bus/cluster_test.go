@@ -62,7 +62,7 @@ func cluster(t *testing.T) (servers []*server.Server, url string) {
 	return servers, strings.Join(urls, ",")
 }
 
-func TestThreeServersKeepTheStreamsThroughTheLossOfOne(t *testing.T) {
+func TestClusterOfThreeSurvivesTheLossOfOneServer(t *testing.T) {
 	servers, url := cluster(t)
 	eventually(t, func() bool { return slices.ContainsFunc(servers, (*server.Server).JetStreamIsLeader) })
 	admin := dial(t, url, "admin")
@@ -76,7 +76,7 @@ func TestThreeServersKeepTheStreamsThroughTheLossOfOne(t *testing.T) {
 	})
 	for what, replicas := range map[string]int{"configured": 3, "left as they are": 0} {
 		if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, replicas, true); err != nil || found[0].NeedsSetup() {
-			t.Errorf("copies that are %s: %v, %v", what, found, err)
+			t.Errorf("replicas that are %s: %v, %v", what, found, err)
 		}
 	}
 	if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, 1, true); err != nil || !strings.Contains(found[0].Detail, "replicas 3 instead of 1") {

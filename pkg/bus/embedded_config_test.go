@@ -36,7 +36,7 @@ func serverOptions(t *testing.T, conf string) embedded.Options {
 	return embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: file(t, conf)}
 }
 
-func TestTheEmbeddedServerRunsByNatsConf(t *testing.T) {
+func TestEmbeddedServerRunsWithNatsConf(t *testing.T) {
 	store := t.TempDir()
 	passwords(t, store)
 	var lines logged
@@ -49,7 +49,7 @@ func TestTheEmbeddedServerRunsByNatsConf(t *testing.T) {
 	if err := b.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "belfry bus setup") {
 		t.Errorf("without streams: %v", err)
 	}
-	prepare(t, b.ClientURL(), hears("mapping"), hears("listener"))
+	prepare(t, b.ClientURL(), listenerSpec("mapping"), listenerSpec("listener"))
 	eventually(t, func() bool { return b.Ready(t.Context()) == nil })
 	if err := b.Publish(t.Context(), readable("e", 50)); err != nil {
 		t.Fatal(err)
@@ -57,17 +57,17 @@ func TestTheEmbeddedServerRunsByNatsConf(t *testing.T) {
 	if err := b.Sync(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if n := handle(t, b, hears("mapping"), 50); n != 50 {
-		t.Errorf("the worker inside handles %d events", n)
+	if n := handle(t, b, listenerSpec("mapping"), 50); n != 50 {
+		t.Errorf("the worker in the same process handles %d events", n)
 	}
-	if n := handle(t, as(t, b.ClientURL(), "listener", nil), hears("listener"), 50); n != 50 {
-		t.Errorf("the listener outside handles %d events", n)
+	if n := handle(t, as(t, b.ClientURL(), "listener", nil), listenerSpec("listener"), 50); n != 50 {
+		t.Errorf("the listener over the network handles %d events", n)
 	}
 	if _, err := os.Stat(filepath.Join(store, "jetstream", "BELFRY", "streams", "EVENTS")); err != nil {
 		t.Errorf("the data is elsewhere: %v", err)
 	}
 	if b.HasInterest("Store.Saved") {
-		t.Error("an announcement that nobody hears is wanted")
+		t.Error("there is interest without a subscriber")
 	}
 	observer, _ := connectAs(t, b.ClientURL(), "observer")
 	if _, err := observer.SubscribeSync("Store.Saved"); err != nil {
@@ -84,11 +84,11 @@ func TestTheEmbeddedServerRunsByNatsConf(t *testing.T) {
 		t.Errorf("after a restart %d events are stored", n)
 	}
 	if _, err := connect(b.ClientURL()); err == nil {
-		t.Error("a stranger is let in")
+		t.Error("a client without credentials is accepted")
 	}
 }
 
-func TestWhatAFileLeavesOpen(t *testing.T) {
+func TestEmbeddedServerFillsInMissingSettings(t *testing.T) {
 	folder := t.TempDir()
 	for name, conf := range map[string]string{
 		"nothing":       "",
@@ -125,7 +125,7 @@ func TestWhatAFileLeavesOpen(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotServeIsRefused(t *testing.T) {
+func TestUnusableConfigFileIsRejected(t *testing.T) {
 	t.Setenv("SECRET", "hunter2")
 	t.Setenv("REFERENCE", "$hunter2")
 	t.Setenv("COMMENT", "# hunter2")
@@ -160,12 +160,12 @@ func TestAFileThatCannotServeIsRefused(t *testing.T) {
 		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), server.Config) {
 			t.Errorf("%q is %v", c.conf, err)
 		} else if strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%q tells the password: %v", c.conf, err)
+			t.Errorf("the error for %q contains the password: %v", c.conf, err)
 		}
 	}
 }
 
-func TestTheUserOfAFileMayProveItselfWithAKey(t *testing.T) {
+func TestUserOfTheConfigFileMayUseAnNKey(t *testing.T) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
 		t.Fatal(err)
@@ -180,26 +180,26 @@ func TestTheUserOfAFileMayProveItselfWithAKey(t *testing.T) {
 	}
 }
 
-func TestAServerThatSyncsByItselfNeedsNoSync(t *testing.T) {
+func TestSyncIsSkippedWhenTheServerSyncsAlways(t *testing.T) {
 	for interval, syncs := range map[string]bool{"always": false, "1m": true} {
 		server := serverOptions(t, "jetstream {sync_interval: "+interval+"}\n")
 		b := open(t, bus.Options{Server: embedded.New(server)})
 		if err := b.Publish(t.Context(), events("e", 1, 10)); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(filepath.Join(server.Folder, "jetstream"), filepath.Join(server.Folder, "away")); err != nil {
+		if err := os.Rename(filepath.Join(server.Folder, "jetstream"), filepath.Join(server.Folder, "moved")); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Sync(t.Context()); (err != nil) != syncs {
 			t.Errorf("with sync_interval: %s a sync without files is %v", interval, err)
 		}
-		if err := os.Rename(filepath.Join(server.Folder, "away"), filepath.Join(server.Folder, "jetstream")); err != nil {
+		if err := os.Rename(filepath.Join(server.Folder, "moved"), filepath.Join(server.Folder, "jetstream")); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func TestWhereOthersReachTheServer(t *testing.T) {
+func TestAddressIsTheURLForClients(t *testing.T) {
 	certificate, key, _ := process.Certificates(t)
 	for conf, want := range map[string]string{
 		"":                      "nats://127.0.0.1:4222",
@@ -227,7 +227,7 @@ func TestWhereOthersReachTheServer(t *testing.T) {
 	}
 }
 
-func TestAFileMaySwitchOnTLS(t *testing.T) {
+func TestConfigFileMayEnableTLS(t *testing.T) {
 	certificate, key, authority := process.Certificates(t)
 	conf := fmt.Sprintf("tls {cert_file: %q, key_file: %q, ca_file: %q, verify: true}\nauthorization {user: u, password: p}\n", certificate, key, authority)
 	server := serverOptions(t, conf)
@@ -238,11 +238,11 @@ func TestAFileMaySwitchOnTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if url := b.ClientURL(); !strings.HasPrefix(url, "tls://") {
-		t.Errorf("others are sent to %s", url)
+		t.Errorf("clients get the URL %s", url)
 	}
 	outside := open(t, bus.Options{URL: b.ClientURL(), Unmanaged: true, Auth: o.Auth, TLS: o.TLS})
 	if n := handle(t, outside, listener.Spec{Name: "outside", Start: listener.StartAll()}, 5); n != 5 {
-		t.Errorf("a listener outside handles %d events", n)
+		t.Errorf("a listener over the network handles %d events", n)
 	}
 	stranger := bus.Auth{User: o.Auth.User, Password: "wrong"}
 	if _, err := bus.Dial(bus.Options{URL: b.ClientURL(), Auth: stranger, TLS: o.TLS}); err == nil || !strings.Contains(err.Error(), "it rejects the user") {
@@ -260,10 +260,10 @@ func TestAFileMaySwitchOnTLS(t *testing.T) {
 	if err := command.Sync(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for what, tls := range map[string]bus.TLS{"a stranger": {}, "a client without a certificate": {CA: authority}, "a client that trusts nobody we know": {Cert: certificate, Key: key}} {
+	for what, tls := range map[string]bus.TLS{"a client without certificates": {}, "a client without its own certificate": {CA: authority}, "a client without the CA": {Cert: certificate, Key: key}} {
 		if c, err := bus.Dial(bus.Options{URL: b.ClientURL(), Auth: o.Auth, TLS: tls}); err == nil {
 			c.Close()
-			t.Errorf("%s is let in", what)
+			t.Errorf("%s is accepted", what)
 		}
 	}
 }

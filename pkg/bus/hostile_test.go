@@ -50,7 +50,7 @@ func TestConnectingIsRetriedWhileTheUserIsRejected(t *testing.T) {
 	eventually(t, func() bool { return b.Publish(t.Context(), events("e", 1, 10)) == nil })
 }
 
-func TestWhatOthersSayOnTheInboxHarmsNobody(t *testing.T) {
+func TestForgedRepliesOnTheInboxAreIgnored(t *testing.T) {
 	b := open(t, bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"})})
 	c, err := connect(b.ClientURL())
 	if err != nil {
@@ -77,11 +77,11 @@ func TestWhatOthersSayOnTheInboxHarmsNobody(t *testing.T) {
 		t.Errorf("%d events are stored, want 2000", n)
 	}
 	if b.BatchesOff() {
-		t.Error("a stranger's answer ended the batches")
+		t.Error("a forged reply disabled the batches")
 	}
 }
 
-func TestWhileTheBusIsAwayNothingPilesUp(t *testing.T) {
+func TestPublishDoesNotBufferWhileTheServerIsStopped(t *testing.T) {
 	b := open(t, bus.Options{})
 	if err := b.StopServer(); err != nil {
 		t.Fatal(err)
@@ -92,13 +92,13 @@ func TestWhileTheBusIsAwayNothingPilesUp(t *testing.T) {
 			t.Fatalf("publish reports %v, want Unavailable", err)
 		}
 	}
-	// What was under way when the connection broke may be there, once.
+	// The batch in flight when the connection broke may be buffered, once.
 	if n, err := b.Conn().Buffered(); err != nil || n > 500_000 {
 		t.Errorf("%d bytes wait for the connection, %v", n, err)
 	}
 }
 
-func TestManyPublishAtOnce(t *testing.T) {
+func TestConcurrentPublish(t *testing.T) {
 	b := open(t, bus.Options{})
 	var wg sync.WaitGroup
 	for w := range 8 {
@@ -115,11 +115,11 @@ func TestManyPublishAtOnce(t *testing.T) {
 		t.Errorf("%d events are stored", n)
 	}
 	if b.BatchesOff() {
-		t.Error("batches were given up")
+		t.Error("batches are disabled")
 	}
 }
 
-func TestPayloadsUpToTheLimit(t *testing.T) {
+func TestPayloadsAroundTheLimitAreStoredOrRejected(t *testing.T) {
 	b := open(t, bus.Options{})
 	list := events("e", 8, 0)
 	limit := int(b.Conn().MaxPayload())
@@ -129,16 +129,16 @@ func TestPayloadsUpToTheLimit(t *testing.T) {
 	err := b.Publish(t.Context(), list)
 	var refused *bus.RejectedError
 	if !errors.As(err, &refused) {
-		t.Fatalf("got %v, want *Refused", err)
+		t.Fatalf("got %v, want *RejectedError", err)
 	}
 	if n := stored(t, b); int(n)+len(refused.Events) != len(list) || n == 0 {
-		t.Errorf("of %d events %d are stored and %d refused", len(list), n, len(refused.Events))
+		t.Errorf("of %d events %d are stored and %d rejected", len(list), n, len(refused.Events))
 	}
 }
 
-// TestAnEventThatTheStreamRefusesEndsItsBatchAndNothingElse is about a limit
-// that an administrator set: the batch ends in its midst.
-func TestAnEventThatTheStreamRefusesEndsItsBatchAndNothingElse(t *testing.T) {
+// The stream rejects an event in the middle of a batch when an administrator has
+// lowered its maximum message size.
+func TestEventRejectedByTheStreamDoesNotAffectItsBatch(t *testing.T) {
 	b := open(t, bus.Options{})
 	change(t, b, func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1000 })
 	list := events("e", 300, 100)
@@ -148,18 +148,18 @@ func TestAnEventThatTheStreamRefusesEndsItsBatchAndNothingElse(t *testing.T) {
 	err := b.Publish(t.Context(), list)
 	var refused *bus.RejectedError
 	if !errors.As(err, &refused) || len(refused.Events) != 3 {
-		t.Fatalf("got %v, want three refused", err)
+		t.Fatalf("got %v, want three rejected", err)
 	}
 	got := subjects(t, b)
 	if len(got) != 297 {
 		t.Fatalf("%d events are stored, want 297", len(got))
 	}
 	if got[0] != list[1].Subject || got[296] != list[298].Subject {
-		t.Error("the order is not that of the call")
+		t.Error("the events are out of order")
 	}
 }
 
-// change changes stream EVENTS as an administrator would.
+// change updates stream EVENTS as an administrator would.
 func change(t *testing.T, b *bus.Bus, how func(*jetstream.StreamConfig)) {
 	t.Helper()
 	stream, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)
@@ -173,7 +173,7 @@ func change(t *testing.T, b *bus.Bus, how func(*jetstream.StreamConfig)) {
 	}
 }
 
-func TestWhoMayNotChangeTheStreamsWorksWithWhatIsThere(t *testing.T) {
+func TestRoleWithoutUpdatePermissionUsesTheStreamsAsTheyAre(t *testing.T) {
 	url := production(t)
 	prepare(t, url)
 	var lines logged
@@ -183,7 +183,7 @@ func TestWhoMayNotChangeTheStreamsWorksWithWhatIsThere(t *testing.T) {
 	})
 	eventually(t, func() bool { return worker.Ready(t.Context()) == nil })
 	if lines.count("max_msgs 1000000 instead of 5") != 1 || lines.count("belfry bus setup") != 1 {
-		t.Errorf("the log does not tell what differs and what helps:\n%s", lines.String())
+		t.Errorf("the log does not say what differs and what to do:\n%s", lines.String())
 	}
 	if err := worker.Publish(t.Context(), events("e", 10, 10)); err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestWhoMayNotChangeTheStreamsWorksWithWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestAnErrorThatRepeatsIsLoggedOnce(t *testing.T) {
+func TestRepeatedErrorIsLoggedOnce(t *testing.T) {
 	var lines logged
 	url := production(t)
 	prepare(t, url)

@@ -22,75 +22,75 @@ const (
 	consumer = "$JS.API.CONSUMER."
 )
 
-// forbidden are the acts that no role but the admin may do, by what they would be.
+// forbidden are the requests that only the admin may make, by their effect.
 var forbidden = map[string][]string{
 	"damage a stream": {
 		stream + "PURGE.EVENTS", stream + "DELETE.EVENTS", stream + "UPDATE.EVENTS", stream + "MSG.DELETE.EVENTS", stream + "RESTORE.EVENTS",
 		stream + "PURGE.DEAD", stream + "DELETE.DEAD", stream + "MSG.DELETE.DEAD", stream + "PURGE.RETRY", stream + "DELETE.RETRY", stream + "UPDATE.RETRY",
 	},
-	"make a stream, which could take others' subjects": {stream + "CREATE.EVENTS", stream + "CREATE.MINE", stream + "CREATE.DEAD", stream + "CREATE.RETRY"},
-	"read the dead letters":                            {stream + "MSG.GET.DEAD", "$JS.API.DIRECT.GET.DEAD", "$JS.API.DIRECT.GET.DEAD.dead.mapping", consumer + "CREATE.DEAD", consumer + "CREATE.DEAD.x.dead.>"},
-	"read the retries":                                 {stream + "MSG.GET.RETRY", "$JS.API.DIRECT.GET.RETRY", consumer + "CREATE.RETRY.x.retry.mapping"},
-	"copy the log":                                     {stream + "SNAPSHOT.EVENTS"},
-	"remove a consumer":                                {consumer + "DELETE.EVENTS.mapping", consumer + "DELETE.EVENTS.listener", consumer + "DELETE.RETRY.mapping"},
-	"make or change a consumer": {
+	"create a stream, which could capture the subjects of others": {stream + "CREATE.EVENTS", stream + "CREATE.MINE", stream + "CREATE.DEAD", stream + "CREATE.RETRY"},
+	"read the dead letters": {stream + "MSG.GET.DEAD", "$JS.API.DIRECT.GET.DEAD", "$JS.API.DIRECT.GET.DEAD.dead.mapping", consumer + "CREATE.DEAD", consumer + "CREATE.DEAD.x.dead.>"},
+	"read the retries":      {stream + "MSG.GET.RETRY", "$JS.API.DIRECT.GET.RETRY", consumer + "CREATE.RETRY.x.retry.mapping"},
+	"copy the log":          {stream + "SNAPSHOT.EVENTS"},
+	"delete a consumer":     {consumer + "DELETE.EVENTS.mapping", consumer + "DELETE.EVENTS.listener", consumer + "DELETE.RETRY.mapping"},
+	"create or update a consumer": {
 		consumer + "CREATE.EVENTS", consumer + "CREATE.EVENTS.mapping", consumer + "CREATE.EVENTS.listener", consumer + "CREATE.EVENTS.x.events.>",
 		consumer + "DURABLE.CREATE.EVENTS.mapping", consumer + "CREATE.RETRY.listener.retry.listener", consumer + "CREATE.RETRY.mapping.retry.mapping",
 	},
-	"move or halt a consumer": {
+	"reset or pause a consumer": {
 		consumer + "RESET.EVENTS.mapping", consumer + "PAUSE.EVENTS.mapping", consumer + "PAUSE.EVENTS.listener", consumer + "UNPIN.EVENTS.mapping", consumer + "LEADER.STEPDOWN.EVENTS.mapping",
 	},
-	"have something handled again": {"retry.mapping", "retry.listener"},
-	"answer somebody else":         {"_INBOX_front.x", "_INBOX_worker.x", "_INBOX_belfry.x", "_INBOX_admin.x", "_INBOX_stranger.x", "_INBOX.x"},
+	"publish a retry":       {"retry.mapping", "retry.listener"},
+	"reply to another user": {"_INBOX_front.x", "_INBOX_worker.x", "_INBOX_belfry.x", "_INBOX_admin.x", "_INBOX_stranger.x", "_INBOX.x"},
 	"manage the server": {
 		"$SYS.REQ.SERVER.PING", "$SYS.REQ.SERVER.x.RELOAD", "$SYS.REQ.CLAIMS.UPDATE", "$JS.API.ACCOUNT.PURGE.BELFRY", "$JS.API.SERVER.REMOVE", stream + "LEADER.STEPDOWN.EVENTS", "$JS.API.INFO",
 	},
 }
 
-// forging are acts of those who write stores, for whom they are no forgery.
+// forging are what only the users who write stores may publish.
 var forging = map[string][]string{
-	"forge what is announced": {"Store.Saved", "Store.Deleted", "Register", "Binary.Uploaded"},
-	"forge what happened":     {"events.1.Store.Saved.Users.u", "events.x"},
-	"ask as the front does":   {"intercept.save.Books.x"},
+	"forge live events":             {"Store.Saved", "Store.Deleted", "Register", "Binary.Uploaded"},
+	"forge durable events":          {"events.1.Store.Saved.Users.u", "events.x"},
+	"send requests to interceptors": {"intercept.save.Books.x"},
 }
 
-// working are acts of workers.
+// working are what only workers may publish.
 var working = map[string][]string{
-	"forge what workers have applied": {"applied.x.1"},
-	"write a worker's dead letters":   {"dead.mapping", "dead.mail"},
-	"take a worker's events":          {consumer + "MSG.NEXT.EVENTS.mapping", consumer + "MSG.NEXT.EVENTS.mail", consumer + "MSG.NEXT.RETRY.mapping"},
-	"acknowledge a worker's events":   {"$JS.ACK.EVENTS.mapping.1.1.1.1.1", "$JS.ACK.RETRY.mapping.1.1.1.1.1"},
-	"look at a worker":                {consumer + "INFO.EVENTS.mapping"},
+	"forge reports of workers":      {"applied.x.1"},
+	"write a worker's dead letters": {"dead.mapping", "dead.mail"},
+	"take a worker's events":        {consumer + "MSG.NEXT.EVENTS.mapping", consumer + "MSG.NEXT.EVENTS.mail", consumer + "MSG.NEXT.RETRY.mapping"},
+	"acknowledge a worker's events": {"$JS.ACK.EVENTS.mapping.1.1.1.1.1", "$JS.ACK.RETRY.mapping.1.1.1.1.1"},
+	"read a worker's consumer":      {consumer + "INFO.EVENTS.mapping"},
 }
 
-// listening are acts of the listener of the name.
+// listening are what only the listener of that name may publish.
 var listening = map[string][]string{
-	"take a listener's events":         {consumer + "MSG.NEXT.EVENTS.listener", consumer + "MSG.NEXT.RETRY.listener"},
-	"acknowledge a listener's events":  {"$JS.ACK.EVENTS.listener.1.1.1.1.1", "$JS.ACK.RETRY.listener.1.1.1.1.1"},
-	"write a listener's dead letters":  {"dead.listener"},
-	"take another listener's events":   {consumer + "MSG.NEXT.EVENTS.other", consumer + "MSG.NEXT.RETRY.other", "$JS.ACK.EVENTS.other.1.1.1.1.1", "dead.other"},
-	"look at what listeners there are": {consumer + "NAMES.EVENTS", consumer + "LIST.EVENTS", stream + "NAMES", stream + "LIST"},
+	"take a listener's events":        {consumer + "MSG.NEXT.EVENTS.listener", consumer + "MSG.NEXT.RETRY.listener"},
+	"acknowledge a listener's events": {"$JS.ACK.EVENTS.listener.1.1.1.1.1", "$JS.ACK.RETRY.listener.1.1.1.1.1"},
+	"write a listener's dead letters": {"dead.listener"},
+	"take another listener's events":  {consumer + "MSG.NEXT.EVENTS.other", consumer + "MSG.NEXT.RETRY.other", "$JS.ACK.EVENTS.other.1.1.1.1.1", "dead.other"},
+	"list the listeners":              {consumer + "NAMES.EVENTS", consumer + "LIST.EVENTS", stream + "NAMES", stream + "LIST"},
 }
 
-// subscriptions are what no role may hear.
+// subscriptions are what no role may subscribe to.
 var subscriptions = []string{
 	">", "*.>", "_INBOX.>", "_INBOX_*.>", "_INBOX_other.>", "_INBOX_admin.>", "$JS.>", "$JS.ACK.>", "$SYS.>", "events.>", "dead.>", "retry.>",
 }
 
-func TestTheRolesOfNatsConfCanDoNoMore(t *testing.T) {
+func TestRolesOfNatsConfAreDeniedEverythingElse(t *testing.T) {
 	url := production(t)
-	prepare(t, url, hears("mapping"), hears("listener"))
+	prepare(t, url, listenerSpec("mapping"), listenerSpec("listener"))
 	quiet := slog.New(slog.DiscardHandler)
 	front := as(t, url, "front", quiet)
 	if err := front.Publish(t.Context(), readable("e", 3)); err != nil {
 		t.Fatal(err)
 	}
-	handle(t, as(t, url, "worker", quiet), hears("mapping"), 3)
+	handle(t, as(t, url, "worker", quiet), listenerSpec("mapping"), 3)
 
 	for user, role := range map[string]struct {
-		acts  []map[string][]string
-		may   []string // of these
-		hears []string // besides subscriptions
+		acts   []map[string][]string
+		may    []string // of these
+		denied []string // besides subscriptions
 	}{
 		"front":    {[]map[string][]string{forbidden, working, listening}, nil, nil},
 		"worker":   {[]map[string][]string{forbidden, listening}, nil, []string{"applied.>", "Store.*", "intercept.>"}},
@@ -118,11 +118,11 @@ func TestTheRolesOfNatsConfCanDoNoMore(t *testing.T) {
 					}
 				}
 			}
-			for _, subject := range slices.Concat(subscriptions, role.hears) {
+			for _, subject := range slices.Concat(subscriptions, role.denied) {
 				if _, err := c.SubscribeSync(subject); err != nil {
 					t.Fatal(err)
 				}
-				refused(t, refusals, "hear others", "subscription to", subject)
+				refused(t, refusals, "subscribe", "subscription to", subject)
 			}
 		})
 	}
@@ -130,13 +130,13 @@ func TestTheRolesOfNatsConfCanDoNoMore(t *testing.T) {
 		t.Errorf("%d events are stored, want 3", n)
 	}
 	if _, err := connect(url); !errors.Is(err, nats.ErrAuthorization) {
-		t.Errorf("a stranger gets %v", err)
+		t.Errorf("a client without credentials gets %v", err)
 	}
 }
 
-// The server answers a request on whichever subject it names. In an account of
-// its own an observer can't have that be one where others listen, or the log.
-func TestAnObserverHasNobodyAnswerOthersForIt(t *testing.T) {
+// The server publishes its reply to any subject that a request names. From an
+// account of its own, an observer can't direct it to subscribers or to the log.
+func TestObserverCannotDirectRepliesToOthers(t *testing.T) {
 	url := production(t)
 	prepare(t, url)
 	quiet := slog.New(slog.DiscardHandler)
@@ -144,10 +144,10 @@ func TestAnObserverHasNobodyAnswerOthersForIt(t *testing.T) {
 	if err := admin.Publish(t.Context(), readable("e", 1)); err != nil {
 		t.Fatal(err)
 	}
-	heard := make(chan *nats.Msg, 10)
+	received := make(chan *nats.Msg, 10)
 	targets := []string{"Store.Saved", "_INBOX_front.x", "applied.x.1", "dead.x", "events.1.Store.Saved.Users.u", stream + "PURGE.EVENTS"}
 	for _, subject := range targets[:3] {
-		if _, err := admin.Conn().ChanSubscribe(subject, heard); err != nil {
+		if _, err := admin.Conn().ChanSubscribe(subject, received); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestAnObserverHasNobodyAnswerOthersForIt(t *testing.T) {
 			}
 		}
 	}
-	look(t, observer, readable("e", 1)[0].Subject) // which the server answers after those
+	readAsObserver(t, observer, readable("e", 1)[0].Subject) // answered after the requests above
 	if err := admin.Conn().Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -175,17 +175,17 @@ func TestAnObserverHasNobodyAnswerOthersForIt(t *testing.T) {
 			t.Errorf("stream %s holds %d messages, the last %d", name, s.CachedInfo().State.Msgs, s.CachedInfo().State.LastSeq)
 		}
 	}
-	if len(heard) > 0 {
-		m := <-heard
-		t.Errorf("%s hears %s", m.Subject, m.Data)
+	if len(received) > 0 {
+		m := <-received
+		t.Errorf("%s receives %s", m.Subject, m.Data)
 	}
 }
 
-// Whoever may ask anything can name any subject for the answer, but the server
-// takes no request from itself.
-func TestAListenerHasNobodyDamageStreamsForIt(t *testing.T) {
+// A request may name any subject for its reply, but the server does not accept
+// API requests from itself.
+func TestListenerCannotDirectRepliesToTheAPI(t *testing.T) {
 	url := production(t)
-	prepare(t, url, hears("listener"))
+	prepare(t, url, listenerSpec("listener"))
 	front := as(t, url, "front", slog.New(slog.DiscardHandler))
 	if err := front.Publish(t.Context(), readable("e", 30)); err != nil {
 		t.Fatal(err)
@@ -227,13 +227,13 @@ func TestOnlyTheSystemAccountManagesTheServer(t *testing.T) {
 		var answer struct{ Error *struct{ Code int } }
 		m, _ := system.Request(stream+"NAMES", nil, patience)
 		if json.Unmarshal(m.Data, &answer) != nil || answer.Error == nil {
-			t.Errorf("the system user looks at streams: %s", m.Data)
+			t.Errorf("the system user can list streams: %s", m.Data)
 		}
 	}
 }
 
 // The sample of nats.conf is what `belfry bus role listener` prints.
-func TestTheSampleOfAListenerIsWhatItsRoleSays(t *testing.T) {
+func TestListenerOfNatsConfHasThePermissionsOfTheCommand(t *testing.T) {
 	production(t)
 	opts, err := server.ProcessConfigFile("../../nats.conf")
 	if err != nil {
@@ -245,11 +245,11 @@ func TestTheSampleOfAListenerIsWhatItsRoleSays(t *testing.T) {
 	}
 	i := slices.IndexFunc(opts.Users, func(u *server.User) bool { return u.Username == "listener" })
 	if has := opts.Users[i].Permissions; !slices.Equal(has.Publish.Allow, publish) || !slices.Equal(has.Subscribe.Allow, subscribe) || has.Response == nil {
-		t.Errorf("nats.conf lets a listener publish to\n%q\nand hear %q; it is to be\n%q\nand %q", has.Publish.Allow, has.Subscribe.Allow, publish, subscribe)
+		t.Errorf("nats.conf lets a listener publish to\n%q\nand subscribe to %q; want\n%q\nand %q", has.Publish.Allow, has.Subscribe.Allow, publish, subscribe)
 	}
 }
 
-// connectAs connects as a user and collects what the server refuses it.
+// connectAs connects as a user and collects the permission errors of the server.
 func connectAs(t *testing.T, url, user string) (*nats.Conn, <-chan error) {
 	t.Helper()
 	refusals := make(chan error, 1000)
@@ -275,7 +275,7 @@ func refused(t *testing.T, refusals <-chan error, act, what, subject string) {
 	}
 }
 
-func TestNatsConfNeedsItsPasswords(t *testing.T) {
+func TestNatsConfRequiresItsPasswords(t *testing.T) {
 	production(t)
 	if err := os.Unsetenv("BELFRY_FRONT_PASSWORD"); err != nil {
 		t.Fatal(err)

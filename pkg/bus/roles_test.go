@@ -16,10 +16,10 @@ import (
 	"belfry/test/kit/natsserver"
 )
 
-// password is the one that nats.conf takes for a user from the environment.
+// password is the password that the environment of nats.conf has for a user.
 func password(user string) string { return "pw-of-" + user }
 
-// passwords sets what nats.conf takes from the environment.
+// passwords sets the environment that nats.conf needs.
 func passwords(t *testing.T, store string) {
 	t.Helper()
 	t.Setenv("BELFRY_NATS_NAME", "test")
@@ -59,7 +59,7 @@ func dial(t *testing.T, url, user string) *bus.Client {
 	return c
 }
 
-// prepare makes the streams, and the consumers of listeners, as the admin.
+// prepare creates the streams, and the consumers of listeners, as the admin.
 func prepare(t *testing.T, url string, listeners ...listener.Spec) {
 	t.Helper()
 	admin := dial(t, url, "admin")
@@ -73,11 +73,13 @@ func prepare(t *testing.T, url string, listeners ...listener.Spec) {
 	}
 }
 
-// hears is a listener that hears everything from the beginning on.
-func hears(name string) listener.Spec { return listener.Spec{Name: name, Start: listener.StartAll()} }
+// listenerSpec is a listener to all events from the beginning of the log.
+func listenerSpec(name string) listener.Spec {
+	return listener.Spec{Name: name, Start: listener.StartAll()}
+}
 
 // as opens a bus as a user of nats.conf, and waits until it is ready. Listeners
-// are guests, as their programs are.
+// do not manage the streams, as their programs don't.
 func as(t *testing.T, url, user string, log *slog.Logger) *bus.Bus {
 	t.Helper()
 	b := open(t, bus.Options{
@@ -87,13 +89,13 @@ func as(t *testing.T, url, user string, log *slog.Logger) *bus.Bus {
 	return b
 }
 
-func TestTheRolesOfNatsConfAreEnoughForTheirWork(t *testing.T) {
+func TestRolesOfNatsConfHaveTheNeededPermissions(t *testing.T) {
 	for _, roles := range []struct{ front, worker, listener string }{
 		{"front", "worker", "mapping"}, {"belfry", "belfry", "cascade"}, {"front", "listener", "listener"},
 	} {
 		t.Run(roles.front+" and "+roles.worker, func(t *testing.T) {
 			url := production(t)
-			prepare(t, url, hears(roles.listener))
+			prepare(t, url, listenerSpec(roles.listener))
 			denied := &logged{}
 			log := slog.New(slog.NewTextHandler(denied, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			front := as(t, url, roles.front, log)
@@ -119,19 +121,19 @@ func TestTheRolesOfNatsConfAreEnoughForTheirWork(t *testing.T) {
 			if front.BatchesOff() {
 				t.Error("fast batches are not used")
 			}
-			if n := handle(t, worker, hears(roles.listener), 700); n != 700 {
+			if n := handle(t, worker, listenerSpec(roles.listener), 700); n != 700 {
 				t.Errorf("%d events were handled, want 700", n)
 			}
-			look(t, observer, list[0].Subject)
+			readAsObserver(t, observer, list[0].Subject)
 			if text := denied.String(); text != "" || len(refusals) > 0 {
-				t.Errorf("somebody lacks a right:\n%s\n%d refusals of the observer", text, len(refusals))
+				t.Errorf("a role lacks a permission:\n%s\n%d permission errors of the observer", text, len(refusals))
 			}
 		})
 	}
 }
 
-// look reads the first event in the ways that an observer has.
-func look(t *testing.T, observer *nats.Conn, subject string) {
+// readAsObserver reads the first event in each way that an observer may.
+func readAsObserver(t *testing.T, observer *nats.Conn, subject string) {
 	t.Helper()
 	js, err := jetstream.NewWithDomain(observer, "belfry")
 	if err != nil {
@@ -153,8 +155,8 @@ func look(t *testing.T, observer *nats.Conn, subject string) {
 	}
 }
 
-// handle runs a listener until it has acknowledged, or put with the dead
-// letters, so many events; the first of them fails for good.
+// handle runs a listener until so many events are acknowledged or dead letters;
+// the first of them fails permanently.
 func handle(t *testing.T, b *bus.Bus, spec listener.Spec, events int) int {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

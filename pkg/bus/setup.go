@@ -109,7 +109,7 @@ func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, 
 	return d.done(Updated, Explain(ctx, err, "it differs ("+d.Detail+") and can't be updated", SetupHint))
 }
 
-// look asks for a stream until there is an answer, but not for ever.
+// getStream reads a stream, with a few retries when there is no reply.
 func getStream(ctx context.Context, js jetstream.JetStream, name string) (stream jetstream.Stream, err error) {
 	for range getTries {
 		attempt, cancel := context.WithTimeout(ctx, getTimeout)

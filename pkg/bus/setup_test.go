@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// states are what was found of each stream, in their order.
+// states returns the state of each stream, in their order.
 func states(t *testing.T, b bus.Requester, limits bus.Limits, check bool) []bus.State {
 	t.Helper()
 	found, err := bus.SetupStreams(t.Context(), b, limits, 0, check)
@@ -31,7 +31,7 @@ func states(t *testing.T, b bus.Requester, limits bus.Limits, check bool) []bus.
 	return all
 }
 
-func TestStreamsAreSetUpOnceAndChangedWhenTheyDiffer(t *testing.T) {
+func TestSetupCreatesAndUpdatesStreams(t *testing.T) {
 	admin := dial(t, production(t), "admin")
 	small := bus.Limits{MaxMessages: 100, MaxAge: time.Hour}
 	for i, step := range []struct {
@@ -54,7 +54,7 @@ func TestStreamsAreSetUpOnceAndChangedWhenTheyDiffer(t *testing.T) {
 	}
 }
 
-func TestWhatAnAdministratorChoseStays(t *testing.T) {
+func TestSetupKeepsOtherSettingsOfAnAdministrator(t *testing.T) {
 	admin := dial(t, production(t), "admin")
 	states(t, admin, bus.Limits{}, false)
 	s, err := admin.JetStream().Stream(t.Context(), bus.StreamEvents)
@@ -89,13 +89,13 @@ func TestSetupWithoutPermissionFailsAtOnce(t *testing.T) {
 		t.Errorf("found %v, %v", found, err)
 	}
 	if found, err = bus.SetupStreams(t.Context(), dial(t, url, "front"), bus.Limits{}, 0, false); err != nil || len(found) != 3 {
-		t.Errorf("who may only look finds %v, %v", found, err)
+		t.Errorf("with permission to read only, setup finds %v, %v", found, err)
 	}
 }
 
-// A role without rights waits for streams that are not there, says what helps,
-// and goes on by itself once the admin has made them.
-func TestStreamsThatOthersMakeAreWaitedFor(t *testing.T) {
+// A role without the permission to create streams waits for them, logs what to
+// do, and continues by itself once the admin has created them.
+func TestBusWaitsForMissingStreams(t *testing.T) {
 	url := production(t)
 	var lines logged
 	front := open(t, bus.Options{
@@ -106,7 +106,7 @@ func TestStreamsThatOthersMakeAreWaitedFor(t *testing.T) {
 		t.Errorf("without streams: %v", err)
 	}
 	if lines.count("the bus reports an error") > 0 {
-		t.Errorf("the same is said twice:\n%s", lines.String())
+		t.Errorf("the same error is logged twice:\n%s", lines.String())
 	}
 	prepare(t, url)
 	eventually(t, func() bool { return front.Ready(t.Context()) == nil })

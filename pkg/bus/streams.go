@@ -24,8 +24,8 @@ const (
 )
 
 // DuplicateWindow is for how long the bus deduplicates by event id. The server
-// keeps all ids of that time in memory; a duplicate that comes later is stored
-// and handled again.
+// keeps all ids of that time in memory; a later duplicate is stored and handled
+// again.
 const DuplicateWindow = 30 * time.Second
 
 const (
@@ -62,8 +62,8 @@ func (b *Bus) Setup(ctx context.Context) error {
 	return err
 }
 
-// SetupHint tells a user who lacks the permission to create or update something
-// what to do.
+// SetupHint is what to do without the permission to create or update streams and
+// consumers.
 const SetupHint = "run `belfry bus setup` with an admin's credentials"
 
 // setupStream tolerates differences that it can't change, so that a user who may

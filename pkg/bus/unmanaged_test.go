@@ -33,7 +33,7 @@ func TestUnmanagedStreamsAreAwaitedAndNotChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := stream.CachedInfo().Config.MaxMsgs; n != 1234 {
-		t.Errorf("the stream keeps %d events, want the 1234 of whom it belongs to", n)
+		t.Errorf("the stream keeps %d events, want the 1234 of its owner", n)
 	}
 }
 
