@@ -29,9 +29,9 @@ func TestClientsReceiveOnlyWhatTheRuleOfGetAllows(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules   *policy.Rules
 		private string
-		history []string // of the note n: an object to save, or "delete"
-		hears   map[string]string
-		later   map[string]string // who comes later, where that differs
+		history []string          // of the note n: an object to save, or "delete"
+		want    map[string]string // by user: the initials of the received events
+		later   map[string]string // of clients that connect later, where that differs
 	}{
 		"no rule": {nil, "", []string{`{}`, `{"a":1}`, "delete"},
 			map[string]string{"": "SUD", "ada": "SUD"}, nil},
@@ -55,7 +55,7 @@ func TestClientsReceiveOnlyWhatTheRuleOfGetAllows(t *testing.T) {
 			map[string]string{"": "SD", "ada": "SDSD"}, map[string]string{"": ""}},
 		"given away, then deleted": {public, "", []string{`{"user":"ada"}`, `{"user":"bob"}`, "delete"},
 			map[string]string{"ada": "S", "bob": "UD"}, map[string]string{"ada": ""}},
-		"public, deleted, and private in a new life": {public, "", []string{`{"user":"ada","public":true}`, "delete", `{"user":"ada"}`},
+		"public, deleted, and private in a new incarnation": {public, "", []string{`{"user":"ada","public":true}`, "delete", `{"user":"ada"}`},
 			map[string]string{"": "SD", "ada": "SDS"}, map[string]string{"": ""}},
 		"too large for an event": {public, "", []string{`{"user":"ada","public":true,` + large + `}`, `{"public":false}`, `{"public":true}`},
 			map[string]string{"": "SU", "ada": "SUU"}, map[string]string{"": "SUU"}},
@@ -73,24 +73,24 @@ func TestClientsReceiveOnlyWhatTheRuleOfGetAllows(t *testing.T) {
 			w.open("Books", nil)
 			w.open("Notes", c.rules, strings.Fields(c.private)...)
 			w.start()
-			listen := func(want sse.Subscription) map[string]*testClient {
+			listen := func(s sse.Subscription) map[string]*testClient {
 				all := map[string]*testClient{}
-				for who := range c.hears {
+				for who := range c.want {
 					viewer := anonymous()
 					if who != "" {
 						viewer = user(who)
 					}
-					all[who] = w.listen(want, viewer)
+					all[who] = w.listen(s, viewer)
 				}
 				return all
 			}
-			heard := func(all map[string]*testClient, when string, want ...map[string]string) {
+			check := func(all map[string]*testClient, when string, want ...map[string]string) {
 				t.Helper()
 				w.save("Books", "end", `{}`)
 				for who, e := range all {
 					kit.WaitUntil(t, func() error {
 						if list := e.received(); len(list) == 0 || list[len(list)-1].data["uuid"] != "end" {
-							return errors.New("the end has not come")
+							return errors.New("the last event has not arrived")
 						}
 						return nil
 					})
@@ -107,7 +107,7 @@ func TestClientsReceiveOnlyWhatTheRuleOfGetAllows(t *testing.T) {
 						}
 					}
 					if got != expected {
-						t.Errorf("%s, %q hears %q, want %q", when, who, got, expected)
+						t.Errorf("%s, %q receives %q, want %q", when, who, got, expected)
 					}
 				}
 			}
@@ -118,7 +118,7 @@ func TestClientsReceiveOnlyWhatTheRuleOfGetAllows(t *testing.T) {
 				} else {
 					w.save("Notes", "n", step)
 				}
-				// Each is judged before the next is written.
+				// Each event is authorized before the next is written.
 				w.save("Books", "mark", fmt.Sprintf(`{"step":%d}`, i))
 				for _, e := range present {
 					kit.WaitUntil(t, func() error {
@@ -126,13 +126,13 @@ func TestClientsReceiveOnlyWhatTheRuleOfGetAllows(t *testing.T) {
 						if len(list) > 0 && strings.Contains(fmt.Sprint(list[len(list)-1].data["object"]), fmt.Sprintf("step:%d", i)) {
 							return nil
 						}
-						return errors.New("a step has not come")
+						return errors.New("the event of a step has not arrived")
 					})
 				}
 			}
-			heard(present, "live", c.hears)
-			w.start(func(o *sse.Options) { o.Buffer = 1 }) // whoever comes now reads the log
-			heard(listen(sse.Subscription{After: after("0")}), "later", c.later, c.hears)
+			check(present, "live", c.want)
+			w.start(func(o *sse.Options) { o.Buffer = 1 }) // clients that connect now read the log
+			check(listen(sse.Subscription{After: after("0")}), "later", c.later, c.want)
 		})
 	}
 }
@@ -151,7 +151,7 @@ func TestALateEventIsAuthorizedByTheStateAtThatTime(t *testing.T) {
 	slow.mu.Unlock()
 	w.save("Notes", "first", `{"public":true}`)
 	quick.receives("Store.Saved Notes first")
-	kit.WaitFor(t, "the slow one is held up", func() bool {
+	kit.WaitFor(t, "the slow client is blocked", func() bool {
 		slow.mu.Lock()
 		defer slow.mu.Unlock()
 		return slow.held > 0
@@ -198,19 +198,19 @@ func TestStreamsFollowTheirSessionAndUser(t *testing.T) {
 	e.becomes(nil, errs.New(errs.Unauthenticated, "ended"))
 	w.save("Books", "before", `{}`)
 	w.save("Sessions", "session-of-ada", `{}`)
-	w.save("Books", "behind", `{}`)
+	w.save("Books", "after", `{}`)
 	if reason := e.ends(); reason != "your session has ended: log in again" {
 		t.Errorf("the reason is %q", reason)
 	}
 	e.receives("Store.Saved Notes b", "Store.Saved Notes c", "Store.Saved Books before", "dropped")
-	other.receives("Store.Saved Books before", "Store.Saved Books behind")
+	other.receives("Store.Saved Books before", "Store.Saved Books after")
 	if other.mu.Lock(); other.asked != 1 {
-		t.Errorf("nobody was looked at %d times", other.asked)
+		t.Errorf("the anonymous client was authenticated %d times", other.asked)
 	}
 	other.mu.Unlock()
 }
 
-// gets collects what a store announces.
+// gets records the reads that a store announces.
 type gets struct {
 	mu   sync.Mutex
 	seen []event.Name
@@ -262,11 +262,11 @@ func TestNothingIsSentWhileAuthenticationIsUnavailable(t *testing.T) {
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Heartbeat = 10 * time.Millisecond })
 	e, other := w.listen(sse.Subscription{}, user("ada")), w.listen(sse.Subscription{}, anonymous())
-	e.becomes(nil, errs.New(errs.Unavailable, "away"))
+	e.becomes(nil, errs.New(errs.Unavailable, "unavailable"))
 	beats := e.heartbeats()
 	kit.WaitUntil(t, func() error {
 		if e.heartbeats() < beats+2 {
-			return errors.New("no sign of life")
+			return errors.New("no heartbeat")
 		}
 		return nil
 	})
@@ -277,35 +277,35 @@ func TestNothingIsSentWhileAuthenticationIsUnavailable(t *testing.T) {
 	e.receives("Store.Saved Books a")
 }
 
-// away is a backend whose stores can be made unavailable.
-type away struct {
+// unreliable is a backend whose stores can be made unavailable.
+type unreliable struct {
 	driver.Backend
 	mu   sync.Mutex
 	gets int
 	err  error
 }
 
-func (a *away) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+func (a *unreliable) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
 	s, err := a.Backend.Open(ctx, spec)
-	return awayStore{s, a}, err
+	return unreliableStore{s, a}, err
 }
 
-func (a *away) set(err error) {
+func (a *unreliable) set(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.err = err
 }
 
-type awayStore struct {
+type unreliableStore struct {
 	driver.Store
-	away *away
+	backend *unreliable
 }
 
-func (s awayStore) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
-	s.away.mu.Lock()
-	err := s.away.err
-	s.away.gets++
-	s.away.mu.Unlock()
+func (s unreliableStore) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
+	s.backend.mu.Lock()
+	err := s.backend.err
+	s.backend.gets++
+	s.backend.mu.Unlock()
 	if err != nil {
 		return driver.Record{}, false, err
 	}
@@ -358,7 +358,7 @@ func TestDecisionsAreReleased(t *testing.T) {
 func TestAnUnavailableStoreDelaysEventsAndLosesNone(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	backend := &away{Backend: w.backend}
+	backend := &unreliable{Backend: w.backend}
 	w.backend = backend
 	w.open("Notes", &policy.Rules{Owner: true})
 	w.start()
@@ -370,7 +370,7 @@ func TestAnUnavailableStoreDelaysEventsAndLosesNone(t *testing.T) {
 	for _, e := range all {
 		e.receives("Store.Saved Notes a")
 	}
-	backend.set(errs.New(errs.Unavailable, "away"))
+	backend.set(errs.New(errs.Unavailable, "unavailable"))
 	w.publish(event.Subject(event.StoreUpdated, "Notes", "a"), strings.NewReplacer("Books", "Notes", "Store.Saved", "Store.Updated", `"n":1`, `"user":"ada"`).Replace(envelope("a", 1, "")))
 	w.bus.Live(event.StoreUpdated, nil)
 	kit.WaitUntil(t, func() error {

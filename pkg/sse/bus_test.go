@@ -22,8 +22,8 @@ import (
 	"belfry/test/kit/natsserver"
 )
 
-// While the bus is away streams stay, and so do those that begin then. When it
-// is back nothing is missed.
+// Streams stay open while the bus is unavailable, and new ones can begin. Once it
+// has recovered no event is missed.
 func TestStreamsResumeWhenTheBusRecovers(t *testing.T) {
 	w := newFixture(t)
 	w.open("Books", nil)
@@ -36,7 +36,7 @@ func TestStreamsResumeWhenTheBusRecovers(t *testing.T) {
 	beats := e.heartbeats()
 	kit.WaitUntil(t, func() error {
 		if e.heartbeats() < beats+3 || late.heartbeats() < 3 {
-			return errors.New("no sign of life")
+			return errors.New("no heartbeat")
 		}
 		return nil
 	})
@@ -57,7 +57,7 @@ func TestStreamsResumeWhenTheBusRecovers(t *testing.T) {
 	logs("is read again")
 }
 
-// Events that the log has lost are not passed over in silence.
+// A client is notified of events that the log has deleted.
 func TestAClientIsResetWhenEventsWereDeletedFromTheLog(t *testing.T) {
 	w := newFixture(t)
 	w.open("Books", nil)
@@ -72,7 +72,7 @@ func TestAClientIsResetWhenEventsWereDeletedFromTheLog(t *testing.T) {
 	})
 	log, err := w.bus.JetStream().Stream(t.Context(), bus.StreamEvents)
 	w.must(err)
-	// Whoever begins afterwards begins with another window.
+	// Later streams begin with another window.
 	w.start()
 	w.must(log.Purge(t.Context(), jetstream.WithPurgeSequence(6)))
 	late := w.listen(sse.Subscription{After: after("3")}, anonymous())
@@ -88,14 +88,14 @@ func TestAClientIsResetWhenEventsWereDeletedFromTheLog(t *testing.T) {
 	empty := w.listen(sse.Subscription{After: after("3")}, anonymous())
 	empty.receives("reset")
 	if id := empty.lastID(); id != "10" {
-		t.Errorf("it goes on from %s", id)
+		t.Errorf("it continues from %s", id)
 	}
 	w.listen(sse.Subscription{After: after("10")}, anonymous()).receives()
 	w.flood(11, 11, "")
 	empty.receives("reset", "Store.Saved Books b")
 }
 
-// Who listens while the log loses what was not read yet is told as well.
+// A connected client is reset when the log deletes events that were not read yet.
 func TestAConnectedClientIsResetWhenEventsAreDeletedFromTheLog(t *testing.T) {
 	w := newFixture(t)
 	w.open("Books", nil)
@@ -105,7 +105,7 @@ func TestAConnectedClientIsResetWhenEventsAreDeletedFromTheLog(t *testing.T) {
 	w.must(w.bus.StartServer(t.Context()))
 	log, err := w.bus.JetStream().Stream(t.Context(), bus.StreamEvents)
 	w.must(err)
-	// A gap, as if a hundred events had come and gone.
+	// A gap, as if a hundred events had been published and deleted.
 	w.must(log.Purge(t.Context(), jetstream.WithPurgeSequence(100)))
 	w.flood(1, 1, "")
 	e.receives("reset", "Store.Saved Books b")
@@ -126,8 +126,8 @@ func TestAnIDAfterTheEndOfTheLogIsReset(t *testing.T) {
 	}
 }
 
-// A log that is made anew while somebody listens is heard from its beginning,
-// even where its numbers seem to go on.
+// When the log is created again, connected clients receive it from its beginning,
+// even if its sequence numbers seem to continue.
 func TestClientsAreResetWhenTheLogIsCreatedAgain(t *testing.T) {
 	w := newFixture(t)
 	w.open("Books", nil)
@@ -149,8 +149,8 @@ func TestClientsAreResetWhenTheLogIsCreatedAgain(t *testing.T) {
 	})
 }
 
-// A front whose user lacks the rights says so, to clients that it is not their
-// fault and to the log what is missing.
+// When the front's user lacks a permission on the bus, clients get 503 and the log
+// names the permission.
 func TestMissingPermissionsOnTheBus(t *testing.T) {
 	for _, missing := range []string{"$JS.API.DIRECT.GET.EVENTS", "$JS.API.STREAM.INFO.EVENTS"} {
 		t.Run(missing, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestMissingPermissionsOnTheBus(t *testing.T) {
 	}
 }
 
-// What nats.conf allows a front is enough: to read, and to be woken.
+// The permissions of a front in nats.conf suffice to read the log and to be woken.
 func TestTheFrontUserOfNatsConfMayReadEvents(t *testing.T) {
 	const file = "../../nats.conf"
 	text, err := os.ReadFile(file)
@@ -223,18 +223,18 @@ func TestTheFrontUserOfNatsConfMayReadEvents(t *testing.T) {
 			w.save("Books", user, `{}`)
 			e.receives("Store.Saved Books " + user)
 			if text := warnings.String(); strings.Contains(text, "violation") {
-				t.Errorf("%s lacks a right: %s", user, text)
+				t.Errorf("%s lacks a permission: %s", user, text)
 			}
 		}
 	}
 }
 
-// Where the live subjects may not be heard, the log is looked at all the same.
+// Without permission for the live subjects events are found by polling the log.
 func TestEventsAreFoundByPolling(t *testing.T) {
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.start()
 	e := w.listen(sse.Subscription{}, anonymous())
-	w.publish(event.Subject(event.StoreSaved, "Books", "b"), envelope("b", 1, "")) // which rings no bell
+	w.publish(event.Subject(event.StoreSaved, "Books", "b"), envelope("b", 1, "")) // without a live message
 	e.receives("Store.Saved Books b")
 }

@@ -19,7 +19,7 @@ func TestEventsAreSelected(t *testing.T) {
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.open("Notes", nil)
-	w.open("Hidden", nil) // not heard
+	w.open("Hidden", nil) // not streamed
 	w.start()
 	all := w.listen(sse.Subscription{}, anonymous())
 	books := w.listen(sse.Subscription{Stores: []string{"Books"}}, anonymous())
@@ -57,7 +57,7 @@ func TestUnknownStoresAndEventsAreNamed(t *testing.T) {
 	}
 }
 
-// What is sent of an event, and what never is.
+// Which fields of an event are sent.
 func TestFramesOfEvents(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -76,11 +76,11 @@ func TestFramesOfEvents(t *testing.T) {
 		return string(all.Append(nil))
 	}
 	subject := event.Subject(event.BinaryUploaded, "Books", "a")
-	// The field was not private when the event was written, and whoever wrote
-	// it likes line breaks.
+	// The field was not private when the event was written, and the body has line
+	// breaks.
 	w.publish(subject, envelope(func(e *event.Envelope) { e.Object = []byte("{\"uuid\":\"a\",\n\r\"secret\":1}") }))
 	w.publish(subject, envelope(func(e *event.Envelope) { e.ObjectOmitted = true }))
-	// None of these is what it says.
+	// The content of these contradicts their subject or store.
 	w.publish(subject, envelope(func(e *event.Envelope) { e.Property = "secret" }))
 	w.publish(subject, envelope(func(e *event.Envelope) { e.Store = "Hidden" }))
 	w.publish(subject, envelope(func(e *event.Envelope) { e.UUID = "b" }))
@@ -146,8 +146,8 @@ func TestClientsAreBounded(t *testing.T) {
 	w.must(err)
 }
 
-// A sign of life comes again and again; with it a client whose filter lets
-// nothing through learns how far it is.
+// Heartbeats have the id of the last event, so that a client whose filter matches
+// nothing can resume there.
 func TestHeartbeat(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -160,7 +160,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 	kit.WaitUntil(t, func() error {
 		if e.heartbeats() < 3 || e.lastID() != "5" {
-			return fmt.Errorf("%d signs of life, the last id is %s", e.heartbeats(), e.lastID())
+			return fmt.Errorf("%d heartbeats, the last id is %s", e.heartbeats(), e.lastID())
 		}
 		return nil
 	})

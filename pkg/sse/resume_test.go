@@ -12,12 +12,12 @@ import (
 	"belfry/test/kit"
 )
 
-// hasHeard waits until a number of messages was heard.
+// hasReceived waits until the client has received a number of messages.
 func (e *testClient) hasReceived(want int) {
 	e.Helper()
 	kit.WaitUntil(e, func() error {
 		if n := len(e.received()); n != want {
-			return fmt.Errorf("%d messages were heard, want %d", n, want)
+			return fmt.Errorf("%d messages were received, want %d", n, want)
 		}
 		return nil
 	})
@@ -37,8 +37,9 @@ func (w *fixture) flood(from, to int, pad string) {
 	}
 }
 
-// Whoever comes and goes while events pour in, and resumes each time, hears each
-// exactly once and in order: from the window, from the log, and over the seam.
+// A client that disconnects and resumes again and again while events are published
+// receives each exactly once and in order: from the window, from the log, and across
+// the change from one to the other.
 func TestNoEventIsMissedOrRepeated(t *testing.T) {
 	t.Parallel()
 	const events, clients = 1500, 12
@@ -62,7 +63,7 @@ func TestNoEventIsMissedOrRepeated(t *testing.T) {
 					default:
 					}
 					if got := len(all[i]) + len(e.received()); got < min(goal, events) {
-						return fmt.Errorf("%d events were heard, %d are to come", got, min(goal, events))
+						return fmt.Errorf("%d events were received, want %d", got, min(goal, events))
 					}
 					return nil
 				})
@@ -84,20 +85,20 @@ func TestNoEventIsMissedOrRepeated(t *testing.T) {
 	}
 	for i, got := range all {
 		if strings.Join(got, " ") != strings.Join(want, " ") {
-			t.Errorf("client %d heard %d events: %s", i, len(got), got)
+			t.Errorf("client %d received %d events: %s", i, len(got), got)
 		}
 	}
 }
 
-// Who does not take what it is sent is let go when it is further behind than the
-// window reaches, is told so, and resumes where it was.
+// A client that does not read its stream is disconnected once the events it has not
+// received have left the window. It receives the reason, and resumes where it was.
 func TestASlowClientIsDisconnectedAndResumes(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.open("Books", nil)
 	w.start(func(o *sse.Options) { o.Buffer = 100 << 10 })
 	quick, slow := w.listen(sse.Subscription{}, anonymous()), w.listen(sse.Subscription{}, anonymous())
-	for range 10 { // or one that is slow is half of all, for whom the tail waits
+	for range 10 { // otherwise one slow client is half of all, for whom the tail waits
 		w.listen(sse.Subscription{Events: []string{"Store.Deleted"}}, anonymous())
 	}
 	w.flood(1, 1, "")
@@ -108,7 +109,7 @@ func TestASlowClientIsDisconnectedAndResumes(t *testing.T) {
 	slow.mu.Unlock()
 	for n := 2; n <= 300; n++ {
 		w.flood(n, n, strings.Repeat("x", 1000))
-		if n%20 == 0 { // or the quick one is too slow when it stands still for a moment
+		if n%20 == 0 { // or the quick client is too slow when it pauses for a moment
 			quick.hasReceived(n)
 		}
 	}
@@ -119,16 +120,16 @@ func TestASlowClientIsDisconnectedAndResumes(t *testing.T) {
 	if reason := slow.ends(); !strings.HasPrefix(reason, "too slow") {
 		t.Errorf("the reason is %q", reason)
 	}
-	heard := slow.received()
+	before := slow.received()
 	again := w.connect(sse.Subscription{After: after(slow.lastID())}, anonymous())
 	kit.WaitUntil(t, func() error {
-		if n := len(heard) - 1 + len(again.received()); n != 300 {
-			return fmt.Errorf("%d of 300 events were heard", n)
+		if n := len(before) - 1 + len(again.received()); n != 300 {
+			return fmt.Errorf("%d of 300 events were received", n)
 		}
 		return nil
 	})
-	if first := again.received()[0].id; first != fmt.Sprint(len(heard)) {
-		t.Errorf("it resumes with %s, behind %d events", first, len(heard)-1)
+	if first := again.received()[0].id; first != fmt.Sprint(len(before)) {
+		t.Errorf("it resumes with %s, after %d events", first, len(before)-1)
 	}
 }
 

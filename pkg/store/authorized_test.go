@@ -38,7 +38,7 @@ func TestGetAuthorizedReturnsAllFieldsToAuthorizedCallers(t *testing.T) {
 		input string
 		want  errs.Kind
 	}{
-		"nobody there":   {t.Context(), "none", policy.Get, `{}`, errs.NotFound},
+		"no such object": {t.Context(), "none", policy.Get, `{}`, errs.NotFound},
 		"rule of get":    {theirs, "b", policy.Get, `{}`, errs.Unauthenticated},
 		"rule of update": {theirs, "a", policy.Update, `{"title":"z"}`, errs.Unauthenticated},
 	} {

@@ -11,7 +11,7 @@ import (
 )
 
 // Call says on whose behalf a store is used. The context carries it. A context
-// without one stands for the program itself: origin "go", no restrictions of
+// without one means the program itself: origin "go", no restrictions of
 // clients, no actor.
 type Call struct {
 	// Client applies the restrictions of clients to the call: policies, and fields

@@ -37,7 +37,7 @@ func TestIdempotentSave(t *testing.T) {
 	if _, err := s.Save(onced(t, store.Idempotency{ID: "other", Revision: ahead() + 1}), parse(t, `{}`), "emma"); !errors.Is(err, errs.Exists) {
 		t.Error(err)
 	}
-	// However late it comes: never onto a tombstone that came after it.
+	// However late it arrives, it must not replace a later tombstone.
 	if err := s.Delete(t.Context(), "emma", 0); err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +87,8 @@ func TestIdempotentDelete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind := store.Idempotency{ID: "k", Revision: stored.Revision, Incarnation: store.Incarnation(stored.Body)}
-	if err := s.Delete(onced(t, behind), "emma", 0); !errors.Is(err, store.ErrStaleRevision) {
+	stale := store.Idempotency{ID: "k", Revision: stored.Revision, Incarnation: store.Incarnation(stored.Body)}
+	if err := s.Delete(onced(t, stale), "emma", 0); !errors.Is(err, store.ErrStaleRevision) {
 		t.Error(err)
 	}
 	once := store.Idempotency{ID: "k", Revision: ahead(), Incarnation: store.Incarnation(stored.Body)}

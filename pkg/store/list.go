@@ -95,7 +95,7 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 		}
 		if each {
 			// Only a denial leaves an object out: any other error would make the
-			// page look complete when it is not.
+			// page appear complete when it is not.
 			err := s.allow(ctx, call, policy.List, record.Body, nil)
 			if isForbidden(err) {
 				continue

@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// uploaded tells of a binary beside the write of its record.
+// uploaded makes an event of an uploaded binary, besides that of its record's write.
 func uploaded(e *event.Envelope) {
 	index := 0
 	e.Event, e.Property, e.Index, e.Record, e.Object = event.BinaryUploaded, "covers", &index, json.RawMessage(`{"hash":"h1"}`), nil
@@ -52,7 +52,7 @@ func TestSaveWithExtraEvents(t *testing.T) {
 	}
 	is(t, register.User, map[string]string{"name": `"Ada"`, "password": ""})
 	if string(register.Datas) != `{"form":1}` || register.Object != nil {
-		t.Errorf("Register tells %s", out.raw[1])
+		t.Errorf("the event of Register is %s", out.raw[1])
 	}
 	waiting, _, err := s.Driver().Pending(t.Context(), nil, 10)
 	if err != nil || len(waiting) != 2 {

@@ -171,7 +171,7 @@ func TestDeletedObjectIsNotFound(t *testing.T) {
 	}
 	again, err := s.Save(t.Context(), parse(t, `{"uuid":"a"}`), "")
 	if err != nil || again.Revision <= e.Revision {
-		t.Fatalf("created anew at revision %d, deleted at %d: %v", again.Revision, e.Revision, err)
+		t.Fatalf("created again at revision %d, deleted at %d: %v", again.Revision, e.Revision, err)
 	}
 }
 
@@ -190,9 +190,9 @@ func TestRevisionsGrowWhenTheClockGoesBack(t *testing.T) {
 	if err := s.Delete(t.Context(), "a", 0); err != nil {
 		t.Fatal(err)
 	}
-	anew, err := s.Save(t.Context(), parse(t, `{"uuid":"a"}`), "")
-	if err != nil || anew.Revision <= updated.Revision+1 {
-		t.Fatalf("revision %d after a deletion above %d: %v", anew.Revision, updated.Revision, err)
+	recreated, err := s.Save(t.Context(), parse(t, `{"uuid":"a"}`), "")
+	if err != nil || recreated.Revision <= updated.Revision+1 {
+		t.Fatalf("revision %d after a deletion above %d: %v", recreated.Revision, updated.Revision, err)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestClientsNeitherSetNorSeeHiddenFields(t *testing.T) {
 	is(t, whole.Body, map[string]string{"password": `"x"`, "_x": "1"})
 	for _, raw := range out.raw {
 		if strings.Contains(string(raw), "password") || strings.Contains(string(raw), "_x") {
-			t.Errorf("an event tells a private field: %s", raw)
+			t.Errorf("an event has a private field: %s", raw)
 		}
 	}
 }

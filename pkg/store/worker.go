@@ -12,7 +12,7 @@ import (
 
 // Worker writes what belfry itself maintains in the objects of a store. Its
 // writes are not checked: no policy, no schema, no size limit, no interceptor.
-// Whoever acts for a client uses Store.
+// Code that acts for a client uses Store.
 type Worker struct{ store *Store }
 
 // NewWorker returns the worker's side of a store.

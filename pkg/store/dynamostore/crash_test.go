@@ -19,7 +19,7 @@ import (
 // write: the write is made once and not mistaken for another's.
 func TestWriteWithLostReplyIsMadeOnce(t *testing.T) {
 	t.Parallel()
-	g, s := openBehindProxy(t)
+	g, s := openThroughProxy(t)
 	lose := func() { g.set(firstTimes(1, "UpdateItem", fault{cutReply: true})) }
 	lose()
 	s.put(write("a", 0, 1, body("red")))
@@ -52,7 +52,7 @@ func TestWriteWithLostReplyIsMadeOnce(t *testing.T) {
 // write may have been made.
 func TestWriteWithoutAnyReplyIsUnavailable(t *testing.T) {
 	t.Parallel()
-	g, s := openBehindProxy(t)
+	g, s := openThroughProxy(t)
 	g.set(everyTime("UpdateItem", fault{cutReply: true}))
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, body("red"))), errs.Unavailable)
 	g.set(nil)
@@ -67,11 +67,11 @@ func TestWriteWithoutAnyReplyIsUnavailable(t *testing.T) {
 }
 
 // TestLostReplyAndOthers has another process change the object between a write
-// and its second attempt: that it was made can be told as long as its event
-// wantPending, and after that it is not denied.
+// and its second attempt: the write is recognized as made while its event is
+// pending, and is not reported as a conflict after that.
 func TestLostReplyAndOthers(t *testing.T) {
 	t.Parallel()
-	g, s := openBehindProxy(t)
+	g, s := openThroughProxy(t)
 	other := openStore(t, openBackend(t, options(g.server)), byColor)
 	for round, cleared := range []bool{false, true} {
 		uuid := fmt.Sprint("a", round)
@@ -104,7 +104,7 @@ func TestLostReplyAndOthers(t *testing.T) {
 // write with these keys is acknowledged.
 func TestMissingEntriesAreRepaired(t *testing.T) {
 	t.Parallel()
-	g, s := openBehindProxy(t)
+	g, s := openThroughProxy(t)
 	g.set(everyTime("BatchWriteItem", fault{drop: true}))
 	for _, uuid := range []string{"a", "b", "c"} {
 		wantKind(t, s.Put(t.Context(), write(uuid, 0, 1, body("red"))), errs.Unavailable)

@@ -24,7 +24,7 @@
 //
 // Every attempt at a write has a unique tag: the time and random bytes. All items
 // of the attempt outside of the record's item have this tag, and the record's item
-// lists the tags that are valid for it. Whatever a crash leaves behind is thus
+// lists the tags that are valid for it. What a crash leaves is thus
 // recognized: readers ignore it, and it can be removed regardless of concurrent
 // writes. Only its age matters: a young item may belong to a write in progress.
 //

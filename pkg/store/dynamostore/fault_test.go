@@ -90,8 +90,8 @@ func hostOf(t *testing.T, address string) string {
 	return u.Host
 }
 
-// openBehindProxy opens a store whose server is behind a proxy.
-func openBehindProxy(t *testing.T) (*proxy, testStore) {
+// openThroughProxy opens a store that reaches its server through a proxy.
+func openThroughProxy(t *testing.T) (*proxy, testStore) {
 	t.Helper()
 	g := newProxy(t, backing.Dynoxide(t).URL)
 	return g, openStore(t, openBackend(t, options(g.url)), byColor)
@@ -101,7 +101,7 @@ func openBehindProxy(t *testing.T) (*proxy, testStore) {
 // honored, and without one the request times out.
 func TestUnresponsiveServerTimesOut(t *testing.T) {
 	t.Parallel()
-	g, patient := openBehindProxy(t)
+	g, patient := openThroughProxy(t)
 	opts := options(g.url)
 	opts.Timeout = 100 * time.Millisecond
 	b := openBackend(t, opts)
@@ -125,7 +125,7 @@ func TestUnresponsiveServerTimesOut(t *testing.T) {
 // requests, and reports Unavailable if all are throttled.
 func TestThrottlingIsRetried(t *testing.T) {
 	t.Parallel()
-	g, s := openBehindProxy(t)
+	g, s := openThroughProxy(t)
 	s.put(write("a", 0, 1, body("red")))
 	ops := map[string][]string{
 		"Get": {"GetItem"}, "Put": {"UpdateItem", "BatchWriteItem"}, "Query": {"Query"}, "Scan": {"Query"},
@@ -153,7 +153,7 @@ func TestThrottlingIsRetried(t *testing.T) {
 // TestUnprocessedItemsAreRetried has the server return batches as unprocessed.
 func TestUnprocessedItemsAreRetried(t *testing.T) {
 	t.Parallel()
-	g, s := openBehindProxy(t)
+	g, s := openThroughProxy(t)
 	s.put(write("a", 0, 1, body("red")))
 	for name, op := range map[string]string{"Put": "BatchWriteItem", "Query": "BatchGetItem"} {
 		call := calls(s)[name]
@@ -183,7 +183,7 @@ func TestMissingPermissionIsNamed(t *testing.T) {
 // TestRoundTrips counts the requests of each call.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
-	g, s := openBehindProxy(t)
+	g, s := openThroughProxy(t)
 	expect := func(what string, want []string, call func() error) {
 		t.Helper()
 		g.set(nil)

@@ -19,7 +19,7 @@ import (
 const shards = 8
 
 // tag uniquely identifies an attempt at changing a record: its time in microseconds,
-// which tells orphans from writes in progress, and random bytes. All items that a
+// which distinguishes orphans from writes in progress, and random bytes. All items that a
 // write creates besides the record have its tag.
 type tag [16]byte
 
@@ -162,7 +162,7 @@ func piecePartition(t tag, blob, n int) string {
 }
 
 const (
-	notePartition      = "n"
+	notePartition    = "n"
 	catalogPartition = "m"
 )
 

@@ -138,7 +138,7 @@ func TestProcessesOpenAStoreConcurrently(t *testing.T) {
 // Open completes it.
 func TestInterruptedFillIsResumed(t *testing.T) {
 	t.Parallel()
-	g, s := openBehindProxy(t)
+	g, s := openThroughProxy(t)
 	for i := range 40 {
 		s.put(write(fmt.Sprintf("n%02d", i), 0, 1, body("red")))
 	}

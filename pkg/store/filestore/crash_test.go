@@ -193,7 +193,7 @@ func TestAcknowledgedWritesSurviveAPowerFailure(t *testing.T) {
 }
 
 // TestCopiedFolderHasAcknowledgedWrites copies the folder file by file while it is written to,
-// the log last: what a killed process leaves behind.
+// the log last, as a killed process leaves it.
 func TestCopiedFolderHasAcknowledgedWrites(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "stores")
 	b, s := openStore(t, folder, vfs.Default)

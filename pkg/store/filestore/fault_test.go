@@ -16,7 +16,7 @@ import (
 
 var errDisk = errors.New("the disk is broken")
 
-// breakable is a disk that refuses some operations once it is told to.
+// breakable is a disk that fails some operations once it is set to.
 type breakable struct {
 	broken  atomic.Bool
 	refuses func(op errorfs.Op) bool
@@ -32,8 +32,8 @@ func (b *breakable) MaybeError(op errorfs.Op) error {
 }
 
 // TestDiskErrorsStopTheBackend breaks the disk under writers in several ways. Each time no
-// failed write is acknowledged, all that comes later is refused, no one hangs,
-// and recovery finds what was acknowledged.
+// failed write is acknowledged, all later writes are refused, no call hangs, and
+// recovery finds what was acknowledged.
 func TestDiskErrorsStopTheBackend(t *testing.T) {
 	for name, refuses := range map[string]func(op errorfs.Op) bool{
 		"sync of the log":  func(op errorfs.Op) bool { return isLog(op) && isSync(op) },

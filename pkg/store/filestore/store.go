@@ -26,7 +26,7 @@ type store struct {
 	clear    lock // serializes Clear, so that an event is counted once
 
 	// hasTombstones is set before the first tombstone is written, and by Open
-	// when there are some. Until then creates need not look one up.
+	// when there are some. Until then creates need not read one.
 	hasTombstones atomic.Bool
 }
 

@@ -48,9 +48,9 @@ func TestConcurrentCreatesAreBatched(t *testing.T) {
 	}
 }
 
-// TestRecordsWithoutEventsAreNotPending: records that tell nobody hide none that does.
+// TestRecordsWithoutEventsAreNotPending: records without events hide none that has some.
 func TestRecordsWithoutEventsAreNotPending(t *testing.T) {
-	_, s := behindProxy(t)
+	_, s := throughProxy(t)
 	for _, uuid := range []string{"a", "b", "c"} {
 		w := write(uuid, 0, 1, "copy")
 		w.Event = driver.Event{}

@@ -58,8 +58,8 @@ func openBooks(t *testing.T, b *mongostore.Backend) (s driver.Store) {
 	return s
 }
 
-// behindProxy opens a store whose server is reached through a proxy.
-func behindProxy(t *testing.T) (*proxy, driver.Store) {
+// throughProxy opens a store whose server is reached through a proxy.
+func throughProxy(t *testing.T) (*proxy, driver.Store) {
 	t.Helper()
 	p := newProxy(t, backing.StartMongo(t).Address)
 	return p, openBooks(t, open(t, "mongodb://"+p.address+"/"))
@@ -100,7 +100,7 @@ func wantKind(t *testing.T, err error, kind errs.Kind) *errs.Error {
 		t.Fatalf("got the error %v, want one of kind %q", err, kind)
 	}
 	if strings.Contains(err.Error(), secret) {
-		t.Fatalf("the error %q tells what nobody may know", err)
+		t.Fatalf("the error %q contains a secret", err)
 	}
 	return e
 }
@@ -124,8 +124,8 @@ func revisionOf(t *testing.T, s driver.Store, uuid string) uint64 {
 	return record.Revision
 }
 
-// TestBackendReconnects: a backend is made without its server, says what is away and where,
-// and finds the server when it comes.
+// TestBackendReconnects: a backend can be opened without its server. Errors name the server
+// that is unavailable, and the backend connects once it has started.
 func TestBackendReconnects(t *testing.T) {
 	server := backing.StartMongo(t)
 	server.Kill()
@@ -142,8 +142,8 @@ func TestBackendReconnects(t *testing.T) {
 }
 
 // TestAcknowledgedWritesSurviveAKilledServer kills the server under writers, each with a record of its own.
-// What was acknowledged is there afterwards, and its event; no write that
-// nobody contested is called one.
+// What was acknowledged is there afterwards, and its event; no write
+// without a concurrent one is reported as a conflict.
 func TestAcknowledgedWritesSurviveAKilledServer(t *testing.T) {
 	const writers, kills = 4, 3
 	server := backing.StartMongo(t)
@@ -179,8 +179,8 @@ func TestAcknowledgedWritesSurviveAKilledServer(t *testing.T) {
 	}
 }
 
-// writeUntil updates a record until it is told to stop, looking at the record
-// whenever it doesn't know whether a write was made.
+// writeUntil updates a record until stop is set. It reads the record whenever it does not
+// know whether a write was made.
 func writeUntil(ctx context.Context, stop *atomic.Bool, s driver.Store, uuid string, acknowledged chan<- struct{}) error {
 	for revision := uint64(0); !stop.Load(); {
 		err := s.Put(ctx, write(uuid, revision, revision+1, "x"))
@@ -209,7 +209,7 @@ func writeUntil(ctx context.Context, stop *atomic.Bool, s driver.Store, uuid str
 // TestWriteWithLostReplyIsMadeOnce: a write whose reply is lost has an unknown outcome, never one
 // that someone else's would have, and is made once.
 func TestWriteWithLostReplyIsMadeOnce(t *testing.T) {
-	p, s := behindProxy(t)
+	p, s := throughProxy(t)
 	for i, w := range []driver.Write{write("a", 0, 1, "one"), write("a", 1, 2, "two"), write("a", 2, 3, ""), write("a", 0, 4, "again")} {
 		command := "update"
 		if i == 0 {
@@ -230,7 +230,7 @@ func TestWriteWithLostReplyIsMadeOnce(t *testing.T) {
 // TestBrokenConnectionsAreReplaced: a connection that breaks while it is idle makes at most one write
 // fail for each that was open, and no read.
 func TestBrokenConnectionsAreReplaced(t *testing.T) {
-	p, s := behindProxy(t)
+	p, s := throughProxy(t)
 	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
 	p.cut()
 	if got := revisionOf(t, s, "a"); got != 1 {
@@ -243,10 +243,10 @@ func TestBrokenConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// TestUnresponsiveServerTimesOut: a server that doesn't answer keeps nobody for longer than they
-// want to wait, or than the backend waits for any.
+// TestUnresponsiveServerTimesOut: a call to a server that does not answer ends with its context,
+// or with the timeout of the backend.
 func TestUnresponsiveServerTimesOut(t *testing.T) {
-	p, s := behindProxy(t)
+	p, s := throughProxy(t)
 	hasty := openBooks(t, open(t, "mongodb://"+p.address+"/?timeoutMS=2000"))
 	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
 	p.faults(func(command string) fault { return fault{held: command == "update" || command == "find"} })
@@ -265,7 +265,7 @@ func TestUnresponsiveServerTimesOut(t *testing.T) {
 
 // TestThrottlingIsRetried: a server that has too much to do is asked again a few times.
 func TestThrottlingIsRetried(t *testing.T) {
-	p, s := behindProxy(t)
+	p, s := throughProxy(t)
 	busy := fault{answer: bson.D{
 		{Key: "ok", Value: 0}, {Key: "code", Value: 462}, {Key: "codeName", Value: "IngressRequestRateLimitExceeded"},
 		{Key: "errmsg", Value: "busy"}, {Key: "errorLabels", Value: bson.A{"SystemOverloadedError", "RetryableError"}},
@@ -288,8 +288,8 @@ func TestThrottlingIsRetried(t *testing.T) {
 	}
 }
 
-// TestMissingPermissionIsNamed: a right that the user lacks is told by what it is for. The
-// server's own message holds the whole command.
+// TestMissingPermissionIsNamed: the error of a missing permission says what it is needed for.
+// The server's own message contains the whole command.
 func TestMissingPermissionIsNamed(t *testing.T) {
 	p := newProxy(t, backing.StartMongo(t).Address)
 	b := open(t, "mongodb://"+p.address)
@@ -328,7 +328,7 @@ func TestMissingPermissionIsNamed(t *testing.T) {
 // TestTooLargeWritesAreRefused: what can't be kept is refused, with a kind that says whether
 // it ever can be.
 func TestTooLargeWritesAreRefused(t *testing.T) {
-	p, s := behindProxy(t)
+	p, s := throughProxy(t)
 	p.faults(nil)
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, strings.Repeat("x", 16<<20))), errs.TooLarge)
 	wantKind(t, s.Put(t.Context(), write("a", 0, 1, strings.Repeat("\x00", 6<<20))), errs.TooLarge) // its key takes three times as much
@@ -350,7 +350,7 @@ func TestTooLargeWritesAreRefused(t *testing.T) {
 
 // TestRoundTrips counts what each act costs.
 func TestRoundTrips(t *testing.T) {
-	p, s := behindProxy(t)
+	p, s := throughProxy(t)
 	for _, c := range []struct {
 		name string
 		act  func() error

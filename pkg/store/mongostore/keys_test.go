@@ -41,8 +41,8 @@ func TestKeysKeepTheOrderOfTheirParts(t *testing.T) {
 	}
 }
 
-// TestSpanContainsTheSelectedKeys: the span of a query holds the keys that the query selects, with any
-// uuid behind them.
+// TestSpanContainsTheSelectedKeys: the span of a query holds the keys that the query selects, followed
+// by any uuid.
 func TestSpanContainsTheSelectedKeys(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 200_000 {

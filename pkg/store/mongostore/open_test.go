@@ -37,7 +37,7 @@ func indexNames(t *testing.T, c *mongo.Collection) map[string]bool {
 	return names
 }
 
-// TestInvalidOptionsAreRefused: what is wrong with a URL is told, and nothing of what it holds.
+// TestInvalidOptionsAreRefused: the error says what is wrong with a URL, and contains nothing of it.
 func TestInvalidOptionsAreRefused(t *testing.T) {
 	for name, o := range map[string]mongostore.Options{
 		"no database":       {URL: "mongodb://127.0.0.1"},
@@ -57,8 +57,8 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedPasswordIsReported: a server that refuses the user is told apart from one that is
-// away. This one knows no users at all.
+// TestRefusedPasswordIsReported: a refused user is distinguished from an unavailable
+// server. This server has no users at all.
 func TestRefusedPasswordIsReported(t *testing.T) {
 	server := backing.StartMongo(t)
 	b := open(t, "mongodb://someone:"+secret+"@"+server.Address+"/?authMechanism=SCRAM-SHA-256")
@@ -113,7 +113,7 @@ func TestCappedCollectionIsRefused(t *testing.T) {
 	wantKind(t, err, errs.Internal)
 }
 
-// TestForeignDocumentIsNamed: what belfry did not write is told by its _id.
+// TestForeignDocumentIsNamed: a document that belfry did not write is named by its _id.
 func TestForeignDocumentIsNamed(t *testing.T) {
 	url := backing.Mongo(t)
 	s := openBooks(t, open(t, url))

@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// proxy stands between a backend and its server, counts commands, and lets
-// some of them go wrong.
+// proxy forwards the commands of a backend to its server, counts them, and makes
+// some of them fail.
 type proxy struct {
 	address string
 	server  string
@@ -25,9 +25,9 @@ type proxy struct {
 
 // fault is what happens to a command. The zero fault is none.
 type fault struct {
-	answer bson.D // the server never hears of it, and this is the reply
-	lost   bool   // the server does it, and the connection breaks before the reply
-	held   bool   // nothing happens at all
+	answer bson.D // the reply, without forwarding the command
+	lost   bool   // the server executes it, and the connection breaks before the reply
+	held   bool   // neither forwarded nor replied to
 }
 
 func newProxy(t *testing.T, server string) *proxy {
@@ -57,7 +57,7 @@ func newProxy(t *testing.T, server string) *proxy {
 	return p
 }
 
-// faults sets what happens from now on, and begins to count anew.
+// faults sets the faults of the following commands, and resets the counts.
 func (p *proxy) faults(rule func(command string) fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *proxy) keep(conn net.Conn) {
 	p.conns = append(p.conns, conn)
 }
 
-func (p *proxy) judge(command string) fault {
+func (p *proxy) faultOf(command string) fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count[command]++
@@ -127,7 +127,7 @@ func (p *proxy) serve(client net.Conn) {
 		if err != nil {
 			return
 		}
-		f := p.judge(commandOf(request))
+		f := p.faultOf(commandOf(request))
 		switch {
 		case f.held:
 			<-p.closed

@@ -56,7 +56,7 @@ func (s *slow) cleared() (clears, events int) {
 func TestSlowStoresAreClearedLessOften(t *testing.T) {
 	for _, c := range []struct {
 		takes       time.Duration
-		every       time.Duration // an event comes
+		every       time.Duration // interval of events
 		least, most int           // clears in ten seconds
 	}{
 		{0, 10 * time.Millisecond, 300, 401},

@@ -81,8 +81,8 @@ func TestLargeObjectsAreEvaluated(t *testing.T) {
 	}
 }
 
-// FuzzRule: any expression is refused with a place or judges any object in the
-// end, and does so alike each time.
+// FuzzRule: any expression is refused with a position, or its evaluation ends for any
+// object, with the same result each time.
 func FuzzRule(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"object.owner == user.uuid", `{"owner":"u"}`},

@@ -26,6 +26,6 @@ func TestMayRead(t *testing.T) {
 	}
 	owner, _ := policy.Compile(policy.Rules{Owner: true})
 	if !owner.MayRead(policy.Get, secret) || owner.MayRead(policy.Get, func(name string) bool { return name == "secret" }) {
-		t.Error("the owner's rules look at public, user and uuid")
+		t.Error("the owner's rules read public, user and uuid")
 	}
 }

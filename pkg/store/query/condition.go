@@ -61,7 +61,7 @@ type condition struct {
 	literal []byte
 }
 
-// match judges a field's value, nil when absent, exactly.
+// match reports whether a field's value, nil when absent, satisfies the condition exactly.
 func (c condition) match(value []byte) bool {
 	if len(value) == 0 {
 		return false

@@ -177,7 +177,7 @@ func randomListing(r *rand.Rand) listing {
 	return l
 }
 
-// compareListed compares two values by their places in a listing: long strings are told apart by their
+// compareListed compares two values by their places in a listing: long strings are compared by their
 // beginnings only, numbers as a float64, arrays and objects not at all.
 func compareListed(a, b []byte) int {
 	x, _ := comparable(a)

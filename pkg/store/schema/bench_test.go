@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// bookSchema is what a store's schema looks like; book is an object of 400 bytes
-// that matches it.
+// bookSchema is a typical schema of a store; book is an object of 400 bytes that
+// matches it.
 const (
 	bookSchema = `{
   "type": "object",

@@ -257,7 +257,7 @@ func (p *porter) reference(k *node, out *ordered.Object) (exact bool) {
 	return p.isExact(target)
 }
 
-// metaschema stands for a schema of schemas, which is described in words.
+// metaschema replaces a reference to a metaschema, which is described in words.
 func (p *porter) metaschema(target *node, out *ordered.Object) (exact bool) {
 	out.Set("type", []any{"object", "boolean"})
 	out.Set("description", "A JSON Schema ("+target.file.draft.String()+").")

@@ -13,8 +13,8 @@ import (
 	"belfry/pkg/store/schema"
 )
 
-// compilePorted compiles a ported schema with a validator of draft 2020-12 that is
-// nobody's relative.
+// compilePorted compiles a ported schema with another implementation of draft
+// 2020-12.
 func compilePorted(t *testing.T, p *schema.Portable) (*jsonschema.Schema, error) {
 	t.Helper()
 	defs := &ordered.Object{}

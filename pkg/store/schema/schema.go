@@ -124,8 +124,8 @@ func (s *Schema) Validate(ctx context.Context, doc []byte) (err error) {
 	return err
 }
 
-// begin readies the run for a document of size bytes. What a run leaves behind
-// after a panic never gets here: its instance is not put back.
+// begin prepares the run for a document of size bytes. The state of a run that
+// panicked never gets here: its instance is not put back.
 func (r *run) begin(ctx context.Context, root *jsonschema.Schema, tracks bool, size int) {
 	if r.state == nil {
 		r.state = jsonschema.NewValidationState(root)

@@ -97,7 +97,7 @@ func (c *suiteCount) run(t *testing.T, file string, group suiteGroup) {
 	}
 }
 
-// verdict is "true", "false", or what stands in the way of one.
+// verdict is "true", "false", or the reason that there is neither.
 func verdict(err error) string {
 	var e *errs.Error
 	switch {

@@ -190,7 +190,7 @@ func (s *testStore) wantMismatch(uuid string, cond, revision uint64, d *doc) {
 	s.f.wantKind(s.Put(s.f.ctx, s.write(uuid, cond, revision, d)), errs.Mismatch)
 }
 
-// wantRecord asserts what Get returns; a nil doc stands for a tombstone.
+// wantRecord asserts what Get returns; a nil doc means a tombstone.
 func (s *testStore) wantRecord(uuid string, revision uint64, d *doc) {
 	s.f.Helper()
 	got, ok, err := s.Get(s.f.ctx, uuid)
