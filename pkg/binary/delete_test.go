@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-func TestDeletingTakesTheRecordMeant(t *testing.T) {
+func TestDeleteNeedsTheHashOfTheRecord(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{"title":"x"}`)
@@ -52,8 +52,8 @@ func TestDeletingTakesTheRecordMeant(t *testing.T) {
 	f.kind(err, errs.NotFound)
 }
 
-// Whoever deletes what was replaced meanwhile, deletes nothing.
-func TestDeletionsAgainstReplacements(t *testing.T) {
+// Deleting a binary that has been replaced meanwhile deletes nothing.
+func TestConcurrentDeletionsAndReplacements(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	for i := range 20 {

@@ -16,8 +16,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// hooked is a backend in which something can be made to happen around a write
-// to Books.
+// hooked is a backend with hooks before and after a write to Books.
 type hooked struct {
 	driver.Backend
 	before func()
@@ -37,7 +36,7 @@ type hookedStore struct {
 	h *hooked
 }
 
-// Put calls each hook once: what a hook itself writes is left alone.
+// Put calls each hook once: writes of a hook have no hooks.
 func (s hookedStore) Put(ctx context.Context, w driver.Write) error {
 	before, after := s.h.before, s.h.after
 	s.h.before, s.h.after = nil, nil
@@ -66,7 +65,7 @@ func newHookedFixture(t *testing.T, c *clock) (*fixture, *hooked) {
 	return f, h
 }
 
-// sweep takes all steps of a sweeper with a content.
+// sweep runs all steps of a sweeper.
 func (f *fixture) sweep() {
 	f.Helper()
 	due, err := f.DueAt(f.Context(), f.clock.now())
@@ -79,9 +78,9 @@ func (f *fixture) sweep() {
 	}
 }
 
-// An upload may take long: all of a content's way to its end passes between the
-// commit and the record, with no entry before and none after.
-func TestAWholeSweepBetweenCommitAndRecord(t *testing.T) {
+// An upload may take long: a sweeper marks and deletes its content between the
+// commit and the write of the record. No entry exists before and none remains.
+func TestUploadSurvivesASweepBetweenCommitAndRecord(t *testing.T) {
 	t.Parallel()
 	c := &clock{time.Now()}
 	f, h := newHookedFixture(t, c)
@@ -97,7 +96,7 @@ func TestAWholeSweepBetweenCommitAndRecord(t *testing.T) {
 	f.reads(f.add(book, "a").Record, "a")
 }
 
-// stuck makes a content look as if a sweeper had died while it deleted it.
+// stuck sets the state that a sweeper leaves when it dies while it deletes a content.
 func (f *fixture) stuck(hash string) {
 	f.Helper()
 	o := object.Object{}
@@ -110,7 +109,7 @@ func (f *fixture) stuck(hash string) {
 	f.must(f.storage.Delete(f.Context(), hash))
 }
 
-func TestARecordWhoseContentCantBeKeptIsTakenBack(t *testing.T) {
+func TestRecordWithoutContentIsRolledBack(t *testing.T) {
 	t.Parallel()
 	c := &clock{time.Now()}
 	f, h := newHookedFixture(t, c)
@@ -130,20 +129,20 @@ func TestARecordWhoseContentCantBeKeptIsTakenBack(t *testing.T) {
 		f.reads(first.Record, "first")
 		f.must(f.entries.Delete(t.Context(), "files."+hashOf("new"), 0))
 	}
-	var told []event.Name
+	var events []event.Name
 	for _, e := range f.outbox.take() {
-		told = append(told, e.Event)
+		events = append(events, e.Event)
 	}
 	if want := []event.Name{
 		event.StoreUpdated, event.BinaryUploaded, event.StoreUpdated, event.BinaryDeleted, event.BinaryUploaded,
 		event.StoreUpdated, event.BinaryUploaded, event.StoreUpdated, event.BinaryDeleted,
-	}; !slices.Equal(told, want) {
-		t.Errorf("told were %v, want %v", told, want)
+	}; !slices.Equal(events, want) {
+		t.Errorf("events were %v, want %v", events, want)
 	}
 }
 
-// What an upload replaced does not come back without its content.
-func TestNothingComesBackWithoutItsContent(t *testing.T) {
+// The rollback of an upload does not restore a replaced record without its content.
+func TestRollbackRestoresNoRecordWithoutContent(t *testing.T) {
 	t.Parallel()
 	c := &clock{time.Now()}
 	f, h := newHookedFixture(t, c)
@@ -161,11 +160,11 @@ func TestNothingComesBackWithoutItsContent(t *testing.T) {
 	}
 }
 
-// A store that answers with an error may have written or not: either way there
-// is no record without content.
-func TestAWriteOfWhichNobodyKnows(t *testing.T) {
+// A store that returns an error may have written or not: in both cases there is no
+// record without content.
+func TestWriteWithUnknownOutcomeLeavesNoRecordWithoutContent(t *testing.T) {
 	t.Parallel()
-	away := errs.New(errs.Unavailable, "away")
+	unavailable := errs.New(errs.Unavailable, "unavailable")
 	for name, written := range map[string]bool{"written": true, "not written": false} {
 		t.Run(name, func(t *testing.T) {
 			c := &clock{time.Now()}
@@ -174,9 +173,9 @@ func TestAWriteOfWhichNobodyKnows(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			h.after = func(error) error {
 				cancel()
-				f.must(f.MarkCandidate(t.Context(), hashOf("a"))) // as does a sweeper that comes between
+				f.must(f.MarkCandidate(t.Context(), hashOf("a"))) // as a concurrent sweeper does
 				f.must(f.storage.Delete(t.Context(), hashOf("a")))
-				return away
+				return unavailable
 			}
 			if !written {
 				h.before = func() { cancel() }
@@ -195,8 +194,8 @@ func TestAWriteOfWhichNobodyKnows(t *testing.T) {
 	}
 }
 
-// Others may write the object while a binary comes in.
-func TestTheObjectMovesMeanwhile(t *testing.T) {
+// Other clients may write the object during an upload.
+func TestObjectMayChangeDuringAnUpload(t *testing.T) {
 	t.Parallel()
 	c := &clock{time.Now()}
 	f, _ := newHookedFixture(t, c)
@@ -219,7 +218,7 @@ func TestTheObjectMovesMeanwhile(t *testing.T) {
 	f.refused(t.Context(), up, errs.NotFound)
 }
 
-// hookedBody has something happen while it is read.
+// hookedBody is a body that calls a hook while it is read.
 type hookedBody struct{ then func() }
 
 func (b *hookedBody) Read(data []byte) (int, error) {
@@ -227,7 +226,7 @@ func (b *hookedBody) Read(data []byte) (int, error) {
 	return copy(data, "late"), io.EOF
 }
 
-// The entry of a deletion in progress is changed by the sweeper alone.
+// Only the sweeper changes the entry of a deletion in progress.
 func TestContentBeingDeletedCanNotBeMarked(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})

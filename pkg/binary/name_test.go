@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/binary"
 )
 
-func TestNamesAreFitToBeShown(t *testing.T) {
+func TestNamesAreSanitized(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	for given, want := range map[string]string{
 		"":                           "",
@@ -39,7 +39,7 @@ func TestNamesAreFitToBeShown(t *testing.T) {
 	}
 }
 
-func TestTypesAreInTheirUsualForm(t *testing.T) {
+func TestTypesAreNormalized(t *testing.T) {
 	for given, want := range map[string]string{
 		"":                         "application/octet-stream",
 		"image/png":                "image/png",

@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-func TestPoliciesAreJudgedBeforeTheBodyIsRead(t *testing.T) {
+func TestPoliciesAreCheckedBeforeTheBodyIsRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	diary := f.save("Diaries", `{"user":"ada"}`)
@@ -40,8 +40,8 @@ func TestPoliciesAreJudgedBeforeTheBodyIsRead(t *testing.T) {
 	f.must(err)
 }
 
-// Reading asks the rule of get, attaching and taking away that of update.
-func TestEachActAsksItsRule(t *testing.T) {
+// Reading a binary needs the rule of get, uploading and deleting that of update.
+func TestOperationsCheckTheirRule(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		rules     policy.Rules
@@ -81,7 +81,7 @@ func TestEachActAsksItsRule(t *testing.T) {
 	}
 }
 
-func TestRulesSeeTheRecordsComeIn(t *testing.T) {
+func TestRulesSeeTheRecordsOfAnUpload(t *testing.T) {
 	t.Parallel()
 	rules, problems := policy.Compile(policy.Rules{
 		Update: `input.all(name, name == "photos") && (input.photos == null || input.photos.all(r, r.size < 3))`,

@@ -63,7 +63,7 @@ func hashesOf(texts []string) (hashes []string) {
 	return hashes
 }
 
-func TestARecordSaysWhatWasUploaded(t *testing.T) {
+func TestRecordDescribesTheUpload(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)
@@ -88,7 +88,7 @@ func TestARecordSaysWhatWasUploaded(t *testing.T) {
 	}
 }
 
-func TestEventsTellOfUploadsAndDeletions(t *testing.T) {
+func TestUploadsAndDeletionsPublishEvents(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)
@@ -101,30 +101,30 @@ func TestEventsTellOfUploadsAndDeletions(t *testing.T) {
 	f.must(err)
 
 	events := f.outbox.take()
-	var told []string
+	var got []string
 	for i := 0; i < len(events); i += 2 {
 		write, of := events[i], events[i+1]
 		if write.Event != event.StoreUpdated || of.Revision != write.Revision+1 && of.Revision+1 != write.Revision && of.Revision != write.Revision {
-			t.Errorf("%+v comes with %+v", of, write)
+			t.Errorf("%+v is published with %+v", of, write)
 		}
 		if of.Object != nil || string(of.Binaries) != `{"photos":"files"}` || of.UUID != book || of.Store != "Books" || of.Property != "photos" {
 			t.Errorf("the event is %+v", of)
 		}
 		hash, _ := object.Text(object.Field(of.Record, "hash"))
-		told = append(told, fmt.Sprint(of.Event, " ", *of.Index, " ", hash[:4]))
+		got = append(got, fmt.Sprint(of.Event, " ", *of.Index, " ", hash[:4]))
 		if i == 4 && string(of.Previous["record"]) != text(t, first.Record) {
-			t.Errorf("the replaced record is told as %s", of.Previous.Encode())
+			t.Errorf("the replaced record in the event is %s", of.Previous.Encode())
 		}
 		if i != 4 && of.Previous != nil {
-			t.Errorf("%s was replaced by nobody", of.Previous.Encode())
+			t.Errorf("the event has the previous record %s, but nothing was replaced", of.Previous.Encode())
 		}
 	}
 	want := []string{
 		"Binary.Uploaded 0 " + hashOf("a")[:4], "Binary.Uploaded 1 " + hashOf("b")[:4],
 		"Binary.Uploaded 0 " + second.Hash[:4], "Binary.Deleted 1 " + hashOf("b")[:4],
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("told were %q, want %q", told, want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the events are %q, want %q", got, want)
 	}
 	f.must(f.set.Store("Books").Delete(t.Context(), book, 0))
 	if e := f.outbox.take()[0]; string(e.Binaries) != `{"photos":"files"}` {
@@ -132,7 +132,7 @@ func TestEventsTellOfUploadsAndDeletions(t *testing.T) {
 	}
 }
 
-// refused is an upload that must be refused without a trace.
+// refused uploads; the upload must be refused and change nothing.
 func (f *fixture) refused(ctx context.Context, up binary.Upload, want errs.Kind) {
 	f.Helper()
 	_, err := f.Put(ctx, up)
@@ -142,7 +142,7 @@ func (f *fixture) refused(ctx context.Context, up binary.Upload, want errs.Kind)
 	}
 }
 
-func TestPlacesThatTakeNoBinaries(t *testing.T) {
+func TestUploadsToInvalidPlacesAreRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{"title":"x","empty":[],"none":null,"other":[1]}`)
@@ -181,7 +181,7 @@ func TestPlacesThatTakeNoBinaries(t *testing.T) {
 	}
 }
 
-func TestPlacesMayBeLimited(t *testing.T) {
+func TestPlacesCanBeRestricted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{service: func(o *binary.Options) {
 		o.Properties = map[string][]string{"Books": {"photos"}}
@@ -192,7 +192,7 @@ func TestPlacesMayBeLimited(t *testing.T) {
 	f.refused(t.Context(), binary.Upload{Place: binary.Place{Store: "Diaries", UUID: diary, Property: "photos"}, Body: unreadBody{t}}, errs.NotFound)
 }
 
-func TestServicesKeepApart(t *testing.T) {
+func TestServicesDoNotShareProperties(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	other := binary.New(binary.Options{Name: "other", Set: f.set, Contents: f.entries, Storage: f.storage})
@@ -214,13 +214,13 @@ func TestServicesKeepApart(t *testing.T) {
 	}
 }
 
-// lies are uploads that are not what they were announced to be.
-func TestWhatWasAnnouncedMustArrive(t *testing.T) {
+// An upload that contradicts its headers is refused.
+func TestUploadMustMatchItsHeaders(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{service: func(o *binary.Options) { o.MaxSize = 10 }})
 	book := f.save("Books", `{}`)
 	wrong := sha256.Sum256([]byte("other"))
-	away := errs.New(errs.Unsupported, "the form is none")
+	notAForm := errs.New(errs.Unsupported, "the body is not a form")
 	for name, test := range map[string]struct {
 		change func(*binary.Upload)
 		want   errs.Kind
@@ -232,8 +232,8 @@ func TestWhatWasAnnouncedMustArrive(t *testing.T) {
 		"too many bytes":  {func(u *binary.Upload) { u.Size, u.Body = 4, io.MultiReader(u.Body, unreadBody{t}) }, errs.Invalid},
 		"announced large": {func(u *binary.Upload) { u.Size, u.Body = 11, unreadBody{t} }, errs.TooLarge},
 		"large":           {func(u *binary.Upload) { u.Size, u.Body = -1, strings.NewReader("0123456789x") }, errs.TooLarge},
-		"breaks off":      {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{io.ErrUnexpectedEOF}) }, errs.Canceled},
-		"has an error":    {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{away}) }, errs.Unsupported},
+		"interrupted":     {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{io.ErrUnexpectedEOF}) }, errs.Canceled},
+		"has an error":    {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{notAForm}) }, errs.Unsupported},
 		"much metadata": {func(u *binary.Upload) {
 			u.Metadata, u.Body = object.Object{"a": object.AppendString(nil, strings.Repeat("x", 9000))}, unreadBody{t}
 		}, errs.TooLarge},
@@ -257,33 +257,33 @@ type broken struct{ err error }
 
 func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
-// leaving is a body whose sender goes away in the middle.
-type leaving struct{ leave context.CancelFunc }
+// disconnecting is a body whose sender disconnects while it is read.
+type disconnecting struct{ cancel context.CancelFunc }
 
-func (l leaving) Read(data []byte) (int, error) {
-	l.leave()
+func (l disconnecting) Read(data []byte) (int, error) {
+	l.cancel()
 	return copy(data, "some"), nil
 }
 
-func TestASenderThatGoesAway(t *testing.T) {
+func TestUploadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)
 	ctx, cancel := context.WithCancel(t.Context())
-	f.refused(ctx, binary.Upload{Place: photo(book, 0), Body: leaving{cancel}, Size: -1}, errs.Canceled)
+	f.refused(ctx, binary.Upload{Place: photo(book, 0), Body: disconnecting{cancel}, Size: -1}, errs.Canceled)
 	if len(f.photos(book)) > 0 || len(f.stored()) > 0 {
 		t.Errorf("the book has %v, kept are %v", f.photos(book), f.stored())
 	}
 }
 
-func TestAStorageThatFails(t *testing.T) {
+func TestFailedStorageLeavesTheRecordsUnchanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)
 	f.add(book, "old")
-	away := errs.New(errs.Unavailable, "away")
+	unavailable := errs.New(errs.Unavailable, "unavailable")
 	for name, fault := range map[string]*error{"stage": &f.storage.stage, "write": &f.storage.write, "commit": &f.storage.commit} {
-		*fault = away
+		*fault = unavailable
 		f.refused(t.Context(), upload(photo(book, 0), "new "+name), errs.Unavailable)
 		f.refused(t.Context(), upload(photo(book, 1), "new "+name), errs.Unavailable)
 		*fault = nil
@@ -296,7 +296,7 @@ func TestAStorageThatFails(t *testing.T) {
 	}
 }
 
-func TestASchemaMayRefuseTheRecord(t *testing.T) {
+func TestSchemaCanRefuseTheRecord(t *testing.T) {
 	t.Parallel()
 	rules, err := schema.Compile("photos", []byte(`{"properties":{"photos":{"items":{"properties":{"mimetype":{"enum":["image/png"]}}}}}}`))
 	if err != nil {
@@ -318,7 +318,7 @@ func TestASchemaMayRefuseTheRecord(t *testing.T) {
 	f.must(err)
 }
 
-func TestUploadsAtOnceAllStay(t *testing.T) {
+func TestConcurrentUploadsAllSucceed(t *testing.T) {
 	t.Parallel()
 	const n = 24
 	f := newFixture(t, options{})
@@ -334,11 +334,11 @@ func TestUploadsAtOnceAllStay(t *testing.T) {
 	group.Wait()
 	f.must(errors.Join(failures...))
 	hashes := f.photos(book)
-	taken := map[int]bool{}
+	used := map[int]bool{}
 	for i, r := range results {
-		if taken[r.Index] || len(hashes) != n || hashes[r.Index] != hashOf(fmt.Sprint("photo ", i)) {
+		if used[r.Index] || len(hashes) != n || hashes[r.Index] != hashOf(fmt.Sprint("photo ", i)) {
 			t.Errorf("upload %d got index %d of %d", i, r.Index, len(hashes))
 		}
-		taken[r.Index] = true
+		used[r.Index] = true
 	}
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // A schedule lets processes make one step at a time, in an order that a test
-// chooses: each act on the storage and on the stores, made under a process's
-// context, waits until it is let go on. So every order of steps can be tried,
-// with the real code.
+// chooses: each call of the storage and of the stores with a process's context
+// waits until it may continue. So every order of steps can be tried, with the real
+// code.
 type schedule struct {
 	choose    chooser
 	mayKill   func(p *process) bool
@@ -25,7 +25,7 @@ type schedule struct {
 	history   []string
 }
 
-// process is an upload, a sweeper or whatever else is to be interleaved.
+// process is an upload, a sweeper or another process to interleave.
 type process struct {
 	name    string
 	blind   bool // reads entries only on the way to a write, which compares once more
@@ -37,12 +37,12 @@ type process struct {
 	paused  bool          // before it came here: it asks the same once more
 	seen    int           // moves of all when it came here
 	arrived chan struct{} // it waits, or is done
-	next    chan struct{} // closed or sent to: go on
+	next    chan struct{} // closed or sent to: continue
 }
 
 type processKey struct{}
 
-// errKilled goes through a process that is killed.
+// errKilled is the error of the steps of a killed process.
 type errKilled struct{}
 
 // gate has a process wait before it makes a step.
@@ -80,10 +80,10 @@ func (p *process) start(ctx context.Context) {
 	<-p.arrived
 }
 
-// chooser says which option is taken.
+// chooser chooses an option.
 type chooser func(options []option) int
 
-// option is what can happen next.
+// option is a possible next step.
 type option struct {
 	p    *process
 	kill bool
@@ -127,8 +127,8 @@ func paused(ctx context.Context) {
 	}
 }
 
-// options are what can happen. A process that asks the same thing over and over
-// is left waiting as long as nobody has moved and somebody can.
+// options are the possible next steps. A process that asks the same thing over and over
+// waits as long as no other process has made a step and one can.
 func (s *schedule) options() []option {
 	var moving, waiting, kills []option
 	for _, p := range s.processes {
@@ -210,7 +210,7 @@ func (s steppedStorage) Stage(ctx context.Context) (bindriver.Staged, error) {
 }
 
 func (s steppedStorage) Stat(ctx context.Context, hash string) (bindriver.Info, bool, error) {
-	gate(ctx, "looks at the content")
+	gate(ctx, "stats the content")
 	return s.memory.Stat(ctx, hash)
 }
 

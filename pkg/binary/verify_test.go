@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// differs asserts what a verification reports, each as "kind service place".
+// differs asserts the reported differences, each as "kind service place".
 func (f *fixture) differs(deep bool, want ...string) *binary.Report {
 	f.Helper()
 	report, err := binary.Verify(f.Context(), []*binary.Service{f.Service}, binary.VerifyOptions{Deep: deep})
@@ -33,19 +33,19 @@ func (f *fixture) differs(deep bool, want ...string) *binary.Report {
 	return report
 }
 
-// path is where the storage has a content.
+// path is the path of a content in the storage.
 func (f *fixture) path(hash string) string {
 	return filepath.Join(f.folder, hash[:2], hash[2:4], hash)
 }
 
-// age makes a content look as if it had been kept long ago.
+// age sets the modification time of a content to long ago.
 func (f *fixture) age(hash string) {
 	f.Helper()
 	long := time.Now().Add(-1000 * time.Hour)
 	f.must(os.Chtimes(f.path(hash), long, long))
 }
 
-// amend changes an object behind everybody's back.
+// amend writes an object without policy and schema.
 func (f *fixture) amend(uuid string, fields object.Object) {
 	f.Helper()
 	_, err := store.NewWorker(f.set.Store("Books")).CompareAndSet(f.Context(), f.object("Books", uuid), fields)
@@ -79,7 +79,7 @@ func TestVerifyComparesRecordsAndContents(t *testing.T) {
 	f.differs(false, "malformed files photos 0", "malformed files photos 1", "unserved gone scans 0")
 }
 
-func TestVerifyFindsWhatNoRecordNames(t *testing.T) {
+func TestVerifyFindsUnreferencedContents(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	book := f.save("Books", `{}`)
@@ -97,24 +97,24 @@ func TestVerifyFindsWhatNoRecordNames(t *testing.T) {
 	}
 }
 
-// blinking is a storage that has nothing at first.
-type blinking struct {
+// lagging is a storage that finds a content only after some calls.
+type lagging struct {
 	driver.Storage
-	looks int
+	calls int
 }
 
-func (b *blinking) Stat(ctx context.Context, hash string) (driver.Info, bool, error) {
+func (b *lagging) Stat(ctx context.Context, hash string) (driver.Info, bool, error) {
 	info, found, err := b.Storage.Stat(ctx, hash)
-	b.looks++
-	return info, found && b.looks > 3, err
+	b.calls++
+	return info, found && b.calls > 3, err
 }
 
-func TestVerifyIsPatient(t *testing.T) {
+func TestVerifyRechecksDifferences(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	f.add(f.save("Books", `{}`), "a")
 	for patience, differences := range map[time.Duration]int{0: 1, time.Minute: 0} {
-		s := binary.New(binary.Options{Name: "files", Set: f.set, Contents: f.entries, Storage: &blinking{Storage: f.storage}})
+		s := binary.New(binary.Options{Name: "files", Set: f.set, Contents: f.entries, Storage: &lagging{Storage: f.storage}})
 		report, err := binary.Verify(t.Context(), []*binary.Service{s}, binary.VerifyOptions{RecheckFor: patience})
 		f.must(err)
 		if len(report.Differences) != differences {
@@ -123,7 +123,7 @@ func TestVerifyIsPatient(t *testing.T) {
 	}
 }
 
-func TestVerifyListsSoMany(t *testing.T) {
+func TestVerifyLimitsTheListedDifferences(t *testing.T) {
 	t.Parallel()
 	const lost = binary.MaxDifferences + 20
 	f := newFixture(t, options{})
@@ -139,6 +139,6 @@ func TestVerifyListsSoMany(t *testing.T) {
 	report, err := binary.Verify(t.Context(), []*binary.Service{f.Service}, binary.VerifyOptions{})
 	f.must(err)
 	if len(report.Differences) != binary.MaxDifferences || report.More != lost-binary.MaxDifferences {
-		t.Errorf("%d are listed, %d more told", len(report.Differences), report.More)
+		t.Errorf("%d are listed, %d more counted", len(report.Differences), report.More)
 	}
 }

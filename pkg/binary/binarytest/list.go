@@ -45,7 +45,7 @@ func listTests() []test {
 			f.lists(10, c)
 			for after, want := range map[string]int{"": 1, "!": 1, c.hash()[:63]: 1, c.hash(): 0, c.hash() + "0": 0, "~": 0} {
 				if page, _, err := f.List(f.ctx, after, 10); err != nil || len(page) != want {
-					f.Errorf("%d contents are behind %q, want %d; error %v", len(page), after, want, err)
+					f.Errorf("%d contents are after %q, want %d; error %v", len(page), after, want, err)
 				}
 			}
 		}},
@@ -65,7 +65,7 @@ func (f *fixture) tidies(want int, fromNow time.Duration) {
 	}
 	f.eventually(2*f.harness.Features.ListLag, func() error {
 		if tidy(); total != want {
-			return fmt.Errorf("%d stages were left behind that began before %s, want %d", total, before, want)
+			return fmt.Errorf("%d abandoned stages began before %s, want %d", total, before, want)
 		}
 		return nil
 	})

@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// abandon leaves a stage behind, as a process does that is killed.
+// abandon leaves a stage, as a killed process does.
 func abandon(ctx context.Context, folder string) error {
 	s, err := filestorage.Open(folder)
 	if err != nil {

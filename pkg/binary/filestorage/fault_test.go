@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// watched is a storage whose syncs are written down, and may be made to fail.
+// watched is a storage whose syncs are recorded, and can be made to fail.
 type watched struct {
 	*Storage
 	t      *testing.T
@@ -63,8 +63,8 @@ func (w *watched) commit(text string) (hash string, synced []string, err error) 
 	return hash, w.synced, err
 }
 
-// What is acknowledged is on the disk: the bytes before the name, the name
-// before its folder's, and all the same when somebody else had made the name.
+// What is acknowledged is on the disk: the bytes are synced before the name, and the
+// name before that of its folder, also when another process has made the name.
 func TestCommitsAreSynced(t *testing.T) {
 	t.Parallel()
 	w := watch(t)
@@ -81,8 +81,8 @@ func TestCommitsAreSynced(t *testing.T) {
 	}
 }
 
-// A stage that could not be synced is given up, and nothing else.
-func TestAStageThatCantBeSynced(t *testing.T) {
+// A stage that could not be synced is discarded, and nothing else.
+func TestFailedSyncDiscardsTheStage(t *testing.T) {
 	t.Parallel()
 	w := watch(t)
 	w.fail["the stage"] = os.ErrDeadlineExceeded
@@ -95,7 +95,7 @@ func TestAStageThatCantBeSynced(t *testing.T) {
 		if err := staged.Commit(t.Context(), zeros); !errors.Is(err, errs.Unavailable) {
 			t.Errorf("got %v", err)
 		}
-		w.fail = nil // the second time tells nothing
+		w.fail = nil // the second failure proves nothing
 	}
 	if _, found, err := w.Stat(t.Context(), zeros); found || err != nil {
 		t.Errorf("found %v, error %v", found, err)
@@ -105,9 +105,9 @@ func TestAStageThatCantBeSynced(t *testing.T) {
 	}
 }
 
-// What follows a folder that could not be synced is refused: nobody knows what
-// the disk holds.
-func TestAFolderThatCantBeSynced(t *testing.T) {
+// Operations after a failed sync of a folder are refused: the state of the disk is
+// unknown.
+func TestFailedSyncOfAFolderStopsTheStorage(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"ca/97", "ca", "."} {
 		w := watch(t)

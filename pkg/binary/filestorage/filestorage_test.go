@@ -29,7 +29,7 @@ func open(t *testing.T, folder string) *filestorage.Storage {
 	return s
 }
 
-// keep brings a content in.
+// keep stores a content.
 func keep(s driver.Storage, data []byte) (hash string, err error) {
 	staged, err := s.Stage(context.Background())
 	if err != nil {
@@ -89,7 +89,7 @@ func kind(t *testing.T, err error, want errs.Kind) {
 	}
 }
 
-func TestContentsAreWhereTheirHashSays(t *testing.T) {
+func TestPathOfAContentIsItsHash(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "not", "there", "yet")
 	s := open(t, folder)
@@ -153,7 +153,7 @@ func files(t *testing.T, folder string) map[string]os.FileMode {
 	return found
 }
 
-func TestWhatIsForeignIsLeftAlone(t *testing.T) {
+func TestForeignFilesAreIgnored(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	data := []byte("a content that something else has the name of")
@@ -210,7 +210,7 @@ func (c *connection) ReadFrom(r io.Reader) (int64, error) {
 
 // A connection has the operating system send what it knows to be a part of a
 // file; see the standard library's net and net/http.
-func TestCopyingHandsOverTheFile(t *testing.T) {
+func TestCopyPassesTheFile(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	hash := put(t, s, []byte("0123456789"))
@@ -248,7 +248,7 @@ func TestWritingEndsWithItsContext(t *testing.T) {
 	kind(t, err, errs.Canceled)
 }
 
-func TestAFolderThatCantServe(t *testing.T) {
+func TestUnusableFoldersAreRefused(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

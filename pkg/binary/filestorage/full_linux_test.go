@@ -40,10 +40,9 @@ var fullWorks = map[string]func(folder string) error{
 	},
 }
 
-// TestNoRoom has processes of its own meet what a full disk is: a small disk
-// that they alone see where they may mount one, and else the least that files
-// may have.
-func TestNoRoom(t *testing.T) {
+// TestFullDisk fills a disk in processes of its own: a small disk that only they see,
+// where they may mount one, or else a limited file size.
+func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for work, alone := range map[string]bool{"full disk": true, "no inodes": true, "file size": false} {
 		if alone && os.Getuid() != 0 {
@@ -69,7 +68,7 @@ func mountSmall(folder, options string) error {
 	)
 }
 
-// fill tries to keep more than there is room for.
+// fill tries to store more than the disk can hold.
 func fill(folder string, want errs.Kind) error {
 	s, err := filestorage.Open(folder)
 	if err != nil {
@@ -84,20 +83,20 @@ func fill(folder string, want errs.Kind) error {
 		if (err == nil || errs.KindOf(err) != want) || want == errs.Unavailable && !strings.Contains(err.Error(), "the disk is full") {
 			return fmt.Errorf("got %w of kind %q, want %q", err, errs.KindOf(err), want)
 		}
-		if err := whole(s, [][]byte{small}); err != nil {
+		if err := complete(s, [][]byte{small}); err != nil {
 			return err
 		}
 	}
-	// What did not fit has given its room back.
+	// The space of what did not fit is free again.
 	other := bytesOf(3, 300<<10)
 	if _, err := keep(s, other); err != nil {
 		return err
 	}
-	return whole(s, [][]byte{small, other})
+	return complete(s, [][]byte{small, other})
 }
 
-// fillWithSmall keeps contents until there is no room for one more file. No
-// matter where that strikes, nothing is half there.
+// fillWithSmall stores contents until the disk is full. Wherever that happens, no
+// content is incomplete.
 func fillWithSmall(folder string) error {
 	s, err := filestorage.Open(folder)
 	if err != nil {
@@ -117,11 +116,11 @@ func fillWithSmall(folder string) error {
 	if len(kept) < 5 || len(kept) > 30 {
 		return fmt.Errorf("%d contents fit", len(kept))
 	}
-	return whole(s, kept)
+	return complete(s, kept)
 }
 
-// whole reports a difference between what a storage holds and what it should.
-func whole(s driver.Storage, contents [][]byte) error {
+// complete reports a difference between the contents of a storage and those expected.
+func complete(s driver.Storage, contents [][]byte) error {
 	all, _, err := s.List(context.Background(), "", 1000)
 	if err != nil || len(all) != len(contents) {
 		return fmt.Errorf("%d contents are listed, want %d, error %w", len(all), len(contents), err)

@@ -210,7 +210,7 @@ func TestClosedConnectionsAreRetried(t *testing.T) {
 	// A lost response to CreateMultipartUpload leaves an upload with an unknown id.
 	// Another storage removes it.
 	if n, err := open(t, options(server)).RemoveAbandoned(t.Context(), time.Now().Add(time.Hour)); err != nil || n == 0 {
-		t.Errorf("%d stages were left behind, error %v; want some", n, err)
+		t.Errorf("%d stages are abandoned, error %v; want some", n, err)
 	}
 }
 
