@@ -290,3 +290,22 @@ func TestALaggingIndexDoesNotShowSessionsOfOthers(t *testing.T) {
 		t.Errorf("sessions: %+v", list)
 	}
 }
+
+// An ident that is linked again while it is being unlinked counts, so the other
+// ident may be unlinked, and then this one is the last.
+func TestAnIdentLinkedAgainDuringAnUnlinkIsNotDeletedAsItWas(t *testing.T) {
+	w := newFixture(t, github)
+	in := w.register(ada, password)
+	in, err := w.loginByProvider("666", with(in))
+	w.must(err)
+	marked := func(s step) bool { return s.store == "Users" && s.write != nil && s.after }
+	w.backend.onStep(once(marked, func() {
+		_, err := w.loginByProvider("666", with(in))
+		w.must(err)
+		w.must(w.Unlink(t.Context(), &in.Session, adaIdent))
+	}))
+	w.wantKind(w.Unlink(t.Context(), &in.Session, "666_github"), errs.Conflict)
+	if got := w.idents(in.User.UUID); !slices.Equal(got, []string{"666_github"}) {
+		t.Errorf("idents: %v", got)
+	}
+}
