@@ -298,14 +298,51 @@ func TestAnIdentLinkedAgainDuringAnUnlinkIsNotDeletedAsItWas(t *testing.T) {
 	in := w.register(ada, password)
 	in, err := w.loginByProvider("666", with(in))
 	w.must(err)
+	other, _ := w.newService()
+	again, query := w.flow(true, with(in), "666")
 	marked := func(s step) bool { return s.store == "Users" && s.write != nil && s.after }
 	w.backend.onStep(once(marked, func() {
-		_, err := w.loginByProvider("666", with(in))
+		_, _, err := other.FinishOAuth(t.Context(), query, again.Secret, with(in))
 		w.must(err)
-		w.must(w.Unlink(t.Context(), &in.Session, adaIdent))
+		w.must(other.Unlink(t.Context(), &in.Session, adaIdent))
 	}))
 	w.wantKind(w.Unlink(t.Context(), &in.Session, "666_github"), errs.Conflict)
 	if got := w.idents(in.User.UUID); !slices.Equal(got, []string{"666_github"}) {
 		t.Errorf("idents: %v", got)
+	}
+}
+
+// patching is an interceptor that adds a patch to every registration.
+type patching struct {
+	patch string
+	asked *int
+}
+
+func (p patching) Intercept(context.Context, store.InterceptRequest) (object.Object, error) {
+	*p.asked++
+	return object.Decode([]byte(p.patch))
+}
+
+func TestAnInterceptorCannotSetServerOwnedFields(t *testing.T) {
+	var asked int
+	w := newFixture(t, func(o *auth.Options) {
+		o.Interceptor = patching{`{"name":"Ada","_epoch":7,"idents":[{"uuid":"x"}],"uuid":"x"}`, &asked}
+	})
+	in := w.register(ada, password)
+	user := w.record("Users", in.User.UUID)
+	if name, _ := user.Text("name"); name != "Ada" || user["_epoch"] != nil || strings.Contains(string(user["idents"]), "x") || in.User.UUID == "x" {
+		t.Errorf("user %s", user.Encode())
+	}
+}
+
+func TestAnInterceptorIsNotAskedAboutAWrongToken(t *testing.T) {
+	var asked int
+	w := newFixture(t, validatedFirst, func(o *auth.Options) { o.Interceptor = patching{`{}`, &asked} })
+	c := credentials(ada, password)
+	c.Token = "wrong"
+	_, _, err := w.Register(t.Context(), c, from)
+	w.wantKind(err, errs.Denied)
+	if asked != 0 {
+		t.Error("the interceptor was asked")
 	}
 }
