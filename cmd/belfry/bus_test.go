@@ -131,7 +131,7 @@ func TestAnInterruptedTailSucceeds(t *testing.T) {
 	}
 	interrupt()
 	if lines.Scan() {
-		t.Errorf("more is told: %s", lines.Text())
+		t.Errorf("more is printed: %s", lines.Text())
 	}
 	if got := <-code; got != exitDone {
 		t.Errorf("exit %d: %s", got, errOut.String())

@@ -114,8 +114,8 @@ func TestServeStopsGracefully(t *testing.T) {
 	belfry(t, 0, "0 differences", "verify", "-c", file)
 }
 
-// An exported file is there whole or not at all, and what is no file stays what
-// it is.
+// An export writes the complete file or none, and does not replace what is not a
+// regular file.
 func TestExportWritesWholeFilesOnly(t *testing.T) {
 	l := newLibrary(t)
 	l.want(0, "1 created", `{"uuid":"lem"}`, "Authors", "-")
@@ -160,7 +160,7 @@ func TestExportWritesWholeFilesOnly(t *testing.T) {
 		t.Errorf("what was there is lost: %s, %v", data, err)
 	}
 	if left, err := filepath.Glob(filepath.Join(l.folder, "*.jsonl.*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files are left: %v, %v", left, err)
 	}
 }
 

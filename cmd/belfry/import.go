@@ -23,13 +23,13 @@ type importCmd struct {
 
 	URL         string `name:"url" help:"Where belfry is served, instead of the configured baseURL." placeholder:"URL"`
 	Token       string `help:"Token of a session, to import as its user; better in the environment than on a command line." env:"BELFRY_TOKEN" placeholder:"TOKEN"`
-	Concurrency int    `help:"How many objects are on their way at once (${default})." default:"16" placeholder:"N"`
+	Concurrency int    `help:"Number of concurrent requests (${default})." default:"16" placeholder:"N"`
 	Key         string `help:"Take the uuid from this field." placeholder:"FIELD"`
-	Batch       string `help:"Keep objects without a uuid apart from the same ones of other imports." placeholder:"NAME"`
-	Skip        int64  `help:"Pass over so many objects at the beginning." placeholder:"N"`
-	Update      bool   `help:"Update what is there already, instead of leaving it as it is."`
+	Batch       string `help:"Distinguish objects without a uuid from equal ones of other imports." placeholder:"NAME"`
+	Skip        int64  `help:"Skip this number of objects at the beginning." placeholder:"N"`
+	Update      bool   `help:"Update objects that exist, instead of leaving them as they are."`
 	DryRun      bool   `help:"Check the whole file and send nothing."`
-	Stop        bool   `help:"Stop at the first object that is not taken."`
+	Stop        bool   `help:"Stop at the first object that is refused."`
 }
 
 // errNotTaken ends an import that has reported the objects that were refused.

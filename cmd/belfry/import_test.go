@@ -128,7 +128,7 @@ func TestExportedIsImported(t *testing.T) {
 	l.want(0, "1 objects read, 1 updated", "", "Authors", file, "--update")
 }
 
-// idle is a terminal or a pipe that nobody writes to.
+// idle is a terminal or a pipe without input.
 type idle struct {
 	asked chan struct{}
 	never chan struct{}

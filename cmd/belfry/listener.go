@@ -14,8 +14,8 @@ import (
 )
 
 type listenerCmd struct {
-	List  listenerListCmd  `cmd:"" help:"Show how each listener stands."`
-	Reset listenerResetCmd `cmd:"" help:"Have a listener hear the log from another place."`
+	List  listenerListCmd  `cmd:"" help:"Show the state of each listener."`
+	Reset listenerResetCmd `cmd:"" help:"Restart a listener at another position in the log."`
 }
 
 type listenerListCmd struct {
@@ -62,7 +62,7 @@ func writeListeners(w io.Writer, all []*replay.Listener) error {
 type listenerResetCmd struct {
 	busFlags
 	Name string `arg:"" help:"Name of the listener."`
-	From string `required:"" help:"A sequence, a time (RFC 3339, or 36h for ago), all, or new, which passes over what waits." placeholder:"PLACE"`
+	From string `required:"" help:"A sequence, a time (RFC 3339, or 36h for ago), all, or new, which skips pending events." placeholder:"PLACE"`
 }
 
 // Run moves the listener and prints its new position.

@@ -27,18 +27,18 @@ const (
 // cli holds the commands and their flags. Each command has its own file.
 type cli struct {
 	Serve    serveCmd    `cmd:"" help:"Serve HTTP, the bus and the workers from one configuration."`
-	Config   configCmd   `cmd:"" help:"Look at configurations."`
+	Config   configCmd   `cmd:"" help:"Check a configuration."`
 	Verify   verifyCmd   `cmd:"" help:"Compare every mapped array with the objects it copies."`
 	Import   importCmd   `cmd:"" help:"Load a file of objects into a store over HTTP."`
 	Export   exportCmd   `cmd:"" help:"Write every object of a store as JSON lines."`
 	Migrate  migrateCmd  `cmd:"" help:"Move stores and binaries to the backends of another configuration."`
-	DLQ      dlqCmd      `cmd:"" name:"dlq" help:"Look after the dead letters of listeners."`
-	Listener listenerCmd `cmd:"" help:"See how listeners stand, and move them."`
-	Bus      busCmd      `cmd:"" help:"Prepare a bus whose users have few rights."`
+	DLQ      dlqCmd      `cmd:"" name:"dlq" help:"List, redeliver and delete the dead letters of listeners."`
+	Listener listenerCmd `cmd:"" help:"Show the state of listeners, and reset their position."`
+	Bus      busCmd      `cmd:"" help:"Set up a bus whose users have few permissions."`
 	Events   eventsCmd   `cmd:"" help:"Read the log of events."`
 	OpenAPI  openapiCmd  `cmd:"" name:"openapi" help:"Describe the HTTP routes of a configuration (OpenAPI 3.1)."`
 	AsyncAPI asyncapiCmd `cmd:"" name:"asyncapi" help:"Describe events and operations on the bus (AsyncAPI 3)."`
-	Version  versionCmd  `cmd:"" help:"Say which belfry this is."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
 
 // streams are the inputs and outputs of a command.
@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		return code
 	}
 	if err != nil {
-		fmt.Fprintf(s.err, "belfry: %v\n  belfry --help tells the commands, belfry COMMAND --help their flags\n", err)
+		fmt.Fprintf(s.err, "belfry: %v\n  belfry --help lists the commands, belfry COMMAND --help their flags\n", err)
 		return exitUsage
 	}
 	return report(parsed.Run(), s.err)

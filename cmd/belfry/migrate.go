@@ -14,8 +14,8 @@ import (
 )
 
 type migrateCmd struct {
-	From string `required:"" help:"The configuration that has served so far." placeholder:"FILE"`
-	To   string `required:"" help:"The configuration that is to serve." placeholder:"FILE"`
+	From string `required:"" help:"The configuration of the source." placeholder:"FILE"`
+	To   string `required:"" help:"The configuration of the target." placeholder:"FILE"`
 	JSON bool   `name:"json" help:"Report as JSON."`
 }
 

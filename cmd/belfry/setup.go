@@ -20,20 +20,20 @@ import (
 )
 
 type busCmd struct {
-	Setup busSetupCmd `cmd:"" help:"Make the streams and consumers that belfry and its listeners need, so that their users need no right to."`
-	Role  busRoleCmd  `cmd:"" help:"Print what a listener's user may do, for the configuration of a NATS server."`
+	Setup busSetupCmd `cmd:"" help:"Create the streams and consumers of belfry and its listeners, so that their users need no permission to."`
+	Role  busRoleCmd  `cmd:"" help:"Print the permissions of a listener's user, for the configuration of a NATS server."`
 }
 
 type busSetupCmd struct {
 	busFlags
 	Check    bool          `help:"Change nothing; exit with 1 when something is missing or differs."`
 	Listener []string      `help:"Also set up this listener of your own; may be repeated. The flags below are for it, or for all of them." placeholder:"NAME"`
-	Ordered  bool          `help:"It hears the events of an object one after the other."`
-	Event    []string      `help:"It hears only events of this name, Store.Saved for instance; may be repeated." placeholder:"NAME"`
-	Store    []string      `help:"It hears only events of this store; may be repeated." placeholder:"NAME"`
-	Filter   []string      `help:"It hears this subject of the log, instead of events and stores; may be repeated." placeholder:"SUBJECT"`
-	AckWait  time.Duration `help:"How long the bus waits for a sign of life before it hands an event out again (${default})." default:"30s"`
-	From     string        `help:"Where it begins when it is new to the bus: all, new, a sequence, or a time as RFC 3339 or 36h for ago (${default})." default:"new" placeholder:"PLACE"`
+	Ordered  bool          `help:"The listener receives the events of an object one after the other."`
+	Event    []string      `help:"It receives only events of this name, Store.Saved for instance; may be repeated." placeholder:"NAME"`
+	Store    []string      `help:"It receives only events of this store; may be repeated." placeholder:"NAME"`
+	Filter   []string      `help:"It receives this subject of the log, instead of events and stores; may be repeated." placeholder:"SUBJECT"`
+	AckWait  time.Duration `help:"How long the bus waits for an acknowledgement or a heartbeat before it redelivers an event (${default})." default:"30s"`
+	From     string        `help:"Where it starts when the bus does not know it yet: all, new, a sequence, or a time as RFC 3339 or 36h for ago (${default})." default:"new" placeholder:"PLACE"`
 }
 
 // Run sets up the bus and prints what it found and did.

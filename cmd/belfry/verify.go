@@ -13,7 +13,7 @@ import (
 
 type verifyCmd struct {
 	configuration
-	Repair bool `help:"Put right what differs."`
+	Repair bool `help:"Correct the differences."`
 	Deep   bool `help:"Read every content of binaries and compare its hash."`
 	JSON   bool `name:"json" help:"Report as JSON."`
 }

@@ -113,7 +113,7 @@ func (p *place) want(a *App, method, path, body string, status int) {
 
 func occupy(t *testing.T) net.Listener {
 	t.Helper()
-	// Nobody is to take the port between its release and the next start.
+	// No other process must take the port between its release and the next start.
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(kit.FreePort(t))))
 	if err != nil {
 		t.Fatal(err)
@@ -122,8 +122,8 @@ func occupy(t *testing.T) net.Listener {
 	return l
 }
 
-// Whatever a start fails at, it holds nothing afterwards: the next one succeeds
-// as soon as the reason is gone.
+// A failed start releases everything: the next one succeeds as soon as the cause is
+// removed.
 func TestAFailedStartReleasesEverything(t *testing.T) {
 	for name, c := range map[string]struct {
 		hinder func(p *place) (unhinder func())
@@ -171,7 +171,7 @@ func TestACanceledStartReleasesEverything(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if a, err := Start(ctx, p.config, p.log()); err == nil {
-		// Nothing looked at the context on the way; then it has to serve.
+		// Start did not check the context; then the app must serve.
 		p.stop(a)
 	} else if !errors.Is(err, context.Canceled) {
 		t.Errorf("the reason is missing: %v", err)

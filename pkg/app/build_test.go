@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// What only compiling can find is told like every other problem: with the file,
-// the line and the key, all of them at once.
+// Problems that only compiling finds are reported like all others: with the file,
+// the line and the key, and all of them at once.
 func TestCheckReportsThePlaceOfEachProblem(t *testing.T) {
 	p := newPlace(t, "")
 	p.write("good.json", `{"type":"object"}`)

@@ -74,7 +74,7 @@ func TestCommandsWhileServingAndStopped(t *testing.T) {
 	p.want(a, "POST", "/books", `{"uuid":"solaris","author":"lem","title":"Solaris"}`, http.StatusCreated)
 	p.want(a, "POST", "/books", `{"uuid":"eden","author":"lem","title":"Eden"}`, http.StatusCreated)
 
-	// The copies may lag behind, which verify is patient with.
+	// The copies may lag; verify rechecks differences.
 	served, err := Verify(t.Context(), p.config, VerifyOptions{})
 	if err != nil || !served.Clean() || served.Entries > 2 {
 		t.Fatalf("%+v, %v", served, err)
@@ -93,7 +93,7 @@ func TestCommandsWhileServingAndStopped(t *testing.T) {
 	}
 }
 
-// A command that reads makes nothing: a mistyped folder is told, not filled.
+// A command that reads creates nothing: a mistyped folder is an error.
 func TestCommandsFailWithoutData(t *testing.T) {
 	for name, prepare := range map[string]func(p *place){
 		"no folder": func(*place) {},

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What nobody may get, or what an interceptor is asked about, is not told.
+// Stores that no client may read, or whose reads an interceptor decides, have no
+// event stream.
 func TestOnlyReadableStoresHaveEventsForBrowsers(t *testing.T) {
 	p := newPlace(t, `
 listen: 127.0.0.1:0

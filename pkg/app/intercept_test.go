@@ -14,12 +14,12 @@ import (
 )
 
 // serveInterceptor answers on the app's bus until the test ends.
-func (p *place) serveInterceptor(a *App, op, store, name string, judge interceptor.Handler) {
+func (p *place) serveInterceptor(a *App, op, store, name string, handler interceptor.Handler) {
 	p.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- interceptor.Serve(ctx, a.bus.Conn(), interceptor.Spec{Name: name, Ops: []string{op}, Stores: []string{store}, Handler: judge})
+		done <- interceptor.Serve(ctx, a.bus.Conn(), interceptor.Spec{Name: name, Ops: []string{op}, Stores: []string{store}, Handler: handler})
 	}()
 	p.Cleanup(func() { cancel(); <-done })
 	kit.WaitUntil(p, func() error {
@@ -41,7 +41,7 @@ authentication:
 `)
 	a := p.start()
 	defer p.stop(a)
-	p.want(a, "POST", "/books", `{"title":"Emma"}`, 503) // nobody is there to allow it
+	p.want(a, "POST", "/books", `{"title":"Emma"}`, 503) // no interceptor answers
 	p.serveInterceptor(a, "save", "Books", "moderation", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		if bytes.Contains(q.Object, []byte("casino")) {
 			return interceptor.Response{Refuse: &interceptor.Refusal{Status: 400, Message: "no advertisements, please"}}
@@ -58,7 +58,7 @@ authentication:
 	p.serveInterceptor(a, "register", "Users", "welcome", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		switch {
 		case bytes.Contains(q.Object, []byte("password")) || bytes.Contains(q.Datas, []byte("correct horse")):
-			return interceptor.Response{Refuse: &interceptor.Refusal{Message: "a password was told"}}
+			return interceptor.Response{Refuse: &interceptor.Refusal{Message: "a password was sent"}}
 		case bytes.Contains(q.Datas, []byte("@spam.example")):
 			return interceptor.Response{Refuse: &interceptor.Refusal{Message: "not from there"}}
 		}

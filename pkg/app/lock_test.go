@@ -25,7 +25,7 @@ func TestADataFolderBelongsToOneProcess(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "made", "on", "the", "way")
 	lock := lockData(t, folder)
 	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("others can look into the folder: %v, %v", info, err)
+		t.Errorf("other users can read the folder: %v, %v", info, err)
 	}
 	if info, err := os.Stat(filepath.Join(folder, lockFile)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("others can read the token: %v, %v", info, err)
@@ -48,7 +48,7 @@ func TestADataFolderBelongsToOneProcess(t *testing.T) {
 	lockData(t, folder)
 }
 
-// What a process that died has left in the file hinders nobody, whatever it is.
+// The content that a dead process left in the lock file is ignored, whatever it is.
 func TestAStaleLockFileIsIgnored(t *testing.T) {
 	for name, content := range map[string]string{
 		"empty": "", "garbage": "\x00\xff{", "half": `{"pid":12`, "of another kind": `[1]`,
@@ -71,8 +71,8 @@ func TestAStaleLockFileIsIgnored(t *testing.T) {
 	}
 }
 
-// A lock file can be damaged while its holder lives. Nobody is named then, and
-// no token is sent to where it does not belong.
+// A lock file can be damaged while its holder runs. Then no holder is named, and no
+// token is sent to another process.
 func TestAnUnreadableHolderIsUnknown(t *testing.T) {
 	good := Holder{PID: 7, Host: "h", Doing: "serve", Control: "http://127.0.0.1:5", Token: "t"}
 	good.Started = good.Started.AddDate(2026, 0, 0)

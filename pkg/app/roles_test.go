@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// A process with some of the roles needs what it can share with others, and is
-// told all that it lacks at once.
+// A process with some of the roles needs a bus and backends that it can share with
+// others. The error names all that are missing.
 func TestRolesNeedASharedBusAndSharedStores(t *testing.T) {
 	p := newPlace(t, "")
 	c := p.load(`stores: {Books: {expose: {}}}

@@ -12,16 +12,16 @@ func TestLinkingCannotBeStartedByAnotherSite(t *testing.T) {
 		headers []string
 		links   bool
 	}{
-		"a page of another site":              {[]string{"Sec-Fetch-Site", "cross-site"}, false},
-		"a page of a sister domain":           {[]string{"Sec-Fetch-Site", "same-site"}, false},
-		"one that hides where it is":          {[]string{"Sec-Fetch-Site", "cross-site", "Referer", ""}, false},
-		"over http, where only Referer tells": {[]string{"Referer", "http://evil.example/page"}, false},
-		"a Referer that is none":              {[]string{"Referer", "%"}, false},
-		"belfry's own page":                   {[]string{"Sec-Fetch-Site", "same-origin"}, true},
-		"the address line":                    {[]string{"Sec-Fetch-Site", "none"}, true},
-		"its own page over http":              {[]string{"Referer", "http://belfry.example/account"}, true},
-		"a page that is trusted":              {[]string{"Sec-Fetch-Site", "same-site", "Referer", "http://belfry.example/account"}, true},
-		"a program":                           {nil, true},
+		"a page of another site":       {[]string{"Sec-Fetch-Site", "cross-site"}, false},
+		"a page of a sister domain":    {[]string{"Sec-Fetch-Site", "same-site"}, false},
+		"one that hides where it is":   {[]string{"Sec-Fetch-Site", "cross-site", "Referer", ""}, false},
+		"over http, with only Referer": {[]string{"Referer", "http://evil.example/page"}, false},
+		"a Referer that is none":       {[]string{"Referer", "%"}, false},
+		"belfry's own page":            {[]string{"Sec-Fetch-Site", "same-origin"}, true},
+		"the address line":             {[]string{"Sec-Fetch-Site", "none"}, true},
+		"its own page over http":       {[]string{"Referer", "http://belfry.example/account"}, true},
+		"a page that is trusted":       {[]string{"Sec-Fetch-Site", "same-site", "Referer", "http://belfry.example/account"}, true},
+		"a program":                    {nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newAttackFixture(t)

@@ -50,7 +50,7 @@ func TestConcurrentRegistrationsCreateOneUser(t *testing.T) {
 		})
 		in := won.Load()
 		if in == nil {
-			t.Fatal("nobody has registered")
+			t.Fatal("no registration succeeded")
 		}
 		if got := w.idents(in.User.UUID); len(got) != 1 || len(w.objects("Users")) != round+1 || len(w.objects("Idents")) != round+1 {
 			t.Fatalf("%v, %d users, %d idents", got, len(w.objects("Users")), len(w.objects("Idents")))
@@ -270,7 +270,7 @@ func TestConcurrentDeletionAndRegistration(t *testing.T) {
 		w.cascade()
 		in := won.Load()
 		if in == nil {
-			t.Fatal("nobody has registered")
+			t.Fatal("no registration succeeded")
 		}
 		w.mustLogin(login, "a new password", in.User.UUID)
 	}

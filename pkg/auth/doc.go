@@ -24,7 +24,7 @@
 //	            ▼
 //	Register ── token ──► verify, consume token ──► claim ident ──► create user ──► session
 //
-// With PostValidation the user comes first, and the link marks the ident:
+// With PostValidation the user is created first, and the link marks the ident:
 //
 //	Register ──► claim ident ──► create user ──► session
 //	                                  └─► mail requested ──► DeliverMail ──► FollowLink: AddressValidated

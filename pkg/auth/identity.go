@@ -28,8 +28,8 @@ type identity struct {
 	validated  bool
 }
 
-// emailIdentity is the identity of an address. Text that is no address belongs
-// to nobody and stays as it is: its lower case could be an address.
+// emailIdentity is the identity of an address. Text that is no address
+// belongs to no user and is not changed: its lower case could be an address.
 func emailIdentity(login string) identity {
 	address, err := NormalizeAddress(login)
 	if err != nil {
@@ -90,7 +90,7 @@ func (id identity) errTaken() error {
 }
 
 // findOwner returns the user that an identity belongs to, and the ident. The
-// user's UUID is "" when the identity belongs to nobody.
+// user's UUID is "" when no user has the identity.
 func (s *Service) findOwner(ctx context.Context, id identity) (user, ident store.Stored, err error) {
 	ident, err = s.idents.Get(ctx, id.uuid())
 	if errors.Is(err, errs.NotFound) {

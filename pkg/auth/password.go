@@ -83,7 +83,7 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 }
 
 // matches reports whether an encoded hash is of a password, and whether the hash
-// is weaker than a new one would be. For "", which stands for no hash, it does
+// is weaker than a new one would be. For "", which means no hash, it does
 // the same work as for a hash.
 func (h *hasher) matches(ctx context.Context, encoded, password string) (ok, weak bool, err error) {
 	known := encoded != ""

@@ -7,8 +7,8 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// RequestRecovery requests the mail with which a new password can be set. It
-// looks the same to the client for an unknown login.
+// RequestRecovery requests the mail with which a new password can be set. The
+// result is the same for an unknown login.
 func (s *Service) RequestRecovery(ctx context.Context, login string, from Client) error {
 	return s.requestMail(ctx, login, recoveryMailbox, from, func(user store.Stored, _ object.Object) purpose {
 		if user.UUID == "" {

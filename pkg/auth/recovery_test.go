@@ -82,7 +82,7 @@ func TestRecoveryOfADeletedAccount(t *testing.T) {
 	w.cascade()
 	w.wantKind(w.Recover(t.Context(), c, from), errs.Denied)
 	if len(w.objects("Idents")) != 0 {
-		t.Error("an ident is back")
+		t.Error("an ident exists again")
 	}
 }
 
@@ -141,7 +141,7 @@ func TestRecoveryRemovesAllAccessOfAStranger(t *testing.T) {
 	back, err := w.loginByProvider("666", from)
 	w.must(err)
 	if back.User.UUID == eve.User.UUID {
-		t.Error("eve is back by the other provider")
+		t.Error("eve logs in with the other provider again")
 	}
 	w.mustLogin(ada, "the password of ada", eve.User.UUID)
 }
@@ -233,7 +233,7 @@ func TestEventsContainNoPassword(t *testing.T) {
 	for _, e := range w.recorder.all {
 		previous := e.Previous
 		if previous["password"] != nil || previous["_epoch"] != nil || strings.Contains(string(e.Object), "_epoch") || strings.Contains(string(e.Object), "argon2id") {
-			t.Errorf("told %+v", e)
+			t.Errorf("the event is %+v", e)
 		}
 	}
 }

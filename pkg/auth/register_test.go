@@ -63,7 +63,7 @@ func TestRegisterPublishesAnEvent(t *testing.T) {
 	}
 	e := events[0]
 	if e.UUID != in.User.UUID || e.Actor == nil || *e.Actor != in.User.UUID || e.Origin != event.OriginAuth || e.Object != nil {
-		t.Errorf("told %+v", e)
+		t.Errorf("the event is %+v", e)
 	}
 	if got, want := string(e.Datas), `{"uuid":"mine","age":3,"login":"ada@example.com","name":"Ada"}`; got != want {
 		t.Errorf("datas %s, want %s", got, want)
@@ -148,7 +148,7 @@ func TestRegisterRequestsAMailFirst(t *testing.T) {
 	}
 	w.mustLogin(ada, password, in.User.UUID)
 	if strings.Contains(string(w.recorder.of(event.Register, "Users")[0].Datas), m.token) {
-		t.Error("Register tells the token")
+		t.Error("the event of Register contains the token")
 	}
 	_, _, err = w.Register(t.Context(), c, from)
 	w.wantKind(err, errs.Denied)

@@ -151,8 +151,8 @@ func (s *Service) interceptRegistration(ctx context.Context, reg *registration) 
 }
 
 // requestRegistrationMail requests the mail with which a registration starts, or
-// the one that informs the owner of a taken address. Both look the same to the
-// client.
+// the one that informs the owner of a taken address. The client can't distinguish
+// them.
 func (s *Service) requestRegistrationMail(ctx context.Context, id identity) error {
 	user, _, err := s.findOwner(asService(ctx, ""), id)
 	if err != nil {

@@ -228,7 +228,7 @@ func TestADeletedUserHasNoSession(t *testing.T) {
 		_, err := w.Login(t.Context(), credentials(ada, password), from)
 		w.wantKind(err, errs.NotFound)
 		again := w.register(ada, "another password")
-		w.cascade() // comes late, or again: what is new stays
+		w.cascade() // late or redelivered: the new user and sessions stay
 		if again.User.UUID == in.User.UUID {
 			t.Error("the uuid is that of the user who was deleted")
 		}

@@ -19,7 +19,7 @@ const (
 	purposeValidate purpose = "validate" // proves an address
 	purposeRecover  purpose = "recover"  // lets a new password be set
 	purposeTaken    purpose = "taken"    // informs the owner of an address of an attempt to register it; no token
-	purposeNone     purpose = "nothing"  // no mail is sent; looks the same to the client
+	purposeNone     purpose = "nothing"  // no mail is sent; the reply is the same
 )
 
 // mailRequest is the last mail that was requested. Events contain it, so it holds

@@ -152,7 +152,7 @@ func TestMailsAreLimitedByInterval(t *testing.T) {
 	w.must(w.RequestRecovery(t.Context(), "bob@example.com", from)) // another address
 	w.wantKind(w.RequestRecovery(t.Context(), "bob@example.com", from), errs.Limited)
 	if n := w.countMails("bob@example.com"); n != 0 {
-		t.Errorf("%d mails to nobody", n)
+		t.Errorf("%d mails to unknown logins", n)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // ResendValidation requests another validation mail; where addresses are
-// validated first, the mail of a registration. It looks the same to the client
-// for a login that is unknown or validated already.
+// validated first, the mail of a registration. The result is the same for a
+// login that is unknown or validated already.
 func (s *Service) ResendValidation(ctx context.Context, login string, from Client) error {
 	return s.requestMail(ctx, login, validationMailbox, from, func(user store.Stored, ident object.Object) purpose {
 		switch {

@@ -255,7 +255,7 @@ func TestWrongURLIsReportedOnce(t *testing.T) {
 		_, failures, err := s.run(Options{URL: strings.TrimSuffix(s.url, "/books") + path}, books(50))
 		s.wantKind(err, want)
 		if len(failures) > 0 {
-			t.Errorf("%s: told of each object: %q", path, failures)
+			t.Errorf("%s: the failure is reported for each object: %q", path, failures)
 		}
 	}
 	_, _, err := s.run(Options{URL: "http://127.0.0.1:1/books"}, books(50))

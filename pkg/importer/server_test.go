@@ -26,8 +26,8 @@ const bookSchema = `{
 	"properties": {"title": {"type": "string"}, "year": {"type": "integer"}}
 }`
 
-// server is the real front over the file backend, behind a gate that tests
-// may put faults in.
+// server is the real front over the file backend, behind a gate in which tests
+// inject faults.
 type server struct {
 	testing.TB
 	store    *store.Store
@@ -73,7 +73,7 @@ func serve(t testing.TB) *server {
 	return s
 }
 
-// fault puts a gate in front; nil takes it away. Requests count from 1 again.
+// fault sets the gate; nil removes it. Requests count from 1 again.
 func (s *server) fault(gate func(n int64, w http.ResponseWriter, r *http.Request, next http.Handler)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

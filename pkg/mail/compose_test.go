@@ -45,8 +45,8 @@ func TestInvalidMessagesAreRejected(t *testing.T) {
 			m := letter()
 			change(&m)
 			s := mailbox.Start(t)
-			told(t, belfry.NewSMTP(options(s, "none")).Send(t.Context(), m), errs.Invalid)
-			told(t, belfry.NewFolder(t.TempDir(), nil).Send(t.Context(), m), errs.Invalid)
+			wantError(t, belfry.NewSMTP(options(s, "none")).Send(t.Context(), m), errs.Invalid)
+			wantError(t, belfry.NewFolder(t.TempDir(), nil).Send(t.Context(), m), errs.Invalid)
 		})
 	}
 }
@@ -55,7 +55,7 @@ func TestAnAddressThatTheServerDoesNotSupport(t *testing.T) {
 	m := letter()
 	m.To = "jürgen@example.org"
 	s := mailbox.Start(t)
-	told(t, belfry.NewSMTP(options(s, "none")).Send(t.Context(), m), errs.Invalid, "non-ASCII letters")
+	wantError(t, belfry.NewSMTP(options(s, "none")).Send(t.Context(), m), errs.Invalid, "non-ASCII letters")
 }
 
 // Every id makes a valid Message-ID and a file name inside the folder;

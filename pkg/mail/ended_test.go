@@ -46,7 +46,7 @@ func TestCancelingTheContextEndsASend(t *testing.T) {
 		t.Run(stage, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			err, _ := hanging(t, ctx, stage, time.Hour, cancel)
-			told(t, err, errs.Canceled, doing)
+			wantError(t, err, errs.Canceled, doing)
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("%v is not the context's error", err)
 			}
@@ -62,7 +62,7 @@ func TestATimeoutEndsASend(t *testing.T) {
 			for timeout := 250 * time.Millisecond; ; timeout *= 4 {
 				err, reached := hanging(t, t.Context(), stage, timeout, func() {})
 				if reached || timeout > time.Minute {
-					told(t, err, errs.Unavailable, doing, "did not end within "+timeout.String())
+					wantError(t, err, errs.Unavailable, doing, "did not end within "+timeout.String())
 					return
 				}
 			}
@@ -74,11 +74,11 @@ func TestAServerThatSendsNoGreeting(t *testing.T) {
 	for _, tls := range []string{"none", "starttls", "tls"} {
 		opts := listen(t, "")
 		opts.TLS, opts.Timeout = tls, 100*time.Millisecond
-		told(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "did not end within 100ms")
+		wantError(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "did not end within 100ms")
 
 		opts.Timeout = time.Hour
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		told(t, belfry.NewSMTP(opts).Send(ctx, letter()), errs.Canceled)
+		wantError(t, belfry.NewSMTP(opts).Send(ctx, letter()), errs.Canceled)
 		cancel()
 	}
 }
@@ -87,6 +87,6 @@ func TestACanceledContextSendsNothing(t *testing.T) {
 	s := mailbox.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	told(t, belfry.NewSMTP(options(s, "none")).Send(ctx, letter()), errs.Canceled)
-	told(t, belfry.NewFolder(t.TempDir(), nil).Send(ctx, letter()), errs.Canceled)
+	wantError(t, belfry.NewSMTP(options(s, "none")).Send(ctx, letter()), errs.Canceled)
+	wantError(t, belfry.NewFolder(t.TempDir(), nil).Send(ctx, letter()), errs.Canceled)
 }

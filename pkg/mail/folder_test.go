@@ -72,7 +72,7 @@ func TestAnInvalidFolderIsReported(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	told(t, belfry.NewFolder(file, nil).Send(t.Context(), letter()), errs.Unavailable, file)
+	wantError(t, belfry.NewFolder(file, nil).Send(t.Context(), letter()), errs.Unavailable, file)
 
 	// A file name that is taken by a folder leaves no temporary file.
 	folder := t.TempDir()
@@ -83,7 +83,7 @@ func TestAnInvalidFolderIsReported(t *testing.T) {
 	if err := os.Mkdir(taken, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	told(t, belfry.NewFolder(folder, func(string) { t.Error("it said a file") }).Send(t.Context(), letter()), errs.Unavailable, folder)
+	wantError(t, belfry.NewFolder(folder, func(string) { t.Error("it reported a file") }).Send(t.Context(), letter()), errs.Unavailable, folder)
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
 		t.Errorf("%v, %v", entries, err)
 	}

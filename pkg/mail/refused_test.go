@@ -20,12 +20,12 @@ import (
 // unavailable checks a transient error.
 func unavailable(t *testing.T, err error, s *mailbox.Server) {
 	t.Helper()
-	told(t, err, errs.Unavailable, fmt.Sprintf("%s:%d", s.Host, s.Port))
+	wantError(t, err, errs.Unavailable, fmt.Sprintf("%s:%d", s.Host, s.Port))
 }
 
-// told checks an error's kind and message, and that neither it nor its causes
+// wantError checks an error's kind and message, and that neither it nor its causes
 // contain a secret.
-func told(t *testing.T, err error, kind errs.Kind, names ...string) {
+func wantError(t *testing.T, err error, kind errs.Kind, names ...string) {
 	t.Helper()
 	var e *errs.Error
 	if !errors.As(err, &e) || e.Kind != kind {
@@ -36,17 +36,17 @@ func told(t *testing.T, err error, kind errs.Kind, names ...string) {
 			t.Errorf("%q does not name %q", e.Message, name)
 		}
 	}
-	quiet(t, err)
+	wantNoSecrets(t, err)
 }
 
-// quiet checks that an error and its causes contain no secret, however printed.
-func quiet(t *testing.T, err error) {
+// wantNoSecrets checks that an error and its causes contain no secret, however printed.
+func wantNoSecrets(t *testing.T, err error) {
 	t.Helper()
 	for ; err != nil; err = errors.Unwrap(err) {
 		for _, text := range []string{err.Error(), fmt.Sprintf("%+v", err), fmt.Sprintf("%#v", err)} {
 			for _, word := range []string{secret, password, base64.StdEncoding.EncodeToString([]byte(password)), "Hallo", "bestätigen"} {
 				if strings.Contains(text, word) {
-					t.Errorf("%q tells %q", text, word)
+					t.Errorf("%q contains %q", text, word)
 				}
 			}
 		}
@@ -54,15 +54,15 @@ func quiet(t *testing.T, err error) {
 }
 
 func TestRejectionsAreClassified(t *testing.T) {
-	blabber := " you said https://example.com/auth?token=" + secret + " with " + password + " " + base64.StdEncoding.EncodeToString([]byte(password))
+	rejection := " you said https://example.com/auth?token=" + secret + " with " + password + " " + base64.StdEncoding.EncodeToString([]byte(password))
 	for _, c := range []struct {
 		stage string
 		reply error
 		kind  errs.Kind
 		names string
 	}{
-		{"AUTH", mailbox.Reply(535, "5.7.8"+blabber), errs.Unavailable, "535 5.7.8: check user and password"},
-		{"AUTH", mailbox.Reply(454, "4.7.0"+blabber), errs.Unavailable, "454 4.7.0"},
+		{"AUTH", mailbox.Reply(535, "5.7.8"+rejection), errs.Unavailable, "535 5.7.8: check user and password"},
+		{"AUTH", mailbox.Reply(454, "4.7.0"+rejection), errs.Unavailable, "454 4.7.0"},
 		{"AUTH", mailbox.ErrHangup, errs.Unavailable, "logging in"},
 		{"MAIL", mailbox.Reply(451, "4.3.0 no room"), errs.Unavailable, "naming the sender was refused: 451 4.3.0 no room"},
 		{"MAIL", mailbox.Reply(553, "5.1.8 who are you?"), errs.Invalid, "553 5.1.8 who are you?"},
@@ -72,8 +72,8 @@ func TestRejectionsAreClassified(t *testing.T) {
 		{"RCPT", mailbox.Reply(550, "5.1.1 no\x1b[31m such\tuser"), errs.Invalid, "550 5.1.1 no [31m such user"},
 		{"RCPT", mailbox.Reply(550, "5.1.1 nobody with password "+password), errs.Invalid, "550 5.1.1"},
 		{"RCPT", mailbox.ErrHangup, errs.Unavailable, "naming the recipient"},
-		{"DATA", mailbox.Reply(452, "4.3.1"+blabber), errs.Unavailable, "452 4.3.1"},
-		{"DATA", mailbox.Reply(554, "5.7.1"+blabber), errs.Invalid, "554 5.7.1"},
+		{"DATA", mailbox.Reply(452, "4.3.1"+rejection), errs.Unavailable, "452 4.3.1"},
+		{"DATA", mailbox.Reply(554, "5.7.1"+rejection), errs.Invalid, "554 5.7.1"},
 		{"DATA", mailbox.Reply(554, "5.7.1 listed: https://example.com/auth?token="+secret), errs.Invalid, "554 5.7.1"},
 		{"DATA", mailbox.Reply(554, "listed: https://example.com/auth?token="+secret), errs.Invalid, "554"},
 		{"DATA", mailbox.ErrHangup, errs.Unavailable, "content"},
@@ -90,7 +90,7 @@ func TestRejectionsAreClassified(t *testing.T) {
 			opts.User, opts.Password = user, password
 			sender := belfry.NewSMTP(opts)
 			err := sender.Send(t.Context(), letter())
-			told(t, err, c.kind, fmt.Sprintf("%s:%d", s.Host, s.Port), c.names)
+			wantError(t, err, c.kind, fmt.Sprintf("%s:%d", s.Host, s.Port), c.names)
 			if got := s.Mails(letter().To); len(got) != 0 {
 				t.Errorf("%d mails arrived", len(got))
 			}
@@ -119,12 +119,12 @@ func TestAWrongPasswordIsTransient(t *testing.T) {
 	s := mailbox.Start(t, mailbox.TLS(), mailbox.Login(user, "another"))
 	opts := options(s, "tls")
 	opts.User, opts.Password = user, password
-	told(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "logging in was refused: 535 5.7.8: check user and password")
+	wantError(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "logging in was refused: 535 5.7.8: check user and password")
 
 	s = mailbox.Start(t, mailbox.TLS(), mailbox.Login(user, password, "X-MAGIC"))
 	opts = options(s, "tls")
 	opts.User, opts.Password = user, password
-	told(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "PLAIN or LOGIN")
+	wantError(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "PLAIN or LOGIN")
 }
 
 func TestTLSIsRequired(t *testing.T) {
@@ -145,7 +145,7 @@ func TestTLSIsRequired(t *testing.T) {
 			c.change(&opts)
 			opts.User, opts.Password = user, password
 			err := belfry.NewSMTP(opts).Send(t.Context(), letter())
-			told(t, err, errs.Unavailable, fmt.Sprintf("%s:%d", c.server.Host, c.server.Port), c.names)
+			wantError(t, err, errs.Unavailable, fmt.Sprintf("%s:%d", c.server.Host, c.server.Port), c.names)
 			if n := len(c.server.Mails(letter().To)); n != 0 {
 				t.Errorf("%d mails arrived", n)
 			}
@@ -154,7 +154,7 @@ func TestTLSIsRequired(t *testing.T) {
 	// The certificate is for localhost only.
 	opts := options(upgrading, "starttls")
 	opts.Host = "127.0.0.1"
-	told(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "127.0.0.1:", "its certificate is not valid")
+	wantError(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "127.0.0.1:", "its certificate is not valid")
 }
 
 func TestAPasswordIsNotSentInPlain(t *testing.T) {
@@ -163,8 +163,8 @@ func TestAPasswordIsNotSentInPlain(t *testing.T) {
 		if err := opts.Check(); (err == nil) != ok {
 			t.Errorf("%s: %v", host, err)
 		} else if !ok {
-			told(t, err, errs.Invalid, host, "plain connection")
-			told(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "the mail was not sent")
+			wantError(t, err, errs.Invalid, host, "plain connection")
+			wantError(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "the mail was not sent")
 		}
 		opts.User, opts.Password = "", ""
 		if err := opts.Check(); err != nil {
@@ -191,7 +191,7 @@ func TestCheckRejectsInvalidOptions(t *testing.T) {
 	} {
 		opts := good
 		change(&opts)
-		told(t, opts.Check(), errs.Invalid, name)
+		wantError(t, opts.Check(), errs.Invalid, name)
 	}
 }
 
@@ -244,6 +244,6 @@ func TestAServerThatViolatesSMTP(t *testing.T) {
 		"HTTP/1.1 400 Bad Request\r\n\r\n":     "greeting failed",
 		"220 hello\r\n500 what?\r\n500 no\r\n": "greeting was refused: 500 what?",
 	} {
-		told(t, belfry.NewSMTP(listen(t, says)).Send(t.Context(), letter()), errs.Unavailable, "127.0.0.1:", names)
+		wantError(t, belfry.NewSMTP(listen(t, says)).Send(t.Context(), letter()), errs.Unavailable, "127.0.0.1:", names)
 	}
 }

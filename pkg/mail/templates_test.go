@@ -70,7 +70,7 @@ func TestInvalidTemplatesAreRejected(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := belfry.ParseTemplates(c.subject, c.html, c.text)
-			told(t, err, errs.Invalid, c.names)
+			wantError(t, err, errs.Invalid, c.names)
 		})
 	}
 }
@@ -82,9 +82,9 @@ func TestInvalidDataIsRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, _, err = tmpl.Render(data)
-	told(t, err, errs.Invalid, "text", "line 2")
+	wantError(t, err, errs.Invalid, "text", "line 2")
 	_, _, _, err = tmpl.Render(belfry.Data{Login: strings.Repeat("x", 64<<10)})
-	told(t, err, errs.Invalid, "longer than 64 KiB")
+	wantError(t, err, errs.Invalid, "longer than 64 KiB")
 	if _, _, text, err := tmpl.Render(belfry.Data{Login: strings.Repeat("x", 64<<10-1)}); err != nil || len(text) != 64<<10 {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}

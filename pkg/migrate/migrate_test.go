@@ -18,33 +18,33 @@ import (
 
 func TestRecordsAreCopiedUnchanged(t *testing.T) {
 	w := newFixture(t)
-	w.put(w.from, "quiet", 10, `{"uuid":"quiet"}`)
+	w.put(w.from, "no-events", 10, `{"uuid":"no-events"}`)
 	w.put(w.from, "gone", 11, `{"uuid":"gone"}`)
 	w.put(w.from, "gone", 12, "")
 	w.publish(w.from)
-	w.put(w.from, "told", 20, `{"n":1}`)
-	w.put(w.from, "told", 35, `{"n":2}`, "of a binary", "of another")
-	w.put(w.from, "dying", 21, `{}`)
-	w.put(w.from, "dying", 22, "")
+	w.put(w.from, "published", 20, `{"n":1}`)
+	w.put(w.from, "published", 35, `{"n":2}`, "of a binary", "of another")
+	w.put(w.from, "deleted-with-event", 21, `{}`)
+	w.put(w.from, "deleted-with-event", 22, "")
 	if r := w.moved(2, 3); r.Events != 6 {
 		t.Errorf("%d events, want 6", r.Events)
 	}
-	w.wantRecord(w.to, "quiet", 10, `{"uuid":"quiet"}`)
-	w.wantRecord(w.to, "told", 35, `{"n":2}`)
-	w.wantRecord(w.to, "dying", 22, "")
+	w.wantRecord(w.to, "no-events", 10, `{"uuid":"no-events"}`)
+	w.wantRecord(w.to, "published", 35, `{"n":2}`)
+	w.wantRecord(w.to, "deleted-with-event", 22, "")
 	w.wantNone(w.to, "gone")
-	for _, uuid := range []string{"quiet", "told", "dying"} {
+	for _, uuid := range []string{"no-events", "published", "deleted-with-event"} {
 		if got, want := w.ids(w.to, uuid), w.ids(w.from, uuid); !slices.Equal(got, want) {
 			t.Errorf("the events of %s are %q, want %q", uuid, got, want)
 		}
 	}
 	for _, e := range w.pending(w.to) {
-		if e.ID == "told@20" && (e.Subject != "events.told" || string(e.Payload) != "payload of told@20") {
+		if e.ID == "published@20" && (e.Subject != "events.published" || string(e.Payload) != "payload of published@20") {
 			t.Errorf("an event has become %+v", e)
 		}
 	}
 	w.moved(2, 0) // again: nothing is left to do
-	if got, want := w.ids(w.to, "told"), w.ids(w.from, "told"); !slices.Equal(got, want) {
+	if got, want := w.ids(w.to, "published"), w.ids(w.from, "published"); !slices.Equal(got, want) {
 		t.Errorf("after the second run the events are %q, want %q", got, want)
 	}
 }
@@ -86,10 +86,10 @@ func TestInterruptedMigrationIsResumed(t *testing.T) {
 	w.wantRecord(w.to, "b0000", 100, `{"n":1}`)
 	w.wantNone(w.to, "b1299")
 
-	w.put(w.from, "b0000", 101, `{"n":2}`) // its first event waits still
+	w.put(w.from, "b0000", 101, `{"n":2}`) // its first event is still pending
 	w.put(w.from, "b0000", 102, `{"n":3}`)
-	w.put(w.from, "b0001", 101, "") // deleted, told
-	w.put(w.from, "b0002", 101, "") // deleted, its event waits
+	w.put(w.from, "b0001", 101, "") // deleted, its event is published
+	w.put(w.from, "b0002", 101, "") // deleted, its event is pending
 	published := slices.DeleteFunc(w.pending(w.from), func(e driver.Pending) bool { return e.UUID != "b0001" })
 	if err := w.from.Driver().Clear(t.Context(), published); err != nil {
 		t.Fatal(err)

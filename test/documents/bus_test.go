@@ -83,7 +83,7 @@ func logged(t *testing.T, conn *nats.Conn, stream string) (all []jetstream.Msg) 
 func TestMessagesConformToTheDocument(t *testing.T) {
 	s := serve(t, everything)
 	conn := connect(t, s)
-	judge(t, conn)
+	serveInterceptor(t, conn)
 	live := listen(t, conn, "Store.*", "Register", "Binary.*")
 	questions := listen(t, conn, "intercept.>")
 	c := newClient(t, s)

@@ -35,14 +35,14 @@ func connect(t *testing.T, s *server) *nats.Conn {
 	return conn
 }
 
-// judge starts the interceptor of the configuration: it refuses a write with the
+// serveInterceptor starts the interceptor of the configuration: it refuses a write with the
 // status in the field refuse, and allows everything else.
-func judge(t *testing.T, conn *nats.Conn) {
+func serveInterceptor(t *testing.T, conn *nats.Conn) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() {
-		done <- interceptor.Serve(ctx, conn, interceptor.Spec{Name: "judge", Handler: func(_ context.Context, q interceptor.Request) interceptor.Response {
+		done <- interceptor.Serve(ctx, conn, interceptor.Spec{Name: "check", Handler: func(_ context.Context, q interceptor.Request) interceptor.Response {
 			var o struct{ Refuse int }
 			if json.Unmarshal(q.Object, &o) == nil && o.Refuse != 0 && q.Op != "get" {
 				return interceptor.Response{Refuse: &interceptor.Refusal{Status: o.Refuse, Message: "as it was asked for"}}
@@ -57,7 +57,7 @@ func judge(t *testing.T, conn *nats.Conn) {
 		}
 	})
 	if err := kit.Await(time.Minute, func() error {
-		_, err := conn.Request("intercept.save.ready.judge", []byte(`{}`), time.Second)
+		_, err := conn.Request("intercept.save.ready.check", []byte(`{}`), time.Second)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestRepliesConformToTheDocument(t *testing.T) {
 	s := serve(t, everything)
 	c := newClient(t, s)
 	c.ask(503, "POST", "/shop/sold-things", `{}`) // the interceptor is not connected yet
-	judge(t, connect(t, s))
+	serveInterceptor(t, connect(t, s))
 	for _, part := range []func(*client){
 		objects, schemas, arrays, users, owned, intercepted, files, system,
 	} {

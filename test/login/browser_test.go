@@ -200,9 +200,9 @@ func (b *browser) unlink(ident string) int {
 
 // secrets are the secrets that belfry has sent, and all of its replies.
 type secrets struct {
-	mu    sync.Mutex
-	known map[string]string // what it is
-	told  strings.Builder
+	mu      sync.Mutex
+	known   map[string]string // secret to its description
+	replies strings.Builder
 }
 
 func (s *secrets) add(what, value string) {
@@ -241,8 +241,8 @@ func (s *secrets) received(res *http.Response, body []byte) {
 	for name, values := range res.Header {
 		// These send a secret to its owner.
 		if name != "Set-Cookie" && name != "Location" {
-			fmt.Fprintln(&s.told, name, values)
+			fmt.Fprintln(&s.replies, name, values)
 		}
 	}
-	s.told.Write(body)
+	s.replies.Write(body)
 }

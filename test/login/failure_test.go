@@ -21,11 +21,11 @@ func TestProviderFailures(t *testing.T) {
 		spoil func()
 	}{
 		// First, because discovery happens once.
-		{"discovery is away", []string{"oidc"}, func() { s.Down(provider.Discovery) }},
+		{"discovery is unavailable", []string{"oidc"}, func() { s.Down(provider.Discovery) }},
 		{"discovery fails", []string{"oidc"}, func() { s.Answer(provider.Discovery, 500, "") }},
 		{"no request token", []string{"twitter"}, func() { s.Down(provider.RequestToken) }},
 		{"a request token is refused", []string{"twitter"}, func() { s.Answer(provider.RequestToken, 401, "{}") }},
-		{"keys are away", []string{"oidc"}, func() { s.Down(provider.Keys) }},
+		{"keys are unavailable", []string{"oidc"}, func() { s.Down(provider.Keys) }},
 		{"tokens are away", names, func() { s.Down(provider.Token) }},
 		{"tokens fail", names, func() { s.TokenError(500, "") }},
 		{"tokens are refused", names, func() { s.TokenError(400, `{"error":"invalid_grant"}`) }},
@@ -33,7 +33,7 @@ func TestProviderFailures(t *testing.T) {
 		{"profiles are away", names, func() { s.Down(provider.Profile) }},
 		{"profiles fail", names, func() { s.ProfileError(503, "") }},
 		{"profiles are nonsense", names, func() { s.ProfileError(200, "<html>") }},
-		{"profiles are nobody's", names, func() { s.ProfileError(200, "{}") }},
+		{"profiles have no id", names, func() { s.ProfileError(200, "{}") }},
 		{"profiles are huge", names, s.HugeProfile},
 		{"another nonce", []string{"oidc"}, func() { s.IDToken(func(claims map[string]any) { claims["nonce"] = "made-up" }) }},
 		{"another audience", []string{"oidc"}, func() { s.IDToken(func(claims map[string]any) { claims["aud"] = "other" }) }},

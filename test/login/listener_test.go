@@ -147,7 +147,7 @@ func TestAListenerCompletesUsers(t *testing.T) {
 			end := c.start()
 			b := register("1")
 			<-inside
-			c.bus.Conn().Close() // nothing that it does is heard of any more
+			c.bus.Conn().Close() // it can't acknowledge or publish any more
 			end()
 			again := w.completer(c.app)
 			again.ackWait = c.ackWait

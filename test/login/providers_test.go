@@ -36,7 +36,7 @@ func (w *fixture) firstLogin(name, id string) {
 	b := w.browser()
 	user := b.mustLogin(name)
 	if user == "" {
-		w.Fatal("nobody is logged in")
+		w.Fatal("no user is logged in")
 	}
 	ident := w.ident(id, name)
 	profile, _ := ident["profile"].(map[string]any)
@@ -44,20 +44,20 @@ func (w *fixture) firstLogin(name, id string) {
 		w.Errorf("the ident is %v", ident)
 	}
 	b.waitForIdents(id + "_" + name)
-	told := w.registerEvents(user)
-	if len(told) != 1 {
-		w.Fatalf("%d times Register", len(told))
+	events := w.registerEvents(user)
+	if len(events) != 1 {
+		w.Fatalf("%d times Register", len(events))
 	}
-	e := told[0]
+	e := events[0]
 	var datas map[string]any
 	var made fields
 	w.must(json.Unmarshal(e.Datas, &datas))
 	w.must(json.Unmarshal(e.User, &made))
 	if !reflect.DeepEqual(datas, profile) || made["uuid"] != user || e.UUID != user || e.Store != "Users" {
-		w.Errorf("Register tells of %s the user %s, datas %s", e.UUID, e.User, e.Datas)
+		w.Errorf("the event of Register has uuid %s, user %s, datas %s", e.UUID, e.User, e.Datas)
 	}
 	if e.Origin != event.OriginAuth || e.Actor == nil || *e.Actor != user || e.Ctx.Request == "" || e.Ctx.Address == "" || e.Ctx.UserAgent == "" {
-		w.Errorf("Register tells actor %v, ctx %+v", e.Actor, e.Ctx)
+		w.Errorf("the event of Register has actor %v, ctx %+v", e.Actor, e.Ctx)
 	}
 	var list struct{ Sessions []auth.SessionInfo }
 	_, body := b.request(http.MethodGet, "/auth/sessions", "")

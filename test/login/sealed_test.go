@@ -27,7 +27,7 @@ func (w *fixture) checkNoSecretLeaked() {
 	}
 	given := map[string]string{}
 	for _, secret := range w.providers.Secrets() {
-		given[secret] = "what a provider told"
+		given[secret] = "a secret of a provider"
 	}
 	handed, s := map[string]string{}, &w.secrets
 	for secret, what := range s.known {
@@ -36,7 +36,7 @@ func (w *fixture) checkNoSecretLeaked() {
 		handed[base64.RawURLEncoding.EncodeToString(sum[:])] = "the hash of " + what
 	}
 	kept := w.storedData()
-	for where, text := range map[string]string{"the log": w.logs, "an event": events, "a reply": s.told.String(), "a store": kept} {
+	for where, text := range map[string]string{"the log": w.logs, "an event": events, "a reply": s.replies.String(), "a store": kept} {
 		w.findSecrets(where, text, given)
 		if where != "a store" { // which may hold hashes, hidden
 			w.findSecrets(where, text, handed)

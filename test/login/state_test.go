@@ -134,8 +134,7 @@ func TestTwoTabsCreateOneUser(t *testing.T) {
 	}
 }
 
-// A flow that links an identity links it to the user who started it, or to
-// nobody.
+// A flow that links an identity links it to the user who started it, or to no user.
 func TestAFlowLinksOnlyToTheUserWhoBeganIt(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, options{})
@@ -179,9 +178,9 @@ func TestAFlowLinksOnlyToTheUserWhoBeganIt(t *testing.T) {
 			// A flow that started without a session only logs in.
 			b = w.browser()
 			w.providers.User(id(4))
-			nobody := b.begin(name)
+			anonymous := b.begin(name)
 			as(b, 1)
-			b.wantText(b.finish(nobody), "in "+name)
+			b.wantText(b.finish(anonymous), "in "+name)
 			if user := b.userUUID(); user == ada || w.ident(id(4), name)["user"] != user {
 				w.Errorf("the way in of user %s was linked", user)
 			}

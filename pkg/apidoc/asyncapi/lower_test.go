@@ -65,7 +65,7 @@ func TestLoweredSchemasAcceptAllValidValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	files = append(files, newer...)
-	judged, looser := 0, 0
+	compared, looser := 0, 0
 	for _, file := range files {
 		if filepath.Base(file) == "format.json" {
 			continue // this validator of draft-07 asserts formats, which are annotations to belfry
@@ -84,7 +84,7 @@ func TestLoweredSchemasAcceptAllValidValues(t *testing.T) {
 				continue
 			}
 			where := filepath.Base(file) + ": " + g.Description
-			judge, err := lowered(t, g.Schema)
+			lower, err := lowered(t, g.Schema)
 			if err != nil {
 				t.Errorf("%s: %v", where, err)
 				continue
@@ -94,8 +94,8 @@ func TestLoweredSchemasAcceptAllValidValues(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				judged++
-				switch valid := judge.Validate(doc) == nil; {
+				compared++
+				switch valid := lower.Validate(doc) == nil; {
 				case test.Valid && !valid:
 					t.Errorf("%s: %s: is refused", where, test.Description)
 				case valid && !test.Valid && !unsaid:
@@ -105,8 +105,8 @@ func TestLoweredSchemasAcceptAllValidValues(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d judged, %d looser", judged, looser)
-	if judged < 2000 || looser > 16 {
-		t.Errorf("of %d cases %d are allowed that should not be", judged, looser)
+	t.Logf("%d compared, %d looser", compared, looser)
+	if compared < 2000 || looser > 16 {
+		t.Errorf("of %d cases %d are allowed that should not be", compared, looser)
 	}
 }

@@ -36,7 +36,7 @@ func (d *document) requests(s *model.Store) {
 		{wire.List, "list", "List objects.", object("", 0,
 			"filter", text("As over HTTP."), "sort", text("As over HTTP."),
 			"limit", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "description", "Objects a page; 50 without it."),
-			"cursor", text("Where to go on: that of the page before.")),
+			"cursor", text("Where to continue: that of the previous page.")),
 			object("A page.", 1, "objects", ordered.Of("type", "array", "items", model.Ref(s.ObjectName())),
 				"cursor", text("Where the next page begins: absent on the last."))},
 	} {

@@ -35,7 +35,7 @@ func portText(t *testing.T, text []byte) ported {
 	return out
 }
 
-// compile compiles a view for a validator that is nobody's relative.
+// compile compiles a view with another implementation of JSON Schema.
 func (p ported) compile(t *testing.T, seen *ordered.Object) *jsonschema.Schema {
 	t.Helper()
 	defs := &ordered.Object{}
@@ -100,19 +100,20 @@ func TestViewsAcceptAllValidObjects(t *testing.T) {
 					var o map[string]any
 					if test.Valid && json.Unmarshal(test.Data, &o) == nil && o != nil {
 						seen++
-						p.look(t, filepath.Base(file)+": "+g.Description+": "+test.Description, o)
+						p.wantInViews(t, filepath.Base(file)+": "+g.Description+": "+test.Description, o)
 					}
 				}
 			}
 		}
 	}
 	if seen < 300 {
-		t.Errorf("only %d objects were looked at", seen)
+		t.Errorf("only %d objects were checked", seen)
 	}
 }
 
-// look judges an object in all views that hide each of its fields in turn.
-func (p ported) look(t *testing.T, what string, o map[string]any) {
+// wantInViews asserts that an object is valid in the views that hide each of its
+// fields in turn.
+func (p ported) wantInViews(t *testing.T, what string, o map[string]any) {
 	t.Helper()
 	hidden := []string{"no such field"}
 	for name := range o {
@@ -120,16 +121,16 @@ func (p ported) look(t *testing.T, what string, o map[string]any) {
 	}
 	for _, gone := range hidden {
 		v := view{parts: p.parts, gone: set([]string{gone}), free: set([]string{"created", "f.o", "x_free"})}
-		told := maps.Clone(o)
-		delete(told, gone)
+		visible := maps.Clone(o)
+		delete(visible, gone)
 		for name := range v.free {
 			if _, known := o[name]; known {
-				return // then the schema has judged it
+				return // then the schema has a rule for it
 			}
-			told[name] = []any{"anything"}
+			visible[name] = []any{"anything"}
 		}
-		p.want(t, v, what+", without "+gone, told)
-		for name, value := range told {
+		p.want(t, v, what+", without "+gone, visible)
+		for name, value := range visible {
 			one := map[string]any{name: value}
 			v.partial, v.patch = true, false
 			p.want(t, v, what+", only "+name, one)
@@ -187,15 +188,15 @@ func TestNamesAreUnique(t *testing.T) {
 // keyword of the schema file has it.
 func TestPrivateFieldsAreNotInTheDocument(t *testing.T) {
 	p := portText(t, []byte(`{
-		"properties": {"a": {"type": "string"}, "pin": {"const": "told"}}, "required": ["a", "pin"],
-		"patternProperties": {"^p.n$": {"const": "told"}, "^a": {"minLength": 1}},
+		"properties": {"a": {"type": "string"}, "pin": {"const": "secret-value"}}, "required": ["a", "pin"],
+		"patternProperties": {"^p.n$": {"const": "secret-value"}, "^a": {"minLength": 1}},
 		"propertyNames": {"enum": ["a", "pin"]},
-		"dependentRequired": {"pin": ["a"], "a": ["pin"]}, "dependentSchemas": {"a": {"properties": {"pin": {"const": "told"}}}},
-		"anyOf": [{"properties": {"pin": {"const": "told"}}}, {"required": ["pin"]}],
-		"if": {"properties": {"pin": {"const": "told"}}}, "then": {"required": ["a"]},
-		"not": {"properties": {"pin": {"const": "told"}}}, "allOf": [{"$ref": "#/$defs/more"}],
-		"enum": [{"pin": "told"}], "const": {"pin": "told"}, "default": {"pin": "told"}, "examples": [{"pin": "told"}],
-		"$defs": {"more": {"properties": {"pin": {"description": "told"}}}}
+		"dependentRequired": {"pin": ["a"], "a": ["pin"]}, "dependentSchemas": {"a": {"properties": {"pin": {"const": "secret-value"}}}},
+		"anyOf": [{"properties": {"pin": {"const": "secret-value"}}}, {"required": ["pin"]}],
+		"if": {"properties": {"pin": {"const": "secret-value"}}}, "then": {"required": ["a"]},
+		"not": {"properties": {"pin": {"const": "secret-value"}}}, "allOf": [{"$ref": "#/$defs/more"}],
+		"enum": [{"pin": "secret-value"}], "const": {"pin": "secret-value"}, "default": {"pin": "secret-value"}, "examples": [{"pin": "secret-value"}],
+		"$defs": {"more": {"properties": {"pin": {"description": "secret-value"}}}}
 	}`))
 	for name, v := range map[string]view{"whole": {}, "partial": {partial: true}, "patch": {partial: true, patch: true}} {
 		v.parts, v.gone, v.free = p.parts, set([]string{"pin"}), set([]string{"created"})
@@ -204,7 +205,7 @@ func TestPrivateFieldsAreNotInTheDocument(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.Contains(text, []byte("pin")) || bytes.Contains(text, []byte("told")) || !bytes.Contains(text, []byte(`"a"`)) {
+		if bytes.Contains(text, []byte("pin")) || bytes.Contains(text, []byte("secret-value")) || !bytes.Contains(text, []byte(`"a"`)) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}

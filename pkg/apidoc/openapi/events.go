@@ -25,25 +25,25 @@ func (d *document) events() {
 	names := []string{string(event.StoreSaved), string(event.StoreUpdated), string(event.StoreDeleted),
 		string(event.BinaryUploaded), string(event.BinaryDeleted)}
 	d.get(operation{
-		path: "/events", tag: eventsTag, id: "listenToEvents", summary: "Hear what happens (Server-Sent Events)",
-		description: "A message each, with the event's place in the log as its id, its name as its event, and as its data a JSON object: " +
+		path: "/events", tag: eventsTag, id: "listenToEvents", summary: "Receive events (Server-Sent Events)",
+		description: "A message for each event: its id is the event's sequence in the log, its event the event's name, and its data a JSON object: " +
 			"`id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, `index` and `record`. " +
-			"Of an object is told what who listens may get. `dropped` says why the stream ends, `reset` what was missed; both have a `reason`.",
+			"The object has the fields that the client may read. `dropped` says why the stream ends, `reset` that events were missed; both have a `reason`.",
 		parameters: []any{
-			query("store", "Only these stores; all without it.", heard(d.contract)),
+			query("store", "Only these stores; all without it.", streamedStores(d.contract)),
 			query("event", "Only these events; all without it.", names),
 			ordered.Of("name", "lastEventId", "in", "query", "schema", last,
-				"description", "The id of the last event that was heard, for clients that can't set the header. 0 begins with the oldest that is kept."),
+				"description", "The id of the last received event, for clients that can't set the header. 0 begins with the oldest event in the log."),
 			ordered.Of("name", "Last-Event-ID", "in", "header", "schema", last,
-				"description", "The id of the last event that was heard: the stream goes on behind it."),
+				"description", "The id of the last received event: the stream continues after it."),
 		},
-		replies:  ordered.Of("200", reply("The stream, until the client goes or has to.", as("text/event-stream", ordered.Of("type", "string")), "Cache-Control")),
+		replies:  ordered.Of("200", reply("The stream, until the client or the server ends it.", as("text/event-stream", ordered.Of("type", "string")), "Cache-Control")),
 		problems: []int{400, 401, 429, 500, 503},
 	})
 }
 
-// heard are the stores whose events are streamed.
-func heard(k *model.Contract) []string {
+// streamedStores returns the stores whose events are streamed.
+func streamedStores(k *model.Contract) []string {
 	var all []string
 	for _, s := range k.Stores {
 		if s.Expose != nil && !s.Expose.Restrict.Get && len(s.Interceptors["get"]) == 0 {

@@ -107,9 +107,9 @@ func (d *document) email() {
 			"register", ordered.Of("type", []string{"boolean", "string"}, "description", "true to register."),
 			"token", text("That of the validation mail.")),
 		replies: ordered.Of(
-			"202", reply("A mail is under way.", nil, "Cache-Control", "Preference-Applied"),
+			"202", reply("A mail will be sent.", nil, "Cache-Control", "Preference-Applied"),
 			"204", reply("Logged in.", nil, "Cache-Control", "Set-Cookie", "Preference-Applied"),
-			"303", redirectTo("Of an HTML form: where the browser goes on.", "Set-Cookie", "Preference-Applied"),
+			"303", redirectTo("Of an HTML form: the page where the browser continues.", "Set-Cookie", "Preference-Applied"),
 		),
 		problems: append(with(unknown...), interceptorProblems(d.contract.Login.Users, "register")...),
 	})
@@ -123,9 +123,9 @@ func (d *document) email() {
 	mail := func(path, id, summary string) {
 		d.add(operation{
 			method: "post", path: path, tag: loginTag, id: id, summary: summary, security: maybe(),
-			description: "The reply does not tell whether there is an account.",
+			description: "The reply does not reveal whether there is an account.",
 			body:        form(nil, false, "login", login()),
-			replies:     ordered.Of("202", reply("If there is an account, a mail is under way.", nil, "Cache-Control")),
+			replies:     ordered.Of("202", reply("If there is an account, a mail will be sent.", nil, "Cache-Control")),
 			problems:    with(),
 		})
 	}
@@ -146,7 +146,7 @@ func (d *document) email() {
 		method: "get", path: "/auth/email/callback", tag: loginTag, id: "followMail", summary: "Follow the link of a mail",
 		description: "For browsers.",
 		parameters:  []any{query("login"), query("token")},
-		replies:     ordered.Of("302", redirectTo("To the page that goes on.")),
+		replies:     ordered.Of("302", redirectTo("To the page that continues the flow.")),
 		problems:    []int{500, 503},
 	})
 }

@@ -12,7 +12,7 @@ import (
 type failure struct {
 	status  int
 	name    string   // of the component
-	types   []string // of problems, behind urn:belfry:problem:
+	types   []string // of problems, after urn:belfry:problem:
 	what    string
 	headers []string
 }
@@ -21,18 +21,18 @@ type failure struct {
 func failures() []failure {
 	return []failure{
 		{400, "Invalid", []string{"invalid"}, "The request is not valid: malformed, or refused by the schema.", nil},
-		{401, "Unauthenticated", []string{"unauthenticated"}, "Nobody is logged in where somebody has to be, or the token is not good.", []string{"Www-Authenticate"}},
+		{401, "Unauthenticated", []string{"unauthenticated"}, "The request needs a login, or its token is not valid.", []string{"Www-Authenticate"}},
 		{403, "Denied", []string{"denied"}, "The policy denies, a password or a token is wrong, or the request comes from a page of another origin.", nil},
 		{404, "NotFound", []string{"not-found"}, "There is no such thing.", nil},
 		{408, "TooSlow", []string{"timeout"}, "The body arrived too slowly.", nil},
-		{409, "Conflict", []string{"exists", "conflict"}, "It is taken, or in conflict with the present state.", nil},
+		{409, "Conflict", []string{"exists", "conflict"}, "It exists already, or the request conflicts with the current state.", nil},
 		{412, "Mismatch", []string{"mismatch"}, "A precondition does not hold.", nil},
 		{413, "TooLarge", []string{"too-large"}, "The object or the body is too large.", nil},
-		{415, "Unsupported", []string{"unsupported"}, "The media type, charset or encoding is not taken.", nil},
+		{415, "Unsupported", []string{"unsupported"}, "The media type, charset or encoding is not supported.", nil},
 		{416, "NoSuchRange", []string{"range"}, "No byte of the file is in the range.", []string{"Content-Range"}},
 		{429, "Limited", []string{"limited"}, "Too many requests.", []string{"Retry-After"}},
-		{500, "Internal", []string{"internal"}, "A fault of belfry's; its log has it under the request's id.", nil},
-		{503, "Unavailable", []string{"unavailable"}, "Something is away, or belfry is starting or stopping.", []string{"Retry-After"}},
+		{500, "Internal", []string{"internal"}, "An internal error; the server's log has it under the request's id.", nil},
+		{503, "Unavailable", []string{"unavailable"}, "Something that belfry needs is unavailable, or belfry is starting or stopping.", []string{"Retry-After"}},
 	}
 }
 

@@ -106,7 +106,7 @@ func (d *document) list(s *model.Store) {
 			query("filter", "`field == literal`, `<`, `<=`, `>`, `>=`, `field.startsWith(\"...\")`, joined by `&&`.", text()),
 			query("sort", "Fields separated by commas; all with `-` for descending.", text()),
 			query("limit", "Objects a page.", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "default", 50)),
-			query("cursor", "Where to go on: `cursor` of the page before, with the same filter and sort.", text()),
+			query("cursor", "Where to continue: `cursor` of the previous page, with the same filter and sort.", text()),
 		},
 		replies:  ordered.Of("200", reply("A page of objects.", asJSON(model.Ref(s.PageName())), "Cache-Control", "Link")),
 		problems: problems,

@@ -148,7 +148,7 @@ func (l *login) free(t *testing.T, where, text string) {
 	secrets := append(l.server.Secrets(), l.begin.Verifier, l.start.Secret, l.start.Token, l.finish.Query.Get("code"))
 	for _, secret := range secrets {
 		if secret != "" && (strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret))) {
-			t.Errorf("%s tells the secret %q: %s", where, secret, text)
+			t.Errorf("%s contains the secret %q: %s", where, secret, text)
 		}
 	}
 }

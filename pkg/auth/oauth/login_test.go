@@ -37,8 +37,8 @@ func TestLogin(t *testing.T) {
 	})
 }
 
-// The provider's id field identifies the user, whatever else looks like an id,
-// and keeps its digits.
+// The provider's id field identifies the user, whatever other fields resemble an
+// id, and keeps its digits.
 func TestIDs(t *testing.T) {
 	const large = "12345678901234567890123"
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
@@ -101,7 +101,7 @@ func TestBegin(t *testing.T) {
 				t.Errorf("the browser is sent to %s", got.URL)
 			}
 			if strings.Contains(got.URL, b.Verifier) || strings.Contains(got.URL, url.QueryEscape(s.Config(name).ClientSecret)) {
-				t.Errorf("the browser is told a secret: %s", got.URL)
+				t.Errorf("the browser receives a secret: %s", got.URL)
 			}
 			b.Verifier = "short"
 			if _, err := client(t, s, name, 0).Begin(t.Context(), b); err == nil || errs.KindOf(err) != errs.Internal {

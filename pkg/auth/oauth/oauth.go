@@ -43,7 +43,7 @@ type Provider interface {
 type AuthRequest struct {
 	CallbackURL string // the redirect URI: <baseURL>/auth/callback
 	State       string // is returned in the callback; OAuth 1 has none
-	Verifier    string // of PKCE: 43 to 128 characters that nobody can guess
+	Verifier    string // of PKCE: 43 to 128 characters that can't be guessed
 }
 
 // Redirect is where to redirect the browser to and what to store until the

@@ -152,7 +152,7 @@ func granted(token *oauth2.Token, scope []string) bool {
 
 // redirect is Begin of all OAuth 2 providers.
 func redirect(config oauth2.Config, b AuthRequest, opts ...oauth2.AuthCodeOption) (Redirect, error) {
-	// A short verifier would not be noticed, and would protect nobody.
+	// A short verifier would not be noticed, and would not protect the flow.
 	if len(b.Verifier) < 43 || len(b.Verifier) > 128 {
 		return Redirect{}, errs.New(errs.Internal, "a PKCE verifier has 43 to 128 characters, not %d", len(b.Verifier))
 	}

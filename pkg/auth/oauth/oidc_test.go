@@ -135,7 +135,7 @@ func TestAlgorithmsAndRotation(t *testing.T) {
 	// again.
 	s.Up()
 	s.Answer(provider.Keys, 200, `{"keys":[]}`)
-	kit.WaitFor(t, "the keys are fetched anew", func() bool {
+	kit.WaitFor(t, "the keys are fetched again", func() bool {
 		l = goes(t, s, p)
 		_, err := l.client.Finish(t.Context(), l.finish)
 		return !errors.Is(err, errs.Unavailable)

@@ -58,7 +58,7 @@ func TestProfilesContainNoTokens(t *testing.T) {
 		text := string(id.Profile.Encode())
 		l.free(t, "the profile", text)
 		if strings.Contains(text, secret) {
-			t.Errorf("the profile tells tokens: %s", text)
+			t.Errorf("the profile contains tokens: %s", text)
 		}
 		want := `{"list":[1,{"kept":"kept-value"}]}`
 		if got := string(id.Profile["nested"]); got != want {
