@@ -82,7 +82,7 @@ func TestCommandsOfTheConfiguredBus(t *testing.T) {
 	say(2, "which letters?", "dlq", "drop")
 	say(2, "not more than one", "dlq", "drop", "1", "--listener", "tea")
 	say(2, "not more than one", "dlq", "drop", "--all", "--listener", "tea")
-	say(2, "is no time", "dlq", "list", "--since", "yesterday")
+	say(2, "is not a time", "dlq", "list", "--since", "yesterday")
 	say(0, "1 of 1 letters are on their way back", "dlq", "retry", "1")
 	say(1, "there is no dead letter 1", "dlq", "retry", "1", "2")
 	say(0, "1 of 1 letters are dropped", "dlq", "drop", "--uuid", "b2")
@@ -101,7 +101,7 @@ func TestCommandsOfTheConfiguredBus(t *testing.T) {
 
 	say(0, `{"sequence":1,"id":"e0"`, "events", "get", "1")
 	say(0, `"uuid":"b5"`, "events", "get", "--store", "Books", "--from", "6")
-	say(1, "does not hold an event 7", "events", "get", "7")
+	say(1, "the log has no event 7", "events", "get", "7")
 	say(2, "not both", "events", "get", "7", "--store", "Books")
 	say(2, "is not a durable event", "events", "get", "--event", "Store.Get")
 	say(2, "is not a durable event", "events", "tail", "--event", "Books")

@@ -75,7 +75,7 @@ func TestElements(t *testing.T) {
 	n := 0
 	object.Elements([]byte(`[1,2,3]`), func([]byte) bool { n++; return n < 2 })
 	if n != 2 {
-		t.Errorf("%d calls after being told to stop at the second", n)
+		t.Errorf("%d calls after the function returned false at the second", n)
 	}
 }
 
