@@ -47,13 +47,14 @@ func workers(c store.Cause) []string {
 	}
 }
 
-type world struct {
+// fixture is a waiter on a real bus, and a connection that sends reports.
+type fixture struct {
 	t      *testing.T
-	conn   *nats.Conn // a worker's, and anybody's
+	conn   *nats.Conn // of the worker, and of forged reports
 	waiter *applied.Waiter
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Options{
 		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}), Logger: slog.New(slog.DiscardHandler),
@@ -74,11 +75,11 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	return &world{t: t, conn: conn, waiter: w}
+	return &fixture{t: t, conn: conn, waiter: w}
 }
 
 // send sends reports to a subject.
-func (w *world) send(subject string, reports ...report) {
+func (w *fixture) send(subject string, reports ...report) {
 	w.t.Helper()
 	for _, r := range reports {
 		data, err := json.Marshal(r)
@@ -89,7 +90,7 @@ func (w *world) send(subject string, reports ...report) {
 	}
 }
 
-func (w *world) raw(subject string, data []byte) {
+func (w *fixture) raw(subject string, data []byte) {
 	w.t.Helper()
 	if err := w.conn.Publish(subject, data); err != nil {
 		w.t.Fatal(err)
@@ -99,7 +100,7 @@ func (w *world) raw(subject string, data []byte) {
 	}
 }
 
-// request is one wait, begun in the background once its causes are known.
+// request is one wait, which start runs in the background.
 type request struct {
 	subject string
 	result  chan error
@@ -107,7 +108,7 @@ type request struct {
 	start   func(causes ...store.Cause)
 }
 
-func (w *world) request(patience time.Duration) *request {
+func (w *fixture) request(patience time.Duration) *request {
 	subject, wait, end := w.waiter.Begin()
 	w.t.Cleanup(end)
 	r := &request{subject: subject, result: make(chan error, 1), end: end}
@@ -124,7 +125,7 @@ func (w *world) request(patience time.Duration) *request {
 func (r *request) done(t *testing.T) {
 	t.Helper()
 	if err := <-r.result; err != nil {
-		t.Errorf("the request was not told that all is applied: %v", err)
+		t.Errorf("the wait did not end with all events applied: %v", err)
 	}
 }
 
@@ -141,7 +142,7 @@ const (
 )
 
 func TestWaitNeedsEveryWorkerOfItsEvents(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.request(long)
 	r.start(deleted("e1"), saved("e2"))
 	w.send(r.subject, report{Event: "e1", Worker: "mapping"}, report{Event: "e2", Worker: "mapping"}, report{Event: "e1", Worker: "cascade"})
@@ -162,7 +163,7 @@ func TestWaitNeedsEveryWorkerOfItsEvents(t *testing.T) {
 }
 
 func TestWaitWithoutWorkEndsAtOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, causes := range [][]store.Cause{nil, {{ID: "e", Event: event.StoreUpdated}}} {
 		r := w.request(long)
 		r.start(causes...)
@@ -171,7 +172,7 @@ func TestWaitWithoutWorkEndsAtOnce(t *testing.T) {
 }
 
 func TestWaitIncludesEventsCausedByWorkers(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const depth = 50
 	chain := []report{{Event: "e0", Worker: "mapping"}, {Event: "e0", Worker: "cascade", Caused: []store.Cause{deleted("e1")}}}
 	for i := 1; i < depth; i++ {
@@ -192,7 +193,7 @@ func TestWaitIncludesEventsCausedByWorkers(t *testing.T) {
 }
 
 func TestReportsAreAcceptedEarlyAndTwice(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.request(long)
 	all := []report{
 		{Event: "e2", Worker: "mapping"},
@@ -207,7 +208,7 @@ func TestReportsAreAcceptedEarlyAndTwice(t *testing.T) {
 }
 
 func TestPartialReportDoesNotEndAWait(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.request(short)
 	r.start(saved("e1"))
 	w.send(r.subject, report{Event: "e1", Worker: "mapping", Part: true})
@@ -215,7 +216,7 @@ func TestPartialReportDoesNotEndAWait(t *testing.T) {
 }
 
 func TestEndedWaitReceivesNoReports(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	ended := w.request(long)
 	ended.end()
 	w.send(ended.subject, report{Event: "e1", Worker: "mapping"})
@@ -229,7 +230,7 @@ func TestEndedWaitReceivesNoReports(t *testing.T) {
 }
 
 func TestInvalidReportsAreIgnored(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.request(long)
 	r.start(saved("e1"))
 	for _, garbage := range []string{
@@ -244,9 +245,9 @@ func TestInvalidReportsAreIgnored(t *testing.T) {
 }
 
 // TestForgedReportsUseBoundedMemory sends far more than any request causes. A
-// wait that is flooded is not told that it is done: nobody knows.
+// flooded wait must not report that all events are applied, since it can't know.
 func TestForgedReportsUseBoundedMemory(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const limit = 2500
 	w.waiter.LimitMarks(limit)
 	r := w.request(time.Hour)
@@ -263,11 +264,11 @@ func TestForgedReportsUseBoundedMemory(t *testing.T) {
 	probe := w.request(long)
 	probe.start(saved("e1"))
 	w.send(probe.subject, report{Event: "e1", Worker: "mapping"})
-	probe.done(t) // all before has been heard
+	probe.done(t) // all reports before are received
 	if n := w.waiter.Marks(); n > limit+10 {
 		t.Errorf("%d marks are stored", n)
 	}
 	if len(r.result) > 0 {
-		t.Error("a flooded wait was told that all is applied")
+		t.Error("a flooded wait reported that all events are applied")
 	}
 }

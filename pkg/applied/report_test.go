@@ -17,12 +17,12 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// outbox is nobody: what is written here is not published.
+// outbox publishes nothing.
 type outbox struct{}
 
 func (outbox) Committed(string, driver.Pending) {}
 
-// worker makes so many writes for each event, and returns the errors in turn.
+// worker makes some writes for each event, and returns the errors in turn.
 type worker struct {
 	store  *store.Store
 	writes int
@@ -65,27 +65,27 @@ func (w *worker) handle(ctx context.Context, _ *event.Envelope) error {
 	return err
 }
 
-// reports has a worker handle one event so often, and returns what it reports.
+// reports has a worker handle one event several times, and returns its reports.
 func reports(t *testing.T, w *worker, times int) []report {
 	t.Helper()
-	world := newWorld(t)
-	heard, err := world.conn.SubscribeSync("applied.test.1")
+	f := newFixture(t)
+	received, err := f.conn.SubscribeSync("applied.test.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := world.conn.Flush(); err != nil {
+	if err := f.conn.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	handle := applied.Reporting(world.conn, "mapping", w.handle)
+	handle := applied.Reporting(f.conn, "mapping", w.handle)
 	for range times {
 		_ = handle(t.Context(), &event.Envelope{ID: "e1", Ctx: event.Ctx{Wait: "applied.test.1"}})
 	}
-	if err := world.conn.Flush(); err != nil {
+	if err := f.conn.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	var all []report
-	for n, _, _ := heard.Pending(); len(all) < n; {
-		m, err := heard.NextMsg(long)
+	for n, _, _ := received.Pending(); len(all) < n; {
+		m, err := received.NextMsg(long)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func reports(t *testing.T, w *worker, times int) []report {
 	return all
 }
 
-func TestAWorkerReportsWhatItCaused(t *testing.T) {
+func TestWorkerReportsCausedEvents(t *testing.T) {
 	all := reports(t, newWorker(t, 3), 1)
 	if len(all) != 1 || all[0].Event != "e1" || all[0].Worker != "mapping" || all[0].Part || len(all[0].Caused) != 3 {
 		t.Errorf("reported %+v", all)
@@ -121,9 +121,9 @@ func TestManyCausesAreReportedInParts(t *testing.T) {
 	}
 }
 
-// TestFailedAttemptReportsWhatItCaused: what it wrote before it failed
-// brings work as well, and the next attempt does not know of it.
-func TestFailedAttemptReportsWhatItCaused(t *testing.T) {
+// TestFailedAttemptReportsCausedEvents: writes before the failure cause work as
+// well, and the next attempt does not know of them.
+func TestFailedAttemptReportsCausedEvents(t *testing.T) {
 	all := reports(t, newWorker(t, 2, errors.New("not now")), 2)
 	if len(all) != 2 || !all[0].Part || len(all[0].Caused) != 2 || all[1].Part || len(all[1].Caused) != 2 {
 		t.Errorf("reported %+v", all)
@@ -136,32 +136,32 @@ func TestFailedAttemptReportsWhatItCaused(t *testing.T) {
 // TestReportsGoToWaitSubjectsOnly: the subject comes with the event, and a worker may
 // publish where others may not.
 func TestReportsGoToWaitSubjectsOnly(t *testing.T) {
-	world := newWorld(t)
-	heard, err := world.conn.SubscribeSync(">")
+	f := newFixture(t)
+	received, err := f.conn.SubscribeSync(">")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := newWorker(t, 0)
-	handle := applied.Reporting(world.conn, "mapping", w.handle)
+	handle := applied.Reporting(f.conn, "mapping", w.handle)
 	for _, subject := range []string{"Store.Saved", "events.1.Store.Saved.Books.x", "applied.", "applied.a b", "applied.>", "applied.x\r\nPUB y 1\r\nz", "applied.x..1", "applied.good.1"} {
 		if err := handle(t.Context(), &event.Envelope{ID: "e1", Ctx: event.Ctx{Wait: subject}}); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := world.conn.Flush(); err != nil {
+	if err := f.conn.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	var subjects []string
-	for n, _, _ := heard.Pending(); n > 0; n-- {
-		m, err := heard.NextMsg(long)
+	for n, _, _ := received.Pending(); n > 0; n-- {
+		m, err := received.NextMsg(long)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(m.Subject, "$") { // the server's, of the streams it has made
+		if !strings.HasPrefix(m.Subject, "$") { // advisories of the server
 			subjects = append(subjects, m.Subject)
 		}
 	}
 	if want := []string{"applied.good.1"}; !slices.Equal(subjects, want) {
-		t.Errorf("heard reports on %q, want %q", subjects, want)
+		t.Errorf("received reports on %q, want %q", subjects, want)
 	}
 }

@@ -48,7 +48,7 @@ type Client struct {
 	attemptTimeout time.Duration
 }
 
-// New makes a client on a connection, which stays the caller's.
+// New returns a client on a connection, which the caller closes.
 func New(conn *nats.Conn, opts ...ClientOption) *Client {
 	c := &Client{conn: conn, attemptTimeout: defaultAttempt}
 	for _, set := range opts {
@@ -148,7 +148,7 @@ func (c *Client) forbidden(subject string) bool {
 	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), strconv.Quote(subject))
 }
 
-// read reads an answer.
+// read decodes a reply.
 func read(m *nats.Msg) (*wire.Reply, error) {
 	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
 		return nil, fault(m, code)
@@ -160,7 +160,7 @@ func read(m *nats.Msg) (*wire.Reply, error) {
 	return &r, nil
 }
 
-// fault is the error that a faulty answer stands for.
+// fault returns the error that a reply reports.
 func fault(m *nats.Msg, code string) error {
 	var f wire.Problem
 	e := &errs.Error{Kind: errs.Internal, Message: m.Header.Get(micro.ErrorHeader)}
@@ -178,7 +178,7 @@ func fault(m *nats.Msg, code string) error {
 	return e
 }
 
-// header are the headers of a request.
+// header returns the headers of a request.
 func (o options) header(op string) nats.Header {
 	h := nats.Header{}
 	set := func(name, value string) {

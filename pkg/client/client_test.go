@@ -29,14 +29,14 @@ import (
 	"belfry/test/kit/natsserver"
 )
 
-// patience is for what comes about at once, unless the machine stands still.
+// patience is the limit of waits that succeed at once unless the machine stalls.
 const patience = 30 * time.Second
 
-// world is a store that is served on a real bus, and a client of it.
-type world struct {
+// fixture is a store that is served on a real bus, and a client of it.
+type fixture struct {
 	*testing.T
 	bus     *bus.Bus
-	told    *outbox
+	outbox  *outbox
 	options natsapi.Options
 	conn    *nats.Conn
 	books   *client.Store
@@ -61,16 +61,16 @@ func (o *outbox) count() int {
 	return o.n
 }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
 	}
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{T: t, told: &outbox{}}
+	w := &fixture{T: t, outbox: &outbox{}}
 	var err error
 	w.bus, err = bus.Open(t.Context(), bus.Options{
 		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}), Logger: slog.New(slog.DiscardHandler),
@@ -81,7 +81,7 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	t.Cleanup(func() { _ = backend.Close() })
 	books, err := store.Open(t.Context(), backend, store.Options{
-		Name: "Books", Outbox: w.told, MaxSize: 1000, Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}},
+		Name: "Books", Outbox: w.outbox, MaxSize: 1000, Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}},
 	})
 	w.must(err)
 	requests, err := store.Open(t.Context(), backend, natsapi.RequestsOptions("Requests"))
@@ -95,7 +95,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) serve() *natsapi.Server {
+func (w *fixture) serve() *natsapi.Server {
 	w.Helper()
 	s, err := natsapi.Start(w.options)
 	w.must(err)
@@ -111,7 +111,7 @@ type book struct {
 }
 
 func TestEveryOperation(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.serve()
 	ctx := t.Context()
 	saved, err := w.books.Save(ctx, book{Title: "Emma <1> & more", Year: 1815}, client.WithActor("ada"))
@@ -148,7 +148,7 @@ func TestEveryOperation(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.serve()
 	for i := range 7 {
 		if _, err := w.books.Save(t.Context(), book{UUID: fmt.Sprint("b", i), Year: 1800 + i}); err != nil {
@@ -183,7 +183,7 @@ func TestLists(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.serve()
 	ctx := t.Context()
 	_, err := w.books.Save(ctx, book{UUID: "emma"}, client.WithKey("k"))
@@ -208,20 +208,20 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestARequestIsMadeAgainUntilThereIsAnAnswer(t *testing.T) {
-	w := newWorld(t)
+func TestRequestIsRetriedUntilThereIsAReply(t *testing.T) {
+	w := newFixture(t)
 	w.client.SetAttemptTimeout(100 * time.Millisecond)
 	done := make(chan error, 1)
 	go func() {
 		_, err := w.books.Save(context.Background(), book{Title: "Emma"})
 		done <- err
 	}()
-	kit.WaitFor(t, "it is made again", func() bool { return w.conn.Stats().OutMsgs >= 3 })
+	kit.WaitFor(t, "it is retried", func() bool { return w.conn.Stats().OutMsgs >= 3 })
 	w.serve()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	// Each answer is lost once: somebody else takes it.
+	// Some requests are lost: another subscriber of the queue group receives them.
 	var lost atomic.Int32
 	conn, err := nats.Connect(w.bus.ClientURL(), nats.Timeout(patience))
 	w.must(err)
@@ -235,17 +235,17 @@ func TestARequestIsMadeAgainUntilThereIsAnAnswer(t *testing.T) {
 		}
 	}
 	w.must(front.Unsubscribe())
-	if n := w.told.count(); n != 11 {
-		t.Errorf("%d objects were made, want 11", n)
+	if n := w.outbox.count(); n != 11 {
+		t.Errorf("%d objects were created, want 11", n)
 	}
-	t.Logf("%d requests were swallowed", lost.Load())
+	t.Logf("%d requests were lost", lost.Load())
 }
 
-func TestALostAnswerIsAskedForAgain(t *testing.T) {
-	w := newWorld(t)
+func TestRetryAfterALostReplyHasOneEffect(t *testing.T) {
+	w := newFixture(t)
 	w.client.SetAttemptTimeout(100 * time.Millisecond)
 	w.serve()
-	// Between the client and belfry stands one that loses the first answer to each key.
+	// The proxy between the client and belfry drops the first reply to each key.
 	proxy, err := nats.Connect(w.bus.ClientURL(), nats.Timeout(patience))
 	w.must(err)
 	defer proxy.Close()
@@ -271,19 +271,19 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	w.must(lossy.Delete(t.Context(), saved.UUID()))
 	mu.Lock()
 	defer mu.Unlock()
-	if n := w.told.count(); n != 3 || len(seen) != 3 {
+	if n := w.outbox.count(); n != 3 || len(seen) != 3 {
 		t.Errorf("%d writes for %d keys", n, len(seen))
 	}
 }
 
-// overdue is a context whose deadline has passed once it is closed.
-type overdue chan struct{}
+// expiring is a context whose deadline passes when the channel is closed.
+type expiring chan struct{}
 
-func (o overdue) Deadline() (time.Time, bool) { return time.Now().Add(patience), true }
-func (o overdue) Done() <-chan struct{}       { return o }
-func (o overdue) Value(any) any               { return nil }
+func (o expiring) Deadline() (time.Time, bool) { return time.Now().Add(patience), true }
+func (o expiring) Done() <-chan struct{}       { return o }
+func (o expiring) Value(any) any               { return nil }
 
-func (o overdue) Err() error {
+func (o expiring) Err() error {
 	select {
 	case <-o:
 		return context.DeadlineExceeded
@@ -292,11 +292,11 @@ func (o overdue) Err() error {
 	}
 }
 
-func TestTheContextEndsARequest(t *testing.T) {
-	w := newWorld(t)
+func TestRequestEndsWithItsContext(t *testing.T) {
+	w := newFixture(t)
 	w.client.SetAttemptTimeout(patience)
 	done := make(chan error, 1)
-	over := make(overdue)
+	over := make(expiring)
 	go func() {
 		_, err := w.books.Get(over, "emma")
 		done <- err
@@ -313,7 +313,7 @@ func TestTheContextEndsARequest(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotIsToldSo(t *testing.T) {
+func TestMissingPermissionIsReportedAsDenied(t *testing.T) {
 	s := natsserver.Serve(t, &server.Options{
 		Users: []*server.User{{Username: "eve", Password: "pw", Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: []string{"store.Books.get"}},

@@ -6,7 +6,7 @@ import (
 	"belfry/pkg/natsapi/wire"
 )
 
-// Option is something that a request says besides what it asks for.
+// Option configures a request.
 type Option func(*options)
 
 type options struct {
@@ -14,19 +14,19 @@ type options struct {
 	revision          uint64
 }
 
-// WithKey gives a write its idempotency key: 1 to 200 printable ASCII
+// WithKey sets the idempotency key of a write: 1 to 200 printable ASCII
 // characters. Another write with the same key is a Conflict.
 func WithKey(key string) Option { return func(o *options) { o.key = key } }
 
-// WithActor says which user is behind a request: a uuid, which goes into the
-// events. It gives no rights and takes none.
+// WithActor sets the user who causes a request: a uuid, which is recorded in the
+// events. It neither grants nor removes permissions.
 func WithActor(uuid string) Option { return func(o *options) { o.actor = uuid } }
 
-// WithTrace carries on a trace: a W3C traceparent.
+// WithTrace continues a trace: a W3C traceparent.
 func WithTrace(traceparent string) Option { return func(o *options) { o.trace = traceparent } }
 
-// AtRevision lets an update or a deletion take place only while the object is at
-// a revision: Mismatch otherwise.
+// AtRevision makes an update or a deletion conditional on the revision of the
+// object: errs.Mismatch otherwise.
 func AtRevision(revision uint64) Option { return func(o *options) { o.revision = revision } }
 
 func collect(all []Option) options {

@@ -1,5 +1,5 @@
-// Package event defines what belfry tells the world: one envelope for every
-// event, and the subjects on which it travels.
+// Package event defines the events that belfry publishes: one envelope for all
+// of them, and their subjects.
 package event
 
 import (
@@ -16,7 +16,7 @@ type Name string
 
 // The events of a store. Those in the past tense are durable: once a write is
 // acknowledged, its event is delivered at least once to every durable
-// listener. The others are announcements before the act.
+// listener. The others are published before the operation.
 const (
 	StoreSave    Name = "Store.Save"
 	StoreSaved   Name = "Store.Saved"
@@ -27,8 +27,8 @@ const (
 	StoreGet     Name = "Store.Get"
 )
 
-// Durable events that tell what a write to an object meant. They wait in the
-// object's record beside the event of the store.
+// Durable events that describe the purpose of a write to an object. They are
+// pending in the object's record beside the event of the store.
 const (
 	Register       Name = "Register"
 	BinaryUploaded Name = "Binary.Uploaded"
@@ -38,7 +38,7 @@ const (
 // Durable are the names of all durable events: those of the log.
 var Durable = []Name{StoreSaved, StoreUpdated, StoreDeleted, Register, BinaryUploaded, BinaryDeleted}
 
-// Origins: by which way a write came in.
+// Origins: the interface or component that made a write.
 const (
 	OriginHTTP    = "http"
 	OriginGo      = "go"
@@ -50,18 +50,18 @@ const (
 	OriginMail    = "mail"
 )
 
-// MaxSize is the most bytes one encoded event has.
+// MaxSize is the maximum size of an encoded event in bytes.
 const MaxSize = 256 << 10
 
 // Ctx is the context of the request that caused an event.
 type Ctx struct {
 	Request   string `json:"request,omitempty"`   // request id
 	Address   string `json:"address,omitempty"`   // the client's network address
-	UserAgent string `json:"userAgent,omitempty"` // as the client gave it
+	UserAgent string `json:"userAgent,omitempty"` // as the client sent it
 	Trace     string `json:"trace,omitempty"`     // W3C traceparent
 
-	// Wait is the subject that hears when a worker has applied the event: how
-	// a request waits for the work that its write caused.
+	// Wait is the subject on which workers report that they have applied the
+	// event, so that a request can wait for the work that its write caused.
 	Wait string `json:"wait,omitempty"`
 }
 
@@ -72,33 +72,33 @@ type Envelope struct {
 	Time     string  `json:"time"`            // RFC 3339, UTC, microseconds
 	Store    string  `json:"store"`           // the store's name
 	UUID     string  `json:"uuid"`            // of the object
-	Revision uint64  `json:"revision,string"` // after the act; a string because it is beyond what a float holds exactly
-	Actor    *string `json:"actor"`           // uuid of the user who acted, or null
+	Revision uint64  `json:"revision,string"` // after the operation; a string because a float can't represent it exactly
+	Actor    *string `json:"actor"`           // uuid of the acting user, or null
 	Origin   string  `json:"origin"`          // http, go, mapping, cascade, ...
 
-	// Object is the object after the act; for a deletion its last state.
+	// Object is the object after the operation; for a deletion, its last state.
 	// Nil and ObjectOmitted set when the event would exceed MaxSize.
 	Object        json.RawMessage `json:"object,omitempty"`
 	ObjectOmitted bool            `json:"objectOmitted,omitempty"`
 
-	// Previous holds the former values of the top-level fields that changed;
+	// Previous holds the previous values of the top-level fields that changed;
 	// a field that was absent before has no entry. When a deletion's object is
 	// omitted it holds what the mappings of its store need.
 	Previous        object.Object `json:"previous,omitempty"`
 	PreviousOmitted bool          `json:"previousOmitted,omitempty"` // fields too large were left out
 
-	// Binaries says which properties of the object hold records of binaries,
-	// and of which service: {"photos":"files"}.
+	// Binaries maps the properties of the object that hold records of binaries
+	// to their service: {"photos":"files"}.
 	Binaries json.RawMessage `json:"binaries,omitempty"`
 
-	// User and Datas are what Register tells: the user as it was made, and
-	// the form or the provider's profile that it was made from.
+	// User and Datas belong to Register: the user as it was created, and the form
+	// or the provider's profile that it was created from.
 	User  json.RawMessage `json:"user,omitempty"`
 	Datas json.RawMessage `json:"datas,omitempty"`
 
-	// Property, Index and Record are what Binary.Uploaded and Binary.Deleted
-	// tell: where the binary is, or was, and its record. When an upload replaced
-	// a record, Previous holds that one as record.
+	// Property, Index and Record belong to Binary.Uploaded and Binary.Deleted: the
+	// location of the binary, and its record. When an upload replaced a record,
+	// Previous holds that one as record.
 	Property string          `json:"property,omitempty"`
 	Index    *int            `json:"index,omitempty"`
 	Record   json.RawMessage `json:"record,omitempty"`
@@ -106,8 +106,8 @@ type Envelope struct {
 	Ctx Ctx `json:"ctx"`
 }
 
-// Partitions is how many partitions the log's subjects carry. A listener that
-// needs order takes one event of a partition at a time.
+// Partitions is the number of partitions in the subjects of the log. An ordered
+// listener handles one event of a partition at a time.
 const Partitions = 32
 
 // Partition is the partition of an object's events.
@@ -117,10 +117,10 @@ func Partition(uuid string) int {
 	return int(h.Sum32() % Partitions)
 }
 
-// LogPrefix begins the subject of every durable event.
+// LogPrefix is the prefix of the subject of every durable event.
 const LogPrefix = "events."
 
-// Subject is where the durable log keeps an event:
+// Subject is the subject of an event in the log:
 // events.<partition>.<Event>.<Store>.<uuid>, for instance
 // events.7.Store.Saved.Users.0199f3. See Token for the uuid.
 func Subject(name Name, store, uuid string) string {
@@ -137,5 +137,5 @@ func Filter(name Name, store string) string {
 // becomes %2E. No other character of a uuid needs it.
 func Token(uuid string) string { return strings.ReplaceAll(uuid, ".", "%2E") }
 
-// FromToken undoes Token.
+// FromToken reverses Token.
 func FromToken(token string) string { return strings.ReplaceAll(token, "%2E", ".") }

@@ -23,14 +23,14 @@ import (
 	"belfry/test/kit"
 )
 
-// world is a store whose acts interceptors on a real bus are asked about.
-type world struct {
+// fixture is a store with interceptors on a real bus.
+type fixture struct {
 	*testing.T
 	conn  *nats.Conn
 	store *store.Store
 }
 
-func open(t *testing.T, rules map[string][]intercept.Rule) *world {
+func open(t *testing.T, rules map[string][]intercept.Rule) *fixture {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -49,15 +49,15 @@ func open(t *testing.T, rules map[string][]intercept.Rule) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t, b.Conn(), s}
+	return &fixture{t, b.Conn(), s}
 }
 
-// answers serves an interceptor until the test ends.
-func (w *world) answers(name string, judge interceptor.Handler) {
+// intercepts serves an interceptor until the test ends.
+func (w *fixture) intercepts(name string, handler interceptor.Handler) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- interceptor.Serve(ctx, w.conn, interceptor.Spec{Name: name, Handler: judge}) }()
+	go func() { done <- interceptor.Serve(ctx, w.conn, interceptor.Spec{Name: name, Handler: handler}) }()
 	w.Cleanup(func() { cancel(); <-done })
 	kit.WaitUntil(w, func() error {
 		_, err := w.conn.Request(interceptor.Subject("ping", "none", name), []byte(`{}`), time.Second)
@@ -65,13 +65,13 @@ func (w *world) answers(name string, judge interceptor.Handler) {
 	})
 }
 
-func (w *world) client() context.Context {
+func (w *fixture) client() context.Context {
 	return store.WithCall(w.Context(), store.Call{
 		Client: true, Origin: event.OriginHTTP, User: object.Object{"uuid": []byte(`"ada"`)}, Ctx: event.Ctx{Request: "r1", Wait: "secret.subject"},
 	})
 }
 
-func (w *world) parse(text string) object.Object {
+func (w *fixture) parse(text string) object.Object {
 	w.Helper()
 	o, err := object.Parse([]byte(text))
 	if err != nil {
@@ -80,7 +80,7 @@ func (w *world) parse(text string) object.Object {
 	return o
 }
 
-func (w *world) save(text string) (store.Stored, error) {
+func (w *fixture) save(text string) (store.Stored, error) {
 	return w.store.Save(w.client(), w.parse(text), "")
 }
 
@@ -97,7 +97,7 @@ func all(rules ...intercept.Rule) map[string][]intercept.Rule {
 func TestInterceptRequests(t *testing.T) {
 	w := open(t, all(rule("a")))
 	asked := make(chan interceptor.Request, 10)
-	w.answers("a", func(_ context.Context, q interceptor.Request) interceptor.Response {
+	w.intercepts("a", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		if q.Op != "" {
 			asked <- q
 		}
@@ -127,7 +127,7 @@ func TestInterceptRequests(t *testing.T) {
 			t.Errorf("%s: stored %s", op, q.Stored)
 		}
 	}
-	// The program itself asks nobody.
+	// Internal operations are not intercepted.
 	if _, err := w.store.Save(t.Context(), w.parse(`{"secret":"s"}`), "own"); err != nil || len(asked) > 0 {
 		t.Errorf("%v, asked %d", err, len(asked))
 	}
@@ -135,14 +135,14 @@ func TestInterceptRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	if q := <-asked; strings.Contains(string(q.Object)+string(q.Stored), "secret") {
-		t.Errorf("a private field was told: %s %s", q.Object, q.Stored)
+		t.Errorf("a private field was sent: %s %s", q.Object, q.Stored)
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusalsAreReturnedToTheClient(t *testing.T) {
 	w := open(t, all(rule("a")))
 	status := make(chan int, 1)
-	w.answers("a", func(_ context.Context, q interceptor.Request) interceptor.Response {
+	w.intercepts("a", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		if q.Op != "save" {
 			return interceptor.Response{Allow: true}
 		}
@@ -151,7 +151,7 @@ func TestRefusals(t *testing.T) {
 	for code, kind := range map[int]errs.Kind{
 		0: errs.Denied, 400: errs.Invalid, 401: errs.Unauthenticated, 403: errs.Denied, 404: errs.NotFound, 409: errs.Conflict,
 		412: errs.Mismatch, 413: errs.TooLarge, 415: errs.Unsupported, 418: errs.Invalid, 429: errs.Limited,
-		200: errs.Unavailable, 500: errs.Unavailable, // no answers at all
+		200: errs.Unavailable, 500: errs.Unavailable, // not valid in a refusal
 	} {
 		status <- code
 		_, err := w.save(`{"title":"Emma"}`)
@@ -159,7 +159,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%d: %v", code, err)
 		}
 		if kind != errs.Unavailable && err.Error() != "not this one" {
-			t.Errorf("%d: the client is told %q", code, err)
+			t.Errorf("%d: the client gets %q", code, err)
 		}
 	}
 	if n, _, err := w.store.Count(t.Context()); n != 0 || err != nil {
@@ -167,9 +167,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestAmendments(t *testing.T) {
+func TestAmendmentsAreAppliedInOrder(t *testing.T) {
 	w := open(t, all(rule("first"), rule("second")))
-	w.answers("first", func(_ context.Context, q interceptor.Request) interceptor.Response {
+	w.intercepts("first", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		switch q.Op {
 		case "save":
 			return interceptor.Response{Amend: object.Object{
@@ -180,7 +180,7 @@ func TestAmendments(t *testing.T) {
 		}
 		return interceptor.Response{Allow: true}
 	})
-	w.answers("second", func(_ context.Context, q interceptor.Request) interceptor.Response {
+	w.intercepts("second", func(_ context.Context, q interceptor.Request) interceptor.Response {
 		if q.Op == "save" {
 			var o struct{ Price int }
 			if err := json.Unmarshal(q.Object, &o); err != nil || o.Price != 12 {
@@ -201,9 +201,9 @@ func TestAmendments(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
-	told, err := w.store.Get(w.client(), "emma")
-	if err != nil || string(object.Field(told.Body, "title")) != `"for you"` {
-		t.Errorf("told %s, %v", told.Body, err)
+	read, err := w.store.Get(w.client(), "emma")
+	if err != nil || string(object.Field(read.Body, "title")) != `"for you"` {
+		t.Errorf("read %s, %v", read.Body, err)
 	}
 	kept, err := w.store.Get(t.Context(), "emma")
 	if err != nil || string(object.Field(kept.Body, "title")) != `"Emma"` {
@@ -213,7 +213,7 @@ func TestAmendments(t *testing.T) {
 
 func TestAmendedObjectIsValidated(t *testing.T) {
 	w := open(t, all(rule("a")))
-	w.answers("a", func(context.Context, interceptor.Request) interceptor.Response {
+	w.intercepts("a", func(context.Context, interceptor.Request) interceptor.Response {
 		return interceptor.Response{Amend: object.Object{"note": []byte(`"` + strings.Repeat("x", 3000) + `"`)}}
 	})
 	if _, err := w.save(`{}`); !errors.Is(err, errs.TooLarge) {
@@ -221,26 +221,26 @@ func TestAmendedObjectIsValidated(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestFailedInterceptorRejectsUnlessItFailsOpen(t *testing.T) {
 	quick := rule("slow")
 	quick.Timeout = 50 * time.Millisecond
 	release := make(chan struct{})
 	for name, f := range map[string]struct {
-		rule  intercept.Rule
-		judge interceptor.Handler
-		raw   string
-		says  string
+		rule    intercept.Rule
+		handler interceptor.Handler
+		raw     string
+		says    string
 	}{
-		"nobody": {rule: rule("nobody"), says: "is not running"},
-		"too slow": {rule: quick, judge: func(context.Context, interceptor.Request) interceptor.Response {
+		"not running": {rule: rule("none"), says: "is not running"},
+		"too slow": {rule: quick, handler: func(context.Context, interceptor.Request) interceptor.Response {
 			<-release
 			return interceptor.Response{Allow: true}
 		}, says: "did not reply within 50ms"},
-		"a panic":     {rule: rule("panics"), judge: func(context.Context, interceptor.Request) interceptor.Response { panic("no") }, says: "sent an invalid reply"},
-		"no answer":   {rule: rule("empty"), raw: `{}`, says: "sent an invalid reply"},
-		"two answers": {rule: rule("both"), raw: `{"allow":true,"refuse":{"message":"no"}}`, says: "sent an invalid reply"},
-		"no JSON":     {rule: rule("text"), raw: `yes`, says: "sent an invalid reply"},
-		"wrong types": {rule: rule("types"), raw: `{"allow":"yes"}`, says: "sent an invalid reply"},
+		"a panic":       {rule: rule("panics"), handler: func(context.Context, interceptor.Request) interceptor.Response { panic("no") }, says: "sent an invalid reply"},
+		"no decision":   {rule: rule("empty"), raw: `{}`, says: "sent an invalid reply"},
+		"two decisions": {rule: rule("both"), raw: `{"allow":true,"refuse":{"message":"no"}}`, says: "sent an invalid reply"},
+		"no JSON":       {rule: rule("text"), raw: `yes`, says: "sent an invalid reply"},
+		"wrong types":   {rule: rule("types"), raw: `{"allow":"yes"}`, says: "sent an invalid reply"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			accepting := f.rule
@@ -251,7 +251,7 @@ func TestFailures(t *testing.T) {
 				if _, err := w.conn.Subscribe("intercept.*.*."+f.rule.Name, func(m *nats.Msg) { _ = m.Respond([]byte(f.raw)) }); err != nil {
 					t.Fatal(err)
 				}
-			case f.judge != nil:
+			case f.handler != nil:
 				if _, err := w.conn.QueueSubscribe("intercept.*.*."+f.rule.Name, "q", func(m *nats.Msg) {
 					go func() {
 						defer func() {
@@ -259,7 +259,7 @@ func TestFailures(t *testing.T) {
 								_ = m.Respond([]byte(`{}`))
 							}
 						}()
-						f.judge(t.Context(), interceptor.Request{})
+						f.handler(t.Context(), interceptor.Request{})
 					}()
 				}); err != nil {
 					t.Fatal(err)
