@@ -13,7 +13,7 @@ import (
 	"belfry/test/kit"
 )
 
-// batches notes what a batch handler was given.
+// batches records the batches of a handler.
 type batches struct {
 	seen
 	mu    sync.Mutex
@@ -35,20 +35,20 @@ func (s *batches) largest() int {
 	return slices.Max(append(s.sizes, 0))
 }
 
-func TestABatchHoldsWhatWaits(t *testing.T) {
+func TestBatchHasTheWaitingEvents(t *testing.T) {
 	const size, each, rounds = 40, 300, 10
 	b := open(t)
 	var s batches
 	start(t, b, listener.Spec{Start: listener.StartAll(), BatchSize: size, Batch: func(_ context.Context, all []*listener.Event) []error {
 		s.note(all)
-		kit.WaitFor(t, "as many are here as may be", func() bool {
+		kit.WaitFor(t, "the prefetch limit is reached", func() bool {
 			pending, unacked, err := listener.Lag(t.Context(), b, "test")
 			return err == nil && (pending == 0 || unacked >= size)
 		})
 		return nil
 	}})
-	// As many as may be are in hand or wait, so one batch or the next has half
-	// of them, unless they are still on their way from the bus.
+	// The prefetch limit is reached, so one batch or the next is at least half full,
+	// unless the events are still being delivered.
 	published := 0
 	for s.largest() < size/2 {
 		if published == rounds*each {
@@ -85,7 +85,7 @@ func TestEachEventOfABatchHasItsOwnError(t *testing.T) {
 		}
 		return failed
 	}})
-	kit.WaitFor(t, "all have left", func() bool { return s.distinct() == 50 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all are acknowledged", func() bool { return s.distinct() == 50 && lag(t, b, "test") == 0 })
 	counts := map[string]int{}
 	for _, id := range s.all() {
 		counts[id]++
@@ -96,13 +96,13 @@ func TestEachEventOfABatchHasItsOwnError(t *testing.T) {
 		}
 	}
 	if got := dead(t, b); !slices.Equal(got, []string{"e7", "e8"}) {
-		t.Errorf("with the dead letters are %v", got)
+		t.Errorf("the dead letters are %v", got)
 	}
 }
 
-// TestOneEventThatFailsTheWholeBatchTakesNobodyAlong has a handler that can't
-// say which event is at fault, as one that writes all in one transaction.
-func TestOneEventThatFailsTheWholeBatchTakesNobodyAlong(t *testing.T) {
+// TestFailingEventDoesNotFailTheOthersOfItsBatch has a handler that can't say which
+// event is at fault, such as one that writes all in one transaction.
+func TestFailingEventDoesNotFailTheOthersOfItsBatch(t *testing.T) {
 	for name, fail := range map[string]func(n int) []error{
 		"error": func(n int) []error { return slices.Repeat([]error{errors.New("one of them is bad")}, n) },
 		"panic": func(int) []error { panic("one of them is bad") },
@@ -122,18 +122,18 @@ func TestOneEventThatFailsTheWholeBatchTakesNobodyAlong(t *testing.T) {
 					return nil
 				}})
 				if kit.WaitFor(t, "all others are done", func() bool { return done.distinct() == 29 }); attempts == 0 {
-					return // it is tried for ever
+					return // it is retried without limit
 				}
-				kit.WaitFor(t, "it is given up", func() bool { return lag(t, b, "test") == 0 })
+				kit.WaitFor(t, "it is a dead letter", func() bool { return lag(t, b, "test") == 0 })
 				if got := dead(t, b); !slices.Equal(got, []string{"e3"}) {
-					t.Errorf("with the dead letters are %v", got)
+					t.Errorf("the dead letters are %v", got)
 				}
 			})
 		}
 	}
 }
 
-func TestATimeoutEndsABatch(t *testing.T) {
+func TestTimeoutCancelsABatch(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 5)
 	var s batches

@@ -17,7 +17,7 @@ import (
 // events, and the server keeps state for each.
 const delayed = 20_000
 
-// clockSkew is how far the server's clock may be behind ours.
+// clockSkew is how far the server's clock may lag ours.
 const clockSkew = time.Minute
 
 // ackPendingStep is the step that MaxAckPending is rounded up to, so that

@@ -103,7 +103,7 @@ func lag(t testing.TB, b *bus.Bus, name string) uint64 {
 	return pending + unacked
 }
 
-func TestEveryEventIsHandledOnceAndAcknowledged(t *testing.T) {
+func TestEventsAreHandledOnceAndAcknowledged(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 300)
 	var s seen
@@ -121,7 +121,7 @@ func TestEveryEventIsHandledOnceAndAcknowledged(t *testing.T) {
 	}
 }
 
-func TestOneAtATimeKeepsTheOrder(t *testing.T) {
+func TestOneWorkerKeepsTheOrder(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 200)
 	var s seen
@@ -134,7 +134,7 @@ func TestOneAtATimeKeepsTheOrder(t *testing.T) {
 	}
 }
 
-func TestAPassingFaultIsTriedAgain(t *testing.T) {
+func TestTransientErrorIsRetried(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 1)
 	attempts := make(chan int, 10)
@@ -156,11 +156,11 @@ func TestAPassingFaultIsTriedAgain(t *testing.T) {
 	kit.WaitFor(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
 }
 
-// ackWait is longer than a busy machine stands still. Tests that wait it out do so
-// side by side.
+// ackWait is longer than a busy machine stalls. Tests that wait for it to pass run
+// in parallel.
 const ackWait = 9 * time.Second
 
-// letters are the dead letters.
+// letters returns the dead letters.
 func letters(t *testing.T, b *bus.Bus) []*jetstream.RawStreamMsg {
 	t.Helper()
 	stream, err := b.JetStream().Stream(t.Context(), bus.StreamDead)
@@ -178,7 +178,7 @@ func letters(t *testing.T, b *bus.Bus) []*jetstream.RawStreamMsg {
 	return all
 }
 
-func TestALastingFaultGoesToTheDeadLetters(t *testing.T) {
+func TestPermanentErrorMakesADeadLetter(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 3)
 	var s seen
@@ -192,7 +192,7 @@ func TestALastingFaultGoesToTheDeadLetters(t *testing.T) {
 		}
 		return nil
 	}})
-	kit.WaitFor(t, "nothing holds anybody up", func() bool { return s.distinct() == 3 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all are acknowledged", func() bool { return s.distinct() == 3 && lag(t, b, "test") == 0 })
 	all := letters(t, b)
 	if len(all) != 2 {
 		t.Fatalf("%d dead letters, want 2", len(all))
@@ -205,16 +205,16 @@ func TestALastingFaultGoesToTheDeadLetters(t *testing.T) {
 		want[listener.HeaderListener] = "test"
 		for name, value := range want {
 			if got := all[i].Header.Get(name); got != value {
-				t.Errorf("letter %d: %s is %q, want %q", i, name, got, value)
+				t.Errorf("dead letter %d: %s is %q, want %q", i, name, got, value)
 			}
 		}
 		if all[i].Subject != "dead.test" {
-			t.Errorf("letter %d is on %s", i, all[i].Subject)
+			t.Errorf("dead letter %d is on %s", i, all[i].Subject)
 		}
 	}
 }
 
-func TestAnUnreadableEventHoldsNobodyUp(t *testing.T) {
+func TestUnreadableEventMakesADeadLetter(t *testing.T) {
 	b := open(t)
 	if err := b.Publish(t.Context(), []bus.Event{{ID: "x", Subject: event.Subject(event.StoreSaved, "Books", "x"), Payload: []byte("{")}}); err != nil {
 		t.Fatal(err)
@@ -222,13 +222,13 @@ func TestAnUnreadableEventHoldsNobodyUp(t *testing.T) {
 	publish(t, b, 0, 1)
 	var s seen
 	run(t, b, listener.Spec{Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
-	kit.WaitFor(t, "both have left", func() bool { return s.distinct() == 1 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "both are acknowledged", func() bool { return s.distinct() == 1 && lag(t, b, "test") == 0 })
 	if n := len(letters(t, b)); n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
 }
 
-func TestASlowHandlerKeepsItsEvent(t *testing.T) {
+func TestEventOfASlowHandlerIsNotRedelivered(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	publish(t, b, 0, 1)
@@ -239,17 +239,17 @@ func TestASlowHandlerKeepsItsEvent(t *testing.T) {
 		<-release
 		return nil
 	}})
-	kit.WaitFor(t, "it is in hand", func() bool { return len(s.all()) == 1 })
+	kit.WaitFor(t, "it is in flight", func() bool { return len(s.all()) == 1 })
 	began := time.Now()
 	kit.WaitFor(t, "more than AckWait has passed", func() bool { return time.Since(began) > ackWait*4/3 })
 	close(release)
 	kit.WaitFor(t, "it is acknowledged", func() bool { return lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != 1 {
-		t.Errorf("the event was handed out %d times", n)
+		t.Errorf("the event was delivered %d times", n)
 	}
 }
 
-func TestATimeoutEndsAnAttempt(t *testing.T) {
+func TestTimeoutCancelsAnAttempt(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 1)
 	var s seen
@@ -264,7 +264,7 @@ func TestATimeoutEndsAnAttempt(t *testing.T) {
 	kit.WaitFor(t, "the second attempt succeeds", func() bool { return len(s.all()) == 2 && lag(t, b, "test") == 0 })
 }
 
-func TestStoppingFinishesWhatIsInHand(t *testing.T) {
+func TestStopFinishesEventsInFlight(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 20)
 	var started, finished seen
@@ -278,7 +278,7 @@ func TestStoppingFinishesWhatIsInHand(t *testing.T) {
 		return ctx.Err()
 	}
 	stop := run(t, b, listener.Spec{Concurrency: 4, Handler: handler})
-	kit.WaitFor(t, "four are in hand", func() bool { return len(started.all()) == 4 })
+	kit.WaitFor(t, "four are in flight", func() bool { return len(started.all()) == 4 })
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
 	close(release)
@@ -288,8 +288,8 @@ func TestStoppingFinishesWhatIsInHand(t *testing.T) {
 	if len(finished.all()) != len(started.all()) {
 		t.Errorf("%d of %d were finished", len(finished.all()), len(started.all()))
 	}
-	// What was fetched and not begun is handed out again at once, not after
-	// AckWait, which is longer than this waits.
+	// Prefetched events are redelivered at once, not after AckWait, which is longer
+	// than the limit of this wait.
 	before := len(finished.all())
 	run(t, b, listener.Spec{Concurrency: 4, Handler: handler})
 	kit.WaitFor(t, "the others are handled", func() bool { return finished.distinct() == 20 && lag(t, b, "test") == 0 })
@@ -298,7 +298,7 @@ func TestStoppingFinishesWhatIsInHand(t *testing.T) {
 	}
 }
 
-func TestNothingIsLostWhileTheBusIsAway(t *testing.T) {
+func TestNoEventIsLostWhenTheServerRestarts(t *testing.T) {
 	b := open(t)
 	var s seen
 	run(t, b, listener.Spec{Concurrency: 8, AckWait: time.Second, Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
@@ -314,7 +314,7 @@ func TestNothingIsLostWhileTheBusIsAway(t *testing.T) {
 	kit.WaitFor(t, "300 events are handled", func() bool { return s.distinct() == 300 && lag(t, b, "test") == 0 })
 }
 
-func TestAConsumerThatWasDeletedComesBack(t *testing.T) {
+func TestDeletedConsumerIsCreatedAgain(t *testing.T) {
 	b := open(t)
 	var s seen
 	run(t, b, listener.Spec{Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
@@ -327,12 +327,12 @@ func TestAConsumerThatWasDeletedComesBack(t *testing.T) {
 	kit.WaitFor(t, "the others too", func() bool { return s.distinct() == 20 })
 }
 
-func TestFiltersMayChange(t *testing.T) {
+func TestChangedFiltersAreApplied(t *testing.T) {
 	b := open(t)
 	var s seen
 	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
 	stop := run(t, b, listener.Spec{Filters: []string{event.Filter(event.StoreDeleted, "Books")}, Handler: handler})
-	kit.WaitFor(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the consumer exists", func() bool { return lag(t, b, "test") == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestFiltersMayChange(t *testing.T) {
 	kit.WaitFor(t, "what the new filter selects is handled", func() bool { return s.distinct() == 5 })
 }
 
-func TestSpecsThatCannotWork(t *testing.T) {
+func TestInvalidSpecsAreRejected(t *testing.T) {
 	b := open(t)
 	handler := func(context.Context, *listener.Event) error { return nil }
 	for name, spec := range map[string]listener.Spec{
@@ -365,7 +365,7 @@ func TestSpecsThatCannotWork(t *testing.T) {
 	}
 }
 
-func TestMiddlewareWrapsFromTheOutside(t *testing.T) {
+func TestFirstMiddlewareIsTheOutermost(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 1)
 	var mu sync.Mutex

@@ -27,7 +27,7 @@ func returns(err error) listener.Handler {
 	return func(context.Context, *listener.Event) error { return err }
 }
 
-func TestRecoverMakesAPanicAnError(t *testing.T) {
+func TestRecoverReturnsAPanicAsAnError(t *testing.T) {
 	err := listener.Recover()(func(context.Context, *listener.Event) error { panic("no title") })(t.Context(), envelope())
 	if err == nil || !strings.Contains(err.Error(), "no title") || !strings.Contains(err.Error(), "middleware_test.go") {
 		t.Errorf("got %v, want the panic and where it was", err)
@@ -40,7 +40,7 @@ func TestRecoverMakesAPanicAnError(t *testing.T) {
 	}
 }
 
-func TestTimeoutEndsTheContext(t *testing.T) {
+func TestTimeoutCancelsTheContext(t *testing.T) {
 	err := listener.Timeout(time.Millisecond)(func(ctx context.Context, _ *listener.Event) error {
 		<-ctx.Done()
 		return ctx.Err()
@@ -50,7 +50,7 @@ func TestTimeoutEndsTheContext(t *testing.T) {
 	}
 }
 
-func TestLogSaysWhatBecameOfAnAttempt(t *testing.T) {
+func TestLogReportsTheOutcomeOfAnAttempt(t *testing.T) {
 	failure := errors.New("no title")
 	for name, c := range map[string]struct {
 		err         error

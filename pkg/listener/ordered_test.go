@@ -14,7 +14,7 @@ import (
 	"belfry/test/kit"
 )
 
-// revisions are events of so many objects in turn, their revisions rising.
+// revisions returns events of some objects in turn, with increasing revisions.
 func revisions(from, to, objects int) []event.Envelope {
 	var all []event.Envelope
 	for i := from; i < to; i++ {
@@ -25,7 +25,7 @@ func revisions(from, to, objects int) []event.Envelope {
 	return all
 }
 
-// order notes which revision of each object was handled last.
+// order records the revision of each object that was handled last.
 type order struct {
 	mu   sync.Mutex
 	last map[string]uint64
@@ -60,7 +60,7 @@ func (o *order) check(t *testing.T) {
 	}
 }
 
-func TestAnOrderedListenerKeepsEachObjectsOrderThroughFaultsRestartsAndSideBySide(t *testing.T) {
+func TestOrderedListenerKeepsTheOrderOfEachObject(t *testing.T) {
 	b := open(t)
 	const total = 1200
 	happen(t, b, revisions(0, total/2, 40)...)
@@ -76,7 +76,7 @@ func TestAnOrderedListenerKeepsEachObjectsOrderThroughFaultsRestartsAndSideBySid
 		return nil
 	}
 	spec := listener.Spec{Start: listener.StartAll(), Ordered: true, Handler: handler}
-	start(t, b, spec) // goes on throughout
+	start(t, b, spec) // runs throughout
 	for round := range 5 {
 		handled := o.handled()
 		stop := start(t, b, spec)
@@ -91,7 +91,7 @@ func TestAnOrderedListenerKeepsEachObjectsOrderThroughFaultsRestartsAndSideBySid
 	o.check(t)
 }
 
-func TestAnOrderedListenerHasOneEventOfAPartitionInHand(t *testing.T) {
+func TestOrderedListenerHasOneEventOfAPartitionInFlight(t *testing.T) {
 	b := open(t)
 	happen(t, b, revisions(0, 400, 400)...)
 	var mu sync.Mutex
@@ -133,11 +133,11 @@ func TestAnOrderedListenerHasOneEventOfAPartitionInHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := consumer.CachedInfo().Config.MaxAckPending; n != 1 {
-		t.Errorf("the bus hands out %d events of a partition, want 1", n)
+		t.Errorf("the bus delivers %d events of a partition, want 1", n)
 	}
 }
 
-func TestAnOrderedListenerStopsWhileItWaitsOutADelay(t *testing.T) {
+func TestOrderedListenerStopsDuringABackoff(t *testing.T) {
 	b := open(t)
 	happen(t, b, revisions(0, 4, 1)...)
 	var tried seen
@@ -150,7 +150,7 @@ func TestAnOrderedListenerStopsWhileItWaitsOutADelay(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	// The next process gets it at once, and before those behind it.
+	// The next process handles it at once, and before the later events.
 	var o order
 	spec.Handler = func(_ context.Context, e *listener.Event) error { o.note(e); return nil }
 	start(t, b, spec)
@@ -161,7 +161,7 @@ func TestAnOrderedListenerStopsWhileItWaitsOutADelay(t *testing.T) {
 	}
 }
 
-func TestAPoisonedEventOfAnOrderedListenerHoldsUpNobodyForEver(t *testing.T) {
+func TestPoisonMessageOfAnOrderedListenerMakesADeadLetter(t *testing.T) {
 	b := open(t)
 	happen(t, b, revisions(0, 30, 3)...)
 	var o order
@@ -175,11 +175,11 @@ func TestAPoisonedEventOfAnOrderedListenerHoldsUpNobodyForEver(t *testing.T) {
 	kit.WaitFor(t, "all others are handled", func() bool { return o.handled() == 29 && lag(t, b, "test") == 0 })
 	o.check(t)
 	if got := dead(t, b); len(got) != 1 || got[0] != "e4" {
-		t.Errorf("with the dead letters are %v", got)
+		t.Errorf("the dead letters are %v", got)
 	}
 }
 
-func TestTheLagOfAnOrderedListenerIsThatOfAllItsPartitions(t *testing.T) {
+func TestLagOfAnOrderedListenerIsTheSumOfItsPartitions(t *testing.T) {
 	b := open(t)
 	var s seen
 	release := make(chan struct{})
@@ -188,13 +188,13 @@ func TestTheLagOfAnOrderedListenerIsThatOfAllItsPartitions(t *testing.T) {
 		<-release
 		return nil
 	}})
-	kit.WaitFor(t, "it is there", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the consumers exist", func() bool { return lag(t, b, "test") == 0 })
 	happen(t, b, revisions(0, 200, 100)...)
 	partitions := map[int]bool{}
 	for i := range 100 {
 		partitions[event.Partition(fmt.Sprintf("b%d", i))] = true
 	}
-	kit.WaitFor(t, "one event of each partition is in hand", func() bool { return s.distinct() == len(partitions) })
+	kit.WaitFor(t, "one event of each partition is in flight", func() bool { return s.distinct() == len(partitions) })
 	kit.WaitUntil(t, func() error { // the bus counts what is pending a little later
 		pending, unacked, err := listener.Lag(t.Context(), b, "test")
 		if err != nil || int(unacked) != len(partitions) || int(pending) != 200-len(partitions) {

@@ -15,8 +15,8 @@ import (
 	"belfry/test/kit"
 )
 
-// holder is a listener that is quick, so that others are fetched ahead, and
-// stands still at an event when enough of them are.
+// holder is a listener that is fast, so that events are prefetched, and blocks at
+// an event when enough of them are.
 type holder struct {
 	seen
 	handled int // events that are not fetched ahead: those before it, and itself
@@ -35,7 +35,7 @@ func holding(t *testing.T, b *bus.Bus, published int, ackWait time.Duration) *ho
 	spec := listener.Spec{Name: "test", Start: listener.StartAll(), AckWait: ackWait, Handler: func(_ context.Context, e *listener.Event) error {
 		h.note(e)
 		if e.Attempt != 1 {
-			t.Errorf("event %s is handed out for the %d. time", e.ID, e.Attempt)
+			t.Errorf("event %s is delivered with attempt %d", e.ID, e.Attempt)
 		}
 		if e.Sequence%100 == 0 {
 			select {
@@ -60,8 +60,8 @@ func holding(t *testing.T, b *bus.Bus, published int, ackWait time.Duration) *ho
 			info = consumerOf(t, b)
 			return info.AckFloor.Stream == uint64(h.handled)-1
 		})
-		// A machine that stood still for a moment makes quick work slow, for which
-		// few are fetched ahead.
+		// A stall of the machine makes fast work slow, for which few events are
+		// prefetched.
 		if info.NumAckPending > 50 {
 			return h
 		}
@@ -71,7 +71,7 @@ func holding(t *testing.T, b *bus.Bus, published int, ackWait time.Duration) *ho
 	return nil
 }
 
-// stop ends the holder.
+// stop stops the holder.
 func (h *holder) stop() error {
 	h.cancel()
 	err := <-h.done
@@ -79,7 +79,7 @@ func (h *holder) stop() error {
 	return err
 }
 
-func TestWhatIsFetchedAheadIsKeptAlive(t *testing.T) {
+func TestPrefetchedEventsAreHeartbeated(t *testing.T) {
 	t.Parallel()
 	const published = 2000
 	b := open(t)
@@ -94,9 +94,9 @@ func TestWhatIsFetchedAheadIsKeptAlive(t *testing.T) {
 	}
 }
 
-// TestWhatIsFetchedAheadIsGivenBackAtAStop has an AckWait that is longer than
-// the test waits.
-func TestWhatIsFetchedAheadIsGivenBackAtAStop(t *testing.T) {
+// TestPrefetchedEventsAreReturnedAtAStop has an AckWait that is longer than the
+// limit of its waits.
+func TestPrefetchedEventsAreReturnedAtAStop(t *testing.T) {
 	const published = 2000
 	b := open(t)
 	publish(t, b, 0, published)
@@ -106,7 +106,7 @@ func TestWhatIsFetchedAheadIsGivenBackAtAStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitFor(t, "it asks for no more", func() bool {
+	kit.WaitFor(t, "it requests no more", func() bool {
 		info, err := asks.Info(t.Context())
 		return err == nil && info.NumWaiting == 0
 	})
@@ -115,16 +115,16 @@ func TestWhatIsFetchedAheadIsGivenBackAtAStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(h.all()); n != h.handled {
-		t.Errorf("%d events were handled by the one that stops, want %d", n, h.handled)
+		t.Errorf("%d events were handled by the stopped listener, want %d", n, h.handled)
 	}
 	var rest seen
 	start(t, b, listener.Spec{Start: listener.StartAll(), AckWait: time.Hour, Handler: func(_ context.Context, e *listener.Event) error { rest.note(e); return nil }})
 	kit.WaitFor(t, "the others are handled", func() bool { return rest.distinct() == published-h.handled && lag(t, b, "test") == 0 })
 }
 
-// TestStoppingUnderLoadLosesNothing stops a listener again and again while
-// events arrive; what was on its way to it comes back at once.
-func TestStoppingUnderLoadLosesNothing(t *testing.T) {
+// TestStopUnderLoadLosesNoEvent stops a listener repeatedly while events arrive;
+// events that were being delivered to it are redelivered at once.
+func TestStopUnderLoadLosesNoEvent(t *testing.T) {
 	b := open(t)
 	const rounds, each = 20, 200
 	var s seen
@@ -144,9 +144,9 @@ func TestStoppingUnderLoadLosesNothing(t *testing.T) {
 	}
 }
 
-// TestASlowListenerLeavesEventsToOthers has two processes share slow work: while
-// the first stands still, the second has nearly all of it.
-func TestASlowListenerLeavesEventsToOthers(t *testing.T) {
+// TestSlowListenerPrefetchesFewEvents has two listeners share slow work: while the
+// first is blocked, the second handles nearly all of it.
+func TestSlowListenerPrefetchesFewEvents(t *testing.T) {
 	b := open(t)
 	var one, two seen
 	release := make(chan struct{})
@@ -160,7 +160,7 @@ func TestASlowListenerLeavesEventsToOthers(t *testing.T) {
 		return nil
 	}})
 	publish(t, b, 0, 100)
-	kit.WaitFor(t, "the first knows that it is slow", func() bool { return one.distinct() == 3 })
+	kit.WaitFor(t, "the first has measured its duration", func() bool { return one.distinct() == 3 })
 	start(t, b, listener.Spec{Start: listener.StartAll(), Handler: func(_ context.Context, e *listener.Event) error { two.note(e); return nil }})
 	kit.WaitFor(t, "the second has most of the work", func() bool { return two.distinct() >= 90 })
 	close(release)

@@ -15,7 +15,7 @@ import (
 	"belfry/test/kit"
 )
 
-// happen puts events into the log.
+// happen publishes events to the log.
 func happen(t testing.TB, b *bus.Bus, all ...event.Envelope) {
 	t.Helper()
 	var list []bus.Event
@@ -27,7 +27,7 @@ func happen(t testing.TB, b *bus.Bus, all ...event.Envelope) {
 	}
 }
 
-// start runs a listener, as run does, with nothing filled in but its name and a short backoff.
+// start runs a listener, as run does, with defaults for its name and a short backoff only.
 func start(t testing.TB, b *bus.Bus, spec listener.Spec) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -44,7 +44,7 @@ func start(t testing.TB, b *bus.Bus, spec listener.Spec) (stop func() error) {
 	return stop
 }
 
-func TestWhatAListenerHears(t *testing.T) {
+func TestEventsAndStoresSelectEvents(t *testing.T) {
 	b := open(t)
 	happen(t, b,
 		event.Envelope{ID: "saved", Event: event.StoreSaved, Store: "Books", UUID: "b.1.x"},
@@ -84,14 +84,14 @@ func TestWhatAListenerHears(t *testing.T) {
 				}
 				got := s.all()
 				if !ordered && !slices.Equal(got, c.want) || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(c.want))) {
-					t.Errorf("heard %v, want %v", got, c.want)
+					t.Errorf("handled %v, want %v", got, c.want)
 				}
 			})
 		}
 	}
 }
 
-func TestWhereAListenerStarts(t *testing.T) {
+func TestStartAppliesToANewConsumerOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		start func(third time.Time) listener.Start
 		want  []string // of those that were there before
@@ -118,22 +118,22 @@ func TestWhereAListenerStarts(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got := slices.Sorted(slices.Values(s.all())); !slices.Equal(got, c.want) {
-					t.Errorf("it sees %v of what was there, want %v", got, c.want)
+					t.Errorf("of the existing events it handles %v, want %v", got, c.want)
 				}
-				// It goes on where it was, whatever the spec says.
+				// It continues at its position, whatever the spec says.
 				publish(t, b, 5, 6)
 				spec.Start = listener.StartAll()
 				start(t, b, spec)
-				kit.WaitFor(t, "it sees what is new", func() bool { return s.distinct() == len(c.want)+1 && lag(t, b, "test") == 0 })
+				kit.WaitFor(t, "it handles the new event", func() bool { return s.distinct() == len(c.want)+1 && lag(t, b, "test") == 0 })
 				if n := len(s.all()); n != len(c.want)+1 {
-					t.Errorf("it has seen %d events, want %d", n, len(c.want)+1)
+					t.Errorf("it has handled %d events, want %d", n, len(c.want)+1)
 				}
 			})
 		}
 	}
 }
 
-// loggedAt is when the log took an event.
+// loggedAt returns the time at which an event was stored.
 func loggedAt(t testing.TB, b *bus.Bus, sequence uint64) time.Time {
 	t.Helper()
 	stream, err := b.JetStream().Stream(t.Context(), bus.StreamEvents)

@@ -21,7 +21,7 @@ import (
 	"belfry/test/kit"
 )
 
-// setup sets a listener up, or looks, and counts what was found.
+// setup sets up a listener, or only checks it, and counts the states of its consumers.
 func setup(t *testing.T, b *bus.Bus, spec listener.Spec, check bool) map[bus.State]int {
 	t.Helper()
 	found, err := listener.Setup(t.Context(), b, spec, check)
@@ -35,7 +35,7 @@ func setup(t *testing.T, b *bus.Bus, spec listener.Spec, check bool) map[bus.Sta
 	return count
 }
 
-func TestAListenerIsSetUpBeforeItRuns(t *testing.T) {
+func TestSetupCreatesAndUpdatesConsumers(t *testing.T) {
 	const n = event.Partitions + 1
 	for name, c := range map[string]struct {
 		spec, other listener.Spec
@@ -76,8 +76,8 @@ func TestAListenerIsSetUpBeforeItRuns(t *testing.T) {
 	}
 }
 
-// What is set up is what a listener runs on, however many hands it has.
-func TestASetupFitsListenersWithOtherNumbersOfHands(t *testing.T) {
+// A listener runs on the consumers that Setup created, with any concurrency.
+func TestSetupDoesNotDependOnConcurrency(t *testing.T) {
 	b := open(t)
 	setup(t, b, listener.Spec{Name: "test"}, false)
 	for _, spec := range []listener.Spec{
@@ -89,8 +89,8 @@ func TestASetupFitsListenersWithOtherNumbersOfHands(t *testing.T) {
 	}
 }
 
-// Setting up again, and with another start, leaves a listener where it is.
-func TestASetupMovesNobody(t *testing.T) {
+// A second setup, also with another start, keeps the position of the listener.
+func TestSetupKeepsThePosition(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 10)
 	spec := listener.Spec{Name: "test", Start: listener.StartAtSequence(4)}
@@ -102,7 +102,7 @@ func TestASetupMovesNobody(t *testing.T) {
 	}
 	after := consumerOf(t, b)
 	if after.Config.DeliverPolicy != before.Config.DeliverPolicy || after.Config.OptStartSeq != 4 || after.Delivered != before.Delivered {
-		t.Errorf("the listener was moved: %+v", after)
+		t.Errorf("the position has changed: %+v", after)
 	}
 }
 
@@ -115,7 +115,7 @@ func consumerOf(t *testing.T, b *bus.Bus) *jetstream.ConsumerInfo {
 	return c.CachedInfo()
 }
 
-func TestASetupThatCannotWork(t *testing.T) {
+func TestInvalidSetupIsRejected(t *testing.T) {
 	b := open(t)
 	for _, spec := range []listener.Spec{{}, {Name: "a.b"}, {Name: "a", Stores: []string{"*"}}, {Name: "a", Filters: []string{"x"}, Stores: []string{"B"}}} {
 		if found, err := listener.Setup(t.Context(), b, spec, true); !errors.Is(err, errs.Invalid) || len(found) > 0 {
@@ -123,7 +123,7 @@ func TestASetupThatCannotWork(t *testing.T) {
 		}
 	}
 	if _, _, err := listener.Permissions("a.b", false); !errors.Is(err, errs.Invalid) {
-		t.Errorf("rights for no listener: %v", err)
+		t.Errorf("permissions for an invalid name: %v", err)
 	}
 	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamRetry); err != nil {
 		t.Fatal(err)
@@ -136,9 +136,9 @@ func TestASetupThatCannotWork(t *testing.T) {
 	}
 }
 
-// A listener that may make no consumer says which one lacks and what helps, and
-// goes on once somebody has made it.
-func TestAListenerWaitsForWhatItMayNotMake(t *testing.T) {
+// A listener without the permission to create consumers reports which one is
+// missing and what to do, and continues once it has been created.
+func TestListenerWaitsForMissingConsumers(t *testing.T) {
 	publishes, subscribes, err := listener.Permissions("test", true)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestAListenerWaitsForWhatItMayNotMake(t *testing.T) {
 		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: conf}), Auth: bus.Auth{User: "admin", Password: "pw"},
 	})
 	b := openWith(t, bus.Options{URL: admin.ClientURL(), Unmanaged: true, Auth: bus.Auth{User: "test", Password: "pw"}})
-	kit.WaitFor(t, "the guest is ready", func() bool { return b.Ready(t.Context()) == nil })
+	kit.WaitFor(t, "the bus is ready", func() bool { return b.Ready(t.Context()) == nil })
 
 	type lack struct {
 		consumer string
@@ -173,8 +173,8 @@ func TestAListenerWaitsForWhatItMayNotMake(t *testing.T) {
 		l := <-lacks
 		switch {
 		case l.err == nil:
-			t.Fatalf("%s lacks nothing", l.consumer)
-		case errors.Is(l.err, context.DeadlineExceeded): // the machine stands still, and it is tried again
+			t.Fatalf("%s is reported without an error", l.consumer)
+		case errors.Is(l.err, context.DeadlineExceeded): // the machine stalls, and the setup is retried
 		case !strings.Contains(l.err.Error(), "is missing and can't be created") || !strings.Contains(l.err.Error(), "belfry bus setup") || !strings.Contains(l.err.Error(), "--listener test"):
 			t.Fatalf("%s: %v", l.consumer, l.err)
 		default:
@@ -182,11 +182,11 @@ func TestAListenerWaitsForWhatItMayNotMake(t *testing.T) {
 		}
 	}
 	if !missing["RETRY.test"] || !missing["EVENTS.test-0"] || !missing["EVENTS.test-31"] {
-		t.Errorf("these lack: %v", missing)
+		t.Errorf("reported as missing: %v", missing)
 	}
 	publish(t, admin, 0, 5)
 	if got := setup(t, admin, spec, false); got[bus.Created] != event.Partitions+1 {
-		t.Fatalf("made %v", got)
+		t.Fatalf("created %v", got)
 	}
 	var seen []string
 	for len(seen) < 5 {
@@ -194,7 +194,7 @@ func TestAListenerWaitsForWhatItMayNotMake(t *testing.T) {
 	}
 	slices.Sort(seen)
 	if got := strings.Join(seen, " "); got != "b0 b1 b2 b3 b4" {
-		t.Errorf("it hears %s", got)
+		t.Errorf("it handles %s", got)
 	}
 	for len(missing) > 0 {
 		if l := <-lacks; l.err == nil {

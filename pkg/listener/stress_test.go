@@ -16,9 +16,9 @@ import (
 	"belfry/test/kit"
 )
 
-// TestEventsThatWaitOutADelayStopNobody has more events wait out an hour than
-// any listener has in hand.
-func TestEventsThatWaitOutADelayStopNobody(t *testing.T) {
+// TestEventsInBackoffDoNotBlockOthers has more events in a backoff of an hour than
+// a listener can have in flight.
+func TestEventsInBackoffDoNotBlockOthers(t *testing.T) {
 	b := open(t)
 	const poison = 3000
 	publish(t, b, 0, poison)
@@ -34,12 +34,12 @@ func TestEventsThatWaitOutADelayStopNobody(t *testing.T) {
 			return nil
 		},
 	})
-	kit.WaitFor(t, "those behind the poison are handled", func() bool { return healthy.distinct() == 50 })
+	kit.WaitFor(t, "the events after the failing ones are handled", func() bool { return healthy.distinct() == 50 })
 }
 
-// TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot has a handler that takes
-// longer than AckWait, with others behind it.
-func TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot(t *testing.T) {
+// TestEventsWaitingForAWorkerAreNotRedelivered has a handler that takes longer
+// than AckWait while other events wait.
+func TestEventsWaitingForAWorkerAreNotRedelivered(t *testing.T) {
 	t.Parallel()
 	const events = 3
 	b := open(t)
@@ -51,7 +51,7 @@ func TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot(t *testing.T) {
 			<-time.After(ackWait * 4 / 3)
 		}
 		if e.Attempt != 1 {
-			t.Errorf("event %s is handed out for the %d. time", e.ID, e.Attempt)
+			t.Errorf("event %s is delivered with attempt %d", e.ID, e.Attempt)
 		}
 		return nil
 	}})
@@ -61,7 +61,7 @@ func TestEventsAreNotHandedOutAgainWhileTheyWaitForASlot(t *testing.T) {
 	}
 }
 
-func TestADeadLetterTooLargeForTheBusLosesItsData(t *testing.T) {
+func TestTooLargeDeadLetterOmitsItsData(t *testing.T) {
 	b := open(t)
 	payload := make([]byte, int(b.Conn().MaxPayload())-262) // unreadable
 	e := bus.Event{ID: "large", Subject: event.Subject(event.StoreSaved, "Books", strings.Repeat("x", 200)), Payload: payload}
@@ -69,29 +69,29 @@ func TestADeadLetterTooLargeForTheBusLosesItsData(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return nil }})
-	kit.WaitFor(t, "it has left", func() bool { return len(letters(t, b)) == 1 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the event is a dead letter", func() bool { return len(letters(t, b)) == 1 && lag(t, b, "test") == 0 })
 	letter := letters(t, b)[0]
 	if len(letter.Data) != 0 || letter.Header.Get(listener.HeaderOmitted) != "true" || letter.Header.Get(listener.HeaderSequence) != "1" {
-		t.Errorf("the letter has %d bytes and headers %v", len(letter.Data), letter.Header)
+		t.Errorf("the dead letter has %d bytes and headers %v", len(letter.Data), letter.Header)
 	}
 }
 
-func TestDeadLettersOfALogThatBeganAnewAreNotTakenForTheOldOnes(t *testing.T) {
+func TestDeadLettersOfARecreatedLogAreNotDuplicates(t *testing.T) {
 	b := open(t)
 	run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return listener.Permanent(errors.New("never")) }})
 	for round := 1; round <= 2; round++ {
-		kit.WaitFor(t, "the log takes an event", func() bool {
+		kit.WaitFor(t, "the log accepts an event", func() bool {
 			e := event.Envelope{ID: fmt.Sprintf("e%d", round), Event: event.StoreSaved, Store: "Books", UUID: "b", Revision: 1}
 			return b.Publish(t.Context(), []bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}) == nil
 		})
-		kit.WaitFor(t, "it is with the dead letters", func() bool { return len(letters(t, b)) == round })
+		kit.WaitFor(t, "it is a dead letter", func() bool { return len(letters(t, b)) == round })
 		if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func TestAListenerToNewEventsMissesNoneWhenItsConsumerIsDeleted(t *testing.T) {
+func TestListenerToNewEventsMissesNoneWhenItsConsumerIsDeleted(t *testing.T) {
 	b := open(t)
 	var s seen
 	ctx, cancel := context.WithCancel(t.Context())
@@ -103,23 +103,23 @@ func TestAListenerToNewEventsMissesNoneWhenItsConsumerIsDeleted(t *testing.T) {
 			Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil },
 		})
 	}()
-	kit.WaitFor(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the consumer exists", func() bool { return lag(t, b, "test") == 0 })
 	if err := b.JetStream().DeleteConsumer(t.Context(), bus.StreamEvents, "test"); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, 0, 20)
-	kit.WaitFor(t, "what came while it had none is handled", func() bool { return s.distinct() == 20 })
+	kit.WaitFor(t, "events published without a consumer are handled", func() bool { return s.distinct() == 20 })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAConsumerThatIsAsItShouldBeIsNotTouched(t *testing.T) {
+func TestConsumerInSyncIsNotUpdated(t *testing.T) {
 	b := open(t)
 	handler := func(context.Context, *listener.Event) error { return nil }
 	stop := run(t, b, listener.Spec{Handler: handler})
-	kit.WaitFor(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the consumer exists", func() bool { return lag(t, b, "test") == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -136,17 +136,17 @@ func TestAConsumerThatIsAsItShouldBeIsNotTouched(t *testing.T) {
 	kit.WaitFor(t, "the event is handled", func() bool { return lag(t, b, "test") == 0 })
 	for _, sub := range []interface{ Pending() (int, int, error) }{changed, created} {
 		if n, _, err := sub.Pending(); err != nil || n != 0 {
-			t.Errorf("the consumer was made again (%d messages, %v)", n, err)
+			t.Errorf("the consumer was created or updated (%d messages, %v)", n, err)
 		}
 	}
 }
 
-func TestWhatAnAdministratorChangedIsPutRight(t *testing.T) {
+func TestDriftedConsumerIsUpdatedAtTheStart(t *testing.T) {
 	b := open(t)
 	var s seen
 	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
 	stop := run(t, b, listener.Spec{Handler: handler})
-	kit.WaitFor(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the consumer exists", func() bool { return lag(t, b, "test") == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -171,12 +171,12 @@ func TestWhatAnAdministratorChangedIsPutRight(t *testing.T) {
 	}
 }
 
-func TestLimitsThatAnAdministratorSetsMeanwhileArePutRight(t *testing.T) {
+func TestDriftedConsumerIsUpdatedWhileItRuns(t *testing.T) {
 	b := open(t)
 	var s seen
 	run(t, b, listener.Spec{Concurrency: 16, Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
 	publish(t, b, 0, 10)
-	kit.WaitFor(t, "it listens", func() bool { return s.distinct() == 10 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "ten are handled", func() bool { return s.distinct() == 10 && lag(t, b, "test") == 0 })
 	consumer, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
 	if err != nil {
 		t.Fatal(err)
@@ -187,10 +187,10 @@ func TestLimitsThatAnAdministratorSetsMeanwhileArePutRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, b, 10, 100)
-	kit.WaitFor(t, "it goes on", func() bool { return s.distinct() == 100 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all are handled", func() bool { return s.distinct() == 100 && lag(t, b, "test") == 0 })
 }
 
-func TestWhatKeepsAListenerFromListeningIsLoggedOnce(t *testing.T) {
+func TestSetupErrorIsLoggedOnce(t *testing.T) {
 	b := open(t)
 	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestWhatKeepsAListenerFromListeningIsLoggedOnce(t *testing.T) {
 			Name: "test", Filters: []string{"events.>"}, Handler: func(context.Context, *listener.Event) error { return nil },
 		})
 	}()
-	kit.WaitFor(t, "it was tried several times", func() bool { n, _, _ := asked.Pending(); return n > 3 })
+	kit.WaitFor(t, "it was retried several times", func() bool { n, _, _ := asked.Pending(); return n > 3 })
 	if err := asked.Unsubscribe(); err != nil {
 		t.Fatal(err)
 	}
@@ -221,10 +221,10 @@ func TestWhatKeepsAListenerFromListeningIsLoggedOnce(t *testing.T) {
 	}
 }
 
-func TestStoppingDoesNotWaitForABusThatIsAway(t *testing.T) {
+func TestStopDoesNotWaitForAStoppedServer(t *testing.T) {
 	b := open(t)
 	stop := run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return nil }})
-	kit.WaitFor(t, "the consumer is there", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the consumer exists", func() bool { return lag(t, b, "test") == 0 })
 	if err := b.StopServer(); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestStoppingDoesNotWaitForABusThatIsAway(t *testing.T) {
 	}
 }
 
-// dead are the ids of the events with the dead letters, sorted.
+// dead returns the ids of the events of the dead letters, sorted.
 func dead(t *testing.T, b *bus.Bus) []string {
 	t.Helper()
 	var ids []string
