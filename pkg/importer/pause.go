@@ -1,10 +1,11 @@
 package importer
 
 import (
-	"belfry/pkg/backoff"
 	"context"
 	"sync"
 	"time"
+
+	"belfry/pkg/backoff"
 )
 
 // pause is a time before which no worker sends requests.

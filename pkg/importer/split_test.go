@@ -134,7 +134,7 @@ func TestParseSaysWhereAnObjectIsMalformed(t *testing.T) {
 		"NUL":           {"{\"a\":\"\\u0000\"}", "1:1: a NUL character"},
 		"not an object": {"[17]", "1:2: a JSON object is expected, not a number"},
 		"nested deeply": {strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65), "1:1: nested more than 64 levels"},
-		"colors in it": {"{\"\x1b[31m\":1}", "1:3: malformed JSON"},
+		"colors in it":  {"{\"\x1b[31m\":1}", "1:3: malformed JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := split(strings.NewReader(c.input))

@@ -1,13 +1,14 @@
 package outbox_test
 
 import (
-	"belfry/pkg/bus"
-	"belfry/pkg/errs"
-	"belfry/pkg/store/outbox"
 	"context"
 	"sync"
 	"testing"
 	"time"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/outbox"
 )
 
 // unsynced is a bus whose syncs can fail.
