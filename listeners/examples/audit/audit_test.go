@@ -27,7 +27,7 @@ func filled(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "log")
 	l := opened(t, path)
 	must(t, l.add(numbered(0, 6)))
-	must(t, l.add(numbered(4, 10))) // 4 and 5 come again
+	must(t, l.add(numbered(4, 10))) // 4 and 5 are redelivered
 	must(t, l.add(append(numbered(9, 10), numbered(9, 10)...)))
 	closed(t, l)
 	return path
@@ -61,7 +61,7 @@ func must(t *testing.T, failed []error) {
 	}
 }
 
-func TestWhatWasDoneToALogShows(t *testing.T) {
+func TestChangesOfTheLogAreDetected(t *testing.T) {
 	path := filled(t)
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -83,7 +83,7 @@ func TestWhatWasDoneToALogShows(t *testing.T) {
 		"an empty line":        {string(whole) + "\n", "line 11 is no line"},
 		"something else":       {string(whole) + "hello\n", "line 11 is no line"},
 		"a very long line":     {string(whole) + strings.Repeat("x", maxLine+1), "line 11 is longer"},
-		"the end gone":         {string(whole[:len(whole)-len(lines[9])]), ""}, // a head of former times tells it
+		"the end gone":         {string(whole[:len(whole)-len(lines[9])]), ""}, // only an earlier head detects it
 		"half a line":          {string(whole[:len(whole)-7]), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestWhatWasDoneToALogShows(t *testing.T) {
 	}
 }
 
-func TestAHeadOfFormerTimesTellsThatTheEndIsGone(t *testing.T) {
+func TestEarlierHeadDetectsATruncatedLog(t *testing.T) {
 	path := filled(t)
 	l := opened(t, path)
 	head, size := l.head, l.size
@@ -114,7 +114,7 @@ func TestAHeadOfFormerTimesTellsThatTheEndIsGone(t *testing.T) {
 	}
 }
 
-func TestALogIsWrittenOnBehindWhatACrashLeft(t *testing.T) {
+func TestLogIsContinuedAfterACrash(t *testing.T) {
 	path := filled(t)
 	info, err := os.Stat(path)
 	if err != nil {
@@ -140,16 +140,15 @@ func TestALogIsWrittenOnBehindWhatACrashLeft(t *testing.T) {
 	}
 }
 
-func TestAFolderThatIsNotThereIsNoOtherProcess(t *testing.T) {
+func TestMissingFolderIsNotReportedAsALock(t *testing.T) {
 	_, err := open(filepath.Join(t.TempDir(), "none", "log"))
 	if err == nil || strings.Contains(err.Error(), "another process") {
 		t.Errorf("it says %v", err)
 	}
 }
 
-// A write that fails half-way, as when the disk is full, leaves nothing behind
-// once another one succeeds.
-func TestAWriteThatFailedIsTakenAway(t *testing.T) {
+// A partial write, for instance to a full disk, is removed before the next one.
+func TestFailedWriteIsRemoved(t *testing.T) {
 	path := filled(t)
 	l := opened(t, path)
 	if _, err := l.file.WriteString(`{"hash":"half`); err != nil {
@@ -177,7 +176,7 @@ func TestAWriteThatFailedIsTakenAway(t *testing.T) {
 	}
 }
 
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+func TestDeduplicationIsBounded(t *testing.T) {
 	l := &log{recent: map[string]bool{}}
 	for i := range 5 * remembered {
 		l.remember(fmt.Sprint(i))

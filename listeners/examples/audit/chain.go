@@ -11,8 +11,8 @@ import (
 	"io"
 )
 
-// line is what a line of the log holds. Its hash is that of the hash before it
-// and of all that follows its own in the line.
+// line is a line of the log. Its hash covers the previous hash and the rest of
+// the line.
 type line struct {
 	Hash     string `json:"hash"`
 	Sequence uint64 `json:"sequence"` // in belfry's log
@@ -48,16 +48,16 @@ func hash(head string, tail []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// scanned is what a log was found to hold.
+// scanned is the result of a scan.
 type scanned struct {
 	lines int
-	size  int64  // of the whole lines
-	half  int    // bytes behind them: a line that a crash has cut
+	size  int64  // of the complete lines
+	half  int    // bytes after them: an incomplete line that a crash left
 	head  string // the last hash
 }
 
-// scan reads a log from its beginning and tells each of its lines. It reports
-// the first one that is not what was written.
+// scan reads a log from its beginning and calls each with every line. It returns
+// an error for the first line that differs from what was written.
 func scan(r io.Reader, each func(line)) (scanned, error) {
 	var s scanned
 	for in := bufio.NewReaderSize(r, maxLine); ; {
@@ -77,7 +77,7 @@ func scan(r io.Reader, each func(line)) (scanned, error) {
 			return s, fmt.Errorf("line %d is no line of the log", s.lines+1)
 		}
 		if l.Hash != hash(s.head, whole[rest:]) {
-			return s, fmt.Errorf("line %d is not what was written behind the line before it: one of them was changed, or lines between them are missing", s.lines+1)
+			return s, fmt.Errorf("line %d is not what was written after the line before it: one of them was changed, or lines between them are missing", s.lines+1)
 		}
 		s.lines, s.size, s.head = s.lines+1, s.size+int64(len(text)), l.Hash
 		each(l)

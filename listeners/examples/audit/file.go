@@ -13,25 +13,25 @@ import (
 	"belfry/pkg/listener"
 )
 
-// remembered is how many events are known at least, so that one which comes
-// again is written once. After a crash a few hundred come again.
+// remembered is the number of recent events that are deduplicated at least. After
+// a crash a few hundred are redelivered.
 const remembered = 1 << 16
 
 // log is the file. One process writes it at a time.
 type log struct {
 	lock *flock.Flock
 
-	mu            sync.Mutex // retries of dead letters come beside the others
+	mu            sync.Mutex // retries of dead letters are handled concurrently
 	file          *os.File
-	size          int64 // of what is on disk for sure
+	size          int64 // of what is synced to disk
 	lines         int
 	head          string
-	dirty         bool // what lies behind size is of an attempt that failed
+	dirty         bool // bytes after size belong to a failed write
 	recent, older map[string]bool
 }
 
-// open opens a log, checks all of it, and takes away what a crash has left of
-// a line. A log that was changed is not written on.
+// open opens a log, verifies it, and removes an incomplete line that a crash left.
+// It fails for a log that was changed.
 func open(path string) (*log, error) {
 	l := &log{lock: flock.New(path, flock.SetPermissions(0o600)), recent: map[string]bool{}}
 	switch mine, err := l.lock.TryLock(); {
@@ -50,7 +50,7 @@ func open(path string) (*log, error) {
 	}
 	l.lines, l.size, l.head = s.lines, s.size, s.head
 	if s.half > 0 {
-		slog.Warn("a line that a crash has cut is taken away; its event comes again", "file", path, "bytes", s.half)
+		slog.Warn("an incomplete line after a crash is removed; its event is redelivered", "file", path, "bytes", s.half)
 		l.dirty = true
 	}
 	return l, errors.Join(l.clean(), l.file.Sync(), syncFolder(path))
@@ -65,7 +65,7 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// add writes events that are not there yet, and returns when they are on disk.
+// add appends the events that the log does not have yet, and returns when they are on disk.
 func (l *log) add(events []*listener.Event) []error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *log) add(events []*listener.Event) []error {
 	return failed
 }
 
-// write makes text durable behind what is there.
+// write appends text and syncs it to disk.
 func (l *log) write(text []byte) error {
 	if len(text) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (l *log) write(text []byte) error {
 	return nil
 }
 
-// clean takes away what an attempt left that failed.
+// clean removes what a failed write left.
 func (l *log) clean() error {
 	if !l.dirty {
 		return nil
@@ -125,7 +125,7 @@ func (l *log) clean() error {
 	return err
 }
 
-// remember notes that an event is there, and forgets the oldest ones.
+// remember records that an event is in the log, and drops the oldest records.
 func (l *log) remember(id string) {
 	if len(l.recent) >= remembered {
 		l.older, l.recent = l.recent, make(map[string]bool, remembered)

@@ -1,6 +1,6 @@
-// Command audit keeps a log of everything that happens: a line of JSON for each
-// event, on disk before the event is acknowledged, and chained to the line
-// before it, so that a cut or a change shows.
+// Command audit writes every event to a log file: one line of JSON for each, on
+// disk before the event is acknowledged, and chained to the line before it by a
+// hash, so that changes are detected.
 package main
 
 import (
@@ -14,14 +14,15 @@ import (
 	"belfry/pkg/listener"
 )
 
-// ackWait is how long what a killed process had in hand waits for the next one.
+// ackWait is the time after which the events in flight of a killed process are
+// redelivered.
 const ackWait = 5 * time.Second
 
 func main() {
 	name := flag.String("name", "audit", "name of the listener")
 	path := flag.String("file", "audit.jsonl", "the log")
-	check := flag.Bool("verify", false, "check the log, tell its head, and end")
-	head := flag.String("head", "", "with -verify: a head of former times, which the log must hold")
+	check := flag.Bool("verify", false, "check the log, print its head, and exit")
+	head := flag.String("head", "", "with -verify: an earlier head, which the log must have")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "unexpected argument %q: there are flags alone\n", flag.Arg(0))
@@ -59,7 +60,7 @@ func verify(path, head string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	case !found:
-		fmt.Fprintf(os.Stderr, "the log has %d lines, and none with that head: it was cut or made anew\n", s.lines)
+		fmt.Fprintf(os.Stderr, "the log has %d lines, and none with that head: it was truncated or replaced\n", s.lines)
 		return 1
 	}
 	fmt.Printf("%d lines, head %s\n", s.lines, s.head)

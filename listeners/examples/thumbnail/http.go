@@ -15,8 +15,8 @@ import (
 	"belfry/pkg/listener"
 )
 
-// newClient makes a client that follows one redirect: that to a storage, for
-// which neither token nor condition is meant.
+// newClient returns a client that follows one redirect, to a storage, without the
+// token and the condition.
 func newClient() *http.Client {
 	return &http.Client{Timeout: patience, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if len(via) > 1 {
@@ -28,7 +28,7 @@ func newClient() *http.Client {
 	}}
 }
 
-// statusError is an answer that is none of success.
+// statusError is a reply with another status than 2xx.
 type statusError struct {
 	code int
 	text string
@@ -70,7 +70,7 @@ func (m *maker) attach(ctx context.Context, uuid, revision, of string, small pic
 	return err
 }
 
-// do sends a request and reads the answer, which is of success, and its headers.
+// do sends a request and returns the headers and body of a reply with status 2xx.
 func (m *maker) do(ctx context.Context, method, path string, body io.Reader, with http.Header) (http.Header, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, m.belfry+path, body)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // A storage that belfry redirects to gets neither the token nor the condition,
-// and no error tells what is in its URL.
-func TestAStorageIsToldNothing(t *testing.T) {
+// and no error contains its URL.
+func TestStorageGetsNoCredentials(t *testing.T) {
 	there := true
 	storage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !there {
@@ -38,7 +38,7 @@ func TestAStorageIsToldNothing(t *testing.T) {
 	}
 }
 
-func TestALargeAnswerIsNotKept(t *testing.T) {
+func TestTooLargeReplyIsRejected(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(make([]byte, 101))
 	}))

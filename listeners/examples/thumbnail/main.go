@@ -19,7 +19,8 @@ import (
 	"belfry/pkg/listener"
 )
 
-// envToken is the session that the program acts in; without it, nobody's.
+// envToken is the token of the program's session; without it, requests are
+// anonymous.
 const envToken = "BELFRY_TOKEN" //nolint:gosec // a name, no secret
 
 // types are those that shrink reads.
@@ -28,7 +29,7 @@ var types = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 const (
 	attempts = 20 // about five minutes
 	patience = 2 * time.Minute
-	ackWait  = 5 * time.Second // for which what a killed process had in hand waits for the next one
+	ackWait  = 5 * time.Second // after which the events in flight of a killed process are redelivered
 )
 
 func main() {
@@ -68,7 +69,7 @@ func main() {
 		Handler:     m.handle,
 		Timeout:     patience,
 		AckWait:     ackWait,
-		MaxAttempts: attempts, // so that a picture which ends the process ends with the dead letters
+		MaxAttempts: attempts, // so that a picture which crashes the process becomes a dead letter
 	})
 }
 
@@ -82,7 +83,7 @@ type maker struct {
 	limits                   limits
 }
 
-// record is what an object holds of a file.
+// record is the record of a file in an object.
 type record struct {
 	Hash     string            `json:"hash"`
 	Size     int64             `json:"size"`
@@ -90,9 +91,9 @@ type record struct {
 	Metadata map[string]string `json:"metadata"`
 }
 
-// handle makes the thumbnail of the picture that an event tells of, unless the
-// object has it. The upload names the revision at which it looked, so a
-// thumbnail is never attached twice, however many look at once.
+// handle makes the thumbnail of the picture of an event, unless the object has it.
+// The upload is conditional on the revision that was read, so that concurrent
+// processes never attach a thumbnail twice.
 func (m *maker) handle(ctx context.Context, e *listener.Event) error {
 	var uploaded record
 	if err := json.Unmarshal(e.Record, &uploaded); err != nil {
@@ -104,7 +105,7 @@ func (m *maker) handle(ctx context.Context, e *listener.Event) error {
 	if uploaded.Size > m.maxBytes {
 		return listener.Permanent(fmt.Errorf("the picture has %d bytes, over %d", uploaded.Size, m.maxBytes))
 	}
-	at, err := m.look(ctx, e.UUID, uploaded.Hash)
+	at, err := m.find(ctx, e.UUID, uploaded.Hash)
 	if err != nil || at.index < 0 || at.done {
 		return err
 	}
@@ -126,9 +127,8 @@ type place struct {
 	done     bool   // it has its thumbnail
 }
 
-// look finds a picture in its object. The index that the event tells may have
-// changed since.
-func (m *maker) look(ctx context.Context, uuid, hash string) (place, error) {
+// find finds a picture in its object. The index in the event may be out of date.
+func (m *maker) find(ctx context.Context, uuid, hash string) (place, error) {
 	none := place{index: -1}
 	header, body, err := m.do(ctx, http.MethodGet, m.objects+"/"+uuid, nil, nil)
 	var status statusError

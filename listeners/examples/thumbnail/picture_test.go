@@ -25,7 +25,7 @@ func painted(w, h int, c color.Color) image.Image {
 	return img
 }
 
-func TestPicturesBecomeSmall(t *testing.T) {
+func TestPicturesAreShrunk(t *testing.T) {
 	red, glass := color.NRGBA{R: 200, A: 255}, color.NRGBA{R: 200, A: 100}
 	encode := map[string]func(*bytes.Buffer, image.Image) error{
 		"png":  func(b *bytes.Buffer, i image.Image) error { return png.Encode(b, i) },
@@ -81,7 +81,7 @@ func sized(t *testing.T, w, h uint32) []byte {
 	return b
 }
 
-func TestWhatIsNoPictureThatCanBeRead(t *testing.T) {
+func TestUnreadablePicturesAreRejected(t *testing.T) {
 	var whole bytes.Buffer
 	if err := png.Encode(&whole, painted(100, 100, color.White)); err != nil {
 		t.Fatal(err)

@@ -19,14 +19,13 @@ const (
 	maxHeader   = 64 << 10
 )
 
-// platform is where one cloud keeps what virtual machines are told: the only
-// such address that is not of a private network.
+// platform is the metadata address of a cloud that is not in a private network.
 var platform = netip.MustParsePrefix("168.63.129.16/32")
 
-// newClient makes a client that follows no redirect and, unless it may, connects
-// to no address of this machine or of a private network. The address is judged
-// when it is dialled: a name that means another address a moment later is of no
-// use. A proxy of the environment would dial in its place, so none is used.
+// newClient returns a client that follows no redirect and, unless allowPrivate,
+// connects to no address of this machine or of a private network. The address is
+// checked when it is dialed, so that DNS rebinding does not help. A proxy would
+// dial in its place, so none is used.
 func newClient(timeout time.Duration, allowPrivate bool) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	if !allowPrivate {
@@ -38,7 +37,7 @@ func newClient(timeout time.Duration, allowPrivate bool) *http.Client {
 		Transport: &http.Transport{
 			DialContext:            dialer.DialContext,
 			ForceAttemptHTTP2:      true,
-			MaxIdleConnsPerHost:    handsAtOnce,
+			MaxIdleConnsPerHost:    concurrency,
 			IdleConnTimeout:        keepIdle,
 			TLSHandshakeTimeout:    dialTimeout,
 			MaxResponseHeaderBytes: maxHeader,
@@ -46,7 +45,7 @@ func newClient(timeout time.Duration, allowPrivate bool) *http.Client {
 	}
 }
 
-// public lets pass what is an address of the internet.
+// public allows public addresses only.
 func public() *ssrf.Guardian {
 	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(platform))
 }

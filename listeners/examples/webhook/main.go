@@ -1,5 +1,5 @@
-// Command webhook posts events to a URL, each signed after the Standard Webhooks
-// convention, until the receiver has taken it.
+// Command webhook posts events to a URL, each signed by the Standard Webhooks
+// convention, and retries until the receiver accepts it.
 package main
 
 import (
@@ -27,10 +27,10 @@ const (
 )
 
 const (
-	handsAtOnce = 4
+	concurrency = 4
 	firstDelay  = time.Second
-	mostDelay   = 10 * time.Minute
-	ackWait     = 5 * time.Second // for which what a killed process had in hand waits for the next one
+	maxDelay    = 10 * time.Minute
+	ackWait     = 5 * time.Second // after which the events in flight of a killed process are redelivered
 )
 
 func main() {
@@ -66,7 +66,7 @@ func main() {
 		Events:      list[event.Name](*events),
 		Stores:      list[string](*stores),
 		Handler:     r.handle,
-		Concurrency: handsAtOnce,
+		Concurrency: concurrency,
 		AckWait:     ackWait,
 		Backoff:     backoff,
 	})
@@ -77,17 +77,17 @@ func usage(err error) {
 	os.Exit(2)
 }
 
-// checkURL takes no URL that it can't post to in safety. What it refuses it does
-// not repeat.
+// checkURL rejects URLs that are not safe to post to. The error does not contain
+// the URL.
 func checkURL(text string, allowHTTP bool) (string, error) {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
-		return "", errors.New("where to? Say so with -url or " + envURL)
+		return "", errors.New("no URL: set -url or " + envURL)
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return "", errors.New("the URL is none of https")
+		return "", errors.New("the URL is not an https URL")
 	case u.Scheme == "http" && !allowHTTP:
-		return "", errors.New("the URL is not https: whoever is on the way could read what is posted. -allow-http allows it")
+		return "", errors.New("the URL is not https, so events could be read on the network; -allow-http allows it")
 	case u.User != nil:
 		return "", errors.New("the URL has a user in it, which is not used: the signature says who posts")
 	}
@@ -106,9 +106,9 @@ func list[T ~string](text string) []T {
 
 // backoff is from one second doubling up to ten minutes, with jitter.
 func backoff(attempt int) time.Duration {
-	d := mostDelay
+	d := maxDelay
 	if attempt < 10 {
-		d = min(firstDelay<<(attempt-1), mostDelay)
+		d = min(firstDelay<<(attempt-1), maxDelay)
 	}
 	return d/2 + rand.N(d) //nolint:gosec // jitter needs no secrecy
 }

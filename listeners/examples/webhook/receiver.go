@@ -23,7 +23,7 @@ const (
 	maxReply = 64 << 10  // of a reply is read, so that its connection can be used again
 )
 
-// receiver is where events are posted to.
+// receiver posts events to a URL.
 type receiver struct {
 	url    string
 	sign   signer
@@ -36,8 +36,7 @@ type receiver struct {
 	until time.Time // the receiver asked for a pause
 }
 
-// handle posts an event. It is posted again later unless the receiver took it or
-// never will.
+// handle posts an event. A transient error retries it later.
 func (r *receiver) handle(ctx context.Context, e *listener.Event) error {
 	for wait := r.paused(); wait > 0; wait = r.paused() {
 		select {
@@ -56,7 +55,7 @@ func (r *receiver) handle(ctx context.Context, e *listener.Event) error {
 	return err
 }
 
-// paused is how long the receiver still asks to be left alone.
+// paused returns the rest of the pause that the receiver asked for.
 func (r *receiver) paused() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,11 +79,11 @@ func (r *receiver) post(ctx context.Context, e *listener.Event) error {
 	}
 	_, _ = io.CopyN(io.Discard, res.Body, maxReply)
 	_ = res.Body.Close()
-	return r.judge(res)
+	return r.outcome(res)
 }
 
-// judge says what a reply means.
-func (r *receiver) judge(res *http.Response) error {
+// outcome returns nil, a transient or a permanent error for a reply.
+func (r *receiver) outcome(res *http.Response) error {
 	err := fmt.Errorf("the receiver answered %s", res.Status)
 	switch code := res.StatusCode; {
 	case code >= 200 && code <= 299:
@@ -99,7 +98,7 @@ func (r *receiver) judge(res *http.Response) error {
 	}
 }
 
-// pause notes a pause: seconds or a date (RFC 9110, 10.2.3). It holds for all
+// pause records a pause: seconds or a date (RFC 9110, 10.2.3). It holds for all
 // events, since they go to the same receiver.
 func (r *receiver) pause(retryAfter string) {
 	seconds, err := strconv.ParseUint(retryAfter, 10, 31)
@@ -119,7 +118,7 @@ func (r *receiver) pause(retryAfter string) {
 	}
 }
 
-// withoutURL is the reason of an error without the URL, which may hold a secret.
+// withoutURL removes the URL, which may contain a secret, from an error.
 func withoutURL(err error) error {
 	var of *url.Error
 	if errors.As(err, &of) {

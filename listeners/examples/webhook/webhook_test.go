@@ -36,7 +36,7 @@ func happened(ago time.Duration) *listener.Event {
 }
 
 // The values are those of the convention's own example.
-func TestTheSignatureIsThatOfTheConvention(t *testing.T) {
+func TestSignatureFollowsTheConvention(t *testing.T) {
 	sign, err := newSigner(secret)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestTheSignatureIsThatOfTheConvention(t *testing.T) {
 	}
 }
 
-func TestWhatIsPostedIsSignedWithEachSecret(t *testing.T) {
+func TestPostIsSignedWithEachSecret(t *testing.T) {
 	second := make([]byte, 32)
 	var got http.Header
 	var body []byte
@@ -79,7 +79,7 @@ func TestWhatIsPostedIsSignedWithEachSecret(t *testing.T) {
 	}
 }
 
-func TestWhatAReplyMeans(t *testing.T) {
+func TestStatusDecidesAboutRetries(t *testing.T) {
 	const taken, later, never = "taken", "later", "never"
 	for status, want := range map[int]string{
 		200: taken, 204: taken, 301: never, 307: never, 400: never, 401: never, 404: never, 408: later, 410: never, 425: later,
@@ -105,7 +105,7 @@ func TestWhatAReplyMeans(t *testing.T) {
 	}
 }
 
-func TestAReceiverIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+func TestRetryAfterPausesAllPosts(t *testing.T) {
 	date := time.Now().Add(30 * time.Minute).UTC().Format(http.TimeFormat)
 	for asked, want := range map[string][2]time.Duration{
 		"":                {-1, 0},
@@ -147,7 +147,7 @@ func TestAnOldEventIsPostedOnceMore(t *testing.T) {
 	}
 }
 
-func TestNoErrorTellsTheURL(t *testing.T) {
+func TestErrorsDoNotContainTheURL(t *testing.T) {
 	r := posting(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	err := r.handle(t.Context(), happened(0))
 	if err == nil || listener.IsPermanent(err) || strings.Contains(err.Error(), "hunter2") {
@@ -160,7 +160,7 @@ func TestNoErrorTellsTheURL(t *testing.T) {
 	}
 }
 
-func TestAddressesThatAreNotOfTheInternet(t *testing.T) {
+func TestPrivateAddressesAreRejected(t *testing.T) {
 	for address, want := range map[string]bool{
 		"127.0.0.1": false, "127.1.2.3": false, "0.0.0.0": false, "10.1.2.3": false, "172.31.0.1": false, "192.168.1.1": false,
 		"169.254.169.254": false, "100.64.0.1": false, "100.100.100.200": false, "192.0.0.192": false, "168.63.129.16": false,
@@ -180,7 +180,7 @@ func TestAddressesThatAreNotOfTheInternet(t *testing.T) {
 	}
 }
 
-func TestURLs(t *testing.T) {
+func TestUnsafeURLsAreRejected(t *testing.T) {
 	for text, want := range map[string]bool{
 		"https://example.com/hook": true, "https://127.0.0.1:8443": true, "http://example.com": false, "": false, "example.com": false,
 		"file:///etc/passwd": false, "https://": false, "https://ada:hunter2@example.com": false, "https://hunter2 .com/%zz": false,
@@ -195,7 +195,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-func TestSecrets(t *testing.T) {
+func TestInvalidSecretsAreRejected(t *testing.T) {
 	for text, want := range map[string]bool{
 		secret: true, strings.TrimPrefix(secret, "whsec_"): true, "": false, " ": false, "whsec_c2hvcnQ=": false, "whsec_hunter2!": false,
 		"whsec_" + strings.Repeat("AAAA", 22): false, secret + " hunter2": false,

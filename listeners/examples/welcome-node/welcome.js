@@ -5,10 +5,10 @@ import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/
 
 const env = process.env;
 const name = env.WELCOME_NAME ?? "welcome-node";
-const consumerNotFound = 10014; // what the server calls it
-const inHand = 2; // events of a stream: times requestTimeout less than ackWait
+const consumerNotFound = 10014; // error code of the server
+const maxInFlight = 2; // events of a stream: times requestTimeout less than ackWait
 const requestTimeout = 2_000;
-const ackWait = 5_000; // after which what a killed process had in hand comes again
+const ackWait = 5_000; // after which the events in flight of a killed process are redelivered
 const attempts = 20; // about five minutes
 
 const nc = await connect({
@@ -29,19 +29,17 @@ await Promise.all([
 ]);
 await nc.drain();
 
-// listen handles what a stream has for the listener until the process is asked to
-// stop.
+// listen handles the events of a stream until the process is asked to stop.
 async function listen(stream, selected) {
   await makeConsumer(stream, selected);
-  const messages = await (await js.consumers.get(stream, name)).consume({ max_messages: inHand });
+  const messages = await (await js.consumers.get(stream, name)).consume({ max_messages: maxInFlight });
   for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => messages.stop());
   console.error(`${name} listens to ${stream}`);
   for await (const m of messages) await handle(m);
 }
 
-// makeConsumer makes the durable consumer that is the listener's place in a
-// stream. One that is there is left as it is: `belfry listener reset` may have
-// moved it.
+// makeConsumer creates the durable consumer of the listener. An existing one is not
+// changed: `belfry listener reset` may have set its position.
 async function makeConsumer(stream, selected) {
   try {
     await manager.consumers.info(stream, name);
@@ -59,22 +57,22 @@ async function makeConsumer(stream, selected) {
 
 // handle acknowledges an event once its user is completed, and not before.
 async function handle(m) {
-  m.working(); // it has waited for those before it
+  m.working(); // a heartbeat: it has waited for the events before it
   try {
     await complete(m.json());
     m.ack();
   } catch (err) {
     const attempt = m.info.deliveryCount;
-    if (err.lasting || err instanceof SyntaxError || attempt >= attempts) return bury(m, err);
+    if (err.permanent || err instanceof SyntaxError || attempt >= attempts) return deadLetter(m, err);
     const delay = Math.min(250 * 2 ** Math.min(attempt, 10), 30_000);
     console.error(`attempt ${attempt} at event ${m.seq} failed, the next in ${delay} ms: ${err.message}`);
     m.nak(delay);
   }
 }
 
-// complete asks belfry to update a user. What it asks for follows from the event
-// alone, and the key is the listener's name and the event's id: the event may
-// come again, the update takes place once.
+// complete asks belfry to update a user. The update depends on the event
+// only, and its key is the listener's name and the event's id: the event may be
+// redelivered, the update takes effect once.
 async function complete(e) {
   const object = { welcomed: e.time };
   if (!e.user.displayName) object.displayName = e.user.name || "Somebody new";
@@ -87,13 +85,13 @@ async function complete(e) {
   const status = Number(reply.headers?.get("Nats-Service-Error-Code") || 0);
   if (status === 0 || status === 404) return; // done, or the user is gone
   const err = new Error(`belfry answered ${status}: ${reply.headers.get("Nats-Service-Error")}`);
-  err.lasting = status < 500 && ![408, 409, 412, 429].includes(status);
+  err.permanent = status < 500 && ![408, 409, 412, 429].includes(status);
   throw err;
 }
 
-// bury puts an event with the dead letters, for `belfry dlq`, and lets go of it
-// once it is there. One that came back from them says where the log has it.
-async function bury(m, reason) {
+// deadLetter publishes a dead letter, for `belfry dlq`, and ends the delivery once it
+// is stored. The headers of a retried event say where it is in the log.
+async function deadLetter(m, reason) {
   const h = headers();
   h.set("Belfry-Reason", String(reason.message).replace(/[^ -~]/g, " ").slice(0, 1024));
   h.set("Belfry-Listener", name);

@@ -14,14 +14,14 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
 NAME = os.environ.get("WELCOME_NAME", "welcome-python")
-IN_HAND = 2  # events of a stream: times REQUEST_TIMEOUT less than ACK_WAIT
+MAX_IN_FLIGHT = 2  # events of a stream: times REQUEST_TIMEOUT less than ACK_WAIT
 REQUEST_TIMEOUT = 2
-ACK_WAIT = 5  # after which what a killed process had in hand comes again
+ACK_WAIT = 5  # after which the events in flight of a killed process are redelivered
 ATTEMPTS = 20  # about five minutes
 
 
-class Lasting(Exception):
-    """A fault that no further attempt mends."""
+class Permanent(Exception):
+    """An error that another attempt does not fix."""
 
 
 def say(text):
@@ -54,14 +54,13 @@ async def main():
 
 
 async def listen(nc, js, stop, stream, subject, start):
-    """Handles what a stream has for the listener until the process is asked to
-    stop."""
+    """Handles the events of a stream until the process is asked to stop."""
     await make_consumer(js, stream, subject, start)
     sub = await js.pull_subscribe_bind(consumer=NAME, stream=stream)
     say(f"{NAME} listens to {stream}")
     while not stop.is_set():
         try:
-            messages = await sub.fetch(IN_HAND, timeout=1)
+            messages = await sub.fetch(MAX_IN_FLIGHT, timeout=1)
         except (TimeoutError, nats.errors.TimeoutError):
             continue  # there was none
         except nats.errors.Error as err:
@@ -70,12 +69,12 @@ async def listen(nc, js, stop, stream, subject, start):
             continue
         for m in messages:
             await handle(nc, js, m)
-    await sub.unsubscribe()  # nothing of it waits: what was fetched is handled
+    await sub.unsubscribe()  # nothing waits: all fetched events are handled
 
 
 async def make_consumer(js, stream, subject, start):
-    """Makes the durable consumer that is the listener's place in a stream. One that
-    is there is left as it is: `belfry listener reset` may have moved it."""
+    """Creates the durable consumer of the listener. An existing one is not changed:
+    `belfry listener reset` may have set its position."""
     try:
         await js.consumer_info(stream, NAME)
     except NotFoundError:
@@ -94,14 +93,14 @@ async def make_consumer(js, stream, subject, start):
 
 async def handle(nc, js, m):
     """Acknowledges an event once its user is completed, and not before."""
-    await m.in_progress()  # it has waited for those before it
+    await m.in_progress()  # a heartbeat: it has waited for the events before it
     attempt = m.metadata.num_delivered
     try:
         await complete(nc, json.loads(m.data))
         await m.ack()
     except Exception as err:
-        if isinstance(err, (Lasting, json.JSONDecodeError)) or attempt >= ATTEMPTS:
-            await bury(js, m, err)
+        if isinstance(err, (Permanent, json.JSONDecodeError)) or attempt >= ATTEMPTS:
+            await dead_letter(js, m, err)
             return
         delay = min(0.25 * 2 ** min(attempt, 10), 30)
         say(f"attempt {attempt} at event {m.metadata.sequence.stream} failed, the next in {delay} s: {err!r}")
@@ -109,9 +108,9 @@ async def handle(nc, js, m):
 
 
 async def complete(nc, e):
-    """Asks belfry to update a user. What it asks for follows from the event alone,
-    and the key is the listener's name and the event's id: the event may come
-    again, the update takes place once."""
+    """Asks belfry to update a user. The update depends on the event only, and its
+    key is the listener's name and the event's id: the event may be redelivered,
+    the update takes effect once."""
     fields = {"welcomed": e["time"]}
     if not e["user"].get("displayName"):
         fields["displayName"] = e["user"].get("name") or "Somebody new"
@@ -121,31 +120,31 @@ async def complete(nc, e):
         timeout=REQUEST_TIMEOUT,
         headers={"Idempotency-Key": f"{NAME}.{e['id']}"},
     )
-    told = reply.headers or {}
-    status = int(told.get("Nats-Service-Error-Code") or 0)
+    headers = reply.headers or {}
+    status = int(headers.get("Nats-Service-Error-Code") or 0)
     if status in (0, 404):
         return  # done, or the user is gone
-    fault = f"belfry answered {status}: {told.get('Nats-Service-Error')}"
+    message = f"belfry answered {status}: {headers.get('Nats-Service-Error')}"
     if status < 500 and status not in (408, 409, 412, 429):
-        raise Lasting(fault)
-    raise RuntimeError(fault)
+        raise Permanent(message)
+    raise RuntimeError(message)
 
 
-async def bury(js, m, reason):
-    """Puts an event with the dead letters, for `belfry dlq`, and lets go of it once
-    it is there. One that came back from them says where the log has it."""
-    at, came = m.metadata, m.headers or {}
+async def dead_letter(js, m, reason):
+    """Publishes a dead letter, for `belfry dlq`, and ends the delivery once it is
+    stored. The headers of a retried event say where it is in the log."""
+    at, received = m.metadata, m.headers or {}
     headers = {
         "Nats-Msg-Id": f"{NAME}.{at.stream}.{at.sequence.stream}.{at.timestamp.timestamp()}",
         "Belfry-Reason": re.sub(r"[^ -~]", " ", str(reason))[:1024],
         "Belfry-Listener": NAME,
         "Belfry-Attempts": str(at.num_delivered),
-        "Belfry-Subject": came.get("Belfry-Subject", m.subject),
-        "Belfry-Sequence": came.get("Belfry-Sequence", str(at.sequence.stream)),
+        "Belfry-Subject": received.get("Belfry-Subject", m.subject),
+        "Belfry-Sequence": received.get("Belfry-Sequence", str(at.sequence.stream)),
         "Belfry-Time": datetime.now(timezone.utc).isoformat(),
     }
-    if "Belfry-Retries" in came:
-        headers["Belfry-Retries"] = came["Belfry-Retries"]
+    if "Belfry-Retries" in received:
+        headers["Belfry-Retries"] = received["Belfry-Retries"]
     try:
         await js.publish(f"dead.{NAME}", m.data, headers=headers)
         say(f"event {at.sequence.stream} is with the dead letters: {reason}")

@@ -21,7 +21,7 @@ import (
 
 const (
 	attempts = 20              // about five minutes
-	ackWait  = 5 * time.Second // for which what a killed process had in hand waits for the next one
+	ackWait  = 5 * time.Second // after which the events in flight of a killed process are redelivered
 	closing  = 5 * time.Second
 )
 
@@ -66,9 +66,9 @@ type welcome struct {
 	stores *client.Client
 }
 
-// complete completes the user that an event tells of. What it asks for follows
-// from the event alone, and the key is the listener's name and the event's id: the
-// event may come again, the update takes place once.
+// complete completes the user of an event. The update depends on the event only,
+// and its idempotency key is the listener's name and the event's id: the event may
+// be redelivered, the update takes effect once.
 func (w welcome) complete(ctx context.Context, e *listener.Event) error {
 	var user struct{ Name, DisplayName string }
 	if err := json.Unmarshal(e.User, &user); err != nil {
