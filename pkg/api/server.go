@@ -86,7 +86,7 @@ func New(o Options) *Server {
 		files.Mount(router, calls, exposed(o.Objects), service)
 	}
 	if o.Events != nil {
-		events.Mount(router, calls, o.Events, stopping)
+		events.Mount(stopping, router, calls, o.Events)
 	}
 	for _, document := range o.Documents {
 		system.MountDocument(router, document)

@@ -49,7 +49,7 @@ type Client struct {
 }
 
 // New returns a client on a connection, which the caller closes.
-func New(conn *nats.Conn, opts ...ClientOption) *Client {
+func New(conn *nats.Conn, opts ...InitOption) *Client {
 	c := &Client{conn: conn, attemptTimeout: defaultAttempt}
 	for _, set := range opts {
 		set(c)
@@ -57,12 +57,12 @@ func New(conn *nats.Conn, opts ...ClientOption) *Client {
 	return c
 }
 
-// ClientOption configures a Client.
-type ClientOption func(*Client)
+// InitOption configures a Client.
+type InitOption func(*Client)
 
 // WithAttemptTimeout sets how long a reply is awaited before the request is
 // repeated; the default is 5 seconds.
-func WithAttemptTimeout(d time.Duration) ClientOption {
+func WithAttemptTimeout(d time.Duration) InitOption {
 	return func(c *Client) { c.attemptTimeout = d }
 }
 

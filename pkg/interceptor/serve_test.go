@@ -114,6 +114,7 @@ func ExampleServe() {
 	defer stop()
 
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	done := make(chan error)
 	go func() {
 		done <- interceptor.Serve(ctx, conn, interceptor.Spec{
@@ -137,7 +138,8 @@ func ExampleServe() {
 	for reply == nil {
 		reply, err = conn.Request(interceptor.Subject("save", "Books", "moderation"), []byte(`{"op":"save","store":"Books","object":{"pages":300}}`), time.Minute)
 		if err != nil && !errors.Is(err, nats.ErrNoResponders) {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 	}
 	fmt.Println(string(reply.Data))

@@ -110,11 +110,11 @@ func (f *Front) Do(method, path, body string, headers ...string) Reply {
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	for i := 0; i < len(headers); i += 2 {
-		if headers[i+1] == "" {
-			r.Header.Del(headers[i])
+	for pair := range slices.Chunk(headers, 2) {
+		if name, value := pair[0], pair[1]; value == "" {
+			r.Header.Del(name)
 		} else {
-			r.Header.Add(headers[i], headers[i+1])
+			r.Header.Add(name, value)
 		}
 	}
 	resp, err := f.Client().Do(r)
@@ -187,18 +187,21 @@ func (r Reply) Says(text string) Reply {
 	return r
 }
 
+// Problem is a problem document (RFC 9457).
 type Problem struct {
 	Type, Title, Detail, Instance string
 	Status                        int
 	Errors                        []struct{ Pointer, Message string }
 }
 
+// Problem decodes the body as a problem document.
 func (r Reply) Problem() (p Problem) {
 	r.front.Helper()
 	r.JSON(&p)
 	return p
 }
 
+// JSON decodes the body into v.
 func (r Reply) JSON(v any) {
 	r.front.Helper()
 	if err := json.Unmarshal([]byte(r.Text), v); err != nil {
@@ -219,14 +222,16 @@ func (f *Front) Raw(text string, end bool) Reply {
 	return f.Receive(conn)
 }
 
+// Dial opens a connection to the front until the test ends.
 func (f *Front) Dial() *net.TCPConn {
 	f.Helper()
-	conn, err := net.Dial("tcp", f.Listener.Addr().String())
+	conn, err := (&net.Dialer{}).DialContext(f.Context(), "tcp", f.Listener.Addr().String())
 	f.Must(err)
 	f.Cleanup(func() { _ = conn.Close() })
 	return conn.(*net.TCPConn)
 }
 
+// Receive reads one reply.
 func (f *Front) Receive(conn net.Conn) Reply {
 	f.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "POST"})
@@ -283,6 +288,7 @@ type Events struct {
 	all []event.Envelope
 }
 
+// Committed records an event.
 func (e *Events) Committed(_ string, p driver.Pending) {
 	var envelope event.Envelope
 	if err := json.Unmarshal(p.Payload, &envelope); err != nil {

@@ -35,8 +35,8 @@ func (b *shared) Open(ctx context.Context, spec driver.Spec) (driver.Store, erro
 	return b.open[spec.Name], nil
 }
 
-// gates are fronts at which one can log in, over the same records. change may
-// set the options of each.
+// StartLogin starts n fronts with logins over the same records. change may set
+// the options of each.
 func StartLogin(t *testing.T, n int, change ...any) []*Front {
 	t.Helper()
 	folder, err := filestore.Open(t.TempDir(), filestore.Options{})
@@ -121,6 +121,7 @@ func (f *Front) LogIn(login, password string) string {
 	return Token(f.Do("POST", "/auth/email", `{"login":"`+login+`","password":"`+password+`"}`).Want(204))
 }
 
+// Token returns the session token that a reply sets as a cookie.
 func Token(r Reply) string {
 	r.front.Helper()
 	for _, c := range r.Cookies() {

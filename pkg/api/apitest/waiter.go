@@ -35,7 +35,7 @@ func (w *Waiter) Use(o *api.Options) { o.Waiter, o.MaxWait = w, 2*time.Minute }
 
 // Map writes a mapped array into the object emma, as the mapping worker does.
 func Map(f *Front) func(context.Context, []store.Cause) error {
-	return func(ctx context.Context, causes []store.Cause) error {
+	return func(ctx context.Context, _ []store.Cause) error {
 		ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMapping})
 		base, err := f.Books.Get(ctx, "emma")
 		if err != nil {

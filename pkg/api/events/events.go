@@ -40,7 +40,7 @@ type handler struct {
 }
 
 // Mount adds the route /events.
-func Mount(r *kit.Router, calls *kit.Calls, hub *sse.Hub, stopping context.Context) {
+func Mount(stopping context.Context, r *kit.Router, calls *kit.Calls, hub *sse.Hub) {
 	h := &handler{hub, calls, stopping}
 	r.HandleGet(path, h.serve)
 }

@@ -81,7 +81,7 @@ func fill(folder string, want errs.Kind) error {
 	for range 3 {
 		_, err := keep(s, bytesOf(2, 2<<20))
 		if (err == nil || errs.KindOf(err) != want) || want == errs.Unavailable && !strings.Contains(err.Error(), "the disk is full") {
-			return fmt.Errorf("got %w of kind %q, want %q", err, errs.KindOf(err), want)
+			return fmt.Errorf("got %w of kind %s, want %s", err, errs.KindOf(err).String(), want.String())
 		}
 		if err := complete(s, [][]byte{small}); err != nil {
 			return err
@@ -110,7 +110,7 @@ func fillWithSmall(folder string) error {
 		case err == nil:
 			kept = append(kept, data)
 		case !errors.Is(err, errs.Unavailable):
-			return fmt.Errorf("got %w of kind %q", err, errs.KindOf(err))
+			return fmt.Errorf("got %w of kind %s", err, errs.KindOf(err).String())
 		}
 	}
 	if len(kept) < 5 || len(kept) > 30 {

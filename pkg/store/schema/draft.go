@@ -138,7 +138,8 @@ var metaschemas embed.FS
 // metaschema returns the embedded text of a draft's own schema or of one of its
 // vocabularies, and the draft; nil for any other URI.
 func metaschema(uri string) ([]byte, draft) {
-	path, d := "", draft2020
+	var path string
+	d := draft2020
 	switch uri {
 	case uri2020:
 		path = "metaschema/draft2020-12.json"

@@ -140,7 +140,7 @@ func (s *testStore) readUntil(uuid string, done *atomic.Bool) error {
 	for !done.Load() {
 		record, ok, err := s.Get(s.f.ctx, uuid)
 		if err != nil || !ok {
-			return fmt.Errorf("Get of a record that always exists: found %v, error %w", ok, err)
+			return fmt.Errorf("get of a record that always exists: found %v, error %w", ok, err)
 		}
 		want := driver.Record{UUID: uuid, Revision: record.Revision, Deleted: true}
 		if record.Revision%5 != 0 {
@@ -150,7 +150,7 @@ func (s *testStore) readUntil(uuid string, done *atomic.Bool) error {
 			return err
 		}
 		if record.Revision < latest {
-			return fmt.Errorf("Get returned revision %d after %d", record.Revision, latest)
+			return fmt.Errorf("get returned revision %d after %d", record.Revision, latest)
 		}
 		latest = record.Revision
 	}
@@ -260,7 +260,7 @@ func purgeDuringCreate(f *fixture) {
 			}
 			record, ok, err := s.Get(f.ctx, uuid)
 			if err != nil || !ok || record.Deleted || record.Revision != revision {
-				return fmt.Errorf("Get of a live record at %d: %s, found %v, error %w", revision, describe(record), ok, err)
+				return fmt.Errorf("get of a live record at %d: %s, found %v, error %w", revision, describe(record), ok, err)
 			}
 			if err := s.Put(f.ctx, s.write(uuid, revision, revision+1, nil)); err != nil {
 				return err
