@@ -114,7 +114,7 @@ func TestMessagesConformToTheDocument(t *testing.T) {
 		}
 	}
 	for _, answer := range []string{`{"allow":true}`, `{"refuse":{"message":"no"}}`, `{"refuse":{"status":409,"message":"no"}}`, `{"amend":{"a":null}}`} {
-		m.one("an answer", m.Channels["askSoldThingsSaveJudgeAnswer"], nil, []byte(answer))
+		m.one("an answer", m.Channels["askSoldThingsSaveCheckAnswer"], nil, []byte(answer))
 	}
 	for _, answer := range []string{`{}`, `{"allow":false}`, `{"refuse":{"status":200}}`, `{"allow":true,"amend":{}}`} {
 		if m.is("Answer", nil, []byte(answer)) == "" {

@@ -84,7 +84,7 @@ func TestAudit(t *testing.T) {
 	w.check(err)
 	last := bytes.LastIndexByte(data[:len(data)-1], '\n') + 1
 	w.check(os.WriteFile(path, data[:last], 0o600))
-	if out, code := verify("-head", head); code != 1 || !strings.Contains(out, "it was cut") {
+	if out, code := verify("-head", head); code != 1 || !strings.Contains(out, "it was truncated") {
 		t.Errorf("with the end cut off: %d\n%s", code, out)
 	}
 	changed := bytes.Replace(data, []byte(`"uuid":"b-3"`), []byte(`"uuid":"b-4"`), 1)
