@@ -384,10 +384,13 @@ func TestFirstMiddlewareIsTheOutermost(t *testing.T) {
 		Middleware: []listener.Middleware{say("outer"), say("inner")},
 		Handler:    func(context.Context, *listener.Event) error { return nil },
 	})
-	kit.WaitFor(t, "it is handled", func() bool { return lag(t, b, "test") == 0 })
-	mu.Lock()
-	defer mu.Unlock()
-	if !slices.Equal(order, []string{"outer", "inner"}) {
+	calls := func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(order)
+	}
+	kit.WaitFor(t, "it is handled", func() bool { return len(calls()) == 2 })
+	if order := calls(); !slices.Equal(order, []string{"outer", "inner"}) {
 		t.Errorf("called %v", order)
 	}
 }

@@ -117,14 +117,18 @@ func TestListenerToNewEventsMissesNoneWhenItsConsumerIsDeleted(t *testing.T) {
 
 func TestConsumerInSyncIsNotUpdated(t *testing.T) {
 	b := open(t)
-	handler := func(context.Context, *listener.Event) error { return nil }
-	stop := run(t, b, listener.Spec{Handler: handler})
-	kit.WaitFor(t, "the consumer exists", func() bool { return lag(t, b, "test") == 0 })
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	var s seen
+	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
 	changed, err := b.Conn().SubscribeSync("$JS.EVENT.ADVISORY.CONSUMER.*.EVENTS.test")
 	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, b, listener.Spec{Handler: handler})
+	if _, err := changed.NextMsg(time.Minute); err != nil { // the server reports the creation when it gets to it
+		t.Fatalf("the consumer is not created: %v", err)
+	}
+	kit.WaitFor(t, "the consumer exists", func() bool { return lag(t, b, "test") == 0 })
+	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	created, err := b.Conn().SubscribeSync("$JS.API.CONSUMER.CREATE.>")
@@ -133,7 +137,7 @@ func TestConsumerInSyncIsNotUpdated(t *testing.T) {
 	}
 	publish(t, b, 0, 1)
 	run(t, b, listener.Spec{Handler: handler})
-	kit.WaitFor(t, "the event is handled", func() bool { return lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the event is handled", func() bool { return s.distinct() == 1 && lag(t, b, "test") == 0 })
 	for _, sub := range []interface{ Pending() (int, int, error) }{changed, created} {
 		if n, _, err := sub.Pending(); err != nil || n != 0 {
 			t.Errorf("the consumer was created or updated (%d messages, %v)", n, err)
