@@ -80,7 +80,7 @@ func (id identity) matches(ident object.Object) error {
 	providerID, _ := ident.Text("_id")
 	provider, _ := ident.Text("type")
 	if providerID != id.providerID || provider != id.provider {
-		return errs.New(errs.Denied, "the login is like that of another provider's user and can't be told from it")
+		return errs.New(errs.Denied, "the login has the same uuid as that of another provider's user")
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func invalidField(name, format string, args ...any) error {
 		name = strings.ToValidUTF8(name[:64], "") + "..."
 	}
 	return &errs.Error{
-		Kind: errs.Invalid, Message: fmt.Sprintf("%q %s", name, what), Fields: []errs.Field{{Pointer: "/" + name, Message: what}},
+		Kind: errs.Invalid, Message: fmt.Sprintf("%q %s", name, what), Fields: []errs.Field{{Pointer: object.Pointer(name), Message: what}},
 	}
 }
 
