@@ -87,6 +87,9 @@ func ServeLater(t testing.TB, config string, args ...string) (wait func() *Serve
 		if race := s.Race(); race != "" {
 			t.Errorf("belfry has a data race:\n%s", race)
 		}
+		if failures := s.failures(); t.Failed() && failures != "" {
+			t.Logf("belfry logged:\n%s", failures)
+		}
 	})
 	return func() *Server {
 		t.Helper()
@@ -173,6 +176,18 @@ func (s *Server) Race() string {
 		return log
 	}
 	return ""
+}
+
+// failures returns the errors that the process logged, so that a test that failed on an internal error
+// shows its cause.
+func (s *Server) failures() string {
+	var b strings.Builder
+	for line := range strings.Lines(s.Log()) {
+		if strings.Contains(line, `"level":"ERROR"`) || strings.Contains(line, "level=ERROR") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // Kill ends the process as a power cut would end it, and waits for its end.

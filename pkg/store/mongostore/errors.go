@@ -46,6 +46,11 @@ var (
 	}
 )
 
+// unavailableLabels: the command did not reach the server, or may succeed when it is
+// tried again. TransientTransactionError alone is on the error of a connection pool that
+// another command's failure paused.
+var unavailableLabels = []string{driver.NetworkError, driver.RetryableWriteError, driver.TransientTransactionError}
+
 func errCanceled(err error) error {
 	return errs.Wrap(err, errs.Canceled, "the request was canceled")
 }
@@ -78,7 +83,7 @@ func (b *Backend) wrapError(ctx context.Context, doing string, err error) error 
 		return b.unavailable(err, "%s is overloaded")
 	case has(tooLargeCodes):
 		return errs.Wrap(err, errs.TooLarge, "%s can't %s: it exceeds the maximum size of a document", b.address, doing)
-	case has(unavailableCodes) || server.HasErrorLabel("NetworkError") || server.HasErrorLabel("RetryableWriteError") || mongo.IsTimeout(err):
+	case has(unavailableCodes) || slices.ContainsFunc(unavailableLabels, server.HasErrorLabel) || mongo.IsTimeout(err):
 		return b.unavailable(err, "%s is unavailable or does not answer")
 	default:
 		return errs.Wrap(err, errs.Internal, "%s can't %s", b.address, doing)
