@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// urlOf accepts a URL with one of the schemes and a host. Names and passwords
+// urlWithScheme accepts a URL with one of the schemes and a host. Names and passwords
 // do not belong into it: they have keys of their own, which messages keep.
-func urlOf(schemes ...string) func(string) (string, error) {
+func urlWithScheme(schemes ...string) func(string) (string, error) {
 	expected := errors.New("expected a URL such as " + schemes[0] + "://example.com")
 	if len(schemes) > 1 {
 		expected = errors.New(expected.Error() + " (schemes: " + strings.Join(schemes, ", ") + ")")
@@ -39,7 +39,7 @@ func parseMongoURL(text string) (Secret, error) {
 // parseBaseURL accepts where clients reach belfry, without the final slash that
 // would be doubled when a path is added.
 func parseBaseURL(text string) (string, error) {
-	text, err := urlOf("http", "https")(text)
+	text, err := urlWithScheme("http", "https")(text)
 	if err != nil {
 		return "", err
 	}
@@ -78,7 +78,7 @@ func parseRedirect(text string) (string, error) {
 			return text, nil
 		}
 	}
-	if _, err := urlOf("http", "https")(text); err != nil {
+	if _, err := urlWithScheme("http", "https")(text); err != nil {
 		return "", errors.New("expected a URL such as https://example.com/welcome, or a path such as /welcome")
 	}
 	return text, nil

@@ -15,7 +15,7 @@ const (
 	RequestStore = "Requests" // requests over the bus that may be asked again
 )
 
-func ownStores() []string { return []string{SessionStore, TokenStore, ContentStore, RequestStore} }
+func internalStores() []string { return []string{SessionStore, TokenStore, ContentStore, RequestStore} }
 
 // Authentication says who logs in how, and where they are sent then. A
 // redirect is a URL, or a path on belfry's own host.
@@ -64,10 +64,10 @@ func (c *Config) readAuthentication(s *section) {
 		SuccessRedirect: "/", FailureRedirect: "/login-failed", RegisterRedirect: "/register", RecoveryRedirect: "/recovery",
 		UserStore: "Users", IdentStore: "Idents",
 	}
-	take(s, "successRedirect", &a.SuccessRedirect, parseRedirect)
-	take(s, "failureRedirect", &a.FailureRedirect, parseRedirect)
-	take(s, "registerRedirect", &a.RegisterRedirect, parseRedirect)
-	take(s, "recoveryRedirect", &a.RecoveryRedirect, parseRedirect)
+	decode(s, "successRedirect", &a.SuccessRedirect, parseRedirect)
+	decode(s, "failureRedirect", &a.FailureRedirect, parseRedirect)
+	decode(s, "registerRedirect", &a.RegisterRedirect, parseRedirect)
+	decode(s, "recoveryRedirect", &a.RecoveryRedirect, parseRedirect)
 	for _, v := range s.list("trustedOrigins") {
 		if origin, ok := convert(s.doc, v, parseOrigin); ok {
 			a.TrustedOrigins = append(a.TrustedOrigins, origin)
@@ -75,13 +75,13 @@ func (c *Config) readAuthentication(s *section) {
 	}
 	limits := s.section("limits")
 	a.Limits = Limits{Address: 60, Account: 5}
-	take(limits, "address", &a.Limits.Address, numberIn(0, 1_000_000))
-	take(limits, "account", &a.Limits.Account, numberIn(0, 1000))
-	limits.end()
-	take(s, "userStore", &a.UserStore, parseName)
-	take(s, "identStore", &a.IdentStore, parseName)
+	decode(limits, "address", &a.Limits.Address, numberIn(0, 1_000_000))
+	decode(limits, "account", &a.Limits.Account, numberIn(0, 1000))
+	limits.rejectUnknown()
+	decode(s, "userStore", &a.UserStore, parseName)
+	decode(s, "identStore", &a.IdentStore, parseName)
 	c.readProviders(s.section("providers"))
-	s.end()
+	s.rejectUnknown()
 }
 
 func (c *Config) readEmail(s *section) *Email {
@@ -106,7 +106,7 @@ func (c *Config) readEmail(s *section) *Email {
 		RecoveryTTL:  time.Hour,
 		MailInterval: time.Minute,
 	}
-	take(s, "from", &e.From, parseSender)
+	decode(s, "from", &e.From, parseSender)
 	if !s.has("from") {
 		c.derived = append(c.derived, func() { e.From = senderAt(c.BaseURL) })
 	}
@@ -114,26 +114,26 @@ func (c *Config) readEmail(s *section) *Email {
 	for key, text := range map[string]*MailText{"recovery": &e.Recovery, "taken": &e.Taken} {
 		mail := s.section(key)
 		text.read(mail)
-		mail.end()
+		mail.rejectUnknown()
 	}
-	take(s, "mailer", &e.Mailer, parseName)
-	take(s, "postValidation", &e.PostValidation, parseFlag)
-	take(s, "skipEmailValidation", &e.SkipEmailValidation, parseFlag)
-	take(s, "tokenTTL", &e.TokenTTL, durationIn(time.Second, 30*day, "from 1s to 30d"))
-	take(s, "recoveryTTL", &e.RecoveryTTL, durationIn(time.Second, 30*day, "from 1s to 30d"))
-	take(s, "mailInterval", &e.MailInterval, durationIn(0, day, "from 0s to 1d"))
-	take(s, "uniformErrors", &e.UniformErrors, parseFlag)
+	decode(s, "mailer", &e.Mailer, parseName)
+	decode(s, "postValidation", &e.PostValidation, parseFlag)
+	decode(s, "skipEmailValidation", &e.SkipEmailValidation, parseFlag)
+	decode(s, "tokenTTL", &e.TokenTTL, durationIn(time.Second, 30*day, "from 1s to 30d"))
+	decode(s, "recoveryTTL", &e.RecoveryTTL, durationIn(time.Second, 30*day, "from 1s to 30d"))
+	decode(s, "mailInterval", &e.MailInterval, durationIn(0, day, "from 0s to 1d"))
+	decode(s, "uniformErrors", &e.UniformErrors, parseFlag)
 	if e.SkipEmailValidation && !e.PostValidation {
 		s.problem("skipEmailValidation", "needs postValidation: true; otherwise nobody could register")
 	}
-	s.end()
+	s.rejectUnknown()
 	return e
 }
 
 func (m *MailText) read(s *section) {
-	take(s, "subject", &m.Subject, parseLine)
-	take(s, "html", &m.HTML, parseText)
-	take(s, "text", &m.Text, parseText)
+	decode(s, "subject", &m.Subject, parseLine)
+	decode(s, "html", &m.HTML, parseText)
+	decode(s, "text", &m.Text, parseText)
 }
 
 func parseSender(text string) (string, error) {

@@ -32,27 +32,27 @@ func (c *Config) readBackends(s *section) {
 
 func (c *Config) readBackend(name string, s *section) Backend {
 	b := Backend{Type: "file"}
-	if !take(s, "type", &b.Type, oneOf("file", "mongodb", "dynamodb")) {
+	if !decode(s, "type", &b.Type, oneOf("file", "mongodb", "dynamodb")) {
 		return b
 	}
-	s.what = "of a backend of type " + b.Type
+	s.suffix = "of a backend of type " + b.Type
 	switch b.Type {
 	case "file":
 		b.File = &FileBackend{}
 		c.folder(s, &b.File.Folder, "stores", name)
 	case "mongodb":
 		m := MongoBackend{URL: "mongodb://127.0.0.1:27017", Database: "belfry"}
-		s.doc.hide(join(s.path, "url"))
-		take(s, "url", &m.URL, parseMongoURL)
-		take(s, "database", &m.Database, parseName)
+		s.doc.markSecret(join(s.path, "url"))
+		decode(s, "url", &m.URL, parseMongoURL)
+		decode(s, "database", &m.Database, parseName)
 		b.MongoDB = &m
 	case "dynamodb":
 		y := DynamoBackend{TablePrefix: "belfry_"}
-		take(s, "region", &y.Region, parseGiven)
-		take(s, "endpoint", &y.Endpoint, urlOf("http", "https"))
-		take(s, "tablePrefix", &y.TablePrefix, parseText)
+		decode(s, "region", &y.Region, parseNonEmpty)
+		decode(s, "endpoint", &y.Endpoint, urlWithScheme("http", "https"))
+		decode(s, "tablePrefix", &y.TablePrefix, parseText)
 		b.DynamoDB = &y
 	}
-	s.end()
+	s.rejectUnknown()
 	return b
 }

@@ -36,44 +36,44 @@ func (c *Config) readBinaries(s *section) {
 
 func (c *Config) readBinary(name string, s *section) *Binary {
 	b := &Binary{Type: "FileStorage", URL: "/binary", MaxSize: 10 << 20, Grace: time.Hour}
-	if !take(s, "type", &b.Type, oneOf("FileStorage", "S3Storage")) {
+	if !decode(s, "type", &b.Type, oneOf("FileStorage", "S3Storage")) {
 		return b
 	}
-	s.what = "of a binary service of type " + b.Type
+	s.suffix = "of a binary service of type " + b.Type
 	expose := s.section("expose")
-	take(expose, "url", &b.URL, parseRoute)
+	decode(expose, "url", &b.URL, parseRoute)
 	restrict := expose.section("restrict")
-	take(restrict, "create", &b.Restrict.Create, parseFlag)
-	take(restrict, "get", &b.Restrict.Get, parseFlag)
-	take(restrict, "delete", &b.Restrict.Delete, parseFlag)
-	restrict.end()
-	expose.end()
+	decode(restrict, "create", &b.Restrict.Create, parseFlag)
+	decode(restrict, "get", &b.Restrict.Get, parseFlag)
+	decode(restrict, "delete", &b.Restrict.Delete, parseFlag)
+	restrict.rejectUnknown()
+	expose.rejectUnknown()
 	if places := s.section("map"); len(places.keys) > 0 {
 		b.Map = map[string][]string{}
 		for _, store := range places.keys {
 			b.Map[store] = places.properties(store, parseOwnProperty)
 		}
 	}
-	take(s, "maxSize", &b.MaxSize, sizeIn(1<<50))
-	take(s, "grace", &b.Grace, durationIn(time.Second, 365*day, "from 1s to 365d"))
+	decode(s, "maxSize", &b.MaxSize, sizeIn(1<<50))
+	decode(s, "grace", &b.Grace, durationIn(time.Second, 365*day, "from 1s to 365d"))
 	if b.Type == "S3Storage" {
 		b.S3 = readS3(s)
 	} else {
 		b.File = &FileStorage{}
 		c.folder(s, &b.File.Folder, "binaries", name)
 	}
-	s.end()
+	s.rejectUnknown()
 	return b
 }
 
 func readS3(s *section) *S3Storage {
 	var b S3Storage
 	s.require("bucket", "the name of a bucket")
-	take(s, "bucket", &b.Bucket, parseGiven)
-	take(s, "region", &b.Region, parseGiven)
-	take(s, "endpoint", &b.Endpoint, urlOf("http", "https"))
-	take(s, "prefix", &b.Prefix, parseText)
-	take(s, "presign", &b.Presign, presignDuration)
+	decode(s, "bucket", &b.Bucket, parseNonEmpty)
+	decode(s, "region", &b.Region, parseNonEmpty)
+	decode(s, "endpoint", &b.Endpoint, urlWithScheme("http", "https"))
+	decode(s, "prefix", &b.Prefix, parseText)
+	decode(s, "presign", &b.Presign, presignDuration)
 	return &b
 }
 

@@ -38,50 +38,50 @@ const maxReplicas = 5
 
 func readBus(s *section) Bus {
 	b := Bus{Listen: "127.0.0.1:4222"}
-	take(s, "listen", &b.Listen, parseOptionalAddress)
+	decode(s, "listen", &b.Listen, parseOptionalAddress)
 	for _, v := range s.words("url") {
-		if server, ok := convert(s.doc, v, urlOf("nats", "tls", "ws", "wss")); ok {
+		if server, ok := convert(s.doc, v, urlWithScheme("nats", "tls", "ws", "wss")); ok {
 			b.URL = append(b.URL, server)
 		}
 	}
-	take(s, "config", &b.Config, s.doc.existing)
+	decode(s, "config", &b.Config, s.doc.existingFile)
 	if s.has("url") || s.has("config") && !s.has("listen") {
 		b.Listen = ""
 	}
-	take(s, "credentials", &b.Credentials, s.doc.existing)
-	take(s, "user", &b.User, parseGiven)
-	take(s, "password", &b.Password, parseSecret)
-	take(s, "token", &b.Token, parseSecret)
-	take(s, "nkey", &b.NKey, s.doc.existing)
+	decode(s, "credentials", &b.Credentials, s.doc.existingFile)
+	decode(s, "user", &b.User, parseNonEmpty)
+	decode(s, "password", &b.Password, parseSecret)
+	decode(s, "token", &b.Token, parseSecret)
+	decode(s, "nkey", &b.NKey, s.doc.existingFile)
 	b.TLS = readTLS(s.section("tls"))
 	b.Events = readEvents(s.section("events"))
 	var replicas int64
-	take(s, "replicas", &replicas, numberIn(1, maxReplicas))
+	decode(s, "replicas", &replicas, numberIn(1, maxReplicas))
 	b.Replicas = int(replicas)
-	s.end()
+	s.rejectUnknown()
 	checkBus(s, b)
 	return b
 }
 
 func readTLS(s *section) TLS {
 	var t TLS
-	s.doc.hide(join(s.path, "key"))
-	take(s, "ca", &t.CA, s.doc.existing)
-	take(s, "cert", &t.Cert, s.doc.existing)
-	take(s, "key", &t.Key, s.doc.existing)
+	s.doc.markSecret(join(s.path, "key"))
+	decode(s, "ca", &t.CA, s.doc.existingFile)
+	decode(s, "cert", &t.Cert, s.doc.existingFile)
+	decode(s, "key", &t.Key, s.doc.existingFile)
 	if s.has("cert") != s.has("key") {
 		s.doc.problem(s.path, "expected both cert and key, or neither")
 	}
-	s.end()
+	s.rejectUnknown()
 	return t
 }
 
 func readEvents(s *section) Events {
 	e := Events{MaxAge: 7 * day, MaxBytes: 4 << 30, MaxMessages: 1_000_000}
-	take(s, "maxAge", &e.MaxAge, durationIn(time.Second, maxDays*day, "of at least 1s"))
-	take(s, "maxBytes", &e.MaxBytes, sizeIn(1<<50))
-	take(s, "maxMessages", &e.MaxMessages, numberIn(1, 1_000_000_000_000))
-	s.end()
+	decode(s, "maxAge", &e.MaxAge, durationIn(time.Second, maxDays*day, "of at least 1s"))
+	decode(s, "maxBytes", &e.MaxBytes, sizeIn(1<<50))
+	decode(s, "maxMessages", &e.MaxMessages, numberIn(1, 1_000_000_000_000))
+	s.rejectUnknown()
 	return e
 }
 

@@ -26,7 +26,7 @@ func (c *Config) checkAuthentication() {
 	if a.UserStore == a.IdentStore {
 		c.doc.problem("authentication.identStore", "is the user store too; users and idents need a store each")
 	}
-	for _, name := range ownStores() {
+	for _, name := range internalStores() {
 		for key, chosen := range map[string]string{"userStore": a.UserStore, "identStore": a.IdentStore} {
 			if chosen == name {
 				c.doc.problem("authentication."+key, "is a store that belfry keeps for itself")
@@ -72,13 +72,13 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 	for _, index := range st.Indexes {
 		for _, property := range index {
 			if at := path + ".indexes"; slices.Contains(st.Private, property) {
-				c.doc.problem(at, "%s is private in %s; filtering by it would tell its value", c.doc.name(at, property), st.Name)
+				c.doc.problem(at, "%s is private in %s; filtering by it would tell its value", c.doc.display(at, property), st.Name)
 			}
 		}
 	}
 	if users := c.Authentication.UserStore; st.Intercept["register"] != nil && st.Name != users {
 		c.doc.problem(path+".intercept.register", "is asked for the user store alone, which is %s",
-			c.doc.name("authentication.userStore", users))
+			c.doc.display("authentication.userStore", users))
 	}
 }
 
@@ -87,15 +87,15 @@ func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 	if c.Stores[target] == nil {
 		c.doc.problem(path, "no store of this name; %s", knownAre(names(c.Stores)))
 	} else if at := path + ".target"; slices.Contains(c.Stores[target].Private, m.Target) {
-		c.doc.problem(at, "%s is private in %s; nobody could see the copies", c.doc.name(at, m.Target), target)
+		c.doc.problem(at, "%s is private in %s; nobody could see the copies", c.doc.display(at, m.Target), target)
 	}
 	source := func(at, property string) {
-		shown := c.doc.name(at, property)
+		displayed := c.doc.display(at, property)
 		if arrays[st.Name][property] != "" {
-			c.doc.problem(at, "%s is an array that a mapping keeps; copies of it would not follow", shown)
+			c.doc.problem(at, "%s is an array that a mapping keeps; copies of it would not follow", displayed)
 		}
 		if slices.Contains(st.Private, property) {
-			c.doc.problem(at, "%s is private in %s and cannot be mapped", shown, st.Name)
+			c.doc.problem(at, "%s is private in %s and cannot be mapped", displayed, st.Name)
 		}
 	}
 	source(path+".key", m.Key)
@@ -123,7 +123,7 @@ func (c *Config) checkTargets() arrays {
 			path := join(join("stores", name)+".map", target)
 			if other := all[target][property]; other != "" {
 				at := path + ".target"
-				c.doc.problem(at, "%s of %s is kept by %s already", c.doc.name(at, property), target, other)
+				c.doc.problem(at, "%s of %s is kept by %s already", c.doc.display(at, property), target, other)
 				continue
 			}
 			all[target][property] = path
@@ -141,21 +141,21 @@ func (c *Config) checkBinaries(arrays arrays) {
 				c.doc.problem(at, "no store of this name; %s", knownAre(names(c.Stores)))
 				continue
 			}
-			if slices.Contains(ownStores(), store) || store == c.Authentication.IdentStore {
+			if slices.Contains(internalStores(), store) || store == c.Authentication.IdentStore {
 				c.doc.problem(at, "belfry keeps the objects of this store for itself; no file can be attached there")
 				continue
 			}
 			for _, property := range c.Binaries[name].Map[store] {
 				if arrays[store][property] != "" || slices.Contains(st.Private, property) || slices.Contains(st.ReadOnly, property) {
-					c.doc.problem(at, "%s of %s belongs to the server; no file can be attached there", c.doc.name(at, property), store)
+					c.doc.problem(at, "%s of %s belongs to the server; no file can be attached there", c.doc.display(at, property), store)
 				}
 			}
 		}
 	}
 }
 
-// route is a path that has an owner; shown is the path for messages.
-type route struct{ url, shown, owner string }
+// route is a path that has an owner; displayed is the path for messages.
+type route struct{ url, displayed, owner string }
 
 // checkRoutes refuses two owners of one path.
 func (c *Config) checkRoutes() {
@@ -165,12 +165,12 @@ func (c *Config) checkRoutes() {
 	}
 	claim := func(owner, url string) {
 		path := owner + ".expose.url"
-		shown := c.doc.name(path, url)
+		displayed := c.doc.display(path, url)
 		if i := slices.IndexFunc(taken, func(r route) bool { return overlap(r.url, url) }); i >= 0 {
-			c.doc.problem(path, "%s overlaps with %s of %s", shown, taken[i].shown, taken[i].owner)
+			c.doc.problem(path, "%s overlaps with %s of %s", displayed, taken[i].displayed, taken[i].owner)
 			return
 		}
-		taken = append(taken, route{url, shown, owner})
+		taken = append(taken, route{url, displayed, owner})
 	}
 	for _, name := range names(c.Binaries) {
 		claim(join("binaries", name), c.Binaries[name].URL)

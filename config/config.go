@@ -131,7 +131,7 @@ func (c *Config) Override(listen, data string) error {
 // BaseURLAt is the configured BaseURL, or, when none is configured, the one that
 // follows from the address HTTP was bound to. It matters for port 0.
 func (c *Config) BaseURLAt(bound string) string {
-	if c.doc.given("baseURL") {
+	if c.doc.isSet("baseURL") {
 		return c.BaseURL
 	}
 	return baseURLOf(bound)
@@ -150,8 +150,8 @@ func baseURLOf(address string) string {
 
 func (c *Config) read(s *section) {
 	c.Listen = "127.0.0.1:8080"
-	take(s, "listen", &c.Listen, parseAddress)
-	take(s, "baseURL", &c.BaseURL, parseBaseURL)
+	decode(s, "listen", &c.Listen, parseAddress)
+	decode(s, "baseURL", &c.BaseURL, parseBaseURL)
 	if !s.has("baseURL") {
 		c.derived = append(c.derived, func() { c.BaseURL = baseURLOf(c.Listen) })
 	}
@@ -161,13 +161,13 @@ func (c *Config) read(s *section) {
 		}
 	}
 	c.Data, _ = c.doc.path("data")
-	take(s, "data", &c.Data, c.doc.path)
+	decode(s, "data", &c.Data, c.doc.path)
 	c.MaxObjectSize = MaxObjectSize
-	take(s, "maxObjectSize", &c.MaxObjectSize, sizeIn(MaxObjectSize))
+	decode(s, "maxObjectSize", &c.MaxObjectSize, sizeIn(MaxObjectSize))
 	c.Tombstones = day
-	take(s, "tombstones", &c.Tombstones, durationIn(time.Second, maxDays*day, "of at least 1s"))
+	decode(s, "tombstones", &c.Tombstones, durationIn(time.Second, maxDays*day, "of at least 1s"))
 	c.ShutdownTimeout = 30 * time.Second
-	take(s, "shutdownTimeout", &c.ShutdownTimeout, durationIn(time.Second, time.Hour, "from 1s to 1h"))
+	decode(s, "shutdownTimeout", &c.ShutdownTimeout, durationIn(time.Second, time.Hour, "from 1s to 1h"))
 	c.Log = readLog(s.section("log"))
 	c.Bus = readBus(s.section("bus"))
 	c.Events = readEventStreams(s.section("events"))
@@ -177,22 +177,22 @@ func (c *Config) read(s *section) {
 	c.readStores(s)
 	c.readMailers(s)
 	c.readBinaries(s)
-	s.meant = map[string]string{"port": "listen", "host": "listen", "url": "baseURL", "nats": "bus", "dataDir": "data"}
-	s.end()
+	s.suggestions = map[string]string{"port": "listen", "host": "listen", "url": "baseURL", "nats": "bus", "dataDir": "data"}
+	s.rejectUnknown()
 }
 
 func readLog(s *section) Log {
 	l := Log{Level: slog.LevelInfo, Format: "text"}
-	take(s, "level", &l.Level, parseLevel)
-	take(s, "format", &l.Format, oneOf("text", "json"))
-	s.end()
+	decode(s, "level", &l.Level, parseLevel)
+	decode(s, "format", &l.Format, oneOf("text", "json"))
+	s.rejectUnknown()
 	return l
 }
 
 // folder reads the path of a folder that belfry writes. One that is not
 // configured lies in the data folder, wherever that will be.
 func (c *Config) folder(s *section, into *string, inData ...string) {
-	take(s, "folder", into, c.doc.path)
+	decode(s, "folder", into, c.doc.path)
 	if !s.has("folder") {
 		c.derived = append(c.derived, func() { *into = filepath.Join(append([]string{c.Data}, inData...)...) })
 	}

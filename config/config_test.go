@@ -31,7 +31,7 @@ func mustParse(t *testing.T, text string) *Config {
 	return c
 }
 
-func here(t *testing.T, elements ...string) string {
+func absPath(t *testing.T, elements ...string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(elements...))
 	if err != nil {
@@ -53,7 +53,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, recipe := here(t, "testdata/var"), here(t, "testdata/schemas/recipe.json")
+	data, recipe := absPath(t, "testdata/var"), absPath(t, "testdata/schemas/recipe.json")
 	local := "http://127.0.0.1:1/"
 
 	equal(t, "listen", c.Listen, "0.0.0.0:9000")
@@ -72,7 +72,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "events", c.Events, EventStreams{Clients: 500, Address: 20, Heartbeat: 5 * time.Second, Buffer: 1 << 20})
 	equal(t, "documents", c.Documents, Documents{OpenAPI: true})
 	equal(t, "backends", c.Backends, map[string]Backend{
-		"default": {Type: "file", File: &FileBackend{here(t, "testdata/objects")}},
+		"default": {Type: "file", File: &FileBackend{absPath(t, "testdata/objects")}},
 		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen"}},
 		"dynamo":  {Type: "dynamodb", DynamoDB: &DynamoBackend{"eu-north-1", "http://127.0.0.1:8000", "k_"}},
 	})
@@ -119,7 +119,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "mailers", c.Mailers, map[string]Mailer{
 		"default": {Type: "file", File: &FileMailer{filepath.Join(data, "mail")}},
 		"post":    {Type: "smtp", SMTP: &SMTPMailer{"smtp.example.org", 2525, "kitchen", "hunter2", "tls"}},
-		"drawer":  {Type: "file", File: &FileMailer{here(t, "testdata/letters")}},
+		"drawer":  {Type: "file", File: &FileMailer{absPath(t, "testdata/letters")}},
 	})
 	equal(t, "binaries", c.Binaries, map[string]*Binary{
 		"photos": {
@@ -137,7 +137,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 func TestAnEmptyFileIsAllDefaults(t *testing.T) {
 	for _, text := range []string{"", "\n", "# nothing yet\n", "---\n", "{}", "stores:\nbus:\n", "\ufefflog: {}\n"} {
 		c := mustParse(t, text)
-		data := here(t, "data")
+		data := absPath(t, "data")
 		equal(t, "listen", c.Listen, "127.0.0.1:8080")
 		equal(t, "baseURL", c.BaseURL, "http://localhost:8080")
 		equal(t, "data", c.Data, data)
@@ -158,7 +158,7 @@ func TestAnEmptyFileIsAllDefaults(t *testing.T) {
 }
 
 func TestTheEmbeddedServerMayHaveAConfigurationOfItsOwn(t *testing.T) {
-	file := here(t, "testdata/nats.conf")
+	file := absPath(t, "testdata/nats.conf")
 	for listen, want := range map[string]string{"": "", ", listen: 127.0.0.1:0": "127.0.0.1:0"} {
 		c := mustParse(t, "bus: {config: testdata/nats.conf, user: kitchen, password: p, replicas: 1"+listen+"}\n")
 		equal(t, "bus", c.Bus, Bus{
@@ -204,7 +204,7 @@ func TestTheDefaultConfigurationLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "data", c.Data, here(t, "..", "data"))
+	equal(t, "data", c.Data, absPath(t, "..", "data"))
 	equal(t, "stores.Books.map", c.Stores["Books"].Map, map[string]Mapping{
 		"Authors": {Key: "author", Target: "books", Fields: []string{"title", "year"}, Cascade: true, Limit: 10_000},
 	})
@@ -229,8 +229,8 @@ func TestOverrideChecksAndFollows(t *testing.T) {
 	equal(t, "listen", c.Listen, "app.example.com:81")
 	equal(t, "baseURL", c.BaseURL, "http://app.example.com:81")
 	equal(t, "sender", c.Authentication.Email.From, "Belfry <no-reply@app.example.com>")
-	equal(t, "backend", c.Backends["default"].File.Folder, here(t, "elsewhere", "stores", "default"))
-	equal(t, "configured folder", c.Backends["kept"].File.Folder, here(t, "kept"))
+	equal(t, "backend", c.Backends["default"].File.Folder, absPath(t, "elsewhere", "stores", "default"))
+	equal(t, "configured folder", c.Backends["kept"].File.Folder, absPath(t, "kept"))
 	if err := c.Override("", ""); err != nil || c.Listen != "app.example.com:81" {
 		t.Errorf("an empty override changed the address to %s, error %v", c.Listen, err)
 	}
@@ -242,7 +242,7 @@ func TestOverrideChecksAndFollows(t *testing.T) {
 			t.Errorf("override with %s: got %v, want %s", listen, err, want)
 		}
 	}
-	equal(t, "data after a failed override", c.Data, here(t, "elsewhere"))
+	equal(t, "data after a failed override", c.Data, absPath(t, "elsewhere"))
 }
 
 func TestBaseURLFollowsTheBoundAddressUnlessConfigured(t *testing.T) {

@@ -14,15 +14,15 @@ import (
 type document struct {
 	file     string
 	env      Lookup
-	at       map[string]place
-	hidden   map[string]bool // paths whose values came from the environment
+	positions       map[string]position
+	secret   map[string]bool // paths whose values came from the environment
 	problems Problems
 }
 
-type place struct{ line, column int }
+type position struct{ line, column int }
 
 func newDocument(file string, env Lookup) *document {
-	return &document{file: file, env: env, at: map[string]place{}, hidden: map[string]bool{}}
+	return &document{file: file, env: env, positions: map[string]position{}, secret: map[string]bool{}}
 }
 
 func (d *document) problem(path, format string, args ...any) {
@@ -45,7 +45,7 @@ func (d *document) newProblem(path, format string, args ...any) Problem {
 	message := strings.ReplaceAll(strings.TrimSpace(fmt.Sprintf(format, args...)), "\n", "; ")
 	p := Problem{File: d.file, Line: 1, Column: 1, Key: path, Message: message}
 	for around := path; around != ""; around = around[:max(strings.LastIndexAny(around, ".["), 0)] {
-		if at, ok := d.at[around]; ok {
+		if at, ok := d.positions[around]; ok {
 			p.Line, p.Column = at.line, at.column
 			break
 		}
@@ -81,43 +81,43 @@ func (d *document) scalar(path string, n *yaml.Node) (v scalar, ok bool) {
 		return scalar{}, false
 	}
 	if replaced {
-		d.hide(path)
+		d.markSecret(path)
 	}
 	return scalar{path, text}, true
 }
 
-// given reports whether a key is in the file.
-func (d *document) given(path string) bool {
-	_, ok := d.at[path]
+// isSet reports whether a key is in the file.
+func (d *document) isSet(path string) bool {
+	_, ok := d.positions[path]
 	return ok
 }
 
-// hide keeps the value of a key out of messages, and with a list's item the list.
-func (d *document) hide(path string) {
-	d.hidden[path] = true
+// markSecret keeps the value of a key out of messages, and with a list's item the list.
+func (d *document) markSecret(path string) {
+	d.secret[path] = true
 	if strings.HasSuffix(path, "]") {
-		d.hidden[path[:strings.LastIndexByte(path, '[')]] = true
+		d.secret[path[:strings.LastIndexByte(path, '[')]] = true
 	}
 }
 
-// not quotes a wrong value after what is expected, unless it is to be kept. A URL
+// butGot quotes a wrong value after what is expected, unless it is to be kept. A URL
 // with a user may have a password in it, wherever it stands.
-func (d *document) not(path, text string) string {
-	if d.kept(path) || strings.Contains(text, "://") && strings.Contains(text, "@") {
+func (d *document) butGot(path, text string) string {
+	if d.isSecret(path) || strings.Contains(text, "://") && strings.Contains(text, "@") {
 		return ""
 	}
 	return ", not " + quote(text)
 }
 
-// name is a well-formed value for a message, or "this" when it is to be kept.
-func (d *document) name(path, text string) string {
-	if d.kept(path) {
+// display is a well-formed value for a message, or "this" when it is to be kept.
+func (d *document) display(path, text string) string {
+	if d.isSecret(path) {
 		return "this"
 	}
 	return text
 }
 
-// kept reports whether the value of a key must not be shown.
-func (d *document) kept(path string) bool {
-	return d.hidden[path] || secretLike(path[strings.LastIndexByte(path, '.')+1:])
+// isSecret reports whether the value of a key must not be shown.
+func (d *document) isSecret(path string) bool {
+	return d.secret[path] || secretLike(path[strings.LastIndexByte(path, '.')+1:])
 }

@@ -37,7 +37,7 @@ func TestSubstitution(t *testing.T) {
 
 func TestWrongSubstitutions(t *testing.T) {
 	const syntax = "expected ${NAME} or ${NAME:-default}; $${ stands for a literal ${"
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"an unset variable", "data: x\nlisten: ${HOST}:80\n", []string{
 			"2:1: listen: the environment has no HOST; set it, or give a default: ${HOST:-default}"}},
 		{"other syntax", "data: ${}\nlisten: ${1A}\nbaseURL: ${A-b}\nlog: {format: \"${A\"}\n", []string{

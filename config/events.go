@@ -13,12 +13,12 @@ type EventStreams struct {
 func readEventStreams(s *section) EventStreams {
 	e := EventStreams{Clients: 10_000, Address: 200, Heartbeat: 15 * time.Second, Buffer: 16 << 20}
 	clients, address := int64(e.Clients), int64(e.Address)
-	take(s, "clients", &clients, numberIn(1, 1_000_000))
-	take(s, "address", &address, numberIn(0, 1_000_000))
+	decode(s, "clients", &clients, numberIn(1, 1_000_000))
+	decode(s, "address", &address, numberIn(0, 1_000_000))
 	e.Clients, e.Address = int(clients), int(address)
-	take(s, "heartbeat", &e.Heartbeat, durationIn(time.Second, 10*time.Minute, "from 1s to 10m"))
-	take(s, "buffer", &e.Buffer, sizeIn(4<<30))
-	s.meant = map[string]string{"maxAge": "bus.events.maxAge", "maxBytes": "bus.events.maxBytes", "maxMessages": "bus.events.maxMessages"}
-	s.end()
+	decode(s, "heartbeat", &e.Heartbeat, durationIn(time.Second, 10*time.Minute, "from 1s to 10m"))
+	decode(s, "buffer", &e.Buffer, sizeIn(4<<30))
+	s.suggestions = map[string]string{"maxAge": "bus.events.maxAge", "maxBytes": "bus.events.maxBytes", "maxMessages": "bus.events.maxMessages"}
+	s.rejectUnknown()
 	return e
 }

@@ -19,8 +19,8 @@ func (d *document) path(text string) (string, error) {
 	return filepath.Abs(text)
 }
 
-// existing accepts the path of a regular file that can be opened.
-func (d *document) existing(text string) (string, error) {
+// existingFile accepts the path of a regular file that can be opened.
+func (d *document) existingFile(text string) (string, error) {
 	path, err := d.path(text)
 	if err != nil {
 		return "", errors.New("expected the path of a file")

@@ -12,7 +12,7 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 	deep := func(levels int) string {
 		return "x: " + strings.Repeat("[", levels) + strings.Repeat("]", levels) + "\n"
 	}
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"not UTF-8", "data: x\nlog: {level: caf\xe9}\n", []string{"2: the byte 0xe9 is not UTF-8; expected text in UTF-8"}},
 		{"UTF-16", "\xff\xfed\x00", []string{"1: the byte 0xff is not UTF-8; expected text in UTF-8"}},
 		{"a NUL", "data: x\n\n\x00", []string{"3: the control character U+0000 is not allowed; expected text in UTF-8"}},

@@ -52,7 +52,7 @@ func (s *section) items(key, example string) iter.Seq2[string, *yaml.Node] {
 		}
 		for i, item := range n.Content {
 			at := fmt.Sprintf("%s[%d]", path, i)
-			s.doc.at[at] = place{item.Line, item.Column}
+			s.doc.positions[at] = position{item.Line, item.Column}
 			if !yield(at, item) {
 				return
 			}
@@ -99,7 +99,7 @@ func (d *document) properties(words []scalar, parse func(string) (string, error)
 		name, ok := convert(d, v, parse)
 		switch {
 		case ok && slices.Contains(all, name):
-			d.problem(v.path, "%s is given twice", d.name(v.path, name))
+			d.problem(v.path, "%s is given twice", d.display(v.path, name))
 		case ok:
 			all = append(all, name)
 		}

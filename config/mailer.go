@@ -31,10 +31,10 @@ func (c *Config) readMailers(s *section) {
 
 func (c *Config) readMailer(s *section) Mailer {
 	m := Mailer{Type: "file"}
-	if !take(s, "type", &m.Type, oneOf("file", "smtp")) {
+	if !decode(s, "type", &m.Type, oneOf("file", "smtp")) {
 		return m
 	}
-	s.what = "of a mailer of type " + m.Type
+	s.suffix = "of a mailer of type " + m.Type
 	switch m.Type {
 	case "file":
 		m.File = &FileMailer{}
@@ -42,18 +42,18 @@ func (c *Config) readMailer(s *section) Mailer {
 	case "smtp":
 		m.SMTP = readSMTP(s)
 	}
-	s.end()
+	s.rejectUnknown()
 	return m
 }
 
 func readSMTP(s *section) *SMTPMailer {
 	m := SMTPMailer{Port: 587, TLS: "starttls"}
 	s.require("host", "the mail server, such as smtp.example.com")
-	take(s, "host", &m.Host, parseHost)
-	take(s, "port", &m.Port, numberIn(1, 65535))
-	take(s, "user", &m.User, parseText)
-	take(s, "password", &m.Password, parseSecret)
-	take(s, "tls", &m.TLS, oneOf("starttls", "tls", "none"))
+	decode(s, "host", &m.Host, parseHost)
+	decode(s, "port", &m.Port, numberIn(1, 65535))
+	decode(s, "user", &m.User, parseText)
+	decode(s, "password", &m.Password, parseSecret)
+	decode(s, "tls", &m.TLS, oneOf("starttls", "tls", "none"))
 	if s.has("password") && !s.has("user") {
 		s.problem("password", "needs user")
 	}

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// wrong is a configuration and every line of its error, without the file's name.
-type wrong struct {
+// invalidCase is a configuration and every line of its error, without the file's name.
+type invalidCase struct {
 	name, text string
 	want       []string
 }
 
-func checkWrong(t *testing.T, cases []wrong) {
+func checkInvalid(t *testing.T, cases []invalidCase) {
 	t.Helper()
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
@@ -36,7 +36,7 @@ const knownAtTop = "known are listen, baseURL, proxies, data, maxObjectSize, tom
 const knownOfStore = "known are backend, expose, schema, policy, map, private, readOnly, indexes, intercept, maxObjectSize, bus"
 
 func TestUnknownKeys(t *testing.T) {
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"a slip of the fingers", "stores:\n  Books:\n    exposed: {}\n", []string{
 			"3:5: stores.Books.exposed: unknown key; did you mean expose?"}},
 		{"case and separators", "base_url: http://a\nListen: :80\nSTORES: {}\n", []string{
@@ -88,7 +88,7 @@ authentication: {userstore: U, providers: {email: {form: a}, github: {id: 1}, tw
 }
 
 func TestShapes(t *testing.T) {
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"text instead of keys", "just text\n", []string{"1:1: expected keys with values, not a single value"}},
 		{"a list instead of keys", "stores: [Books]\n", []string{"1:1: stores: expected keys with values, not a list"}},
 		{"a value instead of keys", "stores: {Books: {expose: true}}\n", []string{
@@ -120,7 +120,7 @@ func TestShapes(t *testing.T) {
 }
 
 func TestSyntax(t *testing.T) {
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"a wrong indentation", "# c\n\nstores:\n  Books:\n    expose: {}\n   schema: x\nlisten: :80\n", []string{
 			"6: is not valid YAML: did not find expected key (check the indentation, and the quotes around values)"}},
 		{"a brace left open", "# c\nstores:\n  Books:\n    expose: {url: /books\n    schema: x\nlisten: :80\n", []string{
@@ -143,7 +143,7 @@ func TestValues(t *testing.T) {
 	const size = "expected a size such as 256KiB, 10MiB, 10MB or a number of bytes"
 	const address = "expected host:port, such as 127.0.0.1:8080, or :8080 for every interface"
 	const redirect = "expected a URL such as https://example.com/welcome, or a path such as /welcome"
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"addresses", "listen: 8080\nbus: {listen: 'local host:1'}\n", []string{
 			`1:1: listen: ` + address + `, not "8080"`,
 			`2:7: bus.listen: ` + address + `, not "local host:1"`}},
@@ -184,7 +184,7 @@ func TestValues(t *testing.T) {
 }
 
 func TestBus(t *testing.T) {
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"documents", "documents: {openapi: maybe, html: true}\n", []string{
 			`1:13: documents.openapi: expected true or false, not "maybe"`,
 			`1:29: documents.html: unknown key; known are openapi, asyncapi`}},

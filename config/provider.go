@@ -33,15 +33,15 @@ type OIDC struct {
 
 // Providers names the providers that are on, sorted.
 func (a *Authentication) Providers() []string {
-	on := map[string]bool{"email": a.Email != nil, "twitter": a.Twitter != nil && a.Twitter.ConsumerKey != ""}
+	enabled := map[string]bool{"email": a.Email != nil, "twitter": a.Twitter != nil && a.Twitter.ConsumerKey != ""}
 	for name, p := range a.OAuth2 {
-		on[name] = p.ClientID != ""
+		enabled[name] = p.ClientID != ""
 	}
 	for name, p := range a.OIDC {
-		on[name] = p.ClientID != ""
+		enabled[name] = p.ClientID != ""
 	}
-	maps.DeleteFunc(on, func(_ string, on bool) bool { return !on })
-	return names(on)
+	maps.DeleteFunc(enabled, func(_ string, enabled bool) bool { return !enabled })
+	return names(enabled)
 }
 
 // readProviders knows the providers by name; any other name, and oidc itself,
@@ -78,53 +78,53 @@ func (c *Config) readProviders(s *section) {
 
 func readOAuth2(s *section) OAuth2 {
 	var p OAuth2
-	take(s, "clientID", &p.ClientID, parseText)
-	fine := take(s, "clientSecret", &p.ClientSecret, parseSecret)
+	decode(s, "clientID", &p.ClientID, parseText)
+	fine := decode(s, "clientSecret", &p.ClientSecret, parseSecret)
 	p.Scope = readScope(s)
-	endpoint := urlOf("https", "http")
-	take(s, "authURL", &p.AuthURL, endpoint)
-	take(s, "tokenURL", &p.TokenURL, endpoint)
-	take(s, "profileURL", &p.ProfileURL, endpoint)
+	endpoint := urlWithScheme("https", "http")
+	decode(s, "authURL", &p.AuthURL, endpoint)
+	decode(s, "tokenURL", &p.TokenURL, endpoint)
+	decode(s, "profileURL", &p.ProfileURL, endpoint)
 	if fine && p.ClientID != "" && p.ClientSecret == "" {
 		s.problem("clientSecret", "is missing or empty although clientID is given")
 	}
-	s.end()
+	s.rejectUnknown()
 	return p
 }
 
 func readOAuth1(s *section) *OAuth1 {
 	var p OAuth1
-	take(s, "consumerKey", &p.ConsumerKey, parseText)
-	fine := take(s, "consumerSecret", &p.ConsumerSecret, parseSecret)
-	endpoint := urlOf("https", "http")
-	take(s, "requestTokenURL", &p.RequestTokenURL, endpoint)
-	take(s, "authorizeURL", &p.AuthorizeURL, endpoint)
-	take(s, "accessTokenURL", &p.AccessTokenURL, endpoint)
-	take(s, "profileURL", &p.ProfileURL, endpoint)
+	decode(s, "consumerKey", &p.ConsumerKey, parseText)
+	fine := decode(s, "consumerSecret", &p.ConsumerSecret, parseSecret)
+	endpoint := urlWithScheme("https", "http")
+	decode(s, "requestTokenURL", &p.RequestTokenURL, endpoint)
+	decode(s, "authorizeURL", &p.AuthorizeURL, endpoint)
+	decode(s, "accessTokenURL", &p.AccessTokenURL, endpoint)
+	decode(s, "profileURL", &p.ProfileURL, endpoint)
 	if fine && p.ConsumerKey != "" && p.ConsumerSecret == "" {
 		s.problem("consumerSecret", "is missing or empty although consumerKey is given")
 	}
-	s.end()
+	s.rejectUnknown()
 	return &p
 }
 
 func readOIDC(s *section) OIDC {
 	var p OIDC
 	kind := "oidc"
-	take(s, "type", &kind, oneOf("oidc"))
+	decode(s, "type", &kind, oneOf("oidc"))
 	s.require("issuer", "the URL of an OpenID Connect provider")
-	take(s, "issuer", &p.Issuer, urlOf("https", "http"))
-	take(s, "clientID", &p.ClientID, parseText)
-	take(s, "clientSecret", &p.ClientSecret, parseSecret)
+	decode(s, "issuer", &p.Issuer, urlWithScheme("https", "http"))
+	decode(s, "clientID", &p.ClientID, parseText)
+	decode(s, "clientSecret", &p.ClientSecret, parseSecret)
 	p.Scope = readScope(s)
-	s.end()
+	s.rejectUnknown()
 	return p
 }
 
 func readScope(s *section) []string {
 	var scope []string
 	for _, v := range s.list("scope") {
-		if name, ok := convert(s.doc, v, parseGiven); ok {
+		if name, ok := convert(s.doc, v, parseNonEmpty); ok {
 			scope = append(scope, name)
 		}
 	}

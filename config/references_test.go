@@ -5,7 +5,7 @@ import "testing"
 const own = "expected a property of yours; uuid, created and updated belong to the server"
 
 func TestStores(t *testing.T) {
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"names", "stores: {1a: {}, a.b: {}, '': {}}\n", []string{
 			"1:10: stores.1a: expected a name of 1 to 63 letters, digits, _ and -, beginning with a letter",
 			`1:18: stores."a.b": expected a name of 1 to 63 letters, digits, _ and -, beginning with a letter`,
@@ -46,7 +46,7 @@ func TestStores(t *testing.T) {
 }
 
 func TestMappings(t *testing.T) {
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"an unknown store", "stores:\n  Authors: {}\n  Books:\n    map: {Auhtors: {key: author, target: books}}\n", []string{
 			"4:11: stores.Books.map.Auhtors: no store of this name; known are Authors, Books, Contents, Idents, Requests, Sessions, Tokens, Users"}},
 		{"neither key nor target", "stores: {A: {map: {A: {}}}}\n", []string{
@@ -82,7 +82,7 @@ func TestMappings(t *testing.T) {
 
 func TestRoutes(t *testing.T) {
 	expected := func(form string) string { return "expected a path " + form + ", such as /books" }
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"malformed", "stores: {A: {expose: {url: a}}, B: {expose: {url: /b/}}, C: {expose: {url: '/c/:uuid'}}, D: {expose: {url: /d/..}}}\n", []string{
 			`1:23: stores.A.expose.url: ` + expected("that begins with /") + `, not "a"`,
 			`1:46: stores.B.expose.url: ` + expected("without / at its end") + `, not "/b/"`,
@@ -103,7 +103,7 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestInterceptors(t *testing.T) {
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"form", "stores: {A: {intercept: {save: [{}, {name: 'a.b'}, {name: a, timeout: 0s, onError: ignore}]}}}\n", []string{
 			"1:33: stores.A.intercept.save[0].name: is missing; expected the name that the interceptor answers to",
 			`1:38: stores.A.intercept.save[1].name: expected a name of 1 to 63 letters, digits, _ and -, beginning with a letter, not "a.b"`,
@@ -117,7 +117,7 @@ func TestInterceptors(t *testing.T) {
 }
 
 func TestAuthentication(t *testing.T) {
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"one store for two", "authentication: {identStore: Users}\n", []string{
 			"1:18: authentication.identStore: is the user store too; users and idents need a store each"}},
 		{"the store of sessions", "authentication: {userStore: Sessions}\n", []string{
@@ -143,7 +143,7 @@ func TestAuthentication(t *testing.T) {
 }
 
 func TestMailersAndBinaries(t *testing.T) {
-	checkWrong(t, []wrong{
+	checkInvalid(t, []invalidCase{
 		{"mailers", "mailers: {a: {type: pigeon}, b: {type: smtp, tls: true, password: p}}\n", []string{
 			`1:15: mailers.a.type: expected file or smtp, not "pigeon"`,
 			`1:30: mailers.b.host: is missing; expected the mail server, such as smtp.example.com`,

@@ -17,11 +17,11 @@ import (
 type section struct {
 	doc    *document
 	path   string // "" is the root
-	what   string // completes "unknown key", for instance "of a mailer of type smtp"
+	suffix   string // completes "unknown key", for instance "of a mailer of type smtp"
 	keys   []string
 	values map[string]*yaml.Node
 	known  []string
-	meant  map[string]string // what people write here, and the path of what they mean
+	suggestions  map[string]string // what people write here, and the path of what they mean
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -57,7 +57,7 @@ func newSection(d *document, path string, n *yaml.Node) *section {
 func (s *section) add(keyNode, value *yaml.Node) {
 	key := keyNode.Value
 	path := join(s.path, key)
-	switch first, twice := s.doc.at[path]; {
+	switch first, twice := s.doc.positions[path]; {
 	case keyNode.Kind != yaml.ScalarNode:
 		s.doc.problemIn(s.path, keyNode, "expected a name before the colon, not %s", describe(keyNode))
 	case keyNode.Tag == "!!merge":
@@ -67,7 +67,7 @@ func (s *section) add(keyNode, value *yaml.Node) {
 	case twice && s.values[key] != nil:
 		s.doc.problemIn(path, keyNode, "is given twice, first in line %d", first.line)
 	default:
-		s.doc.at[path] = place{keyNode.Line, keyNode.Column}
+		s.doc.positions[path] = position{keyNode.Line, keyNode.Column}
 		s.keys = append(s.keys, key)
 		s.values[key] = value
 	}
@@ -87,17 +87,17 @@ func (s *section) problem(key, format string, args ...any) {
 	s.doc.problem(join(s.path, key), format, args...)
 }
 
-// end reports the keys that no reader asked for.
-func (s *section) end() {
+// rejectUnknown reports the keys that no reader asked for.
+func (s *section) rejectUnknown() {
 	for _, key := range s.keys {
 		if slices.Contains(s.known, key) {
 			continue
 		}
 		what := "unknown key"
-		if s.what != "" {
-			what += " " + s.what
+		if s.suffix != "" {
+			what += " " + s.suffix
 		}
-		if meant := s.meant[key]; meant != "" {
+		if meant := s.suggestions[key]; meant != "" {
 			s.problem(key, "%s; did you mean %s?", what, meant)
 			continue
 		}
@@ -151,10 +151,10 @@ func (s *section) scalar(key string) (v scalar, ok bool) {
 	return s.doc.scalar(join(s.path, key), n)
 }
 
-// take reads the value under a key. The error of parse says what is
+// decode reads the value under a key. The error of parse says what is
 // expected; the value is quoted after it unless it is to be kept. The result is
 // false when the key is given and wrong.
-func take[T any](s *section, key string, into *T, parse func(text string) (T, error)) bool {
+func decode[T any](s *section, key string, into *T, parse func(text string) (T, error)) bool {
 	v, ok := s.scalar(key)
 	if !ok {
 		return !s.has(key)
@@ -170,7 +170,7 @@ func take[T any](s *section, key string, into *T, parse func(text string) (T, er
 func convert[T any](d *document, v scalar, parse func(text string) (T, error)) (T, bool) {
 	got, err := parse(v.text)
 	if err != nil {
-		d.problem(v.path, "%v%s", err, d.not(v.path, v.text))
+		d.problem(v.path, "%v%s", err, d.butGot(v.path, v.text))
 	}
 	return got, err == nil
 }

@@ -53,7 +53,7 @@ func (d *document) parse(data []byte) *yaml.Node {
 		return nil
 	}
 	root, budget := found[0].Content[0], maxNodes
-	if what := bound(root, 0, &budget); what != "" {
+	if what := checkBounds(root, 0, &budget); what != "" {
 		d.problemAt(0, "%s", what)
 		return nil
 	}
@@ -78,9 +78,9 @@ func unreadable(data []byte) (line int, what string) {
 	return 0, ""
 }
 
-// bound follows aliases, so that what it lets pass can be walked in bounded
+// checkBounds follows aliases, so that what it lets pass can be walked in bounded
 // time, even an anchor that contains itself.
-func bound(n *yaml.Node, depth int, budget *int) string {
+func checkBounds(n *yaml.Node, depth int, budget *int) string {
 	*budget--
 	switch {
 	case *budget < 0:
@@ -88,10 +88,10 @@ func bound(n *yaml.Node, depth int, budget *int) string {
 	case depth > maxDepth:
 		return fmt.Sprintf("is nested deeper than %d levels", maxDepth)
 	case n.Kind == yaml.AliasNode:
-		return bound(n.Alias, depth+1, budget)
+		return checkBounds(n.Alias, depth+1, budget)
 	}
 	for _, child := range n.Content {
-		if what := bound(child, depth+1, budget); what != "" {
+		if what := checkBounds(child, depth+1, budget); what != "" {
 			return what
 		}
 	}

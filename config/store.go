@@ -64,28 +64,28 @@ func operations() []string { return []string{"save", "update", "delete", "get", 
 func (c *Config) readStores(s *section) {
 	c.Stores = map[string]*Store{}
 	s.named("stores", func(name string, s *section) { c.Stores[name] = c.readStore(name, s) })
-	for _, name := range append(ownStores(), c.Authentication.UserStore, c.Authentication.IdentStore) {
+	for _, name := range append(internalStores(), c.Authentication.UserStore, c.Authentication.IdentStore) {
 		if c.Stores[name] == nil {
-			c.checkCase(name)
+			c.checkCaseConflict(name)
 			c.Stores[name] = c.readStore(name, newSection(c.doc, join("stores", name), nil))
 		}
 	}
 }
 
-// checkCase refuses a store that differs only in case from one that always exists.
-func (c *Config) checkCase(always string) {
+// checkCaseConflict refuses a store that differs only in case from one that always exists.
+func (c *Config) checkCaseConflict(builtin string) {
 	for _, name := range names(c.Stores) {
-		if strings.EqualFold(name, always) {
-			c.doc.problem(join("stores", name), "differs only in case from %s, which always exists", always)
+		if strings.EqualFold(name, builtin) {
+			c.doc.problem(join("stores", name), "differs only in case from %s, which always exists", builtin)
 		}
 	}
 }
 
 func (c *Config) readStore(name string, s *section) *Store {
-	st := &Store{Name: name, Backend: "default", MaxObjectSize: c.MaxObjectSize, Bus: c.onBus(name)}
-	take(s, "backend", &st.Backend, parseName)
+	st := &Store{Name: name, Backend: "default", MaxObjectSize: c.MaxObjectSize, Bus: c.busDefault(name)}
+	decode(s, "backend", &st.Backend, parseName)
 	st.Expose = readExpose(name, s)
-	take(s, "schema", &st.Schema, c.doc.existing)
+	decode(s, "schema", &st.Schema, c.doc.existingFile)
 	st.Policy = readPolicy(s)
 	st.Map = map[string]Mapping{}
 	s.named("map", func(target string, s *section) { st.Map[target] = readMapping(s) })
@@ -93,24 +93,24 @@ func (c *Config) readStore(name string, s *section) *Store {
 	st.ReadOnly = s.properties("readOnly", parseOwnProperty)
 	st.Indexes = readIndexes(s)
 	st.Intercept = readIntercept(s.section("intercept"))
-	take(s, "maxObjectSize", &st.MaxObjectSize, sizeIn(MaxObjectSize))
-	take(s, "bus", &st.Bus, parseFlag)
-	s.meant = map[string]string{"url": "expose.url", "list": "expose.list", "restrict": "expose.restrict", "type": "backend"}
-	s.end()
-	c.completeStore(st, s)
+	decode(s, "maxObjectSize", &st.MaxObjectSize, sizeIn(MaxObjectSize))
+	decode(s, "bus", &st.Bus, parseFlag)
+	s.suggestions = map[string]string{"url": "expose.url", "list": "expose.list", "restrict": "expose.restrict", "type": "backend"}
+	s.rejectUnknown()
+	c.setLoginDefaults(st, s)
 	return st
 }
 
-// onBus is whether a store has operations over the bus without being told. What
+// busDefault is whether a store has operations over the bus without being told. What
 // logging in believes has to be opened on purpose.
-func (c *Config) onBus(name string) bool {
-	return name != c.Authentication.IdentStore && !slices.Contains(ownStores(), name)
+func (c *Config) busDefault(name string) bool {
+	return name != c.Authentication.IdentStore && !slices.Contains(internalStores(), name)
 }
 
-// completeStore adds what the stores of users and idents have without being
+// setLoginDefaults adds what the stores of users and idents have without being
 // told. A password is private whatever else the list names. Idents are for
 // their owners to read: logging in believes what is in them.
-func (c *Config) completeStore(st *Store, s *section) {
+func (c *Config) setLoginDefaults(st *Store, s *section) {
 	users, idents := c.Authentication.UserStore, c.Authentication.IdentStore
 	if st.Name != users && st.Name != idents {
 		return
@@ -135,15 +135,15 @@ func (c *Config) completeStore(st *Store, s *section) {
 func readExpose(store string, s *section) *Expose {
 	e := &Expose{URL: "/" + strings.ToLower(store)}
 	x := s.section("expose")
-	take(x, "url", &e.URL, parseRoute)
+	decode(x, "url", &e.URL, parseRoute)
 	restrict := x.section("restrict")
-	take(restrict, "create", &e.Restrict.Create, parseFlag)
-	take(restrict, "get", &e.Restrict.Get, parseFlag)
-	take(restrict, "update", &e.Restrict.Update, parseFlag)
-	take(restrict, "delete", &e.Restrict.Delete, parseFlag)
-	restrict.end()
-	take(x, "list", &e.List, parseFlag)
-	x.end()
+	decode(restrict, "create", &e.Restrict.Create, parseFlag)
+	decode(restrict, "get", &e.Restrict.Get, parseFlag)
+	decode(restrict, "update", &e.Restrict.Update, parseFlag)
+	decode(restrict, "delete", &e.Restrict.Delete, parseFlag)
+	restrict.rejectUnknown()
+	decode(x, "list", &e.List, parseFlag)
+	x.rejectUnknown()
 	if !s.has("expose") {
 		return nil
 	}
@@ -156,16 +156,16 @@ func readPolicy(s *section) Policy {
 	var p Policy
 	if s.isScalar("policy") {
 		word := ""
-		take(s, "policy", &word, ownerPolicy)
+		decode(s, "policy", &word, ownerPolicy)
 		return Policy{Owner: word != ""}
 	}
 	x := s.section("policy")
-	take(x, "create", &p.Create, parseGiven)
-	take(x, "get", &p.Get, parseGiven)
-	take(x, "update", &p.Update, parseGiven)
-	take(x, "delete", &p.Delete, parseGiven)
-	take(x, "list", &p.List, parseGiven)
-	x.end()
+	decode(x, "create", &p.Create, parseNonEmpty)
+	decode(x, "get", &p.Get, parseNonEmpty)
+	decode(x, "update", &p.Update, parseNonEmpty)
+	decode(x, "delete", &p.Delete, parseNonEmpty)
+	decode(x, "list", &p.List, parseNonEmpty)
+	x.rejectUnknown()
 	if s.has("policy") && len(x.keys) == 0 {
 		s.problem("policy", "is empty; expected owner, or an expression for one of create, get, update, delete, list")
 	}
@@ -186,14 +186,14 @@ func readMapping(s *section) Mapping {
 	limit := int64(defaultLimit)
 	s.require("key", "the property that holds the target's uuid")
 	s.require("target", "the property of the target that holds the copies")
-	take(s, "key", &m.Key, parseOwnProperty)
-	take(s, "target", &m.Target, parseOwnProperty)
+	decode(s, "key", &m.Key, parseOwnProperty)
+	decode(s, "target", &m.Target, parseOwnProperty)
 	m.Fields = s.properties("fields", parseProperty)
 	m.Fields = slices.DeleteFunc(m.Fields, func(name string) bool { return name == "uuid" })
-	take(s, "cascade", &m.Cascade, parseFlag)
-	take(s, "limit", &limit, numberIn(1, 100_000))
+	decode(s, "cascade", &m.Cascade, parseFlag)
+	decode(s, "limit", &limit, numberIn(1, 100_000))
 	m.Limit = int(limit)
-	s.end()
+	s.rejectUnknown()
 	return m
 }
 
@@ -222,10 +222,10 @@ func readIntercept(s *section) map[string][]Interceptor {
 		for _, x := range s.sections(operation) {
 			i := Interceptor{Timeout: time.Second, OnError: "reject"}
 			x.require("name", "the name that the interceptor answers to")
-			take(x, "name", &i.Name, parseName)
-			take(x, "timeout", &i.Timeout, durationIn(time.Millisecond, time.Minute, "from 1ms to 1m"))
-			take(x, "onError", &i.OnError, oneOf("reject", "accept"))
-			x.end()
+			decode(x, "name", &i.Name, parseName)
+			decode(x, "timeout", &i.Timeout, durationIn(time.Millisecond, time.Minute, "from 1ms to 1m"))
+			decode(x, "onError", &i.OnError, oneOf("reject", "accept"))
+			x.rejectUnknown()
 			if i.Name != "" && slices.Contains(seen, i.Name) {
 				x.problem("name", "is asked for %s already", operation)
 			}
@@ -233,7 +233,7 @@ func readIntercept(s *section) map[string][]Interceptor {
 			all[operation] = append(all[operation], i)
 		}
 	}
-	s.what = "of intercept"
-	s.end()
+	s.suffix = "of intercept"
+	s.rejectUnknown()
 	return all
 }

@@ -18,8 +18,8 @@ import (
 
 func parseText(text string) (string, error) { return text, nil }
 
-// parseGiven is a text that may not be empty.
-func parseGiven(text string) (string, error) {
+// parseNonEmpty is a text that may not be empty.
+func parseNonEmpty(text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", errors.New("expected a text")
 	}
