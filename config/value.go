@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"belfry/pkg/store/object"
 )
 
 // The functions of this file turn a text into a value. Their errors say what
@@ -150,7 +152,11 @@ func showSize(n int64) string {
 	return strconv.FormatInt(n, 10) + " bytes"
 }
 
-var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,252})$`)
+// A bounded repetition would be compiled as so many copies, at every start of belfry.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// maxHostName is the greatest length of a name in DNS, in bytes.
+const maxHostName = 253
 
 // parseAddress accepts what a server can listen on: host:port, where the host may
 // be empty (every interface) and the port 0 (any free one).
@@ -172,7 +178,7 @@ func parseAddress(text string) (string, error) {
 }
 
 func parseHost(text string) (string, error) {
-	if net.ParseIP(text) == nil && !hostName.MatchString(text) {
+	if net.ParseIP(text) == nil && (len(text) > maxHostName || !hostName.MatchString(text)) {
 		return "", errors.New("expected a host such as smtp.example.com")
 	}
 	return text, nil
@@ -190,18 +196,18 @@ func parseOptionalAddress(text string) (string, error) {
 	return parseAddress(text)
 }
 
-var nameSyntax = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,62}$`)
+var nameSyntax = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+
+const maxName = 63
 
 // parseName accepts the name of a store, a backend, a mailer and so on. Names
 // become parts of NATS subjects, of URLs and of folders.
 func parseName(text string) (string, error) {
-	if !nameSyntax.MatchString(text) {
+	if len(text) > maxName || !nameSyntax.MatchString(text) {
 		return "", errors.New("expected a name of 1 to 63 letters, digits, _ and -, beginning with a letter")
 	}
 	return text, nil
 }
-
-var propertySyntax = regexp.MustCompile(`^[\pL\pN][\pL\pN_-]{0,99}$`)
 
 // parseProperty accepts the name of a top-level property of an object.
 func parseProperty(text string) (string, error) {
@@ -210,7 +216,7 @@ func parseProperty(text string) (string, error) {
 		return "", errors.New("expected a property of yours; those that begin with _ belong to the server")
 	case strings.ContainsRune(text, '.'):
 		return "", errors.New("expected the name of a top-level property, without dots")
-	case !propertySyntax.MatchString(text):
+	case !object.ValidProperty(text):
 		return "", errors.New("expected the name of a top-level property: letters, digits, _ and -")
 	}
 	return text, nil

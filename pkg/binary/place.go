@@ -3,7 +3,6 @@ package binary
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"belfry/pkg/errs"
@@ -39,17 +38,13 @@ func (s *Service) storeOf(p Place) (*store.Store, error) {
 	return st, object.CheckUUID(p.UUID)
 }
 
-// propertySyntax is the syntax of a property in the configuration. Names that
-// begin with "_" are reserved for the server.
-var propertySyntax = regexp.MustCompile(`^[\pL\pN][\pL\pN_-]{0,99}$`)
-
 // checkProperty returns NotFound when binaries can't be attached to a property.
 func (s *Service) checkProperty(st *store.Store, property string) error {
 	if s.properties != nil && !slices.Contains(s.properties[st.Name()], property) {
 		return errs.New(errs.NotFound, "no binaries can be attached to %q of %s", property, st.Name())
 	}
-	if !propertySyntax.MatchString(property) {
-		return errs.New(errs.NotFound, "binaries can't be attached to %q: a property has 1 to 100 letters, digits, _ and -, and does not begin with _ or -", property)
+	if !object.ValidProperty(property) {
+		return errs.New(errs.NotFound, "binaries can't be attached to %q: a property has 1 to %d letters, digits, _ and -, and does not begin with _ or -", property, object.MaxProperty)
 	}
 	if st.ServerOwned(property) {
 		return errs.New(errs.NotFound, "%q of %s belongs to the server: no binaries can be attached to it", property, st.Name())

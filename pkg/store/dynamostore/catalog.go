@@ -44,8 +44,8 @@ type index struct {
 	Filled bool `json:"filled"`
 }
 
-// tableName matches valid names of tables.
-var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
+// tableName matches the characters of a table's name, which has 3 to 255.
+var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]*$`)
 
 // tableOf returns the name of a store as a valid name of a table: bytes other than
 // ASCII letters, digits, '_' and '-' become a dot and two hexadecimal digits.
@@ -70,7 +70,7 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 		return nil, err
 	}
 	table := b.prefix + tableOf(spec.Name)
-	if !tableName.MatchString(table) {
+	if len(table) < 3 || len(table) > 255 || !tableName.MatchString(table) {
 		return nil, errs.New(errs.Invalid, "%q is not a valid table name: DynamoDB allows 3 to 255 ASCII letters, digits, '_', '-' and '.'; "+
 			"change the backend's tablePrefix or the store's name", table)
 	}
