@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/qri-io/jsonpointer"
 	"github.com/qri-io/jsonschema"
@@ -17,8 +18,10 @@ import (
 type Schema struct {
 	form normalForm
 	// The library's schemas write to themselves during validation, so each run has
-	// an instance of its own.
-	instances sync.Pool
+	// an instance of its own. One is kept for as long as the schema is: making one
+	// takes longer than many runs, and the garbage collector empties the pool.
+	kept atomic.Pointer[instance]
+	more sync.Pool
 }
 
 // instance is a schema of the library, for one run at a time.
@@ -64,7 +67,7 @@ func Compile(name string, data []byte) (s *Schema, err error) {
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "schema %s cannot be compiled", name)
 	}
-	s.instances.Put(first)
+	s.kept.Store(first)
 	return s, nil
 }
 
@@ -110,18 +113,34 @@ func (s *Schema) Validate(ctx context.Context, doc []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	i, ok := s.instances.Get().(*instance)
-	if !ok {
-		if i, err = s.form.instance(); err != nil {
-			return errs.Wrap(err, errs.Internal, "the document could not be validated")
-		}
+	i, err := s.take()
+	if err != nil {
+		return errs.Wrap(err, errs.Internal, "the document could not be validated")
 	}
 	i.run.begin(ctx, i.schema, s.form.tracks, len(doc))
 	i.run.apply(i.schema, v) //nolint:contextcheck // the run is the context, and holds ctx
 	err = i.run.result()
 	i.run.Context = nil
-	s.instances.Put(i)
+	s.put(i)
 	return err
+}
+
+// take returns an instance that no other run has.
+func (s *Schema) take() (*instance, error) {
+	if i := s.kept.Swap(nil); i != nil {
+		return i, nil
+	}
+	if i, ok := s.more.Get().(*instance); ok {
+		return i, nil
+	}
+	return s.form.instance()
+}
+
+// put makes an instance available to the next run.
+func (s *Schema) put(i *instance) {
+	if !s.kept.CompareAndSwap(nil, i) {
+		s.more.Put(i)
+	}
 }
 
 // begin prepares the run for a document of size bytes. The state of a run that
