@@ -64,13 +64,16 @@ func serveInterceptor(t *testing.T, conn *nats.Conn) {
 	}
 }
 
-// Every operation of the document is requested, with valid and with invalid
-// requests.
-func TestRepliesConformToTheDocument(t *testing.T) {
+// Every operation of the OpenAPI document is requested, with valid and with invalid
+// requests, and everything that this publishes conforms to the AsyncAPI document.
+func TestRepliesAndMessagesConformToTheDocuments(t *testing.T) {
 	s := serve(t, everything)
+	conn := connect(t, s)
 	c := newClient(t, s)
 	c.ask(503, "POST", "/shop/sold-things", `{}`) // the interceptor is not connected yet
-	serveInterceptor(t, connect(t, s))
+	serveInterceptor(t, conn)
+	live := listen(t, conn, "Store.*", "Register", "Binary.*")
+	questions := listen(t, conn, "intercept.>")
 	for _, part := range []func(*client){
 		objects, schemas, arrays, users, owned, intercepted, files, system,
 	} {
@@ -83,6 +86,8 @@ func TestRepliesConformToTheDocument(t *testing.T) {
 	if all := c.unmet(408, 500, 303); len(all) > 0 {
 		t.Errorf("no reply had these statuses: %v", all)
 	}
+	messagesConform(t, s, conn, live, questions)
+	changedMessagesAreInvalid(t, s, conn)
 }
 
 // objects requests a store without a schema.

@@ -64,7 +64,7 @@ func TestServersAreTheAddressesOfTheBus(t *testing.T) {
 func TestDocumentIsReproducible(t *testing.T) {
 	const text = `{stores: {A: {expose: {}}, B: {map: {A: {key: a, target: b}}}, C: {intercept: {save: [{name: x}], get: [{name: y}]}}}, binaries: {b: {map: {A: [q], B: [r]}}}}`
 	first := modeltest.Write(t, text, Document)
-	for range 50 {
+	for range 20 {
 		if !bytes.Equal(first, modeltest.Write(t, text, Document)) {
 			t.Fatal("the same configuration has two documents")
 		}

@@ -17,8 +17,9 @@ import (
 
 // ported is the schema of a store's file.
 type ported struct {
-	root  *ordered.Object
-	parts map[string]*ordered.Object
+	root     *ordered.Object
+	parts    map[string]*ordered.Object
+	compiled map[string]*jsonschema.Schema // views, by their text
 }
 
 func portText(t *testing.T, text []byte) ported {
@@ -28,7 +29,7 @@ func portText(t *testing.T, text []byte) ported {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := ported{p.Root, map[string]*ordered.Object{}}
+	out := ported{p.Root, map[string]*ordered.Object{}, map[string]*jsonschema.Schema{}}
 	for _, part := range p.Parts {
 		out.parts[part.Ref] = part.Schema
 	}
@@ -46,6 +47,9 @@ func (p ported) compile(t *testing.T, seen *ordered.Object) *jsonschema.Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if s := p.compiled[string(text)]; s != nil {
+		return s
+	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +62,7 @@ func (p ported) compile(t *testing.T, seen *ordered.Object) *jsonschema.Schema {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
+	p.compiled[string(text)] = s
 	return s
 }
 

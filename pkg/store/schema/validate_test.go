@@ -234,9 +234,9 @@ func manyMembers(n int) string {
 func TestOneSchemaForMany(t *testing.T) {
 	s := mustCompile(t, bookSchema)
 	var wg sync.WaitGroup
-	for range 32 {
+	for range 8 {
 		wg.Go(func() {
-			for i := range 200 {
+			for i := range 100 {
 				doc, valid := book, true
 				if i%2 == 1 {
 					doc, valid = strings.Replace(book, "1934", `"1934"`, 1), false
