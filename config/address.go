@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// urlWithScheme accepts a URL with one of the schemes and a host. Names and passwords
-// do not belong into it: they have keys of their own, which messages keep.
+// urlWithScheme accepts a URL with one of the schemes and a host. User names and
+// passwords are refused: they have their own keys, which are redacted in messages.
 func urlWithScheme(schemes ...string) func(string) (string, error) {
 	expected := errors.New("expected a URL such as " + schemes[0] + "://example.com")
 	if len(schemes) > 1 {
@@ -28,7 +28,7 @@ func urlWithScheme(schemes ...string) func(string) (string, error) {
 	}
 }
 
-// parseMongoURL accepts a connection string, whose host may be several.
+// parseMongoURL accepts a connection string, which may name several hosts.
 func parseMongoURL(text string) (Secret, error) {
 	if u, err := url.Parse(text); err != nil || u.Scheme != "mongodb" && u.Scheme != "mongodb+srv" || u.Host == "" {
 		return "", errors.New("expected a URL such as mongodb://127.0.0.1:27017, with special characters of the password percent-encoded")
@@ -36,8 +36,8 @@ func parseMongoURL(text string) (Secret, error) {
 	return Secret(text), nil
 }
 
-// parseBaseURL accepts where clients reach belfry, without the final slash that
-// would be doubled when a path is added.
+// parseBaseURL accepts the URL at which clients reach belfry and removes the final
+// slash, which would be doubled when a path is appended.
 func parseBaseURL(text string) (string, error) {
 	text, err := urlWithScheme("http", "https")(text)
 	if err != nil {
@@ -49,8 +49,8 @@ func parseBaseURL(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
-// parseOrigin accepts a scheme, a host and maybe a port: what browsers send as
-// the origin of a page.
+// parseOrigin accepts a scheme, a host and an optional port, as browsers send
+// them in the Origin header.
 func parseOrigin(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || text != u.Scheme+"://"+u.Host {
@@ -86,8 +86,8 @@ func parseRedirect(text string) (string, error) {
 
 var routeSyntax = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
 
-// parseRoute accepts the path below which a store or a binary service answers.
-// Dots lead a segment nowhere, so that no path climbs up.
+// parseRoute accepts the path of a store or a binary service. No segment starts
+// with a dot, so a path cannot contain "..".
 func parseRoute(text string) (string, error) {
 	const longest = 200
 	switch {

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Stores that belfry keeps for itself. They are never exposed.
+// Internal stores. They are never exposed.
 const (
-	SessionStore = "Sessions" // who is logged in
-	TokenStore   = "Tokens"   // mails asked for, visits to providers
-	ContentStore = "Contents" // contents of binaries about to go
-	RequestStore = "Requests" // requests over the bus that may be asked again
+	SessionStore = "Sessions" // login sessions
+	TokenStore   = "Tokens"   // tokens of mails and states of OAuth logins
+	ContentStore = "Contents" // binary contents that wait for deletion
+	RequestStore = "Requests" // idempotency records of requests over the bus
 )
 
 func internalStores() []string { return []string{SessionStore, TokenStore, ContentStore, RequestStore} }
 
-// Authentication says who logs in how, and where they are sent then. A
+// Authentication configures login providers and the redirects after a login. A
 // redirect is a URL, or a path on belfry's own host.
 type Authentication struct {
 	SuccessRedirect  string
 	FailureRedirect  string
 	RegisterRedirect string
 	RecoveryRedirect string
-	TrustedOrigins   []string // besides belfry's own, from which browsers may change state
+	TrustedOrigins   []string // origins besides belfry's own that may send state-changing requests
 	Limits           Limits
 	UserStore        string
 	IdentStore       string
@@ -34,28 +34,28 @@ type Authentication struct {
 	OIDC             map[string]OIDC   // by the provider's name, which is the user's choice
 }
 
-// Limits bound what can be tried; 0 is no limit.
+// Limits are the rate limits of authentication; 0 is no limit.
 type Limits struct {
-	Address int64 // failed logins, registrations and mails of a network address in a minute
-	Account int64 // failed logins to one account before the next has to wait
+	Address int64 // failed logins, registrations and mails per network address and minute
+	Account int64 // failed logins to one account before further ones are delayed
 }
 
 // Email is registration and login by address and password.
 type Email struct {
 	From                string   // an RFC 5322 address
-	MailText                     // asks for the address to be confirmed
-	Recovery            MailText // lets a new password be set
-	Taken               MailText // tells of an attempt to register an address that has an account
+	MailText                     // the validation mail
+	Recovery            MailText // the recovery mail
+	Taken               MailText // sent when somebody registers an address that has an account
 	Mailer              string
 	PostValidation      bool
 	SkipEmailValidation bool
-	TokenTTL            time.Duration // how long the token of a validation mail is good
-	RecoveryTTL         time.Duration // and that of a recovery mail
-	MailInterval        time.Duration // between two mails to one address, at least
-	UniformErrors       bool          // an unknown login looks like a wrong password
+	TokenTTL            time.Duration // lifetime of the token in a validation mail
+	RecoveryTTL         time.Duration // lifetime of the token in a recovery mail
+	MailInterval        time.Duration // minimum time between two mails to one address
+	UniformErrors       bool          // an unknown login and a wrong password get the same error
 }
 
-// MailText is the templates of a mail.
+// MailText holds the templates of a mail.
 type MailText struct{ Subject, HTML, Text string }
 
 func (c *Config) readAuthentication(s *section) {
@@ -88,18 +88,18 @@ func (c *Config) readEmail(s *section) *Email {
 	e := &Email{
 		MailText: MailText{
 			Subject: "Confirm your address",
-			HTML:    `<p><a href="{{.Link}}">Confirm your address</a> or enter {{.Token}}. Ignore this mail when you did not ask for it.</p>`,
-			Text:    "Confirm your address: {{.Link}} or enter {{.Token}}. Ignore this mail when you did not ask for it.",
+			HTML:    `<p><a href="{{.Link}}">Confirm your address</a> or enter {{.Token}}. If you did not request this mail, ignore it.</p>`,
+			Text:    "Confirm your address: {{.Link}} or enter {{.Token}}. If you did not request this mail, ignore it.",
 		},
 		Recovery: MailText{
 			Subject: "Set a new password",
-			HTML:    `<p><a href="{{.Link}}">Set a new password</a> or enter {{.Token}}. Ignore this mail when you did not ask for it.</p>`,
-			Text:    "Set a new password: {{.Link}} or enter {{.Token}}. Ignore this mail when you did not ask for it.",
+			HTML:    `<p><a href="{{.Link}}">Set a new password</a> or enter {{.Token}}. If you did not request this mail, ignore it.</p>`,
+			Text:    "Set a new password: {{.Link}} or enter {{.Token}}. If you did not request this mail, ignore it.",
 		},
 		Taken: MailText{
 			Subject: "You have an account already",
-			HTML:    `<p>Somebody, probably you, tried to register {{.Login}} at {{.Link}}, which has an account. Log in with it, or ask for a new password.</p>`,
-			Text:    "Somebody, probably you, tried to register {{.Login}} at {{.Link}}, which has an account. Log in with it, or ask for a new password.",
+			HTML:    `<p>Someone, probably you, tried to register {{.Login}} at {{.Link}}, but that login has an account already. Log in with it, or request a new password.</p>`,
+			Text:    "Someone, probably you, tried to register {{.Login}} at {{.Link}}, but that login has an account already. Log in with it, or request a new password.",
 		},
 		Mailer:       "default",
 		TokenTTL:     day,
@@ -124,7 +124,7 @@ func (c *Config) readEmail(s *section) *Email {
 	decode(s, "mailInterval", &e.MailInterval, durationIn(0, day, "from 0s to 1d"))
 	decode(s, "uniformErrors", &e.UniformErrors, parseFlag)
 	if e.SkipEmailValidation && !e.PostValidation {
-		s.problem("skipEmailValidation", "needs postValidation: true; otherwise nobody could register")
+		s.problem("skipEmailValidation", "requires postValidation: true; otherwise nobody could register")
 	}
 	s.rejectUnknown()
 	return e

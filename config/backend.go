@@ -1,6 +1,7 @@
 package config
 
-// Backend is where stores keep objects. Exactly the part that Type names is set.
+// Backend configures where stores keep their objects. Only the field that Type
+// names is set.
 type Backend struct {
 	Type     string // file, mongodb or dynamodb
 	File     *FileBackend
@@ -17,11 +18,11 @@ type MongoBackend struct {
 	Database string
 }
 
-// DynamoBackend names a region or an endpoint of one's own. What gives access
-// is found the way every AWS tool finds it.
+// DynamoBackend names a region or an custom endpoint. Credentials come
+// from the AWS SDK's default chain.
 type DynamoBackend struct{ Region, Endpoint, TablePrefix string }
 
-// readBackends always makes a backend called default, of type file.
+// readBackends adds a backend called default, of type file, if none is configured.
 func (c *Config) readBackends(s *section) {
 	c.Backends = map[string]Backend{}
 	s.named("backends", func(name string, s *section) { c.Backends[name] = c.readBackend(name, s) })

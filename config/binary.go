@@ -2,17 +2,17 @@ package config
 
 import "time"
 
-// Binary is a service that keeps files which belong to objects. Exactly one of
-// File and S3 is set, as Type says.
+// Binary is a service that stores files attached to objects. Only the field that
+// Type names is set.
 type Binary struct {
 	Type     string // FileStorage or S3Storage
 	File     *FileStorage
 	S3       *S3Storage
-	URL      string // the path below which it answers
+	URL      string // path prefix of its routes
 	Restrict BinaryRestrict
-	Map      map[string][]string // store to properties; nil is any property that the server does not own
+	Map      map[string][]string // store to properties; nil is any property that the server does not set
 	MaxSize  int64               // bytes of one file
-	Grace    time.Duration       // how long a content is kept that no object holds
+	Grace    time.Duration       // how long a content without references is kept
 }
 
 // BinaryRestrict names the routes that do not exist.
@@ -21,9 +21,9 @@ type BinaryRestrict struct{ Create, Get, Delete bool }
 // FileStorage keeps files in a folder.
 type FileStorage struct{ Folder string }
 
-// S3Storage keeps files in a bucket. Presign is how long a signed URL is good
-// to which a reader is redirected; 0 passes the content through. What gives
-// access is found the way every AWS tool finds it.
+// S3Storage keeps files in a bucket. Presign is the lifetime of the signed
+// URLs that downloads are redirected to; 0 streams the content through belfry.
+// Credentials come from the AWS SDK's default chain.
 type S3Storage struct {
 	Bucket, Region, Endpoint, Prefix string
 	Presign                          time.Duration
@@ -77,7 +77,7 @@ func readS3(s *section) *S3Storage {
 	return &b
 }
 
-// presignDuration is 0, or what S3 takes.
+// presignDuration accepts 0 and the range that S3 allows.
 func presignDuration(text string) (time.Duration, error) {
 	const described = "of 0s (none), or from 1s to 7d"
 	if d, err := durationIn(0, 0, described)(text); err == nil {

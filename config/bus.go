@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Bus says where the events go: to the embedded NATS server, or, when URL is
-// set, to an external cluster. The credentials are for the latter, or for an
-// embedded server whose own configuration has users.
+// Bus configures the NATS connection: to the embedded server or, when URL is
+// set, to an external cluster. The credentials apply to a cluster, and to an
+// embedded server whose configuration file defines users.
 type Bus struct {
-	Listen      string   // host:port of the embedded server for other programs; "": none, or what Config says
-	Config      string   // path of a NATS server's configuration, for the embedded one
+	Listen      string   // host:port of the embedded server for other programs; "" is none, or as in Config
+	Config      string   // path of a NATS configuration file for the embedded server
 	URL         []string // servers of an external cluster
 	Credentials string   // path of a credentials file
 	User        string
@@ -19,14 +19,14 @@ type Bus struct {
 	NKey        string // path of a file with an nkey seed
 	TLS         TLS
 	Events      Events
-	Replicas    int // copies of the streams in a cluster; 0 leaves it as it is
+	Replicas    int // replicas of the streams in a cluster; 0 does not change them
 }
 
-// TLS holds paths of PEM files: who is trusted, and what proves who we are.
+// TLS holds paths of PEM files: trusted authorities, client certificate and key.
 type TLS struct{ CA, Cert, Key string }
 
-// Events says how long the log of events keeps them: until one of the bounds
-// is reached, the oldest going first.
+// Events is the retention of the event log. The oldest events are deleted when
+// one of the limits is reached.
 type Events struct {
 	MaxAge      time.Duration
 	MaxBytes    int64
@@ -85,8 +85,8 @@ func readEvents(s *section) Events {
 	return e
 }
 
-// checkBus refuses what would be ignored, for whoever writes a password
-// believes that it protects something.
+// checkBus refuses settings that would be ignored: a password that has no effect
+// would be taken for protection.
 func checkBus(s *section, b Bus) {
 	var methods []string
 	for _, key := range [...]string{"credentials", "user", "token", "nkey"} {
@@ -95,20 +95,20 @@ func checkBus(s *section, b Bus) {
 		}
 	}
 	if len(methods) > 1 {
-		s.problem(methods[1], "expected one way to log in, not both %s", strings.Join(methods, " and "))
+		s.problem(methods[1], "expected one authentication method, not both %s", strings.Join(methods, " and "))
 	}
 	if s.has("user") != s.has("password") {
 		s.doc.problem(s.path, "expected both user and password, or neither")
 	}
 	switch {
 	case s.has("url") && s.has("config"):
-		s.problem("config", "is for the embedded server, which bus.url replaces; remove one of them")
+		s.problem("config", "configures the embedded server, which bus.url replaces; remove one of them")
 	case s.has("config") && s.has("listen") && b.Listen == "":
-		s.problem("listen", "cannot be empty beside bus.config; that file says where its server listens")
+		s.problem("listen", "cannot be empty when bus.config is set; to listen where that file says, remove this key")
 	case !s.has("url") && !s.has("config"):
 		for _, key := range [...]string{"credentials", "user", "password", "token", "nkey", "tls", "replicas"} {
 			if s.has(key) {
-				s.problem(key, "is for an external cluster, or a server with a configuration of its own; set bus.url or bus.config too, or remove it")
+				s.problem(key, "applies only to an external cluster or a server with its own configuration; set bus.url or bus.config, or remove this key")
 			}
 		}
 	}

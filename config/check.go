@@ -4,9 +4,9 @@ import (
 	"slices"
 )
 
-const sameAsBus = "is the address of bus.listen too; HTTP and NATS cannot share one"
+const sameAsBus = "is also the address of bus.listen; HTTP and NATS cannot share one"
 
-// check finds what is wrong between parts that are each well-formed.
+// check validates what several keys must agree on.
 func (c *Config) check() {
 	if sameAddress(c.Listen, c.Bus.Listen) {
 		c.doc.problem("listen", sameAsBus)
@@ -24,30 +24,30 @@ func (c *Config) check() {
 func (c *Config) checkAuthentication() {
 	a := &c.Authentication
 	if a.UserStore == a.IdentStore {
-		c.doc.problem("authentication.identStore", "is the user store too; users and idents need a store each")
+		c.doc.problem("authentication.identStore", "is also the user store; users and idents need separate stores")
 	}
 	for _, name := range internalStores() {
 		for key, chosen := range map[string]string{"userStore": a.UserStore, "identStore": a.IdentStore} {
 			if chosen == name {
-				c.doc.problem("authentication."+key, "is a store that belfry keeps for itself")
+				c.doc.problem("authentication."+key, "is an internal store of belfry; choose another name")
 			}
 		}
 		if c.Stores[name].Expose != nil {
-			c.doc.problem(join("stores", name)+".expose", "belfry keeps this store for itself; remove it")
+			c.doc.problem(join("stores", name)+".expose", "this store is internal to belfry; remove the key")
 		}
 		if c.Stores[name].Bus {
-			c.doc.problem(join("stores", name)+".bus", "belfry keeps this store for itself; remove it")
+			c.doc.problem(join("stores", name)+".bus", "this store is internal to belfry; remove the key")
 		}
 	}
 	if a.Email == nil {
 		return
 	}
 	if _, ok := c.Mailers[a.Email.Mailer]; !ok {
-		c.doc.problem("authentication.providers.email.mailer", "no mailer of this name; %s", knownAre(names(c.Mailers)))
+		c.doc.problem("authentication.providers.email.mailer", "no mailer with this name; %s", knownAre(names(c.Mailers)))
 	}
 }
 
-// checkBackends refuses one folder for two: a backend has its folder to itself.
+// checkBackends refuses two backends with the same folder.
 func (c *Config) checkBackends() {
 	owners := map[string]string{}
 	for _, name := range names(c.Backends) {
@@ -56,7 +56,7 @@ func (c *Config) checkBackends() {
 			continue
 		}
 		if other := owners[b.Folder]; other != "" {
-			c.doc.problem(join("backends", name)+".folder", "is the folder of backend %s too", other)
+			c.doc.problem(join("backends", name)+".folder", "is also the folder of backend %s", other)
 		}
 		owners[b.Folder] = name
 	}
@@ -64,7 +64,7 @@ func (c *Config) checkBackends() {
 
 func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 	if _, ok := c.Backends[st.Backend]; !ok {
-		c.doc.problem(path+".backend", "no backend of this name; %s", knownAre(names(c.Backends)))
+		c.doc.problem(path+".backend", "no backend with this name; %s", knownAre(names(c.Backends)))
 	}
 	for _, target := range names(st.Map) {
 		c.checkMapping(st, target, join(path+".map", target), arrays)
@@ -72,12 +72,12 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 	for _, index := range st.Indexes {
 		for _, property := range index {
 			if at := path + ".indexes"; slices.Contains(st.Private, property) {
-				c.doc.problem(at, "%s is private in %s; filtering by it would tell its value", c.doc.display(at, property), st.Name)
+				c.doc.problem(at, "%s is private in %s; filtering by it would reveal its value", c.doc.display(at, property), st.Name)
 			}
 		}
 	}
 	if users := c.Authentication.UserStore; st.Intercept["register"] != nil && st.Name != users {
-		c.doc.problem(path+".intercept.register", "is asked for the user store alone, which is %s",
+		c.doc.problem(path+".intercept.register", "is called for the user store only, which is %s",
 			c.doc.display("authentication.userStore", users))
 	}
 }
@@ -85,14 +85,14 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 	m := st.Map[target]
 	if c.Stores[target] == nil {
-		c.doc.problem(path, "no store of this name; %s", knownAre(names(c.Stores)))
+		c.doc.problem(path, "no store with this name; %s", knownAre(names(c.Stores)))
 	} else if at := path + ".target"; slices.Contains(c.Stores[target].Private, m.Target) {
-		c.doc.problem(at, "%s is private in %s; nobody could see the copies", c.doc.display(at, m.Target), target)
+		c.doc.problem(at, "%s is private in %s; clients could not read the copies", c.doc.display(at, m.Target), target)
 	}
 	source := func(at, property string) {
 		displayed := c.doc.display(at, property)
 		if arrays[st.Name][property] != "" {
-			c.doc.problem(at, "%s is an array that a mapping keeps; copies of it would not follow", displayed)
+			c.doc.problem(at, "%s is an array that a mapping maintains; copies of it would not be updated", displayed)
 		}
 		if slices.Contains(st.Private, property) {
 			c.doc.problem(at, "%s is private in %s and cannot be mapped", displayed, st.Name)
@@ -104,8 +104,8 @@ func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 	}
 }
 
-// arrays holds, for each store and property that a mapping keeps copies in, the
-// path of the mapping.
+// arrays holds, for each store and property that is a mapping's target, the path of
+// the mapping.
 type arrays map[string]map[string]string
 
 // checkTargets refuses two mappings into one array and returns all arrays.
@@ -123,7 +123,7 @@ func (c *Config) checkTargets() arrays {
 			path := join(join("stores", name)+".map", target)
 			if other := all[target][property]; other != "" {
 				at := path + ".target"
-				c.doc.problem(at, "%s of %s is kept by %s already", c.doc.display(at, property), target, other)
+				c.doc.problem(at, "%s of %s is already the target of %s", c.doc.display(at, property), target, other)
 				continue
 			}
 			all[target][property] = path
@@ -138,23 +138,23 @@ func (c *Config) checkBinaries(arrays arrays) {
 			at := join(join("binaries", name)+".map", store)
 			st := c.Stores[store]
 			if st == nil {
-				c.doc.problem(at, "no store of this name; %s", knownAre(names(c.Stores)))
+				c.doc.problem(at, "no store with this name; %s", knownAre(names(c.Stores)))
 				continue
 			}
 			if slices.Contains(internalStores(), store) || store == c.Authentication.IdentStore {
-				c.doc.problem(at, "belfry keeps the objects of this store for itself; no file can be attached there")
+				c.doc.problem(at, "belfry manages the objects of this store; files cannot be attached to them")
 				continue
 			}
 			for _, property := range c.Binaries[name].Map[store] {
 				if arrays[store][property] != "" || slices.Contains(st.Private, property) || slices.Contains(st.ReadOnly, property) {
-					c.doc.problem(at, "%s of %s belongs to the server; no file can be attached there", c.doc.display(at, property), store)
+					c.doc.problem(at, "%s of %s is mapped, private or read-only; files cannot be attached there", c.doc.display(at, property), store)
 				}
 			}
 		}
 	}
 }
 
-// route is a path that has an owner; displayed is the path for messages.
+// route is a path and its owner; displayed is the path in messages.
 type route struct{ url, displayed, owner string }
 
 // checkRoutes refuses two owners of one path.

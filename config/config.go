@@ -1,15 +1,14 @@
-// Package config reads belfry's configuration: one YAML (or JSON) file, checked
-// as a whole before anything starts.
+// Package config reads belfry's configuration: one YAML (or JSON) file, which
+// is validated completely before anything starts.
 //
-// Reading is strict. An unknown key, a value of the wrong form, a name that
-// refers to nothing and two settings that contradict each other are problems;
-// all of them are reported at once, each with file, line, column, key and what
-// is expected there. What only other packages can judge (a policy's
-// expression, a schema's content) they report at the same place through
-// [Config.Problem].
+// Reading is strict. An unknown key, an invalid value, a reference to an
+// unknown name and contradicting settings are problems; all of them are reported
+// at once, each with file, line, column, key and what is expected. Other packages
+// report what only they can validate (a policy's expression, a schema's content)
+// at the same position through [Config.Problem].
 //
 // A Config is complete: every default is filled in, every path is absolute. It
-// is not to be changed while others use it.
+// must not be modified while it is in use.
 package config
 
 import (
@@ -22,18 +21,18 @@ import (
 
 const day = 24 * time.Hour
 
-// MaxObjectSize is what maxObjectSize can be at most, in bytes: an object has to
-// fit into the event that tells of it.
+// MaxObjectSize is the upper limit of maxObjectSize in bytes: an object has to fit
+// into its event.
 const MaxObjectSize = 256 << 10
 
-// Config is a whole configuration.
+// Config is a complete configuration.
 type Config struct {
 	Listen          string         // host:port of HTTP
-	BaseURL         string         // where clients reach it, without a slash at the end
-	Proxies         []netip.Prefix // whose X-Forwarded-For is believed
-	Data            string         // folder of everything that embedded mode writes
-	MaxObjectSize   int64          // bytes; stores may have one of their own
-	Tombstones      time.Duration  // how long the mark of a deletion is kept
+	BaseURL         string         // URL at which clients reach belfry, without a final slash
+	Proxies         []netip.Prefix // proxies whose X-Forwarded-For is trusted
+	Data            string         // folder for everything that belfry writes
+	MaxObjectSize   int64          // bytes; a store may set its own
+	Tombstones      time.Duration  // how long tombstones are kept
 	ShutdownTimeout time.Duration
 	Log             Log
 	Bus             Bus
@@ -46,17 +45,17 @@ type Config struct {
 	Binaries        map[string]*Binary
 
 	doc     *document
-	derived []func() // set what follows from Listen and Data
+	derived []func() // compute defaults that depend on Listen and Data
 }
 
-// Log says how much is logged, and as "text" or "json".
+// Log is the log level and format ("text" or "json").
 type Log struct {
 	Level  slog.Level
 	Format string
 }
 
 // Load reads, completes and checks the configuration in a file. Every error is
-// a Problems; it is of the kind errs.Invalid, also when there is no such file.
+// a Problems; it is errs.Invalid, also when the file does not exist.
 func Load(path string, env Lookup) (*Config, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -65,8 +64,8 @@ func Load(path string, env Lookup) (*Config, error) {
 	return Parse(path, data, env)
 }
 
-// Parse is Load for a content that is at hand. The file is named in problems,
-// and relative paths are relative to its folder.
+// Parse is Load for data in memory. Problems name the file, and relative paths are
+// relative to its folder.
 func Parse(file string, data []byte, env Lookup) (*Config, error) {
 	d := newDocument(file, env)
 	root := d.parse(data)
@@ -85,18 +84,18 @@ func Parse(file string, data []byte, env Lookup) (*Config, error) {
 	return c, nil
 }
 
-// Problem is one that a later check finds with the value of a key, such as
-// stores.Books.policy.update. A key that has its default, not being in the
-// file, is placed at the nearest key around it. Line breaks become semicolons.
-// The message must not repeat a value that may be secret.
+// Problem makes a problem that a later check found at a key, such as
+// stores.Books.policy.update. If the key is not in the file, the position is that
+// of the nearest enclosing key. Line breaks become semicolons. The message must
+// not repeat a value that may be secret.
 func (c *Config) Problem(key, format string, args ...any) Problem {
 	return c.doc.newProblem(key, format, args...)
 }
 
-// Override replaces what was configured by what a flag or the environment says;
-// "" leaves a value as it is. Data is relative to the working directory. Values
-// that follow from these two and were not configured follow again. The
-// error is a Problems without a file, and c is then unchanged.
+// Override replaces listen and data by values from flags or the environment; ""
+// keeps a value. Data is relative to the working directory. Defaults that depend
+// on these two are computed again. The error is a Problems without a file, and c
+// is then unchanged.
 func (c *Config) Override(listen, data string) error {
 	var problems Problems
 	if listen != "" {
@@ -128,8 +127,8 @@ func (c *Config) Override(listen, data string) error {
 	return nil
 }
 
-// BaseURLAt is the configured BaseURL, or, when none is configured, the one that
-// follows from the address HTTP was bound to. It matters for port 0.
+// BaseURLAt is the configured BaseURL or, when none is configured, the URL of the
+// address that the HTTP server is bound to, which differs from Listen for port 0.
 func (c *Config) BaseURLAt(bound string) string {
 	if c.doc.isSet("baseURL") {
 		return c.BaseURL
@@ -189,8 +188,8 @@ func readLog(s *section) Log {
 	return l
 }
 
-// folder reads the path of a folder that belfry writes. One that is not
-// configured lies in the data folder, wherever that will be.
+// folder reads the path of a folder that belfry writes. The default is
+// inside the data folder, which Override may still change.
 func (c *Config) folder(s *section, into *string, inData ...string) {
 	decode(s, "folder", into, c.doc.path)
 	if !s.has("folder") {

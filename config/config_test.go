@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// environment is what the files of these tests can take values from.
+// environment is the environment of these tests.
 func environment(name string) (string, bool) {
 	value, set := map[string]string{
 		"BUS_PASSWORD": "hunter2", "PORT": "8099", "EMPTY": "", "NOISE": "a: {b: [${PORT}", "LATIN": "caf\xe9",
@@ -40,7 +40,7 @@ func absPath(t *testing.T, elements ...string) string {
 	return path
 }
 
-// equal compares field by field what a configuration came to.
+// equal compares a part of a configuration.
 func equal(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -115,7 +115,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Twitter: &OAuth1{"tw", "s", local + "r", local + "z", local + "x", local + "p"},
 		OIDC:    map[string]OIDC{"company": {"https://id.example.org", "kitchen", "", []string{"openid"}}},
 	})
-	equal(t, "providers that are on", c.Authentication.Providers(), []string{"company", "email", "github", "twitter"})
+	equal(t, "enabled providers", c.Authentication.Providers(), []string{"company", "email", "github", "twitter"})
 	equal(t, "mailers", c.Mailers, map[string]Mailer{
 		"default": {Type: "file", File: &FileMailer{filepath.Join(data, "mail")}},
 		"post":    {Type: "smtp", SMTP: &SMTPMailer{"smtp.example.org", 2525, "kitchen", "hunter2", "tls"}},
@@ -134,7 +134,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	})
 }
 
-func TestAnEmptyFileIsAllDefaults(t *testing.T) {
+func TestEmptyFileMeansAllDefaults(t *testing.T) {
 	for _, text := range []string{"", "\n", "# nothing yet\n", "---\n", "{}", "stores:\nbus:\n", "\ufefflog: {}\n"} {
 		c := mustParse(t, text)
 		data := absPath(t, "data")
@@ -157,7 +157,7 @@ func TestAnEmptyFileIsAllDefaults(t *testing.T) {
 	}
 }
 
-func TestTheEmbeddedServerMayHaveAConfigurationOfItsOwn(t *testing.T) {
+func TestEmbeddedServerWithItsOwnConfigurationFile(t *testing.T) {
 	file := absPath(t, "testdata/nats.conf")
 	for listen, want := range map[string]string{"": "", ", listen: 127.0.0.1:0": "127.0.0.1:0"} {
 		c := mustParse(t, "bus: {config: testdata/nats.conf, user: kitchen, password: p, replicas: 1"+listen+"}\n")
@@ -167,7 +167,7 @@ func TestTheEmbeddedServerMayHaveAConfigurationOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheStoresOfUsersIdentsAndBelfrysOwnAlwaysExist(t *testing.T) {
+func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 	c := mustParse(t, "")
 	closed := Policy{Owner: true, Create: "false"}
 	common := Store{Backend: "default", MaxObjectSize: 256 << 10, Map: map[string]Mapping{}, Intercept: map[string][]Interceptor{}}
@@ -195,7 +195,7 @@ func TestUserAndIdentStoresCanHaveOtherNames(t *testing.T) {
 	equal(t, "private", c.Stores["People"].Private, []string{"password"})
 }
 
-func TestIdentsWithAMapOfTheirOwnGetNoOther(t *testing.T) {
+func TestConfiguredMapOfIdentsReplacesTheDefault(t *testing.T) {
 	equal(t, "map", len(mustParse(t, "stores: {Idents: {map: {}}}\n").Stores["Idents"].Map), 0)
 }
 
@@ -221,7 +221,7 @@ func TestJSONIsAccepted(t *testing.T) {
 	equal(t, "port", c.Mailers["m"].SMTP.Port, int64(8099))
 }
 
-func TestOverrideChecksAndFollows(t *testing.T) {
+func TestOverrideIsCheckedAndUpdatesDerivedDefaults(t *testing.T) {
 	c := mustParse(t, "authentication: {providers: {email: {}}}\nbackends: {kept: {folder: kept}}\n")
 	if err := c.Override("app.example.com:81", "elsewhere"); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestOverrideChecksAndFollows(t *testing.T) {
 	}
 	for listen, want := range map[string]string{
 		"8080":           "listen: expected host:port, such as 127.0.0.1:8080, or :8080 for every interface",
-		"127.0.0.1:4222": "listen: is the address of bus.listen too; HTTP and NATS cannot share one",
+		"127.0.0.1:4222": "listen: is also the address of bus.listen; HTTP and NATS cannot share one",
 	} {
 		if err := c.Override(listen, "other"); err == nil || err.Error() != want {
 			t.Errorf("override with %s: got %v, want %s", listen, err, want)
@@ -251,7 +251,7 @@ func TestBaseURLFollowsTheBoundAddressUnlessConfigured(t *testing.T) {
 	equal(t, "configured", mustParse(t, "baseURL: https://a.example/").BaseURLAt("[::]:80"), "https://a.example")
 }
 
-func TestALaterProblemStandsAtItsKey(t *testing.T) {
+func TestLaterProblemIsReportedAtItsKey(t *testing.T) {
 	c := mustParse(t, "stores:\n  Books:\n    policy:\n      create: user !=\n    indexes:\n      - title\n")
 	for key, want := range map[string]string{
 		"stores.Books.policy.create": "belfry.yaml:4:7: stores.Books.policy.create: bad x; really",

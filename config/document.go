@@ -9,14 +9,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// document is a file that is being read: where its keys stand, which values
-// are not to be shown, and what is wrong with it so far.
+// document is a file that is being read: the positions of its keys, the keys whose
+// values are redacted, and the problems found so far.
 type document struct {
-	file     string
-	env      Lookup
-	positions       map[string]position
-	secret   map[string]bool // paths whose values came from the environment
-	problems Problems
+	file      string
+	env       Lookup
+	positions map[string]position
+	secret    map[string]bool // paths whose values came from the environment
+	problems  Problems
 }
 
 type position struct{ line, column int }
@@ -29,18 +29,18 @@ func (d *document) problem(path, format string, args ...any) {
 	d.problems = append(d.problems, d.newProblem(path, format, args...))
 }
 
-// problemAt reports what concerns a line (0 for the whole file), not a key.
+// problemAt reports a problem of a line (0 for the whole file).
 func (d *document) problemAt(line int, format string, args ...any) {
 	d.problems = append(d.problems, Problem{File: d.file, Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
-// problemIn reports what concerns one node whose path is shared with others.
+// problemIn reports a problem at one of several nodes with the same path.
 func (d *document) problemIn(path string, n *yaml.Node, format string, args ...any) {
 	d.problems = append(d.problems, Problem{d.file, n.Line, n.Column, path, fmt.Sprintf(format, args...)})
 }
 
-// newProblem makes a problem at the place of a key, or, when the key is not in
-// the file, at the place of the nearest one around it.
+// newProblem makes a problem at the position of a key or, when the key is not in
+// the file, of the nearest enclosing key.
 func (d *document) newProblem(path, format string, args ...any) Problem {
 	message := strings.ReplaceAll(strings.TrimSpace(fmt.Sprintf(format, args...)), "\n", "; ")
 	p := Problem{File: d.file, Line: 1, Column: 1, Key: path, Message: message}
@@ -64,12 +64,12 @@ func (d *document) failure() error {
 	return d.problems
 }
 
-// scalar reads a single value and substitutes what it takes from the environment.
+// scalar reads a single value and substitutes environment variables.
 func (d *document) scalar(path string, n *yaml.Node) (v scalar, ok bool) {
 	n = dealias(n)
 	switch {
 	case isNull(n):
-		d.problem(path, "has no value; give one, or remove the key for its default")
+		d.problem(path, "has no value; set one, or remove the key to use its default")
 		return scalar{}, false
 	case n.Kind != yaml.ScalarNode, n.Style&yaml.TaggedStyle != 0:
 		d.problem(path, "expected a single value, not %s", describe(n))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The example of the documentation is what people copy.
-func TestTheDocumentedExampleLoads(t *testing.T) {
+// People copy the example of the documentation.
+func TestDocumentedExampleLoads(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,7 @@ package config
 
 import "slices"
 
-// Documents says which documents that describe this belfry are routes.
+// Documents configures which API documents are served.
 type Documents struct{ OpenAPI, AsyncAPI bool }
 
 func readDocuments(s *section) Documents {
@@ -13,6 +13,6 @@ func readDocuments(s *section) Documents {
 	return d
 }
 
-// Internal reports whether a store is belfry's alone: never exposed, and
-// described to nobody.
+// Internal reports whether a store is internal: never exposed, and absent from the
+// API documents.
 func Internal(store string) bool { return slices.Contains(internalStores(), store) }

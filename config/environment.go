@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Lookup finds a variable of the environment, as os.LookupEnv does.
+// Lookup returns an environment variable, as os.LookupEnv does.
 type Lookup = func(name string) (value string, set bool)
 
 var (
@@ -16,10 +16,9 @@ var (
 	errSyntax = errors.New("expected ${NAME} or ${NAME:-default}; $${ stands for a literal ${")
 )
 
-// substitute replaces ${NAME} and ${NAME:-default} in text and says whether it
-// replaced any. The default serves when NAME is unset or empty. What comes from
-// the environment is not searched again. Errors name the variable, never its
-// value.
+// substitute replaces ${NAME} and ${NAME:-default} in text and reports whether it
+// replaced any. The default is used when NAME is unset or empty. Values from the
+// environment are not expanded again. Errors name the variable, never its value.
 func substitute(text string, env Lookup) (result string, replaced bool, err error) {
 	var b strings.Builder
 	for {
@@ -56,9 +55,9 @@ func lookup(reference string, env Lookup) (string, error) {
 	case hasFallback && value == "":
 		return fallback, nil
 	case !set:
-		return "", fmt.Errorf("the environment has no %s; set it, or give a default: ${%s:-default}", name, name)
+		return "", fmt.Errorf("environment variable %s is not set; set it, or write a default: ${%s:-default}", name, name)
 	case !utf8.ValidString(value):
-		return "", fmt.Errorf("the value of %s in the environment is not UTF-8", name)
+		return "", fmt.Errorf("environment variable %s is not valid UTF-8", name)
 	}
 	return value, nil
 }

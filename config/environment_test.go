@@ -22,7 +22,7 @@ func TestSubstitution(t *testing.T) {
 		"${NONE:-a:-b}":         "a:-b",
 		"$${PORT}":              "${PORT}",
 		"$${PORT} ${PORT} $${":  "${PORT} 8099 ${",
-		"${NOISE}":              "a: {b: [${PORT}", // not searched again, and never parsed as YAML
+		"${NOISE}":              "a: {b: [${PORT}", // neither expanded again nor parsed as YAML
 		"${NONE:-$}${NONE:-$}{": "$${",
 	} {
 		got, replaced, err := substitute(text, environment)
@@ -39,15 +39,15 @@ func TestWrongSubstitutions(t *testing.T) {
 	const syntax = "expected ${NAME} or ${NAME:-default}; $${ stands for a literal ${"
 	checkInvalid(t, []invalidCase{
 		{"an unset variable", "data: x\nlisten: ${HOST}:80\n", []string{
-			"2:1: listen: the environment has no HOST; set it, or give a default: ${HOST:-default}"}},
+			"2:1: listen: environment variable HOST is not set; set it, or write a default: ${HOST:-default}"}},
 		{"other syntax", "data: ${}\nlisten: ${1A}\nbaseURL: ${A-b}\nlog: {format: \"${A\"}\n", []string{
 			"1:1: data: " + syntax, "2:1: listen: " + syntax, "3:1: baseURL: " + syntax, "4:7: log.format: " + syntax}},
-		{"not UTF-8", "data: ${LATIN}\n", []string{"1:1: data: the value of LATIN in the environment is not UTF-8"}},
+		{"not UTF-8", "data: ${LATIN}\n", []string{"1:1: data: environment variable LATIN is not valid UTF-8"}},
 		{"keys are not substituted", "${PORT}: 1\n", []string{`1:1: "${PORT}": unknown key; ` + knownAtTop}},
 	})
 }
 
-func TestValuesFromTheEnvironmentHaveTheTypeOfTheirKey(t *testing.T) {
+func TestEnvironmentValuesHaveTheTypeOfTheirKey(t *testing.T) {
 	c := mustParse(t, `
 mailers: {m: {type: smtp, host: h, port: "${PORT}"}}
 stores: {A: {expose: {list: "${NONE:-true}"}, private: "${NONE:-a, b}"}}
@@ -59,9 +59,9 @@ authentication: {providers: {github: {clientID: "${NONE:-}", clientSecret: "${NO
 	equal(t, "clientID", c.Authentication.OAuth2["github"].ClientID, "")
 }
 
-// Each key is given a value that is wrong there, from the environment, or
-// directly under a key that is secret-like. The problem must say so without it.
-func TestNoProblemTellsASecret(t *testing.T) {
+// Each key gets an invalid value from the environment, or directly if the key is
+// secret-like. The problem must not contain the value.
+func TestProblemsNeverContainSecrets(t *testing.T) {
 	const secret = "Swordfish!/"
 	env := func(string) (string, bool) { return secret, true }
 	texts := []string{
@@ -95,9 +95,8 @@ func TestNoProblemTellsASecret(t *testing.T) {
 	}
 }
 
-// A well-formed value from the environment is kept as well when it turns out
-// to be wrong beside others.
-func TestNoCheckTellsAValueOfTheEnvironment(t *testing.T) {
+// A valid value from the environment is redacted too when it contradicts another.
+func TestChecksNeverShowValuesOfTheEnvironment(t *testing.T) {
 	env := func(string) (string, bool) { return "swordfish", true }
 	for _, text := range []string{
 		"stores: {A: {backend: X}}",
@@ -117,7 +116,7 @@ func TestNoCheckTellsAValueOfTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestASecretIsNotFormatted(t *testing.T) {
+func TestSecretsAreRedacted(t *testing.T) {
 	c := mustParse(t, "bus: {url: 'nats://a', user: u, password: hunter2}\n")
 	encoded, err := json.Marshal(c)
 	if err != nil {

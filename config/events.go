@@ -2,12 +2,12 @@ package config
 
 import "time"
 
-// EventStreams bounds what GET /events costs.
+// EventStreams limits the resources of GET /events.
 type EventStreams struct {
-	Clients   int           // at once
-	Address   int           // of them, from one network address; 0 is no limit
-	Heartbeat time.Duration // between signs of life
-	Buffer    int64         // bytes of events kept at hand for all clients
+	Clients   int           // concurrent connections
+	Address   int           // connections per network address; 0 is no limit
+	Heartbeat time.Duration // interval of heartbeats
+	Buffer    int64         // bytes of events cached for all clients
 }
 
 func readEventStreams(s *section) EventStreams {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// path accepts a path and makes it absolute; it is relative to the configuration.
+// path makes a path absolute; relative paths are relative to the configuration.
 func (d *document) path(text string) (string, error) {
 	if text == "" {
 		return "", errors.New("expected a path")
@@ -43,8 +43,7 @@ func expectedFile(err error) error {
 	return errors.New("expected a readable file (" + reason(err) + ")")
 }
 
-// reason is why a file operation failed, without the path: that may be one that
-// is not to be shown.
+// reason is why a file operation failed, without the path, which may be secret.
 func reason(err error) string {
 	var number syscall.Errno
 	var failed *fs.PathError

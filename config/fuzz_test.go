@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzParse: whatever the bytes, there is either a complete configuration or
-// a list of problems that are one line each.
+// FuzzParse checks that any input gives either a complete configuration or
+// problems of one line each.
 func FuzzParse(f *testing.F) {
 	for _, file := range []string{"belfry.yaml", "testdata/full.yaml"} {
 		data, err := os.ReadFile(file)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestFilesThatAreNoConfiguration(t *testing.T) {
+func TestInvalidFilesAreRefused(t *testing.T) {
 	deep := func(levels int) string {
 		return "x: " + strings.Repeat("[", levels) + strings.Repeat("]", levels) + "\n"
 	}
@@ -17,19 +17,19 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		{"UTF-16", "\xff\xfed\x00", []string{"1: the byte 0xff is not UTF-8; expected text in UTF-8"}},
 		{"a NUL", "data: x\n\n\x00", []string{"3: the control character U+0000 is not allowed; expected text in UTF-8"}},
 		{"an escape", "data: \x1b[0m", []string{"1: the control character U+001B is not allowed; expected text in UTF-8"}},
-		{"larger than any configuration", strings.Repeat("# nothing\n", 105_000), []string{" is larger than 1024 KiB, which no configuration is"}},
+		{"larger than any configuration", strings.Repeat("# nothing\n", 105_000), []string{" is larger than 1024 KiB, the limit of a configuration"}},
 		{"deep", deep(33), []string{" is nested deeper than 32 levels"}},
 		{"very deep", deep(20_000), []string{"1: is not valid YAML: exceeded max depth of 10000"}},
 		{"wide", "x: [" + strings.Repeat("a,", 30_000) + "]\n", []string{
-			" has more than 20000 values, an alias counted as often as it is used"}},
+			" has more than 20000 values; an alias counts each time it is used"}},
 		{"an anchor in itself", "x: &a [*a]\n", []string{" is nested deeper than 32 levels"}},
 		{"an alias of nothing", "data: x\nlisten: *port\n", []string{
 			"2: is not valid YAML: an alias refers to no anchor (a value that begins with * needs quotes)"}},
-		{"an alias bomb", bomb(), []string{" has more than 20000 values, an alias counted as often as it is used"}},
+		{"an alias bomb", bomb(), []string{" has more than 20000 values; an alias counts each time it is used"}},
 	})
 }
 
-// bomb is a billion values in a few lines.
+// bomb returns a few lines that expand to a billion values.
 func bomb() string {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
@@ -40,13 +40,13 @@ func bomb() string {
 	return b.String()
 }
 
-func TestAliasesServeForWholeValues(t *testing.T) {
+func TestAliasesReplaceWholeValues(t *testing.T) {
 	c := mustParse(t, "stores:\n  A: {policy: &mine {get: user != null}, private: [&p secretly]}\n  B: {policy: *mine, private: [*p]}\n")
 	equal(t, "policy", c.Stores["B"].Policy, Policy{Get: "user != null"})
 	equal(t, "private", c.Stores["B"].Private, []string{"secretly"})
 }
 
-func TestAHugeFileIsNotReadWhole(t *testing.T) {
+func TestHugeFileIsNotReadCompletely(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "disk.img")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -58,20 +58,20 @@ func TestAHugeFileIsNotReadWhole(t *testing.T) {
 	if err != nil || len(data) != maxFile+1 {
 		t.Errorf("read %d bytes, error %v", len(data), err)
 	}
-	if _, err := Load(path, environment); err == nil || err.Error() != path+": is larger than 1024 KiB, which no configuration is" {
+	if _, err := Load(path, environment); err == nil || err.Error() != path+": is larger than 1024 KiB, the limit of a configuration" {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestAFolderIsNoConfiguration(t *testing.T) {
+func TestFolderIsRefused(t *testing.T) {
 	if _, err := Load("testdata", environment); err == nil || err.Error() != "testdata: cannot be read: is a directory" {
 		t.Errorf("got %v", err)
 	}
 }
 
-// The bounds on size and number of values must hold the work down as well:
-// what is just below them is answered, however the values are arranged.
-func TestWhatIsBarelyAllowedEnds(t *testing.T) {
+// The limits on size and number of values must bound the work as well: files just
+// below them are validated in reasonable time, however the values are arranged.
+func TestLargestAllowedFilesAreValidated(t *testing.T) {
 	var stores, maps, unknown strings.Builder
 	for i := range 4_500 {
 		n := strconv.Itoa(i)

@@ -9,11 +9,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxItems bounds a list; none of belfry's is meant to be long.
+// maxItems limits the length of a list.
 const maxItems = 200
 
-// list returns the single values of the list under a key, leaving out those
-// that are a problem.
+// list returns the single values of the list under a key, without those
+// that are invalid.
 func (s *section) list(key string) []scalar {
 	var all []scalar
 	for path, item := range s.items(key, "[a, b]") {
@@ -60,7 +60,7 @@ func (s *section) items(key, example string) iter.Seq2[string, *yaml.Node] {
 	}
 }
 
-// words returns a list, or one text that separates its words by commas.
+// words returns the items of a list or of a comma-separated string.
 func (s *section) words(key string) []scalar {
 	if n := dealias(s.values[key]); n == nil || n.Kind != yaml.ScalarNode {
 		return s.list(key)
@@ -72,7 +72,7 @@ func (s *section) words(key string) []scalar {
 	return v.split()
 }
 
-// split separates the words of a comma-separated text; an empty text has none.
+// split returns the words of a comma-separated string; an empty one has none.
 func (v scalar) split() []scalar {
 	if strings.TrimSpace(v.text) == "" {
 		return nil
@@ -84,7 +84,7 @@ func (v scalar) split() []scalar {
 	return all
 }
 
-// properties reads the words under a key as names, each of which is given once.
+// properties reads the words under a key as names without duplicates.
 func (s *section) properties(key string, parse func(string) (string, error)) []string {
 	return s.doc.properties(s.words(key), parse)
 }
@@ -99,7 +99,7 @@ func (d *document) properties(words []scalar, parse func(string) (string, error)
 		name, ok := convert(d, v, parse)
 		switch {
 		case ok && slices.Contains(all, name):
-			d.problem(v.path, "%s is given twice", d.display(v.path, name))
+			d.problem(v.path, "%s is listed twice", d.display(v.path, name))
 		case ok:
 			all = append(all, name)
 		}

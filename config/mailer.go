@@ -1,6 +1,6 @@
 package config
 
-// Mailer is how mails leave. Exactly the part that Type names is set.
+// Mailer configures how mails are sent. Only the field that Type names is set.
 type Mailer struct {
 	Type string // file or smtp
 	File *FileMailer
@@ -10,8 +10,8 @@ type Mailer struct {
 // FileMailer writes .eml files into a folder.
 type FileMailer struct{ Folder string }
 
-// SMTPMailer hands mails to a server. TLS is "starttls" (required, not merely
-// tried), "tls" (from the first byte) or "none".
+// SMTPMailer sends mails to a server. TLS is "starttls" (required, not opportunistic),
+// "tls" (implicit TLS) or "none".
 type SMTPMailer struct {
 	Host     string
 	Port     int64
@@ -20,7 +20,7 @@ type SMTPMailer struct {
 	TLS      string
 }
 
-// readMailers always makes a mailer called default, of type file.
+// readMailers adds a mailer called default, of type file, if none is configured.
 func (c *Config) readMailers(s *section) {
 	c.Mailers = map[string]Mailer{}
 	s.named("mailers", func(name string, s *section) { c.Mailers[name] = c.readMailer(s) })

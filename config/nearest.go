@@ -5,8 +5,8 @@ import "strings"
 // maxSuggested bounds how many names a message lists.
 const maxSuggested = 20
 
-// suggest says what was perhaps meant by an unknown name: the nearest known
-// one, or all of them when none is near.
+// suggest completes the message about an unknown name: with the most similar
+// known name, or with all of them when none is similar.
 func suggest(name string, known []string) string {
 	if near := nearest(name, known); near != "" {
 		return "did you mean " + near + "?"
@@ -17,7 +17,7 @@ func suggest(name string, known []string) string {
 func knownAre(known []string) string {
 	switch len(known) {
 	case 0:
-		return "none is known"
+		return "there are none"
 	case 1:
 		return "the only one is " + known[0]
 	}
@@ -25,12 +25,12 @@ func knownAre(known []string) string {
 	if len(known) > maxSuggested {
 		known, more = known[:maxSuggested], ", ..."
 	}
-	return "known are " + strings.Join(known, ", ") + more
+	return "expected one of " + strings.Join(known, ", ") + more
 }
 
 // nearest returns the known name that differs from name by case, by the
-// separators people vary (max_size, max-size) or by a slip of the fingers; or
-// "" when there is none.
+// separators (max_size, max-size) or by a typing error; or "" when there is
+// none.
 func nearest(name string, known []string) string {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
 	const longest = 64
@@ -48,7 +48,7 @@ func nearest(name string, known []string) string {
 }
 
 // edits is the number of insertions, deletions, substitutions and swaps of
-// neighbours that turn a into b.
+// neighbors that turn a into b.
 func edits(a, b string) int {
 	before, previous, current := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range previous {

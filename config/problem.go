@@ -9,9 +9,9 @@ import (
 
 // Problem is one thing that is wrong with a configuration. File is the path
 // the configuration was loaded from, Line and Column (from 1; 0 is unknown)
-// say where the key stands, Key is its dotted path, such as
+// are the position of the key, Key is its dotted path, such as
 // stores.Books.map.Authors.key or stores.Books.indexes[0]; it is empty when the
-// problem is not one key's. Message says what is expected and never holds a
+// problem does not concern a key. Message says what is expected and never holds a
 // value that is secret or came from the environment.
 type Problem struct {
 	File         string
@@ -19,7 +19,7 @@ type Problem struct {
 	Key, Message string
 }
 
-// Error is the problem in one line: file:line:column: key: message.
+// Error returns the problem in one line: file:line:column: key: message.
 func (p Problem) Error() string {
 	var b strings.Builder
 	b.WriteString(p.File)
@@ -40,14 +40,14 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// Unwrap makes a problem an error of the kind errs.Invalid.
+// Unwrap makes a problem an errs.Invalid error.
 func (p Problem) Unwrap() error { return errs.New(errs.Invalid, "%s", p.Message) }
 
-// Problems is all that is wrong with a configuration, in the order of the file.
+// Problems are all problems of a configuration, in the order of the file.
 // It is never empty where it is returned as an error.
 type Problems []Problem
 
-// Error is one problem a line.
+// Error returns one problem per line.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, problem := range p {
@@ -56,8 +56,7 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap makes the whole an error of the kind errs.Invalid and lets errors.As
-// find a single Problem.
+// Unwrap makes Problems an errs.Invalid error and lets errors.As find a Problem.
 func (p Problems) Unwrap() []error {
 	all := make([]error, len(p))
 	for i, problem := range p {

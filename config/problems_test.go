@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// invalidCase is a configuration and every line of its error, without the file's name.
+// invalidCase is a configuration and every line of its error, without the file name.
 type invalidCase struct {
 	name, text string
 	want       []string
@@ -32,26 +32,26 @@ func checkInvalid(t *testing.T, cases []invalidCase) {
 	}
 }
 
-const knownAtTop = "known are listen, baseURL, proxies, data, maxObjectSize, tombstones, shutdownTimeout, log, bus, events, documents, backends, authentication, stores, mailers, binaries"
-const knownOfStore = "known are backend, expose, schema, policy, map, private, readOnly, indexes, intercept, maxObjectSize, bus"
+const knownAtTop = "expected one of listen, baseURL, proxies, data, maxObjectSize, tombstones, shutdownTimeout, log, bus, events, documents, backends, authentication, stores, mailers, binaries"
+const knownOfStore = "expected one of backend, expose, schema, policy, map, private, readOnly, indexes, intercept, maxObjectSize, bus"
 
 func TestUnknownKeys(t *testing.T) {
 	checkInvalid(t, []invalidCase{
-		{"a slip of the fingers", "stores:\n  Books:\n    exposed: {}\n", []string{
+		{"a typing error", "stores:\n  Books:\n    exposed: {}\n", []string{
 			"3:5: stores.Books.exposed: unknown key; did you mean expose?"}},
 		{"case and separators", "base_url: http://a\nListen: :80\nSTORES: {}\n", []string{
 			"1:1: base_url: unknown key; did you mean baseURL?",
 			"2:1: Listen: unknown key; did you mean listen?",
 			"3:1: STORES: unknown key; did you mean stores?"}},
-		{"another word for it", "port: 80\nstores: {Books: {url: /b}}\n", []string{
+		{"a synonym", "port: 80\nstores: {Books: {url: /b}}\n", []string{
 			"1:1: port: unknown key; did you mean listen?",
 			"2:18: stores.Books.url: unknown key; did you mean expose.url?"}},
-		{"nothing like it", "wheels: 4\n", []string{"1:1: wheels: unknown key; " + knownAtTop}},
+		{"nothing similar", "wheels: 4\n", []string{"1:1: wheels: unknown key; " + knownAtTop}},
 		{"a level too high", "stores:\n  Books:\n  expose: {public: true}\n", []string{
 			"3:12: stores.expose.public: unknown key; " + knownOfStore}},
 		{"of another type", "backends:\n  default: {type: file, database: x}\nmailers:\n  m: {host: a}\n", []string{
-			"2:25: backends.default.database: unknown key of a backend of type file; known are type, folder",
-			"4:7: mailers.m.host: unknown key of a mailer of type file; known are type, folder"}},
+			"2:25: backends.default.database: unknown key of a backend of type file; expected one of type, folder",
+			"4:7: mailers.m.host: unknown key of a mailer of type file; expected one of type, folder"}},
 		{"every section is strict", `
 log: {x: 1}
 bus: {y: 1, tls: {z: 1}, events: {max: 1}}
@@ -64,30 +64,30 @@ stores:
 binaries: {b: {expose: {restrict: {update: true}, list: true}, maxsize: 1}}
 authentication: {userstore: U, providers: {email: {form: a}, github: {id: 1}, twitter: {clientID: 1}, oidc: {issuer: "http://i", url: x}}}
 `, []string{
-			`2:7: log.x: unknown key; known are level, format`,
-			`3:7: bus.y: unknown key; known are listen, url, config, credentials, user, password, token, nkey, tls, events, replicas`,
-			`3:13: bus.tls: is for an external cluster, or a server with a configuration of its own; set bus.url or bus.config too, or remove it`,
-			`3:19: bus.tls.z: unknown key; known are ca, cert, key`,
-			`3:35: bus.events.max: unknown key; known are maxAge, maxBytes, maxMessages`,
+			`2:7: log.x: unknown key; expected one of level, format`,
+			`3:7: bus.y: unknown key; expected one of listen, url, config, credentials, user, password, token, nkey, tls, events, replicas`,
+			`3:13: bus.tls: applies only to an external cluster or a server with its own configuration; set bus.url or bus.config, or remove this key`,
+			`3:19: bus.tls.z: unknown key; expected one of ca, cert, key`,
+			`3:35: bus.events.max: unknown key; expected one of maxAge, maxBytes, maxMessages`,
 			`6:14: stores.A.expose.urll: unknown key; did you mean url?`,
 			`6:35: stores.A.expose.restrict.delet: unknown key; did you mean delete?`,
 			`7:14: stores.A.policy.updaet: unknown key; did you mean update?`,
 			`8:34: stores.A.map.A.filds: unknown key; did you mean fields?`,
 			`9:17: stores.A.intercept.saved: unknown key of intercept; did you mean save?`,
 			`9:45: stores.A.intercept.save[0].timout: unknown key; did you mean timeout?`,
-			`10:36: binaries.b.expose.restrict.update: unknown key; known are create, get, delete`,
-			`10:51: binaries.b.expose.list: unknown key; known are url, restrict`,
+			`10:36: binaries.b.expose.restrict.update: unknown key; expected one of create, get, delete`,
+			`10:51: binaries.b.expose.list: unknown key; expected one of url, restrict`,
 			`10:64: binaries.b.maxsize: unknown key of a binary service of type FileStorage; did you mean maxSize?`,
 			`11:18: authentication.userstore: unknown key; did you mean userStore?`,
 			`11:52: authentication.providers.email.form: unknown key; did you mean from?`,
-			`11:71: authentication.providers.github.id: unknown key; known are clientID, clientSecret, scope, authURL, tokenURL, profileURL`,
-			`11:89: authentication.providers.twitter.clientID: unknown key; known are consumerKey, consumerSecret, requestTokenURL, authorizeURL, accessTokenURL, profileURL`,
-			`11:130: authentication.providers.oidc.url: unknown key; known are type, issuer, clientID, clientSecret, scope`,
+			`11:71: authentication.providers.github.id: unknown key; expected one of clientID, clientSecret, scope, authURL, tokenURL, profileURL`,
+			`11:89: authentication.providers.twitter.clientID: unknown key; expected one of consumerKey, consumerSecret, requestTokenURL, authorizeURL, accessTokenURL, profileURL`,
+			`11:130: authentication.providers.oidc.url: unknown key; expected one of type, issuer, clientID, clientSecret, scope`,
 		}},
 	})
 }
 
-func TestShapes(t *testing.T) {
+func TestWrongKindsOfValues(t *testing.T) {
 	checkInvalid(t, []invalidCase{
 		{"text instead of keys", "just text\n", []string{"1:1: expected keys with values, not a single value"}},
 		{"a list instead of keys", "stores: [Books]\n", []string{"1:1: stores: expected keys with values, not a list"}},
@@ -101,19 +101,19 @@ func TestShapes(t *testing.T) {
 		{"a list in a list", "stores: {Books: {private: [a, [b]]}}\n", []string{
 			"1:31: stores.Books.private[1]: expected a single value, not a list"}},
 		{"no value", "listen:\nstores: {Books: {schema: ~}}\n", []string{
-			"1:1: listen: has no value; give one, or remove the key for its default",
-			"2:18: stores.Books.schema: has no value; give one, or remove the key for its default"}},
-		{"a key given twice", "data: a\nlisten: :80\ndata: b\n", []string{"3:1: data: is given twice, first in line 1"}},
+			"1:1: listen: has no value; set one, or remove the key to use its default",
+			"2:18: stores.Books.schema: has no value; set one, or remove the key to use its default"}},
+		{"a key given twice", "data: a\nlisten: :80\ndata: b\n", []string{"3:1: data: is a duplicate key, first in line 1"}},
 		{"keys that are no names", "? [a]\n: 1\n? {b: c}\n: 2\n!!str listen: :80\n", []string{
-			"1:3: expected a name before the colon, not a list",
-			"3:3: expected a name before the colon, not keys with values",
+			"1:3: expected a key before the colon, not a list",
+			"3:3: expected a key before the colon, not keys with values",
 			"5:1: a key cannot have a tag"}},
 		{"tags", "listen: !!str 80\nlog: !!map {}\nstores: !x {}\n", []string{
 			"1:1: listen: expected a single value, not a value with a tag (!...)",
 			"2:1: log: expected keys with values, not a value with a tag (!...)",
 			"3:1: stores: expected keys with values, not a value with a tag (!...)"}},
 		{"merging", "stores:\n  A: &a {expose: {}}\n  B: {<<: *a}\n", []string{
-			"3:7: stores.B: merging with << is not supported; write the keys out, or use an alias for a whole value"}},
+			"3:7: stores.B: merge keys (<<) are not supported; write the keys out, or use an alias for a whole value"}},
 		{"a key that would break the line", "\"a\\nb.c\": 1\n", []string{
 			`1:1: "a\nb.c": unknown key; ` + knownAtTop}},
 	})
@@ -133,7 +133,7 @@ func TestSyntax(t *testing.T) {
 			`4: is not valid YAML: mapping values are not allowed in this context (a value that contains ": " needs quotes)`}},
 		{"no colon", "data: x\nlisten = 80\nlog: {}\n", []string{
 			"2: is not valid YAML: could not find expected ':' (expected key: value)"}},
-		{"a second document", "data: x\n---\ndata: y\n", []string{"2: a second document begins here; expected one"}},
+		{"a second document", "data: x\n---\ndata: y\n", []string{"2: a second YAML document starts here; expected one"}},
 		{"a broken second document", "data: x\n---\n}\n", []string{"3: is not valid YAML: did not find expected node content"}},
 	})
 }
@@ -150,8 +150,8 @@ func TestValues(t *testing.T) {
 		{"an empty address is for the bus alone", "listen: ''\nbus: {listen: ''}\n", []string{
 			`1:1: listen: ` + address + `, not ""`}},
 		{"a port out of range", "listen: :65536\n", []string{`1:1: listen: ` + address + `, not ":65536"`}},
-		{"one address for two", "listen: 127.0.0.1:4222\n", []string{
-			"1:1: listen: is the address of bus.listen too; HTTP and NATS cannot share one"}},
+		{"one address for two servers", "listen: 127.0.0.1:4222\n", []string{
+			"1:1: listen: is also the address of bus.listen; HTTP and NATS cannot share one"}},
 		{"base URLs", "baseURL: localhost:8080\n", []string{
 			`1:1: baseURL: expected a URL such as http://example.com (schemes: http, https), not "localhost:8080"`}},
 		{"a base URL with a query", "baseURL: http://a/?b\n", []string{`1:1: baseURL: expected a URL without a query, not "http://a/?b"`}},
@@ -159,7 +159,7 @@ func TestValues(t *testing.T) {
 			`1:1: tombstones: ` + duration + `, not "24"`,
 			`2:1: shutdownTimeout: expected a duration from 1s to 1h, not "2h"`,
 			`3:16: bus.events.maxAge: ` + duration + `, not "soon"`}},
-		{"an endless duration", "tombstones: 999999d\n", []string{`1:1: tombstones: expected a duration of at most 36500d, not "999999d"`}},
+		{"a duration that overflows", "tombstones: 999999d\n", []string{`1:1: tombstones: expected a duration of at most 36500d, not "999999d"`}},
 		{"sizes", "maxObjectSize: 1MB\nbus: {events: {maxBytes: 4 gigs}}\nstores: {A: {maxObjectSize: 0}}\n", []string{
 			`1:1: maxObjectSize: expected a size from 1 byte to 256KiB, not "1MB"`,
 			`2:16: bus.events.maxBytes: ` + size + `, not "4 gigs"`,
@@ -169,7 +169,7 @@ func TestValues(t *testing.T) {
 		{"numbers", "mailers: {m: {type: smtp, host: h, port: smtp}}\nbus: {events: {maxMessages: 1.5}}\n", []string{
 			`1:36: mailers.m.port: expected a whole number from 1 to 65535, not "smtp"`,
 			`2:16: bus.events.maxMessages: expected a whole number from 1 to 1000000000000, not "1.5"`}},
-		{"truth", "stores: {A: {expose: {list: yes}}}\n", []string{`1:23: stores.A.expose.list: expected true or false, not "yes"`}},
+		{"booleans", "stores: {A: {expose: {list: yes}}}\n", []string{`1:23: stores.A.expose.list: expected true or false, not "yes"`}},
 		{"log", "log: {level: verbose, format: xml}\n", []string{
 			`1:7: log.level: expected debug, info, warn or error, not "verbose"`,
 			`1:23: log.format: expected text or json, not "xml"`}},
@@ -187,7 +187,7 @@ func TestBus(t *testing.T) {
 	checkInvalid(t, []invalidCase{
 		{"documents", "documents: {openapi: maybe, html: true}\n", []string{
 			`1:13: documents.openapi: expected true or false, not "maybe"`,
-			`1:29: documents.html: unknown key; known are openapi, asyncapi`}},
+			`1:29: documents.html: unknown key; expected one of openapi, asyncapi`}},
 		{"streams of events", "events: {clients: 0, address: -1, heartbeat: 10ms, buffer: 5GiB, maxAge: 1d, client: 1}\n", []string{
 			`1:10: events.clients: expected a whole number from 1 to 1000000, not "0"`,
 			`1:22: events.address: expected a whole number from 0 to 1000000, not "-1"`,
@@ -200,22 +200,22 @@ func TestBus(t *testing.T) {
 			`1:35: bus.url[2]: expected a URL such as nats://example.com (schemes: nats, tls, ws, wss), not "c"`}},
 		{"mixed kinds", "bus: {url: 'nats://a,ws://b'}\n", []string{
 			"1:7: bus.url: expected either ws and wss, or nats and tls; a client cannot mix them"}},
-		{"two ways to log in", "bus: {url: 'nats://a', user: u, password: p, token: t}\n", []string{
-			"1:46: bus.token: expected one way to log in, not both user and token"}},
+		{"two authentication methods", "bus: {url: 'nats://a', user: u, password: p, token: t}\n", []string{
+			"1:46: bus.token: expected one authentication method, not both user and token"}},
 		{"half a login", "bus: {url: 'nats://a', user: u}\n", []string{"1:1: bus: expected both user and password, or neither"}},
 		{"half a certificate", "bus: {url: 'nats://a', tls: {cert: testdata/full.yaml}}\n", []string{
 			"1:24: bus.tls: expected both cert and key, or neither"}},
-		{"what would be ignored", "bus: {token: t}\n", []string{
-			"1:7: bus.token: is for an external cluster, or a server with a configuration of its own; set bus.url or bus.config too, or remove it"}},
-		{"a server's configuration beside another server", "bus: {config: testdata/nats.conf, url: 'nats://a'}\n", []string{
-			"1:7: bus.config: is for the embedded server, which bus.url replaces; remove one of them"}},
+		{"credentials that would be ignored", "bus: {token: t}\n", []string{
+			"1:7: bus.token: applies only to an external cluster or a server with its own configuration; set bus.url or bus.config, or remove this key"}},
+		{"a server's configuration and an external server", "bus: {config: testdata/nats.conf, url: 'nats://a'}\n", []string{
+			"1:7: bus.config: configures the embedded server, which bus.url replaces; remove one of them"}},
 		{"a server's configuration and no address", "bus: {config: testdata/nats.conf, listen: ''}\n", []string{
-			"1:35: bus.listen: cannot be empty beside bus.config; that file says where its server listens"}},
-		{"copies in a single server", "bus: {replicas: 3}\n", []string{
-			"1:7: bus.replicas: is for an external cluster, or a server with a configuration of its own; set bus.url or bus.config too, or remove it"}},
-		{"copies in small numbers", "bus: {url: 'nats://a', replicas: 7}\n", []string{
+			"1:35: bus.listen: cannot be empty when bus.config is set; to listen where that file says, remove this key"}},
+		{"replicas in a single server", "bus: {replicas: 3}\n", []string{
+			"1:7: bus.replicas: applies only to an external cluster or a server with its own configuration; set bus.url or bus.config, or remove this key"}},
+		{"too many replicas", "bus: {url: 'nats://a', replicas: 7}\n", []string{
 			`1:24: bus.replicas: expected a whole number from 1 to 5, not "7"`}},
-		{"files that are not there", "bus: {url: 'nats://a', credentials: no.creds, tls: {ca: no.pem}}\n", []string{
+		{"missing files", "bus: {url: 'nats://a', credentials: no.creds, tls: {ca: no.pem}}\n", []string{
 			"1:24: bus.credentials: expected a readable file (no such file or directory)",
 			`1:53: bus.tls.ca: expected a readable file (no such file or directory), not "no.pem"`}},
 	})

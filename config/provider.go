@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// OAuth2 is a provider that speaks OAuth 2. It is off while ClientID is empty,
-// which lets one file serve with and without it. The URLs are empty where
-// the provider's own are meant.
+// OAuth2 is an OAuth 2 provider. It is disabled while ClientID is empty, so one
+// file works with and without it. An empty URL means the provider's default.
 type OAuth2 struct {
 	ClientID                      string
 	ClientSecret                  Secret
@@ -15,15 +14,15 @@ type OAuth2 struct {
 	AuthURL, TokenURL, ProfileURL string
 }
 
-// OAuth1 is a provider that speaks OAuth 1, off while ConsumerKey is empty.
+// OAuth1 is an OAuth 1 provider. It is disabled while ConsumerKey is empty.
 type OAuth1 struct {
 	ConsumerKey                                               string
 	ConsumerSecret                                            Secret
 	RequestTokenURL, AuthorizeURL, AccessTokenURL, ProfileURL string
 }
 
-// OIDC is any OpenID Connect provider, found by its issuer. It is off while
-// ClientID is empty; a public client has no secret.
+// OIDC is an OpenID Connect provider, identified by its issuer. It is disabled
+// while ClientID is empty; a public client has no secret.
 type OIDC struct {
 	Issuer       string
 	ClientID     string
@@ -31,7 +30,7 @@ type OIDC struct {
 	Scope        []string // nil is openid, email and profile
 }
 
-// Providers names the providers that are on, sorted.
+// Providers returns the names of the enabled providers, sorted.
 func (a *Authentication) Providers() []string {
 	enabled := map[string]bool{"email": a.Email != nil, "twitter": a.Twitter != nil && a.Twitter.ConsumerKey != ""}
 	for name, p := range a.OAuth2 {
@@ -44,8 +43,8 @@ func (a *Authentication) Providers() []string {
 	return names(enabled)
 }
 
-// readProviders knows the providers by name; any other name, and oidc itself,
-// is an OpenID Connect provider.
+// readProviders reads the built-in providers by their names; any other name, and
+// oidc itself, is an OpenID Connect provider.
 func (c *Config) readProviders(s *section) {
 	a := &c.Authentication
 	a.OAuth2, a.OIDC = map[string]OAuth2{}, map[string]OIDC{}
@@ -64,11 +63,11 @@ func (c *Config) readProviders(s *section) {
 			_, err := parseName(name)
 			switch {
 			case name != "oidc" && !p.has("type"):
-				s.problem(name, "unknown provider; %s; one of any other name needs type: oidc", knownAre(builtIn))
+				s.problem(name, "unknown provider; %s; a provider with any other name needs type: oidc", knownAre(builtIn))
 			case err != nil:
 				s.problem(name, "%v", err)
 			case slices.Contains(routes, name):
-				s.problem(name, "is the name of a route below /auth; give the provider another")
+				s.problem(name, "is the name of a route below /auth; choose another name for the provider")
 			default:
 				a.OIDC[name] = readOIDC(p)
 			}
@@ -86,7 +85,7 @@ func readOAuth2(s *section) OAuth2 {
 	decode(s, "tokenURL", &p.TokenURL, endpoint)
 	decode(s, "profileURL", &p.ProfileURL, endpoint)
 	if fine && p.ClientID != "" && p.ClientSecret == "" {
-		s.problem("clientSecret", "is missing or empty although clientID is given")
+		s.problem("clientSecret", "is missing or empty although clientID is set")
 	}
 	s.rejectUnknown()
 	return p
@@ -102,7 +101,7 @@ func readOAuth1(s *section) *OAuth1 {
 	decode(s, "accessTokenURL", &p.AccessTokenURL, endpoint)
 	decode(s, "profileURL", &p.ProfileURL, endpoint)
 	if fine && p.ConsumerKey != "" && p.ConsumerSecret == "" {
-		s.problem("consumerSecret", "is missing or empty although consumerKey is given")
+		s.problem("consumerSecret", "is missing or empty although consumerKey is set")
 	}
 	s.rejectUnknown()
 	return &p

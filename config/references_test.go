@@ -2,7 +2,7 @@ package config
 
 import "testing"
 
-const own = "expected a property of yours; uuid, created and updated belong to the server"
+const own = "expected a property of your own; uuid, created and updated are set by the server"
 
 func TestStores(t *testing.T) {
 	checkInvalid(t, []invalidCase{
@@ -14,48 +14,48 @@ func TestStores(t *testing.T) {
 			"1:21: stores.books: differs from Books only in case",
 			"1:32: stores.users: differs only in case from Users, which always exists"}},
 		{"an unknown backend", "stores: {Books: {backend: mongo}}\nbackends: {m: {type: mongodb}}\n", []string{
-			"1:18: stores.Books.backend: no backend of this name; known are default, m"}},
+			"1:18: stores.Books.backend: no backend with this name; expected one of default, m"}},
 		{"an unknown type of backend", "backends: {m: {type: mongo}}\n", []string{
 			`1:16: backends.m.type: expected file, mongodb or dynamodb, not "mongo"`}},
 		{"one folder for two backends", "backends: {a: {folder: x}, b: {folder: ./y/../x}}\n", []string{
-			"1:32: backends.b.folder: is the folder of backend a too"}},
+			"1:32: backends.b.folder: is also the folder of backend a"}},
 		{"schemas", "stores: {A: {schema: nope.json}, B: {schema: testdata}, C: {schema: ''}}\n", []string{
 			`1:14: stores.A.schema: expected a readable file (no such file or directory), not "nope.json"`,
 			`1:38: stores.B.schema: expected a regular file, not "testdata"`,
 			`1:61: stores.C.schema: expected the path of a file, not ""`}},
 		{"policies", "stores: {A: {policy: user != null}, B: {policy: {}}, C: {policy: }, D: {policy: {get: ''}}}\n", []string{
-			`1:14: stores.A.policy: expected owner, or an expression each for create, get, update, delete, list, not "user != null"`,
+			`1:14: stores.A.policy: expected owner, or one expression each for create, get, update, delete, list, not "user != null"`,
 			`1:41: stores.B.policy: is empty; expected owner, or an expression for one of create, get, update, delete, list`,
 			`1:58: stores.C.policy: is empty; expected owner, or an expression for one of create, get, update, delete, list`,
-			`1:82: stores.D.policy.get: expected a text, not ""`}},
+			`1:82: stores.D.policy.get: expected a non-empty string, not ""`}},
 		{"private properties", "stores: {A: {private: [_x, uuid, a, a], indexes: [a]}}\n", []string{
-			`1:24: stores.A.private[0]: expected a property of yours; those that begin with _ belong to the server, not "_x"`,
+			`1:24: stores.A.private[0]: expected a property of your own; names that begin with _ are reserved, not "_x"`,
 			`1:28: stores.A.private[1]: ` + own + `, not "uuid"`,
-			`1:37: stores.A.private[3]: a is given twice`,
-			`1:41: stores.A.indexes: a is private in A; filtering by it would tell its value`}},
+			`1:37: stores.A.private[3]: a is listed twice`,
+			`1:41: stores.A.indexes: a is private in A; filtering by it would reveal its value`}},
 		{"indexes", "stores: {A: {indexes: ['', 'a,,b', 'a, a', b, b]}}\n", []string{
 			"1:24: stores.A.indexes[0]: expected a property, or several such as \"author, year\"",
 			`1:28: stores.A.indexes[1]: expected the name of a top-level property: letters, digits, _ and -, not ""`,
-			`1:36: stores.A.indexes[2]: a is given twice`,
-			`1:47: stores.A.indexes[4]: is an index already`}},
+			`1:36: stores.A.indexes[2]: a is listed twice`,
+			`1:47: stores.A.indexes[4]: is a duplicate index`}},
 		{"sessions are never exposed", "stores:\n  Sessions: {expose: {}}\n", []string{
-			"2:14: stores.Sessions.expose: belfry keeps this store for itself; remove it"}},
+			"2:14: stores.Sessions.expose: this store is internal to belfry; remove the key"}},
 		{"nor on the bus", "stores: {Requests: {bus: true}}\n", []string{
-			"1:21: stores.Requests.bus: belfry keeps this store for itself; remove it"}},
+			"1:21: stores.Requests.bus: this store is internal to belfry; remove the key"}},
 	})
 }
 
 func TestMappings(t *testing.T) {
 	checkInvalid(t, []invalidCase{
 		{"an unknown store", "stores:\n  Authors: {}\n  Books:\n    map: {Auhtors: {key: author, target: books}}\n", []string{
-			"4:11: stores.Books.map.Auhtors: no store of this name; known are Authors, Books, Contents, Idents, Requests, Sessions, Tokens, Users"}},
+			"4:11: stores.Books.map.Auhtors: no store with this name; expected one of Authors, Books, Contents, Idents, Requests, Sessions, Tokens, Users"}},
 		{"neither key nor target", "stores: {A: {map: {A: {}}}}\n", []string{
 			"1:20: stores.A.map.A.key: is missing; expected the property that holds the target's uuid",
 			"1:20: stores.A.map.A.target: is missing; expected the property of the target that holds the copies"}},
 		{"properties of the server", "stores: {A: {map: {A: {key: uuid, target: created, fields: '_x, a.b'}}}}\n", []string{
 			`1:24: stores.A.map.A.key: ` + own + `, not "uuid"`,
 			`1:35: stores.A.map.A.target: ` + own + `, not "created"`,
-			`1:52: stores.A.map.A.fields: expected a property of yours; those that begin with _ belong to the server, not "_x"`,
+			`1:52: stores.A.map.A.fields: expected a property of your own; names that begin with _ are reserved, not "_x"`,
 			`1:52: stores.A.map.A.fields: expected the name of a top-level property, without dots, not "a.b"`}},
 		{"names that are none", "stores: {A: {map: {A: {key: '', target: 'a b', fields: 'a,,b'}}}}\n", []string{
 			`1:24: stores.A.map.A.key: expected the name of a top-level property: letters, digits, _ and -, not ""`,
@@ -65,15 +65,15 @@ func TestMappings(t *testing.T) {
 			`1:43: stores.A.map.A.limit: expected a whole number from 1 to 100000, not "0"`,
 			`1:89: stores.B.map.B.limit: expected a whole number from 1 to 100000, not "100001"`}},
 		{"two into one array", "stores:\n  A: {}\n  B: {map: {A: {key: a, target: all}}}\n  C: {map: {A: {key: a, target: all}}}\n", []string{
-			"4:25: stores.C.map.A.target: all of A is kept by stores.B.map.A already"}},
+			"4:25: stores.C.map.A.target: all of A is already the target of stores.B.map.A"}},
 		{"one into the array of the default mapping", "stores:\n  Badges: {map: {Users: {key: user, target: idents}}}\n  Idents: {}\n", []string{
-			"3:3: stores.Idents.map.Users.target: idents of Users is kept by stores.Badges.map.Users already"}},
+			"3:3: stores.Idents.map.Users.target: idents of Users is already the target of stores.Badges.map.Users"}},
 		{"a copy of copies", "stores:\n  A: {map: {C: {key: bs, target: as, fields: 'x, bs'}}}\n  B: {map: {A: {key: a, target: bs}}}\n  C: {}\n", []string{
-			"2:17: stores.A.map.C.key: bs is an array that a mapping keeps; copies of it would not follow",
-			"2:38: stores.A.map.C.fields: bs is an array that a mapping keeps; copies of it would not follow"}},
+			"2:17: stores.A.map.C.key: bs is an array that a mapping maintains; copies of it would not be updated",
+			"2:38: stores.A.map.C.fields: bs is an array that a mapping maintains; copies of it would not be updated"}},
 		{"private properties", "stores:\n  A: {private: [s, k], map: {B: {key: k, target: t, fields: s}}}\n  B: {private: t}\n", []string{
 			"2:34: stores.A.map.B.key: k is private in A and cannot be mapped",
-			"2:42: stores.A.map.B.target: t is private in B; nobody could see the copies",
+			"2:42: stores.A.map.B.target: t is private in B; clients could not read the copies",
 			"2:53: stores.A.map.B.fields: s is private in A and cannot be mapped"}},
 		{"a password", "stores: {Users: {private: [], map: {Users: {key: boss, target: team, fields: password}}}}\n", []string{
 			"1:70: stores.Users.map.Users.fields: password is private in Users and cannot be mapped"}},
@@ -105,23 +105,23 @@ func TestRoutes(t *testing.T) {
 func TestInterceptors(t *testing.T) {
 	checkInvalid(t, []invalidCase{
 		{"form", "stores: {A: {intercept: {save: [{}, {name: 'a.b'}, {name: a, timeout: 0s, onError: ignore}]}}}\n", []string{
-			"1:33: stores.A.intercept.save[0].name: is missing; expected the name that the interceptor answers to",
+			"1:33: stores.A.intercept.save[0].name: is missing; expected the name that the interceptor registers under",
 			`1:38: stores.A.intercept.save[1].name: expected a name of 1 to 63 letters, digits, _ and -, beginning with a letter, not "a.b"`,
 			`1:62: stores.A.intercept.save[2].timeout: expected a duration from 1ms to 1m, not "0s"`,
 			`1:75: stores.A.intercept.save[2].onError: expected reject or accept, not "ignore"`}},
 		{"twice", "stores: {A: {intercept: {get: [{name: a}, {name: a}], save: [{name: a}]}}}\n", []string{
-			"1:44: stores.A.intercept.get[1].name: is asked for get already"}},
+			"1:44: stores.A.intercept.get[1].name: is already an interceptor of get"}},
 		{"register", "stores: {A: {intercept: {register: [{name: a}]}}, Users: {intercept: {register: [{name: a}]}}}\n", []string{
-			"1:26: stores.A.intercept.register: is asked for the user store alone, which is Users"}},
+			"1:26: stores.A.intercept.register: is called for the user store only, which is Users"}},
 	})
 }
 
 func TestAuthentication(t *testing.T) {
 	checkInvalid(t, []invalidCase{
 		{"one store for two", "authentication: {identStore: Users}\n", []string{
-			"1:18: authentication.identStore: is the user store too; users and idents need a store each"}},
+			"1:18: authentication.identStore: is also the user store; users and idents need separate stores"}},
 		{"the store of sessions", "authentication: {userStore: Sessions}\n", []string{
-			"1:18: authentication.userStore: is a store that belfry keeps for itself"}},
+			"1:18: authentication.userStore: is an internal store of belfry; choose another name"}},
 		{"guards", "proxies: [10.0.0.1, 10.1.2.3/8, x]\nauthentication: {limits: {address: -1, acount: 1}, trustedOrigins: ['https://a.example/x']}\n", []string{
 			`1:33: proxies[2]: expected an address such as 10.0.0.1 or a network such as 10.0.0.0/8, not "x"`,
 			`2:27: authentication.limits.address: expected a whole number from 0 to 1000000, not "-1"`,
@@ -130,13 +130,13 @@ func TestAuthentication(t *testing.T) {
 		{"e-mail", "authentication: {providers: {email: {from: me, subject: \"a\\nBcc: b\", mailer: smpt, skipEmailValidation: true}}}\n", []string{
 			`1:38: authentication.providers.email.from: expected an address such as Belfry <no-reply@example.com>, not "me"`,
 			`1:48: authentication.providers.email.subject: expected a single line, not "a\nBcc: b"`,
-			`1:70: authentication.providers.email.mailer: no mailer of this name; the only one is default`,
-			`1:84: authentication.providers.email.skipEmailValidation: needs postValidation: true; otherwise nobody could register`}},
+			`1:70: authentication.providers.email.mailer: no mailer with this name; the only one is default`,
+			`1:84: authentication.providers.email.skipEmailValidation: requires postValidation: true; otherwise nobody could register`}},
 		{"providers", "authentication: {providers: {gitlab: {clientID: a}, github: {clientID: a, scope: b}, me: {type: oidc}, o: {type: saml, issuer: i}}}\n", []string{
-			"1:30: authentication.providers.gitlab: unknown provider; known are email, github, google, facebook, amazon, twitter, oidc; one of any other name needs type: oidc",
-			"1:53: authentication.providers.github.clientSecret: is missing or empty although clientID is given",
+			"1:30: authentication.providers.gitlab: unknown provider; expected one of email, github, google, facebook, amazon, twitter, oidc; a provider with any other name needs type: oidc",
+			"1:53: authentication.providers.github.clientSecret: is missing or empty although clientID is set",
 			"1:75: authentication.providers.github.scope: expected a list, such as [a, b], not a single value",
-			"1:86: authentication.providers.me: is the name of a route below /auth; give the provider another",
+			"1:86: authentication.providers.me: is the name of a route below /auth; choose another name for the provider",
 			`1:108: authentication.providers.o.type: expected oidc, not "saml"`,
 			`1:120: authentication.providers.o.issuer: expected a URL such as https://example.com (schemes: https, http), not "i"`}},
 	})
@@ -150,12 +150,12 @@ func TestMailersAndBinaries(t *testing.T) {
 			`1:46: mailers.b.tls: expected starttls, tls or none, not "true"`,
 			`1:57: mailers.b.password: needs user`}},
 		{"binaries of belfry's own stores", "binaries: {a: {map: {Sessions: [x], Idents: [y]}}}\n", []string{
-			"1:22: binaries.a.map.Sessions: belfry keeps the objects of this store for itself; no file can be attached there",
-			"1:37: binaries.a.map.Idents: belfry keeps the objects of this store for itself; no file can be attached there"}},
+			"1:22: binaries.a.map.Sessions: belfry manages the objects of this store; files cannot be attached to them",
+			"1:37: binaries.a.map.Idents: belfry manages the objects of this store; files cannot be attached to them"}},
 		{"binaries", "binaries: {a: {map: {Bokos: [x], Users: [idents, password, uuid]}}, b: {type: S3}, c: {type: S3Storage, expose: {url: /c}, presign: 8d}}\n", []string{
-			"1:22: binaries.a.map.Bokos: no store of this name; known are Contents, Idents, Requests, Sessions, Tokens, Users",
-			"1:34: binaries.a.map.Users: idents of Users belongs to the server; no file can be attached there",
-			"1:34: binaries.a.map.Users: password of Users belongs to the server; no file can be attached there",
+			"1:22: binaries.a.map.Bokos: no store with this name; expected one of Contents, Idents, Requests, Sessions, Tokens, Users",
+			"1:34: binaries.a.map.Users: idents of Users is mapped, private or read-only; files cannot be attached there",
+			"1:34: binaries.a.map.Users: password of Users is mapped, private or read-only; files cannot be attached there",
 			`1:60: binaries.a.map.Users[2]: ` + own + `, not "uuid"`,
 			"1:69: binaries.b.expose.url: /binary overlaps with /binary of binaries.a",
 			`1:73: binaries.b.type: expected FileStorage or S3Storage, not "S3"`,

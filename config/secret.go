@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Secret is a text that formatting, logging and JSON show as "[secret]";
-// string(s) is the text itself.
+// Secret is a string that formatting, logging and JSON show as "[secret]";
+// string(s) is its value.
 type Secret string
 
 const redacted = "[secret]"
 
-// String returns the redaction; an empty secret is shown as empty, for it is
-// useful to know that none is set.
+// String returns the redaction; an empty secret is shown as empty, which
+// shows that none is set.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -29,9 +29,9 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // LogValue redacts for slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// secretLike reports whether a value under this key is not to be quoted in a
-// message. Files of credentials count, for it is their content that is put there
-// by mistake. (A mapping's "key" is a property's name and no secret.)
+// secretLike reports whether messages must not quote the value of this key. Paths
+// of credentials files count: people put the credentials themselves there by
+// mistake. (A mapping's "key" is a property's name and not a secret.)
 func secretLike(key string) bool {
 	key = strings.ToLower(key)
 	if strings.HasSuffix(key, "url") || strings.HasSuffix(key, "ttl") {

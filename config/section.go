@@ -10,23 +10,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// section is one mapping of the file. A reader asks it for every key it knows
-// and then calls end, which reports the others: the known keys are exactly
-// those that were asked for. A key that is not given leaves its target alone,
-// so targets hold their defaults beforehand.
+// section is one mapping of the file. A reader reads every key it supports and then
+// calls rejectUnknown: the known keys are exactly those that were read. A key that
+// is not set leaves its variable unchanged, so variables hold their defaults
+// before.
 type section struct {
-	doc    *document
-	path   string // "" is the root
-	suffix   string // completes "unknown key", for instance "of a mailer of type smtp"
-	keys   []string
-	values map[string]*yaml.Node
-	known  []string
-	suggestions  map[string]string // what people write here, and the path of what they mean
+	doc         *document
+	path        string // "" is the root
+	suffix      string // completes "unknown key", for instance "of a mailer of type smtp"
+	keys        []string
+	values      map[string]*yaml.Node
+	known       []string
+	suggestions map[string]string // common wrong keys, and the paths of the right ones
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// join makes the path of a key; one that would not read well in a path is quoted.
+// join makes the path of a key; a key with special characters is quoted.
 func join(path, key string) string {
 	if !plainKey.MatchString(key) {
 		key = quote(key)
@@ -59,13 +59,13 @@ func (s *section) add(keyNode, value *yaml.Node) {
 	path := join(s.path, key)
 	switch first, twice := s.doc.positions[path]; {
 	case keyNode.Kind != yaml.ScalarNode:
-		s.doc.problemIn(s.path, keyNode, "expected a name before the colon, not %s", describe(keyNode))
+		s.doc.problemIn(s.path, keyNode, "expected a key before the colon, not %s", describe(keyNode))
 	case keyNode.Tag == "!!merge":
-		s.doc.problemIn(s.path, keyNode, "merging with << is not supported; write the keys out, or use an alias for a whole value")
+		s.doc.problemIn(s.path, keyNode, "merge keys (<<) are not supported; write the keys out, or use an alias for a whole value")
 	case keyNode.Style&yaml.TaggedStyle != 0:
 		s.doc.problemIn(s.path, keyNode, "a key cannot have a tag")
 	case twice && s.values[key] != nil:
-		s.doc.problemIn(path, keyNode, "is given twice, first in line %d", first.line)
+		s.doc.problemIn(path, keyNode, "is a duplicate key, first in line %d", first.line)
 	default:
 		s.doc.positions[path] = position{keyNode.Line, keyNode.Column}
 		s.keys = append(s.keys, key)
@@ -82,7 +82,7 @@ func (s *section) require(key, expected string) {
 	}
 }
 
-// problem reports something about a key of the section, given or missing.
+// problem reports a problem with a key of the section, set or missing.
 func (s *section) problem(key, format string, args ...any) {
 	s.doc.problem(join(s.path, key), format, args...)
 }
@@ -105,7 +105,7 @@ func (s *section) rejectUnknown() {
 	}
 }
 
-// isScalar reports whether a key is given as a single value that is not null.
+// isScalar reports whether a key is set to a single value that is not null.
 func (s *section) isScalar(key string) bool {
 	n := dealias(s.values[key])
 	return !isNull(n) && n.Kind == yaml.ScalarNode
@@ -118,7 +118,8 @@ func (s *section) section(key string) *section {
 }
 
 // named calls read for each entry of the mapping under a key, in the order of
-// the file. Its names are the user's own and must be well-formed.
+// the file. Its keys are names chosen by the user and are
+// validated.
 func (s *section) named(key string, read func(name string, s *section)) {
 	entries := s.section(key)
 	first := map[string]string{}
@@ -141,7 +142,7 @@ func (s *section) named(key string, read func(name string, s *section)) {
 type scalar struct{ path, text string }
 
 // scalar returns the single value under a key; ok is false when the key is
-// not given or its value is a problem, which is then reported.
+// not set or its value is invalid, which is then reported.
 func (s *section) scalar(key string) (v scalar, ok bool) {
 	s.known = append(s.known, key)
 	n := s.values[key]
@@ -166,7 +167,7 @@ func decode[T any](s *section, key string, into *T, parse func(text string) (T, 
 	return ok
 }
 
-// convert parses one value and reports what is wrong with it.
+// convert parses one value and reports a problem if it is invalid.
 func convert[T any](d *document, v scalar, parse func(text string) (T, error)) (T, bool) {
 	got, err := parse(v.text)
 	if err != nil {
@@ -186,7 +187,7 @@ func isNull(n *yaml.Node) bool {
 	return n == nil || n.Kind == yaml.ScalarNode && n.Tag == "!!null"
 }
 
-// describe names a node's kind and never its content.
+// describe returns a node's kind, never its content.
 func describe(n *yaml.Node) string {
 	switch {
 	case n.Style&yaml.TaggedStyle != 0:
@@ -213,8 +214,7 @@ func quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// names is sorted, for messages that list what is known and for walking a map in
-// the same order every time.
+// names returns the sorted keys of a map.
 func names[T any](m map[string]T) []string {
 	return slices.Sorted(maps.Keys(m))
 }

@@ -10,16 +10,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What a configuration may be at most. The bounds are far above any real one;
-// they keep a wrong file (a disk image, an alias bomb) from taking the machine.
+// Limits of a configuration, far above any real one. They keep a wrong file (a disk
+// image, an alias bomb) from exhausting memory.
 const (
 	maxFile  = 1 << 20
 	maxNodes = 20_000
 	maxDepth = 32
 )
 
-// readFile reads at most one byte more than a configuration may have, so that
-// the wrong file is refused without being read whole.
+// readFile reads at most one byte more than a configuration may have, so
+// that a huge file is refused without being read completely.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -33,7 +33,7 @@ func readFile(path string) ([]byte, error) {
 // cannot be read as one bounded YAML document, which is then a problem.
 func (d *document) parse(data []byte) *yaml.Node {
 	if len(data) > maxFile {
-		d.problemAt(0, "is larger than %d KiB, which no configuration is", maxFile>>10)
+		d.problemAt(0, "is larger than %d KiB, the limit of a configuration", maxFile>>10)
 		return nil
 	}
 	if line, what := unreadable(data); what != "" {
@@ -49,7 +49,7 @@ func (d *document) parse(data []byte) *yaml.Node {
 	case len(found) == 0:
 		return nil
 	case len(found) > 1:
-		d.problemAt(found[1].Line, "a second document begins here; expected one")
+		d.problemAt(found[1].Line, "a second YAML document starts here; expected one")
 		return nil
 	}
 	root, budget := found[0].Content[0], maxNodes
@@ -60,7 +60,7 @@ func (d *document) parse(data []byte) *yaml.Node {
 	return root
 }
 
-// unreadable finds the first byte or character that YAML does not allow.
+// unreadable returns the first byte or character that YAML does not allow.
 func unreadable(data []byte) (line int, what string) {
 	line = 1
 	for i := 0; i < len(data); {
@@ -84,7 +84,7 @@ func checkBounds(n *yaml.Node, depth int, budget *int) string {
 	*budget--
 	switch {
 	case *budget < 0:
-		return fmt.Sprintf("has more than %d values, an alias counted as often as it is used", maxNodes)
+		return fmt.Sprintf("has more than %d values; an alias counts each time it is used", maxNodes)
 	case depth > maxDepth:
 		return fmt.Sprintf("is nested deeper than %d levels", maxDepth)
 	case n.Kind == yaml.AliasNode:

@@ -15,9 +15,9 @@ type Store struct {
 	Schema        string  // path of a JSON Schema; "" for none
 	Policy        Policy
 	Map           map[string]Mapping // by the name of the target store
-	Private       []string           // properties that never leave the server
-	ReadOnly      []string           // properties that clients see and can't set
-	Indexes       [][]string         // what listing can filter and sort by
+	Private       []string           // properties that are never sent to clients
+	ReadOnly      []string           // properties that clients can read but not set
+	Indexes       [][]string         // properties that lists can be filtered and sorted by
 	Intercept     map[string][]Interceptor
 	MaxObjectSize int64 // bytes
 	Bus           bool  // operations over the bus
@@ -33,34 +33,35 @@ type Expose struct {
 // Restrict names the routes that do not exist.
 type Restrict struct{ Create, Update, Delete, Get bool }
 
-// Policy says who may do what, in CEL expressions. An expression that is "" is
-// that of the owner's policy when Owner is set, and otherwise allows everyone.
+// Policy holds the CEL expressions that authorize operations. An empty expression
+// is that of the owner policy when Owner is set, and otherwise allows everyone.
 type Policy struct {
 	Owner                             bool
 	Create, Get, Update, Delete, List string
 }
 
-// Mapping keeps a copy of each object in the object that its property Key names.
+// Mapping maintains a copy of each object in the object that its property Key
+// refers to.
 type Mapping struct {
 	Key     string
 	Target  string   // the property of the target object that holds the copies
-	Fields  []string // what is copied besides uuid
-	Cascade bool     // deleting the target deletes the objects
+	Fields  []string // properties copied besides uuid
+	Cascade bool     // deleting the target object deletes the objects that refer to it
 	Limit   int      // entries in one array
 }
 
-// Interceptor is asked before an operation takes place.
+// Interceptor is called before an operation is executed.
 type Interceptor struct {
 	Name    string
 	Timeout time.Duration
-	OnError string // "reject" or "accept": what its silence or failure means
+	OnError string // "reject" or "accept": the result of a timeout or failure
 }
 
-// operations are what can be intercepted.
+// operations returns the names of the operations that can be intercepted.
 func operations() []string { return []string{"save", "update", "delete", "get", "register"} }
 
-// readStores makes the stores of users and idents, and belfry's own, even when
-// they are not in the file.
+// readStores adds the stores of users and idents and the internal stores when they
+// are not in the file.
 func (c *Config) readStores(s *section) {
 	c.Stores = map[string]*Store{}
 	s.named("stores", func(name string, s *section) { c.Stores[name] = c.readStore(name, s) })
@@ -72,7 +73,7 @@ func (c *Config) readStores(s *section) {
 	}
 }
 
-// checkCaseConflict refuses a store that differs only in case from one that always exists.
+// checkCaseConflict refuses a store that differs only in case from a built-in one.
 func (c *Config) checkCaseConflict(builtin string) {
 	for _, name := range names(c.Stores) {
 		if strings.EqualFold(name, builtin) {
@@ -101,15 +102,15 @@ func (c *Config) readStore(name string, s *section) *Store {
 	return st
 }
 
-// busDefault is whether a store has operations over the bus without being told. What
-// logging in believes has to be opened on purpose.
+// busDefault reports whether a store has operations over the bus by default. The
+// stores that authentication trusts have to be opened explicitly.
 func (c *Config) busDefault(name string) bool {
 	return name != c.Authentication.IdentStore && !slices.Contains(internalStores(), name)
 }
 
-// setLoginDefaults adds what the stores of users and idents have without being
-// told. A password is private whatever else the list names. Idents are for
-// their owners to read: logging in believes what is in them.
+// setLoginDefaults sets the defaults of the stores of users and idents. A password
+// is always private. With the owner policy, owners can only read their idents,
+// because authentication trusts them.
 func (c *Config) setLoginDefaults(st *Store, s *section) {
 	users, idents := c.Authentication.UserStore, c.Authentication.IdentStore
 	if st.Name != users && st.Name != idents {
@@ -150,8 +151,8 @@ func readExpose(store string, s *section) *Expose {
 	return e
 }
 
-// readPolicy takes a word or expressions. An empty policy is refused: it would
-// allow everything while looking as if it did not.
+// readPolicy reads a word or expressions. An empty policy is refused: it would
+// allow everything while looking like a restriction.
 func readPolicy(s *section) Policy {
 	var p Policy
 	if s.isScalar("policy") {
@@ -174,7 +175,7 @@ func readPolicy(s *section) Policy {
 
 func ownerPolicy(text string) (string, error) {
 	if text != "owner" {
-		return "", errors.New("expected owner, or an expression each for create, get, update, delete, list")
+		return "", errors.New("expected owner, or one expression each for create, get, update, delete, list")
 	}
 	return text, nil
 }
@@ -207,7 +208,7 @@ func readIndexes(s *section) [][]string {
 				s.doc.problem(v.path, `expected a property, or several such as "author, year"`)
 			}
 		case slices.ContainsFunc(all, func(other []string) bool { return slices.Equal(other, fields) }):
-			s.doc.problem(v.path, "is an index already")
+			s.doc.problem(v.path, "is a duplicate index")
 		default:
 			all = append(all, fields)
 		}
@@ -221,13 +222,13 @@ func readIntercept(s *section) map[string][]Interceptor {
 		var seen []string
 		for _, x := range s.sections(operation) {
 			i := Interceptor{Timeout: time.Second, OnError: "reject"}
-			x.require("name", "the name that the interceptor answers to")
+			x.require("name", "the name that the interceptor registers under")
 			decode(x, "name", &i.Name, parseName)
 			decode(x, "timeout", &i.Timeout, durationIn(time.Millisecond, time.Minute, "from 1ms to 1m"))
 			decode(x, "onError", &i.OnError, oneOf("reject", "accept"))
 			x.rejectUnknown()
 			if i.Name != "" && slices.Contains(seen, i.Name) {
-				x.problem("name", "is asked for %s already", operation)
+				x.problem("name", "is already an interceptor of %s", operation)
 			}
 			seen = append(seen, i.Name)
 			all[operation] = append(all[operation], i)

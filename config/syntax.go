@@ -13,8 +13,8 @@ import (
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// hints say in a newcomer's words what usually causes an error of the YAML
-// library, which speaks of its own states.
+// hints explain the usual cause of an error of the YAML library, whose messages
+// describe the state of its parser.
 var hints = [...]struct{ text, hint string }{
 	{"did not find expected key", "check the indentation, and the quotes around values"},
 	{"mapping values are not allowed", `a value that contains ": " needs quotes`},
@@ -23,9 +23,9 @@ var hints = [...]struct{ text, hint string }{
 	{"unknown anchor", "a value that begins with * needs quotes"},
 }
 
-// syntaxProblem reports an error of the YAML library. The text of the library
-// is repeated only as far as it holds nothing of the file: an unknown
-// anchor may well be a password that begins with *.
+// syntaxProblem reports an error of the YAML library. The library's
+// message is repeated without content of the file: an unknown anchor may be a
+// password that begins with *.
 func (d *document) syntaxProblem(err error, data []byte, consumed int) {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := faultyLine(data, consumed)
@@ -47,9 +47,9 @@ func (d *document) syntaxProblem(err error, data []byte, consumed int) {
 }
 
 // faultyLine finds the line that made the first consumed bytes of data invalid,
-// which the library knows only roughly: it names the beginning of the block
-// around it, for instance. It is the line after the longest run of whole lines
-// that is valid by itself. The result is 0 when the search would take long.
+// which the library reports only roughly, for instance as the beginning of the
+// enclosing block. It is the line after the longest run of whole lines
+// that is valid by itself. The result is 0 when the search would take too long.
 func faultyLine(data []byte, consumed int) int {
 	const maxConsumed, maxTries = 128 << 10, 100
 	if consumed > maxConsumed {

@@ -15,21 +15,21 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// The functions of this file turn a text into a value. Their errors say what
-// is expected and do not repeat the text.
+// The functions of this file parse values. Their errors say what is expected and do
+// not repeat the value.
 
 func parseText(text string) (string, error) { return text, nil }
 
-// parseNonEmpty is a text that may not be empty.
+// parseNonEmpty accepts a string that is not empty.
 func parseNonEmpty(text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
-		return "", errors.New("expected a text")
+		return "", errors.New("expected a non-empty string")
 	}
 	return text, nil
 }
 
-// parseLine is a text that goes into a header of a mail, where a line break
-// would begin another header.
+// parseLine accepts a value of a mail header, where a line break would start
+// another header.
 func parseLine(text string) (string, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return "", errors.New("expected a single line")
@@ -60,7 +60,7 @@ func parseLevel(text string) (slog.Level, error) {
 	return level, nil
 }
 
-// oneOf accepts the given texts.
+// oneOf accepts the given strings.
 func oneOf(choices ...string) func(string) (string, error) {
 	return func(text string) (string, error) {
 		if slices.Contains(choices, text) {
@@ -86,7 +86,7 @@ func numberIn(low, high int64) func(string) (int64, error) {
 	}
 }
 
-// maxDays keeps a number of days within what a time.Duration can hold.
+// maxDays keeps a number of days within the range of time.Duration.
 const maxDays = 36500
 
 var days = regexp.MustCompile(`^(\d{1,6})d(.*)$`)
@@ -184,11 +184,11 @@ func parseHost(text string) (string, error) {
 	return text, nil
 }
 
-// sameAddress reports whether two servers cannot both have their address. The port
-// 0 is a different one each time.
+// sameAddress reports whether two servers would listen on the same address. Port 0
+// is a different port each time.
 func sameAddress(a, b string) bool { return a == b && a != "" && !strings.HasSuffix(a, ":0") }
 
-// parseOptionalAddress accepts "" for not listening at all.
+// parseOptionalAddress also accepts "", which disables listening.
 func parseOptionalAddress(text string) (string, error) {
 	if text == "" {
 		return "", nil
@@ -213,7 +213,7 @@ func parseName(text string) (string, error) {
 func parseProperty(text string) (string, error) {
 	switch {
 	case strings.HasPrefix(text, "_"):
-		return "", errors.New("expected a property of yours; those that begin with _ belong to the server")
+		return "", errors.New("expected a property of your own; names that begin with _ are reserved")
 	case strings.ContainsRune(text, '.'):
 		return "", errors.New("expected the name of a top-level property, without dots")
 	case !object.ValidProperty(text):
@@ -222,11 +222,11 @@ func parseProperty(text string) (string, error) {
 	return text, nil
 }
 
-// parseOwnProperty is a property that is not one of those every object has.
+// parseOwnProperty accepts a property that the server does not set in every object.
 func parseOwnProperty(text string) (string, error) {
 	switch text {
 	case "uuid", "created", "updated":
-		return "", errors.New("expected a property of yours; uuid, created and updated belong to the server")
+		return "", errors.New("expected a property of your own; uuid, created and updated are set by the server")
 	}
 	return parseProperty(text)
 }

@@ -62,7 +62,7 @@ func (a *App) steps() []func(context.Context) error {
 func checkRoles(c *config.Config, roles []string) error {
 	for _, role := range roles {
 		if !slices.Contains(Roles(), role) {
-			return errs.New(errs.Invalid, "--role: there is no role %q; known are %s", role, strings.Join(Roles(), ", "))
+			return errs.New(errs.Invalid, "--role: there is no role %q; expected one of %s", role, strings.Join(Roles(), ", "))
 		}
 	}
 	if len(roles) == 0 {
