@@ -12,10 +12,12 @@ import (
 // reaches it has found a defect.
 const timeout = time.Minute
 
-// The interval between two checks grows, so that a long wait costs little.
+// The interval between two checks grows, so that a long wait costs little. It is a multiple of what
+// a check takes, so that checks of a busy machine do not keep it busy.
 const (
 	minInterval = 2 * time.Millisecond
 	maxInterval = 50 * time.Millisecond
+	perCheck    = 4
 )
 
 // WaitFor waits until a condition is true. what names it.
@@ -45,11 +47,12 @@ func WaitUntil(t testing.TB, check func() error) {
 func Await(timeout time.Duration, check func() error) error {
 	interval := minInterval
 	for deadline := time.Now().Add(timeout); ; {
+		begin := time.Now()
 		err := check()
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
-		<-time.After(interval)
+		<-time.After(max(interval, min(perCheck*time.Since(begin), time.Second)))
 		interval = min(interval*3/2, maxInterval)
 	}
 }
