@@ -37,12 +37,10 @@ func TestConnectingIsRetriedWhileTheUserIsRejected(t *testing.T) {
 		URL: s.ClientURL(), Auth: bus.Auth{User: "front", Password: "today's"},
 		Logger: slog.New(slog.NewTextHandler(&lines, nil)),
 	})
-	var rejections int
 	eventually(t, func() bool {
-		if err := b.Ready(t.Context()); err != nil && strings.Contains(err.Error(), "rejects the user") {
-			rejections++
-		}
-		return rejections > 200
+		err := b.Ready(t.Context())
+		attempts, counting := s.Varz(nil)
+		return err != nil && strings.Contains(err.Error(), "rejects the user") && counting == nil && attempts.TotalConnections > 6
 	})
 	s.Shutdown()
 	s.WaitForShutdown()

@@ -36,6 +36,7 @@ func (s *batches) largest() int {
 }
 
 func TestBatchHasTheWaitingEvents(t *testing.T) {
+	t.Parallel()
 	const size, each, rounds = 40, 300, 10
 	b := open(t)
 	var s batches
@@ -67,6 +68,7 @@ func TestBatchHasTheWaitingEvents(t *testing.T) {
 }
 
 func TestEachEventOfABatchHasItsOwnError(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	publish(t, b, 0, 50)
 	var s batches
@@ -103,6 +105,7 @@ func TestEachEventOfABatchHasItsOwnError(t *testing.T) {
 // TestFailingEventDoesNotFailTheOthersOfItsBatch has a handler that can't say which
 // event is at fault, such as one that writes all in one transaction.
 func TestFailingEventDoesNotFailTheOthersOfItsBatch(t *testing.T) {
+	t.Parallel()
 	for name, fail := range map[string]func(n int) []error{
 		"error": func(n int) []error { return slices.Repeat([]error{errors.New("one of them is bad")}, n) },
 		"panic": func(int) []error { panic("one of them is bad") },
@@ -134,6 +137,7 @@ func TestFailingEventDoesNotFailTheOthersOfItsBatch(t *testing.T) {
 }
 
 func TestTimeoutCancelsABatch(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	publish(t, b, 0, 5)
 	var s batches

@@ -28,6 +28,7 @@ func (f *failingSync) Sync(ctx context.Context) error {
 }
 
 func TestAnEventIsKeptUntilItsDeadLetterIsSynced(t *testing.T) {
+	t.Parallel()
 	b := &failingSync{Bus: open(t)}
 	publish(t, b.Bus, 0, 1)
 	var attempts atomic.Int32

@@ -28,6 +28,7 @@ func returns(err error) listener.Handler {
 }
 
 func TestRecoverReturnsAPanicAsAnError(t *testing.T) {
+	t.Parallel()
 	err := listener.Recover()(func(context.Context, *listener.Event) error { panic("no title") })(t.Context(), envelope())
 	if err == nil || !strings.Contains(err.Error(), "no title") || !strings.Contains(err.Error(), "middleware_test.go") {
 		t.Errorf("got %v, want the panic and where it was", err)
@@ -41,6 +42,7 @@ func TestRecoverReturnsAPanicAsAnError(t *testing.T) {
 }
 
 func TestTimeoutCancelsTheContext(t *testing.T) {
+	t.Parallel()
 	err := listener.Timeout(time.Millisecond)(func(ctx context.Context, _ *listener.Event) error {
 		<-ctx.Done()
 		return ctx.Err()
@@ -51,6 +53,7 @@ func TestTimeoutCancelsTheContext(t *testing.T) {
 }
 
 func TestLogReportsTheOutcomeOfAnAttempt(t *testing.T) {
+	t.Parallel()
 	failure := errors.New("no title")
 	for name, c := range map[string]struct {
 		err         error
@@ -74,6 +77,7 @@ func TestLogReportsTheOutcomeOfAnAttempt(t *testing.T) {
 }
 
 func TestTheTraceIsPropagated(t *testing.T) {
+	t.Parallel()
 	header := http.Header{}
 	e := envelope()
 	pass := listener.Trace()(func(ctx context.Context, _ *listener.Event) error {

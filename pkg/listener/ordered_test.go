@@ -61,6 +61,7 @@ func (o *order) check(t *testing.T) {
 }
 
 func TestOrderedListenerKeepsTheOrderOfEachObject(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	const total = 1200
 	happen(t, b, revisions(0, total/2, 40)...)
@@ -92,6 +93,7 @@ func TestOrderedListenerKeepsTheOrderOfEachObject(t *testing.T) {
 }
 
 func TestOrderedListenerHasOneEventOfAPartitionInFlight(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	happen(t, b, revisions(0, 400, 400)...)
 	var mu sync.Mutex
@@ -138,6 +140,7 @@ func TestOrderedListenerHasOneEventOfAPartitionInFlight(t *testing.T) {
 }
 
 func TestOrderedListenerStopsDuringABackoff(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	happen(t, b, revisions(0, 4, 1)...)
 	var tried seen
@@ -162,6 +165,7 @@ func TestOrderedListenerStopsDuringABackoff(t *testing.T) {
 }
 
 func TestPoisonMessageOfAnOrderedListenerMakesADeadLetter(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	happen(t, b, revisions(0, 30, 3)...)
 	var o order
@@ -180,6 +184,7 @@ func TestPoisonMessageOfAnOrderedListenerMakesADeadLetter(t *testing.T) {
 }
 
 func TestLagOfAnOrderedListenerIsTheSumOfItsPartitions(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	var s seen
 	release := make(chan struct{})

@@ -97,6 +97,7 @@ func TestPrefetchedEventsAreHeartbeated(t *testing.T) {
 // TestPrefetchedEventsAreReturnedAtAStop has an AckWait that is longer than the
 // limit of its waits.
 func TestPrefetchedEventsAreReturnedAtAStop(t *testing.T) {
+	t.Parallel()
 	const published = 2000
 	b := open(t)
 	publish(t, b, 0, published)
@@ -125,6 +126,7 @@ func TestPrefetchedEventsAreReturnedAtAStop(t *testing.T) {
 // TestStopUnderLoadLosesNoEvent stops a listener repeatedly while events arrive;
 // events that were being delivered to it are redelivered at once.
 func TestStopUnderLoadLosesNoEvent(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	const rounds, each = 20, 200
 	var s seen
@@ -147,6 +149,7 @@ func TestStopUnderLoadLosesNoEvent(t *testing.T) {
 // TestSlowListenerPrefetchesFewEvents has two listeners share slow work: while the
 // first is blocked, the second handles nearly all of it.
 func TestSlowListenerPrefetchesFewEvents(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	var one, two seen
 	release := make(chan struct{})

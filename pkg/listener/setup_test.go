@@ -36,6 +36,7 @@ func setup(t *testing.T, b *bus.Bus, spec listener.Spec, check bool) map[bus.Sta
 }
 
 func TestSetupCreatesAndUpdatesConsumers(t *testing.T) {
+	t.Parallel()
 	const n = event.Partitions + 1
 	for name, c := range map[string]struct {
 		spec, other listener.Spec
@@ -78,6 +79,7 @@ func TestSetupCreatesAndUpdatesConsumers(t *testing.T) {
 
 // A listener runs on the consumers that Setup created, with any concurrency.
 func TestSetupDoesNotDependOnConcurrency(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	setup(t, b, listener.Spec{Name: "test"}, false)
 	for _, spec := range []listener.Spec{
@@ -91,6 +93,7 @@ func TestSetupDoesNotDependOnConcurrency(t *testing.T) {
 
 // A second setup, also with another start, keeps the position of the listener.
 func TestSetupKeepsThePosition(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	publish(t, b, 0, 10)
 	spec := listener.Spec{Name: "test", Start: listener.StartAtSequence(4)}
@@ -116,6 +119,7 @@ func consumerOf(t *testing.T, b *bus.Bus) *jetstream.ConsumerInfo {
 }
 
 func TestInvalidSetupIsRejected(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	for _, spec := range []listener.Spec{{}, {Name: "a.b"}, {Name: "a", Stores: []string{"*"}}, {Name: "a", Filters: []string{"x"}, Stores: []string{"B"}}} {
 		if found, err := listener.Setup(t.Context(), b, spec, true); !errors.Is(err, errs.Invalid) || len(found) > 0 {
@@ -139,6 +143,7 @@ func TestInvalidSetupIsRejected(t *testing.T) {
 // A listener without the permission to create consumers reports which one is
 // missing and what to do, and continues once it has been created.
 func TestListenerWaitsForMissingConsumers(t *testing.T) {
+	t.Parallel()
 	publishes, subscribes, err := listener.Permissions("test", true)
 	if err != nil {
 		t.Fatal(err)

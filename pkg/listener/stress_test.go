@@ -19,6 +19,7 @@ import (
 // TestEventsInBackoffDoNotBlockOthers has more events in a backoff of an hour than
 // a listener can have in flight.
 func TestEventsInBackoffDoNotBlockOthers(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	const poison = 3000
 	publish(t, b, 0, poison)
@@ -37,9 +38,9 @@ func TestEventsInBackoffDoNotBlockOthers(t *testing.T) {
 	kit.WaitFor(t, "the events after the failing ones are handled", func() bool { return healthy.distinct() == 50 })
 }
 
-// TestEventsWaitingForAWorkerAreNotRedelivered has a handler that takes longer
-// than AckWait while other events wait.
-func TestEventsWaitingForAWorkerAreNotRedelivered(t *testing.T) {
+// Neither the event whose handler takes longer than AckWait nor those that wait for it
+// are redelivered.
+func TestEventsOfASlowHandlerAreNotRedelivered(t *testing.T) {
 	t.Parallel()
 	const events = 3
 	b := open(t)
@@ -62,6 +63,7 @@ func TestEventsWaitingForAWorkerAreNotRedelivered(t *testing.T) {
 }
 
 func TestTooLargeDeadLetterOmitsItsData(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	payload := make([]byte, int(b.Conn().MaxPayload())-262) // unreadable
 	e := bus.Event{ID: "large", Subject: event.Subject(event.StoreSaved, "Books", strings.Repeat("x", 200)), Payload: payload}
@@ -77,6 +79,7 @@ func TestTooLargeDeadLetterOmitsItsData(t *testing.T) {
 }
 
 func TestDeadLettersOfARecreatedLogAreNotDuplicates(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return listener.Permanent(errors.New("never")) }})
 	for round := 1; round <= 2; round++ {
@@ -92,6 +95,7 @@ func TestDeadLettersOfARecreatedLogAreNotDuplicates(t *testing.T) {
 }
 
 func TestListenerToNewEventsMissesNoneWhenItsConsumerIsDeleted(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	var s seen
 	ctx, cancel := context.WithCancel(t.Context())
@@ -116,6 +120,7 @@ func TestListenerToNewEventsMissesNoneWhenItsConsumerIsDeleted(t *testing.T) {
 }
 
 func TestConsumerInSyncIsNotUpdated(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	var s seen
 	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
@@ -146,6 +151,7 @@ func TestConsumerInSyncIsNotUpdated(t *testing.T) {
 }
 
 func TestDriftedConsumerIsUpdatedAtTheStart(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	var s seen
 	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
@@ -176,6 +182,7 @@ func TestDriftedConsumerIsUpdatedAtTheStart(t *testing.T) {
 }
 
 func TestDriftedConsumerIsUpdatedWhileItRuns(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	var s seen
 	run(t, b, listener.Spec{Concurrency: 16, Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
@@ -195,6 +202,7 @@ func TestDriftedConsumerIsUpdatedWhileItRuns(t *testing.T) {
 }
 
 func TestSetupErrorIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
 		t.Fatal(err)
@@ -226,6 +234,7 @@ func TestSetupErrorIsLoggedOnce(t *testing.T) {
 }
 
 func TestStopDoesNotWaitForAStoppedServer(t *testing.T) {
+	t.Parallel()
 	b := open(t)
 	stop := run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return nil }})
 	kit.WaitFor(t, "the consumer exists", func() bool { return lag(t, b, "test") == 0 })

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/event"
 	"belfry/test/kit"
+	"belfry/test/kit/programs"
 	"belfry/test/process"
 )
 
@@ -31,7 +31,7 @@ const (
 	clients = 1000
 	rate    = 200 // events a second
 	users   = 10
-	seconds = 6 // of events
+	seconds = 3 // of events
 )
 
 const configuration = `
@@ -63,9 +63,10 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	folder := t.TempDir()
-	program, config := filepath.Join(folder, "belfry"), filepath.Join(folder, "belfry.yaml")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "belfry/cmd/belfry").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	config := filepath.Join(folder, "belfry.yaml")
+	program, err := programs.BelfryWithoutRace()
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)

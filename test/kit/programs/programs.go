@@ -27,6 +27,14 @@ func Belfry() (string, error) {
 	return filepath.Join(folder, "belfry"), err
 }
 
+// BelfryWithoutRace builds belfry without the race detector, as users run it, and returns its path.
+func BelfryWithoutRace() (string, error) {
+	folder, err := install(job{name: "plain-belfry", from: sources, changes: true, build: func(ctx context.Context, root, target string) error {
+		return run(ctx, root, nil, "go", "build", "-o", filepath.Join(target, "belfry"), "belfry/cmd/belfry")
+	}})
+	return filepath.Join(folder, "belfry"), err
+}
+
 // Examples builds the programs of listeners/examples with the race detector and returns their folder.
 func Examples() (string, error) {
 	return install(job{name: "examples", from: sources, build: race("belfry/listeners/examples/..."), changes: true})
@@ -92,7 +100,7 @@ func toolchain() []string {
 // All builds every program. report is called with each that is there.
 func All(report func(path string)) error {
 	for _, build := range []func() (string, error){
-		Belfry, Examples,
+		Belfry, BelfryWithoutRace, Examples,
 		func() (string, error) { return Module("mongo") },
 		func() (string, error) { return Tools("s3") },
 		func() (string, error) { return Tools("toxiproxy") },
