@@ -9,6 +9,10 @@ GO      ?= go
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 CONFIG  ?= config/belfry.yaml
 
+# Without it, every program that was built with the race detector sleeps for a second
+# before it exits.
+export GORACE ?= atexit_sleep_ms=10
+
 # How many packages are built and tested at once. Many tests wait for a process
 # more than they compute.
 PACKAGES ?= 4
