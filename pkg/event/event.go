@@ -35,8 +35,10 @@ const (
 	BinaryDeleted  Name = "Binary.Deleted"
 )
 
-// Durable are the names of all durable events: those of the log.
-var Durable = []Name{StoreSaved, StoreUpdated, StoreDeleted, Register, BinaryUploaded, BinaryDeleted}
+// Durable returns the names of all durable events: those of the log.
+func Durable() []Name {
+	return []Name{StoreSaved, StoreUpdated, StoreDeleted, Register, BinaryUploaded, BinaryDeleted}
+}
 
 // Origins: the interface or component that made a write.
 const (

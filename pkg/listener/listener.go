@@ -158,8 +158,8 @@ func (s Spec) validate() error {
 				return errs.New(errs.Invalid, "listener %s: %q is not the name of an event", s.Name, name)
 			}
 		}
-		if !strings.Contains(string(name), "*") && !slices.Contains(event.Durable, name) {
-			return errs.New(errs.Invalid, "listener %s: the log has no events %q; it has %v", s.Name, name, event.Durable)
+		if !strings.Contains(string(name), "*") && !slices.Contains(event.Durable(), name) {
+			return errs.New(errs.Invalid, "listener %s: the log has no events %q; it has %v", s.Name, name, event.Durable())
 		}
 	}
 	return nil

@@ -42,8 +42,8 @@ func Of(pairs ...any) *Object {
 // Number is a JSON number with exactly this text.
 func Number(text string) json.Number { return json.Number(text) }
 
-// Null is null as a value for Of.
-var Null = json.RawMessage("null")
+// Null returns null as a value for Of.
+func Null() json.RawMessage { return json.RawMessage("null") }
 
 // Len is the number of members.
 func (o *Object) Len() int {

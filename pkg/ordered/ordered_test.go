@@ -32,7 +32,7 @@ func TestParseRefusesAnythingButOneObject(t *testing.T) {
 }
 
 func TestMembersAreFoundSetAndDeleted(t *testing.T) {
-	o := ordered.Of("a", 1, "left out", nil, "b", ordered.Null, "c", []string{"x"}, "d", ordered.Of("e", true))
+	o := ordered.Of("a", 1, "left out", nil, "b", ordered.Null(), "c", []string{"x"}, "d", ordered.Of("e", true))
 	o.Set("a", 2)
 	o.Set("f", json.RawMessage(`[1]`))
 	copied := o.Clone()

@@ -102,7 +102,7 @@ func (d *document) channel(name string, address any, description string, paramet
 		all.Set(message, ordered.Of("$ref", "#/components/messages/"+message))
 	}
 	if address == nil {
-		address = ordered.Null
+		address = ordered.Null()
 	}
 	d.channels.Set(name, ordered.Of("address", address, "description", description, "messages", all, "parameters", parameters))
 }

@@ -56,7 +56,7 @@ func subject(name, store, uuid string) string {
 // check rejects values that would work as a wildcard or select nothing.
 func (s Select) check() error {
 	for _, name := range s.Events {
-		if !slices.Contains(event.Durable, event.Name(name)) {
+		if !slices.Contains(event.Durable(), event.Name(name)) {
 			return errs.New(errs.Invalid, "%q is not a durable event; the durable events are %s", name, durable())
 		}
 	}
@@ -76,7 +76,7 @@ func (s Select) check() error {
 // durable lists the names of the durable events.
 func durable() string {
 	var names []string
-	for _, name := range event.Durable {
+	for _, name := range event.Durable() {
 		names = append(names, string(name))
 	}
 	return strings.Join(names, ", ")

@@ -55,7 +55,7 @@ type edge struct {
 }
 
 // object is a schema of the normal form, or part of one.
-type object map[string]any
+type jsonObject map[string]any
 
 func normalize(x *index, root *node) (normalForm, error) {
 	z := &normalizer{
@@ -71,7 +71,7 @@ func normalize(x *index, root *node) (normalForm, error) {
 		}
 	}
 	top := z.refer(root)
-	defs := object{}
+	defs := jsonObject{}
 	for i := 0; i < len(z.queue); i++ {
 		defs[z.names[z.queue[i]]] = z.body(z.queue[i])
 	}
@@ -79,7 +79,7 @@ func normalize(x *index, root *node) (normalForm, error) {
 	if err := x.refused.err(); err != nil {
 		return normalForm{}, err
 	}
-	text, err := json.Marshal(object{refKeyword: top, "$defs": defs})
+	text, err := json.Marshal(jsonObject{refKeyword: top, "$defs": defs})
 	return normalForm{text: text, tracks: z.tracks}, err
 }
 
@@ -107,7 +107,7 @@ func (z *normalizer) refer(n *node) refValue {
 // so is a resource that becomes part of the dynamic scope.
 func (z *normalizer) schema(n *node) any {
 	if owner := z.owners[n]; z.shared[n] || owner.root == n && owner.dynamic != nil {
-		return object{refKeyword: z.refer(n)}
+		return jsonObject{refKeyword: z.refer(n)}
 	}
 	return z.body(n)
 }
@@ -124,13 +124,13 @@ func (z *normalizer) body(n *node) any {
 		if n.truth {
 			return true
 		}
-		return object{enumKeyword: []any{}}
+		return jsonObject{enumKeyword: []any{}}
 	case objectNode:
 	default:
 		z.refused.add(n, "", "a schema must be an object or a boolean, is "+n.kind.String(), "write true to allow anything")
 		return true
 	}
-	out := object{}
+	out := jsonObject{}
 	z.references(n, out)
 	if n.file.draft == draft07 && n.get("$ref") != nil {
 		return out
@@ -152,7 +152,7 @@ func (z *normalizer) body(n *node) any {
 	return out
 }
 
-func (z *normalizer) references(n *node, out object) {
+func (z *normalizer) references(n *node, out jsonObject) {
 	if k := n.get("$ref"); k != nil {
 		if target := z.targets[k]; target != nil {
 			z.edges[n] = append(z.edges[n], edge{keyword: k, to: target})

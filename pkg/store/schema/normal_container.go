@@ -1,7 +1,7 @@
 package schema
 
 // arrays translates the keywords for arrays and their items.
-func (z *normalizer) arrays(n *node, out object) {
+func (z *normalizer) arrays(n *node, out jsonObject) {
 	z.count(n, "minItems", out)
 	z.count(n, "maxItems", out)
 	v := arrayValue{}
@@ -51,7 +51,7 @@ func (z *normalizer) checkIdle(n *node) {
 	}
 }
 
-func (z *normalizer) contains(n *node, out object) {
+func (z *normalizer) contains(n *node, out jsonObject) {
 	v := containsValue{}
 	if n.file.draft >= draft2019 {
 		v.Min, v.Max = z.limit(n, "minContains"), z.limit(n, "maxContains")
@@ -65,14 +65,14 @@ func (z *normalizer) contains(n *node, out object) {
 
 // count translates a limit that the library evaluates correctly once it is a plain
 // integer.
-func (z *normalizer) count(n *node, keyword string, out object) {
+func (z *normalizer) count(n *node, keyword string, out jsonObject) {
 	if v := z.limit(n, keyword); v != nil {
 		out[keyword] = *v
 	}
 }
 
 // objects translates the keywords for objects and their members.
-func (z *normalizer) objects(n *node, out object) {
+func (z *normalizer) objects(n *node, out jsonObject) {
 	z.count(n, "minProperties", out)
 	z.count(n, "maxProperties", out)
 	if k := n.get("required"); k != nil {
@@ -100,13 +100,13 @@ func (z *normalizer) objects(n *node, out object) {
 
 // dependents translates dependentSchemas, dependentRequired and the dependencies
 // of draft-07, which are both.
-func (z *normalizer) dependents(n *node, out object) {
+func (z *normalizer) dependents(n *node, out jsonObject) {
 	var list []propertyValue
 	schema := func(keyword string, m member) {
 		list = append(list, propertyValue{Name: m.name, Schema: z.within(n, n.get(keyword), m.value)})
 	}
 	names := func(keyword string, m member) {
-		list = append(list, propertyValue{Name: m.name, Schema: object{"required": z.nameSet(m.value, keyword)}})
+		list = append(list, propertyValue{Name: m.name, Schema: jsonObject{"required": z.nameSet(m.value, keyword)}})
 	}
 	if n.file.draft >= draft2019 {
 		for _, m := range z.members(n, "dependentSchemas") {
@@ -130,7 +130,7 @@ func (z *normalizer) dependents(n *node, out object) {
 }
 
 // logic translates the keywords that combine schemas for one value.
-func (z *normalizer) logic(n *node, out object) {
+func (z *normalizer) logic(n *node, out jsonObject) {
 	z.combine(n, "allOf", allOfKeyword, out)
 	z.combine(n, "anyOf", anyOfKeyword, out)
 	z.combine(n, "oneOf", oneOfKeyword, out)
@@ -143,7 +143,7 @@ func (z *normalizer) logic(n *node, out object) {
 	}
 }
 
-func (z *normalizer) combine(n *node, keyword, ours string, out object) {
+func (z *normalizer) combine(n *node, keyword, ours string, out jsonObject) {
 	k := n.get(keyword)
 	if k == nil {
 		return
@@ -165,7 +165,7 @@ func (z *normalizer) branch(n *node, keyword string) any {
 	return nil
 }
 
-func (z *normalizer) unevaluated(n *node, out object) {
+func (z *normalizer) unevaluated(n *node, out jsonObject) {
 	if n.file.draft == draft07 {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // values translates type, enum and const.
-func (z *normalizer) values(n *node, out object) {
+func (z *normalizer) values(n *node, out jsonObject) {
 	if k := n.get("type"); k != nil {
 		out[typeKeyword] = z.types(k)
 	}
@@ -73,7 +73,7 @@ func (z *normalizer) number(k *node, keyword string) (number, bool) {
 }
 
 // numbers translates multipleOf, maximum, minimum and their exclusive kin.
-func (z *normalizer) numbers(n *node, out object) {
+func (z *normalizer) numbers(n *node, out jsonObject) {
 	v := numberValue{}
 	for _, bound := range []struct {
 		keyword string
@@ -101,7 +101,7 @@ func (z *normalizer) numbers(n *node, out object) {
 }
 
 // strings translates maxLength, minLength and pattern.
-func (z *normalizer) strings(n *node, out object) {
+func (z *normalizer) strings(n *node, out jsonObject) {
 	v := stringValue{
 		MinLength: z.limit(n, "minLength"),
 		MaxLength: z.limit(n, "maxLength"),

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"belfry/pkg/ordered"
+	"belfry/pkg/store/object"
 )
 
 // Portable is a schema in the words of draft 2020-12, as a larger document can
@@ -319,7 +320,7 @@ func (p *porter) ref(n *node) string {
 	}
 	name := ""
 	if n != p.root {
-		name = unescapeToken(n.token)
+		name = object.UnescapeToken(n.token)
 		if _, err := strconv.Atoi(name); err == nil || name == "items" || name == "" {
 			name = "part"
 		}

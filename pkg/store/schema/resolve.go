@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"belfry/pkg/store/object"
 )
 
 // resolve finds what every reference means. It embeds the metaschemas that are
@@ -92,7 +94,7 @@ func (x *index) fragment(r *resource, fragment string) *node {
 	}
 	at := r.root
 	for token := range strings.SplitSeq(fragment[1:], "/") {
-		if at = child(at, unescapeToken(token)); at == nil {
+		if at = child(at, object.UnescapeToken(token)); at == nil {
 			return nil
 		}
 	}

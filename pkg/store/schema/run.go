@@ -10,6 +10,7 @@ import (
 	"github.com/qri-io/jsonschema"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
 )
 
 const (
@@ -167,7 +168,7 @@ func (r *run) pointer() string {
 		if s.index >= 0 {
 			b.WriteString(strconv.Itoa(s.index))
 		} else {
-			b.WriteString(escapeToken(s.name))
+			b.WriteString(object.EscapeToken(s.name))
 		}
 	}
 	return b.String()

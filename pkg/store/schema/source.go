@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"belfry/pkg/store/object"
 )
 
 // Bounds of a schema file. The library parses each level of nesting again, so that
@@ -164,10 +166,10 @@ func (p *sourceParser) object(n *node, depth int) error {
 			return p.malformed("an object's member has no name")
 		}
 		if names[name] {
-			return p.refuse(place, n.pointer()+"/"+escapeToken(name), fmt.Sprintf("the name %q occurs twice in one object", name), "remove one of the two")
+			return p.refuse(place, n.pointer()+"/"+object.EscapeToken(name), fmt.Sprintf("the name %q occurs twice in one object", name), "remove one of the two")
 		}
 		names[name] = true
-		value, err := p.value(n, escapeToken(name), depth+1)
+		value, err := p.value(n, object.EscapeToken(name), depth+1)
 		if err != nil {
 			return err
 		}
@@ -219,13 +221,4 @@ func (p *sourceParser) refuse(offset int, pointer, problem, advice string) error
 	at := &node{file: p.file, place: max(0, min(offset, len(p.file.data)))}
 	p.fault = &Refusal{Line: at.line(), Pointer: pointer, Problem: problem, Advice: advice}
 	return errSource
-}
-
-// escapeToken writes a name as a token of a JSON pointer (RFC 6901).
-func escapeToken(name string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
-}
-
-func unescapeToken(token string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 }
