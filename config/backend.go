@@ -26,7 +26,7 @@ type DynamoBackend struct{ Region, Endpoint, TablePrefix string }
 func (c *Config) readBackends(s *section) {
 	c.Backends = map[string]Backend{}
 	s.named("backends", func(name string, s *section) { c.Backends[name] = c.readBackend(name, s) })
-	if _, given := c.Backends["default"]; !given {
+	if _, configured := c.Backends["default"]; !configured {
 		c.Backends["default"] = c.readBackend("default", newSection(c.doc, "backends.default", nil))
 	}
 }

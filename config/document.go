@@ -92,7 +92,8 @@ func (d *document) isSet(path string) bool {
 	return ok
 }
 
-// markSecret keeps the value of a key out of messages, and with a list's item the list.
+// markSecret redacts the value of a key in messages; for an item of a list, the
+// whole list.
 func (d *document) markSecret(path string) {
 	d.secret[path] = true
 	if strings.HasSuffix(path, "]") {
@@ -100,8 +101,8 @@ func (d *document) markSecret(path string) {
 	}
 }
 
-// butGot quotes a wrong value after what is expected, unless it is to be kept. A URL
-// with a user may have a password in it, wherever it stands.
+// butGot quotes the wrong value after what is expected, unless it is secret. A URL
+// with a user may contain a password, whatever its key.
 func (d *document) butGot(path, text string) string {
 	if d.isSecret(path) || strings.Contains(text, "://") && strings.Contains(text, "@") {
 		return ""
@@ -109,7 +110,7 @@ func (d *document) butGot(path, text string) string {
 	return ", not " + quote(text)
 }
 
-// display is a well-formed value for a message, or "this" when it is to be kept.
+// display returns a value for a message, or "this" if it is secret.
 func (d *document) display(path, text string) string {
 	if d.isSecret(path) {
 		return "this"

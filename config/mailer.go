@@ -24,7 +24,7 @@ type SMTPMailer struct {
 func (c *Config) readMailers(s *section) {
 	c.Mailers = map[string]Mailer{}
 	s.named("mailers", func(name string, s *section) { c.Mailers[name] = c.readMailer(s) })
-	if _, given := c.Mailers["default"]; !given {
+	if _, configured := c.Mailers["default"]; !configured {
 		c.Mailers["default"] = c.readMailer(newSection(c.doc, "mailers.default", nil))
 	}
 }

@@ -87,7 +87,7 @@ func (s *section) problem(key, format string, args ...any) {
 	s.doc.problem(join(s.path, key), format, args...)
 }
 
-// rejectUnknown reports the keys that no reader asked for.
+// rejectUnknown reports the keys that were not read.
 func (s *section) rejectUnknown() {
 	for _, key := range s.keys {
 		if slices.Contains(s.known, key) {
@@ -152,9 +152,9 @@ func (s *section) scalar(key string) (v scalar, ok bool) {
 	return s.doc.scalar(join(s.path, key), n)
 }
 
-// decode reads the value under a key. The error of parse says what is
-// expected; the value is quoted after it unless it is to be kept. The result is
-// false when the key is given and wrong.
+// decode reads the value under a key. The error of parse says what is expected; the
+// value is quoted after it unless it is secret. The result is false when the key
+// is set and invalid.
 func decode[T any](s *section, key string, into *T, parse func(text string) (T, error)) bool {
 	v, ok := s.scalar(key)
 	if !ok {

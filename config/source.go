@@ -78,8 +78,8 @@ func unreadable(data []byte) (line int, what string) {
 	return 0, ""
 }
 
-// checkBounds follows aliases, so that what it lets pass can be walked in bounded
-// time, even an anchor that contains itself.
+// checkBounds follows aliases, so that a document it accepts can be walked in
+// bounded time. It refuses an anchor that contains itself.
 func checkBounds(n *yaml.Node, depth int, budget *int) string {
 	*budget--
 	switch {

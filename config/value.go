@@ -60,7 +60,7 @@ func parseLevel(text string) (slog.Level, error) {
 	return level, nil
 }
 
-// oneOf accepts the given strings.
+// oneOf accepts only the choices.
 func oneOf(choices ...string) func(string) (string, error) {
 	return func(text string) (string, error) {
 		if slices.Contains(choices, text) {

@@ -65,7 +65,7 @@ func (c *eventsGetCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if chosen := len(c.Event) + len(c.Store) + len(c.UUID); len(c.Sequence) > 0 && (chosen > 0 || c.From != "all") {
-		return errs.New(errs.Invalid, "give sequences, or what to select; not both")
+		return errs.New(errs.Invalid, "set either sequences or flags that select events, not both")
 	}
 	out := bufio.NewWriter(s.out)
 	err = c.connect(ctx, func(b *bus.Client) error {

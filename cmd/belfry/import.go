@@ -28,12 +28,12 @@ type importCmd struct {
 	Batch       string `help:"Distinguish objects without a uuid from equal ones of other imports." placeholder:"NAME"`
 	Skip        int64  `help:"Skip this number of objects at the beginning." placeholder:"N"`
 	Update      bool   `help:"Update objects that exist, instead of leaving them as they are."`
-	DryRun      bool   `help:"Check the whole file and send nothing."`
+	DryRun      bool   `help:"Validate the whole file and send nothing."`
 	Stop        bool   `help:"Stop at the first object that is refused."`
 }
 
-// errNotTaken ends an import that has reported the objects that were refused.
-var errNotTaken = errors.New("not every object was taken; the messages above say which and why")
+// errRefused ends an import that has reported the objects that were refused.
+var errRefused = errors.New("not every object was taken; the messages above say which and why")
 
 // Run imports objects, reports each that is refused, and prints a summary.
 func (c *importCmd) Run(ctx context.Context, s streams) error {
@@ -79,7 +79,7 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 		// Invalid content of a file is not a usage error.
 		return fmt.Errorf("%s:%d:%d: %s", name, syntax.Line, syntax.Column, syntax.Message)
 	case err == nil && p.Failed > 0:
-		return errNotTaken
+		return errRefused
 	}
 	return err
 }
@@ -107,7 +107,7 @@ func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	case st.Expose == nil:
 		return o, errs.New(errs.Invalid, "store %s has no HTTP routes to import through: configure stores.%s.expose", c.Store, c.Store)
 	case st.Expose.Restrict.Create:
-		return o, errs.New(errs.Invalid, "store %s takes no new objects over HTTP: stores.%s.expose.restrict.create is true", c.Store, c.Store)
+		return o, errs.New(errs.Invalid, "store %s accepts no new objects over HTTP: stores.%s.expose.restrict.create is true", c.Store, c.Store)
 	}
 	base := loaded.BaseURL
 	if c.URL != "" {
@@ -117,7 +117,7 @@ func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	return o, nil
 }
 
-// owned returns the fields that the server ignores, too. The output of `belfry export` has them.
+// owned returns the fields that the server sets and ignores in requests. The output of `belfry export` has them.
 func owned(c *config.Config, st *config.Store) func(string) bool {
 	var fields []string
 	for _, source := range c.Stores {

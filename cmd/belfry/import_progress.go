@@ -50,8 +50,8 @@ func (d *display) follow(progress func() importer.Progress) (stop func()) {
 		interval = barInterval
 	}
 	done := make(chan struct{})
-	var telling sync.WaitGroup
-	telling.Go(func() {
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
@@ -65,7 +65,7 @@ func (d *display) follow(progress func() importer.Progress) (stop func()) {
 	})
 	return func() {
 		close(done)
-		telling.Wait()
+		reporting.Wait()
 		d.end(progress())
 	}
 }

@@ -113,7 +113,7 @@ func TestImportCommandReportsErrors(t *testing.T) {
 	l.want(2, "is a folder", "", "Books", l.folder)
 	l.want(2, "--concurrency", "", "Books", bad, "--concurrency", "0")
 	l.url = "http://127.0.0.1:1"
-	l.want(1, "no server answers at http://127.0.0.1:1/library/books", "", "Books", bad)
+	l.want(1, "no server responds at http://127.0.0.1:1/library/books", "", "Books", bad)
 }
 
 // What is exported can be imported, though it holds what the server owns.

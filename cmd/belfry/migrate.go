@@ -57,7 +57,7 @@ func sometimes(w io.Writer) func(migrate.Progress) {
 
 func writeMigration(w io.Writer, r *app.MigrateReport) error {
 	for _, name := range r.Stayed {
-		fmt.Fprintf(w, "%s: stays where it is\n", name)
+		fmt.Fprintf(w, "%s: is not moved\n", name)
 	}
 	for _, one := range r.Binaries {
 		writeMoved(w, one, fmt.Sprintf("%d contents, %d copied", one.Records, one.Copied))

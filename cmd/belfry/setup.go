@@ -33,7 +33,7 @@ type busSetupCmd struct {
 	Store    []string      `help:"It receives only events of this store; may be repeated." placeholder:"NAME"`
 	Filter   []string      `help:"It receives this subject of the log, instead of events and stores; may be repeated." placeholder:"SUBJECT"`
 	AckWait  time.Duration `help:"How long the bus waits for an acknowledgement or a heartbeat before it redelivers an event (${default})." default:"30s"`
-	From     string        `help:"Where it starts when the bus does not know it yet: all, new, a sequence, or a time as RFC 3339 or 36h for ago (${default})." default:"new" placeholder:"PLACE"`
+	From     string        `help:"Start position of a listener that does not exist yet: all, new, a sequence, or a time as RFC 3339 or 36h for ago (${default})." default:"new" placeholder:"PLACE"`
 }
 
 // Run sets up the bus and prints what it found and did.
@@ -96,7 +96,7 @@ func parseStart(text string) (listener.Start, error) {
 	}
 	at, err := eventlog.ParseTime(text)
 	if err != nil {
-		return listener.Start{}, errs.New(errs.Invalid, "--from: %q is no place to begin: give all, new, a sequence, or a time such as 2026-11-21T04:05:06Z or 36h (ago)", text)
+		return listener.Start{}, errs.New(errs.Invalid, "--from: %q is no start position: expected all, new, a sequence, or a time such as 2026-11-21T04:05:06Z or 36h (ago)", text)
 	}
 	return listener.StartAtTime(at), nil
 }

@@ -58,7 +58,7 @@ func (b *Backoff) Failed() int { return b.attempt }
 // half is taken off.
 func Delay(attempt int, minimum, maximum time.Duration) time.Duration {
 	d := maximum
-	// A shift that overflows does not come back when it is undone.
+	// A shift that overflows cannot be undone.
 	if n := max(attempt, 1) - 1; n < 63 && minimum<<n>>n == minimum {
 		d = min(minimum<<n, maximum)
 	}

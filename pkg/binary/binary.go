@@ -168,7 +168,7 @@ func (s *Service) Open(ctx context.Context, hash string, offset, length int64) (
 	return s.storage.Open(ctx, hash, offset, length)
 }
 
-// Sign returns a URL with which anybody can read a content for some time. The
+// Sign returns a URL with which anyone can read a content for a limited time. The
 // caller has got the record of the content, since Sign checks no policy. ok is
 // false when the storage can't sign.
 func (s *Service) Sign(ctx context.Context, hash string, h driver.SignedHeaders, validFor time.Duration) (url string, ok bool, err error) {

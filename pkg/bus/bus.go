@@ -188,7 +188,7 @@ func (b *Bus) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := b.conn.FlushWithContext(ctx); err != nil {
-		return errs.Wrap(err, errs.Unavailable, "the bus does not answer")
+		return errs.Wrap(err, errs.Unavailable, "the bus does not respond")
 	}
 	if b.opts.Server == nil {
 		return nil

@@ -149,7 +149,7 @@ func Explain(ctx context.Context, err error, what, hint string) error {
 		}
 		return fmt.Errorf("%s: %w%s", what, ErrPermissionDenied, hint)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: the bus does not answer: %w", what, err)
+		return fmt.Errorf("%s: the bus does not respond: %w", what, err)
 	default:
 		return fmt.Errorf("%s: %w", what, err)
 	}

@@ -94,7 +94,7 @@ func (c *Client) call(ctx context.Context, store, op string, body wire.Request, 
 			last = err // the error of an attempt that ctx ended says less than the one before
 		}
 		if delays.Wait(ctx) != nil {
-			return nil, given(ctx, last)
+			return nil, givenUp(ctx, last)
 		}
 	}
 }
@@ -108,10 +108,10 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// given says why a request was given up.
-func given(ctx context.Context, last error) error {
+// givenUp returns the error of a request that is not repeated any more.
+func givenUp(ctx context.Context, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return errs.Wrap(ctx.Err(), errs.Canceled, "the request was given up")
+		return errs.Wrap(ctx.Err(), errs.Canceled, "the request was canceled")
 	}
 	return last
 }
@@ -120,14 +120,14 @@ func given(ctx context.Context, last error) error {
 func (c *Client) attempt(ctx context.Context, m *nats.Msg) (*wire.Reply, error) {
 	one, cancel := context.WithTimeout(ctx, c.attemptTimeout)
 	defer cancel()
-	answer, err := c.conn.RequestMsgWithContext(one, m)
+	reply, err := c.conn.RequestMsgWithContext(one, m)
 	switch {
 	case err == nil:
-		return read(answer)
+		return read(reply)
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, errs.Wrap(err, errs.Unavailable, "no responders on %s: belfry is unavailable, or does not offer this store on the bus", m.Subject)
 	case errors.Is(ctx.Err(), context.Canceled):
-		return nil, errs.Wrap(ctx.Err(), errs.Canceled, "the request was given up")
+		return nil, errs.Wrap(ctx.Err(), errs.Canceled, "the request was canceled")
 	case c.forbidden(m.Subject):
 		return nil, errs.Wrap(err, errs.Denied, "the bus's user lacks the permission to publish on %s", m.Subject)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):

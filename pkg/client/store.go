@@ -20,7 +20,7 @@ type Store struct {
 type Stored struct {
 	Object   object.Object // nil when Omitted
 	Revision uint64
-	Omitted  bool // the object is too large for this answer
+	Omitted  bool // the object is too large for this reply
 }
 
 // UUID is the uuid of the object.
@@ -32,7 +32,7 @@ func (s Stored) UUID() string {
 // Into decodes the object into a Go value, as encoding/json does.
 func (s Stored) Into(v any) error {
 	if s.Omitted {
-		return errs.New(errs.TooLarge, "the object is too large for the answer over the bus")
+		return errs.New(errs.TooLarge, "the object is too large for a reply over the bus")
 	}
 	return errs.Wrap(json.Unmarshal(s.Object.Encode(), v), errs.Invalid, "the object does not fit into %T", v)
 }
@@ -51,7 +51,7 @@ func As[T any](s Stored, err error) (T, error) {
 //
 // Errors: Invalid, TooLarge, Exists when the uuid is taken, Denied and others by
 // an interceptor, Conflict for a key that was used for another write, and
-// Unavailable when the context ends before an answer.
+// Unavailable when the context ends before a reply.
 func (s *Store) Save(ctx context.Context, o any, opts ...Option) (Stored, error) {
 	return s.write(ctx, wire.Save, o, collect(opts))
 }

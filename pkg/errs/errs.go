@@ -11,7 +11,7 @@
 //	if errors.Is(err, errs.NotFound) { ... }
 //
 // The outermost Error of a chain decides: what wraps a NotFound as Unavailable is
-// Unavailable and no longer NotFound. The cause stays reachable for errors.Is and
+// Unavailable and no longer NotFound. The cause remains available to errors.Is and
 // errors.As with any other target.
 package errs
 
@@ -32,7 +32,7 @@ const (
 	Internal        Kind = iota // a bug or an unexpected failure; details are logged, not returned
 	Invalid                     // the input is wrong: malformed, or refused by validation
 	Unauthenticated             // a policy denies and nobody is logged in
-	Denied                      // a policy denies whoever is logged in
+	Denied                      // a policy denies the logged-in user
 	NotFound                    // no such object, store or route
 	Exists                      // the uuid is taken
 	Mismatch                    // a precondition (revision, hash) does not hold
@@ -41,7 +41,7 @@ const (
 	Unsupported                 // wrong media type
 	Limited                     // too many requests; retry after RetryAfter
 	Unavailable                 // a backend or the bus is unavailable; retry after RetryAfter
-	Canceled                    // the caller went away or its deadline passed
+	Canceled                    // the caller canceled or its deadline passed
 )
 
 var kindNames = [...]string{
@@ -132,7 +132,7 @@ func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap gives err a kind and a message for the caller; err itself stays hidden.
+// Wrap gives err a kind and a message for the caller; err itself is not shown.
 // It returns nil when err is nil.
 func Wrap(err error, kind Kind, format string, args ...any) error {
 	if err == nil {

@@ -1,4 +1,4 @@
-// Package interceptor answers belfry's requests before an act of a client takes
+// Package interceptor replies to belfry's requests before an operation of a client takes
 // place: a program on the bus allows the act, refuses it with a message, or amends
 // its object.
 //
@@ -14,7 +14,7 @@
 //
 // Which operations of which stores are intercepted, and by which names, is in
 // belfry's configuration (stores.<store>.intercept), with the timeout and what a
-// missing answer means. See docs/interceptors.md.
+// missing reply means. See docs/interceptors.md.
 package interceptor
 
 import (

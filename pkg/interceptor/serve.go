@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Handler answers one request. Its context is that of Serve. A panic is a failure
+// Handler handles one request. Its context is that of Serve. A panic is a failure
 // of the interceptor for that request.
 type Handler func(ctx context.Context, r Request) Response
 
@@ -45,8 +45,8 @@ func (s Spec) validate() error {
 	return nil
 }
 
-// Serve answers requests until ctx ends, and returns once those in flight are
-// answered. The connection stays the caller's. It reports errs.Invalid for a spec
+// Serve replies to requests until ctx ends, and returns once those in flight are
+// completed. It does not close the connection. It reports errs.Invalid for a spec
 // that can't work, and errs.Unavailable when the bus can't be reached.
 func Serve(ctx context.Context, conn *nats.Conn, spec Spec) (err error) {
 	if err := spec.validate(); err != nil {
@@ -100,7 +100,7 @@ func serve(ctx context.Context, m *nats.Msg, handler Handler) {
 		err = m.Respond(reply)
 	}
 	if err != nil {
-		// Without a reply the client would wait for the whole timeout.
+		// Without a reply the client would wait until its timeout.
 		_ = m.Respond([]byte(`{}`))
 	}
 }

@@ -45,7 +45,7 @@ func (r *runner) next(have int) (*delivery, bool) {
 }
 
 // alone reports whether an event becomes a batch of its own: others that fail in
-// the same batch must neither make it a dead letter nor fail it for ever.
+// the same batch must neither make it a dead letter nor fail it repeatedly.
 func (r *runner) alone(d *delivery) bool {
 	const oneOf = 4
 	return d.Attempt%oneOf == 0 || r.spec.MaxAttempts > 0 && d.Attempt >= r.spec.MaxAttempts

@@ -122,7 +122,7 @@ func validateAuth(a bus.Auth) error {
 	case n > 1:
 		return errs.New(errs.Invalid, "more than one of %s, %s, %s and %s is set; choose one", EnvCredentials, EnvUser, EnvToken, EnvNKey)
 	case (a.User == "") != (a.Password == ""):
-		return errs.New(errs.Invalid, "%s and %s go together", EnvUser, EnvPassword)
+		return errs.New(errs.Invalid, "set both %s and %s, or neither", EnvUser, EnvPassword)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 // count reaches the limit of poison, and becomes a dead letter.
 const (
 	crashLimit     = 10          // deliveries beyond twice MaxAttempts that identify a poison message
-	isolationDelay = time.Second // at most, before a suspect is handled
+	isolationDelay = time.Second // at most, before a suspected poison message is handled
 )
 
 // suspected reports whether an event may have crashed a process.
@@ -40,7 +40,7 @@ func (r *runner) isolate(ctx context.Context, d *delivery) {
 	r.attempt(ctx, d)
 }
 
-// lock waits until an event may be handled: a suspect alone in the listener, any
+// lock waits until an event may be handled: a suspected poison message alone in the listener, any
 // other together with others.
 func (r *runner) lock(d *delivery) {
 	if r.suspected(d) {

@@ -129,7 +129,7 @@ func (r *runner) handleable(ctx context.Context, d *delivery) bool {
 		r.deadLetter(ctx, d, errs.Wrap(d.decodeErr, errs.Invalid, "the event can't be decoded"))
 		return false
 	case r.poison(d):
-		r.deadLetter(ctx, d, errs.New(errs.Internal, "the listener's process ended again and again while it handled the event"))
+		r.deadLetter(ctx, d, errs.New(errs.Internal, "the listener's process crashed repeatedly while it handled the event"))
 		return false
 	}
 	return true

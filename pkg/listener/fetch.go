@@ -15,7 +15,7 @@ import (
 
 const (
 	// requestExpiry is how long a request for events lasts. A restarted bus has
-	// forgotten the request: then this and responseGrace are the longest delay.
+	// lost the request: then this and responseGrace are the longest delay.
 	requestExpiry = 2 * time.Second
 	responseGrace = time.Second // for the reply that a request has expired
 	watchInterval = 500 * time.Millisecond

@@ -81,7 +81,7 @@ type Spec struct {
 	// Prefetch is how many events at most are fetched beyond those being
 	// handled, so that a fast handler need not wait for the next. As many are
 	// fetched as are handled in a tenth of a second, so that a slow handler
-	// keeps none from other processes. Prefetched events are heartbeated, and
+	// holds none back from other processes. Prefetched events are heartbeated, and
 	// returned at a stop. 0: a default; negative: none.
 	Prefetch int
 

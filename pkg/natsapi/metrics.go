@@ -17,11 +17,11 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "belfry_bus_requests_total",
-			Help: "Requests over the bus answered, by store, operation and status.",
+			Help: "Completed requests over the bus, by store, operation and status.",
 		}, []string{"store", "op", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "belfry_bus_request_duration_seconds",
-			Help:    "Time from a request's arrival over the bus to its answer, by store and operation.",
+			Help:    "Time from a request's arrival over the bus to its reply, by store and operation.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"store", "op"}),
 	}

@@ -50,7 +50,7 @@ func header(h nats.Header, name string) (string, error) {
 			continue
 		}
 		if found || len(values) > 1 {
-			return "", errs.New(errs.Invalid, "the header %s is given more than once", name)
+			return "", errs.New(errs.Invalid, "the header %s occurs more than once", name)
 		}
 		value, found = values[0], true
 	}
@@ -78,7 +78,7 @@ func requestID(m *nats.Msg) string {
 }
 
 // parse reads a request strictly: ignoring an unknown field could execute something
-// other than what was meant.
+// other than what the client intended.
 func parse(op, id string, m *nats.Msg) (*request, error) {
 	r := &request{op: op, id: id}
 	if err := r.parseHeaders(m.Header); err != nil {

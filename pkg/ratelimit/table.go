@@ -24,7 +24,7 @@ func (t *Table[V]) GetOrCreate(key string) (state *V, created bool) {
 	if v := t.states[key]; v != nil {
 		return v, false
 	}
-	t.makeRoom()
+	t.evictOld()
 	v := new(V)
 	t.states[key] = v
 	return v, true
@@ -33,9 +33,9 @@ func (t *Table[V]) GetOrCreate(key string) (state *V, created bool) {
 // Len returns the number of keys.
 func (t *Table[V]) Len() int { return len(t.states) }
 
-// makeRoom drops at least an eighth of a full table: it reads the whole table,
+// evictOld drops at least an eighth of a full table: it reads the whole table,
 // which must not happen again for each further key.
-func (t *Table[V]) makeRoom() {
+func (t *Table[V]) evictOld() {
 	if len(t.states) < MaxKeys {
 		return
 	}

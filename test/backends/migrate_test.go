@@ -266,7 +266,7 @@ func TestMigrateCopiesOnlyStoresWhoseBackendChanges(t *testing.T) {
 	k := y.fill(s)
 	stop(t, s)
 	out, _ := belfry(t, 0, "migrate", "--from", from, "--to", to)
-	for _, want := range []string{"\nBooks: stays where it is\n", "binaries.binary: stays where it is\n", "\nAuthors: 3 objects, 4 copied, 5 events wait, 0 differences\n", "serve with the new configuration"} {
+	for _, want := range []string{"\nBooks: is not moved\n", "binaries.binary: is not moved\n", "\nAuthors: 3 objects, 4 copied, 5 events wait, 0 differences\n", "serve with the new configuration"} {
 		if !strings.Contains("\n"+out, want) {
 			t.Errorf("migrate does not print %q:\n%s", want, out)
 		}
@@ -335,7 +335,7 @@ func TestMigrateRefusesUnsuitableConfigurations(t *testing.T) {
 		{2, good, wrong, "stores.Authors.backend"},
 		{2, good, filepath.Join(y.folder, "none.yaml"), "cannot be read"},
 		{2, write(t, t.TempDir(), "never.yaml", "stores: {Authors: {}}\n"), good, "the data folder has no data yet"},
-		{1, good, unavailable, "DynamoDB at 127.0.0.1:1 does not answer"},
+		{1, good, unavailable, "DynamoDB at 127.0.0.1:1 does not respond"},
 	} {
 		if _, errOut := belfry(t, c.exit, "migrate", "--from", c.from, "--to", c.to); !strings.Contains(errOut, c.message) {
 			t.Errorf("migrate %s %s does not report %q:\n%s", filepath.Base(c.from), filepath.Base(c.to), c.message, errOut)

@@ -122,7 +122,7 @@ func newClient(w *history, seed uint64, number int, store string) *client {
 	return c
 }
 
-// step does one random write. It reports false when the server did not answer: whether the write was
+// step does one random write. It reports false when the server did not respond: whether the write was
 // made is then unknown. It may even be made later, but not after an acknowledged write of the same
 // object.
 func (c *client) step(n int) bool {

@@ -34,7 +34,7 @@ type statusError struct {
 	text string
 }
 
-func (e statusError) Error() string { return "belfry answered " + e.text }
+func (e statusError) Error() string { return "belfry replied " + e.text }
 
 // download reads a file, if it is still the one with that hash.
 func (m *maker) download(ctx context.Context, uuid string, index int, hash string) ([]byte, error) {

@@ -30,19 +30,18 @@ type picture struct {
 	extension string
 }
 
-// shrink makes a small picture. What it can't make one of it will never be able
-// to.
+// shrink makes a small picture. An error is permanent.
 func shrink(data []byte, l limits) (picture, error) {
 	size, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return picture{}, fmt.Errorf("it is no picture that can be read: %w", err)
+		return picture{}, fmt.Errorf("not a readable picture: %w", err)
 	}
 	if w, h := size.Width, size.Height; w < 1 || h < 1 || max(w, h) > maxSide || w > l.pixels/h {
 		return picture{}, fmt.Errorf("a picture of %d x %d is too large: at most %d pixels, and %d a side", w, h, l.pixels, maxSide)
 	}
 	from, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
-		return picture{}, fmt.Errorf("it is no whole picture in format %s: %w", format, err)
+		return picture{}, fmt.Errorf("the picture in format %s is invalid or incomplete: %w", format, err)
 	}
 	to := image.NewRGBA(fit(from.Bounds(), l.side))
 	draw.CatmullRom.Scale(to, to.Bounds(), from, from.Bounds(), draw.Src, nil)

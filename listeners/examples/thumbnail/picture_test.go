@@ -90,13 +90,13 @@ func TestUnreadablePicturesAreRejected(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"nothing":         {nil, "no picture"},
-		"a text":          {[]byte("Emma Woodhouse, handsome, clever, and rich"), "no picture"},
-		"half of one":     {whole.Bytes()[:whole.Len()/2], "no whole picture"},
+		"nothing":         {nil, "not a readable picture"},
+		"a text":          {[]byte("Emma Woodhouse, handsome, clever, and rich"), "not a readable picture"},
+		"half of one":     {whole.Bytes()[:whole.Len()/2], "invalid or incomplete"},
 		"many pixels":     {sized(t, 25_000, 25_000), "too large"},
 		"a long line":     {sized(t, 900_000, 1), "too large"},
-		"sides overflow":  {sized(t, 1<<31-1, 1<<31-1), "no picture"},
-		"one that is not": {sized(t, 1000, 1000), "no whole picture"},
+		"sides overflow":  {sized(t, 1<<31-1, 1<<31-1), "not a readable picture"},
+		"one that is not": {sized(t, 1000, 1000), "invalid or incomplete"},
 	} {
 		if _, err := shrink(c.data, few); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

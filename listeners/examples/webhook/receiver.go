@@ -84,7 +84,7 @@ func (r *receiver) post(ctx context.Context, e *listener.Event) error {
 
 // outcome returns nil, a transient or a permanent error for a reply.
 func (r *receiver) outcome(res *http.Response) error {
-	err := fmt.Errorf("the receiver answered %s", res.Status)
+	err := fmt.Errorf("the receiver replied %s", res.Status)
 	switch code := res.StatusCode; {
 	case code >= 200 && code <= 299:
 		return nil

@@ -84,7 +84,7 @@ async function complete(e) {
   });
   const status = Number(reply.headers?.get("Nats-Service-Error-Code") || 0);
   if (status === 0 || status === 404) return; // done, or the user is gone
-  const err = new Error(`belfry answered ${status}: ${reply.headers.get("Nats-Service-Error")}`);
+  const err = new Error(`belfry replied ${status}: ${reply.headers.get("Nats-Service-Error")}`);
   err.permanent = status < 500 && ![408, 409, 412, 429].includes(status);
   throw err;
 }

@@ -124,7 +124,7 @@ async def complete(nc, e):
     status = int(headers.get("Nats-Service-Error-Code") or 0)
     if status in (0, 404):
         return  # done, or the user is gone
-    message = f"belfry answered {status}: {headers.get('Nats-Service-Error')}"
+    message = f"belfry replied {status}: {headers.get('Nats-Service-Error')}"
     if status < 500 and status not in (408, 409, 412, 429):
         raise Permanent(message)
     raise RuntimeError(message)

@@ -93,7 +93,7 @@ func parseSubscription(r *http.Request) (sse.Subscription, error) {
 		}
 	}
 	if len(last) > 1 {
-		return s, errs.New(errs.Invalid, "the query parameter lastEventId is given more than once")
+		return s, errs.New(errs.Invalid, "the query parameter lastEventId occurs more than once")
 	}
 	// A browser that reconnects sends the header and repeats the query.
 	if header := r.Header.Values("Last-Event-Id"); len(header) > 0 {
@@ -104,7 +104,7 @@ func parseSubscription(r *http.Request) (sse.Subscription, error) {
 	}
 	id, err := strconv.ParseUint(last[0], 10, 64)
 	if err != nil {
-		return s, errs.New(errs.Invalid, "the last event id must be the id of an event of this stream, a whole number; 0 begins with the oldest event that is kept")
+		return s, errs.New(errs.Invalid, "the last event id must be the id of an event of this stream, a whole number; 0 starts with the oldest event in the log")
 	}
 	s.After = &id
 	return s, nil

@@ -22,7 +22,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "belfry_http_requests_total",
-			Help: "HTTP requests answered, by route template, method and status.",
+			Help: "Completed HTTP requests, by route template, method and status.",
 		}, []string{"route", "method", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "belfry_http_request_duration_seconds",
@@ -31,7 +31,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		}, []string{"route", "method"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "belfry_http_requests_in_flight",
-			Help: "HTTP requests being answered now.",
+			Help: "HTTP requests in flight.",
 		}),
 	}
 	registry.MustRegister(m.requests, m.duration, m.inFlight)

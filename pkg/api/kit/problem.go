@@ -49,7 +49,7 @@ func problemOf(x *Exchange, err error) Problem {
 	if kind == errs.Canceled && (errors.Is(err, os.ErrDeadlineExceeded) || x.Request.Context().Err() != nil) {
 		return Problem{
 			Type: "timeout", Title: "The request took too long to arrive", Status: http.StatusRequestTimeout,
-			Detail: "the time for the request was over before it was read and answered",
+			Detail: "the request timed out before it was read and handled",
 		}
 	}
 	p := ofKind(kind)

@@ -26,7 +26,7 @@ type RouterOptions struct {
 	Filters  []Filter       // called in order before the request is routed
 }
 
-// Handler answers a request, or returns the error to reply with.
+// Handler replies to a request, or returns the error to reply with.
 type Handler func(*Exchange) error
 
 // Filter is called before a request is routed. The request is routed unless the

@@ -24,7 +24,7 @@ func (h *handler) begin(x *kit.Exchange, provider string) error {
 	return nil
 }
 
-// mayLink reports whether a visit may link an ident to the account that is logged
+// mayLink reports whether a login flow may link an ident to the account that is logged
 // in. A page of another origin must not start that, nor one of a sibling domain.
 // A browser that sends no Sec-Fetch-Site, as over http, sends a Referer; a
 // program sends neither.

@@ -43,7 +43,7 @@ func listOptions(raw string) (store.ListOptions, url.Values, error) {
 	var opts store.ListOptions
 	for name, values := range query {
 		if len(values) > 1 {
-			return opts, nil, errs.New(errs.Invalid, "the query parameter %s is given more than once", name)
+			return opts, nil, errs.New(errs.Invalid, "the query parameter %s occurs more than once", name)
 		}
 		switch value := values[0]; name {
 		case "filter":

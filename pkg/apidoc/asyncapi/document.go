@@ -52,7 +52,7 @@ func Document(k *model.Contract) ([]byte, error) {
 const description = "Written from the running configuration, for NATS. " +
 	"Durable events are in the log, the JetStream stream EVENTS, and are delivered through its consumers at least once. " +
 	"Live subjects carry each event to connected subscribers, and announcements before an operation, neither of them durable. " +
-	"Stores that belfry keeps for itself (sessions, for instance) have events as well, which are not described. " +
+	"Internal stores (sessions, for instance) have events as well, which are not described. " +
 	"Objects that were written under another schema than the one of today may differ from it."
 
 // document is a document under construction.

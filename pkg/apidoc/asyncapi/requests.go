@@ -38,7 +38,7 @@ func (d *document) requests(s *model.Store) {
 			"limit", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "description", "Objects a page; 50 without it."),
 			"cursor", text("Where to continue: that of the previous page.")),
 			object("A page.", 1, "objects", ordered.Of("type", "array", "items", model.Ref(s.ObjectName())),
-				"cursor", text("Where the next page begins: absent on the last."))},
+				"cursor", text("Where the next page starts; absent on the last page."))},
 	} {
 		name := o.verb + s.ID
 		o.request.Set("additionalProperties", false)

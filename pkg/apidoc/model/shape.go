@@ -133,7 +133,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 		"type", "object", "description", "A page of a list.", "required", []string{"items"},
 		"properties", ordered.Of(
 			"items", ordered.Of("type", "array", "items", Ref(s.ObjectName())),
-			"cursor", ordered.Of("type", "string", "description", "Where the next page begins: absent on the last."),
+			"cursor", ordered.Of("type", "string", "description", "Where the next page starts; absent on the last page."),
 		),
 	)
 	s.exemplify()

@@ -56,10 +56,10 @@ func withExample(schema, example *ordered.Object) *ordered.Object {
 }
 
 func provider() *ordered.Object {
-	return ordered.Of("type", "object", "description", "A way to log in.", "required", []string{"name", "url"},
+	return ordered.Of("type", "object", "description", "A login provider.", "required", []string{"name", "url"},
 		"properties", ordered.Of(
 			"name", ordered.Of("type", "string"),
-			"url", ordered.Of("type", "string", "description", "The path to visit, or, of email, to send a form to."),
+			"url", ordered.Of("type", "string", "description", "The path to open, or for email, to send a form to."),
 		))
 }
 

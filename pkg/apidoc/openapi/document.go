@@ -41,7 +41,7 @@ func Document(k *model.Contract) ([]byte, error) {
 }
 
 const description = "Written from the running configuration.\n\n" +
-	"`OPTIONS` answers 204 with `Allow` on each path; a method that a path does not have is 405. Errors are problems (RFC 9457). " +
+	"`OPTIONS` is 204 with `Allow` on each path; a method that a path does not have is 405. Errors are problems (RFC 9457). " +
 	"What is no HTTP/1.1 at all is refused in plain text, with 400, 417, 431, 501 or 505.\n\n" +
 	"Objects that were written under another schema than the one of today may differ from it, as may what an interceptor has amended."
 

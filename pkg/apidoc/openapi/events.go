@@ -33,7 +33,7 @@ func (d *document) events() {
 			query("store", "Only these stores; all without it.", streamedStores(d.contract)),
 			query("event", "Only these events; all without it.", names),
 			ordered.Of("name", "lastEventId", "in", "query", "schema", last,
-				"description", "The id of the last received event, for clients that can't set the header. 0 begins with the oldest event in the log."),
+				"description", "The id of the last received event, for clients that can't set the header. 0 starts with the oldest event in the log."),
 			ordered.Of("name", "Last-Event-ID", "in", "header", "schema", last,
 				"description", "The id of the last received event: the stream continues after it."),
 		},

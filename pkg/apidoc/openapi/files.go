@@ -112,7 +112,7 @@ func (d *document) download(f model.Files, tag, path string) {
 	o := operation{
 		method: "get", path: path, tag: tag, id: "download" + f.ID + "File", summary: "Read a file",
 		parameters: append(d.place(f, index(false)), append(parameters("IfMatch", "IfNoneMatch"),
-			header("Range", "One range of bytes."), header("If-Range", "The Etag for which the range is meant."))...),
+			header("Range", "One range of bytes."), header("If-Range", "The ETag that the range applies to."))...),
 		replies: ordered.Of(
 			"200", file("The file."),
 			"206", file("A part of it.", "Content-Range"),

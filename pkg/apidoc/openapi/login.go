@@ -63,7 +63,7 @@ func (d *document) sessions() {
 		problems:   []int{400, 401, 403, 404, 409, 500, 503},
 	})
 	d.add(operation{
-		method: "delete", path: "/auth/idents/{uuid}", tag: loginTag, id: "unlinkIdent", summary: "Unlink a way in", security: needed(),
+		method: "delete", path: "/auth/idents/{uuid}", tag: loginTag, id: "unlinkIdent", summary: "Unlink an ident", security: needed(),
 		description: "The last one can't be unlinked: 409.",
 		parameters:  parameters("UUID", "Prefer"),
 		replies:     ordered.Of("204", reply("It is unlinked.", nil, "Cache-Control", "Preference-Applied")),
@@ -101,7 +101,7 @@ func (d *document) email() {
 
 	d.add(operation{
 		method: "post", path: "/auth/email", tag: loginTag, id: "login", summary: "Log in, or register", security: maybe(),
-		description: "Fields beside these go onto the user who registers. An HTML form is answered with 303.",
+		description: "Other fields are set on the user who registers. The reply to an HTML form is 303.",
 		parameters:  parameters("Prefer"),
 		body: form([]string{"password"}, true, "login", login(), "password", password("8 to 1024 bytes when one is chosen."),
 			"register", ordered.Of("type", []string{"boolean", "string"}, "description", "true to register."),

@@ -82,7 +82,7 @@ func problem() *ordered.Object {
 func problemField() *ordered.Object {
 	return ordered.Of("type", "object", "description", "A place of the body that is at fault.", "required", []string{"pointer", "message"},
 		"properties", ordered.Of(
-			"pointer", ordered.Of("type", "string", "description", "A JSON pointer (RFC 6901); empty for the whole."),
+			"pointer", ordered.Of("type", "string", "description", "A JSON pointer (RFC 6901); empty for the whole document."),
 			"message", ordered.Of("type", "string", "description", "What is expected there."),
 		))
 }

@@ -93,7 +93,7 @@ func (d *document) list(s *model.Store) {
 	}
 	known := "No index is declared: objects can be listed by uuid only."
 	if indexes != nil {
-		known = "What no index answers is 400. Indexes: " + strings.Join(indexes, "; ") + "."
+		known = "A query that no index supports is 400. Indexes: " + strings.Join(indexes, "; ") + "."
 	}
 	problems := []int{400, 401, 500, 503}
 	if s.Rules["list"] {

@@ -74,7 +74,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t *transport) checkStatus(resp *http.Response) error {
 	switch status := resp.StatusCode; {
 	case status >= 300 && status < 400:
-		return errs.New(errs.Internal, "%s answered with a redirect (status %d), which belfry does not follow: check the configured URLs", t.name, status)
+		return errs.New(errs.Internal, "%s replied with a redirect (status %d), which belfry does not follow: check the configured URLs", t.name, status)
 	case status >= 500 || status == http.StatusTooManyRequests || status == http.StatusForbidden && rateLimited(resp.Header):
 		e := errs.New(errs.Unavailable, "%s is unavailable (status %d); try again later", t.name, status)
 		e.RetryAfter = retryAfter(resp.Header)
@@ -102,7 +102,7 @@ func retryAfter(h http.Header) time.Duration {
 func (t *transport) unavailable(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeout):
-		return errs.New(errs.Unavailable, "%s did not answer within %v; try again later", t.name, t.timeout)
+		return errs.New(errs.Unavailable, "%s did not respond within %v; try again later", t.name, t.timeout)
 	case ctx.Err() != nil:
 		return errs.Wrap(ctx.Err(), errs.Canceled, "the login was canceled while waiting for %s", t.name)
 	default:

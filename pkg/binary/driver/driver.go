@@ -97,7 +97,7 @@ type Staged interface {
 // Signer is implemented by a storage from which clients can read a content
 // directly.
 type Signer interface {
-	// Sign returns a URL with which anybody can read a content for some time. The
+	// Sign returns a URL with which anyone can read a content for a limited time. The
 	// response has these headers.
 	Sign(ctx context.Context, hash string, h SignedHeaders, validFor time.Duration) (url string, err error)
 }

@@ -92,7 +92,7 @@ func missing(o *server.Options) string {
 }
 
 // passwordless returns a user with an empty password that is not the configured
-// no_auth_user: anybody could log in as that user.
+// no_auth_user: anyone could log in as that user.
 func passwordless(o *server.Options) (name string, found bool) {
 	if o.Username != "" && o.Password == "" {
 		return o.Username, true

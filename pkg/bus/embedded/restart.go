@@ -16,7 +16,7 @@ import (
 
 const (
 	checkInterval   = time.Second // between checks of the streams
-	restartMax      = time.Minute // between two restarts of a server that stays broken
+	restartMax      = time.Minute // between two restarts of a server that keeps failing
 	restartCapacity = 1 << 20     // bytes that the folder must take before a restart
 )
 

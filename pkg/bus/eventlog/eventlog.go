@@ -136,5 +136,5 @@ func unavailable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return errs.Wrap(err, errs.Unavailable, "the bus does not answer: it is unavailable, or the user lacks the permission")
+	return errs.Wrap(err, errs.Unavailable, "the bus does not respond: it is unavailable, or the user lacks the permission")
 }

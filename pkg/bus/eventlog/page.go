@@ -43,7 +43,7 @@ type Limit struct{ Events, Bytes int }
 const directGet = "$JS.API.DIRECT.GET." + bus.StreamEvents
 
 // Page reads the events from a sequence on, as many as fit, without a consumer:
-// one request, which any replica of the log may answer, including one that has
+// one request, which any replica of the log may serve, including one that has
 // not caught up yet. More reports whether further events follow.
 func Page(ctx context.Context, conn *nats.Conn, first uint64, limit Limit) (page []*Entry, more bool, err error) {
 	ctx, release := whileConnected(ctx, conn)
@@ -84,7 +84,7 @@ func Page(ctx context.Context, conn *nats.Conn, first uint64, limit Limit) (page
 }
 
 // Last reads the newest event of a subject by a direct get. It reports
-// errs.NotFound when the replica that answers has none.
+// errs.NotFound when the replica that replies has none.
 func Last(ctx context.Context, conn *nats.Conn, subject string) (*Entry, error) {
 	ctx, release := whileConnected(ctx, conn)
 	defer release()

@@ -21,7 +21,7 @@ func (s *Spec) Check() error {
 	return nil
 }
 
-// Check reports errs.Internal for a query that its index can't answer. ix is
+// Check reports errs.Internal for a query that its index does not support. ix is
 // the index that the query names, or the zero Index when there is none.
 func (q *Query) Check(ix Index) error {
 	ranged := q.From != nil || q.To != nil

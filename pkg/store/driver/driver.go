@@ -30,7 +30,7 @@ type Backend interface {
 	// A store may be opened again once the store returned before is idle.
 	Open(ctx context.Context, spec Spec) (Store, error)
 
-	// Ping reports whether the backend answers.
+	// Ping reports whether the backend is available.
 	Ping(ctx context.Context) error
 
 	// Close releases the backend. Its stores must be idle.

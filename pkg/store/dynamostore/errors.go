@@ -48,7 +48,7 @@ func (b *Backend) wrapError(ctx context.Context, err error, table string) error 
 		if _, lack := b.creds.Retrieve(ctx); lack != nil {
 			return errs.Wrap(err, errs.Unavailable, "no credentials for %s were found: set them as for any AWS tool", b.where)
 		}
-		return b.unavailable(err, "%s does not answer", b.where)
+		return b.unavailable(err, "%s does not respond", b.where)
 	}
 	switch code := api.ErrorCode(); {
 	case throttles.IsErrorThrottle(err) == aws.TrueTernary:

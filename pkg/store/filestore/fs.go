@@ -6,7 +6,7 @@ import (
 
 // disk is the file system that Pebble sees: one on which writes never fail.
 //
-// Pebble answers a failed write of its log or manifest by ending the process, in
+// Pebble ends the process after a failed write of its log or manifest, in
 // places by a fault that can't be recovered. So the goroutine that got the error
 // blocks here forever, after all waiting callers have received it; the log stays
 // as it is, for recovery at the next start.

@@ -41,7 +41,7 @@
 // per record the UUID follows the parts: the index alone then gives the order of the
 // contract, and a page begins at a key. In an index with several keys per record
 // MongoDB orders by the least element of an array; there the UUID is a second field of
-// the index, which answers queries for one key in order.
+// the index, which returns the entries of one key in order.
 //
 // The name of the field of a key, k:<name>:<parts>, with an m when there may be several,
 // contains the definition of the index: a changed index is a new one. An index exists

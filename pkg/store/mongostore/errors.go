@@ -84,7 +84,7 @@ func (b *Backend) wrapError(ctx context.Context, doing string, err error) error 
 	case has(tooLargeCodes):
 		return errs.Wrap(err, errs.TooLarge, "%s can't %s: it exceeds the maximum size of a document", b.address, doing)
 	case has(unavailableCodes) || slices.ContainsFunc(unavailableLabels, server.HasErrorLabel) || mongo.IsTimeout(err):
-		return b.unavailable(err, "%s is unavailable or does not answer")
+		return b.unavailable(err, "%s is unavailable or does not respond")
 	default:
 		return errs.Wrap(err, errs.Internal, "%s can't %s", b.address, doing)
 	}
@@ -100,7 +100,7 @@ func (b *Backend) wrapLocalError(doing string, err error) error {
 	case errors.As(err, new(mongo.MarshalError)), errors.As(err, new(mongo.InvalidArgumentError)):
 		return errs.Wrap(err, errs.Internal, "%s can't %s", b.address, doing)
 	default:
-		return b.unavailable(err, "%s is unavailable or does not answer")
+		return b.unavailable(err, "%s is unavailable or does not respond")
 	}
 }
 

@@ -243,7 +243,7 @@ func TestBrokenConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// TestUnresponsiveServerTimesOut: a call to a server that does not answer ends with its context,
+// TestUnresponsiveServerTimesOut: a call to a server that does not respond ends with its context,
 // or with the timeout of the backend.
 func TestUnresponsiveServerTimesOut(t *testing.T) {
 	p, s := throughProxy(t)

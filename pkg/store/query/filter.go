@@ -43,7 +43,7 @@ func parseFilter(filter string) ([]condition, error) {
 	return appendConditions(nil, tree)
 }
 
-// parseCEL parses without macros. The Pratt parser answers in microseconds and
+// parseCEL parses without macros. The Pratt parser takes microseconds and
 // bounds its recursion.
 func parseCEL(filter string) (ast.Expr, error) {
 	p, err := parser.NewParser(

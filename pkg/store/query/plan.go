@@ -1,13 +1,13 @@
 // Package query turns a listing's filter and sort order into a question that
-// one declared index answers, so that a listing costs what it returns. What no
-// index answers is rejected, never answered by a scan.
+// one declared index supports, so the cost of a listing is proportional to its
+// result. A listing that no index supports is rejected, never executed by a scan.
 //
 // A filter is a conjunction in a subset of CEL: field == literal, <, <=, >, >=
 // (either side may be the field) and field.startsWith("..."), joined by &&.
 // Fields are top-level ones; one whose name is no CEL identifier is written
 // object["first-name"]. Literals are strings, numbers, true, false and null.
 //
-// An index answers conditions of equality on its leading fields, then a range
+// An index supports conditions of equality on its leading fields, then a range
 // or a prefix on the next one, in the order of those that follow. A comparison
 // matches values of the literal's type only: year > 5 is about numbers, and
 // about no object that lacks the field.
@@ -24,7 +24,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Plan is a listing that can be answered. It is immutable.
+// Plan is a listing that an index supports. It is immutable.
 type Plan struct {
 	index      string // "" scans in the order of uuids
 	equal      [][]byte
@@ -137,7 +137,7 @@ func needsOf(conditions []condition, o order) (needs, error) {
 		switch {
 		case slices.Contains(n.equal, c.field), c.field == n.ranged:
 		case n.ranged != "":
-			return n, errs.New(errs.Invalid, "filter: ranges on two fields (%s and %s) can't be answered from an index; one range and any number of == can", n.ranged, c.field)
+			return n, errs.New(errs.Invalid, "filter: ranges on two fields (%s and %s) are not supported by any index; one range and any number of == can", n.ranged, c.field)
 		default:
 			n.ranged = c.field
 		}
@@ -158,7 +158,7 @@ func needsOf(conditions []condition, o order) (needs, error) {
 	return n, nil
 }
 
-// fields are those of the least index that answers.
+// fields are those of the smallest index that supports the listing.
 func (n needs) fields() []string { return slices.Concat(n.equal, n.sorted) }
 
 func (n needs) answeredBy(index Index) bool {
@@ -174,7 +174,7 @@ func (n needs) answeredBy(index Index) bool {
 	return slices.Equal(index.Fields[lead:all], n.sorted)
 }
 
-// choose returns the smallest index that answers, the first of equals.
+// choose returns the smallest index that supports the listing, the first of equals.
 func choose(indexes []Index, n needs) (best Index, found bool) {
 	for _, index := range indexes {
 		if n.answeredBy(index) && (!found || len(index.Fields) < len(best.Fields)) {
@@ -193,5 +193,5 @@ func unanswered(n needs, indexes []Index) error {
 	if len(declared) > 0 {
 		have = "declared are " + strings.Join(declared, "; ")
 	}
-	return errs.New(errs.Invalid, "no index of this store answers the listing: one on (%s) would be needed; %s", strings.Join(n.fields(), ", "), have)
+	return errs.New(errs.Invalid, "no index of this store supports the listing: one on (%s) is needed; %s", strings.Join(n.fields(), ", "), have)
 }

@@ -197,7 +197,7 @@ func (z *normalizer) definitions(n *node) {
 	}
 }
 
-// refuseLoops refuses references that come back to where they started without
+// refuseLoops refuses references that return to where they started without
 // descending into the document: evaluating them would never end.
 func (z *normalizer) refuseLoops() {
 	const (
@@ -213,7 +213,7 @@ func (z *normalizer) refuseLoops() {
 			case 0:
 				visit(e.to)
 			case open:
-				z.refused.add(e.keyword, e.keyword.token, "the reference comes back to this schema for the same value, without end",
+				z.refused.add(e.keyword, e.keyword.token, "the reference leads to this schema again for the same value, without end",
 					"refer to it from properties, items or another keyword that descends")
 			}
 		}

@@ -38,7 +38,7 @@ func queryTests() []test {
 		{"an update moves a record in its indexes", queryMoves},
 		{"indexes are distinct", queryIndexesAreDistinct},
 		{"a duplicate key counts once", queryKeyTwice},
-		{"a query that its index can't answer is an internal error", queryInvalid},
+		{"a query that its index does not support is an internal error", queryInvalid},
 	}
 }
 
