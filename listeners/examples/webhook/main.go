@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"net/url"
 	"os"
 	"os/signal"
@@ -68,7 +67,7 @@ func main() {
 		Handler:     r.handle,
 		Concurrency: concurrency,
 		AckWait:     ackWait,
-		Backoff:     backoff,
+		Backoff:     listener.ExponentialBackoff(firstDelay, maxDelay),
 	})
 }
 
@@ -102,13 +101,4 @@ func list[T ~string](text string) []T {
 		}
 	}
 	return all
-}
-
-// backoff is from one second doubling up to ten minutes, with jitter.
-func backoff(attempt int) time.Duration {
-	d := maxDelay
-	if attempt < 10 {
-		d = min(firstDelay<<(attempt-1), maxDelay)
-	}
-	return d/2 + rand.N(d) //nolint:gosec // jitter needs no secrecy
 }
