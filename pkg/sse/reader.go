@@ -181,19 +181,19 @@ func (r *reader) run() {
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	var idleSince, checkedAt time.Time // since when there is no client; when the log was checked
-	for wait := retryMin; ctx.Err() == nil && !r.stopIdle(&idleSince); {
+	for retry := backoff.New(retryMin, retryMax); ctx.Err() == nil && !r.stopIdle(&idleSince); {
 		check := time.Since(checkedAt) >= pollInterval
 		read, more, err := r.advance(ctx, check)
 		r.setError(err)
 		switch {
 		case err != nil:
-			_ = backoff.Sleep(ctx, wait)
-			wait, checkedAt = min(2*wait, retryMax), time.Time{}
+			_ = retry.Wait(ctx)
+			checkedAt = time.Time{}
 			continue
 		case check:
 			checkedAt = time.Now()
 		}
-		wait = retryMin
+		retry.Reset()
 		if read > 0 {
 			_ = backoff.Sleep(ctx, r.delay())
 			if more {
