@@ -122,7 +122,7 @@ func validDocuments(t *testing.T) map[string][]byte {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	documents := map[string][]byte{}
+	documents, known := map[string][]byte{}, map[string]bool{}
 	for _, file := range append(files, "../../config/testdata/full.yaml", everything, empty) {
 		c := load(t, file)
 		for kind, write := range writers() {
@@ -133,6 +133,10 @@ func validDocuments(t *testing.T) map[string][]byte {
 			if bytes.Contains(text, []byte(secret)) {
 				t.Errorf("%s of %s has a secret in it", kind, file)
 			}
+			if known[string(text)] {
+				continue // configurations that differ in their backend have one document
+			}
+			known[string(text)] = true
 			documents[strings.TrimSuffix(filepath.Base(file), ".yaml")+"-"+kind] = text
 		}
 	}

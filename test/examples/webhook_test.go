@@ -15,6 +15,7 @@ import (
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"belfry/pkg/event"
+	"belfry/test/process"
 )
 
 const secret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
@@ -144,8 +145,10 @@ func TestWebhookRefusesPrivateAddresses(t *testing.T) {
 	}
 }
 
+// Settings are checked before the program connects to the bus.
 func TestWebhookRefusesUnusableSettings(t *testing.T) {
-	w := newFixture(t, "stores: {Books: {}}")
+	t.Parallel()
+	w := &fixture{t: t, belfry: &process.Server{Bus: "nats://127.0.0.1:1"}}
 	webhook := program(t, "webhook")
 	for name, c := range map[string]struct {
 		secret string
