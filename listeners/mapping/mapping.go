@@ -1,5 +1,5 @@
 // Package mapping is the listener that maintains mapped arrays: the copies of
-// objects in arrays of other objects that the configuration's map asks for.
+// objects in arrays of other objects as the configuration's map defines.
 //
 // An event only identifies the work: an object, and the targets that its key
 // names now or named before. The entries are computed from the stores when the

@@ -123,7 +123,7 @@ func TestConcurrentRequestsSendOneMail(t *testing.T) {
 				}
 			})
 			if n := w.countMails(login); won.Load() != 1 || n != 2+turn {
-				t.Fatalf("%d were asked for, and %d came", won.Load(), n)
+				t.Fatalf("%d mails were requested, and %d arrived", won.Load(), n)
 			}
 			w.clock.advance(w.email.MailInterval)
 		}
@@ -241,7 +241,7 @@ func TestNoSessionSurvivesItsUser(t *testing.T) {
 		})
 		for _, l := range append(late[:], in) {
 			if w.valid(l.Token) {
-				t.Fatal("a session of a user who is gone is good")
+				t.Fatal("a session of a deleted user is valid")
 			}
 		}
 	}

@@ -168,7 +168,7 @@ func (w *fixture) register(login, password string) auth.IssuedSession {
 	_, mailed, err := w.Register(w.Context(), credentials(login, password), from)
 	w.must(err)
 	if !mailed {
-		w.Fatal("no mail was asked for")
+		w.Fatal("no mail was requested")
 	}
 	c := credentials(login, password)
 	c.Token = w.lastMail(login).token

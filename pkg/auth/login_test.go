@@ -59,7 +59,7 @@ func TestAnIdentWithoutAUserIsUnknown(t *testing.T) {
 	_, err := w.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.NotFound)
 	if w.valid(in.Token) {
-		t.Error("the session of a user who is gone is good")
+		t.Error("the session of a deleted user is valid")
 	}
 }
 

@@ -182,7 +182,7 @@ func TestRecoveryOfAProvenAddressKeepsIdents(t *testing.T) {
 	back, err := w.loginByProvider("1815", from)
 	w.must(err)
 	if back.User.UUID != in.User.UUID {
-		t.Error("a way in is gone")
+		t.Error("an ident is missing")
 	}
 }
 

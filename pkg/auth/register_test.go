@@ -239,7 +239,7 @@ func TestLinkingAnAddressSetsTheFirstPassword(t *testing.T) {
 	back, err := w.loginByProvider("ada", from)
 	w.must(err)
 	if back.User.UUID != in.User.UUID {
-		t.Error("the other way in is gone")
+		t.Error("the other ident is missing")
 	}
 }
 

@@ -130,7 +130,7 @@ func (s *Service) consumeRegistrationToken(ctx context.Context, id identity, tok
 	return true, nil
 }
 
-// interceptRegistration asks the interceptor about a user before any record of
+// interceptRegistration calls the interceptor with a user before any record of
 // them is written. It may refuse the user and may add fields.
 func (s *Service) interceptRegistration(ctx context.Context, reg *registration) error {
 	if s.interceptor == nil {

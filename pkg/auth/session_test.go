@@ -265,7 +265,7 @@ func TestDeleteExpired(t *testing.T) {
 	w.clock.advance(auth.SessionIdleTimeout)
 	last := w.mustLogin(ada, password, in.User.UUID)
 	clean(2, 4)   // two of each
-	clean(100, 4) // the address of ada has a token that was asked for, bob's has nothing
+	clean(100, 4) // the address of ada has a requested token, bob's has nothing
 	clean(100, 0)
 	if !w.valid(last.Token) || len(w.objects("Sessions")) != 1 || len(w.objects("Tokens")) != 0 {
 		t.Errorf("%d sessions and %d tokens are left", len(w.objects("Sessions")), len(w.objects("Tokens")))

@@ -128,7 +128,7 @@ func TestOnlyTheHashOfAMailedTokenIsStored(t *testing.T) {
 
 func TestMailsAreLimitedByInterval(t *testing.T) {
 	w := newFixture(t)
-	w.register(ada, password) // asks for the first
+	w.register(ada, password) // requests the first
 	w.must(w.RequestRecovery(t.Context(), ada, from))
 	for _, ask := range []func() error{
 		func() error { return w.ResendValidation(t.Context(), ada, from) },
@@ -232,7 +232,7 @@ func TestARepeatedEventSendsNoSecondMail(t *testing.T) {
 		t.Errorf("%d mails, want 2", n)
 	}
 	if len(w.mailRequests(adaBox)) != 2 {
-		t.Error("what the listener notes asks for a mail")
+		t.Error("what the listener records requests a mail")
 	}
 	must(w.followLink(ada, token))
 

@@ -34,7 +34,7 @@ type process struct {
 	done    bool
 	killed  bool
 	at      string        // the step it waits to make
-	paused  bool          // before it came here: it asks the same once more
+	paused  bool          // before it arrived here: it repeats the call
 	seen    int           // moves of all when it came here
 	arrived chan struct{} // it waits, or is done
 	next    chan struct{} // closed or sent to: continue
@@ -127,7 +127,7 @@ func paused(ctx context.Context) {
 	}
 }
 
-// options are the possible next steps. A process that asks the same thing over and over
+// options are the possible next steps. A process that repeats one call
 // waits as long as no other process has made a step and one can.
 func (s *schedule) options() []option {
 	var moving, waiting, kills []option

@@ -110,7 +110,7 @@ func stored(r *wire.Reply, err error) (Stored, error) {
 type Query struct {
 	Filter string
 	Sort   string
-	Page   int // objects asked for at a time; 0 leaves it to the server
+	Page   int // page size of the requests; 0: the server's default
 }
 
 // List returns the objects that a query selects, page by page as they are

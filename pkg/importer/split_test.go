@@ -91,7 +91,7 @@ func TestSplitSaysWhereAnInputIsBad(t *testing.T) {
 }
 
 func TestSplitTellsAFailingReaderFromAnEnd(t *testing.T) {
-	broken := errors.New("the disk is gone")
+	broken := errors.New("the disk has failed")
 	for _, input := range []string{"", "{}\n{", "[{},", "[{}]"} {
 		s, err := split(io.MultiReader(strings.NewReader(input), iotest.ErrReader(broken)))
 		for err == nil {

@@ -12,7 +12,7 @@ import (
 // Key is the key under which a context returns its Source.
 type Key struct{}
 
-// Source has log attributes. They are asked for only when a record is logged, so
+// Source has log attributes. They are computed only when a record is logged, so
 // that carrying a Source costs a request nothing else.
 type Source interface {
 	// LogAttrs includes the attributes of the contexts that the source's was

@@ -1,5 +1,5 @@
 // Package mapping maintains mapped arrays: the copies of source objects in
-// arrays of target objects that the configuration's map asks for.
+// arrays of target objects as the configuration's map defines.
 //
 // A Reconciler makes the entries of a target match its source objects. It
 // computes them from the records as they are when it runs, so it can run at any
@@ -77,7 +77,7 @@ func withOrigin(ctx context.Context, origin string) context.Context {
 	return store.WithCall(ctx, call)
 }
 
-// reconcileOnce runs one round of the protocol; false asks for another.
+// reconcileOnce runs one round of the protocol; false requires another.
 func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target string, sources []string) (done bool, err error) {
 	base, err := r.set.Store(m.Target).Get(ctx, target)
 	if errors.Is(err, errs.NotFound) {

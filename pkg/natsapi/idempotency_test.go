@@ -323,7 +323,7 @@ func TestTakeoverMakesOneWrite(t *testing.T) {
 			w.stage()
 			w.serve()
 			armed.Store(true)
-			// Which of the two is asked is chance: more and more ask until both are.
+			// Which of the two gets a request is random: more are sent until both have some.
 			const most = 60
 			answers := make(chan answer, most)
 			asked := 0

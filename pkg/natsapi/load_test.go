@@ -157,7 +157,7 @@ func TestStopWaitsForRequestsInFlight(t *testing.T) {
 	})
 	select {
 	case err := <-stopped:
-		t.Fatalf("stopped with requests in hand: %v", err)
+		t.Fatalf("stopped with requests in flight: %v", err)
 	default:
 	}
 	close(release)

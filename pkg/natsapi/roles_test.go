@@ -82,7 +82,7 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 
 			admin, _ := as(t, url, "admin", "ADMIN")
 			if _, err := admin.Request("$SRV.PING.store-Books", nil, patience); err != nil {
-				t.Errorf("the admin asks for the service: %v", err)
+				t.Errorf("the admin requests the service: %v", err)
 			}
 			if len(lacks) > 0 {
 				t.Errorf("%s lacks a right: %v", user, <-lacks)

@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// onced is the context of a client whose write may be asked for again.
+// onced is the context of a client whose write may be repeated.
 func onced(t *testing.T, once store.Idempotency) context.Context {
 	t.Helper()
 	return store.WithCall(t.Context(), store.Call{Client: true, Trusted: true, Origin: event.OriginBus, Idempotency: &once})
@@ -73,7 +73,7 @@ func TestIdempotentUpdate(t *testing.T) {
 	if err := s.Delete(t.Context(), "emma", 0); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // gone, and then another life
+	for range 2 { // deleted, and then another incarnation
 		if _, err := update(); !errors.Is(err, store.ErrSuperseded) {
 			t.Error(err)
 		}

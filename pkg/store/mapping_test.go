@@ -23,7 +23,7 @@ func TestEntry(t *testing.T) {
 		}
 	}
 	if got := m.Entry("b", nil, "a"); got != nil {
-		t.Errorf("an object that is gone has an entry: %s", got)
+		t.Errorf("a deleted object has an entry: %s", got)
 	}
 }
 

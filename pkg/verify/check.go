@@ -21,7 +21,7 @@ const pageSize = 500
 
 // check verifies one mapping, in two passes that keep one number for each
 // target in memory: the objects that name a target are counted, and the entries
-// of every array are compared with their objects. An array is right if all its
+// of every array are compared with their objects. An array is correct if all its
 // entries match, without duplicates, and they are as many as the objects. The
 // others are candidates, which are compared with all their objects.
 type check struct {
@@ -177,7 +177,7 @@ func (c *check) difference(k Kind, holder, uuid, detail string) Difference {
 	return Difference{Kind: k, Source: c.m.Source, UUID: uuid, Target: c.m.Target, Holder: holder, Array: c.m.Array, Detail: detail}
 }
 
-// recheck reads a candidate until it is right or RecheckFor has passed, and then
+// recheck reads a candidate until it is correct or RecheckFor has passed, and then
 // repairs or reports it.
 func (c *check) recheck(ctx context.Context, target string, sources []string) error {
 	deadline := time.Now().Add(c.options.RecheckFor)

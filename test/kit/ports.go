@@ -8,7 +8,7 @@ import (
 )
 
 // Systems take the ports of their own connections from above last (Linux from
-// 32768, others from 49152), so none takes a server's while that is away.
+// 32768, others from 49152), so none takes a server's while that is stopped.
 const first, last = 16000, 32000
 
 // FreePort returns a loopback port that was free a moment ago.

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	select {}
 }
 
-// A process ends when whoever started it is killed, and not before.
+// A process ends when its parent is killed, and not before.
 func TestNobodyIsLeftBehind(t *testing.T) {
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), envRole+"=parent")

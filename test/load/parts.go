@@ -294,7 +294,7 @@ func (b *bench) cascade(s *server) error {
 			}
 		}
 	})
-	fmt.Printf("deleting that parent: all %d children gone after %s\n", gone.requests, short(time.Since(began)))
+	fmt.Printf("deleting that parent: all %d children deleted after %s\n", gone.requests, short(time.Since(began)))
 	return err
 }
 

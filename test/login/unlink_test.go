@@ -54,8 +54,8 @@ func TestTheLastIdentCannotBeUnlinked(t *testing.T) {
 	w.wantStatus(b.unlink(first), http.StatusConflict)
 
 	// The identity belongs to nobody now, so its login creates a user.
-	newcomer := w.browser()
-	if got := newcomer.mustLogin("google"); got == user {
+	other := w.browser()
+	if got := other.mustLogin("google"); got == user {
 		t.Error("the way in that was unlinked lets in still")
 	}
 	b.wantText(b.login("google"), "out taken")

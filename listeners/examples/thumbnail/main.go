@@ -123,7 +123,7 @@ func (m *maker) handle(ctx context.Context, e *listener.Event) error {
 // place is where a picture is in its object.
 type place struct {
 	revision string // of the object, as an ETag
-	index    int    // -1: it is gone
+	index    int    // -1: it was deleted
 	done     bool   // it has its thumbnail
 }
 

@@ -30,10 +30,10 @@ type receiver struct {
 	client *http.Client
 	giveUp time.Duration
 
-	stopping context.Context // ends when the program is asked to stop
+	stopping context.Context // ends when the program is stopped
 
 	mu    sync.Mutex
-	until time.Time // the receiver asked for a pause
+	until time.Time // the receiver requested a pause
 }
 
 // handle posts an event. A transient error retries it later.
@@ -42,7 +42,7 @@ func (r *receiver) handle(ctx context.Context, e *listener.Event) error {
 		select {
 		case <-time.After(wait):
 		case <-r.stopping.Done():
-			return errors.New("the receiver asked for a pause")
+			return errors.New("the receiver requested a pause")
 		}
 	}
 	err := r.post(ctx, e)
@@ -55,7 +55,7 @@ func (r *receiver) handle(ctx context.Context, e *listener.Event) error {
 	return err
 }
 
-// paused returns the rest of the pause that the receiver asked for.
+// paused returns the rest of the pause that the receiver requested.
 func (r *receiver) paused() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

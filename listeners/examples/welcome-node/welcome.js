@@ -29,7 +29,7 @@ await Promise.all([
 ]);
 await nc.drain();
 
-// listen handles the events of a stream until the process is asked to stop.
+// listen handles the events of a stream until the process is stopped.
 async function listen(stream, selected) {
   await makeConsumer(stream, selected);
   const messages = await (await js.consumers.get(stream, name)).consume({ max_messages: maxInFlight });
@@ -83,7 +83,7 @@ async function complete(e) {
     timeout: requestTimeout,
   });
   const status = Number(reply.headers?.get("Nats-Service-Error-Code") || 0);
-  if (status === 0 || status === 404) return; // done, or the user is gone
+  if (status === 0 || status === 404) return; // done, or the user was deleted
   const err = new Error(`belfry replied ${status}: ${reply.headers.get("Nats-Service-Error")}`);
   err.permanent = status < 500 && ![408, 409, 412, 429].includes(status);
   throw err;

@@ -54,7 +54,7 @@ async def main():
 
 
 async def listen(nc, js, stop, stream, subject, start):
-    """Handles the events of a stream until the process is asked to stop."""
+    """Handles the events of a stream until the process is stopped."""
     await make_consumer(js, stream, subject, start)
     sub = await js.pull_subscribe_bind(consumer=NAME, stream=stream)
     say(f"{NAME} listens to {stream}")
@@ -123,7 +123,7 @@ async def complete(nc, e):
     headers = reply.headers or {}
     status = int(headers.get("Nats-Service-Error-Code") or 0)
     if status in (0, 404):
-        return  # done, or the user is gone
+        return  # done, or the user was deleted
     message = f"belfry replied {status}: {headers.get('Nats-Service-Error')}"
     if status < 500 and status not in (408, 409, 412, 429):
         raise Permanent(message)

@@ -85,7 +85,7 @@ func (w welcome) complete(ctx context.Context, e *listener.Event) error {
 	_, err := w.stores.Store(e.Store).Update(ctx, fields, client.WithKey(w.name+"."+e.ID))
 	switch errs.KindOf(err) {
 	case errs.NotFound:
-		return nil // the user is gone
+		return nil // the user was deleted
 	case errs.Invalid, errs.Denied, errs.TooLarge:
 		return listener.Permanent(err)
 	}

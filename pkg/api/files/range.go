@@ -27,7 +27,7 @@ func (u unsatisfiable) Problem() kit.Problem {
 	}
 }
 
-// requestedSpan returns the part of a content that a request asks for (RFC 9110,
+// requestedSpan returns the part of a content that a request selects (RFC 9110,
 // 14.2), and whether it is partial: a Range that is malformed, in other units, of
 // several parts, or for another content is ignored.
 func requestedSpan(h http.Header, tag string, size int64) (s span, partial bool, err error) {

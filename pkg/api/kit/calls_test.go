@@ -72,7 +72,7 @@ func TestPreferWaitInVain(t *testing.T) {
 	}
 }
 
-// An object that is gone after the wait is shown as it was written.
+// An object that was deleted during the wait is returned as it was written.
 func TestPreferWaitForObjectThatGoes(t *testing.T) {
 	t.Parallel()
 	w := &apitest.Waiter{}

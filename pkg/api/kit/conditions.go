@@ -102,11 +102,11 @@ func cutTag(s string) (t tag, rest string, ok bool) {
 }
 
 // Match reports whether the tags match the current one, given without its
-// quotes, by strong comparison, as If-Match asks for.
+// quotes, by strong comparison, as If-Match requires.
 func (t Tags) Match(current string) bool { return t.compare(current, false) }
 
 // MatchWeak reports whether the tags match the current one by weak comparison, as
-// If-None-Match asks for.
+// If-None-Match requires.
 func (t Tags) MatchWeak(current string) bool { return t.compare(current, true) }
 
 // MatchRevision is Match of an object's entity tag.

@@ -19,7 +19,7 @@ func (d *document) requests(s *model.Store) {
 		"revision", ordered.Of("type", "integer", "minimum", 1, "description", "The object's revision."),
 		"object", model.Ref(s.ObjectName()),
 		"objectOmitted", ordered.Of("const", true, "description", "The object was too large for a message."))
-	gone := ordered.Of("type", "object", "description", "It is gone.", "additionalProperties", false)
+	gone := ordered.Of("type", "object", "description", "It was deleted.", "additionalProperties", false)
 
 	for _, o := range []struct {
 		op, verb, summary string

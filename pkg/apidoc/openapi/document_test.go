@@ -53,9 +53,9 @@ func TestDocumentHasTheRoutesOfTheConfiguration(t *testing.T) {
 
 		{"statuses of an open store", `stores: {A: {expose: {}}}`, "paths /a/{uuid} get responses", "200 304 400 401 404 412 500 503"},
 		{"and of one with a policy", `stores: {A: {expose: {}, policy: owner}}`, "paths /a/{uuid} get responses", "200 304 400 401 403 404 412 500 503"},
-		{"and of one that is asked about", `stores: {A: {expose: {}, intercept: {get: [{name: x}]}}}`, "paths /a/{uuid} get responses",
+		{"and of an intercepted one", `stores: {A: {expose: {}, intercept: {get: [{name: x}]}}}`, "paths /a/{uuid} get responses",
 			"200 304 400 401 403 404 409 412 413 415 429 500 503"},
-		{"a storage that is asked itself", `{stores: {A: {expose: {}}}, binaries: {b: {type: S3Storage, bucket: x, presign: 1m}}}`,
+		{"a storage with signed URLs", `{stores: {A: {expose: {}}}, binaries: {b: {type: S3Storage, bucket: x, presign: 1m}}}`,
 			"paths /binary/{store}/{uuid}/{property}/{index} get responses", "200 206 302 304 400 401 403 404 412 416 500 503"},
 		{"what nothing refers to", ``, "components responses", "Conflict Denied Internal Invalid NotFound Unauthenticated Unavailable Limited"},
 	} {

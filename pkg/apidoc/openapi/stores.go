@@ -147,7 +147,7 @@ func (d *document) delete(s *model.Store, path string) {
 		method: "delete", path: path, tag: s.Name, id: "delete" + s.ID, summary: "Delete an object",
 		security:   secured(s, "delete"),
 		parameters: parameters("UUID", "IfMatch", "IfAbsent", "Prefer"),
-		replies:    ordered.Of("204", reply("It is gone.", nil, "Preference-Applied")),
+		replies:    ordered.Of("204", reply("It was deleted.", nil, "Preference-Applied")),
 		problems:   append(interceptorProblems(s, "delete"), 400, 401, 403, 404, 409, 412, 500, 503),
 	})
 }

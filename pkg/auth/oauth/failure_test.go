@@ -228,7 +228,7 @@ func TestErrorsContainNoSecrets(t *testing.T) {
 	})
 }
 
-// A server that does not speak HTTP echoes what it was sent.
+// A server that does not implement HTTP echoes what it receives.
 func TestAProviderThatDoesNotSpeakHTTP(t *testing.T) {
 	s := start(t)
 	l := goes(t, s, client(t, s, "github", 0))

@@ -24,7 +24,7 @@ import (
 func TestIDTokens(t *testing.T) {
 	hour := time.Hour
 	tests := map[string]struct {
-		claims map[string]any // nil takes the claim away
+		claims map[string]any // nil removes the claim
 		fine   bool
 	}{
 		"another issuer":             {claims: map[string]any{"iss": "https://evil.test"}},

@@ -111,7 +111,7 @@ func TestFailedSyncOfAFolderStopsTheStorage(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"ca/97", "ca", "."} {
 		w := watch(t)
-		cause := errors.New("the disk is gone")
+		cause := errors.New("the disk has failed")
 		w.fail[folder] = cause
 		_, _, err := w.commit("a")
 		w.fail = nil

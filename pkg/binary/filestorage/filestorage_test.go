@@ -180,7 +180,7 @@ func TestForeignFilesAreIgnored(t *testing.T) {
 	elsewhere := "99" + linked[2:]
 	_, found, err := s.Stat(t.Context(), elsewhere)
 	if found {
-		t.Error("a content was found through a link that leads away")
+		t.Error("a content was found through a link out of the folder")
 	}
 	kind(t, err, errs.Unavailable)
 	if n := tidy(t, s); n != 0 {
@@ -193,7 +193,7 @@ func TestForeignFilesAreIgnored(t *testing.T) {
 		delete(before, path)
 	}
 	if got, err := os.ReadFile(outside); len(before) > 0 || err != nil || string(got) != "theirs" {
-		t.Errorf("%v are gone; the file that links lead to has %q, error %v", before, got, err)
+		t.Errorf("%v are missing; the target of the links has %q, error %v", before, got, err)
 	}
 }
 

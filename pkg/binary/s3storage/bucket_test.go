@@ -143,7 +143,7 @@ func TestGrowingStageOfAnotherProcessIsNotRemoved(t *testing.T) {
 	must(t, g.Commit(t.Context(), hashOf(c)))
 	holds(t, s, c)
 
-	// Once it has begun a segment, what it has made before goes with it.
+	// Once a segment is started, aborting deletes the earlier ones too.
 	other.SetSegmentParts(1)
 	stage(t, other, c)
 	tidies(t, s, 2)

@@ -61,8 +61,8 @@ func fileSize(most uint64) error {
 	return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: most, Max: 64 << 20})
 }
 
-// TestAFullDisk has processes of its own meet what a full disk is, and get well
-// by themselves once there is room: a small disk that they alone see where they
+// TestAFullDisk fills the disk of separate processes, which recover
+// by themselves once there is space: a small disk that they alone see where they
 // may mount one, and else the most that a file may have.
 func TestAFullDisk(t *testing.T) {
 	for name := range disks {
@@ -84,7 +84,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
-// outgrow publishes more than a small disk takes, and goes on when there is more
+// outgrow publishes more than a small disk takes, and continues when there is more
 // room.
 func outgrow(folder string, d disk) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -112,7 +112,7 @@ func outgrow(folder string, d disk) error {
 		}
 	}
 	if err := until(func() bool { return errors.Is(b.Ready(ctx), errs.Unavailable) }); err != nil {
-		return fmt.Errorf("a full disk is not told: %w", err)
+		return fmt.Errorf("a full disk is not reported: %w", err)
 	}
 	if err := d.ample(folder); err != nil {
 		return err

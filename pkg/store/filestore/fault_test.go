@@ -81,7 +81,7 @@ func isSync(op errorfs.Op) bool {
 	return op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
 }
 
-// TestPebbleFatalDoesNotEndTheProcess has Pebble give up on a goroutine of its own: the process lives.
+// TestPebbleFatalDoesNotEndTheProcess has Pebble fail on its own goroutine: the process continues.
 func TestPebbleFatalDoesNotEndTheProcess(t *testing.T) {
 	b, s := openStore(t, "/data", vfs.NewMem())
 	var group sync.WaitGroup

@@ -263,7 +263,7 @@ func TestUnresponsiveServerTimesOut(t *testing.T) {
 	kit.WaitUntil(t, func() error { _, _, err := hasty.Get(t.Context(), "a"); return err })
 }
 
-// TestThrottlingIsRetried: a server that has too much to do is asked again a few times.
+// TestThrottlingIsRetried: a request to an overloaded server is retried a few times.
 func TestThrottlingIsRetried(t *testing.T) {
 	p, s := throughProxy(t)
 	busy := fault{answer: bson.D{

@@ -52,7 +52,7 @@ func (s *slow) cleared() (clears, events int) {
 }
 
 // TestSlowStoresAreClearedLessOften: a store that clears slowly has most of the time for
-// what else is asked of it, and a quick one clears soon.
+// other requests, and a quick one clears soon.
 func TestSlowStoresAreClearedLessOften(t *testing.T) {
 	for _, c := range []struct {
 		takes       time.Duration

@@ -162,7 +162,7 @@ func TestClientsCannotChangeTheOwner(t *testing.T) {
 	input = parse(t, `{"user":"other","n":1}`)
 	p.SetOwner(policy.Update, me, input)
 	if input["user"] != nil || input["n"] == nil {
-		t.Errorf("an update gives the object away: %v", input)
+		t.Errorf("an update changes the owner: %v", input)
 	}
 	open := compile(t, policy.Rules{Create: "true"})
 	input = parse(t, `{"user":"other"}`)

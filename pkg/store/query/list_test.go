@@ -276,7 +276,7 @@ func TestSoakListsEqualAFullScan(t *testing.T) {
 }
 
 // TestForgedCursorsAreHarmless: whatever place a client makes up, it gets an error or
-// objects that meet the filter, and no more than it asked for.
+// objects that meet the filter, and no more than the limit.
 func TestForgedCursorsAreHarmless(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	s, _ := openLibrary(t, r, 60)

@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/store/schema"
 )
 
-// TestNothingIsFetched asks for remote schemas in every way there is, and sees no
+// TestNothingIsFetched refers to remote schemas in every possible way, and sees no
 // request. That the library does send one, left alone, shows that the test can
 // see them.
 func TestNothingIsFetched(t *testing.T) {

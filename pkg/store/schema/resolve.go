@@ -13,7 +13,7 @@ import (
 // referred to, and refuses what is not in the file.
 func (x *index) resolve() map[*node]*node {
 	targets := map[*node]*node{}
-	// A metaschema that is taken in brings references of its own.
+	// A metaschema that is included adds references of its own.
 	for i := 0; i < len(x.refs); i++ {
 		ref := x.refs[i]
 		if target := x.target(ref); target != nil {

@@ -18,7 +18,7 @@ const (
 	maxFields = 20
 	// maxNesting bounds the stack: schemas being evaluated inside one another.
 	maxNesting = 10_000
-	// checkEvery is how many steps pass before the context is asked again.
+	// checkEvery is how many steps pass before the context is checked again.
 	checkEvery = 4096
 )
 
@@ -63,7 +63,7 @@ func (r *run) over() bool {
 	return r.stop != nil || r.bad && r.muted > 0 || len(r.fields) >= maxFields
 }
 
-// spend counts work, ends the run when it is too much, and asks the context now
+// spend counts work, ends the run when it is too much, and checks the context now
 // and then.
 func (r *run) spend(steps int) {
 	r.steps += steps

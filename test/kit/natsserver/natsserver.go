@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// patience is for a client that stands still while it logs in, and for the start.
+// patience is the timeout of a client that stalls while it logs in, and of the start.
 const patience = 30 * time.Second
 
 // Serve starts a server on the options' port, 0 being none yet, and waits until it takes

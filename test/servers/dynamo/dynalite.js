@@ -1,7 +1,7 @@
 // Serves dynalite: dynalite.js HOST PORT.
 //
-// dynalite throws the error of a client that goes away in the middle of a
-// request, and ends; DynamoDB goes on. So does this.
+// dynalite throws the error of a client that disconnects in the middle of a
+// request, and ends; DynamoDB continues to serve, and so does this.
 const [host, port] = process.argv.slice(2)
 
 process.on('uncaughtException', (err) => {
