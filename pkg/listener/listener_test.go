@@ -190,7 +190,7 @@ func TestPermanentErrorMakesADeadLetter(t *testing.T) {
 		s.note(e)
 		switch e.ID {
 		case "e0":
-			return listener.Permanent(fmt.Errorf("wrong\nfor ever: %w", errs.New(errs.Invalid, "no title")))
+			return listener.Permanent(fmt.Errorf("wrong\nforever: %w", errs.New(errs.Invalid, "no title")))
 		case "e1":
 			return errors.New("again and again")
 		}
@@ -203,7 +203,7 @@ func TestPermanentErrorMakesADeadLetter(t *testing.T) {
 	}
 	slices.SortFunc(all, func(x, y *jetstream.RawStreamMsg) int { return int(x.Data[7]) - int(y.Data[7]) })
 	for i, want := range []map[string]string{
-		{listener.HeaderReason: "permanently wrong: no title", listener.HeaderAttempts: "1", listener.HeaderSequence: "1"},
+		{listener.HeaderReason: "wrong forever: no title", listener.HeaderAttempts: "1", listener.HeaderSequence: "1"},
 		{listener.HeaderReason: "again and again", listener.HeaderAttempts: "3", listener.HeaderSequence: "2"},
 	} {
 		want[listener.HeaderListener] = "test"
