@@ -38,27 +38,31 @@ func TestEventsInBackoffDoNotBlockOthers(t *testing.T) {
 	kit.WaitFor(t, "the events after the failing ones are handled", func() bool { return healthy.distinct() == 50 })
 }
 
-// Neither the event whose handler takes longer than AckWait nor those that wait for it
-// are redelivered.
+// Neither an event whose handler takes longer than AckWait is redelivered, though other
+// workers are free, nor are those that wait for the only worker.
 func TestEventsOfASlowHandlerAreNotRedelivered(t *testing.T) {
 	t.Parallel()
 	const events = 3
 	b := open(t)
 	publish(t, b, 0, events)
-	var s seen
-	run(t, b, listener.Spec{AckWait: ackWait, Handler: func(_ context.Context, e *listener.Event) error {
-		s.note(e)
-		if e.ID == "e0" {
-			<-time.After(ackWait * 4 / 3)
+	handled := map[string]*seen{"one": {}, "four": {}}
+	for name, concurrency := range map[string]int{"one": 1, "four": 4} {
+		start(t, b, listener.Spec{Name: name, Start: listener.StartAll(), AckWait: ackWait, Concurrency: concurrency, Handler: func(_ context.Context, e *listener.Event) error {
+			handled[name].note(e)
+			if e.ID == "e0" {
+				<-time.After(ackWait * 4 / 3)
+			}
+			if e.Attempt != 1 {
+				t.Errorf("event %s is delivered to %s with attempt %d", e.ID, name, e.Attempt)
+			}
+			return nil
+		}})
+	}
+	for name, s := range handled {
+		kit.WaitFor(t, "all are handled", func() bool { return s.distinct() == events && lag(t, b, name) == 0 })
+		if n := len(s.all()); n != events {
+			t.Errorf("%d calls of %s for %d events", n, name, events)
 		}
-		if e.Attempt != 1 {
-			t.Errorf("event %s is delivered with attempt %d", e.ID, e.Attempt)
-		}
-		return nil
-	}})
-	kit.WaitFor(t, "all are handled", func() bool { return s.distinct() == events && lag(t, b, "test") == 0 })
-	if n := len(s.all()); n != events {
-		t.Errorf("%d calls for %d events", n, events)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"belfry/pkg/ordered"
 	"belfry/pkg/store/schema"
+	"belfry/pkg/store/schema/schematest"
 )
 
 type group struct {
@@ -26,8 +27,7 @@ type group struct {
 }
 
 // lowered compiles a schema of draft 2019-09 that was ported and lowered.
-func lowered(t *testing.T, text []byte) (*jsonschema.Schema, error) {
-	t.Helper()
+func lowered(text []byte) (*jsonschema.Schema, error) {
 	odd := regexp.MustCompile("[^a-z0-9]")
 	p, err := schema.Port("it.json", text, func(name string) string { return "#/definitions/" + odd.ReplaceAllString(name, "_") + "!" })
 	if err != nil {
@@ -38,19 +38,7 @@ func lowered(t *testing.T, text []byte) (*jsonschema.Schema, error) {
 		all.Set(strings.TrimPrefix(part.Ref, "#/definitions/"), part.Schema)
 	}
 	whole := ordered.Of("$schema", "http://json-schema.org/draft-07/schema#", "allOf", []any{ordered.Of("$ref", "#/definitions/root")}, "definitions", lower(all))
-	data, err := whole.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("belfry:///whole", doc); err != nil {
-		return nil, err
-	}
-	return c.Compile("belfry:///whole")
+	return schematest.Compile(whole)
 }
 
 // TestLoweredSchemasAcceptAllValidValues checks translations from drafts
@@ -84,7 +72,7 @@ func TestLoweredSchemasAcceptAllValidValues(t *testing.T) {
 				continue
 			}
 			where := filepath.Base(file) + ": " + g.Description
-			lower, err := lowered(t, g.Schema)
+			lower, err := lowered(g.Schema)
 			if err != nil {
 				t.Errorf("%s: %v", where, err)
 				continue

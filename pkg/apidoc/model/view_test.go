@@ -13,6 +13,7 @@ import (
 
 	"belfry/pkg/ordered"
 	"belfry/pkg/store/schema"
+	"belfry/pkg/store/schema/schematest"
 )
 
 // ported is the schema of a store's file.
@@ -43,22 +44,15 @@ func (p ported) compile(t *testing.T, seen *ordered.Object) *jsonschema.Schema {
 	for ref, part := range p.parts {
 		defs.Set(ref[len("#/$defs/"):], part)
 	}
-	text, err := ordered.Of("allOf", []any{seen}, "$defs", defs).MarshalJSON()
+	whole := ordered.Of("allOf", []any{seen}, "$defs", defs)
+	text, err := whole.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := p.compiled[string(text)]; s != nil {
 		return s
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("belfry:///whole", doc); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	s, err := c.Compile("belfry:///whole")
+	s, err := schematest.Compile(whole)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

@@ -11,30 +11,18 @@ import (
 
 	"belfry/pkg/ordered"
 	"belfry/pkg/store/schema"
+	"belfry/pkg/store/schema/schematest"
 )
 
 // compilePorted compiles a ported schema with another implementation of draft
 // 2020-12.
-func compilePorted(t *testing.T, p *schema.Portable) (*jsonschema.Schema, error) {
-	t.Helper()
+func compilePorted(p *schema.Portable) (*jsonschema.Schema, error) {
 	defs := &ordered.Object{}
 	for _, part := range p.Parts {
 		defs.Set(strings.TrimPrefix(part.Ref, "#/$defs/"), part.Schema)
 	}
 	whole := ordered.Of("$schema", "https://json-schema.org/draft/2020-12/schema", "allOf", []any{p.Root}, "$defs", defs)
-	text, err := whole.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("belfry:///whole", doc); err != nil {
-		return nil, err
-	}
-	return c.Compile("belfry:///whole")
+	return schematest.Compile(whole)
 }
 
 func port(text string) (*schema.Portable, error) {
@@ -67,7 +55,7 @@ func TestPortedSchemasAreEquivalent(t *testing.T) {
 						t.Errorf("%s: %v", where, err)
 						continue
 					}
-					validator, err := compilePorted(t, ported)
+					validator, err := compilePorted(ported)
 					if err != nil {
 						t.Errorf("%s: %v", where, err)
 						continue
