@@ -72,7 +72,7 @@ func (f *fixture) wantKind(err error, kind errs.Kind) {
 func (f *fixture) eventually(within time.Duration, check func() error) {
 	f.Helper()
 	deadline := time.Now().Add(within)
-	for {
+	for pause := 5 * time.Millisecond; ; {
 		err := check()
 		if err == nil {
 			return
@@ -80,7 +80,8 @@ func (f *fixture) eventually(within time.Duration, check func() error) {
 		if time.Now().After(deadline) {
 			f.Fatal(err)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(pause)
+		pause = min(2*pause, 100*time.Millisecond)
 	}
 }
 
@@ -168,8 +169,15 @@ func (f *fixture) read(hash string, offset, length int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(r)
-	return data, errors.Join(err, r.Close())
+	return readAll(r, length)
+}
+
+// readAll reads and closes r. It expects size bytes, if that is not negative.
+func readAll(r io.ReadCloser, size int64) ([]byte, error) {
+	var data bytes.Buffer
+	data.Grow(int(max(size, 0)) + bytes.MinRead)
+	_, err := data.ReadFrom(r)
+	return data.Bytes(), errors.Join(err, r.Close())
 }
 
 // holds asserts that a content is stored completely.
@@ -179,14 +187,19 @@ func (f *fixture) holds(c content) {
 }
 
 func (f *fixture) whole(c content) error {
-	info, found, err := f.Stat(f.ctx, c.hash())
+	hash := c.hash()
+	info, found, err := f.Stat(f.ctx, hash)
 	switch {
 	case err != nil || !found:
 		return fmt.Errorf("stat of a content of %d bytes: found %v, error %w", len(c), found, err)
-	case info.Hash != c.hash() || info.Size != int64(len(c)) || info.Modified.IsZero():
-		return fmt.Errorf("stat says %+v of a content of %d bytes with the hash %s", info, len(c), c.hash())
+	case info.Hash != hash || info.Size != int64(len(c)) || info.Modified.IsZero():
+		return fmt.Errorf("stat says %+v of a content of %d bytes with the hash %s", info, len(c), hash)
 	}
-	got, err := f.read(c.hash(), 0, -1)
+	var got []byte
+	r, err := f.Open(f.ctx, hash, 0, -1)
+	if err == nil {
+		got, err = readAll(r, info.Size)
+	}
 	if err != nil {
 		return fmt.Errorf("reading a content of %d bytes: %w", len(c), err)
 	}

@@ -74,52 +74,8 @@ func (f *fixture) tidies(want int, fromNow time.Duration) {
 	}
 }
 
-func tidyTests() []test {
+func removeTests() []test {
 	return []test{
 		{"an empty storage has no abandoned stages", func(f *fixture) { f.tidies(0, time.Hour) }},
-		{"abandoned stages are removed, contents are not", func(f *fixture) {
-			if f.harness.Abandon == nil {
-				return
-			}
-			c := random("a", 70_000)
-			f.put(c)
-			for range 3 {
-				f.must(f.harness.Abandon(f.ctx))
-			}
-			f.tidies(0, -time.Hour)
-			f.tidies(3, time.Hour)
-			f.holds(c)
-			f.lists(10, c)
-		}},
-		{"a stage in use is not removed", func(f *fixture) {
-			c := random("a", f.largest())
-			s := f.stage(c)
-			f.tidies(0, time.Hour)
-			f.must(s.Commit(f.ctx, c.hash()))
-			f.tidies(0, time.Hour)
-			f.must(f.Delete(f.ctx, c.hash()))
-			f.must(s.Commit(f.ctx, c.hash()))
-			f.holds(c)
-		}},
-	}
-}
-
-func reopenTests() []test {
-	return []test{
-		{"contents persist when the storage is closed", func(f *fixture) {
-			a, b, c := random("a", 70_000), content(nil), random("c", f.largest())
-			for _, c := range []content{a, b, c} {
-				f.put(c)
-			}
-			f.must(f.Delete(f.ctx, a.hash()))
-			f.reopen()
-			f.lacks(a.hash())
-			f.holds(b)
-			f.holds(c)
-			f.lists(10, b, c)
-			f.put(a)
-			f.reopen()
-			f.holds(a)
-		}},
 	}
 }

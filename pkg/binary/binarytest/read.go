@@ -14,21 +14,10 @@ import (
 
 func openTests() []test {
 	return []test{
-		{"ranges are read", readParts},
 		{"an unknown hash is not found", func(f *fixture) {
 			f.lacks(random("a", 1).hash())
 			_, err := f.Open(f.ctx, random("a", 1).hash(), 5, 5)
 			f.wantKind(err, errs.NotFound)
-		}},
-		{"a reader can be closed before its end", func(f *fixture) {
-			c := random("a", f.largest())
-			f.put(c)
-			r, err := f.Open(f.ctx, c.hash(), 0, -1)
-			f.must(err)
-			_, err = io.ReadFull(r, make([]byte, 100))
-			f.must(err)
-			f.must(r.Close())
-			f.holds(c)
 		}},
 		{"concurrent readers are independent", func(f *fixture) {
 			c := random("a", 200_000)
@@ -50,40 +39,6 @@ func openTests() []test {
 				f.Fatal("two readers of one content interfered")
 			}
 		}},
-	}
-}
-
-func readParts(f *fixture) {
-	c := random("a", f.largest())
-	size := int64(len(c))
-	f.put(c)
-	for _, part := range []struct{ offset, length, want int64 }{
-		{0, -1, size},
-		{0, size, size},
-		{0, 1, 1},
-		{0, 0, 0},
-		{1, -1, size - 1},
-		{7, 1000, 1000},
-		{size - 1, 1, 1},
-		{size - 1, -1, 1},
-		{size - 10, 1000, 10},
-		{size / 2, size, size - size/2},
-		{size / 2, 0, 0},
-		{size, -1, 0},
-		{size, 10, 0},
-	} {
-		got, err := f.read(c.hash(), part.offset, part.length)
-		if err != nil {
-			f.Fatalf("%d bytes from %d of %d: %v", part.length, part.offset, size, err)
-		}
-		if !bytes.Equal(got, c[part.offset:part.offset+part.want]) {
-			f.Fatalf("%d bytes from %d of %d: got %d that are wrong, want %d", part.length, part.offset, size, len(got), part.want)
-		}
-	}
-	empty := content(nil)
-	f.put(empty)
-	if got, err := f.read(empty.hash(), 0, 10); err != nil || len(got) != 0 {
-		f.Fatalf("of an empty content: got %d bytes, error %v", len(got), err)
 	}
 }
 
@@ -141,32 +96,6 @@ func contextTests() []test {
 				}
 			}
 			f.holds(c)
-		}},
-		{"a stage can be discarded after its context has ended", func(f *fixture) {
-			ctx, cancel := context.WithCancel(f.ctx)
-			s, err := f.write(ctx, random("a", f.largest()))
-			f.must(err)
-			cancel()
-			s.Discard()
-			f.tidies(0, time.Hour)
-		}},
-		{"a reader fails when its context ends", func(f *fixture) {
-			c := random("a", f.largest())
-			f.put(c)
-			ctx, cancel := context.WithCancel(f.ctx)
-			r, err := f.Open(ctx, c.hash(), 0, -1)
-			f.must(err)
-			cancel()
-			// Buffered bytes may still arrive.
-			f.eventually(10*time.Second, func() error {
-				if n, err := r.Read(make([]byte, 1)); n > 0 {
-					return errs.New(errs.Internal, "bytes still arrive")
-				} else if err == nil || err == io.EOF { //nolint:errorlint // what a reader says itself
-					f.Fatalf("the reading ended with %v, as if nothing had happened", err)
-				}
-				return nil
-			})
-			_ = r.Close()
 		}},
 		{"Ping succeeds", func(f *fixture) { f.must(f.Ping(f.ctx)) }},
 	}

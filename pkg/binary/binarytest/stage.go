@@ -39,7 +39,6 @@ func stageTests() []test {
 
 func commitTests() []test {
 	return []test{
-		{"contents of every size are stored", commitSizes},
 		{"a content outlives its stage", func(f *fixture) {
 			c := random("a", 70_000)
 			s := f.stage(c)
@@ -70,16 +69,6 @@ func commitTests() []test {
 			s.Discard()
 			f.holds(c)
 		}},
-		{"a second commit restores large and empty contents", func(f *fixture) {
-			for _, c := range []content{nil, random("large", f.largest())} {
-				s := f.stage(c)
-				f.must(s.Commit(f.ctx, c.hash()))
-				f.must(f.Delete(f.ctx, c.hash()))
-				f.must(s.Commit(f.ctx, c.hash()))
-				s.Discard()
-				f.holds(c)
-			}
-		}},
 		{"a content is stored once", func(f *fixture) {
 			c := random("a", 70_000)
 			f.put(c)
@@ -89,33 +78,6 @@ func commitTests() []test {
 		}},
 		{"a commit updates the modification time", modifiedNow},
 	}
-}
-
-// sizes are the sizes of the contents of a test.
-func (f *fixture) sizes() []int {
-	sizes := []int{0, 1, 4096, 1 << 20}
-	for _, size := range f.harness.Features.Sizes {
-		sizes = append(sizes, size-1, size, size+1)
-	}
-	return sizes
-}
-
-func (f *fixture) largest() int {
-	sizes := f.sizes()
-	return sizes[len(sizes)-1]
-}
-
-func commitSizes(f *fixture) {
-	var all []content
-	for _, size := range f.sizes() {
-		c := random(fmt.Sprint(size), size)
-		s := f.stage(c)
-		f.must(s.Commit(f.ctx, c.hash()))
-		s.Discard()
-		f.holds(c)
-		all = append(all, c)
-	}
-	f.lists(10, all...)
 }
 
 // modifiedNow commits until the clock of the storage, which may be coarse, has

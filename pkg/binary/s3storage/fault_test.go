@@ -169,9 +169,10 @@ func TestClosedConnectionsAreRetried(t *testing.T) {
 	p := front(t, server, true)
 	s := open(t, fastRetry(p.options(server)))
 	s.SetSegmentParts(1)
-	small, large := random("small", 100_000), random("large", 2*s3storage.PartSize+100)
-	for _, op := range []string{
-		"PutObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy", "CompleteMultipartUpload", "DeleteObject", "Head",
+	small, large := random("small", 100_000), random("large", s3storage.PartSize+100)
+	for op, c := range map[string][]byte{
+		"PutObject": small, "DeleteObject": small, "Head": small,
+		"CreateMultipartUpload": large, "UploadPart": large, "UploadPartCopy": large, "CompleteMultipartUpload": large,
 	} {
 		for name, breaks := range map[string]http.HandlerFunc{
 			"during the request": func(_ http.ResponseWriter, r *http.Request) {
@@ -191,15 +192,13 @@ func TestClosedConnectionsAreRetried(t *testing.T) {
 					}
 					p.pass.ServeHTTP(w, r)
 				})
-				for _, c := range [][]byte{small, large} {
-					must(t, put(t.Context(), s, c))
-					if _, found, err := s.Stat(t.Context(), hashOf(c)); err != nil || !found {
-						t.Fatalf("found %v, error %v", found, err)
-					}
-					holds(t, s, c)
-					must(t, s.Delete(t.Context(), hashOf(c)))
-					lacks(t, s, hashOf(c))
+				must(t, put(t.Context(), s, c))
+				if _, found, err := s.Stat(t.Context(), hashOf(c)); err != nil || !found {
+					t.Fatalf("found %v, error %v", found, err)
 				}
+				holds(t, s, c)
+				must(t, s.Delete(t.Context(), hashOf(c)))
+				lacks(t, s, hashOf(c))
 				if !broken.Load() {
 					t.Fatal("no such request was made")
 				}
