@@ -72,7 +72,7 @@ func TestObjectsOfOthersAreIgnored(t *testing.T) {
 func TestPrefixesMayHaveSpecialCharacters(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
-	c := random("a", 3*s3storage.PartSize)
+	c := random("a", s3storage.PartSize+100)
 	for i, prefix := range []string{"", "files/", "files", "a b+c%20d&e=f?g#h/żółw/"} {
 		o := options(server)
 		o.Prefix = prefix
@@ -93,7 +93,7 @@ func TestCommitUnderWrongHashIsRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t, options(backing.S3(t)))
 	wrong := hashOf([]byte("wrong"))
-	for name, c := range map[string][]byte{"small": random("a", 100), "large": random("a", 2*s3storage.PartSize)} {
+	for name, c := range map[string][]byte{"small": random("a", 100), "large": random("a", s3storage.PartSize+100)} {
 		g := stage(t, s, c)
 		wantKind(t, g.Commit(t.Context(), wrong), errs.Internal)
 		lacks(t, s, wrong)

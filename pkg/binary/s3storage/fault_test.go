@@ -62,7 +62,7 @@ func TestStorageRecoversWithItsServer(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	s := open(t, fastRetry(options(server)))
-	small, large := random("small", 4096), random("large", 2*s3storage.PartSize)
+	small, large := random("small", 4096), random("large", s3storage.PartSize+100)
 	must(t, put(t.Context(), s, small))
 	server.Kill()
 	wantUnavailable(t, acts(s, small, large))
@@ -82,7 +82,7 @@ func TestThrottledRequestsAreRetried(t *testing.T) {
 	server := backing.S3(t)
 	p := front(t, server, true)
 	s := open(t, fastRetry(p.options(server)))
-	small, large := random("small", 4096), random("large", 2*s3storage.PartSize)
+	small, large := random("small", 4096), random("large", s3storage.PartSize+100)
 	must(t, put(t.Context(), s, small))
 
 	for code, status := range map[string]int{"SlowDown": http.StatusServiceUnavailable, "OperationAborted": http.StatusConflict} {
@@ -120,7 +120,7 @@ func TestIdleConnectionsTimeOut(t *testing.T) {
 	s := open(t, o)
 	o.IdleTimeout = time.Minute
 	patient := open(t, o)
-	small, large := random("small", 4096), random("large", 2*s3storage.PartSize)
+	small, large := random("small", 4096), random("large", s3storage.PartSize+100)
 
 	ended := make(chan struct{})
 	for name, silent := range map[string]http.HandlerFunc{
@@ -218,13 +218,13 @@ func TestTruncatedAndDamagedResponsesAreDetected(t *testing.T) {
 	server := backing.S3(t)
 	p := front(t, server, true)
 	s := open(t, fastRetry(p.options(server)))
-	large := random("large", 2*s3storage.PartSize)
+	large := random("large", s3storage.PartSize+100)
 	must(t, put(t.Context(), s, large))
 	for name, test := range map[string]struct {
 		change func(*http.Response)
 		kind   errs.Kind
 	}{
-		"truncated": {func(res *http.Response) { res.Body = &broken{res.Body, 6 << 20} }, errs.Unavailable},
+		"truncated": {func(res *http.Response) { res.Body = &broken{res.Body, 4 << 20} }, errs.Unavailable},
 		"damaged":   {func(res *http.Response) { res.Body = &damaged{ReadCloser: res.Body} }, errs.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {

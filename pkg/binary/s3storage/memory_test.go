@@ -42,11 +42,11 @@ func (h *heap) Write(p []byte) (int, error) {
 
 func (h *heap) grew() int64 { return int64(h.most) - int64(h.base) }
 
-// Two contents of 64 MiB are uploaded at the same time, in segments of 20 MiB, and
+// Two contents of 40 MiB are uploaded at the same time, in segments of 20 MiB, and
 // then read.
 func TestMemoryDoesNotGrowWithTheContent(t *testing.T) {
 	const (
-		size  = 64<<20 + 12345
+		size  = 40<<20 + 12345
 		bound = 48 << 20
 	)
 	s := open(t, options(backing.S3(t)))

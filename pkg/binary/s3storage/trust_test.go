@@ -47,7 +47,7 @@ func TestErrorsOfRefusalsSayWhatToCorrect(t *testing.T) {
 			o := p.options(server)
 			test.change(&o)
 			s := open(t, o)
-			for act, do := range acts(s, random("small", 10), random("large", 2*s3storage.PartSize)) {
+			for act, do := range acts(s, random("small", 10), random("large", s3storage.PartSize+100)) {
 				err := do(t.Context())
 				wantKind(t, err, errs.Internal)
 				for _, part := range []string{test.says, o.Bucket, o.Endpoint} {
@@ -140,7 +140,7 @@ func TestPlainHTTPWorks(t *testing.T) {
 	t.Parallel()
 	server := backing.S3(t)
 	s := open(t, front(t, server, false).options(server))
-	for _, c := range [][]byte{nil, random("small", 100), random("large", 3*s3storage.PartSize)} {
+	for _, c := range [][]byte{nil, random("small", 100), random("large", s3storage.PartSize+100)} {
 		must(t, put(t.Context(), s, c))
 		holds(t, s, c)
 	}

@@ -21,7 +21,7 @@ func TestStageSurvivesRestartOfTheServer(t *testing.T) {
 	server := backing.S3(t)
 	s := open(t, fastRetry(options(server)))
 	s.SetSegmentParts(2)
-	c := random("a", 7*s3storage.PartSize+100)
+	c := random("a", 5*s3storage.PartSize+100)
 	g := stage(t, s, c[:3*s3storage.PartSize+100])
 	rest := bytes.NewReader(c[3*s3storage.PartSize+100:])
 
@@ -32,7 +32,7 @@ func TestStageSurvivesRestartOfTheServer(t *testing.T) {
 	taken, err := g.Write(piece)
 	wantKind(t, err, errs.Unavailable)
 	lost := open(t, fastRetry(options(server)))
-	wantKind(t, put(t.Context(), lost, random("b", 2*s3storage.PartSize)), errs.Unavailable)
+	wantKind(t, put(t.Context(), lost, random("b", s3storage.PartSize+100)), errs.Unavailable)
 
 	server.Restart(t)
 	lacks(t, s, hashOf(c))
