@@ -187,6 +187,9 @@ func (r *race) verify(s *schedule) {
 				r.must(r.MarkCandidate(ctx, hash))
 			}
 		}
+		if left, _, err := r.entries.Scan(ctx, nil, 1); err == nil && len(left) == 0 {
+			break // nothing to sweep is left
+		}
 	}
 	r.verifyContents(s)
 	_, held, err := r.FindReference(ctx, hashOf(shared))
