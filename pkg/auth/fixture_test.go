@@ -16,9 +16,9 @@ import (
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
+	"belfry/test/model"
 )
 
 // fixture has the records of the stores, a clock, recorders of mails and
@@ -49,13 +49,10 @@ var cheapHash = auth.HashParams{Memory: 8, Time: 1, Threads: 1}
 // addresses are validated afterwards and nothing is limited.
 func newFixture(t *testing.T, change ...func(*auth.Options)) *fixture {
 	t.Helper()
-	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
 	w := &fixture{
-		T: t, backend: &faultyBackend{Backend: backend, open: map[string]driver.Store{}}, recorder: &recorder{}, sender: &mailRecorder{}, log: &logBuffer{},
+		T: t, backend: &faultyBackend{Backend: model.NewMemory(), open: map[string]driver.Store{}}, recorder: &recorder{}, sender: &mailRecorder{}, log: &logBuffer{},
 		clock: &clock{now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)},
 	}
-	w.must(err)
-	t.Cleanup(func() { w.must(backend.Close()) })
 	w.email = auth.Email{
 		PostValidation: true, TokenTTL: 24 * time.Hour, RecoveryTTL: time.Hour, MailInterval: time.Minute,
 		From: "Belfry <no-reply@example.org>", Sender: w.sender,

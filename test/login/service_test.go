@@ -19,9 +19,9 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
+	"belfry/test/model"
 	"belfry/test/provider"
 )
 
@@ -43,16 +43,7 @@ const baseURL = "https://belfry.test"
 
 func newServiceFixture(t *testing.T) *serviceFixture {
 	t.Helper()
-	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := backend.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	d := &serviceFixture{T: t, providers: provider.Start(t), records: &faultyBackend{Backend: backend, stores: map[string]driver.Store{}}, now: time.Now()}
+	d := &serviceFixture{T: t, providers: provider.Start(t), records: &faultyBackend{Backend: model.NewMemory(), stores: map[string]driver.Store{}}, now: time.Now()}
 	d.providers.Register(baseURL + auth.CallbackPath)
 	d.Service = d.newService(0)
 	return d
