@@ -12,11 +12,11 @@ import (
 
 func TestMain(m *testing.M) { process.Main(m) }
 
-// runDemo runs the whole demo on a belfry with the race detector.
-func runDemo(t *testing.T, sample bool) string {
+// runDemo runs the whole demo with the sample on a belfry with the race detector.
+func runDemo(t *testing.T) string {
 	t.Helper()
 	var out bytes.Buffer
-	err := show(t.Context(), process.Program(t), sample, &out, &out)
+	err := show(t.Context(), process.Program(t), true, &out, &out)
 	t.Log("\n" + out.String())
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func want(t *testing.T, out string, lines ...string) {
 }
 
 func TestSample(t *testing.T) {
-	want(t, runDemo(t, true),
+	want(t, runDemo(t),
 		"Data: the sample that comes with belfry: 4 countries, 17 subdivisions\n",
 		"4 objects read, 4 created, in ", "17 objects read, 17 created, in ",
 		"GET /countries/DE: Germany, DEU, with 6 subdivisions\n",
@@ -48,16 +48,27 @@ func TestSample(t *testing.T) {
 	)
 }
 
-// The complete data is loaded where it is available. On another machine the demo
-// reports that and loads the sample, which must succeed.
-func TestCompleteDataOrSample(t *testing.T) {
-	out := runDemo(t, false)
-	want(t, out, "0 differences\n")
-	if strings.Contains(out, "Data: Debian's iso-codes: ") {
-		want(t, out, "GET /countries/DE: Germany, DEU, with 16 subdivisions\n")
+// Where the complete data is neither installed nor can be downloaded, the demo
+// reports that and loads the sample.
+func TestSampleReplacesMissingData(t *testing.T) {
+	root := t.TempDir()
+	if err := os.CopyFS(filepath.Join(root, "test", "demo", "sample"), os.DirFS("sample")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	var out bytes.Buffer
+	data, err := choose(t.Context(), root, false, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hasISO(filepath.Join("/", isoFolder)) {
+		want(t, out.String(), "Data: Debian's iso-codes: ")
 		return
 	}
-	want(t, out, "Debian's iso-codes is not available here (", "Data: the sample that comes with belfry: ")
+	want(t, out.String(), "Debian's iso-codes is not available here (", "Data: the sample that comes with belfry: 4 countries, 17 subdivisions\n")
+	if len(data.countries) != 4 {
+		t.Errorf("%d countries", len(data.countries))
+	}
 }
 
 func TestParentsOfBothForms(t *testing.T) {
