@@ -121,7 +121,7 @@ func TestSoakRandomSchedules(t *testing.T) {
 			s.Quiescent += stats.Quiescent
 		}
 	}
-	run := kit.Soak(t, 6)
+	run := kit.Soak(t, 2)
 	for run.More() && !t.Failed() {
 		var running sync.WaitGroup
 		slots := make(chan struct{}, runtime.GOMAXPROCS(0))
