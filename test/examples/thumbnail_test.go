@@ -136,7 +136,7 @@ func TestThumbnail(t *testing.T) {
 	reasons := map[string]bool{}
 	for _, l := range w.letters("thumbnail") {
 		reasons[l.Reason] = true
-		if l.Attempts != 1 || !strings.Contains(l.Reason, "no picture") && !strings.Contains(l.Reason, "too large") {
+		if l.Attempts != 1 || !strings.Contains(l.Reason, "not a readable picture") && !strings.Contains(l.Reason, "too large") {
 			t.Errorf("unexpected dead letter %+v", l)
 		}
 	}
