@@ -1,4 +1,4 @@
-package auth_test
+package api_test
 
 import (
 	"context"
@@ -24,9 +24,9 @@ import (
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
+	"belfry/test/model"
 )
 
 // The tests of the attack_ files attack authentication through the HTTP server.
@@ -87,9 +87,7 @@ func withUniformErrors(o *auth.Options)   { o.Email.UniformErrors = true }
 // open opens the stores.
 func (p *attackFixture) open(o *auth.Options) {
 	p.Helper()
-	backend, err := filestore.Open(p.TempDir(), filestore.Options{})
-	p.must(err)
-	p.Cleanup(func() { p.must(backend.Close()) })
+	backend := model.NewMemory()
 	owner, problems := policy.Compile(policy.Rules{Owner: true, Create: "false"})
 	if problems != nil {
 		p.Fatal(problems)
