@@ -12,7 +12,7 @@ import (
 // What holds on this backend holds on others only if it behaves like them.
 func TestConformance(t *testing.T) { storetest.RunConformanceTests(t, newHarness) }
 
-func TestConcurrency(t *testing.T) { storetest.RunConcurrencyTests(t, newHarness) }
+func TestConcurrency(t *testing.T) { storetest.RunConcurrencyTests(t, newHarness, false) }
 
 func newHarness(*testing.T) storetest.Harness {
 	m := model.NewMemory()

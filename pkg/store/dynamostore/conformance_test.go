@@ -25,7 +25,9 @@ func TestConformance(t *testing.T) {
 func TestSoakConcurrency(t *testing.T) {
 	t.Parallel()
 	for run := kit.Soak(t, 1); run.More(); {
-		eachServer(t, storetest.RunConcurrencyTests)
+		eachServer(t, func(t *testing.T, newHarness func(*testing.T) storetest.Harness) {
+			storetest.RunConcurrencyTests(t, newHarness, run.Long())
+		})
 	}
 }
 

@@ -24,6 +24,6 @@ func TestConformance(t *testing.T) { storetest.RunConformanceTests(t, newHarness
 
 func TestSoakConcurrency(t *testing.T) {
 	for run := kit.Soak(t, 1); run.More(); {
-		storetest.RunConcurrencyTests(t, newHarness)
+		storetest.RunConcurrencyTests(t, newHarness, run.Long())
 	}
 }

@@ -23,7 +23,9 @@ func TestConformance(t *testing.T) { eachServer(t, storetest.RunConformanceTests
 
 func TestSoakConcurrency(t *testing.T) {
 	for run := kit.Soak(t, 1); run.More(); {
-		eachServer(t, storetest.RunConcurrencyTests)
+		eachServer(t, func(t *testing.T, newHarness func(*testing.T) storetest.Harness) {
+			storetest.RunConcurrencyTests(t, newHarness, run.Long())
+		})
 	}
 }
 

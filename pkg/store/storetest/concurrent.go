@@ -36,12 +36,20 @@ func (f *fixture) concurrently(n int, act func(i int) error) {
 	}
 }
 
+// times returns a number of operations, for long runs ten times as many.
+func (f *fixture) times(n int) int {
+	if f.long {
+		n *= 10
+	}
+	return n
+}
+
 func oneCreateSucceeds(f *fixture) {
 	s := f.open("Books", byColor)
-	for round := range 10 {
+	for round := range f.times(4) {
 		uuid := fmt.Sprint("n", round)
 		var succeeded atomic.Int64
-		f.concurrently(16, func(i int) error {
+		f.concurrently(12, func(i int) error {
 			err := s.Put(f.ctx, s.write(uuid, 0, uint64(i+1), keyed("color", fmt.Sprint(i))))
 			switch {
 			case err == nil:
@@ -63,7 +71,8 @@ func oneCreateSucceeds(f *fixture) {
 // noLostUpdate has writers append to one record, each at the revision that it
 // read: every revision is used once, and every append is in the body.
 func noLostUpdate(f *fixture) {
-	const writers, writes = 6, 10
+	const writers = 5
+	writes := f.times(6)
 	s := f.open("Books", byColor)
 	s.put("a", 0, 1, text(""))
 	f.concurrently(writers, func(i int) error {
@@ -76,7 +85,7 @@ func noLostUpdate(f *fixture) {
 	})
 	record, _, err := s.Get(f.ctx, "a")
 	f.must(err)
-	if record.Revision != 1+writers*writes {
+	if record.Revision != uint64(1+writers*writes) { //nolint:gosec // small
 		f.Fatalf("the record is at revision %d after %d writes from revision 1", record.Revision, writers*writes)
 	}
 	for i := range writers {
@@ -110,7 +119,7 @@ func (s *testStore) appendTo(uuid, mark string) error {
 // readsAreAtomic has readers check that body and revision belong together and
 // revisions never decrease, through updates, deletes and creates.
 func readsAreAtomic(f *fixture) {
-	const last = 60
+	last := uint64(f.times(30)) //nolint:gosec // small
 	s := f.open("Books")
 	s.put("a", 0, 1, text("1"))
 	var done atomic.Bool
@@ -160,7 +169,8 @@ func (s *testStore) readUntil(uuid string, done *atomic.Bool) error {
 // noLostEvent publishes while writers write: every event must be published, and
 // none may be pending at the end.
 func noLostEvent(f *fixture) {
-	const writers, writes = 4, 20
+	const writers = 4
+	writes := f.times(14)
 	s := f.open("Books")
 	var writing atomic.Int64
 	writing.Store(writers)
@@ -240,6 +250,7 @@ func purgeDuringCreate(f *fixture) {
 	s := f.open("Books")
 	var writing atomic.Int64
 	writing.Store(4)
+	last := uint64(f.times(16)) //nolint:gosec // small
 	f.concurrently(6, func(i int) error {
 		if i >= 4 {
 			for writing.Load() > 0 {
@@ -254,7 +265,7 @@ func purgeDuringCreate(f *fixture) {
 		}
 		defer writing.Add(-1)
 		uuid := fmt.Sprint("n", i)
-		for revision := uint64(1); revision < 40; revision += 2 {
+		for revision := uint64(1); revision < last; revision += 2 {
 			if err := s.Put(f.ctx, s.write(uuid, 0, revision, text("x"))); err != nil {
 				return err
 			}
@@ -275,7 +286,7 @@ func purgeDuringCreate(f *fixture) {
 func pagesDuringUpdates(f *fixture) {
 	s := f.open("Books", byColor)
 	var still []string
-	for i := range 20 {
+	for i := range 12 {
 		uuid := fmt.Sprintf("still%02d", i)
 		still = append(still, uuid)
 		s.put(uuid, 0, 1, keyed("color", fmt.Sprintf("%02d", i)))
@@ -285,7 +296,7 @@ func pagesDuringUpdates(f *fixture) {
 	f.concurrently(3, func(i int) error {
 		if i == 0 {
 			defer done.Store(true)
-			return s.move("moving", 50)
+			return s.move("moving", uint64(f.times(20))) //nolint:gosec // small
 		}
 		for !done.Load() {
 			if err := s.checkStill(still, i+2); err != nil {
@@ -298,7 +309,7 @@ func pagesDuringUpdates(f *fixture) {
 
 func (s *testStore) move(uuid string, times uint64) error {
 	for revision := range times {
-		d := keyed("color", fmt.Sprintf("%02d", revision*7%20))
+		d := keyed("color", fmt.Sprintf("%02d", revision*7%12))
 		if err := s.Put(s.f.ctx, s.write(uuid, revision, revision+1, d)); err != nil {
 			return err
 		}

@@ -21,11 +21,12 @@ type fixture struct {
 	*testing.T
 	ctx     context.Context
 	harness Harness
+	long    bool // make several times as many concurrent operations
 	backend driver.Backend
 }
 
-func newFixture(t *testing.T, h Harness) *fixture {
-	f := &fixture{T: t, ctx: t.Context(), harness: h}
+func newFixture(t *testing.T, h Harness, long bool) *fixture {
+	f := &fixture{T: t, ctx: t.Context(), harness: h, long: long}
 	f.openBackend()
 	t.Cleanup(func() {
 		if err := f.backend.Close(); err != nil {

@@ -18,7 +18,7 @@ func indexTests() []test {
 }
 
 func newIndexIsFilled(f *fixture) {
-	const n = 60
+	const n = 40
 	s := f.open("Books", byColor)
 	for i := range n {
 		s.put(fmt.Sprintf("n%03d", i), 0, uint64(i+1), keyed("color", fmt.Sprint(i%3)).and("tag", fmt.Sprint(i%10)).and("tag", "all"))

@@ -128,27 +128,27 @@ func eventIsPending(f *fixture) {
 func eventsInOrder(f *fixture) {
 	s := f.open("Books")
 	revisions := map[string]uint64{}
-	for i := range uint64(60) {
+	for i := range uint64(30) {
 		uuid := fmt.Sprint("n", i%3)
 		next := revisions[uuid] + 1 + i*i*i%17
 		s.put(uuid, revisions[uuid], next, text(fmt.Sprint(i)))
 		revisions[uuid] = next
 	}
 	for uuid := range revisions {
-		s.wantPendingCount(uuid, 20)
+		s.wantPendingCount(uuid, 10)
 	}
 }
 
 func eventPages(f *fixture) {
 	s := f.open("Books")
 	var want []string
-	for i := range 23 {
+	for i := range 17 {
 		uuid := fmt.Sprint("n", i)
 		s.put(uuid, 0, uint64(100-i), text(uuid))
 		want = append(want, eventOf(uuid, uint64(100-i)).ID)
 	}
 	slices.Sort(want)
-	for limit := 1; limit < 30; limit += 4 {
+	for _, limit := range []int{1, 3, 6, 16, 17, 18} {
 		f.eventually(func() error {
 			events, err := s.allPending(limit)
 			got := ids(events)
@@ -215,7 +215,7 @@ func clearNothing(f *fixture) {
 // ordered.
 func eventsBelowClearedRevisions(f *fixture) {
 	s := f.open("Books")
-	for round := range uint64(4) {
+	for round := range uint64(2) {
 		high, low := 1000-200*round, 900-200*round
 		a, b := fmt.Sprint("a", round), fmt.Sprint("b", round)
 		s.put(a, 0, high, text("high"))

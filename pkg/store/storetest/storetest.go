@@ -15,7 +15,7 @@
 //
 //	func TestSoakConcurrency(t *testing.T) {
 //		for run := kit.Soak(t, 1); run.More(); {
-//			storetest.RunConcurrencyTests(t, newHarness)
+//			storetest.RunConcurrencyTests(t, newHarness, run.Long())
 //		}
 //	}
 package storetest
@@ -65,7 +65,7 @@ type group struct {
 // newHarness is called for each test, several times concurrently, and cleans up
 // with t.Cleanup.
 func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
-	run(t, newHarness,
+	run(t, newHarness, false,
 		group{"Put", putTests()},
 		group{"Tombstone", tombstoneTests()},
 		group{"Query", queryTests()},
@@ -81,18 +81,19 @@ func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 }
 
 // RunConcurrencyTests tests that the methods of a backend are safe for
-// concurrent use. The interleavings are random: repeat it in a soak test.
-func RunConcurrencyTests(t *testing.T, newHarness func(t *testing.T) Harness) {
-	run(t, newHarness, group{"Concurrent", concurrentTests()})
+// concurrent use. The interleavings are random: repeat it in a soak test, with
+// long set, which makes several times as many operations.
+func RunConcurrencyTests(t *testing.T, newHarness func(t *testing.T) Harness, long bool) {
+	run(t, newHarness, long, group{"Concurrent", concurrentTests()})
 }
 
-func run(t *testing.T, newHarness func(t *testing.T) Harness, groups ...group) {
+func run(t *testing.T, newHarness func(t *testing.T) Harness, long bool, groups ...group) {
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			for _, test := range group.tests {
 				t.Run(test.name, func(t *testing.T) {
 					t.Parallel()
-					test.run(newFixture(t, newHarness(t)))
+					test.run(newFixture(t, newHarness(t), long))
 				})
 			}
 		})
