@@ -200,10 +200,10 @@ func TestLargeObjectSurvivesACrashAtAnyStep(t *testing.T) {
 			opts.TablePrefix = fmt.Sprintf("pieces%d_", round)
 			b := openBackend(t, opts)
 			s := openStore(t, b, byColor)
-			before, after := body("red", incompressible(1, 500<<10)), body("red", incompressible(2, 700<<10))
+			before, after := body("red", incompressible(1, 140<<10)), body("red", incompressible(2, 520<<10))
 			first := write("a", 0, 1, before)
 			first.Keys = first.Keys[:1]
-			first.Event.Payload = []byte(incompressible(3, 256<<10))
+			first.Event.Payload = []byte(incompressible(3, 100<<10))
 			s.put(first)
 			g.set(rule)
 			next := write("a", 1, 2, after)
@@ -253,8 +253,8 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	server := backing.Dynoxide(t)
 	b := openBackend(t, options(server.URL))
 	s := openStore(t, b, byColor)
-	w := write("a", 0, 1, []byte(incompressible(1, 1<<20)))
-	w.Event.Payload = []byte(incompressible(2, 256<<10))
+	w := write("a", 0, 1, []byte(incompressible(1, 520<<10)))
+	w.Event.Payload = []byte(incompressible(2, 100<<10))
 	s.put(w)
 	w = write("a", 1, 2, nil)
 	w.Event.Payload = w.Event.Payload[:1]

@@ -40,13 +40,18 @@ func TestSoakLostRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := start(t)
 			for run := kit.Soak(t, 1); run.More(); {
-				loseRequests(t, server, run.Round(), run.Seed())
+				writes := 10
+				if run.Long() {
+					writes = 50
+				}
+				loseRequests(t, server, run.Round(), run.Seed(), writes)
 			}
 		})
 	}
 }
 
-func loseRequests(t *testing.T, server *backing.Dynamo, round int, seed uint64) {
+// loseRequests has each of eight writers make a number of writes.
+func loseRequests(t *testing.T, server *backing.Dynamo, round int, seed uint64, writes int) {
 	opts := options(server.URL)
 	opts.TablePrefix = fmt.Sprintf("round%d_", round)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -76,7 +81,7 @@ func loseRequests(t *testing.T, server *backing.Dynamo, round int, seed uint64) 
 	})
 	for i, s := range stores {
 		for n := range 4 {
-			writers.Go(func() { c.write(t, s, rand.New(rand.NewPCG(seed, uint64(1+4*i+n)))) }) //nolint:gosec // small
+			writers.Go(func() { c.write(t, s, rand.New(rand.NewPCG(seed, uint64(1+4*i+n))), writes) }) //nolint:gosec // small
 		}
 		relays.Go(func() {
 			for !done.Load() {
@@ -96,8 +101,8 @@ func loseRequests(t *testing.T, server *backing.Dynamo, round int, seed uint64) 
 
 // write changes objects as package store does: it reads, and writes at the revision
 // that it read.
-func (c *history) write(t *testing.T, s testStore, random *rand.Rand) {
-	for range 25 {
+func (c *history) write(t *testing.T, s testStore, random *rand.Rand, writes int) {
+	for range writes {
 		uuid := fmt.Sprint("n", random.IntN(6))
 		r, found, err := s.Get(t.Context(), uuid)
 		if err != nil {
@@ -110,13 +115,13 @@ func (c *history) write(t *testing.T, s testStore, random *rand.Rand) {
 		if w.IfRevision == 0 || random.IntN(4) > 0 {
 			list := slices.Clone(colors[:1+random.IntN(len(colors))])
 			if random.IntN(10) == 0 {
-				list = append(list, incompressible(byte(w.Revision), 200<<10))
+				list = append(list, incompressible(byte(w.Revision), 140<<10))
 			}
 			w.Body = body(list...)
 			w.Keys = slices.DeleteFunc(keys(uuid, w.Body), func(k driver.Key) bool { return len(k.Parts[0]) > driver.MaxPart })
 		}
 		if random.IntN(10) == 0 {
-			w.Event.Payload = []byte(incompressible(byte(w.Revision), 100<<10))
+			w.Event.Payload = []byte(incompressible(byte(w.Revision), 90<<10))
 		}
 		c.note(t, &w, s.Put(t.Context(), w))
 	}
