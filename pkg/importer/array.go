@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"errors"
 	"io"
 )
@@ -103,6 +104,9 @@ func (a *array) element(it *item) error {
 func (a *array) str(it *item) error {
 	escaped := false
 	for {
+		if !escaped {
+			a.plain(it)
+		}
 		c, err := a.in.ReadByte()
 		if err != nil {
 			return a.unexpectedEnd(err)
@@ -119,6 +123,32 @@ func (a *array) str(it *item) error {
 			escaped = true
 		case c == '"':
 			return nil
+		}
+	}
+}
+
+// maxPlain bounds the bytes that plain searches at a time, so that many escapes do not
+// make it search a long string repeatedly.
+const maxPlain = 512
+
+// plain reads the bytes of a string that are in the buffer, up to the next one with a
+// meaning.
+func (a *array) plain(it *item) {
+	for {
+		part, _ := a.in.Peek(min(a.in.Buffered(), maxPlain)) // it is in the buffer
+		n := len(part)
+		for _, c := range []byte{'"', '\\', '\n'} {
+			if i := bytes.IndexByte(part[:n], c); i >= 0 {
+				n = i
+			}
+		}
+		for _, c := range part[:n] {
+			a.advance(c)
+		}
+		it.appendText(part[:n]...)
+		_, _ = a.in.Discard(n)
+		if n == 0 || n < len(part) {
+			return
 		}
 	}
 }

@@ -4,15 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 )
 
-// items splits an input to its end, one byte at a time, so that every buffer's
-// end is met.
+// items splits an input to its end. It does so one byte at a time too, so that every
+// buffer's end is met: the result must be the same.
 func items(input string) (all []string, places []Position, err error) {
-	s, err := split(iotest.OneByteReader(strings.NewReader(input)))
+	all, places, err = itemsOf(strings.NewReader(input))
+	bytewise, bytewisePlaces, bytewiseErr := itemsOf(iotest.OneByteReader(strings.NewReader(input)))
+	if !slices.Equal(all, bytewise) || !slices.Equal(places, bytewisePlaces) || fmt.Sprint(err) != fmt.Sprint(bytewiseErr) {
+		return nil, nil, fmt.Errorf("%q at %v and %v, one byte at a time %q at %v and %v", all, places, err, bytewise, bytewisePlaces, bytewiseErr)
+	}
+	return all, places, err
+}
+
+func itemsOf(input io.Reader) (all []string, places []Position, err error) {
+	s, err := split(input)
 	for err == nil {
 		var it item
 		if it, err = s.next(); err == nil {
@@ -26,6 +36,7 @@ func items(input string) (all []string, places []Position, err error) {
 }
 
 func TestSplit(t *testing.T) {
+	escapes := strings.Repeat(`a\"b\\`, maxPlain)
 	for name, c := range map[string]struct{ input, want string }{
 		"nothing":                    {"", ""},
 		"space alone":                {" \n\n", ""},
@@ -36,6 +47,7 @@ func TestSplit(t *testing.T) {
 		"a bad line between":         {"{\"a\":1}\n{\"b\":\n{\"c\":3}\n", `1:1 {"a":1} | 2:1 {"b": | 3:1 {"c":3}`},
 		"an empty array":             {" [ ] \n", ""},
 		"an array":                   {"[{\"a\":1}, {\"b\":[2,{}]}\n,\n {\"c\":3}]", `1:2 {"a":1} | 1:11 {"b":[2,{}]} | 3:2 {"c":3}`},
+		"a long string":              {`[{"a":"` + escapes + `"}, 1]`, `1:2 {"a":"` + escapes + `"} | 1:` + fmt.Sprint(len(escapes)+12) + ` 1`},
 		"brackets in strings":        {`[{"a":"]}\"[{"},{"\\":","}]`, `1:2 {"a":"]}\"[{"} | 1:17 {"\\":","}`},
 		"what is no object":          {`[1 ,"x",null,[]]`, `1:2 1 | 1:5 "x" | 1:9 null | 1:14 []`},
 		"columns count characters":   {`[{"é":"日本"},{}]`, `1:2 {"é":"日本"} | 1:13 {}`},
