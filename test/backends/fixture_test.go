@@ -189,16 +189,22 @@ func logged(t *testing.T, url string) map[eventKey]int {
 		t.Fatal(err)
 	}
 	received := map[eventKey]int{}
-	for range stream.CachedInfo().State.Msgs {
-		m, err := consumer.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+	want := int(stream.CachedInfo().State.Msgs) //nolint:gosec // small
+	batch, err := consumer.Fetch(want, jetstream.FetchMaxWait(patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for m := range batch.Messages() {
+		n++
 		var e event.Envelope
 		if err := json.Unmarshal(m.Data(), &e); err != nil {
 			t.Fatal(err)
 		}
 		received[eventKey{e.Store, e.UUID, e.Revision}]++
+	}
+	if err := batch.Error(); err != nil || n != want {
+		t.Fatalf("%d of %d events were read: %v", n, want, err)
 	}
 	return received
 }

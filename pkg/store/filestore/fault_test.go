@@ -11,7 +11,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/store/driver"
 )
 
 var errDisk = errors.New("the disk is broken")
@@ -46,7 +45,7 @@ func TestDiskErrorsStopTheBackend(t *testing.T) {
 			mem := vfs.NewCrashableMem()
 			disk := &breakable{refuses: refuses}
 			_, s := openStore(t, "/data", errorfs.Wrap(mem, disk))
-			l := &ledger{last: make(map[string]driver.Write)}
+			l := newLedger()
 			var group sync.WaitGroup
 			for id := range 8 {
 				group.Go(func() {
@@ -55,7 +54,7 @@ func TestDiskErrorsStopTheBackend(t *testing.T) {
 					}
 				})
 			}
-			if err := l.waitFor(s, 500); err != nil {
+			if err := l.waitFor(500); err != nil {
 				t.Fatal(err)
 			}
 			disk.broken.Store(true)
