@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Object is a JSON object. Its values are nil, bool, string, int, json.Number,
@@ -214,8 +216,14 @@ func appendValue(dst []byte, v any) (_ []byte, err error) {
 	}
 }
 
-// appendPlain encodes a value as encoding/json does, without escaping HTML.
+// appendPlain encodes a value as encoding/json does, without escaping HTML. Nearly all
+// values of a document are texts.
 func appendPlain(dst []byte, v any) ([]byte, error) {
+	if text, ok := v.(string); ok {
+		// Only invalid UTF-8 is an error, which encoding/json replaces as well.
+		dst, _ = jsontext.AppendQuote(dst, text)
+		return dst, nil
+	}
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
