@@ -146,6 +146,26 @@ func TestRecoveryRemovesAllAccessOfAStranger(t *testing.T) {
 	w.mustLogin(ada, "the password of ada", eve.User.UUID)
 }
 
+// An address that a user added, perhaps by mistake, and did not prove does not give its owner the
+// account: a recovery gives them one of their own.
+func TestRecoveryOfAnAddedAddressDoesNotTakeTheAccount(t *testing.T) {
+	w := newFixture(t, github)
+	me, err := w.loginByProvider("1815", from)
+	w.must(err)
+	me, _, err = w.Register(t.Context(), credentials("eve@example.com", password), with(me))
+	w.must(err)
+	w.must(w.Recover(t.Context(), w.requestRecovery("eve@example.com", "the password of eve"), from))
+
+	if got := w.idents(me.User.UUID); !slices.Equal(got, []string{"1815_github"}) || !w.valid(me.Token) {
+		t.Errorf("the account has the idents %v, its session is valid: %t", got, w.valid(me.Token))
+	}
+	eve, err := w.Login(t.Context(), credentials("eve@example.com", "the password of eve"), from)
+	w.must(err)
+	if eve.User.UUID == me.User.UUID {
+		t.Error("the owner of the address has the account")
+	}
+}
+
 // The stranger links an identity at each step of the recovery.
 func TestNothingCanBeLinkedDuringARecovery(t *testing.T) {
 	for moment := range 12 {
