@@ -138,9 +138,9 @@ func (c *chosenLetters) each(ctx context.Context, w io.Writer, done string, act 
 	}
 	switch given := !selected.Empty(); {
 	case len(c.ID) > 0 && (given || c.All), given && c.All:
-		return errs.New(errs.Invalid, "give numbers, or what to select, or --all; not more than one of these")
+		return errs.New(errs.Invalid, "give either numbers, or flags that select dead letters, or --all")
 	case len(c.ID) == 0 && !given && !c.All:
-		return errs.New(errs.Invalid, "which letters? Give their numbers, or what to select, or --all")
+		return errs.New(errs.Invalid, "no dead letters selected: give their numbers, flags that select them, or --all")
 	}
 	return c.connect(ctx, func(b *bus.Client) error {
 		ids := c.ID
@@ -170,12 +170,12 @@ type dlqRetryCmd struct{ chosenLetters }
 
 // Run redelivers the chosen dead letters to their listeners.
 func (c *dlqRetryCmd) Run(ctx context.Context, s streams) error {
-	return c.each(ctx, s.out, "letters are on their way back", deadletter.Retry)
+	return c.each(ctx, s.out, "dead letters will be redelivered", deadletter.Retry)
 }
 
 type dlqDropCmd struct{ chosenLetters }
 
 // Run deletes the chosen dead letters.
 func (c *dlqDropCmd) Run(ctx context.Context, s streams) error {
-	return c.each(ctx, s.out, "letters are dropped", deadletter.Drop)
+	return c.each(ctx, s.out, "dead letters deleted", deadletter.Drop)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -29,13 +30,13 @@ type importCmd struct {
 	Skip        int64  `help:"Skip this number of objects at the beginning." placeholder:"N"`
 	Update      bool   `help:"Update objects that exist, instead of leaving them as they are."`
 	DryRun      bool   `help:"Validate the whole file and send nothing."`
-	Stop        bool   `help:"Stop at the first object that is refused."`
+	Stop        bool   `help:"Stop at the first object that is rejected."`
 }
 
-// errRefused ends an import that has reported the objects that were refused.
-var errRefused = errors.New("not every object was taken; the messages above say which and why")
+// errRejected ends an import that has reported the objects that were rejected.
+var errRejected = errors.New("some objects were rejected; the messages above say which and why")
 
-// Run imports objects, reports each that is refused, and prints a summary.
+// Run imports objects, reports each that is rejected, and prints a summary.
 func (c *importCmd) Run(ctx context.Context, s streams) error {
 	if c.Concurrency < 1 || c.Concurrency > 1024 {
 		return errs.New(errs.Invalid, "--concurrency: expected a number from 1 to 1024")
@@ -79,7 +80,7 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 		// Invalid content of a file is not a usage error.
 		return fmt.Errorf("%s:%d:%d: %s", name, syntax.Line, syntax.Column, syntax.Message)
 	case err == nil && p.Failed > 0:
-		return errRefused
+		return errRejected
 	}
 	return err
 }
@@ -112,6 +113,9 @@ func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	base := loaded.BaseURL
 	if c.URL != "" {
 		base = strings.TrimRight(c.URL, "/")
+		if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return o, errs.New(errs.Invalid, "--url: expected a URL such as http://127.0.0.1:8080")
+		}
 	}
 	o.URL = base + st.Expose.URL
 	return o, nil
@@ -224,9 +228,9 @@ func summary(p importer.Progress, took time.Duration) string {
 		{p.Skipped, "skipped"},
 		{p.Created, "created"},
 		{p.Updated, "updated"},
-		{p.Existing, "there already"},
-		{p.Checked, "good (nothing was sent)"},
-		{p.Failed, "not taken"},
+		{p.Existing, "existed already"},
+		{p.Checked, "valid (nothing was sent)"},
+		{p.Failed, "rejected"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))

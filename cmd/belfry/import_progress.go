@@ -83,7 +83,7 @@ func (d *display) show(p importer.Progress) {
 	if d.size > 0 {
 		share = fmt.Sprintf(" (%d %%)", p.Bytes*100/d.size)
 	}
-	fmt.Fprintf(d.w, "%s: %d objects read%s, %d not taken, %.0f a second\n",
+	fmt.Fprintf(d.w, "%s: %d objects read%s, %d rejected, %.0f a second\n",
 		d.file, p.Read, share, p.Failed, rate(p, time.Since(d.began)))
 }
 

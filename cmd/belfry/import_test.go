@@ -87,11 +87,11 @@ func TestImportCommand(t *testing.T) {
 	l := newLibrary(t)
 	books := l.write("books.json", `[{"uuid":"a","title":"A"},{"uuid":"b","title":"B"}]`)
 	l.want(0, "2 objects read, 2 created, in ", "", "Books", books)
-	l.want(0, "2 objects read, 2 there already, in ", "", "Books", books)
+	l.want(0, "2 objects read, 2 existed already, in ", "", "Books", books)
 	l.want(0, "2 objects read, 2 updated, in ", "", "Books", books, "--update")
-	l.want(0, "1 skipped, 1 there already", "", "Books", books, "--skip", "1")
+	l.want(0, "1 skipped, 1 existed already", "", "Books", books, "--skip", "1")
 	l.want(0, "3 objects read, 3 created", "{}\n{}\n{\"title\":\"C\"}\n", "Books", "-")
-	l.want(0, "2 objects read, 2 good (nothing was sent)", "", "Books", books, "--dry-run")
+	l.want(0, "2 objects read, 2 valid (nothing was sent)", "", "Books", books, "--dry-run")
 }
 
 func TestImportCommandReportsErrors(t *testing.T) {
@@ -99,8 +99,8 @@ func TestImportCommandReportsErrors(t *testing.T) {
 	bad := l.write("bad.jsonl", "{\"uuid\":\"a\",\"title\":1}\n{\"title\": x}\n{\"title\":\"good\"}\n")
 	l.want(1, bad+":1:1: a: ", "", "Books", bad)
 	l.want(1, bad+":2:11: malformed JSON", "", "Books", bad)
-	l.want(1, "3 objects read, 1 there already, 2 not taken", "", "Books", bad)
-	l.want(1, "1 objects read, 1 not taken", "", "Books", bad, "--stop", "--concurrency", "1")
+	l.want(1, "3 objects read, 1 existed already, 2 rejected", "", "Books", bad)
+	l.want(1, "1 objects read, 1 rejected", "", "Books", bad, "--stop", "--concurrency", "1")
 	l.want(1, "/title", "", "Books", bad, "--dry-run")
 	cut := l.write("cut.json", "[{},\n{")
 	l.want(1, cut+":2:2: the input ends within the array", "", "Books", cut)
@@ -109,6 +109,8 @@ func TestImportCommandReportsErrors(t *testing.T) {
 	l.want(2, "no store \"Nooks\" is configured; there are Authors, Books, ", "", "Nooks", bad)
 	l.want(2, "stores.Hidden.expose", "", "Hidden", bad)
 	l.want(2, "restrict.create", "", "Fixed", bad)
+	l.want(2, "--url: expected a URL such as", "", "Books", bad, "--url", "ftp://x")
+	l.want(2, "--url: expected a URL such as", "", "Books", bad, "--url", "localhost:8080")
 	l.want(2, "can't read the file", "", "Books", bad+".not")
 	l.want(2, "is a folder", "", "Books", l.folder)
 	l.want(2, "--concurrency", "", "Books", bad, "--concurrency", "0")
@@ -162,7 +164,7 @@ func TestProgressWithoutTerminal(t *testing.T) {
 	d.show(importer.Progress{Read: 20, Bytes: 250, Failed: 3})
 	d.failure(importer.Failure{Position: importer.Position{Line: 4, Column: 2}, UUID: "a", Status: 403, Message: "denied"})
 	d.end(importer.Progress{Read: 21})
-	want := "books.json: 20 objects read (25 %), 3 not taken, 0 a second\nbooks.json:4:2: a: denied (403)\n"
+	want := "books.json: 20 objects read (25 %), 3 rejected, 0 a second\nbooks.json:4:2: a: denied (403)\n"
 	if w.String() != want {
 		t.Errorf("got  %q\nwant %q", w.String(), want)
 	}

@@ -85,7 +85,7 @@ func TestKeyFieldIsTheUUID(t *testing.T) {
 	if all["0-19"] == nil || all["20"] == nil {
 		t.Errorf("objects: %v", all)
 	}
-	want := []string{"3:1: it has no uuid; /isbn: is missing; it is to be the object's uuid"}
+	want := []string{"3:1: no valid uuid; /isbn: is missing; it is to be the object's uuid"}
 	if !reflect.DeepEqual(failures, want) {
 		t.Errorf("failures: %q", failures)
 	}
@@ -128,7 +128,7 @@ func TestFailuresAreReportedAndTheImportContinues(t *testing.T) {
 		t.Errorf("a line of 240 KiB came as %d bytes", len(title))
 	}
 	for i, want := range []string{
-		"2:21: malformed JSON", "3:1: c: ", "4:1: a JSON object is expected, not an array", "5:1: it has no uuid; /uuid: ", "6:1: f: ",
+		"2:21: malformed JSON", "3:1: c: ", "4:1: a JSON object is expected, not an array", "5:1: no valid uuid; /uuid: ", "6:1: f: ",
 	} {
 		if !strings.HasPrefix(failures[i], want) {
 			t.Errorf("failure %d is %q; want %q", i, failures[i], want)

@@ -128,7 +128,7 @@ func (id identity) of(o object.Object, n int64) (string, error) {
 }
 
 func wrong(field, message string) error {
-	e := errs.New(errs.Invalid, "it has no uuid")
+	e := errs.New(errs.Invalid, "no valid uuid")
 	e.Fields = []errs.Field{{Pointer: object.Pointer(field), Message: message}}
 	return e
 }
