@@ -36,7 +36,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	slog.Info("the log is whole", "file", *path, "lines", l.lines, "head", l.head)
+	slog.Info("the log is intact", "file", *path, "lines", l.lines, "head", l.head)
 	listener.Main(listener.Spec{
 		Name:    *name,
 		Start:   listener.StartAll(),

@@ -15,7 +15,6 @@ package query
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -187,11 +186,11 @@ func choose(indexes []Index, n needs) (best Index, found bool) {
 func unanswered(n needs, indexes []Index) error {
 	declared := make([]string, 0, len(indexes))
 	for _, index := range indexes {
-		declared = append(declared, fmt.Sprintf("%s (%s)", index.Name, strings.Join(index.Fields, ", ")))
+		declared = append(declared, "("+strings.Join(index.Fields, ", ")+")")
 	}
 	have := "none is declared"
 	if len(declared) > 0 {
-		have = "declared are " + strings.Join(declared, "; ")
+		have = "declared are " + strings.Join(declared, " and ")
 	}
 	return errs.New(errs.Invalid, "no index of this store supports the listing: one on (%s) is needed; %s", strings.Join(n.fields(), ", "), have)
 }
