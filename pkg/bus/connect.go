@@ -63,7 +63,11 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 				b.log.Warn("the bus is unavailable; reconnecting", "error", b.state.reason())
 			}
 		}),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { b.state.down(err) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			if b.state.attemptFailed(err) && !b.closed.Load() {
+				b.log.Warn("can't connect to the bus; retrying", "error", b.state.reason())
+			}
+		}),
 		nats.ClosedHandler(func(*nats.Conn) { close(b.state.closed) }),
 		nats.ErrorHandler(func(c *nats.Conn, sub *nats.Subscription, err error) {
 			if !b.denials.notify(err) {

@@ -19,6 +19,7 @@ type connState struct {
 	session context.Context
 	end     context.CancelFunc // of session
 	lastErr error
+	refused bool // the server has rejected the user since the connection was last up
 }
 
 func newConnState() *connState {
@@ -33,8 +34,21 @@ func (s *connState) up() {
 	defer s.mu.Unlock()
 	s.end()
 	s.session, s.end = context.WithCancel(context.Background())
-	s.lastErr = nil
+	s.lastErr, s.refused = nil, false
 	s.broadcast()
+}
+
+// attemptFailed records why an attempt to connect failed, and reports whether to log it: the first
+// error of an outage, and the first rejection of the user, which lasts until somebody acts.
+func (s *connState) attemptFailed(err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.lastErr == nil
+	if errors.Is(err, nats.ErrAuthorization) && !s.refused {
+		s.refused, first = true, true
+	}
+	s.lastErr = err
+	return first
 }
 
 // down records why the connection is lost, and reports whether it was up.
@@ -94,7 +108,7 @@ func (s *connState) reason() string {
 	case s.lastErr == nil:
 		return "no connection yet"
 	case errors.Is(s.lastErr, nats.ErrAuthorization):
-		return "the server rejects the user"
+		return "the server rejects the user: check name and password, or the other credentials"
 	default:
 		return s.lastErr.Error()
 	}

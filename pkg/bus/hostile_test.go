@@ -42,6 +42,9 @@ func TestConnectingIsRetriedWhileTheUserIsRejected(t *testing.T) {
 		attempts, counting := s.Varz(nil)
 		return err != nil && strings.Contains(err.Error(), "rejects the user") && counting == nil && attempts.TotalConnections > 6
 	})
+	if n := lines.count("the server rejects the user"); n != 1 || strings.Contains(lines.String(), "today's") {
+		t.Errorf("the rejection was logged %d times; want once, without the password:\n%s", n, &lines)
+	}
 	s.Shutdown()
 	s.WaitForShutdown()
 	external(t, p, func(o *server.Options) { o.Username, o.Password = "front", "today's" })
