@@ -118,8 +118,7 @@ func (h *handler) delete(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	x.WriteHeader(http.StatusNoContent)
-	return nil
+	return x.SendStatus(http.StatusNoContent)
 }
 
 // ifMatch parses If-Match of a write to a binary. If-None-Match is Invalid there,

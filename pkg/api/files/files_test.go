@@ -64,7 +64,7 @@ func TestBinary(t *testing.T) {
 	l.Do("GET", "/files/Books/emma/texts/0", "").Want(200).HasHeader("Content-Disposition", "attachment")
 	l.put("Books/emma/texts/7", "far off").Want(409).Says("7")
 
-	l.Do("DELETE", "/files/Books/emma/texts/0/"+hashOf("instead"), "").Want(204)
+	l.Do("DELETE", "/files/Books/emma/texts/0/"+hashOf("instead"), "").Want(204).HasHeader("Cache-Control", "no-store")
 	if r := l.Do("GET", "/files/Books/emma/texts/0", "").Want(200); r.Text != "second" {
 		t.Errorf("what moved up is %q", r.Text)
 	}

@@ -65,6 +65,9 @@ func Mount(r *kit.Router, calls *kit.Calls, o Options) {
 
 // create is POST on the collection.
 func (r *resource) create(x *kit.Exchange) error {
+	if len(x.Request.Header["If-Match"]) > 0 {
+		return errs.New(errs.Invalid, "If-Match is not supported on POST, which creates an object: change an existing one with PUT or PATCH")
+	}
 	absent, err := x.OnlyIfAbsent()
 	if err != nil {
 		return err
@@ -178,8 +181,7 @@ func (r *resource) delete(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	x.WriteHeader(http.StatusNoContent)
-	return nil
+	return x.SendStatus(http.StatusNoContent)
 }
 
 // preconditions reads those of a write to an object. If-None-Match: * fails if the

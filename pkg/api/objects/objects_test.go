@@ -44,6 +44,10 @@ func TestCreateIfNoneMatch(t *testing.T) {
 	f.Do("POST", "/books", `{"uuid":"emma"}`, "If-None-Match", "*").Want(201)
 	f.Do("POST", "/books", `{"uuid":"emma"}`, "If-None-Match", "*").Want(412)
 	f.Do("POST", "/books", `{"uuid":"x"}`, "If-None-Match", `"1"`).Want(400)
+	for _, match := range []string{`"1"`, "*"} {
+		f.Do("POST", "/books", `{"uuid":"x"}`, "If-Match", match).Want(400).Says("If-Match")
+	}
+	f.Do("GET", "/books/x", "").Want(404)
 }
 
 func TestGet(t *testing.T) {
@@ -127,7 +131,7 @@ func TestUpdate(t *testing.T) {
 func TestDelete(t *testing.T) {
 	f := apitest.Start(t)
 	f.Create("emma")
-	if r := f.Do("DELETE", "/books/emma", "").Want(204); r.Text != "" {
+	if r := f.Do("DELETE", "/books/emma", "").Want(204).HasHeader("Cache-Control", "no-store"); r.Text != "" {
 		t.Errorf("204 with a body: %q", r.Text)
 	}
 	f.Do("GET", "/books/emma", "").Want(404)
