@@ -66,6 +66,24 @@ func TestUpdateIsDeniedByPolicy(t *testing.T) {
 	}
 }
 
+func TestClientsDoNotChooseTheOwner(t *testing.T) {
+	s, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Owner: true})})
+	saved, err := s.Save(as(t.Context(), "ada"), parse(t, `{"user":"bob"}`), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	is(t, saved.Body, map[string]string{"user": `"ada"`})
+	for _, patch := range []bool{false, true} {
+		for _, given := range []string{`{"user":"bob"}`, `{"user":null}`} {
+			updated, err := s.Update(as(t.Context(), "ada"), parse(t, given), store.UpdateOptions{UUID: "a", Patch: patch})
+			if err != nil {
+				t.Fatal(err)
+			}
+			is(t, updated.Body, map[string]string{"user": `"ada"`})
+		}
+	}
+}
+
 func TestDeleteIsDeniedByPolicy(t *testing.T) {
 	s, out := open(t, store.Options{Policy: compile(t, policy.Rules{Owner: true})})
 	save(t, s, "a", `{"user":"ada"}`)

@@ -228,6 +228,10 @@ func TestClientsNeitherSetNorSeeHiddenFields(t *testing.T) {
 	is(t, seen.Body, map[string]string{"password": "", "_x": "", "n": "2"})
 	whole, _ = s.Get(t.Context(), "a")
 	is(t, whole.Body, map[string]string{"password": `"x"`, "_x": "1"})
+	// The former values are hidden too, once the program has changed them.
+	if _, err := s.Update(t.Context(), parse(t, `{"password":"y","_x":3}`), store.UpdateOptions{UUID: "a"}); err != nil {
+		t.Fatal(err)
+	}
 	for _, raw := range out.raw {
 		if strings.Contains(string(raw), "password") || strings.Contains(string(raw), "_x") {
 			t.Errorf("an event has a private field: %s", raw)

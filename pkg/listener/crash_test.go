@@ -1,0 +1,60 @@
+package listener_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/event"
+	"belfry/pkg/listener"
+	"belfry/test/kit"
+)
+
+// An event whose handler ends the process never reaches the end of an attempt: only
+// the count of its deliveries shows it.
+func TestAnEventThatCrashesProcessesBecomesADeadLetter(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	var handled atomic.Int32
+	spec := listener.Spec{
+		Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Start: listener.StartAll(), MaxAttempts: 1,
+		Handler: func(context.Context, *listener.Event) error { handled.Add(1); return nil },
+	}
+	stop := run(t, b, spec)
+	kit.WaitFor(t, "the consumer exists", func() bool {
+		_, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
+		return err == nil
+	})
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, 0, 1)
+	const limit = 2*1 + 10 // deliveries after which an event is a poison message
+	consumer, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range limit {
+		m, err := consumer.Next(jetstream.FetchMaxWait(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Nak(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop = run(t, b, spec)
+	kit.WaitFor(t, "the event is finished", func() bool {
+		return handled.Load() > 0 || len(letters(t, b)) > 0
+	})
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := handled.Load(); n != 0 {
+		t.Errorf("the event was handled %d times", n)
+	}
+}
