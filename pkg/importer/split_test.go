@@ -181,13 +181,19 @@ func FuzzSplit(f *testing.F) {
 		if len(all) != len(again) || fmt.Sprint(err) != fmt.Sprint(errAgain) {
 			t.Fatal("the same input is split in two ways")
 		}
+		rest, lines := input, int64(strings.Count(input, "\n"))+1
 		for i, text := range all {
-			if text == "" || !strings.Contains(input, text) {
-				t.Fatalf("item %d %q is not in the input", i, text)
+			before, after, found := strings.Cut(rest, text)
+			if text == "" || !found {
+				t.Fatalf("item %d %q is not in the rest of the input", i, text)
 			}
-			if places[i].Line < 1 || places[i].Line > int64(strings.Count(input, "\n"))+1 || places[i].Column < 1 {
+			if lost := strings.Trim(before, "\ufeff[, \t\r\n"); lost != "" {
+				t.Fatalf("%q before item %d is lost", lost, i)
+			}
+			if places[i].Line < 1 || places[i].Line > lines || places[i].Column < 1 {
 				t.Fatalf("item %d is nowhere: %v", i, places[i])
 			}
+			rest = after
 		}
 	})
 }
