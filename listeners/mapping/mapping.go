@@ -119,7 +119,7 @@ func (w *Worker) targets(ctx context.Context, m *store.Mapping, e *event.Envelop
 	targets := store.KeyTargets(e.Previous[m.Key])
 	after := object.Field(e.Object, m.Key)
 	if e.ObjectOmitted {
-		now, err := w.set.Store(m.Source).Get(ctx, e.UUID)
+		now, err := w.set.Store(m.Source).Get(store.WithCall(ctx, store.Call{Origin: Name}), e.UUID)
 		if err != nil && !errors.Is(err, errs.NotFound) {
 			return nil, err
 		}

@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, m *store.Mapping, target str
 	}
 }
 
-// withOrigin sets the origin of the writes that are made with a context.
+// withOrigin sets the origin of a context's operations: reads of a worker are not announced.
 func withOrigin(ctx context.Context, origin string) context.Context {
 	call := store.CallOf(ctx)
 	call.Origin = origin
@@ -231,6 +231,7 @@ func (r *Reconciler) eachLinked(ctx context.Context, m *store.Mapping, target st
 // too, because an earlier Backfill that failed may have left the entry of an
 // object that no longer names the target.
 func (r *Reconciler) Backfill(ctx context.Context, m *store.Mapping, target string) error {
+	ctx = withOrigin(ctx, event.OriginMapping)
 	if err := backoff.Sleep(ctx, r.set.Store(m.Source).IndexLag()); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,7 +29,14 @@ type fixture struct {
 	mapping    *store.Mapping
 	reconciler *mapping.Reconciler
 	now        time.Time
+	announced  []event.Name
 }
+
+// HasInterest makes the fixture a subscriber of all announcements.
+func (f *fixture) HasInterest(event.Name) bool { return true }
+
+// Live keeps an announcement.
+func (f *fixture) Live(name event.Name, _ []byte) { f.announced = append(f.announced, name) }
 
 // noLock lets a test write an object while another write of it is intercepted.
 type noLock struct{}
@@ -40,7 +48,7 @@ func newFixture(t *testing.T, limit int) *fixture {
 	f := &fixture{T: t, backend: &model.Hooked{Backend: model.NewMemory()}, now: time.Unix(1_900_000_000, 0)}
 	set, err := model.OpenSet(t.Context(), f.backend, []store.Mapping{{
 		Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Limit: limit, Cascade: true,
-	}}, func(o *store.Options) { o.Locker, o.Now = noLock{}, func() time.Time { return f.now } })
+	}}, func(o *store.Options) { o.Locker, o.Announce, o.Now = noLock{}, f, func() time.Time { return f.now } })
 	f.must(err)
 	f.set, f.mapping = set, &set.Mappings()[0]
 	f.reconciler = mapping.NewReconciler(set, mapping.Options{})
@@ -139,6 +147,18 @@ func TestBackfillAddsSourcesOlderThanTheTarget(t *testing.T) {
 	f.save("Authors", "a", `{}`)
 	f.must(f.reconciler.Backfill(t.Context(), f.mapping, "a"))
 	f.field("books", `[{"uuid":"x"}]`)
+}
+
+func TestReadsOfWorkersAreNotAnnounced(t *testing.T) {
+	f := newFixture(t, 10)
+	f.save("Books", "x", `{"author":"a"}`)
+	f.save("Authors", "a", `{}`)
+	f.announced = nil
+	f.must(f.reconciler.Backfill(t.Context(), f.mapping, "a"))
+	f.reconcile("x")
+	if slices.Contains(f.announced, event.StoreGet) {
+		t.Errorf("announced: %v", f.announced)
+	}
 }
 
 func TestBackfillReadsEveryPageOfTheIndex(t *testing.T) {
