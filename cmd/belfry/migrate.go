@@ -57,13 +57,13 @@ func sometimes(w io.Writer) func(migrate.Progress) {
 
 func writeMigration(w io.Writer, r *app.MigrateReport) error {
 	for _, name := range r.Stayed {
-		fmt.Fprintf(w, "%s: is not moved\n", name)
+		fmt.Fprintf(w, "%s: not moved, its place is the same\n", name)
 	}
 	for _, one := range r.Binaries {
 		writeMoved(w, one, fmt.Sprintf("%d contents, %d copied", one.Records, one.Copied))
 	}
 	for _, one := range r.Stores {
-		writeMoved(w, one, fmt.Sprintf("%d objects, %d copied, %d events wait", one.Records, one.Copied, one.Events))
+		writeMoved(w, one, fmt.Sprintf("%d objects, %d copied, %d pending events", one.Records, one.Copied, one.Events))
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintln(w, note)

@@ -266,7 +266,7 @@ func TestMigrateCopiesOnlyStoresWhoseBackendChanges(t *testing.T) {
 	k := y.fill(s)
 	stop(t, s)
 	out, _ := belfry(t, 0, "migrate", "--from", from, "--to", to)
-	for _, want := range []string{"\nBooks: is not moved\n", "binaries.binary: is not moved\n", "\nAuthors: 3 objects, 4 copied, 5 events wait, 0 differences\n", "serve with the new configuration"} {
+	for _, want := range []string{"\nBooks: not moved, its place is the same\n", "binaries.binary: not moved, its place is the same\n", "\nAuthors: 3 objects, 4 copied, 5 pending events, 0 differences\n", "serve with the new configuration"} {
 		if !strings.Contains("\n"+out, want) {
 			t.Errorf("migrate does not print %q:\n%s", want, out)
 		}
@@ -307,7 +307,7 @@ func TestMigrateReportsDifferences(t *testing.T) {
 		}
 	}
 	out, _ := belfry(t, 1, "migrate", "--from", from, "--to", to)
-	if !strings.Contains(out, "Authors: 3 objects, 0 copied, 5 events wait, 1 differences") || !strings.Contains(out, "something differs") {
+	if !strings.Contains(out, "Authors: 3 objects, 0 copied, 5 pending events, 1 differences") || !strings.Contains(out, "something differs") {
 		t.Errorf("as text:\n%s", out)
 	}
 	out, _ = belfry(t, 1, "verify", "--deep", "--config", to)
