@@ -3,6 +3,7 @@ package filestore
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -25,9 +26,10 @@ type countersDelta struct {
 type request struct {
 	batch   *pebble.Batch
 	delta   countersDelta
-	lock    lock       // released once the batch is visible; may be nil
-	durable bool       // done when the batch is synced, otherwise when it is visible
-	done    chan error // has capacity 1
+	lock    lock           // released once the batch is visible; may be nil
+	durable bool           // done when the batch is synced, otherwise when it is visible
+	written *atomic.Uint64 // is set to the group before the batch is visible; nil: no record is written
+	done    chan error     // has capacity 1
 }
 
 func (r *request) unlock() {
@@ -47,8 +49,10 @@ type committer struct {
 	h  *health
 	db *pebble.DB
 
-	queue   chan *request
-	syncing chan syncing
+	queue      chan *request
+	syncing    chan syncing
+	durability durability
+
 	quit    chan struct{} // closed to stop the committer
 	applied chan struct{} // closed when apply has returned
 	synced  chan struct{} // closed when sync has returned
@@ -61,6 +65,7 @@ type committer struct {
 
 // syncing is an applied batch with the requests that wait for its fsync.
 type syncing struct {
+	group   uint64
 	batch   *pebble.Batch
 	waiters []*request
 }
@@ -148,10 +153,17 @@ func (c *committer) gather(first *request) []*request {
 // applyGroup makes a group visible and hands it to sync if it must be durable.
 func (c *committer) applyGroup(group []*request) {
 	var waiters []*request
+	number := c.durability.applied.Load() + 1
 	for _, r := range group {
 		if r.durable {
 			waiters = append(waiters, r)
+			if r.written != nil {
+				r.written.Store(number)
+			}
 		}
+	}
+	if len(waiters) > 0 {
+		c.durability.applied.Store(number)
 	}
 	batch, err := c.applyBatch(group, len(waiters) > 0)
 	for _, r := range group {
@@ -161,7 +173,7 @@ func (c *committer) applyGroup(group []*request) {
 		}
 	}
 	if err == nil && len(waiters) > 0 {
-		c.syncing <- syncing{batch: batch, waiters: waiters}
+		c.syncing <- syncing{group: number, batch: batch, waiters: waiters}
 	}
 }
 
@@ -249,6 +261,7 @@ func (c *committer) sync() {
 		if err != nil {
 			err = c.h.fail(err)
 		} else {
+			c.durability.setSynced(s.group)
 			err = errs.Wrap(s.batch.Close(), errs.Internal, "filestore: closing a batch")
 		}
 		for _, r := range s.waiters {

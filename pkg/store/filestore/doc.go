@@ -40,10 +40,12 @@
 //
 // A write is a single batch: record, index entries, events and counters. The
 // lock of its UUID is held while the record is read, compared and the batch
-// applied, but not during the fsync, so that writers share it. A reader may thus
-// see a write that is not acknowledged yet and that a power failure would undo.
-// Anything written based on it comes later in the same log and can't survive
-// without it.
+// applied, but not during the fsync, so that writers share it. What is applied is
+// visible before it is synced, and a power failure would undo it: every read waits
+// until what it read is synced, and so does a refused condition. A get waits for the
+// writes of its own record, a page for all writes. Otherwise a copy of the
+// record in another backend, or an event that was acknowledged because of it, could
+// outlive it.
 //
 // Clear is not synced: after a crash its events are pending again.
 //

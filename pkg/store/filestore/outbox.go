@@ -30,7 +30,13 @@ func (s *store) Pending(ctx context.Context, from []byte, limit int) (events []d
 	if err == nil {
 		events, next, err = eventPage(ctx, it, limit)
 	}
-	return events, next, errors.Join(err, wrapReadError(it.Close()))
+	if err = errors.Join(err, wrapReadError(it.Close())); err == nil {
+		err = s.awaitAll(ctx)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return events, next, nil
 }
 
 // pendingIter iterates over the events after a position, or over all. With

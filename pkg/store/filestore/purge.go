@@ -99,7 +99,7 @@ func (s *store) removeTombstones(ctx context.Context, tombstones map[string]tomb
 }
 
 func (s *store) removeTombstone(ctx context.Context, t tombstone) (bool, error) {
-	lock := s.stripe(t.uuid)
+	lock := s.stripe(t.uuid).lock
 	if err := lock.acquire(ctx, s.b.health); err != nil {
 		return false, err
 	}

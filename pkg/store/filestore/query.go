@@ -28,7 +28,7 @@ func (s *store) Query(ctx context.Context, q driver.Query) (_ driver.Page, err e
 		return driver.Page{}, wrapReadError(err)
 	}
 	page, err := s.entryPage(ctx, snapshot, it, ix, q)
-	return page, errors.Join(err, wrapReadError(it.Close()))
+	return s.syncedPage(ctx, page, errors.Join(err, wrapReadError(it.Close())))
 }
 
 // bounds returns the iterator bounds of a page of a query.
@@ -130,7 +130,18 @@ func (s *store) Scan(ctx context.Context, from []byte, limit int) (_ driver.Page
 		return driver.Page{}, wrapReadError(err)
 	}
 	page, err := recordPage(ctx, it, limit)
-	return page, errors.Join(err, wrapReadError(it.Close()))
+	return s.syncedPage(ctx, page, errors.Join(err, wrapReadError(it.Close())))
+}
+
+// syncedPage returns a page that was read without an error once all in it is synced.
+func (s *store) syncedPage(ctx context.Context, page driver.Page, err error) (driver.Page, error) {
+	if err == nil {
+		err = s.awaitAll(ctx)
+	}
+	if err != nil {
+		return driver.Page{}, err
+	}
+	return page, nil
 }
 
 func recordPage(ctx context.Context, it *pebble.Iterator, limit int) (page driver.Page, err error) {

@@ -15,13 +15,19 @@ import (
 // UUIDs with the same lock wait for each other only until the batch is applied.
 const stripes = 256
 
+// stripe is what UUIDs share.
+type stripe struct {
+	lock    lock
+	written atomic.Uint64 // the last group with a write of these UUIDs
+}
+
 // store is one store of a Backend.
 type store struct {
 	b        *Backend
 	id       uint32
 	indexes  map[string]index
 	seed     maphash.Seed
-	locks    [stripes]lock
+	stripes  [stripes]stripe
 	counters counters
 	clear    lock // serializes Clear, so that an event is counted once
 
@@ -34,8 +40,8 @@ var _ driver.Store = (*store)(nil)
 
 func newStore(b *Backend, def definition) (*store, error) {
 	s := &store{b: b, id: def.ID, indexes: make(map[string]index), seed: maphash.MakeSeed(), clear: newLock()}
-	for i := range s.locks {
-		s.locks[i] = newLock()
+	for i := range s.stripes {
+		s.stripes[i].lock = newLock()
 	}
 	for _, ix := range def.Indexes {
 		s.indexes[ix.Name] = ix
@@ -56,6 +62,18 @@ func (s *store) Get(ctx context.Context, uuid string) (_ driver.Record, _ bool, 
 	if err := s.b.ready(ctx); err != nil {
 		return driver.Record{}, false, err
 	}
+	record, ok, err := s.latest(ctx, uuid)
+	if err == nil {
+		err = s.awaitRecord(ctx, uuid)
+	}
+	if err != nil {
+		return driver.Record{}, false, err
+	}
+	return record, ok, nil
+}
+
+// latest reads a record as it was last written, which may not be synced yet.
+func (s *store) latest(ctx context.Context, uuid string) (driver.Record, bool, error) {
 	buf := s.b.keys.get()
 	defer s.b.keys.put(buf)
 	*buf = appendUUIDKey(*buf, s.id, kindObject, uuid)
@@ -66,7 +84,7 @@ func (s *store) Get(ctx context.Context, uuid string) (_ driver.Record, _ bool, 
 	}
 	// A write may replace the record by a tombstone, or the reverse, between the
 	// two reads: only with the lock held is the absence of both conclusive.
-	lock := s.stripe(uuid)
+	lock := s.stripe(uuid).lock
 	if err := lock.acquire(ctx, s.b.health); err != nil {
 		return driver.Record{}, false, err
 	}
@@ -119,6 +137,6 @@ func (s *store) getTombstone(key []byte, uuid string) (driver.Record, bool, erro
 	return driver.Record{UUID: uuid, Revision: revision, Deleted: true}, true, nil
 }
 
-func (s *store) stripe(uuid string) lock {
-	return s.locks[maphash.String(s.seed, uuid)%stripes]
+func (s *store) stripe(uuid string) *stripe {
+	return &s.stripes[maphash.String(s.seed, uuid)%stripes]
 }

@@ -22,6 +22,11 @@ func (s *store) Put(ctx context.Context, w driver.Write) (err error) {
 		return err
 	}
 	r, err := s.prepare(ctx, &w, entries)
+	if errors.Is(err, errs.Mismatch) {
+		if err := s.awaitRecord(ctx, w.UUID); err != nil {
+			return err
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -32,7 +37,8 @@ func (s *store) Put(ctx context.Context, w driver.Write) (err error) {
 // lock of its UUID. The committer releases the lock when the write is visible,
 // which is before it is synced.
 func (s *store) prepare(ctx context.Context, w *driver.Write, entries []byte) (r *request, err error) {
-	lock := s.stripe(w.UUID)
+	stripe := s.stripe(w.UUID)
+	lock := stripe.lock
 	if err := lock.acquire(ctx, s.b.health); err != nil {
 		return nil, err
 	}
@@ -56,7 +62,7 @@ func (s *store) prepare(ctx context.Context, w *driver.Write, entries []byte) (r
 	if err != nil {
 		return nil, s.b.health.fail(err)
 	}
-	return &request{batch: batch, delta: delta, lock: lock, durable: true}, nil
+	return &request{batch: batch, delta: delta, lock: lock, durable: true, written: &stripe.written}, nil
 }
 
 // permits reports whether the precondition of a write is met.

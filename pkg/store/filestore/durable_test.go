@@ -1,0 +1,156 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+	"belfry/test/kit"
+)
+
+// slowDisk does not sync the log while it is held.
+type slowDisk struct{ hold sync.RWMutex }
+
+func (d *slowDisk) String() string { return "slow disk" }
+
+func (d *slowDisk) MaybeError(op errorfs.Op) error {
+	if isLog(op) && isSync(op) {
+		d.hold.RLock()
+		defer d.hold.RUnlock()
+	}
+	return nil
+}
+
+// TestReadsWaitUntilWhatTheyReadIsSynced holds the sync of a write back: until it is done no read returns,
+// neither one that would show the write nor one whose result is due to it.
+func TestReadsWaitUntilWhatTheyReadIsSynced(t *testing.T) {
+	for name, c := range map[string]struct {
+		write driver.Write
+		read  func(ctx context.Context, s *store) error
+	}{
+		"get of an update":           {next("a", "2"), get("a")},
+		"get of a deletion":          {next("a", ""), get("a")},
+		"get of a create":            {create("b", "1"), get("b")},
+		"query of an update":         {next("a", "2"), query("2")},
+		"query without a record":     {next("a", "2"), query("1")},
+		"scan":                       {next("a", "2"), scan},
+		"scan without a record":      {next("a", ""), scan},
+		"pending events":             {next("a", "2"), pending},
+		"failed condition":           {next("a", "2"), put(next("a", "3"))},
+		"create of a record":         {create("b", "1"), put(create("b", "2"))},
+		"update of a deleted record": {next("a", ""), put(next("a", "3"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disk := &slowDisk{}
+			b, s := openStore(t, "/data", errorfs.Wrap(vfs.NewMem(), disk))
+			if err := s.Put(t.Context(), create("a", "1")); err != nil {
+				t.Fatal(err)
+			}
+			disk.hold.Lock()
+			written := make(chan error, 1)
+			go func() { written <- s.Put(context.WithoutCancel(t.Context()), c.write) }()
+			kit.WaitFor(t, "the write is visible", func() bool {
+				record, _, err := s.latest(t.Context(), c.write.UUID)
+				return err == nil && record.Revision == c.write.Revision
+			})
+			short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if err := c.read(short, s); !errors.Is(err, errs.Canceled) {
+				t.Errorf("the read returned before the write was synced: %v", err)
+			}
+			disk.hold.Unlock()
+			if err := <-written; err != nil {
+				t.Error(err)
+			}
+			if err := c.read(t.Context(), s); err != nil && !errors.Is(err, errs.Mismatch) {
+				t.Errorf("after the sync: %v", err)
+			}
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestOtherRecordsAreReadDuringASync: a get waits for the writes of its own record only, and for those of the few that
+// share its lock.
+func TestOtherRecordsAreReadDuringASync(t *testing.T) {
+	t.Parallel()
+	disk := &slowDisk{}
+	b, s := openStore(t, "/data", errorfs.Wrap(vfs.NewMem(), disk))
+	other := "b"
+	for s.stripe(other) == s.stripe("a") {
+		other += "b"
+	}
+	for _, uuid := range []string{"a", other} {
+		if err := s.Put(t.Context(), create(uuid, "1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	disk.hold.Lock()
+	written := make(chan error, 1)
+	go func() { written <- s.Put(context.WithoutCancel(t.Context()), next("a", "2")) }()
+	kit.WaitFor(t, "the write is visible", func() bool {
+		record, _, err := s.latest(t.Context(), "a")
+		return err == nil && record.Revision == 2
+	})
+	if err := get(other)(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+	disk.hold.Unlock()
+	if err := errors.Join(<-written, b.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// create is the first write of a record, next the second: with the body "", its deletion.
+func create(uuid, body string) driver.Write { return writeOf(uuid, body, 0) }
+func next(uuid, body string) driver.Write   { return writeOf(uuid, body, 1) }
+
+func writeOf(uuid, body string, before uint64) driver.Write {
+	w := driver.Write{
+		UUID: uuid, IfRevision: before, Revision: before + 1,
+		Event: driver.Event{ID: uuid + body, Subject: "s", Payload: []byte("p")},
+	}
+	if body != "" {
+		w.Body = []byte(body)
+		w.Keys = keysOf(uuid, w.Body)
+	}
+	return w
+}
+
+func get(uuid string) func(context.Context, *store) error {
+	return func(ctx context.Context, s *store) error {
+		_, _, err := s.Get(ctx, uuid)
+		return err
+	}
+}
+
+func query(writer string) func(context.Context, *store) error {
+	return func(ctx context.Context, s *store) error {
+		_, err := s.Query(ctx, driver.Query{Index: "writer", Equal: [][]byte{[]byte(writer)}, Limit: 10})
+		return err
+	}
+}
+
+func scan(ctx context.Context, s *store) error {
+	_, err := s.Scan(ctx, nil, 10)
+	return err
+}
+
+func pending(ctx context.Context, s *store) error {
+	_, _, err := s.Pending(ctx, nil, 10)
+	return err
+}
+
+func put(w driver.Write) func(context.Context, *store) error {
+	return func(ctx context.Context, s *store) error { return s.Put(ctx, w) }
+}
