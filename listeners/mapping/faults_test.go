@@ -43,7 +43,15 @@ func faultyScenarios() map[string]model.Scenario {
 	ackByOther := smallScenarios()["two sources of one target"]
 	ackByOther.Crash, ackByOther.Fault.AckByOther = true, true
 
+	twoBackends := powerScenarios()["a change and a move, and power failures of two backends"]
+	oneBackend := refilledAfterPowerFailure()
+	for _, s := range []*model.Scenario{&twoBackends, &oneBackend} {
+		s.Volatile, s.Fault.ShowVolatile = true, true
+	}
+
 	return map[string]model.Scenario{
+		"reads of two backends show what is not durable":           twoBackends,
+		"reads of one backend show what is not durable":            oneBackend,
 		"objects are not read again after a write":                 noRecheck,
 		"revisions repeat in a new incarnation":                    repeated,
 		"a target created after its sources is not backfilled":     noBackfill,

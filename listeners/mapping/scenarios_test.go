@@ -144,6 +144,35 @@ func largeScenarios() map[string]model.Scenario {
 	}
 }
 
+// powerScenarios are explored with power failures, which take back what is not durable and end all
+// workers at once.
+func powerScenarios() map[string]model.Scenario {
+	twoBackends := smallScenarios()["a change and a move"]
+	twoBackends.OwnLogs = true
+	return map[string]model.Scenario{
+		"a change and a move, and power failures of two backends": twoBackends,
+		"a create before its target, and power failures":          smallScenarios()["a source is created before its target"],
+		"an array at its limit, and power failures": {
+			Mappings:      books(1),
+			Setup:         join(authors(), model.Save("Books", "x", `{"author":"a"}`)),
+			AtomicClients: true,
+			Clients: [][]model.Op{
+				{model.Save("Books", "y", `{"author":"a"}`)},
+				{model.Save("Books", "z", `{"author":"a"}`)},
+				{model.Delete("Books", "x")},
+			},
+		},
+	}
+}
+
+// refilledAfterPowerFailure has an object of which only the mark of an array tells: the array is full
+// when the object is saved, and has room when the mark was taken back.
+func refilledAfterPowerFailure() model.Scenario {
+	s := powerScenarios()["an array at its limit, and power failures"]
+	s.Clients[2] = append(s.Clients[2], model.Delete("Books", "y"))
+	return s
+}
+
 // In every interleaving arrays match objects when workers have nothing to do.
 func TestArraysConvergeInEveryInterleaving(t *testing.T) {
 	for name, s := range smallScenarios() {
@@ -160,6 +189,13 @@ func TestArraysConvergeInEveryInterleaving(t *testing.T) {
 			explore(t, s)
 		})
 	}
+	for name, s := range powerScenarios() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.MaxInFlight, s.Volatile = 2, true
+			explore(t, s)
+		})
+	}
 }
 
 // A soak run explores with crashes what the other tests explore without.
@@ -168,6 +204,9 @@ func TestSoakEveryInterleavingWithCrashes(t *testing.T) {
 	if kit.Soak(t, 1).Long() {
 		maps.Copy(scenarios, largeScenarios())
 		maps.Copy(scenarios, cascadeScenarios())
+		refilled := refilledAfterPowerFailure()
+		refilled.Volatile = true
+		scenarios["an array is refilled after power failures"] = refilled
 	} else {
 		const smallest = "a source is saved while its target is deleted"
 		scenarios[smallest] = cascadeScenarios()[smallest]
@@ -175,7 +214,7 @@ func TestSoakEveryInterleavingWithCrashes(t *testing.T) {
 	for name, s := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s.MaxInFlight, s.Crash = 2, true
+			s.MaxInFlight, s.Crash = 2, !s.Volatile
 			explore(t, s)
 		})
 	}

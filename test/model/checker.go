@@ -37,6 +37,7 @@ type Checker struct {
 	state    *state // the one in which the current step is made
 	run      *run   // the process that makes it; nil for a check
 	began    uint64 // the clock when the current client's operation began
+	wrote    uint64 // the volatile write of the current step; 0 for none
 	writeErr error  // of OnWrite
 }
 
@@ -126,13 +127,13 @@ func (c *Checker) stepClient(ctx context.Context, i int) (steps []step, err erro
 		}
 	}
 	c.began = w.since
-	for first := true; !done && err == nil && (first || c.scenario.AtomicClients); first = false {
+	for first := true; !done && err == nil && w.waits == 0 && !c.blocked(c.state, w.next) && (first || c.scenario.AtomicClients); first = false {
 		steps = append(steps, w.next.step)
 		done, err = c.step(&w.process, code, false)
 	}
 	c.saveTables()
 	if done {
-		*w = client{at: w.at + 1}
+		*w = client{at: w.at + 1, process: process{waits: w.waits}}
 		if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Exists) || errors.Is(err, errs.Conflict) {
 			err = nil
 		}
@@ -150,9 +151,15 @@ func (c *Checker) stepHandler(ctx context.Context, i int, stale bool) (steps []s
 			return nil, done, err
 		}
 	}
+	if c.blocked(c.state, h.next) {
+		return nil, false, nil
+	}
 	steps = []step{h.next.step}
 	done, err = c.step(&h.process, code, stale)
 	c.saveTables()
+	if done && h.waits > 0 {
+		err = fmt.Errorf("model: a handler ends with the write %v", steps)
+	}
 	return steps, done, err
 }
 
@@ -171,9 +178,9 @@ func (c *Checker) start(p *process, code program) (done bool, err error) {
 
 // step makes a process's next driver call and runs it to the one after.
 func (c *Checker) step(p *process, code program, stale bool) (done bool, err error) {
-	c.run = &run{log: p.log, stale: stale}
+	c.run, c.wrote = &run{log: p.log, stale: stale}, 0
 	a := p.next.do()
-	c.run = nil
+	c.run, p.waits = nil, c.wrote
 	if c.writeErr != nil {
 		return false, c.writeErr
 	}

@@ -44,7 +44,9 @@ const (
 	handlerStep       // a worker makes a step
 	deliverStale      // the same two, with a stale index
 	handlerStepStale
-	crash // a worker crashes
+	crash        // a worker crashes
+	syncWrite    // a write becomes durable
+	powerFailure // what is not durable is lost, and all workers crash
 )
 
 // transition leads from a state to another. index is the client, handler or
@@ -76,12 +78,14 @@ func (l label) String() string {
 func (c *Checker) transitions(s *state) []transition {
 	all := make([]transition, 0, len(s.clients)+2*len(s.handlers)+len(s.unacked))
 	for i := range s.clients {
-		if s.clients[i].at < len(c.scenario.Clients[i]) {
+		if w := &s.clients[i]; w.at < len(c.scenario.Clients[i]) && c.ready(s, &w.process) {
 			all = append(all, transition{clientStep, i})
 		}
 	}
 	for i := range s.handlers {
-		all = append(all, transition{handlerStep, i})
+		if c.ready(s, &s.handlers[i].process) {
+			all = append(all, transition{handlerStep, i})
+		}
 		if c.scenario.LaggingIndexes && s.handlers[i].next.step.op == "query" {
 			all = append(all, transition{handlerStepStale, i})
 		}
@@ -97,7 +101,12 @@ func (c *Checker) transitions(s *state) []transition {
 			}
 		}
 	}
-	return all
+	return append(all, c.volatileTransitions(s)...)
+}
+
+// ready reports whether a process can make its next step.
+func (c *Checker) ready(s *state, p *process) bool {
+	return p.waits == 0 && (p.next.do == nil || !c.blocked(s, p.next))
 }
 
 // take makes a transition from a state. When a handler completes, unacked is the
@@ -117,6 +126,10 @@ func (c *Checker) take(ctx context.Context, s *state, t transition) (next, unack
 			c.state.redeliver(d)
 		}
 		return c.state, nil, label{"worker", i, d, nil, "crashes"}, nil
+	case syncWrite:
+		return c.state, nil, c.sync(i), nil
+	case powerFailure:
+		return c.state, nil, c.failPower(), nil
 	case deliver, deliverStale:
 		c.state.handlers = append(c.state.handlers, handler{delivery: s.unacked[i]})
 		i = len(c.state.handlers) - 1
@@ -242,7 +255,7 @@ func (c *Checker) Simulate(ctx context.Context, seed uint64) (Stats, error) {
 			return stats, nil
 		}
 		t := transitions[random.IntN(len(transitions))]
-		if t.kind == crash {
+		if t.kind == crash || t.kind == powerFailure {
 			if crashes >= maxCrashes || random.IntN(4) > 0 {
 				continue
 			}

@@ -40,6 +40,14 @@ type Scenario struct {
 	// not: states do not include what an index returned earlier.
 	LaggingIndexes bool
 
+	// Volatile lets a power failure take back writes that are not durable yet,
+	// see volatileWrite. No handler may end with a write.
+	Volatile bool
+
+	// OwnLogs gives each store a log of its own, as backends of their own have:
+	// a write may be durable before an earlier one in another store.
+	OwnLogs bool
+
 	Fault Fault
 }
 
@@ -56,6 +64,9 @@ type Fault struct {
 	// DropTombstones removes records instead of leaving tombstones, so that
 	// (without Clock) the revisions of a new incarnation repeat.
 	DropTombstones bool
+
+	// ShowVolatile has reads return writes that are not durable yet.
+	ShowVolatile bool
 
 	RewritePut func(w *driver.Write)        // changes each write
 	DropEvent  func(e *event.Envelope) bool // events that are never delivered

@@ -17,6 +17,7 @@ type state struct {
 	unacked   []*delivery
 	clients   []client
 	handlers  []handler
+	volatile  []*volatileWrite // in the order in which they were made
 	clock     uint64
 	histories Histories
 	snapshots []map[string]map[string]*row // with lagging indexes: the stores before each write
@@ -47,6 +48,8 @@ type process struct {
 	log  []*answer
 	hash uint64 // of log
 	next call   // the driver call that it makes next
+
+	waits uint64 // the volatile write whose answer it waits for; 0 for none
 }
 
 type client struct {
@@ -136,9 +139,15 @@ func (s *state) fingerprint(clock bool) uint64 {
 	for _, d := range s.unacked {
 		sum += mix(d.hash, 3+s.holders(d))
 	}
+	for place, w := range s.volatile {
+		sum += mix(mix(w.hash, uint64(place)), uint64(w.table)+7)
+	}
 	for i := range s.clients {
 		w := &s.clients[i]
 		h := mix(mix(uint64(i), uint64(w.at)), w.hash)
+		if w.waits > 0 {
+			h = mix(h, s.place(w.waits))
+		}
 		if clock {
 			h = mix(h, w.since)
 		}
@@ -150,7 +159,11 @@ func (s *state) fingerprint(clock bool) uint64 {
 		if slices.Contains(s.unacked, h.delivery) {
 			unacked = 1
 		}
-		sum += mix(mix(mix(h.delivery.hash, s.holders(h.delivery)), unacked), h.hash)
+		hash := h.hash
+		if h.waits > 0 {
+			hash = mix(hash, s.place(h.waits))
+		}
+		sum += mix(mix(mix(h.delivery.hash, s.holders(h.delivery)), unacked), hash)
 	}
 	if !clock {
 		return mix(sum, 0)
@@ -159,6 +172,11 @@ func (s *state) fingerprint(clock bool) uint64 {
 		sum += h.hash
 	}
 	return mix(sum, s.clock)
+}
+
+// place is the place of a volatile write, counted from 1.
+func (s *state) place(id uint64) uint64 {
+	return 1 + uint64(slices.IndexFunc(s.volatile, func(w *volatileWrite) bool { return w.id == id }))
 }
 
 // redeliver makes an event available again after its handler crashed. A handler
@@ -183,4 +201,6 @@ func (s *state) holders(d *delivery) (n uint64) {
 }
 
 // quiescent reports whether workers have nothing to do.
-func (s *state) quiescent() bool { return len(s.unacked) == 0 && len(s.handlers) == 0 }
+func (s *state) quiescent() bool {
+	return len(s.unacked) == 0 && len(s.handlers) == 0 && len(s.volatile) == 0
+}

@@ -267,6 +267,7 @@ func (c *Checker) write(s *memoryStore, w *write) error {
 	if c.scenario.LaggingIndexes {
 		c.state.snapshots = append(c.state.snapshots[:len(c.state.snapshots):len(c.state.snapshots)], c.snapshot())
 	}
+	before := s.rows[w.UUID]
 	s.rows = maps.Clone(s.rows)
 	s.rows[w.UUID] = w.row // its event is delivered below
 	if c.scenario.Clock {
@@ -275,18 +276,29 @@ func (c *Checker) write(s *memoryStore, w *write) error {
 	if c.scenario.Fault.DropTombstones && w.Body == nil {
 		delete(s.rows, w.UUID)
 	}
+	history, known := c.state.histories[w.event.Store+"/"+w.UUID]
 	c.state.record(c.scenario.Mappings, w.event, c.began)
 	if c.OnWrite != nil && c.writeErr == nil {
 		c.writeErr = c.OnWrite(c.state.histories, w.event)
 	}
-	if len(w.deliveries) > 0 {
-		unacked := append(make([]*delivery, 0, len(c.state.unacked)+len(w.deliveries)), c.state.unacked...)
-		for _, d := range w.deliveries {
-			unacked = append(unacked, &d)
-		}
-		c.state.unacked = unacked
+	if c.scenario.Volatile && c.run != nil {
+		c.addVolatile(s, w, before, history, known)
+	} else {
+		c.deliver(w.deliveries)
 	}
 	return nil
+}
+
+// deliver makes events available to their consumers.
+func (c *Checker) deliver(deliveries []delivery) {
+	if len(deliveries) == 0 {
+		return
+	}
+	unacked := append(make([]*delivery, 0, len(c.state.unacked)+len(deliveries)), c.state.unacked...)
+	for _, d := range deliveries {
+		unacked = append(unacked, &d)
+	}
+	c.state.unacked = unacked
 }
 
 func matches(filter, subject string) bool {
