@@ -27,7 +27,7 @@ func keysOf(_ string, body []byte) []driver.Key {
 
 func openStore(t *testing.T, folder string, fs vfs.FS) (*Backend, *store) {
 	t.Helper()
-	b, err := open(folder, Options{MemTableBytes: 256 << 10}, fs)
+	b, err := Open(folder, Options{MemTableBytes: 256 << 10, FS: fs})
 	if err != nil {
 		t.Fatal(err)
 	}

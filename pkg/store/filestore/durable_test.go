@@ -3,30 +3,14 @@ package filestore
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 	"belfry/test/kit"
+	"belfry/test/kit/memdisk"
 )
-
-// slowDisk does not sync the log while it is held.
-type slowDisk struct{ hold sync.RWMutex }
-
-func (d *slowDisk) String() string { return "slow disk" }
-
-func (d *slowDisk) MaybeError(op errorfs.Op) error {
-	if isLog(op) && isSync(op) {
-		d.hold.RLock()
-		defer d.hold.RUnlock()
-	}
-	return nil
-}
 
 // TestReadsWaitUntilWhatTheyReadIsSynced holds the sync of a write back: until it is done no read returns,
 // neither one that would show the write nor one whose result is due to it.
@@ -49,12 +33,12 @@ func TestReadsWaitUntilWhatTheyReadIsSynced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			disk := &slowDisk{}
-			b, s := openStore(t, "/data", errorfs.Wrap(vfs.NewMem(), disk))
+			disk := memdisk.New()
+			b, s := openStore(t, "/data", disk)
 			if err := s.Put(t.Context(), create("a", "1")); err != nil {
 				t.Fatal(err)
 			}
-			disk.hold.Lock()
+			disk.HoldSyncs()
 			written := make(chan error, 1)
 			go func() { written <- s.Put(context.WithoutCancel(t.Context()), c.write) }()
 			kit.WaitFor(t, "the write is visible", func() bool {
@@ -66,7 +50,7 @@ func TestReadsWaitUntilWhatTheyReadIsSynced(t *testing.T) {
 			if err := c.read(short, s); !errors.Is(err, errs.Canceled) {
 				t.Errorf("the read returned before the write was synced: %v", err)
 			}
-			disk.hold.Unlock()
+			disk.ReleaseSyncs()
 			if err := <-written; err != nil {
 				t.Error(err)
 			}
@@ -84,8 +68,8 @@ func TestReadsWaitUntilWhatTheyReadIsSynced(t *testing.T) {
 // share its lock.
 func TestOtherRecordsAreReadDuringASync(t *testing.T) {
 	t.Parallel()
-	disk := &slowDisk{}
-	b, s := openStore(t, "/data", errorfs.Wrap(vfs.NewMem(), disk))
+	disk := memdisk.New()
+	b, s := openStore(t, "/data", disk)
 	other := "b"
 	for s.stripe(other) == s.stripe("a") {
 		other += "b"
@@ -95,7 +79,7 @@ func TestOtherRecordsAreReadDuringASync(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	disk.hold.Lock()
+	disk.HoldSyncs()
 	written := make(chan error, 1)
 	go func() { written <- s.Put(context.WithoutCancel(t.Context()), next("a", "2")) }()
 	kit.WaitFor(t, "the write is visible", func() bool {
@@ -105,7 +89,7 @@ func TestOtherRecordsAreReadDuringASync(t *testing.T) {
 	if err := get(other)(t.Context(), s); err != nil {
 		t.Error(err)
 	}
-	disk.hold.Unlock()
+	disk.ReleaseSyncs()
 	if err := errors.Join(<-written, b.Close()); err != nil {
 		t.Error(err)
 	}

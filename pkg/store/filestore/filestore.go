@@ -27,6 +27,9 @@ type Options struct {
 	// Logger receives disk errors, and at debug level the log of Pebble. nil
 	// discards them.
 	Logger *slog.Logger
+
+	// FS is the file system of the folder; nil is that of the machine. Tests use others.
+	FS vfs.FS
 }
 
 func (o *Options) setDefaults() {
@@ -38,6 +41,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.FS == nil {
+		o.FS = vfs.Default
 	}
 }
 
@@ -57,19 +63,14 @@ var _ driver.Backend = (*Backend)(nil)
 // Open opens a folder and creates it if it does not exist. The folder is locked
 // until Close: Open reports errs.Unavailable while another Backend or process
 // holds the lock.
-func Open(folder string, opts Options) (*Backend, error) {
-	return open(folder, opts, vfs.Default)
-}
-
-// open is Open with a file system.
-func open(folder string, opts Options, fs vfs.FS) (_ *Backend, err error) {
+func Open(folder string, opts Options) (_ *Backend, err error) {
 	opts.setDefaults()
 	b := &Backend{health: newHealth(opts.Logger)}
 	defer b.health.recoverFatal(&err)
-	if b.lock, err = lockFolder(folder, fs); err != nil {
+	if b.lock, err = lockFolder(folder, opts.FS); err != nil {
 		return nil, err
 	}
-	if b.db, err = pebble.Open(folder, b.settings(opts, fs)); err != nil {
+	if b.db, err = pebble.Open(folder, b.settings(opts)); err != nil {
 		return nil, errors.Join(openError(folder, err), b.lock.Close())
 	}
 	b.health.active.Store(true)
@@ -90,9 +91,9 @@ func openError(folder string, err error) error {
 
 // settings returns Pebble's options for objects of some hundred bytes, many
 // concurrent writers and a small machine.
-func (b *Backend) settings(opts Options, fs vfs.FS) *pebble.Options {
+func (b *Backend) settings(opts Options) *pebble.Options {
 	o := &pebble.Options{
-		FS:                 disk{FS: fs, h: b.health},
+		FS:                 disk{FS: opts.FS, h: b.health},
 		Lock:               b.lock,
 		Logger:             b.health,
 		EventListener:      b.health.listener(),
