@@ -20,7 +20,7 @@ type form struct {
 }
 
 func readForm(x *kit.Exchange) (form, error) {
-	f := form{html: strings.HasPrefix(x.Request.Header.Get("Content-Type"), kit.HTMLForm)}
+	f := form{html: strings.HasPrefix(strings.ToLower(x.Request.Header.Get("Content-Type")), kit.HTMLForm)}
 	if x.Request.ContentLength > maxBody {
 		x.CloseConnection()
 		return f, tooLarge()

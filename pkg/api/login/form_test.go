@@ -93,6 +93,9 @@ func TestAuthForms(t *testing.T) {
 			t.Errorf("%.80s: cookies %v", c.body, r.Cookies())
 		}
 	}
+	// The names of media types are the same in either case.
+	f.Do("POST", "/auth/email", "login=bob%40example.com&password=a+fine+password", "Content-Type", "", "Content-Type", "Application/X-WWW-Form-Urlencoded; charset=UTF-8").
+		Want(303).HasHeader("Location", "/out?reason=unknown&x=")
 	// Fields that only JSON has, as text.
 	session := f.Register("dora@example.com", "a fine password")
 	f.Do("PUT", "/auth/email", "password=a+fine+password&newPassword=a+better+password", "Content-Type", "", "Content-Type", formType, "Authorization", "Bearer "+session).Want(204)
