@@ -285,3 +285,18 @@ func TestDeleteExpiredKeepsWhatIsInUse(t *testing.T) {
 		t.Errorf("%d removed", n)
 	}
 }
+
+// A request can be so slow that its session ends meanwhile. It must not get a new
+// session, not even by adding an address that the account has already.
+func TestAnEndedSessionIsNotReplaced(t *testing.T) {
+	w := newFixture(t)
+	ended := w.register(ada, password)
+	if _, err := w.ChangePassword(t.Context(), password, "a new password", with(w.mustLogin(ada, password, ended.User.UUID))); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := w.Register(t.Context(), credentials(ada, password), with(ended))
+	w.wantKind(err, errs.Unauthenticated)
+	if got.Token != "" {
+		t.Error("an ended session was replaced by a new one")
+	}
+}
