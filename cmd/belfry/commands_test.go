@@ -58,6 +58,7 @@ func TestWrongConfiguration(t *testing.T) {
 			belfry(t, 2, says, append(command, file)...)
 		}
 	}
+	belfry(t, 2, "; --config names another file", "serve", "-c", filepath.Join(folder, "none.yaml"))
 	good := filepath.Join(folder, "good.yaml")
 	if err := os.WriteFile(good, []byte("stores:\n  Books: {expose: {}}\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"belfry/config"
 	"belfry/pkg/app"
+	"belfry/pkg/errs"
 )
 
 // configuration holds the flags of every command that reads a configuration.
@@ -15,6 +18,9 @@ type configuration struct {
 }
 
 func (f configuration) load(listen string) (*config.Config, error) {
+	if _, err := os.Stat(f.Config); errors.Is(err, fs.ErrNotExist) {
+		return nil, errs.New(errs.Invalid, "%s: cannot be read: no such file or directory; --config names another file", f.Config)
+	}
 	c, err := config.Load(f.Config, os.LookupEnv)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ type Held struct {
 
 func (h *Held) Error() string {
 	return "the data folder " + h.Folder + " is in use by " + h.Holder.String() +
-		": stop that process or choose another folder with --data"
+		": stop that process or choose another folder: data in the configuration, or --data"
 }
 
 func (h *Held) Unwrap() error { return errs.New(errs.Unavailable, "%s", h.Error()) }
