@@ -16,7 +16,7 @@ func items(input string) (all []string, places []Position, err error) {
 	all, places, err = itemsOf(strings.NewReader(input))
 	bytewise, bytewisePlaces, bytewiseErr := itemsOf(iotest.OneByteReader(strings.NewReader(input)))
 	if !slices.Equal(all, bytewise) || !slices.Equal(places, bytewisePlaces) || fmt.Sprint(err) != fmt.Sprint(bytewiseErr) {
-		return nil, nil, fmt.Errorf("%q at %v and %v, one byte at a time %q at %v and %v", all, places, err, bytewise, bytewisePlaces, bytewiseErr)
+		return nil, nil, fmt.Errorf("%q at %v and %w, one byte at a time %q at %v and %w", all, places, err, bytewise, bytewisePlaces, bytewiseErr)
 	}
 	return all, places, err
 }
