@@ -325,6 +325,11 @@ func TestChangedFiltersAreApplied(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
+	// While a request for events is left, the server passes over those that the old filter does not select.
+	kit.WaitFor(t, "no request is left", func() bool {
+		c, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
+		return err == nil && c.CachedInfo().NumWaiting == 0
+	})
 	publish(t, b, 0, 5)
 	run(t, b, listener.Spec{Handler: handler})
 	kit.WaitFor(t, "what the new filter selects is handled", func() bool { return s.distinct() == 5 })
