@@ -165,7 +165,7 @@ func powerScenarios() map[string]model.Scenario {
 	}
 }
 
-// refilledAfterPowerFailure has an object of which only the mark of an array tells: the array is full
+// refilledAfterPowerFailure has an object that only the mark of an array is a sign of: the array is full
 // when the object is saved, and has room when the mark was taken back.
 func refilledAfterPowerFailure() model.Scenario {
 	s := powerScenarios()["an array at its limit, and power failures"]

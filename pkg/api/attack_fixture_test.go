@@ -40,13 +40,12 @@ type attackFixture struct {
 	github                          *fakeProvider
 	outbox                          *attackOutbox
 	opts                            auth.Options
-	log                             *attackLog
 }
 
 // newAttackFixture starts a server. change may set options before.
 func newAttackFixture(t *testing.T, change ...any) *attackFixture {
 	t.Helper()
-	p := &attackFixture{T: t, github: &fakeProvider{}, outbox: &attackOutbox{}, log: &attackLog{}}
+	p := &attackFixture{T: t, github: &fakeProvider{}, outbox: &attackOutbox{}}
 	o := auth.Options{
 		BaseURL: "http://belfry.example", Providers: map[string]oauth.Provider{"github": p.github},
 		Email: &auth.Email{
@@ -54,7 +53,7 @@ func newAttackFixture(t *testing.T, change ...any) *attackFixture {
 			From: "belfry@example.com", Sender: p.outbox, Validation: p.text("validate"), Recovery: p.text("recover"), Taken: p.text("taken"),
 		},
 		Hash: auth.HashParams{Memory: 64, Time: 1, Threads: 1},
-		Log:  slog.New(slog.NewJSONHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Log:  slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
 		if c, ok := c.(func(*auth.Options)); ok {
@@ -120,18 +119,6 @@ func (p *attackFixture) text(subject string) *mail.Templates {
 	t, err := mail.ParseTemplates(subject, "", "{{.Token}}")
 	p.must(err)
 	return t
-}
-
-// attackLog records log lines.
-type attackLog struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *attackLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
 }
 
 // attackOutbox is the bus and the mail server.

@@ -18,6 +18,7 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
+	"belfry/test/kit"
 	"belfry/test/model"
 )
 
@@ -32,7 +33,7 @@ type fixture struct {
 	clock    *clock
 	recorder *recorder
 	sender   *mailRecorder
-	log      *logBuffer
+	log      *kit.Tail
 	email    auth.Email // of the service
 	opts     auth.Options
 }
@@ -50,7 +51,7 @@ var cheapHash = auth.HashParams{Memory: 8, Time: 1, Threads: 1}
 func newFixture(t *testing.T, change ...func(*auth.Options)) *fixture {
 	t.Helper()
 	w := &fixture{
-		T: t, backend: &faultyBackend{Backend: model.NewMemory(), open: map[string]driver.Store{}}, recorder: &recorder{}, sender: &mailRecorder{}, log: &logBuffer{},
+		T: t, backend: &faultyBackend{Backend: model.NewMemory(), open: map[string]driver.Store{}}, recorder: &recorder{}, sender: &mailRecorder{}, log: &kit.Tail{},
 		clock: &clock{now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)},
 	}
 	w.email = auth.Email{

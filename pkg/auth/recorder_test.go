@@ -102,21 +102,3 @@ func (b *mailRecorder) failWith(fail, last error) {
 	defer b.mu.Unlock()
 	b.fail, b.last = fail, last
 }
-
-// logBuffer records log lines.
-type logBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}

@@ -1,27 +1,12 @@
 package bus_test
 
 import (
-	"bytes"
 	"strings"
-	"sync"
+
+	"belfry/test/kit"
 )
 
 // logged is a log that can be read while it is written.
-type logged struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
+type logged struct{ kit.Tail }
 
 func (l *logged) count(s string) int { return strings.Count(l.String(), s) }

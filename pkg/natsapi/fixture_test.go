@@ -43,7 +43,7 @@ type fixture struct {
 	books    *store.Store
 	requests *store.Store
 	outbox   *outbox
-	logged   *logged
+	logged   *kit.Tail
 	now      *clock
 	options  natsapi.Options
 }
@@ -105,23 +105,6 @@ func (c *clock) forward(d time.Duration) {
 	c.ahead += d
 }
 
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // interceptor is a function as a store.Interceptor.
 type interceptor func(ctx context.Context, q store.InterceptRequest) (object.Object, error)
 
@@ -134,7 +117,7 @@ const bookSchema = `{"type":"object","properties":{"title":{"type":"string","max
 // newFixture creates a fixture without a server.
 func newFixture(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.Backend) *fixture {
 	t.Helper()
-	w := &fixture{T: t, outbox: &outbox{}, logged: &logged{}, now: &clock{}}
+	w := &fixture{T: t, outbox: &outbox{}, logged: &kit.Tail{}, now: &clock{}}
 	log := slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
 	w.bus, err = bus.Open(t.Context(), bus.Options{

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -9,7 +8,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -42,7 +40,7 @@ func TestBrowserExampleReceivesEventsAndReconnects(t *testing.T) {
 	write(script, "globalThis.location = {href: 'http://"+address+"/a/page'}\n"+string(example[1]))
 	first := process.Serve(t, config)
 
-	out := &output{}
+	out := &kit.Tail{}
 	browser := exec.CommandContext(t.Context(), "node", "--experimental-eventsource", "--no-warnings", script)
 	browser.Stdout, browser.Stderr = out, out
 	if err := kit.Start(browser); err != nil {
@@ -80,22 +78,4 @@ func TestBrowserExampleReceivesEventsAndReconnects(t *testing.T) {
 	receives("Store.Saved persuasion")
 	receives("Store.Deleted emma")
 	receives("Store.Saved emma")
-}
-
-// output is the output of a process.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(data []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(data)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }
