@@ -3,6 +3,7 @@ package dynamostore_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,10 @@ import (
 	"belfry/test/backing"
 	"belfry/test/kit"
 )
+
+// anyServer is the environment variable with the endpoint of another server to test,
+// for instance DynamoDB Local. The tests leave their tables there.
+const anyServer = "BELFRY_TEST_DYNAMODB_URL"
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -31,24 +36,35 @@ func TestSoakConcurrency(t *testing.T) {
 	}
 }
 
-// eachServer runs a suite against both servers, with tables for each test.
+// eachServer runs a suite against both servers and, where the environment names it, another one.
 func eachServer(t *testing.T, run func(*testing.T, func(*testing.T) storetest.Harness)) {
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {
-			server := start(t)
-			var backends atomic.Int64
-			run(t, func(*testing.T) storetest.Harness {
-				opts := options(server.URL)
-				opts.TablePrefix = fmt.Sprintf("b%d_", backends.Add(1))
-				return storetest.Harness{
-					Open: func(ctx context.Context) (driver.Backend, error) {
-						b, err := dynamostore.Open(ctx, opts)
-						return lowercase{b}, err
-					},
-					Features: storetest.Features{Reopen: true},
-				}
-			})
+			run(t, harness(start(t).URL, func(b driver.Backend) driver.Backend { return lowercase{b} }))
 		})
+	}
+	if url := os.Getenv(anyServer); url != "" {
+		t.Run("another", func(t *testing.T) {
+			run(t, harness(url, func(b driver.Backend) driver.Backend { return b }))
+		})
+	}
+}
+
+// prefixes counts the table prefixes of this process.
+var prefixes atomic.Int64
+
+// harness gives each test tables of its own.
+func harness(url string, wrap func(driver.Backend) driver.Backend) func(t *testing.T) storetest.Harness {
+	return func(*testing.T) storetest.Harness {
+		opts := options(url)
+		opts.TablePrefix = fmt.Sprintf("b%d-%d_", os.Getpid(), prefixes.Add(1))
+		return storetest.Harness{
+			Open: func(ctx context.Context) (driver.Backend, error) {
+				b, err := dynamostore.Open(ctx, opts)
+				return wrap(b), err
+			},
+			Features: storetest.Features{Reopen: true},
+		}
 	}
 }
 
