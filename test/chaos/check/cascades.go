@@ -1,0 +1,75 @@
+package check
+
+import (
+	"belfry/pkg/event"
+	"belfry/test/chaos/history"
+)
+
+// grace is how long after a deletion an object can be created and still be deleted with its target, in
+// microseconds; docs/mapping.md has the rule.
+const grace = 2_000_000
+
+// cascades checks that every object was deleted that had to be deleted with its target, and no other. It
+// compares times of objects with revisions, which are times too.
+func cascades(s *history.Segment, r *Report) {
+	deletions := map[history.Object][]uint64{}
+	for o, revision := range s.Deleted {
+		deletions[o] = append(deletions[o], revision)
+	}
+	for _, e := range s.Events {
+		if e.Deleted() {
+			deletions[e.Object()] = append(deletions[e.Object()], e.Revision)
+		}
+	}
+	for o, state := range s.Final {
+		store := history.StoreOf(o.Store)
+		if !store.Cascade {
+			continue
+		}
+		for _, uuid := range history.Targets(state.Body, store.Key) {
+			undeleted(s, r, o, state, history.Object{Store: store.Target, UUID: uuid}, deletions)
+		}
+	}
+	counted := map[string]bool{}
+	for _, e := range s.Events {
+		if e.Deleted() && e.Origin == event.OriginCascade && !counted[e.ID] && !again(s, e) {
+			counted[e.ID] = true
+			r.Cascaded++
+			if !justified(e, deletions) {
+				r.add(WronglyDeleted, e.Object(), "a cascade deleted %s at revision %d; no target that it names was deleted", e.Envelope.Object, e.Revision)
+			}
+		}
+	}
+}
+
+// undeleted checks an object that exists and names a target.
+func undeleted(s *history.Segment, r *Report, o history.Object, state history.State, target history.Object, deletions map[history.Object][]uint64) {
+	var at uint64
+	for _, revision := range deletions[target] {
+		at = max(at, revision)
+	}
+	updated := history.Micros(state.Body, "updated")
+	switch now := s.Final[target]; {
+	case at == 0:
+	case !now.Exists() && updated <= at+grace:
+		r.add(Undeleted, o, "it was last written at %d and names %s, which was deleted at %d", updated, target, at)
+	case now.Exists() && updated < at:
+		r.add(Undeleted, o, "it was last written at %d and names %s, which was deleted at %d and created again", updated, target, at)
+	}
+}
+
+// justified reports whether the deletion of an object follows that of a target that it named.
+func justified(e history.Event, deletions map[history.Object][]uint64) bool {
+	store := history.StoreOf(e.Store)
+	if e.ObjectOmitted {
+		return true
+	}
+	for _, uuid := range history.Targets(e.Envelope.Object, store.Key) {
+		for _, at := range deletions[history.Object{Store: store.Target, UUID: uuid}] {
+			if at < e.Revision && history.Micros(e.Envelope.Object, "created") <= at+grace {
+				return true
+			}
+		}
+	}
+	return false
+}

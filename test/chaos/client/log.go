@@ -1,0 +1,220 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/event"
+	"belfry/test/chaos/history"
+)
+
+// Log reads the event log in two ways: as a durable listener while clients write, and from its last
+// position to its end when nothing is pending.
+type Log struct {
+	tag      string
+	conn     *nats.Conn
+	js       jetstream.JetStream
+	next     uint64 // sequence that the next Read begins with
+	consumes jetstream.ConsumeContext
+
+	mu       sync.Mutex
+	received map[string]bool // ids
+	failures []string
+}
+
+// OpenLog starts to listen. tag begins the names of all objects of the run.
+func OpenLog(ctx context.Context, url, tag string) (*Log, error) {
+	conn, err := connectBus(url)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{tag: tag, conn: conn, received: map[string]bool{}}
+	if l.js, err = jetstream.New(conn); err == nil {
+		err = l.open(ctx)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("the event log at %s: %w", url, err)
+	}
+	return l, nil
+}
+
+func (l *Log) open(ctx context.Context) error {
+	stream, err := l.js.Stream(ctx, bus.StreamEvents)
+	if err != nil {
+		return err
+	}
+	l.next = stream.CachedInfo().State.LastSeq + 1
+	return l.listen(ctx)
+}
+
+// listen creates the durable consumer at the position of the next Read, if it is not there.
+func (l *Log) listen(ctx context.Context) error {
+	stream, err := l.js.Stream(ctx, bus.StreamEvents)
+	if err != nil {
+		return err
+	}
+	if l.consumes != nil {
+		l.consumes.Stop()
+	}
+	consumer, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+		Durable: l.durable(), AckPolicy: jetstream.AckExplicitPolicy, AckWait: 5 * time.Second, MaxAckPending: 10_000,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: l.next,
+	})
+	if err != nil {
+		return err
+	}
+	l.consumes, err = consumer.Consume(l.receive)
+	return err
+}
+
+func (l *Log) durable() string { return "chaos-" + l.tag }
+
+// Close stops to listen and deletes the consumer.
+func (l *Log) Close(ctx context.Context) error {
+	l.consumes.Stop()
+	err := l.js.DeleteConsumer(ctx, bus.StreamEvents, l.durable())
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		err = nil
+	}
+	l.conn.Close()
+	return err
+}
+
+func (l *Log) receive(m jetstream.Msg) {
+	e, err := event.Decode(m.Data())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.failures = append(l.failures, fmt.Sprintf("the listener received what is no event: %v: %s", err, history.Short(m.Data())))
+	}
+	if l.ours(&e) {
+		l.received[e.ID] = true
+	}
+	_ = m.Ack() // one that is lost brings the event again
+}
+
+// ours reports whether an event is about an object of the run.
+func (l *Log) ours(e *event.Envelope) bool {
+	return strings.HasPrefix(e.UUID, l.tag+".") || e.Event == event.Register && strings.HasPrefix(login(e), l.tag+"-")
+}
+
+// login returns the address of a registration.
+func login(e *event.Envelope) string {
+	var form struct{ Login string }
+	_ = json.Unmarshal(e.Datas, &form)
+	return form.Login
+}
+
+// Read returns the events from the position of the last call to the end of the log, those of the run, in
+// the order of the log.
+func (l *Log) Read(ctx context.Context) ([]history.Event, error) {
+	stream, err := l.js.Stream(ctx, bus.StreamEvents)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := stream.Consumer(ctx, l.durable()); errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if err := l.listen(ctx); err != nil { // it was lost with the bus's disk
+			return nil, err
+		}
+	}
+	last := stream.CachedInfo().State.LastSeq
+	if last < l.next {
+		return nil, nil
+	}
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: l.next,
+	})
+	if err != nil {
+		return nil, err
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return nil, err
+	}
+	defer messages.Stop()
+	var events []history.Event
+	for l.next <= last {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return nil, fmt.Errorf("reading the log at %d of %d: %w", l.next, last, err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return nil, err
+		}
+		e, err := event.Decode(m.Data())
+		if err != nil {
+			return nil, fmt.Errorf("event %d of the log: %w: %s", meta.Sequence.Stream, err, history.Short(m.Data()))
+		}
+		if l.ours(&e) {
+			events = append(events, history.Event{Envelope: e, Sequence: meta.Sequence.Stream})
+		}
+		l.next = meta.Sequence.Stream + 1
+	}
+	return events, nil
+}
+
+// Received returns the ids of the events that the durable listener received since the last call, and
+// what it received that is no event. It waits until all of want are there, or ctx ends.
+func (l *Log) Received(ctx context.Context, want []history.Event) (ids map[string]bool, failures []string) {
+	for ctx.Err() == nil && !l.hasAll(want) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ids, failures = l.received, l.failures
+	l.received, l.failures = map[string]bool{}, nil
+	return ids, failures
+}
+
+func (l *Log) hasAll(want []history.Event) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range want {
+		if !l.received[want[i].ID] {
+			return false
+		}
+	}
+	return true
+}
+
+// handled returns the last sequence of the log, and an error while a listener has not handled an event.
+func (l *Log) handled(ctx context.Context) (last uint64, err error) {
+	stream, err := l.js.Stream(ctx, bus.StreamEvents)
+	if err != nil {
+		return 0, err
+	}
+	workers := 0
+	consumers := stream.ListConsumers(ctx)
+	for c := range consumers.Info() {
+		if c.Config.Durable == "" || c.Config.Durable == l.durable() {
+			continue // readers of the log, such as this program
+		}
+		if c.Name == "mapping" || c.Name == "cascade" {
+			workers++
+		}
+		if c.NumPending > 0 || c.NumAckPending > 0 {
+			err = fmt.Errorf("listener %s has not received %d events and not acknowledged %d", c.Name, c.NumPending, c.NumAckPending)
+		}
+	}
+	if err := errors.Join(err, consumers.Err()); err != nil {
+		return 0, err
+	}
+	if workers < 2 {
+		return 0, errors.New("the workers mapping and cascade have no consumers")
+	}
+	return stream.CachedInfo().State.LastSeq, nil
+}

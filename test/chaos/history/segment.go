@@ -1,0 +1,88 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+
+	"belfry/pkg/event"
+)
+
+// Event is an event of the log.
+type Event struct {
+	event.Envelope
+	Sequence uint64
+}
+
+// Object is the object that the event is about.
+func (e Event) Object() Object { return Object{e.Store, e.UUID} }
+
+// Written reports whether the event is that of a write of a store, of which each write has one.
+func (e Event) Written() bool {
+	return e.Event == event.StoreSaved || e.Event == event.StoreUpdated || e.Event == event.StoreDeleted
+}
+
+// Deleted reports whether the event is that of a deletion.
+func (e Event) Deleted() bool { return e.Event == event.StoreDeleted }
+
+// Account is what is known of an address that was registered, when nothing is pending.
+type Account struct {
+	Address      string
+	Acknowledged bool
+	User         string // the uuid of the user that logs in; "" when no password works
+}
+
+// User is an object of the store of users.
+type User struct {
+	UUID, Address string
+	Idents        []struct{ UUID, Type string }
+}
+
+// Segment is the part of a history between two times at which nothing was pending.
+type Segment struct {
+	Start, Final map[Object]State // what GET returned. At the start, a deleted object has the revision of its deletion
+	Listed       map[Object]State // what the lists returned at the end
+	Ops          []Op
+	Carried      []Op // writes of the segment before whose outcome is still unknown
+
+	// The log. Without events (LogLost) the checks that need them are left out.
+	Events   []Event
+	Known    map[string]bool   // ids of events of the segment before
+	Received map[string]bool   // ids of the events that a durable listener received
+	Deleted  map[Object]uint64 // revision of the last deletion of each object, before the segment
+	LogLost  bool
+
+	// Ordered says that one process writes all objects, so that their events are published in the order
+	// of their revisions.
+	Ordered bool
+
+	Files map[string][]byte // contents of the files that objects have at the end, by hash as recorded; nil: could not be read
+}
+
+// Objects returns all objects that the segment is about, sorted.
+func (s *Segment) Objects() []Object {
+	set := map[Object]bool{}
+	for _, op := range s.Ops {
+		set[op.Object] = true
+	}
+	for _, e := range s.Events {
+		if StoreOf(e.Store).Name != "" {
+			set[e.Object()] = true
+		}
+	}
+	for _, m := range []map[Object]State{s.Start, s.Final} {
+		for o := range m {
+			set[o] = true
+		}
+	}
+	all := make([]Object, 0, len(set))
+	for o := range set {
+		all = append(all, o)
+	}
+	slices.SortFunc(all, Compare)
+	return all
+}
+
+// Compare orders objects by store and uuid.
+func Compare(a, b Object) int {
+	return cmp.Or(cmp.Compare(a.Store, b.Store), cmp.Compare(a.UUID, b.UUID))
+}

@@ -1,0 +1,114 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"belfry/test/chaos/check"
+	"belfry/test/chaos/history"
+)
+
+// transient are the kinds of violations that pending work may explain. They count only if they persist.
+var transient = []check.Kind{check.WrongArray, check.WrongList, check.Undeleted}
+
+// rechecks is how often they are checked again.
+const rechecks = 3
+
+// Check stops the clients, waits until nothing is pending, and makes every check. It returns an error when
+// a check could not be made; what was found is in the report.
+func (r *Run) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	r.halt()
+	s := &history.Segment{
+		Start: r.states, Carried: r.carried, Known: r.known, Deleted: r.deleted, Received: map[string]bool{}, Ordered: r.opts.Ordered,
+	}
+	found, err := r.settled(ctx, s)
+	for n := 0; err == nil && n < rechecks && persists(found); n++ {
+		r.report.Late++
+		if err = wait(ctx, time.Second/2); err == nil {
+			found, err = r.settled(ctx, s)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, text := range r.history.TakeWrong() {
+		found.Violations = append(found.Violations, check.Violation{Kind: check.WrongReply, Object: "reply", Text: text})
+	}
+	if r.opts.Accounts {
+		if err := r.accounts(ctx, s, found); err != nil {
+			return err
+		}
+	}
+	if r.opts.Belfry != "" {
+		if err := check.Commands(ctx, r.opts.Belfry, r.opts.Deployment.Config, found); err != nil {
+			return err
+		}
+	}
+	r.report.add(found, r.history.Counts())
+	r.remember(s)
+	r.logf("checked after round %d: %s", r.report.Rounds, r.report.Line())
+	return nil
+}
+
+func persists(found *check.Report) bool {
+	return slices.ContainsFunc(found.Violations, func(v check.Violation) bool { return slices.Contains(transient, v.Kind) })
+}
+
+// settled waits until nothing is pending, completes the segment with what is there then, and checks it.
+func (r *Run) settled(ctx context.Context, s *history.Segment) (*check.Report, error) {
+	if err := r.pool.Settle(ctx, r.log); err != nil {
+		return nil, err
+	}
+	events, err := r.log.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.Events = append(s.Events, events...)
+	if s.Final, err = r.pool.Snapshot(ctx); err != nil {
+		return nil, err
+	}
+	if s.Listed, err = r.pool.Listed(ctx); err != nil {
+		return nil, err
+	}
+	if s.Files, err = r.pool.Files(ctx, s.Final); err != nil {
+		return nil, err
+	}
+	delivery, cancel := context.WithTimeout(ctx, patience/4)
+	ids, failures := r.log.Received(delivery, events)
+	cancel()
+	for id := range ids {
+		s.Received[id] = true
+	}
+	s.Ops = append(s.Ops, r.history.Take()...)
+	found := check.Segment(s)
+	for _, text := range failures {
+		found.Violations = append(found.Violations, check.Violation{Kind: check.WrongReply, Object: "listener", Text: text})
+	}
+	return found, nil
+}
+
+// accounts logs in to all addresses. What that writes has to settle, since users have copies of idents.
+func (r *Run) accounts(ctx context.Context, s *history.Segment, found *check.Report) error {
+	accounts, err := r.pool.Accounts.Settle(ctx, r.pool)
+	if err != nil {
+		return err
+	}
+	if err := r.pool.Settle(ctx, r.log); err != nil {
+		return err
+	}
+	events, err := r.log.Read(ctx)
+	if err != nil {
+		return err
+	}
+	s.Events = append(s.Events, events...)
+	users, err := r.pool.Users(ctx)
+	if err != nil {
+		return err
+	}
+	check.Accounts(accounts, users, s.Events, found)
+	r.report.Accounts += len(accounts)
+	return nil
+}
