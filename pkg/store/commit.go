@@ -50,7 +50,7 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error)
 		change(&extra)
 		out.ExtraEvents = append(out.ExtraEvents, s.pendingEvent(&extra))
 	}
-	if err := s.driver.Put(ctx, out); err != nil {
+	if err := s.put(ctx, out); err != nil {
 		return Stored{}, err
 	}
 	if s.opts.Outbox != nil {
@@ -64,10 +64,26 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error)
 
 // commitWithoutEvents writes a record without an event.
 func (s *Store) commitWithoutEvents(ctx context.Context, call Call, out driver.Write) (Stored, error) {
-	if err := s.driver.Put(ctx, out); err != nil {
+	if err := s.put(ctx, out); err != nil {
 		return Stored{}, err
 	}
 	return s.project(call, driver.Record{UUID: out.UUID, Revision: out.Revision, Body: out.Body}), nil
+}
+
+// writeGrace is how long a write continues after its caller has given up.
+const writeGrace = 5 * time.Second
+
+// put writes a record. A write that has begun is completed when its caller gives up, as a client does that
+// disconnects: ended half way, nobody would know whether it was made, and if it was, its event would
+// wait in the record for the next sweep, while later events of the object are published.
+func (s *Store) put(ctx context.Context, w driver.Write) error {
+	if ctx.Done() == nil || ctx.Err() != nil {
+		return s.driver.Put(ctx, w)
+	}
+	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(writeGrace, cancel) })()
+	return s.driver.Put(writing, w)
 }
 
 // pendingEvent encodes an event for its record.

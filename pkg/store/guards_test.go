@@ -304,6 +304,31 @@ func TestRetriedUpdateHasTheWholeInput(t *testing.T) {
 	}
 }
 
+func TestAWriteThatHasBegunIsCompletedWhenItsCallerGivesUp(t *testing.T) {
+	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = backend.Close() })
+	var hook func()
+	out := &outbox{}
+	s, err := store.Open(t.Context(), interleaved{backend, &hook}, store.Options{Name: "Books", Outbox: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, giveUp := context.WithCancel(t.Context())
+	hook = giveUp
+	stored, err := s.Save(ctx, parse(t, `{"title":"Emma"}`), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ctx.Err() == nil || out.last().Revision != stored.Revision {
+		t.Errorf("the event that the outbox received last is %+v, the write's revision %d", out.last(), stored.Revision)
+	}
+	_, err = s.Save(ctx, parse(t, `{"title":"Persuasion"}`), "b")
+	kind(t, err, errs.Canceled) // it has not begun
+}
+
 func TestOptionsAreCopied(t *testing.T) {
 	o := store.Options{
 		Private: []string{"secret"}, Maps: []store.Mapping{books}, Indexes: []query.Index{{Name: "n", Fields: []string{"n"}}},

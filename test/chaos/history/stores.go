@@ -81,7 +81,7 @@ func All() []Store {
 			Cascade: true, Shared: true, Objects: 10,
 		},
 		{Name: Toys, Path: "/toys", Key: "child", Target: Children, Array: "toys", Fields: []string{"title"}, Cascade: true, Objects: 10},
-		{Name: Smalls, Path: "/smalls", Key: "parent", Target: Parents, Array: "smalls", Fields: []string{"title", "value"}, Limit: 3, Objects: 14},
+		{Name: Smalls, Path: "/smalls", Key: "parent", Target: Parents, Array: "smalls", Fields: []string{"title", "value"}, Limit: 3, Objects: 24},
 		{Name: Tags, Path: "/tags", Key: "parents", Target: Parents, Array: "tags", Fields: []string{"title", "parents"}, Limit: 3, Objects: 8},
 	}
 }
