@@ -154,13 +154,25 @@ func (s *Server) serves() error {
 	select {
 	case err := <-s.banner:
 		if err == nil {
-			return nil
+			return s.usesFreePorts()
 		}
 		<-s.done
 		return fmt.Errorf("belfry did not start: %w\n%s", s.err, s.stderr)
 	case <-time.After(patience):
 		return s.hangs("did not start")
 	}
+}
+
+// usesFreePorts ends a process that listens on a default port: tests run side by side, and beside
+// servers of the developer.
+func (s *Server) usesFreePorts() error {
+	for _, url := range []string{s.URL, s.Bus} {
+		if strings.HasSuffix(url, ":8080") || strings.HasSuffix(url, ":4222") {
+			s.Kill()
+			return fmt.Errorf("belfry listens on a default port, %s, which another process may need: set listen and bus.listen to 127.0.0.1:0", url)
+		}
+	}
+	return nil
 }
 
 // hangs ends the process with the stacks of its goroutines, and returns its output.
