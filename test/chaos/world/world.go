@@ -4,7 +4,20 @@ package world
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/test/backing"
+	"belfry/test/kit"
+	"belfry/test/kit/programs"
 )
 
 // Kind is a kind of deployment.
@@ -31,6 +44,7 @@ type Deployment struct {
 	Fronts []string // base URLs of the HTTP fronts
 	Bus    string   // URLs of the bus, reachable while no fault is there; several servers are separated by commas
 	Config string   // configuration file for belfry's commands, such as verify
+	Env    []string // what these commands need in their environment
 }
 
 // Nemesis is one kind of fault.
@@ -41,4 +55,186 @@ type Nemesis struct {
 	Inject func(ctx context.Context, r *rand.Rand) (heal func(ctx context.Context) error, err error)
 	// Kills and PowerCuts is how many process kills and power cuts one injection counts as, at least.
 	Kills, PowerCuts int
+	// Full is how long the fault must last to have all its effects, such as that events are redelivered to
+	// another process; 0: it has them at once.
+	Full time.Duration
 }
+
+// World is a running deployment. Its methods are not safe for concurrent use.
+type World struct {
+	t          testing.TB
+	kind       Kind
+	folder     string
+	programs   binaries
+	deployment Deployment
+	env        []string // of every process
+
+	fronts, workers []*unit // of belfry; a process that is both is a front
+	buses           []*bus
+	machines        []*machine // that can lose their power, with a disk that can fail
+	proxies         *backing.Proxies
+	toBus, toStores map[*unit][]*backing.Proxy // connections of a process of belfry
+	backend         restarter                  // nil without a server
+	missing         []string
+}
+
+type binaries struct{ belfry, nats string }
+
+// restarter is a server that can be killed and started again on the same data and address.
+type restarter interface {
+	Kill()
+	Restart()
+}
+
+// Start starts a deployment that ends with the test, and waits until it is ready. served is the part of
+// the configuration that says what is served: stores, authentication and binaries. A data race in a
+// process of it fails the test.
+func Start(t testing.TB, kind Kind, served string) *World {
+	t.Helper()
+	w := &World{t: t, kind: kind, folder: t.TempDir(), toBus: map[*unit][]*backing.Proxy{}, toStores: map[*unit][]*backing.Proxy{}}
+	w.programs.belfry = w.must(programs.Belfry())
+	w.programs.nats = w.must(programs.NATS())
+	w.env = append(os.Environ(),
+		"GORACE=atexit_sleep_ms=10 log_path="+filepath.Join(w.folder, raceLog), "AWS_ACCESS_KEY_ID="+backing.AccessKey, "AWS_SECRET_ACCESS_KEY="+backing.SecretKey)
+	t.Cleanup(w.end)
+	if kind != Files {
+		w.proxies = backing.StartProxies(t)
+	}
+	w.layOut(served)
+	for _, u := range w.units() {
+		if err := u.start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	if err := w.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+const (
+	startLimit = 2 * time.Minute
+	stopLimit  = time.Minute
+	raceLog    = "race" // with the process id appended
+)
+
+func (w *World) must(value string, err error) string {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return value
+}
+
+// Deployment is how to reach the world.
+func (w *World) Deployment() Deployment { return w.deployment }
+
+// Missing says which faults can't be injected here, and why.
+func (w *World) Missing() []string { return slices.Clone(w.missing) }
+
+// belfries returns the processes of belfry.
+func (w *World) belfries() []*unit { return slices.Concat(w.fronts, w.workers) }
+
+// units returns all processes, in the order in which they start.
+func (w *World) units() []*unit {
+	var all []*unit
+	for _, b := range w.buses {
+		all = append(all, b.unit)
+	}
+	return append(all, w.belfries()...)
+}
+
+// Ready waits until every process of belfry is ready.
+func (w *World) Ready(ctx context.Context) error {
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, u := range w.belfries() {
+		for {
+			err := ready(ctx, client, u.url)
+			if err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("%s is not ready: %w\n%s", u.name, err, u.log())
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+func ready(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		text := make([]byte, 500)
+		n, _ := res.Body.Read(text)
+		return fmt.Errorf("%s: %s", res.Status, text[:n])
+	}
+	return nil
+}
+
+// Ends returns the processes that ended by themselves since the last call, with the end of their logs. They
+// were started again. A process may end when its disk fails, if it says so.
+func (w *World) Ends() []string {
+	var all []string
+	for _, u := range w.units() {
+		all = append(all, u.takeEnds()...)
+	}
+	return all
+}
+
+// Logs returns the end of each process's output.
+func (w *World) Logs() string {
+	var b strings.Builder
+	for _, u := range w.units() {
+		fmt.Fprintf(&b, "--- %s\n%s\n", u.name, u.log())
+	}
+	return b.String()
+}
+
+// Stop stops belfry and then the buses, and reports those that don't end properly.
+func (w *World) Stop() error {
+	var all []error
+	for _, u := range slices.Backward(w.units()) {
+		all = append(all, u.stop(stopLimit))
+	}
+	return errors.Join(all...)
+}
+
+// StopBelfry stops the processes of belfry; the buses run on.
+func (w *World) StopBelfry() error {
+	var all []error
+	for _, u := range slices.Backward(w.belfries()) {
+		all = append(all, u.stop(stopLimit))
+	}
+	return errors.Join(all...)
+}
+
+// end kills what runs and reports data races.
+func (w *World) end() {
+	for _, u := range slices.Backward(w.units()) {
+		u.kill()
+	}
+	races, err := filepath.Glob(filepath.Join(w.folder, raceLog+".*"))
+	if err != nil {
+		w.t.Error(err)
+	}
+	for _, race := range races {
+		report, err := os.ReadFile(race)
+		w.t.Errorf("belfry has a data race: %v\n%s", err, report)
+	}
+}
+
+// freePort returns a port that no other process of the world has.
+func (w *World) freePort() int { return kit.FreePort(w.t) }
+

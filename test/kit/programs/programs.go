@@ -35,6 +35,15 @@ func BelfryWithoutRace() (string, error) {
 	return filepath.Join(folder, "belfry"), err
 }
 
+// NATS builds a NATS server of the version that belfry embeds and returns its path.
+func NATS() (string, error) {
+	const source = "test/kit/natsserver/nats"
+	folder, err := install(job{name: "nats", from: []string{"go.mod", source}, build: func(ctx context.Context, root, target string) error {
+		return run(ctx, root, plain, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(target, "nats"), "belfry/"+source)
+	}})
+	return filepath.Join(folder, "nats"), err
+}
+
 // Examples builds the programs of listeners/examples with the race detector and returns their folder.
 func Examples() (string, error) {
 	return install(job{name: "examples", from: sources, build: race("belfry/listeners/examples/..."), changes: true})
@@ -100,7 +109,7 @@ func toolchain() []string {
 // All builds every program. report is called with each that is there.
 func All(report func(path string)) error {
 	for _, build := range []func() (string, error){
-		Belfry, BelfryWithoutRace, Examples,
+		Belfry, BelfryWithoutRace, Examples, NATS,
 		func() (string, error) { return Module("mongo") },
 		func() (string, error) { return Tools("s3") },
 		func() (string, error) { return Tools("toxiproxy") },

@@ -1,12 +1,15 @@
 // Command mongo serves MongoDB's protocol for tests: FerretDB on SQLite, in
-// one process that needs nothing else.
+// one process that needs nothing else. Commands are executed one at a time, so that each is atomic.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
+	"io/fs"
 	"log"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"os/signal"
@@ -34,8 +37,15 @@ func serve(folder, listen string) error {
 		return err
 	}
 	state := url.URL{Scheme: "file", Path: filepath.ToSlash(folder) + "/"}
+	if err := os.Chdir(folder); err != nil { // the path of a socket must be short
+		return err
+	}
+	front := &atomic{socket: "socket"}
+	if err := os.Remove(front.socket); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
+		return err
+	}
 	server, err := ferretdb.New(&ferretdb.Config{
-		Listener:  ferretdb.ListenerConfig{TCP: listen},
+		Listener:  ferretdb.ListenerConfig{Unix: front.socket},
 		Logger:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Handler:   "sqlite",
 		SQLiteURL: state.String(),
@@ -43,7 +53,17 @@ func serve(folder, listen string) error {
 	if err != nil {
 		return err
 	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	go func() {
+		defer stop()
+		if err := front.serve(ctx, l); ctx.Err() == nil {
+			log.Print(err)
+		}
+	}()
 	return server.Run(ctx)
 }
