@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -62,6 +63,7 @@ type Proxy struct {
 	path   string
 
 	mu     sync.Mutex
+	count  int      // of toxics, ever
 	toxics []string // paths
 }
 
@@ -138,7 +140,8 @@ const downstream = "downstream"
 func (p *Proxy) toxic(ctx context.Context, kind, stream string, attributes map[string]int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	name := kind + "-" + stream
+	p.count++
+	name := strconv.Itoa(p.count)
 	err := p.server.call(ctx, http.MethodPost, p.path+"/toxics", map[string]any{"name": name, "type": kind, "stream": stream, "attributes": attributes})
 	if err == nil {
 		p.toxics = append(p.toxics, p.path+"/toxics/"+name)

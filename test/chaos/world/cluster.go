@@ -20,7 +20,13 @@ func (w *World) clusterNemeses() []Nemesis {
 		return nil
 	}
 	anyone := func(_ context.Context, r *rand.Rand) (*bus, error) { return some(r, 1, w.buses)[0], nil }
-	leader := func(ctx context.Context, _ *rand.Rand) (*bus, error) { return w.leader(ctx) }
+	// While another fault is there may be no leader.
+	leader := func(ctx context.Context, r *rand.Rand) (*bus, error) {
+		if b, err := w.leader(ctx); err == nil || ctx.Err() != nil {
+			return b, err
+		}
+		return anyone(ctx, r)
+	}
 	return []Nemesis{
 		{Name: "kill bus leader", Kills: 1, Inject: func(ctx context.Context, r *rand.Rand) (heal, error) {
 			b, err := leader(ctx, r)
@@ -50,7 +56,7 @@ func (w *World) isolate(name string, which func(context.Context, *rand.Rand) (*b
 }
 
 // leaderPatience is how long an election may take.
-const leaderPatience = 30 * time.Second
+const leaderPatience = 5 * time.Second
 
 // leader returns the server that leads stream EVENTS.
 func (w *World) leader(ctx context.Context) (*bus, error) {

@@ -1,0 +1,113 @@
+package world
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/test/kit"
+)
+
+const served = `stores:
+  Parents: {expose: {}}
+  Children:
+    expose: {}
+    map: {Parents: {key: parent, target: children, fields: title, cascade: true}}
+`
+
+// put writes a child of parent p through a front and waits until p has a copy.
+func put(t *testing.T, w *World, front string, uuid string) {
+	t.Helper()
+	client := &http.Client{Timeout: time.Minute}
+	kit.WaitUntil(t, func() error {
+		res, err := client.Post(front+"/children", "application/json", strings.NewReader(fmt.Sprintf(`{"uuid":%q,"parent":"p","title":"t"}`, uuid)))
+		if err != nil {
+			return err
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != http.StatusCreated && res.StatusCode != http.StatusConflict {
+			return fmt.Errorf("creating %s: %s", uuid, res.Status)
+		}
+		return nil
+	})
+}
+
+// copies waits until parent p has so many copies.
+func copies(t *testing.T, front string, want int) {
+	t.Helper()
+	kit.WaitUntil(t, func() error {
+		res, err := http.Get(front + "/parents/p")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = res.Body.Close() }()
+		var p struct{ Children []any }
+		if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
+			return err
+		}
+		if len(p.Children) != want {
+			return fmt.Errorf("%s, %d copies, want %d", res.Status, len(p.Children), want)
+		}
+		return nil
+	})
+}
+
+// After each fault every front serves again, what was written before and during it is there, and copies are
+// complete.
+func TestEveryWorldRecoversFromEveryFault(t *testing.T) {
+	for _, kind := range Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			w := Start(t, kind, served)
+			for _, missing := range w.Missing() {
+				t.Log("not here:", missing)
+			}
+			d := w.Deployment()
+			res, err := http.Post(d.Fronts[0]+"/parents", "application/json", strings.NewReader(`{"uuid":"p"}`))
+			if err != nil || res.StatusCode != http.StatusCreated {
+				t.Fatal(res, err)
+			}
+			_ = res.Body.Close()
+			r, count := rand.New(rand.NewPCG(1, 0)), 0
+			for _, n := range w.Nemeses() {
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				heal, err := n.Inject(ctx, r)
+				if err != nil {
+					t.Fatalf("%s: %v", n.Name, err)
+				}
+				<-time.After(500 * time.Millisecond)
+				if err := heal(ctx); err != nil {
+					t.Fatalf("the end of %s: %v", n.Name, err)
+				}
+				if err := w.Ready(ctx); err != nil {
+					t.Fatalf("after %s: %v\n%s", n.Name, err, w.Logs())
+				}
+				ready := time.Since(began)
+				for _, front := range d.Fronts {
+					put(t, w, front, fmt.Sprint("c", count))
+					count++
+				}
+				copies(t, d.Fronts[0], count)
+				cancel()
+				t.Logf("%-30s ready after %s, copied after %s", n.Name, ready.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+				for _, end := range w.Ends() {
+					t.Log(end)
+				}
+			}
+			cmd := exec.Command(w.programs.belfry, "verify", "--config", d.Config)
+			cmd.Env = d.Env
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("verify: %v\n%s", err, out)
+			}
+			if err := w.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
