@@ -21,8 +21,8 @@ const served = `stores:
     map: {Parents: {key: parent, target: children, fields: title, cascade: true}}
 `
 
-// put writes a child of parent p through a front and waits until p has a copy.
-func put(t *testing.T, w *World, front string, uuid string) {
+// create creates a child of parent p through a front.
+func create(t *testing.T, front, uuid string) {
 	t.Helper()
 	client := &http.Client{Timeout: time.Minute}
 	kit.WaitUntil(t, func() error {
@@ -59,55 +59,62 @@ func copies(t *testing.T, front string, want int) {
 }
 
 // After each fault every front serves again, what was written before and during it is there, and copies are
-// complete.
-func TestEveryWorldRecoversFromEveryFault(t *testing.T) {
-	for _, kind := range Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			w := Start(t, kind, served)
-			for _, missing := range w.Missing() {
-				t.Log("not here:", missing)
-			}
-			d := w.Deployment()
-			res, err := http.Post(d.Fronts[0]+"/parents", "application/json", strings.NewReader(`{"uuid":"p"}`))
-			if err != nil || res.StatusCode != http.StatusCreated {
-				t.Fatal(res, err)
-			}
-			_ = res.Body.Close()
-			r, count := rand.New(rand.NewPCG(1, 0)), 0
-			for _, n := range w.Nemeses() {
-				began := time.Now()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				heal, err := n.Inject(ctx, r)
-				if err != nil {
-					t.Fatalf("%s: %v", n.Name, err)
-				}
-				<-time.After(500 * time.Millisecond)
-				if err := heal(ctx); err != nil {
-					t.Fatalf("the end of %s: %v", n.Name, err)
-				}
-				if err := w.Ready(ctx); err != nil {
-					t.Fatalf("after %s: %v\n%s", n.Name, err, w.Logs())
-				}
-				ready := time.Since(began)
-				for _, front := range d.Fronts {
-					put(t, w, front, fmt.Sprint("c", count))
-					count++
-				}
-				copies(t, d.Fronts[0], count)
-				cancel()
-				t.Logf("%-30s ready after %s, copied after %s", n.Name, ready.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
-				for _, end := range w.Ends() {
-					t.Log(end)
-				}
-			}
-			cmd := exec.Command(w.programs.belfry, "verify", "--config", d.Config)
-			cmd.Env = d.Env
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("verify: %v\n%s", err, out)
-			}
-			if err := w.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
+// complete. Each round is another kind of world.
+func TestSoakEveryWorldRecoversFromEveryFault(t *testing.T) {
+	soak := kit.Soak(t, 1)
+	for soak.More() {
+		kind := Kinds()[soak.Seed()%uint64(len(Kinds()))]
+		t.Run(string(kind), func(t *testing.T) { recovers(t, kind, soak.Rand()) })
+	}
+}
+
+func recovers(t *testing.T, kind Kind, r *rand.Rand) {
+	t.Helper()
+	w := Start(t, kind, served)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(w.Logs())
+		}
+	})
+	for _, missing := range w.Missing() {
+		t.Log("not here:", missing)
+	}
+	d := w.Deployment()
+	res, err := http.Post(d.Fronts[0]+"/parents", "application/json", strings.NewReader(`{"uuid":"p"}`))
+	if err != nil || res.StatusCode != http.StatusCreated {
+		t.Fatal(res, err)
+	}
+	_ = res.Body.Close()
+	count := 0
+	for _, n := range w.Nemeses() {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		heal, err := n.Inject(ctx, r)
+		if err != nil {
+			t.Fatalf("%s: %v", n.Name, err)
+		}
+		if err := heal(ctx); err != nil {
+			t.Fatalf("the end of %s: %v", n.Name, err)
+		}
+		if err := w.Ready(ctx); err != nil {
+			t.Fatalf("after %s: %v", n.Name, err)
+		}
+		cancel()
+		t.Log(n.Name)
+		for _, front := range d.Fronts {
+			create(t, front, fmt.Sprint("c", count))
+			count++
+		}
+		copies(t, d.Fronts[0], count)
+		for _, end := range w.Ends() {
+			t.Log(end)
+		}
+	}
+	cmd := exec.Command(w.programs.belfry, "verify", "--config", d.Config)
+	cmd.Env = d.Env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("verify: %v\n%s", err, out)
+	}
+	if err := w.Stop(); err != nil {
+		t.Error(err)
 	}
 }
