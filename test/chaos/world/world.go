@@ -237,4 +237,3 @@ func (w *World) end() {
 
 // freePort returns a port that no other process of the world has.
 func (w *World) freePort() int { return kit.FreePort(w.t) }
-

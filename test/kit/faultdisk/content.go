@@ -23,6 +23,7 @@ type content struct {
 	size  int64
 	pages map[int64]*page // one that is missing is zero
 
+	renewed bool             // durable content was cut off altogether
 	durable int64            // the size when it was last synced
 	undo    map[int64]before // by page that was written since
 }
@@ -92,6 +93,7 @@ func (c *content) read(offset int64, buffer []byte) int {
 func (c *content) resize(size int64) {
 	if size < c.size {
 		c.zero(size, c.size)
+		c.renewed = c.renewed || size == 0 && c.durable > 0
 	}
 	c.size = size
 }
@@ -113,7 +115,7 @@ func (c *content) zero(from, to int64) {
 
 // sync makes the content durable, except for pages that an earlier sync has lost.
 func (c *content) sync() {
-	c.durable = c.size
+	c.durable, c.renewed = c.size, false
 	maps.DeleteFunc(c.undo, func(_ int64, was before) bool { return !was.lost })
 }
 
@@ -149,5 +151,5 @@ func (c *content) cut(r *rand.Rand) {
 	}
 	c.size = max(c.size, size)
 	c.resize(size)
-	c.undo, c.durable = map[int64]before{}, size
+	c.undo, c.durable, c.renewed = map[int64]before{}, size, false
 }

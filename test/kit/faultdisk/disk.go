@@ -5,7 +5,8 @@
 // What survives a power cut is at most what ext4 keeps in its default mode (data=ordered). The content of
 // a file is durable once the file is synced. Changes of names (a file that is created, renamed, removed)
 // become durable in their order: with the sync of a file those up to the last one that concerns the
-// file, with the sync of a folder those in the folder.
+// file, with the sync of a folder those in the folder. Content that replaces other content, by a rename or by
+// writing a file anew, is written before the old one is given up.
 package faultdisk
 
 import (
@@ -140,6 +141,9 @@ func (d *Disk) rename(from *node, name string, to *node, newName string) {
 	if moved == replaced {
 		return
 	}
+	if replaced != nil {
+		d.writeBack(moved)
+	}
 	d.setName(to, newName, moved)
 	d.setName(from, name, nil)
 	d.record(func() {
@@ -156,6 +160,22 @@ func (d *Disk) edit(n *node, change func(*content)) {
 	n.modified = time.Now()
 	if n.content.size != size {
 		n.change = d.changes // the size is in the journal too
+	}
+}
+
+// closed is called when a file is closed.
+func (d *Disk) closed(n *node) {
+	if n.content.renewed {
+		d.writeBack(n)
+	}
+}
+
+// writeBack writes content as the kernel does when nobody waits for it.
+func (d *Disk) writeBack(n *node) {
+	if d.faults.syncing != 0 {
+		n.content.loseSync()
+	} else {
+		n.content.sync()
 	}
 }
 

@@ -37,7 +37,9 @@ func (d *Disk) Fail() { d.set(func(f *faults) { f.every = syscall.EIO }) }
 func (d *Disk) FailSyncs() { d.set(func(f *faults) { f.syncing = syscall.EIO }) }
 
 // FailWrites lets everything that changes the disk fail with EIO.
-func (d *Disk) FailWrites() { d.set(func(f *faults) { f.writing, f.syncing = syscall.EIO, syscall.EIO }) }
+func (d *Disk) FailWrites() {
+	d.set(func(f *faults) { f.writing, f.syncing = syscall.EIO, syscall.EIO })
+}
 
 // ReadOnly lets everything that changes the disk fail with EROFS.
 func (d *Disk) ReadOnly() { d.set(func(f *faults) { f.writing = syscall.EROFS }) }

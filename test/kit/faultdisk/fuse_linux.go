@@ -295,4 +295,3 @@ func (f *files) StatFs(_ <-chan struct{}, header *fuse.InHeader, out *fuse.Statf
 	}
 	return status
 }
-

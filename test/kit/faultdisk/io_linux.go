@@ -41,6 +41,7 @@ func (f *files) Release(_ <-chan struct{}, input *fuse.ReleaseIn) {
 	defer f.unlock()
 	if n := f.disk.nodes[input.NodeId]; n != nil {
 		n.opened--
+		f.disk.closed(n)
 		f.disk.release(n)
 	}
 }
@@ -55,6 +56,9 @@ func (f *files) Read(_ <-chan struct{}, input *fuse.ReadIn, buffer []byte) (fuse
 }
 
 func (f *files) Write(_ <-chan struct{}, input *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	if input.Flags&syscall.O_DSYNC != 0 {
+		f.disk.delaySync()
+	}
 	n, status := f.lock(input.NodeId)
 	defer f.unlock()
 	if !status.Ok() {
@@ -65,6 +69,14 @@ func (f *files) Write(_ <-chan struct{}, input *fuse.WriteIn, data []byte) (uint
 		return 0, fuse.Status(err)
 	}
 	f.disk.edit(n, func(c *content) { c.write(offset, data) })
+	if input.Flags&syscall.O_DSYNC == 0 { // a part of O_SYNC
+		return uint32(len(data)), fuse.OK
+	}
+	if err := f.disk.faults.syncing; err != 0 {
+		n.content.loseSync()
+		return 0, fuse.Status(err)
+	}
+	f.disk.syncNode(n)
 	return uint32(len(data)), fuse.OK
 }
 
