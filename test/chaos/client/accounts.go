@@ -53,7 +53,7 @@ func (a *Accounts) register(ctx context.Context, p *Pool, front, address, passwo
 	a.mu.Lock()
 	a.tries[address] = append(a.tries[address], password)
 	a.mu.Unlock()
-	r, err := p.post(ctx, front, map[string]any{"register": true, "login": address, "password": password, "address": address})
+	r, err := p.post(ctx, p.http.send, front, map[string]any{"register": true, "login": address, "password": password, "address": address})
 	if err != nil || r.status >= http.StatusInternalServerError {
 		if err == nil && r.status != http.StatusServiceUnavailable {
 			p.History.Wrong(fmt.Sprintf("registering %s: status %d %s", address, r.status, r.body))
@@ -72,12 +72,12 @@ func (a *Accounts) register(ctx context.Context, p *Pool, front, address, passwo
 	}
 }
 
-func (p *Pool) post(ctx context.Context, front string, form map[string]any) (*reply, error) {
+func (p *Pool) post(ctx context.Context, send sender, front string, form map[string]any) (*reply, error) {
 	data, err := json.Marshal(form)
 	if err != nil {
 		return nil, err
 	}
-	return p.http.send(ctx, http.MethodPost, front+"/auth/email", http.Header{"Content-Type": {"application/json"}}, data)
+	return send(ctx, http.MethodPost, front+"/auth/email", http.Header{"Content-Type": {"application/json"}}, data)
 }
 
 // Settle logs in to every address that was registered since the last call. An address whose registration
@@ -118,7 +118,7 @@ func (a *Accounts) Settle(ctx context.Context, p *Pool) ([]history.Account, erro
 // writes.
 func (p *Pool) registerAgain(ctx context.Context, address string) (user string, err error) {
 	const password = "the password of the last client"
-	r, err := p.post(ctx, p.Deployment.Fronts[0], map[string]any{"register": true, "login": address, "password": password, "address": address})
+	r, err := p.post(ctx, p.http.insist, p.Deployment.Fronts[0], map[string]any{"register": true, "login": address, "password": password, "address": address})
 	if err != nil {
 		return "", err
 	}
@@ -132,7 +132,7 @@ func (p *Pool) registerAgain(ctx context.Context, address string) (user string, 
 // login returns the uuid of the user that logs in, "" when that is refused.
 func (p *Pool) login(ctx context.Context, address, password string) (string, error) {
 	front := p.Deployment.Fronts[0]
-	r, err := p.post(ctx, front, map[string]any{"login": address, "password": password})
+	r, err := p.post(ctx, p.http.insist, front, map[string]any{"login": address, "password": password})
 	if err != nil {
 		return "", err
 	}
@@ -146,7 +146,7 @@ func (p *Pool) login(ctx context.Context, address, password string) (string, err
 	if r.status != http.StatusNoContent || token == "" {
 		return "", fmt.Errorf("logging in as %s: status %d %s", address, r.status, r.body)
 	}
-	r, err = p.http.send(ctx, http.MethodGet, front+"/auth/me", http.Header{"Authorization": {"Bearer " + token}}, nil)
+	r, err = p.http.insist(ctx, http.MethodGet, front+"/auth/me", http.Header{"Authorization": {"Bearer " + token}}, nil)
 	if err != nil || r.status != http.StatusOK {
 		return "", fmt.Errorf("reading the user of %s: %w", address, statusError(r, err))
 	}

@@ -20,9 +20,8 @@ import (
 const attempt = 3 * time.Second
 
 // connectBus connects to the bus, and stays connected through its outages.
-func connectBus(url string) (*nats.Conn, error) {
-	return nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.RetryOnFailedConnect(true),
-		nats.ReconnectBufSize(-1)) // a request that was not sent is not sent later
+func connectBus(url string, more ...nats.Option) (*nats.Conn, error) {
+	return nats.Connect(url, append(more, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.RetryOnFailedConnect(true))...)
 }
 
 // overBus sends a write with an idempotency key until there is a final reply or the time is over. The

@@ -34,7 +34,7 @@ type Pool struct {
 
 // NewPool connects the clients.
 func NewPool(o Options) (*Pool, error) {
-	bus, err := connectBus(o.Deployment.Bus)
+	bus, err := connectBus(o.Deployment.Bus, nats.ReconnectBufSize(-1)) // what was not sent is not sent later
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (c *client) do(ctx context.Context, op history.Op) (history.Op, bool) {
 	if op.Bus {
 		wrong = overBus(ctx, c.bus, &op)
 	} else {
-		r, err := c.http.request(ctx, c.front, &op)
+		r, err := request(ctx, c.http.send, c.front, &op)
 		if wrong = conclude(&op, r, err); op.Outcome == history.Done {
 			op.Revision = revisionOf(r.header)
 			if len(r.body) > 0 {

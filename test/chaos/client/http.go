@@ -64,6 +64,24 @@ func (t *transport) send(ctx context.Context, method, url string, header http.He
 	return &reply{status: res.StatusCode, header: res.Header, body: text}, nil
 }
 
+// sender is send or insist.
+type sender func(ctx context.Context, method, url string, header http.Header, body []byte) (*reply, error)
+
+// insist sends a request that may be repeated until there is a reply other than 503. Checks send it: what
+// is there does not depend on whether belfry runs at the moment.
+func (t *transport) insist(ctx context.Context, method, url string, header http.Header, body []byte) (*reply, error) {
+	for {
+		r, err := t.send(ctx, method, url, header, body)
+		if ctx.Err() != nil || err == nil && r.status != http.StatusServiceUnavailable {
+			return r, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 // problemOf returns the type of a problem, or the start of another body.
 func problemOf(body []byte) string {
 	var p struct{ Type, Detail string }
@@ -121,8 +139,8 @@ func expected(kind history.Kind, status int) bool {
 	return false
 }
 
-// request sends an op to a front.
-func (t *transport) request(ctx context.Context, front string, op *history.Op) (*reply, error) {
+// request sends an op to a front, by send or insist.
+func request(ctx context.Context, send sender, front string, op *history.Op) (*reply, error) {
 	store := history.StoreOf(op.Object.Store)
 	h := http.Header{"X-Request-Id": {op.Request}}
 	path, method, body := store.Path+"/"+op.Object.UUID, "", []byte(nil)
@@ -153,7 +171,7 @@ func (t *transport) request(ctx context.Context, front string, op *history.Op) (
 	if op.IfNoneMatch != 0 {
 		h.Set("If-None-Match", quoted(op.IfNoneMatch))
 	}
-	return t.send(ctx, method, front+path, h, body)
+	return send(ctx, method, front+path, h, body)
 }
 
 // encode writes an object that has these fields.

@@ -69,6 +69,7 @@ func (l *Log) listen(ctx context.Context) error {
 	consumer, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 		Durable: l.durable(), AckPolicy: jetstream.AckExplicitPolicy, AckWait: 5 * time.Second, MaxAckPending: 10_000,
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: l.next,
+		InactiveThreshold: 10 * time.Minute, // when Close can't delete it
 	})
 	if err != nil {
 		return err
@@ -77,7 +78,9 @@ func (l *Log) listen(ctx context.Context) error {
 	return err
 }
 
-func (l *Log) durable() string { return "chaos-" + l.tag }
+const durablePrefix = "chaos-"
+
+func (l *Log) durable() string { return durablePrefix + l.tag }
 
 // Close stops to listen and deletes the consumer.
 func (l *Log) Close(ctx context.Context) error {
@@ -200,7 +203,7 @@ func (l *Log) handled(ctx context.Context) (last uint64, err error) {
 	workers := 0
 	consumers := stream.ListConsumers(ctx)
 	for c := range consumers.Info() {
-		if c.Config.Durable == "" || c.Config.Durable == l.durable() {
+		if c.Config.Durable == "" || strings.HasPrefix(c.Config.Durable, durablePrefix) {
 			continue // readers of the log, such as this program
 		}
 		if c.Name == "mapping" || c.Name == "cascade" {

@@ -16,7 +16,7 @@ func (p *Pool) Snapshot(ctx context.Context) (map[history.Object]history.State, 
 	states := map[history.Object]history.State{}
 	for i, o := range history.Universe(p.Tag) {
 		op := history.Op{Object: o, Kind: history.Get, Client: p.Clients, Request: fmt.Sprintf("%s-snapshot-%d", p.Tag, i), Call: p.History.Now()}
-		r, err := p.http.request(ctx, p.Deployment.Fronts[i%len(p.Deployment.Fronts)], &op)
+		r, err := request(ctx, p.http.insist, p.Deployment.Fronts[i%len(p.Deployment.Fronts)], &op)
 		wrong := conclude(&op, r, err)
 		op.Return = p.History.Now()
 		if err != nil || wrong != "" || r.status != http.StatusOK && r.status != http.StatusNotFound {
@@ -60,7 +60,7 @@ func (p *Pool) list(ctx context.Context, path string, fn func(body []byte) error
 		if cursor != "" {
 			query += "&cursor=" + url.QueryEscape(cursor)
 		}
-		r, err := p.http.send(ctx, http.MethodGet, p.Deployment.Fronts[0]+path+query, nil, nil)
+		r, err := p.http.insist(ctx, http.MethodGet, p.Deployment.Fronts[0]+path+query, nil, nil)
 		if err != nil || r.status != http.StatusOK {
 			return fmt.Errorf("listing %s: %w", path, statusError(r, err))
 		}
@@ -87,7 +87,7 @@ func (p *Pool) Files(ctx context.Context, states map[history.Object]history.Stat
 	contents := map[string][]byte{}
 	for o, state := range states {
 		for i, f := range history.Files(state.Body, history.Picture) {
-			r, err := p.http.send(ctx, http.MethodGet, fmt.Sprintf("%s/binary/%s/%d", p.Deployment.Fronts[0], filePath(o), i), nil, nil)
+			r, err := p.http.insist(ctx, http.MethodGet, fmt.Sprintf("%s/binary/%s/%d", p.Deployment.Fronts[0], filePath(o), i), nil, nil)
 			if err != nil {
 				return nil, err
 			}

@@ -47,9 +47,9 @@ func (r *Run) Check(ctx context.Context) error {
 			return err
 		}
 	}
-	r.report.add(found, r.history.Counts())
+	r.report.add(found)
 	r.remember(s)
-	r.logf("checked after round %d: %s", r.report.Rounds, r.report.Line())
+	r.logf("checked after round %d: %s", r.report.Rounds, r.Report().Line())
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"belfry/test/chaos/check"
-	"belfry/test/chaos/history"
 )
 
 // Report is what a run did and found.
@@ -42,7 +41,7 @@ type Report struct {
 // kept is how many violations the report has with their text.
 const kept = 100
 
-func (r *Report) add(found *check.Report, counts history.Counts) {
+func (r *Report) add(found *check.Report) {
 	r.Checks++
 	r.Events += found.Events
 	r.Repeated += found.Repeated
@@ -51,7 +50,6 @@ func (r *Report) add(found *check.Report, counts history.Counts) {
 	r.Entries += found.Entries
 	r.Overflows += found.Overflows
 	r.Cascaded += found.Cascaded
-	r.Acknowledged, r.Unknown, r.Refused, r.Reads = counts.Acknowledged, counts.Unknown, counts.Refused, counts.Reads
 	for _, v := range found.Violations {
 		r.Kinds[v.Kind]++
 		if len(r.Violations) < kept {
@@ -61,7 +59,11 @@ func (r *Report) add(found *check.Report, counts history.Counts) {
 }
 
 // Report returns what the run did and found up to now.
-func (r *Run) Report() Report { return r.report }
+func (r *Run) Report() Report {
+	now, counts := r.report, r.history.Counts()
+	now.Acknowledged, now.Unknown, now.Refused, now.Reads = counts.Acknowledged, counts.Unknown, counts.Refused, counts.Reads
+	return now
+}
 
 // Broken is how many violations were found.
 func (r Report) Broken() int {
