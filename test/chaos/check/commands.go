@@ -5,41 +5,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 
 	"belfry/test/chaos/history"
 )
 
-// Commands runs belfry's own checks of a deployment: belfry verify, and the list of dead letters.
-func Commands(ctx context.Context, program, config string, r *Report) error {
-	out, exit, err := run(ctx, program, "verify", "--json", "--config", config)
-	if err != nil {
-		return err
+// Commands runs belfry's own checks of a deployment.
+type Commands struct {
+	Program string   // of belfry
+	Config  string   // of the deployment
+	Env     []string // nil: that of this process
+}
+
+// Verify runs belfry verify.
+func (c Commands) Verify(ctx context.Context, r *Report) error {
+	out, exit, err := c.run(ctx, "verify", "--json", "--config", c.Config)
+	if err == nil && exit != 0 {
+		r.add(Verify, name("belfry verify"), "exit %d: %s", exit, history.Short([]byte(out)))
 	}
-	if exit != 0 {
-		r.add(Verify, name(config), "exit %d: %s", exit, history.Short([]byte(out)))
-	}
-	out, exit, err = run(ctx, program, "dlq", "list", "--json", "--config", config)
-	if err != nil {
-		return err
-	}
-	if exit != 0 {
-		return fmt.Errorf("belfry dlq list: exit %d: %s", exit, out)
+	return err
+}
+
+// DeadLetters lists the dead letters.
+func (c Commands) DeadLetters(ctx context.Context, r *Report) error {
+	out, exit, err := c.run(ctx, "dlq", "list", "--json", "--config", c.Config)
+	if err == nil && exit != 0 {
+		err = fmt.Errorf("belfry dlq list: exit %d: %s", exit, out)
 	}
 	for letter := range strings.Lines(out) {
 		if strings.HasPrefix(letter, "{") {
-			r.add(DeadLetter, name("dlq"), "%s", history.Short([]byte(letter)))
+			r.add(DeadLetter, name("belfry dlq"), "%s", history.Short([]byte(letter)))
 		}
 	}
-	return nil
+	return err
 }
 
 // run returns the output of a command, and an error when it could not run.
-func run(ctx context.Context, program string, args ...string) (out string, exit int, err error) {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10")
+func (c Commands) run(ctx context.Context, args ...string) (out string, exit int, err error) {
+	cmd := exec.CommandContext(ctx, c.Program, args...)
+	cmd.Env = c.Env
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text
 	err = cmd.Run()
@@ -47,5 +52,8 @@ func run(ctx context.Context, program string, args ...string) (out string, exit 
 	if errors.As(err, &ended) && ctx.Err() == nil {
 		err = nil
 	}
-	return text.String(), cmd.ProcessState.ExitCode(), err
+	if err != nil {
+		return text.String(), 0, fmt.Errorf("belfry %s: %w: %s", args[0], err, history.Short(text.Bytes()))
+	}
+	return text.String(), cmd.ProcessState.ExitCode(), nil
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -43,7 +44,8 @@ func (r *Run) Check(ctx context.Context) error {
 		}
 	}
 	if r.opts.Belfry != "" {
-		if err := check.Commands(ctx, r.opts.Belfry, r.opts.Deployment.Config, found); err != nil {
+		c := r.commands()
+		if err := errors.Join(c.Verify(ctx, found), c.DeadLetters(ctx, found)); err != nil {
 			return err
 		}
 	}
@@ -51,6 +53,18 @@ func (r *Run) Check(ctx context.Context) error {
 	r.remember(s)
 	r.logf("checked after round %d: %s", r.report.Rounds, r.Report().Line())
 	return nil
+}
+
+func (r *Run) commands() check.Commands {
+	return check.Commands{Program: r.opts.Belfry, Config: r.opts.Deployment.Config, Env: r.opts.Deployment.Env}
+}
+
+// Verify runs belfry verify once more, for instance after belfry has been stopped.
+func (r *Run) Verify(ctx context.Context) error {
+	found := &check.Report{}
+	err := r.commands().Verify(ctx, found)
+	r.report.violations(found)
+	return err
 }
 
 func persists(found *check.Report) bool {

@@ -50,6 +50,10 @@ func (r *Report) add(found *check.Report) {
 	r.Entries += found.Entries
 	r.Overflows += found.Overflows
 	r.Cascaded += found.Cascaded
+	r.violations(found)
+}
+
+func (r *Report) violations(found *check.Report) {
 	for _, v := range found.Violations {
 		r.Kinds[v.Kind]++
 		if len(r.Violations) < kept {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type Options struct {
 	Writes     int                             // acknowledged writes in each phase of a round; 60 by default
 	Ordered    bool                            // one process writes all objects
 	Accounts   bool                            // clients register users
+	Long       bool                            // some faults last until they have all their effects
 	Logf       func(format string, args ...any)
 }
 
@@ -114,7 +116,7 @@ func (r *Run) Round(ctx context.Context, random *rand.Rand) error {
 // harm injects faults and heals them.
 func (r *Run) harm(ctx context.Context, random *rand.Rand) error {
 	order := random.Perm(len(r.opts.Nemeses))
-	faults := order[:min(len(order), 1+random.IntN(2))]
+	faults := order[:min(len(order), 1+random.IntN(4)/3)]
 	names := make([]string, len(faults))
 	var heals []func(context.Context) error
 	var failed []error
@@ -130,7 +132,11 @@ func (r *Run) harm(ctx context.Context, random *rand.Rand) error {
 		r.report.Faults[n.Name]++
 		r.report.Kills += n.Kills
 		r.report.PowerCuts += n.PowerCuts
-		r.hold(ctx, random.IntN(2*r.opts.Writes), time.Duration(random.IntN(700))*time.Millisecond)
+		if r.opts.Long && n.Full > 0 && random.IntN(3) == 0 {
+			r.hold(ctx, math.MaxInt32, n.Full)
+		} else {
+			r.hold(ctx, random.IntN(2*r.opts.Writes), time.Duration(random.IntN(700))*time.Millisecond)
+		}
 	}
 	r.logf("round %d: %s", r.report.Rounds, strings.Join(names, ", "))
 	for _, heal := range slices.Backward(heals) {

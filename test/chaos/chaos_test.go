@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/test/chaos/history"
+	"belfry/test/chaos/run"
+	"belfry/test/chaos/world"
+	"belfry/test/kit"
+	"belfry/test/process"
+)
+
+// checkEvery is how many rounds are between two checks.
+const checkEvery = 3
+
+// soak runs rounds in a world: faults are injected while clients write.
+func soak(t *testing.T, kind world.Kind, rounds int) {
+	t.Helper()
+	t.Parallel()
+	soak := kit.Soak(t, rounds)
+	w := world.Start(t, kind, history.Stores)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(w.Logs())
+		}
+	})
+	for _, missing := range w.Missing() {
+		t.Log("not injected here:", missing)
+	}
+	r, err := run.New(t.Context(), run.Options{
+		Deployment: w.Deployment(), Nemeses: w.Nemeses(), Ready: w.Ready, Belfry: process.Program(t), Seed: soak.Seed(),
+		Tag: fmt.Sprint("s", soak.Seed()), Ordered: kind == world.Files || kind == world.FilesAndBus, Accounts: true, Long: soak.Long(), Logf: t.Logf,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unchecked := 0
+	for soak.More() {
+		if err := r.Round(t.Context(), soak.Rand()); err != nil {
+			t.Fatal(err)
+		}
+		if unchecked++; unchecked == checkEvery {
+			examine(t, w, r)
+			unchecked = 0
+		}
+	}
+	if unchecked > 0 {
+		examine(t, w, r)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := r.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := w.StopBelfry(); err != nil {
+		t.Error(err)
+	}
+	if err := r.Verify(ctx); err != nil {
+		t.Error(err)
+	}
+	report := r.Report()
+	t.Logf("%s\n%s", kind, report.Text())
+	if report.Broken() > 0 {
+		t.Error("belfry verify after the end found differences")
+	}
+}
+
+// examine makes all checks, and ends the test when a promise was broken.
+func examine(t *testing.T, w *world.World, r *run.Run) {
+	t.Helper()
+	if err := r.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range w.Ends() {
+		if strings.Contains(end, "panic:") || strings.Contains(end, "fatal error:") {
+			t.Error(end)
+		}
+	}
+	if report := r.Report(); report.Broken() > 0 {
+		t.Fatal(report.Text())
+	}
+}
+
+func TestSoakNothingIsLostOnFiles(t *testing.T) { soak(t, world.Files, 3) }
+
+func TestSoakNothingIsLostOnFilesWithABusOfItsOwn(t *testing.T) { soak(t, world.FilesAndBus, 3) }
+
+func TestSoakNothingIsLostOnMongoDB(t *testing.T) { soak(t, world.Mongo, 2) }
+
+func TestSoakNothingIsLostOnDynamoDB(t *testing.T) { soak(t, world.Dynamo, 2) }
+
+func TestSoakNothingIsLostInACluster(t *testing.T) { soak(t, world.Cluster, 2) }
