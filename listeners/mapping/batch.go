@@ -19,6 +19,7 @@ type group struct {
 // batch is the sources that the next write of a group serves.
 type batch struct {
 	sources []string
+	fence   bool          // a request waits for one of them
 	done    chan struct{} // closed when err is set
 	err     error
 }
@@ -38,7 +39,7 @@ func (b *batch) wait(ctx context.Context) error {
 // write join the group's next batch, so a batch grows with the time a write
 // takes, and a single event does not wait.
 type batches struct {
-	reconcile func(ctx context.Context, g group, sources []string) error
+	reconcile func(ctx context.Context, g group, sources []string, fence bool) error
 	ctx       context.Context // canceled by Close
 	cancel    context.CancelFunc
 	runners   sync.WaitGroup
@@ -47,7 +48,7 @@ type batches struct {
 	next map[group]*batch // of every group that has a runner
 }
 
-func (b *batches) start(reconcile func(context.Context, group, []string) error) {
+func (b *batches) start(reconcile func(context.Context, group, []string, bool) error) {
 	ctx := store.WithCall(context.Background(), store.Call{Origin: Name})
 	b.ctx, b.cancel = context.WithCancel(ctx)
 	b.reconcile, b.next = reconcile, map[group]*batch{}
@@ -60,7 +61,7 @@ func (b *batches) Close() {
 }
 
 // join adds a source to the next batch of its group.
-func (b *batches) join(g group, source string) *batch {
+func (b *batches) join(g group, source string, fence bool) *batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next, ok := b.next[g]
@@ -72,6 +73,7 @@ func (b *batches) join(g group, source string) *batch {
 	if !slices.Contains(next.sources[max(0, len(next.sources)-8):], source) {
 		next.sources = append(next.sources, source)
 	}
+	next.fence = next.fence || fence
 	return next
 }
 
@@ -96,7 +98,7 @@ func (b *batches) run(g group) {
 			return
 		}
 		start := time.Now()
-		batch.err = b.reconcile(b.ctx, g, batch.sources)
+		batch.err = b.reconcile(b.ctx, g, batch.sources, batch.fence)
 		close(batch.done)
 		// A large array takes long to write. Waiting as long again makes the
 		// next batch larger and leaves half of a core to everything else.

@@ -18,7 +18,7 @@ func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
 		return err
 	}
 	for _, g := range groups {
-		if err := w.reconcile(ctx, g, []string{e.UUID}); err != nil {
+		if err := w.reconcile(ctx, g, []string{e.UUID}, awaited(e)); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func faultyScenarios() map[string]model.Scenario {
 		s.Volatile, s.Fault.ShowVolatile = true, true
 	}
 
-	return map[string]model.Scenario{
+	faulty := map[string]model.Scenario{
 		"reads of two backends show what is not durable":           twoBackends,
 		"reads of one backend show what is not durable":            oneBackend,
 		"objects are not read again after a write":                 noRecheck,
@@ -60,6 +60,17 @@ func faultyScenarios() map[string]model.Scenario {
 		"refilled entries are not recorded as unconfirmed":         noUnconfirmed,
 		"one of two handlers of an event acknowledges it for both": ackByOther,
 	}
+	for name, s := range awaitedScenarios() {
+		switch {
+		case name == cascadeOfThree:
+			s.Fault.LostReports = true
+			faulty["a wait ends without the report of a worker that crashed"] = s
+		case !isRightWithoutFence[name]:
+			s.Fault.NoFence = true
+			faulty["a target that is right already is not written: "+name] = s
+		}
+	}
+	return faulty
 }
 
 // Each step and condition of the protocol is necessary: without it the model

@@ -55,14 +55,18 @@ type Worker struct {
 // NewWorker returns a worker for the stores of a set. Close stops it.
 func NewWorker(set *store.Set, o Options) *Worker {
 	w := &Worker{set: set, reconciler: mapping.NewReconciler(set, o)}
-	w.start(func(ctx context.Context, g group, sources []string) error {
+	w.start(func(ctx context.Context, g group, sources []string, fence bool) error {
+		if fence {
+			return w.reconciler.ReconcileFenced(ctx, g.mapping, g.target, sources)
+		}
 		return w.reconciler.Reconcile(ctx, g.mapping, g.target, sources)
 	})
 	return w
 }
 
 // Handle applies an event. When it returns nil the arrays match what the event
-// reported, or something later.
+// reported, or something later. When a request waits for that, no other worker
+// puts something earlier into them afterwards.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	if e.Origin == Name {
 		return nil // a write of an array: mapped arrays are never mapped fields
@@ -73,7 +77,7 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	}
 	joined := make([]*batch, len(groups))
 	for i, g := range groups {
-		joined[i] = w.join(g, e.UUID)
+		joined[i] = w.join(g, e.UUID, awaited(e))
 	}
 	for _, b := range joined {
 		if err := b.wait(ctx); err != nil {
@@ -82,6 +86,9 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	}
 	return w.backfill(ctx, e)
 }
+
+// awaited reports whether a request waits for the work of an event.
+func awaited(e *event.Envelope) bool { return e.Ctx.Wait != "" }
 
 // groups are the arrays that may have to gain, change or lose the entry of the
 // event's object.

@@ -33,6 +33,7 @@ func newChecker(t *testing.T, s model.Scenario) *model.Checker {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.OnApplied = checkApplied
 	if s.Clock {
 		c.OnWrite = checkDeletion(s.Mappings)
 	}

@@ -173,12 +173,20 @@ func refilledAfterPowerFailure() model.Scenario {
 	return s
 }
 
-// In every interleaving arrays match objects when workers have nothing to do.
+// In every interleaving arrays match objects when workers have nothing to do, and once a request's
+// wait is over no target shows anything older than its write.
 func TestArraysConvergeInEveryInterleaving(t *testing.T) {
 	for name, s := range smallScenarios() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.MaxInFlight, s.Crash = 2, true
+			explore(t, s)
+		})
+	}
+	for name, s := range awaitedScenarios() {
+		t.Run(name+", which a request waits for", func(t *testing.T) {
+			t.Parallel()
+			s.MaxInFlight = 2
 			explore(t, s)
 		})
 	}
@@ -204,6 +212,10 @@ func TestSoakEveryInterleavingWithCrashes(t *testing.T) {
 	if kit.Soak(t, 1).Long() {
 		maps.Copy(scenarios, largeScenarios())
 		maps.Copy(scenarios, cascadeScenarios())
+		for name, s := range awaitedScenarios() {
+			s.MaxCrashes = 2
+			scenarios[name+", which a request waits for"] = s
+		}
 		refilled := refilledAfterPowerFailure()
 		refilled.Volatile = true
 		scenarios["an array is refilled after power failures"] = refilled

@@ -9,7 +9,6 @@ import (
 	"belfry/listeners/mapping"
 	"belfry/pkg/applied"
 	"belfry/pkg/errs"
-	"belfry/pkg/event"
 	"belfry/pkg/listener"
 	"belfry/pkg/store"
 )
@@ -32,8 +31,10 @@ func (a *App) startWorkers(context.Context) error {
 	cascader := cascade.NewWorker(a.set, cascade.Options{})
 
 	maps, cascades := a.plan.mappingSpec(), a.plan.cascadeSpec()
-	maps.Handler = a.reporting(mapping.Name, mapper.Handle)
-	cascades.Handler = a.reporting(cascade.Name, cascader.Handle)
+	applyMaps := applied.Reporting(a.bus.Conn(), mapping.Name, mapper.Handle)
+	maps.Handler = func(ctx context.Context, e *listener.Event) error { return applyMaps(ctx, &e.Envelope, 0) } // a write of an array causes nothing
+	applyCascades := applied.Reporting(a.bus.Conn(), cascade.Name, cascader.Handle)
+	cascades.Handler = func(ctx context.Context, e *listener.Event) error { return applyCascades(ctx, &e.Envelope, e.Attempt) }
 	var mine []listener.Spec
 	for _, spec := range []listener.Spec{maps, cascades} {
 		if a.has(spec.Name) {
@@ -42,12 +43,6 @@ func (a *App) startWorkers(context.Context) error {
 	}
 	a.startListeners(mine...)
 	return nil
-}
-
-// reporting returns a listener's handler that reports what it has applied to requests that wait for it.
-func (a *App) reporting(worker string, handle func(context.Context, *event.Envelope) error) listener.Handler {
-	report := applied.Reporting(a.bus.Conn(), worker, handle)
-	return func(ctx context.Context, e *listener.Event) error { return report(ctx, &e.Envelope) }
 }
 
 // startListeners runs listeners concurrently. They also stop concurrently: the events that they hold are

@@ -7,7 +7,10 @@
 // The wait ends when every worker that handles any of these events has reported it.
 //
 // Reports are not durable. A lost report makes the wait run into its timeout, and has
-// no other effect.
+// no other effect: a worker whose writes cause further work numbers its attempts, and
+// an event counts as applied only when each attempt until the successful one was
+// reported. The attempt of a worker that crashed is missing, and with it the events of
+// its writes.
 package applied
 
 import (
@@ -34,6 +37,9 @@ type report struct {
 	Worker string        `json:"worker"`
 	Caused []store.Cause `json:"caused,omitempty"` // writes of the worker for this event
 	Part   bool          `json:"part,omitempty"`   // more of Caused follows; not yet applied
+
+	Attempt int  `json:"attempt,omitempty"` // of the worker at the event, from 1; 0: no attempt can be missing
+	Failed  bool `json:"failed,omitempty"`  // the attempt has failed, and this is its last report
 }
 
 // causesPerReport is how many causes one report carries: far below the bus's largest message.
@@ -48,16 +54,18 @@ const (
 
 // Reporting wraps a worker's handler so that it reports each event that carries a
 // wait subject. A failed attempt reports what it caused, because the next attempt
-// does not know it.
-func Reporting(conn *nats.Conn, worker string, handle func(context.Context, *event.Envelope) error) func(context.Context, *event.Envelope) error {
-	return func(ctx context.Context, e *event.Envelope) error {
+// does not know it. attempt counts the deliveries of the event, from 1; it is 0 for a
+// worker whose writes cause no work of others.
+func Reporting(conn *nats.Conn, worker string, handle func(context.Context, *event.Envelope) error) func(ctx context.Context, e *event.Envelope, attempt int) error {
+	return func(ctx context.Context, e *event.Envelope, attempt int) error {
 		if !waitSubject(e.Ctx.Wait) {
 			return handle(ctx, e)
 		}
 		ctx, causes := store.WithCauses(ctx)
 		err := handle(ctx, e)
-		r := report{Event: e.ID, Worker: worker, Caused: causes.All(), Part: err != nil}
-		if r.Part && len(r.Caused) == 0 {
+		failed := err != nil
+		r := report{Event: e.ID, Worker: worker, Caused: causes.All(), Part: failed, Attempt: attempt, Failed: failed && attempt > 0}
+		if failed && attempt == 0 && len(r.Caused) == 0 {
 			return err
 		}
 		for all := r.Caused; len(all) > causesPerReport; all = r.Caused {
@@ -118,7 +126,7 @@ func (w *Waiter) Close() error { return w.sub.Unsubscribe() }
 // applied, or returns ctx.Err() when ctx ends first. end must be called in any case.
 func (w *Waiter) Begin() (subject string, wait func(ctx context.Context, causes []store.Cause) error, end func()) {
 	subject = w.prefix + strconv.FormatUint(w.count.Add(1), 10)
-	p := &pendingWait{workers: w.workers, maxMarks: w.maxMarks, expected: map[mark]bool{}, applied: map[mark]bool{}, ready: make(chan struct{})}
+	p := &pendingWait{workers: w.workers, maxMarks: w.maxMarks, expected: map[mark]bool{}, applied: map[mark]bool{}, attempts: map[mark]map[int]bool{}, ready: make(chan struct{})}
 	w.mu.Lock()
 	w.waits[subject] = p
 	w.mu.Unlock()
@@ -156,7 +164,9 @@ type pendingWait struct {
 	overflowed bool // maxMarks marks are stored: the end cannot be determined
 	expected   map[mark]bool
 	applied    map[mark]bool
-	pending    int // expected and not applied
+	pending    int                   // expected and not applied
+	attempts   map[mark]map[int]bool // attempts that have ended → success
+	ended      int                   // of all marks
 }
 
 func (s *pendingWait) wait(ctx context.Context, causes []store.Cause) error {
@@ -177,13 +187,38 @@ func (s *pendingWait) receive(r report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expect(r.Caused)
-	if m := (mark{r.Event, r.Worker}); !r.Part && !s.applied[m] && s.admit(m) {
+	if m := (mark{r.Event, r.Worker}); !s.applied[m] && s.hasApplied(m, r) && s.admit(m) {
 		s.applied[m] = true
 		if s.expected[m] {
 			s.pending--
 		}
 	}
 	s.finishIfDone()
+}
+
+// hasApplied reports whether with a report an event is applied: an attempt has succeeded, and the reports of all
+// attempts before it are known.
+func (s *pendingWait) hasApplied(m mark, r report) bool {
+	if r.Attempt <= 0 {
+		return !r.Part
+	}
+	if r.Part && !r.Failed || !s.admit(m) {
+		return false
+	}
+	all := s.attempts[m]
+	if all == nil {
+		all = map[int]bool{}
+		s.attempts[m] = all
+	}
+	if _, known := all[r.Attempt]; !known {
+		s.ended++
+	}
+	all[r.Attempt] = all[r.Attempt] || !r.Failed
+	for attempt := 1; ; attempt++ {
+		if succeeded, ended := all[attempt]; !ended || succeeded {
+			return succeeded
+		}
+	}
 }
 
 func (s *pendingWait) expect(causes []store.Cause) {
@@ -206,7 +241,7 @@ func (s *pendingWait) admit(m mark) bool {
 	switch {
 	case len(m.event) > maxNameLen || len(m.worker) > maxNameLen:
 		return false // neither an event nor a worker of belfry
-	case len(s.expected)+len(s.applied) >= s.maxMarks:
+	case len(s.expected)+len(s.applied)+s.ended >= s.maxMarks:
 		s.overflowed = true
 	}
 	return !s.overflowed

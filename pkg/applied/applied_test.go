@@ -25,6 +25,9 @@ type report struct {
 	Worker string        `json:"worker"`
 	Caused []store.Cause `json:"caused,omitempty"`
 	Part   bool          `json:"part,omitempty"`
+
+	Attempt int  `json:"attempt,omitempty"`
+	Failed  bool `json:"failed,omitempty"`
 }
 
 // saved and deleted are causes: mapping has work with the first, mapping and
@@ -270,5 +273,39 @@ func TestForgedReportsUseBoundedMemory(t *testing.T) {
 	}
 	if len(r.result) > 0 {
 		t.Error("a flooded wait reported that all events are applied")
+	}
+}
+
+// TestWaitNeedsEveryAttemptOfAWorker: an attempt that was not reported may have made
+// writes whose events the waiter does not know.
+func TestWaitNeedsEveryAttemptOfAWorker(t *testing.T) {
+	w := newFixture(t)
+	first := report{Event: "e1", Worker: "mapping", Attempt: 1, Part: true, Failed: true}
+	part := report{Event: "e1", Worker: "mapping", Attempt: 1, Part: true}
+	second := report{Event: "e1", Worker: "mapping", Attempt: 2}
+	for name, some := range map[string][]report{
+		"the first crashed":                       {second},
+		"the first crashed while it reported":     {part, second},
+		"the second crashed":                      {first, {Event: "e1", Worker: "mapping", Attempt: 3}},
+		"the only one has failed":                 {first},
+		"the only one may continue":               {part},
+		"another worker reported its first":       {{Event: "e1", Worker: "cascade", Attempt: 1}, second},
+		"the first of another event was reported": {{Event: "e2", Worker: "mapping", Attempt: 1}, second},
+	} {
+		r := w.request(short)
+		r.start(saved("e1"))
+		w.send(r.subject, some...)
+		r.notDone(t, name)
+	}
+	for _, some := range [][]report{
+		{first, second}, {second, first}, {second, part, first}, // in any order
+		{second, {Event: "e1", Worker: "mapping", Attempt: 1}}, // the first was slow
+		{{Event: "e1", Worker: "mapping", Attempt: 1}},
+		{{Event: "e1", Worker: "mapping"}}, // no attempt can be missing
+	} {
+		r := w.request(long)
+		r.start(saved("e1"))
+		w.send(r.subject, some...)
+		r.done(t)
 	}
 }

@@ -66,7 +66,7 @@ func (w *worker) handle(ctx context.Context, _ *event.Envelope) error {
 }
 
 // reports has a worker handle one event several times, and returns its reports.
-func reports(t *testing.T, w *worker, times int) []report {
+func reports(t *testing.T, w *worker, times int, numbered bool) []report {
 	t.Helper()
 	f := newFixture(t)
 	received, err := f.conn.SubscribeSync("applied.test.1")
@@ -77,8 +77,12 @@ func reports(t *testing.T, w *worker, times int) []report {
 		t.Fatal(err)
 	}
 	handle := applied.Reporting(f.conn, "mapping", w.handle)
-	for range times {
-		_ = handle(t.Context(), &event.Envelope{ID: "e1", Ctx: event.Ctx{Wait: "applied.test.1"}})
+	for attempt := range times {
+		number := 0
+		if numbered {
+			number = attempt + 1
+		}
+		_ = handle(t.Context(), &event.Envelope{ID: "e1", Ctx: event.Ctx{Wait: "applied.test.1"}}, number)
 	}
 	if err := f.conn.Flush(); err != nil {
 		t.Fatal(err)
@@ -99,14 +103,14 @@ func reports(t *testing.T, w *worker, times int) []report {
 }
 
 func TestWorkerReportsCausedEvents(t *testing.T) {
-	all := reports(t, newWorker(t, 3), 1)
+	all := reports(t, newWorker(t, 3), 1, false)
 	if len(all) != 1 || all[0].Event != "e1" || all[0].Worker != "mapping" || all[0].Part || len(all[0].Caused) != 3 {
 		t.Errorf("reported %+v", all)
 	}
 }
 
 func TestManyCausesAreReportedInParts(t *testing.T) {
-	all := reports(t, newWorker(t, 2100), 1)
+	all := reports(t, newWorker(t, 2100), 1, false)
 	causes := map[string]bool{}
 	for i, r := range all {
 		if last := i == len(all)-1; r.Part == last || len(r.Caused) > 1000 {
@@ -124,12 +128,21 @@ func TestManyCausesAreReportedInParts(t *testing.T) {
 // TestFailedAttemptReportsCausedEvents: writes before the failure cause work as
 // well, and the next attempt does not know of them.
 func TestFailedAttemptReportsCausedEvents(t *testing.T) {
-	all := reports(t, newWorker(t, 2, errors.New("not now")), 2)
+	all := reports(t, newWorker(t, 2, errors.New("not now")), 2, false)
 	if len(all) != 2 || !all[0].Part || len(all[0].Caused) != 2 || all[1].Part || len(all[1].Caused) != 2 {
 		t.Errorf("reported %+v", all)
 	}
-	if all := reports(t, newWorker(t, 0, errors.New("not now")), 1); len(all) != 0 {
+	if all := reports(t, newWorker(t, 0, errors.New("not now")), 1, false); len(all) != 0 {
 		t.Errorf("a failure that caused nothing reports %+v", all)
+	}
+}
+
+// TestAttemptsAreNumbered: a waiter learns from the numbers that one is missing, also
+// that of a failed attempt that wrote nothing.
+func TestAttemptsAreNumbered(t *testing.T) {
+	all := reports(t, newWorker(t, 0, errors.New("not now")), 2, true)
+	if len(all) != 2 || all[0].Attempt != 1 || !all[0].Failed || !all[0].Part || all[1].Attempt != 2 || all[1].Failed || all[1].Part {
+		t.Errorf("reported %+v", all)
 	}
 }
 
@@ -144,7 +157,7 @@ func TestReportsGoToWaitSubjectsOnly(t *testing.T) {
 	w := newWorker(t, 0)
 	handle := applied.Reporting(f.conn, "mapping", w.handle)
 	for _, subject := range []string{"Store.Saved", "events.1.Store.Saved.Books.x", "applied.", "applied.a b", "applied.>", "applied.x\r\nPUB y 1\r\nz", "applied.x..1", "applied.good.1"} {
-		if err := handle(t.Context(), &event.Envelope{ID: "e1", Ctx: event.Ctx{Wait: subject}}); err != nil {
+		if err := handle(t.Context(), &event.Envelope{ID: "e1", Ctx: event.Ctx{Wait: subject}}, 1); err != nil {
 			t.Error(err)
 		}
 	}

@@ -58,9 +58,23 @@ func NewReconciler(set *store.Set, o Options) *Reconciler {
 // Every write carries the mapping's origin, whatever the caller's, so that no
 // listener takes it for a reason to map again.
 func (r *Reconciler) Reconcile(ctx context.Context, m *store.Mapping, target string, sources []string) error {
+	return r.reconcile(ctx, m, target, sources, false)
+}
+
+// ReconcileFenced is Reconcile, and when it returns, no round that has read the
+// target before can write to it any more: an older entry of these sources does
+// not come back, not even for a moment. So it writes the target even if that
+// changes nothing but the revision. A request that waits for the entries of its
+// write needs it.
+func (r *Reconciler) ReconcileFenced(ctx context.Context, m *store.Mapping, target string, sources []string) error {
+	return r.reconcile(ctx, m, target, sources, true)
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, m *store.Mapping, target string, sources []string, fence bool) error {
 	ctx = withOrigin(ctx, event.OriginMapping)
 	for {
-		done, err := r.reconcileOnce(ctx, m, target, sources)
+		done, wrote, err := r.reconcileOnce(ctx, m, target, sources, fence)
+		fence = fence && !wrote
 		if done || err != nil && !errors.Is(err, errs.Mismatch) {
 			return err
 		}
@@ -77,47 +91,51 @@ func withOrigin(ctx context.Context, origin string) context.Context {
 	return store.WithCall(ctx, call)
 }
 
-// reconcileOnce runs one round of the protocol; false requires another.
-func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target string, sources []string) (done bool, err error) {
+// reconcileOnce runs one round of the protocol; done is false when another is
+// required. With fence it writes the target even if nothing changes.
+func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target string, sources []string, fence bool) (done, wrote bool, err error) {
 	base, err := r.set.Store(m.Target).Get(ctx, target)
 	if errors.Is(err, errs.NotFound) {
-		return true, r.deleteOrphans(ctx, m, target, sources)
+		return true, false, r.deleteOrphans(ctx, m, target, sources)
 	}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	s := newRound(m, target, base.Body)
 	for _, source := range sources {
 		if err := r.apply(ctx, s, source, true); err != nil {
-			return false, err
+			return false, false, err
 		}
 	}
 	for _, source := range s.stored.unconfirmed {
 		if err := r.apply(ctx, s, source, false); err != nil {
-			return false, err
+			return false, false, err
 		}
 	}
 	if err := r.fit(ctx, s); err != nil {
-		return false, err
+		return false, false, err
 	}
 	next := overflow{marked: s.mark, unconfirmed: s.unconfirmed}
 	if next.equal(s.stored) && s.array.equal(s.value) {
-		return true, nil
+		if fence {
+			_, err = store.NewWorker(r.set.Store(m.Target)).CompareAndSet(ctx, base, nil)
+		}
+		return err == nil, err == nil, err
 	}
 	fields := object.Object{m.Array: s.array.encode()}
 	if !next.equal(s.stored) {
 		fields[OverflowField] = next.update(base.Body, m.Array)
 	}
 	if _, err := store.NewWorker(r.set.Store(m.Target)).CompareAndSet(ctx, base, fields); err != nil {
-		return false, err
+		return false, false, err
 	}
 	for _, source := range s.order {
 		now, err := r.entry(ctx, m, source, target)
 		if err != nil || !bytes.Equal(now, s.applied[source]) {
-			return false, err
+			return false, true, err
 		}
 	}
-	return len(next.unconfirmed) == 0 && (!next.marked || s.array.live >= m.Limit), nil
+	return len(next.unconfirmed) == 0 && (!next.marked || s.array.live >= m.Limit), true, nil
 }
 
 // round is the state of one round.

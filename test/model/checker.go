@@ -26,6 +26,10 @@ type Checker struct {
 	// OnWrite checks each write of a client or worker; may be nil.
 	OnWrite func(histories Histories, e *event.Envelope) error
 
+	// OnApplied checks, for each write whose wait has ended, every state that a
+	// write leads to since; may be nil.
+	OnApplied func(ctx context.Context, set *store.Set, a *Applied) error
+
 	scenario  Scenario
 	consumers []Consumer
 	invariant func(ctx context.Context, set *store.Set, histories Histories) error
@@ -34,11 +38,13 @@ type Checker struct {
 	stores    []*memoryStore // by name
 	segments  map[uint64]segment
 
-	state    *state // the one in which the current step is made
-	run      *run   // the process that makes it; nil for a check
-	began    uint64 // the clock when the current client's operation began
-	wrote    uint64 // the volatile write of the current step; 0 for none
-	writeErr error  // of OnWrite
+	state    *state   // the one in which the current step is made
+	run      *run     // the process that makes it; nil for a check
+	handler  *handler // the handler that makes it; nil for a client
+	wroteNow bool     // it is a write
+	began    uint64   // the clock when the current client's operation began
+	wrote    uint64   // the volatile write of the current step; 0 for none
+	writeErr error    // of OnWrite
 }
 
 // maxSegments bounds the memory of a long simulation.
@@ -81,11 +87,14 @@ func New(ctx context.Context, s Scenario, consumers func(*store.Set) []Consumer,
 }
 
 // saveTables copies the contents of the stores to the state.
-func (c *Checker) saveTables() {
-	c.state.tables = make([]map[string]*row, len(c.stores))
+func (c *Checker) saveTables() { c.state.tables = c.tables() }
+
+func (c *Checker) tables() []map[string]*row {
+	all := make([]map[string]*row, len(c.stores))
 	for i, s := range c.stores {
-		c.state.tables[i] = s.rows
+		all[i] = s.rows
 	}
+	return all
 }
 
 // enter makes a copy of a state the current one.
@@ -155,7 +164,9 @@ func (c *Checker) stepHandler(ctx context.Context, i int, stale bool) (steps []s
 		return nil, false, nil
 	}
 	steps = []step{h.next.step}
+	c.handler = h
 	done, err = c.step(&h.process, code, stale)
+	c.handler = nil
 	c.saveTables()
 	if done && h.waits > 0 {
 		err = fmt.Errorf("model: a handler ends with the write %v", steps)

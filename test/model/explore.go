@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,12 +90,15 @@ func (c *Checker) transitions(s *state) []transition {
 		if c.scenario.LaggingIndexes && s.handlers[i].next.step.op == "query" {
 			all = append(all, transition{handlerStepStale, i})
 		}
-		if c.scenario.Crash {
+		if c.mayCrash(s) {
 			all = append(all, transition{crash, i})
 		}
 	}
 	if len(s.handlers) < c.scenario.MaxInFlight {
 		for i := range s.unacked {
+			if c.scenario.OneHandler && s.holders(s.unacked[i]) > 0 {
+				continue
+			}
 			all = append(all, transition{deliver, i})
 			if c.scenario.LaggingIndexes {
 				all = append(all, transition{deliverStale, i})
@@ -102,6 +106,18 @@ func (c *Checker) transitions(s *state) []transition {
 		}
 	}
 	return append(all, c.volatileTransitions(s)...)
+}
+
+// mayCrash reports whether a handler can crash.
+func (c *Checker) mayCrash(s *state) bool {
+	return c.scenario.Crash && (c.scenario.MaxCrashes == 0 || s.crashes < c.scenario.MaxCrashes)
+}
+
+// countCrash counts crashes only where they are limited: the number makes states differ.
+func (c *Checker) countCrash(s *state) {
+	if c.scenario.MaxCrashes > 0 {
+		s.crashes++
+	}
 }
 
 // ready reports whether a process can make its next step.
@@ -118,10 +134,12 @@ func (c *Checker) take(ctx context.Context, s *state, t transition) (next, unack
 	case clientStep:
 		op := c.scenario.Clients[i][s.clients[i].at]
 		steps, err := c.stepClient(ctx, i)
-		return c.state, nil, label{"client", i, op, steps, ""}, err
+		return c.state, nil, label{"client", i, op, steps, ""}, cmp.Or(err, c.checkApplied(ctx))
 	case crash:
 		d := s.handlers[i].delivery
+		c.state.loseReport(&s.handlers[i], c.scenario.Fault.LostReports)
 		c.state.handlers = slices.Delete(c.state.handlers, i, i+1)
+		c.countCrash(c.state)
 		if !c.scenario.Fault.AckByOther {
 			c.state.redeliver(d)
 		}
@@ -142,12 +160,18 @@ func (c *Checker) take(ctx context.Context, s *state, t transition) (next, unack
 		did.note = "with a stale index"
 	}
 	if !done || err != nil {
+		return c.state, nil, did, cmp.Or(err, c.checkApplied(ctx))
+	}
+	c.state.report(&c.state.handlers[i])
+	c.wroteNow = true
+	if err := c.checkApplied(ctx); err != nil {
 		return c.state, nil, did, err
 	}
 	next = c.state
 	next.handlers = slices.Delete(next.handlers, i, i+1)
-	if c.scenario.Crash {
+	if c.mayCrash(next) {
 		crashed := *next
+		c.countCrash(&crashed)
 		unacked = &crashed
 	}
 	next.unacked = slices.DeleteFunc(slices.Clone(next.unacked), func(o *delivery) bool { return o == d })

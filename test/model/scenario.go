@@ -25,6 +25,15 @@ type Scenario struct {
 	// the last and the acknowledgement. Its event is then redelivered.
 	Crash bool
 
+	// MaxCrashes limits the crashes of one run; 0: no limit. Where each attempt
+	// at an event makes a write, as one that a request waits for does, there is
+	// no end of states without it.
+	MaxCrashes int
+
+	// OneHandler delivers no event while a handler runs for it. A crash still
+	// has it delivered again.
+	OneHandler bool
+
 	// Clock advances the time with every write. Without it the time is
 	// constant and revisions count up for each object by itself, so that far
 	// more interleavings lead to the same state. A protocol that compares the
@@ -68,6 +77,13 @@ type Fault struct {
 	// ShowVolatile has reads return writes that are not durable yet.
 	ShowVolatile bool
 
+	// NoFence hides from workers that a request waits for the work of an event.
+	NoFence bool
+
+	// LostReports has a wait end although a worker crashed that may have made
+	// writes for the request.
+	LostReports bool
+
 	RewritePut func(w *driver.Write)        // changes each write
 	DropEvent  func(e *event.Envelope) bool // events that are never delivered
 }
@@ -102,6 +118,17 @@ func Update(name, uuid, body string) Op {
 // Delete deletes an object.
 func Delete(name, uuid string) Op {
 	return Op{"delete", name, uuid, func(ctx context.Context, s *store.Store) error { return s.Delete(ctx, uuid, 0) }}
+}
+
+// Await makes an operation a request that waits for the work that it causes.
+func Await(o Op) Op {
+	run, subject := o.run, "applied.model."+o.String()
+	o.run = func(ctx context.Context, s *store.Store) error {
+		call := store.CallOf(ctx)
+		call.Ctx.Wait = subject
+		return run(store.WithCall(ctx, call), s)
+	}
+	return o
 }
 
 func (o Op) String() string { return fmt.Sprintf("%s %s/%s", o.Name, o.Store, o.UUID) }

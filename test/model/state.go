@@ -18,7 +18,9 @@ type state struct {
 	clients   []client
 	handlers  []handler
 	volatile  []*volatileWrite // in the order in which they were made
+	waits     []*wait          // in the order in which they began
 	clock     uint64
+	crashes   int // so far, where they are limited
 	histories Histories
 	snapshots []map[string]map[string]*row // with lagging indexes: the stores before each write
 }
@@ -28,6 +30,7 @@ type delivery struct {
 	consumer int
 	name     string // the consumer's
 	event    *event.Envelope
+	wait     string // the subject of the request that waits for it; "" for none
 	hash     uint64
 }
 
@@ -39,7 +42,7 @@ func (d *delivery) String() string {
 func newDelivery(consumer int, name string, e *event.Envelope) delivery {
 	same := *e
 	same.ID, same.Time = "", "" // handlers do not read them
-	return delivery{consumer, name, e, mixText(uint64(consumer), string(same.Append(nil)))}
+	return delivery{consumer, name, e, e.Ctx.Wait, mixText(uint64(consumer), string(same.Append(nil)))}
 }
 
 // process is an operation of a client, or the handling of an event, between two
@@ -61,6 +64,7 @@ type client struct {
 
 type handler struct {
 	delivery *delivery
+	caused   []uint64 // hashes of the deliveries of its writes that a request waits for
 	process
 }
 
@@ -138,6 +142,10 @@ func (s *state) fingerprint(clock bool) uint64 {
 	}
 	for _, d := range s.unacked {
 		sum += mix(d.hash, 3+s.holders(d))
+	}
+	sum += mix(uint64(s.crashes), 5) //nolint:gosec // a count
+	for _, w := range s.waits {
+		sum += w.hash()
 	}
 	for place, w := range s.volatile {
 		sum += mix(mix(w.hash, uint64(place)), uint64(w.table)+7)

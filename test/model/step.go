@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -252,7 +253,13 @@ func (c *Checker) prepare(w *write) error {
 	dropped := e.Origin == event.OriginMapping || c.scenario.Fault.DropEvent != nil && c.scenario.Fault.DropEvent(e)
 	for i := range c.consumers {
 		if !dropped && c.consumers[i].wants(w.Event.Subject) {
-			w.deliveries = append(w.deliveries, newDelivery(i, c.consumers[i].Name, e))
+			d := newDelivery(i, c.consumers[i].Name, e)
+			if c.scenario.Fault.NoFence {
+				hidden := *e
+				hidden.Ctx.Wait = ""
+				d.event = &hidden
+			}
+			w.deliveries = append(w.deliveries, d)
 		}
 	}
 	w.row = newRow(w.Write)
@@ -268,6 +275,7 @@ func (c *Checker) write(s *memoryStore, w *write) error {
 		c.state.snapshots = append(c.state.snapshots[:len(c.state.snapshots):len(c.state.snapshots)], c.snapshot())
 	}
 	before := s.rows[w.UUID]
+	c.noteWrite(slices.Index(c.stores, s), w, c.tables())
 	s.rows = maps.Clone(s.rows)
 	s.rows[w.UUID] = w.row // its event is delivered below
 	if c.scenario.Clock {
