@@ -96,11 +96,11 @@ func Start(t testing.TB, kind Kind, served string) *World {
 	w.programs.nats = w.must(programs.NATS())
 	w.env = append(os.Environ(),
 		"GORACE=atexit_sleep_ms=10 log_path="+filepath.Join(w.folder, raceLog), "AWS_ACCESS_KEY_ID="+backing.AccessKey, "AWS_SECRET_ACCESS_KEY="+backing.SecretKey)
-	t.Cleanup(w.end)
 	if kind != Files {
 		w.proxies = backing.StartProxies(t)
 	}
 	w.layOut(served)
+	t.Cleanup(w.end) // before the disks are unmounted
 	for _, u := range w.units() {
 		if err := u.start(); err != nil {
 			t.Fatal(err)
