@@ -1,5 +1,8 @@
 package auth
 
+// NewSecret makes the secrets of tokens.
+var NewSecret = newSecret
+
 // ObserveHashes calls f with the parameters of each hash that the service
 // computes from now on.
 func (s *Service) ObserveHashes(f func(HashParams)) {

@@ -16,10 +16,16 @@ var b64 = base64.RawURLEncoding
 // newSecret returns 256 random bits as text.
 func newSecret() string { return randomText(secretSize) }
 
+// randomText does not begin with a hyphen, so that a token can be the argument of a flag:
+// belfry import --token $TOKEN.
 func randomText(size int) string {
 	raw := make([]byte, size)
-	_, _ = rand.Read(raw) // never fails
-	return b64.EncodeToString(raw)
+	for {
+		_, _ = rand.Read(raw) // never fails
+		if text := b64.EncodeToString(raw); text[0] != '-' {
+			return text
+		}
+	}
 }
 
 // digest is the hash of a secret, which is stored in its place. Secrets have 256

@@ -21,6 +21,15 @@ func (w *fixture) followLink(login, token string) (auth.LinkOutcome, error) {
 	return w.FollowLink(w.Context(), login, token, from)
 }
 
+// A command line would take such a token for a flag.
+func TestNoSecretBeginsWithAHyphen(t *testing.T) {
+	for range 1000 {
+		if secret := auth.NewSecret(); strings.HasPrefix(secret, "-") {
+			t.Fatal(secret)
+		}
+	}
+}
+
 func TestATokenExpires(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	c := credentials(ada, password)
