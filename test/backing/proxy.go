@@ -89,7 +89,7 @@ func (p *Proxy) Slow(milliseconds int) {
 // of a reply sooner or later.
 func (p *Proxy) Shorten(size int) {
 	p.server.t.Helper()
-	p.must(p.toxic(context.Background(), "limit_data", downstream, map[string]int{"bytes": size}))
+	p.must(p.Truncate(context.Background(), size))
 }
 
 // Reset resets connections, as a crash of the peer does, this many milliseconds
@@ -97,7 +97,7 @@ func (p *Proxy) Shorten(size int) {
 // receives no reply.
 func (p *Proxy) Reset(milliseconds int) {
 	p.server.t.Helper()
-	p.must(p.toxic(context.Background(), "reset_peer", downstream, map[string]int{"timeout": milliseconds}))
+	p.must(p.ResetAtReply(context.Background(), milliseconds))
 }
 
 // Stall accepts data and forwards no replies.
@@ -114,6 +114,16 @@ func (p *Proxy) Disable(ctx context.Context) error {
 // Delay is Slow for a caller that handles the error.
 func (p *Proxy) Delay(ctx context.Context, milliseconds int) error {
 	return p.toxic(ctx, "latency", downstream, map[string]int{"latency": milliseconds, "jitter": milliseconds / 2})
+}
+
+// Truncate is Shorten for a caller that handles the error.
+func (p *Proxy) Truncate(ctx context.Context, size int) error {
+	return p.toxic(ctx, "limit_data", downstream, map[string]int{"bytes": size})
+}
+
+// ResetAtReply is Reset for a caller that handles the error.
+func (p *Proxy) ResetAtReply(ctx context.Context, milliseconds int) error {
+	return p.toxic(ctx, "reset_peer", downstream, map[string]int{"timeout": milliseconds})
 }
 
 // Drop forwards nothing in either direction, and closes no connection until Clear does.

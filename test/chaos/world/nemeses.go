@@ -113,10 +113,15 @@ func (w *World) networkNemeses() []Nemesis {
 		}
 		add("cut connections to", func(ctx context.Context, p *backing.Proxy) error { return p.Disable(ctx) })
 		add("lose what is sent to", func(ctx context.Context, p *backing.Proxy) error { return p.Drop(ctx) })
+		add("reset connections at a reply of", func(ctx context.Context, p *backing.Proxy) error { return p.ResetAtReply(ctx, 0) })
+		add("end replies midway of", func(ctx context.Context, p *backing.Proxy) error { return p.Truncate(ctx, replySize) })
 		add("delay replies of", func(ctx context.Context, p *backing.Proxy) error { return p.Delay(ctx, slowReply) })
 	}
 	return all
 }
+
+// replySize is how many bytes a connection that ends midway delivers: some replies, and a part of one.
+const replySize = 900
 
 // slowReply is how long the reply of a slow server takes, in milliseconds.
 const slowReply = 300
