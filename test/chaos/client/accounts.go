@@ -44,7 +44,7 @@ func (a *Accounts) run(ctx context.Context, p *Pool, seed uint64, done <-chan st
 			return
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Duration(100+random.IntN(400)) * time.Millisecond):
+		case <-time.After(time.Duration(300+random.IntN(1200)) * time.Millisecond):
 		}
 	}
 }

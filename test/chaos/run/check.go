@@ -22,6 +22,7 @@ func (r *Run) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	r.halt()
+	r.logf("clients have stopped")
 	s := &history.Segment{
 		Start: r.states, Carried: r.carried, Known: r.known, Deleted: r.deleted, Received: map[string]bool{}, Ordered: r.opts.Ordered,
 	}
@@ -76,6 +77,7 @@ func (r *Run) settled(ctx context.Context, s *history.Segment) (*check.Report, e
 	if err := r.pool.Settle(ctx, r.log); err != nil {
 		return nil, err
 	}
+	r.logf("nothing is pending")
 	events, err := r.log.Read(ctx)
 	if err != nil {
 		return nil, err

@@ -139,6 +139,7 @@ func (r *Run) harm(ctx context.Context, random *rand.Rand) error {
 		}
 	}
 	r.logf("round %d: %s", r.report.Rounds, strings.Join(names, ", "))
+	defer func() { r.logf("round %d: healed", r.report.Rounds) }()
 	for _, heal := range slices.Backward(heals) {
 		if err := heal(ctx); err != nil {
 			failed = append(failed, fmt.Errorf("healing after %s: %w", strings.Join(names, ", "), err))
@@ -186,7 +187,7 @@ func wait(ctx context.Context, d time.Duration) error {
 
 func (r *Run) logf(format string, args ...any) {
 	if r.opts.Logf != nil {
-		r.opts.Logf(format, args...)
+		r.opts.Logf("%5.1fs "+format, append([]any{time.Duration(r.history.Now()).Seconds()}, args...)...)
 	}
 }
 
