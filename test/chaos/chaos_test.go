@@ -3,16 +3,27 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"belfry/test/backing"
 	"belfry/test/chaos/history"
 	"belfry/test/chaos/run"
 	"belfry/test/chaos/world"
 	"belfry/test/kit"
 	"belfry/test/process"
 )
+
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": backing.AccessKey, "AWS_SECRET_ACCESS_KEY": backing.SecretKey} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
 
 // checkEvery is how many rounds are between two checks.
 const checkEvery = 3
