@@ -33,16 +33,27 @@ func openBackend(ctx context.Context, b config.Backend, log *slog.Logger) (drive
 	}
 }
 
+// backendOpener opens one backend.
+type backendOpener func(ctx context.Context, name string, b config.Backend, log *slog.Logger) (driver.Backend, error)
+
+func openBackendOnce(ctx context.Context, name string, b config.Backend, log *slog.Logger) (driver.Backend, error) {
+	backend, err := openBackend(ctx, b, log)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.KindOf(err), "backend %s", name)
+	}
+	return backend, nil
+}
+
 // openBackends opens the backends that stores use.
-func (p *plan) openBackends(ctx context.Context, log *slog.Logger) (map[string]driver.Backend, error) {
+func (p *plan) openBackends(ctx context.Context, open backendOpener, log *slog.Logger) (map[string]driver.Backend, error) {
 	backends := map[string]driver.Backend{}
 	for _, s := range p.config.Stores {
 		if backends[s.Backend] != nil {
 			continue
 		}
-		b, err := openBackend(ctx, p.config.Backends[s.Backend], log)
+		b, err := open(ctx, s.Backend, p.config.Backends[s.Backend], log)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("backend %s: %w", s.Backend, err), closeBackends(backends))
+			return nil, errors.Join(err, closeBackends(backends))
 		}
 		backends[s.Backend] = b
 	}
@@ -89,7 +100,7 @@ func (p *plan) openStores(ctx context.Context, backends map[string]driver.Backen
 }
 
 func (a *App) openBackends(ctx context.Context) error {
-	backends, err := a.plan.openBackends(ctx, a.log)
+	backends, err := a.plan.openBackends(ctx, a.openBackendWithRetry, a.log)
 	if err != nil {
 		return err
 	}
@@ -119,14 +130,30 @@ const (
 	startRetryMax = 10 * time.Second
 )
 
-// openWithRetry opens a store once its backend is available. It does not retry for a folder, which
-// does not recover by itself.
-func (a *App) openWithRetry(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
+// openBackendWithRetry opens a backend once what it needs for that is available: the names of its servers
+// may have to be resolved.
+func (a *App) openBackendWithRetry(ctx context.Context, name string, b config.Backend, log *slog.Logger) (opened driver.Backend, err error) {
+	err = a.awaitBackend(ctx, name, func() (err error) { opened, err = openBackendOnce(ctx, name, b, log); return err })
+	return opened, err
+}
+
+// openWithRetry opens a store once its backend is available.
+func (a *App) openWithRetry(ctx context.Context, backend string, b driver.Backend, o store.Options) (opened *store.Store, err error) {
+	err = a.awaitBackend(ctx, backend, func() (err error) { opened, err = openOnce(ctx, backend, b, o); return err })
+	return opened, err
+}
+
+// awaitBackend calls open until its backend is available; the log and the replies of HTTP say so in the
+// meantime. It does not wait for a folder, which does not recover by itself.
+func (a *App) awaitBackend(ctx context.Context, backend string, open func() error) error {
 	said := ""
 	for delays := backoff.New(startRetryMin, startRetryMax); ; {
-		s, err := openOnce(ctx, backend, b, o)
+		err := open()
 		if err == nil || !errors.Is(err, errs.Unavailable) || a.config.Backends[backend].Type == "file" {
-			return s, err
+			if err == nil && said != "" {
+				a.log.Info("the backend is available", "backend", backend)
+			}
+			return err
 		}
 		a.front.waiting.Store(errs.New(errs.Unavailable, "belfry is starting and waits for backend %s", backend))
 		if text := err.Error(); text != said {
@@ -134,7 +161,7 @@ func (a *App) openWithRetry(ctx context.Context, backend string, b driver.Backen
 			a.log.Warn("a backend is unavailable; retrying", "backend", backend, "error", err)
 		}
 		if delays.Wait(ctx) != nil {
-			return nil, err
+			return err
 		}
 	}
 }

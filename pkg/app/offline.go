@@ -58,7 +58,7 @@ func withStores(ctx context.Context, c *config.Config, doing string, direct func
 		return err
 	}
 	defer lock.Unlock()
-	backends, err := p.openBackends(ctx, slog.New(slog.DiscardHandler))
+	backends, err := p.openBackends(ctx, openBackendOnce, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

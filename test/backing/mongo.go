@@ -22,19 +22,33 @@ type MongoServer struct {
 	URL     string // the same after a Restart
 	Address string // host and port of it
 
-	program, folder string
-	process         *process
+	program string
+	args    []string
+	process *process
 }
 
 // StartMongo is Mongo for a test that kills the server.
 func StartMongo(t testing.TB) *MongoServer {
+	t.Helper()
+	return startMongo(t, "-folder", t.TempDir())
+}
+
+// MongoOnPostgres starts such a server on a PostgreSQL. It replies with the errors of PostgreSQL, as DocumentDB does,
+// which is built on it too.
+func MongoOnPostgres(t testing.TB, p *Postgres) *MongoServer {
+	t.Helper()
+	// FerretDB uses a connection for each update of a command until the command ends, and hangs when it has too few.
+	return startMongo(t, "-postgres", p.URL+"?pool_max_conns=180")
+}
+
+func startMongo(t testing.TB, args ...string) *MongoServer {
 	t.Helper()
 	address := freeAddress(t)
 	s := &MongoServer{
 		URL:     "mongodb://" + address + "/",
 		Address: address,
 		program: must(t)(programs.Module("mongo")),
-		folder:  t.TempDir(),
+		args:    append(args, "-listen", address),
 	}
 	s.Restart(t)
 	return s
@@ -47,8 +61,7 @@ func (s *MongoServer) Kill() { s.process.kill() }
 // waits until it answers.
 func (s *MongoServer) Restart(t testing.TB) {
 	t.Helper()
-	cmd := exec.Command(s.program, "-folder", s.folder, "-listen", s.Address)
-	s.process = start(t, cmd, s.answers)
+	s.process = start(t, exec.Command(s.program, s.args...), s.answers)
 }
 
 // answers reports whether the server replies. It dials the port first, since a

@@ -140,7 +140,7 @@ func newRetryer() aws.Retryer {
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
 			return backoff.Delay(attempt, minBackoff, maxBackoff), nil
 		})
-		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(cutShort))
+		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(cutShort), retry.IsErrorRetryableFunc(conflicts))
 	})
 }
 

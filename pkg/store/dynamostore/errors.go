@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,35 @@ var accessErrors = []string{
 	"MissingAuthenticationTokenException", "MissingAuthenticationToken", "ExpiredTokenException", "InvalidClientTokenId", "NotAuthorized",
 }
 
+// conflictErrors are the codes of writes that were refused because of another request for
+// the same item, such as a transaction of somebody else. They changed nothing. The SDK
+// does not retry the first two.
+var conflictErrors = []string{"TransactionConflictException", "ReplicatedWriteConflictException", "TransactionInProgressException"}
+
+// conflicts makes these errors retryable.
+func conflicts(err error) aws.Ternary {
+	var api smithy.APIError
+	if errors.As(err, &api) && slices.Contains(conflictErrors, api.ErrorCode()) {
+		return aws.TrueTernary
+	}
+	return aws.UnknownTernary
+}
+
+// serverFailed reports whether DynamoDB, or a proxy before it, failed to execute a
+// request that it does not refuse: by the SDK's model, by the status of the reply, or by a
+// code of other services that speak the protocol.
+func serverFailed(api smithy.APIError, err error) bool {
+	var reply interface{ HTTPStatusCode() int }
+	if errors.As(err, &reply) && (reply.HTTPStatusCode() >= http.StatusInternalServerError || reply.HTTPStatusCode() == http.StatusRequestTimeout) {
+		return true
+	}
+	code := api.ErrorCode()
+	return api.ErrorFault() == smithy.FaultServer || slices.ContainsFunc(failedCodes, func(prefix string) bool { return strings.HasPrefix(code, prefix) })
+}
+
+// failedCodes begin the codes of a server's failures.
+var failedCodes = []string{"InternalServer", "InternalFailure", "ServiceUnavailable", "RequestTimeout"}
+
 // wrapError returns the error of a request for a table with its kind.
 func (b *Backend) wrapError(ctx context.Context, err error, table string) error {
 	var known *errs.Error
@@ -51,17 +81,22 @@ func (b *Backend) wrapError(ctx context.Context, err error, table string) error 
 		return b.unavailable(err, "%s does not respond", b.where)
 	}
 	switch code := api.ErrorCode(); {
+	case code == "LimitExceededException": // the SDK counts it as throttling
+		return b.unavailable(err, "%s is already changing as many tables as it allows at once", b.where)
+	case slices.Contains(conflictErrors, code):
+		return b.unavailable(err, "%s refuses %s on the table %s because of a concurrent one", b.where, operation(err), table)
 	case throttles.IsErrorThrottle(err) == aws.TrueTernary:
 		return b.unavailable(err, "%s throttles the table %s", b.where, table)
-	case api.ErrorFault() == smithy.FaultServer || strings.HasPrefix(code, "InternalServer") || strings.HasPrefix(code, "ServiceUnavailable"):
+	case serverFailed(api, err):
 		return b.unavailable(err, "%s fails", b.where)
 	case slices.Contains(accessErrors, code):
 		return errs.Wrap(err, errs.Internal, "%s refuses dynamodb:%s on the table %s (%s): give belfry's credentials that right",
 			b.where, operation(err), table, code)
 	case code == "ResourceNotFoundException":
 		return errs.Wrap(err, errs.Internal, "%s has no table %s any more: restart belfry to create it", b.where, table)
-	case code == "LimitExceededException":
-		return b.unavailable(err, "%s is already changing as many tables as it allows at once", b.where)
+	case code == "ItemCollectionSizeLimitExceededException":
+		return errs.Wrap(err, errs.Internal, "%s can't store more in a partition of the table %s: drop its local secondary indexes, "+
+			"which limit a partition to 10 GB", b.where, table)
 	default:
 		return errs.Wrap(err, errs.Internal, "%s refuses %s on the table %s", b.where, operation(err), table)
 	}

@@ -2,6 +2,7 @@ package dynamostore_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -28,6 +29,7 @@ type fault struct {
 	cutReply    bool   // the connection breaks instead of a reply
 	hang        bool   // nothing happens until the caller disconnects
 	code        string // the reply is this error, and the server never gets the request
+	status      int    // of that reply; 0 is 400
 	unprocessed bool   // the reply to a batch is that all of it is unprocessed
 }
 
@@ -76,7 +78,7 @@ func (g *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
 	case f.code != "":
-		respond(w, http.StatusBadRequest, map[string]any{
+		respond(w, cmp.Or(f.status, http.StatusBadRequest), map[string]any{
 			"__type": "com.amazonaws.dynamodb.v20120810#" + f.code, "message": "injected",
 		})
 	case f.unprocessed:

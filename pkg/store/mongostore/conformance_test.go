@@ -26,17 +26,17 @@ func TestSoakConcurrency(t *testing.T) {
 		eachServer(t, func(t *testing.T, newHarness func(*testing.T) storetest.Harness) {
 			storetest.RunConcurrencyTests(t, newHarness, run.Long())
 		})
+		if run.Long() {
+			server := backing.MongoOnPostgres(t, backing.StartPostgres(t))
+			storetest.RunConcurrencyTests(t, harness(server.URL, 0), true)
+		}
 	}
 }
 
 // eachServer runs a suite against FerretDB and, where the environment names it,
 // another server.
-//
-// FerretDB reads, changes and writes a document without a lock: of two
-// overlapping updates one is lost, whatever its filter. With a single connection
-// updates are sequential; many goroutines still share it.
 func eachServer(t *testing.T, run func(*testing.T, func(*testing.T) storetest.Harness)) {
-	t.Run("FerretDB", func(t *testing.T) { run(t, harness(backing.Mongo(t)+"?maxPoolSize=1", 0)) })
+	t.Run("FerretDB", func(t *testing.T) { run(t, harness(backing.Mongo(t), 0)) })
 	if url := os.Getenv(anyServer); url != "" {
 		// Clear does not wait for a majority, but Pending reads with majority read concern.
 		t.Run("another", func(t *testing.T) { run(t, harness(url, 2*time.Second)) })

@@ -3,6 +3,8 @@ package mongostore
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -35,7 +37,7 @@ func (s *store) create(ctx context.Context, w *driver.Write) error {
 		return errTooLarge(len(doc)) // checked here, so that others in the batch don't fail
 	}
 	for try := 1; ; try++ {
-		err := s.inserts.Do(ctx, doc)
+		err := retryRolledBack(ctx, func() error { return s.inserts.Do(ctx, doc) })
 		if !mongo.IsDuplicateKeyError(err) {
 			return err
 		}
@@ -58,14 +60,25 @@ func (s *store) create(ctx context.Context, w *driver.Write) error {
 	}
 }
 
-// insert inserts documents independently and returns an error for each.
+// insert inserts documents independently and returns an error for each. A server on
+// PostgreSQL inserts them in one transaction, which waits for those of others with the
+// same UUIDs: in the order of UUIDs, no two of them wait for each other.
 func (s *store) insert(ctx context.Context, docs []bson.Raw) []error {
 	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
-	_, err := s.collection.InsertMany(limited, docs, options.InsertMany().SetOrdered(false))
+	order := byUUID(docs)
+	sorted := make([]bson.Raw, len(docs))
+	for i, at := range order {
+		sorted[i] = docs[at]
+	}
+	_, err := s.collection.InsertMany(limited, sorted, options.InsertMany().SetOrdered(false))
 	results := make([]error, len(docs))
 	var refused mongo.BulkWriteException
 	one := errors.As(err, &refused) && refused.WriteConcernError == nil
+	if !one && len(docs) > 1 && rolledBack(err) {
+		// The error of the command is that of a document; others may have been inserted.
+		err = s.wrapError(ctx, "write", err)
+	}
 	for i := range results {
 		if !one {
 			results[i] = err
@@ -73,8 +86,20 @@ func (s *store) insert(ctx context.Context, docs []bson.Raw) []error {
 	}
 	for _, e := range refused.WriteErrors {
 		if e.Index < len(results) {
-			results[e.Index] = mongo.WriteException{WriteErrors: mongo.WriteErrors{e.WriteError}, Labels: refused.Labels}
+			results[order[e.Index]] = mongo.WriteException{WriteErrors: mongo.WriteErrors{e.WriteError}, Labels: refused.Labels}
 		}
 	}
 	return results
+}
+
+// byUUID returns the positions of documents in the order of their UUIDs.
+func byUUID(docs []bson.Raw) []int {
+	order := make([]int, len(docs))
+	uuids := make([]string, len(docs))
+	for i, doc := range docs {
+		order[i] = i
+		uuids[i], _ = doc.Lookup(idField).StringValueOK()
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(uuids[a], uuids[b]) })
+	return order
 }

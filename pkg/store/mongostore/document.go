@@ -111,8 +111,8 @@ func eventValue(e *driver.Pending) bson.D {
 	}
 }
 
-// updateKeys is the part of an update that gives a record its keys, and takes
-// unavailableCodes those it has no more.
+// updateKeys is the part of an update that gives a record its keys, and removes those it
+// has no more.
 func (s *store) updateKeys(uuid string, keys []driver.Key) (set, unset bson.D, err error) {
 	texts := make(map[string][]string)
 	for _, key := range keys {

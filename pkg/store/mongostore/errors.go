@@ -18,39 +18,6 @@ import (
 // retried the command a few times with increasing delays.
 const retryAfter = 2 * time.Second
 
-// Error codes of MongoDB, by the kind that callers get. All others are errs.Internal.
-var (
-	// unauthorizedCodes: its message contains the command with its objects.
-	unauthorizedCodes = []int{13}
-
-	authFailedCodes = []int{18, 11}
-
-	throttledCodes = []int{
-		462,   // IngressRequestRateLimitExceeded
-		16500, // TooManyRequests, of services that speak the protocol
-	}
-
-	tooLargeCodes = []int{10334, 17419, 17420}
-
-	// unavailableCodes: the server is starting, stopping, changing its role, out of
-	// resources, or timed out.
-	unavailableCodes = []int{
-		6, 7, 89, 9001, // host, network
-		91, 94, 189, 10058, 10107, 11600, 11602, 13435, 13436, // starting, stopping, not the primary
-		24, 50, 202, 262, // time
-		43, 175, 237, 11601, // interrupted
-		46, 112, // locks, write conflicts
-		63, 150, 13388, // routing
-		64, 100, 133, 134, // no majority
-		146, 365, 14031, // memory, disk
-	}
-)
-
-// unavailableLabels: the command did not reach the server, or may succeed when it is
-// tried again. TransientTransactionError alone is on the error of a connection pool that
-// another command's failure paused.
-var unavailableLabels = []string{driver.NetworkError, driver.RetryableWriteError, driver.TransientTransactionError}
-
 func errCanceled(err error) error {
 	return errs.Wrap(err, errs.Canceled, "the request was canceled")
 }
@@ -72,18 +39,21 @@ func (b *Backend) wrapError(ctx context.Context, doing string, err error) error 
 	if !errors.As(err, &server) {
 		return b.wrapLocalError(doing, err)
 	}
-	has := func(codes []int) bool { return slices.ContainsFunc(codes, server.HasErrorCode) }
 	switch {
-	case has(unauthorizedCodes):
+	case hasCode(server, unauthorizedCodes):
 		return errs.New(errs.Internal, "%s can't %s: the user of the backend's URL lacks the permission; "+
 			"grant it the role readWrite on the database %s", b.address, doing, b.database.Name())
-	case has(authFailedCodes):
+	case hasCode(server, authFailedCodes), slices.ContainsFunc(statesOf(server), isAuthFailedState):
 		return errs.Wrap(err, errs.Internal, "%s refuses the user or the password in the backend's URL", b.address)
-	case has(throttledCodes) || server.HasErrorLabel(driver.ErrSystemOverloadedError):
+	case hasCode(server, throttledCodes) || server.HasErrorLabel(driver.ErrSystemOverloadedError):
 		return b.unavailable(err, "%s is overloaded")
-	case has(tooLargeCodes):
+	case hasCode(server, tooLargeCodes):
 		return errs.Wrap(err, errs.TooLarge, "%s can't %s: it exceeds the maximum size of a document", b.address, doing)
-	case has(unavailableCodes) || slices.ContainsFunc(unavailableLabels, server.HasErrorLabel) || mongo.IsTimeout(err):
+	case rolledBack(err):
+		return b.unavailable(err, "%s refuses the command because of concurrent ones")
+	case server.HasErrorCode(1), server.HasErrorCode(8):
+		return b.unavailable(err, "%s reports an internal failure; its log has the cause")
+	case isUnavailable(server) || mongo.IsTimeout(err):
 		return b.unavailable(err, "%s is unavailable or does not respond")
 	default:
 		return errs.Wrap(err, errs.Internal, "%s can't %s", b.address, doing)

@@ -2,6 +2,7 @@ package mongostore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -207,11 +208,18 @@ func (s *store) dropIndexes(ctx context.Context, present map[string]bson.Raw, li
 		limited, cancel := s.b.withTimeout(ctx)
 		err := s.collection.Indexes().DropOne(limited, name)
 		cancel()
-		if err != nil {
+		if err != nil && !isMissing(err) {
 			return s.wrapError(ctx, "drop the index "+name+" of", err)
 		}
 	}
 	return nil
+}
+
+// isMissing reports whether another process has dropped an index, or the collection with
+// it.
+func isMissing(err error) bool {
+	var server mongo.ServerError
+	return errors.As(err, &server) && hasCode(server, []int{26, 27})
 }
 
 // createIndexes builds indexes and waits until they are ready.

@@ -71,12 +71,34 @@ func (s *store) Clear(ctx context.Context, events []driver.Pending) error {
 	}
 	records := byRecord(events)
 	for uuids := range slices.Chunk(slices.Sorted(maps.Keys(records)), clearRecords) {
-		cleared, err := s.clearAll(ctx, records, uuids)
-		if err == nil && cleared < len(uuids) {
-			err = s.clearRest(ctx, records, uuids)
+		err := s.clear(ctx, records, uuids)
+		if rolledBack(err) {
+			err = s.clearEach(ctx, records, uuids)
 		}
 		if err != nil {
 			return s.wrapError(ctx, "write", err)
+		}
+	}
+	return nil
+}
+
+func (s *store) clear(ctx context.Context, records map[string]published, uuids []string) error {
+	cleared, err := s.clearAll(ctx, records, uuids)
+	if err == nil && cleared < len(uuids) {
+		err = s.clearRest(ctx, records, uuids)
+	}
+	return err
+}
+
+// clearEach clears the events of one record after the other. A server on PostgreSQL locks
+// the records of an update in the order in which it finds them, which no option
+// determines. So two processes that clear events of the same records can deadlock, and
+// the server fails one of their updates. An update of one record waits for one lock and
+// can't be a part of a deadlock.
+func (s *store) clearEach(ctx context.Context, records map[string]published, uuids []string) error {
+	for one := range slices.Chunk(uuids, 1) {
+		if err := retryRolledBack(ctx, func() error { return s.clear(ctx, records, one) }); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -117,12 +139,15 @@ func (s *store) clearRest(ctx context.Context, records map[string]published, uui
 	if err != nil {
 		return err
 	}
-	var changes []mongo.WriteModel
-	for _, doc := range docs {
-		uuid, ok := doc.Lookup(idField).StringValueOK()
-		if !ok {
+	found := make([]string, len(docs))
+	for i, doc := range docs {
+		var ok bool
+		if found[i], ok = doc.Lookup(idField).StringValueOK(); !ok {
 			return s.errForeign(doc)
 		}
+	}
+	var changes []mongo.WriteModel
+	for _, uuid := range slices.Sorted(slices.Values(found)) {
 		for revision := range records[uuid] {
 			changes = append(changes, clearOne(uuid, revision), clearLast(uuid, revision))
 		}
@@ -134,12 +159,17 @@ func (s *store) clearRest(ctx context.Context, records map[string]published, uui
 // FerretDB uses a database connection for each until the command ends.
 const bulkChanges = 50
 
-// bulk makes changes in order.
+// bulk makes changes in order, which must be that of UUIDs: a server on PostgreSQL makes
+// those of a command in one transaction, and no two of them wait for each other. They
+// must be changes that can be repeated.
 func (s *store) bulk(ctx context.Context, in *mongo.Collection, changes []mongo.WriteModel) error {
 	for part := range slices.Chunk(changes, bulkChanges) {
-		limited, cancel := s.b.withTimeout(ctx)
-		_, err := in.BulkWrite(limited, part)
-		cancel()
+		err := retryRolledBack(ctx, func() error {
+			limited, cancel := s.b.withTimeout(ctx)
+			defer cancel()
+			_, err := in.BulkWrite(limited, part)
+			return err
+		})
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"belfry/pkg/store/driver"
 )
@@ -43,7 +44,8 @@ func (s *store) purge(ctx context.Context, before uint64, limit int) (int, error
 		uuids[i] = doc.Lookup(idField)
 	}
 	found := append(bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}}, idle...)
-	result, err := s.collection.DeleteMany(limited, found)
+	var result *mongo.DeleteResult
+	err = retryRolledBack(ctx, func() error { result, err = s.collection.DeleteMany(limited, found); return err })
 	if err != nil {
 		return 0, s.wrapError(ctx, "purge", err)
 	}

@@ -108,11 +108,13 @@ func (s *store) update(ctx context.Context, w *driver.Write, filter bson.D) erro
 	if err != nil {
 		return err
 	}
-	limited, cancel := s.b.withTimeout(ctx)
-	defer cancel()
-	result, err := s.collection.UpdateOne(limited, filter, change)
-	if err == nil && result.MatchedCount == 0 {
-		return errMismatch()
-	}
-	return err
+	return retryRolledBack(ctx, func() error {
+		limited, cancel := s.b.withTimeout(ctx)
+		defer cancel()
+		result, err := s.collection.UpdateOne(limited, filter, change)
+		if err == nil && result.MatchedCount == 0 {
+			return errMismatch()
+		}
+		return err
+	})
 }

