@@ -41,7 +41,7 @@ var floors = [][]string{
 // drivers import what they drive, the driver's contract and errors.
 var drivers = map[string][]string{
 	"belfry/pkg/store/filestore":    {"belfry/pkg/store/driver", "belfry/pkg/errs"},
-	"belfry/pkg/store/mongostore":   {"belfry/pkg/store/driver", "belfry/pkg/errs"},
+	"belfry/pkg/store/mongostore":   {"belfry/pkg/store/driver", "belfry/pkg/errs", "belfry/pkg/backoff"},
 	"belfry/pkg/store/dynamostore":  {"belfry/pkg/store/driver", "belfry/pkg/errs", "belfry/pkg/backoff"},
 	"belfry/pkg/binary/filestorage": {"belfry/pkg/binary/driver", "belfry/pkg/errs"},
 	"belfry/pkg/binary/s3storage":   {"belfry/pkg/binary/driver", "belfry/pkg/errs"},
