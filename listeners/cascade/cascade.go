@@ -12,6 +12,7 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -42,17 +43,23 @@ type Options struct {
 	// Concurrency is how many deletions of one event run at once, so that they
 	// share the backend's syncs. 0 means 64.
 	Concurrency int
+
+	Now func() time.Time // nil: time.Now
 }
 
 // Worker handles deletions. It is safe for concurrent use.
 type Worker struct {
 	set         *store.Set
 	concurrency int
+	now         func() time.Time
 }
 
 // NewWorker returns a worker for the stores of a set.
 func NewWorker(set *store.Set, o Options) *Worker {
-	return &Worker{set: set, concurrency: cmp.Or(o.Concurrency, 64)}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Worker{set: set, concurrency: cmp.Or(o.Concurrency, 64), now: o.Now}
 }
 
 // Handle deletes what the deleted object's cascading mappings link to it.
@@ -114,8 +121,12 @@ func (w *Worker) deleteIndexed(ctx context.Context, m *store.Mapping, e *event.E
 
 // mustDelete reports whether an object is deleted with the target: when it is
 // linked to it, unless it was created more than the grace period after the
-// deletion. When the target
-// has been created again, objects written since belong to its new incarnation.
+// deletion. When the target has been created again, objects written since belong to
+// its new incarnation.
+//
+// The clock may have been set back. An object whose time is later than now was
+// created before now all the same. And the revision of the deletion may be later
+// than the deletion, since it is above the target's last one; its event has the time.
 func (w *Worker) mustDelete(ctx context.Context, m *store.Mapping, e *event.Envelope, x store.Stored) (bool, error) {
 	if !mapping.LinkedTo(m, x, e.UUID) {
 		return false, nil
@@ -124,8 +135,13 @@ func (w *Worker) mustDelete(ctx context.Context, m *store.Mapping, e *event.Enve
 	if err != nil {
 		return false, err
 	}
-	if recreated {
-		return mapping.UpdatedAt(x) <= e.Revision, nil
+	deleted := e.Revision
+	if at, err := time.Parse(time.RFC3339Nano, e.Time); err == nil {
+		deleted = min(deleted, store.RevisionAt(at))
 	}
-	return mapping.CreatedAt(x) <= e.Revision+uint64(mapping.GracePeriod.Microseconds()), nil
+	if recreated {
+		return mapping.UpdatedAt(x) <= deleted, nil
+	}
+	created := min(mapping.CreatedAt(x), store.RevisionAt(w.now()))
+	return created <= deleted+uint64(mapping.GracePeriod.Microseconds()), nil
 }

@@ -332,3 +332,53 @@ func TestCascadeQueriesALaggingIndexAgain(t *testing.T) {
 		t.Error("the pet that the index did not return at first is left")
 	}
 }
+
+// setClock gives the fixture stores with a clock that the test sets.
+func (f *fixture) setClock(now *time.Time) {
+	f.Helper()
+	backend := &model.Hooked{Backend: model.NewMemory(), BeforePut: f.put}
+	set, err := model.OpenSet(f.Context(), backend, []store.Mapping{
+		{Source: "Pets", Target: "People", Key: "owner", Array: "pets", Cascade: true, Limit: 10_000},
+	}, func(o *store.Options) { o.Now = func() time.Time { return *now } })
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.set, f.worker = set, cascade.NewWorker(set, cascade.Options{Now: func() time.Time { return *now }})
+}
+
+// An object that was created while the clock was an hour ahead is deleted with its target all the same.
+func TestObjectOfAClockThatWasSetBackIsDeletedWithItsTarget(t *testing.T) {
+	now := time.Unix(1_900_000_000, 0)
+	f := newFixture(t)
+	f.setClock(&now)
+	f.save("People", "ann", "name", "Ann")
+	now = now.Add(time.Hour)
+	f.save("Pets", "rex", "owner", "ann")
+	now = now.Add(-time.Hour)
+	f.handle(f.delete("People", "ann"))
+	if f.exists("Pets", "rex") {
+		t.Error("the pet of a deleted owner is left")
+	}
+}
+
+// A target that was written while the clock was an hour ahead has a deletion whose revision is later than what is
+// written next. Objects of its next incarnation stay, also when the worker handles the deletion late.
+func TestObjectsOfANewIncarnationStayAfterTheClockWasSetBack(t *testing.T) {
+	now := time.Unix(1_900_000_000, 0)
+	f := newFixture(t)
+	f.setClock(&now)
+	now = now.Add(time.Hour)
+	f.save("People", "ann", "name", "Ann")
+	now = now.Add(-time.Hour)
+	f.save("Pets", "old", "owner", "ann")
+	now = now.Add(time.Second)
+	deleted := f.delete("People", "ann")
+	deleted.Time = object.FormatTime(now)
+	now = now.Add(time.Second)
+	f.save("People", "ann", "name", "Ann")
+	f.save("Pets", "new", "owner", "ann")
+	f.handle(deleted)
+	if f.exists("Pets", "old") || !f.exists("Pets", "new") {
+		t.Errorf("the old pet exists: %v; the new one: %v", f.exists("Pets", "old"), f.exists("Pets", "new"))
+	}
+}

@@ -67,8 +67,16 @@ func (f failures) wait(free int, now time.Time) time.Duration {
 	if over < 16 {
 		delay = min(accountDelay<<over, accountMaxDelay)
 	}
+	if f.At.Sub(now) > clockTolerance {
+		return 0 // the clock was set back since: when it was is unknown
+	}
 	return max(0, f.At.Add(delay).Sub(now))
 }
+
+// clockTolerance is how far ahead the clock of another process may be. What was
+// stored at a later time than that was stored before the clock was set back: nobody
+// waits until the clock shows that time again.
+const clockTolerance = time.Minute
 
 // accountLimiter delays logins to accounts whose logins fail. The delay grows
 // with each failure, which no token bucket does; a success resets it.

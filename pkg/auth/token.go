@@ -105,6 +105,9 @@ func (s *Service) mailDelay(stored store.Stored, now time.Time) time.Duration {
 		return 0
 	}
 	at, _ := time.Parse(timeFormat, last.At)
+	if at.Sub(now) > clockTolerance {
+		return 0
+	}
 	return at.Add(s.email.MailInterval).Sub(now)
 }
 

@@ -29,6 +29,7 @@ func (r *runner) receive(m *nats.Msg) *delivery {
 	d.Envelope, d.decodeErr = event.Decode(m.Data)
 	if meta, err := m.Metadata(); err == nil {
 		d.Sequence, d.deliveries, d.logged = meta.Sequence.Stream, int(meta.NumDelivered), meta.Timestamp //nolint:gosec // a count
+		r.clock.saw(meta.Timestamp, time.Now())
 	}
 	d.Attempt = d.deliveries
 	r.locate(d)

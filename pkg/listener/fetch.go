@@ -36,6 +36,11 @@ func (r *runner) listen(ctx context.Context) error {
 	if err := r.setup(setup); err != nil {
 		return err
 	}
+	var following sync.WaitGroup
+	defer following.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	following.Go(func() { r.followClock(ctx) })
 	for {
 		err := r.subscribe(ctx)
 		if !errors.Is(err, errLostRequests) || !r.bus.JetStream().Conn().IsConnected() {

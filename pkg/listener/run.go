@@ -93,6 +93,7 @@ type runner struct {
 
 	isolation *sync.RWMutex // shared by the listener's runners, see crash.go
 	inFlight  *inFlight
+	clock     busClock
 	window    *prefetchWindow
 	queue     chan *delivery // events that wait for a worker
 	handling  sync.WaitGroup

@@ -326,6 +326,22 @@ func TestOrphanIsDeletedWithinTheGracePeriodOnly(t *testing.T) {
 	}
 }
 
+// The deletion of a target that was written while the clock was an hour ahead has a revision in the future: what is
+// saved under its uuid counts as saved during the deletion until the clock is past that revision.
+func TestOrphanOfATargetWrittenByAClockThatWasAheadIsDeletedUntilTheClockIsThere(t *testing.T) {
+	for after, exists := range map[time.Duration]bool{time.Minute: false, time.Hour + 2*mapping.GracePeriod: true} {
+		f := newFixture(t, 10)
+		f.now = f.now.Add(time.Hour)
+		f.save("Authors", "a", `{}`)
+		f.now = f.now.Add(-time.Hour)
+		f.delete("Authors", "a")
+		f.now = f.now.Add(after)
+		f.save("Books", "x", `{"author":"a"}`)
+		f.reconcile("x")
+		f.exists(exists)
+	}
+}
+
 func TestOrphanStaysWithoutCascade(t *testing.T) {
 	f := deletedTarget(t, 0)
 	f.mapping.Cascade = false

@@ -81,7 +81,7 @@ func (v *service) tryOnce(ctx context.Context, r *request, id string) (reply, er
 		return reply{}, errs.New(errs.Conflict, "%s was already used for another request: use a key for one request and its repetitions only", wire.HeaderKey)
 	case e.reply != nil:
 		return *e.reply, nil
-	case e.owner != s.instance && s.opts.Now().Sub(e.claimedAt) < s.opts.TakeoverDelay:
+	case e.owner != s.instance && s.opts.Now().Sub(e.claimedAt).Abs() < s.opts.TakeoverDelay: // later than now: the clock was set back
 		return reply{}, errPending
 	default:
 		return v.attempt(ctx, r, e, true)

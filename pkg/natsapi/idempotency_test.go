@@ -369,3 +369,24 @@ func TestObjectHoldsFewRequests(t *testing.T) {
 		t.Error("an old request was made again")
 	}
 }
+
+// TestNoRequestWaitsForAClockThatWasSetBack: the server that began the request failed while the clock was an
+// hour ahead. Another one does not wait until the clock shows that time again.
+func TestNoRequestWaitsForAClockThatWasSetBack(t *testing.T) {
+	fault := &faultyBackend{}
+	w := newFixture(t, nil, func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
+	s := w.serve()
+	w.now.forward(time.Hour)
+	fault.set(func(store string, _ driver.Write) (error, error) {
+		if store == "Books" {
+			return errUnavailable, nil
+		}
+		return nil, nil
+	})
+	w.want("503", wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
+	fault.set(nil)
+	w.must(s.Stop(t.Context()))
+	w.now.forward(-time.Hour)
+	w.serve()
+	w.want("", wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
+}

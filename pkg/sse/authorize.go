@@ -269,7 +269,7 @@ func (h *Hub) lastState(ctx context.Context, s *store.Store, uuid string) (objec
 		}
 	}
 	if marked && e.Revision < revision {
-		if time.Since(time.UnixMicro(int64(revision))) < publishTimeout {
+		if time.Since(time.UnixMicro(int64(revision))).Abs() < publishTimeout { // later than now: the clock was set back
 			return nil, errs.New(errs.Unavailable, "the log does not have the deletion of %s %q yet", s.Name(), uuid)
 		}
 		return nil, nil

@@ -196,6 +196,35 @@ func TestRevisionsGrowWhenTheClockGoesBack(t *testing.T) {
 	}
 }
 
+// The times of an object are the clock's, and a tombstone is as old as its revision says.
+func TestTimesAndTombstonesFollowTheClock(t *testing.T) {
+	start := time.Now().Truncate(time.Microsecond)
+	now := start.Add(time.Hour)
+	s, _ := open(t, store.Options{NoEvents: true, Now: func() time.Time { return now }})
+	if _, err := s.Save(t.Context(), parse(t, `{"uuid":"a"}`), ""); err != nil {
+		t.Fatal(err)
+	}
+	now = start
+	updated, err := s.Update(t.Context(), parse(t, `{"n":1}`), store.UpdateOptions{UUID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	is(t, updated.Body, map[string]string{
+		"created": `"` + object.FormatTime(start.Add(time.Hour)) + `"`, "updated": `"` + object.FormatTime(start) + `"`,
+	})
+	if err := s.Delete(t.Context(), "a", 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		before time.Time
+		purged int
+	}{{start.Add(time.Minute), 0}, {start.Add(time.Hour + time.Minute), 1}} {
+		if n, err := s.Driver().Purge(t.Context(), store.RevisionAt(c.before), 10); err != nil || n != c.purged {
+			t.Errorf("%d tombstones are older than %s, want %d: %v", n, c.before, c.purged, err)
+		}
+	}
+}
+
 func TestClientsNeitherSetNorSeeHiddenFields(t *testing.T) {
 	s, out := open(t, store.Options{Private: []string{"password"}, Arrays: []string{"notes"}})
 	hostile := parse(t, `{"uuid":"a","n":1,"password":"x","_x":1,"created":"y","updated":"z","notes":[{"uuid":"n"}]}`)

@@ -1,0 +1,27 @@
+package listener
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// BusClock is what a listener knows of the bus's clock.
+type BusClock struct{ c busClock }
+
+// Saw records that the bus's clock had shown a time before a local one.
+func (c *BusClock) Saw(shown, at time.Time) { c.c.saw(shown, at) }
+
+// Check returns by how much the clock was set back when it showed a time between two local ones.
+func (c *BusClock) Check(shown, from, to time.Time) time.Duration { return c.c.check(shown, from, to) }
+
+// Renew does what a listener does when the bus's clock was set back.
+func Renew(ctx context.Context, b Bus, spec Spec) error {
+	spec = spec.withDefaults()
+	r := newRunner(b, slog.New(slog.DiscardHandler), spec, spec.Name, spec.Filters)
+	_, unacked, err := r.checkClock(ctx)
+	if err != nil {
+		return err
+	}
+	return r.renew(ctx, unacked)
+}
