@@ -86,7 +86,7 @@ func recovers(t *testing.T, kind Kind, r *rand.Rand) {
 	}
 	_ = res.Body.Close()
 	count := 0
-	for _, n := range w.Nemeses() {
+	for _, n := range append(w.Nemeses(), w.LogLoss()) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		heal, err := n.Inject(ctx, r)
 		if err != nil {
