@@ -32,7 +32,7 @@ type display struct {
 
 func newDisplay(w io.Writer, file string, size int64) *display {
 	d := &display{w: w, file: file, size: size, began: time.Now()}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if isTerminal(w) {
 		d.bar = progressbar.NewOptions64(size,
 			progressbar.OptionSetWriter(w),
 			progressbar.OptionShowBytes(true),
@@ -41,6 +41,12 @@ func newDisplay(w io.Writer, file string, size int64) *display {
 		)
 	}
 	return d
+}
+
+// isTerminal reports whether a writer is a terminal, where progress replaces what was shown before.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // follow reports progress until the function that it returns is called.

@@ -24,8 +24,11 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := app.Verify(ctx, loaded, app.VerifyOptions{Repair: c.Repair, Deep: c.Deep})
+	show := newVerifyDisplay(s.err)
+	r, err := app.Verify(ctx, loaded, app.VerifyOptions{Repair: c.Repair, Deep: c.Deep, Progress: show.update})
+	show.end()
 	if err != nil {
+		show.hint(c.Repair)
 		return err
 	}
 	return writeResult(s.out, c.JSON, r, writeReport)
@@ -54,7 +57,11 @@ func writeReport(w io.Writer, r *app.Report) error {
 		} else if d.Detail != "" {
 			what += " (" + d.Detail + ")"
 		}
-		fmt.Fprintf(w, "%-9s %s %s.%s: %s\n", d.Kind, d.Target, d.Holder, d.Array, what)
+		where := d.Target + " " + d.Holder
+		if d.Array != "" {
+			where += "." + d.Array
+		}
+		fmt.Fprintf(w, "%-9s %s: %s\n", d.Kind, where, what)
 	}
 	if r.More > 0 {
 		fmt.Fprintf(w, "... and %d more\n", r.More)

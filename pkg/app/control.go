@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/verify"
 )
 
 // differenceTimeout is how long a difference must persist in a running belfry before verify reports it:
@@ -58,16 +59,24 @@ func guarded(token string, next http.Handler) http.Handler {
 	})
 }
 
+// controlVerify replies with lines of JSON, see verifyLine. It ends when the client disconnects.
 func (a *App) controlVerify(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	lines := json.NewEncoder(w)
 	o := VerifyOptions{Repair: query.Get("repair") == "true", Deep: query.Get("deep") == "true"}
+	o.Progress = func(p verify.Progress) {
+		if lines.Encode(verifyLine{Progress: &p}) == nil {
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
 	report := &Report{}
-	if err := verifyAll(r.Context(), a.set, inOrder(a.binaries), o, differenceTimeout, report); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+	err := verifyAll(r.Context(), a.set, inOrder(a.binaries), o, verify.Options{RecheckFor: differenceTimeout}, report)
+	if err != nil {
+		_ = lines.Encode(verifyLine{Error: err.Error()})
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(report)
+	_ = lines.Encode(verifyLine{Report: report})
 }
 
 // controlExport writes JSON lines. A failure after the first closes the connection, so that an

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"time"
 
 	"belfry/config"
@@ -20,6 +21,9 @@ import (
 type VerifyOptions struct {
 	Repair bool // repair differences in mapped arrays
 	Deep   bool // hash every content of binaries
+
+	// Progress is called while it runs, twice a second, from one goroutine; may be nil.
+	Progress func(verify.Progress)
 }
 
 // Report is the result of a verification.
@@ -33,21 +37,19 @@ func (r *Report) Clean() bool {
 	return r.Report.Clean() && (r.Binaries == nil || r.Binaries.Clean())
 }
 
+// progressInterval is the interval of calls of VerifyOptions.Progress.
+const progressInterval = 500 * time.Millisecond
+
 // Verify verifies the stores of a configuration and the binaries of their objects: through the belfry that
-// serves them if one does, and directly otherwise.
+// serves them if one does, and directly otherwise. If it ends early, a repair is done in part, and another
+// call repairs the rest.
 func Verify(ctx context.Context, c *config.Config, o VerifyOptions) (*Report, error) {
 	report := &Report{}
 	err := withStores(ctx, c, "verify",
 		func(p *plan, set *store.Set) error { return p.verify(ctx, set, o, report) },
-		func(h Holder) error {
-			query := url.Values{"repair": {strconv.FormatBool(o.Repair)}, "deep": {strconv.FormatBool(o.Deep)}}
-			body, err := control(ctx, h, http.MethodPost, "/verify?"+query.Encode())
-			if err != nil {
-				return err
-			}
-			defer func() { _ = body.Close() }()
-			err = json.NewDecoder(body).Decode(report)
-			return errs.Wrap(err, errs.Unavailable, "the report of %s is incomplete: the connection was closed", h)
+		func(h Holder) (err error) {
+			report, err = verifyServed(ctx, h, o)
+			return err
 		})
 	if err != nil {
 		return nil, err
@@ -65,14 +67,74 @@ func (p *plan) verify(ctx context.Context, set *store.Set, o VerifyOptions, into
 	if p.shared() {
 		wait = differenceTimeout
 	}
-	err = verifyAll(ctx, set, inOrder(p.services(storages, set)), o, wait, into)
+	err = verifyAll(ctx, set, inOrder(p.services(storages, set)), o, verify.Options{RecheckFor: wait, Alone: true}, into)
 	return errors.Join(err, closeStorages(storages))
 }
 
-func verifyAll(ctx context.Context, set *store.Set, services []*binary.Service, o VerifyOptions, wait time.Duration, into *Report) (err error) {
-	if into.Report, err = verify.Run(ctx, set, verify.Options{Repair: o.Repair, RecheckFor: wait}); err != nil || len(services) == 0 {
+// verifyAll verifies the stores, and the binaries of services.
+func verifyAll(ctx context.Context, set *store.Set, services []*binary.Service, o VerifyOptions, how verify.Options, into *Report) (err error) {
+	how.Repair, how.Tracker = o.Repair, &verify.Tracker{}
+	defer reportProgress(how.Tracker, o.Progress)()
+	if into.Report, err = verify.Run(ctx, set, how); err != nil || len(services) == 0 {
 		return err
 	}
-	into.Binaries, err = binary.Verify(ctx, services, binary.VerifyOptions{Deep: o.Deep, RecheckFor: wait})
+	into.Binaries, err = binary.Verify(ctx, services, binary.VerifyOptions{Deep: o.Deep, RecheckFor: how.RecheckFor})
 	return err
+}
+
+// reportProgress calls a function with the progress until the function that it returns has been called.
+func reportProgress(t *verify.Tracker, report func(verify.Progress)) (stop func()) {
+	if report == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
+		tick := time.NewTicker(progressInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				report(t.Progress())
+			case <-done:
+				report(t.Progress())
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		reporting.Wait()
+	}
+}
+
+// verifyLine is one of the JSON lines with which a serving process replies to a request to verify: its progress,
+// and at last the report or an error.
+type verifyLine struct {
+	Progress *verify.Progress `json:"progress,omitempty"`
+	Report   *Report          `json:"report,omitempty"`
+	Error    string           `json:"error,omitempty"`
+}
+
+// verifyServed has the process that holds the stores verify them.
+func verifyServed(ctx context.Context, h Holder, o VerifyOptions) (*Report, error) {
+	query := url.Values{"repair": {strconv.FormatBool(o.Repair)}, "deep": {strconv.FormatBool(o.Deep)}}
+	body, err := control(ctx, h, http.MethodPost, "/verify?"+query.Encode())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }()
+	for lines := json.NewDecoder(body); ; {
+		var line verifyLine
+		switch err := lines.Decode(&line); {
+		case err != nil:
+			return nil, errs.Wrap(err, errs.Unavailable, "the report of %s is incomplete: the connection was closed", h)
+		case line.Error != "":
+			return nil, errs.New(errs.Unavailable, "%s replied: %s", h, line.Error)
+		case line.Report != nil:
+			return line.Report, nil
+		case line.Progress != nil && o.Progress != nil:
+			o.Progress(*line.Progress)
+		}
+	}
 }

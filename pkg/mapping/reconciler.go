@@ -72,6 +72,9 @@ func (r *Reconciler) ReconcileFenced(ctx context.Context, m *store.Mapping, targ
 
 func (r *Reconciler) reconcile(ctx context.Context, m *store.Mapping, target string, sources []string, fence bool) error {
 	ctx = withOrigin(ctx, event.OriginMapping)
+	if m.Array == "" {
+		return r.deleteOrphans(ctx, m, target, sources)
+	}
 	for {
 		done, wrote, err := r.reconcileOnce(ctx, m, target, sources, fence)
 		fence = fence && !wrote

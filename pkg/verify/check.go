@@ -7,20 +7,23 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
+	"sync"
 
-	"belfry/pkg/backoff"
+	"golang.org/x/sync/errgroup"
+
 	"belfry/pkg/errs"
-	"belfry/pkg/event"
 	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
-const pageSize = 500
+const (
+	pageSize = 500
+	atOnce   = 16 // targets that are read, compared or repaired at once
+)
 
-// check verifies one mapping, in two passes that keep one number for each
-// target in memory: the objects that name a target are counted, and the entries
+// check reads the objects of one mapping, in two passes that keep one number for
+// each target in memory: the objects that name a target are counted, and the entries
 // of every array are compared with their objects. An array is correct if all its
 // entries match, without duplicates, and they are as many as the objects. The
 // others are candidates, which are compared with all their objects.
@@ -29,29 +32,36 @@ type check struct {
 	m          *store.Mapping
 	reconciler *mapping.Reconciler
 	report     *Report
-	options    Options
+	tracker    *Tracker
 
-	named      map[string]int      // target → objects that name it
+	named map[string]int // target → objects that name it
+
+	mu         sync.Mutex          // guards what follows, and the report, in compareArrays
 	candidates map[string][]string // target → objects that name it
 }
 
-func (c *check) run(ctx context.Context) error {
+// run returns the candidates.
+func (c *check) run(ctx context.Context) ([]*candidate, error) {
 	c.named, c.candidates = map[string]int{}, map[string][]string{}
 	if err := c.countNames(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	if err := c.compareArrays(ctx); err != nil {
-		return err
-	}
-	if err := c.collectSources(ctx); err != nil {
-		return err
-	}
-	for _, target := range slices.Sorted(maps.Keys(c.candidates)) {
-		if err := c.recheck(ctx, target, c.candidates[target]); err != nil {
-			return err
+	if c.m.Array != "" {
+		if err := c.compareArrays(ctx); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	if err := c.findDeleted(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.collectSources(ctx); err != nil {
+		return nil, err
+	}
+	var all []*candidate
+	for _, target := range slices.Sorted(maps.Keys(c.candidates)) {
+		all = append(all, &candidate{check: c, target: target, sources: c.candidates[target]})
+	}
+	return all, nil
 }
 
 // scan calls fn with every object of a store.
@@ -73,7 +83,10 @@ func (c *check) names(x store.Stored) []string {
 
 func (c *check) countNames(ctx context.Context) error {
 	return c.scan(ctx, c.m.Source, func(x store.Stored) error {
-		c.report.Objects++
+		c.tracker.objects.Add(1)
+		if c.m.Array != "" {
+			c.report.Objects++
+		}
 		for _, target := range c.names(x) {
 			c.named[target]++
 		}
@@ -84,35 +97,63 @@ func (c *check) countNames(ctx context.Context) error {
 // compareArrays reads every target. The targets that remain in named do not
 // exist.
 func (c *check) compareArrays(ctx context.Context) error {
-	err := c.scan(ctx, c.m.Target, func(t store.Stored) error {
-		c.report.Targets++
-		found, entries, err := c.compare(ctx, t)
-		if err != nil {
-			return err
-		}
-		c.report.Entries += int64(entries)
-		if len(found) > 0 || entries != min(c.named[t.UUID], c.m.Limit) {
-			c.candidates[t.UUID] = []string{}
-		}
-		if c.named[t.UUID] > c.m.Limit {
-			c.report.Full = append(c.report.Full, Full{
-				Target: c.m.Target, Holder: t.UUID, Array: c.m.Array, Limit: c.m.Limit, Objects: c.named[t.UUID],
-			})
-		}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	err := c.scan(gctx, c.m.Target, func(t store.Stored) error {
+		named := c.named[t.UUID]
 		delete(c.named, t.UUID)
+		g.Go(func() error {
+			found, entries, err := c.compare(gctx, t)
+			if err == nil {
+				c.count(t.UUID, named, len(found), entries)
+			}
+			return err
+		})
 		return nil
 	})
-	if err != nil || !c.m.Cascade {
-		return err
+	if failed := g.Wait(); failed != nil {
+		return failed // which ended the scan too
 	}
+	return err
+}
+
+// count adds a target to the report, and to the candidates if its array differs.
+func (c *check) count(target string, named, differences, entries int) {
+	c.tracker.targets.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Targets++
+	c.report.Entries += int64(entries)
+	if differences > 0 || entries != min(named, c.m.Limit) {
+		c.candidates[target] = []string{}
+	}
+	if named > c.m.Limit {
+		c.report.Full = append(c.report.Full, Full{
+			Target: c.m.Target, Holder: target, Array: c.m.Array, Limit: c.m.Limit, Objects: named,
+		})
+	}
+}
+
+// findDeleted finds the targets that do not exist, although objects name them, because
+// they were deleted: where the mapping cascades the objects are deleted too.
+func (c *check) findDeleted(ctx context.Context) error {
+	if !c.m.Cascade {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
 	for target := range c.named {
-		if _, deleted, err := c.set.Store(c.m.Target).Deleted(ctx, target); err != nil {
+		g.Go(func() error {
+			_, deleted, err := c.set.Store(c.m.Target).Deleted(ctx, target)
+			if deleted {
+				c.mu.Lock()
+				c.candidates[target] = []string{}
+				c.mu.Unlock()
+			}
 			return err
-		} else if deleted {
-			c.candidates[target] = []string{}
-		}
+		})
 	}
-	return nil
+	return g.Wait()
 }
 
 // collectSources finds the objects that name candidates, without the index.
@@ -177,47 +218,11 @@ func (c *check) difference(k Kind, holder, uuid, detail string) Difference {
 	return Difference{Kind: k, Source: c.m.Source, UUID: uuid, Target: c.m.Target, Holder: holder, Array: c.m.Array, Detail: detail}
 }
 
-// recheck reads a candidate until it is correct or RecheckFor has passed, and then
-// repairs or reports it.
-func (c *check) recheck(ctx context.Context, target string, sources []string) error {
-	deadline := time.Now().Add(c.options.RecheckFor)
-	delay := backoff.New(10*time.Millisecond, time.Second)
-	for {
-		found, err := c.differences(ctx, target, sources)
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return c.conclude(ctx, target, sources, found)
-		}
-		if err := delay.Wait(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-func (c *check) conclude(ctx context.Context, target string, sources []string, found []Difference) error {
-	if !c.options.Repair {
-		c.report.add(found)
-		return nil
-	}
-	for _, d := range found {
-		if d.UUID != "" && !slices.Contains(sources, d.UUID) {
-			sources = append(sources, d.UUID)
-		}
-	}
-	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMapping})
-	if err := c.reconciler.Reconcile(ctx, c.m, target, sources); err != nil {
-		return err
-	}
-	c.report.Repaired++
-	left, err := c.differences(ctx, target, sources)
-	c.report.add(left)
-	return err
-}
-
 // differences compares one target with the objects known to name it.
 func (c *check) differences(ctx context.Context, target string, sources []string) ([]Difference, error) {
+	if c.m.Array == "" {
+		return c.undeleted(ctx, target, sources)
+	}
 	t, err := c.set.Store(c.m.Target).Get(ctx, target)
 	if errors.Is(err, errs.NotFound) {
 		return c.undeleted(ctx, target, sources)

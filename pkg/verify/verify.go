@@ -10,6 +10,8 @@ package verify
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"belfry/pkg/errs"
@@ -37,7 +39,7 @@ type Difference struct {
 	UUID   string `json:"uuid,omitempty"`   // the copied object; "" for a difference of the whole array
 	Target string `json:"target"`           // store of the array's object
 	Holder string `json:"holder"`           // the array's object
-	Array  string `json:"array"`            // its property
+	Array  string `json:"array"`            // its property; "" for a cascade without an array
 	Detail string `json:"detail,omitempty"` // for people
 }
 
@@ -60,7 +62,7 @@ type Report struct {
 	Differences []Difference `json:"differences"`
 	More        int          `json:"more,omitempty"` // differences beyond MaxDifferences
 	Full        []Full       `json:"overfull,omitempty"`
-	Repaired    int          `json:"repaired,omitempty"` // targets and objects corrected
+	Repaired    int          `json:"repaired,omitempty"` // targets corrected
 	Pending     int64        `json:"pending"`            // events not yet published
 }
 
@@ -74,30 +76,100 @@ const MaxDifferences = 1000
 type Options struct {
 	Repair bool
 
-	// RecheckFor is for how long a difference is read again before it counts:
+	// RecheckFor is for how long differences are read again before they count:
 	// 0 when no workers run.
 	RecheckFor time.Duration
+
+	// Alone says that no workers run. A repair that deletes objects then starts
+	// over until it has nothing more to delete, since no worker handles the events
+	// of these deletions.
+	Alone bool
+
+	// Tracker receives the progress; may be nil.
+	Tracker *Tracker
 }
 
-// Run verifies every mapping of a set.
+// maxPasses is how often a repair starts over at most: a cascade is rarely deeper.
+const maxPasses = 10
+
+// Run verifies every mapping of a set. A repair that ends early, by an error or the
+// context's end, has repaired a part, and another run repairs the rest.
 func Run(ctx context.Context, set *store.Set, o Options) (*Report, error) {
-	r := &Report{Differences: []Difference{}}
-	for i := range set.Mappings() {
-		m := &set.Mappings()[i]
-		c := &check{set: set, m: m, reconciler: mapping.NewReconciler(set, mapping.Options{}), report: r, options: o}
-		if err := c.run(ctx); err != nil {
-			return nil, errs.Wrap(err, errs.KindOf(err), "verifying %s in %s.%s", m.Source, m.Target, m.Array)
-		}
-		r.Mappings++
+	if o.Tracker == nil {
+		o.Tracker = &Tracker{}
 	}
-	for name, s := range set.Stores() {
+	repaired := 0
+	for pass := 1; ; pass++ {
+		v := &verification{set: set, options: o, report: &Report{Differences: []Difference{}, Repaired: repaired}}
+		deleted, err := v.run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !deleted || !o.Alone || pass == maxPasses {
+			return v.report, nil
+		}
+		repaired = v.report.Repaired
+	}
+}
+
+// verification is one pass over all mappings.
+type verification struct {
+	set     *store.Set
+	options Options
+	report  *Report
+}
+
+// run reports whether a repair has deleted objects.
+func (v *verification) run(ctx context.Context) (deleted bool, err error) {
+	var candidates []*candidate
+	reconciler := mapping.NewReconciler(v.set, mapping.Options{})
+	for _, m := range v.mappings() {
+		v.options.Tracker.reading(m)
+		c := &check{set: v.set, m: m, reconciler: reconciler, report: v.report, tracker: v.options.Tracker}
+		found, err := c.run(ctx)
+		if err != nil {
+			return false, errs.Wrap(err, errs.KindOf(err), "verifying %s", describe(m))
+		}
+		candidates = append(candidates, found...)
+		if m.Array != "" {
+			v.report.Mappings++
+		}
+	}
+	if deleted, err = v.settle(ctx, candidates); err != nil {
+		return false, err
+	}
+	for name, s := range v.set.Stores() {
 		_, pending, err := s.Count(ctx)
 		if err != nil {
-			return nil, errs.Wrap(err, errs.KindOf(err), "counting %s", name)
+			return false, errs.Wrap(err, errs.KindOf(err), "counting %s", name)
 		}
-		r.Pending += pending
+		v.report.Pending += pending
 	}
-	return r, nil
+	return deleted, nil
+}
+
+// mappings are those with an array, and the cascades without one, in a fixed order.
+func (v *verification) mappings() []*store.Mapping {
+	var all []*store.Mapping
+	for i := range v.set.Mappings() {
+		all = append(all, &v.set.Mappings()[i])
+	}
+	cascades := v.set.Cascades()
+	for _, target := range slices.Sorted(maps.Keys(cascades)) {
+		for _, m := range cascades[target] {
+			if m.Array == "" {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+func describe(m *store.Mapping) string {
+	if m.Array == "" {
+		return m.Source + " of " + m.Target
+	}
+	return m.Source + " in " + m.Target + "." + m.Array
 }
 
 func (r *Report) add(found []Difference) {

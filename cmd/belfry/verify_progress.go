@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"belfry/pkg/verify"
+)
+
+// verifyDisplay reports the progress of a verification: with a bar on a terminal, otherwise with a line at an
+// interval.
+type verifyDisplay struct {
+	w     io.Writer
+	bar   *progressbar.ProgressBar // nil without a terminal
+	total int64                    // of the bar; -1 while it is unknown
+	said  time.Time                // when the last line was written
+	last  verify.Progress
+}
+
+func newVerifyDisplay(w io.Writer) *verifyDisplay {
+	d := &verifyDisplay{w: w, total: -1, said: time.Now()}
+	if isTerminal(w) {
+		d.bar = progressbar.NewOptions64(d.total,
+			progressbar.OptionSetWriter(w), progressbar.OptionFullWidth(),
+			progressbar.OptionThrottle(barInterval), progressbar.OptionSetPredictTime(false),
+		)
+	}
+	return d
+}
+
+func (d *verifyDisplay) update(p verify.Progress) {
+	d.last = p
+	switch {
+	case d.bar != nil:
+		// An error of the bar does not stop the command.
+		d.bar.Describe(describeProgress(p))
+		if p.Reading == "" && p.Differ > 0 && d.total != p.Differ {
+			d.total = p.Differ
+			d.bar.ChangeMax64(d.total)
+		}
+		if d.total > 0 {
+			_ = d.bar.Set64(p.Settled)
+		} else {
+			_ = d.bar.Set64(p.Objects + p.Targets)
+		}
+	case time.Since(d.said) >= lineInterval:
+		d.said = time.Now()
+		fmt.Fprintln(d.w, describeProgress(p))
+	}
+}
+
+// end removes the bar, for the report to follow.
+func (d *verifyDisplay) end() {
+	if d.bar != nil {
+		_ = d.bar.Clear()
+	}
+}
+
+// hint says after an error or an interrupt what a repair has done, and how it continues.
+func (d *verifyDisplay) hint(repair bool) {
+	if repair && d.last.Differ > 0 {
+		fmt.Fprintf(d.w, "%d of %d arrays that differed are repaired; run the command again to repair the rest\n", d.last.Repaired, d.last.Differ)
+	}
+}
+
+func describeProgress(p verify.Progress) string {
+	read := fmt.Sprintf("%d objects and %d targets read", p.Objects, p.Targets)
+	switch {
+	case p.Reading != "":
+		return "reading " + p.Reading + ": " + read
+	case p.Differ == 0:
+		return read
+	case p.Repair:
+		return fmt.Sprintf("%s, %d differ: %d repaired", read, p.Differ, p.Repaired)
+	default:
+		return fmt.Sprintf("%s, %d differ: reading them again, %d are right now", read, p.Differ, p.Settled)
+	}
+}

@@ -1,0 +1,46 @@
+package verify
+
+import (
+	"sync/atomic"
+
+	"belfry/pkg/store"
+)
+
+// Progress is how far a verification is.
+type Progress struct {
+	Reading  string `json:"reading,omitempty"` // the mapping that is being read: "Books in Authors.books"; "" when all have been
+	Repair   bool   `json:"repair,omitempty"`
+	Objects  int64  `json:"objects"`  // source objects read
+	Targets  int64  `json:"targets"`  // targets compared
+	Differ   int64  `json:"differ"`   // targets that differed when all had been read
+	Settled  int64  `json:"settled"`  // of those, the ones that are correct now
+	Repaired int64  `json:"repaired"` // of those, the ones that this run corrected
+}
+
+// Tracker holds the progress of one verification, for other goroutines to read. The
+// zero Tracker is ready to use.
+type Tracker struct {
+	mapping                                     atomic.Pointer[store.Mapping]
+	repair                                      atomic.Bool
+	objects, targets, differ, settled, repaired atomic.Int64
+}
+
+// Progress returns the current progress.
+func (t *Tracker) Progress() Progress {
+	p := Progress{
+		Repair: t.repair.Load(), Objects: t.objects.Load(), Targets: t.targets.Load(),
+		Differ: t.differ.Load(), Settled: t.settled.Load(), Repaired: t.repaired.Load(),
+	}
+	if m := t.mapping.Load(); m != nil {
+		p.Reading = describe(m)
+	}
+	return p
+}
+
+func (t *Tracker) reading(m *store.Mapping) { t.mapping.Store(m) }
+
+func (t *Tracker) settling(candidates int, repair bool) {
+	t.mapping.Store(nil)
+	t.repair.Store(repair)
+	t.differ.Add(int64(candidates))
+}
