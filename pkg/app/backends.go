@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"belfry/config"
@@ -18,8 +19,9 @@ import (
 	"belfry/pkg/store/mongostore"
 )
 
-// openBackend opens one backend. Only a folder must be available at once.
-func openBackend(ctx context.Context, b config.Backend, log *slog.Logger) (driver.Backend, error) {
+// openBackend opens one backend. Only a folder must be available at once; awaitSpace is called while its disk is
+// full, and may be nil.
+func openBackend(ctx context.Context, b config.Backend, log *slog.Logger, awaitSpace func(error) error) (driver.Backend, error) {
 	switch b.Type {
 	case "mongodb":
 		return mongostore.Open(ctx, mongostore.Options{URL: string(b.MongoDB.URL), Database: b.MongoDB.Database})
@@ -29,7 +31,7 @@ func openBackend(ctx context.Context, b config.Backend, log *slog.Logger) (drive
 			Region: d.Region, Endpoint: d.Endpoint, TablePrefix: d.TablePrefix, Logger: log,
 		})
 	default:
-		return filestore.Open(b.File.Folder, filestore.Options{})
+		return filestore.Open(b.File.Folder, filestore.Options{AwaitSpace: awaitSpace})
 	}
 }
 
@@ -37,7 +39,11 @@ func openBackend(ctx context.Context, b config.Backend, log *slog.Logger) (drive
 type backendOpener func(ctx context.Context, name string, b config.Backend, log *slog.Logger) (driver.Backend, error)
 
 func openBackendOnce(ctx context.Context, name string, b config.Backend, log *slog.Logger) (driver.Backend, error) {
-	backend, err := openBackend(ctx, b, log)
+	return openNamed(ctx, name, b, log, nil)
+}
+
+func openNamed(ctx context.Context, name string, b config.Backend, log *slog.Logger, awaitSpace func(error) error) (driver.Backend, error) {
+	backend, err := openBackend(ctx, b, log, awaitSpace)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.KindOf(err), "backend %s", name)
 	}
@@ -104,9 +110,29 @@ func (a *App) openBackends(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.front.waiting.Store(errStarting())
 	a.backends = backends
 	a.onStop("the backends", func(context.Context) error { return closeBackends(backends) })
 	return nil
+}
+
+// spaceInterval is how often a write is tried again while the disk is full at the start.
+const spaceInterval = 500 * time.Millisecond
+
+// awaitSpace returns the function that is called while the disk of a backend is full at the start: belfry waits for
+// space until ctx ends.
+func (a *App) awaitSpace(ctx context.Context, backend string) func(error) error {
+	var once sync.Once
+	return func(full error) error {
+		once.Do(func() {
+			a.front.waiting.Store(errs.New(errs.Unavailable, "belfry is starting and waits for space on the disk of backend %s", backend))
+			a.log.Error("the disk of a backend is full; belfry starts once there is space", "backend", backend, "error", full)
+		})
+		if err := backoff.Sleep(ctx, spaceInterval); err != nil {
+			return errors.Join(err, full)
+		}
+		return nil
+	}
 }
 
 func (a *App) openStores(ctx context.Context) error {
@@ -133,7 +159,8 @@ const (
 // openBackendWithRetry opens a backend once what it needs for that is available: the names of its servers
 // may have to be resolved.
 func (a *App) openBackendWithRetry(ctx context.Context, name string, b config.Backend, log *slog.Logger) (opened driver.Backend, err error) {
-	err = a.awaitBackend(ctx, name, func() (err error) { opened, err = openBackendOnce(ctx, name, b, log); return err })
+	space := a.awaitSpace(ctx, name)
+	err = a.awaitBackend(ctx, name, func() (err error) { opened, err = openNamed(ctx, name, b, log, space); return err })
 	return opened, err
 }
 

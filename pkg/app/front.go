@@ -25,6 +25,8 @@ type front struct {
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.api.Load().ServeHTTP(w, r) }
 
+func errStarting() *errs.Error { return errs.New(errs.Unavailable, "belfry is starting") }
+
 // listen listens for HTTP and replies that belfry is starting.
 func (a *App) listen(ctx context.Context) error {
 	f := &a.front
@@ -33,7 +35,7 @@ func (a *App) listen(ctx context.Context) error {
 		return errs.Wrap(err, errs.Unavailable, "can't listen for HTTP on %s: free the port, or choose another with --listen", a.config.Listen)
 	}
 	f.listener, f.done = listener, make(chan struct{})
-	f.waiting.Store(errs.New(errs.Unavailable, "belfry is starting"))
+	f.waiting.Store(errStarting())
 	starting := api.New(api.Options{
 		Closed: func() error { return f.waiting.Load() }, Ready: func(context.Context) error { return f.waiting.Load() },
 		Registry: prometheus.NewRegistry(), Logger: a.log,

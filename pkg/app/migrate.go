@@ -147,7 +147,7 @@ func (m *migration) backend(ctx context.Context, c config.Backend) (driver.Backe
 			return o.backend, nil
 		}
 	}
-	b, err := openBackend(ctx, c, slog.New(slog.DiscardHandler))
+	b, err := openBackend(ctx, c, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return nil, err
 	}

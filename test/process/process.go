@@ -113,6 +113,19 @@ func Start(program string, env []string, args ...string) (*Server, error) {
 	return s, nil
 }
 
+// Launch starts a belfry that may not be able to serve yet: it has no URL.
+func Launch(program string, args ...string) (*Server, error) { return launch(program, nil, args...) }
+
+// Ended reports whether the process has ended.
+func (s *Server) Ended() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // launch starts the process.
 func launch(program string, env []string, args ...string) (*Server, error) {
 	s := &Server{stderr: &kit.Tail{Limit: LogKept}, banner: make(chan error, 1), done: make(chan struct{})}

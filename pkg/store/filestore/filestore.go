@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -27,6 +28,11 @@ type Options struct {
 	// Logger receives disk errors, and at debug level the log of Pebble. nil
 	// discards them.
 	Logger *slog.Logger
+
+	// AwaitSpace is called when the disk is full while Open recovers the folder. It
+	// returns nil when the write is to be tried again, or else the error of Open.
+	// nil: Open fails at once.
+	AwaitSpace func(full error) error
 
 	// FS is the file system of the folder; nil is that of the machine. Tests use others.
 	FS vfs.FS
@@ -66,12 +72,16 @@ var _ driver.Backend = (*Backend)(nil)
 func Open(folder string, opts Options) (_ *Backend, err error) {
 	opts.setDefaults()
 	b := &Backend{health: newHealth(opts.Logger)}
+	b.health.awaitSpace = opts.AwaitSpace
 	defer b.health.recoverFatal(&err)
 	if b.lock, err = lockFolder(folder, opts.FS); err != nil {
 		return nil, err
 	}
-	if b.db, err = pebble.Open(folder, b.settings(opts)); err != nil {
-		return nil, errors.Join(openError(folder, err), b.lock.Close())
+	if b.db, err = b.openDB(folder, b.settings(opts)); err != nil {
+		if !b.health.halted.Load() {
+			err = errors.Join(err, b.lock.Close())
+		}
+		return nil, openError(folder, err)
 	}
 	b.health.active.Store(true)
 	b.committer = newCommitter(b.health, b.db)
@@ -79,6 +89,26 @@ func Open(folder string, opts Options) (_ *Backend, err error) {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
+}
+
+// stuckAfter is how long Pebble may take to return from Close after a write has failed
+// on a goroutine of its own.
+const stuckAfter = 2 * time.Second
+
+// openDB calls pebble.Open, which writes the logs that it recovers into tables. After a
+// write that failed it does not return: the folder then stays locked until this
+// process ends.
+func (b *Backend) openDB(folder string, o *pebble.Options) (*pebble.DB, error) {
+	var db *pebble.DB
+	var err error
+	if !b.health.guard(func() { db, err = pebble.Open(folder, o) }) {
+		return nil, b.health.err()
+	}
+	if failed := b.health.err(); err == nil && failed != nil {
+		b.health.closing.Store(true)
+		return nil, errors.Join(failed, db.Close())
+	}
+	return db, err
 }
 
 func openError(folder string, err error) error {
@@ -146,8 +176,13 @@ func (b *Backend) Close() (err error) {
 	}
 	b.health.markClosed()
 	b.committer.stop()
+	b.health.closing.Store(true)
 	b.health.active.Store(false)
-	return errors.Join(b.db.Close(), b.lock.Close())
+	var failed error
+	if !b.health.guard(func() { failed = b.db.Close() }) {
+		return errs.Wrap(b.health.cause(), errs.Unavailable, "the data folder can't be closed, and stays locked until this process ends")
+	}
+	return errors.Join(failed, b.lock.Close())
 }
 
 // Metrics are statistics of a Backend.

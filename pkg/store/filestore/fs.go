@@ -7,9 +7,11 @@ import (
 // disk is the file system that Pebble sees: one on which writes never fail.
 //
 // Pebble ends the process after a failed write of its log or manifest, in
-// places by a fault that can't be recovered. So the goroutine that got the error
-// blocks here forever, after all waiting callers have received it; the log stays
-// as it is, for recovery at the next start.
+// places by a fault that can't be recovered; while it is opened, it tries to write a
+// table for ever, or fails and stops parts of itself that other parts still use. So
+// the goroutine that got the error blocks here forever, after all waiting callers have
+// received it; the log stays as it is, for recovery at the next start. On a full disk
+// an open waits for space instead.
 type disk struct {
 	vfs.FS
 	h *health
@@ -18,19 +20,40 @@ type disk struct {
 // Unwrap implements vfs.FS.
 func (d disk) Unwrap() vfs.FS { return d.FS }
 
-// checkWrite returns the result of a write if it succeeded, or if Pebble is being
-// opened or closed and can still report it.
-func (h *health) checkWrite(err error) error {
-	if err == nil || !h.active.Load() {
-		return err
+// try makes a write, and returns its result if it succeeded, or if Pebble is being
+// closed and can still report it. While Pebble is being opened it tries again
+// when there may be space.
+func (h *health) try(write func() error) error {
+	for {
+		err := write()
+		if err == nil || h.closing.Load() {
+			return err
+		}
+		if !h.active.Load() && h.awaitSpace != nil && vfs.IsNoSpaceError(err) {
+			if err = h.awaitSpace(err); err == nil {
+				continue
+			}
+		}
+		h.block(err)
 	}
+}
+
+// block makes the backend unusable, and does not return.
+func (h *health) block(err error) {
 	h.halted.Store(true)
 	_ = h.fail(err)
+	h.stall(err)
 	select {}
 }
 
-func (d disk) file(f vfs.File, err error) (vfs.File, error) {
-	if err := d.h.checkWrite(err); err != nil {
+// open makes a write that returns a file.
+func (d disk) open(write func() (vfs.File, error)) (vfs.File, error) {
+	var f vfs.File
+	err := d.h.try(func() (err error) {
+		f, err = write()
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return file{File: f, h: d.h}, nil
@@ -38,27 +61,33 @@ func (d disk) file(f vfs.File, err error) (vfs.File, error) {
 
 // Create implements vfs.FS.
 func (d disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return d.file(d.FS.Create(name, category))
+	return d.open(func() (vfs.File, error) { return d.FS.Create(name, category) })
 }
 
 // ReuseForWrite implements vfs.FS.
 func (d disk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return d.file(d.FS.ReuseForWrite(from, to, category))
+	return d.open(func() (vfs.File, error) { return d.FS.ReuseForWrite(from, to, category) })
 }
 
 // OpenReadWrite implements vfs.FS.
 func (d disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	return d.file(d.FS.OpenReadWrite(name, category, opts...))
+	return d.open(func() (vfs.File, error) { return d.FS.OpenReadWrite(name, category, opts...) })
 }
 
 // OpenDir implements vfs.FS. A directory is opened to be synced.
-func (d disk) OpenDir(name string) (vfs.File, error) { return d.file(d.FS.OpenDir(name)) }
+func (d disk) OpenDir(name string) (vfs.File, error) {
+	return d.open(func() (vfs.File, error) { return d.FS.OpenDir(name) })
+}
 
 // Link implements vfs.FS.
-func (d disk) Link(from, to string) error { return d.h.checkWrite(d.FS.Link(from, to)) }
+func (d disk) Link(from, to string) error {
+	return d.h.try(func() error { return d.FS.Link(from, to) })
+}
 
 // Rename implements vfs.FS.
-func (d disk) Rename(from, to string) error { return d.h.checkWrite(d.FS.Rename(from, to)) }
+func (d disk) Rename(from, to string) error {
+	return d.h.try(func() error { return d.FS.Rename(from, to) })
+}
 
 // file is an open file of a disk.
 type file struct {
@@ -67,28 +96,45 @@ type file struct {
 }
 
 // Write implements vfs.File.
-func (f file) Write(p []byte) (int, error) {
-	n, err := f.File.Write(p)
-	return n, f.h.checkWrite(err)
+func (f file) Write(p []byte) (n int, err error) {
+	err = f.h.try(func() error {
+		m, err := f.File.Write(p[n:])
+		n += m
+		return err
+	})
+	return n, err
 }
 
 // WriteAt implements vfs.File.
-func (f file) WriteAt(p []byte, offset int64) (int, error) {
-	n, err := f.File.WriteAt(p, offset)
-	return n, f.h.checkWrite(err)
+func (f file) WriteAt(p []byte, offset int64) (n int, err error) {
+	err = f.h.try(func() error {
+		m, err := f.File.WriteAt(p[n:], offset+int64(n))
+		n += m
+		return err
+	})
+	return n, err
+}
+
+// once is the result of an operation that must not be tried again: after a sync that
+// failed the next one may succeed without the data.
+func (f file) once(err error) error {
+	if err != nil && !f.h.closing.Load() {
+		f.h.block(err)
+	}
+	return err
 }
 
 // Sync implements vfs.File.
-func (f file) Sync() error { return f.h.checkWrite(f.File.Sync()) }
+func (f file) Sync() error { return f.once(f.File.Sync()) }
 
 // SyncData implements vfs.File.
-func (f file) SyncData() error { return f.h.checkWrite(f.File.SyncData()) }
+func (f file) SyncData() error { return f.once(f.File.SyncData()) }
 
 // SyncTo implements vfs.File.
 func (f file) SyncTo(length int64) (bool, error) {
 	full, err := f.File.SyncTo(length)
-	return full, f.h.checkWrite(err)
+	return full, f.once(err)
 }
 
 // Close implements vfs.File.
-func (f file) Close() error { return f.h.checkWrite(f.File.Close()) }
+func (f file) Close() error { return f.once(f.File.Close()) }

@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -19,6 +21,12 @@ type health struct {
 	firstErr atomic.Pointer[errs.Error]
 	failed   chan struct{} // closed at the first error
 	active   atomic.Bool   // Pebble is open and not being closed
+	closing  atomic.Bool   // Pebble is being closed, or is closed
+
+	awaitSpace func(full error) error // see Options; may be nil
+	giveUp     chan struct{}          // closed when Pebble may hang while it is opened or closed
+	giveUpOnce sync.Once
+	giveUpErr  error
 
 	// halted: a goroutine of Pebble was stopped and may hold locks forever, so
 	// that even its Close can't be called.
@@ -26,7 +34,7 @@ type health struct {
 }
 
 func newHealth(log *slog.Logger) *health {
-	return &health{log: log, failed: make(chan struct{})}
+	return &health{log: log, failed: make(chan struct{}), giveUp: make(chan struct{})}
 }
 
 func (h *health) err() error {
@@ -49,6 +57,55 @@ func (h *health) fail(cause error) error {
 		h.log.Error("writing the data folder failed; all further requests are refused", "error", cause)
 	}
 	return h.firstErr.Load()
+}
+
+// stall records an error after which Pebble may hang while it is opened or closed.
+func (h *health) stall(cause error) {
+	h.giveUpOnce.Do(func() {
+		h.giveUpErr = cause
+		close(h.giveUp)
+	})
+}
+
+// cause returns the error after which Pebble has hung.
+func (h *health) cause() error {
+	select {
+	case <-h.giveUp:
+		return h.giveUpErr
+	default:
+		return h.err()
+	}
+}
+
+// guard calls a function of Pebble, and reports whether it has returned. It has not if
+// Fatalf has ended it, or if it hangs after an error on a goroutine of Pebble.
+func (h *health) guard(call func()) bool {
+	returned, done := false, make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+		returned = true
+	}()
+	select {
+	case <-done:
+	case <-h.giveUp:
+		if !h.halted.Load() {
+			timer := time.NewTimer(stuckAfter)
+			defer timer.Stop()
+			select {
+			case <-done:
+			case <-timer.C:
+				h.halted.Store(true)
+				return false
+			}
+			break
+		}
+		return false
+	}
+	if !returned {
+		h.halted.Store(true)
+	}
+	return returned
 }
 
 // markClosed makes all later calls fail.
@@ -102,6 +159,7 @@ func (h *health) Fatalf(format string, args ...any) {
 	cause := fmt.Errorf("pebble: "+format, args...)
 	h.halted.Store(true)
 	_ = h.fail(cause)
+	h.stall(cause)
 	if calledFromPackage() {
 		panic(fatalError{cause})
 	}
@@ -130,6 +188,9 @@ func calledFromPackage() bool {
 // listener receives the errors of flushes and compactions.
 func (h *health) listener() *pebble.EventListener {
 	return &pebble.EventListener{
-		BackgroundError: func(err error) { _ = h.fail(err) },
+		BackgroundError: func(err error) {
+			_ = h.fail(err)
+			h.stall(err)
+		},
 	}
 }
