@@ -9,13 +9,16 @@ import (
 
 // Internal stores. They are never exposed.
 const (
-	SessionStore = "Sessions" // login sessions
-	TokenStore   = "Tokens"   // tokens of mails and states of OAuth logins
-	ContentStore = "Contents" // binary contents that wait for deletion
-	RequestStore = "Requests" // idempotency records of requests over the bus
+	SessionStore  = "Sessions"     // login sessions
+	TokenStore    = "Tokens"       // tokens of mails and states of OAuth logins
+	ContentStore  = "Contents"     // binary contents that wait for deletion
+	RequestStore  = "Requests"     // idempotency records of requests over the bus
+	PositionStore = "LogPositions" // up to where listeners have handled the log of events
 )
 
-func internalStores() []string { return []string{SessionStore, TokenStore, ContentStore, RequestStore} }
+func internalStores() []string {
+	return []string{SessionStore, TokenStore, ContentStore, RequestStore, PositionStore}
+}
 
 // Authentication configures login providers and the redirects after a login. A
 // redirect is a URL, or a path on belfry's own host.

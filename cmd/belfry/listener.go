@@ -10,12 +10,15 @@ import (
 
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/eventlog"
+	"belfry/pkg/bus/missed"
 	"belfry/pkg/bus/replay"
+	"belfry/pkg/event"
 )
 
 type listenerCmd struct {
-	List  listenerListCmd  `cmd:"" help:"Show the state of each listener."`
-	Reset listenerResetCmd `cmd:"" help:"Restart a listener at another position in the log."`
+	List    listenerListCmd    `cmd:"" help:"Show the state of each listener."`
+	Reset   listenerResetCmd   `cmd:"" help:"Restart a listener at another position in the log."`
+	Confirm listenerConfirmCmd `cmd:"" help:"Confirm that what a listener has missed is dealt with."`
 }
 
 type listenerListCmd struct {
@@ -30,33 +33,112 @@ func (c *listenerListCmd) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return err
 		}
+		gaps, err := missed.Fetch(ctx, b.Conn())
+		if err != nil {
+			fmt.Fprintf(s.err, "belfry: whether listeners have missed events is not known: %v\n", err)
+		}
+		rows := listenerRows(all, gaps)
 		if c.JSON {
 			e := json.NewEncoder(s.out)
-			for _, l := range all {
-				if err := e.Encode(l); err != nil {
+			for _, r := range rows {
+				if err := e.Encode(r); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
-		return writeListeners(s.out, all)
+		return writeListeners(s.out, rows)
 	})
 }
 
-func writeListeners(w io.Writer, all []*replay.Listener) error {
+// listenerRow is a listener with what it has missed.
+type listenerRow struct {
+	*replay.Listener
+	Gone   bool           `json:"gone,omitempty"` // it has no consumer any more, or not again yet
+	Missed *missed.Missed `json:"missed,omitempty"`
+}
+
+// listenerRows returns the listeners, and those that have missed events and have no consumer.
+func listenerRows(all []*replay.Listener, gaps []missed.Status) []listenerRow {
+	has := map[string]bool{}
+	for _, g := range gaps {
+		has[g.Consumer] = true
+	}
+	rows, row := make([]listenerRow, 0, len(all)), map[string]int{}
+	for i, l := range all {
+		rows = append(rows, listenerRow{Listener: l})
+		for _, consumer := range l.Consumers {
+			row[consumer] = i
+		}
+	}
+	for _, g := range gaps {
+		i, known := row[g.Consumer]
+		if !known {
+			name, ordered := replay.ListenerOf(g.Consumer, func(consumer string) bool { return has[consumer] })
+			if i, known = row["gone "+name]; !known {
+				i = len(rows)
+				rows, row["gone "+name] = append(rows, listenerRow{Listener: &replay.Listener{Name: name, Ordered: ordered}, Gone: true}), i
+			}
+		}
+		rows[i].Missed = rows[i].Missed.With(g.Missed)
+	}
+	return rows
+}
+
+func writeListeners(w io.Writer, rows []listenerRow) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tLAG\tUNACKED\tREDELIVERED\tRETRIES\tLETTERS\tLAST ACTIVE")
-	for _, l := range all {
+	fmt.Fprintln(t, "NAME\tLAG\tUNACKED\tREDELIVERED\tRETRIES\tLETTERS\tLAST ACTIVE\tMISSED")
+	for _, l := range rows {
 		name, last := l.Name, "never"
 		if l.Ordered {
 			name += " (ordered)"
 		}
+		if l.Gone {
+			name += " (gone)"
+		}
 		if !l.Last.IsZero() {
 			last = l.Last.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", name, l.Lag, l.Unacked, l.Redelivered, l.Retries, l.Letters, last)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", name, l.Lag, l.Unacked, l.Redelivered, l.Retries, l.Letters, last, describeMissed(l.Missed))
 	}
 	return t.Flush()
+}
+
+func describeMissed(m *missed.Missed) string {
+	if m == nil {
+		return "-"
+	}
+	text := fmt.Sprintf("%s events since %s: the log was %s", m.Count(), m.Since.Format(time.RFC3339), m.Reason)
+	if m.Reason == missed.Expired {
+		text = fmt.Sprintf("%s events since %s, which the log has removed", m.Count(), m.Since.Format(time.RFC3339))
+	}
+	switch {
+	case !m.Repaired.IsZero():
+		text += ", repaired " + m.Repaired.Format(time.RFC3339)
+	case !m.Confirmed.IsZero():
+		text += ", confirmed " + m.Confirmed.Format(time.RFC3339)
+	}
+	return text
+}
+
+type listenerConfirmCmd struct {
+	busFlags
+	Name string `arg:"" help:"Name of the listener."`
+}
+
+// Run has the belfry on the bus record the confirmation.
+func (c *listenerConfirmCmd) Run(ctx context.Context, s streams) error {
+	return c.connect(ctx, func(b *bus.Client) error {
+		consumers := []string{c.Name}
+		for p := range event.Partitions {
+			consumers = append(consumers, fmt.Sprintf("%s-%d", c.Name, p))
+		}
+		if err := missed.Confirm(ctx, b.Conn(), consumers); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(s.out, "what %s has missed is confirmed to be dealt with\n", c.Name)
+		return err
+	})
 }
 
 type listenerResetCmd struct {

@@ -35,9 +35,10 @@ type Options struct {
 	Events    *sse.Hub          // nil: /events has no route
 	Documents []system.Document
 
-	Waiter kit.Waiter                  // nil: Prefer: wait is ignored
-	Ready  func(context.Context) error // nil: always ready; /readyz shows the message of its *errs.Error
-	Closed func() error                // error of all routes but /healthz, /readyz and /metrics while the process starts; nil: none
+	Waiter   kit.Waiter                  // nil: Prefer: wait is ignored
+	Ready    func(context.Context) error // nil: always ready; /readyz shows the message of its *errs.Error
+	Degraded func() []string             // shown by /readyz of a process that is ready; may be nil
+	Closed   func() error                // error of all routes but /healthz, /readyz and /metrics while the process starts; nil: none
 
 	Registry *prometheus.Registry // nil: one of its own
 	Logger   *slog.Logger         // nil: nothing is logged
@@ -91,7 +92,7 @@ func New(o Options) *Server {
 	for _, document := range o.Documents {
 		system.MountDocument(router, document)
 	}
-	system.MountHealth(router, system.Health{Ready: o.Ready, Stopping: stopping, Registry: o.Registry})
+	system.MountHealth(router, system.Health{Ready: o.Ready, Degraded: o.Degraded, Stopping: stopping, Registry: o.Registry})
 
 	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop}
 }

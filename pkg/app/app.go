@@ -21,6 +21,7 @@ import (
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
+	"belfry/pkg/bus/missed"
 	"belfry/pkg/errs"
 	"belfry/pkg/sse"
 	"belfry/pkg/store"
@@ -48,6 +49,7 @@ type App struct {
 	live     *sse.Hub
 	front    front
 	missing  missingConsumers
+	missed   *missed.Watch // nil in a process without the roles mapping and cascade
 	stopping atomic.Bool
 	failed   chan error
 
@@ -73,7 +75,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 	if err != nil {
 		return nil, err
 	}
-	a := &App{config: c, log: log, plan: p, roles: roles, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
+	a := newApp(c, p, log, roles)
 	for _, step := range a.steps() {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
@@ -81,6 +83,10 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 	}
 	a.warn()
 	return a, nil
+}
+
+func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
+	return &App{config: c, log: log, plan: p, roles: roles, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
 }
 
 // Stop stops all parts in the reverse order of starting: belfry accepts no new requests, answers those

@@ -65,6 +65,7 @@ func compile(c *config.Config) (*plan, error) {
 	p.linkAuth()
 	p.placeBinaries()
 	p.placeRequests()
+	p.placePositions()
 	for i := range p.stores {
 		o := &p.stores[i]
 		for _, m := range p.mappings {

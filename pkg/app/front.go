@@ -60,7 +60,7 @@ func (a *App) listen(ctx context.Context) error {
 // serveHTTP serves requests. A process without the role front serves its health and metrics only.
 func (a *App) serveHTTP(context.Context) error {
 	f := &a.front
-	o := api.Options{Ready: a.ready, Registry: a.registry, Logger: a.log}
+	o := api.Options{Ready: a.ready, Degraded: a.degraded, Registry: a.registry, Logger: a.log}
 	if a.has(roleFront) {
 		documents, err := a.documents()
 		if err != nil {

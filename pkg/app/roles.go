@@ -41,6 +41,7 @@ func (a *App) steps() []func(context.Context) error {
 		{front, a.startWaiter},
 		{front || mails, a.startAuth},
 		{a.has(mapping.Name) || a.has(cascade.Name), a.startWorkers},
+		{a.has(mapping.Name) || a.has(cascade.Name), a.startMissed},
 		{mails, a.startMail},
 		{a.has(sweep.Name), a.startSweep},
 		{true, a.startJanitor},

@@ -4,6 +4,7 @@ package system
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -28,6 +29,7 @@ const (
 // Health are the options of MountHealth.
 type Health struct {
 	Ready    func(context.Context) error // nil: always ready; /readyz shows the message of its *errs.Error
+	Degraded func() []string             // what is degraded in a process that is ready, for its operators; may be nil
 	Stopping context.Context             // not ready once this has ended
 	Registry *prometheus.Registry
 }
@@ -77,6 +79,11 @@ func (h Health) ready(x *kit.Exchange) error {
 			return notReady(err)
 		}
 	}
+	if h.Degraded != nil {
+		if all := h.Degraded(); len(all) > 0 {
+			return sendDegraded(x, all)
+		}
+	}
 	sendOK(x)
 	return nil
 }
@@ -88,6 +95,20 @@ func notReady(err error) error {
 		return &errs.Error{Kind: errs.Unavailable, Message: "not ready: " + e.Message, Err: e.Err}
 	}
 	return errs.Wrap(err, errs.Unavailable, "not ready")
+}
+
+// sendDegraded replies that requests can be served, and what is degraded.
+func sendDegraded(x *kit.Exchange, all []string) error {
+	body, err := json.Marshal(struct {
+		Status   string   `json:"status"`
+		Degraded []string `json:"degraded"`
+	}{"ok", all})
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Cache-Control", kit.NoStore)
+	x.Send(http.StatusOK, kit.JSON, append(body, '\n'))
+	return nil
 }
 
 func sendOK(x *kit.Exchange) {

@@ -30,6 +30,8 @@ type Listener struct {
 	Retries     uint64    `json:"retries"`     // its dead letters that are being retried
 	Letters     uint64    `json:"letters"`     // its dead letters
 	Last        time.Time `json:"last,omitzero"`
+
+	Consumers []string `json:"-"` // its durable consumers
 }
 
 // List returns the listeners, by name.
@@ -49,7 +51,7 @@ func List(ctx context.Context, js jetstream.JetStream) ([]*Listener, error) {
 	known := map[string]*Listener{}
 	var list []*Listener
 	for consumer, info := range all {
-		name, ordered := nameOf(consumer, all)
+		name, ordered := ListenerOf(consumer, func(name string) bool { return all[name] != nil })
 		l := known[name]
 		if l == nil {
 			l = &Listener{Name: name, Ordered: ordered, Letters: letters[name], Retries: retries[name]}
@@ -57,6 +59,7 @@ func List(ctx context.Context, js jetstream.JetStream) ([]*Listener, error) {
 			list = append(list, l)
 		}
 		l.add(info)
+		l.Consumers = append(l.Consumers, consumer)
 	}
 	slices.SortFunc(list, func(a, b *Listener) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
@@ -84,7 +87,7 @@ func Reset(ctx context.Context, js jetstream.JetStream, name string, from eventl
 	}
 	var names []string
 	for consumer := range all {
-		if n, _ := nameOf(consumer, all); n == name {
+		if n, _ := ListenerOf(consumer, func(name string) bool { return all[name] != nil }); n == name {
 			names = append(names, consumer)
 		}
 	}
@@ -154,9 +157,9 @@ func consumers(ctx context.Context, js jetstream.JetStream) (map[string]*jetstre
 	return all, unavailable(list.Err())
 }
 
-// nameOf returns the listener of a consumer. An ordered listener has one consumer
+// ListenerOf returns the listener of a consumer. An ordered listener has one consumer
 // for each partition, <name>-<partition>.
-func nameOf(consumer string, all map[string]*jetstream.ConsumerInfo) (name string, ordered bool) {
+func ListenerOf(consumer string, exists func(consumer string) bool) (name string, ordered bool) {
 	i := strings.LastIndexByte(consumer, '-')
 	if i < 0 {
 		return consumer, false
@@ -165,7 +168,7 @@ func nameOf(consumer string, all map[string]*jetstream.ConsumerInfo) (name strin
 		return consumer, false
 	}
 	for p := range event.Partitions {
-		if all[fmt.Sprintf("%s-%d", consumer[:i], p)] == nil {
+		if !exists(fmt.Sprintf("%s-%d", consumer[:i], p)) {
 			return consumer, false
 		}
 	}

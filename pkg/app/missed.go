@@ -1,0 +1,99 @@
+package app
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/config"
+	"belfry/listeners/cascade"
+	"belfry/listeners/mapping"
+	"belfry/listeners/sweep"
+	"belfry/pkg/bus/missed"
+	"belfry/pkg/errs"
+	"belfry/pkg/verify"
+)
+
+// placePositions configures the store of positions. Its writes need no events.
+func (p *plan) placePositions() {
+	for i := range p.stores {
+		if o := &p.stores[i]; o.Name == config.PositionStore {
+			o.NoEvents = true
+		}
+	}
+}
+
+// startMissed notices events that leave the log before a listener has handled them, and repairs what the
+// workers would have done. The sweeper needs no repair: it reads all contents by itself now and then.
+func (a *App) startMissed(context.Context) error {
+	var names []string
+	for _, spec := range a.plan.specs() {
+		if spec.Name != sweep.Name {
+			names = append(names, spec.Name)
+		}
+	}
+	w, err := missed.Start(missed.Options{
+		Bus: a.bus, Conn: a.bus.Conn(), Store: a.set.Store(config.PositionStore), Logger: a.log,
+		BuiltIn: names, Ignored: []string{sweep.Name},
+		Repaired: []string{mapping.Name, cascade.Name}, Repair: a.repairAll,
+	})
+	if err != nil {
+		return err
+	}
+	a.missed = w
+	a.onStop("the watch of the log", func(context.Context) error { w.Close(); return nil })
+	return nil
+}
+
+// repairAll corrects whatever the events that workers have missed would have changed, beside the workers.
+func (a *App) repairAll(ctx context.Context) error {
+	report, err := verify.Run(ctx, a.set, verify.Options{Repair: true, RecheckFor: differenceTimeout})
+	if err != nil {
+		return err
+	}
+	if !report.Clean() {
+		return errs.New(errs.Internal, "%d differences are left, the first: %s %s in %s %s: `belfry verify --repair` shows them",
+			len(report.Differences)+report.More, report.Differences[0].Source, report.Differences[0].UUID, report.Differences[0].Target, report.Differences[0].Holder)
+	}
+	a.log.Info("what the missed events would have changed is repaired", "arrays", report.Repaired, "objects", report.Objects, "targets", report.Targets)
+	return nil
+}
+
+// degraded lists what does not keep requests from being served, and needs the attention of an operator.
+func (a *App) degraded() []string {
+	if a.missed == nil {
+		return nil
+	}
+	var all []string
+	for _, s := range a.missed.Missed() {
+		if !s.Open() {
+			continue
+		}
+		text := "listener " + s.Consumer + " has missed events (" + s.Count() + "): the log is " + string(s.Reason)
+		if s.Consumer == mapping.Name || s.Consumer == cascade.Name {
+			text += "; what it maintains is being repaired"
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+var (
+	missedDesc = prometheus.NewDesc("belfry_listener_missed", "1 while a listener has missed events, which are neither repaired nor confirmed.", []string{"listener"}, nil)
+	countDesc  = prometheus.NewDesc("belfry_listener_missed_events", "Events that a listener has missed, which are neither repaired nor confirmed: an estimate, see docs/listeners.md.", []string{"listener"}, nil)
+)
+
+// collectMissed adds the metrics of listeners that have missed events.
+func (a *App) collectMissed(gauge func(*prometheus.Desc, float64, ...string)) {
+	if a.missed == nil {
+		return
+	}
+	for _, s := range a.missed.Missed() {
+		open, events := 0.0, 0.0
+		if s.Open() {
+			open, events = 1, float64(s.Events)
+		}
+		gauge(missedDesc, open, s.Consumer)
+		gauge(countDesc, events, s.Consumer)
+	}
+}

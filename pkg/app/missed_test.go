@@ -1,0 +1,132 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"belfry/listeners/cascade"
+	"belfry/listeners/mapping"
+	"belfry/pkg/bus/missed"
+	"belfry/test/kit"
+)
+
+// startFront starts a belfry without workers: what it writes reaches the log, and stays there.
+func (p *place) startFront() *App {
+	p.Helper()
+	plan, err := compile(p.config)
+	if err != nil {
+		p.Fatal(err)
+	}
+	a := newApp(p.config, plan, p.log(), []string{roleFront})
+	for _, step := range a.steps() {
+		if err := step(p.Context()); err != nil {
+			p.Fatal(err)
+		}
+	}
+	p.Cleanup(func() { _ = a.Stop(context.Background()) })
+	return a
+}
+
+// repaired waits until what a listener has missed is repaired.
+func (p *place) repaired(a *App, listener string) missed.Missed {
+	p.Helper()
+	var found missed.Missed
+	kit.WaitUntil(p, func() error {
+		for _, s := range a.missed.Missed() {
+			if found = s.Missed; s.Consumer == listener && !s.Repaired.IsZero() {
+				return nil
+			}
+		}
+		return fmt.Errorf("not repaired: %+v\n%s", a.missed.Missed(), p.logged)
+	})
+	return found
+}
+
+// differences waits until a belfry that is stopped would find so many.
+func (p *place) differences() int {
+	p.Helper()
+	r, err := Verify(p.Context(), p.config, VerifyOptions{})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return len(r.Differences)
+}
+
+// The bus's folder is deleted while its log has events that no worker has handled: no event will
+// ever say what they said, so belfry finds out by itself what they would have changed.
+func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+	p.want(a, "POST", "/authors", `{"uuid":"gone"}`, http.StatusCreated)
+	p.want(a, "POST", "/books", `{"uuid":"left","author":"gone"}`, http.StatusCreated)
+	kit.WaitUntil(t, func() error { return positioned(a, mapping.Name, cascade.Name) })
+	p.stop(a)
+
+	a = p.startFront()
+	for i := range 20 {
+		p.want(a, "POST", "/books", fmt.Sprintf(`{"uuid":"b%d","author":"lem","title":"T"}`, i), http.StatusCreated)
+	}
+	p.want(a, "DELETE", "/authors/gone", "", http.StatusNoContent)
+	if err := a.relay.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kit.WaitUntil(t, func() error {
+		if _, pending, err := a.set.Store("Books").Count(t.Context()); err != nil || pending > 0 {
+			return fmt.Errorf("%d events are not cleared: %w", pending, err)
+		}
+		if _, pending, err := a.set.Store("Authors").Count(t.Context()); err != nil || pending > 0 {
+			return fmt.Errorf("%d events are not cleared: %w", pending, err)
+		}
+		return nil
+	})
+	p.stop(a)
+	if n := p.differences(); n != 21 {
+		t.Fatalf("%d differences before the loss, want 21", n)
+	}
+	if err := os.RemoveAll(p.path("data/bus")); err != nil {
+		t.Fatal(err)
+	}
+
+	a = p.start()
+	for _, listener := range []string{mapping.Name, cascade.Name} {
+		if m := p.repaired(a, listener); m.Reason != missed.Replaced || !m.AtLeast {
+			t.Errorf("%s: %+v", listener, m)
+		}
+	}
+	if log := p.logged.String(); !strings.Contains(log, "events left the log before a listener had handled them") {
+		t.Errorf("logged:\n%s", log)
+	}
+	p.stop(a)
+	if n := p.differences(); n != 0 {
+		t.Errorf("%d differences are left", n)
+	}
+}
+
+// positioned returns nil once the positions of consumers are stored.
+func positioned(a *App, consumers ...string) error {
+	stored, err := a.set.Store("LogPositions").Get(context.Background(), "EVENTS")
+	if err != nil {
+		return err
+	}
+	var o struct {
+		State struct {
+			Consumers map[string]struct{ Pending int }
+		}
+	}
+	if err := json.Unmarshal(stored.Body, &o); err != nil {
+		return err
+	}
+	for _, name := range consumers {
+		if c, ok := o.State.Consumers[name]; !ok || c.Pending > 0 {
+			return errors.New(name + " is not stored as done: " + string(stored.Body))
+		}
+	}
+	return nil
+}

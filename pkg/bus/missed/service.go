@@ -1,0 +1,132 @@
+package missed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/errs"
+)
+
+// The subjects of requests of commands, which any process with a watch answers.
+const (
+	SubjectList    = "listeners.missed"  // what listeners have missed
+	SubjectConfirm = "listeners.confirm" // that what a listener has missed is dealt with
+)
+
+const (
+	queue          = "belfry"
+	requestTimeout = 5 * time.Second
+)
+
+// confirmation is the request on SubjectConfirm.
+type confirmation struct {
+	Consumers []string `json:"consumers"`
+}
+
+// reply is the reply to both requests.
+type reply struct {
+	Missed []Status `json:"missed"`
+	Error  string   `json:"error,omitempty"`
+}
+
+func (w *Watch) subscribe() error {
+	if w.opts.Conn == nil {
+		return nil
+	}
+	for subject, answer := range map[string]func(*nats.Msg) reply{
+		SubjectList:    func(*nats.Msg) reply { return reply{Missed: w.Missed()} },
+		SubjectConfirm: w.confirm,
+	} {
+		sub, err := w.opts.Conn.QueueSubscribe(subject, queue, func(m *nats.Msg) {
+			// belfry may publish where others may not.
+			if !strings.HasPrefix(m.Reply, "_INBOX") && !strings.HasPrefix(m.Reply, "_GR_.") && !strings.HasPrefix(m.Reply, "_R_.") {
+				return
+			}
+			if data, err := json.Marshal(answer(m)); err == nil {
+				_ = m.Respond(data)
+			}
+		})
+		if err != nil {
+			return errs.Wrap(err, errs.Unavailable, "subscribing to %s", subject)
+		}
+		w.subs = append(w.subs, sub)
+	}
+	return nil
+}
+
+// confirm records that what consumers have missed is dealt with.
+func (w *Watch) confirm(m *nats.Msg) reply {
+	var c confirmation
+	if err := json.Unmarshal(m.Data, &c); err != nil || len(c.Consumers) == 0 {
+		return reply{Error: `the request is not {"consumers": [...]}`}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	known := false
+	_, err := w.again(ctx, func(s *state) bool {
+		known = false
+		for _, name := range c.Consumers {
+			p := s.Consumers[name]
+			if p == nil || p.Missed == nil {
+				continue
+			}
+			known = true
+			if p.Missed.Open() {
+				p.Missed.Confirmed = time.Now().UTC()
+			}
+		}
+		return known
+	})
+	switch {
+	case err != nil:
+		w.log.Warn("a confirmation can't be stored", "error", err)
+		return reply{Error: "the confirmation can't be stored now; try again"}
+	case !known:
+		return reply{Error: "the listener has missed nothing"}
+	}
+	return reply{Missed: w.Missed()}
+}
+
+// Fetch asks a belfry on the bus what listeners have missed. It reports errs.Unavailable
+// if none replies.
+func Fetch(ctx context.Context, conn *nats.Conn) ([]Status, error) {
+	return request(ctx, conn, SubjectList, struct{}{})
+}
+
+// Confirm has a belfry on the bus record that what these consumers have missed is dealt
+// with.
+func Confirm(ctx context.Context, conn *nats.Conn, consumers []string) error {
+	_, err := request(ctx, conn, SubjectConfirm, confirmation{consumers})
+	return err
+}
+
+func request(ctx context.Context, conn *nats.Conn, subject string, body any) ([]Status, error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	m, err := conn.RequestWithContext(ctx, subject, data)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return nil, errs.Wrap(err, errs.Unavailable, "no belfry with the role mapping or cascade is on the bus, or its user may not subscribe to %s", subject)
+	}
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "no belfry replies on %s", subject)
+	}
+	var r reply
+	if err := json.Unmarshal(m.Data, &r); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "the reply on %s can't be read", subject)
+	}
+	if r.Error != "" {
+		return nil, errs.New(errs.Conflict, "%s", r.Error)
+	}
+	slices.SortFunc(r.Missed, func(a, b Status) int { return strings.Compare(a.Consumer, b.Consumer) })
+	return r.Missed, nil
+}

@@ -1,0 +1,201 @@
+package missed
+
+import (
+	"time"
+)
+
+// Reason is how events left the log before a listener had handled them.
+type Reason string
+
+// The reasons.
+const (
+	Expired   Reason = "expired"   // the log's retention removed them
+	Replaced  Reason = "replaced"  // the log is another one: its folder or its stream was deleted
+	Truncated Reason = "truncated" // the log ends before events that it had: an old copy of it was restored
+)
+
+// Missed is what a listener has missed since somebody last dealt with it.
+type Missed struct {
+	Reason Reason `json:"reason"` // the latest
+
+	// Events is how many it has missed: at most so many after Expired. After Replaced and
+	// Truncated (AtLeast), it had not handled so many when the log was last read, and
+	// those published afterwards may be missed too.
+	Events  uint64 `json:"events"`
+	AtLeast bool   `json:"atLeast,omitempty"`
+
+	Since time.Time `json:"since"` // what was published before is handled
+	Until time.Time `json:"until"` // when it was noticed
+
+	Repaired  time.Time `json:"repaired,omitzero"`  // when belfry corrected what the listener maintains
+	Confirmed time.Time `json:"confirmed,omitzero"` // when somebody confirmed that it is dealt with
+}
+
+// Open reports whether nobody has dealt with it yet.
+func (m *Missed) Open() bool { return m != nil && m.Repaired.IsZero() && m.Confirmed.IsZero() }
+
+// With returns what several consumers of one listener have missed. m may be nil.
+func (m *Missed) With(other Missed) *Missed {
+	switch {
+	case m == nil, !m.Open() && other.Open():
+		return &other
+	case m.Open() && !other.Open():
+		return m
+	}
+	other.Events += m.Events
+	other.AtLeast = other.AtLeast || m.AtLeast
+	if m.Since.Before(other.Since) {
+		other.Since = m.Since
+	}
+	if m.Until.After(other.Until) {
+		other.Until, other.Reason = m.Until, m.Reason
+	}
+	return &other
+}
+
+// position is what is known of one consumer.
+type position struct {
+	Done    uint64    `json:"done"`    // every event of the log up to this sequence is handled
+	Pending uint64    `json:"pending"` // events that were not
+	Drained time.Time `json:"drained"` // when none was pending last
+	Gone    time.Time `json:"gone,omitzero"`
+	Missed  *Missed   `json:"missed,omitempty"`
+}
+
+// state is what is remembered of a log, outside of the bus.
+type state struct {
+	Log       time.Time            `json:"log"`  // when the log was created, which identifies it
+	Last      uint64               `json:"last"` // its last sequence
+	Read      time.Time            `json:"read"` // when it was read
+	Consumers map[string]*position `json:"consumers"`
+	Repair    *lease               `json:"repair,omitempty"`
+}
+
+// lease is a repair that a process is making.
+type lease struct {
+	Process string    `json:"process"`
+	Began   time.Time `json:"began"`
+	Renewed time.Time `json:"renewed"`
+}
+
+// observation is what a bus says at one moment.
+type observation struct {
+	at          time.Time
+	log         time.Time // when the log was created
+	first, last uint64    // of its sequences, read before the consumers
+	consumers   map[string]consumer
+	partial     bool // consumers are some of all
+}
+
+type consumer struct {
+	floor   uint64 // every event up to this sequence is acknowledged, or has left the log
+	pending uint64 // events not acknowledged
+}
+
+// goneAfter is for how long the position of a consumer that was deleted is kept.
+const goneAfter = 24 * time.Hour
+
+// observe updates the state, and returns the consumers for which it has noticed that
+// events are missed.
+//
+// A consumer's own acknowledgment floor does not tell what was missed, because the
+// server raises it when unacknowledged events leave the log. So the floor that was
+// remembered is compared: events above it that have left the log since then count as
+// missed, although the listener may have handled some of them in the meantime.
+func (s *state) observe(o observation) (found []string) {
+	reason := Reason("")
+	switch {
+	case s.Log.IsZero():
+	case !s.Log.Equal(o.log):
+		reason = Replaced
+	case o.last < s.Last:
+		reason = Truncated
+	}
+	if s.Consumers == nil {
+		s.Consumers = map[string]*position{}
+	}
+	for name, p := range s.Consumers {
+		seen, present := o.consumers[name]
+		if p.noticed(reason, s, o, present) {
+			found = append(found, name)
+		}
+		switch {
+		case present:
+			p.update(seen, o)
+		case o.partial:
+		case p.Gone.IsZero():
+			p.Gone = o.at
+		case o.at.Sub(p.Gone) > goneAfter && !p.Missed.Open():
+			delete(s.Consumers, name)
+		}
+	}
+	for name, seen := range o.consumers {
+		if s.Consumers[name] == nil {
+			p := &position{Drained: o.log} // what was before is not known
+			p.update(seen, o)
+			s.Consumers[name] = p
+		}
+	}
+	s.Log, s.Last, s.Read = o.log, o.last, o.at
+	return found
+}
+
+// noticed records what a consumer has missed, and reports whether that is anything new.
+func (p *position) noticed(reason Reason, s *state, o observation, present bool) bool {
+	switch {
+	case reason == Replaced:
+		p.miss(Missed{Reason: reason, Events: p.Pending, AtLeast: true, Since: p.Drained, Until: o.at})
+		p.Done, p.Pending = o.first-min(o.first, 1), 0
+	case reason == Truncated:
+		p.miss(Missed{Reason: reason, Events: p.Pending, AtLeast: true, Since: p.Drained, Until: o.at})
+		p.Done, p.Pending = min(p.Done, o.last), 0
+	case present && o.first > p.Done+1:
+		most := o.first - 1 - p.Done
+		if last := o.first - 1; last <= s.Last {
+			most = min(most, p.Pending)
+		} else {
+			most = min(most, p.Pending+last-s.Last)
+		}
+		p.miss(Missed{Reason: Expired, Events: most, Since: p.Drained, Until: o.at})
+	default:
+		return false
+	}
+	return true
+}
+
+// miss adds to what is missed and not dealt with.
+func (p *position) miss(m Missed) {
+	if p.Missed.Open() {
+		m.Events += p.Missed.Events
+		m.AtLeast = m.AtLeast || p.Missed.AtLeast
+		m.Since = p.Missed.Since
+	}
+	p.Missed = &m
+}
+
+func (p *position) update(seen consumer, o observation) {
+	p.Gone, p.Pending = time.Time{}, seen.pending
+	p.Done = max(p.Done, seen.floor, o.first-min(o.first, 1))
+	if seen.pending == 0 {
+		p.Done, p.Drained = max(p.Done, o.last), o.at
+	}
+}
+
+// open reports whether any of these consumers has missed events that nobody has dealt with.
+func (s *state) open(consumers []string) bool {
+	for _, name := range consumers {
+		if p := s.Consumers[name]; p != nil && p.Missed.Open() {
+			return true
+		}
+	}
+	return false
+}
+
+// repaired marks what these consumers had missed when a repair began.
+func (s *state) repaired(consumers []string, began, now time.Time) {
+	for _, name := range consumers {
+		if p := s.Consumers[name]; p != nil && p.Missed.Open() && !p.Missed.Until.After(began) {
+			p.Missed.Repaired = now
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package missed
+
+import (
+	"testing"
+	"time"
+)
+
+var (
+	start = time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC)
+	log1  = start.Add(-time.Hour)
+	log2  = start.Add(time.Hour)
+)
+
+// at is an observation so many minutes after start.
+func at(minutes int, log time.Time, first, last uint64, consumers map[string]consumer) observation {
+	return observation{at: start.Add(time.Duration(minutes) * time.Minute), log: log, first: first, last: last, consumers: consumers}
+}
+
+// one is the consumer "x" alone.
+func one(floor, pending uint64) map[string]consumer {
+	return map[string]consumer{"x": {floor: floor, pending: pending}}
+}
+
+func TestWhatAListenerMissesIsNoticed(t *testing.T) {
+	for name, test := range map[string]struct {
+		then []observation
+		want *Missed // nil: nothing
+	}{
+		"nothing": {
+			then: []observation{at(0, log1, 1, 10, one(10, 0)), at(1, log1, 1, 20, one(15, 5)), at(2, log1, 16, 30, one(30, 0))},
+		},
+		"the log is new": {
+			then: []observation{at(0, log1, 1, 0, nil), at(1, log1, 1, 5, one(0, 5))},
+		},
+		"a listener that starts with the log's oldest event, which is not the first": {
+			then: []observation{at(0, log1, 500, 600, nil), at(1, log1, 500, 600, one(499, 101)), at(2, log1, 500, 600, one(600, 0))},
+		},
+		"a listener whose events are rare, in a log that moves on": {
+			then: []observation{at(0, log1, 1, 100, one(7, 0)), at(1, log1, 90, 200, one(7, 0)), at(2, log1, 190, 300, one(7, 0))},
+		},
+		"the log removes events while the listener is away": {
+			then: []observation{at(0, log1, 1, 100, one(100, 0)), at(1, log1, 1, 150, one(100, 50)), at(2, log1, 131, 200, one(100, 70))},
+			want: &Missed{Reason: Expired, Events: 30, Since: start, Until: start.Add(2 * time.Minute)},
+		},
+		"not all of the events that the log removed were for the listener": {
+			then: []observation{at(0, log1, 1, 100, one(50, 3)), at(1, log1, 91, 100, one(50, 1))},
+			want: &Missed{Reason: Expired, Events: 3, Since: log1, Until: start.Add(time.Minute)},
+		},
+		"events came and went between two reads": {
+			then: []observation{at(0, log1, 1, 100, one(98, 2)), at(1, log1, 151, 200, one(98, 50))},
+			want: &Missed{Reason: Expired, Events: 52, Since: log1, Until: start.Add(time.Minute)},
+		},
+		"the server has raised the floor because an unacknowledged event left the log": {
+			then: []observation{at(0, log1, 1, 100, one(40, 1)), at(1, log1, 60, 120, one(120, 0))},
+			want: &Missed{Reason: Expired, Events: 1, Since: log1, Until: start.Add(time.Minute)},
+		},
+		"the log is another one": {
+			then: []observation{at(0, log1, 1, 100, one(100, 0)), at(1, log1, 1, 104, one(100, 4)), at(2, log2, 1, 3, nil)},
+			want: &Missed{Reason: Replaced, Events: 4, AtLeast: true, Since: start, Until: start.Add(2 * time.Minute)},
+		},
+		"the log is another one, and longer than the one before": {
+			then: []observation{at(0, log1, 1, 100, one(100, 0)), at(1, log2, 1, 900, one(900, 0))},
+			want: &Missed{Reason: Replaced, AtLeast: true, Since: start, Until: start.Add(time.Minute)},
+		},
+		"the log is an old copy of itself": {
+			then: []observation{at(0, log1, 1, 100, one(100, 0)), at(1, log1, 1, 60, one(60, 0))},
+			want: &Missed{Reason: Truncated, AtLeast: true, Since: start, Until: start.Add(time.Minute)},
+		},
+		"two losses are added": {
+			then: []observation{
+				at(0, log1, 1, 100, one(90, 10)), at(1, log1, 96, 100, one(90, 5)),
+				at(2, log1, 96, 100, one(95, 5)), at(3, log2, 1, 1, one(0, 1)),
+			},
+			want: &Missed{Reason: Replaced, Events: 10, AtLeast: true, Since: log1, Until: start.Add(3 * time.Minute)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s state
+			noticed := 0
+			for _, o := range test.then {
+				noticed += len(s.observe(o))
+			}
+			got := s.Consumers["x"].Missed
+			if test.want == nil {
+				if got != nil || noticed > 0 {
+					t.Errorf("missed %+v, noticed %d times", got, noticed)
+				}
+				return
+			}
+			if got == nil || *got != *test.want || noticed == 0 {
+				t.Errorf("missed %+v, noticed %d times, want %+v", got, noticed, test.want)
+			}
+			// It is noticed once.
+			if again := s.observe(test.then[len(test.then)-1]); len(again) > 0 {
+				t.Errorf("noticed again: %+v", s.Consumers["x"].Missed)
+			}
+		})
+	}
+}
+
+func TestAConsumerThatIsDeletedIsForgottenAfterADay(t *testing.T) {
+	var s state
+	s.observe(at(0, log1, 1, 10, one(10, 0)))
+	s.observe(at(1, log1, 50, 60, nil))
+	if p := s.Consumers["x"]; p == nil || p.Missed != nil {
+		t.Fatalf("after a minute: %+v", p)
+	}
+	s.observe(at(25*60, log1, 50, 60, nil))
+	if p := s.Consumers["x"]; p != nil {
+		t.Errorf("after a day: %+v", p)
+	}
+}
+
+// Where the permission to list all consumers is missing, those that are not read stay.
+func TestConsumersThatCannotBeReadAreKept(t *testing.T) {
+	var s state
+	s.observe(at(0, log1, 1, 10, map[string]consumer{"x": {10, 0}, "y": {10, 0}}))
+	o := at(1, log1, 1, 20, one(20, 0))
+	o.partial = true
+	s.observe(o)
+	if p := s.Consumers["y"]; p == nil || !p.Gone.IsZero() || p.Done != 10 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestOneProcessRepairsAtATime(t *testing.T) {
+	var s state
+	s.observe(at(0, log1, 1, 10, one(10, 0)))
+	if s.claim("a", []string{"x"}, start) {
+		t.Error("a repair began without a loss")
+	}
+	s.observe(at(1, log2, 1, 1, nil))
+	now := start.Add(time.Minute)
+	if s.claim("a", []string{"y"}, now) {
+		t.Error("a repair began for a consumer that has missed nothing")
+	}
+	if !s.claim("a", []string{"x"}, now) || s.claim("b", []string{"x"}, now.Add(leaseTime-1)) {
+		t.Error("not one process alone repairs")
+	}
+	if !s.renew("a", now.Add(leaseTime-1)) || s.renew("b", now) || s.claim("b", []string{"x"}, now.Add(leaseTime+1)) {
+		t.Error("a process that renews its lease does not keep it")
+	}
+	if !s.claim("b", []string{"x"}, now.Add(2*leaseTime)) {
+		t.Error("the lease of a process that died does not end")
+	}
+}
+
+// What is noticed while a repair runs needs another: the repair may have read the objects before.
+func TestARepairCoversWhatWasNoticedBeforeItBegan(t *testing.T) {
+	var s state
+	s.observe(at(0, log1, 1, 10, map[string]consumer{"x": {10, 0}, "y": {10, 0}}))
+	s.observe(at(1, log2, 1, 1, nil))
+	s.repaired([]string{"x"}, start, start.Add(5*time.Minute))
+	if !s.open([]string{"x"}) {
+		t.Error("a repair that began before the loss counts")
+	}
+	s.repaired([]string{"x"}, start.Add(2*time.Minute), start.Add(5*time.Minute))
+	if s.open([]string{"x"}) || !s.open([]string{"y"}) {
+		t.Errorf("x: %+v, y: %+v", s.Consumers["x"].Missed, s.Consumers["y"].Missed)
+	}
+}
