@@ -41,6 +41,7 @@ var forbidden = map[string][]string{
 		consumer + "RESET.EVENTS.mapping", consumer + "PAUSE.EVENTS.mapping", consumer + "PAUSE.EVENTS.listener", consumer + "UNPIN.EVENTS.mapping", consumer + "LEADER.STEPDOWN.EVENTS.mapping",
 	},
 	"publish a retry":       {"retry.mapping", "retry.listener"},
+	"end an alert":          {"listeners.confirm", "listeners.missed"},
 	"reply to another user": {"_INBOX_front.x", "_INBOX_worker.x", "_INBOX_belfry.x", "_INBOX_admin.x", "_INBOX_stranger.x", "_INBOX.x"},
 	"manage the server": {
 		"$SYS.REQ.SERVER.PING", "$SYS.REQ.SERVER.x.RELOAD", "$SYS.REQ.CLAIMS.UPDATE", "$JS.API.ACCOUNT.PURGE.BELFRY", "$JS.API.SERVER.REMOVE", stream + "LEADER.STEPDOWN.EVENTS", "$JS.API.INFO",
@@ -93,8 +94,8 @@ func TestRolesOfNatsConfAreDeniedEverythingElse(t *testing.T) {
 		denied []string // besides subscriptions
 	}{
 		"front":    {[]map[string][]string{forbidden, working, listening}, nil, nil},
-		"worker":   {[]map[string][]string{forbidden, listening}, nil, []string{"applied.>", "Store.*", "intercept.>"}},
-		"belfry":   {[]map[string][]string{forbidden, listening}, nil, []string{"_INBOX_front.>", "intercept.>"}},
+		"worker":   {[]map[string][]string{forbidden, listening}, []string{consumer + "LIST.EVENTS"}, []string{"applied.>", "Store.*", "intercept.>"}},
+		"belfry":   {[]map[string][]string{forbidden, listening}, []string{consumer + "LIST.EVENTS"}, []string{"_INBOX_front.>", "intercept.>"}},
 		"listener": {[]map[string][]string{forbidden, forging, working, listening}, listening["take a listener's events"], []string{"applied.>", "Store.*", "Register", "intercept.>", "intercept.*.*.other"}},
 		"client":   {[]map[string][]string{forbidden, forging, working, listening}, nil, []string{"applied.>", "Store.*", "intercept.>", "_INBOX_front.>", "store.>", "store.Books.save", "$SRV.>"}},
 		"observer": {[]map[string][]string{forbidden, forging, working, listening}, nil, []string{"applied.>", "intercept.>", "_INBOX_front.>"}},

@@ -156,16 +156,16 @@ func (w *Watch) run(ctx context.Context) {
 	}
 }
 
-// end waits for a repair to end, and compares for the last time: so that what was
-// handled before a stop does not count as missed after it.
+// end waits for a repair to end, and leaves it to another process. It compares for the
+// last time, so that what was handled before a stop does not count as missed after it.
 func (w *Watch) end(ctx context.Context) {
-	if w.repairing {
-		<-w.done
-	}
-	if !w.opts.Bus.JetStream().Conn().IsConnected() {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	_ = w.compare(ctx) // what it would store is stored after the next start
+	if w.repairing {
+		<-w.done
+		w.retry(ctx, func(s *state) bool { return s.release(w.instance) })
+	}
+	if w.opts.Bus.JetStream().Conn().IsConnected() {
+		_ = w.compare(ctx) // what it would store is stored after the next start
+	}
 }

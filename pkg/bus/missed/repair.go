@@ -26,6 +26,15 @@ func (s *state) claim(process string, consumers []string, now time.Time) bool {
 	return true
 }
 
+// release ends the lease of a process, and reports whether it had one.
+func (s *state) release(process string) bool {
+	if s.Repair == nil || s.Repair.Process != process {
+		return false
+	}
+	s.Repair = nil
+	return true
+}
+
 // startRepair starts the repair if one is due. Two processes may repair at once when one
 // stalls for longer than its lease: that does no harm.
 func (w *Watch) startRepair(ctx context.Context) {
@@ -63,9 +72,7 @@ func (w *Watch) endRepair(ctx context.Context, failed error) {
 		if failed == nil {
 			s.repaired(w.opts.Repaired, w.began, time.Now().UTC())
 		}
-		if s.Repair != nil && s.Repair.Process == w.instance {
-			s.Repair = nil
-		}
+		s.release(w.instance)
 		return true
 	})
 }

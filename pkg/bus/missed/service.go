@@ -44,8 +44,7 @@ func (w *Watch) subscribe() error {
 		SubjectConfirm: w.confirm,
 	} {
 		sub, err := w.opts.Conn.QueueSubscribe(subject, queue, func(m *nats.Msg) {
-			// belfry may publish where others may not.
-			if !strings.HasPrefix(m.Reply, "_INBOX") && !strings.HasPrefix(m.Reply, "_GR_.") && !strings.HasPrefix(m.Reply, "_R_.") {
+			if !isInbox(m.Reply) {
 				return
 			}
 			if data, err := json.Marshal(answer(m)); err == nil {
@@ -58,6 +57,15 @@ func (w *Watch) subscribe() error {
 		w.subs = append(w.subs, sub)
 	}
 	return nil
+}
+
+// isInbox reports whether a subject is an inbox: belfry may publish where the requester
+// may not. A request from another cluster has _GR_.<cluster>.<server>.<subject>.
+func isInbox(subject string) bool {
+	if parts := strings.SplitN(subject, ".", 4); len(parts) == 4 && parts[0] == "_GR_" {
+		subject = parts[3]
+	}
+	return strings.HasPrefix(subject, "_INBOX")
 }
 
 // confirm records that what consumers have missed is dealt with.

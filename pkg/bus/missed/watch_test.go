@@ -1,0 +1,191 @@
+package missed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
+	"belfry/pkg/bus/missed"
+	"belfry/pkg/errs"
+	"belfry/pkg/listener"
+	"belfry/pkg/store"
+	"belfry/test/kit"
+	"belfry/test/model"
+)
+
+// fixture is a bus with a few events, of which the consumers have handled none, and the store that a watch needs.
+type fixture struct {
+	*testing.T
+	bus    *bus.Bus
+	store  *store.Store
+	logged *kit.Tail
+}
+
+func newFixture(t *testing.T, consumers ...string) *fixture {
+	f := &fixture{T: t, logged: &kit.Tail{}}
+	var err error
+	f.bus, err = bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()})})
+	f.must(err)
+	t.Cleanup(func() { _ = f.bus.Close(context.Background()) })
+	f.store, err = store.Open(t.Context(), model.NewMemory(), store.Options{Name: "LogPositions", NoEvents: true})
+	f.must(err)
+	for _, name := range consumers {
+		_, err := listener.Setup(t.Context(), f.bus, listener.Spec{Name: name, Start: listener.StartAll()}, false)
+		f.must(err)
+	}
+	f.publish(3)
+	return f
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fixture) publish(n int) {
+	f.Helper()
+	for i := range n {
+		id := fmt.Sprint(time.Now().UnixNano(), i)
+		f.must(f.bus.Publish(f.Context(), []bus.Event{{ID: id, Subject: "events.1.Store.Saved.Books.x", Payload: []byte("{}")}}))
+	}
+}
+
+// watch starts a watch as a process would.
+func (f *fixture) watch(repair func(context.Context) error) *missed.Watch {
+	f.Helper()
+	w, err := missed.Start(missed.Options{
+		Bus: f.bus, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)),
+		BuiltIn: []string{"mapping"}, Repaired: []string{"mapping"}, Repair: repair, Interval: 10 * time.Millisecond,
+	})
+	f.must(err)
+	f.Cleanup(w.Close)
+	return w
+}
+
+// known waits until the store has the position of every consumer, and the log's last event.
+func (f *fixture) known(last int, consumers ...string) {
+	f.Helper()
+	kit.WaitUntil(f, func() error {
+		o, err := f.store.Get(f.Context(), bus.StreamEvents)
+		if err != nil {
+			return err
+		}
+		for _, want := range append(consumers, fmt.Sprintf(`"last":%d,`, last)) {
+			if !strings.Contains(string(o.Body), want) {
+				return fmt.Errorf("%s has no %s", o.Body, want)
+			}
+		}
+		return nil
+	})
+}
+
+// lose has the log be another one.
+func (f *fixture) lose() {
+	f.Helper()
+	f.must(f.bus.JetStream().DeleteStream(f.Context(), bus.StreamEvents))
+	kit.WaitUntil(f, func() error { return f.bus.Setup(f.Context()) })
+}
+
+// of waits for what a watch says that a consumer has missed.
+func (f *fixture) of(w *missed.Watch, consumer string, as func(missed.Status) bool) {
+	f.Helper()
+	kit.WaitUntil(f, func() error {
+		for _, s := range w.Missed() {
+			if s.Consumer == consumer && as(s) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v\n%s", w.Missed(), f.logged)
+	})
+}
+
+func repaired(s missed.Status) bool { return !s.Repaired.IsZero() }
+
+func TestALogThatIsLostWhileProcessesRunIsRepairedByOneOfThem(t *testing.T) {
+	f := newFixture(t, "mapping", "yours")
+	var repairs, atOnce atomic.Int64
+	repair := func(context.Context) error {
+		if atOnce.Add(1) > 1 {
+			t.Error("two processes repair at once")
+		}
+		defer atOnce.Add(-1)
+		repairs.Add(1)
+		return nil
+	}
+	all := []*missed.Watch{f.watch(repair), f.watch(repair), f.watch(repair)}
+	f.known(3, "mapping", "yours")
+	f.lose()
+	for _, w := range all {
+		f.of(w, "mapping", func(s missed.Status) bool {
+			return repaired(s) && s.Reason == missed.Replaced && s.Events == 3 && s.AtLeast
+		})
+		f.of(w, "yours", func(s missed.Status) bool { return s.Open() && s.Gone && s.Events == 3 })
+	}
+	if n := repairs.Load(); n != 1 {
+		t.Errorf("%d repairs, want 1", n)
+	}
+	if log := f.logged.String(); strings.Count(log, "listener=mapping") != 1 || strings.Count(log, "listener=yours") != 1 {
+		t.Errorf("not logged once:\n%s", log)
+	}
+}
+
+// The log was lost while no process ran, and a process that ended before had begun to repair.
+func TestARepairThatEndsWithItsProcessIsMadeByTheNext(t *testing.T) {
+	f := newFixture(t, "mapping")
+	w := f.watch(func(context.Context) error { return nil })
+	f.known(3, "mapping")
+	w.Close()
+	f.lose()
+	began := make(chan struct{})
+	w = f.watch(func(ctx context.Context) error {
+		close(began)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	<-began
+	w.Close()
+	w = f.watch(func(context.Context) error { return nil })
+	f.of(w, "mapping", repaired)
+}
+
+func TestWhatAListenerHasMissedIsToldOnTheBusUntilItIsConfirmed(t *testing.T) {
+	f := newFixture(t, "yours")
+	w := f.watch(func(context.Context) error { return errors.New("nothing to repair") })
+	f.known(3, "yours")
+	f.lose()
+	f.of(w, "yours", func(s missed.Status) bool { return s.Open() })
+	got, err := missed.Fetch(t.Context(), f.bus.Conn())
+	if err != nil || len(got) != 1 || got[0].Consumer != "yours" || !got[0].Open() || got[0].Events != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	f.must(missed.Confirm(t.Context(), f.bus.Conn(), []string{"yours"}))
+	if got, err = missed.Fetch(t.Context(), f.bus.Conn()); err != nil || len(got) != 1 || got[0].Open() {
+		t.Errorf("after the confirmation: %+v, %v", got, err)
+	}
+	if err := missed.Confirm(t.Context(), f.bus.Conn(), []string{"other"}); !errors.Is(err, errs.Conflict) {
+		t.Errorf("the confirmation of a listener that has missed nothing: %v", err)
+	}
+	// A reply goes to an inbox only: belfry may publish events, and the requester may not.
+	events, err := f.bus.Conn().SubscribeSync("Store.Saved")
+	f.must(err)
+	f.must(f.bus.Conn().PublishRequest(missed.SubjectList, "Store.Saved", nil))
+	_, err = missed.Fetch(t.Context(), f.bus.Conn())
+	f.must(err)
+	f.must(f.bus.Conn().Flush())
+	if n, _, err := events.Pending(); err != nil || n > 0 {
+		t.Errorf("%d replies to a subject that is no inbox, %v", n, err)
+	}
+	w.Close()
+	if _, err := missed.Fetch(t.Context(), f.bus.Conn()); !errors.Is(err, errs.Unavailable) {
+		t.Errorf("without a watch: %v", err)
+	}
+}
