@@ -58,19 +58,18 @@ func (s *Storage) RemoveAbandoned(ctx context.Context, before time.Time) (int, e
 	return count, nil
 }
 
+// findUploads lists all uploads of the bucket: MinIO lists none by a prefix.
 func (s *Storage) findUploads(ctx context.Context, found map[string]*remains) error {
-	for _, prefix := range []string{s.stages(), s.contents()} {
-		pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.bucket, Prefix: &prefix})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
-			if err != nil {
-				return s.fail(ctx, err, "listing uploads")
-			}
-			for _, u := range page.Uploads {
-				if l := s.remainsAt(found, aws.ToString(u.Key)); l != nil {
-					l.seen(u.Initiated)
-					l.uploads = append(l.uploads, &upload{s: s, key: *u.Key, id: aws.ToString(u.UploadId)})
-				}
+	pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.bucket})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return s.fail(ctx, err, "listing uploads")
+		}
+		for _, u := range page.Uploads {
+			if l := s.remainsAt(found, aws.ToString(u.Key)); l != nil {
+				l.seen(u.Initiated)
+				l.uploads = append(l.uploads, &upload{s: s, key: *u.Key, id: aws.ToString(u.UploadId)})
 			}
 		}
 	}

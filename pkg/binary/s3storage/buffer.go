@@ -1,11 +1,14 @@
 package s3storage
 
 import (
+	"hash/crc32"
 	"io"
 	"sync"
 )
 
 const chunkSize = 64 << 10
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // chunk is a piece of a buffer: a small content needs little memory, and a part
 // needs no reallocation.
@@ -54,6 +57,17 @@ func (b *buffer) ReadAt(p []byte, offset int64) (n int, err error) {
 
 // reader returns a seekable reader of the whole buffer.
 func (b *buffer) reader() *io.SectionReader { return io.NewSectionReader(b, 0, int64(b.size)) }
+
+// crc returns the CRC-32C of some bytes followed by those of the buffer.
+func (b *buffer) crc(before uint32) uint32 {
+	left := b.size
+	for _, c := range b.chunks {
+		n := min(left, chunkSize)
+		before = crc32.Update(before, castagnoli, c[:n])
+		left -= n
+	}
+	return before
+}
 
 // reset empties the buffer and returns its chunks to the pool.
 func (b *buffer) reset() {

@@ -21,6 +21,7 @@ import (
 const (
 	idleTimeout = time.Minute
 	attempts    = 4
+	patience    = 10 // idle timeouts, for a copy
 	maxBackoff  = 2 * time.Second
 	connections = 100 // kept when idle
 )
@@ -31,7 +32,8 @@ func (s *Storage) connect(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	s.transport = o.transport(cfg.HTTPClient)
+	s.transport = o.transport(cfg.HTTPClient, o.IdleTimeout)
+	s.patient = o.transport(cfg.HTTPClient, patience*o.IdleTimeout)
 	s.client = s3.NewFromConfig(cfg, func(c *s3.Options) {
 		if o.Endpoint != "" {
 			c.BaseEndpoint = &o.Endpoint
@@ -80,8 +82,14 @@ func (o *Options) config(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
+// patiently gives a request more time: that of a copy or of a completion, during
+// which the server sends nothing.
+func (s *Storage) patiently(c *s3.Options) {
+	c.HTTPClient = &http.Client{Transport: s.patient, CheckRedirect: noRedirect}
+}
+
 // transport makes a transport with an idle timeout from that of the SDK.
-func (o *Options) transport(client aws.HTTPClient) *http.Transport {
+func (o *Options) transport(client aws.HTTPClient, idle time.Duration) *http.Transport {
 	t := awshttp.NewBuildableClient().GetTransport()
 	if c, ok := client.(*awshttp.BuildableClient); ok {
 		t = c.GetTransport()
@@ -95,7 +103,7 @@ func (o *Options) transport(client aws.HTTPClient) *http.Transport {
 		if err != nil {
 			return nil, err
 		}
-		return &idleConn{conn, o.IdleTimeout}, nil
+		return &idleConn{conn, idle}, nil
 	}
 	t.TLSHandshakeTimeout = o.IdleTimeout
 	t.MaxIdleConnsPerHost = connections

@@ -26,6 +26,8 @@ var transient = map[string]bool{
 	"NoSuchKey":      true, // or a segment of it
 	"QuotaExceeded":  true,
 	"ExpiredToken":   true, // temporary credentials are refreshed
+
+	"XMinioAdminBucketQuotaExceeded": true, // MinIO
 }
 
 // hints say what to do about a permanent error.
@@ -43,6 +45,7 @@ var hints = map[string]string{
 	"PermanentRedirect":            "is in another region or at another endpoint: correct the configuration",
 	"MovedPermanently":             "is in another region or at another endpoint: correct the configuration",
 	"AuthorizationHeaderMalformed": "is in another region: correct the configuration",
+	"InvalidRegion":                "is in another region: correct the configuration", // MinIO
 	"InvalidBucketName":            "has a name that no bucket can have: correct the configuration",
 }
 

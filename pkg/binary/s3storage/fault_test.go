@@ -58,22 +58,31 @@ func wantUnavailable(t *testing.T, acts map[string]func(context.Context) error) 
 	})
 }
 
+// What was acknowledged is there after a crash of the server.
 func TestStorageRecoversWithItsServer(t *testing.T) {
 	t.Parallel()
-	server := backing.S3(t)
-	s := open(t, fastRetry(options(server)))
-	small, large := random("small", 4096), random("large", s3storage.PartSize+100)
-	must(t, put(t.Context(), s, small))
-	server.Kill()
-	wantUnavailable(t, acts(s, small, large))
-	server.Restart(t)
-	for name, act := range acts(s, small, large) {
-		if err := act(t.Context()); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+	for name, start := range backing.S3Servers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := start(t)
+			s := open(t, fastRetry(options(server)))
+			small, large := random("small", 4096), random("large", s3storage.PartSize+100)
+			must(t, put(t.Context(), s, small))
+			must(t, put(t.Context(), s, large))
+			server.Kill()
+			wantUnavailable(t, acts(s, small, large))
+			server.Restart(t)
+			holds(t, s, small)
+			holds(t, s, large)
+			for name, act := range acts(s, small, large) {
+				if err := act(t.Context()); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			holds(t, s, small)
+			holds(t, s, large)
+		})
 	}
-	holds(t, s, small)
-	holds(t, s, large)
 }
 
 // A server refuses every request, and then every other one.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -153,7 +154,7 @@ func front(t *testing.T, server *backing.S3Server, secure bool) *proxy {
 		ErrorLog:  slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		// The signature covers the name of the host, which stays.
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host = "https", strings.TrimPrefix(server.Endpoint, "https://")
+			r.Out.URL.Scheme, r.Out.URL.Host, _ = strings.Cut(server.Endpoint, "://")
 		},
 		ModifyResponse: func(res *http.Response) error {
 			p.mu.Lock()
@@ -204,7 +205,10 @@ func (p *proxy) options(server *backing.S3Server) s3storage.Options {
 	o := options(server)
 	o.Endpoint = p.URL
 	if cert := p.Certificate(); cert != nil {
-		o.RootCAs = server.RootCAs.Clone()
+		o.RootCAs = x509.NewCertPool()
+		if server.RootCAs != nil {
+			o.RootCAs = server.RootCAs.Clone()
+		}
 		o.RootCAs.AddCert(cert)
 	}
 	return o

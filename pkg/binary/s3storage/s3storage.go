@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -38,9 +39,8 @@ type Options struct {
 	// and of AWS_CA_BUNDLE.
 	RootCAs *x509.CertPool
 
-	// IdleTimeout closes a connection on which no byte moves; 0 means one minute. It
-	// must be longer than a copy of 640 MiB takes on servers that respond only at
-	// its end.
+	// IdleTimeout closes a connection on which no byte moves; 0 means one minute. A
+	// server that copies responds only at the end of a copy: it has ten times as long.
 	IdleTimeout time.Duration
 
 	backoff time.Duration // the maximum between attempts; 0 means 2 s
@@ -59,12 +59,14 @@ const (
 type Storage struct {
 	client    *s3.Client
 	transport *http.Transport
+	patient   *http.Transport // of requests that the server needs long for
 	bucket    string
 	prefix    string
 	where     string // for messages
 	chunks    *chunks
 
 	segmentParts int32
+	partSums     atomic.Int32 // a partSums
 
 	mu    sync.Mutex
 	using map[string]int // stages and copies in progress, which RemoveAbandoned ignores
@@ -113,6 +115,7 @@ func (s *Storage) Ping(ctx context.Context) error {
 // Close implements driver.Storage.
 func (s *Storage) Close() error {
 	s.transport.CloseIdleConnections()
+	s.patient.CloseIdleConnections()
 	return nil
 }
 

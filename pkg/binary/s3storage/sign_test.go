@@ -13,10 +13,8 @@ import (
 )
 
 // A signed URL needs no credentials, and allows nothing but reading its content.
-func TestSignedURLReadsOneContent(t *testing.T) {
-	t.Parallel()
-	server := backing.S3(t)
-	s := open(t, options(server))
+func testSignedURL(t *testing.T, server *backing.S3Server) {
+	s := open(t, prefixed(options(server), "sign/"))
 	c := random("a", 100_000)
 	must(t, put(t.Context(), s, c))
 	sign := func(hash string, h driver.SignedHeaders) string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/google/uuid"
 
 	"belfry/pkg/binary/driver"
@@ -22,6 +23,7 @@ type stage struct {
 	done func()
 
 	size     int64
+	crc      uint32    // CRC-32C of everything sent
 	part     buffer    // not sent yet
 	upload   *upload   // of the current segment; nil before its first part
 	segments []segment // completed
@@ -31,6 +33,7 @@ type stage struct {
 type segment struct {
 	key  string
 	size int64
+	crc  uint32 // CRC-32C
 }
 
 // Stage implements driver.Storage. It sends no request.
@@ -72,7 +75,7 @@ func (g *stage) send(ctx context.Context) error {
 	}
 	if g.upload == nil {
 		key := fmt.Sprintf("%s%s/%d", g.s.stages(), g.id, len(g.segments)+1)
-		u, err := g.s.begin(ctx, key)
+		u, err := g.s.begin(ctx, key, types.ChecksumAlgorithmCrc32)
 		if err != nil {
 			return err
 		}
@@ -81,6 +84,7 @@ func (g *stage) send(ctx context.Context) error {
 	if err := g.upload.put(ctx, &g.part); err != nil {
 		return err
 	}
+	g.crc = g.part.crc(g.crc)
 	g.part.reset()
 	return nil
 }
@@ -89,7 +93,7 @@ func (g *stage) endSegment(ctx context.Context) error {
 	if err := g.upload.complete(ctx); err != nil {
 		return err
 	}
-	g.segments = append(g.segments, segment{g.upload.key, g.upload.size})
+	g.segments = append(g.segments, segment{g.upload.key, g.upload.size, g.upload.crc})
 	g.upload = nil
 	return nil
 }
@@ -115,7 +119,7 @@ func (g *stage) Commit(ctx context.Context, hash string) error {
 	if len(g.segments) == 1 {
 		return g.s.copyOne(ctx, hash, g.segments[0])
 	}
-	return g.s.copyAll(ctx, hash, g.segments)
+	return g.s.copyAll(ctx, hash, g.segments, g.crc)
 }
 
 // Discard implements driver.Staged.

@@ -30,9 +30,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 }
 
 // The errors of a refusing server say what to correct, and contain no secret.
-func TestErrorsOfRefusalsSayWhatToCorrect(t *testing.T) {
-	t.Parallel()
-	server := backing.S3(t)
+func testRefusals(t *testing.T, server *backing.S3Server) {
 	p := front(t, server, true)
 	for name, test := range map[string]struct {
 		change func(*s3storage.Options)

@@ -153,6 +153,7 @@ func All(report func(path string)) error {
 		Belfry, BelfryWithoutRace, Examples, NATS,
 		func() (string, error) { return Module("mongo") },
 		func() (string, error) { return Tools("s3") },
+		func() (string, error) { return Tools("minio") },
 		func() (string, error) { return Tools("toxiproxy") },
 		func() (string, error) { return NPM("test/servers/dynamo") },
 		Postgres,
