@@ -8,6 +8,9 @@ import (
 
 const pageSize = 4096
 
+// endsKept is enough for what a program writes between two syncs.
+const endsKept = 1024
+
 type page [pageSize]byte
 
 // before is what a page was when the file was last synced; nil: there was none.
@@ -25,6 +28,7 @@ type content struct {
 
 	renewed bool             // durable content was cut off altogether
 	durable int64            // the size when it was last synced
+	ends    []int64          // the sizes that the file had since, as it grew
 	undo    map[int64]before // by page that was written since
 }
 
@@ -63,7 +67,12 @@ func (c *content) change(n int64) *page {
 }
 
 func (c *content) write(offset int64, data []byte) {
-	c.size = max(c.size, offset+int64(len(data)))
+	if end := offset + int64(len(data)); end > c.size {
+		c.size = end
+		if len(c.ends) < endsKept {
+			c.ends = append(c.ends, end)
+		}
+	}
 	for len(data) > 0 {
 		n := copy(c.change(offset / pageSize)[offset%pageSize:], data)
 		offset, data = offset+int64(n), data[n:]
@@ -115,7 +124,7 @@ func (c *content) zero(from, to int64) {
 
 // sync makes the content durable, except for pages that an earlier sync has lost.
 func (c *content) sync() {
-	c.durable, c.renewed = c.size, false
+	c.durable, c.renewed, c.ends = c.size, false, nil
 	maps.DeleteFunc(c.undo, func(_ int64, was before) bool { return !was.lost })
 }
 
@@ -128,14 +137,15 @@ func (c *content) loseSync() {
 }
 
 // cut takes back what is not synced: all of it without r. With r some of it was written before the power
-// failed: a part of what was appended, and any of the pages that were overwritten.
+// failed: a part of what was appended, which ends with a write or with a page, and any of the pages that
+// were overwritten.
 func (c *content) cut(r *rand.Rand) {
 	size, shrunk := c.durable, c.size < c.durable
 	switch {
 	case r != nil && shrunk && r.IntN(2) == 0:
 		size = c.size
 	case r != nil && !shrunk:
-		size += r.Int64N(c.size - c.durable + 1)
+		size = c.grown(r)
 	}
 	for _, n := range slices.Sorted(maps.Keys(c.undo)) {
 		was, first := c.undo[n], n*pageSize
@@ -151,5 +161,19 @@ func (c *content) cut(r *rand.Rand) {
 	}
 	c.size = max(c.size, size)
 	c.resize(size)
-	c.undo, c.durable, c.renewed = map[int64]before{}, size, false
+	c.undo, c.durable, c.renewed, c.ends = map[int64]before{}, size, false, nil
+}
+
+// grown returns a size that the file may have when the power fails while it grows.
+func (c *content) grown(r *rand.Rand) int64 {
+	sizes := []int64{c.durable, c.size}
+	for _, end := range c.ends {
+		if end > c.durable && end < c.size {
+			sizes = append(sizes, end)
+		}
+	}
+	if first, last := c.durable/pageSize+1, (c.size-1)/pageSize; last >= first {
+		sizes = append(sizes, (first+r.Int64N(last-first+1))*pageSize)
+	}
+	return sizes[r.IntN(len(sizes))]
 }
