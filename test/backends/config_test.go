@@ -16,7 +16,7 @@ func TestShippedConfigurationsServe(t *testing.T) {
 		file    string
 		prepare func(t *testing.T)
 	}{
-		{"mongodb.yaml", func(t *testing.T) { t.Setenv("MONGODB_URL", backing.Mongo(t)+"?maxPoolSize=1") }},
+		{"mongodb.yaml", func(t *testing.T) { t.Setenv("MONGODB_URL", backing.Mongo(t)) }},
 		{"dynamodb.yaml", func(t *testing.T) {
 			t.Setenv("DYNAMODB_ENDPOINT", backing.Dynalite(t).URL)
 			s := backing.S3(t)

@@ -39,10 +39,9 @@ func TestMain(m *testing.M) {
 
 const patience = time.Minute
 
-// mongo is a backend of a configuration on a server. The server of the
-// tests loses one of two overlapping writes to a record, so there is one connection.
+// mongo is a backend of a configuration on a server.
 func mongo(url string) string {
-	return fmt.Sprintf("{type: mongodb, url: '%s?maxPoolSize=1&serverSelectionTimeoutMS=2000&timeoutMS=10000'}", url)
+	return fmt.Sprintf("{type: mongodb, url: '%s?serverSelectionTimeoutMS=2000&timeoutMS=10000'}", url)
 }
 
 func dynamo(url string) string {
