@@ -32,6 +32,7 @@ func refuses(code int, message string) fault {
 // TestDeadlocksAreRetried: a write that the server rolled back because of others is made, and is
 // Unavailable if it is rolled back again and again.
 func TestDeadlocksAreRetried(t *testing.T) {
+	t.Parallel()
 	p, s := throughProxy(t)
 	for _, c := range []struct {
 		name, command string
@@ -103,6 +104,7 @@ func TestADeadlockOfABatchIsNoMismatch(t *testing.T) {
 // TestOpenOfAFailingServerIsUnavailable: a store of a server that starts, stops, or works at
 // the same indexes for another process can be opened later.
 func TestOpenOfAFailingServerIsUnavailable(t *testing.T) {
+	t.Parallel()
 	p := newProxy(t, backing.StartMongo(t).Address)
 	b := open(t, "mongodb://"+p.address)
 	for _, command := range []string{"listCollections", "listIndexes", "createIndexes"} {
@@ -131,6 +133,7 @@ func TestOpenOfAFailingServerIsUnavailable(t *testing.T) {
 // TestAPostgresThatRestartsBelowTheServerIsUnavailable: the server's connections work, and it has its own words for
 // what PostgreSQL does.
 func TestAPostgresThatRestartsBelowTheServerIsUnavailable(t *testing.T) {
+	t.Parallel()
 	postgres := backing.StartPostgres(t)
 	server := backing.MongoOnPostgres(t, postgres)
 	s := openBooks(t, open(t, server.URL))
