@@ -13,7 +13,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
+
+	"belfry/test/kit/clock"
 )
 
 // buildLimit ends a build that hangs. On a fresh machine one takes minutes.
@@ -43,6 +46,36 @@ func NATS() (string, error) {
 		return run(ctx, root, plain, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(target, "nats"), "belfry/"+source)
 	}})
 	return filepath.Join(folder, "nats"), err
+}
+
+// BelfryWithClock builds belfry with the race detector and a wall clock that package clock steps, and
+// returns its path.
+func BelfryWithClock() (string, error) {
+	return withClock(job{name: "clock-belfry", from: sources, changes: true}, nil, "-race", "-ldflags=-w", "belfry/cmd/belfry")
+}
+
+// NATSWithClock is NATS with a wall clock that package clock steps.
+func NATSWithClock() (string, error) {
+	const source = "test/kit/natsserver/nats"
+	return withClock(job{name: "clock-nats", from: []string{"go.mod", source}}, plain, "-trimpath", "-ldflags=-s -w", "belfry/"+source)
+}
+
+// withClock builds a program whose wall clock package clock steps, with arguments of go build.
+func withClock(j job, env []string, args ...string) (string, error) {
+	j.from = append([]string{"test/kit/clock"}, j.from...)
+	j.build = func(ctx context.Context, root, target string) error {
+		goroot, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+		if err != nil {
+			return err
+		}
+		overlay, err := clock.Overlay(strings.TrimSpace(string(goroot)), target)
+		if err != nil {
+			return err
+		}
+		return run(ctx, root, env, "go", append([]string{"build", "-overlay", overlay, "-o", filepath.Join(target, "program")}, args...)...)
+	}
+	folder, err := install(j)
+	return filepath.Join(folder, "program"), err
 }
 
 // Examples builds the programs of listeners/examples with the race detector and returns their folder.
@@ -150,7 +183,7 @@ func toolchain() []string {
 // All builds every program. report is called with each that is there.
 func All(report func(path string)) error {
 	for _, build := range []func() (string, error){
-		Belfry, BelfryWithoutRace, Examples, NATS,
+		Belfry, BelfryWithoutRace, Examples, NATSWithClock, NATS,
 		func() (string, error) { return Module("mongo") },
 		func() (string, error) { return Tools("s3") },
 		func() (string, error) { return Tools("minio") },
