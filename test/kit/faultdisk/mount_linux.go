@@ -48,11 +48,9 @@ func (d *Disk) Mount(folder string) (unmount func() error, err error) {
 	if err := errors.Join(server.WaitMount(), refusePolls(folder)); err != nil {
 		return nil, errors.Join(err, detach())
 	}
-	return func() error {
-		err := detach()
-		server.Wait()
-		return err
-	}, nil
+	// The server ends when the last mount is gone, or with this process: other processes that have a mount
+	// namespace of their own since may still see this one.
+	return detach, nil
 }
 
 // refusePolls has the kernel learn that the disk does not implement poll: Go's poller, which asks for it
