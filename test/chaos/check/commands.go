@@ -20,7 +20,7 @@ type Commands struct {
 
 // Verify runs belfry verify.
 func (c Commands) Verify(ctx context.Context, r *Report) error {
-	out, exit, err := c.run(ctx, "verify", "--json", "--config", c.Config)
+	out, exit, err := c.run(ctx, "verify", "--config", c.Config) // as text, which begins with the differences
 	if err == nil && exit != 0 {
 		r.add(Verify, name("belfry verify"), "exit %d: %s", exit, history.Short([]byte(out)))
 	}
