@@ -32,8 +32,8 @@ const checkEvery = 3
 func soak(t *testing.T, kind world.Kind, rounds int) {
 	t.Helper()
 	t.Parallel()
-	soak := kit.Soak(t, rounds)
 	w := world.Start(t, kind, history.Stores)
+	soak := kit.Soak(t, rounds) // the time begins when the world is there
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(w.Logs())

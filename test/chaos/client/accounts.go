@@ -26,11 +26,22 @@ func NewAccounts() *Accounts {
 	return &Accounts{tries: map[string][]string{}, acked: map[string]string{}}
 }
 
-// run registers until done is closed. Registrations are few: each computes a password's hash.
+// registrations is how many addresses are registered between two checks: few, since each registration and
+// each login computes the hash of a password.
+const registrations = 2
+
+// run registers at random times until done is closed.
 func (a *Accounts) run(ctx context.Context, p *Pool, seed uint64, done <-chan struct{}) {
 	random := rand.New(rand.NewPCG(seed, 1<<32))
 	fronts := p.Deployment.Fronts
-	for n := 0; ; n++ {
+	for n := range registrations {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(random.IntN(1000)) * time.Millisecond):
+		}
 		address := fmt.Sprintf("%s-%d-%d@example.com", p.Tag, seed, n)
 		first := random.IntN(len(fronts))
 		var both sync.WaitGroup
@@ -39,13 +50,6 @@ func (a *Accounts) run(ctx context.Context, p *Pool, seed uint64, done <-chan st
 			both.Go(func() { a.register(ctx, p, front, address, fmt.Sprintf("the password of client %d", i)) })
 		}
 		both.Wait()
-		select {
-		case <-done:
-			return
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Duration(300+random.IntN(1200)) * time.Millisecond):
-		}
 	}
 }
 
