@@ -140,6 +140,8 @@ func (r *Run) harm(ctx context.Context, random *rand.Rand) error {
 	}
 	r.logf("round %d: %s", r.report.Rounds, strings.Join(names, ", "))
 	defer func() { r.logf("round %d: healed", r.report.Rounds) }()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for _, heal := range slices.Backward(heals) {
 		if err := heal(ctx); err != nil {
 			failed = append(failed, fmt.Errorf("healing after %s: %w", strings.Join(names, ", "), err))
