@@ -8,7 +8,9 @@ import (
 )
 
 // Stores is the part of a configuration that clients and checks need: every store, the registration of
-// users and files. world.Storage stands for the storage of files.
+// users and files. world.Storage stands for the storage of files. Their grace is longer than a run: an upload
+// that is killed leaves a content without a record, which belfry finds every six hours and which belfry verify
+// reports once the grace is over.
 const Stores = `
 stores:
   Registers:
@@ -35,7 +37,7 @@ authentication:
   providers:
     email: {postValidation: true, skipEmailValidation: true}
 binaries:
-  binary: {` + world.Storage + `, map: {Children: [picture]}, grace: 1m}
+  binary: {` + world.Storage + `, map: {Children: [picture]}, grace: 24h}
 `
 
 // The stores of the configuration.
