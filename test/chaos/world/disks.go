@@ -61,8 +61,18 @@ func (w *World) fault(name string, which func(*rand.Rand) []*machine, inject fun
 // powerCut ends the processes of machines and takes back what is not synced: everything, or what the disk
 // had not written by itself.
 func (w *World) powerCut(name string, count int, which func(*rand.Rand) []*machine) Nemesis {
-	return Nemesis{Name: name, PowerCuts: count, Kills: count, Inject: func(_ context.Context, r *rand.Rand) (heal, error) {
+	return Nemesis{Name: name, PowerCuts: count, Kills: count, Inject: func(ctx context.Context, r *rand.Rand) (heal, error) {
 		machines := which(r)
+		// Half of the cuts come while syncs are slow: then much is written and not synced.
+		if r.IntN(2) == 0 {
+			for _, m := range machines {
+				m.disk.DelaySyncs(slowSync)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(slowSync + time.Duration(r.Int64N(int64(2*slowSync)))):
+			}
+		}
 		for _, m := range machines {
 			m.disk.Fail() // from here on nothing is written
 		}
