@@ -106,9 +106,10 @@ func TestAnInterruptedCommandExitsWith130(t *testing.T) {
 	if err := os.WriteFile(file, []byte(books), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	program := process.Program(t) // which may have to be built first
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, process.Program(t), "import", "Books", "-", "--config", file, "--url", front.URL)
+	cmd := exec.CommandContext(ctx, program, "import", "Books", "-", "--config", file, "--url", front.URL)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
