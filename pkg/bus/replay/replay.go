@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
@@ -117,11 +119,17 @@ func move(ctx context.Context, js jetstream.JetStream, consumer string, sequence
 	return err
 }
 
-const replaceTimeout = 10 * time.Second
+const (
+	replaceTimeout  = 10 * time.Second
+	replaceRetryMin = 10 * time.Millisecond
+	replaceRetryMax = time.Second
+)
 
 // replace deletes a consumer and creates it with the same settings. A running
 // listener may create its consumer in between, at its own start: then it is
-// replaced again.
+// replaced again. It does not give up at once when the server fails to create it, which
+// happens while it still removes the files of the deleted one: without its
+// consumer, a listener would begin at its configured start.
 func replace(ctx context.Context, js jetstream.JetStream, name string, sequence uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, replaceTimeout)
 	defer cancel()
@@ -131,14 +139,23 @@ func replace(ctx context.Context, js jetstream.JetStream, name string, sequence 
 	}
 	config := c.CachedInfo().Config
 	config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartSequencePolicy, sequence, nil
-	for {
+	for delays := backoff.New(replaceRetryMin, replaceRetryMax); ; {
 		if err = js.DeleteConsumer(ctx, bus.StreamEvents, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return err
 		}
-		if _, err = js.CreateConsumer(ctx, bus.StreamEvents, config); !errors.Is(err, jetstream.ErrConsumerExists) {
+		_, err = js.CreateConsumer(ctx, bus.StreamEvents, config)
+		switch {
+		case errors.Is(err, jetstream.ErrConsumerExists):
+		case !serverFailed(err), delays.Wait(ctx) != nil:
 			return err
 		}
 	}
+}
+
+// serverFailed reports whether an error is of the server, and not of the request.
+func serverFailed(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.Code >= http.StatusInternalServerError
 }
 
 // consumers returns the durable consumers of the log, by name.

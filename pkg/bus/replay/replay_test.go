@@ -228,6 +228,40 @@ func TestResetWinsOverConcurrentCreation(t *testing.T) {
 	}
 }
 
+// failing fails to create consumers, as a server does that still removes the files of a
+// deleted one.
+type failing struct {
+	jetstream.JetStream
+	times int
+}
+
+func (f *failing) CreateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	if f.times > 0 {
+		f.times--
+		return nil, &jetstream.APIError{Code: 500, ErrorCode: 10012, Description: "rename o.dat.tmp o.dat: no such file or directory"}
+	}
+	return f.JetStream.CreateConsumer(ctx, stream, c)
+}
+
+func TestResetCreatesTheConsumerThatTheServerFailedToCreate(t *testing.T) {
+	b := open(t)
+	publish(t, b, 0, 10)
+	fresh := jetstream.ConsumerConfig{Durable: "busy", AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverNewPolicy}
+	if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, fresh); err != nil {
+		t.Fatal(err)
+	}
+	from, err := eventlog.ParseFrom("5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sequence, err := replay.Reset(t.Context(), &failing{b.JetStream(), 2}, "busy", from); err != nil || sequence != 5 {
+		t.Fatalf("sequence %d, %v", sequence, err)
+	}
+	if c := config(t, b, "busy", false); c.OptStartSeq != 5 {
+		t.Errorf("it starts at %d, want 5", c.OptStartSeq)
+	}
+}
+
 func TestListReportsLagAndUnacked(t *testing.T) {
 	b := open(t)
 	if all, err := replay.List(t.Context(), b.JetStream()); err != nil || len(all) != 0 {
