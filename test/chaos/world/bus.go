@@ -28,9 +28,10 @@ write_deadline: 10s
 jetstream { store_dir: %q, sync_interval: always }
 `
 
-// In a cluster each server connects to the next one through a proxy, and all connections are known: what
+// In a cluster each server connects to the others through proxies, and all connections are known: what
 // the servers advertise to each other is an address that nobody listens on, and clients are told
-// nothing.
+// nothing. A server expects as many servers as it has routes, so one of them is to itself, which it
+// ignores: with fewer, two servers would begin without the third one.
 const clusterConfig = `cluster {
   name: belfry
   listen: %s
@@ -55,11 +56,17 @@ func (w *World) addBuses(count int) {
 	for i, b := range w.buses {
 		config := fmt.Sprintf(busConfig, b.name, b.address, filepath.Join(b.machine.folder, "jetstream"))
 		if count > 1 {
-			next := (i + 1) % count
-			p := w.proxies.To(cluster[next])
-			b.routes = append(b.routes, p)
-			w.buses[next].routes = append(w.buses[next].routes, p)
-			config += fmt.Sprintf(clusterConfig, cluster[i], "nats://"+p.Address)
+			routes := []string{"nats://" + cluster[i]}
+			for j, other := range w.buses {
+				if j == i {
+					continue
+				}
+				p := w.proxies.To(cluster[j])
+				b.routes = append(b.routes, p)
+				other.routes = append(other.routes, p)
+				routes = append(routes, "nats://"+p.Address)
+			}
+			config += fmt.Sprintf(clusterConfig, cluster[i], strings.Join(routes, ", "))
 		}
 		b.config = w.write(b.name+".conf", strings.TrimSpace(config)+"\n")
 		b.command = func() *exec.Cmd {

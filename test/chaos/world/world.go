@@ -109,7 +109,7 @@ func Start(t testing.TB, kind Kind, served string) *World {
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
 	if err := w.Ready(ctx); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\n%s", err, w.Logs())
 	}
 	return w
 }
