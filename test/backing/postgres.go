@@ -31,7 +31,7 @@ func StartPostgres(t testing.TB) *Postgres {
 	t.Helper()
 	address := freeAddress(t)
 	// The folders of a test can't be entered by other users.
-	folder, err := os.MkdirTemp("", "postgres")
+	folder, err := os.MkdirTemp("", "postgres") //nolint:usetesting // see above
 	if err == nil {
 		t.Cleanup(func() { _ = os.RemoveAll(folder) })
 		err = errors.Join(

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -61,7 +60,6 @@ type fixture struct {
 	server *process.Server
 	ended  []string // what it said when it ended by itself and was started again
 
-	mu       sync.Mutex
 	accepted []string // uuids of books
 }
 

@@ -61,7 +61,7 @@ func (w *Watch) report(found []string) {
 		if !slices.Contains(found, s.Consumer) {
 			continue
 		}
-		args := []any{"listener", s.Consumer, "reason", s.Reason, "events", s.Missed.Count(), "since", s.Since}
+		args := []any{"listener", s.Consumer, "reason", s.Reason, "events", s.Count(), "since", s.Since}
 		if slices.Contains(w.opts.Repaired, s.Consumer) {
 			w.log.Error("events left the log before a listener had handled them; what it maintains is repaired", args...)
 		} else {

@@ -181,9 +181,7 @@ func writeThrough(ctx context.Context, s driver.Store, wrote chan<- uint64) erro
 			case wrote <- revision:
 			default:
 			}
-		case ctx.Err() != nil:
-			return nil
-		case !errors.Is(err, errs.Unavailable):
+		case ctx.Err() == nil && !errors.Is(err, errs.Unavailable):
 			return err
 		}
 		for err != nil && ctx.Err() == nil {

@@ -108,7 +108,7 @@ func (c *client) do(ctx context.Context, op history.Op) (history.Op, bool) {
 		defer cancel()
 	}
 	op.Call = c.History.Now()
-	wrong := ""
+	var wrong string
 	if op.Bus {
 		wrong = overBus(ctx, c.bus, &op)
 	} else {

@@ -143,7 +143,9 @@ func expected(kind history.Kind, status int) bool {
 func request(ctx context.Context, send sender, front string, op *history.Op) (*reply, error) {
 	store := history.StoreOf(op.Object.Store)
 	h := http.Header{"X-Request-Id": {op.Request}}
-	path, method, body := store.Path+"/"+op.Object.UUID, "", []byte(nil)
+	path := store.Path + "/" + op.Object.UUID
+	var method string
+	var body []byte
 	switch op.Kind {
 	case history.Create:
 		method, path, body = http.MethodPost, store.Path, encode(op.Object.UUID, op.Fields)

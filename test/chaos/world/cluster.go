@@ -19,13 +19,13 @@ func (w *World) clusterNemeses() []Nemesis {
 	if len(w.buses) < 2 {
 		return nil
 	}
-	anyone := func(_ context.Context, r *rand.Rand) (*bus, error) { return some(r, 1, w.buses)[0], nil }
+	anyone := func(r *rand.Rand) *bus { return some(r, 1, w.buses)[0] }
 	// While another fault is there may be no leader.
 	leader := func(ctx context.Context, r *rand.Rand) (*bus, error) {
 		if b, err := w.leader(ctx); err == nil || ctx.Err() != nil {
 			return b, err
 		}
-		return anyone(ctx, r)
+		return anyone(r), nil
 	}
 	return []Nemesis{
 		{Name: "kill bus leader", Kills: 1, Inject: func(ctx context.Context, r *rand.Rand) (heal, error) {
@@ -36,7 +36,7 @@ func (w *World) clusterNemeses() []Nemesis {
 			b.kill()
 			return func(context.Context) error { return b.start() }, nil
 		}},
-		w.isolate("isolate bus", anyone),
+		w.isolate("isolate bus", func(_ context.Context, r *rand.Rand) (*bus, error) { return anyone(r), nil }),
 		w.isolate("isolate bus leader", leader),
 	}
 }

@@ -53,8 +53,6 @@ type change struct {
 	undo   func()
 }
 
-const root = 1
-
 // New returns an empty disk.
 func New() *Disk {
 	d := &Disk{nodes: map[uint64]*node{}, changed: make(chan struct{})}
