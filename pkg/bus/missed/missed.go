@@ -162,7 +162,9 @@ func (w *Watch) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	if w.repairing {
-		<-w.done
+		if err := <-w.done; err != nil {
+			w.log.Info("the repair is left to the next process", "reason", err)
+		}
 		w.retry(ctx, func(s *state) bool { return s.release(w.instance) })
 	}
 	if w.opts.Bus.JetStream().Conn().IsConnected() {
