@@ -96,12 +96,12 @@ func examine(t *testing.T, w *world.World, r *run.Run) {
 	}
 }
 
-func TestSoakNothingIsLostOnFiles(t *testing.T) { soak(t, world.Files, 3) }
+func TestSoakNothingIsLostOnFiles(t *testing.T) { soak(t, world.Files, 2) }
 
-func TestSoakNothingIsLostOnFilesWithABusOfItsOwn(t *testing.T) { soak(t, world.FilesAndBus, 3) }
+func TestSoakNothingIsLostOnFilesWithABusOfItsOwn(t *testing.T) { soak(t, world.FilesAndBus, 2) }
 
-func TestSoakNothingIsLostOnMongoDB(t *testing.T) { soak(t, world.Mongo, 2) }
+func TestSoakNothingIsLostOnMongoDB(t *testing.T) { soak(t, world.Mongo, 1) }
 
-func TestSoakNothingIsLostOnDynamoDB(t *testing.T) { soak(t, world.Dynamo, 2) }
+func TestSoakNothingIsLostOnDynamoDB(t *testing.T) { soak(t, world.Dynamo, 1) }
 
-func TestSoakNothingIsLostInACluster(t *testing.T) { soak(t, world.Cluster, 2) }
+func TestSoakNothingIsLostInACluster(t *testing.T) { soak(t, world.Cluster, 1) }
