@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/event"
 	"belfry/test/chaos/history"
@@ -38,14 +39,32 @@ func OpenLog(ctx context.Context, url, tag string) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{tag: tag, conn: conn, received: map[string]bool{}}
-	if l.js, err = jetstream.New(conn); err == nil {
-		err = l.open(ctx)
+	if l.js, err = jetstream.New(conn, jetstream.WithDefaultTimeout(requestTimeout)); err == nil {
+		err = l.openWithRetry(ctx)
 	}
 	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("the event log at %s: %w", url, err)
 	}
 	return l, nil
+}
+
+const (
+	requestTimeout = 20 * time.Second // of one request to the bus
+	openTimeout    = 2 * time.Minute
+)
+
+// openWithRetry opens the log once the bus replies: the servers of a cluster that has just begun may
+// still elect the leader of the log.
+func (l *Log) openWithRetry(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	for delays := backoff.New(100*time.Millisecond, time.Second); ; {
+		err := l.open(ctx)
+		if err == nil || delays.Wait(limited) != nil {
+			return err
+		}
+	}
 }
 
 func (l *Log) open(ctx context.Context) error {
