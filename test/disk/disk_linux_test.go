@@ -229,26 +229,20 @@ func (f *fixture) ends(reason string) {
 }
 
 func TestADiskThatObjectsAndEventsFillTogether(t *testing.T) {
-	if !withDisks(t) {
-		return
-	}
-	f := newFixture(t, "data: disk/data", map[string]string{"disk": small})
-	f.serve()
-	f.createAuthors()
-	f.write(func(status int, _ string) bool { return status != http.StatusCreated })
-	f.ends("no space left on device")
-	f.fill("disk")
-	f.serve()
-	f.await("GET", "/readyz", "", http.StatusServiceUnavailable, "waits for space on the disk of backend default")
-	f.grow("disk")
-	f.right()
+	objectsFill(t, "data: disk/data")
 }
 
 func TestADiskThatObjectsFill(t *testing.T) {
+	objectsFill(t, "data: data\nbackends: {default: {folder: disk/objects}}")
+}
+
+// objectsFill fills the disk of the objects: belfry ends, and a start waits until there is space.
+func objectsFill(t *testing.T, settings string) {
+	t.Helper()
 	if !withDisks(t) {
 		return
 	}
-	f := newFixture(t, "data: data\nbackends: {default: {folder: disk/objects}}", map[string]string{"disk": small})
+	f := newFixture(t, settings, map[string]string{"disk": small})
 	f.serve()
 	f.createAuthors()
 	f.write(func(status int, _ string) bool { return status != http.StatusCreated })
