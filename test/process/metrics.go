@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,13 +19,14 @@ func (s *Server) Metric(name string) (float64, error) {
 	if err == nil && len(all[name]) == 0 {
 		err = fmt.Errorf("no metric %s", name)
 	}
-	return all.sum(name), err
+	return all.Sum(name), err
 }
 
-// metrics holds the values of a server by name, one for each set of labels.
-type metrics map[string][]float64
+// Metrics holds the values of a server by name, one for each set of labels.
+type Metrics map[string][]float64
 
-func (m metrics) sum(name string) (sum float64) {
+// Sum is the sum of a metric over its labels.
+func (m Metrics) Sum(name string) (sum float64) {
 	for _, v := range m[name] {
 		sum += v
 	}
@@ -36,14 +38,19 @@ func (m metrics) sum(name string) (sum float64) {
 var scraper = &http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
 
 // scrape reads all metrics.
-func (s *Server) scrape() (metrics, error) {
+func (s *Server) scrape() (Metrics, error) {
 	res, err := scraper.Get(s.URL + "/metrics")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	all := metrics{}
-	lines := bufio.NewScanner(res.Body)
+	return ReadMetrics(res.Body)
+}
+
+// ReadMetrics reads all metrics of a page in Prometheus' text format.
+func ReadMetrics(page io.Reader) (Metrics, error) {
+	all := Metrics{}
+	lines := bufio.NewScanner(page)
 	for lines.Scan() {
 		line := lines.Text()
 		end := strings.IndexAny(line, "{ ")
@@ -61,7 +68,7 @@ func (s *Server) scrape() (metrics, error) {
 
 // Idle waits until every event is published and every worker has handled all.
 func (s *Server) Idle() error {
-	var first metrics
+	var first Metrics
 	return kit.Await(2*time.Minute, func() error {
 		second, err := s.scrape()
 		if err != nil {
@@ -85,13 +92,13 @@ const (
 // no snapshot. If the workers were idle in the first one and no event is pending in
 // the second, then their last writes have no further effect, unless an event was
 // published in between.
-func atRest(first, second metrics) error {
+func atRest(first, second Metrics) error {
 	if len(first[listenerPending]) < workers || len(second[listenerPending]) < workers || len(second[eventsPending]) == 0 {
 		return errors.New("a metric is missing")
 	}
 	for name, n := range map[string]float64{
-		listenerPending: first.sum(listenerPending), eventsPending: second.sum(eventsPending),
-		eventsPublished + " since a moment ago": second.sum(eventsPublished) - first.sum(eventsPublished),
+		listenerPending: first.Sum(listenerPending), eventsPending: second.Sum(eventsPending),
+		eventsPublished + " since a moment ago": second.Sum(eventsPublished) - first.Sum(eventsPublished),
 	} {
 		if n != 0 {
 			return fmt.Errorf("%s is %v", name, n)

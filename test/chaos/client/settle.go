@@ -1,16 +1,14 @@
 package client
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"belfry/test/chaos/history"
+	"belfry/test/process"
 )
 
 // Settle waits until nothing is pending: no request is in flight, no event is unpublished, and every
@@ -48,41 +46,20 @@ func (p *Pool) observe(ctx context.Context, l *Log) (last uint64, err error) {
 			return 0, err
 		}
 		// A process leaves out the stores that it can't read.
-		if n := m["belfry_events_pending"]; n.count < len(history.All()) || n.sum > 0 {
-			return 0, fmt.Errorf("%v events of %d stores are not published, says %s", n.sum, n.count, front)
+		if stores, pending := len(m["belfry_events_pending"]), m.Sum("belfry_events_pending"); stores < len(history.All()) || pending > 0 {
+			return 0, fmt.Errorf("%v events of %d stores are not published, says %s", pending, stores, front)
 		}
-		if flying := m["belfry_http_requests_in_flight"].sum; flying > 1 { // one is that of the metrics
+		if flying := m.Sum("belfry_http_requests_in_flight"); flying > 1 { // one is that of the metrics
 			return 0, fmt.Errorf("%v requests are in flight at %s", flying, front)
 		}
 	}
 	return last, nil
 }
 
-// metric is the sum of a metric over its labels, and how many there are.
-type metric struct {
-	sum   float64
-	count int
-}
-
-func (p *Pool) metrics(ctx context.Context, front string) (map[string]metric, error) {
+func (p *Pool) metrics(ctx context.Context, front string) (process.Metrics, error) {
 	r, err := p.http.send(ctx, http.MethodGet, front+"/metrics", nil, nil)
 	if err != nil || r.status != http.StatusOK {
 		return nil, statusError(r, err)
 	}
-	all := map[string]metric{}
-	lines := bufio.NewScanner(bytes.NewReader(r.body))
-	for lines.Scan() {
-		line := lines.Text()
-		end := strings.IndexAny(line, "{ ")
-		if end < 0 || line[0] == '#' {
-			continue
-		}
-		v, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
-		if err != nil {
-			return nil, err
-		}
-		m := all[line[:end]]
-		all[line[:end]] = metric{m.sum + v, m.count + 1}
-	}
-	return all, lines.Err()
+	return process.ReadMetrics(bytes.NewReader(r.body))
 }
