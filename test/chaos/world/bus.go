@@ -29,8 +29,8 @@ jetstream { store_dir: %q, sync_interval: always }
 `
 
 // In a cluster each server connects to the others through proxies, and all connections are known: what
-// the servers advertise to each other is an address that nobody listens on, and clients are told
-// nothing. A server expects as many servers as it has routes, so one of them is to itself, which it
+// the servers advertise to each other is an address that nobody listens on, and clients receive
+// none. A server expects as many servers as it has routes, so one of them is to itself, which it
 // ignores: with fewer, two servers would begin without the third one.
 const clusterConfig = `cluster {
   name: belfry
