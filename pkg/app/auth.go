@@ -11,7 +11,6 @@ import (
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
-	"belfry/pkg/store/query"
 )
 
 // compileAuth compiles the options of authentication.
@@ -88,17 +87,12 @@ func smtpOptions(m *config.SMTPMailer) mail.SMTPOptions {
 	return mail.SMTPOptions{Host: m.Host, Port: int(m.Port), User: m.User, Password: string(m.Password), TLS: m.TLS}
 }
 
-// linkAuth adds mappings and indexes to the stores of authentication: objects of a user are deleted with
-// the user and found by the user, and expired objects are found by their time.
+// linkAuth adds mappings to the stores of authentication: objects of a user are deleted with the user and found
+// by the user.
 func (p *plan) linkAuth() {
 	c := &p.config.Authentication
 	p.link(config.SessionStore, c.UserStore)
 	p.link(c.IdentStore, c.UserStore)
-	for i := range p.stores {
-		if o := &p.stores[i]; o.Name == config.SessionStore || o.Name == config.TokenStore {
-			o.Indexes = append(o.Indexes, query.Index{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}})
-		}
-	}
 }
 
 // link deletes objects with the user whom they name, unless a configured mapping does.

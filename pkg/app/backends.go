@@ -35,31 +35,21 @@ func openBackend(ctx context.Context, b config.Backend, log *slog.Logger, awaitS
 	}
 }
 
-// backendOpener opens one backend.
-type backendOpener func(ctx context.Context, name string, b config.Backend, log *slog.Logger) (driver.Backend, error)
-
-func openBackendOnce(ctx context.Context, name string, b config.Backend, log *slog.Logger) (driver.Backend, error) {
-	return openNamed(ctx, name, b, log, nil)
-}
-
-func openNamed(ctx context.Context, name string, b config.Backend, log *slog.Logger, awaitSpace func(error) error) (driver.Backend, error) {
-	backend, err := openBackend(ctx, b, log, awaitSpace)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "backend %s", name)
-	}
-	return backend, nil
+// openBackendOnce opens one backend for a command that neither waits nor logs.
+func openBackendOnce(ctx context.Context, _ string, b config.Backend) (driver.Backend, error) {
+	return openBackend(ctx, b, slog.New(slog.DiscardHandler), nil)
 }
 
 // openBackends opens the backends that stores use.
-func (p *plan) openBackends(ctx context.Context, open backendOpener, log *slog.Logger) (map[string]driver.Backend, error) {
+func (p *plan) openBackends(ctx context.Context, open func(ctx context.Context, name string, b config.Backend) (driver.Backend, error)) (map[string]driver.Backend, error) {
 	backends := map[string]driver.Backend{}
 	for _, s := range p.config.Stores {
 		if backends[s.Backend] != nil {
 			continue
 		}
-		b, err := open(ctx, s.Backend, p.config.Backends[s.Backend], log)
+		b, err := open(ctx, s.Backend, p.config.Backends[s.Backend])
 		if err != nil {
-			return nil, errors.Join(err, closeBackends(backends))
+			return nil, errors.Join(errs.Wrap(err, errs.KindOf(err), "backend %s", s.Backend), closeBackends(backends))
 		}
 		backends[s.Backend] = b
 	}
@@ -106,7 +96,7 @@ func (p *plan) openStores(ctx context.Context, backends map[string]driver.Backen
 }
 
 func (a *App) openBackends(ctx context.Context) error {
-	backends, err := a.plan.openBackends(ctx, a.openBackendWithRetry, a.log)
+	backends, err := a.plan.openBackends(ctx, a.openBackendWithRetry)
 	if err != nil {
 		return err
 	}
@@ -158,9 +148,9 @@ const (
 
 // openBackendWithRetry opens a backend once what it needs for that is available: the names of its servers
 // may have to be resolved.
-func (a *App) openBackendWithRetry(ctx context.Context, name string, b config.Backend, log *slog.Logger) (opened driver.Backend, err error) {
+func (a *App) openBackendWithRetry(ctx context.Context, name string, b config.Backend) (opened driver.Backend, err error) {
 	space := a.awaitSpace(ctx, name)
-	err = a.awaitBackend(ctx, name, func() (err error) { opened, err = openNamed(ctx, name, b, log, space); return err })
+	err = a.awaitBackend(ctx, name, func() (err error) { opened, err = openBackend(ctx, b, a.log, space); return err })
 	return opened, err
 }
 

@@ -23,7 +23,6 @@ func (p *plan) placeBinaries() {
 	for i := range p.stores {
 		o := &p.stores[i]
 		if o.Name == config.ContentStore {
-			o.Indexes = append(o.Indexes, binary.ContentsOptions(o.Name).Indexes...)
 			continue
 		}
 		o.IndexBinaries = len(p.config.Binaries) > 0

@@ -64,8 +64,7 @@ func compile(c *config.Config) (*plan, error) {
 	}
 	p.linkAuth()
 	p.placeBinaries()
-	p.placeRequests()
-	p.placePositions()
+	p.placeOwn()
 	for i := range p.stores {
 		o := &p.stores[i]
 		for _, m := range p.mappings {

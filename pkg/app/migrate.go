@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"path/filepath"
 	"reflect"
 
@@ -147,7 +146,7 @@ func (m *migration) backend(ctx context.Context, c config.Backend) (driver.Backe
 			return o.backend, nil
 		}
 	}
-	b, err := openBackend(ctx, c, slog.New(slog.DiscardHandler), nil)
+	b, err := openBackendOnce(ctx, "", c)
 	if err != nil {
 		return nil, err
 	}

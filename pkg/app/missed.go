@@ -14,15 +14,6 @@ import (
 	"belfry/pkg/verify"
 )
 
-// placePositions configures the store of positions. Its writes need no events.
-func (p *plan) placePositions() {
-	for i := range p.stores {
-		if o := &p.stores[i]; o.Name == config.PositionStore {
-			o.NoEvents = true
-		}
-	}
-}
-
 // startMissed notices events that leave the log before a listener has handled them, and repairs what the
 // workers would have done. The sweeper needs no repair: it reads all contents by itself now and then.
 func (a *App) startMissed(context.Context) error {

@@ -15,16 +15,6 @@ const (
 	forgetAtOnce   = 10_000
 )
 
-// placeRequests configures the store of requests.
-func (p *plan) placeRequests() {
-	for i := range p.stores {
-		if o := &p.stores[i]; o.Name == config.RequestStore {
-			own := natsapi.RequestsOptions(o.Name)
-			o.NoEvents, o.Indexes = own.NoEvents, append(o.Indexes, own.Indexes...)
-		}
-	}
-}
-
 // onBus returns the stores with operations over the bus.
 func (p *plan) onBus() []string {
 	var all []string

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -58,7 +57,7 @@ func withStores(ctx context.Context, c *config.Config, doing string, direct func
 		return err
 	}
 	defer lock.Unlock()
-	backends, err := p.openBackends(ctx, openBackendOnce, slog.New(slog.DiscardHandler))
+	backends, err := p.openBackends(ctx, openBackendOnce)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,26 @@
+package app
+
+import (
+	"belfry/config"
+	"belfry/pkg/auth"
+	"belfry/pkg/binary"
+	"belfry/pkg/natsapi"
+	"belfry/pkg/store/query"
+)
+
+// placeOwn configures belfry's own stores: how their objects are found, and which of them need no events.
+func (p *plan) placeOwn() {
+	for i := range p.stores {
+		switch o := &p.stores[i]; o.Name {
+		case config.SessionStore, config.TokenStore:
+			o.Indexes = append(o.Indexes, query.Index{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}})
+		case config.ContentStore:
+			o.Indexes = append(o.Indexes, binary.ContentsOptions(o.Name).Indexes...)
+		case config.RequestStore:
+			own := natsapi.RequestsOptions(o.Name)
+			o.NoEvents, o.Indexes = own.NoEvents, append(o.Indexes, own.Indexes...)
+		case config.PositionStore:
+			o.NoEvents = true
+		}
+	}
+}
