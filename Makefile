@@ -31,12 +31,12 @@ run: ## Serve config/belfry.yaml (CONFIG=FILE for another)
 build: ## Build bin/belfry
 	$(GO) build -trimpath -o bin/belfry ./cmd/belfry
 
-# The packages of test start processes and wait: they come first, so that none
+# The packages that start servers take the longest: they come first, so that none
 # of them is left when everything else is done. vet is a command of its own.
 .PHONY: test
 test: prepare ## Run every test with the race detector, and print the ten slowest packages
 	@mkdir -p .cache
-	$(GO) test -race -vet=off -timeout 10m -p $(PACKAGES) ./test/... ./... | tee .cache/test.log
+	$(GO) test -race -vet=off -timeout 10m -p $(PACKAGES) ./test/... ./pkg/store/... ./pkg/binary/... ./... | tee .cache/test.log
 	@$(MAKE) --no-print-directory slowest
 
 .PHONY: slowest
