@@ -14,10 +14,11 @@ const (
 	ContentStore  = "Contents"     // binary contents that wait for deletion
 	RequestStore  = "Requests"     // idempotency records of requests over the bus
 	PositionStore = "LogPositions" // up to where listeners have handled the log of events
+	SealKeyStore  = "SealKeys"     // the key that seals what clients send back
 )
 
 func internalStores() []string {
-	return []string{SessionStore, TokenStore, ContentStore, RequestStore, PositionStore}
+	return []string{SessionStore, TokenStore, ContentStore, RequestStore, PositionStore, SealKeyStore}
 }
 
 // Authentication configures login providers and the redirects after a login. A

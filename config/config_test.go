@@ -76,7 +76,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen"}},
 		"dynamo":  {Type: "dynamodb", DynamoDB: &DynamoBackend{"eu-north-1", "http://127.0.0.1:8000", "k_"}},
 	})
-	equal(t, "names of stores", names(c.Stores), []string{"Contents", "Cooks", "LogPositions", "Logins", "Members", "Recipes", "Requests", "Sessions", "Tokens"})
+	equal(t, "names of stores", names(c.Stores), []string{"Contents", "Cooks", "LogPositions", "Logins", "Members", "Recipes", "Requests", "SealKeys", "Sessions", "Tokens"})
 	equal(t, "stores.Recipes", *c.Stores["Recipes"], Store{
 		Name: "Recipes", Backend: "dynamo", Schema: recipe, MaxObjectSize: 64 << 10,
 		Expose: &Expose{URL: "/cooking/recipes", Restrict: Restrict{Update: true}, List: true},
@@ -180,7 +180,7 @@ func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 		"Users": {Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: 10_000},
 	}
 	want := map[string]*Store{"Users": &users, "Idents": &idents}
-	for _, name := range []string{"Sessions", "Tokens", "Contents", "Requests", "LogPositions"} {
+	for _, name := range []string{"Sessions", "Tokens", "Contents", "Requests", "LogPositions", "SealKeys"} {
 		own := common
 		own.Name = name
 		want[name] = &own
@@ -190,7 +190,7 @@ func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 
 func TestUserAndIdentStoresCanHaveOtherNames(t *testing.T) {
 	c := mustParse(t, "authentication: {userStore: People, identStore: Keys}\n")
-	equal(t, "names", names(c.Stores), []string{"Contents", "Keys", "LogPositions", "People", "Requests", "Sessions", "Tokens"})
+	equal(t, "names", names(c.Stores), []string{"Contents", "Keys", "LogPositions", "People", "Requests", "SealKeys", "Sessions", "Tokens"})
 	equal(t, "target of the idents", names(c.Stores["Keys"].Map), []string{"People"})
 	equal(t, "private", c.Stores["People"].Private, []string{"password"})
 }

@@ -23,6 +23,7 @@ import (
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/bus/missed"
 	"belfry/pkg/errs"
+	"belfry/pkg/seal"
 	"belfry/pkg/sse"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -42,6 +43,7 @@ type App struct {
 	bus      *bus.Bus
 	relay    *outbox.Relay
 	set      *store.Set
+	sealer   *seal.Sealer
 	waiter   *applied.Waiter
 	auth     *auth.Service
 	storages map[string]storage.Storage

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,10 +81,15 @@ func openOnce(ctx context.Context, backend string, b driver.Backend, o store.Opt
 	return s, nil
 }
 
-// openStores opens every store; complete adds the options that only a running belfry has.
+// openStores opens every store, that of the key for sealing first; complete adds the options that only a running
+// belfry has.
 func (p *plan) openStores(ctx context.Context, backends map[string]driver.Backend, open opener, complete func(*store.Options)) (*store.Set, error) {
 	var stores []*store.Store
-	for _, o := range p.stores {
+	ordered := slices.Clone(p.stores)
+	if i := slices.IndexFunc(ordered, func(o store.Options) bool { return o.Name == config.SealKeyStore }); i > 0 {
+		ordered[0], ordered[i] = ordered[i], ordered[0]
+	}
+	for _, o := range ordered {
 		complete(&o)
 		name := p.config.Stores[o.Name].Backend
 		s, err := open(ctx, name, backends[name], o)
@@ -126,7 +132,7 @@ func (a *App) awaitSpace(ctx context.Context, backend string) func(error) error 
 }
 
 func (a *App) openStores(ctx context.Context) error {
-	set, err := a.plan.openStores(ctx, a.backends, a.openWithRetry, func(o *store.Options) {
+	set, err := a.plan.openStores(ctx, a.backends, a.openStore, func(o *store.Options) {
 		o.Outbox, o.Announce, o.Interceptor = a.relay, a.bus, a.interceptor(o.Name)
 		o.Logger = a.log
 	})
@@ -138,6 +144,15 @@ func (a *App) openStores(ctx context.Context) error {
 		a.relay.Add(name, s.Driver())
 	}
 	return nil
+}
+
+// openStore opens one store, and reads the key for sealing from its store.
+func (a *App) openStore(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
+	opened, err := a.openWithRetry(ctx, backend, b, o)
+	if err == nil && o.Name == config.SealKeyStore {
+		err = a.openSealer(ctx, opened)
+	}
+	return opened, err
 }
 
 // The first and the longest delay between attempts to open a store whose backend is unavailable.

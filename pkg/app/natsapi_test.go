@@ -70,7 +70,7 @@ func TestStoresOverTheBus(t *testing.T) {
 		}
 		return err
 	})
-	for _, name := range []string{"Authors", "Idents", "Sessions", "Tokens", "Contents", "Requests", "LogPositions"} {
+	for _, name := range []string{"Authors", "Idents", "Sessions", "Tokens", "Contents", "Requests", "LogPositions", "SealKeys"} {
 		if _, err := conn.Request("store."+name+".get", []byte(`{"uuid":"x"}`), time.Minute); !errors.Is(err, nats.ErrNoResponders) {
 			t.Errorf("%s: %v", name, err)
 		}

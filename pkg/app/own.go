@@ -19,7 +19,7 @@ func (p *plan) placeOwn() {
 		case config.RequestStore:
 			own := natsapi.RequestsOptions(o.Name)
 			o.NoEvents, o.Indexes = own.NoEvents, append(o.Indexes, own.Indexes...)
-		case config.PositionStore:
+		case config.PositionStore, config.SealKeyStore:
 			o.NoEvents = true
 		}
 	}

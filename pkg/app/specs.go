@@ -54,7 +54,7 @@ func (p *plan) sweepSpec() listener.Spec {
 	}
 	var stores []string
 	for i := range p.stores {
-		if name := p.stores[i].Name; name != config.ContentStore {
+		if name := p.stores[i].Name; name != config.ContentStore && name != config.SealKeyStore {
 			stores = append(stores, name)
 		}
 	}

@@ -1,0 +1,74 @@
+// Package seal makes texts that clients keep and send back, such as the ids of events and
+// the cursors of lists. A client can neither read such a text nor make one, and can't
+// tell whether two have the same content.
+package seal
+
+import (
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"strings"
+
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"belfry/pkg/errs"
+)
+
+// KeySize is the length of a key in bytes.
+const KeySize = chacha20poly1305.KeySize
+
+// Overhead is how many bytes a text has, before it is encoded in base64url, beyond those
+// of its content.
+const Overhead = 1 + chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
+
+// format is the first byte of what is encoded: XChaCha20-Poly1305, then the nonce, which
+// is random. Its 24 bytes never repeat, however many texts are sealed.
+const format = 1
+
+var b64 = base64.RawURLEncoding.Strict()
+
+// Sealer seals and opens texts with one key. It is safe for concurrent use.
+type Sealer struct{ aead cipher.AEAD }
+
+// NewKey returns a random key.
+func NewKey() []byte {
+	key := make([]byte, KeySize)
+	_, _ = rand.Read(key) // never fails
+	return key
+}
+
+// New returns a Sealer with a key of KeySize bytes; errs.Internal for any other, which
+// the error does not contain. Processes with the same key open each other's texts.
+func New(key []byte) (*Sealer, error) {
+	aead, err := chacha20poly1305.NewX(key)
+	if err != nil {
+		return nil, errs.New(errs.Internal, "the key for sealing has %d bytes instead of %d", len(key), KeySize)
+	}
+	return &Sealer{aead}, nil
+}
+
+// Seal returns a text of letters, digits, - and _, which is safe in a URL. It can be
+// opened for the same purpose only. Its length tells the length of the content: pad
+// content whose length is a secret.
+func (s *Sealer) Seal(purpose string, content []byte) string {
+	sealed := make([]byte, 1+chacha20poly1305.NonceSizeX, Overhead+len(content))
+	sealed[0] = format
+	_, _ = rand.Read(sealed[1:]) // never fails
+	return b64.EncodeToString(s.aead.Seal(sealed, sealed[1:], content, []byte(purpose)))
+}
+
+// Open returns the content of a text that was sealed for the purpose. It reports false for
+// any other text: one that was changed or made up, or sealed for another purpose or with
+// another key.
+func (s *Sealer) Open(purpose, text string) (content []byte, ok bool) {
+	if strings.ContainsAny(text, "\r\n") { // which the decoder skips
+		return nil, false
+	}
+	sealed, err := b64.DecodeString(text)
+	if err != nil || len(sealed) < Overhead || sealed[0] != format {
+		return nil, false
+	}
+	nonce, rest := sealed[1:1+chacha20poly1305.NonceSizeX], sealed[1+chacha20poly1305.NonceSizeX:]
+	content, err = s.aead.Open(nil, nonce, rest, []byte(purpose))
+	return content, err == nil
+}
