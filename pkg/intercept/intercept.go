@@ -5,7 +5,8 @@
 // called in the order of the configuration, each with its own timeout; each sees the
 // object as amended by those before it. An interceptor fails when it is not running,
 // does not reply in time, or sends an invalid reply; the configuration says whether
-// that rejects or allows the operation.
+// that rejects or allows the operation. A request that can't be sent because it is
+// too large is never allowed.
 package intercept
 
 import (
@@ -17,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/interceptor"
 	"belfry/pkg/store"
@@ -52,12 +54,18 @@ func (a *Chain) Intercept(ctx context.Context, r store.InterceptRequest) (patch 
 	}
 	request.Ctx.Wait = "" // internal to belfry and its workers
 	for _, rule := range a.rules[r.Op] {
-		answer, err := a.ask(ctx, rule, request)
+		body, err := encode(request, rule.Name, r.Arrays, a.maxPayload())
+		if err != nil {
+			// Whatever the rule says of failures: a caller who can make the request too
+			// large would otherwise decide that nobody is asked.
+			return nil, err
+		}
+		answer, err := a.ask(ctx, rule, interceptor.Subject(r.Op, r.Store, rule.Name), body)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			if !rule.FailOpen {
+			if !rule.FailOpen || errors.Is(err, nats.ErrMaxPayload) {
 				return nil, failure(rule, err)
 			}
 			a.log.Warn("an interceptor failed; its rule allows the operation", "interceptor", rule.Name, "op", r.Op, "store", r.Store, "error", err)
@@ -74,6 +82,14 @@ func (a *Chain) Intercept(ctx context.Context, r store.InterceptRequest) (patch 
 		}
 	}
 	return patch, nil
+}
+
+// maxPayload is the size limit of a message.
+func (a *Chain) maxPayload() int {
+	if limit := int(a.conn.MaxPayload()); limit > 0 {
+		return limit
+	}
+	return bus.MaxPayload // until the server has said it
 }
 
 // mergePatches adds a patch to those before it, and applies it to the object that the
@@ -97,24 +113,11 @@ func mergePatches(before, next object.Object, r *interceptor.Request) (object.Ob
 	return before.Merge(next), nil
 }
 
-// maxOverhead is the size limit of a request without its objects.
-const maxOverhead = 8 << 10
-
-func (a *Chain) ask(ctx context.Context, rule Rule, r interceptor.Request) (interceptor.Response, error) {
+func (a *Chain) ask(ctx context.Context, rule Rule, subject string, body []byte) (interceptor.Response, error) {
 	var answer interceptor.Response
-	body, err := json.Marshal(r)
-	if err != nil {
-		return answer, err
-	}
-	if int64(len(body)) > a.conn.MaxPayload()-maxOverhead {
-		r.Stored, r.StoredOmitted = nil, true
-		if body, err = json.Marshal(r); err != nil {
-			return answer, err
-		}
-	}
 	ctx, cancel := context.WithTimeout(ctx, rule.Timeout)
 	defer cancel()
-	reply, err := a.conn.RequestWithContext(ctx, interceptor.Subject(r.Op, r.Store, rule.Name), body)
+	reply, err := a.conn.RequestWithContext(ctx, subject, body)
 	if err != nil {
 		return answer, err
 	}

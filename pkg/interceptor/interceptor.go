@@ -32,6 +32,7 @@ type Request struct {
 	Object        json.RawMessage `json:"object,omitempty"`        // as it would be stored; for get, as it would be returned
 	Stored        json.RawMessage `json:"stored,omitempty"`        // as it is, for update and delete
 	StoredOmitted bool            `json:"storedOmitted,omitempty"` // Stored was too large for a message
+	ArraysOmitted []string        `json:"arraysOmitted,omitempty"` // mapped arrays that Object and Stored are without, because they were too large for a message
 	Datas         json.RawMessage `json:"datas,omitempty"`         // of register: the form, or the provider's profile
 	Actor         *string         `json:"actor"`                   // uuid of the user who acts, or null
 	Ctx           event.Ctx       `json:"ctx"`

@@ -12,9 +12,10 @@ type InterceptRequest struct {
 	Op     string // save, update, delete, get or register
 	Store  string
 	UUID   string
-	Object []byte // as it would be stored, for get as it would be returned; nil for a deletion
-	Stored []byte // as it is stored; nil when there is none
-	Datas  []byte // for register: the form, or the provider's profile
+	Object []byte   // as it would be stored, for get as it would be returned; nil for a deletion
+	Stored []byte   // as it is stored; nil when there is none
+	Datas  []byte   // for register: the form, or the provider's profile
+	Arrays []string // the store's mapped arrays, which can be left out where they are too large
 	Call   Call
 }
 
@@ -31,7 +32,7 @@ func (s *Store) intercept(ctx context.Context, call Call, op, uuid string, next 
 	if s.opts.Interceptor == nil || !call.Client {
 		return next, nil
 	}
-	r := InterceptRequest{Op: op, Store: s.opts.Name, UUID: uuid, Call: call}
+	r := InterceptRequest{Op: op, Store: s.opts.Name, UUID: uuid, Arrays: s.opts.Arrays, Call: call}
 	if next != nil {
 		r.Object = s.visible(next.Encode())
 	}
@@ -59,7 +60,7 @@ func (s *Store) interceptGet(ctx context.Context, call Call, o Stored) (Stored, 
 	if s.opts.Interceptor == nil || !call.Client {
 		return o, nil
 	}
-	patch, err := s.opts.Interceptor.Intercept(ctx, InterceptRequest{Op: "get", Store: s.opts.Name, UUID: o.UUID, Object: o.Body, Call: call})
+	patch, err := s.opts.Interceptor.Intercept(ctx, InterceptRequest{Op: "get", Store: s.opts.Name, UUID: o.UUID, Object: o.Body, Arrays: s.opts.Arrays, Call: call})
 	if err != nil || len(patch) == 0 {
 		return o, err
 	}

@@ -105,6 +105,10 @@ func (d *document) question(name string, s *model.Store, op string) {
 		"ctx", model.Ref("Context"),
 		"object", o,
 	}
+	if op != "register" {
+		properties = append(properties, "arraysOmitted", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description",
+			"The mapped arrays that the object, and the stored one, are without, because they were too large for a message."))
+	}
 	if op == "update" || op == "delete" {
 		properties = append(properties, "stored", ordered.Of("type", "object", "description", "As it is."),
 			"storedOmitted", ordered.Of("const", true, "description", "It was too large for a message."))
