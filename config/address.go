@@ -59,6 +59,21 @@ func parseOrigin(text string) (string, error) {
 	return strings.ToLower(text), nil
 }
 
+// parseServedHost accepts the name or address by which clients reach belfry, without a port;
+// and * for any.
+func parseServedHost(text string) (string, error) {
+	name := strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
+	if ip, err := netip.ParseAddr(name); err == nil && ip.Zone() == "" {
+		return ip.Unmap().String(), nil
+	}
+	if name == "*" || hostSyntax.MatchString(name) && len(name) <= 253 {
+		return strings.ToLower(name), nil
+	}
+	return "", errors.New("expected a name such as app.example.com, or an address, without scheme and port")
+}
+
+var hostSyntax = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
+
 // parsePrefix accepts a network or a single address.
 func parsePrefix(text string) (netip.Prefix, error) {
 	if ip, err := netip.ParseAddr(text); err == nil && ip.Zone() == "" {

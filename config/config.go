@@ -29,6 +29,7 @@ const MaxObjectSize = 256 << 10
 type Config struct {
 	Listen          string         // host:port of HTTP
 	BaseURL         string         // URL at which clients reach belfry, without a final slash
+	Hosts           []string       // names that requests may use for belfry, besides that in BaseURL and those of loopback; "*" is any
 	Proxies         []netip.Prefix // proxies whose X-Forwarded-For is trusted
 	Data            string         // folder for everything that belfry writes
 	MaxObjectSize   int64          // bytes; a store may set its own
@@ -153,6 +154,11 @@ func (c *Config) read(s *section) {
 	decode(s, "baseURL", &c.BaseURL, parseBaseURL)
 	if !s.has("baseURL") {
 		c.derived = append(c.derived, func() { c.BaseURL = baseURLOf(c.Listen) })
+	}
+	for _, v := range s.list("hosts") {
+		if host, ok := convert(s.doc, v, parseServedHost); ok {
+			c.Hosts = append(c.Hosts, host)
+		}
 	}
 	for _, v := range s.list("proxies") {
 		if p, ok := convert(s.doc, v, parsePrefix); ok {

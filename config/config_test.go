@@ -59,6 +59,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "listen", c.Listen, "0.0.0.0:9000")
 	equal(t, "baseURL", c.BaseURL, "https://kitchen.example.org/api")
 	equal(t, "data", c.Data, data)
+	equal(t, "hosts", c.Hosts, []string{"kitchen.local", "2001:db8::1", "10.0.0.1"})
 	equal(t, "proxies", c.Proxies, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")})
 	equal(t, "maxObjectSize", c.MaxObjectSize, int64(128<<10))
 	equal(t, "tombstones", c.Tombstones, 48*time.Hour)

@@ -122,6 +122,12 @@ func TestAuthentication(t *testing.T) {
 			"1:18: authentication.identStore: is also the user store; users and idents need separate stores"}},
 		{"the store of sessions", "authentication: {userStore: Sessions}\n", []string{
 			"1:18: authentication.userStore: is an internal store of belfry; choose another name"}},
+		{"hosts", "hosts: [ok, '*', 'a:80', 'http://a', '*.a', '::1', '[::1]:80', a..b]\n", []string{
+			`1:18: hosts[2]: expected a name such as app.example.com, or an address, without scheme and port, not "a:80"`,
+			`1:26: hosts[3]: expected a name such as app.example.com, or an address, without scheme and port, not "http://a"`,
+			`1:38: hosts[4]: expected a name such as app.example.com, or an address, without scheme and port, not "*.a"`,
+			`1:52: hosts[6]: expected a name such as app.example.com, or an address, without scheme and port, not "[::1]:80"`,
+			`1:64: hosts[7]: expected a name such as app.example.com, or an address, without scheme and port, not "a..b"`}},
 		{"guards", "proxies: [10.0.0.1, 10.1.2.3/8, x]\nauthentication: {limits: {address: -1, acount: 1}, trustedOrigins: ['https://a.example/x']}\n", []string{
 			`1:33: proxies[2]: expected an address such as 10.0.0.1 or a network such as 10.0.0.0/8, not "x"`,
 			`2:27: authentication.limits.address: expected a whole number from 0 to 1000000, not "-1"`,

@@ -45,6 +45,7 @@ type Options struct {
 	MaxBody  int64                // most bytes of a request body; 0: DefaultMaxBody
 	MaxWait  time.Duration        // longest Prefer: wait; 0: DefaultMaxWait
 	Proxies  []netip.Prefix       // whose X-Forwarded-For is trusted
+	Hosts    *kit.Hosts           // nil: requests may name any host
 }
 
 // Server is the HTTP API. It is safe for concurrent use.
@@ -73,7 +74,7 @@ func New(o Options) *Server {
 	}
 	router := kit.NewRouter(kit.RouterOptions{
 		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies,
-		Filters: []kit.Filter{origins.AllowCORS, origins.RefuseForgery, system.Gate(o.Closed)},
+		Filters: []kit.Filter{o.Hosts.Refuse(system.ProbePaths()...), origins.AllowCORS, origins.RefuseForgery, system.Gate(o.Closed)},
 	})
 	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping})
 

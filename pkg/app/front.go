@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/pkg/api"
+	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 )
 
@@ -38,7 +39,7 @@ func (a *App) listen(ctx context.Context) error {
 	f.waiting.Store(errStarting())
 	starting := api.New(api.Options{
 		Closed: func() error { return f.waiting.Load() }, Ready: func(context.Context) error { return f.waiting.Load() },
-		Registry: prometheus.NewRegistry(), Logger: a.log,
+		Registry: prometheus.NewRegistry(), Logger: a.log, Hosts: a.hosts(),
 	})
 	f.api.Store(starting)
 	f.server = starting.HTTPServer()
@@ -57,10 +58,15 @@ func (a *App) listen(ctx context.Context) error {
 	return nil
 }
 
+// hosts returns the hosts that requests may name.
+func (a *App) hosts() *kit.Hosts {
+	return kit.NewHosts(a.config.BaseURLAt(a.HTTPAddress()), a.config.Hosts...)
+}
+
 // serveHTTP serves requests. A process without the role front serves its health and metrics only.
 func (a *App) serveHTTP(context.Context) error {
 	f := &a.front
-	o := api.Options{Ready: a.ready, Degraded: a.degraded, Registry: a.registry, Logger: a.log}
+	o := api.Options{Ready: a.ready, Degraded: a.degraded, Registry: a.registry, Logger: a.log, Hosts: a.hosts()}
 	if a.has(roleFront) {
 		documents, err := a.documents()
 		if err != nil {

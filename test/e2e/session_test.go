@@ -133,7 +133,7 @@ func (s *session) request(ts *testscript.TestScript, args []string) error {
 	if err != nil {
 		return err
 	}
-	req.Header = header
+	req.Header, req.Host = header, header.Get("Host")
 	s.browsers.send(req)
 	res, err := s.client.RoundTrip(req)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 var (
 	citedFile   = regexp.MustCompile("`([a-z0-9_/]+_test\\.go)`((?:,? `Test\\w+`)+)")
 	citedTest   = regexp.MustCompile("`(Test\\w+)`")
-	citedScript = regexp.MustCompile("`(auth-[a-z-]+\\.txtar)`")
+	citedScript = regexp.MustCompile("`([a-z-]+\\.txtar)`")
 )
 
 // The threat model names tests, by file and name: each is there.

@@ -26,6 +26,9 @@ const (
 	metricsPath = "/metrics"
 )
 
+// ProbePaths returns the paths that probes request.
+func ProbePaths() []string { return []string{healthPath, readyPath} }
+
 // Health are the options of MountHealth.
 type Health struct {
 	Ready    func(context.Context) error // nil: always ready; /readyz shows the message of its *errs.Error

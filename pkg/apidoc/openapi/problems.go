@@ -30,6 +30,7 @@ func failures() []failure {
 		{413, "TooLarge", []string{"too-large"}, "The object or the body is too large.", nil},
 		{415, "Unsupported", []string{"unsupported"}, "The media type, charset or encoding is not supported.", nil},
 		{416, "NoSuchRange", []string{"range"}, "No byte of the file is in the range.", []string{"Content-Range"}},
+		{421, "Misdirected", []string{"misdirected"}, "The configuration does not name the host of the request.", nil},
 		{429, "Limited", []string{"limited"}, "Too many requests.", []string{"Retry-After"}},
 		{500, "Internal", []string{"internal"}, "An internal error; the server's log has it under the request's id.", nil},
 		{503, "Unavailable", []string{"unavailable"}, "Something that belfry needs is unavailable, or belfry is starting or stopping.", []string{"Retry-After"}},
