@@ -80,10 +80,11 @@ func (v *service) perform(ctx context.Context, r *request, idempotency *store.Id
 		}
 		return encodeObject(o, limit), err
 	default:
-		l, err := v.store.List(ctx, store.ListOptions{Filter: r.Filter, Sort: r.Sort, Limit: r.Limit, Cursor: r.Cursor})
+		l, err := v.store.List(ctx, store.ListOptions{Filter: r.Filter, Sort: r.Sort, Limit: r.Limit, Cursor: r.Cursor, MaxBytes: limit})
 		body := l.Encode("objects")
-		if err == nil && len(body) > limit {
-			err = errs.New(errs.TooLarge, "the page has %d bytes; the bus carries at most %d: ask for fewer with limit", len(body), limit)
+		if err == nil && len(body) > limit { // a page with nothing but a large object
+			err = errs.New(errs.TooLarge, "the next object is %q, which makes a reply of %d bytes; the bus carries at most %d: list it over HTTP",
+				l.Objects[0].UUID, len(body), limit)
 		}
 		return body, err
 	}

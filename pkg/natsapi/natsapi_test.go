@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -190,15 +192,29 @@ func TestTooLargeReplies(t *testing.T) {
 	for i := range 5 {
 		w.want("", wire.Save, fmt.Sprintf(body, fmt.Sprint("b", i)))
 	}
-	got := w.want("413", wire.List, `{}`)
-	if !strings.Contains(got.text, "ask for fewer") {
-		t.Error(got.text)
+	var listed []string
+	for cursor := ""; ; {
+		page := w.want("", wire.List, `{"cursor":"`+cursor+`"}`)
+		if len(page.body) > bus.MaxPayload {
+			t.Errorf("a page has %d bytes", len(page.body))
+		}
+		for _, o := range page.reply.Objects {
+			listed = append(listed, string(object.Field(o, "uuid")))
+		}
+		if cursor = page.reply.Cursor; cursor == "" {
+			break
+		}
 	}
-	w.want("", wire.List, `{"limit":3}`)
+	if want := []string{`"b0"`, `"b1"`, `"b2"`, `"b3"`, `"b4"`}; !slices.Equal(listed, want) {
+		t.Errorf("the pages have %v, want %v", listed, want)
+	}
 	stored, err := w.books.Get(t.Context(), "b0")
 	w.must(err)
 	_, err = store.NewWorker(w.books).CompareAndSet(t.Context(), stored, object.Object{"copies": []byte(`["` + strings.Repeat("x", 900_000) + `"]`)})
 	w.must(err)
+	if got := w.want("413", wire.List, `{}`); !strings.Contains(got.text, `"b0"`) {
+		t.Error(got.text)
+	}
 	if got := w.want("413", wire.Get, `{"uuid":"b0"}`); !strings.Contains(got.text, "HTTP") {
 		t.Error(got.text)
 	}

@@ -23,6 +23,8 @@ type ListOptions struct {
 	Sort   string
 	Limit  int    // 0: DefaultPage
 	Cursor string // Next of the page before
+
+	MaxBytes int // of the encoded page; 0: MaxPageBytes. An object that is larger is a page alone
 }
 
 // List is a page of objects. It can be shorter than the limit, even empty,
@@ -85,7 +87,8 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 		return List{}, err
 	}
 	list := List{Objects: make([]Stored, 0, len(page.Records))}
-	for _, record := range page.Records {
+	size := newPageBytes(o.MaxBytes)
+	for i, record := range page.Records {
 		decoded, err := object.Decode(record.Body)
 		if err != nil {
 			return List{}, err
@@ -104,7 +107,12 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 				return List{}, err
 			}
 		}
-		list.Objects = append(list.Objects, s.project(call, record))
+		shown := s.project(call, record)
+		if !size.add(shown) {
+			list.Next = plan.Cursor(page.Positions[i-1])
+			return list, nil
+		}
+		list.Objects = append(list.Objects, shown)
 	}
 	if page.Next != nil {
 		list.Next = plan.Cursor(page.Next)

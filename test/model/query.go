@@ -78,12 +78,10 @@ func pageOf(found []hit, descending bool, after []byte, limit int) (driver.Page,
 		found = found[sort.Search(len(found), func(i int) bool { return before(string(after), found[i].place) }):]
 	}
 	page := driver.Page{}
-	for i, h := range found {
-		if i == limit {
-			page.Next = []byte(found[i-1].place)
+	for _, h := range found {
+		if !page.Append(h.record, []byte(h.place), limit, driver.MaxPageBytes) {
 			break
 		}
-		page.Records = append(page.Records, h.record)
 	}
 	return page, nil
 }

@@ -137,11 +137,20 @@ type Query struct {
 	Limit      int    // maximum number of records, at least 1
 }
 
-// Page is a part of a result.
+// Page is a part of a result. It has fewer records than its limit when the result
+// ends, or when the bodies would have more than MaxPageBytes: only Next says whether
+// there are more.
 type Page struct {
-	Records []Record
-	Next    []byte // After of the next page; nil on the last page
+	Records   []Record
+	Positions [][]byte // of each record: After of a page that begins after it
+	Next      []byte   // After of the next page; nil on the last page
+
+	bytes int // of the bodies
 }
+
+// MaxPageBytes is how many bytes the bodies of a page have at most. A record whose
+// body is larger is a page alone.
+const MaxPageBytes = 4 << 20
 
 // Pending is an event that has not been cleared from its record, with what
 // Clear needs to find it.

@@ -1,9 +1,40 @@
 package driver
 
 import (
+	"bytes"
 	"context"
 	"iter"
 )
+
+// Full reports whether the page has limit records. Then it sets Next: call it only when
+// there is another record.
+func (p *Page) Full(limit int) bool {
+	n := len(p.Records)
+	if n < limit {
+		return false
+	}
+	p.Next = p.Positions[n-1]
+	return true
+}
+
+// Append adds the record at a position. When the page is full, it adds nothing, sets
+// Next and returns false: with limit records, or when the bodies would have more
+// than maxBytes.
+func (p *Page) Append(r Record, position []byte, limit, maxBytes int) bool {
+	if p.Full(limit) {
+		return false
+	}
+	if n := len(p.Records); n > 0 && p.bytes+len(r.Body) > maxBytes {
+		p.Next = p.Positions[n-1]
+		return false
+	}
+	p.Records, p.Positions = append(p.Records, r), append(p.Positions, bytes.Clone(position))
+	p.bytes += len(r.Body)
+	return true
+}
+
+// Size returns how many bytes the bodies have.
+func (p *Page) Size() int { return p.bytes }
 
 // Records iterates over the live records of a store in the order of their
 // UUIDs, reading pages of limit records. It ends after the first error.

@@ -8,9 +8,12 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// pageSize is the number of bytes of bodies or payloads after which a page ends
-// before its limit.
-const pageSize = 8 << 20
+// pageSize is the number of bytes of bodies or payloads at which a page ends before its
+// limit.
+const pageSize = driver.MaxPageBytes
+
+// firstReads is how many records are read before anything is known of their size.
+const firstReads = 16
 
 // Query implements driver.Store. Reads are strongly consistent: indexes don't lag.
 func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
@@ -67,28 +70,37 @@ func (s *store) page(ctx context.Context, readers []*reader, limit int) (page dr
 		return page, err
 	}
 	index := readers[0].span.index
-	for size := 0; len(positions) > 0; {
-		n := min(len(positions), batchReads)
+	var last []byte
+	for len(positions) > 0 {
+		n := min(len(positions), s.nextReads(&page))
 		records, err := s.recordsAt(ctx, positions[:n])
 		if err != nil {
 			return driver.Page{}, err
 		}
 		for _, f := range positions[:n] {
-			if r := records[f.uuid]; s.matchesEntry(index, f, r) {
-				page.Records = append(page.Records, r.record())
-				size += len(r.body)
+			r := records[f.uuid]
+			if s.matchesEntry(index, f, r) && !page.Append(r.record(), f.position, limit, s.b.pageSize) {
+				page.Next = last
+				return page, nil
 			}
+			last = f.position
 		}
-		last := positions[n-1]
-		if positions = positions[n:]; len(positions) == 0 && !more {
-			return page, nil
-		}
-		if len(positions) == 0 || size >= s.b.pageSize {
-			page.Next = last.position
-			return page, nil
-		}
+		positions = positions[n:]
+	}
+	if more {
+		page.Next = last
 	}
 	return page, nil
+}
+
+// nextReads returns how many records to read next: about as many as the page still takes, so that
+// little is read in vain.
+func (s *store) nextReads(page *driver.Page) int {
+	size := page.Size()
+	if size == 0 {
+		return firstReads
+	}
+	return min(batchReads, max(0, s.b.pageSize-size)*len(page.Records)/size+1)
 }
 
 func (s *store) recordsAt(ctx context.Context, positions []entryPosition) (map[string]*record, error) {

@@ -73,12 +73,7 @@ func (s *store) entryPage(ctx context.Context, from pebble.Reader, it *pebble.It
 	if q.Descending {
 		ok, next = it.Last(), it.Prev
 	}
-	var last []byte
-	for ; ok; ok = next() {
-		if len(page.Records) == q.Limit {
-			page.Next = last
-			return page, nil
-		}
+	for ; ok && !page.Full(q.Limit); ok = next() {
 		if err := ctx.Err(); err != nil {
 			return page, errCanceled(err)
 		}
@@ -90,8 +85,9 @@ func (s *store) entryPage(ctx context.Context, from pebble.Reader, it *pebble.It
 		if err != nil {
 			return page, err
 		}
-		page.Records = append(page.Records, record)
-		last = append(last[:0], it.Key()[prefixSize:]...)
+		if !page.Append(record, it.Key()[prefixSize:], q.Limit, driver.MaxPageBytes) {
+			return page, nil
+		}
 	}
 	return page, nil
 }
@@ -145,11 +141,7 @@ func (s *store) syncedPage(ctx context.Context, page driver.Page, err error) (dr
 }
 
 func recordPage(ctx context.Context, it *pebble.Iterator, limit int) (page driver.Page, err error) {
-	for ok := it.First(); ok; ok = it.Next() {
-		if len(page.Records) == limit {
-			page.Next = []byte(page.Records[limit-1].UUID)
-			return page, nil
-		}
+	for ok := it.First(); ok && !page.Full(limit); ok = it.Next() {
 		if err := ctx.Err(); err != nil {
 			return page, errCanceled(err)
 		}
@@ -157,7 +149,9 @@ func recordPage(ctx context.Context, it *pebble.Iterator, limit int) (page drive
 		if err != nil {
 			return page, err
 		}
-		page.Records = append(page.Records, record)
+		if !page.Append(record, it.Key()[prefixSize:], limit, driver.MaxPageBytes) {
+			return page, nil
+		}
 	}
 	return page, nil
 }

@@ -50,30 +50,43 @@ func (s *store) findEqual(ctx context.Context, field string, q driver.Query) (dr
 }
 
 // find reads a page of the documents that match a filter, sorted by a field with unique
-// text values. The next page starts after the value of the last document.
+// text values, which are the positions. Tombstones among them are left out: they keep the
+// keys of indexes that the process which wrote them did not know.
 func (s *store) find(ctx context.Context, filter bson.D, sort string, direction, limit int) (page driver.Page, err error) {
-	projection := recordFields(sort)
-	docs, err := s.read(ctx, filter, projection, bson.D{{Key: sort, Value: direction}}, limit+1)
+	cursor, err := s.cursor(ctx, filter, recordFields(sort), bson.D{{Key: sort, Value: direction}}, limit+1)
 	if err != nil {
 		return page, err
 	}
-	if len(docs) > limit {
-		docs = docs[:limit]
-		last, ok := docs[limit-1].Lookup(sort).StringValueOK()
+	// The server keeps a cursor only when the page ended at its size, and forgets it by itself.
+	defer func() { _ = cursor.Close(ctx) }()
+	var last []byte
+	for n := 0; cursor.Next(ctx); n++ {
+		position, ok := cursor.Current.Lookup(sort).StringValueOK()
 		if !ok {
-			return page, s.errForeign(docs[limit-1])
+			return driver.Page{}, s.errForeign(cursor.Current)
 		}
-		page.Next = []byte(last)
+		r, err := s.decodeRecord(cursor.Current)
+		if err != nil {
+			return driver.Page{}, err
+		}
+		if n == limit || !r.Deleted && !page.Append(r, []byte(position), limit, driver.MaxPageBytes) {
+			page.Next = last
+			return page, nil
+		}
+		last = []byte(position)
 	}
-	page.Records, err = s.decodeRecords(docs)
-	return page, err
+	return page, cursor.Err()
 }
 
 // read reads at most limit documents, in one reply unless they exceed its size.
 func (s *store) read(ctx context.Context, filter, projection, sort bson.D, limit int) ([]bson.Raw, error) {
-	cursor, err := s.collection.Find(ctx, filter, options.Find().SetProjection(projection).SetSort(sort).
-		SetLimit(int64(limit)).SetBatchSize(batch(limit)))
+	cursor, err := s.cursor(ctx, filter, projection, sort, limit)
 	return all(ctx, cursor, err)
+}
+
+func (s *store) cursor(ctx context.Context, filter, projection, sort bson.D, limit int) (*mongo.Cursor, error) {
+	return s.collection.Find(ctx, filter, options.Find().SetProjection(projection).SetSort(sort).
+		SetLimit(int64(limit)).SetBatchSize(batch(limit)))
 }
 
 // batch returns a batch size above a limit, so that the server keeps no cursor.
@@ -86,22 +99,6 @@ func all(ctx context.Context, cursor *mongo.Cursor, err error) ([]bson.Raw, erro
 	}
 	var docs []bson.Raw
 	return docs, cursor.All(ctx, &docs)
-}
-
-// decodeRecords decodes documents, except tombstones: they keep the keys of indexes that the
-// process which wrote them did not know.
-func (s *store) decodeRecords(docs []bson.Raw) ([]driver.Record, error) {
-	records := make([]driver.Record, 0, len(docs))
-	for _, doc := range docs {
-		r, err := s.decodeRecord(doc)
-		if err != nil {
-			return nil, err
-		}
-		if !r.Deleted {
-			records = append(records, r)
-		}
-	}
-	return records, nil
 }
 
 func direction(q driver.Query) int {

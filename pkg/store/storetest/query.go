@@ -294,6 +294,8 @@ func pageTests() []test {
 		{"pages of any size are complete", pagesAreComplete},
 		{"paging continues while records are deleted and created", pagesDuringWrites},
 		{"records with the same key are paged", pagesOfOneKey},
+		{"a page ends before it is too large", largePages},
+		{"a page continues after each of its records", pagePositions},
 	}
 }
 
