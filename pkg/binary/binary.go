@@ -206,7 +206,7 @@ func (s *Service) Delete(ctx context.Context, p Place, hash string) (store.Store
 			return store.Mutation{}, err
 		}
 		if record.Hash != hash {
-			return store.Mutation{}, errs.New(errs.Mismatch, "the binary at %s has another hash, %s: read the object again", p, record.Hash)
+			return store.Mutation{}, errs.New(errs.Mismatch, "the binary at %s has another hash: read the object again", p)
 		}
 		raw := list.records[p.Index]
 		list.records = slices.Delete(list.records, p.Index, p.Index+1)

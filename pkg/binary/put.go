@@ -33,7 +33,7 @@ type Result struct {
 	Record
 	Index    int
 	Replaced bool         // another record was at the index
-	Object   store.Stored // after the upload, without what the caller may not see
+	Object   store.Stored // after the upload; for a client the uuid and the revision
 }
 
 // Validate returns the error with which Put would refuse an upload before it

@@ -54,13 +54,7 @@ func (v *service) maxReply() int { return int(v.server.opts.Conn.MaxPayload()) -
 // perform executes a request once and returns the body of the reply, of at most
 // limit bytes.
 func (v *service) perform(ctx context.Context, r *request, idempotency *store.Idempotency, limit int) ([]byte, error) {
-	call := store.Call{
-		Client: true, Trusted: true, Origin: event.OriginBus, Ctx: event.Ctx{Request: r.id, Trace: r.trace}, Idempotency: idempotency,
-	}
-	if r.actor != "" {
-		call.Actor = &r.actor
-	}
-	ctx = store.WithCall(ctx, call)
+	ctx = r.call(ctx, idempotency)
 	switch r.op {
 	case wire.Save:
 		o, err := v.store.Save(ctx, r.object, r.UUID)
@@ -88,6 +82,17 @@ func (v *service) perform(ctx context.Context, r *request, idempotency *store.Id
 		}
 		return body, err
 	}
+}
+
+// call returns the context of the call that a request makes.
+func (r *request) call(ctx context.Context, idempotency *store.Idempotency) context.Context {
+	call := store.Call{
+		Client: true, Trusted: true, Origin: event.OriginBus, Ctx: event.Ctx{Request: r.id, Trace: r.trace}, Idempotency: idempotency,
+	}
+	if r.actor != "" {
+		call.Actor = &r.actor
+	}
+	return store.WithCall(ctx, call)
 }
 
 // reply sends the reply, counts it and logs it.

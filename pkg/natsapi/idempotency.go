@@ -200,13 +200,13 @@ func (v *service) findReply(ctx context.Context, r *request, e *entry) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	return v.replyIfApplied(r, e, status), nil
+	return v.replyIfApplied(ctx, r, e, status), nil
 }
 
-func (v *service) replyIfApplied(r *request, e *entry, status store.WriteStatus) []byte {
+func (v *service) replyIfApplied(ctx context.Context, r *request, e *entry, status store.WriteStatus) []byte {
 	switch {
 	case status.Applied:
-		return encodeObject(status.Stored, min(maxStoredReply, v.maxReply()))
+		return encodeObject(v.store.Reply(r.call(ctx, nil), status), min(maxStoredReply, v.maxReply()))
 	case r.op == wire.Delete && !status.Exists && v.idempotencyOf(r, e).IsTombstone(status.Revision):
 		return []byte("{}")
 	default:
@@ -223,7 +223,7 @@ func (v *service) recheck(ctx context.Context, r *request, e *entry) (body []byt
 	if err != nil {
 		return nil, err
 	}
-	if body := v.replyIfApplied(r, e, status); body != nil {
+	if body := v.replyIfApplied(ctx, r, e, status); body != nil {
 		return body, nil
 	}
 	if v.ambiguous(r, e, status) {

@@ -22,6 +22,10 @@ type Call struct {
 	// where another layer authorizes it: the permissions of the bus, for instance.
 	Trusted bool
 
+	// NoGet says that this client's way in offers no get of the store: replies to its
+	// writes have the uuid and the revision alone.
+	NoGet bool
+
 	User        object.Object // the user who is logged in; nil for none
 	Origin      string        // goes into events; see the constants of package event
 	Actor       *string       // uuid of the acting user, for events; derived from User when nil

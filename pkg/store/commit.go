@@ -28,7 +28,7 @@ type ExtraEvent func(e *event.Envelope)
 
 // commit writes the record atomically with its events and passes them to the
 // outbox. It reports Mismatch when the record is not as it was read.
-func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error) {
+func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record, error) {
 	now := s.opts.Now()
 	before := max(w.base.Revision, w.minRevision) + uint64(len(w.extraEvents))
 	out := driver.Write{UUID: w.uuid, IfRevision: w.base.Revision, Revision: nextRevision(now, before)}
@@ -40,7 +40,7 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error)
 		out.Keys = s.keys(w.uuid, out.Body)
 	}
 	if s.opts.NoEvents {
-		return s.commitWithoutEvents(ctx, call, out)
+		return s.commitWithoutEvents(ctx, out)
 	}
 	e := s.envelope(call, w, now, out.Revision, out.Body)
 	out.Event = s.pendingEvent(e)
@@ -51,7 +51,7 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error)
 		out.ExtraEvents = append(out.ExtraEvents, s.pendingEvent(&extra))
 	}
 	if err := s.put(ctx, out); err != nil {
-		return Stored{}, err
+		return driver.Record{}, err
 	}
 	if s.opts.Outbox != nil {
 		for _, p := range out.Events() {
@@ -59,15 +59,15 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (Stored, error)
 		}
 	}
 	collect(ctx, Cause{ID: e.ID, Event: w.name, Store: s.opts.Name, Origin: call.Origin})
-	return s.project(call, driver.Record{UUID: w.uuid, Revision: out.Revision, Body: out.Body}), nil
+	return driver.Record{UUID: w.uuid, Revision: out.Revision, Body: out.Body}, nil
 }
 
 // commitWithoutEvents writes a record without an event.
-func (s *Store) commitWithoutEvents(ctx context.Context, call Call, out driver.Write) (Stored, error) {
+func (s *Store) commitWithoutEvents(ctx context.Context, out driver.Write) (driver.Record, error) {
 	if err := s.put(ctx, out); err != nil {
-		return Stored{}, err
+		return driver.Record{}, err
 	}
-	return s.project(call, driver.Record{UUID: out.UUID, Revision: out.Revision, Body: out.Body}), nil
+	return driver.Record{UUID: out.UUID, Revision: out.Revision, Body: out.Body}, nil
 }
 
 // writeGrace is how long a write continues after its caller has given up.

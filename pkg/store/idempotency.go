@@ -151,23 +151,31 @@ func Incarnation(body []byte) []byte { return object.Field(body, created) }
 
 // WriteStatus is what a record shows about a write that may have been applied.
 type WriteStatus struct {
-	Stored             // as clients see it; without a body when there is no object
+	UUID        string
+	Revision    uint64 // of the object or its tombstone; 0: none
 	Exists      bool   // the object exists
 	Applied     bool   // and holds the ID
 	Incarnation []byte // of the object
+
+	record driver.Record
 }
+
+// Reply returns what the caller of the write receives, from what the record shows:
+// see reply.
+func (s *Store) Reply(ctx context.Context, w WriteStatus) Stored { return s.reply(ctx, w.record) }
 
 // WriteStatus reads what a record shows about the write with an ID.
 func (s *Store) WriteStatus(ctx context.Context, uuid, id string) (WriteStatus, error) {
 	record, found, err := s.driver.Get(ctx, uuid)
 	if err != nil || !found {
-		return WriteStatus{Stored: Stored{UUID: uuid}}, err
+		return WriteStatus{UUID: uuid}, err
 	}
 	if record.Deleted {
-		return WriteStatus{Stored: Stored{UUID: uuid, Revision: record.Revision}}, nil
+		return WriteStatus{UUID: uuid, Revision: record.Revision}, nil
 	}
 	o := &Idempotency{ID: id}
 	return WriteStatus{
-		Stored: s.project(Call{Client: true}, record), Exists: true, Applied: o.isRecordedIn(record.Body), Incarnation: Incarnation(record.Body),
+		UUID: uuid, Revision: record.Revision, Exists: true,
+		Applied: o.isRecordedIn(record.Body), Incarnation: Incarnation(record.Body), record: record,
 	}, nil
 }

@@ -46,7 +46,10 @@ func TestAnInterceptorDoesNotSetRecordsOfBinaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	amend.patch = parse(t, `{"covers":[{"hash":"forged"}],"n":2}`)
-	got, err := s.Update(client(t.Context()), parse(t, `{}`), store.UpdateOptions{UUID: "a"})
+	if _, err := s.Update(client(t.Context()), parse(t, `{}`), store.UpdateOptions{UUID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Get(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,8 @@ type Mutation struct {
 // caller may set: records of binaries, the state of logins. It calls change with
 // the stored object, and again when another write came first. A client needs the
 // right to update, with Fields as the rule's input, internal fields excluded; the
-// schema holds as for Update. Without Fields nothing is written.
+// schema holds as for Update. Without Fields nothing is written. It
+// returns the object, to a client its uuid and revision alone.
 //
 // Errors: those of Update, and those of change.
 func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mutation, error)) (Stored, error) {
@@ -27,7 +28,7 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 		return Stored{}, err
 	}
 	call := CallOf(ctx)
-	return s.rewrite(ctx, uuid, 0, func(record driver.Record) (*write, error) {
+	written, err := s.rewrite(ctx, uuid, 0, func(record driver.Record) (*write, error) {
 		stored, err := object.Decode(record.Body)
 		if err != nil {
 			return nil, err
@@ -56,6 +57,10 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 		s.announceWrite(call, event.StoreUpdate, w)
 		return w, nil
 	})
+	if err != nil {
+		return Stored{}, err
+	}
+	return s.replyWithoutBody(ctx, written), nil
 }
 
 // ruleInput is the input that a rule sees for a mutation: a removed field is

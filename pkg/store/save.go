@@ -6,27 +6,38 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 
 // Save stores a new object. Its uuid is the one given, else the object's own
-// field uuid, else a new UUIDv7. It returns the object as stored.
+// field uuid, else a new UUIDv7. It returns the object as stored, to a client what
+// a get would return: see reply.
 //
 // Errors: Invalid (uuid, schema, key), TooLarge, Exists when the uuid is
 // taken, Unauthenticated or Denied by the policy, Unavailable.
 func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...ExtraEvent) (Stored, error) {
+	record, err := s.create(ctx, o, uuid, also)
+	if err != nil {
+		return Stored{}, err
+	}
+	return s.reply(ctx, record), nil
+}
+
+// create takes the steps of Save, and returns the record.
+func (s *Store) create(ctx context.Context, o object.Object, uuid string, also []ExtraEvent) (driver.Record, error) {
 	call := CallOf(ctx)
 	uuid, err := chooseUUID(o, uuid)
 	if err != nil {
-		return Stored{}, err
+		return driver.Record{}, err
 	}
 	next, err := s.prepareCreate(ctx, call, o, uuid)
 	if err != nil {
-		return Stored{}, err
+		return driver.Record{}, err
 	}
 	if next, err = s.intercept(ctx, call, "save", uuid, next, nil); err != nil {
-		return Stored{}, err
+		return driver.Record{}, err
 	}
 	stamp := object.TimeValue(s.opts.Now())
 	next[created], next[updated] = stamp, stamp
@@ -38,33 +49,33 @@ func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...
 
 	unlock, err := s.opts.Locker.Lock(ctx, uuid)
 	if err != nil {
-		return Stored{}, err
+		return driver.Record{}, err
 	}
 	defer unlock()
 	// Nothing is read first: the driver's precondition says whether the uuid is
 	// free. Only after a Mismatch is the record read.
 	for range maxAttempts {
-		stored, err := s.commit(ctx, call, &w)
+		written, err := s.commit(ctx, call, &w)
 		if !errors.Is(err, errs.Mismatch) {
-			return stored, err
+			return written, err
 		}
 		record, found, err := s.driver.Get(ctx, uuid)
 		if err != nil {
-			return Stored{}, err
+			return driver.Record{}, err
 		}
 		if call.Idempotency != nil && call.Idempotency.savedBy(record, found) {
-			return s.project(call, record), nil
+			return record, nil
 		}
 		if found && !record.Deleted {
-			return Stored{}, errs.New(errs.Exists, "%s already has an object %q", s.opts.Name, uuid)
+			return driver.Record{}, errs.New(errs.Exists, "%s already has an object %q", s.opts.Name, uuid)
 		}
 		if call.Idempotency != nil {
-			return Stored{}, Superseded(s.opts.Name, uuid)
+			return driver.Record{}, Superseded(s.opts.Name, uuid)
 		}
 		// A tombstone with a revision ahead of this machine's clock.
 		w.minRevision = record.Revision
 	}
-	return Stored{}, s.contended(uuid)
+	return driver.Record{}, s.contended(uuid)
 }
 
 // Check returns the error that Save would return, Exists excepted, without

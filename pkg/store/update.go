@@ -21,7 +21,8 @@ type UpdateOptions struct {
 	Patch bool
 }
 
-// Update changes an object and returns it as stored.
+// Update changes an object and returns it as stored, to a client what a get would
+// return: see reply.
 //
 // Errors: NotFound; Mismatch when If does not hold; Invalid, TooLarge,
 // Unauthenticated, Denied as for Save; Conflict when writers in other processes
@@ -39,7 +40,7 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 	if call.Client && !call.Trusted && s.opts.Policy != nil {
 		s.opts.Policy.SetOwner(policy.Update, call.User, given)
 	}
-	return s.rewrite(ctx, uuid, opts.If, func(record driver.Record) (*write, error) {
+	written, err := s.rewrite(ctx, uuid, opts.If, func(record driver.Record) (*write, error) {
 		stored, err := object.Decode(record.Body)
 		if err != nil {
 			return nil, err
@@ -70,6 +71,10 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 		s.announceWrite(call, event.StoreUpdate, w)
 		return w, nil
 	})
+	if err != nil {
+		return Stored{}, err
+	}
+	return s.reply(ctx, written), nil
 }
 
 // withoutBinaries returns the input without the properties that hold records of
@@ -123,42 +128,42 @@ const maxAttempts = 10
 
 // rewrite reads an object, asks change what to write, and writes it if the
 // record is still as read; otherwise it starts over. When change returns nil,
-// nothing is written.
-func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, change func(driver.Record) (*write, error)) (Stored, error) {
+// nothing is written. It returns the record after the write.
+func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, change func(driver.Record) (*write, error)) (driver.Record, error) {
 	unlock, err := s.opts.Locker.Lock(ctx, uuid)
 	if err != nil {
-		return Stored{}, err
+		return driver.Record{}, err
 	}
 	defer unlock()
 	for range maxAttempts {
 		record, found, err := s.driver.Get(ctx, uuid)
 		if err != nil {
-			return Stored{}, err
+			return driver.Record{}, err
 		}
 		if once := CallOf(ctx).Idempotency; once != nil {
 			if done, err := once.check(s.opts.Name, uuid, record, found); done || err != nil {
-				return s.project(CallOf(ctx), record), err
+				return record, err
 			}
 		}
 		if !found || record.Deleted {
-			return Stored{}, s.missing(uuid)
+			return driver.Record{}, s.missing(uuid)
 		}
 		if ifRevision != 0 && record.Revision != ifRevision {
-			return Stored{}, errs.New(errs.Mismatch, "the object is at revision %d, not %d: read it again", record.Revision, ifRevision)
+			return driver.Record{}, errs.New(errs.Mismatch, "the object is at revision %d, not %d: read it again", record.Revision, ifRevision)
 		}
 		w, err := change(record)
 		if err != nil {
-			return Stored{}, err
+			return driver.Record{}, err
 		}
 		if w == nil {
-			return s.project(CallOf(ctx), record), nil
+			return record, nil
 		}
-		stored, err := s.commit(ctx, CallOf(ctx), w)
+		written, err := s.commit(ctx, CallOf(ctx), w)
 		if !errors.Is(err, errs.Mismatch) {
-			return stored, err
+			return written, err
 		}
 	}
-	return Stored{}, s.contended(uuid)
+	return driver.Record{}, s.contended(uuid)
 }
 
 // ErrContended is in the Conflict of a write that lost every attempt to

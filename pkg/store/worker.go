@@ -34,10 +34,14 @@ func (w Worker) CompareAndSet(ctx context.Context, base Stored, fields object.Ob
 		return Stored{}, err
 	}
 	defer unlock()
-	return s.commit(ctx, CallOf(ctx), &write{
+	written, err := s.commit(ctx, CallOf(ctx), &write{
 		uuid: base.UUID, name: event.StoreUpdated, stored: stored, next: withFields(stored, fields),
 		base: driver.Record{UUID: base.UUID, Revision: base.Revision, Body: base.Body},
 	})
+	if err != nil {
+		return Stored{}, err
+	}
+	return s.project(CallOf(ctx), written), nil
 }
 
 // withFields returns a copy of an object in which fields replace its own; a nil

@@ -39,11 +39,12 @@ type resource struct {
 	store *store.Store
 	calls *kit.Calls
 	url   string // without a trailing slash
+	noGet bool   // GET of an object has no route
 }
 
 // Mount adds the routes of a store.
 func Mount(r *kit.Router, calls *kit.Calls, o Options) {
-	res := &resource{store: o.Store, calls: calls, url: strings.TrimRight(o.URL, "/")}
+	res := &resource{store: o.Store, calls: calls, url: strings.TrimRight(o.URL, "/"), noGet: o.Restrict.Get}
 	one := res.url + "/:" + kit.UUIDParam
 	if !o.Restrict.Create {
 		r.Handle(http.MethodPost, res.url, res.create)
@@ -203,18 +204,29 @@ func (r *resource) preconditions(x *kit.Exchange, uuid string) (kit.Tags, error)
 }
 
 // write makes a write and returns the object for the reply: as it was written or,
-// after waiting for the consequences, as it is then.
+// after waiting for the consequences, as it is then. The store decides what of it
+// the client may see.
 func (r *resource) write(x *kit.Exchange, act func(context.Context) (store.Stored, error)) (stored store.Stored, err error) {
 	ctx, applied, err := r.calls.Write(x, func(ctx context.Context) error {
-		stored, err = act(ctx)
+		stored, err = act(r.withoutGet(ctx))
 		return err
 	})
-	if err != nil || !applied {
+	if err != nil || !applied || r.noGet {
 		return stored, err
 	}
 	if current, err := r.store.Get(ctx, stored.UUID); err == nil {
 		return current, nil
 	}
-	// Deleted meanwhile, or not readable by this client, who may see what it wrote.
+	// Deleted meanwhile, or not readable by this client any more.
 	return stored, nil
+}
+
+// withoutGet says in the call that nobody may get objects here, if so.
+func (r *resource) withoutGet(ctx context.Context) context.Context {
+	if !r.noGet {
+		return ctx
+	}
+	call := store.CallOf(ctx)
+	call.NoGet = true
+	return store.WithCall(ctx, call)
 }

@@ -134,6 +134,7 @@ func (d *document) shapes(s *model.Store) {
 // common adds the schemas that belong to no store.
 func (d *document) common() {
 	d.schemas.Set(model.FileRecord, model.Record())
+	d.schemas.Set(model.UUIDOnly, model.OnlyUUID())
 	d.schemas.Set("Context", ordered.Of("type", "object", "description", "Of the request that caused it.",
 		"properties", ordered.Of(
 			"request", text("The request's id."), "address", text("Where the request came from."),

@@ -15,10 +15,13 @@ func (d *document) requests(s *model.Store) {
 	}
 	uuid := model.UUID("The object's uuid.")
 	at := ordered.Of("type", "integer", "minimum", 1, "description", "Act only while the object is at this revision; else 412.")
-	stored := object("The object as it is now.", 1,
-		"revision", ordered.Of("type", "integer", "minimum", 1, "description", "The object's revision."),
-		"object", model.Ref(s.ObjectName()),
-		"objectOmitted", ordered.Of("const", true, "description", "The object was too large for a message."))
+	stored := func(schema *ordered.Object) *ordered.Object {
+		return object("The object as it is now.", 1,
+			"revision", ordered.Of("type", "integer", "minimum", 1, "description", "The object's revision."),
+			"object", schema,
+			"objectOmitted", ordered.Of("const", true, "description", "The object was too large for a message."))
+	}
+	written := stored(s.Written(len(s.Interceptors["get"]) > 0)) // the policy does not apply on the bus
 	gone := ordered.Of("type", "object", "description", "It was deleted.", "additionalProperties", false)
 
 	for _, o := range []struct {
@@ -26,13 +29,13 @@ func (d *document) requests(s *model.Store) {
 		request, reply    *ordered.Object
 	}{
 		{wire.Save, "save", "Create an object.", object("", 1, "object", model.Ref(s.InputName()),
-			"uuid", model.UUID("The new object's uuid; without it that in the object, or one that is made.")), stored},
+			"uuid", model.UUID("The new object's uuid; without it that in the object, or one that is made.")), written},
 		{wire.Update, "update", "Replace fields of an object.", object("", 1, "object", model.Ref(s.UpdateName()),
-			"uuid", model.UUID("The object's uuid, unless it is in the object."), "revision", at), stored},
+			"uuid", model.UUID("The object's uuid, unless it is in the object."), "revision", at), written},
 		{wire.Delete, "delete", "Delete an object.", object("", 1, "uuid", uuid, "revision", at), gone},
 		{wire.Exists, "exists", "Ask whether there is an object.", object("", 1, "uuid", uuid),
 			object("", 1, "exists", ordered.Of("type", "boolean"))},
-		{wire.Get, "get", "Read an object.", object("", 1, "uuid", uuid), stored},
+		{wire.Get, "get", "Read an object.", object("", 1, "uuid", uuid), stored(model.Ref(s.ObjectName()))},
 		{wire.List, "list", "List objects.", object("", 0,
 			"filter", text("As over HTTP."), "sort", text("As over HTTP."),
 			"limit", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "description", "Objects a page; 50 without it."),

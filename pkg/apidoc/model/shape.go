@@ -296,7 +296,26 @@ func (s *Store) field(name string) any {
 
 // reservedNames are the components that belong to no store.
 func reservedNames() []string {
-	return []string{FileRecord, "Problem", "ProblemField", "Session", "Provider", "Status", "Context"}
+	return []string{FileRecord, UUIDOnly, "Problem", "ProblemField", "Session", "Provider", "Status", "Context"}
+}
+
+// UUIDOnly is the component with which a write replies to a client that may not get
+// the object.
+const UUIDOnly = "UUIDOnly"
+
+// Written is the schema of the object in the reply to a write. denies says that a get
+// may be refused where it would be made.
+func (s *Store) Written(denies bool) *ordered.Object {
+	if !denies {
+		return Ref(s.ObjectName())
+	}
+	return ordered.Of("anyOf", []any{Ref(s.ObjectName()), Ref(UUIDOnly)})
+}
+
+// OnlyUUID is the schema of UUIDOnly.
+func OnlyUUID() *ordered.Object {
+	return ordered.Of("type", "object", "description", "What a write replies to a client that may not get the object.",
+		"required", []string{"uuid"}, "properties", ordered.Of("uuid", UUID("The object's uuid.")), "additionalProperties", false)
 }
 
 // FileRecord is the component that is the record of a file.

@@ -37,6 +37,7 @@ func (d *document) schemas() *ordered.Object {
 		}
 	}
 	all.Set(model.FileRecord, model.Record())
+	all.Set(model.UUIDOnly, model.OnlyUUID())
 	all.Set("Provider", provider())
 	all.Set("Session", session())
 	all.Set("Status", ordered.Of("type", "object", "description", "That all is well.", "required", []string{"status"},

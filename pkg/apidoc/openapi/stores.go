@@ -70,6 +70,15 @@ func object(s *model.Store, description string, headers ...string) *ordered.Obje
 	return reply(description, asJSON(model.Ref(s.ObjectName())), append([]string{"Etag", "Cache-Control"}, headers...)...)
 }
 
+// written is the response to a write: with what a get would return.
+func written(s *model.Store, description string, headers ...string) *ordered.Object {
+	schema := s.Written(s.Rules["get"] || len(s.Interceptors["get"]) > 0)
+	if s.Expose.Restrict.Get {
+		schema = model.Ref(model.UUIDOnly)
+	}
+	return reply(description, asJSON(schema), append([]string{"Etag", "Cache-Control"}, headers...)...)
+}
+
 func (d *document) create(s *model.Store) {
 	d.add(operation{
 		method: "post", path: s.Expose.URL, tag: s.Name, id: "create" + s.ID, summary: "Create an object",
@@ -77,7 +86,7 @@ func (d *document) create(s *model.Store) {
 		security:    secured(s, "create"),
 		parameters:  parameters("IfAbsent", "Prefer"),
 		body:        body(asJSON(model.Ref(s.InputName()))),
-		replies:     ordered.Of("201", object(s, "The object as it was stored.", "Location", "Preference-Applied")),
+		replies:     ordered.Of("201", written(s, "The object as it was stored.", "Location", "Preference-Applied")),
 		problems:    append(interceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 500, 503),
 	})
 }
@@ -137,7 +146,7 @@ func (d *document) update(s *model.Store, path string, o operation) {
 	}
 	o.path, o.tag, o.security = path, s.Name, secured(s, "update")
 	o.parameters = parameters("UUID", "IfMatch", "IfAbsent", "Prefer")
-	o.replies = ordered.Of("200", object(s, "The object as it is now.", headers...))
+	o.replies = ordered.Of("200", written(s, "The object as it is now.", headers...))
 	o.problems = append(interceptorProblems(s, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 500, 503)
 	d.add(o)
 }
