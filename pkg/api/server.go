@@ -98,13 +98,13 @@ func New(o Options) *Server {
 	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop}
 }
 
-// exposed returns the names of the stores that are served.
-func exposed(resources []objects.Options) []string {
-	var names []string
+// exposed returns the stores that are served, with the routes that their objects lack.
+func exposed(resources []objects.Options) map[string]files.Routes {
+	routes := map[string]files.Routes{}
 	for _, r := range resources {
-		names = append(names, r.Store.Name())
+		routes[r.Store.Name()] = files.Routes{NoGet: r.Restrict.Get, NoUpdate: r.Restrict.Update}
 	}
-	return names
+	return routes
 }
 
 // ServeHTTP implements http.Handler.

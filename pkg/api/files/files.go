@@ -23,7 +23,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,12 +47,18 @@ type Options struct {
 	Patience time.Duration // time that a client has to transfer 256 KiB; 0: DefaultPatience
 }
 
+// Routes are those that the objects of an exposed store lack: its files lack them too.
+type Routes struct {
+	NoGet, NoUpdate bool
+}
+
 // handler serves the binaries of a service.
 type handler struct {
 	service  *binary.Service
 	calls    *kit.Calls
 	stores   map[string]bool // whose objects can have binaries
-	url      string          // without a trailing slash
+	routes   map[string]Routes
+	url      string // without a trailing slash
 	presign  time.Duration
 	patience time.Duration
 }
@@ -70,14 +75,16 @@ const (
 // Mount adds the routes of a binary service. It serves the objects of stores that
 // are exposed, that have a policy, or that the service's Properties name: all others,
 // such as the store of sessions, are internal. It does not serve stores that hide
-// objects which the client may not read.
-func Mount(r *kit.Router, calls *kit.Calls, exposed []string, o Options) {
+// objects which the client may not read. Of a store whose objects can't be read or
+// updated over HTTP, files can't be read or changed.
+func Mount(r *kit.Router, calls *kit.Calls, exposed map[string]Routes, o Options) {
 	h := &handler{
-		service: o.Service, calls: calls, stores: map[string]bool{}, url: strings.TrimRight(o.URL, "/"),
+		service: o.Service, calls: calls, stores: map[string]bool{}, routes: exposed, url: strings.TrimRight(o.URL, "/"),
 		presign: o.Presign, patience: cmp.Or(o.Patience, DefaultPatience),
 	}
 	for st := range o.Service.Stores() {
-		h.stores[st.Name()] = !st.HidesForbidden() && (slices.Contains(exposed, st.Name()) || st.Policy() != nil || o.Service.Properties(st.Name()) != nil)
+		_, isExposed := exposed[st.Name()]
+		h.stores[st.Name()] = !st.HidesForbidden() && (isExposed || st.Policy() != nil || o.Service.Properties(st.Name()) != nil)
 	}
 	const place = "/:" + storeParam + "/:" + kit.UUIDParam + "/:" + propertyParam + "/:" + indexParam
 	if !o.Restrict.Get {
@@ -145,6 +152,13 @@ func (h *handler) placeAt(x *kit.Exchange, index string) (p binary.Place, err er
 	}
 	if !h.stores[p.Store] {
 		return p, errs.New(errs.NotFound, "there is no store %q with binaries", kit.Truncate(p.Store, 64))
+	}
+	reading := x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
+	switch routes := h.routes[p.Store]; {
+	case reading && routes.NoGet:
+		return p, errs.New(errs.NotFound, "files of %s can't be read, as its objects can't: expose.restrict.get", p.Store)
+	case !reading && routes.NoUpdate:
+		return p, errs.New(errs.NotFound, "files of %s can't be uploaded or deleted, as its objects can't be updated: expose.restrict.update", p.Store)
 	}
 	if p.UUID, err = x.PathParam(kit.UUIDParam); err != nil {
 		return p, err

@@ -8,6 +8,7 @@ import (
 
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/files"
+	"belfry/pkg/api/objects"
 	"belfry/pkg/binary"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -233,4 +234,26 @@ func TestBinaryPrefersToWait(t *testing.T) {
 	}
 	check(l.put("Books/emma/texts/add", "x", "Prefer", "wait=5").Want(201))
 	check(l.Do("DELETE", "/files/Books/emma/texts/0/"+hashOf("x"), "", "Prefer", "wait=5").Want(204))
+}
+
+func TestRestrictionsOfAStoreHoldForItsFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		restrict         objects.Restrict
+		put, get, remove int
+	}{
+		"get":               {objects.Restrict{Get: true}, 201, 404, 204},
+		"update":            {objects.Restrict{Update: true}, 404, 200, 404},
+		"create and delete": {objects.Restrict{Create: true, Delete: true}, 201, 200, 204},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := startLibrary(t, func(o *objects.Options) { o.Restrict = c.restrict })
+			at := binary.Place{Store: "Books", UUID: "emma", Property: "covers", Index: binary.Append}
+			_, err := l.service.Put(l.Context(), binary.Upload{Place: at, Body: strings.NewReader("x"), Size: 1})
+			l.Must(err)
+			l.put("Books/emma/covers/add", "x").Want(c.put)
+			l.Do("GET", "/files/Books/emma/covers/0", "").Want(c.get)
+			l.Do("HEAD", "/files/Books/emma/covers/0", "").Want(c.get)
+			l.Do("DELETE", "/files/Books/emma/covers/0/"+hashOf("x"), "").Want(c.remove)
+		})
+	}
 }

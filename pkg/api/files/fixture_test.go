@@ -34,6 +34,7 @@ type library struct {
 	contents *store.Store
 	folder   string
 	storage  driver.Storage
+	service  *binary.Service
 }
 
 // startLibrary starts a library. change may set the options of its service, and
@@ -50,10 +51,16 @@ func startLibrary(t *testing.T, change ...any) *library {
 				c(&service, &b)
 			}
 		}
-		b.Service = binary.New(service)
+		l.service = binary.New(service)
+		b.Service = l.service
 		o.Files = []files.Options{b}
 		o.Objects = []objects.Options{
 			{Store: l.set.Store("Books"), URL: "/books"}, {Store: l.set.Store("Guarded"), URL: "/guarded"},
+		}
+		for _, c := range change {
+			if c, ok := c.(func(*objects.Options)); ok {
+				c(&o.Objects[0]) // of Books
+			}
 		}
 	})...)
 	l.Books = l.set.Store("Books")

@@ -26,7 +26,7 @@ func (d *document) files(f model.Files) {
 		d.add(operation{
 			method: "delete", path: f.URL + place + "/{hash}", tag: tag, id: "delete" + f.ID + "File", summary: "Delete a file",
 			description: "The indexes of later files decrease.",
-			parameters:  append(d.place(f, index(false)), append(parameters("IfMatch", "Prefer"), hash)...),
+			parameters:  append(d.place(f, "update", index(false)), append(parameters("IfMatch", "Prefer"), hash)...),
 			replies:     ordered.Of("204", reply("It is deleted.", nil, "Preference-Applied")),
 			problems:    append(d.askedOf(f, "update"), 400, 401, 403, 404, 409, 412, 500, 503),
 		})
@@ -34,7 +34,7 @@ func (d *document) files(f model.Files) {
 }
 
 // place are the path parameters of a file.
-func (d *document) place(f model.Files, index *ordered.Object) []any {
+func (d *document) place(f model.Files, op string, index *ordered.Object) []any {
 	in := func(name, description string, schema *ordered.Object) *ordered.Object {
 		return ordered.Of("name", name, "in", "path", "required", true, "description", description, "schema", schema)
 	}
@@ -50,11 +50,23 @@ func (d *document) place(f model.Files, index *ordered.Object) []any {
 		}
 		property = ordered.Of("type", "string", "enum", slices.Sorted(maps.Keys(properties)))
 	}
-	if len(stores) > 0 {
-		store.Set("enum", stores)
+	if open := d.allowing(stores, op); len(open) > 0 {
+		store.Set("enum", open)
 	}
 	return append([]any{in("store", "The store's name.", store)}, append(parameters("UUID"),
 		in("property", "The property that holds the records of the files.", property), index)...)
+}
+
+// allowing are the stores whose objects have the routes of an operation, get or
+// update: files of others have none either.
+func (d *document) allowing(stores []string, op string) []string {
+	return slices.DeleteFunc(slices.Clone(stores), func(name string) bool {
+		s := d.contract.Store(name)
+		if s == nil || s.Expose == nil {
+			return false
+		}
+		return op == "get" && s.Expose.Restrict.Get || op == "update" && s.Expose.Restrict.Update
+	})
 }
 
 // index is the last path parameter of a file.
@@ -90,7 +102,7 @@ func (d *document) upload(f model.Files, tag, path string) {
 	}
 	d.add(operation{
 		method: "put", path: path, tag: tag, id: "upload" + f.ID + "File", summary: "Add or replace a file",
-		parameters: append(d.place(f, index(true)), append(parameters("IfMatch", "Prefer"),
+		parameters: append(d.place(f, "update", index(true)), append(parameters("IfMatch", "Prefer"),
 			header("X-Filename", "The file's name, percent-encoded."),
 			header("Content-Disposition", "The file's name too, and stronger (RFC 6266)."),
 			header("Content-Digest", "What arrives must have this hash: `sha-256=:<base64>:` (RFC 9530)."))...),
@@ -111,7 +123,7 @@ func (d *document) download(f model.Files, tag, path string) {
 	}
 	o := operation{
 		method: "get", path: path, tag: tag, id: "download" + f.ID + "File", summary: "Read a file",
-		parameters: append(d.place(f, index(false)), append(parameters("IfMatch", "IfNoneMatch"),
+		parameters: append(d.place(f, "get", index(false)), append(parameters("IfMatch", "IfNoneMatch"),
 			header("Range", "One range of bytes."), header("If-Range", "The ETag that the range applies to."))...),
 		replies: ordered.Of(
 			"200", file("The file."),
@@ -126,7 +138,7 @@ func (d *document) download(f model.Files, tag, path string) {
 	d.add(o)
 	d.add(operation{
 		method: "head", path: path, tag: tag, id: "head" + f.ID + "File", summary: "The headers of a file",
-		parameters: append(d.place(f, index(false)), parameters("IfMatch", "IfNoneMatch")...),
+		parameters: append(d.place(f, "get", index(false)), parameters("IfMatch", "IfNoneMatch")...),
 		replies:    ordered.Of("200", reply("What the file is.", nil, about...), "304", known),
 		problems:   append(d.askedOf(f, "get"), 400, 401, 403, 404, 412, 500, 503),
 	})
