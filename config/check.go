@@ -11,6 +11,9 @@ func (c *Config) check() {
 	if sameAddress(c.Listen, c.Bus.Listen) {
 		c.doc.problem("listen", sameAsBus)
 	}
+	if key := c.metricsConflict(); key != "" {
+		c.doc.problem("metrics.listen", "is also the address of %s", key)
+	}
 	c.checkAuthentication()
 	c.checkBackends()
 	arrays := c.checkTargets()

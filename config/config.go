@@ -36,6 +36,7 @@ type Config struct {
 	Tombstones      time.Duration  // how long tombstones are kept
 	ShutdownTimeout time.Duration
 	Log             Log
+	Metrics         Metrics
 	Bus             Bus
 	Events          EventStreams
 	Documents       Documents
@@ -174,6 +175,7 @@ func (c *Config) read(s *section) {
 	c.ShutdownTimeout = 30 * time.Second
 	decode(s, "shutdownTimeout", &c.ShutdownTimeout, durationIn(time.Second, time.Hour, "from 1s to 1h"))
 	c.Log = readLog(s.section("log"))
+	c.Metrics = readMetrics(s.section("metrics"))
 	c.Bus = readBus(s.section("bus"))
 	c.Events = readEventStreams(s.section("events"))
 	c.Documents = readDocuments(s.section("documents"))

@@ -65,6 +65,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "tombstones", c.Tombstones, 48*time.Hour)
 	equal(t, "shutdownTimeout", c.ShutdownTimeout, 90*time.Second)
 	equal(t, "log", c.Log, Log{slog.LevelDebug, "json"})
+	equal(t, "metrics", c.Metrics, Metrics{"127.0.0.1:9001", "0123456789abcdef"})
 	equal(t, "bus", c.Bus, Bus{
 		URL:  []string{"nats://n1:4222", "tls://n2:4222"},
 		User: "kitchen", Password: "hunter2", TLS: TLS{recipe, recipe, recipe},

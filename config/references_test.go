@@ -128,6 +128,12 @@ func TestAuthentication(t *testing.T) {
 			`1:38: hosts[4]: expected a name such as app.example.com, or an address, without scheme and port, not "*.a"`,
 			`1:52: hosts[6]: expected a name such as app.example.com, or an address, without scheme and port, not "[::1]:80"`,
 			`1:64: hosts[7]: expected a name such as app.example.com, or an address, without scheme and port, not "a..b"`}},
+		{"metrics", "listen: 127.0.0.1:8080\nmetrics: {listen: '127.0.0.1:8080', token: short}\n", []string{
+			`2:11: metrics.listen: is also the address of listen; metrics have a port of their own`,
+			`2:37: metrics.token: expected at least 16 characters, or nothing for no token`}},
+		{"the port of the bus for metrics", "bus: {listen: '127.0.0.1:4000'}\nmetrics: {listen: '127.0.0.1:4000', token: 'a token with spaces'}\n", []string{
+			`2:11: metrics.listen: is also the address of bus.listen; metrics have a port of their own`,
+			`2:37: metrics.token: expected printable ASCII characters without spaces`}},
 		{"guards", "proxies: [10.0.0.1, 10.1.2.3/8, x]\nauthentication: {limits: {address: -1, acount: 1}, trustedOrigins: ['https://a.example/x']}\n", []string{
 			`1:33: proxies[2]: expected an address such as 10.0.0.1 or a network such as 10.0.0.0/8, not "x"`,
 			`2:27: authentication.limits.address: expected a whole number from 0 to 1000000, not "-1"`,

@@ -16,13 +16,17 @@ import (
 
 type serveCmd struct {
 	configuration
-	Listen string   `help:"Address of HTTP, instead of the configured one." env:"BELFRY_LISTEN" placeholder:"HOST:PORT"`
-	Role   []string `help:"Roles of this process, if other processes have the others: front, mapping, cascade, mail, sweep, separated by commas. Default: all." env:"BELFRY_ROLE" placeholder:"ROLE,..."`
+	Listen  string   `help:"Address of HTTP, instead of the configured one." env:"BELFRY_LISTEN" placeholder:"HOST:PORT"`
+	Metrics string   `name:"metrics-listen" help:"Address of the metrics, instead of the configured one." env:"BELFRY_METRICS_LISTEN" placeholder:"HOST:PORT"`
+	Role    []string `help:"Roles of this process, if other processes have the others: front, mapping, cascade, mail, sweep, separated by commas. Default: all." env:"BELFRY_ROLE" placeholder:"ROLE,..."`
 }
 
 // Run serves until the context ends, and then stops gracefully.
 func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	loaded, err := c.load(c.Listen)
+	if err == nil {
+		err = loaded.OverrideMetrics(c.Metrics)
+	}
 	if err != nil {
 		return err
 	}

@@ -38,9 +38,10 @@ type Options struct {
 	Waiter   kit.Waiter                  // nil: Prefer: wait is ignored
 	Ready    func(context.Context) error // nil: always ready; /readyz shows the message of its *errs.Error
 	Degraded func() []string             // shown by /readyz of a process that is ready; may be nil
-	Closed   func() error                // error of all routes but /healthz, /readyz and /metrics while the process starts; nil: none
+	Closed   func() error                // error of all routes but /healthz and /readyz while the process starts; nil: none
 
 	Registry *prometheus.Registry // nil: one of its own
+	Metrics  *system.Metrics      // nil: /metrics has no route
 	Logger   *slog.Logger         // nil: nothing is logged
 	MaxBody  int64                // most bytes of a request body; 0: DefaultMaxBody
 	MaxWait  time.Duration        // longest Prefer: wait; 0: DefaultMaxWait
@@ -72,10 +73,16 @@ func New(o Options) *Server {
 	if o.Login != nil {
 		sessions, origins = login.NewSessions(o.Login.Service), o.Login.Origins()
 	}
+	filters := []kit.Filter{o.Hosts.Refuse(system.ProbePaths()...), origins.AllowCORS, origins.RefuseForgery, system.Gate(o.Closed)}
+	if o.Metrics == nil {
+		filters = append(filters, system.NoMetrics)
+	}
 	router := kit.NewRouter(kit.RouterOptions{
-		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies,
-		Filters: []kit.Filter{o.Hosts.Refuse(system.ProbePaths()...), origins.AllowCORS, origins.RefuseForgery, system.Gate(o.Closed)},
+		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies, Filters: filters,
 	})
+	if o.Metrics != nil {
+		system.MountMetrics(router, o.Metrics)
+	}
 	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping})
 
 	if o.Login != nil {
@@ -93,7 +100,7 @@ func New(o Options) *Server {
 	for _, document := range o.Documents {
 		system.MountDocument(router, document)
 	}
-	system.MountHealth(router, system.Health{Ready: o.Ready, Degraded: o.Degraded, Stopping: stopping, Registry: o.Registry})
+	system.MountHealth(router, system.Health{Ready: o.Ready, Degraded: o.Degraded, Stopping: stopping})
 
 	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop}
 }

@@ -38,22 +38,23 @@ type App struct {
 	plan     *plan
 	roles    []string // none: all
 
-	lock     *DataLock
-	backends map[string]driver.Backend
-	bus      *bus.Bus
-	relay    *outbox.Relay
-	set      *store.Set
-	sealer   *seal.Sealer
-	waiter   *applied.Waiter
-	auth     *auth.Service
-	storages map[string]storage.Storage
-	binaries map[string]*binary.Service
-	live     *sse.Hub
-	front    front
-	missing  missingConsumers
-	missed   *missed.Watch // nil in a process without the roles mapping and cascade
-	stopping atomic.Bool
-	failed   chan error
+	lock           *DataLock
+	backends       map[string]driver.Backend
+	bus            *bus.Bus
+	relay          *outbox.Relay
+	set            *store.Set
+	sealer         *seal.Sealer
+	waiter         *applied.Waiter
+	auth           *auth.Service
+	storages       map[string]storage.Storage
+	binaries       map[string]*binary.Service
+	live           *sse.Hub
+	front          front
+	metricsAddress string // "": the metrics have no port of their own
+	missing        missingConsumers
+	missed         *missed.Watch // nil in a process without the roles mapping and cascade
+	stopping       atomic.Bool
+	failed         chan error
 
 	stops []stop // in the order of starting
 }
@@ -130,9 +131,12 @@ func (a *App) HTTPAddress() string { return a.front.listener.Addr().String() }
 // Banner lists the addresses and the data folder.
 func (a *App) Banner() string {
 	var b strings.Builder
-	line := func(name, value string) { b.WriteString("  " + name + strings.Repeat(" ", 6-len(name)) + value + "\n") }
+	line := func(name, value string) { b.WriteString("  " + name + strings.Repeat(" ", 8-len(name)) + value + "\n") }
 	b.WriteString("belfry is ready\n")
 	line("HTTP", "http://"+a.HTTPAddress())
+	if a.metricsAddress != "" {
+		line("metrics", "http://"+a.metricsAddress+"/metrics")
+	}
 	if url := a.bus.ClientURL(); url != "" {
 		line("bus", url)
 	} else {

@@ -104,6 +104,21 @@ func (p *place) do(a *App, method, path, body string) (status int, text string) 
 	return res.StatusCode, string(data)
 }
 
+// metrics reads the metrics from their own port.
+func (p *place) metrics(a *App) string {
+	p.Helper()
+	res, err := http.Get("http://" + a.metricsAddress + "/metrics")
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		p.Fatalf("metrics: %s, %v, %s", res.Status, err, text)
+	}
+	return string(text)
+}
+
 func (p *place) want(a *App, method, path, body string, status int) {
 	p.Helper()
 	if got, text := p.do(a, method, path, body); got != status {
@@ -347,11 +362,11 @@ func TestBanner(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	p := newPlace(t, books)
+	p := newPlace(t, "metrics: {listen: 127.0.0.1:0}\n"+books)
 	a := p.start()
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
 	kit.WaitUntil(p, func() error {
-		_, text := p.do(a, "GET", "/metrics", "")
+		text := p.metrics(a)
 		for _, want := range []string{
 			`belfry_objects{store="Authors"} 1`, `belfry_objects{store="Users"} 0`,
 			`belfry_events_pending{store="Authors"} 0`, "belfry_events_published_total 1", "belfry_events_failures_total 0", "belfry_bus_up 1",

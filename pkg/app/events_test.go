@@ -14,6 +14,7 @@ func TestOnlyReadableStoresHaveEventsForBrowsers(t *testing.T) {
 listen: 127.0.0.1:0
 bus: {listen: ""}
 events: {heartbeat: 1s}
+metrics: {listen: 127.0.0.1:0}
 stores:
   Books: {expose: {}}
   Writers: {expose: {url: /w, restrict: {create: true, update: true, delete: true}}, policy: owner}
@@ -37,7 +38,7 @@ stores:
 		}
 	}
 	p.want(a, "HEAD", "/events?store=Books&store=Users", "", http.StatusOK)
-	if _, text := p.do(a, "GET", "/metrics", ""); !strings.Contains(text, "\nbelfry_live_clients 0\n") {
+	if text := p.metrics(a); !strings.Contains(text, "\nbelfry_live_clients 0\n") {
 		t.Error("no metrics of streams")
 	}
 }

@@ -63,10 +63,11 @@ func (a *App) hosts() *kit.Hosts {
 	return kit.NewHosts(a.config.BaseURLAt(a.HTTPAddress()), a.config.Hosts...)
 }
 
-// serveHTTP serves requests. A process without the role front serves its health and metrics only.
+// serveHTTP serves requests. A process without the role front serves its health only, and its metrics
+// where these have no port of their own.
 func (a *App) serveHTTP(context.Context) error {
 	f := &a.front
-	o := api.Options{Ready: a.ready, Degraded: a.degraded, Registry: a.registry, Logger: a.log, Hosts: a.hosts()}
+	o := api.Options{Ready: a.ready, Degraded: a.degraded, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts()}
 	if a.has(roleFront) {
 		documents, err := a.documents()
 		if err != nil {

@@ -33,6 +33,7 @@ func (a *App) steps() []func(context.Context) error {
 	}{
 		{true, a.takeData},
 		{true, a.listen},
+		{a.config.Metrics.Listen != "", a.serveMetrics},
 		{true, a.openBackends},
 		{true, a.openBus},
 		{true, a.startRelay},

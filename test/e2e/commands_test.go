@@ -24,7 +24,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 // commands are the commands of scripts besides testscript's own (of which stop
 // and kill are not for belfry, and take precedence over those here):
 //
-//	serve [FILE]                  start belfry with a configuration (belfry.yaml) on free ports; $URL, $ADDRESS, $BUS, $PID
+//	serve [FILE]                  start belfry with a configuration (belfry.yaml) on free ports; $URL, $METRICS, $ADDRESS, $BUS, $PID
 //	shutdown                      ask it to stop; it must end well
 //	crash                         kill it, as a power cut would
 //	said REGEXP                   it has written this to standard output or to its log
@@ -33,7 +33,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	                              run a belfry command until it succeeds and its output matches
 //	exit CODE                     the exit code of the last belfry command
 //	http METHOD PATH [-H H]... [BODY|@FILE]
-//	                              a request to the server
+//	                              a request to the server; PATH may be a URL
 //	status CODE                   of the last response
 //	header NAME REGEXP            of the last response; ! header NAME: it is absent
 //	body REGEXP                   of the last response; ! body REGEXP

@@ -75,6 +75,7 @@ func (s *session) serve(ts *testscript.TestScript, file string) error {
 		return err
 	}
 	ts.Setenv("URL", s.server.URL)
+	ts.Setenv("METRICS", s.server.Metrics)
 	ts.Setenv("ADDRESS", strings.TrimPrefix(s.server.URL, "http://"))
 	ts.Setenv("BUS", s.server.Bus)
 	ts.Setenv("PID", fmt.Sprint(s.server.PID()))
@@ -129,7 +130,10 @@ func (s *session) request(ts *testscript.TestScript, args []string) error {
 		}
 	}
 	s.secrets.sent(data)
-	req, err := http.NewRequest(method, s.server.URL+path, bytes.NewReader(data))
+	if strings.HasPrefix(path, "/") {
+		path = s.server.URL + path
+	}
+	req, err := http.NewRequest(method, path, bytes.NewReader(data))
 	if err != nil {
 		return err
 	}

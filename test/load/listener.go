@@ -23,6 +23,7 @@ const (
 
 const busConfiguration = `
 listen: 127.0.0.1:0
+metrics: {token: the-metrics-of-load}
 data: ./data
 bus: {listen: %s}
 log: {level: error}

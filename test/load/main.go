@@ -41,6 +41,7 @@ type bench struct {
 
 const configuration = `
 listen: 127.0.0.1:0
+metrics: {token: the-metrics-of-load}
 data: ./data
 bus: {listen: ""}
 log: {level: error}

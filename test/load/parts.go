@@ -131,7 +131,7 @@ func published(s *server, events int) error {
 	if s.name == "limit" {
 		return nil
 	}
-	return pollUntil(s, "/metrics", func(body []byte) bool {
+	return pollUntil(s, metricsPath, func(body []byte) bool {
 		pending, total := 0.0, 0.0
 		for line := range strings.Lines(string(body)) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -147,10 +147,19 @@ func published(s *server, events int) error {
 	})
 }
 
+const metricsPath = "/metrics"
+
 // pollUntil polls a path until the body is right, for two minutes at most.
 func pollUntil(s *server, path string, right func(body []byte) bool) error {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(max(s.pause, 2*time.Millisecond)) {
-		res, err := http.Get(s.base + path)
+		req, err := http.NewRequest(http.MethodGet, s.base+path, nil)
+		if err != nil {
+			return err
+		}
+		if path == metricsPath {
+			req.Header.Set("Authorization", "Bearer the-metrics-of-load")
+		}
+		res, err := http.DefaultClient.Do(req)
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ var scraper = &http.Client{Transport: &http.Transport{DisableCompression: true, 
 
 // scrape reads all metrics.
 func (s *Server) scrape() (Metrics, error) {
-	res, err := scraper.Get(s.URL + "/metrics")
+	res, err := scraper.Get(s.Metrics)
 	if err != nil {
 		return nil, err
 	}

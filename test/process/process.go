@@ -45,24 +45,28 @@ func Main(m *testing.M) {
 }
 
 // environment returns the environment of every belfry. Without the option a program that was
-// built with the race detector sleeps for a second before it exits.
-func environment() []string { return append(os.Environ(), "GORACE=atexit_sleep_ms=10") }
+// built with the race detector sleeps for a second before it exits. Metrics have a port of their own.
+func environment() []string {
+	return append(os.Environ(), "GORACE=atexit_sleep_ms=10", "BELFRY_METRICS_LISTEN=127.0.0.1:0")
+}
 
 // Server is a running belfry.
 type Server struct {
-	URL    string // of HTTP
-	Bus    string // URL of the embedded bus; "" when it has no port
-	Banner string // its output when it was ready
-	cmd    *exec.Cmd
-	stderr *kit.Tail
-	banner chan error // one value, once the banner was printed or the output has ended
-	done   chan struct{}
-	err    error // of the process, once done is closed
+	URL     string // of HTTP
+	Bus     string // URL of the embedded bus; "" when it has no port
+	Metrics string // URL of the metrics
+	Banner  string // its output when it was ready
+	cmd     *exec.Cmd
+	stderr  *kit.Tail
+	banner  chan error // one value, once the banner was printed or the output has ended
+	done    chan struct{}
+	err     error // of the process, once done is closed
 }
 
 var (
-	httpURL = regexp.MustCompile(`http://\S+`)
-	busURL  = regexp.MustCompile(`nats://\S+`)
+	httpURL    = regexp.MustCompile(`http://\S+`)
+	metricsURL = regexp.MustCompile(`http://\S+/metrics`)
+	busURL     = regexp.MustCompile(`nats://\S+`)
 )
 
 // bannerEnd begins the last line of the banner.
@@ -167,6 +171,7 @@ func (s *Server) follow(out io.Reader) {
 		line, err = lines.ReadString('\n')
 		s.Banner += line
 	}
+	s.Metrics = metricsURL.FindString(s.Banner)
 	s.URL, s.Bus = httpURL.FindString(s.Banner), busURL.FindString(s.Banner)
 	s.banner <- err
 	_, _ = io.Copy(io.Discard, lines)

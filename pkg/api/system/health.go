@@ -9,9 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 )
@@ -21,9 +18,8 @@ const readyTimeout = 5 * time.Second
 
 // Paths of the routes of MountHealth.
 const (
-	healthPath  = "/healthz"
-	readyPath   = "/readyz"
-	metricsPath = "/metrics"
+	healthPath = "/healthz"
+	readyPath  = "/readyz"
 )
 
 // ProbePaths returns the paths that probes request.
@@ -34,18 +30,12 @@ type Health struct {
 	Ready    func(context.Context) error // nil: always ready; /readyz shows the message of its *errs.Error
 	Degraded func() []string             // what is degraded in a process that is ready, for its operators; may be nil
 	Stopping context.Context             // not ready once this has ended
-	Registry *prometheus.Registry
 }
 
-// MountHealth adds /healthz, /readyz and /metrics.
+// MountHealth adds /healthz and /readyz.
 func MountHealth(r *kit.Router, h Health) {
 	r.HandleGet(healthPath, healthy)
 	r.HandleGet(readyPath, h.ready)
-	metrics := promhttp.HandlerFor(h.Registry, promhttp.HandlerOpts{})
-	r.HandleGet(metricsPath, func(x *kit.Exchange) error {
-		metrics.ServeHTTP(x, x.Request)
-		return nil
-	})
 }
 
 // Gate returns the Filter of a process that is starting: it refuses every request
@@ -56,7 +46,7 @@ func Gate(closed func() error) kit.Filter {
 			return nil
 		}
 		switch x.Request.URL.Path {
-		case healthPath, readyPath, metricsPath:
+		case healthPath, readyPath:
 			return nil
 		}
 		return closed()

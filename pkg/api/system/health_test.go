@@ -10,6 +10,7 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
+	"belfry/pkg/api/system"
 	"belfry/pkg/errs"
 )
 
@@ -38,7 +39,10 @@ func TestHealth(t *testing.T) {
 // Requests are counted by the route's template: a uuid, an unknown path or an
 // unknown method creates no time series.
 func TestMetrics(t *testing.T) {
-	f := apitest.Start(t, func(o *api.Options) { o.Registry = prometheus.NewPedanticRegistry() })
+	f := apitest.Start(t, func(o *api.Options) {
+		o.Registry = prometheus.NewPedanticRegistry()
+		o.Metrics = system.NewMetrics(o.Registry, "")
+	})
 	f.Create("emma")
 	f.Create("persuasion")
 	f.Do("GET", "/books/emma", "").Want(200)

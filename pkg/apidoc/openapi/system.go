@@ -19,13 +19,6 @@ func (d *document) system() {
 		path: "/readyz", tag: systemTag, id: "getReadiness", summary: "Whether requests can be served", security: open(),
 		replies: ordered.Of("200", status), problems: []int{500, 503},
 	})
-	plain := func(description string) *ordered.Object {
-		return reply(description, as("text/plain", ordered.Of("type", "string")))
-	}
-	d.get(operation{
-		path: "/metrics", tag: systemTag, id: "getMetrics", summary: "Metrics for Prometheus", security: open(),
-		replies: ordered.Of("200", plain("The metrics."), "500", plain("They can't be gathered.")),
-	})
 	document := func(path, id, summary string) {
 		d.get(operation{
 			path: path, tag: systemTag, id: id, summary: summary, security: open(),

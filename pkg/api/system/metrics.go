@@ -1,0 +1,51 @@
+package system
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+)
+
+const metricsPath = "/metrics"
+
+// Metrics serve a registry. They count objects and logins, so strangers must not read
+// them.
+type Metrics struct {
+	handler http.Handler
+	token   string // "": none is needed
+}
+
+// NewMetrics returns the Metrics of a registry for those who have the token, or for
+// everyone who reaches them when it is "".
+func NewMetrics(registry *prometheus.Registry, token string) *Metrics {
+	return &Metrics{promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), token}
+}
+
+// MountMetrics adds /metrics.
+func MountMetrics(r *kit.Router, m *Metrics) { r.HandleGet(metricsPath, m.serve) }
+
+func (m *Metrics) serve(x *kit.Exchange) error {
+	if m.token != "" {
+		token, ok := x.BearerToken()
+		given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(m.token))
+		if !ok || subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
+			return errs.New(errs.Unauthenticated, "metrics need the header Authorization: Bearer with metrics.token of the configuration")
+		}
+	}
+	m.handler.ServeHTTP(x, x.Request)
+	return nil
+}
+
+// NoMetrics is the Filter of a port without metrics, which says where they are.
+func NoMetrics(x *kit.Exchange) error {
+	if x.Request.URL.Path == metricsPath {
+		return errs.New(errs.NotFound, "metrics are not served here: metrics.listen of the configuration gives them a port of their own, metrics.token a token for this one")
+	}
+	return nil
+}
