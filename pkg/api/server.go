@@ -88,8 +88,9 @@ func New(o Options) *Server {
 	if o.Login != nil {
 		login.Mount(router, calls, origins, *o.Login)
 	}
+	lists := objects.NewBudget()
 	for _, resource := range o.Objects {
-		objects.Mount(router, calls, resource)
+		objects.Mount(router, calls, lists, resource)
 	}
 	for _, service := range o.Files {
 		files.Mount(router, calls, exposed(o.Objects), service)

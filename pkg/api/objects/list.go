@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -20,16 +19,27 @@ func (r *resource) list(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
+	memory, err := r.budget.reserve(ctx, x.Address, r.expected(opts.Limit))
+	if err != nil {
+		return err
+	}
+	defer memory.release()
+	opts.MaxBytes = memory.page
 	page, err := r.store.List(ctx, opts)
 	if err != nil {
 		return err
+	}
+	body := page.Encode("items")
+	memory.resize(len(body))
+	if n := len(page.Objects); n > 0 {
+		r.objectBytes.Store(int64(len(body)/n) + 1)
 	}
 	if page.Next != "" {
 		query.Set("cursor", page.Next)
 		x.SetHeader("Link", "<"+r.url+"?"+query.Encode()+`>; rel="next"`)
 	}
 	x.SetHeader("Cache-Control", kit.Revalidate)
-	x.Send(http.StatusOK, kit.JSON, page.Encode("items"))
+	sendPage(x, body)
 	return nil
 }
 

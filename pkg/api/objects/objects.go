@@ -15,6 +15,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
@@ -36,15 +37,18 @@ type Options struct {
 
 // resource is a store exposed at a path.
 type resource struct {
-	store *store.Store
-	calls *kit.Calls
-	url   string // without a trailing slash
-	noGet bool   // GET of an object has no route
+	store  *store.Store
+	calls  *kit.Calls
+	budget *Budget // of lists
+	url    string  // without a trailing slash
+	noGet  bool    // GET of an object has no route
+
+	objectBytes atomic.Int64 // of the objects of a recent page, on average; 0: none yet
 }
 
-// Mount adds the routes of a store.
-func Mount(r *kit.Router, calls *kit.Calls, o Options) {
-	res := &resource{store: o.Store, calls: calls, url: strings.TrimRight(o.URL, "/"), noGet: o.Restrict.Get}
+// Mount adds the routes of a store; its lists share the budget.
+func Mount(r *kit.Router, calls *kit.Calls, budget *Budget, o Options) {
+	res := &resource{store: o.Store, calls: calls, budget: budget, url: strings.TrimRight(o.URL, "/"), noGet: o.Restrict.Get}
 	one := res.url + "/:" + kit.UUIDParam
 	if !o.Restrict.Create {
 		r.Handle(http.MethodPost, res.url, res.create)

@@ -104,7 +104,7 @@ func (d *document) list(s *model.Store) {
 	if indexes != nil {
 		known = "A query that no index supports is 400. Indexes: " + strings.Join(indexes, "; ") + "."
 	}
-	problems := []int{400, 401, 500, 503}
+	problems := []int{400, 401, 429, 500, 503}
 	if s.Rules["list"] {
 		problems = append(problems, 403)
 	}
