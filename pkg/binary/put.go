@@ -26,6 +26,11 @@ type Upload struct {
 	Metadata   object.Object
 	Digest     []byte // the announced SHA-256 of Body; nil: none
 	IfRevision uint64 // 0, or the revision that the object must have
+
+	// Reauthorize is called when the content has arrived, which may take hours, and
+	// returns the context with which the record is written: that of the caller as it
+	// is then. Its error refuses the upload. nil: the context of Put.
+	Reauthorize func(context.Context) (context.Context, error)
 }
 
 // Result is the outcome of an upload.
@@ -71,7 +76,8 @@ func (s *Service) attachableAt(o store.Stored, up Upload) (recordList, error) {
 	return s.attachable(o, up.Place)
 }
 
-// Put stores a binary. Once it returns, content, record and event are durable.
+// Put stores a binary. The policy of update is evaluated before the body is read, and
+// again when the record is written. Once Put returns, content, record and event are durable.
 // After an error the object is unchanged, except that after Unavailable, Canceled
 // or Internal it may have the record, with its content.
 //
@@ -105,6 +111,13 @@ func (s *Service) Put(ctx context.Context, up Upload) (_ Result, err error) {
 		Created: timestamp(s.now()), Metadata: up.Metadata,
 	}
 	w := written{place: up.Place, record: record.encode()}
+	if up.Reauthorize != nil {
+		now, err := up.Reauthorize(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		ctx = now
+	}
 	result, err := s.attach(ctx, up, &w)
 	if notWritten(err) {
 		return Result{}, err

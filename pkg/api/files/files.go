@@ -7,7 +7,8 @@
 //	  handler.put         path and headers (announcement); the body as an inflow, with its
 //	                      time limits (flow.go); a form up to its file (form.go)
 //	  kit.Calls.Write     authenticates the client; honors Prefer: wait
-//	  binary.Service.Put  checks what can be refused, stores the content, writes the record
+//	  binary.Service.Put  checks what can be refused, stores the content, has kit.Calls
+//	                      authenticate the client again, writes the record
 //	  kit.Exchange        201 or 200 with the record, its ETag and Location
 //
 // # The way of a download

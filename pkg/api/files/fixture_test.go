@@ -14,6 +14,7 @@ import (
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/files"
 	"belfry/pkg/api/objects"
+	"belfry/pkg/auth"
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/binary/filestorage"
@@ -27,7 +28,8 @@ const maxFile = 1 << 20
 
 // library is a front with a binary service over a folder, at /files. Clients may
 // read and write Books, only read Guarded, and neither with Locked. Hidden is not
-// exposed and has no policy; Concealed hides what clients may not read.
+// exposed and has no policy; Concealed hides what clients may not read; Edited is
+// changed by editors.
 type library struct {
 	*apitest.Front
 	set      *store.Set
@@ -38,11 +40,17 @@ type library struct {
 }
 
 // startLibrary starts a library. change may set the options of its service, and
-// what apitest.Start takes.
+// what apitest.Start takes; with options of auth, there are logins.
 func startLibrary(t *testing.T, change ...any) *library {
 	t.Helper()
 	l := &library{folder: t.TempDir()}
-	l.Front = apitest.Start(t, append(change, func(o *api.Options) {
+	start := apitest.Start
+	for _, c := range change {
+		if _, ok := c.(func(*auth.Options)); ok {
+			start = func(t *testing.T, change ...any) *apitest.Front { return apitest.StartLogin(t, 1, change...)[0] }
+		}
+	}
+	l.Front = start(t, append(change, func(o *api.Options) {
 		l.open(t)
 		service := binary.Options{Name: "files", Set: l.set, Contents: l.contents, Storage: l.storage, MaxSize: maxFile}
 		b := files.Options{URL: "/files"}
@@ -64,7 +72,7 @@ func startLibrary(t *testing.T, change ...any) *library {
 		}
 	})...)
 	l.Books = l.set.Store("Books")
-	for _, name := range []string{"Books", "Guarded", "Locked", "Hidden", "Concealed"} {
+	for _, name := range []string{"Books", "Guarded", "Locked", "Hidden", "Concealed", "Edited"} {
 		_, err := l.set.Store(name).Save(t.Context(), nil, "emma")
 		l.Must(err)
 	}
@@ -89,6 +97,7 @@ func (l *library) open(t *testing.T) {
 		{Name: "Locked", Policy: rules(t, policy.Rules{Get: "false", Update: "false"}), IndexBinaries: true},
 		{Name: "Hidden", IndexBinaries: true},
 		{Name: "Concealed", HideForbidden: true, Policy: rules(t, policy.Rules{Get: "false"}), IndexBinaries: true},
+		{Name: "Edited", Policy: rules(t, policy.Rules{Update: "has(user.editor) && !has(object.closed)"}), IndexBinaries: true},
 		binary.ContentsOptions("Contents"),
 	} {
 		s, err := store.Open(t.Context(), backend, o)

@@ -34,6 +34,7 @@ func (h *handler) put(x *kit.Exchange) error {
 	body := newInflow(x, h.patience)
 	var result binary.Result
 	_, _, err = h.calls.Write(x, func(ctx context.Context) error {
+		a.Reauthorize = func(ctx context.Context) (context.Context, error) { return h.calls.Renew(ctx, x) }
 		result, err = h.store(ctx, a, body)
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"belfry/pkg/auth"
+	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
 )
@@ -61,6 +62,26 @@ func (c *Calls) Reauthenticate(x *Exchange) (*auth.Session, error) {
 		x.session, x.authenticated = session, true
 	}
 	return session, err
+}
+
+// Renew returns the context of the client's call with the user as they are now, for
+// a request that has taken long. Unauthenticated when the request began with a
+// session that has ended since.
+func (c *Calls) Renew(ctx context.Context, x *Exchange) (context.Context, error) {
+	began := x.session
+	if began == nil {
+		return ctx, nil
+	}
+	now, err := c.Reauthenticate(x)
+	if err != nil {
+		return nil, err
+	}
+	if now == nil || now.ID != began.ID {
+		return nil, errs.New(errs.Unauthenticated, "your session ended during the request: log in and send it again")
+	}
+	call := store.CallOf(ctx)
+	call.User, call.Actor = now.Visible, nil
+	return store.WithCall(ctx, call), nil
 }
 
 // Anonymous has a request count as one without a session from now on.
