@@ -72,6 +72,9 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 	for _, target := range names(st.Map) {
 		c.checkMapping(st, target, join(path+".map", target), arrays)
 	}
+	if array := arrays[st.Name][st.Owner]; array != "" {
+		c.doc.problem(path+".owner", "is the array of a mapping; the owner needs a property of its own")
+	}
 	for _, index := range st.Indexes {
 		for _, property := range index {
 			if at := path + ".indexes"; slices.Contains(st.Private, property) {
@@ -149,7 +152,7 @@ func (c *Config) checkBinaries(arrays arrays) {
 				continue
 			}
 			for _, property := range c.Binaries[name].Map[store] {
-				if arrays[store][property] != "" || slices.Contains(st.Private, property) || slices.Contains(st.ReadOnly, property) {
+				if arrays[store][property] != "" || slices.Contains(st.Private, property) || slices.Contains(st.ReadOnly, property) || property == st.Owner {
 					c.doc.problem(at, "%s of %s is mapped, private or read-only; files cannot be attached there", c.doc.display(at, property), store)
 				}
 			}

@@ -177,7 +177,7 @@ func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 	users := common
 	users.Name, users.Policy, users.Private, users.Bus = "Users", closed, []string{"password"}, true
 	idents := common
-	idents.Name, idents.Policy = "Idents", Policy{Owner: true, Create: "false", Update: "false", Delete: "false"}
+	idents.Name, idents.Policy, idents.Owner = "Idents", Policy{Owner: true, Create: "false", Update: "false", Delete: "false"}, "user"
 	idents.Map = map[string]Mapping{
 		"Users": {Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: 10_000},
 	}

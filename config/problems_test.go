@@ -33,7 +33,7 @@ func checkInvalid(t *testing.T, cases []invalidCase) {
 }
 
 const knownAtTop = "expected one of listen, baseURL, hosts, proxies, data, maxObjectSize, tombstones, shutdownTimeout, log, metrics, bus, events, documents, backends, authentication, stores, mailers, binaries"
-const knownOfStore = "expected one of backend, expose, schema, policy, map, private, readOnly, indexes, intercept, maxObjectSize, bus"
+const knownOfStore = "expected one of backend, expose, schema, policy, owner, uuid, map, private, readOnly, indexes, intercept, maxObjectSize, bus"
 
 func TestUnknownKeys(t *testing.T) {
 	checkInvalid(t, []invalidCase{
@@ -218,5 +218,35 @@ func TestBus(t *testing.T) {
 		{"missing files", "bus: {url: 'nats://a', credentials: no.creds, tls: {ca: no.pem}}\n", []string{
 			"1:24: bus.credentials: expected a readable file (no such file or directory)",
 			`1:53: bus.tls.ca: expected a readable file (no such file or directory), not "no.pem"`}},
+	})
+}
+
+func TestOwners(t *testing.T) {
+	c := mustParse(t, `stores:
+  Notes: {policy: owner}
+  Pages: {owner: author, indexes: ["author, title"], uuid: client}
+  Open: {}
+  Users: {policy: owner}
+`)
+	for name, want := range map[string]struct {
+		owner       string
+		serverUUIDs bool
+		indexes     int
+	}{"Notes": {"user", true, 1}, "Pages": {"author", false, 1}, "Open": {"", false, 0}, "Users": {"", true, 0}, "Idents": {"user", true, 0}} {
+		if s := c.Stores[name]; s.Owner != want.owner || s.ServerUUIDs() != want.serverUUIDs || len(s.Indexes) != want.indexes {
+			t.Errorf("%s: owner %q, server makes uuids: %t, indexes %v", name, s.Owner, s.ServerUUIDs(), s.Indexes)
+		}
+	}
+}
+
+func TestOwnersThatCannotBe(t *testing.T) {
+	checkInvalid(t, []invalidCase{
+		{"of users", "stores: {Users: {owner: boss}}\n", []string{
+			"1:18: stores.Users.owner: is not for the user store: every user is their own owner"}},
+		{"an array", "stores: {A: {owner: bs}, B: {map: {A: {key: a, target: bs}}}}\n", []string{
+			"1:14: stores.A.owner: is the array of a mapping; the owner needs a property of its own"}},
+		{"set by the server", "stores: {A: {owner: created, uuid: mine}}\n", []string{
+			`1:14: stores.A.owner: expected a property of your own; uuid, created and updated are set by the server, not "created"`,
+			`1:30: stores.A.uuid: expected server or client, not "mine"`}},
 	})
 }

@@ -14,6 +14,8 @@ type Store struct {
 	Expose        *Expose // nil when the store has no HTTP routes
 	Schema        string  // path of a JSON Schema; "" for none
 	Policy        Policy
+	Owner         string             // the property with the uuid of the user to whom an object belongs; "" for none
+	ClientUUIDs   bool               // clients may choose the uuids of new objects although there is a policy or an owner
 	Map           map[string]Mapping // by the name of the target store
 	Private       []string           // properties that are never sent to clients
 	ReadOnly      []string           // properties that clients can read but not set
@@ -88,6 +90,8 @@ func (c *Config) readStore(name string, s *section) *Store {
 	st.Expose = readExpose(name, s)
 	decode(s, "schema", &st.Schema, c.doc.existingFile)
 	st.Policy = readPolicy(s)
+	decode(s, "owner", &st.Owner, parseOwnProperty)
+	decode(s, "uuid", &st.ClientUUIDs, parseUUIDChoice)
 	st.Map = map[string]Mapping{}
 	s.named("map", func(target string, s *section) { st.Map[target] = readMapping(s) })
 	st.Private = s.properties("private", parseOwnProperty)
@@ -99,7 +103,35 @@ func (c *Config) readStore(name string, s *section) *Store {
 	s.suggestions = map[string]string{"url": "expose.url", "list": "expose.list", "restrict": "expose.restrict", "type": "backend"}
 	s.rejectUnknown()
 	c.setLoginDefaults(st, s)
+	c.setOwner(st, s)
 	return st
+}
+
+// parseUUIDChoice reads who chooses the uuids of new objects.
+func parseUUIDChoice(text string) (clients bool, err error) {
+	who, err := oneOf("server", "client")(text)
+	return who == "client", err
+}
+
+// ServerUUIDs reports whether the server makes the uuids of the objects that clients create. A client that chose them
+// could take the uuid of an object that others name, or named.
+func (s *Store) ServerUUIDs() bool { return !s.ClientUUIDs && (s.Policy != Policy{} || s.Owner != "") }
+
+// setOwner sets the default of the owner, and indexes objects by it. Users are their own owners.
+func (c *Config) setOwner(st *Store, s *section) {
+	if st.Name == c.Authentication.UserStore {
+		if st.Owner != "" {
+			s.problem("owner", "is not for the user store: every user is their own owner")
+		}
+		return
+	}
+	if st.Owner == "" && st.Policy.Owner {
+		st.Owner = "user"
+	}
+	indexed := slices.ContainsFunc(st.Indexes, func(fields []string) bool { return fields[0] == st.Owner })
+	if st.Owner != "" && !indexed && !slices.Contains(st.Private, st.Owner) && st.Name != c.Authentication.IdentStore {
+		st.Indexes = append(st.Indexes, []string{st.Owner})
+	}
 }
 
 // busDefault reports whether a store has operations over the bus by default. The

@@ -27,6 +27,7 @@ stores:
   Authors: {expose: {}}
   Books:
     expose: {list: true, restrict: {delete: true}}
+    uuid: client
     policy: {update: "false"}
     map: {Authors: {key: author, target: books, fields: title, cascade: true}}
 `

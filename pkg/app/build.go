@@ -82,7 +82,9 @@ func compile(c *config.Config) (*plan, error) {
 func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	c, at := p.config, "stores."+s.Name
 	var problems config.Problems
-	o := store.Options{Name: s.Name, Private: s.Private, ReadOnly: s.ReadOnly, MaxSize: int(s.MaxObjectSize)}
+	o := store.Options{
+		Name: s.Name, Private: s.Private, ReadOnly: s.ReadOnly, MaxSize: int(s.MaxObjectSize), ClientUUIDs: !s.ServerUUIDs(),
+	}
 	// Uuids of idents can be guessed: they are addresses.
 	o.HideForbidden = s.Name == c.Authentication.IdentStore
 	for _, fields := range s.Indexes {
@@ -97,10 +99,11 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 		}
 	}
 	rules := policy.Rules{
-		Owner: s.Policy.Owner, Create: s.Policy.Create, Get: s.Policy.Get,
+		Owner: s.Policy.Owner, OwnerField: s.Owner, Create: s.Policy.Create, Get: s.Policy.Get,
 		Update: s.Policy.Update, Delete: s.Policy.Delete, List: s.Policy.List,
 	}
 	if rules != (policy.Rules{}) {
+		rules.Users = s.Name == c.Authentication.UserStore
 		compiled, found := policy.Compile(rules)
 		for _, f := range found {
 			problems = append(problems, c.Problem(at+".policy."+string(f.Op), "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"belfry/pkg/store/object"
-	"belfry/pkg/store/policy"
 )
 
 // Fields that the server sets in every object.
@@ -130,9 +129,5 @@ func (s *Store) SettableByInterceptor(o object.Object) object.Object {
 // SettableByAnonymous returns the fields of an object that a client who is not
 // logged in may set.
 func (s *Store) SettableByAnonymous(o object.Object) object.Object {
-	in := s.settable(Call{Client: true}, o)
-	if s.opts.Policy != nil {
-		s.opts.Policy.SetOwner(policy.Create, nil, in)
-	}
-	return in
+	return s.settable(Call{Client: true}, o)
 }

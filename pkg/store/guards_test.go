@@ -68,19 +68,40 @@ func TestUpdateIsDeniedByPolicy(t *testing.T) {
 
 func TestClientsDoNotChooseTheOwner(t *testing.T) {
 	s, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Owner: true})})
-	saved, err := s.Save(as(t.Context(), "ada"), parse(t, `{"user":"bob"}`), "a")
+	saved, err := s.Save(as(t.Context(), "ada"), parse(t, `{"user":"bob"}`), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	is(t, saved.Body, map[string]string{"user": `"ada"`})
 	for _, patch := range []bool{false, true} {
 		for _, given := range []string{`{"user":"bob"}`, `{"user":null}`} {
-			updated, err := s.Update(as(t.Context(), "ada"), parse(t, given), store.UpdateOptions{UUID: "a", Patch: patch})
+			updated, err := s.Update(as(t.Context(), "ada"), parse(t, given), store.UpdateOptions{UUID: saved.UUID, Patch: patch})
 			if err != nil {
 				t.Fatal(err)
 			}
 			is(t, updated.Body, map[string]string{"user": `"ada"`})
 		}
+	}
+}
+
+func TestTheServerMakesTheUuidsWhereThereIsAPolicy(t *testing.T) {
+	guarded, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Get: "user != null"})})
+	for _, given := range []struct{ object, uuid string }{{`{}`, "a"}, {`{"uuid":"a"}`, ""}} {
+		_, err := guarded.Save(client(t.Context()), parse(t, given.object), given.uuid)
+		kind(t, err, errs.Invalid)
+		kind(t, guarded.Check(client(t.Context()), parse(t, given.object), given.uuid), errs.Invalid)
+	}
+	made, err := guarded.Save(client(t.Context()), parse(t, `{}`), "")
+	if err != nil || made.UUID == "" {
+		t.Errorf("without a uuid: %q, %v", made.UUID, err)
+	}
+	trusted := store.WithCall(t.Context(), store.Call{Client: true, Trusted: true})
+	if _, err := guarded.Save(trusted, parse(t, `{}`), "a"); err != nil {
+		t.Errorf("a trusted client: %v", err)
+	}
+	chosen, _ := open(t, store.Options{Policy: guarded.Policy(), ClientUUIDs: true})
+	if _, err := chosen.Save(client(t.Context()), parse(t, `{}`), "a"); err != nil {
+		t.Errorf("where clients choose: %v", err)
 	}
 }
 

@@ -28,11 +28,11 @@ func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...
 // create takes the steps of Save, and returns the record.
 func (s *Store) create(ctx context.Context, o object.Object, uuid string, also []ExtraEvent) (driver.Record, error) {
 	call := CallOf(ctx)
-	uuid, err := chooseUUID(o, uuid)
+	uuid, chosen, err := uuidOf(o, uuid)
 	if err != nil {
 		return driver.Record{}, err
 	}
-	next, err := s.prepareCreate(ctx, call, o, uuid)
+	next, err := s.prepareCreate(ctx, call, o, uuid, chosen)
 	if err != nil {
 		return driver.Record{}, err
 	}
@@ -81,44 +81,56 @@ func (s *Store) create(ctx context.Context, o object.Object, uuid string, also [
 // Check returns the error that Save would return, Exists excepted, without
 // saving anything.
 func (s *Store) Check(ctx context.Context, o object.Object, uuid string) error {
-	uuid, err := chooseUUID(o, uuid)
+	call := CallOf(ctx)
+	uuid, chosen, err := uuidOf(o, uuid)
 	if err != nil {
 		return err
 	}
-	_, err = s.prepareCreate(ctx, CallOf(ctx), o, uuid)
+	_, err = s.prepareCreate(ctx, call, o, uuid, chosen)
 	return err
 }
 
 // prepareCreate authorizes and validates a new object, and returns what of it is
-// stored.
-func (s *Store) prepareCreate(ctx context.Context, call Call, o object.Object, uuid string) (object.Object, error) {
+// stored. chosen says that the caller chose the uuid.
+func (s *Store) prepareCreate(ctx context.Context, call Call, o object.Object, uuid string, chosen bool) (object.Object, error) {
 	next := s.settable(call, o)
 	if call.Client {
-		if s.opts.Policy != nil && !call.Trusted {
-			s.opts.Policy.SetOwner(policy.Create, call.User, next)
-		}
+		s.setOwner(call, next)
 		if err := s.allow(ctx, call, policy.Create, nil, next); err != nil {
 			return nil, err
+		}
+		if chosen && !call.Trusted && s.opts.Policy != nil && !s.opts.ClientUUIDs {
+			return nil, &errs.Error{Kind: errs.Invalid, Message: "the server chooses the uuids of new objects of " + s.opts.Name + ": leave the uuid out",
+				Fields: []errs.Field{{Pointer: "/uuid", Message: "must be left out"}}}
 		}
 	}
 	next["uuid"] = object.AppendString(nil, uuid)
 	return next, s.validate(ctx, next)
 }
 
-func chooseUUID(o object.Object, uuid string) (string, error) {
-	if uuid == "" {
+// setOwner makes the caller the owner of a new object. A client can't name another one, and a trusted client may.
+func (s *Store) setOwner(call Call, next object.Object) {
+	if s.owner != "" && next[s.owner] == nil && call.User["uuid"] != nil {
+		next[s.owner] = call.User["uuid"]
+	}
+}
+
+// uuidOf returns the uuid of a new object, and whether the caller chose it: the one given, else the object's own,
+// else a new one.
+func uuidOf(o object.Object, given string) (uuid string, chosen bool, err error) {
+	if uuid = given; uuid == "" {
 		value, ok := o["uuid"]
 		if !ok {
-			return object.NewUUID(), nil
+			return object.NewUUID(), false, nil
 		}
 		text, isText := object.Text(value)
 		if !isText {
-			return "", &errs.Error{Kind: errs.Invalid, Message: "the uuid must be a string",
+			return "", true, &errs.Error{Kind: errs.Invalid, Message: "the uuid must be a string",
 				Fields: []errs.Field{{Pointer: "/uuid", Message: "must be a string"}}}
 		}
 		uuid = text
 	}
-	return uuid, object.CheckUUID(uuid)
+	return uuid, true, object.CheckUUID(uuid)
 }
 
 // validate checks what the callers of a store are responsible for: the size,

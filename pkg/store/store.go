@@ -77,6 +77,7 @@ type Announcer interface {
 type Options struct {
 	Name          string
 	Policy        *policy.Policy // nil: every client may do everything
+	ClientUUIDs   bool           // with a policy too, clients may choose the uuids of new objects
 	Schema        Validator      // nil: any object
 	Private       []string       // fields that clients neither set nor see
 	ReadOnly      []string       // fields that clients see, and only trusted clients set
@@ -103,7 +104,8 @@ type Store struct {
 	mapped   []string        // the distinct keys of Maps
 	arrays   map[string]bool // Arrays
 	private  map[string]bool // Private
-	readOnly map[string]bool // ReadOnly
+	readOnly map[string]bool // ReadOnly, and the owner
+	owner    string          // the field with the uuid of the owner, which new objects get; "" for none
 	binary   map[string]bool // Binaries
 }
 
@@ -144,6 +146,17 @@ func newStore(o Options) *Store {
 		o.MaxSize = MaxObjectSize
 	}
 	s := &Store{opts: o, arrays: setOf(o.Arrays), private: setOf(o.Private), readOnly: setOf(o.ReadOnly), binary: setOf(o.Binaries)}
+	if o.Policy != nil {
+		s.owner = o.Policy.Owner()
+	}
+	switch s.owner {
+	case "":
+	case "uuid": // users own themselves; what names an owner elsewhere is not theirs to set
+		s.owner = ""
+		s.readOnly["user"] = true
+	default:
+		s.readOnly[s.owner] = true
+	}
 	for _, m := range o.Maps {
 		if !slices.Contains(s.mapped, m.Key) {
 			s.mapped = append(s.mapped, m.Key)

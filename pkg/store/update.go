@@ -37,9 +37,6 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 		return Stored{}, err
 	}
 	given := s.settable(call, o)
-	if call.Client && !call.Trusted && s.opts.Policy != nil {
-		s.opts.Policy.SetOwner(policy.Update, call.User, given)
-	}
 	written, err := s.rewrite(ctx, uuid, opts.If, func(record driver.Record) (*write, error) {
 		stored, err := object.Decode(record.Body)
 		if err != nil {

@@ -22,7 +22,7 @@ import (
 const photos = `
 stores:
   Users: {expose: {url: /users, restrict: {create: true}}}
-  Photos: {expose: {}, policy: owner}
+  Photos: {expose: {}, uuid: client, policy: owner}
 authentication:
   providers:
     email: {postValidation: true, skipEmailValidation: true}

@@ -34,8 +34,8 @@ func (s *Store) exemplify() {
 			for _, m := range o.Members() {
 				s.Example.Set(m.Name, m.Value)
 			}
-			if s.Owner {
-				s.Example.Set("user", ExampleUUID)
+			if s.Owner != "" {
+				s.Example.Set(s.Owner, ExampleUUID)
 			}
 			s.Example.Set("created", ExampleTime)
 			s.Example.Set("updated", ExampleTime)
@@ -51,8 +51,8 @@ func (s *Store) accepts(o *ordered.Object) bool {
 	}
 	whole := o.Clone()
 	whole.Set("uuid", ExampleUUID)
-	if s.Owner {
-		whole.Set("user", ExampleUUID)
+	if s.Owner != "" {
+		whole.Set(s.Owner, ExampleUUID)
 	}
 	text, err := whole.MarshalJSON()
 	return err == nil && s.compiled.Validate(context.Background(), text) == nil

@@ -54,8 +54,10 @@ type Files struct {
 // Store is the public side of a store.
 type Store struct {
 	Name, ID     string
-	Expose       *config.Expose // nil when it has no routes
-	Owner        bool           // objects belong to who created them
+	Expose       *config.Expose  // nil when it has no routes
+	Owner        string          // the property with the uuid of who created the object; "" for none
+	NeedsUser    map[string]bool // operations that are for users who are logged in alone
+	ServerUUIDs  bool            // the server makes the uuids of new objects
 	Rules        map[string]bool
 	Interceptors map[string][]config.Interceptor
 	Indexes      [][]string
@@ -127,8 +129,9 @@ func (k *Contract) Store(name string) *Store {
 func storeOf(c *config.Config, s *config.Store, id string) *Store {
 	p := s.Policy
 	out := &Store{
-		Name: s.Name, ID: id, Expose: s.Expose, Owner: p.Owner, Indexes: s.Indexes, MaxSize: s.MaxObjectSize,
+		Name: s.Name, ID: id, Expose: s.Expose, Owner: s.Owner, ServerUUIDs: s.ServerUUIDs(), Indexes: s.Indexes, MaxSize: s.MaxObjectSize,
 		Interceptors: s.Intercept, Bus: s.Bus, ReadOnly: s.ReadOnly,
+		NeedsUser: map[string]bool{"create": p.Owner && p.Create == "", "update": p.Owner && p.Update == "", "delete": p.Owner && p.Delete == ""},
 		Rules: map[string]bool{
 			"create": p.Owner || p.Create != "", "get": p.Owner || p.Get != "", "update": p.Owner || p.Update != "",
 			"delete": p.Owner || p.Delete != "", "list": p.Owner || p.List != "" || p.Get != "",

@@ -113,17 +113,22 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	for _, property := range s.ReadOnly {
 		unset[property] = true
 	}
-	if s.Owner {
-		unset["user"] = true
+	if s.Owner != "" {
+		unset[s.Owner] = true
 	}
 	given := view{parts: s.parts, gone: private, free: unset, optional: set([]string{"uuid"})}
 	trusted := view{parts: s.parts, gone: private, free: kept, optional: given.optional}
+	if s.ServerUUIDs {
+		given.gone = maps.Clone(private)
+		given.gone["uuid"] = true
+	}
 
 	s.Object = s.output(seen, k)
 	const creating = "What creates an object. What the server keeps by itself is ignored in it."
 	const replacing = "Fields to replace; those that are absent stay as they are."
 	s.Input, s.Save = s.input(given, creating), s.input(trusted, creating)
 	given.partial, trusted.partial, seen.partial = true, true, true
+	given.gone = private
 	s.Update, s.Change = s.input(given, replacing), s.input(trusted, replacing)
 	given.patch = true
 	s.Patch = s.input(given, "A merge patch (RFC 7396): objects are merged, null removes a field.")
@@ -153,7 +158,7 @@ func (s *Store) input(v view, description string) *ordered.Object {
 	out := ordered.Of("type", "object", "description", description)
 	properties := &ordered.Object{}
 	named := seen.Object("properties")
-	if !v.partial && !named.Has("uuid") {
+	if !v.partial && !named.Has("uuid") && !v.gone["uuid"] {
 		properties.Set("uuid", UUID("The object's uuid; without it one is made (UUIDv7)."))
 	}
 	for _, m := range named.Members() {
@@ -201,8 +206,8 @@ func (s *Store) output(v view, k *Contract) *ordered.Object {
 			properties.Set(m.Name, m.Value)
 		}
 	}
-	if s.Owner {
-		properties.Set("user", readOnly(named.Get("user"), UUID("Whose object it is: the user who created it.")))
+	if s.Owner != "" {
+		properties.Set(s.Owner, readOnly(named.Get(s.Owner), UUID("Whose object it is: the user who created it.")))
 	}
 	s.addKeys(properties, v.gone, closed(seen))
 	for _, property := range s.ReadOnly {

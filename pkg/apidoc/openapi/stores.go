@@ -43,7 +43,7 @@ func (d *document) store(s *model.Store) {
 func about(s *model.Store) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Objects of the store `%s`, of at most %d bytes as a client writes them.", s.Name, s.MaxSize)
-	if s.Owner {
+	if s.Owner != "" {
 		b.WriteString(" They belong to who created them.")
 	}
 	for _, a := range s.Arrays {
@@ -59,7 +59,7 @@ func about(s *model.Store) string {
 // secured is the security of an operation: none unless the policy always requires a
 // user.
 func secured(s *model.Store, op string) []any {
-	if s.Owner && op != "get" && op != "list" {
+	if s.NeedsUser[op] {
 		return needed()
 	}
 	return nil

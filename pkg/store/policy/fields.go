@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 )
@@ -18,8 +20,11 @@ func (p *Policy) MayRead(op Op, matches func(field string) bool) bool {
 	read := fields{}
 	if r := p.ruleFor(op); r != nil {
 		read = r.fields
-	} else if p.owner {
-		read.names = []string{"public", "user", "uuid"}
+		if r.isOwner {
+			read.names = append(slices.Clone(read.names), p.owner)
+		}
+	} else if p.ownersRules {
+		read.names = []string{"public", p.owner}
 	}
 	for _, name := range read.names {
 		if matches(name) {

@@ -24,14 +24,18 @@ const (
 	List   Op = "list"
 )
 
-// Rules are a store's rules as configured; "" is none. With Owner, an operation
-// without an expression of its own follows the owner's rules: every user who is
-// logged in may create, and the field user becomes their uuid; the owner (the
-// object's user or uuid is theirs) may get, update and delete; anyone may get an
-// object whose field public is true.
+// Rules are a store's rules as configured; "" is none.
 type Rules struct {
-	Owner                             bool
 	Create, Get, Update, Delete, List string
+
+	// Owner lets an operation without an expression of its own follow the owner's rules: every user who is logged
+	// in may create, the owner may get, update and delete, and anyone may get an object whose field public is true.
+	Owner bool
+	// OwnerField is the field that holds the uuid of the user to whom an object belongs; "": objects have no owner,
+	// or with Owner the field user. It alone decides who the owner is.
+	OwnerField string
+	// Users says that the objects are the users: each is its own owner, and there is no owner field.
+	Users bool
 }
 
 // Input is what a rule sees.
@@ -44,20 +48,25 @@ type Input struct {
 
 // Policy is compiled rules. It is safe for concurrent use.
 type Policy struct {
-	owner bool
-	rules map[Op]*rule // those with an expression
+	ownersRules bool
+	owner       string       // the field with the owner's uuid; "" for none
+	rules       map[Op]*rule // those with an expression
 }
 
+// Owner is the field that holds the uuid of the user to whom an object belongs; "" for none. The uuid of a user
+// is that of its owner.
+func (p *Policy) Owner() string { return p.owner }
+
 // Open reports whether everyone may do an operation.
-func (p *Policy) Open(op Op) bool { return !p.owner && p.ruleFor(op) == nil }
+func (p *Policy) Open(op Op) bool { return !p.ownersRules && p.ruleFor(op) == nil }
 
 // NeedsObject reports whether the rule of an operation depends on the stored
 // object.
 func (p *Policy) NeedsObject(op Op) bool {
 	if r := p.ruleFor(op); r != nil {
-		return r.object
+		return r.object || r.isOwner && op != Create
 	}
-	return p.owner && op != Create
+	return p.ownersRules && op != Create
 }
 
 // ruleFor is the rule of an operation. A list without a rule of its own has that
@@ -77,12 +86,12 @@ func (p *Policy) ruleFor(op Op) *rule {
 func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
 	r := p.ruleFor(op)
 	if r == nil {
-		if !p.owner || owns(op, in) {
+		if !p.ownersRules || p.allowsOwner(op, in) {
 			return nil
 		}
 		return denied(op, in, nil)
 	}
-	allowed, err := r.allows(ctx, in)
+	allowed, err := r.allows(ctx, in, r.isOwner && p.isOwner(op, in))
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -127,11 +136,13 @@ func denied(op Op, in Input, cause *EvaluationError) error {
 	return e
 }
 
-// owns evaluates the owner's rules.
-func owns(op Op, in Input) bool {
-	if (op == Get || op == List) && string(in.Object["public"]) == "true" {
-		return true
-	}
+// allowsOwner evaluates the owner's rules.
+func (p *Policy) allowsOwner(op Op, in Input) bool {
+	return (op == Get || op == List) && string(in.Object["public"]) == "true" || p.isOwner(op, in)
+}
+
+// isOwner reports whether the object belongs to the user who is logged in. What they create will.
+func (p *Policy) isOwner(op Op, in Input) bool {
 	me, ok := in.User.Text("uuid")
 	if !ok || me == "" {
 		return false
@@ -139,22 +150,6 @@ func owns(op Op, in Input) bool {
 	if op == Create {
 		return true
 	}
-	for _, field := range [...]string{"user", "uuid"} {
-		if theirs, ok := in.Object.Text(field); ok && theirs == me {
-			return true
-		}
-	}
-	return false
-}
-
-// SetOwner sets the owner in an incoming object by the owner's rules, whatever the
-// client sent: for a creation it is the caller, and no update changes it.
-func (p *Policy) SetOwner(op Op, user, input object.Object) {
-	if !p.owner {
-		return
-	}
-	delete(input, "user")
-	if op == Create && user["uuid"] != nil {
-		input["user"] = user["uuid"]
-	}
+	theirs, ok := in.Object.Text(p.owner)
+	return ok && theirs == me
 }

@@ -128,7 +128,7 @@ func TestOwner(t *testing.T) {
 		{op: policy.Create, want: errs.Unauthenticated},
 		{op: policy.Create, user: me},
 		{op: policy.Get, user: me, object: `{"user":"me"}`},
-		{op: policy.Get, user: me, object: `{"uuid":"me"}`},
+		{op: policy.Get, user: me, object: `{"uuid":"me"}`, want: errs.Denied},
 		{op: policy.Get, user: other, object: `{"user":"me"}`, want: errs.Denied},
 		{op: policy.Get, object: `{"user":"me"}`, want: errs.Unauthenticated},
 		{op: policy.Get, object: `{"user":"me","public":true}`},
@@ -151,24 +151,48 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-func TestClientsCannotChangeTheOwner(t *testing.T) {
-	p := compile(t, policy.Rules{Owner: true})
+// TestIsOwner: the owner field alone says who the owner is, in expressions too; a user is their own owner.
+func TestIsOwner(t *testing.T) {
+	mixed := compile(t, policy.Rules{OwnerField: "by", Create: "isOwner", Get: "isOwner || object.public == true", Update: "isOwner && !has(object.locked)"})
+	users := compile(t, policy.Rules{Users: true, Get: "isOwner", Update: "isOwner"})
 	me := parse(t, `{"uuid":"me"}`)
-	input := parse(t, `{"user":"other","n":1}`)
-	p.SetOwner(policy.Create, me, input)
-	if user, _ := input.Text("user"); user != "me" {
-		t.Errorf("created for %q", user)
+	for _, c := range []struct {
+		p      *policy.Policy
+		op     policy.Op
+		user   object.Object
+		object string
+		want   bool
+	}{
+		{p: mixed, op: policy.Create, user: me, want: true},
+		{p: mixed, op: policy.Create},
+		{p: mixed, op: policy.Get, user: me, object: `{"by":"me"}`, want: true},
+		{p: mixed, op: policy.Get, user: me, object: `{"by":"you","public":true}`, want: true},
+		{p: mixed, op: policy.Get, user: me, object: `{"by":"you","public":false}`},
+		{p: mixed, op: policy.Get, user: me, object: `{"uuid":"me","user":"me","public":false}`},
+		{p: mixed, op: policy.Get, object: `{"by":"me","public":false}`},
+		{p: mixed, op: policy.Get, object: `{"public":false}`},
+		{p: mixed, op: policy.List, user: me, object: `{"by":"me"}`, want: true},
+		{p: mixed, op: policy.Update, user: me, object: `{"by":"me"}`, want: true},
+		{p: mixed, op: policy.Update, user: me, object: `{"by":"me","locked":1}`},
+		{p: mixed, op: policy.Update, user: me, object: `{"by":["me"]}`},
+		{p: users, op: policy.Update, user: me, object: `{"uuid":"me"}`, want: true},
+		{p: users, op: policy.Update, user: me, object: `{"uuid":"you","user":"me"}`},
+	} {
+		err := c.p.Allow(t.Context(), c.op, policy.Input{User: c.user, Object: parse(t, c.object)})
+		if (err == nil) != c.want {
+			t.Errorf("%s by %v of %s: %v", c.op, c.user, c.object, err)
+		}
 	}
-	input = parse(t, `{"user":"other","n":1}`)
-	p.SetOwner(policy.Update, me, input)
-	if input["user"] != nil || input["n"] == nil {
-		t.Errorf("an update changes the owner: %v", input)
+	if !mixed.NeedsObject(policy.Get) || !users.NeedsObject(policy.Update) || mixed.NeedsObject(policy.Create) {
+		t.Error("isOwner is about the object, unless there is none yet")
 	}
-	open := compile(t, policy.Rules{Create: "true"})
-	input = parse(t, `{"user":"other"}`)
-	open.SetOwner(policy.Create, me, input)
-	if user, _ := input.Text("user"); user != "other" {
-		t.Errorf("without owner the field is the client's: %q", user)
+	if by := func(name string) bool { return name == "by" }; !mixed.MayRead(policy.Update, by) || !mixed.MayRead(policy.List, by) || mixed.MayRead(policy.Delete, by) {
+		t.Error("isOwner reads the owner field")
+	}
+	for rule, want := range map[string]string{"isOwner": "owner: user", "isowner": "undeclared"} {
+		if _, problems := policy.Compile(policy.Rules{Get: rule}); len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
+			t.Errorf("%s without an owner: %v", rule, problems)
+		}
 	}
 }
 

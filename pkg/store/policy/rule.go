@@ -23,7 +23,13 @@ type Problem struct {
 // Compile compiles and type-checks rules. The policy is nil when there are
 // problems.
 func Compile(r Rules) (*Policy, []Problem) {
-	p := &Policy{owner: r.Owner, rules: map[Op]*rule{}}
+	p := &Policy{ownersRules: r.Owner, owner: r.OwnerField, rules: map[Op]*rule{}}
+	switch {
+	case r.Users:
+		p.owner = "uuid"
+	case r.Owner && p.owner == "":
+		p.owner = "user"
+	}
 	var problems []Problem
 	for _, of := range []struct {
 		op         Op
@@ -32,7 +38,7 @@ func Compile(r Rules) (*Policy, []Problem) {
 		if strings.TrimSpace(of.expression) == "" {
 			continue
 		}
-		compiled, found := compile(of.op, of.expression)
+		compiled, found := compile(of.op, of.expression, p.owner != "")
 		p.rules[of.op] = compiled
 		problems = append(problems, found...)
 	}
@@ -41,6 +47,9 @@ func Compile(r Rules) (*Policy, []Problem) {
 	}
 	return p, nil
 }
+
+// isOwner is the name by which a rule asks whether the caller is the owner of the object.
+const isOwner = "isOwner"
 
 // environment is created with the first rule: it takes a few milliseconds, which a
 // configuration without rules saves.
@@ -53,6 +62,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("object", cel.DynType),
 		cel.Variable("input", cel.DynType),
 		cel.Variable("now", cel.TimestampType),
+		cel.Variable(isOwner, cel.BoolType),
 		cel.CrossTypeNumericComparisons(true),
 		cel.RegexProgramSizeLimit(patternSize),
 	)
@@ -63,10 +73,11 @@ type rule struct {
 	expression string
 	program    cel.Program
 	object     bool // it refers to the stored object
+	isOwner    bool // it asks who the owner is
 	fields     fields
 }
 
-func compile(op Op, expression string) (*rule, []Problem) {
+func compile(op Op, expression string, hasOwner bool) (*rule, []Problem) {
 	env, err := environment()
 	if err != nil {
 		return nil, []Problem{{Op: op, Message: err.Error()}}
@@ -85,6 +96,10 @@ func compile(op Op, expression string) (*rule, []Problem) {
 	if problems := dynamicPatterns(op, tree); len(problems) > 0 {
 		return nil, problems
 	}
+	asks := mentions(tree, isOwner)
+	if asks && !hasOwner {
+		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: "isOwner is for stores whose objects have an owner: add `owner: user`, or the field that is to hold its uuid, to the store"}}
+	}
 	program, err := env.Program(tree,
 		cel.CostTracking(costs{}),
 		cel.CostLimit(costLimit),
@@ -94,7 +109,7 @@ func compile(op Op, expression string) (*rule, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: err.Error()}}
 	}
-	return &rule{expression: expression, program: program, object: mentions(tree, "object"), fields: fieldsOf(tree)}, nil
+	return &rule{expression: expression, program: program, object: mentions(tree, "object"), isOwner: asks, fields: fieldsOf(tree)}, nil
 }
 
 // dynamicPatterns rejects regular expressions that come from an object: compiling
@@ -124,12 +139,13 @@ func mentions(tree *cel.Ast, variable string) bool {
 }
 
 // allows evaluates the rule.
-func (r *rule) allows(ctx context.Context, in Input) (bool, error) {
+func (r *rule) allows(ctx context.Context, in Input, owner bool) (bool, error) {
 	out, _, err := r.program.ContextEval(ctx, &variables{
 		user:   recordOf(in.User),
 		object: recordOf(in.Object),
 		input:  recordOf(in.Input),
 		now:    types.Timestamp{Time: in.Now},
+		owner:  types.Bool(owner),
 	})
 	if err != nil {
 		return false, err
@@ -145,6 +161,7 @@ func (r *rule) allows(ctx context.Context, in Input) (bool, error) {
 type variables struct {
 	user, object, input ref.Val
 	now                 types.Timestamp
+	owner               types.Bool
 }
 
 // ResolveName implements cel.Activation.
@@ -158,6 +175,8 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.input, true
 	case "now":
 		return v.now, true
+	case isOwner:
+		return v.owner, true
 	default:
 		return nil, false
 	}
