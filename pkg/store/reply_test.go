@@ -30,7 +30,7 @@ func writes(t *testing.T, ctx context.Context, s *store.Store, uuid, fields stri
 }
 
 func TestRepliesToWritesShowWhatAGetWould(t *testing.T) {
-	s, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Get: "user != null && has(object.shown)"})})
+	s, _ := open(t, store.Options{ClientUUIDs: true, Policy: compile(t, policy.Rules{Get: "user != null && has(object.shown)"})})
 	withoutGet := store.CallOf(as(t.Context(), "ada"))
 	withoutGet.NoGet = true
 	for name, test := range map[string]struct {
@@ -90,7 +90,7 @@ func TestRepliesToWritesShowWhatAnInterceptorOfGetShows(t *testing.T) {
 }
 
 func TestMutationsShowAClientNothing(t *testing.T) {
-	s, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Get: "false"})})
+	s, _ := open(t, store.Options{ClientUUIDs: true, Policy: compile(t, policy.Rules{Get: "false"})})
 	save(t, s, "a", `{"n":1}`)
 	got, err := s.Mutate(client(t.Context()), "a", func(store.Stored) (store.Mutation, error) { return store.Mutation{}, nil })
 	if err != nil || got.Body != nil || got.Revision == 0 {
