@@ -15,7 +15,7 @@ func TestSlowClientsDelayNoOthers(t *testing.T) {
 	var headers []*wire
 	for range 100 {
 		slow := dial(t, s)
-		if _, err := io.WriteString(slow, "POST /books HTTP/1.1\r\nHost: belfry\r\nX-Slow: "); err != nil {
+		if _, err := io.WriteString(slow, "POST /books HTTP/1.1\r\nHost: localhost\r\nX-Slow: "); err != nil {
 			t.Fatal(err)
 		}
 		headers = append(headers, slow)

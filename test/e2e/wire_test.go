@@ -64,7 +64,7 @@ func (w *wire) response() (response, error) {
 
 // head is a request up to the end of its headers.
 func head(method, path string, headers ...string) string {
-	lines := append([]string{method + " " + path + " HTTP/1.1", "Host: belfry"}, headers...)
+	lines := append([]string{method + " " + path + " HTTP/1.1", "Host: localhost"}, headers...)
 	return strings.Join(lines, "\r\n") + "\r\n\r\n"
 }
 

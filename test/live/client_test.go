@@ -67,7 +67,7 @@ func (c *client) listen() error {
 	defer func() { _ = conn.Close() }()
 	c.mu.Lock()
 	c.conn = conn
-	request := "GET /events" + c.query + " HTTP/1.1\r\nHost: belfry\r\nAccept: text/event-stream\r\n"
+	request := "GET /events" + c.query + " HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
 	if c.token != "" {
 		request += "Authorization: Bearer " + c.token + "\r\n"
 	}
