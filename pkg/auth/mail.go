@@ -57,14 +57,25 @@ func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request
 	texts := s.email.Taken
 	if request.For != purposeTaken {
 		token := newSecret()
+		record := mailedToken{Hash: digest(token), For: request.For, Mail: request.ID}
 		ttl := s.email.TokenTTL
 		texts = s.email.Validation
 		if request.For == purposeRecover {
 			ttl, texts = s.email.RecoveryTTL, s.email.Recovery
+			user, _, err := s.findOwner(ctx, emailIdentity(login))
+			if err != nil {
+				return mail.Message{}, err
+			}
+			if user.UUID != "" { // else the account was deleted since
+				err = record.bind(user)
+			}
+			if err != nil {
+				return mail.Message{}, err
+			}
 		}
 		data.Token = token
 		data.Link = s.baseURL + "/auth/email/callback?" + url.Values{"login": {login}, "token": {token}}.Encode()
-		if err := s.storeToken(ctx, mailbox.UUID, request, token, ttl); err != nil {
+		if err := s.storeToken(ctx, mailbox.UUID, record, ttl); err != nil {
 			return mail.Message{}, err
 		}
 	}
@@ -77,17 +88,18 @@ func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request
 	}, nil
 }
 
-// storeToken stores the hash of a token that is about to be mailed.
-func (s *Service) storeToken(ctx context.Context, uuid string, request mailRequest, token string, ttl time.Duration) error {
+// storeToken stores the record of a token that is about to be mailed.
+func (s *Service) storeToken(ctx context.Context, uuid string, record mailedToken, ttl time.Duration) error {
 	_, err := s.tokens.Mutate(ctx, uuid, func(mailbox store.Stored) (store.Mutation, error) {
 		now := s.now()
 		until := now.Add(ttl)
 		all := slices.DeleteFunc(mailedTokensOf(mailbox.Body), func(t mailedToken) bool { return t.Until <= timestamp(now) })
-		all = append(all, mailedToken{Hash: digest(token), For: request.For, Until: timestamp(until), Mail: request.ID})
+		record.Until = timestamp(until)
+		all = append(all, record)
 		if len(all) > maxMailedTokens {
 			// Prefer to drop the token of an earlier attempt at the same mail: that
 			// of another mail may have arrived.
-			old := slices.IndexFunc(all[:maxMailedTokens], func(t mailedToken) bool { return t.Mail == request.ID })
+			old := slices.IndexFunc(all[:maxMailedTokens], func(t mailedToken) bool { return t.Mail == record.Mail })
 			all = slices.Delete(all, max(0, old), max(0, old)+1)
 		}
 		fields := object.Object{}

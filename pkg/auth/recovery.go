@@ -19,7 +19,9 @@ func (s *Service) RequestRecovery(ctx context.Context, login string, from Client
 }
 
 // Recover sets a new password by the token of a recovery mail, and ends all
-// sessions of the user.
+// sessions of the user. A token is for the password that the account had when it
+// was mailed: who changes the password because a stranger read their mails is safe
+// from the tokens in these.
 //
 // Where addresses are validated afterwards, somebody may have registered an
 // address of somebody else. They must not keep access to the account: as long as
@@ -49,7 +51,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err != nil {
 		return err
 	}
-	if user.UUID == "" {
+	if !token.token.recovers(user) {
 		return errWrongToken()
 	}
 	hash, err := s.hasher.hash(ctx, c.Password)
@@ -121,9 +123,13 @@ func (s *Service) moveToOwnAccount(ctx context.Context, id identity, user store.
 	return err
 }
 
-// setPassword sets a hash and ends all sessions, atomically.
+// setPassword sets a hash and ends all sessions, atomically. Denied when the password
+// has changed since the user was read.
 func (s *Service) setPassword(ctx context.Context, user store.Stored, hash string) (store.Stored, error) {
 	return s.users.Mutate(asService(ctx, user.UUID), user.UUID, func(now store.Stored) (store.Mutation, error) {
+		if !sameEpoch(now, user) {
+			return store.Mutation{}, errWrongToken()
+		}
 		o, err := now.Object()
 		if err != nil {
 			return store.Mutation{}, err

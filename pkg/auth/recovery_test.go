@@ -60,6 +60,80 @@ func TestRecover(t *testing.T) {
 	}
 }
 
+// Whoever changes the password because a stranger can read their mails is safe from the
+// tokens that were mailed before.
+func TestARecoveryTokenDoesNotOutliveThePassword(t *testing.T) {
+	const bob = "bob@example.com"
+	for name, change := range map[string]func(*fixture, auth.IssuedSession){
+		"changed by the user": func(w *fixture, in auth.IssuedSession) {
+			must(w.ChangePassword(w.Context(), password, "the latest password", with(in)))
+		},
+		"recovered by another address": func(w *fixture, in auth.IssuedSession) {
+			c := credentials(bob, password)
+			_, _, err := w.Register(w.Context(), c, with(in))
+			w.must(err)
+			must(w.FollowLink(w.Context(), bob, w.lastMail(bob).token, with(in)))
+			w.must(w.Recover(w.Context(), w.requestRecovery(bob, "the latest password"), from))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t)
+			in := w.register(ada, password)
+			stolen := w.requestRecovery(ada, "a password of a stranger")
+			change(w, in)
+			_, err := w.followLink(ada, stolen.Token)
+			w.wantKind(err, errs.Denied)
+			w.wantKind(w.Recover(t.Context(), stolen, from), errs.Denied)
+			w.mustLogin(ada, "the latest password", in.User.UUID)
+			w.clock.advance(w.email.MailInterval)
+			w.must(w.Recover(t.Context(), w.requestRecovery(ada, "a new password"), from))
+			w.mustLogin(ada, "a new password", in.User.UUID)
+		})
+	}
+}
+
+// Whenever the password is changed during a recovery, one of the two fails.
+func TestAPasswordThatIsChangedDuringARecoveryStays(t *testing.T) {
+	for moment := range 8 {
+		w := newFixture(t)
+		in := w.register(ada, password)
+		owner, _ := w.newService()
+		stolen := w.requestRecovery(ada, "a password of a stranger")
+		changed := errors.New("not tried")
+		var writes, inside atomic.Int32
+		w.backend.onStep(func(_ context.Context, s step) error {
+			if s.write != nil && inside.Load() == 0 && int(writes.Add(1)) == moment+1 {
+				inside.Add(1)
+				_, changed = owner.ChangePassword(t.Context(), password, "the latest password", with(in))
+				inside.Add(-1)
+			}
+			return nil
+		})
+		err := w.Recover(t.Context(), stolen, from)
+		w.backend.onStep(nil)
+		owner.Close()
+		if changed == nil {
+			w.wantKind(err, errs.Denied)
+			w.mustLogin(ada, "the latest password", in.User.UUID)
+		} else {
+			w.must(err)
+			w.mustLogin(ada, "a password of a stranger", in.User.UUID)
+		}
+	}
+}
+
+// The address may have an account of somebody else when the token is used.
+func TestARecoveryTokenIsForTheAccountThatItWasMadeFor(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
+	old := w.requestRecovery(ada, "a new password")
+	w.must(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
+	w.cascade()
+	other := w.register(ada, "another password")
+	w.wantKind(w.Recover(t.Context(), old, from), errs.Denied)
+	w.mustLogin(ada, "another password", other.User.UUID)
+}
+
 func TestRecoveryTokensExpire(t *testing.T) {
 	w := newFixture(t)
 	w.register(ada, password)

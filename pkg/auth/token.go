@@ -36,6 +36,27 @@ type mailedToken struct {
 	For   purpose `json:"for"`
 	Until string  `json:"until"`
 	Mail  string  `json:"mail"` // id of the mailRequest
+
+	// The account that a token for recovery was made for. It is of no use once the
+	// address has another user, or the user another epoch, that is another password.
+	User  string `json:"user,omitempty"`
+	Epoch uint64 `json:"epoch,omitempty"`
+}
+
+// bind binds a token to an account as it is now.
+func (t *mailedToken) bind(user store.Stored) error {
+	o, err := user.Object()
+	if err != nil {
+		return err
+	}
+	t.User, t.Epoch = user.UUID, epoch(o)
+	return nil
+}
+
+// recovers reports whether a token was made for an account and its current password.
+func (t mailedToken) recovers(user store.Stored) bool {
+	o, err := user.Object()
+	return err == nil && user.UUID != "" && t.User == user.UUID && t.Epoch == epoch(o)
 }
 
 // Fields of a mailbox in the store of tokens.

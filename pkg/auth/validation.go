@@ -80,18 +80,18 @@ func (s *Service) FollowLink(ctx context.Context, login, token string, from Clie
 	if err != nil {
 		return 0, err
 	}
-	switch {
-	case verified.token.For == purposeRecover:
-		return OpenRecovery, nil
-	case !s.email.PostValidation:
+	recovery := verified.token.For == purposeRecover
+	if !recovery && !s.email.PostValidation {
 		return OpenRegistration, nil
 	}
 	user, ident, err := s.findOwner(asService(ctx, ""), id)
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if user.UUID == "" {
+	case user.UUID == "", recovery && !verified.token.recovers(user):
 		return 0, errWrongToken()
+	case recovery:
+		return OpenRecovery, nil
 	}
 	if err := s.consumeToken(ctx, verified); err != nil {
 		return 0, err
