@@ -2,11 +2,13 @@ package api_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 )
 
 // A page of another site redirects the browser of a user to a provider, where
-// the browser is logged in as the attacker: that identity must not be linked.
+// the browser is logged in as the attacker, or as the user: that identity must
+// not be linked, nor replace the session.
 func TestLinkingCannotBeStartedByAnotherSite(t *testing.T) {
 	for name, c := range map[string]struct {
 		headers []string
@@ -28,7 +30,17 @@ func TestLinkingCannotBeStartedByAnotherSite(t *testing.T) {
 			ada := p.newBrowser()
 			ada.wantStatus(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
 			me := ada.currentUser()
-			ada.loginByProvider("666", c.headers...)
+			if c.links {
+				ada.loginByProvider("666", c.headers...)
+			} else {
+				r := ada.wantStatus(ada.request("GET", "/auth/github", "", c.headers...), http.StatusFound)
+				if to := r.Header.Get("Location"); !strings.HasSuffix(to, "?reason=origin") || len(r.Header["Set-Cookie"]) > 0 {
+					t.Errorf("refused with %s, %v", to, r.Header)
+				}
+			}
+			if ada.currentUser() != me {
+				t.Error("the session has ended")
+			}
 			back := p.newBrowser()
 			back.loginByProvider("666")
 			if linked := back.currentUser() == me; linked != c.links {

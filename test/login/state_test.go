@@ -188,7 +188,7 @@ func TestAFlowLinksOnlyToTheUserWhoBeganIt(t *testing.T) {
 	}
 }
 
-func TestAnotherSiteCannotStartLinking(t *testing.T) {
+func TestAnotherSiteCannotStartLinkingNorEndASession(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, options{})
 	for i, c := range []struct {
@@ -215,8 +215,16 @@ func TestAnotherSiteCannotStartLinking(t *testing.T) {
 				b.header.Set(name, value)
 			}
 		}
-		b.wantText(b.login("amazon"), "in amazon")
-		if linked := b.userUUID() == owner; linked != c.links {
+		if c.links {
+			b.wantText(b.login("amazon"), "in amazon")
+		} else {
+			b.wantText(b.login("amazon"), "out origin")
+		}
+		if b.userUUID() != owner {
+			t.Errorf("%+v: the session has ended", c)
+		}
+		stranger := w.browser()
+		if linked := stranger.mustLogin("amazon") == owner; linked != c.links {
 			t.Errorf("%+v: linked %v", c, linked)
 		}
 	}

@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/url"
 
@@ -9,13 +10,20 @@ import (
 	"belfry/pkg/auth"
 )
 
-// begin redirects the browser to a provider.
+// begin redirects the browser to a provider. While somebody is logged in, a page of
+// another origin must not: a login would end their session, and linking would add the
+// identity of whoever is logged in at the provider.
 func (h *handler) begin(x *kit.Exchange, provider string) error {
 	client, err := h.client(x)
 	if err != nil {
 		return h.redirectFailure(x, err, "provider")
 	}
-	flow, err := h.service.BeginOAuth(x.Context(), provider, h.mayLink(x), client)
+	if client.Session != nil && !h.fromTrustedPage(x) {
+		x.Log(slog.LevelInfo, "a login was refused: a page of another origin began it while a user was logged in")
+		redirect(x, http.StatusFound, withQuery(h.failure, "reason", "origin"))
+		return nil
+	}
+	flow, err := h.service.BeginOAuth(x.Context(), provider, true, client)
 	if err != nil {
 		return h.redirectFailure(x, err, "provider")
 	}
@@ -24,11 +32,11 @@ func (h *handler) begin(x *kit.Exchange, provider string) error {
 	return nil
 }
 
-// mayLink reports whether a login flow may link an ident to the account that is logged
-// in. A page of another origin must not start that, nor one of a sibling domain.
-// A browser that sends no Sec-Fetch-Site, as over http, sends a Referer; a
-// program sends neither.
-func (h *handler) mayLink(x *kit.Exchange) bool {
+// fromTrustedPage reports whether a navigation comes from a page of belfry's or of a
+// trusted origin, or from the user alone. A page of a sibling domain is not trusted. A
+// browser that sends no Sec-Fetch-Site, as over http, sends a Referer; a program sends
+// neither.
+func (h *handler) fromTrustedPage(x *kit.Exchange) bool {
 	referer := x.Request.Referer()
 	switch x.Request.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
