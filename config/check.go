@@ -82,6 +82,14 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 			}
 		}
 	}
+	if e := st.Expose; e != nil && e.Events && !e.EventsAsList {
+		switch at := path + ".expose.events"; {
+		case e.Restrict.Get:
+			c.doc.problem(at, "events contain what a get returns, which expose.restrict.get removes; remove one of them")
+		case len(st.Intercept["get"]) > 0:
+			c.doc.problem(at, "the interceptors of get can't be called for each event and client; remove the key or the interceptors")
+		}
+	}
 	if users := c.Authentication.UserStore; st.Intercept["register"] != nil && st.Name != users {
 		c.doc.problem(path+".intercept.register", "is called for the user store only, which is %s",
 			c.doc.display("authentication.userStore", users))

@@ -81,7 +81,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "names of stores", names(c.Stores), []string{"Contents", "Cooks", "LogPositions", "Logins", "Members", "Recipes", "Requests", "SealKeys", "Sessions", "Tokens"})
 	equal(t, "stores.Recipes", *c.Stores["Recipes"], Store{
 		Name: "Recipes", Backend: "dynamo", Schema: recipe, MaxObjectSize: 64 << 10,
-		Expose: &Expose{URL: "/cooking/recipes", Restrict: Restrict{Update: true}, List: true},
+		Expose: &Expose{URL: "/cooking/recipes", Restrict: Restrict{Update: true}, List: true, Events: true, EventsAsList: true},
 		Policy: Policy{Create: "user != null", Get: "true", Update: "object.cook == user.uuid", Delete: "false", List: "true"},
 		Map: map[string]Mapping{
 			"Cooks":   {Key: "cook", Target: "recipes", Fields: []string{"name", "minutes"}, Limit: 50},
@@ -211,7 +211,7 @@ func TestTheDefaultConfigurationLoads(t *testing.T) {
 		"Authors": {Key: "author", Target: "books", Fields: []string{"title", "year"}, Cascade: true, Limit: 10_000},
 	})
 	equal(t, "stores.Books.indexes", c.Stores["Books"].Indexes, [][]string{{"title"}, {"author", "year"}})
-	equal(t, "stores.Books.expose", c.Stores["Books"].Expose, &Expose{URL: "/books", List: true})
+	equal(t, "stores.Books.expose", c.Stores["Books"].Expose, &Expose{URL: "/books", List: true, Events: true, EventsAsList: true})
 	for _, name := range []string{"Authors", "Books"} {
 		equal(t, name+" is open, for the tour has no login", c.Stores[name].Policy, Policy{})
 	}

@@ -30,6 +30,10 @@ type Expose struct {
 	URL      string
 	Restrict Restrict
 	List     bool // GET URL lists
+
+	// Events streams events to browsers. EventsAsList: only to those who may list the
+	// objects as well, since the configuration does not say who receives them.
+	Events, EventsAsList bool
 }
 
 // Restrict names the routes that do not exist.
@@ -100,7 +104,7 @@ func (c *Config) readStore(name string, s *section) *Store {
 	st.Intercept = readIntercept(s.section("intercept"))
 	decode(s, "maxObjectSize", &st.MaxObjectSize, sizeIn(MaxObjectSize))
 	decode(s, "bus", &st.Bus, parseFlag)
-	s.suggestions = map[string]string{"url": "expose.url", "list": "expose.list", "restrict": "expose.restrict", "type": "backend"}
+	s.suggestions = map[string]string{"url": "expose.url", "list": "expose.list", "events": "expose.events", "restrict": "expose.restrict", "type": "backend"}
 	s.rejectUnknown()
 	c.setLoginDefaults(st, s)
 	c.setOwner(st, s)
@@ -176,6 +180,8 @@ func readExpose(store string, s *section) *Expose {
 	decode(restrict, "delete", &e.Restrict.Delete, parseFlag)
 	restrict.rejectUnknown()
 	decode(x, "list", &e.List, parseFlag)
+	e.Events, e.EventsAsList = e.List, !x.has("events")
+	decode(x, "events", &e.Events, parseFlag)
 	x.rejectUnknown()
 	if !s.has("expose") {
 		return nil

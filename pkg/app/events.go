@@ -19,22 +19,25 @@ func (a *App) startEvents(context.Context) error {
 	if o.Address == 0 {
 		o.Address = -1
 	}
-	o.Stores = eventStores(a.config, a.set)
+	o.Stores, o.GetOnly = eventStores(a.config, a.set)
 	a.live = sse.New(o)
 	a.onStop("events for browsers", func(context.Context) error { a.live.Close(); return nil })
 	return nil
 }
 
-// eventStores returns the stores whose events browsers may receive: those whose objects can be read, since
-// an event holds what a get returns. An interceptor of get can't be called for each event and client, so
-// stores with one have no events for browsers.
-func eventStores(c *config.Config, set *store.Set) []*store.Store {
-	var all []*store.Store
+// eventStores returns the stores whose events browsers may receive: those that are configured so, or can be
+// listed, since a stream shows which objects there are, as a list does. Their objects can be read, since an
+// event holds what a get returns. An interceptor of get can't be called for each event and client, so stores
+// with one have no events for browsers. getOnly are the stores that are configured so.
+func eventStores(c *config.Config, set *store.Set) (all []*store.Store, getOnly []string) {
 	for _, name := range names(c.Stores) {
 		s := c.Stores[name]
-		if s.Expose != nil && !s.Expose.Restrict.Get && len(s.Intercept["get"]) == 0 {
+		if e := s.Expose; e != nil && e.Events && !e.Restrict.Get && len(s.Intercept["get"]) == 0 {
 			all = append(all, set.Store(name))
+			if !e.EventsAsList {
+				getOnly = append(getOnly, name)
+			}
 		}
 	}
-	return all
+	return all, getOnly
 }

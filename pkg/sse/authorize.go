@@ -26,9 +26,9 @@ type Viewer struct {
 // source is a store whose events are streamed.
 type source struct {
 	store       *store.Store
-	public      bool           // everyone may get its objects
-	needsObject bool           // the rule depends on the object
-	readsHidden bool           // the rule may read fields that no event has
+	ops         []policy.Op    // whose rules a viewer has to pass; none: everyone may receive its events
+	needsObject bool           // a rule depends on the object
+	readsHidden bool           // a rule may read fields that no event has
 	shared      *authorization // of all events, where the rule does not depend on the object
 	lastState   lastState
 
@@ -45,12 +45,24 @@ type heldState struct {
 // lastState finds the state in which an object was deleted; nil if it is unknown.
 type lastState func(ctx context.Context, s *store.Store, uuid string) (object.Object, error)
 
-func newSource(s *store.Store, last lastState) *source {
-	from := &source{store: s, public: s.Policy() == nil || s.Policy().Open(policy.Get), lastState: last}
+func newSource(s *store.Store, getOnly bool, last lastState) *source {
+	from := &source{store: s, lastState: last}
 	from.shared = &authorization{source: from}
-	if !from.public {
-		from.needsObject = s.Policy().NeedsObject(policy.Get)
-		from.readsHidden = s.Policy().MayRead(policy.Get, from.hides)
+	rules := s.Policy()
+	if rules == nil {
+		return from
+	}
+	ops := []policy.Op{policy.Get}
+	if !getOnly && rules.ListsApart() {
+		ops = append(ops, policy.List)
+	}
+	for _, op := range ops {
+		if rules.Open(op) {
+			continue
+		}
+		from.ops = append(from.ops, op)
+		from.needsObject = from.needsObject || rules.NeedsObject(op)
+		from.readsHidden = from.readsHidden || rules.MayRead(op, from.hides)
 	}
 	return from
 }
@@ -75,8 +87,8 @@ type state struct {
 	decisions map[string]bool // by the viewers' keys
 }
 
-// authorization decides who may receive an event of a store with a rule for get. A
-// viewer has to pass the rule twice: with the object in the event, since that is
+// authorization decides who may receive an event of a store with rules. A
+// viewer has to pass them twice: with the object in the event, since that is
 // what is sent; and with the object as it is now, so that what has been made private
 // since is not sent from the log. Of a deleted object that is the state in which it
 // was deleted: what was private then stays private.
@@ -104,7 +116,7 @@ const stateTTL = time.Second
 // authorization returns nil if everyone may receive an event.
 func (s *source) authorization(e *event.Envelope) *authorization {
 	switch {
-	case s.public:
+	case len(s.ops) == 0:
 		return nil
 	case !s.needsObject:
 		return s.shared
@@ -235,14 +247,19 @@ func (a *authorization) decide(ctx context.Context, v *Viewer, now *state) (bool
 	return true, nil
 }
 
-// evaluate evaluates the rule of get.
+// evaluate evaluates the rules.
 func (a *authorization) evaluate(ctx context.Context, v *Viewer, o object.Object) (bool, error) {
 	s := a.source.store
-	err := s.Policy().Allow(ctx, policy.Get, policy.Input{User: v.User, Object: o, Now: s.Now()})
-	if errors.Is(err, errs.Denied) || errors.Is(err, errs.Unauthenticated) {
-		return false, nil
+	for _, op := range a.source.ops {
+		err := s.Policy().Allow(ctx, op, policy.Input{User: v.User, Object: o, Now: s.Now()})
+		if errors.Is(err, errs.Denied) || errors.Is(err, errs.Unauthenticated) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
 	}
-	return err == nil, err
+	return true, nil
 }
 
 // publishTimeout is how long after a deletion its event may be missing in the log.

@@ -52,7 +52,7 @@ func Authorizer(b *testing.B, rules policy.Rules, body []byte) func(next bool, v
 	if err != nil {
 		b.Fatal(err)
 	}
-	from := newSource(s, nil)
+	from := newSource(s, true, nil)
 	var a *authorization
 	return func(next bool, v *Viewer) {
 		if next {

@@ -16,8 +16,8 @@
 //
 // # Authorization
 //
-// Whether a client may receive an event is decided by the store's rule for get when
-// the event is sent, for the object in the event and for the object as it is in the
+// Whether a client may receive an event is decided by the store's rules for get and,
+// unless the store is one of GetOnly, for list, when the event is sent, for the object in the event and for the object as it is in the
 // store then; see authorization. Clients of one user share decisions. The reader
 // also sees the ends of sessions and the changes of users: the clients concerned
 // authenticate again before they are sent anything that came later.
@@ -26,6 +26,7 @@ package sse
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +51,7 @@ const (
 type Options struct {
 	Bus      *bus.Bus
 	Stores   []*store.Store // whose events are streamed
+	GetOnly  []string       // names of those whose events may be received by all who may get the object; of others, by those who may list it as well
 	Identity []string       // names of the stores of users and sessions
 
 	Clients   int           // at the same time; 0: DefaultClients
@@ -109,7 +111,7 @@ func New(o Options) *Hub {
 		h.opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	for _, s := range o.Stores {
-		h.sources[s.Name()] = newSource(s, h.lastState)
+		h.sources[s.Name()] = newSource(s, slices.Contains(o.GetOnly, s.Name()), h.lastState)
 		h.names = append(h.names, s.Name())
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())

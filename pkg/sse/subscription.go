@@ -31,7 +31,7 @@ func (h *Hub) filter(w Subscription) (filter, error) {
 	for _, name := range w.Stores {
 		from := h.sources[name]
 		if from == nil {
-			return s, errs.New(errs.Invalid, "store %q has no event stream; %s", cut(name), known(h.names))
+			return s, errs.New(errs.Invalid, "store %q has no event stream; %s: expose.events or expose.list gives a store one", cut(name), known(h.names))
 		}
 		if s.stores == nil {
 			s.stores = map[*source]bool{}

@@ -60,7 +60,7 @@ listen: 127.0.0.1:0
 stores:
   Authors: {expose: {}}
   Books:
-    expose: {}
+    expose: {events: true}
     map: {Authors: {key: author, target: books, fields: title, cascade: true}}
 authentication: {providers: {email: {from: b@example.com, mailer: default}}}
 binaries: {files: {map: {Books: cover}}}

@@ -20,7 +20,7 @@ backends:
 stores:
   Authors: {expose: {}}
   Books:
-    expose: {}
+    expose: {events: true}
     map: {Authors: {key: author, target: books, fields: title, cascade: true}}
 bus:
   url: %s

@@ -40,8 +40,8 @@ bus: {listen: "127.0.0.1:0"}
 log: {level: warn}
 events: {clients: 2000, address: 0} # for a moment those who were cut off count beside those who are back
 stores:
-  Books: {expose: {}}
-  Notes: {expose: {}, policy: owner}
+  Books: {expose: {events: true}}
+  Notes: {expose: {events: true}, policy: owner}
 authentication:
   providers: {email: {postValidation: true, skipEmailValidation: true}}
 `

@@ -46,7 +46,7 @@ func (d *document) events() {
 func streamedStores(k *model.Contract) []string {
 	var all []string
 	for _, s := range k.Stores {
-		if s.Expose != nil && !s.Expose.Restrict.Get && len(s.Interceptors["get"]) == 0 {
+		if s.Expose != nil && s.Expose.Events && !s.Expose.Restrict.Get && len(s.Interceptors["get"]) == 0 {
 			all = append(all, s.Name)
 		}
 	}
