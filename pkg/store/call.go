@@ -8,6 +8,7 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/logctx"
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // Call says on whose behalf a store is used. The context carries it. A context
@@ -26,11 +27,12 @@ type Call struct {
 	// writes have the uuid and the revision alone.
 	NoGet bool
 
-	User        object.Object // the user who is logged in; nil for none
-	Origin      string        // goes into events; see the constants of package event
-	Actor       *string       // uuid of the acting user, for events; derived from User when nil
-	Ctx         event.Ctx     // goes into events
-	Idempotency *Idempotency  // the write may be repeated; nil: it is not
+	User        object.Object  // the user who is logged in; nil for none
+	RuleBudget  *policy.Budget // of the request, for evaluating rules; nil: none
+	Origin      string         // goes into events; see the constants of package event
+	Actor       *string        // uuid of the acting user, for events; derived from User when nil
+	Ctx         event.Ctx      // goes into events
+	Idempotency *Idempotency   // the write may be repeated; nil: it is not
 }
 
 type callKey struct{}

@@ -115,7 +115,7 @@ func (s *Store) allow(ctx context.Context, call Call, op policy.Op, stored []byt
 	if rules == nil || call.Trusted || rules.Open(op) {
 		return nil
 	}
-	in := policy.Input{User: call.User, Input: input, Now: s.opts.Now()}
+	in := policy.Input{User: call.User, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget}
 	if stored != nil && rules.NeedsObject(op) {
 		o, err := object.Decode(stored)
 		if err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"belfry/pkg/errs"
@@ -103,13 +104,17 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 			if isForbidden(err) {
 				continue
 			}
+			if errors.Is(err, policy.ErrBudget) && i > 0 {
+				list.Next = plan.Cursor(page.Positions[i-1])
+				return list, nil
+			}
 			if err != nil {
 				return List{}, err
 			}
 		}
 		shown := s.project(call, record)
 		if !size.add(shown) {
-			list.Next = plan.Cursor(page.Positions[i-1])
+			list.Next = plan.Cursor(page.Positions[i-1]) // before this object
 			return list, nil
 		}
 		list.Objects = append(list.Objects, shown)

@@ -10,6 +10,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
+	"belfry/pkg/store/policy"
 )
 
 // Authenticator finds the session that a request carries.
@@ -98,12 +99,20 @@ func (c *Calls) Client(x *Exchange) (context.Context, error) {
 }
 
 func (c *Calls) call(x *Exchange) (store.Call, error) {
-	call := store.Call{Client: true, Origin: event.OriginHTTP, Ctx: x.EventCtx()}
+	call := store.Call{Client: true, Origin: event.OriginHTTP, Ctx: x.EventCtx(), RuleBudget: x.ruleBudget()}
 	session, err := c.Session(x)
 	if session != nil {
 		call.User = session.Visible
 	}
 	return call, err
+}
+
+// ruleBudget returns what the rules of the request may cost together.
+func (x *Exchange) ruleBudget() *policy.Budget {
+	if x.rules == nil {
+		x.rules = policy.NewBudget()
+	}
+	return x.rules
 }
 
 // Write makes a write for the client and, if the client prefers it, waits for the

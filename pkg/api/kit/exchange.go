@@ -10,6 +10,7 @@ import (
 
 	"belfry/pkg/auth"
 	"belfry/pkg/store"
+	"belfry/pkg/store/policy"
 )
 
 // Values of Cache-Control. A reader may store what it read and has to
@@ -39,6 +40,7 @@ type Exchange struct {
 
 	session       *auth.Session
 	authenticated bool // session is known
+	rules         *policy.Budget
 	values        []string
 }
 

@@ -52,7 +52,7 @@ func TestDocumentHasTheRoutesOfTheConfiguration(t *testing.T) {
 		{"the other document", `documents: {openapi: false}`, "paths /asyncapi.json", "get head"},
 
 		{"statuses of an open store", `stores: {A: {expose: {}}}`, "paths /a/{uuid} get responses", "200 304 400 401 404 412 500 503"},
-		{"and of one with a policy", `stores: {A: {expose: {}, policy: owner}}`, "paths /a/{uuid} get responses", "200 304 400 401 403 404 412 500 503"},
+		{"and of one with a policy", `stores: {A: {expose: {}, policy: owner}}`, "paths /a/{uuid} get responses", "200 304 400 401 403 404 412 429 500 503"},
 		{"and of an intercepted one", `stores: {A: {expose: {}, intercept: {get: [{name: x}]}}}`, "paths /a/{uuid} get responses",
 			"200 304 400 401 403 404 409 412 413 415 429 500 503"},
 		{"a storage with signed URLs", `{stores: {A: {expose: {}}}, binaries: {b: {type: S3Storage, bucket: x, presign: 1m}}}`,

@@ -96,3 +96,13 @@ func interceptorProblems(s *model.Store, op string) []int {
 	}
 	return []int{400, 401, 403, 404, 409, 412, 413, 415, 429, 503}
 }
+
+// ruleProblems are the statuses of interceptors, and of rules that cost more than those of one
+// request may.
+func ruleProblems(s *model.Store, op string) []int {
+	problems := interceptorProblems(s, op)
+	if s.Rules[op] || op == "save" && s.Rules["create"] {
+		problems = append(problems, 429)
+	}
+	return problems
+}

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -44,6 +45,7 @@ type Input struct {
 	Object object.Object // as stored; nil when there is none
 	Input  object.Object // the incoming object; nil when there is none
 	Now    time.Time
+	Budget *Budget // of the request; nil: none
 }
 
 // Policy is compiled rules. It is safe for concurrent use.
@@ -82,7 +84,8 @@ func (p *Policy) ruleFor(op Op) *rule {
 // when no user is logged in and errs.Denied otherwise. A rule that can't be
 // evaluated (a field is missing, a type does not fit, the cost limit is exceeded)
 // denies; the error then wraps an EvaluationError. When ctx has ended, Allow
-// returns its error.
+// returns its error, and when the budget of the request is spent errs.Limited with
+// ErrBudget.
 func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
 	r := p.ruleFor(op)
 	if r == nil {
@@ -95,6 +98,8 @@ func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, ErrBudget):
+		return err
 	case err != nil:
 		return denied(op, in, &EvaluationError{Op: op, Reason: r.reason(err)})
 	case !allowed:

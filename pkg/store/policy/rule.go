@@ -140,13 +140,17 @@ func mentions(tree *cel.Ast, variable string) bool {
 
 // allows evaluates the rule.
 func (r *rule) allows(ctx context.Context, in Input, owner bool) (bool, error) {
-	out, _, err := r.program.ContextEval(ctx, &variables{
+	if err := in.Budget.check(); err != nil {
+		return false, err
+	}
+	out, details, err := r.program.ContextEval(ctx, &variables{
 		user:   recordOf(in.User),
 		object: recordOf(in.Object),
 		input:  recordOf(in.Input),
 		now:    types.Timestamp{Time: in.Now},
 		owner:  types.Bool(owner),
 	})
+	in.Budget.spend(details.ActualCost())
 	if err != nil {
 		return false, err
 	}

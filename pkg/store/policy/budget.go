@@ -1,0 +1,39 @@
+package policy
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"belfry/pkg/errs"
+)
+
+// budgetCost is the cost limit of all rules of one request, in the units of costLimit:
+// three evaluations at their limit.
+const budgetCost = 3 * costLimit
+
+// Budget bounds what the rules of one request cost together: one evaluation is bounded by
+// itself, but a list evaluates a rule for each object, and a write again when another
+// write came first. A nil Budget bounds nothing. It is safe for concurrent use.
+type Budget struct{ spent atomic.Uint64 }
+
+// NewBudget returns the budget of a request.
+func NewBudget() *Budget { return &Budget{} }
+
+// ErrBudget is in the Limited of a rule that is not evaluated any more, because those
+// before it have cost as much as a request may.
+var ErrBudget = errors.New("the rules of the request have cost too much")
+
+func (b *Budget) check() error {
+	if b == nil || b.spent.Load() < budgetCost {
+		return nil
+	}
+	return errs.Wrap(ErrBudget, errs.Limited,
+		"the rules that decide about this request take too long to evaluate on these objects: ask for fewer at once, or try again")
+}
+
+// spend adds the cost of an evaluation, nil when it is unknown.
+func (b *Budget) spend(cost *uint64) {
+	if b != nil && cost != nil {
+		b.spent.Add(*cost)
+	}
+}
