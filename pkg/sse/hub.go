@@ -10,8 +10,8 @@
 // more than its position in the window. With many clients the reader delays its
 // next read, so that each client is woken for several events at once.
 //
-// A client whose position is before the window reads pages of the log until it
-// reaches the window. From then on it has to keep up: a client that falls out of the
+// A client whose position is before the window receives pages of the log until it
+// reaches the window. Those clients share one scan of the log; see scan. From then on it has to keep up: a client that falls out of the
 // window is disconnected with a reason, and resumes from the log.
 //
 // # Authorization
@@ -65,12 +65,12 @@ type Options struct {
 
 // Hub streams events to clients. It is safe for concurrent use.
 type Hub struct {
-	opts      Options
-	sources   map[string]*source
-	names     []string // of the sources, sorted
-	reader    *reader
-	pageSlots chan struct{} // one slot for each page of the log that is being read
-	metrics   *metrics
+	opts    Options
+	sources map[string]*source
+	names   []string // of the sources, sorted
+	reader  *reader
+	scan    *scan
+	metrics *metrics
 
 	ctx    context.Context // of the reader
 	cancel context.CancelFunc
@@ -81,9 +81,6 @@ type Hub struct {
 	addresses map[string]int
 }
 
-// readers is how many clients read pages of the log at the same time; others wait.
-const maxPageReads = 16
-
 // EventNames returns the events that are streamed.
 func EventNames() []event.Name {
 	return []event.Name{event.StoreSaved, event.StoreUpdated, event.StoreDeleted, event.BinaryUploaded, event.BinaryDeleted}
@@ -91,7 +88,7 @@ func EventNames() []event.Name {
 
 // New returns a Hub. It reads nothing until there is a client.
 func New(o Options) *Hub {
-	h := &Hub{opts: o, sources: map[string]*source{}, pageSlots: make(chan struct{}, maxPageReads), addresses: map[string]int{}}
+	h := &Hub{opts: o, sources: map[string]*source{}, addresses: map[string]int{}}
 	if h.opts.Clients == 0 {
 		h.opts.Clients = DefaultClients
 	}
@@ -115,7 +112,7 @@ func New(o Options) *Hub {
 		h.names = append(h.names, s.Name())
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
-	h.reader = newReader(h)
+	h.reader, h.scan = newReader(h), &scan{hub: h}
 	h.metrics = newMetrics(h)
 	return h
 }

@@ -9,6 +9,7 @@ type metrics struct {
 	sent     prometheus.Counter
 	dropped  *prometheus.CounterVec
 	catching prometheus.Gauge
+	pages    prometheus.Counter
 }
 
 func newMetrics(h *Hub) *metrics {
@@ -22,11 +23,14 @@ func newMetrics(h *Hub) *metrics {
 		catching: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "belfry_live_catching_up", Help: "Clients of /events that read pages of the log to catch up.",
 		}),
+		pages: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "belfry_live_pages_total", Help: "Pages of the log that were read for clients of /events that catch up.",
+		}),
 	}
 	for _, reason := range []string{slow, ended, stopped} {
 		m.dropped.WithLabelValues(reason)
 	}
-	h.opts.Registry.MustRegister(m.sent, m.dropped, m.catching,
+	h.opts.Registry.MustRegister(m.sent, m.dropped, m.catching, m.pages,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "belfry_live_clients", Help: "Clients of /events.",
 		}, func() float64 { return float64(h.clientCount()) }),
@@ -34,8 +38,8 @@ func newMetrics(h *Hub) *metrics {
 			Name: "belfry_live_lag", Help: "Events in the log that were not yet read for the clients of /events.",
 		}, func() float64 { return float64(h.reader.lag()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "belfry_live_window_bytes", Help: "Approximate memory of the events in the window of /events.",
-		}, func() float64 { return float64(h.reader.size()) }),
+			Name: "belfry_live_window_bytes", Help: "Approximate memory of the events that are held for clients of /events.",
+		}, func() float64 { return float64(h.reader.size() + h.scan.size()) }),
 	)
 	return m
 }

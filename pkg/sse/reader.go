@@ -230,6 +230,7 @@ func (r *reader) stopIdle(idleSince *time.Time) bool {
 	}
 	r.running, r.created, r.epoch = false, time.Time{}, 0
 	r.window, r.bytes = nil, 0
+	r.hub.scan.release()
 	return true
 }
 

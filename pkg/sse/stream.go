@@ -18,9 +18,6 @@ const (
 	sendSize   = 64 << 10    // bytes that are collected before they are sent
 )
 
-// catchUpLimits bounds the page that a client which catches up reads.
-var catchUpLimits = eventlog.Limit{Events: 200, Bytes: 64 << 10}
-
 // Reasons for disconnecting a client, as metrics name them, and the texts that it is sent.
 const (
 	slow    = "slow"
@@ -249,38 +246,11 @@ func (s *stream) endCatchUp() {
 	}
 }
 
-// readPage reads the entries after the cursor from the log. A limited number of clients
-// do at the same time; sending what they have read does not count.
+// readPage reads a page with the entries after the cursor from the log.
 func (s *stream) readPage(ctx context.Context) ([]*entry, error) {
-	select {
-	case s.hub.pageSlots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-s.Stop:
-		return nil, nil
-	}
-	defer func() { <-s.hub.pageSlots }()
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	page, _, err := eventlog.Page(ctx, s.hub.opts.Bus.Conn(), s.cursor+1, catchUpLimits)
-	if err != nil {
-		return nil, err
-	}
-	entries := s.entries[:0]
-	if len(page) == 0 || page[0].Sequence > s.cursor+1 {
-		gap, err := s.hub.gap(ctx, s.cursor)
-		if err != nil {
-			return nil, err
-		}
-		if gap != nil {
-			entries = append(entries, gap)
-		}
-	}
-	for _, e := range page {
-		entries = append(entries, s.hub.entry(e))
-	}
-	s.entries = entries
-	return entries, nil
+	page, err := s.hub.scan.read(ctx, s.epoch, s.cursor, s.Stop)
+	s.entries = append(s.entries[:0], page...)
+	return s.entries, err
 }
 
 // frames are buffers for frames that are sent together.
