@@ -14,7 +14,7 @@ func (a *App) startEvents(context.Context) error {
 	o := sse.Options{
 		Bus: a.bus, Identity: []string{config.SessionStore, a.config.Authentication.UserStore},
 		Clients: e.Clients, Address: e.Address, Heartbeat: e.Heartbeat, Buffer: e.Buffer,
-		Registry: a.registry, Logger: a.log,
+		Sealer: a.sealer, Registry: a.registry, Logger: a.log,
 	}
 	if o.Address == 0 {
 		o.Address = -1

@@ -17,6 +17,12 @@ import (
 // KeySize is the length of a key in bytes.
 const KeySize = chacha20poly1305.KeySize
 
+// Letters are the characters of a text.
+const Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// EncodedLen returns the length of a text whose content has so many bytes.
+func EncodedLen(content int) int { return b64.EncodedLen(Overhead + content) }
+
 // Overhead is how many bytes a text has, before it is encoded in base64url, beyond those
 // of its content.
 const Overhead = 1 + chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
@@ -47,7 +53,7 @@ func New(key []byte) (*Sealer, error) {
 	return &Sealer{aead}, nil
 }
 
-// Seal returns a text of letters, digits, - and _, which is safe in a URL. It can be
+// Seal returns a text of Letters, which is safe in a URL. It can be
 // opened for the same purpose only. Its length tells the length of the content: pad
 // content whose length is a secret.
 func (s *Sealer) Seal(purpose string, content []byte) string {

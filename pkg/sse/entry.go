@@ -54,14 +54,16 @@ func (h *Hub) entry(in *eventlog.Entry) *entry {
 	e.auth = from.authorization(&envelope)
 	// A field that is private now may not have been when the event was written.
 	envelope.Object = from.store.Visible(store.Stored{Body: envelope.Object}).Body
-	e.frame = frame(in.Sequence, &envelope)
+	e.frame = frame(h.appendID(make([]byte, 0, frameSize+len(envelope.Object)+len(envelope.Record)), in.Sequence), &envelope)
 	return e
 }
 
-// frame encodes an event as it is sent.
-func frame(sequence uint64, e *event.Envelope) []byte {
-	out := make([]byte, 0, 256+len(e.Object)+len(e.Record))
-	out = append(appendID(out, sequence), "event: "...)
+// frameSize is about the size of a frame without its object and record.
+const frameSize = 320
+
+// frame appends an event, as it is sent, to its id.
+func frame(out []byte, e *event.Envelope) []byte {
+	out = append(out, "event: "...)
 	out = append(out, e.Event...)
 	out = append(out, "\ndata: "...)
 	begin := len(out)
@@ -110,12 +112,6 @@ func oneLine(data []byte) {
 			data[i] = ' '
 		}
 	}
-}
-
-// appendID begins a frame with the id from which the client would resume. A frame with
-// nothing else is not delivered to a listener in the browser.
-func appendID(out []byte, id uint64) []byte {
-	return append(strconv.AppendUint(append(out, "id: "...), id, 10), '\n')
 }
 
 // appendNotice ends a frame with an event about the stream itself: why it ends, or that

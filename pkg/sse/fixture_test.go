@@ -3,6 +3,7 @@ package sse_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/seal"
 	"belfry/pkg/sse"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -87,7 +89,7 @@ func (w *fixture) Committed(_ string, p driver.Pending) {
 func (w *fixture) start(change ...func(*sse.Options)) *fixture {
 	w.Helper()
 	o := w.opts
-	o.Bus = w.bus
+	o.Bus, o.Sealer = w.bus, sealer
 	for _, name := range []string{"Books", "Notes", "Users"} {
 		if s := w.stores[name]; s != nil {
 			o.Stores = append(o.Stores, s)
@@ -150,7 +152,8 @@ type testClient struct {
 
 	mu       sync.Mutex
 	messages []message
-	last     string // id
+	last     string   // position of the last id
+	ids      []string // as they were sent
 	beats    int
 	begun    bool
 	err      error
@@ -167,13 +170,35 @@ func user(uuid string) *sse.Viewer {
 	return &sse.Viewer{User: object.Object{"uuid": json.RawMessage(strconv.Quote(uuid))}, Key: uuid, UUID: uuid, Session: "session-of-" + uuid}
 }
 
-// after is the id to resume from.
-func after(id string) *uint64 {
-	n, err := strconv.ParseUint(id, 10, 64)
+// sealer seals the ids of all hubs.
+var sealer = func() *seal.Sealer {
+	s, err := seal.New(bytes.Repeat([]byte{42}, seal.KeySize))
 	if err != nil {
 		panic(err)
 	}
-	return &n
+	return s
+}()
+
+// after is the id at a position of the log.
+func after(position string) string {
+	n, err := strconv.ParseUint(position, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	if n == 0 {
+		return position
+	}
+	return sealer.Seal("events", binary.BigEndian.AppendUint64(nil, n))
+}
+
+// position is the position of an id in the log.
+func position(t testing.TB, id string) string {
+	content, ok := sealer.Open("events", id)
+	if !ok || len(content) != 8 {
+		t.Errorf("%q is not a sealed id", id)
+		return ""
+	}
+	return strconv.FormatUint(binary.BigEndian.Uint64(content), 10)
 }
 
 // listen connects a client, and waits until its stream has begun.
@@ -264,7 +289,8 @@ func (e *testClient) take(block string) {
 		field, value, _ := strings.Cut(line, ": ")
 		switch {
 		case field == "id":
-			m.id, e.last = value, value
+			m.id = position(e, value)
+			e.last, e.ids = m.id, append(e.ids, value)
 		case field == "event":
 			m.event = value
 		case field == "data":

@@ -36,6 +36,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/ratelimit"
+	"belfry/pkg/seal"
 	"belfry/pkg/store"
 )
 
@@ -59,6 +60,7 @@ type Options struct {
 	Heartbeat time.Duration // interval; 0: DefaultHeartbeat
 	Buffer    int64         // size of the window in bytes; 0: DefaultBuffer
 
+	Sealer   *seal.Sealer         // of ids; processes with the same know each other's. nil: one of its own
 	Registry *prometheus.Registry // nil: one of its own
 	Logger   *slog.Logger         // nil: nothing is logged
 }
@@ -100,6 +102,9 @@ func New(o Options) *Hub {
 	}
 	if h.opts.Buffer == 0 {
 		h.opts.Buffer = DefaultBuffer
+	}
+	if h.opts.Sealer == nil {
+		h.opts.Sealer, _ = seal.New(seal.NewKey()) // never fails
 	}
 	if h.opts.Registry == nil {
 		h.opts.Registry = prometheus.NewRegistry()

@@ -31,8 +31,9 @@ const (
 
 // Texts that a client is sent when it may have missed events.
 const (
-	lostText   = "events after your last id have been deleted from the log, whose size is limited; read the objects again. The stream continues with the oldest event in the log"
-	beyondText = "your last id is after the end of the log, which has been created again; read the objects again. The stream continues with the first event in the log"
+	lostText    = "events after your last id have been deleted from the log, whose size is limited; read the objects again. The stream continues with the oldest event in the log"
+	beyondText  = "your last id is after the end of the log, which has been created again; read the objects again. The stream continues with the first event in the log"
+	unknownText = "your last id is not known here: it is of an earlier release, or of other data; read the objects again. The stream continues with the next event"
 )
 
 // drop is why a stream ends.
@@ -52,7 +53,6 @@ type stream struct {
 
 	epoch        uint64 // of the log that cursor refers to; 0: not begun
 	cursor       uint64 // all entries up to this have been sent or are not for the client
-	lastID       uint64 // the last id that the client was sent
 	joined       bool   // cursor has been in the window
 	version      uint64 // of the window that has been sent completely
 	catching     bool
@@ -133,9 +133,9 @@ func (s *stream) wait(ctx context.Context, what next, tick <-chan time.Time) err
 // heartbeat sends a heartbeat and authenticates the client again.
 func (s *stream) heartbeat(ctx context.Context) error {
 	beat := []byte(":\n\n")
-	if s.epoch > 0 && s.cursor != s.lastID {
-		beat = append(appendID(beat, s.cursor), '\n')
-		s.lastID = s.cursor
+	if s.epoch > 0 {
+		// Always, also at the same position: otherwise ids would show that there was an event.
+		beat = append(s.hub.appendID(beat, s.cursor), '\n')
 	}
 	if err := s.send(beat); err != nil {
 		return err
@@ -193,6 +193,10 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 		s.hub.reader.leave(s)
 		s.cursor, s.epoch = 0, v.epoch
 		return proceed, s.notice("reset", beyondText)
+	case s.unknown:
+		s.unknown = false
+		s.cursor, s.epoch = v.end, v.epoch
+		return proceed, s.notice("reset", unknownText)
 	case s.after == nil:
 		s.cursor = v.end
 	default:
@@ -208,16 +212,15 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 			return proceed, s.notice("reset", beyondText)
 		}
 	}
-	s.epoch, s.lastID = v.epoch, s.cursor
-	return proceed, s.send(append(appendID(nil, s.cursor), "event: ready\ndata: {}\n\n"...))
+	s.epoch = v.epoch
+	return proceed, s.send(append(s.hub.appendID(nil, s.cursor), "event: ready\ndata: {}\n\n"...))
 }
 
 // notice sends an event about the stream itself, and the client's position.
 func (s *stream) notice(name, text string) error {
 	var out []byte
 	if s.epoch > 0 {
-		out = appendID(out, s.cursor)
-		s.lastID = s.cursor
+		out = s.hub.appendID(out, s.cursor)
 	}
 	return s.send(appendNotice(out, name, text))
 }
@@ -290,12 +293,10 @@ func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error
 		}
 		s.cursor = e.sequence
 		if e.gap {
-			out = appendNotice(appendID(out, s.cursor), "reset", lostText)
-			s.lastID = s.cursor
+			out = appendNotice(s.hub.appendID(out, s.cursor), "reset", lostText)
 		}
 		if ok {
 			out = append(out, e.frame...)
-			s.lastID = s.cursor
 			count++
 		}
 		if len(out) >= sendSize {

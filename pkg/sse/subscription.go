@@ -13,21 +13,25 @@ type Subscription struct {
 	Stores []string // empty: all
 	Events []string // empty: all
 
-	// After is the id of the last event that the client has received; nil begins with
-	// the next event, 0 with the oldest one in the log.
-	After *uint64
+	// After is the id of the last event that the client has received; "" begins with
+	// the next event, "0" with the oldest one in the log.
+	After string
 }
 
 // filter is a validated Subscription.
 type filter struct {
-	stores map[*source]bool // nil: all
-	events map[event.Name]bool
-	after  *uint64
+	stores  map[*source]bool // nil: all
+	events  map[event.Name]bool
+	after   *uint64 // nil: the end of the log
+	unknown bool    // the client has an id that can't be opened
 }
 
 // filter validates a Subscription.
 func (h *Hub) filter(w Subscription) (filter, error) {
-	s := filter{events: map[event.Name]bool{}, after: w.After}
+	s := filter{events: map[event.Name]bool{}}
+	if err := h.parseID(w.After, &s); err != nil {
+		return s, err
+	}
 	for _, name := range w.Stores {
 		from := h.sources[name]
 		if from == nil {

@@ -168,7 +168,7 @@ func (w *fixture) browse(uuid string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	req.Header.Set("Last-Event-ID", "1")
+	req.Header.Set("Last-Event-ID", "0")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		w.t.Fatal(err)

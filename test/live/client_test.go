@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -20,7 +19,7 @@ type client struct {
 
 	mu    sync.Mutex
 	conn  net.Conn
-	ids   []uint64 // of the events, in the order received
+	ids   []string // in the data of the events, in the order received
 	last  string   // the id that it would resume with
 	err   error    // the first failure
 	ended bool     // end was called
@@ -128,9 +127,13 @@ func (c *client) take(block []byte) error {
 	if !bytes.HasPrefix(text, []byte("Store.")) {
 		return fmt.Errorf("unexpected block: %.200s", text)
 	}
-	n, err := strconv.ParseUint(c.last, 10, 64)
-	c.ids = append(c.ids, n)
-	return err
+	_, data, _ := bytes.Cut(text, []byte(`{"id":"`))
+	event, _, found := bytes.Cut(data, []byte(`"`))
+	if !found {
+		return fmt.Errorf("an event without an id: %.200s", text)
+	}
+	c.ids = append(c.ids, string(event))
+	return nil
 }
 
 // state returns the progress of the client.
@@ -141,12 +144,12 @@ func (c *client) state() (events int, last string, err error) {
 }
 
 // equal compares the received events with the expected ones.
-func (c *client) equal(want []uint64) error {
+func (c *client) equal(want []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range max(len(want), len(c.ids)) {
 		if i >= len(want) || i >= len(c.ids) || c.ids[i] != want[i] {
-			at := func(list []uint64) string {
+			at := func(list []string) string {
 				return strings.Trim(fmt.Sprint(list[min(i, len(list)):min(i+3, len(list))]), "[]")
 			}
 			return fmt.Errorf("received %d events of %d; from the %dth on %s..., want %s...", len(c.ids), len(want), i+1, at(c.ids), at(want))

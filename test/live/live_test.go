@@ -238,10 +238,10 @@ func TestAThousandClientsReceiveEachEventOnce(t *testing.T) {
 	t.Logf("%d events in %s", rate*seconds, time.Since(began).Round(time.Millisecond))
 	log := w.log()
 	for i, g := range groups {
-		var want []uint64
+		var want []string
 		for _, e := range log {
 			if g.matches(e.envelope) {
-				want = append(want, e.sequence)
+				want = append(want, e.envelope.ID)
 			}
 		}
 		if len(want) < rate*seconds/10 {

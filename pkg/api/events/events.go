@@ -99,14 +99,9 @@ func parseSubscription(r *http.Request) (sse.Subscription, error) {
 	if header := r.Header.Values("Last-Event-Id"); len(header) > 0 {
 		last = header[:1]
 	}
-	if len(last) == 0 || last[0] == "" {
-		return s, nil
+	if len(last) > 0 {
+		s.After = last[0]
 	}
-	id, err := strconv.ParseUint(last[0], 10, 64)
-	if err != nil {
-		return s, errs.New(errs.Invalid, "the last event id must be the id of an event of this stream, a whole number; 0 starts with the oldest event in the log")
-	}
-	s.After = &id
 	return s, nil
 }
 

@@ -21,12 +21,12 @@ func (d *document) events() {
 		return ordered.Of("name", name, "in", "query", "description", description, "explode", true,
 			"schema", ordered.Of("type", "array", "items", items))
 	}
-	last := ordered.Of("type", "string", "pattern", "^[0-9]+$")
+	last := ordered.Of("type", "string", "pattern", "^[A-Za-z0-9_-]+$")
 	names := []string{string(event.StoreSaved), string(event.StoreUpdated), string(event.StoreDeleted),
 		string(event.BinaryUploaded), string(event.BinaryDeleted)}
 	d.get(operation{
 		path: "/events", tag: eventsTag, id: "listenToEvents", summary: "Receive events (Server-Sent Events)",
-		description: "A message for each event: its id is the event's sequence in the log, its event the event's name, and its data a JSON object: " +
+		description: "A message for each event: its id is opaque, its event the event's name, and its data a JSON object: " +
 			"`id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, `index` and `record`. " +
 			"The object has the fields that the client may read. `dropped` says why the stream ends, `reset` that events were missed; both have a `reason`.",
 		parameters: []any{
