@@ -1,5 +1,14 @@
 package auth
 
+import "time"
+
+// MaxQueueTime is how long a request waits for a slot to hash in, and what its reply
+// suggests to wait.
+const MaxQueueTime = maxQueueTime
+
+// QueueTime sets how long requests wait for a slot to hash in.
+func (s *Service) QueueTime(d time.Duration) { s.hasher.wait = d }
+
 // NewSecret makes the secrets of tokens.
 var NewSecret = newSecret
 

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -345,4 +347,43 @@ func TestAnInterceptorIsNotAskedAboutAWrongToken(t *testing.T) {
 	if asked != 0 {
 		t.Error("the interceptor was asked")
 	}
+}
+
+// While every core hashes for others, logins are refused, and none of those that were not
+// tried counts as a failure of its account.
+func TestALoginThatWaitsTooLongForACoreIsLimited(t *testing.T) {
+	w := newFixture(t, func(o *auth.Options) { o.Limits.Account = 5 })
+	w.register(ada, password)
+	user := w.objects("Users")[0].UUID
+	w.QueueTime(time.Millisecond)
+	busy, hold := make(chan struct{}, 1000), make(chan struct{})
+	w.ObserveHashes(func(auth.HashParams) {
+		busy <- struct{}{}
+		<-hold
+	})
+	var running sync.WaitGroup
+	cores := runtime.GOMAXPROCS(0)
+	for i := range cores {
+		running.Go(func() {
+			_, err := w.Login(t.Context(), credentials(fmt.Sprintf("nobody%d@example.com", i), password), from)
+			w.allowKinds(err, errs.NotFound)
+		})
+	}
+	for range cores {
+		<-busy
+	}
+	for range 20 { // more than the failures that delay an account
+		_, err := w.Login(t.Context(), credentials(ada, password), auth.Client{Address: "198.51.100.1"})
+		w.wantKind(err, errs.Limited)
+		var e *errs.Error
+		if !errors.As(err, &e) || e.RetryAfter != auth.MaxQueueTime || !strings.Contains(e.Message, "too many logins at once") {
+			t.Fatalf("%+v", err)
+		}
+	}
+	_, _, err := w.Register(t.Context(), credentials("bob@example.com", password), auth.Client{Address: "198.51.100.1"})
+	w.wantKind(err, errs.Limited)
+	close(hold)
+	running.Wait()
+	w.QueueTime(auth.MaxQueueTime)
+	w.mustLogin(ada, password, user)
 }

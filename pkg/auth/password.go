@@ -45,19 +45,20 @@ const (
 type hasher struct {
 	params HashParams
 	slots  chan struct{}
-	dummy  string // compared with where there is no hash
+	wait   time.Duration // most that a request waits for a slot
+	dummy  string        // compared with where there is no hash
 	derive func(p HashParams, password string, salt []byte, size int) []byte
 }
 
 func newHasher(p HashParams) *hasher {
-	h := &hasher{params: p, slots: make(chan struct{}, runtime.GOMAXPROCS(0)), derive: HashParams.key}
+	h := &hasher{params: p, slots: make(chan struct{}, runtime.GOMAXPROCS(0)), wait: maxQueueTime, derive: HashParams.key}
 	h.dummy = encodeHash(p, make([]byte, saltSize), make([]byte, keySize))
 	return h
 }
 
 // acquire waits for a slot.
 func (h *hasher) acquire(ctx context.Context) (release func(), err error) {
-	waiting, cancel := context.WithTimeout(ctx, maxQueueTime)
+	waiting, cancel := context.WithTimeout(ctx, h.wait)
 	defer cancel()
 	select {
 	case h.slots <- struct{}{}:

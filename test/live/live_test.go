@@ -41,7 +41,7 @@ log: {level: warn}
 events: {clients: 2000, address: 0} # for a moment those who were cut off count beside those who are back
 stores:
   Books: {expose: {events: true}}
-  Notes: {expose: {events: true}, policy: owner}
+  Notes: {expose: {events: true}, uuid: client, policy: owner}
 authentication:
   providers: {email: {postValidation: true, skipEmailValidation: true}}
 `
