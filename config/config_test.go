@@ -84,8 +84,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Expose: &Expose{URL: "/cooking/recipes", Restrict: Restrict{Update: true}, List: true, Events: true, EventsAsList: true},
 		Policy: Policy{Create: "user != null", Get: "true", Update: "object.cook == user.uuid", Delete: "false", List: "true"},
 		Map: map[string]Mapping{
-			"Cooks":   {Key: "cook", Target: "recipes", Fields: []string{"name", "minutes"}, Limit: 50},
-			"Recipes": {Key: "partOf", Target: "parts", Limit: 10_000},
+			"Cooks":   {Key: "cook", Target: "recipes", Fields: []string{"name", "minutes"}, Limit: 50, MaxBytes: 1 << 20},
+			"Recipes": {Key: "partOf", Target: "parts", Limit: 10_000, MaxBytes: 256 << 10},
 		},
 		Private: []string{"notes", "cost"}, ReadOnly: []string{"stars"},
 		Indexes: [][]string{{"name"}, {"cuisine", "minutes"}, {"created"}},
@@ -179,7 +179,7 @@ func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 	idents := common
 	idents.Name, idents.Policy, idents.Owner = "Idents", Policy{Owner: true, Create: "false", Update: "false", Delete: "false"}, "user"
 	idents.Map = map[string]Mapping{
-		"Users": {Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: 10_000},
+		"Users": {Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: 10_000, MaxBytes: 1 << 20},
 	}
 	want := map[string]*Store{"Users": &users, "Idents": &idents}
 	for _, name := range []string{"Sessions", "Tokens", "Contents", "Requests", "LogPositions", "SealKeys"} {
@@ -208,7 +208,7 @@ func TestTheDefaultConfigurationLoads(t *testing.T) {
 	}
 	equal(t, "data", c.Data, absPath(t, "..", "data"))
 	equal(t, "stores.Books.map", c.Stores["Books"].Map, map[string]Mapping{
-		"Authors": {Key: "author", Target: "books", Fields: []string{"title", "year"}, Cascade: true, Limit: 10_000},
+		"Authors": {Key: "author", Target: "books", Fields: []string{"title", "year"}, Cascade: true, Limit: 10_000, MaxBytes: 1 << 20},
 	})
 	equal(t, "stores.Books.indexes", c.Stores["Books"].Indexes, [][]string{{"title"}, {"author", "year"}})
 	equal(t, "stores.Books.expose", c.Stores["Books"].Expose, &Expose{URL: "/books", List: true, Events: true, EventsAsList: true})

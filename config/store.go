@@ -54,6 +54,8 @@ type Mapping struct {
 	Fields  []string // properties copied besides uuid
 	Cascade bool     // deleting the target object deletes the objects that refer to it
 	Limit   int      // entries in one array
+
+	MaxBytes int64 // of one array
 }
 
 // Interceptor is called before an operation is executed.
@@ -165,7 +167,7 @@ func (c *Config) setLoginDefaults(st *Store, s *section) {
 		}
 	}
 	if st.Name == idents && !s.has("map") {
-		st.Map[users] = Mapping{Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: defaultLimit}
+		st.Map[users] = Mapping{Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: defaultLimit, MaxBytes: defaultArrayBytes}
 	}
 }
 
@@ -218,10 +220,15 @@ func ownerPolicy(text string) (string, error) {
 	return text, nil
 }
 
-const defaultLimit = 10_000
+// Limits of a mapped array.
+const (
+	defaultLimit      = 10_000
+	defaultArrayBytes = 1 << 20
+	maxArrayBytes     = 16 << 20
+)
 
 func readMapping(s *section) Mapping {
-	m := Mapping{}
+	m := Mapping{MaxBytes: defaultArrayBytes}
 	limit := int64(defaultLimit)
 	s.require("key", "the property that holds the target's uuid")
 	s.require("target", "the property of the target that holds the copies")
@@ -231,6 +238,7 @@ func readMapping(s *section) Mapping {
 	m.Fields = slices.DeleteFunc(m.Fields, func(name string) bool { return name == "uuid" })
 	decode(s, "cascade", &m.Cascade, parseFlag)
 	decode(s, "limit", &limit, numberIn(1, 100_000))
+	decode(s, "maxBytes", &m.MaxBytes, sizeIn(maxArrayBytes))
 	m.Limit = int(limit)
 	s.rejectUnknown()
 	return m

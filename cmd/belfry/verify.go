@@ -67,7 +67,10 @@ func writeReport(w io.Writer, r *app.Report) error {
 		fmt.Fprintf(w, "... and %d more\n", r.More)
 	}
 	for _, o := range r.Full {
-		fmt.Fprintf(w, "full      %s %s.%s: holds %d of %d objects (limit of the mapping)\n", o.Target, o.Holder, o.Array, o.Limit, o.Objects)
+		fmt.Fprintf(w, "full      %s %s.%s: holds %d of %d objects (limit of the mapping)\n", o.Target, o.Holder, o.Array, o.Entries, o.Objects)
+	}
+	for _, o := range r.TooLarge {
+		fmt.Fprintf(w, "too large %s %s.%s: %s of %s has no entry, which would have more than %d bytes\n", o.Target, o.Holder, o.Array, o.UUID, o.Source, o.Limit)
 	}
 	if r.Repaired > 0 {
 		fmt.Fprintf(w, "repaired  %d\n", r.Repaired)

@@ -136,15 +136,16 @@ func checkShown(ctx context.Context, set *store.Set, m *store.Mapping, a *model.
 	if err != nil {
 		return err
 	}
-	entries := map[string][]byte{}
+	entries, size := map[string][]byte{}, 0
 	encoded.Elements(encoded.Field(t.Body, m.Array), func(entry []byte) bool {
 		uuid, _ := encoded.Text(encoded.Field(entry, "uuid"))
 		entries[uuid] = entry
+		size += len(entry) + 1
 		return true
 	})
 	for _, source := range sources {
 		isEntry := func(r driver.Record) bool { return bytes.Equal(m.Entry(source, r.Body, target), entries[source]) }
-		refused := entries[source] == nil && len(entries) >= m.Limit
+		refused := entries[source] == nil && m.Full(len(entries), size)
 		if !refused && !slices.ContainsFunc(a.Since(m.Source, source), isEntry) {
 			return fmt.Errorf("the reply says applied, and %s/%s.%s shows %q for %s/%s, which was so before the write only",
 				m.Target, target, m.Array, entries[source], m.Source, source)

@@ -82,17 +82,29 @@ func checkArrays(ctx context.Context, set *store.Set, m *store.Mapping) error {
 					want[id][f] = value
 				}
 			}
+			if m.MaxEntry > 0 && sizeOf(want[id]) > m.MaxEntry {
+				delete(want, id)
+			}
 		}
 		array, _ := target[m.Array].([]any)
-		if err := checkEntries(array, want, m.Limit); err != nil {
+		if err := checkEntries(array, want, m); err != nil {
 			return fmt.Errorf("%s/%s.%s: %w", m.Target, uuid, m.Array, err)
 		}
 	}
 	return nil
 }
 
-func checkEntries(array []any, want map[string]object, limit int) error {
-	found := map[string]bool{}
+// sizeOf returns how many bytes a value has as JSON.
+func sizeOf(v any) int {
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return len(encoded)
+}
+
+func checkEntries(array []any, want map[string]object, m *store.Mapping) error {
+	found, size := map[string]bool{}, 0
 	for _, e := range array {
 		entry, _ := e.(map[string]any)
 		uuid, _ := entry["uuid"].(string)
@@ -100,12 +112,15 @@ func checkEntries(array []any, want map[string]object, limit int) error {
 			return fmt.Errorf("two entries for %s: %v", uuid, array)
 		}
 		found[uuid] = true
+		size += sizeOf(entry) + 1
 		if !reflect.DeepEqual(object(entry), want[uuid]) {
 			return fmt.Errorf("entry %v, want %v", entry, want[uuid])
 		}
 	}
-	if len(array) != min(limit, len(want)) {
-		return fmt.Errorf("%v holds %d entries, want %d of %v", array, len(array), min(limit, len(want)), slices.Sorted(maps.Keys(want)))
+	// An array that is not full has every entry: one that is takes no other, by its count or its bytes.
+	full := len(array) >= m.Limit || m.MaxBytes > 0 && size > m.MaxBytes-m.MaxEntry
+	if len(array) > m.Limit || m.MaxBytes > 0 && size > m.MaxBytes || !full && len(array) != len(want) {
+		return fmt.Errorf("%v holds %d entries with %d bytes, want those of %v", array, len(array), size, slices.Sorted(maps.Keys(want)))
 	}
 	return nil
 }

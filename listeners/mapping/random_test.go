@@ -41,6 +41,15 @@ func randomScenarios() map[string]model.Scenario {
 				{model.Delete("Books", "y"), model.Save("Books", "x", `{"author":["a","b"]}`), model.Save("Books", "y", `{"author":"b"}`)},
 			},
 		},
+		"arrays with a limit in bytes": {
+			Mappings: booksInBytes(),
+			Setup: join(authors(), model.Save("Books", "v", `{"author":"a",`+short+`}`), model.Save("Books", "w", `{"author":"a",`+long+`}`),
+				model.Save("Books", "x", `{"author":"a",`+short+`}`), model.Save("Books", "y", `{"author":"b",`+tooLong+`}`)),
+			Clients: [][]model.Op{
+				{model.Update("Books", "v", `{`+long+`}`), model.Update("Books", "w", `{`+short+`}`), model.Update("Books", "y", `{"author":"a",`+long+`}`)},
+				{model.Delete("Books", "x"), model.Update("Books", "w", `{`+tooLong+`}`), model.Save("Books", "x", `{"author":["a","b"],`+short+`}`)},
+			},
+		},
 		"arrays with a limit of two": {
 			Mappings: books(2),
 			Setup: join(authors(), model.Save("Books", "v", `{"author":"a"}`), model.Save("Books", "w", `{"author":"a"}`),

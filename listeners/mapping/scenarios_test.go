@@ -16,6 +16,21 @@ func books(limit int) []store.Mapping {
 	}}
 }
 
+// booksInBytes are mapped into arrays of at most 65 bytes and entries of at most 40: an array is
+// full with more than 25. A book with a short title takes 25 with its comma, one with a long title
+// 36, and a longer title is too large for an entry.
+func booksInBytes() []store.Mapping {
+	m := books(0)
+	m[0].MaxBytes, m[0].MaxEntry = 65, 40
+	return m
+}
+
+const (
+	short   = `"title":"1"`
+	long    = `"title":"123456789012"`
+	tooLong = `"title":"12345678901234567890"`
+)
+
 func authors() []model.Op {
 	return []model.Op{model.Save("Authors", "a", `{}`), model.Save("Authors", "b", `{}`)}
 }
@@ -128,6 +143,35 @@ func smallScenarios() map[string]model.Scenario {
 	}
 }
 
+// bytesScenarios are explored like smallScenarios.
+func bytesScenarios() map[string]model.Scenario {
+	scenario := func(setup []model.Op, clients ...[]model.Op) model.Scenario {
+		return model.Scenario{Mappings: booksInBytes(), Setup: join(authors(), setup...), AtomicClients: true, Clients: clients}
+	}
+	return map[string]model.Scenario{
+		"an entry shrinks in an array that is full in bytes": scenario(
+			[]model.Op{model.Save("Books", "x", `{"author":"a",`+long+`}`)},
+			[]model.Op{model.Update("Books", "x", `{`+short+`}`)},
+			[]model.Op{model.Save("Books", "y", `{"author":"a",`+short+`}`)},
+		),
+		"entries grow beyond the limit in bytes": scenario(
+			[]model.Op{model.Save("Books", "x", `{"author":"a",`+short+`}`), model.Save("Books", "y", `{"author":"a",`+short+`}`)},
+			[]model.Op{model.Update("Books", "x", `{`+long+`}`)},
+			[]model.Op{model.Update("Books", "y", `{`+long+`}`)},
+		),
+		"an entry becomes too large, and small again": scenario(
+			[]model.Op{model.Save("Books", "x", `{"author":"a",`+short+`}`)},
+			[]model.Op{model.Update("Books", "x", `{`+tooLong+`}`), model.Update("Books", "x", `{`+short+`}`)},
+			[]model.Op{model.Save("Books", "y", `{"author":"a",`+long+`}`)},
+		),
+		"an array that is full in bytes is refilled": scenario(
+			[]model.Op{model.Save("Books", "x", `{"author":"a",`+long+`}`), model.Save("Books", "y", `{"author":"a",`+short+`}`)},
+			[]model.Op{model.Delete("Books", "y"), model.Update("Books", "x", `{`+short+`}`)},
+			[]model.Op{model.Save("Books", "z", `{"author":"a",`+short+`}`)},
+		),
+	}
+}
+
 // largeScenarios are explored without crashes by default, because those
 // multiply their states.
 func largeScenarios() map[string]model.Scenario {
@@ -177,6 +221,13 @@ func refilledAfterPowerFailure() model.Scenario {
 // wait is over no target shows anything older than its write.
 func TestArraysConvergeInEveryInterleaving(t *testing.T) {
 	for name, s := range smallScenarios() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.MaxInFlight, s.Crash = 2, true
+			explore(t, s)
+		})
+	}
+	for name, s := range bytesScenarios() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.MaxInFlight, s.Crash = 2, true

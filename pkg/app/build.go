@@ -43,6 +43,13 @@ func Check(c *config.Config) error {
 	return nil
 }
 
+// Limits of an entry of a mapped array: its bytes, and how many of the largest ones an array takes
+// at least.
+const (
+	maxEntry   = 64 << 10
+	minEntries = 16
+)
+
 func compile(c *config.Config) (*plan, error) {
 	p := &plan{config: c, open: map[string][]string{}}
 	var problems config.Problems
@@ -55,6 +62,7 @@ func compile(c *config.Config) (*plan, error) {
 			m := s.Map[target]
 			p.mappings = append(p.mappings, store.Mapping{
 				Source: name, Target: target, Key: m.Key, Array: m.Target, Fields: m.Fields, Cascade: m.Cascade, Limit: m.Limit,
+				MaxBytes: int(m.MaxBytes), MaxEntry: min(maxEntry, int(m.MaxBytes)/minEntries),
 			})
 		}
 	}

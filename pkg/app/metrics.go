@@ -15,7 +15,7 @@ import (
 func (a *App) countFull() func(*store.Mapping, string) {
 	full := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "belfry_mapping_overflow_total",
-		Help: "Objects that were not added to a mapped array because it is at its limit.",
+		Help: "Objects that were not added to a mapped array because it is at its limit or the entry is too large.",
 	}, []string{"source", "target", "array"})
 	a.registry.MustRegister(full)
 	return func(m *store.Mapping, target string) {

@@ -3,6 +3,7 @@ package mapping
 import (
 	"bytes"
 
+	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -12,6 +13,7 @@ type array struct {
 	entries [][]byte // nil where an entry was removed
 	at      map[string]int
 	live    int
+	bytes   int // of the entries, each with a comma
 }
 
 // parseArray reads a stored array. It drops elements that are no entries, and
@@ -37,9 +39,11 @@ func (a *array) index(uuid string) int {
 // set replaces the entry with the same uuid, or appends one.
 func (a *array) set(uuid string, entry []byte) {
 	if i := a.index(uuid); i >= 0 {
+		a.bytes += len(entry) - len(a.entries[i])
 		a.entries[i] = entry
 		return
 	}
+	a.bytes += len(entry) + 1
 	a.at[uuid] = len(a.entries)
 	a.entries = append(a.entries, entry)
 	a.live++
@@ -47,6 +51,7 @@ func (a *array) set(uuid string, entry []byte) {
 
 func (a *array) remove(uuid string) {
 	if i := a.index(uuid); i >= 0 {
+		a.bytes -= len(a.entries[i]) + 1
 		a.entries[i] = nil
 		delete(a.at, uuid)
 		a.live--
@@ -67,11 +72,14 @@ func (a *array) put(uuid string, entry []byte) bool {
 	return true
 }
 
-// trim removes entries from the end until there are at most limit, and reports
-// whether it removed any.
-func (a *array) trim(limit int) bool {
-	trimmed := a.live > limit
-	for i := len(a.entries) - 1; a.live > limit; i-- {
+// full reports whether the array of a mapping takes no further entry.
+func (a *array) full(m *store.Mapping) bool { return m.Full(a.live, a.bytes) }
+
+// trim removes entries from the end while there are more than the mapping allows,
+// and reports whether it removed any.
+func (a *array) trim(m *store.Mapping) bool {
+	trimmed := m.Exceeds(a.live, a.bytes)
+	for i := len(a.entries) - 1; m.Exceeds(a.live, a.bytes); i-- {
 		if e := a.entries[i]; e != nil {
 			uuid, _ := object.Text(object.Field(e, "uuid"))
 			a.remove(uuid)

@@ -2,6 +2,8 @@ package mapping
 
 import (
 	"testing"
+
+	"belfry/pkg/store"
 )
 
 const (
@@ -61,10 +63,10 @@ func TestPutReportsChanges(t *testing.T) {
 func TestTrimKeepsFirstEntries(t *testing.T) {
 	a := parseArray([]byte(encoded(x1, y1, z1)))
 	a.remove("y")
-	if a.trim(2) {
+	if a.trim(&store.Mapping{Limit: 2}) {
 		t.Error("trimmed an array that fits")
 	}
-	if !a.trim(1) {
+	if !a.trim(&store.Mapping{Limit: 1}) {
 		t.Error("did not trim")
 	}
 	assertArray(t, a, encoded(x1))

@@ -26,8 +26,8 @@ const pageSize = 500
 
 // Options configure a Reconciler.
 type Options struct {
-	// OnFull is called for each object that finds its target's array at the
-	// limit; may be nil.
+	// OnFull is called for each object that is refused an entry, because its
+	// target's array is at its limit or the entry is too large; may be nil.
 	OnFull func(m *store.Mapping, target string)
 }
 
@@ -133,12 +133,12 @@ func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target
 		return false, false, err
 	}
 	for _, source := range s.order {
-		now, err := r.entry(ctx, m, source, target)
+		now, _, err := r.entry(ctx, m, source, target)
 		if err != nil || !bytes.Equal(now, s.applied[source]) {
 			return false, true, err
 		}
 	}
-	return len(next.unconfirmed) == 0 && (!next.marked || s.array.live >= m.Limit), true, nil
+	return len(next.unconfirmed) == 0 && (!next.marked || s.array.full(m)), true, nil
 }
 
 // round is the state of one round.
@@ -160,7 +160,7 @@ type round struct {
 func newRound(m *store.Mapping, target string, body []byte) *round {
 	s := &round{m: m, target: target, value: object.Field(body, m.Array), stored: readOverflow(body, m.Array)}
 	s.array = parseArray(s.value)
-	s.wasFull, s.mark, s.applied = s.array.live >= m.Limit, s.stored.marked, map[string][]byte{}
+	s.wasFull, s.mark, s.applied = s.array.full(m), s.stored.marked, map[string][]byte{}
 	return s
 }
 
@@ -171,12 +171,15 @@ func (r *Reconciler) apply(ctx context.Context, s *round, source string, hasEven
 	if _, done := s.applied[source]; done {
 		return nil
 	}
-	entry, err := r.entry(ctx, s.m, source, s.target)
+	entry, tooLarge, err := r.entry(ctx, s.m, source, s.target)
 	if err != nil {
 		return err
 	}
+	if tooLarge && hasEvent {
+		r.onFull(s.m, s.target)
+	}
 	s.applied[source], s.order = entry, append(s.order, source)
-	if entry != nil && s.array.index(source) < 0 && s.array.live >= s.m.Limit {
+	if entry != nil && s.array.index(source) < 0 && s.array.full(s.m) {
 		s.mark = true
 		r.onFull(s.m, s.target)
 		return nil
@@ -190,10 +193,10 @@ func (r *Reconciler) apply(ctx context.Context, s *round, source string, hasEven
 // fit trims the array to its limit, or refills it when it is below the limit
 // and marked, and decides whether the mark stays.
 func (r *Reconciler) fit(ctx context.Context, s *round) error {
-	if s.array.trim(s.m.Limit) {
+	if s.array.trim(s.m) {
 		s.mark = true
 	}
-	if !s.mark || s.array.live >= s.m.Limit {
+	if !s.mark || s.array.full(s.m) {
 		return nil
 	}
 	// The mark is cleared only if the array was below its limit before this
@@ -210,13 +213,17 @@ func (r *Reconciler) fit(ctx context.Context, s *round) error {
 	return err
 }
 
-// entry is the target's entry for a source as the source is now; nil for none.
-func (r *Reconciler) entry(ctx context.Context, m *store.Mapping, source, target string) ([]byte, error) {
+// entry is the target's entry for a source as the source is now; nil for none, which
+// can be because it would be too large.
+func (r *Reconciler) entry(ctx context.Context, m *store.Mapping, source, target string) (entry []byte, tooLarge bool, err error) {
 	x, err := r.set.Store(m.Source).Get(ctx, source)
 	if err != nil && !errors.Is(err, errs.NotFound) {
-		return nil, err
+		return nil, false, err
 	}
-	return m.Entry(source, x.Body, target), nil
+	if entry = m.Entry(source, x.Body, target); entry == nil {
+		tooLarge = m.TooLarge(source, x.Body, target)
+	}
+	return entry, tooLarge, nil
 }
 
 // refill adds linked objects that have no entry until the array is at its
@@ -226,7 +233,7 @@ func (r *Reconciler) refill(ctx context.Context, s *round) (left bool, err error
 		if s.array.index(source) >= 0 {
 			return true, nil
 		}
-		if s.array.live >= s.m.Limit || len(s.unconfirmed) >= pageSize {
+		if s.array.full(s.m) || len(s.unconfirmed) >= pageSize {
 			return false, nil
 		}
 		return true, r.apply(ctx, s, source, false)

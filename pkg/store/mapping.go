@@ -19,6 +19,20 @@ type Mapping struct {
 	Fields  []string // what is copied besides uuid
 	Cascade bool     // deleting a target deletes its source objects
 	Limit   int      // most entries of an array
+
+	MaxBytes int // most bytes of an array; 0: any number
+	MaxEntry int // most bytes of an entry: an object whose entry is larger has none; 0: any number
+}
+
+// Full reports whether an array with so many entries and bytes takes no further one. It
+// depends on the array alone: an array takes any entry, or none.
+func (m *Mapping) Full(entries, bytes int) bool {
+	return entries >= m.Limit || m.MaxBytes > 0 && bytes > m.MaxBytes-m.MaxEntry
+}
+
+// Exceeds reports whether an array with so many entries and bytes has more than it may.
+func (m *Mapping) Exceeds(entries, bytes int) bool {
+	return entries > m.Limit || m.MaxBytes > 0 && bytes > m.MaxBytes
 }
 
 // MaxKeyTargets is the most targets that the key of one object refers to. It
@@ -50,9 +64,26 @@ func KeyTargets(value []byte) []string {
 }
 
 // Entry returns the copy of a source object for the array of a target, or nil
-// when the object does not refer to that target. body is the encoded object, nil
-// when there is none.
+// when the object does not refer to that target or the copy is larger than
+// MaxEntry. body is the encoded object, nil when there is none.
 func (m *Mapping) Entry(uuid string, body []byte, target string) []byte {
+	entry := m.copyOf(uuid, body, target)
+	if m.MaxEntry > 0 && len(entry) > m.MaxEntry {
+		return nil
+	}
+	return entry
+}
+
+// TooLarge reports whether an object refers to a target and has no entry there because
+// that would be larger than MaxEntry.
+func (m *Mapping) TooLarge(uuid string, body []byte, target string) bool {
+	if m.MaxEntry == 0 || len(body)+512 < m.MaxEntry { // an entry is hardly larger than its object
+		return false
+	}
+	return len(m.copyOf(uuid, body, target)) > m.MaxEntry
+}
+
+func (m *Mapping) copyOf(uuid string, body []byte, target string) []byte {
 	if body == nil {
 		return nil
 	}

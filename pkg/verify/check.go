@@ -88,10 +88,24 @@ func (c *check) countNames(ctx context.Context) error {
 			c.report.Objects++
 		}
 		for _, target := range c.names(x) {
+			if c.m.Array != "" && c.m.TooLarge(x.UUID, x.Body, target) {
+				c.addTooLarge(x.UUID, target)
+				c.named[target] += 0 // a cascade deletes it all the same
+				continue
+			}
 			c.named[target]++
 		}
 		return nil
 	})
+}
+
+// addTooLarge adds an object whose entry is too large to the report.
+func (c *check) addTooLarge(uuid, target string) {
+	if len(c.report.TooLarge) < MaxDifferences {
+		c.report.TooLarge = append(c.report.TooLarge, TooLarge{
+			Source: c.m.Source, UUID: uuid, Target: c.m.Target, Holder: target, Array: c.m.Array, Limit: c.m.MaxEntry,
+		})
+	}
 }
 
 // compareArrays reads every target. The targets that remain in named do not
@@ -103,9 +117,9 @@ func (c *check) compareArrays(ctx context.Context) error {
 		named := c.named[t.UUID]
 		delete(c.named, t.UUID)
 		g.Go(func() error {
-			found, entries, err := c.compare(gctx, t)
+			found, entries, size, err := c.compare(gctx, t)
 			if err == nil {
-				c.count(t.UUID, named, len(found), entries)
+				c.count(t.UUID, named, len(found), entries, size)
 			}
 			return err
 		})
@@ -118,18 +132,19 @@ func (c *check) compareArrays(ctx context.Context) error {
 }
 
 // count adds a target to the report, and to the candidates if its array differs.
-func (c *check) count(target string, named, differences, entries int) {
+func (c *check) count(target string, named, differences, entries, size int) {
 	c.tracker.targets.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.report.Targets++
 	c.report.Entries += int64(entries)
-	if differences > 0 || entries != min(named, c.m.Limit) {
+	full := c.m.Full(entries, size)
+	if differences > 0 || entries > named || entries < named && !full || c.m.Exceeds(entries, size) {
 		c.candidates[target] = []string{}
 	}
-	if named > c.m.Limit {
+	if full && named > entries {
 		c.report.Full = append(c.report.Full, Full{
-			Target: c.m.Target, Holder: target, Array: c.m.Array, Limit: c.m.Limit, Objects: named,
+			Target: c.m.Target, Holder: target, Array: c.m.Array, Limit: c.m.Limit, Entries: entries, Bytes: size, Objects: named,
 		})
 	}
 }
@@ -172,14 +187,15 @@ func (c *check) collectSources(ctx context.Context) error {
 }
 
 // compare compares the entries that a target has with their objects.
-func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference, entries int, err error) {
+func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference, entries, size int, err error) {
 	value := object.Field(t.Body, c.m.Array)
 	if value != nil && value[0] != '[' {
-		return []Difference{c.difference(Malformed, t.UUID, "", "the property is not an array")}, 0, nil
+		return []Difference{c.difference(Malformed, t.UUID, "", "the property is not an array")}, 0, 0, nil
 	}
 	seen := map[string]bool{}
 	object.Elements(value, func(entry []byte) bool {
 		entries++
+		size += len(entry) + 1
 		uuid, ok := object.Text(object.Field(entry, "uuid"))
 		switch {
 		case !ok:
@@ -202,7 +218,7 @@ func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference
 		}
 		return true
 	})
-	return found, entries, err
+	return found, entries, size, err
 }
 
 // source reads an object; the zero Stored when there is none.
@@ -230,12 +246,12 @@ func (c *check) differences(ctx context.Context, target string, sources []string
 	if err != nil {
 		return nil, err
 	}
-	found, entries, err := c.compare(ctx, t)
-	if entries > c.m.Limit {
-		detail := fmt.Sprintf("%d entries are more than its limit of %d", entries, c.m.Limit)
+	found, entries, size, err := c.compare(ctx, t)
+	if c.m.Exceeds(entries, size) {
+		detail := fmt.Sprintf("%d entries with %d bytes are more than its limits of %d entries and %d bytes", entries, size, c.m.Limit, c.m.MaxBytes)
 		found = append(found, c.difference(Extra, target, "", detail))
 	}
-	if err != nil || entries >= c.m.Limit {
+	if err != nil || c.m.Full(entries, size) {
 		return found, err
 	}
 	has := map[string]bool{}

@@ -50,7 +50,20 @@ type Full struct {
 	Holder  string `json:"holder"`
 	Array   string `json:"array"`
 	Limit   int    `json:"limit"`
+	Entries int    `json:"entries"` // that it has
+	Bytes   int    `json:"bytes"`   // that they have
 	Objects int    `json:"objects"` // how many name the target
+}
+
+// TooLarge is an object that has no entry because that would be larger than an entry
+// may be. That is no difference either.
+type TooLarge struct {
+	Source string `json:"source"`
+	UUID   string `json:"uuid"`
+	Target string `json:"target"`
+	Holder string `json:"holder"`
+	Array  string `json:"array"`
+	Limit  int    `json:"limit"` // bytes of an entry
 }
 
 // Report is what a verification found.
@@ -62,6 +75,7 @@ type Report struct {
 	Differences []Difference `json:"differences"`
 	More        int          `json:"more,omitempty"` // differences beyond MaxDifferences
 	Full        []Full       `json:"overfull,omitempty"`
+	TooLarge    []TooLarge   `json:"tooLarge,omitempty"` // at most MaxDifferences
 	Repaired    int          `json:"repaired,omitempty"` // targets corrected
 	Pending     int64        `json:"pending"`            // events not yet published
 }

@@ -158,7 +158,7 @@ func TestObjectLeftByACascadeIsReported(t *testing.T) {
 func TestFullArrayIsReportedAndClean(t *testing.T) {
 	f := newFixture(t, 2, "w", "x", "y", "z")
 	r := f.run(verify.Options{})
-	want := verify.Full{Target: "Authors", Holder: "a", Array: "books", Limit: 2, Objects: 4}
+	want := verify.Full{Target: "Authors", Holder: "a", Array: "books", Limit: 2, Entries: 2, Bytes: 50, Objects: 4}
 	if !r.Clean() || len(r.Full) != 1 || r.Full[0] != want {
 		t.Errorf("%+v", r)
 	}
@@ -179,6 +179,35 @@ func TestRepairTrimsToALoweredLimit(t *testing.T) {
 	if got := string(object.Field(a.Body, "books")); got != `[{"uuid":"x","title":"t"}]` {
 		t.Errorf("the array is %s, want the one added first", got)
 	}
+}
+
+func TestArraysAreBoundedInBytes(t *testing.T) {
+	f := newFixture(t, 10, "w", "x", "y", "z") // 25 bytes each
+	m := &f.set.Mappings()[0]
+	m.MaxBytes, m.MaxEntry = 80, 30
+	f.finds("extra  in a")
+	r := f.run(verify.Options{})
+	want := verify.Full{Target: "Authors", Holder: "a", Array: "books", Limit: 10, Entries: 3, Bytes: 75, Objects: 4}
+	if !r.Clean() || len(r.Full) != 1 || r.Full[0] != want {
+		t.Errorf("%+v", r)
+	}
+	m.MaxBytes = 120
+	f.finds("missing z in a")
+}
+
+// An object whose entry is too large has none, and a cascade deletes it all the same.
+func TestEntriesAreBoundedInBytes(t *testing.T) {
+	f := newFixture(t, 10, "w", "x")
+	m := &f.set.Mappings()[0]
+	m.MaxBytes, m.MaxEntry = 400, 20
+	f.finds("extra w in a", "extra x in a")
+	r := f.run(verify.Options{})
+	want := verify.TooLarge{Source: "Books", UUID: "w", Target: "Authors", Holder: "a", Array: "books", Limit: 20}
+	if !r.Clean() || len(r.TooLarge) != 2 || r.TooLarge[0] != want {
+		t.Errorf("%+v", r)
+	}
+	f.must(f.set.Store("Authors").Delete(t.Context(), "a", 0))
+	f.finds("undeleted w in a", "undeleted x in a")
 }
 
 func TestRepairRefillsToARaisedLimit(t *testing.T) {

@@ -52,7 +52,7 @@ stores:
   Children:
     expose: {}
     map:
-      Parents: {key: parent, target: children, fields: "title, year", cascade: true}
+      Parents: {key: parent, target: children, fields: "title, year", cascade: true, maxBytes: 4MiB}
 authentication:
   limits: {address: 0, account: 0}
   providers:
