@@ -232,7 +232,7 @@ func TestOwners(t *testing.T) {
 		owner       string
 		serverUUIDs bool
 		indexes     int
-	}{"Notes": {"user", true, 1}, "Pages": {"author", false, 1}, "Open": {"", false, 0}, "Users": {"", true, 0}, "Idents": {"user", true, 0}} {
+	}{"Notes": {"user", true, 1}, "Pages": {"author", false, 2}, "Open": {"", false, 0}, "Users": {"", true, 0}, "Idents": {"user", true, 0}} {
 		if s := c.Stores[name]; s.Owner != want.owner || s.ServerUUIDs() != want.serverUUIDs || len(s.Indexes) != want.indexes {
 			t.Errorf("%s: owner %q, server makes uuids: %t, indexes %v", name, s.Owner, s.ServerUUIDs(), s.Indexes)
 		}

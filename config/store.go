@@ -134,7 +134,7 @@ func (c *Config) setOwner(st *Store, s *section) {
 	if st.Owner == "" && st.Policy.Owner {
 		st.Owner = "user"
 	}
-	indexed := slices.ContainsFunc(st.Indexes, func(fields []string) bool { return fields[0] == st.Owner })
+	indexed := slices.ContainsFunc(st.Indexes, func(fields []string) bool { return slices.Equal(fields, []string{st.Owner}) })
 	if st.Owner != "" && !indexed && !slices.Contains(st.Private, st.Owner) && st.Name != c.Authentication.IdentStore {
 		st.Indexes = append(st.Indexes, []string{st.Owner})
 	}

@@ -135,6 +135,9 @@ func (a *App) openStores(ctx context.Context) error {
 	set, err := a.plan.openStores(ctx, a.backends, a.openStore, func(o *store.Options) {
 		o.Outbox, o.Announce, o.Interceptor = a.relay, a.bus, a.interceptor(o.Name)
 		o.Logger = a.log
+		if a.sealer != nil {
+			o.Sealer = a.sealer
+		}
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"slices"
 	"sort"
 	"strings"
 
@@ -118,10 +119,36 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 		}
 		o.Policy = compiled
 	}
+	if s.Expose != nil && s.Expose.List && o.Policy != nil {
+		o.Indexes = append(o.Indexes, ruleIndexes(s, o)...)
+	}
 	if s.Expose != nil && len(problems) == 0 {
 		p.noteOpen(s, o.Policy)
 	}
 	return o, problems
+}
+
+// maxIndexFields is how many fields an index has at most.
+const maxIndexFields = 4
+
+// ruleIndexes returns the indexes by which lists find what a rule allows without reading the rest: those of the
+// values that the rule names, such as the owner, alone and before the fields of each declared index.
+func ruleIndexes(s *config.Store, o store.Options) []query.Index {
+	named := o.Policy.ValueFields(policy.List)
+	if slices.ContainsFunc(named, func(field string) bool { return slices.Contains(s.Private, field) || strings.HasPrefix(field, "_") }) {
+		return nil // who may filter by a field can find out its value
+	}
+	var added []query.Index
+	for _, field := range named {
+		for _, declared := range append([][]string{nil}, s.Indexes...) {
+			fields := append([]string{field}, slices.DeleteFunc(slices.Clone(declared), func(name string) bool { return name == field })...)
+			known := slices.ContainsFunc(slices.Concat(o.Indexes, added), func(i query.Index) bool { return slices.Equal(i.Fields, fields) })
+			if field != "uuid" && !known && len(fields) <= maxIndexFields {
+				added = append(added, query.Index{Name: strings.Join(fields, ","), Fields: fields})
+			}
+		}
+	}
+	return added
 }
 
 // noteOpen records the operations that no policy restricts.

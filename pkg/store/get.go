@@ -115,15 +115,19 @@ func (s *Store) allow(ctx context.Context, call Call, op policy.Op, stored []byt
 	if rules == nil || call.Trusted || rules.Open(op) {
 		return nil
 	}
-	in := policy.Input{User: call.User, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget}
+	var decoded object.Object
 	if stored != nil && rules.NeedsObject(op) {
-		o, err := object.Decode(stored)
-		if err != nil {
+		var err error
+		if decoded, err = object.Decode(stored); err != nil {
 			return err
 		}
-		in.Object = o
 	}
-	err := rules.Allow(ctx, op, in)
+	return s.allowDecoded(ctx, call, op, decoded, input)
+}
+
+// allowDecoded evaluates the rule of an operation, which is there.
+func (s *Store) allowDecoded(ctx context.Context, call Call, op policy.Op, stored, input object.Object) error {
+	err := s.opts.Policy.Allow(ctx, op, policy.Input{User: call.User, Object: stored, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget})
 	var failed *policy.EvaluationError
 	if errors.As(err, &failed) {
 		s.opts.Logger.DebugContext(ctx, "a rule of the policy could not be evaluated, so the operation is denied",

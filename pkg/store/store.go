@@ -87,6 +87,7 @@ type Options struct {
 	Binaries      []string       // properties that hold nothing but records of binaries
 	IndexBinaries bool           // objects are indexed by the binaries they hold
 	Indexes       []query.Index  // for listing
+	Sealer        Sealer         // of the cursors of lists; nil: they can be read
 	Outbox        Outbox
 	Announce      Announcer        // nil: no announcements
 	Interceptor   Interceptor      // nil: none

@@ -38,7 +38,7 @@ func Compile(r Rules) (*Policy, []Problem) {
 		if strings.TrimSpace(of.expression) == "" {
 			continue
 		}
-		compiled, found := compile(of.op, of.expression, p.owner != "")
+		compiled, found := p.compile(of.op, of.expression)
 		p.rules[of.op] = compiled
 		problems = append(problems, found...)
 	}
@@ -75,9 +75,11 @@ type rule struct {
 	object     bool // it refers to the stored object
 	isOwner    bool // it asks who the owner is
 	fields     fields
+	needed     []needed // if isNarrow, each object that the rule allows has one of these values
+	isNarrow   bool
 }
 
-func compile(op Op, expression string, hasOwner bool) (*rule, []Problem) {
+func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	env, err := environment()
 	if err != nil {
 		return nil, []Problem{{Op: op, Message: err.Error()}}
@@ -97,7 +99,7 @@ func compile(op Op, expression string, hasOwner bool) (*rule, []Problem) {
 		return nil, problems
 	}
 	asks := mentions(tree, isOwner)
-	if asks && !hasOwner {
+	if asks && p.owner == "" {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: "isOwner is for stores whose objects have an owner: add `owner: user`, or the field that is to hold its uuid, to the store"}}
 	}
 	program, err := env.Program(tree,
@@ -109,7 +111,9 @@ func compile(op Op, expression string, hasOwner bool) (*rule, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: err.Error()}}
 	}
-	return &rule{expression: expression, program: program, object: mentions(tree, "object"), isOwner: asks, fields: fieldsOf(tree)}, nil
+	r := &rule{expression: expression, program: program, object: mentions(tree, "object"), isOwner: asks, fields: fieldsOf(tree)}
+	r.needed, r.isNarrow = p.neededBy(tree)
+	return r, nil
 }
 
 // dynamicPatterns rejects regular expressions that come from an object: compiling

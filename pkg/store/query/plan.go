@@ -30,6 +30,8 @@ type Plan struct {
 	from, to   []byte
 	descending bool
 	conditions []condition
+	needs      needs   // of an index
+	only       *string // not nil: there is at most the object with this uuid
 	fingerprint
 }
 
@@ -61,6 +63,7 @@ func Parse(filter, sort string, indexes []Index) (*Plan, error) {
 		index:       index.Name,
 		descending:  n.descending,
 		conditions:  conditions,
+		needs:       n,
 		fingerprint: fingerprintOf(filter, sort, index),
 	}
 	p.bound(index.Fields[:len(n.equal)], n.ranged)
@@ -88,10 +91,14 @@ func (p *Plan) Match(o object.Object) bool {
 	return true
 }
 
-// bound sets the query's bounds: those that all the conditions share. They may
+// bound sets the query's bounds: those that all the conditions and the values share. They may
 // let in more than the conditions do, never less.
-func (p *Plan) bound(equal []string, ranged string) {
+func (p *Plan) bound(equal []string, ranged string, values ...Value) {
 	for _, field := range equal {
+		if i := slices.IndexFunc(values, func(v Value) bool { return v.Field == field }); i >= 0 {
+			p.equal = append(p.equal, EncodePart(values[i].JSON))
+			continue
+		}
 		i := slices.IndexFunc(p.conditions, func(c condition) bool { return c.field == field && c.op == equals })
 		p.equal = append(p.equal, EncodePart(p.conditions[i].literal))
 	}

@@ -1,0 +1,211 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+	"belfry/pkg/store/query"
+)
+
+// What one list under a rule reads at most to fill its page, besides the page.
+const (
+	maxListReads = 5000
+	maxReadBytes = MaxPageBytes
+)
+
+// List returns a page of the objects that match, for a client without those that
+// the policy denies and without the fields it must not see.
+//
+// Errors: Invalid for a filter, an order or a cursor that the indexes can't
+// answer; Unauthenticated or Denied when the rule does not depend on the object;
+// Canceled; Unavailable.
+func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
+	plan, err := query.Parse(o.Filter, o.Sort, s.opts.Indexes)
+	if err != nil {
+		return List{}, err
+	}
+	if o.Limit == 0 {
+		o.Limit = DefaultPage
+	}
+	if o.Limit < 1 || o.Limit > MaxPage {
+		return List{}, errs.New(errs.Invalid, "limit must be 1 to %d, not %d", MaxPage, o.Limit)
+	}
+	call := CallOf(ctx)
+	each, err := s.authorizeList(ctx, call)
+	if err != nil {
+		return List{}, err
+	}
+	l := &listing{store: s, call: call, plan: plan, each: each, limit: o.Limit, size: newPageBytes(o.MaxBytes)}
+	if err := l.begin(o.Cursor); err != nil {
+		return List{}, err
+	}
+	return l.page(ctx)
+}
+
+// authorizeList evaluates a rule that does not depend on the object, and reports
+// otherwise that the rule must be evaluated for each object.
+func (s *Store) authorizeList(ctx context.Context, call Call) (each bool, err error) {
+	if !call.Client || call.Trusted || s.opts.Policy == nil || s.opts.Policy.Open(policy.List) {
+		return false, nil
+	}
+	if s.opts.Policy.NeedsObject(policy.List) {
+		return true, nil
+	}
+	return false, s.allow(ctx, call, policy.List, nil, nil)
+}
+
+// listing makes one page of a list.
+type listing struct {
+	store   *Store
+	call    Call
+	plan    *query.Plan
+	each    bool // the rule is evaluated for each object
+	limit   int
+	size    pageBytes
+	readers []*reader
+	reads   int
+	bytes   int
+}
+
+// begin plans what is read. Where the rule allows only objects that have one of a few values, only these are
+// read, from the indexes of the values, and merged: the others cost nothing.
+func (l *listing) begin(cursor string) error {
+	plans := []*query.Plan{l.plan}
+	if l.each {
+		if values, narrow := l.store.opts.Policy.Values(policy.List, l.call.User); narrow {
+			wanted := make([]query.Value, len(values))
+			for i, v := range values {
+				wanted[i] = query.Value(v)
+			}
+			if split, ok := l.plan.Split(wanted, l.store.opts.Indexes); ok {
+				plans = split
+			}
+		}
+	}
+	if len(plans) == 0 {
+		return nil // the rule allows this user nothing
+	}
+	l.plan = plans[0]
+	for _, p := range plans {
+		l.readers = append(l.readers, &reader{store: l.store, plan: p, more: true})
+	}
+	place, err := l.store.place(l.plan, cursor)
+	if err != nil || place == nil {
+		return err
+	}
+	return l.resume(place)
+}
+
+// page reads until the page is full. It has a cursor only when there is more that the caller may see, or might be:
+// that there are other objects is not shown.
+func (l *listing) page(ctx context.Context) (List, error) {
+	var list List
+	var full []byte // the place after the last object of a full page
+	for {
+		if full = l.fullAt(full, len(list.Objects)); full != nil && !l.each {
+			list.Next = l.store.cursor(l.plan, full)
+			return list, nil
+		}
+		if l.each && (l.reads >= maxListReads || l.bytes >= maxReadBytes) {
+			list.Next = l.store.cursor(l.plan, l.place())
+			return list, nil
+		}
+		before := l.place()
+		record, decoded, err := l.next(ctx, len(list.Objects))
+		if err != nil || record == nil {
+			return list, err
+		}
+		shown, err := l.shows(ctx, *record, decoded)
+		switch {
+		case errors.Is(err, policy.ErrBudget) && l.reads > 1:
+			if full == nil {
+				full = before
+			}
+			list.Next = l.store.cursor(l.plan, full)
+			return list, nil
+		case err != nil:
+			return List{}, err
+		}
+		if !shown {
+			continue
+		}
+		if full != nil {
+			list.Next = l.store.cursor(l.plan, full)
+			return list, nil
+		}
+		o := l.store.project(l.call, *record)
+		if !l.size.add(o) {
+			list.Next = l.store.cursor(l.plan, before)
+			return list, nil
+		}
+		list.Objects = append(list.Objects, o)
+	}
+}
+
+// fullAt returns the place after the last object once the page is full and there may be more, else nil.
+func (l *listing) fullAt(full []byte, objects int) []byte {
+	if full != nil || objects < l.limit || !slices.ContainsFunc(l.readers, (*reader).mayHaveMore) {
+		return full
+	}
+	return l.place()
+}
+
+// shows reports whether the page shows an object.
+func (l *listing) shows(ctx context.Context, record driver.Record, decoded object.Object) (bool, error) {
+	if !l.plan.Match(decoded) {
+		return false, nil
+	}
+	if !l.each {
+		return true, nil
+	}
+	// Only a denial leaves an object out: any other error would make the page
+	// appear complete when it is not.
+	err := l.store.allowDecoded(ctx, l.call, policy.List, decoded, nil)
+	if isForbidden(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// next returns the next object of all readers, nil at the end. An object that several have is returned once.
+func (l *listing) next(ctx context.Context, objects int) (*driver.Record, object.Object, error) {
+	var first *reader
+	for _, r := range l.readers {
+		if err := r.fetch(ctx, l.fetchSize(objects)); err != nil {
+			return nil, nil, err
+		}
+		if r.head != nil && (first == nil || l.plan.Compare(r.head, first.head) < 0) {
+			first = r
+		}
+	}
+	if first == nil {
+		return nil, nil, nil
+	}
+	record, decoded := first.page.Records[first.at], first.head
+	l.reads++
+	l.bytes += len(record.Body)
+	for _, r := range l.readers {
+		if r == first || r.head != nil && r.page.Records[r.at].UUID == record.UUID {
+			r.pop()
+		}
+	}
+	return &record, decoded, nil
+}
+
+// fetchSize is how many objects are read at once. Under a rule one more than the page needs says whether there is a
+// next page; when many are denied, more at once cost less.
+func (l *listing) fetchSize(objects int) int {
+	switch {
+	case !l.each:
+		return l.limit - objects
+	case l.reads > l.limit:
+		return MaxPage
+	default:
+		return l.limit + 1
+	}
+}

@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/query"
+)
+
+// reader reads the objects of a plan, a page at a time.
+type reader struct {
+	store *Store
+	plan  *query.Plan
+	page  driver.Page
+	at    int           // of page.Records: the next one
+	head  object.Object // that one, decoded; nil: not fetched
+	after []byte        // place after the last one that was popped; nil before the first
+	more  bool          // there may be another page
+}
+
+// mayHaveMore reports whether there may be another object.
+func (r *reader) mayHaveMore() bool { return r.more || r.at < len(r.page.Records) }
+
+// fetch decodes the next object, if there is one, and reads a page of up to limit objects if need be.
+func (r *reader) fetch(ctx context.Context, limit int) (err error) {
+	for r.head == nil {
+		if r.at < len(r.page.Records) {
+			r.head, err = object.Decode(r.page.Records[r.at].Body)
+			return err
+		}
+		if !r.more {
+			return nil
+		}
+		if r.page, err = r.read(ctx, limit); err != nil {
+			return err
+		}
+		r.at, r.more = 0, r.page.Next != nil
+	}
+	return nil
+}
+
+func (r *reader) read(ctx context.Context, limit int) (driver.Page, error) {
+	if uuid, only := r.plan.Only(); only {
+		record, found, err := r.store.driver.Get(ctx, uuid)
+		if err != nil || !found || record.Deleted || r.after != nil {
+			return driver.Page{}, err
+		}
+		return driver.Page{Records: []driver.Record{record}, Positions: [][]byte{[]byte(uuid)}}, nil
+	}
+	after := r.after
+	if r.page.Next != nil {
+		after = r.page.Next
+	}
+	q, scan := r.plan.Query()
+	if scan {
+		return r.store.driver.Scan(ctx, after, limit)
+	}
+	q.After, q.Limit = after, limit
+	return r.store.driver.Query(ctx, q)
+}
+
+// pop goes on to the next object.
+func (r *reader) pop() {
+	r.after = r.page.Positions[r.at]
+	r.at++
+	r.head = nil
+}
+
+// The states of a reader in the place of several.
+const (
+	atStart = iota
+	atPlace
+	atEnd
+)
+
+// place returns where the next page of the list begins: the place of the only reader, or the state of each with its
+// place.
+func (l *listing) place() []byte {
+	if len(l.readers) == 1 {
+		return l.readers[0].after
+	}
+	var place []byte
+	for _, r := range l.readers {
+		switch {
+		case !r.mayHaveMore():
+			place = append(place, atEnd)
+		case r.after == nil:
+			place = append(place, atStart)
+		default:
+			place = binary.AppendUvarint(append(place, atPlace), uint64(len(r.after)))
+			place = append(place, r.after...)
+		}
+	}
+	return place
+}
+
+// resume continues at a place.
+func (l *listing) resume(place []byte) error {
+	if len(l.readers) == 1 {
+		l.readers[0].after = place
+		return nil
+	}
+	for _, r := range l.readers {
+		if len(place) == 0 {
+			return errPlace()
+		}
+		state := place[0]
+		place = place[1:]
+		switch state {
+		case atStart:
+		case atEnd:
+			r.more = false
+		case atPlace:
+			size, n := binary.Uvarint(place)
+			if n <= 0 || size == 0 || size > uint64(len(place)-n) {
+				return errPlace()
+			}
+			r.after, place = place[n:n+int(size)], place[n+int(size):]
+		default:
+			return errPlace()
+		}
+	}
+	if len(place) > 0 {
+		return errPlace()
+	}
+	return nil
+}
+
+func errPlace() error { return errs.New(errs.Invalid, "cursor: invalid; start again without it") }
+
+// Sealer makes texts that clients send back and can neither read nor make.
+type Sealer interface {
+	Seal(purpose string, content []byte) string
+	Open(purpose, text string) (content []byte, ok bool)
+}
+
+// cursor writes a place for a client. Sealed, it tells nothing of the objects at that place.
+func (s *Store) cursor(p *query.Plan, place []byte) string {
+	cursor := p.Cursor(place)
+	if s.opts.Sealer == nil || cursor == "" {
+		return cursor
+	}
+	return s.opts.Sealer.Seal(s.cursorPurpose(), []byte(cursor))
+}
+
+// place reads a cursor; nil for "".
+func (s *Store) place(p *query.Plan, cursor string) ([]byte, error) {
+	if s.opts.Sealer != nil && cursor != "" {
+		content, ok := s.opts.Sealer.Open(s.cursorPurpose(), cursor)
+		if !ok {
+			return nil, errPlace()
+		}
+		cursor = string(content)
+	}
+	return p.After(cursor)
+}
+
+func (s *Store) cursorPurpose() string { return "cursor of " + s.opts.Name }
