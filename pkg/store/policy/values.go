@@ -45,7 +45,10 @@ func (p *Policy) Values(op Op, user object.Object) ([]Value, bool) {
 
 // ValueFields returns the fields of Values for an operation.
 func (p *Policy) ValueFields(op Op) []string {
-	all, _ := p.needed(op)
+	all, ok := p.needed(op)
+	if !ok {
+		return nil
+	}
 	fields := make([]string, len(all))
 	for i, n := range all {
 		fields[i] = n.field
