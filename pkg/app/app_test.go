@@ -333,8 +333,14 @@ func TestWarnings(t *testing.T) {
 authentication: {providers: {email: {}, github: {clientID: a, clientSecret: SECRET}}}
 `)
 	p.stop(p.start())
+	const hosts = "localhost and by its IP address only"
+	if strings.Contains(p.logged.String(), hosts) {
+		t.Errorf("a warning about hosts on loopback:\n%s", p.logged)
+	}
+	p.config.Listen = "0.0.0.0:0"
+	p.stop(p.start())
 	for _, want := range []string{
-		`store=Authors operations="create, get, update, delete"`,
+		hosts, `store=Authors operations="create, get, update, delete"`,
 		`store=Books operations="create, get, list"`,
 		"mails are written into a folder, not sent",
 	} {

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -111,6 +113,11 @@ func (a *App) warn() {
 	for _, name := range names(a.plan.open) {
 		a.log.Warn("everyone has access to a store: it has no policy for these operations",
 			"store", name, "operations", strings.Join(a.plan.open[name], ", "))
+	}
+	if host, _, err := net.SplitHostPort(a.HTTPAddress()); err == nil && a.has(roleFront) && a.config.BaseURLAt("") == "" && len(a.config.Hosts) == 0 {
+		if ip, err := netip.ParseAddr(host); err == nil && !ip.IsLoopback() {
+			a.log.Warn("clients reach belfry as localhost and by its IP address only, and links in mails point to localhost: set baseURL, and other names in hosts", "listen", a.config.Listen)
+		}
 	}
 	if open := a.openOverBus(); len(open) > 0 {
 		a.log.Warn("every client of the bus has full access to these stores: policies do not apply there, and bus.listen needs no password",

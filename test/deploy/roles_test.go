@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"bufio"
+	"context"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -34,6 +36,34 @@ func (w *fixture) serveAs(user, roles string) *process.Server {
 	w.t.Setenv("BELFRY_TEST_USER", user)
 	w.t.Setenv("BELFRY_TEST_PASSWORD", password(user))
 	return process.Serve(w.t, w.config, "--role", roles, "--data", filepath.Join(w.t.TempDir(), "data"))
+}
+
+// beginning returns the id and the name of the first message of a stream that resumes after
+// an id.
+func beginning(t *testing.T, s *process.Server, after string) (id, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/events?lastEventId="+after, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			id = value
+		case "event":
+			return id, value
+		}
+	}
+	t.Fatalf("%s: the stream does not begin", res.Status)
+	return "", ""
 }
 
 // A front and workers are separate processes with one configuration, each with
@@ -75,6 +105,16 @@ func TestRolesInSeparateProcesses(t *testing.T) {
 		t.Errorf("a worker serves stores: %v, %v", res, err)
 	} else {
 		_ = res.Body.Close()
+	}
+
+	// An id of one front is known to the other, which has the same key.
+	other := w.serveAs("front", "front")
+	id, begins := beginning(t, w.belfry, "")
+	if _, resumes := beginning(t, other, id); begins != "ready" || resumes != "ready" {
+		t.Errorf("a stream begins with %s, and resumes at another front with %s", begins, resumes)
+	}
+	if err := other.Stop(); err != nil {
+		t.Error(err)
 	}
 
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, w.belfry.URL+"/authors/ada", nil)
