@@ -3,6 +3,7 @@ package natsapi
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -122,7 +123,15 @@ func (e *entry) target(r *request, status store.WriteStatus, now time.Time) {
 		e.incarnation = ""
 	}
 	e.revision = max(store.RevisionAt(now), status.Revision+1, e.revision+1)
+	if e.revision > store.RevisionAt(now) {
+		e.revision += 1 + rand.Uint64N(revisionSpread)
+	}
 }
+
+// revisionSpread is the range, in microseconds, from which a revision is chosen while the clock is behind the
+// object. The next write without a key then has the revision that follows the object's, and others with a key one
+// of this range: a tombstone of the revision of this request is that of its deletion.
+const revisionSpread = 1 << 20
 
 // attempt executes a request whose key is stored. repeated says that it may have
 // been executed before.

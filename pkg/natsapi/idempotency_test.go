@@ -390,3 +390,22 @@ func TestNoRequestWaitsForAClockThatWasSetBack(t *testing.T) {
 	w.serve()
 	w.want("", wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
 }
+
+// TestAKeyedDeletionIsNotTakenForAnother: the clock was set back, so that revisions go on one by one, and the
+// object is deleted without a key when the keyed deletion has chosen its revision.
+func TestAKeyedDeletionIsNotTakenForAnother(t *testing.T) {
+	fault := &faultyBackend{}
+	w := newFixture(t, nil, func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
+	w.serve()
+	w.now.forward(time.Hour)
+	w.stage()
+	w.now.forward(-time.Hour)
+	var once sync.Once
+	fault.set(func(store string, _ driver.Write) (error, error) {
+		if store == "Requests" {
+			once.Do(func() { w.want("", wire.Delete, `{"uuid":"emma"}`) })
+		}
+		return nil, nil
+	})
+	w.want("409", wire.Delete, `{"uuid":"emma"}`, key("k")...)
+}
