@@ -32,7 +32,7 @@ const checkEvery = 3
 func soak(t *testing.T, kind world.Kind, rounds int) {
 	t.Helper()
 	t.Parallel()
-	w := world.Start(t, kind, history.Stores)
+	w := world.Start(t, kind, history.Stores, kit.LongSoak())
 	soak := kit.Soak(t, rounds) // the time begins when the world is there
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -44,7 +44,7 @@ func soak(t *testing.T, kind world.Kind, rounds int) {
 	}
 	r, err := run.New(t.Context(), run.Options{
 		Deployment: w.Deployment(), Nemeses: w.Nemeses(), Ready: w.Ready, Belfry: process.Program(t), Seed: soak.Seed(),
-		Tag: fmt.Sprint("s", soak.Seed()), Ordered: kind == world.Files || kind == world.FilesAndBus, Accounts: true, Long: soak.Long(), Logf: t.Logf,
+		Tag: fmt.Sprint("s", soak.Seed()), Ordered: kind == world.Files || kind == world.FilesAndBus, Accounts: true, ClockSteps: soak.Long(), Long: soak.Long(), Logf: t.Logf,
 	})
 	if err != nil {
 		t.Fatal(err)

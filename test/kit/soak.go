@@ -49,6 +49,9 @@ func Soak(t testing.TB, rounds int) *SoakRun {
 	return s
 }
 
+// LongSoak reports whether soak tests run until a deadline.
+func LongSoak() bool { return *soakDuration > 0 }
+
 // More starts the next round and reports whether there is one. The first always is.
 func (s *SoakRun) More() bool {
 	more := s.round < s.rounds

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"belfry/test/kit"
-	"belfry/test/kit/clock"
 	"belfry/test/kit/programs"
 )
 
@@ -83,22 +82,7 @@ func Serve(t testing.TB, config string, args ...string) *Server {
 // serves.
 func ServeLater(t testing.TB, config string, args ...string) (wait func() *Server) {
 	t.Helper()
-	return serveLater(t, Program(t), nil, append([]string{"--config", config}, args...)...)
-}
-
-// ServeWithClock is Serve for a belfry whose wall clock the test can step.
-func ServeWithClock(t testing.TB, c *clock.Clock, config string, args ...string) *Server {
-	t.Helper()
-	program, err := programs.BelfryWithClock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serveLater(t, program, []string{c.Env()}, append([]string{"--config", config}, args...)...)()
-}
-
-func serveLater(t testing.TB, program string, env []string, args ...string) (wait func() *Server) {
-	t.Helper()
-	s, err := launch(program, env, args...)
+	s, err := Launch(Program(t), append([]string{"--config", config}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,8 @@ type Segment struct {
 	// Ordered says that one process writes all objects, so that their events are published in the order
 	// of their revisions.
 	Ordered bool
+	// ClockSteps says that the wall clock of all processes was stepped, so that times do not tell what came first.
+	ClockSteps bool
 
 	Files map[string][]byte // contents of the files that objects have at the end, by hash as recorded; nil: could not be read
 }

@@ -25,6 +25,7 @@ func (r *Run) Check(ctx context.Context) error {
 	r.logf("clients have stopped")
 	s := &history.Segment{
 		Start: r.states, Carried: r.carried, Known: r.known, Deleted: r.deleted, Received: map[string]bool{}, Ordered: r.opts.Ordered,
+		ClockSteps: r.opts.ClockSteps,
 	}
 	found, err := r.settled(ctx, s)
 	for n := 0; err == nil && n < rechecks && persists(found); n++ {

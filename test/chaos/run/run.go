@@ -31,6 +31,7 @@ type Options struct {
 	Writes     int                             // acknowledged writes in each phase of a round; 60 by default
 	Ordered    bool                            // one process writes all objects
 	Accounts   bool                            // clients register users
+	ClockSteps bool                            // a nemesis steps the wall clock
 	Long       bool                            // some faults last until they have all their effects
 	Logf       func(format string, args ...any)
 }

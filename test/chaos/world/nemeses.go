@@ -22,7 +22,11 @@ func (w *World) Nemeses() []Nemesis {
 	all := w.processNemeses()
 	all = append(all, w.networkNemeses()...)
 	all = append(all, w.diskNemeses()...)
-	return append(all, w.clusterNemeses()...)
+	all = append(all, w.clusterNemeses()...)
+	if w.clock != nil {
+		all = append(all, w.stepClock())
+	}
+	return all
 }
 
 // processNemeses kill and stop processes.
@@ -141,4 +145,15 @@ func breakAll(ctx context.Context, proxies []*backing.Proxy, inject func(context
 		}
 	}
 	return clearAll, nil
+}
+
+// maxStep is by how much a stepped clock differs from the system's.
+const maxStep = time.Hour
+
+// stepClock sets the wall clock of all processes forward or back, and then to the system's time again.
+func (w *World) stepClock() Nemesis {
+	return Nemesis{Name: "step of the clock", Full: lease, Inject: func(_ context.Context, r *rand.Rand) (heal, error) {
+		w.clock.Set(time.Duration(r.Int64N(int64(2*maxStep))) - maxStep)
+		return func(context.Context) error { w.clock.Set(0); return nil }, nil
+	}}
 }

@@ -17,6 +17,7 @@ import (
 
 	"belfry/test/backing"
 	"belfry/test/kit"
+	"belfry/test/kit/clock"
 	"belfry/test/kit/programs"
 )
 
@@ -75,6 +76,7 @@ type World struct {
 	proxies         *backing.Proxies
 	toBus, toStores map[*unit][]*backing.Proxy // connections of a process of belfry
 	backend         restarter                  // nil without a server
+	clock           *clock.Clock               // of all processes; nil: the system's
 	missing         []string
 }
 
@@ -88,14 +90,23 @@ type restarter interface {
 
 // Start starts a deployment that ends with the test, and waits until it is ready. served is the part of
 // the configuration that says what is served: stores, authentication and binaries. A data race in a
-// process of it fails the test.
-func Start(t testing.TB, kind Kind, served string) *World {
+// process of it fails the test. With steppable clocks a nemesis can step the wall clock of all processes, which are
+// programs of their own then, whose first build takes minutes.
+func Start(t testing.TB, kind Kind, served string, steppable bool) *World {
 	t.Helper()
 	w := &World{t: t, kind: kind, folder: t.TempDir(), toBus: map[*unit][]*backing.Proxy{}, toStores: map[*unit][]*backing.Proxy{}}
-	w.programs.belfry = w.must(programs.Belfry())
-	w.programs.nats = w.must(programs.NATS())
+	belfry, nats := programs.Belfry, programs.NATS
+	if steppable {
+		belfry, nats = programs.BelfryWithClock, programs.NATSWithClock
+		w.clock = clock.New(t)
+	}
+	w.programs.belfry = w.must(belfry())
+	w.programs.nats = w.must(nats())
 	w.env = append(os.Environ(),
 		"GORACE=atexit_sleep_ms=10 log_path="+filepath.Join(w.folder, raceLog), "AWS_ACCESS_KEY_ID="+backing.AccessKey, "AWS_SECRET_ACCESS_KEY="+backing.SecretKey)
+	if steppable {
+		w.env = append(w.env, w.clock.Env())
+	}
 	if kind != Files {
 		w.proxies = backing.StartProxies(t)
 	}

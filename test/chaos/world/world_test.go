@@ -70,7 +70,7 @@ func TestSoakEveryWorldRecoversFromEveryFault(t *testing.T) {
 
 func recovers(t *testing.T, kind Kind, r *rand.Rand) {
 	t.Helper()
-	w := Start(t, kind, served)
+	w := Start(t, kind, served, false)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(w.Logs())

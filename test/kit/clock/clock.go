@@ -7,7 +7,7 @@
 // names. Without the variable the program has the system's clock.
 //
 //	c := clock.New(t)
-//	belfry := process.ServeWithClock(t, c, config)
+//	cmd.Env = append(os.Environ(), c.Env())
 //	c.Step(time.Hour)  // for every program that has c.Env() in its environment
 //	c.Step(-time.Hour)
 //
