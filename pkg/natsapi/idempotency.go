@@ -124,7 +124,7 @@ func (e *entry) target(r *request, status store.WriteStatus, now time.Time) {
 	}
 	e.revision = max(store.RevisionAt(now), status.Revision+1, e.revision+1)
 	if e.revision > store.RevisionAt(now) {
-		e.revision += 1 + rand.Uint64N(revisionSpread)
+		e.revision += 1 + rand.Uint64N(revisionSpread) //nolint:gosec // it is no secret
 	}
 }
 
