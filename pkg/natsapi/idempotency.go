@@ -123,15 +123,16 @@ func (e *entry) target(r *request, status store.WriteStatus, now time.Time) {
 		e.incarnation = ""
 	}
 	e.revision = max(store.RevisionAt(now), status.Revision+1, e.revision+1)
-	if e.revision > store.RevisionAt(now) {
+	if r.op == wire.Delete && e.revision > store.RevisionAt(now) {
 		e.revision += 1 + rand.Uint64N(revisionSpread) //nolint:gosec // it is no secret
 	}
 }
 
-// revisionSpread is the range, in microseconds, from which a revision is chosen while the clock is behind the
-// object. The next write without a key then has the revision that follows the object's, and others with a key one
-// of this range: a tombstone of the revision of this request is that of its deletion.
-const revisionSpread = 1 << 20
+// revisionSpread is the range, in microseconds, from which the revision of a deletion is chosen while the clock is
+// behind the object. The next write without a key then has the revision that follows the object's, and another
+// deletion with a key hardly ever the same: a tombstone of the revision of this request is that of its deletion.
+// However often a uuid is created and deleted, revisions do not run away from the clock.
+const revisionSpread = 1 << 12
 
 // attempt executes a request whose key is stored. repeated says that it may have
 // been executed before.
