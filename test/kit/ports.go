@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -11,20 +12,35 @@ import (
 // 32768, others from 49152), so none takes a server's while that is stopped.
 const first, last = 16000, 32000
 
-// FreePort returns a loopback port that was free a moment ago.
+// FreePort returns a loopback port that was free a moment ago, and that no other call returns until the test ends, in
+// any process: a test often takes all its ports before the first server listens on one.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	var err error
 	for range 100 {
 		port := first + rand.N(last-first)
-		var l net.Listener
-		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
-			continue
-		}
-		if err = l.Close(); err == nil {
+		if err = reserve(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			return port
 		}
 	}
 	t.Fatalf("no port from %d to %d is free: %v", first, last, err)
 	return 0
+}
+
+// reserve takes the UDP port until the test ends, which no server of a test uses, if the TCP port is free.
+func reserve(t testing.TB, address string) error {
+	t.Helper()
+	reserved, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		err = l.Close()
+	}
+	if err != nil {
+		return errors.Join(err, reserved.Close())
+	}
+	t.Cleanup(func() { _ = reserved.Close() })
+	return nil
 }
