@@ -69,6 +69,9 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 	if _, ok := c.Backends[st.Backend]; !ok {
 		c.doc.problem(path+".backend", "no backend with this name; %s", knownAre(names(c.Backends)))
 	}
+	if st.Name == c.Authentication.IdentStore && st.Expose != nil && st.Expose.List {
+		c.doc.problem(path+".expose.list", "is not for the store of idents: a list would tell the addresses of all accounts")
+	}
 	for _, target := range names(st.Map) {
 		c.checkMapping(st, target, join(path+".map", target), arrays)
 	}

@@ -239,6 +239,13 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+func TestIdentsAreNotListed(t *testing.T) {
+	checkInvalid(t, []invalidCase{
+		{"by a list", "stores: {Idents: {expose: {list: true}}}\n", []string{
+			"1:28: stores.Idents.expose.list: is not for the store of idents: a list would tell the addresses of all accounts"}},
+	})
+}
+
 func TestOwnersThatCannotBe(t *testing.T) {
 	checkInvalid(t, []invalidCase{
 		{"of users", "stores: {Users: {owner: boss}}\n", []string{
