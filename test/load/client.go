@@ -16,10 +16,12 @@ import (
 // client is one keep-alive connection. It implements a minimal part of
 // HTTP, because it shares the machine with what is measured.
 type client struct {
-	conn net.Conn
-	in   *bufio.Reader
-	out  []byte
-	body []byte // of the last response
+	conn    net.Conn
+	in      *bufio.Reader
+	header  string // lines of each request of do, with their ends
+	out     []byte
+	body    []byte // of the last response
+	checked bool   // a response, by who sends the requests
 }
 
 func dial(base string) (*client, error) {
@@ -35,6 +37,7 @@ func (c *client) close() { _ = c.conn.Close() }
 // do sends a request and reads its response into c.body.
 func (c *client) do(method, path string, body []byte) (status int, err error) {
 	c.out = append(append(append(append(c.out[:0], method...), ' '), path...), " HTTP/1.1\r\nHost: localhost\r\n"...)
+	c.out = append(c.out, c.header...)
 	if body != nil {
 		c.out = append(c.out, "Content-Type: application/json\r\nContent-Length: "...)
 		c.out = strconv.AppendInt(c.out, int64(len(body)), 10)

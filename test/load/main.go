@@ -20,7 +20,7 @@ func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry and the limit; the median is reported")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
 	million := flag.Int("million", 1_000_000, "creates before memory is measured again; 0 skips it")
-	only := flag.String("only", "", "run one part: rates, lag, parent, logins, memory, files, listener, backends")
+	only := flag.String("only", "", "run one part: rates, lag, parent, logins, memory, lists, files, listener, backends")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -82,6 +82,7 @@ func run(ctx context.Context, rounds, requests, million int, only, profile strin
 		{"parent", func() error { return b.oneParent(ctx) }},
 		{"logins", func() error { return b.logins(ctx) }},
 		{"memory", func() error { return b.memory(ctx, million) }},
+		{"lists", func() error { return b.lists(ctx, rounds) }},
 		{"files", func() error { return b.files(ctx, rounds) }},
 		{"listener", func() error { return b.listeners(ctx, rounds, 2*requests) }},
 		{"backends", func() error { return b.backends(ctx, requests) }},
