@@ -38,8 +38,8 @@ type Options struct {
 	Events   Limits // of stream EVENTS
 	Replicas int    // of streams that are created; 0 leaves it to the server (1)
 
-	// Unmanaged leaves the streams as they are: they are neither created nor
-	// changed, and waited for while they are missing. Events and Replicas have no
+	// Unmanaged leaves the streams as they are: they are neither read nor created
+	// nor changed, and the bus is ready without them. Events and Replicas have no
 	// effect.
 	Unmanaged bool
 

@@ -73,6 +73,13 @@ var listening = map[string][]string{
 	"list the listeners":              {consumer + "NAMES.EVENTS", consumer + "LIST.EVENTS", stream + "NAMES", stream + "LIST"},
 }
 
+// reading are what neither listeners nor clients may publish: with a filter of subjects
+// the reply has the subjects of the log, which contain addresses and ids of sessions.
+var reading = map[string][]string{
+	"read the subjects of the log": {stream + "INFO.EVENTS"},
+	"read the log":                 {stream + "MSG.GET.EVENTS", "$JS.API.DIRECT.GET.EVENTS", "$JS.API.DIRECT.GET.EVENTS.events.1.Store.Saved.Users.u"},
+}
+
 // subscriptions are what no role may subscribe to.
 var subscriptions = []string{
 	">", "*.>", "_INBOX.>", "_INBOX_*.>", "_INBOX_other.>", "_INBOX_admin.>", "$JS.>", "$JS.ACK.>", "$SYS.>", "events.>", "dead.>", "retry.>",
@@ -96,8 +103,8 @@ func TestRolesOfNatsConfAreDeniedEverythingElse(t *testing.T) {
 		"front":    {[]map[string][]string{forbidden, working, listening}, nil, nil},
 		"worker":   {[]map[string][]string{forbidden, listening}, []string{consumer + "LIST.EVENTS"}, []string{"applied.>", "Store.*", "intercept.>"}},
 		"belfry":   {[]map[string][]string{forbidden, listening}, []string{consumer + "LIST.EVENTS"}, []string{"_INBOX_front.>", "intercept.>"}},
-		"listener": {[]map[string][]string{forbidden, forging, working, listening}, listening["take a listener's events"], []string{"applied.>", "Store.*", "Register", "intercept.>", "intercept.*.*.other"}},
-		"client":   {[]map[string][]string{forbidden, forging, working, listening}, nil, []string{"applied.>", "Store.*", "intercept.>", "_INBOX_front.>", "store.>", "store.Books.save", "$SRV.>"}},
+		"listener": {[]map[string][]string{forbidden, forging, working, listening, reading}, listening["take a listener's events"], []string{"applied.>", "Store.*", "Register", "intercept.>", "intercept.*.*.other"}},
+		"client":   {[]map[string][]string{forbidden, forging, working, listening, reading}, nil, []string{"applied.>", "Store.*", "intercept.>", "_INBOX_front.>", "store.>", "store.Books.save", "$SRV.>"}},
 		"observer": {[]map[string][]string{forbidden, forging, working, listening}, nil, []string{"applied.>", "intercept.>", "_INBOX_front.>"}},
 	} {
 		t.Run(user, func(t *testing.T) {
@@ -193,7 +200,7 @@ func TestListenerCannotDirectRepliesToTheAPI(t *testing.T) {
 	}
 	c, _ := connectAs(t, url, "listener")
 	for _, reply := range []string{stream + "PURGE.EVENTS", stream + "DELETE.DEAD", consumer + "DELETE.EVENTS.listener", "$JS.ACK.RETRY.listener.1.1.1.1.1"} {
-		for ask, body := range map[string]string{stream + "INFO.EVENTS": "", consumer + "INFO.EVENTS.listener": "", consumer + "MSG.NEXT.EVENTS.listener": `{"batch":1}`} {
+		for ask, body := range map[string]string{consumer + "INFO.EVENTS.listener": "", consumer + "MSG.NEXT.EVENTS.listener": `{"batch":1}`} {
 			if err := c.PublishRequest(ask, reply, []byte(body)); err != nil {
 				t.Fatal(err)
 			}

@@ -41,13 +41,15 @@ const (
 )
 
 // Setup creates the streams, or updates them to what Options say. Open and every
-// reconnect call it. On an Unmanaged bus it only reads whether they exist.
+// reconnect call it. On an Unmanaged bus it does nothing: who may read the state of a
+// stream may read all subjects in it, and a listener's user may not. Whoever uses a
+// consumer of a stream that is missing finds that out.
 func (b *Bus) Setup(ctx context.Context) error {
 	var err error
 	session := b.state.current()
 	configs := StreamConfigs(b.opts.Events)
 	if b.opts.Unmanaged {
-		configs = configs[:1] // the user may lack the permission to read the others
+		configs = nil
 	}
 	for _, config := range configs {
 		if err = b.setupStream(ctx, config); err != nil {
@@ -69,10 +71,6 @@ const SetupHint = "run `belfry bus setup` with an admin's credentials"
 // setupStream tolerates differences that it can't change, so that a user who may
 // only read streams can use those that someone else has created.
 func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) error {
-	if b.opts.Unmanaged {
-		_, err := getStream(ctx, b.js, want.Name)
-		return err
-	}
 	found, err := setupStream(ctx, b, want, b.opts.Replicas, false)
 	if err == nil || found.State != Drifted || slices.Contains(found.Keys, "subjects") || !b.conn.IsConnected() {
 		return err

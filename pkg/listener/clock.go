@@ -20,13 +20,18 @@ import (
 // the bus's clock is behind, it sends a heartbeat for every event that is not
 // acknowledged, whoever holds it: the bus then notes the present time, and
 // redelivers after AckWait what nobody holds.
+//
+// Nobody sees a step while neither the bus nor the listener runs. So a listener also
+// sends heartbeats, once, when events that were not acknowledged when it started
+// still are not after they would have been redelivered. It does not ask for the
+// times in the log: whoever may, may ask for all subjects as well.
 
 const (
 	clockTolerance = time.Second // by which a clock may be behind without a consequence
 	clockChecks    = 4           // within AckWait
 	clockCheckMin  = time.Second
 	clockCheckMax  = 10 * time.Second
-	renewalGap     = 2    // AckWaits between two renewals: within them, what nobody holds is redelivered
+	renewalGap     = 2    // AckWaits between two renewals, and before the first without a step: within them, what nobody holds is redelivered
 	renewedAtOnce  = 1000 // heartbeats between two flushes
 	renewedAtMost  = 1_000_000
 )
@@ -67,13 +72,17 @@ func (c *busClock) check(shown, from, to time.Time) (back time.Duration) {
 func (r *runner) followClock(ctx context.Context) {
 	interval := min(max(r.spec.AckWait/clockChecks, clockCheckMin), clockCheckMax)
 	var renewed time.Time
-	due := r.wasSetBack(ctx)
+	var due bool
+	var left leftover
 	for {
 		back, unacked, err := r.checkClock(ctx)
 		if err == nil && back > clockTolerance {
 			due = true
 			r.log.Log(ctx, logLevel(renewed.IsZero()), "the bus's clock was set back; events that no worker holds are redelivered when they have waited again",
 				"by", back.Round(time.Millisecond), "unacknowledged", unacked.count, "wait", r.spec.AckWait)
+		}
+		if err == nil && left.remains(time.Now(), unacked, renewalGap*r.spec.AckWait) {
+			due = true
 		}
 		if err == nil && due && (renewed.IsZero() || time.Since(renewed) > renewalGap*r.spec.AckWait) && r.renew(ctx, unacked) == nil {
 			due, renewed = false, time.Now()
@@ -114,20 +123,27 @@ func (r *runner) checkClock(ctx context.Context) (back time.Duration, unacked sp
 	return back, span{info.AckFloor.Stream, info.Delivered.Stream, info.NumAckPending}, nil
 }
 
-// wasSetBack reports whether the newest event was stored at a time that the bus's
-// clock has yet to show: it was set back while the bus, or this process, did not run.
-func (r *runner) wasSetBack(ctx context.Context) bool {
-	if r.stream != stream {
-		return false // a listener's user may not ask
-	}
-	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
-	defer cancel()
-	s, err := r.bus.JetStream().Stream(ctx, r.stream)
-	if err != nil {
+// leftover are the events that were not acknowledged when a listener started.
+type leftover struct {
+	since time.Time
+	last  uint64
+	done  bool
+}
+
+// remains reports, once, that some of them are still not acknowledged after a time.
+func (l *leftover) remains(now time.Time, unacked span, after time.Duration) bool {
+	switch {
+	case l.done:
+		return false
+	case l.since.IsZero():
+		l.since, l.last, l.done = now, unacked.last, unacked.count == 0
+		return false
+	case unacked.count == 0 || unacked.after >= l.last:
+		l.done = true
 		return false
 	}
-	info := s.CachedInfo()
-	return !info.TimeStamp.IsZero() && info.State.LastTime.Sub(info.TimeStamp) > clockTolerance
+	l.done = now.Sub(l.since) >= after
+	return l.done
 }
 
 // renew sends a heartbeat for each event that may be unacknowledged. The bus

@@ -76,3 +76,56 @@ func TestAnEventThatWaitsForTheBussClockIsRedelivered(t *testing.T) {
 	}
 	kit.WaitFor(t, "the events are redelivered", func() bool { return handled.distinct() == events+1 && lag(t, b, "test") == 0 })
 }
+
+// TestEventsThatWaitSinceBeforeTheStartAreRedelivered is what follows when the bus's clock was set back while
+// neither the bus nor the listener ran: nothing shows the step.
+func TestEventsThatWaitSinceBeforeTheStartAreRedelivered(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	var handled seen
+	spec := listener.Spec{
+		Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, AckWait: 3 * time.Second, Start: listener.StartAll(),
+		Handler: func(_ context.Context, e *listener.Event) error { handled.note(e); return nil },
+	}
+	if _, err := listener.Setup(t.Context(), b, spec, false); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, 0, 1)
+	consumer, err := b.JetStream().Consumer(t.Context(), "EVENTS", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := consumer.Next(jetstream.FetchMaxWait(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.NakWithDelay(time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	run(t, b, spec)
+	kit.WaitFor(t, "the event is redelivered", func() bool { return handled.distinct() == 1 && lag(t, b, "test") == 0 })
+}
+
+func TestLeftoverEventsAreRenewedOnceAndLate(t *testing.T) {
+	start, wait := time.Now(), time.Minute
+	type look struct {
+		at          time.Duration
+		count       int
+		after, last uint64
+		want        bool
+	}
+	for name, looks := range map[string][]look{
+		"nothing waits at the start":       {{0, 0, 9, 9, false}, {2 * wait, 3, 9, 12, false}},
+		"they are acknowledged":            {{0, 2, 5, 9, false}, {wait / 2, 0, 9, 9, false}, {2 * wait, 1, 9, 12, false}},
+		"they are, and later ones wait":    {{0, 2, 5, 9, false}, {wait, 4, 9, 20, false}, {2 * wait, 4, 9, 20, false}},
+		"they wait":                        {{0, 2, 5, 9, false}, {wait - 1, 2, 5, 9, false}, {wait, 2, 5, 20, true}, {3 * wait, 2, 5, 20, false}},
+		"some of them wait, others do not": {{0, 2, 5, 9, false}, {wait, 1, 7, 9, true}},
+	} {
+		var l listener.Leftover
+		for _, at := range looks {
+			if got := l.Remains(start.Add(at.at), at.count, at.after, at.last, wait); got != at.want {
+				t.Errorf("%s, after %s: %t", name, at.at, got)
+			}
+		}
+	}
+}

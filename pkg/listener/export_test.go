@@ -15,6 +15,14 @@ func (c *BusClock) Saw(shown, at time.Time) { c.c.saw(shown, at) }
 // Check returns by how much the clock was set back when it showed a time between two local ones.
 func (c *BusClock) Check(shown, from, to time.Time) time.Duration { return c.c.check(shown, from, to) }
 
+// Leftover is leftover.
+type Leftover struct{ l leftover }
+
+// Remains is leftover.remains.
+func (l *Leftover) Remains(now time.Time, count int, after, last uint64, wait time.Duration) bool {
+	return l.l.remains(now, span{after, last, count}, wait)
+}
+
 // Renew does what a listener does when the bus's clock was set back.
 func Renew(ctx context.Context, b Bus, spec Spec) error {
 	spec = spec.withDefaults()

@@ -43,7 +43,7 @@ func Permissions(name string, ordered bool) (publish, subscribe []string, err er
 	if err := (Spec{Name: name, Handler: nothing}).validate(); err != nil {
 		return nil, nil, err
 	}
-	publish = []string{bus.DeadPrefix + name, jsAPI + "STREAM.INFO." + stream}
+	publish = []string{bus.DeadPrefix + name}
 	use := func(stream, consumer string) {
 		publish = append(publish, apiConsumer+"INFO."+stream+"."+consumer, apiConsumer+"MSG.NEXT."+stream+"."+consumer,
 			"$JS.ACK."+stream+"."+consumer+".>")
