@@ -120,7 +120,7 @@ func (l *listing) page(ctx context.Context) (List, error) {
 		if err != nil || record == nil {
 			return list, err
 		}
-		shown, err := l.shows(ctx, *record, decoded)
+		shown, err := l.shows(ctx, decoded)
 		switch {
 		case errors.Is(err, policy.ErrBudget) && l.reads > 1:
 			if full == nil {
@@ -156,7 +156,7 @@ func (l *listing) fullAt(full []byte, objects int) []byte {
 }
 
 // shows reports whether the page shows an object.
-func (l *listing) shows(ctx context.Context, record driver.Record, decoded object.Object) (bool, error) {
+func (l *listing) shows(ctx context.Context, decoded object.Object) (bool, error) {
 	if !l.plan.Match(decoded) {
 		return false, nil
 	}

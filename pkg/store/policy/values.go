@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"slices"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -93,7 +94,7 @@ func (p *Policy) neededByExpr(e ast.Expr) ([]needed, bool) {
 		case operators.LogicalOr:
 			first, ok := p.neededByExpr(a)
 			second, also := p.neededByExpr(b)
-			all := append(first[:len(first):len(first)], second...)
+			all := slices.Concat(first, second)
 			return all, ok && also && len(all) <= maxNeeded
 		case operators.LogicalAnd:
 			first, ok := p.neededByExpr(a)
