@@ -63,7 +63,7 @@ func TestWrongConfiguration(t *testing.T) {
 	if err := os.WriteFile(good, []byte("stores:\n  Books: {expose: {}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	belfry(t, 0, "good.yaml: good: 8 stores", "config", "check", good)
+	belfry(t, 0, "good.yaml: good: 9 stores", "config", "check", good)
 	belfry(t, 2, "listen: expected host:port", "serve", "-c", good, "--listen", "nonsense")
 	belfry(t, 2, "the data folder has no data yet", "verify", "-c", good)
 	belfry(t, 2, "the data folder has no data yet", "export", "Books", "-c", good, "--data", filepath.Join(folder, "none"))

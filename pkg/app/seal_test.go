@@ -21,11 +21,13 @@ func sealKeys(t *testing.T, stores int) []*store.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = backend.Close() })
+	opened, err := store.Open(t.Context(), backend, store.Options{Name: config.SealKeyStore, NoEvents: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := make([]*store.Store, stores)
 	for i := range all { // each has locks of its own, as in another process
-		if all[i], err = store.Open(t.Context(), backend, store.Options{Name: config.SealKeyStore, NoEvents: true}); err != nil {
-			t.Fatal(err)
-		}
+		all[i] = opened.WithOptions(func(o *store.Options) { o.Locker = nil })
 	}
 	return all
 }
