@@ -148,7 +148,7 @@ func (n *notes) same(what string, ctx context.Context, o store.ListOptions, unre
 // TestAListReadsOnlySoMuch: a rule that no index answers leaves out many objects, which are read in several requests.
 func TestAListReadsOnlySoMuch(t *testing.T) {
 	s, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Get: "has(object.shown)"})})
-	const objects, size = 50, 200 << 10
+	const objects, size = 45, 200 << 10
 	for i := range objects {
 		save(t, s, fmt.Sprintf("n%02d", i), `{"pad":"`+strings.Repeat("x", size)+`"}`)
 	}
