@@ -186,6 +186,9 @@ func TestCursorsTellNothing(t *testing.T) {
 	if err != nil || bytes.Contains(decoded, []byte("secret")) {
 		t.Errorf("the cursor is readable: %q, %v", decoded, err)
 	}
+	if long, err := s.List(t.Context(), store.ListOptions{Limit: 2, Sort: "user,year"}); err != nil || len(long.Next) != len(page.Next) {
+		t.Errorf("the length of a cursor tells of what it holds: %d and %d, %v", len(long.Next), len(page.Next), err)
+	}
 	o.Cursor = page.Next
 	if _, err := s.List(as(t.Context(), "ada"), o); err != nil {
 		t.Error(err)

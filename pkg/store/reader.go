@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/binary"
+	"strings"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -137,13 +138,18 @@ type Sealer interface {
 	Open(purpose, text string) (content []byte, ok bool)
 }
 
+// cursorSize is what the length of a sealed cursor is rounded up to, so that it does not tell that of a value.
+const cursorSize = 128
+
 // cursor writes a place for a client. Sealed, it tells nothing of the objects at that place.
 func (s *Store) cursor(p *query.Plan, place []byte) string {
 	cursor := p.Cursor(place)
 	if s.opts.Sealer == nil || cursor == "" {
 		return cursor
 	}
-	return s.opts.Sealer.Seal(s.cursorPurpose(), []byte(cursor))
+	padded := make([]byte, (len(cursor)+cursorSize-1)/cursorSize*cursorSize)
+	copy(padded, cursor)
+	return s.opts.Sealer.Seal(s.cursorPurpose(), padded)
 }
 
 // place reads a cursor; nil for "".
@@ -153,7 +159,7 @@ func (s *Store) place(p *query.Plan, cursor string) ([]byte, error) {
 		if !ok {
 			return nil, errPlace()
 		}
-		cursor = string(content)
+		cursor = strings.TrimRight(string(content), "\x00")
 	}
 	return p.After(cursor)
 }
