@@ -84,6 +84,16 @@ func TestClientsDoNotChooseTheOwner(t *testing.T) {
 	}
 }
 
+func TestARevisionIsToldOnlyToThoseWhoMayWrite(t *testing.T) {
+	s, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Owner: true})})
+	stored := save(t, s, "a", `{"user":"ada"}`)
+	for who, want := range map[string]errs.Kind{"bob": errs.Denied, "ada": errs.Mismatch} {
+		_, err := s.Update(as(t.Context(), who), parse(t, `{"n":2}`), store.UpdateOptions{UUID: "a", If: stored.Revision + 1})
+		kind(t, err, want)
+		kind(t, s.Delete(as(t.Context(), who), "a", stored.Revision+1), want)
+	}
+}
+
 func TestTheServerMakesTheUuidsWhereThereIsAPolicy(t *testing.T) {
 	guarded, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Get: "user != null"})})
 	for _, given := range []struct{ object, uuid string }{{`{}`, "a"}, {`{"uuid":"a"}`, ""}} {

@@ -28,7 +28,7 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 		return Stored{}, err
 	}
 	call := CallOf(ctx)
-	written, err := s.rewrite(ctx, uuid, 0, func(record driver.Record) (*write, error) {
+	written, err := s.rewrite(ctx, uuid, func(record driver.Record) (*write, error) {
 		stored, err := object.Decode(record.Body)
 		if err != nil {
 			return nil, err

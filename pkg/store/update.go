@@ -37,7 +37,7 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 		return Stored{}, err
 	}
 	given := s.settable(call, o)
-	written, err := s.rewrite(ctx, uuid, opts.If, func(record driver.Record) (*write, error) {
+	written, err := s.rewrite(ctx, uuid, func(record driver.Record) (*write, error) {
 		stored, err := object.Decode(record.Body)
 		if err != nil {
 			return nil, err
@@ -51,6 +51,9 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 			if err := s.allow(ctx, call, policy.Update, record.Body, input); err != nil {
 				return nil, err
 			}
+		}
+		if err := isAt(record, opts.If); err != nil {
+			return nil, err
 		}
 		if err := s.validate(ctx, next); err != nil {
 			return nil, err
@@ -100,11 +103,14 @@ func merge(stored, input object.Object, patch bool) (object.Object, error) {
 // 0, does not hold; Unauthenticated or Denied; Conflict; Unavailable.
 func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64) error {
 	call := CallOf(ctx)
-	_, err := s.rewrite(ctx, uuid, ifRevision, func(record driver.Record) (*write, error) {
+	_, err := s.rewrite(ctx, uuid, func(record driver.Record) (*write, error) {
 		if call.Client {
 			if err := s.allow(ctx, call, policy.Delete, record.Body, nil); err != nil {
 				return nil, err
 			}
+		}
+		if err := isAt(record, ifRevision); err != nil {
+			return nil, err
 		}
 		if _, err := s.intercept(ctx, call, "delete", uuid, nil, record.Body); err != nil {
 			return nil, err
@@ -119,6 +125,15 @@ func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64) erro
 	return err
 }
 
+// isAt returns Mismatch unless a record has the revision that a caller expects; 0: any. The policy is asked first: a
+// Mismatch tells the revision.
+func isAt(record driver.Record, expected uint64) error {
+	if expected == 0 || record.Revision == expected {
+		return nil
+	}
+	return errs.New(errs.Mismatch, "the object is at revision %d, not %d: read it again", record.Revision, expected)
+}
+
 // maxAttempts is how often a write is attempted against writers in other
 // processes.
 const maxAttempts = 10
@@ -126,7 +141,7 @@ const maxAttempts = 10
 // rewrite reads an object, asks change what to write, and writes it if the
 // record is still as read; otherwise it starts over. When change returns nil,
 // nothing is written. It returns the record after the write.
-func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, change func(driver.Record) (*write, error)) (driver.Record, error) {
+func (s *Store) rewrite(ctx context.Context, uuid string, change func(driver.Record) (*write, error)) (driver.Record, error) {
 	unlock, err := s.opts.Locker.Lock(ctx, uuid)
 	if err != nil {
 		return driver.Record{}, err
@@ -144,9 +159,6 @@ func (s *Store) rewrite(ctx context.Context, uuid string, ifRevision uint64, cha
 		}
 		if !found || record.Deleted {
 			return driver.Record{}, s.missing(uuid)
-		}
-		if ifRevision != 0 && record.Revision != ifRevision {
-			return driver.Record{}, errs.New(errs.Mismatch, "the object is at revision %d, not %d: read it again", record.Revision, ifRevision)
 		}
 		w, err := change(record)
 		if err != nil {
