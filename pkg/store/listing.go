@@ -68,8 +68,8 @@ type listing struct {
 	limit   int
 	size    pageBytes
 	readers []*reader
-	reads   int
-	bytes   int
+	reads   int // objects that were popped
+	bytes   int // of their bodies
 }
 
 // begin plans what is read. Where the rule allows only objects that have one of a few values, only these are
@@ -78,11 +78,7 @@ func (l *listing) begin(cursor string) error {
 	plans := []*query.Plan{l.plan}
 	if l.each {
 		if values, narrow := l.store.opts.Policy.Values(policy.List, l.call.User); narrow {
-			wanted := make([]query.Value, len(values))
-			for i, v := range values {
-				wanted[i] = query.Value(v)
-			}
-			if split, ok := l.plan.Split(wanted, l.store.opts.Indexes); ok {
+			if split, ok := l.plan.Split(values, l.store.opts.Indexes); ok {
 				plans = split
 			}
 		}
@@ -105,54 +101,43 @@ func (l *listing) begin(cursor string) error {
 // that there are other objects is not shown.
 func (l *listing) page(ctx context.Context) (List, error) {
 	var list List
-	var full []byte // the place after the last object of a full page
 	for {
-		if full = l.fullAt(full, len(list.Objects)); full != nil && !l.each {
-			list.Next = l.store.cursor(l.plan, full)
+		full := len(list.Objects) == l.limit
+		if full && !l.each {
+			if slices.ContainsFunc(l.readers, (*reader).mayHaveMore) {
+				return l.continued(list), nil
+			}
 			return list, nil
 		}
 		if l.each && (l.reads >= maxListReads || l.bytes >= maxReadBytes) {
-			list.Next = l.store.cursor(l.plan, l.place())
-			return list, nil
+			return l.continued(list), nil
 		}
-		before := l.place()
-		record, decoded, err := l.next(ctx, len(list.Objects))
-		if err != nil || record == nil {
+		next, err := l.next(ctx, len(list.Objects))
+		if err != nil || next == nil {
 			return list, err
 		}
-		shown, err := l.shows(ctx, decoded)
+		record := next.record()
+		shown, err := l.shows(ctx, next.head)
 		switch {
-		case errors.Is(err, policy.ErrBudget) && l.reads > 1:
-			if full == nil {
-				full = before
-			}
-			list.Next = l.store.cursor(l.plan, full)
-			return list, nil
+		case errors.Is(err, policy.ErrBudget) && l.reads > 0:
+			return l.continued(list), nil
 		case err != nil:
 			return List{}, err
+		case shown:
+			o := l.store.project(l.call, record)
+			if full || !l.size.add(o) {
+				return l.continued(list), nil
+			}
+			list.Objects = append(list.Objects, o)
 		}
-		if !shown {
-			continue
-		}
-		if full != nil {
-			list.Next = l.store.cursor(l.plan, full)
-			return list, nil
-		}
-		o := l.store.project(l.call, *record)
-		if !l.size.add(o) {
-			list.Next = l.store.cursor(l.plan, before)
-			return list, nil
-		}
-		list.Objects = append(list.Objects, o)
+		l.pop(record)
 	}
 }
 
-// fullAt returns the place after the last object once the page is full and there may be more, else nil.
-func (l *listing) fullAt(full []byte, objects int) []byte {
-	if full != nil || objects < l.limit || !slices.ContainsFunc(l.readers, (*reader).mayHaveMore) {
-		return full
-	}
-	return l.place()
+// continued returns a page with a cursor: the next one begins with the object that was not popped.
+func (l *listing) continued(list List) List {
+	list.Next = l.store.cursor(l.plan, l.place())
+	return list
 }
 
 // shows reports whether the page shows an object.
@@ -172,29 +157,28 @@ func (l *listing) shows(ctx context.Context, decoded object.Object) (bool, error
 	return err == nil, err
 }
 
-// next returns the next object of all readers, nil at the end. An object that several have is returned once.
-func (l *listing) next(ctx context.Context, objects int) (*driver.Record, object.Object, error) {
-	var first *reader
+// next returns the reader that has the next object, nil at the end.
+func (l *listing) next(ctx context.Context, objects int) (first *reader, err error) {
 	for _, r := range l.readers {
 		if err := r.fetch(ctx, l.fetchSize(objects)); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if r.head != nil && (first == nil || l.plan.Compare(r.head, first.head) < 0) {
 			first = r
 		}
 	}
-	if first == nil {
-		return nil, nil, nil
-	}
-	record, decoded := first.page.Records[first.at], first.head
+	return first, nil
+}
+
+// pop goes past an object, in each reader that has it.
+func (l *listing) pop(record driver.Record) {
 	l.reads++
 	l.bytes += len(record.Body)
 	for _, r := range l.readers {
-		if r == first || r.head != nil && r.page.Records[r.at].UUID == record.UUID {
+		if r.head != nil && r.record().UUID == record.UUID {
 			r.pop()
 		}
 	}
-	return &record, decoded, nil
 }
 
 // fetchSize is how many objects are read at once. Under a rule one more than the page needs says whether there is a

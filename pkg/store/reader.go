@@ -29,7 +29,7 @@ func (r *reader) mayHaveMore() bool { return r.more || r.at < len(r.page.Records
 func (r *reader) fetch(ctx context.Context, limit int) (err error) {
 	for r.head == nil {
 		if r.at < len(r.page.Records) {
-			r.head, err = object.Decode(r.page.Records[r.at].Body)
+			r.head, err = object.Decode(r.record().Body)
 			return err
 		}
 		if !r.more {
@@ -63,7 +63,10 @@ func (r *reader) read(ctx context.Context, limit int) (driver.Page, error) {
 	return r.store.driver.Query(ctx, q)
 }
 
-// pop goes on to the next object.
+// record is the next object as it is stored, once it is fetched.
+func (r *reader) record() driver.Record { return r.page.Records[r.at] }
+
+// pop goes past the next object.
 func (r *reader) pop() {
 	r.after = r.page.Positions[r.at]
 	r.at++
@@ -138,10 +141,10 @@ type Sealer interface {
 	Open(purpose, text string) (content []byte, ok bool)
 }
 
-// cursorSize is what the length of a sealed cursor is rounded up to, so that it does not tell that of a value.
+// cursorSize is what the length of a sealed cursor is rounded up to, so that it does not reveal that of a value.
 const cursorSize = 128
 
-// cursor writes a place for a client. Sealed, it tells nothing of the objects at that place.
+// cursor writes a place for a client. Sealed, it reveals nothing of the objects at that place.
 func (s *Store) cursor(p *query.Plan, place []byte) string {
 	cursor := p.Cursor(place)
 	if s.opts.Sealer == nil || cursor == "" {

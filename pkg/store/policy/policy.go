@@ -62,6 +62,10 @@ func (p *Policy) Owner() string { return p.owner }
 // Open reports whether everyone may do an operation.
 func (p *Policy) Open(op Op) bool { return !p.ownersRules && p.ruleFor(op) == nil }
 
+// ListsApart reports whether lists have a rule of their own, so that another caller
+// than one who may get an object may list it.
+func (p *Policy) ListsApart() bool { return p.rules[List] != nil }
+
 // NeedsObject reports whether the rule of an operation depends on the stored
 // object.
 func (p *Policy) NeedsObject(op Op) bool {

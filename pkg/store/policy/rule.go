@@ -112,7 +112,7 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: err.Error()}}
 	}
 	r := &rule{expression: expression, program: program, object: mentions(tree, "object"), isOwner: asks, fields: fieldsOf(tree)}
-	r.needed, r.isNarrow = p.neededBy(tree)
+	r.needed, r.isNarrow = p.neededBy(tree.NativeRep().Expr())
 	return r, nil
 }
 

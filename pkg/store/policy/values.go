@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
@@ -12,7 +11,7 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Value is a value of a field of objects, as JSON.
+// Value is a value of a field of objects, as compact JSON.
 type Value struct {
 	Field string
 	JSON  []byte
@@ -66,16 +65,12 @@ func (p *Policy) needed(op Op) ([]needed, bool) {
 
 func (p *Policy) ownedByUser() needed { return needed{field: p.owner, ofUser: "uuid"} }
 
-// neededBy returns values of which an object has at least one if an expression is true of it, and false if the
-// expression can be true of any object. An operand of || that fails does not make the other one fail.
-func (p *Policy) neededBy(tree *cel.Ast) ([]needed, bool) {
-	return p.neededByExpr(tree.NativeRep().Expr())
-}
-
 // maxNeeded bounds how many indexes a list reads.
 const maxNeeded = 8
 
-func (p *Policy) neededByExpr(e ast.Expr) ([]needed, bool) {
+// neededBy returns values of which an object has at least one if an expression is true of it, and false if the
+// expression can be true of any object. An operand of || that fails does not make the other one fail.
+func (p *Policy) neededBy(e ast.Expr) ([]needed, bool) {
 	switch e.Kind() {
 	case ast.IdentKind:
 		return []needed{p.ownedByUser()}, e.AsIdent() == isOwner
@@ -92,13 +87,13 @@ func (p *Policy) neededByExpr(e ast.Expr) ([]needed, bool) {
 		a, b := call.Args()[0], call.Args()[1]
 		switch call.FunctionName() {
 		case operators.LogicalOr:
-			first, ok := p.neededByExpr(a)
-			second, also := p.neededByExpr(b)
+			first, ok := p.neededBy(a)
+			second, also := p.neededBy(b)
 			all := slices.Concat(first, second)
 			return all, ok && also && len(all) <= maxNeeded
 		case operators.LogicalAnd:
-			first, ok := p.neededByExpr(a)
-			second, also := p.neededByExpr(b)
+			first, ok := p.neededBy(a)
+			second, also := p.neededBy(b)
 			if !ok || also && len(second) < len(first) {
 				return second, also
 			}

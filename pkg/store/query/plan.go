@@ -21,6 +21,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // Plan is a listing that an index supports. It is immutable.
@@ -93,9 +94,9 @@ func (p *Plan) Match(o object.Object) bool {
 
 // bound sets the query's bounds: those that all the conditions and the values share. They may
 // let in more than the conditions do, never less.
-func (p *Plan) bound(equal []string, ranged string, values ...Value) {
+func (p *Plan) bound(equal []string, ranged string, values ...policy.Value) {
 	for _, field := range equal {
-		if i := slices.IndexFunc(values, func(v Value) bool { return v.Field == field }); i >= 0 {
+		if i := slices.IndexFunc(values, func(v policy.Value) bool { return v.Field == field }); i >= 0 {
 			p.equal = append(p.equal, EncodePart(values[i].JSON))
 			continue
 		}

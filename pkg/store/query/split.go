@@ -6,18 +6,13 @@ import (
 	"slices"
 
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
-
-// Value is a value of a field, as compact JSON text.
-type Value struct {
-	Field string
-	JSON  []byte
-}
 
 // Split returns plans that together find whatever p lists of the objects that have one of the values, and
 // possibly more of what p lists. An object with several of the values is found by several plans; all have the order
 // of p. Split reports false when there is no index for one of the values.
-func (p *Plan) Split(values []Value, indexes []Index) ([]*Plan, bool) {
+func (p *Plan) Split(values []policy.Value, indexes []Index) ([]*Plan, bool) {
 	plans := make([]*Plan, len(values))
 	for i, v := range values {
 		if plans[i] = p.with(v, indexes); plans[i] == nil {
@@ -34,7 +29,7 @@ func (p *Plan) Split(values []Value, indexes []Index) ([]*Plan, bool) {
 }
 
 // with returns a plan for the objects of p that have a value; nil without an index.
-func (p *Plan) with(v Value, indexes []Index) *Plan {
+func (p *Plan) with(v policy.Value, indexes []Index) *Plan {
 	narrowed := &Plan{descending: p.descending, conditions: p.conditions, needs: p.needs}
 	if v.Field == "uuid" {
 		text, _ := object.Text(v.JSON)
