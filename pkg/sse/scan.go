@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -117,12 +118,7 @@ func (s *scan) next() *pageRequest {
 	if !s.lowest {
 		return s.waiting[0]
 	}
-	return slices.MinFunc(s.waiting, func(a, b *pageRequest) int {
-		if a.after < b.after {
-			return -1
-		}
-		return 1
-	})
+	return slices.MinFunc(s.waiting, func(a, b *pageRequest) int { return cmp.Compare(a.after, b.after) })
 }
 
 // deliver replies to all who wait for a part of a page. An error is for everyone.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -39,13 +40,8 @@ func NewHosts(base string, names ...string) *Hosts {
 // none.
 func (h *Hosts) Refuse(exempt ...string) Filter {
 	return func(x *Exchange) error {
-		if h == nil || h.any || h.accepts(x.Request.Context(), x.Request.Host) {
+		if h == nil || h.any || h.accepts(x.Request.Context(), x.Request.Host) || slices.Contains(exempt, x.Request.URL.Path) {
 			return nil
-		}
-		for _, path := range exempt {
-			if x.Request.URL.Path == path {
-				return nil
-			}
 		}
 		return misdirected{x.Request.Host}
 	}
