@@ -54,7 +54,7 @@ func New(key []byte) (*Sealer, error) {
 }
 
 // Seal returns a text of Letters, which is safe in a URL. It can be
-// opened for the same purpose only. Its length tells the length of the content: pad
+// opened for the same purpose only. Its length reveals that of the content: pad
 // content whose length is a secret.
 func (s *Sealer) Seal(purpose string, content []byte) string {
 	sealed := make([]byte, 1+chacha20poly1305.NonceSizeX, Overhead+len(content))

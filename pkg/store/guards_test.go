@@ -84,7 +84,7 @@ func TestClientsDoNotChooseTheOwner(t *testing.T) {
 	}
 }
 
-func TestARevisionIsToldOnlyToThoseWhoMayWrite(t *testing.T) {
+func TestARevisionIsShownOnlyToThoseWhoMayWrite(t *testing.T) {
 	s, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Owner: true})})
 	stored := save(t, s, "a", `{"user":"ada"}`)
 	for who, want := range map[string]errs.Kind{"bob": errs.Denied, "ada": errs.Mismatch} {

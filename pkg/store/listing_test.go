@@ -40,7 +40,7 @@ func (n *notes) all(ctx context.Context, o store.ListOptions) []string {
 		}
 		if page.Next == "" {
 			if len(page.Objects) == 0 && o.Cursor != "" {
-				n.Errorf("%+v: the last page is empty: its cursor told of objects that are not shown", o)
+				n.Errorf("%+v: the last page is empty: its cursor revealed objects that are not shown", o)
 			}
 			return uuids
 		}
@@ -187,7 +187,7 @@ func TestCursorsTellNothing(t *testing.T) {
 		t.Errorf("the cursor is readable: %q, %v", decoded, err)
 	}
 	if long, err := s.List(t.Context(), store.ListOptions{Limit: 2, Sort: "user,year"}); err != nil || len(long.Next) != len(page.Next) {
-		t.Errorf("the length of a cursor tells of what it holds: %d and %d, %v", len(long.Next), len(page.Next), err)
+		t.Errorf("the length of a cursor reveals what it holds: %d and %d, %v", len(long.Next), len(page.Next), err)
 	}
 	o.Cursor = page.Next
 	if _, err := s.List(as(t.Context(), "ada"), o); err != nil {

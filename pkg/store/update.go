@@ -126,7 +126,7 @@ func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64) erro
 }
 
 // isAt returns Mismatch unless a record has the revision that a caller expects; 0: any. The policy is asked first: a
-// Mismatch tells the revision.
+// Mismatch reveals the revision.
 func isAt(record driver.Record, expected uint64) error {
 	if expected == 0 || record.Revision == expected {
 		return nil

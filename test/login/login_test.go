@@ -167,7 +167,7 @@ func (w *fixture) count() [2]int {
 	_, body := w.browser().request(http.MethodGet, "/users?limit=500", "")
 	var list struct{ Items []fields }
 	w.must(json.Unmarshal(body, &list))
-	// No list tells of idents, but the log does.
+	// No list shows idents, but the log does.
 	events := func(name event.Name) int {
 		return len(w.replay(bus.StreamEvents, event.LogPrefix+"*."+string(name)+".Idents.*"))
 	}
