@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"belfry/test/chaos/history"
-	"belfry/test/chaos/world"
 	"belfry/test/process"
 )
 
@@ -58,7 +57,7 @@ func (p *Pool) observe(ctx context.Context, l *Log) (last uint64, err error) {
 }
 
 func (p *Pool) metrics(ctx context.Context, front string) (process.Metrics, error) {
-	r, err := p.http.send(ctx, http.MethodGet, front+"/metrics", http.Header{"Authorization": {"Bearer " + world.MetricsToken}}, nil)
+	r, err := p.http.send(ctx, http.MethodGet, front+"/metrics", http.Header{"Authorization": {"Bearer " + history.MetricsToken}}, nil)
 	if err != nil || r.status != http.StatusOK {
 		return nil, statusError(r, err)
 	}

@@ -7,11 +7,15 @@ import (
 	"belfry/test/chaos/world"
 )
 
-// Stores is the part of a configuration that clients and checks need: every store, the registration of
+// MetricsToken is the token for the metrics, which say when nothing is pending.
+const MetricsToken = "the-metrics-of-chaos"
+
+// Stores is the part of a configuration that clients and checks need: metrics, every store, the registration of
 // users and files. world.Storage stands for the storage of files. Their grace is longer than a run: an upload
 // that is killed leaves a content without a record, which belfry finds every six hours and which belfry verify
 // reports once the grace is over.
 const Stores = `
+metrics: {token: ` + MetricsToken + `}
 stores:
   Registers:
     expose: {list: true}

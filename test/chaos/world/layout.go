@@ -12,9 +12,6 @@ import (
 	"belfry/test/backing"
 )
 
-// MetricsToken is the token for the metrics of every process.
-const MetricsToken = "the-metrics-of-chaos"
-
 // layOut decides on the processes of a world, their addresses, disks and configuration.
 func (w *World) layOut(served string) {
 	w.t.Helper()
@@ -61,7 +58,7 @@ func (w *World) single(served, external string) {
 	bus := fmt.Sprintf("{listen: '127.0.0.1:%d'}", port)
 	w.deployment.Bus = fmt.Sprintf("nats://127.0.0.1:%d", port)
 	write := func(name, bus string) string {
-		return w.write(name, fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\nmetrics: {token: %s}\nbus: %s\n%s", filepath.Join(m.folder, "data"), MetricsToken, bus, served))
+		return w.write(name, fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\nbus: %s\n%s", filepath.Join(m.folder, "data"), bus, served))
 	}
 	u := w.newBelfry("belfry", "")
 	if external != "" {
@@ -91,8 +88,8 @@ func (w *World) several(served, server string, each int, backend func(address st
 		if len(buses) > 1 {
 			replicas = fmt.Sprintf(", replicas: %d", len(buses))
 		}
-		return w.write(name+".yaml", fmt.Sprintf("data: ./%s\nlisten: 127.0.0.1:0\nmetrics: {token: %s}\nbaseURL: http://127.0.0.1\nbackends: {default: %s}\nbus: {url: [%s]%s}\n%s",
-			name, MetricsToken, backend(server), strings.Join(buses, ", "), replicas, served))
+		return w.write(name+".yaml", fmt.Sprintf("data: ./%s\nlisten: 127.0.0.1:0\nbaseURL: http://127.0.0.1\nbackends: {default: %s}\nbus: {url: [%s]%s}\n%s",
+			name, backend(server), strings.Join(buses, ", "), replicas, served))
 	}
 	var direct []string
 	for _, b := range w.buses {

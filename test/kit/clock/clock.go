@@ -12,7 +12,7 @@
 //	c.Step(-time.Hour)
 //
 // Like a step of the system's clock it changes the wall clock only: timers, and
-// the monotonic readings by which Go compares two times of one process, go on. The
+// the monotonic readings by which Go compares two times of one process, continue. The
 // times of files are the kernel's, and do not change.
 package clock
 
@@ -35,31 +35,21 @@ type Clock struct {
 // New returns a clock that shows the system's time.
 func New(t testing.TB) *Clock {
 	t.Helper()
-	c, free, err := Open(filepath.Join(t.TempDir(), "clock"))
+	path := filepath.Join(t.TempDir(), "clock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // a test's own file
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = free() })
-	return c
-}
-
-// Open returns the clock of a file, which is created with the system's time if
-// there is none. free ends the use of the clock in this process.
-func Open(path string) (c *Clock, free func() error, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // a test's own file
-	if err != nil {
-		return nil, nil, err
-	}
 	defer func() { _ = f.Close() }() // the mapping stays
 	if err := f.Truncate(8); err != nil {
-		return nil, nil, err
+		t.Fatal(err)
 	}
 	data, err := syscall.Mmap(int(f.Fd()), 0, 8, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
-		return nil, nil, os.NewSyscallError("mmap", err)
+		t.Fatal(os.NewSyscallError("mmap", err))
 	}
-	c = &Clock{path: path, offset: (*int64)(unsafe.Pointer(&data[0]))} //nolint:gosec // 8 bytes, aligned to a page
-	return c, func() error { return syscall.Munmap(data) }, nil
+	t.Cleanup(func() { _ = syscall.Munmap(data) })
+	return &Clock{path: path, offset: (*int64)(unsafe.Pointer(&data[0]))} //nolint:gosec // 8 bytes, aligned to a page
 }
 
 // Env is what a program needs in its environment to have this clock.
@@ -70,9 +60,3 @@ func (c *Clock) Step(by time.Duration) { atomic.AddInt64(c.offset, int64(by)) }
 
 // Set sets the clock to the system's time plus an offset at once.
 func (c *Clock) Set(offset time.Duration) { atomic.StoreInt64(c.offset, int64(offset)) }
-
-// Offset is by how much the clock is ahead of the system's.
-func (c *Clock) Offset() time.Duration { return time.Duration(atomic.LoadInt64(c.offset)) }
-
-// Now is the time by the clock.
-func (c *Clock) Now() time.Time { return time.Now().Round(0).Add(c.Offset()) }
