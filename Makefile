@@ -13,6 +13,9 @@ CONFIG  ?= config/belfry.yaml
 # before it exits.
 export GORACE ?= atexit_sleep_ms=10
 
+# The race detector makes collections of the heap expensive, and tests have memory to spare.
+test test-unit soak: export GOGC ?= 400
+
 # How many packages are built and tested at once. Many tests wait for a process
 # more than they compute.
 PACKAGES ?= 4

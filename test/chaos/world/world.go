@@ -103,7 +103,7 @@ func Start(t testing.TB, kind Kind, served string, steppable bool) *World {
 	w.programs.belfry = w.must(belfry())
 	w.programs.nats = w.must(nats())
 	w.env = append(os.Environ(),
-		"GORACE=atexit_sleep_ms=10 log_path="+filepath.Join(w.folder, raceLog), "AWS_ACCESS_KEY_ID="+backing.AccessKey, "AWS_SECRET_ACCESS_KEY="+backing.SecretKey)
+		"GORACE=atexit_sleep_ms=10 log_path="+filepath.Join(w.folder, raceLog), "GOGC=", "AWS_ACCESS_KEY_ID="+backing.AccessKey, "AWS_SECRET_ACCESS_KEY="+backing.SecretKey)
 	if steppable {
 		w.env = append(w.env, w.clock.Env())
 	}
