@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"testing"
 
@@ -21,7 +22,11 @@ type heap struct {
 	sinceLooked int
 }
 
-func watch() *heap {
+// watch begins with a heap that is collected as often as by default, until the test ends.
+func watch(t *testing.T) *heap {
+	t.Helper()
+	percent := debug.SetGCPercent(100)
+	t.Cleanup(func() { debug.SetGCPercent(percent) })
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -54,7 +59,7 @@ func TestMemoryDoesNotGrowWithTheContent(t *testing.T) {
 	hashes := make([]string, 2)
 	pass := func(act func(i int, h *heap) error) {
 		t.Helper()
-		h := watch()
+		h := watch(t)
 		var group sync.WaitGroup
 		failures := make([]error, len(hashes))
 		for i := range hashes {
@@ -101,7 +106,7 @@ func TestMemoryDoesNotGrowWithTheContent(t *testing.T) {
 func TestManySmallUploadsNeedLittleMemory(t *testing.T) {
 	const stages, each, bound = 1000, 4096, 128 << 20
 	s := open(t, options(backing.S3(t)))
-	h := watch()
+	h := watch(t)
 	for i := range stages {
 		stage(t, s, random(fmt.Sprint(i), each))
 	}
