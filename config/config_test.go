@@ -85,7 +85,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Policy: Policy{Create: "user != null", Get: "true", Update: "object.cook == user.uuid", Delete: "false", List: "true"},
 		Map: map[string]Mapping{
 			"Cooks":   {Key: "cook", Target: "recipes", Fields: []string{"name", "minutes"}, Limit: 50, MaxBytes: 1 << 20},
-			"Recipes": {Key: "partOf", Target: "parts", Limit: 10_000, MaxBytes: 256 << 10},
+			"Recipes": {Key: "partOf", Target: "parts", Limit: 10_000, MaxBytes: 256 << 10, When: "source.published == true"},
 		},
 		Private: []string{"notes", "cost"}, ReadOnly: []string{"stars"},
 		Indexes: [][]string{{"name"}, {"cuisine", "minutes"}, {"created"}},

@@ -56,6 +56,8 @@ type Mapping struct {
 	Limit   int      // entries in one array
 
 	MaxBytes int64 // of one array
+
+	When string // CEL over source: objects for which it does not hold have no copy; "" for none
 }
 
 // Interceptor is called before an operation is executed.
@@ -239,6 +241,7 @@ func readMapping(s *section) Mapping {
 	decode(s, "cascade", &m.Cascade, parseFlag)
 	decode(s, "limit", &limit, numberIn(1, 100_000))
 	decode(s, "maxBytes", &m.MaxBytes, sizeIn(maxArrayBytes))
+	decode(s, "when", &m.When, parseNonEmpty)
 	m.Limit = int(limit)
 	s.rejectUnknown()
 	return m

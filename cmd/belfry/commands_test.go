@@ -60,10 +60,10 @@ func TestWrongConfiguration(t *testing.T) {
 	}
 	belfry(t, 2, "; --config names another file", "serve", "-c", filepath.Join(folder, "none.yaml"))
 	good := filepath.Join(folder, "good.yaml")
-	if err := os.WriteFile(good, []byte("stores:\n  Books: {expose: {}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(good, []byte("stores:\n  Authors: {}\n  Books: {expose: {}, map: {Authors: {key: a, target: books, when: source.public}}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	belfry(t, 0, "good.yaml: good: 9 stores", "config", "check", good)
+	belfry(t, 0, "good.yaml: good: 10 stores, 2 mappings\nAuthors.books has an object of Books only when source.public\n", "config", "check", good)
 	belfry(t, 2, "listen: expected host:port", "serve", "-c", good, "--listen", "nonsense")
 	belfry(t, 2, "the data folder has no data yet", "verify", "-c", good)
 	belfry(t, 2, "the data folder has no data yet", "export", "Books", "-c", good, "--data", filepath.Join(folder, "none"))

@@ -3,8 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 
 	"belfry/config"
 	"belfry/pkg/app"
@@ -49,6 +52,24 @@ func (c *configCheckCmd) Run(s streams) error {
 	for _, st := range loaded.Stores {
 		mappings += len(st.Map)
 	}
-	_, err = fmt.Fprintf(s.out, "%s: good: %d stores, %d mappings\n", c.File, len(loaded.Stores), mappings)
-	return err
+	if _, err = fmt.Fprintf(s.out, "%s: good: %d stores, %d mappings\n", c.File, len(loaded.Stores), mappings); err != nil {
+		return err
+	}
+	return writeConditions(s.out, loaded)
+}
+
+// writeConditions writes which mappings copy some of the objects only.
+func writeConditions(w io.Writer, c *config.Config) error {
+	for _, source := range slices.Sorted(maps.Keys(c.Stores)) {
+		for _, target := range slices.Sorted(maps.Keys(c.Stores[source].Map)) {
+			m := c.Stores[source].Map[target]
+			if m.When == "" {
+				continue
+			}
+			if _, err := fmt.Fprintf(w, "%s.%s has an object of %s only when %s\n", target, m.Target, source, m.When); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

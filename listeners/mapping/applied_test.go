@@ -34,6 +34,15 @@ func awaitedScenarios() map[string]model.Scenario {
 				model.Update("Books", "x", `{"title":"2"}`), model.Await(model.Update("Books", "x", `{"title":"1"}`)),
 			}},
 		},
+		"a condition that is reverted": {
+			Crash: true, MaxCrashes: 1,
+			Mappings:      publishedBooks(0),
+			Setup:         join(authors(), model.Save("Books", "x", `{"author":"a","published":true}`)),
+			AtomicClients: true,
+			Clients: [][]model.Op{{
+				model.Update("Books", "x", `{"published":false}`), model.Await(model.Update("Books", "x", `{"published":true}`)),
+			}},
+		},
 		"a source is created and deleted": {
 			Crash: true, MaxCrashes: 1,
 			Mappings:      books(0),

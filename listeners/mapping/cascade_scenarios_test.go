@@ -44,6 +44,14 @@ func cascadeScenarios() map[string]model.Scenario {
 				{model.Delete("Authors", "a"), model.Save("Authors", "a", `{}`), model.Update("Books", "x", `{"title":"2"}`)},
 			},
 		},
+		"a source that a condition hides": {
+			Mappings: cascades(publishedBooks(0)),
+			Setup:    join(authors(), model.Save("Books", "x", `{"author":"a"}`)),
+			Clients: [][]model.Op{
+				{model.Delete("Authors", "a")},
+				{model.Update("Books", "x", `{"published":true}`)},
+			},
+		},
 		"a cycle of two": {
 			Mappings: people,
 			Setup:    []model.Op{model.Save("People", "p", `{"boss":"q"}`), model.Save("People", "q", `{"boss":"p"}`)},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"belfry/pkg/event"
+	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	encoded "belfry/pkg/store/object"
 	"belfry/test/model"
@@ -80,14 +81,20 @@ func TestModelFindsFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.MaxInFlight = 2
-			stats, err := newChecker(t, s).Explore(t.Context(), 300_000)
-			var v *model.Violation
-			if !errors.As(err, &v) || errors.Is(err, model.ErrNoTermination) {
-				t.Fatalf("the fault was not found: %v, %v", stats, err)
-			}
-			t.Logf("found after %v: %v", stats, v.Err)
+			findFault(t, s, workers)
 		})
 	}
+}
+
+// findFault explores a scenario of which some states violate the invariant.
+func findFault(t *testing.T, s model.Scenario, workers func(*store.Set) []model.Consumer) {
+	t.Helper()
+	stats, err := newCheckerOf(t, s, workers).Explore(t.Context(), 300_000)
+	var v *model.Violation
+	if !errors.As(err, &v) || errors.Is(err, model.ErrNoTermination) {
+		t.Fatalf("the fault was not found: %v, %v", stats, err)
+	}
+	t.Logf("found after %v: %v", stats, v.Err)
 }
 
 func removeMark(w *driver.Write) {

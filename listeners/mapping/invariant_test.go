@@ -73,7 +73,7 @@ func checkArrays(ctx context.Context, set *store.Set, m *store.Mapping) error {
 	for uuid, target := range targets {
 		want := map[string]object{}
 		for id, o := range sources {
-			if !names(m, o, uuid) {
+			if !names(m, o, uuid) || m.When != nil && o["published"] != true {
 				continue
 			}
 			want[id] = object{"uuid": id}

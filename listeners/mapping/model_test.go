@@ -23,6 +23,11 @@ func workers(set *store.Set) []model.Consumer {
 
 func newChecker(t *testing.T, s model.Scenario) *model.Checker {
 	t.Helper()
+	return newCheckerOf(t, s, workers)
+}
+
+func newCheckerOf(t *testing.T, s model.Scenario, workers func(*store.Set) []model.Consumer) *model.Checker {
+	t.Helper()
 	s.Mappings = slices.Clone(s.Mappings)
 	for i := range s.Mappings {
 		if s.Mappings[i].Limit == 0 {

@@ -50,6 +50,21 @@ func randomScenarios() map[string]model.Scenario {
 				{model.Delete("Books", "x"), model.Update("Books", "w", `{`+tooLong+`}`), model.Save("Books", "x", `{"author":["a","b"],`+short+`}`)},
 			},
 		},
+		"conditions and a limit of one": {
+			Mappings: publishedBooks(1),
+			Setup: join(authors(), model.Save("Books", "x", `{"author":"a","published":true}`), model.Save("Books", "y", `{"author":"a"}`),
+				model.Save("Books", "z", `{"author":"a","published":true}`)),
+			Clients: [][]model.Op{
+				{
+					model.Update("Books", "x", `{"published":false}`), model.Update("Books", "x", `{"author":"b","published":true}`),
+					model.Delete("Books", "z"), model.Update("Books", "x", `{"author":["a","b"]}`),
+				},
+				{
+					model.Update("Books", "y", `{"published":true}`), model.Update("Books", "y", `{"author":"b"}`),
+					model.Update("Books", "y", `{"author":"a","published":false}`), model.Update("Books", "y", `{"published":true}`),
+				},
+			},
+		},
 		"arrays with a limit of two": {
 			Mappings: books(2),
 			Setup: join(authors(), model.Save("Books", "v", `{"author":"a"}`), model.Save("Books", "w", `{"author":"a"}`),

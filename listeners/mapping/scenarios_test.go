@@ -176,6 +176,15 @@ func bytesScenarios() map[string]model.Scenario {
 // multiply their states.
 func largeScenarios() map[string]model.Scenario {
 	return map[string]model.Scenario{
+		"a source is hidden and moves while an array is refilled": {
+			Mappings:      publishedBooks(1),
+			Setup:         join(authors(), model.Save("Books", "x", publishedByA), model.Save("Books", "y", publishedByA)),
+			AtomicClients: true,
+			Clients: [][]model.Op{
+				{model.Update("Books", "x", `{"published":false}`)},
+				{model.Update("Books", "y", `{"published":false}`), model.Update("Books", "y", `{"author":"b","published":true}`)},
+			},
+		},
 		"a target is created again while others change": {
 			Mappings:      books(0),
 			Setup:         join(authors(), model.Save("Books", "x", `{"author":"a"}`)),
@@ -228,6 +237,13 @@ func TestArraysConvergeInEveryInterleaving(t *testing.T) {
 		})
 	}
 	for name, s := range bytesScenarios() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.MaxInFlight, s.Crash = 2, true
+			explore(t, s)
+		})
+	}
+	for name, s := range conditionScenarios() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.MaxInFlight, s.Crash = 2, true

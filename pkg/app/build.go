@@ -44,13 +44,6 @@ func Check(c *config.Config) error {
 	return nil
 }
 
-// Limits of an entry of a mapped array: its bytes, and how many of the largest ones an array takes
-// at least.
-const (
-	maxEntry   = 64 << 10
-	minEntries = 16
-)
-
 func compile(c *config.Config) (*plan, error) {
 	p := &plan{config: c, open: map[string][]string{}}
 	var problems config.Problems
@@ -60,11 +53,9 @@ func compile(c *config.Config) (*plan, error) {
 		problems = append(problems, found...)
 		p.stores = append(p.stores, options)
 		for _, target := range names(s.Map) {
-			m := s.Map[target]
-			p.mappings = append(p.mappings, store.Mapping{
-				Source: name, Target: target, Key: m.Key, Array: m.Target, Fields: m.Fields, Cascade: m.Cascade, Limit: m.Limit,
-				MaxBytes: int(m.MaxBytes), MaxEntry: min(maxEntry, int(m.MaxBytes)/minEntries),
-			})
+			m, found := p.compileMapping(s, target)
+			problems = append(problems, found...)
+			p.mappings = append(p.mappings, m)
 		}
 	}
 	problems = append(problems, p.compileAuth()...)

@@ -70,6 +70,40 @@ stores:
 	}
 }
 
+// The condition of a mapping sees the object alone, and nothing that workers write in it.
+func TestCheckReportsConditionsThatCannotBe(t *testing.T) {
+	c := newPlace(t, "").load(`stores:
+  Authors: {}
+  Books:
+    private: secret
+    map:
+      Authors: {key: author, target: books, when: source.owner == user.uuid}
+      Pages: {key: page, target: books, when: size(source.reviews) > 0 && has(source._x)}
+      Films: {key: film, target: books, when: "source.secret == 'shown' && size(source.photos) > 0"}
+  Films: {}
+  Pages: {}
+  Reviews:
+    map: {Books: {key: book, target: reviews}}
+`)
+	var problems config.Problems
+	if err := Check(c); !errors.As(err, &problems) {
+		t.Fatal(err)
+	}
+	text := problems.Error()
+	for _, want := range []string{
+		"belfry.yaml:6:45: stores.Books.map.Authors.when: in the expression at 1:17: undeclared reference to 'user'; a condition knows `source` alone",
+		`belfry.yaml:7:41: stores.Books.map.Pages.when: "reviews" is an array that a mapping maintains; its changes would not be noticed`,
+		`belfry.yaml:7:41: stores.Books.map.Pages.when: "_x" is internal to belfry`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if len(problems) != 3 {
+		t.Errorf("%d problems:\n%s", len(problems), text)
+	}
+}
+
 func TestCheckAcceptsAValidConfiguration(t *testing.T) {
 	if err := Check(newPlace(t, books).config); err != nil {
 		t.Error(err)

@@ -178,6 +178,9 @@ func (r *Reconciler) apply(ctx context.Context, s *round, source string, hasEven
 	if tooLarge && hasEvent {
 		r.onFull(s.m, s.target)
 	}
+	if entry == nil && !hasEvent && s.array.index(source) < 0 {
+		return nil // this round changes nothing for it, so there is nothing to read again
+	}
 	s.applied[source], s.order = entry, append(s.order, source)
 	if entry != nil && s.array.index(source) < 0 && s.array.full(s.m) {
 		s.mark = true

@@ -22,7 +22,16 @@ type Mapping struct {
 
 	MaxBytes int // most bytes of an array; 0: any number
 	MaxEntry int // most bytes of an entry: an object whose entry is larger has none; 0: any number
+
+	When Condition // an object for which it does not hold has no entry; nil: it holds for all
 }
+
+// Condition decides about an encoded object. It must be a function of the object alone: arrays
+// converge because whoever computes an entry, and whenever, gets the same for the same object.
+type Condition interface{ Holds(body []byte) bool }
+
+// Hides reports whether an object has no entry because the condition does not hold.
+func (m *Mapping) Hides(body []byte) bool { return m.When != nil && !m.When.Holds(body) }
 
 // Full reports whether an array with so many entries and bytes takes no further one. It
 // depends on the array alone: an array takes any entry, or none.
@@ -64,8 +73,8 @@ func KeyTargets(value []byte) []string {
 }
 
 // Entry returns the copy of a source object for the array of a target, or nil
-// when the object does not refer to that target or the copy is larger than
-// MaxEntry. body is the encoded object, nil when there is none.
+// when the object does not refer to that target, the condition does not hold for
+// it, or the copy is larger than MaxEntry. body is the encoded object, nil when there is none.
 func (m *Mapping) Entry(uuid string, body []byte, target string) []byte {
 	entry := m.copyOf(uuid, body, target)
 	if m.MaxEntry > 0 && len(entry) > m.MaxEntry {
@@ -102,7 +111,7 @@ func (m *Mapping) copyOf(uuid string, body []byte, target string) []byte {
 		}
 		return true
 	})
-	if !refers {
+	if !refers || m.Hides(body) {
 		return nil
 	}
 	entry := object.AppendString([]byte(`{"uuid":`), uuid)

@@ -87,7 +87,12 @@ func (c *check) countNames(ctx context.Context) error {
 		if c.m.Array != "" {
 			c.report.Objects++
 		}
+		hidden := c.m.Array != "" && c.m.Hides(x.Body)
 		for _, target := range c.names(x) {
+			if hidden {
+				c.named[target] += 0 // a cascade deletes it all the same
+				continue
+			}
 			if c.m.Array != "" && c.m.TooLarge(x.UUID, x.Body, target) {
 				c.addTooLarge(x.UUID, target)
 				c.named[target] += 0 // a cascade deletes it all the same
@@ -212,13 +217,21 @@ func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference
 		}
 		switch want := c.m.Entry(uuid, x.Body, t.UUID); {
 		case want == nil:
-			found = append(found, c.difference(Extra, t.UUID, uuid, ""))
+			found = append(found, c.difference(Extra, t.UUID, uuid, c.whyNone(x, t)))
 		case !bytes.Equal(want, entry):
 			found = append(found, c.difference(Wrong, t.UUID, uuid, "the entry's fields are not the object's"))
 		}
 		return true
 	})
 	return found, entries, size, err
+}
+
+// whyNone says why an object has no entry, where it names the target and yet has none.
+func (c *check) whyNone(x, t store.Stored) string {
+	if x.Body != nil && mapping.LinkedTo(c.m, x, t.UUID) && c.m.Hides(x.Body) {
+		return "the mapping's condition does not hold for the object"
+	}
+	return ""
 }
 
 // source reads an object; the zero Stored when there is none.

@@ -94,7 +94,7 @@ func (r *record) all() traits.Mapper {
 			key := types.String(name)
 			values[key], _ = r.Find(key)
 		}
-		r.whole = types.NewRefValMap(types.DefaultTypeAdapter, values)
+		r.whole = newOrdered(values)
 	}
 	return r.whole
 }
@@ -125,7 +125,7 @@ func convert(text []byte) ref.Val {
 			values[types.String(name)] = convert(value)
 			return true
 		})
-		return types.NewRefValMap(types.DefaultTypeAdapter, values)
+		return newOrdered(values)
 	default:
 		return number(string(text))
 	}

@@ -1,0 +1,68 @@
+package app
+
+import (
+	"slices"
+	"strings"
+
+	"belfry/config"
+	"belfry/pkg/store"
+	"belfry/pkg/store/policy"
+)
+
+// Limits of an entry of a mapped array: its bytes, and how many of the largest ones an array takes
+// at least.
+const (
+	maxEntry   = 64 << 10
+	minEntries = 16
+)
+
+// compileMapping compiles the mapping of a store into a target.
+func (p *plan) compileMapping(s *config.Store, target string) (store.Mapping, config.Problems) {
+	c := s.Map[target]
+	m := store.Mapping{
+		Source: s.Name, Target: target, Key: c.Key, Array: c.Target, Fields: c.Fields, Cascade: c.Cascade, Limit: c.Limit,
+		MaxBytes: int(c.MaxBytes), MaxEntry: min(maxEntry, int(c.MaxBytes)/minEntries),
+	}
+	if c.When == "" {
+		return m, nil
+	}
+	when, problems := p.compileWhen(s, "stores."+s.Name+".map."+target+".when", c.When)
+	if when != nil {
+		m.When = when
+	}
+	return m, problems
+}
+
+// compileWhen compiles the condition of a mapping. It must read nothing that workers write, because
+// what they write is no reason to map again.
+func (p *plan) compileWhen(s *config.Store, at, expression string) (*policy.Condition, config.Problems) {
+	var problems config.Problems
+	when, found := policy.CompileCondition(expression)
+	for _, f := range found {
+		problems = append(problems, p.config.Problem(at, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+	}
+	if when == nil {
+		return nil, problems
+	}
+	arrays := p.arraysOf(s.Name)
+	for _, field := range when.Fields() {
+		switch {
+		case slices.Contains(arrays, field):
+			problems = append(problems, p.config.Problem(at, "%q is an array that a mapping maintains; its changes would not be noticed", field))
+		case strings.HasPrefix(field, "_"):
+			problems = append(problems, p.config.Problem(at, "%q is internal to belfry", field))
+		}
+	}
+	return when, problems
+}
+
+// arraysOf returns the arrays of the objects of a store.
+func (p *plan) arraysOf(name string) []string {
+	var all []string
+	for _, s := range p.config.Stores {
+		if m, ok := s.Map[name]; ok {
+			all = append(all, m.Target)
+		}
+	}
+	return all
+}
