@@ -1,6 +1,9 @@
 package config
 
 import (
+	"net"
+	"net/netip"
+	"net/url"
 	"slices"
 )
 
@@ -14,6 +17,9 @@ func (c *Config) check() {
 	if key := c.metricsConflict(); key != "" {
 		c.doc.problem("metrics.listen", "is also the address of %s", key)
 	}
+	if c.Development {
+		c.checkDevelopment()
+	}
 	c.checkAuthentication()
 	c.checkBackends()
 	arrays := c.checkTargets()
@@ -22,6 +28,23 @@ func (c *Config) check() {
 	}
 	c.checkBinaries(arrays)
 	c.checkRoutes()
+}
+
+const notLoopback = "is not an address of loopback, such as 127.0.0.1:8080, as `development: true` needs: replies show the rules"
+
+// checkDevelopment refuses whatever lets others than programs on this machine send requests.
+func (c *Config) checkDevelopment() {
+	if !isLoopback(c.Listen) {
+		c.doc.problem("listen", notLoopback)
+	}
+	if u, err := url.Parse(c.BaseURL); err != nil || !isLoopback(net.JoinHostPort(u.Hostname(), "80")) {
+		c.doc.problem("baseURL", "is not on loopback, as `development: true` needs; remove one of them")
+	}
+	for key, set := range map[string]bool{"hosts": len(c.Hosts) > 0, "proxies": len(c.Proxies) > 0} {
+		if set {
+			c.doc.problem(key, "is for requests from other machines, `development: true` for those of this one; remove one of them")
+		}
+	}
 }
 
 func (c *Config) checkAuthentication() {
@@ -198,4 +221,14 @@ func (c *Config) checkRoutes() {
 			claim(join("stores", name), e.URL)
 		}
 	}
+}
+
+// isLoopback reports whether only programs on this machine can connect to an address, host:port.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "localhost" {
+		return err == nil
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
 }

@@ -32,6 +32,7 @@ type Config struct {
 	Hosts           []string       // names that requests may use for belfry, besides that in BaseURL and those of loopback; "*" is any
 	Proxies         []netip.Prefix // proxies whose X-Forwarded-For is trusted
 	Data            string         // folder for everything that belfry writes
+	Development     bool           // replies explain denials; for loopback alone
 	MaxObjectSize   int64          // bytes; a store may set its own
 	Tombstones      time.Duration  // how long tombstones are kept
 	ShutdownTimeout time.Duration
@@ -105,6 +106,8 @@ func (c *Config) Override(listen, data string) error {
 			problems = append(problems, Problem{Key: "listen", Message: err.Error()})
 		} else if sameAddress(listen, c.Bus.Listen) {
 			problems = append(problems, Problem{Key: "listen", Message: sameAsBus})
+		} else if c.Development && !isLoopback(listen) {
+			problems = append(problems, Problem{Key: "listen", Message: notLoopback})
 		}
 	}
 	if data != "" {
@@ -168,6 +171,7 @@ func (c *Config) read(s *section) {
 	}
 	c.Data, _ = c.doc.path("data")
 	decode(s, "data", &c.Data, c.doc.path)
+	decode(s, "development", &c.Development, parseFlag)
 	c.MaxObjectSize = MaxObjectSize
 	decode(s, "maxObjectSize", &c.MaxObjectSize, sizeIn(MaxObjectSize))
 	c.Tombstones = day

@@ -66,6 +66,14 @@ func TestWrongConfiguration(t *testing.T) {
 	belfry(t, 0, "good.yaml: good: 10 stores, 2 mappings\nAuthors.books has an object of Books only when source.public\n", "config", "check", good)
 	belfry(t, 2, "listen: expected host:port", "serve", "-c", good, "--listen", "nonsense")
 	belfry(t, 2, "the data folder has no data yet", "verify", "-c", good)
+	check := []string{"access", "check", "-c", good, "--store", "Books"}
+	belfry(t, 2, "--op", check...)
+	belfry(t, 2, `--op must be one of "create","get","list","update","delete"`, append(check, "--op", "read")...)
+	belfry(t, 2, "--uuid: get needs the uuid of an object", append(check, "--op", "get")...)
+	belfry(t, 2, "--uuid: create has no object yet", append(check, "--op", "create", "--uuid", "emma")...)
+	belfry(t, 2, "--input: delete sends no object", append(check, "--op", "delete", "--uuid", "emma", "--input", "{}")...)
+	belfry(t, 2, "malformed JSON", append(check, "--op", "create", "--input", "{")...)
+	belfry(t, 2, "the data folder has no data yet", append(check, "--op", "create", "--input", "{}")...)
 	belfry(t, 2, "the data folder has no data yet", "export", "Books", "-c", good, "--data", filepath.Join(folder, "none"))
 }
 

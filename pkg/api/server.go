@@ -47,6 +47,8 @@ type Options struct {
 	MaxWait  time.Duration        // longest Prefer: wait; 0: DefaultMaxWait
 	Proxies  []netip.Prefix       // whose X-Forwarded-For is trusted
 	Hosts    *kit.Hosts           // nil: requests may name any host
+
+	Development bool // a denial says which rule denies
 }
 
 // Server is the HTTP API. It is safe for concurrent use.
@@ -79,6 +81,7 @@ func New(o Options) *Server {
 	}
 	router := kit.NewRouter(kit.RouterOptions{
 		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies, Filters: filters,
+		Development: o.Development,
 	})
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)

@@ -75,6 +75,7 @@ func (a *App) serveHTTP(context.Context) error {
 		}
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
 		o.Waiter, o.Proxies, o.Documents = a.waiter, a.config.Proxies, documents
+		o.Development = a.config.Development
 	}
 	serving := api.New(o)
 	a.watch()

@@ -24,7 +24,7 @@ func Export(ctx context.Context, c *config.Config, name string, w io.Writer) err
 	return withStores(ctx, c, "export",
 		func(_ *plan, set *store.Set) error { return writeLines(ctx, set.Store(name), w) },
 		func(h Holder) error {
-			body, err := control(ctx, h, http.MethodGet, "/export/"+url.PathEscape(name))
+			body, err := control(ctx, h, http.MethodGet, "/export/"+url.PathEscape(name), http.NoBody)
 			if err != nil {
 				return err
 			}
@@ -98,8 +98,8 @@ func (p *plan) shared() bool {
 	return false
 }
 
-func control(ctx context.Context, h Holder, method, path string) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, method, h.Control+path, nil)
+func control(ctx context.Context, h Holder, method, path string, body io.Reader) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, h.Control+path, body)
 	if err != nil {
 		return nil, err
 	}

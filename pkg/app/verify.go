@@ -119,7 +119,7 @@ type verifyLine struct {
 // verifyServed has the process that holds the stores verify them.
 func verifyServed(ctx context.Context, h Holder, o VerifyOptions) (*Report, error) {
 	query := url.Values{"repair": {strconv.FormatBool(o.Repair)}, "deep": {strconv.FormatBool(o.Deep)}}
-	body, err := control(ctx, h, http.MethodPost, "/verify?"+query.Encode())
+	body, err := control(ctx, h, http.MethodPost, "/verify?"+query.Encode(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}

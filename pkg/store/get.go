@@ -128,10 +128,10 @@ func (s *Store) allow(ctx context.Context, call Call, op policy.Op, stored []byt
 // allowDecoded evaluates the rule of an operation, which is there.
 func (s *Store) allowDecoded(ctx context.Context, call Call, op policy.Op, stored, input object.Object) error {
 	err := s.opts.Policy.Allow(ctx, op, policy.Input{User: call.User, Object: stored, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget})
-	var failed *policy.EvaluationError
-	if errors.As(err, &failed) {
+	var denial *policy.Denial
+	if errors.As(err, &denial) && denial.Reason != "" {
 		s.opts.Logger.DebugContext(ctx, "a rule of the policy could not be evaluated, so the operation is denied",
-			"store", s.opts.Name, "operation", op, "error", failed)
+			"store", s.opts.Name, "operation", op, "error", denial)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/problem"
+	"belfry/pkg/store/policy"
 )
 
 const problemType = "application/problem+json"
@@ -23,6 +25,22 @@ type Problem struct {
 	Detail   string       `json:"detail,omitempty"`
 	Instance string       `json:"instance"` // the request's id
 	Errors   []errs.Field `json:"errors,omitempty"`
+	Rule     *DenyingRule `json:"rule,omitempty"` // in development alone
+}
+
+// DenyingRule is the rule of a store's policy that denies a request.
+type DenyingRule struct {
+	Operation  string `json:"operation"`
+	Expression string `json:"expression,omitempty"` // none: the owner's rules
+	Reason     string `json:"reason"`
+}
+
+func ruleOf(err error) *DenyingRule {
+	var denial *policy.Denial
+	if !errors.As(err, &denial) {
+		return nil
+	}
+	return &DenyingRule{Operation: string(denial.Op), Expression: denial.Expression, Reason: cmp.Or(denial.Reason, "it is false")}
 }
 
 // ofKind returns the problem of an error kind.
@@ -56,6 +74,9 @@ func problemOf(x *Exchange, err error) Problem {
 	var e *errs.Error
 	if kind != errs.Internal && errors.As(err, &e) {
 		p.Detail, p.Errors = e.Message, e.Fields
+	}
+	if x.router.development {
+		p.Rule = ruleOf(err)
 	}
 	return p
 }

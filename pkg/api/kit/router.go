@@ -24,6 +24,8 @@ type RouterOptions struct {
 	MaxBody  int64          // most bytes of a body that ReadObject and ReadForm read
 	Proxies  []netip.Prefix // whose X-Forwarded-For is trusted
 	Filters  []Filter       // called in order before the request is routed
+
+	Development bool // problem documents say which rule denies
 }
 
 // Handler replies to a request, or returns the error to reply with.
@@ -47,6 +49,8 @@ type Router struct {
 	unmatched map[string]*route // requests that match no route, by method
 	exchanges sync.Pool
 	buffers   sync.Pool
+
+	development bool
 }
 
 // NewRouter returns a Router without routes.
@@ -54,6 +58,7 @@ func NewRouter(o RouterOptions) *Router {
 	r := &Router{
 		echo: echo.New(), log: slog.New(logctx.NewHandler(o.Logger.Handler())), maxBody: o.MaxBody,
 		proxies: slices.Clone(o.Proxies), filters: slices.Clone(o.Filters), metrics: newMetrics(o.Registry),
+		development: o.Development,
 	}
 	r.unmatched = r.metrics.unmatched()
 	r.exchanges.New = func() any { return new(Exchange) }

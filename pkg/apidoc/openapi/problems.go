@@ -73,6 +73,8 @@ func problem() *ordered.Object {
 			"detail", ordered.Of("type", "string", "description", "What it is this time."),
 			"instance", ordered.Of("type", "string", "description", "The request's id."),
 			"errors", ordered.Of("type", "array", "description", "Places of the body that are at fault.", "items", model.Ref("ProblemField")),
+			"rule", ordered.Of("type", "object", "description", "The rule that denies; with `development: true` alone.", "required", []string{"operation", "reason"},
+				"properties", ordered.Of("operation", ordered.Of("type", "string"), "expression", ordered.Of("type", "string"), "reason", ordered.Of("type", "string"))),
 		),
 		"examples", []any{ordered.Of("type", problems.TypePrefix+"invalid", "title", "The request is not valid", "status", 400,
 			"detail", "the object does not match the schema of the store", "instance", "8f14e45fceea167a5a36dedd4bea2543",

@@ -75,28 +75,30 @@ func (p *Policy) NeedsObject(op Op) bool {
 	return p.ownersRules && op != Create
 }
 
-// ruleFor is the rule of an operation. A list without a rule of its own has that
-// of get, since it returns objects.
-func (p *Policy) ruleFor(op Op) *rule {
-	if r := p.rules[op]; r != nil || op != List {
-		return r
+// ruleFor is the rule of an operation.
+func (p *Policy) ruleFor(op Op) *rule { return p.rules[p.ruleOp(op)] }
+
+// ruleOp is the operation whose rule an operation has. A list without a rule of its
+// own has that of get, since it returns objects.
+func (p *Policy) ruleOp(op Op) Op {
+	if op == List && p.rules[List] == nil {
+		return Get
 	}
-	return p.rules[Get]
+	return op
 }
 
 // Allow returns nil when a rule allows an operation, else errs.Unauthenticated
 // when no user is logged in and errs.Denied otherwise. A rule that can't be
 // evaluated (a field is missing, a type does not fit, the cost limit is exceeded)
-// denies; the error then wraps an EvaluationError. When ctx has ended, Allow
-// returns its error, and when the budget of the request is spent errs.Limited with
-// ErrBudget.
+// denies. The error wraps a Denial. When ctx has ended, Allow returns its error, and
+// when the budget of the request is spent errs.Limited with ErrBudget.
 func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
 	r := p.ruleFor(op)
 	if r == nil {
 		if !p.ownersRules || p.allowsOwner(op, in) {
 			return nil
 		}
-		return denied(op, in, nil)
+		return denied(op, in, &Denial{Op: p.ruleOp(op)})
 	}
 	allowed, err := r.allows(ctx, in, r.isOwner && p.isOwner(op, in))
 	switch {
@@ -105,22 +107,31 @@ func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
 	case errors.Is(err, ErrBudget):
 		return err
 	case err != nil:
-		return denied(op, in, &EvaluationError{Op: op, Reason: r.reason(err)})
+		return denied(op, in, &Denial{Op: p.ruleOp(op), Expression: r.expression, Reason: r.reason(err)})
 	case !allowed:
-		return denied(op, in, nil)
+		return denied(op, in, &Denial{Op: p.ruleOp(op), Expression: r.expression})
 	default:
 		return nil
 	}
 }
 
-// EvaluationError is the cause of a denial by a rule that could not be evaluated.
-type EvaluationError struct {
-	Op     Op
-	Reason string // without values of objects
+// Denial is the cause of an error of Allow: the rule that denies. It is for those who
+// configure the store.
+type Denial struct {
+	Op         Op     // whose rule it is: a list may have that of get
+	Expression string // "" for the owner's rules
+	Reason     string // why it could not be evaluated, without values of objects; "": it is false
 }
 
-func (e *EvaluationError) Error() string {
-	return fmt.Sprintf("the rule of %s: %s", e.Op, e.Reason)
+func (d *Denial) Error() string {
+	rule := "the owner's rules"
+	if d.Expression != "" {
+		rule = fmt.Sprintf("the rule of %s, %s", d.Op, d.Expression)
+	}
+	if d.Reason == "" {
+		return rule + ": false"
+	}
+	return rule + ": " + d.Reason
 }
 
 // reason returns the message of an evaluation error without values of objects,
@@ -134,14 +145,12 @@ func (r *rule) reason(err error) string {
 	return strings.TrimSpace(message)
 }
 
-func denied(op Op, in Input, cause *EvaluationError) error {
+func denied(op Op, in Input, cause *Denial) error {
 	e := errs.New(errs.Denied, "the store's policy does not allow you to %s this", op)
 	if in.User == nil {
 		e = errs.New(errs.Unauthenticated, "the store's policy does not allow %s without logging in", op)
 	}
-	if cause != nil {
-		e.Err = cause
-	}
+	e.Err = cause
 	return e
 }
 

@@ -217,24 +217,34 @@ func TestOpenAndNeedsObject(t *testing.T) {
 	}
 }
 
-func TestEvaluationErrorHoldsNoValues(t *testing.T) {
-	var failed *policy.EvaluationError
+func TestADenialSaysWhichRuleDeniesWithoutValues(t *testing.T) {
 	for rule, reason := range map[string]string{
 		"timestamp(input.pin) < now": "timestamp", "int(input.pin) > 0": "'string' to 'int'",
-		"input[input.pin] == 1": "no such key", "input.missing == 1": "no such key: missing",
+		"input[input.pin] == 1": "no such key", "input.missing == 1": "no such key: missing", "input.pin == '1'": "",
 	} {
 		p := compile(t, policy.Rules{Update: rule})
 		err := p.Allow(t.Context(), policy.Update, policy.Input{Input: parse(t, `{"pin":"hunter2"}`)})
-		if !errors.Is(err, errs.Unauthenticated) || !errors.As(err, &failed) || failed.Op != policy.Update {
+		var denial *policy.Denial
+		if !errors.Is(err, errs.Unauthenticated) || !errors.As(err, &denial) || denial.Op != policy.Update || denial.Expression != rule {
 			t.Fatalf("%s: %v", rule, err)
 		}
-		if text := err.Error(); strings.Contains(text, "hunter2") || !strings.Contains(text, reason) {
+		if text := err.Error(); strings.Contains(text, "hunter2") || !strings.Contains(denial.Reason, reason) || (denial.Reason == "") != (reason == "") {
 			t.Errorf("%s: %s", rule, text)
 		}
 	}
-	plain := compile(t, policy.Rules{Update: "false"}).Allow(t.Context(), policy.Update, policy.Input{})
-	if errors.As(plain, &failed) {
-		t.Errorf("a rule that is false is no evaluation error: %v", plain)
+}
+
+func TestADenialOfAListNamesTheRuleOfGet(t *testing.T) {
+	for want, rules := range map[policy.Denial]policy.Rules{
+		{Op: policy.Get, Expression: "false"}:  {Get: "false"},
+		{Op: policy.List, Expression: "false"}: {Get: "true", List: "false"},
+		{Op: policy.Get}:                       {Owner: true},
+	} {
+		var denial *policy.Denial
+		err := compile(t, rules).Allow(t.Context(), policy.List, policy.Input{})
+		if !errors.As(err, &denial) || *denial != want {
+			t.Errorf("%+v: %v", rules, err)
+		}
 	}
 }
 

@@ -1,0 +1,158 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+	"belfry/pkg/problem"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+)
+
+// Question asks whether a user may do an operation on an object.
+type Question struct {
+	User      string          `json:"user,omitempty"` // uuid; "": nobody is logged in
+	Store     string          `json:"store"`
+	Operation policy.Op       `json:"operation"`
+	UUID      string          `json:"uuid,omitempty"`  // not for a creation
+	Input     json.RawMessage `json:"input,omitempty"` // what a creation or an update sends; an object
+}
+
+func (q Question) input() (object.Object, error) {
+	if len(q.Input) == 0 {
+		return object.Object{}, nil
+	}
+	return object.Parse(q.Input)
+}
+
+// Access is the answer to a Question.
+type Access struct {
+	policy.Decision
+	NoRoute string `json:"noRoute,omitempty"` // why HTTP does not offer the operation to anyone; "": it does
+}
+
+// Granted reports whether the user may do the operation over HTTP.
+func (a *Access) Granted() bool { return a.Allowed && a.NoRoute == "" }
+
+// CheckAccess answers a question by the belfry that serves the stores if one does, and directly otherwise. Errors:
+// Invalid; NotFound for the user or the object.
+func CheckAccess(ctx context.Context, c *config.Config, q Question) (answer *Access, err error) {
+	if c.Stores[q.Store] == nil {
+		return nil, unknownStore(c, q.Store)
+	}
+	if _, err := q.input(); err != nil {
+		return nil, err
+	}
+	err = withStores(ctx, c, "access check",
+		func(_ *plan, set *store.Set) (err error) {
+			answer, err = decide(ctx, c, set, q)
+			return err
+		},
+		func(h Holder) (err error) {
+			answer, err = askServed(ctx, h, q)
+			return err
+		})
+	return answer, err
+}
+
+func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (*Access, error) {
+	s := set.Store(q.Store)
+	if s == nil {
+		return nil, unknownStore(c, q.Store)
+	}
+	call := store.Call{Client: true}
+	users := set.Store(c.Authentication.UserStore)
+	if q.User != "" {
+		stored, err := users.GetAuthorized(ctx, q.User, policy.Get, nil) // is not announced
+		if err != nil {
+			return nil, err
+		}
+		if call.User, err = stored.Object(); err != nil {
+			return nil, err
+		}
+	}
+	input, err := q.input()
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.Explain(store.WithCall(ctx, call), q.Operation, q.UUID, input)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range d.Values {
+		if v.Variable == "user" && users.Hidden(v.Field) {
+			d.Values[i].JSON, d.Values[i].Private = "", true
+		}
+	}
+	return &Access{Decision: d, NoRoute: noRoute(c.Stores[q.Store], q.Operation)}, nil
+}
+
+// noRoute says why HTTP does not offer an operation of a store; "": it does.
+func noRoute(s *config.Store, op policy.Op) string {
+	if s.Expose == nil {
+		return "the store has no expose"
+	}
+	r := s.Expose.Restrict
+	restricted := map[policy.Op]bool{policy.Create: r.Create, policy.Get: r.Get, policy.Update: r.Update, policy.Delete: r.Delete}
+	switch {
+	case op == policy.List && !s.Expose.List:
+		return "the store has no expose.list"
+	case restricted[op]:
+		return "the store has expose.restrict." + string(op)
+	}
+	return ""
+}
+
+// accessReply is the reply of the serving process: the answer, or a problem.
+type accessReply struct {
+	Answer *Access `json:"answer,omitempty"`
+	Type   string  `json:"type,omitempty"` // of the problem
+	Detail string  `json:"detail,omitempty"`
+}
+
+func askServed(ctx context.Context, h Holder, q Question) (*Access, error) {
+	question, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	body, err := control(ctx, h, http.MethodPost, "/access", bytes.NewReader(question))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }()
+	var reply accessReply
+	if err := json.NewDecoder(body).Decode(&reply); err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "the reply of %s is incomplete: the connection was closed", h)
+	}
+	if reply.Answer == nil {
+		return nil, errs.New(problem.Kind(reply.Type), "%s", reply.Detail)
+	}
+	return reply.Answer, nil
+}
+
+// controlAccess replies with an accessReply.
+func (a *App) controlAccess(w http.ResponseWriter, r *http.Request) {
+	var q Question
+	var reply accessReply
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<20)).Decode(&q)
+	if err == nil {
+		reply.Answer, err = decide(r.Context(), a.config, a.set, q)
+	}
+	if err != nil {
+		reply.Type, reply.Detail = problem.Of(errs.KindOf(err)).Type, "the server failed; its log has the reason"
+		var own *errs.Error
+		if errors.As(err, &own) {
+			reply.Detail = own.Message
+		} else {
+			a.log.Error("access check", "error", err)
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(reply)
+}

@@ -1,0 +1,91 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+const notes = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Users: {private: [pin]}
+  Notes:
+    expose: {restrict: {delete: true}}
+    owner: user
+    private: [grade]
+    policy: {create: user != null, get: "isOwner || object.grade == 1", update: "isOwner && user.pin == input.pin"}
+`
+
+// The process that serves and, once it has stopped, its folder give the same answers, without values of private fields.
+func TestAccessIsExplainedWhileServingAndStopped(t *testing.T) {
+	p := newPlace(t, notes)
+	a := p.start()
+	for _, user := range []string{"ann", "bob"} {
+		if _, err := a.set.Store("Users").Save(t.Context(), object.Object{"pin": json.RawMessage(`"hunter2"`)}, user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note := object.Object{"user": json.RawMessage(`"ann"`), "grade": json.RawMessage(`7531`)}
+	if _, err := a.set.Store("Notes").Save(t.Context(), note, "n"); err != nil {
+		t.Fatal(err)
+	}
+	check := func() {
+		t.Helper()
+		for _, c := range []struct {
+			question Question
+			want     string // the answer as JSON, or the error's kind and a part of it
+		}{
+			{Question{User: "ann", Store: "Notes", Operation: "get", UUID: "n"}, `{"allowed":true,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":true,` +
+				`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"ann\""}]}`},
+			{Question{User: "bob", Store: "Notes", Operation: "get", UUID: "n"}, `{"allowed":false,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":false,` +
+				`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"bob\""}]}`},
+			{Question{Store: "Notes", Operation: "create", Input: []byte(`{"user":"ann"}`)}, `{"allowed":false,"operation":"create","rule":"user != null"}`},
+			{Question{User: "ann", Store: "Notes", Operation: "update", UUID: "n", Input: []byte(`{"pin":"wrong"}`)}, `{"allowed":false,"operation":"update","rule":"isOwner \u0026\u0026 user.pin == input.pin","isOwner":true,` +
+				`"values":[{"variable":"input","field":"pin","json":"\"wrong\""},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"pin","private":true},{"variable":"user","field":"uuid","json":"\"ann\""}]}`},
+			{Question{User: "ann", Store: "Notes", Operation: "delete", UUID: "n"}, `{"allowed":true,"operation":"delete","rule":"none: everyone may","noRoute":"the store has expose.restrict.delete"}`},
+			{Question{Store: "Notes", Operation: "list", UUID: "n"}, `"noRoute":"the store has no expose.list"`},
+			{Question{Store: "Users", Operation: "get", UUID: "ann"}, `"noRoute":"the store has no expose"`},
+			{Question{User: "ann", Store: "Notes", Operation: "get", UUID: "m"}, `not found: Notes has no object "m"`},
+			{Question{User: "eve", Store: "Notes", Operation: "get", UUID: "n"}, `not found: Users has no object "eve"`},
+			{Question{Store: "Nothing", Operation: "get", UUID: "n"}, `invalid: no store "Nothing" is configured; there are`},
+			{Question{Store: "Notes", Operation: "create", Input: []byte(`[]`)}, `invalid: `},
+		} {
+			var got string
+			answer, err := CheckAccess(t.Context(), p.config, c.question)
+			if err != nil {
+				got = fmt.Sprintf("%s: %v", errs.KindOf(err), err)
+			} else if text, err := json.Marshal(answer); err == nil {
+				got = string(text)
+			}
+			if !strings.Contains(got, c.want) || strings.Contains(got, "hunter2") || strings.Contains(got, "7531") {
+				t.Errorf("%+v:\n%s, want\n%s", c.question, got, c.want)
+			}
+		}
+	}
+	check()
+	p.stop(a)
+	check()
+}
+
+// In development a denial says which rule denies, and elsewhere nothing more than that it does.
+func TestADenialNamesTheRuleInDevelopmentAlone(t *testing.T) {
+	for setting, want := range map[string]string{"": "", "development: true\n": `{"operation":"create","expression":"user != null","reason":"it is false"}`} {
+		p := newPlace(t, setting+notes)
+		a := p.start()
+		var problem struct {
+			Detail string
+			Rule   json.RawMessage
+		}
+		status, reply := p.do(a, "POST", "/notes", `{}`)
+		if err := json.Unmarshal([]byte(reply), &problem); err != nil || status != http.StatusUnauthorized || string(problem.Rule) != want || strings.Contains(problem.Detail, "user") {
+			t.Errorf("%q: %s, %v", setting, reply, err)
+		}
+	}
+}

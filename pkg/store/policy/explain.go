@@ -1,0 +1,99 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"cel.dev/cel-go/common/ast"
+
+	"belfry/pkg/store/object"
+)
+
+// Decision explains what the rule of an operation decides.
+type Decision struct {
+	Allowed   bool   `json:"allowed"`
+	Operation Op     `json:"operation"`         // whose rule it is: a list may have that of get
+	Rule      string `json:"rule"`              // its expression, or what stands for one
+	Reason    string `json:"reason,omitempty"`  // why it could not be evaluated
+	IsOwner   *bool  `json:"isOwner,omitempty"` // if the rule asks
+	Values    []Read `json:"values,omitempty"`  // that the rule names
+}
+
+// Read is a field that an expression names.
+type Read struct {
+	Variable string `json:"variable"` // user, object or input
+	Field    string `json:"field"`
+	JSON     string `json:"json,omitempty"`    // its value; "" for none
+	Private  bool   `json:"private,omitempty"` // the value is not told
+}
+
+// What stands for an expression in a Decision.
+const (
+	noRule     = "none: everyone may"
+	ownersRule = "policy: owner"
+)
+
+// Explain decides as Allow does, and says why. Policy may be nil: there are no rules. Errors: as of ctx.
+func (p *Policy) Explain(ctx context.Context, op Op, in Input) (Decision, error) {
+	if p == nil || p.Open(op) {
+		return Decision{Allowed: true, Operation: op, Rule: noRule}, nil
+	}
+	d := Decision{Operation: p.ruleOp(op), Rule: ownersRule}
+	err := p.Allow(ctx, op, in)
+	var denial *Denial
+	if errors.As(err, &denial) {
+		d.Reason, err = denial.Reason, nil
+	} else {
+		d.Allowed = err == nil
+	}
+	r := p.ruleFor(op)
+	if r == nil || r.isOwner {
+		is := p.isOwner(op, in)
+		d.IsOwner = &is
+		d.Values = append(d.Values, readOf(in.User, "user", "uuid"))
+		if op != Create {
+			d.Values = append(d.Values, readOf(in.Object, "object", p.owner))
+		}
+	}
+	switch {
+	case r != nil:
+		d.Rule = r.expression
+		d.Values = append(d.Values, r.reads(in)...)
+	case op == Get || op == List:
+		d.Values = append(d.Values, readOf(in.Object, "object", "public"))
+	}
+	slices.SortFunc(d.Values, func(a, b Read) int { return cmp.Or(cmp.Compare(a.Variable, b.Variable), cmp.Compare(a.Field, b.Field)) })
+	d.Values = slices.Compact(d.Values)
+	return d, err
+}
+
+// reads returns the fields that an expression selects from objects.
+func (r *rule) reads(in Input) []Read {
+	env, err := environment()
+	if err != nil {
+		return nil
+	}
+	tree, issues := env.Compile(r.expression)
+	if issues.Err() != nil {
+		return nil // it has been compiled before
+	}
+	var all []Read
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(tree.NativeRep()), ast.KindMatcher(ast.SelectKind)) {
+		of := e.AsSelect().Operand()
+		if of.Kind() != ast.IdentKind {
+			continue
+		}
+		for variable, o := range map[string]object.Object{"user": in.User, "object": in.Object, "input": in.Input} {
+			if of.AsIdent() == variable {
+				all = append(all, readOf(o, variable, e.AsSelect().FieldName()))
+			}
+		}
+	}
+	return all
+}
+
+func readOf(o object.Object, variable, field string) Read {
+	return Read{Variable: variable, Field: field, JSON: string(o[field])}
+}
