@@ -21,7 +21,7 @@ import (
 	"belfry/pkg/store/query"
 )
 
-func compile(t *testing.T, rules policy.Rules) *policy.Policy {
+func compile(t testing.TB, rules policy.Rules) *policy.Policy {
 	t.Helper()
 	p, problems := policy.Compile(rules)
 	if len(problems) > 0 {
@@ -37,7 +37,7 @@ func as(ctx context.Context, user string) context.Context {
 	})
 }
 
-func save(t *testing.T, s *store.Store, uuid, text string) store.Stored {
+func save(t testing.TB, s *store.Store, uuid, text string) store.Stored {
 	t.Helper()
 	stored, err := s.Save(t.Context(), parse(t, text), uuid)
 	if err != nil {

@@ -43,7 +43,7 @@ func (o *outbox) last() event.Envelope {
 }
 
 // open opens a store on the file backend.
-func open(t *testing.T, o store.Options) (*store.Store, *outbox) {
+func open(t testing.TB, o store.Options) (*store.Store, *outbox) {
 	t.Helper()
 	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
 	if err != nil {
@@ -66,7 +66,7 @@ func open(t *testing.T, o store.Options) (*store.Store, *outbox) {
 	return s, out
 }
 
-func parse(t *testing.T, text string) object.Object {
+func parse(t testing.TB, text string) object.Object {
 	t.Helper()
 	o, err := object.Parse([]byte(text))
 	if err != nil {
