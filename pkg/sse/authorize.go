@@ -31,6 +31,7 @@ type source struct {
 	readsHidden bool           // a rule may read fields that no event has
 	shared      *authorization // of all events, where the rule does not depend on the object
 	lastState   lastState
+	endOf       endOf // nil: clients can't choose uuids, so they create no deleted object again
 
 	mu     sync.Mutex
 	states []heldState // the oldest first
@@ -45,8 +46,11 @@ type heldState struct {
 // lastState finds the state in which an object was deleted; nil if it is unknown.
 type lastState func(ctx context.Context, s *store.Store, uuid string) (object.Object, error)
 
-func newSource(s *store.Store, getOnly bool, last lastState) *source {
+func newSource(s *store.Store, getOnly bool, last lastState, end endOf) *source {
 	from := &source{store: s, lastState: last}
+	if s.ClientsChooseUUIDs() {
+		from.endOf = end
+	}
 	from.shared = &authorization{source: from}
 	rules := s.Policy()
 	if rules == nil {
@@ -81,6 +85,7 @@ type state struct {
 	object    object.Object // nil: unknown
 	deleted   bool
 	revision  uint64    // of an object that exists
+	ended     *ending   // of the event's incarnation; nil: it has not ended, or clients choose no uuids
 	at        time.Time // when reading began
 
 	mu        sync.Mutex
@@ -91,7 +96,9 @@ type state struct {
 // viewer has to pass them twice: with the object in the event, since that is
 // what is sent; and with the object as it is now, so that what has been made private
 // since is not sent from the log. Of a deleted object that is the state in which it
-// was deleted: what was private then stays private.
+// was deleted: what was private then stays private. Where clients choose uuids, a deleted object
+// may have been created again, by another user: then a viewer also has to pass them with the last state of the
+// event's own incarnation.
 //
 // A rule that reads private fields, which no event has, can't be evaluated for the
 // object in the event. Then what is sent is what the store would reply: an event
@@ -103,6 +110,7 @@ type state struct {
 type authorization struct {
 	source   *source
 	uuid     string
+	sequence uint64 // of the event in the log
 	revision uint64
 	object   object.Object // of the event; nil if it was left out
 	deletion bool
@@ -114,14 +122,14 @@ type authorization struct {
 const stateTTL = time.Second
 
 // authorization returns nil if everyone may receive an event.
-func (s *source) authorization(e *event.Envelope) *authorization {
+func (s *source) authorization(sequence uint64, e *event.Envelope) *authorization {
 	switch {
 	case len(s.ops) == 0:
 		return nil
 	case !s.needsObject:
 		return s.shared
 	}
-	a := &authorization{source: s, uuid: e.UUID, revision: e.Revision, deletion: e.Event == event.StoreDeleted}
+	a := &authorization{source: s, sequence: sequence, uuid: e.UUID, revision: e.Revision, deletion: e.Event == event.StoreDeleted}
 	if !s.readsHidden && len(e.Object) > 0 {
 		a.object, _ = object.Decode(e.Object) // an object that can't be decoded counts as left out
 	}
@@ -214,14 +222,26 @@ func (a *authorization) read(ctx context.Context, now *state) error {
 		if a.object == nil {
 			return nil
 		}
-		now.object, err = a.source.lastState(ctx, a.source.store, a.uuid)
-		return err
+		if now.object, err = a.source.lastState(ctx, a.source.store, a.uuid); err != nil {
+			return err
+		}
+		return a.readEnd(ctx, now)
 	}
 	if err != nil {
 		return err
 	}
 	now.revision = stored.Revision
-	now.object, err = stored.Object()
+	if now.object, err = stored.Object(); err != nil || now.revision == a.revision {
+		return err
+	}
+	return a.readEnd(ctx, now)
+}
+
+// readEnd finds out whether the incarnation of the event has ended.
+func (a *authorization) readEnd(ctx context.Context, now *state) (err error) {
+	if a.source.endOf != nil {
+		now.ended, err = a.source.endOf(ctx, a, now.object)
+	}
 	return err
 }
 
@@ -233,10 +253,14 @@ func (a *authorization) decide(ctx context.Context, v *Viewer, now *state) (bool
 		return a.evaluate(ctx, v, now.object) // the object of the event, with its hidden fields
 	case a.source.readsHidden, now.deleted && a.object == nil:
 		return false, nil
-	case now.object == nil && !a.deletion:
+	case now.object == nil && !a.deletion, now.ended != nil && now.ended.object == nil && !a.deletion:
 		return false, nil // the event of a deletion has the last state itself
 	}
-	for _, o := range []object.Object{a.object, now.object} {
+	states := []object.Object{a.object, now.object}
+	if now.ended != nil {
+		states = append(states, now.ended.object)
+	}
+	for _, o := range states {
 		if o == nil {
 			continue
 		}

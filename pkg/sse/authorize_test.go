@@ -57,6 +57,10 @@ func TestClientsReceiveOnlyWhatTheRuleOfGetAllows(t *testing.T) {
 			map[string]string{"ada": "S", "bob": "UD"}, map[string]string{"ada": ""}},
 		"public, deleted, and private in a new incarnation": {public, "", []string{`{"user":"ada","public":true}`, "delete", `{"user":"ada"}`},
 			map[string]string{"": "SD", "ada": "SDS"}, map[string]string{"": ""}},
+		"private, and public in a new incarnation of another user": {public, "", []string{`{"user":"ada","public":true}`, `{"public":false}`, "delete", `{"user":"bob","public":true}`},
+			map[string]string{"": "SS", "ada": "SUDS", "bob": "SS"}, map[string]string{"": "S", "bob": "S"}},
+		"private, and public in one that is deleted": {public, "", []string{`{"user":"ada","public":true}`, `{"public":false}`, "delete", `{"user":"bob","public":true}`, "delete"},
+			map[string]string{"": "SSD", "ada": "SUDSD", "bob": "SSD"}, map[string]string{"": "SD", "bob": "SD"}},
 		"too large for an event": {public, "", []string{`{"user":"ada","public":true,` + large + `}`, `{"public":false}`, `{"public":true}`},
 			map[string]string{"": "SU", "ada": "SUU"}, map[string]string{"": "SUU"}},
 		"too large, and deleted": {public, "", []string{`{"user":"ada","public":true,` + large + `}`, "delete"},
@@ -371,7 +375,7 @@ func TestAnUnavailableStoreDelaysEventsAndLosesNone(t *testing.T) {
 		e.receives("Store.Saved Notes a")
 	}
 	backend.set(errs.New(errs.Unavailable, "unavailable"))
-	w.publish(event.Subject(event.StoreUpdated, "Notes", "a"), strings.NewReplacer("Books", "Notes", "Store.Saved", "Store.Updated", `"n":1`, `"user":"ada"`).Replace(envelope("a", 1, "")))
+	w.publish(event.Subject(event.StoreUpdated, "Notes", "a"), strings.NewReplacer("Books", "Notes", "Store.Saved", "Store.Updated", `"n":1`, `"user":"ada"`, `"revision":"1"`, fmt.Sprintf(`"revision":"%d"`, time.Now().UnixMicro())).Replace(envelope("a", 1, "")))
 	w.bus.Live(event.StoreUpdated, nil)
 	kit.WaitUntil(t, func() error {
 		backend.mu.Lock()

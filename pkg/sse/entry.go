@@ -51,7 +51,7 @@ func (h *Hub) entry(in *eventlog.Entry) *entry {
 		return e
 	}
 	e.name, e.source = name, from
-	e.auth = from.authorization(&envelope)
+	e.auth = from.authorization(in.Sequence, &envelope)
 	// A field that is private now may not have been when the event was written.
 	envelope.Object = from.store.Visible(store.Stored{Body: envelope.Object}).Body
 	e.frame = frame(h.appendID(make([]byte, 0, frameSize+len(envelope.Object)+len(envelope.Record)), in.Sequence), &envelope)

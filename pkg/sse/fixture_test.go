@@ -63,7 +63,7 @@ func (w *fixture) must(err error) {
 // open opens a store; rules of nil are none.
 func (w *fixture) open(name string, rules *policy.Rules, private ...string) *store.Store {
 	w.Helper()
-	o := store.Options{Name: name, Private: private, Outbox: w}
+	o := store.Options{Name: name, Private: private, Outbox: w, ClientUUIDs: true}
 	if rules != nil {
 		p, problems := policy.Compile(*rules)
 		if len(problems) > 0 {

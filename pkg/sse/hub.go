@@ -113,7 +113,7 @@ func New(o Options) *Hub {
 		h.opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	for _, s := range o.Stores {
-		h.sources[s.Name()] = newSource(s, slices.Contains(o.GetOnly, s.Name()), h.lastState)
+		h.sources[s.Name()] = newSource(s, slices.Contains(o.GetOnly, s.Name()), h.lastState, h.endOf)
 		h.names = append(h.names, s.Name())
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())

@@ -67,7 +67,7 @@ func newGate(t *testing.T) (*gate, *authorization) {
 		t.Fatal(err)
 	}
 	e := event.Envelope{Event: event.StoreSaved, UUID: "n", Revision: stored.Revision, Object: body}
-	return g, newSource(notes, true, nil).authorization(&e)
+	return g, newSource(notes, true, nil, nil).authorization(1, &e)
 }
 
 func ada() *Viewer {

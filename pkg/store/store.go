@@ -190,6 +190,9 @@ func (s *Store) Name() string { return s.opts.Name }
 // Policy returns the policy of the store, nil when everyone may do everything.
 func (s *Store) Policy() *policy.Policy { return s.opts.Policy }
 
+// ClientsChooseUUIDs reports whether clients may choose the uuids of new objects, those of deleted objects included.
+func (s *Store) ClientsChooseUUIDs() bool { return s.opts.Policy == nil || s.opts.ClientUUIDs }
+
 // Now returns the time by the clock of the store.
 func (s *Store) Now() time.Time { return s.opts.Now() }
 

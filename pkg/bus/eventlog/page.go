@@ -86,9 +86,18 @@ func Page(ctx context.Context, conn *nats.Conn, first uint64, limit Limit) (page
 // Last reads the newest event of a subject by a direct get. It reports
 // errs.NotFound when the replica that replies has none.
 func Last(ctx context.Context, conn *nats.Conn, subject string) (*Entry, error) {
+	return one(ctx, conn, subject, map[string]any{"last_by_subj": subject})
+}
+
+// Next reads the first event of a subject that has at least a sequence, as Last reads the newest.
+func Next(ctx context.Context, conn *nats.Conn, subject string, sequence uint64) (*Entry, error) {
+	return one(ctx, conn, subject, map[string]any{"next_by_subj": subject, "seq": sequence})
+}
+
+func one(ctx context.Context, conn *nats.Conn, subject string, which map[string]any) (*Entry, error) {
 	ctx, release := whileConnected(ctx, conn)
 	defer release()
-	request, err := json.Marshal(map[string]string{"last_by_subj": subject})
+	request, err := json.Marshal(which)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +109,7 @@ func Last(ctx context.Context, conn *nats.Conn, subject string) (*Entry, error) 
 	case "":
 		return direct(m)
 	case "404":
-		return nil, errs.New(errs.NotFound, "the log has no event %s", subject)
+		return nil, errs.New(errs.NotFound, "the log has no such event %s", subject)
 	default:
 		_, err := end(status, m)
 		return nil, err
