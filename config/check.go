@@ -129,6 +129,9 @@ func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 	} else if at := path + ".target"; slices.Contains(c.Stores[target].Private, m.Target) {
 		c.doc.problem(at, "%s is private in %s; clients could not read the copies", c.doc.display(at, m.Target), target)
 	}
+	if m.SameOwner && c.Stores[target] != nil {
+		c.checkSameOwner(st.Name, target, path+".sameOwner")
+	}
 	source := func(at, property string) {
 		displayed := c.doc.display(at, property)
 		if arrays[st.Name][property] != "" {
@@ -141,6 +144,19 @@ func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 	source(path+".key", m.Key)
 	for _, field := range m.Fields {
 		source(path+".fields", field)
+	}
+}
+
+// checkSameOwner refuses a mapping by owners between stores of which one has none. The owner of a target
+// must be in its events: by it a cascade decides what to delete.
+func (c *Config) checkSameOwner(source, target, at string) {
+	for _, name := range slices.Compact([]string{source, target}) {
+		if c.OwnerField(name) == "" {
+			c.doc.problem(at, "the objects of %s have no owner; add owner to that store, with the property that holds the owner's uuid, or remove this key", name)
+		}
+	}
+	if owner := c.OwnerField(target); owner != "" && slices.Contains(c.Stores[target].Private, owner) {
+		c.doc.problem(at, "%s is private in %s: whose objects to delete with a target could not be decided; make it readable or remove this key", owner, target)
 	}
 }
 

@@ -246,6 +246,21 @@ func TestIdentsAreNotListed(t *testing.T) {
 	})
 }
 
+func TestMappingsByOwnersThatCannotBe(t *testing.T) {
+	const noOwner = "have no owner; add owner to that store, with the property that holds the owner's uuid, or remove this key"
+	checkInvalid(t, []invalidCase{
+		{"neither", "stores: {A: {}, B: {map: {A: {key: a, target: bs, sameOwner: true}}}}\n", []string{
+			"1:51: stores.B.map.A.sameOwner: the objects of B " + noOwner, "1:51: stores.B.map.A.sameOwner: the objects of A " + noOwner}},
+		{"itself", "stores: {A: {map: {A: {key: a, target: bs, sameOwner: true}}}}\n", []string{
+			"1:44: stores.A.map.A.sameOwner: the objects of A " + noOwner}},
+		{"private", "stores: {A: {owner: me, private: me}, B: {policy: owner, map: {A: {key: a, target: bs, sameOwner: true}}}}\n", []string{
+			"1:88: stores.B.map.A.sameOwner: me is private in A: whose objects to delete with a target could not be decided; make it readable or remove this key"}},
+	})
+	c := mustParse(t, "stores: {A: {owner: me, map: {Users: {key: a, target: as, sameOwner: true}}}}\n")
+	equal(t, "owner of users", c.OwnerField("Users"), "uuid")
+	equal(t, "sameOwner", c.Stores["A"].Map["Users"].SameOwner, true)
+}
+
 func TestOwnersThatCannotBe(t *testing.T) {
 	checkInvalid(t, []invalidCase{
 		{"of users", "stores: {Users: {owner: boss}}\n", []string{

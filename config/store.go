@@ -57,6 +57,8 @@ type Mapping struct {
 
 	MaxBytes int64 // of one array
 
+	SameOwner bool // only objects that have the owner of the target have a copy
+
 	When string // CEL over source: objects for which it does not hold have no copy; "" for none
 }
 
@@ -140,6 +142,15 @@ func (c *Config) setOwner(st *Store, s *section) {
 	if st.Owner != "" && !indexed && !slices.Contains(st.Private, st.Owner) && st.Name != c.Authentication.IdentStore {
 		st.Indexes = append(st.Indexes, []string{st.Owner})
 	}
+}
+
+// OwnerField returns the property that holds the owner's uuid of a store's objects: the uuid itself in the user store,
+// and "" where objects have no owner.
+func (c *Config) OwnerField(store string) string {
+	if store == c.Authentication.UserStore {
+		return "uuid"
+	}
+	return c.Stores[store].Owner
 }
 
 // busDefault reports whether a store has operations over the bus by default. The
@@ -242,6 +253,7 @@ func readMapping(s *section) Mapping {
 	decode(s, "limit", &limit, numberIn(1, 100_000))
 	decode(s, "maxBytes", &m.MaxBytes, sizeIn(maxArrayBytes))
 	decode(s, "when", &m.When, parseNonEmpty)
+	decode(s, "sameOwner", &m.SameOwner, parseFlag)
 	m.Limit = int(limit)
 	s.rejectUnknown()
 	return m

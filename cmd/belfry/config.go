@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"belfry/config"
 	"belfry/pkg/app"
@@ -63,10 +64,17 @@ func writeConditions(w io.Writer, c *config.Config) error {
 	for _, source := range slices.Sorted(maps.Keys(c.Stores)) {
 		for _, target := range slices.Sorted(maps.Keys(c.Stores[source].Map)) {
 			m := c.Stores[source].Map[target]
-			if m.When == "" {
+			var conditions []string
+			if m.SameOwner {
+				conditions = append(conditions, "both have the same owner")
+			}
+			if m.When != "" {
+				conditions = append(conditions, m.When)
+			}
+			if len(conditions) == 0 {
 				continue
 			}
-			if _, err := fmt.Fprintf(w, "%s.%s has an object of %s only when %s\n", target, m.Target, source, m.When); err != nil {
+			if _, err := fmt.Fprintf(w, "%s.%s has an object of %s only when %s\n", target, m.Target, source, strings.Join(conditions, " and ")); err != nil {
 				return err
 			}
 		}

@@ -45,6 +45,8 @@ type Options struct {
 	Concurrency int
 
 	Now func() time.Time // nil: time.Now
+
+	Sleep func(context.Context, time.Duration) error // nil: backoff.Sleep
 }
 
 // Worker handles deletions. It is safe for concurrent use.
@@ -52,6 +54,7 @@ type Worker struct {
 	set         *store.Set
 	concurrency int
 	now         func() time.Time
+	sleep       func(context.Context, time.Duration) error
 }
 
 // NewWorker returns a worker for the stores of a set.
@@ -59,18 +62,59 @@ func NewWorker(set *store.Set, o Options) *Worker {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Worker{set: set, concurrency: cmp.Or(o.Concurrency, 64), now: o.Now}
+	if o.Sleep == nil {
+		o.Sleep = backoff.Sleep
+	}
+	return &Worker{set: set, concurrency: cmp.Or(o.Concurrency, 64), now: o.Now, sleep: o.Sleep}
 }
 
 // Handle deletes what the deleted object's cascading mappings link to it.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	ctx = store.WithCall(ctx, store.Call{Origin: Name, Actor: e.Actor, Ctx: e.Ctx})
 	for _, m := range w.set.Cascades()[e.Store] {
+		began := w.now()
 		if err := w.deleteLinked(ctx, m, e); err != nil {
+			return err
+		}
+		if err := w.deleteLate(ctx, m, e, began); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// deleteLate deletes what was saved during the grace period, where the mapping asks for the
+// same owner: once the target is gone only its event has its owner, so that the worker of
+// mappings can't decide about these objects. It waits for the end of the period, unless the
+// objects were first queried after it.
+func (w *Worker) deleteLate(ctx context.Context, m *store.Mapping, e *event.Envelope, queried time.Time) error {
+	end := deletedAt(e) + uint64(mapping.GracePeriod.Microseconds())
+	if !m.OwnerChanges() || store.RevisionAt(queried) >= end {
+		return nil
+	}
+	if now := store.RevisionAt(w.now()); now < end {
+		left := time.Duration(end-now) * time.Microsecond
+		if err := w.sleep(ctx, min(left, mapping.GracePeriod)); err != nil { // the clock may have been set back
+			return err
+		}
+	}
+	return w.deleteLinked(ctx, m, e)
+}
+
+// targetOf returns the target that an event of its deletion is about.
+func targetOf(m *store.Mapping, e *event.Envelope) store.Target {
+	if e.ObjectOmitted {
+		return m.TargetOf(e.UUID, e.Previous.Encode())
+	}
+	return m.TargetOf(e.UUID, e.Object)
+}
+
+// deletedAt is the revision of a deletion, or the time of its event if that is lower.
+func deletedAt(e *event.Envelope) uint64 {
+	if at, err := time.Parse(time.RFC3339Nano, e.Time); err == nil {
+		return min(e.Revision, store.RevisionAt(at))
+	}
+	return e.Revision
 }
 
 // deleteLinked deletes until the index has nothing more to delete. Where the
@@ -128,17 +172,14 @@ func (w *Worker) deleteIndexed(ctx context.Context, m *store.Mapping, e *event.E
 // created before now all the same. And the revision of the deletion may be later
 // than the deletion, since it is above the target's last one; its event has the time.
 func (w *Worker) mustDelete(ctx context.Context, m *store.Mapping, e *event.Envelope, x store.Stored) (bool, error) {
-	if !mapping.LinkedTo(m, x, e.UUID) {
+	if !mapping.LinkedTo(m, x, targetOf(m, e)) {
 		return false, nil
 	}
 	recreated, err := w.set.Store(m.Target).Exists(ctx, e.UUID)
 	if err != nil {
 		return false, err
 	}
-	deleted := e.Revision
-	if at, err := time.Parse(time.RFC3339Nano, e.Time); err == nil {
-		deleted = min(deleted, store.RevisionAt(at))
-	}
+	deleted := deletedAt(e)
 	if recreated {
 		return mapping.UpdatedAt(x) <= deleted, nil
 	}

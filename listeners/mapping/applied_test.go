@@ -153,7 +153,9 @@ func checkShown(ctx context.Context, set *store.Set, m *store.Mapping, a *model.
 		return true
 	})
 	for _, source := range sources {
-		isEntry := func(r driver.Record) bool { return bytes.Equal(m.Entry(source, r.Body, target), entries[source]) }
+		isEntry := func(r driver.Record) bool {
+			return bytes.Equal(m.Entry(source, r.Body, m.TargetOf(target, t.Body)), entries[source])
+		}
 		refused := entries[source] == nil && m.Full(len(entries), size)
 		if !refused && !slices.ContainsFunc(a.Since(m.Source, source), isEntry) {
 			return fmt.Errorf("the reply says applied, and %s/%s.%s shows %q for %s/%s, which was so before the write only",

@@ -52,6 +52,14 @@ func cascadeScenarios() map[string]model.Scenario {
 				{model.Update("Books", "x", `{"published":true}`)},
 			},
 		},
+		"a target is created again with another owner, and a stranger names both": {
+			Mappings: cascades(ownBooks(0)),
+			Setup: []model.Op{
+				model.Save("Authors", "a", `{"owner":"ann"}`), model.Save("Books", "x", `{"author":"a","owner":"ann"}`),
+				model.Save("Books", "y", `{"author":"a","owner":"bob"}`),
+			},
+			Clients: [][]model.Op{{model.Delete("Authors", "a"), model.Save("Authors", "a", `{"owner":"bob"}`)}},
+		},
 		"a cycle of two": {
 			Mappings: people,
 			Setup:    []model.Op{model.Save("People", "p", `{"boss":"q"}`), model.Save("People", "q", `{"boss":"p"}`)},

@@ -73,7 +73,7 @@ func checkArrays(ctx context.Context, set *store.Set, m *store.Mapping) error {
 	for uuid, target := range targets {
 		want := map[string]object{}
 		for id, o := range sources {
-			if !names(m, o, uuid) || m.When != nil && o["published"] != true {
+			if !names(m, o, uuid) || m.When != nil && o["published"] != true || !isOwned(m, o, target) {
 				continue
 			}
 			want[id] = object{"uuid": id}
@@ -92,6 +92,11 @@ func checkArrays(ctx context.Context, set *store.Set, m *store.Mapping) error {
 		}
 	}
 	return nil
+}
+
+// isOwned reports whether an object has the owner of a target, if the mapping asks for that.
+func isOwned(m *store.Mapping, o, target object) bool {
+	return m.SourceOwner == "" || o["owner"] != nil && o["owner"] == target["owner"]
 }
 
 // sizeOf returns how many bytes a value has as JSON.
@@ -125,6 +130,9 @@ func checkEntries(array []any, want map[string]object, m *store.Mapping) error {
 	return nil
 }
 
+// deletedTarget stands for each target that is deleted where a mapping asks for the same owner.
+var deletedTarget = object{"owner": "ann"}
+
 const gracePeriod = uint64(mapping.GracePeriod / time.Microsecond) // in revisions
 
 // checkCascades checks that no object is left that was linked to its target when
@@ -140,7 +148,7 @@ func checkCascades(ctx context.Context, set *store.Set, histories model.Historie
 			x := histories[m.Source+"/"+uuid]
 			for key, t := range histories {
 				target, ok := ofStore(key, m.Target)
-				if ok && m.Cascade && t.Deleted > 0 && names(m, o, target) && mustBeGone(x, t) {
+				if ok && m.Cascade && t.Deleted > 0 && names(m, o, target) && isOwned(m, o, deletedTarget) && mustBeGone(x, t) {
 					return fmt.Errorf("%s/%s %+v should have been deleted with %s %+v", m.Source, uuid, x, key, t)
 				}
 			}
@@ -182,6 +190,9 @@ func checkDeletion(mappings []store.Mapping) func(histories model.Histories, e *
 				continue
 			}
 			for _, target := range store.KeyTargets(encoded.Field(e.Object, m.Key)) {
+				if owner, _ := encoded.Text(encoded.Field(e.Object, "owner")); m.SourceOwner != "" && owner != deletedTarget["owner"] {
+					return fmt.Errorf("%s/%s of %q was deleted with the target of somebody else", e.Store, e.UUID, owner)
+				}
 				t := histories[m.Target+"/"+target]
 				if t.Live && t.Deleted > 0 && x.WriteBegan < t.Created ||
 					!t.Live && t.Deleted > 0 && model.Epoch+x.CreateBegan*model.Tick <= t.DeletedAt+gracePeriod {

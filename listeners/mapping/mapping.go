@@ -37,6 +37,9 @@ func Filters(set *store.Set) []string {
 		add(event.StoreUpdated, m.Source)
 		add(event.StoreDeleted, m.Source)
 		add(event.StoreSaved, m.Target)
+		if m.OwnerChanges() {
+			add(event.StoreUpdated, m.Target)
+		}
 	}
 	return filters
 }
@@ -106,13 +109,17 @@ func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error)
 	return groups, nil
 }
 
-// backfill fills the arrays of an object that was created.
-func (w *Worker) backfill(ctx context.Context, e *event.Envelope) error {
-	if e.Event != event.StoreSaved {
-		return nil
-	}
+// backfill fills the arrays of an object that was created, or whose owner may have changed: whether
+// it has, the round finds.
+func (w *Worker) backfill(ctx context.Context, e *event.Envelope) (err error) {
 	for _, m := range w.set.MappingsInto(e.Store) {
-		if err := w.reconciler.Backfill(ctx, m, e.UUID); err != nil {
+		switch {
+		case e.Event == event.StoreSaved:
+			err = w.reconciler.Backfill(ctx, m, e.UUID)
+		case e.Event == event.StoreUpdated && m.OwnerChanges():
+			err = w.reconciler.Reconcile(ctx, m, e.UUID, nil)
+		}
+		if err != nil {
 			return err
 		}
 	}

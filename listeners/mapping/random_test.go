@@ -65,6 +65,23 @@ func randomScenarios() map[string]model.Scenario {
 				},
 			},
 		},
+		"owners that change, and a limit of one": {
+			Mappings: ownBooks(1),
+			Setup: []model.Op{
+				model.Save("Authors", "a", `{"owner":"ann"}`), model.Save("Authors", "b", `{}`),
+				model.Save("Books", "x", `{"author":"a","owner":"ann"}`), model.Save("Books", "y", `{"author":["a","b"],"owner":"bob"}`),
+			},
+			Clients: [][]model.Op{
+				{
+					model.Update("Authors", "a", `{"owner":"bob"}`), model.Delete("Authors", "b"), model.Update("Authors", "a", `{"owner":null}`),
+					model.Save("Authors", "b", `{"owner":"bob"}`), model.Update("Authors", "a", `{"owner":"ann"}`),
+				},
+				{
+					model.Save("Books", "z", `{"author":["a","b"],"owner":"bob"}`), model.Update("Books", "x", `{"owner":"bob"}`),
+					model.Update("Books", "y", `{"author":"b"}`), model.Delete("Books", "z"), model.Update("Books", "x", `{"owner":"ann"}`),
+				},
+			},
+		},
 		"arrays with a limit of two": {
 			Mappings: books(2),
 			Setup: join(authors(), model.Save("Books", "v", `{"author":"a"}`), model.Save("Books", "w", `{"author":"a"}`),

@@ -182,7 +182,16 @@ func largeScenarios() map[string]model.Scenario {
 			AtomicClients: true,
 			Clients: [][]model.Op{
 				{model.Update("Books", "x", `{"published":false}`)},
-				{model.Update("Books", "y", `{"published":false}`), model.Update("Books", "y", `{"author":"b","published":true}`)},
+				{model.Update("Books", "y", `{"author":"b"}`)},
+			},
+		},
+		"the owner of a target changes back": {
+			Mappings:      ownBooks(0),
+			Setup:         []model.Op{model.Save("Authors", "a", `{"owner":"ann"}`), model.Save("Books", "x", `{"author":"a","owner":"ann"}`)},
+			AtomicClients: true,
+			Clients: [][]model.Op{
+				{model.Update("Authors", "a", `{"owner":"bob"}`), model.Update("Authors", "a", `{"owner":"ann"}`)},
+				{model.Update("Books", "x", `{"owner":"bob"}`)},
 			},
 		},
 		"a target is created again while others change": {
@@ -237,6 +246,13 @@ func TestArraysConvergeInEveryInterleaving(t *testing.T) {
 		})
 	}
 	for name, s := range bytesScenarios() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.MaxInFlight, s.Crash = 2, true
+			explore(t, s)
+		})
+	}
+	for name, s := range ownerScenarios() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.MaxInFlight, s.Crash = 2, true

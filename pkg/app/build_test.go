@@ -104,6 +104,33 @@ func TestCheckReportsConditionsThatCannotBe(t *testing.T) {
 	}
 }
 
+// A mapping by owners knows the fields that hold them, which in the user store is the uuid.
+func TestMappingsByOwnersKnowTheOwners(t *testing.T) {
+	p, err := compile(newPlace(t, "").load(`stores:
+  Albums: {owner: by}
+  Photos:
+    policy: owner
+    map:
+      Albums: {key: album, target: photos, sameOwner: true}
+      Users: {key: user, target: photos, sameOwner: true}
+  Films:
+    map: {Albums: {key: album, target: films}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for i := range p.mappings {
+		m := &p.mappings[i]
+		got[m.Source+" in "+m.Target] = m.SourceOwner + " " + m.TargetOwner
+	}
+	for mapping, want := range map[string]string{"Photos in Albums": "user by", "Photos in Users": "user uuid", "Films in Albums": " ", "Idents in Users": " "} {
+		if got[mapping] != want {
+			t.Errorf("%s: %q, want %q", mapping, got[mapping], want)
+		}
+	}
+}
+
 func TestCheckAcceptsAValidConfiguration(t *testing.T) {
 	if err := Check(newPlace(t, books).config); err != nil {
 		t.Error(err)

@@ -23,6 +23,9 @@ func (p *plan) compileMapping(s *config.Store, target string) (store.Mapping, co
 		Source: s.Name, Target: target, Key: c.Key, Array: c.Target, Fields: c.Fields, Cascade: c.Cascade, Limit: c.Limit,
 		MaxBytes: int(c.MaxBytes), MaxEntry: min(maxEntry, int(c.MaxBytes)/minEntries),
 	}
+	if c.SameOwner {
+		m.SourceOwner, m.TargetOwner = p.config.OwnerField(s.Name), p.config.OwnerField(target)
+	}
 	if c.When == "" {
 		return m, nil
 	}

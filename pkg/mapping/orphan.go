@@ -45,13 +45,22 @@ func (r *Reconciler) deleteOrphans(ctx context.Context, m *store.Mapping, target
 const gracePeriod = uint64(GracePeriod / time.Microsecond) // in revisions
 
 // IsOrphan reports whether an object should have been deleted with its target,
-// which was deleted at a revision and has not been created again.
+// which was deleted at a revision and has not been created again. Nobody knows the
+// owner of a target that is gone, unless it is a user: then no object is an orphan of a
+// mapping that asks for the same owner.
 func IsOrphan(m *store.Mapping, x store.Stored, target string, deleted uint64) bool {
-	return LinkedTo(m, x, target) && UpdatedAt(x) <= deleted+gracePeriod
+	return LinkedTo(m, x, m.TargetOf(target, nil)) && UpdatedAt(x) <= deleted+gracePeriod
 }
 
-// LinkedTo reports whether an object names a target.
-func LinkedTo(m *store.Mapping, x store.Stored, target string) bool {
+// LinkedTo reports whether an object names a target, and has the same owner if the
+// mapping asks for that. Such an object is deleted with the target, also when the
+// mapping's condition hides it.
+func LinkedTo(m *store.Mapping, x store.Stored, target store.Target) bool {
+	return Names(m, x, target.UUID) && m.Owned(x.UUID, x.Body, target)
+}
+
+// Names reports whether the key of an object names a target.
+func Names(m *store.Mapping, x store.Stored, target string) bool {
 	return slices.Contains(store.KeyTargets(object.Field(x.Body, m.Key)), target)
 }
 

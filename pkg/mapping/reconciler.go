@@ -105,6 +105,11 @@ func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target
 		return false, false, err
 	}
 	s := newRound(m, target, base.Body)
+	if s.newOwner {
+		if err := r.forget(ctx, s); err != nil {
+			return false, false, err
+		}
+	}
 	for _, source := range sources {
 		if err := r.apply(ctx, s, source, true); err != nil {
 			return false, false, err
@@ -115,11 +120,16 @@ func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target
 			return false, false, err
 		}
 	}
+	if s.newOwner {
+		if err := r.collect(ctx, s); err != nil {
+			return false, false, err
+		}
+	}
 	if err := r.fit(ctx, s); err != nil {
 		return false, false, err
 	}
 	next := overflow{marked: s.mark, unconfirmed: s.unconfirmed}
-	if next.equal(s.stored) && s.array.equal(s.value) {
+	if next.equal(s.stored) && s.array.equal(s.value) && !s.newOwner {
 		if fence {
 			_, err = store.NewWorker(r.set.Store(m.Target)).CompareAndSet(ctx, base, nil)
 		}
@@ -129,11 +139,14 @@ func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target
 	if !next.equal(s.stored) {
 		fields[OverflowField] = next.update(base.Body, m.Array)
 	}
+	if s.newOwner {
+		fields[OwnersField] = updateOwner(base.Body, m.Array, s.target.Owner)
+	}
 	if _, err := store.NewWorker(r.set.Store(m.Target)).CompareAndSet(ctx, base, fields); err != nil {
 		return false, false, err
 	}
 	for _, source := range s.order {
-		now, _, err := r.entry(ctx, m, source, target)
+		now, _, err := r.entry(ctx, m, source, s.target)
 		if err != nil || !bytes.Equal(now, s.applied[source]) {
 			return false, true, err
 		}
@@ -144,10 +157,13 @@ func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target
 // round is the state of one round.
 type round struct {
 	m       *store.Mapping
-	target  string
+	target  store.Target
 	value   []byte   // the array as it was read
 	wasFull bool     // it was at its limit when it was read
 	stored  overflow // as it was read
+
+	// newOwner: the array is recorded for another owner than the target has, see OwnersField.
+	newOwner bool
 
 	array       *array // as it will be written
 	mark        bool   // there may be objects without an entry; see overflow
@@ -158,7 +174,8 @@ type round struct {
 }
 
 func newRound(m *store.Mapping, target string, body []byte) *round {
-	s := &round{m: m, target: target, value: object.Field(body, m.Array), stored: readOverflow(body, m.Array)}
+	s := &round{m: m, target: m.TargetOf(target, body), value: object.Field(body, m.Array), stored: readOverflow(body, m.Array)}
+	s.newOwner = m.OwnerChanges() && readOwner(body, m.Array) != s.target.Owner
 	s.array = parseArray(s.value)
 	s.wasFull, s.mark, s.applied = s.array.full(m), s.stored.marked, map[string][]byte{}
 	return s
@@ -176,7 +193,7 @@ func (r *Reconciler) apply(ctx context.Context, s *round, source string, hasEven
 		return err
 	}
 	if tooLarge && hasEvent {
-		r.onFull(s.m, s.target)
+		r.onFull(s.m, s.target.UUID)
 	}
 	if entry == nil && !hasEvent && s.array.index(source) < 0 {
 		return nil // this round changes nothing for it, so there is nothing to read again
@@ -184,7 +201,7 @@ func (r *Reconciler) apply(ctx context.Context, s *round, source string, hasEven
 	s.applied[source], s.order = entry, append(s.order, source)
 	if entry != nil && s.array.index(source) < 0 && s.array.full(s.m) {
 		s.mark = true
-		r.onFull(s.m, s.target)
+		r.onFull(s.m, s.target.UUID)
 		return nil
 	}
 	if s.array.put(source, entry) && !hasEvent {
@@ -218,7 +235,7 @@ func (r *Reconciler) fit(ctx context.Context, s *round) error {
 
 // entry is the target's entry for a source as the source is now; nil for none, which
 // can be because it would be too large.
-func (r *Reconciler) entry(ctx context.Context, m *store.Mapping, source, target string) (entry []byte, tooLarge bool, err error) {
+func (r *Reconciler) entry(ctx context.Context, m *store.Mapping, source string, target store.Target) (entry []byte, tooLarge bool, err error) {
 	x, err := r.set.Store(m.Source).Get(ctx, source)
 	if err != nil && !errors.Is(err, errs.NotFound) {
 		return nil, false, err
@@ -232,7 +249,7 @@ func (r *Reconciler) entry(ctx context.Context, m *store.Mapping, source, target
 // refill adds linked objects that have no entry until the array is at its
 // limit, a page of them at most, and reports whether any may be left.
 func (r *Reconciler) refill(ctx context.Context, s *round) (left bool, err error) {
-	return r.eachLinked(ctx, s.m, s.target, func(source string) (bool, error) {
+	return r.eachLinked(ctx, s.m, s.target.UUID, func(source string) (bool, error) {
 		if s.array.index(source) >= 0 {
 			return true, nil
 		}

@@ -24,6 +24,47 @@ type Mapping struct {
 	MaxEntry int // most bytes of an entry: an object whose entry is larger has none; 0: any number
 
 	When Condition // an object for which it does not hold has no entry; nil: it holds for all
+
+	// The fields that hold the owners, where an object has an entry only in a target of
+	// the same owner: "uuid" in the store of users, who own themselves. "": owners do not matter.
+	SourceOwner, TargetOwner string
+}
+
+// Target is what an entry depends on of the target.
+type Target struct {
+	UUID  string
+	Owner string // "" when it has none, or the mapping does not ask
+}
+
+// TargetOf returns the target that an encoded object is, nil when there is none.
+func (m *Mapping) TargetOf(uuid string, body []byte) Target {
+	return Target{UUID: uuid, Owner: ownerOf(m.TargetOwner, uuid, body)}
+}
+
+// SourceOf returns the owner of a source object as far as the mapping asks.
+func (m *Mapping) SourceOf(uuid string, body []byte) (owner string) {
+	return ownerOf(m.SourceOwner, uuid, body)
+}
+
+func ownerOf(field, uuid string, body []byte) string {
+	switch field {
+	case "":
+		return ""
+	case "uuid":
+		return uuid
+	default:
+		owner, _ := object.Text(object.Field(body, field))
+		return owner
+	}
+}
+
+// OwnerChanges reports whether the entries of a target depend on a field of it that can change.
+func (m *Mapping) OwnerChanges() bool { return m.TargetOwner != "" && m.TargetOwner != "uuid" }
+
+// Owned reports whether a source object has the owner of a target, if the mapping asks. An
+// object without an owner has the owner of no other.
+func (m *Mapping) Owned(uuid string, body []byte, target Target) bool {
+	return m.SourceOwner == "" || target.Owner != "" && m.SourceOf(uuid, body) == target.Owner
 }
 
 // Condition decides about an encoded object. It must be a function of the object alone: arrays
@@ -73,9 +114,9 @@ func KeyTargets(value []byte) []string {
 }
 
 // Entry returns the copy of a source object for the array of a target, or nil
-// when the object does not refer to that target, the condition does not hold for
-// it, or the copy is larger than MaxEntry. body is the encoded object, nil when there is none.
-func (m *Mapping) Entry(uuid string, body []byte, target string) []byte {
+// when the object does not refer to that target, has not its owner although the
+// mapping asks for that, does not meet the condition, or the copy is larger than MaxEntry. body is the encoded object, nil when there is none.
+func (m *Mapping) Entry(uuid string, body []byte, target Target) []byte {
 	entry := m.copyOf(uuid, body, target)
 	if m.MaxEntry > 0 && len(entry) > m.MaxEntry {
 		return nil
@@ -85,14 +126,14 @@ func (m *Mapping) Entry(uuid string, body []byte, target string) []byte {
 
 // TooLarge reports whether an object refers to a target and has no entry there because
 // that would be larger than MaxEntry.
-func (m *Mapping) TooLarge(uuid string, body []byte, target string) bool {
+func (m *Mapping) TooLarge(uuid string, body []byte, target Target) bool {
 	if m.MaxEntry == 0 || len(body)+512 < m.MaxEntry { // an entry is hardly larger than its object
 		return false
 	}
 	return len(m.copyOf(uuid, body, target)) > m.MaxEntry
 }
 
-func (m *Mapping) copyOf(uuid string, body []byte, target string) []byte {
+func (m *Mapping) copyOf(uuid string, body []byte, target Target) []byte {
 	if body == nil {
 		return nil
 	}
@@ -101,7 +142,7 @@ func (m *Mapping) copyOf(uuid string, body []byte, target string) []byte {
 	_ = object.Each(body, func(name string, value []byte) bool {
 		if name == m.Key {
 			for _, n := range KeyTargets(value) {
-				refers = refers || n == target
+				refers = refers || n == target.UUID
 			}
 		}
 		for i, field := range m.Fields {
@@ -111,7 +152,7 @@ func (m *Mapping) copyOf(uuid string, body []byte, target string) []byte {
 		}
 		return true
 	})
-	if !refers || m.Hides(body) {
+	if !refers || !m.Owned(uuid, body, target) || m.Hides(body) {
 		return nil
 	}
 	entry := object.AppendString([]byte(`{"uuid":`), uuid)

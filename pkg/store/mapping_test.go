@@ -18,11 +18,11 @@ func TestEntry(t *testing.T) {
 		{"has none without a key", `{"uuid":"b"}`, ""},
 		{"has none for a key that is no uuid", `{"uuid":"b","author":{"uuid":"a"}}`, ""},
 	} {
-		if got := string(m.Entry("b", []byte(c.body), "a")); got != c.want {
+		if got := string(m.Entry("b", []byte(c.body), store.Target{UUID: "a"})); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	if got := m.Entry("b", nil, "a"); got != nil {
+	if got := m.Entry("b", nil, store.Target{UUID: "a"}); got != nil {
 		t.Errorf("a deleted object has an entry: %s", got)
 	}
 }

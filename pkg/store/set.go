@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -86,7 +87,9 @@ func (s *Set) Workers(c Cause) []string {
 		return nil // nothing follows from a change of an array
 	}
 	var workers []string
-	if len(s.MappingsFrom(c.Store)) > 0 || c.Event == event.StoreSaved && len(s.MappingsInto(c.Store)) > 0 {
+	into := s.MappingsInto(c.Store)
+	changes := c.Event == event.StoreSaved && len(into) > 0 || c.Event == event.StoreUpdated && slices.ContainsFunc(into, (*Mapping).OwnerChanges)
+	if len(s.MappingsFrom(c.Store)) > 0 || changes {
 		workers = append(workers, event.OriginMapping)
 	}
 	if c.Event == event.StoreDeleted && len(s.cascades[c.Store]) > 0 {

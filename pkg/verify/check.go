@@ -34,7 +34,7 @@ type check struct {
 	report     *Report
 	tracker    *Tracker
 
-	named map[string]int // target → objects that name it
+	named map[store.Target]int // target → objects that name it, with their owner if the mapping asks for that
 
 	mu         sync.Mutex          // guards what follows, and the report, in compareArrays
 	candidates map[string][]string // target → objects that name it
@@ -42,7 +42,7 @@ type check struct {
 
 // run returns the candidates.
 func (c *check) run(ctx context.Context) ([]*candidate, error) {
-	c.named, c.candidates = map[string]int{}, map[string][]string{}
+	c.named, c.candidates = map[store.Target]int{}, map[string][]string{}
 	if err := c.countNames(ctx); err != nil {
 		return nil, err
 	}
@@ -88,13 +88,17 @@ func (c *check) countNames(ctx context.Context) error {
 			c.report.Objects++
 		}
 		hidden := c.m.Array != "" && c.m.Hides(x.Body)
-		for _, target := range c.names(x) {
+		for _, uuid := range c.names(x) {
+			target := store.Target{UUID: uuid, Owner: c.m.SourceOf(x.UUID, x.Body)}
+			if !c.m.Owned(x.UUID, x.Body, target) {
+				continue // it has no owner
+			}
 			if hidden {
 				c.named[target] += 0 // a cascade deletes it all the same
 				continue
 			}
 			if c.m.Array != "" && c.m.TooLarge(x.UUID, x.Body, target) {
-				c.addTooLarge(x.UUID, target)
+				c.addTooLarge(x.UUID, uuid)
 				c.named[target] += 0 // a cascade deletes it all the same
 				continue
 			}
@@ -119,8 +123,9 @@ func (c *check) compareArrays(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
 	err := c.scan(gctx, c.m.Target, func(t store.Stored) error {
-		named := c.named[t.UUID]
-		delete(c.named, t.UUID)
+		target := c.m.TargetOf(t.UUID, t.Body)
+		named := c.named[target]
+		delete(c.named, target)
 		g.Go(func() error {
 			found, entries, size, err := c.compare(gctx, t)
 			if err == nil {
@@ -164,10 +169,10 @@ func (c *check) findDeleted(ctx context.Context) error {
 	g.SetLimit(atOnce)
 	for target := range c.named {
 		g.Go(func() error {
-			_, deleted, err := c.set.Store(c.m.Target).Deleted(ctx, target)
+			_, deleted, err := c.set.Store(c.m.Target).Deleted(ctx, target.UUID)
 			if deleted {
 				c.mu.Lock()
-				c.candidates[target] = []string{}
+				c.candidates[target.UUID] = []string{}
 				c.mu.Unlock()
 			}
 			return err
@@ -197,7 +202,7 @@ func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference
 	if value != nil && value[0] != '[' {
 		return []Difference{c.difference(Malformed, t.UUID, "", "the property is not an array")}, 0, 0, nil
 	}
-	seen := map[string]bool{}
+	seen, target := map[string]bool{}, c.m.TargetOf(t.UUID, t.Body)
 	object.Elements(value, func(entry []byte) bool {
 		entries++
 		size += len(entry) + 1
@@ -215,7 +220,7 @@ func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference
 		if x, err = c.source(ctx, uuid); err != nil {
 			return false
 		}
-		switch want := c.m.Entry(uuid, x.Body, t.UUID); {
+		switch want := c.m.Entry(uuid, x.Body, target); {
 		case want == nil:
 			found = append(found, c.difference(Extra, t.UUID, uuid, c.whyNone(x, t)))
 		case !bytes.Equal(want, entry):
@@ -228,10 +233,16 @@ func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference
 
 // whyNone says why an object has no entry, where it names the target and yet has none.
 func (c *check) whyNone(x, t store.Stored) string {
-	if x.Body != nil && mapping.LinkedTo(c.m, x, t.UUID) && c.m.Hides(x.Body) {
+	switch {
+	case x.Body == nil || !mapping.Names(c.m, x, t.UUID):
+		return ""
+	case !c.m.Owned(x.UUID, x.Body, c.m.TargetOf(t.UUID, t.Body)):
+		return "the object has not the owner of the target"
+	case c.m.Hides(x.Body):
 		return "the mapping's condition does not hold for the object"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // source reads an object; the zero Stored when there is none.
@@ -281,7 +292,7 @@ func (c *check) differences(ctx context.Context, target string, sources []string
 		if err != nil {
 			return nil, err
 		}
-		if c.m.Entry(uuid, x.Body, target) != nil {
+		if c.m.Entry(uuid, x.Body, c.m.TargetOf(target, t.Body)) != nil {
 			found = append(found, c.difference(Missing, target, uuid, ""))
 		}
 	}

@@ -78,6 +78,7 @@ type Array struct {
 	Key     string
 	Fields  []string
 	Cascade bool
+	Some    bool // the mapping has a condition: not every object that refers to the target has an entry
 }
 
 // Key is a property with the uuid of an object of another store, or with several.
@@ -139,7 +140,7 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 	}
 	for _, source := range slices.Sorted(maps.Keys(c.Stores)) {
 		if m, ok := c.Stores[source].Map[s.Name]; ok {
-			out.Arrays = append(out.Arrays, Array{m.Target, source, m.Key, m.Fields, m.Cascade})
+			out.Arrays = append(out.Arrays, Array{m.Target, source, m.Key, m.Fields, m.Cascade, m.When != "" || m.SameOwner})
 		}
 	}
 	for _, target := range slices.Sorted(maps.Keys(s.Map)) {

@@ -48,6 +48,9 @@ func about(s *model.Store) string {
 	}
 	for _, a := range s.Arrays {
 		fmt.Fprintf(&b, " `%s` holds copies of what refers to them in `%s`", a.Name, a.Source)
+		if a.Some {
+			b.WriteString(" and meets the conditions of the mapping")
+		}
 		if a.Cascade {
 			b.WriteString(", which goes when they go")
 		}

@@ -1,0 +1,62 @@
+package mapping
+
+import (
+	"context"
+
+	"belfry/pkg/backoff"
+	"belfry/pkg/store/object"
+)
+
+// OwnersField is the internal field of a target that holds for whom its arrays are: a JSON
+// object, the name of an array whose entries have the target's owner → that owner.
+//
+// The owner of a target can change, although no client changes it, and objects whose
+// events were handled long ago then gain or lose their entries. So a round that finds
+// another owner than the recorded one reads all objects, and records the owner in the
+// write of the array: no round gets around that, whatever it was started for.
+const OwnersField = "_owners"
+
+func readOwner(body []byte, array string) string {
+	owner, _ := object.Text(object.Field(object.Field(body, OwnersField), array))
+	return owner
+}
+
+// updateOwner returns a target's OwnersField with this owner of an array; nil when no array has one.
+func updateOwner(body []byte, array, owner string) []byte {
+	all, err := object.Decode(object.Field(body, OwnersField))
+	if err != nil {
+		all = object.Object{}
+	}
+	delete(all, array)
+	if owner != "" {
+		all.Set(array, owner)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all.Encode()
+}
+
+// forget removes the entries of objects that have another owner than the target now, and
+// updates the others.
+func (r *Reconciler) forget(ctx context.Context, s *round) error {
+	for _, source := range s.array.uuids() {
+		if err := r.apply(ctx, s, source, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect gives every object that names the target its entry. One that was saved before the
+// target was read is in the index after IndexLag; one that is saved later has an event, whose
+// handler finds the owner unrecorded, or this round's write.
+func (r *Reconciler) collect(ctx context.Context, s *round) error {
+	if err := backoff.Sleep(ctx, r.set.Store(s.m.Source).IndexLag()); err != nil {
+		return err
+	}
+	_, err := r.eachLinked(ctx, s.m, s.target.UUID, func(source string) (bool, error) {
+		return true, r.apply(ctx, s, source, true)
+	})
+	return err
+}
