@@ -40,6 +40,7 @@ type Config struct {
 	Metrics         Metrics
 	Bus             Bus
 	Events          EventStreams
+	Limits          RequestLimits
 	Documents       Documents
 	Backends        map[string]Backend
 	Stores          map[string]*Store
@@ -182,6 +183,7 @@ func (c *Config) read(s *section) {
 	c.Metrics = readMetrics(s.section("metrics"))
 	c.Bus = readBus(s.section("bus"))
 	c.Events = readEventStreams(s.section("events"))
+	c.readLimits(s.section("limits"))
 	c.Documents = readDocuments(s.section("documents"))
 	c.readBackends(s)
 	c.readAuthentication(s.section("authentication"))

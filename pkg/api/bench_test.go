@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"belfry/pkg/api"
+	"belfry/pkg/api/kit"
 	"belfry/pkg/api/objects"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -30,8 +31,8 @@ const book = `{"title":"The Nine Tailors","author":"0199f3a2-1111-7b52-9d0e-3f6a
 // rates.
 type bench struct {
 	*testing.B
-	front, bare http.Handler
-	path        string
+	front, limited, bare http.Handler // limited is the front with limits that are not reached
+	path                 string
 }
 
 func newBench(b *testing.B) *bench {
@@ -53,11 +54,13 @@ func newBench(b *testing.B) *bench {
 	if err != nil {
 		b.Fatal(err)
 	}
-	front := api.New(api.Options{
+	options := api.Options{
 		Objects: []objects.Options{{Store: books, URL: "/books"}},
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
-	return &bench{b, front, bare(books.Driver()), "/books/" + stored.UUID}
+	}
+	front := api.New(options)
+	options.Limits = kit.LimitOptions{Address: kit.Rates{Reads: 1 << 40}, User: kit.Rates{Reads: 1 << 40}, Loopback: true}
+	return &bench{b, front, api.New(options), bare(books.Driver()), "/books/" + stored.UUID}
 }
 
 // bare is a minimal HTTP server that stores objects.
@@ -92,9 +95,11 @@ func BenchmarkGet(b *testing.B) {
 	n := newBench(b)
 	b.Run("handler/bare", func(b *testing.B) { inMemory(b, n.bare, n.path) })
 	b.Run("handler/front", func(b *testing.B) { inMemory(b, n.front, n.path) })
+	b.Run("handler/limited", func(b *testing.B) { inMemory(b, n.limited, n.path) })
 	request := "GET " + n.path + " HTTP/1.1\r\nHost: x\r\nUser-Agent: bench\r\n\r\n"
 	b.Run("tcp/bare", func(b *testing.B) { overTCP(b, n.bare, request, http.StatusOK) })
 	b.Run("tcp/front", func(b *testing.B) { overTCP(b, n.front, request, http.StatusOK) })
+	b.Run("tcp/limited", func(b *testing.B) { overTCP(b, n.limited, request, http.StatusOK) })
 }
 
 func BenchmarkCreate(b *testing.B) {

@@ -46,6 +46,7 @@ type Options struct {
 	MaxBody  int64                // most bytes of a request body; 0: DefaultMaxBody
 	MaxWait  time.Duration        // longest Prefer: wait; 0: DefaultMaxWait
 	Proxies  []netip.Prefix       // whose X-Forwarded-For is trusted
+	Limits   kit.LimitOptions     // of clients; all 0: none
 	Hosts    *kit.Hosts           // nil: requests may name any host
 
 	Development bool // a denial says which rule denies
@@ -86,7 +87,8 @@ func New(o Options) *Server {
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)
 	}
-	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping})
+	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping,
+		Limits: kit.NewLimits(o.Limits, o.Registry)})
 
 	if o.Login != nil {
 		login.Mount(router, calls, origins, *o.Login)

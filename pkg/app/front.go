@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
@@ -63,6 +64,11 @@ func (a *App) hosts() *kit.Hosts {
 	return kit.NewHosts(a.config.BaseURLAt(a.HTTPAddress()), a.config.Hosts...)
 }
 
+// limits returns the limits of clients over HTTP.
+func limits(l config.RequestLimits) kit.LimitOptions {
+	return kit.LimitOptions{Address: kit.Rates(l.Address), User: kit.Rates(l.User), Loopback: l.Loopback}
+}
+
 // serveHTTP serves requests. A process without the role front serves its health only, and its metrics
 // where these have no port of their own.
 func (a *App) serveHTTP(context.Context) error {
@@ -74,7 +80,7 @@ func (a *App) serveHTTP(context.Context) error {
 			return err
 		}
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
-		o.Waiter, o.Proxies, o.Documents = a.waiter, a.config.Proxies, documents
+		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, documents, limits(a.config.Limits)
 		o.Development = a.config.Development
 	}
 	serving := api.New(o)

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/natsapi"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -254,4 +255,18 @@ func TestServerStopsWhileTheBusIsUnavailable(t *testing.T) {
 		_, err := w.conn.Request("store.Books.list", []byte("{}"), time.Second)
 		return errors.Is(err, nats.ErrNoResponders)
 	})
+}
+
+func TestAClientThatExceedsItsLimitIsToldToWait(t *testing.T) {
+	w := newFixture(t, nil, nil)
+	w.options.Limits = natsapi.Limits{Requests: 1}
+	w.serve()
+	a := w.ask("exists", `{"uuid":"x"}`)
+	for n := 0; a.status == "" && n < 10_000; n++ { // until the tokens are used up
+		a = w.ask("exists", `{"uuid":"x"}`)
+	}
+	if a.status != "429" || !strings.Contains(a.text, "limits.bus.requests") {
+		t.Errorf("%s %s", a.status, a.body)
+	}
+	w.want("", "exists", `{"uuid":"x"}`, wire.HeaderActor, "ann")
 }

@@ -23,7 +23,7 @@
 // # Load
 //
 // Requests of a store are handled concurrently up to MaxInFlight. Up to MaxQueued
-// more wait; further ones get 503 at once.
+// more wait; further ones get 503 at once. Each client is limited too (limits.go).
 package natsapi
 
 import (
@@ -66,6 +66,7 @@ type Options struct {
 	Timeout     time.Duration    // of one request; 0: DefaultTimeout
 	MaxInFlight int              // requests of a store handled at once; 0: DefaultMaxInFlight
 	MaxQueued   int              // further requests of a store that wait; 0: DefaultMaxQueued
+	Limits      Limits           // of each client
 	Now         func() time.Time // nil: time.Now
 
 	// TakeoverDelay is how long another server may take to reply before this one
@@ -83,6 +84,7 @@ type Server struct {
 	instance string // unique to this server
 	metrics  *metrics
 	locks    *store.KeyLock // by keyID
+	limits   limits
 	services []*service
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -115,7 +117,7 @@ func Start(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{opts: o, instance: nuid.Next(), locks: store.NewKeyLock(), metrics: newMetrics(o.Registry)}
+	s := &Server{opts: o, instance: nuid.Next(), locks: store.NewKeyLock(), limits: newLimits(o.Limits), metrics: newMetrics(o.Registry)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, st := range o.Stores {
 		v := newService(s, st)

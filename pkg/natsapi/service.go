@@ -134,6 +134,10 @@ func (v *service) receive(e *endpoint, m *nats.Msg) {
 		return
 	}
 	size := len(m.Data)
+	if err := v.server.limits.admit(m, received); err != nil {
+		v.reply(e, m, received, requestID(m), err, reply{})
+		return
+	}
 	if !v.admission.admit(size) {
 		err := errs.New(errs.Unavailable, "store %s has too many requests over the bus: try again later", v.store.Name())
 		v.reply(e, m, received, requestID(m), err, reply{})

@@ -27,8 +27,13 @@ func Encode(document any) []byte {
 // at least one.
 func RetryAfter(err error) string {
 	var e *errs.Error
-	if errors.As(err, &e) && e.RetryAfter > time.Second {
-		return strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10)
+	if errors.As(err, &e) {
+		return Seconds(e.RetryAfter)
 	}
 	return "1"
+}
+
+// Seconds returns a duration in whole seconds, rounded up, at least one.
+func Seconds(d time.Duration) string {
+	return strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10)
 }

@@ -1,6 +1,8 @@
 // Package ratelimit limits how often clients may do something, in bounded memory.
 //
-// Limiter is a token bucket for each network address. It is not a
+// Clients is a token bucket for each of many clients, for limits on requests.
+//
+// Limiter is a token bucket for each network address, for attempts. It is not a
 // golang.org/x/time/rate.Limiter because belfry returns the token of an attempt
 // that succeeded, and rate cannot return a token that was taken: its
 // Reservation.Cancel restores only what is still to come.
@@ -81,6 +83,9 @@ func Key(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
 		return address
+	}
+	if ip.Is4() {
+		return address // has one spelling
 	}
 	if ip = ip.Unmap().WithZone(""); ip.Is4() {
 		return ip.String()

@@ -42,7 +42,7 @@ type handler struct {
 // Mount adds the route /events.
 func Mount(stopping context.Context, r *kit.Router, calls *kit.Calls, hub *sse.Hub) {
 	h := &handler{hub, calls, stopping}
-	r.HandleGet(path, h.serve)
+	r.HandleGet(path, calls.Limit(kit.Read, h.serve))
 }
 
 // serve is GET /events: a stream of events until the client disconnects or is

@@ -4,8 +4,9 @@
 //
 //	PUT /binaries/upload/Books/{uuid}/cover/0
 //	  kit.Router          filters: CORS, cross-site request forgery
+//	  kit.Calls.Limit     limits of the address and of the user
 //	  handler.put         path and headers (announcement); the body as an inflow, with its
-//	                      time limits (flow.go); a form up to its file (form.go)
+//	                      time limits and limits of bytes (flow.go); a form up to its file (form.go)
 //	  kit.Calls.Write     authenticates the client; honors Prefer: wait
 //	  binary.Service.Put  checks what can be refused, stores the content, has kit.Calls
 //	                      authenticate the client again, writes the record
@@ -89,13 +90,13 @@ func Mount(r *kit.Router, calls *kit.Calls, exposed map[string]Routes, o Options
 	}
 	const place = "/:" + storeParam + "/:" + kit.UUIDParam + "/:" + propertyParam + "/:" + indexParam
 	if !o.Restrict.Get {
-		r.HandleGet(h.url+place, h.get)
+		r.HandleGet(h.url+place, calls.Limit(kit.Read, h.get))
 	}
 	if !o.Restrict.Create {
-		r.Handle(http.MethodPut, h.url+upload+place, h.put)
+		r.Handle(http.MethodPut, h.url+upload+place, calls.Limit(kit.Upload, h.put))
 	}
 	if !o.Restrict.Delete {
-		r.Handle(http.MethodDelete, h.url+place+"/:"+hashParam, h.delete)
+		r.Handle(http.MethodDelete, h.url+place+"/:"+hashParam, calls.Limit(kit.Write, h.delete))
 	}
 }
 

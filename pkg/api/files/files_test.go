@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/files"
+	"belfry/pkg/api/kit"
 	"belfry/pkg/api/objects"
 	"belfry/pkg/binary"
 	"belfry/pkg/event"
@@ -255,5 +257,23 @@ func TestRestrictionsOfAStoreHoldForItsFiles(t *testing.T) {
 			l.Do("HEAD", "/files/Books/emma/covers/0", "").Want(c.get)
 			l.Do("DELETE", "/files/Books/emma/covers/0/"+hashOf("x"), "").Want(c.remove)
 		})
+	}
+}
+
+func TestRoutesOfFilesHaveLimits(t *testing.T) {
+	l := startLibrary(t, func(o *api.Options) {
+		o.Limits = kit.LimitOptions{Address: kit.Rates{Reads: 1, Writes: 1}, Loopback: true}
+	})
+	for _, c := range []struct{ limit, method, path string }{
+		{"reads", "GET", "/files/Books/x/covers/0"}, {"reads", "HEAD", "/files/Books/x/covers/0"},
+		{"writes", "PUT", "/files/upload/Books/x/covers/add"}, {"writes", "DELETE", "/files/Books/x/covers/0/x"},
+	} {
+		r := l.Do(c.method, c.path, "")
+		for n := 0; r.StatusCode != 429 && n < 10_000; n++ { // until the tokens are used up
+			r = l.Do(c.method, c.path, "")
+		}
+		if r.StatusCode != 429 || !strings.HasPrefix(r.Header.Get("RateLimit"), `"address-`+c.limit+`";r=0;t=`) {
+			t.Errorf("%s %s: %d %v", c.method, c.path, r.StatusCode, r.Header)
+		}
 	}
 }

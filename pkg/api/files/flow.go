@@ -46,6 +46,7 @@ func (p *pace) end(n int64, took time.Duration) {
 // readers may replace that.
 type inflow struct {
 	body    io.Reader
+	meter   func(n int) error // counts bytes, and waits where their limit is exceeded
 	control *http.ResponseController
 	pace    pace
 	length  int64 // Content-Length; -1: unknown
@@ -56,7 +57,7 @@ type inflow struct {
 
 func newInflow(x *kit.Exchange, patience time.Duration) *inflow {
 	return &inflow{
-		body: x.Request.Body, length: x.Request.ContentLength,
+		body: x.Request.Body, meter: x.Pace, length: x.Request.ContentLength,
 		control: http.NewResponseController(x.ResponseWriter), pace: pace{patience: patience},
 	}
 }
@@ -72,6 +73,9 @@ func (f *inflow) Read(p []byte) (int, error) {
 	n, err := f.body.Read(p)
 	f.pace.end(int64(n), time.Since(began))
 	f.bytes += int64(n)
+	if limited := f.meter(n); limited != nil {
+		err = limited
+	}
 	if errors.Is(err, io.EOF) {
 		f.ended = true
 	} else if err != nil {

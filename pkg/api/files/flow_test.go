@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -356,4 +357,31 @@ func TestFileIsSentByTheSystem(t *testing.T) {
 	if w.bytes != big || w.files != big/flowWindow {
 		t.Errorf("%d bytes in %d pieces", w.bytes, w.files)
 	}
+}
+
+func TestUploadsAreSlowedDownToTheirLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		r := kit.NewRouter(kit.RouterOptions{Registry: registry, Logger: slog.New(slog.DiscardHandler)})
+		limits := kit.NewLimits(kit.LimitOptions{Address: kit.Rates{UploadBytes: 64 << 10}}, registry)
+		calls := kit.NewCalls(kit.CallOptions{Limits: limits})
+		r.Handle(http.MethodPut, "/flow", calls.Limit(kit.Upload, func(x *kit.Exchange) error {
+			_, err := io.Copy(io.Discard, newInflow(x, ample))
+			return err
+		}))
+		began := time.Now()
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequest(http.MethodPut, "/flow", bytes.NewReader(make([]byte, 1<<20))))
+		// Ten seconds' worth at once, then 384 KiB.
+		if took := time.Since(began).Round(100 * time.Millisecond); w.Code != 200 || took != 6*time.Second {
+			t.Errorf("status %d after %s", w.Code, took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began = time.Now()
+		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPut, "/flow", bytes.NewReader(make([]byte, 1<<20))))
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("an upload whose client has disconnected ends after %s", took)
+		}
+	})
 }

@@ -35,6 +35,7 @@ type CallOptions struct {
 	Waiter   Waiter          // nil: Prefer: wait is ignored
 	MaxWait  time.Duration   // longest Prefer: wait
 	Stopping context.Context // ends all waiting
+	Limits   *Limits         // nil: none
 }
 
 // Calls makes the calls of stores on behalf of requests.

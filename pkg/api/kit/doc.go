@@ -6,6 +6,8 @@
 //   - Router.ServeHTTP gives the request an Exchange, with a request id and the
 //     client's address.
 //   - The filters run: CORS, cross-site request forgery (origins.go).
+//   - The limits of what the route does are checked: of the address, then of the user
+//     (limits.go).
 //   - The Handler of the route reads path, headers and body from the Exchange
 //     (path.go, conditions.go, body.go), and calls stores through Calls, which
 //     authenticates the client and honors Prefer: wait (calls.go, prefer.go).

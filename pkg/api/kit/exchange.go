@@ -5,10 +5,12 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"belfry/pkg/auth"
+	"belfry/pkg/ratelimit"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
 )
@@ -41,6 +43,8 @@ type Exchange struct {
 	session       *auth.Session
 	authenticated bool // session is known
 	rules         *policy.Budget
+	began         time.Time
+	metered       [2]*ratelimit.Bucket // of bytes: of the address and of the user; nil: none
 	values        []string
 }
 

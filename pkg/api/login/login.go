@@ -45,11 +45,11 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery,
 	}
 	r.HandleGet("/auth", h.providers)
-	r.HandleGet("/auth/me", h.me)
-	r.Handle(http.MethodDelete, "/auth", h.logout)
-	r.HandleGet("/auth/sessions", h.sessions)
-	r.Handle(http.MethodDelete, "/auth/sessions/:"+kit.UUIDParam, h.revoke)
-	r.Handle(http.MethodDelete, "/auth/idents/:"+kit.UUIDParam, h.unlink)
+	r.HandleGet("/auth/me", calls.Limit(kit.Read, h.me))
+	r.Handle(http.MethodDelete, "/auth", calls.Limit(kit.Write, h.logout))
+	r.HandleGet("/auth/sessions", calls.Limit(kit.Read, h.sessions))
+	r.Handle(http.MethodDelete, "/auth/sessions/:"+kit.UUIDParam, calls.Limit(kit.Write, h.revoke))
+	r.Handle(http.MethodDelete, "/auth/idents/:"+kit.UUIDParam, calls.Limit(kit.Write, h.unlink))
 	if h.service.EmailEnabled() {
 		r.Handle(http.MethodPost, "/auth/email", h.email)
 		r.Handle(http.MethodPut, "/auth/email", h.changePassword)

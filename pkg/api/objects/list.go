@@ -31,6 +31,7 @@ func (r *resource) list(x *kit.Exchange) error {
 	}
 	body := page.Encode("items")
 	memory.resize(len(body))
+	x.Charge(len(body))
 	if n := len(page.Objects); n > 0 {
 		r.objectBytes.Store(int64(len(body)/n) + 1)
 	}

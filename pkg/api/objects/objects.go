@@ -4,6 +4,7 @@
 //
 //	POST /books
 //	  kit.Router        filters: CORS, cross-site request forgery
+//	  kit.Calls.Limit   limits of the address and of the user
 //	  resource.create   preconditions and the object of the body
 //	  kit.Calls.Write   authenticates the client; honors Prefer: wait
 //	  store.Store.Save  policy, schema, limits; writes the record with its event
@@ -51,20 +52,20 @@ func Mount(r *kit.Router, calls *kit.Calls, budget *Budget, o Options) {
 	res := &resource{store: o.Store, calls: calls, budget: budget, url: strings.TrimRight(o.URL, "/"), noGet: o.Restrict.Get}
 	one := res.url + "/:" + kit.UUIDParam
 	if !o.Restrict.Create {
-		r.Handle(http.MethodPost, res.url, res.create)
+		r.Handle(http.MethodPost, res.url, calls.Limit(kit.Write, res.create))
 	}
 	if o.List {
-		r.HandleGet(res.url, res.list)
+		r.HandleGet(res.url, calls.Limit(kit.List, res.list))
 	}
 	if !o.Restrict.Get {
-		r.HandleGet(one, res.get)
+		r.HandleGet(one, calls.Limit(kit.Read, res.get))
 	}
 	if !o.Restrict.Update {
-		r.Handle(http.MethodPut, one, res.replace)
-		r.Handle(http.MethodPatch, one, res.patch)
+		r.Handle(http.MethodPut, one, calls.Limit(kit.Write, res.replace))
+		r.Handle(http.MethodPatch, one, calls.Limit(kit.Write, res.patch))
 	}
 	if !o.Restrict.Delete {
-		r.Handle(http.MethodDelete, one, res.delete)
+		r.Handle(http.MethodDelete, one, calls.Limit(kit.Write, res.delete))
 	}
 }
 

@@ -133,6 +133,8 @@ func allHeaders() *ordered.Object {
 		"Set-Cookie", optional("The session's cookie."),
 		"Www-Authenticate", header("How to say who one is.", ""),
 		"Retry-After", header("Seconds after which to try again.", `^[1-9][0-9]*$`),
+		"Ratelimit", optional("What is left of limits that are more than half used up: r, within t seconds (draft-ietf-httpapi-ratelimit-headers-11). Other replies may have it too."),
+		"Ratelimit-Policy", optional("These limits: q requests, or bytes, at once, and as many within w seconds. Other replies may have it too."),
 		"Content-Disposition", header("Whether a browser shows the file or saves it, and under what name.", ""),
 		"Content-Security-Policy", header("No script of a file runs.", ""),
 		"Accept-Ranges", header("Parts can be had, in bytes.", "^bytes$"),

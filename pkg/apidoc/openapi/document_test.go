@@ -51,12 +51,13 @@ func TestDocumentHasTheRoutesOfTheConfiguration(t *testing.T) {
 		{"no documents", `documents: {openapi: false}`, "paths /openapi.json", ""},
 		{"the other document", `documents: {openapi: false}`, "paths /asyncapi.json", "get head"},
 
-		{"statuses of an open store", `stores: {A: {expose: {}}}`, "paths /a/{uuid} get responses", "200 304 400 401 404 412 500 503"},
+		{"statuses of an open store", `stores: {A: {expose: {}}}`, "paths /a/{uuid} get responses", "200 304 400 401 404 412 429 500 503"},
 		{"and of one with a policy", `stores: {A: {expose: {}, policy: owner}}`, "paths /a/{uuid} get responses", "200 304 400 401 403 404 412 429 500 503"},
+		{"headers of a limit", ``, "components responses Limited headers", "Cache-Control Ratelimit Ratelimit-Policy Retry-After X-Request-Id"},
 		{"and of an intercepted one", `stores: {A: {expose: {}, intercept: {get: [{name: x}]}}}`, "paths /a/{uuid} get responses",
 			"200 304 400 401 403 404 409 412 413 415 429 500 503"},
 		{"a storage with signed URLs", `{stores: {A: {expose: {}}}, binaries: {b: {type: S3Storage, bucket: x, presign: 1m}}}`,
-			"paths /binary/{store}/{uuid}/{property}/{index} get responses", "200 206 302 304 400 401 403 404 412 416 500 503"},
+			"paths /binary/{store}/{uuid}/{property}/{index} get responses", "200 206 302 304 400 401 403 404 412 416 429 500 503"},
 		{"what nothing refers to", ``, "components responses", "Conflict Denied Internal Invalid NotFound Unauthenticated Unavailable Limited"},
 	} {
 		want := strings.Fields(c.want)

@@ -28,7 +28,7 @@ func (d *document) files(f model.Files) {
 			description: "The indexes of later files decrease.",
 			parameters:  append(d.place(f, "update", index(false)), append(parameters("IfMatch", "Prefer"), hash)...),
 			replies:     ordered.Of("204", reply("It is deleted.", nil, "Preference-Applied")),
-			problems:    append(d.askedOf(f, "update"), 400, 401, 403, 404, 409, 412, 500, 503),
+			problems:    append(d.askedOf(f, "update"), 400, 401, 403, 404, 409, 412, 429, 500, 503),
 		})
 	}
 }
@@ -108,7 +108,7 @@ func (d *document) upload(f model.Files, tag, path string) {
 			header("Content-Digest", "What arrives must have this hash: `sha-256=:<base64>:` (RFC 9530)."))...),
 		body:     body(ordered.Of(anyType, ordered.Of("schema", raw()), multipartType, ordered.Of("schema", parts))),
 		replies:  ordered.Of("200", record("It replaced a file."), "201", record("It was added.", "Location")),
-		problems: append(d.askedOf(f, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 500, 503),
+		problems: append(d.askedOf(f, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 429, 500, 503),
 	})
 }
 
@@ -130,7 +130,7 @@ func (d *document) download(f model.Files, tag, path string) {
 			"206", file("A part of it.", "Content-Range"),
 			"304", known,
 		),
-		problems: append(d.askedOf(f, "get"), 400, 401, 403, 404, 412, 416, 500, 503),
+		problems: append(d.askedOf(f, "get"), 400, 401, 403, 404, 412, 416, 429, 500, 503),
 	}
 	if f.Signed {
 		o.replies.Set("302", redirectTo("To the storage; the URL expires.", "Etag"))
@@ -140,6 +140,6 @@ func (d *document) download(f model.Files, tag, path string) {
 		method: "head", path: path, tag: tag, id: "head" + f.ID + "File", summary: "The headers of a file",
 		parameters: append(d.place(f, "get", index(false)), parameters("IfMatch", "IfNoneMatch")...),
 		replies:    ordered.Of("200", reply("What the file is.", nil, about...), "304", known),
-		problems:   append(d.askedOf(f, "get"), 400, 401, 403, 404, 412, 500, 503),
+		problems:   append(d.askedOf(f, "get"), 400, 401, 403, 404, 412, 429, 500, 503),
 	})
 }

@@ -21,12 +21,12 @@ func (d *document) login() {
 	d.add(operation{
 		method: "delete", path: "/auth", tag: loginTag, id: "logout", summary: "Log out",
 		replies:  ordered.Of("204", reply("The session has ended, if there was one.", nil, "Cache-Control", "Set-Cookie")),
-		problems: []int{401, 403, 409, 500, 503},
+		problems: []int{401, 403, 409, 429, 500, 503},
 	})
 	d.get(operation{
 		path: "/auth/me", tag: loginTag, id: "getMe", summary: "Read the user who is logged in", security: needed(),
 		replies:  ordered.Of("200", object(l.Users, "The user.")),
-		problems: []int{401, 500, 503},
+		problems: []int{401, 429, 500, 503},
 	})
 	d.sessions()
 	if l.Email {
@@ -54,20 +54,20 @@ func (d *document) sessions() {
 	d.get(operation{
 		path: "/auth/sessions", tag: loginTag, id: "listSessions", summary: "List one's sessions", security: needed(),
 		replies:  ordered.Of("200", reply("The sessions, the oldest first.", asJSON(list), "Cache-Control")),
-		problems: []int{401, 500, 503},
+		problems: []int{401, 429, 500, 503},
 	})
 	d.add(operation{
 		method: "delete", path: "/auth/sessions/{uuid}", tag: loginTag, id: "endSession", summary: "End a session", security: needed(),
 		parameters: parameters("UUID"),
 		replies:    ordered.Of("204", reply("It has ended.", nil, "Cache-Control", "Set-Cookie")),
-		problems:   []int{400, 401, 403, 404, 409, 500, 503},
+		problems:   []int{400, 401, 403, 404, 409, 429, 500, 503},
 	})
 	d.add(operation{
 		method: "delete", path: "/auth/idents/{uuid}", tag: loginTag, id: "unlinkIdent", summary: "Unlink an ident", security: needed(),
 		description: "The last one can't be unlinked: 409.",
 		parameters:  parameters("UUID", "Prefer"),
 		replies:     ordered.Of("204", reply("It is unlinked.", nil, "Cache-Control", "Preference-Applied")),
-		problems:    []int{400, 401, 403, 404, 409, 500, 503},
+		problems:    []int{400, 401, 403, 404, 409, 429, 500, 503},
 	})
 }
 

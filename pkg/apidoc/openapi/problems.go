@@ -31,7 +31,8 @@ func failures() []failure {
 		{415, "Unsupported", []string{"unsupported"}, "The media type, charset or encoding is not supported.", nil},
 		{416, "NoSuchRange", []string{"range"}, "No byte of the file is in the range.", []string{"Content-Range"}},
 		{421, "Misdirected", []string{"misdirected"}, "The configuration does not name the host of the request.", nil},
-		{429, "Limited", []string{"limited"}, "Too many requests.", []string{"Retry-After"}},
+		{429, "Limited", []string{"limited"}, "Too much is asked for: more than a limit of the client, or what a rule, an interceptor or a list takes.",
+			[]string{"Retry-After", "Ratelimit", "Ratelimit-Policy"}},
 		{500, "Internal", []string{"internal"}, "An internal error; the server's log has it under the request's id.", nil},
 		{503, "Unavailable", []string{"unavailable"}, "Something that belfry needs is unavailable, or belfry is starting or stopping.", []string{"Retry-After"}},
 	}
@@ -97,14 +98,4 @@ func interceptorProblems(s *model.Store, op string) []int {
 		return nil
 	}
 	return []int{400, 401, 403, 404, 409, 412, 413, 415, 429, 503}
-}
-
-// ruleProblems are the statuses of interceptors, and of rules that cost more than those of one
-// request may.
-func ruleProblems(s *model.Store, op string) []int {
-	problems := interceptorProblems(s, op)
-	if s.Rules[op] || op == "save" && s.Rules["create"] {
-		problems = append(problems, 429)
-	}
-	return problems
 }

@@ -90,7 +90,7 @@ func (d *document) create(s *model.Store) {
 		parameters:  parameters("IfAbsent", "Prefer"),
 		body:        body(asJSON(model.Ref(s.InputName()))),
 		replies:     ordered.Of("201", written(s, "The object as it was stored.", "Location", "Preference-Applied")),
-		problems:    append(ruleProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 500, 503),
+		problems:    append(interceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 429, 500, 503),
 	})
 }
 
@@ -126,7 +126,7 @@ func (d *document) list(s *model.Store) {
 }
 
 func (d *document) read(s *model.Store, path string) {
-	problems := append(ruleProblems(s, "get"), 400, 401, 404, 412, 500, 503)
+	problems := append(interceptorProblems(s, "get"), 400, 401, 404, 412, 429, 500, 503)
 	if s.Rules["get"] {
 		problems = append(problems, 403)
 	}
@@ -150,7 +150,7 @@ func (d *document) update(s *model.Store, path string, o operation) {
 	o.path, o.tag, o.security = path, s.Name, secured(s, "update")
 	o.parameters = parameters("UUID", "IfMatch", "IfAbsent", "Prefer")
 	o.replies = ordered.Of("200", written(s, "The object as it is now.", headers...))
-	o.problems = append(ruleProblems(s, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 500, 503)
+	o.problems = append(interceptorProblems(s, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 429, 500, 503)
 	d.add(o)
 }
 
@@ -160,6 +160,6 @@ func (d *document) delete(s *model.Store, path string) {
 		security:   secured(s, "delete"),
 		parameters: parameters("UUID", "IfMatch", "IfAbsent", "Prefer"),
 		replies:    ordered.Of("204", reply("It was deleted.", nil, "Preference-Applied")),
-		problems:   append(ruleProblems(s, "delete"), 400, 401, 403, 404, 409, 412, 500, 503),
+		problems:   append(interceptorProblems(s, "delete"), 400, 401, 403, 404, 409, 412, 429, 500, 503),
 	})
 }

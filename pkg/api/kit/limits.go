@@ -1,0 +1,223 @@
+package kit
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/problem"
+	"belfry/pkg/ratelimit"
+)
+
+// Rates are how much one client may ask for a second, on average over
+// ratelimit.Window. 0 is no limit.
+type Rates struct {
+	Reads, Lists, Writes   int // requests
+	ListBytes, UploadBytes int // bytes of pages and of files that are uploaded
+}
+
+// LimitOptions are the options of NewLimits.
+type LimitOptions struct {
+	Address, User Rates
+	Loopback      bool // clients at loopback addresses are limited as well
+}
+
+// Act is what a route does, for its limits.
+type Act uint8
+
+// The acts of routes.
+const (
+	Read Act = iota
+	List
+	Write
+	Upload // a write, whose bytes are limited as well
+)
+
+// Limits bounds the requests of each client. Every request counts for the network
+// address that it comes from and, with a session, for its user: the first keeps strangers
+// from costing even the reading of a session, the second does not ask how many addresses
+// a user has. It is safe for concurrent use.
+type Limits struct {
+	address, user limitsBy
+	loopback      bool
+}
+
+// limitsBy are the limits of one sort of client.
+type limitsBy struct {
+	which    int    // index of Exchange.metered
+	who      string // in messages
+	requests [Upload + 1]*limit
+	bytes    [Upload + 1]*limit // nil for acts whose bytes do not count
+}
+
+// limit is one limit; nil is none.
+type limit struct {
+	clients *ratelimit.Clients
+	name    string // of the policy in the headers
+	key     string // of the configuration
+	unit    string // what is counted, in messages
+	policy  string // item of RateLimit-Policy
+	refused prometheus.Counter
+}
+
+// NewLimits returns Limits that count refused requests in the registry.
+func NewLimits(o LimitOptions, registry *prometheus.Registry) *Limits {
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "belfry_http_limited_total",
+		Help: "Requests that a limit refused (429), by the key of the limit in the configuration.",
+	}, []string{"limit"})
+	registry.MustRegister(refused)
+	return &Limits{
+		address:  newLimitsBy(0, "address", "your network address", o.Address, refused),
+		user:     newLimitsBy(1, "user", "your user", o.User, refused),
+		loopback: o.Loopback,
+	}
+}
+
+func newLimitsBy(which int, name, who string, r Rates, refused *prometheus.CounterVec) limitsBy {
+	one := func(suffix, key, unit string, perSecond int) *limit {
+		if perSecond <= 0 {
+			return nil
+		}
+		l := &limit{
+			clients: ratelimit.NewClients(perSecond), name: name + "-" + suffix, key: "limits." + name + "." + key, unit: unit,
+		}
+		l.policy = fmt.Sprintf(`"%s";q=%d;w=%d`, l.name, l.clients.Burst(), int(ratelimit.Window/time.Second))
+		if unit == "bytes" {
+			l.policy = fmt.Sprintf(`"%s";q=%d;qu="content-bytes";w=%d`, l.name, l.clients.Burst(), int(ratelimit.Window/time.Second))
+		}
+		l.refused = refused.WithLabelValues(l.key)
+		return l
+	}
+	b := limitsBy{which: which, who: who}
+	b.requests[Read] = one("reads", "reads", "reads", r.Reads)
+	b.requests[List] = one("lists", "lists", "lists", r.Lists)
+	b.requests[Write] = one("writes", "writes", "writes", r.Writes)
+	b.requests[Upload] = b.requests[Write]
+	b.bytes[List] = one("list-bytes", "listBytes", "bytes", r.ListBytes)
+	b.bytes[Upload] = one("upload-bytes", "uploadBytes", "bytes", r.UploadBytes)
+	return b
+}
+
+func (b *limitsBy) has(a Act) bool { return b.requests[a] != nil || b.bytes[a] != nil }
+
+// Limit returns a handler that has a request refused when its client exceeds a limit of
+// the act.
+func (c *Calls) Limit(a Act, h Handler) Handler {
+	limits := c.o.Limits
+	if limits == nil || !limits.address.has(a) && !limits.user.has(a) {
+		return h
+	}
+	return func(x *Exchange) error {
+		if err := limits.admit(c, x, a); err != nil {
+			return err
+		}
+		return h(x)
+	}
+}
+
+func (l *Limits) admit(c *Calls, x *Exchange, a Act) error {
+	if !l.loopback && isLoopback(x.Address) {
+		return nil
+	}
+	if err := l.address.admit(x, a, ratelimit.Key(x.Address)); err != nil {
+		return err
+	}
+	if !l.user.has(a) {
+		return nil
+	}
+	session, err := c.Session(x)
+	if err != nil || session == nil {
+		return err
+	}
+	return l.user.admit(x, a, session.User.UUID)
+}
+
+func isLoopback(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// admit counts a request of a client.
+func (b *limitsBy) admit(x *Exchange, a Act, key string) error {
+	if l := b.bytes[a]; l != nil {
+		bucket := l.clients.Bucket(key, x.began)
+		x.metered[b.which] = bucket
+		// An upload waits instead, when its bytes arrive.
+		if wait := bucket.Debt(x.began); wait > 0 && a == List {
+			return b.refuse(x, l, wait)
+		}
+		l.show(x, bucket.Left(x.began), 0)
+	}
+	if l := b.requests[a]; l != nil {
+		bucket := l.clients.Bucket(key, x.began)
+		if wait := bucket.Take(x.began); wait > 0 {
+			return b.refuse(x, l, wait)
+		}
+		l.show(x, bucket.Left(x.began), 0)
+	}
+	return nil
+}
+
+func (b *limitsBy) refuse(x *Exchange, l *limit, wait time.Duration) error {
+	l.refused.Inc()
+	l.show(x, 0, wait)
+	return &errs.Error{Kind: errs.Limited, RetryAfter: wait, Message: fmt.Sprintf(
+		"%s exceeds %s: %d %s a second on average are allowed; wait for as many seconds as Retry-After says",
+		b.who, l.key, l.clients.PerSecond(), l.unit)}
+}
+
+// show adds a limit to the headers of the reply, unless less than half of it is used:
+// most replies need none, and a client that is far from its limits nothing to heed.
+func (l *limit) show(x *Exchange, left int, wait time.Duration) {
+	if left > l.clients.Burst()/2 {
+		return
+	}
+	join(x.Header(), "Ratelimit-Policy", l.policy)
+	// Within a second no more than what is left can be used, or none until the wait is over.
+	join(x.Header(), "Ratelimit", fmt.Sprintf(`"%s";r=%d;t=%s`, l.name, left, problem.Seconds(wait)))
+}
+
+// join appends an item to a header that is a list.
+func join(h http.Header, name, item string) {
+	if before := h[name]; len(before) > 0 {
+		item = before[0] + ", " + item
+	}
+	h[name] = []string{item}
+}
+
+// Charge counts bytes of a list that the client is sent. Those that exceed a limit have
+// its next lists refused.
+func (x *Exchange) Charge(n int) {
+	for _, b := range x.metered {
+		if b != nil {
+			b.Charge(time.Now(), n)
+		}
+	}
+}
+
+// Pace counts bytes of an upload, and waits as long as they exceed a limit: reading slower
+// makes the client send slower. The error is that of the request's context.
+func (x *Exchange) Pace(n int) error {
+	var wait time.Duration
+	for _, b := range x.metered {
+		if b != nil {
+			wait = max(wait, b.Charge(time.Now(), n))
+		}
+	}
+	if wait == 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-x.Request.Context().Done():
+		return x.Request.Context().Err()
+	}
+}

@@ -1,0 +1,75 @@
+package natsapi
+
+import (
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/ratelimit"
+)
+
+// Limits are how much one client may ask for a second, on average over
+// ratelimit.Window. 0 is no limit.
+type Limits struct {
+	Requests int
+	Bytes    int // of requests
+}
+
+// limits bounds the requests of each client. The bus does not say who sends a request. A
+// client is the user that it names as actor or, without one, the inbox of its connection.
+// Both are the client's word: this keeps a program that sends too much from hindering
+// others, and does not stop one that wants to.
+type limits struct{ requests, bytes *ratelimit.Clients }
+
+func newLimits(o Limits) (l limits) {
+	if o.Requests > 0 {
+		l.requests = ratelimit.NewClients(o.Requests)
+	}
+	if o.Bytes > 0 {
+		l.bytes = ratelimit.NewClients(o.Bytes)
+	}
+	return l
+}
+
+// admit counts a request of a client, or returns errs.Limited.
+func (l limits) admit(m *nats.Msg, now time.Time) error {
+	if l.requests == nil && l.bytes == nil {
+		return nil
+	}
+	key := clientOf(m)
+	if l.bytes != nil {
+		b := l.bytes.Bucket(key, now)
+		if wait := b.Debt(now); wait > 0 {
+			return errLimited(wait, "limits.bus.bytes: %d bytes", l.bytes)
+		}
+		b.Charge(now, len(m.Data))
+	}
+	if l.requests != nil {
+		if wait := l.requests.Bucket(key, now).Take(now); wait > 0 {
+			return errLimited(wait, "limits.bus.requests: %d requests", l.requests)
+		}
+	}
+	return nil
+}
+
+func errLimited(wait time.Duration, limit string, c *ratelimit.Clients) error {
+	e := errs.New(errs.Limited, "this client exceeds "+limit+" a second on average are allowed; wait for as many seconds as Retry-After says", c.PerSecond())
+	e.RetryAfter = wait
+	return e
+}
+
+// clientOf returns who is taken for the sender of a request. The last part of the inbox is
+// that of the request, where a connection has one inbox for all.
+func clientOf(m *nats.Msg) string {
+	if actor, err := header(m.Header, wire.HeaderActor); err == nil && actor != "" {
+		return "user " + actor
+	}
+	inbox := m.Reply
+	if i := strings.LastIndexByte(inbox, '.'); i > 0 {
+		inbox = inbox[:i]
+	}
+	return "inbox " + inbox
+}

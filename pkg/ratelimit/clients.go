@@ -1,0 +1,137 @@
+package ratelimit
+
+import (
+	"hash/maphash"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Window is how long a client has to do nothing until all of its tokens are back: so many
+// seconds' worth may be taken at once.
+const Window = 10 * time.Second
+
+const (
+	shards = 32 // each with its lock, for requests that are handled at once
+
+	// sample is how many buckets of a full shard are compared to find the one to drop.
+	sample = 16
+)
+
+// Clients is a token bucket for each client, in the memory of MaxKeys of them. In a full
+// one a new client takes the place of another that is idle or, of a sample, has used the
+// least. So clients that have no tokens left stay, and whoever wants theirs to be
+// forgotten has to use up the tokens of about MaxKeys other clients first. It is safe for
+// concurrent use.
+type Clients struct {
+	perSecond int
+	burst     int
+	seed      maphash.Seed
+	max       int // of a shard
+	shards    [shards]shard
+}
+
+type shard struct {
+	mu      sync.Mutex
+	buckets map[string]*rate.Limiter
+}
+
+// NewClients returns Clients with the tokens that each gets a second; it must be above 0.
+func NewClients(perSecond int) *Clients { return newClients(perSecond, MaxKeys) }
+
+func newClients(perSecond, keys int) *Clients {
+	c := &Clients{
+		perSecond: perSecond, burst: perSecond * int(Window/time.Second), seed: maphash.MakeSeed(), max: keys / shards,
+	}
+	for i := range c.shards {
+		c.shards[i].buckets = map[string]*rate.Limiter{}
+	}
+	return c
+}
+
+// PerSecond returns how many tokens a client gets a second.
+func (c *Clients) PerSecond() int { return c.perSecond }
+
+// Burst returns how many tokens a client has at most.
+func (c *Clients) Burst() int { return c.burst }
+
+// Bucket returns the bucket of a client.
+func (c *Clients) Bucket(key string, now time.Time) *Bucket {
+	s := &c.shards[maphash.String(c.seed, key)%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.buckets[key]
+	if b == nil {
+		if len(s.buckets) >= c.max {
+			s.evict(now, float64(c.burst))
+		}
+		b = rate.NewLimiter(rate.Limit(c.perSecond), c.burst)
+		s.buckets[key] = b
+	}
+	return (*Bucket)(b)
+}
+
+// Len returns the number of clients that are remembered.
+func (c *Clients) Len() (n int) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		n += len(s.buckets)
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// evict drops the fullest bucket of a sample. A full one is as good as none.
+func (s *shard) evict(now time.Time, full float64) {
+	var fullest string
+	most, read := math.Inf(-1), 0
+	for key, b := range s.buckets { // begins anywhere
+		if tokens := b.TokensAt(now); tokens > most {
+			fullest, most = key, tokens
+		}
+		if read++; most >= full || read == sample {
+			break
+		}
+	}
+	delete(s.buckets, fullest)
+}
+
+// Bucket is the tokens of one client. It is safe for concurrent use.
+type Bucket rate.Limiter
+
+// Take takes a token. When there is none it returns how long it takes until there is
+// one; otherwise wait is 0.
+func (b *Bucket) Take(now time.Time) (wait time.Duration) {
+	l := (*rate.Limiter)(b)
+	if l.AllowN(now, 1) {
+		return 0
+	}
+	return b.until(now, 1)
+}
+
+// Debt returns how long it takes until what was charged is paid; 0: nothing is owed.
+func (b *Bucket) Debt(now time.Time) time.Duration {
+	if (*rate.Limiter)(b).TokensAt(now) > 0 {
+		return 0
+	}
+	return b.until(now, 1)
+}
+
+func (b *Bucket) until(now time.Time, tokens float64) time.Duration {
+	l := (*rate.Limiter)(b)
+	missing := tokens - l.TokensAt(now)
+	return max(1, time.Duration(missing/float64(l.Limit())*float64(time.Second)))
+}
+
+// Left returns how many tokens are left.
+func (b *Bucket) Left(now time.Time) int { return int(max(0, (*rate.Limiter)(b).TokensAt(now))) }
+
+// Charge takes n tokens, or as many as a bucket has at most, whether they are there or not.
+// It returns how long it takes until none is owed.
+func (b *Bucket) Charge(now time.Time, n int) time.Duration {
+	l := (*rate.Limiter)(b)
+	return l.ReserveN(now, min(n, l.Burst())).DelayFrom(now)
+}
