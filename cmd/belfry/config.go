@@ -53,7 +53,11 @@ func (c *configCheckCmd) Run(s streams) error {
 	for _, st := range loaded.Stores {
 		mappings += len(st.Map)
 	}
-	if _, err = fmt.Fprintf(s.out, "%s: good: %d stores, %d mappings\n", c.File, len(loaded.Stores), mappings); err != nil {
+	plural := "s"
+	if mappings == 1 {
+		plural = ""
+	}
+	if _, err = fmt.Fprintf(s.out, "%s: good: %d stores, %d mapping%s\n", c.File, len(loaded.Stores), mappings, plural); err != nil {
 		return err
 	}
 	return writeConditions(s.out, loaded)

@@ -21,7 +21,7 @@ type Name struct {
 
 var names = map[errs.Kind]Name{
 	errs.Invalid:         {"invalid", "The request is not valid", http.StatusBadRequest},
-	errs.Unauthenticated: {"unauthenticated", "Log in first", http.StatusUnauthorized},
+	errs.Unauthenticated: {"unauthenticated", "Not logged in", http.StatusUnauthorized},
 	errs.Denied:          {"denied", "Not allowed", http.StatusForbidden},
 	errs.NotFound:        {"not-found", "Not found", http.StatusNotFound},
 	errs.Exists:          {"exists", "It exists already", http.StatusConflict},

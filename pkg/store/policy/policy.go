@@ -148,7 +148,7 @@ func (r *rule) reason(err error) string {
 func denied(op Op, in Input, cause *Denial) error {
 	e := errs.New(errs.Denied, "the store's policy does not allow you to %s this", op)
 	if in.User == nil {
-		e = errs.New(errs.Unauthenticated, "the store's policy does not allow %s without logging in", op)
+		e = errs.New(errs.Unauthenticated, "the store's policy does not allow %s without logging in; a login helps only if its rule allows your user", op)
 	}
 	e.Err = cause
 	return e
