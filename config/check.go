@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 )
 
 const sameAsBus = "is also the address of bus.listen; HTTP and NATS cannot share one"
@@ -98,12 +99,13 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 	for _, target := range names(st.Map) {
 		c.checkMapping(st, target, join(path+".map", target), arrays)
 	}
+	c.checkFields(st, path+".fields", arrays)
 	if array := arrays[st.Name][st.Owner]; array != "" {
 		c.doc.problem(path+".owner", "is the array of a mapping; the owner needs a property of its own")
 	}
 	for _, index := range st.Indexes {
 		for _, property := range index {
-			if at := path + ".indexes"; slices.Contains(st.Private, property) {
+			if at := path + ".indexes"; st.NeverRead(property) {
 				c.doc.problem(at, "%s is private in %s; filtering by it would reveal its value", c.doc.display(at, property), st.Name)
 			}
 		}
@@ -122,11 +124,37 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 	}
 }
 
+// ReadByAll reports whether everyone who may get an object may read a property.
+func (s *Store) ReadByAll(property string) bool {
+	rule := strings.TrimSpace(s.Fields[property].Read)
+	return rule == "" || rule == "true"
+}
+
+// checkFields refuses rules that contradict the short forms, and write rules for what
+// belfry itself writes.
+func (c *Config) checkFields(st *Store, path string, arrays arrays) {
+	for _, property := range names(st.Fields) {
+		at := join(path, property)
+		if slices.Contains(st.Private, property) {
+			c.doc.problem(at, "is private as well, which is short for a rule; remove one of them")
+		}
+		if st.Fields[property].Write == "" {
+			continue
+		}
+		switch {
+		case arrays[st.Name][property] != "":
+			c.doc.problem(at+".write", "is not for the array of a mapping, which alone writes it; remove the rule")
+		case property == st.Owner:
+			c.doc.problem(at+".write", "is not for the owner, which the server sets; remove the rule")
+		}
+	}
+}
+
 func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 	m := st.Map[target]
 	if c.Stores[target] == nil {
 		c.doc.problem(path, "no store with this name; %s", knownAre(names(c.Stores)))
-	} else if at := path + ".target"; slices.Contains(c.Stores[target].Private, m.Target) {
+	} else if at := path + ".target"; c.Stores[target].NeverRead(m.Target) {
 		c.doc.problem(at, "%s is private in %s; clients could not read the copies", c.doc.display(at, m.Target), target)
 	}
 	if m.SameOwner && c.Stores[target] != nil {
@@ -137,8 +165,12 @@ func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 		if arrays[st.Name][property] != "" {
 			c.doc.problem(at, "%s is an array that a mapping maintains; copies of it would not be updated", displayed)
 		}
-		if slices.Contains(st.Private, property) {
+		switch {
+		case st.NeverRead(property):
 			c.doc.problem(at, "%s is private in %s and cannot be mapped", displayed, st.Name)
+		case !st.ReadByAll(property) && c.Stores[target] != nil && c.Stores[target].Fields[m.Target].Read == "":
+			c.doc.problem(at, "%s has a read rule in %s, which the copies don't follow; say who may read them: add a read rule for %s to stores.%s.fields",
+				displayed, st.Name, c.doc.display(path+".target", m.Target), target)
 		}
 	}
 	source(path+".key", m.Key)
@@ -202,7 +234,7 @@ func (c *Config) checkBinaries(arrays arrays) {
 				continue
 			}
 			for _, property := range c.Binaries[name].Map[store] {
-				if arrays[store][property] != "" || slices.Contains(st.Private, property) || slices.Contains(st.ReadOnly, property) || property == st.Owner {
+				if arrays[store][property] != "" || st.NeverRead(property) || slices.Contains(st.ReadOnly, property) || property == st.Owner {
 					c.doc.problem(at, "%s of %s is mapped, private or read-only; files cannot be attached there", c.doc.display(at, property), store)
 				}
 			}

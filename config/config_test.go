@@ -87,6 +87,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			"Cooks":   {Key: "cook", Target: "recipes", Fields: []string{"name", "minutes"}, Limit: 50, MaxBytes: 1 << 20},
 			"Recipes": {Key: "partOf", Target: "parts", Limit: 10_000, MaxBytes: 256 << 10, When: "source.published == true"},
 		},
+		Fields:  map[string]Field{"price": {Read: "user != null", Write: "user.chef == true"}},
 		Private: []string{"notes", "cost"}, ReadOnly: []string{"stars"},
 		Indexes: [][]string{{"name"}, {"cuisine", "minutes"}, {"created"}},
 		Intercept: map[string][]Interceptor{
@@ -98,6 +99,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "stores.Cooks.maxObjectSize", c.Stores["Cooks"].MaxObjectSize, int64(128<<10))
 	equal(t, "stores.Members.policy", c.Stores["Members"].Policy, Policy{Owner: true})
 	equal(t, "stores.Members.private", c.Stores["Members"].Private, []string{"shoeSize", "password"})
+	equal(t, "stores.Members.fields", c.Stores["Members"].Fields, map[string]Field{"idents": {Read: "isOwner"}})
 	equal(t, "authentication", c.Authentication, Authentication{
 		SuccessRedirect: "https://kitchen.example.org/welcome", FailureRedirect: "/sorry", RegisterRedirect: "/join",
 		RecoveryRedirect: "/again", TrustedOrigins: []string{"https://app.example.org"}, Limits: Limits{10, 3},
@@ -172,10 +174,11 @@ func TestEmbeddedServerWithItsOwnConfigurationFile(t *testing.T) {
 func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 	c := mustParse(t, "")
 	closed := Policy{Owner: true, Create: "false"}
-	common := Store{Backend: "default", MaxObjectSize: 256 << 10, Map: map[string]Mapping{}, Intercept: map[string][]Interceptor{}}
+	common := Store{Backend: "default", MaxObjectSize: 256 << 10, Map: map[string]Mapping{}, Fields: map[string]Field{}, Intercept: map[string][]Interceptor{}}
 
 	users := common
 	users.Name, users.Policy, users.Private, users.Bus = "Users", closed, []string{"password"}, true
+	users.Fields = map[string]Field{"idents": {Read: "isOwner"}}
 	idents := common
 	idents.Name, idents.Policy, idents.Owner = "Idents", Policy{Owner: true, Create: "false", Update: "false", Delete: "false"}, "user"
 	idents.Map = map[string]Mapping{

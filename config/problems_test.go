@@ -33,7 +33,7 @@ func checkInvalid(t *testing.T, cases []invalidCase) {
 }
 
 const knownAtTop = "expected one of listen, baseURL, hosts, proxies, data, development, maxObjectSize, tombstones, shutdownTimeout, log, metrics, bus, events, limits, documents, backends, authentication, stores, mailers, binaries"
-const knownOfStore = "expected one of backend, expose, schema, policy, owner, uuid, map, private, readOnly, indexes, intercept, maxObjectSize, bus"
+const knownOfStore = "expected one of backend, expose, schema, policy, owner, uuid, map, fields, private, readOnly, indexes, intercept, maxObjectSize, bus"
 
 func TestUnknownKeys(t *testing.T) {
 	checkInvalid(t, []invalidCase{

@@ -80,6 +80,43 @@ func TestMappings(t *testing.T) {
 	})
 }
 
+// Rules for fields contradict neither the short forms nor what belfry itself writes, and a mapping copies nothing that
+// a rule hides unless the array has a rule too.
+func TestRulesForFields(t *testing.T) {
+	checkInvalid(t, []invalidCase{
+		{"form", "stores: {A: {fields: {a: {}, b: {reed: x}, uuid: {read: x}, c: {read: ''}}}}\n", []string{
+			"1:23: stores.A.fields.a: is empty; expected an expression for read, write or both",
+			"1:34: stores.A.fields.b.reed: unknown key; did you mean read?",
+			"1:44: stores.A.fields.uuid: expected a property of your own; uuid, created and updated are set by the server",
+			`1:65: stores.A.fields.c.read: expected a non-empty string, not ""`}},
+		{"short forms", "stores: {A: {fields: {a: {read: x}, b: {write: x}}, private: a, readOnly: b}}\n", []string{
+			"1:23: stores.A.fields.a: is private as well, which is short for a rule; remove one of them",
+			"1:37: stores.A.fields.b: is in readOnly as well, which is short for a rule; remove one of them"}},
+		{"arrays and owners", "stores: {A: {fields: {bs: {read: x, write: x}, user: {write: x}}, policy: owner}, B: {map: {A: {key: a, target: bs}}}}\n", []string{
+			"1:37: stores.A.fields.bs.write: is not for the array of a mapping, which alone writes it; remove the rule",
+			"1:55: stores.A.fields.user.write: is not for the owner, which the server sets; remove the rule"}},
+		{"an index by what no one reads", "stores: {A: {fields: {a: {read: \"false\"}}, indexes: [a]}}\n", []string{
+			"1:44: stores.A.indexes: a is private in A; filtering by it would reveal its value"}},
+		{"copies", "stores:\n  A: {fields: {s: {read: x}, k: {read: x}, o: {read: 'true'}}, map: {B: {key: k, target: t, fields: 's, o'}}}\n  B: {}\n", []string{
+			"2:74: stores.A.map.B.key: k has a read rule in A, which the copies don't follow; say who may read them: add a read rule for t to stores.B.fields",
+			"2:93: stores.A.map.B.fields: s has a read rule in A, which the copies don't follow; say who may read them: add a read rule for t to stores.B.fields"}},
+	})
+	mustParse(t, "stores:\n  A: {fields: {s: {read: x}}, map: {B: {key: k, target: t, fields: s}}}\n  B: {fields: {t: {read: x}}}\n")
+}
+
+// The idents of a user are for the user alone, unless the configuration says otherwise.
+func TestIdentsOfUsersAreForTheUserAlone(t *testing.T) {
+	for content, want := range map[string]Field{
+		"": {Read: "isOwner"},
+		"stores: {Users: {policy: {get: 'true'}}}\n":            {Read: "isOwner"},
+		"stores: {Users: {fields: {idents: {read: 'true'}}}}\n": {Read: "true"},
+	} {
+		equal(t, content, mustParse(t, content).Stores["Users"].Fields["idents"], want)
+	}
+	named := mustParse(t, "stores: {Logins: {map: {People: {key: user, target: ways}}}}\nauthentication: {userStore: People, identStore: Logins}\n")
+	equal(t, "renamed", named.Stores["People"].Fields, map[string]Field{"ways": {Read: "isOwner"}})
+}
+
 func TestRoutes(t *testing.T) {
 	expected := func(form string) string { return "expected a path " + form + ", such as /books" }
 	checkInvalid(t, []invalidCase{

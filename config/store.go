@@ -17,6 +17,7 @@ type Store struct {
 	Owner         string             // the property with the uuid of the user to whom an object belongs; "" for none
 	ClientUUIDs   bool               // clients may choose the uuids of new objects although there is a policy or an owner
 	Map           map[string]Mapping // by the name of the target store
+	Fields        map[string]Field   // rules for properties
 	Private       []string           // properties that are never sent to clients
 	ReadOnly      []string           // properties that clients can read but not set
 	Indexes       [][]string         // properties that lists can be filtered and sorted by
@@ -44,6 +45,15 @@ type Restrict struct{ Create, Update, Delete, Get bool }
 type Policy struct {
 	Owner                             bool
 	Create, Get, Update, Delete, List string
+}
+
+// Field holds the CEL expressions that say who may read and write a property. An empty
+// expression allows everyone who may read and write the object.
+type Field struct{ Read, Write string }
+
+// NeverRead reports whether a property never leaves the server.
+func (s *Store) NeverRead(property string) bool {
+	return slices.Contains(s.Private, property) || strings.TrimSpace(s.Fields[property].Read) == "false"
 }
 
 // Mapping maintains a copy of each object in the object that its property Key
@@ -83,6 +93,42 @@ func (c *Config) readStores(s *section) {
 			c.Stores[name] = c.readStore(name, newSection(c.doc, join("stores", name), nil))
 		}
 	}
+	c.hideIdents()
+}
+
+// hideIdents has the idents that are copied into users seen by the user alone, unless the configuration says who reads
+// them: their uuids contain addresses.
+func (c *Config) hideIdents() {
+	users := c.Stores[c.Authentication.UserStore]
+	m, copied := c.Stores[c.Authentication.IdentStore].Map[users.Name]
+	_, known := users.Fields[m.Target]
+	if !copied || known || m.Target == "" || slices.Contains(users.Private, m.Target) {
+		return
+	}
+	users.Fields[m.Target] = Field{Read: "isOwner"}
+}
+
+// readFields reads the rules of properties.
+func readFields(s *section) map[string]Field {
+	all := map[string]Field{}
+	for _, name := range s.keys {
+		property, err := parseOwnProperty(name)
+		if err != nil {
+			s.problem(name, "%v", err)
+		}
+		x := s.section(name)
+		var f Field
+		decode(x, "read", &f.Read, parseNonEmpty)
+		decode(x, "write", &f.Write, parseNonEmpty)
+		x.rejectUnknown()
+		if len(x.keys) == 0 {
+			s.problem(name, "is empty; expected an expression for read, write or both")
+		}
+		if err == nil {
+			all[property] = f
+		}
+	}
+	return all
 }
 
 // checkCaseConflict refuses a store that differs only in case from a built-in one.
@@ -104,8 +150,14 @@ func (c *Config) readStore(name string, s *section) *Store {
 	decode(s, "uuid", &st.ClientUUIDs, parseUUIDChoice)
 	st.Map = map[string]Mapping{}
 	s.named("map", func(target string, s *section) { st.Map[target] = readMapping(s) })
+	st.Fields = readFields(s.section("fields"))
 	st.Private = s.properties("private", parseOwnProperty)
 	st.ReadOnly = s.properties("readOnly", parseOwnProperty)
+	for _, property := range names(st.Fields) {
+		if slices.Contains(st.ReadOnly, property) {
+			s.doc.problem(join(join(s.path, "fields"), property), "is in readOnly as well, which is short for a rule; remove one of them")
+		}
+	}
 	st.Indexes = readIndexes(s)
 	st.Intercept = readIntercept(s.section("intercept"))
 	decode(s, "maxObjectSize", &st.MaxObjectSize, sizeIn(MaxObjectSize))
@@ -139,7 +191,7 @@ func (c *Config) setOwner(st *Store, s *section) {
 		st.Owner = "user"
 	}
 	indexed := slices.ContainsFunc(st.Indexes, func(fields []string) bool { return slices.Equal(fields, []string{st.Owner}) })
-	if st.Owner != "" && !indexed && !slices.Contains(st.Private, st.Owner) && st.Name != c.Authentication.IdentStore {
+	if st.Owner != "" && !indexed && !st.NeverRead(st.Owner) && st.Name != c.Authentication.IdentStore {
 		st.Indexes = append(st.Indexes, []string{st.Owner})
 	}
 }

@@ -110,6 +110,15 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 		}
 		o.Policy = compiled
 	}
+	fields := make(map[string]policy.FieldRule, len(s.Fields))
+	for name, f := range s.Fields {
+		fields[name] = policy.FieldRule{Read: f.Read, Write: f.Write}
+	}
+	compiled, found := policy.CompileFields(policy.Rules{Owner: s.Policy.Owner, OwnerField: s.Owner, Users: s.Name == c.Authentication.UserStore}, fields)
+	for _, f := range found {
+		problems = append(problems, c.Problem(at+".fields."+f.Field+"."+f.Access, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+	}
+	o.Fields = compiled
 	if s.Expose != nil && s.Expose.List && o.Policy != nil {
 		o.Indexes = append(o.Indexes, ruleIndexes(s, o)...)
 	}
@@ -126,7 +135,7 @@ const maxIndexFields = 4
 // values that the rule names, such as the owner, alone and before the fields of each declared index.
 func ruleIndexes(s *config.Store, o store.Options) []query.Index {
 	named := o.Policy.ValueFields(policy.List)
-	if slices.ContainsFunc(named, func(field string) bool { return slices.Contains(s.Private, field) || strings.HasPrefix(field, "_") }) {
+	if slices.ContainsFunc(named, func(field string) bool { return s.NeverRead(field) || strings.HasPrefix(field, "_") }) {
 		return nil // who may filter by a field can find out its value
 	}
 	var added []query.Index

@@ -103,7 +103,11 @@ func (s *Service) EmailEnabled() bool { return s.email != nil }
 func (s *Service) ProviderNames() []string { return slices.Sorted(maps.Keys(s.providers)) }
 
 // VisibleUser returns the user of a session with the fields that the user may see.
-func (s *Service) VisibleUser(session *Session) store.Stored { return s.users.Visible(session.User) }
+func (s *Service) VisibleUser(ctx context.Context, session *Session) (store.Stored, error) {
+	call := store.CallOf(ctx)
+	call.Client, call.User = true, session.Visible
+	return s.users.Shown(store.WithCall(ctx, call), session.User)
+}
 
 // TokenStore is the name of the store whose events DeliverMail handles.
 func (s *Service) TokenStore() string { return s.tokens.Name() }

@@ -76,7 +76,10 @@ func (s *Service) prepareRegistration(ctx context.Context, id identity, c Creden
 			reg.datas[name] = value
 		}
 	}
-	reg.fields = s.users.SettableByAnonymous(reg.datas)
+	var err error
+	if reg.fields, err = s.users.SettableByAnonymous(ctx, reg.datas); err != nil {
+		return registration{}, err
+	}
 	reg.datas.Set(fieldLogin, id.providerID)
 	reg.fields.Set(fieldPassword, s.hasher.dummy) // has the length of a hash
 	if err := s.users.Check(asService(ctx, ""), reg.fields, object.NewUUID()); err != nil {

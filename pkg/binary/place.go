@@ -59,8 +59,11 @@ func (s *Service) attached(ctx context.Context, st *store.Store, o store.Stored,
 	if err != nil {
 		return l, err
 	}
-	hidden := store.CallOf(ctx).Client && st.Hidden(p.Property)
-	if hidden || l.services[p.Property] != s.name {
+	may, err := st.MayRead(ctx, o, p.Property)
+	if err != nil {
+		return l, err
+	}
+	if !may || l.services[p.Property] != s.name {
 		return l, notFound(p)
 	}
 	return l, nil

@@ -57,7 +57,7 @@ func (s *Service) Validate(ctx context.Context, up Upload) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.attachableAt(o, up); err != nil {
+	if _, err := s.attachableAt(ctx, st, o, up); err != nil {
 		return err
 	}
 	if s.maxSize > 0 && up.Size > s.maxSize {
@@ -69,7 +69,15 @@ func (s *Service) Validate(ctx context.Context, up Upload) error {
 	return nil
 }
 
-func (s *Service) attachableAt(o store.Stored, up Upload) (recordList, error) {
+func (s *Service) attachableAt(ctx context.Context, st *store.Store, o store.Stored, up Upload) (recordList, error) {
+	// Whether there is a record, and how many, are told by the index and by refusals.
+	may, err := st.MayRead(ctx, o, up.Property)
+	if err != nil {
+		return recordList{}, err
+	}
+	if !may {
+		return recordList{}, errs.New(errs.Denied, "you may not read %q of the object, so you can't attach binaries to it", up.Property)
+	}
 	if up.IfRevision != 0 && o.Revision != up.IfRevision {
 		return recordList{}, errs.New(errs.Mismatch, "the object is at revision %d, not %d: read it again", o.Revision, up.IfRevision)
 	}
@@ -144,7 +152,7 @@ func (s *Service) attach(ctx context.Context, up Upload, w *written) (Result, er
 	st := s.set.Store(up.Store)
 	var result Result
 	stored, err := st.Mutate(ctx, up.UUID, func(o store.Stored) (store.Mutation, error) {
-		list, err := s.attachableAt(o, up)
+		list, err := s.attachableAt(ctx, st, o, up)
 		if err != nil {
 			return store.Mutation{}, err
 		}

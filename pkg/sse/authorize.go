@@ -26,9 +26,10 @@ type Viewer struct {
 // source is a store whose events are streamed.
 type source struct {
 	store       *store.Store
-	ops         []policy.Op    // whose rules a viewer has to pass; none: everyone may receive its events
-	needsObject bool           // a rule depends on the object
-	readsHidden bool           // a rule may read fields that no event has
+	ops         []policy.Op // whose rules a viewer has to pass; none: everyone may receive its events
+	byObject    bool        // one of them depends on the object
+	readsHidden bool        // one of them may read fields that no event has
+	fields      fieldRules
 	shared      *authorization // of all events, where the rule does not depend on the object
 	lastState   lastState
 	endOf       endOf // nil: clients can't choose uuids, so they create no deleted object again
@@ -52,6 +53,7 @@ func newSource(s *store.Store, getOnly bool, last lastState, end endOf) *source 
 		from.endOf = end
 	}
 	from.shared = &authorization{source: from}
+	from.fields = newFieldRules(from)
 	rules := s.Policy()
 	if rules == nil {
 		return from
@@ -65,11 +67,14 @@ func newSource(s *store.Store, getOnly bool, last lastState, end endOf) *source 
 			continue
 		}
 		from.ops = append(from.ops, op)
-		from.needsObject = from.needsObject || rules.NeedsObject(op)
+		from.byObject = from.byObject || rules.NeedsObject(op)
 		from.readsHidden = from.readsHidden || rules.MayRead(op, from.hides)
 	}
 	return from
 }
+
+// needsObject reports whether a rule depends on the object.
+func (s *source) needsObject() bool { return s.byObject || s.fields.byObject }
 
 // hides reports whether a field never leaves the server.
 func (s *source) hides(field string) bool {
@@ -89,7 +94,13 @@ type state struct {
 	at        time.Time // when reading began
 
 	mu        sync.Mutex
-	decisions map[string]bool // by the viewers' keys
+	decisions map[string]decision // by the viewers' keys
+}
+
+// decision is what a viewer may receive of an event.
+type decision struct {
+	allowed bool
+	hidden  []string // the fields of the object that the viewer may not read
 }
 
 // authorization decides who may receive an event of a store with rules. A
@@ -104,6 +115,8 @@ type state struct {
 // object in the event. Then what is sent is what the store would reply: an event
 // whose revision is the current one, and no event of a deletion. The same holds for
 // an event without its object, but for the revision: it has no other content.
+//
+// A field with a read rule is left out unless the rule holds in the same states: see fieldRules.
 //
 // The object is read by one of the clients that need it, and the others wait for it.
 // No mutex is held meanwhile, nor while a rule is evaluated.
@@ -124,38 +137,46 @@ const stateTTL = time.Second
 // authorization returns nil if everyone may receive an event.
 func (s *source) authorization(sequence uint64, e *event.Envelope) *authorization {
 	switch {
-	case len(s.ops) == 0:
+	case len(s.ops) == 0 && len(s.fields.names) == 0:
 		return nil
-	case !s.needsObject:
+	case !s.needsObject():
 		return s.shared
 	}
 	a := &authorization{source: s, sequence: sequence, uuid: e.UUID, revision: e.Revision, deletion: e.Event == event.StoreDeleted}
-	if !s.readsHidden && len(e.Object) > 0 {
+	if s.needsEventObject() && len(e.Object) > 0 {
 		a.object, _ = object.Decode(e.Object) // an object that can't be decoded counts as left out
 	}
 	return a
 }
 
-// allows reports whether a viewer may receive the event, and errs.Unavailable when
+// needsEventObject reports whether a rule is evaluated for the object in an event.
+func (s *source) needsEventObject() bool {
+	return s.byObject && !s.readsHidden || s.fields.byObject && !s.fields.readsHidden
+}
+
+// decisionFor returns what a viewer may receive of the event, and errs.Unavailable when
 // the store is unavailable.
-func (a *authorization) allows(ctx context.Context, v *Viewer) (bool, error) {
+func (a *authorization) decisionFor(ctx context.Context, v *Viewer) (decision, error) {
 	now, err := a.state(ctx)
 	if err != nil {
-		return false, err
+		return decision{}, err
 	}
 	now.mu.Lock()
-	allowed, known := now.decisions[v.Key]
+	d, known := now.decisions[v.Key]
 	now.mu.Unlock()
 	if known {
-		return allowed, nil
+		return d, nil
 	}
-	if allowed, err = a.decide(ctx, v, now); err != nil {
-		return false, err
+	if d.allowed, err = a.decide(ctx, v, now); err == nil && d.allowed {
+		d.hidden, err = a.hiddenFields(ctx, v, now)
+	}
+	if err != nil {
+		return decision{}, err
 	}
 	now.mu.Lock()
 	defer now.mu.Unlock()
-	now.decisions[v.Key] = allowed
-	return allowed, nil
+	now.decisions[v.Key] = d
+	return d, nil
 }
 
 // state returns the current state of the object: one that was read less than stateTTL
@@ -164,7 +185,7 @@ func (a *authorization) state(ctx context.Context) (*state, error) {
 	for {
 		held := a.current.Load()
 		if held == nil || time.Since(held.at) > stateTTL {
-			next := &state{ready: make(chan struct{}), at: time.Now(), decisions: make(map[string]bool, 1)}
+			next := &state{ready: make(chan struct{}), at: time.Now(), decisions: make(map[string]decision, 1)}
 			if !a.current.CompareAndSwap(held, next) {
 				continue
 			}
@@ -212,7 +233,7 @@ func (s *source) hold(of *authorization, next *state) {
 
 // read reads the object as it is now, if the rule needs it.
 func (a *authorization) read(ctx context.Context, now *state) error {
-	if !a.source.needsObject {
+	if !a.source.needsObject() {
 		return nil
 	}
 	// The call has an origin of its own, so that this get is not announced.
@@ -247,7 +268,7 @@ func (a *authorization) readEnd(ctx context.Context, now *state) (err error) {
 
 func (a *authorization) decide(ctx context.Context, v *Viewer, now *state) (bool, error) {
 	switch {
-	case !a.source.needsObject:
+	case !a.source.byObject:
 		return a.evaluate(ctx, v, nil)
 	case !now.deleted && now.revision == a.revision:
 		return a.evaluate(ctx, v, now.object) // the object of the event, with its hidden fields

@@ -17,9 +17,12 @@ type entry struct {
 	name     event.Name
 	source   *source
 	frame    []byte         // what is sent; nil if the event is not streamed
+	property string         // of the binary that the event is about; "" for none
 	auth     *authorization // nil: everyone may receive it
 	identity string         // uuid of a session or a user whose object this is about
 	gap      bool           // not an event: the log no longer has the events up to sequence
+
+	objectAt, objectSize int // where the object is in frame
 }
 
 // size is the approximate memory of an entry in the window, in bytes.
@@ -50,19 +53,21 @@ func (h *Hub) entry(in *eventlog.Entry) *entry {
 		h.opts.Logger.Debug("an event of the log is not streamed: it can't be decoded, or does not match its subject", "sequence", in.Sequence, "error", err)
 		return e
 	}
-	e.name, e.source = name, from
+	e.name, e.source, e.property = name, from, envelope.Property
 	e.auth = from.authorization(in.Sequence, &envelope)
 	// A field that is private now may not have been when the event was written.
 	envelope.Object = from.store.Visible(store.Stored{Body: envelope.Object}).Body
-	e.frame = frame(h.appendID(make([]byte, 0, frameSize+len(envelope.Object)+len(envelope.Record)), in.Sequence), &envelope)
+	id := h.appendID(make([]byte, 0, frameSize+len(envelope.Object)+len(envelope.Record)), in.Sequence)
+	e.frame, e.objectAt = frame(id, &envelope)
+	e.objectSize = len(envelope.Object)
 	return e
 }
 
 // frameSize is about the size of a frame without its object and record.
 const frameSize = 320
 
-// frame appends an event, as it is sent, to its id.
-func frame(out []byte, e *event.Envelope) []byte {
+// frame appends an event, as it is sent, to its id, and returns where the object is.
+func frame(out []byte, e *event.Envelope) (sent []byte, objectAt int) {
 	out = append(out, "event: "...)
 	out = append(out, e.Event...)
 	out = append(out, "\ndata: "...)
@@ -88,6 +93,7 @@ func frame(out []byte, e *event.Envelope) []byte {
 		out = append(out, `,"objectOmitted":true`...)
 	}
 	raw(`,"object":`, e.Object)
+	objectAt = len(out) - len(e.Object)
 	if e.Property != "" {
 		str(`,"property":`, e.Property)
 	}
@@ -98,7 +104,7 @@ func frame(out []byte, e *event.Envelope) []byte {
 	raw(`,"record":`, e.Record)
 	out = append(out, '}')
 	oneLine(out[begin:])
-	return append(out, "\n\n"...)
+	return append(out, "\n\n"...), objectAt
 }
 
 // oneLine replaces line breaks in JSON, where they are white space, by spaces. belfry

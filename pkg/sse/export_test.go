@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"context"
 	"testing"
 
 	"belfry/pkg/event"
@@ -12,6 +13,11 @@ import (
 
 // StateTTL is how long a state that was read is used.
 const StateTTL = stateTTL
+
+func (a *authorization) allows(ctx context.Context, v *Viewer) (bool, error) {
+	d, err := a.decisionFor(ctx, v)
+	return d.allowed, err
+}
 
 // Decisions returns how many decisions the window holds for the events of an object.
 func Decisions(h *Hub, uuid string) (held int) {

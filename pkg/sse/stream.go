@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -287,7 +288,7 @@ func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error
 				return retryLater, nil
 			}
 		}
-		ok, err := s.authorized(ctx, e)
+		ok, hidden, err := s.authorized(ctx, e)
 		if err != nil {
 			return retryLater, flush()
 		}
@@ -296,7 +297,7 @@ func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error
 			out = appendNotice(s.hub.appendID(out, s.cursor), "reset", lostText)
 		}
 		if ok {
-			out = append(out, e.frame...)
+			out = e.appendTo(out, hidden)
 			count++
 		}
 		if len(out) >= sendSize {
@@ -308,25 +309,25 @@ func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error
 	return proceed, flush()
 }
 
-// authorized reports whether the client subscribes to an entry and may receive it. An
-// error is that of an unavailable store; an entry whose rule fails for another
-// reason is not sent.
-func (s *stream) authorized(ctx context.Context, e *entry) (bool, error) {
+// authorized reports whether the client subscribes to an entry and may receive it, and
+// without which fields. An error is that of an unavailable store; an entry whose rule
+// fails for another reason is not sent.
+func (s *stream) authorized(ctx context.Context, e *entry) (ok bool, hidden []string, err error) {
 	if !s.match(e) {
-		return false, nil
+		return false, nil, nil
 	}
 	if e.auth == nil {
-		return true, nil
+		return true, nil, nil
 	}
-	ok, err := e.auth.allows(ctx, s.viewer)
+	d, err := e.auth.decisionFor(ctx, s.viewer)
 	if err == nil {
-		return ok, nil
+		return d.allowed && !slices.Contains(d.hidden, e.property), d.hidden, nil
 	}
 	if ctx.Err() != nil || errors.Is(err, errs.Unavailable) || errs.KindOf(err) == errs.Canceled {
-		return false, err
+		return false, nil, err
 	}
 	s.hub.opts.Logger.Error("an event is not sent: the rule for it can't be evaluated", "sequence", e.sequence, "error", err)
-	return false, nil
+	return false, nil, nil
 }
 
 // send sends, unless the client has disconnected or does not read.

@@ -2,10 +2,14 @@ package store
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // Fields that the server sets in every object.
@@ -17,13 +21,13 @@ const (
 // Hidden reports whether a field never leaves the server: private and internal
 // fields.
 func (s *Store) Hidden(name string) bool {
-	return strings.HasPrefix(name, "_") || s.private[name]
+	return strings.HasPrefix(name, "_") || s.fields.Never(name)
 }
 
 // ServerOwned reports whether only the server and trusted clients set a field.
 // Properties that hold binaries are not among them: clients attach to those.
 func (s *Store) ServerOwned(name string) bool {
-	return name == "uuid" || s.ownedByStore(name) || s.private[name] || s.readOnly[name]
+	return name == "uuid" || s.ownedByStore(name) || s.fields.Never(name) || s.fields.Ignores(name, false)
 }
 
 // settable returns a copy of the caller's object with the fields that the caller
@@ -36,7 +40,7 @@ func (s *Store) settable(call Call, o object.Object) object.Object {
 		if name == "uuid" || name == created || name == updated || s.arrays[name] || s.binary[name] {
 			continue
 		}
-		if call.Client && (s.Hidden(name) || s.readOnly[name] && !call.Trusted) {
+		if call.Client && (strings.HasPrefix(name, "_") || s.fields.Ignores(name, call.Trusted)) {
 			continue
 		}
 		in[name] = value
@@ -58,9 +62,14 @@ func (s *Store) visible(body []byte) []byte {
 	if !hides {
 		return body
 	}
+	return without(body, s.Hidden)
+}
+
+// without returns an encoded object without some of its fields.
+func without(body []byte, leaveOut func(name string) bool) []byte {
 	out := append(make([]byte, 0, len(body)), '{')
 	_ = object.Each(body, func(name string, value []byte) bool {
-		if s.Hidden(name) {
+		if leaveOut(name) {
 			return true
 		}
 		if len(out) > 1 {
@@ -80,8 +89,8 @@ func (s *Store) mayHide(body []byte) bool {
 	if bytes.Contains(body, []byte(`"_`)) {
 		return true
 	}
-	for name := range s.private {
-		if bytes.Contains(body, object.AppendString(nil, name)) {
+	for _, name := range s.never {
+		if bytes.Contains(body, name) {
 			return true
 		}
 	}
@@ -126,8 +135,14 @@ func (s *Store) SettableByInterceptor(o object.Object) object.Object {
 	return s.settable(Call{Client: true, Trusted: true}, o)
 }
 
-// SettableByAnonymous returns the fields of an object that a client who is not
-// logged in may set.
-func (s *Store) SettableByAnonymous(o object.Object) object.Object {
-	return s.settable(Call{Client: true}, o)
+// SettableByAnonymous returns the fields of a new object that a client who is not
+// logged in may set. Denied when the write rule of one of them does not hold.
+func (s *Store) SettableByAnonymous(ctx context.Context, o object.Object) (object.Object, error) {
+	call := Call{Client: true, RuleBudget: CallOf(ctx).RuleBudget}
+	given := s.settable(call, o)
+	err := s.allowFields(ctx, call, policy.Create, nil, given, given)
+	if e := (*errs.Error)(nil); errors.Is(err, errs.Unauthenticated) && errors.As(err, &e) {
+		err = errs.Wrap(e.Err, errs.Denied, "%s", e.Message) // they register: logging in is not the way
+	}
+	return given, err
 }

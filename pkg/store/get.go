@@ -42,7 +42,7 @@ func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 	if external && s.announces(event.StoreGet) {
 		s.announce(call, event.StoreGet, uuid, record.Revision, record.Body)
 	}
-	return s.interceptGet(ctx, call, s.project(call, record))
+	return s.get(ctx, call, record)
 }
 
 // GetAuthorized returns an object with all its fields, those that clients never
@@ -58,13 +58,31 @@ func (s *Store) GetAuthorized(ctx context.Context, uuid string, op policy.Op, in
 		if err := s.allow(ctx, call, op, record.Body, input); err != nil {
 			return Stored{}, err
 		}
+		if err := s.allowMutation(ctx, call, record.Body, input); err != nil {
+			return Stored{}, err
+		}
 		if op == policy.Get {
-			if _, err := s.interceptGet(ctx, call, s.project(call, record)); err != nil {
+			if _, err := s.get(ctx, call, record); err != nil {
 				return Stored{}, err
 			}
 		}
 	}
 	return Stored{UUID: uuid, Revision: record.Revision, Body: record.Body}, nil
+}
+
+// get returns what a caller who may get an object receives of it.
+func (s *Store) get(ctx context.Context, call Call, r driver.Record) (Stored, error) {
+	reader := s.fieldReader(ctx, call)
+	o, err := s.show(ctx, call, reader, r, nil)
+	if err != nil {
+		return Stored{}, err
+	}
+	if o, err = s.interceptGet(ctx, call, o); err != nil || reader == nil || s.opts.Interceptor == nil {
+		return o, err
+	}
+	// The interceptor can't show a field that the rules hide.
+	o.Body, err = s.readable(ctx, reader, o.Body, r.Body, nil)
+	return o, err
 }
 
 // read returns the record of an object: NotFound when there is none.
@@ -100,7 +118,7 @@ func (s *Store) Visible(o Stored) Stored {
 	return o
 }
 
-// project returns a record with the fields that the caller may see.
+// project returns a record, for a client without the fields that never leave the server.
 func (s *Store) project(call Call, r driver.Record) Stored {
 	o := Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
 	if call.Client {

@@ -22,10 +22,12 @@ const (
 // the policy denies and without the fields it must not see.
 //
 // Errors: Invalid for a filter, an order or a cursor that the indexes can't
-// answer; Unauthenticated or Denied when the rule does not depend on the object;
+// answer, or that is about a field which the client may read of some objects only;
+// Unauthenticated or Denied when the rule, or that of such a field, does not depend on the object;
 // Canceled; Unavailable.
 func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
-	plan, err := query.Parse(o.Filter, o.Sort, s.opts.Indexes)
+	call := CallOf(ctx)
+	plan, err := s.parseList(ctx, call, o)
 	if err != nil {
 		return List{}, err
 	}
@@ -35,12 +37,11 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 	if o.Limit < 1 || o.Limit > MaxPage {
 		return List{}, errs.New(errs.Invalid, "limit must be 1 to %d, not %d", MaxPage, o.Limit)
 	}
-	call := CallOf(ctx)
 	each, err := s.authorizeList(ctx, call)
 	if err != nil {
 		return List{}, err
 	}
-	l := &listing{store: s, call: call, plan: plan, each: each, limit: o.Limit, size: newPageBytes(o.MaxBytes)}
+	l := &listing{store: s, call: call, plan: plan, each: each, fields: s.fieldReader(ctx, call), limit: o.Limit, size: newPageBytes(o.MaxBytes)}
 	if err := l.begin(o.Cursor); err != nil {
 		return List{}, err
 	}
@@ -65,6 +66,7 @@ type listing struct {
 	call    Call
 	plan    *query.Plan
 	each    bool // the rule is evaluated for each object
+	fields  *policy.FieldReader
 	limit   int
 	size    pageBytes
 	readers []*reader
@@ -123,9 +125,17 @@ func (l *listing) page(ctx context.Context) (List, error) {
 			return l.continued(list), nil
 		case err != nil:
 			return List{}, err
+		case shown && full:
+			return l.continued(list), nil
 		case shown:
-			o := l.store.project(l.call, record)
-			if full || !l.size.add(o) {
+			o, err := l.store.show(ctx, l.call, l.fields, record, next.head)
+			if errors.Is(err, policy.ErrBudget) && l.reads > 0 {
+				return l.continued(list), nil
+			}
+			if err != nil {
+				return List{}, err
+			}
+			if !l.size.add(o) {
 				return l.continued(list), nil
 			}
 			list.Objects = append(list.Objects, o)

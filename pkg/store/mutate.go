@@ -38,7 +38,11 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 			return nil, err
 		}
 		if call.Client {
-			if err := s.allow(ctx, call, policy.Update, record.Body, s.ruleInput(m.Fields)); err != nil {
+			input := s.ruleInput(m.Fields)
+			if err := s.allow(ctx, call, policy.Update, record.Body, input); err != nil {
+				return nil, err
+			}
+			if err := s.allowMutation(ctx, call, record.Body, input); err != nil {
 				return nil, err
 			}
 		}

@@ -180,7 +180,7 @@ func TestConcurrentMutationsAreAllApplied(t *testing.T) {
 
 func TestRecordsOfBinariesBelongToTheServer(t *testing.T) {
 	s, _ := open(t, store.Options{Binaries: []string{"covers"}})
-	if got := s.SettableByAnonymous(parse(t, `{"covers":[],"_x":1,"uuid":"a","title":"T"}`)); len(got) != 1 || got["title"] == nil {
+	if got, err := s.SettableByAnonymous(t.Context(), parse(t, `{"covers":[],"_x":1,"uuid":"a","title":"T"}`)); err != nil || len(got) != 1 || got["title"] == nil {
 		t.Errorf("settable %s", got.Encode())
 	}
 	for _, client := range []bool{true, false} {

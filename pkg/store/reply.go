@@ -18,7 +18,7 @@ func (s *Store) reply(ctx context.Context, r driver.Record) Stored {
 		return s.project(call, r)
 	}
 	if !call.NoGet && s.allow(ctx, call, policy.Get, r.Body, nil) == nil {
-		if seen, err := s.interceptGet(ctx, call, s.project(call, r)); err == nil {
+		if seen, err := s.get(ctx, call, r); err == nil {
 			return seen
 		}
 	}

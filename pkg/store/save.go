@@ -99,6 +99,9 @@ func (s *Store) prepareCreate(ctx context.Context, call Call, o object.Object, u
 		if err := s.allow(ctx, call, policy.Create, nil, next); err != nil {
 			return nil, err
 		}
+		if err := s.allowFields(ctx, call, policy.Create, nil, next, next); err != nil {
+			return nil, err
+		}
 		if chosen && !call.Trusted && s.opts.Policy != nil && !s.opts.ClientUUIDs {
 			return nil, &errs.Error{Kind: errs.Invalid, Message: "the server chooses the uuids of new objects of " + s.opts.Name + ": leave the uuid out",
 				Fields: []errs.Field{{Pointer: "/uuid", Message: "must be left out"}}}

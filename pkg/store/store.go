@@ -20,10 +20,11 @@
 // # Checks of a write
 //
 // A client is a caller whose Call has Client set. A trusted client is exempt from
-// the policy and may set read-only fields.
+// the policy and the rules of fields, and may set read-only fields.
 //
 //	                      Save, Update    Delete    Mutate           CompareAndSet  CopyRecord
 //	policy                clients         clients   clients          no             no
+//	write rules of fields clients         -         clients          no             no
 //	fields it may set     the caller's    -         any              any            the whole record
 //	schema, size, keys    yes             -         yes              no             no
 //	interceptor           clients         clients   clients          no             no
@@ -46,6 +47,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
 )
@@ -79,6 +81,7 @@ type Options struct {
 	Policy        *policy.Policy // nil: every client may do everything
 	ClientUUIDs   bool           // with a policy too, clients may choose the uuids of new objects
 	Schema        Validator      // nil: any object
+	Fields        *policy.Fields // rules for fields; nil: none
 	Private       []string       // fields that clients neither set nor see
 	ReadOnly      []string       // fields that clients see, and only trusted clients set
 	MaxSize       int            // 0: MaxObjectSize
@@ -100,14 +103,14 @@ type Options struct {
 
 // Store holds objects. It is safe for concurrent use.
 type Store struct {
-	opts     Options
-	driver   driver.Store
-	mapped   []string        // the distinct keys of Maps
-	arrays   map[string]bool // Arrays
-	private  map[string]bool // Private
-	readOnly map[string]bool // ReadOnly, and the owner
-	owner    string          // the field with the uuid of the owner, which new objects get; "" for none
-	binary   map[string]bool // Binaries
+	opts   Options
+	driver driver.Store
+	mapped []string        // the distinct keys of Maps
+	arrays map[string]bool // Arrays
+	fields *policy.Fields  // Fields, Private, ReadOnly, and the owner, who is read-only
+	never  [][]byte        // the names of the fields that never leave the server, as JSON
+	owner  string          // the field with the uuid of the owner, which new objects get; "" for none
+	binary map[string]bool // Binaries
 }
 
 // Open opens the store in a backend, with the indexes that its mappings and
@@ -146,7 +149,8 @@ func newStore(o Options) *Store {
 	if o.MaxSize == 0 {
 		o.MaxSize = MaxObjectSize
 	}
-	s := &Store{opts: o, arrays: setOf(o.Arrays), private: setOf(o.Private), readOnly: setOf(o.ReadOnly), binary: setOf(o.Binaries)}
+	s := &Store{opts: o, arrays: setOf(o.Arrays), binary: setOf(o.Binaries)}
+	readOnly := slices.Clone(o.ReadOnly)
 	if o.Policy != nil {
 		s.owner = o.Policy.Owner()
 	}
@@ -154,9 +158,13 @@ func newStore(o Options) *Store {
 	case "":
 	case "uuid": // users own themselves; what names an owner elsewhere is not theirs to set
 		s.owner = ""
-		s.readOnly["user"] = true
+		readOnly = append(readOnly, "user")
 	default:
-		s.readOnly[s.owner] = true
+		readOnly = append(readOnly, s.owner)
+	}
+	s.fields = o.Fields.With(o.Private, readOnly)
+	for _, name := range s.fields.NeverRead() {
+		s.never = append(s.never, object.AppendString(nil, name))
 	}
 	for _, m := range o.Maps {
 		if !slices.Contains(s.mapped, m.Key) {

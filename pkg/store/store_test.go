@@ -295,7 +295,7 @@ func TestReadOnlyFieldsAreSetByTrustedClientsOnly(t *testing.T) {
 			role(`"guest"`)
 		}
 	}
-	if settable := s.SettableByAnonymous(parse(t, `{"role":"king","n":1}`)); len(settable) != 1 {
+	if settable, err := s.SettableByAnonymous(t.Context(), parse(t, `{"role":"king","n":1}`)); err != nil || len(settable) != 1 {
 		t.Errorf("at registration %v can be set", settable)
 	}
 }

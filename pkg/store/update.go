@@ -51,6 +51,9 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 			if err := s.allow(ctx, call, policy.Update, record.Body, input); err != nil {
 				return nil, err
 			}
+			if err := s.allowFields(ctx, call, policy.Update, stored, input, next); err != nil {
+				return nil, err
+			}
 		}
 		if err := isAt(record, opts.If); err != nil {
 			return nil, err

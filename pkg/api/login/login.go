@@ -87,8 +87,12 @@ func (h *handler) me(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
+	user, err := h.service.VisibleUser(x.Context(), session)
+	if err != nil {
+		return err
+	}
 	x.SetHeader("Cache-Control", kit.NoStore)
-	x.SendObject(http.StatusOK, h.service.VisibleUser(session))
+	x.SendObject(http.StatusOK, user)
 	return nil
 }
 

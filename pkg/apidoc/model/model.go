@@ -66,6 +66,8 @@ type Store struct {
 	Arrays       []Array
 	Keys         []Key    // properties that name objects of other stores
 	ReadOnly     []string // properties that programs set, and clients see
+	Refused      []string // those of them for which a client that sends another value is refused
+	Hideable     []string // properties that some clients see and others don't
 	Files        []string // properties that hold records of files
 
 	Shape
@@ -131,12 +133,21 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 	p := s.Policy
 	out := &Store{
 		Name: s.Name, ID: id, Expose: s.Expose, Owner: s.Owner, ServerUUIDs: s.ServerUUIDs(), Indexes: s.Indexes, MaxSize: s.MaxObjectSize,
-		Interceptors: s.Intercept, Bus: s.Bus, ReadOnly: s.ReadOnly,
+		Interceptors: s.Intercept, Bus: s.Bus,
 		NeedsUser: map[string]bool{"create": p.Owner && p.Create == "", "update": p.Owner && p.Update == "", "delete": p.Owner && p.Delete == ""},
 		Rules: map[string]bool{
 			"create": p.Owner || p.Create != "", "get": p.Owner || p.Get != "", "update": p.Owner || p.Update != "",
 			"delete": p.Owner || p.Delete != "", "list": p.Owner || p.List != "" || p.Get != "",
 		},
+	}
+	out.ReadOnly = slices.Clone(s.ReadOnly)
+	for _, property := range slices.Sorted(maps.Keys(s.Fields)) {
+		if !s.ReadByAll(property) && !s.NeverRead(property) {
+			out.Hideable = append(out.Hideable, property)
+		}
+		if strings.TrimSpace(s.Fields[property].Write) == "false" {
+			out.ReadOnly, out.Refused = append(out.ReadOnly, property), append(out.Refused, property)
+		}
 	}
 	for _, source := range slices.Sorted(maps.Keys(c.Stores)) {
 		if m, ok := c.Stores[source].Map[s.Name]; ok {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"belfry/config"
@@ -101,10 +102,15 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 		s.Title = title
 	}
 	private, server := set(c.Private), map[string]bool{"created": true, "updated": true}
+	for property := range c.Fields {
+		if c.NeverRead(property) {
+			private[property] = true
+		}
+	}
 	for _, a := range s.Arrays {
 		server[a.Name] = true
 	}
-	seen := view{parts: s.parts, gone: private, free: server}
+	seen := view{parts: s.parts, gone: private, free: server, hideable: set(s.Hideable)}
 	kept := maps.Clone(server) // what no client sets
 	for _, property := range s.Files {
 		kept[property] = true
@@ -165,6 +171,9 @@ func (s *Store) input(v view, description string) *ordered.Object {
 		if v.free[m.Name] {
 			// Named only since the schema is closed: what was read can be sent back.
 			m.Value = ordered.Of("readOnly", true, "description", "Kept by the server, and ignored.")
+			if slices.Contains(s.Refused, m.Name) {
+				m.Value = ordered.Of("readOnly", true, "description", "Set by programs: a value that differs from the stored one is refused.")
+			}
 		}
 		properties.Set(m.Name, m.Value)
 	}

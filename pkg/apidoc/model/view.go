@@ -22,6 +22,8 @@ type view struct {
 	// free are properties that may occur besides those of the file, with any
 	// value: the file's schema does not apply to them.
 	free map[string]bool
+	// hideable are properties that some clients receive and others don't.
+	hideable map[string]bool
 	// optional need not be there.
 	optional map[string]bool
 	// partial views show some of an object's properties, each as it has to be.
@@ -139,6 +141,7 @@ func (v *view) properties(all, out *ordered.Object) (exact bool) {
 			exact = false
 			continue
 		}
+		exact = exact && !v.hideable[m.Name]
 		kept.Set(m.Name, v.value(m.Value))
 	}
 	out.Set("properties", kept)
@@ -186,6 +189,9 @@ func (v *view) patterns(all, out *ordered.Object) (exact bool) {
 				free = free || pattern.MatchString(name)
 			}
 		}
+		for name := range v.hideable {
+			exact = exact && (free || !pattern.MatchString(name))
+		}
 		if free {
 			kept.Set(m.Name, &ordered.Object{})
 			exact = false
@@ -213,7 +219,7 @@ func (v *view) required(names []any, out *ordered.Object) (exact bool) {
 	}
 	kept := []any{}
 	for _, name := range names {
-		if text, _ := name.(string); !v.gone[text] && !v.free[text] && !v.optional[text] {
+		if text, _ := name.(string); !v.gone[text] && !v.free[text] && !v.hideable[text] && !v.optional[text] {
 			kept = append(kept, name)
 		}
 	}

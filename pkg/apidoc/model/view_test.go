@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -207,6 +208,27 @@ func TestPrivateFieldsAreNotInTheDocument(t *testing.T) {
 		if bytes.Contains(text, []byte("pin")) || bytes.Contains(text, []byte("secret-value")) || !bytes.Contains(text, []byte(`"a"`)) {
 			t.Errorf("%s: %s", name, text)
 		}
+	}
+}
+
+// An object from which a rule has hidden a field is valid, whatever the schema file requires of the field.
+func TestFieldsThatMayBeHiddenAreOptional(t *testing.T) {
+	p := portText(t, []byte(`{
+		"properties": {"a": {"type": "string"}, "phone": {"type": "string"}}, "required": ["a", "phone"],
+		"if": {"properties": {"phone": {"const": "1"}}}, "then": {"required": ["b"]},
+		"dependentRequired": {"a": ["phone"]}, "not": {"properties": {"phone": {"const": "2"}}},
+		"anyOf": [{"required": ["phone"]}, {"required": ["b"]}], "additionalProperties": false
+	}`))
+	v := view{parts: p.parts, hideable: set([]string{"phone"})}
+	seen, _ := v.apply(p.root)
+	text, err := seen.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"properties":{"a":{"type":"string"},"phone":{"type":"string"}},"required":["a"],"additionalProperties":false}`
+	var got, wanted any
+	if json.Unmarshal(text, &got) != nil || json.Unmarshal([]byte(want), &wanted) != nil || !reflect.DeepEqual(got, wanted) {
+		t.Errorf("%s, want %s", text, want)
 	}
 }
 

@@ -58,6 +58,7 @@ func TestDocumentHasTheRoutesOfTheConfiguration(t *testing.T) {
 			"200 304 400 401 403 404 409 412 413 415 429 500 503"},
 		{"a storage with signed URLs", `{stores: {A: {expose: {}}}, binaries: {b: {type: S3Storage, bucket: x, presign: 1m}}}`,
 			"paths /binary/{store}/{uuid}/{property}/{index} get responses", "200 206 302 304 400 401 403 404 412 416 429 500 503"},
+		{"and of a list with hidden fields", `stores: {A: {expose: {list: true}, fields: {pin: {read: user != null}}}}`, "paths /a get responses", "200 400 401 403 429 500 503"},
 		{"what nothing refers to", ``, "components responses", "Conflict Denied Internal Invalid NotFound Unauthenticated Unavailable Limited"},
 	} {
 		want := strings.Fields(c.want)
@@ -82,6 +83,8 @@ func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
 			"components schemas A properties list items $ref", "#/components/schemas/AListEntry"},
 		{"fields of one's own", `stores: {A: {expose: {}}}`, "components schemas AInput additionalProperties", true},
 		{"what is for programs", `stores: {A: {expose: {}, readOnly: [role]}}`, "components schemas A properties role readOnly", true},
+		{"what clients may not write", `stores: {A: {expose: {}, fields: {role: {write: "false"}}}}`, "components schemas A properties role readOnly", true},
+		{"what no one reads", `stores: {A: {expose: {}, fields: {pin: {read: "false"}}}}`, "components schemas A properties pin", nil},
 		{"and not for clients", `stores: {A: {expose: {}, readOnly: [role]}}`, "components schemas AInput properties role", nil},
 	} {
 		if got := at(t, modeltest.Write(t, c.config, openapi.Document), c.path); got != c.want {

@@ -108,7 +108,7 @@ func (d *document) list(s *model.Store) {
 		known = "A query that no index supports is 400. Indexes: " + strings.Join(indexes, "; ") + "."
 	}
 	problems := []int{400, 401, 429, 500, 503}
-	if s.Rules["list"] {
+	if s.Rules["list"] || len(s.Hideable) > 0 {
 		problems = append(problems, 403)
 	}
 	d.get(operation{

@@ -17,21 +17,14 @@ type fields struct {
 // object that matches: whether evaluating it on an object without those fields can
 // give another result.
 func (p *Policy) MayRead(op Op, matches func(field string) bool) bool {
-	read := fields{}
 	if r := p.ruleFor(op); r != nil {
-		read = r.fields
-		if r.isOwner {
-			read.names = append(slices.Clone(read.names), p.owner)
-		}
-	} else if p.ownersRules {
-		read.names = []string{"public", p.owner}
+		return p.mayRead(r, matches)
 	}
-	for _, name := range read.names {
-		if matches(name) {
-			return true
-		}
-	}
-	return read.all
+	return p.ownersRules && (matches("public") || matches(p.owner))
+}
+
+func (p *Policy) mayRead(r *rule, matches func(field string) bool) bool {
+	return r.fields.all || r.isOwner && matches(p.owner) || slices.ContainsFunc(r.fields.names, matches)
 }
 
 // fieldsOf finds object.name and has(object.name). Any other use of the object

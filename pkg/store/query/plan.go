@@ -80,6 +80,12 @@ func (p *Plan) Query() (q driver.Query, scan bool) {
 	return driver.Query{Index: p.index, Equal: p.equal, From: p.from, To: p.to, Descending: p.descending}, false
 }
 
+// Index returns the name of the index that is read; "" for none.
+func (p *Plan) Index() string { return p.index }
+
+// Fields returns the fields by which the listing is filtered and sorted.
+func (p *Plan) Fields() []string { return p.needs.fields() }
+
 // Match reports whether the object meets the filter. What a driver finds must
 // be checked: an index may lag, and its keys hold long strings cut off and
 // numbers rounded.

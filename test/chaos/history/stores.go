@@ -36,6 +36,7 @@ stores:
   Users:
     expose: {list: true}
     policy: {create: "false", get: "true", list: "true"}
+    fields: {idents: {read: "true"}}
 authentication:
   limits: {address: 0, account: 0}
   providers:

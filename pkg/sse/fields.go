@@ -1,0 +1,89 @@
+package sse
+
+import (
+	"context"
+	"slices"
+
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// fieldRules are the read rules of the fields of a store's objects. As the rules of the store, they have to hold for
+// the object in the event and for the object as it is now; where one of them is not known, or a rule reads fields
+// that no event has, a field whose rule depends on the object is left out.
+type fieldRules struct {
+	names       []string // of the fields with a read rule
+	byObject    bool     // a rule depends on the object
+	readsHidden bool     // a rule may read fields that no event has
+}
+
+func newFieldRules(from *source) fieldRules {
+	rules := from.store.Fields()
+	f := fieldRules{names: rules.Readers(), readsHidden: rules.MayRead(from.hides)}
+	for _, name := range f.names {
+		f.byObject = f.byObject || rules.NeedsObject(name)
+	}
+	return f
+}
+
+// hiddenFields returns the fields that a viewer may not read, who may receive the event.
+func (a *authorization) hiddenFields(ctx context.Context, v *Viewer, now *state) (hidden []string, err error) {
+	of := a.source.fields
+	if len(of.names) == 0 {
+		return nil, nil
+	}
+	states, known := a.fieldStates(now)
+	rules, reader := a.source.store.Fields(), a.source.store.FieldReader(ctx, v.User, nil)
+	for _, name := range of.names {
+		may := true
+		switch {
+		case !rules.NeedsObject(name):
+			may, err = reader.MayRead(ctx, name, nil)
+		case !known:
+			may = false
+		default:
+			for _, o := range states {
+				if may && err == nil {
+					may, err = reader.MayRead(ctx, name, o)
+				}
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !may {
+			hidden = append(hidden, name)
+		}
+	}
+	return hidden, nil
+}
+
+// fieldStates returns the states in which a rule that depends on the object has to hold, and false where they are not
+// known. An event about a binary has its record alone: then they are those of the object in the store.
+func (a *authorization) fieldStates(now *state) (states []object.Object, known bool) {
+	switch {
+	case !now.deleted && now.revision == a.revision && now.object != nil:
+		return []object.Object{now.object}, true // the object of the event, with its hidden fields
+	case a.source.fields.readsHidden, a.object == nil && now.deleted:
+		return nil, false
+	case now.object == nil && !a.deletion, now.ended != nil && now.ended.object == nil && !a.deletion:
+		return nil, false // the event of a deletion has the last state itself
+	}
+	states = []object.Object{a.object, now.object}
+	if now.ended != nil {
+		states = append(states, now.ended.object)
+	}
+	states = slices.DeleteFunc(states, func(o object.Object) bool { return o == nil })
+	return states, len(states) > 0
+}
+
+// appendTo appends the entry as it is sent to a viewer.
+func (e *entry) appendTo(out []byte, hidden []string) []byte {
+	if len(hidden) == 0 || e.objectSize == 0 {
+		return append(out, e.frame...)
+	}
+	end := e.objectAt + e.objectSize
+	out = append(out, e.frame[:e.objectAt]...)
+	out = append(out, store.Without(e.frame[e.objectAt:end], hidden)...)
+	return append(out, e.frame[end:]...)
+}

@@ -1,0 +1,223 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+	"belfry/pkg/store/query"
+)
+
+// fieldReader returns what decides which fields a caller may read, nil for one who is not restricted by the rules
+// of fields: the program itself, and trusted clients. For a list it decides about all its objects.
+func (s *Store) fieldReader(ctx context.Context, call Call) *policy.FieldReader {
+	if !call.Client || call.Trusted || len(s.fields.Readers()) == 0 {
+		return nil
+	}
+	return s.FieldReader(ctx, call.User, call.RuleBudget)
+}
+
+// FieldReader returns what decides which fields a user may read, nil for nobody in particular.
+func (s *Store) FieldReader(ctx context.Context, user object.Object, budget *policy.Budget) *policy.FieldReader {
+	return s.fields.For(policy.Input{User: user, Now: s.opts.Now(), Budget: budget}, func(failed *policy.Denial) {
+		s.opts.Logger.DebugContext(ctx, "a read rule of a field could not be evaluated, so the field is hidden",
+			"store", s.opts.Name, "error", failed)
+	})
+}
+
+// Fields returns the rules of fields.
+func (s *Store) Fields() *policy.Fields { return s.fields }
+
+// show returns a record as the caller may see it. decoded is its body, nil if it has not been decoded. Errors: those of
+// a context that has ended and of a spent budget.
+func (s *Store) show(ctx context.Context, call Call, reader *policy.FieldReader, r driver.Record, decoded object.Object) (Stored, error) {
+	o := s.project(call, r)
+	if reader == nil {
+		return o, nil
+	}
+	var err error
+	o.Body, err = s.readable(ctx, reader, o.Body, r.Body, decoded)
+	return o, err
+}
+
+// readable returns a body without the fields that a reader must not see of a stored object.
+func (s *Store) readable(ctx context.Context, reader *policy.FieldReader, body, stored []byte, decoded object.Object) ([]byte, error) {
+	present, needsObject := s.restricted(body)
+	if len(present) == 0 {
+		return body, nil
+	}
+	if decoded == nil && needsObject {
+		var err error
+		if decoded, err = object.Decode(stored); err != nil {
+			return nil, err
+		}
+	}
+	hidden, err := reader.Hidden(ctx, present, decoded)
+	if err != nil || len(hidden) == 0 {
+		return body, err
+	}
+	return Without(body, hidden), nil
+}
+
+// restricted returns the fields of a body that have a read rule, and whether one of the rules depends on the object.
+func (s *Store) restricted(body []byte) (present []string, needsObject bool) {
+	_ = object.Each(body, func(name string, _ []byte) bool {
+		if _, has := slices.BinarySearch(s.fields.Readers(), name); has {
+			present = append(present, name)
+			needsObject = needsObject || s.fields.NeedsObject(name)
+		}
+		return true
+	})
+	return present, needsObject
+}
+
+// Without returns an encoded object without fields.
+func Without(body []byte, hidden []string) []byte {
+	return without(body, func(name string) bool { return slices.Contains(hidden, name) })
+}
+
+// Shown returns an object as the caller may see it, who is not asked whether they may get it.
+func (s *Store) Shown(ctx context.Context, o Stored) (Stored, error) {
+	call := CallOf(ctx)
+	return s.show(ctx, call, s.fieldReader(ctx, call), driver.Record{UUID: o.UUID, Revision: o.Revision, Body: o.Body}, nil)
+}
+
+// MayRead reports whether the caller may read a field of an object.
+func (s *Store) MayRead(ctx context.Context, o Stored, field string) (bool, error) {
+	call := CallOf(ctx)
+	if call.Client && s.Hidden(field) {
+		return false, nil
+	}
+	reader := s.fieldReader(ctx, call)
+	if reader == nil {
+		return true, nil
+	}
+	stored, err := o.Object()
+	if err != nil {
+		return false, err
+	}
+	return reader.MayRead(ctx, field, stored)
+}
+
+// allowFields evaluates the write rules of the fields that the input of a client changes. stored is nil for a new
+// object; next is the object as it would be. A field that keeps its value is not changed, but only for a client who
+// may read it: others would learn its value by trying.
+func (s *Store) allowFields(ctx context.Context, call Call, op policy.Op, stored, input, next object.Object) error {
+	if !call.Client || call.Trusted {
+		return nil
+	}
+	in := policy.Input{User: call.User, Object: stored, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget}
+	for _, name := range s.fields.Writers() {
+		if _, given := input[name]; !given {
+			continue
+		}
+		if stored != nil && object.SameValue(stored[name], next[name]) {
+			may, err := s.mayReadStored(ctx, call, name, stored)
+			if err != nil {
+				return err
+			}
+			if may {
+				continue
+			}
+		}
+		if err := s.allowField(ctx, op, name, in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allowMutation evaluates the write rules of the fields that a client has the server change; see Mutate.
+func (s *Store) allowMutation(ctx context.Context, call Call, stored []byte, input object.Object) error {
+	if !call.Client || call.Trusted || len(s.fields.Writers()) == 0 || len(input) == 0 {
+		return nil
+	}
+	decoded, err := object.Decode(stored)
+	if err != nil {
+		return err
+	}
+	in := policy.Input{User: call.User, Object: decoded, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget}
+	for _, name := range s.fields.Writers() {
+		if _, given := input[name]; given {
+			if err := s.allowField(ctx, policy.Update, name, in); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mayReadStored reports whether a client may get an object, and read a field of it.
+func (s *Store) mayReadStored(ctx context.Context, call Call, name string, stored object.Object) (bool, error) {
+	if call.NoGet || s.fields.Never(name) {
+		return false, nil
+	}
+	if s.opts.Policy != nil && !s.opts.Policy.Open(policy.Get) {
+		if err := s.allowDecoded(ctx, call, policy.Get, stored, nil); err != nil {
+			if isForbidden(err) {
+				return false, nil
+			}
+			return false, err
+		}
+	}
+	reader := s.fieldReader(ctx, call)
+	if reader == nil {
+		return true, nil
+	}
+	return reader.MayRead(ctx, name, stored)
+}
+
+// allowField evaluates the write rule of a field.
+func (s *Store) allowField(ctx context.Context, op policy.Op, name string, in policy.Input) error {
+	err := s.fields.AllowWrite(ctx, op, name, in)
+	if failed := (*policy.Denial)(nil); errors.As(err, &failed) && failed.Reason != "" {
+		s.opts.Logger.DebugContext(ctx, "a write rule of a field could not be evaluated, so the write is denied",
+			"store", s.opts.Name, "error", failed)
+	}
+	return err
+}
+
+// parseList makes the plan of a list. It may filter and sort by a field with a read rule only if the rule holds for
+// the caller whatever the object is; an index that has another such field orders by it, and is not used.
+func (s *Store) parseList(ctx context.Context, call Call, o ListOptions) (*query.Plan, error) {
+	plan, err := query.Parse(o.Filter, o.Sort, s.opts.Indexes)
+	reader := s.fieldReader(ctx, call)
+	if err != nil || reader == nil {
+		return plan, err
+	}
+	closed := map[string]bool{}
+	for _, name := range s.fields.Readers() {
+		if !s.fields.NeedsObject(name) {
+			may, err := reader.MayRead(ctx, name, nil)
+			if err != nil {
+				return nil, err
+			}
+			if may {
+				continue
+			}
+		}
+		closed[name] = true
+	}
+	for _, name := range plan.Fields() {
+		switch {
+		case !closed[name]:
+		case s.fields.NeedsObject(name):
+			return nil, errs.New(errs.Invalid, "lists can't be filtered or sorted by %q: who may read it depends on the object", name)
+		case call.User == nil:
+			return nil, errs.New(errs.Unauthenticated, "lists can't be filtered or sorted by %q without logging in: you may not read it", name)
+		default:
+			return nil, errs.New(errs.Denied, "lists can't be filtered or sorted by %q: you may not read it", name)
+		}
+	}
+	isClosed := func(i query.Index) bool {
+		return slices.ContainsFunc(i.Fields, func(name string) bool { return closed[name] })
+	}
+	if i := slices.IndexFunc(s.opts.Indexes, func(i query.Index) bool { return i.Name == plan.Index() }); i < 0 || !isClosed(s.opts.Indexes[i]) {
+		return plan, nil
+	}
+	return query.Parse(o.Filter, o.Sort, slices.DeleteFunc(slices.Clone(s.opts.Indexes), isClosed))
+}
