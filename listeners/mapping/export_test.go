@@ -25,6 +25,25 @@ func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
 	return w.backfill(ctx, e)
 }
 
+// HandleTogether is HandleSerially with a batch: the event's object is handled together with these sources, in this
+// order, as if events of them had arrived during a write. Events may be repeated, so each state that this leads to is
+// one of the real worker, as long as no handler crashes: then the other sources' events would be redelivered.
+func (w *Worker) HandleTogether(ctx context.Context, e *event.Envelope, sources ...string) error {
+	if e.Origin == Name {
+		return nil
+	}
+	groups, err := w.groups(ctx, e)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if err := w.reconcile(ctx, g, sources, awaited(e)); err != nil {
+			return err
+		}
+	}
+	return w.backfill(ctx, e)
+}
+
 // Waiting returns how many events wait for the next write to an array.
 func (w *Worker) Waiting(m *store.Mapping, target string) int {
 	w.mu.Lock()

@@ -84,7 +84,7 @@ func TestADenialNamesTheRuleInDevelopmentAlone(t *testing.T) {
 			Rule   json.RawMessage
 		}
 		status, reply := p.do(a, "POST", "/notes", `{}`)
-		if err := json.Unmarshal([]byte(reply), &problem); err != nil || status != http.StatusUnauthorized || string(problem.Rule) != want || strings.Contains(problem.Detail, "user") {
+		if err := json.Unmarshal([]byte(reply), &problem); err != nil || status != http.StatusUnauthorized || string(problem.Rule) != want || strings.Contains(problem.Detail, "user != null") {
 			t.Errorf("%q: %s, %v", setting, reply, err)
 		}
 	}

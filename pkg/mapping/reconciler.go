@@ -204,10 +204,15 @@ func (r *Reconciler) apply(ctx context.Context, s *round, source string, hasEven
 		r.onFull(s.m, s.target.UUID)
 		return nil
 	}
-	if s.array.put(source, entry) && !hasEvent {
+	s.put(source, hasEvent)
+	return nil
+}
+
+// put gives a source the entry that has been computed for it.
+func (s *round) put(source string, hasEvent bool) {
+	if s.array.put(source, s.applied[source]) && !hasEvent {
 		s.unconfirmed = append(s.unconfirmed, source)
 	}
-	return nil
 }
 
 // fit trims the array to its limit, or refills it when it is below the limit
@@ -255,6 +260,10 @@ func (r *Reconciler) refill(ctx context.Context, s *round) (left bool, err error
 		}
 		if s.array.full(s.m) || len(s.unconfirmed) >= pageSize {
 			return false, nil
+		}
+		if _, applied := s.applied[source]; applied { // and refused, before another made room
+			s.put(source, false)
+			return true, nil
 		}
 		return true, r.apply(ctx, s, source, false)
 	})

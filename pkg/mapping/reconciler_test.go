@@ -109,6 +109,25 @@ func (f *fixture) field(name, want string) {
 	}
 }
 
+// Events that are handled together may fill an array, be refused an entry, and make room, in this order.
+func TestRefusedSourceGetsTheRoomThatALaterOneLeaves(t *testing.T) {
+	for _, sources := range [][]string{{"x", "y", "v"}, {"x", "y", "v", "w"}} { // below the limit, and at it
+		f := newFixture(t, 3)
+		f.save("Authors", "a", `{}`)
+		for _, book := range append([]string{"u"}, sources[2:]...) {
+			f.save("Books", book, `{"author":"a"}`)
+			f.reconcile(book)
+			if book != "u" {
+				f.update("Books", book, `{"author":"b"}`)
+			}
+		}
+		f.save("Books", "x", `{"author":"a"}`)
+		f.save("Books", "y", `{"author":"a"}`)
+		f.reconcile(sources...)
+		f.field("books", `[{"uuid":"u"},{"uuid":"x"},{"uuid":"y"}]`)
+	}
+}
+
 func TestSourceThatChangesDuringTheWriteIsReadAgain(t *testing.T) {
 	f := newFixture(t, 10)
 	f.save("Authors", "a", `{}`)
