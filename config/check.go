@@ -187,8 +187,8 @@ func (c *Config) checkSameOwner(source, target, at string) {
 			c.doc.problem(at, "the objects of %s have no owner; add owner to that store, with the property that holds the owner's uuid, or remove this key", name)
 		}
 	}
-	if owner := c.OwnerField(target); owner != "" && slices.Contains(c.Stores[target].Private, owner) {
-		c.doc.problem(at, "%s is private in %s: whose objects to delete with a target could not be decided; make it readable or remove this key", owner, target)
+	if owner := c.OwnerField(target); owner != "" && c.Stores[target].NeverRead(owner) {
+		c.doc.problem(at, "%s never leaves the server in %s: whose objects to delete with a target could not be decided; make it readable or remove this key", owner, target)
 	}
 }
 

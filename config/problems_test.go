@@ -254,7 +254,9 @@ func TestMappingsByOwnersThatCannotBe(t *testing.T) {
 		{"itself", "stores: {A: {map: {A: {key: a, target: bs, sameOwner: true}}}}\n", []string{
 			"1:44: stores.A.map.A.sameOwner: the objects of A " + noOwner}},
 		{"private", "stores: {A: {owner: me, private: me}, B: {policy: owner, map: {A: {key: a, target: bs, sameOwner: true}}}}\n", []string{
-			"1:88: stores.B.map.A.sameOwner: me is private in A: whose objects to delete with a target could not be decided; make it readable or remove this key"}},
+			"1:88: stores.B.map.A.sameOwner: me never leaves the server in A: whose objects to delete with a target could not be decided; make it readable or remove this key"}},
+		{"never read", "stores: {A: {owner: me, fields: {me: {read: \"false\"}}}, B: {policy: owner, map: {A: {key: a, target: bs, sameOwner: true}}}}\n", []string{
+			"1:106: stores.B.map.A.sameOwner: me never leaves the server in A: whose objects to delete with a target could not be decided; make it readable or remove this key"}},
 	})
 	c := mustParse(t, "stores: {A: {owner: me, map: {Users: {key: a, target: as, sameOwner: true}}}}\n")
 	equal(t, "owner of users", c.OwnerField("Users"), "uuid")
