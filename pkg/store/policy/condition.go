@@ -42,7 +42,7 @@ func CompileCondition(expression string) (*Condition, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Message: err.Error()}}
 	}
-	tree, issues := env.Compile(expression)
+	tree, issues := compileIn(env, expression)
 	if issues.Err() != nil {
 		var problems []Problem
 		for _, e := range issues.Errors() {

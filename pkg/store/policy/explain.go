@@ -75,7 +75,7 @@ func (r *rule) reads(in Input) []Read {
 	if err != nil {
 		return nil
 	}
-	tree, issues := env.Compile(r.expression)
+	tree, issues := compileIn(env, r.expression)
 	if issues.Err() != nil {
 		return nil // it has been compiled before
 	}

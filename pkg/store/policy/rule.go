@@ -68,6 +68,16 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
+// compiling serializes compilations: when it reports an unknown name, the checker of an
+// environment writes to what its other compilations share.
+var compiling sync.Mutex
+
+func compileIn(env *cel.Env, expression string) (*cel.Ast, *cel.Issues) {
+	compiling.Lock()
+	defer compiling.Unlock()
+	return env.Compile(expression)
+}
+
 // rule is one compiled expression.
 type rule struct {
 	expression string
@@ -89,7 +99,7 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Op: op, Message: err.Error()}}
 	}
-	tree, issues := env.Compile(expression)
+	tree, issues := compileIn(env, expression)
 	if issues.Err() != nil {
 		var problems []Problem
 		for _, e := range issues.Errors() {
