@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 )
 
 const sameAsBus = "is also the address of bus.listen; HTTP and NATS cannot share one"
@@ -38,7 +37,7 @@ func (c *Config) checkDevelopment() {
 	if !isLoopback(c.Listen) {
 		c.doc.problem("listen", notLoopback)
 	}
-	if u, err := url.Parse(c.BaseURL); err != nil || !isLoopback(net.JoinHostPort(u.Hostname(), "80")) {
+	if !isLocal(c.BaseURL) {
 		c.doc.problem("baseURL", "is not on loopback, as `development: true` needs; remove one of them")
 	}
 	for key, set := range map[string]bool{"hosts": len(c.Hosts) > 0, "proxies": len(c.Proxies) > 0} {
@@ -122,12 +121,6 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 		c.doc.problem(path+".intercept.register", "is called for the user store only, which is %s",
 			c.doc.display("authentication.userStore", users))
 	}
-}
-
-// ReadByAll reports whether everyone who may get an object may read a property.
-func (s *Store) ReadByAll(property string) bool {
-	rule := strings.TrimSpace(s.Fields[property].Read)
-	return rule == "" || rule == "true"
 }
 
 // checkFields refuses rules that contradict the short forms, and write rules for what
@@ -279,4 +272,10 @@ func isLoopback(address string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// isLocal reports whether a URL is that of the machine itself.
+func isLocal(base string) bool {
+	u, err := url.Parse(base)
+	return err == nil && isLoopback(net.JoinHostPort(u.Hostname(), "80"))
 }

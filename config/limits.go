@@ -1,10 +1,6 @@
 package config
 
-import (
-	"fmt"
-	"net"
-	"net/url"
-)
+import "fmt"
 
 // RequestLimits bound what one client may ask for a second. 0 is no limit.
 type RequestLimits struct {
@@ -41,7 +37,7 @@ func (c *Config) readLimits(s *section) {
 	l.Address.read(s.section("address"))
 	l.User.read(s.section("user"))
 	bus := s.section("bus")
-	decode(bus, "requests", &l.Bus.Requests, rateIn(0, maxRate))
+	decode(bus, "requests", &l.Bus.Requests, requestRate)
 	decode(bus, "bytes", &l.Bus.Bytes, byteRate(minMessageRate))
 	bus.rejectUnknown()
 	decode(s, "loopback", &l.Loopback, parseFlag)
@@ -52,20 +48,18 @@ func (c *Config) readLimits(s *section) {
 }
 
 func (r *Rates) read(s *section) {
-	decode(s, "reads", &r.Reads, rateIn(0, maxRate))
-	decode(s, "lists", &r.Lists, rateIn(0, maxRate))
-	decode(s, "writes", &r.Writes, rateIn(0, maxRate))
+	decode(s, "reads", &r.Reads, requestRate)
+	decode(s, "lists", &r.Lists, requestRate)
+	decode(s, "writes", &r.Writes, requestRate)
 	decode(s, "listBytes", &r.ListBytes, byteRate(minMessageRate))
 	decode(s, "uploadBytes", &r.UploadBytes, byteRate(minUploadRate))
 	s.rejectUnknown()
 }
 
-// rateIn accepts a number of requests a second.
-func rateIn(low, high int64) func(string) (int, error) {
-	return func(text string) (int, error) {
-		n, err := numberIn(low, high)(text)
-		return int(n), err
-	}
+// requestRate accepts a number of requests a second, or 0.
+func requestRate(text string) (int, error) {
+	n, err := numberIn(0, maxRate)(text)
+	return int(n), err
 }
 
 // byteRate accepts a number of bytes a second of at least low, or 0.
@@ -80,10 +74,4 @@ func byteRate(low int64) func(string) (int, error) {
 		}
 		return int(n), err
 	}
-}
-
-// isLocal reports whether a URL is that of the machine itself.
-func isLocal(base string) bool {
-	u, err := url.Parse(base)
-	return err == nil && isLoopback(net.JoinHostPort(u.Hostname(), "80"))
 }

@@ -56,6 +56,12 @@ func (s *Store) NeverRead(property string) bool {
 	return slices.Contains(s.Private, property) || strings.TrimSpace(s.Fields[property].Read) == "false"
 }
 
+// ReadByAll reports whether everyone who may get an object may read a property.
+func (s *Store) ReadByAll(property string) bool {
+	rule := strings.TrimSpace(s.Fields[property].Read)
+	return rule == "" || rule == "true"
+}
+
 // Mapping maintains a copy of each object in the object that its property Key
 // refers to.
 type Mapping struct {

@@ -10,19 +10,7 @@ import (
 // HandleSerially is Handle without batches: one array after another, in the
 // caller's goroutine, so that a scheduler can order a worker's steps.
 func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
-	if e.Origin == Name {
-		return nil
-	}
-	groups, err := w.groups(ctx, e)
-	if err != nil {
-		return err
-	}
-	for _, g := range groups {
-		if err := w.reconcile(ctx, g, []string{e.UUID}, awaited(e)); err != nil {
-			return err
-		}
-	}
-	return w.backfill(ctx, e)
+	return w.HandleTogether(ctx, e, e.UUID)
 }
 
 // HandleTogether is HandleSerially with a batch: the event's object is handled together with these sources, in this

@@ -53,8 +53,13 @@ func newCheckerOf(t *testing.T, s model.Scenario, workers func(*store.Set) []mod
 // explore visits all states of a scenario.
 func explore(t *testing.T, s model.Scenario) {
 	t.Helper()
+	exploreAll(t, newChecker(t, s))
+}
+
+func exploreAll(t *testing.T, c *model.Checker) {
+	t.Helper()
 	const tooMany = 50_000_000
-	stats, err := newChecker(t, s).Explore(t.Context(), tooMany)
+	stats, err := c.Explore(t.Context(), tooMany)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -238,33 +238,14 @@ func refilledAfterPowerFailure() model.Scenario {
 // In every interleaving arrays match objects when workers have nothing to do, and once a request's
 // wait is over no target shows anything older than its write.
 func TestArraysConvergeInEveryInterleaving(t *testing.T) {
-	for name, s := range smallScenarios() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s.MaxInFlight, s.Crash = 2, true
-			explore(t, s)
-		})
-	}
-	for name, s := range bytesScenarios() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s.MaxInFlight, s.Crash = 2, true
-			explore(t, s)
-		})
-	}
-	for name, s := range ownerScenarios() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s.MaxInFlight, s.Crash = 2, true
-			explore(t, s)
-		})
-	}
-	for name, s := range conditionScenarios() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s.MaxInFlight, s.Crash = 2, true
-			explore(t, s)
-		})
+	for _, scenarios := range []map[string]model.Scenario{smallScenarios(), bytesScenarios(), ownerScenarios(), conditionScenarios()} {
+		for name, s := range scenarios {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s.MaxInFlight, s.Crash = 2, true
+				explore(t, s)
+			})
+		}
 	}
 	for name, s := range awaitedScenarios() {
 		t.Run(name+", which a request waits for", func(t *testing.T) {

@@ -41,14 +41,7 @@ func TestArraysConvergeWhenEventsAreHandledTogether(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			stats, err := c.Explore(t.Context(), 5_000_000)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !stats.Complete || stats.Quiescent < 2 {
-				t.Fatalf("not explored: %v", stats)
-			}
-			t.Log(stats)
+			exploreAll(t, c)
 		})
 	}
 }

@@ -85,11 +85,7 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 	if err != nil {
 		return nil, err
 	}
-	for i, v := range d.Values {
-		if v.Variable == "user" && users.Hidden(v.Field) {
-			d.Values[i].JSON, d.Values[i].Private = "", true
-		}
-	}
+	d.Hide(users.Hidden, "user")
 	return &Access{Decision: d, NoRoute: noRoute(c.Stores[q.Store], q.Operation)}, nil
 }
 

@@ -102,8 +102,9 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 		Owner: s.Policy.Owner, OwnerField: s.Owner, Create: s.Policy.Create, Get: s.Policy.Get,
 		Update: s.Policy.Update, Delete: s.Policy.Delete, List: s.Policy.List,
 	}
-	if rules != (policy.Rules{}) {
-		rules.Users = s.Name == c.Authentication.UserStore
+	restricted := rules != (policy.Rules{})
+	rules.Users = s.Name == c.Authentication.UserStore
+	if restricted {
 		compiled, found := policy.Compile(rules)
 		for _, f := range found {
 			problems = append(problems, c.Problem(at+".policy."+string(f.Op), "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
@@ -114,7 +115,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	for name, f := range s.Fields {
 		fields[name] = policy.FieldRule{Read: f.Read, Write: f.Write}
 	}
-	compiled, found := policy.CompileFields(policy.Rules{Owner: s.Policy.Owner, OwnerField: s.Owner, Users: s.Name == c.Authentication.UserStore}, fields)
+	compiled, found := policy.CompileFields(rules, fields)
 	for _, f := range found {
 		problems = append(problems, c.Problem(at+".fields."+f.Field+"."+f.Access, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 	}

@@ -231,7 +231,7 @@ func TestFieldsAreShownToThoseForWhomTheirRuleHolds(t *testing.T) {
 	}
 }
 
-// A list tells nothing about a field that the caller may not read, by a filter, an order or an index.
+// A list reveals nothing about a field that the caller may not read, by a filter, an order or an index.
 func TestListsAreNotFilteredOrSortedByFieldsThatAreHidden(t *testing.T) {
 	f := newFieldFixture(t)
 	for _, of := range []struct {

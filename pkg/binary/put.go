@@ -70,7 +70,7 @@ func (s *Service) Validate(ctx context.Context, up Upload) error {
 }
 
 func (s *Service) attachableAt(ctx context.Context, st *store.Store, o store.Stored, up Upload) (recordList, error) {
-	// Whether there is a record, and how many, are told by the index and by refusals.
+	// Whether there is a record, and how many, are revealed by the index and by refusals.
 	may, err := st.MayRead(ctx, o, up.Property)
 	if err != nil {
 		return recordList{}, err

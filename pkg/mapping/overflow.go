@@ -42,13 +42,22 @@ func (o overflow) equal(p overflow) bool {
 // update returns a target's OverflowField with this overflow of an array; nil
 // when no array is marked.
 func (o overflow) update(body []byte, array string) []byte {
-	all, err := object.Decode(object.Field(body, OverflowField))
+	if !o.marked {
+		return withMember(body, OverflowField, array, nil)
+	}
+	return withMember(body, OverflowField, array, append([]string{}, o.unconfirmed...))
+}
+
+// withMember returns a field of a target that holds something of each array, with this value for one of them, nil for
+// none; and nil when it holds nothing.
+func withMember(body []byte, field, array string, value any) []byte {
+	all, err := object.Decode(object.Field(body, field))
 	if err != nil {
 		all = object.Object{}
 	}
 	delete(all, array)
-	if o.marked {
-		all.Set(array, append([]string{}, o.unconfirmed...))
+	if value != nil {
+		all.Set(array, value)
 	}
 	if len(all) == 0 {
 		return nil

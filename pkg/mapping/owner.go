@@ -23,29 +23,10 @@ func readOwner(body []byte, array string) string {
 
 // updateOwner returns a target's OwnersField with this owner of an array; nil when no array has one.
 func updateOwner(body []byte, array, owner string) []byte {
-	all, err := object.Decode(object.Field(body, OwnersField))
-	if err != nil {
-		all = object.Object{}
+	if owner == "" {
+		return withMember(body, OwnersField, array, nil)
 	}
-	delete(all, array)
-	if owner != "" {
-		all.Set(array, owner)
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	return all.Encode()
-}
-
-// forget removes the entries of objects that have another owner than the target now, and
-// updates the others.
-func (r *Reconciler) forget(ctx context.Context, s *round) error {
-	for _, source := range s.array.uuids() {
-		if err := r.apply(ctx, s, source, true); err != nil {
-			return err
-		}
-	}
-	return nil
+	return withMember(body, OwnersField, array, owner)
 }
 
 // collect gives every object that names the target its entry. One that was saved before the

@@ -105,20 +105,16 @@ func (r *Reconciler) reconcileOnce(ctx context.Context, m *store.Mapping, target
 		return false, false, err
 	}
 	s := newRound(m, target, base.Body)
-	if s.newOwner {
-		if err := r.forget(ctx, s); err != nil {
+	if s.newOwner { // first, since entries of objects that have another owner leave
+		if err := r.applyAll(ctx, s, s.array.uuids(), true); err != nil {
 			return false, false, err
 		}
 	}
-	for _, source := range sources {
-		if err := r.apply(ctx, s, source, true); err != nil {
-			return false, false, err
-		}
+	if err := r.applyAll(ctx, s, sources, true); err != nil {
+		return false, false, err
 	}
-	for _, source := range s.stored.unconfirmed {
-		if err := r.apply(ctx, s, source, false); err != nil {
-			return false, false, err
-		}
+	if err := r.applyAll(ctx, s, s.stored.unconfirmed, false); err != nil {
+		return false, false, err
 	}
 	if s.newOwner {
 		if err := r.collect(ctx, s); err != nil {
@@ -179,6 +175,15 @@ func newRound(m *store.Mapping, target string, body []byte) *round {
 	s.array = parseArray(s.value)
 	s.wasFull, s.mark, s.applied = s.array.full(m), s.stored.marked, map[string][]byte{}
 	return s
+}
+
+func (r *Reconciler) applyAll(ctx context.Context, s *round, sources []string, hasEvent bool) error {
+	for _, source := range sources {
+		if err := r.apply(ctx, s, source, hasEvent); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // apply gives a source the entry that it has now. hasEvent reports that an

@@ -73,17 +73,6 @@ func (c *Clients) Bucket(key string, now time.Time) *Bucket {
 	return (*Bucket)(b)
 }
 
-// Len returns the number of clients that are remembered.
-func (c *Clients) Len() (n int) {
-	for i := range c.shards {
-		s := &c.shards[i]
-		s.mu.Lock()
-		n += len(s.buckets)
-		s.mu.Unlock()
-	}
-	return n
-}
-
 // evict drops the fullest bucket of a sample. A full one is as good as none.
 func (s *shard) evict(now time.Time, full float64) {
 	var fullest string

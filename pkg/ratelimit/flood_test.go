@@ -28,3 +28,14 @@ func TestAFloodOfClientsIsBoundedAndFreesNobody(t *testing.T) {
 		t.Errorf("%d clients are remembered by default", n)
 	}
 }
+
+// Len is the number of clients that are remembered.
+func (c *Clients) Len() (n int) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		n += len(s.buckets)
+		s.mu.Unlock()
+	}
+	return n
+}

@@ -3,6 +3,7 @@ package sse
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -266,25 +267,34 @@ func (a *authorization) readEnd(ctx context.Context, now *state) (err error) {
 	return err
 }
 
-func (a *authorization) decide(ctx context.Context, v *Viewer, now *state) (bool, error) {
+// states returns the states in which a rule that depends on the object has to hold, and false where they are not known.
+// An event about a binary has its record alone: then they are those of the object in the store.
+func (a *authorization) states(now *state, readsHidden bool) (states []object.Object, known bool) {
 	switch {
-	case !a.source.byObject:
-		return a.evaluate(ctx, v, nil)
-	case !now.deleted && now.revision == a.revision:
-		return a.evaluate(ctx, v, now.object) // the object of the event, with its hidden fields
-	case a.source.readsHidden, now.deleted && a.object == nil:
-		return false, nil
+	case !now.deleted && now.revision == a.revision && now.object != nil:
+		return []object.Object{now.object}, true // the object of the event, with its hidden fields
+	case readsHidden, now.deleted && a.object == nil:
+		return nil, false
 	case now.object == nil && !a.deletion, now.ended != nil && now.ended.object == nil && !a.deletion:
-		return false, nil // the event of a deletion has the last state itself
+		return nil, false // the event of a deletion has the last state itself
 	}
-	states := []object.Object{a.object, now.object}
+	states = []object.Object{a.object, now.object}
 	if now.ended != nil {
 		states = append(states, now.ended.object)
 	}
+	states = slices.DeleteFunc(states, func(o object.Object) bool { return o == nil })
+	return states, len(states) > 0
+}
+
+func (a *authorization) decide(ctx context.Context, v *Viewer, now *state) (bool, error) {
+	if !a.source.byObject {
+		return a.evaluate(ctx, v, nil)
+	}
+	states, known := a.states(now, a.source.readsHidden)
+	if !known {
+		return false, nil
+	}
 	for _, o := range states {
-		if o == nil {
-			continue
-		}
 		if ok, err := a.evaluate(ctx, v, o); !ok || err != nil {
 			return false, err
 		}

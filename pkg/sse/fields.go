@@ -2,10 +2,8 @@ package sse
 
 import (
 	"context"
-	"slices"
 
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // fieldRules are the read rules of the fields of a store's objects. As the rules of the store, they have to hold for
@@ -32,7 +30,7 @@ func (a *authorization) hiddenFields(ctx context.Context, v *Viewer, now *state)
 	if len(of.names) == 0 {
 		return nil, nil
 	}
-	states, known := a.fieldStates(now)
+	states, known := a.states(now, of.readsHidden)
 	rules, reader := a.source.store.Fields(), a.source.store.FieldReader(ctx, v.User, nil)
 	for _, name := range of.names {
 		may := true
@@ -56,25 +54,6 @@ func (a *authorization) hiddenFields(ctx context.Context, v *Viewer, now *state)
 		}
 	}
 	return hidden, nil
-}
-
-// fieldStates returns the states in which a rule that depends on the object has to hold, and false where they are not
-// known. An event about a binary has its record alone: then they are those of the object in the store.
-func (a *authorization) fieldStates(now *state) (states []object.Object, known bool) {
-	switch {
-	case !now.deleted && now.revision == a.revision && now.object != nil:
-		return []object.Object{now.object}, true // the object of the event, with its hidden fields
-	case a.source.fields.readsHidden, a.object == nil && now.deleted:
-		return nil, false
-	case now.object == nil && !a.deletion, now.ended != nil && now.ended.object == nil && !a.deletion:
-		return nil, false // the event of a deletion has the last state itself
-	}
-	states = []object.Object{a.object, now.object}
-	if now.ended != nil {
-		states = append(states, now.ended.object)
-	}
-	states = slices.DeleteFunc(states, func(o object.Object) bool { return o == nil })
-	return states, len(states) > 0
 }
 
 // appendTo appends the entry as it is sent to a viewer.

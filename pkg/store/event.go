@@ -54,7 +54,7 @@ func (s *Store) encode(e *event.Envelope) []byte {
 	}
 	if e.Event == event.StoreDeleted {
 		e.Previous = object.Object{}
-		for _, key := range s.carried() {
+		for _, key := range s.carried {
 			if value := object.Field(e.Object, key); value != nil {
 				e.Previous[key] = value
 			}
@@ -67,7 +67,7 @@ func (s *Store) encode(e *event.Envelope) []byte {
 	names := e.Previous.Names()
 	slices.SortStableFunc(names, func(a, b string) int { return len(e.Previous[b]) - len(e.Previous[a]) })
 	for _, name := range names {
-		if slices.Contains(s.carried(), name) {
+		if slices.Contains(s.carried, name) {
 			continue
 		}
 		delete(e.Previous, name)
@@ -77,15 +77,6 @@ func (s *Store) encode(e *event.Envelope) []byte {
 		}
 	}
 	return data
-}
-
-// carried are the fields that an event keeps however large it is: the keys of mappings, and
-// the owner, by whom a cascade decides.
-func (s *Store) carried() []string {
-	if s.owner == "" {
-		return s.mapped
-	}
-	return append(slices.Clone(s.mapped), s.owner)
 }
 
 // announces reports whether an announcement may have a subscriber.

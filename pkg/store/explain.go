@@ -28,10 +28,6 @@ func (s *Store) Explain(ctx context.Context, op policy.Op, uuid string, input ob
 		in.Input = withoutBinaries(s.settable(call, input), in.Object)
 	}
 	d, err := s.opts.Policy.Explain(ctx, op, in)
-	for i, v := range d.Values {
-		if v.Variable != "user" && s.Hidden(v.Field) {
-			d.Values[i].JSON, d.Values[i].Private = "", true
-		}
-	}
+	d.Hide(s.Hidden, "object", "input")
 	return d, err
 }

@@ -104,8 +104,8 @@ func (s *Store) MayRead(ctx context.Context, o Stored, field string) (bool, erro
 }
 
 // allowFields evaluates the write rules of the fields that the input of a client changes. stored is nil for a new
-// object; next is the object as it would be. A field that keeps its value is not changed, but only for a client who
-// may read it: others would learn its value by trying.
+// object; next is the object as it would be, nil if each field given changes. A field that keeps its value is not
+// changed, but only for a client who may read it: others would learn its value by trying.
 func (s *Store) allowFields(ctx context.Context, call Call, op policy.Op, stored, input, next object.Object) error {
 	if !call.Client || call.Trusted {
 		return nil
@@ -115,7 +115,7 @@ func (s *Store) allowFields(ctx context.Context, call Call, op policy.Op, stored
 		if _, given := input[name]; !given {
 			continue
 		}
-		if stored != nil && object.SameValue(stored[name], next[name]) {
+		if stored != nil && next != nil && object.SameValue(stored[name], next[name]) {
 			may, err := s.mayReadStored(ctx, call, name, stored)
 			if err != nil {
 				return err
@@ -140,15 +140,7 @@ func (s *Store) allowMutation(ctx context.Context, call Call, stored []byte, inp
 	if err != nil {
 		return err
 	}
-	in := policy.Input{User: call.User, Object: decoded, Input: input, Now: s.opts.Now(), Budget: call.RuleBudget}
-	for _, name := range s.fields.Writers() {
-		if _, given := input[name]; given {
-			if err := s.allowField(ctx, policy.Update, name, in); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return s.allowFields(ctx, call, policy.Update, decoded, input, nil)
 }
 
 // mayReadStored reports whether a client may get an object, and read a field of it.

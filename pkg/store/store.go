@@ -103,14 +103,15 @@ type Options struct {
 
 // Store holds objects. It is safe for concurrent use.
 type Store struct {
-	opts   Options
-	driver driver.Store
-	mapped []string        // the distinct keys of Maps
-	arrays map[string]bool // Arrays
-	fields *policy.Fields  // Fields, Private, ReadOnly, and the owner, who is read-only
-	never  [][]byte        // the names of the fields that never leave the server, as JSON
-	owner  string          // the field with the uuid of the owner, which new objects get; "" for none
-	binary map[string]bool // Binaries
+	opts    Options
+	driver  driver.Store
+	mapped  []string        // the distinct keys of Maps
+	carried []string        // fields that an event keeps however large it is: mapped, and the owner, by whom a cascade decides
+	arrays  map[string]bool // Arrays
+	fields  *policy.Fields  // Fields, Private, ReadOnly, and the owner, who is read-only
+	never   [][]byte        // the names of the fields that never leave the server, as JSON
+	owner   string          // the field with the uuid of the owner, which new objects get; "" for none
+	binary  map[string]bool // Binaries
 }
 
 // Open opens the store in a backend, with the indexes that its mappings and
@@ -170,6 +171,10 @@ func newStore(o Options) *Store {
 		if !slices.Contains(s.mapped, m.Key) {
 			s.mapped = append(s.mapped, m.Key)
 		}
+	}
+	s.carried = slices.Clone(s.mapped)
+	if s.owner != "" {
+		s.carried = append(s.carried, s.owner)
 	}
 	return s
 }

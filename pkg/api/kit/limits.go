@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/problem"
 	"belfry/pkg/ratelimit"
@@ -86,10 +87,11 @@ func newLimitsBy(which int, name, who string, r Rates, refused *prometheus.Count
 		l := &limit{
 			clients: ratelimit.NewClients(perSecond), name: name + "-" + suffix, key: "limits." + name + "." + key, unit: unit,
 		}
-		l.policy = fmt.Sprintf(`"%s";q=%d;w=%d`, l.name, l.clients.Burst(), int(ratelimit.Window/time.Second))
+		quota := fmt.Sprintf("q=%d", l.clients.Burst())
 		if unit == "bytes" {
-			l.policy = fmt.Sprintf(`"%s";q=%d;qu="content-bytes";w=%d`, l.name, l.clients.Burst(), int(ratelimit.Window/time.Second))
+			quota += `;qu="content-bytes"`
 		}
+		l.policy = fmt.Sprintf(`"%s";%s;w=%d`, l.name, quota, int(ratelimit.Window/time.Second))
 		l.refused = refused.WithLabelValues(l.key)
 		return l
 	}
@@ -212,12 +214,5 @@ func (x *Exchange) Pace(n int) error {
 	if wait == 0 {
 		return nil
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-x.Request.Context().Done():
-		return x.Request.Context().Err()
-	}
+	return backoff.Sleep(x.Request.Context(), wait)
 }

@@ -42,30 +42,22 @@ func CompileCondition(expression string) (*Condition, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Message: err.Error()}}
 	}
-	tree, issues := compileIn(env, expression)
-	if issues.Err() != nil {
-		var problems []Problem
-		for _, e := range issues.Errors() {
-			problems = append(problems, Problem{Line: e.Location.Line(), Column: e.Location.Column() + 1, Message: conditionMessage(e.Message)})
-		}
-		return nil, problems
+	tree, problems := parse(env, "", expression)
+	for i := range problems {
+		problems[i].Message = conditionMessage(problems[i].Message)
 	}
-	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, []Problem{{Line: 1, Column: 1, Message: "the expression must be true or false, not of type " + t.String()}}
+	if len(problems) > 0 {
+		return nil, problems
 	}
 	fields, problems := sourceFields(tree)
 	if problems = append(problems, dynamicPatterns("", tree)...); len(problems) > 0 {
 		return nil, problems
 	}
-	program, err := env.Program(tree,
-		cel.CostTracking(costs{}),
-		cel.CostLimit(costLimit),
-		cel.EvalOptions(cel.OptOptimize),
-	)
-	if err != nil {
-		return nil, []Problem{{Line: 1, Column: 1, Message: err.Error()}}
+	compiled, problems := program(env, "", tree)
+	if len(problems) > 0 {
+		return nil, problems
 	}
-	return &Condition{expression: expression, program: program, fields: fields}, nil
+	return &Condition{expression: expression, program: compiled, fields: fields}, nil
 }
 
 // conditionMessage adds what a condition knows to the message about a name that it does not know.

@@ -26,7 +26,7 @@ type Read struct {
 	Variable string `json:"variable"` // user, object or input
 	Field    string `json:"field"`
 	JSON     string `json:"json,omitempty"`    // its value; "" for none
-	Private  bool   `json:"private,omitempty"` // the value is not told
+	Private  bool   `json:"private,omitempty"` // the value is left out
 }
 
 // What stands for an expression in a Decision.
@@ -75,23 +75,28 @@ func (r *rule) reads(in Input) []Read {
 	if err != nil {
 		return nil
 	}
-	tree, issues := compileIn(env, r.expression)
-	if issues.Err() != nil {
+	tree, problems := parse(env, "", r.expression)
+	if len(problems) > 0 {
 		return nil // it has been compiled before
 	}
 	var all []Read
+	objects := map[string]object.Object{"user": in.User, "object": in.Object, "input": in.Input}
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(tree.NativeRep()), ast.KindMatcher(ast.SelectKind)) {
-		of := e.AsSelect().Operand()
-		if of.Kind() != ast.IdentKind {
-			continue
-		}
-		for variable, o := range map[string]object.Object{"user": in.User, "object": in.Object, "input": in.Input} {
-			if of.AsIdent() == variable {
-				all = append(all, readOf(o, variable, e.AsSelect().FieldName()))
-			}
+		variable := e.AsSelect().Operand().AsIdent() // "" for any other expression
+		if o, known := objects[variable]; known {
+			all = append(all, readOf(o, variable, e.AsSelect().FieldName()))
 		}
 	}
 	return all
+}
+
+// Hide leaves out the values of fields of some variables that are private.
+func (d *Decision) Hide(private func(field string) bool, variables ...string) {
+	for i, v := range d.Values {
+		if slices.Contains(variables, v.Variable) && private(v.Field) {
+			d.Values[i].JSON, d.Values[i].Private = "", true
+		}
+	}
 }
 
 func readOf(o object.Object, variable, field string) Read {

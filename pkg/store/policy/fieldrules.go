@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -129,7 +128,7 @@ func (f *Fields) NeverRead() []string {
 // Ignores reports whether the value that a client sends for a field is ignored.
 func (f *Fields) Ignores(name string, trusted bool) bool {
 	of := f.all[name]
-	return of.ignored && !(trusted && of.trustedSets)
+	return of.ignored && (!trusted || !of.trustedSets)
 }
 
 // Readers returns the fields that have a read rule, sorted. It must not be modified.
@@ -155,7 +154,7 @@ func (f *Fields) AllowWrite(ctx context.Context, op Op, name string, in Input) e
 	if r == nil {
 		return nil
 	}
-	denial, err := f.evaluate(ctx, r, op, in)
+	denial, err := f.rules.evaluate(ctx, r, op, in)
 	if err != nil || denial == nil {
 		return err
 	}
@@ -166,22 +165,6 @@ func (f *Fields) AllowWrite(ctx context.Context, op Op, name string, in Input) e
 	}
 	e.Err = denial
 	return e
-}
-
-// evaluate evaluates a rule. Without a denial it holds; an error is that of an ended context or a spent budget.
-func (f *Fields) evaluate(ctx context.Context, r *rule, op Op, in Input) (*Denial, error) {
-	holds, err := r.allows(ctx, in, r.isOwner && f.rules.isOwner(op, in))
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case errors.Is(err, ErrBudget):
-		return nil, err
-	case err != nil:
-		return &Denial{Expression: r.expression, Reason: r.reason(err)}, nil
-	case !holds:
-		return &Denial{Expression: r.expression}, nil
-	}
-	return nil, nil
 }
 
 // FieldReader decides which fields one caller may read, at one time. A rule that does not depend on the object is
@@ -215,7 +198,7 @@ func (r *FieldReader) MayRead(ctx context.Context, name string, stored object.Ob
 	}
 	in := r.in
 	in.Object = stored
-	denial, err := r.fields.evaluate(ctx, of.read, Get, in)
+	denial, err := r.fields.rules.evaluate(ctx, of.read, Get, in)
 	if err != nil {
 		return false, err
 	}

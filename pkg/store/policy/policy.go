@@ -100,19 +100,28 @@ func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
 		}
 		return denied(op, in, &Denial{Op: p.ruleOp(op)})
 	}
-	allowed, err := r.allows(ctx, in, r.isOwner && p.isOwner(op, in))
+	denial, err := p.evaluate(ctx, r, op, in)
+	if err != nil || denial == nil {
+		return err
+	}
+	denial.Op = p.ruleOp(op)
+	return denied(op, in, denial)
+}
+
+// evaluate evaluates a rule. Without a denial it holds; an error is that of an ended context or a spent budget.
+func (p *Policy) evaluate(ctx context.Context, r *rule, op Op, in Input) (*Denial, error) {
+	holds, err := r.allows(ctx, in, r.isOwner && p.isOwner(op, in))
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return nil, ctx.Err()
 	case errors.Is(err, ErrBudget):
-		return err
+		return nil, err
 	case err != nil:
-		return denied(op, in, &Denial{Op: p.ruleOp(op), Expression: r.expression, Reason: r.reason(err)})
-	case !allowed:
-		return denied(op, in, &Denial{Op: p.ruleOp(op), Expression: r.expression})
-	default:
-		return nil
+		return &Denial{Expression: r.expression, Reason: r.reason(err)}, nil
+	case !holds:
+		return &Denial{Expression: r.expression}, nil
 	}
+	return nil, nil
 }
 
 // Denial is the cause of an error of Allow: the rule that denies. It is for those who

@@ -72,10 +72,31 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 // environment writes to what its other compilations share.
 var compiling sync.Mutex
 
-func compileIn(env *cel.Env, expression string) (*cel.Ast, *cel.Issues) {
+// parse parses and type-checks an expression, which must be true or false.
+func parse(env *cel.Env, op Op, expression string) (*cel.Ast, []Problem) {
 	compiling.Lock()
 	defer compiling.Unlock()
-	return env.Compile(expression)
+	tree, issues := env.Compile(expression)
+	if issues.Err() != nil {
+		var problems []Problem
+		for _, e := range issues.Errors() {
+			problems = append(problems, Problem{Op: op, Line: e.Location.Line(), Column: e.Location.Column() + 1, Message: e.Message})
+		}
+		return nil, problems
+	}
+	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: "the expression must be true or false, not of type " + t.String()}}
+	}
+	return tree, nil
+}
+
+// program makes a program of bounded cost.
+func program(env *cel.Env, op Op, tree *cel.Ast, options ...cel.ProgramOption) (cel.Program, []Problem) {
+	compiled, err := env.Program(tree, append(options, cel.CostTracking(costs{}), cel.CostLimit(costLimit), cel.EvalOptions(cel.OptOptimize))...)
+	if err != nil {
+		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: err.Error()}}
+	}
+	return compiled, nil
 }
 
 // rule is one compiled expression.
@@ -99,16 +120,9 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Op: op, Message: err.Error()}}
 	}
-	tree, issues := compileIn(env, expression)
-	if issues.Err() != nil {
-		var problems []Problem
-		for _, e := range issues.Errors() {
-			problems = append(problems, Problem{Op: op, Line: e.Location.Line(), Column: e.Location.Column() + 1, Message: e.Message})
-		}
+	tree, problems := parse(env, op, expression)
+	if len(problems) > 0 {
 		return nil, problems
-	}
-	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: "the expression must be true or false, not of type " + t.String()}}
 	}
 	if problems := dynamicPatterns(op, tree); len(problems) > 0 {
 		return nil, problems
@@ -117,16 +131,11 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	if asks && p.owner == "" {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: "isOwner is for stores whose objects have an owner: add `owner: user`, or the field that is to hold its uuid, to the store"}}
 	}
-	program, err := env.Program(tree,
-		cel.CostTracking(costs{}),
-		cel.CostLimit(costLimit),
-		cel.InterruptCheckFrequency(checkEvery),
-		cel.EvalOptions(cel.OptOptimize),
-	)
-	if err != nil {
-		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: err.Error()}}
+	compiled, problems := program(env, op, tree, cel.InterruptCheckFrequency(checkEvery))
+	if len(problems) > 0 {
+		return nil, problems
 	}
-	r := &rule{expression: expression, program: program, object: mentions(tree, "object"), input: mentions(tree, "input"), isOwner: asks, fields: fieldsOf(tree)}
+	r := &rule{expression: expression, program: compiled, object: mentions(tree, "object"), input: mentions(tree, "input"), isOwner: asks, fields: fieldsOf(tree)}
 	r.needed, r.isNarrow = p.neededBy(tree.NativeRep().Expr())
 	return r, nil
 }
