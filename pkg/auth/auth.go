@@ -109,6 +109,19 @@ func (s *Service) VisibleUser(ctx context.Context, session *Session) (store.Stor
 	return s.users.Shown(store.WithCall(ctx, call), session.User)
 }
 
+// LoggedIn returns the user of a session that has just been issued as a get of the user would
+// return them, as they are now: the uuid alone where a get would be refused. Nothing here
+// fails: the session has begun.
+func (s *Service) LoggedIn(ctx context.Context, session *Session) store.Stored {
+	user, err := s.users.Get(asService(ctx, session.User.UUID), session.User.UUID)
+	if err != nil {
+		user = session.User
+	}
+	call := store.CallOf(ctx)
+	call.Client, call.User, call.Actor = true, session.Visible, nil
+	return s.users.ReplyWith(store.WithCall(ctx, call), user)
+}
+
 // TokenStore is the name of the store whose events DeliverMail handles.
 func (s *Service) TokenStore() string { return s.tokens.Name() }
 

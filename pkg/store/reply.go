@@ -25,6 +25,12 @@ func (s *Store) reply(ctx context.Context, r driver.Record) Stored {
 	return Stored{UUID: r.UUID, Revision: r.Revision, Body: object.Object{"uuid": object.AppendString(nil, r.UUID)}.Encode()}
 }
 
+// ReplyWith returns what a client receives of an object to which its request led otherwise
+// than by a write of that object, such as the user of a login: what a get would return.
+func (s *Store) ReplyWith(ctx context.Context, o Stored) Stored {
+	return s.reply(ctx, driver.Record{UUID: o.UUID, Revision: o.Revision, Body: o.Body})
+}
+
 // replyWithoutBody returns what the caller of a mutation receives: for a client the
 // uuid and the revision.
 func (s *Store) replyWithoutBody(ctx context.Context, r driver.Record) Stored {

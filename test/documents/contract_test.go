@@ -232,7 +232,7 @@ func users(c *client) {
 	c.enter("ada@example.com")
 	c.ask(303, "POST", "/auth/email", "login=ada@example.com&password=wrong", "Content-Type: application/x-www-form-urlencoded")
 	c.ask(403, "POST", "/auth/email", `{"login":"ada@example.com","password":"wrong horse"}`)
-	c.ask(204, "POST", "/auth/email", `{"login":"ada@example.com","password":"correct horse"}`)
+	c.ask(200, "POST", "/auth/email", `{"login":"ada@example.com","password":"correct horse"}`, "Prefer: return=representation, wait=30")
 	c.keep()
 	for _, method := range []string{"GET", "HEAD"} {
 		c.ask(200, method, "/auth/me", "")

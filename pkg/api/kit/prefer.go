@@ -11,19 +11,36 @@ import (
 // at most limit; 0 when it does not. A preference that can't be understood is
 // no preference.
 func preferredWait(lines []string, limit time.Duration) time.Duration {
+	return seconds(preference(lines, "wait"), limit)
+}
+
+// representation is the preference for a reply that has what the request led to (RFC 7240, "return").
+const representation = "return=representation"
+
+// PrefersRepresentation reports whether the client prefers a reply that has what the
+// request led to. A handler that sends such a reply calls ApplyRepresentation.
+func (x *Exchange) PrefersRepresentation() bool {
+	return preference(x.Request.Header["Prefer"], "return") == "representation"
+}
+
+// ApplyRepresentation adds to the reply that the preference for a representation was applied.
+func (x *Exchange) ApplyRepresentation() { join(x.Header(), "Preference-Applied", representation) }
+
+// preference returns the value of a preference, "" for none. Of one that is given twice
+// the first counts.
+func preference(lines []string, want string) string {
 	for _, line := range lines {
 		for rest := line; rest != ""; {
 			var preference string
 			preference, rest = cutUnquoted(rest, ',')
 			preference, _ = cutUnquoted(preference, ';') // its parameters
 			name, value, _ := strings.Cut(preference, "=")
-			if strings.EqualFold(strings.Trim(name, " \t"), "wait") {
-				// Of a preference given twice the first counts.
-				return seconds(unquote(strings.Trim(value, " \t")), limit)
+			if strings.EqualFold(strings.Trim(name, " \t"), want) {
+				return unquote(strings.Trim(value, " \t"))
 			}
 		}
 	}
-	return 0
+	return ""
 }
 
 // cutUnquoted cuts s at the first separator outside a quoted string.

@@ -2,12 +2,14 @@ package login
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
 )
 
 // email logs in or registers.
@@ -54,7 +56,7 @@ func (h *handler) enter(x *kit.Exchange, f form) error {
 	}
 	var session auth.IssuedSession
 	mailed := false
-	err = h.write(x, func(ctx context.Context) (err error) {
+	ctx, _, err := h.calls.Write(x, func(ctx context.Context) (err error) {
 		if register {
 			session, mailed, err = h.service.Register(ctx, c, client)
 		} else {
@@ -71,11 +73,29 @@ func (h *handler) enter(x *kit.Exchange, f form) error {
 	case mailed:
 		return x.SendStatus(http.StatusAccepted)
 	}
-	h.cookies.setSession(x, session)
 	if f.html {
+		h.cookies.setSession(x, session)
 		return nil
 	}
-	return x.SendStatus(http.StatusNoContent)
+	return h.sendSession(ctx, x, session)
+}
+
+// sendSession replies with a session that has just been issued: by its cookie, and in the
+// body as well where the client prefers that.
+func (h *handler) sendSession(ctx context.Context, x *kit.Exchange, s auth.IssuedSession) error {
+	h.cookies.setSession(x, s)
+	if !x.PrefersRepresentation() {
+		return x.SendStatus(http.StatusNoContent)
+	}
+	x.ApplyRepresentation()
+	return x.SendJSON(issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.LoggedIn(ctx, &s.Session).Body})
+}
+
+// issued is the representation of a session that has just been issued.
+type issued struct {
+	Token   string          `json:"token"`
+	Expires string          `json:"expires"`
+	User    json.RawMessage `json:"user"`
 }
 
 // credentials removes the fields of a login from a form; the others are fields of
@@ -112,8 +132,11 @@ func (h *handler) changePassword(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	h.cookies.setSession(x, session)
-	return x.SendStatus(http.StatusNoContent)
+	ctx, err := h.calls.Client(x)
+	if err != nil {
+		return err
+	}
+	return h.sendSession(ctx, x, session)
 }
 
 func (h *handler) resendValidation(x *kit.Exchange) error {

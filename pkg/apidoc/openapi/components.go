@@ -106,6 +106,7 @@ func allParameters() *ordered.Object {
 		"IfAbsent", ordered.Of("name", "If-None-Match", "in", "header",
 			"description", "`*`: only where there is nothing yet, else 412. Tags are refused.", "schema", ordered.Of("type", "string", "const", "*")),
 		"Prefer", header("Prefer", "`wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.", "wait=5"),
+		"PreferSession", header("Prefer", "`return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.", "return=representation"),
 	)
 }
 
@@ -126,7 +127,7 @@ func allHeaders() *ordered.Object {
 		"Etag", header("What the reply is a state of: an object's revision, a file's hash.", `^"[^"]*"$`),
 		"Cache-Control", header("Whether the reply may be kept.", ""),
 		"Location", header("Where it is.", ""),
-		"Preference-Applied", optional("`wait`: all that the write caused has been applied."),
+		"Preference-Applied", optional("`wait`: all that the write caused has been applied. `return=representation`: the reply has what the request led to."),
 		"Link", optional(`The next page, with rel="next".`),
 		"Accept-Patch", header("What PATCH takes.", ""),
 		"Accept-Encoding", optional("What encodings of a body are taken."),

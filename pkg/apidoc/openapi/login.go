@@ -71,6 +71,16 @@ func (d *document) sessions() {
 	})
 }
 
+// issued is the response with a session that has just begun.
+func (d *document) issued(description string) *ordered.Object {
+	schema := ordered.Of("type", "object", "required", []string{"token", "expires", "user"}, "properties", ordered.Of(
+		"token", ordered.Of("type", "string", "description", "For Authorization: Bearer. It is the cookie's value."),
+		"expires", model.Time("When the session ends unless it is used."),
+		"user", shown(d.contract.Login.Users),
+	))
+	return reply(description, asJSON(schema), "Cache-Control", "Set-Cookie", "Preference-Applied")
+}
+
 // form is a body below /auth: JSON, or an HTML form.
 func form(required []string, more bool, properties ...any) *ordered.Object {
 	schema := ordered.Of("type", "object", "properties", ordered.Of(properties...))
@@ -102,11 +112,12 @@ func (d *document) email() {
 	d.add(operation{
 		method: "post", path: "/auth/email", tag: loginTag, id: "login", summary: "Log in, or register", security: maybe(),
 		description: "Other fields are set on the user who registers. The reply to an HTML form is 303.",
-		parameters:  parameters("Prefer"),
+		parameters:  parameters("PreferSession"),
 		body: form([]string{"password"}, true, "login", login(), "password", password("8 to 1024 bytes when one is chosen."),
 			"register", ordered.Of("type", []string{"boolean", "string"}, "description", "true to register."),
 			"token", text("That of the validation mail.")),
 		replies: ordered.Of(
+			"200", d.issued("Logged in, where `Prefer: return=representation` was sent: for programs, which keep the token."),
 			"202", reply("A mail will be sent.", nil, "Cache-Control", "Preference-Applied"),
 			"204", reply("Logged in.", nil, "Cache-Control", "Set-Cookie", "Preference-Applied"),
 			"303", redirectTo("Of an HTML form: the page where the browser continues.", "Set-Cookie", "Preference-Applied"),
@@ -115,9 +126,13 @@ func (d *document) email() {
 	})
 	d.add(operation{
 		method: "put", path: "/auth/email", tag: loginTag, id: "changePassword", summary: "Change one's password", security: needed(),
+		parameters: parameters("PreferSession"),
 		body: form([]string{"newPassword"}, false, "password", password("The present one, if there is one."),
 			"newPassword", password("8 to 1024 bytes.")),
-		replies:  ordered.Of("204", reply("It is changed, and the other sessions have ended.", nil, "Cache-Control", "Set-Cookie")),
+		replies: ordered.Of(
+			"200", d.issued("It is changed, where `Prefer: return=representation` was sent."),
+			"204", reply("It is changed, and the other sessions have ended.", nil, "Cache-Control", "Set-Cookie"),
+		),
 		problems: with(404),
 	})
 	mail := func(path, id, summary string) {

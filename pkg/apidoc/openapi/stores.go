@@ -75,11 +75,16 @@ func object(s *model.Store, description string, headers ...string) *ordered.Obje
 
 // written is the response to a write: with what a get would return.
 func written(s *model.Store, description string, headers ...string) *ordered.Object {
-	schema := s.Written(s.Rules["get"] || len(s.Interceptors["get"]) > 0)
+	schema := shown(s)
 	if s.Expose.Restrict.Get {
 		schema = model.Ref(model.UUIDOnly)
 	}
 	return reply(description, asJSON(schema), append([]string{"Etag", "Cache-Control"}, headers...)...)
+}
+
+// shown is an object to which a request led: the uuid alone where a get would be refused.
+func shown(s *model.Store) *ordered.Object {
+	return s.Written(s.Rules["get"] || len(s.Interceptors["get"]) > 0)
 }
 
 func (d *document) create(s *model.Store) {
