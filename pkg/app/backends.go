@@ -134,6 +134,7 @@ func (a *App) awaitSpace(ctx context.Context, backend string) func(error) error 
 func (a *App) openStores(ctx context.Context) error {
 	set, err := a.plan.openStores(ctx, a.backends, a.openStore, func(o *store.Options) {
 		o.Outbox, o.Announce, o.Interceptor = a.relay, a.bus, a.interceptor(o.Name)
+		o.InterceptsGet = len(a.config.Stores[o.Name].Intercept["get"]) > 0
 		o.Logger = a.log
 		if a.sealer != nil {
 			o.Sealer = a.sealer

@@ -43,9 +43,11 @@ stores:
       photos: {read: isOwner}
   Tags: {expose: {}, map: {People: {key: person, target: tags, fields: label}}}
   Marks: {expose: {list: true}}
+  Letters: {expose: {}, uuid: client, intercept: {get: [{name: editor, timeout: 1m}]}, fields: {grade: {write: user.role == 'admin'}}}
 binaries:
   files: {map: {People: [photos]}}
 authentication:
+  trustedOrigins: ["https://app.example.com"]
   providers:
     email: {postValidation: true, skipEmailValidation: true}
 `
@@ -57,7 +59,10 @@ type fieldFixture struct {
 	app    *App
 	tokens map[string]string
 	person string // the uuid of the object
+	ada    string // those of users
+	root   string
 	bus    *client.Client
+	header http.Header // of the last reply
 }
 
 func (f *fieldFixture) ask(caller, method, path, body string, headers ...string) (int, string) {
@@ -85,6 +90,7 @@ func (f *fieldFixture) ask(caller, method, path, body string, headers ...string)
 	}
 	text, err := io.ReadAll(resp.Body)
 	f.must(err)
+	f.header = resp.Header
 	return resp.StatusCode, string(text)
 }
 
@@ -163,8 +169,9 @@ func newFieldFixture(t *testing.T) *fieldFixture {
 	for _, caller := range []string{"ada", "bob", "root"} {
 		f.text(caller, 204, "POST", "/auth/email", fmt.Sprintf(`{"register":true,"login":"%s@example.com","password":"a fine password"}`, caller))
 	}
-	root := field(f.text("root", 200, "GET", "/auth/me", ""), "uuid")
-	_, err = f.bus.Store("Users").Update(t.Context(), map[string]any{"uuid": root, "role": "admin"})
+	f.ada = field(f.text("ada", 200, "GET", "/auth/me", ""), "uuid")
+	f.root = field(f.text("root", 200, "GET", "/auth/me", ""), "uuid")
+	_, err = f.bus.Store("Users").Update(t.Context(), map[string]any{"uuid": f.root, "role": "admin"})
 	f.must(err)
 	f.person = field(f.text("ada", 201, "POST", "/people", `{"team":"x","phone":"the-phone","diary":"the-diary","broken":"the-secret"}`), "uuid")
 	_, err = f.bus.Store("People").Update(t.Context(), map[string]any{"uuid": f.person, "salary": "the-salary", "rank": 1})

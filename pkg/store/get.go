@@ -16,6 +16,10 @@ type Stored struct {
 	UUID     string
 	Revision uint64
 	Body     []byte // the encoded object; must not be modified
+
+	// ByCaller says that another caller may receive another Body of the same revision: rules hide fields from some, or
+	// an interceptor amends what is read. It is the same for all objects of a store, or it would reveal what is hidden.
+	ByCaller bool
 }
 
 // Object decodes the body.
@@ -122,6 +126,7 @@ func (s *Store) Visible(o Stored) Stored {
 func (s *Store) project(call Call, r driver.Record) Stored {
 	o := Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
 	if call.Client {
+		o.ByCaller = s.byCaller && !call.Trusted
 		return s.Visible(o)
 	}
 	return o

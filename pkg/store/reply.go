@@ -22,7 +22,9 @@ func (s *Store) reply(ctx context.Context, r driver.Record) Stored {
 			return seen
 		}
 	}
-	return Stored{UUID: r.UUID, Revision: r.Revision, Body: object.Object{"uuid": object.AppendString(nil, r.UUID)}.Encode()}
+	return Stored{
+		UUID: r.UUID, Revision: r.Revision, Body: object.Object{"uuid": object.AppendString(nil, r.UUID)}.Encode(), ByCaller: s.byCaller,
+	}
 }
 
 // ReplyWith returns what a client receives of an object to which its request led otherwise

@@ -94,6 +94,7 @@ type Options struct {
 	Outbox        Outbox
 	Announce      Announcer        // nil: no announcements
 	Interceptor   Interceptor      // nil: none
+	InterceptsGet bool             // the Interceptor amends what clients read
 	Logger        *slog.Logger     // nil: discards
 	Now           func() time.Time // nil: time.Now
 	Locker        Locker           // nil: a KeyLock
@@ -112,6 +113,8 @@ type Store struct {
 	never   [][]byte        // the names of the fields that never leave the server, as JSON
 	owner   string          // the field with the uuid of the owner, which new objects get; "" for none
 	binary  map[string]bool // Binaries
+
+	byCaller bool // what a client receives of an object depends on who it is: see Stored
 }
 
 // Open opens the store in a backend, with the indexes that its mappings and
@@ -164,6 +167,7 @@ func newStore(o Options) *Store {
 		readOnly = append(readOnly, s.owner)
 	}
 	s.fields = o.Fields.With(o.Private, readOnly)
+	s.byCaller = len(s.fields.Readers()) > 0 || o.Interceptor != nil && o.InterceptsGet
 	for _, name := range s.fields.NeverRead() {
 		s.never = append(s.never, object.AppendString(nil, name))
 	}

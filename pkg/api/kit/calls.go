@@ -50,6 +50,7 @@ func (c *Calls) Session(x *Exchange) (*auth.Session, error) {
 	if c.o.Auth == nil || x.authenticated {
 		return x.session, nil
 	}
+	x.varyByCaller()
 	return c.Reauthenticate(x)
 }
 

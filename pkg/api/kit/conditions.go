@@ -1,6 +1,8 @@
 package kit
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"math"
 	"slices"
@@ -8,6 +10,7 @@ import (
 	"strings"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store"
 )
 
 // maxTags bounds the entity tags of one header.
@@ -25,10 +28,34 @@ type tag struct {
 	value string // between the quotes
 }
 
-// etag returns the entity tag of a revision.
-func etag(revision uint64) string {
-	var buf [22]byte
-	return string(append(strconv.AppendUint(append(buf[:0], '"'), revision, 10), '"'))
+// viewSize is the length of a view in an entity tag, and viewBytes that of its hash.
+const (
+	viewBytes = 12
+	viewSize  = viewBytes * 4 / 3
+)
+
+// etag returns the entity tag of an object as a client receives it: the revision. Where
+// another client may receive something else, a hyphen and a hash of what this one receives
+// follow: tags are equal only if the bodies are.
+func etag(o store.Stored) string {
+	var buf [1 + 20 + 1 + viewSize + 1]byte
+	tag := strconv.AppendUint(append(buf[:0], '"'), o.Revision, 10)
+	if o.ByCaller {
+		sum := sha256.Sum256(o.Body)
+		tag = base64.RawURLEncoding.AppendEncode(append(tag, '-'), sum[:viewBytes])
+	}
+	return string(append(tag, '"'))
+}
+
+// revisionOf returns the revision of an entity tag of etag, given without its quotes, of
+// whatever view; false for any other tag.
+func revisionOf(tag string) (uint64, bool) {
+	digits, view, isView := strings.Cut(tag, "-")
+	revision, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || revision == 0 || strconv.FormatUint(revision, 10) != digits || isView && len(view) != viewSize {
+		return 0, false
+	}
+	return revision, true
 }
 
 // IfMatch parses the header If-Match.
@@ -109,15 +136,17 @@ func (t Tags) Match(current string) bool { return t.compare(current, false) }
 // If-None-Match requires.
 func (t Tags) MatchWeak(current string) bool { return t.compare(current, true) }
 
-// MatchRevision is Match of an object's entity tag.
-func (t Tags) MatchRevision(revision uint64) bool {
-	return t.Match(strconv.FormatUint(revision, 10))
+// MatchObject reports whether one of the tags, by strong comparison, is of the revision of an object, in whatever view:
+// If-Match asks whether the object has changed.
+func (t Tags) MatchObject(o store.Stored) bool {
+	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
+		revision, ok := revisionOf(one.value)
+		return ok && !one.weak && revision == o.Revision
+	})
 }
 
-// MatchRevisionWeak is MatchWeak of an object's entity tag.
-func (t Tags) MatchRevisionWeak(revision uint64) bool {
-	return t.MatchWeak(strconv.FormatUint(revision, 10))
-}
+// MatchView is MatchWeak of an object as a client would receive it: If-None-Match asks whether the client has that.
+func (t Tags) MatchView(o store.Stored) bool { return t.MatchWeak(strings.Trim(etag(o), `"`)) }
 
 func (t Tags) compare(current string, weak bool) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
@@ -137,8 +166,7 @@ func (t Tags) revisions() []uint64 {
 	}
 	var all []uint64
 	for _, one := range t.list {
-		revision, err := strconv.ParseUint(one.value, 10, 64)
-		if err == nil && !one.weak && revision != 0 && strconv.FormatUint(revision, 10) == one.value {
+		if revision, ok := revisionOf(one.value); ok && !one.weak && !slices.Contains(all, revision) {
 			all = append(all, revision)
 		}
 	}

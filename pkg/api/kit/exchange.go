@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,6 +84,17 @@ func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 // Replied reports whether the reply has begun.
 func (x *Exchange) Replied() bool { return x.status != 0 }
 
+// varyByCaller says in the reply that it depends on who asks.
+func (x *Exchange) varyByCaller() {
+	const caller = "Authorization, Cookie"
+	switch vary := x.Header()["Vary"]; {
+	case vary == nil:
+		x.SetHeader("Vary", caller)
+	case !slices.Contains(vary, caller):
+		x.Header()["Vary"] = append(slices.Clip(vary), caller)
+	}
+}
+
 // SetHeader sets a header of the reply. The name must be in canonical form. The
 // values of one reply share one array, which saves the allocation that
 // http.Header.Set makes for each.
@@ -103,13 +115,13 @@ func (x *Exchange) Send(status int, contentType string, body []byte) {
 
 // SendObject replies with an object and its entity tag.
 func (x *Exchange) SendObject(status int, stored store.Stored) {
-	x.SetHeader("Etag", etag(stored.Revision))
+	x.SetHeader("Etag", etag(stored))
 	x.Send(status, JSON, stored.Body)
 }
 
 // SendNotModified replies to a request whose If-None-Match has the object.
 func (x *Exchange) SendNotModified(stored store.Stored) {
-	x.SetHeader("Etag", etag(stored.Revision))
+	x.SetHeader("Etag", etag(stored))
 	x.WriteHeader(http.StatusNotModified)
 }
 

@@ -1,11 +1,13 @@
 package kit
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"belfry/pkg/event"
+	"belfry/pkg/store"
 )
 
 func TestPreferredWait(t *testing.T) {
@@ -80,12 +82,21 @@ func FuzzParseTags(f *testing.F) {
 		if parsed.any == (len(parsed.list) > 0) || len(parsed.list) > maxTags {
 			t.Fatalf("%q: %+v", line, parsed)
 		}
-		if parsed.MatchRevision(revision) && !parsed.MatchRevisionWeak(revision) {
-			t.Errorf("%q: a strong match is a weak one", line)
+		for _, byCaller := range []bool{false, true} {
+			o := store.Stored{Revision: max(revision, 1), Body: []byte(line), ByCaller: byCaller}
+			if own, err := parseTags("If-Match", []string{etag(o)}); err != nil || !own.MatchObject(o) || !own.MatchView(o) {
+				t.Errorf("%q is no tag of its object: %v", etag(o), err)
+			}
+			if parsed.MatchView(o) && !parsed.any && !strings.Contains(line, etag(o)) {
+				t.Errorf("%q matches %s", line, etag(o))
+			}
 		}
 		for _, r := range parsed.revisions() {
-			if r != 0 && r != unreachable && !strings.Contains(line, etag(r)) {
+			if r != 0 && r != unreachable && !strings.Contains(line, `"`+strconv.FormatUint(r, 10)) {
 				t.Errorf("%q does not name %d", line, r)
+			}
+			if parsed.Given && r != unreachable && !parsed.MatchObject(store.Stored{Revision: r}) {
+				t.Errorf("%q matches %d on a write alone", line, r)
 			}
 		}
 		// Formatting and parsing it again yields the same.

@@ -119,11 +119,11 @@ func (r *resource) get(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if match.Given && !match.MatchRevision(stored.Revision) {
+	if match.Given && !match.MatchObject(stored) {
 		return errs.New(errs.Mismatch, "the object is at none of the revisions in If-Match")
 	}
 	x.SetHeader("Cache-Control", kit.Revalidate)
-	if noneMatch.Given && noneMatch.MatchRevisionWeak(stored.Revision) {
+	if noneMatch.Given && noneMatch.MatchView(stored) {
 		x.SendNotModified(stored)
 		return nil
 	}

@@ -101,7 +101,7 @@ func allParameters() *ordered.Object {
 	return ordered.Of(
 		"UUID", ordered.Of("name", "uuid", "in", "path", "required", true, "description", "The object's uuid.",
 			"schema", ordered.Of("type", "string", "minLength", 1, "maxLength", 200, "pattern", model.UUIDPattern)),
-		"IfMatch", header("If-Match", "Act only on one of these revisions; `*` is any. At most 64.", `"`+model.ExampleRevision+`"`),
+		"IfMatch", header("If-Match", "Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.", `"`+model.ExampleRevision+`"`),
 		"IfNoneMatch", header("If-None-Match", "Reply only if it is at none of these; else 304. `*` is any.", `"`+model.ExampleRevision+`"`),
 		"IfAbsent", ordered.Of("name", "If-None-Match", "in", "header",
 			"description", "`*`: only where there is nothing yet, else 412. Tags are refused.", "schema", ordered.Of("type", "string", "const", "*")),
@@ -124,7 +124,7 @@ func allHeaders() *ordered.Object {
 	}
 	return ordered.Of(
 		"X-Request-Id", header("The request's id: in the log, in problems, and in the events that the request causes.", ""),
-		"Etag", header("What the reply is a state of: an object's revision, a file's hash.", `^"[^"]*"$`),
+		"Etag", header("What the reply is a state of: an object's revision, with a hash of what this client sees of it where others see something else; a file's hash.", `^"[^"]*"$`),
 		"Cache-Control", header("Whether the reply may be kept.", ""),
 		"Location", header("Where it is.", ""),
 		"Preference-Applied", optional("`wait`: all that the write caused has been applied. `return=representation`: the reply has what the request led to."),
