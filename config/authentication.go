@@ -15,10 +15,11 @@ const (
 	RequestStore  = "Requests"     // idempotency records of requests over the bus
 	PositionStore = "LogPositions" // up to where listeners have handled the log of events
 	SealKeyStore  = "SealKeys"     // the key that seals what clients send back
+	QuotaStore    = "UploadQuotas" // bytes that callers have uploaded recently
 )
 
 func internalStores() []string {
-	return []string{SessionStore, TokenStore, ContentStore, RequestStore, PositionStore, SealKeyStore}
+	return []string{SessionStore, TokenStore, ContentStore, RequestStore, PositionStore, SealKeyStore, QuotaStore}
 }
 
 // Authentication configures login providers and the redirects after a login. A

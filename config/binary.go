@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Binary is a service that stores files attached to objects. Only the field that
 // Type names is set.
@@ -13,6 +16,13 @@ type Binary struct {
 	Map      map[string][]string // store to properties; nil is any property that the server does not set
 	MaxSize  int64               // bytes of one file
 	Grace    time.Duration       // how long a content without references is kept
+	Quota    Quota
+}
+
+// Quota is how many bytes one caller may upload to a service within its Grace; 0: no limit.
+type Quota struct {
+	User    int64 // a user who is logged in
+	Address int64 // a network address, of callers without a login
 }
 
 // BinaryRestrict names the routes that do not exist.
@@ -56,6 +66,7 @@ func (c *Config) readBinary(name string, s *section) *Binary {
 	}
 	decode(s, "maxSize", &b.MaxSize, sizeIn(1<<50))
 	decode(s, "grace", &b.Grace, durationIn(time.Second, 365*day, "from 1s to 365d"))
+	b.Quota.read(s.section("quota"), b)
 	if b.Type == "S3Storage" {
 		b.S3 = readS3(s)
 	} else {
@@ -64,6 +75,39 @@ func (c *Config) readBinary(name string, s *section) *Binary {
 	}
 	s.rejectUnknown()
 	return b
+}
+
+// Quotas that are not configured: far above what people upload, and above what fits into a file.
+const (
+	quotaAnHour = 10 << 30
+	quotaFiles  = 10
+)
+
+func (q *Quota) read(s *section, b *Binary) {
+	hours := max(1, int64((b.Grace+time.Hour-1)/time.Hour))
+	q.User = max(hours*quotaAnHour, quotaFiles*b.MaxSize)
+	q.Address = q.User
+	for _, one := range []struct {
+		key  string
+		into *int64
+	}{{"user", &q.User}, {"address", &q.Address}} {
+		if decode(s, one.key, one.into, sizeOrNone) && *one.into > 0 && *one.into < b.MaxSize {
+			s.problem(one.key, "expected at least maxSize, %s, or 0 for no limit: a file of that size could never be uploaded", showSize(b.MaxSize))
+		}
+	}
+	s.rejectUnknown()
+}
+
+// sizeOrNone accepts a size, or 0.
+func sizeOrNone(text string) (int64, error) {
+	if text == "0" {
+		return 0, nil
+	}
+	n, err := sizeIn(1 << 50)(text)
+	if err != nil {
+		err = fmt.Errorf("%w, or 0 for no limit", err)
+	}
+	return n, err
 }
 
 func readS3(s *section) *S3Storage {

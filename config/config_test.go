@@ -78,7 +78,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen"}},
 		"dynamo":  {Type: "dynamodb", DynamoDB: &DynamoBackend{"eu-north-1", "http://127.0.0.1:8000", "k_"}},
 	})
-	equal(t, "names of stores", names(c.Stores), []string{"Contents", "Cooks", "LogPositions", "Logins", "Members", "Recipes", "Requests", "SealKeys", "Sessions", "Tokens"})
+	equal(t, "names of stores", names(c.Stores), []string{"Contents", "Cooks", "LogPositions", "Logins", "Members", "Recipes", "Requests", "SealKeys", "Sessions", "Tokens", "UploadQuotas"})
 	equal(t, "stores.Recipes", *c.Stores["Recipes"], Store{
 		Name: "Recipes", Backend: "dynamo", Schema: recipe, MaxObjectSize: 64 << 10,
 		Expose: &Expose{URL: "/cooking/recipes", Restrict: Restrict{Update: true}, List: true, Events: true, EventsAsList: true},
@@ -128,14 +128,22 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "binaries", c.Binaries, map[string]*Binary{
 		"photos": {
 			Type: "FileStorage", File: &FileStorage{filepath.Join(data, "binaries", "photos")},
-			URL: "/photos", Restrict: BinaryRestrict{Delete: true}, MaxSize: 3 << 20, Grace: time.Hour,
+			URL: "/photos", Restrict: BinaryRestrict{Delete: true}, MaxSize: 3 << 20, Grace: time.Hour, Quota: Quota{1 << 30, 0},
 			Map: map[string][]string{"Recipes": {"pictures", "steps"}, "Members": {"portrait"}},
 		},
 		"videos": {
 			Type: "S3Storage", S3: &S3Storage{"kitchen", "eu-north-1", "http://127.0.0.1:9000", "v/", time.Minute},
-			URL: "/videos", MaxSize: 10 << 20, Grace: 2 * time.Hour,
+			URL: "/videos", MaxSize: 10 << 20, Grace: 2 * time.Hour, Quota: Quota{20 << 30, 20 << 30},
 		},
 	})
+}
+
+func TestQuotasFollowTheGracePeriodAndTheSizeOfFiles(t *testing.T) {
+	for text, want := range map[string]int64{
+		"{}": 10 << 30, "{grace: 1s}": 10 << 30, "{grace: 61m}": 20 << 30, "{maxSize: 5GiB}": 50 << 30, "{quota: {user: 10MiB}}": 10 << 20, "{quota: {user: 0}}": 0,
+	} {
+		equal(t, text, mustParse(t, "binaries: {b: "+text+"}").Binaries["b"].Quota.User, want)
+	}
 }
 
 func TestEmptyFileMeansAllDefaults(t *testing.T) {
@@ -185,7 +193,7 @@ func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 		"Users": {Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: 10_000, MaxBytes: 1 << 20},
 	}
 	want := map[string]*Store{"Users": &users, "Idents": &idents}
-	for _, name := range []string{"Sessions", "Tokens", "Contents", "Requests", "LogPositions", "SealKeys"} {
+	for _, name := range []string{"Sessions", "Tokens", "Contents", "Requests", "LogPositions", "SealKeys", "UploadQuotas"} {
 		own := common
 		own.Name = name
 		want[name] = &own
@@ -195,7 +203,7 @@ func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 
 func TestUserAndIdentStoresCanHaveOtherNames(t *testing.T) {
 	c := mustParse(t, "authentication: {userStore: People, identStore: Keys}\n")
-	equal(t, "names", names(c.Stores), []string{"Contents", "Keys", "LogPositions", "People", "Requests", "SealKeys", "Sessions", "Tokens"})
+	equal(t, "names", names(c.Stores), []string{"Contents", "Keys", "LogPositions", "People", "Requests", "SealKeys", "Sessions", "Tokens", "UploadQuotas"})
 	equal(t, "target of the idents", names(c.Stores["Keys"].Map), []string{"People"})
 	equal(t, "private", c.Stores["People"].Private, []string{"password"})
 }

@@ -17,5 +17,5 @@ func TestDocumentedExampleLoads(t *testing.T) {
 		t.Fatal("the page has no example")
 	}
 	c := mustParse(t, string(example[1]))
-	equal(t, "stores", names(c.Stores), []string{"Authors", "Books", "Contents", "Idents", "LogPositions", "Requests", "SealKeys", "Sessions", "Tokens", "Users"})
+	equal(t, "stores", names(c.Stores), []string{"Authors", "Books", "Contents", "Idents", "LogPositions", "Requests", "SealKeys", "Sessions", "Tokens", "UploadQuotas", "Users"})
 }

@@ -48,7 +48,7 @@ func TestStores(t *testing.T) {
 func TestMappings(t *testing.T) {
 	checkInvalid(t, []invalidCase{
 		{"an unknown store", "stores:\n  Authors: {}\n  Books:\n    map: {Auhtors: {key: author, target: books}}\n", []string{
-			"4:11: stores.Books.map.Auhtors: no store with this name; expected one of Authors, Books, Contents, Idents, LogPositions, Requests, SealKeys, Sessions, Tokens, Users"}},
+			"4:11: stores.Books.map.Auhtors: no store with this name; expected one of Authors, Books, Contents, Idents, LogPositions, Requests, SealKeys, Sessions, Tokens, UploadQuotas, Users"}},
 		{"neither key nor target", "stores: {A: {map: {A: {}}}}\n", []string{
 			"1:20: stores.A.map.A.key: is missing; expected the property that holds the target's uuid",
 			"1:20: stores.A.map.A.target: is missing; expected the property of the target that holds the copies"}},
@@ -201,8 +201,12 @@ func TestMailersAndBinaries(t *testing.T) {
 		{"binaries of belfry's own stores", "binaries: {a: {map: {Sessions: [x], Idents: [y]}}}\n", []string{
 			"1:22: binaries.a.map.Sessions: belfry manages the objects of this store; files cannot be attached to them",
 			"1:37: binaries.a.map.Idents: belfry manages the objects of this store; files cannot be attached to them"}},
+		{"quotas below what one file may have", "binaries: {a: {quota: {user: 1MiB, address: -1, all: 1}}}\n", []string{
+			"1:24: binaries.a.quota.user: expected at least maxSize, 10MiB, or 0 for no limit: a file of that size could never be uploaded",
+			`1:36: binaries.a.quota.address: expected a size such as 256KiB, 10MiB, 10MB or a number of bytes, or 0 for no limit, not "-1"`,
+			"1:49: binaries.a.quota.all: unknown key; expected one of user, address"}},
 		{"binaries", "binaries: {a: {map: {Bokos: [x], Users: [idents, password, uuid]}}, b: {type: S3}, c: {type: S3Storage, expose: {url: /c}, presign: 8d}}\n", []string{
-			"1:22: binaries.a.map.Bokos: no store with this name; expected one of Contents, Idents, LogPositions, Requests, SealKeys, Sessions, Tokens, Users",
+			"1:22: binaries.a.map.Bokos: no store with this name; expected one of Contents, Idents, LogPositions, Requests, SealKeys, Sessions, Tokens, UploadQuotas, Users",
 			"1:34: binaries.a.map.Users: idents of Users is mapped, private or read-only; files cannot be attached there",
 			"1:34: binaries.a.map.Users: password of Users is mapped, private or read-only; files cannot be attached there",
 			`1:60: binaries.a.map.Users[2]: ` + own + `, not "uuid"`,

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"belfry/config"
 	"belfry/listeners/sweep"
 	"belfry/pkg/api/files"
@@ -58,13 +60,14 @@ func closeStorages(all map[string]storage.Storage) error {
 	return closeAll(all, "the storage of binaries.")
 }
 
-// services returns the binary services over open storages and stores.
-func (p *plan) services(storages map[string]storage.Storage, set *store.Set) map[string]*binary.Service {
+// services returns the binary services over open storages and stores; metrics may be nil.
+func (p *plan) services(storages map[string]storage.Storage, set *store.Set, metrics prometheus.Registerer) map[string]*binary.Service {
 	all := map[string]*binary.Service{}
 	for name, b := range p.config.Binaries {
 		all[name] = binary.New(binary.Options{
 			Name: name, Set: set, Contents: set.Store(config.ContentStore), Storage: storages[name],
 			Properties: b.Map, MaxSize: b.MaxSize, Grace: b.Grace,
+			Quotas: set.Store(config.QuotaStore), Quota: binary.Quota(b.Quota), Registry: metrics,
 		})
 	}
 	return all
@@ -83,7 +86,7 @@ func (a *App) openStorages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.storages, a.binaries = storages, a.plan.services(storages, a.set)
+	a.storages, a.binaries = storages, a.plan.services(storages, a.set, a.registry)
 	a.onStop("the storages of binaries", func(context.Context) error { return closeStorages(storages) })
 	return nil
 }
@@ -123,6 +126,19 @@ func (a *App) startSweep(context.Context) error {
 		return false
 	})
 	a.every(min(sweep.FullInterval, 10*grace), "the check of all contents", check)
+	a.every(cleanInterval, "the removal of old quotas", again("removing old records of quotas", a.cleanQuotas))
+	return nil
+}
+
+func (a *App) cleanQuotas(ctx context.Context) error {
+	for _, s := range inOrder(a.binaries) {
+		for n := cleanAtOnce; n >= cleanAtOnce; {
+			var err error
+			if n, err = s.DeleteExpired(ctx, cleanAtOnce); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

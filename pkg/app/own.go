@@ -16,6 +16,9 @@ func (p *plan) placeOwn() {
 			o.Indexes = append(o.Indexes, query.Index{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}})
 		case config.ContentStore:
 			o.Indexes = append(o.Indexes, binary.ContentsOptions(o.Name).Indexes...)
+		case config.QuotaStore:
+			own := binary.QuotasOptions(o.Name)
+			o.NoEvents, o.Indexes = own.NoEvents, append(o.Indexes, own.Indexes...)
 		case config.RequestStore:
 			own := natsapi.RequestsOptions(o.Name)
 			o.NoEvents, o.Indexes = own.NoEvents, append(o.Indexes, own.Indexes...)

@@ -54,7 +54,9 @@ func (p *plan) sweepSpec() listener.Spec {
 	}
 	var stores []string
 	for i := range p.stores {
-		if name := p.stores[i].Name; name != config.ContentStore && name != config.SealKeyStore {
+		switch name := p.stores[i].Name; name {
+		case config.ContentStore, config.SealKeyStore, config.QuotaStore:
+		default:
 			stores = append(stores, name)
 		}
 	}

@@ -65,6 +65,13 @@
 //
 // Any other code that copies records must, after it has written each one, wait
 // until the entry is stable and then check that the content exists.
+//
+// # Quotas
+//
+// A content that is replaced takes space for the grace period, so without a limit who
+// may replace one file fills the storage as fast as the network. The bytes of an upload
+// are reserved before they are written: see quotas and account. What was committed
+// counts also if the upload fails afterwards.
 package binary
 
 import (
@@ -73,6 +80,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/pkg/backoff"
 	"belfry/pkg/binary/driver"
@@ -93,6 +102,10 @@ type Options struct {
 	// Nil means any property that the server does not own.
 	Properties map[string][]string
 
+	Quotas   *store.Store          // opened with QuotasOptions; services may share it; nil: no quotas
+	Quota    Quota                 // of each caller
+	Registry prometheus.Registerer // of the metrics; nil: none
+
 	MaxSize      int64            // bytes of one binary; 0: the limit of the storage
 	Grace        time.Duration    // how long a content without records is kept; 0: an hour
 	Lease        time.Duration    // how long a deletion belongs to the sweeper that began it; 0: 5 minutes
@@ -107,6 +120,7 @@ type Service struct {
 	entries      entryTable
 	storage      driver.Storage
 	properties   map[string][]string
+	quotas       *quotas // nil: none
 	maxSize      int64
 	grace        time.Duration
 	lease        time.Duration
@@ -131,6 +145,7 @@ func New(o Options) *Service {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	s.quotas = newQuotas(o, s.grace, s.now)
 	return s
 }
 

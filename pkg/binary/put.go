@@ -91,7 +91,8 @@ func (s *Service) attachableAt(ctx context.Context, st *store.Store, o store.Sto
 //
 // Errors: NotFound (store, object, a property that can't have binaries); Mismatch
 // when IfRevision or Digest differs; Conflict when the property has another
-// value, or fewer binaries than the index; TooLarge; Invalid when the body does
+// value, or fewer binaries than the index; TooLarge; Limited when the caller has
+// used up the quota; Invalid when the body does
 // not have the announced size, or the schema refuses the record; Unauthenticated
 // or Denied by the policy of update; Canceled when the body ends early;
 // Unavailable. An error of package errs that Body returns is returned as it is.
@@ -99,11 +100,19 @@ func (s *Service) Put(ctx context.Context, up Upload) (_ Result, err error) {
 	if err := s.Validate(ctx, up); err != nil {
 		return Result{}, err
 	}
-	in, err := s.receive(ctx, up)
+	reserved := s.quotas.begin(ctx)
+	defer func() { reserved.end(ctx) }()
+	if err := reserved.take(ctx, max(up.Size, 0)); err != nil {
+		return Result{}, err
+	}
+	in, err := s.receive(ctx, up, reserved)
 	if err != nil {
 		return Result{}, err
 	}
 	defer in.Discard()
+	if err := reserved.keep(ctx); err != nil {
+		return Result{}, err
+	}
 	defer func() {
 		if err != nil {
 			// The content may have been committed without a record.

@@ -22,21 +22,22 @@ type incoming struct {
 // buffers are reused to copy bodies to stages.
 var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
 
-// receive copies a body to a stage, and checks its size and digest.
-func (s *Service) receive(ctx context.Context, up Upload) (*incoming, error) {
+// receive copies a body to a stage, and checks its size and digest. The bytes of a body of
+// unknown size are reserved as they come.
+func (s *Service) receive(ctx context.Context, up Upload, reserved *reservation) (*incoming, error) {
 	staged, err := s.storage.Stage(ctx)
 	if err != nil {
 		return nil, err
 	}
 	in := &incoming{Staged: staged}
-	if err := s.copyBody(ctx, up, in); err != nil {
+	if err := s.copyBody(ctx, up, reserved, in); err != nil {
 		staged.Discard()
 		return nil, err
 	}
 	return in, nil
 }
 
-func (s *Service) copyBody(ctx context.Context, up Upload, in *incoming) error {
+func (s *Service) copyBody(ctx context.Context, up Upload, reserved *reservation, in *incoming) error {
 	buffer := buffers.Get().(*[128 << 10]byte)
 	defer buffers.Put(buffer)
 	sum := sha256.New()
@@ -48,6 +49,13 @@ func (s *Service) copyBody(ctx context.Context, up Upload, in *incoming) error {
 			return s.tooLarge()
 		case up.Size >= 0 && in.size > up.Size:
 			return wrongSize(up.Size)
+		}
+		more := int64(n)
+		if up.Size >= 0 {
+			more = 0
+		}
+		if err := reserved.take(ctx, more); err != nil {
+			return err
 		}
 		_, _ = sum.Write(buffer[:n]) // a hash.Hash never fails
 		if n > 0 {

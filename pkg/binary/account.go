@@ -1,0 +1,207 @@
+package binary
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"belfry/pkg/backoff"
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// account is what this process has reserved in the record of a caller.
+//
+// A write of the record for each small upload would cost more than the upload, and all
+// uploads of a caller would wait for each other. So an account reserves in advance as
+// much as its uploads have taken so far, at most a share of the quota, which later uploads
+// take without a write.
+//
+// held and left are in the record, in the slot at. When uploads go on in a later slot,
+// they are moved there, which also gives back what was left: bytes of an upload in flight
+// count however long it takes, and for a whole grace period afterwards.
+//
+// After an error of a write nobody knows what the record has. Then what is held is
+// reserved again with the next write. It may count twice until the slot ends, and never
+// less than once. The same goes for what a process had reserved when it was killed.
+type account struct {
+	quotas  *quotas
+	uuid    string // of the record
+	by      string
+	limit   int64
+	uploads int // in flight; guarded by quotas.mu
+
+	turn  chan struct{} // holds a token while nobody uses the fields below
+	known bool          // record is what was last written, by this process
+	// record is zero where there is none.
+	record store.Stored
+	at     time.Time // zero: nothing is known to be in the record
+	held   int64     // of uploads in flight
+	left   int64     // reserved in advance
+	taken  int64     // by uploads, since the account exists
+	tried  time.Time // the last slot that held could not be moved to
+}
+
+// advance is the part of a quota that an account reserves in advance at most.
+const advance = 64
+
+// quotaTimeout is how long writing a record may take.
+const quotaTimeout = 5 * time.Second
+
+func newAccount(q *quotas, uuid, by string, limit int64) *account {
+	a := &account{quotas: q, uuid: uuid, by: by, limit: limit, turn: make(chan struct{}, 1)}
+	a.turn <- struct{}{}
+	return a
+}
+
+// begin waits until nobody else uses the account.
+func (a *account) begin(ctx context.Context) error {
+	select {
+	case <-a.turn:
+		return nil
+	case <-ctx.Done():
+		return errs.Wrap(ctx.Err(), errs.Canceled, "the upload ended before it was complete")
+	}
+}
+
+func (a *account) end() { a.turn <- struct{}{} }
+
+// take reserves bytes for an upload in flight. In a later slot it moves what is held.
+func (a *account) take(ctx context.Context, bytes int64) error {
+	if err := a.begin(ctx); err != nil {
+		return err
+	}
+	defer a.end()
+	now := slotAt(a.quotas.now(), slotLength(a.quotas.grace))
+	current := a.at.Equal(now)
+	switch {
+	case current && bytes <= a.left:
+		a.left -= bytes
+		a.held += bytes
+		a.taken += bytes
+		return nil
+	case bytes > 0:
+		return a.write(ctx, now, bytes)
+	case a.held == 0 || a.tried.Equal(now):
+		return nil
+	}
+	// What is held counts in its slot for another while: an upload does not fail because
+	// the store is unavailable for a moment.
+	a.tried = now
+	if err := a.write(ctx, now, 0); err != nil && errs.KindOf(err) != errs.Unavailable {
+		return err
+	}
+	return nil
+}
+
+// renew moves what is held to the slot of now.
+func (a *account) renew(ctx context.Context) error {
+	if err := a.begin(ctx); err != nil {
+		return err
+	}
+	defer a.end()
+	if now := slotAt(a.quotas.now(), slotLength(a.quotas.grace)); !a.at.Equal(now) {
+		return a.write(ctx, now, 0)
+	}
+	return nil
+}
+
+// settle ends an upload that has taken bytes. Unless they are kept, they are given back:
+// to the uploads of this process if they are few, else to those of all.
+func (a *account) settle(ctx context.Context, bytes int64, kept bool) {
+	<-a.turn
+	defer a.end()
+	a.held -= bytes
+	if kept {
+		return
+	}
+	a.taken -= bytes
+	if a.at.IsZero() {
+		return
+	}
+	a.left += bytes
+	if a.left > a.limit/advance {
+		// What is not given back counts until its slot ends.
+		_ = a.write(context.WithoutCancel(ctx), slotAt(a.quotas.now(), slotLength(a.quotas.grace)), 0)
+	}
+}
+
+// write writes the record with bytes more for uploads in flight, in the slot of now.
+// Limited when they would exceed the quota.
+func (a *account) write(ctx context.Context, now time.Time, bytes int64) error {
+	// A client that disconnects must not leave open what the record has.
+	ctx, cancel := context.WithTimeout(internal(context.WithoutCancel(ctx)), quotaTimeout)
+	defer cancel()
+	for retry := backoff.New(time.Millisecond, 50*time.Millisecond); ; {
+		err := a.writeOnce(ctx, now, bytes)
+		if !errors.Is(err, errs.Mismatch) {
+			return err
+		}
+		a.known = false
+		if retry.Wait(ctx) != nil {
+			return errs.Wrap(err, errs.Unavailable, "other processes keep changing the record of your quota: try again")
+		}
+	}
+}
+
+func (a *account) writeOnce(ctx context.Context, now time.Time, bytes int64) error {
+	length := slotLength(a.quotas.grace)
+	if err := a.read(ctx); err != nil {
+		return err
+	}
+	all, err := decodeSlots(a.record, now, length)
+	if err != nil {
+		return err
+	}
+	if !a.at.IsZero() {
+		all = all.add(a.at, -a.held-a.left)
+	}
+	held := a.held + bytes
+	left := a.limit - all.sum() - held
+	if bytes > 0 && left < 0 {
+		return a.quotas.errQuota(a.by, a.limit, all.wait(a.limit-held, a.quotas.now(), length))
+	}
+	if bytes == 0 {
+		left = 0
+	}
+	left = max(0, min(left, a.taken, a.limit/advance))
+	record, err := a.save(ctx, all.add(now, held+left).fields(now, length))
+	if errors.Is(err, errs.Mismatch) {
+		return err
+	}
+	if err != nil {
+		a.known, a.at, a.left = false, time.Time{}, 0
+		return err
+	}
+	a.known, a.record = true, record
+	a.at, a.held, a.left = now, held, left
+	a.taken += bytes
+	return nil
+}
+
+// read reads the record unless it is known.
+func (a *account) read(ctx context.Context) error {
+	if a.known {
+		return nil
+	}
+	record, err := a.quotas.store.Get(ctx, a.uuid)
+	if errors.Is(err, errs.NotFound) {
+		record, err = store.Stored{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	a.known, a.record = true, record
+	return nil
+}
+
+// save writes the record if it is still the one that was read, else Mismatch.
+func (a *account) save(ctx context.Context, fields object.Object) (store.Stored, error) {
+	if a.record.UUID == "" {
+		record, err := a.quotas.store.Save(ctx, fields, a.uuid)
+		return record, superseded(err)
+	}
+	record, err := a.quotas.store.Update(ctx, fields, store.UpdateOptions{UUID: a.uuid, If: a.record.Revision})
+	return record, superseded(err)
+}

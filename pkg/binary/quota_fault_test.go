@@ -1,0 +1,113 @@
+package binary_test
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belfry/pkg/binary"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+)
+
+// unavailable is a backend whose store of quotas fails.
+type unavailable struct {
+	driver.Backend
+	fail atomic.Pointer[error]
+	also bool // the write is made all the same
+}
+
+func (u *unavailable) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := u.Backend.Open(ctx, spec)
+	if spec.Name == "UploadQuotas" {
+		s = unavailableStore{s, u}
+	}
+	return s, err
+}
+
+type unavailableStore struct {
+	driver.Store
+	u *unavailable
+}
+
+func (s unavailableStore) Put(ctx context.Context, w driver.Write) error {
+	if failure := s.u.fail.Load(); failure != nil {
+		if s.u.also {
+			_ = s.Store.Put(ctx, w)
+		}
+		return *failure
+	}
+	return s.Store.Put(ctx, w)
+}
+
+// Whether or not a write that failed was made, nobody may upload more than the quota.
+func TestQuotasHoldWhileTheirStoreIsUnavailable(t *testing.T) {
+	t.Parallel()
+	for name, also := range map[string]bool{"writes are not made": false, "writes are made, and nobody knows": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newQuotas(t, binary.Quota{User: 10_000})
+			u := &unavailable{Backend: q.backend, also: also}
+			q.backend = u
+			s := q.process()
+			ann := q.from("ann", "")
+			q.sends(s, ann, 1000, false)
+			var failure error = errs.New(errs.Unavailable, "the backend is unavailable")
+			body, client := io.Pipe()
+			done := make(chan error)
+			go func() {
+				_, err := s.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 5000})
+				done <- err
+			}()
+			_, err := io.WriteString(client, "x")
+			q.must(err)
+			u.fail.Store(&failure)
+			_, err = s.Put(ann, upload(photo(q.book, 0), content(1000)))
+			q.kind(err, errs.Unavailable)
+			q.pass(10 * time.Minute)
+			// The upload in flight survives it.
+			_, err = io.WriteString(client, content(4998))
+			q.must(err)
+			u.fail.Store(nil)
+			_, err = io.WriteString(client, "x")
+			q.must(err)
+			q.must(client.Close())
+			q.must(<-done)
+			q.sends(s, ann, 4001, true)
+			q.sends(q.process(), ann, 4001, true)
+			q.pass(quotaGrace - time.Minute)
+			q.sends(s, ann, 5001, true)
+			q.pass(2 * quotaGrace)
+			q.sends(s, ann, 10_000, false)
+		})
+	}
+}
+
+// Bytes that are given back by a write that seems to fail belong to others.
+func TestBytesThatAreGivenBackAreNotUsedTwice(t *testing.T) {
+	t.Parallel()
+	q := newQuotas(t, binary.Quota{User: 10_000})
+	u := &unavailable{Backend: q.backend, also: true}
+	q.backend = u
+	s := q.process()
+	ann := q.from("ann", "")
+	q.sends(s, ann, 1000, false)
+	var failure error = errs.New(errs.Unavailable, "the backend is unavailable")
+	body, client := io.Pipe()
+	done := make(chan error)
+	go func() {
+		_, err := s.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 4000})
+		done <- err
+	}()
+	_, err := io.WriteString(client, "x")
+	q.must(err)
+	u.fail.Store(&failure)
+	q.must(client.CloseWithError(io.ErrClosedPipe))
+	q.kind(<-done, errs.Canceled)
+	u.fail.Store(nil)
+	q.sends(s, ann, 4000, false)
+	q.sends(q.process(), ann, 5001, true)
+	q.sends(q.process(), ann, 4800, false) // the rest is reserved in advance
+}

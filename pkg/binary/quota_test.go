@@ -1,0 +1,360 @@
+package binary_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/pkg/binary"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+)
+
+// quotas is a fixture whose services share stores, as processes do, and a clock.
+type quotas struct {
+	*fixture
+	backend  driver.Backend
+	ahead    atomic.Int64 // how far the clock is ahead
+	registry *prometheus.Registry
+	quota    binary.Quota
+	book     string
+}
+
+// sharedBackend opens a store once, as servers do for all processes: the records of a
+// folder are locked where they are opened.
+type sharedBackend struct {
+	driver.Backend
+	open map[string]driver.Store
+}
+
+func (b *sharedBackend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	if s := b.open[spec.Name]; s != nil {
+		return s, nil
+	}
+	s, err := b.Backend.Open(ctx, spec)
+	b.open[spec.Name] = s
+	return s, err
+}
+
+const quotaGrace = time.Hour
+
+func newQuotas(t *testing.T, quota binary.Quota) *quotas {
+	t.Helper()
+	q := &quotas{quota: quota}
+	q.fixture = newFixture(t, options{backend: func(b driver.Backend) driver.Backend {
+		q.backend = &sharedBackend{Backend: b, open: map[string]driver.Store{}}
+		return q.backend
+	}})
+	q.book = q.save("Books", `{}`)
+	q.Service = q.process()
+	return q
+}
+
+// process is the service of another process.
+func (q *quotas) process() *binary.Service {
+	q.Helper()
+	open := func(o store.Options) *store.Store {
+		s, err := store.Open(q.Context(), q.backend, o)
+		q.must(err)
+		return s
+	}
+	contents, records := open(binary.ContentsOptions("Contents")), open(binary.QuotasOptions("UploadQuotas"))
+	q.registry = prometheus.NewRegistry()
+	return binary.New(binary.Options{
+		Name: "files", Contents: contents, Storage: q.storage, Grace: quotaGrace, Quotas: records, Quota: q.quota, Registry: q.registry,
+		Set: store.NewSet([]*store.Store{contents, records, open(store.Options{Name: "Books", IndexBinaries: true, Outbox: q.outbox})}, nil),
+		Now: q.now,
+	})
+}
+
+func (q *quotas) now() time.Time { return time.Now().Add(time.Duration(q.ahead.Load())) }
+
+func (q *quotas) pass(d time.Duration) { q.ahead.Add(int64(d)) }
+
+// from is the context of a client: of a user, or without a login from a network address.
+func (q *quotas) from(user, address string) context.Context {
+	c := store.Call{Client: true, Origin: event.OriginHTTP, Ctx: event.Ctx{Address: address}}
+	if user != "" {
+		c.User = object.Object{"uuid": object.AppendString(nil, user)}
+	}
+	return store.WithCall(q.Context(), c)
+}
+
+var contentNumber atomic.Int64
+
+// content is so many bytes, each time others.
+func content(size int) string {
+	head := fmt.Sprint(contentNumber.Add(1), " ")
+	return (head + strings.Repeat("x", size))[:size]
+}
+
+// sends uploads so many bytes, and asserts whether the quota refuses them.
+func (q *quotas) sends(s *binary.Service, ctx context.Context, size int, refused bool) {
+	q.Helper()
+	for _, announced := range []bool{true, false} {
+		up := upload(photo(q.book, binary.Append), content(size))
+		if !announced {
+			up.Size = -1
+		}
+		before := len(q.stored())
+		_, err := s.Put(ctx, up)
+		if !refused {
+			q.must(err)
+			return
+		}
+		q.kind(err, errs.Limited)
+		var limited *errs.Error
+		if !errors.As(err, &limited) || limited.RetryAfter <= 0 || limited.RetryAfter > quotaGrace+quotaGrace/12 {
+			q.Errorf("retry after %s", limited.RetryAfter)
+		}
+		if len(q.stored()) != before {
+			q.Error("the refused upload left a content")
+		}
+	}
+}
+
+func TestUploadsAreLimitedByUserAndByAddress(t *testing.T) {
+	t.Parallel()
+	q := newQuotas(t, binary.Quota{User: 10_000, Address: 5000})
+	ann, bob, nobody := q.from("ann", "192.0.2.1"), q.from("bob", "192.0.2.1"), q.from("", "2001:db8::1")
+	q.sends(q.Service, ann, 6000, false)
+	q.sends(q.Service, ann, 4000, false)
+	q.sends(q.Service, ann, 1, true)
+	q.sends(q.Service, q.from("ann", "192.0.2.2"), 1, true)
+	q.sends(q.Service, bob, 10_000, false)
+	q.sends(q.Service, nobody, 5000, false)
+	q.sends(q.Service, q.from("", "2001:db8::2"), 1, true)
+	q.sends(q.Service, q.from("", "2001:db8:0:1::1"), 5000, false)
+	// belfry itself and programs are not limited.
+	for range 3 {
+		q.sends(q.Service, q.Context(), 9000, false)
+	}
+
+	_, err := q.Put(ann, binary.Upload{Place: photo(q.book, 0), Body: unreadBody{t}, Size: 1})
+	q.kind(err, errs.Limited)
+	for _, says := range []string{"your user", "binaries.files.quota.user", "10000 bytes within 1h0m0s"} {
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%q does not say %q", err, says)
+		}
+	}
+	families, err := q.registry.Gather()
+	q.must(err)
+	refused := map[string]float64{}
+	for _, m := range families[0].GetMetric() {
+		refused[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+	}
+	if want := map[string]float64{"address": 2, "user": 5}; !maps.Equal(refused, want) {
+		t.Errorf("the metric has %v, want %v", refused, want)
+	}
+}
+
+// A content that is replaced is there for the grace period, so bytes count as long.
+func TestBytesCountForTheGracePeriod(t *testing.T) {
+	t.Parallel()
+	q := newQuotas(t, binary.Quota{User: 10_000})
+	ann := q.from("ann", "")
+	q.sends(q.Service, ann, 8000, false)
+	q.pass(30 * time.Minute)
+	q.sends(q.Service, ann, 2000, false)
+	_, err := q.Put(ann, upload(photo(q.book, 0), content(5000)))
+	q.kind(err, errs.Limited)
+	var limited *errs.Error
+	errors.As(err, &limited)
+	q.pass(29*time.Minute + 50*time.Second)
+	q.sends(q.Service, ann, 1, true)
+	q.pass(limited.RetryAfter - (29*time.Minute + 50*time.Second) - time.Second)
+	q.sends(q.Service, ann, 5000, true)
+	q.pass(time.Second + time.Millisecond)
+	q.sends(q.Service, ann, 8000, false)
+	q.sends(q.Service, ann, 1, true)
+	q.pass(2 * quotaGrace)
+	q.sends(q.Service, ann, 10_000, false)
+
+	n, err := q.DeleteExpired(t.Context(), 10)
+	q.must(err)
+	if n != 0 {
+		t.Errorf("%d records that count are deleted", n)
+	}
+	q.sends(q.process(), ann, 1, true)
+	q.pass(2 * quotaGrace)
+	if n, err = q.DeleteExpired(t.Context(), 10); err != nil || n != 1 {
+		t.Errorf("%d records that do not count are deleted, %v", n, err)
+	}
+	q.sends(q.Service, ann, 10_000, false)
+}
+
+// failing is a body that fails after its bytes.
+type failing struct{ io.Reader }
+
+func (f failing) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the client has disconnected")
+	}
+	return n, err
+}
+
+func TestAnUploadThatFailsGivesItsBytesBack(t *testing.T) {
+	t.Parallel()
+	q := newQuotas(t, binary.Quota{User: 10_000})
+	ann := q.from("ann", "")
+	fail := func(change func(*binary.Upload)) {
+		t.Helper()
+		up := upload(photo(q.book, binary.Append), content(9000))
+		change(&up)
+		if _, err := q.Put(ann, up); err == nil || errs.KindOf(err) == errs.Limited {
+			t.Errorf("the upload fails with %v", err)
+		}
+	}
+	for range 3 {
+		fail(func(up *binary.Upload) { up.Body = failing{up.Body} })
+		fail(func(up *binary.Upload) { up.Body, up.Size = failing{up.Body}, -1 })
+		fail(func(up *binary.Upload) { up.Digest = []byte("another") })
+		fail(func(up *binary.Upload) { up.Size = 8000 })
+		fail(func(up *binary.Upload) { up.Size = 9500 })
+		q.storage.write = errs.New(errs.Unavailable, "the disk is full")
+		fail(func(*binary.Upload) {})
+		q.storage.write = nil
+	}
+	q.sends(q.process(), ann, 9500, false)
+}
+
+// Without this whoever has an upload refused at its end fills the storage: the
+// content stays for the grace period.
+func TestACommittedContentCountsAlsoWithoutARecord(t *testing.T) {
+	t.Parallel()
+	q := newQuotas(t, binary.Quota{User: 10_000})
+	ann := q.from("ann", "")
+	up := upload(photo(q.book, binary.Append), content(9000))
+	up.Reauthorize = func(context.Context) (context.Context, error) {
+		return nil, errs.New(errs.Unauthenticated, "logged out")
+	}
+	_, err := q.Put(ann, up)
+	q.kind(err, errs.Unauthenticated)
+	if len(q.stored()) != 1 {
+		t.Fatal("the content is not there")
+	}
+	q.sends(q.Service, ann, 1001, true)
+	q.sends(q.Service, ann, 1000, false)
+}
+
+// Without this uploads that are held open longer than the grace period, and end at
+// once, exceed the quota.
+func TestAnUploadInFlightCountsHoweverLongItTakes(t *testing.T) {
+	t.Parallel()
+	for name, size := range map[string]int64{"announced": 9000, "not announced": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newQuotas(t, binary.Quota{User: 10_000})
+			ann := q.from("ann", "")
+			body, client := io.Pipe()
+			done := make(chan error)
+			go func() {
+				_, err := q.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: size})
+				done <- err
+			}()
+			send := func(bytes int) {
+				t.Helper()
+				if _, err := io.WriteString(client, content(bytes)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			send(8990)
+			for range 9 {
+				q.pass(20 * time.Minute)
+				send(1) // returns once the byte has been read, and the next read begins after it is counted
+			}
+			q.sends(q.Service, ann, 1500, true)
+			q.sends(q.process(), ann, 1500, true)
+			send(1)
+			q.must(client.Close())
+			q.must(<-done)
+			q.pass(quotaGrace - time.Minute)
+			q.sends(q.Service, ann, 1500, true)
+			q.sends(q.process(), ann, 1500, true)
+			q.pass(10 * time.Minute)
+			q.sends(q.Service, ann, 9000, false)
+		})
+	}
+}
+
+// A process that is killed gives nothing back: what it had reserved counts until its
+// slot ends.
+func TestWhatAKilledProcessHasReservedCountsUntilItsSlotEnds(t *testing.T) {
+	t.Parallel()
+	q := newQuotas(t, binary.Quota{User: 10_000})
+	ann := q.from("ann", "")
+	body, client := io.Pipe()
+	done := make(chan error)
+	go func() {
+		_, err := q.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 9000})
+		done <- err
+	}()
+	_, err := io.WriteString(client, "x")
+	q.must(err)
+	other := q.process()
+	q.sends(other, ann, 1001, true)
+	q.pass(quotaGrace + quotaGrace/12)
+	q.sends(other, ann, 10_000, false)
+	q.must(client.CloseWithError(io.ErrClosedPipe))
+	q.kind(<-done, errs.Canceled)
+}
+
+// Uploads in parallel, through processes that know nothing of each other.
+func TestConcurrentUploadsOfSeveralProcessesStayWithinTheQuota(t *testing.T) {
+	t.Parallel()
+	const quota, size = 128_000, 1000
+	q := newQuotas(t, binary.Quota{User: quota})
+	ann := q.from("ann", "")
+	var accepted atomic.Int64
+	var wg sync.WaitGroup
+	for _, s := range []*binary.Service{q.Service, q.process(), q.process()} {
+		for i := range 8 {
+			wg.Go(func() {
+				for n := 0; n < 100; n++ {
+					up := upload(photo(q.book, 0), content(size))
+					if i%2 == 0 {
+						up.Size = -1
+					}
+					if n%5 == 4 {
+						up.Body = failing{up.Body}
+					}
+					_, err := s.Put(ann, up)
+					switch errs.KindOf(err) {
+					case errs.Limited:
+						return
+					case errs.Canceled:
+					default:
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						accepted.Add(size)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if n := accepted.Load(); n > quota {
+		t.Errorf("%d bytes of a quota of %d are stored", n, quota)
+	}
+	// What a process has reserved in advance, or for an upload that failed at that moment, is lost to others.
+	if n := accepted.Load(); n < quota/2 {
+		t.Errorf("only %d bytes of a quota of %d are stored", n, quota)
+	}
+	q.pass(2 * quotaGrace)
+	q.sends(q.Service, ann, quota, false)
+}
