@@ -135,6 +135,8 @@ func (c *Config) checkFields(st *Store, path string, arrays arrays) {
 			continue
 		}
 		switch {
+		case slices.Contains(st.Reserved, property):
+			c.doc.problem(at+".write", "is not for a property that belfry alone sets; remove the rule")
 		case arrays[st.Name][property] != "":
 			c.doc.problem(at+".write", "is not for the array of a mapping, which alone writes it; remove the rule")
 		case property == st.Owner:
@@ -147,7 +149,9 @@ func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 	m := st.Map[target]
 	if c.Stores[target] == nil {
 		c.doc.problem(path, "no store with this name; %s", knownAre(names(c.Stores)))
-	} else if at := path + ".target"; c.Stores[target].NeverRead(m.Target) {
+	} else if at := path + ".target"; slices.Contains(c.Stores[target].Reserved, m.Target) {
+		c.doc.problem(at, "belfry alone sets %s of %s; choose another property", c.doc.display(at, m.Target), target)
+	} else if c.Stores[target].NeverRead(m.Target) {
 		c.doc.problem(at, "%s is private in %s; clients could not read the copies", c.doc.display(at, m.Target), target)
 	}
 	if m.SameOwner && c.Stores[target] != nil {
@@ -227,7 +231,7 @@ func (c *Config) checkBinaries(arrays arrays) {
 				continue
 			}
 			for _, property := range c.Binaries[name].Map[store] {
-				if arrays[store][property] != "" || st.NeverRead(property) || slices.Contains(st.ReadOnly, property) || property == st.Owner {
+				if arrays[store][property] != "" || st.NeverRead(property) || slices.Contains(st.ReadOnly, property) || slices.Contains(st.Reserved, property) || property == st.Owner {
 					c.doc.problem(at, "%s of %s is mapped, private or read-only; files cannot be attached there", c.doc.display(at, property), store)
 				}
 			}

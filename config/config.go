@@ -35,6 +35,7 @@ type Config struct {
 	Development     bool           // replies explain denials; for loopback alone
 	MaxObjectSize   int64          // bytes; a store may set its own
 	Tombstones      time.Duration  // how long tombstones are kept
+	Admins          string         // CEL over user: who is an admin
 	ShutdownTimeout time.Duration
 	Log             Log
 	Metrics         Metrics
@@ -177,6 +178,8 @@ func (c *Config) read(s *section) {
 	decode(s, "maxObjectSize", &c.MaxObjectSize, sizeIn(MaxObjectSize))
 	c.Tombstones = day
 	decode(s, "tombstones", &c.Tombstones, durationIn(time.Second, maxDays*day, "of at least 1s"))
+	c.Admins = "user.admin == true"
+	decode(s, "admins", &c.Admins, parseNonEmpty)
 	c.ShutdownTimeout = 30 * time.Second
 	decode(s, "shutdownTimeout", &c.ShutdownTimeout, durationIn(time.Second, time.Hour, "from 1s to 1h"))
 	c.Log = readLog(s.section("log"))

@@ -155,6 +155,7 @@ func TestEmptyFileMeansAllDefaults(t *testing.T) {
 		equal(t, "data", c.Data, data)
 		equal(t, "maxObjectSize", c.MaxObjectSize, int64(256<<10))
 		equal(t, "tombstones", c.Tombstones, 24*time.Hour)
+		equal(t, "admins", c.Admins, "user.admin == true")
 		equal(t, "shutdownTimeout", c.ShutdownTimeout, 30*time.Second)
 		equal(t, "log", c.Log, Log{slog.LevelInfo, "text"})
 		equal(t, "bus", c.Bus, Bus{Listen: "127.0.0.1:4222", Events: Events{168 * time.Hour, 4 << 30, 1_000_000}})
@@ -186,6 +187,7 @@ func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 
 	users := common
 	users.Name, users.Policy, users.Private, users.Bus = "Users", closed, []string{"password"}, true
+	users.Reserved = []string{"admin", "disabled"}
 	users.Fields = map[string]Field{"idents": {Read: "isOwner"}}
 	idents := common
 	idents.Name, idents.Policy, idents.Owner = "Idents", Policy{Owner: true, Create: "false", Update: "false", Delete: "false"}, "user"

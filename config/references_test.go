@@ -40,6 +40,12 @@ func TestStores(t *testing.T) {
 			`1:47: stores.A.indexes[4]: is a duplicate index`}},
 		{"sessions are never exposed", "stores:\n  Sessions: {expose: {}}\n", []string{
 			"2:14: stores.Sessions.expose: this store is internal to belfry; remove the key"}},
+		{"what belfry alone sets in users", "stores:\n  Users: {fields: {admin: {write: 'true'}, disabled: {read: isOwner}}}\n  A: {map: {Users: {key: user, target: disabled}}}\nbinaries: {a: {map: {Users: [admin]}}}\n", []string{
+			"2:28: stores.Users.fields.admin.write: is not for a property that belfry alone sets; remove the rule",
+			"3:32: stores.A.map.Users.target: belfry alone sets disabled of Users; choose another property",
+			"4:22: binaries.a.map.Users: admin of Users is mapped, private or read-only; files cannot be attached there"}},
+		{"nobody is an admin by mistake", "admins: ''\n", []string{
+			`1:1: admins: expected a non-empty string, not ""`}},
 		{"nor on the bus", "stores: {Requests: {bus: true}}\n", []string{
 			"1:21: stores.Requests.bus: this store is internal to belfry; remove the key"}},
 	})

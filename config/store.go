@@ -20,6 +20,7 @@ type Store struct {
 	Fields        map[string]Field   // rules for properties
 	Private       []string           // properties that are never sent to clients
 	ReadOnly      []string           // properties that clients can read but not set
+	Reserved      []string           // properties that belfry alone sets
 	Indexes       [][]string         // properties that lists can be filtered and sorted by
 	Intercept     map[string][]Interceptor
 	MaxObjectSize int64 // bytes
@@ -228,8 +229,11 @@ func (c *Config) setLoginDefaults(st *Store, s *section) {
 	if !s.has("policy") {
 		st.Policy = Policy{Owner: true, Create: "false"}
 	}
-	if st.Name == users && !slices.Contains(st.Private, "password") {
-		st.Private = append(st.Private, "password")
+	if st.Name == users {
+		st.Reserved = []string{"admin", "disabled"}
+		if !slices.Contains(st.Private, "password") {
+			st.Private = append(st.Private, "password")
+		}
 	}
 	if st.Name == idents && st.Policy.Owner {
 		st.Policy = Policy{Owner: true, Create: "false", Update: "false", Delete: "false"}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"belfry/config"
+	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/problem"
 	"belfry/pkg/store"
@@ -67,7 +68,7 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 		return nil, unknownStore(c, q.Store)
 	}
 	call := store.Call{Client: true}
-	users := set.Store(c.Authentication.UserStore)
+	users, disabled := set.Store(c.Authentication.UserStore), false
 	if q.User != "" {
 		stored, err := users.GetAuthorized(ctx, q.User, policy.Get, nil) // is not announced
 		if err != nil {
@@ -76,6 +77,8 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 		if call.User, err = stored.Object(); err != nil {
 			return nil, err
 		}
+		auth.SetReserved(call.User, call.User)
+		disabled = auth.IsDisabled(stored)
 	}
 	input, err := q.input()
 	if err != nil {
@@ -86,7 +89,11 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 		return nil, err
 	}
 	d.Hide(users.Hidden, "user")
-	return &Access{Decision: d, NoRoute: noRoute(c.Stores[q.Store], q.Operation)}, nil
+	a := &Access{Decision: d, NoRoute: noRoute(c.Stores[q.Store], q.Operation)}
+	if disabled {
+		a.NoRoute = "the user is disabled, and can't log in"
+	}
+	return a, nil
 }
 
 // noRoute says why HTTP does not offer an operation of a store; "": it does.

@@ -11,6 +11,7 @@ import (
 	"belfry/pkg/auth/oauth"
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
+	"belfry/pkg/store/policy"
 )
 
 // compileAuth compiles the options of authentication.
@@ -20,6 +21,11 @@ func (p *plan) compileAuth() (problems config.Problems) {
 		Providers: map[string]oauth.Provider{},
 		Limits:    auth.Limits{Address: int(c.Limits.Address), Account: int(c.Limits.Account)},
 	}
+	rule, found := policy.CompileUserRule(p.config.Admins)
+	for _, f := range found {
+		problems = append(problems, p.config.Problem("admins", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+	}
+	p.auth.Admins = rule
 	for _, name := range c.Providers() {
 		if name == "email" {
 			problems = append(problems, p.compileEmail(c.Email)...)

@@ -83,7 +83,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	c, at := p.config, "stores."+s.Name
 	var problems config.Problems
 	o := store.Options{
-		Name: s.Name, Private: s.Private, ReadOnly: s.ReadOnly, MaxSize: int(s.MaxObjectSize), ClientUUIDs: s.ClientUUIDs,
+		Name: s.Name, Private: s.Private, ReadOnly: s.ReadOnly, Reserved: s.Reserved, MaxSize: int(s.MaxObjectSize), ClientUUIDs: s.ClientUUIDs,
 	}
 	// Uuids of idents can be guessed: they are addresses.
 	o.HideForbidden = s.Name == c.Authentication.IdentStore

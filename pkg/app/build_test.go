@@ -3,10 +3,12 @@ package app
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"belfry/config"
+	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -67,6 +69,36 @@ stores:
 	}
 	if _, err := os.Stat(c.Data); !os.IsNotExist(err) {
 		t.Errorf("a wrong configuration makes the data folder: %v", err)
+	}
+}
+
+func TestCheckReportsARuleOfAdminsThatCannotBe(t *testing.T) {
+	for rule, want := range map[string]string{
+		`user.admin == tru`: "belfry.yaml:1:1: admins: in the expression at 1:15: undeclared reference to 'tru'",
+		`object.admin`:      "this rule knows `user` alone",
+		`1 + 1`:             "must be true or false",
+	} {
+		var problems config.Problems
+		if err := Check(newPlace(t, "").load("admins: " + rule + "\n")); !errors.As(err, &problems) || len(problems) != 1 || !strings.Contains(problems.Error(), want) {
+			t.Errorf("%s: %v", rule, err)
+		}
+	}
+}
+
+// What belfry decides by must be set by nobody else.
+func TestTheUserStoreReservesWhatAuthenticationDecidesBy(t *testing.T) {
+	p, err := compile(newPlace(t, "").load("authentication: {userStore: People}\nstores: {Notes: {}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.stores {
+		want := []string(nil)
+		if p.stores[i].Name == "People" {
+			want = auth.ReservedFields()
+		}
+		if !slices.Equal(p.stores[i].Reserved, want) {
+			t.Errorf("%s reserves %q, want %q", p.stores[i].Name, p.stores[i].Reserved, want)
+		}
 	}
 }
 

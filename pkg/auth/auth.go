@@ -15,6 +15,7 @@ import (
 	"belfry/pkg/ratelimit"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // Options configure a Service. The stores and BaseURL are required.
@@ -30,6 +31,7 @@ type Options struct {
 	Hash      HashParams // of new passwords; zero: DefaultHashParams
 
 	Interceptor store.Interceptor // asked before a user is created; nil: none
+	Admins      *policy.UserRule  // who is an admin; nil: nobody
 
 	Log *slog.Logger     // nil: nothing is logged
 	Now func() time.Time // nil: time.Now
@@ -59,6 +61,7 @@ type Service struct {
 	email       *Email // nil without login by e-mail
 	providers   map[string]oauth.Provider
 	interceptor store.Interceptor // may be nil
+	admins      *policy.UserRule  // may be nil
 	log         *slog.Logger
 	now         func() time.Time
 
@@ -72,7 +75,7 @@ type Service struct {
 func New(o Options) *Service {
 	s := &Service{
 		users: o.Users, idents: o.Idents, sessions: o.Sessions, tokens: o.Tokens,
-		baseURL: o.BaseURL, providers: maps.Clone(o.Providers), interceptor: o.Interceptor, log: o.Log, now: o.Now,
+		baseURL: o.BaseURL, providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, log: o.Log, now: o.Now,
 	}
 	if o.Email != nil {
 		email := *o.Email

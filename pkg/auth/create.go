@@ -23,7 +23,12 @@ func errContention() error {
 // createUser creates a user with one ident. Exists when the identity belongs to
 // a user.
 func (s *Service) createUser(ctx context.Context, reg registration) (store.Stored, error) {
-	ctx = asService(ctx, "")
+	return s.createUserAs(asService(ctx, ""), func(uuid string) context.Context { return asService(ctx, uuid) }, reg)
+}
+
+// createUserAs is createUser with the context in which the ident is written, and that in
+// which the user is, by the user's uuid.
+func (s *Service) createUserAs(ctx context.Context, creating func(uuid string) context.Context, reg registration) (store.Stored, error) {
 	uuid := object.NewUUID()
 	if err := s.users.Check(ctx, reg.fields, uuid); err != nil {
 		return store.Stored{}, err
@@ -32,7 +37,7 @@ func (s *Service) createUser(ctx context.Context, reg registration) (store.Store
 	if err != nil {
 		return store.Stored{}, err
 	}
-	user, err := s.users.Save(asService(ctx, uuid), reg.fields, uuid, func(e *event.Envelope) {
+	user, err := s.users.Save(creating(uuid), reg.fields, uuid, func(e *event.Envelope) {
 		e.Event, e.User, e.Object = event.Register, e.Object, nil
 		e.Datas = json.RawMessage(reg.datas.Encode())
 	})

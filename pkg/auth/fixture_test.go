@@ -89,7 +89,7 @@ func (w *fixture) newService() (*auth.Service, *store.Set) {
 	}
 	var stores []*store.Store
 	for _, o := range []store.Options{
-		{Name: "Users", Private: []string{"password"}, Arrays: []string{"idents"}, Schema: schema{}},
+		{Name: "Users", Private: []string{"password"}, Reserved: auth.ReservedFields(), Arrays: []string{"idents"}, Schema: schema{}},
 		{Name: "Idents", Maps: mappings[:1]},
 		{Name: "Sessions", Maps: mappings[1:], Indexes: []query.Index{{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}}}},
 		{Name: "Tokens", Indexes: []query.Index{{Name: auth.ExpiresIndex, Fields: []string{auth.ExpiresIndex}}}},

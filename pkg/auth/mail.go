@@ -66,7 +66,7 @@ func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request
 			if err != nil {
 				return mail.Message{}, err
 			}
-			if user.UUID != "" { // else the account was deleted since
+			if user.UUID != "" && !IsDisabled(user) { // else the token is of no use: the account was deleted or disabled since
 				err = record.bind(user)
 			}
 			if err != nil {

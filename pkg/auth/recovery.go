@@ -11,7 +11,7 @@ import (
 // result is the same for an unknown login.
 func (s *Service) RequestRecovery(ctx context.Context, login string, from Client) error {
 	return s.requestMail(ctx, login, recoveryMailbox, from, func(user store.Stored, _ object.Object) purpose {
-		if user.UUID == "" {
+		if user.UUID == "" || IsDisabled(user) {
 			return purposeNone
 		}
 		return purposeRecover
@@ -51,7 +51,7 @@ func (s *Service) Recover(ctx context.Context, c Credentials, from Client) error
 	if err != nil {
 		return err
 	}
-	if !token.token.recovers(user) {
+	if !token.token.recovers(user) || IsDisabled(user) {
 		return errWrongToken()
 	}
 	hash, err := s.hasher.hash(ctx, c.Password)

@@ -39,7 +39,7 @@ const (
 type Session struct {
 	ID      string
 	User    store.Stored  // with all fields
-	Visible object.Object // the fields that the user may see
+	Visible object.Object // as rules see the user: the fields that the user may see
 	Expires time.Time
 }
 
@@ -56,6 +56,9 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, provider 
 	o, err := user.Object()
 	if err != nil {
 		return IssuedSession{}, err
+	}
+	if isMarked(o, markDisabled) {
+		return IssuedSession{}, errDisabled()
 	}
 	now := s.now()
 	id, secret := randomText(idSize), newSecret()
@@ -76,7 +79,7 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, provider 
 	if c.Session != nil {
 		s.runInBackground(ctx, "ending the previous session", func(ctx context.Context) error { return s.endSession(ctx, c.Session.ID) })
 	}
-	visible, err := s.users.Visible(user).Object()
+	visible, err := s.seenByRules(user, o)
 	return IssuedSession{Session{ID: id, User: user, Visible: visible, Expires: expires}, id + secret}, err
 }
 
@@ -87,7 +90,7 @@ func epoch(o object.Object) uint64 {
 }
 
 // Authenticate returns the session of a token; nil for a token that is malformed,
-// unknown, expired or revoked, or whose user was deleted.
+// unknown, expired or revoked, or whose user was deleted or disabled.
 func (s *Service) Authenticate(ctx context.Context, token string) (*Session, error) {
 	id, secret, ok := splitToken(token)
 	if !ok {
@@ -113,10 +116,10 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 		return nil, ignoreNotFound(err)
 	}
 	o, err := user.Object()
-	if err != nil || epoch(o) != epoch(session) {
+	if err != nil || epoch(o) != epoch(session) || isMarked(o, markDisabled) {
 		return nil, err
 	}
-	visible, err := s.users.Visible(user).Object()
+	visible, err := s.seenByRules(user, o)
 	if err != nil {
 		return nil, err
 	}

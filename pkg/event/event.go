@@ -50,6 +50,7 @@ const (
 	OriginSweep   = "sweep"
 	OriginAuth    = "auth"
 	OriginMail    = "mail"
+	OriginCommand = "command"
 )
 
 // MaxSize is the maximum size of an encoded event in bytes.

@@ -40,7 +40,7 @@ func (s *Store) settable(call Call, o object.Object) object.Object {
 		if name == "uuid" || name == created || name == updated || s.arrays[name] || s.binary[name] {
 			continue
 		}
-		if call.Client && (strings.HasPrefix(name, "_") || s.fields.Ignores(name, call.Trusted)) {
+		if call.Client && (strings.HasPrefix(name, "_") || s.reserved[name] || s.fields.Ignores(name, call.Trusted)) {
 			continue
 		}
 		in[name] = value
@@ -97,10 +97,10 @@ func (s *Store) mayHide(body []byte) bool {
 	return false
 }
 
-// ownedByStore reports whether the store itself maintains a field: an array, a
-// time, an internal field. Callers and schemas are responsible for all others.
+// ownedByStore reports whether belfry itself maintains a field: an array, a
+// time, an internal or reserved field. Callers and schemas are responsible for all others.
 func (s *Store) ownedByStore(name string) bool {
-	return name == created || name == updated || s.arrays[name] || strings.HasPrefix(name, "_")
+	return name == created || name == updated || s.arrays[name] || s.reserved[name] || strings.HasPrefix(name, "_")
 }
 
 // withoutOwned returns the object without the fields that the store maintains.

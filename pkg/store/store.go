@@ -84,6 +84,7 @@ type Options struct {
 	Fields        *policy.Fields // rules for fields; nil: none
 	Private       []string       // fields that clients neither set nor see
 	ReadOnly      []string       // fields that clients see, and only trusted clients set
+	Reserved      []string       // fields that clients see, and that belfry alone sets
 	MaxSize       int            // 0: MaxObjectSize
 	Maps          []Mapping      // those whose Source this store is
 	Arrays        []string       // arrays of this store that mappings maintain
@@ -114,7 +115,8 @@ type Store struct {
 	owner   string          // the field with the uuid of the owner, which new objects get; "" for none
 	binary  map[string]bool // Binaries
 
-	byCaller bool // what a client receives of an object depends on who it is: see Stored
+	byCaller bool            // what a client receives of an object depends on who it is: see Stored
+	reserved map[string]bool // Reserved
 }
 
 // Open opens the store in a backend, with the indexes that its mappings and
@@ -153,7 +155,7 @@ func newStore(o Options) *Store {
 	if o.MaxSize == 0 {
 		o.MaxSize = MaxObjectSize
 	}
-	s := &Store{opts: o, arrays: setOf(o.Arrays), binary: setOf(o.Binaries)}
+	s := &Store{opts: o, arrays: setOf(o.Arrays), binary: setOf(o.Binaries), reserved: setOf(o.Reserved)}
 	readOnly := slices.Clone(o.ReadOnly)
 	if o.Policy != nil {
 		s.owner = o.Policy.Owner()

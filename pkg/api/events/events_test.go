@@ -268,6 +268,12 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 			"password": func(f *apitest.Front, token string) {
 				f.Do("PUT", "/auth/email", `{"password":"a fine password","newPassword":"another password"}`, "Authorization", "Bearer "+token).Want(204)
 			},
+			"disabling": func(f *apitest.Front, token string) {
+				var me struct{ UUID string }
+				f.Me(token).JSON(&me)
+				_, err := f.Auth.SetDisabled(f.Context(), me.UUID, true)
+				f.Must(err)
+			},
 		} {
 			t.Run(name+", "+ending, func(t *testing.T) {
 				f, notes := gateWith(t, 0)

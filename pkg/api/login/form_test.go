@@ -93,6 +93,16 @@ func TestAuthForms(t *testing.T) {
 			t.Errorf("%.80s: cookies %v", c.body, r.Cookies())
 		}
 	}
+	// Only who knows the password learns that the account is disabled.
+	f.Do("POST", "/auth/email", "register=on&login=eve%40example.com&password=a+fine+password", "Content-Type", "", "Content-Type", formType).Want(303)
+	disabled, err := f.Auth.FindUser(t.Context(), "eve@example.com")
+	f.Must(err)
+	_, err = f.Auth.SetDisabled(t.Context(), disabled.UUID, true)
+	f.Must(err)
+	for password, reason := range map[string]string{"a+fine+password": "disabled", "a+wrong+password": "denied"} {
+		f.Do("POST", "/auth/email", "login=eve%40example.com&password="+password, "Content-Type", "", "Content-Type", formType).
+			Want(303).HasHeader("Location", "/out?reason="+reason+"&x=")
+	}
 	// The names of media types are the same in either case.
 	f.Do("POST", "/auth/email", "login=bob%40example.com&password=a+fine+password", "Content-Type", "", "Content-Type", "Application/X-WWW-Form-Urlencoded; charset=UTF-8").
 		Want(303).HasHeader("Location", "/out?reason=unknown&x=")

@@ -1,11 +1,13 @@
 package login
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
 
 	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 )
 
@@ -16,7 +18,9 @@ func (h *handler) redirectFailure(x *kit.Exchange, err error, reason string) err
 	level := slog.LevelInfo
 	switch errs.KindOf(err) {
 	case errs.Denied, errs.Unauthenticated:
-		reason = "denied"
+		if reason = "denied"; errors.Is(err, auth.ErrDisabled) {
+			reason = "disabled"
+		}
 	case errs.NotFound:
 		reason = "unknown"
 	case errs.Mismatch:

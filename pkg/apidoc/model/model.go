@@ -66,6 +66,7 @@ type Store struct {
 	Arrays       []Array
 	Keys         []Key    // properties that name objects of other stores
 	ReadOnly     []string // properties that programs set, and clients see
+	Reserved     []string // properties that belfry alone sets, and clients see
 	Refused      []string // those of them for which a client that sends another value is refused
 	Hideable     []string // properties that some clients see and others don't
 	Files        []string // properties that hold records of files
@@ -140,7 +141,8 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 			"delete": p.Owner || p.Delete != "", "list": p.Owner || p.List != "" || p.Get != "",
 		},
 	}
-	out.ReadOnly = slices.Clone(s.ReadOnly)
+	out.ReadOnly = slices.DeleteFunc(slices.Clone(s.ReadOnly), func(property string) bool { return slices.Contains(s.Reserved, property) })
+	out.Reserved = slices.DeleteFunc(slices.Clone(s.Reserved), s.NeverRead)
 	for _, property := range slices.Sorted(maps.Keys(s.Fields)) {
 		if !s.ReadByAll(property) && !s.NeverRead(property) {
 			out.Hideable = append(out.Hideable, property)

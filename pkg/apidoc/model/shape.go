@@ -110,6 +110,9 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	for _, a := range s.Arrays {
 		server[a.Name] = true
 	}
+	for _, property := range c.Reserved {
+		server[property] = true
+	}
 	seen := view{parts: s.parts, gone: private, free: server, hideable: set(s.Hideable)}
 	kept := maps.Clone(server) // what no client sets
 	for _, property := range s.Files {
@@ -195,6 +198,14 @@ func others(out, seen *ordered.Object) *ordered.Object {
 	return out
 }
 
+// reservedFor describes a property of users that belfry alone sets.
+func reservedFor(property string) string {
+	if property == "disabled" {
+		return "The user can't log in. Set by admins."
+	}
+	return "The user is an admin, unless the configuration has another rule. Set by admins."
+}
+
 // rest allows additional properties explicitly for stores without a schema. That is
 // the default of JSON Schema, but not of every code generator.
 func (s *Store) rest(out *ordered.Object) *ordered.Object {
@@ -228,6 +239,9 @@ func (s *Store) output(v view, k *Contract) *ordered.Object {
 	}
 	for _, a := range s.Arrays {
 		properties.Set(a.Name, s.array(a, k))
+	}
+	for _, property := range s.Reserved {
+		properties.Set(property, readOnly(nil, ordered.Of("type", "boolean", "description", reservedFor(property))))
 	}
 	properties.Set("created", readOnly(nil, Time("When the object was created.")))
 	properties.Set("updated", readOnly(nil, Time("When it was last written, by whomever.")))

@@ -1,0 +1,88 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// Account is a user as admins see them: without secrets.
+type Account struct {
+	UUID        string          `json:"uuid"`
+	Admin       bool            `json:"admin"` // by the rule of the configuration
+	Disabled    bool            `json:"disabled"`
+	HasPassword bool            `json:"hasPassword"`
+	User        json.RawMessage `json:"user"` // without the fields that never leave the server
+
+	// Those of the user alone; of a list they are nil.
+	Idents   []IdentInfo   `json:"idents,omitempty"`
+	Sessions []SessionInfo `json:"sessions,omitempty"`
+}
+
+// IdentInfo is an ident as admins see it.
+type IdentInfo struct {
+	UUID         string `json:"uuid"`
+	Type         string `json:"type"`
+	Validated    bool   `json:"validated"`
+	LastUsed     string `json:"lastUsed,omitempty"`
+	FailedLogins int    `json:"failedLogins,omitempty"` // consecutive ones
+}
+
+// Account returns a user as admins see them.
+func (s *Service) Account(ctx context.Context, user store.Stored) (Account, error) {
+	stored, err := user.Object()
+	if err != nil {
+		return Account{}, err
+	}
+	seen, err := s.seenByRules(user, stored)
+	if err != nil {
+		return Account{}, err
+	}
+	password, _ := stored.Text(fieldPassword)
+	return Account{
+		UUID: user.UUID, Admin: s.admins.Holds(ctx, seen), Disabled: isMarked(stored, markDisabled),
+		HasPassword: password != "", User: seen.Encode(),
+	}, nil
+}
+
+// AccountDetails returns a user as admins see them, with idents and sessions.
+func (s *Service) AccountDetails(ctx context.Context, user store.Stored) (Account, error) {
+	a, err := s.Account(ctx, user)
+	if err != nil {
+		return a, err
+	}
+	err = forEachOwned(asService(ctx, ""), s.idents, user.UUID, func(ident store.Stored, o object.Object) error {
+		i := IdentInfo{UUID: ident.UUID, Validated: string(o["validated"]) == "true", FailedLogins: failuresOf(ident).Count}
+		i.Type, _ = o.Text("type")
+		i.LastUsed, _ = o.Text("lastUsed")
+		a.Idents = append(a.Idents, i)
+		return nil
+	})
+	if err != nil {
+		return a, err
+	}
+	slices.SortFunc(a.Idents, func(x, y IdentInfo) int { return strings.Compare(x.UUID, y.UUID) })
+	a.Sessions, err = s.ListSessions(ctx, &Session{User: user})
+	return a, err
+}
+
+// Accounts returns a page of users in the order of their uuids, and where the next page
+// begins; nil after the last.
+func (s *Service) Accounts(ctx context.Context, after []byte, limit int) (page []Account, next []byte, err error) {
+	users, next, err := s.users.Scan(asService(ctx, ""), after, limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, user := range users {
+		a, err := s.Account(ctx, user)
+		if err != nil {
+			return nil, nil, err
+		}
+		page = append(page, a)
+	}
+	return page, next, nil
+}

@@ -1,0 +1,154 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// The methods of this file and of account.go manage users for admins. They check no
+// rights: the caller has asked IsAdmin, or holds the data folder. The origin and the actor
+// of the call that ctx carries go into the events.
+
+// managing returns a context whose writes are not restricted as those of clients are, on
+// behalf of the caller.
+func managing(ctx context.Context) context.Context {
+	call := store.CallOf(ctx)
+	return store.WithCall(ctx, store.Call{Origin: call.Origin, Actor: call.Actor, Ctx: call.Ctx})
+}
+
+// FindUser returns a user by uuid or by e-mail address. NotFound when there is none.
+func (s *Service) FindUser(ctx context.Context, who string) (store.Stored, error) {
+	ctx = asService(ctx, "")
+	missing := errs.New(errs.NotFound, "there is no user %q: expected a uuid, or an e-mail address with which somebody logs in", who)
+	if _, err := NormalizeAddress(who); strings.Contains(who, "@") && err == nil {
+		user, _, err := s.findOwner(ctx, emailIdentity(who))
+		if err != nil || user.UUID != "" {
+			return user, err
+		}
+	}
+	if !object.ValidUUID(who) {
+		return store.Stored{}, missing
+	}
+	user, err := s.users.Get(ctx, who)
+	if errors.Is(err, errs.NotFound) {
+		return store.Stored{}, missing
+	}
+	return user, err
+}
+
+// NewUser is a user whom an admin creates.
+type NewUser struct {
+	Login     string        // an e-mail address
+	Password  string        // "": none until the user recovers the account
+	Fields    object.Object // those that a program may set
+	Admin     bool
+	Validated bool // the address counts as validated
+}
+
+// CreateUser creates a user with an address, and the event Register. Errors: Invalid for an
+// address, a password or fields that can't be used; Exists when the address is taken.
+func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, error) {
+	if _, err := NormalizeAddress(u.Login); err != nil {
+		return store.Stored{}, err
+	}
+	ctx = managing(ctx)
+	id := emailIdentity(u.Login)
+	id.validated = u.Validated
+	reg := registration{identity: id, fields: s.users.SettableByInterceptor(u.Fields), datas: object.Object{}}
+	reg.datas.Set(fieldLogin, id.providerID)
+	if u.Admin {
+		reg.fields.Set(fieldAdmin, true)
+		reg.fields.Set(markAdmin, true)
+	}
+	if u.Password != "" {
+		if err := checkPassword(fieldPassword, u.Password); err != nil {
+			return store.Stored{}, err
+		}
+		hash, err := s.hasher.hash(ctx, u.Password)
+		if err != nil {
+			return store.Stored{}, err
+		}
+		reg.fields.Set(fieldPassword, hash)
+	}
+	return s.createUserAs(ctx, func(string) context.Context { return ctx }, reg)
+}
+
+// SetAdmin makes a user an admin, or no longer, as far as the rule of the configuration is
+// about the field admin. NotFound.
+func (s *Service) SetAdmin(ctx context.Context, uuid string, admin bool) (store.Stored, error) {
+	return s.changeUser(ctx, uuid, func(user object.Object) object.Object {
+		return mark(user, fieldAdmin, markAdmin, admin)
+	})
+}
+
+// SetDisabled disables a user, or enables them. Disabling ends all sessions of the user,
+// atomically with the mark; they have to log in again once they are enabled. NotFound.
+func (s *Service) SetDisabled(ctx context.Context, uuid string, disabled bool) (store.Stored, error) {
+	return s.changeUser(ctx, uuid, func(user object.Object) object.Object {
+		fields := mark(user, fieldDisabled, markDisabled, disabled)
+		if disabled && len(fields) > 0 {
+			fields.Set(fieldEpoch, epoch(user)+1)
+		}
+		return fields
+	})
+}
+
+// mark returns the fields that mark a user or remove a mark; none for a user who is as wanted.
+func mark(user object.Object, field, mark string, wanted bool) object.Object {
+	_, shown := user[field]
+	if marked := isMarked(user, mark); marked == wanted && shown == wanted {
+		return nil
+	}
+	fields := object.Object{field: nil, mark: nil}
+	if wanted {
+		fields.Set(field, true)
+		fields.Set(mark, true)
+	}
+	return fields
+}
+
+// SetPassword sets a password, ends all sessions of the user, and ends the delays after
+// failed logins. Errors: Invalid for a password of a wrong length; NotFound.
+func (s *Service) SetPassword(ctx context.Context, uuid, password string) (store.Stored, error) {
+	if err := checkPassword(fieldPassword, password); err != nil {
+		return store.Stored{}, err
+	}
+	hash, err := s.hasher.hash(ctx, password)
+	if err != nil {
+		return store.Stored{}, err
+	}
+	user, err := s.changeUser(ctx, uuid, func(user object.Object) object.Object { return passwordFields(user, hash) })
+	if err != nil {
+		return user, err
+	}
+	return user, forEachOwned(managing(ctx), s.idents, uuid, func(ident store.Stored, _ object.Object) error {
+		s.accounts.succeed(ident.UUID)
+		if failuresOf(ident).Count == 0 {
+			return nil
+		}
+		_, err := s.idents.Mutate(managing(ctx), ident.UUID, func(store.Stored) (store.Mutation, error) {
+			return store.Mutation{Fields: object.Object{fieldFailures: failures{At: s.now()}.encode()}}, nil
+		})
+		return ignoreNotFound(err)
+	})
+}
+
+// DeleteUser deletes a user; the cascade deletes their idents and sessions. NotFound.
+func (s *Service) DeleteUser(ctx context.Context, uuid string) error {
+	return s.users.Delete(managing(ctx), uuid, 0)
+}
+
+func (s *Service) changeUser(ctx context.Context, uuid string, fields func(user object.Object) object.Object) (store.Stored, error) {
+	return s.users.Mutate(managing(ctx), uuid, func(now store.Stored) (store.Mutation, error) {
+		user, err := now.Object()
+		if err != nil {
+			return store.Mutation{}, err
+		}
+		return store.Mutation{Fields: fields(user)}, nil
+	})
+}

@@ -1,0 +1,84 @@
+package policy
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"belfry/pkg/store/object"
+)
+
+func TestARuleOverUsersHoldsOnlyWhereItIsTrue(t *testing.T) {
+	for _, c := range []struct {
+		rule, user string
+		holds      bool
+	}{
+		{`user.admin == true`, `{"admin":true}`, true},
+		{`user.admin == true`, `{"admin":false}`, false},
+		{`user.admin == true`, `{"admin":"true"}`, false},
+		{`user.admin == true`, `{"admin":1}`, false},
+		{`user.admin == true`, `{"admin":[true]}`, false},
+		{`user.admin == true`, `{}`, false},
+		{`user.admin`, `{"admin":"true"}`, false},
+		{`!user.admin`, `{}`, false},
+		{`user.admin == true || user.role == "root"`, `{"role":"root"}`, true},
+		{`"ops" in user.groups`, `{"groups":["ops"]}`, true},
+		{`"ops" in user.groups`, `{"groups":"ops"}`, false},
+		{`user.idents.exists(i, i.uuid == "ada@example.com_email")`, `{"idents":[{"uuid":"ada@example.com_email"}]}`, true},
+		{`true`, ``, false},
+		{`user == null`, ``, false},
+	} {
+		rule, problems := CompileUserRule(c.rule)
+		if len(problems) > 0 {
+			t.Fatal(c.rule, problems)
+		}
+		var user object.Object
+		if c.user != "" {
+			var err error
+			if user, err = object.Parse([]byte(c.user)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := rule.Holds(t.Context(), user); got != c.holds {
+			t.Errorf("%s of %s: %t", c.rule, c.user, got)
+		}
+	}
+	var none *UserRule
+	if none.Holds(t.Context(), object.Object{}) {
+		t.Error("no rule holds")
+	}
+}
+
+func TestARuleOverUsersIsCheckedWhenItIsCompiled(t *testing.T) {
+	for expression, message := range map[string]string{
+		`object.admin`:         "knows `user` alone",
+		`isOwner`:              "knows `user` alone",
+		`user.admin ==`:        "Syntax error",
+		`"yes"`:                "must be true or false",
+		`user.x.matches(user)`: "must be a string literal",
+	} {
+		rule, problems := CompileUserRule(expression)
+		if rule != nil || len(problems) == 0 || !strings.Contains(problems[0].Message, message) {
+			t.Errorf("%s: %v", expression, problems)
+		}
+	}
+}
+
+func TestARuleOverUsersThatCostsTooMuchOrIsInterruptedDoesNotHold(t *testing.T) {
+	rule, problems := CompileUserRule(`user.l.all(a, user.l.all(b, user.l.all(c, a + b + c >= 0)))`)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	user, err := object.Parse([]byte(`{"l":[` + strings.Repeat("1,", 400) + `1]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rule.Holds(t.Context(), user) {
+		t.Error("it holds")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if rule.Holds(ctx, user) {
+		t.Error("it holds after its context has ended")
+	}
+}
