@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"belfry/pkg/app"
 	"belfry/pkg/errs"
+	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
 )
 
@@ -66,11 +68,16 @@ func (c *accessCheckCmd) print(w io.Writer, a *app.Access) {
 		fmt.Fprintf(t, "  HTTP\tdoes not offer it: %s\n", a.NoRoute)
 	}
 	fmt.Fprintf(t, "  rule of %s\t%s\n", a.Operation, a.Rule)
-	outcome := fmt.Sprint(a.Allowed)
+	result = fmt.Sprint(a.Allowed)
 	if a.Reason != "" {
-		outcome = "denies, since it can't be evaluated: " + a.Reason
+		result = "denies, since it can't be evaluated: " + a.Reason
 	}
-	fmt.Fprintf(t, "  result\t%s\n", outcome)
+	fmt.Fprintf(t, "  result\t%s\n", result)
+	for _, f := range a.Fields {
+		if f.Refused() {
+			fmt.Fprintf(t, "  refused\tthe field %s\n", f.Field)
+		}
+	}
 	if a.IsOwner != nil {
 		fmt.Fprintf(t, "  isOwner\t%t\n", *a.IsOwner)
 	}
@@ -82,4 +89,56 @@ func (c *accessCheckCmd) print(w io.Writer, a *app.Access) {
 		fmt.Fprintf(t, "  %s.%s\t%s\n", v.Variable, v.Field, value)
 	}
 	_ = t.Flush()
+	if len(a.Fields) > 0 {
+		fmt.Fprintln(w, "fields")
+		printFields(t, a.Fields)
+		_ = t.Flush()
+	}
+}
+
+// printFields prints fields with what decides about them, those of which the same is to be said together.
+func printFields(w io.Writer, all []store.FieldAccess) {
+	names := map[string][]string{}
+	var texts []string
+	for _, f := range all {
+		text := explained(f)
+		if names[text] == nil {
+			texts = append(texts, text)
+		}
+		names[text] = append(names[text], f.Field)
+	}
+	for _, text := range texts {
+		fmt.Fprintf(w, "  %s\t%s\n", strings.Join(names[text], ", "), text)
+	}
+}
+
+// explained says whether a field is read and may be written, and the rule where it is not.
+func explained(f store.FieldAccess) string {
+	var parts []string
+	if d := f.Read; d != nil {
+		parts = append(parts, outcome(d, "read", "hidden"))
+	}
+	if d := f.Write; d != nil {
+		not := "may not be written"
+		if f.Ignored {
+			not = "is ignored when sent"
+		}
+		parts = append(parts, outcome(d, "may be written", not))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func outcome(d *policy.FieldDecision, yes, no string) string {
+	text := no
+	if d.Allowed {
+		text = yes
+	}
+	if d.Allowed && strings.HasPrefix(d.Rule, "none: everyone") {
+		return text
+	}
+	text += " (" + d.Rule + ")"
+	if d.Reason != "" {
+		text += ", since it can't be evaluated: " + d.Reason
+	}
+	return text
 }

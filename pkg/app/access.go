@@ -34,12 +34,12 @@ func (q Question) input() (object.Object, error) {
 
 // Access is the answer to a Question.
 type Access struct {
-	policy.Decision
+	store.Explanation
 	NoRoute string `json:"noRoute,omitempty"` // why HTTP does not offer the operation to anyone; "": it does
 }
 
 // Granted reports whether the user may do the operation over HTTP.
-func (a *Access) Granted() bool { return a.Allowed && a.NoRoute == "" }
+func (a *Access) Granted() bool { return a.Explanation.Granted() && a.NoRoute == "" }
 
 // CheckAccess answers a question by the belfry that serves the stores if one does, and directly otherwise. Errors:
 // Invalid; NotFound for the user or the object.
@@ -67,29 +67,33 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 	if s == nil {
 		return nil, unknownStore(c, q.Store)
 	}
-	call := store.Call{Client: true}
+	call := store.Call{Client: true, NoGet: noRoute(c.Stores[q.Store], policy.Get) != ""}
 	users, disabled := set.Store(c.Authentication.UserStore), false
 	if q.User != "" {
 		stored, err := users.GetAuthorized(ctx, q.User, policy.Get, nil) // is not announced
 		if err != nil {
 			return nil, err
 		}
-		if call.User, err = stored.Object(); err != nil {
+		user, err := stored.Object()
+		if err != nil {
 			return nil, err
 		}
-		auth.SetReserved(call.User, call.User)
+		if call.User, err = users.Visible(stored).Object(); err != nil { // as rules see who is logged in
+			return nil, err
+		}
+		auth.SetReserved(call.User, user)
 		disabled = auth.IsDisabled(stored)
 	}
 	input, err := q.input()
 	if err != nil {
 		return nil, err
 	}
-	d, err := s.Explain(store.WithCall(ctx, call), q.Operation, q.UUID, input)
+	e, err := s.Explain(store.WithCall(ctx, call), q.Operation, q.UUID, input)
 	if err != nil {
 		return nil, err
 	}
-	d.Hide(users.Hidden, "user")
-	a := &Access{Decision: d, NoRoute: noRoute(c.Stores[q.Store], q.Operation)}
+	e.Hide(users.Hidden, "user")
+	a := &Access{Explanation: e, NoRoute: noRoute(c.Stores[q.Store], q.Operation)}
 	if disabled {
 		a.NoRoute = "the user is disabled, and can't log in"
 	}

@@ -9,6 +9,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 const notes = `
@@ -43,11 +44,11 @@ func TestAccessIsExplainedWhileServingAndStopped(t *testing.T) {
 			want     string // the answer as JSON, or the error's kind and a part of it
 		}{
 			{Question{User: "ann", Store: "Notes", Operation: "get", UUID: "n"}, `{"allowed":true,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":true,` +
-				`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"ann\""}]}`},
+				`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"ann\""}],"fields":[{"field":"created","read":{"allowed":true,"rule":"none: everyone may"}},{"field":"grade","read":{"allowed":false,"rule":"private"}},`},
 			{Question{User: "bob", Store: "Notes", Operation: "get", UUID: "n"}, `{"allowed":false,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":false,` +
 				`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"bob\""}]}`},
 			{Question{Store: "Notes", Operation: "create", Input: []byte(`{"user":"ann"}`)}, `{"allowed":false,"operation":"create","rule":"user != null"}`},
-			{Question{User: "ann", Store: "Notes", Operation: "update", UUID: "n", Input: []byte(`{"pin":"wrong"}`)}, `{"allowed":false,"operation":"update","rule":"isOwner \u0026\u0026 user.pin == input.pin","isOwner":true,` +
+			{Question{User: "ann", Store: "Notes", Operation: "update", UUID: "n", Input: []byte(`{"pin":"wrong"}`)}, `{"allowed":false,"operation":"update","rule":"isOwner \u0026\u0026 user.pin == input.pin","reason":"no such key: pin","isOwner":true,` +
 				`"values":[{"variable":"input","field":"pin","json":"\"wrong\""},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"pin","private":true},{"variable":"user","field":"uuid","json":"\"ann\""}]}`},
 			{Question{User: "ann", Store: "Notes", Operation: "delete", UUID: "n"}, `{"allowed":true,"operation":"delete","rule":"none: everyone may","noRoute":"the store has expose.restrict.delete"}`},
 			{Question{Store: "Notes", Operation: "list", UUID: "n"}, `"noRoute":"the store has no expose.list"`},
@@ -86,6 +87,56 @@ func TestADenialNamesTheRuleInDevelopmentAlone(t *testing.T) {
 		status, reply := p.do(a, "POST", "/notes", `{}`)
 		if err := json.Unmarshal([]byte(reply), &problem); err != nil || status != http.StatusUnauthorized || string(problem.Rule) != want || strings.Contains(problem.Detail, "user != null") {
 			t.Errorf("%q: %s, %v", setting, reply, err)
+		}
+	}
+}
+
+// What is explained of fields is what a client meets: of an object those that it reads, and of a write those that it
+// may set.
+func TestWhatIsExplainedOfFieldsHolds(t *testing.T) {
+	f := newFieldFixture(t)
+	users := map[string]string{"ada": f.ada, "bob": field(f.text("bob", 200, "GET", "/auth/me", ""), "uuid"), "root": f.root, "nobody": ""}
+	explain := func(caller string, op policy.Op, input string) *Access {
+		q := Question{User: users[caller], Store: "People", Operation: op, Input: []byte(input)}
+		if op != policy.Create {
+			q.UUID = f.person
+		}
+		answer, err := CheckAccess(t.Context(), f.config, q)
+		f.must(err)
+		return answer
+	}
+	hiddenBy := map[string]string{}
+	for caller := range users {
+		var shown map[string]any
+		f.must(json.Unmarshal([]byte(f.text(caller, 200, "GET", "/people/"+f.person, "")), &shown))
+		for _, op := range []policy.Op{policy.Get, policy.List} {
+			for _, of := range explain(caller, op, "").Fields {
+				if _, reads := shown[of.Field]; of.Read == nil || of.Read.Allowed != reads {
+					t.Errorf("%s by %s: %s is shown: %v, and explained: %+v", op, caller, of.Field, reads, of.Read)
+				}
+				if of.Read != nil && !of.Read.Allowed {
+					hiddenBy[of.Field] = strings.TrimSuffix(of.Read.Rule+", "+of.Read.Reason, ", ")
+				}
+			}
+		}
+	}
+	want := map[string]string{"phone": "isOwner", "diary": "isOwner", "tags": "isOwner", "photos": "isOwner", "salary": "user.role == 'admin'",
+		"broken": "object.missing == 1, no such key: missing", "_binaries": "kept by the server"}
+	for name, rule := range want {
+		if !strings.HasPrefix(hiddenBy[name], rule) {
+			t.Errorf("%s is hidden by %q, want %q", name, hiddenBy[name], rule)
+		}
+	}
+
+	for _, caller := range []string{"bob", "nobody", "ada", "root"} { // the admin changes the rank
+		for _, input := range []string{`{"team":"x"}`, `{"rank":1}`, `{"rank":2}`, `{"diary":"a guess"}`, `{"phone":"1"}`, `{"tags":[]}`, `{"created":"x"}`, `{"user":"x"}`, `{"photos":[]}`, `{"uuid":"p-` + caller + `","rank":3}`, `{"uuid":"q-` + caller + `"}`} {
+			for op, method := range map[policy.Op]string{policy.Update: "PUT", policy.Create: "POST"} {
+				path := map[policy.Op]string{policy.Update: "/people/" + f.person, policy.Create: "/people"}[op]
+				answer := explain(caller, op, input)
+				if status, text := f.ask(caller, method, path, input); answer.Granted() != (status < 300) {
+					t.Errorf("%s %s by %s is explained as %+v: %d %s", method, input, caller, answer, status, text)
+				}
+			}
 		}
 	}
 }

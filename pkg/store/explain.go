@@ -2,14 +2,43 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 
-// Explain explains what the policy decides about an operation of the caller on an object; input is what a
+// Explanation explains what the rules decide about an operation.
+type Explanation struct {
+	policy.Decision
+	Fields []FieldAccess `json:"fields,omitempty"` // sorted; none if the operation is denied, and for a deletion
+}
+
+// Granted reports whether the caller may do the operation with the input.
+func (e *Explanation) Granted() bool {
+	return e.Allowed && !slices.ContainsFunc(e.Fields, FieldAccess.Refused)
+}
+
+// FieldAccess explains which rules decide about one field of an object.
+type FieldAccess struct {
+	Field string                `json:"field"`
+	Read  *policy.FieldDecision `json:"read,omitempty"` // nil: the operation shows no object, or the object has no such field
+	Write *policy.FieldDecision `json:"write,omitempty"`
+
+	Given   bool `json:"given,omitempty"`   // the input has it
+	Ignored bool `json:"ignored,omitempty"` // what clients send for it is ignored, not refused
+}
+
+// Refused reports whether the operation is refused because the input has the field.
+func (f FieldAccess) Refused() bool {
+	return f.Given && f.Write != nil && !f.Write.Allowed && !f.Ignored
+}
+
+// Explain explains what the rules decide about an operation of the caller on an object; input is what a
 // creation or an update would send. Values of private fields are left out. Errors: NotFound.
-func (s *Store) Explain(ctx context.Context, op policy.Op, uuid string, input object.Object) (policy.Decision, error) {
+func (s *Store) Explain(ctx context.Context, op policy.Op, uuid string, input object.Object) (Explanation, error) {
 	call := CallOf(ctx)
 	in := policy.Input{User: call.User, Now: s.opts.Now()}
 	if op == policy.Create {
@@ -18,16 +47,132 @@ func (s *Store) Explain(ctx context.Context, op policy.Op, uuid string, input ob
 	} else {
 		record, err := s.read(ctx, uuid)
 		if err != nil {
-			return policy.Decision{}, err
+			return Explanation{}, err
 		}
 		if in.Object, err = object.Decode(record.Body); err != nil {
-			return policy.Decision{}, err
+			return Explanation{}, err
 		}
 	}
 	if op == policy.Update {
 		in.Input = withoutBinaries(s.settable(call, input), in.Object)
 	}
 	d, err := s.opts.Policy.Explain(ctx, op, in)
+	if err != nil {
+		return Explanation{}, err
+	}
 	d.Hide(s.Hidden, "object", "input")
-	return d, err
+	e := Explanation{Decision: d}
+	if d.Allowed && op != policy.Delete {
+		e.Fields, err = s.explainFields(ctx, call, op, in, input)
+	}
+	return e, err
+}
+
+// explainFields explains the rules of the fields that the object or the input has, and of those that have a write rule.
+// sent is the input with what is ignored in it.
+func (s *Store) explainFields(ctx context.Context, call Call, op policy.Op, in policy.Input, sent object.Object) ([]FieldAccess, error) {
+	reads, writes := op != policy.Create, op == policy.Create || op == policy.Update
+	names := map[string]bool{}
+	for name := range in.Object {
+		names[name] = true
+	}
+	if writes {
+		for _, name := range slices.Concat(sent.Names(), in.Input.Names(), s.fields.Writers()) {
+			names[name] = true
+		}
+	}
+	var gets policy.FieldDecision
+	if reads {
+		d, err := s.opts.Policy.Explain(ctx, readOp(op), in)
+		if err != nil {
+			return nil, err
+		}
+		if gets = (policy.FieldDecision{Allowed: d.Allowed, Rule: "the rule of " + string(d.Operation) + ": " + d.Rule, Reason: d.Reason}); call.NoGet {
+			gets = policy.FieldDecision{Rule: "expose.restrict.get"}
+		}
+	}
+	var all []FieldAccess
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		f := FieldAccess{Field: name, Given: sent[name] != nil}
+		if reads && in.Object[name] != nil {
+			d, err := s.explainRead(ctx, name, gets, in)
+			if err != nil {
+				return nil, err
+			}
+			f.Read = &d
+		}
+		if writes {
+			if err := s.explainWrite(ctx, call, op, &f, in); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// readOp is the operation that shows what a caller reads: a write shows what a get would.
+func readOp(op policy.Op) policy.Op {
+	if op == policy.List {
+		return op
+	}
+	return policy.Get
+}
+
+func (s *Store) explainRead(ctx context.Context, name string, gets policy.FieldDecision, in policy.Input) (policy.FieldDecision, error) {
+	switch {
+	case strings.HasPrefix(name, "_"):
+		return policy.FieldDecision{Rule: "kept by the server"}, nil
+	case !gets.Allowed && !s.fields.Never(name):
+		return gets, nil
+	default:
+		return s.fields.ExplainRead(ctx, name, in)
+	}
+}
+
+// explainWrite sets what decides about writing a field. Of an input that has it, it is what allowFields decides.
+func (s *Store) explainWrite(ctx context.Context, call Call, op policy.Op, f *FieldAccess, in policy.Input) error {
+	if op == policy.Create && f.Field == "uuid" {
+		f.Write = &policy.FieldDecision{Allowed: true, Rule: "uuid: client"}
+		if !s.ClientsChooseUUIDs() {
+			f.Write = &policy.FieldDecision{Rule: "uuid: server"}
+		}
+		return nil
+	}
+	if why := s.ignores(call, f.Field, in.Object); why != "" {
+		f.Write, f.Ignored = &policy.FieldDecision{Rule: why}, true
+		return nil
+	}
+	if op == policy.Update && f.Given && object.SameValue(in.Object[f.Field], in.Input[f.Field]) {
+		may, err := s.mayReadStored(ctx, call, f.Field, in.Object)
+		if err != nil {
+			return err
+		}
+		if may {
+			f.Write = &policy.FieldDecision{Allowed: true, Rule: "none: the value stays as it is"}
+			return nil
+		}
+	}
+	d, err := s.fields.ExplainWrite(ctx, op, f.Field, in)
+	f.Write = &d
+	return err
+}
+
+// ignores says why what the caller sends for a field of an object is ignored; "": it is not.
+func (s *Store) ignores(call Call, name string, stored object.Object) string {
+	_, holdsFiles := Binaries(stored)[name]
+	switch {
+	case name == "uuid" || s.ownedByStore(name):
+		return "kept by the server"
+	case s.binary[name] || holdsFiles:
+		return "holds files, which are uploaded and deleted"
+	case name == s.owner:
+		return "names the owner"
+	case s.fields.Ignores(name, call.Trusted) && s.fields.Never(name):
+		return "private"
+	case s.fields.Ignores(name, call.Trusted):
+		return "readOnly"
+	default:
+		return ""
+	}
 }

@@ -29,11 +29,48 @@ type Read struct {
 	Private  bool   `json:"private,omitempty"` // the value is left out
 }
 
-// What stands for an expression in a Decision.
+// What stands for an expression in a Decision and a FieldDecision.
 const (
 	noRule     = "none: everyone may"
 	ownersRule = "policy: owner"
+	neverRead  = `read: "false"`
 )
+
+// FieldDecision explains what decides about reading a field, or about writing it.
+type FieldDecision struct {
+	Allowed bool   `json:"allowed"`
+	Rule    string `json:"rule"`             // its expression, or what stands for one
+	Reason  string `json:"reason,omitempty"` // why it could not be evaluated
+}
+
+// ExplainRead explains what a FieldReader decides about a field of in.Object. Errors: as of ctx.
+func (f *Fields) ExplainRead(ctx context.Context, name string, in Input) (FieldDecision, error) {
+	switch of := f.all[name]; {
+	case of.never && of.ignored:
+		return FieldDecision{Rule: "private"}, nil
+	case of.never:
+		return FieldDecision{Rule: neverRead}, nil
+	default:
+		return f.explain(ctx, of.read, Get, in)
+	}
+}
+
+// ExplainWrite explains what AllowWrite decides about a field. Errors: as of ctx.
+func (f *Fields) ExplainWrite(ctx context.Context, op Op, name string, in Input) (FieldDecision, error) {
+	return f.explain(ctx, f.all[name].write, op, in)
+}
+
+func (f *Fields) explain(ctx context.Context, r *rule, op Op, in Input) (FieldDecision, error) {
+	if r == nil {
+		return FieldDecision{Allowed: true, Rule: noRule}, nil
+	}
+	denial, err := f.rules.evaluate(ctx, r, op, in)
+	d := FieldDecision{Allowed: denial == nil && err == nil, Rule: r.expression}
+	if denial != nil {
+		d.Reason = denial.Reason
+	}
+	return d, err
+}
 
 // Explain decides as Allow does, and says why. Policy may be nil: there are no rules. Errors: as of ctx.
 func (p *Policy) Explain(ctx context.Context, op Op, in Input) (Decision, error) {
