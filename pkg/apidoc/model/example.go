@@ -18,8 +18,8 @@ const (
 )
 
 // exemplify adds an example input and the object that results from it, if the schema
-// accepts them.
-func (s *Store) exemplify() {
+// accepts them. hidden are the properties that the object is shown without.
+func (s *Store) exemplify(hidden map[string]bool) {
 	for _, all := range []bool{true, false} {
 		m := generator{parts: s.parts, all: all}
 		input, ok := m.value(s.Input, 0)
@@ -32,7 +32,9 @@ func (s *Store) exemplify() {
 			s.NewExample = o
 			s.Example = ordered.Of("uuid", ExampleUUID)
 			for _, m := range o.Members() {
-				s.Example.Set(m.Name, m.Value)
+				if !hidden[m.Name] {
+					s.Example.Set(m.Name, m.Value)
+				}
 			}
 			if s.Owner != "" {
 				s.Example.Set(s.Owner, ExampleUUID)

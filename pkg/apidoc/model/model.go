@@ -69,6 +69,7 @@ type Store struct {
 	Reserved     []string // properties that belfry alone sets, and clients see
 	Refused      []string // those of them for which a client that sends another value is refused
 	Hideable     []string // properties that some clients see and others don't
+	WriteOnly    []string // properties that clients set and nobody sees
 	Files        []string // properties that hold records of files
 
 	Shape
@@ -147,8 +148,11 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 		if !s.ReadByAll(property) && !s.NeverRead(property) {
 			out.Hideable = append(out.Hideable, property)
 		}
-		if strings.TrimSpace(s.Fields[property].Write) == "false" {
+		switch closed := strings.TrimSpace(s.Fields[property].Write) == "false"; {
+		case closed:
 			out.ReadOnly, out.Refused = append(out.ReadOnly, property), append(out.Refused, property)
+		case s.NeverRead(property):
+			out.WriteOnly = append(out.WriteOnly, property)
 		}
 	}
 	for _, source := range slices.Sorted(maps.Keys(c.Stores)) {

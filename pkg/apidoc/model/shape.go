@@ -102,9 +102,11 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 		s.Title = title
 	}
 	private, server := set(c.Private), map[string]bool{"created": true, "updated": true}
+	hidden, unset := maps.Clone(private), maps.Clone(private) // what no client sees, and has no place in what one sends
 	for property := range c.Fields {
 		if c.NeverRead(property) {
-			private[property] = true
+			hidden[property] = true
+			unset[property] = !slices.Contains(s.WriteOnly, property)
 		}
 	}
 	for _, a := range s.Arrays {
@@ -113,22 +115,24 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	for _, property := range c.Reserved {
 		server[property] = true
 	}
-	seen := view{parts: s.parts, gone: private, free: server, hideable: set(s.Hideable)}
+	seen := view{parts: s.parts, gone: hidden, free: server, hideable: set(s.Hideable)}
 	kept := maps.Clone(server) // what no client sets
 	for _, property := range s.Files {
 		kept[property] = true
 	}
-	unset := maps.Clone(kept) // what clients don't set
+	ignored := maps.Clone(kept) // what clients don't set
 	for _, property := range s.ReadOnly {
-		unset[property] = true
+		if !unset[property] {
+			ignored[property] = true
+		}
 	}
 	if s.Owner != "" {
-		unset[s.Owner] = true
+		ignored[s.Owner] = true
 	}
-	given := view{parts: s.parts, gone: private, free: unset, optional: set([]string{"uuid"})}
+	given := view{parts: s.parts, gone: unset, free: ignored, optional: set([]string{"uuid"})}
 	trusted := view{parts: s.parts, gone: private, free: kept, optional: given.optional}
 	if s.ServerUUIDs {
-		given.gone = maps.Clone(private)
+		given.gone = maps.Clone(unset)
 		given.gone["uuid"] = true
 	}
 
@@ -137,7 +141,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	const replacing = "Fields to replace; those that are absent stay as they are."
 	s.Input, s.Save = s.input(given, creating), s.input(trusted, creating)
 	given.partial, trusted.partial, seen.partial = true, true, true
-	given.gone = private
+	given.gone = unset
 	s.Update, s.Change = s.input(given, replacing), s.input(trusted, replacing)
 	given.patch = true
 	s.Patch = s.input(given, "A merge patch (RFC 7396): objects are merged, null removes a field.")
@@ -150,7 +154,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 			"cursor", ordered.Of("type", "string", "description", "Where the next page starts; absent on the last page."),
 		),
 	)
-	s.exemplify()
+	s.exemplify(hidden)
 }
 
 func set(names []string) map[string]bool {
@@ -179,6 +183,11 @@ func (s *Store) input(v view, description string) *ordered.Object {
 			}
 		}
 		properties.Set(m.Name, m.Value)
+	}
+	for _, property := range s.WriteOnly {
+		if !closed(seen) || properties.Has(property) {
+			properties.Set(property, writeOnly(properties.Get(property)))
+		}
 	}
 	s.addKeys(properties, v.free, closed(seen))
 	if v.partial && closed(seen) && !properties.Has("uuid") {
@@ -231,6 +240,9 @@ func (s *Store) output(v view, k *Contract) *ordered.Object {
 	}
 	s.addKeys(properties, v.gone, closed(seen))
 	for _, property := range s.ReadOnly {
+		if v.gone[property] {
+			continue
+		}
 		properties.Set(property, readOnly(named.Get(property), ordered.Of("description", "Set by programs, not by clients.")))
 	}
 	for _, property := range s.Files {
@@ -279,6 +291,16 @@ func readOnly(known any, kept *ordered.Object) *ordered.Object {
 		kept = ordered.Of("description", kept.Get("description"), "allOf", []any{o, kept})
 	}
 	kept.Set("readOnly", true)
+	return kept
+}
+
+// writeOnly is the schema of a property that clients set and nobody sees.
+func writeOnly(known any) *ordered.Object {
+	kept := ordered.Of("description", "Kept, and in no reply.")
+	if o, ok := known.(*ordered.Object); ok && o.Len() > 0 {
+		kept = o.Clone()
+	}
+	kept.Set("writeOnly", true)
 	return kept
 }
 

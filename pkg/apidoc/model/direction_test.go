@@ -1,0 +1,103 @@
+package model_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"belfry/pkg/apidoc/asyncapi"
+	"belfry/pkg/apidoc/model/modeltest"
+	"belfry/pkg/apidoc/openapi"
+)
+
+// described is what a schema of a document says of properties: which it has, as readOnly (r), writeOnly (w) or both
+// ways, and which it requires (!).
+func described(t *testing.T, document []byte, name string) string {
+	t.Helper()
+	var d struct {
+		Components struct {
+			Schemas map[string]struct {
+				Required   []string
+				Properties map[string]struct{ ReadOnly, WriteOnly bool }
+			}
+		}
+	}
+	if err := json.Unmarshal(document, &d); err != nil {
+		t.Fatal(err)
+	}
+	s, known := d.Components.Schemas[name]
+	if !known {
+		t.Fatalf("no schema %s", name)
+	}
+	var all []string
+	for name, p := range s.Properties {
+		if slices.Contains([]string{"uuid", "created", "updated", "user"}, name) {
+			continue
+		}
+		property := name
+		if p.ReadOnly {
+			property += ":r"
+		}
+		if p.WriteOnly {
+			property += ":w"
+		}
+		if slices.Contains(s.Required, name) {
+			property += "!"
+		}
+		all = append(all, property)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// What clients may not see is in no output, what they can't set in no input, and what nobody sees is in the input alone.
+func TestSchemasAreThoseOfTheirDirection(t *testing.T) {
+	const store = `stores: {A: {expose: {}, %s owner: user, policy: owner, private: [secret], readOnly: [role],
+		fields: {pin: {read: "false"}, rank: {write: "false"}, mark: {read: "false", write: "false"}, phone: {read: isOwner}, tier: {write: user.role == 'x'}}}}`
+	const properties = `"properties":{"name":{"type":"string"},"secret":{"const":"the-secret"},"role":{"type":"string"},"pin":{"$ref":"#/$defs/pin"},` +
+		`"rank":{"type":"integer"},"mark":{"const":"the-mark"},"phone":{"type":"string"},"tier":{"type":"string"}},"$defs":{"pin":{"type":"string","minLength":4}}`
+	required := `,"required":["name","secret","role","pin","rank","mark","phone","tier"]`
+	file := func(rest string) string {
+		path := filepath.Join(t.TempDir(), "a.json")
+		if err := os.WriteFile(path, []byte(`{`+properties+required+rest+`}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "schema: " + path + ","
+	}
+	open := map[string]string{
+		"A": "rank:r role:r", "AInput": "pin:w", "AUpdate": "pin:w", "APatch": "pin:w",
+	}
+	schema := map[string]string{
+		"A": "name! phone rank:r! role:r! tier!", "AInput": "name! phone! pin:w! tier!", "AUpdate": "name phone pin:w tier", "APatch": "name phone pin:w tier",
+	}
+	closed := map[string]string{
+		"A": schema["A"], "AInput": "name! phone! pin:w! rank:r role:r tier!", "AUpdate": "name phone pin:w rank:r role:r tier",
+	}
+	for of, want := range map[string]map[string]string{"": open, file(""): schema, file(`,"additionalProperties":false`): closed} {
+		document := modeltest.Write(t, fmt.Sprintf(store, of), openapi.Document)
+		for name, properties := range want {
+			if got := described(t, document, name); got != properties {
+				t.Errorf("%s with %q: %s, want %s", name, of, got, properties)
+			}
+		}
+		for _, word := range []string{"the-secret", "the-mark", `"secret"`, `"mark"`} {
+			if strings.Contains(string(document), word) {
+				t.Errorf("the document for clients has %s", word)
+			}
+		}
+	}
+	// Programs on the bus set what rules forbid clients, and see no more than their events have.
+	document := modeltest.Write(t, fmt.Sprintf(store, file("")), asyncapi.Document)
+	for name, want := range map[string]string{"A": schema["A"], "AInput": "mark! name! phone! pin:w! rank! role! tier!"} {
+		if got := described(t, document, name); got != want {
+			t.Errorf("%s of programs: %s, want %s", name, got, want)
+		}
+	}
+	if strings.Contains(string(document), "the-secret") {
+		t.Error("the document for programs has a private field")
+	}
+}
