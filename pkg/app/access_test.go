@@ -81,12 +81,16 @@ func TestADenialNamesTheRuleInDevelopmentAlone(t *testing.T) {
 		p := newPlace(t, setting+notes)
 		a := p.start()
 		var problem struct {
-			Detail string
-			Rule   json.RawMessage
+			Title, Detail string
+			Rule          json.RawMessage
 		}
 		status, reply := p.do(a, "POST", "/notes", `{}`)
 		if err := json.Unmarshal([]byte(reply), &problem); err != nil || status != http.StatusUnauthorized || string(problem.Rule) != want || strings.Contains(problem.Detail, "user != null") {
 			t.Errorf("%q: %s, %v", setting, reply, err)
+		}
+		// It promises nothing from a login: the rule may deny after one too.
+		if problem.Title != "Not logged in" || problem.Detail != "the store's policy does not allow create without logging in; a login helps only if its rule allows your user" {
+			t.Errorf("%s: %s", problem.Title, problem.Detail)
 		}
 	}
 }

@@ -161,7 +161,7 @@ func (f *Fields) AllowWrite(ctx context.Context, op Op, name string, in Input) e
 	denial.Op = Op("writing " + name)
 	e := errs.New(errs.Denied, "you may not set the field %q to this value", name)
 	if in.User == nil {
-		e = errs.New(errs.Unauthenticated, "the field %q may not be set to this value without logging in", name)
+		e = errs.New(errs.Unauthenticated, "the field %q may not be set to this value without logging in; a login helps only if its rule allows your user", name)
 	}
 	e.Err = denial
 	return e

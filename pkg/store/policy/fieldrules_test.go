@@ -178,3 +178,38 @@ func TestFieldProblems(t *testing.T) {
 		t.Error(problems)
 	}
 }
+
+// What is refused without a login says so, and does not say that a login would help: the rule may deny then too, or be
+// one that can't be evaluated.
+func TestADenialWithoutALoginPromisesNothingFromOne(t *testing.T) {
+	ann := parse(t, `{"uuid":"ann"}`)
+	for _, rule := range []string{"false", "user != null && user.role == 'admin'", "object.none == 1", "user.role == 'admin'"} {
+		p := compile(t, policy.Rules{Update: rule})
+		f, problems := policy.CompileFields(policy.Rules{}, map[string]policy.FieldRule{"rank": {Write: rule}})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		for _, of := range []struct {
+			user    object.Object
+			of      string
+			refuse  func(policy.Input) error
+			kind    errs.Kind
+			message string
+		}{
+			{nil, "store", func(in policy.Input) error { return p.Allow(t.Context(), policy.Update, in) }, errs.Unauthenticated,
+				"the store's policy does not allow update without logging in; a login helps only if its rule allows your user"},
+			{ann, "store", func(in policy.Input) error { return p.Allow(t.Context(), policy.Update, in) }, errs.Denied,
+				"the store's policy does not allow you to update this"},
+			{nil, "field", func(in policy.Input) error { return f.AllowWrite(t.Context(), policy.Update, "rank", in) }, errs.Unauthenticated,
+				`the field "rank" may not be set to this value without logging in; a login helps only if its rule allows your user`},
+			{ann, "field", func(in policy.Input) error { return f.AllowWrite(t.Context(), policy.Update, "rank", in) }, errs.Denied,
+				`you may not set the field "rank" to this value`},
+		} {
+			err := of.refuse(policy.Input{User: of.user, Object: parse(t, `{}`), Input: parse(t, `{"rank":1}`)})
+			var e *errs.Error
+			if !errors.As(err, &e) || e.Kind != of.kind || e.Message != of.message {
+				t.Errorf("%s, %s of %v: %v, want %s", rule, of.of, of.user, err, of.message)
+			}
+		}
+	}
+}
