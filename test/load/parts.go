@@ -36,14 +36,14 @@ func (b *bench) rates(ctx context.Context, rounds, requests int) (err error) {
 		for round := range rounds {
 			run := fmt.Sprintf("r%d", round)
 			if err := creates.measure(servers, func(s *server) (result, error) {
-				began := time.Now()
-				r, err := closedLoop(s.base, connections, requests, create("/items", run))
-				if err == nil {
-					// A create is complete when its event is published.
-					err = published(s, (round+2)*requests)
-				}
-				r.took = time.Since(began)
-				return r, err
+				return timed(func() (result, error) {
+					r, err := closedLoop(s.base, connections, requests, create("/items", run))
+					if err == nil {
+						// A create is complete when its event is published.
+						err = published(s, (round+2)*requests)
+					}
+					return r, err
+				})
 			}); err != nil {
 				return err
 			}
@@ -57,7 +57,18 @@ func (b *bench) rates(ctx context.Context, rounds, requests int) (err error) {
 	})
 	creates.print()
 	gets.print()
-	return err
+	if err != nil {
+		return err
+	}
+	return b.limitRates(ctx, rounds, requests)
+}
+
+// timed is a run whose time is that of all that run does.
+func timed(run func() (result, error)) (result, error) {
+	began := time.Now()
+	r, err := run()
+	r.took = time.Since(began)
+	return r, err
 }
 
 const profileSeconds = 20
@@ -65,6 +76,7 @@ const profileSeconds = 20
 // comparison compares belfry with the limit over several rounds.
 type comparison struct {
 	name   string
+	names  [2]string // of the servers; none: limit, belfry
 	goal   float64 // 0: none
 	size   float64 // MB of a request; 0: the rate is in requests
 	ratios []float64
@@ -104,7 +116,10 @@ func (c *comparison) print() {
 	if c.size > 0 {
 		unit, size = " MB/s", c.size
 	}
-	for i, name := range []string{"limit", "belfry"} {
+	if c.names == [2]string{} {
+		c.names = [2]string{"limit", "belfry"}
+	}
+	for i, name := range c.names {
 		of := &c.of[i]
 		slices.Sort(of.latencies)
 		fmt.Printf("  %-7s %7.0f%s (median of %d rounds, %.0f to %.0f)  p50 %s, p99 %s  %.0f µs of processor a request\n",
