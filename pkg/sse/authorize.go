@@ -155,9 +155,9 @@ func (s *source) needsEventObject() bool {
 	return s.byObject && !s.readsHidden || s.fields.byObject && !s.fields.readsHidden
 }
 
-// decisionFor returns what a viewer may receive of the event, and errs.Unavailable when
-// the store is unavailable.
-func (a *authorization) decisionFor(ctx context.Context, v *Viewer) (decision, error) {
+// decisionFor returns what a viewer may receive of the event, errs.Unavailable when the
+// store is unavailable, and exhausted when the rules for the viewer have cost too much.
+func (a *authorization) decisionFor(ctx context.Context, v *Viewer, allowed allowance) (decision, error) {
 	now, err := a.state(ctx)
 	if err != nil {
 		return decision{}, err
@@ -168,9 +168,14 @@ func (a *authorization) decisionFor(ctx context.Context, v *Viewer) (decision, e
 	if known {
 		return d, nil
 	}
-	if d.allowed, err = a.decide(ctx, v, now); err == nil && d.allowed {
-		d.hidden, err = a.hiddenFields(ctx, v, now)
+	if err := allowed.check(time.Now()); err != nil {
+		return decision{}, err
 	}
+	cost := policy.NewMeter()
+	if d.allowed, err = a.decide(ctx, v, now, cost); err == nil && d.allowed {
+		d.hidden, err = a.hiddenFields(ctx, v, now, cost)
+	}
+	allowed.charge(cost, time.Now())
 	if err != nil {
 		return decision{}, err
 	}
@@ -286,16 +291,16 @@ func (a *authorization) states(now *state, readsHidden bool) (states []object.Ob
 	return states, len(states) > 0
 }
 
-func (a *authorization) decide(ctx context.Context, v *Viewer, now *state) (bool, error) {
+func (a *authorization) decide(ctx context.Context, v *Viewer, now *state, cost *policy.Budget) (bool, error) {
 	if !a.source.byObject {
-		return a.evaluate(ctx, v, nil)
+		return a.evaluate(ctx, v, nil, cost)
 	}
 	states, known := a.states(now, a.source.readsHidden)
 	if !known {
 		return false, nil
 	}
 	for _, o := range states {
-		if ok, err := a.evaluate(ctx, v, o); !ok || err != nil {
+		if ok, err := a.evaluate(ctx, v, o, cost); !ok || err != nil {
 			return false, err
 		}
 	}
@@ -303,10 +308,10 @@ func (a *authorization) decide(ctx context.Context, v *Viewer, now *state) (bool
 }
 
 // evaluate evaluates the rules.
-func (a *authorization) evaluate(ctx context.Context, v *Viewer, o object.Object) (bool, error) {
+func (a *authorization) evaluate(ctx context.Context, v *Viewer, o object.Object, cost *policy.Budget) (bool, error) {
 	s := a.source.store
 	for _, op := range a.source.ops {
-		err := s.Policy().Allow(ctx, op, policy.Input{User: v.User, Object: o, Now: s.Now()})
+		err := s.Policy().Allow(ctx, op, policy.Input{User: v.User, Object: o, Now: s.Now(), Budget: cost})
 		if errors.Is(err, errs.Denied) || errors.Is(err, errs.Unauthenticated) {
 			return false, nil
 		}

@@ -49,6 +49,7 @@ func (h *Hub) Serve(ctx context.Context, c Client) error {
 	if s.viewer, err = c.Identify(ctx); err != nil {
 		return err
 	}
+	s.allowance = h.costs.of(s.viewer, c.Address, time.Now())
 	release, err := h.admit(c.Address)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 const StateTTL = stateTTL
 
 func (a *authorization) allows(ctx context.Context, v *Viewer) (bool, error) {
-	d, err := a.decisionFor(ctx, v)
+	d, err := a.decisionFor(ctx, v, nil)
 	return d.allowed, err
 }
 
@@ -69,3 +69,6 @@ func Authorizer(b *testing.B, rules policy.Rules, body []byte) func(next bool, v
 		}
 	}
 }
+
+// LimitRuleCost sets what the rules of each user may cost a second, and those of each address twice that.
+func LimitRuleCost(h *Hub, perSecond int) { h.costs = newCosts(perSecond, 2*perSecond) }

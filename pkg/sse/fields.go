@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"belfry/pkg/store"
+	"belfry/pkg/store/policy"
 )
 
 // fieldRules are the read rules of the fields of a store's objects. As the rules of the store, they have to hold for
@@ -25,13 +26,13 @@ func newFieldRules(from *source) fieldRules {
 }
 
 // hiddenFields returns the fields that a viewer may not read, who may receive the event.
-func (a *authorization) hiddenFields(ctx context.Context, v *Viewer, now *state) (hidden []string, err error) {
+func (a *authorization) hiddenFields(ctx context.Context, v *Viewer, now *state, cost *policy.Budget) (hidden []string, err error) {
 	of := a.source.fields
 	if len(of.names) == 0 {
 		return nil, nil
 	}
 	states, known := a.states(now, of.readsHidden)
-	rules, reader := a.source.store.Fields(), a.source.store.FieldReader(ctx, v.User, nil)
+	rules, reader := a.source.store.Fields(), a.source.store.FieldReader(ctx, v.User, cost)
 	for _, name := range of.names {
 		may := true
 		switch {

@@ -73,6 +73,7 @@ type Hub struct {
 	reader  *reader
 	scan    *scan
 	metrics *metrics
+	costs   costs
 
 	ctx    context.Context // of the reader
 	cancel context.CancelFunc
@@ -90,7 +91,7 @@ func EventNames() []event.Name {
 
 // New returns a Hub. It reads nothing until there is a client.
 func New(o Options) *Hub {
-	h := &Hub{opts: o, sources: map[string]*source{}, addresses: map[string]int{}}
+	h := &Hub{opts: o, sources: map[string]*source{}, addresses: map[string]int{}, costs: newCosts(userCost, addressCost)}
 	if h.opts.Clients == 0 {
 		h.opts.Clients = DefaultClients
 	}

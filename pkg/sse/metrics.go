@@ -10,6 +10,8 @@ type metrics struct {
 	dropped  *prometheus.CounterVec
 	catching prometheus.Gauge
 	pages    prometheus.Counter
+
+	ruleWaits prometheus.Counter
 }
 
 func newMetrics(h *Hub) *metrics {
@@ -27,10 +29,13 @@ func newMetrics(h *Hub) *metrics {
 			Name: "belfry_live_pages_total", Help: "Pages of the log that were read for clients of /events that catch up.",
 		}),
 	}
+	m.ruleWaits = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "belfry_live_rule_waits_total", Help: "Times that a client of /events waited because the rules for it cost too much.",
+	})
 	for _, reason := range []string{slow, ended, stopped} {
 		m.dropped.WithLabelValues(reason)
 	}
-	h.opts.Registry.MustRegister(m.sent, m.dropped, m.catching, m.pages,
+	h.opts.Registry.MustRegister(m.sent, m.dropped, m.catching, m.pages, m.ruleWaits,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "belfry_live_clients", Help: "Clients of /events.",
 		}, func() float64 { return float64(h.clientCount()) }),

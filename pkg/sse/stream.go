@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -52,6 +53,9 @@ type stream struct {
 	hub    *Hub
 	viewer *Viewer
 
+	allowance allowance     // what the rules may cost
+	delay     time.Duration // of retryLater; 0: retryDelay
+
 	epoch        uint64 // of the log that cursor refers to; 0: not begun
 	cursor       uint64 // all entries up to this have been sent or are not for the client
 	joined       bool   // cursor has been in the window
@@ -69,7 +73,7 @@ type next int
 const (
 	proceed      next = iota
 	awaitEntries      // of the log
-	retryLater        // after retryDelay
+	retryLater        // after stream.delay
 )
 
 // run sends until the client disconnects or is disconnected.
@@ -109,7 +113,8 @@ func (s *stream) wait(ctx context.Context, what next, tick <-chan time.Time) err
 	case awaitEntries:
 		changed = s.changed
 	case retryLater:
-		again = time.After(retryDelay)
+		again = time.After(cmp.Or(s.delay, retryDelay))
+		s.delay = 0
 	case proceed:
 		changed = closed
 	}
@@ -158,6 +163,7 @@ func (s *stream) identify(ctx context.Context) error {
 		return nil //nolint:nilerr // step tries again
 	}
 	s.viewer, s.unidentified = viewer, false
+	s.allowance = s.hub.costs.of(viewer, s.Address, time.Now())
 	return nil
 }
 
@@ -290,6 +296,10 @@ func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error
 		}
 		ok, hidden, err := s.authorized(ctx, e)
 		if err != nil {
+			if late := (exhausted{}); errors.As(err, &late) {
+				s.delay = late.wait
+				s.hub.metrics.ruleWaits.Inc()
+			}
 			return retryLater, flush()
 		}
 		s.cursor = e.sequence
@@ -310,7 +320,7 @@ func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error
 }
 
 // authorized reports whether the client subscribes to an entry and may receive it, and
-// without which fields. An error is that of an unavailable store; an entry whose rule
+// without which fields. An error is that of an unavailable store, or exhausted; an entry whose rule
 // fails for another reason is not sent.
 func (s *stream) authorized(ctx context.Context, e *entry) (ok bool, hidden []string, err error) {
 	if !s.match(e) {
@@ -319,11 +329,11 @@ func (s *stream) authorized(ctx context.Context, e *entry) (ok bool, hidden []st
 	if e.auth == nil {
 		return true, nil, nil
 	}
-	d, err := e.auth.decisionFor(ctx, s.viewer)
+	d, err := e.auth.decisionFor(ctx, s.viewer, s.allowance)
 	if err == nil {
 		return d.allowed && !slices.Contains(d.hidden, e.property), d.hidden, nil
 	}
-	if ctx.Err() != nil || errors.Is(err, errs.Unavailable) || errs.KindOf(err) == errs.Canceled {
+	if ctx.Err() != nil || errors.As(err, new(exhausted)) || errors.Is(err, errs.Unavailable) || errs.KindOf(err) == errs.Canceled {
 		return false, nil, err
 	}
 	s.hub.opts.Logger.Error("an event is not sent: the rule for it can't be evaluated", "sequence", e.sequence, "error", err)

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"math"
 	"sync/atomic"
 
 	"belfry/pkg/errs"
@@ -14,17 +15,26 @@ const budgetCost = 3 * costLimit
 // Budget bounds what the rules of one request cost together: one evaluation is bounded by
 // itself, but a list evaluates a rule for each object, and a write again when another
 // write came first. A nil Budget bounds nothing. It is safe for concurrent use.
-type Budget struct{ spent atomic.Uint64 }
+type Budget struct {
+	limit uint64
+	spent atomic.Uint64
+}
 
 // NewBudget returns the budget of a request.
-func NewBudget() *Budget { return &Budget{} }
+func NewBudget() *Budget { return &Budget{limit: budgetCost} }
+
+// NewMeter returns a budget without a limit, for those who bound the cost themselves: see Spent.
+func NewMeter() *Budget { return &Budget{limit: math.MaxUint64} }
+
+// Spent returns what the rules have cost so far.
+func (b *Budget) Spent() uint64 { return b.spent.Load() }
 
 // ErrBudget is in the Limited of a rule that is not evaluated any more, because those
 // before it have cost as much as a request may.
 var ErrBudget = errors.New("the rules of the request have cost too much")
 
 func (b *Budget) check() error {
-	if b == nil || b.spent.Load() < budgetCost {
+	if b == nil || b.spent.Load() < b.limit {
 		return nil
 	}
 	return errs.Wrap(ErrBudget, errs.Limited,
