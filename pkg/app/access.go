@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 
 	"belfry/config"
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
-	"belfry/pkg/problem"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
@@ -119,8 +117,7 @@ func noRoute(s *config.Store, op policy.Op) string {
 // accessReply is the reply of the serving process: the answer, or a problem.
 type accessReply struct {
 	Answer *Access `json:"answer,omitempty"`
-	Type   string  `json:"type,omitempty"` // of the problem
-	Detail string  `json:"detail,omitempty"`
+	failure
 }
 
 func askServed(ctx context.Context, h Holder, q Question) (*Access, error) {
@@ -138,7 +135,7 @@ func askServed(ctx context.Context, h Holder, q Question) (*Access, error) {
 		return nil, errs.Wrap(err, errs.Unavailable, "the reply of %s is incomplete: the connection was closed", h)
 	}
 	if reply.Answer == nil {
-		return nil, errs.New(problem.Kind(reply.Type), "%s", reply.Detail)
+		return nil, reply.error()
 	}
 	return reply.Answer, nil
 }
@@ -152,13 +149,7 @@ func (a *App) controlAccess(w http.ResponseWriter, r *http.Request) {
 		reply.Answer, err = decide(r.Context(), a.config, a.set, q)
 	}
 	if err != nil {
-		reply.Type, reply.Detail = problem.Of(errs.KindOf(err)).Type, "the server failed; its log has the reason"
-		var own *errs.Error
-		if errors.As(err, &own) {
-			reply.Detail = own.Message
-		} else {
-			a.log.Error("access check", "error", err)
-		}
+		reply.failure = a.failureOf("access check", err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(reply)

@@ -119,10 +119,8 @@ const (
 
 // startAuth starts the service that authenticates.
 func (a *App) startAuth(context.Context) error {
-	o := a.plan.auth
+	o := a.plan.authOptions(a.set)
 	c := &a.config.Authentication
-	o.Users, o.Idents = a.set.Store(c.UserStore), a.set.Store(c.IdentStore)
-	o.Sessions, o.Tokens = a.set.Store(config.SessionStore), a.set.Store(config.TokenStore)
 	o.Interceptor = a.interceptor(c.UserStore)
 	o.BaseURL, o.Log = a.config.BaseURLAt(a.HTTPAddress()), a.log
 	if o.Email != nil {

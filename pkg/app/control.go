@@ -31,6 +31,7 @@ func (a *App) startControl(ctx context.Context) error {
 	mux.HandleFunc("POST /verify", a.controlVerify)
 	mux.HandleFunc("GET /export/{store}", a.controlExport)
 	mux.HandleFunc("POST /access", a.controlAccess)
+	mux.HandleFunc("POST /users", a.controlUsers)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	server := &http.Server{Handler: guarded(token, mux), ReadHeaderTimeout: 5 * time.Second}

@@ -36,7 +36,7 @@ func TestControlNeedsTheToken(t *testing.T) {
 		_ = res.Body.Close()
 		return res.StatusCode
 	}
-	for _, path := range []string{"/export/Books", "/verify", "/access", "/debug/pprof/", "/nothing"} {
+	for _, path := range []string{"/export/Books", "/verify", "/access", "/users", "/debug/pprof/", "/nothing"} {
 		for _, authorization := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + h.Token + "x", "Bearer " + h.Token[1:], "Basic " + h.Token, h.Token} {
 			if status := ask(path, authorization); status != http.StatusUnauthorized {
 				t.Errorf("%s with %q: %d", path, authorization, status)

@@ -48,7 +48,12 @@ func withStores(ctx context.Context, c *config.Config, doing string, direct func
 	if err := p.hasData(); err != nil {
 		return err
 	}
-	lock, err := LockData(c.Data, doing)
+	return p.withStores(ctx, doing, func(set *store.Set) error { return direct(p, set) }, served)
+}
+
+// withStores is withStores for a compiled configuration, whose stores need not exist yet.
+func (p *plan) withStores(ctx context.Context, doing string, direct func(*store.Set) error, served func(Holder) error) error {
+	lock, err := LockData(p.config.Data, doing)
 	var held *Held
 	if errors.As(err, &held) && held.Holder.Control != "" {
 		return served(held.Holder)
@@ -63,7 +68,7 @@ func withStores(ctx context.Context, c *config.Config, doing string, direct func
 	}
 	set, err := p.openStores(ctx, backends, openOnce, func(*store.Options) {})
 	if err == nil {
-		err = direct(p, set)
+		err = direct(set)
 	}
 	return errors.Join(err, closeBackends(backends))
 }

@@ -101,7 +101,7 @@ func envelope(s *model.Store, k kind, needed *ordered.Object, optional ...any) *
 		"uuid", model.UUID("The object's uuid."),
 		"revision", ordered.Of("type", "string", "pattern", "^[0-9]+$", "description", revision(k)),
 		"actor", ordered.Of("type", []any{"string", "null"}, "description", "The uuid of the user who acted."),
-		"origin", text("How the write came in: http, bus, go, mapping, cascade, auth, mail, sweep."),
+		"origin", text("How the write came in: http, bus, go, mapping, cascade, auth, mail, sweep, command."),
 		"ctx", model.Ref("Context"),
 	)
 	required := []any{}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/user"
+	"strings"
+	"text/tabwriter"
+
+	"belfry/pkg/app"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+type userCmd struct {
+	Create   userCreateCmd   `cmd:"" help:"Create a user who logs in by e-mail."`
+	List     userListCmd     `cmd:"" help:"List all users."`
+	Show     userShowCmd     `cmd:"" help:"Show a user with idents and sessions."`
+	Admin    userAdminCmd    `cmd:"" help:"Make a user an admin, or no longer."`
+	Disable  userDisableCmd  `cmd:"" help:"Disable a user: all sessions end, and no login succeeds."`
+	Enable   userEnableCmd   `cmd:"" help:"Enable a user again."`
+	Password userPasswordCmd `cmd:"" help:"Set a user's password: all sessions end."`
+	Delete   userDeleteCmd   `cmd:"" help:"Delete a user, their idents and sessions, and what else cascades."`
+}
+
+// userFlags are those of all commands about users.
+type userFlags struct {
+	configuration
+	JSON bool `name:"json" help:"One JSON object a line."`
+}
+
+// oneUser are the flags of commands about one user.
+type oneUser struct {
+	userFlags
+	User string `arg:"" help:"Uuid or e-mail address of the user."`
+}
+
+// manage calls do with what executes requests.
+func (f userFlags) manage(ctx context.Context, mayCreate bool, do func(app.AskUsers) error) error {
+	loaded, err := f.load("")
+	if err != nil {
+		return err
+	}
+	by := ""
+	if me, err := user.Current(); err == nil {
+		by = me.Username
+	}
+	return app.ManageUsers(ctx, loaded, mayCreate, func(ask app.AskUsers) error {
+		return do(func(ctx context.Context, q app.UserRequest) (*app.UserReply, error) {
+			q.By = by
+			return ask(ctx, q)
+		})
+	})
+}
+
+// act executes an act about one user and prints what was done.
+func (f userFlags) act(ctx context.Context, s streams, q app.UserRequest, done string) (auth.Account, error) {
+	var a auth.Account
+	err := f.manage(ctx, q.Act == app.CreateUser, func(ask app.AskUsers) error {
+		reply, err := ask(ctx, q)
+		if err != nil {
+			return err
+		}
+		a = reply.Users[0]
+		if f.JSON {
+			return json.NewEncoder(s.out).Encode(a)
+		}
+		_, err = fmt.Fprintf(s.out, "%s: %s\n", describeUser(a), done)
+		return err
+	})
+	return a, err
+}
+
+// describeUser names a user by uuid and logins.
+func describeUser(a auth.Account) string {
+	logins := loginsOf(a)
+	if len(logins) == 0 {
+		return a.UUID
+	}
+	return a.UUID + " (" + strings.Join(logins, ", ") + ")"
+}
+
+// loginsOf returns the idents of a user: of a list those that the user's array has.
+func loginsOf(a auth.Account) (logins []string) {
+	for _, i := range a.Idents {
+		logins = append(logins, i.UUID)
+	}
+	if logins != nil {
+		return logins
+	}
+	var u struct {
+		Idents []struct {
+			UUID string `json:"uuid"`
+		} `json:"idents"`
+	}
+	_ = json.Unmarshal(a.User, &u)
+	for _, i := range u.Idents {
+		logins = append(logins, i.UUID)
+	}
+	return logins
+}
+
+type userListCmd struct{ userFlags }
+
+// Run prints a line for each user.
+func (c *userListCmd) Run(ctx context.Context, s streams) error {
+	return c.manage(ctx, false, func(ask app.AskUsers) error {
+		each := json.NewEncoder(s.out).Encode
+		if !c.JSON {
+			t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+			defer func() { _ = t.Flush() }()
+			fmt.Fprintln(t, "UUID\tADMIN\tDISABLED\tCREATED\tLOGINS")
+			each = func(v any) error { return writeUser(t, v.(auth.Account)) }
+		}
+		for q := (app.UserRequest{Act: app.ListUsers}); ; {
+			reply, err := ask(ctx, q)
+			if err != nil {
+				return err
+			}
+			for _, a := range reply.Users {
+				if err := each(a); err != nil {
+					return err
+				}
+			}
+			if q.After = reply.Next; q.After == nil {
+				return nil
+			}
+		}
+	})
+}
+
+func writeUser(w io.Writer, a auth.Account) error {
+	yes := map[bool]string{true: "yes", false: "-"}
+	created, _ := object.Text(object.Field(a.User, "created"))
+	_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", a.UUID, yes[a.Admin], yes[a.Disabled], created, strings.Join(loginsOf(a), ", "))
+	return err
+}
+
+type userShowCmd struct{ oneUser }
+
+// Run prints a user.
+func (c *userShowCmd) Run(ctx context.Context, s streams) error {
+	return c.manage(ctx, false, func(ask app.AskUsers) error {
+		reply, err := ask(ctx, app.UserRequest{Act: app.ShowUser, User: c.User})
+		if err != nil {
+			return err
+		}
+		e := json.NewEncoder(s.out)
+		if !c.JSON {
+			e.SetIndent("", "  ")
+		}
+		return e.Encode(reply.Users[0])
+	})
+}
+
+type userAdminCmd struct {
+	oneUser
+	Revoke bool `help:"The user is no longer an admin."`
+}
+
+// Run makes a user an admin. It fails if the rule of the configuration says otherwise.
+func (c *userAdminCmd) Run(ctx context.Context, s streams) error {
+	q, done := app.UserRequest{Act: app.GrantAdmin, User: c.User}, "the field admin is set"
+	if c.Revoke {
+		q.Act, done = app.RevokeAdmin, "the field admin is removed"
+	}
+	a, err := c.act(ctx, s, q, done)
+	if err == nil && a.Admin == c.Revoke {
+		err = errRule(a)
+	}
+	return err
+}
+
+// errRule reports that the rule of the configuration does not follow the field.
+func errRule(a auth.Account) error {
+	if a.Admin {
+		return errs.New(errs.Conflict, "the user is still an admin: the rule `admins` of the configuration is about other fields")
+	}
+	return errs.New(errs.Conflict, "the user is no admin: the rule `admins` of the configuration is about other fields")
+}
+
+type userDisableCmd struct{ oneUser }
+
+// Run disables a user.
+func (c *userDisableCmd) Run(ctx context.Context, s streams) error {
+	_, err := c.act(ctx, s, app.UserRequest{Act: app.DisableUser, User: c.User}, "disabled; all sessions have ended")
+	return err
+}
+
+type userEnableCmd struct{ oneUser }
+
+// Run enables a user.
+func (c *userEnableCmd) Run(ctx context.Context, s streams) error {
+	_, err := c.act(ctx, s, app.UserRequest{Act: app.EnableUser, User: c.User}, "enabled")
+	return err
+}
+
+type userCreateCmd struct {
+	userFlags
+	Login      string `arg:"" name:"address" help:"The e-mail address."`
+	Admin      bool   `help:"The user is an admin."`
+	Validated  bool   `help:"The address counts as validated."`
+	NoPassword bool   `help:"The user has no password until they recover the account by mail."`
+	Fields     string `help:"Further fields of the user, as far as programs may set them." placeholder:"JSON"`
+}
+
+// Run creates a user, with a password that is read from the terminal or standard input.
+func (c *userCreateCmd) Run(ctx context.Context, s streams) error {
+	if _, err := auth.NormalizeAddress(c.Login); err != nil {
+		return err
+	}
+	q := app.UserRequest{Act: app.CreateUser, Login: c.Login, Admin: c.Admin, Validated: c.Validated}
+	if c.Fields != "" {
+		if _, err := object.Parse([]byte(c.Fields)); err != nil {
+			return errs.Wrap(err, errs.Invalid, "--fields: expected a JSON object")
+		}
+		q.Fields = json.RawMessage(c.Fields)
+	}
+	var err error
+	if !c.NoPassword {
+		if q.Password, err = readPassword(ctx, s); err != nil {
+			return err
+		}
+	}
+	a, err := c.act(ctx, s, q, "created")
+	if err == nil && c.Admin && !a.Admin {
+		err = errRule(a)
+	}
+	return err
+}
+
+type userPasswordCmd struct{ oneUser }
+
+// Run sets a password that is read from the terminal or standard input.
+func (c *userPasswordCmd) Run(ctx context.Context, s streams) error {
+	password, err := readPassword(ctx, s)
+	if err != nil {
+		return err
+	}
+	_, err = c.act(ctx, s, app.UserRequest{Act: app.SetPassword, User: c.User, Password: password}, "the password is set; all sessions have ended")
+	return err
+}
+
+type userDeleteCmd struct {
+	oneUser
+	Yes bool `help:"Do not ask."`
+}
+
+// Run deletes a user, once that is confirmed.
+func (c *userDeleteCmd) Run(ctx context.Context, s streams) error {
+	if !c.Yes {
+		if err := confirm(ctx, s, "Delete the user "+c.User+", and all objects that cascade? There is no way back. Type yes: "); err != nil {
+			return err
+		}
+	}
+	_, err := c.act(ctx, s, app.UserRequest{Act: app.DeleteUser, User: c.User}, "deleted")
+	return err
+}

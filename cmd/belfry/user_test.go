@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belfry/config"
+	"belfry/pkg/app"
+	"belfry/pkg/auth"
+)
+
+// say runs a command line with standard input, and returns what it writes to standard output and error.
+func say(t *testing.T, code int, in string, args ...string) (out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	if got := run(t.Context(), args, streams{strings.NewReader(in), &o, &e}); got != code {
+		t.Fatalf("belfry %s: exit %d instead of %d: %s%s", strings.Join(args, " "), got, code, o.String(), e.String())
+	}
+	return o.String(), e.String()
+}
+
+func TestUsersOnTheCommandLine(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "belfry.yaml")
+	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {level: error}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	user := func(args ...string) []string { return append(append([]string{"user"}, args...), "-c", file) }
+	const secret = "a fine password"
+	belfry(t, 2, "the data folder has no data yet", user("list")...)
+	out, _ := say(t, 0, secret+"\n", user("create", "root@example.com", "--admin", "--json")...)
+	var root auth.Account
+	if err := json.Unmarshal([]byte(out), &root); err != nil || !root.Admin || !root.HasPassword || strings.Contains(out, "argon2id") {
+		t.Fatalf("%s, %v", out, err)
+	}
+	if out, _ := say(t, 0, "", user("create", "ada@example.com", "--no-password", "--validated", "--fields", `{"name":"Ada"}`)...); !strings.HasSuffix(out, " (ada@example.com_email): created\n") {
+		t.Error(out)
+	}
+	served := false
+	for range 2 {
+		if out, _ := say(t, 0, "", user("list")...); strings.Count(out, "\n") != 3 || !strings.HasPrefix(out, "UUID") || !strings.Contains(out, root.UUID+"  yes    -") {
+			t.Error(out)
+		}
+		if out, _ := say(t, 0, "", user("list", "--json")...); strings.Count(out, "\n") != 2 || !strings.Contains(out, `"admin":true`) {
+			t.Error(out)
+		}
+		if out, _ := say(t, 0, "", user("show", "ada@example.com")...); !strings.Contains(out, `"name": "Ada"`) || strings.Contains(out, `"hasPassword": true`) != served {
+			t.Error(out)
+		}
+		for _, c := range []struct {
+			code int
+			in   string
+			says string
+			args []string
+		}{
+			{0, "", ": the field admin is set\n", []string{"admin", "ada@example.com"}},
+			{0, "", ": the field admin is removed\n", []string{"admin", "ada@example.com", "--revoke"}},
+			{0, "", ": disabled; all sessions have ended\n", []string{"disable", "ada@example.com"}},
+			{0, "", ": enabled\n", []string{"enable", "ada@example.com"}},
+			{0, secret + "\r\n", ": the password is set", []string{"password", "ada@example.com"}},
+			{0, secret, ": the password is set", []string{"password", "ada@example.com"}}, // without an end of line
+			{2, "", "no password: expected it as the first line of standard input", []string{"password", "ada@example.com"}},
+			{2, "\n" + secret, "no password", []string{"password", "ada@example.com"}},
+			{2, "short\n", "must have 8 to 1024 bytes", []string{"password", "ada@example.com"}},
+			{2, strings.Repeat("x", 2000), "must have 8 to 1024 bytes", []string{"password", "ada@example.com"}},
+			{2, secret, "unexpected argument", []string{"password", "ada@example.com", secret}},
+			{2, secret, "unknown flag --password", []string{"create", "x@example.com", "--password=" + secret}},
+			{2, secret, "is no e-mail address", []string{"create", "nobody"}},
+			{2, secret, "--fields: expected a JSON object", []string{"create", "x@example.com", "--fields", "[]"}},
+			{1, secret, "there is an account with this login already", []string{"create", "ada@example.com"}},
+			{1, "", "there is no user", []string{"disable", "nobody@example.com"}},
+			{2, "yes\n", "confirm with --yes", []string{"delete", "ada@example.com"}},
+		} {
+			out, errOut := say(t, c.code, c.in, user(c.args...)...)
+			if !strings.Contains(out+errOut, c.says) {
+				t.Errorf("%v, served %t: %s%s, want %q", c.args, served, out, errOut, c.says)
+			}
+			if c.code == 0 && strings.Contains(out+errOut, secret) {
+				t.Errorf("%v repeats the password: %s%s", c.args, out, errOut)
+			}
+		}
+		if served {
+			break
+		}
+		c, err := config.Load(file, os.LookupEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := app.Start(t.Context(), c, logger(c.Log, os.Stderr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.Stop(t.Context()) })
+		served = true
+	}
+	say(t, 0, "", user("delete", "ada@example.com", "--yes")...)
+	belfry(t, 1, "there is no user", user("show", "ada@example.com")...)
+}
+
+// An admin by another rule than the field does not become one by the field.
+func TestTheCommandReportsThatTheRuleOfAdminsIsAnother(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "belfry.yaml")
+	if err := os.WriteFile(file, []byte("admins: user.role == 'root'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, errOut := say(t, 1, "a fine password\n", "user", "create", "ada@example.com", "--admin", "-c", file)
+	if !strings.Contains(errOut, "the rule `admins` of the configuration is about other fields") {
+		t.Error(errOut)
+	}
+	say(t, 0, "a fine password\n", "user", "create", "root@example.com", "--fields", `{"role":"root"}`, "-c", file)
+	_, errOut = say(t, 1, "", "user", "admin", "root@example.com", "--revoke", "-c", file)
+	if !strings.Contains(errOut, "still an admin") {
+		t.Error(errOut)
+	}
+}

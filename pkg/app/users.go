@@ -1,0 +1,225 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"belfry/config"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/problem"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// UserAct is what is done with users.
+type UserAct string
+
+// The acts.
+const (
+	ListUsers   UserAct = "list"
+	ShowUser    UserAct = "show"
+	CreateUser  UserAct = "create"
+	GrantAdmin  UserAct = "admin"
+	RevokeAdmin UserAct = "admin --revoke"
+	DisableUser UserAct = "disable"
+	EnableUser  UserAct = "enable"
+	SetPassword UserAct = "password"
+	DeleteUser  UserAct = "delete"
+)
+
+// UserRequest asks for an act.
+type UserRequest struct {
+	Act  UserAct `json:"act"`
+	By   string  `json:"by,omitempty"`   // the account of the operating system that asks; for events
+	User string  `json:"user,omitempty"` // uuid or e-mail address, but not for ListUsers and CreateUser
+
+	After []byte `json:"after,omitempty"` // of ListUsers: Next of the page before
+
+	Password string `json:"password,omitempty"` // of SetPassword and CreateUser
+
+	// Of CreateUser.
+	Login     string          `json:"login,omitempty"`
+	Fields    json.RawMessage `json:"fields,omitempty"` // an object
+	Admin     bool            `json:"admin,omitempty"`
+	Validated bool            `json:"validated,omitempty"`
+}
+
+// UserReply has the users whom an act was about: a page for ListUsers, otherwise one, as it is
+// after the act, or was before its deletion.
+type UserReply struct {
+	Users []auth.Account `json:"users"`
+	Next  []byte         `json:"next,omitempty"` // nil: there is no further page
+}
+
+// AskUsers executes one request. Errors: Invalid, NotFound, Exists, Unavailable.
+type AskUsers func(ctx context.Context, q UserRequest) (*UserReply, error)
+
+// ManageUsers calls do with what executes requests: the belfry that serves the stores if one does, and otherwise
+// the stores themselves, whose events are published once a belfry serves them. mayCreate says that the stores
+// need not exist yet.
+func ManageUsers(ctx context.Context, c *config.Config, mayCreate bool, do func(AskUsers) error) error {
+	p, err := compile(c)
+	if err != nil {
+		return err
+	}
+	if !mayCreate {
+		if err := p.hasData(); err != nil {
+			return err
+		}
+	}
+	return p.withStores(ctx, "user",
+		func(set *store.Set) error {
+			users := auth.New(p.authOptions(set))
+			defer users.Close()
+			return do(func(ctx context.Context, q UserRequest) (*UserReply, error) { return manageUsers(ctx, users, q) })
+		},
+		func(h Holder) error {
+			return do(func(ctx context.Context, q UserRequest) (*UserReply, error) { return askUsers(ctx, h, q) })
+		})
+}
+
+// authOptions returns the options of a service over stores that sends no mails.
+func (p *plan) authOptions(set *store.Set) auth.Options {
+	o, c := p.auth, &p.config.Authentication
+	o.Users, o.Idents = set.Store(c.UserStore), set.Store(c.IdentStore)
+	o.Sessions, o.Tokens = set.Store(config.SessionStore), set.Store(config.TokenStore)
+	return o
+}
+
+// userPage is how many users a page has.
+const userPage = 200
+
+func manageUsers(ctx context.Context, users *auth.Service, q UserRequest) (*UserReply, error) {
+	agent := "belfry user " + string(q.Act)
+	if q.By != "" {
+		agent += " (" + q.By + ")"
+	}
+	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCommand, Ctx: event.Ctx{UserAgent: agent}})
+	if q.Act == ListUsers {
+		page, next, err := users.Accounts(ctx, q.After, userPage)
+		return &UserReply{page, next}, err
+	}
+	user, err := manageUser(ctx, users, q)
+	if err != nil {
+		return nil, err
+	}
+	a, err := users.AccountDetails(ctx, user)
+	if err == nil && q.Act == DeleteUser {
+		err = users.DeleteUser(ctx, user.UUID)
+	}
+	return &UserReply{Users: []auth.Account{a}}, err
+}
+
+// manageUser executes an act about one user, other than a deletion, and returns the user.
+func manageUser(ctx context.Context, users *auth.Service, q UserRequest) (store.Stored, error) {
+	if q.Act == CreateUser {
+		fields := object.Object{}
+		if len(q.Fields) > 0 {
+			var err error
+			if fields, err = object.Parse(q.Fields); err != nil {
+				return store.Stored{}, err
+			}
+		}
+		return users.CreateUser(ctx, auth.NewUser{Login: q.Login, Password: q.Password, Fields: fields, Admin: q.Admin, Validated: q.Validated})
+	}
+	user, err := users.FindUser(ctx, q.User)
+	if err != nil {
+		return user, err
+	}
+	switch q.Act {
+	case ShowUser, DeleteUser:
+		return user, nil
+	case GrantAdmin, RevokeAdmin:
+		return users.SetAdmin(ctx, user.UUID, q.Act == GrantAdmin)
+	case DisableUser, EnableUser:
+		return users.SetDisabled(ctx, user.UUID, q.Act == DisableUser)
+	case SetPassword:
+		return users.SetPassword(ctx, user.UUID, q.Password)
+	default:
+		return user, errs.New(errs.Invalid, "the belfry that serves the data does not know %q: use the command of its version", q.Act)
+	}
+}
+
+// userReply is the reply of the serving process: that of the act, or a problem.
+type userReply struct {
+	Reply *UserReply `json:"reply,omitempty"`
+	failure
+}
+
+func askUsers(ctx context.Context, h Holder, q UserRequest) (*UserReply, error) {
+	request, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	body, err := control(ctx, h, http.MethodPost, "/users", bytes.NewReader(request))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }()
+	var reply userReply
+	if err := json.NewDecoder(body).Decode(&reply); err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "the reply of %s is incomplete: the connection was closed", h)
+	}
+	if reply.Reply == nil {
+		return nil, reply.error()
+	}
+	return reply.Reply, nil
+}
+
+// maxUserRequest is the most bytes of a request: those of a user's fields and some.
+const maxUserRequest = 1 << 20
+
+// controlUsers replies with a userReply.
+func (a *App) controlUsers(w http.ResponseWriter, r *http.Request) {
+	var q UserRequest
+	var reply userReply
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxUserRequest)).Decode(&q)
+	if err == nil {
+		reply.Reply, err = a.manageUsers(r.Context(), q)
+	}
+	if err != nil {
+		reply.Reply, reply.failure = nil, a.failureOf("user "+string(q.Act), err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(reply)
+}
+
+func (a *App) manageUsers(ctx context.Context, q UserRequest) (*UserReply, error) {
+	if a.auth != nil {
+		return manageUsers(ctx, a.auth, q)
+	}
+	// A process without the roles that log in and send mails.
+	users := auth.New(a.plan.authOptions(a.set))
+	defer users.Close()
+	return manageUsers(ctx, users, q)
+}
+
+// failure is how the serving process reports an error to a command.
+type failure struct {
+	Type   string       `json:"type,omitempty"` // of the problem
+	Detail string       `json:"detail,omitempty"`
+	Errors []errs.Field `json:"errors,omitempty"`
+}
+
+// failureOf makes a failure of an error, which is logged unless it is the command's.
+func (a *App) failureOf(doing string, err error) failure {
+	f := failure{Type: problem.Of(errs.KindOf(err)).Type, Detail: "the server failed; its log has the reason"}
+	var own *errs.Error
+	if errors.As(err, &own) {
+		f.Detail, f.Errors = own.Message, own.Fields
+	} else {
+		a.log.Error(doing, "error", err)
+	}
+	return f
+}
+
+func (f failure) error() error {
+	e := errs.New(problem.Kind(f.Type), "%s", f.Detail)
+	e.Fields = f.Errors
+	return e
+}
