@@ -65,7 +65,7 @@ func TestWrongConfiguration(t *testing.T) {
 	if err := os.WriteFile(good, []byte("stores:\n  Authors: {}\n  Books: {expose: {}, map: {Authors: {key: a, target: books, when: source.public}}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	belfry(t, 0, "good.yaml: good: 10 stores, 2 mappings\nAuthors.books has an object of Books only when source.public\n", "config", "check", good)
+	belfry(t, 0, "good.yaml: good: 11 stores, 2 mappings\nAuthors.books has an object of Books only when source.public\n", "config", "check", good)
 	belfry(t, 2, "listen: expected host:port", "serve", "-c", good, "--listen", "nonsense")
 	belfry(t, 2, "the data folder has no data yet", "verify", "-c", good)
 	check := []string{"access", "check", "-c", good, "--store", "Books"}
