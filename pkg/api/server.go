@@ -97,7 +97,9 @@ func New(o Options) *Server {
 	for _, resource := range o.Objects {
 		objects.Mount(router, calls, lists, resource)
 	}
+	uploads := files.NewMemory()
 	for _, service := range o.Files {
+		service.Memory = cmp.Or(service.Memory, uploads)
 		files.Mount(router, calls, exposed(o.Objects), service)
 	}
 	if o.Events != nil {

@@ -19,8 +19,21 @@ type incoming struct {
 	size int64
 }
 
+// bufferSize is how many bytes of a body are read at once.
+const bufferSize = 128 << 10
+
 // buffers are reused to copy bodies to stages.
-var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// Memory returns how many bytes an upload of at most this size holds in memory while it
+// is in flight; a negative size is unknown.
+func (s *Service) Memory(size int64) int64 {
+	memory := int64(bufferSize)
+	if b, ok := s.storage.(driver.Buffering); ok {
+		memory += b.Buffered(size)
+	}
+	return memory
+}
 
 // receive copies a body to a stage, and checks its size and digest. The bytes of a body of
 // unknown size are reserved as they come.
@@ -38,7 +51,7 @@ func (s *Service) receive(ctx context.Context, up Upload, reserved *reservation)
 }
 
 func (s *Service) copyBody(ctx context.Context, up Upload, reserved *reservation, in *incoming) error {
-	buffer := buffers.Get().(*[128 << 10]byte)
+	buffer := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buffer)
 	sum := sha256.New()
 	for {

@@ -77,8 +77,8 @@ const profileSeconds = 20
 type comparison struct {
 	name   string
 	names  [2]string // of the servers; none: limit, belfry
-	goal   float64 // 0: none
-	size   float64 // MB of a request; 0: the rate is in requests
+	goal   float64   // 0: none
+	size   float64   // MB of a request; 0: the rate is in requests
 	ratios []float64
 	of     [2]struct {
 		rates     []float64

@@ -8,6 +8,7 @@
 //	  handler.put         path and headers (announcement); the body as an inflow, with its
 //	                      time limits and limits of bytes (flow.go); a form up to its file (form.go)
 //	  kit.Calls.Write     authenticates the client; honors Prefer: wait
+//	  Memory              waits for memory while many uploads are in flight
 //	  binary.Service.Put  checks what can be refused, stores the content, has kit.Calls
 //	                      authenticate the client again, writes the record
 //	  kit.Exchange        201 or 200 with the record, its ETag and Location
@@ -47,6 +48,7 @@ type Options struct {
 	Restrict Restrict
 	Presign  time.Duration // readers are redirected to a URL that is valid for this long, if the storage has such; 0: never
 	Patience time.Duration // time that a client has to transfer 256 KiB; 0: DefaultPatience
+	Memory   *Memory       // of uploads in flight, which services share; nil: one of its own
 }
 
 // Routes are those that the objects of an exposed store lack: its files lack them too.
@@ -63,6 +65,7 @@ type handler struct {
 	url      string // without a trailing slash
 	presign  time.Duration
 	patience time.Duration
+	memory   *Memory
 }
 
 // Parameters and segments of a path below the URL of a binary service.
@@ -82,7 +85,10 @@ const (
 func Mount(r *kit.Router, calls *kit.Calls, exposed map[string]Routes, o Options) {
 	h := &handler{
 		service: o.Service, calls: calls, stores: map[string]bool{}, routes: exposed, url: strings.TrimRight(o.URL, "/"),
-		presign: o.Presign, patience: cmp.Or(o.Patience, DefaultPatience),
+		presign: o.Presign, patience: cmp.Or(o.Patience, DefaultPatience), memory: o.Memory,
+	}
+	if h.memory == nil {
+		h.memory = NewMemory()
 	}
 	for st := range o.Service.Stores() {
 		_, isExposed := exposed[st.Name()]

@@ -12,6 +12,8 @@ import (
 	"belfry/pkg/api/kit"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
+	"belfry/pkg/ratelimit"
+	"belfry/pkg/store"
 )
 
 // addIndex is the index in the path that appends a binary to the others.
@@ -119,6 +121,14 @@ func (h *handler) uploadPlace(x *kit.Exchange) (binary.Place, error) {
 func (h *handler) store(ctx context.Context, a announcement, body *inflow) (binary.Result, error) {
 	up := a.Upload
 	up.Body = body
+	call := store.CallOf(ctx)
+	release, err := h.memory.reserve(ctx, ratelimit.Key(call.Ctx.Address), h.memoryOf(a, body.length), func() error {
+		return h.service.Validate(ctx, up)
+	})
+	if err != nil {
+		return binary.Result{}, err
+	}
+	defer release()
 	if a.form || a.match.Given {
 		if err := a.match.Attempt(func(ifRevision uint64) error {
 			up.IfRevision = ifRevision
@@ -135,10 +145,23 @@ func (h *handler) store(ctx context.Context, a announcement, body *inflow) (bina
 	return h.service.Put(ctx, up)
 }
 
+// memoryOf returns how much memory an upload needs whose body has a length, negative if it
+// is unknown.
+func (h *handler) memoryOf(a announcement, length int64) int64 {
+	memory := h.service.Memory(length)
+	if a.form {
+		memory += formBuffer
+	}
+	return memory
+}
+
+// formBuffer is how many bytes of a form are read at once.
+const formBuffer = 32 << 10
+
 // openUpload reads a form up to its file. The fields after the file become metadata
 // as well, since the service reads that once the body has ended.
 func openUpload(up *binary.Upload, boundary string, body *inflow) error {
-	f, err := openForm(bufio.NewReaderSize(body, 32<<10), boundary)
+	f, err := openForm(bufio.NewReaderSize(body, formBuffer), boundary)
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,13 @@ type Staged interface {
 	Discard()
 }
 
+// Buffering is implemented by a storage whose stages hold bytes in memory.
+type Buffering interface {
+	// Buffered returns how many bytes of a content of this size a stage holds at most;
+	// a negative size is unknown.
+	Buffered(size int64) int64
+}
+
 // Signer is implemented by a storage from which clients can read a content
 // directly.
 type Signer interface {

@@ -75,6 +75,8 @@ type Storage struct {
 var (
 	_ driver.Storage = (*Storage)(nil)
 	_ driver.Signer  = (*Storage)(nil)
+
+	_ driver.Buffering = (*Storage)(nil)
 )
 
 // Open returns a storage. It sends no request; Ping does.

@@ -45,6 +45,14 @@ func (s *Storage) Stage(ctx context.Context) (driver.Staged, error) {
 	return &stage{s: s, ctx: ctx, id: id, done: s.use(id), part: buffer{free: s.chunks}}, nil
 }
 
+// Buffered implements driver.Buffering.
+func (s *Storage) Buffered(size int64) int64 {
+	if size < 0 || size >= partSize {
+		return partSize
+	}
+	return (size + chunkSize - 1) / chunkSize * chunkSize
+}
+
 // Write implements driver.Staged. A part is sent when the next one begins, so a
 // content that fits into one part is sent by Commit.
 func (g *stage) Write(p []byte) (n int, err error) {

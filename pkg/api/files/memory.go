@@ -1,0 +1,93 @@
+package files
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"belfry/pkg/errs"
+)
+
+// Limits of the memory of uploads in flight. A client may take hours for an upload, and
+// all that time the storage may hold a part of it in memory.
+const (
+	uploadMemory  = 256 << 20 // of all uploads of the process
+	addressMemory = 64 << 20  // of the uploads of one address
+
+	memoryPatience = 20 * time.Second // how long an upload waits for memory
+)
+
+// Memory bounds the memory of uploads in flight. It is safe for concurrent use.
+type Memory struct {
+	total, share int64 // in bytes: of all, of one address
+	patience     time.Duration
+
+	mu        sync.Mutex
+	used      int64
+	byAddress map[string]int64
+	freed     chan struct{} // closed when bytes are released
+}
+
+// NewMemory returns the memory of a process.
+func NewMemory() *Memory { return newMemory(uploadMemory, addressMemory, memoryPatience) }
+
+func newMemory(total, share int64, patience time.Duration) *Memory {
+	return &Memory{total: total, share: share, patience: patience, byAddress: map[string]int64{}, freed: make(chan struct{})}
+}
+
+// reserve reserves bytes for an upload of an address. If they are not free at once it
+// calls check, whose error ends the upload, and waits. Limited when the address uses too
+// many, Unavailable when all do; Canceled.
+func (m *Memory) reserve(ctx context.Context, address string, bytes int64, check func() error) (release func(), err error) {
+	bytes = min(bytes, m.share)
+	release = func() { m.free(address, bytes) }
+	freed, err := m.try(address, bytes)
+	if err == nil {
+		return release, nil
+	}
+	if err := check(); err != nil {
+		return nil, err
+	}
+	patience := time.NewTimer(m.patience)
+	defer patience.Stop()
+	for {
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, errs.Wrap(ctx.Err(), errs.Canceled, "the upload ended before it began")
+		case <-patience.C:
+			return nil, err
+		}
+		if freed, err = m.try(address, bytes); err == nil {
+			return release, nil
+		}
+	}
+}
+
+// try reserves at once, or returns the error of an upload that waited in vain and a
+// channel that is closed when it is worth trying again.
+func (m *Memory) try(address string, bytes int64) (<-chan struct{}, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.byAddress[address]+bytes > m.share:
+		return m.freed, &errs.Error{Kind: errs.Limited, RetryAfter: m.patience,
+			Message: "too many uploads of your address are in flight: send fewer at once, or try again later"}
+	case m.used+bytes > m.total:
+		return m.freed, &errs.Error{Kind: errs.Unavailable, RetryAfter: m.patience, Message: "too many uploads are in flight: try again later"}
+	}
+	m.used += bytes
+	m.byAddress[address] += bytes
+	return nil, nil
+}
+
+func (m *Memory) free(address string, bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used -= bytes
+	if m.byAddress[address] -= bytes; m.byAddress[address] == 0 {
+		delete(m.byAddress, address)
+	}
+	close(m.freed)
+	m.freed = make(chan struct{})
+}
