@@ -60,6 +60,11 @@ func (c *configCheckCmd) Run(s streams) error {
 	if _, err = fmt.Fprintf(s.out, "%s: good: %d stores, %d mapping%s\n", c.File, len(loaded.Stores), mappings, plural); err != nil {
 		return err
 	}
+	for _, w := range app.Warnings(loaded) {
+		if _, err := fmt.Fprintf(s.err, "warning: %s\n", w); err != nil {
+			return err
+		}
+	}
 	return writeConditions(s.out, loaded)
 }
 

@@ -20,8 +20,9 @@ import (
 )
 
 type busCmd struct {
-	Setup busSetupCmd `cmd:"" help:"Create the streams and consumers of belfry and its listeners, so that their users need no permission to."`
-	Role  busRoleCmd  `cmd:"" help:"Print the permissions of a listener's user, for the configuration of a NATS server."`
+	Setup   busSetupCmd   `cmd:"" help:"Create the streams and consumers of belfry and its listeners, so that their users need no permission to."`
+	Role    busRoleCmd    `cmd:"" help:"Print the permissions of a listener's user, for the configuration of a NATS server."`
+	Account busAccountCmd `cmd:"" help:"Print the account of a listener's user, for the configuration of a NATS server."`
 }
 
 type busSetupCmd struct {
@@ -126,20 +127,4 @@ func writeFindings(w io.Writer, all []bus.Diff) (lacks bool) {
 	}
 	fmt.Fprintln(w, strings.Join(sum, ", "))
 	return lacks
-}
-
-type busRoleCmd struct {
-	Name    string `arg:"" help:"Name of the listener, and of its user."`
-	Ordered bool   `help:"The listener is ordered."`
-}
-
-// Run prints a block of permissions for a user of the bus.
-func (c *busRoleCmd) Run(s streams) error {
-	publish, subscribe, err := listener.Permissions(c.Name, c.Ordered)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(s.out, "%s: {\n  publish: [\n    \"%s\"\n  ]\n  subscribe: [\"%s\"]\n  allow_responses: true\n}\n",
-		strings.ToUpper(strings.ReplaceAll(c.Name, "-", "_")), strings.Join(publish, "\",\n    \""), strings.Join(subscribe, `", "`))
-	return err
 }

@@ -83,8 +83,58 @@ func TestRolePrintsPermissions(t *testing.T) {
 			}
 		}
 	}
-	var out bytes.Buffer
-	if code := run(t.Context(), []string{"bus", "role", "a b"}, streams{nil, &out, &out}); code != 2 {
-		t.Errorf("a name that is none ends with %d: %s", code, &out)
+	for _, args := range [][]string{{"role", "a b"}, {"account", "a b"}, {"role", "a", "--request", "events.>"}, {"account", "a", "--request", "store.Users.>"}} {
+		var out bytes.Buffer
+		if code := run(t.Context(), append([]string{"bus"}, args...), streams{nil, &out, &out}); code != 2 {
+			t.Errorf("%q ends with %d: %s", args, code, &out)
+		}
+	}
+}
+
+// The sample of nats.conf is what the commands print for it.
+func TestTheListenerOfNatsConfIsAsPrinted(t *testing.T) {
+	conf, err := os.ReadFile("../../nats.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := func(text string) string {
+		var code []string
+		for line := range strings.Lines(text) {
+			line, _, _ = strings.Cut(line, "#")
+			code = append(code, strings.Fields(line)...)
+		}
+		return strings.Join(code, " ")
+	}
+	for _, command := range []string{"role", "account"} {
+		var out bytes.Buffer
+		if code := run(t.Context(), []string{"bus", command, "listener"}, streams{nil, &out, &out}); code != 0 {
+			t.Fatal(out.String())
+		}
+		if printed := words(out.String()); !strings.Contains(words(string(conf)), printed) {
+			t.Errorf("nats.conf does not have what `belfry bus %s listener` prints:\n%s", command, &out)
+		}
+	}
+}
+
+// A server that reads the printed account lets its user do what a listener of that
+// name, ordered and with requests for a store, needs.
+func TestAccountPrintsImportsOfAllThatTheRolePermits(t *testing.T) {
+	flags := []string{"my-audit", "--ordered", "--request", "store.Users.update", "--request", "store.Users.get"}
+	printed := map[string]string{}
+	for _, command := range []string{"role", "account"} {
+		var out bytes.Buffer
+		if code := run(t.Context(), append([]string{"bus", command}, flags...), streams{nil, &out, &out}); code != 0 {
+			t.Fatal(out.String())
+		}
+		printed[command] = out.String()
+	}
+	publish, _, err := listener.Permissions("my-audit", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, subject := range append(publish, "store.Users.update", "store.Users.get") {
+		if !strings.Contains(printed["role"], `"`+subject+`"`) || !strings.Contains(printed["account"], fmt.Sprintf("{service: {account: BELFRY, subject: %q}}", subject)) {
+			t.Errorf("%s is missing", subject)
+		}
 	}
 }

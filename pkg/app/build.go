@@ -44,6 +44,14 @@ func Check(c *config.Config) error {
 	return nil
 }
 
+// Warnings are what a configuration that Check accepts should not have.
+func Warnings(c *config.Config) (all []string) {
+	for _, w := range (embedded.Options{Config: c.Bus.Config}).Warnings() {
+		all = append(all, c.Bus.Config+": "+w.Error())
+	}
+	return all
+}
+
 func compile(c *config.Config) (*plan, error) {
 	p := &plan{config: c, open: map[string][]string{}}
 	var problems config.Problems

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/listener"
 	"belfry/test/kit"
 )
 
@@ -83,6 +84,7 @@ func TestClusterOfThreeSurvivesTheLossOfOneServer(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	}
 	front := as(t, url, "front", nil)
+	listenThroughEach(t, admin, front, servers)
 	for i, s := range append([]*server.Server{nil}, servers[0]) {
 		if s != nil {
 			s.Shutdown()
@@ -91,6 +93,22 @@ func TestClusterOfThreeSurvivesTheLossOfOneServer(t *testing.T) {
 	}
 	eventually(t, func() bool {
 		s, err := admin.JetStream().Stream(t.Context(), bus.StreamEvents)
-		return err == nil && s.CachedInfo().State.Msgs == 20
+		return err == nil && s.CachedInfo().State.Msgs == 320
 	})
+}
+
+// listenThroughEach lets a listener, which has an account of its own, handle events
+// through each server: through two of them the consumer is on another server.
+func listenThroughEach(t *testing.T, admin *bus.Client, front *bus.Bus, servers []*server.Server) {
+	t.Helper()
+	for i, s := range servers {
+		eventually(t, func() bool {
+			_, err := listener.Setup(t.Context(), admin, listenerSpec("listener"), false)
+			return err == nil
+		})
+		eventually(t, func() bool { return front.Publish(t.Context(), readable(fmt.Sprint("through", i), 100)) == nil })
+		if n := handle(t, as(t, s.ClientURL(), "listener", nil), listenerSpec("listener"), 100); n != 100 {
+			t.Errorf("through server %d the listener handles %d events, want 100", i, n)
+		}
+	}
 }

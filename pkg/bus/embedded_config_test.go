@@ -267,3 +267,29 @@ func TestConfigFileMayEnableTLS(t *testing.T) {
 		}
 	}
 }
+
+// Files of earlier releases are accepted, with a warning that says whom to move.
+func TestAFileWithAListenerInTheAccountOfTheLogIsWarnedAbout(t *testing.T) {
+	passwords(t, t.TempDir())
+	authorization := func(publish string) string {
+		return "authorization {users: [{user: a, password: p}, {user: b, password: p, permissions: {publish: " + publish + "}}]}"
+	}
+	for name, c := range map[string]struct{ text, user string }{
+		"as shipped":                {conf(t), ""},
+		"of an earlier release":     {sharedAccount(t), "listener"},
+		"no accounts":               {authorization(`["$JS.API.CONSUMER.MSG.NEXT.EVENTS.b", "dead.b"]`), "b"},
+		"wildcards":                 {authorization(`["$JS.*.CONSUMER.>"]`), "b"},
+		"all but the log":           {authorization(`{deny: "events.>"}`), "b"},
+		"no requests to the server": {authorization(`["store.>"]`), ""},
+		"a writer of the log":       {authorization(`[">"]`), ""},
+	} {
+		var users []string
+		for _, w := range serverOptions(t, c.text).Warnings() {
+			user, _, _ := strings.Cut(strings.TrimPrefix(w.Error(), "user "), " ")
+			users = append(users, user)
+		}
+		if got := strings.Join(users, ", "); got != c.user {
+			t.Errorf("%s: warned about %q, want %q", name, got, c.user)
+		}
+	}
+}

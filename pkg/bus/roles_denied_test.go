@@ -189,38 +189,6 @@ func TestObserverCannotDirectRepliesToOthers(t *testing.T) {
 	}
 }
 
-// A request may name any subject for its reply, but the server does not accept
-// API requests from itself.
-func TestListenerCannotDirectRepliesToTheAPI(t *testing.T) {
-	url := production(t)
-	prepare(t, url, listenerSpec("listener"))
-	front := as(t, url, "front", slog.New(slog.DiscardHandler))
-	if err := front.Publish(t.Context(), readable("e", 30)); err != nil {
-		t.Fatal(err)
-	}
-	c, _ := connectAs(t, url, "listener")
-	for _, reply := range []string{stream + "PURGE.EVENTS", stream + "DELETE.DEAD", consumer + "DELETE.EVENTS.listener", "$JS.ACK.RETRY.listener.1.1.1.1.1"} {
-		for ask, body := range map[string]string{consumer + "INFO.EVENTS.listener": "", consumer + "MSG.NEXT.EVENTS.listener": `{"batch":1}`} {
-			if err := c.PublishRequest(ask, reply, []byte(body)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if m, err := c.Request(consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1}`), patience); err != nil || m.Reply == "" {
-		t.Errorf("the listener gets %v, %v", m, err)
-	}
-	admin := as(t, url, "admin", slog.New(slog.DiscardHandler))
-	if n := stored(t, admin); n != 30 {
-		t.Errorf("%d events are stored, want 30", n)
-	}
-	if _, err := admin.JetStream().Stream(t.Context(), bus.StreamDead); err != nil {
-		t.Error(err)
-	}
-	if _, err := admin.JetStream().Consumer(t.Context(), bus.StreamEvents, "listener"); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestOnlyTheSystemAccountManagesTheServer(t *testing.T) {
 	url := production(t)
 	system, _ := connectAs(t, url, "system")

@@ -1,6 +1,7 @@
 package natsapi
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -61,11 +62,21 @@ func errLimited(wait time.Duration, limit string, c *ratelimit.Clients) error {
 	return e
 }
 
+// headerRequestInfo is set by the server in a request from another account.
+const headerRequestInfo = "Nats-Request-Info"
+
 // clientOf returns who is taken for the sender of a request. The last part of the inbox is
-// that of the request, where a connection has one inbox for all.
+// that of the request, where a connection has one inbox for all. A request from another
+// account has an inbox of the server, the same for all of them: there it is the account.
 func clientOf(m *nats.Msg) string {
 	if actor, err := header(m.Header, wire.HeaderActor); err == nil && actor != "" {
 		return "user " + actor
+	}
+	if strings.HasPrefix(m.Reply, importedReply) {
+		var info struct{ Acc string }
+		if json.Unmarshal([]byte(m.Header.Get(headerRequestInfo)), &info) == nil && info.Acc != "" {
+			return "account " + info.Acc
+		}
 	}
 	inbox := m.Reply
 	if i := strings.LastIndexByte(inbox, '.'); i > 0 {

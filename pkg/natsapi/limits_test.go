@@ -22,6 +22,10 @@ func TestClientsAreTheActorOrTheInboxOfTheConnection(t *testing.T) {
 		{"_INBOX.connection.3", "user ann", actor(wire.HeaderActor)},
 		{"_INBOX.another.4", "user ann", actor("belfry-actor")},
 		{"", "inbox ", nil},
+		{"_R_.server.5", "account AUDIT", nats.Header{"Nats-Request-Info": {`{"acc":"AUDIT","rtt":1}`}}},
+		{"_R_.server.6", "user ann", nats.Header{"Nats-Request-Info": {`{"acc":"AUDIT"}`}, wire.HeaderActor: {"ann"}}},
+		{"_R_.server.7", "inbox _R_.server", nil},
+		{"_INBOX.connection.8", "inbox _INBOX.connection", nats.Header{"Nats-Request-Info": {`{"acc":"FORGED"}`}}},
 	} {
 		if got := clientOf(&nats.Msg{Reply: c.reply, Header: c.header}); got != c.want {
 			t.Errorf("%q %v: %q, want %q", c.reply, c.header, got, c.want)

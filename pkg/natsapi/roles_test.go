@@ -3,6 +3,8 @@ package natsapi_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +90,39 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 				t.Errorf("%s lacks a right: %v", user, <-lacks)
 			}
 		})
+	}
+}
+
+// A listener in an account of its own sends requests for the stores that the account
+// imports, and for no other.
+func TestAListenerUsesTheStoresThatItsAccountImports(t *testing.T) {
+	production(t) // the environment
+	data, err := os.ReadFile("../../nats.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const imported = `{service: {account: BELFRY, subject: "dead.listener"}}`
+	text := strings.Replace(string(data), imported, imported+"\n"+`{service: {account: BELFRY, subject: "store.Books.save"}}`, 1)
+	text = strings.Replace(text, "permissions: $LISTENER}", "}, {user: nobody, password: p, permissions: $LISTENER}", 1)
+	file := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := natsserver.ServeFile(t, file).ClientURL()
+	w := newFixture(t, nil, nil)
+	w.options.Conn, _ = as(t, url, "front", "FRONT")
+	s := w.serve()
+	defer func() { w.must(s.Stop(context.Background())) }()
+	w.must(w.options.Conn.Flush())
+	w.conn, _ = as(t, url, "listener", "LISTENER")
+
+	w.want("", wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
+	w.want("", wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
+	w.want("409", wire.Save, `{"object":{"uuid":"emma"}}`)
+	for _, subject := range []string{"store.Books.get", "store.Books.delete", "store.Authors.save"} {
+		if _, err := w.conn.Request(subject, []byte(`{"uuid":"emma"}`), patience); !errors.Is(err, nats.ErrNoResponders) {
+			t.Errorf("%s: %v", subject, err)
+		}
 	}
 }
 

@@ -112,6 +112,11 @@ func (v *service) unsubscribe() []<-chan struct{} {
 	return closing
 }
 
+// importedReply begins the reply subject of a request that comes from another account, by
+// an import. The server sends the reply to the inbox that the request named there. It lets
+// no client name such a subject.
+const importedReply = "_R_."
+
 // isInbox reports whether a subject is an inbox. Requests name the subject of their
 // reply, and the server may publish where the requester may not: to the event log,
 // for instance.
@@ -120,7 +125,7 @@ func isInbox(subject string) bool {
 	if parts := strings.SplitN(subject, ".", 4); len(parts) == 4 && parts[0] == "_GR_" {
 		subject = parts[3]
 	}
-	return strings.HasPrefix(subject, "_INBOX") || strings.HasPrefix(subject, "_R_.") // the latter from another account
+	return strings.HasPrefix(subject, "_INBOX") || strings.HasPrefix(subject, importedReply)
 }
 
 // receive starts handling a request, or rejects it at once.

@@ -37,21 +37,23 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// An external server accepts it too, with a user for an ordered listener added
-// as `belfry bus role` prints it.
+// An external server accepts it too, with an ordered listener added as `belfry
+// bus role` and `belfry bus account` print it.
 func TestExternal(t *testing.T) {
 	w := newFixture(t, "")
 	conf, err := os.ReadFile(shipped(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	role, _, code, err := process.Run(process.Program(t), "bus", "role", "audit", "--ordered")
-	if err != nil || code != 0 {
-		t.Fatalf("bus role ended with %d, %v", code, err)
+	text := string(conf)
+	for command, place := range map[string]string{"role": "\naccounts {", "account": "  SYS: {"} {
+		printed, _, code, err := process.Run(process.Program(t), "bus", command, "audit", "--ordered")
+		if err != nil || code != 0 {
+			t.Fatalf("bus %s ended with %d, %v", command, code, err)
+		}
+		text = strings.Replace(text, place, "\n"+printed+place, 1)
 	}
-	const admin = "{user: admin,"
-	text := strings.Replace(string(conf), admin, "{user: audit, password: $BELFRY_AUDIT_PASSWORD, permissions: $AUDIT}\n"+admin, 1)
-	w.bus = natsserver.ServeFile(t, w.write("nats.conf", strings.Replace(text, "\naccounts {", "\n"+role+"\naccounts {", 1))).ClientURL()
+	w.bus = natsserver.ServeFile(t, w.write("nats.conf", text)).ClientURL()
 	w.config = w.write("belfry.yaml", configuration+"  url: "+w.bus+"\n")
 	w.belfry = process.Serve(t, w.config)
 	w.deploy()

@@ -31,6 +31,7 @@ type fixture struct {
 	t      *testing.T
 	belfry *process.Server
 	bus    *bus.Bus
+	admin  []string // flags of commands by which they are the admin of the bus
 }
 
 // newFixture starts a belfry with a configuration and the files next to it; files
@@ -39,17 +40,23 @@ func newFixture(t *testing.T, config string, files ...string) *fixture {
 	t.Helper()
 	t.Parallel()
 	w := &fixture{t: t}
-	folder := t.TempDir()
-	files = append(files, "belfry.yaml", "bus: {listen: 127.0.0.1:0}\n"+config)
+	w.serve(t.TempDir(), "bus: {listen: 127.0.0.1:0}\n"+config, bus.Auth{}, files...)
+	return w
+}
+
+// serve starts belfry with files in a folder. auth is the admin of the bus.
+func (w *fixture) serve(folder, config string, auth bus.Auth, files ...string) {
+	t := w.t
+	t.Helper()
+	files = append(files, "belfry.yaml", config)
 	for i := 0; i < len(files); i += 2 {
 		w.check(os.WriteFile(filepath.Join(folder, files[i]), []byte(files[i+1]), 0o600))
 	}
 	w.belfry = process.Serve(t, filepath.Join(folder, "belfry.yaml"), "--listen", "127.0.0.1:0")
 	var err error
-	w.bus, err = bus.Open(t.Context(), bus.Options{URL: w.belfry.Bus, Unmanaged: true, Logger: slog.New(slog.DiscardHandler)})
+	w.bus, err = bus.Open(t.Context(), bus.Options{URL: w.belfry.Bus, Unmanaged: true, Auth: auth, Logger: slog.New(slog.DiscardHandler)})
 	w.check(err)
 	t.Cleanup(func() { _ = w.bus.Close(context.Background()) })
-	return w
 }
 
 func (w *fixture) check(err error) {
@@ -118,7 +125,7 @@ func (w *fixture) save(path, body string) {
 // run runs a belfry command and returns its output.
 func (w *fixture) run(args ...string) string {
 	w.t.Helper()
-	out, errOut, exit, err := process.Run(process.Program(w.t), append(args, "--url", w.belfry.Bus)...)
+	out, errOut, exit, err := process.Run(process.Program(w.t), append(append(args, w.admin...), "--url", w.belfry.Bus)...)
 	if err != nil || exit != 0 {
 		w.t.Fatalf("belfry %v: exit %d, %v\n%s", args, exit, err, errOut)
 	}

@@ -27,13 +27,13 @@ type user struct{ UUID, Name, DisplayName, Welcomed string }
 
 func TestWelcomeInGo(t *testing.T) {
 	w := newFixture(t, people, "user.json", userSchema)
-	w.welcomes("welcome", program(t, "welcome"))
+	w.welcomes(nil, "welcome", program(t, "welcome"))
 }
 
 func TestWelcomeInNode(t *testing.T) {
-	w := newFixture(t, people, "user.json", userSchema)
 	folder := backing.NPM(t, "listeners/examples/welcome-node")
-	w.welcomes("welcome-node", "node", filepath.Join(folder, "welcome.js"))
+	w, environment := restricted(t, "welcome-node", people, "user.json", userSchema)
+	w.welcomes(environment, "welcome-node", "node", filepath.Join(folder, "welcome.js"))
 }
 
 // The client for Python is installed by neither Go nor npm: where it is missing,
@@ -51,15 +51,15 @@ func TestWelcomeInPython(t *testing.T) {
 		}
 		return
 	}
-	w := newFixture(t, people, "user.json", userSchema)
-	w.welcomes("welcome-python", "python3", path)
+	w, environment := restricted(t, "welcome-python", people, "user.json", userSchema)
+	w.welcomes(environment, "welcome-python", "python3", path)
 }
 
 // welcomes runs a program that welcomes users, kills it while it handles events,
 // and redelivers all events to it.
-func (w *fixture) welcomes(listener, name string, args ...string) {
+func (w *fixture) welcomes(environment []string, listener, name string, args ...string) {
 	t := w.t
-	c := w.start(nil, name, args...)
+	c := w.start(environment, name, args...)
 	w.listens(listener)
 	const n = 12
 	tokens := make([]string, n)
@@ -81,7 +81,7 @@ func (w *fixture) welcomes(listener, name string, args ...string) {
 			c.kill()
 		}
 	}
-	c = w.start(nil, name, args...)
+	c = w.start(environment, name, args...)
 	w.eventually(welcomed(0, n))
 	tooLong := w.register("long@example.com", "A name longer than the schema takes")
 	w.idle(listener)
@@ -91,7 +91,7 @@ func (w *fixture) welcomes(listener, name string, args ...string) {
 	w.request(http.MethodPatch, "/users/"+me(3).UUID, []byte(`{"displayName":"Ada"}`),
 		"Content-Type", "application/merge-patch+json", "Authorization", "Bearer "+tokens[3])
 	w.reset(listener)
-	c = w.start(nil, name, args...)
+	c = w.start(environment, name, args...)
 	w.idle(listener)
 	c.stop()
 	if u := me(3); u.DisplayName != "Ada" {
@@ -130,7 +130,7 @@ func (w *fixture) welcomes(listener, name string, args ...string) {
 		}
 	}
 	w.check(refused(0)())
-	w.start(nil, name, args...)
+	w.start(environment, name, args...)
 	w.run("dlq", "retry", "--listener", listener)
 	w.eventually(refused(1))
 }

@@ -22,7 +22,7 @@ const nc = await connect({
   waitOnFirstConnect: true,
 });
 const js = jetstream(nc);
-const manager = await jetstreamManager(nc);
+const manager = await jetstreamManager(nc, { checkAPI: false }); // a listener has no right to the check
 await Promise.all([
   listen("EVENTS", { filter_subjects: ["events.*.Register.*.*"], deliver_policy: DeliverPolicy.New }),
   listen("RETRY", { filter_subject: `retry.${name}`, deliver_policy: DeliverPolicy.All }), // `belfry dlq retry`

@@ -46,7 +46,7 @@ func (o Options) serverOptions() (so *server.Options, warnings []error, err erro
 	if so.StoreDir == "" {
 		so.StoreDir = o.Folder
 	}
-	return so, warnings, nil
+	return so, append(warnings, sharedAccounts(so)...), nil
 }
 
 // readOptions sets the options of a configuration file.
@@ -121,6 +121,12 @@ func joined(o *server.Options) bool {
 func (o Options) Check() error {
 	_, _, err := o.serverOptions()
 	return err
+}
+
+// Warnings are what a configuration file that the server can use should not have.
+func (o Options) Warnings() []error {
+	_, warnings, _ := o.serverOptions()
+	return warnings
 }
 
 // Address is where other processes of this machine reach the server when it
