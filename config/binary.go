@@ -22,7 +22,7 @@ type Binary struct {
 // Quota is how many bytes one caller may upload to a service within its Grace; 0: no limit.
 type Quota struct {
 	User    int64 // a user who is logged in
-	Address int64 // a network address, of callers without a login
+	Address int64 // a network address, with and without a login
 }
 
 // BinaryRestrict names the routes that do not exist.
@@ -81,20 +81,21 @@ func (c *Config) readBinary(name string, s *section) *Binary {
 const (
 	quotaAnHour = 10 << 30
 	quotaFiles  = 10
+	quotaUsers  = 4 // of one address
 )
 
 func (q *Quota) read(s *section, b *Binary) {
 	hours := max(1, int64((b.Grace+time.Hour-1)/time.Hour))
-	q.User = max(hours*quotaAnHour, quotaFiles*b.MaxSize)
-	q.Address = q.User
-	for _, one := range []struct {
-		key  string
-		into *int64
-	}{{"user", &q.User}, {"address", &q.Address}} {
-		if decode(s, one.key, one.into, sizeOrNone) && *one.into > 0 && *one.into < b.MaxSize {
-			s.problem(one.key, "expected at least maxSize, %s, or 0 for no limit: a file of that size could never be uploaded", showSize(b.MaxSize))
+	read := func(key string, into *int64) {
+		if decode(s, key, into, sizeOrNone) && *into > 0 && *into < b.MaxSize {
+			s.problem(key, "expected at least maxSize, %s, or 0 for no limit: a file of that size could never be uploaded", showSize(b.MaxSize))
 		}
 	}
+	usual := max(hours*quotaAnHour, quotaFiles*b.MaxSize)
+	q.User = usual
+	read("user", &q.User)
+	q.Address = quotaUsers * max(usual, q.User)
+	read("address", &q.Address)
 	s.rejectUnknown()
 }
 

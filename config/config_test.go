@@ -133,16 +133,18 @@ func TestEveryKeyIsRead(t *testing.T) {
 		},
 		"videos": {
 			Type: "S3Storage", S3: &S3Storage{"kitchen", "eu-north-1", "http://127.0.0.1:9000", "v/", time.Minute},
-			URL: "/videos", MaxSize: 10 << 20, Grace: 2 * time.Hour, Quota: Quota{20 << 30, 20 << 30},
+			URL: "/videos", MaxSize: 10 << 20, Grace: 2 * time.Hour, Quota: Quota{20 << 30, 80 << 30},
 		},
 	})
 }
 
 func TestQuotasFollowTheGracePeriodAndTheSizeOfFiles(t *testing.T) {
-	for text, want := range map[string]int64{
-		"{}": 10 << 30, "{grace: 1s}": 10 << 30, "{grace: 61m}": 20 << 30, "{maxSize: 5GiB}": 50 << 30, "{quota: {user: 10MiB}}": 10 << 20, "{quota: {user: 0}}": 0,
+	for text, want := range map[string]Quota{
+		"{}": {10 << 30, 40 << 30}, "{grace: 1s}": {10 << 30, 40 << 30}, "{grace: 61m}": {20 << 30, 80 << 30}, "{maxSize: 5GiB}": {50 << 30, 200 << 30},
+		"{quota: {user: 10MiB}}": {10 << 20, 40 << 30}, "{quota: {user: 20GiB}}": {20 << 30, 80 << 30}, "{quota: {user: 0}}": {0, 40 << 30},
+		"{quota: {user: 10MiB, address: 10MiB}}": {10 << 20, 10 << 20}, "{quota: {address: 0}}": {10 << 30, 0},
 	} {
-		equal(t, text, mustParse(t, "binaries: {b: "+text+"}").Binaries["b"].Quota.User, want)
+		equal(t, text, mustParse(t, "binaries: {b: "+text+"}").Binaries["b"].Quota, want)
 	}
 }
 

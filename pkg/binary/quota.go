@@ -19,7 +19,7 @@ import (
 // long a replaced content takes space. 0 is no limit.
 type Quota struct {
 	User    int64 // a user who is logged in, from all addresses
-	Address int64 // a network address, of callers without a login; of IPv6 a /64 is one
+	Address int64 // a network address, with and without a login; of IPv6 a /64 is one
 }
 
 // QuotasOptions are the options with which the store Quotas is opened.
@@ -77,10 +77,10 @@ func newQuotas(o Options, grace time.Duration, now func() time.Time) *quotas {
 // reservation is the bytes of an upload in flight. nil is that of a caller without a
 // limit. It is used by one goroutine, and always ended.
 type reservation struct {
-	quotas  *quotas
-	account *account
-	bytes   int64
-	kept    bool
+	quotas   *quotas
+	accounts []*account // of the address, and of the user who is logged in
+	bytes    int64
+	kept     bool
 }
 
 // begin returns the reservation of an upload, without any bytes yet. Calls that are not
@@ -90,14 +90,14 @@ func (q *quotas) begin(ctx context.Context) *reservation {
 	if q == nil || !call.Client || call.Trusted {
 		return nil
 	}
-	by, caller, limit := byAddress, ratelimit.Key(call.Ctx.Address), q.quota.Address
-	if uuid, ok := call.User.Text("uuid"); ok {
-		by, caller, limit = byUser, uuid, q.quota.User
+	r := &reservation{quotas: q}
+	if q.quota.Address > 0 {
+		r.accounts = append(r.accounts, q.enter(byAddress, ratelimit.Key(call.Ctx.Address), q.quota.Address))
 	}
-	if limit <= 0 {
-		return nil
+	if uuid, ok := call.User.Text("uuid"); ok && q.quota.User > 0 {
+		r.accounts = append(r.accounts, q.enter(byUser, uuid, q.quota.User))
 	}
-	return &reservation{quotas: q, account: q.enter(by, caller, limit)}
+	return r
 }
 
 // enter returns the account of a caller, which stays until it is left as often.
@@ -139,8 +139,13 @@ func (r *reservation) take(ctx context.Context, bytes int64) error {
 	if r == nil {
 		return nil
 	}
-	if err := r.account.take(ctx, bytes); err != nil {
-		return err
+	for i, a := range r.accounts {
+		if err := a.take(ctx, bytes); err != nil {
+			for _, other := range r.accounts[:i] {
+				other.settle(ctx, bytes, false)
+			}
+			return err
+		}
 	}
 	r.bytes += bytes
 	return nil
@@ -152,8 +157,10 @@ func (r *reservation) keep(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
-	if err := r.account.renew(ctx); err != nil {
-		return err
+	for _, a := range r.accounts {
+		if err := a.renew(ctx); err != nil {
+			return err
+		}
 	}
 	r.kept = true
 	return nil
@@ -164,8 +171,10 @@ func (r *reservation) end(ctx context.Context) {
 	if r == nil {
 		return
 	}
-	r.account.settle(ctx, r.bytes, r.kept)
-	r.quotas.leave(r.account)
+	for _, a := range r.accounts {
+		a.settle(ctx, r.bytes, r.kept)
+		r.quotas.leave(a)
+	}
 }
 
 // errQuota is the error of an upload that would exceed a quota.

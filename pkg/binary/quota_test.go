@@ -127,22 +127,26 @@ func (q *quotas) sends(s *binary.Service, ctx context.Context, size int, refused
 
 func TestUploadsAreLimitedByUserAndByAddress(t *testing.T) {
 	t.Parallel()
-	q := newQuotas(t, binary.Quota{User: 10_000, Address: 5000})
+	q := newQuotas(t, binary.Quota{User: 10_000, Address: 25_000})
 	ann, bob, nobody := q.from("ann", "192.0.2.1"), q.from("bob", "192.0.2.1"), q.from("", "2001:db8::1")
 	q.sends(q.Service, ann, 6000, false)
 	q.sends(q.Service, ann, 4000, false)
-	q.sends(q.Service, ann, 1, true)
+	q.sends(q.Service, ann, 5000, true)
 	q.sends(q.Service, q.from("ann", "192.0.2.2"), 1, true)
 	q.sends(q.Service, bob, 10_000, false)
-	q.sends(q.Service, nobody, 5000, false)
+	// Whoever has many accounts has one address: what users upload counts for it as well.
+	q.sends(q.Service, q.from("", "192.0.2.1"), 4000, false)
+	q.sends(q.Service, q.from("eve", "192.0.2.1"), 1001, true)
+	q.sends(q.Service, q.from("eve", "192.0.2.1"), 1000, false)
+	q.sends(q.Service, nobody, 25_000, false)
 	q.sends(q.Service, q.from("", "2001:db8::2"), 1, true)
-	q.sends(q.Service, q.from("", "2001:db8:0:1::1"), 5000, false)
+	q.sends(q.Service, q.from("", "2001:db8:0:1::1"), 25_000, false)
 	// belfry itself and programs are not limited.
 	for range 3 {
 		q.sends(q.Service, q.Context(), 9000, false)
 	}
 
-	_, err := q.Put(ann, binary.Upload{Place: photo(q.book, 0), Body: unreadBody{t}, Size: 1})
+	_, err := q.Put(q.from("ann", "192.0.2.3"), binary.Upload{Place: photo(q.book, 0), Body: unreadBody{t}, Size: 1})
 	q.kind(err, errs.Limited)
 	for _, says := range []string{"your user", "binaries.files.quota.user", "10000 bytes within 1h0m0s"} {
 		if !strings.Contains(err.Error(), says) {
@@ -155,7 +159,7 @@ func TestUploadsAreLimitedByUserAndByAddress(t *testing.T) {
 	for _, m := range families[0].GetMetric() {
 		refused[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
 	}
-	if want := map[string]float64{"address": 2, "user": 5}; !maps.Equal(refused, want) {
+	if want := map[string]float64{"address": 4, "user": 5}; !maps.Equal(refused, want) {
 		t.Errorf("the metric has %v, want %v", refused, want)
 	}
 }
@@ -322,9 +326,10 @@ func TestConcurrentUploadsOfSeveralProcessesStayWithinTheQuota(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, s := range []*binary.Service{q.Service, q.process(), q.process()} {
 		for i := range 8 {
+			book := q.save("Books", `{}`)
 			wg.Go(func() {
 				for n := 0; n < 100; n++ {
-					up := upload(photo(q.book, 0), content(size))
+					up := upload(photo(book, 0), content(size))
 					if i%2 == 0 {
 						up.Size = -1
 					}
