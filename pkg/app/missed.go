@@ -60,7 +60,8 @@ func (a *App) degraded() []string {
 		if !s.Open() {
 			continue
 		}
-		text := "listener " + s.Consumer + " has missed events (" + s.Count() + "): the log is " + string(s.Reason)
+		// Without the number of events, from which strangers could tell what happens here.
+		text := "listener " + s.Consumer + " has missed events: the log is " + string(s.Reason)
 		if s.Consumer == mapping.Name || s.Consumer == cascade.Name {
 			text += "; what it maintains is being repaired"
 		}

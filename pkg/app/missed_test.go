@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
 	"belfry/pkg/bus/missed"
@@ -63,11 +65,15 @@ func (p *place) differences() int {
 func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
+	audit := jetstream.ConsumerConfig{Durable: "audit", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}
+	if _, err := a.bus.JetStream().CreateConsumer(t.Context(), "EVENTS", audit); err != nil {
+		t.Fatal(err)
+	}
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
 	p.want(a, "POST", "/authors", `{"uuid":"gone"}`, http.StatusCreated)
 	p.want(a, "POST", "/books", `{"uuid":"left","author":"gone"}`, http.StatusCreated)
 	kit.WaitUntil(t, func() error { return positioned(a, mapping.Name, cascade.Name) })
-	p.stop(a)
+	p.stop(a) // which stores what is pending for audit
 
 	a = p.startFront()
 	for i := range 20 {
@@ -99,6 +105,11 @@ func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
 		if m := p.repaired(a, listener); m.Reason != missed.Replaced || !m.AtLeast {
 			t.Errorf("%s: %+v", listener, m)
 		}
+	}
+	// What nobody repairs by itself is shown, and keeps no request from being served: restarting would repair nothing.
+	status, body := p.do(a, "GET", "/readyz", "")
+	if status != http.StatusOK || !strings.Contains(body, "listener audit has missed events: the log is") || strings.ContainsAny(body, "0123456789") {
+		t.Errorf("/readyz: %d %s", status, body)
 	}
 	if log := p.logged.String(); !strings.Contains(log, "events left the log before a listener had handled them") {
 		t.Errorf("logged:\n%s", log)
