@@ -16,7 +16,9 @@ import (
 	"belfry/pkg/api/login"
 	"belfry/pkg/api/objects"
 	"belfry/pkg/api/system"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/sse"
+	"belfry/pkg/store"
 )
 
 // Defaults of Options.
@@ -48,6 +50,7 @@ type Options struct {
 	Proxies  []netip.Prefix       // whose X-Forwarded-For is trusted
 	Limits   kit.LimitOptions     // of clients; all 0: none
 	Hosts    *kit.Hosts           // nil: requests may name any host
+	Pages    *pagememory.Budget   // the memory of lists in flight; nil: one of its own
 
 	Development bool // a denial says which rule denies
 }
@@ -93,9 +96,11 @@ func New(o Options) *Server {
 	if o.Login != nil {
 		login.Mount(router, calls, origins, *o.Login)
 	}
-	lists := objects.NewBudget()
+	if o.Pages == nil {
+		o.Pages = pagememory.New(store.MaxPageBytes)
+	}
 	for _, resource := range o.Objects {
-		objects.Mount(router, calls, lists, resource)
+		objects.Mount(router, calls, o.Pages, resource)
 	}
 	uploads := files.NewMemory()
 	for _, service := range o.Files {

@@ -23,6 +23,7 @@ import (
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/bus/missed"
 	"belfry/pkg/errs"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/seal"
 	"belfry/pkg/sse"
 	"belfry/pkg/store"
@@ -44,6 +45,7 @@ type App struct {
 	relay          *outbox.Relay
 	set            *store.Set
 	sealer         *seal.Sealer
+	pages          *pagememory.Budget // of lists, over HTTP and over the bus
 	waiter         *applied.Waiter
 	auth           *auth.Service
 	storages       map[string]storage.Storage
@@ -89,7 +91,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 }
 
 func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
-	return &App{config: c, log: log, plan: p, roles: roles, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
+	return &App{config: c, log: log, plan: p, roles: roles, registry: prometheus.NewRegistry(), failed: make(chan error, 1), pages: pagememory.New(store.MaxPageBytes)}
 }
 
 // Stop stops all parts in the reverse order of starting: belfry accepts no new requests, answers those

@@ -73,7 +73,7 @@ func limits(l config.RequestLimits) kit.LimitOptions {
 // where these have no port of their own.
 func (a *App) serveHTTP(context.Context) error {
 	f := &a.front
-	o := api.Options{Ready: a.ready, Degraded: a.degraded, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts()}
+	o := api.Options{Ready: a.ready, Degraded: a.degraded, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Pages: a.pages}
 	if a.has(roleFront) {
 		documents, err := a.documents()
 		if err != nil {

@@ -31,6 +31,7 @@ func (a *App) serveBus(context.Context) error {
 	o := natsapi.Options{
 		Conn: a.bus.Conn(), Requests: a.set.Store(config.RequestStore), Version: semantic(), Logger: a.log,
 		Registry: a.registry, TombstoneRetention: a.config.Tombstones, Limits: natsapi.Limits(a.config.Limits.Bus),
+		Pages: a.pages,
 	}
 	for _, name := range a.plan.onBus() {
 		o.Stores = append(o.Stores, a.set.Store(name))

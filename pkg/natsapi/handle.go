@@ -1,6 +1,7 @@
 package natsapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 )
 
@@ -20,7 +22,16 @@ func (v *service) serve(e *endpoint, m *nats.Msg, received time.Time) {
 	ctx, cancel := context.WithTimeout(v.server.ctx, v.server.opts.Timeout)
 	defer cancel()
 	id := requestID(m)
-	o, err := v.handle(ctx, e, m, id)
+	var o reply
+	var err error
+	if e.op == wire.List {
+		var memory *pagememory.Reservation
+		if o, memory, err = v.list(ctx, m, id); memory != nil {
+			defer memory.Release()
+		}
+	} else {
+		o, err = v.handle(ctx, e, m, id)
+	}
 	v.reply(e, m, received, id, explainTimeout(ctx, err, v.server.opts.Timeout), o)
 }
 
@@ -46,6 +57,41 @@ func (v *service) handle(ctx context.Context, e *endpoint, m *nats.Msg, id strin
 	}
 	body, err := v.perform(ctx, r, nil, v.maxReply())
 	return reply{body: body}, err
+}
+
+// list executes a list, whose page is in memory until the caller releases it, if not nil.
+// It waits for memory first: a request that waits for that must not take a slot from others.
+func (v *service) list(ctx context.Context, m *nats.Msg, id string) (o reply, memory *pagememory.Reservation, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errs.Panicked(p)
+		}
+	}()
+	r, err := parse(wire.List, id, m)
+	if err != nil {
+		return reply{}, nil, err
+	}
+	limit := v.maxReply()
+	memory, err = v.server.opts.Pages.Reserve(ctx, clientOf(m), v.sizes.Expected(cmp.Or(r.Limit, store.DefaultPage), limit))
+	if err != nil {
+		return reply{}, nil, err
+	}
+	release, err := v.admission.acquire(ctx)
+	if err != nil {
+		return reply{}, memory, err
+	}
+	defer release()
+	l, err := v.store.List(r.call(ctx, nil), store.ListOptions{
+		Filter: r.Filter, Sort: r.Sort, Limit: r.Limit, Cursor: r.Cursor, MaxBytes: min(limit, memory.Page()),
+	})
+	body := l.Encode("objects")
+	memory.Resize(len(body))
+	v.sizes.Note(len(body), len(l.Objects))
+	if err == nil && len(body) > limit { // a page with nothing but a large object
+		err = errs.New(errs.TooLarge, "the next object is %q, which makes a reply of %d bytes; the bus carries at most %d: list it over HTTP",
+			l.Objects[0].UUID, len(body), limit)
+	}
+	return reply{body: body}, memory, err
 }
 
 // maxReply is the largest body that fits into a reply.
@@ -74,13 +120,7 @@ func (v *service) perform(ctx context.Context, r *request, idempotency *store.Id
 		}
 		return encodeObject(o, limit), err
 	default:
-		l, err := v.store.List(ctx, store.ListOptions{Filter: r.Filter, Sort: r.Sort, Limit: r.Limit, Cursor: r.Cursor, MaxBytes: limit})
-		body := l.Encode("objects")
-		if err == nil && len(body) > limit { // a page with nothing but a large object
-			err = errs.New(errs.TooLarge, "the next object is %q, which makes a reply of %d bytes; the bus carries at most %d: list it over HTTP",
-				l.Objects[0].UUID, len(body), limit)
-		}
-		return body, err
+		return nil, errs.New(errs.Internal, "natsapi: the operation %s is not executed here", r.op)
 	}
 }
 

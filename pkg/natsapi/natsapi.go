@@ -38,6 +38,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 )
 
@@ -63,11 +64,12 @@ type Options struct {
 	Version     string       // semantic; "0.0.0" when empty
 	Logger      *slog.Logger // nil: slog.Default
 	Registry    prometheus.Registerer
-	Timeout     time.Duration    // of one request; 0: DefaultTimeout
-	MaxInFlight int              // requests of a store handled at once; 0: DefaultMaxInFlight
-	MaxQueued   int              // further requests of a store that wait; 0: DefaultMaxQueued
-	Limits      Limits           // of each client
-	Now         func() time.Time // nil: time.Now
+	Timeout     time.Duration      // of one request; 0: DefaultTimeout
+	MaxInFlight int                // requests of a store handled at once; 0: DefaultMaxInFlight
+	MaxQueued   int                // further requests of a store that wait; 0: DefaultMaxQueued
+	Limits      Limits             // of each client
+	Pages       *pagememory.Budget // the memory of lists in flight; nil: one of its own
+	Now         func() time.Time   // nil: time.Now
 
 	// TakeoverDelay is how long another server may take to reply before this one
 	// executes the same request; 0: DefaultTakeoverDelay. The write takes effect
@@ -113,6 +115,9 @@ func Start(o Options) (*Server, error) {
 	}
 	if o.TakeoverDelay == 0 {
 		o.TakeoverDelay = DefaultTakeoverDelay
+	}
+	if o.Pages == nil {
+		o.Pages = pagememory.New(store.MaxPageBytes)
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -13,6 +13,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 )
 
@@ -25,6 +26,7 @@ type service struct {
 	identity  micro.ServiceIdentity
 	started   time.Time
 	admission *admission
+	sizes     pagememory.Sizes // of the objects of lists
 	endpoints []*endpoint
 	subs      []*nats.Subscription
 	closed    []<-chan struct{} // each is closed when its subscription has ended

@@ -63,7 +63,7 @@ func TestAStreamThatWaitsForItsRulesLosesNoEvent(t *testing.T) {
 	t.Parallel()
 	w, slow := slowNotes(t)
 	w.start(func(o *sse.Options) { o.Buffer = 2 << 10 }) // so that it also falls out of the window
-	sse.LimitRuleCost(w.hub, 3500) // ten times that at once, which the events cost more than
+	sse.LimitRuleCost(w.hub, 3500)                       // ten times that at once, which the events cost more than
 	const events = 60
 	var want []string
 	for i := range events {

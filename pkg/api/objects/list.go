@@ -1,8 +1,11 @@
 package objects
 
 import (
+	"cmp"
+	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
@@ -19,22 +22,20 @@ func (r *resource) list(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	memory, err := r.budget.reserve(ctx, x.Address, r.expected(opts.Limit))
+	memory, err := r.pages.Reserve(ctx, x.Address, r.sizes.Expected(cmp.Or(opts.Limit, store.DefaultPage), store.MaxPageBytes))
 	if err != nil {
 		return err
 	}
-	defer memory.release()
-	opts.MaxBytes = memory.page
+	defer memory.Release()
+	opts.MaxBytes = memory.Page()
 	page, err := r.store.List(ctx, opts)
 	if err != nil {
 		return err
 	}
 	body := page.Encode("items")
-	memory.resize(len(body))
+	memory.Resize(len(body))
 	x.Charge(len(body))
-	if n := len(page.Objects); n > 0 {
-		r.objectBytes.Store(int64(len(body)/n) + 1)
-	}
+	r.sizes.Note(len(body), len(page.Objects))
 	if page.Next != "" {
 		query.Set("cursor", page.Next)
 		x.SetHeader("Link", "<"+r.url+"?"+query.Encode()+`>; rel="next"`)
@@ -73,4 +74,18 @@ func listOptions(raw string) (store.ListOptions, url.Values, error) {
 		}
 	}
 	return opts, query, nil
+}
+
+// Within minReadTime and at minReadRate bytes a second a client has to read a page.
+const (
+	minReadTime = 10 * time.Second
+	minReadRate = 64 << 10
+)
+
+// sendPage sends a page to a client that has to read it at a minimal rate.
+func sendPage(x *kit.Exchange, body []byte) {
+	limit := minReadTime + time.Duration(len(body)/minReadRate)*time.Second
+	// Where the connection has no deadlines, that of the server holds.
+	_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(limit))
+	x.Send(http.StatusOK, kit.JSON, body)
 }

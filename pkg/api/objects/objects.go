@@ -16,10 +16,10 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync/atomic"
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 )
 
@@ -38,18 +38,17 @@ type Options struct {
 
 // resource is a store exposed at a path.
 type resource struct {
-	store  *store.Store
-	calls  *kit.Calls
-	budget *Budget // of lists
-	url    string  // without a trailing slash
-	noGet  bool    // GET of an object has no route
-
-	objectBytes atomic.Int64 // of the objects of a recent page, on average; 0: none yet
+	store *store.Store
+	calls *kit.Calls
+	pages *pagememory.Budget // of lists
+	sizes pagememory.Sizes
+	url   string // without a trailing slash
+	noGet bool   // GET of an object has no route
 }
 
-// Mount adds the routes of a store; its lists share the budget.
-func Mount(r *kit.Router, calls *kit.Calls, budget *Budget, o Options) {
-	res := &resource{store: o.Store, calls: calls, budget: budget, url: strings.TrimRight(o.URL, "/"), noGet: o.Restrict.Get}
+// Mount adds the routes of a store; pages is the memory of all lists.
+func Mount(r *kit.Router, calls *kit.Calls, pages *pagememory.Budget, o Options) {
+	res := &resource{store: o.Store, calls: calls, pages: pages, url: strings.TrimRight(o.URL, "/"), noGet: o.Restrict.Get}
 	one := res.url + "/:" + kit.UUIDParam
 	if !o.Restrict.Create {
 		r.Handle(http.MethodPost, res.url, calls.Limit(kit.Write, res.create))
