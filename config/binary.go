@@ -82,13 +82,21 @@ const (
 	quotaAnHour = 10 << 30
 	quotaFiles  = 10
 	quotaUsers  = 4 // of one address
+
+	minQuota = 4 << 10
 )
 
 func (q *Quota) read(s *section, b *Binary) {
 	hours := max(1, int64((b.Grace+time.Hour-1)/time.Hour))
 	read := func(key string, into *int64) {
-		if decode(s, key, into, sizeOrNone) && *into > 0 && *into < b.MaxSize {
+		if !decode(s, key, into, sizeOrNone) || *into == 0 {
+			return
+		}
+		switch {
+		case *into < b.MaxSize:
 			s.problem(key, "expected at least maxSize, %s, or 0 for no limit: a file of that size could never be uploaded", showSize(b.MaxSize))
+		case *into < minQuota:
+			s.problem(key, "expected at least %s, which an upload counts at least, or 0 for no limit", showSize(minQuota))
 		}
 	}
 	usual := max(hours*quotaAnHour, quotaFiles*b.MaxSize)

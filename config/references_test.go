@@ -211,6 +211,8 @@ func TestMailersAndBinaries(t *testing.T) {
 			"1:24: binaries.a.quota.user: expected at least maxSize, 10MiB, or 0 for no limit: a file of that size could never be uploaded",
 			`1:36: binaries.a.quota.address: expected a size such as 256KiB, 10MiB, 10MB or a number of bytes, or 0 for no limit, not "-1"`,
 			"1:49: binaries.a.quota.all: unknown key; expected one of user, address"}},
+		{"quotas below what an upload counts", "binaries: {a: {maxSize: 10, quota: {user: 4095}}}\n", []string{
+			"1:37: binaries.a.quota.user: expected at least 4KiB, which an upload counts at least, or 0 for no limit"}},
 		{"binaries", "binaries: {a: {map: {Bokos: [x], Users: [idents, password, uuid]}}, b: {type: S3}, c: {type: S3Storage, expose: {url: /c}, presign: 8d}}\n", []string{
 			"1:22: binaries.a.map.Bokos: no store with this name; expected one of Contents, Idents, LogPositions, Requests, SealKeys, Sessions, Tokens, UploadQuotas, Users",
 			"1:34: binaries.a.map.Users: idents of Users is mapped, private or read-only; files cannot be attached there",

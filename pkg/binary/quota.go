@@ -51,6 +51,10 @@ type quotas struct {
 	accounts map[string]*account // by the uuids of their records
 }
 
+// leastCounted is how many bytes an upload counts at least: a block of a disk. Contents of
+// one byte would fill the disk with a fraction of the quota.
+const leastCounted = 4 << 10
+
 // maxAccounts is how many accounts without an upload in flight are kept.
 const maxAccounts = 10_000
 
@@ -152,10 +156,13 @@ func (r *reservation) take(ctx context.Context, bytes int64) error {
 }
 
 // keep has the bytes count, for a whole grace period from now on, although the upload may
-// fail: what is committed takes space as long, also without a record. Unavailable.
+// fail: what is committed takes space as long, also without a record. Limited, Unavailable.
 func (r *reservation) keep(ctx context.Context) error {
 	if r == nil {
 		return nil
+	}
+	if err := r.take(ctx, max(0, leastCounted-r.bytes)); err != nil {
+		return err
 	}
 	for _, a := range r.accounts {
 		if err := a.renew(ctx); err != nil {

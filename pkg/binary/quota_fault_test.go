@@ -48,39 +48,39 @@ func TestQuotasHoldWhileTheirStoreIsUnavailable(t *testing.T) {
 	for name, also := range map[string]bool{"writes are not made": false, "writes are made, and nobody knows": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := newQuotas(t, binary.Quota{User: 10_000})
+			q := newQuotas(t, binary.Quota{User: 100_000})
 			u := &unavailable{Backend: q.backend, also: also}
 			q.backend = u
 			s := q.process()
 			ann := q.from("ann", "")
-			q.sends(s, ann, 1000, false)
+			q.sends(s, ann, 10_000, false)
 			var failure error = errs.New(errs.Unavailable, "the backend is unavailable")
 			body, client := io.Pipe()
 			done := make(chan error)
 			go func() {
-				_, err := s.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 5000})
+				_, err := s.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 50_000})
 				done <- err
 			}()
 			_, err := io.WriteString(client, "x")
 			q.must(err)
 			u.fail.Store(&failure)
-			_, err = s.Put(ann, upload(photo(q.book, 0), content(1000)))
+			_, err = s.Put(ann, upload(photo(q.book, 0), content(10_000)))
 			q.kind(err, errs.Unavailable)
 			q.pass(10 * time.Minute)
 			// The upload in flight survives it.
-			_, err = io.WriteString(client, content(4998))
+			_, err = io.WriteString(client, content(49_998))
 			q.must(err)
 			u.fail.Store(nil)
 			_, err = io.WriteString(client, "x")
 			q.must(err)
 			q.must(client.Close())
 			q.must(<-done)
-			q.sends(s, ann, 4001, true)
-			q.sends(q.process(), ann, 4001, true)
+			q.sends(s, ann, 40_010, true)
+			q.sends(q.process(), ann, 40_010, true)
 			q.pass(quotaGrace - time.Minute)
-			q.sends(s, ann, 5001, true)
+			q.sends(s, ann, 50_010, true)
 			q.pass(2 * quotaGrace)
-			q.sends(s, ann, 10_000, false)
+			q.sends(s, ann, 100_000, false)
 		})
 	}
 }
@@ -88,17 +88,17 @@ func TestQuotasHoldWhileTheirStoreIsUnavailable(t *testing.T) {
 // Bytes that are given back by a write that seems to fail belong to others.
 func TestBytesThatAreGivenBackAreNotUsedTwice(t *testing.T) {
 	t.Parallel()
-	q := newQuotas(t, binary.Quota{User: 10_000})
+	q := newQuotas(t, binary.Quota{User: 100_000})
 	u := &unavailable{Backend: q.backend, also: true}
 	q.backend = u
 	s := q.process()
 	ann := q.from("ann", "")
-	q.sends(s, ann, 1000, false)
+	q.sends(s, ann, 10_000, false)
 	var failure error = errs.New(errs.Unavailable, "the backend is unavailable")
 	body, client := io.Pipe()
 	done := make(chan error)
 	go func() {
-		_, err := s.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 4000})
+		_, err := s.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 40_000})
 		done <- err
 	}()
 	_, err := io.WriteString(client, "x")
@@ -107,7 +107,7 @@ func TestBytesThatAreGivenBackAreNotUsedTwice(t *testing.T) {
 	q.must(client.CloseWithError(io.ErrClosedPipe))
 	q.kind(<-done, errs.Canceled)
 	u.fail.Store(nil)
-	q.sends(s, ann, 4000, false)
-	q.sends(q.process(), ann, 5001, true)
-	q.sends(q.process(), ann, 4800, false) // the rest is reserved in advance
+	q.sends(s, ann, 40_000, false)
+	q.sends(q.process(), ann, 50_010, true)
+	q.sends(q.process(), ann, 48_000, false) // the rest is reserved in advance
 }

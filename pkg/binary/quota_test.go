@@ -127,28 +127,28 @@ func (q *quotas) sends(s *binary.Service, ctx context.Context, size int, refused
 
 func TestUploadsAreLimitedByUserAndByAddress(t *testing.T) {
 	t.Parallel()
-	q := newQuotas(t, binary.Quota{User: 10_000, Address: 25_000})
+	q := newQuotas(t, binary.Quota{User: 100_000, Address: 250_000})
 	ann, bob, nobody := q.from("ann", "192.0.2.1"), q.from("bob", "192.0.2.1"), q.from("", "2001:db8::1")
-	q.sends(q.Service, ann, 6000, false)
-	q.sends(q.Service, ann, 4000, false)
-	q.sends(q.Service, ann, 5000, true)
+	q.sends(q.Service, ann, 60_000, false)
+	q.sends(q.Service, ann, 40_000, false)
+	q.sends(q.Service, ann, 50_000, true)
 	q.sends(q.Service, q.from("ann", "192.0.2.2"), 1, true)
-	q.sends(q.Service, bob, 10_000, false)
+	q.sends(q.Service, bob, 100_000, false)
 	// Whoever has many accounts has one address: what users upload counts for it as well.
-	q.sends(q.Service, q.from("", "192.0.2.1"), 4000, false)
-	q.sends(q.Service, q.from("eve", "192.0.2.1"), 1001, true)
-	q.sends(q.Service, q.from("eve", "192.0.2.1"), 1000, false)
-	q.sends(q.Service, nobody, 25_000, false)
+	q.sends(q.Service, q.from("", "192.0.2.1"), 40_000, false)
+	q.sends(q.Service, q.from("eve", "192.0.2.1"), 10_010, true)
+	q.sends(q.Service, q.from("eve", "192.0.2.1"), 10_000, false)
+	q.sends(q.Service, nobody, 250_000, false)
 	q.sends(q.Service, q.from("", "2001:db8::2"), 1, true)
-	q.sends(q.Service, q.from("", "2001:db8:0:1::1"), 25_000, false)
+	q.sends(q.Service, q.from("", "2001:db8:0:1::1"), 250_000, false)
 	// belfry itself and programs are not limited.
 	for range 3 {
-		q.sends(q.Service, q.Context(), 9000, false)
+		q.sends(q.Service, q.Context(), 90_000, false)
 	}
 
 	_, err := q.Put(q.from("ann", "192.0.2.3"), binary.Upload{Place: photo(q.book, 0), Body: unreadBody{t}, Size: 1})
 	q.kind(err, errs.Limited)
-	for _, says := range []string{"your user", "binaries.files.quota.user", "10000 bytes within 1h0m0s"} {
+	for _, says := range []string{"your user", "binaries.files.quota.user", "100000 bytes within 1h0m0s"} {
 		if !strings.Contains(err.Error(), says) {
 			t.Errorf("%q does not say %q", err, says)
 		}
@@ -164,27 +164,43 @@ func TestUploadsAreLimitedByUserAndByAddress(t *testing.T) {
 	}
 }
 
+// Contents of a byte would fill the disk with a fraction of the quota, or use up its files.
+func TestAnUploadCountsAtLeastABlock(t *testing.T) {
+	t.Parallel()
+	q := newQuotas(t, binary.Quota{User: 3 * 4096})
+	ann := q.from("ann", "")
+	q.sends(q.Service, ann, 1, false)
+	for _, size := range []int{0, 1} {
+		up := upload(photo(q.book, binary.Append), content(size))
+		up.Size = -1
+		_, err := q.Put(ann, up)
+		q.must(err)
+	}
+	q.sends(q.Service, ann, 1, true)
+	q.sends(q.Service, ann, 0, true)
+}
+
 // A content that is replaced is there for the grace period, so bytes count as long.
 func TestBytesCountForTheGracePeriod(t *testing.T) {
 	t.Parallel()
-	q := newQuotas(t, binary.Quota{User: 10_000})
+	q := newQuotas(t, binary.Quota{User: 100_000})
 	ann := q.from("ann", "")
-	q.sends(q.Service, ann, 8000, false)
+	q.sends(q.Service, ann, 80_000, false)
 	q.pass(30 * time.Minute)
-	q.sends(q.Service, ann, 2000, false)
-	_, err := q.Put(ann, upload(photo(q.book, 0), content(5000)))
+	q.sends(q.Service, ann, 20_000, false)
+	_, err := q.Put(ann, upload(photo(q.book, 0), content(50_000)))
 	q.kind(err, errs.Limited)
 	var limited *errs.Error
 	errors.As(err, &limited)
 	q.pass(29*time.Minute + 50*time.Second)
 	q.sends(q.Service, ann, 1, true)
 	q.pass(limited.RetryAfter - (29*time.Minute + 50*time.Second) - time.Second)
-	q.sends(q.Service, ann, 5000, true)
+	q.sends(q.Service, ann, 50_000, true)
 	q.pass(time.Second + time.Millisecond)
-	q.sends(q.Service, ann, 8000, false)
+	q.sends(q.Service, ann, 80_000, false)
 	q.sends(q.Service, ann, 1, true)
 	q.pass(2 * quotaGrace)
-	q.sends(q.Service, ann, 10_000, false)
+	q.sends(q.Service, ann, 100_000, false)
 
 	n, err := q.DeleteExpired(t.Context(), 10)
 	q.must(err)
@@ -196,7 +212,7 @@ func TestBytesCountForTheGracePeriod(t *testing.T) {
 	if n, err = q.DeleteExpired(t.Context(), 10); err != nil || n != 1 {
 		t.Errorf("%d records that do not count are deleted, %v", n, err)
 	}
-	q.sends(q.Service, ann, 10_000, false)
+	q.sends(q.Service, ann, 100_000, false)
 }
 
 // failing is a body that fails after its bytes.
@@ -212,11 +228,11 @@ func (f failing) Read(p []byte) (int, error) {
 
 func TestAnUploadThatFailsGivesItsBytesBack(t *testing.T) {
 	t.Parallel()
-	q := newQuotas(t, binary.Quota{User: 10_000})
+	q := newQuotas(t, binary.Quota{User: 100_000})
 	ann := q.from("ann", "")
 	fail := func(change func(*binary.Upload)) {
 		t.Helper()
-		up := upload(photo(q.book, binary.Append), content(9000))
+		up := upload(photo(q.book, binary.Append), content(90_000))
 		change(&up)
 		if _, err := q.Put(ann, up); err == nil || errs.KindOf(err) == errs.Limited {
 			t.Errorf("the upload fails with %v", err)
@@ -226,22 +242,22 @@ func TestAnUploadThatFailsGivesItsBytesBack(t *testing.T) {
 		fail(func(up *binary.Upload) { up.Body = failing{up.Body} })
 		fail(func(up *binary.Upload) { up.Body, up.Size = failing{up.Body}, -1 })
 		fail(func(up *binary.Upload) { up.Digest = []byte("another") })
-		fail(func(up *binary.Upload) { up.Size = 8000 })
-		fail(func(up *binary.Upload) { up.Size = 9500 })
+		fail(func(up *binary.Upload) { up.Size = 80_000 })
+		fail(func(up *binary.Upload) { up.Size = 95_000 })
 		q.storage.write = errs.New(errs.Unavailable, "the disk is full")
 		fail(func(*binary.Upload) {})
 		q.storage.write = nil
 	}
-	q.sends(q.process(), ann, 9500, false)
+	q.sends(q.process(), ann, 95_000, false)
 }
 
 // Without this whoever has an upload refused at its end fills the storage: the
 // content stays for the grace period.
 func TestACommittedContentCountsAlsoWithoutARecord(t *testing.T) {
 	t.Parallel()
-	q := newQuotas(t, binary.Quota{User: 10_000})
+	q := newQuotas(t, binary.Quota{User: 100_000})
 	ann := q.from("ann", "")
-	up := upload(photo(q.book, binary.Append), content(9000))
+	up := upload(photo(q.book, binary.Append), content(90_000))
 	up.Reauthorize = func(context.Context) (context.Context, error) {
 		return nil, errs.New(errs.Unauthenticated, "logged out")
 	}
@@ -250,18 +266,18 @@ func TestACommittedContentCountsAlsoWithoutARecord(t *testing.T) {
 	if len(q.stored()) != 1 {
 		t.Fatal("the content is not there")
 	}
-	q.sends(q.Service, ann, 1001, true)
-	q.sends(q.Service, ann, 1000, false)
+	q.sends(q.Service, ann, 10_010, true)
+	q.sends(q.Service, ann, 10_000, false)
 }
 
 // Without this uploads that are held open longer than the grace period, and end at
 // once, exceed the quota.
 func TestAnUploadInFlightCountsHoweverLongItTakes(t *testing.T) {
 	t.Parallel()
-	for name, size := range map[string]int64{"announced": 9000, "not announced": -1} {
+	for name, size := range map[string]int64{"announced": 90_000, "not announced": -1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := newQuotas(t, binary.Quota{User: 10_000})
+			q := newQuotas(t, binary.Quota{User: 100_000})
 			ann := q.from("ann", "")
 			body, client := io.Pipe()
 			done := make(chan error)
@@ -275,21 +291,21 @@ func TestAnUploadInFlightCountsHoweverLongItTakes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			send(8990)
+			send(89_990)
 			for range 9 {
 				q.pass(20 * time.Minute)
 				send(1) // returns once the byte has been read, and the next read begins after it is counted
 			}
-			q.sends(q.Service, ann, 1500, true)
-			q.sends(q.process(), ann, 1500, true)
+			q.sends(q.Service, ann, 15_000, true)
+			q.sends(q.process(), ann, 15_000, true)
 			send(1)
 			q.must(client.Close())
 			q.must(<-done)
 			q.pass(quotaGrace - time.Minute)
-			q.sends(q.Service, ann, 1500, true)
-			q.sends(q.process(), ann, 1500, true)
+			q.sends(q.Service, ann, 15_000, true)
+			q.sends(q.process(), ann, 15_000, true)
 			q.pass(10 * time.Minute)
-			q.sends(q.Service, ann, 9000, false)
+			q.sends(q.Service, ann, 90_000, false)
 		})
 	}
 }
@@ -298,20 +314,20 @@ func TestAnUploadInFlightCountsHoweverLongItTakes(t *testing.T) {
 // slot ends.
 func TestWhatAKilledProcessHasReservedCountsUntilItsSlotEnds(t *testing.T) {
 	t.Parallel()
-	q := newQuotas(t, binary.Quota{User: 10_000})
+	q := newQuotas(t, binary.Quota{User: 100_000})
 	ann := q.from("ann", "")
 	body, client := io.Pipe()
 	done := make(chan error)
 	go func() {
-		_, err := q.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 9000})
+		_, err := q.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 90_000})
 		done <- err
 	}()
 	_, err := io.WriteString(client, "x")
 	q.must(err)
 	other := q.process()
-	q.sends(other, ann, 1001, true)
+	q.sends(other, ann, 10_010, true)
 	q.pass(quotaGrace + quotaGrace/12)
-	q.sends(other, ann, 10_000, false)
+	q.sends(other, ann, 100_000, false)
 	q.must(client.CloseWithError(io.ErrClosedPipe))
 	q.kind(<-done, errs.Canceled)
 }
@@ -319,7 +335,7 @@ func TestWhatAKilledProcessHasReservedCountsUntilItsSlotEnds(t *testing.T) {
 // Uploads in parallel, through processes that know nothing of each other.
 func TestConcurrentUploadsOfSeveralProcessesStayWithinTheQuota(t *testing.T) {
 	t.Parallel()
-	const quota, size = 128_000, 1000
+	const quota, size = 1_280_000, 10_000
 	q := newQuotas(t, binary.Quota{User: quota})
 	ann := q.from("ann", "")
 	var accepted atomic.Int64

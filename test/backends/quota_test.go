@@ -32,7 +32,7 @@ func TestQuotasHoldOnEachBackend(t *testing.T) {
 
 func quotaHolds(t *testing.T, backend string) {
 	t.Helper()
-	const size, quota, books = 1000, 20_000, 12
+	const size, quota, books = 10_000, 200_000, 12
 	urls := []string{serveInProcess(t, backend, quota), serveInProcess(t, backend, quota)}
 	for i := range books {
 		if r, err := request(urls[0], "POST", "/books", fmt.Sprintf(`{"uuid":"b%d"}`, i)); err != nil || r.status != 201 {
@@ -75,7 +75,7 @@ stores:
   Books: {backend: shared, expose: {}}
   UploadQuotas: {backend: shared}
 binaries:
-  binary: {map: {Books: [covers]}, maxSize: 1000, quota: {address: %d}}
+  binary: {map: {Books: [covers]}, maxSize: 10000, quota: {address: %d}}
 `, backend, quota)), os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
