@@ -96,7 +96,7 @@ type Bus struct {
 	denials  denials
 
 	replies    batchReplies
-	batchesOff atomic.Bool // the server or the stream does not accept batches
+	batchesOff atomic.Bool // the server or the stream does not accept batches, or has replicas
 
 	background sync.WaitGroup
 	stop       context.CancelFunc // ends background

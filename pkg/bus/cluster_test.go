@@ -1,11 +1,13 @@
 package bus_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -63,10 +65,12 @@ func cluster(t *testing.T) (servers []*server.Server, url string) {
 	return servers, strings.Join(urls, ",")
 }
 
-func TestClusterOfThreeSurvivesTheLossOfOneServer(t *testing.T) {
-	servers, url := cluster(t)
+// replicated is a cluster with the streams on all of its servers.
+func replicated(t *testing.T) (servers []*server.Server, url string, admin *bus.Client) {
+	t.Helper()
+	servers, url = cluster(t)
 	eventually(t, func() bool { return slices.ContainsFunc(servers, (*server.Server).JetStreamIsLeader) })
-	admin := dial(t, url, "admin")
+	admin = dial(t, url, "admin")
 	eventually(t, func() bool {
 		_, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, 3, false)
 		return err == nil
@@ -75,6 +79,45 @@ func TestClusterOfThreeSurvivesTheLossOfOneServer(t *testing.T) {
 		s, err := admin.JetStream().Stream(t.Context(), bus.StreamEvents)
 		return err == nil && s.CachedInfo().Config.Replicas == 3 && len(s.CachedInfo().Cluster.Replicas) == 2
 	})
+	return servers, url, admin
+}
+
+// A leader without followers has what it was sent and stored nothing. Sent again, a message is a duplicate to it:
+// in a batch it would be skipped, and the batch acknowledged, although nothing of it may ever be stored.
+func TestNothingCountsAsPublishedThatALeaderAloneHas(t *testing.T) {
+	servers, url, admin := replicated(t)
+	front := as(t, url, "front", nil)
+	known, alone := events("known", 1, 10), events("alone", 2, 10)
+	eventually(t, func() bool { return front.Publish(t.Context(), known) == nil })
+	s, err := admin.JetStream().Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader := servers[slices.IndexFunc(servers, func(x *server.Server) bool { return x.Name() == s.CachedInfo().Cluster.Leader })]
+	lonely := as(t, leader.ClientURL(), "front", nil)
+	if !lonely.BatchesOff() || s.CachedInfo().Config.AllowBatchPublish {
+		t.Error("a stream with replicas takes batches")
+	}
+	if err := lonely.Publish(t.Context(), known); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range servers {
+		if x != leader {
+			x.Shutdown()
+			x.WaitForShutdown()
+		}
+	}
+	for _, list := range [][]bus.Event{alone, {known[0], alone[0], alone[1]}, {known[0], alone[1]}} {
+		brief, cancel := context.WithTimeout(t.Context(), time.Second)
+		if err := lonely.Publish(brief, list); err == nil {
+			t.Errorf("%d events were acknowledged", len(list))
+		}
+		cancel()
+	}
+}
+
+func TestClusterOfThreeSurvivesTheLossOfOneServer(t *testing.T) {
+	servers, url, admin := replicated(t)
 	for what, replicas := range map[string]int{"configured": 3, "left as they are": 0} {
 		if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, replicas, true); err != nil || found[0].NeedsSetup() {
 			t.Errorf("replicas that are %s: %v, %v", what, found, err)

@@ -35,6 +35,8 @@ type Diff struct {
 	State  State
 	Keys   []string // the settings that differ, or differed
 	Detail string   // how
+
+	replicas int // of the stream, the larger number if it is being changed
 }
 
 // NeedsSetup reports whether it is missing or differs.
@@ -87,6 +89,8 @@ func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, 
 			return d, nil
 		}
 		want.Replicas = max(replicas, 1)
+		want.AllowBatchPublish = want.AllowBatchPublish && want.Replicas == 1
+		d.replicas = want.Replicas
 		return d.done(Created, Explain(ctx, createStream(changing, js, want), "it is missing and can't be created", SetupHint))
 	}
 	if err != nil {
@@ -94,10 +98,11 @@ func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, 
 	}
 	have := stream.CachedInfo().Config
 	merged := mergeStream(have, want)
-	merged.AllowBatchPublish = want.AllowBatchPublish && (have.AllowBatchPublish || supportsBatches(js.Conn()))
 	if replicas > 0 {
 		merged.Replicas = replicas
 	}
+	d.replicas = max(have.Replicas, merged.Replicas)
+	merged.AllowBatchPublish = want.AllowBatchPublish && d.replicas <= 1 && (have.AllowBatchPublish || supportsBatches(js.Conn()))
 	if d.compareStream(have, merged); len(d.Keys) == 0 {
 		return d, nil
 	}

@@ -46,19 +46,22 @@ const (
 // consumer of a stream that is missing finds that out.
 func (b *Bus) Setup(ctx context.Context) error {
 	var err error
+	replicated := false
 	session := b.state.current()
 	configs := StreamConfigs(b.opts.Events)
 	if b.opts.Unmanaged {
 		configs = nil
 	}
 	for _, config := range configs {
-		if err = b.setupStream(ctx, config); err != nil {
+		var found Diff
+		if found, err = b.setupStream(ctx, config); err != nil {
 			err = errs.Wrap(err, errs.Unavailable, "set up stream %s", config.Name)
 			break
 		}
+		replicated = replicated || found.replicas > 1
 	}
 	if err == nil {
-		b.batchesOff.Store(false)
+		b.batchesOff.Store(replicated)
 	}
 	b.streams.set(session, err)
 	return err
@@ -70,13 +73,13 @@ const SetupHint = "run `belfry bus setup` with an admin's credentials"
 
 // setupStream tolerates differences that it can't change, so that a user who may
 // only read streams can use those that someone else has created.
-func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) error {
+func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) (Diff, error) {
 	found, err := setupStream(ctx, b, want, b.opts.Replicas, false)
 	if err == nil || found.State != Drifted || slices.Contains(found.Keys, "subjects") || !b.conn.IsConnected() {
-		return err
+		return found, err
 	}
 	b.log.Warn("a stream of the bus is not as configured", "stream", want.Name, "error", err)
-	return nil
+	return found, nil
 }
 
 // StreamConfigs are the configurations of belfry's streams, EVENTS first.

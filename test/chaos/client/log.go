@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,7 +25,9 @@ type Log struct {
 	tag      string
 	conn     *nats.Conn
 	js       jetstream.JetStream
-	next     uint64 // sequence that the next Read begins with
+	first    uint64          // sequence of the first event of the run
+	next     uint64          // sequence that the next Read begins with
+	read     map[string]bool // ids that Read returned
 	consumes jetstream.ConsumeContext
 
 	mu       sync.Mutex
@@ -38,7 +41,7 @@ func OpenLog(ctx context.Context, url, tag string) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{tag: tag, conn: conn, received: map[string]bool{}}
+	l := &Log{tag: tag, conn: conn, received: map[string]bool{}, read: map[string]bool{}}
 	if l.js, err = jetstream.New(conn, jetstream.WithDefaultTimeout(requestTimeout)); err == nil {
 		err = l.openWithRetry(ctx)
 	}
@@ -72,7 +75,8 @@ func (l *Log) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.next = stream.CachedInfo().State.LastSeq + 1
+	l.first = stream.CachedInfo().State.LastSeq + 1
+	l.next = l.first
 	return l.listen(ctx)
 }
 
@@ -149,41 +153,75 @@ func (l *Log) Read(ctx context.Context) ([]history.Event, error) {
 			return nil, err
 		}
 	}
-	last := stream.CachedInfo().State.LastSeq
-	if last < l.next {
-		return nil, nil
-	}
-	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: l.next,
-	})
+	events, next, err := l.readFrom(ctx, stream, l.next)
 	if err != nil {
 		return nil, err
+	}
+	l.next = next
+	for i := range events {
+		l.read[events[i].ID] = true
+	}
+	return events, nil
+}
+
+// Missed reads the log of the run once more, and returns the events that no Read returned. There is
+// one only if a server showed the log without it before.
+func (l *Log) Missed(ctx context.Context) ([]history.Event, error) {
+	stream, err := l.js.Stream(ctx, bus.StreamEvents)
+	if err != nil {
+		return nil, err
+	}
+	events, _, err := l.readFrom(ctx, stream, l.first)
+	return slices.DeleteFunc(events, func(e history.Event) bool { return l.read[e.ID] }), err
+}
+
+// readFrom returns the events of the run from a position to the end of the log, and the position behind it.
+// The log has every sequence: one that is not there was lost.
+func (l *Log) readFrom(ctx context.Context, stream jetstream.Stream, next uint64) ([]history.Event, uint64, error) {
+	last := stream.CachedInfo().State.LastSeq
+	if last < next {
+		return nil, next, nil
+	}
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: next,
+	})
+	if err != nil {
+		return nil, next, err
 	}
 	messages, err := consumer.Messages()
 	if err != nil {
-		return nil, err
+		return nil, next, err
 	}
 	defer messages.Stop()
 	var events []history.Event
-	for l.next <= last {
+	for next <= last {
 		m, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
-			return nil, fmt.Errorf("reading the log at %d of %d: %w", l.next, last, err)
+			return nil, next, fmt.Errorf("reading the log at %d of %d: %w", next, last, err)
 		}
 		meta, err := m.Metadata()
 		if err != nil {
-			return nil, err
+			return nil, next, err
 		}
 		e, err := event.Decode(m.Data())
 		if err != nil {
-			return nil, fmt.Errorf("event %d of the log: %w: %s", meta.Sequence.Stream, err, history.Short(m.Data()))
+			return nil, next, fmt.Errorf("event %d of the log: %w: %s", meta.Sequence.Stream, err, history.Short(m.Data()))
+		}
+		if meta.Sequence.Stream > next {
+			l.fail(fmt.Sprintf("the log has no events %d to %d", next, meta.Sequence.Stream-1))
 		}
 		if l.ours(&e) {
 			events = append(events, history.Event{Envelope: e, Sequence: meta.Sequence.Stream})
 		}
-		l.next = meta.Sequence.Stream + 1
+		next = meta.Sequence.Stream + 1
 	}
-	return events, nil
+	return events, next, nil
+}
+
+func (l *Log) fail(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failures = append(l.failures, text)
 }
 
 // Received returns the ids of the events that the durable listener received since the last call, and

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -51,9 +52,37 @@ func (r *Run) Check(ctx context.Context) error {
 			return err
 		}
 	}
+	if len(found.Violations) > 0 {
+		if err := r.explain(ctx, s, found); err != nil {
+			return err
+		}
+	}
 	r.report.add(found)
 	r.remember(s)
 	r.logf("checked after round %d: %s", r.report.Rounds, r.Report().Line())
+	return nil
+}
+
+// explain says what the log has now, where that differs from what was read of it before, and what the
+// listener received without an event in the log.
+func (r *Run) explain(ctx context.Context, s *history.Segment, found *check.Report) error {
+	missed, err := r.log.Missed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range missed {
+		found.Violations = append(found.Violations, check.Violation{Kind: check.WrongReply, Object: "log",
+			Text: fmt.Sprintf("the log has the event %s %s of %s at %d now, and had it not when that was read", e.ID, e.Event, e.Object(), e.Sequence)})
+	}
+	read := map[string]bool{}
+	for _, e := range s.Events {
+		read[e.ID] = true
+	}
+	for id := range s.Received {
+		if !read[id] {
+			r.logf("the listener received %s, which was not read of the log", id)
+		}
+	}
 	return nil
 }
 
