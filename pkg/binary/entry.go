@@ -105,8 +105,8 @@ func (t entryTable) get(ctx context.Context, hash string) (Entry, error) {
 			return Entry{}, err
 		}
 		mark, deleted, err := t.store.Deleted(internal(ctx), uuid)
-		if err != nil || deleted || mark == 0 {
-			return Entry{Service: t.service, Hash: hash, mark: mark}, err
+		if err != nil || deleted || mark.Revision == 0 {
+			return Entry{Service: t.service, Hash: hash, mark: mark.Revision}, err
 		}
 		// It was created between the two reads.
 	}

@@ -126,6 +126,16 @@ func TestClusterOfThreeSurvivesTheLossOfOneServer(t *testing.T) {
 	if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, 1, true); err != nil || !strings.Contains(found[0].Detail, "replicas 3 instead of 1") {
 		t.Errorf("%v, %v", found, err)
 	}
+	for _, replicas := range []int{1, 3} {
+		eventually(t, func() bool {
+			found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, replicas, false)
+			return err == nil && found[0].State == bus.InSync
+		})
+		s, err := admin.JetStream().Stream(t.Context(), bus.StreamEvents)
+		if err != nil || s.CachedInfo().Config.AllowBatchPublish != (replicas == 1) {
+			t.Errorf("a stream that is changed to %d replicas: %v", replicas, err)
+		}
+	}
 	front := as(t, url, "front", nil)
 	listenThroughEach(t, admin, front, servers)
 	for i, s := range append([]*server.Server{nil}, servers[0]) {

@@ -27,8 +27,8 @@ func (r *Reconciler) deleteOrphans(ctx context.Context, m *store.Mapping, target
 	ctx = withOrigin(ctx, event.OriginCascade)
 	objects := r.set.Store(m.Source)
 	isOrphan := func(ctx context.Context, x store.Stored) (bool, error) {
-		revision, deleted, err := r.set.Store(m.Target).Deleted(ctx, target)
-		return deleted && IsOrphan(m, x, target, revision), err
+		t, deleted, err := r.set.Store(m.Target).Deleted(ctx, target)
+		return deleted && IsOrphan(m, x, target, t), err
 	}
 	for _, source := range sources {
 		x, err := objects.Get(ctx, source)
@@ -45,11 +45,9 @@ func (r *Reconciler) deleteOrphans(ctx context.Context, m *store.Mapping, target
 const gracePeriod = uint64(GracePeriod / time.Microsecond) // in revisions
 
 // IsOrphan reports whether an object should have been deleted with its target,
-// which was deleted at a revision and has not been created again. Nobody knows the
-// owner of a target that is gone, unless it is a user: then no object is an orphan of a
-// mapping that asks for the same owner.
-func IsOrphan(m *store.Mapping, x store.Stored, target string, deleted uint64) bool {
-	return LinkedTo(m, x, m.TargetOf(target, nil)) && UpdatedAt(x) <= deleted+gracePeriod
+// which was deleted and has not been created again.
+func IsOrphan(m *store.Mapping, x store.Stored, target string, t store.Tombstone) bool {
+	return LinkedTo(m, x, m.DeletedTarget(target, t)) && UpdatedAt(x) <= t.Revision+gracePeriod
 }
 
 // LinkedTo reports whether an object names a target, and has the same owner if the

@@ -329,7 +329,7 @@ const publishTimeout = 10 * time.Second
 // the log has as long as it has older ones. It reports errs.Unavailable while that
 // event may not have been published yet.
 func (h *Hub) lastState(ctx context.Context, s *store.Store, uuid string) (object.Object, error) {
-	revision, marked, err := s.Deleted(ctx, uuid)
+	t, marked, err := s.Deleted(ctx, uuid)
 	if err != nil {
 		return nil, err
 	}
@@ -345,8 +345,8 @@ func (h *Hub) lastState(ctx context.Context, s *store.Store, uuid string) (objec
 			return nil, nil
 		}
 	}
-	if marked && e.Revision < revision {
-		if time.Since(time.UnixMicro(int64(revision))).Abs() < publishTimeout { // later than now: the clock was set back
+	if marked && e.Revision < t.Revision {
+		if time.Since(time.UnixMicro(int64(t.Revision))).Abs() < publishTimeout { // later than now: the clock was set back
 			return nil, errs.New(errs.Unavailable, "the log does not have the deletion of %s %q yet", s.Name(), uuid)
 		}
 		return nil, nil

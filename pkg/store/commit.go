@@ -38,6 +38,8 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record,
 	if w.next != nil {
 		out.Body = w.next.Encode()
 		out.Keys = s.keys(w.uuid, out.Body)
+	} else if s.owner != "" {
+		out.Owner = ownerOf(s.owner, w.uuid, w.base.Body)
 	}
 	if s.opts.NoEvents {
 		return s.commitWithoutEvents(ctx, out)

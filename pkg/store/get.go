@@ -104,12 +104,18 @@ func (s *Store) Exists(ctx context.Context, uuid string) (bool, error) {
 	return found && !record.Deleted, err
 }
 
-// Deleted returns the revision of the tombstone of an object. It returns false
-// when the object exists, never existed, or was deleted so long ago that its
+// Tombstone is what is left of a deleted object until it is purged.
+type Tombstone struct {
+	Revision uint64 // of the deletion
+	Owner    string // of the object, in a store with owners
+}
+
+// Deleted returns the tombstone of an object. It returns false when the object
+// exists, with its revision, never existed, or was deleted so long ago that its
 // tombstone has been purged.
-func (s *Store) Deleted(ctx context.Context, uuid string) (revision uint64, deleted bool, err error) {
+func (s *Store) Deleted(ctx context.Context, uuid string) (t Tombstone, deleted bool, err error) {
 	record, found, err := s.driver.Get(ctx, uuid)
-	return record.Revision, found && record.Deleted, err
+	return Tombstone{Revision: record.Revision, Owner: record.Owner}, found && record.Deleted, err
 }
 
 func (s *Store) missing(uuid string) error {

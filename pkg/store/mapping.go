@@ -41,6 +41,15 @@ func (m *Mapping) TargetOf(uuid string, body []byte) Target {
 	return Target{UUID: uuid, Owner: ownerOf(m.TargetOwner, uuid, body)}
 }
 
+// DeletedTarget returns the target that a deleted object was.
+func (m *Mapping) DeletedTarget(uuid string, t Tombstone) Target {
+	owner := t.Owner
+	if !m.OwnerChanges() {
+		owner = ownerOf(m.TargetOwner, uuid, nil)
+	}
+	return Target{UUID: uuid, Owner: owner}
+}
+
 // SourceOf returns the owner of a source object as far as the mapping asks.
 func (m *Mapping) SourceOf(uuid string, body []byte) (owner string) {
 	return ownerOf(m.SourceOwner, uuid, body)

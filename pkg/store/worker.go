@@ -77,7 +77,7 @@ func (w Worker) CopyRecord(ctx context.Context, r driver.Record, pending []drive
 		case err == nil && next.Revision == r.Revision:
 			return true, nil
 		case err == nil:
-			here = driver.Record{Revision: next.Revision, Body: next.Body, Deleted: r.Deleted}
+			here = driver.Record{Revision: next.Revision, Body: next.Body, Deleted: r.Deleted, Owner: r.Owner}
 			continue
 		case !errors.Is(err, errs.Mismatch):
 			return false, err
@@ -100,7 +100,7 @@ func (w Worker) CopyRecord(ctx context.Context, r driver.Record, pending []drive
 // copyEventBatch events it ends at the revision of one of them, and another
 // write has to follow.
 func (s *Store) nextCopy(r driver.Record, pending []driver.Pending, here driver.Record) driver.Write {
-	w := driver.Write{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
+	w := driver.Write{UUID: r.UUID, Revision: r.Revision, Body: r.Body, Owner: r.Owner}
 	if r.Body != nil {
 		w.Keys = s.keys(r.UUID, r.Body)
 	}

@@ -301,7 +301,7 @@ func (c *check) differences(ctx context.Context, target string, sources []string
 
 // undeleted finds objects that the cascade of a deleted target did not delete.
 func (c *check) undeleted(ctx context.Context, target string, sources []string) ([]Difference, error) {
-	revision, deleted, err := c.set.Store(c.m.Target).Deleted(ctx, target)
+	t, deleted, err := c.set.Store(c.m.Target).Deleted(ctx, target)
 	if err != nil || !deleted || !c.m.Cascade {
 		return nil, err
 	}
@@ -311,7 +311,7 @@ func (c *check) undeleted(ctx context.Context, target string, sources []string) 
 		if err != nil {
 			return nil, err
 		}
-		if x.Body != nil && mapping.IsOrphan(c.m, x, target, revision) {
+		if x.Body != nil && mapping.IsOrphan(c.m, x, target, t) {
 			found = append(found, c.difference(Undeleted, target, uuid, "its target was deleted"))
 		}
 	}

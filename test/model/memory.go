@@ -137,6 +137,9 @@ func newRow(w driver.Write) *row {
 		Record: driver.Record{UUID: w.UUID, Revision: w.Revision, Body: bytes.Clone(w.Body), Deleted: w.Body == nil},
 		keys:   cloneKeys(w.Keys),
 	}
+	if r.Deleted {
+		r.Owner = w.Owner
+	}
 	r.hash = hashRecord(r.Record)
 	return r
 }

@@ -71,6 +71,7 @@ type Record struct {
 	Revision uint64 // never repeats for a UUID
 	Body     []byte // the encoded object; nil for a tombstone. Must not be modified
 	Deleted  bool   // a tombstone: the object was deleted at Revision
+	Owner    string // of a tombstone: Write.Owner
 }
 
 // Event is an event in the outbox of a record.
@@ -91,6 +92,7 @@ type Write struct {
 
 	Revision uint64 // the new revision; FirstRevision must be greater than that of the existing record
 	Body     []byte // the new body; nil writes a tombstone without keys
+	Owner    string // of a tombstone, which keeps it: who owned the object
 	Keys     []Key  // all keys of the new body; duplicates count once
 
 	// Event and ExtraEvents are added to the pending events of the record;

@@ -13,8 +13,8 @@
 //	n                      tag            a note: the overflow that a write is about to create
 //	m                      0              the catalog: the indexes and their numbers
 //
-// The item of a record has its revision r, the mark d of a tombstone, and in v
-// the keys and the body, compressed with zstd. Each pending event is an attribute
+// The item of a record has its revision r, the mark d of a tombstone with the
+// owner o of the object, and in v the keys and the body, compressed with zstd. Each pending event is an attribute
 // named after its revision, so that one can be added or removed without changing
 // the others; the set q lists those revisions. While there are any, p has a number
 // from 0 to 7: DynamoDB's own index "pending" consists of the items that have a p.

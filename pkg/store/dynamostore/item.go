@@ -23,6 +23,7 @@ const (
 	// of the item of a record; for events see eventAttr
 	attrRevision = "r"
 	attrDeleted  = "d" // present in a tombstone
+	attrOwner    = "o" // of a tombstone: the owner of the object; missing when it had none
 	attrValue    = "v" // a cell: entries and body
 	attrWaiting  = "q" // the revisions of the pending events, a set
 	attrPending  = "p" // a shard, present while events are pending: the key of the index "pending"
@@ -99,6 +100,7 @@ type record struct {
 	uuid     string
 	revision uint64
 	deleted  bool
+	owner    string // of a tombstone
 	value    cell
 	events   map[uint64]cell // pending, by revision
 
@@ -109,7 +111,7 @@ type record struct {
 }
 
 func decodeRecord(it item) (*record, error) {
-	r := &record{uuid: textOf(it[attrPartition]), deleted: it[attrDeleted] != nil}
+	r := &record{uuid: textOf(it[attrPartition]), deleted: it[attrDeleted] != nil, owner: textOf(it[attrOwner])}
 	if len(r.uuid) < 2 {
 		return nil, errMalformed
 	}
@@ -149,7 +151,7 @@ func (r *record) setValue(packed []byte) error {
 
 func (r *record) record() driver.Record {
 	if r.deleted {
-		return driver.Record{UUID: r.uuid, Revision: r.revision, Deleted: true}
+		return driver.Record{UUID: r.uuid, Revision: r.revision, Deleted: true, Owner: r.owner}
 	}
 	return driver.Record{UUID: r.uuid, Revision: r.revision, Body: r.body}
 }

@@ -183,10 +183,14 @@ func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 func (s *store) updateInput(p *plan) *dynamodb.UpdateItemInput {
 	values := item{":r": numberAttr(p.w.Revision), ":v": bytesAttr(p.value.encode())}
 	in := &dynamodb.UpdateItemInput{TableName: &s.table, Key: recordItem(p.w.UUID), ExpressionAttributeValues: values}
-	set, rest := "SET r = :r, v = :v", " REMOVE d"
+	set, rest := "SET r = :r, v = :v", " REMOVE d, o"
 	if p.w.Body == nil {
-		set, rest = set+", d = :d", ""
+		set, rest = set+", d = :d", " REMOVE o"
 		values[":d"] = &types.AttributeValueMemberBOOL{Value: true}
+		if p.w.Owner != "" {
+			set, rest = set+", o = :o", ""
+			values[":o"] = textAttr(p.w.Owner)
+		}
 	}
 	if len(p.events) > 0 {
 		set, rest = set+", p = :p", rest+" ADD q :q"

@@ -8,7 +8,7 @@
 // and none is a prefix of another.
 //
 //	<store> o <uuid>                    the live record
-//	<store> t <uuid>                    the tombstone: its revision
+//	<store> t <uuid>                    the tombstone: its revision, the owner of the object
 //	<store> r <revision> <uuid>         the tombstones in the order of revisions, for Purge
 //	<store> e <revision> <uuid>         a pending event
 //	<store> i <index> <parts> <uuid>    an index entry; no value

@@ -58,15 +58,16 @@ func setRecord(batch *pebble.Batch, store uint32, uuid string, r stored) error {
 	return op.Finish()
 }
 
-func encodeTombstone(revision uint64) []byte {
-	return binary.BigEndian.AppendUint64([]byte{format}, revision)
+// encodeTombstone encodes a tombstone: format, revision, owner.
+func encodeTombstone(revision uint64, owner string) []byte {
+	return append(binary.BigEndian.AppendUint64([]byte{format}, revision), owner...)
 }
 
-func decodeTombstone(value []byte) (uint64, error) {
-	if len(value) != valueHeader || value[0] != format {
-		return 0, errFormat("a tombstone")
+func decodeTombstone(value []byte) (revision uint64, owner string, err error) {
+	if len(value) < valueHeader || value[0] != format {
+		return 0, "", errFormat("a tombstone")
 	}
-	return binary.BigEndian.Uint64(value[1:]), nil
+	return binary.BigEndian.Uint64(value[1:]), string(value[valueHeader:]), nil
 }
 
 // setEvent adds a pending event to a batch: format, ID and subject each after

@@ -130,11 +130,11 @@ func (s *store) getTombstone(key []byte, uuid string) (driver.Record, bool, erro
 	if err != nil {
 		return driver.Record{}, false, wrapReadError(err)
 	}
-	revision, err := decodeTombstone(value)
+	revision, owner, err := decodeTombstone(value)
 	if err := errors.Join(err, wrapReadError(closer.Close())); err != nil {
 		return driver.Record{}, false, err
 	}
-	return driver.Record{UUID: uuid, Revision: revision, Deleted: true}, true, nil
+	return driver.Record{UUID: uuid, Revision: revision, Deleted: true, Owner: owner}, true, nil
 }
 
 func (s *store) stripe(uuid string) *stripe {

@@ -136,7 +136,7 @@ func (s *store) writeTombstone(batch *pebble.Batch, p current, w *driver.Write) 
 	if err := batch.Set(appendRevisionKey(nil, s.id, kindRevision, w.Revision, w.UUID), nil, nil); err != nil {
 		return err
 	}
-	return batch.Set(appendUUIDKey(nil, s.id, kindTombstone, w.UUID), encodeTombstone(w.Revision), nil)
+	return batch.Set(appendUUIDKey(nil, s.id, kindTombstone, w.UUID), encodeTombstone(w.Revision, w.Owner), nil)
 }
 
 // deleteTombstone deletes a tombstone.

@@ -12,6 +12,7 @@
 //	r    the revision, as 20 digits: as text, 64-bit revisions keep their order
 //	b    the body, as bytes; missing in a tombstone
 //	t    of a tombstone only: its revision again
+//	o    of a tombstone only: the owner of the object; missing when it had none
 //	k:…  the keys in an index: a text, or an array of them where there may be several
 //	e    the pending events, each under the digits of its revision: i ID, s subject, d payload
 //	n    the number of pending events; missing when there are none

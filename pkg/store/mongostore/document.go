@@ -19,6 +19,7 @@ const (
 	revisionField  = "r"
 	bodyField      = "b"
 	tombstoneField = "t"
+	ownerField     = "o"
 	eventsField    = "e"
 	countField     = "n"
 	pendingField   = "p"
@@ -31,7 +32,7 @@ const (
 
 // recordFields returns the projection of a record and another field.
 func recordFields(other string) bson.D {
-	return bson.D{{Key: revisionField, Value: 1}, {Key: bodyField, Value: 1}, {Key: tombstoneField, Value: 1}, {Key: other, Value: 1}}
+	return bson.D{{Key: revisionField, Value: 1}, {Key: bodyField, Value: 1}, {Key: tombstoneField, Value: 1}, {Key: ownerField, Value: 1}, {Key: other, Value: 1}}
 }
 
 // digits returns a revision as text with the same order.
@@ -64,6 +65,11 @@ func (s *store) fields(w *driver.Write) (set, unset bson.D, err error) {
 	} else {
 		set = append(set, bson.E{Key: bodyField, Value: binary(w.Body)})
 		unset = append(unset, bson.E{Key: tombstoneField, Value: ""})
+	}
+	if w.Body == nil && w.Owner != "" {
+		set = append(set, bson.E{Key: ownerField, Value: w.Owner})
+	} else {
+		unset = append(unset, bson.E{Key: ownerField, Value: ""})
 	}
 	return set, unset, nil
 }
@@ -152,7 +158,8 @@ func (s *store) decodeRecord(doc bson.Raw) (driver.Record, error) {
 		return driver.Record{}, s.errForeign(doc)
 	}
 	if !doc.Lookup(tombstoneField).IsZero() {
-		return driver.Record{UUID: uuid, Revision: revision, Deleted: true}, nil
+		owner, _ := doc.Lookup(ownerField).StringValueOK()
+		return driver.Record{UUID: uuid, Revision: revision, Deleted: true, Owner: owner}, nil
 	}
 	_, body, ok := doc.Lookup(bodyField).BinaryOK()
 	if !ok {
