@@ -45,8 +45,6 @@ type Options struct {
 	Concurrency int
 
 	Now func() time.Time // nil: time.Now
-
-	Sleep func(context.Context, time.Duration) error // nil: backoff.Sleep
 }
 
 // Worker handles deletions. It is safe for concurrent use.
@@ -54,7 +52,6 @@ type Worker struct {
 	set         *store.Set
 	concurrency int
 	now         func() time.Time
-	sleep       func(context.Context, time.Duration) error
 }
 
 // NewWorker returns a worker for the stores of a set.
@@ -62,43 +59,18 @@ func NewWorker(set *store.Set, o Options) *Worker {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Sleep == nil {
-		o.Sleep = backoff.Sleep
-	}
-	return &Worker{set: set, concurrency: cmp.Or(o.Concurrency, 64), now: o.Now, sleep: o.Sleep}
+	return &Worker{set: set, concurrency: cmp.Or(o.Concurrency, 64), now: o.Now}
 }
 
 // Handle deletes what the deleted object's cascading mappings link to it.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	ctx = store.WithCall(ctx, store.Call{Origin: Name, Actor: e.Actor, Ctx: e.Ctx})
 	for _, m := range w.set.Cascades()[e.Store] {
-		began := w.now()
 		if err := w.deleteLinked(ctx, m, e); err != nil {
-			return err
-		}
-		if err := w.deleteLate(ctx, m, e, began); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// deleteLate deletes what was saved during the grace period, where the mapping asks for the
-// same owner: once the target is gone only its event has its owner, so that the worker of
-// mappings can't decide about these objects. It waits for the end of the period, unless the
-// objects were first queried after it.
-func (w *Worker) deleteLate(ctx context.Context, m *store.Mapping, e *event.Envelope, queried time.Time) error {
-	end := deletedAt(e) + uint64(mapping.GracePeriod.Microseconds())
-	if !m.OwnerChanges() || store.RevisionAt(queried) >= end {
-		return nil
-	}
-	if now := store.RevisionAt(w.now()); now < end {
-		left := time.Duration(end-now) * time.Microsecond
-		if err := w.sleep(ctx, min(left, mapping.GracePeriod)); err != nil { // the clock may have been set back
-			return err
-		}
-	}
-	return w.deleteLinked(ctx, m, e)
 }
 
 // targetOf returns the target that an event of its deletion is about.

@@ -71,11 +71,11 @@ func (f *fixture) delete(name, uuid string) *event.Envelope {
 	if err := f.set.Store(name).Delete(f.Context(), uuid, 0); err != nil {
 		f.Fatal(err)
 	}
-	revision, _, err := f.set.Store(name).Deleted(f.Context(), uuid)
+	t, _, err := f.set.Store(name).Deleted(f.Context(), uuid)
 	if err != nil {
 		f.Fatal(err)
 	}
-	return &event.Envelope{Event: event.StoreDeleted, Store: name, UUID: uuid, Revision: revision}
+	return &event.Envelope{Event: event.StoreDeleted, Store: name, UUID: uuid, Revision: t.Revision}
 }
 
 func (f *fixture) handle(e *event.Envelope) {

@@ -60,6 +60,14 @@ func cascadeScenarios() map[string]model.Scenario {
 			},
 			Clients: [][]model.Op{{model.Delete("Authors", "a"), model.Save("Authors", "a", `{"owner":"bob"}`)}},
 		},
+		"the owner of a target and a stranger save sources while it is deleted": {
+			Mappings: cascades(ownBooks(0)),
+			Setup:    []model.Op{model.Save("Authors", "a", `{"owner":"ann"}`)},
+			Clients: [][]model.Op{
+				{model.Delete("Authors", "a")},
+				{model.Save("Books", "x", `{"author":"a","owner":"ann"}`), model.Save("Books", "y", `{"author":"a","owner":"bob"}`)},
+			},
+		},
 		"a cycle of two": {
 			Mappings: people,
 			Setup:    []model.Op{model.Save("People", "p", `{"boss":"q"}`), model.Save("People", "q", `{"boss":"p"}`)},

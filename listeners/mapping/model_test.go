@@ -1,10 +1,8 @@
 package mapping_test
 
 import (
-	"context"
 	"slices"
 	"testing"
-	"time"
 
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
@@ -17,14 +15,11 @@ func workers(set *store.Set) []model.Consumer {
 	mapper := mapping.NewWorker(set, mapping.Options{})
 	all := []model.Consumer{{Name: "mapping", Filters: mapping.Filters(set), Handle: mapper.HandleSerially}}
 	if filters := cascade.Filters(set); len(filters) > 0 {
-		cascader := cascade.NewWorker(set, cascade.Options{Concurrency: 1, Sleep: noSleep})
+		cascader := cascade.NewWorker(set, cascade.Options{Concurrency: 1})
 		all = append(all, model.Consumer{Name: "cascade", Filters: filters, Handle: cascader.Handle})
 	}
 	return all
 }
-
-// noSleep has the cascade query again at once: in the model nothing is saved late where it would have to wait.
-func noSleep(context.Context, time.Duration) error { return nil }
 
 func newChecker(t *testing.T, s model.Scenario) *model.Checker {
 	t.Helper()

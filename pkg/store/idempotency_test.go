@@ -104,9 +104,9 @@ func TestIdempotentDelete(t *testing.T) {
 	if err := s.Delete(onced(t, store.Idempotency{ID: "k", Revision: ahead() + 2, Incarnation: once.Incarnation}), "emma", 0); !errors.Is(err, store.ErrSuperseded) {
 		t.Error(err)
 	}
-	revision, deleted, err := s.Deleted(t.Context(), "emma")
-	if err != nil || !deleted || revision != once.Revision {
-		t.Errorf("%d, %t, %v", revision, deleted, err)
+	left, deleted, err := s.Deleted(t.Context(), "emma")
+	if err != nil || !deleted || left.Revision != once.Revision {
+		t.Errorf("%+v, %t, %v", left, deleted, err)
 	}
 	if _, err := s.Save(t.Context(), parse(t, `{}`), "emma"); err != nil {
 		t.Fatal(err)

@@ -21,19 +21,29 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T, limit int, books ...string) *fixture {
-	set, err := model.OpenSet(t.Context(), model.NewMemory(), []store.Mapping{{
-		Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true, Limit: limit,
-	}}, nil)
+	f := openFixture(t, store.Mapping{Limit: limit})
+	for _, book := range books {
+		f.save("Books", book, `{"author":"a","title":"t"}`)
+	}
+	f.reconcile("a", books...)
+	return f
+}
+
+// ownedFixture has a mapping that asks for the same owner, and no book.
+func ownedFixture(t *testing.T, targetOwner string) *fixture {
+	return openFixture(t, store.Mapping{Limit: 10, SourceOwner: "user", TargetOwner: targetOwner})
+}
+
+// openFixture has two authors, and the mapping of books into them with the given settings.
+func openFixture(t *testing.T, m store.Mapping) *fixture {
+	m.Source, m.Target, m.Key, m.Array, m.Fields, m.Cascade = "Books", "Authors", "author", "books", []string{"title"}, true
+	set, err := model.OpenSet(t.Context(), model.NewMemory(), []store.Mapping{m}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &fixture{t, set}
 	f.save("Authors", "a", `{}`)
 	f.save("Authors", "b", `{}`)
-	for _, book := range books {
-		f.save("Books", book, `{"author":"a","title":"t"}`)
-	}
-	f.reconcile("a", books...)
 	return f
 }
 

@@ -16,6 +16,7 @@ func hashRecord(r driver.Record) uint64 {
 	b = append(b, r.UUID...)
 	b = append(b, 0)
 	b = binary.LittleEndian.AppendUint64(b, r.Revision)
+	b = append(append(b, r.Owner...), 0)
 	return maphash.Bytes(seed, append(b, r.Body...))
 }
 

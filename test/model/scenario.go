@@ -10,6 +10,7 @@ import (
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
 // Scenario is the initial state of a check and the operations that clients make.
@@ -186,6 +187,13 @@ func OpenSet(ctx context.Context, backend driver.Backend, mappings []store.Mappi
 				o.Arrays = append(o.Arrays, m.Array)
 			}
 		}
+		if field := ownerField(mappings, name); field != "" {
+			rules, problems := policy.Compile(policy.Rules{OwnerField: field})
+			if len(problems) > 0 {
+				return nil, fmt.Errorf("%v", problems)
+			}
+			o.Policy = rules
+		}
 		if adapt != nil {
 			adapt(&o)
 		}
@@ -196,6 +204,16 @@ func OpenSet(ctx context.Context, backend driver.Backend, mappings []store.Mappi
 		stores = append(stores, s)
 	}
 	return store.NewSet(stores, mappings), nil
+}
+
+// ownerField is the field of the owner of a store, whose tombstones keep it.
+func ownerField(mappings []store.Mapping, name string) string {
+	for _, m := range mappings {
+		if m.Target == name && m.OwnerChanges() {
+			return m.TargetOwner
+		}
+	}
+	return ""
 }
 
 func timeAt(clock uint64) time.Time { return time.UnixMicro(int64(Epoch + clock*Tick)) }

@@ -204,7 +204,7 @@ func (s *testStore) wantRecord(uuid string, revision uint64, d *doc) {
 }
 
 func checkRecord(got, want driver.Record) error {
-	if got.UUID != want.UUID || got.Revision != want.Revision || got.Deleted != want.Deleted ||
+	if got.UUID != want.UUID || got.Revision != want.Revision || got.Deleted != want.Deleted || got.Owner != want.Owner ||
 		!bytes.Equal(got.Body, want.Body) || want.Deleted && got.Body != nil {
 		return fmt.Errorf("got the record %s, want %s", describe(got), describe(want))
 	}

@@ -11,6 +11,7 @@ func tombstoneTests() []test {
 		{"a UUID may have many incarnations", recreatedRepeatedly},
 		{"deleted records are neither scanned nor found", deletedAreNotFound},
 		{"a tombstone may be written without a record", tombstoneWithoutRecord},
+		{"a tombstone keeps the owner, and a record has none", tombstoneKeepsOwner},
 	}
 }
 
@@ -85,4 +86,29 @@ func tombstoneWithoutRecord(f *fixture) {
 	s.put("a", 0, 6, nil)
 	s.wantRecord("a", 6, nil)
 	s.wantPending("a/5", "a/6")
+}
+
+func tombstoneKeepsOwner(f *fixture) {
+	s := f.open("Books")
+	revision := uint64(1)
+	for _, owner := range []string{"ann", "", "bob \x00\u00e9"} {
+		s.put("a", 0, revision, text("one"))
+		w := s.write("a", revision, revision+1, nil)
+		w.Owner = owner
+		if err := s.Put(f.ctx, w); err != nil {
+			f.Fatal(err)
+		}
+		got, _, err := s.Get(f.ctx, "a")
+		if err == nil {
+			err = checkRecord(got, driver.Record{UUID: "a", Revision: revision + 1, Deleted: true, Owner: owner})
+		}
+		if err != nil {
+			f.Fatal(err)
+		}
+		revision += 2
+	}
+	s.put("a", 0, revision, text("again"))
+	s.wantRecord("a", revision, text("again"))
+	s.put("a", revision, revision+1, nil)
+	s.wantRecord("a", revision+1, nil)
 }
