@@ -156,11 +156,23 @@ func (s *Store) mayReadStored(ctx context.Context, call Call, name string, store
 			return false, err
 		}
 	}
-	reader := s.fieldReader(ctx, call)
-	if reader == nil {
-		return true, nil
+	if reader := s.fieldReader(ctx, call); reader != nil {
+		if may, err := reader.MayRead(ctx, name, stored); !may || err != nil {
+			return false, err
+		}
 	}
-	return reader.MayRead(ctx, name, stored)
+	return !s.opts.InterceptsGet || s.showsByInterceptor(ctx, call, name, stored), nil
+}
+
+// showsByInterceptor reports whether an interceptor of get leaves a field as it is. Where it refuses or fails it does not.
+func (s *Store) showsByInterceptor(ctx context.Context, call Call, name string, stored object.Object) bool {
+	uuid, _ := stored.Text("uuid")
+	seen, err := s.get(ctx, call, driver.Record{UUID: uuid, Body: stored.Encode()})
+	if err != nil {
+		return false
+	}
+	value := object.Field(seen.Body, name)
+	return value != nil && object.SameValue(value, stored[name])
 }
 
 // allowField evaluates the write rule of a field.

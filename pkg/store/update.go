@@ -59,7 +59,7 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 			return nil, err
 		}
 		if err := s.validate(ctx, next); err != nil {
-			return nil, err
+			return nil, s.concealed(ctx, call, err, stored, input, opts.Patch)
 		}
 		if next, err = s.intercept(ctx, call, "update", uuid, next, record.Body); err != nil {
 			return nil, err
