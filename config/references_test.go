@@ -187,13 +187,14 @@ func TestAuthentication(t *testing.T) {
 			`1:48: authentication.providers.email.subject: expected a single line, not "a\nBcc: b"`,
 			`1:70: authentication.providers.email.mailer: no mailer with this name; the only one is default`,
 			`1:84: authentication.providers.email.skipEmailValidation: requires postValidation: true; otherwise nobody could register`}},
-		{"providers", "authentication: {providers: {gitlab: {clientID: a}, github: {clientID: a, scope: b}, me: {type: oidc}, o: {type: saml, issuer: i}}}\n", []string{
+		{"providers", "authentication: {providers: {gitlab: {clientID: a}, github: {clientID: a, scope: b}, me: {type: oidc}, keys: {type: oidc}, o: {type: saml, issuer: i}}}\n", []string{
 			"1:30: authentication.providers.gitlab: unknown provider; expected one of email, github, google, facebook, amazon, twitter, oidc; a provider with any other name needs type: oidc",
 			"1:53: authentication.providers.github.clientSecret: is missing or empty although clientID is set",
 			"1:75: authentication.providers.github.scope: expected a list, such as [a, b], not a single value",
 			"1:86: authentication.providers.me: is the name of a route below /auth; choose another name for the provider",
-			`1:108: authentication.providers.o.type: expected oidc, not "saml"`,
-			`1:120: authentication.providers.o.issuer: expected a URL such as https://example.com (schemes: https, http), not "i"`}},
+			"1:102: authentication.providers.keys: is the name of a route below /auth; choose another name for the provider",
+			`1:128: authentication.providers.o.type: expected oidc, not "saml"`,
+			`1:140: authentication.providers.o.issuer: expected a URL such as https://example.com (schemes: https, http), not "i"`}},
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 type userCmd struct {
-	Create   userCreateCmd   `cmd:"" help:"Create a user who logs in by e-mail."`
+	Create   userCreateCmd   `cmd:"" help:"Create a user who logs in by e-mail, or a machine."`
 	List     userListCmd     `cmd:"" help:"List all users."`
 	Show     userShowCmd     `cmd:"" help:"Show a user with idents and sessions."`
 	Admin    userAdminCmd    `cmd:"" help:"Make a user an admin, or no longer."`
@@ -24,6 +24,7 @@ type userCmd struct {
 	Enable   userEnableCmd   `cmd:"" help:"Enable a user again."`
 	Password userPasswordCmd `cmd:"" help:"Set a user's password: all sessions end."`
 	Delete   userDeleteCmd   `cmd:"" help:"Delete a user, their idents and sessions, and what else cascades."`
+	Key      userKeyCmd      `cmd:"" help:"Create and revoke API keys of a user."`
 }
 
 // userFlags are those of all commands about users.
@@ -200,7 +201,8 @@ func (c *userEnableCmd) Run(ctx context.Context, s streams) error {
 
 type userCreateCmd struct {
 	userFlags
-	Login      string `arg:"" name:"address" help:"The e-mail address."`
+	Login      string `arg:"" optional:"" name:"address" help:"The e-mail address; none for a machine."`
+	Machine    bool   `help:"The user is a program: it has no login but API keys, see belfry user key."`
 	Admin      bool   `help:"The user is an admin."`
 	Validated  bool   `help:"The address counts as validated."`
 	NoPassword bool   `help:"The user has no password until they recover the account by mail."`
@@ -209,10 +211,13 @@ type userCreateCmd struct {
 
 // Run creates a user, with a password that is read from the terminal or standard input.
 func (c *userCreateCmd) Run(ctx context.Context, s streams) error {
-	if _, err := auth.NormalizeAddress(c.Login); err != nil {
+	switch _, err := auth.NormalizeAddress(c.Login); {
+	case c.Machine && (c.Login != "" || c.Validated || c.NoPassword):
+		return errs.New(errs.Invalid, "--machine: a machine has neither an address nor a password; leave out the address, --validated and --no-password")
+	case !c.Machine && err != nil:
 		return err
 	}
-	q := app.UserRequest{Act: app.CreateUser, Login: c.Login, Admin: c.Admin, Validated: c.Validated}
+	q := app.UserRequest{Act: app.CreateUser, Login: c.Login, Admin: c.Admin, Validated: c.Validated, Machine: c.Machine}
 	if c.Fields != "" {
 		if _, err := object.Parse([]byte(c.Fields)); err != nil {
 			return errs.Wrap(err, errs.Invalid, "--fields: expected a JSON object")
@@ -220,7 +225,7 @@ func (c *userCreateCmd) Run(ctx context.Context, s streams) error {
 		q.Fields = json.RawMessage(c.Fields)
 	}
 	var err error
-	if !c.NoPassword {
+	if !c.NoPassword && !c.Machine {
 		if q.Password, err = readPassword(ctx, s); err != nil {
 			return err
 		}

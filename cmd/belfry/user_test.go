@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,6 +100,75 @@ func TestUsersOnTheCommandLine(t *testing.T) {
 	}
 	say(t, 0, "", user("delete", "ada@example.com", "--yes")...)
 	belfry(t, 1, "there is no user", user("show", "ada@example.com")...)
+}
+
+func TestAPIKeysOnTheCommandLine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "belfry.yaml")
+	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {level: error}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	user := func(args ...string) []string { return append(append([]string{"user"}, args...), "-c", file) }
+	out, _ := say(t, 0, "", user("create", "--machine", "--fields", `{"name":"ci"}`, "--json")...)
+	var machine auth.Account
+	if err := json.Unmarshal([]byte(out), &machine); err != nil || machine.HasPassword || len(machine.Idents) > 0 {
+		t.Fatal(out, err)
+	}
+	for _, c := range [][]string{
+		{"--machine: a machine has neither", "create", "x@example.com", "--machine"},
+		{"is no e-mail address", "create"},
+		{"--expires: expected a time", "key", "create", machine.UUID, "x", "--expires", "tomorrow"},
+		{"must be in the future", "key", "create", machine.UUID, "x", "--expires=-1h"},
+		{"/rule: at 1:1: undeclared reference to 'object'", "key", "create", machine.UUID, "x", "--rule", "object.x"},
+	} {
+		if _, errOut := say(t, 2, "", user(c[1:]...)...); !strings.Contains(errOut, c[0]) {
+			t.Errorf("%v: %s", c[1:], errOut)
+		}
+	}
+	early, errOut := say(t, 0, "", user("key", "create", machine.UUID, "deploy", "--expires", "720h", "--rule", "method == 'GET'")...)
+	if len(early) != 66 || !strings.Contains(errOut, early[:22]) || strings.Contains(errOut, strings.TrimSpace(early)) {
+		t.Errorf("%q, %q", early, errOut)
+	}
+	c, err := config.Load(file, os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.Start(t.Context(), c, logger(c.Log, os.Stderr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Stop(t.Context()) })
+	status := func(token string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.HTTPAddress()+"/auth/me", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token))
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+	served, _ := say(t, 0, "", user("key", "create", machine.UUID, "backup")...)
+	for _, token := range []string{early, served} {
+		if got := status(token); got != 200 {
+			t.Errorf("a key: %d", got)
+		}
+	}
+	if out, _ := say(t, 0, "", user("show", machine.UUID)...); strings.Count(out, `"name": "deploy"`)+strings.Count(out, `"name": "backup"`) != 2 || strings.Contains(out, early[22:65]) {
+		t.Error(out)
+	}
+	say(t, 0, "", user("key", "revoke", machine.UUID, early[:22])...)
+	say(t, 1, "", user("key", "revoke", machine.UUID, early[:22])...)
+	if got := status(early); got != 401 {
+		t.Errorf("a revoked key: %d", got)
+	}
+	say(t, 0, "", user("disable", machine.UUID)...)
+	if got := status(served); got != 401 {
+		t.Errorf("a key of a disabled machine: %d", got)
+	}
 }
 
 // An admin by another rule than the field does not become one by the field.

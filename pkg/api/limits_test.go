@@ -19,6 +19,7 @@ func TestEveryRouteHasALimit(t *testing.T) {
 		{"lists", "GET", "/books"},
 		{"writes", "POST", "/books"}, {"writes", "PUT", "/books/x"}, {"writes", "PATCH", "/books/x"}, {"writes", "DELETE", "/books/x"},
 		{"writes", "DELETE", "/auth"}, {"writes", "DELETE", "/auth/sessions/x"}, {"writes", "DELETE", "/auth/idents/x"},
+		{"reads", "GET", "/auth/keys"}, {"writes", "POST", "/auth/keys"}, {"writes", "DELETE", "/auth/keys/x"},
 	} {
 		r := f.Do(c.method, c.path, "")
 		for n := 0; r.StatusCode != 429 && n < 10_000; n++ { // until the tokens are used up

@@ -30,6 +30,8 @@ const (
 	EnableUser  UserAct = "enable"
 	SetPassword UserAct = "password"
 	DeleteUser  UserAct = "delete"
+	CreateKey   UserAct = "key create"
+	RevokeKey   UserAct = "key revoke"
 )
 
 // UserRequest asks for an act.
@@ -47,6 +49,10 @@ type UserRequest struct {
 	Fields    json.RawMessage `json:"fields,omitempty"` // an object
 	Admin     bool            `json:"admin,omitempty"`
 	Validated bool            `json:"validated,omitempty"`
+	Machine   bool            `json:"machine,omitempty"`
+
+	Key     auth.NewKey `json:"key,omitzero"`      // of CreateKey
+	Revoked string      `json:"revoked,omitempty"` // of RevokeKey: the id of the key
 }
 
 // UserReply has the users whom an act was about: a page for ListUsers, otherwise one, as it is
@@ -54,6 +60,10 @@ type UserRequest struct {
 type UserReply struct {
 	Users []auth.Account `json:"users"`
 	Next  []byte         `json:"next,omitempty"` // nil: there is no further page
+
+	// Of CreateKey: the key and its token, which is shown once.
+	Key   *auth.KeyInfo `json:"key,omitempty"`
+	Token string        `json:"token,omitempty"`
 }
 
 // AskUsers executes one request. Errors: Invalid, NotFound, Exists, Unavailable.
@@ -102,17 +112,26 @@ func manageUsers(ctx context.Context, users *auth.Service, q UserRequest) (*User
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCommand, Ctx: event.Ctx{UserAgent: agent}})
 	if q.Act == ListUsers {
 		page, next, err := users.Accounts(ctx, q.After, userPage)
-		return &UserReply{page, next}, err
+		return &UserReply{Users: page, Next: next}, err
 	}
 	user, err := manageUser(ctx, users, q)
 	if err != nil {
 		return nil, err
 	}
+	reply := &UserReply{}
+	if q.Act == CreateKey {
+		key, token, err := users.IssueKey(ctx, user, q.Key)
+		if err != nil {
+			return nil, err
+		}
+		reply.Key, reply.Token = &key, token
+	}
 	a, err := users.AccountDetails(ctx, user)
 	if err == nil && q.Act == DeleteUser {
 		err = users.DeleteUser(ctx, user.UUID)
 	}
-	return &UserReply{Users: []auth.Account{a}}, err
+	reply.Users = []auth.Account{a}
+	return reply, err
 }
 
 // manageUser executes an act about one user, other than a deletion, and returns the user.
@@ -125,15 +144,17 @@ func manageUser(ctx context.Context, users *auth.Service, q UserRequest) (store.
 				return store.Stored{}, err
 			}
 		}
-		return users.CreateUser(ctx, auth.NewUser{Login: q.Login, Password: q.Password, Fields: fields, Admin: q.Admin, Validated: q.Validated})
+		return users.CreateUser(ctx, auth.NewUser{Login: q.Login, Password: q.Password, Fields: fields, Admin: q.Admin, Validated: q.Validated, Machine: q.Machine})
 	}
 	user, err := users.FindUser(ctx, q.User)
 	if err != nil {
 		return user, err
 	}
 	switch q.Act {
-	case ShowUser, DeleteUser:
+	case ShowUser, DeleteUser, CreateKey:
 		return user, nil
+	case RevokeKey:
+		return user, users.EndKey(ctx, user.UUID, q.Revoked)
 	case GrantAdmin, RevokeAdmin:
 		return users.SetAdmin(ctx, user.UUID, q.Act == GrantAdmin)
 	case DisableUser, EnableUser:

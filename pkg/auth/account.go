@@ -21,6 +21,7 @@ type Account struct {
 	// Those of the user alone; of a list they are nil.
 	Idents   []IdentInfo   `json:"idents,omitempty"`
 	Sessions []SessionInfo `json:"sessions,omitempty"`
+	Keys     []KeyInfo     `json:"keys,omitempty"`
 }
 
 // IdentInfo is an ident as admins see it.
@@ -66,7 +67,10 @@ func (s *Service) AccountDetails(ctx context.Context, user store.Stored) (Accoun
 		return a, err
 	}
 	slices.SortFunc(a.Idents, func(x, y IdentInfo) int { return strings.Compare(x.UUID, y.UUID) })
-	a.Sessions, err = s.ListSessions(ctx, &Session{User: user})
+	if a.Sessions, err = s.ListSessions(ctx, &Session{User: user}); err != nil {
+		return a, err
+	}
+	a.Keys, err = s.keysOf(ctx, user)
 	return a, err
 }
 

@@ -68,6 +68,7 @@ type Service struct {
 	hasher    *hasher
 	accounts  *accountLimiter
 	addresses *ratelimit.Limiter
+	rules     keyRules
 	pending   sync.WaitGroup // background work that no reply waits for
 }
 

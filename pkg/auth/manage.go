@@ -48,23 +48,26 @@ type NewUser struct {
 	Fields    object.Object // those that a program may set
 	Admin     bool
 	Validated bool // the address counts as validated
+	Machine   bool // no address and no password: the user has API keys alone
 }
 
-// CreateUser creates a user with an address, and the event Register. Errors: Invalid for an
-// address, a password or fields that can't be used; Exists when the address is taken.
+// CreateUser creates a user with an address, and the event Register; or a machine. Errors:
+// Invalid for an address, a password or fields that can't be used; Exists when the address is taken.
 func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, error) {
+	if u.Machine {
+		if u.Login != "" || u.Password != "" || u.Validated {
+			return store.Stored{}, errs.New(errs.Invalid, "a machine has neither an address nor a password: it has API keys")
+		}
+		return s.users.Save(managing(ctx), s.newUser(u), object.NewUUID())
+	}
 	if _, err := NormalizeAddress(u.Login); err != nil {
 		return store.Stored{}, err
 	}
 	ctx = managing(ctx)
 	id := emailIdentity(u.Login)
 	id.validated = u.Validated
-	reg := registration{identity: id, fields: s.users.SettableByInterceptor(u.Fields), datas: object.Object{}}
+	reg := registration{identity: id, fields: s.newUser(u), datas: object.Object{}}
 	reg.datas.Set(fieldLogin, id.providerID)
-	if u.Admin {
-		reg.fields.Set(fieldAdmin, true)
-		reg.fields.Set(markAdmin, true)
-	}
 	if u.Password != "" {
 		if err := checkPassword(fieldPassword, u.Password); err != nil {
 			return store.Stored{}, err
@@ -76,6 +79,16 @@ func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, erro
 		reg.fields.Set(fieldPassword, hash)
 	}
 	return s.createUserAs(ctx, func(string) context.Context { return ctx }, reg)
+}
+
+// newUser returns the fields of a new user, without a password.
+func (s *Service) newUser(u NewUser) object.Object {
+	fields := s.users.SettableByInterceptor(u.Fields)
+	if u.Admin {
+		fields.Set(fieldAdmin, true)
+		fields.Set(markAdmin, true)
+	}
+	return fields
 }
 
 // SetAdmin makes a user an admin, or no longer, as far as the rule of the configuration is

@@ -193,6 +193,9 @@ func (s *Service) removeOtherIdents(ctx context.Context, user store.Stored, keep
 // ChangePassword sets a new password for the user who is logged in, ends all
 // sessions and starts a new one. A user with a password has to give it.
 func (s *Service) ChangePassword(ctx context.Context, current, next string, from Client) (IssuedSession, error) {
+	if err := RequireLogin(from.Session); err != nil {
+		return IssuedSession{}, err
+	}
 	if err := checkPassword("newPassword", next); err != nil {
 		return IssuedSession{}, err
 	}

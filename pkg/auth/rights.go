@@ -64,7 +64,8 @@ func (s *Service) seenByRules(user store.Stored, stored object.Object) (object.O
 }
 
 // IsAdmin reports whether the user of a session is an admin, by the rule of the
-// configuration. nil, which is nobody, is not. Whatever asks for an admin asks here.
+// configuration. nil, which is nobody, is not, and neither is an API key. Whatever asks for
+// an admin asks here.
 func (s *Service) IsAdmin(ctx context.Context, me *Session) bool {
-	return me != nil && s.admins.Holds(ctx, me.Visible)
+	return me != nil && me.Key == nil && s.admins.Holds(ctx, me.Visible)
 }

@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"slices"
 	"strconv"
@@ -41,6 +40,7 @@ type Session struct {
 	User    store.Stored  // with all fields
 	Visible object.Object // as rules see the user: the fields that the user may see
 	Expires time.Time
+	Key     *Key // the API key that it is of; nil after a login
 }
 
 // IssuedSession is a new session with its token. The token is stored nowhere.
@@ -126,7 +126,7 @@ func (s *Service) Authenticate(ctx context.Context, token string) (*Session, err
 	if now.Sub(timeField(session, "lastUsed")) >= extendInterval {
 		s.extend(ctx, id)
 	}
-	return &Session{ID: id, User: user, Visible: visible, Expires: timeField(session, fieldExpires)}, nil
+	return &Session{ID: id, User: user, Visible: visible, Expires: timeField(session, fieldExpires), Key: s.keyOf(session)}, nil
 }
 
 // errSessionEnded is returned when a session has ended during a request.
@@ -205,6 +205,9 @@ func (s *Service) extend(ctx context.Context, id string) {
 			}
 			now, fields := s.now(), object.Object{}
 			fields.Set("lastUsed", timestamp(now))
+			if isKey(o) {
+				return store.Mutation{Fields: fields}, nil
+			}
 			fields.Set(fieldExpires, timestamp(earlier(now.Add(SessionIdleTimeout), timeField(o, "created").Add(SessionMaxAge))))
 			return store.Mutation{Fields: fields}, nil
 		})
@@ -248,6 +251,9 @@ const listPage = 200
 func (s *Service) ListSessions(ctx context.Context, me *Session) ([]SessionInfo, error) {
 	list := []SessionInfo{}
 	err := s.sessionsOf(ctx, me.User, func(stored store.Stored, o object.Object) error {
+		if isKey(o) {
+			return nil
+		}
 		text := func(name string) string { t, _ := o.Text(name); return t }
 		list = append(list, SessionInfo{
 			ID: stored.UUID, Current: stored.UUID == me.ID, Type: text("type"), Created: text("created"),
@@ -278,6 +284,9 @@ func (s *Service) sessionsOf(ctx context.Context, user store.Stored, each func(s
 func (s *Service) endExcessSessions(ctx context.Context, user store.Stored) error {
 	var all []string // last use and id
 	err := forEachOwned(ctx, s.sessions, user.UUID, func(stored store.Stored, o object.Object) error {
+		if isKey(o) {
+			return nil
+		}
 		used, _ := o.Text("lastUsed")
 		all = append(all, used+" "+stored.UUID)
 		return nil
@@ -313,25 +322,5 @@ func forEachOwned(ctx context.Context, in *store.Store, user string, each func(s
 // RevokeSession ends a session of the user who is logged in. NotFound when it is
 // not theirs.
 func (s *Service) RevokeSession(ctx context.Context, me *Session, id string) error {
-	ctx = asService(ctx, me.User.UUID)
-	missing := errs.New(errs.NotFound, "you have no session with this id")
-	if !object.ValidUUID(id) {
-		return missing
-	}
-	stored, err := s.sessions.Get(ctx, id)
-	if errors.Is(err, errs.NotFound) {
-		return missing
-	}
-	if err != nil {
-		return err
-	}
-	o, err := stored.Object()
-	if err != nil {
-		return err
-	}
-	owner, _ := o.Text(fieldUser)
-	if subtle.ConstantTimeCompare([]byte(owner), []byte(me.User.UUID)) != 1 {
-		return missing
-	}
-	return s.endSession(ctx, id)
+	return s.revoke(asService(ctx, me.User.UUID), me.User.UUID, id, false)
 }

@@ -255,6 +255,16 @@ func users(c *client) {
 	c.ask(200, "PATCH", "/users/"+me, `{"name":null}`)
 	c.ask(403, "POST", "/idents", `{"uuid":"x"}`)
 	c.ask(404, "DELETE", "/auth/sessions/unknown", "")
+	c.ask(403, "POST", "/auth/keys", `{"name":"deploy","password":"wrong horse"}`)
+	c.ask(400, "POST", "/auth/keys", `{"name":"","password":"correct horse"}`)
+	c.ask(201, "POST", "/auth/keys", `{"name":"deploy","password":"correct horse","rule":"path == '/auth/me'","expires":"2999-01-01T00:00:00Z"}`)
+	key := c.last.text(c.t, "id")
+	c.ask(200, "GET", "/auth/me", "", "Authorization: Bearer "+c.last.text(c.t, "token"))
+	for _, method := range []string{"GET", "HEAD"} {
+		c.ask(200, method, "/auth/keys", "")
+	}
+	c.ask(204, "DELETE", "/auth/keys/"+key, "")
+	c.ask(404, "DELETE", "/auth/keys/"+key, "")
 	c.ask(400, "DELETE", "/auth/sessions/.x", "")
 	c.ask(409, "DELETE", "/auth/idents/ada@example.com_email", "")
 	c.ask(404, "DELETE", "/auth/idents/unknown", "")

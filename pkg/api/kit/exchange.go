@@ -136,6 +136,17 @@ func (x *Exchange) SendJSON(v any) error {
 	return nil
 }
 
+// SendCreated replies with a value that was created and must not be cached.
+func (x *Exchange) SendCreated(v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Cache-Control", NoStore)
+	x.Send(http.StatusCreated, JSON, body)
+	return nil
+}
+
 // SendStatus replies with a status and no body, and must not be cached.
 func (x *Exchange) SendStatus(status int) error {
 	x.SetHeader("Cache-Control", NoStore)

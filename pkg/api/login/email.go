@@ -113,7 +113,7 @@ func credentials(f form) (auth.Credentials, error) {
 }
 
 func (h *handler) changePassword(x *kit.Exchange) error {
-	if _, err := h.require(x); err != nil {
+	if _, err := h.requireLogin(x); err != nil {
 		return err
 	}
 	f, err := readForm(x)

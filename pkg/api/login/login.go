@@ -47,6 +47,9 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	r.HandleGet("/auth", h.providers)
 	r.HandleGet("/auth/me", calls.Limit(kit.Read, h.me))
 	r.Handle(http.MethodDelete, "/auth", calls.Limit(kit.Write, h.logout))
+	r.HandleGet("/auth/keys", calls.Limit(kit.Read, h.keys))
+	r.Handle(http.MethodPost, "/auth/keys", calls.Limit(kit.Write, h.createKey))
+	r.Handle(http.MethodDelete, "/auth/keys/:"+kit.UUIDParam, calls.Limit(kit.Write, h.revokeKey))
 	r.HandleGet("/auth/sessions", calls.Limit(kit.Read, h.sessions))
 	r.Handle(http.MethodDelete, "/auth/sessions/:"+kit.UUIDParam, calls.Limit(kit.Write, h.revoke))
 	r.Handle(http.MethodDelete, "/auth/idents/:"+kit.UUIDParam, calls.Limit(kit.Write, h.unlink))
@@ -105,8 +108,20 @@ func (h *handler) require(x *kit.Exchange) (*auth.Session, error) {
 	return session, err
 }
 
+// requireLogin returns the session of a request that needs one of a login: an API key does not manage the account.
+func (h *handler) requireLogin(x *kit.Exchange) (*auth.Session, error) {
+	session, err := h.require(x)
+	if err == nil {
+		err = auth.RequireLogin(session)
+	}
+	return session, err
+}
+
 func (h *handler) logout(x *kit.Exchange) error {
 	session, err := h.calls.Session(x)
+	if err == nil {
+		err = auth.RequireLogin(session)
+	}
 	if err != nil {
 		return err
 	}
@@ -120,7 +135,7 @@ func (h *handler) logout(x *kit.Exchange) error {
 }
 
 func (h *handler) sessions(x *kit.Exchange) error {
-	session, err := h.require(x)
+	session, err := h.requireLogin(x)
 	if err != nil {
 		return err
 	}
@@ -132,7 +147,7 @@ func (h *handler) sessions(x *kit.Exchange) error {
 }
 
 func (h *handler) revoke(x *kit.Exchange) error {
-	session, err := h.require(x)
+	session, err := h.requireLogin(x)
 	if err != nil {
 		return err
 	}
@@ -150,7 +165,7 @@ func (h *handler) revoke(x *kit.Exchange) error {
 }
 
 func (h *handler) unlink(x *kit.Exchange) error {
-	session, err := h.require(x)
+	session, err := h.requireLogin(x)
 	if err != nil {
 		return err
 	}
@@ -172,12 +187,16 @@ func (h *handler) write(x *kit.Exchange, act func(ctx context.Context) error) er
 }
 
 // client describes the client of a login. A login needs no valid token, so an
-// invalid one counts as none for the rest of the request.
+// invalid one counts as none for the rest of the request. An API key is Denied: it would be
+// ended by the login, or linked to.
 func (h *handler) client(x *kit.Exchange) (auth.Client, error) {
 	session, err := h.calls.Session(x)
 	if errors.Is(err, errs.Unauthenticated) {
 		h.calls.Anonymous(x)
 		err = nil
+	}
+	if err == nil {
+		err = auth.RequireLogin(session)
 	}
 	return auth.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session}, err
 }

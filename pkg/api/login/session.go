@@ -34,10 +34,17 @@ func (s *Sessions) Authenticate(x *kit.Exchange) (*auth.Session, error) {
 		token = s.cookies.value(x.Request, sessionCookie)
 	}
 	session, err := s.service.Authenticate(x.Context(), token)
-	if err == nil && session == nil && ok {
-		err = errs.New(errs.Unauthenticated, "the token in Authorization is not valid, or has expired: log in again")
+	switch {
+	case err != nil:
+		return nil, err
+	case session == nil && ok:
+		return nil, errs.New(errs.Unauthenticated, "the token in Authorization is not valid, or has expired: log in again")
+	case session == nil || session.Key != nil && !ok:
+		return nil, nil // an API key is no cookie: browsers would send it for pages of others
+	case !session.Key.Allows(x.Context(), x.Request.Method, x.Request.URL.Path):
+		return nil, errs.New(errs.Denied, "the rule of the API key %q does not allow %s of this path", session.Key.Name, x.Request.Method)
 	}
-	return session, err
+	return session, nil
 }
 
 // cookies sets belfry's cookies. Over https their names begin with __Host-: then

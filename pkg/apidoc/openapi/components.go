@@ -40,6 +40,7 @@ func (d *document) schemas() *ordered.Object {
 	all.Set(model.UUIDOnly, model.OnlyUUID())
 	all.Set("Provider", provider())
 	all.Set("Session", session())
+	all.Set("APIKey", key())
 	all.Set("Status", ordered.Of("type", "object", "description", "That all is well.", "required", []string{"status"},
 		"properties", ordered.Of("status", ordered.Of("const", "ok"))))
 	all.Set("Problem", problem())
@@ -79,6 +80,19 @@ func session() *ordered.Object {
 		))
 }
 
+func key() *ordered.Object {
+	return ordered.Of("type", "object", "description", "An API key of the user who is logged in.",
+		"required", []string{"id", "name", "created"},
+		"properties", ordered.Of(
+			"id", model.UUID("What revokes it."),
+			"name", ordered.Of("type", "string", "description", "What it is for."),
+			"rule", ordered.Of("type", "string", "description", "The requests that it allows; without it, any."),
+			"created", model.Time("When it was made."),
+			"lastUsed", model.Time("When it was last used, to about an hour; absent before the first use."),
+			"expires", model.Time("When it expires; absent: never."),
+		))
+}
+
 func (d *document) securitySchemes() *ordered.Object {
 	cookie := "belfry"
 	if d.contract.Login.Secure {
@@ -88,7 +102,7 @@ func (d *document) securitySchemes() *ordered.Object {
 		"session", ordered.Of("type", "apiKey", "in", "cookie", "name", cookie,
 			"description", "The session cookie, set by a login. A request with an invalid cookie is anonymous."),
 		"bearer", ordered.Of("type", "http", "scheme", "bearer",
-			"description", "The cookie's value, for programs. A token that is not good is 401."),
+			"description", "The token of a login, or an API key, for programs. A token that is not good is 401, and a request that the rule of an API key does not allow is 403."),
 	)
 }
 

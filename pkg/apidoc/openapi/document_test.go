@@ -59,7 +59,7 @@ func TestDocumentHasTheRoutesOfTheConfiguration(t *testing.T) {
 		{"a storage with signed URLs", `{stores: {A: {expose: {}}}, binaries: {b: {type: S3Storage, bucket: x, presign: 1m}}}`,
 			"paths /binary/{store}/{uuid}/{property}/{index} get responses", "200 206 302 304 400 401 403 404 412 416 429 500 503"},
 		{"and of a list with hidden fields", `stores: {A: {expose: {list: true}, fields: {pin: {read: user != null}}}}`, "paths /a get responses", "200 400 401 403 429 500 503"},
-		{"what nothing refers to", ``, "components responses", "Conflict Denied Internal Invalid NotFound Unauthenticated Unavailable Limited"},
+		{"what nothing refers to", ``, "components responses", "Conflict Denied Internal Invalid NotFound TooLarge TooSlow Unauthenticated Unavailable Unsupported Limited"},
 	} {
 		want := strings.Fields(c.want)
 		slices.Sort(want)

@@ -29,6 +29,7 @@ func (d *document) login() {
 		problems: []int{401, 429, 500, 503},
 	})
 	d.sessions()
+	d.keys()
 	if l.Email {
 		d.email()
 	}
@@ -68,6 +69,35 @@ func (d *document) sessions() {
 		parameters:  parameters("UUID", "Prefer"),
 		replies:     ordered.Of("204", reply("It is unlinked.", nil, "Cache-Control", "Preference-Applied")),
 		problems:    []int{400, 401, 403, 404, 409, 429, 500, 503},
+	})
+}
+
+// keys adds the routes of API keys.
+func (d *document) keys() {
+	list := ordered.Of("type", "object", "required", []string{"keys"},
+		"properties", ordered.Of("keys", ordered.Of("type", "array", "items", model.Ref("APIKey"))))
+	d.get(operation{
+		path: "/auth/keys", tag: loginTag, id: "listKeys", summary: "List one's API keys", security: needed(),
+		replies:  ordered.Of("200", reply("The keys, the oldest first.", asJSON(list), "Cache-Control")),
+		problems: []int{401, 403, 429, 500, 503},
+	})
+	made := ordered.Of("allOf", []any{model.Ref("APIKey"), ordered.Of("type", "object", "required", []string{"token"}, "properties", ordered.Of(
+		"token", ordered.Of("type", "string", "description", "For Authorization: Bearer. It is shown once.")))})
+	text := func(description string) *ordered.Object {
+		return ordered.Of("type", "string", "description", description)
+	}
+	d.add(operation{
+		method: "post", path: "/auth/keys", tag: loginTag, id: "createKey", summary: "Make an API key", security: needed(),
+		body: form([]string{"name"}, false, "name", text("What it is for: 1 to 100 bytes."), "expires", text("When it expires (RFC 3339); never by default."),
+			"rule", text("CEL over `method` and `path` of a request; others are refused."), "password", text("That of the user, if there is one.")),
+		replies:  ordered.Of("201", reply("The key with its token.", asJSON(made), "Cache-Control")),
+		problems: []int{400, 401, 403, 408, 409, 413, 415, 429, 500, 503},
+	})
+	d.add(operation{
+		method: "delete", path: "/auth/keys/{uuid}", tag: loginTag, id: "revokeKey", summary: "Revoke an API key", security: needed(),
+		parameters: parameters("UUID"),
+		replies:    ordered.Of("204", reply("It has ended.", nil, "Cache-Control")),
+		problems:   []int{400, 401, 403, 404, 409, 429, 500, 503},
 	})
 }
 

@@ -16,28 +16,52 @@ import (
 // UserRule is a compiled expression over a user alone. It is safe for concurrent use.
 type UserRule struct{ program cel.Program }
 
-// userVariable is the variable of rules over users.
-const userVariable = "user"
+// RequestRule is a compiled expression over a request: its method and its path. It is safe
+// for concurrent use.
+type RequestRule struct{ program cel.Program }
 
-// userEnvironment is created with the first rule over users, as environment is.
-var userEnvironment = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(
-		cel.Variable(userVariable, cel.DynType),
-		cel.CrossTypeNumericComparisons(true),
-		cel.RegexProgramSizeLimit(patternSize),
-	)
-})
+// The environments are created with the first rule that needs them, as environment is.
+var (
+	userEnvironment = sync.OnceValues(func() (*cel.Env, error) {
+		return plainEnvironment(cel.Variable("user", cel.DynType))
+	})
+	requestEnvironment = sync.OnceValues(func() (*cel.Env, error) {
+		return plainEnvironment(cel.Variable("method", cel.StringType), cel.Variable("path", cel.StringType))
+	})
+)
+
+func plainEnvironment(variables ...cel.EnvOption) (*cel.Env, error) {
+	return cel.NewEnv(append(variables, cel.CrossTypeNumericComparisons(true), cel.RegexProgramSizeLimit(patternSize))...)
+}
 
 // CompileUserRule compiles and type-checks a rule over users. It is nil when there are problems.
 func CompileUserRule(expression string) (*UserRule, []Problem) {
-	env, err := userEnvironment()
+	compiled, problems := compilePlain(userEnvironment, expression, "`user` alone")
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return &UserRule{compiled}, nil
+}
+
+// CompileRequestRule compiles and type-checks a rule over requests. It is nil when there are problems.
+func CompileRequestRule(expression string) (*RequestRule, []Problem) {
+	compiled, problems := compilePlain(requestEnvironment, expression, "`method` and `path` alone")
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return &RequestRule{compiled}, nil
+}
+
+// compilePlain compiles a rule that is no rule of a store. known says which names it knows.
+func compilePlain(environment func() (*cel.Env, error), expression, known string) (cel.Program, []Problem) {
+	env, err := environment()
 	if err != nil {
 		return nil, []Problem{{Message: err.Error()}}
 	}
 	tree, problems := parse(env, "", expression)
 	for i := range problems {
 		if strings.HasPrefix(problems[i].Message, "undeclared reference to") {
-			problems[i].Message = fmt.Sprintf("%s; this rule knows `%s` alone", problems[i].Message, userVariable)
+			problems[i].Message = fmt.Sprintf("%s; this rule knows %s", problems[i].Message, known)
 		}
 	}
 	if len(problems) == 0 {
@@ -46,11 +70,7 @@ func CompileUserRule(expression string) (*UserRule, []Problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	compiled, problems := program(env, "", tree, cel.InterruptCheckFrequency(checkEvery))
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	return &UserRule{compiled}, nil
+	return program(env, "", tree, cel.InterruptCheckFrequency(checkEvery))
 }
 
 // Holds reports whether the rule is true of a user. One that can't be evaluated (a field is
@@ -60,15 +80,27 @@ func (r *UserRule) Holds(ctx context.Context, user object.Object) bool {
 	if r == nil || user == nil {
 		return false
 	}
-	out, _, err := r.program.ContextEval(ctx, &userOnly{recordOf(user)})
+	return holds(ctx, r.program, plainVariables{"user": recordOf(user)})
+}
+
+// Holds reports whether the rule is true of a request. One that can't be evaluated does not hold.
+func (r *RequestRule) Holds(ctx context.Context, method, path string) bool {
+	return r != nil && holds(ctx, r.program, plainVariables{"method": types.String(method), "path": types.String(path)})
+}
+
+func holds(ctx context.Context, compiled cel.Program, variables plainVariables) bool {
+	out, _, err := compiled.ContextEval(ctx, variables)
 	return err == nil && out == types.True
 }
 
-// userOnly is the variable of one evaluation.
-type userOnly struct{ user ref.Val }
+// plainVariables are the variables of one evaluation.
+type plainVariables map[string]ref.Val
 
 // ResolveName implements cel.Activation.
-func (v *userOnly) ResolveName(name string) (any, bool) { return v.user, name == userVariable }
+func (v plainVariables) ResolveName(name string) (any, bool) {
+	value, ok := v[name]
+	return value, ok
+}
 
 // Parent implements cel.Activation.
-func (*userOnly) Parent() cel.Activation { return nil }
+func (plainVariables) Parent() cel.Activation { return nil }

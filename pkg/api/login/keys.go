@@ -1,0 +1,81 @@
+package login
+
+import (
+	"net/http"
+	"time"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+// issuedKey is a new API key with its token, which is shown once.
+type issuedKey struct {
+	auth.KeyInfo
+	Token string `json:"token"`
+}
+
+func (h *handler) createKey(x *kit.Exchange) error {
+	if _, err := h.requireLogin(x); err != nil {
+		return err
+	}
+	f, err := readForm(x)
+	if err != nil {
+		return err
+	}
+	values, err := f.take("name", "expires", "rule", "password")
+	if err != nil {
+		return err
+	}
+	for name := range f.Object {
+		return wrongField(name, "is unknown; name, expires, rule and password are known")
+	}
+	k := auth.NewKey{Name: values[0], Rule: values[2]}
+	if values[1] != "" {
+		if k.Expires, err = time.Parse(time.RFC3339, values[1]); err != nil {
+			return wrongField("expires", "must be a time such as 2030-01-02T15:04:05Z")
+		}
+	}
+	client, err := h.client(x)
+	if err != nil {
+		return err
+	}
+	info, token, err := h.service.CreateKey(x.Context(), k, values[3], client)
+	if err != nil {
+		return err
+	}
+	return x.SendCreated(issuedKey{info, token})
+}
+
+func wrongField(field, message string) error {
+	return &errs.Error{Kind: errs.Invalid, Message: "the API key can't be made",
+		Fields: []errs.Field{{Pointer: object.Pointer(field), Message: message}}}
+}
+
+func (h *handler) keys(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	list, err := h.service.ListKeys(x.Context(), session)
+	if err != nil {
+		return err
+	}
+	return x.SendJSON(map[string]any{"keys": list})
+}
+
+func (h *handler) revokeKey(x *kit.Exchange) error {
+	session, err := h.requireLogin(x)
+	if err != nil {
+		return err
+	}
+	id, err := x.UUID()
+	if err != nil {
+		return err
+	}
+	if err := h.service.RevokeKey(x.Context(), session, id); err != nil {
+		return err
+	}
+	return x.SendStatus(http.StatusNoContent)
+}
