@@ -192,7 +192,7 @@ func TestAuthentication(t *testing.T) {
 			"1:53: authentication.providers.github.clientSecret: is missing or empty although clientID is set",
 			"1:75: authentication.providers.github.scope: expected a list, such as [a, b], not a single value",
 			"1:86: authentication.providers.me: is the name of a route below /auth; choose another name for the provider",
-			"1:102: authentication.providers.keys: is the name of a route below /auth; choose another name for the provider",
+			"1:104: authentication.providers.keys: is the name of a route below /auth; choose another name for the provider",
 			`1:128: authentication.providers.o.type: expected oidc, not "saml"`,
 			`1:140: authentication.providers.o.issuer: expected a URL such as https://example.com (schemes: https, http), not "i"`}},
 	})
