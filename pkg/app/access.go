@@ -86,7 +86,8 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Explain(store.WithCall(ctx, call), q.Operation, q.UUID, input)
+	alone := s.WithOptions(func(o *store.Options) { o.Interceptor, o.InterceptsGet = nil, false }) // rules only
+	e, err := alone.Explain(store.WithCall(ctx, call), q.Operation, q.UUID, input)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,10 @@ func TestFieldsOfEventsAreThoseThatTheViewerMayRead(t *testing.T) {
 			map[string][]string{"": {"1", "1"}}},
 		"over a private field": {"object.team == 'x'", []string{`{"team":"x","text":"1"}`, `{"text":"2"}`},
 			map[string][]string{"": {"-", "2"}}},
+		"created again by another": {"isOwner", []string{`{"user":"ada","text":"1"}`, "delete", `{"user":"bob","text":"2"}`},
+			map[string][]string{"ada": {"-", "-", "-"}, "bob": {"-", "-", "2"}}},
+		"created again by another, who makes it public": {"object.public == true", []string{`{"text":"1"}`, "delete", `{"public":true,"text":"2"}`},
+			map[string][]string{"": {"-", "-", "2"}}},
 		"that can't be evaluated": {"object.nothing == 1", []string{`{"text":"1"}`, "delete"},
 			map[string][]string{"": {"-", "-"}}},
 	} {

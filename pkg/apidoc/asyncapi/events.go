@@ -130,7 +130,7 @@ func envelope(s *model.Store, k kind, needed *ordered.Object, optional ...any) *
 
 func revision(k kind) string {
 	if k.durable {
-		return "The object's revision after the act; over HTTP its ETag."
+		return "The object's revision after the act; over HTTP its ETag, or the beginning of it."
 	}
 	return "The object's revision before the act, 0 for a new one."
 }
