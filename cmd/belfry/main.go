@@ -31,6 +31,7 @@ type cli struct {
 	Verify   verifyCmd   `cmd:"" help:"Compare every mapped array with the objects it copies."`
 	Access   accessCmd   `cmd:"" help:"Explain who may do what."`
 	User     userCmd     `cmd:"" help:"Create and manage users."`
+	SealKeys keysCmd     `cmd:"" name:"seal-keys" help:"Change the key that encrypts cursors and ids of events."`
 	Import   importCmd   `cmd:"" help:"Load a file of objects into a store over HTTP."`
 	Export   exportCmd   `cmd:"" help:"Write every object of a store as JSON lines."`
 	Migrate  migrateCmd  `cmd:"" help:"Move stores and binaries to the backends of another configuration."`

@@ -32,6 +32,7 @@ func (a *App) startControl(ctx context.Context) error {
 	mux.HandleFunc("GET /export/{store}", a.controlExport)
 	mux.HandleFunc("POST /access", a.controlAccess)
 	mux.HandleFunc("POST /users", a.controlUsers)
+	mux.HandleFunc("POST /seal-keys", a.controlKeys)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	server := &http.Server{Handler: guarded(token, mux), ReadHeaderTimeout: 5 * time.Second}

@@ -8,10 +8,10 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/crypto/chacha20poly1305"
-
-	"belfry/pkg/errs"
 )
 
 // KeySize is the length of a key in bytes.
@@ -33,8 +33,12 @@ const format = 1
 
 var b64 = base64.RawURLEncoding.Strict()
 
-// Sealer seals and opens texts with one key. It is safe for concurrent use.
-type Sealer struct{ aead cipher.AEAD }
+// Sealer seals texts with one key, and opens those that were sealed with it or with an
+// earlier one that has not ended. It is safe for concurrent use.
+type Sealer struct {
+	ring atomic.Pointer[keyring]
+	now  func() time.Time
+}
 
 // NewKey returns a random key.
 func NewKey() []byte {
@@ -46,11 +50,7 @@ func NewKey() []byte {
 // New returns a Sealer with a key of KeySize bytes; errs.Internal for any other, which
 // the error does not contain. Processes with the same key open each other's texts.
 func New(key []byte) (*Sealer, error) {
-	aead, err := chacha20poly1305.NewX(key)
-	if err != nil {
-		return nil, errs.New(errs.Internal, "the key for sealing has %d bytes instead of %d", len(key), KeySize)
-	}
-	return &Sealer{aead}, nil
+	return NewWithKeys([]Key{{Secret: key}}, time.Now)
 }
 
 // Seal returns a text of Letters, which is safe in a URL. It can be
@@ -60,12 +60,12 @@ func (s *Sealer) Seal(purpose string, content []byte) string {
 	sealed := make([]byte, 1+chacha20poly1305.NonceSizeX, Overhead+len(content))
 	sealed[0] = format
 	_, _ = rand.Read(sealed[1:]) // never fails
-	return b64.EncodeToString(s.aead.Seal(sealed, sealed[1:], content, []byte(purpose)))
+	return b64.EncodeToString(s.sealing().Seal(sealed, sealed[1:], content, []byte(purpose)))
 }
 
 // Open returns the content of a text that was sealed for the purpose. It reports false for
 // any other text: one that was changed or made up, or sealed for another purpose or with
-// another key.
+// a key that this Sealer does not have or that has ended.
 func (s *Sealer) Open(purpose, text string) (content []byte, ok bool) {
 	if strings.ContainsAny(text, "\r\n") { // which the decoder skips
 		return nil, false
@@ -75,6 +75,9 @@ func (s *Sealer) Open(purpose, text string) (content []byte, ok bool) {
 		return nil, false
 	}
 	nonce, rest := sealed[1:1+chacha20poly1305.NonceSizeX], sealed[1+chacha20poly1305.NonceSizeX:]
-	content, err = s.aead.Open(nil, nonce, rest, []byte(purpose))
-	return content, err == nil
+	ok = s.opening(func(aead cipher.AEAD) bool {
+		content, err = aead.Open(nil, nonce, rest, []byte(purpose))
+		return err == nil
+	})
+	return content, ok
 }
