@@ -67,12 +67,19 @@ func (f userFlags) act(ctx context.Context, s streams, q app.UserRequest, done s
 		}
 		a = reply.Users[0]
 		if f.JSON {
-			return json.NewEncoder(s.out).Encode(a)
+			return encoder(s.out).Encode(a)
 		}
 		_, err = fmt.Fprintf(s.out, "%s: %s\n", describeUser(a), done)
 		return err
 	})
 	return a, err
+}
+
+// encoder writes JSON for people and scripts, in which rules stay readable.
+func encoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e
 }
 
 // describeUser names a user by uuid and logins.
@@ -109,7 +116,7 @@ type userListCmd struct{ userFlags }
 // Run prints a line for each user.
 func (c *userListCmd) Run(ctx context.Context, s streams) error {
 	return c.manage(ctx, false, func(ask app.AskUsers) error {
-		each := json.NewEncoder(s.out).Encode
+		each := encoder(s.out).Encode
 		if !c.JSON {
 			t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 			defer func() { _ = t.Flush() }()
@@ -149,7 +156,7 @@ func (c *userShowCmd) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return err
 		}
-		e := json.NewEncoder(s.out)
+		e := encoder(s.out)
 		if !c.JSON {
 			e.SetIndent("", "  ")
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -35,7 +34,7 @@ func (c *userKeyCreateCmd) Run(ctx context.Context, s streams) error {
 			return err
 		}
 		if c.JSON {
-			return json.NewEncoder(s.out).Encode(struct {
+			return encoder(s.out).Encode(struct {
 				*auth.KeyInfo
 				Token string `json:"token"`
 			}{reply.Key, reply.Token})

@@ -72,6 +72,14 @@ func (s *secrets) received(r response) {
 			s.add("the secret of a session", c.Value[sessionID:])
 		}
 	}
+	body := string(r.body)
+	var issued struct{ Token string }
+	if json.Unmarshal(r.body, &issued) == nil && len(issued.Token) > sessionID {
+		// A token that was asked for is in this reply, to its owner.
+		s.add("a token", issued.Token)
+		s.add("the secret of a token", issued.Token[sessionID:])
+		body = strings.ReplaceAll(body, issued.Token, "")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, values := range r.header {
@@ -80,7 +88,7 @@ func (s *secrets) received(r response) {
 			fmt.Fprintln(&s.replies, name, values)
 		}
 	}
-	s.replies.Write(r.body)
+	s.replies.WriteString(body)
 }
 
 // in returns the kinds of the secrets in a text.
