@@ -123,18 +123,18 @@ func TestWhoMakesAnAPIKeyIsLoggedInAndGivesThePassword(t *testing.T) {
 	in := w.register(ada, password)
 	bob := w.register("bob@example.com", password)
 	info, token := w.key(in, auth.NewKey{Name: "deploy"})
-	make := func(c auth.Client, password string, k auth.NewKey) error {
+	create := func(c auth.Client, password string, k auth.NewKey) error {
 		_, _, err := w.CreateKey(t.Context(), k, password, c)
 		return err
 	}
 	k := auth.NewKey{Name: "x"}
-	w.wantKind(make(with(in), "", k), errs.Denied)
-	w.wantKind(make(with(in), "a wrong password", k), errs.Denied)
+	w.wantKind(create(with(in), "", k), errs.Denied)
+	w.wantKind(create(with(in), "a wrong password", k), errs.Denied)
 	session, err := w.Authenticate(t.Context(), token)
 	w.must(err)
 	byKey := from
 	byKey.Session = session
-	w.wantKind(make(byKey, password, k), errs.Denied)
+	w.wantKind(create(byKey, password, k), errs.Denied)
 	_, err = w.ChangePassword(t.Context(), password, "a better password", byKey)
 	w.wantKind(err, errs.Denied)
 
@@ -158,7 +158,7 @@ func TestWhoMakesAnAPIKeyIsLoggedInAndGivesThePassword(t *testing.T) {
 		"/rule":    {Name: "x", Rule: "user.admin"},
 		"/rule ":   {Name: "x", Rule: strings.Repeat(" ", 1001)},
 	} {
-		err := make(with(in), password, k)
+		err := create(with(in), password, k)
 		w.wantKind(err, errs.Invalid)
 		if !strings.Contains(err.Error(), strings.TrimSpace(name)+": ") {
 			t.Error(name, err)
@@ -167,10 +167,10 @@ func TestWhoMakesAnAPIKeyIsLoggedInAndGivesThePassword(t *testing.T) {
 	// Of a user without a password none is asked for.
 	byProvider, err := w.loginByProvider("1815", from)
 	w.must(err)
-	w.must(make(with(byProvider), "", k))
+	w.must(create(with(byProvider), "", k))
 	// A session that has ended makes none.
 	w.must(w.Logout(t.Context(), &in.Session))
-	w.wantKind(make(with(in), password, k), errs.Unauthenticated)
+	w.wantKind(create(with(in), password, k), errs.Unauthenticated)
 	if !w.valid(token) {
 		t.Error("a logout ends keys")
 	}

@@ -416,3 +416,21 @@ func TestAccountsShowNoSecrets(t *testing.T) {
 		}
 	}
 }
+
+// A schema that was made stricter since must not protect an account from admins.
+func TestAUserWhomTheSchemaNoLongerAcceptsIsDisabled(t *testing.T) {
+	w := newFixture(t)
+	in := w.register(ada, password)
+	old := w.set.Store("Users").WithOptions(func(o *store.Options) { o.Schema = nil })
+	_, err := old.Update(t.Context(), object.Object{"x": []byte(`"bad"`)}, store.UpdateOptions{UUID: in.User.UUID})
+	w.must(err)
+	_, err = w.SetDisabled(t.Context(), in.User.UUID, true)
+	w.must(err)
+	if w.valid(in.Token) {
+		t.Error("a session continues")
+	}
+	_, err = w.SetAdmin(t.Context(), in.User.UUID, true)
+	w.must(err)
+	_, err = w.SetPassword(t.Context(), in.User.UUID, "a better password")
+	w.wantKind(err, errs.Invalid) // the schema sees whether there is a password
+}

@@ -19,7 +19,7 @@ type Mutation struct {
 // caller may set: records of binaries, the state of logins. It calls change with
 // the stored object, and again when another write came first. A client needs the
 // right to update, with Fields as the rule's input, internal fields excluded; the
-// schema holds as for Update. Without Fields nothing is written. It
+// schema holds as for Update, unless the fields are all belfry's own. Without Fields nothing is written. It
 // returns the object, to a client its uuid and revision alone.
 //
 // Errors: those of Update, and those of change.
@@ -50,8 +50,12 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 			return nil, nil
 		}
 		next := withFields(stored, m.Fields)
-		if err := s.validate(ctx, next); err != nil {
-			return nil, err
+		// What the schema sees is as before where belfry changes its own fields alone: an object
+		// that a later schema does not accept must not keep a user from being disabled.
+		if !s.ownsAll(m.Fields) {
+			if err := s.validate(ctx, next); err != nil {
+				return nil, err
+			}
 		}
 		if next, err = s.intercept(ctx, call, "update", uuid, next, record.Body); err != nil {
 			return nil, err
@@ -65,6 +69,16 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 		return Stored{}, err
 	}
 	return s.replyWithoutBody(ctx, written), nil
+}
+
+// ownsAll reports whether belfry itself maintains all fields of a mutation.
+func (s *Store) ownsAll(fields object.Object) bool {
+	for name := range fields {
+		if !s.ownedByStore(name) {
+			return false
+		}
+	}
+	return true
 }
 
 // ruleInput is the input that a rule sees for a mutation: a removed field is
