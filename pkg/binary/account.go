@@ -20,7 +20,8 @@ import (
 //
 // held and left are in the record, in the slot at. When uploads go on in a later slot,
 // they are moved there, which also gives back what was left: bytes of an upload in flight
-// count however long it takes, and for a whole grace period afterwards.
+// count however long it takes, and for a whole grace period afterwards. If nothing moves them
+// for so long that they do not count any more, they are reserved like others.
 //
 // After an error of a write nobody knows what the record has. Then what is held is
 // reserved again with the next write. It may count twice until the slot ends, and never
@@ -37,6 +38,7 @@ type account struct {
 	// record is zero where there is none.
 	record store.Stored
 	at     time.Time // zero: nothing is known to be in the record
+	since  time.Time // the last slot that held was surely moved to
 	held   int64     // of uploads in flight
 	left   int64     // reserved in advance
 	taken  int64     // by uploads, since the account exists
@@ -159,7 +161,9 @@ func (a *account) writeOnce(ctx context.Context, now time.Time, bytes int64) err
 	}
 	held := a.held + bytes
 	left := a.limit - all.sum() - held
-	if bytes > 0 && left < 0 {
+	// Others may have taken what was held for longer than it counts.
+	expired := a.held > 0 && a.since.Before(oldestSlot(now, length))
+	if (bytes > 0 || expired) && left < 0 {
 		return a.quotas.errQuota(a.by, a.limit, all.wait(a.limit-held, a.quotas.now(), length))
 	}
 	if bytes == 0 {
@@ -175,7 +179,7 @@ func (a *account) writeOnce(ctx context.Context, now time.Time, bytes int64) err
 		return err
 	}
 	a.known, a.record = true, record
-	a.at, a.held, a.left = now, held, left
+	a.at, a.since, a.held, a.left = now, now, held, left
 	a.taken += bytes
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 type unavailable struct {
 	driver.Backend
 	fail atomic.Pointer[error]
-	also bool // the write is made all the same
+	also atomic.Bool // the write is made all the same
 }
 
 func (u *unavailable) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
@@ -34,7 +34,7 @@ type unavailableStore struct {
 
 func (s unavailableStore) Put(ctx context.Context, w driver.Write) error {
 	if failure := s.u.fail.Load(); failure != nil {
-		if s.u.also {
+		if s.u.also.Load() {
 			_ = s.Store.Put(ctx, w)
 		}
 		return *failure
@@ -49,7 +49,8 @@ func TestQuotasHoldWhileTheirStoreIsUnavailable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q := newQuotas(t, binary.Quota{User: 100_000})
-			u := &unavailable{Backend: q.backend, also: also}
+			u := &unavailable{Backend: q.backend}
+			u.also.Store(also)
 			q.backend = u
 			s := q.process()
 			ann := q.from("ann", "")
@@ -89,7 +90,8 @@ func TestQuotasHoldWhileTheirStoreIsUnavailable(t *testing.T) {
 func TestBytesThatAreGivenBackAreNotUsedTwice(t *testing.T) {
 	t.Parallel()
 	q := newQuotas(t, binary.Quota{User: 100_000})
-	u := &unavailable{Backend: q.backend, also: true}
+	u := &unavailable{Backend: q.backend}
+	u.also.Store(true)
 	q.backend = u
 	s := q.process()
 	ann := q.from("ann", "")

@@ -63,15 +63,15 @@ func (s *Service) copyBody(ctx context.Context, up Upload, reserved *reservation
 		case up.Size >= 0 && in.size > up.Size:
 			return wrongSize(up.Size)
 		}
-		more := int64(n)
-		if up.Size >= 0 {
-			more = 0
-		}
-		if err := reserved.take(ctx, more); err != nil {
-			return err
-		}
-		_, _ = sum.Write(buffer[:n]) // a hash.Hash never fails
 		if n > 0 {
+			more := int64(n)
+			if up.Size >= 0 {
+				more = 0
+			}
+			if err := reserved.take(ctx, more); err != nil {
+				return err
+			}
+			_, _ = sum.Write(buffer[:n]) // a hash.Hash never fails
 			if _, err := in.Write(buffer[:n]); err != nil {
 				return err
 			}

@@ -19,12 +19,18 @@ const (
 	fieldExpires = "expires"
 )
 
-// slotsOfGrace is how many slots the grace period has. One more counts, the one that
-// the period began in, so that bytes count for at least the whole period.
+// slotsOfGrace is how many slots the grace period has. Two more count, so that bytes count
+// for at least the whole period: the one in which it began, and one for clocks that differ
+// and for the time that it takes to commit a content and to write its record.
 const (
 	slotsOfGrace = 12
-	slotsCounted = slotsOfGrace + 1
+	slotsCounted = slotsOfGrace + 2
 )
+
+// oldestSlot returns the first of the slots that count in a slot.
+func oldestSlot(now time.Time, length time.Duration) time.Time {
+	return now.Add(-(slotsCounted - 1) * length)
+}
 
 // slot is the bytes that a caller has uploaded, or is uploading, since a time.
 type slot struct {
@@ -58,7 +64,7 @@ func decodeSlots(stored store.Stored, now time.Time, length time.Duration) (slot
 	if err := json.Unmarshal(raw, &all); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "the record %q of the quotas can't be decoded: delete it", stored.UUID)
 	}
-	oldest, newest := now.Add(-slotsOfGrace*length), now.Add(length)
+	oldest, newest := oldestSlot(now, length), now.Add(length)
 	all = slices.DeleteFunc(all, func(s slot) bool { return s.From.Before(oldest) || s.From.After(newest) || s.Bytes <= 0 })
 	slices.SortFunc(all, func(a, b slot) int { return a.From.Compare(b.From) })
 	return all, nil
