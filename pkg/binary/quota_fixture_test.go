@@ -128,4 +128,3 @@ func (q *quotas) sends(s *binary.Service, ctx context.Context, size int, refused
 		}
 	}
 }
-
