@@ -157,7 +157,7 @@ func (s *source) needsEventObject() bool {
 
 // decisionFor returns what a viewer may receive of the event, errs.Unavailable when the
 // store is unavailable, and exhausted when the rules for the viewer have cost too much.
-func (a *authorization) decisionFor(ctx context.Context, v *Viewer, allowed allowance) (decision, error) {
+func (a *authorization) decisionFor(ctx context.Context, v *Viewer, allowed *allowance) (decision, error) {
 	now, err := a.state(ctx)
 	if err != nil {
 		return decision{}, err
@@ -168,14 +168,14 @@ func (a *authorization) decisionFor(ctx context.Context, v *Viewer, allowed allo
 	if known {
 		return d, nil
 	}
-	if err := allowed.check(time.Now()); err != nil {
+	if err := allowed.check(); err != nil {
 		return decision{}, err
 	}
 	cost := policy.NewMeter()
 	if d.allowed, err = a.decide(ctx, v, now, cost); err == nil && d.allowed {
 		d.hidden, err = a.hiddenFields(ctx, v, now, cost)
 	}
-	allowed.charge(cost, time.Now())
+	allowed.charge(cost)
 	if err != nil {
 		return decision{}, err
 	}

@@ -53,7 +53,7 @@ type stream struct {
 	hub    *Hub
 	viewer *Viewer
 
-	allowance allowance     // what the rules may cost
+	allowance *allowance    // what the rules may cost
 	delay     time.Duration // of retryLater; 0: retryDelay
 
 	epoch        uint64 // of the log that cursor refers to; 0: not begun
@@ -82,6 +82,7 @@ func (s *stream) run(ctx context.Context) {
 	defer tick.Stop()
 	defer s.hub.reader.leave(s)
 	defer s.endCatchUp()
+	defer func() { s.allowance.settle() }()
 	// A random delay, so that not all clients of a server that stops reconnect at once.
 	retry := strconv.AppendInt([]byte("retry: "), 1000+rand.N[int64](2000), 10)
 	err := s.send(append(retry, "\n\n"...))
@@ -163,6 +164,7 @@ func (s *stream) identify(ctx context.Context) error {
 		return nil //nolint:nilerr // step tries again
 	}
 	s.viewer, s.unidentified = viewer, false
+	s.allowance.settle()
 	s.allowance = s.hub.costs.of(viewer, s.Address, time.Now())
 	return nil
 }
