@@ -157,6 +157,10 @@ func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 	if m.SameOwner && c.Stores[target] != nil {
 		c.checkSameOwner(st.Name, target, path+".sameOwner")
 	}
+	if o := c.Stores[target]; o != nil && st.Name == c.Authentication.IdentStore && o.Fields[m.Target].Read == "" {
+		c.doc.problem(path+".target", "holds the uuids of idents, which contain addresses; say who may read them: add a read rule for %s to stores.%s.fields",
+			c.doc.display(path+".target", m.Target), target)
+	}
 	source := func(at, property string) {
 		displayed := c.doc.display(at, property)
 		if arrays[st.Name][property] != "" {

@@ -119,6 +119,10 @@ func TestIdentsOfUsersAreForTheUserAlone(t *testing.T) {
 	} {
 		equal(t, content, mustParse(t, content).Stores["Users"].Fields["idents"], want)
 	}
+	// Another store has no owner whom belfry knows: who may read the addresses there has to be said.
+	checkInvalid(t, []invalidCase{{"another store", "stores:\n  Idents: {map: {Profiles: {key: user, target: logins}}}\n  Profiles: {}\n", []string{
+		"2:40: stores.Idents.map.Profiles.target: holds the uuids of idents, which contain addresses; say who may read them: add a read rule for logins to stores.Profiles.fields"}}})
+	mustParse(t, "stores:\n  Idents: {map: {Profiles: {key: user, target: logins}}}\n  Profiles: {fields: {logins: {read: 'user != null'}}}\n")
 	named := mustParse(t, "stores: {Logins: {map: {People: {key: user, target: ways}}}}\nauthentication: {userStore: People, identStore: Logins}\n")
 	equal(t, "renamed", named.Stores["People"].Fields, map[string]Field{"ways": {Read: "isOwner"}})
 }

@@ -45,7 +45,10 @@ func TestListsInFlightAreBoundedInMemory(t *testing.T) {
 		t.Errorf("all hold %d bytes: %v", b.used, err)
 	}
 	waits := make(chan error, 1)
-	_, freed, _ := b.try("d", 1)
+	_, freed, err := b.try("d", 1)
+	if err == nil {
+		t.Fatal("there is memory when all is held")
+	}
 	go func() {
 		<-freed
 		_, err := b.Reserve(t.Context(), "d", 1)
