@@ -164,6 +164,9 @@ func (o Options) validate() error {
 // Conn is the connection, for subscriptions and requests.
 func (b *Bus) Conn() *nats.Conn { return b.conn }
 
+// Unmanaged is Options.Unmanaged.
+func (b *Bus) Unmanaged() bool { return b.opts.Unmanaged }
+
 // JetStream is for consumers and for reading streams.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 

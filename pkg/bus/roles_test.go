@@ -167,6 +167,9 @@ func handle(t *testing.T, b *bus.Bus, spec listener.Spec, events int) int {
 		spec.Concurrency = 32
 		spec.Handler = func(_ context.Context, e *listener.Event) error {
 			handled <- struct{}{}
+			if e.Attempt > 1 {
+				t.Errorf("event %d was delivered to nobody before", e.Sequence)
+			}
 			if e.Sequence == 1 {
 				return listener.Permanent(errors.New("never"))
 			}

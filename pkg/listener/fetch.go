@@ -20,7 +20,8 @@ const (
 	responseGrace = time.Second // for the reply that a request has expired
 	watchInterval = 500 * time.Millisecond
 
-	drainTimeout = 2 * time.Second // for messages in flight when a subscription ends
+	awaitInterval = 20 * time.Millisecond
+	drainTimeout  = 2 * time.Second // for messages in flight when a subscription ends
 )
 
 // errLostRequests says that the bus did not reply to requests. Their events may
@@ -87,6 +88,7 @@ type subscription struct {
 	requests uint64        // so far
 	expected int           // events requested, each with its slot, that have not arrived
 	silent   time.Duration // since the last message
+	ending   bool          // events go back
 	closed   bool
 }
 
@@ -155,6 +157,11 @@ func (s *subscription) enqueue(m *nats.Msg) {
 		_ = m.Nak() // it has no slot
 		return
 	}
+	if s.ending {
+		_ = m.Nak()
+		s.forget(1)
+		return
+	}
 	s.expected--
 	s.r.queue <- s.r.receive(m) // does not block: the queue is as long as the window
 }
@@ -166,8 +173,29 @@ func (s *subscription) forget(n int) {
 	s.r.window.release(n)
 }
 
+// await waits until the bus has replied to every request, while events that arrive go back. A server
+// that requests reach from another account through another server does not notice that nobody
+// receives the replies: until the requests expire it would deliver events which nobody else gets
+// before AckWait has passed.
+func (s *subscription) await() {
+	ctx, cancel := context.WithTimeout(context.Background(), requestExpiry+responseGrace)
+	defer cancel()
+	for s.conn.IsConnected() {
+		s.mu.Lock()
+		s.ending = true
+		open := s.expected
+		s.mu.Unlock()
+		if open == 0 || backoff.Sleep(ctx, awaitInterval) != nil {
+			return
+		}
+	}
+}
+
 // close ends the subscription once the messages that the bus has sent are received.
 func (s *subscription) close() {
+	if s.r.bus.Unmanaged() {
+		s.await()
+	}
 	if s.sub.Drain() == nil && s.conn.IsConnected() {
 		timer := time.NewTimer(drainTimeout)
 		defer timer.Stop()

@@ -233,4 +233,8 @@ type Bus interface {
 	// Sync returns once everything that the bus has accepted before would survive
 	// a power failure.
 	Sync(ctx context.Context) error
+
+	// Unmanaged reports whether the streams may be in another account, as they are for
+	// a listener with a user of its own.
+	Unmanaged() bool
 }
