@@ -210,6 +210,10 @@ func TestWhatACommandDoesIsAnEvent(t *testing.T) {
 	}
 	p.mustAsk(UserRequest{Act: DisableUser, By: "operator", User: made.UUID})
 	a := p.start()
+	kit.WaitFor(t, "the copy of the ident, whose write would be the user's last event", func() bool {
+		user, err := a.set.Store("Users").Get(t.Context(), made.UUID)
+		return err == nil && strings.Contains(string(user.Body), "ada@example.com_email")
+	})
 	p.mustAsk(UserRequest{Act: EnableUser, By: "operator", User: made.UUID})
 	find := func(ctx context.Context, name event.Name, of string, uuid string) (e event.Envelope) {
 		t.Helper()

@@ -26,7 +26,7 @@ func (s *Store) concealed(ctx context.Context, call Call, err error, stored, inp
 		known, asked := reads[name]
 		if !asked {
 			value, given := input[name]
-			replaced := given && !(patch && len(value) > 0 && value[0] == '{')
+			replaced := given && (!patch || len(value) == 0 || value[0] != '{')
 			known = name == "" || replaced || s.mayShow(ctx, call, name, stored)
 			reads[name] = known
 		}
