@@ -36,6 +36,9 @@ func soak(t *testing.T, kind world.Kind, rounds int) {
 	soak := kit.Soak(t, rounds) // the time begins when the world is there
 	t.Cleanup(func() {
 		if t.Failed() {
+			if kit.LongSoak() {
+				t.Log(w.Goroutines()) // work may be pending because a process waits for something
+			}
 			t.Log(w.Logs())
 		}
 	})

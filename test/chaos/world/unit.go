@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -33,7 +34,7 @@ type run struct {
 }
 
 const (
-	logKept   = 256 << 10
+	logKept   = 8 << 20 // the stacks of all goroutines of a busy process have some MiB
 	shownLog  = 4 << 10
 	restart   = 200 * time.Millisecond // until a process that ended by itself is started again
 	endsLimit = 20                     // of one unit: more is a loop
@@ -106,6 +107,25 @@ func (u *unit) kill() {
 		_ = r.cmd.Process.Kill()
 		<-r.done
 	}
+}
+
+// goroutines ends the process and returns what its goroutines were doing. It is not started again.
+func (u *unit) goroutines() string {
+	u.mu.Lock()
+	u.wanted = false
+	r := u.run
+	u.mu.Unlock()
+	if r == nil {
+		return "not started"
+	}
+	_ = r.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-r.done:
+	case <-time.After(stopLimit):
+		return "it does not end"
+	}
+	_, all, _ := strings.Cut(r.log.String(), "SIGQUIT")
+	return all
 }
 
 // stop asks the process to end, and returns how it ended.

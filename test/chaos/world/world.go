@@ -213,6 +213,15 @@ func (w *World) Logs() string {
 	return b.String()
 }
 
+// Goroutines ends the processes of belfry, and returns what their goroutines were doing.
+func (w *World) Goroutines() string {
+	var b strings.Builder
+	for _, u := range w.belfries() {
+		fmt.Fprintf(&b, "--- %s\n%s\n", u.name, u.goroutines())
+	}
+	return b.String()
+}
+
 // Stop stops belfry and then the buses, and reports those that don't end properly.
 func (w *World) Stop() error {
 	var all []error
