@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -39,13 +38,7 @@ func (c *listenerListCmd) Run(ctx context.Context, s streams) error {
 		}
 		rows := listenerRows(all, gaps)
 		if c.JSON {
-			e := json.NewEncoder(s.out)
-			for _, r := range rows {
-				if err := e.Encode(r); err != nil {
-					return err
-				}
-			}
-			return nil
+			return writeJSONLines(s.out, rows)
 		}
 		return writeListeners(s.out, rows)
 	})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -56,13 +55,7 @@ func (c *keysListCmd) manage(ctx context.Context, out io.Writer, request func(ma
 		return err
 	}
 	if c.JSON {
-		lines := json.NewEncoder(out)
-		for _, k := range keys {
-			if err := lines.Encode(k); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeJSONLines(out, keys)
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "FROM\tUNTIL\tCURRENT")

@@ -1,14 +1,11 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"net/http"
 
 	"belfry/config"
 	"belfry/pkg/auth"
-	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
@@ -54,7 +51,7 @@ func CheckAccess(ctx context.Context, c *config.Config, q Question) (answer *Acc
 			return err
 		},
 		func(h Holder) (err error) {
-			answer, err = askServed(ctx, h, q)
+			answer, err = ask[Access](ctx, h, "/access", q)
 			return err
 		})
 	return answer, err
@@ -113,45 +110,4 @@ func noRoute(s *config.Store, op policy.Op) string {
 		return "the store has expose.restrict." + string(op)
 	}
 	return ""
-}
-
-// accessReply is the reply of the serving process: the answer, or a problem.
-type accessReply struct {
-	Answer *Access `json:"answer,omitempty"`
-	failure
-}
-
-func askServed(ctx context.Context, h Holder, q Question) (*Access, error) {
-	question, err := json.Marshal(q)
-	if err != nil {
-		return nil, err
-	}
-	body, err := control(ctx, h, http.MethodPost, "/access", bytes.NewReader(question))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = body.Close() }()
-	var reply accessReply
-	if err := json.NewDecoder(body).Decode(&reply); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "the reply of %s is incomplete: the connection was closed", h)
-	}
-	if reply.Answer == nil {
-		return nil, reply.error()
-	}
-	return reply.Answer, nil
-}
-
-// controlAccess replies with an accessReply.
-func (a *App) controlAccess(w http.ResponseWriter, r *http.Request) {
-	var q Question
-	var reply accessReply
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<20)).Decode(&q)
-	if err == nil {
-		reply.Answer, err = decide(r.Context(), a.config, a.set, q)
-	}
-	if err != nil {
-		reply.failure = a.failureOf("access check", err)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(reply)
 }

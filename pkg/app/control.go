@@ -30,9 +30,11 @@ func (a *App) startControl(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /verify", a.controlVerify)
 	mux.HandleFunc("GET /export/{store}", a.controlExport)
-	mux.HandleFunc("POST /access", a.controlAccess)
-	mux.HandleFunc("POST /users", a.controlUsers)
-	mux.HandleFunc("POST /seal-keys", a.controlKeys)
+	mux.HandleFunc("POST /access", answering(a, 4<<20, func(Question) string { return "access check" }, func(ctx context.Context, q Question) (*Access, error) {
+		return decide(ctx, a.config, a.set, q)
+	}))
+	mux.HandleFunc("POST /users", answering(a, maxUserRequest, func(q UserRequest) string { return "user " + string(q.Act) }, a.manageUsers))
+	mux.HandleFunc("POST /seal-keys", answering(a, 1<<10, func(KeysRequest) string { return "keys" }, a.manageKeys))
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	server := &http.Server{Handler: guarded(token, mux), ReadHeaderTimeout: 5 * time.Second}

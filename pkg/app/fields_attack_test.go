@@ -62,7 +62,7 @@ func TestRepliesDoNotDependOnFieldsThatAreHidden(t *testing.T) {
 				}
 			}
 			if replies[0] != replies[1] {
-				t.Errorf("%s by %s tells: %s\n%s", name, caller, replies[0], replies[1])
+				t.Errorf("%s by %s reveals something: %s\n%s", name, caller, replies[0], replies[1])
 			}
 		}
 	}

@@ -1,11 +1,8 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"time"
 
 	"belfry/config"
@@ -27,11 +24,6 @@ type KeysRequest struct {
 	Keep   time.Duration `json:"keep,omitempty"` // how long what the earlier keys have sealed is opened
 }
 
-type keysReply struct {
-	Keys []SealKey `json:"keys,omitempty"`
-	failure
-}
-
 // ManageKeys lists the keys for sealing, after it has added one if that is requested, through the belfry that
 // serves the stores if one does. Errors: Invalid, Exists (there are too many), Unavailable.
 func ManageKeys(ctx context.Context, c *config.Config, q KeysRequest) (keys []SealKey, err error) {
@@ -40,8 +32,11 @@ func ManageKeys(ctx context.Context, c *config.Config, q KeysRequest) (keys []Se
 			keys, err = manageKeys(ctx, set.Store(config.SealKeyStore), q)
 			return err
 		},
-		func(h Holder) (err error) {
-			keys, err = askKeys(ctx, h, q)
+		func(h Holder) error {
+			served, err := ask[[]SealKey](ctx, h, "/seal-keys", q)
+			if err == nil {
+				keys = *served
+			}
 			return err
 		})
 	return keys, err
@@ -81,38 +76,11 @@ func manageKeys(ctx context.Context, s *store.Store, q KeysRequest) (shown []Sea
 	return shown, nil
 }
 
-func (a *App) controlKeys(w http.ResponseWriter, r *http.Request) {
-	var q KeysRequest
-	var reply keysReply
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&q)
-	if err == nil {
-		reply.Keys, err = manageKeys(r.Context(), a.set.Store(config.SealKeyStore), q)
+// manageKeys is manageKeys of the serving process.
+func (a *App) manageKeys(ctx context.Context, q KeysRequest) (*[]SealKey, error) {
+	keys, err := manageKeys(ctx, a.set.Store(config.SealKeyStore), q)
+	if err == nil && q.Rotate {
+		a.log.Info("a key for sealing was added", "keys", len(keys))
 	}
-	if err != nil {
-		reply.failure = a.failureOf("keys", err)
-	} else if q.Rotate {
-		a.log.Info("a key for sealing was added", "keys", len(reply.Keys))
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(reply)
-}
-
-func askKeys(ctx context.Context, h Holder, q KeysRequest) ([]SealKey, error) {
-	request, err := json.Marshal(q)
-	if err != nil {
-		return nil, err
-	}
-	body, err := control(ctx, h, http.MethodPost, "/seal-keys", bytes.NewReader(request))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = body.Close() }()
-	var reply keysReply
-	if err := json.NewDecoder(body).Decode(&reply); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "the reply of %s is incomplete: the connection was closed", h)
-	}
-	if reply.Keys == nil {
-		return nil, reply.error()
-	}
-	return reply.Keys, nil
+	return &keys, err
 }

@@ -1,17 +1,13 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"net/http"
 
 	"belfry/config"
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
-	"belfry/pkg/problem"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -89,7 +85,9 @@ func ManageUsers(ctx context.Context, c *config.Config, mayCreate bool, do func(
 			return do(func(ctx context.Context, q UserRequest) (*UserReply, error) { return manageUsers(ctx, users, q) })
 		},
 		func(h Holder) error {
-			return do(func(ctx context.Context, q UserRequest) (*UserReply, error) { return askUsers(ctx, h, q) })
+			return do(func(ctx context.Context, q UserRequest) (*UserReply, error) {
+				return ask[UserReply](ctx, h, "/users", q)
+			})
 		})
 }
 
@@ -166,49 +164,8 @@ func manageUser(ctx context.Context, users *auth.Service, q UserRequest) (store.
 	}
 }
 
-// userReply is the reply of the serving process: that of the act, or a problem.
-type userReply struct {
-	Reply *UserReply `json:"reply,omitempty"`
-	failure
-}
-
-func askUsers(ctx context.Context, h Holder, q UserRequest) (*UserReply, error) {
-	request, err := json.Marshal(q) //nolint:gosec // a password goes over loopback to the process that holds the data
-	if err != nil {
-		return nil, err
-	}
-	body, err := control(ctx, h, http.MethodPost, "/users", bytes.NewReader(request))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = body.Close() }()
-	var reply userReply
-	if err := json.NewDecoder(body).Decode(&reply); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "the reply of %s is incomplete: the connection was closed", h)
-	}
-	if reply.Reply == nil {
-		return nil, reply.error()
-	}
-	return reply.Reply, nil
-}
-
 // maxUserRequest is the most bytes of a request: those of a user's fields and some.
 const maxUserRequest = 1 << 20
-
-// controlUsers replies with a userReply.
-func (a *App) controlUsers(w http.ResponseWriter, r *http.Request) {
-	var q UserRequest
-	var reply userReply
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxUserRequest)).Decode(&q)
-	if err == nil {
-		reply.Reply, err = a.manageUsers(r.Context(), q)
-	}
-	if err != nil {
-		reply.Reply, reply.failure = nil, a.failureOf("user "+string(q.Act), err)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(reply)
-}
 
 func (a *App) manageUsers(ctx context.Context, q UserRequest) (*UserReply, error) {
 	if a.auth != nil {
@@ -218,29 +175,4 @@ func (a *App) manageUsers(ctx context.Context, q UserRequest) (*UserReply, error
 	users := auth.New(a.plan.authOptions(a.set))
 	defer users.Close()
 	return manageUsers(ctx, users, q)
-}
-
-// failure is how the serving process reports an error to a command.
-type failure struct {
-	Type   string       `json:"type,omitempty"` // of the problem
-	Detail string       `json:"detail,omitempty"`
-	Errors []errs.Field `json:"errors,omitempty"`
-}
-
-// failureOf makes a failure of an error, which is logged unless it is the command's.
-func (a *App) failureOf(doing string, err error) failure {
-	f := failure{Type: problem.Of(errs.KindOf(err)).Type, Detail: "the server failed; its log has the reason"}
-	var own *errs.Error
-	if errors.As(err, &own) {
-		f.Detail, f.Errors = own.Message, own.Fields
-	} else {
-		a.log.Error(doing, "error", err)
-	}
-	return f
-}
-
-func (f failure) error() error {
-	e := errs.New(problem.Kind(f.Type), "%s", f.Detail)
-	e.Fields = f.Errors
-	return e
 }

@@ -56,12 +56,7 @@ func TestQuotasHoldWhileTheirStoreIsUnavailable(t *testing.T) {
 			ann := q.from("ann", "")
 			q.sends(s, ann, 10_000, false)
 			var failure error = errs.New(errs.Unavailable, "the backend is unavailable")
-			body, client := io.Pipe()
-			done := make(chan error)
-			go func() {
-				_, err := s.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 50_000})
-				done <- err
-			}()
+			client, done := q.holds(s, ann, 50_000)
 			_, err := io.WriteString(client, "x")
 			q.must(err)
 			u.fail.Store(&failure)
@@ -97,12 +92,7 @@ func TestBytesThatAreGivenBackAreNotUsedTwice(t *testing.T) {
 	ann := q.from("ann", "")
 	q.sends(s, ann, 10_000, false)
 	var failure error = errs.New(errs.Unavailable, "the backend is unavailable")
-	body, client := io.Pipe()
-	done := make(chan error)
-	go func() {
-		_, err := s.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 40_000})
-		done <- err
-	}()
+	client, done := q.holds(s, ann, 40_000)
 	_, err := io.WriteString(client, "x")
 	q.must(err)
 	u.fail.Store(&failure)

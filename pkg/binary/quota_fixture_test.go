@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -102,6 +103,19 @@ var contentNumber atomic.Int64
 func content(size int) string {
 	head := fmt.Sprint(contentNumber.Add(1), " ")
 	return (head + strings.Repeat("x", size))[:size]
+}
+
+// holds begins an upload whose body is what is written into the pipe, and returns where its result will be. Once it
+// ends, writing fails.
+func (q *quotas) holds(s *binary.Service, ctx context.Context, size int64) (*io.PipeWriter, <-chan error) {
+	body, client := io.Pipe()
+	done := make(chan error)
+	go func() {
+		_, err := s.Put(ctx, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: size})
+		_ = body.CloseWithError(io.ErrClosedPipe)
+		done <- err
+	}()
+	return client, done
 }
 
 // sends uploads so many bytes, and asserts whether the quota refuses them.

@@ -169,12 +169,7 @@ func TestAnUploadInFlightCountsHoweverLongItTakes(t *testing.T) {
 			t.Parallel()
 			q := newQuotas(t, binary.Quota{User: 100_000})
 			ann := q.from("ann", "")
-			body, client := io.Pipe()
-			done := make(chan error)
-			go func() {
-				_, err := q.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: size})
-				done <- err
-			}()
+			client, done := q.holds(q.Service, ann, size)
 			send := func(bytes int) {
 				t.Helper()
 				if _, err := io.WriteString(client, content(bytes)); err != nil {
@@ -205,13 +200,7 @@ func TestAnUploadThatStallsForLongerThanTheGracePeriodIsNotFree(t *testing.T) {
 	t.Parallel()
 	q := newQuotas(t, binary.Quota{User: 100_000})
 	ann := q.from("ann", "")
-	body, client := io.Pipe()
-	done := make(chan error)
-	go func() {
-		_, err := q.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 90_000})
-		_ = body.CloseWithError(io.ErrClosedPipe)
-		done <- err
-	}()
+	client, done := q.holds(q.Service, ann, 90_000)
 	_, err := io.WriteString(client, "x")
 	q.must(err)
 	_, err = client.Write(nil) // is read once the byte before has been counted
@@ -233,12 +222,7 @@ func TestWhatAKilledProcessHasReservedCountsUntilItsSlotEnds(t *testing.T) {
 	t.Parallel()
 	q := newQuotas(t, binary.Quota{User: 100_000})
 	ann := q.from("ann", "")
-	body, client := io.Pipe()
-	done := make(chan error)
-	go func() {
-		_, err := q.Put(ann, binary.Upload{Place: photo(q.book, binary.Append), Body: body, Size: 90_000})
-		done <- err
-	}()
+	client, done := q.holds(q.Service, ann, 90_000)
 	_, err := io.WriteString(client, "x")
 	q.must(err)
 	_, err = client.Write(nil) // is read once the byte before has been counted

@@ -180,9 +180,11 @@ func (s *subscription) forget(n int) {
 func (s *subscription) await() {
 	ctx, cancel := context.WithTimeout(context.Background(), requestExpiry+responseGrace)
 	defer cancel()
+	s.mu.Lock()
+	s.ending = true
+	s.mu.Unlock()
 	for s.conn.IsConnected() {
 		s.mu.Lock()
-		s.ending = true
 		open := s.expected
 		s.mu.Unlock()
 		if open == 0 || backoff.Sleep(ctx, awaitInterval) != nil {

@@ -31,7 +31,7 @@ func (s *Store) concealed(ctx context.Context, call Call, err error, stored, inp
 			reads[name] = known
 		}
 		if !known {
-			problem = errs.Field{Pointer: "/" + object.EscapeToken(name), Message: "does not fit the schema"}
+			problem = errs.Field{Pointer: object.Pointer(name), Message: "does not fit the schema"}
 		}
 		if !slices.Contains(shown.Fields, problem) {
 			shown.Fields = append(shown.Fields, problem)
@@ -52,5 +52,5 @@ func (s *Store) mayShow(ctx context.Context, call Call, name string, stored obje
 // firstToken returns the first name of a JSON pointer; "" for the whole object.
 func firstToken(pointer string) string {
 	token, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
-	return strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+	return object.UnescapeToken(token)
 }
