@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -47,6 +48,8 @@ type Router struct {
 	filters   []Filter
 	metrics   *metrics
 	unmatched map[string]*route // requests that match no route, by method
+	pages     map[string]bool   // paths of routes that are not of the API
+	rest      Handler           // of GET and HEAD without a route; nil: 404
 	exchanges sync.Pool
 	buffers   sync.Pool
 
@@ -58,14 +61,33 @@ func NewRouter(o RouterOptions) *Router {
 	r := &Router{
 		echo: echo.New(), log: slog.New(logctx.NewHandler(o.Logger.Handler())), maxBody: o.MaxBody,
 		proxies: slices.Clone(o.Proxies), filters: slices.Clone(o.Filters), metrics: newMetrics(o.Registry),
-		development: o.Development,
+		development: o.Development, pages: map[string]bool{},
 	}
 	r.unmatched = r.metrics.unmatched()
 	r.exchanges.New = func() any { return new(Exchange) }
 	r.buffers.New = func() any { return new([]byte) }
-	r.echo.HTTPErrorHandler = func(err error, c echo.Context) { exchangeOf(c).fail(err) }
+	r.echo.HTTPErrorHandler = func(err error, c echo.Context) { r.unrouted(exchangeOf(c), err) }
 	return r
 }
+
+// unrouted replies to a request that has no route.
+func (r *Router) unrouted(x *Exchange, err error) {
+	read := x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
+	if r.rest == nil || !read || !errors.Is(err, echo.ErrNotFound) {
+		x.fail(err)
+		return
+	}
+	if err := r.rest(x); err != nil {
+		x.fail(err)
+	}
+}
+
+// HandleUnmatched handles GET and HEAD of paths that no route matches. The handler
+// returns ErrNoRoute for what it does not have.
+func (r *Router) HandleUnmatched(h Handler) { r.rest = h }
+
+// ErrNoRoute is the error of a path where nothing is.
+func ErrNoRoute() error { return echo.ErrNotFound }
 
 func exchangeOf(c echo.Context) *Exchange { return c.Response().Writer.(*Exchange) }
 
@@ -89,11 +111,23 @@ func (r *Router) HandleGet(path string, h Handler) {
 	r.Handle(http.MethodHead, path, h)
 }
 
-// Routes returns all routes, sorted, in the form "GET /books/{uuid}".
+// HandlePage adds a route for people, which is no part of the API: Routes leaves it out.
+func (r *Router) HandlePage(method, path string, h Handler) {
+	r.pages[path] = true
+	r.Handle(method, path, h)
+}
+
+// HandleGetPage is HandlePage for GET and HEAD.
+func (r *Router) HandleGetPage(path string, h Handler) {
+	r.HandlePage(http.MethodGet, path, h)
+	r.HandlePage(http.MethodHead, path, h)
+}
+
+// Routes returns all routes of the API, sorted, in the form "GET /books/{uuid}".
 func (r *Router) Routes() []string {
 	var all []string
 	for _, route := range r.echo.Routes() {
-		if route.Method == echo.RouteNotFound {
+		if route.Method == echo.RouteNotFound || r.pages[route.Path] {
 			continue
 		}
 		segments := strings.Split(route.Path, "/")

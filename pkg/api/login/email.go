@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 
 	"belfry/pkg/api/kit"
@@ -139,21 +140,76 @@ func (h *handler) changePassword(x *kit.Exchange) error {
 	return h.sendSession(ctx, x, session)
 }
 
+// resendValidation requests the validation mail again; where addresses are validated
+// first, the mail of a registration.
 func (h *handler) resendValidation(x *kit.Exchange) error {
-	return h.requestMail(x, h.service.ResendValidation)
+	return h.answer(x, h.register, func(f form) (outcome, error) {
+		return mailSent, h.requestMail(x, f, h.service.ResendValidation)
+	})
 }
 
+// requestRecovery requests the mail of a recovery. An HTML form, which can't PUT, sets
+// the new password here as well, by the token of that mail.
 func (h *handler) requestRecovery(x *kit.Exchange) error {
-	return h.requestMail(x, h.service.RequestRecovery)
+	return h.answer(x, h.recovery, func(f form) (outcome, error) {
+		if token := string(f.Object["token"]); f.html && token != "" && token != `""` {
+			return passwordSet, h.setPassword(x, f)
+		}
+		return mailSent, h.requestMail(x, f, h.service.RequestRecovery)
+	})
+}
+
+// recover sets a new password by the token of a mail.
+func (h *handler) recover(x *kit.Exchange) error {
+	f, err := readForm(x)
+	if err == nil {
+		err = h.setPassword(x, f)
+	}
+	if err != nil {
+		return err
+	}
+	return x.SendStatus(http.StatusNoContent)
+}
+
+// outcome is what a request of an account without a session led to: the status of the
+// reply and, for an HTML form, the parameter of the page where its browser continues.
+type outcome struct {
+	status      int
+	name, value string
+}
+
+var (
+	mailSent    = outcome{http.StatusAccepted, "mail", "sent"}
+	passwordSet = outcome{http.StatusNoContent, "password", "set"}
+)
+
+// answer reads a form and replies with what act leads to. The browser of an HTML form
+// continues at target.
+func (h *handler) answer(x *kit.Exchange, target string, act func(form) (outcome, error)) error {
+	f, err := readForm(x)
+	var o outcome
+	if err == nil {
+		o, err = act(f)
+	}
+	switch {
+	case !f.html && err != nil:
+		return err
+	case !f.html:
+		return x.SendStatus(o.status)
+	case o == passwordSet && errors.Is(err, errs.Denied):
+		x.Log(slog.LevelInfo, "a recovery failed", slog.String("reason", "token"), slog.String("error", err.Error()))
+		redirect(x, http.StatusSeeOther, withQuery(h.failure, "reason", "token"))
+	case err != nil:
+		return h.redirectFailure(x, err, formReason(err))
+	default:
+		redirect(x, http.StatusSeeOther, withQuery(target, o.name, o.value))
+	}
+	return nil
 }
 
 // requestMail requests a mail. The reply does not reveal whether the account
 // exists.
-func (h *handler) requestMail(x *kit.Exchange, request func(ctx context.Context, login string, client auth.Client) error) error {
-	f, err := readForm(x)
-	if err != nil {
-		return err
-	}
+func (h *handler) requestMail(x *kit.Exchange, f form, request func(ctx context.Context, login string, client auth.Client) error) error {
 	login, err := f.takeLogin()
 	if err != nil {
 		return err
@@ -162,17 +218,10 @@ func (h *handler) requestMail(x *kit.Exchange, request func(ctx context.Context,
 	if err != nil {
 		return err
 	}
-	if err := request(x.Context(), login, client); err != nil {
-		return err
-	}
-	return x.SendStatus(http.StatusAccepted)
+	return request(x.Context(), login, client)
 }
 
-func (h *handler) recover(x *kit.Exchange) error {
-	f, err := readForm(x)
-	if err != nil {
-		return err
-	}
+func (h *handler) setPassword(x *kit.Exchange, f form) error {
 	c, err := credentials(f)
 	if err != nil {
 		return err
@@ -181,10 +230,7 @@ func (h *handler) recover(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := h.write(x, func(ctx context.Context) error { return h.service.Recover(ctx, c, client) }); err != nil {
-		return err
-	}
-	return x.SendStatus(http.StatusNoContent)
+	return h.write(x, func(ctx context.Context) error { return h.service.Recover(ctx, c, client) })
 }
 
 // followLink serves the link of a mail. A page with a form gets the token in its

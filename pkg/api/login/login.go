@@ -47,6 +47,7 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	r.HandleGet("/auth", h.providers)
 	r.HandleGet("/auth/me", calls.Limit(kit.Read, h.me))
 	r.Handle(http.MethodDelete, "/auth", calls.Limit(kit.Write, h.logout))
+	r.Handle(http.MethodPost, "/auth/logout", calls.Limit(kit.Write, h.logoutForm))
 	r.HandleGet("/auth/keys", calls.Limit(kit.Read, h.keys))
 	r.Handle(http.MethodPost, "/auth/keys", calls.Limit(kit.Write, h.createKey))
 	r.Handle(http.MethodDelete, "/auth/keys/:"+kit.UUIDParam, calls.Limit(kit.Write, h.revokeKey))
@@ -118,6 +119,23 @@ func (h *handler) requireLogin(x *kit.Exchange) (*auth.Session, error) {
 }
 
 func (h *handler) logout(x *kit.Exchange) error {
+	if err := h.endSession(x); err != nil {
+		return err
+	}
+	return x.SendStatus(http.StatusNoContent)
+}
+
+// logoutForm is logout for an HTML form, which can't DELETE. Its browser continues where a
+// login leads to.
+func (h *handler) logoutForm(x *kit.Exchange) error {
+	if err := h.endSession(x); err != nil {
+		return err
+	}
+	redirect(x, http.StatusSeeOther, h.success)
+	return nil
+}
+
+func (h *handler) endSession(x *kit.Exchange) error {
 	session, err := h.calls.Session(x)
 	if err == nil {
 		err = auth.RequireLogin(session)
@@ -131,7 +149,7 @@ func (h *handler) logout(x *kit.Exchange) error {
 		}
 	}
 	h.cookies.removeSession(x)
-	return x.SendStatus(http.StatusNoContent)
+	return nil
 }
 
 func (h *handler) sessions(x *kit.Exchange) error {

@@ -23,6 +23,11 @@ func (d *document) login() {
 		replies:  ordered.Of("204", reply("The session has ended, if there was one.", nil, "Cache-Control", "Set-Cookie")),
 		problems: []int{401, 403, 409, 429, 500, 503},
 	})
+	d.add(operation{
+		method: "post", path: "/auth/logout", tag: loginTag, id: "logoutForm", summary: "Log out, by an HTML form",
+		replies:  ordered.Of("303", redirectTo("To the page where a login leads to.", "Set-Cookie")),
+		problems: []int{401, 403, 409, 429, 500, 503},
+	})
 	d.get(operation{
 		path: "/auth/me", tag: loginTag, id: "getMe", summary: "Read the user who is logged in", security: needed(),
 		replies:  ordered.Of("200", object(l.Users, "The user.")),
@@ -165,17 +170,22 @@ func (d *document) email() {
 		),
 		problems: with(404),
 	})
-	mail := func(path, id, summary string) {
+	mail := func(path, id, summary, more string, fields ...any) {
 		d.add(operation{
 			method: "post", path: path, tag: loginTag, id: id, summary: summary, security: maybe(),
-			description: "The reply does not reveal whether there is an account.",
-			body:        form(nil, false, "login", login()),
-			replies:     ordered.Of("202", reply("If there is an account, a mail will be sent.", nil, "Cache-Control")),
-			problems:    with(),
+			description: "The reply does not reveal whether there is an account. That to an HTML form is 303." + more,
+			body:        form(nil, false, append([]any{"login", login()}, fields...)...),
+			replies: ordered.Of(
+				"202", reply("If there is an account, a mail will be sent.", nil, "Cache-Control"),
+				"303", redirectTo("Of an HTML form: the page where the browser continues."),
+			),
+			problems: with(),
 		})
 	}
-	mail("/auth/email/validation", "resendValidation", "Send the validation mail again")
-	mail("/auth/email/recovery", "forgotPassword", "Ask for a mail to set a new password")
+	mail("/auth/email/validation", "resendValidation", "Send the validation mail again", "")
+	mail("/auth/email/recovery", "forgotPassword", "Ask for a mail to set a new password",
+		" With `token` and `password` an HTML form, which can't PUT, sets the new password here.",
+		"token", text("Of an HTML form: that of the mail."), "password", password("Of an HTML form: the new one."))
 	d.add(operation{
 		method: "put", path: "/auth/email/recovery", tag: loginTag, id: "recoverPassword", summary: "Set a new password", security: maybe(),
 		parameters: parameters("Prefer"),
