@@ -80,6 +80,13 @@ vet: ## Run go vet
 format: ## Format the code
 	$(LINT) fmt
 
+# What the console embeds is committed, so that users need no npm.
+.PHONY: console-assets
+console-assets: ## Copy what the console embeds from npm, as tools/console pins it
+	cd tools/console && npm ci --ignore-scripts --no-audit --no-fund
+	cp tools/console/node_modules/htmx.org/dist/htmx.min.js pkg/console/assets/htmx.min.js
+	cp tools/console/node_modules/htmx.org/LICENSE pkg/console/assets/htmx.LICENSE
+
 .PHONY: bench
 bench: ## Measure belfry beside its limits (a few minutes; use an idle machine)
 	$(GO) run ./test/load

@@ -43,6 +43,7 @@ type Config struct {
 	Events          EventStreams
 	Limits          RequestLimits
 	Documents       Documents
+	Console         Console
 	Backends        map[string]Backend
 	Stores          map[string]*Store
 	Authentication  Authentication
@@ -193,6 +194,7 @@ func (c *Config) read(s *section) {
 	c.readStores(s)
 	c.readMailers(s)
 	c.readBinaries(s)
+	c.Console = readConsole(s.section("console"))
 	s.suggestions = map[string]string{"port": "listen", "host": "listen", "url": "baseURL", "nats": "bus", "dataDir": "data"}
 	s.rejectUnknown()
 }

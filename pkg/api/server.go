@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +18,7 @@ import (
 	"belfry/pkg/api/login"
 	"belfry/pkg/api/objects"
 	"belfry/pkg/api/system"
+	"belfry/pkg/console"
 	"belfry/pkg/pagememory"
 	"belfry/pkg/sse"
 	"belfry/pkg/store"
@@ -36,6 +39,7 @@ type Options struct {
 	Files     []files.Options   // binary services to serve
 	Events    *sse.Hub          // nil: /events has no route
 	Documents []system.Document
+	Console   *console.Options // nil: none. It needs Login
 
 	Waiter   kit.Waiter                  // nil: Prefer: wait is ignored
 	Ready    func(context.Context) error // nil: always ready; /readyz shows the message of its *errs.Error
@@ -113,6 +117,9 @@ func New(o Options) *Server {
 	for _, document := range o.Documents {
 		system.MountDocument(router, document)
 	}
+	if o.Console != nil && o.Login != nil {
+		console.Mount(router, calls, o.Login.Service, *o.Console)
+	}
 	system.MountHealth(router, system.Health{Ready: o.Ready, Degraded: o.Degraded, Stopping: stopping})
 
 	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop}
@@ -130,8 +137,14 @@ func exposed(resources []objects.Options) map[string]files.Routes {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.router.ServeHTTP(w, r) }
 
-// Routes returns all routes, sorted, in the form "GET /books/{uuid}".
-func (s *Server) Routes() []string { return s.router.Routes() }
+// Routes returns all routes, sorted, in the form "GET /books/{uuid}", without those of the console, which is
+// not a part of the API.
+func (s *Server) Routes() []string {
+	return slices.DeleteFunc(s.router.Routes(), func(route string) bool {
+		_, path, _ := strings.Cut(route, " ")
+		return path == console.Path || strings.HasPrefix(path, console.Path+"/")
+	})
+}
 
 // Drain prepares the shutdown: /readyz replies 503, so that load balancers send no
 // more requests, streams end, and requests that wait for the consequences of

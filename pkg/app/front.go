@@ -81,7 +81,7 @@ func (a *App) serveHTTP(context.Context) error {
 		}
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
 		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, documents, limits(a.config.Limits)
-		o.Development = a.config.Development
+		o.Development, o.Console = a.config.Development, a.console()
 	}
 	serving := api.New(o)
 	a.watch()

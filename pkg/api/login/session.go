@@ -47,6 +47,14 @@ func (s *Sessions) Authenticate(x *kit.Exchange) (*auth.Session, error) {
 	return session, nil
 }
 
+// Issue sets the cookie of a session that has just been issued.
+func (s *Sessions) Issue(x *kit.Exchange, session auth.IssuedSession) {
+	s.cookies.setSession(x, session)
+}
+
+// Forget removes the cookie of a session.
+func (s *Sessions) Forget(x *kit.Exchange) { s.cookies.removeSession(x) }
+
 // cookies sets belfry's cookies. Over https their names begin with __Host-: then
 // browsers accept them from this host and for the path / alone.
 type cookies struct {

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+
+	"belfry/pkg/api/kit"
+)
+
+//go:embed assets
+var files embed.FS
+
+// assets are the files that pages load, by their name with the hash of their content, which is in their URL:
+// browsers keep them for good, and load a changed file at once.
+type assets struct {
+	byName map[string]*asset // "console.css"
+	byURL  map[string]*asset // "console.0123456789abcdef.css"
+}
+
+type asset struct {
+	url, contentType string
+	content          []byte
+	compressed       func() []byte // by gzip
+}
+
+// loadAssets reads the embedded files. An error is one of the program.
+func loadAssets() assets {
+	a := assets{byName: map[string]*asset{}, byURL: map[string]*asset{}}
+	entries, err := fs.ReadDir(files, "assets")
+	if err != nil {
+		panic("console: " + err.Error())
+	}
+	for _, e := range entries {
+		kind := contentType(e.Name())
+		if kind == "" || e.IsDir() {
+			continue
+		}
+		content, err := files.ReadFile("assets/" + e.Name())
+		if err != nil {
+			panic("console: " + err.Error())
+		}
+		sum, ext := sha256.Sum256(content), path.Ext(e.Name())
+		hashed := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:8]) + ext
+		f := &asset{url: Path + "/assets/" + hashed, contentType: kind, content: content}
+		f.compressed = sync.OnceValue(f.compress)
+		a.byName[e.Name()], a.byURL[hashed] = f, f
+	}
+	return a
+}
+
+// contentType is the media type of a file that is served; "" for the others, such as licenses, which are beside them.
+func contentType(name string) string {
+	switch path.Ext(name) {
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	return ""
+}
+
+func (f *asset) compress() []byte {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level exists
+	_, _ = w.Write(f.content)                             // memory
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// url returns the URL of a file.
+func (a assets) url(name string) (string, error) {
+	f := a.byName[name]
+	if f == nil {
+		return "", fmt.Errorf("there is no asset %s", name)
+	}
+	return f.url, nil
+}
+
+// asset serves a file to anybody: it is the same in every belfry of this version.
+func (c *Console) asset(x *kit.Exchange) error {
+	name, err := x.PathParam("name")
+	if err != nil {
+		return err
+	}
+	f := c.assets.byURL[name]
+	if f == nil {
+		return notFound("the console has no file %s", kit.Truncate(name, 100))
+	}
+	x.SetHeader("Cache-Control", "public, max-age=31536000, immutable")
+	x.SetHeader("Vary", "Accept-Encoding")
+	x.SetHeader("Cross-Origin-Resource-Policy", "same-origin")
+	content := f.content
+	if strings.Contains(x.Request.Header.Get("Accept-Encoding"), "gzip") {
+		x.SetHeader("Content-Encoding", "gzip")
+		content = f.compressed()
+	}
+	x.Send(http.StatusOK, f.contentType, content)
+	return nil
+}

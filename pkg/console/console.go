@@ -1,0 +1,107 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/api/login"
+	"belfry/pkg/auth"
+)
+
+// Console serves the pages. It is safe for concurrent use.
+type Console struct {
+	service  *auth.Service
+	calls    *kit.Calls
+	sessions *login.Sessions
+	own      *kit.Origins // those whose pages may change something: belfry's own
+	assets   assets
+	pages    pages
+	nav      []link // of the views
+	version  string
+}
+
+// view is a part of the console, with an entry in the navigation.
+type view struct {
+	name   string // its path is /console/<name>
+	title  string
+	routes []route
+}
+
+// route is a route of a view.
+type route struct {
+	method, path string // below /console
+	act          kit.Act
+	handle       func(*request) error
+	anyone       bool // it is served to who is not an admin, too
+}
+
+// get is a route for GET and HEAD.
+func get(path string, h func(*request) error) route {
+	return route{method: http.MethodGet, path: path, act: kit.Read, handle: h}
+}
+
+// post is a route for POST.
+func post(path string, h func(*request) error) route {
+	return route{method: http.MethodPost, path: path, act: kit.Write, handle: h}
+}
+
+// forAnyone is a route that is served to who is not an admin, too: the handler says what they may.
+func forAnyone(r route) route {
+	r.anyone = true
+	return r
+}
+
+// link is an entry of the navigation.
+type link struct {
+	URL, Title, view string
+	Current          bool
+}
+
+// Mount adds the routes of the console.
+func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
+	c := &Console{
+		service: service, calls: calls, sessions: login.NewSessions(service), own: kit.NewOrigins(service.BaseURL()),
+		assets: loadAssets(), version: o.Version,
+	}
+	c.pages = loadPages(c.assets)
+	views := c.views(o)
+	for _, v := range views {
+		c.nav = append(c.nav, link{URL: Path + "/" + v.name, Title: v.title, view: v.name})
+		for _, rt := range v.routes {
+			c.handle(r, v.name, rt)
+		}
+	}
+	for _, rt := range []route{
+		get("", c.start), get("/", c.start),
+		forAnyone(get("/login", c.loginPage)), forAnyone(post("/login", c.logIn)), forAnyone(post("/logout", c.logOut)),
+		get("/*", c.nothing),
+	} {
+		c.handle(r, "", rt)
+	}
+	r.HandleGet(Path+"/assets/:name", c.asset)
+}
+
+// handle adds the route of a view; "" is the console itself.
+func (c *Console) handle(r *kit.Router, viewName string, rt route) {
+	h := c.guard(viewName, rt)
+	if rt.method == http.MethodGet {
+		r.HandleGet(Path+rt.path, h)
+		return
+	}
+	r.Handle(rt.method, Path+rt.path, h)
+}
+
+// start leads to the first view.
+func (c *Console) start(r *request) error {
+	if len(c.nav) == 0 {
+		return r.Page("start", "Console", nil)
+	}
+	r.seeOther(c.nav[0].URL)
+	return nil
+}
+
+// nothing replies for a path that no view has.
+func (c *Console) nothing(r *request) error {
+	return notFound("the console has no page %s", kit.Truncate(strings.ToValidUTF8(r.Request.URL.Path, ""), 200))
+}

@@ -1,0 +1,202 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"belfry/pkg/api/login"
+	"belfry/pkg/auth"
+	"belfry/pkg/console"
+)
+
+func withStores(names ...string) console.Options {
+	o := &console.Objects{}
+	for _, name := range names {
+		o.Stores = append(o.Stores, console.StoreInfo{Name: name, Count: func(context.Context) (int64, error) { return 1234567, nil }})
+	}
+	return console.Options{Objects: o}
+}
+
+func TestOnlyAdminsSeeTheConsole(t *testing.T) {
+	t.Parallel()
+	f := start(t, withStores("Books"))
+	for _, path := range []string{"/console/objects", "/console", "/console/", "/console/nothing", "/console/objects/Books"} {
+		r := is(t, f.get("", path), http.StatusSeeOther)
+		if to := r.Header.Get("Location"); !strings.HasPrefix(to, "/console/login") {
+			t.Errorf("%s leads nobody to %s", path, to)
+		}
+		r = is(t, f.get(f.User, path), http.StatusForbidden)
+		shows(t, r, "not an admin", "Log out")
+		if strings.Contains(r.Text, "Objects") || strings.Contains(r.Text, "Books") {
+			t.Errorf("%s shows a user who is not an admin: %s", path, r.Text)
+		}
+	}
+	leads(t, f.get(f.Admin, "/console"), "/console/objects")
+	shows(t, is(t, f.get(f.Admin, "/console/objects"), http.StatusOK), "1,234,567", `aria-current="page">Objects`)
+	shows(t, is(t, f.get(f.Admin, "/console/nothing"), http.StatusNotFound), "no page /console/nothing", `href="/console/objects"`)
+}
+
+func TestAnAPIKeyOfAnAdminDoesNotOpenTheConsole(t *testing.T) {
+	t.Parallel()
+	f := start(t, withStores("Books"))
+	ada, err := f.Auth.FindUser(t.Context(), "ada@example.com")
+	f.Must(err)
+	_, key, err := f.Auth.IssueKey(t.Context(), ada, auth.NewKey{Name: "backup"})
+	f.Must(err)
+	is(t, f.get("", "/console/objects", "Authorization", "Bearer "+key), http.StatusForbidden)
+	is(t, f.get("", "/console/objects", "Authorization", "Bearer "+f.Admin), http.StatusOK)
+}
+
+func TestAnAdminWhoIsNoAdminAnyMoreIsOut(t *testing.T) {
+	t.Parallel()
+	f := start(t, withStores("Books"))
+	ada, err := f.Auth.FindUser(t.Context(), "ada@example.com")
+	f.Must(err)
+	_, err = f.Auth.SetAdmin(t.Context(), ada.UUID, false)
+	f.Must(err)
+	is(t, f.get(f.Admin, "/console/objects"), http.StatusForbidden)
+}
+
+func TestEveryReplyForbidsFramesScriptsOfOthersAndCaches(t *testing.T) {
+	t.Parallel()
+	f := start(t, withStores("Books"), func(o *login.Options) { o.TrustedOrigins = []string{"https://app.example.org"} })
+	for _, token := range []string{"", f.User, f.Admin} {
+		for _, path := range []string{"/console/objects", "/console/login", "/console/none"} {
+			r := f.get(token, path, "Origin", "https://app.example.org")
+			policy := r.Header.Get("Content-Security-Policy")
+			for _, part := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+				if !strings.Contains(policy, part) {
+					t.Errorf("%s: the policy lacks %s: %s", path, part, policy)
+				}
+			}
+			r.HasHeader("X-Frame-Options", "DENY").HasHeader("Cache-Control", "no-store").HasHeader("Referrer-Policy", "same-origin").
+				HasHeader("X-Content-Type-Options", "nosniff").
+				HasHeader("Access-Control-Allow-Origin", "").HasHeader("Access-Control-Allow-Credentials", "")
+			if inline := regexp.MustCompile(`(?i)<script>|<style|\sstyle=|\son[a-z]+=|hx-on|javascript:`).FindString(r.Text); inline != "" {
+				t.Errorf("%s has %q, which the policy forbids", path, inline)
+			}
+		}
+	}
+}
+
+// The console takes nothing from pages of other origins, those included that may use the API.
+func TestPostsOfOtherOriginsAreRefused(t *testing.T) {
+	t.Parallel()
+	f := start(t, withStores("Books"), func(o *login.Options) { o.TrustedOrigins = []string{"https://app.example.org"} })
+	for _, headers := range [][]string{
+		{"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", "same-site"},
+		{"Origin", "https://evil.example.org"},
+		{"Origin", "https://app.example.org"},
+		{"Origin", "https://app.example.org", "Sec-Fetch-Site", "same-site"},
+		{"Origin", "null"},
+	} {
+		is(t, f.post(f.Admin, "/console/logout", "", headers...), http.StatusForbidden)
+		is(t, f.post("", "/console/login", "login=ada@example.com&password=a+fine+password", headers...), http.StatusForbidden).HasHeader("Set-Cookie", "")
+	}
+	is(t, f.get(f.Admin, "/console/objects"), http.StatusOK)
+	leads(t, f.post(f.Admin, "/console/logout", "", "Sec-Fetch-Site", "same-origin"), "/console/login")
+	is(t, f.get(f.Admin, "/console/objects"), http.StatusSeeOther)
+}
+
+func TestLoggingInAtTheConsole(t *testing.T) {
+	t.Parallel()
+	f := start(t, withStores("Books"))
+	shows(t, is(t, f.get("", "/console/login?next=/console/objects?q=1"), http.StatusOK), `value="/console/objects?q=1"`, `for="password"`)
+
+	r := is(t, f.post("", "/console/login", "login=ada@example.com&password=wrong"), http.StatusForbidden)
+	shows(t, r, "password is wrong", `value="ada@example.com"`)
+	if r.Header.Get("Set-Cookie") != "" || strings.Contains(r.Text, `value="wrong"`) {
+		t.Errorf("a wrong password is shown or gets a cookie: %s", r.Text)
+	}
+	r = f.post("", "/console/login", "login=ada@example.com&password=a+fine+password&next=/console/objects")
+	leads(t, r, "/console/objects")
+	cookie := r.Cookies()[0]
+	if cookie.Name != "belfry" || !cookie.HttpOnly || cookie.Path != "/" || cookie.SameSite != http.SameSiteLaxMode {
+		t.Errorf("another cookie than that of the API: %+v", cookie)
+	}
+	is(t, f.get(cookie.Value, "/console/objects"), http.StatusOK)
+	f.Me(cookie.Value).Want(http.StatusOK)
+	leads(t, f.get(cookie.Value, "/console/login"), "/console")
+}
+
+func TestALoginLeadsNowhereElse(t *testing.T) {
+	t.Parallel()
+	f := start(t, withStores("Books"))
+	for _, next := range []string{
+		"https://evil.example.org/", "//evil.example.org/console", "/\\evil.example.org", "/console/../auth", "/consoles", "javascript:alert(1)",
+		"/console//evil.example.org/", "\thttps://evil.example.org", "/auth", "console/objects",
+	} {
+		r := f.post("", "/console/login", "login=ada@example.com&password=a+fine+password&next="+strings.ReplaceAll(next, "\t", "%09"))
+		leads(t, r, "/console")
+	}
+}
+
+// The console guesses passwords no faster than the API.
+func TestTheLimitsOfLoginsHoldAtTheConsole(t *testing.T) {
+	t.Parallel()
+	f := start(t, withStores("Books"), func(o *auth.Options) { o.Limits.Address = 3 })
+	limited := 0
+	for range 8 {
+		r := f.post("", "/console/login", "login=bob@example.com&password=wrong")
+		if r.StatusCode == http.StatusTooManyRequests {
+			limited++
+			if r.Header.Get("Retry-After") == "" {
+				t.Error("429 without Retry-After")
+			}
+		}
+	}
+	if limited == 0 {
+		t.Error("eight wrong passwords from one address were all checked")
+	}
+}
+
+func TestHTMXIsSentToTheLoginAsAWhole(t *testing.T) {
+	t.Parallel()
+	f := start(t, withStores("Books"))
+	r := is(t, f.get("", "/console/objects", "Hx-Request", "true", "Hx-Current-Url", "https://x.example/console/objects?a=1"), http.StatusOK)
+	if r.Text != "" || r.Header.Get("Hx-Redirect") != "/console/login?next=%2Fconsole%2Fobjects%3Fa%3D1" {
+		t.Errorf("%v %s", r.Header, r.Text)
+	}
+	r = is(t, f.get(f.Admin, "/console/none", "Hx-Request", "true"), http.StatusNotFound)
+	if strings.Contains(r.Text, "<html") {
+		t.Errorf("htmx gets a whole page: %s", r.Text)
+	}
+}
+
+func TestNamesAreEscaped(t *testing.T) {
+	t.Parallel()
+	const hostile = `<script>alert("x")</script>`
+	f := start(t, withStores(hostile))
+	r := is(t, f.get(f.Admin, "/console/objects"), http.StatusOK)
+	if strings.Contains(r.Text, hostile) {
+		t.Error("a name is not escaped")
+	}
+	is(t, f.get("", `/console/login?next=/console/%22%3E%3Cscript%3E`), http.StatusOK)
+	if r := f.post("", "/console/login", `login=%22%3E%3Cscript%3E&password=x`); strings.Contains(r.Text, `"><script>`) {
+		t.Error("what was typed is not escaped")
+	}
+}
+
+func TestAssetsAreKeptForGoodUnderTheHashOfTheirContent(t *testing.T) {
+	t.Parallel()
+	f := start(t, withStores("Books"))
+	page := f.get("", "/console/login")
+	found := regexp.MustCompile(`/console/assets/[\w.-]+`).FindAllString(page.Text, -1)
+	if len(found) < 4 {
+		t.Fatalf("assets: %v", found)
+	}
+	for _, url := range found {
+		r := is(t, f.get("", url), http.StatusOK)
+		r.HasHeader("Cache-Control", "public, max-age=31536000, immutable")
+		if r.Text == "" || strings.HasPrefix(r.Header.Get("Content-Type"), "text/html") {
+			t.Errorf("%s: %v", url, r.Header)
+		}
+	}
+	for _, name := range []string{"console.css", "htmx.LICENSE", "..%2fconsole.go", "none.js", "console.0000000000000000.css"} {
+		f.get("", "/console/assets/"+name).Want(http.StatusNotFound)
+	}
+}

@@ -1,0 +1,35 @@
+// Package console is the console of belfry: pages for admins below /console. They are rendered
+// by the server from templates (templates), with htmx for partial updates and small scripts as
+// files (assets); all of it is embedded.
+//
+// # The way of a request
+//
+//   - kit.Router and the filters of the API: hosts, cross-site request forgery, the start.
+//   - Console.guard sets the headers of security, refuses a POST of another origin, counts the
+//     request against the limits of the API, and lets only admins pass: who is not logged in is
+//     sent to the login page, who is not an admin gets 403.
+//   - The handler of the view, which calls stores and services as that admin: request.Call.
+//   - It renders a page or a fragment of one. An error that it returns becomes a page, or a
+//     message in the page where htmx has sent the request.
+//
+// # Adding a view
+//
+// A view is one file, its templates, and a field of Options:
+//
+//  1. views.go: add the field of Options that the view needs, an interface of your own or a struct
+//     of such; and the view to Console.views, in the order of the navigation. A view without its
+//     option returns the zero view and does not appear.
+//  2. <name>.go: func (c *Console) <name>(o ...) view, which lists its routes with get and post.
+//     Each handler is a func(*request) error.
+//  3. templates/<name>.html, templates/<name>_<page>.html: each defines "content", which gets a
+//     page, with what the handler passed as .Data. request.Page renders it within the layout.
+//     A {{block}} of it is what request.Fragment renders alone, with the data as its dot. Files whose
+//     names begin with an underscore are shared by all pages. See funcs in render.go for the functions.
+//  4. A script of a page is a file of assets: {{define "head"}}<script src="{{asset "x.js"}}" defer></script>{{end}}.
+//     The Content-Security-Policy permits no inline script and no inline style.
+//  5. pkg/app/console.go: pass the option.
+//  6. <name>_test.go, and the view in the table of views in test/browser.
+//
+// Titles are set with a redirect: a POST that succeeded ends with request.Redirect, which shows a notice
+// on the next page.
+package console

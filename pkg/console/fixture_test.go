@@ -1,0 +1,82 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"belfry/pkg/api"
+	"belfry/pkg/api/apitest"
+	"belfry/pkg/auth"
+	"belfry/pkg/console"
+	"belfry/pkg/store/policy"
+)
+
+// fixture is a front with a console, an admin, and a user who is none.
+type fixture struct {
+	*apitest.Front
+	Admin, User string // tokens of sessions
+}
+
+// start starts a front with the views of the options.
+func start(t *testing.T, o console.Options, change ...any) *fixture {
+	t.Helper()
+	admins, problems := policy.CompileUserRule("user.admin == true")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	change = append(change, func(a *auth.Options) { a.Admins = admins }, func(a *api.Options) { a.Console = &o })
+	f := &fixture{Front: apitest.StartLogin(t, 1, change...)[0]}
+	f.Admin = f.Register("ada@example.com", "a fine password")
+	f.User = f.Register("bob@example.com", "another password")
+	ada, err := f.Auth.FindUser(t.Context(), "ada@example.com")
+	f.Must(err)
+	_, err = f.Auth.SetAdmin(t.Context(), ada.UUID, true)
+	f.Must(err)
+	return f
+}
+
+// get requests a page with the cookie of a session; "" for nobody.
+func (f *fixture) get(token, path string, headers ...string) apitest.Reply {
+	f.Helper()
+	return f.send("GET", token, path, "", headers...)
+}
+
+// post sends a form, as a page of the console does.
+func (f *fixture) post(token, path, form string, headers ...string) apitest.Reply {
+	f.Helper()
+	return f.send("POST", token, path, form, append([]string{"Content-Type", "", "Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
+}
+
+func (f *fixture) send(method, token, path, body string, headers ...string) apitest.Reply {
+	f.Helper()
+	if token != "" {
+		headers = append(headers, "Cookie", "belfry="+token)
+	}
+	return f.Do(method, path, body, headers...)
+}
+
+// is checks a status; error pages of the console are no problem documents.
+func is(t *testing.T, r apitest.Reply, status int) apitest.Reply {
+	t.Helper()
+	if r.StatusCode != status {
+		t.Fatalf("%s %s: status %d, want %d: %s", r.Request.Method, r.Request.URL, r.StatusCode, status, r.Text)
+	}
+	return r
+}
+
+// shows checks what a page has.
+func shows(t *testing.T, r apitest.Reply, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(r.Text, text) {
+			t.Errorf("%s does not show %q: %s", r.Request.URL, text, r.Text)
+		}
+	}
+}
+
+// leads checks that a reply redirects.
+func leads(t *testing.T, r apitest.Reply, target string) {
+	t.Helper()
+	is(t, r, http.StatusSeeOther).HasHeader("Location", target)
+}

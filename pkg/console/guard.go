@@ -1,0 +1,107 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+)
+
+// strictPolicy is the Content-Security-Policy of all pages.
+const strictPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// guard returns the handler of a route: it lets admins pass, and replies with the page of an error.
+func (c *Console) guard(viewName string, rt route) kit.Handler {
+	limited := func(r *request) error {
+		var failed error
+		err := c.calls.Limit(rt.act, func(*kit.Exchange) error {
+			failed = c.admit(r, rt)
+			return nil
+		})(r.Exchange)
+		if err == nil {
+			err = failed
+		}
+		return err
+	}
+	return func(x *kit.Exchange) error {
+		r := &request{Exchange: x, console: c, view: viewName, policy: strictPolicy}
+		setHeaders(x)
+		if err := limited(r); err != nil {
+			return r.fail(err)
+		}
+		return nil
+	}
+}
+
+// setHeaders sets what holds for all replies of the console. Its pages are for no other origin, those
+// that may use the API included: they would read what admins see.
+func setHeaders(x *kit.Exchange) {
+	x.Header().Del("Access-Control-Allow-Origin")
+	x.Header().Del("Access-Control-Allow-Credentials")
+	x.SetHeader("Content-Security-Policy", strictPolicy)
+	x.SetHeader("X-Frame-Options", "DENY")
+	x.SetHeader("Referrer-Policy", "same-origin")
+	x.SetHeader("Cross-Origin-Opener-Policy", "same-origin")
+	x.SetHeader("Cross-Origin-Resource-Policy", "same-origin")
+	x.SetHeader("Cache-Control", kit.NoStore)
+}
+
+// admit calls the handler of a route for who may use it.
+func (c *Console) admit(r *request, rt route) (err error) {
+	if err := c.own.RefuseForgery(r.Exchange); err != nil {
+		r.CloseConnection()
+		return errs.Wrap(err, errs.Denied, "the request comes from a page of another origin, which may not change anything in the console")
+	}
+	if r.Session, err = c.calls.Session(r.Exchange); err != nil {
+		return err
+	}
+	r.admin = c.service.IsAdmin(r.Context(), r.Session)
+	switch {
+	case r.admin || rt.anyone:
+		return rt.handle(r)
+	case r.Session == nil:
+		r.askLogin()
+		return nil
+	default:
+		return errs.Wrap(errNotAdmin, errs.Denied, "the console is for admins")
+	}
+}
+
+// askLogin leads to the login page, and from there back to the page that was asked for.
+func (r *request) askLogin() {
+	next := r.Request.URL.RequestURI()
+	if r.Partial() {
+		next = localPath(r.Request.Header.Get("Hx-Current-Url"))
+	} else if r.Request.Method != http.MethodGet {
+		next = ""
+	}
+	target := Path + "/login"
+	if inConsole(next) && next != Path {
+		target += "?next=" + url.QueryEscape(next)
+	}
+	r.seeOther(target)
+}
+
+// localPath returns the path and query of a URL.
+func localPath(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.RequestURI()
+}
+
+// inConsole reports whether a target, from a query, is a page of the console, and no other origin in any browser.
+func inConsole(target string) bool {
+	if strings.ContainsAny(target, "\\\r\n\t") {
+		return false
+	}
+	u, err := url.Parse(target)
+	if err != nil || u.IsAbs() || u.Host != "" || strings.Contains(u.Path, "..") || strings.Contains(u.Path, "//") {
+		return false
+	}
+	return u.Path == Path || strings.HasPrefix(u.Path, Path+"/")
+}

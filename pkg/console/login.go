@@ -1,0 +1,106 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+// loginForm is what the login page shows.
+type loginForm struct {
+	Next, Login string
+	Email       bool     // there is a login by e-mail
+	Providers   []string // OAuth
+	Problem     string
+}
+
+func (c *Console) form(next string) loginForm {
+	f := loginForm{Email: c.service.EmailEnabled(), Providers: c.service.ProviderNames()}
+	if inConsole(next) {
+		f.Next = next
+	}
+	return f
+}
+
+// loginPage shows the login page. An admin needs none.
+func (c *Console) loginPage(r *request) error {
+	f := c.form(r.Query("next"))
+	if r.admin {
+		r.seeOther(f.target())
+		return nil
+	}
+	return r.Page("login", "Log in", f)
+}
+
+// target is where a login leads.
+func (f loginForm) target() string {
+	if f.Next == "" {
+		return Path
+	}
+	return f.Next
+}
+
+// logIn logs in by e-mail, as POST /auth/email does: the same service with its limits, and the same cookie.
+func (c *Console) logIn(r *request) error {
+	values, err := r.Form()
+	if err != nil {
+		return err
+	}
+	f := c.form(values.Get("next"))
+	f.Login = strings.TrimSpace(values.Get("login"))
+	from := auth.Client{Address: r.Address, UserAgent: r.UserAgent()}
+	if r.Session != nil && r.Session.Key == nil {
+		from.Session = r.Session
+	}
+	var session auth.IssuedSession
+	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
+		session, err = c.service.Login(ctx, auth.Credentials{Login: f.Login, Password: values.Get("password")}, from)
+		return err
+	})
+	if err == nil {
+		c.sessions.Issue(r.Exchange, session)
+		r.seeOther(f.target())
+		return nil
+	}
+	switch kind := errs.KindOf(err); kind {
+	case errs.Invalid, errs.NotFound, errs.Denied:
+		var e *errs.Error
+		if errors.As(err, &e) {
+			f.Problem = e.Message
+		}
+		r.RecordError(err)
+		status := http.StatusForbidden
+		if kind == errs.Invalid {
+			status = http.StatusBadRequest
+		}
+		return r.page(status, "login", "Log in", f)
+	}
+	return err
+}
+
+// logOut ends the session.
+func (c *Console) logOut(r *request) error {
+	if r.Session != nil && r.Session.Key == nil {
+		if err := c.service.Logout(r.Context(), r.Session); err != nil {
+			return err
+		}
+	}
+	c.sessions.Forget(r.Exchange)
+	r.seeOther(Path + "/login")
+	return nil
+}
+
+// nameOf returns how a user is shown who is logged in: by an address or a name that the user has, else by the uuid.
+func nameOf(s *auth.Session) string {
+	for _, field := range []string{"email", "name", "login"} {
+		if text, ok := object.Text(s.Visible[field]); ok && text != "" {
+			return text
+		}
+	}
+	return s.User.UUID
+}

@@ -1,0 +1,185 @@
+package console
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+	"belfry/pkg/problem"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+const html = "text/html; charset=utf-8"
+
+// errNotAdmin marks the error of who is logged in and not an admin.
+var errNotAdmin = errors.New("not an admin")
+
+// pages are the templates of pages, by name: each has the layout, what is shared, and its own content.
+type pages map[string]*template.Template
+
+// loadPages parses the templates. They are embedded, so an error is one of the program.
+func loadPages(a assets) pages {
+	names, err := fs.Glob(templates, "templates/*.html")
+	if err != nil {
+		panic("console: " + err.Error())
+	}
+	base := template.Must(template.New("").Funcs(funcs(a)).ParseFS(templates, "templates/_*.html"))
+	all := pages{}
+	for _, name := range names {
+		short := strings.TrimSuffix(path.Base(name), ".html")
+		if !strings.HasPrefix(short, "_") {
+			all[short] = template.Must(template.Must(base.Clone()).ParseFS(templates, name))
+		}
+	}
+	return all
+}
+
+// funcs are the functions of templates.
+func funcs(a assets) template.FuncMap {
+	return template.FuncMap{
+		"asset": a.url, // the URL of a file of assets, which must exist
+		"path":  pathOf,
+		"time":  formatTime,
+		"bytes": formatBytes,
+		"count": formatCount,
+		"list":  func(all ...any) []any { return all },
+	}
+}
+
+// pathOf returns a path of the console with each segment escaped: pathOf("objects", store, uuid).
+func pathOf(segments ...string) string {
+	var b strings.Builder
+	b.WriteString(Path)
+	for _, s := range segments {
+		b.WriteByte('/')
+		b.WriteString(url.PathEscape(s))
+	}
+	return b.String()
+}
+
+// formatTime returns a time to the second, in UTC.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+
+// formatBytes returns a size with its unit.
+func formatBytes(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	size, i := float64(n)/unit, 0
+	for ; size >= unit && i < 4; i++ {
+		size /= unit
+	}
+	return fmt.Sprintf("%.1f %ciB", size, "KMGTP"[i])
+}
+
+// formatCount returns a number with separators.
+func formatCount(n int64) string {
+	if n < 0 {
+		return "-" + formatCount(-n)
+	}
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// page is what a template of a page gets.
+type page struct {
+	Title   string
+	Nav     []link
+	Admin   bool   // an admin is logged in
+	User    string // who is logged in: an address, else a uuid; "" for nobody
+	Notice  string
+	Version string
+	Data    any
+}
+
+// Page replies with a page of the console.
+func (r *request) Page(name, title string, data any) error {
+	return r.page(http.StatusOK, name, title, data)
+}
+
+func (r *request) page(status int, name, title string, data any) error {
+	p := page{Title: title, Version: r.console.version, Admin: r.admin, Notice: r.takeNotice(), Data: data}
+	if r.Session != nil {
+		p.User = nameOf(r.Session)
+	}
+	if r.admin {
+		for _, l := range r.console.nav {
+			l.Current = l.view == r.view
+			p.Nav = append(p.Nav, l)
+		}
+	}
+	return r.render(status, name, "layout", p)
+}
+
+// Fragment replies with a block of a page alone, for htmx.
+func (r *request) Fragment(name, block string, data any) error {
+	return r.render(http.StatusOK, name, block, data)
+}
+
+// render executes a template as a whole before the reply begins, so that an error still becomes a page.
+func (r *request) render(status int, name, block string, data any) error {
+	t := r.console.pages[name]
+	if t == nil {
+		return errs.New(errs.Internal, "the console has no template %s", name)
+	}
+	var b bytes.Buffer
+	if err := t.ExecuteTemplate(&b, block, data); err != nil {
+		return errs.Wrap(err, errs.Internal, "rendering %s of %s", block, name)
+	}
+	r.SetHeader("Content-Security-Policy", r.policy)
+	r.Send(status, html, b.Bytes())
+	return nil
+}
+
+// failure is what the page of an error shows.
+type failure struct {
+	Heading, Detail string
+	Fields          []errs.Field
+	Request         string // its id
+	Status          int
+	NotAdmin        bool
+}
+
+// fail replies with the page of an error, or with a message for htmx. What belfry can't render goes to the router.
+func (r *request) fail(err error) error {
+	if r.Replied() {
+		return err
+	}
+	kind := errs.KindOf(err)
+	name := problem.Of(kind)
+	f := failure{Heading: name.Title, Status: name.Status, Request: r.ID, NotAdmin: errors.Is(err, errNotAdmin)}
+	var e *errs.Error
+	switch {
+	case kind == errs.Internal:
+		f.Detail = "The server failed. Its log has the details under the id of the request."
+	case errors.As(err, &e):
+		f.Detail, f.Fields = e.Message, e.Fields
+	}
+	if name.Status == http.StatusTooManyRequests || name.Status == http.StatusServiceUnavailable {
+		r.SetHeader("Retry-After", problem.RetryAfter(err))
+	}
+	r.RecordError(err)
+	r.policy = strictPolicy
+	if r.Partial() {
+		return r.render(f.Status, "error", "message", f)
+	}
+	return r.page(f.Status, "error", f.Heading, f)
+}
+
+var _ kit.Handler = (&Console{}).asset

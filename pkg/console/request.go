@@ -1,0 +1,113 @@
+package console
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+)
+
+// maxForm is the most bytes of a form: an object of the largest size, percent-encoded, twice, as a conflict has it.
+const maxForm = 4 << 20
+
+// request is a request to a view.
+type request struct {
+	*kit.Exchange
+	Session *auth.Session // of the admin; nil where anyone is served and nobody is logged in
+
+	console *Console
+	view    string
+	admin   bool
+	policy  string // Content-Security-Policy
+}
+
+// Call returns the context of what the admin does with stores: as a client, so that fields which never leave the
+// server stay hidden, interceptors are asked and events have the actor; and trusted, since being an admin
+// is checked here, so rules that are for clients do not apply.
+func (r *request) Call() (context.Context, error) {
+	ctx, err := r.console.calls.Client(r.Exchange)
+	if err != nil {
+		return nil, err
+	}
+	call := store.CallOf(ctx)
+	call.Trusted = true
+	return store.WithCall(ctx, call), nil
+}
+
+// Partial reports whether htmx asks for a part of a page.
+func (r *request) Partial() bool { return r.Request.Header.Get("Hx-Request") == "true" }
+
+// Form returns the fields of the form that a POST has sent.
+func (r *request) Form() (url.Values, error) {
+	if r.Request.PostForm != nil {
+		return r.Request.PostForm, nil
+	}
+	r.Request.Body = http.MaxBytesReader(r.Exchange, r.Request.Body, maxForm)
+	err := r.Request.ParseForm()
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		r.CloseConnection()
+		return nil, errs.New(errs.TooLarge, "the form is larger than %d bytes", large.Limit)
+	}
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "the form is not properly encoded")
+	}
+	return r.Request.PostForm, nil
+}
+
+// Query returns a parameter of the URL.
+func (r *request) Query(name string) string { return r.Request.URL.Query().Get(name) }
+
+// Redirect leads the browser to a page of the console, which shows the notice; "" for none.
+func (r *request) Redirect(target, notice string) error {
+	if notice != "" {
+		r.setNotice(notice, noticeAge)
+	}
+	r.seeOther(target)
+	return nil
+}
+
+// seeOther leads the browser, or htmx in it, to another page.
+func (r *request) seeOther(target string) {
+	if r.Partial() {
+		r.SetHeader("Hx-Redirect", target)
+		r.WriteHeader(http.StatusOK)
+		return
+	}
+	r.SetHeader("Location", target)
+	r.WriteHeader(http.StatusSeeOther)
+}
+
+const (
+	noticeCookie = "belfry-console-notice"
+	noticeAge    = 60 // seconds
+	maxNotice    = 300
+)
+
+// setNotice has the next page show a text; a negative age removes it.
+func (r *request) setNotice(text string, age int) {
+	http.SetCookie(r.Exchange, &http.Cookie{ //nolint:gosec // Secure wherever belfry is reached by https
+		Name: noticeCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(kit.Truncate(text, maxNotice))), Path: Path, MaxAge: age,
+		HttpOnly: true, Secure: strings.HasPrefix(r.console.service.BaseURL(), "https:"), SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// takeNotice returns the notice of the page before, and removes it.
+func (r *request) takeNotice() string {
+	cookie, err := r.Request.Cookie(noticeCookie)
+	if err != nil {
+		return ""
+	}
+	r.setNotice("", -1)
+	text, _ := base64.RawURLEncoding.DecodeString(cookie.Value)
+	return kit.Truncate(strings.ToValidUTF8(string(text), ""), maxNotice)
+}
+
+func notFound(format string, args ...any) error { return errs.New(errs.NotFound, format, args...) }

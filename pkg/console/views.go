@@ -1,0 +1,23 @@
+package console
+
+// Path is where the console is.
+const Path = "/console"
+
+// Options are the options of Mount. A view whose option is missing is not there.
+type Options struct {
+	Version string // of the program
+
+	Objects *Objects
+}
+
+// views returns the views in the order of the navigation.
+func (c *Console) views(o Options) (all []view) {
+	for _, v := range []view{
+		c.objects(o.Objects),
+	} {
+		if v.name != "" {
+			all = append(all, v)
+		}
+	}
+	return all
+}
