@@ -21,10 +21,12 @@ import (
 // acknowledged, whoever holds it: the bus then notes the present time, and
 // redelivers after AckWait what nobody holds.
 //
-// Nobody sees a step while neither the bus nor the listener runs. So a listener also
-// sends heartbeats, once, when events that were not acknowledged when it started
-// still are not after they would have been redelivered. It does not ask for the
-// times in the log: whoever may, may ask for all subjects as well.
+// Nobody sees a step while neither the bus nor the listener runs, nor one forward and
+// back between two looks at the clock; and a heartbeat to a server that no longer leads is
+// lost. So a listener also sends heartbeats when events stay unacknowledged for longer
+// than a redelivery takes, and ever more rarely while the same ones stay, since a handler
+// may be slow. It does not ask for the times in the log: whoever may, may ask for all
+// subjects as well.
 
 const (
 	clockTolerance = time.Second // by which a clock may be behind without a consequence
@@ -32,6 +34,7 @@ const (
 	clockCheckMin  = time.Second
 	clockCheckMax  = 10 * time.Second
 	renewalGap     = 2    // AckWaits between two renewals, and before the first without a step: within them, what nobody holds is redelivered
+	renewalGapMax  = 64   // AckWaits between two renewals without a step
 	renewedAtOnce  = 1000 // heartbeats between two flushes
 	renewedAtMost  = 1_000_000
 )
@@ -81,8 +84,10 @@ func (r *runner) followClock(ctx context.Context) {
 			r.log.Log(ctx, logLevel(renewed.IsZero()), "the bus's clock was set back; events that no worker holds are redelivered when they have waited again",
 				"by", back.Round(time.Millisecond), "unacknowledged", unacked.count, "wait", r.spec.AckWait)
 		}
-		if err == nil && left.remains(time.Now(), unacked, renewalGap*r.spec.AckWait) {
+		if err == nil && left.remains(time.Now(), unacked, r.spec.AckWait) {
 			due = true
+			r.log.InfoContext(ctx, "events stay unacknowledged; those that no worker holds are redelivered when they have waited again",
+				"unacknowledged", unacked.count, "wait", r.spec.AckWait)
 		}
 		if err == nil && due && (renewed.IsZero() || time.Since(renewed) > renewalGap*r.spec.AckWait) && r.renew(ctx, unacked) == nil {
 			due, renewed = false, time.Now()
@@ -123,27 +128,25 @@ func (r *runner) checkClock(ctx context.Context) (back time.Duration, unacked sp
 	return back, span{info.AckFloor.Stream, info.Delivered.Stream, info.NumAckPending}, nil
 }
 
-// leftover are the events that were not acknowledged when a listener started.
+// leftover are the events up to a sequence that were not acknowledged at a time.
 type leftover struct {
 	since time.Time
 	last  uint64
-	done  bool
+	gap   time.Duration // after which they are looked at again; it doubles while some of them stay
 }
 
-// remains reports, once, that some of them are still not acknowledged after a time.
-func (l *leftover) remains(now time.Time, unacked span, after time.Duration) bool {
-	switch {
-	case l.done:
-		return false
-	case l.since.IsZero():
-		l.since, l.last, l.done = now, unacked.last, unacked.count == 0
-		return false
-	case unacked.count == 0 || unacked.after >= l.last:
-		l.done = true
+// remains reports that some of them still are not acknowledged after the time in which they would have been
+// redelivered.
+func (l *leftover) remains(now time.Time, unacked span, ackWait time.Duration) bool {
+	if l.since.IsZero() || unacked.count == 0 || unacked.after >= l.last {
+		*l = leftover{since: now, last: unacked.last, gap: renewalGap * ackWait}
 		return false
 	}
-	l.done = now.Sub(l.since) >= after
-	return l.done
+	if now.Sub(l.since) < l.gap {
+		return false
+	}
+	l.since, l.gap = now, min(2*l.gap, renewalGapMax*ackWait)
+	return true
 }
 
 // renew sends a heartbeat for each event that may be unacknowledged. The bus

@@ -19,8 +19,8 @@ func (c *BusClock) Check(shown, from, to time.Time) time.Duration { return c.c.c
 type Leftover struct{ l leftover }
 
 // Remains is leftover.remains.
-func (l *Leftover) Remains(now time.Time, count int, after, last uint64, wait time.Duration) bool {
-	return l.l.remains(now, span{after, last, count}, wait)
+func (l *Leftover) Remains(now time.Time, count int, after, last uint64, ackWait time.Duration) bool {
+	return l.l.remains(now, span{after, last, count}, ackWait)
 }
 
 // Renew does what a listener does when the bus's clock was set back.
