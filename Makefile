@@ -80,6 +80,10 @@ vet: ## Run go vet
 format: ## Format the code
 	$(LINT) fmt
 
+.PHONY: screenshots
+screenshots: prepare ## Write the pictures of pages that docs show, by the tests in a browser
+	$(GO) test ./test/browser -count 1 -screenshots $(CURDIR)/docs/images
+
 # What the console embeds is committed, so that users need no npm.
 .PHONY: console-assets
 console-assets: ## Copy what the console embeds from npm, as tools/console pins it

@@ -192,6 +192,8 @@ func All(report func(path string)) error {
 		Postgres,
 		func() (string, error) { return NPM("test/servers/documents") },
 		func() (string, error) { return NPM("listeners/examples/welcome-node") },
+		func() (string, error) { return NPM("test/servers/axe") },
+		Chromium,
 	} {
 		path, err := build()
 		if err != nil {

@@ -1,0 +1,39 @@
+package programs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+)
+
+// Chromium returns the path of a Chromium, that of the machine. If there is none, it installs Debian's where this
+// process may.
+func Chromium() (string, error) {
+	find := func() (string, bool) {
+		for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+			if path, err := exec.LookPath(name); err == nil {
+				return path, true
+			}
+		}
+		return "", false
+	}
+	if path, ok := find(); ok {
+		return path, nil
+	}
+	if os.Getuid() != 0 {
+		return "", errors.New("the tests of pages need Chromium: install it with apt-get install --no-install-recommends chromium, or run make prepare as root")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
+	defer cancel()
+	env := []string{"DEBIAN_FRONTEND=noninteractive"}
+	if err := run(ctx, "/", env, "apt-get", "install", "-y", "--no-install-recommends", "chromium"); err != nil {
+		return "", fmt.Errorf("the tests of pages need Chromium, which can't be installed: %w", err)
+	}
+	path, ok := find()
+	if !ok {
+		return "", errors.New("apt-get has installed chromium, but there is no such program")
+	}
+	return path, nil
+}
