@@ -270,6 +270,7 @@ func (c *Config) checkRoutes() {
 			claim(join("stores", name), e.URL)
 		}
 	}
+	c.placePages(taken)
 }
 
 // isLoopback reports whether only programs on this machine can connect to an address, host:port.

@@ -44,6 +44,8 @@ type Config struct {
 	Limits          RequestLimits
 	Documents       Documents
 	Console         Console
+	Static          *Static // nil: no front end is served
+	Pages           Pages
 	Backends        map[string]Backend
 	Stores          map[string]*Store
 	Authentication  Authentication
@@ -51,6 +53,8 @@ type Config struct {
 	Binaries        map[string]*Binary
 
 	doc     *document
+	pagesOn bool
+	routes  []string // paths that are not of pages or files
 	derived []func() // compute defaults that depend on Listen and Data
 }
 
@@ -195,6 +199,10 @@ func (c *Config) read(s *section) {
 	c.readMailers(s)
 	c.readBinaries(s)
 	c.Console = readConsole(s.section("console"))
+	if static := s.section("static"); s.has("static") {
+		c.readStatic(static)
+	}
+	c.readPages(s.section("pages"))
 	s.suggestions = map[string]string{"port": "listen", "host": "listen", "url": "baseURL", "nats": "bus", "dataDir": "data"}
 	s.rejectUnknown()
 }

@@ -17,6 +17,8 @@ import (
 	"belfry/pkg/api/kit"
 	"belfry/pkg/api/login"
 	"belfry/pkg/api/objects"
+	"belfry/pkg/api/pages"
+	"belfry/pkg/api/static"
 	"belfry/pkg/api/system"
 	"belfry/pkg/console"
 	"belfry/pkg/pagememory"
@@ -40,6 +42,8 @@ type Options struct {
 	Events    *sse.Hub          // nil: /events has no route
 	Documents []system.Document
 	Console   *console.Options // nil: none. It needs Login
+	Site      *pages.Options  // pages for people; nil, or no Login: none
+	Static    *static.Options // nil: no front end
 
 	Waiter   kit.Waiter                  // nil: Prefer: wait is ignored
 	Ready    func(context.Context) error // nil: always ready; /readyz shows the message of its *errs.Error
@@ -99,6 +103,9 @@ func New(o Options) *Server {
 
 	if o.Login != nil {
 		login.Mount(router, calls, origins, *o.Login)
+		if o.Site != nil {
+			pages.Mount(router, calls, o.Login.Service, *o.Site)
+		}
 	}
 	if o.Pages == nil {
 		o.Pages = pagememory.New(store.MaxPageBytes)
@@ -119,6 +126,9 @@ func New(o Options) *Server {
 	}
 	if o.Console != nil && o.Login != nil {
 		console.Mount(router, calls, o.Login.Service, *o.Console)
+	}
+	if o.Static != nil {
+		static.Mount(router, *o.Static)
 	}
 	system.MountHealth(router, system.Health{Ready: o.Ready, Degraded: o.Degraded, Stopping: stopping})
 

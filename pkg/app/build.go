@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"belfry/config"
+	"belfry/pkg/api/pages"
 	"belfry/pkg/auth"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
@@ -25,6 +26,7 @@ type plan struct {
 	mappings []store.Mapping
 	open     map[string][]string // exposed store → operations without a policy
 	auth     auth.Options        // without those that only a running belfry has
+	pages    *pages.Templates
 }
 
 // Check compiles the policies and schemas of a configuration and reads the configuration file of its bus.
@@ -67,6 +69,7 @@ func compile(c *config.Config) (*plan, error) {
 		}
 	}
 	problems = append(problems, p.compileAuth()...)
+	problems = append(problems, p.compilePages()...)
 	if len(problems) > 0 {
 		return nil, problems
 	}

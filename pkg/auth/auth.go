@@ -103,6 +103,9 @@ func (s *Service) BaseURL() string { return s.baseURL }
 // EmailEnabled reports whether login by e-mail is configured.
 func (s *Service) EmailEnabled() bool { return s.email != nil }
 
+// ValidatesFirst reports whether a registration begins with the mail that validates its address.
+func (s *Service) ValidatesFirst() bool { return s.email != nil && !s.email.PostValidation }
+
 // ProviderNames returns the names of the configured OAuth providers, sorted.
 func (s *Service) ProviderNames() []string { return slices.Sorted(maps.Keys(s.providers)) }
 

@@ -1,0 +1,120 @@
+// Package pages serves the pages where people arrive whom nothing else receives: the
+// start page, and those of logging in, registering and recovering, to which the default
+// redirects lead. They are plain HTML forms without a script, which the routes of package
+// login take. A folder can replace their templates one by one.
+package pages
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+)
+
+// Names of pages and of their templates. The page validated is that of a login or a mail's
+// link which succeeded; it is where the start page is.
+const (
+	startPage     = "start"
+	validatedPage = "validated"
+	loginPage     = "login"
+	registerPage  = "register"
+	recoveryPage  = "recovery"
+	failedPage    = "failed"
+)
+
+// stylePath is the route of the style sheet. No provider can have this name.
+const stylePath = "/auth/pages.css"
+
+// Options are the options of Mount.
+type Options struct {
+	Templates *Templates
+	Paths     map[string]string // of the pages that are served: start, login, register, recovery, failed
+	Links     Links
+	Stores    []Store
+
+	Redirects []string // where forms lead to: paths on this host, and URLs
+}
+
+type handler struct {
+	calls     *kit.Calls
+	templates *Templates
+	base      View // of a page for nobody
+	stores    []Store
+	policy    string // Content-Security-Policy
+}
+
+// Mount adds the routes of the pages.
+func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
+	if len(o.Paths) == 0 {
+		return
+	}
+	h := &handler{
+		calls: calls, templates: o.Templates, stores: o.Stores,
+		base: View{
+			Host: hostOf(service.BaseURL()), Style: stylePath, Links: o.Links, Actions: actions(service.EmailEnabled()),
+			AddressFirst: service.ValidatesFirst(),
+		},
+		policy: "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action " + formTargets(o.Redirects) +
+			"; frame-ancestors 'none'; base-uri 'none'",
+	}
+	for _, name := range service.ProviderNames() {
+		h.base.Providers = append(h.base.Providers, Provider{name, title(name), "/auth/" + name})
+	}
+	for name, path := range o.Paths {
+		r.HandleGetPage(path, calls.Limit(kit.Read, func(x *kit.Exchange) error { return h.page(x, name) }))
+	}
+	mountStyle(r, o.Templates.style)
+}
+
+// mountStyle adds the route of the style sheet.
+func mountStyle(r *kit.Router, style []byte) {
+	sum := sha256.Sum256(style)
+	tag := hex.EncodeToString(sum[:16])
+	r.HandleGetPage(stylePath, func(x *kit.Exchange) error {
+		match, err := x.IfNoneMatch()
+		if err != nil {
+			return err
+		}
+		x.SetHeader("Etag", `"`+tag+`"`)
+		x.SetHeader("Cache-Control", "no-cache")
+		if match.Given && match.MatchWeak(tag) {
+			x.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+		x.Send(http.StatusOK, "text/css; charset=utf-8", style)
+		return nil
+	})
+}
+
+// page replies with a page. Its URL may have the token of a mail, so nothing may store the
+// page, and no other page gets its URL.
+func (h *handler) page(x *kit.Exchange, name string) error {
+	v := h.view(x)
+	if name == startPage {
+		v.Stores = h.stores
+		if x.Request.URL.Query().Has("validation") {
+			name = validatedPage
+		}
+	}
+	body, err := h.templates.render(name, v)
+	if err != nil {
+		return err
+	}
+	x.SetHeader("Cache-Control", kit.NoStore)
+	x.SetHeader("Content-Security-Policy", h.policy)
+	x.SetHeader("Referrer-Policy", "no-referrer")
+	x.SetHeader("X-Frame-Options", "DENY")
+	x.Send(http.StatusOK, "text/html; charset=utf-8", body)
+	return nil
+}
+
+func hostOf(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}

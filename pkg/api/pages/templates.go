@@ -1,0 +1,181 @@
+package pages
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"belfry/pkg/errs"
+)
+
+//go:embed templates
+var builtIn embed.FS
+
+// Files of templates: the layout, the style sheet, and one for each page.
+const (
+	layoutFile = "layout.html"
+	styleFile  = "pages.css"
+)
+
+func pageNames() []string {
+	return []string{startPage, validatedPage, loginPage, registerPage, recoveryPage, failedPage}
+}
+
+// maxFile bounds a file of a theme, in bytes.
+const maxFile = 256 << 10
+
+// Templates are the pages' templates and their style sheet. They are safe for concurrent use.
+type Templates struct {
+	pages map[string]*template.Template
+	style []byte
+}
+
+// Load parses the templates. The files of a folder replace those of belfry by their names; ""
+// is none. Each template is executed once. It reports errs.Invalid for a file that can't be
+// read, parsed or executed, and for one that replaces nothing.
+func Load(folder string) (*Templates, error) {
+	own, err := readTheme(folder)
+	if err != nil {
+		return nil, err
+	}
+	read := func(name string) (string, bool, error) {
+		if text, ok := own[name]; ok {
+			return text, true, nil
+		}
+		text, err := builtIn.ReadFile("templates/" + name)
+		return string(text), false, err
+	}
+	t := &Templates{pages: map[string]*template.Template{}}
+	style, _, err := read(styleFile)
+	if err != nil {
+		return nil, err
+	}
+	t.style = []byte(style)
+	layout, ownLayout, err := read(layoutFile)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range pageNames() {
+		text, ownPage, err := read(name + ".html")
+		if err != nil {
+			return nil, err
+		}
+		page, err := parse(layout, name, text)
+		if err == nil {
+			err = try(page)
+		}
+		switch {
+		case err == nil:
+			t.pages[name] = page
+		case ownPage || ownLayout:
+			return nil, errs.Wrap(err, errs.Invalid, "the page %s of folder %s can't be used", name, folder)
+		default:
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// parse returns the template of a page: that of its file, inside the layout if it defines
+// content.
+func parse(layout, name, text string) (*template.Template, error) {
+	root, err := template.New(layoutFile).Parse(layout)
+	if err != nil {
+		return nil, err
+	}
+	page, err := root.New(name + ".html").Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if page.Lookup("content") != nil {
+		return root, nil
+	}
+	return page, nil
+}
+
+// try executes a template with all that a page can have, and with nothing.
+func try(t *template.Template) error {
+	for _, v := range samples() {
+		if err := t.Execute(&bounded{w: io.Discard}, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readTheme reads the files of a folder that replace those of belfry.
+func readTheme(folder string) (map[string]string, error) {
+	own := map[string]string{}
+	if folder == "" {
+		return own, nil
+	}
+	known := []string{layoutFile, styleFile}
+	for _, name := range pageNames() {
+		known = append(known, name+".html")
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "the folder of pages can't be read")
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		switch ext := filepath.Ext(name); {
+		case strings.HasPrefix(name, "."), ext != ".html" && ext != ".css":
+			continue
+		case !slices.Contains(known, name):
+			return nil, errs.New(errs.Invalid, "the folder of pages has %s, which replaces nothing: expected %s", name, strings.Join(known, ", "))
+		}
+		text, err := readBounded(filepath.Join(folder, name))
+		if err != nil {
+			return nil, errs.Wrap(err, errs.Invalid, "the page %s can't be read", name)
+		}
+		own[name] = text
+	}
+	return own, nil
+}
+
+func readBounded(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("it is no file: %w", fs.ErrInvalid)
+	case info.Size() > maxFile:
+		return "", errTooLong
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+}
+
+// render executes the template of a page.
+func (t *Templates) render(name string, v View) ([]byte, error) {
+	var page bytes.Buffer
+	if err := t.pages[name].Execute(&bounded{w: &page}, v); err != nil {
+		return nil, err
+	}
+	return page.Bytes(), nil
+}
+
+var errTooLong = errors.New("it is longer than 256 KiB")
+
+// bounded passes on at most maxFile bytes: a template may loop.
+type bounded struct {
+	w io.Writer
+	n int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.n += len(p); b.n > maxFile {
+		return 0, errTooLong
+	}
+	return b.w.Write(p)
+}

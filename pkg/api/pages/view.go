@@ -1,0 +1,141 @@
+package pages
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
+	"belfry/pkg/store/object"
+)
+
+// View is the data of the templates.
+type View struct {
+	Host  string // of belfry's URL
+	Style string // URL of the style sheet
+	User  string // who is logged in: their name, else address, else uuid; "": nobody
+
+	Links     Links
+	Actions   Actions
+	Providers []Provider // besides e-mail
+	Stores    []Store    // that the API document names; on the start page alone
+
+	AddressFirst bool   // registration begins with a mail
+	Login, Token string // from the link of a mail
+	MailSent     bool
+	PasswordSet  bool
+
+	Reason, Message string // of a failure
+}
+
+// Links are the pages that others lead to; "" for one that is not served.
+type Links struct{ Start, Login, Register, Recovery, Console, OpenAPI, AsyncAPI string }
+
+// Actions are the URLs that forms are sent to; "" for those of e-mail without e-mail.
+type Actions struct{ Login, Validation, Recovery, Logout string }
+
+// Provider is a provider to log in through.
+type Provider struct{ Name, Title, URL string }
+
+// Store is a store that the API serves.
+type Store struct {
+	Name, URL string
+	List      bool // GET of the URL lists its objects
+}
+
+// messages explain the reasons of failures.
+var messages = map[string]string{
+	"denied":      "The address or the password is wrong, or you refused.",
+	"disabled":    "This account is disabled. Ask those who run this service.",
+	"unknown":     "There is no account with this address.",
+	"state":       "The login was not begun in this browser, or took too long. Begin again.",
+	"taken":       "This login belongs to an account already. Log in, or set a new password.",
+	"limited":     "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
+	"origin":      "A page of another site began a login while you were logged in. Nothing was changed.",
+	"invalid":     "What was sent is not valid: check the address, and choose a password of at least 8 characters.",
+	"unavailable": "The service is unavailable at the moment. Try again in a minute.",
+	"token":       "The link is wrong, was used, or has expired. Ask for another mail.",
+	"provider":    "The provider is unavailable at the moment. Try again in a minute.",
+}
+
+const unknownFailure = "The login failed."
+
+// titles are the names of providers for people.
+var titles = map[string]string{"github": "GitHub", "google": "Google", "facebook": "Facebook", "amazon": "Amazon", "twitter": "Twitter"}
+
+// title returns the name of a provider for people.
+func title(name string) string {
+	return cmp.Or(titles[name], strings.ToUpper(name[:1])+name[1:])
+}
+
+// view returns the data of a page.
+func (h *handler) view(x *kit.Exchange) View {
+	v := h.base
+	// A page is shown to whoever has no valid session, and while sessions can't be read.
+	if session, err := h.calls.Session(x); err == nil && session != nil {
+		v.User = displayName(session)
+	}
+	query := x.Request.URL.Query()
+	v.Login, v.Token = query.Get("login"), query.Get("token")
+	v.MailSent, v.PasswordSet = query.Get("mail") == "sent", query.Get("password") == "set"
+	if reason := query.Get("reason"); messages[reason] != "" {
+		v.Reason = reason
+	}
+	v.Message = cmp.Or(messages[v.Reason], unknownFailure)
+	return v
+}
+
+// displayName returns how a user is called on the pages that they see.
+func displayName(session *auth.Session) string {
+	if name, ok := session.Visible.Text("name"); ok && strings.TrimSpace(name) != "" {
+		return kit.Truncate(name, 100)
+	}
+	var idents []struct{ UUID, Type string }
+	if json.Unmarshal(object.Field(session.User.Body, "idents"), &idents) == nil {
+		for _, ident := range idents {
+			if address, ok := strings.CutSuffix(ident.UUID, "_email"); ok && ident.Type == "email" {
+				return address
+			}
+		}
+	}
+	return session.User.UUID
+}
+
+// samples are the views by which templates are tried.
+func samples() []View {
+	full := View{
+		Host: "belfry.example.com", Style: stylePath, User: "ada@example.com",
+		Links:     Links{"/", "/login", "/register", "/recovery", "/console", "/openapi.json", "/asyncapi.json"},
+		Actions:   actions(true),
+		Providers: []Provider{{"github", "GitHub", "/auth/github"}},
+		Stores:    []Store{{"Books", "/books", true}, {"Authors", "/authors", false}},
+		Login:     "ada@example.com", Token: "0123456789", Reason: "denied", Message: messages["denied"],
+	}
+	sent, set, first := full, full, full
+	sent.MailSent, set.PasswordSet = true, true
+	first.AddressFirst, first.Token, first.User = true, "", ""
+	return []View{full, sent, set, first, {}}
+}
+
+func actions(email bool) Actions {
+	if !email {
+		return Actions{Logout: "/auth/logout"}
+	}
+	return Actions{"/auth/email", "/auth/email/validation", "/auth/email/recovery", "/auth/logout"}
+}
+
+// formTargets are the sources of Content-Security-Policy that forms may lead to: browsers
+// check where a form's reply redirects to as well.
+func formTargets(redirects []string) string {
+	all := "'self'"
+	for _, r := range redirects {
+		if u, err := url.Parse(r); err == nil && u.Host != "" {
+			if origin := u.Scheme + "://" + u.Host; !strings.Contains(all, " "+origin) {
+				all += " " + origin
+			}
+		}
+	}
+	return all
+}

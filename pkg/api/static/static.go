@@ -1,0 +1,180 @@
+// Package static serves a front end from a folder: what a build tool made of an
+// application for browsers. Routes of the API come first; whatever has none is looked for
+// in the folder.
+//
+// The folder is opened for each request, so a deployment can replace it, also by a symbolic
+// link to the next release. Nothing outside of it is served, whatever links it contains
+// ([os.Root]), and neither are files and folders whose names begin with a dot, nor lists of
+// folders.
+package static
+
+import (
+	"io/fs"
+	"mime"
+	"net/http"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+)
+
+// indexFile is the page of a folder and, of a single-page application, of every navigation.
+const indexFile = "index.html"
+
+// Values of Cache-Control: of files whose name changes with their content, and of others.
+const (
+	forever    = "public, max-age=31536000, immutable"
+	revalidate = "no-cache"
+)
+
+// Options are the options of Mount.
+type Options struct {
+	Folder    string
+	SPA       bool     // navigations to what is no file are replied to with index.html
+	Immutable []string // folders whose files never change, relative to Folder
+	Reserved  []string // paths of others: neither they nor what is below them are in the folder
+}
+
+type handler struct {
+	o    Options
+	tags *tags
+}
+
+// Mount serves the folder where no route is.
+func Mount(r *kit.Router, o Options) {
+	h := &handler{o: o, tags: newTags()}
+	h.o.Immutable, h.o.Reserved = slices.Clone(o.Immutable), slices.Clone(o.Reserved)
+	r.HandleUnmatched(h.serve)
+}
+
+func (h *handler) serve(x *kit.Exchange) error {
+	name, ok := h.nameOf(x.Request.URL.Path)
+	if !ok {
+		return kit.ErrNoRoute()
+	}
+	root, err := os.OpenRoot(h.o.Folder)
+	if err != nil {
+		return errs.Wrap(err, errs.Unavailable, "the folder of the front end can't be opened")
+	}
+	defer root.Close()
+	info, err := root.Stat(name)
+	switch {
+	case err == nil && info.Mode().IsRegular() && !strings.HasSuffix(x.Request.URL.Path, "/"):
+		return h.file(x, root, name)
+	case err == nil && info.IsDir():
+		return h.folder(x, root, name)
+	default:
+		return h.missing(x, root)
+	}
+}
+
+// nameOf returns the name of the file that a path is of, relative to the folder. Paths of
+// others have none, and neither have paths in another form than that of a link, or with
+// names that begin with a dot.
+func (h *handler) nameOf(p string) (name string, ok bool) {
+	if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "\x00\\") {
+		return "", false
+	}
+	if clean := path.Clean(p); p != clean && p != clean+"/" {
+		return "", false
+	}
+	for _, reserved := range h.o.Reserved {
+		if p == reserved || strings.HasPrefix(p, reserved+"/") {
+			return "", false
+		}
+	}
+	name = strings.Trim(p, "/")
+	for segment := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(segment, ".") {
+			return "", false
+		}
+	}
+	if name == "" {
+		name = "."
+	}
+	return name, fs.ValidPath(name)
+}
+
+// folder replies with the page of a folder.
+func (h *handler) folder(x *kit.Exchange, root *os.Root, name string) error {
+	page := path.Join(name, indexFile)
+	if info, err := root.Stat(page); err != nil || !info.Mode().IsRegular() {
+		return h.missing(x, root)
+	}
+	if p := x.Request.URL.Path; !strings.HasSuffix(p, "/") {
+		// Relative links of the page are relative to the folder. The path begins with one
+		// slash, so this is a path on this host.
+		x.SetHeader("Location", (&urlPath{p + "/", x.Request.URL.RawQuery}).String())
+		x.SetHeader("Cache-Control", revalidate)
+		x.WriteHeader(http.StatusPermanentRedirect)
+		return nil
+	}
+	return h.file(x, root, page)
+}
+
+// missing replies to a path that is no file: a navigation of a single-page application with
+// its page, which knows what is there.
+func (h *handler) missing(x *kit.Exchange, root *os.Root) error {
+	if !h.o.SPA || !navigates(x.Request) {
+		return kit.ErrNoRoute()
+	}
+	if info, err := root.Stat(indexFile); err != nil || !info.Mode().IsRegular() {
+		return errs.New(errs.Unavailable, "the folder of the front end has no index.html: it is being replaced, or was never built")
+	}
+	return h.file(x, root, indexFile)
+}
+
+// assets are the endings of files that pages load. A missing one is not found: a page in
+// its place would be taken for a script.
+var assets = []string{
+	"js", "mjs", "cjs", "css", "map", "json", "wasm", "webmanifest", "xml", "txt", "pdf", "zip", "gz", "br",
+	"png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff", "woff2", "ttf", "otf", "eot", "mp3", "mp4", "webm", "ogg",
+}
+
+// navigates reports whether a browser opens a page. Those that say what for are believed;
+// of others the Accept header decides.
+func navigates(r *http.Request) bool {
+	ending := strings.ToLower(strings.TrimPrefix(path.Ext(r.URL.Path), "."))
+	if slices.Contains(assets, ending) {
+		return false
+	}
+	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
+		return mode == "navigate"
+	}
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// contentType returns the media type of a file by its name alone: what it contains is not
+// guessed.
+func contentType(name string) string {
+	switch ext := strings.ToLower(path.Ext(name)); ext {
+	case ".js", ".mjs", ".cjs":
+		return "text/javascript; charset=utf-8"
+	case ".html", ".htm":
+		return "text/html; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".json", ".map":
+		return "application/json"
+	case ".webmanifest":
+		return "application/manifest+json"
+	case ".wasm":
+		return "application/wasm"
+	case ".svg":
+		return "image/svg+xml"
+	case ".woff2":
+		return "font/woff2"
+	case ".ico":
+		return "image/x-icon"
+	case ".txt":
+		return "text/plain; charset=utf-8"
+	default:
+		if known := mime.TypeByExtension(ext); known != "" {
+			return known
+		}
+		return "application/octet-stream"
+	}
+}

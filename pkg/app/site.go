@@ -1,0 +1,57 @@
+package app
+
+import (
+	"belfry/config"
+	"belfry/pkg/api/pages"
+	"belfry/pkg/api/static"
+	"belfry/pkg/console"
+)
+
+// compilePages compiles the templates of the pages for people.
+func (p *plan) compilePages() config.Problems {
+	var err error
+	if p.pages, err = pages.Load(p.config.Pages.Folder); err != nil {
+		return config.Problems{p.config.Problem("pages.folder", "%v", err)}
+	}
+	return nil
+}
+
+// site returns the options of the pages for people.
+func (a *App) site() *pages.Options {
+	c := a.config
+	o := &pages.Options{
+		Templates: a.plan.pages, Paths: c.Pages.Paths,
+		Links: pages.Links{
+			Start: c.PageLink(config.StartPage), Login: c.PageLink(config.LoginPage),
+			Register: c.PageLink(config.RegisterPage), Recovery: c.PageLink(config.RecoveryPage),
+		},
+		Redirects: []string{
+			c.Authentication.SuccessRedirect, c.Authentication.FailureRedirect,
+			c.Authentication.RegisterRedirect, c.Authentication.RecoveryRedirect,
+		},
+	}
+	if c.Console.Enabled {
+		o.Links.Console = console.Path
+	}
+	if c.Documents.AsyncAPI {
+		o.Links.AsyncAPI = "/asyncapi.json"
+	}
+	if c.Documents.OpenAPI {
+		o.Links.OpenAPI = "/openapi.json"
+		for _, name := range names(c.Stores) {
+			if e := c.Stores[name].Expose; e != nil {
+				o.Stores = append(o.Stores, pages.Store{Name: name, URL: e.URL, List: e.List})
+			}
+		}
+	}
+	return o
+}
+
+// static returns the options of the front end that is served from a folder, nil for none.
+func (a *App) static() *static.Options {
+	st := a.config.Static
+	if st == nil {
+		return nil
+	}
+	return &static.Options{Folder: st.Folder, SPA: st.SPA, Immutable: st.Immutable, Reserved: a.config.Routes()}
+}
