@@ -2,6 +2,7 @@ package listener
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -95,7 +96,7 @@ func (r *runner) attempt(ctx context.Context, d *delivery) {
 		}
 		// No later event of the partition may be handled before it.
 		delay := r.spec.Backoff(d.Attempt)
-		r.log.Debug("an event is retried", "event", d.ID, "attempt", d.Attempt, "in", delay, "error", err)
+		r.logRetry(ctx, d, delay, err)
 		if backoff.Sleep(r.stopping, delay) != nil {
 			r.nak(d, 0)
 			return
@@ -148,9 +149,19 @@ func (r *runner) finish(ctx context.Context, d *delivery, err error) {
 		r.ack(d)
 	case r.retriable(err, d):
 		delay := r.spec.Backoff(d.Attempt)
-		r.log.Debug("an event is retried", "event", d.ID, "attempt", d.Attempt, "in", delay, "error", err)
+		r.logRetry(ctx, d, delay, err)
 		r.nak(d, delay)
 	default:
 		r.deadLetter(ctx, d, err)
 	}
+}
+
+// logRetry logs a failed attempt. One that fails now and then is no news. One that keeps failing is, but when a
+// store is unavailable thousands do.
+func (r *runner) logRetry(ctx context.Context, d *delivery, delay time.Duration, err error) {
+	level := slog.LevelDebug
+	if d.Attempt >= severalAttempts {
+		r.warnings.Do(func() { level = slog.LevelWarn })
+	}
+	r.log.Log(ctx, level, "an event is retried", "event", d.ID, "attempt", d.Attempt, "in", delay, "error", err)
 }

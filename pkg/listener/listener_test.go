@@ -406,3 +406,30 @@ func BenchmarkListener(b *testing.B) {
 		<-handled
 	}
 }
+
+func TestAnEventThatKeepsFailingIsAWarning(t *testing.T) {
+	t.Parallel()
+	for _, ordered := range []bool{false, true} {
+		b := open(t)
+		publish(t, b, 0, 1)
+		var text lines
+		attempts := 0
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := listener.Run(ctx, b, slog.New(slog.NewTextHandler(&text, nil)), listener.Spec{
+			Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Start: listener.StartAll(), Ordered: ordered, Drain: time.Minute,
+			Backoff: func(int) time.Duration { return time.Millisecond },
+			Handler: func(context.Context, *listener.Event) error {
+				if attempts++; attempts <= 20 {
+					return errors.New("the stock is unavailable")
+				}
+				cancel()
+				return nil
+			},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if text.count("an event is retried") != 1 || text.count("attempt=8 ") != 1 {
+			t.Errorf("ordered %t: after 20 failures the log is:\n%s", ordered, text.String())
+		}
+	}
+}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"belfry/pkg/backoff"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
@@ -23,6 +25,9 @@ const (
 	retryMax     = 5 * time.Second
 	heartbeats   = 3               // of an event within AckWait
 	stableAfter  = 5 * time.Second // an outage after that is logged again
+
+	severalAttempts = 8           // of an event that keeps failing
+	warningGap      = time.Minute // between two warnings of events that keep failing
 )
 
 // Run runs a listener until ctx ends, across outages of the bus, and returns when
@@ -96,6 +101,7 @@ type runner struct {
 	clock     busClock
 	window    *prefetchWindow
 	queue     chan *delivery // events that wait for a worker
+	warnings  rate.Sometimes // of events that keep failing
 	handling  sync.WaitGroup
 	stopping  context.Context // ends when the listener is stopped
 
@@ -107,6 +113,7 @@ func newRunner(b Bus, log *slog.Logger, spec Spec, consumer string, filters []st
 	r := &runner{
 		spec: spec, stream: stream, consumer: consumer, filters: filters, bus: b, log: log.With("listener", consumer),
 		isolation: &sync.RWMutex{}, inFlight: newInFlight(spec.AckWait / heartbeats), began: time.Now(),
+		warnings: rate.Sometimes{Interval: warningGap},
 	}
 	if spec.Ordered {
 		r.spec.Concurrency = 1

@@ -267,7 +267,8 @@ func (l *Log) handled(ctx context.Context) (last uint64, err error) {
 			workers++
 		}
 		if c.NumPending > 0 || c.NumAckPending > 0 {
-			err = fmt.Errorf("listener %s has not received %d events and not acknowledged %d", c.Name, c.NumPending, c.NumAckPending)
+			err = fmt.Errorf("listener %s has not received %d events and not acknowledged %d, of which %d were delivered again; all up to %d of %d are acknowledged",
+				c.Name, c.NumPending, c.NumAckPending, c.NumRedelivered, c.AckFloor.Stream, c.Delivered.Stream)
 		}
 	}
 	if err := errors.Join(err, consumers.Err()); err != nil {
