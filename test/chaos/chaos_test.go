@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,9 @@ import (
 	"belfry/test/process"
 )
 
+// only restricts the faults, to see whether the checks find a defect that one of them reveals.
+var only = flag.String("chaos.only", "", "inject only faults whose name contains this")
+
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": backing.AccessKey, "AWS_SECRET_ACCESS_KEY": backing.SecretKey} {
 		if err := os.Setenv(name, value); err != nil {
@@ -27,6 +32,9 @@ func TestMain(m *testing.M) {
 
 // checkEvery is how many rounds are between two checks.
 const checkEvery = 3
+
+// lossEvery is in one of how many rounds the log is lost in long runs, by world.
+var lossEvery = map[world.Kind]int{world.FilesAndBus: 4}
 
 // soak runs rounds in a world: faults are injected while clients write.
 func soak(t *testing.T, kind world.Kind, rounds int) {
@@ -45,8 +53,12 @@ func soak(t *testing.T, kind world.Kind, rounds int) {
 	for _, missing := range w.Missing() {
 		t.Log("not injected here:", missing)
 	}
+	losses := lossEvery[kind]
+	if !strings.Contains(w.LogLoss().Name, *only) {
+		losses = 0
+	}
 	r, err := run.New(t.Context(), run.Options{
-		Deployment: w.Deployment(), Nemeses: w.Nemeses(), Ready: w.Ready, Belfry: process.Program(t), Seed: soak.Seed(),
+		Deployment: w.Deployment(), Nemeses: nemeses(w), Loss: w.LogLoss(), LossEvery: losses, Ready: w.Ready, Belfry: process.Program(t), Seed: soak.Seed(),
 		Tag: fmt.Sprint("s", soak.Seed()), Ordered: kind == world.Files || kind == world.FilesAndBus, Accounts: true, ClockSteps: soak.Long(), Long: soak.Long(), Logf: t.Logf,
 	})
 	if err != nil {
@@ -57,7 +69,7 @@ func soak(t *testing.T, kind world.Kind, rounds int) {
 		if err := r.Round(t.Context(), soak.Rand()); err != nil {
 			t.Fatal(err)
 		}
-		if unchecked++; unchecked == checkEvery {
+		if unchecked++; unchecked == checkEvery || kind == world.Files && r.Lost() {
 			examine(t, w, r)
 			unchecked = 0
 		}
@@ -81,6 +93,10 @@ func soak(t *testing.T, kind world.Kind, rounds int) {
 	if report.Broken() > 0 {
 		t.Error("belfry verify after the end found differences")
 	}
+}
+
+func nemeses(w *world.World) []world.Nemesis {
+	return slices.DeleteFunc(w.Nemeses(), func(n world.Nemesis) bool { return !strings.Contains(n.Name, *only) })
 }
 
 // examine makes all checks, and ends the test when a promise was broken.

@@ -9,6 +9,7 @@ import (
 
 var (
 	soakDuration = flag.Duration("soak.duration", 0, "how long each soak test runs; 0: a few rounds at a fixed seed")
+	soakRounds   = flag.Uint64("soak.rounds", 0, "how many rounds each soak test has without -soak.duration; 0: a few")
 	soakSeed     = flag.Uint64("soak.seed", 0, "the seed of a soak test's first round; 0: a fixed one, or with -soak.duration a random one")
 )
 
@@ -28,6 +29,9 @@ type SoakRun struct {
 func Soak(t testing.TB, rounds int) *SoakRun {
 	t.Helper()
 	s := &SoakRun{seed: *soakSeed, rounds: uint64(max(rounds, 1))}
+	if *soakRounds > 0 {
+		s.rounds = *soakRounds
+	}
 	if *soakDuration > 0 {
 		s.deadline = time.Now().Add(*soakDuration)
 	}

@@ -104,8 +104,10 @@ func (m mutant) try(ctx context.Context, root string) (output string, err error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Minute) // to build
 	defer cancel()
-	args := append([]string{"test", "-vet=off", "-failfast", "-timeout", limit.String(), "-overlay", overlay}, m.test...)
+	args := append([]string{"test", "-vet=off", "-failfast", "-timeout", limit.String()}, m.test...)
 	cmd := exec.CommandContext(ctx, "go", args...)
+	// In the environment it also applies to the programs that tests build and start.
+	cmd.Env = append(os.Environ(), strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))
 	cmd.Dir, cmd.WaitDelay = root, 10*time.Second
 	out, err := cmd.CombinedOutput()
 	switch {

@@ -8,14 +8,15 @@ import (
 )
 
 // Accounts checks that every registered address has one user, who can log in, has the ident of the address
-// and one event of the registration. It is for a time at which nothing is pending.
-func Accounts(accounts []history.Account, users []history.User, events []history.Event, r *Report) {
+// and one event of the registration, unless that may have been lost with the log. It is for a time at which
+// nothing is pending.
+func Accounts(accounts []history.Account, users []history.User, s *history.Segment, r *Report) {
 	owners := map[string][]history.User{}
 	for _, u := range users {
 		owners[u.Address] = append(owners[u.Address], u)
 	}
 	registered := map[string]map[string]bool{} // ids of events by user
-	for _, e := range events {
+	for _, e := range s.Published() {
 		if e.Event != event.Register {
 			continue
 		}
@@ -28,7 +29,11 @@ func Accounts(accounts []history.Account, users []history.User, events []history
 		}
 	}
 	for _, a := range accounts {
-		account(r, a, owners[a.Address], len(registered[a.User]))
+		events := len(registered[a.User])
+		if s.Loss != nil && events == 0 {
+			events = 1
+		}
+		account(r, a, owners[a.Address], events)
 	}
 }
 

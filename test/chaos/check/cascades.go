@@ -13,22 +13,16 @@ const grace = 2_000_000
 // compares times of objects with revisions, which are times too. Where the clock was stepped it permits what
 // docs/clocks.md says of cascades.
 func cascades(s *history.Segment, r *Report) {
-	deletions := map[history.Object][]uint64{}
-	for o, revision := range s.Deleted {
-		deletions[o] = append(deletions[o], revision)
-	}
-	for _, e := range s.Events {
-		if e.Deleted() {
-			deletions[e.Object()] = append(deletions[e.Object()], e.Revision)
-		}
-	}
+	// The workers were sent the events of the log. Of the deletions that are only known from a lost log they
+	// may have been sent nothing: belfry's repair finds these where the target is not there.
+	handled, deletions := deletionsOf(s, s.Events), deletionsOf(s, s.Published())
 	for o, state := range s.Final {
 		store := history.StoreOf(o.Store)
 		if !store.Cascade {
 			continue
 		}
 		for _, uuid := range history.Targets(state.Body, store.Key) {
-			undeleted(s, r, o, state, history.Object{Store: store.Target, UUID: uuid}, deletions)
+			undeleted(s, r, o, state, history.Object{Store: store.Target, UUID: uuid}, deletions, handled)
 		}
 	}
 	counted := map[string]bool{}
@@ -43,8 +37,25 @@ func cascades(s *history.Segment, r *Report) {
 	}
 }
 
+// deletionsOf returns the revisions of the deletions before the segment, and of those in some events.
+func deletionsOf(s *history.Segment, events []history.Event) map[history.Object][]uint64 {
+	all := map[history.Object][]uint64{}
+	for o, revision := range s.Deleted {
+		all[o] = append(all[o], revision)
+	}
+	for _, e := range events {
+		if e.Deleted() {
+			all[e.Object()] = append(all[e.Object()], e.Revision)
+		}
+	}
+	return all
+}
+
 // undeleted checks an object that exists and names a target.
-func undeleted(s *history.Segment, r *Report, o history.Object, state history.State, target history.Object, deletions map[history.Object][]uint64) {
+func undeleted(s *history.Segment, r *Report, o history.Object, state history.State, target history.Object, deletions, handled map[history.Object][]uint64) {
+	if s.Final[target].Exists() {
+		deletions = handled
+	}
 	var at uint64
 	for _, revision := range deletions[target] {
 		at = max(at, revision)
@@ -66,7 +77,11 @@ func justified(s *history.Segment, e history.Event, deletions map[history.Object
 		return true
 	}
 	for _, uuid := range history.Targets(e.Envelope.Object, store.Key) {
-		for _, at := range deletions[history.Object{Store: store.Target, UUID: uuid}] {
+		target := history.Object{Store: store.Target, UUID: uuid}
+		if s.Unseen[target] || unseenDeletion(s, target) {
+			return true
+		}
+		for _, at := range deletions[target] {
 			if s.ClockSteps || at < e.Revision && history.Micros(e.Envelope.Object, "created") <= at+grace {
 				return true
 			}

@@ -38,6 +38,7 @@ const (
 	Verify          Kind = "verify"              // belfry verify found differences
 	DeadLetter      Kind = "dead letter"         // a worker gave up an event
 	NotSettled      Kind = "not settled"         // work was pending for ever
+	LossUnreported  Kind = "loss not reported"   // the log was lost, and belfry did not say so, or did not repair
 )
 
 // Violation is one promise that was broken.
@@ -76,11 +77,9 @@ const linearTimeout = 30 * time.Second
 // Segment makes every check that needs nothing but the segment.
 func Segment(s *history.Segment) *Report {
 	r := &Report{Objects: len(s.Final)}
-	if !s.LogLost {
-		versions(s, r)
-		order(s, r)
-		cascades(s, r)
-	}
+	versions(s, r)
+	order(s, r)
+	cascades(s, r)
 	durable(s, r)
 	stale(s, r)
 	tokens(s, r)

@@ -37,7 +37,7 @@ func TestALostWriteIsFoundWithoutALog(t *testing.T) {
 	s := good(t)
 	s.Final[register] = history.State{Revision: s.Ops[0].Revision, Body: s.Ops[0].Body}
 	s.Ops = slices.DeleteFunc(s.Ops, func(op history.Op) bool { return op.Kind == history.Get })
-	s.LogLost, s.Events = true, nil
+	s.lose()
 	expect(t, s, LostWrite)
 }
 
@@ -191,7 +191,7 @@ func TestARequestWithoutAReplyMayHaveHappenedOrNot(t *testing.T) {
 		}
 		s.get(register)
 		expect(t, s)
-		s.LogLost, s.Events = true, nil
+		s.lose()
 		expect(t, s)
 	}
 }
@@ -346,7 +346,7 @@ func TestWrongAccountsAreFound(t *testing.T) {
 		"a password in an event": {account, []history.User{user}, []history.Event{secret}, false},
 	} {
 		r := &Report{}
-		Accounts([]history.Account{c.account}, c.users, c.events, r)
+		Accounts([]history.Account{c.account}, c.users, &history.Segment{Events: c.events}, r)
 		if (len(r.Violations) == 0) != c.right {
 			t.Errorf("%s: found %v", name, r.Violations)
 		}

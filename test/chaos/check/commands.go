@@ -3,11 +3,13 @@ package check
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
 
+	"belfry/pkg/bus/missed"
 	"belfry/test/chaos/history"
 )
 
@@ -37,6 +39,39 @@ func (c Commands) DeadLetters(ctx context.Context, r *Report) error {
 		if strings.HasPrefix(letter, "{") {
 			r.add(DeadLetter, name("belfry dlq"), "%s", history.Short([]byte(letter)))
 		}
+	}
+	return err
+}
+
+// Missed lists the listeners, and checks that it says of these that they have missed events, and that this is repaired.
+func (c Commands) Missed(ctx context.Context, repaired []string, r *Report) error {
+	out, exit, err := c.run(ctx, "listener", "list", "--json", "--config", c.Config)
+	if err == nil && exit != 0 {
+		err = fmt.Errorf("belfry listener list: exit %d: %s", exit, out)
+	}
+	listed := map[string]missed.Missed{}
+	for line := range strings.Lines(out) {
+		var row struct {
+			Name   string
+			Missed missed.Missed
+		}
+		if json.Unmarshal([]byte(line), &row) == nil {
+			listed[row.Name] = row.Missed
+		}
+	}
+	for _, listener := range repaired {
+		if m := listed[listener]; m.Reason != missed.Replaced || m.Repaired.IsZero() {
+			r.add(LossUnreported, name("belfry listener list"), "of %s it says %+v", listener, m)
+		}
+	}
+	return err
+}
+
+// Confirm confirms what a listener has missed.
+func (c Commands) Confirm(ctx context.Context, listener string, r *Report) error {
+	out, exit, err := c.run(ctx, "listener", "confirm", listener, "--config", c.Config)
+	if err == nil && exit != 0 {
+		r.add(LossUnreported, name("belfry listener confirm"), "exit %d: %s", exit, history.Short([]byte(out)))
 	}
 	return err
 }

@@ -36,11 +36,8 @@ func files(s *history.Segment, r *Report) {
 				content(s, r, o, f)
 			}
 		}
-		if s.LogLost {
-			continue // deletions by cascades are not known
-		}
 		for _, op := range uploads[o] {
-			if op.Kind == history.Attach && op.Outcome == history.Done && !there[op.File] && !gone(s, op, uploads[o]) {
+			if op.Kind == history.Attach && op.Outcome == history.Done && !there[op.File] && !gone(s, op, uploads[o]) && !unseenDeletion(s, o) {
 				r.add(WrongFile, o, "%s: the file %s is not there", op, op.File)
 			}
 		}
@@ -88,7 +85,7 @@ func gone(s *history.Segment, upload history.Op, ops []history.Op) bool {
 			return true
 		}
 	}
-	for _, e := range s.Events {
+	for _, e := range s.Published() {
 		if e.Deleted() && e.Object() == upload.Object && !byClient(e) && slices.ContainsFunc(history.Files(e.Envelope.Object, history.Picture), func(f history.Record) bool {
 			return f.Hash == upload.File
 		}) {

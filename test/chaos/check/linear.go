@@ -22,11 +22,11 @@ func linear(s *history.Segment, r *Report, timeout time.Duration) {
 	ops := byObject(slices.Concat(s.Carried, s.Ops))
 	for _, o := range s.Objects() {
 		store := history.StoreOf(o.Store)
-		if len(ops[o]) == 0 || store.Name == "" || store.Cascade && s.LogLost {
-			continue // without a log, deletions by cascades are not known
+		if len(ops[o]) == 0 || store.Name == "" {
+			continue
 		}
-		requests := resolve(ops[o], logged[o], s.LogLost)
-		switch porcupine.CheckOperationsTimeout(model(store, s.Start[o]), operations(requests), timeout) {
+		requests := resolve(s, ops[o], logged[o])
+		switch search(model(store, s.Start[o], unseenCascade(s, o)), requests, s.Loss != nil, timeout) {
 		case porcupine.Illegal:
 			r.add(NotLinearizable, o, "from %s on, no order explains:%s", stateOf(s.Start[o]), describe(requests))
 		case porcupine.Unknown:
@@ -35,9 +35,48 @@ func linear(s *history.Segment, r *Report, timeout time.Duration) {
 	}
 }
 
+// search looks for an order of requests. Without a log any request of unknown outcome may have been made, and the
+// search through all of them takes too long: so it first tries orders in which those were not made that left no
+// trace. Such an order is an explanation like any other.
+func search(m porcupine.Model, requests []history.Op, logLost bool, timeout time.Duration) porcupine.CheckResult {
+	if logLost {
+		for _, fields := range [][]string{{"title"}, {"title", "value", "note"}} {
+			if porcupine.CheckOperationsTimeout(m, operations(traced(requests, fields)), timeout/3) == porcupine.Ok {
+				return porcupine.Ok
+			}
+		}
+	}
+	return porcupine.CheckOperationsTimeout(m, operations(requests), timeout)
+}
+
+// traced leaves out writes of unknown outcome whose fields of these names have values that no reply has.
+func traced(requests []history.Op, fields []string) []history.Op {
+	seen := map[string]bool{}
+	each := func(f history.Fields, found func(value string)) {
+		for _, name := range fields {
+			if value, ok := f[name]; ok {
+				found(name + value)
+			}
+		}
+	}
+	for _, op := range requests {
+		if op.Outcome == history.Done && op.Body != nil {
+			each(history.FieldsOf(op.Body), func(value string) { seen[value] = true })
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(requests), func(op history.Op) bool {
+		if op.Outcome != history.Unknown || len(op.Fields) == 0 {
+			return false
+		}
+		trace := false
+		each(op.Fields, func(value string) { trace = trace || seen[value] })
+		return !trace
+	})
+}
+
 // resolve completes the requests with what the log says: which writes of unknown outcome were made, and
 // which deletions workers made.
-func resolve(ops []history.Op, c *chain, logLost bool) []history.Op {
+func resolve(s *history.Segment, ops []history.Op, c *chain) []history.Op {
 	made := map[string]history.Event{}
 	var requests []history.Op
 	if c != nil {
@@ -57,7 +96,7 @@ func resolve(ops []history.Op, c *chain, logLost bool) []history.Op {
 		switch {
 		case !op.Kind.Writes() && op.Outcome == history.Unknown:
 			continue
-		case op.Outcome == history.Unknown && !written && !logLost:
+		case op.Outcome == history.Unknown && !written && !before(s, op):
 			continue // it was not made; a read that saw it has no explanation
 		case op.Kind.Writes() && op.Outcome != history.Refused && written:
 			op.Outcome, op.Revision = history.Done, e.Revision
@@ -122,6 +161,7 @@ type object struct {
 	fields   string // those that clients set
 	revision uint64 // of the last write that is known
 	exact    bool   // the object is at that revision, not at a later one
+	unseen   bool   // a worker may have deleted it without an event that is known
 }
 
 func stateOf(s history.State) object {
@@ -138,8 +178,9 @@ func (o object) String() string {
 	return fmt.Sprintf("%s at revision %d", o.fields, o.revision)
 }
 
-func model(store history.Store, start history.State) porcupine.Model {
+func model(store history.Store, start history.State, unseen bool) porcupine.Model {
 	first := stateOf(start)
+	first.unseen = unseen
 	first.exact = first.exact && !store.Shared
 	return porcupine.Model{
 		Init: func() any { return first },
@@ -154,6 +195,9 @@ func model(store history.Store, start history.State) porcupine.Model {
 
 // step reports whether a request can have its reply in a state, and returns the state after it.
 func (o object) step(op history.Op) (bool, object) {
+	if o.unseen && o.exists && showsAbsence(op) {
+		o = object{revision: o.revision, unseen: true}
+	}
 	switch op.Outcome {
 	case history.Unknown:
 		if can, _ := o.condition(op); can && o.exists == (op.Kind != history.Create) {
@@ -177,6 +221,14 @@ func (o object) step(op history.Op) (bool, object) {
 		return false, o
 	}
 	return true, next
+}
+
+// showsAbsence reports whether a request has its reply, or an effect, only where the object does not exist.
+func showsAbsence(op history.Op) bool {
+	if op.Outcome == history.Refused {
+		return op.Status == http.StatusNotFound && op.File == ""
+	}
+	return op.Kind == history.Create
 }
 
 // condition reports whether a precondition can hold, and whether it can fail.
@@ -218,7 +270,7 @@ func (o object) shows(op history.Op) (bool, object) {
 
 // after returns the state after a write.
 func (o object) after(op history.Op) object {
-	next := object{exists: true, fields: o.fields, revision: op.Revision, exact: true}
+	next := object{exists: true, fields: o.fields, revision: op.Revision, exact: true, unseen: o.unseen}
 	if op.Revision == 0 {
 		next.revision, next.exact = max(o.revision, op.IfMatch)+1, false
 	}

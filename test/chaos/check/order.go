@@ -42,7 +42,7 @@ func order(s *history.Segment, r *Report) {
 			r.add(NotDelivered, e.Object(), "%s at revision %d (%s)", e.Event, e.Revision, e.ID)
 		}
 	}
-	for _, e := range s.Events {
+	for _, e := range s.Published() {
 		seen[e.ID] = true
 	}
 	for id := range s.Received {

@@ -44,7 +44,7 @@ func durable(s *history.Segment, r *Report) {
 // mayBeDeleted reports whether anything deletes an object after a request.
 func mayBeDeleted(s *history.Segment, o history.Object, ops []history.Op, after history.Op) bool {
 	if history.StoreOf(o.Store).Cascade {
-		return true // judged by cascades
+		return s.Loss == nil || unseenDeletion(s, o) || deletedLater(s, o, after.Revision) // else judged by cascades
 	}
 	return slices.ContainsFunc(slices.Concat(ops, s.Carried), func(op history.Op) bool {
 		return op.Object == o && op.Kind == history.Delete && op.Outcome != history.Refused && op.Return > after.Call

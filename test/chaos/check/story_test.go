@@ -146,6 +146,16 @@ func (s *story) array(target history.Object, m history.Store, sources ...history
 	s.happen(target, event.StoreUpdated, event.OriginMapping, "", map[string]any{m.Array: entries})
 }
 
+// lose loses the log, with all events that the listener has not received: all of them.
+func (s *story) lose() {
+	s.Loss, s.Events, s.Received = &history.Loss{At: s.now()}, nil, map[string]bool{}
+}
+
+// loseReceived loses the log when the listener has received everything.
+func (s *story) loseReceived() {
+	s.Loss, s.Events = &history.Loss{At: s.now(), Received: s.Events}, nil
+}
+
 // find returns the last event of an object.
 func (s *story) find(o history.Object) int {
 	for i, e := range slices.Backward(s.Events) {

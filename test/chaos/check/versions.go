@@ -21,7 +21,7 @@ func again(s *history.Segment, e history.Event) bool {
 
 func chains(s *history.Segment, r *Report) map[history.Object]*chain {
 	all := map[history.Object]*chain{}
-	for _, e := range s.Events {
+	for _, e := range s.Published() {
 		if !e.Written() || again(s, e) {
 			continue
 		}
@@ -80,6 +80,7 @@ func versions(s *history.Segment, r *Report) {
 			} else if e, written := titles[op.Object][op.Token()]; written && op.Token() != "" {
 				r.add(RefusedEvent, op.Object, "%s, but revision %d has its title", op, e.Revision)
 			}
+		case op.Outcome == history.Done && len(writes) == 0 && before(s, op):
 		case op.Outcome == history.Done && len(writes) == 0:
 			r.add(LostEvent, op.Object, "%s has no event", op)
 		case op.Outcome == history.Done:
@@ -124,6 +125,9 @@ func readVersion(s *history.Segment, r *Report, c *chain, op history.Op) {
 		if c != nil {
 			e, found = c.byRevision[op.Revision]
 		}
+		if !found && lostEvent(s, op.Object, op.Revision) {
+			return
+		}
 		if !found || e.Deleted() {
 			r.add(DirtyRead, op.Object, "%s, a revision that has no event", op)
 			return
@@ -143,8 +147,10 @@ func last(s *history.Segment, r *Report, o history.Object, c *chain) {
 	start, final := s.Start[o], s.Final[o]
 	if c == nil || len(c.events) == 0 {
 		switch {
+		case final.Exists() && lostEvent(s, o, final.Revision):
 		case final.Exists() && final.Revision > start.Revision:
 			r.add(LostEvent, o, "it is at revision %d, which has no event", final.Revision)
+		case !final.Exists() && unseenDeletion(s, o):
 		case start.Exists() && final.Revision < start.Revision:
 			r.add(LostWrite, o, "it was at revision %d and is at %d", start.Revision, final.Revision)
 		}
@@ -153,6 +159,8 @@ func last(s *history.Segment, r *Report, o history.Object, c *chain) {
 	e := c.events[len(c.events)-1]
 	switch {
 	case e.Deleted() && !final.Exists():
+	case !final.Exists() && unseenDeletion(s, o):
+	case final.Revision > e.Revision && lostEvent(s, o, final.Revision):
 	case final.Exists() && final.Revision > e.Revision:
 		r.add(LostEvent, o, "it is at revision %d, the last event at %d", final.Revision, e.Revision)
 	case e.Deleted():

@@ -27,9 +27,10 @@ type Options struct {
 // Pool is the clients of a run, which share what they believe of the objects.
 type Pool struct {
 	Options
-	http *transport
-	bus  *nats.Conn
-	view *view
+	http    *transport
+	bus     *nats.Conn
+	view    *view
+	writing writing
 }
 
 // NewPool connects the clients.
@@ -60,6 +61,7 @@ func (p *Pool) Start(ctx context.Context, seed uint64) (stop func()) {
 		}
 		all.Go(func() { c.run(ctx, done) })
 	}
+	all.Go(func() { p.watch(ctx, seed, done) })
 	if p.Accounts != nil {
 		all.Go(func() { p.Accounts.run(ctx, p, seed, done) })
 	}
@@ -106,6 +108,9 @@ func (c *client) do(ctx context.Context, op history.Op) (history.Op, bool) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(1+c.rand.IntN(12))*time.Millisecond)
 		defer cancel()
+	}
+	if op.Kind.Writes() {
+		defer c.writing.begin(op.Object)()
 	}
 	op.Call = c.History.Now()
 	var wrong string

@@ -32,6 +32,7 @@ type Log struct {
 
 	mu       sync.Mutex
 	received map[string]bool // ids
+	heard    []history.Event // the same since the last call of Received, with their contents
 	failures []string
 }
 
@@ -90,7 +91,7 @@ func (l *Log) listen(ctx context.Context) error {
 		l.consumes.Stop()
 	}
 	consumer, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-		Durable: l.durable(), AckPolicy: jetstream.AckExplicitPolicy, AckWait: 5 * time.Second, MaxAckPending: 10_000,
+		Durable: l.Durable(), AckPolicy: jetstream.AckExplicitPolicy, AckWait: 5 * time.Second, MaxAckPending: 10_000,
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: l.next,
 		InactiveThreshold: 10 * time.Minute, // when Close can't delete it
 	})
@@ -103,12 +104,13 @@ func (l *Log) listen(ctx context.Context) error {
 
 const durablePrefix = "chaos-"
 
-func (l *Log) durable() string { return durablePrefix + l.tag }
+// Durable is the name of the consumer.
+func (l *Log) Durable() string { return durablePrefix + l.tag }
 
 // Close stops to listen and deletes the consumer.
 func (l *Log) Close(ctx context.Context) error {
 	l.consumes.Stop()
-	err := l.js.DeleteConsumer(ctx, bus.StreamEvents, l.durable())
+	err := l.js.DeleteConsumer(ctx, bus.StreamEvents, l.Durable())
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		err = nil
 	}
@@ -125,6 +127,9 @@ func (l *Log) receive(m jetstream.Msg) {
 	}
 	if l.ours(&e) {
 		l.received[e.ID] = true
+		if meta, err := m.Metadata(); err == nil {
+			l.heard = append(l.heard, history.Event{Envelope: e, Sequence: meta.Sequence.Stream})
+		}
 	}
 	_ = m.Ack() // one that is lost brings the event again
 }
@@ -148,7 +153,7 @@ func (l *Log) Read(ctx context.Context) ([]history.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := stream.Consumer(ctx, l.durable()); errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if _, err := stream.Consumer(ctx, l.Durable()); errors.Is(err, jetstream.ErrConsumerNotFound) {
 		if err := l.listen(ctx); err != nil { // it was lost with the bus's disk
 			return nil, err
 		}
@@ -236,7 +241,7 @@ func (l *Log) Received(ctx context.Context, want []history.Event) (ids map[strin
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ids, failures = l.received, l.failures
-	l.received, l.failures = map[string]bool{}, nil
+	l.received, l.heard, l.failures = map[string]bool{}, nil, nil
 	return ids, failures
 }
 

@@ -63,3 +63,15 @@ func (p *Pool) metrics(ctx context.Context, front string) (process.Metrics, erro
 	}
 	return process.ReadMetrics(bytes.NewReader(r.body))
 }
+
+// Alerts sums belfry_listener_missed over the fronts. known is false where no front watches the log.
+func (p *Pool) Alerts(ctx context.Context) (sum float64, known bool, err error) {
+	for _, front := range p.Deployment.Fronts {
+		m, err := p.metrics(ctx, front)
+		if err != nil {
+			return 0, false, err
+		}
+		sum, known = sum+m.Sum("belfry_listener_missed"), known || len(m["belfry_listener_missed"]) > 0
+	}
+	return sum, known, nil
+}

@@ -44,12 +44,13 @@ type Segment struct {
 	Ops          []Op
 	Carried      []Op // writes of the segment before whose outcome is still unknown
 
-	// The log. Without events (LogLost) the checks that need them are left out.
+	// The log. If it was lost, that which came after it.
 	Events   []Event
 	Known    map[string]bool   // ids of events of the segment before
 	Received map[string]bool   // ids of the events that a durable listener received
 	Deleted  map[Object]uint64 // revision of the last deletion of each object, before the segment
-	LogLost  bool
+	Loss     *Loss             // nil: the log was not lost
+	Unseen   map[Object]bool   // objects that may have been deleted before the segment by an event that was lost
 
 	// Ordered says that one process writes all objects, so that their events are published in the order
 	// of their revisions.
@@ -60,13 +61,19 @@ type Segment struct {
 	Files map[string][]byte // contents of the files that objects have at the end, by hash as recorded; nil: could not be read
 }
 
+// Loss is what is known of a log that was lost.
+type Loss struct {
+	At       int64   // when it was: events of writes that were sent before may be lost with it
+	Received []Event // that a durable listener had received since the last check
+}
+
 // Objects returns all objects that the segment is about, sorted.
 func (s *Segment) Objects() []Object {
 	set := map[Object]bool{}
 	for _, op := range s.Ops {
 		set[op.Object] = true
 	}
-	for _, e := range s.Events {
+	for _, e := range s.Published() {
 		if StoreOf(e.Store).Name != "" {
 			set[e.Object()] = true
 		}
@@ -82,6 +89,14 @@ func (s *Segment) Objects() []Object {
 	}
 	slices.SortFunc(all, Compare)
 	return all
+}
+
+// Published returns the events that are known: with a loss also those that the listener received before.
+func (s *Segment) Published() []Event {
+	if s.Loss == nil {
+		return s.Events
+	}
+	return slices.Concat(s.Loss.Received, s.Events)
 }
 
 // Compare orders objects by store and uuid.

@@ -20,13 +20,17 @@ const rechecks = 3
 // Check stops the clients, waits until nothing is pending, and makes every check. It returns an error when
 // a check could not be made; what was found is in the report.
 func (r *Run) Check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 3*patience)
 	defer cancel()
 	r.halt()
 	r.logf("clients have stopped")
+	reports := &check.Report{}
+	if err := r.checkLoss(ctx, reports); err != nil {
+		return err
+	}
 	s := &history.Segment{
 		Start: r.states, Carried: r.carried, Known: r.known, Deleted: r.deleted, Received: map[string]bool{}, Ordered: r.opts.Ordered,
-		ClockSteps: r.opts.ClockSteps,
+		ClockSteps: r.opts.ClockSteps, Loss: r.loss, Unseen: r.unseen,
 	}
 	found, err := r.settled(ctx, s)
 	for n := 0; err == nil && n < rechecks && persists(found); n++ {
@@ -38,6 +42,7 @@ func (r *Run) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	found.Violations = append(reports.Violations, found.Violations...)
 	for _, text := range r.history.TakeWrong() {
 		found.Violations = append(found.Violations, check.Violation{Kind: check.WrongReply, Object: "reply", Text: text})
 	}
@@ -75,7 +80,7 @@ func (r *Run) explain(ctx context.Context, s *history.Segment, found *check.Repo
 			Text: fmt.Sprintf("the log has the event %s %s of %s at %d now, and had it not when that was read", e.ID, e.Event, e.Object(), e.Sequence)})
 	}
 	read := map[string]bool{}
-	for _, e := range s.Events {
+	for _, e := range s.Published() {
 		read[e.ID] = true
 	}
 	for id := range s.Received {
@@ -154,7 +159,7 @@ func (r *Run) accounts(ctx context.Context, s *history.Segment, found *check.Rep
 	if err != nil {
 		return err
 	}
-	check.Accounts(accounts, users, s.Events, found)
+	check.Accounts(accounts, users, s, found)
 	r.report.Accounts += len(accounts)
 	return nil
 }

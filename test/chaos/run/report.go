@@ -24,6 +24,9 @@ type Report struct {
 	Reads        int `json:"reads"`
 	Accounts     int `json:"accounts"` // addresses that were registered
 
+	Losses    int `json:"losses"`    // of the log that were reported and repaired
+	Confirmed int `json:"confirmed"` // of these, reported for the listener of the run too
+
 	Checks    int `json:"checks"`
 	Events    int `json:"events"`    // of the log, each once
 	Repeated  int `json:"repeated"`  // events that came again
@@ -103,6 +106,10 @@ func (r Report) Text() string {
 	row("writes refused", r.Refused)
 	row("reads", r.Reads)
 	row("addresses registered", r.Accounts)
+	if r.Losses > 0 {
+		row("losses of the log", r.Losses)
+		row("  reported for a listener", r.Confirmed)
+	}
 	row("checks", r.Checks)
 	row("events", r.Events)
 	row("  that came again", r.Repeated)

@@ -23,6 +23,8 @@ import (
 type Options struct {
 	Deployment world.Deployment
 	Nemeses    []world.Nemesis
+	Loss       world.Nemesis                   // of the log
+	LossEvery  int                             // in one of so many rounds, on average, the log is lost; 0: never
 	Ready      func(ctx context.Context) error // returns when requests can be served; nil: at once
 	Belfry     string                          // the program, for its own checks
 	Seed       uint64                          // for the report
@@ -55,6 +57,10 @@ type Run struct {
 	carried []history.Op
 	known   map[string]bool
 	deleted map[history.Object]uint64
+	unseen  map[history.Object]bool
+
+	loss     *history.Loss        // since the last check
+	reported map[string]time.Time // when belfry noticed what listeners had missed, as of the last check
 }
 
 // New connects clients. Close has to be called.
@@ -67,7 +73,7 @@ func New(ctx context.Context, o Options) (*Run, error) {
 	}
 	r := &Run{
 		opts: o, history: history.New(), states: map[history.Object]history.State{}, known: map[string]bool{},
-		deleted: map[history.Object]uint64{}, report: Report{Seed: o.Seed, Faults: map[string]int{}, Kinds: map[check.Kind]int{}},
+		deleted: map[history.Object]uint64{}, unseen: map[history.Object]bool{}, reported: map[string]time.Time{}, report: Report{Seed: o.Seed, Faults: map[string]int{}, Kinds: map[check.Kind]int{}},
 	}
 	p := client.Options{Deployment: o.Deployment, Tag: o.Tag, Clients: o.Clients, History: r.history}
 	if o.Accounts {
@@ -114,15 +120,31 @@ func (r *Run) Round(ctx context.Context, random *rand.Rand) error {
 	return r.awaitWrites(ctx, 1+random.IntN(r.opts.Writes))
 }
 
+// choose chooses the faults of a round. The loss of the log comes first, so that no fault of a disk prevents it.
+func (r *Run) choose(random *rand.Rand) []world.Nemesis {
+	order := random.Perm(len(r.opts.Nemeses))
+	var faults []world.Nemesis
+	for _, i := range order[:min(len(order), 1+random.IntN(4)/3)] {
+		faults = append(faults, r.opts.Nemeses[i])
+	}
+	// A check has to be between two losses: it sees one. It also has to be before the first one: by then belfry
+	// remembers which log there is.
+	if r.opts.LossEvery > 0 && r.report.Checks > 0 && r.loss == nil && random.IntN(r.opts.LossEvery) == 0 {
+		if r.opts.Loss.Alone {
+			faults = faults[:1]
+		}
+		return append([]world.Nemesis{r.opts.Loss}, faults[1:]...)
+	}
+	return faults
+}
+
 // harm injects faults and heals them.
 func (r *Run) harm(ctx context.Context, random *rand.Rand) error {
-	order := random.Perm(len(r.opts.Nemeses))
-	faults := order[:min(len(order), 1+random.IntN(4)/3)]
+	faults := r.choose(random)
 	names := make([]string, len(faults))
 	var heals []func(context.Context) error
 	var failed []error
-	for i, f := range faults {
-		n := r.opts.Nemeses[f]
+	for i, n := range faults {
 		names[i] = n.Name
 		heal, err := n.Inject(ctx, random)
 		if err != nil {
@@ -130,6 +152,9 @@ func (r *Run) harm(ctx context.Context, random *rand.Rand) error {
 			break
 		}
 		heals = append(heals, heal)
+		if n.Name == r.opts.Loss.Name {
+			r.loss = &history.Loss{At: r.history.Now(), Received: r.log.Lost()}
+		}
 		r.report.Faults[n.Name]++
 		r.report.Kills += n.Kills
 		r.report.PowerCuts += n.PowerCuts
@@ -153,8 +178,14 @@ func (r *Run) harm(ctx context.Context, random *rand.Rand) error {
 			failed = append(failed, fmt.Errorf("not ready after %s: %w", strings.Join(names, ", "), err))
 		}
 	}
+	if len(failed) == 0 && slices.Contains(names, r.opts.Loss.Name) {
+		failed = append(failed, r.log.Reopen(ctx))
+	}
 	return errors.Join(failed...)
 }
+
+// Lost reports whether the log was lost since the last check.
+func (r *Run) Lost() bool { return r.loss != nil }
 
 // hold lets a fault last until so many requests have ended, or for a time.
 func (r *Run) hold(ctx context.Context, requests int, atMost time.Duration) {
@@ -196,13 +227,14 @@ func (r *Run) logf(format string, args ...any) {
 
 // remember keeps what the next segment needs of this one.
 func (r *Run) remember(s *history.Segment) {
-	r.known = map[string]bool{}
-	for _, e := range s.Events {
+	r.known, r.loss = map[string]bool{}, nil
+	for _, e := range s.Published() {
 		r.known[e.ID] = true
 		if e.Deleted() {
 			r.deleted[e.Object()] = max(r.deleted[e.Object()], e.Revision)
 		}
 	}
+	maps.Copy(r.unseen, check.Unseen(s))
 	r.states = maps.Clone(s.Final)
 	for o, revision := range r.deleted {
 		if !r.states[o].Exists() {
@@ -210,7 +242,7 @@ func (r *Run) remember(s *history.Segment) {
 		}
 	}
 	made := map[string]bool{}
-	for _, e := range s.Events {
+	for _, e := range s.Published() {
 		made[e.Ctx.Request] = true
 	}
 	r.carried = nil

@@ -59,6 +59,8 @@ type Nemesis struct {
 	// Full is how long the fault must last to have all its effects, such as that events are redelivered to
 	// another process; 0: it has them at once.
 	Full time.Duration
+	// Alone says that no other fault can overlap it.
+	Alone bool
 }
 
 // World is a running deployment. Its methods are not safe for concurrent use.

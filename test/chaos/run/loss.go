@@ -1,0 +1,123 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"belfry/pkg/bus/missed"
+	"belfry/test/chaos/check"
+)
+
+// repaired are the listeners whose missed events belfry makes up for by itself.
+var repaired = []string{"mapping", "cascade"}
+
+// checkLoss remembers what belfry reports, and checks that it has reported and repaired a loss of the log.
+func (r *Run) checkLoss(ctx context.Context, found *check.Report) error {
+	switch {
+	case r.opts.LossEvery == 0:
+		return nil
+	case r.loss != nil:
+		return r.awaitRepair(ctx, found)
+	}
+	for {
+		now, err := r.log.MissedEvents(ctx)
+		if err == nil {
+			r.remembered(now)
+			return nil
+		}
+		if wait(ctx, 10*interval) != nil {
+			return err
+		}
+	}
+}
+
+func (r *Run) remembered(now map[string]missed.Status) {
+	for name, s := range now {
+		r.reported[name] = s.Until
+	}
+}
+
+// awaitRepair waits until belfry has noticed the loss of the log, and has repaired what its workers missed. It
+// checks that the loss is reported for each listener that belfry knew, and confirms it for that of the run.
+func (r *Run) awaitRepair(ctx context.Context, found *check.Report) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var now map[string]missed.Status
+	var state error
+	for {
+		if now, state = r.log.MissedEvents(limited); state == nil {
+			state = r.unreported(now)
+		}
+		if state == nil {
+			break
+		}
+		if err := wait(limited, 10*interval); err != nil {
+			found.Violations = append(found.Violations, check.Violation{Kind: check.LossUnreported, Object: "log", Text: state.Error()})
+			return ctx.Err()
+		}
+	}
+	r.logf("the loss of the log is reported and repaired")
+	r.report.Losses++
+	r.remembered(now)
+	if r.opts.Belfry == "" {
+		return nil
+	}
+	if err := r.commands().Missed(ctx, repaired, found); err != nil {
+		return err
+	}
+	if s := now[r.log.Durable()]; s.Open() { // belfry had seen it before the loss
+		r.report.Confirmed++
+	}
+	return r.confirm(ctx, now, found)
+}
+
+// unreported says what is not reported or repaired yet.
+func (r *Run) unreported(now map[string]missed.Status) error {
+	var all []error
+	for _, name := range append([]string{r.log.Durable()}, repaired...) {
+		s, there := now[name]
+		switch before, known := r.reported[name]; {
+		case name == r.log.Durable() && !known && !there:
+		case !there || known && s.Until.Equal(before):
+			all = append(all, fmt.Errorf("belfry does not report that the listener %s has missed events", name))
+		case s.Reason != missed.Replaced:
+			all = append(all, fmt.Errorf("belfry says that the log is %s, for the listener %s", s.Reason, name))
+		case name != r.log.Durable() && s.Repaired.IsZero():
+			all = append(all, fmt.Errorf("belfry has not repaired what the listener %s has missed", name))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// confirm confirms what is left to others than belfry: what the listener of the run has missed, and mails. From then
+// on there is no alert.
+func (r *Run) confirm(ctx context.Context, now map[string]missed.Status, found *check.Report) error {
+	var open []string
+	for name, s := range now {
+		if s.Open() {
+			open = append(open, name)
+		}
+	}
+	alert, known, err := r.pool.Alerts(ctx)
+	if err != nil {
+		return err
+	}
+	if known && alert != float64(len(open)) {
+		found.Violations = append(found.Violations, check.Violation{Kind: check.LossUnreported, Object: "metrics", Text: fmt.Sprintf("belfry_listener_missed is %v while %v have missed events", alert, open)})
+	}
+	for _, listener := range open {
+		if err := r.commands().Confirm(ctx, listener, found); err != nil {
+			return err
+		}
+	}
+	for known {
+		if alert, _, err = r.pool.Alerts(ctx); err != nil || alert == 0 {
+			return err
+		}
+		if err := wait(ctx, 10*interval); err != nil {
+			return fmt.Errorf("belfry_listener_missed is %v after everything was repaired or confirmed: %w", alert, err)
+		}
+	}
+	return nil
+}
