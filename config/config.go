@@ -148,6 +148,10 @@ func (c *Config) BaseURLAt(bound string) string {
 	return baseURLOf(bound)
 }
 
+// Local reports whether the links that belfry makes, when its HTTP server is bound to an address, lead to the
+// machine itself, and only programs on it can connect.
+func (c *Config) Local(bound string) bool { return isLocal(c.BaseURLAt(bound)) && isLoopback(bound) }
+
 func baseURLOf(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -151,7 +151,16 @@ func (a *App) sender(m config.Mailer) mail.Sender {
 	if m.SMTP != nil {
 		return mail.NewSMTP(smtpOptions(m.SMTP))
 	}
-	return mail.NewFolder(m.File.Folder, func(file string) { a.log.Info("a mail was written", "file", file) })
+	// This mailer is for development: nobody gets its mails. But it is also the default, so links, which are secrets,
+	// are logged only where they lead to this machine.
+	local := a.config.Local(a.HTTPAddress())
+	return mail.NewFolder(m.File.Folder, func(file, link string) {
+		attrs := []any{"file", file}
+		if local && link != "" {
+			attrs = append(attrs, "link", link)
+		}
+		a.log.Info("a mail was written", attrs...)
+	})
 }
 
 // startMail starts the listener that sends mails.

@@ -12,7 +12,11 @@ func (a *App) console() *console.Options {
 	if !a.config.Console.Enabled {
 		return nil
 	}
-	return &console.Options{Version: Version(), Objects: a.consoleObjects()}
+	o := &console.Options{Version: Version(), Objects: a.consoleObjects()}
+	if e := a.config.Authentication.Email; e != nil && a.config.Mailers[e.Mailer].File != nil {
+		o.Mails = writtenMails(a.config.Mailers[e.Mailer].File.Folder)
+	}
+	return o
 }
 
 // consoleObjects returns what the view Objects needs: the stores of the configuration.

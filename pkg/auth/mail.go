@@ -84,7 +84,7 @@ func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request
 		return mail.Message{}, errs.Wrap(err, errs.Invalid, "the mail can't be rendered")
 	}
 	return mail.Message{
-		ID: request.ID, From: s.email.From, To: login, Subject: subject, Text: text, HTML: html, Date: s.now(),
+		ID: request.ID, From: s.email.From, To: login, Subject: subject, Text: text, HTML: html, Date: s.now(), Link: data.Link,
 	}, nil
 }
 

@@ -8,12 +8,14 @@ type Options struct {
 	Version string // of the program
 
 	Objects *Objects
+	Mails   Mails
 }
 
 // views returns the views in the order of the navigation.
 func (c *Console) views(o Options) (all []view) {
 	for _, v := range []view{
 		c.objects(o.Objects),
+		c.mails(o.Mails),
 	} {
 		if v.name != "" {
 			all = append(all, v)

@@ -92,7 +92,7 @@ func TestIDs(t *testing.T) {
 func written(t testing.TB, folder string, m belfry.Message) (mailbox.Mail, string) {
 	t.Helper()
 	var said []string
-	err := belfry.NewFolder(folder, func(file string) { said = append(said, file) }).Send(t.Context(), m)
+	err := belfry.NewFolder(folder, func(file, _ string) { said = append(said, file) }).Send(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func FuzzCompose(f *testing.F) {
 	f.Fuzz(func(t *testing.T, from, to, subject, text, html, id string) {
 		m := belfry.Message{ID: id, From: from, To: to, Subject: subject, Text: text, HTML: html}
 		var file string
-		err := belfry.NewFolder(folder, func(f string) { file = f }).Send(t.Context(), m)
+		err := belfry.NewFolder(folder, func(f, _ string) { file = f }).Send(t.Context(), m)
 		if errors.Is(err, errs.Invalid) {
 			if _, err := os.Stat(file); file != "" || !errors.Is(err, fs.ErrNotExist) {
 				t.Fatalf("a refused mail is in %q", file)

@@ -12,7 +12,7 @@ import (
 // folder writes each mail to a file.
 type folder struct {
 	path    string
-	onWrite func(file string)
+	onWrite func(file, link string)
 }
 
 var _ Sender = (*folder)(nil)
@@ -20,8 +20,8 @@ var _ Sender = (*folder)(nil)
 // NewFolder makes a sender that writes each mail to a file of its own, which mail
 // programs can open. It creates the folder if necessary. Names sort by the mails'
 // dates. Files are written atomically, and only their owner may read them.
-// onWrite, if not nil, is called with the file of each mail.
-func NewFolder(path string, onWrite func(file string)) Sender {
+// onWrite, if not nil, is called with the file and the link of each mail.
+func NewFolder(path string, onWrite func(file, link string)) Sender {
 	return &folder{path: path, onWrite: onWrite}
 }
 
@@ -39,7 +39,7 @@ func (f *folder) Send(ctx context.Context, m Message) error {
 		return errs.Wrap(err, errs.Unavailable, "the mail can't be written to folder %s: check that belfry may write there and that the disk is not full", f.path)
 	}
 	if f.onWrite != nil {
-		f.onWrite(file)
+		f.onWrite(file, m.Link)
 	}
 	return nil
 }

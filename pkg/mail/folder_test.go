@@ -83,7 +83,7 @@ func TestAnInvalidFolderIsReported(t *testing.T) {
 	if err := os.Mkdir(taken, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, belfry.NewFolder(folder, func(string) { t.Error("it reported a file") }).Send(t.Context(), letter()), errs.Unavailable, folder)
+	wantError(t, belfry.NewFolder(folder, func(_, _ string) { t.Error("it reported a file") }).Send(t.Context(), letter()), errs.Unavailable, folder)
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
 		t.Errorf("%v, %v", entries, err)
 	}

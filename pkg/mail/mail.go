@@ -31,6 +31,10 @@ type Message struct {
 	Text    string
 	HTML    string
 	Date    time.Time // zero is now
+
+	// Link is the link in the texts, a secret. It is no part of the mail: NewFolder hands it on
+	// whole, since the encoding of a mail breaks it.
+	Link string
 }
 
 // Sender sends mails. It is safe for concurrent use.

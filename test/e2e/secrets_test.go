@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -114,6 +115,8 @@ func sealed(ts *testscript.TestScript, _ bool, _ []string) {
 	if !strings.Contains(logs, "level=DEBUG") || len(s.server.Log()) == process.LogKept {
 		ts.Fatalf("not everything was logged at level debug, or kept:\n%s", logs)
 	}
+	// The mailer of development logs the links of its mails, and nothing else does.
+	logs = regexp.MustCompile(`(msg="a mail was written" file=\S+ link=)\S+`).ReplaceAllString(logs, "$1...")
 	durable, err := s.recorder.streams(ctx, bus.StreamEvents, bus.StreamDead)
 	ts.Check(err)
 	if !strings.Contains(durable, `"Tokens"`) && !strings.Contains(durable, `"Sessions"`) {
