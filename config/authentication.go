@@ -30,6 +30,7 @@ type Authentication struct {
 	RegisterRedirect string
 	RecoveryRedirect string
 	TrustedOrigins   []string // origins besides belfry's own that may send state-changing requests
+	Redirects        []string // where applications get the codes of their logins
 	Limits           Limits
 	UserStore        string
 	IdentStore       string
@@ -76,6 +77,11 @@ func (c *Config) readAuthentication(s *section) {
 	for _, v := range s.list("trustedOrigins") {
 		if origin, ok := convert(s.doc, v, parseOrigin); ok {
 			a.TrustedOrigins = append(a.TrustedOrigins, origin)
+		}
+	}
+	for _, v := range s.list("redirects") {
+		if redirect, ok := convert(s.doc, v, parseAppRedirect); ok {
+			a.Redirects = append(a.Redirects, redirect)
 		}
 	}
 	limits := s.section("limits")

@@ -105,6 +105,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "authentication", c.Authentication, Authentication{
 		SuccessRedirect: "https://kitchen.example.org/welcome", FailureRedirect: "/sorry", RegisterRedirect: "/join",
 		RecoveryRedirect: "/again", TrustedOrigins: []string{"https://app.example.org"}, Limits: Limits{10, 3},
+		Redirects: []string{"https://menu.example.org/in", "org.example.kitchen:/in", "http://127.0.0.1/in"},
 		UserStore: "Members", IdentStore: "Logins",
 		Email: &Email{
 			From:     "Kitchen <kitchen@example.org>",

@@ -49,7 +49,7 @@ func (c *Config) readProviders(s *section) {
 	a := &c.Authentication
 	a.OAuth2, a.OIDC = map[string]OAuth2{}, map[string]OIDC{}
 	builtIn := []string{"email", "github", "google", "facebook", "amazon", "twitter", "oidc"}
-	routes := []string{"callback", "me", "sessions", "idents", "keys", "logout"}
+	routes := []string{"callback", "me", "sessions", "idents", "keys", "logout", "authorize", "token"}
 	for _, name := range s.keys {
 		p := s.section(name)
 		switch name {

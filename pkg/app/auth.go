@@ -18,8 +18,8 @@ import (
 func (p *plan) compileAuth() (problems config.Problems) {
 	c := &p.config.Authentication
 	p.auth = auth.Options{
-		Providers: map[string]oauth.Provider{},
-		Limits:    auth.Limits{Address: int(c.Limits.Address), Account: int(c.Limits.Account)},
+		Providers: map[string]oauth.Provider{}, Redirects: c.Redirects,
+		Limits: auth.Limits{Address: int(c.Limits.Address), Account: int(c.Limits.Account)},
 	}
 	rule, found := policy.CompileUserRule(p.config.Admins)
 	for _, f := range found {

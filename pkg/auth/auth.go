@@ -25,6 +25,10 @@ type Options struct {
 	// BaseURL is where clients reach belfry, without a slash at the end.
 	BaseURL string
 
+	// Redirects are where applications may get codes: https URLs and URLs with a scheme of their
+	// own, which have to be equal, and http://127.0.0.1/path and http://[::1]/path, with any port.
+	Redirects []string
+
 	Email     *Email // nil: no registration or login by e-mail
 	Providers map[string]oauth.Provider
 	Limits    Limits
@@ -58,6 +62,7 @@ type Service struct {
 	users, idents, sessions, tokens *store.Store
 
 	baseURL     string
+	redirects   []string
 	email       *Email // nil without login by e-mail
 	providers   map[string]oauth.Provider
 	interceptor store.Interceptor // may be nil
@@ -76,7 +81,7 @@ type Service struct {
 func New(o Options) *Service {
 	s := &Service{
 		users: o.Users, idents: o.Idents, sessions: o.Sessions, tokens: o.Tokens,
-		baseURL: o.BaseURL, providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, log: o.Log, now: o.Now,
+		baseURL: o.BaseURL, redirects: slices.Clone(o.Redirects), providers: maps.Clone(o.Providers), interceptor: o.Interceptor, admins: o.Admins, log: o.Log, now: o.Now,
 	}
 	if o.Email != nil {
 		email := *o.Email
@@ -137,6 +142,10 @@ type Client struct {
 	Address   string // network address
 	UserAgent string
 	Session   *Session // the session that the request carries; nil for none
+
+	// Application is what the login is for. The login ends with a code for it and not with a session,
+	// and leaves the session that the request carries alone. nil: for the client itself.
+	Application *Application
 }
 
 // asService returns a context whose writes are the service's own, for the request

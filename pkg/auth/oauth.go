@@ -75,7 +75,10 @@ func (s *Service) BeginOAuth(ctx context.Context, provider string, linking bool,
 	if redirect.Secret != "" {
 		flow.Set(fieldSecret, redirect.Secret)
 	}
-	if linking && from.Session != nil {
+	if from.Application != nil {
+		flow.Set(fieldApplication, from.Application)
+	}
+	if linking && from.Session != nil && from.Application == nil {
 		flow.Set(fieldLinkUser, from.Session.User.UUID)
 	}
 	uuid := flowUUID(key)
@@ -112,7 +115,8 @@ func errBadState() error {
 // FinishOAuth handles the callback of a provider, with the secret in the flow's
 // cookie. It logs in the user of the identity, who is created if necessary. A
 // flow that links an identity keeps the session and issues no token: another
-// flow may be in progress in it.
+// flow may be in progress in it. A flow for an application issues a code, and leaves
+// the session of the browser alone.
 //
 // Errors: Mismatch when the flow is not this browser's, is finished or has
 // expired; Denied when the user refused, or the identity cannot be distinguished
@@ -124,6 +128,10 @@ func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret stri
 		return session, "", err
 	}
 	provider, _ = flow.Text(fieldProvider)
+	if from.Application, err = s.flowApplication(flow); err != nil {
+		return session, provider, err
+	}
+	session.Application = from.Application
 	p := s.providers[provider]
 	if p == nil {
 		return session, provider, errBadState() // it was configured when the flow began
@@ -142,7 +150,7 @@ func (s *Service) FinishOAuth(ctx context.Context, query url.Values, secret stri
 		session, err = s.loginOrRegister(ctx, id, from)
 	}
 	if err != nil {
-		return session, provider, err
+		return IssuedSession{Application: from.Application}, provider, err
 	}
 	s.returnAttempt(from) // that BeginOAuth took
 	return session, provider, nil
@@ -180,6 +188,19 @@ func (s *Service) consumeFlow(ctx context.Context, query url.Values, secret stri
 		return nil, errBadState()
 	}
 	return flow, nil
+}
+
+// flowApplication returns the application that a flow was begun for; nil for none. Its redirect
+// has to be configured still.
+func (s *Service) flowApplication(flow object.Object) (*Application, error) {
+	a := applicationOf(flow[fieldApplication])
+	if a == nil {
+		return nil, nil
+	}
+	if _, ok := s.registered(a.Redirect); !ok {
+		return nil, errBadState()
+	}
+	return a, nil
 }
 
 // linkProvider links an identity to the user who began the flow and must still be

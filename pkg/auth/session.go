@@ -43,16 +43,41 @@ type Session struct {
 	Key     *Key // the API key that it is of; nil after a login
 }
 
-// IssuedSession is a new session with its token. The token is stored nowhere.
+// IssuedSession is a new session with its token, or a code for an application. Neither is stored
+// anywhere.
 type IssuedSession struct {
 	Session
 	Token string
+
+	// Application is what the login was for, also when it failed; nil for the client itself.
+	// Code is "" unless it succeeded. There is no session yet.
+	Application *Application
+	Code        string
 }
 
-// startSession starts a session of a user who has logged in through a provider.
-// The session that the client had before ends: no token outlives a login.
+// startSession starts a session of a user who has logged in through a provider,
+// or issues a code if the login is for an application. The session that the client had before
+// ends: no token outlives a login.
 func (s *Service) startSession(ctx context.Context, user store.Stored, provider string, c Client) (IssuedSession, error) {
 	ctx = asService(ctx, user.UUID)
+	if c.Application == nil {
+		return s.saveSession(ctx, user, newSession{id: randomText(idSize), provider: provider}, c)
+	}
+	issued := IssuedSession{Application: c.Application}
+	o, err := user.Object()
+	if err == nil && isMarked(o, markDisabled) {
+		err = errDisabled()
+	}
+	if err == nil {
+		issued.Code, err = s.issueCode(ctx, user.UUID, epoch(o), provider, c.Application)
+	}
+	return issued, err
+}
+
+// newSession is a session to be saved. application is "" for that of a browser or a program.
+type newSession struct{ id, provider, application string }
+
+func (s *Service) saveSession(ctx context.Context, user store.Stored, n newSession, c Client) (IssuedSession, error) {
 	o, err := user.Object()
 	if err != nil {
 		return IssuedSession{}, err
@@ -60,19 +85,21 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, provider 
 	if isMarked(o, markDisabled) {
 		return IssuedSession{}, errDisabled()
 	}
-	now := s.now()
-	id, secret := randomText(idSize), newSecret()
+	now, secret := s.now(), newSecret()
 	expires := now.Add(SessionIdleTimeout)
 	session := object.Object{}
 	session.Set(fieldUser, user.UUID)
-	session.Set("type", provider)
+	session.Set("type", n.provider)
+	if n.application != "" {
+		session.Set("application", n.application)
+	}
 	session.Set(fieldExpires, timestamp(expires))
 	session.Set("lastUsed", timestamp(now))
 	session.Set("address", c.Address)
 	session.Set("userAgent", c.UserAgent)
 	session.Set("_hash", digest(secret))
 	session.Set(fieldEpoch, epoch(o))
-	if _, err := s.sessions.Save(ctx, session, id); err != nil {
+	if _, err := s.sessions.Save(ctx, session, n.id); err != nil {
 		return IssuedSession{}, err
 	}
 	s.runInBackground(ctx, "ending excess sessions", func(ctx context.Context) error { return s.endExcessSessions(ctx, user) })
@@ -80,7 +107,8 @@ func (s *Service) startSession(ctx context.Context, user store.Stored, provider 
 		s.runInBackground(ctx, "ending the previous session", func(ctx context.Context) error { return s.endSession(ctx, c.Session.ID) })
 	}
 	visible, err := s.seenByRules(user, o)
-	return IssuedSession{Session{ID: id, User: user, Visible: visible, Expires: expires}, id + secret}, err
+	issued := Session{ID: n.id, User: user, Visible: visible, Expires: expires}
+	return IssuedSession{Session: issued, Token: n.id + secret}, err
 }
 
 // epoch is the number of times that all sessions of a user were ended.
@@ -234,9 +262,13 @@ func (s *Service) Logout(ctx context.Context, session *Session) error {
 
 // SessionInfo is a session as its user sees it.
 type SessionInfo struct {
-	ID        string `json:"id"`
-	Current   bool   `json:"current"`
-	Type      string `json:"type"`
+	ID      string `json:"id"`
+	Current bool   `json:"current"`
+	Type    string `json:"type"`
+
+	// Application is the configured redirect of the application that the session is of.
+	Application string `json:"application,omitempty"`
+
 	Created   string `json:"created"`
 	LastUsed  string `json:"lastUsed"`
 	Expires   string `json:"expires"`
@@ -256,7 +288,7 @@ func (s *Service) ListSessions(ctx context.Context, me *Session) ([]SessionInfo,
 		}
 		text := func(name string) string { t, _ := o.Text(name); return t }
 		list = append(list, SessionInfo{
-			ID: stored.UUID, Current: stored.UUID == me.ID, Type: text("type"), Created: text("created"),
+			ID: stored.UUID, Current: stored.UUID == me.ID, Type: text("type"), Application: text("application"), Created: text("created"),
 			LastUsed: text("lastUsed"), Expires: text(fieldExpires), Address: text("address"), UserAgent: text("userAgent"),
 		})
 		return nil

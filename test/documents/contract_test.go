@@ -290,7 +290,9 @@ func users(c *client) {
 	c.keep()
 	c.ask(204, "DELETE", "/auth", "")
 	c.cookie = ""
+	c.ask(303, "POST", "/auth/logout", "a=b", "Content-Type: application/x-www-form-urlencoded")
 	c.ask(401, "DELETE", "/auth", "", "Authorization: Bearer wrong")
+	c.applications("ada@example.com", "third password")
 	c.enter("gone@example.com")
 	c.ask(200, "GET", "/auth/me", "")
 	c.ask(204, "DELETE", "/users/"+c.last.text(c.t, "uuid"), "", "Prefer: wait=30")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -40,8 +41,8 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	json PATH VALUE               a value of the last response's body (gjson path; '@this' is all);
 //	                              ! json PATH: there is none
 //	match PATH REGEXP             a string of the last response's body; ! match PATH REGEXP
-//	keep NAME header H | json P | cookie C
-//	                              keep a value of the last response as $NAME
+//	keep NAME header H | json P | cookie C | query Q
+//	                              keep a value of the last response as $NAME; query: a parameter of its Location
 //	save FILE                     the last response's body
 //	eventually PATH JSONPATH VALUE
 //	                              GET PATH until the value is as expected; VALUE 'absent': until there is none
@@ -176,6 +177,10 @@ func keep(ts *testscript.TestScript, _ bool, args []string) {
 		value = gjson.GetBytes(s.last.body, args[2]).String()
 	case "cookie":
 		value = s.last.cookie(args[2])
+	case "query":
+		to, err := url.Parse(s.last.header.Get("Location"))
+		ts.Check(err)
+		value = to.Query().Get(args[2])
 	}
 	if value == "" {
 		ts.Fatalf("nothing to keep as %s", args[0])

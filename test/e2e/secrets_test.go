@@ -56,7 +56,7 @@ func (s *secrets) sent(body []byte) {
 			fields[name] = form.Get(name)
 		}
 	}
-	for _, name := range []string{"password", "newPassword", "token"} {
+	for _, name := range []string{"password", "newPassword", "token", "code"} {
 		text, _ := fields[name].(string)
 		s.add("a "+name, text)
 	}
@@ -74,12 +74,18 @@ func (s *secrets) received(r response) {
 		}
 	}
 	body := string(r.body)
-	var issued struct{ Token string }
-	if json.Unmarshal(r.body, &issued) == nil && len(issued.Token) > sessionID {
-		// A token that was asked for is in this reply, to its owner.
-		s.add("a token", issued.Token)
-		s.add("the secret of a token", issued.Token[sessionID:])
-		body = strings.ReplaceAll(body, issued.Token, "")
+	var issued struct {
+		Token  string
+		Access string `json:"access_token"`
+	}
+	_ = json.Unmarshal(r.body, &issued) // other replies have no token
+	for _, token := range []string{issued.Token, issued.Access} {
+		if len(token) > sessionID {
+			// A token that was asked for is in this reply, to its owner.
+			s.add("a token", token)
+			s.add("the secret of a token", token[sessionID:])
+			body = strings.ReplaceAll(body, token, "")
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

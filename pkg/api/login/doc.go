@@ -13,10 +13,14 @@
 //	GET /auth/{provider}   auth.Service.BeginOAuth; a cookie holds the flow's secret; 302
 //	GET /auth/callback     auth.Service.FinishOAuth, if the cookie fits; 302 to Success or Failure
 //
+//	GET  /auth/authorize   a page that asks whether to log in for an application; its links and its form
+//	                       lead to FinishOAuth or Login, which issue a code; 302 to the application
+//	POST /auth/token       auth.Service.ExchangeCode: the code becomes the token of a session
+//
 // Any other request goes through Sessions once it needs to know its user: a bearer token or
 // the session's cookie is given to auth.Service.Authenticate.
 //
 // A browser that has to be sent on, by a link in a mail or from a provider, is
-// redirected to a URL of the configuration, with the outcome in its query. No
-// request chooses where.
+// redirected to a URL of the configuration, with the outcome in its query. A request
+// of an application chooses one of those that the configuration lists.
 package login

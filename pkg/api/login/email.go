@@ -17,6 +17,9 @@ import (
 func (h *handler) email(x *kit.Exchange) error {
 	f, err := readForm(x)
 	if err == nil {
+		if request, ok := f.takeRequest(); ok {
+			return h.enterForApplication(x, f, request)
+		}
 		err = h.enter(x, f)
 	}
 	switch {
@@ -88,6 +91,11 @@ func (h *handler) sendSession(ctx context.Context, x *kit.Exchange, s auth.Issue
 	if !x.PrefersRepresentation() {
 		return x.SendStatus(http.StatusNoContent)
 	}
+	return h.sendIssued(ctx, x, s)
+}
+
+// sendIssued replies with the token of a session that has just been issued, and its user.
+func (h *handler) sendIssued(ctx context.Context, x *kit.Exchange, s auth.IssuedSession) error {
 	x.ApplyRepresentation()
 	return x.SendJSON(issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.LoggedIn(ctx, &s.Session).Body})
 }

@@ -89,3 +89,14 @@ func (f form) takeLogin() (string, error) {
 	}
 	return strings.TrimSpace(both[0]), nil
 }
+
+// takeRequest removes the request of an application from an HTML form: the query of the page
+// that asks for the login.
+func (f form) takeRequest() (string, bool) {
+	if !f.html {
+		return "", false
+	}
+	request, given := object.Text(f.Object[requestField])
+	delete(f.Object, requestField)
+	return request, given
+}

@@ -66,6 +66,10 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 		r.Handle(http.MethodGet, "/auth/"+name, func(x *kit.Exchange) error { return h.begin(x, name) })
 	}
 	r.Handle(http.MethodGet, auth.CallbackPath, h.callback)
+	if h.service.HasApplications() {
+		r.Handle(http.MethodGet, authorizePath, h.authorize)
+		r.Handle(http.MethodPost, "/auth/token", h.token)
+	}
 }
 
 // providers lists the ways to log in.

@@ -68,7 +68,10 @@ func (h *handler) callback(x *kit.Exchange) error {
 		session, provider, err = h.service.FinishOAuth(ctx, query, secret, client)
 		return err
 	})
-	if err != nil {
+	switch {
+	case session.Application != nil:
+		return h.sendToApplication(x, session, err, http.StatusFound)
+	case err != nil:
 		return h.redirectFailure(x, err, "provider")
 	}
 	if session.Token != "" {

@@ -38,6 +38,8 @@ type Login struct {
 	Users     *Store
 	Secure    bool // cookies are those of https
 	Uniform   bool // an unknown login is like a wrong password
+
+	Applications bool // may log users in with a code
 }
 
 // Files is a binary service.
@@ -112,7 +114,7 @@ func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 	}
 	k.Login = Login{
 		Email: c.Authentication.Email != nil, Users: k.Store(c.Authentication.UserStore),
-		Secure:    strings.HasPrefix(k.BaseURL, "https:"),
+		Secure: strings.HasPrefix(k.BaseURL, "https:"), Applications: len(c.Authentication.Redirects) > 0,
 		Providers: slices.DeleteFunc(c.Authentication.Providers(), func(name string) bool { return name == "email" }),
 	}
 	if e := c.Authentication.Email; e != nil {

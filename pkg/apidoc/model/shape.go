@@ -346,7 +346,7 @@ func (s *Store) field(name string) any {
 
 // reservedNames are the components that belong to no store.
 func reservedNames() []string {
-	return []string{FileRecord, UUIDOnly, "Problem", "ProblemField", "Session", "APIKey", "Provider", "Status", "Context"}
+	return []string{FileRecord, UUIDOnly, "Problem", "ProblemField", "Session", "APIKey", "Provider", "Status", "Context", "IssuedSession", "AccessToken", "ProtocolError"}
 }
 
 // UUIDOnly is the component with which a write replies to a client that may not get

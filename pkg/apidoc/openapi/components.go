@@ -41,6 +41,9 @@ func (d *document) schemas() *ordered.Object {
 	all.Set("Provider", provider())
 	all.Set("Session", session())
 	all.Set("APIKey", key())
+	all.Set("IssuedSession", d.loggedIn())
+	all.Set("AccessToken", accessToken())
+	all.Set("ProtocolError", protocolError())
 	all.Set("Status", ordered.Of("type", "object", "description", "That all is well.", "required", []string{"status"},
 		"properties", ordered.Of("status", ordered.Of("const", "ok"))))
 	all.Set("Problem", problem())
@@ -72,6 +75,7 @@ func session() *ordered.Object {
 			"id", model.UUID("What ends it."),
 			"current", ordered.Of("type", "boolean", "description", "It is that of this request."),
 			"type", ordered.Of("type", "string", "description", "The provider by which it began."),
+			"application", ordered.Of("type", "string", "description", "The configured redirect of the application that it is of."),
 			"created", model.Time("When it began."),
 			"lastUsed", model.Time("When it was last used, to about an hour."),
 			"expires", model.Time("When it ends unless it is used."),

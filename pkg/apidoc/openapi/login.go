@@ -47,6 +47,9 @@ func (d *document) login() {
 		})
 	}
 	d.callback()
+	if l.Applications {
+		d.applications()
+	}
 }
 
 // redirectTo is a redirect.
@@ -108,12 +111,7 @@ func (d *document) keys() {
 
 // issued is the response with a session that has just begun.
 func (d *document) issued(description string) *ordered.Object {
-	schema := ordered.Of("type", "object", "required", []string{"token", "expires", "user"}, "properties", ordered.Of(
-		"token", ordered.Of("type", "string", "description", "For Authorization: Bearer. It is the cookie's value."),
-		"expires", model.Time("When the session ends unless it is used."),
-		"user", shown(d.contract.Login.Users),
-	))
-	return reply(description, asJSON(schema), "Cache-Control", "Set-Cookie", "Preference-Applied")
+	return reply(description, asJSON(model.Ref("IssuedSession")), "Cache-Control", "Set-Cookie", "Preference-Applied")
 }
 
 // form is a body below /auth: JSON, or an HTML form.
