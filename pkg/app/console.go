@@ -4,7 +4,10 @@ import (
 	"context"
 
 	"belfry/config"
+	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/console"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
 )
 
 // console returns the options of the console, nil for none.
@@ -19,22 +22,32 @@ func (a *App) console() *console.Options {
 	return o
 }
 
-// consoleObjects returns what the view Objects needs: the stores of the configuration.
+// consoleObjects returns what the view Objects needs: the stores of the configuration, other than the internal ones.
 func (a *App) consoleObjects() *console.Objects {
-	o := &console.Objects{}
+	o := &console.Objects{Set: a.set, Files: inOrder(a.binaries), History: a.history}
 	for _, name := range names(a.config.Stores) {
 		if config.Internal(name) {
 			continue
 		}
-		st := a.set.Store(name)
-		info := console.StoreInfo{Name: name, Count: func(ctx context.Context) (int64, error) {
-			n, _, err := st.Count(ctx)
-			return n, err
-		}}
-		if e := a.config.Stores[name].Expose; e != nil {
-			info.URL, info.List = e.URL, e.List
+		s := a.config.Stores[name]
+		info := console.StoreInfo{Name: name, Indexes: s.Indexes, Schema: s.Schema != ""}
+		if s.Expose != nil {
+			info.URL, info.List = s.Expose.URL, s.Expose.List
 		}
 		o.Stores = append(o.Stores, info)
 	}
 	return o
+}
+
+// history reads the newest events of an object.
+func (a *App) history(ctx context.Context, name, uuid string, before uint64, n int) (events []console.LogEvent, more bool, err error) {
+	page, more, err := eventlog.Newest(ctx, a.bus.Conn(), a.bus.JetStream(), eventlog.ObjectSubject(name, uuid), before, n)
+	for _, entry := range page {
+		e, err := event.Decode(entry.Data)
+		if err != nil {
+			return nil, false, errs.Wrap(err, errs.Internal, "event %d of the log", entry.Sequence)
+		}
+		events = append(events, console.LogEvent{Sequence: entry.Sequence, Envelope: e})
+	}
+	return events, more, err
 }

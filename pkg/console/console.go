@@ -46,6 +46,12 @@ func post(path string, h func(*request) error) route {
 	return route{method: http.MethodPost, path: path, act: kit.Write, handle: h}
 }
 
+// limitedAs has a route count against other limits than reads or writes.
+func limitedAs(act kit.Act, r route) route {
+	r.act = act
+	return r
+}
+
 // forAnyone is a route that is served to who is not an admin, too: the handler says what they may.
 func forAnyone(r route) route {
 	r.anyone = true

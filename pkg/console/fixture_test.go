@@ -9,6 +9,8 @@ import (
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/auth"
 	"belfry/pkg/console"
+	"belfry/pkg/store"
+	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/policy"
 )
 
@@ -34,6 +36,40 @@ func start(t *testing.T, o console.Options, change ...any) *fixture {
 	_, err = f.Auth.SetAdmin(t.Context(), ada.UUID, true)
 	f.Must(err)
 	return f
+}
+
+// stores opens stores over files, and returns the view of them.
+func stores(t *testing.T, mappings []store.Mapping, all ...store.Options) *console.Objects {
+	t.Helper()
+	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = backend.Close() })
+	o := &console.Objects{}
+	var opened []*store.Store
+	for _, options := range all {
+		for _, m := range mappings {
+			if m.Source == options.Name {
+				options.Maps = append(options.Maps, m)
+			}
+			if m.Target == options.Name && m.Array != "" {
+				options.Arrays = append(options.Arrays, m.Array)
+			}
+		}
+		st, err := store.Open(t.Context(), backend, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened = append(opened, st)
+		info := console.StoreInfo{Name: options.Name, URL: "/" + strings.ToLower(options.Name), List: true, Schema: options.Schema != nil}
+		for _, i := range options.Indexes {
+			info.Indexes = append(info.Indexes, i.Fields)
+		}
+		o.Stores = append(o.Stores, info)
+	}
+	o.Set = store.NewSet(opened, mappings)
+	return o
 }
 
 // get requests a page with the cookie of a session; "" for nobody.

@@ -54,6 +54,8 @@ func funcs(a assets) template.FuncMap {
 		"time":  formatTime,
 		"bytes": formatBytes,
 		"count": formatCount,
+		"stamp": formatStamp, // a time of an object or an event
+		"text":  fmt.Sprint,
 		"list":  func(all ...any) []any { return all },
 	}
 }
@@ -71,6 +73,15 @@ func pathOf(segments ...string) string {
 
 // formatTime returns a time to the second, in UTC.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+
+// formatStamp returns a time of an object to the second, and what is no time as it is.
+func formatStamp(text string) string {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return text
+	}
+	return formatTime(t)
+}
 
 // formatBytes returns a size with its unit.
 func formatBytes(n int64) string {

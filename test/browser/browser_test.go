@@ -24,6 +24,7 @@ func TestPages(t *testing.T) {
 	}{
 		{"login", f.testLogin},
 		{"views", f.testViews},
+		{"objects", f.testObjects},
 	} {
 		if !t.Run(part.name, part.run) && part.name == "login" {
 			return
@@ -70,6 +71,11 @@ func (f *fixture) testLogin(t *testing.T) {
 func (f *fixture) testViews(t *testing.T) {
 	for _, page := range []struct{ name, path, shows string }{
 		{"console-objects", "/console/objects", "Books"},
+		{"console-list", "/console/objects/Books?filter=author+%3D%3D+%22austen%22&sort=year", "Persuasion"},
+		{"console-refused-list", "/console/objects/Books?filter=pages+%3D%3D+1", "can't be shown"},
+		{"console-new", "/console/objects/Books/new", "schema"},
+		{"console-author", "/console/objects/Authors/object/austen", "Copies of Books"},
+		{"console-delete", "/console/objects/Authors/object/austen/delete", "5 other objects"},
 		{"console-nothing", "/console/nothing", "no page"},
 	} {
 		t.Run(page.name, func(t *testing.T) {

@@ -1,0 +1,61 @@
+package eventlog_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"belfry/pkg/bus/eventlog"
+	"belfry/pkg/event"
+)
+
+func TestNewestReadsTheEventsOfAnObjectBackwards(t *testing.T) {
+	b := open(t)
+	newest := func(uuid string, before uint64, n int) (sequences []uint64, more bool) {
+		t.Helper()
+		all, more, err := eventlog.Newest(t.Context(), b.Conn(), b.JetStream(), eventlog.ObjectSubject("Books", uuid), before, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all {
+			sequences = append(sequences, e.Sequence)
+		}
+		return sequences, more
+	}
+	if got, more := newest("emma", 0, 10); len(got) > 0 || more {
+		t.Errorf("an empty log has %v, %t", got, more)
+	}
+	// Events of emma are among those of others, many at the beginning and few at the end.
+	var want []uint64
+	for i := range 300 {
+		uuid := fmt.Sprintf("other-%d", i)
+		if i < 60 || i%50 == 0 {
+			uuid = "emma"
+			want = append(want, uint64(i+1))
+		}
+		name := event.StoreUpdated
+		if i%7 == 0 {
+			name = event.BinaryUploaded
+		}
+		publish(t, b, name, "Books", uuid)
+	}
+	publish(t, b, event.StoreSaved, "Authors", "emma")
+	slices.Reverse(want)
+	for _, n := range []int{1, 3, 7, 20, 64, 65, 1000} {
+		got, before := []uint64{}, uint64(0)
+		for more := true; more; {
+			var page []uint64
+			if page, more = newest("emma", before, n); len(page) == 0 || len(page) > n {
+				t.Fatalf("%d at once: a page of %d", n, len(page))
+			}
+			got = append(got, page...)
+			before = page[len(page)-1]
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d at once:\n%v, want\n%v", n, got, want)
+		}
+	}
+	if got, more := newest("nobody", 0, 10); len(got) > 0 || more {
+		t.Errorf("an object without events has %v, %t", got, more)
+	}
+}

@@ -1,0 +1,132 @@
+package console
+
+import (
+	"strconv"
+
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// historyPage is how many events a page of the history has.
+const historyPage = 20
+
+// historyList is a page of the history of an object.
+type historyList struct {
+	Store  StoreInfo
+	UUID   string
+	Events []historyEvent
+	Older  string // the URL of older events; "" for none
+	Exists bool   // the object
+}
+
+// historyEvent is an event in the history of an object.
+type historyEvent struct {
+	LogEvent
+	What    string
+	Actor   string // uuid of a user; "" for none
+	Changes []change
+	Record  string // of a file
+	Omitted bool   // the event does not have all that changed
+}
+
+// objectHistory shows the newest events of an object, of a deleted one too, or those before a sequence of the log.
+func (v *objectsView) objectHistory(r *request) error {
+	info, st, err := v.store(r)
+	if err != nil {
+		return err
+	}
+	uuid, err := r.UUID()
+	if err != nil {
+		return err
+	}
+	if v.history == nil {
+		return notFound("this process does not read the log of events")
+	}
+	ctx, err := r.Call()
+	if err != nil {
+		return err
+	}
+	before, _ := strconv.ParseUint(r.Query("before"), 10, 64)
+	events, _, err := v.history(ctx, info.Name, uuid, before, historyPage+1)
+	if err != nil {
+		return err
+	}
+	l := historyList{Store: info, UUID: uuid}
+	for i, e := range events[:min(len(events), historyPage)] {
+		var older []byte
+		if i+1 < len(events) {
+			older = events[i+1].Object
+		}
+		l.Events = append(l.Events, v.historyEvent(st, e, older))
+	}
+	if len(events) > historyPage {
+		l.Older = pathOf("objects", info.Name, "object", uuid, "history") + "?before=" + strconv.FormatUint(events[historyPage-1].Sequence, 10)
+	}
+	if r.Partial() {
+		return r.Fragment("objects_history", "events", l)
+	}
+	if l.Exists, err = st.Exists(ctx, uuid); err != nil {
+		return err
+	}
+	return r.Page("objects_history", "History of "+uuid, l)
+}
+
+// historyEvent returns an event as the history shows it, without what never leaves the server. older is the object after the event
+// before it, nil if that is not known.
+func (v *objectsView) historyEvent(st *store.Store, e LogEvent, older []byte) historyEvent {
+	h := historyEvent{LogEvent: e, What: string(e.Event)}
+	if e.Actor != nil {
+		h.Actor = *e.Actor
+	}
+	switch e.Event {
+	case event.StoreSaved, event.Register:
+		h.Changes = diff("", visibleText(st, e.Object))
+		h.Omitted = e.ObjectOmitted
+	case event.StoreUpdated:
+		// Previous has no entry for a field that was absent: that it is new shows by the event before alone.
+		after, known := visible(st, e.Object), visible(st, older)
+		before, shown := object.Object{}, object.Object{}
+		for name, value := range e.Previous {
+			if !st.Hidden(name) {
+				before[name] = value
+			}
+		}
+		for name, value := range after {
+			_, changed := before[name]
+			if _, there := known[name]; changed || known != nil && !there {
+				shown[name] = value
+			}
+		}
+		h.Changes = diff(indent(before.Encode()), indent(shown.Encode()))
+		h.Omitted = e.ObjectOmitted || e.PreviousOmitted
+	case event.StoreDeleted:
+		h.Changes = diff(visibleText(st, e.Object), "")
+		h.Omitted = e.ObjectOmitted
+	case event.BinaryUploaded, event.BinaryDeleted:
+		if !st.Hidden(e.Property) {
+			h.Record = indent(e.Record)
+		}
+	}
+	return h
+}
+
+// visible returns an object of an event without what never leaves the server.
+func visible(st *store.Store, body []byte) object.Object {
+	if len(body) == 0 {
+		return nil
+	}
+	o, err := object.Decode(st.Visible(store.Stored{Body: body}).Body)
+	if err != nil {
+		return nil
+	}
+	return o
+}
+
+func visibleText(st *store.Store, body []byte) string {
+	o := visible(st, body)
+	if o == nil {
+		return ""
+	}
+	return indent(o.Encode())
+}

@@ -1,0 +1,312 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+	"belfry/pkg/mapping"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+)
+
+// objectPage is what the page of an object shows.
+type objectPage struct {
+	Store                  StoreInfo
+	UUID, Created, Updated string
+	Revision               uint64
+	Text                   string // what can be edited, as JSON
+	Kept                   string // what belfry keeps, as JSON; "" for nothing
+	Request                string // of the API; "" when the store is not exposed
+	Into, From             []copies
+	Files                  []fileList
+	History                bool
+	Check                  checked
+
+	Conflict *conflict // another write came first
+}
+
+// conflict is what a write has met.
+type conflict struct {
+	Current string   // what can be edited, as JSON, at the current revision
+	Diff    []change // from there to what was sent
+}
+
+// copies are copies by one mapping, or the objects that they come from.
+type copies struct {
+	Store, Field string // the other store; the array that holds the copies
+	Key          string
+	Objects      []string // uuids
+	More         int
+	Hidden       bool // the condition of the mapping does not hold, so there is no copy
+	Linked       bool // the store is shown
+}
+
+// maxCopies is how many copies of one mapping a page shows.
+const maxCopies = 50
+
+// one returns the object that the path names: as the admin sees it, and with all its fields, by which mappings decide.
+func (v *objectsView) one(r *request) (info StoreInfo, st *store.Store, shown, full store.Stored, err error) {
+	info, st, err = v.store(r)
+	if err != nil {
+		return info, st, shown, full, err
+	}
+	uuid, err := r.UUID()
+	if err != nil {
+		return info, st, shown, full, err
+	}
+	ctx, err := r.Call()
+	if err != nil {
+		return info, st, shown, full, err
+	}
+	if shown, err = st.Get(ctx, uuid); err == nil {
+		full, err = st.GetAuthorized(ctx, uuid, policy.Get, nil)
+	}
+	return info, st, shown, full, err
+}
+
+// object shows an object.
+func (v *objectsView) object(r *request) error {
+	info, st, shown, full, err := v.one(r)
+	if err != nil {
+		return err
+	}
+	p, err := v.page(r, info, st, shown, full)
+	if err != nil {
+		return err
+	}
+	return r.Page("objects_one", shown.UUID+" · "+info.Name, p)
+}
+
+// page collects what the page of an object shows. It reads nothing but the object.
+func (v *objectsView) page(r *request, info StoreInfo, st *store.Store, shown, full store.Stored) (objectPage, error) {
+	p := objectPage{Store: info, UUID: shown.UUID, Revision: shown.Revision, History: v.history != nil}
+	p.Created, _ = object.Text(object.Field(shown.Body, "created"))
+	p.Updated, _ = object.Text(object.Field(shown.Body, "updated"))
+	if info.URL != "" {
+		p.Request = "curl " + quote(r.console.service.BaseURL()+info.URL+"/"+shown.UUID)
+	}
+	var err error
+	if p.Text, p.Kept, err = split(st, shown.Body); err != nil {
+		return p, err
+	}
+	p.Check = checked{OK: true}
+	for _, m := range v.set.MappingsFrom(info.Name) {
+		c := v.copies(m.Target, m.Array, m.Key, store.KeyTargets(object.Field(full.Body, m.Key)))
+		c.Hidden = m.Hides(full.Body)
+		if len(c.Objects) > 0 {
+			p.Into = append(p.Into, c)
+		}
+	}
+	for _, m := range v.set.MappingsInto(info.Name) {
+		c := v.copies(m.Source, m.Array, m.Key, uuidsOf(object.Field(shown.Body, m.Array)))
+		p.From = append(p.From, c)
+	}
+	p.Files, err = v.filesOf(info, st, shown)
+	return p, err
+}
+
+func (v *objectsView) copies(other, array, key string, uuids []string) copies {
+	_, st := v.shown(other)
+	c := copies{Store: other, Field: array, Key: key, Objects: uuids, Linked: st != nil}
+	if len(uuids) > maxCopies {
+		c.Objects, c.More = uuids[:maxCopies], len(uuids)-maxCopies
+	}
+	return c
+}
+
+// uuidsOf returns the uuids of the entries of a mapped array.
+func uuidsOf(array json.RawMessage) (all []string) {
+	object.Elements(array, func(entry []byte) bool {
+		if uuid, ok := object.Text(object.Field(entry, "uuid")); ok && object.ValidUUID(uuid) {
+			all = append(all, uuid)
+		}
+		return true
+	})
+	return all
+}
+
+// split returns the fields of an object that an admin may set, and the others, as indented JSON in the order of the
+// object. The uuid and the times are shown elsewhere.
+func split(st *store.Store, body []byte) (editable, kept string, err error) {
+	o, err := object.Decode(body)
+	if err != nil {
+		return "", "", err
+	}
+	settable := st.SettableByInterceptor(o)
+	var own, others [][]byte
+	_ = object.Each(body, func(name string, value []byte) bool {
+		field := append(object.AppendString(nil, name), ':')
+		field = append(field, value...)
+		if _, ok := settable[name]; ok {
+			own = append(own, field)
+		} else if name != "uuid" && name != "created" && name != "updated" {
+			others = append(others, field)
+		}
+		return true
+	})
+	if len(others) > 0 {
+		kept = indentFields(others)
+	}
+	return indentFields(own), kept, nil
+}
+
+func indentFields(fields [][]byte) string {
+	return indent(append(append([]byte{'{'}, bytes.Join(fields, []byte{','})...), '}'))
+}
+
+// indent returns JSON for people; what is no JSON as it is.
+func indent(text []byte) string {
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", "  "); err != nil {
+		return string(text)
+	}
+	return b.String()
+}
+
+// Bounds of what is listed before a deletion.
+const (
+	maxTaken      = 100 // objects
+	maxTakenReads = 50  // queries
+)
+
+// taken are the objects of a store that a deletion takes with it.
+type taken struct {
+	Store   string
+	Objects []string
+	Linked  bool
+}
+
+// deletion is what the page before a deletion shows.
+type deletion struct {
+	Store    StoreInfo
+	UUID     string
+	Revision uint64
+	Taken    []taken
+	Count    int
+	More     bool
+	Files    int
+}
+
+// askDelete lists what a deletion takes, and asks.
+func (v *objectsView) askDelete(r *request) error {
+	info, st, shown, full, err := v.one(r)
+	if err != nil {
+		return err
+	}
+	ctx, err := r.Call()
+	if err != nil {
+		return err
+	}
+	d := deletion{Store: info, UUID: shown.UUID, Revision: shown.Revision}
+	if d.Taken, d.Count, d.More, err = v.cascade(ctx, info.Name, full); err != nil {
+		return err
+	}
+	files, err := v.filesOf(info, st, shown)
+	for _, f := range files {
+		d.Files += len(f.Records)
+	}
+	if err != nil {
+		return err
+	}
+	return r.Page("objects_delete", "Delete "+shown.UUID, d)
+}
+
+// cascade returns the objects that are deleted with one, as the worker finds them: by the indexes of keys, and from each of
+// them on. It ends at the bounds; more says that there are, or may be, others.
+func (v *objectsView) cascade(ctx context.Context, name string, target store.Stored) (all []taken, count int, more bool, err error) {
+	type node struct {
+		store string
+		store.Stored
+	}
+	seen := map[string]bool{name + "/" + target.UUID: true}
+	reads := 0
+	for queue := []node{{name, target}}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		for _, m := range v.set.Cascades()[at.store] {
+			if reads++; reads > maxTakenReads {
+				return all, count, true, nil
+			}
+			for x, err := range v.set.Store(m.Source).Linked(ctx, m.Key, at.UUID, maxTaken) {
+				if err != nil {
+					return nil, 0, false, err
+				}
+				if seen[m.Source+"/"+x.UUID] || !mapping.LinkedTo(m, x, m.TargetOf(at.UUID, at.Body)) {
+					continue
+				}
+				if count == maxTaken {
+					return all, count, true, nil
+				}
+				seen[m.Source+"/"+x.UUID] = true
+				count++
+				all = v.take(all, m.Source, x.UUID)
+				queue = append(queue, node{m.Source, x})
+			}
+		}
+	}
+	return all, count, false, nil
+}
+
+func (v *objectsView) take(all []taken, name, uuid string) []taken {
+	for i := range all {
+		if all[i].Store == name {
+			all[i].Objects = append(all[i].Objects, uuid)
+			return all
+		}
+	}
+	_, st := v.shown(name)
+	return append(all, taken{Store: name, Objects: []string{uuid}, Linked: st != nil})
+}
+
+// delete deletes an object at the revision that was shown.
+func (v *objectsView) delete(r *request) error {
+	info, st, err := v.store(r)
+	if err != nil {
+		return err
+	}
+	uuid, err := r.UUID()
+	if err != nil {
+		return err
+	}
+	revision, err := r.revision()
+	if err != nil {
+		return err
+	}
+	ctx, err := r.Call()
+	if err != nil {
+		return err
+	}
+	if err := st.Delete(ctx, uuid, revision); err != nil {
+		if errs.KindOf(err) == errs.Mismatch {
+			err = errs.Wrap(err, errs.Mismatch, "the object has been changed since this page was shown: open it again to see what would be deleted")
+		}
+		return err
+	}
+	return r.Redirect(pathOf("objects", info.Name), uuid+" has been deleted.")
+}
+
+// revision returns the revision of the form, at which an object has to be.
+func (r *request) revision() (uint64, error) {
+	form, err := r.Form()
+	if err != nil {
+		return 0, err
+	}
+	revision, err := strconv.ParseUint(form.Get("revision"), 10, 64)
+	if err != nil || revision == 0 {
+		return 0, errs.New(errs.Invalid, "the form has no revision: open the page again")
+	}
+	return revision, nil
+}
+
+// messageOf returns what an error says to people.
+func messageOf(err error) (string, []errs.Field) {
+	e := asError(err)
+	if e == nil || e.Kind == errs.Internal {
+		return "The server failed. Its log has the details.", nil
+	}
+	return kit.Truncate(e.Message, 1000), e.Fields
+}

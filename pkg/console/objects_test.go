@@ -1,0 +1,317 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"belfry/pkg/console"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+	"belfry/pkg/store/query"
+)
+
+// titled requires a title, as a schema would.
+type titled struct{}
+
+func (titled) Validate(_ context.Context, doc []byte) error {
+	if text, ok := object.Text(object.Field(doc, "title")); !ok || text == "" {
+		return &errs.Error{Kind: errs.Invalid, Message: "the object does not fit the schema", Fields: []errs.Field{{Pointer: "/title", Message: "must be a text"}}}
+	}
+	return nil
+}
+
+// outbox keeps the events of writes.
+type outbox struct{ events []event.Envelope }
+
+func (o *outbox) Committed(_ string, p driver.Pending) {
+	if e, err := event.Decode(p.Payload); err == nil {
+		o.events = append(o.events, e)
+	}
+}
+
+// library is a fixture with authors, their books, which are theirs alone and have a schema, and chapters of books.
+type library struct {
+	*fixture
+	set    *store.Set
+	outbox *outbox
+}
+
+func startLibrary(t *testing.T, change ...func(*console.Objects)) *library {
+	t.Helper()
+	owner, problems := policy.Compile(policy.Rules{Owner: true, OwnerField: "user"})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	l := &library{outbox: &outbox{}}
+	o := stores(t, []store.Mapping{
+		{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true, Limit: 100},
+		{Source: "Chapters", Target: "Books", Key: "book", Cascade: true},
+	}, store.Options{Name: "Authors"},
+		store.Options{Name: "Books", Schema: titled{}, Policy: owner, Private: []string{"margin"}, Outbox: l.outbox,
+			Indexes: []query.Index{{Name: "title", Fields: []string{"title"}}}},
+		store.Options{Name: "Chapters"})
+	for _, c := range change {
+		c(o)
+	}
+	l.set = o.Set
+	l.fixture = start(t, console.Options{Objects: o})
+	return l
+}
+
+// save stores an object as the program itself.
+func (l *library) save(name, uuid, text string) store.Stored {
+	l.Helper()
+	o, err := object.Parse([]byte(text))
+	l.Must(err)
+	stored, err := l.set.Store(name).Save(l.Context(), o, uuid)
+	l.Must(err)
+	return stored
+}
+
+func (l *library) read(name, uuid string) store.Stored {
+	l.Helper()
+	stored, err := l.set.Store(name).Get(l.Context(), uuid)
+	l.Must(err)
+	return stored
+}
+
+func form(pairs ...string) string {
+	values := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		values.Set(pairs[i], pairs[i+1])
+	}
+	return values.Encode()
+}
+
+const emma = "/console/objects/Books/object/emma"
+
+func TestAdminsSeeAndChangeObjectsWhateverTheRules(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t)
+	stored := l.save("Books", "emma", `{"title":"Emma","user":"somebody","margin":"secret-note","author":"austen"}`)
+
+	r := is(t, l.get(l.Admin, emma), http.StatusOK)
+	shows(t, r, "&#34;title&#34;: &#34;Emma&#34;", `href="/console/objects/Authors/object/austen"`, "curl &#39;http://belfry.example.org/books/emma&#39;")
+	if strings.Contains(r.Text, "secret-note") || strings.Contains(r.Text, "margin") {
+		t.Error("a private field is shown")
+	}
+	r = l.post(l.Admin, emma, form("revision", fmt.Sprint(stored.Revision), "text", `{"title":"Emma, again","author":"austen","year":1815,"margin":"mine","_x":1}`))
+	leads(t, r, emma)
+	shows(t, l.get(l.Admin, emma, "Cookie", r.Cookies()[0].String()), "The object has been saved.")
+	now := l.read("Books", "emma")
+	for _, want := range []string{`"title":"Emma, again"`, `"year":1815`, `"margin":"secret-note"`} {
+		if !strings.Contains(string(now.Body), want) {
+			t.Errorf("the object lacks %s: %s", want, now.Body)
+		}
+	}
+	if strings.Contains(string(now.Body), `"user"`) {
+		t.Errorf("a field that was removed is still there: %s", now.Body)
+	}
+	e := l.outbox.events[len(l.outbox.events)-1]
+	ada, err := l.Auth.FindUser(t.Context(), "ada@example.com")
+	l.Must(err)
+	if e.Event != event.StoreUpdated || e.Actor == nil || *e.Actor != ada.UUID || e.Origin != event.OriginHTTP {
+		t.Errorf("the event of an edit: %+v", e)
+	}
+}
+
+func TestOnlyAdminsReachObjects(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t)
+	stored := l.save("Books", "emma", `{"title":"Emma","user":"somebody"}`)
+	body := form("revision", fmt.Sprint(stored.Revision), "text", `{"title":"X"}`)
+	for _, path := range []string{"/console/objects/Books", emma, emma + "/history", emma + "/delete", emma + "/files/covers/0", "/console/objects/Books/new"} {
+		if r := l.get("", path); r.StatusCode != http.StatusSeeOther || strings.Contains(r.Text, "Emma") {
+			t.Errorf("GET %s of nobody: %d", path, r.StatusCode)
+		}
+		if r := l.get(l.User, path); r.StatusCode != http.StatusForbidden || strings.Contains(r.Text, "Emma") {
+			t.Errorf("GET %s of a user: %d", path, r.StatusCode)
+		}
+	}
+	for _, path := range []string{emma, emma + "/check", emma + "/delete", "/console/objects/Books/new", "/console/objects/Books/check", emma + "/files/covers"} {
+		if r := l.post("", path, body); r.StatusCode != http.StatusSeeOther {
+			t.Errorf("POST %s of nobody: %d", path, r.StatusCode)
+		}
+		is(t, l.post(l.User, path, body), http.StatusForbidden)
+		is(t, l.post(l.Admin, path, body, "Sec-Fetch-Site", "cross-site"), http.StatusForbidden)
+	}
+	if now := l.read("Books", "emma"); now.Revision != stored.Revision {
+		t.Error("the object has been changed")
+	}
+}
+
+func TestStoresThatAreNotShownCanNotBeReached(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t, func(o *console.Objects) { o.Stores = o.Stores[:2] })
+	l.save("Chapters", "one", `{"text":"hidden-text","book":"emma"}`)
+	for _, path := range []string{"/console/objects/Chapters", "/console/objects/Chapters/object/one", "/console/objects/Chapters/object/one/history"} {
+		is(t, l.get(l.Admin, path), http.StatusNotFound)
+	}
+	is(t, l.post(l.Admin, "/console/objects/Chapters/new", form("text", "{}")), http.StatusNotFound)
+	is(t, l.post(l.Admin, "/console/objects/Chapters/object/one/delete", form("revision", "1")), http.StatusNotFound)
+	l.read("Chapters", "one")
+}
+
+func TestAnEditThatMeetsAnotherShowsBoth(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t)
+	first := l.save("Books", "emma", `{"title":"Emma"}`)
+	_, err := l.set.Store("Books").Update(t.Context(), object.Object{"title": []byte(`"Theirs"`)}, store.UpdateOptions{UUID: "emma"})
+	l.Must(err)
+	r := is(t, l.post(l.Admin, emma, form("revision", fmt.Sprint(first.Revision), "text", `{"title":"Mine"}`)), http.StatusPreconditionFailed)
+	shows(t, r, "Nothing has been saved", "Theirs", "Mine", "Current version")
+	if now := l.read("Books", "emma"); !strings.Contains(string(now.Body), "Theirs") {
+		t.Fatalf("the other change is lost: %s", now.Body)
+	}
+	// What the page shows next can be saved: it has the current revision.
+	revision := regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(r.Text)[1]
+	leads(t, l.post(l.Admin, emma, form("revision", revision, "text", `{"title":"Merged"}`)), emma)
+	if now := l.read("Books", "emma"); !strings.Contains(string(now.Body), "Merged") {
+		t.Errorf("%s", now.Body)
+	}
+}
+
+func TestAnObjectThatDoesNotFitIsNotSavedAndStaysInTheEditor(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t)
+	stored := l.save("Books", "emma", `{"title":"Emma"}`)
+	revision := fmt.Sprint(stored.Revision)
+	for text, says := range map[string]string{
+		`{"year":1815}`:          "/title",
+		"{\n\"title\": \n\"x\"":  "malformed JSON",
+		`[1]`:                    "object",
+		"{\n\"title\": \"x\",\n}": "line 3",
+	} {
+		for path, status := range map[string]int{emma: http.StatusUnprocessableEntity, "/console/objects/Books/new": http.StatusUnprocessableEntity, emma + "/check": http.StatusOK, "/console/objects/Books/check": http.StatusOK} {
+			if says == "line 3" && status != http.StatusOK {
+				continue
+			}
+			shows(t, is(t, l.post(l.Admin, path, form("revision", revision, "text", text)), status), "Not valid", says)
+		}
+	}
+	shows(t, l.post(l.Admin, emma, form("revision", revision, "text", `{"year":1815}`)), "&#34;year&#34;:1815", `value="`+revision+`"`)
+	shows(t, is(t, l.post(l.Admin, emma+"/check", form("text", `{"title":"x","created":"now","_a":1}`)), http.StatusOK), "Valid.", "_a", "created")
+	is(t, l.post(l.Admin, emma, form("text", `{"title":"x"}`)), http.StatusBadRequest)
+	if now := l.read("Books", "emma"); now.Revision != stored.Revision {
+		t.Error("the object has been changed")
+	}
+}
+
+func TestAdminsCreateObjects(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t)
+	leads(t, l.post(l.Admin, "/console/objects/Books/new", form("text", `{"uuid":"emma","title":"Emma"}`)), emma)
+	l.read("Books", "emma")
+	shows(t, is(t, l.post(l.Admin, "/console/objects/Books/new", form("text", `{"uuid":"emma","title":"Emma"}`)), http.StatusUnprocessableEntity), "already has an object")
+}
+
+func TestADeletionListsWhatItTakes(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t, func(o *console.Objects) { o.Stores = o.Stores[:2] })
+	l.save("Authors", "austen", `{}`)
+	l.save("Authors", "alone", `{}`)
+	l.save("Books", "emma", `{"title":"Emma","author":"austen"}`)
+	l.save("Books", "other", `{"title":"Other","author":"alone"}`)
+	l.save("Chapters", "one", `{"book":"emma"}`)
+	const austen = "/console/objects/Authors/object/austen"
+	r := is(t, l.get(l.Admin, austen+"/delete"), http.StatusOK)
+	shows(t, r, "2 other objects", emma, "Chapters: 1")
+	if strings.Contains(r.Text, "/other") || strings.Contains(r.Text, "/object/one") {
+		t.Errorf("lists what stays, or links to a store that is not shown: %s", r.Text)
+	}
+	for i := range 120 {
+		l.save("Books", fmt.Sprintf("b%03d", i), `{"title":"B","author":"austen"}`)
+	}
+	r = is(t, l.get(l.Admin, austen+"/delete"), http.StatusOK)
+	shows(t, r, "At least 100 other objects", "There are more")
+
+	revision := regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(r.Text)[1]
+	is(t, l.post(l.Admin, austen+"/delete", form("revision", "5")), http.StatusPreconditionFailed)
+	is(t, l.post(l.Admin, austen+"/delete", ""), http.StatusBadRequest)
+	l.read("Authors", "austen")
+	leads(t, l.post(l.Admin, austen+"/delete", form("revision", revision)), "/console/objects/Authors")
+	is(t, l.get(l.Admin, austen), http.StatusNotFound)
+}
+
+func TestListsArePagesWithTheFilterOfTheAPI(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t)
+	for i := range 60 {
+		l.save("Books", fmt.Sprintf("b%02d", i), fmt.Sprintf(`{"title":"Title %02d","margin":"private"}`, i))
+	}
+	const books = "/console/objects/Books"
+	r := is(t, l.get(l.Admin, books+"?sort=-title"), http.StatusOK)
+	shows(t, r, "Title 59", "Title 10", "curl -G &#39;http://belfry.example.org/books&#39; --data-urlencode &#39;sort=-title&#39;")
+	if strings.Contains(r.Text, "Title 09") || strings.Contains(r.Text, "private") {
+		t.Error("a page has too much")
+	}
+	next := regexp.MustCompile(`href="(/console/objects/Books\?[^"]*cursor=[^"]*)"`).FindStringSubmatch(r.Text)
+	if next == nil {
+		t.Fatalf("no next page: %s", r.Text)
+	}
+	shows(t, is(t, l.get(l.Admin, strings.ReplaceAll(next[1], "&amp;", "&")), http.StatusOK), "Title 09", "Title 00", "First page")
+	shows(t, is(t, l.get(l.Admin, books+"?filter="+url.QueryEscape(`title == "Title 07"`)), http.StatusOK), "Title 07", `value="title == &#34;Title 07&#34;"`)
+	shows(t, is(t, l.get(l.Admin, books+"?filter="+url.QueryEscape(`nothing == 1`)), http.StatusBadRequest), "The list can't be shown", "index", `value="nothing == 1"`)
+	shows(t, is(t, l.get(l.Admin, books+"?cursor=x"), http.StatusBadRequest), "cursor")
+}
+
+func TestHostileObjectsAreShownEscaped(t *testing.T) {
+	t.Parallel()
+	const script = `</textarea><script>alert(1)</script>`
+	var events []console.LogEvent
+	l := startLibrary(t, func(o *console.Objects) {
+		o.History = func(context.Context, string, string, uint64, int) ([]console.LogEvent, bool, error) { return events, false, nil }
+	})
+	l.save("Books", "emma", `{"title":"`+script+`","author":"austen","`+script+`":{"x":"`+script+`"}}`)
+	l.save("Authors", "austen", `{"name":"`+script+`"}`)
+	events = append(events, console.LogEvent{Sequence: 1, Envelope: event.Envelope{Event: event.StoreSaved, Origin: script, Time: script,
+		Object: []byte(`{"title":"` + script + `","margin":"secret-note"}`)}})
+	for _, path := range []string{"/console/objects/Books", emma, emma + "/history", emma + "/delete", "/console/objects/Authors/object/austen"} {
+		r := is(t, l.get(l.Admin, path), http.StatusOK)
+		if strings.Contains(r.Text, "<script>") || strings.Contains(r.Text, "secret-note") {
+			t.Errorf("%s is not escaped, or shows what is private: %s", path, r.Text)
+		}
+	}
+}
+
+func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
+	t.Parallel()
+	actor := "somebody"
+	all := []console.LogEvent{ // the newest first
+		{Sequence: 9, Envelope: event.Envelope{Event: event.StoreDeleted, Origin: "http", Object: []byte(`{"title":"Emma","year":1815}`)}},
+		{Sequence: 7, Envelope: event.Envelope{Event: event.StoreUpdated, Origin: "mapping", Object: []byte(`{"title":"Emma","year":1815}`),
+			Previous: object.Object{"title": []byte(`"Ema"`), "gone": []byte(`true`)}, Actor: &actor}},
+		{Sequence: 5, Envelope: event.Envelope{Event: event.StoreSaved, Origin: "go", Object: []byte(`{"title":"Ema","gone":true}`)}},
+	}
+	var asked [2]any
+	l := startLibrary(t, func(o *console.Objects) {
+		o.History = func(_ context.Context, name, uuid string, before uint64, n int) ([]console.LogEvent, bool, error) {
+			asked = [2]any{name + "/" + uuid, before}
+			if before == 0 && n < 30 {
+				return all, false, nil
+			}
+			many := []console.LogEvent{}
+			for i := range n {
+				many = append(many, console.LogEvent{Sequence: uint64(1000 - i), Envelope: event.Envelope{Event: event.StoreUpdated}})
+			}
+			return many, true, nil
+		}
+	})
+	r := is(t, l.get(l.Admin, emma+"/history"), http.StatusOK)
+	shows(t, r, "does not exist any more", "Store.Deleted", "somebody", "mapping",
+		`<del>-   &#34;title&#34;: &#34;Ema&#34;</del>`, `<ins>+   &#34;title&#34;: &#34;Emma&#34;,</ins>`, `<ins>+   &#34;year&#34;: 1815</ins>`, `<del>-   &#34;gone&#34;: true,</del>`)
+	r = is(t, l.get(l.Admin, emma+"/history?before=1001", "Hx-Request", "true"), http.StatusOK)
+	shows(t, r, "before=981")
+	if asked != [2]any{"Books/emma", uint64(1001)} || strings.Contains(r.Text, "<html") || strings.Count(r.Text, "<li>") != 20 {
+		t.Errorf("asked for %v: %s", asked, r.Text)
+	}
+}

@@ -1,0 +1,81 @@
+package browser
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// testObjects creates, edits, merges and deletes an object, and adds and removes a file.
+func (f *fixture) testObjects(t *testing.T) {
+	const editor = "#text"
+	write := func(text string) {
+		t.Helper()
+		f.run(t, chromedp.SetValue(chromedp.CSS(editor), text), chromedp.SendKeys(chromedp.CSS(editor), " "))
+	}
+	f.open(t, "/console/objects/Books")
+	f.press(t, "New object")
+	f.at(t, "/console/objects/Books/new")
+	write(`{"uuid":"lady-susan","author":"austen","year":"soon"}`)
+	f.shows(t, "Not valid.")
+	f.good(t, "console-invalid")
+	write(`{"uuid":"lady-susan","author":"austen","title":"Lady Susan","year":1794}`)
+	f.shows(t, "Valid.")
+	f.press(t, "Create")
+	f.at(t, "/console/objects/Books/object/lady-susan")
+	f.shows(t, "The object has been created.")
+	f.shows(t, "Copied to Authors")
+	f.shows(t, "Store.Saved")
+
+	write(`{"author":"austen","title":"Lady Susan","year":1794,"note":"published in 1871"}`)
+	f.shows(t, "Valid.")
+	f.press(t, "Save")
+	f.shows(t, "The object has been saved.")
+	f.shows(t, "published in 1871")
+
+	// Another client changes the object while it is being edited.
+	f.request(t, "PUT", "/books/lady-susan", `{"year":1871}`, nil)
+	write(`{"author":"austen","title":"Lady Susan, a novel","year":1794,"note":"published in 1871"}`)
+	f.press(t, "Save")
+	f.shows(t, "Nothing has been saved.")
+	f.good(t, "console-conflict")
+	write(`{"author":"austen","title":"Lady Susan, a novel","year":1871,"note":"published in 1871"}`)
+	f.press(t, "Save my version")
+	f.shows(t, "The object has been saved.")
+	var book struct {
+		Title string
+		Year  int
+	}
+	if f.request(t, "GET", "/books/lady-susan", "", &book); book.Title != "Lady Susan, a novel" || book.Year != 1871 {
+		t.Errorf("%+v", book)
+	}
+
+	file := filepath.Join(t.TempDir(), "cover <1>.txt")
+	if err := os.WriteFile(file, []byte("a cover"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t, chromedp.SetUploadFiles(chromedp.CSS("#file-covers"), []string{file}))
+	f.press(t, "Upload")
+	f.shows(t, "The file has been added.")
+	f.shows(t, "cover <1>.txt")
+	content := evaluate[string](t, f, `fetch("/console/objects/Books/object/lady-susan/files/covers/0").then(r => r.text())`, chromedp.EvalAwaitPromise)
+	if content != "a cover" {
+		t.Errorf("the file is %q", content)
+	}
+	f.shows(t, "Binary.Uploaded")
+	f.good(t, "console-object")
+
+	f.press(t, "Delete…")
+	f.shows(t, "1 file of the object will be removed.")
+	f.press(t, "Delete")
+	f.shows(t, "lady-susan has been deleted.")
+	f.open(t, "/console/objects/Books/object/lady-susan/history")
+	f.shows(t, "Store.Deleted")
+	f.good(t, "console-history")
+	if strings.Contains(f.text(t), "is not valid") {
+		t.Error(f.text(t))
+	}
+}
