@@ -55,14 +55,33 @@ func (s *Service) Login(ctx context.Context, c Credentials, from Client) (Issued
 	if err := s.takeAttempt(from); err != nil {
 		return IssuedSession{}, err
 	}
-	session, err := s.login(ctx, c, from)
+	session, err := s.login(ctx, c, from, false)
 	if err == nil {
 		s.returnAttempt(from)
 	}
 	return session, err
 }
 
-func (s *Service) login(ctx context.Context, c Credentials, from Client) (IssuedSession, error) {
+// LoginAdmin logs in an admin by address and password, also where login by e-mail is not configured:
+// so does who was made an admin by the link for the first one, or by a command.
+//
+// Errors: Invalid without a login or a password; Denied, the same for an unknown login, a wrong password
+// and a user who is no admin; Limited; Unavailable.
+func (s *Service) LoginAdmin(ctx context.Context, c Credentials, from Client) (IssuedSession, error) {
+	if err := c.validate(); err != nil {
+		return IssuedSession{}, err
+	}
+	if err := s.takeAttempt(from); err != nil {
+		return IssuedSession{}, err
+	}
+	session, err := s.login(ctx, c, from, true)
+	if err == nil {
+		s.returnAttempt(from)
+	}
+	return session, err
+}
+
+func (s *Service) login(ctx context.Context, c Credentials, from Client, adminsOnly bool) (IssuedSession, error) {
 	ctx = asService(ctx, "")
 	id := emailIdentity(c.Login)
 	user, ident, err := s.findOwner(ctx, id)
@@ -73,6 +92,9 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client) (Issued
 		return IssuedSession{}, err
 	}
 	right, err := s.verifyPassword(ctx, user, c.Password)
+	if right && err == nil && adminsOnly {
+		right, err = s.isAdmin(ctx, user)
+	}
 	if err != nil {
 		s.accounts.undo(id.uuid())
 		return IssuedSession{}, err
@@ -81,6 +103,9 @@ func (s *Service) login(ctx context.Context, c Credentials, from Client) (Issued
 		f := s.accounts.fail(id.uuid())
 		if user.UUID != "" {
 			s.runInBackground(ctx, "recording a failed login", func(ctx context.Context) error { return s.recordFailures(ctx, ident.UUID, f) })
+		}
+		if adminsOnly {
+			return IssuedSession{}, errs.New(errs.Denied, "the login or the password is wrong, or the account is not that of an admin")
 		}
 		return IssuedSession{}, s.errLogin(user)
 	}

@@ -90,7 +90,11 @@ func (s *Service) composeMail(ctx context.Context, mailbox store.Stored, request
 
 // storeToken stores the record of a token that is about to be mailed.
 func (s *Service) storeToken(ctx context.Context, uuid string, record mailedToken, ttl time.Duration) error {
-	_, err := s.tokens.Mutate(ctx, uuid, func(mailbox store.Stored) (store.Mutation, error) {
+	return s.storeTokenIn(ctx, s.tokens, uuid, record, ttl)
+}
+
+func (s *Service) storeTokenIn(ctx context.Context, tokens *store.Store, uuid string, record mailedToken, ttl time.Duration) error {
+	_, err := tokens.Mutate(ctx, uuid, func(mailbox store.Stored) (store.Mutation, error) {
 		now := s.now()
 		until := now.Add(ttl)
 		all := slices.DeleteFunc(mailedTokensOf(mailbox.Body), func(t mailedToken) bool { return t.Until <= timestamp(now) })

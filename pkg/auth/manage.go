@@ -12,7 +12,8 @@ import (
 
 // The methods of this file and of account.go manage users for admins. They check no
 // rights: the caller has asked IsAdmin, or holds the data folder. The origin and the actor
-// of the call that ctx carries go into the events.
+// of the call that ctx carries go into the events. An actor who would stop being an admin is
+// refused with Conflict.
 
 // managing returns a context whose writes are not restricted as those of clients are, on
 // behalf of the caller.
@@ -21,10 +22,10 @@ func managing(ctx context.Context) context.Context {
 	return store.WithCall(ctx, store.Call{Origin: call.Origin, Actor: call.Actor, Ctx: call.Ctx})
 }
 
-// FindUser returns a user by uuid or by e-mail address. NotFound when there is none.
+// FindUser returns a user by uuid, by e-mail address or by the uuid of an ident. NotFound when there is none.
 func (s *Service) FindUser(ctx context.Context, who string) (store.Stored, error) {
 	ctx = asService(ctx, "")
-	missing := errs.New(errs.NotFound, "there is no user %q: expected a uuid, or an e-mail address with which somebody logs in", who)
+	missing := errs.New(errs.NotFound, "there is no user %q: expected a uuid, an e-mail address with which somebody logs in, or the uuid of an ident", who)
 	if _, err := NormalizeAddress(who); strings.Contains(who, "@") && err == nil {
 		user, _, err := s.findOwner(ctx, emailIdentity(who))
 		if err != nil || user.UUID != "" {
@@ -35,6 +36,14 @@ func (s *Service) FindUser(ctx context.Context, who string) (store.Stored, error
 		return store.Stored{}, missing
 	}
 	user, err := s.users.Get(ctx, who)
+	if !errors.Is(err, errs.NotFound) {
+		return user, err
+	}
+	ident, err := s.idents.Get(ctx, who)
+	if err == nil {
+		uuid, _ := object.Text(object.Field(ident.Body, fieldUser))
+		user, err = s.users.Get(ctx, uuid)
+	}
 	if errors.Is(err, errs.NotFound) {
 		return store.Stored{}, missing
 	}
@@ -58,9 +67,15 @@ func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, erro
 		if u.Login != "" || u.Password != "" || u.Validated {
 			return store.Stored{}, errs.New(errs.Invalid, "a machine has neither an address nor a password: it has API keys")
 		}
+		if err := s.beforeAdmin(ctx, u.Admin); err != nil {
+			return store.Stored{}, err
+		}
 		return s.users.Save(managing(ctx), s.newUser(u), object.NewUUID())
 	}
 	if _, err := NormalizeAddress(u.Login); err != nil {
+		return store.Stored{}, err
+	}
+	if err := s.beforeAdmin(ctx, u.Admin); err != nil {
 		return store.Stored{}, err
 	}
 	ctx = managing(ctx)
@@ -81,6 +96,14 @@ func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, erro
 	return s.createUserAs(ctx, func(string) context.Context { return ctx }, reg)
 }
 
+// beforeAdmin ends the links for the first admin if a user is about to be made an admin.
+func (s *Service) beforeAdmin(ctx context.Context, admin bool) error {
+	if !admin {
+		return nil
+	}
+	return s.endFirstAdmin(asService(ctx, ""))
+}
+
 // newUser returns the fields of a new user, without a password.
 func (s *Service) newUser(u NewUser) object.Object {
 	fields := s.users.SettableByInterceptor(u.Fields)
@@ -94,6 +117,12 @@ func (s *Service) newUser(u NewUser) object.Object {
 // SetAdmin makes a user an admin, or no longer, as far as the rule of the configuration is
 // about the field admin. NotFound.
 func (s *Service) SetAdmin(ctx context.Context, uuid string, admin bool) (store.Stored, error) {
+	if err := s.beforeAdmin(ctx, admin); err != nil {
+		return store.Stored{}, err
+	}
+	if !admin && isOneself(ctx, uuid) {
+		return store.Stored{}, errOneself("take away your own rights of an admin")
+	}
 	return s.changeUser(ctx, uuid, func(user object.Object) object.Object {
 		return mark(user, fieldAdmin, markAdmin, admin)
 	})
@@ -102,6 +131,9 @@ func (s *Service) SetAdmin(ctx context.Context, uuid string, admin bool) (store.
 // SetDisabled disables a user, or enables them. Disabling ends all sessions of the user,
 // atomically with the mark; they have to log in again once they are enabled. NotFound.
 func (s *Service) SetDisabled(ctx context.Context, uuid string, disabled bool) (store.Stored, error) {
+	if disabled && isOneself(ctx, uuid) {
+		return store.Stored{}, errOneself("disable yourself")
+	}
 	return s.changeUser(ctx, uuid, func(user object.Object) object.Object {
 		fields := mark(user, fieldDisabled, markDisabled, disabled)
 		if disabled && len(fields) > 0 {
@@ -153,7 +185,22 @@ func (s *Service) SetPassword(ctx context.Context, uuid, password string) (store
 
 // DeleteUser deletes a user; the cascade deletes their idents and sessions. NotFound.
 func (s *Service) DeleteUser(ctx context.Context, uuid string) error {
+	if isOneself(ctx, uuid) {
+		return errOneself("delete yourself")
+	}
 	return s.users.Delete(managing(ctx), uuid, 0)
+}
+
+// isOneself reports whether the user is who acts. A command has no actor.
+func isOneself(ctx context.Context, uuid string) bool {
+	actor := store.CallOf(ctx).Actor
+	return actor != nil && *actor == uuid
+}
+
+// errOneself refuses what could leave nobody who is an admin: an admin who changes others is one
+// still. So no users have to be counted, whose number is not bounded.
+func errOneself(what string) error {
+	return errs.New(errs.Conflict, "you can't %s: you may be the last admin; ask another one, or use `belfry user` beside the data", what)
 }
 
 func (s *Service) changeUser(ctx context.Context, uuid string, fields func(user object.Object) object.Object) (store.Stored, error) {

@@ -89,7 +89,11 @@ func mailboxUUID(address, kind string) string { return identUUID(address, kind) 
 // enqueueMail requests a mail to an address: the listener mail makes the token and
 // sends it. errs.Limited within MailInterval of the request before.
 func (s *Service) enqueueMail(ctx context.Context, address, kind string, why purpose) error {
-	ctx = asService(ctx, "")
+	return s.enqueueMailAs(asService(ctx, ""), address, kind, why)
+}
+
+// enqueueMailAs is enqueueMail with the context of the writes.
+func (s *Service) enqueueMailAs(ctx context.Context, address, kind string, why purpose) error {
 	mailbox := mailboxUUID(address, kind)
 	now := s.now()
 	fields := object.Object{}
@@ -173,7 +177,11 @@ func (s *Service) verifyToken(ctx context.Context, address, token string, purpos
 // consumeToken invalidates a token and all others for the same purpose. Of two
 // concurrent calls one is Denied.
 func (s *Service) consumeToken(ctx context.Context, v verifiedToken) error {
-	_, err := s.tokens.Mutate(asService(ctx, ""), v.mailbox.UUID, func(mailbox store.Stored) (store.Mutation, error) {
+	return s.consumeTokenIn(ctx, s.tokens, v)
+}
+
+func (s *Service) consumeTokenIn(ctx context.Context, tokens *store.Store, v verifiedToken) error {
+	_, err := tokens.Mutate(asService(ctx, ""), v.mailbox.UUID, func(mailbox store.Stored) (store.Mutation, error) {
 		all := mailedTokensOf(mailbox.Body)
 		left := slices.DeleteFunc(slices.Clone(all), func(t mailedToken) bool { return t.For == v.token.For })
 		if !slices.ContainsFunc(all, func(t mailedToken) bool { return t.Hash == v.token.Hash }) {
