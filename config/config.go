@@ -82,6 +82,7 @@ func Parse(file string, data []byte, env Lookup) (*Config, error) {
 	if err := d.failure(); err != nil {
 		return nil, err
 	}
+	d.root = root
 	c := &Config{doc: d}
 	c.read(newSection(d, "", root))
 	for _, derive := range c.derived {

@@ -14,6 +14,7 @@ import (
 type document struct {
 	file      string
 	env       Lookup
+	root      *yaml.Node // of the file, once it was read
 	positions map[string]position
 	secret    map[string]bool // paths whose values came from the environment
 	problems  Problems

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime/debug"
 	"time"
+
+	"golang.org/x/term"
 
 	"belfry/config"
 	"belfry/pkg/app"
@@ -36,7 +39,11 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(s.out, a.Banner())
+	firstAdmin, err := a.FirstAdmin(ctx, printsLinks(loaded.Log, s.out))
+	if err != nil {
+		log.Warn("a link that makes the first admin can't be made; belfry user create ADDRESS --admin makes one", "error", err)
+	}
+	fmt.Fprint(s.out, a.Banner(firstAdmin))
 	log.Info("ready", "after", time.Since(began).Round(time.Millisecond))
 	debug.FreeOSMemory() // that the start needed
 	tuneCollector()
@@ -55,6 +62,13 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 		log.Info("stopped")
 	}
 	return err
+}
+
+// printsLinks reports whether the output may have a link that gives rights: a person reads it. What a program writes as
+// JSON is collected, kept and read by others, and its output with it.
+func printsLinks(l config.Log, out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return l.Format != "json" || ok && term.IsTerminal(int(f.Fd()))
 }
 
 func logger(l config.Log, w io.Writer) *slog.Logger {

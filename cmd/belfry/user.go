@@ -25,6 +25,10 @@ type userCmd struct {
 	Password userPasswordCmd `cmd:"" help:"Set a user's password: all sessions end."`
 	Delete   userDeleteCmd   `cmd:"" help:"Delete a user, their idents and sessions, and what else cascades."`
 	Key      userKeyCmd      `cmd:"" help:"Create and revoke API keys of a user."`
+
+	Sessions    userSessionsCmd    `cmd:"" help:"List the sessions of a user."`
+	EndSessions userEndSessionsCmd `cmd:"" help:"End all sessions and API keys of a user, or one session."`
+	Recover     userRecoverCmd     `cmd:"" help:"Send a user the mail with which they set a new password."`
 }
 
 // userFlags are those of all commands about users.

@@ -27,7 +27,7 @@ func say(t *testing.T, code int, in string, args ...string) (out, errOut string)
 func TestUsersOnTheCommandLine(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "belfry.yaml")
-	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {level: error}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {level: error}\nauthentication: {providers: {email: {}}}\nmailers: {default: {type: file}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	user := func(args ...string) []string { return append(append([]string{"user"}, args...), "-c", file) }
@@ -74,6 +74,11 @@ func TestUsersOnTheCommandLine(t *testing.T) {
 			{2, secret, "--fields: expected a JSON object", []string{"create", "x@example.com", "--fields", "[]"}},
 			{1, secret, "there is an account with this login already", []string{"create", "ada@example.com"}},
 			{1, "", "there is no user", []string{"disable", "nobody@example.com"}},
+			{0, "", "ID  TYPE  LAST USED", []string{"sessions", "ada@example.com"}},
+			{0, "", ": all sessions and API keys have ended\n", []string{"end-sessions", "ada@example.com"}},
+			{1, "", "the user has no session with this id", []string{"end-sessions", "ada@example.com", "none"}},
+			{0, "", ": a mail to set a new password will be sent\n", []string{"recover", map[bool]string{false: "ada@example.com", true: "root@example.com"}[served]}},
+			{1, "", "is no address that the user logs in with", []string{"recover", "ada@example.com", "--to", "root@example.com"}},
 			{2, "yes\n", "confirm with --yes", []string{"delete", "ada@example.com"}},
 		} {
 			out, errOut := say(t, c.code, c.in, user(c.args...)...)

@@ -36,6 +36,7 @@ type App struct {
 	config   *config.Config
 	log      *slog.Logger
 	registry *prometheus.Registry
+	asked    *prometheus.Registry // metrics for which backends and the bus are asked
 	plan     *plan
 	roles    []string // none: all
 
@@ -91,7 +92,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 }
 
 func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
-	return &App{config: c, log: log, plan: p, roles: roles, registry: prometheus.NewRegistry(), failed: make(chan error, 1), pages: pagememory.New(store.MaxPageBytes)}
+	return &App{config: c, log: log, plan: p, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1), pages: pagememory.New(store.MaxPageBytes)}
 }
 
 // Stop stops all parts in the reverse order of starting: belfry accepts no new requests, answers those
@@ -130,8 +131,9 @@ func (a *App) Set() *store.Set { return a.set }
 // HTTPAddress is the address on which HTTP is served.
 func (a *App) HTTPAddress() string { return a.front.listener.Addr().String() }
 
-// Banner lists the addresses and the data folder.
-func (a *App) Banner() string {
+// Banner lists the addresses and the data folder, and says how the first admin is made; "" if there is nothing
+// to say about that.
+func (a *App) Banner(firstAdmin string) string {
 	var b strings.Builder
 	line := func(name, value string) { b.WriteString("  " + name + strings.Repeat(" ", 8-len(name)) + value + "\n") }
 	b.WriteString("belfry is ready\n")
@@ -146,6 +148,9 @@ func (a *App) Banner() string {
 	}
 	if len(a.roles) > 0 {
 		line("roles", strings.Join(a.roles, ", "))
+	}
+	if firstAdmin != "" {
+		line("admin", firstAdmin)
 	}
 	line("data", a.config.Data)
 	return b.String()

@@ -358,12 +358,12 @@ authentication: {providers: {email: {}, github: {clientID: a, clientSecret: SECR
 func TestBanner(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
-	if got := a.Banner(); !strings.Contains(got, "http://"+a.HTTPAddress()) || !strings.Contains(got, "inside this process only") || !strings.Contains(got, p.config.Data) {
+	if got := a.Banner(""); !strings.Contains(got, "http://"+a.HTTPAddress()) || !strings.Contains(got, "inside this process only") || !strings.Contains(got, p.config.Data) {
 		t.Error(got)
 	}
 	p.stop(a)
 	p.config.Bus.Listen = "127.0.0.1:0"
-	if got := p.start().Banner(); !strings.Contains(got, "nats://127.0.0.1:") {
+	if got := p.start().Banner("http://link"); !strings.Contains(got, "  admin   http://link\n") || !strings.Contains(got, "nats://127.0.0.1:") {
 		t.Error(got)
 	}
 }

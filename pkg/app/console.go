@@ -15,7 +15,7 @@ func (a *App) console() *console.Options {
 	if !a.config.Console.Enabled {
 		return nil
 	}
-	o := &console.Options{Version: Version(), Objects: a.consoleObjects()}
+	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem()}
 	if e := a.config.Authentication.Email; e != nil && a.config.Mailers[e.Mailer].File != nil {
 		o.Mails = writtenMails(a.config.Mailers[e.Mailer].File.Folder)
 	}

@@ -29,9 +29,12 @@ func (a *App) watch() {
 	a.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&gauges{app: a},
 	)
+	a.asked.MustRegister(&gauges{app: a})
 }
+
+// metrics are all metrics of the process.
+func (a *App) metrics() prometheus.Gatherer { return prometheus.Gatherers{a.registry, a.asked} }
 
 // gauges are computed at each scrape.
 type gauges struct{ app *App }

@@ -18,7 +18,7 @@ func (a *App) publicMetrics() *system.Metrics {
 	if m.Token == "" && (a.has(roleFront) || m.Listen != "") {
 		return nil
 	}
-	return system.NewMetrics(a.registry, string(m.Token))
+	return system.NewMetrics(a.metrics(), string(m.Token))
 }
 
 // serveMetrics serves the metrics on their own port, from the beginning of the start.
@@ -29,7 +29,7 @@ func (a *App) serveMetrics(ctx context.Context) error {
 		return errs.Wrap(err, errs.Unavailable, "can't listen for metrics on %s: free the port, or choose another with --metrics-listen", m.Listen)
 	}
 	a.metricsAddress = listener.Addr().String()
-	server := api.NewMetrics(system.NewMetrics(a.registry, string(m.Token)), a.hosts(), a.log).HTTPServer()
+	server := api.NewMetrics(system.NewMetrics(a.metrics(), string(m.Token)), a.hosts(), a.log).HTTPServer()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

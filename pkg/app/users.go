@@ -26,6 +26,8 @@ const (
 	EnableUser  UserAct = "enable"
 	SetPassword UserAct = "password"
 	DeleteUser  UserAct = "delete"
+	EndSessions UserAct = "end-sessions"
+	RecoverUser UserAct = "recover"
 	CreateKey   UserAct = "key create"
 	RevokeKey   UserAct = "key revoke"
 )
@@ -49,6 +51,9 @@ type UserRequest struct {
 
 	Key     auth.NewKey `json:"key,omitzero"`      // of CreateKey
 	Revoked string      `json:"revoked,omitempty"` // of RevokeKey: the id of the key
+
+	Session string `json:"session,omitempty"` // of EndSessions: the id of one; "": all, and all API keys
+	Address string `json:"address,omitempty"` // of RecoverUser: where the mail goes; "": the only address
 }
 
 // UserReply has the users whom an act was about: a page for ListUsers, otherwise one, as it is
@@ -60,6 +65,8 @@ type UserReply struct {
 	// Of CreateKey: the key and its token, which is shown once.
 	Key   *auth.KeyInfo `json:"key,omitempty"`
 	Token string        `json:"token,omitempty"`
+
+	Address string `json:"address,omitempty"` // of RecoverUser: where the mail goes
 }
 
 // AskUsers executes one request. Errors: Invalid, NotFound, Exists, Unavailable.
@@ -124,6 +131,11 @@ func manageUsers(ctx context.Context, users *auth.Service, q UserRequest) (*User
 		}
 		reply.Key, reply.Token = &key, token
 	}
+	if q.Act == RecoverUser {
+		if reply.Address, err = users.SendRecovery(ctx, user.UUID, q.Address); err != nil {
+			return nil, err
+		}
+	}
 	a, err := users.AccountDetails(ctx, user)
 	if err == nil && q.Act == DeleteUser {
 		err = users.DeleteUser(ctx, user.UUID)
@@ -149,8 +161,13 @@ func manageUser(ctx context.Context, users *auth.Service, q UserRequest) (store.
 		return user, err
 	}
 	switch q.Act {
-	case ShowUser, DeleteUser, CreateKey:
+	case ShowUser, DeleteUser, CreateKey, RecoverUser:
 		return user, nil
+	case EndSessions:
+		if q.Session != "" {
+			return user, users.EndSession(ctx, user.UUID, q.Session)
+		}
+		return users.EndSessions(ctx, user.UUID)
 	case RevokeKey:
 		return user, users.EndKey(ctx, user.UUID, q.Revoked)
 	case GrantAdmin, RevokeAdmin:

@@ -39,10 +39,7 @@ func (s *Service) links() *store.Store {
 // were made before, by this process or others, stay valid as long as they are.
 func (s *Service) OfferFirstAdmin(ctx context.Context) (token string, expires time.Time, err error) {
 	ctx = asService(ctx, "")
-	if !s.marksMakeAdmins(ctx) {
-		return "", time.Time{}, nil
-	}
-	if some, err := s.hasUsers(ctx); some || err != nil {
+	if needed, err := s.NeedsFirstAdmin(ctx); !needed || err != nil {
 		return "", time.Time{}, err
 	}
 	token, expires = newSecret(), s.now().Add(FirstAdminTTL)
@@ -56,6 +53,15 @@ func (s *Service) OfferFirstAdmin(ctx context.Context) (token string, expires ti
 		return "", time.Time{}, errors.Join(err, s.endFirstAdmin(ctx))
 	}
 	return token, expires, nil
+}
+
+// NeedsFirstAdmin reports whether there are no users, and one who is marked as an admin would be one.
+func (s *Service) NeedsFirstAdmin(ctx context.Context) (bool, error) {
+	if !s.marksMakeAdmins(ctx) {
+		return false, nil
+	}
+	some, err := s.hasUsers(asService(ctx, ""))
+	return !some && err == nil, err
 }
 
 // marksMakeAdmins reports whether a user who is marked as an admin is one by the rule of the

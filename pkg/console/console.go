@@ -81,6 +81,7 @@ func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 	for _, rt := range []route{
 		get("", c.start), get("/", c.start),
 		forAnyone(get("/login", c.loginPage)), forAnyone(post("/login", c.logIn)), forAnyone(post("/logout", c.logOut)),
+		forAnyone(get("/first", c.firstPage)), forAnyone(post("/first", c.makeFirst)),
 		get("/*", c.nothing),
 	} {
 		c.handle(r, "", rt)

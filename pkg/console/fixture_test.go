@@ -1,15 +1,19 @@
 package console_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/auth"
 	"belfry/pkg/console"
+	"belfry/pkg/event"
 	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/policy"
 )
@@ -115,4 +119,39 @@ func shows(t *testing.T, r apitest.Reply, texts ...string) {
 func leads(t *testing.T, r apitest.Reply, target string) {
 	t.Helper()
 	is(t, r, http.StatusSeeOther).HasHeader("Location", target)
+}
+
+// recordUsers keeps events.
+type recordUsers struct {
+	mu  sync.Mutex
+	all []event.Envelope
+}
+
+// Committed implements store.Outbox.
+func (e *recordUsers) Committed(_ string, p driver.Pending) {
+	var decoded event.Envelope
+	if err := json.Unmarshal(p.Payload, &decoded); err != nil {
+		panic(err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, decoded)
+}
+
+func (e *recordUsers) reset() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = nil
+}
+
+// last returns the last event that somebody has caused, nil for none.
+func (e *recordUsers) last() *event.Envelope {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := len(e.all) - 1; i >= 0; i-- {
+		if e.all[i].Actor != nil {
+			return &e.all[i]
+		}
+	}
+	return nil
 }

@@ -45,7 +45,8 @@ func (f loginForm) target() string {
 	return f.Next
 }
 
-// logIn logs in by e-mail, as POST /auth/email does: the same service with its limits, and the same cookie.
+// logIn logs in by e-mail, as POST /auth/email does: the same service with its limits, and the same cookie. Where login by
+// e-mail is not configured, only admins log in by a password, and only here.
 func (c *Console) logIn(r *request) error {
 	values, err := r.Form()
 	if err != nil {
@@ -53,13 +54,13 @@ func (c *Console) logIn(r *request) error {
 	}
 	f := c.form(values.Get("next"))
 	f.Login = strings.TrimSpace(values.Get("login"))
-	from := auth.Client{Address: r.Address, UserAgent: r.UserAgent()}
-	if r.Session != nil && r.Session.Key == nil {
-		from.Session = r.Session
+	from, logIn := r.client(), c.service.Login
+	if !f.Email {
+		logIn = c.service.LoginAdmin
 	}
 	var session auth.IssuedSession
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = c.service.Login(ctx, auth.Credentials{Login: f.Login, Password: values.Get("password")}, from)
+		session, err = logIn(ctx, auth.Credentials{Login: f.Login, Password: values.Get("password")}, from)
 		return err
 	})
 	if err == nil {

@@ -186,9 +186,9 @@ func TestAnObjectThatDoesNotFitIsNotSavedAndStaysInTheEditor(t *testing.T) {
 	stored := l.save("Books", "emma", `{"title":"Emma"}`)
 	revision := fmt.Sprint(stored.Revision)
 	for text, says := range map[string]string{
-		`{"year":1815}`:          "/title",
-		"{\n\"title\": \n\"x\"":  "malformed JSON",
-		`[1]`:                    "object",
+		`{"year":1815}`:           "/title",
+		"{\n\"title\": \n\"x\"":   "malformed JSON",
+		`[1]`:                     "object",
 		"{\n\"title\": \"x\",\n}": "line 3",
 	} {
 		for path, status := range map[string]int{emma: http.StatusUnprocessableEntity, "/console/objects/Books/new": http.StatusUnprocessableEntity, emma + "/check": http.StatusOK, "/console/objects/Books/check": http.StatusOK} {
@@ -269,7 +269,9 @@ func TestHostileObjectsAreShownEscaped(t *testing.T) {
 	const script = `</textarea><script>alert(1)</script>`
 	var events []console.LogEvent
 	l := startLibrary(t, func(o *console.Objects) {
-		o.History = func(context.Context, string, string, uint64, int) ([]console.LogEvent, bool, error) { return events, false, nil }
+		o.History = func(context.Context, string, string, uint64, int) ([]console.LogEvent, bool, error) {
+			return events, false, nil
+		}
 	})
 	l.save("Books", "emma", `{"title":"`+script+`","author":"austen","`+script+`":{"x":"`+script+`"}}`)
 	l.save("Authors", "austen", `{"name":"`+script+`"}`)

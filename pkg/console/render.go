@@ -49,14 +49,15 @@ func loadPages(a assets) pages {
 // funcs are the functions of templates.
 func funcs(a assets) template.FuncMap {
 	return template.FuncMap{
-		"asset": a.url, // the URL of a file of assets, which must exist
-		"path":  pathOf,
-		"time":  formatTime,
-		"bytes": formatBytes,
-		"count": formatCount,
-		"stamp": formatStamp, // a time of an object or an event
-		"text":  fmt.Sprint,
-		"list":  func(all ...any) []any { return all },
+		"asset":  a.url, // the URL of a file of assets, which must exist
+		"path":   pathOf,
+		"time":   formatTime,
+		"bytes":  formatBytes,
+		"count":  formatCount,
+		"stamp":  formatStamp, // a time of an object or an event
+		"text":   fmt.Sprint,
+		"list":   func(all ...any) []any { return all },
+		"millis": formatMillis,
 	}
 }
 
@@ -81,6 +82,11 @@ func formatStamp(text string) string {
 		return text
 	}
 	return formatTime(t)
+}
+
+// formatMillis returns a duration in milliseconds.
+func formatMillis(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 }
 
 // formatBytes returns a size with its unit.

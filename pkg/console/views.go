@@ -8,14 +8,18 @@ type Options struct {
 	Version string // of the program
 
 	Objects *Objects
+	Users   *Users
 	Mails   Mails
+	System  *System
 }
 
 // views returns the views in the order of the navigation.
 func (c *Console) views(o Options) (all []view) {
 	for _, v := range []view{
 		c.objects(o.Objects),
+		c.users(o.Users),
 		c.mails(o.Mails),
+		c.system(o.System),
 	} {
 		if v.name != "" {
 			all = append(all, v)

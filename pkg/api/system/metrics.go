@@ -21,9 +21,9 @@ type Metrics struct {
 	token   string // "": none is needed
 }
 
-// NewMetrics returns the Metrics of a registry for those who have the token, or for
+// NewMetrics returns the Metrics of registries for those who have the token, or for
 // everyone who reaches them when it is "".
-func NewMetrics(registry *prometheus.Registry, token string) *Metrics {
+func NewMetrics(registry prometheus.Gatherer, token string) *Metrics {
 	return &Metrics{promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), token}
 }
 

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"belfry/pkg/app"
+)
+
+type userSessionsCmd struct{ oneUser }
+
+// Run prints a line for each session.
+func (c *userSessionsCmd) Run(ctx context.Context, s streams) error {
+	return c.manage(ctx, false, func(ask app.AskUsers) error {
+		reply, err := ask(ctx, app.UserRequest{Act: app.ShowUser, User: c.User})
+		if err != nil {
+			return err
+		}
+		sessions := reply.Users[0].Sessions
+		if c.JSON {
+			e := encoder(s.out)
+			for _, session := range sessions {
+				if err := e.Encode(session); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "ID\tTYPE\tLAST USED\tEXPIRES\tADDRESS\tUSER AGENT")
+		for _, i := range sessions {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%q\n", i.ID, i.Type, i.LastUsed, i.Expires, cmp.Or(i.Address, "-"), i.UserAgent)
+		}
+		return t.Flush()
+	})
+}
+
+type userEndSessionsCmd struct {
+	oneUser
+	Session string `arg:"" optional:"" name:"id" help:"Id of the only session to end. Default: all, and all API keys."`
+}
+
+// Run ends sessions.
+func (c *userEndSessionsCmd) Run(ctx context.Context, s streams) error {
+	done := "all sessions and API keys have ended"
+	if c.Session != "" {
+		done = "the session has ended"
+	}
+	_, err := c.act(ctx, s, app.UserRequest{Act: app.EndSessions, User: c.User, Session: c.Session}, done)
+	return err
+}
+
+type userRecoverCmd struct {
+	oneUser
+	To string `help:"The address, if the user has several." placeholder:"ADDRESS"`
+}
+
+// Run requests the mail, which the belfry that serves the stores sends.
+func (c *userRecoverCmd) Run(ctx context.Context, s streams) error {
+	_, err := c.act(ctx, s, app.UserRequest{Act: app.RecoverUser, User: c.User, Address: c.To}, "a mail to set a new password will be sent")
+	return err
+}

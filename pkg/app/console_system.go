@@ -1,0 +1,145 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"belfry/pkg/console"
+	"belfry/pkg/errs"
+)
+
+// consoleUsers returns what the view Users needs.
+func (a *App) consoleUsers() *console.Users {
+	return &console.Users{Accounts: a.auth, Store: a.config.Authentication.UserStore, Mails: a.auth.EmailEnabled()}
+}
+
+// consoleSystem returns what the view System needs, and begins to keep the metrics of the last hour.
+func (a *App) consoleSystem() *console.System {
+	h := &history{gather: a.registry}
+	take := func() { h.take(time.Now(), a.relay.Stats().Published) }
+	take()
+	a.every(historyInterval, "the metrics of the last hour", func(context.Context) bool { take(); return true })
+	return &console.System{
+		Facts: a.facts(time.Now()), ConfigFile: a.config.File(), Config: a.config.Shown, Charts: h.charts,
+		Checks: a.checks, Disks: a.disks, Warnings: func(context.Context) []string { return a.degraded() },
+	}
+}
+
+// facts describes the process.
+func (a *App) facts(started time.Time) []console.Fact {
+	facts := []console.Fact{{Name: "Version", Value: Version()}}
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, console.Fact{Name: name, Value: value})
+		}
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				add("Commit", setting.Value)
+			}
+		}
+	}
+	add("Go", runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH)
+	host, _ := os.Hostname() // may be missing
+	add("Host", host)
+	add("Process", fmt.Sprint(os.Getpid()))
+	add("Started", started.UTC().Format("2006-01-02 15:04:05")+" UTC")
+	roles := a.roles
+	if len(roles) == 0 {
+		roles = Roles()
+	}
+	add("Roles", strings.Join(roles, ", "))
+	add("HTTP", a.HTTPAddress())
+	add("Base URL", a.auth.BaseURL())
+	add("Metrics", a.metricsAddress)
+	add("Bus", a.bus.ClientURL())
+	add("Data", a.config.Data)
+	return facts
+}
+
+// checks asks all parts at once whether they work.
+func (a *App) checks(ctx context.Context) []console.Check {
+	type part struct {
+		name, kind string
+		ask        func(context.Context) error
+	}
+	var parts []part
+	for _, name := range names(a.backends) {
+		parts = append(parts, part{"Backend " + name, a.config.Backends[name].Type, a.backends[name].Ping})
+	}
+	for _, name := range names(a.storages) {
+		kind := "folder"
+		if a.config.Binaries[name].S3 != nil {
+			kind = "S3"
+		}
+		parts = append(parts, part{"Binaries " + name, kind, a.storages[name].Ping})
+	}
+	kind := "embedded"
+	if len(a.config.Bus.URL) > 0 {
+		kind = "external"
+	}
+	parts = append(parts,
+		part{"Bus", kind, a.bus.Ready},
+		part{"Listeners", "built in", func(context.Context) error { return a.missing.err() }},
+	)
+	all := make([]console.Check, len(parts))
+	var asked sync.WaitGroup
+	for i, p := range parts {
+		asked.Go(func() {
+			began := time.Now()
+			err := p.ask(ctx)
+			all[i] = console.Check{Name: p.name, Kind: p.kind, OK: err == nil, Took: time.Since(began)}
+			if err != nil {
+				a.log.WarnContext(ctx, "a part does not work", "part", p.name, "error", err)
+				all[i].Says = saysOf(err)
+			}
+		})
+	}
+	asked.Wait()
+	s := a.relay.Stats()
+	relay := console.Check{Name: "Outbox", Kind: "to the bus", OK: !s.Unavailable, Says: fmt.Sprintf("%d events wait to be published", s.Events)}
+	if s.Unavailable {
+		relay.Says += "; the bus does not accept events, which stay in their records"
+	}
+	return append(all, relay)
+}
+
+// saysOf returns what an error says to an admin: its message, without the text of servers, which can have addresses
+// with passwords.
+func saysOf(err error) string {
+	var own *errs.Error
+	if errors.As(err, &own) {
+		return own.Message
+	}
+	return "it does not reply; the log has the reason"
+}
+
+// disks returns the space of the folders that this process writes.
+func (a *App) disks() []console.Disk {
+	var all []console.Disk
+	add := func(what, folder string) {
+		if free, total, ok := space(folder); ok {
+			all = append(all, console.Disk{What: what, Folder: folder, Free: free, Total: total})
+		}
+	}
+	add("data", a.config.Data)
+	for _, name := range names(a.backends) {
+		if f := a.config.Backends[name].File; f != nil && !strings.HasPrefix(f.Folder, a.config.Data) {
+			add("backend "+name, f.Folder)
+		}
+	}
+	for _, name := range names(a.config.Binaries) {
+		if f := a.config.Binaries[name].File; f != nil && !strings.HasPrefix(f.Folder, a.config.Data) {
+			add("binaries "+name, f.Folder)
+		}
+	}
+	return all
+}

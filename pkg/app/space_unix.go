@@ -1,0 +1,15 @@
+//go:build linux || darwin
+
+package app
+
+import "syscall"
+
+// space returns how many bytes are free for this process where a folder is, and how many there are.
+func space(folder string) (free, total int64, ok bool) {
+	var s syscall.Statfs_t
+	if syscall.Statfs(folder, &s) != nil {
+		return 0, 0, false
+	}
+	size := int64(s.Bsize) //nolint:unconvert // its type depends on the system
+	return int64(s.Bavail) * size, int64(s.Blocks) * size, true
+}

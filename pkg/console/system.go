@@ -1,0 +1,104 @@
+package console
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// System is what the view System needs. All functions are safe for concurrent use and return within a moment.
+type System struct {
+	Facts      []Fact // about the program and the process
+	ConfigFile string
+	Config     func() string                      // the configuration as it was read, without secrets
+	Checks     func(ctx context.Context) []Check  // health, now
+	Disks      func() []Disk                      // of the folders that belfry writes
+	Charts     func() (charts []Chart)            // of the last hour
+	Warnings   func(ctx context.Context) []string // what does not keep the process from serving, and should be known
+}
+
+// Fact is something about the process.
+type Fact struct{ Name, Value string }
+
+// Check is whether a part works.
+type Check struct {
+	Name string // "backend main"
+	Kind string // "MongoDB"
+	OK   bool
+	Says string // why not, or a detail
+	Took time.Duration
+}
+
+// Disk is the space where a folder is.
+type Disk struct {
+	What, Folder string
+	Free, Total  int64 // bytes
+}
+
+// Used returns how much of a disk is used, in percent.
+func (d Disk) Used() int64 {
+	if d.Total <= 0 {
+		return 0
+	}
+	return 100 - 100*d.Free/d.Total
+}
+
+// Low reports whether a disk is nearly full.
+func (d Disk) Low() bool { return d.Total > 0 && d.Free*10 < d.Total }
+
+type systemView struct{ System }
+
+func (c *Console) system(o *System) view {
+	if o == nil {
+		return view{}
+	}
+	v := &systemView{*o}
+	v.Facts = slices.Clone(o.Facts)
+	return view{name: "system", title: "System", routes: []route{
+		get("/system", v.show),
+		get("/system/charts", v.charts),
+	}}
+}
+
+// checksTime is how long the page waits for checks; one that takes longer is shown as failed.
+const checksTime = 2 * time.Second
+
+// systemPage is what the page shows.
+type systemPage struct {
+	Facts      []Fact
+	Checks     []Check
+	Healthy    bool
+	Warnings   []string
+	Disks      []Disk
+	Charts     []drawnChart
+	ConfigFile string
+	Config     string
+}
+
+func (v *systemView) show(r *request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), checksTime)
+	defer cancel()
+	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), Warnings: v.Warnings(ctx)}
+	for _, c := range p.Checks {
+		p.Healthy = p.Healthy && c.OK
+	}
+	return r.Page("system", "System", p)
+}
+
+// charts replies with the charts alone, for a page that stays open.
+func (v *systemView) charts(r *request) error { return r.Fragment("system", "charts", v.drawn()) }
+
+func (v *systemView) drawn() []drawnChart {
+	now := time.Now()
+	var all []drawnChart
+	for _, c := range v.Charts() {
+		all = append(all, c.draw(now))
+	}
+	return all
+}
+
+// spread returns the least, the median and the greatest of some values.
+func spread(values []float64) (least, middle, most float64) {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[0], sorted[len(sorted)/2], sorted[len(sorted)-1]
+}

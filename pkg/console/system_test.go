@@ -1,0 +1,95 @@
+package console_test
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/console"
+)
+
+// aSystem has something of everything.
+func aSystem() *console.System {
+	now := time.Now()
+	points := func(values ...float64) (all []console.Point) {
+		for i, v := range values {
+			all = append(all, console.Point{At: now.Add(time.Duration(i-len(values)) * time.Minute), Value: v})
+		}
+		return all
+	}
+	return &console.System{
+		Facts: []console.Fact{{Name: "Version", Value: "<b>1.2.3</b>"}}, ConfigFile: "/etc/belfry.yaml",
+		Config: func() string { return "password: \"[secret]\"\nnote: </pre><script>alert(1)</script>\n" },
+		Checks: func(context.Context) []console.Check {
+			return []console.Check{
+				{Name: "Backend main", Kind: "mongodb", OK: true, Took: 1500 * time.Microsecond},
+				{Name: "Bus", Kind: "external", Says: "it does not <reply>"},
+			}
+		},
+		Disks: func() []console.Disk {
+			return []console.Disk{{What: "data", Folder: "/var/lib/belfry", Free: 5 << 30, Total: 100 << 30}, {What: "backend x", Folder: "/x", Free: 50 << 30, Total: 100 << 30}}
+		},
+		Warnings: func(context.Context) []string { return []string{"listener audit has missed events"} },
+		Charts: func() []console.Chart {
+			return []console.Chart{
+				{ID: "requests", Title: "Requests", Unit: "a second", Series: []console.Series{
+					{Name: "all", Points: points(1, 2, math.NaN(), 3, math.NaN(), 40, 50)}, {Name: "failed <x>", Points: points(0, 0)},
+				}},
+				{ID: "memory", Title: "Memory", Unit: "bytes", Series: []console.Series{{Name: "resident", Points: points(50<<20, 60<<20)}}},
+				{ID: "idle", Title: "Nothing yet", Series: []console.Series{{Name: "x", Points: points(math.NaN())}}},
+			}
+		},
+	}
+}
+
+func TestOnlyAdminsSeeTheSystem(t *testing.T) {
+	t.Parallel()
+	f := start(t, console.Options{System: aSystem()})
+	for _, path := range []string{"/console/system", "/console/system/charts"} {
+		is(t, f.get("", path), http.StatusSeeOther)
+		if r := is(t, f.get(f.User, path), http.StatusForbidden); strings.Contains(r.Text, "mongodb") || strings.Contains(r.Text, "<svg") {
+			t.Errorf("%s shows the system", path)
+		}
+	}
+}
+
+func TestTheSystemIsShown(t *testing.T) {
+	t.Parallel()
+	f := start(t, console.Options{System: aSystem()})
+	r := is(t, f.get(f.Admin, "/console/system"), http.StatusOK)
+	shows(t, r, "a part fails", "Backend main", "1.5 ms", "it does not &lt;reply&gt;", "95 %, nearly full", "50 %", "5.0 GiB", "listener audit has missed events",
+		"/etc/belfry.yaml", "&lt;b&gt;1.2.3", "[secret]", "&lt;/pre&gt;&lt;script&gt;")
+	for _, raw := range []string{"<script>alert", "<b>1.2.3"} {
+		if strings.Contains(r.Text, raw) {
+			t.Errorf("%s is not escaped", raw)
+		}
+	}
+}
+
+func TestChartsAreDrawnAndSaid(t *testing.T) {
+	t.Parallel()
+	f := start(t, console.Options{System: aSystem()})
+	r := is(t, f.get(f.Admin, "/console/system/charts", "Hx-Request", "true"), http.StatusOK)
+	if strings.Contains(r.Text, "<html") {
+		t.Error("htmx gets a whole page")
+	}
+	shows(t, r,
+		`aria-labelledby="requests-title requests-summary"`, "The last hour. all: now 50, at least 1, median 3, at most 50; failed &lt;x&gt;: now 0",
+		"60.0 MiB", "No values yet.", `<th scope="row">failed &lt;x&gt;</th>`, `class="line line-2"`)
+	// A gap ends a line, and a value alone is a dot.
+	if lines, dots := strings.Count(r.Text, "<polyline"), strings.Count(r.Text, "<circle"); lines != 4 || dots != 1 {
+		t.Errorf("%d lines and %d dots: %s", lines, dots, r.Text)
+	}
+	// Times go from left to right, and larger values are higher.
+	points := regexp.MustCompile(`points="([\d.]+),([\d.]+) ([\d.]+),([\d.]+)"`).FindStringSubmatch(r.Text)
+	if points == nil || len(points[1]) == len(points[3]) && points[1] >= points[3] || points[2] <= points[4] {
+		t.Errorf("points %v", points)
+	}
+	if strings.Contains(r.Text, "NaN") || strings.Contains(r.Text, "Inf") {
+		t.Error("a chart has no numbers")
+	}
+}

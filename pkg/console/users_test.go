@@ -1,0 +1,258 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/console"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// startUsers starts a console with the view Users. The service is known once it has started.
+func startUsers(t *testing.T, change ...any) *fixture {
+	t.Helper()
+	users := &lateAccounts{}
+	f := start(t, console.Options{Users: &console.Users{Accounts: users, Store: "Users", Mails: true}}, change...)
+	users.Service = f.Auth
+	return f
+}
+
+type lateAccounts struct{ *auth.Service }
+
+// uuidOf returns the uuid of a user.
+func (f *fixture) uuidOf(who string) string {
+	f.Helper()
+	user, err := f.Auth.FindUser(f.Context(), who)
+	f.Must(err)
+	return user.UUID
+}
+
+// account returns a user as admins see them.
+func (f *fixture) account(who string) auth.Account {
+	f.Helper()
+	user, err := f.Auth.FindUser(f.Context(), who)
+	f.Must(err)
+	a, err := f.Auth.AccountDetails(f.Context(), user)
+	f.Must(err)
+	return a
+}
+
+const (
+	ada = "ada@example.com" // the admin
+	bob = "bob@example.com"
+)
+
+// changesOfUsers are the paths of POSTs that change bob.
+func changesOfUsers(uuid string) map[string]string {
+	return map[string]string{
+		"/console/users":                            "kind=person&login=eve@example.com&admin=true",
+		"/console/users/" + uuid + "/admin":         "to=true",
+		"/console/users/" + uuid + "/disabled":      "to=true",
+		"/console/users/" + uuid + "/sessions":      "",
+		"/console/users/" + uuid + "/sessions/none": "",
+		"/console/users/" + uuid + "/recovery":      "address=" + bob,
+		"/console/users/" + uuid + "/keys":          "name=x",
+		"/console/users/" + uuid + "/keys/none":     "",
+	}
+}
+
+func TestOnlyAdminsSeeAndChangeUsers(t *testing.T) {
+	t.Parallel()
+	f := startUsers(t)
+	uuid := f.uuidOf(bob)
+	for _, path := range []string{"/console/users", "/console/users?q=" + ada, "/console/users/new", "/console/users/" + uuid} {
+		is(t, f.get("", path), http.StatusSeeOther)
+		if r := is(t, f.get(f.User, path), http.StatusForbidden); strings.Contains(r.Text, ada) {
+			t.Errorf("%s shows an address", path)
+		}
+	}
+	for path, form := range changesOfUsers(uuid) {
+		leads(t, f.post("", path, form), "/console/login")
+		is(t, f.post(f.User, path, form), http.StatusForbidden)
+		is(t, f.post(f.Admin, path, form, "Sec-Fetch-Site", "cross-site"), http.StatusForbidden)
+		is(t, f.post(f.Admin, path, form, "Origin", "https://evil.example.org"), http.StatusForbidden)
+	}
+	a := f.account(bob)
+	if a.Admin || a.Disabled || len(a.Sessions) != 1 || len(a.Keys) != 0 {
+		t.Errorf("bob was changed: %+v", a)
+	}
+	if page, _, err := f.Auth.Accounts(t.Context(), nil, 10); err != nil || len(page) != 2 {
+		t.Errorf("%d users, %v", len(page), err)
+	}
+}
+
+func TestUsersAreFoundAndListedByPages(t *testing.T) {
+	t.Parallel()
+	f := startUsers(t)
+	for q, who := range map[string]string{"BOB@example.com": bob, "%20bob@example.com%20": bob, "bob@example.com_email": bob, f.uuidOf(ada): ada} {
+		leads(t, f.get(f.Admin, "/console/users?q="+q), "/console/users/"+f.uuidOf(who))
+	}
+	for _, q := range []string{"nobody@example.com", "a/b", "%3Cscript%3E", strings.Repeat("x", 1000)} {
+		r := is(t, f.get(f.Admin, "/console/users?q="+q), http.StatusNotFound)
+		shows(t, r, "There is no such user")
+		if strings.Contains(r.Text, "<script>") {
+			t.Error("what was looked for is not escaped")
+		}
+	}
+	for i := range 60 {
+		_, err := f.Auth.CreateUser(t.Context(), auth.NewUser{Machine: true, Fields: object.Object{"name": fmt.Appendf(nil, "%q", fmt.Sprint("<b>machine ", i))}})
+		f.Must(err)
+	}
+	seen := map[string]bool{}
+	links := regexp.MustCompile(`<th scope="row"><a href="(/console/users/[\w.@+-]+)">`)
+	next := regexp.MustCompile(`href="(/console/users\?after=[^"]+)"`)
+	path, pages := "/console/users", 0
+	for path != "" {
+		r := is(t, f.get(f.Admin, path), http.StatusOK)
+		if strings.Contains(r.Text, "<b>machine") {
+			t.Fatal("a name is not escaped")
+		}
+		for _, m := range links.FindAllStringSubmatch(r.Text, -1) {
+			if seen[m[1]] {
+				t.Errorf("%s is listed twice", m[1])
+			}
+			seen[m[1]] = true
+		}
+		pages++
+		path = ""
+		if m := next.FindStringSubmatch(r.Text); m != nil {
+			path = m[1]
+		}
+	}
+	if len(seen) != 62 || pages != 2 {
+		t.Errorf("%d users on %d pages", len(seen), pages)
+	}
+	is(t, f.get(f.Admin, "/console/users?after=%25"), http.StatusBadRequest)
+	is(t, f.get(f.Admin, "/console/users?after=AAAA"), http.StatusOK)
+}
+
+func TestAUserIsShownWithLoginsSessionsAndKeysAndWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	f := startUsers(t)
+	user, err := f.Auth.FindUser(t.Context(), bob)
+	f.Must(err)
+	_, token, err := f.Auth.IssueKey(t.Context(), user, auth.NewKey{Name: `<img src=x>`, Rule: `method == "GET"`, Expires: time.Now().Add(time.Hour)})
+	f.Must(err)
+	r := is(t, f.get(f.Admin, "/console/users/"+user.UUID), http.StatusOK)
+	shows(t, r, "bob@example.com_email", "not validated", "&lt;img src=x&gt;", `method == &#34;GET&#34;`, "End the session", "Make an admin", "Disable the user", `href="/console/objects/Users/object/`+user.UUID)
+	for _, secret := range []string{"<img src=x>", token, f.User, f.User[22:], "argon2id", "_hash", "_epoch", "_admin"} {
+		if strings.Contains(r.Text, secret) {
+			t.Errorf("the page shows %q", secret)
+		}
+	}
+	r = is(t, f.get(f.Admin, "/console/users/"+f.uuidOf(ada)), http.StatusOK)
+	shows(t, r, "This is you")
+	if strings.Contains(r.Text, "Disable the user") || strings.Contains(r.Text, "Take away the rights") {
+		t.Error("an admin is offered to disable themselves")
+	}
+	is(t, f.get(f.Admin, "/console/users/none"), http.StatusNotFound)
+}
+
+func TestAnAdminChangesUsers(t *testing.T) {
+	t.Parallel()
+	events := recordUsers{}
+	f := startUsers(t, func(o *auth.Options) {
+		o.Users = o.Users.WithOptions(func(o *store.Options) { o.Outbox = &events })
+		o.Sessions = o.Sessions.WithOptions(func(o *store.Options) { o.Outbox = &events })
+	})
+	uuid := f.uuidOf(bob)
+	page := "/console/users/" + uuid
+	do := func(path, form string) {
+		t.Helper()
+		events.reset()
+		leads(t, f.post(f.Admin, page+path, form), page)
+		if e := events.last(); e == nil || e.Actor == nil || *e.Actor != f.uuidOf(ada) || e.Origin != event.OriginHTTP {
+			t.Errorf("%s: the event is %+v", path, e)
+		}
+	}
+	do("/admin", "to=true")
+	if !f.account(bob).Admin {
+		t.Error("no admin")
+	}
+	do("/admin", "to=false")
+	if f.account(bob).Admin {
+		t.Error("an admin still")
+	}
+	for _, path := range []string{"/admin", "/disabled"} {
+		for _, form := range []string{"", "to=", "to=maybe"} {
+			is(t, f.post(f.Admin, page+path, form), http.StatusBadRequest)
+		}
+	}
+	second := f.LogIn(bob, "another password")
+	do("/sessions/"+second[:22], "")
+	f.Me(second).Want(http.StatusUnauthorized)
+	f.Me(f.User).Want(http.StatusOK)
+	is(t, f.post(f.Admin, page+"/sessions/"+f.Admin[:22], ""), http.StatusNotFound)
+
+	r := is(t, f.post(f.Admin, page+"/keys", "name=deploy&expires=2099-12-31&rule=method+%3D%3D+%22GET%22"), http.StatusOK)
+	keys := f.account(bob).Keys
+	token := regexp.MustCompile(`<code>([\w-]{65})</code>`).FindStringSubmatch(r.Text)
+	if len(keys) != 1 || keys[0].Name != "deploy" || token == nil {
+		t.Fatalf("%+v, %v: %s", keys, token, r.Text)
+	}
+	f.Me(token[1]).Want(http.StatusOK)
+	if strings.Contains(f.get(f.Admin, page).Text, token[1]) {
+		t.Error("the token is shown again")
+	}
+	for form, says := range map[string]string{"name=": "must have 1 to 100 bytes", "name=x&rule=object.x": "undeclared reference", "name=x&expires=2001-01-01": "must be in the future"} {
+		shows(t, is(t, f.post(f.Admin, page+"/keys", form), http.StatusBadRequest), says)
+	}
+	do("/keys/"+keys[0].ID, "")
+	f.Me(token[1]).Want(http.StatusUnauthorized)
+
+	do("/sessions", "")
+	f.Me(f.User).Want(http.StatusUnauthorized)
+	do("/disabled", "to=true")
+	if !f.account(bob).Disabled {
+		t.Error("not disabled")
+	}
+	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "Enable the user", ">disabled<")
+	is(t, f.post(f.Admin, page+"/recovery", "address="+bob), http.StatusConflict)
+	do("/disabled", "to=false")
+	leads(t, f.post(f.Admin, page+"/recovery", "address="+bob), page)
+	is(t, f.post(f.Admin, page+"/recovery", "address="+bob), http.StatusTooManyRequests)
+	is(t, f.post(f.Admin, page+"/recovery", "address="+ada), http.StatusConflict)
+
+	// Nobody stops being an admin by accident.
+	own := "/console/users/" + f.uuidOf(ada)
+	for path, form := range map[string]string{"/admin": "to=false", "/disabled": "to=true"} {
+		shows(t, is(t, f.post(f.Admin, own+path, form), http.StatusConflict), "you may be the last admin")
+	}
+	is(t, f.get(f.Admin, own), http.StatusOK)
+	is(t, f.post(f.Admin, "/console/users/none/admin", "to=true"), http.StatusNotFound)
+}
+
+func TestAnAdminCreatesUsers(t *testing.T) {
+	t.Parallel()
+	f := startUsers(t)
+	shows(t, is(t, f.get(f.Admin, "/console/users/new"), http.StatusOK), `for="login"`, `name="admin"`)
+	for form, says := range map[string]string{
+		"kind=person&login=nobody": "is no e-mail address", "kind=person&login=" + bob: "there is an account with this login already",
+		"kind=person&login=eve@example.com&password=short": "must have 8 to 1024 bytes", "": "is no e-mail address",
+	} {
+		r := is(t, f.post(f.Admin, "/console/users", form), http.StatusBadRequest)
+		shows(t, r, says)
+		if strings.Contains(r.Text, `"short"`) {
+			t.Error("a password is repeated")
+		}
+	}
+	is(t, f.post(f.Admin, "/console/users", "kind=person&login=eve@example.com&password=a+good+password&name=Eve&validated=true&admin=true"), http.StatusSeeOther)
+	eve := f.account("eve@example.com")
+	if !eve.Admin || !eve.Idents[0].Validated || !eve.HasPassword {
+		t.Errorf("%+v", eve)
+	}
+	f.LogIn("eve@example.com", "a good password")
+	is(t, f.post(f.Admin, "/console/users", "kind=person&login=dan@example.com&mail=true"), http.StatusSeeOther)
+	if dan := f.account("dan@example.com"); dan.Admin || dan.HasPassword {
+		t.Errorf("%+v", dan)
+	}
+	r := is(t, f.post(f.Admin, "/console/users", "kind=machine&name=ci&login=ignored@example.com"), http.StatusSeeOther)
+	shows(t, is(t, f.get(f.Admin, r.Header.Get("Location")), http.StatusOK), "<h1>ci</h1>", "No login: the user is a program")
+}

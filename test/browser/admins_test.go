@@ -1,0 +1,69 @@
+package browser
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var firstLink = regexp.MustCompile(`http://\S+(/console/first\?token=\S+)`)
+
+// testFirst makes the first admin by the link that a belfry prints on an empty folder.
+func (f *fixture) testFirst(t *testing.T) {
+	link := firstLink.FindStringSubmatch(f.server.Banner)
+	if link == nil {
+		t.Fatalf("no link for the first admin:\n%s", f.server.Banner)
+	}
+	f.open(t, link[1])
+	f.good(t, "console-first")
+	f.fill(t, "#login", address)
+	f.fill(t, "#password", password)
+	f.press(t, "Make me the admin")
+	f.at(t, "/console/objects")
+	f.shows(t, "You are the first admin of this belfry.")
+	f.press(t, "Log out")
+	f.at(t, "/console/login")
+	f.open(t, link[1])
+	f.shows(t, "the link is wrong, was used, or has expired")
+	f.good(t, "console-first-used")
+}
+
+// testUsers finds a user, and does what admins do with them.
+func (f *fixture) testUsers(t *testing.T) {
+	f.open(t, "/console/users")
+	f.fill(t, "#q", "nobody@example.com")
+	f.press(t, "Find")
+	f.shows(t, "There is no such user")
+	f.good(t, "console-users-none")
+	f.fill(t, "#q", "BOB@example.com")
+	f.press(t, "Find")
+	f.shows(t, "bob@example.com_email")
+	f.press(t, "Make an API key")
+	f.fill(t, "#key-name", "backup")
+	f.press(t, "Make the key")
+	f.shows(t, "it is not shown again")
+	f.good(t, "console-user")
+	for _, step := range []struct{ open, press, shows string }{
+		{"Make an admin…", "Make the user an admin", "The user is an admin."},
+		{"No admin any more…", "Take away the rights of an admin", "The user is no admin any more."},
+		{"", "Revoke", "The API key is revoked."},
+		{"End all sessions…", "End all sessions and API keys", "All sessions and API keys of the user have ended."},
+		{"Disable…", "Disable the user", "The user is disabled"},
+		{"", "Enable the user", "The user is enabled"},
+	} {
+		if step.open != "" {
+			f.press(t, step.open)
+		}
+		f.press(t, step.press)
+		f.shows(t, step.shows)
+	}
+	if text := f.text(t); !strings.Contains(text, "No session.") || !strings.Contains(text, "No API key.") {
+		t.Errorf("sessions or keys are left:\n%s", text)
+	}
+	f.open(t, "/console/users/new")
+	f.fill(t, "#name", "Carla")
+	f.fill(t, "#login", "carla@example.com")
+	f.fill(t, "#password", "a good password")
+	f.press(t, "Create")
+	f.shows(t, "carla@example.com_email")
+}
