@@ -42,8 +42,8 @@ type Options struct {
 	Events    *sse.Hub          // nil: /events has no route
 	Documents []system.Document
 	Console   *console.Options // nil: none. It needs Login
-	Site      *pages.Options  // pages for people; nil, or no Login: none
-	Static    *static.Options // nil: no front end
+	Site      *pages.Options   // pages for people; nil, or no Login: none
+	Static    *static.Options  // nil: no front end
 
 	Waiter   kit.Waiter                  // nil: Prefer: wait is ignored
 	Ready    func(context.Context) error // nil: always ready; /readyz shows the message of its *errs.Error

@@ -16,6 +16,7 @@ func (a *App) console() *console.Options {
 		return nil
 	}
 	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem()}
+	o.Workers, o.Verify = a.newConsoleWorkers(), a.newVerifications()
 	if e := a.config.Authentication.Email; e != nil && a.config.Mailers[e.Mailer].File != nil {
 		o.Mails = writtenMails(a.config.Mailers[e.Mailer].File.Folder)
 	}

@@ -8,6 +8,8 @@ type Options struct {
 	Version string // of the program
 
 	Objects *Objects
+	Workers Workers
+	Verify  Verifier
 	Users   *Users
 	Mails   Mails
 	System  *System
@@ -17,6 +19,8 @@ type Options struct {
 func (c *Console) views(o Options) (all []view) {
 	for _, v := range []view{
 		c.objects(o.Objects),
+		c.workers(o.Workers),
+		c.verify(o.Verify),
 		c.users(o.Users),
 		c.mails(o.Mails),
 		c.system(o.System),

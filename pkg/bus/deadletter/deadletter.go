@@ -75,6 +75,11 @@ type Bus interface {
 // List calls a function with each selected dead letter, the oldest first,
 // without its data.
 func List(ctx context.Context, b Bus, s Select, each func(*Letter) error) error {
+	return list(ctx, b, s, 1, each)
+}
+
+// list is List from an id on.
+func list(ctx context.Context, b Bus, s Select, first uint64, each func(*Letter) error) error {
 	subject := bus.DeadPrefix + ">"
 	if s.Listener != "" {
 		if strings.ContainsAny(s.Listener, ".*> \t") {
@@ -82,13 +87,32 @@ func List(ctx context.Context, b Bus, s Select, each func(*Letter) error) error 
 		}
 		subject = bus.DeadPrefix + s.Listener
 	}
-	all := eventlog.Range{Stream: bus.StreamDead, Subjects: []string{subject}, HeadersOnly: true}
+	all := eventlog.Range{Stream: bus.StreamDead, Subjects: []string{subject}, First: first, HeadersOnly: true}
 	return all.Each(ctx, b.JetStream(), func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		if l := read(meta.Sequence.Stream, m.Subject(), m.Headers(), meta.Timestamp); s.match(l) {
 			return each(l)
 		}
 		return nil
 	})
+}
+
+// errPageFull ends the reading of a page.
+var errPageFull = errors.New("the page is full")
+
+// Page returns at most limit dead letters after an id, the oldest first and without
+// their data, of one listener or, for "", of all; more reports whether others follow.
+func Page(ctx context.Context, b Bus, listener string, after uint64, limit int) (page []*Letter, more bool, err error) {
+	err = list(ctx, b, Select{Listener: listener}, after+1, func(l *Letter) error {
+		if len(page) == limit {
+			return errPageFull
+		}
+		page = append(page, l)
+		return nil
+	})
+	if errors.Is(err, errPageFull) {
+		return page, true, nil
+	}
+	return page, false, err
 }
 
 // Get returns a dead letter with its data, which is read from the log when the

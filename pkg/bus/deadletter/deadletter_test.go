@@ -288,6 +288,24 @@ func TestDeadLettersAreSelected(t *testing.T) {
 	if err := deadletter.List(t.Context(), b, deadletter.Select{Listener: "*"}, nil); !errors.Is(err, errs.Invalid) {
 		t.Errorf("a pattern for a name: %v", err)
 	}
+	for name, total := range map[string]int{"": 4, "tea": 2, "none": 0} {
+		var ids []uint64
+		for after, more := uint64(0), true; more; after = ids[len(ids)-1] {
+			page, follow, err := deadletter.Page(t.Context(), b, name, after, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range page {
+				ids = append(ids, l.ID)
+			}
+			if more = follow; len(ids) == 0 {
+				break
+			}
+		}
+		if len(ids) != total || !slices.IsSorted(ids) || len(slices.Compact(ids)) != total {
+			t.Errorf("pages of %q have %v", name, ids)
+		}
+	}
 	id := list(t, b, deadletter.Select{UUID: "b"})[0].ID
 	if l, err := deadletter.Get(t.Context(), b, id); err != nil || !slices.Contains([]string{"tea", "other"}, l.Listener) || len(l.Data) == 0 {
 		t.Errorf("the dead letter is %+v, %v", l, err)

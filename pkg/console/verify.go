@@ -1,0 +1,92 @@
+package console
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"belfry/pkg/binary"
+	"belfry/pkg/verify"
+)
+
+// Verifier is what the view Verify needs: it compares copies with what they are copies of, one run at a time.
+type Verifier interface {
+	// Start starts a run; Conflict while one is in progress. Deep reads the content of every file.
+	Start(ctx context.Context, by string, repair, deep bool) error
+	// Stop ends the run that is in progress, if there is one.
+	Stop()
+	// Last returns the run that is in progress, or else the last one of this process; nil: none.
+	Last() *Verification
+}
+
+// Verification is a run of a Verifier.
+type Verification struct {
+	By           string // who started it
+	Repair, Deep bool
+	Began, Ended time.Time // Ended is zero while it is in progress
+	Progress     verify.Progress
+	Report       *verify.Report // nil while it is in progress, and after an error
+	Binaries     *binary.Report // nil without binary services
+	Err          error
+}
+
+// Clean reports whether a run has found no differences.
+func (v *Verification) Clean() bool {
+	return v.Report != nil && v.Report.Clean() && (v.Binaries == nil || v.Binaries.Clean())
+}
+
+// Took is how long a run took, or takes already.
+func (v *Verification) Took() time.Duration {
+	if v.Ended.IsZero() {
+		return time.Since(v.Began).Round(time.Second)
+	}
+	return v.Ended.Sub(v.Began).Round(time.Millisecond)
+}
+
+// Found is how many differences a run has found.
+func (v *Verification) Found() int { return len(v.Report.Differences) + v.Report.More }
+
+// shownDifferences is how many differences the page lists.
+const shownDifferences = 200
+
+// Shown are the differences that the page lists.
+func (v *Verification) Shown() []verify.Difference {
+	return v.Report.Differences[:min(len(v.Report.Differences), shownDifferences)]
+}
+
+func (c *Console) verify(o Verifier) view {
+	if o == nil {
+		return view{}
+	}
+	v := verifyView{o}
+	return view{name: "verify", title: "Verify", routes: []route{
+		get("/verify", v.show), post("/verify", v.start), post("/verify/stop", v.stop),
+	}}
+}
+
+type verifyView struct{ verifier Verifier }
+
+func (v verifyView) show(r *request) error {
+	if r.Partial() {
+		return r.Fragment("verify", "state", v.verifier.Last())
+	}
+	return r.Page("verify", "Verify", v.verifier.Last())
+}
+
+func (v verifyView) start(r *request) error {
+	form, err := r.Form()
+	if err != nil {
+		return err
+	}
+	repair, deep := form.Get("repair") == "true", form.Get("deep") == "true"
+	if err := v.verifier.Start(r.Context(), r.Session.User.UUID, repair, deep); err != nil {
+		return err
+	}
+	r.Log(slog.LevelInfo, "a verification was started in the console", slog.Bool("repair", repair), slog.Bool("deep", deep), slog.String("actor", r.Session.User.UUID))
+	return r.Redirect(pathOf("verify"), "")
+}
+
+func (v verifyView) stop(r *request) error {
+	v.verifier.Stop()
+	return r.Redirect(pathOf("verify"), "The run has been stopped.")
+}

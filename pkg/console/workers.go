@@ -1,0 +1,238 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/bus/deadletter"
+	"belfry/pkg/bus/replay"
+	"belfry/pkg/errs"
+)
+
+// Workers is what the view Workers needs: the listeners of the bus, belfry's own and others, and their dead letters.
+type Workers interface {
+	// Listeners returns the state of all listeners, by name.
+	Listeners(ctx context.Context) ([]Worker, error)
+	// History returns the states of a listener in the last hour, the oldest first.
+	History(name string) []Sample
+	// Reset moves a listener to a position in the log, as `belfry listener reset` takes it; Invalid, NotFound.
+	Reset(ctx context.Context, name, from string) (sequence uint64, err error)
+
+	// Letters returns dead letters after an id, the oldest first and without their data: of a listener, or of all for "".
+	Letters(ctx context.Context, listener string, after uint64, limit int) (page []*deadletter.Letter, more bool, err error)
+	// Letter returns a dead letter with its data; NotFound.
+	Letter(ctx context.Context, id uint64) (*deadletter.Letter, error)
+	// Retry redelivers a dead letter to its listener, Drop deletes it; NotFound.
+	Retry(ctx context.Context, id uint64) error
+	Drop(ctx context.Context, id uint64) error
+}
+
+// Worker is the state of a listener.
+type Worker struct {
+	replay.Listener
+	Missed string // what it has missed; "": nothing
+}
+
+// Bounds of the pages.
+const (
+	lettersPerPage = 50
+	maxBody        = 64 << 10 // of a dead letter that is shown, in bytes
+)
+
+func (c *Console) workers(w Workers) view {
+	if w == nil {
+		return view{}
+	}
+	v := workersView{w}
+	return view{name: "workers", title: "Workers", routes: []route{
+		get("/workers", v.list), get("/workers/:name", v.one), post("/workers/:name/reset", v.reset),
+		get("/letters", v.letters), post("/letters", v.act), get("/letters/:id", v.letter),
+	}}
+}
+
+type workersView struct{ workers Workers }
+
+// workerRow is a listener with its lag over time.
+type workerRow struct {
+	Worker
+	Lag lineChart
+}
+
+func (v workersView) list(r *request) error {
+	all, err := v.workers.Listeners(r.Context())
+	if err != nil {
+		return err
+	}
+	rows := make([]workerRow, len(all))
+	for i, w := range all {
+		rows[i] = workerRow{w, lagChart("lag of "+w.Name, v.workers.History(w.Name), sparkWidth, sparkHeight)}
+	}
+	if r.Partial() {
+		return r.Fragment("workers", "listeners", rows)
+	}
+	return r.Page("workers", "Workers and listeners", rows)
+}
+
+func (v workersView) one(r *request) error {
+	name, err := r.PathParam("name")
+	if err != nil {
+		return err
+	}
+	all, err := v.workers.Listeners(r.Context())
+	if err != nil {
+		return err
+	}
+	for _, w := range all {
+		if w.Name != name {
+			continue
+		}
+		history := v.workers.History(name)
+		return r.Page("workers_one", w.Name, struct {
+			Worker
+			Lag, InFlight lineChart
+		}{w, lagChart("Events not delivered yet", history, chartWidth, chartHeight), flightChart("Events in flight", history, chartWidth, chartHeight)})
+	}
+	return notFound("there is no listener %s: it has no consumer on the bus", kit.Truncate(name, 100))
+}
+
+func (v workersView) reset(r *request) error {
+	name, err := r.PathParam("name")
+	if err != nil {
+		return err
+	}
+	form, err := r.Form()
+	if err != nil {
+		return err
+	}
+	from := strings.TrimSpace(form.Get("from"))
+	if from == "" {
+		return errs.New(errs.Invalid, "say where the listener is to begin: a sequence, a time, an age such as 36h, all, or new")
+	}
+	sequence, err := v.workers.Reset(r.Context(), name, from)
+	if err != nil {
+		return err
+	}
+	r.Log(slog.LevelInfo, "a listener was reset in the console", slog.String("listener", name), slog.Uint64("sequence", sequence), slog.String("actor", r.Session.User.UUID))
+	return r.Redirect(pathOf("workers", name), fmt.Sprintf("%s reads the log from sequence %d on.", name, sequence))
+}
+
+// letterPage is a page of dead letters.
+type letterPage struct {
+	Listener string
+	Letters  []*deadletter.Letter
+	Next     string // URL of the next page; "" for none
+	First    bool
+}
+
+func (v workersView) letters(r *request) error {
+	p := letterPage{Listener: r.Query("listener"), First: true}
+	var after uint64
+	if text := r.Query("after"); text != "" {
+		var err error
+		if after, err = strconv.ParseUint(text, 10, 63); err != nil {
+			return errs.New(errs.Invalid, "after is the number of a dead letter")
+		}
+		p.First = false
+	}
+	page, more, err := v.workers.Letters(r.Context(), p.Listener, after, lettersPerPage)
+	if err != nil {
+		return err
+	}
+	p.Letters = page
+	if more {
+		p.Next = lettersURL(p.Listener, page[len(page)-1].ID)
+	}
+	return r.Page("letters", "Dead letters", p)
+}
+
+// lettersURL is the URL of a page of dead letters.
+func lettersURL(listener string, after uint64) string {
+	query := url.Values{}
+	if listener != "" {
+		query.Set("listener", listener)
+	}
+	if after > 0 {
+		query.Set("after", strconv.FormatUint(after, 10))
+	}
+	if len(query) == 0 {
+		return pathOf("letters")
+	}
+	return pathOf("letters") + "?" + query.Encode()
+}
+
+func (v workersView) letter(r *request) error {
+	text, err := r.PathParam("id")
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return notFound("there is no dead letter of this number")
+	}
+	l, err := v.workers.Letter(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return r.Page("letters_one", fmt.Sprintf("Dead letter %d", l.ID), struct {
+		*deadletter.Letter
+		Body string
+	}{l, readable(l.Data)})
+}
+
+// readable returns JSON indented, other data as text, and no more than maxBody of it.
+func readable(data []byte) string {
+	var indented bytes.Buffer
+	if json.Indent(&indented, data, "", "  ") == nil {
+		data = indented.Bytes()
+	}
+	if len(data) > maxBody {
+		return strings.ToValidUTF8(string(data[:maxBody]), "") + "\n..."
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD")
+}
+
+// act retries or drops the dead letters of a form.
+func (v workersView) act(r *request) error {
+	form, err := r.Form()
+	if err != nil {
+		return err
+	}
+	do, done := v.workers.Retry, "will be redelivered"
+	switch form.Get("act") {
+	case "retry":
+	case "drop":
+		do, done = v.workers.Drop, "dropped"
+	default:
+		return errs.New(errs.Invalid, "choose what to do with the dead letters: retry or drop")
+	}
+	ids := form["id"]
+	if len(ids) == 0 || len(ids) > lettersPerPage {
+		return errs.New(errs.Invalid, "choose 1 to %d dead letters", lettersPerPage)
+	}
+	n, problem := 0, ""
+	for _, text := range ids {
+		id, err := strconv.ParseUint(text, 10, 63)
+		if err != nil {
+			return errs.New(errs.Invalid, "a dead letter has a number")
+		}
+		err = do(r.Context(), id)
+		switch errs.KindOf(err) {
+		case errs.NotFound, errs.TooLarge:
+			problem = " " + err.Error() + "."
+			continue
+		}
+		if err != nil {
+			return err // the next one would fail, too
+		}
+		n++
+	}
+	r.Log(slog.LevelInfo, "dead letters were handled in the console", slog.String("act", form.Get("act")), slog.Any("ids", ids), slog.Int("done", n), slog.String("actor", r.Session.User.UUID))
+	return r.Redirect(lettersURL(form.Get("listener"), 0), fmt.Sprintf("%d of %d dead letters %s.%s", n, len(ids), done, problem))
+}
