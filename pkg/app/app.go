@@ -56,6 +56,7 @@ type App struct {
 	metricsAddress string // "": the metrics have no port of their own
 	missing        missingConsumers
 	missed         *missed.Watch // nil in a process without the roles mapping and cascade
+	overflow       overflow
 	stopping       atomic.Bool
 	failed         chan error
 

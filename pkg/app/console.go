@@ -17,6 +17,7 @@ func (a *App) console() *console.Options {
 	}
 	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem()}
 	o.Workers, o.Verify = a.newConsoleWorkers(), a.newVerifications()
+	o.Graph = a.consoleGraph()
 	if e := a.config.Authentication.Email; e != nil && a.config.Mailers[e.Mailer].File != nil {
 		o.Mails = writtenMails(a.config.Mailers[e.Mailer].File.Folder)
 	}

@@ -20,6 +20,7 @@ func (a *App) countFull() func(*store.Mapping, string) {
 	a.registry.MustRegister(full)
 	return func(m *store.Mapping, target string) {
 		full.WithLabelValues(m.Source, m.Target, m.Array).Inc()
+		a.overflow.add(m.Source, m.Target, m.Array)
 		a.log.Debug("a mapped array is full", "store", m.Target, "uuid", target, "array", m.Array, "limit", m.Limit)
 	}
 }

@@ -15,8 +15,8 @@ type Sample struct {
 // Sizes of charts, in units of their drawing.
 const (
 	sparkWidth, sparkHeight = 120, 28
-	chartWidth, chartHeight = 640, 180
-	chartSpan               = time.Hour
+	historyWidth, historyHeight = 640, 180
+	historySpan               = time.Hour
 )
 
 // lineChart is a chart of a value over the last hour, drawn by the template "lines".
@@ -58,7 +58,7 @@ func newLineChart(title string, history []Sample, width, height int, value func(
 	var line strings.Builder
 	first := 0.0
 	for i, s := range history {
-		x := float64(width) * (1 - float64(last.At.Sub(s.At))/float64(chartSpan))
+		x := float64(width) * (1 - float64(last.At.Sub(s.At))/float64(historySpan))
 		y := float64(height-margin) - float64(height-2*margin)*float64(value(s))/float64(max(top, 1))
 		if i == 0 {
 			first = x

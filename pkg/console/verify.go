@@ -43,6 +43,17 @@ func (v *Verification) Took() time.Duration {
 	return v.Ended.Sub(v.Began).Round(time.Millisecond)
 }
 
+// differences is a number of differences in words.
+func differences(n int) string {
+	if n == 1 {
+		return "1 difference"
+	}
+	return formatCount(int64(n)) + " differences"
+}
+
+// FoundText is Found in words.
+func (v *Verification) FoundText() string { return differences(v.Found()) }
+
 // Found is how many differences a run has found.
 func (v *Verification) Found() int { return len(v.Report.Differences) + v.Report.More }
 

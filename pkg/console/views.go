@@ -8,6 +8,7 @@ type Options struct {
 	Version string // of the program
 
 	Objects *Objects
+	Graph   *Graph
 	Workers Workers
 	Verify  Verifier
 	Users   *Users
@@ -19,6 +20,7 @@ type Options struct {
 func (c *Console) views(o Options) (all []view) {
 	for _, v := range []view{
 		c.objects(o.Objects),
+		c.graph(o.Graph, o.Verify),
 		c.workers(o.Workers),
 		c.verify(o.Verify),
 		c.users(o.Users),

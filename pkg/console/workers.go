@@ -97,7 +97,7 @@ func (v workersView) one(r *request) error {
 		return r.Page("workers_one", w.Name, struct {
 			Worker
 			Lag, InFlight lineChart
-		}{w, lagChart("Events not delivered yet", history, chartWidth, chartHeight), flightChart("Events in flight", history, chartWidth, chartHeight)})
+		}{w, lagChart("Events not delivered yet", history, historyWidth, historyHeight), flightChart("Events in flight", history, historyWidth, historyHeight)})
 	}
 	return notFound("there is no listener %s: it has no consumer on the bus", kit.Truncate(name, 100))
 }

@@ -1,0 +1,58 @@
+package app
+
+import (
+	"context"
+	"sync"
+
+	"belfry/config"
+	"belfry/pkg/bus/replay"
+	"belfry/pkg/console"
+)
+
+// overflow counts what this process has not added to mapped arrays, by mapping.
+type overflow struct {
+	mu    sync.Mutex
+	count map[[3]string]uint64
+}
+
+func (o *overflow) add(source, target, array string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.count == nil {
+		o.count = map[[3]string]uint64{}
+	}
+	o.count[[3]string{source, target, array}]++
+}
+
+func (o *overflow) of(source, target, array string) uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.count[[3]string{source, target, array}]
+}
+
+// consoleGraph returns what the view Map needs: the stores of the configuration and their mappings, without the
+// internal ones.
+func (a *App) consoleGraph() *console.Graph {
+	g := &console.Graph{Overflow: a.overflow.of, Lag: func(ctx context.Context) (map[string]uint64, error) {
+		all, err := replay.List(ctx, a.bus.JetStream())
+		lag := make(map[string]uint64, len(all))
+		for _, l := range all {
+			lag[l.Name] = l.Lag
+		}
+		return lag, err
+	}}
+	for _, name := range names(a.config.Stores) {
+		if !config.Internal(name) {
+			g.Stores = append(g.Stores, name)
+		}
+	}
+	for _, m := range a.plan.mappings {
+		if config.Internal(m.Source) || config.Internal(m.Target) {
+			continue
+		}
+		g.Mappings = append(g.Mappings, console.GraphMapping{
+			Source: m.Source, Target: m.Target, Key: m.Key, Array: m.Array, Fields: m.Fields, Cascade: m.Cascade, Condition: m.When != nil,
+		})
+	}
+	return g
+}

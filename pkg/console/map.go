@@ -1,0 +1,290 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Graph is what the view Map needs: the stores and how their objects are copied and deleted with each other.
+type Graph struct {
+	Stores   []string // by name
+	Mappings []GraphMapping
+	// Lag returns the events that the workers have not handled yet, by the name of the worker.
+	Lag func(ctx context.Context) (map[string]uint64, error)
+	// Overflow returns how many entries of an array a worker of this process has refused since it started.
+	Overflow func(source, target, array string) uint64
+}
+
+// GraphMapping is a mapping of objects of a store into arrays of another, or a cascade without an array.
+type GraphMapping struct {
+	Source, Target, Key string
+	Array               string // "" for a cascade alone
+	Fields              []string
+	Cascade             bool
+	Condition           bool
+}
+
+// Names of the workers that apply mappings.
+const (
+	mappingWorker = "mapping"
+	cascadeWorker = "cascade"
+)
+
+func (c *Console) graph(g *Graph, verifier Verifier) view {
+	if g == nil {
+		return view{}
+	}
+	v := mapView{g: g, verifier: verifier, places: layOut(g)}
+	return view{name: "map", title: "Map", routes: []route{get("/map", v.show)}}
+}
+
+type mapView struct {
+	g        *Graph
+	verifier Verifier // may be nil
+	places   drawing
+}
+
+// mapEdge is a mapping with its state.
+type mapEdge struct {
+	GraphMapping
+	Worker   string
+	Lag      uint64
+	LagKnown bool
+	Overflow uint64
+	Verified string // of the last run: "", or what it found
+	Differs  int
+}
+
+// Label names a mapping.
+func (e GraphMapping) Label() string {
+	if e.Array == "" {
+		return "deleted with " + e.Target
+	}
+	return e.Target + "." + e.Array
+}
+
+func (v mapView) show(r *request) error {
+	lag, err := v.g.Lag(r.Context())
+	edges := make([]mapEdge, len(v.g.Mappings))
+	for i, m := range v.g.Mappings {
+		e := mapEdge{GraphMapping: m, Worker: mappingWorker, LagKnown: err == nil}
+		if m.Array == "" {
+			e.Worker = cascadeWorker
+		} else {
+			e.Overflow = v.g.Overflow(m.Source, m.Target, m.Array)
+		}
+		e.Lag = lag[e.Worker]
+		v.verified(&e)
+		edges[i] = e
+	}
+	d := v.places
+	d.Edges = slices.Clone(d.Edges)
+	for i := range d.Edges {
+		e := edges[i]
+		d.Edges[i].State = e
+		d.Edges[i].Troubled = e.Differs > 0 || e.Overflow > 0
+	}
+	return r.Page("map", "Map", struct {
+		drawing
+		All     []mapEdge
+		Problem error
+		Run     *Verification
+	}{d, edges, err, v.last()})
+}
+
+func (v mapView) last() *Verification {
+	if v.verifier == nil {
+		return nil
+	}
+	return v.verifier.Last()
+}
+
+// verified adds what the last run has found.
+func (v mapView) verified(e *mapEdge) {
+	run := v.last()
+	switch {
+	case run == nil || run.Report == nil:
+		return
+	case run.Report.More > 0:
+		e.Verified = "with others at least "
+	}
+	for _, d := range run.Report.Differences {
+		if d.Source == e.Source && d.Target == e.Target && d.Array == e.Array {
+			e.Differs++
+		}
+	}
+	if e.Verified += differences(e.Differs); e.Differs == 0 && run.Report.More == 0 {
+		e.Verified = "no differences"
+	}
+}
+
+// drawing is a graph in layers: each store is to the right of those that are copied into it, as far as there is no
+// circle.
+type drawing struct {
+	Width, Height int
+	Nodes         []node
+	Edges         []edge
+	Summary       string
+}
+
+type node struct {
+	Name                              string
+	X, Y, Width, Height, TextX, TextY int
+}
+
+type edge struct {
+	Path           string // of the line
+	LabelX, LabelY int
+	Text           string
+	Cascade        bool // deletes with its target, and copies nothing
+	Troubled       bool
+	State          mapEdge
+}
+
+// Measures of the drawing.
+const (
+	nodeHeight  = 44
+	letterWidth = 8
+	layerGap    = 170
+	rowGap      = 40
+	border      = 24
+)
+
+// layOut places the stores that mappings connect, and then the others in a row below.
+func layOut(g *Graph) drawing {
+	connected := map[string]bool{}
+	for _, m := range g.Mappings {
+		connected[m.Source], connected[m.Target] = true, true
+	}
+	layers := layersOf(g, connected)
+	var d drawing
+	at := map[string]node{}
+	x, height := border, 0
+	for _, layer := range layers {
+		width := 0
+		for _, s := range layer {
+			width = max(width, len(s)*letterWidth+32)
+		}
+		for i, s := range layer {
+			n := nodeOf(s, x, border+i*(nodeHeight+rowGap), width)
+			d.Nodes, at[s] = append(d.Nodes, n), n
+			height = max(height, n.Y+nodeHeight)
+		}
+		x += width + layerGap
+	}
+	d.Width = max(x-layerGap+border, 320)
+	x, y := border, height+border
+	if height > 0 {
+		y += rowGap / 2
+	}
+	for _, s := range g.Stores {
+		if connected[s] {
+			continue
+		}
+		width := len(s)*letterWidth + 32
+		if x > border && x+width+border > max(d.Width, 640) {
+			x, y = border, y+nodeHeight+border/2
+		}
+		n := nodeOf(s, x, y, width)
+		d.Nodes, at[s] = append(d.Nodes, n), n
+		x += width + border/2
+		d.Width, height = max(d.Width, x+border/2), max(height, y+nodeHeight)
+	}
+	d.Height = height + border
+	d.draw(g, at)
+	d.Summary = fmt.Sprintf("%d stores and %d mappings, which the table below lists", len(g.Stores), len(g.Mappings))
+	return d
+}
+
+func nodeOf(s string, x, y, width int) node {
+	return node{Name: s, X: x, Y: y, Width: width, Height: nodeHeight, TextX: x + width/2, TextY: y + nodeHeight/2 + 5}
+}
+
+// layersOf returns the connected stores by how many mappings are on the longest way to them. Mappings that close a
+// circle do not count.
+func layersOf(g *Graph, connected map[string]bool) (layers [][]string) {
+	into := map[string][]string{}
+	for _, m := range g.Mappings {
+		if m.Source != m.Target {
+			into[m.Target] = append(into[m.Target], m.Source)
+		}
+	}
+	depth, open := map[string]int{}, map[string]bool{}
+	var visit func(name string) int
+	visit = func(name string) int {
+		if d, done := depth[name]; done {
+			return d
+		}
+		open[name] = true
+		d := 0
+		for _, source := range into[name] {
+			if !open[source] {
+				d = max(d, visit(source)+1)
+			}
+		}
+		open[name] = false
+		depth[name] = d
+		return d
+	}
+	for _, s := range g.Stores {
+		if !connected[s] {
+			continue
+		}
+		d := visit(s)
+		for len(layers) <= d {
+			layers = append(layers, nil)
+		}
+		layers[d] = append(layers[d], s)
+	}
+	return slices.DeleteFunc(layers, func(l []string) bool { return len(l) == 0 })
+}
+
+// draw draws the mappings, each as a curve from its source to its target. Several between two stores are apart.
+func (d *drawing) draw(g *Graph, at map[string]node) {
+	pairs := map[string]int{}
+	for _, m := range g.Mappings {
+		from, to := at[m.Source], at[m.Target]
+		pair := strings.Join(slices.Sorted(slices.Values([]string{m.Source, m.Target})), " ")
+		n := pairs[pair]
+		pairs[pair]++
+		e := edge{Cascade: m.Array == "", Text: m.Array}
+		if e.Cascade {
+			e.Text = "cascade"
+		}
+		offset := n * 26
+		switch {
+		case m.Source == m.Target:
+			x, y := from.X+from.Width, from.Y+12
+			e.Path = fmt.Sprintf("M%d,%d C%d,%d %d,%d %d,%d", x, y, x+60+offset, y-16-offset, x+60+offset, y+36+offset, x+4, y+20)
+			e.LabelX, e.LabelY = x+54+offset, y+14+offset
+		case from.X == to.X:
+			x := from.X + from.Width
+			e.Path = fmt.Sprintf("M%d,%d C%d,%d %d,%d %d,%d", x, mid(from), x+50+offset, mid(from), x+50+offset, mid(to), x+4, mid(to))
+			e.LabelX, e.LabelY = x+46+offset, (mid(from)+mid(to))/2+4
+		default:
+			x1, x2, way := from.X+from.Width, to.X-4, 1
+			if from.X > to.X {
+				x1, x2, way = from.X, to.X+to.Width+4, -1
+			}
+			bend := way * int(math.Abs(float64(x2-x1))) / 2
+			y1, y2 := mid(from)+apart(n), mid(to)+apart(n)
+			e.Path = fmt.Sprintf("M%d,%d C%d,%d %d,%d %d,%d", x1, y1, x1+bend, y1, x2-bend, y2, x2, y2)
+			e.LabelX, e.LabelY = (x1+x2)/2, (y1+y2)/2-6
+		}
+		d.Width, d.Height = max(d.Width, e.LabelX+len(e.Text)*letterWidth+border), max(d.Height, e.LabelY+border)
+		d.Edges = append(d.Edges, e)
+	}
+}
+
+func mid(n node) int { return n.Y + nodeHeight/2 }
+
+// apart is how far the nth line between two stores is from the middle: 0, 14, -14.
+func apart(n int) int {
+	if n%2 == 1 {
+		return (n + 1) / 2 * 14
+	}
+	return -n / 2 * 14
+}

@@ -1,0 +1,76 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/pkg/console"
+	"belfry/pkg/errs"
+	"belfry/pkg/verify"
+)
+
+func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
+	t.Parallel()
+	var lagError error
+	g := &console.Graph{
+		Stores: []string{"Alone", "Authors", "Books", "Idents", "Reviews", "Users"},
+		Mappings: []console.GraphMapping{
+			{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true},
+			{Source: "Authors", Target: "Books", Key: "best", Array: "by"}, // closes a circle
+			{Source: "Reviews", Target: "Books", Key: "book", Array: "reviews", Condition: true},
+			{Source: "Reviews", Target: "Reviews", Key: "of", Array: hostile},
+			{Source: "Idents", Target: "Users", Key: "user", Cascade: true},
+		},
+		Lag:      func(context.Context) (map[string]uint64, error) { return map[string]uint64{"mapping": 12, "cascade": 3}, lagError },
+		Overflow: func(source, _, _ string) uint64 { return map[string]uint64{"Books": 9}[source] },
+	}
+	v := &runs{}
+	f := start(t, console.Options{Graph: g, Verify: v})
+	r := is(t, f.get(f.Admin, "/console/map"), http.StatusOK)
+	shows(t, r, `href="/console/objects/Alone"`, "Authors.books", "<code>author</code>", "uuid, title", "on a condition", "deleted with Users", `href="/console/workers/mapping">12<`, `href="/console/workers/cascade">3<`,
+		`<span class="tag warn">9</span>`, "not yet", "6 stores and 5 mappings", "⚠ books", "lag 12")
+	if n := strings.Count(r.Text, "<path d="); n != 5 || strings.Contains(r.Text, hostile) {
+		t.Errorf("%d arrows, or a name that is not escaped:\n%s", n, r.Text)
+	}
+	// Nothing is drawn outside of the drawing, and no two stores overlap.
+	size := regexp.MustCompile(`viewBox="0 0 (\d+) (\d+)"`).FindStringSubmatch(r.Text)
+	boxes := regexp.MustCompile(`<rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"`).FindAllStringSubmatch(r.Text, -1)
+	if len(boxes) != 6 || size == nil {
+		t.Fatalf("%d stores are drawn", len(boxes))
+	}
+	for i, a := range boxes {
+		if number(t, a[1])+number(t, a[3]) > number(t, size[1]) || number(t, a[2])+number(t, a[4]) > number(t, size[2]) {
+			t.Errorf("%v is outside of %v", a[0], size[0])
+		}
+		for _, b := range boxes[:i] {
+			if number(t, a[1]) < number(t, b[1])+number(t, b[3]) && number(t, b[1]) < number(t, a[1])+number(t, a[3]) &&
+				number(t, a[2]) < number(t, b[2])+number(t, b[4]) && number(t, b[2]) < number(t, a[2])+number(t, a[4]) {
+				t.Errorf("%v and %v overlap", a[0], b[0])
+			}
+		}
+	}
+
+	v.last = &console.Verification{Began: time.Now(), Ended: time.Now(), Report: &verify.Report{Differences: []verify.Difference{
+		{Source: "Reviews", Target: "Books", Array: "reviews"}, {Source: "Reviews", Target: "Books", Array: "reviews"}, {Source: "Idents", Target: "Users"},
+	}}}
+	shows(t, is(t, f.get(f.Admin, "/console/map"), http.StatusOK), "2 differences", "1 difference<", "no differences")
+	lagError = errs.New(errs.Unavailable, "the bus is unavailable")
+	shows(t, is(t, f.get(f.Admin, "/console/map"), http.StatusOK), "The lag is not known", "unknown")
+	is(t, f.get("", "/console/map"), http.StatusSeeOther)
+	is(t, f.get(f.User, "/console/map"), http.StatusForbidden)
+
+	empty := start(t, console.Options{Graph: &console.Graph{Lag: g.Lag, Overflow: g.Overflow}})
+	shows(t, is(t, empty.get(empty.Admin, "/console/map"), http.StatusOK), "No store is mapped into another")
+}
+
+func number(t *testing.T, text string) (n int) {
+	t.Helper()
+	for _, digit := range text {
+		n = n*10 + int(digit-'0')
+	}
+	return n
+}
