@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 const checkEvery = 3
 
 // lossEvery is in one of how many rounds the log is lost in long runs, by world.
-var lossEvery = map[world.Kind]int{world.FilesAndBus: 4}
+var lossEvery = map[world.Kind]int{world.Files: 8, world.FilesAndBus: 4, world.Mongo: 12, world.Dynamo: 12, world.Cluster: 12}
 
 // soak runs rounds in a world: faults are injected while clients write.
 func soak(t *testing.T, kind world.Kind, rounds int) {

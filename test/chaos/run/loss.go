@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"belfry/pkg/bus/missed"
 	"belfry/test/chaos/check"
@@ -63,13 +64,29 @@ func (r *Run) awaitRepair(ctx context.Context, found *check.Report) error {
 	if r.opts.Belfry == "" {
 		return nil
 	}
-	if err := r.commands().Missed(ctx, repaired, found); err != nil {
+	if err := r.listed(limited, found); err != nil {
 		return err
 	}
 	if s := now[r.log.Durable()]; s.Open() { // belfry had seen it before the loss
 		r.report.Confirmed++
 	}
 	return r.confirm(ctx, now, found)
+}
+
+// listed checks that belfry listener list says the same. Another process may answer it, from what it read up to
+// ten seconds before.
+func (r *Run) listed(ctx context.Context, found *check.Report) error {
+	for {
+		now := &check.Report{}
+		if err := r.commands().Missed(ctx, repaired, now); err != nil {
+			return err
+		}
+		if len(now.Violations) > 0 && wait(ctx, time.Second) == nil {
+			continue
+		}
+		found.Violations = append(found.Violations, now.Violations...)
+		return nil
+	}
 }
 
 // unreported says what is not reported or repaired yet.
