@@ -30,9 +30,9 @@ type Point struct {
 
 // The size of a chart, in the units of its viewBox.
 const (
-	chartWidth  = 640
-	chartHeight = 180
-	chartLeft   = 64 // of the labels
+	chartWidth  = 520
+	chartHeight = 170
+	chartLeft   = 68 // of the labels
 	chartRight  = 8
 	chartTop    = 10
 	chartBottom = 24
@@ -98,7 +98,7 @@ func (c Chart) draw(now time.Time) drawnChart {
 	for _, t := range []struct {
 		ago    time.Duration
 		anchor string
-	}{{time.Hour, "start"}, {45 * time.Minute, "middle"}, {30 * time.Minute, "middle"}, {15 * time.Minute, "middle"}, {0, "end"}} {
+	}{{time.Hour, "start"}, {40 * time.Minute, "middle"}, {20 * time.Minute, "middle"}, {0, "end"}} {
 		d.Ticks = append(d.Ticks, tick{X: coordinate(x(now.Add(-t.ago))), Text: now.Add(-t.ago).UTC().Format("15:04"), Anchor: t.anchor})
 	}
 	var said []string
@@ -154,7 +154,7 @@ func (c Chart) line(s Series, now time.Time, x func(time.Time) float64, y func(f
 func (c Chart) format(v float64) string {
 	switch c.Unit {
 	case "bytes":
-		return formatBytes(int64(v))
+		return strings.Replace(formatBytes(int64(v)), ".0 ", " ", 1)
 	case "ms":
 		return number(v) + " ms"
 	}

@@ -96,12 +96,15 @@ func (c *Console) logOut(r *request) error {
 	return nil
 }
 
-// nameOf returns how a user is shown who is logged in: by an address or a name that the user has, else by the uuid.
+// nameOf returns how a user is shown who is logged in: by a name or an address that the user has, else by the uuid.
 func nameOf(s *auth.Session) string {
 	for _, field := range []string{"email", "name", "login"} {
 		if text, ok := object.Text(s.Visible[field]); ok && text != "" {
 			return text
 		}
+	}
+	if logins := loginsIn(s.Visible["idents"]); len(logins) > 0 {
+		return strings.TrimSuffix(logins[0], "_email")
 	}
 	return s.User.UUID
 }

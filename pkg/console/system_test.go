@@ -79,7 +79,7 @@ func TestChartsAreDrawnAndSaid(t *testing.T) {
 	}
 	shows(t, r,
 		`aria-labelledby="requests-title requests-summary"`, "The last hour. all: now 50, at least 1, median 3, at most 50; failed &lt;x&gt;: now 0",
-		"60.0 MiB", "No values yet.", `<th scope="row">failed &lt;x&gt;</th>`, `class="line line-2"`)
+		"now 60 MiB", "No values yet.", `<th scope="row">failed &lt;x&gt;</th>`, `class="line line-2"`)
 	// A gap ends a line, and a value alone is a dot.
 	if lines, dots := strings.Count(r.Text, "<polyline"), strings.Count(r.Text, "<circle"); lines != 4 || dots != 1 {
 		t.Errorf("%d lines and %d dots: %s", lines, dots, r.Text)

@@ -119,14 +119,20 @@ func rowOf(a auth.Account) userRow {
 	row := userRow{Account: a}
 	row.Name = nameIn(a.User)
 	row.Created, _ = object.Text(object.Field(a.User, "created"))
+	row.Logins = loginsIn(object.Field(a.User, "idents"))
+	return row
+}
+
+// loginsIn returns the idents of the array of a user.
+func loginsIn(array []byte) (logins []string) {
 	var idents []struct {
 		UUID string `json:"uuid"`
 	}
-	_ = json.Unmarshal(object.Field(a.User, "idents"), &idents)
+	_ = json.Unmarshal(array, &idents) // there may be none
 	for _, i := range idents {
-		row.Logins = append(row.Logins, i.UUID)
+		logins = append(logins, i.UUID)
 	}
-	return row
+	return logins
 }
 
 // nameIn returns the name that a user has.

@@ -193,7 +193,7 @@ func TestAnAdminChangesUsers(t *testing.T) {
 
 	r := is(t, f.post(f.Admin, page+"/keys", "name=deploy&expires=2099-12-31&rule=method+%3D%3D+%22GET%22"), http.StatusOK)
 	keys := f.account(bob).Keys
-	token := regexp.MustCompile(`<code>([\w-]{65})</code>`).FindStringSubmatch(r.Text)
+	token := regexp.MustCompile(`<code id="token">([\w-]{65})</code>`).FindStringSubmatch(r.Text)
 	if len(keys) != 1 || keys[0].Name != "deploy" || token == nil {
 		t.Fatalf("%+v, %v: %s", keys, token, r.Text)
 	}

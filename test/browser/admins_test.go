@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -66,4 +67,20 @@ func (f *fixture) testUsers(t *testing.T) {
 	f.fill(t, "#password", "a good password")
 	f.press(t, "Create")
 	f.shows(t, "carla@example.com_email")
+}
+
+// testSystem waits for the charts, which renew themselves unless somebody reads them.
+func (f *fixture) testSystem(t *testing.T) {
+	f.open(t, "/console/system")
+	f.shows(t, "postValidation: true")
+	f.until(t, func() error {
+		drawn, err := attempt[bool](f, `document.querySelectorAll("#charts svg.plot polyline").length > 0`)
+		if err == nil && !drawn {
+			err = errors.New("no line is drawn without a reload")
+		}
+		return err
+	})
+	f.click(t, "#charts figure:first-of-type summary")
+	f.shows(t, "Median")
+	f.good(t, "console-system-charts")
 }

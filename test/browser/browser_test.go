@@ -29,6 +29,7 @@ func TestPages(t *testing.T) {
 		{"views", f.testViews},
 		{"objects", f.testObjects},
 		{"users", f.testUsers},
+		{"system", f.testSystem},
 	} {
 		if !t.Run(part.name, part.run) && part.name == "login" {
 			return
