@@ -54,5 +54,5 @@ func (d *document) hides(path, text string) bool {
 			return true
 		}
 	}
-	return d.isSecret(path) || strings.Contains(text, "${") || strings.Contains(text, "://") && strings.Contains(text, "@")
+	return d.isSecret(path) || strings.Contains(text, "://") && strings.Contains(text, "@")
 }

@@ -192,3 +192,22 @@ func TestTheCommandReportsThatTheRuleOfAdminsIsAnother(t *testing.T) {
 		t.Error(errOut)
 	}
 }
+
+// Output that programs collect is kept, and read by more people than may become the admin.
+func TestALinkThatGivesRightsIsPrintedForPeopleAlone(t *testing.T) {
+	var collected bytes.Buffer
+	if printsLinks(config.Log{Format: "json"}, &collected) {
+		t.Error("beside a log in JSON")
+	}
+	pipe, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = pipe.Close() }()
+	if printsLinks(config.Log{Format: "json"}, pipe) {
+		t.Error("into a file, beside a log in JSON")
+	}
+	if !printsLinks(config.Log{Format: "text"}, &collected) {
+		t.Error("not beside a log for people")
+	}
+}

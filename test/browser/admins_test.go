@@ -26,6 +26,9 @@ func (f *fixture) testFirst(t *testing.T) {
 	f.at(t, "/console/login")
 	f.open(t, link[1])
 	f.shows(t, "the link is wrong, was used, or has expired")
+	if _, token, _ := strings.Cut(link[1], "="); strings.Contains(f.server.Log(), token) {
+		t.Error("the log has the token")
+	}
 	f.good(t, "console-first-used")
 }
 
