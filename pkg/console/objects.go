@@ -30,6 +30,7 @@ type StoreInfo struct {
 	List    bool       // the API lists it
 	Indexes [][]string // fields that lists can be filtered and sorted by
 	Schema  bool       // objects are validated
+	Users   bool       // objects are the users
 }
 
 // History returns the newest events of an object before a sequence of the log, 0 for all, the newest first: at most n.

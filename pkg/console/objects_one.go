@@ -276,6 +276,9 @@ func (v *objectsView) delete(r *request) error {
 	if err != nil {
 		return err
 	}
+	if info.Users && uuid == r.Session.User.UUID {
+		return errs.New(errs.Conflict, "you can't delete yourself: you may be the last admin; ask another one, or use `belfry user delete` beside the data")
+	}
 	ctx, err := r.Call()
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/pkg/api/apitest"
 	"belfry/pkg/auth"
 	"belfry/pkg/console"
 	"belfry/pkg/event"
@@ -255,4 +256,22 @@ func TestAnAdminCreatesUsers(t *testing.T) {
 	}
 	r := is(t, f.post(f.Admin, "/console/users", "kind=machine&name=ci&login=ignored@example.com"), http.StatusSeeOther)
 	shows(t, is(t, f.get(f.Admin, r.Header.Get("Location")), http.StatusOK), "<h1>ci</h1>", "No login: the user is a program")
+}
+
+func TestAnAdminDoesNotDeleteThemselvesAsAnObject(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t, func(o *console.Objects) { o.Stores[0].Users = true })
+	for _, who := range []string{ada, bob} {
+		l.save("Authors", l.uuidOf(who), `{}`)
+		l.save("Chapters", l.uuidOf(who), `{}`)
+	}
+	remove := func(store, who string) apitest.Reply {
+		t.Helper()
+		path := "/console/objects/" + store + "/object/" + l.uuidOf(who) + "/delete"
+		page := is(t, l.get(l.Admin, path), http.StatusOK)
+		return l.post(l.Admin, path, form("revision", regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(page.Text)[1]))
+	}
+	shows(t, is(t, remove("Authors", ada), http.StatusConflict), "you may be the last admin")
+	is(t, remove("Authors", bob), http.StatusSeeOther)
+	is(t, remove("Chapters", ada), http.StatusSeeOther)
 }
