@@ -90,6 +90,11 @@ console-assets: ## Copy what the console embeds from npm, as tools/console pins 
 	cd tools/console && npm ci --ignore-scripts --no-audit --no-fund
 	cp tools/console/node_modules/htmx.org/dist/htmx.min.js pkg/console/assets/htmx.min.js
 	cp tools/console/node_modules/htmx.org/LICENSE pkg/console/assets/htmx.LICENSE
+	sed '/^\/\/# sourceMappingURL/d' tools/console/node_modules/swagger-ui-dist/swagger-ui-bundle.js > pkg/console/assets/swagger-ui.js
+	sed 's/\/\*# sourceMappingURL=.*\*\///' tools/console/node_modules/swagger-ui-dist/swagger-ui.css > pkg/console/assets/swagger-ui.css
+	cp tools/console/node_modules/swagger-ui-dist/LICENSE pkg/console/assets/swagger-ui.LICENSE
+	cp tools/console/node_modules/swagger-ui-dist/NOTICE pkg/console/assets/swagger-ui.NOTICE
+	cp tools/console/node_modules/swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt pkg/console/assets/swagger-ui.LICENSES
 
 .PHONY: bench
 bench: ## Measure belfry beside its limits (a few minutes; use an idle machine)

@@ -11,17 +11,25 @@ import (
 )
 
 // console returns the options of the console, nil for none.
-func (a *App) console() *console.Options {
+func (a *App) console() (*console.Options, error) {
 	if !a.config.Console.Enabled {
-		return nil
+		return nil, nil
 	}
-	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem()}
+	document, err := OpenAPI(a.config)
+	if err != nil {
+		return nil, err
+	}
+	api, err := console.NewAPI(document)
+	if err != nil {
+		return nil, err
+	}
+	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem(), API: api}
 	o.Workers, o.Verify = a.newConsoleWorkers(), a.newVerifications()
 	o.Graph = a.consoleGraph()
 	if e := a.config.Authentication.Email; e != nil && a.config.Mailers[e.Mailer].File != nil {
 		o.Mails = writtenMails(a.config.Mailers[e.Mailer].File.Folder)
 	}
-	return o
+	return o, nil
 }
 
 // consoleObjects returns what the view Objects needs: the stores of the configuration, other than the internal ones.

@@ -81,7 +81,10 @@ func (a *App) serveHTTP(context.Context) error {
 		}
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
 		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, documents, limits(a.config.Limits)
-		o.Development, o.Console = a.config.Development, a.console()
+		o.Development = a.config.Development
+		if o.Console, err = a.console(); err != nil {
+			return err
+		}
 		o.Site, o.Static = a.site(), a.static()
 	}
 	serving := api.New(o)

@@ -19,7 +19,7 @@ const (
 // diff compares two texts by line. Sides that are too long to compare line by line are shown as replaced. What is shown is
 // bounded.
 func diff(before, after string) []change {
-	a, b := strings.Split(before, "\n"), strings.Split(after, "\n")
+	a, b := linesOf(before), linesOf(after)
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
 		head++
@@ -40,6 +40,14 @@ func diff(before, after string) []change {
 		all = append(all, change{" ", line})
 	}
 	return bounded(all)
+}
+
+// linesOf returns the lines of a text; an empty one has none.
+func linesOf(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
 }
 
 // compare returns the shortest way from one list of lines to another, by their longest common subsequence.

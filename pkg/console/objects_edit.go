@@ -114,9 +114,18 @@ func (v *objectsView) update(r *request) error {
 			return p
 		})
 	}
-	p.Conflict = &conflict{Current: p.Text, Diff: diff(p.Text, indent([]byte(text)))}
+	p.Conflict = &conflict{Current: p.Text, Diff: diff(sorted(p.Text), sorted(text))}
 	p.Text = text
 	return r.page(http.StatusPreconditionFailed, "objects_one", title, p)
+}
+
+// sorted returns the text of an object with its fields in one order, so that texts can be compared by line.
+func sorted(text string) string {
+	o, err := object.Parse([]byte(text))
+	if err != nil {
+		return text
+	}
+	return indent(o.Encode())
 }
 
 // errConflict says that an object is not at the revision that was shown.

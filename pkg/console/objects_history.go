@@ -2,6 +2,7 @@ package console
 
 import (
 	"strconv"
+	"strings"
 
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -98,7 +99,9 @@ func (v *objectsView) historyEvent(st *store.Store, e LogEvent, older []byte) hi
 				shown[name] = value
 			}
 		}
-		h.Changes = diff(indent(before.Encode()), indent(shown.Encode()))
+		delete(before, "updated") // every write sets it
+		delete(shown, "updated")
+		h.Changes = diff(fieldLines(before), fieldLines(shown))
 		h.Omitted = e.ObjectOmitted || e.PreviousOmitted
 	case event.StoreDeleted:
 		h.Changes = diff(visibleText(st, e.Object), "")
@@ -109,6 +112,15 @@ func (v *objectsView) historyEvent(st *store.Store, e LogEvent, older []byte) hi
 		}
 	}
 	return h
+}
+
+// fieldLines returns the fields of an object, indented, without the braces around them.
+func fieldLines(o object.Object) string {
+	lines := strings.Split(indent(o.Encode()), "\n")
+	if len(lines) < 3 {
+		return ""
+	}
+	return strings.Join(lines[1:len(lines)-1], "\n")
 }
 
 // visible returns an object of an event without what never leaves the server.
@@ -128,5 +140,5 @@ func visibleText(st *store.Store, body []byte) string {
 	if o == nil {
 		return ""
 	}
-	return indent(o.Encode())
+	return fieldLines(o)
 }

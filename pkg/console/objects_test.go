@@ -311,6 +311,9 @@ func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
 	r := is(t, l.get(l.Admin, emma+"/history"), http.StatusOK)
 	shows(t, r, "does not exist any more", "Store.Deleted", "somebody", "mapping",
 		`<del>-   &#34;title&#34;: &#34;Ema&#34;</del>`, `<ins>+   &#34;title&#34;: &#34;Emma&#34;,</ins>`, `<ins>+   &#34;year&#34;: 1815</ins>`, `<del>-   &#34;gone&#34;: true,</del>`)
+	if strings.Contains(r.Text, "<del>- </del>") {
+		t.Error("an object that was created shows an empty line that is removed")
+	}
 	r = is(t, l.get(l.Admin, emma+"/history?before=1001", "Hx-Request", "true"), http.StatusOK)
 	shows(t, r, "before=981")
 	if asked != [2]any{"Books/emma", uint64(1001)} || strings.Contains(r.Text, "<html") || strings.Count(r.Text, "<li>") != 20 {

@@ -14,6 +14,7 @@ type Options struct {
 	Users   *Users
 	Mails   Mails
 	System  *System
+	API     *API
 }
 
 // views returns the views in the order of the navigation.
@@ -26,6 +27,7 @@ func (c *Console) views(o Options) (all []view) {
 		c.users(o.Users),
 		c.mails(o.Mails),
 		c.system(o.System),
+		c.api(o.API),
 	} {
 		if v.name != "" {
 			all = append(all, v)

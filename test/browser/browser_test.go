@@ -30,6 +30,7 @@ func TestPages(t *testing.T) {
 		{"objects", f.testObjects},
 		{"users", f.testUsers},
 		{"system", f.testSystem},
+		{"api", f.testAPI},
 	} {
 		if !t.Run(part.name, part.run) && part.name == "login" {
 			return
@@ -79,6 +80,7 @@ func (f *fixture) testViews(t *testing.T) {
 		{"console-new", "/console/objects/Books/new", "schema"},
 		{"console-author", "/console/objects/Authors/object/austen", "Copies of Books"},
 		{"console-delete", "/console/objects/Authors/object/austen/delete", "5 other objects"},
+		{"console-api", "/console/api", "List the ways to log in"},
 		{"console-nothing", "/console/nothing", "no page"},
 		{"console-users", "/console/users", "bob@example.com_email"},
 		{"console-users-new", "/console/users/new", "Who is it?"},

@@ -1,0 +1,23 @@
+// Shows the OpenAPI document. Requests go to the origin of this page, whose cookie has the session.
+'use strict';
+
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+follow();
+dark.addEventListener('change', follow);
+
+document.addEventListener('DOMContentLoaded', () => {
+  const place = document.getElementById('api');
+  SwaggerUIBundle({
+    url: place.dataset.document,
+    domNode: place,
+    docExpansion: 'list',
+    defaultModelsExpandDepth: 0,
+    deepLinking: false,
+    filter: true,
+    syntaxHighlight: false, // its colors are too weak
+    validatorUrl: null,
+    persistAuthorization: false,
+    supportedSubmitMethods: ['get', 'head', 'post', 'put', 'patch', 'delete'],
+  });
+});
