@@ -25,6 +25,7 @@ func TestPages(t *testing.T) {
 		name string
 		run  func(*testing.T)
 	}{
+		{"web example", f.testWebExample},
 		{"login", f.testLogin},
 		{"views", f.testViews},
 		{"objects", f.testObjects},

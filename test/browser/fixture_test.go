@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -154,10 +155,12 @@ func (f *fixture) open(t *testing.T, path string) {
 	f.run(t, chromedp.Navigate(f.URL+path), chromedp.WaitReady(chromedp.CSS("main")))
 }
 
-// fill types into a field after emptying it.
+// fill types into a field after emptying it. Clear would empty the attribute alone, and not what was typed before.
 func (f *fixture) fill(t *testing.T, selector, text string) {
 	t.Helper()
-	f.run(t, chromedp.Clear(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
+	f.run(t, chromedp.WaitVisible(chromedp.CSS(selector)))
+	evaluate[bool](t, f, fmt.Sprintf(`(document.querySelector(%q).value = "", true)`, selector))
+	f.run(t, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
 // click clicks what is visible.
@@ -302,14 +305,18 @@ func (f *fixture) accessible(t *testing.T, where string) {
 	}
 }
 
-// request sends a request of a program, and decodes the reply into v unless that is nil.
-func (f *fixture) request(t *testing.T, method, path, body string, v any) {
+// request sends a request of a program, and decodes the reply into v unless that is nil. headers are names and values in
+// turn.
+func (f *fixture) request(t *testing.T, method, path, body string, v any, headers ...string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, f.URL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	for pair := range slices.Chunk(headers, 2) {
+		req.Header.Set(pair[0], pair[1])
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

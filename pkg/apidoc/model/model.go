@@ -60,6 +60,7 @@ type Store struct {
 	Owner        string          // the property with the uuid of who created the object; "" for none
 	NeedsUser    map[string]bool // operations that are for users who are logged in alone
 	ServerUUIDs  bool            // the server makes the uuids of new objects
+	OwnersGet    bool            // the owner of an object may get it
 	Rules        map[string]bool
 	Interceptors map[string][]config.Interceptor
 	Indexes      [][]string
@@ -137,7 +138,7 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 	p := s.Policy
 	out := &Store{
 		Name: s.Name, ID: id, Expose: s.Expose, Owner: s.Owner, ServerUUIDs: s.ServerUUIDs(), Indexes: s.Indexes, MaxSize: s.MaxObjectSize,
-		Interceptors: s.Intercept, Bus: s.Bus,
+		Interceptors: s.Intercept, Bus: s.Bus, OwnersGet: p.Owner && p.Get == "",
 		NeedsUser: map[string]bool{"create": p.Owner && p.Create == "", "update": p.Owner && p.Update == "", "delete": p.Owner && p.Delete == ""},
 		Rules: map[string]bool{
 			"create": p.Owner || p.Create != "", "get": p.Owner || p.Get != "", "update": p.Owner || p.Update != "",

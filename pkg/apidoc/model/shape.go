@@ -50,6 +50,9 @@ func (s *Store) UpdateName() string { return s.ID + "Update" }
 // PatchName is the component that is Patch.
 func (s *Store) PatchName() string { return s.ID + "Patch" }
 
+// EventName is the component that is an event of the store in a stream.
+func (s *Store) EventName() string { return s.ID + "Event" }
+
 // PageName is the component that is Page.
 func (s *Store) PageName() string { return s.ID + "Page" }
 

@@ -173,8 +173,16 @@ func (v *view) mayBeObject(s *ordered.Object, depth int) bool {
 	case []any:
 		return slices.Contains(types, "object")
 	}
+	if values, ok := s.Get("enum").([]any); ok {
+		return slices.ContainsFunc(values, isObject)
+	}
+	if s.Has("const") {
+		return isObject(s.Get("const"))
+	}
 	return true
 }
+
+func isObject(value any) bool { _, ok := value.(*ordered.Object); return ok }
 
 // patterns keeps what those say that no free property falls under, and none of
 // that the document does not contain. The others still define what an additional property is.

@@ -32,6 +32,7 @@ func (d *document) schemas() *ordered.Object {
 		all.Set(s.UpdateName(), s.Update)
 		all.Set(s.PatchName(), s.Patch)
 		all.Set(s.PageName(), s.Page)
+		all.Set(s.EventName(), d.streamed(s))
 		for _, p := range s.Parts {
 			all.Set(p.Name, p.Schema)
 		}

