@@ -35,19 +35,21 @@ func (w *Watch) poll(ctx context.Context) {
 	}
 }
 
+// compare reads the state before the bus. The other way round, another process could store what it reads later
+// in between, and the log would seem to have lost its end.
 func (w *Watch) compare(ctx context.Context) error {
+	s, err := w.read(ctx)
+	if err != nil {
+		return err
+	}
 	o, err := w.observe(ctx)
 	if err != nil {
 		return err
 	}
-	var found []string
-	_, err = w.change(ctx, func(s *state) bool {
-		before := s.clone()
-		found = s.observe(o)
-		renewed := s.renew(w.instance, o.at)
-		return len(found) > 0 || renewed || s.differs(before)
-	})
-	if err != nil {
+	before := s.state.clone()
+	found := s.observe(o)
+	renewed := s.renew(w.instance, o.at)
+	if err := w.keep(ctx, s, len(found) > 0 || renewed || s.differs(before)); err != nil {
 		return err
 	}
 	w.report(found)
@@ -87,6 +89,9 @@ func (w *Watch) observe(ctx context.Context) (observation, error) {
 		return o, errs.Wrap(err, errs.Unavailable, "the log can't be read")
 	}
 	info := log.CachedInfo()
+	if !leads(info.Cluster) {
+		return o, errs.New(errs.Unavailable, "the server that replied for the log does not reach most of the others, so it may lead no more")
+	}
 	o.at, o.log, o.first, o.last = time.Now().UTC(), info.Created, info.State.FirstSeq, info.State.LastSeq
 	if o.first == 0 { // of a log that never had an event
 		o.first = 1
@@ -119,6 +124,25 @@ func (w *Watch) observe(ctx context.Context) (observation, error) {
 	return o, nil
 }
 
+// electionMin is the shortest time without word from a leader until the other servers elect one.
+const electionMin = 4 * time.Second
+
+// leads reports whether the leader of a log still is the leader: it has heard from most servers since less time than
+// they need to elect another one. A leader that was cut off replies for a while with what it had, while the others
+// go on: the log would seem to have lost its end.
+func leads(c *jetstream.ClusterInfo) bool {
+	if c == nil || len(c.Replicas) == 0 {
+		return true
+	}
+	reached := 1
+	for _, peer := range c.Replicas {
+		if !peer.Offline && peer.Active < electionMin {
+			reached++
+		}
+	}
+	return 2*reached > len(c.Replicas)+1
+}
+
 // listConsumers is the subject of requests for all consumers of the log.
 const listConsumers = jetstream.DefaultAPIPrefix + "CONSUMER.LIST." + bus.StreamEvents
 
@@ -134,39 +158,60 @@ const (
 	stateField = "state"
 )
 
-// change reads the state, changes it, and stores it if change returns true. The error is
-// errs.Mismatch or errs.Exists if another process has stored it in the meantime.
-func (w *Watch) change(ctx context.Context, change func(*state) bool) (*state, error) {
-	s := &state{}
-	stored, err := w.opts.Store.Get(ctx, stateUUID)
-	missing := errors.Is(err, errs.NotFound)
+// stored is the state as it was read.
+type stored struct {
+	state
+	revision uint64 // 0: there is none
+}
+
+func (w *Watch) read(ctx context.Context) (*stored, error) {
+	s := &stored{}
+	o, err := w.opts.Store.Get(ctx, stateUUID)
 	switch {
-	case err != nil && !missing:
+	case errors.Is(err, errs.NotFound):
+		return s, nil
+	case err != nil:
 		return nil, err
-	case !missing:
-		if err := json.Unmarshal(object.Field(stored.Body, stateField), s); err != nil {
-			return nil, errs.Wrap(err, errs.Internal, "the stored positions of listeners can't be read")
-		}
 	}
-	if change(s) {
-		data, err := json.Marshal(s)
+	if err := json.Unmarshal(object.Field(o.Body, stateField), &s.state); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "the stored positions of listeners can't be read")
+	}
+	s.revision = o.Revision
+	return s, nil
+}
+
+// keep makes a state the current one of this process, and stores it if it has changed. The error is errs.Mismatch or
+// errs.Exists if another process has stored one since it was read.
+func (w *Watch) keep(ctx context.Context, s *stored, changed bool) error {
+	if changed {
+		data, err := json.Marshal(s.state)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		fields := object.Object{stateField: data}
-		if missing {
+		if s.revision == 0 {
 			_, err = w.opts.Store.Save(ctx, fields, stateUUID)
 		} else {
-			_, err = w.opts.Store.Update(ctx, fields, store.UpdateOptions{UUID: stateUUID, If: stored.Revision})
+			_, err = w.opts.Store.Update(ctx, fields, store.UpdateOptions{UUID: stateUUID, If: s.revision})
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.current = *s.clone()
-	return s, nil
+	w.current = *s.state.clone()
+	return nil
+}
+
+// change reads the state, changes it, and stores it if change returns true. It fails as keep does.
+func (w *Watch) change(ctx context.Context, change func(*state) bool) (*state, error) {
+	s, err := w.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changed := change(&s.state)
+	return &s.state, w.keep(ctx, s, changed)
 }
 
 func (s *state) clone() *state {

@@ -3,6 +3,8 @@ package missed
 import (
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 var (
@@ -157,5 +159,26 @@ func TestARepairCoversWhatWasNoticedBeforeItBegan(t *testing.T) {
 	s.repaired([]string{"x"}, start.Add(2*time.Minute), start.Add(5*time.Minute))
 	if s.open([]string{"x"}) || !s.open([]string{"y"}) {
 		t.Errorf("x: %+v, y: %+v", s.Consumers["x"].Missed, s.Consumers["y"].Missed)
+	}
+}
+
+func TestALeaderThatIsCutOffIsNotBelieved(t *testing.T) {
+	near, far := &jetstream.PeerInfo{Active: time.Second}, &jetstream.PeerInfo{Active: 5 * time.Second}
+	off := &jetstream.PeerInfo{Active: time.Second, Offline: true}
+	for name, c := range map[string]struct {
+		cluster *jetstream.ClusterInfo
+		leads   bool
+	}{
+		"no cluster":              {nil, true},
+		"no replica":              {&jetstream.ClusterInfo{}, true},
+		"both are reached":        {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{near, near}}, true},
+		"one of two is reached":   {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{far, near}}, true},
+		"none of two is reached":  {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{far, off}}, false},
+		"one of four is reached":  {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{far, near, far, far}}, false},
+		"two of four are reached": {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{far, near, near, far}}, true},
+	} {
+		if got := leads(c.cluster); got != c.leads {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -189,3 +189,41 @@ func TestWhatAListenerHasMissedIsToldOnTheBusUntilItIsConfirmed(t *testing.T) {
 		t.Errorf("without a watch: %v", err)
 	}
 }
+
+// slowBus replies to a watch late.
+type slowBus struct {
+	bus.Requester
+	asked, reply chan struct{}
+}
+
+// UntilDenied is called when the log is read, and its listeners are not.
+func (b slowBus) UntilDenied(ctx context.Context, subjects ...string) (context.Context, context.CancelFunc) {
+	select {
+	case b.asked <- struct{}{}:
+	case <-ctx.Done():
+	}
+	select {
+	case <-b.reply:
+	case <-ctx.Done():
+	}
+	return b.Requester.UntilDenied(ctx, subjects...)
+}
+
+func TestAProcessThatReadsTheLogBeforeAnotherAndStoresItAfterwardsReportsNothing(t *testing.T) {
+	f := newFixture(t, "mapping")
+	slow := slowBus{Requester: f.bus, asked: make(chan struct{}), reply: make(chan struct{})}
+	late, err := missed.Start(missed.Options{
+		Bus: slow, Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), BuiltIn: []string{"mapping"}, Interval: 10 * time.Millisecond,
+	})
+	f.must(err)
+	t.Cleanup(late.Close)
+	<-slow.asked
+	f.publish(2)
+	w := f.watch(func(context.Context) error { return errors.New("nothing is to be repaired") })
+	f.known(5, "mapping")
+	slow.reply <- struct{}{}
+	<-slow.asked // the first comparison is over
+	if all := append(late.Missed(), w.Missed()...); len(all) > 0 || strings.Contains(f.logged.String(), "left the log") {
+		t.Errorf("%+v\n%s", all, f.logged)
+	}
+}
