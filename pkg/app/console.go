@@ -25,7 +25,11 @@ func (a *App) console() (*console.Options, error) {
 	}
 	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem(), API: api}
 	o.Workers, o.Verify = a.newConsoleWorkers(), a.newVerifications()
-	o.Graph = a.consoleGraph()
+	o.Graph, o.Live = a.consoleGraph(), &console.Live{}
+	streamed, _ := eventStores(a.config, a.set)
+	for _, s := range streamed {
+		o.Live.Stores = append(o.Live.Stores, s.Name())
+	}
 	if e := a.config.Authentication.Email; e != nil && a.config.Mailers[e.Mailer].File != nil {
 		o.Mails = writtenMails(a.config.Mailers[e.Mailer].File.Folder)
 	}

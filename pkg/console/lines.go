@@ -12,16 +12,11 @@ type Sample struct {
 	Lag, Unacked uint64
 }
 
-// Sizes of charts, in units of their drawing.
-const (
-	sparkWidth, sparkHeight = 120, 28
-	historyWidth, historyHeight = 640, 180
-	historySpan               = time.Hour
-)
+// The size of a line in a table, in the units of its viewBox.
+const sparkWidth, sparkHeight = 120, 28
 
-// lineChart is a chart of a value over the last hour, drawn by the template "lines".
-type lineChart struct {
-	Title         string
+// spark is a small line of a value over the last hour, drawn by the template "lines".
+type spark struct {
 	Width, Height int
 	Points        string // of the line; "" when there is nothing to draw
 	Area          string // below it
@@ -29,45 +24,32 @@ type lineChart struct {
 	Summary       string // in words, for who does not see the line
 }
 
-func lagChart(title string, history []Sample, width, height int) lineChart {
-	return newLineChart(title, history, width, height, func(s Sample) uint64 { return s.Lag })
-}
-
-func flightChart(title string, history []Sample, width, height int) lineChart {
-	return newLineChart(title, history, width, height, func(s Sample) uint64 { return s.Unacked })
-}
-
-// newLineChart draws values at their times. A line needs two of them.
-func newLineChart(title string, history []Sample, width, height int, value func(Sample) uint64) lineChart {
-	c := lineChart{Title: title, Width: width, Height: height}
+// lagLine draws the lag of a listener. A line needs two measurements.
+func lagLine(title string, history []Sample) spark {
+	c := spark{Width: sparkWidth, Height: sparkHeight}
 	if len(history) == 0 {
-		c.Summary = title + ": not measured yet"
 		return c
 	}
 	last := history[len(history)-1]
 	top := uint64(0)
 	for _, s := range history {
-		top = max(top, value(s))
+		top = max(top, s.Lag)
 	}
-	c.Max = formatCount(int64(min(top, 1<<62)))
-	c.Summary = fmt.Sprintf("%s: %s now, at most %s in the last hour", title, formatCount(int64(min(value(last), 1<<62))), c.Max)
+	number := func(n uint64) string { return formatCount(int64(min(n, 1<<62))) } //nolint:gosec // bounded
+	c.Max = number(top)
+	c.Summary = fmt.Sprintf("%s: %s now, at most %s in the last hour", title, number(last.Lag), c.Max)
 	if len(history) < 2 {
 		return c
 	}
 	const margin = 2
-	var line strings.Builder
-	first := 0.0
+	points := make([]string, len(history))
 	for i, s := range history {
-		x := float64(width) * (1 - float64(last.At.Sub(s.At))/float64(historySpan))
-		y := float64(height-margin) - float64(height-2*margin)*float64(value(s))/float64(max(top, 1))
-		if i == 0 {
-			first = x
-		} else {
-			line.WriteByte(' ')
-		}
-		fmt.Fprintf(&line, "%.1f,%.1f", x, y)
+		x := sparkWidth * (1 - float64(last.At.Sub(s.At))/float64(chartSpan))
+		y := sparkHeight - margin - (sparkHeight-2*margin)*float64(s.Lag)/float64(max(top, 1))
+		points[i] = fmt.Sprintf("%.1f,%.1f", x, y)
 	}
-	c.Points = line.String()
-	c.Area = fmt.Sprintf("%.1f,%d %s %d,%d", first, height, c.Points, width, height)
+	c.Points = strings.Join(points, " ")
+	first, _, _ := strings.Cut(points[0], ",")
+	c.Area = fmt.Sprintf("%s,%d %s %d,%d", first, sparkHeight, c.Points, sparkWidth, sparkHeight)
 	return c
 }

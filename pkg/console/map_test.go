@@ -25,7 +25,9 @@ func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 			{Source: "Reviews", Target: "Reviews", Key: "of", Array: hostile},
 			{Source: "Idents", Target: "Users", Key: "user", Cascade: true},
 		},
-		Lag:      func(context.Context) (map[string]uint64, error) { return map[string]uint64{"mapping": 12, "cascade": 3}, lagError },
+		Lag: func(context.Context) (map[string]uint64, error) {
+			return map[string]uint64{"mapping": 12, "cascade": 3}, lagError
+		},
 		Overflow: func(source, _, _ string) uint64 { return map[string]uint64{"Books": 9}[source] },
 	}
 	v := &runs{}

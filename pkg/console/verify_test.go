@@ -66,7 +66,7 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 	done.Ended, done.Report = time.Now(), report
 	v.last = &done
 	r := is(t, f.get(f.Admin, "/console/verify"), http.StatusOK)
-	shows(t, r, "307 differences", "The first 200 of 307", "Verify again and repair", "/console/objects/Books/a%2Fb", `name="repair" value="true"`)
+	shows(t, r, "307 differences", "The first 200 of 307", "Verify again and repair", "/console/objects/Books/object/a%2Fb", `name="repair" value="true"`)
 	if strings.Contains(r.Text, hostile) || strings.Contains(r.Text, "hx-trigger") {
 		t.Error("a uuid is not escaped, or the page of a run that has ended asks for more")
 	}

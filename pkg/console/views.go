@@ -9,6 +9,7 @@ type Options struct {
 
 	Objects *Objects
 	Graph   *Graph
+	Live    *Live
 	Workers Workers
 	Verify  Verifier
 	Users   *Users
@@ -22,6 +23,7 @@ func (c *Console) views(o Options) (all []view) {
 	for _, v := range []view{
 		c.objects(o.Objects),
 		c.graph(o.Graph, o.Verify),
+		c.live(o.Live),
 		c.workers(o.Workers),
 		c.verify(o.Verify),
 		c.users(o.Users),

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/bus/deadletter"
@@ -62,7 +63,7 @@ type workersView struct{ workers Workers }
 // workerRow is a listener with its lag over time.
 type workerRow struct {
 	Worker
-	Lag lineChart
+	Lag spark
 }
 
 func (v workersView) list(r *request) error {
@@ -72,7 +73,7 @@ func (v workersView) list(r *request) error {
 	}
 	rows := make([]workerRow, len(all))
 	for i, w := range all {
-		rows[i] = workerRow{w, lagChart("lag of "+w.Name, v.workers.History(w.Name), sparkWidth, sparkHeight)}
+		rows[i] = workerRow{w, lagLine("lag of "+w.Name, v.workers.History(w.Name))}
 	}
 	if r.Partial() {
 		return r.Fragment("workers", "listeners", rows)
@@ -93,13 +94,22 @@ func (v workersView) one(r *request) error {
 		if w.Name != name {
 			continue
 		}
-		history := v.workers.History(name)
 		return r.Page("workers_one", w.Name, struct {
 			Worker
-			Lag, InFlight lineChart
-		}{w, lagChart("Events not delivered yet", history, historyWidth, historyHeight), flightChart("Events in flight", history, historyWidth, historyHeight)})
+			Chart drawnChart
+		}{w, workerChart(v.workers.History(name)).draw(time.Now())})
 	}
 	return notFound("there is no listener %s: it has no consumer on the bus", kit.Truncate(name, 100))
+}
+
+// workerChart is the chart of a listener's lag and of its events in flight.
+func workerChart(history []Sample) Chart {
+	lag, flight := Series{Name: "lag"}, Series{Name: "in flight"}
+	for _, s := range history {
+		lag.Points = append(lag.Points, Point{s.At, float64(s.Lag)})
+		flight.Points = append(flight.Points, Point{s.At, float64(s.Unacked)})
+	}
+	return Chart{ID: "history", Title: "Lag", Unit: "events", Series: []Series{lag, flight}}
 }
 
 func (v workersView) reset(r *request) error {

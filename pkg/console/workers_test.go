@@ -91,7 +91,7 @@ func TestWorkersAndDeadLettersAreShown(t *testing.T) {
 	if shows(t, part, "1234"); strings.Contains(part.Text, "<html") {
 		t.Error("htmx gets a whole page")
 	}
-	shows(t, is(t, f.get(f.Admin, "/console/workers/mapping"), http.StatusOK), "at most 5 events", "highest 1,200", "<polyline", `action="/console/workers/mapping/reset"`)
+	shows(t, is(t, f.get(f.Admin, "/console/workers/mapping"), http.StatusOK), "at most 5 events", "lag: now 7, at least 4", "in flight: now 3", "<polyline", `action="/console/workers/mapping/reset"`)
 	is(t, f.get(f.Admin, "/console/workers/none"), http.StatusNotFound)
 
 	first := is(t, f.get(f.Admin, "/console/letters?listener=mapping"), http.StatusOK)

@@ -32,6 +32,10 @@ func TestPages(t *testing.T) {
 		{"users", f.testUsers},
 		{"system", f.testSystem},
 		{"api", f.testAPI},
+		{"workers", f.testWorkers},
+		{"verify", f.testVerify},
+		{"live", f.testLive},
+		{"pages", f.testPages},
 	} {
 		if !t.Run(part.name, part.run) && part.name == "login" {
 			return

@@ -1,0 +1,115 @@
+// Live: shows events of /events as they come. A pause closes the stream and keeps the last id, from which the stream
+// continues afterwards, so nothing is missed as long as the log has it.
+'use strict';
+
+{
+  const most = 500; // events that are shown
+  const names = ['Store.Saved', 'Store.Updated', 'Store.Deleted', 'Binary.Uploaded', 'Binary.Deleted'];
+  const form = document.getElementById('live');
+  const list = document.getElementById('events');
+  const none = document.getElementById('none');
+  const status = document.getElementById('status');
+  const pause = document.getElementById('pause');
+  let source, last, timer, paused = false, received = 0, waiting = [];
+
+  const say = (text) => { if (status.textContent !== text) status.textContent = text; };
+  const element = (name, text, kind) => {
+    const e = document.createElement(name);
+    if (text !== undefined) e.textContent = text;
+    if (kind) e.className = kind;
+    return e;
+  };
+
+  function row(event) {
+    const item = element('li'), details = element('details'), summary = element('summary');
+    const kind = event.event.endsWith('Deleted') ? 'tag bad' : event.event.endsWith('Updated') ? 'tag' : 'tag good';
+    summary.append(element('time', event.time.slice(0, 19).replace('T', ' ')), ' ', element('span', event.event, kind), ' ', element('strong', event.store), ' ', element('code', event.uuid));
+    const body = element('pre', JSON.stringify(event, null, 2), 'code wrap');
+    body.tabIndex = 0;
+    const link = element('a', 'Open the object');
+    link.href = form.dataset.objects + '/' + encodeURIComponent(event.store) + '/object/' + encodeURIComponent(event.uuid);
+    details.append(summary, link, body);
+    item.append(details);
+    return item;
+  }
+
+  // Many events at once are added together, since each change of the page costs time.
+  function flush() {
+    timer = undefined;
+    const added = waiting.splice(0).slice(-most);
+    list.prepend(...added.reverse());
+    while (list.children.length > most) list.lastElementChild.remove();
+    none.hidden = list.children.length > 0;
+    count();
+  }
+  function add(item) {
+    waiting.push(item);
+    timer ??= setTimeout(flush, 100);
+  }
+  function count() {
+    const shown = list.children.length < received ? `, the latest ${list.children.length} are shown` : '';
+    const events = `${received} event${received === 1 ? '' : 's'}${shown}`;
+    say(paused ? `Paused after ${events}` : source?.readyState === EventSource.OPEN ? `Live, ${events}` : `Connecting, ${events}`);
+  }
+  function gap(text) {
+    add(element('li', text, 'warning'));
+  }
+
+  function open() {
+    close();
+    if (paused) return;
+    const query = new URLSearchParams();
+    for (const box of form.querySelectorAll('input:checked')) query.append(box.name, box.value);
+    if (last !== undefined) query.set('lastEventId', last);
+    const mine = source = new EventSource('/events?' + query);
+    const on = (name, act) => mine.addEventListener(name, (message) => {
+      if (mine !== source) return;
+      if (message.lastEventId) last = message.lastEventId;
+      act(JSON.parse(message.data));
+    });
+    for (const name of names) on(name, (event) => { received++; add(row(event)); });
+    on('ready', count);
+    on('reset', ({ reason }) => { gap(`Events were missed: ${reason}`); });
+    on('dropped', ({ reason }) => { console.info('events:', reason); });
+    mine.onopen = count;
+    // A stream that ends, for whatever reason, is opened again from the last id.
+    mine.onerror = () => {
+      if (mine !== source) return;
+      close();
+      say('The stream has ended; it is opened again in a moment');
+      setTimeout(() => { if (!source) open(); }, 1000 + 2000 * Math.random());
+    };
+  }
+  function close() {
+    source?.close();
+    source = undefined;
+  }
+
+  if (form) {
+    pause.addEventListener('click', () => {
+      paused = !paused;
+      pause.textContent = paused ? 'Resume' : 'Pause';
+      if (paused) close();
+      else open();
+      count();
+    });
+    document.getElementById('oldest').addEventListener('click', () => {
+      last = '0';
+      clear();
+      open();
+    });
+    document.getElementById('clear').addEventListener('click', clear);
+    form.addEventListener('change', open);
+    form.addEventListener('submit', (event) => event.preventDefault());
+    addEventListener('pagehide', close);
+    addEventListener('pageshow', (event) => { if (event.persisted) open(); });
+    open();
+  }
+  function clear() {
+    waiting = [];
+    received = 0;
+    list.replaceChildren();
+    none.hidden = false;
+    count();
+  }
+}
