@@ -26,6 +26,7 @@ func TestPages(t *testing.T) {
 		run  func(*testing.T)
 	}{
 		{"web example", f.testWebExample},
+		{"application", f.testApplication},
 		{"login", f.testLogin},
 		{"views", f.testViews},
 		{"objects", f.testObjects},

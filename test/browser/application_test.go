@@ -1,0 +1,67 @@
+package browser
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+)
+
+// testApplication logs in for a program that listens on this machine, as RFC 8252 has it: the page asks, and
+// its form may lead to the program.
+func (f *fixture) testApplication(t *testing.T) {
+	received := make(chan url.Values, 1)
+	program := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/signed-in" {
+			received <- r.URL.Query()
+		}
+		_, _ = fmt.Fprint(w, "<!doctype html><title>Done</title><main>You can close this page.</main>")
+	}))
+	defer program.Close()
+	const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+	sum := sha256.Sum256([]byte(verifier))
+	redirect := program.URL + "/signed-in"
+	query := url.Values{
+		"response_type": {"code"}, "redirect_uri": {redirect}, "state": {"x & y"},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+	}
+	f.open(t, "/auth/authorize?"+query.Encode())
+	f.shows(t, "A program on this device wants to act in your name: http://127.0.0.1/signed-in")
+	f.good(t, "login-application")
+	f.fill(t, "#login", "bob@example.com")
+	f.fill(t, "#password", "wrong")
+	f.press(t, "Log in")
+	f.shows(t, "The address or the password is wrong.")
+	f.good(t, "login-application-wrong")
+	f.fill(t, "#login", "bob@example.com")
+	f.fill(t, "#password", "another password")
+	f.press(t, "Log in")
+	f.shows(t, "You can close this page.")
+	var got url.Values
+	select {
+	case got = <-received:
+	case <-time.After(patience):
+		t.Fatal("the program received nothing")
+	}
+	if got.Get("state") != "x & y" || got.Get("code") == "" {
+		t.Fatalf("the program received %v", got)
+	}
+	body, err := json.Marshal(map[string]string{"grant_type": "authorization_code", "code": got.Get("code"), "redirect_uri": redirect, "code_verifier": verifier})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reply struct {
+		Token string `json:"access_token"`
+	}
+	f.request(t, "POST", "/auth/token", string(body), &reply)
+	var me struct{ UUID string }
+	f.request(t, "GET", "/auth/me", "", &me, "Authorization", "Bearer "+reply.Token)
+	if me.UUID == "" {
+		t.Error("the token is of nobody")
+	}
+}
