@@ -32,7 +32,7 @@ func TestMailsShowTheirLinksWholeAndRenderNothing(t *testing.T) {
 		m.ID, m.From, m.Date = string(rune('a'+i)), "Belfry <no-reply@example.com>", time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC)
 		f.Must(sender.Send(t.Context(), m))
 	}
-	for name, text := range map[string]string{"secret.eml": "To: x", ".hidden.eml": "", "20260103T000000.000000000Z-c.eml": "no mail"} {
+	for name, text := range map[string]string{"secret.eml": "To: secret@example.com\r\nContent-Type: text/plain\r\n\r\nsecret", ".hidden.eml": "", "20260103T000000.000000000Z-c.eml": "no mail"} {
 		f.Must(os.WriteFile(filepath.Join(string(in), name), []byte(text), 0o600))
 	}
 	list := is(t, f.get(f.Admin, "/console/mails"), http.StatusOK)
