@@ -10,6 +10,7 @@ import (
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/binary"
+	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -31,6 +32,7 @@ type StoreInfo struct {
 	Indexes [][]string // fields that lists can be filtered and sorted by
 	Schema  bool       // objects are validated
 	Users   bool       // objects are the users
+	Fixed   bool       // authentication alone writes the objects: the idents
 }
 
 // History returns the newest events of an object before a sequence of the log, 0 for all, the newest first: at most n.
@@ -79,6 +81,15 @@ func (v *objectsView) store(r *request) (StoreInfo, *store.Store, error) {
 		return info, st, nil
 	}
 	return StoreInfo{}, nil, notFound("there is no store %s", kit.Truncate(strings.ToValidUTF8(name, ""), 100))
+}
+
+// writable is store for what changes the objects.
+func (v *objectsView) writable(r *request) (StoreInfo, *store.Store, error) {
+	info, st, err := v.store(r)
+	if err == nil && info.Fixed {
+		err = errs.New(errs.Denied, "authentication alone writes %s, and counts them in their users: see the user of an ident, or `belfry user`", info.Name)
+	}
+	return info, st, err
 }
 
 func (v *objectsView) shown(name string) (StoreInfo, *store.Store) {

@@ -24,7 +24,7 @@ type checked struct {
 
 // newObject shows the form of a new object.
 func (v *objectsView) newObject(r *request) error {
-	info, _, err := v.store(r)
+	info, _, err := v.writable(r)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (v *objectsView) newObject(r *request) error {
 
 // create saves a new object.
 func (v *objectsView) create(r *request) error {
-	info, st, err := v.store(r)
+	info, st, err := v.writable(r)
 	if err != nil {
 		return err
 	}
@@ -73,6 +73,9 @@ func (r *request) again(err error, name, title string, data func(checked) any) e
 
 // update saves an object at the revision that was shown. If it has another one, both versions are shown.
 func (v *objectsView) update(r *request) error {
+	if _, _, err := v.writable(r); err != nil {
+		return err
+	}
 	info, st, shown, full, err := v.one(r)
 	if err != nil {
 		return err

@@ -116,9 +116,13 @@ func (v *objectsView) historyEvent(st *store.Store, e LogEvent, older []byte) hi
 
 // fieldLines returns the fields of an object, indented, without the braces around them.
 func fieldLines(o object.Object) string {
-	lines := strings.Split(indent(o.Encode()), "\n")
-	if len(lines) < 3 {
+	if len(o) == 0 {
 		return ""
+	}
+	text := indent(o.Encode())
+	lines := strings.Split(text, "\n")
+	if len(lines) < 3 {
+		return text // too large to be indented
 	}
 	return strings.Join(lines[1:len(lines)-1], "\n")
 }

@@ -150,22 +150,16 @@ func split(st *store.Store, body []byte) (editable, kept string, err error) {
 		return true
 	})
 	if len(others) > 0 {
-		kept = indentFields(others)
+		kept = readable(joinFields(others), maxKept)
 	}
-	return indentFields(own), kept, nil
+	return indent(joinFields(own)), kept, nil
 }
 
-func indentFields(fields [][]byte) string {
-	return indent(append(append([]byte{'{'}, bytes.Join(fields, []byte{','})...), '}'))
-}
+// maxKept is how much of what belfry keeps a page shows, in bytes: a mapped array can have 16 MiB.
+const maxKept = 256 << 10
 
-// indent returns JSON for people; what is no JSON as it is.
-func indent(text []byte) string {
-	var b bytes.Buffer
-	if err := json.Indent(&b, text, "", "  "); err != nil {
-		return string(text)
-	}
-	return b.String()
+func joinFields(fields [][]byte) []byte {
+	return append(append([]byte{'{'}, bytes.Join(fields, []byte{','})...), '}')
 }
 
 // Bounds of what is listed before a deletion.
@@ -194,6 +188,9 @@ type deletion struct {
 
 // askDelete lists what a deletion takes, and asks.
 func (v *objectsView) askDelete(r *request) error {
+	if _, _, err := v.writable(r); err != nil {
+		return err
+	}
 	info, st, shown, full, err := v.one(r)
 	if err != nil {
 		return err
@@ -264,7 +261,7 @@ func (v *objectsView) take(all []taken, name, uuid string) []taken {
 
 // delete deletes an object at the revision that was shown.
 func (v *objectsView) delete(r *request) error {
-	info, st, err := v.store(r)
+	info, st, err := v.writable(r)
 	if err != nil {
 		return err
 	}

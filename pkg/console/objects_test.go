@@ -320,3 +320,28 @@ func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
 		t.Errorf("asked for %v: %s", asked, r.Text)
 	}
 }
+
+func TestNobodyWritesWhatAuthenticationAloneWrites(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t, func(o *console.Objects) {
+		for i := range o.Stores {
+			o.Stores[i].Fixed = o.Stores[i].Name == "Authors"
+		}
+	})
+	const authors, austen = "/console/objects/Authors", "/console/objects/Authors/object/austen"
+	stored := l.save("Authors", "austen", `{"name":"Jane"}`)
+	for _, page := range []string{authors, austen} {
+		if r := is(t, l.get(l.Admin, page), http.StatusOK); strings.Contains(r.Text, "Delete…") || strings.Contains(r.Text, "New object") || strings.Contains(r.Text, "<textarea") {
+			t.Errorf("%s offers changes", page)
+		}
+	}
+	revision := fmt.Sprint(stored.Revision)
+	is(t, l.get(l.Admin, authors+"/new"), http.StatusForbidden)
+	is(t, l.get(l.Admin, austen+"/delete"), http.StatusForbidden)
+	is(t, l.post(l.Admin, authors+"/new", form("text", `{"name":"Emily"}`)), http.StatusForbidden)
+	is(t, l.post(l.Admin, austen, form("revision", revision, "text", `{"name":"Eve"}`)), http.StatusForbidden)
+	is(t, l.post(l.Admin, austen+"/delete", form("revision", revision)), http.StatusForbidden)
+	if now := l.read("Authors", "austen"); now.Revision != stored.Revision {
+		t.Errorf("the object was changed: %s", now.Body)
+	}
+}

@@ -193,7 +193,7 @@ func (v *usersView) showUser(ctx context.Context, r *request, user store.Stored,
 			p.Addresses = append(p.Addresses, address)
 		}
 	}
-	p.JSON = indented(a.User)
+	p.JSON = indent(a.User)
 	with(&p)
 	return r.page(status, "users_one", cmp.Or(p.Name, firstOf(p.Addresses), user.UUID), p)
 }
@@ -203,16 +203,4 @@ func firstOf(all []string) string {
 		return ""
 	}
 	return all[0]
-}
-
-// indented returns an object for people.
-func indented(body []byte) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if e.Encode(json.RawMessage(body)) != nil {
-		return string(body)
-	}
-	return strings.TrimSpace(b.String())
 }

@@ -1,9 +1,7 @@
 package console
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -183,7 +181,7 @@ func (v workersView) letter(r *request) error {
 		return err
 	}
 	id, err := strconv.ParseUint(text, 10, 63)
-	if err != nil {
+	if err != nil || id == 0 { // the bus takes 0 for no number
 		return notFound("there is no dead letter of this number")
 	}
 	l, err := v.workers.Letter(r.Context(), id)
@@ -193,19 +191,7 @@ func (v workersView) letter(r *request) error {
 	return r.Page("letters_one", fmt.Sprintf("Dead letter %d", l.ID), struct {
 		*deadletter.Letter
 		Body string
-	}{l, readable(l.Data)})
-}
-
-// readable returns JSON indented, other data as text, and no more than maxBody of it.
-func readable(data []byte) string {
-	var indented bytes.Buffer
-	if json.Indent(&indented, data, "", "  ") == nil {
-		data = indented.Bytes()
-	}
-	if len(data) > maxBody {
-		return strings.ToValidUTF8(string(data[:maxBody]), "") + "\n..."
-	}
-	return strings.ToValidUTF8(string(data), "\uFFFD")
+	}{l, readable(l.Data, maxBody)})
 }
 
 // act retries or drops the dead letters of a form.
@@ -229,7 +215,7 @@ func (v workersView) act(r *request) error {
 	n, problem := 0, ""
 	for _, text := range ids {
 		id, err := strconv.ParseUint(text, 10, 63)
-		if err != nil {
+		if err != nil || id == 0 {
 			return errs.New(errs.Invalid, "a dead letter has a number")
 		}
 		err = do(r.Context(), id)
