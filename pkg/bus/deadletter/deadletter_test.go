@@ -295,6 +295,9 @@ func TestDeadLettersAreSelected(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if len(page) > 1 {
+				t.Errorf("a page of %q has %d dead letters", name, len(page))
+			}
 			for _, l := range page {
 				ids = append(ids, l.ID)
 			}
