@@ -291,7 +291,7 @@ func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
 	all := []console.LogEvent{ // the newest first
 		{Sequence: 9, Envelope: event.Envelope{Event: event.StoreDeleted, Origin: "http", Object: []byte(`{"title":"Emma","year":1815}`)}},
 		{Sequence: 7, Envelope: event.Envelope{Event: event.StoreUpdated, Origin: "mapping", Object: []byte(`{"title":"Emma","year":1815}`),
-			Previous: object.Object{"title": []byte(`"Ema"`), "gone": []byte(`true`)}, Actor: &actor}},
+			Previous: object.Object{"title": []byte(`"Ema"`), "gone": []byte(`true`), "margin": []byte(`"secret-note"`)}, Actor: &actor}},
 		{Sequence: 5, Envelope: event.Envelope{Event: event.StoreSaved, Origin: "go", Object: []byte(`{"title":"Ema","gone":true}`)}},
 	}
 	var asked [2]any
@@ -311,6 +311,9 @@ func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
 	r := is(t, l.get(l.Admin, emma+"/history"), http.StatusOK)
 	shows(t, r, "does not exist any more", "Store.Deleted", "somebody", "mapping",
 		`<del>-   &#34;title&#34;: &#34;Ema&#34;</del>`, `<ins>+   &#34;title&#34;: &#34;Emma&#34;,</ins>`, `<ins>+   &#34;year&#34;: 1815</ins>`, `<del>-   &#34;gone&#34;: true,</del>`)
+	if strings.Contains(r.Text, "secret-note") {
+		t.Error("the history shows a private field")
+	}
 	if strings.Contains(r.Text, "<del>- </del>") {
 		t.Error("an object that was created shows an empty line that is removed")
 	}

@@ -242,7 +242,11 @@ func (f *fixture) picture(t *testing.T, name string) {
 	}
 	ctx, cancel := context.WithTimeout(f.tab, patience)
 	defer cancel()
-	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	take := chromedp.CaptureScreenshot() // what a screen shows
+	if *variants {
+		take = chromedp.FullScreenshot(100)
+	}
+	png, err := chromedp.Run(ctx, take)
 	if err != nil {
 		t.Fatal(err)
 	}
