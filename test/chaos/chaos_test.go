@@ -58,7 +58,7 @@ func soak(t *testing.T, kind world.Kind, rounds int) {
 		losses = 0
 	}
 	r, err := run.New(t.Context(), run.Options{
-		Deployment: w.Deployment(), Nemeses: nemeses(w), Loss: w.LogLoss(), LossEvery: losses, Ready: w.Ready, Belfry: process.Program(t), Seed: soak.Seed(),
+		Deployment: w.Deployment(), Nemeses: nemeses(w), Loss: w.LogLoss(), LossEvery: losses, Ready: w.Ready, Belfry: process.Commands(t), Seed: soak.Seed(),
 		Tag: fmt.Sprint("s", soak.Seed()), Ordered: kind == world.Files || kind == world.FilesAndBus, Accounts: true, ClockSteps: soak.Long(), Long: soak.Long(), Logf: t.Logf,
 	})
 	if err != nil {

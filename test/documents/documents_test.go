@@ -254,7 +254,7 @@ func TestServedDocumentsEqualThoseOfTheCommands(t *testing.T) {
 			}
 		}
 		for range 2 {
-			out, complaints, exit, err := process.Run(process.Program(t), append([]string{kind, "--config", everything}, flags...)...)
+			out, complaints, exit, err := process.Run(process.Commands(t), append([]string{kind, "--config", everything}, flags...)...)
 			if err != nil || exit != 0 {
 				t.Fatalf("belfry %s: %v, %d\n%s", kind, err, exit, complaints)
 			}
@@ -275,7 +275,7 @@ func TestCommandsRefuseAnInvalidConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{"openapi", "asyncapi"} {
-		out, complaints, exit, err := process.Run(process.Program(t), kind, "--config", file)
+		out, complaints, exit, err := process.Run(process.Commands(t), kind, "--config", file)
 		if err != nil || exit != 2 || out != "" || !strings.Contains(complaints, "stores.A.policy.get") {
 			t.Errorf("belfry %s: %v, %d, %q, %q", kind, err, exit, out, complaints)
 		}

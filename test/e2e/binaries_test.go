@@ -59,7 +59,7 @@ func TestAcknowledgedUploadsSurviveAKill(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	out, errOut, exit, err := process.Run(process.Program(t), "verify", "--deep", "--json", "--config", config)
+	out, errOut, exit, err := process.Run(process.Commands(t), "verify", "--deep", "--json", "--config", config)
 	if err != nil || exit != 0 {
 		t.Errorf("verify: exit %d, %v\n%s%s", exit, err, out, errOut)
 	}

@@ -138,7 +138,7 @@ func crash(ts *testscript.TestScript, _ bool, _ []string) {
 
 func runBelfry(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
-	out, errOut, exit, err := process.RunIn(ts.MkAbs("."), s.program, args...)
+	out, errOut, exit, err := process.RunIn(ts.MkAbs("."), s.commands, args...)
 	ts.Check(err)
 	s.exit, s.last = exit, response{body: []byte(out)}
 	_, _ = ts.Stdout().Write([]byte(out))
@@ -150,7 +150,7 @@ func runBelfry(ts *testscript.TestScript, neg bool, args []string) {
 
 func eventuallySays(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(kit.Await(patience, func() error {
-		out, errOut, exit, err := process.RunIn(ts.MkAbs("."), of(ts).program, args[1:]...)
+		out, errOut, exit, err := process.RunIn(ts.MkAbs("."), of(ts).commands, args[1:]...)
 		if err != nil {
 			return err
 		}

@@ -27,11 +27,11 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	program := process.Program(t)
+	program, commandLine := process.Program(t), process.Commands(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			env.Values[sessionKey{}] = newSession(env, program)
+			env.Values[sessionKey{}] = newSession(env, program, commandLine)
 			return nil
 		},
 		Cmds:                commands(),

@@ -18,7 +18,8 @@ type sessionKey struct{}
 
 // session is the state of one script.
 type session struct {
-	program  string
+	program  string // of serve
+	commands string // of other commands
 	client   *http.Transport
 	server   *process.Server // nil while none runs
 	last     response
@@ -40,9 +41,9 @@ type response struct {
 	body   []byte
 }
 
-func newSession(env *testscript.Env, program string) *session {
+func newSession(env *testscript.Env, program, commands string) *session {
 	s := &session{
-		program: program, client: &http.Transport{ResponseHeaderTimeout: patience},
+		program: program, commands: commands, client: &http.Transport{ResponseHeaderTimeout: patience},
 		test: testOf(env), listeners: map[string]*testListener{}, mails: mails{read: map[string]int{}},
 	}
 	env.Defer(func() {

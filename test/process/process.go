@@ -31,6 +31,17 @@ func Program(t testing.TB) string {
 	return program
 }
 
+// Commands returns the path of belfry as users run it, for commands other than serve: a process with the race
+// detector takes five times as long to start. What commands do at once is tested in one process, with the detector.
+func Commands(t testing.TB) string {
+	t.Helper()
+	program, err := programs.BelfryWithoutRace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
 // Main runs the tests of a package that uses StartBus.
 func Main(m *testing.M) {
 	if folder := os.Getenv(busFolder); folder != "" {

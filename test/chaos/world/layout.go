@@ -29,7 +29,10 @@ func (w *World) layOut(served string) {
 	case Dynamo, Cluster:
 		buses, each := 1, 2
 		if w.kind == Cluster {
-			buses, each = 3, 4
+			buses = 3
+			if w.clock != nil {
+				each = 4 // each process takes a second of computing time
+			}
 		}
 		server := backing.Dynoxide(w.t)
 		w.backend = server

@@ -30,7 +30,7 @@ const (
 	FilesAndBus Kind = "files-and-bus" // one process and a NATS server
 	Mongo       Kind = "mongodb"       // two fronts, two workers and a NATS server
 	Dynamo      Kind = "dynamodb"      // the same
-	Cluster     Kind = "cluster"       // four fronts, four workers and three NATS servers, on DynamoDB's stand-in
+	Cluster     Kind = "cluster"       // four fronts, four workers (in short runs two of each) and three NATS servers, on DynamoDB's stand-in
 )
 
 // Kinds returns all kinds.
