@@ -63,6 +63,10 @@ type NewUser struct {
 // CreateUser creates a user with an address, and the event Register; or a machine. Errors:
 // Invalid for an address, a password or fields that can't be used; Exists when the address is taken.
 func (s *Service) CreateUser(ctx context.Context, u NewUser) (store.Stored, error) {
+	// A form can have what no JSON of a client may, such as a NUL.
+	if _, err := object.Parse(u.Fields.Encode()); err != nil {
+		return store.Stored{}, err
+	}
 	if u.Machine {
 		if u.Login != "" || u.Password != "" || u.Validated {
 			return store.Stored{}, errs.New(errs.Invalid, "a machine has neither an address nor a password: it has API keys")

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Graph is what the view Map needs: the stores and how their objects are copied and deleted with each other.
@@ -66,8 +67,18 @@ func (e GraphMapping) Label() string {
 	return e.Target + "." + e.Array
 }
 
+// lagTime is how long the page waits for the lag: stores and mappings are shown without the bus, too.
+const lagTime = time.Second
+
 func (v mapView) show(r *request) error {
-	lag, err := v.g.Lag(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), lagTime)
+	defer cancel()
+	lag, err := v.g.Lag(ctx)
+	problem := ""
+	if err != nil {
+		r.RecordError(err)
+		problem, _ = messageOf(err)
+	}
 	edges := make([]mapEdge, len(v.g.Mappings))
 	for i, m := range v.g.Mappings {
 		e := mapEdge{GraphMapping: m, Worker: mappingWorker, LagKnown: err == nil}
@@ -90,9 +101,9 @@ func (v mapView) show(r *request) error {
 	return r.Page("map", "Map", struct {
 		drawing
 		All     []mapEdge
-		Problem error
+		Problem string
 		Run     *Verification
-	}{d, edges, err, v.last()})
+	}{d, edges, problem, v.last()})
 }
 
 func (v mapView) last() *Verification {

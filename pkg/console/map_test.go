@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"regexp"
 	"strings"
@@ -16,6 +17,7 @@ import (
 func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 	t.Parallel()
 	var lagError error
+	hangs := false
 	g := &console.Graph{
 		Stores: []string{"Alone", "Authors", "Books", "Idents", "Reviews", "Users"},
 		Mappings: []console.GraphMapping{
@@ -25,7 +27,11 @@ func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 			{Source: "Reviews", Target: "Reviews", Key: "of", Array: hostile},
 			{Source: "Idents", Target: "Users", Key: "user", Cascade: true},
 		},
-		Lag: func(context.Context) (map[string]uint64, error) {
+		Lag: func(ctx context.Context) (map[string]uint64, error) {
+			if hangs {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
 			return map[string]uint64{"mapping": 12, "cascade": 3}, lagError
 		},
 		Overflow: func(source, _, _ string) uint64 { return map[string]uint64{"Books": 9}[source] },
@@ -60,8 +66,15 @@ func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 		{Source: "Reviews", Target: "Books", Array: "reviews"}, {Source: "Reviews", Target: "Books", Array: "reviews"}, {Source: "Idents", Target: "Users"},
 	}}}
 	shows(t, is(t, f.get(f.Admin, "/console/map"), http.StatusOK), "2 differences", "1 difference<", "no differences")
-	lagError = errs.New(errs.Unavailable, "the bus is unavailable")
-	shows(t, is(t, f.get(f.Admin, "/console/map"), http.StatusOK), "The lag is not known", "unknown")
+	lagError = errs.Wrap(errors.New("dial nats://ada:secret@bus"), errs.Unavailable, "the bus is unavailable")
+	r = is(t, f.get(f.Admin, "/console/map"), http.StatusOK)
+	shows(t, r, "The lag is not known: the bus is unavailable", "unknown")
+	if strings.Contains(r.Text, "secret") {
+		t.Error("the text of another server is shown")
+	}
+	lagError, hangs = nil, true // until the page gives up
+	shows(t, is(t, f.get(f.Admin, "/console/map"), http.StatusOK), "The lag is not known", `href="/console/objects/Alone"`)
+	hangs = false
 	is(t, f.get("", "/console/map"), http.StatusSeeOther)
 	is(t, f.get(f.User, "/console/map"), http.StatusForbidden)
 

@@ -237,6 +237,7 @@ func TestAnAdminCreatesUsers(t *testing.T) {
 	for form, says := range map[string]string{
 		"kind=person&login=nobody": "is no e-mail address", "kind=person&login=" + bob: "there is an account with this login already",
 		"kind=person&login=eve@example.com&password=short": "must have 8 to 1024 bytes", "": "is no e-mail address",
+		"kind=machine&name=a%00b": "a NUL character", "kind=person&login=eve@example.com&name=%00": "a NUL character",
 	} {
 		r := is(t, f.post(f.Admin, "/console/users", form), http.StatusBadRequest)
 		shows(t, r, says)
