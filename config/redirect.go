@@ -31,7 +31,7 @@ func parseAppRedirect(text string) (string, error) {
 	case u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || !strings.HasPrefix(text, u.Scheme+":"):
 		return "", errors.New("expected a scheme in lower case and a path, such as https://app.example.com/signed-in or com.example.app:/signed-in")
 	case path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") && u.Path != "/":
-		return "", errors.New("the path has segments that are empty, . or ..")
+		return "", errors.New(`the path has "." or ".." or an empty segment`)
 	}
 	return text, checkScheme(u)
 }

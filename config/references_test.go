@@ -195,7 +195,7 @@ func TestAuthentication(t *testing.T) {
 			`2:179: authentication.redirects[8]: a redirect has no wildcards: name each, not "https://*.a.example/"`,
 			`2:203: authentication.redirects[9]: expected a host, not "https:/x"`,
 			`2:213: authentication.redirects[10]: expected a scheme in lower case and a path, such as https://app.example.com/signed-in or com.example.app:/signed-in, not "https://a.example"`,
-			`2:232: authentication.redirects[11]: the path has segments that are empty, . or .., not "https://a.example/../x"`,
+			`2:232: authentication.redirects[11]: the path has "." or ".." or an empty segment, not "https://a.example/../x"`,
 			`2:256: authentication.redirects[12]: a scheme of one's own is a domain name in reverse, such as com.example.app:/signed-in, not "app:/x"`,
 			`2:264: authentication.redirects[13]: expected a scheme in lower case and a path, such as https://app.example.com/signed-in or com.example.app:/signed-in, not "javascript:x"`,
 			`2:278: authentication.redirects[14]: expected a scheme in lower case and a path, such as https://app.example.com/signed-in or com.example.app:/signed-in, not "A.example:/x"`,

@@ -41,7 +41,7 @@ func TestMailsShowTheirLinksWholeAndRenderNothing(t *testing.T) {
 		t.Errorf("not the latest first, or too many: %s", list.Text)
 	}
 	one := is(t, f.get(f.Admin, "/console/mails/20260101T000000.000000000Z-a.eml"), http.StatusOK)
-	shows(t, one, `href="`+strings.ReplaceAll(strings.ReplaceAll(link, "&", "&amp;"), "=", "=")+`"`, "&lt;script&gt;1", "&lt;script&gt;2", "onclick=&#34;x&#34;")
+	shows(t, one, `href="`+strings.ReplaceAll(link, "&", "&amp;")+`"`, "&lt;script&gt;1", "&lt;script&gt;2", "onclick=&#34;x&#34;")
 	if strings.Contains(one.Text, "<script>1") || strings.Contains(one.Text, "<script>2") || strings.Contains(one.Text, `href="javascript`) || strings.Contains(one.Text, "<iframe") {
 		t.Errorf("the mail is rendered: %s", one.Text)
 	}

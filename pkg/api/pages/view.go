@@ -46,7 +46,7 @@ type Store struct {
 }
 
 // messages explain the reasons of failures.
-var messages = map[string]string{
+var messages = map[string]string{ //nolint:gosec // no credentials
 	"denied":      "The address or the password is wrong, or you refused.",
 	"disabled":    "This account is disabled. Ask those who run this service.",
 	"unknown":     "There is no account with this address.",

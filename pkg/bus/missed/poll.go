@@ -46,7 +46,7 @@ func (w *Watch) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := s.state.clone()
+	before := s.clone()
 	found := s.observe(o)
 	renewed := s.renew(w.instance, o.at)
 	if err := w.keep(ctx, s, len(found) > 0 || renewed || s.differs(before)); err != nil {
@@ -200,7 +200,7 @@ func (w *Watch) keep(ctx context.Context, s *stored, changed bool) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.current = *s.state.clone()
+	w.current = *s.clone()
 	return nil
 }
 
