@@ -34,7 +34,7 @@ const (
 	clockCheckMin  = time.Second
 	clockCheckMax  = 10 * time.Second
 	renewalGap     = 2    // AckWaits between two renewals, and before the first without a step: within them, what nobody holds is redelivered
-	renewalGapMax  = 64   // AckWaits between two renewals without a step
+	renewalGapMax  = 1024 // AckWaits between two renewals without a step: more than there are processes, since each renews
 	renewedAtOnce  = 1000 // heartbeats between two flushes
 	renewedAtMost  = 1_000_000
 )

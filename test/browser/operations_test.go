@@ -123,6 +123,13 @@ func (f *fixture) testLive(t *testing.T) {
 	if text := f.text(t); !strings.Contains(text, "live-2") || strings.Contains(text, "live-book") {
 		t.Errorf("an event was missed, or one that is not chosen is shown: %s", text)
 	}
+	f.click(t, "#events li:first-child summary")
+	f.until(t, func() error {
+		if body := f.get(t, `document.querySelector('#events li:first-child pre').textContent`); !strings.Contains(body, `"uuid": "live-3"`) {
+			return fmt.Errorf("the event is shown as %q", body)
+		}
+		return nil
+	})
 	f.good(t, "console-live")
 	f.press(t, "From the oldest event")
 	f.shows(t, "austen")

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ type fixture struct {
 	t    *testing.T
 	bus  *bus.Bus
 	file string
+
+	children []*child
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -87,6 +90,7 @@ func (w *fixture) start(role string, env ...string) *child {
 		close(c.done)
 	}()
 	w.t.Cleanup(c.kill)
+	w.children = append(w.children, c)
 	return c
 }
 
@@ -143,8 +147,32 @@ func (w *fixture) eventually(what string, condition func() bool) {
 		}
 		return errors.New(what)
 	}); err != nil {
-		w.t.Fatalf("not true after two minutes: %v", err)
+		w.t.Fatalf("not true after two minutes: %v\n%s", err, w.state())
 	}
+}
+
+// state says what the listener has handled, and what its consumers and its processes are doing. It ends the processes.
+func (w *fixture) state() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d events are handled\n", w.distinct())
+	for _, name := range []string{bus.StreamEvents, bus.StreamRetry} {
+		stream, err := w.bus.JetStream().Stream(w.t.Context(), name)
+		if err != nil {
+			fmt.Fprintln(&b, name, err)
+			continue
+		}
+		for c := range stream.ListConsumers(w.t.Context()).Info() {
+			fmt.Fprintf(&b, "%s.%s: delivered %d, acknowledged %d, pending %d, unacknowledged %d, redelivered %d, requests %d\n",
+				name, c.Name, c.Delivered.Stream, c.AckFloor.Stream, c.NumPending, c.NumAckPending, c.NumRedelivered, c.NumWaiting)
+		}
+	}
+	for i, c := range w.children {
+		if !c.ended() {
+			_ = c.cmd.Process.Signal(syscall.SIGQUIT) // it prints its goroutines
+			fmt.Fprintf(&b, "process %d ends with %d:\n%s\n", i, c.exit(), c.stderr.String())
+		}
+	}
+	return b.String()
 }
 
 // idle reports whether the listener has acknowledged all events.

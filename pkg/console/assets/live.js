@@ -20,15 +20,24 @@
     return e;
   };
 
-  function row(event) {
+  // The text of an event, indented if it is the same JSON then and not much longer: numbers of many digits are kept, and
+  // JSON that is nested deeply does not fill the memory.
+  function body(raw) {
+    const event = JSON.parse(raw);
+    const nested = (raw.match(/[{[]/g) ?? []).length;
+    return nested <= 1000 && JSON.stringify(event) === raw ? JSON.stringify(event, null, 2) : raw;
+  }
+
+  function row(event, raw) {
     const item = element('li'), details = element('details'), summary = element('summary');
     const kind = event.event.endsWith('Deleted') ? 'tag bad' : event.event.endsWith('Updated') ? 'tag' : 'tag good';
     summary.append(element('time', event.time.slice(0, 19).replace('T', ' ')), ' ', element('span', event.event, kind), ' ', element('strong', event.store), ' ', element('code', event.uuid));
-    const body = element('pre', JSON.stringify(event, null, 2), 'code wrap');
-    body.tabIndex = 0;
+    const text = element('pre', '', 'code wrap');
+    text.tabIndex = 0;
+    details.addEventListener('toggle', () => { text.textContent = body(raw); }, { once: true });
     const link = element('a', 'Open the object');
     link.href = form.dataset.objects + '/' + encodeURIComponent(event.store) + '/object/' + encodeURIComponent(event.uuid);
-    details.append(summary, link, body);
+    details.append(summary, link, text);
     item.append(details);
     return item;
   }
@@ -65,9 +74,9 @@
     const on = (name, act) => mine.addEventListener(name, (message) => {
       if (mine !== source) return;
       if (message.lastEventId) last = message.lastEventId;
-      act(JSON.parse(message.data));
+      act(JSON.parse(message.data), message.data);
     });
-    for (const name of names) on(name, (event) => { received++; add(row(event)); });
+    for (const name of names) on(name, (event, raw) => { received++; add(row(event, raw)); });
     on('ready', count);
     on('reset', ({ reason }) => { gap(`Events were missed: ${reason}`); });
     on('dropped', ({ reason }) => { console.info('events:', reason); });
