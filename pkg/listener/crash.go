@@ -2,7 +2,6 @@ package listener
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"belfry/pkg/backoff"
@@ -12,12 +11,19 @@ import (
 // own panics. After AckWait the bus redelivers every event that the process had
 // in flight, so the delivery count alone does not identify the culprit. Events
 // whose delivery count exceeds MaxAttempts are suspected poison messages: they
-// are handled one at a time, after a random delay. Innocent ones are acknowledged
-// and drop out; the poison message keeps crashing the process until its delivery
-// count reaches the limit of poison, and becomes a dead letter.
+// are handled one at a time, after a delay. Innocent ones are acknowledged and drop
+// out; the poison message keeps crashing the process until its delivery count
+// reaches the limit of poison, and becomes a dead letter.
+//
+// The delays decide which innocent ones are handled before the process crashes again.
+// Were they random, one of some hundred would come too late each time, and become
+// a dead letter too. So an event that is late in one attempt is early in the next:
+// of two consecutive attempts, an event comes before any other in exactly one,
+// whatever their delivery counts.
 const (
-	crashLimit     = 10          // deliveries beyond twice MaxAttempts that identify a poison message
-	isolationDelay = time.Second // at most, before a suspected poison message is handled
+	crashLimit     = 10                 // deliveries beyond twice MaxAttempts that identify a poison message
+	isolationDelay = time.Second        // at most, before a suspected poison message is handled
+	golden         = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio: its multiples are far from each other
 )
 
 // suspected reports whether an event may have crashed a process.
@@ -31,9 +37,19 @@ func (r *runner) poison(d *delivery) bool {
 	return r.spec.MaxAttempts > 0 && d.deliveries > 2*r.spec.MaxAttempts+crashLimit
 }
 
+// isolation is the delay before a suspected poison message is handled.
+func isolation(sequence uint64, deliveries int) time.Duration {
+	const bits = 30
+	delay := time.Duration(sequence*golden>>(64-bits)) * isolationDelay >> bits //nolint:gosec // bits are few
+	if deliveries%2 == 0 {
+		return isolationDelay - delay
+	}
+	return delay
+}
+
 // isolate handles a suspected poison message.
 func (r *runner) isolate(ctx context.Context, d *delivery) {
-	if backoff.Sleep(r.stopping, rand.N(isolationDelay)) != nil {
+	if backoff.Sleep(r.stopping, isolation(d.Sequence, d.deliveries)) != nil {
 		r.nak(d, 0)
 		return
 	}

@@ -58,3 +58,31 @@ func TestAnEventThatCrashesProcessesBecomesADeadLetter(t *testing.T) {
 		t.Errorf("the event was handled %d times", n)
 	}
 }
+
+// A poison message crashes the process each time. What is suspected with it comes before it soon, so that it is not
+// taken for one.
+func TestASuspectComesBeforeAnyOtherInOneOfTwoAttempts(t *testing.T) {
+	const within = time.Second
+	for poison := uint64(1); poison < 60; poison++ {
+		for innocent := poison + 1; innocent < 60; innocent++ {
+			for _, more := range []int{0, 1} { // deliveries of one of them
+				earlier := 0
+				for attempt := 2; attempt < 4; attempt++ {
+					a, b := listener.Isolation(innocent, attempt+more), listener.Isolation(poison, attempt)
+					if a < 0 || a > within {
+						t.Fatalf("event %d waits for %s", innocent, a)
+					}
+					if (a - b).Abs() < time.Millisecond {
+						t.Errorf("events %d and %d come %s after each other", innocent, poison, a-b)
+					}
+					if a < b {
+						earlier++
+					}
+				}
+				if earlier != 1 {
+					t.Errorf("event %d, delivered %d times more, comes before event %d in %d of two attempts", innocent, more, poison, earlier)
+				}
+			}
+		}
+	}
+}

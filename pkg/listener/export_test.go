@@ -33,3 +33,6 @@ func Renew(ctx context.Context, b Bus, spec Spec) error {
 	}
 	return r.renew(ctx, unacked)
 }
+
+// Isolation is isolation.
+func Isolation(sequence uint64, deliveries int) time.Duration { return isolation(sequence, deliveries) }
