@@ -9,6 +9,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -219,10 +220,10 @@ func (b *Bus) drain(ctx context.Context) error {
 		return nil
 	}
 	defer b.conn.Close()
-	if !b.conn.IsConnected() {
-		return nil
-	}
-	if err := b.conn.Drain(); err != nil {
+	switch err := b.conn.Drain(); {
+	case errors.Is(err, nats.ErrConnectionReconnecting), errors.Is(err, nats.ErrConnectionClosed):
+		return nil // nothing can be sent
+	case err != nil:
 		return fmt.Errorf("drain the bus: %w", err)
 	}
 	select {
