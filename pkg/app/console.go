@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"belfry/config"
+	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apidoc/openapi"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
@@ -11,11 +13,11 @@ import (
 )
 
 // console returns the options of the console, nil for none.
-func (a *App) console() (*console.Options, error) {
+func (a *App) console(k *model.Contract) (*console.Options, error) {
 	if !a.config.Console.Enabled {
 		return nil, nil
 	}
-	document, err := OpenAPI(a.config)
+	document, err := openapi.Document(k)
 	if err != nil {
 		return nil, err
 	}

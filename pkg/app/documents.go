@@ -39,12 +39,13 @@ func describe(c *config.Config, write writer) ([]byte, error) {
 	return write(k)
 }
 
+// contract is what the documents of this process describe.
+func (a *App) contract() (*model.Contract, error) {
+	return model.Of(a.config, Version(), a.config.BaseURLAt(a.HTTPAddress()))
+}
+
 // documents returns the documents that are served.
-func (a *App) documents() ([]system.Document, error) {
-	k, err := model.Of(a.config, Version(), a.config.BaseURLAt(a.HTTPAddress()))
-	if err != nil {
-		return nil, err
-	}
+func (a *App) documents(k *model.Contract) ([]system.Document, error) {
 	var all []system.Document
 	for _, d := range []struct {
 		on    bool

@@ -75,14 +75,18 @@ func (a *App) serveHTTP(context.Context) error {
 	f := &a.front
 	o := api.Options{Ready: a.ready, Degraded: a.degraded, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Pages: a.pages}
 	if a.has(roleFront) {
-		documents, err := a.documents()
+		contract, err := a.contract()
+		if err != nil {
+			return err
+		}
+		documents, err := a.documents(contract)
 		if err != nil {
 			return err
 		}
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
 		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, documents, limits(a.config.Limits)
 		o.Development = a.config.Development
-		if o.Console, err = a.console(); err != nil {
+		if o.Console, err = a.console(contract); err != nil {
 			return err
 		}
 		o.Site, o.Static = a.site(), a.static()
