@@ -5,8 +5,6 @@
 package pages
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"net/url"
 
@@ -66,27 +64,7 @@ func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 	for name, path := range o.Paths {
 		r.HandleGetPage(path, calls.Limit(kit.Read, func(x *kit.Exchange) error { return h.page(x, name) }))
 	}
-	mountStyle(r, o.Templates.style)
-}
-
-// mountStyle adds the route of the style sheet.
-func mountStyle(r *kit.Router, style []byte) {
-	sum := sha256.Sum256(style)
-	tag := hex.EncodeToString(sum[:16])
-	r.HandleGetPage(stylePath, func(x *kit.Exchange) error {
-		match, err := x.IfNoneMatch()
-		if err != nil {
-			return err
-		}
-		x.SetHeader("Etag", `"`+tag+`"`)
-		x.SetHeader("Cache-Control", "no-cache")
-		if match.Given && match.MatchWeak(tag) {
-			x.WriteHeader(http.StatusNotModified)
-			return nil
-		}
-		x.Send(http.StatusOK, "text/css; charset=utf-8", style)
-		return nil
-	})
+	r.HandleGetPage(stylePath, kit.Fixed("text/css; charset=utf-8", o.Templates.style))
 }
 
 // page replies with a page. Its URL may have the token of a mail, so nothing may store the
