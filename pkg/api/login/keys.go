@@ -66,11 +66,7 @@ func (h *handler) keys(x *kit.Exchange) error {
 }
 
 func (h *handler) revokeKey(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	id, err := x.UUID()
+	session, id, err := h.requireLoginFor(x)
 	if err != nil {
 		return err
 	}

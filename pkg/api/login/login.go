@@ -168,12 +168,16 @@ func (h *handler) sessions(x *kit.Exchange) error {
 	return x.SendJSON(map[string]any{"sessions": list})
 }
 
-func (h *handler) revoke(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
+// requireLoginFor returns the session of who is logged in, and the id in the path of what belongs to them.
+func (h *handler) requireLoginFor(x *kit.Exchange) (session *auth.Session, id string, err error) {
+	if session, err = h.requireLogin(x); err == nil {
+		id, err = x.UUID()
 	}
-	id, err := x.UUID()
+	return session, id, err
+}
+
+func (h *handler) revoke(x *kit.Exchange) error {
+	session, id, err := h.requireLoginFor(x)
 	if err != nil {
 		return err
 	}
@@ -187,11 +191,7 @@ func (h *handler) revoke(x *kit.Exchange) error {
 }
 
 func (h *handler) unlink(x *kit.Exchange) error {
-	session, err := h.requireLogin(x)
-	if err != nil {
-		return err
-	}
-	uuid, err := x.UUID()
+	session, uuid, err := h.requireLoginFor(x)
 	if err != nil {
 		return err
 	}
