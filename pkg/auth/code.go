@@ -2,8 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"strings"
 	"time"
@@ -33,10 +31,7 @@ const (
 )
 
 // codeUUID is the uuid of a code in the store of tokens.
-func codeUUID(code string) string {
-	sum := sha256.Sum256([]byte(code))
-	return "code-" + hex.EncodeToString(sum[:])
-}
+func codeUUID(code string) string { return "code-" + hexDigest(code) }
 
 // issueCode returns a code for a user who has logged in for an application. A code is of no use
 // once all sessions of the user were ended.

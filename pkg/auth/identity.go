@@ -2,8 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/mail"
 	"strings"
@@ -59,8 +57,7 @@ func identUUID(id, provider string) string {
 	if uuid := id + "_" + provider; object.ValidUUID(uuid) {
 		return uuid
 	}
-	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:]) + "_" + provider
+	return hexDigest(id) + "_" + provider
 }
 
 // identFields are the fields of the ident, without its user.

@@ -2,8 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/url"
 	"time"
@@ -36,10 +34,7 @@ const (
 
 // flowUUID is the uuid of a flow by the parameter of the callback that identifies
 // it: the state, or the request token of OAuth 1.
-func flowUUID(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return "flow-" + hex.EncodeToString(sum[:])
-}
+func flowUUID(key string) string { return "flow-" + hexDigest(key) }
 
 // flowName is the part of a flow's uuid that is in the name of its cookie.
 func flowName(uuid string) string { return uuid[len("flow-"):][:12] }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"strings"
 )
 
@@ -33,6 +34,12 @@ func randomText(size int) string {
 func digest(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return b64.EncodeToString(sum[:])
+}
+
+// hexDigest is the hash of a text as a part of a uuid.
+func hexDigest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 // secretMatches reports whether a text is the secret with this digest.
