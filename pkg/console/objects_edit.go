@@ -37,11 +37,7 @@ func (v *objectsView) create(r *request) error {
 	if err != nil {
 		return err
 	}
-	form, err := r.Form()
-	if err != nil {
-		return err
-	}
-	ctx, err := r.Call()
+	form, ctx, err := r.Submitted()
 	if err != nil {
 		return err
 	}
@@ -173,11 +169,7 @@ func (v *objectsView) check(r *request) error {
 	if err != nil {
 		return err
 	}
-	form, err := r.Form()
-	if err != nil {
-		return err
-	}
-	ctx, err := r.Call()
+	form, ctx, err := r.Submitted()
 	if err != nil {
 		return err
 	}

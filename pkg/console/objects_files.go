@@ -192,11 +192,7 @@ func (v *objectsView) deleteFile(r *request) error {
 	if err != nil {
 		return err
 	}
-	form, err := r.Form()
-	if err != nil {
-		return err
-	}
-	ctx, err := r.Call()
+	form, ctx, err := r.Submitted()
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,16 @@ func (r *request) Form() (url.Values, error) {
 	return r.Request.PostForm, nil
 }
 
+// Submitted returns the fields of the form that a POST has sent, and the context of what the admin does with them.
+func (r *request) Submitted() (url.Values, context.Context, error) {
+	form, err := r.Form()
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, err := r.Call()
+	return form, ctx, err
+}
+
 // Query returns a parameter of the URL.
 func (r *request) Query(name string) string { return r.Request.URL.Query().Get(name) }
 

@@ -30,11 +30,7 @@ func (v *usersView) newForm(r *request) error {
 
 // create creates a user, or a machine.
 func (v *usersView) create(r *request) error {
-	values, err := r.Form()
-	if err != nil {
-		return err
-	}
-	ctx, err := r.Call()
+	values, ctx, err := r.Submitted()
 	if err != nil {
 		return err
 	}
