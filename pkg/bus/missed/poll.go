@@ -127,7 +127,7 @@ func (w *Watch) observe(ctx context.Context) (observation, error) {
 // electionMin is the shortest time without word from a leader until the other servers elect one.
 const electionMin = 4 * time.Second
 
-// leads reports whether the leader of a log still is the leader: it has heard from most servers since less time than
+// leads reports whether the leader of a log still is the leader: most servers have replied to it within less time than
 // they need to elect another one. A leader that was cut off replies for a while with what it had, while the others
 // go on: the log would seem to have lost its end.
 func leads(c *jetstream.ClusterInfo) bool {

@@ -32,7 +32,7 @@ type Log struct {
 
 	mu       sync.Mutex
 	received map[string]bool // ids
-	heard    []history.Event // the same since the last call of Received, with their contents
+	recorded []history.Event // the same since the last call of Received, with their contents
 	failures []string
 }
 
@@ -128,7 +128,7 @@ func (l *Log) receive(m jetstream.Msg) {
 	if l.ours(&e) {
 		l.received[e.ID] = true
 		if meta, err := m.Metadata(); err == nil {
-			l.heard = append(l.heard, history.Event{Envelope: e, Sequence: meta.Sequence.Stream})
+			l.recorded = append(l.recorded, history.Event{Envelope: e, Sequence: meta.Sequence.Stream})
 		}
 	}
 	_ = m.Ack() // one that is lost brings the event again
@@ -241,7 +241,7 @@ func (l *Log) Received(ctx context.Context, want []history.Event) (ids map[strin
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ids, failures = l.received, l.failures
-	l.received, l.heard, l.failures = map[string]bool{}, nil, nil
+	l.received, l.recorded, l.failures = map[string]bool{}, nil, nil
 	return ids, failures
 }
 

@@ -19,10 +19,10 @@ func (l *Log) Lost() []history.Event {
 	<-l.consumes.Closed()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	heard := l.heard
-	l.heard = nil
-	slices.SortStableFunc(heard, func(a, b history.Event) int { return cmp.Compare(a.Sequence, b.Sequence) })
-	return heard
+	events := l.recorded
+	l.recorded = nil
+	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return events
 }
 
 // Reopen listens to the log that follows a lost one, from its beginning, once it is there.
