@@ -24,6 +24,21 @@ func say(t *testing.T, code int, in string, args ...string) (out, errOut string)
 	return o.String(), e.String()
 }
 
+// serve serves a configuration until the test ends.
+func serve(t *testing.T, file string) *app.App {
+	t.Helper()
+	c, err := config.Load(file, os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.Start(t.Context(), c, logger(c.Log, os.Stderr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Stop(t.Context()) })
+	return a
+}
+
 func TestUsersOnTheCommandLine(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "belfry.yaml")
@@ -92,15 +107,7 @@ func TestUsersOnTheCommandLine(t *testing.T) {
 		if served {
 			break
 		}
-		c, err := config.Load(file, os.LookupEnv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := app.Start(t.Context(), c, logger(c.Log, os.Stderr))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = a.Stop(t.Context()) })
+		serve(t, file)
 		served = true
 	}
 	say(t, 0, "", user("delete", "ada@example.com", "--yes")...)
@@ -133,15 +140,7 @@ func TestAPIKeysOnTheCommandLine(t *testing.T) {
 	if len(early) != 66 || !strings.Contains(errOut, early[:22]) || strings.Contains(errOut, strings.TrimSpace(early)) {
 		t.Errorf("%q, %q", early, errOut)
 	}
-	c, err := config.Load(file, os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := app.Start(t.Context(), c, logger(c.Log, os.Stderr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = a.Stop(t.Context()) })
+	a := serve(t, file)
 	status := func(token string) int {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.HTTPAddress()+"/auth/me", nil)

@@ -118,6 +118,17 @@ func (q *quotas) holds(s *binary.Service, ctx context.Context, size int64) (*io.
 	return client, done
 }
 
+// begins is holds, once the first byte has been counted.
+func (q *quotas) begins(s *binary.Service, ctx context.Context, size int64) (*io.PipeWriter, <-chan error) {
+	q.Helper()
+	client, done := q.holds(s, ctx, size)
+	_, err := io.WriteString(client, "x")
+	q.must(err)
+	_, err = client.Write(nil) // is read once the byte before has been counted
+	q.must(err)
+	return client, done
+}
+
 // sends uploads so many bytes, and asserts whether the quota refuses them.
 func (q *quotas) sends(s *binary.Service, ctx context.Context, size int, refused bool) {
 	q.Helper()

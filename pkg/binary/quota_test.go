@@ -200,11 +200,7 @@ func TestAnUploadThatStallsForLongerThanTheGracePeriodIsNotFree(t *testing.T) {
 	t.Parallel()
 	q := newQuotas(t, binary.Quota{User: 100_000})
 	ann := q.from("ann", "")
-	client, done := q.holds(q.Service, ann, 90_000)
-	_, err := io.WriteString(client, "x")
-	q.must(err)
-	_, err = client.Write(nil) // is read once the byte before has been counted
-	q.must(err)
+	client, done := q.begins(q.Service, ann, 90_000)
 	q.pass(2 * quotaGrace)
 	q.sends(q.process(), ann, 50_000, false)
 	_, _ = io.WriteString(client, content(89_999)) // fails once it is refused
@@ -222,11 +218,7 @@ func TestWhatAKilledProcessHasReservedCountsUntilItsSlotEnds(t *testing.T) {
 	t.Parallel()
 	q := newQuotas(t, binary.Quota{User: 100_000})
 	ann := q.from("ann", "")
-	client, done := q.holds(q.Service, ann, 90_000)
-	_, err := io.WriteString(client, "x")
-	q.must(err)
-	_, err = client.Write(nil) // is read once the byte before has been counted
-	q.must(err)
+	client, done := q.begins(q.Service, ann, 90_000)
 	other := q.process()
 	q.sends(other, ann, 10_010, true)
 	q.pass(quotaCounts)
