@@ -132,7 +132,7 @@ func (h *handler) issueCode(x *kit.Exchange, f form, app *auth.Application) (ses
 }
 
 // formReasonOf is the reason why a login failed that the user can mend on the page; "" for
-// others, which the application is told.
+// others, which are reported to the application.
 func formReasonOf(err error) string {
 	var protocol *auth.ProtocolError
 	if err == nil || errors.As(err, &protocol) || errors.Is(err, auth.ErrDisabled) {

@@ -227,7 +227,7 @@ func TestNoBrowserIsSentWhereNoRedirectIsConfigured(t *testing.T) {
 	plain.Do("POST", "/auth/token", `{}`).Want(404)
 }
 
-// What is wrong with a request is told to the application, whose redirect is configured.
+// What is wrong with a request is reported to the application, whose redirect is configured.
 func TestAnApplicationIsToldWhatIsWrong(t *testing.T) {
 	f := startApplications(t)
 	f.Register("ada@example.com", "a fine password")
