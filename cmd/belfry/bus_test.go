@@ -112,7 +112,8 @@ func TestCommandsOfTheConfiguredBus(t *testing.T) {
 	say(1, "can't connect to the bus at nats://127.0.0.1:", "listener", "list")
 }
 
-func TestAnInterruptedTailSucceeds(t *testing.T) {
+// Whoever follows events learns that nothing follows them anymore.
+func TestAnInterruptedTailExitsWith130(t *testing.T) {
 	_, file := served(t, 2)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -133,7 +134,7 @@ func TestAnInterruptedTailSucceeds(t *testing.T) {
 	if lines.Scan() {
 		t.Errorf("more is printed: %s", lines.Text())
 	}
-	if got := <-code; got != exitDone {
+	if got := <-code; got != exitInterrupted {
 		t.Errorf("exit %d: %s", got, errOut.String())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -108,19 +109,26 @@ func TestServeStopsGracefully(t *testing.T) {
 	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {format: json}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancelCause(t.Context())
 	banner, out := io.Pipe()
 	go func() {
 		said := make([]byte, 1024)
 		_, _ = banner.Read(said) // the first of it is enough
-		stop()
+		stop(errors.New("terminated signal received"))
 		_, _ = io.Copy(io.Discard, banner)
 	}()
 	var errOut bytes.Buffer
 	code := run(ctx, []string{"serve", "-c", file}, streams{nil, out, &errOut})
 	_ = out.Close()
-	if code != 0 || !strings.Contains(errOut.String(), `"msg":"stopping"`) || !strings.Contains(errOut.String(), `"msg":"stopped"`) {
-		t.Errorf("exit %d\n%s", code, errOut.String())
+	lines := strings.Split(strings.TrimSpace(errOut.String()), "\n")
+	stopping := slices.IndexFunc(lines, func(line string) bool {
+		return strings.Contains(line, `"msg":"stopping","reason":"terminated signal received"`)
+	})
+	if code != 0 || stopping < 0 || !strings.Contains(lines[len(lines)-1], `"msg":"stopped"`) {
+		t.Errorf("exit %d; the log has to say stopping, with the reason, and to end with stopped:\n%s", code, errOut.String())
+	}
+	if stopping > 0 && !strings.Contains(lines[stopping-1], `"msg":"ready"`) {
+		t.Errorf("the stop begins before the log says so: %s", lines[stopping-1])
 	}
 	belfry(t, 0, "0 differences", "verify", "-c", file)
 }

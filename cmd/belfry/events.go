@@ -35,16 +35,21 @@ type eventsTailCmd struct {
 	From string `default:"new" help:"Start at a sequence, a time (RFC 3339, or an age such as 36h), all, or new (${default})." placeholder:"PLACE"`
 }
 
-// Run prints events until it is interrupted, which is a success.
+// Run prints events until it is interrupted. It never ends by itself, so that is no success: a script that follows
+// events can tell that nothing follows them anymore.
 func (c *eventsTailCmd) Run(ctx context.Context, s streams) error {
 	from, err := eventlog.ParseFrom(c.From)
 	if err != nil {
 		return err
 	}
 	r := eventlog.Reader{From: from, Select: c.selection(), Follow: true}
-	return c.connect(ctx, func(b *bus.Client) error {
+	err = c.connect(ctx, func(b *bus.Client) error {
 		return r.Each(ctx, b.JetStream(), func(e *eventlog.Entry) error { return writeEvent(s.out, e) })
 	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
 }
 
 type eventsGetCmd struct {

@@ -51,17 +51,21 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	var failed error
 	select {
 	case <-ctx.Done():
-		log.Info("stopping", "within", loaded.ShutdownTimeout)
+		log.Info("stopping", "reason", context.Cause(ctx), "within", loaded.ShutdownTimeout)
 	case failed = <-a.Failed():
-		log.Error("stopping", "error", failed)
+		log.Error("stopping", "error", failed, "within", loaded.ShutdownTimeout)
 	}
+	stopping := time.Now()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), loaded.ShutdownTimeout)
 	defer cancel()
 	err = errors.Join(failed, a.Stop(stop))
-	if err == nil {
-		log.Info("stopped")
+	took := time.Since(stopping).Round(time.Millisecond)
+	if err != nil {
+		log.Error("stopped", "after", took, "error", err)
+		return err
 	}
-	return err
+	log.Info("stopped", "after", took)
+	return nil
 }
 
 // printsLinks reports whether the output may have a link that gives rights: a person reads it. What a program writes as
