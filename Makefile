@@ -16,6 +16,9 @@ export GORACE ?= atexit_sleep_ms=10
 # The race detector makes collections of the heap expensive, and tests have memory to spare.
 test test-unit soak: export GOGC ?= 400
 
+# Only the race detector needs cgo. With it, a C compiler builds a library for compression that belfry does not use.
+run build vet lint format notices schema console-assets bench fuzz demo: export CGO_ENABLED := 0
+
 # How many packages are built and tested at once. Many tests wait for a process
 # more than they compute.
 PACKAGES ?= 4
@@ -27,12 +30,13 @@ help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 .PHONY: run
-run: ## Serve config/belfry.yaml (CONFIG=FILE for another)
-	$(GO) run ./cmd/belfry serve --config $(CONFIG)
+run: build ## Serve config/belfry.yaml (CONFIG=FILE for another)
+	bin/belfry serve --config $(CONFIG)
 
+# The version is that of the checkout: its tag or commit. Debuggers need what -s and -w leave out; stack traces don't.
 .PHONY: build
 build: ## Build bin/belfry
-	$(GO) build -trimpath -o bin/belfry ./cmd/belfry
+	$(GO) build -trimpath -buildvcs=auto -ldflags "-s -w" -o bin/belfry ./cmd/belfry
 
 # The packages that start servers take the longest: they come first, so that none
 # of them is left when everything else is done. vet is a command of its own.
@@ -79,6 +83,14 @@ vet: ## Run go vet
 .PHONY: format
 format: ## Format the code
 	$(LINT) fmt
+
+.PHONY: notices
+notices: ## Write NOTICE and THIRD_PARTY_LICENSES
+	$(GO) run ./test/notices
+
+.PHONY: schema
+schema: ## Write the JSON Schema of the configuration
+	$(GO) test ./config -count 1 -run '^TestTheSchemaIsThatOfWhatIsRead$$' -update
 
 .PHONY: screenshots
 screenshots: prepare ## Write the pictures of pages that docs show, by the tests in a browser

@@ -204,7 +204,7 @@ func (c *Config) read(s *section) {
 	c.readMailers(s)
 	c.readBinaries(s)
 	c.Console = readConsole(s.section("console"))
-	if static := s.section("static"); s.has("static") {
+	if static := s.section("static"); s.has("static") || c.doc.recorder != nil {
 		c.readStatic(static)
 	}
 	c.readPages(s.section("pages"))

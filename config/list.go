@@ -17,7 +17,9 @@ const maxItems = 200
 func (s *section) list(key string) []scalar {
 	var all []scalar
 	for path, item := range s.items(key, "[a, b]") {
-		if v, ok := s.doc.scalar(path, item); ok {
+		if s.doc.recorder != nil {
+			all = append(all, scalar{path: path})
+		} else if v, ok := s.doc.scalar(path, item); ok {
 			all = append(all, v)
 		}
 	}
@@ -38,6 +40,11 @@ func (s *section) items(key, example string) iter.Seq2[string, *yaml.Node] {
 	s.known = append(s.known, key)
 	n := dealias(s.values[key])
 	return func(yield func(string, *yaml.Node) bool) {
+		if s.doc.recorder != nil {
+			s.doc.recorder.key(s.path, key)
+			yield(s.doc.recorder.list(join(s.path, key)), nil)
+			return
+		}
 		if n == nil {
 			return
 		}
@@ -62,6 +69,9 @@ func (s *section) items(key, example string) iter.Seq2[string, *yaml.Node] {
 
 // words returns the items of a list or of a comma-separated string.
 func (s *section) words(key string) []scalar {
+	if s.doc.recorder != nil {
+		s.doc.recorder.words[join(s.path, key)] = true
+	}
 	if n := dealias(s.values[key]); n == nil || n.Kind != yaml.ScalarNode {
 		return s.list(key)
 	}

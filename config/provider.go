@@ -50,7 +50,7 @@ func (c *Config) readProviders(s *section) {
 	a.OAuth2, a.OIDC = map[string]OAuth2{}, map[string]OIDC{}
 	builtIn := []string{"email", "github", "google", "facebook", "amazon", "twitter", "oidc"}
 	routes := []string{"callback", "me", "sessions", "idents", "keys", "logout", "authorize", "token"}
-	for _, name := range s.keys {
+	for _, name := range s.keysOr(builtIn) {
 		p := s.section(name)
 		switch name {
 		case "email":
@@ -62,7 +62,7 @@ func (c *Config) readProviders(s *section) {
 		default:
 			_, err := parseName(name)
 			switch {
-			case name != "oidc" && !p.has("type"):
+			case name != "oidc" && name != anyKey && !p.has("type"):
 				s.problem(name, "unknown provider; %s; a provider with any other name needs type: oidc", knownAre(builtIn))
 			case err != nil:
 				s.problem(name, "%v", err)

@@ -40,6 +40,11 @@ func join(path, key string) string {
 // newSection reads a mapping. A node that is absent or null is an empty one.
 func newSection(d *document, path string, n *yaml.Node) *section {
 	s := &section{doc: d, path: path, values: map[string]*yaml.Node{}}
+	if d.recorder != nil {
+		d.recorder.section(path)
+		s.keys = []string{anyKey}
+		return s
+	}
 	n = dealias(n)
 	if isNull(n) {
 		return s
@@ -77,7 +82,9 @@ func (s *section) has(key string) bool { return s.values[key] != nil }
 
 // require reports that a key without a default is missing.
 func (s *section) require(key, expected string) {
-	if !s.has(key) {
+	if s.doc.recorder != nil {
+		s.doc.recorder.require(s.path, key)
+	} else if !s.has(key) {
 		s.problem(key, "is missing; expected %s", expected)
 	}
 }
@@ -89,6 +96,9 @@ func (s *section) problem(key, format string, args ...any) {
 
 // rejectUnknown reports the keys that were not read.
 func (s *section) rejectUnknown() {
+	if s.doc.recorder != nil {
+		return
+	}
 	for _, key := range s.keys {
 		if slices.Contains(s.known, key) {
 			continue
@@ -107,6 +117,9 @@ func (s *section) rejectUnknown() {
 
 // isScalar reports whether a key is set to a single value that is not null.
 func (s *section) isScalar(key string) bool {
+	if s.doc.recorder != nil {
+		return s.doc.recorder.choose(join(s.path, key)+" is scalar", "false", "true") == "true"
+	}
 	n := dealias(s.values[key])
 	return !isNull(n) && n.Kind == yaml.ScalarNode
 }
@@ -114,6 +127,7 @@ func (s *section) isScalar(key string) bool {
 // section returns the mapping under a key.
 func (s *section) section(key string) *section {
 	s.known = append(s.known, key)
+	s.doc.recorder.key(s.path, key)
 	return newSection(s.doc, join(s.path, key), s.values[key])
 }
 
@@ -122,6 +136,10 @@ func (s *section) section(key string) *section {
 // validated.
 func (s *section) named(key string, read func(name string, s *section)) {
 	entries := s.section(key)
+	if s.doc.recorder != nil {
+		read(anyKey, entries.section(anyKey))
+		return
+	}
 	first := map[string]string{}
 	for _, name := range entries.keys {
 		if _, err := parseName(name); err != nil {
@@ -156,6 +174,12 @@ func (s *section) scalar(key string) (v scalar, ok bool) {
 // value is quoted after it unless it is secret. The result is false when the key
 // is set and invalid.
 func decode[T any](s *section, key string, into *T, parse func(text string) (T, error)) bool {
+	if r := s.doc.recorder; r != nil {
+		if chosen, err := parse(recordValue(r, s.path, key, *into, parse)); err == nil && key == "type" {
+			*into = chosen
+		}
+		return true
+	}
 	v, ok := s.scalar(key)
 	if !ok {
 		return !s.has(key)
@@ -169,6 +193,11 @@ func decode[T any](s *section, key string, into *T, parse func(text string) (T, 
 
 // convert parses one value and reports a problem if it is invalid.
 func convert[T any](d *document, v scalar, parse func(text string) (T, error)) (T, bool) {
+	if d.recorder != nil {
+		var none T
+		d.recorder.values[v.path] = valueOf(none, parse)
+		return none, false
+	}
 	got, err := parse(v.text)
 	if err != nil {
 		d.problem(v.path, "%v%s", err, d.butGot(v.path, v.text))

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -290,7 +289,7 @@ func readPolicy(s *section) Policy {
 
 func ownerPolicy(text string) (string, error) {
 	if text != "owner" {
-		return "", errors.New("expected owner, or one expression each for create, get, update, delete, list")
+		return "", expected("owner, or one expression each for create, get, update, delete, list", fragment{"enum": []string{"owner"}})
 	}
 	return text, nil
 }

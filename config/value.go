@@ -46,7 +46,7 @@ func parseFlag(text string) (bool, error) {
 	case "false":
 		return false, nil
 	}
-	return false, errors.New("expected true or false")
+	return false, expected("true or false", nil)
 }
 
 func parseLevel(text string) (slog.Level, error) {
@@ -55,7 +55,7 @@ func parseLevel(text string) (slog.Level, error) {
 	}
 	level, ok := levels[text]
 	if !ok {
-		return 0, errors.New("expected debug, info, warn or error")
+		return 0, expected("debug, info, warn or error", fragment{"enum": []string{"debug", "info", "warn", "error"}})
 	}
 	return level, nil
 }
@@ -67,11 +67,11 @@ func oneOf(choices ...string) func(string) (string, error) {
 			return text, nil
 		}
 		last := len(choices) - 1
-		expected := choices[last]
+		described := choices[last]
 		if last > 0 {
-			expected = strings.Join(choices[:last], ", ") + " or " + expected
+			described = strings.Join(choices[:last], ", ") + " or " + described
 		}
-		return "", errors.New("expected " + expected)
+		return "", expected(described, fragment{"enum": choices})
 	}
 }
 
@@ -80,7 +80,7 @@ func numberIn(low, high int64) func(string) (int64, error) {
 	return func(text string) (int64, error) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < low || n > high {
-			return 0, fmt.Errorf("expected a whole number from %d to %d", low, high)
+			return 0, expected(fmt.Sprintf("a whole number from %d to %d", low, high), fragment{"minimum": low, "maximum": high})
 		}
 		return n, nil
 	}
@@ -88,6 +88,9 @@ func numberIn(low, high int64) func(string) (int64, error) {
 
 // maxDays keeps a number of days within the range of time.Duration.
 const maxDays = 36500
+
+// durationSyntax is for the schema: it accepts more than durationIn.
+const durationSyntax = `^(\d{1,6}d)?((\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h))*$|^0$`
 
 var days = regexp.MustCompile(`^(\d{1,6})d(.*)$`)
 
@@ -108,7 +111,7 @@ func durationIn(low, high time.Duration, described string) func(string) (time.Du
 		}
 		part, err := time.ParseDuration(rest)
 		if err != nil {
-			return 0, errors.New("expected a duration with its unit, such as 250ms, 30s, 12h or 7d")
+			return 0, expected("a duration with its unit, such as 250ms, 30s, 12h or 7d", fragment{"pattern": durationSyntax, "minimum": 0, "maximum": 0}) // 0 needs no unit
 		}
 		if d := whole + part; d >= low && d <= high {
 			return d, nil
@@ -131,7 +134,7 @@ func sizeIn(high int64) func(string) (int64, error) {
 	return func(text string) (int64, error) {
 		m := sizeSyntax.FindStringSubmatch(text)
 		if m == nil {
-			return 0, errors.New("expected a size such as 256KiB, 10MiB, 10MB or a number of bytes")
+			return 0, expected("a size such as 256KiB, 10MiB, 10MB or a number of bytes", fragment{"pattern": `^\d{1,19} ?([KMGTkmgt][iI]?)?[bB]?$`, "minimum": 0})
 		}
 		n, err := strconv.ParseInt(m[1], 10, 64)
 		unit := sizeUnits[strings.ToUpper(m[2])]

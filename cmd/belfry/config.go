@@ -13,6 +13,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/app"
 	"belfry/pkg/errs"
+	"belfry/pkg/starter"
 )
 
 // configuration holds the flags of every command that reads a configuration.
@@ -23,7 +24,11 @@ type configuration struct {
 
 func (f configuration) load(listen string) (*config.Config, error) {
 	if _, err := os.Stat(f.Config); errors.Is(err, fs.ErrNotExist) {
-		return nil, errs.New(errs.Invalid, "%s: cannot be read: no such file or directory; --config names another file", f.Config)
+		begin := ""
+		if f.Config == starter.ConfigFile {
+			begin = "`belfry init` writes one to begin with, "
+		}
+		return nil, errs.New(errs.Invalid, "%s: cannot be read: no such file or directory; %s--config names another file", f.Config, begin)
 	}
 	c, err := config.Load(f.Config, os.LookupEnv)
 	if err != nil {
@@ -33,7 +38,16 @@ func (f configuration) load(listen string) (*config.Config, error) {
 }
 
 type configCmd struct {
-	Check configCheckCmd `cmd:"" help:"Check a configuration, schemas and policies included."`
+	Check  configCheckCmd  `cmd:"" help:"Check a configuration, schemas and policies included."`
+	Schema configSchemaCmd `cmd:"" help:"Print the JSON Schema of the configuration, for editors."`
+}
+
+type configSchemaCmd struct{}
+
+// Run prints the schema of this version of belfry.
+func (configSchemaCmd) Run(s streams) error {
+	_, err := s.out.Write(config.Schema())
+	return err
 }
 
 type configCheckCmd struct {

@@ -26,8 +26,9 @@ const (
 
 // cli holds the commands and their flags. Each command has its own file.
 type cli struct {
+	Init     initCmd     `cmd:"" help:"Write a configuration to begin with."`
 	Serve    serveCmd    `cmd:"" help:"Serve HTTP, the bus and the workers from one configuration."`
-	Config   configCmd   `cmd:"" help:"Check a configuration."`
+	Config   configCmd   `cmd:"" help:"Check a configuration, or print its schema."`
 	Verify   verifyCmd   `cmd:"" help:"Compare every mapped array with the objects it copies."`
 	Access   accessCmd   `cmd:"" help:"Explain who may do what."`
 	User     userCmd     `cmd:"" help:"Create and manage users."`
