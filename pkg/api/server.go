@@ -45,10 +45,10 @@ type Options struct {
 	Site      *pages.Options   // pages for people; nil, or no Login: none
 	Static    *static.Options  // nil: no front end
 
-	Waiter   kit.Waiter                  // nil: Prefer: wait is ignored
-	Ready    func(context.Context) error // nil: always ready; /readyz shows the message of its *errs.Error
-	Degraded func() []string             // shown by /readyz of a process that is ready; may be nil
-	Closed   func() error                // error of all routes but /healthz and /readyz while the process starts; nil: none
+	Waiter kit.Waiter                                           // nil: Prefer: wait is ignored
+	Ready  func(context.Context) (degraded []string, err error) // nil: always ready; see system.Health
+	Alive  func() error                                         // nil: always
+	Closed func() error                                         // error of all routes but those of probes while the process starts; nil: none
 
 	Registry *prometheus.Registry // nil: one of its own
 	Metrics  *system.Metrics      // nil: /metrics has no route
@@ -130,7 +130,7 @@ func New(o Options) *Server {
 	if o.Static != nil {
 		static.Mount(router, *o.Static)
 	}
-	system.MountHealth(router, system.Health{Ready: o.Ready, Degraded: o.Degraded, Stopping: stopping})
+	system.MountHealth(router, system.Health{Ready: o.Ready, Alive: o.Alive, Stopping: stopping})
 
 	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop}
 }

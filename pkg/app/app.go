@@ -57,8 +57,10 @@ type App struct {
 	missing        missingConsumers
 	missed         *missed.Watch // nil in a process without the roles mapping and cascade
 	overflow       overflow
+	parts          []*part // that probes ask
 	stopping       atomic.Bool
 	failed         chan error
+	ended          atomic.Pointer[error] // the first of failed
 
 	stops []stop // in the order of starting
 }
@@ -117,6 +119,7 @@ func (a *App) Stop(ctx context.Context) error {
 func (a *App) Failed() <-chan error { return a.failed }
 
 func (a *App) fail(err error) {
+	a.ended.CompareAndSwap(nil, &err)
 	select {
 	case a.failed <- err:
 	default:

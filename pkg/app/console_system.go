@@ -28,7 +28,13 @@ func (a *App) consoleSystem() *console.System {
 	a.every(historyInterval, "the metrics of the last hour", func(context.Context) bool { take(); return true })
 	return &console.System{
 		Facts: a.facts(time.Now()), ConfigFile: a.config.File(), Config: a.config.Shown, Charts: h.charts,
-		Checks: a.checks, Disks: a.disks, Warnings: func(context.Context) []string { return a.degraded() },
+		Checks: a.checks, Disks: a.disks, Warnings: func(context.Context) []string { return a.missedEvents() },
+		Ready: func(ctx context.Context) string {
+			if _, err := a.ready(ctx); err != nil {
+				return saysOf(err)
+			}
+			return ""
+		},
 	}
 }
 
@@ -67,39 +73,21 @@ func (a *App) facts(started time.Time) []console.Fact {
 
 // checks asks all parts at once whether they work.
 func (a *App) checks(ctx context.Context) []console.Check {
-	type part struct {
-		name, kind string
-		ask        func(context.Context) error
-	}
-	var parts []part
-	for _, name := range names(a.backends) {
-		parts = append(parts, part{"Backend " + name, a.config.Backends[name].Type, a.backends[name].Ping})
-	}
-	for _, name := range names(a.storages) {
-		kind := "folder"
-		if a.config.Binaries[name].S3 != nil {
-			kind = "S3"
-		}
-		parts = append(parts, part{"Binaries " + name, kind, a.storages[name].Ping})
-	}
-	kind := "embedded"
-	if len(a.config.Bus.URL) > 0 {
-		kind = "external"
-	}
-	parts = append(parts,
-		part{"Bus", kind, a.bus.Ready},
-		part{"Listeners", "built in", func(context.Context) error { return a.missing.err() }},
-	)
-	all := make([]console.Check, len(parts))
+	all := make([]console.Check, 0, len(a.parts))
 	var asked sync.WaitGroup
-	for i, p := range parts {
+	for _, p := range a.parts {
+		if p.kind == partOutbox {
+			continue // it follows, with what waits in it
+		}
+		all = append(all, console.Check{Name: p.title(), Kind: p.detail})
+		c := &all[len(all)-1] // all does not grow beyond its capacity
 		asked.Go(func() {
 			began := time.Now()
 			err := p.ask(ctx)
-			all[i] = console.Check{Name: p.name, Kind: p.kind, OK: err == nil, Took: time.Since(began)}
+			c.OK, c.Took = err == nil, time.Since(began)
 			if err != nil {
-				a.log.WarnContext(ctx, "a part does not work", "part", p.name, "error", err)
-				all[i].Says = saysOf(err)
+				a.log.WarnContext(ctx, "a part does not work", "part", c.Name, "error", err)
+				c.Says = saysOf(err)
 			}
 		})
 	}

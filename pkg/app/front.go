@@ -39,7 +39,7 @@ func (a *App) listen(ctx context.Context) error {
 	f.listener, f.done = listener, make(chan struct{})
 	f.waiting.Store(errStarting())
 	starting := api.New(api.Options{
-		Closed: func() error { return f.waiting.Load() }, Ready: func(context.Context) error { return f.waiting.Load() },
+		Closed: func() error { return f.waiting.Load() }, Ready: func(context.Context) ([]string, error) { return nil, f.waiting.Load() },
 		Registry: prometheus.NewRegistry(), Logger: a.log, Hosts: a.hosts(),
 	})
 	f.api.Store(starting)
@@ -73,7 +73,8 @@ func limits(l config.RequestLimits) kit.LimitOptions {
 // where these have no port of their own.
 func (a *App) serveHTTP(context.Context) error {
 	f := &a.front
-	o := api.Options{Ready: a.ready, Degraded: a.degraded, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Pages: a.pages}
+	a.parts = a.newParts()
+	o := api.Options{Ready: a.ready, Alive: a.alive, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Pages: a.pages}
 	if a.has(roleFront) {
 		contract, err := a.contract()
 		if err != nil {

@@ -12,22 +12,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-const (
-	readyTimeout  = 2 * time.Second
-	watchInterval = time.Second
-)
-
-// ready returns why this process is not ready. A bus that is unavailable is a reason, although writes
-// are accepted, so that operators notice.
-func (a *App) ready(ctx context.Context) error {
-	if a.stopping.Load() {
-		return errs.New(errs.Unavailable, "belfry is stopping")
-	}
-	if err := a.dependencies(ctx); err != nil {
-		return err
-	}
-	return a.missing.err()
-}
+const watchInterval = time.Second
 
 // missingConsumers holds why consumers of built-in listeners are missing, by name.
 type missingConsumers struct {
@@ -54,29 +39,6 @@ func (m *missingConsumers) err() error {
 	defer m.mu.Unlock()
 	for _, consumer := range names(m.reasons) {
 		return bus.Unavailable(m.reasons[consumer], "a built-in listener can't receive events")
-	}
-	return nil
-}
-
-// dependencies returns an error if a backend, a storage or the bus is unavailable.
-func (a *App) dependencies(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	for _, name := range names(a.backends) {
-		if err := a.backends[name].Ping(ctx); err != nil {
-			return errs.Wrap(err, errs.Unavailable, "backend %s is unavailable", name)
-		}
-	}
-	for _, name := range names(a.storages) {
-		if err := a.storages[name].Ping(ctx); err != nil {
-			return errs.Wrap(err, errs.Unavailable, "the storage of binaries.%s is unavailable", name)
-		}
-	}
-	if err := a.bus.Ready(ctx); err != nil {
-		return err
-	}
-	if a.relay.Stats().Unavailable {
-		return errs.New(errs.Unavailable, "the bus does not accept events; they stay in their records and will be retried")
 	}
 	return nil
 }

@@ -1,27 +1,52 @@
 package app
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"belfry/listeners/cascade"
+	"belfry/listeners/mapping"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 )
 
+// degraded returns an error unless a process is ready and degraded by what says so, or by nothing for "".
+func degraded(a *App, says string) error {
+	all, err := a.ready(context.Background())
+	switch {
+	case err != nil:
+		return fmt.Errorf("not ready: %w", err)
+	case says == "" && len(all) > 0, says != "" && !slices.ContainsFunc(all, func(text string) bool { return strings.Contains(text, says) }):
+		return fmt.Errorf("degraded: %q, want %q", all, says)
+	}
+	return nil
+}
+
+// notReady returns an error unless a process is not ready for a reason.
+func notReady(a *App, says string) error {
+	if all, err := a.ready(context.Background()); err == nil || !strings.Contains(err.Error(), says) {
+		return fmt.Errorf("ready: %q, %w; want %q", all, err, says)
+	}
+	return nil
+}
+
 // A bus that replies and accepts no events is reported; writes are accepted.
-func TestABusThatAcceptsNoEventsIsNotReady(t *testing.T) {
+func TestABusThatAcceptsNoEventsIsDegraded(t *testing.T) {
 	url := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()
 	p := newPlace(t, strings.Replace(books, `bus: {listen: ""}`, fmt.Sprintf("bus: {url: %q}", url), 1))
 	a := p.start()
-	kit.WaitUntil(t, func() error { return a.ready(t.Context()) })
+	kit.WaitUntil(t, func() error { return degraded(a, "") })
 	js := natsserver.JetStream(t, url)
 	s, err := js.Stream(t.Context(), bus.StreamEvents)
 	if err != nil {
@@ -36,12 +61,123 @@ func TestABusThatAcceptsNoEventsIsNotReady(t *testing.T) {
 	for i := range 3 {
 		p.want(a, "POST", "/authors", fmt.Sprintf(`{"uuid":"lem-%d"}`, i), http.StatusCreated)
 	}
-	kit.WaitFor(t, "belfry reports that the bus accepts no events", func() bool {
-		err := a.ready(t.Context())
-		return errors.Is(err, errs.Unavailable) && strings.Contains(err.Error(), "does not accept events")
-	})
+	kit.WaitUntil(t, func() error { return degraded(a, "does not accept events") })
 	if _, err := js.UpdateStream(t.Context(), usual); err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitUntil(t, func() error { return a.ready(t.Context()) })
+	kit.WaitUntil(t, func() error { return degraded(a, "") })
+}
+
+// A process that clients send no requests to is ready only if it can do its work.
+func TestAWorkerWithoutTheBusIsNotReady(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.startRoles(mapping.Name, cascade.Name)
+	kit.WaitUntil(t, func() error { return degraded(a, "") })
+	if err := a.Bus().StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	kit.WaitUntil(t, func() error { return notReady(a, "the bus is unavailable") })
+	p.want(a, "GET", "/readyz", "", http.StatusServiceUnavailable)
+	p.want(a, "GET", "/livez", "", http.StatusOK)
+	if err := a.Bus().StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kit.WaitUntil(t, func() error { return degraded(a, "") })
+}
+
+// away is a backend that is unavailable while it is switched off.
+type away struct {
+	driver.Backend
+	off *atomic.Bool
+}
+
+func (b away) Ping(ctx context.Context) error {
+	if b.off.Load() {
+		return errs.New(errs.Unavailable, "it is switched off")
+	}
+	return b.Backend.Ping(ctx)
+}
+
+// Whoever takes a front out of the balancer although others of its stores work takes out all of them. What holds no
+// store that clients use says nothing about what they can do.
+func TestAFrontIsReadyAsLongAsABackendThatClientsUseWorks(t *testing.T) {
+	p := newPlace(t, strings.Replace(books, "stores:", "metrics: {listen: '127.0.0.1:0'}\nbackends: {default: {}, second: {folder: second}, third: {folder: third}}\nstores:\n  Notes: {backend: second, expose: {}}\n  Own: {backend: third}", 1))
+	off := map[string]*atomic.Bool{}
+	a := p.startWith(nil, func(a *App) {
+		for name, b := range a.backends {
+			if off[name] == nil {
+				off[name] = &atomic.Bool{}
+				a.backends[name] = away{b, off[name]}
+			}
+		}
+	})
+	kit.WaitUntil(t, func() error { return degraded(a, "") })
+	off["second"].Store(true)
+	kit.WaitUntil(t, func() error { return degraded(a, "backend second is unavailable") })
+	p.want(a, "POST", "/authors", `{}`, http.StatusCreated)
+	off["default"].Store(true)
+	kit.WaitUntil(t, func() error { return notReady(a, "backend default is unavailable") }) // third alone serves nobody
+	off["second"].Store(false)
+	kit.WaitUntil(t, func() error { return degraded(a, "backend default is unavailable") })
+	off["default"].Store(false)
+	kit.WaitUntil(t, func() error { return degraded(a, "") })
+	text := p.metrics(a)
+	for _, line := range []string{"belfry_ready 1", `belfry_part_up{kind="backend",name="second"} 1`, `belfry_part_up{kind="bus",name=""} 1`} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+}
+
+// Only a restart mends a folder that has failed. What is merely unavailable does not end a process.
+func TestAProcessThatHasFailedIsNotAlive(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	p.want(a, "GET", "/livez", "", http.StatusOK)
+	a.fail(errs.New(errs.Unavailable, "backend default has failed"))
+	for _, path := range []string{"/livez", "/healthz"} {
+		if status, text := p.do(a, "GET", path, ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "not alive: backend default has failed") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
+
+// Probes that come at once make one check, and a check that hangs delays none of them for longer than their clients wait.
+func TestProbesShareAChecksResult(t *testing.T) {
+	var checks atomic.Int32
+	begun, release := make(chan struct{}, 100), make(chan struct{})
+	part := &part{kind: partBackend, name: "b", failed: "backend b is unavailable", check: func(context.Context) error {
+		checks.Add(1)
+		begun <- struct{}{}
+		<-release
+		return nil
+	}}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // the time for a reply is over
+	for range 20 {
+		if err := part.state(ended); err == nil || err.Error() != "backend b does not reply" {
+			t.Fatalf("without a result: %v", err)
+		}
+	}
+	<-begun
+	close(release)
+	if err := part.state(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := checks.Load(); n != 1 {
+		t.Errorf("%d checks for probes that came at once", n)
+	}
+	part.at = part.at.Add(-freshTime)
+	hangs := make(chan struct{})
+	defer close(hangs)
+	part.check = func(context.Context) error { <-hangs; return nil }
+	if err := part.state(ended); err != nil {
+		t.Errorf("while a check hangs, right after one that succeeded: %v", err)
+	}
+	part.mu.Lock()
+	part.at = part.at.Add(-staleTime)
+	part.mu.Unlock()
+	if err := part.state(ended); err == nil {
+		t.Error("the result of long ago counts")
+	}
 }

@@ -51,7 +51,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, busDesc, lagDesc, missedDesc, countDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, busDesc, lagDesc, missedDesc, countDesc, readyDesc, partDesc} {
 		ch <- d
 	}
 }
@@ -73,11 +73,8 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	counts := a.relay.Stats()
 	ch <- prometheus.MustNewConstMetric(sentDesc, prometheus.CounterValue, float64(counts.Published))
 	ch <- prometheus.MustNewConstMetric(failedDesc, prometheus.CounterValue, float64(counts.Failures))
-	up := 1.0
-	if a.bus.Ready(ctx) != nil {
-		up = 0
-	}
-	gauge(busDesc, up)
+	gauge(busDesc, oneIf(a.bus.Ready(ctx) == nil))
+	a.collectParts(ctx, gauge)
 	a.collectMissed(gauge)
 	for _, spec := range []listener.Spec{a.plan.mappingSpec(), a.plan.cascadeSpec()} {
 		if len(spec.Filters) == 0 || !a.has(spec.Name) {

@@ -50,8 +50,9 @@ func (a *App) repairAll(ctx context.Context) error {
 	return nil
 }
 
-// degraded lists what does not keep requests from being served, and needs the attention of an operator.
-func (a *App) degraded() []string {
+// missedEvents lists the listeners that have missed events, which keeps no request from being served and needs the
+// attention of an operator.
+func (a *App) missedEvents() []string {
 	if a.missed == nil {
 		return nil
 	}

@@ -19,17 +19,27 @@ import (
 )
 
 // startFront starts a belfry without workers: what it writes reaches the log, and stays there.
-func (p *place) startFront() *App {
+func (p *place) startFront() *App { return p.startRoles(roleFront) }
+
+// startRoles starts a belfry of some roles, which need not be able to share what they use with other processes.
+func (p *place) startRoles(roles ...string) *App {
+	p.Helper()
+	return p.startWith(roles, func(*App) {})
+}
+
+// startWith calls a function after each step of the start.
+func (p *place) startWith(roles []string, change func(*App)) *App {
 	p.Helper()
 	plan, err := compile(p.config)
 	if err != nil {
 		p.Fatal(err)
 	}
-	a := newApp(p.config, plan, p.log(), []string{roleFront})
+	a := newApp(p.config, plan, p.log(), roles)
 	for _, step := range a.steps() {
 		if err := step(p.Context()); err != nil {
 			p.Fatal(err)
 		}
+		change(a)
 	}
 	p.Cleanup(func() { _ = a.Stop(context.Background()) })
 	return a

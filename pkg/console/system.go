@@ -14,6 +14,7 @@ type System struct {
 	Checks     func(ctx context.Context) []Check  // health, now
 	Disks      func() []Disk                      // of the folders that belfry writes
 	Charts     func() (charts []Chart)            // of the last hour
+	Ready      func(ctx context.Context) string   // why /readyz is 503; "" when it is not
 	Warnings   func(ctx context.Context) []string // what does not keep the process from serving, and should be known
 }
 
@@ -68,6 +69,7 @@ type systemPage struct {
 	Facts      []Fact
 	Checks     []Check
 	Healthy    bool
+	NotReady   string // why load balancers send no requests; "": they do
 	Warnings   []string
 	Disks      []Disk
 	Charts     []drawnChart
@@ -78,7 +80,7 @@ type systemPage struct {
 func (v *systemView) show(r *request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), checksTime)
 	defer cancel()
-	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), Warnings: v.Warnings(ctx)}
+	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx)}
 	for _, c := range p.Checks {
 		p.Healthy = p.Healthy && c.OK
 	}

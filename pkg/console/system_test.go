@@ -33,6 +33,7 @@ func aSystem() *console.System {
 		Disks: func() []console.Disk {
 			return []console.Disk{{What: "data", Folder: "/var/lib/belfry", Free: 5 << 30, Total: 100 << 30}, {What: "backend x", Folder: "/x", Free: 50 << 30, Total: 100 << 30}}
 		},
+		Ready:    func(context.Context) string { return "" },
 		Warnings: func(context.Context) []string { return []string{"listener audit has missed events"} },
 		Charts: func() []console.Chart {
 			return []console.Chart{
@@ -61,13 +62,21 @@ func TestTheSystemIsShown(t *testing.T) {
 	t.Parallel()
 	f := start(t, console.Options{System: aSystem()})
 	r := is(t, f.get(f.Admin, "/console/system"), http.StatusOK)
-	shows(t, r, "a part fails", "Backend main", "1.5 ms", "it does not &lt;reply&gt;", "95 %, nearly full", "50 %", "5.0 GiB", "listener audit has missed events",
+	shows(t, r, "degraded", "A part fails, and requests that can do without it are served", "Backend main", "1.5 ms", "it does not &lt;reply&gt;", "95 %, nearly full", "50 %", "5.0 GiB", "listener audit has missed events",
 		"/etc/belfry.yaml", "&lt;b&gt;1.2.3", "[secret]", "&lt;/pre&gt;&lt;script&gt;")
 	for _, raw := range []string{"<script>alert", "<b>1.2.3"} {
 		if strings.Contains(r.Text, raw) {
 			t.Errorf("%s is not escaped", raw)
 		}
 	}
+}
+
+func TestTheSystemSaysWhyAProcessIsNotReady(t *testing.T) {
+	t.Parallel()
+	o := aSystem()
+	o.Ready = func(context.Context) string { return "backend <main> is unavailable" }
+	f := start(t, console.Options{System: o})
+	shows(t, is(t, f.get(f.Admin, "/console/system"), http.StatusOK), "This process is not ready", "backend &lt;main&gt; is unavailable")
 }
 
 func TestChartsAreDrawnAndSaid(t *testing.T) {

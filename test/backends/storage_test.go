@@ -49,7 +49,7 @@ binaries:
 		if f.unavailable {
 			process.Eventually(t, patience, func() error {
 				r, err := ask(s, "GET", "/readyz", "")
-				if err == nil && (r.status != http.StatusServiceUnavailable || !strings.Contains(string(r.body), "the storage of binaries.binary is unavailable")) {
+				if err == nil && (r.status != http.StatusOK || !strings.Contains(string(r.body), "the storage of binaries.binary is unavailable")) {
 					err = fmt.Errorf("/readyz: %d %s", r.status, r.body)
 				}
 				return err
@@ -61,7 +61,7 @@ binaries:
 		p.Heal()
 		process.Eventually(t, patience, func() error {
 			r, err := ask(s, "GET", "/readyz", "")
-			if err == nil && r.status != http.StatusOK {
+			if err == nil && (r.status != http.StatusOK || strings.Contains(string(r.body), "degraded")) {
 				err = fmt.Errorf("/readyz: %d %s", r.status, r.body)
 			}
 			return err

@@ -148,7 +148,7 @@ func (w *fixture) ready() (status int, text string) {
 func (w *fixture) awaitReady() {
 	w.t.Helper()
 	process.Eventually(w.t, time.Minute, func() error {
-		if status, text := w.ready(); status != http.StatusOK {
+		if status, text := w.ready(); status != http.StatusOK || strings.Contains(text, "degraded") {
 			return errors.New(text)
 		}
 		return nil

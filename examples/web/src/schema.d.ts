@@ -406,6 +406,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/livez": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether the process is alive, or needs a restart */
+        get: operations["getLiveness"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        /** The headers that GET has */
+        head: operations["headLiveness"];
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -413,7 +431,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the process is alive */
+        /** The same as /livez */
         get: operations["getHealth"];
         put?: never;
         post?: never;
@@ -747,10 +765,12 @@ export interface components {
             expires: string;
             user: components["schemas"]["Users"] | components["schemas"]["UUIDOnly"];
         };
-        /** @description That all is well. */
+        /** @description That requests are served. */
         Status: {
             /** @constant */
             status: "ok";
+            /** @description What does not work, of `/readyz`: for operators. */
+            degraded?: string[];
         };
         /**
          * @description What went wrong (RFC 9457).
@@ -2950,6 +2970,52 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    getLiveness: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All is well. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Status"];
+                };
+            };
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    headLiveness: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All is well. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     getHealth: {
         parameters: {
             query?: never;
@@ -2970,6 +3036,8 @@ export interface operations {
                     "application/json": components["schemas"]["Status"];
                 };
             };
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
         };
     };
     headHealth: {
@@ -2990,6 +3058,8 @@ export interface operations {
                 };
                 content?: never;
             };
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
         };
     };
     getReadiness: {

@@ -47,8 +47,8 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 	want := []string{
-		"GET /healthz", "GET /openapi.json", "GET /other.json", "GET /readyz",
-		"HEAD /healthz", "HEAD /openapi.json", "HEAD /other.json", "HEAD /readyz",
+		"GET /healthz", "GET /livez", "GET /openapi.json", "GET /other.json", "GET /readyz",
+		"HEAD /healthz", "HEAD /livez", "HEAD /openapi.json", "HEAD /other.json", "HEAD /readyz",
 	}
 	if got := s.Routes(); !slices.Equal(got, want) {
 		t.Errorf("the routes are %v", got)

@@ -18,23 +18,30 @@ const readyTimeout = 5 * time.Second
 
 // Paths of the routes of MountHealth.
 const (
-	healthPath = "/healthz"
+	healthPath = "/healthz" // what /livez was called before; for those who request it
+	livePath   = "/livez"
 	readyPath  = "/readyz"
 )
 
 // ProbePaths returns the paths that probes request.
-func ProbePaths() []string { return []string{healthPath, readyPath} }
+func ProbePaths() []string { return []string{healthPath, livePath, readyPath} }
 
 // Health are the options of MountHealth.
 type Health struct {
-	Ready    func(context.Context) error // nil: always ready; /readyz shows the message of its *errs.Error
-	Degraded func() []string             // what is degraded in a process that is ready, for its operators; may be nil
-	Stopping context.Context             // not ready once this has ended
+	// Ready returns why requests can't be served; /readyz shows the message of its *errs.Error. When they can, it
+	// returns what is degraded, for operators. nil: always ready.
+	Ready func(context.Context) (degraded []string, err error)
+
+	// Alive returns why only a restart of the process helps, as Ready does. nil: always alive.
+	Alive func() error
+
+	Stopping context.Context // not ready once this has ended
 }
 
-// MountHealth adds /healthz and /readyz.
+// MountHealth adds /livez, /healthz and /readyz.
 func MountHealth(r *kit.Router, h Health) {
-	r.HandleGet(healthPath, healthy)
+	r.HandleGet(livePath, h.live)
+	r.HandleGet(healthPath, h.live)
 	r.HandleGet(readyPath, h.ready)
 }
 
@@ -46,16 +53,21 @@ func Gate(closed func() error) kit.Filter {
 			return nil
 		}
 		switch x.Request.URL.Path {
-		case healthPath, readyPath:
+		case healthPath, livePath, readyPath:
 			return nil
 		}
 		return closed()
 	}
 }
 
-// healthy replies that the process is alive, whatever the state of its
-// dependencies: restarting it would not repair those.
-func healthy(x *kit.Exchange) error {
+// live replies that the process is alive, whatever the state of its
+// dependencies: a restart would not mend those.
+func (h Health) live(x *kit.Exchange) error {
+	if h.Alive != nil {
+		if err := h.Alive(); err != nil {
+			return failing("not alive", err)
+		}
+	}
 	sendOK(x)
 	return nil
 }
@@ -68,26 +80,25 @@ func (h Health) ready(x *kit.Exchange) error {
 	if h.Ready != nil {
 		ctx, cancel := context.WithTimeout(x.Request.Context(), readyTimeout)
 		defer cancel()
-		if err := h.Ready(ctx); err != nil {
-			return notReady(err)
-		}
-	}
-	if h.Degraded != nil {
-		if all := h.Degraded(); len(all) > 0 {
-			return sendDegraded(x, all)
+		degraded, err := h.Ready(ctx)
+		switch {
+		case err != nil:
+			return failing("not ready", err)
+		case len(degraded) > 0:
+			return sendDegraded(x, degraded)
 		}
 	}
 	sendOK(x)
 	return nil
 }
 
-// notReady names what is missing if the error has a message for clients.
-func notReady(err error) error {
+// failing returns the error of a probe, which names the reason if that has a message for clients.
+func failing(what string, err error) error {
 	var e *errs.Error
 	if errors.As(err, &e) && e.Kind != errs.Internal && e.Message != "" {
-		return &errs.Error{Kind: errs.Unavailable, Message: "not ready: " + e.Message, Err: e.Err}
+		return &errs.Error{Kind: errs.Unavailable, Message: what + ": " + e.Message, Err: e.Err}
 	}
-	return errs.Wrap(err, errs.Unavailable, "not ready")
+	return errs.Wrap(err, errs.Unavailable, "%s", what)
 }
 
 // sendDegraded replies that requests can be served, and what is degraded.

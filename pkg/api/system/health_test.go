@@ -15,14 +15,19 @@ import (
 )
 
 func TestHealth(t *testing.T) {
-	var trouble error
-	f := apitest.Start(t, func(o *api.Options) { o.Ready = func(context.Context) error { return trouble } })
+	var trouble, dead error
+	var degraded []string
+	f := apitest.Start(t, func(o *api.Options) {
+		o.Ready = func(context.Context) ([]string, error) { return degraded, trouble }
+		o.Alive = func() error { return dead }
+	})
 	for _, method := range []string{"GET", "HEAD"} {
 		trouble = nil
 		f.Do(method, "/healthz", "").Want(200).HasHeader("Cache-Control", "no-store")
 		f.Do(method, "/readyz", "").Want(200).HasHeader("Cache-Control", "no-store")
 		trouble = errs.Wrap(errors.New("SECRET"), errs.Unavailable, "the bus is unavailable")
 		f.Do(method, "/healthz", "").Want(200)
+		f.Do(method, "/livez", "").Want(200).HasHeader("Cache-Control", "no-store")
 		f.Do(method, "/readyz", "").Want(503).HasHeader("Retry-After", "1")
 	}
 	f.Do("GET", "/readyz", "", "X-Request-Id", "r1").Want(503).Says("the bus is unavailable")
@@ -33,7 +38,18 @@ func TestHealth(t *testing.T) {
 	if r := f.Do("GET", "/readyz", "").Want(503); strings.Contains(r.Text, "SECRET") {
 		t.Errorf("the reply has the cause: %s", r.Text)
 	}
+	trouble, degraded = nil, []string{"the bus is unavailable"}
+	if r := f.Do("GET", "/readyz", "").Want(200); r.Text != `{"status":"ok","degraded":["the bus is unavailable"]}`+"\n" {
+		t.Errorf("degraded: %s", r.Text)
+	}
+	dead = errs.Wrap(errors.New("SECRET"), errs.Unavailable, "backend default has failed")
+	for _, path := range []string{"/livez", "/healthz"} {
+		if r := f.Do("GET", path, "").Want(503).Says("not alive: backend default has failed"); strings.Contains(r.Text, "SECRET") {
+			t.Errorf("the reply has the cause: %s", r.Text)
+		}
+	}
 	apitest.Start(t).Do("GET", "/readyz", "").Want(200)
+	apitest.Start(t).Do("GET", "/livez", "").Want(200)
 }
 
 // Requests are counted by the route's template: a uuid, an unknown path or an

@@ -45,8 +45,11 @@ func (d *document) schemas() *ordered.Object {
 	all.Set("IssuedSession", d.loggedIn())
 	all.Set("AccessToken", accessToken())
 	all.Set("ProtocolError", protocolError())
-	all.Set("Status", ordered.Of("type", "object", "description", "That all is well.", "required", []string{"status"},
-		"properties", ordered.Of("status", ordered.Of("const", "ok"))))
+	all.Set("Status", ordered.Of("type", "object", "description", "That requests are served.", "required", []string{"status"},
+		"properties", ordered.Of(
+			"status", ordered.Of("const", "ok"),
+			"degraded", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "What does not work, of `/readyz`: for operators."),
+		)))
 	all.Set("Problem", problem())
 	all.Set("ProblemField", problemField())
 	return all

@@ -12,8 +12,12 @@ func (d *document) system() {
 	d.tag(systemTag, "How belfry is, and what it offers.")
 	status := reply("All is well.", asJSON(model.Ref("Status")), "Cache-Control")
 	d.get(operation{
-		path: "/healthz", tag: systemTag, id: "getHealth", summary: "Whether the process is alive", security: open(),
-		replies: ordered.Of("200", status),
+		path: "/livez", tag: systemTag, id: "getLiveness", summary: "Whether the process is alive, or needs a restart", security: open(),
+		replies: ordered.Of("200", status), problems: []int{500, 503},
+	})
+	d.get(operation{
+		path: "/healthz", tag: systemTag, id: "getHealth", summary: "The same as /livez", security: open(),
+		replies: ordered.Of("200", status), problems: []int{500, 503},
 	})
 	d.get(operation{
 		path: "/readyz", tag: systemTag, id: "getReadiness", summary: "Whether requests can be served", security: open(),

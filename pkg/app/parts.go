@@ -1,0 +1,241 @@
+package app
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/listeners/sweep"
+	"belfry/pkg/errs"
+)
+
+const (
+	// partTimeout is how long a part has to reply to a check.
+	partTimeout = 2 * time.Second
+
+	// answerTime is how long a probe waits for checks: a probe of Kubernetes gives up after a second, whatever
+	// the reply would have been.
+	answerTime = 700 * time.Millisecond
+
+	// freshTime is for how long the result of a check is used without another check, and staleTime for how long
+	// while another one takes its time. So probes, which anybody can send, cost at most a check a second.
+	freshTime = time.Second
+	staleTime = 10 * time.Second
+)
+
+// The kinds of parts.
+const (
+	partBackend   = "backend"
+	partBinaries  = "binaries"
+	partBus       = "bus"
+	partOutbox    = "outbox"
+	partListeners = "listeners"
+)
+
+// part is what a process depends on.
+type part struct {
+	kind, name string
+	detail     string // for people: "mongodb"
+	failed     string // what an error of the check means; "": it says so itself
+	check      func(ctx context.Context) error
+
+	mu      sync.Mutex
+	err     error         // of the last check
+	at      time.Time     // when that ended; zero: none has
+	running chan struct{} // closed when the check that runs ends; nil: none runs
+}
+
+// title is the name of a part for people: "Backend default".
+func (p *part) title() string {
+	return strings.TrimSpace(strings.ToUpper(p.kind[:1]) + p.kind[1:] + " " + p.name)
+}
+
+// ask makes a check.
+func (p *part) ask(ctx context.Context) error {
+	err := p.check(ctx)
+	if err != nil && p.failed != "" {
+		return errs.Wrap(err, errs.Unavailable, "%s", p.failed)
+	}
+	return err
+}
+
+// state returns the result of a check that was made a moment ago, or of one that it makes. While that takes longer
+// than until ctx ends, the last result counts, unless it is too old.
+func (p *part) state(ctx context.Context) error {
+	p.mu.Lock()
+	if !p.at.IsZero() && time.Since(p.at) < freshTime {
+		defer p.mu.Unlock()
+		return p.err
+	}
+	running := p.running
+	if running == nil {
+		running = make(chan struct{})
+		p.running = running
+		go p.run(running)
+	}
+	p.mu.Unlock()
+	select {
+	case <-running:
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.at.IsZero() || time.Since(p.at) > staleTime {
+		return errs.New(errs.Unavailable, "%s does not reply", strings.TrimSpace(p.kind+" "+p.name))
+	}
+	return p.err
+}
+
+// run makes a check whose result all may use, so it does not end with the request that was the first to need it.
+func (p *part) run(done chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), partTimeout)
+	defer cancel()
+	err := p.ask(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err, p.at, p.running = err, time.Now(), nil
+	close(done)
+}
+
+// newParts returns what this process depends on.
+func (a *App) newParts() []*part {
+	var all []*part
+	for _, name := range names(a.backends) {
+		all = append(all, &part{kind: partBackend, name: name, detail: a.config.Backends[name].Type,
+			failed: "backend " + name + " is unavailable", check: a.backends[name].Ping})
+	}
+	for _, name := range names(a.storages) {
+		detail := "folder"
+		if a.config.Binaries[name].S3 != nil {
+			detail = "S3"
+		}
+		all = append(all, &part{kind: partBinaries, name: name, detail: detail,
+			failed: "the storage of binaries." + name + " is unavailable", check: a.storages[name].Ping})
+	}
+	detail := "embedded"
+	if len(a.config.Bus.URL) > 0 {
+		detail = "external"
+	}
+	return append(all,
+		&part{kind: partBus, detail: detail, check: a.bus.Ready},
+		&part{kind: partOutbox, detail: "to the bus", check: a.outboxWorks},
+		&part{kind: partListeners, detail: "built in", check: func(context.Context) error { return a.missing.err() }},
+	)
+}
+
+// outboxWorks returns an error while the bus accepts no events.
+func (a *App) outboxWorks(context.Context) error {
+	if a.relay.Stats().Unavailable {
+		return errs.New(errs.Unavailable, "the bus does not accept events; they stay in their records and will be retried")
+	}
+	return nil
+}
+
+// states returns the errors of the parts, asking all at once.
+func (a *App) states(ctx context.Context) []error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	all := make([]error, len(a.parts))
+	var asked sync.WaitGroup
+	for i, p := range a.parts {
+		asked.Go(func() { all[i] = p.state(ctx) })
+	}
+	asked.Wait()
+	return all
+}
+
+// ready returns why this process is not ready, or what is degraded although it is.
+//
+// A front is ready as long as it can read and write objects: taken out of a load balancer for anything else, all
+// fronts would be at once, since they share what is unavailable. Nobody sends requests to other processes, so these
+// are ready if they can do all of their work.
+func (a *App) ready(ctx context.Context) (degraded []string, err error) {
+	if a.stopping.Load() {
+		return nil, errs.New(errs.Unavailable, "belfry is stopping")
+	}
+	states := a.states(ctx)
+	served := false
+	for i, state := range states {
+		p := a.parts[i]
+		switch {
+		case state == nil:
+			served = served || a.serves(p)
+		case err == nil && a.requires(p):
+			err = state
+		}
+		if state != nil {
+			degraded = append(degraded, saysOf(state))
+		}
+	}
+	if err != nil && !(a.has(roleFront) && served) {
+		return nil, err
+	}
+	return append(degraded, a.missedEvents()...), nil
+}
+
+// serves reports whether a part alone lets a front serve something: a backend of stores that clients may use.
+func (a *App) serves(p *part) bool {
+	if p.kind != partBackend {
+		return false
+	}
+	exposed := false
+	for _, s := range a.config.Stores {
+		if s.Expose != nil && s.Backend == p.name {
+			return true
+		}
+		exposed = exposed || s.Expose != nil
+	}
+	return !exposed
+}
+
+// requires reports whether a process can't be ready without a part; a front can, as long as another one serves.
+func (a *App) requires(p *part) bool {
+	if a.has(roleFront) {
+		return a.serves(p)
+	}
+	return p.kind != partBinaries || a.has(sweep.Name)
+}
+
+// dependencies returns an error if a backend, a storage or the bus is unavailable now.
+func (a *App) dependencies(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, partTimeout)
+	defer cancel()
+	for _, p := range a.newParts() {
+		if err := p.ask(ctx); err != nil && p.kind != partListeners {
+			return err
+		}
+	}
+	return nil
+}
+
+// alive returns why only a restart of this process helps.
+func (a *App) alive() error {
+	if err := a.ended.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+var (
+	readyDesc = prometheus.NewDesc("belfry_ready", "1 while /readyz is 200.", nil, nil)
+	partDesc  = prometheus.NewDesc("belfry_part_up", "1 while a part that the process depends on works: a backend, a storage of binaries, the bus, the outbox, the built-in listeners.", []string{"kind", "name"}, nil)
+)
+
+// collectParts adds the metrics of parts.
+func (a *App) collectParts(ctx context.Context, gauge func(*prometheus.Desc, float64, ...string)) {
+	for i, state := range a.states(ctx) {
+		gauge(partDesc, oneIf(state == nil), a.parts[i].kind, a.parts[i].name)
+	}
+	_, err := a.ready(ctx)
+	gauge(readyDesc, oneIf(err == nil))
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
