@@ -26,8 +26,19 @@ type Stored struct {
 func (s Stored) Object() (object.Object, error) { return object.Decode(s.Body) }
 
 // Get returns an object, for a client without the fields it must not see.
-// NotFound when there is none; Unauthenticated or Denied by the policy.
+// NotFound when there is none; Unauthenticated or Denied by the policy. The get of
+// a client is announced; what belfry reads itself is nobody's get.
 func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
+	return s.getRecord(ctx, uuid, true)
+}
+
+// Reread is Get for the reply to another operation of the caller, such as a write
+// whose consequences it has waited for. It is not announced.
+func (s *Store) Reread(ctx context.Context, uuid string) (Stored, error) {
+	return s.getRecord(ctx, uuid, false)
+}
+
+func (s *Store) getRecord(ctx context.Context, uuid string, announced bool) (Stored, error) {
 	record, err := s.read(ctx, uuid)
 	if err != nil {
 		return Stored{}, err
@@ -41,9 +52,8 @@ func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 			return Stored{}, err
 		}
 	}
-	// Internal reads are not announced.
-	external := call.Origin == event.OriginHTTP || call.Origin == event.OriginBus || call.Origin == event.OriginGo
-	if external && s.announces(event.StoreGet) {
+	external := call.Client && (call.Origin == event.OriginHTTP || call.Origin == event.OriginBus)
+	if announced && external && s.announces(event.StoreGet) {
 		s.announce(call, event.StoreGet, uuid, record.Revision, record.Body)
 	}
 	return s.get(ctx, call, record)

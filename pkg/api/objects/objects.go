@@ -218,7 +218,7 @@ func (r *resource) write(x *kit.Exchange, act func(context.Context) (store.Store
 	if err != nil || !applied || r.noGet {
 		return stored, err
 	}
-	if current, err := r.store.Get(ctx, stored.UUID); err == nil {
+	if current, err := r.store.Reread(ctx, stored.UUID); err == nil {
 		return current, nil
 	}
 	// Deleted meanwhile, or not readable by this client any more.
