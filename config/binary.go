@@ -120,14 +120,9 @@ func sizeOrNone(text string) (int64, error) {
 }
 
 func readS3(s *section) *S3Storage {
-	var b S3Storage
-	s.require("bucket", "the name of a bucket")
-	decode(s, "bucket", &b.Bucket, parseNonEmpty)
-	decode(s, "region", &b.Region, parseNonEmpty)
-	decode(s, "endpoint", &b.Endpoint, urlWithScheme("http", "https"))
-	decode(s, "prefix", &b.Prefix, parseText)
+	b := readS3Place(s)
 	decode(s, "presign", &b.Presign, presignDuration)
-	return &b
+	return b
 }
 
 // presignDuration accepts 0 and the range that S3 allows.

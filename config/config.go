@@ -51,6 +51,7 @@ type Config struct {
 	Authentication  Authentication
 	Mailers         map[string]Mailer
 	Binaries        map[string]*Binary
+	Backup          *Backup // nil: not configured
 
 	doc     *document
 	pagesOn bool
@@ -203,6 +204,9 @@ func (c *Config) read(s *section) {
 	c.readStores(s)
 	c.readMailers(s)
 	c.readBinaries(s)
+	if backup := s.section("backup"); s.has("backup") {
+		c.readBackup(backup)
+	}
 	c.Console = readConsole(s.section("console"))
 	if static := s.section("static"); s.has("static") || c.doc.recorder != nil {
 		c.readStatic(static)

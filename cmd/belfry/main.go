@@ -36,6 +36,8 @@ type cli struct {
 	Import   importCmd   `cmd:"" help:"Load a file of objects into a store over HTTP."`
 	Export   exportCmd   `cmd:"" help:"Write every object of a store as JSON lines."`
 	Migrate  migrateCmd  `cmd:"" help:"Move stores and binaries to the backends of another configuration."`
+	Backup   backupCmd   `cmd:"" help:"Make, list and verify backups."`
+	Restore  restoreCmd  `cmd:"" help:"Restore a backup into empty data."`
 	DLQ      dlqCmd      `cmd:"" name:"dlq" help:"List, redeliver and delete the dead letters of listeners."`
 	Listener listenerCmd `cmd:"" help:"Show the state of listeners, and reset their position."`
 	Bus      busCmd      `cmd:"" help:"Set up a bus whose users have few permissions."`

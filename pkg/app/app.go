@@ -58,6 +58,7 @@ type App struct {
 	missed         *missed.Watch // nil in a process without the roles mapping and cascade
 	overflow       overflow
 	parts          []*part // that probes ask
+	lastBackup     lastBackup
 	stopping       atomic.Bool
 	failed         chan error
 	ended          atomic.Pointer[error] // the first of failed

@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
 	"belfry/pkg/store/schema"
@@ -27,6 +28,7 @@ type plan struct {
 	open     map[string][]string // exposed store → operations without a policy
 	auth     auth.Options        // without those that only a running belfry has
 	pages    *pages.Templates
+	opened   map[string]driver.Backend // by a command, while it has the stores open
 }
 
 // Check compiles the policies and schemas of a configuration and reads the configuration file of its bus.

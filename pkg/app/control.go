@@ -29,6 +29,7 @@ func (a *App) startControl(ctx context.Context) error {
 	token := rand.Text()
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /verify", a.controlVerify)
+	mux.HandleFunc("POST /backup", a.controlBackup)
 	mux.HandleFunc("GET /export/{store}", a.controlExport)
 	mux.HandleFunc("POST /access", answering(a, 4<<20, func(Question) string { return "access check" }, func(ctx context.Context, q Question) (*Access, error) {
 		return decide(ctx, a.config, a.set, q)

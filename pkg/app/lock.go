@@ -56,8 +56,21 @@ func (h Holder) String() string {
 }
 
 // LockData locks a data folder for a command, and creates the folder if needed. It returns *Held if
-// another process holds it.
+// another process holds it, and an error if it has a part of a backup.
 func LockData(folder, doing string) (*DataLock, error) {
+	l, err := lockFolder(folder, doing)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkComplete(folder); err != nil {
+		l.Unlock()
+		return nil, err
+	}
+	return l, nil
+}
+
+// lockFolder is LockData also for a folder with a part of a backup.
+func lockFolder(folder, doing string) (*DataLock, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "can't create the data folder %s; choose another with --data", folder)
 	}

@@ -51,7 +51,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, busDesc, lagDesc, missedDesc, countDesc, readyDesc, partDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, busDesc, lagDesc, missedDesc, countDesc, readyDesc, partDesc, backupTimeDesc, backupFailedDesc} {
 		ch <- d
 	}
 }
@@ -76,6 +76,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	gauge(busDesc, oneIf(a.bus.Ready(ctx) == nil))
 	a.collectParts(ctx, gauge)
 	a.collectMissed(gauge)
+	a.collectBackups(gauge)
 	for _, spec := range []listener.Spec{a.plan.mappingSpec(), a.plan.cascadeSpec()} {
 		if len(spec.Filters) == 0 || !a.has(spec.Name) {
 			continue // the permissions on the bus may not allow it

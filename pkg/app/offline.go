@@ -66,6 +66,7 @@ func (p *plan) withStores(ctx context.Context, doing string, direct func(*store.
 	if err != nil {
 		return err
 	}
+	p.opened = backends
 	set, err := p.openStores(ctx, backends, openOnce, func(*store.Options) {})
 	if err == nil {
 		err = direct(set)

@@ -173,7 +173,7 @@ func (a *App) ready(ctx context.Context) (degraded []string, err error) {
 	if err != nil && !(a.has(roleFront) && served) {
 		return nil, err
 	}
-	return append(degraded, a.missedEvents()...), nil
+	return append(append(degraded, a.missedEvents()...), a.failedBackup()...), nil
 }
 
 // serves reports whether a part alone lets a front serve something: a backend of stores that clients may use.

@@ -18,7 +18,7 @@ import (
 // own, and those it is listed beside in its row of neighbours. A package that
 // no row names has no place yet: give it one.
 var floors = [][]string{
-	{"belfry/pkg/errs", "belfry/pkg/ratelimit", "belfry/pkg/backoff", "belfry/pkg/ordered", "belfry/pkg/logctx"},
+	{"belfry/pkg/errs", "belfry/pkg/ratelimit", "belfry/pkg/backoff", "belfry/pkg/ordered", "belfry/pkg/logctx", "belfry/pkg/schedule"},
 	{"belfry/pkg/seal", "belfry/pkg/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/store/object", "belfry/pkg/mail", "belfry/pkg/problem", "belfry/pkg/natsapi/wire"},
 	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/auth/oauth"},
 	{"belfry/pkg/starter", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
@@ -28,7 +28,7 @@ var floors = [][]string{
 	},
 	{"belfry/pkg/apidoc/model/modeltest", "belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/store", "belfry/pkg/store/outbox", "belfry/pkg/listener", "belfry/pkg/bus/eventlog"},
 	{"belfry/pkg/listener/metrics", "belfry/pkg/applied", "belfry/pkg/mapping", "belfry/pkg/natsapi", "belfry/pkg/bus/deadletter", "belfry/pkg/bus/replay", "belfry/pkg/bus/missed", "belfry/pkg/intercept", "belfry/pkg/sse", "belfry/pkg/auth", "belfry/pkg/binary"},
-	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/verify", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api/kit", "belfry/pkg/importer", "belfry/pkg/migrate"},
+	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/verify", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api/kit", "belfry/pkg/importer", "belfry/pkg/migrate", "belfry/pkg/backup"},
 	{"belfry/pkg/api/login", "belfry/pkg/api/objects", "belfry/pkg/api/files", "belfry/pkg/api/events", "belfry/pkg/api/pages", "belfry/pkg/api/static", "belfry/pkg/api/system"},
 	{"belfry/pkg/console"},
 	{"belfry/pkg/api"},

@@ -113,3 +113,40 @@ type Signer interface {
 type SignedHeaders struct {
 	ContentType, ContentDisposition, CacheControl string
 }
+
+// Documents is implemented by a storage that also keeps small documents under names,
+// beside its contents: a backup's list of parts. They are no contents: List does not
+// return them.
+type Documents interface {
+	// PutDocument stores a document durably and atomically, and replaces one of the
+	// same name.
+	PutDocument(ctx context.Context, name string, data []byte) error
+
+	// Document returns a document. NotFound when there is none.
+	Document(ctx context.Context, name string) ([]byte, error)
+
+	// DocumentNames returns the names of all documents in their order.
+	DocumentNames(ctx context.Context) ([]string, error)
+
+	// DeleteDocument removes a document. It is no error when there is none.
+	DeleteDocument(ctx context.Context, name string) error
+}
+
+// MaxDocument is how many bytes a document has at most.
+const MaxDocument = 256 << 20
+
+// ValidDocument reports whether a text is the name of a document: 1 to 100 letters,
+// digits, '.', '-' and '_', not beginning with a dot. A storage finds nothing under any
+// other, and refuses to store it with errs.Internal.
+func ValidDocument(name string) bool {
+	if name == "" || len(name) > 100 || name[0] == '.' {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i]
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '.' && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}

@@ -212,3 +212,14 @@ type IndexLagger interface {
 	// IndexLag is the time after a Put by which its keys are found.
 	IndexLag() time.Duration
 }
+
+// Checkpointer is implemented by a backend of this process alone, whose files a backup
+// copies.
+type Checkpointer interface {
+	// Checkpoint returns a folder with a copy of all stores as of one moment: with
+	// every write that was acknowledged before the call. Its files don't change, and
+	// a backend opens a copy of them as if its process had been killed at that
+	// moment. release removes the folder; it is called once. errs.Unavailable while
+	// another checkpoint exists.
+	Checkpoint(ctx context.Context) (folder string, release func() error, err error)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -60,8 +61,11 @@ type Backend struct {
 	db        *pebble.DB
 	lock      *pebble.Lock
 	keys      keyBuffers
+	folder    string
+	files     vfs.FS
 
-	opening sync.Mutex // serializes Open, which changes the catalog
+	opening       sync.Mutex // serializes Open, which changes the catalog
+	checkpointing sync.Mutex // held while a checkpoint exists
 }
 
 var _ driver.Backend = (*Backend)(nil)
@@ -71,11 +75,14 @@ var _ driver.Backend = (*Backend)(nil)
 // holds the lock.
 func Open(folder string, opts Options) (_ *Backend, err error) {
 	opts.setDefaults()
-	b := &Backend{health: newHealth(opts.Logger)}
+	b := &Backend{health: newHealth(opts.Logger), folder: folder, files: opts.FS}
 	b.health.awaitSpace = opts.AwaitSpace
 	defer b.health.recoverFatal(&err)
 	if b.lock, err = lockFolder(folder, opts.FS); err != nil {
 		return nil, err
+	}
+	if err = removeCheckpoint(folder, opts.FS); err != nil {
+		return nil, errors.Join(openError(folder, err), b.lock.Close())
 	}
 	if b.db, err = b.openDB(folder, b.settings(opts)); err != nil {
 		if !b.health.halted.Load() {
@@ -123,7 +130,7 @@ func openError(folder string, err error) error {
 // concurrent writers and a small machine.
 func (b *Backend) settings(opts Options) *pebble.Options {
 	o := &pebble.Options{
-		FS:                 disk{FS: opts.FS, h: b.health},
+		FS:                 disk{FS: opts.FS, h: b.health, checkpoint: filepath.Join(b.folder, checkpointFolder)},
 		Lock:               b.lock,
 		Logger:             b.health,
 		EventListener:      b.health.listener(),

@@ -14,7 +14,8 @@ import (
 // an open waits for space instead.
 type disk struct {
 	vfs.FS
-	h *health
+	h          *health
+	checkpoint string // the folder of a checkpoint, whose files can be lost; "": there is none
 }
 
 // Unwrap implements vfs.FS.
@@ -61,6 +62,9 @@ func (d disk) open(write func() (vfs.File, error)) (vfs.File, error) {
 
 // Create implements vfs.FS.
 func (d disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if d.spare(name) {
+		return d.FS.Create(name, category)
+	}
 	return d.open(func() (vfs.File, error) { return d.FS.Create(name, category) })
 }
 
@@ -76,16 +80,25 @@ func (d disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ..
 
 // OpenDir implements vfs.FS. A directory is opened to be synced.
 func (d disk) OpenDir(name string) (vfs.File, error) {
+	if d.spare(name) {
+		return d.FS.OpenDir(name)
+	}
 	return d.open(func() (vfs.File, error) { return d.FS.OpenDir(name) })
 }
 
 // Link implements vfs.FS.
 func (d disk) Link(from, to string) error {
+	if d.spare(to) {
+		return d.FS.Link(from, to)
+	}
 	return d.h.try(func() error { return d.FS.Link(from, to) })
 }
 
 // Rename implements vfs.FS.
 func (d disk) Rename(from, to string) error {
+	if d.spare(to) {
+		return d.FS.Rename(from, to)
+	}
 	return d.h.try(func() error { return d.FS.Rename(from, to) })
 }
 

@@ -1,0 +1,129 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"belfry/pkg/schedule"
+)
+
+// Backup says where backups are, and when one is made.
+type Backup struct {
+	BackupPlace
+	Schedule schedule.Schedule // zero: only the command makes backups
+	Keep     Keep
+}
+
+// BackupPlace is a folder, or a bucket.
+type BackupPlace struct {
+	Folder string     `json:"folder,omitempty"`
+	S3     *S3Storage `json:"s3,omitempty"`
+}
+
+// Keep is how many backups stay: the latest ones, and the latest of so many hours, days,
+// weeks, months and years. Zeros keep all.
+type Keep struct{ Last, Hourly, Daily, Weekly, Monthly, Yearly int }
+
+// minBackupInterval is the shortest interval of backups.
+const minBackupInterval = time.Minute
+
+func (c *Config) readBackup(s *section) {
+	b := &Backup{}
+	c.Backup = b
+	decode(s, "folder", &b.Folder, c.doc.path)
+	if bucket := s.section("s3"); s.has("s3") {
+		b.S3 = readS3Place(bucket)
+		bucket.rejectUnknown()
+	}
+	switch {
+	case s.has("folder") && s.has("s3"):
+		s.problem("s3", "can't be set beside folder: backups are in one of them")
+	case !s.has("folder") && !s.has("s3"):
+		s.problem("folder", "is missing; expected the path of a folder for backups, or s3 with a bucket")
+	}
+	decode(s, "schedule", &b.Schedule, parseSchedule)
+	b.Keep = readKeep(s.section("keep"))
+	s.rejectUnknown()
+}
+
+// readS3Place reads where in S3 something is.
+func readS3Place(s *section) *S3Storage {
+	var b S3Storage
+	s.require("bucket", "the name of a bucket")
+	decode(s, "bucket", &b.Bucket, parseNonEmpty)
+	decode(s, "region", &b.Region, parseNonEmpty)
+	decode(s, "endpoint", &b.Endpoint, urlWithScheme("http", "https"))
+	decode(s, "prefix", &b.Prefix, parseText)
+	return &b
+}
+
+func parseSchedule(text string) (schedule.Schedule, error) {
+	if strings.HasPrefix(text, "@") || strings.Contains(strings.TrimSpace(text), " ") {
+		return schedule.Cron(text)
+	}
+	every, err := durationIn(minBackupInterval, 365*day, "from 1m to 365d, or a cron expression")(text)
+	if err != nil {
+		return schedule.Schedule{}, fmt.Errorf("%w, or a cron expression such as 0 3 * * *", err)
+	}
+	return schedule.Every(every), nil
+}
+
+func readKeep(s *section) Keep {
+	var k Keep
+	for key, into := range map[string]*int{
+		"last": &k.Last, "hourly": &k.Hourly, "daily": &k.Daily, "weekly": &k.Weekly, "monthly": &k.Monthly, "yearly": &k.Yearly,
+	} {
+		decode(s, key, into, parseCount)
+	}
+	s.rejectUnknown()
+	return k
+}
+
+func parseCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > 10_000 {
+		return 0, errors.New("expected a number from 0 to 10000")
+	}
+	return n, nil
+}
+
+// ParseBackupPlace parses the place of backups in a flag: the path of a folder, or
+// s3://bucket/prefix, with ?endpoint=URL&region=NAME where they are not those of AWS and
+// of the environment.
+func ParseBackupPlace(text string) (*BackupPlace, error) {
+	if !strings.HasPrefix(text, "s3://") {
+		folder, err := filepath.Abs(text)
+		if err != nil || text == "" {
+			return nil, errors.New("expected the path of a folder, or s3://bucket/prefix")
+		}
+		return &BackupPlace{Folder: folder}, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil {
+		return nil, errors.New("expected s3://bucket/prefix, with credentials in the environment or the files of AWS")
+	}
+	query, prefix := u.Query(), strings.Trim(u.Path, "/")
+	if prefix != "" {
+		prefix += "/"
+	}
+	return &BackupPlace{S3: &S3Storage{
+		Bucket: u.Host, Prefix: prefix, Endpoint: query.Get("endpoint"), Region: query.Get("region"),
+	}}, nil
+}
+
+// String names the place for people.
+func (p *BackupPlace) String() string {
+	switch {
+	case p.S3 == nil:
+		return p.Folder
+	case p.S3.Endpoint != "":
+		return "s3://" + p.S3.Bucket + "/" + p.S3.Prefix + " at " + p.S3.Endpoint
+	default:
+		return "s3://" + p.S3.Bucket + "/" + p.S3.Prefix
+	}
+}

@@ -1,0 +1,298 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/backup"
+	storage "belfry/pkg/binary/driver"
+	"belfry/pkg/bus"
+	"belfry/pkg/bus/embedded"
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+)
+
+// BackupOptions are the options of Backup.
+type BackupOptions struct {
+	To       *config.BackupPlace // nil: the configured one
+	Progress func(backup.Progress)
+}
+
+// BackupResult is what a backup has made.
+type BackupResult struct {
+	ID       string         `json:"id"`
+	Place    string         `json:"place"`
+	Started  time.Time      `json:"started"`
+	Ended    time.Time      `json:"ended"`
+	Size     int64          `json:"size"`
+	Added    int64          `json:"added"`
+	Problems []string       `json:"problems"`
+	Removed  *backup.Pruned `json:"removed,omitempty"` // nil: there is no retention for this place
+}
+
+// Clean reports whether the backup has everything.
+func (r *BackupResult) Clean() bool { return len(r.Problems) == 0 }
+
+// Backup makes a backup: by the belfry that serves the data if one does, and directly otherwise.
+func Backup(ctx context.Context, c *config.Config, o BackupOptions) (result *BackupResult, err error) {
+	if _, err := backupPlace(c, o.To); err != nil {
+		return nil, err
+	}
+	err = withStores(ctx, c, "backup",
+		func(p *plan, set *store.Set) error {
+			return p.withRest(ctx, func(b *bus.Bus, storages map[string]storage.Storage) (err error) {
+				m := &backups{plan: p, set: set, bus: b, storages: storages, backends: p.opened, log: slog.New(slog.DiscardHandler), process: object.NewUUID()}
+				result, err = m.make(ctx, o)
+				return err
+			})
+		},
+		func(h Holder) (err error) {
+			result, err = backupServed(ctx, h, o)
+			return err
+		})
+	return result, err
+}
+
+// openBusAlone opens the bus for a command. An embedded one serves this process alone.
+func (p *plan) openBusAlone(ctx context.Context) (*bus.Bus, error) {
+	o, err := p.busOptions()
+	if err != nil {
+		return nil, err
+	}
+	o.Logger = slog.New(slog.DiscardHandler)
+	if o.URL == "" {
+		server := embeddedBus(p.config)
+		server.Listen, server.Logger = "", o.Logger
+		o.Server = embedded.New(server)
+	}
+	b, err := bus.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Ready(ctx); err != nil {
+		return nil, errors.Join(err, closeBus(ctx, b))
+	}
+	return b, nil
+}
+
+func closeBus(ctx context.Context, b *bus.Bus) error {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), unavailableStopTimeout)
+	defer cancel()
+	return b.Close(closing)
+}
+
+// withRest opens what a backup needs besides the stores.
+func (p *plan) withRest(ctx context.Context, do func(*bus.Bus, map[string]storage.Storage) error) error {
+	b, err := p.openBusAlone(ctx)
+	if err != nil {
+		return err
+	}
+	storages, err := p.openStorages(ctx)
+	if err == nil {
+		err = errors.Join(do(b, storages), closeStorages(storages))
+	}
+	return errors.Join(err, closeBus(ctx, b))
+}
+
+// backups makes the backups of a process.
+type backups struct {
+	plan     *plan
+	set      *store.Set
+	bus      *bus.Bus
+	storages map[string]storage.Storage
+	backends map[string]driver.Backend
+	log      *slog.Logger
+	process  string
+}
+
+func (m *backups) states() *backup.States {
+	return backup.NewStates(m.set.Store(config.PositionStore), nil)
+}
+
+// make makes a backup that somebody has requested.
+func (m *backups) make(ctx context.Context, o BackupOptions) (*BackupResult, error) {
+	state, _, err := m.states().Take(ctx, m.process, hostname(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return m.makeTaken(ctx, state.Installation, o)
+}
+
+func hostname() string {
+	name, _ := os.Hostname()
+	return name
+}
+
+// leaseInterval is how often a lease is renewed.
+const leaseInterval = backup.LeaseTime / 5
+
+// makeTaken makes a backup while this process has the lease, and ends the lease.
+func (m *backups) makeTaken(ctx context.Context, installation string, o BackupOptions) (*BackupResult, error) {
+	making, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		tick := time.NewTicker(leaseInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-making.Done():
+				return
+			case <-tick.C:
+				if err := m.states().Renew(making, m.process); errors.Is(err, backup.ErrLost) {
+					cancel(err)
+				}
+			}
+		}
+	}()
+	result, manifest, err := m.makeAt(making, installation, o)
+	if lost := context.Cause(making); err != nil && lost != nil && ctx.Err() == nil {
+		err = lost
+	}
+	cancel(nil)
+	<-renewed
+	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), unavailableStopTimeout)
+	defer stop()
+	if ended := m.states().End(ending, m.process, manifest, err); err == nil && ended != nil {
+		m.log.Warn("that a backup has ended can't be stored", "error", ended)
+	}
+	return result, err
+}
+
+func (m *backups) makeAt(ctx context.Context, installation string, o BackupOptions) (*BackupResult, *backup.Manifest, error) {
+	place, err := backupPlace(m.plan.config, o.To)
+	if err != nil {
+		return nil, nil, err
+	}
+	to, closeTo, err := openDestination(ctx, place)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = closeTo() }()
+	confirm := func(ctx context.Context) error { return m.states().Renew(ctx, m.process) }
+	manifest, err := backup.Make(ctx, to, backup.Options{
+		Installation: installation, Version: Version(), Backends: m.sources(), Bus: m.bus, Binaries: m.storages, Grace: m.grace(),
+		Progress: o.Progress, Logger: m.log, Confirm: confirm,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	result := &BackupResult{
+		ID: manifest.ID, Place: place.String(), Started: manifest.Started, Ended: manifest.Ended, Size: manifest.Size, Added: manifest.Added,
+		Problems: append([]string{}, manifest.Problems...),
+	}
+	// The retention is of the configured place alone: somebody else may keep backups in others.
+	keep := backup.Keep{}
+	if o.To == nil {
+		keep = backup.Keep(m.plan.config.Backup.Keep)
+	}
+	if result.Removed, err = backup.Prune(ctx, to, keep, confirm); err != nil {
+		// The backup itself is complete.
+		result.Problems = append(result.Problems, "old backups can't be removed: "+err.Error())
+		m.log.Error("old backups can't be removed", "error", err)
+	}
+	return result, manifest, nil
+}
+
+// sources are the backends with their stores.
+func (m *backups) sources() []backup.Source {
+	var all []backup.Source
+	for _, name := range names(m.backends) {
+		s := backup.Source{Name: name, Backend: m.backends[name], Stores: map[string]driver.Store{}}
+		for _, o := range m.plan.stores {
+			if m.plan.config.Stores[o.Name].Backend == name {
+				s.Stores[o.Name] = m.set.Store(o.Name).Driver()
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// grace is the shortest time for which binaries stay that no object references.
+func (m *backups) grace() (shortest time.Duration) {
+	for _, b := range m.plan.config.Binaries {
+		if shortest == 0 || b.Grace < shortest {
+			shortest = b.Grace
+		}
+	}
+	return shortest
+}
+
+// backupLine is one of the JSON lines with which a serving process replies to a request for a backup.
+type backupLine struct {
+	Progress *backup.Progress `json:"progress,omitempty"`
+	Result   *BackupResult    `json:"result,omitempty"`
+	Failure  *failure         `json:"failure,omitempty"`
+}
+
+// backupRequest is the request of a command.
+type backupRequest struct {
+	To *config.BackupPlace `json:"to,omitempty"`
+}
+
+func backupServed(ctx context.Context, h Holder, o BackupOptions) (*BackupResult, error) {
+	data, err := json.Marshal(backupRequest{To: o.To})
+	if err != nil {
+		return nil, err
+	}
+	body, err := control(ctx, h, http.MethodPost, "/backup", strings.NewReader(string(data)))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }()
+	for lines := json.NewDecoder(body); ; {
+		var line backupLine
+		switch err := lines.Decode(&line); {
+		case err != nil:
+			return nil, errs.Wrap(err, errs.Unavailable, "the reply of %s is incomplete: the connection was closed, and the backup was not completed", h)
+		case line.Failure != nil:
+			return nil, line.Failure.error()
+		case line.Result != nil:
+			return line.Result, nil
+		case line.Progress != nil && o.Progress != nil:
+			o.Progress(*line.Progress)
+		}
+	}
+}
+
+// controlBackup makes a backup, which ends when the client disconnects.
+func (a *App) controlBackup(w http.ResponseWriter, r *http.Request) {
+	var q backupRequest
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	lines := json.NewEncoder(w)
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16)).Decode(&q)
+	var result *BackupResult
+	if err == nil {
+		var last time.Time
+		result, err = a.backups().make(r.Context(), BackupOptions{To: q.To, Progress: func(p backup.Progress) {
+			if now := time.Now(); now.Sub(last) >= progressInterval {
+				last = now
+				_ = lines.Encode(backupLine{Progress: &p})
+				_ = http.NewResponseController(w).Flush()
+			}
+		}})
+	}
+	if err != nil {
+		failed := a.failureOf("backup", err)
+		_ = lines.Encode(backupLine{Failure: &failed})
+		return
+	}
+	a.log.Info("a backup was made", "backup", result.ID, "place", result.Place, "bytes", result.Size, "added", result.Added)
+	_ = lines.Encode(backupLine{Result: result})
+}
+
+// backups are those of the serving process. Each has a lease of its own.
+func (a *App) backups() *backups {
+	return &backups{plan: a.plan, set: a.set, bus: a.bus, storages: a.storages, backends: a.backends, log: a.log, process: object.NewUUID()}
+}

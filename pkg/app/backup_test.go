@@ -1,0 +1,178 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"belfry/config"
+	"belfry/listeners/mapping"
+	"belfry/pkg/store"
+	"belfry/test/kit"
+)
+
+const backedUp = books + `
+binaries:
+  files: {map: {Authors: [photos]}}
+`
+
+// fresh is another place with the same configuration.
+func (p *place) fresh(text string) *place {
+	other := newPlace(p.T, text)
+	return other
+}
+
+// to is where the backups of a place are.
+func (p *place) to() *config.BackupPlace { return &config.BackupPlace{Folder: p.path("backups")} }
+
+func (p *place) backup() *BackupResult {
+	p.Helper()
+	r, err := Backup(p.Context(), p.config, BackupOptions{To: p.to()})
+	if err != nil || !r.Clean() {
+		p.Fatalf("backup: %v, %+v", err, r)
+	}
+	return r
+}
+
+func (p *place) restore(from *place) *RestoreReport {
+	p.Helper()
+	r, err := Restore(p.Context(), p.config, RestoreOptions{From: from.to()})
+	if err != nil {
+		p.Fatal(err)
+	}
+	if !r.Clean() {
+		p.Fatalf("after the restore: %+v", r.Report)
+	}
+	return r
+}
+
+// objects returns the bodies of all objects of a stopped belfry, by store and uuid.
+func (p *place) objects() map[string]string {
+	p.Helper()
+	all := map[string]string{}
+	err := withStores(p.Context(), p.config, "test", func(_ *plan, set *store.Set) error {
+		for name, s := range set.Stores() {
+			for o, err := range s.All(p.Context(), 100) {
+				if err != nil {
+					return err
+				}
+				if name != config.PositionStore {
+					all[name+" "+o.UUID] = string(o.Body)
+				}
+			}
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return all
+}
+
+// writing creates books until stop is called, and returns those that were acknowledged.
+func (p *place) writing(a *App) (acknowledged func() []string, stop func()) {
+	var mu sync.Mutex
+	var all []string
+	var writing sync.WaitGroup
+	var next atomic.Int64
+	stopped := make(chan struct{})
+	for range 4 {
+		writing.Go(func() {
+			for {
+				select {
+				case <-stopped:
+					return
+				default:
+				}
+				uuid := fmt.Sprintf("b%d", next.Add(1))
+				if status, text := p.do(a, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"lem","title":"T"}`, uuid)); status != http.StatusCreated {
+					p.Errorf("%d %s", status, text)
+					return
+				}
+				mu.Lock()
+				all = append(all, uuid)
+				mu.Unlock()
+			}
+		})
+	}
+	acknowledged = func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+	return acknowledged, func() { close(stopped); writing.Wait() }
+}
+
+func TestABackupIsRestoredWithAllObjectsFilesAndPositions(t *testing.T) {
+	p := newPlace(t, backedUp)
+	a := p.start()
+	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+	for i := range 20 {
+		p.want(a, "POST", "/books", fmt.Sprintf(`{"uuid":"b%d","author":"lem","title":"T%d"}`, i, i), http.StatusCreated)
+	}
+	p.want(a, "PUT", "/binary/upload/Authors/lem/photos/add", "a picture", http.StatusCreated)
+	kit.WaitUntil(t, func() error { return positioned(a, mapping.Name) })
+	p.backup()
+	p.stop(a)
+	want := p.objects()
+
+	again := p.fresh(backedUp)
+	again.restore(p)
+	if got := again.objects(); !maps.Equal(got, want) {
+		t.Errorf("restored: %v\nwant: %v", got, want)
+	}
+	a = again.start()
+	if _, text := again.do(a, "GET", "/binary/Authors/lem/photos/0", ""); text != "a picture" {
+		t.Errorf("the file is %q", text)
+	}
+	if s := a.missed.Missed(); len(s) > 0 {
+		t.Errorf("missed after the restore: %+v", s)
+	}
+	again.stop(a)
+}
+
+// Under load a backup has each write that was acknowledged before it began, and what it has fits together.
+func TestABackupUnderLoadIsOneMoment(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+	acknowledged, stop := p.writing(a)
+	kit.WaitFor(t, "a hundred writes", func() bool { return len(acknowledged()) > 100 })
+	before := acknowledged()
+	p.backup()
+	stop()
+	p.stop(a)
+
+	again := p.fresh(books)
+	again.restore(p)
+	objects := again.objects()
+	books := 0
+	for name := range objects {
+		if strings.HasPrefix(name, "Books ") {
+			books++
+		}
+	}
+	for _, uuid := range before {
+		if objects["Books "+uuid] == "" {
+			t.Errorf("the backup lacks %s, which was acknowledged before", uuid)
+		}
+	}
+	var lem struct{ Books []any }
+	if err := json.Unmarshal([]byte(objects["Authors lem"]), &lem); err != nil || len(lem.Books) != books {
+		t.Errorf("the author has %d of %d books, %v", len(lem.Books), books, err)
+	}
+	a = again.start()
+	again.want(a, "POST", "/books", `{"uuid":"new","author":"lem","title":"T"}`, http.StatusCreated)
+	kit.WaitUntil(t, func() error { return positioned(a, mapping.Name) })
+	again.stop(a)
+	if n := again.differences(); n > 0 {
+		t.Errorf("%d differences", n)
+	}
+
+}

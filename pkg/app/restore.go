@@ -1,0 +1,347 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/config"
+	"belfry/pkg/backup"
+	storage "belfry/pkg/binary/driver"
+	"belfry/pkg/bus"
+	"belfry/pkg/bus/missed"
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/verify"
+)
+
+// RestoreOptions are the options of Restore.
+type RestoreOptions struct {
+	From     *config.BackupPlace // nil: the configured one
+	ID       string              // of the backup; "": the latest
+	Progress func(backup.Progress)
+}
+
+// RestoreReport is what was restored, and the verification after it.
+type RestoreReport struct {
+	ID      string    `json:"id"`
+	Started time.Time `json:"started"` // when the backup was begun
+	Report  *Report   `json:"report"`
+}
+
+// Clean reports whether copies and contents are right.
+func (r *RestoreReport) Clean() bool { return r.Report.Clean() }
+
+// Restore restores a backup into backends, a bus and storages that are empty, and verifies the result. One that was
+// interrupted is made again.
+func Restore(ctx context.Context, c *config.Config, o RestoreOptions) (*RestoreReport, error) {
+	p, err := compile(c)
+	if err != nil {
+		return nil, err
+	}
+	from, closeFrom, err := openExisting(ctx, c, o.From)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = closeFrom() }()
+	if o.ID == "" {
+		if o.ID, err = from.Latest(ctx); err != nil {
+			return nil, err
+		}
+	}
+	m, err := from.Manifest(ctx, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	r := &restoring{plan: p, from: from, manifest: m, options: o}
+	if err := r.fits(); err != nil {
+		return nil, err
+	}
+	lock, err := lockFolder(c.Data, "restore")
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Unlock()
+	report, err := r.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &RestoreReport{ID: m.ID, Started: m.Started, Report: report}, nil
+}
+
+// restoring is a restore.
+type restoring struct {
+	plan     *plan
+	from     *backup.Destination
+	manifest *backup.Manifest
+	options  RestoreOptions
+	again    bool // the stores may have a part of the backup
+	owned    bool // so may the folders and the bus, since the marker was there
+	refused  bool // something is not empty
+
+	backends map[string]driver.Backend
+	storages map[string]storage.Storage
+	set      *store.Set
+	bus      *bus.Bus
+}
+
+// fits returns an error for what the backup has and the configuration does not.
+func (r *restoring) fits() error {
+	c := r.plan.config
+	var problems config.Problems
+	for _, b := range r.manifest.Backends {
+		there, known := c.Backends[b.Name]
+		if len(b.Files) > 0 && (!known || there.File == nil) {
+			problems = append(problems, c.Problem("backends", "the backup has the folder of the backend %s, which can be restored to one of type file alone: restore it with such a backend, then move it with `belfry migrate`", b.Name))
+			continue
+		}
+		for _, name := range b.Stores {
+			switch s := c.Stores[name]; {
+			case s == nil:
+				problems = append(problems, c.Problem("stores", "the backup has the store %s, and the configuration does not: add it", name))
+			case len(b.Files) > 0 && s.Backend != b.Name:
+				problems = append(problems, c.Problem("stores."+name+".backend", "the backup has the store in the backend %s: restore it there, then move it with `belfry migrate`", b.Name))
+			case len(b.Files) == 0 && c.Backends[s.Backend].File != nil && r.hasFiles(s.Backend):
+				problems = append(problems, c.Problem("stores."+name+".backend", "the backup has the folder of this backend, without the store: restore it to another backend, then move it with `belfry migrate`"))
+			}
+		}
+	}
+	for _, b := range r.manifest.Binaries {
+		if c.Binaries[b.Name] == nil {
+			problems = append(problems, c.Problem("binaries", "the backup has the contents of the service %s, and the configuration does not have it: add it", b.Name))
+		}
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	return nil
+}
+
+func (r *restoring) hasFiles(backend string) bool {
+	return slices.ContainsFunc(r.manifest.Backends, func(b backup.Backend) bool { return b.Name == backend && len(b.Files) > 0 })
+}
+
+// folders are those that the restore fills: of backends, and of the embedded bus.
+func (r *restoring) folders() []string {
+	var all []string
+	used := map[string]bool{}
+	for _, s := range r.plan.config.Stores {
+		if f := r.plan.config.Backends[s.Backend].File; f != nil && !used[f.Folder] {
+			used[f.Folder] = true
+			all = append(all, f.Folder)
+		}
+	}
+	if len(r.plan.config.Bus.URL) == 0 {
+		all = append(all, embeddedBus(r.plan.config).Folder)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (r *restoring) run(ctx context.Context) (*Report, error) {
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
+	report, err := r.restore(ctx)
+	if err = errors.Join(err, r.close(ctx)); err != nil {
+		if r.refused && !r.owned {
+			err = errors.Join(err, r.undo())
+		}
+		return nil, err
+	}
+	if err := os.Remove(filepath.Join(r.plan.config.Data, restoreMarker)); err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "the restore is complete, and the file that says that it is not can't be removed")
+	}
+	return report, syncFolder(r.plan.config.Data)
+}
+
+// begin checks that the folders are empty and writes the marker; or removes what an interrupted restore has written into
+// them.
+func (r *restoring) begin(ctx context.Context) error {
+	data := r.plan.config.Data
+	found, err := readMarker(data)
+	if err != nil {
+		return err
+	}
+	folders := r.folders()
+	if found != nil {
+		r.again, r.owned = true, true
+		for _, folder := range found.Folders {
+			if err := os.RemoveAll(folder); err != nil {
+				return errs.Wrap(err, errs.Unavailable, "what an interrupted restore has left can't be removed")
+			}
+		}
+	}
+	for _, folder := range folders {
+		entries, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errs.Wrap(err, errs.Unavailable, "the folder %s can't be read", folder)
+		}
+		if len(entries) > 0 {
+			return errs.New(errs.Invalid, "the folder %s is not empty, and a backup is restored into empty data alone: move the data away, or choose another folder with --data", folder)
+		}
+	}
+	if err := r.checkBus(ctx); err != nil {
+		return err
+	}
+	text, err := json.Marshal(marker{Backup: r.manifest.ID, Began: time.Now().UTC(), Folders: folders})
+	if err != nil {
+		return err
+	}
+	return writeDurably(data, restoreMarker, text)
+}
+
+// restore restores everything, and verifies it.
+func (r *restoring) restore(ctx context.Context) (*Report, error) {
+	var err error
+	if r.storages, err = r.plan.openStorages(ctx); err != nil {
+		return nil, err
+	}
+	o := backup.RestoreOptions{
+		Folders: map[string]string{}, Open: r.open, Binaries: r.storages, Progress: r.options.Progress,
+		States: config.PositionStore, Again: func() bool { return r.again },
+	}
+	for name, b := range r.plan.config.Backends {
+		if b.File != nil {
+			o.Folders[name] = b.File.Folder
+		}
+	}
+	restored, err := backup.Restore(ctx, r.from, r.manifest, o)
+	if err != nil {
+		return nil, err
+	}
+	positions := r.set.Store(config.PositionStore)
+	if err := missed.Restored(ctx, positions, restored.Next); err != nil {
+		return nil, err
+	}
+	// Copies differ where the backends were not read at one moment.
+	report := &Report{}
+	if err := verifyAll(ctx, r.set, inOrder(r.plan.services(r.storages, r.set, nil)), VerifyOptions{Repair: true}, verify.Options{Alone: true}, report); err != nil {
+		return nil, err
+	}
+	if err := r.bus.Sync(ctx); err != nil {
+		return nil, err
+	}
+	return report, r.states().Change(ctx, func(s *backup.State) error { s.Restoring = ""; return nil })
+}
+
+func (r *restoring) states() *backup.States {
+	return backup.NewStates(r.set.Store(config.PositionStore), nil)
+}
+
+// open opens the stores and the bus, once the folders are restored. Stores without files, and the streams, must be
+// empty.
+func (r *restoring) open(ctx context.Context) (map[string]*store.Store, bus.Requester, error) {
+	var err error
+	if r.backends, err = r.plan.openBackends(ctx, openBackendOnce); err != nil {
+		return nil, nil, err
+	}
+	if r.set, err = r.plan.openStores(ctx, r.backends, openOnce, func(*store.Options) {}); err != nil {
+		return nil, nil, err
+	}
+	if err := r.claim(ctx); err != nil {
+		return nil, nil, err
+	}
+	if r.bus, err = r.plan.openBusAlone(ctx); err != nil {
+		return nil, nil, err
+	}
+	return r.set.Stores(), r.bus, r.emptyBus(ctx)
+}
+
+// claim writes into the stores that they have a part of a backup. Those that have no files of it must be empty, or have
+// a part of the same backup.
+func (r *restoring) claim(ctx context.Context) error {
+	return r.states().Change(ctx, func(s *backup.State) error {
+		if other := s.Restoring; other != r.manifest.ID {
+			if err := r.checkEmpty(ctx, other); err != nil {
+				r.refused = true
+				return err
+			}
+		} else {
+			r.again = true
+		}
+		// The backup was made by a process that had the lease.
+		s.Installation, s.Restoring, s.Lease = r.manifest.Installation, r.manifest.ID, nil
+		return nil
+	})
+}
+
+func (r *restoring) checkEmpty(ctx context.Context, restoring string) error {
+	if restoring != "" {
+		return errs.New(errs.Invalid, "the stores have a part of the backup %s, whose restore was interrupted: restore that one with --backup, or name an empty database", restoring)
+	}
+	for _, b := range r.manifest.Backends {
+		for _, records := range b.Records {
+			s := r.set.Store(records.Store).Driver()
+			page, err := s.Scan(ctx, nil, 1)
+			if err != nil {
+				return err
+			}
+			if len(page.Records) > 0 {
+				return errs.New(errs.Invalid, "the store %s in backend %s is not empty, and a backup is restored into empty data alone: name another database in the configuration", records.Store, r.plan.config.Stores[records.Store].Backend)
+			}
+		}
+	}
+	return nil
+}
+
+// checkBus checks that the streams of a bus outside of the data folder are empty. The embedded one has no folder yet.
+func (r *restoring) checkBus(ctx context.Context) error {
+	if len(r.plan.config.Bus.URL) == 0 || r.owned {
+		return nil
+	}
+	b, err := r.plan.openBusAlone(ctx)
+	if err != nil {
+		return err
+	}
+	for _, stream := range r.manifest.Streams {
+		s, err := b.JetStream().Stream(ctx, stream.Name)
+		if err == nil && s.CachedInfo().State.Msgs > 0 {
+			err = errs.New(errs.Invalid, "the stream %s of the bus is not empty, and a backup is restored into empty data alone: delete the streams EVENTS, DEAD and RETRY, or use another account of the bus", stream.Name)
+		}
+		if err != nil {
+			return errors.Join(errs.Wrap(err, errs.KindOf(err), "the bus"), closeBus(ctx, b))
+		}
+	}
+	return closeBus(ctx, b)
+}
+
+// emptyBus deletes the streams that an interrupted restore has filled, and creates them again.
+func (r *restoring) emptyBus(ctx context.Context) error {
+	for _, stream := range r.manifest.Streams {
+		if !r.owned {
+			break
+		}
+		err := r.bus.JetStream().DeleteStream(ctx, stream.Name)
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return errs.Wrap(err, errs.Unavailable, "the stream %s of the bus, which has a part of the backup, can't be deleted", stream.Name)
+		}
+	}
+	return r.bus.Setup(ctx)
+}
+
+// undo removes what was written before something turned out not to be empty.
+func (r *restoring) undo() error {
+	for _, folder := range r.folders() {
+		if err := os.RemoveAll(folder); err != nil {
+			return err
+		}
+	}
+	return os.Remove(filepath.Join(r.plan.config.Data, restoreMarker))
+}
+
+func (r *restoring) close(ctx context.Context) error {
+	var all []error
+	if r.bus != nil {
+		all = append(all, closeBus(ctx, r.bus))
+	}
+	return errors.Join(append(all, closeBackends(r.backends), closeStorages(r.storages))...)
+}

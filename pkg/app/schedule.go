@@ -1,0 +1,152 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/pkg/backoff"
+	"belfry/pkg/backup"
+	"belfry/pkg/schedule"
+)
+
+const (
+	scheduleInterval = 30 * time.Second // between reads of the state, which other processes change
+	backupRetryMin   = time.Minute
+	backupRetryMax   = time.Hour
+)
+
+// startBackups makes the backups of the schedule. All processes of an installation do: the one that takes the lease
+// when a backup is due makes it.
+func (a *App) startBackups(context.Context) error {
+	if a.config.Backup == nil || a.config.Backup.Schedule == (schedule.Schedule{}) {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	s := &scheduled{app: a, backups: a.backups(), retries: backoff.New(backupRetryMin, backupRetryMax)}
+	go func() {
+		defer close(done)
+		s.run(ctx)
+	}()
+	a.onStop("the schedule of backups", func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
+	return nil
+}
+
+// scheduled makes the backups of a schedule.
+type scheduled struct {
+	app     *App
+	backups *backups
+	retries *backoff.Backoff
+	retryAt time.Time // of a backup that has failed
+}
+
+func (s *scheduled) run(ctx context.Context) {
+	for {
+		wait := s.poll(ctx)
+		if backoff.Sleep(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+// poll makes a backup that is due, and returns when to look again.
+func (s *scheduled) poll(ctx context.Context) time.Duration {
+	state, err := s.backups.states().Get(ctx)
+	if err != nil {
+		return scheduleInterval // the backend is unavailable, as other parts say
+	}
+	s.app.lastBackup.set(state)
+	now := time.Now()
+	if !s.due(&state) || now.Before(s.retryAt) {
+		return min(max(s.next(&state).Sub(now), time.Second), scheduleInterval)
+	}
+	state, taken, err := s.backups.states().Take(ctx, s.backups.process, hostname(), s.due)
+	if err != nil || !taken {
+		return scheduleInterval
+	}
+	result, err := s.backups.makeTaken(ctx, state.Installation, BackupOptions{})
+	if state, err := s.backups.states().Get(ctx); err == nil {
+		s.app.lastBackup.set(state)
+	}
+	switch {
+	case err == nil:
+		s.retries.Reset()
+		s.app.log.Info("a backup was made", "backup", result.ID, "place", result.Place, "bytes", result.Size, "added", result.Added)
+	case ctx.Err() != nil:
+		s.app.log.Info("a backup was interrupted by the stop; it is made after the next start")
+	case errors.Is(err, backup.ErrLost):
+		s.app.log.Warn("a backup was left to another process", "error", err)
+	default:
+		wait := s.retries.Next()
+		s.retryAt = time.Now().Add(wait)
+		s.app.log.Error("a backup has failed; retrying", "error", err, "in", wait.Round(time.Second))
+	}
+	return time.Second
+}
+
+// next is when the next backup is due: at once if there was none.
+func (s *scheduled) next(state *backup.State) time.Time {
+	if state.Due.IsZero() {
+		return state.Due
+	}
+	return s.app.config.Backup.Schedule.Next(state.Due.Local())
+}
+
+func (s *scheduled) due(state *backup.State) bool { return !s.next(state).After(time.Now()) }
+
+// lastBackup is what is known of the latest backup.
+type lastBackup struct {
+	mu    sync.Mutex
+	state backup.State
+	known bool
+}
+
+func (l *lastBackup) set(s backup.State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state, l.known = s, true
+}
+
+func (l *lastBackup) get() (backup.State, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state, l.known
+}
+
+// failedBackup says that the latest backup of the schedule has failed, which the log explains.
+func (a *App) failedBackup() []string {
+	if state, known := a.lastBackup.get(); known && state.Error != "" {
+		return []string{"the latest backup has failed"}
+	}
+	return nil
+}
+
+var (
+	backupTimeDesc   = prometheus.NewDesc("belfry_backup_last_success_timestamp_seconds", "When the latest backup of the schedule ended; 0: there is none.", nil, nil)
+	backupFailedDesc = prometheus.NewDesc("belfry_backup_failed", "1 while the latest attempt at a backup of the schedule has failed.", nil, nil)
+)
+
+// collectBackups adds the metrics of the schedule, if there is one.
+func (a *App) collectBackups(gauge func(*prometheus.Desc, float64, ...string)) {
+	state, known := a.lastBackup.get()
+	if !known {
+		return
+	}
+	ended, failed := 0.0, 0.0
+	if !state.Ended.IsZero() {
+		ended = float64(state.Ended.UnixMilli()) / 1000
+	}
+	if state.Error != "" {
+		failed = 1
+	}
+	gauge(backupTimeDesc, ended)
+	gauge(backupFailedDesc, failed)
+}

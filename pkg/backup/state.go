@@ -1,0 +1,183 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// LeaseTime is for how long a process that does not renew its lease keeps it.
+const LeaseTime = time.Minute
+
+const (
+	stateUUID  = "backups"
+	stateField = "state"
+)
+
+// State is what an installation remembers of its backups.
+type State struct {
+	Installation string `json:"installation"`
+
+	Due   time.Time `json:"due,omitzero"` // when the latest backup of the schedule that succeeded was begun
+	Lease *Lease    `json:"lease,omitempty"`
+
+	Last      string    `json:"last,omitempty"` // the id of the latest backup
+	Ended     time.Time `json:"ended,omitzero"` // of it
+	Failed    time.Time `json:"failed,omitzero"`
+	Error     string    `json:"error,omitempty"`     // of the latest attempt; "": it succeeded
+	Restoring string    `json:"restoring,omitempty"` // the backup of which the stores have a part
+}
+
+// Lease is a backup that a process makes.
+type Lease struct {
+	Process string    `json:"process"` // unique
+	Host    string    `json:"host"`
+	Began   time.Time `json:"began"`
+	Renewed time.Time `json:"renewed"`
+
+	Scheduled bool `json:"scheduled,omitempty"`
+}
+
+// live reports whether the process of a lease may still be running.
+func (l *Lease) live(now time.Time) bool { return l != nil && now.Sub(l.Renewed).Abs() < LeaseTime }
+
+// States is where the state is stored, in one object: each change is conditional, so of
+// several processes that take a lease one has it.
+type States struct {
+	store *store.Store
+	now   func() time.Time
+}
+
+// NewStates returns the states in a store. now may be nil.
+func NewStates(s *store.Store, now func() time.Time) *States {
+	if now == nil {
+		now = time.Now
+	}
+	return &States{store: s, now: now}
+}
+
+// Get returns the state; it is zero before the first backup.
+func (s *States) Get(ctx context.Context) (State, error) {
+	state, _, err := s.get(ctx)
+	return state, err
+}
+
+func (s *States) get(ctx context.Context) (state State, revision uint64, err error) {
+	o, err := s.store.Get(ctx, stateUUID)
+	if errors.Is(err, errs.NotFound) {
+		return State{}, 0, nil
+	}
+	if err != nil {
+		return State{}, 0, err
+	}
+	if err := json.Unmarshal(object.Field(o.Body, stateField), &state); err != nil {
+		return State{}, 0, errs.Wrap(err, errs.Internal, "the stored state of backups can't be read")
+	}
+	return state, o.Revision, nil
+}
+
+// errUnchanged ends a change that is not made.
+var errUnchanged = errors.New("unchanged")
+
+// Change reads the state, and stores it changed. When another process has changed it in
+// between, it starts over. The error of change ends it; nothing is stored then.
+func (s *States) Change(ctx context.Context, change func(*State) error) error {
+	for {
+		state, revision, err := s.get(ctx)
+		if err != nil {
+			return err
+		}
+		if err := change(&state); err != nil {
+			if errors.Is(err, errUnchanged) {
+				return nil
+			}
+			return err
+		}
+		data, err := json.Marshal(state)
+		if err != nil {
+			return err
+		}
+		fields := object.Object{stateField: data}
+		if revision == 0 {
+			_, err = s.store.Save(ctx, fields, stateUUID)
+		} else {
+			_, err = s.store.Update(ctx, fields, store.UpdateOptions{UUID: stateUUID, If: revision})
+		}
+		if !errors.Is(err, errs.Mismatch) && !errors.Is(err, errs.Exists) {
+			return err
+		}
+	}
+}
+
+// errBusy is the error of a process that finds the lease taken.
+func (s *State) errBusy() error {
+	return errs.New(errs.Unavailable, "a backup is being made since %s by belfry on %s: wait until it has ended", s.Lease.Began.Local().Format(time.DateTime), s.Lease.Host)
+}
+
+// Take takes the lease. Unavailable while another process has it. With due, it takes the
+// lease only if that returns true, and no other process has it, and reports whether. The
+// installation gets its name with its first backup.
+func (s *States) Take(ctx context.Context, process, host string, due func(*State) bool) (state State, taken bool, err error) {
+	err = s.Change(ctx, func(state *State) error {
+		now := s.now().UTC()
+		taken = false
+		if due != nil && !due(state) {
+			return errUnchanged
+		}
+		if state.Lease.live(now) && state.Lease.Process != process {
+			if due != nil {
+				return errUnchanged
+			}
+			return state.errBusy()
+		}
+		if state.Installation == "" {
+			state.Installation = object.NewUUID()
+		}
+		state.Lease = &Lease{Process: process, Host: host, Began: now, Renewed: now, Scheduled: due != nil}
+		taken = true
+		return nil
+	})
+	if err == nil {
+		state, err = s.Get(ctx)
+	}
+	return state, taken && err == nil, err
+}
+
+// ErrLost is the error of a process whose lease another one has taken over.
+var ErrLost = errs.New(errs.Unavailable, "the backup has been taken over by another process, since this one did not respond for a minute")
+
+// Renew extends the lease of a process. ErrLost if it has none any more.
+func (s *States) Renew(ctx context.Context, process string) error {
+	return s.Change(ctx, func(state *State) error {
+		if state.Lease == nil || state.Lease.Process != process {
+			return ErrLost
+		}
+		state.Lease.Renewed = s.now().UTC()
+		return nil
+	})
+}
+
+// End ends the lease of a process with the result of its backup.
+func (s *States) End(ctx context.Context, process string, m *Manifest, failed error) error {
+	return s.Change(ctx, func(state *State) error {
+		if state.Lease == nil || state.Lease.Process != process {
+			return errUnchanged
+		}
+		lease := state.Lease
+		state.Lease = nil
+		if failed != nil {
+			state.Failed, state.Error = s.now().UTC(), failed.Error()
+			return nil
+		}
+		state.Last, state.Ended, state.Error = m.ID, m.Ended, ""
+		if lease.Scheduled {
+			state.Due = lease.Began
+		}
+		return nil
+	})
+}
