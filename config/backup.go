@@ -36,7 +36,7 @@ func (c *Config) readBackup(s *section) {
 	b := &Backup{}
 	c.Backup = b
 	decode(s, "folder", &b.Folder, c.doc.path)
-	if bucket := s.section("s3"); s.has("s3") {
+	if bucket := s.section("s3"); s.has("s3") || c.doc.recorder != nil {
 		b.S3 = readS3Place(bucket)
 		bucket.rejectUnknown()
 	}
@@ -75,11 +75,12 @@ func parseSchedule(text string) (schedule.Schedule, error) {
 
 func readKeep(s *section) Keep {
 	var k Keep
-	for key, into := range map[string]*int{
-		"last": &k.Last, "hourly": &k.Hourly, "daily": &k.Daily, "weekly": &k.Weekly, "monthly": &k.Monthly, "yearly": &k.Yearly,
-	} {
-		decode(s, key, into, parseCount)
-	}
+	decode(s, "last", &k.Last, parseCount)
+	decode(s, "hourly", &k.Hourly, parseCount)
+	decode(s, "daily", &k.Daily, parseCount)
+	decode(s, "weekly", &k.Weekly, parseCount)
+	decode(s, "monthly", &k.Monthly, parseCount)
+	decode(s, "yearly", &k.Yearly, parseCount)
 	s.rejectUnknown()
 	return k
 }

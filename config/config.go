@@ -204,7 +204,7 @@ func (c *Config) read(s *section) {
 	c.readStores(s)
 	c.readMailers(s)
 	c.readBinaries(s)
-	if backup := s.section("backup"); s.has("backup") {
+	if backup := s.section("backup"); s.has("backup") || c.doc.recorder != nil {
 		c.readBackup(backup)
 	}
 	c.Console = readConsole(s.section("console"))
