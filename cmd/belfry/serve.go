@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -26,19 +27,26 @@ type serveCmd struct {
 
 // Run serves until the context ends, and then stops gracefully.
 func (c *serveCmd) Run(ctx context.Context, s streams) error {
-	loaded, err := c.load(c.Listen)
-	if err == nil {
-		err = loaded.OverrideMetrics(c.Metrics)
-	}
+	loaded, err := c.read()
 	if err != nil {
 		return err
 	}
-	log := logger(loaded.Log, s.err)
+	hangups := receiveHangups()
+	defer hangups.stop()
+	level := &slog.LevelVar{}
+	level.Set(loaded.Log.Level)
+	log := logger(loaded.Log.Format, level, s.err)
 	began := time.Now()
 	a, err := app.Start(ctx, loaded, log, c.Role...)
 	if err != nil {
 		return err
 	}
+	var current atomic.Pointer[config.Config]
+	current.Store(loaded)
+	a.OnReload(app.Reloading{Read: c.read, Applied: func(now *config.Config) {
+		level.Set(now.Log.Level)
+		current.Store(now)
+	}})
 	firstAdmin, err := a.FirstAdmin(ctx, printsLinks(loaded.Log, s.out))
 	if err != nil {
 		log.Warn("a link that makes the first admin can't be made; belfry user create ADDRESS --admin makes one", "error", err)
@@ -48,15 +56,15 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	debug.FreeOSMemory() // that the start needed
 	tuneCollector()
 
-	var failed error
-	select {
-	case <-ctx.Done():
-		log.Info("stopping", "reason", context.Cause(ctx), "within", loaded.ShutdownTimeout)
-	case failed = <-a.Failed():
-		log.Error("stopping", "error", failed, "within", loaded.ShutdownTimeout)
+	reason, failed := serveUntil(ctx, a, hangups)
+	within := current.Load().ShutdownTimeout
+	if failed == nil {
+		log.Info("stopping", "reason", reason, "within", within)
+	} else {
+		log.Error("stopping", "error", failed, "within", within)
 	}
 	stopping := time.Now()
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), loaded.ShutdownTimeout)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	err = errors.Join(failed, a.Stop(stop))
 	took := time.Since(stopping).Round(time.Millisecond)
@@ -68,6 +76,32 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
+// read reads the configuration, and applies the flags to it.
+func (c *serveCmd) read() (*config.Config, error) {
+	loaded, err := c.load(c.Listen)
+	if err == nil {
+		err = loaded.OverrideMetrics(c.Metrics)
+	}
+	return loaded, err
+}
+
+// serveUntil returns why belfry has to stop: a reason, or what has failed.
+func serveUntil(ctx context.Context, a *app.App, h *hangups) (reason, failed error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx), nil
+		case failed = <-a.Failed():
+			return nil, failed
+		case <-h.signals:
+			if h.terminalClosed() {
+				return errHangup, nil
+			}
+			_, _ = a.Reload(ctx) // which logs why it fails
+		}
+	}
+}
+
 // printsLinks reports whether the output may have a link that gives rights: a person reads it. What a program writes as
 // JSON is collected, kept and read by others, and its output with it.
 func printsLinks(l config.Log, out io.Writer) bool {
@@ -75,10 +109,10 @@ func printsLinks(l config.Log, out io.Writer) bool {
 	return l.Format != "json" || ok && term.IsTerminal(int(f.Fd()))
 }
 
-func logger(l config.Log, w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: l.Level}
+func logger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewTextHandler(w, options)
-	if l.Format == "json" {
+	if format == "json" {
 		handler = slog.NewJSONHandler(w, options)
 	}
 	return slog.New(logctx.NewHandler(handler))

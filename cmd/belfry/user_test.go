@@ -31,7 +31,7 @@ func serve(t *testing.T, file string) *app.App {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := app.Start(t.Context(), c, logger(c.Log, os.Stderr))
+	a, err := app.Start(t.Context(), c, logger(c.Log.Format, c.Log.Level, os.Stderr))
 	if err != nil {
 		t.Fatal(err)
 	}

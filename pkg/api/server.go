@@ -45,10 +45,11 @@ type Options struct {
 	Site      *pages.Options   // pages for people; nil, or no Login: none
 	Static    *static.Options  // nil: no front end
 
-	Waiter kit.Waiter                                           // nil: Prefer: wait is ignored
-	Ready  func(context.Context) (degraded []string, err error) // nil: always ready; see system.Health
-	Alive  func() error                                         // nil: always
-	Closed func() error                                         // error of all routes but those of probes while the process starts; nil: none
+	Waiter   kit.Waiter                                           // nil: Prefer: wait is ignored
+	Ready    func(context.Context) (degraded []string, err error) // nil: always ready; see system.Health
+	Alive    func() error                                         // nil: always
+	Closed   func() error                                         // error of all routes but those of probes while the process starts; nil: none
+	Stopping context.Context                                      // ends when the process stops: as Drain; nil: never
 
 	Registry *prometheus.Registry // nil: one of its own
 	Metrics  *system.Metrics      // nil: /metrics has no route
@@ -57,6 +58,7 @@ type Options struct {
 	MaxWait  time.Duration        // longest Prefer: wait; 0: DefaultMaxWait
 	Proxies  []netip.Prefix       // whose X-Forwarded-For is trusted
 	Limits   kit.LimitOptions     // of clients; all 0: none
+	Limiter  *kit.Limits          // instead of Limits: those of a server that this one replaces; nil: none
 	Hosts    *kit.Hosts           // nil: requests may name any host
 	Pages    *pagememory.Budget   // the memory of lists in flight; nil: one of its own
 
@@ -80,7 +82,10 @@ func New(o Options) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	stopping, stop := context.WithCancel(context.Background())
+	if o.Stopping == nil {
+		o.Stopping = context.Background()
+	}
+	stopping, stop := context.WithCancel(o.Stopping)
 
 	var sessions kit.Authenticator
 	origins := kit.NewOrigins("")
@@ -98,8 +103,10 @@ func New(o Options) *Server {
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)
 	}
-	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping,
-		Limits: kit.NewLimits(o.Limits, o.Registry)})
+	if o.Limiter == nil {
+		o.Limiter = kit.NewLimits(o.Limits, o.Registry)
+	}
+	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Limits: o.Limiter})
 
 	if o.Login != nil {
 		login.Mount(router, calls, origins, *o.Login)

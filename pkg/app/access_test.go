@@ -29,12 +29,12 @@ func TestAccessIsExplainedWhileServingAndStopped(t *testing.T) {
 	p := newPlace(t, notes)
 	a := p.start()
 	for _, user := range []string{"ann", "bob"} {
-		if _, err := a.set.Store("Users").Save(t.Context(), object.Object{"pin": json.RawMessage(`"hunter2"`)}, user); err != nil {
+		if _, err := a.Set().Store("Users").Save(t.Context(), object.Object{"pin": json.RawMessage(`"hunter2"`)}, user); err != nil {
 			t.Fatal(err)
 		}
 	}
 	note := object.Object{"user": json.RawMessage(`"ann"`), "grade": json.RawMessage(`7531`)}
-	if _, err := a.set.Store("Notes").Save(t.Context(), note, "n"); err != nil {
+	if _, err := a.Set().Store("Notes").Save(t.Context(), note, "n"); err != nil {
 		t.Fatal(err)
 	}
 	check := func() {

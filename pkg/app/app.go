@@ -8,16 +8,17 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
+	"belfry/pkg/api"
+	"belfry/pkg/api/files"
 	"belfry/pkg/api/objects"
 	"belfry/pkg/applied"
-	"belfry/pkg/auth"
-	"belfry/pkg/binary"
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
@@ -25,7 +26,6 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/pagememory"
 	"belfry/pkg/seal"
-	"belfry/pkg/sse"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/outbox"
@@ -33,35 +33,42 @@ import (
 
 // App is a running belfry.
 type App struct {
-	config   *config.Config
 	log      *slog.Logger
 	registry *prometheus.Registry
 	asked    *prometheus.Registry // metrics for which backends and the bus are asked
-	plan     *plan
-	roles    []string // none: all
+	roles    []string             // none: all
 
 	lock           *DataLock
 	backends       map[string]driver.Backend
 	bus            *bus.Bus
 	relay          *outbox.Relay
-	set            *store.Set
 	sealer         *seal.Sealer
 	pages          *pagememory.Budget // of lists, over HTTP and over the bus
+	uploads        *files.Memory      // of uploads in flight
 	waiter         *applied.Waiter
-	auth           *auth.Service
 	storages       map[string]storage.Storage
-	binaries       map[string]*binary.Service
-	live           *sse.Hub
 	front          front
-	metricsAddress string // "": the metrics have no port of their own
+	metricsPort    atomic.Pointer[api.Server] // nil: the metrics have no port of their own
+	metricsAddress string                     // "": the same
 	missing        missingConsumers
 	missed         *missed.Watch // nil in a process without the roles mapping and cascade
 	overflow       overflow
 	parts          []*part // that probes ask
 	lastBackup     lastBackup
+	onFull         func(m *store.Mapping, target string)
+	measured       measured
 	stopping       atomic.Bool
+	draining       context.Context // ends when no more requests are accepted
+	drain          context.CancelFunc
 	failed         chan error
 	ended          atomic.Pointer[error] // the first of failed
+
+	mu       sync.RWMutex
+	current  *serving
+	retiring sync.WaitGroup // what was served before, and is still in use
+
+	changing sync.Mutex // held by a reload, and by the stop
+	reload   Reloading
 
 	stops []stop // in the order of starting
 }
@@ -78,6 +85,7 @@ type stop struct {
 // Start starts the parts of belfry that a configuration enables, or those of the given roles, and
 // returns once it serves. If one fails, it stops those that were started.
 func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...string) (*App, error) {
+	files := readFiles(c)
 	p, err := compile(c)
 	if err == nil {
 		err = checkRoles(c, roles)
@@ -86,17 +94,24 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 		return nil, err
 	}
 	a := newApp(c, p, log, roles)
-	for _, step := range a.steps() {
+	a.current.files = files
+	for _, step := range a.current.steps() {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
 		}
 	}
-	a.warn()
+	a.now().warn()
 	return a, nil
 }
 
 func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
-	return &App{config: c, log: log, plan: p, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1), pages: pagememory.New(store.MaxPageBytes)}
+	a := &App{
+		log: log, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1),
+		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(),
+	}
+	a.draining, a.drain = context.WithCancel(context.Background())
+	a.current = &serving{App: a, config: c, plan: p}
+	return a
 }
 
 // Stop stops all parts in the reverse order of starting: belfry accepts no new requests, answers those
@@ -104,6 +119,9 @@ func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
 // the rest is aborted; nothing that was acknowledged is lost.
 func (a *App) Stop(ctx context.Context) error {
 	a.stopping.Store(true)
+	a.changing.Lock() // a reload in progress ends first, and none begins
+	defer a.changing.Unlock()
+	defer a.drain()
 	var all []error
 	for i := len(a.stops) - 1; i >= 0; i-- {
 		s := a.stops[i]
@@ -131,7 +149,7 @@ func (a *App) fail(err error) {
 func (a *App) Bus() *bus.Bus { return a.bus }
 
 // Set returns the stores.
-func (a *App) Set() *store.Set { return a.set }
+func (a *App) Set() *store.Set { return a.now().set }
 
 // HTTPAddress is the address on which HTTP is served.
 func (a *App) HTTPAddress() string { return a.front.listener.Addr().String() }
@@ -157,7 +175,7 @@ func (a *App) Banner(firstAdmin string) string {
 	if firstAdmin != "" {
 		line("admin", firstAdmin)
 	}
-	line("data", a.config.Data)
+	line("data", a.now().config.Data)
 	return b.String()
 }
 
@@ -166,7 +184,7 @@ func (a *App) onStop(name string, do func(ctx context.Context) error) {
 }
 
 func (a *App) takeData(context.Context) error {
-	lock, err := LockData(a.config.Data, "serve")
+	lock, err := LockData(a.now().config.Data, "serve")
 	if err != nil {
 		return err
 	}
@@ -176,13 +194,13 @@ func (a *App) takeData(context.Context) error {
 }
 
 func (a *App) openBus(ctx context.Context) error {
-	o, err := a.plan.busOptions()
+	o, err := a.now().plan.busOptions()
 	if err != nil {
 		return err
 	}
 	o.Logger = a.log
 	if o.URL == "" {
-		server := embeddedBus(a.config)
+		server := embeddedBus(a.now().config)
 		server.Logger = a.log
 		o.Server = embedded.New(server)
 	}
@@ -217,14 +235,14 @@ func (a *App) stopRelay(ctx context.Context) error {
 }
 
 func (a *App) startWaiter(context.Context) (err error) {
-	a.waiter, err = applied.NewWaiter(a.bus.Conn(), a.set.Workers)
+	a.waiter, err = applied.NewWaiter(a.bus.Conn(), a.now().set.Workers) // by the mappings, which no reload changes
 	if err == nil {
 		a.onStop("waiting", func(context.Context) error { return a.waiter.Close() })
 	}
 	return err
 }
 
-func (a *App) apiObjects() []objects.Options {
+func (a *serving) apiObjects() []objects.Options {
 	var all []objects.Options
 	for _, name := range names(a.config.Stores) {
 		e := a.config.Stores[name].Expose

@@ -302,7 +302,8 @@ func (broken) Ping(context.Context) error {
 // asks to be ended.
 func TestAFailedFolderEndsBelfry(t *testing.T) {
 	p := newPlace(t, books)
-	a := &App{config: p.config, failed: make(chan error, 1), backends: map[string]driver.Backend{"default": broken{}}}
+	a := newApp(p.config, nil, p.log(), nil)
+	a.backends = map[string]driver.Backend{"default": broken{}}
 	if err := a.startWatch(t.Context()); err != nil {
 		t.Fatal(err)
 	}

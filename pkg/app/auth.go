@@ -9,6 +9,7 @@ import (
 	"belfry/pkg/api/login"
 	"belfry/pkg/auth"
 	"belfry/pkg/auth/oauth"
+	"belfry/pkg/listener"
 	"belfry/pkg/mail"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
@@ -117,9 +118,10 @@ const (
 	cleanAtOnce   = 10_000
 )
 
-// startAuth starts the service that authenticates.
-func (a *App) startAuth(context.Context) error {
+// newAuth makes the service that authenticates; before is the one that it replaces, nil for none.
+func (a *serving) newAuth(before *auth.Service) {
 	o := a.plan.authOptions(a.set)
+	o.Previous = before
 	c := &a.config.Authentication
 	o.Interceptor = a.interceptor(c.UserStore)
 	o.BaseURL, o.Log = a.config.BaseURLAt(a.HTTPAddress()), a.log
@@ -129,10 +131,15 @@ func (a *App) startAuth(context.Context) error {
 		o.Email = &email
 	}
 	a.auth = auth.New(o)
-	a.onStop("authentication", func(context.Context) error { a.auth.Close(); return nil })
+}
+
+// startAuth starts the service that authenticates.
+func (a *serving) startAuth(context.Context) error {
+	a.newAuth(nil)
+	a.onStop("authentication", func(context.Context) error { a.now().auth.Close(); return nil })
 	a.every(cleanInterval, "the cleaning of sessions", func(ctx context.Context) bool {
 		for more := true; more; {
-			n, err := a.auth.DeleteExpired(ctx, cleanAtOnce)
+			n, err := a.now().auth.DeleteExpired(ctx, cleanAtOnce)
 			if err != nil && ctx.Err() == nil {
 				a.log.Error("removing expired sessions and tokens", "error", err)
 			}
@@ -147,7 +154,7 @@ func (a *App) startAuth(context.Context) error {
 	return nil
 }
 
-func (a *App) sender(m config.Mailer) mail.Sender {
+func (a *serving) sender(m config.Mailer) mail.Sender {
 	if m.SMTP != nil {
 		return mail.NewSMTP(smtpOptions(m.SMTP))
 	}
@@ -164,14 +171,21 @@ func (a *App) sender(m config.Mailer) mail.Sender {
 }
 
 // startMail starts the listener that sends mails.
-func (a *App) startMail(context.Context) error {
-	if a.auth.EmailEnabled() {
-		a.startListeners(maillistener.Spec(a.auth))
+func (a *serving) startMail(context.Context) error {
+	if !a.auth.EmailEnabled() {
+		return nil
 	}
+	spec := maillistener.Spec(a.auth)
+	spec.Handler = func(ctx context.Context, e *listener.Event) error {
+		now, done := a.use()
+		defer done()
+		return maillistener.Spec(now.auth).Handler(ctx, e)
+	}
+	a.startListeners(spec)
 	return nil
 }
 
-func (a *App) apiLogin() *login.Options {
+func (a *serving) apiLogin() *login.Options {
 	c := &a.config.Authentication
 	return &login.Options{
 		Service: a.auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,

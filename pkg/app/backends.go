@@ -102,7 +102,7 @@ func (p *plan) openStores(ctx context.Context, backends map[string]driver.Backen
 }
 
 func (a *App) openBackends(ctx context.Context) error {
-	backends, err := a.plan.openBackends(ctx, a.openBackendWithRetry)
+	backends, err := a.now().plan.openBackends(ctx, a.openBackendWithRetry)
 	if err != nil {
 		return err
 	}
@@ -131,15 +131,18 @@ func (a *App) awaitSpace(ctx context.Context, backend string) func(error) error 
 	}
 }
 
-func (a *App) openStores(ctx context.Context) error {
-	set, err := a.plan.openStores(ctx, a.backends, a.openStore, func(o *store.Options) {
-		o.Outbox, o.Announce, o.Interceptor = a.relay, a.bus, a.interceptor(o.Name)
-		o.InterceptsGet = len(a.config.Stores[o.Name].Intercept["get"]) > 0
-		o.Logger = a.log
-		if a.sealer != nil {
-			o.Sealer = a.sealer
-		}
-	})
+// complete adds the options of a store that only a running belfry has.
+func (a *serving) complete(o *store.Options) {
+	o.Outbox, o.Announce, o.Interceptor = a.relay, a.bus, a.interceptor(o.Name)
+	o.InterceptsGet = len(a.config.Stores[o.Name].Intercept["get"]) > 0
+	o.Logger = a.log
+	if a.sealer != nil {
+		o.Sealer = a.sealer
+	}
+}
+
+func (a *serving) openStores(ctx context.Context) error {
+	set, err := a.plan.openStores(ctx, a.backends, a.openStore, a.complete)
 	if err != nil {
 		return err
 	}
@@ -185,7 +188,7 @@ func (a *App) awaitBackend(ctx context.Context, backend string, open func() erro
 	said := ""
 	for delays := backoff.New(startRetryMin, startRetryMax); ; {
 		err := open()
-		if err == nil || !errors.Is(err, errs.Unavailable) || a.config.Backends[backend].Type == "file" {
+		if err == nil || !errors.Is(err, errs.Unavailable) || a.now().config.Backends[backend].Type == "file" {
 			if err == nil && said != "" {
 				a.log.Info("the backend is available", "backend", backend)
 			}

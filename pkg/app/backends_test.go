@@ -13,7 +13,7 @@ import (
 // not change by itself.
 func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
 	p := newPlace(t, `backends: {away: {type: mongodb, url: "mongodb://127.0.0.1:1"}}`)
-	a := &App{config: p.config, log: p.log()}
+	a := newApp(p.config, nil, p.log(), nil)
 	down := errs.New(errs.Unavailable, "the names of the servers can't be resolved")
 	for _, c := range []struct {
 		backend  string

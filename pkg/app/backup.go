@@ -294,5 +294,6 @@ func (a *App) controlBackup(w http.ResponseWriter, r *http.Request) {
 
 // backups are those of the serving process. Each has a lease of its own.
 func (a *App) backups() *backups {
-	return &backups{plan: a.plan, set: a.set, bus: a.bus, storages: a.storages, backends: a.backends, log: a.log, process: object.NewUUID()}
+	now := a.now()
+	return &backups{plan: now.plan, set: now.set, bus: a.bus, storages: a.storages, backends: a.backends, log: a.log, process: object.NewUUID()}
 }

@@ -60,14 +60,15 @@ func closeStorages(all map[string]storage.Storage) error {
 	return closeAll(all, "the storage of binaries.")
 }
 
-// services returns the binary services over open storages and stores; metrics may be nil.
-func (p *plan) services(storages map[string]storage.Storage, set *store.Set, metrics prometheus.Registerer) map[string]*binary.Service {
+// services returns the binary services over open storages and stores; metrics may be nil, and before are those that
+// they replace, if any.
+func (p *plan) services(storages map[string]storage.Storage, set *store.Set, metrics prometheus.Registerer, before map[string]*binary.Service) map[string]*binary.Service {
 	all := map[string]*binary.Service{}
 	for name, b := range p.config.Binaries {
 		all[name] = binary.New(binary.Options{
 			Name: name, Set: set, Contents: set.Store(config.ContentStore), Storage: storages[name],
 			Properties: b.Map, MaxSize: b.MaxSize, Grace: b.Grace,
-			Quotas: set.Store(config.QuotaStore), Quota: binary.Quota(b.Quota), Registry: metrics,
+			Quotas: set.Store(config.QuotaStore), Quota: binary.Quota(b.Quota), Registry: metrics, Previous: before[name],
 		})
 	}
 	return all
@@ -81,12 +82,12 @@ func inOrder(all map[string]*binary.Service) []*binary.Service {
 	return list
 }
 
-func (a *App) openStorages(ctx context.Context) error {
+func (a *serving) openStorages(ctx context.Context) error {
 	storages, err := a.plan.openStorages(ctx)
 	if err != nil {
 		return err
 	}
-	a.storages, a.binaries = storages, a.plan.services(storages, a.set, a.registry)
+	a.storages, a.binaries = storages, a.plan.services(storages, a.set, a.registry, nil)
 	a.onStop("the storages of binaries", func(context.Context) error { return closeStorages(storages) })
 	return nil
 }
@@ -94,7 +95,7 @@ func (a *App) openStorages(ctx context.Context) error {
 const sweepConcurrency = 16
 
 // startSweep starts the sweeper, which deletes contents that no object references.
-func (a *App) startSweep(context.Context) error {
+func (a *serving) startSweep(context.Context) error {
 	if len(a.binaries) == 0 {
 		return nil
 	}
@@ -102,23 +103,30 @@ func (a *App) startSweep(context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.sweeper = w
 	spec := a.plan.sweepSpec()
-	spec.Handler = func(ctx context.Context, e *listener.Event) error { return w.Handle(ctx, &e.Envelope) }
+	spec.Handler = func(ctx context.Context, e *listener.Event) error {
+		now, done := a.use()
+		defer done()
+		return now.sweeper.Handle(ctx, &e.Envelope)
+	}
 	a.startListeners(spec)
 	grace := time.Duration(1<<63 - 1)
 	for _, b := range a.config.Binaries {
 		grace = min(grace, b.Grace)
 	}
-	again := func(what string, do func(context.Context) error) func(context.Context) bool {
+	again := func(what string, do func(*sweep.Worker, context.Context) error) func(context.Context) bool {
 		return func(ctx context.Context) bool {
-			if err := do(ctx); err != nil && ctx.Err() == nil {
+			now, done := a.use()
+			defer done()
+			if err := do(now.sweeper, ctx); err != nil && ctx.Err() == nil {
 				a.log.Error(what, "error", err)
 			}
 			return true
 		}
 	}
-	a.every(min(sweep.DueInterval, grace), "the sweeping of contents", again("sweeping contents", w.SweepDue))
-	check := again("checking contents without records", w.SweepAll)
+	a.every(min(sweep.DueInterval, grace), "the sweeping of contents", again("sweeping contents", (*sweep.Worker).SweepDue))
+	check := again("checking contents without records", (*sweep.Worker).SweepAll)
 	// Also soon after each start, since a belfry that often restarts would never reach the long interval,
 	// and a crash may have left the content of an upload.
 	a.every(min(sweep.DueInterval, grace), "the first check of all contents", func(ctx context.Context) bool {
@@ -126,12 +134,12 @@ func (a *App) startSweep(context.Context) error {
 		return false
 	})
 	a.every(min(sweep.FullInterval, 10*grace), "the check of all contents", check)
-	a.every(cleanInterval, "the removal of old quotas", again("removing old records of quotas", a.cleanQuotas))
+	a.every(cleanInterval, "the removal of old quotas", again("removing old records of quotas", func(_ *sweep.Worker, ctx context.Context) error { return a.cleanQuotas(ctx) }))
 	return nil
 }
 
 func (a *App) cleanQuotas(ctx context.Context) error {
-	for _, s := range inOrder(a.binaries) {
+	for _, s := range inOrder(a.now().binaries) {
 		for n := cleanAtOnce; n >= cleanAtOnce; {
 			var err error
 			if n, err = s.DeleteExpired(ctx, cleanAtOnce); err != nil {
@@ -142,11 +150,11 @@ func (a *App) cleanQuotas(ctx context.Context) error {
 	return nil
 }
 
-func (a *App) apiFiles() []files.Options {
+func (a *serving) apiFiles() []files.Options {
 	var all []files.Options
 	for _, name := range names(a.binaries) {
 		b := a.config.Binaries[name]
-		mounted := files.Options{Service: a.binaries[name], URL: b.URL, Restrict: files.Restrict(b.Restrict)}
+		mounted := files.Options{Service: a.binaries[name], Memory: a.uploads, URL: b.URL, Restrict: files.Restrict(b.Restrict)}
 		if b.S3 != nil {
 			mounted.Presign = b.S3.Presign
 		}

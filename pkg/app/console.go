@@ -13,7 +13,7 @@ import (
 )
 
 // console returns the options of the console, nil for none.
-func (a *App) console(k *model.Contract) (*console.Options, error) {
+func (a *serving) console(k *model.Contract) (*console.Options, error) {
 	if !a.config.Console.Enabled {
 		return nil, nil
 	}
@@ -26,7 +26,8 @@ func (a *App) console(k *model.Contract) (*console.Options, error) {
 		return nil, err
 	}
 	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem(), API: api}
-	o.Workers, o.Verify = a.newConsoleWorkers(), a.newVerifications()
+	a.measure()
+	o.Workers, o.Verify = a.measured.workers, a.measured.verify
 	o.Graph, o.Live = a.consoleGraph(), &console.Live{}
 	streamed, _ := eventStores(a.config, a.set)
 	for _, s := range streamed {
@@ -39,7 +40,7 @@ func (a *App) console(k *model.Contract) (*console.Options, error) {
 }
 
 // consoleObjects returns what the view Objects needs: the stores of the configuration, other than the internal ones.
-func (a *App) consoleObjects() *console.Objects {
+func (a *serving) consoleObjects() *console.Objects {
 	o := &console.Objects{Set: a.set, Files: inOrder(a.binaries), History: a.history}
 	for _, name := range names(a.config.Stores) {
 		if config.Internal(name) {

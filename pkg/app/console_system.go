@@ -16,18 +16,34 @@ import (
 )
 
 // consoleUsers returns what the view Users needs.
-func (a *App) consoleUsers() *console.Users {
+func (a *serving) consoleUsers() *console.Users {
 	return &console.Users{Accounts: a.auth, Store: a.config.Authentication.UserStore, Mails: a.auth.EmailEnabled()}
 }
 
-// consoleSystem returns what the view System needs, and begins to keep the metrics of the last hour.
-func (a *App) consoleSystem() *console.System {
+// measured is what the console shows of the time before, also of that before a reload.
+type measured struct {
+	began   time.Time
+	history *history
+	workers *consoleWorkers
+	verify  *verifications
+}
+
+// measure begins to keep the metrics of the last hour, for the first console of the process.
+func (a *App) measure() {
+	if a.measured.history != nil {
+		return
+	}
 	h := &history{gather: a.registry}
 	take := func() { h.take(time.Now(), a.relay.Stats().Published) }
 	take()
 	a.every(historyInterval, "the metrics of the last hour", func(context.Context) bool { take(); return true })
+	a.measured = measured{began: time.Now(), history: h, workers: a.newConsoleWorkers(), verify: a.newVerifications()}
+}
+
+// consoleSystem returns what the view System needs.
+func (a *serving) consoleSystem() *console.System {
 	return &console.System{
-		Facts: a.facts(time.Now()), ConfigFile: a.config.File(), Config: a.config.Shown, Charts: h.charts,
+		Facts: a.facts(a.measured.began), ConfigFile: a.config.File(), Config: a.config.Shown, Charts: a.measured.history.charts,
 		Checks: a.checks, Disks: a.disks, Warnings: func(context.Context) []string { return a.missedEvents() },
 		Ready: func(ctx context.Context) string {
 			if _, err := a.ready(ctx); err != nil {
@@ -39,7 +55,7 @@ func (a *App) consoleSystem() *console.System {
 }
 
 // facts describes the process.
-func (a *App) facts(started time.Time) []console.Fact {
+func (a *serving) facts(started time.Time) []console.Fact {
 	facts := []console.Fact{{Name: "Version", Value: Version()}}
 	add := func(name, value string) {
 		if value != "" {
@@ -111,7 +127,7 @@ func saysOf(err error) string {
 }
 
 // disks returns the space of the folders that this process writes.
-func (a *App) disks() []console.Disk {
+func (a *serving) disks() []console.Disk {
 	var all []console.Disk
 	add := func(what, folder string) {
 		if free, total, ok := space(folder); ok {

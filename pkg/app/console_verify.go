@@ -26,7 +26,8 @@ var _ console.Verifier = (*verifications)(nil)
 func (a *App) newVerifications() *verifications {
 	ctx, cancel := context.WithCancel(context.Background())
 	v := &verifications{ctx: ctx, run: func(ctx context.Context, o VerifyOptions, into *Report) error {
-		return verifyAll(ctx, a.set, inOrder(a.binaries), o, verify.Options{RecheckFor: differenceTimeout}, into)
+		now := a.now()
+		return verifyAll(ctx, now.set, inOrder(now.binaries), o, verify.Options{RecheckFor: differenceTimeout}, into)
 	}}
 	a.onStop("verifications of the console", func(context.Context) error {
 		cancel()

@@ -32,10 +32,12 @@ func (a *App) startControl(ctx context.Context) error {
 	mux.HandleFunc("POST /backup", a.controlBackup)
 	mux.HandleFunc("GET /export/{store}", a.controlExport)
 	mux.HandleFunc("POST /access", answering(a, 4<<20, func(Question) string { return "access check" }, func(ctx context.Context, q Question) (*Access, error) {
-		return decide(ctx, a.config, a.set, q)
+		now := a.now()
+		return decide(ctx, now.config, now.set, q)
 	}))
 	mux.HandleFunc("POST /users", answering(a, maxUserRequest, func(q UserRequest) string { return "user " + string(q.Act) }, a.manageUsers))
 	mux.HandleFunc("POST /seal-keys", answering(a, 1<<10, func(KeysRequest) string { return "keys" }, a.manageKeys))
+	mux.HandleFunc("POST /reload", answering(a, 1<<10, func(struct{}) string { return "reload" }, a.controlReload))
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	server := &http.Server{Handler: guarded(token, mux), ReadHeaderTimeout: 5 * time.Second}
@@ -76,8 +78,8 @@ func (a *App) controlVerify(w http.ResponseWriter, r *http.Request) {
 			_ = http.NewResponseController(w).Flush()
 		}
 	}
-	report := &Report{}
-	err := verifyAll(r.Context(), a.set, inOrder(a.binaries), o, verify.Options{RecheckFor: differenceTimeout}, report)
+	report, now := &Report{}, a.now()
+	err := verifyAll(r.Context(), now.set, inOrder(now.binaries), o, verify.Options{RecheckFor: differenceTimeout}, report)
 	if err != nil {
 		_ = lines.Encode(verifyLine{Error: err.Error()})
 		return
@@ -88,9 +90,10 @@ func (a *App) controlVerify(w http.ResponseWriter, r *http.Request) {
 // controlExport writes JSON lines. A failure after the first closes the connection, so that an
 // incomplete export is recognized.
 func (a *App) controlExport(w http.ResponseWriter, r *http.Request) {
-	s := a.set.Store(r.PathValue("store"))
+	now := a.now()
+	s := now.set.Store(r.PathValue("store"))
 	if s == nil {
-		http.Error(w, unknownStore(a.config, r.PathValue("store")).Error(), http.StatusNotFound)
+		http.Error(w, unknownStore(now.config, r.PathValue("store")).Error(), http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")

@@ -40,12 +40,12 @@ func describe(c *config.Config, write writer) ([]byte, error) {
 }
 
 // contract is what the documents of this process describe.
-func (a *App) contract() (*model.Contract, error) {
+func (a *serving) contract() (*model.Contract, error) {
 	return model.Of(a.config, Version(), a.config.BaseURLAt(a.HTTPAddress()))
 }
 
 // documents returns the documents that are served.
-func (a *App) documents(k *model.Contract) ([]system.Document, error) {
+func (a *serving) documents(k *model.Contract) ([]system.Document, error) {
 	var all []system.Document
 	for _, d := range []struct {
 		on    bool
@@ -68,4 +68,4 @@ func (a *App) documents(k *model.Contract) ([]system.Document, error) {
 }
 
 // Routes returns all routes of HTTP, as "GET /books/{uuid}".
-func (a *App) Routes() []string { return a.front.api.Load().Routes() }
+func (a *App) Routes() []string { return a.now().api.Routes() }

@@ -8,8 +8,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// startEvents starts the hub that sends events to browsers.
-func (a *App) startEvents(context.Context) error {
+// newEvents makes the hub that sends events to browsers.
+func (a *serving) newEvents() {
 	e := a.config.Events
 	o := sse.Options{
 		Bus: a.bus, Identity: []string{config.SessionStore, a.config.Authentication.UserStore},
@@ -21,7 +21,12 @@ func (a *App) startEvents(context.Context) error {
 	}
 	o.Stores, o.GetOnly = eventStores(a.config, a.set)
 	a.live = sse.New(o)
-	a.onStop("events for browsers", func(context.Context) error { a.live.Close(); return nil })
+}
+
+// startEvents starts the hub that sends events to browsers.
+func (a *serving) startEvents(context.Context) error {
+	a.newEvents()
+	a.onStop("events for browsers", func(context.Context) error { a.now().live.Close(); return nil })
 	return nil
 }
 

@@ -28,7 +28,7 @@ stores:
 `)
 	a := p.start()
 	var all []string
-	streamed, getOnly := eventStores(p.config, a.set)
+	streamed, getOnly := eventStores(p.config, a.Set())
 	if want := []string{"Users", "Watched", "Writers"}; !slices.Equal(getOnly, want) {
 		t.Errorf("by get alone: %v, want %v", getOnly, want)
 	}

@@ -11,20 +11,21 @@ import (
 // already, and in a process without a console. The link is a secret: whoever has it first is the admin. So it is for
 // the eyes of whoever starts belfry, and never for the log. Without printLink none is made.
 func (a *App) FirstAdmin(ctx context.Context, printLink bool) (string, error) {
-	if a.auth == nil || !a.has(roleFront) || !a.config.Console.Enabled {
+	now := a.now()
+	if now.auth == nil || !a.has(roleFront) || !now.config.Console.Enabled {
 		return "", nil
 	}
 	if !printLink {
-		missing, err := a.auth.NeedsFirstAdmin(ctx)
+		missing, err := now.auth.NeedsFirstAdmin(ctx)
 		if !missing || err != nil {
 			return "", err
 		}
 		return "there is none yet; make one with: belfry user create ADDRESS --admin", nil
 	}
-	token, expires, err := a.auth.OfferFirstAdmin(ctx)
+	token, expires, err := now.auth.OfferFirstAdmin(ctx)
 	if token == "" || err != nil {
 		return "", err
 	}
-	link := a.auth.BaseURL() + console.FirstAdminPath + "?" + url.Values{"token": {token}}.Encode()
+	link := now.auth.BaseURL() + console.FirstAdminPath + "?" + url.Values{"token": {token}}.Encode()
 	return link + "  (makes the first admin; works once, until " + expires.Format("15:04 MST") + ")", nil
 }

@@ -20,31 +20,40 @@ import (
 type front struct {
 	listener net.Listener
 	server   *http.Server
-	api      atomic.Pointer[api.Server]
+	starting atomic.Pointer[api.Server] // serves until belfry is ready; then nil
 	waiting  atomic.Pointer[errs.Error] // why belfry is not ready
 	done     chan struct{}
 }
 
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.api.Load().ServeHTTP(w, r) }
+// ServeHTTP serves a request with one configuration from its beginning to its end.
+func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if starting := a.front.starting.Load(); starting != nil {
+		starting.ServeHTTP(w, r)
+		return
+	}
+	now, done := a.use()
+	defer done()
+	now.api.ServeHTTP(w, r)
+}
 
 func errStarting() *errs.Error { return errs.New(errs.Unavailable, "belfry is starting") }
 
 // listen listens for HTTP and replies that belfry is starting.
 func (a *App) listen(ctx context.Context) error {
 	f := &a.front
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Listen)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.now().config.Listen)
 	if err != nil {
-		return errs.Wrap(err, errs.Unavailable, "can't listen for HTTP on %s: free the port, or choose another with --listen", a.config.Listen)
+		return errs.Wrap(err, errs.Unavailable, "can't listen for HTTP on %s: free the port, or choose another with --listen", a.now().config.Listen)
 	}
 	f.listener, f.done = listener, make(chan struct{})
 	f.waiting.Store(errStarting())
 	starting := api.New(api.Options{
 		Closed: func() error { return f.waiting.Load() }, Ready: func(context.Context) ([]string, error) { return nil, f.waiting.Load() },
-		Registry: prometheus.NewRegistry(), Logger: a.log, Hosts: a.hosts(),
+		Registry: prometheus.NewRegistry(), Logger: a.log, Hosts: a.now().hosts(),
 	})
-	f.api.Store(starting)
+	f.starting.Store(starting)
 	f.server = starting.HTTPServer()
-	f.server.Handler = f
+	f.server.Handler = a
 	go func() {
 		defer close(f.done)
 		if err := f.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -60,7 +69,7 @@ func (a *App) listen(ctx context.Context) error {
 }
 
 // hosts returns the hosts that requests may name.
-func (a *App) hosts() *kit.Hosts {
+func (a *serving) hosts() *kit.Hosts {
 	return kit.NewHosts(a.config.BaseURLAt(a.HTTPAddress()), a.config.Hosts...)
 }
 
@@ -69,12 +78,15 @@ func limits(l config.RequestLimits) kit.LimitOptions {
 	return kit.LimitOptions{Address: kit.Rates(l.Address), User: kit.Rates(l.User), Loopback: l.Loopback}
 }
 
-// serveHTTP serves requests. A process without the role front serves its health only, and its metrics
+// newAPI makes the routes. A process without the role front serves its health only, and its metrics
 // where these have no port of their own.
-func (a *App) serveHTTP(context.Context) error {
-	f := &a.front
-	a.parts = a.newParts()
-	o := api.Options{Ready: a.ready, Alive: a.alive, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Pages: a.pages}
+func (a *serving) newAPI() error {
+	if a.limits == nil {
+		a.limits = kit.NewLimits(limits(a.config.Limits), a.registry)
+	}
+	o := api.Options{
+		Stopping: a.draining, Ready: a.ready, Alive: a.alive, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Pages: a.pages,
+	}
 	if a.has(roleFront) {
 		contract, err := a.contract()
 		if err != nil {
@@ -85,17 +97,27 @@ func (a *App) serveHTTP(context.Context) error {
 			return err
 		}
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
-		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, documents, limits(a.config.Limits)
+		o.Waiter, o.Proxies, o.Documents, o.Limiter = a.waiter, a.config.Proxies, documents, a.limits
 		o.Development = a.config.Development
 		if o.Console, err = a.console(contract); err != nil {
 			return err
 		}
 		o.Site, o.Static = a.site(), a.static()
 	}
-	serving := api.New(o)
+	a.api = api.New(o)
+	return nil
+}
+
+// serveHTTP serves requests.
+func (a *serving) serveHTTP(context.Context) error {
+	a.parts = a.newParts()
+	if err := a.newAPI(); err != nil {
+		return err
+	}
 	a.watch()
-	f.server.RegisterOnShutdown(serving.Drain)
-	f.api.Store(serving)
+	f := &a.front
+	f.server.RegisterOnShutdown(a.drain)
+	f.starting.Store(nil)
 	a.onStop("HTTP", func(ctx context.Context) error {
 		err := f.server.Shutdown(ctx)
 		if err != nil {

@@ -60,7 +60,7 @@ func (a *App) startWatch(context.Context) error {
 // failedFolder returns the error of a backend whose folder has failed.
 func (a *App) failedFolder(ctx context.Context) error {
 	for _, name := range names(a.backends) {
-		if a.config.Backends[name].Type != "file" {
+		if a.now().config.Backends[name].Type != "file" {
 			continue
 		}
 		if err := a.backends[name].Ping(ctx); err != nil {
@@ -71,7 +71,7 @@ func (a *App) failedFolder(ctx context.Context) error {
 }
 
 // warn logs settings that are easily overlooked.
-func (a *App) warn() {
+func (a *serving) warn() {
 	for _, name := range names(a.plan.open) {
 		a.log.Warn("everyone has access to a store: it has no policy for these operations",
 			"store", name, "operations", strings.Join(a.plan.open[name], ", "))

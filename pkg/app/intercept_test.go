@@ -76,7 +76,7 @@ authentication:
 	// The amended user exists once, and can log in; the refused one never was.
 	p.want(a, "POST", "/auth/email", `{"login":"ada@example.com","password":"correct horse"}`, 204)
 	p.want(a, "POST", "/auth/email", `{"login":"eve@spam.example","password":"correct horse"}`, 404)
-	users, _, err := a.set.Store("Users").Scan(t.Context(), nil, 10)
+	users, _, err := a.Set().Store("Users").Scan(t.Context(), nil, 10)
 	if err != nil || len(users) != 1 {
 		t.Fatalf("%d users, %v", len(users), err)
 	}

@@ -64,7 +64,8 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	for name, s := range a.set.Stores() {
+	now := a.now()
+	for name, s := range now.set.Stores() {
 		if objects, pending, err := s.Count(ctx); err == nil {
 			gauge(objectsDesc, float64(objects), name)
 			gauge(pendingDesc, float64(pending), name)
@@ -77,7 +78,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	a.collectParts(ctx, gauge)
 	a.collectMissed(gauge)
 	a.collectBackups(gauge)
-	for _, spec := range []listener.Spec{a.plan.mappingSpec(), a.plan.cascadeSpec()} {
+	for _, spec := range []listener.Spec{now.plan.mappingSpec(), now.plan.cascadeSpec()} {
 		if len(spec.Filters) == 0 || !a.has(spec.Name) {
 			continue // the permissions on the bus may not allow it
 		}

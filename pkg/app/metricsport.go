@@ -13,7 +13,7 @@ import (
 
 // publicMetrics returns the metrics on the port of HTTP: with a token alone, unless the process serves no
 // clients there. It is nil for none.
-func (a *App) publicMetrics() *system.Metrics {
+func (a *serving) publicMetrics() *system.Metrics {
 	m := a.config.Metrics
 	if m.Token == "" && (a.has(roleFront) || m.Listen != "") {
 		return nil
@@ -21,15 +21,23 @@ func (a *App) publicMetrics() *system.Metrics {
 	return system.NewMetrics(a.metrics(), string(m.Token))
 }
 
+// newMetricsPort makes what the port of the metrics serves.
+func (a *serving) newMetricsPort() *api.Server {
+	return api.NewMetrics(system.NewMetrics(a.metrics(), string(a.config.Metrics.Token)), a.hosts(), a.log)
+}
+
 // serveMetrics serves the metrics on their own port, from the beginning of the start.
 func (a *App) serveMetrics(ctx context.Context) error {
-	m := a.config.Metrics
+	m := a.now().config.Metrics
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", m.Listen)
 	if err != nil {
 		return errs.Wrap(err, errs.Unavailable, "can't listen for metrics on %s: free the port, or choose another with --metrics-listen", m.Listen)
 	}
 	a.metricsAddress = listener.Addr().String()
-	server := api.NewMetrics(system.NewMetrics(a.metrics(), string(m.Token)), a.hosts(), a.log).HTTPServer()
+	metrics := a.now().newMetricsPort()
+	a.metricsPort.Store(metrics)
+	server := metrics.HTTPServer()
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.metricsPort.Load().ServeHTTP(w, r) })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -18,13 +18,13 @@ import (
 // workers would have done. The sweeper needs no repair: it reads all contents by itself now and then.
 func (a *App) startMissed(context.Context) error {
 	var names []string
-	for _, spec := range a.plan.specs() {
+	for _, spec := range a.now().plan.specs() {
 		if spec.Name != sweep.Name {
 			names = append(names, spec.Name)
 		}
 	}
 	w, err := missed.Start(missed.Options{
-		Bus: a.bus, Conn: a.bus.Conn(), Store: a.set.Store(config.PositionStore), Logger: a.log,
+		Bus: a.bus, Conn: a.bus.Conn(), Store: a.now().set.Store(config.PositionStore), Logger: a.log,
 		BuiltIn: names, Ignored: []string{sweep.Name},
 		Repaired: []string{mapping.Name, cascade.Name}, Repair: a.repairAll,
 	})
@@ -38,7 +38,7 @@ func (a *App) startMissed(context.Context) error {
 
 // repairAll corrects whatever the events that workers have missed would have changed, beside the workers.
 func (a *App) repairAll(ctx context.Context) error {
-	report, err := verify.Run(ctx, a.set, verify.Options{Repair: true, RecheckFor: differenceTimeout})
+	report, err := verify.Run(ctx, a.now().set, verify.Options{Repair: true, RecheckFor: differenceTimeout})
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (p *place) startWith(roles []string, change func(*App)) *App {
 		p.Fatal(err)
 	}
 	a := newApp(p.config, plan, p.log(), roles)
-	for _, step := range a.steps() {
+	for _, step := range a.now().steps() {
 		if err := step(p.Context()); err != nil {
 			p.Fatal(err)
 		}
@@ -94,10 +94,10 @@ func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	kit.WaitUntil(t, func() error {
-		if _, pending, err := a.set.Store("Books").Count(t.Context()); err != nil || pending > 0 {
+		if _, pending, err := a.Set().Store("Books").Count(t.Context()); err != nil || pending > 0 {
 			return fmt.Errorf("%d events are not cleared: %w", pending, err)
 		}
-		if _, pending, err := a.set.Store("Authors").Count(t.Context()); err != nil || pending > 0 {
+		if _, pending, err := a.Set().Store("Authors").Count(t.Context()); err != nil || pending > 0 {
 			return fmt.Errorf("%d events are not cleared: %w", pending, err)
 		}
 		return nil
@@ -132,7 +132,7 @@ func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
 
 // positioned returns nil once the positions of consumers are stored.
 func positioned(a *App, consumers ...string) error {
-	stored, err := a.set.Store("LogPositions").Get(context.Background(), "EVENTS")
+	stored, err := a.Set().Store("LogPositions").Get(context.Background(), "EVENTS")
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ func (p *plan) onBus() []string {
 	return all
 }
 
-// serveBus serves operations of stores over the bus.
-func (a *App) serveBus(context.Context) error {
+// newOperations makes what serves operations of stores over the bus, and begins with it.
+func (a *serving) newOperations() (err error) {
 	o := natsapi.Options{
 		Conn: a.bus.Conn(), Requests: a.set.Store(config.RequestStore), Version: semantic(), Logger: a.log,
 		Registry: a.registry, TombstoneRetention: a.config.Tombstones, Limits: natsapi.Limits(a.config.Limits.Bus),
@@ -36,15 +36,20 @@ func (a *App) serveBus(context.Context) error {
 	for _, name := range a.plan.onBus() {
 		o.Stores = append(o.Stores, a.set.Store(name))
 	}
-	if len(o.Stores) == 0 {
-		return nil
+	if len(o.Stores) > 0 {
+		a.operations, err = natsapi.Start(o)
 	}
-	server, err := natsapi.Start(o)
-	if err != nil {
+	return err
+}
+
+// serveBus serves operations of stores over the bus.
+func (a *serving) serveBus(context.Context) error {
+	if err := a.newOperations(); err != nil {
 		return err
 	}
 	a.every(forgetInterval, "the removing of old requests", func(ctx context.Context) bool {
-		for more := true; more; {
+		server := a.now().operations
+		for more := server != nil; more; {
 			n, err := server.DeleteExpired(ctx, forgetAtOnce)
 			if err != nil && ctx.Err() == nil {
 				a.log.Error("removing expired requests over the bus", "error", err)
@@ -53,8 +58,16 @@ func (a *App) serveBus(context.Context) error {
 		}
 		return true
 	})
-	a.onStop("operations over the bus", server.Stop)
+	a.onStop("operations over the bus", func(ctx context.Context) error { return a.now().stopOperations(ctx) })
 	return nil
+}
+
+// stopOperations accepts no more operations, and returns when those in flight have their replies.
+func (a *serving) stopOperations(ctx context.Context) error {
+	if a.operations == nil {
+		return nil
+	}
+	return a.operations.Stop(ctx)
 }
 
 // semantic returns Version as a semantic version, which services on the bus need.
@@ -68,7 +81,7 @@ func semantic() string {
 
 // openOverBus returns the stores whose policies a client can evade over the bus, since the embedded bus
 // does not authenticate its clients.
-func (a *App) openOverBus() []string {
+func (a *serving) openOverBus() []string {
 	if b := a.config.Bus; len(b.URL) > 0 || b.Listen == "" || b.Config != "" {
 		return nil
 	}

@@ -104,19 +104,19 @@ func (p *part) run(done chan struct{}) {
 func (a *App) newParts() []*part {
 	var all []*part
 	for _, name := range names(a.backends) {
-		all = append(all, &part{kind: partBackend, name: name, detail: a.config.Backends[name].Type,
+		all = append(all, &part{kind: partBackend, name: name, detail: a.now().config.Backends[name].Type,
 			failed: "backend " + name + " is unavailable", check: a.backends[name].Ping})
 	}
 	for _, name := range names(a.storages) {
 		detail := "folder"
-		if a.config.Binaries[name].S3 != nil {
+		if a.now().config.Binaries[name].S3 != nil {
 			detail = "S3"
 		}
 		all = append(all, &part{kind: partBinaries, name: name, detail: detail,
 			failed: "the storage of binaries." + name + " is unavailable", check: a.storages[name].Ping})
 	}
 	detail := "embedded"
-	if len(a.config.Bus.URL) > 0 {
+	if len(a.now().config.Bus.URL) > 0 {
 		detail = "external"
 	}
 	return append(all,
@@ -182,7 +182,7 @@ func (a *App) serves(p *part) bool {
 		return false
 	}
 	exposed := false
-	for _, s := range a.config.Stores {
+	for _, s := range a.now().config.Stores {
 		if s.Expose != nil && s.Backend == p.name {
 			return true
 		}

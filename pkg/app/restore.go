@@ -224,7 +224,7 @@ func (r *restoring) restore(ctx context.Context) (*Report, error) {
 	}
 	// Copies differ where the backends were not read at one moment.
 	report := &Report{}
-	if err := verifyAll(ctx, r.set, inOrder(r.plan.services(r.storages, r.set, nil)), VerifyOptions{Repair: true}, verify.Options{Alone: true}, report); err != nil {
+	if err := verifyAll(ctx, r.set, inOrder(r.plan.services(r.storages, r.set, nil, nil)), VerifyOptions{Repair: true}, verify.Options{Alone: true}, report); err != nil {
 		return nil, err
 	}
 	if err := r.bus.Sync(ctx); err != nil {

@@ -95,7 +95,7 @@ func newRights(t *testing.T) *rights {
 			o := fmt.Sprintf(`{"text":"of %s","secret":"hidden","box":"box","public":%t,"user":%q}`, n.name, n.public, r.uuids[n.user])
 			parsed, err := object.Parse([]byte(o))
 			if err == nil {
-				_, err = r.app.set.Store(name).Save(t.Context(), parsed, n.name)
+				_, err = r.app.Set().Store(name).Save(t.Context(), parsed, n.name)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -352,7 +352,7 @@ func (r *rights) checkWrites(caller string) {
 func (r *rights) checkDeletions(caller string) {
 	r.Helper()
 	r.each(func(name, path string, may map[policy.Op]right, n note) {
-		if there, err := r.app.set.Store(name).Exists(r.Context(), n.name); err != nil || !there {
+		if there, err := r.app.Set().Store(name).Exists(r.Context(), n.name); err != nil || !there {
 			return // an earlier caller was allowed to delete it
 		}
 		status, _ := r.as(caller, "DELETE", path+"/"+n.name, "")

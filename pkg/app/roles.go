@@ -24,7 +24,7 @@ func Roles() []string { return append([]string{roleFront}, builtIn...) }
 func (a *App) has(role string) bool { return len(a.roles) == 0 || slices.Contains(a.roles, role) }
 
 // steps returns the functions that start the parts of belfry, in order, for the roles of this process.
-func (a *App) steps() []func(context.Context) error {
+func (a *serving) steps() []func(context.Context) error {
 	front, mails := a.has(roleFront), a.has(mail.Name)
 	var all []func(context.Context) error
 	for _, step := range []struct {
@@ -40,6 +40,7 @@ func (a *App) steps() []func(context.Context) error {
 		{true, a.openStores},
 		{true, a.checkRestored},
 		{true, a.openStorages},
+		{true, a.startRetiring},
 		{front, a.startWaiter},
 		{front || mails, a.startAuth},
 		{a.has(mapping.Name) || a.has(cascade.Name), a.startWorkers},

@@ -22,7 +22,7 @@ const (
 // startBackups makes the backups of the schedule. All processes of an installation do: the one that takes the lease
 // when a backup is due makes it.
 func (a *App) startBackups(context.Context) error {
-	if a.config.Backup == nil || a.config.Backup.Schedule == (schedule.Schedule{}) {
+	if b := a.now().config.Backup; b == nil || b.Schedule == (schedule.Schedule{}) {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -97,7 +97,7 @@ func (s *scheduled) next(state *backup.State) time.Time {
 	if state.Due.IsZero() {
 		return state.Due
 	}
-	return s.app.config.Backup.Schedule.Next(state.Due.Local())
+	return s.app.now().config.Backup.Schedule.Next(state.Due.Local())
 }
 
 func (s *scheduled) due(state *backup.State) bool { return !s.next(state).After(time.Now()) }

@@ -38,7 +38,7 @@ type sealKey struct {
 // openSealer reads the keys for sealing once their store is available. All processes that share the stores have
 // the same.
 func (a *App) openSealer(ctx context.Context, s *store.Store) error {
-	err := a.awaitBackend(ctx, a.config.Stores[config.SealKeyStore].Backend, func() (err error) {
+	err := a.awaitBackend(ctx, a.now().config.Stores[config.SealKeyStore].Backend, func() (err error) {
 		a.sealer, err = loadSealer(ctx, s)
 		return err
 	})

@@ -78,7 +78,7 @@ func manageKeys(ctx context.Context, s *store.Store, q KeysRequest) (shown []Sea
 
 // manageKeys is manageKeys of the serving process.
 func (a *App) manageKeys(ctx context.Context, q KeysRequest) (*[]SealKey, error) {
-	keys, err := manageKeys(ctx, a.set.Store(config.SealKeyStore), q)
+	keys, err := manageKeys(ctx, a.now().set.Store(config.SealKeyStore), q)
 	if err == nil && q.Rotate {
 		a.log.Info("a key for sealing was added", "keys", len(keys))
 	}

@@ -17,7 +17,7 @@ func (p *plan) compilePages() config.Problems {
 }
 
 // site returns the options of the pages for people.
-func (a *App) site() *pages.Options {
+func (a *serving) site() *pages.Options {
 	c := a.config
 	o := &pages.Options{
 		Templates: a.plan.pages, Paths: c.Pages.Paths,
@@ -48,7 +48,7 @@ func (a *App) site() *pages.Options {
 }
 
 // static returns the options of the front end that is served from a folder, nil for none.
-func (a *App) static() *static.Options {
+func (a *serving) static() *static.Options {
 	st := a.config.Static
 	if st == nil {
 		return nil

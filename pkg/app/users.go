@@ -185,11 +185,12 @@ func manageUser(ctx context.Context, users *auth.Service, q UserRequest) (store.
 const maxUserRequest = 1 << 20
 
 func (a *App) manageUsers(ctx context.Context, q UserRequest) (*UserReply, error) {
-	if a.auth != nil {
-		return manageUsers(ctx, a.auth, q)
+	now := a.now()
+	if now.auth != nil {
+		return manageUsers(ctx, now.auth, q)
 	}
 	// A process without the roles that log in and send mails.
-	users := auth.New(a.plan.authOptions(a.set))
+	users := auth.New(now.plan.authOptions(now.set))
 	defer users.Close()
 	return manageUsers(ctx, users, q)
 }

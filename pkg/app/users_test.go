@@ -133,7 +133,7 @@ func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 	}
 	manage("ada@example.com")
 	for range userPage + 1 {
-		if _, err := a.set.Store("Users").Save(t.Context(), nil, ""); err != nil {
+		if _, err := a.Set().Store("Users").Save(t.Context(), nil, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -211,7 +211,7 @@ func TestWhatACommandDoesIsAnEvent(t *testing.T) {
 	p.mustAsk(UserRequest{Act: DisableUser, By: "operator", User: made.UUID})
 	a := p.start()
 	kit.WaitFor(t, "the copy of the ident, whose write would be the user's last event", func() bool {
-		user, err := a.set.Store("Users").Get(t.Context(), made.UUID)
+		user, err := a.Set().Store("Users").Get(t.Context(), made.UUID)
 		return err == nil && strings.Contains(string(user.Body), "ada@example.com_email")
 	})
 	p.mustAsk(UserRequest{Act: EnableUser, By: "operator", User: made.UUID})

@@ -67,7 +67,7 @@ func (p *plan) verify(ctx context.Context, set *store.Set, o VerifyOptions, into
 	if p.shared() {
 		wait = differenceTimeout
 	}
-	err = verifyAll(ctx, set, inOrder(p.services(storages, set, nil)), o, verify.Options{RecheckFor: wait, Alone: true}, into)
+	err = verifyAll(ctx, set, inOrder(p.services(storages, set, nil, nil)), o, verify.Options{RecheckFor: wait, Alone: true}, into)
 	return errors.Join(err, closeStorages(storages))
 }
 

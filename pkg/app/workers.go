@@ -9,6 +9,7 @@ import (
 	"belfry/listeners/mapping"
 	"belfry/pkg/applied"
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
 	"belfry/pkg/listener"
 	"belfry/pkg/store"
 )
@@ -24,16 +25,30 @@ const (
 // worker sends heartbeats more often.
 const workerAckWait = 10 * time.Second
 
+// newWorkers makes the workers of mappings and cascades.
+func (a *serving) newWorkers() {
+	a.mapper = mapping.NewWorker(a.set, mapping.Options{OnFull: a.onFull})
+	a.cascader = cascade.NewWorker(a.set, cascade.Options{})
+}
+
 // startWorkers starts the listeners of mappings and cascades.
-func (a *App) startWorkers(context.Context) error {
-	mapper := mapping.NewWorker(a.set, mapping.Options{OnFull: a.countFull()})
-	a.onStop("the mapping worker", func(context.Context) error { mapper.Close(); return nil })
-	cascader := cascade.NewWorker(a.set, cascade.Options{})
+func (a *serving) startWorkers(context.Context) error {
+	a.onFull = a.countFull()
+	a.newWorkers()
+	a.onStop("the mapping worker", func(context.Context) error { a.now().mapper.Close(); return nil })
 
 	maps, cascades := a.plan.mappingSpec(), a.plan.cascadeSpec()
-	applyMaps := applied.Reporting(a.bus.Conn(), mapping.Name, mapper.Handle)
+	applyMaps := applied.Reporting(a.bus.Conn(), mapping.Name, func(ctx context.Context, e *event.Envelope) error {
+		now, done := a.use()
+		defer done()
+		return now.mapper.Handle(ctx, e)
+	})
 	maps.Handler = func(ctx context.Context, e *listener.Event) error { return applyMaps(ctx, &e.Envelope, 0) } // a write of an array causes nothing
-	applyCascades := applied.Reporting(a.bus.Conn(), cascade.Name, cascader.Handle)
+	applyCascades := applied.Reporting(a.bus.Conn(), cascade.Name, func(ctx context.Context, e *event.Envelope) error {
+		now, done := a.use()
+		defer done()
+		return now.cascader.Handle(ctx, e)
+	})
 	cascades.Handler = func(ctx context.Context, e *listener.Event) error { return applyCascades(ctx, &e.Envelope, e.Attempt) }
 	var mine []listener.Spec
 	for _, spec := range []listener.Spec{maps, cascades} {
@@ -118,8 +133,9 @@ func (a *App) every(interval time.Duration, name string, do func(ctx context.Con
 }
 
 func (a *App) purge(ctx context.Context) {
-	before := time.Now().Add(-a.config.Tombstones)
-	n, err := a.set.Purge(ctx, store.RevisionAt(before), purgeAtOnce)
+	now := a.now()
+	before := time.Now().Add(-now.config.Tombstones)
+	n, err := now.set.Purge(ctx, store.RevisionAt(before), purgeAtOnce)
 	if err != nil && ctx.Err() == nil {
 		a.log.Error("purging tombstones", "error", err)
 	}

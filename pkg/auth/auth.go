@@ -37,6 +37,10 @@ type Options struct {
 	Interceptor store.Interceptor // asked before a user is created; nil: none
 	Admins      *policy.UserRule  // who is an admin; nil: nobody
 
+	// Previous is the service that the new one replaces. It goes on with its limits as far as
+	// they are the same, so that a replacement gives nobody further attempts. nil: none.
+	Previous *Service
+
 	Log *slog.Logger     // nil: nothing is logged
 	Now func() time.Time // nil: time.Now
 }
@@ -70,6 +74,7 @@ type Service struct {
 	log         *slog.Logger
 	now         func() time.Time
 
+	limits    Limits
 	hasher    *hasher
 	accounts  *accountLimiter
 	addresses *ratelimit.Limiter
@@ -93,10 +98,27 @@ func New(o Options) *Service {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	s.limits = o.Limits
 	s.hasher = newHasher(cmp.Or(o.Hash, DefaultHashParams()))
 	s.addresses = ratelimit.New(o.Limits.Address, s.now)
 	s.accounts = newAccountLimiter(o.Limits.Account, s.now)
+	if before := o.Previous; before != nil {
+		s.inherit(before)
+	}
 	return s
+}
+
+// inherit takes over what another service knows of its clients.
+func (s *Service) inherit(before *Service) {
+	if s.hasher.params == before.hasher.params {
+		s.hasher = before.hasher
+	}
+	if s.limits.Address == before.limits.Address {
+		s.addresses = before.addresses
+	}
+	if s.limits.Account == before.limits.Account {
+		s.accounts = before.accounts
+	}
 }
 
 // Close waits for background work.

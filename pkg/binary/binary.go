@@ -104,6 +104,7 @@ type Options struct {
 
 	Quotas   *store.Store          // opened with QuotasOptions; services may share it; nil: no quotas
 	Quota    Quota                 // of each caller
+	Previous *Service              // whom the new one replaces, and whose accounts it continues if the quota is the same; nil: none
 	Registry prometheus.Registerer // of the metrics; nil: none
 
 	MaxSize      int64            // bytes of one binary; 0: the limit of the storage
@@ -146,6 +147,9 @@ func New(o Options) *Service {
 		s.now = time.Now
 	}
 	s.quotas = newQuotas(o, s.grace, s.now)
+	if p := o.Previous; p != nil && p.quotas != nil && s.quotas != nil && p.quotas.quota == s.quotas.quota {
+		s.quotas = p.quotas
+	}
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/prom"
 	"belfry/pkg/ratelimit"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
@@ -73,7 +74,7 @@ func newQuotas(o Options, grace time.Duration, now func() time.Time) *quotas {
 		}, []string{"quota"}),
 	}
 	if o.Registry != nil {
-		o.Registry.MustRegister(q.refused)
+		q.refused = prom.Register(o.Registry, q.refused)
 	}
 	return q
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/pkg/prom"
 )
 
 // metrics count requests by store, operation and status.
@@ -25,7 +27,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"store", "op"}),
 	}
-	registry.MustRegister(m.requests, m.duration)
+	m.requests, m.duration = prom.Register(registry, m.requests), prom.Register(registry, m.duration)
 	return m
 }
 

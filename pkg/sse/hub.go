@@ -79,6 +79,9 @@ type Hub struct {
 	cancel context.CancelFunc
 	active sync.WaitGroup
 
+	retired chan struct{} // closed by Retire
+	retire  sync.Once
+
 	mu        sync.Mutex
 	clients   int
 	addresses map[string]int
@@ -91,7 +94,7 @@ func EventNames() []event.Name {
 
 // New returns a Hub. It reads nothing until there is a client.
 func New(o Options) *Hub {
-	h := &Hub{opts: o, sources: map[string]*source{}, addresses: map[string]int{}, costs: newCosts(userCost, addressCost)}
+	h := &Hub{opts: o, retired: make(chan struct{}), sources: map[string]*source{}, addresses: map[string]int{}, costs: newCosts(userCost, addressCost)}
 	if h.opts.Clients == 0 {
 		h.opts.Clients = DefaultClients
 	}
@@ -121,6 +124,20 @@ func New(o Options) *Hub {
 	h.reader, h.scan = newReader(h), &scan{hub: h}
 	h.metrics = newMetrics(h)
 	return h
+}
+
+// Retire ends all streams, and those that begin later: another hub, with other rules,
+// serves from now on. Clients connect again and resume there.
+func (h *Hub) Retire() { h.retire.Do(func() { close(h.retired) }) }
+
+// isRetired reports whether Retire was called.
+func (h *Hub) isRetired() bool {
+	select {
+	case <-h.retired:
+		return true
+	default:
+		return false
+	}
 }
 
 // Close stops the reader. All calls of Serve must have returned.

@@ -2,6 +2,8 @@ package sse
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/pkg/prom"
 )
 
 // metrics are the metrics of a Hub.
@@ -32,10 +34,13 @@ func newMetrics(h *Hub) *metrics {
 	m.ruleWaits = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "belfry_live_rule_waits_total", Help: "Times that a client of /events waited because the rules for it cost too much.",
 	})
-	for _, reason := range []string{slow, ended, stopped} {
+	r := h.opts.Registry
+	m.sent, m.dropped, m.catching = prom.Register(r, m.sent), prom.Register(r, m.dropped), prom.Register(r, m.catching)
+	m.pages, m.ruleWaits = prom.Register(r, m.pages), prom.Register(r, m.ruleWaits)
+	for _, reason := range []string{slow, ended, stopped, retired} {
 		m.dropped.WithLabelValues(reason)
 	}
-	h.opts.Registry.MustRegister(m.sent, m.dropped, m.catching, m.pages, m.ruleWaits,
+	for _, gauge := range []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "belfry_live_clients", Help: "Clients of /events.",
 		}, func() float64 { return float64(h.clientCount()) }),
@@ -45,7 +50,9 @@ func newMetrics(h *Hub) *metrics {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "belfry_live_window_bytes", Help: "Approximate memory of the events that are held for clients of /events.",
 		}, func() float64 { return float64(h.reader.size() + h.scan.size()) }),
-	)
+	} {
+		prom.Replace(r, gauge)
+	}
 	return m
 }
 

@@ -25,10 +25,12 @@ const (
 	slow    = "slow"
 	ended   = "session"
 	stopped = "stop"
+	retired = "reload"
 
 	slowText    = "too slow: the next events are no longer in the memory of the server; connect again with the last id"
 	endedText   = "your session has ended: log in again"
 	stoppedText = "the server stops"
+	retiredText = "the configuration of the server has changed: connect again with the last id"
 )
 
 // Texts that a client is sent when it may have missed events.
@@ -122,6 +124,8 @@ func (s *stream) wait(ctx context.Context, what next, tick <-chan time.Time) err
 	select {
 	case <-s.Stop: // even if there is more to send
 		return &drop{stopped, stoppedText}
+	case <-s.hub.retired: // what follows is for other rules to decide
+		return &drop{retired, retiredText}
 	default:
 	}
 	select {
@@ -129,6 +133,8 @@ func (s *stream) wait(ctx context.Context, what next, tick <-chan time.Time) err
 		return errDisconnected
 	case <-s.Stop:
 		return &drop{stopped, stoppedText}
+	case <-s.hub.retired:
+		return &drop{retired, retiredText}
 	case <-tick:
 		return s.heartbeat(ctx)
 	case <-changed:
@@ -287,6 +293,9 @@ func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error
 	for _, e := range entries {
 		if e.sequence <= s.cursor {
 			continue
+		}
+		if s.hub.isRetired() {
+			break
 		}
 		if e.identity != "" && (e.identity == s.viewer.Session || e.identity == s.viewer.UUID) {
 			if err := errors.Join(flush(), s.identify(ctx)); err != nil {

@@ -114,6 +114,7 @@ type Store struct {
 	never   [][]byte        // the names of the fields that never leave the server, as JSON
 	owner   string          // the field with the uuid of the owner, which new objects get; "" for none
 	binary  map[string]bool // Binaries
+	indexed []query.Index   // the indexes that Open made
 
 	byCaller bool            // what a client receives of an object depends on who it is: see Stored
 	reserved map[string]bool // Reserved
@@ -137,7 +138,7 @@ func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error
 	if err != nil {
 		return nil, errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
 	}
-	s.driver = d
+	s.driver, s.indexed = d, s.opts.Indexes
 	return s, nil
 }
 
@@ -199,8 +200,31 @@ func (s *Store) WithOptions(change func(*Options)) *Store {
 	o := s.opts
 	change(&o)
 	other := newStore(o)
-	other.driver = s.driver
+	other.driver, other.indexed = s.driver, s.indexed
 	return other
+}
+
+// Reconfigured returns a store of the same records with the options of another configuration,
+// whose Name, Maps and IndexBinaries are the same. s is unchanged, and both can be used at once.
+// Of the indexes it has those that Open made; missing are the others.
+func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
+	same := func(i query.Index) func(query.Index) bool {
+		return func(made query.Index) bool { return made.Name == i.Name && slices.Equal(made.Fields, i.Fields) }
+	}
+	var has []query.Index
+	for _, i := range o.Indexes {
+		if slices.ContainsFunc(s.indexed, same(i)) {
+			has = append(has, i)
+		} else {
+			missing = append(missing, i)
+		}
+	}
+	return s.WithOptions(func(now *Options) {
+		now.Policy, now.ClientUUIDs, now.Schema, now.Fields = o.Policy, o.ClientUUIDs, o.Schema, o.Fields
+		now.Private, now.ReadOnly, now.Reserved, now.MaxSize = o.Private, o.ReadOnly, o.Reserved, o.MaxSize
+		now.Arrays, now.Binaries, now.Indexes = o.Arrays, o.Binaries, has
+		now.Interceptor, now.InterceptsGet = o.Interceptor, o.InterceptsGet
+	}), missing
 }
 
 // Name returns the name of the store.

@@ -11,6 +11,7 @@ import (
 	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/problem"
+	"belfry/pkg/prom"
 	"belfry/pkg/ratelimit"
 )
 
@@ -67,11 +68,10 @@ type limit struct {
 
 // NewLimits returns Limits that count refused requests in the registry.
 func NewLimits(o LimitOptions, registry *prometheus.Registry) *Limits {
-	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+	refused := prom.Register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "belfry_http_limited_total",
 		Help: "Requests that a limit refused (429), by the key of the limit in the configuration.",
-	}, []string{"limit"})
-	registry.MustRegister(refused)
+	}, []string{"limit"}))
 	return &Limits{
 		address:  newLimitsBy(0, "address", "your network address", o.Address, refused),
 		user:     newLimitsBy(1, "user", "your user", o.User, refused),

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/pkg/prom"
 )
 
 // metrics are the router's metrics. Labels are resolved when a route is added,
@@ -34,7 +36,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Help: "HTTP requests in flight.",
 		}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.inFlight)
+	m.requests, m.duration, m.inFlight = prom.Register(registry, m.requests), prom.Register(registry, m.duration), prom.Register(registry, m.inFlight)
 	return m
 }
 

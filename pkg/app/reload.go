@@ -1,0 +1,165 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+	"belfry/pkg/natsapi"
+)
+
+// Reloading is how a process reads its configuration again.
+type Reloading struct {
+	// Read reads the configuration, with the flags of the process.
+	Read func() (*config.Config, error)
+
+	// Applied is called with a configuration that is in use from now on; may be nil.
+	Applied func(*config.Config)
+}
+
+// Reloaded is what a reload did.
+type Reloaded struct {
+	File    string   `json:"file"`              // the configuration
+	Changed []string `json:"changed,omitempty"` // keys that changed, and keys of files whose content did; none: nothing was done
+	Missing []string `json:"missing,omitempty"` // indexes that only a restart makes, as Books.user; lists work without them, and take longer
+	Refused []string `json:"refused,omitempty"` // problems because of which nothing was changed
+}
+
+// OnReload says how the configuration is read again. Without it there is no reload.
+func (a *App) OnReload(r Reloading) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	a.reload = r
+}
+
+// Reload reads the configuration again, and serves with it if all of it is valid and can change while belfry runs.
+// Otherwise nothing changes, and the error is config.Problems that name each key. Requests in flight end with the
+// configuration with which they began.
+func (a *App) Reload(ctx context.Context) (*Reloaded, error) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	began := time.Now()
+	switch {
+	case a.stopping.Load():
+		return nil, errs.New(errs.Unavailable, "belfry is stopping")
+	case a.reload.Read == nil:
+		return nil, errs.New(errs.Unavailable, "this belfry can't read its configuration again")
+	}
+	r, err := a.reloadNow(ctx)
+	switch {
+	case err != nil:
+		a.log.Error("the configuration is not reloaded; belfry serves with the one before", "file", a.now().config.File(), "error", err)
+	case len(r.Changed) == 0:
+		a.log.Info("the configuration is reloaded; nothing has changed", "file", r.File)
+	default:
+		a.log.Info("the configuration is reloaded", "file", r.File, "changed", strings.Join(r.Changed, ", "), "after", time.Since(began).Round(time.Millisecond))
+		a.now().warn()
+		if len(r.Missing) > 0 {
+			a.log.Warn("lists read more than they need until the next start, which makes the indexes of new rules", "indexes", strings.Join(r.Missing, ", "))
+		}
+	}
+	return r, err
+}
+
+func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
+	c, err := a.reload.Read()
+	if err != nil {
+		return nil, err
+	}
+	// Before they are compiled: a file that changes in between is different at the next reload.
+	files := readFiles(c)
+	p, err := compile(c)
+	if err == nil {
+		err = checkRoles(c, a.roles)
+	}
+	before := a.now()
+	if err == nil {
+		if problems := fixed(before.config, c); len(problems) > 0 {
+			err = problems
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Reloaded{File: c.File(), Changed: append(config.Changed(before.config, c), before.files.changed(files)...)}
+	if len(r.Changed) == 0 {
+		return r, nil
+	}
+	next := &serving{App: a, config: c, plan: p, files: files}
+	if r.Missing, err = next.rebuild(before); err != nil {
+		return nil, err
+	}
+	// From here on nothing fails. Operations over the bus begin on the same connection before those of the
+	// configuration before end, so that none finds nobody.
+	if a.has(roleFront) {
+		if err := next.newOperations(); err != nil {
+			return nil, err
+		}
+	}
+	a.replace(next)
+	if a.metricsAddress != "" {
+		a.metricsPort.Store(next.newMetricsPort())
+	}
+	if a.reload.Applied != nil {
+		a.reload.Applied(c)
+	}
+	a.retireOperations(context.WithoutCancel(ctx), before)
+	a.retire(before)
+	return r, nil
+}
+
+// retireTimeout is how long requests over the bus that a reload finds in flight may take.
+const retireTimeout = natsapi.DefaultTimeout + 5*time.Second
+
+func (a *App) retireOperations(ctx context.Context, before *serving) {
+	a.retiring.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, retireTimeout)
+		defer cancel()
+		if err := before.stopOperations(ctx); err != nil {
+			a.log.Warn("requests over the bus that the reload found in flight have no reply", "error", err)
+		}
+	})
+}
+
+// controlReload is Reload for a command. What is wrong with the configuration is part of the reply.
+func (a *App) controlReload(ctx context.Context, _ struct{}) (*Reloaded, error) {
+	r, err := a.Reload(ctx)
+	var problems config.Problems
+	if !errors.As(err, &problems) {
+		return r, err
+	}
+	r = &Reloaded{File: a.now().config.File()}
+	for _, p := range problems {
+		r.Refused = append(r.Refused, p.Error())
+	}
+	return r, nil
+}
+
+// Reload has the process that serves a data folder read its configuration again. Errors: Invalid when that refuses
+// it, with its problems; Unavailable when nobody serves.
+func Reload(ctx context.Context, folder string) (*Reloaded, error) {
+	if _, err := os.Stat(folder); err != nil {
+		return nil, errs.New(errs.Invalid, "there is no data folder %s; check --config and --data", folder)
+	}
+	lock, err := LockData(folder, "reload")
+	var held *Held
+	switch {
+	case err == nil:
+		lock.Unlock()
+		return nil, errs.New(errs.Unavailable, "no belfry serves the data folder %s: nothing is to be reloaded", folder)
+	case !errors.As(err, &held):
+		return nil, err
+	case held.Holder.Control == "":
+		return nil, errs.New(errs.Unavailable, "the data folder %s is in use by %s, which does not serve; if it is starting or stopping, try again", folder, held.Holder)
+	}
+	h := held.Holder
+	r, err := ask[Reloaded](ctx, h, "/reload", struct{}{})
+	if err == nil && len(r.Refused) > 0 {
+		return nil, errs.New(errs.Invalid, "%s has not reloaded its configuration, and serves with the one before:\n%s", h, strings.Join(r.Refused, "\n"))
+	}
+	return r, err
+}

@@ -1,0 +1,103 @@
+package app
+
+import (
+	"reflect"
+	"slices"
+
+	"belfry/config"
+)
+
+// fixed returns a problem for each key that differs between two configurations and can't change while belfry runs:
+// what is opened, listened on or subscribed to at the start, and what needs work on the objects that there are.
+// Every other key can change.
+func fixed(before, now *config.Config) (problems config.Problems) {
+	differ := func(key string, was, is any) {
+		if !reflect.DeepEqual(was, is) {
+			problems = append(problems, now.Problem(key, "can't change while belfry runs: restart it, or set the value of before"))
+		}
+	}
+	differ("listen", before.Listen, now.Listen)
+	differ("data", before.Data, now.Data)
+	differ("log.format", before.Log.Format, now.Log.Format)
+	differ("metrics.listen", before.Metrics.Listen, now.Metrics.Listen)
+	differ("backup", before.Backup, now.Backup)
+	fixedBus(differ, &before.Bus, &now.Bus)
+	for _, name := range either(before.Backends, now.Backends) {
+		differ("backends."+name, before.Backends[name], now.Backends[name])
+	}
+	was, is := &before.Authentication, &now.Authentication
+	differ("authentication.userStore", was.UserStore, is.UserStore)
+	differ("authentication.identStore", was.IdentStore, is.IdentStore)
+	differ("authentication.providers.email", was.Email != nil, is.Email != nil)
+	for _, name := range either(before.Stores, now.Stores) {
+		was, is := before.Stores[name], now.Stores[name]
+		differ("stores."+name, was != nil, is != nil)
+		if was != nil && is != nil {
+			fixedStore(differ, before, now, was, is)
+		}
+	}
+	for _, name := range either(before.Binaries, now.Binaries) {
+		was, is := before.Binaries[name], now.Binaries[name]
+		differ("binaries."+name, was != nil, is != nil)
+		if was != nil && is != nil {
+			fixedBinary(differ, "binaries."+name, was, is)
+		}
+	}
+	return problems
+}
+
+// comparing reports a key whose values differ.
+type comparing func(key string, was, is any)
+
+func fixedBus(differ comparing, was, is *config.Bus) {
+	differ("bus.listen", was.Listen, is.Listen)
+	differ("bus.config", was.Config, is.Config)
+	differ("bus.url", was.URL, is.URL)
+	differ("bus.credentials", was.Credentials, is.Credentials)
+	differ("bus.user", was.User, is.User)
+	differ("bus.password", was.Password, is.Password)
+	differ("bus.token", was.Token, is.Token)
+	differ("bus.nkey", was.NKey, is.NKey)
+	differ("bus.tls", was.TLS, is.TLS)
+	differ("bus.events", was.Events, is.Events)
+	differ("bus.replicas", was.Replicas, is.Replicas)
+}
+
+// fixedStore compares what of a store is in its records, or in the work of listeners.
+func fixedStore(differ comparing, before, now *config.Config, was, is *config.Store) {
+	at := "stores." + was.Name
+	differ(at+".backend", was.Backend, is.Backend)
+	differ(at+".indexes", was.Indexes, is.Indexes)
+	for _, target := range either(was.Map, is.Map) {
+		m, mapped := was.Map[target]
+		n, maps := is.Map[target]
+		differ(at+".map."+target, mapped, maps)
+		if mapped && maps {
+			differ(at+".map."+target, m, n)
+		}
+		if maps && n.SameOwner { // the owners are in the entries
+			differ(at+".owner", before.OwnerField(was.Name), now.OwnerField(is.Name))
+			differ("stores."+target+".owner", before.OwnerField(target), now.OwnerField(target))
+		}
+	}
+}
+
+func fixedBinary(differ comparing, at string, was, is *config.Binary) {
+	differ(at+".type", was.Type, is.Type)
+	differ(at+".folder", was.File, is.File)
+	differ(at+".map", was.Map, is.Map)
+	differ(at+".grace", was.Grace, is.Grace)
+	if was.S3 != nil && is.S3 != nil {
+		differ(at+".bucket", was.S3.Bucket, is.S3.Bucket)
+		differ(at+".region", was.S3.Region, is.S3.Region)
+		differ(at+".endpoint", was.S3.Endpoint, is.S3.Endpoint)
+		differ(at+".prefix", was.S3.Prefix, is.S3.Prefix)
+	}
+}
+
+// either returns the names that are in one of two maps, sorted.
+func either[V any](a, b map[string]V) []string {
+	all := append(names(a), names(b)...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
