@@ -65,16 +65,23 @@ type run struct {
 func Make(ctx context.Context, to *Destination, o Options) (*Manifest, error) {
 	began := time.Now().UTC()
 	r := &run{Options: o, to: to, bus: o.Bus, manifest: &Manifest{
-		ID: newID(began), Installation: o.Installation, Version: o.Version, Started: began,
+		Installation: o.Installation, Version: o.Version, Started: began,
 		Backends: []Backend{}, Streams: []Stream{}, Binaries: []Binaries{},
 	}}
 	defer r.codec.close()
 	if r.Logger == nil {
 		r.Logger = slog.New(slog.DiscardHandler)
 	}
-	if err := r.findPrevious(ctx); err != nil {
+	latest, err := r.findPrevious(ctx)
+	if err != nil {
 		return nil, err
 	}
+	// Ids have the order of the backups, also after the clock was set back.
+	at := began
+	if !at.After(latest.Add(time.Millisecond)) {
+		at = latest.Add(time.Millisecond)
+	}
+	r.manifest.ID = newID(at)
 	// What a process that was killed has staged. This one has staged nothing yet.
 	if _, err := to.storage.RemoveAbandoned(ctx, began); err != nil {
 		return nil, to.wrap(err)
@@ -100,17 +107,19 @@ func Make(ctx context.Context, to *Destination, o Options) (*Manifest, error) {
 func newID(at time.Time) string {
 	random := make([]byte, 4)
 	_, _ = rand.Read(random)
-	return at.Format("20060102T150405Z") + "-" + hex.EncodeToString(random)
+	return at.Format(idTime) + "-" + hex.EncodeToString(random)
 }
 
 // findPrevious reads the latest backup. One of another installation means that the
 // destination is not for this one: the retention of each would remove what the other has.
-func (r *run) findPrevious(ctx context.Context) error {
+// latest is the time in the id of the latest one; zero: there is none.
+func (r *run) findPrevious(ctx context.Context) (latest time.Time, err error) {
 	r.previous = &Manifest{}
 	ids, err := r.to.IDs(ctx)
-	if err != nil {
-		return err
+	if err != nil || len(ids) == 0 {
+		return latest, err
 	}
+	latest = timeOf(ids[len(ids)-1])
 	for _, id := range slices.Backward(ids) {
 		m, err := r.to.Manifest(ctx, id)
 		if errors.Is(err, errs.Internal) || errors.Is(err, errs.NotFound) {
@@ -118,15 +127,15 @@ func (r *run) findPrevious(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return err
+			return latest, err
 		}
 		if m.Installation != r.Installation {
-			return errs.New(errs.Invalid, "%s has backups of another installation of belfry: give each a folder or a prefix of its own", r.to.name)
+			return latest, errs.New(errs.Invalid, "%s has backups of another installation of belfry: give each a folder or a prefix of its own", r.to.name)
 		}
 		r.previous = m
-		return nil
+		return latest, nil
 	}
-	return nil
+	return latest, nil
 }
 
 func (r *run) read(ctx context.Context) error {

@@ -137,11 +137,13 @@ const (
 )
 
 // idFormat is the form of the id of a backup: its time, and a part that is random.
-var idFormat = regexp.MustCompile(`^\d{8}T\d{6}Z-[0-9a-f]{8}$`)
+var idFormat = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{8}$`)
+
+const idTime = "20060102T150405.000Z"
 
 // timeOf returns when a backup was started, by its id.
 func timeOf(id string) time.Time {
-	at, _ := time.Parse("20060102T150405Z", strings.SplitN(id, "-", 2)[0])
+	at, _ := time.Parse(idTime, strings.SplitN(id, "-", 2)[0])
 	return at
 }
 
@@ -181,7 +183,7 @@ func decodeManifest(id string, data []byte) (*Manifest, error) {
 	}
 	for _, b := range m.Backends {
 		for _, f := range b.Files {
-			if f.Name == "." || path.Clean("/" + f.Name)[1:] != f.Name || strings.ContainsAny(f.Name, "\\:") {
+			if f.Name == "" || f.Name == "." || path.Clean("/" + f.Name)[1:] != f.Name || strings.ContainsAny(f.Name, "\\:") {
 				return nil, damaged(id, "its manifest names a file outside of the folder")
 			}
 		}
