@@ -1,0 +1,104 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/test/model"
+)
+
+// clock is the time of all processes of a test.
+type clock struct{ now time.Time }
+
+func newStates(t *testing.T, c *clock) *States {
+	t.Helper()
+	s, err := store.Open(t.Context(), model.NewMemory(), store.Options{Name: "LogPositions", NoEvents: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewStates(s, func() time.Time { return c.now })
+}
+
+// never is due as long as no backup was made.
+func never(s *State) bool { return s.Due.IsZero() }
+
+func TestOneOfManyProcessesMakesTheBackupThatIsDue(t *testing.T) {
+	c := &clock{now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)}
+	states := newStates(t, c)
+	var processes sync.WaitGroup
+	var taken atomic.Int32
+	for i := range 20 {
+		processes.Go(func() {
+			name := fmt.Sprint(i)
+			state, has, err := states.Take(t.Context(), name, "host", never)
+			if err != nil {
+				t.Error(err)
+			}
+			if !has {
+				return
+			}
+			taken.Add(1)
+			if state.Installation == "" || state.Lease == nil {
+				t.Errorf("%+v", state)
+			}
+			if err := states.End(t.Context(), name, &Manifest{ID: "b"}, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	processes.Wait()
+	if taken.Load() != 1 {
+		t.Errorf("%d processes made it", taken.Load())
+	}
+	if s, err := states.Get(t.Context()); err != nil || !s.Due.Equal(c.now) || s.Last != "b" || s.Lease != nil {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+func TestALeaseThatIsNotRenewedIsTakenOver(t *testing.T) {
+	c := &clock{now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)}
+	states := newStates(t, c)
+	take := func(process string, due func(*State) bool) (bool, error) {
+		_, has, err := states.Take(t.Context(), process, "castle", due)
+		return has, err
+	}
+	if has, err := take("one", never); !has || err != nil {
+		t.Fatal(has, err)
+	}
+	c.now = c.now.Add(LeaseTime - time.Second)
+	if has, err := take("other", never); has || err != nil {
+		t.Errorf("a lease that is live is taken: %v, %v", has, err)
+	}
+	if _, err := take("command", nil); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "castle") {
+		t.Errorf("a command beside a backup: %v", err)
+	}
+	if err := states.Renew(t.Context(), "one"); err != nil {
+		t.Error(err)
+	}
+	c.now = c.now.Add(LeaseTime)
+	if has, err := take("other", never); !has || err != nil {
+		t.Errorf("a lease that has ended: %v, %v", has, err)
+	}
+	if err := states.Renew(t.Context(), "one"); !errors.Is(err, ErrLost) {
+		t.Errorf("renewed by the one that lost it: %v", err)
+	}
+	if err := states.End(t.Context(), "one", &Manifest{ID: "lost"}, nil); err != nil {
+		t.Error(err)
+	}
+	if s, err := states.Get(t.Context()); err != nil || s.Lease == nil || s.Last != "" {
+		t.Errorf("the one that lost it has ended it: %+v, %v", s, err)
+	}
+	if err := states.End(t.Context(), "other", nil, errors.New("the disk is full")); err != nil {
+		t.Error(err)
+	}
+	if s, err := states.Get(t.Context()); err != nil || s.Error == "" || !never(&s) {
+		t.Errorf("a backup that failed is not due any more: %+v, %v", s, err)
+	}
+}
