@@ -28,6 +28,7 @@ import (
 	"belfry/pkg/seal"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
 	"belfry/pkg/store/outbox"
 )
 
@@ -55,6 +56,7 @@ type App struct {
 	overflow       overflow
 	parts          []*part // that probes ask
 	lastBackup     lastBackup
+	run            string // unique
 	onFull         func(m *store.Mapping, target string)
 	measured       measured
 	stopping       atomic.Bool
@@ -106,7 +108,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 
 func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
 	a := &App{
-		log: log, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1),
+		run: object.NewUUID(), log: log, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1),
 		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(),
 	}
 	a.draining, a.drain = context.WithCancel(context.Background())

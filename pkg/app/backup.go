@@ -50,7 +50,7 @@ func Backup(ctx context.Context, c *config.Config, o BackupOptions) (result *Bac
 	err = withStores(ctx, c, "backup",
 		func(p *plan, set *store.Set) error {
 			return p.withRest(ctx, func(b *bus.Bus, storages map[string]storage.Storage) (err error) {
-				m := &backups{plan: p, set: set, bus: b, storages: storages, backends: p.opened, log: slog.New(slog.DiscardHandler), process: object.NewUUID()}
+				m := &backups{plan: p, set: set, bus: b, storages: storages, backends: p.opened, log: slog.New(slog.DiscardHandler), holder: newHolder(p.config, object.NewUUID())}
 				result, err = m.make(ctx, o)
 				return err
 			})
@@ -111,7 +111,13 @@ type backups struct {
 	storages map[string]storage.Storage
 	backends map[string]driver.Backend
 	log      *slog.Logger
-	process  string
+	holder   backup.Holder
+}
+
+// newHolder returns who makes a backup: a run of belfry that has the data folder.
+func newHolder(c *config.Config, run string) backup.Holder {
+	host, _ := os.Hostname()
+	return backup.Holder{ID: object.NewUUID(), Run: run, Host: host, Data: c.Data}
 }
 
 func (m *backups) states() *backup.States {
@@ -120,16 +126,11 @@ func (m *backups) states() *backup.States {
 
 // make makes a backup that somebody has requested.
 func (m *backups) make(ctx context.Context, o BackupOptions) (*BackupResult, error) {
-	state, _, err := m.states().Take(ctx, m.process, hostname(), nil)
+	state, _, err := m.states().Take(ctx, m.holder, nil)
 	if err != nil {
 		return nil, err
 	}
 	return m.makeTaken(ctx, state.Installation, o)
-}
-
-func hostname() string {
-	name, _ := os.Hostname()
-	return name
 }
 
 // leaseInterval is how often a lease is renewed.
@@ -149,7 +150,7 @@ func (m *backups) makeTaken(ctx context.Context, installation string, o BackupOp
 			case <-making.Done():
 				return
 			case <-tick.C:
-				if err := m.states().Renew(making, m.process); errors.Is(err, backup.ErrLost) {
+				if err := m.states().Renew(making, m.holder.ID); errors.Is(err, backup.ErrLost) {
 					cancel(err)
 				}
 			}
@@ -163,7 +164,7 @@ func (m *backups) makeTaken(ctx context.Context, installation string, o BackupOp
 	<-renewed
 	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), unavailableStopTimeout)
 	defer stop()
-	if ended := m.states().End(ending, m.process, manifest, err); err == nil && ended != nil {
+	if ended := m.states().End(ending, m.holder.ID, manifest, err); err == nil && ended != nil {
 		m.log.Warn("that a backup has ended can't be stored", "error", ended)
 	}
 	return result, err
@@ -179,7 +180,7 @@ func (m *backups) makeAt(ctx context.Context, installation string, o BackupOptio
 		return nil, nil, err
 	}
 	defer func() { _ = closeTo() }()
-	confirm := func(ctx context.Context) error { return m.states().Renew(ctx, m.process) }
+	confirm := func(ctx context.Context) error { return m.states().Renew(ctx, m.holder.ID) }
 	manifest, err := backup.Make(ctx, to, backup.Options{
 		Installation: installation, Version: Version(), Backends: m.sources(), Bus: m.bus, Binaries: m.storages, Grace: m.grace(),
 		Progress: o.Progress, Logger: m.log, Confirm: confirm,
@@ -295,5 +296,5 @@ func (a *App) controlBackup(w http.ResponseWriter, r *http.Request) {
 // backups are those of the serving process. Each has a lease of its own.
 func (a *App) backups() *backups {
 	now := a.now()
-	return &backups{plan: now.plan, set: now.set, bus: a.bus, storages: a.storages, backends: a.backends, log: a.log, process: object.NewUUID()}
+	return &backups{plan: now.plan, set: now.set, bus: a.bus, storages: a.storages, backends: a.backends, log: a.log, holder: newHolder(now.config, a.run)}
 }

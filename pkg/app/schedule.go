@@ -65,10 +65,10 @@ func (s *scheduled) poll(ctx context.Context) time.Duration {
 	}
 	s.app.lastBackup.set(state)
 	now := time.Now()
-	if !s.due(&state) || now.Before(s.retryAt) {
-		return min(max(s.next(&state).Sub(now), time.Second), scheduleInterval)
+	if next := later(s.next(&state), s.retryAt); next.After(now) {
+		return min(next.Sub(now), scheduleInterval)
 	}
-	state, taken, err := s.backups.states().Take(ctx, s.backups.process, hostname(), s.due)
+	state, taken, err := s.backups.states().Take(ctx, s.backups.holder, s.due)
 	if err != nil || !taken {
 		return scheduleInterval
 	}
@@ -90,6 +90,13 @@ func (s *scheduled) poll(ctx context.Context) time.Duration {
 		s.app.log.Error("a backup has failed; retrying", "error", err, "in", wait.Round(time.Second))
 	}
 	return time.Second
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // next is when the next backup is due: at once if there was none.

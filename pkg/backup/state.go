@@ -33,18 +33,31 @@ type State struct {
 	Restoring string    `json:"restoring,omitempty"` // the backup of which the stores have a part
 }
 
-// Lease is a backup that a process makes.
-type Lease struct {
-	Process string    `json:"process"` // unique
-	Host    string    `json:"host"`
-	Began   time.Time `json:"began"`
-	Renewed time.Time `json:"renewed"`
-
-	Scheduled bool `json:"scheduled,omitempty"`
+// Holder is who makes a backup.
+type Holder struct {
+	ID   string `json:"id"`   // of the backup that is made, unique
+	Run  string `json:"run"`  // of the process, unique
+	Host string `json:"host"` // its machine
+	Data string `json:"data"` // its data folder, which no other process has
 }
 
-// live reports whether the process of a lease may still be running.
-func (l *Lease) live(now time.Time) bool { return l != nil && now.Sub(l.Renewed).Abs() < LeaseTime }
+// Lease is a backup that is being made.
+type Lease struct {
+	Holder
+
+	Began     time.Time `json:"began"`
+	Renewed   time.Time `json:"renewed"`
+	Scheduled bool      `json:"scheduled,omitempty"`
+}
+
+// live reports whether the process of a lease may still be running, for another one. That
+// one has the data folder of the first only if the first has ended.
+func (l *Lease) live(h Holder, now time.Time) bool {
+	if l == nil || l.Host == h.Host && l.Data == h.Data && l.Run != h.Run {
+		return false
+	}
+	return now.Sub(l.Renewed).Abs() < LeaseTime
+}
 
 // States is where the state is stored, in one object: each change is conditional, so of
 // several processes that take a lease one has it.
@@ -122,14 +135,14 @@ func (s *State) errBusy() error {
 // Take takes the lease. Unavailable while another process has it. With due, it takes the
 // lease only if that returns true, and no other process has it, and reports whether. The
 // installation gets its name with its first backup.
-func (s *States) Take(ctx context.Context, process, host string, due func(*State) bool) (state State, taken bool, err error) {
+func (s *States) Take(ctx context.Context, h Holder, due func(*State) bool) (state State, taken bool, err error) {
 	err = s.Change(ctx, func(state *State) error {
 		now := s.now().UTC()
 		taken = false
 		if due != nil && !due(state) {
 			return errUnchanged
 		}
-		if state.Lease.live(now) && state.Lease.Process != process {
+		if state.Lease.live(h, now) {
 			if due != nil {
 				return errUnchanged
 			}
@@ -138,7 +151,7 @@ func (s *States) Take(ctx context.Context, process, host string, due func(*State
 		if state.Installation == "" {
 			state.Installation = object.NewUUID()
 		}
-		state.Lease = &Lease{Process: process, Host: host, Began: now, Renewed: now, Scheduled: due != nil}
+		state.Lease = &Lease{Holder: h, Began: now, Renewed: now, Scheduled: due != nil}
 		taken = true
 		return nil
 	})
@@ -151,10 +164,10 @@ func (s *States) Take(ctx context.Context, process, host string, due func(*State
 // ErrLost is the error of a process whose lease another one has taken over.
 var ErrLost = errs.New(errs.Unavailable, "the backup has been taken over by another process, since this one did not respond for a minute")
 
-// Renew extends the lease of a process. ErrLost if it has none any more.
-func (s *States) Renew(ctx context.Context, process string) error {
+// Renew extends the lease of a backup. ErrLost if it has none any more.
+func (s *States) Renew(ctx context.Context, id string) error {
 	return s.Change(ctx, func(state *State) error {
-		if state.Lease == nil || state.Lease.Process != process {
+		if state.Lease == nil || state.Lease.ID != id {
 			return ErrLost
 		}
 		state.Lease.Renewed = s.now().UTC()
@@ -162,10 +175,10 @@ func (s *States) Renew(ctx context.Context, process string) error {
 	})
 }
 
-// End ends the lease of a process with the result of its backup.
-func (s *States) End(ctx context.Context, process string, m *Manifest, failed error) error {
+// End ends the lease of a backup, with its result.
+func (s *States) End(ctx context.Context, id string, m *Manifest, failed error) error {
 	return s.Change(ctx, func(state *State) error {
-		if state.Lease == nil || state.Lease.Process != process {
+		if state.Lease == nil || state.Lease.ID != id {
 			return errUnchanged
 		}
 		lease := state.Lease

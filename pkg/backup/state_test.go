@@ -37,7 +37,7 @@ func TestOneOfManyProcessesMakesTheBackupThatIsDue(t *testing.T) {
 	for i := range 20 {
 		processes.Go(func() {
 			name := fmt.Sprint(i)
-			state, has, err := states.Take(t.Context(), name, "host", never)
+			state, has, err := states.Take(t.Context(), Holder{ID: name, Run: name, Host: "host", Data: name}, never)
 			if err != nil {
 				t.Error(err)
 			}
@@ -66,7 +66,7 @@ func TestALeaseThatIsNotRenewedIsTakenOver(t *testing.T) {
 	c := &clock{now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)}
 	states := newStates(t, c)
 	take := func(process string, due func(*State) bool) (bool, error) {
-		_, has, err := states.Take(t.Context(), process, "castle", due)
+		_, has, err := states.Take(t.Context(), Holder{ID: process, Run: process, Host: "castle", Data: process}, due)
 		return has, err
 	}
 	if has, err := take("one", never); !has || err != nil {
@@ -100,5 +100,25 @@ func TestALeaseThatIsNotRenewedIsTakenOver(t *testing.T) {
 	}
 	if s, err := states.Get(t.Context()); err != nil || s.Error == "" || !never(&s) {
 		t.Errorf("a backup that failed is not due any more: %+v, %v", s, err)
+	}
+}
+
+// The data folder of a process that was killed has another holder: its lease is over at once.
+func TestTheLeaseOfAProcessThatHasEndedIsOver(t *testing.T) {
+	c := &clock{now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)}
+	states := newStates(t, c)
+	for _, step := range []struct {
+		Holder
+		taken bool
+	}{
+		{Holder{ID: "1", Run: "first", Host: "castle", Data: "/data"}, true},
+		{Holder{ID: "2", Run: "first", Host: "castle", Data: "/data"}, false},
+		{Holder{ID: "3", Run: "second", Host: "castle", Data: "/other"}, false},
+		{Holder{ID: "4", Run: "second", Host: "tower", Data: "/data"}, false},
+		{Holder{ID: "5", Run: "second", Host: "castle", Data: "/data"}, true},
+	} {
+		if _, taken, err := states.Take(t.Context(), step.Holder, never); err != nil || taken != step.taken {
+			t.Errorf("%+v: %v, %v", step.Holder, taken, err)
+		}
 	}
 }
