@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
@@ -28,9 +29,12 @@ type assets struct {
 
 type asset struct {
 	url, contentType string
-	content          []byte
+	content          func() []byte
 	compressed       func() []byte // by gzip
 }
+
+// packed ends the names of large files that are embedded compressed.
+const packed = ".gz"
 
 // loadAssets reads the embedded files. An error is one of the program.
 func loadAssets() assets {
@@ -40,7 +44,8 @@ func loadAssets() assets {
 		panic("console: " + err.Error())
 	}
 	for _, e := range entries {
-		kind := contentType(e.Name())
+		name, isPacked := strings.CutSuffix(e.Name(), packed)
+		kind := contentType(name)
 		if kind == "" || e.IsDir() {
 			continue
 		}
@@ -48,11 +53,16 @@ func loadAssets() assets {
 		if err != nil {
 			panic("console: " + err.Error())
 		}
-		sum, ext := sha256.Sum256(content), path.Ext(e.Name())
-		hashed := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:8]) + ext
-		f := &asset{url: Path + "/assets/" + hashed, contentType: kind, content: content}
-		f.compressed = sync.OnceValue(f.compress)
-		a.byName[e.Name()], a.byURL[hashed] = f, f
+		sum, ext := sha256.Sum256(content), path.Ext(name)
+		hashed := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:8]) + ext
+		f := &asset{url: Path + "/assets/" + hashed, contentType: kind}
+		same := func() []byte { return content }
+		if isPacked {
+			f.compressed, f.content = same, func() []byte { return decompress(content) }
+		} else {
+			f.content, f.compressed = same, sync.OnceValue(func() []byte { return compress(content) })
+		}
+		a.byName[name], a.byURL[hashed] = f, f
 	}
 	return a
 }
@@ -70,12 +80,25 @@ func contentType(name string) string {
 	return ""
 }
 
-func (f *asset) compress() []byte {
+func compress(content []byte) []byte {
 	var b bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level exists
-	_, _ = w.Write(f.content)                             // memory
+	_, _ = w.Write(content)                               // memory
 	_ = w.Close()
 	return b.Bytes()
+}
+
+// decompress returns the content of an embedded file, which a test reads.
+func decompress(content []byte) []byte {
+	r, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		panic("console: " + err.Error())
+	}
+	plain, err := io.ReadAll(r)
+	if err != nil {
+		panic("console: " + err.Error())
+	}
+	return plain
 }
 
 // url returns the URL of a file.
@@ -103,8 +126,8 @@ func (c *Console) asset(x *kit.Exchange) error {
 	content := f.content
 	if strings.Contains(x.Request.Header.Get("Accept-Encoding"), "gzip") {
 		x.SetHeader("Content-Encoding", "gzip")
-		content = f.compressed()
+		content = f.compressed
 	}
-	x.Send(http.StatusOK, f.contentType, content)
+	x.Send(http.StatusOK, f.contentType, content())
 	return nil
 }

@@ -31,10 +31,10 @@ func Belfry() (string, error) {
 	return filepath.Join(folder, "belfry"), err
 }
 
-// BelfryWithoutRace builds belfry without the race detector, as make build does, and returns its path.
+// BelfryWithoutRace builds belfry without the race detector, by make build, and returns its path.
 func BelfryWithoutRace() (string, error) {
-	folder, err := install(job{name: "plain-belfry", from: sources, changes: true, build: func(ctx context.Context, root, target string) error {
-		return run(ctx, root, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(target, "belfry"), "belfry/cmd/belfry")
+	folder, err := install(job{name: "plain-belfry", from: append([]string{"Makefile"}, sources...), changes: true, build: func(ctx context.Context, root, target string) error {
+		return run(ctx, root, nil, "make", "build", "VCS=false", "OUT="+filepath.Join(target, "belfry"))
 	}})
 	return filepath.Join(folder, "belfry"), err
 }
