@@ -3,14 +3,17 @@ package app
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"belfry/config"
 	"belfry/pkg/errs"
+	"belfry/pkg/event"
 	"belfry/test/kit"
 )
 
@@ -166,6 +169,7 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		"bus.listen: can't change":     replace(`bus: {listen: ""}`, "bus: {listen: 127.0.0.1:1}"),
 		"bus.url: can't change":        replace(`bus: {listen: ""}`, "bus: {url: nats://127.0.0.1:1, user: u, password: hunter2}"),
 		"bus.events: can't change":     replace(`bus: {listen: ""`, `bus: {listen: "", events: {maxAge: 1h}`),
+		"backup: can't change":         func() string { return text + "backup: {folder: b}\n" },
 		"log.format: can't":            func() string { return text + "log: {format: json}\n" },
 		"metrics.listen: can't change": func() string { return text + "metrics: {listen: 127.0.0.1:0}\n" },
 		"backends.away: can't change":  replace("hunter2@", "hunter2@other."),
@@ -270,4 +274,79 @@ stores:
 	if status, list := p.do(a, "GET", "/books?filter=public%3D%3Dtrue", ""); status != http.StatusOK || !strings.Contains(list, "b1") {
 		t.Errorf("%d, %s", status, list)
 	}
+}
+
+// A request ends with the configuration with which it began.
+func TestARequestInFlightKeepsItsConfiguration(t *testing.T) {
+	const text = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Books: {expose: {}, uuid: client, policy: {create: "true"}}
+`
+	p := newPlace(t, text)
+	a, _ := p.reloadable()
+	body, rest := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+a.HTTPAddress()+"/books", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Expect", "100-continue") // sent once the handler reads the body
+	status := make(chan int, 1)
+	transport := &http.Transport{ExpectContinueTimeout: time.Minute}
+	go func() {
+		res, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Error(err)
+			status <- 0
+			return
+		}
+		_ = res.Body.Close()
+		status <- res.StatusCode
+	}()
+	if _, err := rest.Write([]byte(`{"uuid":`)); err != nil {
+		t.Fatal(err)
+	}
+	p.write("belfry.yaml", strings.NewReplacer("expose: {}", "expose: {url: /tomes}", `"true"`, `"false"`).Replace(text))
+	if _, err := a.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.want(a, "POST", "/books", `{"uuid":"b2"}`, http.StatusNotFound)
+	p.want(a, "POST", "/tomes", `{"uuid":"b2"}`, http.StatusUnauthorized)
+	if _, err := rest.Write([]byte(`"b1"}`)); err != nil {
+		t.Fatal(err)
+	}
+	_ = rest.Close()
+	if got := <-status; got != http.StatusCreated {
+		t.Errorf("the request that had begun: %d", got)
+	}
+	p.want(a, "GET", "/tomes/b1", "", http.StatusOK)
+}
+
+// What a reload replaces is closed once nothing uses it, and not before: here a worker with an event.
+func TestAReloadWaitsForWhatIsInUse(t *testing.T) {
+	p := newPlace(t, books)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/books", `{"uuid":"b1","author":"a1"}`, http.StatusCreated)
+	before, done := a.use()
+	p.reload(a, books+"limits: {loopback: true}\n")
+	closed := make(chan struct{})
+	go func() {
+		a.retiring.Wait()
+		close(closed)
+	}()
+	for n := range 20 {
+		e := &event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: "b1", Object: []byte(`{"uuid":"b1","author":"a1"}`)}
+		if err := before.mapper.Handle(t.Context(), e); err != nil {
+			t.Fatalf("%d: %v", n, err)
+		}
+	}
+	select {
+	case <-closed:
+		t.Error("it is closed, and in use")
+	default:
+	}
+	done()
+	<-closed
 }

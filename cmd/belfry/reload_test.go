@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"belfry/test/kit"
+)
+
+// serving runs `belfry serve` in this process until the test ends.
+func serving(t *testing.T, file string) (logged *kit.Tail) {
+	t.Helper()
+	logged = &kit.Tail{}
+	banner, out := io.Pipe()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"serve", "-c", file}, streams{nil, out, logged})
+		_ = out.Close()
+	}()
+	if _, err := banner.Read(make([]byte, 1024)); err != nil {
+		t.Fatalf("%v: %s", err, logged)
+	}
+	go func() { _, _ = io.Copy(io.Discard, banner) }()
+	t.Cleanup(func() {
+		stop()
+		if code := <-ended; code != exitDone {
+			t.Errorf("exit %d: %s", code, logged)
+		}
+	})
+	return logged
+}
+
+// Both ways to reload: the command reports what changed or what is refused, the signal has it in the log.
+func TestReloadByCommandAndBySignal(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "belfry.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("log: {format: json}\n")
+	logged := serving(t, file)
+
+	belfry(t, 0, "reloaded; nothing has changed", "reload", "-c", file)
+	write("log: {format: json, level: debug}\nstores: {Books: {expose: {}}}\n")
+	belfry(t, 2, "4:10: stores.Books: can't change while belfry runs", "reload", "-c", file)
+	write("log: {format: json, level: debug}\nlimits: {loopback: true}\n")
+	belfry(t, 0, "reloaded; changed are\n  limits\n  log.level\n", "reload", "-c", file)
+	write("log: {format: json, level: nonsense}\n")
+	belfry(t, 2, "log.level: expected debug", "reload", "-c", file)
+	belfry(t, 2, "log.level: expected debug", "reload", "--data", filepath.Join(filepath.Dir(file), "data"))
+
+	hangup := func(says string) {
+		t.Helper()
+		before := strings.Count(logged.String(), says)
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		kit.WaitFor(t, "the log says: "+says, func() bool { return strings.Count(logged.String(), says) > before })
+	}
+	hangup("belfry serves with the one before")
+	write("log: {format: json}\n")
+	hangup(`"changed":"limits, log.level"`)
+	belfry(t, 1, "no belfry serves", "reload", "--data", t.TempDir())
+}
