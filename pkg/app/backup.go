@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/backoff"
 	"belfry/pkg/backup"
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/bus"
@@ -78,10 +79,24 @@ func (p *plan) openBusAlone(ctx context.Context) (*bus.Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.Ready(ctx); err != nil {
+	if err := awaitBus(ctx, b); err != nil {
 		return nil, errors.Join(err, closeBus(ctx, b))
 	}
 	return b, nil
+}
+
+// busPatience is how long a backup or a restore waits for the bus, which connects in the background.
+const busPatience = 10 * time.Second
+
+// awaitBus waits until the bus has its streams.
+func awaitBus(ctx context.Context, b *bus.Bus) error {
+	began := time.Now()
+	for delays := backoff.New(10*time.Millisecond, time.Second); ; {
+		err := b.Ready(ctx)
+		if err == nil || time.Since(began) > busPatience || delays.Wait(ctx) != nil {
+			return err
+		}
+	}
 }
 
 func closeBus(ctx context.Context, b *bus.Bus) error {
@@ -180,6 +195,9 @@ func (m *backups) makeAt(ctx context.Context, installation string, o BackupOptio
 		return nil, nil, err
 	}
 	defer func() { _ = closeTo() }()
+	if err := awaitBus(ctx, m.bus); err != nil {
+		return nil, nil, err
+	}
 	confirm := func(ctx context.Context) error { return m.states().Renew(ctx, m.holder.ID) }
 	manifest, err := backup.Make(ctx, to, backup.Options{
 		Installation: installation, Version: Version(), Backends: m.sources(), Bus: m.bus, Binaries: m.storages, Grace: m.grace(),

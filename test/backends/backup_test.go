@@ -1,0 +1,191 @@
+package backends
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"belfry/test/backing"
+	"belfry/test/kit"
+	"belfry/test/kit/natsserver"
+	"belfry/test/process"
+)
+
+// installation is a configuration on MongoDB with a bus of its own.
+type installation struct {
+	*testing.T
+	folder string
+	text   string
+}
+
+func newInstallation(t *testing.T, mongoURL, name, backups, contents string) *installation {
+	t.Helper()
+	server := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()})
+	return &installation{T: t, folder: t.TempDir(), text: fmt.Sprintf(`
+listen: 127.0.0.1:0
+bus: {url: %q}
+backends: {default: {type: mongodb, database: %s, url: '%s?serverSelectionTimeoutMS=2000&timeoutMS=10000'}}
+stores:
+  Authors: {expose: {}}
+  Books:
+    uuid: client
+    expose: {}
+    indexes: [author]
+    map: {Authors: {key: author, target: books, fields: title, cascade: true}}
+binaries:
+  files: {%s, map: {Authors: [photos]}}
+backup: {%s}
+`, server.ClientURL(), name, mongoURL, contents, backups)}
+}
+
+// config writes the configuration of one process.
+func (i *installation) config(process string) string {
+	return write(i.T, i.folder, process+".yaml", i.text+"data: ./"+process+"\n")
+}
+
+// writers create books at several processes until stop is called, and return those that were acknowledged.
+func writers(t *testing.T, servers ...*process.Server) (acknowledged func() []string, stop func()) {
+	var mu sync.Mutex
+	var all []string
+	var writing sync.WaitGroup
+	stopped := make(chan struct{})
+	for n, s := range servers {
+		writing.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stopped:
+					return
+				default:
+				}
+				uuid := fmt.Sprintf("b%d-%d", n, i)
+				r, err := ask(s, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":"T"}`, uuid, i%3))
+				if err != nil || r.status != http.StatusCreated {
+					t.Errorf("%s: %v %d %s", uuid, err, r.status, r.body)
+					return
+				}
+				mu.Lock()
+				all = append(all, uuid)
+				mu.Unlock()
+			}
+		})
+	}
+	acknowledged = func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+	return acknowledged, func() { close(stopped); writing.Wait() }
+}
+
+// export returns the objects of a store.
+func export(t *testing.T, config, store string) string {
+	t.Helper()
+	out, _ := belfry(t, 0, "export", store, "--config", config)
+	return out
+}
+
+// killed starts a command and kills it when a condition holds; the command may end before.
+func killed(t *testing.T, when func() bool, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), process.Program(t), args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	kit.WaitFor(t, "the moment of the kill", func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return when()
+		}
+	})
+	_ = cmd.Process.Kill()
+	<-ended
+}
+
+// Two processes share stores on MongoDB, and make one backup of their schedule. Backups are killed and made under load; restores are
+// killed and made; and the result equals what was backed up.
+func TestABackupOnMongoDBUnderLoadIsRestored(t *testing.T) {
+	s3 := backing.S3(t)
+	bucket := bucket(t, s3)
+	destination := "s3: {" + strings.TrimPrefix(bucket, "type: S3Storage, ") + ", prefix: backups/}"
+	mongoURL := backing.Mongo(t)
+	from := newInstallation(t, mongoURL, "first", destination+", schedule: 0 0 1 1 *", bucket+", prefix: first/")
+	first, second := from.config("one"), from.config("two")
+	one := process.Serve(t, first)
+	two := process.Serve(t, second)
+	scheduled := func(s *process.Server) bool { return strings.Contains(s.Log(), "a backup was made") }
+	kit.WaitFor(t, "the backup of the schedule", func() bool { return scheduled(one) || scheduled(two) })
+	if scheduled(one) && scheduled(two) {
+		t.Error("both processes have made a backup")
+	}
+	for i := range 3 {
+		must(t, one, 201, "POST", "/authors", fmt.Sprintf(`{"uuid":"a%d"}`, i))
+	}
+	must(t, one, 201, "PUT", "/binary/upload/Authors/a0/photos/add", `"a picture"`)
+
+	acknowledged, stopWriting := writers(t, one, two)
+	kit.WaitFor(t, "writes", func() bool { return len(acknowledged()) > 50 })
+	third := from.config("three")
+	place := t.TempDir()
+	killed(t, func() bool { found, _ := filepath.Glob(filepath.Join(place, "*", "*", "*")); return len(found) > 0 }, "backup", "--config", third, "--place", place)
+	before := acknowledged()
+	belfry(t, 0, "backup", "--config", third, "--place", place)
+	stopWriting()
+	belfry(t, 0, "backup", "verify", "--config", third, "--place", place)
+
+	to := newInstallation(t, mongoURL, "loaded", destination, bucket+", prefix: loaded/")
+	restored := to.config("one")
+	killed(t, func() bool { _, err := os.Stat(filepath.Join(to.folder, "one", "restore.json")); return err == nil }, "restore", "--config", restored, "--place", place)
+	if _, err := os.Stat(filepath.Join(to.folder, "one", "restore.json")); err == nil {
+		if _, errOut := belfry(t, 1, "serve", "--config", restored); !strings.Contains(errOut, "run `belfry restore` again") {
+			t.Errorf("a restore was killed, and serve reports %s", errOut)
+		}
+		belfry(t, 0, "restore", "--config", restored, "--place", place)
+	}
+	verified(t, restored)
+	books := export(t, restored, "Books")
+	for _, uuid := range before {
+		if !strings.Contains(books, fmt.Sprintf("%q", uuid)) {
+			t.Errorf("%s was acknowledged before the backup, which lacks it", uuid)
+		}
+	}
+	if _, errOut := belfry(t, 2, "restore", "--config", restored, "--place", place); !strings.Contains(errOut, "is not empty") {
+		t.Errorf("a restore into data reports %s", errOut)
+	}
+
+	idle(t, one)
+	belfry(t, 0, "backup", "--config", first) // by the process that serves
+	out, _ := belfry(t, 0, "backup", "list", "--json", "--config", first)
+	if n := strings.Count(out, `"id"`); n != 2 {
+		t.Errorf("there are %d backups, want 2: %s", n, out)
+	}
+	stop(t, one)
+	stop(t, two)
+	equal := newInstallation(t, mongoURL, "equal", destination, bucket+", prefix: equal/")
+	config := equal.config("one")
+	belfry(t, 0, "restore", "--config", config)
+	for _, store := range []string{"Authors", "Books"} {
+		if got, want := export(t, config, store), export(t, first, store); got != want {
+			t.Errorf("%s: restored %s\nwant %s", store, got, want)
+		}
+	}
+	s := process.Serve(t, config)
+	if r := must(t, s, 200, "GET", "/binary/Authors/a0/photos/0", ""); string(r.body) != `"a picture"` {
+		t.Errorf("the file is %s", r.body)
+	}
+	must(t, s, 201, "POST", "/books", `{"uuid":"new","author":"a0","title":"T"}`)
+	eventually(t, s, "/authors/a0", `books.#(uuid=="new").title`, "T")
+	stop(t, s)
+	verified(t, config)
+}
