@@ -16,6 +16,8 @@ type exportCmd struct {
 	configuration
 	Store  string `arg:"" help:"Name of the store."`
 	Output string `short:"o" help:"File to write; standard output when not given." placeholder:"FILE"`
+
+	Secrets bool `help:"With the fields that never leave the server otherwise, hashes of passwords among them."`
 }
 
 // Run writes one object per line. A file gets its name only when it is complete.
@@ -25,7 +27,7 @@ func (c *exportCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if c.Output == "" {
-		return app.Export(ctx, loaded, c.Store, s.out)
+		return app.Export(ctx, loaded, c.Store, c.Secrets, s.out)
 	}
 	info, err := os.Stat(c.Output)
 	switch {
@@ -46,7 +48,7 @@ func (c *exportCmd) replace(ctx context.Context, loaded *config.Config) error {
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	w := bufio.NewWriterSize(f, 1<<20)
-	err = app.Export(ctx, loaded, c.Store, w)
+	err = app.Export(ctx, loaded, c.Store, c.Secrets, w)
 	if err = errors.Join(err, w.Flush(), f.Sync(), f.Close()); err != nil {
 		return err
 	}
@@ -59,5 +61,5 @@ func (c *exportCmd) pour(ctx context.Context, loaded *config.Config) error {
 	if err != nil {
 		return errs.Wrap(err, errs.Invalid, "--output: can't write to %s", c.Output)
 	}
-	return errors.Join(app.Export(ctx, loaded, c.Store, f), f.Close())
+	return errors.Join(app.Export(ctx, loaded, c.Store, c.Secrets, f), f.Close())
 }

@@ -31,6 +31,7 @@ type importCmd struct {
 	Update      bool   `help:"Update objects that exist, instead of leaving them as they are."`
 	DryRun      bool   `help:"Validate the whole file and send nothing."`
 	Stop        bool   `help:"Stop at the first object that is rejected."`
+	Secrets     bool   `help:"The file is an export with secrets: store its objects with all fields, by the data folder and not over HTTP."`
 }
 
 // errRejected ends an import that has reported the objects that were rejected.
@@ -44,6 +45,9 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 	loaded, err := c.load("")
 	if err != nil {
 		return err
+	}
+	if c.Secrets {
+		return c.withSecrets(ctx, s, loaded)
 	}
 	options, err := c.options(loaded)
 	if err != nil {

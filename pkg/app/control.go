@@ -31,6 +31,7 @@ func (a *App) startControl(ctx context.Context) error {
 	mux.HandleFunc("POST /verify", a.controlVerify)
 	mux.HandleFunc("POST /backup", a.controlBackup)
 	mux.HandleFunc("GET /export/{store}", a.controlExport)
+	mux.HandleFunc("POST /import/{store}", a.controlImport)
 	mux.HandleFunc("POST /access", answering(a, 4<<20, func(Question) string { return "access check" }, func(ctx context.Context, q Question) (*Access, error) {
 		now := a.now()
 		return decide(ctx, now.config, now.set, q)
@@ -97,7 +98,7 @@ func (a *App) controlExport(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	if err := writeLines(r.Context(), s, w); err != nil {
+	if err := writeLines(r.Context(), s, w, r.URL.Query().Get("secrets") == "true"); err != nil {
 		a.log.Error("export", "store", s.Name(), "error", err)
 		panic(http.ErrAbortHandler)
 	}

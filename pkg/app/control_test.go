@@ -61,7 +61,7 @@ func TestAControlTokenIsValidForOneProcess(t *testing.T) {
 
 func (p *place) export(c *config.Config, store string) (string, error) {
 	var out bytes.Buffer
-	err := Export(p.Context(), c, store, &out)
+	err := Export(p.Context(), c, store, false, &out)
 	return out.String(), err
 }
 
@@ -155,7 +155,7 @@ func TestAnExportThatCannotBeWrittenFails(t *testing.T) {
 	check := func() {
 		t.Helper()
 		room := full(300_000)
-		if err := Export(t.Context(), p.config, "Authors", &room); !errors.Is(err, errFull) {
+		if err := Export(t.Context(), p.config, "Authors", false, &room); !errors.Is(err, errFull) {
 			t.Errorf("%v", err)
 		}
 	}

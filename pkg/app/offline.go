@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"belfry/config"
@@ -17,14 +19,15 @@ import (
 
 // Export writes every object of a store as JSON lines in the order of their
 // uuids, without the fields that never leave the server.
-func Export(ctx context.Context, c *config.Config, name string, w io.Writer) error {
+// With secrets the objects have all fields: hashes of passwords, and internal ones.
+func Export(ctx context.Context, c *config.Config, name string, secrets bool, w io.Writer) error {
 	if c.Stores[name] == nil {
 		return unknownStore(c, name)
 	}
 	return withStores(ctx, c, "export",
-		func(_ *plan, set *store.Set) error { return writeLines(ctx, set.Store(name), w) },
+		func(_ *plan, set *store.Set) error { return writeLines(ctx, set.Store(name), w, secrets) },
 		func(h Holder) error {
-			body, err := control(ctx, h, http.MethodGet, "/export/"+url.PathEscape(name), http.NoBody)
+			body, err := control(ctx, h, http.MethodGet, "/export/"+url.PathEscape(name)+"?secrets="+strconv.FormatBool(secrets), http.NoBody)
 			if err != nil {
 				return err
 			}
@@ -122,14 +125,17 @@ func control(ctx context.Context, h Holder, method, path string, body io.Reader)
 	return nil, errs.New(errs.Unavailable, "%s replied: %s", h, strings.TrimSpace(string(text)))
 }
 
-func writeLines(ctx context.Context, s *store.Store, w io.Writer) error {
+func writeLines(ctx context.Context, s *store.Store, w io.Writer, secrets bool) error {
 	const pageSize = 500
 	out := bufio.NewWriterSize(w, 64<<10)
 	for o, err := range s.All(ctx, pageSize) {
 		if err != nil {
 			return err
 		}
-		if _, err := out.Write(append(s.Visible(o).Body, '\n')); err != nil {
+		if !secrets {
+			o = s.Visible(o)
+		}
+		if _, err := out.Write(append(slices.Clip(o.Body), '\n')); err != nil {
 			return err
 		}
 	}

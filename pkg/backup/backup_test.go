@@ -168,6 +168,19 @@ func TestDamageOfAnyPartIsNoticed(t *testing.T) {
 		}
 		return nil
 	}))
+	name := manifestPrefix + m.ID + manifestSuffix
+	text, err := f.dest.Document(t.Context(), name)
+	f.must(err)
+	for old, changed := range map[string]string{`"version": "test"`: `"version": "best"`, `"before": 3`: `"before": 9`} {
+		if !bytes.Contains(text, []byte(old)) {
+			t.Fatalf("the manifest lacks %s", old)
+		}
+		f.must(f.dest.PutDocument(t.Context(), name, bytes.Replace(text, []byte(old), []byte(changed), 1)))
+		if _, err := f.destination().Manifest(t.Context(), m.ID); !errors.Is(err, errs.Internal) {
+			t.Errorf("%s instead of %s: %v", changed, old, err)
+		}
+	}
+	f.must(f.dest.PutDocument(t.Context(), name, text))
 	if parts < 12 {
 		t.Errorf("only %d parts", parts)
 	}
@@ -305,5 +318,29 @@ func TestRetentionKeepsTheLatestOfEachPeriod(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+func TestABackupIsReadableForItsOwnerAlone(t *testing.T) {
+	f := newFixture(t)
+	f.fill(0, 1)
+	r, err := f.restore(f.make())
+	f.must(err)
+	for _, folder := range []string{filepath.Join(f.folder, "backups"), filepath.Join(r.folder, "stores")} {
+		info, err := os.Stat(folder)
+		f.must(err)
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %s", folder, info.Mode())
+		}
+		f.must(filepath.WalkDir(filepath.Join(f.folder, "backups"), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := entry.Info()
+			if err == nil && info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s has mode %s", path, info.Mode())
+			}
+			return err
+		}))
 	}
 }

@@ -61,8 +61,8 @@ func Superseded(store, uuid string) error {
 }
 
 const (
-	// requestsField holds the IDs of writes to an object: {"<id>": <revision>}.
-	requestsField = "_requests"
+	// RequestsField holds the IDs of writes to an object: {"<id>": <revision>}.
+	RequestsField = "_requests"
 
 	// IdempotencyRetention is how long an object holds the ID of a write at least,
 	// unless the write is completed.
@@ -76,7 +76,7 @@ const (
 // prepareSave adds the ID to a new object.
 func (o *Idempotency) prepareSave(w *write) {
 	w.exactRevision = o.Revision
-	w.next[requestsField] = object.Object{o.ID: strconv.AppendUint(nil, o.Revision, 10)}.Encode()
+	w.next[RequestsField] = object.Object{o.ID: strconv.AppendUint(nil, o.Revision, 10)}.Encode()
 }
 
 // savedBy reports whether a record is the result of the Save.
@@ -85,7 +85,7 @@ func (o *Idempotency) savedBy(record driver.Record, found bool) bool {
 }
 
 func (o *Idempotency) isRecordedIn(body []byte) bool {
-	requests := object.Field(body, requestsField)
+	requests := object.Field(body, RequestsField)
 	return requests != nil && object.Field(requests, o.ID) != nil
 }
 
@@ -117,7 +117,7 @@ func (o *Idempotency) check(store, uuid string, record driver.Record, found bool
 // record adds the ID to those that an object holds, and drops old ones.
 func (o *Idempotency) record(ctx context.Context, now time.Time, next object.Object) error {
 	requests := object.Object{}
-	if held := next[requestsField]; held != nil {
+	if held := next[RequestsField]; held != nil {
 		var err error
 		if requests, err = object.Decode(held); err != nil {
 			return err
@@ -141,7 +141,7 @@ func (o *Idempotency) record(ctx context.Context, now time.Time, next object.Obj
 		}
 	}
 	requests[o.ID] = strconv.AppendUint(nil, RevisionAt(now), 10)
-	next[requestsField] = requests.Encode()
+	next[RequestsField] = requests.Encode()
 	return nil
 }
 

@@ -1,0 +1,147 @@
+package app
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/mapping"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// maxLine is the maximum size of an object in an export: mapped arrays are large.
+const maxLine = 64 << 20
+
+// maxRejected is how many rejected objects a report lists.
+const maxRejected = 100
+
+// Imported is the result of ImportSecrets.
+type Imported struct {
+	Read     int      `json:"read"`
+	Created  int      `json:"created"`
+	Updated  int      `json:"updated"`
+	Existing int      `json:"existing"` // and left as they are
+	Rejected []string `json:"rejected"`
+	More     int      `json:"more"` // rejected objects that are not listed
+}
+
+// Clean reports whether no object was rejected.
+func (i *Imported) Clean() bool { return len(i.Rejected) == 0 }
+
+func (i *Imported) reject(format string, args ...any) {
+	if len(i.Rejected) == maxRejected {
+		i.More++
+		return
+	}
+	i.Rejected = append(i.Rejected, fmt.Sprintf(format, args...))
+}
+
+// ImportSecrets stores the objects of an export with secrets, with the fields that no client may set: through the belfry
+// that serves the stores if one does, and directly otherwise. Objects that exist stay unless update is set.
+func ImportSecrets(ctx context.Context, c *config.Config, name string, update bool, in io.Reader) (result *Imported, err error) {
+	if c.Stores[name] == nil {
+		return nil, unknownStore(c, name)
+	}
+	err = withStores(ctx, c, "import",
+		func(p *plan, set *store.Set) error {
+			result, err = p.importSecrets(ctx, set, name, update, in)
+			return err
+		},
+		func(h Holder) error {
+			body, err := control(ctx, h, http.MethodPost, "/import/"+url.PathEscape(name)+"?update="+strconv.FormatBool(update), in)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = body.Close() }()
+			var reply answer[Imported]
+			if err := json.NewDecoder(body).Decode(&reply); err != nil {
+				return errs.Wrap(err, errs.Unavailable, "the import is incomplete: the connection was closed; repeat it, objects that exist are skipped")
+			}
+			if result = reply.Answer; result == nil {
+				return reply.error()
+			}
+			return nil
+		})
+	return result, err
+}
+
+// controlImport is ImportSecrets of the serving process.
+func (a *App) controlImport(w http.ResponseWriter, r *http.Request) {
+	now := a.now()
+	var reply answer[Imported]
+	result, err := now.plan.importSecrets(r.Context(), now.set, r.PathValue("store"), r.URL.Query().Get("update") == "true", r.Body)
+	if err != nil {
+		reply.failure = a.failureOf("import", err)
+	} else {
+		reply.Answer = result
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(reply)
+}
+
+func (p *plan) importSecrets(ctx context.Context, set *store.Set, name string, update bool, in io.Reader) (*Imported, error) {
+	s := set.Store(name)
+	if s == nil {
+		return nil, unknownStore(p.config, name)
+	}
+	if config.Internal(name) {
+		return nil, errs.New(errs.Invalid, "the store %s is belfry's own: `belfry backup` and `belfry restore` have its objects", name)
+	}
+	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCommand, Ctx: event.Ctx{UserAgent: "belfry import --secrets"}})
+	result := &Imported{Rejected: []string{}}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	for number := 1; lines.Scan(); number++ {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		result.Read++
+		if err := p.importLine(ctx, s, update, line, result); err != nil {
+			if kind := errs.KindOf(err); kind != errs.Invalid && kind != errs.TooLarge {
+				return nil, err
+			}
+			result.reject("line %d: %v", number, err)
+		}
+	}
+	return result, errs.Wrap(lines.Err(), errs.Invalid, "the export can't be read")
+}
+
+func (p *plan) importLine(ctx context.Context, s *store.Store, update bool, line []byte, result *Imported) error {
+	o, err := object.Parse(bytes.Clone(line))
+	if err != nil {
+		return err
+	}
+	uuid, ok := o.Text("uuid")
+	if !ok {
+		return errs.New(errs.Invalid, "the object has no uuid: only exports with --secrets can be imported with --secrets")
+	}
+	// The store leaves out arrays and records of binaries; these are what belongs to them, and to requests.
+	for _, field := range []string{mapping.OverflowField, mapping.OwnersField, store.BinariesField, store.RequestsField} {
+		delete(o, field)
+	}
+	_, err = s.Save(ctx, o, uuid)
+	switch {
+	case err == nil:
+		result.Created++
+	case errors.Is(err, errs.Exists) && update:
+		if _, err = s.Update(ctx, o, store.UpdateOptions{UUID: uuid}); err == nil {
+			result.Updated++
+		}
+	case errors.Is(err, errs.Exists):
+		result.Existing++
+		err = nil
+	}
+	return err
+}
