@@ -24,6 +24,7 @@ import (
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/bus/missed"
 	"belfry/pkg/errs"
+	"belfry/pkg/mapping/fill"
 	"belfry/pkg/pagememory"
 	"belfry/pkg/seal"
 	"belfry/pkg/store"
@@ -53,6 +54,8 @@ type App struct {
 	metricsAddress string                     // "": the same
 	missing        missingConsumers
 	missed         *missed.Watch // nil in a process without the roles mapping and cascade
+	filler         *fill.Filler  // nil in a process without the role mapping
+	consuming      consuming
 	overflow       overflow
 	parts          []*part // that probes ask
 	lastBackup     lastBackup

@@ -33,7 +33,7 @@ func (o *overflow) of(source, target, array string) uint64 {
 // consoleGraph returns what the view Map needs: the stores of the configuration and their mappings, without the
 // internal ones.
 func (a *serving) consoleGraph() *console.Graph {
-	g := &console.Graph{Overflow: a.overflow.of, Lag: func(ctx context.Context) (map[string]uint64, error) {
+	g := &console.Graph{Overflow: a.overflow.of, Fill: a.consoleFill(), Lag: func(ctx context.Context) (map[string]uint64, error) {
 		all, err := replay.List(ctx, a.bus.JetStream())
 		lag := make(map[string]uint64, len(all))
 		for _, l := range all {

@@ -51,7 +51,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, busDesc, lagDesc, missedDesc, countDesc, readyDesc, partDesc, backupTimeDesc, backupFailedDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, busDesc, lagDesc, missedDesc, countDesc, readyDesc, partDesc, filledDesc, fillsDesc, backupTimeDesc, backupFailedDesc} {
 		ch <- d
 	}
 }
@@ -78,6 +78,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	a.collectParts(ctx, gauge)
 	a.collectMissed(gauge)
 	a.collectBackups(gauge)
+	a.collectFill(ch)
 	for _, spec := range []listener.Spec{now.plan.mappingSpec(), now.plan.cascadeSpec()} {
 		if len(spec.Filters) == 0 || !a.has(spec.Name) {
 			continue // the permissions on the bus may not allow it

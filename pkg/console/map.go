@@ -17,6 +17,38 @@ type Graph struct {
 	Lag func(ctx context.Context) (map[string]uint64, error)
 	// Overflow returns how many entries of an array a worker of this process has refused since it started.
 	Overflow func(source, target, array string) uint64
+	// Fill returns how far an array is filled from the objects that there were before its mapping; nil: this process
+	// does not know.
+	Fill func(source, target, array string) Fill
+}
+
+// Fill is how far an array is filled.
+type Fill struct {
+	Known   bool
+	Done    bool
+	Waiting bool // until all processes have the same configuration
+
+	Targets, Total int64 // objects with the array: filled, and all, approximately
+	Failed         int64 // arrays that can't be written
+	Ended          time.Time
+}
+
+// Text says how far an array is filled.
+func (f Fill) Text() string {
+	switch {
+	case !f.Known:
+		return "unknown"
+	case f.Done && f.Failed > 0:
+		return "all but " + formatCount(f.Failed)
+	case f.Done:
+		return "yes"
+	case f.Waiting:
+		return "waits for processes with another configuration to end"
+	case f.Total > 0:
+		return formatCount(f.Targets) + " of " + formatCount(max(f.Total, f.Targets))
+	default:
+		return "not yet"
+	}
 }
 
 // GraphMapping is a mapping of objects of a store into arrays of another, or a cascade without an array.
@@ -55,6 +87,7 @@ type mapEdge struct {
 	Lag      uint64
 	LagKnown bool
 	Overflow uint64
+	Fill     Fill
 	Verified string // of the last run: "", or what it found
 	Differs  int
 }
@@ -86,6 +119,9 @@ func (v mapView) show(r *request) error {
 			e.Worker = cascadeWorker
 		} else {
 			e.Overflow = v.g.Overflow(m.Source, m.Target, m.Array)
+			if v.g.Fill != nil {
+				e.Fill = v.g.Fill(m.Source, m.Target, m.Array)
+			}
 		}
 		e.Lag = lag[e.Worker]
 		v.verified(&e)

@@ -34,13 +34,19 @@ func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 			}
 			return map[string]uint64{"mapping": 12, "cascade": 3}, lagError
 		},
+		Fill: func(source, target, _ string) console.Fill {
+			return map[string]console.Fill{
+				"Books Authors": {Known: true, Targets: 1200, Total: 3400}, "Authors Books": {Known: true, Done: true, Failed: 2},
+				"Reviews Books": {Known: true, Waiting: true}, "Reviews Reviews": {Known: true, Done: true},
+			}[source+" "+target]
+		},
 		Overflow: func(source, _, _ string) uint64 { return map[string]uint64{"Books": 9}[source] },
 	}
 	v := &runs{}
 	f := start(t, console.Options{Graph: g, Verify: v})
 	r := is(t, f.get(f.Admin, "/console/map"), http.StatusOK)
 	shows(t, r, `href="/console/objects/Alone"`, "Authors.books", "<code>author</code>", "uuid, title", "on a condition", "deleted with Users", `href="/console/workers/mapping">12<`, `href="/console/workers/cascade">3<`,
-		`<span class="tag warn">9</span>`, "not yet", "6 stores and 5 mappings", "⚠ books", "lag 12")
+		`<span class="tag warn">9</span>`, "not yet", "1,200 of 3,400", "all but 2", "waits for processes with another configuration to end", "<td>yes</td>", "6 stores and 5 mappings", "⚠ books", "lag 12")
 	if n := strings.Count(r.Text, "<path d="); n != 5 || strings.Contains(r.Text, hostile) {
 		t.Errorf("%d arrows, or a name that is not escaped:\n%s", n, r.Text)
 	}

@@ -293,21 +293,44 @@ func (r *Reconciler) eachLinked(ctx context.Context, m *store.Mapping, target st
 // too, because an earlier Backfill that failed may have left the entry of an
 // object that no longer names the target.
 func (r *Reconciler) Backfill(ctx context.Context, m *store.Mapping, target string) error {
-	ctx = withOrigin(ctx, event.OriginMapping)
-	if err := backoff.Sleep(ctx, r.set.Store(m.Source).IndexLag()); err != nil {
-		return err
-	}
-	t, err := r.set.Store(m.Target).Get(ctx, target)
-	if err != nil && !errors.Is(err, errs.NotFound) {
-		return err
-	}
-	sources := parseArray(object.Field(t.Body, m.Array)).uuids()
-	_, err = r.eachLinked(ctx, m, target, func(source string) (bool, error) {
-		sources = append(sources, source)
-		return true, nil
-	})
+	_, sources, err := r.allSources(ctx, m, target)
 	if err != nil || len(sources) == 0 {
 		return err
 	}
 	return r.Reconcile(ctx, m, target, sources)
+}
+
+// Fill is Backfill for a target that may have had the array before the mapping,
+// or before it was changed: the value can be anything. It returns for how many
+// objects it computed entries. A Fill that fails, or whose process ends, must be
+// repeated, as an event would be.
+func (r *Reconciler) Fill(ctx context.Context, m *store.Mapping, target string) (objects int, err error) {
+	value, sources, err := r.allSources(ctx, m, target)
+	if err != nil || len(sources) == 0 && value == nil {
+		return 0, err
+	}
+	return len(sources), r.Reconcile(ctx, m, target, sources)
+}
+
+// allSources returns the objects of a target's entries and those that the index has
+// for it, with the array's value.
+func (r *Reconciler) allSources(ctx context.Context, m *store.Mapping, target string) (value []byte, sources []string, err error) {
+	ctx = withOrigin(ctx, event.OriginMapping)
+	if err := backoff.Sleep(ctx, r.set.Store(m.Source).IndexLag()); err != nil {
+		return nil, nil, err
+	}
+	t, err := r.set.Store(m.Target).Get(ctx, target)
+	if err != nil && !errors.Is(err, errs.NotFound) {
+		return nil, nil, err
+	}
+	value = object.Field(t.Body, m.Array)
+	entries := parseArray(value)
+	sources = entries.uuids()
+	_, err = r.eachLinked(ctx, m, target, func(source string) (bool, error) {
+		if entries.index(source) < 0 {
+			sources = append(sources, source)
+		}
+		return true, nil
+	})
+	return value, sources, err
 }

@@ -1,7 +1,6 @@
 // Package verify recomputes every mapped array from the objects it copies and
 // reports the differences. It checks that copies converge, in tests and in
-// production; with Repair it also brings a mapping that was added over existing
-// data up to date.
+// production. With Repair it corrects them.
 //
 // It trusts neither the arrays nor the indexes: it reads every object of every
 // store with mappings. It may run while belfry serves; a difference counts only

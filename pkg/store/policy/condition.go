@@ -24,6 +24,9 @@ type Condition struct {
 	fields     []string
 }
 
+// String returns the expression.
+func (c *Condition) String() string { return c.expression }
+
 // source is the variable of conditions.
 const source = "source"
 

@@ -1,0 +1,69 @@
+package app
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/config"
+	"belfry/listeners/mapping"
+	"belfry/pkg/bus"
+	"belfry/pkg/console"
+	"belfry/pkg/mapping/fill"
+)
+
+// startFill fills the arrays of mappings that were added or changed over existing data.
+func (a *serving) startFill(ctx context.Context) error {
+	f, err := fill.Start(ctx, fill.Options{
+		Set: a.set, Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.shared(), Consuming: a.consuming.Load,
+	})
+	if err != nil {
+		return err
+	}
+	a.filler = f
+	a.onStop("the filling of arrays", func(context.Context) error { f.Close(); return nil })
+	return nil
+}
+
+// consuming is whether the consumer of the mapping worker receives the events of all mappings.
+type consuming struct{ atomic.Bool }
+
+// consumerIsSetUp records whether a consumer of a built-in listener can be set up.
+func (a *App) consumerIsSetUp(consumer string, err error) {
+	a.missing.set(consumer, err)
+	if consumer == bus.StreamEvents+"."+mapping.Name && err == nil {
+		a.consuming.Store(true)
+	}
+}
+
+// consoleFill returns how far the arrays of a mapping are filled, for the view Map; nil in a process that does not know.
+func (a *App) consoleFill() func(source, target, array string) console.Fill {
+	if a.filler == nil {
+		return nil
+	}
+	return func(source, target, array string) console.Fill {
+		for _, s := range a.filler.Status() {
+			if s.Source == source && s.Target == target && s.Array == array {
+				return console.Fill{Known: true, Done: s.Filled, Waiting: s.Waiting, Targets: s.Targets, Total: s.Total, Failed: s.Failed, Ended: s.Ended}
+			}
+		}
+		return console.Fill{}
+	}
+}
+
+var (
+	filledDesc = prometheus.NewDesc("belfry_mapping_filled", "1 once the arrays of a mapping are filled from the objects that there were before it.", []string{"source", "target", "array"}, nil)
+	fillsDesc  = prometheus.NewDesc("belfry_mapping_fill_targets_total", "Arrays that this process has filled from objects that there were before a mapping.", nil, nil)
+)
+
+// collectFill adds the metrics of filling.
+func (a *App) collectFill(ch chan<- prometheus.Metric) {
+	if a.filler == nil {
+		return
+	}
+	for _, s := range a.filler.Status() {
+		ch <- prometheus.MustNewConstMetric(filledDesc, prometheus.GaugeValue, oneIf(s.Filled), s.Source, s.Target, s.Array)
+	}
+	ch <- prometheus.MustNewConstMetric(fillsDesc, prometheus.CounterValue, float64(a.filler.Targets()))
+}

@@ -1,0 +1,290 @@
+// Package fill fills the arrays of mappings that were added, or changed, over existing
+// data: an event causes the entries of one object, and what was written before has none.
+//
+// A Filler remembers in a store by which definition the arrays of each mapping have been
+// filled. One process of an installation fills, holding a lease; a target at a time, by
+// the backfill that a new target gets, and slowly enough that requests don't notice. It
+// stores its place, so that after a crash the next process continues there.
+//
+// Arrays count as filled once a fill is complete during which no process has had
+// another definition. Until all processes have the same configuration, as in a rolling
+// update, the fill waits.
+package fill
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"belfry/pkg/backoff"
+	"belfry/pkg/errs"
+	"belfry/pkg/mapping"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+)
+
+// Rate is how many objects a second a Filler reads: targets, and objects whose entries it computes.
+const Rate = 1000
+
+const (
+	interval        = 10 * time.Second
+	goneAfter       = 3 * interval           // without a beat until a process counts as gone
+	renewAfter      = interval / 2           // how often the place is stored
+	logInterval     = 30 * time.Second       // how often the progress is logged
+	pageSize        = 100                    // targets that are filled before the place is stored
+	consumeInterval = 200 * time.Millisecond // between polls until the worker receives events
+	callTimeout     = 10 * time.Second       // of the start and of polls
+	stopTimeout     = 2 * time.Second
+	retryMin        = time.Second
+	retryMax        = time.Minute
+)
+
+// Options configure a Filler.
+type Options struct {
+	Set    *store.Set
+	Store  *store.Store // holds the state
+	Logger *slog.Logger
+
+	// Alone says that no other process uses the stores.
+	Alone bool
+
+	// Consuming reports whether the worker receives the events of all mappings. Before that an object that is
+	// written could be missed by the fill and by the worker. nil: it does.
+	Consuming func() bool
+
+	// OnFull is called as mapping.Options.OnFull is.
+	OnFull func(m *store.Mapping, target string)
+
+	Rate     int           // 0: Rate
+	Interval time.Duration // between polls; 0: 10 s
+	Now      func() time.Time
+
+	gone time.Duration // without a beat until a process counts as gone; 0: goneAfter
+}
+
+// Filler fills the arrays of mappings. Its methods are safe for concurrent use.
+type Filler struct {
+	opts       Options
+	log        *slog.Logger
+	process    string
+	own        map[string]string         // definitions by name
+	mappings   map[string]*store.Mapping // by name
+	reconciler *mapping.Reconciler
+	watcher    *watcher        // used by run alone
+	waits      map[string]bool // logged that they wait for other processes
+
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	targets atomic.Int64 // that this process has filled
+
+	mu      sync.Mutex
+	current state
+	failed  string // the last error, so that it is logged once
+}
+
+// Start records the definitions of this process, and then fills in the background. It must be called before workers
+// of this process handle events.
+func Start(ctx context.Context, o Options) (*Filler, error) {
+	if o.Rate <= 0 {
+		o.Rate = Rate
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	f := &Filler{
+		opts: o, log: o.Logger, process: object.NewUUID(), own: map[string]string{}, mappings: map[string]*store.Mapping{},
+		reconciler: mapping.NewReconciler(o.Set, mapping.Options{OnFull: o.OnFull}), waits: map[string]bool{},
+	}
+	f.opts.Interval = cmp.Or(o.Interval, interval)
+	f.watcher = &watcher{alone: o.Alone, gone: cmp.Or(o.gone, goneAfter), now: o.Now, seen: map[string]beat{}}
+	for i := range o.Set.Mappings() {
+		m := &o.Set.Mappings()[i]
+		f.own[name(m)], f.mappings[name(m)] = definition(m), m
+	}
+	for delays := backoff.New(retryMin, retryMax); ; {
+		err := f.poll(ctx)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errs.Unavailable) {
+			return nil, err
+		}
+		f.report(err)
+		if delays.Wait(ctx) != nil {
+			return nil, err
+		}
+	}
+	running, cancel := context.WithCancel(context.Background())
+	f.cancel = cancel
+	f.running.Go(func() { f.run(running) })
+	return f, nil
+}
+
+// Close ends a fill that is in progress: the next start continues it.
+func (f *Filler) Close() {
+	f.cancel()
+	f.running.Wait()
+}
+
+// run polls, and fills what is due.
+func (f *Filler) run(ctx context.Context) {
+	defer f.end(ctx)
+	retries := backoff.New(retryMin, retryMax)
+	for ctx.Err() == nil {
+		err := f.poll(ctx)
+		if err == nil {
+			err = f.fillDue(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			f.report(err)
+			_ = retries.Wait(ctx)
+			continue
+		}
+		retries.Reset()
+		f.report(nil)
+		wait := f.opts.Interval
+		if !f.consuming() {
+			wait = consumeInterval
+		}
+		_ = backoff.Sleep(ctx, wait)
+	}
+}
+
+func (f *Filler) consuming() bool { return f.opts.Consuming == nil || f.opts.Consuming() }
+
+// end leaves the rest to the next process.
+func (f *Filler) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	// Without it, another process takes the lease somewhat later.
+	_ = f.change(ctx, func(s *state) bool { return s.release(f.process) })
+}
+
+// report logs an error when it is another one than before.
+func (f *Filler) report(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil {
+		f.failed = ""
+		return
+	}
+	if text := err.Error(); text != f.failed {
+		f.failed = text
+		f.log.Warn("the arrays of mappings can't be filled; retrying", "error", err)
+	}
+}
+
+// poll records that this process runs, and reads what others have recorded.
+func (f *Filler) poll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return f.change(ctx, func(s *state) bool { return s.observe(f.own, f.watcher) })
+}
+
+// fillDue fills the mappings that are to be filled, unless another process does.
+func (f *Filler) fillDue(ctx context.Context) error {
+	if !f.consuming() {
+		return nil
+	}
+	due := f.due()
+	if len(due) == 0 {
+		return nil
+	}
+	claimed := false
+	err := f.change(ctx, func(s *state) bool {
+		claimed = s.claim(f.process, f.watcher)
+		return claimed
+	})
+	if err != nil || !claimed {
+		return err
+	}
+	for _, name := range due {
+		if err := f.fill(ctx, name); err != nil {
+			return err
+		}
+	}
+	return f.change(ctx, func(s *state) bool { return s.release(f.process) })
+}
+
+// due returns the names of the mappings that are to be filled, and says which wait for other processes.
+func (f *Filler) due() []string {
+	s := f.state()
+	var due []string
+	for name, definition := range f.own {
+		r := s.Mappings[name]
+		switch {
+		case s.due(name, definition):
+			due = append(due, name)
+			delete(f.waits, name)
+		case r != nil && len(r.Seen) > 1 && !f.waits[name]:
+			f.waits[name] = true
+			f.log.Warn("a process with another configuration of a mapping runs: the arrays are filled once all processes have the same", "mapping", name)
+		}
+	}
+	slices.Sort(due)
+	return due
+}
+
+func (f *Filler) state() *state {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.current.clone()
+}
+
+const (
+	stateUUID  = "MAPPINGS"
+	stateField = "state"
+)
+
+// change reads the state, changes it, and stores it if change returns true; again when another process has changed it
+// in between.
+func (f *Filler) change(ctx context.Context, change func(*state) bool) error {
+	for {
+		err := f.changeOnce(ctx, change)
+		if !errors.Is(err, errs.Mismatch) && !errors.Is(err, errs.Exists) {
+			return err
+		}
+	}
+}
+
+func (f *Filler) changeOnce(ctx context.Context, change func(*state) bool) error {
+	var s state
+	stored, err := f.opts.Store.Get(ctx, stateUUID)
+	if err != nil && !errors.Is(err, errs.NotFound) {
+		return err
+	}
+	exists := err == nil
+	if exists {
+		if err := json.Unmarshal(object.Field(stored.Body, stateField), &s); err != nil {
+			return errs.Wrap(err, errs.Internal, "what is stored about mappings can't be read")
+		}
+	}
+	if change(&s) {
+		data, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		fields := object.Object{stateField: data}
+		if exists {
+			_, err = f.opts.Store.Update(ctx, fields, store.UpdateOptions{UUID: stateUUID, If: stored.Revision})
+		} else {
+			_, err = f.opts.Store.Save(ctx, fields, stateUUID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.current = s
+	return nil
+}

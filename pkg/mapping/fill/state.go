@@ -1,0 +1,190 @@
+package fill
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"belfry/pkg/store"
+)
+
+// state is what the processes of an installation share about mappings.
+type state struct {
+	Mappings map[string]*record `json:"mappings"` // by name
+	Lease    *lease             `json:"lease,omitempty"`
+}
+
+// record is a mapping, and how far its arrays are filled.
+type record struct {
+	// Seen has a number for each definition of the mapping in the configurations of processes that run. As long as
+	// there is more than one, processes count theirs up, by which others see that they run.
+	Seen map[string]uint64 `json:"seen"`
+
+	Filled string    `json:"filled,omitempty"` // the definition by which all arrays have been filled
+	At     time.Time `json:"at,omitzero"`      // when
+
+	Fill *progress `json:"fill,omitempty"` // in progress, or interrupted
+	Last *progress `json:"last,omitempty"` // the last one that was complete
+}
+
+// progress is how far a fill is.
+type progress struct {
+	Definition string    `json:"definition"`
+	Began      time.Time `json:"began"`
+	Cursor     []byte    `json:"cursor,omitempty"` // arrays before it are filled
+	Total      int64     `json:"total"`            // objects with arrays when it began, approximately
+	Targets    int64     `json:"targets"`          // arrays that are filled
+	Objects    int64     `json:"objects"`          // entries that were computed for them
+	Failed     int64     `json:"failed,omitempty"` // arrays that can't be written
+}
+
+// lease is held by the process that fills.
+type lease struct {
+	Process string `json:"process"`
+	Beat    uint64 `json:"beat"` // counts up while it runs
+}
+
+// removed is the definition of a mapping in a configuration that does not have it.
+const removed = "-"
+
+// name identifies a mapping.
+func name(m *store.Mapping) string { return m.Source + " in " + m.Target + "." + m.Array }
+
+// definition identifies all of a mapping on which the contents of its arrays depend.
+func definition(m *store.Mapping) string {
+	when := ""
+	if m.When != nil {
+		when = fmt.Sprint(m.When)
+	}
+	data, err := json.Marshal([]any{m.Key, m.Fields, m.Limit, m.MaxBytes, m.MaxEntry, when, m.SourceOwner, m.TargetOwner})
+	if err != nil {
+		panic("fill: " + err.Error()) // texts and numbers can be encoded
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+func (s *state) clone() *state {
+	c := &state{Mappings: make(map[string]*record, len(s.Mappings))}
+	for name, r := range s.Mappings {
+		d := *r
+		d.Seen = make(map[string]uint64, len(r.Seen))
+		for definition, beat := range r.Seen {
+			d.Seen[definition] = beat
+		}
+		if r.Fill != nil {
+			fill := *r.Fill
+			d.Fill = &fill
+		}
+		c.Mappings[name] = &d
+	}
+	if s.Lease != nil {
+		l := *s.Lease
+		c.Lease = &l
+	}
+	return c
+}
+
+// watcher notices which processes run: those whose numbers change. It compares by the clock of this process alone.
+type watcher struct {
+	alone bool
+	gone  time.Duration // without a change
+	now   func() time.Time
+	seen  map[string]beat
+}
+
+type beat struct {
+	number uint64
+	at     time.Time
+}
+
+// runs reports whether whoever counts a number up may still run.
+func (w *watcher) runs(who string, number uint64) bool {
+	if w.alone {
+		return false
+	}
+	last, known := w.seen[who]
+	if !known || last.number != number {
+		w.seen[who] = beat{number, w.now()}
+		return true
+	}
+	return w.now().Sub(last.at) < w.gone
+}
+
+// observe brings a state up to date with the definitions of this process, and reports whether it has changed. Arrays
+// count as filled only by a definition that all processes have had from the beginning of the fill to its end: the
+// workers of others write entries of their own.
+func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
+	if s.Mappings == nil {
+		s.Mappings = map[string]*record{}
+	}
+	for name := range own {
+		if s.Mappings[name] == nil {
+			s.Mappings[name] = &record{Seen: map[string]uint64{}}
+			changed = true
+		}
+	}
+	for name, r := range s.Mappings {
+		mine := own[name]
+		if mine == "" {
+			mine = removed
+		}
+		for other, number := range r.Seen {
+			if other != mine && !w.runs(name+" "+other, number) {
+				delete(r.Seen, other)
+				changed = true
+			}
+		}
+		if _, known := r.Seen[mine]; !known || len(r.Seen) > 1 {
+			r.Seen[mine]++
+			changed = true
+		}
+		if (len(r.Seen) > 1 || r.Filled != mine) && r.Filled != "" {
+			r.Filled, r.Fill = "", nil
+			changed = true
+		}
+		if r.Fill != nil && (len(r.Seen) > 1 || r.Fill.Definition != mine) {
+			r.Fill, changed = nil, true
+		}
+		if mine == removed && len(r.Seen) == 1 {
+			delete(s.Mappings, name)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// due reports whether a mapping is to be filled, and no process has another definition of it.
+func (s *state) due(name, definition string) bool {
+	r := s.Mappings[name]
+	return r != nil && r.Filled != definition && len(r.Seen) == 1
+}
+
+// claim takes the lease if no other process that runs has it.
+func (s *state) claim(process string, w *watcher) bool {
+	if l := s.Lease; l != nil && l.Process != process && w.runs("lease "+l.Process, l.Beat) {
+		return false
+	}
+	s.Lease = &lease{Process: process}
+	return true
+}
+
+// holds reports whether a process has the lease, and renews it.
+func (s *state) holds(process string) bool {
+	if s.Lease == nil || s.Lease.Process != process {
+		return false
+	}
+	s.Lease.Beat++
+	return true
+}
+
+// release ends the lease of a process.
+func (s *state) release(process string) bool {
+	if s.Lease == nil || s.Lease.Process != process {
+		return false
+	}
+	s.Lease = nil
+	return true
+}
