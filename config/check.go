@@ -20,6 +20,7 @@ func (c *Config) check() {
 	if c.Development {
 		c.checkDevelopment()
 	}
+	c.checkHTTP()
 	c.checkAuthentication()
 	c.checkBackends()
 	arrays := c.checkTargets()

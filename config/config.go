@@ -37,6 +37,7 @@ type Config struct {
 	Tombstones      time.Duration  // how long tombstones are kept
 	Admins          string         // CEL over user: who is an admin
 	ShutdownTimeout time.Duration
+	HTTP            HTTP
 	Log             Log
 	Metrics         Metrics
 	Bus             Bus
@@ -147,14 +148,14 @@ func (c *Config) BaseURLAt(bound string) string {
 	if c.doc.isSet("baseURL") {
 		return c.BaseURL
 	}
-	return baseURLOf(bound)
+	return c.baseURLOf(bound)
 }
 
 // Local reports whether the links that belfry makes, when its HTTP server is bound to an address, lead to the
 // machine itself, and only programs on it can connect.
 func (c *Config) Local(bound string) bool { return isLocal(c.BaseURLAt(bound)) && isLoopback(bound) }
 
-func baseURLOf(address string) string {
+func (c *Config) baseURLOf(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return ""
@@ -162,7 +163,7 @@ func baseURLOf(address string) string {
 	if ip := net.ParseIP(host); host == "" || ip != nil && (ip.IsUnspecified() || ip.IsLoopback()) {
 		host = "localhost"
 	}
-	return "http://" + net.JoinHostPort(host, port)
+	return c.scheme() + "://" + net.JoinHostPort(host, port)
 }
 
 func (c *Config) read(s *section) {
@@ -170,7 +171,7 @@ func (c *Config) read(s *section) {
 	decode(s, "listen", &c.Listen, parseAddress)
 	decode(s, "baseURL", &c.BaseURL, parseBaseURL)
 	if !s.has("baseURL") {
-		c.derived = append(c.derived, func() { c.BaseURL = baseURLOf(c.Listen) })
+		c.derived = append(c.derived, func() { c.BaseURL = c.baseURLOf(c.Listen) })
 	}
 	for _, v := range s.list("hosts") {
 		if host, ok := convert(s.doc, v, parseServedHost); ok {
@@ -212,6 +213,7 @@ func (c *Config) read(s *section) {
 		c.readStatic(static)
 	}
 	c.readPages(s.section("pages"))
+	c.readHTTP(s.section("http"))
 	s.suggestions = map[string]string{"port": "listen", "host": "listen", "url": "baseURL", "nats": "bus", "dataDir": "data"}
 	s.rejectUnknown()
 }

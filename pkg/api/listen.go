@@ -1,6 +1,9 @@
 package api
 
 import (
+	"bytes"
+	"context"
+	"log"
 	"log/slog"
 	"net/http"
 	"time"
@@ -25,8 +28,30 @@ func (s *Server) HTTPServer() *http.Server {
 		WriteTimeout:      readTimeout + s.maxWait + replyTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		ErrorLog:          log.New(connectionLog{s.log}, "", 0),
 	}
 	server.RegisterOnShutdown(s.Drain)
 	return server
+}
+
+// RedirectServer returns an http.Server for requests that are small and replied to at once.
+func RedirectServer(h http.Handler, l *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readHeaderTimeout, WriteTimeout: readHeaderTimeout, IdleTimeout: readHeaderTimeout,
+		MaxHeaderBytes: maxHeaderBytes, ErrorLog: log.New(connectionLog{l}, "", 0),
+	}
+}
+
+// connectionLog logs what http.Server says about connections. Whatever scans networks fails at the handshake of TLS,
+// or does not begin it; that is for debugging.
+type connectionLog struct{ log *slog.Logger }
+
+// Write implements io.Writer. It receives one line.
+func (c connectionLog) Write(line []byte) (int, error) {
+	level := slog.LevelWarn
+	if bytes.Contains(line, []byte("TLS handshake error")) {
+		level = slog.LevelDebug
+	}
+	c.log.Log(context.Background(), level, string(bytes.TrimSpace(line)))
+	return len(line), nil
 }

@@ -50,6 +50,7 @@ type App struct {
 	waiter         *applied.Waiter
 	storages       map[string]storage.Storage
 	front          front
+	secure         secure
 	metricsPort    atomic.Pointer[api.Server] // nil: the metrics have no port of their own
 	metricsAddress string                     // "": the same
 	missing        missingConsumers
@@ -165,7 +166,14 @@ func (a *App) Banner(firstAdmin string) string {
 	var b strings.Builder
 	line := func(name, value string) { b.WriteString("  " + name + strings.Repeat(" ", 8-len(name)) + value + "\n") }
 	b.WriteString("belfry is ready\n")
-	line("HTTP", "http://"+a.HTTPAddress())
+	scheme := "http://"
+	if a.secures() {
+		scheme = "https://"
+	}
+	line("HTTP", scheme+a.HTTPAddress())
+	if a.secure.redirect != "" {
+		line("", "http://"+a.secure.redirect+" redirects to it")
+	}
 	if a.metricsAddress != "" {
 		line("metrics", "http://"+a.metricsAddress+"/metrics")
 	}

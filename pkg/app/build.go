@@ -5,12 +5,14 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"belfry/config"
 	"belfry/pkg/api/pages"
 	"belfry/pkg/auth"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
+	"belfry/pkg/certificate"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -28,7 +30,9 @@ type plan struct {
 	open     map[string][]string // exposed store → operations without a policy
 	auth     auth.Options        // without those that only a running belfry has
 	pages    *pages.Templates
-	opened   map[string]driver.Backend // by a command, while it has the stores open
+
+	certificate *certificate.Pair         // nil: TLS is not by files
+	opened      map[string]driver.Backend // by a command, while it has the stores open
 }
 
 // Check compiles the policies and schemas of a configuration and reads the configuration file of its bus.
@@ -53,6 +57,11 @@ func Warnings(c *config.Config) (all []string) {
 	for _, w := range (embedded.Options{Config: c.Bus.Config}).Warnings() {
 		all = append(all, c.Bus.Config+": "+w.Error())
 	}
+	if files := c.HTTP.TLS; files != nil {
+		if pair, err := certificate.Load(files.Cert, files.Key); err == nil {
+			all = append(all, pair.Warnings(publicName(c), time.Now())...)
+		}
+	}
 	return all
 }
 
@@ -72,6 +81,7 @@ func compile(c *config.Config) (*plan, error) {
 	}
 	problems = append(problems, p.compileAuth()...)
 	problems = append(problems, p.compilePages()...)
+	problems = append(problems, p.compileHTTP()...)
 	if len(problems) > 0 {
 		return nil, problems
 	}

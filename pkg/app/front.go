@@ -33,6 +33,7 @@ func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	now, done := a.use()
 	defer done()
+	now.announceTLS(w, r)
 	now.api.ServeHTTP(w, r)
 }
 
@@ -54,9 +55,18 @@ func (a *App) listen(ctx context.Context) error {
 	f.starting.Store(starting)
 	f.server = starting.HTTPServer()
 	f.server.Handler = a
+	serve := func() error { return f.server.Serve(listener) }
+	if a.secures() {
+		if err := a.startTLS(ctx); err != nil {
+			_ = listener.Close()
+			return err
+		}
+		f.server.TLSConfig = a.secure.config
+		serve = func() error { return f.server.ServeTLS(listener, "", "") }
+	}
 	go func() {
 		defer close(f.done)
-		if err := f.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
 			a.fail(errs.Wrap(err, errs.Unavailable, "the HTTP server has failed"))
 		}
 	}()

@@ -87,6 +87,7 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 	}
 	r := &Reloaded{File: c.File(), Changed: append(config.Changed(before.config, c), before.files.changed(files)...)}
 	if len(r.Changed) == 0 {
+		r.Changed = a.secure.renew(p) // no stream has to end for that
 		return r, nil
 	}
 	next := &serving{App: a, config: c, plan: p, files: files}
@@ -101,6 +102,7 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 		}
 	}
 	a.replace(next)
+	r.Changed = append(r.Changed, a.secure.renew(p)...)
 	if a.metricsAddress != "" {
 		a.metricsPort.Store(next.newMetricsPort())
 	}

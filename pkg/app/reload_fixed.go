@@ -18,6 +18,9 @@ func fixed(before, now *config.Config) (problems config.Problems) {
 	}
 	differ("listen", before.Listen, now.Listen)
 	differ("data", before.Data, now.Data)
+	differ("http.tls", before.HTTP.TLS != nil, now.HTTP.TLS != nil)
+	differ("http.acme", before.HTTP.ACME, now.HTTP.ACME)
+	differ("http.redirect", before.HTTP.Redirect, now.HTTP.Redirect)
 	differ("log.format", before.Log.Format, now.Log.Format)
 	differ("metrics.listen", before.Metrics.Listen, now.Metrics.Listen)
 	differ("backup", before.Backup, now.Backup)

@@ -16,6 +16,7 @@ var phrases = []struct{ phrase, kind string }{
 	{"Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted, provided", "ISC"},
 	{"Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted. THE", "0BSD"},
 	{"dedicate the work to the public domain", "CC0-1.0"},
+	{"CC0 1.0 Universal", "CC0-1.0"},
 	{"endorse or promote products derived from this software without specific", "BSD-3-Clause"},
 	{"Additional IP Rights Grant (Patents)", ""}, // a promise besides a license
 }

@@ -40,11 +40,16 @@ func NewHosts(base string, names ...string) *Hosts {
 // none.
 func (h *Hosts) Refuse(exempt ...string) Filter {
 	return func(x *Exchange) error {
-		if h == nil || h.any || h.accepts(x.Request.Context(), x.Request.Host) || slices.Contains(exempt, x.Request.URL.Path) {
+		if h.Accepts(x.Request.Context(), x.Request.Host) || slices.Contains(exempt, x.Request.URL.Path) {
 			return nil
 		}
 		return misdirected{x.Request.Host}
 	}
+}
+
+// Accepts reports whether requests may name a host.
+func (h *Hosts) Accepts(ctx context.Context, host string) bool {
+	return h == nil || h.any || h.accepts(ctx, host)
 }
 
 // accepts reports whether requests may name a host. Besides the configured ones these

@@ -228,6 +228,7 @@ func All(report func(path string)) error {
 		func() (string, error) { return Tools("s3") },
 		func() (string, error) { return Tools("minio") },
 		func() (string, error) { return Tools("toxiproxy") },
+		func() (string, error) { return Tools("pebble") },
 		func() (string, error) { return NPM("test/servers/dynamo") },
 		Postgres,
 		func() (string, error) { return NPM("test/servers/documents") },

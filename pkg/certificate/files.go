@@ -1,0 +1,100 @@
+package certificate
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// checkInterval is how often files are read again.
+const checkInterval = 10 * time.Second
+
+// Files has the certificate of two files, and uses them again when they change. It is safe for concurrent use.
+type Files struct {
+	log     *slog.Logger
+	host    string
+	current atomic.Pointer[Pair]
+	mu      sync.Mutex // held while current changes
+	failed  string     // why the files could not be used the last time; "": they could
+
+	stop chan struct{}
+	done chan struct{}
+}
+
+// NewFiles uses a pair until its files change. host is a name that clients use. Close ends it.
+func NewFiles(p *Pair, host string, log *slog.Logger) *Files {
+	return newFiles(p, host, log, checkInterval)
+}
+
+func newFiles(p *Pair, host string, log *slog.Logger, interval time.Duration) *Files {
+	f := &Files{log: log, host: host, stop: make(chan struct{}), done: make(chan struct{})}
+	f.Use(p)
+	go f.follow(interval)
+	return f
+}
+
+// Use has a pair used from now on, and reports whether it is another one.
+func (f *Files) Use(p *Pair) (changed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.use(p)
+}
+
+func (f *Files) use(p *Pair) (changed bool) {
+	before := f.current.Swap(p)
+	f.failed = ""
+	if p.Same(before) {
+		return false
+	}
+	for _, text := range p.Warnings(f.host, time.Now()) {
+		f.log.Warn(text)
+	}
+	if before != nil {
+		f.log.Info("the certificate has changed", "certificate", p.cert, "until", p.certificate.Leaf.NotAfter.UTC())
+	}
+	return true
+}
+
+// TLSConfig returns the settings of a server. New connections use the certificate of then.
+func (f *Files) TLSConfig() *tls.Config {
+	return settings(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &f.current.Load().certificate, nil })
+}
+
+// follow reads the files from time to time.
+func (f *Files) follow(interval time.Duration) {
+	defer close(f.done)
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.stop:
+			return
+		case <-tick.C:
+			f.check()
+		}
+	}
+}
+
+// check uses the files if they have changed. While they can't be used, what they were before is: a program that
+// replaces them writes one after the other.
+func (f *Files) check() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.current.Load()
+	next, err := Load(now.cert, now.key)
+	switch {
+	case err == nil && (f.failed != "" || !next.Same(now)):
+		f.use(next)
+	case err != nil && err.Error() != f.failed:
+		f.failed = err.Error()
+		f.log.Error("the certificate has changed and can't be used; the one before is", "error", err)
+	}
+}
+
+// Close ends the reading of the files.
+func (f *Files) Close() {
+	close(f.stop)
+	<-f.done
+}
