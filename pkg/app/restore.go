@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"belfry/config"
 	"belfry/pkg/backup"
 	storage "belfry/pkg/binary/driver"
@@ -314,18 +312,21 @@ func (r *restoring) checkBus(ctx context.Context) error {
 	return closeBus(ctx, b)
 }
 
-// emptyBus deletes the streams that an interrupted restore has filled, and creates them again.
+// emptyBus purges the streams that an interrupted restore has filled. The embedded ones are new, as their folder is.
 func (r *restoring) emptyBus(ctx context.Context) error {
+	if !r.owned || len(r.plan.config.Bus.URL) == 0 {
+		return nil
+	}
 	for _, stream := range r.manifest.Streams {
-		if !r.owned {
-			break
+		s, err := r.bus.JetStream().Stream(ctx, stream.Name)
+		if err == nil {
+			err = s.Purge(ctx)
 		}
-		err := r.bus.JetStream().DeleteStream(ctx, stream.Name)
-		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			return errs.Wrap(err, errs.Unavailable, "the stream %s of the bus, which has a part of the backup, can't be deleted", stream.Name)
+		if err != nil {
+			return errs.Wrap(err, errs.Unavailable, "the stream %s of the bus, which has a part of the backup, can't be purged", stream.Name)
 		}
 	}
-	return r.bus.Setup(ctx)
+	return nil
 }
 
 // undo removes what was written before something turned out not to be empty.

@@ -64,7 +64,11 @@ func (s *sequences) after(old uint64) uint64 {
 
 // stream restores the messages of a stream that is empty, but for phantoms.
 func (r *restore) stream(ctx context.Context, of Stream, log *sequences) (*sequences, error) {
-	to := &sequences{}
+	s, err := r.bus.JetStream().Stream(ctx, of.Name)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "the stream %s of the bus can't be read", of.Name)
+	}
+	to := &sequences{last: s.CachedInfo().State.LastSeq} // of messages that were purged
 	var pending []sent
 	done := int64(0)
 	for _, c := range of.Chunks {

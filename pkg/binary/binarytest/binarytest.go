@@ -74,6 +74,7 @@ func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 		group{"Context", contextTests()},
 		group{"Concurrent", concurrentTests()},
 		group{"Sign", signTests()},
+		group{"Documents", documentTests()},
 		group{"Sizes", sizeTests()},
 	)
 }

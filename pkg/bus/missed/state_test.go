@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"belfry/pkg/store"
+	"belfry/test/model"
 )
 
 var (
@@ -180,5 +183,46 @@ func TestALeaderThatIsCutOffIsNotBelieved(t *testing.T) {
 		if got := leads(c.cluster); got != c.leads {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// A restore replaces the log by another one with other sequences. Nothing counts as missed, and what was missed before stays.
+func TestAfterARestoreNothingCountsAsMissed(t *testing.T) {
+	s, err := store.Open(t.Context(), model.NewMemory(), store.Options{Name: "LogPositions", NoEvents: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Restored(t.Context(), s, nil); err != nil {
+		t.Errorf("nothing is remembered: %v", err)
+	}
+	w := &Watch{opts: Options{Store: s}}
+	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	before := &stored{state: state{Log: created, Last: 1000, Read: created, Consumers: map[string]*position{
+		"handled": {Done: 1000}, "behind": {Done: 900, Pending: 100}, "open": {Done: 10, Missed: &Missed{Reason: Expired, Events: 7}}, "deleted": {Done: 5},
+	}}}
+	if err := w.keep(t.Context(), before, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := Restored(t.Context(), s, map[string]uint64{"handled": 51, "behind": 11, "open": 1}); err != nil {
+		t.Fatal(err)
+	}
+	after, err := w.read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := after.observe(observation{at: created.Add(time.Hour), log: created.Add(time.Hour), first: 1, last: 50, consumers: map[string]consumer{
+		"handled": {floor: 50}, "behind": {floor: 10, pending: 40}, "open": {floor: 0, pending: 50},
+	}})
+	if len(found) > 0 {
+		t.Errorf("missed: %v", found)
+	}
+	if p := after.Consumers["behind"]; p == nil || p.Done != 10 || p.Pending != 40 {
+		t.Errorf("behind: %+v", p)
+	}
+	if p := after.Consumers["open"]; p == nil || !p.Missed.Open() || p.Missed.Events != 7 {
+		t.Errorf("open: %+v", p)
+	}
+	if p := after.Consumers["deleted"]; p != nil {
+		t.Errorf("deleted: %+v", p)
 	}
 }
