@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -49,7 +50,7 @@ func (c *Console) objects(o *Objects) view {
 	if o == nil {
 		return view{}
 	}
-	v := &objectsView{set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files), history: o.History}
+	v := &objectsView{admins: c.service, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files), history: o.History}
 	const one = "/objects/:store/object/:uuid"
 	return view{name: "objects", title: "Objects", routes: []route{
 		get("/objects", v.stores),
@@ -64,6 +65,9 @@ func (c *Console) objects(o *Objects) view {
 }
 
 type objectsView struct {
+	admins interface {
+		Account(ctx context.Context, user store.Stored) (auth.Account, error)
+	}
 	set     *store.Set
 	all     []StoreInfo
 	files   []*binary.Service

@@ -268,11 +268,55 @@ func TestAnAdminDoesNotDeleteThemselvesAsAnObject(t *testing.T) {
 	}
 	remove := func(store, who string) apitest.Reply {
 		t.Helper()
-		path := "/console/objects/" + store + "/object/" + l.uuidOf(who) + "/delete"
+		path := "/console/objects/" + store + "/object/" + l.uuidOf(who)
 		page := is(t, l.get(l.Admin, path), http.StatusOK)
-		return l.post(l.Admin, path, form("revision", regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(page.Text)[1]))
+		return l.post(l.Admin, path+"/delete", form("revision", regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(page.Text)[1]))
 	}
 	shows(t, is(t, remove("Authors", ada), http.StatusConflict), "you may be the last admin")
 	is(t, remove("Authors", bob), http.StatusSeeOther)
 	is(t, remove("Chapters", ada), http.StatusSeeOther)
+}
+
+// A cascade is a deletion, too: of the admin who asks for it, through any number of mappings and objects.
+func TestACascadeDoesNotDeleteTheAdminWhoAsksForIt(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t, func(o *console.Objects) { o.Stores[2].Users = true })
+	_, err := l.Auth.SetAdmin(t.Context(), l.uuidOf(bob), true)
+	l.Must(err)
+	l.save("Authors", "austen", `{}`)
+	l.save("Authors", "alone", `{}`)
+	l.save("Books", "emma", `{"title":"Emma","author":["austen"]}`)
+	l.save("Books", "other", `{"title":"Other","author":"alone"}`)
+	for i := range 120 { // so that the admin is not among those that are listed
+		l.save("Books", fmt.Sprintf("b%03d", i), `{"title":"B","author":"austen"}`)
+	}
+	l.save("Chapters", l.uuidOf(ada), `{"book":["none","emma"]}`)
+	l.save("Chapters", l.uuidOf(bob), `{"book":"other","_admin":true}`)
+	for _, path := range []string{"Authors/object/austen", "Books/object/emma", "Chapters/object/" + l.uuidOf(ada)} {
+		object := is(t, l.get(l.Admin, "/console/objects/"+path), http.StatusOK)
+		page := is(t, l.get(l.Admin, "/console/objects/"+path+"/delete"), http.StatusOK)
+		shows(t, page, "you may be the last admin", "belfry user")
+		if strings.Contains(page.Text, `name="revision"`) {
+			t.Errorf("%s: the page offers what is refused", path)
+		}
+		revision := regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(object.Text)[1]
+		shows(t, is(t, l.post(l.Admin, "/console/objects/"+path+"/delete", form("revision", revision)), http.StatusConflict), "you may be the last admin")
+		is(t, l.get(l.Admin, "/console/objects/"+path), http.StatusOK)
+	}
+	page := is(t, l.get(l.Admin, "/console/objects/Authors/object/alone/delete"), http.StatusOK)
+	shows(t, page, "2 other objects", "One of them is a user who is an admin", l.uuidOf(bob)+`</a> <span class="tag bad">admin</span>`)
+	leads(t, l.post(l.Admin, "/console/objects/Authors/object/alone/delete", form("revision", regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(page.Text)[1])), "/console/objects/Authors")
+	// More links than are followed: what can't be told is refused.
+	for i := range 5 {
+		var authors []string
+		for k := range 220 {
+			authors = append(authors, fmt.Sprintf("%q", fmt.Sprintf("a%d-%d", i, k)))
+		}
+		l.save("Books", fmt.Sprintf("many%d", i), `{"title":"M","author":[`+strings.Join(authors, ",")+`]}`)
+	}
+	_, err = l.set.Store("Chapters").Update(t.Context(), object.Object{"book": []byte(`["many0","many1","many2","many3","many4"]`)}, store.UpdateOptions{UUID: l.uuidOf(ada)})
+	l.Must(err)
+	shows(t, is(t, l.get(l.Admin, "/console/objects/Authors/object/austen/delete"), http.StatusOK), "more than 1000 objects", "Back to the object")
+	l.save("Chapters", "reader", `{"_admin":true}`)
+	shows(t, is(t, l.get(l.Admin, "/console/objects/Chapters/object/reader/delete"), http.StatusOK), "This user is an admin")
 }
