@@ -35,6 +35,7 @@ type Accounts interface {
 	SendRecovery(ctx context.Context, uuid, address string) (string, error)
 	IssueKey(ctx context.Context, user store.Stored, k auth.NewKey) (auth.KeyInfo, string, error)
 	EndKey(ctx context.Context, user, id string) error
+	UnlinkFor(ctx context.Context, user, ident string) error
 }
 
 var _ Accounts = (*auth.Service)(nil)
@@ -56,7 +57,7 @@ func (c *Console) users(o *Users) view {
 		get(one, v.show),
 		post(one+"/admin", v.setAdmin), post(one+"/disabled", v.setDisabled),
 		post(one+"/sessions", v.endSessions), post(one+"/sessions/:id", v.endSession),
-		post(one+"/recovery", v.sendRecovery),
+		post(one+"/recovery", v.sendRecovery), post(one+"/idents/:ident", v.unlink),
 		post(one+"/keys", v.createKey), post(one+"/keys/:id", v.revokeKey),
 	}}
 }

@@ -45,6 +45,15 @@ func (f *fixture) account(who string) auth.Account {
 	return a
 }
 
+// link adds an address to the user of a session.
+func (f *fixture) link(token, address string) {
+	f.Helper()
+	session, err := f.Auth.Authenticate(f.Context(), token)
+	f.Must(err)
+	_, _, err = f.Auth.Register(f.Context(), auth.Credentials{Login: address, Password: "another password"}, auth.Client{Session: session})
+	f.Must(err)
+}
+
 const (
 	ada = "ada@example.com" // the admin
 	bob = "bob@example.com"
@@ -53,14 +62,15 @@ const (
 // changesOfUsers are the paths of POSTs that change bob.
 func changesOfUsers(uuid string) map[string]string {
 	return map[string]string{
-		"/console/users":                            "kind=person&login=eve@example.com&admin=true",
-		"/console/users/" + uuid + "/admin":         "to=true",
-		"/console/users/" + uuid + "/disabled":      "to=true",
-		"/console/users/" + uuid + "/sessions":      "",
-		"/console/users/" + uuid + "/sessions/none": "",
-		"/console/users/" + uuid + "/recovery":      "address=" + bob,
-		"/console/users/" + uuid + "/keys":          "name=x",
-		"/console/users/" + uuid + "/keys/none":     "",
+		"/console/users":                                   "kind=person&login=eve@example.com&admin=true",
+		"/console/users/" + uuid + "/admin":                "to=true",
+		"/console/users/" + uuid + "/disabled":             "to=true",
+		"/console/users/" + uuid + "/sessions":             "",
+		"/console/users/" + uuid + "/sessions/none":        "",
+		"/console/users/" + uuid + "/recovery":             "address=" + bob,
+		"/console/users/" + uuid + "/idents/b@x.org_email": "",
+		"/console/users/" + uuid + "/keys":                 "name=x",
+		"/console/users/" + uuid + "/keys/none":            "",
 	}
 }
 
@@ -68,6 +78,7 @@ func TestOnlyAdminsSeeAndChangeUsers(t *testing.T) {
 	t.Parallel()
 	f := startUsers(t)
 	uuid := f.uuidOf(bob)
+	f.link(f.LogIn(bob, "another password"), "b@x.org")
 	for _, path := range []string{"/console/users", "/console/users?q=" + ada, "/console/users/new", "/console/users/" + uuid} {
 		is(t, f.get("", path), http.StatusSeeOther)
 		if r := is(t, f.get(f.User, path), http.StatusForbidden); strings.Contains(r.Text, ada) {
@@ -81,9 +92,10 @@ func TestOnlyAdminsSeeAndChangeUsers(t *testing.T) {
 		is(t, f.post(f.Admin, path, form, "Origin", "https://evil.example.org"), http.StatusForbidden)
 	}
 	a := f.account(bob)
-	if a.Admin || a.Disabled || len(a.Sessions) != 1 || len(a.Keys) != 0 {
+	if a.Admin || a.Disabled || len(a.Sessions) == 0 || len(a.Keys) != 0 || len(a.Idents) != 2 {
 		t.Errorf("bob was changed: %+v", a)
 	}
+	f.Me(f.User).Want(http.StatusOK)
 	if page, _, err := f.Auth.Accounts(t.Context(), nil, 10); err != nil || len(page) != 2 {
 		t.Errorf("%d users, %v", len(page), err)
 	}
@@ -162,6 +174,7 @@ func TestAnAdminChangesUsers(t *testing.T) {
 	f := startUsers(t, func(o *auth.Options) {
 		o.Users = o.Users.WithOptions(func(o *store.Options) { o.Outbox = &events })
 		o.Sessions = o.Sessions.WithOptions(func(o *store.Options) { o.Outbox = &events })
+		o.Idents = o.Idents.WithOptions(func(o *store.Options) { o.Outbox = &events })
 	})
 	uuid := f.uuidOf(bob)
 	page := "/console/users/" + uuid
@@ -207,6 +220,16 @@ func TestAnAdminChangesUsers(t *testing.T) {
 	}
 	do("/keys/"+keys[0].ID, "")
 	f.Me(token[1]).Want(http.StatusUnauthorized)
+
+	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "The only login can't be removed")
+	shows(t, is(t, f.post(f.Admin, page+"/idents/"+bob+"_email", ""), http.StatusConflict), "the last login of the user", "disable the user")
+	f.link(f.LogIn(bob, "another password"), "b@x.org")
+	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), `action="`+page+`/idents/b@x.org_email"`)
+	is(t, f.post(f.Admin, page+"/idents/"+ada+"_email", ""), http.StatusNotFound)
+	do("/idents/b@x.org_email", "")
+	if idents := f.account(bob).Idents; len(idents) != 1 || idents[0].UUID != bob+"_email" {
+		t.Errorf("%+v", idents)
+	}
 
 	do("/sessions", "")
 	f.Me(f.User).Want(http.StatusUnauthorized)
