@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
+	"belfry/pkg/logctx"
 	"belfry/pkg/verify"
 )
 
@@ -14,6 +16,7 @@ import (
 type verifications struct {
 	run func(ctx context.Context, o VerifyOptions, into *Report) error
 	ctx context.Context // ends with the process
+	log *slog.Logger
 
 	mu      sync.Mutex
 	last    *console.Verification // nil: none; it is replaced, never changed
@@ -25,7 +28,7 @@ var _ console.Verifier = (*verifications)(nil)
 
 func (a *App) newVerifications() *verifications {
 	ctx, cancel := context.WithCancel(context.Background())
-	v := &verifications{ctx: ctx, run: func(ctx context.Context, o VerifyOptions, into *Report) error {
+	v := &verifications{ctx: ctx, log: a.log, run: func(ctx context.Context, o VerifyOptions, into *Report) error {
 		return verifyAll(ctx, a.set, inOrder(a.binaries), o, verify.Options{RecheckFor: differenceTimeout}, into)
 	}}
 	a.onStop("verifications of the console", func(context.Context) error {
@@ -37,7 +40,7 @@ func (a *App) newVerifications() *verifications {
 }
 
 // Start implements console.Verifier.
-func (v *verifications) Start(_ context.Context, by string, repair, deep bool) error {
+func (v *verifications) Start(request context.Context, by, id string, repair, deep bool) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.last != nil && v.last.Ended.IsZero() {
@@ -46,15 +49,18 @@ func (v *verifications) Start(_ context.Context, by string, repair, deep bool) e
 	if v.ctx.Err() != nil {
 		return errs.New(errs.Unavailable, "belfry is stopping")
 	}
-	ctx, cancel := context.WithCancel(v.ctx)
+	ctx, cancel := context.WithCancel(logctx.With(v.ctx, logctx.Attrs(request)...))
 	v.cancel = cancel
-	v.last = &console.Verification{By: by, Repair: repair, Deep: deep, Began: time.Now()}
+	v.last = &console.Verification{By: by, Request: id, Repair: repair, Deep: deep, Began: time.Now()}
 	v.running.Go(func() {
 		defer cancel()
 		report := &Report{}
 		err := v.run(ctx, VerifyOptions{Repair: repair, Deep: deep, Progress: func(p verify.Progress) {
 			v.change(func(now *console.Verification) { now.Progress = p })
 		}}, report)
+		if err != nil && ctx.Err() == nil {
+			v.log.ErrorContext(ctx, "a verification of the console has failed", "error", err)
+		}
 		v.change(func(now *console.Verification) {
 			now.Ended, now.Err = time.Now(), err
 			switch {

@@ -23,7 +23,7 @@ type runs struct {
 func (r *runs) Last() *console.Verification { return r.last }
 func (r *runs) Stop()                       { r.stopped++ }
 
-func (r *runs) Start(_ context.Context, by string, repair, deep bool) error {
+func (r *runs) Start(_ context.Context, by, _ string, repair, deep bool) error {
 	if r.last != nil && r.last.Ended.IsZero() {
 		return errs.New(errs.Conflict, "a verification is in progress already")
 	}
@@ -76,8 +76,22 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 	}
 	done.Report = &verify.Report{}
 	shows(t, is(t, f.get(f.Admin, "/console/verify"), http.StatusOK), "no differences")
-	done.Report, done.Err = nil, errors.New("the disk is full")
-	shows(t, is(t, f.get(f.Admin, "/console/verify"), http.StatusOK), "failed", "the disk is full")
+	// What people are told of an error has no internals; the log has them, under the request.
+	done.Report, done.Request = nil, "r-17"
+	for _, c := range []struct {
+		err   error
+		shows []string
+	}{
+		{errors.New("open /secret/folder: no such file"), []string{"The server failed", "r-17", "Try again"}},
+		{errs.Wrap(errors.New("open /secret/folder"), errs.Unavailable, "the storage of files does not reply"), []string{"ended early: the storage of files does not reply.", "r-17", "stays repaired"}},
+		{errs.New(errs.Canceled, "the run was stopped"), []string{"the run was stopped"}},
+	} {
+		done.Err, done.Repair = c.err, errs.KindOf(c.err) == errs.Unavailable
+		page := is(t, f.get(f.Admin, "/console/verify"), http.StatusOK)
+		if shows(t, page, append(c.shows, "failed")...); strings.Contains(page.Text, "secret") {
+			t.Errorf("%v: the page shows internals", c.err)
+		}
+	}
 }
 
 func TestOnlyAdminsVerify(t *testing.T) {
