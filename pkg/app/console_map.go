@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"belfry/config"
-	"belfry/pkg/bus/replay"
 	"belfry/pkg/console"
 )
 
@@ -34,7 +33,7 @@ func (o *overflow) of(source, target, array string) uint64 {
 // internal ones.
 func (a *App) consoleGraph() *console.Graph {
 	g := &console.Graph{Overflow: a.overflow.of, Lag: func(ctx context.Context) (map[string]uint64, error) {
-		all, err := replay.List(ctx, a.bus.JetStream())
+		all, err := a.listeners(ctx)
 		lag := make(map[string]uint64, len(all))
 		for _, l := range all {
 			lag[l.Name] = l.Lag
