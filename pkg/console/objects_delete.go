@@ -14,7 +14,8 @@ import (
 // Bounds of what is read before a deletion.
 const (
 	maxTaken      = 100 // objects
-	maxTakenReads = 50  // queries
+	maxTakenReads = 50  // objects whose own are looked for, once for each mapping
+	maxNaming     = 500 // objects that name one of these: anybody can name any target of a mapping that asks for the same owner
 
 	// maxLinks is how many objects are read to find whether a deletion takes the admin.
 	maxLinks = 1000
@@ -92,7 +93,7 @@ func (v *objectsView) cascade(ctx context.Context, name string, target store.Sto
 		store.Stored
 	}
 	seen := map[string]bool{name + "/" + target.UUID: true}
-	reads := 0
+	reads, naming := 0, 0
 	for queue := []node{{name, target}}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
 		for _, m := range v.set.Cascades()[at.store] {
@@ -103,6 +104,10 @@ func (v *objectsView) cascade(ctx context.Context, name string, target store.Sto
 			for x, err := range v.set.Store(m.Source).Linked(ctx, m.Key, at.UUID, maxTaken) {
 				if err != nil {
 					return err
+				}
+				if naming++; naming > maxNaming {
+					d.More = true
+					return nil
 				}
 				if seen[m.Source+"/"+x.UUID] || !mapping.LinkedTo(m, x, m.TargetOf(at.UUID, at.Body)) {
 					continue

@@ -348,3 +348,33 @@ func TestNobodyWritesWhatAuthenticationAloneWrites(t *testing.T) {
 		t.Errorf("the object was changed: %s", now.Body)
 	}
 }
+
+// Anybody can name an object as the target of theirs: those whose mapping asks for the same owner are not deleted with it,
+// and a page does not read all of them to find out.
+func TestBeforeADeletionOnlySoManyRecordsAreRead(t *testing.T) {
+	t.Parallel()
+	o := stores(t, []store.Mapping{{Source: "Photos", Target: "Albums", Key: "album", Cascade: true, SourceOwner: "user", TargetOwner: "user"}},
+		store.Options{Name: "Albums"}, store.Options{Name: "Photos"})
+	l := &library{set: o.Set, fixture: start(t, console.Options{Objects: o})}
+	l.save("Albums", "summer", `{"user":"ada"}`)
+	const page = "/console/objects/Albums/object/summer/delete"
+	for i := range 20 {
+		l.save("Photos", fmt.Sprintf("p-%03d", i), `{"album":"summer","user":"bob"}`)
+	}
+	shows(t, is(t, l.get(l.Admin, page), http.StatusOK), "No other object")
+	for i := range 500 {
+		l.save("Photos", fmt.Sprintf("q-%03d", i), `{"album":"summer","user":"bob"}`)
+	}
+	shows(t, is(t, l.get(l.Admin, page), http.StatusOK), "may be deleted with it")
+}
+
+func TestAListOfWhichNothingMatchesYetSaysThatThereIsMore(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t)
+	long := strings.Repeat("x", 300)
+	for i := range 22 {
+		l.save("Books", fmt.Sprintf("b-%02d", i), `{"title":"`+long+`","pad":"`+strings.Repeat("x", 200<<10)+`"}`)
+	}
+	r := is(t, l.get(l.Admin, "/console/objects/Books?filter="+url.QueryEscape(`title == "`+long+`y"`)), http.StatusOK)
+	shows(t, r, "the next page reads on", `rel="next"`)
+}
