@@ -73,22 +73,26 @@ const lagTime = time.Second
 func (v mapView) show(r *request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), lagTime)
 	defer cancel()
-	lag, err := v.g.Lag(ctx)
+	lag, noLag := v.g.Lag(ctx)
 	problem := ""
+	if noLag != nil {
+		r.RecordError(noLag)
+		problem, _ = messageOf(noLag)
+	}
+	run, err := v.last(r.Context())
 	if err != nil {
-		r.RecordError(err)
-		problem, _ = messageOf(err)
+		return err
 	}
 	edges := make([]mapEdge, len(v.g.Mappings))
 	for i, m := range v.g.Mappings {
-		e := mapEdge{GraphMapping: m, Worker: mappingWorker, LagKnown: err == nil}
+		e := mapEdge{GraphMapping: m, Worker: mappingWorker, LagKnown: noLag == nil}
 		if m.Array == "" {
 			e.Worker = cascadeWorker
 		} else {
 			e.Overflow = v.g.Overflow(m.Source, m.Target, m.Array)
 		}
 		e.Lag = lag[e.Worker]
-		v.verified(&e)
+		e.verified(run)
 		edges[i] = e
 	}
 	d := v.places
@@ -103,19 +107,18 @@ func (v mapView) show(r *request) error {
 		All     []mapEdge
 		Problem string
 		Run     *Verification
-	}{d, edges, problem, v.last()})
+	}{d, edges, problem, run})
 }
 
-func (v mapView) last() *Verification {
+func (v mapView) last(ctx context.Context) (*Verification, error) {
 	if v.verifier == nil {
-		return nil
+		return nil, nil
 	}
-	return v.verifier.Last()
+	return v.verifier.Last(ctx)
 }
 
 // verified adds what the last run has found.
-func (v mapView) verified(e *mapEdge) {
-	run := v.last()
+func (e *mapEdge) verified(run *Verification) {
 	switch {
 	case run == nil || run.Report == nil:
 		return

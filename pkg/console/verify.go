@@ -11,15 +11,16 @@ import (
 	"belfry/pkg/verify"
 )
 
-// Verifier is what the view Verify needs: it compares copies with what they are copies of, one run at a time.
+// Verifier is what the view Verify needs: it compares copies with what they are copies of, one run at a time, in all processes
+// that share the stores.
 type Verifier interface {
 	// Start starts a run; Conflict while one is in progress. Deep reads the content of every file. What makes
 	// the run fail is logged with the attributes of ctx, which ends before.
 	Start(ctx context.Context, by, request string, repair, deep bool) error
-	// Stop ends the run that is in progress, if there is one.
-	Stop()
-	// Last returns the run that is in progress, or else the last one of this process; nil: none.
-	Last() *Verification
+	// Stop ends the run that is in progress, if there is one, in whatever process.
+	Stop(ctx context.Context) error
+	// Last returns the run that is in progress, or else the last one, of all processes; nil: none.
+	Last(ctx context.Context) (*Verification, error)
 }
 
 // Verification is a run of a Verifier.
@@ -104,10 +105,14 @@ func (c *Console) verify(o Verifier) view {
 type verifyView struct{ verifier Verifier }
 
 func (v verifyView) show(r *request) error {
-	if r.Partial() {
-		return r.Fragment("verify", "state", v.verifier.Last())
+	last, err := v.verifier.Last(r.Context())
+	if err != nil {
+		return err
 	}
-	return r.Page("verify", "Verify", v.verifier.Last())
+	if r.Partial() {
+		return r.Fragment("verify", "state", last)
+	}
+	return r.Page("verify", "Verify", last)
 }
 
 func (v verifyView) start(r *request) error {
@@ -124,6 +129,8 @@ func (v verifyView) start(r *request) error {
 }
 
 func (v verifyView) stop(r *request) error {
-	v.verifier.Stop()
-	return r.Redirect(pathOf("verify"), "The run has been stopped.")
+	if err := v.verifier.Stop(r.Context()); err != nil {
+		return err
+	}
+	return r.Redirect(pathOf("verify"), "The run is being stopped.")
 }

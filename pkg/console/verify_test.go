@@ -20,8 +20,8 @@ type runs struct {
 	stopped int
 }
 
-func (r *runs) Last() *console.Verification { return r.last }
-func (r *runs) Stop()                       { r.stopped++ }
+func (r *runs) Last(context.Context) (*console.Verification, error) { return r.last, nil }
+func (r *runs) Stop(context.Context) error                          { r.stopped++; return nil }
 
 func (r *runs) Start(_ context.Context, by, _ string, repair, deep bool) error {
 	if r.last != nil && r.last.Ended.IsZero() {

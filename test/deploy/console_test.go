@@ -87,6 +87,11 @@ func (w *fixture) console(fronts ...*process.Server) {
 	} {
 		a.shows(path, text)
 	}
+	// A run of one front is shown by the other.
+	if status, to, text := a.do("POST", "/console/verify", url.Values{"by": {"x"}}); status != http.StatusSeeOther || to != "/console/verify" {
+		w.t.Errorf("verify: %d %s: %s", status, to, text)
+	}
+	a.shows("/console/verify", "no differences")
 	// What nats.conf leaves to the admin of the bus is refused at once.
 	for _, c := range []struct {
 		method, path string

@@ -59,7 +59,9 @@ func (s *Sessions) SetCookie(x *kit.Exchange, name, value string, age int) {
 }
 
 // Cookie returns the value of a cookie that SetCookie has set, "" for none.
-func (s *Sessions) Cookie(x *kit.Exchange, name string) string { return s.cookies.value(x.Request, name) }
+func (s *Sessions) Cookie(x *kit.Exchange, name string) string {
+	return s.cookies.value(x.Request, name)
+}
 
 // Forget removes the cookie of a session.
 func (s *Sessions) Forget(x *kit.Exchange) { s.cookies.removeSession(x) }
