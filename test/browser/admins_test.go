@@ -5,6 +5,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"belfry/test/process"
 )
 
 var firstLink = regexp.MustCompile(`http://\S+(/console/first\?token=\S+)`)
@@ -86,4 +90,55 @@ func (f *fixture) testSystem(t *testing.T) {
 	f.click(t, "#charts figure:first-of-type summary")
 	f.shows(t, "Median")
 	f.good(t, "console-system-charts")
+}
+
+// testEndOfRights ends the session, and takes away the rights of the admin, while pages are open. Nothing that they showed
+// is left, also not for who goes back.
+func (f *fixture) testEndOfRights(t *testing.T) {
+	live := func() {
+		t.Helper()
+		f.open(t, "/console/live")
+		f.press(t, "From the oldest event")
+		f.shows(t, "austen-1")
+	}
+	logIn := func(at string) {
+		t.Helper()
+		f.fill(t, "#login", address)
+		f.fill(t, "#password", password)
+		f.press(t, "Log in")
+		f.at(t, at)
+	}
+	user := func(args ...string) {
+		t.Helper()
+		args = append(append([]string{"user"}, args...), "--config", f.config, "--data", f.data)
+		if out, errOut, code, err := process.Run(process.Commands(t), args...); err != nil || code != 0 {
+			t.Fatalf("belfry %v: %d %v %s%s", args, code, err, out, errOut)
+		}
+	}
+	f.open(t, "/console/objects/Books")
+	f.shows(t, "Persuasion")
+	f.press(t, "Log out")
+	f.at(t, "/console/login")
+	f.run(t, chromedp.NavigateBack())
+	f.shows(t, "E-mail address")
+	if text := f.text(t); strings.Contains(text, "Persuasion") {
+		t.Errorf("the way back shows objects: %s", text)
+	}
+	logIn("/console/objects/Books")
+
+	// Another tab logs out.
+	live()
+	evaluate[bool](t, f, `fetch("/auth/logout", {method: "POST"}).then(() => true)`, chromedp.EvalAwaitPromise)
+	f.at(t, "/console/login?next=%2Fconsole%2Flive")
+	logIn("/console/live")
+
+	live()
+	user("admin", address, "--revoke")
+	f.shows(t, "not an admin")
+	user("admin", address)
+	live()
+	user("disable", address)
+	f.at(t, "/console/login?next=%2Fconsole%2Flive")
+	user("enable", address)
+	logIn("/console/live")
 }

@@ -36,6 +36,7 @@ func TestPages(t *testing.T) {
 		{"workers", f.testWorkers},
 		{"verify", f.testVerify},
 		{"live", f.testLive},
+		{"end of rights", f.testEndOfRights},
 		{"pages", f.testPages},
 	} {
 		if !t.Run(part.name, part.run) && part.name == "login" {
