@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -71,6 +72,13 @@ func (w *consoleWorkers) History(name string) []console.Sample {
 	return slices.Clone(w.samples[name])
 }
 
+// Measured implements console.Workers.
+func (w *consoleWorkers) Measured() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.samples))
+}
+
 // Listeners implements console.Workers.
 func (w *consoleWorkers) Listeners(ctx context.Context) ([]console.Worker, error) {
 	all, err := w.app.listeners(ctx)
@@ -135,9 +143,24 @@ const (
 func (a *App) permitted(ctx context.Context, what, command string, subjects []string, do func(ctx context.Context) error) error {
 	ctx, stop := a.bus.UntilDenied(ctx, subjects...)
 	defer stop()
-	err := do(ctx)
+	err := a.askBus(ctx, do)
 	if err != nil && errors.Is(context.Cause(ctx), bus.ErrPermissionDenied) {
 		return errs.Wrap(err, errs.Denied, "the user of the bus that this process has may not %s: use `%s` as the admin of the bus, or grant the user what docs/deploy.md lists for the console", what, command)
+	}
+	return err
+}
+
+// askBus sends requests to the bus. It reports errs.Unavailable at once where there is no connection, and when it is lost:
+// the requests would wait for their timeouts.
+func (a *App) askBus(ctx context.Context, do func(ctx context.Context) error) error {
+	if err := a.bus.Connected(); err != nil {
+		return err
+	}
+	connected, stop := a.bus.WhileConnected(ctx)
+	defer stop()
+	err := do(connected)
+	if err != nil && connected.Err() != nil && ctx.Err() == nil {
+		return errs.Wrap(err, errs.Unavailable, "the bus is unavailable: the connection was lost meanwhile")
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Graph is what the view Map needs: the stores and how their objects are copied and deleted with each other.
@@ -67,11 +66,8 @@ func (e GraphMapping) Label() string {
 	return e.Target + "." + e.Array
 }
 
-// lagTime is how long the page waits for the lag: stores and mappings are shown without the bus, too.
-const lagTime = time.Second
-
 func (v mapView) show(r *request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), lagTime)
+	ctx, cancel := r.busContext() // stores and mappings are shown without the bus, too
 	defer cancel()
 	lag, noLag := v.g.Lag(ctx)
 	problem := ""

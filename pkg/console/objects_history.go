@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,8 @@ type historyList struct {
 	Events []historyEvent
 	Older  string // the URL of older events; "" for none
 	Exists bool   // the object
+
+	Problem string // why the log can't be read
 }
 
 // historyEvent is an event in the history of an object.
@@ -49,11 +52,13 @@ func (v *objectsView) objectHistory(r *request) error {
 		return err
 	}
 	before, _ := strconv.ParseUint(r.Query("before"), 10, 64)
-	events, _, err := v.history(ctx, info.Name, uuid, before, historyPage+1)
-	if err != nil {
+	asking, cancel := context.WithTimeout(ctx, busTime)
+	defer cancel()
+	events, _, err := v.history(asking, info.Name, uuid, before, historyPage+1)
+	l := historyList{Store: info, UUID: uuid}
+	if l.Problem, err = r.withoutBus(err); err != nil {
 		return err
 	}
-	l := historyList{Store: info, UUID: uuid}
 	for i, e := range events[:min(len(events), historyPage)] {
 		var older []byte
 		if i+1 < len(events) {

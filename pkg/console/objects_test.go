@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -377,4 +378,30 @@ func TestAListOfWhichNothingMatchesYetSaysThatThereIsMore(t *testing.T) {
 	}
 	r := is(t, l.get(l.Admin, "/console/objects/Books?filter="+url.QueryEscape(`title == "`+long+`y"`)), http.StatusOK)
 	shows(t, r, "the next page reads on", `rel="next"`)
+}
+
+func TestAHistoryThatCannotBeReadIsSaidInItsPlace(t *testing.T) {
+	t.Parallel()
+	var fails error
+	l := startLibrary(t, func(o *console.Objects) {
+		o.History = func(ctx context.Context, _, _ string, _ uint64, _ int) ([]console.LogEvent, bool, error) {
+			if fails == nil {
+				<-ctx.Done() // the bus does not reply: the page gives up
+				return nil, false, ctx.Err()
+			}
+			return nil, false, fails
+		}
+	})
+	l.save("Books", "emma", `{"title":"Emma"}`)
+	for _, fails = range []error{nil, errs.Wrap(errors.New("dial nats://ada:secret@bus"), errs.Unavailable, "the bus is unavailable")} {
+		for _, headers := range [][]string{nil, {"Hx-Request", "true"}} {
+			r := is(t, l.get(l.Admin, emma+"/history", headers...), http.StatusOK)
+			shows(t, r, "The history can't be read: the bus ")
+			if strings.Contains(r.Text, "secret") || strings.Contains(r.Text, "has no events") {
+				t.Error(r.Text)
+			}
+		}
+	}
+	fails = errs.New(errs.Internal, "broken")
+	is(t, l.get(l.Admin, emma+"/history"), http.StatusInternalServerError)
 }
