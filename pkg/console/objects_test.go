@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -286,45 +285,6 @@ func TestHostileObjectsAreShownEscaped(t *testing.T) {
 	}
 }
 
-func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
-	t.Parallel()
-	actor := "somebody"
-	all := []console.LogEvent{ // the newest first
-		{Sequence: 9, Envelope: event.Envelope{Event: event.StoreDeleted, Origin: "http", Object: []byte(`{"title":"Emma","year":1815}`)}},
-		{Sequence: 7, Envelope: event.Envelope{Event: event.StoreUpdated, Origin: "mapping", Object: []byte(`{"title":"Emma","year":1815}`),
-			Previous: object.Object{"title": []byte(`"Ema"`), "gone": []byte(`true`), "margin": []byte(`"secret-note"`)}, Actor: &actor}},
-		{Sequence: 5, Envelope: event.Envelope{Event: event.StoreSaved, Origin: "go", Object: []byte(`{"title":"Ema","gone":true}`)}},
-	}
-	var asked [2]any
-	l := startLibrary(t, func(o *console.Objects) {
-		o.History = func(_ context.Context, name, uuid string, before uint64, n int) ([]console.LogEvent, bool, error) {
-			asked = [2]any{name + "/" + uuid, before}
-			if before == 0 && n < 30 {
-				return all, false, nil
-			}
-			many := []console.LogEvent{}
-			for i := range n {
-				many = append(many, console.LogEvent{Sequence: uint64(1000 - i), Envelope: event.Envelope{Event: event.StoreUpdated}})
-			}
-			return many, true, nil
-		}
-	})
-	r := is(t, l.get(l.Admin, emma+"/history"), http.StatusOK)
-	shows(t, r, "does not exist any more", "Store.Deleted", "somebody", "mapping",
-		`<del>-   &#34;title&#34;: &#34;Ema&#34;</del>`, `<ins>+   &#34;title&#34;: &#34;Emma&#34;,</ins>`, `<ins>+   &#34;year&#34;: 1815</ins>`, `<del>-   &#34;gone&#34;: true,</del>`)
-	if strings.Contains(r.Text, "secret-note") {
-		t.Error("the history shows a private field")
-	}
-	if strings.Contains(r.Text, "<del>- </del>") {
-		t.Error("an object that was created shows an empty line that is removed")
-	}
-	r = is(t, l.get(l.Admin, emma+"/history?before=1001", "Hx-Request", "true"), http.StatusOK)
-	shows(t, r, "before=981")
-	if asked != [2]any{"Books/emma", uint64(1001)} || strings.Contains(r.Text, "<html") || strings.Count(r.Text, "<li>") != 20 {
-		t.Errorf("asked for %v: %s", asked, r.Text)
-	}
-}
-
 func TestNobodyWritesWhatAuthenticationAloneWrites(t *testing.T) {
 	t.Parallel()
 	l := startLibrary(t, func(o *console.Objects) {
@@ -378,30 +338,4 @@ func TestAListOfWhichNothingMatchesYetSaysThatThereIsMore(t *testing.T) {
 	}
 	r := is(t, l.get(l.Admin, "/console/objects/Books?filter="+url.QueryEscape(`title == "`+long+`y"`)), http.StatusOK)
 	shows(t, r, "the next page reads on", `rel="next"`)
-}
-
-func TestAHistoryThatCannotBeReadIsSaidInItsPlace(t *testing.T) {
-	t.Parallel()
-	var fails error
-	l := startLibrary(t, func(o *console.Objects) {
-		o.History = func(ctx context.Context, _, _ string, _ uint64, _ int) ([]console.LogEvent, bool, error) {
-			if fails == nil {
-				<-ctx.Done() // the bus does not reply: the page gives up
-				return nil, false, ctx.Err()
-			}
-			return nil, false, fails
-		}
-	})
-	l.save("Books", "emma", `{"title":"Emma"}`)
-	for _, fails = range []error{nil, errs.Wrap(errors.New("dial nats://ada:secret@bus"), errs.Unavailable, "the bus is unavailable")} {
-		for _, headers := range [][]string{nil, {"Hx-Request", "true"}} {
-			r := is(t, l.get(l.Admin, emma+"/history", headers...), http.StatusOK)
-			shows(t, r, "The history can't be read: the bus ")
-			if strings.Contains(r.Text, "secret") || strings.Contains(r.Text, "has no events") {
-				t.Error(r.Text)
-			}
-		}
-	}
-	fails = errs.New(errs.Internal, "broken")
-	is(t, l.get(l.Admin, emma+"/history"), http.StatusInternalServerError)
 }

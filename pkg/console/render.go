@@ -133,7 +133,7 @@ func (r *request) Page(name, title string, data any) error {
 func (r *request) page(status int, name, title string, data any) error {
 	p := page{Title: title, Version: r.console.version, Admin: r.admin, Notice: r.takeNotice(), Data: data}
 	if r.Session != nil {
-		p.User = nameOf(r.Session)
+		p.User = r.name()
 	}
 	if r.admin {
 		for _, l := range r.console.nav {

@@ -121,7 +121,7 @@ func (v verifyView) start(r *request) error {
 		return err
 	}
 	repair, deep := form.Get("repair") == "true", form.Get("deep") == "true"
-	if err := v.verifier.Start(r.Context(), nameOf(r.Session), r.ID, repair, deep); err != nil {
+	if err := v.verifier.Start(r.Context(), r.name(), r.ID, repair, deep); err != nil {
 		return err
 	}
 	r.Log(slog.LevelInfo, "a verification was started in the console", slog.Bool("repair", repair), slog.Bool("deep", deep), slog.String("actor", r.Session.User.UUID))

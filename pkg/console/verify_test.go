@@ -71,7 +71,7 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 		t.Error("a uuid is not escaped, or the page of a run that has ended asks for more")
 	}
 	leads(t, f.post(f.Admin, "/console/verify", "repair=true"), "/console/verify")
-	if want := ada.UUID + " deep," + ada.UUID + " repair"; strings.Join(v.started, ",") != want || v.stopped != 1 {
+	if want := "ada@example.com deep,ada@example.com repair"; strings.Join(v.started, ",") != want || v.stopped != 1 {
 		t.Errorf("%v, stopped %d times", v.started, v.stopped)
 	}
 	done.Report = &verify.Report{}
