@@ -26,7 +26,7 @@ const (
 )
 
 func pageNames() []string {
-	return []string{startPage, validatedPage, loginPage, registerPage, recoveryPage, failedPage}
+	return []string{startPage, validatedPage, loginPage, registerPage, recoveryPage, failedPage, authorizePage}
 }
 
 // maxFile bounds a file of a theme, in bytes.
