@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -170,6 +171,7 @@ func layOut(g *Graph) drawing {
 		connected[m.Source], connected[m.Target] = true, true
 	}
 	layers := layersOf(g, connected)
+	untangle(layers, g)
 	var d drawing
 	at := map[string]node{}
 	x, height := border, 0
@@ -250,6 +252,45 @@ func layersOf(g *Graph, connected map[string]bool) (layers [][]string) {
 		layers[d] = append(layers[d], s)
 	}
 	return slices.DeleteFunc(layers, func(l []string) bool { return len(l) == 0 })
+}
+
+// untangle orders the stores of each layer, so that few lines cross: each store goes to the mean row of those that
+// mappings connect it with.
+func untangle(layers [][]string, g *Graph) {
+	row := map[string]float64{}
+	placed := func(layer []string) {
+		for i, s := range layer {
+			row[s] = float64(i)
+		}
+	}
+	for _, layer := range layers {
+		placed(layer)
+	}
+	const sweeps = 4 // to the right and back, twice
+	for sweep := range sweeps {
+		for i := range layers {
+			layer := layers[i]
+			if sweep%2 == 1 {
+				layer = layers[len(layers)-1-i]
+			}
+			mean := map[string]float64{}
+			for _, s := range layer {
+				sum, n := 0.0, 0.0
+				for _, m := range g.Mappings {
+					switch {
+					case m.Source == m.Target:
+					case m.Source == s:
+						sum, n = sum+row[m.Target], n+1
+					case m.Target == s:
+						sum, n = sum+row[m.Source], n+1
+					}
+				}
+				mean[s] = sum / max(n, 1)
+			}
+			slices.SortStableFunc(layer, func(a, b string) int { return cmp.Compare(mean[a], mean[b]) })
+			placed(layer)
+		}
+	}
 }
 
 // draw draws the mappings, each as a curve from its source to its target. Several between two stores are apart.

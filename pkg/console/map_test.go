@@ -82,6 +82,26 @@ func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 	shows(t, is(t, empty.get(empty.Admin, "/console/map"), http.StatusOK), "No store is mapped into another")
 }
 
+func TestLinesOfTheMapDoNotCrossWithoutNeed(t *testing.T) {
+	t.Parallel()
+	none := func(context.Context) (map[string]uint64, error) { return nil, nil }
+	f := start(t, console.Options{Graph: &console.Graph{
+		Stores: []string{"Authors", "Books", "Idents", "Reviews", "Users"},
+		Mappings: []console.GraphMapping{
+			{Source: "Books", Target: "Authors", Array: "books"}, {Source: "Idents", Target: "Users", Array: "idents"}, {Source: "Reviews", Target: "Books", Array: "reviews"},
+		},
+		Lag: none, Overflow: func(_, _, _ string) uint64 { return 0 },
+	}})
+	r := is(t, f.get(f.Admin, "/console/map"), http.StatusOK)
+	rows := map[string]string{}
+	for _, box := range regexp.MustCompile(`<rect x="\d+" y="(\d+)"[^>]*><text[^>]*>(\w+)<`).FindAllStringSubmatch(r.Text, -1) {
+		rows[box[2]] = box[1]
+	}
+	if len(rows) != 5 || rows["Reviews"] != rows["Books"] || rows["Idents"] != rows["Users"] {
+		t.Errorf("the stores are drawn in the rows %v", rows)
+	}
+}
+
 func number(t *testing.T, text string) (n int) {
 	t.Helper()
 	for _, digit := range text {
