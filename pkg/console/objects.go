@@ -159,7 +159,7 @@ const (
 // values are no objects and no arrays, in the order of the objects.
 func columns(info StoreInfo, rows []store.Stored) (names []string) {
 	add := func(name string) {
-		if len(names) < maxColumns && !slices.Contains(names, name) && name != "uuid" && name != "created" && name != "updated" {
+		if len(names) < maxColumns && len(name) <= maxCell && !slices.Contains(names, name) && name != "uuid" && name != "created" && name != "updated" {
 			names = append(names, name)
 		}
 	}
@@ -190,7 +190,7 @@ func cell(value json.RawMessage) string {
 // shorten returns the beginning of a text.
 func shorten(text string, most int) string {
 	if len(text) <= most {
-		return text
+		return legible(text)
 	}
-	return kit.Truncate(text, most) + "…"
+	return legible(kit.Truncate(text, most)) + "…"
 }

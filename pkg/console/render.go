@@ -49,15 +49,16 @@ func loadPages(a assets) pages {
 // funcs are the functions of templates.
 func funcs(a assets) template.FuncMap {
 	return template.FuncMap{
-		"asset":  a.url, // the URL of a file of assets, which must exist
-		"path":   pathOf,
-		"time":   formatTime,
-		"bytes":  formatBytes,
-		"count":  formatCount,
-		"stamp":  formatStamp, // a time of an object or an event
-		"text":   fmt.Sprint,
-		"list":   func(all ...any) []any { return all },
-		"millis": formatMillis,
+		"asset":   a.url, // the URL of a file of assets, which must exist
+		"path":    pathOf,
+		"time":    formatTime,
+		"bytes":   formatBytes,
+		"count":   formatCount,
+		"stamp":   formatStamp, // a time of an object or an event
+		"text":    fmt.Sprint,
+		"legible": legible, // a text that others wrote
+		"list":    func(all ...any) []any { return all },
+		"millis":  formatMillis,
 	}
 }
 

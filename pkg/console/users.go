@@ -40,8 +40,10 @@ type Accounts interface {
 
 var _ Accounts = (*auth.Service)(nil)
 
-// usersPage is how many users a page has.
-const usersPage = 50
+const (
+	usersPage = 50  // users of a page
+	maxName   = 100 // bytes of a name that is shown
+)
 
 type usersView struct{ Users }
 
@@ -140,7 +142,7 @@ func loginsIn(array []byte) (logins []string) {
 func nameIn(user []byte) string {
 	for _, field := range []string{"name", "login", "email"} {
 		if text, ok := object.Text(object.Field(user, field)); ok && text != "" {
-			return text
+			return shorten(text, maxName)
 		}
 	}
 	return ""
