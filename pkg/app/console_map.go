@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"belfry/config"
+	"belfry/listeners/mapping"
 	"belfry/pkg/console"
 )
 
@@ -32,7 +33,7 @@ func (o *overflow) of(source, target, array string) uint64 {
 // consoleGraph returns what the view Map needs: the stores of the configuration and their mappings, without the
 // internal ones.
 func (a *App) consoleGraph() *console.Graph {
-	g := &console.Graph{Overflow: a.overflow.of, Lag: func(ctx context.Context) (map[string]uint64, error) {
+	g := &console.Graph{Lag: func(ctx context.Context) (map[string]uint64, error) {
 		all, err := a.listeners(ctx)
 		lag := make(map[string]uint64, len(all))
 		for _, l := range all {
@@ -40,6 +41,9 @@ func (a *App) consoleGraph() *console.Graph {
 		}
 		return lag, err
 	}}
+	if a.has(mapping.Name) { // other processes count what they leave out
+		g.Overflow = a.overflow.of
+	}
 	for _, name := range names(a.config.Stores) {
 		if !config.Internal(name) {
 			g.Stores = append(g.Stores, name)

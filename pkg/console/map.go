@@ -15,7 +15,8 @@ type Graph struct {
 	Mappings []GraphMapping
 	// Lag returns the events that the workers have not handled yet, by the name of the worker.
 	Lag func(ctx context.Context) (map[string]uint64, error)
-	// Overflow returns how many entries of an array a worker of this process has refused since it started.
+	// Overflow returns how many entries of an array the worker of this process has refused since it started. nil: other processes
+	// apply the mappings.
 	Overflow func(source, target, array string) uint64
 }
 
@@ -55,8 +56,10 @@ type mapEdge struct {
 	Lag      uint64
 	LagKnown bool
 	Overflow uint64
+	Here     bool   // this process applies the mapping, and counts the overflow
 	Verified string // of the last run: "", or what it found
 	Differs  int
+	Full     int // arrays that were at their limit then, as far as the run lists them
 }
 
 // Label names a mapping.
@@ -85,7 +88,7 @@ func (v mapView) show(r *request) error {
 		e := mapEdge{GraphMapping: m, Worker: mappingWorker, LagKnown: noLag == nil}
 		if m.Array == "" {
 			e.Worker = cascadeWorker
-		} else {
+		} else if e.Here = v.g.Overflow != nil; e.Here {
 			e.Overflow = v.g.Overflow(m.Source, m.Target, m.Array)
 		}
 		e.Lag = lag[e.Worker]
@@ -97,7 +100,7 @@ func (v mapView) show(r *request) error {
 	for i := range d.Edges {
 		e := edges[i]
 		d.Edges[i].State = e
-		d.Edges[i].Troubled = e.Differs > 0 || e.Overflow > 0
+		d.Edges[i].Troubled = e.Differs > 0 || e.Overflow > 0 || e.Full > 0
 	}
 	return r.Page("map", "Map", struct {
 		drawing
@@ -121,6 +124,11 @@ func (e *mapEdge) verified(run *Verification) {
 		return
 	case run.Report.More > 0:
 		e.Verified = "with others at least "
+	}
+	for _, full := range run.Report.Full {
+		if full.Target == e.Target && full.Array == e.Array {
+			e.Full++
+		}
 	}
 	for _, d := range run.Report.Differences {
 		if d.Source == e.Source && d.Target == e.Target && d.Array == e.Array {
