@@ -138,6 +138,7 @@ func (f *filled) views(c *client) []consoleView {
 	parent := objects + "Parents/object/" + parentOfAll
 	list := objects + "Items?filter=year+%3D%3D+1887&sort=-n"
 	return []consoleView{
+		{"no view: /healthz, to compare", "/healthz", 200},
 		{"stores with counts", "/console/objects", 200},
 		{"a list", objects + "Items", 200},
 		{"a list, its second page", link(c, objects+"Items", "cursor="), 200},
