@@ -63,7 +63,7 @@ func (b *bench) consoleViews(ctx context.Context, objects int) error {
 	return withServers(ctx, func(h *host) error {
 		d := h.mongo()
 		backends := "backends: {default: " + fmt.Sprintf(d.backend, d.url) + "}\n"
-		size := consoleSize{objects: 1000, updates: 50, children: 100, users: 100, mails: 50, letters: 200, conns: 4, pause: metricsPause}
+		size := consoleSize{objects: 1000, updates: 50, children: 100, users: 100, mails: 50, letters: 200, conns: 1, pause: metricsPause}
 		return b.consoleOf(ctx, d.name, backends, size)
 	})
 }
