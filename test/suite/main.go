@@ -23,15 +23,16 @@ import (
 func main() {
 	atOnce := flag.Int("p", 4, "how many packages are tested at once")
 	timeout := flag.Duration("timeout", 10*time.Minute, "how long the tests of a package may take")
+	folder := flag.String("folder", ".cache", "where the tests are built, which takes some gigabytes; what a suite that was killed left there is removed")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: suite [flags] packages")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	gotest.Main("suite", func(ctx context.Context) error { return suite(ctx, os.Stdout, *atOnce, *timeout, flag.Args()) })
+	gotest.Main("suite", func(ctx context.Context) error { return suite(ctx, os.Stdout, *folder, *atOnce, *timeout, flag.Args()) })
 }
 
-func suite(ctx context.Context, out io.Writer, atOnce int, timeout time.Duration, patterns []string) error {
+func suite(ctx context.Context, out io.Writer, within string, atOnce int, timeout time.Duration, patterns []string) error {
 	if atOnce < 1 {
 		return errors.New("-p: expected 1 or more")
 	}
@@ -42,7 +43,7 @@ func suite(ctx context.Context, out io.Writer, atOnce int, timeout time.Duration
 	if err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp("", "belfry-suite-")
+	folder, err := makeFolder(within)
 	if err != nil {
 		return err
 	}
@@ -54,6 +55,19 @@ func suite(ctx context.Context, out io.Writer, atOnce int, timeout time.Duration
 	}
 	_, _ = fmt.Fprintf(out, "Built the tests of %d packages in %s, CPU time %s\n", len(all), seconds(time.Since(start)), seconds(spent))
 	return runAll(ctx, out, all, atOnce, timeout)
+}
+
+// makeFolder makes an empty folder for the tests that are built.
+func makeFolder(within string) (string, error) {
+	within, err := filepath.Abs(within)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(within, "belfry-suite")
+	if err := os.RemoveAll(folder); err != nil {
+		return "", err
+	}
+	return folder, os.MkdirAll(folder, 0o700)
 }
 
 // target is a package with tests.
