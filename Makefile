@@ -21,7 +21,7 @@ test test-unit soak: export GOGC ?= 400
 # Only the race detector needs cgo. With it, a C compiler builds a library for compression that belfry does not use.
 run build vet lint format notices schema console-assets bench fuzz demo: export CGO_ENABLED := 0
 
-# How many packages are built and tested at once. Many tests wait for a process
+# How many packages are tested at once. Many tests wait for a process
 # more than they compute.
 PACKAGES ?= 4
 
@@ -49,13 +49,13 @@ build: ## Build bin/belfry
 .PHONY: test
 test: prepare ## Run every test with the race detector, and print the ten slowest packages
 	@mkdir -p .cache
-	$(GO) test -race -vet=off -timeout 10m -p $(PACKAGES) ./test/... ./pkg/store/... ./pkg/binary/... ./... | tee .cache/test.log
+	$(GO) run ./test/suite -timeout 10m -p $(PACKAGES) ./test/... ./pkg/store/... ./pkg/binary/... ./... | tee .cache/test.log
 	@$(MAKE) --no-print-directory slowest
 
 .PHONY: slowest
 slowest: ## Print the ten slowest packages of the last make test
 	@echo "The slowest packages:"
-	@awk '$$1 == "ok" && $$3 ~ /s$$/ {printf "%9s  %s\n", $$3, $$2}' .cache/test.log | sort -rn | head -n 10
+	@awk '$$1 == "ok" {printf "%9s  cpu %7s  %s\n", $$3, $$5, $$2}' .cache/test.log | sort -rn | head -n 10
 
 .PHONY: prepare
 prepare: ## Build the programs that tests run into the user's cache

@@ -29,6 +29,7 @@ type userCmd struct {
 	Sessions    userSessionsCmd    `cmd:"" help:"List the sessions of a user."`
 	EndSessions userEndSessionsCmd `cmd:"" help:"End all sessions and API keys of a user, or one session."`
 	Recover     userRecoverCmd     `cmd:"" help:"Send a user the mail with which they set a new password."`
+	Unlink      userUnlinkCmd      `cmd:"" help:"Remove a login of a user who has another one."`
 }
 
 // userFlags are those of all commands about users.

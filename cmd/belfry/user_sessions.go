@@ -62,3 +62,14 @@ func (c *userRecoverCmd) Run(ctx context.Context, s streams) error {
 	_, err := c.act(ctx, s, app.UserRequest{Act: app.RecoverUser, User: c.User, Address: c.To}, "a mail to set a new password will be sent")
 	return err
 }
+
+type userUnlinkCmd struct {
+	oneUser
+	Ident string `arg:"" help:"Uuid of the ident, as printed by show."`
+}
+
+// Run removes an ident.
+func (c *userUnlinkCmd) Run(ctx context.Context, s streams) error {
+	_, err := c.act(ctx, s, app.UserRequest{Act: app.UnlinkIdent, User: c.User, Ident: c.Ident}, c.Ident+" is no login any more; sessions continue, see belfry user end-sessions")
+	return err
+}

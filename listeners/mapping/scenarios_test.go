@@ -164,11 +164,6 @@ func bytesScenarios() map[string]model.Scenario {
 			[]model.Op{model.Update("Books", "x", `{`+tooLong+`}`), model.Update("Books", "x", `{`+short+`}`)},
 			[]model.Op{model.Save("Books", "y", `{"author":"a",`+long+`}`)},
 		),
-		"an array that is full in bytes is refilled": scenario(
-			[]model.Op{model.Save("Books", "x", `{"author":"a",`+long+`}`), model.Save("Books", "y", `{"author":"a",`+short+`}`)},
-			[]model.Op{model.Delete("Books", "y"), model.Update("Books", "x", `{`+short+`}`)},
-			[]model.Op{model.Save("Books", "z", `{"author":"a",`+short+`}`)},
-		),
 	}
 }
 
@@ -176,6 +171,16 @@ func bytesScenarios() map[string]model.Scenario {
 // multiply their states.
 func largeScenarios() map[string]model.Scenario {
 	return map[string]model.Scenario{
+		"an array that is full in bytes is refilled": {
+			Mappings: booksInBytes(),
+			Setup: join(authors(),
+				model.Save("Books", "x", `{"author":"a",`+long+`}`), model.Save("Books", "y", `{"author":"a",`+short+`}`)),
+			AtomicClients: true,
+			Clients: [][]model.Op{
+				{model.Delete("Books", "y"), model.Update("Books", "x", `{`+short+`}`)},
+				{model.Save("Books", "z", `{"author":"a",`+short+`}`)},
+			},
+		},
 		"a source is hidden and moves while an array is refilled": {
 			Mappings:      publishedBooks(1),
 			Setup:         join(authors(), model.Save("Books", "x", publishedByA), model.Save("Books", "y", publishedByA)),

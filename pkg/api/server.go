@@ -109,9 +109,16 @@ func New(o Options) *Server {
 	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Limits: o.Limiter})
 
 	if o.Login != nil {
-		login.Mount(router, calls, origins, *o.Login)
-		if o.Site != nil {
-			pages.Mount(router, calls, o.Login.Service, *o.Site)
+		site := siteOf(o)
+		loginOptions := *o.Login
+		loginOptions.AuthorizePage = func(p login.AuthorizePage) ([]byte, error) {
+			return site.Authorize(o.Login.Service, pages.Application{
+				Name: p.Application, Native: p.Native, Request: p.Request, Register: p.Register, LoginURL: p.LoginURL, RegisterURL: p.RegisterURL,
+			}, p.Providers, p.Reason, p.Message)
+		}
+		login.Mount(router, calls, origins, loginOptions)
+		if site.Templates != nil {
+			pages.Mount(router, calls, o.Login.Service, site)
 		}
 	}
 	if o.Pages == nil {
@@ -140,6 +147,18 @@ func New(o Options) *Server {
 	system.MountHealth(router, system.Health{Ready: o.Ready, Alive: o.Alive, Stopping: stopping})
 
 	return &Server{router: router, log: o.Logger, maxWait: o.MaxWait, stop: stop}
+}
+
+// siteOf returns the pages for people. The one on which people log in for applications is there without the others, too.
+func siteOf(o Options) pages.Options {
+	if o.Site != nil || !o.Login.Service.HasApplications() {
+		return *cmp.Or(o.Site, &pages.Options{})
+	}
+	templates, err := pages.Load("")
+	if err != nil {
+		panic("api: " + err.Error()) // they are embedded
+	}
+	return pages.Options{Templates: templates}
 }
 
 // exposed returns the stores that are served, with the routes that their objects lack.

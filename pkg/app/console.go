@@ -58,7 +58,11 @@ func (a *serving) consoleObjects() *console.Objects {
 
 // history reads the newest events of an object.
 func (a *App) history(ctx context.Context, name, uuid string, before uint64, n int) (events []console.LogEvent, more bool, err error) {
-	page, more, err := eventlog.Newest(ctx, a.bus.Conn(), a.bus.JetStream(), eventlog.ObjectSubject(name, uuid), before, n)
+	var page []*eventlog.Entry
+	err = a.askBus(ctx, func(ctx context.Context) (err error) {
+		page, more, err = eventlog.Newest(ctx, a.bus.Conn(), a.bus.JetStream(), name, uuid, before, n)
+		return err
+	})
 	for _, entry := range page {
 		e, err := event.Decode(entry.Data)
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"belfry/config"
-	"belfry/pkg/bus/replay"
+	"belfry/listeners/mapping"
 	"belfry/pkg/console"
 )
 
@@ -33,14 +33,17 @@ func (o *overflow) of(source, target, array string) uint64 {
 // consoleGraph returns what the view Map needs: the stores of the configuration and their mappings, without the
 // internal ones.
 func (a *serving) consoleGraph() *console.Graph {
-	g := &console.Graph{Overflow: a.overflow.of, Fill: a.consoleFill(), Lag: func(ctx context.Context) (map[string]uint64, error) {
-		all, err := replay.List(ctx, a.bus.JetStream())
+	g := &console.Graph{Fill: a.consoleFill(), Lag: func(ctx context.Context) (map[string]uint64, error) {
+		all, err := a.listeners(ctx)
 		lag := make(map[string]uint64, len(all))
 		for _, l := range all {
 			lag[l.Name] = l.Lag
 		}
 		return lag, err
 	}}
+	if a.has(mapping.Name) { // other processes count what they leave out
+		g.Overflow = a.overflow.of
+	}
 	for _, name := range names(a.config.Stores) {
 		if !config.Internal(name) {
 			g.Stores = append(g.Stores, name)

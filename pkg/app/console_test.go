@@ -1,75 +1,15 @@
 package app
 
 import (
-	"context"
-	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"belfry/pkg/bus/replay"
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
-	"belfry/pkg/verify"
 	"belfry/test/kit"
 )
-
-// One verification runs at a time, and ends with the process.
-func TestVerificationsOfTheConsoleRunOneAtATime(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	began, finish := make(chan VerifyOptions, 1), make(chan error)
-	v := &verifications{ctx: ctx, run: func(ctx context.Context, o VerifyOptions, into *Report) error {
-		began <- o
-		select {
-		case err := <-finish:
-			into.Report = &verify.Report{Repaired: 3}
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}}
-	ended := func() *console.Verification {
-		t.Helper()
-		kit.WaitFor(t, "the end of the run", func() bool { return !v.Last().Ended.IsZero() })
-		return v.Last()
-	}
-	if v.Last() != nil {
-		t.Error("a run before the first")
-	}
-	v.Stop()
-	if err := v.Start(t.Context(), "ada", true, true); err != nil {
-		t.Fatal(err)
-	}
-	o := <-began
-	if !o.Repair || !o.Deep {
-		t.Errorf("%+v", o)
-	}
-	before := v.Last()
-	o.Progress(verify.Progress{Objects: 7})
-	if before.Progress.Objects != 0 || v.Last().Progress.Objects != 7 {
-		t.Error("the progress is not replaced")
-	}
-	if err := v.Start(t.Context(), "bob", false, false); !errors.Is(err, errs.Conflict) {
-		t.Errorf("a second run: %v", err)
-	}
-	finish <- nil
-	if last := ended(); last.Err != nil || last.Report.Repaired != 3 || last.By != "ada" {
-		t.Errorf("%+v", last)
-	}
-	for _, end := range []func(){func() { finish <- errors.New("no disk") }, v.Stop, cancel} {
-		if err := v.Start(t.Context(), "ada", false, false); err != nil {
-			t.Fatal(err)
-		}
-		<-began
-		end()
-		if last := ended(); last.Err == nil || last.Report != nil {
-			t.Errorf("%+v", last)
-		}
-	}
-	v.running.Wait()
-	if err := v.Start(t.Context(), "ada", false, false); !errors.Is(err, errs.Unavailable) {
-		t.Errorf("a run while belfry stops: %v", err)
-	}
-}
 
 func TestTheStatesOfListenersAreKeptForAnHour(t *testing.T) {
 	w := &consoleWorkers{samples: map[string][]console.Sample{}}
@@ -95,5 +35,33 @@ func TestTheStatesOfListenersAreKeptForAnHour(t *testing.T) {
 	w.add(now.Add(time.Hour), many)
 	if len(w.samples) > maxSampled+1 {
 		t.Errorf("%d listeners are remembered", len(w.samples))
+	}
+}
+
+// Nothing waits for a bus that is known to be unavailable: views show the rest, and say what is missing.
+func TestTheConsoleDoesNotWaitForABusThatIsUnavailable(t *testing.T) {
+	a := newPlace(t, books).start()
+	w := &consoleWorkers{app: a, samples: map[string][]console.Sample{}}
+	if _, err := w.Listeners(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Bus().StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	kit.WaitFor(t, "the end of the connection", func() bool { return a.bus.Connected() != nil })
+	for name, ask := range map[string]func() error{
+		"listeners": func() error { _, err := w.Listeners(t.Context()); return err },
+		"lag":       func() error { _, err := a.now().consoleGraph().Lag(t.Context()); return err },
+		"letters":   func() error { _, _, err := w.Letters(t.Context(), "", 0, 10); return err },
+		"letter":    func() error { _, err := w.Letter(t.Context(), 1); return err },
+		"retry":     func() error { return w.Retry(t.Context(), 1) },
+		"drop":      func() error { return w.Drop(t.Context(), 1) },
+		"reset":     func() error { _, err := w.Reset(t.Context(), "mapping", "all"); return err },
+		"history":   func() error { _, _, err := a.now().history(t.Context(), "Books", "emma", 0, 10); return err },
+	} {
+		// What is asked in vain says that nobody replied, after seconds.
+		if err := ask(); errs.KindOf(err) != errs.Unavailable || !strings.HasPrefix(err.Error(), a.bus.Connected().Error()) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -2,14 +2,18 @@ package app
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"belfry/pkg/bus"
 	"belfry/pkg/bus/deadletter"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/bus/replay"
 	"belfry/pkg/console"
+	"belfry/pkg/errs"
 )
 
 // The states of listeners are measured for the last hour. Only so many listeners are remembered, since anybody who
@@ -36,8 +40,8 @@ func (a *App) newConsoleWorkers() *consoleWorkers {
 	measure := func(ctx context.Context) bool {
 		ctx, cancel := context.WithTimeout(ctx, sampleInterval)
 		defer cancel()
-		// While the bus is unavailable there is nothing to measure, and others report it.
-		if all, err := replay.List(ctx, a.bus.JetStream()); err == nil {
+		// While the bus is unavailable, or denies it, there is nothing to measure, and others report it.
+		if all, err := a.listeners(ctx); err == nil {
 			w.add(time.Now(), all)
 		}
 		return true
@@ -68,9 +72,16 @@ func (w *consoleWorkers) History(name string) []console.Sample {
 	return slices.Clone(w.samples[name])
 }
 
+// Measured implements console.Workers.
+func (w *consoleWorkers) Measured() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.samples))
+}
+
 // Listeners implements console.Workers.
 func (w *consoleWorkers) Listeners(ctx context.Context) ([]console.Worker, error) {
-	all, err := replay.List(ctx, w.app.bus.JetStream())
+	all, err := w.app.listeners(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -108,25 +119,89 @@ func (w *consoleWorkers) Reset(ctx context.Context, name, from string) (uint64, 
 	if err != nil {
 		return 0, err
 	}
-	return replay.Reset(ctx, w.app.bus.JetStream(), name, place)
+	var sequence uint64
+	err = w.app.permitted(ctx, "reset listeners", "belfry listener reset", []string{consumerList, "$JS.API.CONSUMER.RESET", "$JS.API.CONSUMER.CREATE"}, func(ctx context.Context) error {
+		sequence, err = replay.Reset(ctx, w.app.bus.JetStream(), name, place)
+		return err
+	})
+	return sequence, err
+}
+
+// Subjects of requests to the bus, some of which its user may lack: nats.conf gives a front few permissions.
+const (
+	consumerList = "$JS.API.CONSUMER.LIST"
+	deadInfo     = "$JS.API.STREAM.INFO." + bus.StreamDead
+	deadPages    = "$JS.API.CONSUMER.CREATE." + bus.StreamDead
+	deadGet      = "$JS.API.STREAM.MSG.GET." + bus.StreamDead
+	deadDirect   = "$JS.API.DIRECT.GET." + bus.StreamDead
+	deadDelete   = "$JS.API.STREAM.MSG.DELETE." + bus.StreamDead
+	retries      = "retry" // and below
+)
+
+// permitted does what needs permissions on the bus. It reports Denied, with the command that an admin of the bus can use instead, as soon as
+// the bus denies a request on one of the subjects: it sends no reply to those.
+func (a *App) permitted(ctx context.Context, what, command string, subjects []string, do func(ctx context.Context) error) error {
+	ctx, stop := a.bus.UntilDenied(ctx, subjects...)
+	defer stop()
+	err := a.askBus(ctx, do)
+	if err != nil && errors.Is(context.Cause(ctx), bus.ErrPermissionDenied) {
+		return errs.Wrap(err, errs.Denied, "the user of the bus that this process has may not %s: use `%s` as the admin of the bus, or grant the user what docs/deploy.md lists for the console", what, command)
+	}
+	return err
+}
+
+// askBus sends requests to the bus. It reports errs.Unavailable at once where there is no connection, and when it is lost:
+// the requests would wait for their timeouts.
+func (a *App) askBus(ctx context.Context, do func(ctx context.Context) error) error {
+	if err := a.bus.Connected(); err != nil {
+		return err
+	}
+	connected, stop := a.bus.WhileConnected(ctx)
+	defer stop()
+	err := do(connected)
+	if err != nil && connected.Err() != nil && ctx.Err() == nil {
+		return errs.Wrap(err, errs.Unavailable, "the bus is unavailable: the connection was lost meanwhile")
+	}
+	return err
+}
+
+// listeners returns the state of all listeners.
+func (a *App) listeners(ctx context.Context) (all []*replay.Listener, err error) {
+	err = a.permitted(ctx, "list the listeners", "belfry listener list", []string{consumerList, "$JS.API.STREAM.INFO"}, func(ctx context.Context) error {
+		all, err = replay.List(ctx, a.bus.JetStream())
+		return err
+	})
+	return all, err
 }
 
 // Letters implements console.Workers.
-func (w *consoleWorkers) Letters(ctx context.Context, listener string, after uint64, limit int) ([]*deadletter.Letter, bool, error) {
-	return deadletter.Page(ctx, w.app.bus, listener, after, limit)
+func (w *consoleWorkers) Letters(ctx context.Context, listener string, after uint64, limit int) (page []*deadletter.Letter, more bool, err error) {
+	err = w.app.permitted(ctx, "read dead letters", "belfry dlq list", []string{deadInfo, deadPages}, func(ctx context.Context) error {
+		page, more, err = deadletter.Page(ctx, w.app.bus, listener, after, limit)
+		return err
+	})
+	return page, more, err
 }
 
 // Letter implements console.Workers.
-func (w *consoleWorkers) Letter(ctx context.Context, id uint64) (*deadletter.Letter, error) {
-	return deadletter.Get(ctx, w.app.bus, id)
+func (w *consoleWorkers) Letter(ctx context.Context, id uint64) (l *deadletter.Letter, err error) {
+	err = w.app.permitted(ctx, "read dead letters", "belfry dlq show", []string{deadInfo, deadGet, deadDirect}, func(ctx context.Context) error {
+		l, err = deadletter.Get(ctx, w.app.bus, id)
+		return err
+	})
+	return l, err
 }
 
 // Retry implements console.Workers.
 func (w *consoleWorkers) Retry(ctx context.Context, id uint64) error {
-	return deadletter.Retry(ctx, w.app.bus, id)
+	return w.app.permitted(ctx, "retry dead letters", "belfry dlq retry", []string{deadInfo, deadGet, deadDirect, deadDelete, retries}, func(ctx context.Context) error {
+		return deadletter.Retry(ctx, w.app.bus, id)
+	})
 }
 
 // Drop implements console.Workers.
 func (w *consoleWorkers) Drop(ctx context.Context, id uint64) error {
-	return deadletter.Drop(ctx, w.app.bus, id)
+	return w.app.permitted(ctx, "drop dead letters", "belfry dlq drop", []string{deadInfo, deadDelete}, func(ctx context.Context) error {
+		return deadletter.Drop(ctx, w.app.bus, id)
+	})
 }

@@ -30,6 +30,7 @@ const (
 	RecoverUser UserAct = "recover"
 	CreateKey   UserAct = "key create"
 	RevokeKey   UserAct = "key revoke"
+	UnlinkIdent UserAct = "unlink"
 )
 
 // UserRequest asks for an act.
@@ -54,6 +55,7 @@ type UserRequest struct {
 
 	Session string `json:"session,omitempty"` // of EndSessions: the id of one; "": all, and all API keys
 	Address string `json:"address,omitempty"` // of RecoverUser: where the mail goes; "": the only address
+	Ident   string `json:"ident,omitempty"`   // of UnlinkIdent: the uuid
 }
 
 // UserReply has the users whom an act was about: a page for ListUsers, otherwise one, as it is
@@ -168,6 +170,8 @@ func manageUser(ctx context.Context, users *auth.Service, q UserRequest) (store.
 			return user, users.EndSession(ctx, user.UUID, q.Session)
 		}
 		return users.EndSessions(ctx, user.UUID)
+	case UnlinkIdent:
+		return user, users.UnlinkFor(ctx, user.UUID, q.Ident)
 	case RevokeKey:
 		return user, users.EndKey(ctx, user.UUID, q.Revoked)
 	case GrantAdmin, RevokeAdmin:

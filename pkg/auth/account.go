@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -89,4 +90,29 @@ func (s *Service) Accounts(ctx context.Context, after []byte, limit int) (page [
 		page = append(page, a)
 	}
 	return page, next, nil
+}
+
+// maxNamed is how many idents of a user are read to find an address.
+const maxNamed = 10
+
+// Address returns the e-mail address with which a user logs in, or else the uuid of another ident; "" for a user without
+// idents. It tells people who somebody is: users choose their other fields themselves.
+func (s *Service) Address(ctx context.Context, user string) (string, error) {
+	other, read := "", 0
+	for ident, err := range s.idents.Linked(asService(ctx, ""), fieldUser, user, maxNamed) {
+		if err != nil {
+			return "", err
+		}
+		if owner, _ := object.Text(object.Field(ident.Body, fieldUser)); owner != user {
+			continue // the index lags
+		}
+		if address, isEmail := strings.CutSuffix(ident.UUID, "_email"); isEmail {
+			return address, nil
+		}
+		other = cmp.Or(other, ident.UUID)
+		if read++; read == maxNamed {
+			break
+		}
+	}
+	return other, nil
 }

@@ -163,3 +163,43 @@ func TestUsersAreFoundByUuidAddressAndIdent(t *testing.T) {
 		w.wantKind(err, errs.NotFound)
 	}
 }
+
+func TestAnAdminUnlinksALoginOfAUserButNotTheLast(t *testing.T) {
+	w := newFixture(t, github)
+	in := w.register(ada, password)
+	eve := w.register("eve@example.com", password)
+	_, err := w.loginByProvider("1", with(in))
+	w.must(err)
+	in = w.mustLogin(ada, password, in.User.UUID)
+	uuid, ctx := in.User.UUID, store.WithCall(t.Context(), w.actingAs("root"))
+	for _, ident := range []string{"eve@example.com_email", "none", "", "a/b"} {
+		w.wantKind(w.UnlinkFor(ctx, uuid, ident), errs.NotFound)
+	}
+	w.wantKind(w.UnlinkFor(ctx, "none", ada+"_email"), errs.NotFound)
+	w.wantKind(w.UnlinkFor(ctx, eve.User.UUID, "eve@example.com_email"), errs.Conflict)
+	w.must(w.UnlinkFor(ctx, uuid, ada+"_email"))
+	if left := w.idents(uuid); len(left) != 1 || left[0] != "1_github" {
+		t.Errorf("left are %v", left)
+	}
+	if !w.valid(in.Token) {
+		t.Error("a session has ended")
+	}
+	_, err = w.Login(t.Context(), credentials(ada, password), from)
+	w.wantKind(err, errs.NotFound)
+	for _, e := range append(w.recorder.of(event.StoreDeleted, "Idents"), w.recorder.of(event.StoreUpdated, "Users")...) {
+		if e.Actor == nil || *e.Actor != "root" || e.Origin != event.OriginHTTP {
+			t.Errorf("%s %s of %s by %v", e.Origin, e.Event, e.UUID, e.Actor)
+		}
+	}
+	if n := len(w.recorder.of(event.StoreDeleted, "Idents")); n != 1 {
+		t.Errorf("%d idents are deleted", n)
+	}
+	err = w.UnlinkFor(ctx, uuid, "1_github")
+	w.wantKind(err, errs.Conflict)
+	if !strings.Contains(err.Error(), "disable the user") {
+		t.Error(err)
+	}
+	if back := w.register(ada, password); back.User.UUID == uuid {
+		t.Error("the address is still of the user")
+	}
+}

@@ -32,8 +32,21 @@ func unlinkedOf(body []byte) unlinkedIdents {
 // Unlink removes an ident of the user who is logged in. NotFound when it is not
 // theirs; Conflict when it is their last one.
 func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
-	ctx = asService(ctx, me.User.UUID)
-	missing := errs.New(errs.NotFound, "you have no ident with this uuid")
+	return s.unlink(asService(ctx, me.User.UUID), me.User.UUID, ident, errs.New(errs.NotFound, "you have no ident with this uuid"),
+		errs.New(errs.Conflict, "this is your last login: link another one first, or delete the account"))
+}
+
+// UnlinkFor removes an ident of a user on behalf of the caller whom ctx carries. Sessions that began
+// with it stay. NotFound when it is not of the user; Conflict when it is their last one: without any
+// the user could never log in again, whom to keep out is what SetDisabled is for.
+func (s *Service) UnlinkFor(ctx context.Context, user, ident string) error {
+	return s.unlink(managing(ctx), user, ident, errs.New(errs.NotFound, "the user has no ident with this uuid"),
+		errs.New(errs.Conflict, "this is the last login of the user, who could never log in again: disable the user to keep them out, or delete them to free the address"))
+}
+
+// unlink removes an ident of a user. It reports missing when the ident is not of the user, and last when
+// they have no other one.
+func (s *Service) unlink(ctx context.Context, user, ident string, missing, last error) error {
 	if !object.ValidUUID(ident) {
 		return missing
 	}
@@ -45,10 +58,10 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 		if err != nil {
 			return err
 		}
-		if owner, _ := object.Text(object.Field(stored.Body, fieldUser)); owner != me.User.UUID {
+		if owner, _ := object.Text(object.Field(stored.Body, fieldUser)); owner != user {
 			return missing
 		}
-		if err := s.markUnlinked(ctx, me.User.UUID, stored); err != nil {
+		if err := s.markUnlinked(ctx, user, stored, last); err != nil {
 			return err
 		}
 		if err = s.idents.Delete(ctx, ident, stored.Revision); !errors.Is(err, errs.Mismatch) {
@@ -58,9 +71,9 @@ func (s *Service) Unlink(ctx context.Context, me *Session, ident string) error {
 	return errs.New(errs.Conflict, "the same login keeps being used: try again")
 }
 
-// markUnlinked marks an ident in its user as unlinked. Conflict when the user has
+// markUnlinked marks an ident in its user as unlinked. It reports last when the user has
 // no other ident.
-func (s *Service) markUnlinked(ctx context.Context, user string, ident store.Stored) error {
+func (s *Service) markUnlinked(ctx context.Context, user string, ident store.Stored, last error) error {
 	_, err := s.users.Mutate(ctx, user, func(user store.Stored) (store.Mutation, error) {
 		var idents []string
 		if err := forEachOwned(ctx, s.idents, user.UUID, func(found store.Stored, _ object.Object) error {
@@ -79,7 +92,7 @@ func (s *Service) markUnlinked(ctx context.Context, user string, ident store.Sto
 			return store.Mutation{}, err
 		}
 		if !ok {
-			return store.Mutation{}, errs.New(errs.Conflict, "this is your last login: link another one first, or delete the account")
+			return store.Mutation{}, last
 		}
 		fields := object.Object{}
 		fields.Set(fieldUnlinked, unlinked)

@@ -180,11 +180,31 @@ func (b *Bus) ClientURL() string {
 	return b.opts.Server.ClientURL()
 }
 
+// Connected returns nil while there is a connection, else errs.Unavailable with the reason. It asks nobody, so it takes no
+// time: a request that is sent meanwhile waits for its timeout.
+func (b *Bus) Connected() error {
+	if b.conn.IsConnected() {
+		return nil
+	}
+	return errs.New(errs.Unavailable, "the bus is unavailable: %s", b.state.reason())
+}
+
+// WhileConnected returns a context for requests, which ends with the connection that is up now: a reply to a request that was
+// sent before never comes. It has ended when there is none. The returned function must be called.
+func (b *Bus) WhileConnected(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(b.state.current(), cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
 // Ready returns nil when events can be published, else errs.Unavailable that
 // names what is missing.
 func (b *Bus) Ready(ctx context.Context) error {
-	if !b.conn.IsConnected() {
-		return errs.New(errs.Unavailable, "the bus is unavailable: %s", b.state.reason())
+	if err := b.Connected(); err != nil {
+		return err
 	}
 	if err := b.streams.err(); err != nil {
 		return Unavailable(err, "the bus has no streams")

@@ -100,7 +100,7 @@ func TestRolesOfNatsConfAreDeniedEverythingElse(t *testing.T) {
 		may    []string // of these
 		denied []string // besides subscriptions
 	}{
-		"front":    {[]map[string][]string{forbidden, working, listening}, nil, nil},
+		"front":    {[]map[string][]string{forbidden, working, listening}, []string{consumer + "LIST.EVENTS"}, nil},
 		"worker":   {[]map[string][]string{forbidden, listening}, []string{consumer + "LIST.EVENTS"}, []string{"applied.>", "Store.*", "intercept.>"}},
 		"belfry":   {[]map[string][]string{forbidden, listening}, []string{consumer + "LIST.EVENTS"}, []string{"_INBOX_front.>", "intercept.>"}},
 		"listener": {[]map[string][]string{forbidden, forging, working, listening, reading}, listening["take a listener's events"], []string{"applied.>", "Store.*", "Register", "intercept.>", "intercept.*.*.other"}},

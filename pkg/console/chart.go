@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Chart is a chart of the last hour.
+// Chart is a chart of the last hour, or of the part of it that has values.
 type Chart struct {
 	ID     string // unique on the page
 	Title  string
@@ -77,7 +77,7 @@ func (c Chart) draw(now time.Time) drawnChart {
 		Chart: c, Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartWidth - chartRight, Bottom: chartHeight - chartBottom,
 		TitleID: c.ID + "-title", SummaryID: c.ID + "-summary", Empty: true,
 	}
-	top := 0.0
+	top, span := 0.0, spanOf(now, c.Series)
 	for _, s := range c.Series {
 		for _, p := range s.Points {
 			if !math.IsNaN(p.Value) {
@@ -90,16 +90,14 @@ func (c Chart) draw(now time.Time) drawnChart {
 		return chartTop + (1-v/top)*(chartHeight-chartTop-chartBottom)
 	}
 	x := func(at time.Time) float64 {
-		return chartLeft + (1-float64(now.Sub(at))/float64(chartSpan))*(chartWidth-chartLeft-chartRight)
+		return chartLeft + (1-float64(now.Sub(at))/float64(span))*(chartWidth-chartLeft-chartRight)
 	}
 	for _, v := range []float64{0, top / 2, top} {
 		d.Grid = append(d.Grid, gridLine{Y: coordinate(y(v)), Text: c.format(v), TextY: coordinate(y(v) + 4)})
 	}
-	for _, t := range []struct {
-		ago    time.Duration
-		anchor string
-	}{{time.Hour, "start"}, {40 * time.Minute, "middle"}, {20 * time.Minute, "middle"}, {0, "end"}} {
-		d.Ticks = append(d.Ticks, tick{X: coordinate(x(now.Add(-t.ago))), Text: now.Add(-t.ago).UTC().Format("15:04"), Anchor: t.anchor})
+	for i, anchor := range []string{"start", "middle", "middle", "end"} {
+		at := now.Add(-span * time.Duration(3-i) / 3)
+		d.Ticks = append(d.Ticks, tick{X: coordinate(x(at)), Text: at.UTC().Format("15:04"), Anchor: anchor})
 	}
 	var said []string
 	for i, s := range c.Series {
@@ -113,6 +111,26 @@ func (c Chart) draw(now time.Time) drawnChart {
 		d.Summary = "No values yet."
 	}
 	return d
+}
+
+// spans are the times that a chart shows. A third of each is whole minutes.
+var spans = [...]time.Duration{3 * time.Minute, 6 * time.Minute, 15 * time.Minute, 30 * time.Minute, chartSpan}
+
+// spanOf returns the shortest span that has all values, so that the values of a process that started a moment ago do not
+// share the last tenth of a chart.
+func spanOf(now time.Time, all []Series) time.Duration {
+	first := now
+	for _, s := range all {
+		if len(s.Points) > 0 && s.Points[0].At.Before(first) {
+			first = s.Points[0].At
+		}
+	}
+	for _, span := range spans {
+		if now.Sub(first) <= span {
+			return span
+		}
+	}
+	return chartSpan
 }
 
 // line draws one series.

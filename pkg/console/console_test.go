@@ -209,3 +209,29 @@ func TestAssetsAreKeptForGoodUnderTheHashOfTheirContent(t *testing.T) {
 		f.get("", "/console/assets/"+name).Want(http.StatusNotFound)
 	}
 }
+
+// Over https another host of the domain can't set the cookie of a notice, no more than that of a session.
+func TestACookieOfTheConsoleIsOfThisHostAlone(t *testing.T) {
+	t.Parallel()
+	for base, prefix := range map[string]string{"https://belfry.example.org": "__Host-", "http://belfry.example.org": ""} {
+		f := start(t, withStores(t, "Books"), func(o *auth.Options) { o.BaseURL = base })
+		session := prefix + "belfry=" + f.Admin
+		r := is(t, f.post("", "/console/objects/Books/new", "text=%7B%7D", "Cookie", session), http.StatusSeeOther)
+		set := r.Cookies()
+		if len(set) != 1 || set[0].Name != prefix+"belfry-console-notice" || set[0].Path != "/" || !set[0].HttpOnly || set[0].Secure != (prefix != "") || set[0].MaxAge != 60 {
+			t.Fatalf("%s: %+v", base, set)
+		}
+		notice := set[0].Value
+		r = is(t, f.get("", "/console/objects", "Cookie", session+"; "+prefix+"belfry-console-notice="+notice), http.StatusOK)
+		shows(t, r, "The object has been created.")
+		if gone := r.Cookies(); len(gone) != 1 || gone[0].Name != set[0].Name || gone[0].Path != "/" || gone[0].MaxAge >= 0 {
+			t.Errorf("%s: the notice is not removed: %+v", base, gone)
+		}
+		if prefix != "" {
+			r = is(t, f.get("", "/console/objects", "Cookie", session+"; belfry-console-notice="+notice), http.StatusOK)
+			if strings.Contains(r.Text, "The object has been created.") {
+				t.Error("a cookie that another host can set is shown")
+			}
+		}
+	}
+}

@@ -28,7 +28,8 @@
 //  4. A script of a page is a file of assets: {{define "head"}}<script src="{{asset "x.js"}}" defer></script>{{end}}.
 //     The Content-Security-Policy permits no inline script and no inline style.
 //  5. pkg/app/console.go: pass the option.
-//  6. <name>_test.go, and the view in the table of views in test/browser.
+//  6. <name>_test.go, and the view in the table of views in test/browser. TestNoViewOfTheConsoleScansAStore in pkg/app opens
+//     what links lead to, and counts what it reads; test/load measures the views that it lists.
 //
 // Titles are set with a redirect: a POST that succeeded ends with request.Redirect, which shows a notice
 // on the next page.

@@ -60,7 +60,8 @@ func TestFilesOfObjects(t *testing.T) {
 	is(t, l.upload(l.Admin, covers, "", "text/html", script), http.StatusBadRequest)
 	is(t, l.upload(l.Admin, covers, "large", "text/plain", strings.Repeat("x", 2<<20)), http.StatusRequestEntityTooLarge)
 	for _, property := range []string{"margin", "other", "_binaries"} {
-		is(t, l.upload(l.Admin, emma+"/files/"+property, "a", "text/plain", "x"), http.StatusNotFound)
+		// What is private is refused as what is not there.
+		shows(t, is(t, l.upload(l.Admin, emma+"/files/"+property, "a", "text/plain", "x"), http.StatusNotFound), "Books has no files "+property)
 	}
 	if body := string(l.read("Books", "emma").Body); strings.Contains(body, "covers") {
 		t.Fatalf("a file was added: %s", body)

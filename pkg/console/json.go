@@ -10,16 +10,16 @@ import (
 // a megabyte of it would become gigabytes.
 const maxIndented = 1 << 20
 
-// indent returns JSON for people. What would be too large is returned on one line, and what is no JSON as it is.
+// indent returns JSON for people. What would be too large is returned on one line, and what is no JSON as it is. Hidden characters are escaped in both.
 func indent(text []byte) string {
 	if indentedSize(text) > maxIndented {
-		return string(text)
+		return legible(string(text))
 	}
 	var b bytes.Buffer
 	if err := json.Indent(&b, text, "", "  "); err != nil {
-		return string(text)
+		return legible(string(text))
 	}
-	return b.String()
+	return legible(b.String())
 }
 
 // indentedSize returns how many bytes JSON without blanks has once it is indented, or a few more.

@@ -15,7 +15,7 @@ type Sample struct {
 // The size of a line in a table, in the units of its viewBox.
 const sparkWidth, sparkHeight = 120, 28
 
-// spark is a small line of a value over the last hour, drawn by the template "lines".
+// spark is a small line of a value over the last hour, or the part of it that has values, drawn by the template "lines".
 type spark struct {
 	Width, Height int
 	Points        string // of the line; "" when there is nothing to draw
@@ -42,9 +42,10 @@ func lagLine(title string, history []Sample) spark {
 		return c
 	}
 	const margin = 2
+	span := spanOf(last.At, []Series{{Points: []Point{{At: history[0].At}}}})
 	points := make([]string, len(history))
 	for i, s := range history {
-		x := sparkWidth * (1 - float64(last.At.Sub(s.At))/float64(chartSpan))
+		x := sparkWidth * (1 - float64(last.At.Sub(s.At))/float64(span))
 		y := sparkHeight - margin - (sparkHeight-2*margin)*float64(s.Lag)/float64(max(top, 1))
 		points[i] = fmt.Sprintf("%.1f,%.1f", x, y)
 	}

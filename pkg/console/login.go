@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -8,7 +9,6 @@ import (
 
 	"belfry/pkg/auth"
 	"belfry/pkg/errs"
-	"belfry/pkg/store/object"
 )
 
 // loginForm is what the login page shows.
@@ -96,15 +96,20 @@ func (c *Console) logOut(r *request) error {
 	return nil
 }
 
-// nameOf returns how a user is shown who is logged in: by a name or an address that the user has, else by the uuid.
-func nameOf(s *auth.Session) string {
-	for _, field := range []string{"email", "name", "login"} {
-		if text, ok := object.Text(s.Visible[field]); ok && text != "" {
-			return text
-		}
+// name returns how the user who is logged in is shown: by the address of a login, by a name that the user has, or else by the
+// uuid. Workers may not have copied the idents into the user yet.
+func (r *request) name() string {
+	if r.known != "" {
+		return r.known
 	}
-	if logins := loginsIn(s.Visible["idents"]); len(logins) > 0 {
-		return strings.TrimSuffix(logins[0], "_email")
+	if logins := loginsIn(r.Session.Visible["idents"]); len(logins) > 0 {
+		r.known = strings.TrimSuffix(logins[0], "_email")
+		return r.known
 	}
-	return s.User.UUID
+	address, err := r.console.service.Address(r.Context(), r.Session.User.UUID)
+	if err != nil {
+		r.RecordError(err) // the page is shown all the same
+	}
+	r.known = cmp.Or(address, nameIn(r.Session.Visible.Encode()), r.Session.User.UUID)
+	return r.known
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -15,7 +16,8 @@ type Graph struct {
 	Mappings []GraphMapping
 	// Lag returns the events that the workers have not handled yet, by the name of the worker.
 	Lag func(ctx context.Context) (map[string]uint64, error)
-	// Overflow returns how many entries of an array a worker of this process has refused since it started.
+	// Overflow returns how many entries of an array the worker of this process has refused since it started. nil: other processes
+	// apply the mappings.
 	Overflow func(source, target, array string) uint64
 	// Fill returns how far an array is filled from the objects that there were before its mapping; nil: this process
 	// does not know.
@@ -88,8 +90,10 @@ type mapEdge struct {
 	LagKnown bool
 	Overflow uint64
 	Fill     Fill
+	Here     bool   // this process applies the mapping, and counts the overflow
 	Verified string // of the last run: "", or what it found
 	Differs  int
+	Full     int // arrays that were at their limit then, as far as the run lists them
 }
 
 // Label names a mapping.
@@ -100,31 +104,32 @@ func (e GraphMapping) Label() string {
 	return e.Target + "." + e.Array
 }
 
-// lagTime is how long the page waits for the lag: stores and mappings are shown without the bus, too.
-const lagTime = time.Second
-
 func (v mapView) show(r *request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), lagTime)
+	ctx, cancel := r.busContext() // stores and mappings are shown without the bus, too
 	defer cancel()
-	lag, err := v.g.Lag(ctx)
+	lag, noLag := v.g.Lag(ctx)
 	problem := ""
+	if noLag != nil {
+		r.RecordError(noLag)
+		problem, _ = messageOf(noLag)
+	}
+	run, err := v.last(r.Context())
 	if err != nil {
-		r.RecordError(err)
-		problem, _ = messageOf(err)
+		return err
 	}
 	edges := make([]mapEdge, len(v.g.Mappings))
 	for i, m := range v.g.Mappings {
-		e := mapEdge{GraphMapping: m, Worker: mappingWorker, LagKnown: err == nil}
+		e := mapEdge{GraphMapping: m, Worker: mappingWorker, LagKnown: noLag == nil}
 		if m.Array == "" {
 			e.Worker = cascadeWorker
-		} else {
+		} else if e.Here = v.g.Overflow != nil; e.Here {
 			e.Overflow = v.g.Overflow(m.Source, m.Target, m.Array)
-			if v.g.Fill != nil {
-				e.Fill = v.g.Fill(m.Source, m.Target, m.Array)
-			}
+		}
+		if m.Array != "" && v.g.Fill != nil {
+			e.Fill = v.g.Fill(m.Source, m.Target, m.Array)
 		}
 		e.Lag = lag[e.Worker]
-		v.verified(&e)
+		e.verified(run)
 		edges[i] = e
 	}
 	d := v.places
@@ -132,31 +137,35 @@ func (v mapView) show(r *request) error {
 	for i := range d.Edges {
 		e := edges[i]
 		d.Edges[i].State = e
-		d.Edges[i].Troubled = e.Differs > 0 || e.Overflow > 0
+		d.Edges[i].Troubled = e.Differs > 0 || e.Overflow > 0 || e.Full > 0
 	}
 	return r.Page("map", "Map", struct {
 		drawing
 		All     []mapEdge
 		Problem string
 		Run     *Verification
-	}{d, edges, problem, v.last()})
+	}{d, edges, problem, run})
 }
 
-func (v mapView) last() *Verification {
+func (v mapView) last(ctx context.Context) (*Verification, error) {
 	if v.verifier == nil {
-		return nil
+		return nil, nil
 	}
-	return v.verifier.Last()
+	return v.verifier.Last(ctx)
 }
 
 // verified adds what the last run has found.
-func (v mapView) verified(e *mapEdge) {
-	run := v.last()
+func (e *mapEdge) verified(run *Verification) {
 	switch {
 	case run == nil || run.Report == nil:
 		return
 	case run.Report.More > 0:
 		e.Verified = "with others at least "
+	}
+	for _, full := range run.Report.Full {
+		if full.Target == e.Target && full.Array == e.Array {
+			e.Full++
+		}
 	}
 	for _, d := range run.Report.Differences {
 		if d.Source == e.Source && d.Target == e.Target && d.Array == e.Array {
@@ -207,6 +216,7 @@ func layOut(g *Graph) drawing {
 		connected[m.Source], connected[m.Target] = true, true
 	}
 	layers := layersOf(g, connected)
+	untangle(layers, g)
 	var d drawing
 	at := map[string]node{}
 	x, height := border, 0
@@ -287,6 +297,45 @@ func layersOf(g *Graph, connected map[string]bool) (layers [][]string) {
 		layers[d] = append(layers[d], s)
 	}
 	return slices.DeleteFunc(layers, func(l []string) bool { return len(l) == 0 })
+}
+
+// untangle orders the stores of each layer, so that few lines cross: each store goes to the mean row of those that
+// mappings connect it with.
+func untangle(layers [][]string, g *Graph) {
+	row := map[string]float64{}
+	placed := func(layer []string) {
+		for i, s := range layer {
+			row[s] = float64(i)
+		}
+	}
+	for _, layer := range layers {
+		placed(layer)
+	}
+	const sweeps = 4 // to the right and back, twice
+	for sweep := range sweeps {
+		for i := range layers {
+			layer := layers[i]
+			if sweep%2 == 1 {
+				layer = layers[len(layers)-1-i]
+			}
+			mean := map[string]float64{}
+			for _, s := range layer {
+				sum, n := 0.0, 0.0
+				for _, m := range g.Mappings {
+					switch {
+					case m.Source == m.Target:
+					case m.Source == s:
+						sum, n = sum+row[m.Target], n+1
+					case m.Target == s:
+						sum, n = sum+row[m.Source], n+1
+					}
+				}
+				mean[s] = sum / max(n, 1)
+			}
+			slices.SortStableFunc(layer, func(a, b string) int { return cmp.Compare(mean[a], mean[b]) })
+			placed(layer)
+		}
+	}
 }
 
 // draw draws the mappings, each as a curve from its source to its target. Several between two stores are apart.

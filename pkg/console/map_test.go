@@ -70,8 +70,8 @@ func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 
 	v.last = &console.Verification{Began: time.Now(), Ended: time.Now(), Report: &verify.Report{Differences: []verify.Difference{
 		{Source: "Reviews", Target: "Books", Array: "reviews"}, {Source: "Reviews", Target: "Books", Array: "reviews"}, {Source: "Idents", Target: "Users"},
-	}}}
-	shows(t, is(t, f.get(f.Admin, "/console/map"), http.StatusOK), "2 differences", "1 difference<", "no differences")
+	}, Full: []verify.Full{{Target: "Books", Array: "by"}, {Target: "Books", Array: "reviews"}, {Target: "Books", Array: "reviews"}}}}
+	shows(t, is(t, f.get(f.Admin, "/console/map"), http.StatusOK), "2 differences", "1 difference<", "no differences", "2 arrays at their limit", "1 array at its limit", "⚠ by", "<strong>this process</strong>")
 	lagError = errs.Wrap(errors.New("dial nats://ada:secret@bus"), errs.Unavailable, "the bus is unavailable")
 	r = is(t, f.get(f.Admin, "/console/map"), http.StatusOK)
 	shows(t, r, "The lag is not known: the bus is unavailable", "unknown")
@@ -85,7 +85,29 @@ func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 	is(t, f.get(f.User, "/console/map"), http.StatusForbidden)
 
 	empty := start(t, console.Options{Graph: &console.Graph{Lag: g.Lag, Overflow: g.Overflow}})
+	elsewhere := start(t, console.Options{Graph: &console.Graph{Stores: g.Stores, Mappings: g.Mappings, Lag: g.Lag}})
+	shows(t, is(t, elsewhere.get(elsewhere.Admin, "/console/map"), http.StatusOK), `<span class="muted">elsewhere</span>`)
 	shows(t, is(t, empty.get(empty.Admin, "/console/map"), http.StatusOK), "No store is mapped into another")
+}
+
+func TestLinesOfTheMapDoNotCrossWithoutNeed(t *testing.T) {
+	t.Parallel()
+	none := func(context.Context) (map[string]uint64, error) { return nil, nil }
+	f := start(t, console.Options{Graph: &console.Graph{
+		Stores: []string{"Authors", "Books", "Idents", "Reviews", "Users"},
+		Mappings: []console.GraphMapping{
+			{Source: "Books", Target: "Authors", Array: "books"}, {Source: "Idents", Target: "Users", Array: "idents"}, {Source: "Reviews", Target: "Books", Array: "reviews"},
+		},
+		Lag: none, Overflow: func(_, _, _ string) uint64 { return 0 },
+	}})
+	r := is(t, f.get(f.Admin, "/console/map"), http.StatusOK)
+	rows := map[string]string{}
+	for _, box := range regexp.MustCompile(`<rect x="\d+" y="(\d+)"[^>]*><text[^>]*>(\w+)<`).FindAllStringSubmatch(r.Text, -1) {
+		rows[box[2]] = box[1]
+	}
+	if len(rows) != 5 || rows["Reviews"] != rows["Books"] || rows["Idents"] != rows["Users"] {
+		t.Errorf("the stores are drawn in the rows %v", rows)
+	}
 }
 
 func number(t *testing.T, text string) (n int) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"belfry/pkg/api/kit"
+	"belfry/pkg/auth"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -49,7 +50,7 @@ func (c *Console) objects(o *Objects) view {
 	if o == nil {
 		return view{}
 	}
-	v := &objectsView{set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files), history: o.History}
+	v := &objectsView{admins: c.service, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files), history: o.History}
 	const one = "/objects/:store/object/:uuid"
 	return view{name: "objects", title: "Objects", routes: []route{
 		get("/objects", v.stores),
@@ -64,6 +65,9 @@ func (c *Console) objects(o *Objects) view {
 }
 
 type objectsView struct {
+	admins interface {
+		Account(ctx context.Context, user store.Stored) (auth.Account, error)
+	}
 	set     *store.Set
 	all     []StoreInfo
 	files   []*binary.Service
@@ -155,7 +159,7 @@ const (
 // values are no objects and no arrays, in the order of the objects.
 func columns(info StoreInfo, rows []store.Stored) (names []string) {
 	add := func(name string) {
-		if len(names) < maxColumns && !slices.Contains(names, name) && name != "uuid" && name != "created" && name != "updated" {
+		if len(names) < maxColumns && len(name) <= maxCell && !slices.Contains(names, name) && name != "uuid" && name != "created" && name != "updated" {
 			names = append(names, name)
 		}
 	}
@@ -186,7 +190,7 @@ func cell(value json.RawMessage) string {
 // shorten returns the beginning of a text.
 func shorten(text string, most int) string {
 	if len(text) <= most {
-		return text
+		return legible(text)
 	}
-	return kit.Truncate(text, most) + "…"
+	return legible(kit.Truncate(text, most)) + "…"
 }

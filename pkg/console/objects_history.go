@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -19,13 +20,15 @@ type historyList struct {
 	Events []historyEvent
 	Older  string // the URL of older events; "" for none
 	Exists bool   // the object
+
+	Problem string // why the log can't be read
 }
 
 // historyEvent is an event in the history of an object.
 type historyEvent struct {
 	LogEvent
 	What    string
-	Actor   string // uuid of a user; "" for none
+	Actor   person
 	Changes []change
 	Record  string // of a file
 	Omitted bool   // the event does not have all that changed
@@ -49,17 +52,22 @@ func (v *objectsView) objectHistory(r *request) error {
 		return err
 	}
 	before, _ := strconv.ParseUint(r.Query("before"), 10, 64)
-	events, _, err := v.history(ctx, info.Name, uuid, before, historyPage+1)
-	if err != nil {
+	asking, cancel := context.WithTimeout(ctx, busTime)
+	defer cancel()
+	events, _, err := v.history(asking, info.Name, uuid, before, historyPage+1)
+	l := historyList{Store: info, UUID: uuid}
+	if l.Problem, err = r.withoutBus(err); err != nil {
 		return err
 	}
-	l := historyList{Store: info, UUID: uuid}
 	for i, e := range events[:min(len(events), historyPage)] {
 		var older []byte
 		if i+1 < len(events) {
 			older = events[i+1].Object
 		}
 		l.Events = append(l.Events, v.historyEvent(st, e, older))
+	}
+	if err := r.nameActors(ctx, l.Events); err != nil {
+		return err
 	}
 	if len(events) > historyPage {
 		l.Older = pathOf("objects", info.Name, "object", uuid, "history") + "?before=" + strconv.FormatUint(events[historyPage-1].Sequence, 10)
@@ -73,12 +81,42 @@ func (v *objectsView) objectHistory(r *request) error {
 	return r.Page("objects_history", "History of "+uuid, l)
 }
 
+// person is a user who did something.
+type person struct {
+	UUID    string // "" for nobody
+	Address string // of a login; "" for none, and for a user who does not exist any more
+	URL     string // of the user's page; "" without an address
+}
+
+// nameActors looks for the addresses of those who caused events, for each once.
+func (r *request) nameActors(ctx context.Context, events []historyEvent) error {
+	addresses := map[string]string{}
+	for i := range events {
+		p := &events[i].Actor
+		if !object.ValidUUID(p.UUID) {
+			continue // nobody, or whom a program on the bus has named
+		}
+		address, known := addresses[p.UUID]
+		if !known {
+			var err error
+			if address, err = r.console.service.Address(ctx, p.UUID); err != nil {
+				return err
+			}
+			addresses[p.UUID] = address
+		}
+		if p.Address = address; address != "" {
+			p.URL = pathOf("users", p.UUID)
+		}
+	}
+	return nil
+}
+
 // historyEvent returns an event as the history shows it, without what never leaves the server. older is the object after the event
 // before it, nil if that is not known.
 func (v *objectsView) historyEvent(st *store.Store, e LogEvent, older []byte) historyEvent {
 	h := historyEvent{LogEvent: e, What: string(e.Event)}
 	if e.Actor != nil {
-		h.Actor = *e.Actor
+		h.Actor.UUID = *e.Actor
 	}
 	switch e.Event {
 	case event.StoreSaved, event.Register:

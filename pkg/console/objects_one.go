@@ -2,13 +2,11 @@ package console
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"strconv"
 
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
-	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
@@ -160,133 +158,6 @@ const maxKept = 256 << 10
 
 func joinFields(fields [][]byte) []byte {
 	return append(append([]byte{'{'}, bytes.Join(fields, []byte{','})...), '}')
-}
-
-// Bounds of what is listed before a deletion.
-const (
-	maxTaken      = 100 // objects
-	maxTakenReads = 50  // queries
-)
-
-// taken are the objects of a store that a deletion takes with it.
-type taken struct {
-	Store   string
-	Objects []string
-	Linked  bool
-}
-
-// deletion is what the page before a deletion shows.
-type deletion struct {
-	Store    StoreInfo
-	UUID     string
-	Revision uint64
-	Taken    []taken
-	Count    int
-	More     bool
-	Files    int
-}
-
-// askDelete lists what a deletion takes, and asks.
-func (v *objectsView) askDelete(r *request) error {
-	if _, _, err := v.writable(r); err != nil {
-		return err
-	}
-	info, st, shown, full, err := v.one(r)
-	if err != nil {
-		return err
-	}
-	ctx, err := r.Call()
-	if err != nil {
-		return err
-	}
-	d := deletion{Store: info, UUID: shown.UUID, Revision: shown.Revision}
-	if d.Taken, d.Count, d.More, err = v.cascade(ctx, info.Name, full); err != nil {
-		return err
-	}
-	files, err := v.filesOf(info, st, shown)
-	for _, f := range files {
-		d.Files += len(f.Records)
-	}
-	if err != nil {
-		return err
-	}
-	return r.Page("objects_delete", "Delete "+shown.UUID, d)
-}
-
-// cascade returns the objects that are deleted with one, as the worker finds them: by the indexes of keys, and from each of
-// them on. It ends at the bounds; more says that there are, or may be, others.
-func (v *objectsView) cascade(ctx context.Context, name string, target store.Stored) (all []taken, count int, more bool, err error) {
-	type node struct {
-		store string
-		store.Stored
-	}
-	seen := map[string]bool{name + "/" + target.UUID: true}
-	reads := 0
-	for queue := []node{{name, target}}; len(queue) > 0; queue = queue[1:] {
-		at := queue[0]
-		for _, m := range v.set.Cascades()[at.store] {
-			if reads++; reads > maxTakenReads {
-				return all, count, true, nil
-			}
-			for x, err := range v.set.Store(m.Source).Linked(ctx, m.Key, at.UUID, maxTaken) {
-				if err != nil {
-					return nil, 0, false, err
-				}
-				if seen[m.Source+"/"+x.UUID] || !mapping.LinkedTo(m, x, m.TargetOf(at.UUID, at.Body)) {
-					continue
-				}
-				if count == maxTaken {
-					return all, count, true, nil
-				}
-				seen[m.Source+"/"+x.UUID] = true
-				count++
-				all = v.take(all, m.Source, x.UUID)
-				queue = append(queue, node{m.Source, x})
-			}
-		}
-	}
-	return all, count, false, nil
-}
-
-func (v *objectsView) take(all []taken, name, uuid string) []taken {
-	for i := range all {
-		if all[i].Store == name {
-			all[i].Objects = append(all[i].Objects, uuid)
-			return all
-		}
-	}
-	_, st := v.shown(name)
-	return append(all, taken{Store: name, Objects: []string{uuid}, Linked: st != nil})
-}
-
-// delete deletes an object at the revision that was shown.
-func (v *objectsView) delete(r *request) error {
-	info, st, err := v.writable(r)
-	if err != nil {
-		return err
-	}
-	uuid, err := r.UUID()
-	if err != nil {
-		return err
-	}
-	revision, err := r.revision()
-	if err != nil {
-		return err
-	}
-	if info.Users && uuid == r.Session.User.UUID {
-		return errs.New(errs.Conflict, "you can't delete yourself: you may be the last admin; ask another one, or use `belfry user delete` beside the data")
-	}
-	ctx, err := r.Call()
-	if err != nil {
-		return err
-	}
-	if err := st.Delete(ctx, uuid, revision); err != nil {
-		if errs.KindOf(err) == errs.Mismatch {
-			err = errs.Wrap(err, errs.Mismatch, "the object has been changed since this page was shown: open it again to see what would be deleted")
-		}
-		return err
-	}
-	return r.Redirect(pathOf("objects", info.Name), uuid+" has been deleted.")
 }
 
 // revision returns the revision of the form, at which an object has to be.

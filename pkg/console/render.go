@@ -49,15 +49,16 @@ func loadPages(a assets) pages {
 // funcs are the functions of templates.
 func funcs(a assets) template.FuncMap {
 	return template.FuncMap{
-		"asset":  a.url, // the URL of a file of assets, which must exist
-		"path":   pathOf,
-		"time":   formatTime,
-		"bytes":  formatBytes,
-		"count":  formatCount,
-		"stamp":  formatStamp, // a time of an object or an event
-		"text":   fmt.Sprint,
-		"list":   func(all ...any) []any { return all },
-		"millis": formatMillis,
+		"asset":   a.url, // the URL of a file of assets, which must exist
+		"path":    pathOf,
+		"time":    formatTime,
+		"bytes":   formatBytes,
+		"count":   formatCount,
+		"stamp":   formatStamp, // a time of an object or an event
+		"text":    fmt.Sprint,
+		"legible": legible, // a text that others wrote
+		"list":    func(all ...any) []any { return all },
+		"millis":  formatMillis,
 	}
 }
 
@@ -133,7 +134,7 @@ func (r *request) Page(name, title string, data any) error {
 func (r *request) page(status int, name, title string, data any) error {
 	p := page{Title: title, Version: r.console.version, Admin: r.admin, Notice: r.takeNotice(), Data: data}
 	if r.Session != nil {
-		p.User = nameOf(r.Session)
+		p.User = r.name()
 	}
 	if r.admin {
 		for _, l := range r.console.nav {

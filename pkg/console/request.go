@@ -26,6 +26,7 @@ type request struct {
 	view    string
 	admin   bool
 	policy  string // Content-Security-Policy
+	known   string // name of the user who is logged in; "": not read yet
 }
 
 // Call returns the context of what the admin does with stores: as a client, so that fields which never leave the
@@ -103,20 +104,17 @@ const (
 
 // setNotice has the next page show a text; a negative age removes it.
 func (r *request) setNotice(text string, age int) {
-	http.SetCookie(r.Exchange, &http.Cookie{ //nolint:gosec // Secure wherever belfry is reached by https
-		Name: noticeCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(kit.Truncate(text, maxNotice))), Path: Path, MaxAge: age,
-		HttpOnly: true, Secure: strings.HasPrefix(r.console.service.BaseURL(), "https:"), SameSite: http.SameSiteStrictMode,
-	})
+	r.console.sessions.SetCookie(r.Exchange, noticeCookie, base64.RawURLEncoding.EncodeToString([]byte(kit.Truncate(text, maxNotice))), age)
 }
 
 // takeNotice returns the notice of the page before, and removes it.
 func (r *request) takeNotice() string {
-	cookie, err := r.Request.Cookie(noticeCookie)
-	if err != nil {
+	cookie := r.console.sessions.Cookie(r.Exchange, noticeCookie)
+	if cookie == "" {
 		return ""
 	}
 	r.setNotice("", -1)
-	text, _ := base64.RawURLEncoding.DecodeString(cookie.Value)
+	text, _ := base64.RawURLEncoding.DecodeString(cookie)
 	return kit.Truncate(strings.ToValidUTF8(string(text), ""), maxNotice)
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,13 @@ func TestChartsAreDrawnAndSaid(t *testing.T) {
 	points := regexp.MustCompile(`points="([\d.]+),([\d.]+) ([\d.]+),([\d.]+)"`).FindStringSubmatch(r.Text)
 	if points == nil || len(points[1]) == len(points[3]) && points[1] >= points[3] || points[2] <= points[4] {
 		t.Errorf("points %v", points)
+	}
+	// A chart begins about when its values do: of 15 minutes for values of 7, of 3 minutes for values of 2.
+	all := regexp.MustCompile(`points="([\d.]+),`).FindAllStringSubmatch(r.Text, -1)
+	for i, want := range map[int]float64{0: 304.8, len(all) - 1: 216} {
+		if x, err := strconv.ParseFloat(all[i][1], 64); err != nil || math.Abs(x-want) > 20 {
+			t.Errorf("line %d begins at %v, not at %v", i, x, want)
+		}
 	}
 	if strings.Contains(r.Text, "NaN") || strings.Contains(r.Text, "Inf") {
 		t.Error("a chart has no numbers")

@@ -35,12 +35,15 @@ type Accounts interface {
 	SendRecovery(ctx context.Context, uuid, address string) (string, error)
 	IssueKey(ctx context.Context, user store.Stored, k auth.NewKey) (auth.KeyInfo, string, error)
 	EndKey(ctx context.Context, user, id string) error
+	UnlinkFor(ctx context.Context, user, ident string) error
 }
 
 var _ Accounts = (*auth.Service)(nil)
 
-// usersPage is how many users a page has.
-const usersPage = 50
+const (
+	usersPage = 50  // users of a page
+	maxName   = 100 // bytes of a name that is shown
+)
 
 type usersView struct{ Users }
 
@@ -56,7 +59,7 @@ func (c *Console) users(o *Users) view {
 		get(one, v.show),
 		post(one+"/admin", v.setAdmin), post(one+"/disabled", v.setDisabled),
 		post(one+"/sessions", v.endSessions), post(one+"/sessions/:id", v.endSession),
-		post(one+"/recovery", v.sendRecovery),
+		post(one+"/recovery", v.sendRecovery), post(one+"/idents/:ident", v.unlink),
 		post(one+"/keys", v.createKey), post(one+"/keys/:id", v.revokeKey),
 	}}
 }
@@ -139,7 +142,7 @@ func loginsIn(array []byte) (logins []string) {
 func nameIn(user []byte) string {
 	for _, field := range []string{"name", "login", "email"} {
 		if text, ok := object.Text(object.Field(user, field)); ok && text != "" {
-			return text
+			return shorten(text, maxName)
 		}
 	}
 	return ""

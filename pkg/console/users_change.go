@@ -158,6 +158,16 @@ func (v *usersView) sendRecovery(r *request) error {
 	})
 }
 
+func (v *usersView) unlink(r *request) error {
+	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
+		ident, err := r.PathParam("ident")
+		if err == nil {
+			err = v.Accounts.UnlinkFor(ctx, user.UUID, ident)
+		}
+		return ident + " is no login of the user any more. Sessions continue: end those that may be of somebody else.", err
+	})
+}
+
 func (v *usersView) revokeKey(r *request) error {
 	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
 		id, err := r.PathParam("id")

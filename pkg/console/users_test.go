@@ -45,6 +45,15 @@ func (f *fixture) account(who string) auth.Account {
 	return a
 }
 
+// link adds an address to the user of a session.
+func (f *fixture) link(token, address string) {
+	f.Helper()
+	session, err := f.Auth.Authenticate(f.Context(), token)
+	f.Must(err)
+	_, _, err = f.Auth.Register(f.Context(), auth.Credentials{Login: address, Password: "another password"}, auth.Client{Session: session})
+	f.Must(err)
+}
+
 const (
 	ada = "ada@example.com" // the admin
 	bob = "bob@example.com"
@@ -53,14 +62,15 @@ const (
 // changesOfUsers are the paths of POSTs that change bob.
 func changesOfUsers(uuid string) map[string]string {
 	return map[string]string{
-		"/console/users":                            "kind=person&login=eve@example.com&admin=true",
-		"/console/users/" + uuid + "/admin":         "to=true",
-		"/console/users/" + uuid + "/disabled":      "to=true",
-		"/console/users/" + uuid + "/sessions":      "",
-		"/console/users/" + uuid + "/sessions/none": "",
-		"/console/users/" + uuid + "/recovery":      "address=" + bob,
-		"/console/users/" + uuid + "/keys":          "name=x",
-		"/console/users/" + uuid + "/keys/none":     "",
+		"/console/users":                                   "kind=person&login=eve@example.com&admin=true",
+		"/console/users/" + uuid + "/admin":                "to=true",
+		"/console/users/" + uuid + "/disabled":             "to=true",
+		"/console/users/" + uuid + "/sessions":             "",
+		"/console/users/" + uuid + "/sessions/none":        "",
+		"/console/users/" + uuid + "/recovery":             "address=" + bob,
+		"/console/users/" + uuid + "/idents/b@x.org_email": "",
+		"/console/users/" + uuid + "/keys":                 "name=x",
+		"/console/users/" + uuid + "/keys/none":            "",
 	}
 }
 
@@ -68,6 +78,7 @@ func TestOnlyAdminsSeeAndChangeUsers(t *testing.T) {
 	t.Parallel()
 	f := startUsers(t)
 	uuid := f.uuidOf(bob)
+	f.link(f.LogIn(bob, "another password"), "b@x.org")
 	for _, path := range []string{"/console/users", "/console/users?q=" + ada, "/console/users/new", "/console/users/" + uuid} {
 		is(t, f.get("", path), http.StatusSeeOther)
 		if r := is(t, f.get(f.User, path), http.StatusForbidden); strings.Contains(r.Text, ada) {
@@ -81,9 +92,10 @@ func TestOnlyAdminsSeeAndChangeUsers(t *testing.T) {
 		is(t, f.post(f.Admin, path, form, "Origin", "https://evil.example.org"), http.StatusForbidden)
 	}
 	a := f.account(bob)
-	if a.Admin || a.Disabled || len(a.Sessions) != 1 || len(a.Keys) != 0 {
+	if a.Admin || a.Disabled || len(a.Sessions) == 0 || len(a.Keys) != 0 || len(a.Idents) != 2 {
 		t.Errorf("bob was changed: %+v", a)
 	}
+	f.Me(f.User).Want(http.StatusOK)
 	if page, _, err := f.Auth.Accounts(t.Context(), nil, 10); err != nil || len(page) != 2 {
 		t.Errorf("%d users, %v", len(page), err)
 	}
@@ -150,7 +162,7 @@ func TestAUserIsShownWithLoginsSessionsAndKeysAndWithoutSecrets(t *testing.T) {
 	}
 	r = is(t, f.get(f.Admin, "/console/users/"+f.uuidOf(ada)), http.StatusOK)
 	shows(t, r, "This is you")
-	if strings.Contains(r.Text, "Disable the user") || strings.Contains(r.Text, "Take away the rights") {
+	if strings.Contains(r.Text, ">Disable the user<") || strings.Contains(r.Text, "Take away the rights") {
 		t.Error("an admin is offered to disable themselves")
 	}
 	is(t, f.get(f.Admin, "/console/users/none"), http.StatusNotFound)
@@ -162,6 +174,7 @@ func TestAnAdminChangesUsers(t *testing.T) {
 	f := startUsers(t, func(o *auth.Options) {
 		o.Users = o.Users.WithOptions(func(o *store.Options) { o.Outbox = &events })
 		o.Sessions = o.Sessions.WithOptions(func(o *store.Options) { o.Outbox = &events })
+		o.Idents = o.Idents.WithOptions(func(o *store.Options) { o.Outbox = &events })
 	})
 	uuid := f.uuidOf(bob)
 	page := "/console/users/" + uuid
@@ -207,6 +220,16 @@ func TestAnAdminChangesUsers(t *testing.T) {
 	}
 	do("/keys/"+keys[0].ID, "")
 	f.Me(token[1]).Want(http.StatusUnauthorized)
+
+	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "The only login can't be removed")
+	shows(t, is(t, f.post(f.Admin, page+"/idents/"+bob+"_email", ""), http.StatusConflict), "the last login of the user", "disable the user")
+	f.link(f.LogIn(bob, "another password"), "b@x.org")
+	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), `action="`+page+`/idents/b@x.org_email"`)
+	is(t, f.post(f.Admin, page+"/idents/"+ada+"_email", ""), http.StatusNotFound)
+	do("/idents/b@x.org_email", "")
+	if idents := f.account(bob).Idents; len(idents) != 1 || idents[0].UUID != bob+"_email" {
+		t.Errorf("%+v", idents)
+	}
 
 	do("/sessions", "")
 	f.Me(f.User).Want(http.StatusUnauthorized)
@@ -268,11 +291,55 @@ func TestAnAdminDoesNotDeleteThemselvesAsAnObject(t *testing.T) {
 	}
 	remove := func(store, who string) apitest.Reply {
 		t.Helper()
-		path := "/console/objects/" + store + "/object/" + l.uuidOf(who) + "/delete"
+		path := "/console/objects/" + store + "/object/" + l.uuidOf(who)
 		page := is(t, l.get(l.Admin, path), http.StatusOK)
-		return l.post(l.Admin, path, form("revision", regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(page.Text)[1]))
+		return l.post(l.Admin, path+"/delete", form("revision", regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(page.Text)[1]))
 	}
 	shows(t, is(t, remove("Authors", ada), http.StatusConflict), "you may be the last admin")
 	is(t, remove("Authors", bob), http.StatusSeeOther)
 	is(t, remove("Chapters", ada), http.StatusSeeOther)
+}
+
+// A cascade is a deletion, too: of the admin who asks for it, through any number of mappings and objects.
+func TestACascadeDoesNotDeleteTheAdminWhoAsksForIt(t *testing.T) {
+	t.Parallel()
+	l := startLibrary(t, func(o *console.Objects) { o.Stores[2].Users = true })
+	_, err := l.Auth.SetAdmin(t.Context(), l.uuidOf(bob), true)
+	l.Must(err)
+	l.save("Authors", "austen", `{}`)
+	l.save("Authors", "alone", `{}`)
+	l.save("Books", "emma", `{"title":"Emma","author":["austen"]}`)
+	l.save("Books", "other", `{"title":"Other","author":"alone"}`)
+	for i := range 120 { // so that the admin is not among those that are listed
+		l.save("Books", fmt.Sprintf("b%03d", i), `{"title":"B","author":"austen"}`)
+	}
+	l.save("Chapters", l.uuidOf(ada), `{"book":["none","emma"]}`)
+	l.save("Chapters", l.uuidOf(bob), `{"book":"other","_admin":true}`)
+	for _, path := range []string{"Authors/object/austen", "Books/object/emma", "Chapters/object/" + l.uuidOf(ada)} {
+		object := is(t, l.get(l.Admin, "/console/objects/"+path), http.StatusOK)
+		page := is(t, l.get(l.Admin, "/console/objects/"+path+"/delete"), http.StatusOK)
+		shows(t, page, "you may be the last admin", "belfry user")
+		if strings.Contains(page.Text, `name="revision"`) {
+			t.Errorf("%s: the page offers what is refused", path)
+		}
+		revision := regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(object.Text)[1]
+		shows(t, is(t, l.post(l.Admin, "/console/objects/"+path+"/delete", form("revision", revision)), http.StatusConflict), "you may be the last admin")
+		is(t, l.get(l.Admin, "/console/objects/"+path), http.StatusOK)
+	}
+	page := is(t, l.get(l.Admin, "/console/objects/Authors/object/alone/delete"), http.StatusOK)
+	shows(t, page, "2 other objects", "One of them is a user who is an admin", l.uuidOf(bob)+`</a> <span class="tag bad">admin</span>`)
+	leads(t, l.post(l.Admin, "/console/objects/Authors/object/alone/delete", form("revision", regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(page.Text)[1])), "/console/objects/Authors")
+	// More links than are followed: what can't be told is refused.
+	for i := range 5 {
+		var authors []string
+		for k := range 220 {
+			authors = append(authors, fmt.Sprintf("%q", fmt.Sprintf("a%d-%d", i, k)))
+		}
+		l.save("Books", fmt.Sprintf("many%d", i), `{"title":"M","author":[`+strings.Join(authors, ",")+`]}`)
+	}
+	_, err = l.set.Store("Chapters").Update(t.Context(), object.Object{"book": []byte(`["many0","many1","many2","many3","many4"]`)}, store.UpdateOptions{UUID: l.uuidOf(ada)})
+	l.Must(err)
+	shows(t, is(t, l.get(l.Admin, "/console/objects/Authors/object/austen/delete"), http.StatusOK), "more than 1000 objects", "Back to the object")
+	l.save("Chapters", "reader", `{"_admin":true}`)
+	shows(t, is(t, l.get(l.Admin, "/console/objects/Chapters/object/reader/delete"), http.StatusOK), "This user is an admin")
 }

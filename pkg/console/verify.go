@@ -3,20 +3,24 @@ package console
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"belfry/pkg/binary"
+	"belfry/pkg/errs"
 	"belfry/pkg/verify"
 )
 
-// Verifier is what the view Verify needs: it compares copies with what they are copies of, one run at a time.
+// Verifier is what the view Verify needs: it compares copies with what they are copies of, one run at a time, in all processes
+// that share the stores.
 type Verifier interface {
-	// Start starts a run; Conflict while one is in progress. Deep reads the content of every file.
-	Start(ctx context.Context, by string, repair, deep bool) error
-	// Stop ends the run that is in progress, if there is one.
-	Stop()
-	// Last returns the run that is in progress, or else the last one of this process; nil: none.
-	Last() *Verification
+	// Start starts a run; Conflict while one is in progress. Deep reads the content of every file. What makes
+	// the run fail is logged with the attributes of ctx, which ends before.
+	Start(ctx context.Context, by, request string, repair, deep bool) error
+	// Stop ends the run that is in progress, if there is one, in whatever process.
+	Stop(ctx context.Context) error
+	// Last returns the run that is in progress, or else the last one, of all processes; nil: none.
+	Last(ctx context.Context) (*Verification, error)
 }
 
 // Verification is a run of a Verifier.
@@ -28,6 +32,29 @@ type Verification struct {
 	Report       *verify.Report // nil while it is in progress, and after an error
 	Binaries     *binary.Report // nil without binary services
 	Err          error
+	Request      string // the id of the request that started it, under which the log has the cause of Err
+}
+
+// Problem is what people are told of Err; "" for none.
+func (v *Verification) Problem() string {
+	if v.Err == nil {
+		return ""
+	}
+	text := "The server failed during the run."
+	switch message, _ := messageOf(v.Err); errs.KindOf(v.Err) {
+	case errs.Canceled:
+		return message
+	case errs.Internal:
+	default:
+		text = "The run ended early: " + strings.TrimSuffix(message, ".") + "."
+	}
+	if v.Repair {
+		text += " What it had repaired stays repaired."
+	}
+	if v.Request != "" {
+		text += " The log has the cause under the request " + v.Request + "."
+	}
+	return text + " Try again."
 }
 
 // Clean reports whether a run has found no differences.
@@ -78,10 +105,14 @@ func (c *Console) verify(o Verifier) view {
 type verifyView struct{ verifier Verifier }
 
 func (v verifyView) show(r *request) error {
-	if r.Partial() {
-		return r.Fragment("verify", "state", v.verifier.Last())
+	last, err := v.verifier.Last(r.Context())
+	if err != nil {
+		return err
 	}
-	return r.Page("verify", "Verify", v.verifier.Last())
+	if r.Partial() {
+		return r.Fragment("verify", "state", last)
+	}
+	return r.Page("verify", "Verify", last)
 }
 
 func (v verifyView) start(r *request) error {
@@ -90,7 +121,7 @@ func (v verifyView) start(r *request) error {
 		return err
 	}
 	repair, deep := form.Get("repair") == "true", form.Get("deep") == "true"
-	if err := v.verifier.Start(r.Context(), nameOf(r.Session), repair, deep); err != nil {
+	if err := v.verifier.Start(r.Context(), r.name(), r.ID, repair, deep); err != nil {
 		return err
 	}
 	r.Log(slog.LevelInfo, "a verification was started in the console", slog.Bool("repair", repair), slog.Bool("deep", deep), slog.String("actor", r.Session.User.UUID))
@@ -98,6 +129,8 @@ func (v verifyView) start(r *request) error {
 }
 
 func (v verifyView) stop(r *request) error {
-	v.verifier.Stop()
-	return r.Redirect(pathOf("verify"), "The run has been stopped.")
+	if err := v.verifier.Stop(r.Context()); err != nil {
+		return err
+	}
+	return r.Redirect(pathOf("verify"), "The run is being stopped.")
 }

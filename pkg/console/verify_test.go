@@ -20,10 +20,10 @@ type runs struct {
 	stopped int
 }
 
-func (r *runs) Last() *console.Verification { return r.last }
-func (r *runs) Stop()                       { r.stopped++ }
+func (r *runs) Last(context.Context) (*console.Verification, error) { return r.last, nil }
+func (r *runs) Stop(context.Context) error                          { r.stopped++; return nil }
 
-func (r *runs) Start(_ context.Context, by string, repair, deep bool) error {
+func (r *runs) Start(_ context.Context, by, _ string, repair, deep bool) error {
 	if r.last != nil && r.last.Ended.IsZero() {
 		return errs.New(errs.Conflict, "a verification is in progress already")
 	}
@@ -71,13 +71,27 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 		t.Error("a uuid is not escaped, or the page of a run that has ended asks for more")
 	}
 	leads(t, f.post(f.Admin, "/console/verify", "repair=true"), "/console/verify")
-	if want := ada.UUID + " deep," + ada.UUID + " repair"; strings.Join(v.started, ",") != want || v.stopped != 1 {
+	if want := "ada@example.com deep,ada@example.com repair"; strings.Join(v.started, ",") != want || v.stopped != 1 {
 		t.Errorf("%v, stopped %d times", v.started, v.stopped)
 	}
 	done.Report = &verify.Report{}
 	shows(t, is(t, f.get(f.Admin, "/console/verify"), http.StatusOK), "no differences")
-	done.Report, done.Err = nil, errors.New("the disk is full")
-	shows(t, is(t, f.get(f.Admin, "/console/verify"), http.StatusOK), "failed", "the disk is full")
+	// What people are told of an error has no internals; the log has them, under the request.
+	done.Report, done.Request = nil, "r-17"
+	for _, c := range []struct {
+		err   error
+		shows []string
+	}{
+		{errors.New("open /secret/folder: no such file"), []string{"The server failed", "r-17", "Try again"}},
+		{errs.Wrap(errors.New("open /secret/folder"), errs.Unavailable, "the storage of files does not reply"), []string{"ended early: the storage of files does not reply.", "r-17", "stays repaired"}},
+		{errs.New(errs.Canceled, "the run was stopped"), []string{"the run was stopped"}},
+	} {
+		done.Err, done.Repair = c.err, errs.KindOf(c.err) == errs.Unavailable
+		page := is(t, f.get(f.Admin, "/console/verify"), http.StatusOK)
+		if shows(t, page, append(c.shows, "failed")...); strings.Contains(page.Text, "secret") {
+			t.Errorf("%v: the page shows internals", c.err)
+		}
+	}
 }
 
 func TestOnlyAdminsVerify(t *testing.T) {

@@ -19,6 +19,8 @@ import (
 type Workers interface {
 	// Listeners returns the state of all listeners, by name.
 	Listeners(ctx context.Context) ([]Worker, error)
+	// Measured returns the listeners that History has states of, sorted. Neither asks the bus.
+	Measured() []string
 	// History returns the states of a listener in the last hour, the oldest first.
 	History(name string) []Sample
 	// Reset moves a listener to a position in the log, as `belfry listener reset` takes it; Invalid, NotFound.
@@ -58,25 +60,79 @@ func (c *Console) workers(w Workers) view {
 
 type workersView struct{ workers Workers }
 
+// busTime is how long a view waits for the bus.
+const busTime = time.Second
+
+// busContext returns the context of the requests that a view sends to the bus.
+func (r *request) busContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Context(), busTime)
+}
+
+// withoutBus returns what an error of the bus says, where a view shows the rest without it; other errors are returned.
+func (r *request) withoutBus(err error) (problem string, other error) {
+	if err == nil {
+		return "", nil
+	}
+	switch kind := errs.KindOf(err); {
+	case kind == errs.Unavailable:
+		problem, _ = messageOf(err)
+	case kind == errs.Canceled && r.Context().Err() == nil:
+		problem = "the bus does not reply"
+	default:
+		return "", err
+	}
+	r.RecordError(err)
+	return problem, nil
+}
+
 // workerRow is a listener with its lag over time.
 type workerRow struct {
 	Worker
-	Lag spark
+	Lag      spark
+	Measured time.Time // where the bus is unavailable: when the state is of; else zero
+}
+
+// workersPage is what the page of all listeners shows.
+type workersPage struct {
+	Rows    []workerRow
+	Problem string // why the bus could not be asked; the rows are what was measured before
 }
 
 func (v workersView) list(r *request) error {
-	all, err := v.workers.Listeners(r.Context())
-	if err != nil {
+	ctx, cancel := r.busContext()
+	defer cancel()
+	all, err := v.workers.Listeners(ctx)
+	var p workersPage
+	if p.Problem, err = r.withoutBus(err); err != nil {
 		return err
 	}
-	rows := make([]workerRow, len(all))
-	for i, w := range all {
-		rows[i] = workerRow{w, lagLine("lag of "+w.Name, v.workers.History(w.Name))}
+	if p.Problem != "" {
+		for _, name := range v.workers.Measured() {
+			if row, known := v.measured(name); known {
+				p.Rows = append(p.Rows, row)
+			}
+		}
+	} else {
+		for _, w := range all {
+			p.Rows = append(p.Rows, workerRow{Worker: w, Lag: lagLine("lag of "+w.Name, v.workers.History(w.Name))})
+		}
 	}
 	if r.Partial() {
-		return r.Fragment("workers", "listeners", rows)
+		return r.Fragment("workers", "listeners", p)
 	}
-	return r.Page("workers", "Workers and listeners", rows)
+	return r.Page("workers", "Workers and listeners", p)
+}
+
+// measured returns the last state of a listener that was measured, and false without one.
+func (v workersView) measured(name string) (row workerRow, known bool) {
+	history := v.workers.History(name)
+	if len(history) == 0 {
+		return row, false
+	}
+	last := history[len(history)-1]
+	row = workerRow{Lag: lagLine("lag of "+name, history), Measured: last.At}
+	row.Name, row.Worker.Lag, row.Unacked = name, last.Lag, int(last.Unacked) //nolint:gosec // a count
+	return row, true
 }
 
 func (v workersView) one(r *request) error {
@@ -84,20 +140,35 @@ func (v workersView) one(r *request) error {
 	if err != nil {
 		return err
 	}
-	all, err := v.workers.Listeners(r.Context())
-	if err != nil {
+	ctx, cancel := r.busContext()
+	defer cancel()
+	all, err := v.workers.Listeners(ctx)
+	failed := err
+	p := workerPage{Chart: workerChart(v.workers.History(name)).draw(time.Now())}
+	if p.Problem, err = r.withoutBus(err); err != nil {
 		return err
 	}
-	for _, w := range all {
-		if w.Name != name {
-			continue
+	if p.Problem != "" {
+		var known bool
+		if p.workerRow, known = v.measured(name); known {
+			return r.Page("workers_one", name, p)
 		}
-		return r.Page("workers_one", w.Name, struct {
-			Worker
-			Chart drawnChart
-		}{w, workerChart(v.workers.History(name)).draw(time.Now())})
+		return failed
+	}
+	for _, w := range all {
+		if w.Name == name {
+			p.workerRow.Worker = w
+			return r.Page("workers_one", w.Name, p)
+		}
 	}
 	return notFound("there is no listener %s: it has no consumer on the bus", kit.Truncate(name, 100))
+}
+
+// workerPage is what the page of a listener shows.
+type workerPage struct {
+	workerRow
+	Chart   drawnChart
+	Problem string // why the bus could not be asked; the state is what was measured before
 }
 
 // workerChart is the chart of a listener's lag and of its events in flight.
@@ -149,7 +220,9 @@ func (v workersView) letters(r *request) error {
 		}
 		p.First = false
 	}
-	page, more, err := v.workers.Letters(r.Context(), p.Listener, after, lettersPerPage)
+	ctx, cancel := r.busContext()
+	defer cancel()
+	page, more, err := v.workers.Letters(ctx, p.Listener, after, lettersPerPage)
 	if err != nil {
 		return err
 	}
@@ -184,7 +257,9 @@ func (v workersView) letter(r *request) error {
 	if err != nil || id == 0 { // the bus takes 0 for no number
 		return notFound("there is no dead letter of this number")
 	}
-	l, err := v.workers.Letter(r.Context(), id)
+	ctx, cancel := r.busContext()
+	defer cancel()
+	l, err := v.workers.Letter(ctx, id)
 	if err != nil {
 		return err
 	}

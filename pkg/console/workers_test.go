@@ -21,11 +21,23 @@ type listeners struct {
 	letters map[uint64]*deadletter.Letter
 	done    []string
 	failing error
+	hangs   bool // the bus does not reply
 }
 
-func (l *listeners) Listeners(context.Context) ([]console.Worker, error) { return l.all, l.failing }
+func (l *listeners) Listeners(ctx context.Context) ([]console.Worker, error) {
+	if l.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return l.all, l.failing
+}
 
-func (l *listeners) History(string) []console.Sample {
+func (l *listeners) Measured() []string { return []string{"mapping"} }
+
+func (l *listeners) History(name string) []console.Sample {
+	if name != "mapping" {
+		return nil
+	}
 	now := time.Now()
 	return []console.Sample{{At: now.Add(-30 * time.Minute), Lag: 4, Unacked: 1}, {At: now.Add(-15 * time.Minute), Lag: 1200}, {At: now, Lag: 7, Unacked: 3}}
 }
@@ -113,7 +125,18 @@ func TestWorkersAndDeadLettersAreShown(t *testing.T) {
 		is(t, f.get(f.Admin, path), status)
 	}
 	l.failing = errs.New(errs.Unavailable, "the bus is unavailable")
-	shows(t, is(t, f.get(f.Admin, "/console/workers"), http.StatusServiceUnavailable), "the bus is unavailable")
+	for range 2 {
+		for _, path := range []string{"/console/workers", "/console/workers/mapping"} {
+			r := is(t, f.get(f.Admin, path), http.StatusOK)
+			shows(t, r, "can't be read:</strong> the bus ", "easured", ">7<")
+			if strings.Contains(r.Text, "/reset") || strings.Contains(r.Text, "1234") {
+				t.Errorf("%s shows what only the bus knows", path)
+			}
+		}
+		shows(t, is(t, f.get(f.Admin, "/console/workers", "Hx-Request", "true"), http.StatusOK), "can't be read:</strong> the bus ")
+		is(t, f.get(f.Admin, "/console/workers/mail"), http.StatusServiceUnavailable)
+		l.failing, l.hangs = nil, true // until the page gives up
+	}
 }
 
 func TestOnlyAdminsActOnListeners(t *testing.T) {

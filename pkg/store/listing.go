@@ -12,7 +12,8 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// What one list under a rule reads at most to fill its page, besides the page.
+// What one list reads at most to fill its page: a rule, or a filter by more of a text than its index has, can leave out
+// many objects.
 const (
 	maxListReads = 5000
 	maxReadBytes = MaxPageBytes
@@ -111,7 +112,8 @@ func (l *listing) page(ctx context.Context) (List, error) {
 			}
 			return list, nil
 		}
-		if l.each && (l.reads >= maxListReads || l.bytes >= maxReadBytes) {
+		enough := l.reads >= maxListReads || l.bytes >= maxReadBytes
+		if enough && (l.each || slices.ContainsFunc(l.readers, (*reader).mayHaveMore)) {
 			return l.continued(list), nil
 		}
 		next, err := l.next(ctx, len(list.Objects))
@@ -195,10 +197,10 @@ func (l *listing) pop(record driver.Record) {
 // next page; when many are denied, more at once cost less.
 func (l *listing) fetchSize(objects int) int {
 	switch {
-	case !l.each:
-		return l.limit - objects
 	case l.reads > l.limit:
 		return MaxPage
+	case !l.each:
+		return l.limit - objects
 	default:
 		return l.limit + 1
 	}

@@ -2,35 +2,14 @@ package browser
 
 import (
 	"errors"
-	"regexp"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"belfry/test/process"
 )
-
-var firstLink = regexp.MustCompile(`http://\S+(/console/first\?token=\S+)`)
-
-// testFirst makes the first admin by the link that a belfry prints on an empty folder.
-func (f *fixture) testFirst(t *testing.T) {
-	link := firstLink.FindStringSubmatch(f.server.Banner)
-	if link == nil {
-		t.Fatalf("no link for the first admin:\n%s", f.server.Banner)
-	}
-	f.open(t, link[1])
-	f.good(t, "console-first")
-	f.fill(t, "#login", address)
-	f.fill(t, "#password", password)
-	f.press(t, "Make me the admin")
-	f.at(t, "/console/objects")
-	f.shows(t, "You are the first admin of this belfry.")
-	f.press(t, "Log out")
-	f.at(t, "/console/login")
-	f.open(t, link[1])
-	f.shows(t, "the link is wrong, was used, or has expired")
-	if _, token, _ := strings.Cut(link[1], "="); strings.Contains(f.server.Log(), token) {
-		t.Error("the log has the token")
-	}
-	f.good(t, "console-first-used")
-}
 
 // testUsers finds a user, and does what admins do with them.
 func (f *fixture) testUsers(t *testing.T) {
@@ -42,11 +21,12 @@ func (f *fixture) testUsers(t *testing.T) {
 	f.fill(t, "#q", "BOB@example.com")
 	f.press(t, "Find")
 	f.shows(t, "bob@example.com_email")
+	f.good(t, "console-user")
 	f.press(t, "Make an API key")
 	f.fill(t, "#key-name", "backup")
 	f.press(t, "Make the key")
 	f.shows(t, "it is not shown again")
-	f.good(t, "console-user")
+	f.good(t, "console-user-key")
 	for _, step := range []struct{ open, press, shows string }{
 		{"Make an admin…", "Make the user an admin", "The user is an admin."},
 		{"No admin any more…", "Take away the rights of an admin", "The user is no admin any more."},
@@ -75,6 +55,7 @@ func (f *fixture) testUsers(t *testing.T) {
 // testSystem waits for the charts, which renew themselves unless somebody reads them.
 func (f *fixture) testSystem(t *testing.T) {
 	f.open(t, "/console/system")
+	f.shows(t, "all parts work")
 	f.shows(t, "postValidation: true")
 	f.until(t, func() error {
 		drawn, err := attempt[bool](f, `document.querySelectorAll("#charts svg.plot polyline").length > 0`)
@@ -83,7 +64,58 @@ func (f *fixture) testSystem(t *testing.T) {
 		}
 		return err
 	})
+	f.good(t, "console-system")
 	f.click(t, "#charts figure:first-of-type summary")
 	f.shows(t, "Median")
-	f.good(t, "console-system-charts")
+}
+
+// testEndOfRights ends the session, and takes away the rights of the admin, while pages are open. Nothing that they showed
+// is left, also not for who goes back.
+func (f *fixture) testEndOfRights(t *testing.T) {
+	live := func() {
+		t.Helper()
+		f.open(t, "/console/live")
+		f.press(t, "From the oldest event")
+		f.shows(t, "emma")
+	}
+	logIn := func(at string) {
+		t.Helper()
+		f.fill(t, "#login", address)
+		f.fill(t, "#password", password)
+		f.press(t, "Log in")
+		f.at(t, at)
+	}
+	user := func(args ...string) {
+		t.Helper()
+		args = append(append([]string{"user"}, args...), "--config", filepath.Join(f.folder, "belfry.yaml"))
+		if out, errOut, code, err := process.Run(process.Commands(t), args...); err != nil || code != 0 {
+			t.Fatalf("belfry %v: %d %v %s%s", args, code, err, out, errOut)
+		}
+	}
+	f.open(t, "/console/objects/Books")
+	f.shows(t, "Persuasion")
+	f.press(t, "Log out")
+	f.at(t, "/console/login")
+	f.run(t, chromedp.NavigateBack())
+	f.shows(t, "E-mail address")
+	if text := f.text(t); strings.Contains(text, "Persuasion") {
+		t.Errorf("the way back shows objects: %s", text)
+	}
+	logIn("/console/objects/Books")
+
+	// Another tab logs out.
+	live()
+	evaluate[bool](t, f, `fetch("/auth/logout", {method: "POST"}).then(() => true)`, chromedp.EvalAwaitPromise)
+	f.at(t, "/console/login?next=%2Fconsole%2Flive")
+	logIn("/console/live")
+
+	live()
+	user("admin", address, "--revoke")
+	f.shows(t, "not an admin")
+	user("admin", address)
+	live()
+	user("disable", address)
+	f.at(t, "/console/login?next=%2Fconsole%2Flive")
+	user("enable", address)
+	logIn("/console/live")
 }

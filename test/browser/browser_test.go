@@ -2,7 +2,6 @@
 package browser
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -17,7 +16,7 @@ const (
 // A part that needs other objects makes them, in stores or under names of its own.
 func TestPages(t *testing.T) {
 	f := start(t)
-	if !t.Run("the first admin", f.testFirst) {
+	if !t.Run("first hour", f.testFirstHour) {
 		return
 	}
 	f.fillStores(t)
@@ -26,6 +25,7 @@ func TestPages(t *testing.T) {
 		run  func(*testing.T)
 	}{
 		{"web example", f.testWebExample},
+		{"MongoDB", f.testMongoDB},
 		{"application", f.testApplication},
 		{"login", f.testLogin},
 		{"views", f.testViews},
@@ -33,9 +33,8 @@ func TestPages(t *testing.T) {
 		{"users", f.testUsers},
 		{"system", f.testSystem},
 		{"api", f.testAPI},
-		{"workers", f.testWorkers},
-		{"verify", f.testVerify},
 		{"live", f.testLive},
+		{"end of rights", f.testEndOfRights},
 		{"pages", f.testPages},
 	} {
 		if !t.Run(part.name, part.run) && part.name == "login" {
@@ -43,18 +42,27 @@ func TestPages(t *testing.T) {
 		}
 		f.checkComplaints(t)
 	}
+	f.checkPictures(t)
 }
 
 // fillStores creates what the pages show.
 func (f *fixture) fillStores(t *testing.T) {
 	t.Helper()
-	f.request(t, "POST", "/authors", `{"uuid":"lovelace","name":"Ada Lovelace"}`, nil)
-	f.request(t, "POST", "/authors", `{"uuid":"austen","name":"Jane Austen"}`, nil)
-	for i, title := range []string{"Sense and Sensibility", "Pride and Prejudice", "Mansfield Park", "Emma", "Persuasion"} {
-		f.request(t, "POST", "/books", fmt.Sprintf(`{"uuid":"austen-%d","author":"austen","title":%q,"year":%d}`, i+1, title, 1811+i), nil)
+	for _, o := range []struct{ path, body string }{
+		{"/authors", `{"uuid":"lovelace","name":"Ada Lovelace"}`},
+		{"/books", `{"uuid":"sense-and-sensibility","author":"austen","title":"Sense and Sensibility","year":1811}`},
+		{"/books", `{"uuid":"pride-and-prejudice","author":"austen","title":"Pride and Prejudice","year":1813}`},
+		{"/books", `{"uuid":"mansfield-park","author":"austen","title":"Mansfield Park","year":1814}`},
+		{"/books", `{"uuid":"emma","author":"austen","title":"Emma","year":1815}`},
+		{"/books", `{"uuid":"persuasion","author":"austen","title":"Persuasion","year":1817}`},
+		{"/books", `{"uuid":"notes","author":"lovelace","title":"Notes on the Analytical Engine","year":1843}`},
+		{"/reviews", `{"uuid":"scott-1816","book":"emma","stars":5,"text":"A style of novel that has arisen almost in our own times"}`},
+	} {
+		f.request(t, "POST", o.path, o.body, nil)
 	}
-	f.request(t, "POST", "/books", `{"uuid":"notes","author":"lovelace","title":"Notes on the Analytical Engine","year":1843}`, nil)
-	f.request(t, "POST", "/auth/email", `{"register":true,"login":"bob@example.com","password":"another password"}`, nil)
+	f.request(t, "PUT", "/binary/upload/Books/emma/covers/add", "a cover", nil, "Content-Type", "image/jpeg", "Content-Disposition", `attachment; filename="cover.jpg"`)
+	f.request(t, "POST", "/auth/email", `{"register":true,"login":"bob@example.com","password":"another password"}`, nil,
+		"User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
 }
 
 // testLogin logs in as an admin.
@@ -75,27 +83,4 @@ func (f *fixture) testLogin(t *testing.T) {
 	f.fill(t, "#password", password)
 	f.run(t, chromedp.SendKeys(chromedp.CSS("#password"), "\r"))
 	f.at(t, "/console/objects")
-}
-
-// testViews looks at each page that only shows something.
-func (f *fixture) testViews(t *testing.T) {
-	for _, page := range []struct{ name, path, shows string }{
-		{"console-objects", "/console/objects", "Books"},
-		{"console-list", "/console/objects/Books?filter=author+%3D%3D+%22austen%22&sort=year", "Persuasion"},
-		{"console-refused-list", "/console/objects/Books?filter=pages+%3D%3D+1", "can't be shown"},
-		{"console-new", "/console/objects/Books/new", "schema"},
-		{"console-author", "/console/objects/Authors/object/austen", "Copies of Books"},
-		{"console-delete", "/console/objects/Authors/object/austen/delete", "5 other objects"},
-		{"console-api", "/console/api", "List the ways to log in"},
-		{"console-nothing", "/console/nothing", "no page"},
-		{"console-users", "/console/users", "bob@example.com_email"},
-		{"console-users-new", "/console/users/new", "Who is it?"},
-		{"console-system", "/console/system", "all parts work"},
-	} {
-		t.Run(page.name, func(t *testing.T) {
-			f.open(t, page.path)
-			f.shows(t, page.shows)
-			f.good(t, page.name)
-		})
-	}
 }

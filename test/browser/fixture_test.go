@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"iter"
@@ -26,34 +25,33 @@ import (
 	"belfry/test/process"
 )
 
-var (
-	screenshots = flag.String("screenshots", "", "the folder to write pictures of the pages to")
-	variants    = flag.Bool("variants", false, "also write pictures of the pages in dark mode and on small screens")
-)
-
 // patience is how long a page may take. Most need a tenth of a second; a busy machine needs more.
 const patience = time.Minute
 
-// fixture is the one browser and the one belfry of this package. Tests are its subtests, in their order: what one
+// fixture is a belfry and a tab of the one browser of this package. Tests are its subtests, in their order: what one
 // leaves, the next finds.
 type fixture struct {
-	URL    string
-	server *process.Server
-	config string
-	data   string
-	tab    context.Context
-	axe    string // the script
+	URL       string
+	server    *process.Server
+	top       *testing.T // whose end is the end of the processes
+	folder    string     // of the configuration and the data
+	backend   string     // added to the configuration that serveStores writes
+	worksOnly bool       // pages are not checked for what axe finds and how they look
+	tab       context.Context
+	axe       string          // the script
+	turned    bool            // see looks
+	pictures  map[string]bool // that docs show: whether they have been taken
 
 	mu         sync.Mutex
 	complaints []string // of the browser, since the last check
 }
 
+// start starts the browser, and a belfry on an empty folder.
 func start(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{config: "testdata/belfry.yaml"}
-	f.data = t.TempDir()
-	f.server = process.Serve(t, f.config, "--data", f.data)
-	f.URL = f.server.URL
+	f := &fixture{top: t, folder: t.TempDir(), pictures: picturesOfDocs(t)}
+	f.write(t, "belfry.yaml", []byte("listen: 127.0.0.1:0\nbus: {listen: \"127.0.0.1:0\"}\n"))
+	f.serve(t)
 	script, err := os.ReadFile(filepath.Join(backing.NPM(t, "test/servers/axe"), "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +60,18 @@ func start(t *testing.T) *fixture {
 	f.tab = openBrowser(t)
 	go f.listen(chromedp.Console(f.tab))
 	return f
+}
+
+// openTab opens a tab with cookies of its own: cookies are for a host, whatever the port is.
+func (f *fixture) openTab(t *testing.T, browser context.Context) {
+	t.Helper()
+	tab, closeTab := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	t.Cleanup(closeTab)
+	if err := chromedp.Do(tab); err != nil {
+		t.Fatal(err)
+	}
+	f.tab = tab
+	go f.listen(chromedp.Console(tab))
 }
 
 // openBrowser starts a Chromium that reaches nothing outside of this machine, and returns its tab.
@@ -219,13 +229,13 @@ func (f *fixture) until(t *testing.T, right func() error) {
 }
 
 // screen sets size and color scheme.
-func (f *fixture) screen(t *testing.T, width int64, scheme string) {
+func (f *fixture) screen(t *testing.T, l look) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(f.tab, patience)
 	defer cancel()
-	_, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1, Mobile: width < 600})
+	_, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.width, Height: 900, DeviceScaleFactor: 1, Mobile: l.width < 600})
 	if err == nil {
-		_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+		_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}}})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -234,46 +244,43 @@ func (f *fixture) screen(t *testing.T, width int64, scheme string) {
 	evaluate[bool](t, f, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, chromedp.EvalAwaitPromise)
 }
 
-// picture writes a picture of the page that docs show, if the flag asks for it.
-func (f *fixture) picture(t *testing.T, name string) {
-	t.Helper()
-	if *screenshots == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(f.tab, patience)
-	defer cancel()
-	take := chromedp.CaptureScreenshot() // what a screen shows
-	if *variants {
-		take = chromedp.FullScreenshot(100)
-	}
-	png, err := chromedp.Run(ctx, take)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o644); err != nil {
-		t.Fatal(err)
-	}
+// look is a size of the screen and a color scheme.
+type look struct {
+	width  int64
+	scheme string
 }
 
-// good checks the page that is open: in light and dark and on a small screen axe finds nothing serious, nothing
-// sticks out, and the browser has no complaint. It leaves a wide, light screen.
+// wide is how parts of the test find the screen.
+var wide = look{1280, "light"}
+
+// looks returns the looks in which the next page is checked: a small and a wide screen, one dark and one light, with the
+// next page the other way round. What pages have in common is so checked in all four; every page is where pictures are
+// taken.
+func (f *fixture) looks() []look {
+	if *screenshots != "" || *variants != "" {
+		return []look{{360, "dark"}, {360, "light"}, {1280, "dark"}, {1280, "light"}}
+	}
+	if f.turned = !f.turned; f.turned {
+		return []look{{360, "dark"}, {1280, "light"}}
+	}
+	return []look{{360, "light"}, {1280, "dark"}}
+}
+
+// good checks the page that is open: axe finds nothing serious, nothing sticks out, and the browser has no complaint.
+// It leaves a wide, light screen.
 func (f *fixture) good(t *testing.T, name string) {
 	t.Helper()
-	for _, v := range []struct {
-		width  int64
-		scheme string
-	}{{360, "dark"}, {360, "light"}, {1280, "dark"}, {1280, "light"}} {
-		f.screen(t, v.width, v.scheme)
-		f.accessible(t, fmt.Sprintf("%s, %s at %d", name, v.scheme, v.width))
-		if is := evaluate[int64](t, f, `document.documentElement.scrollWidth`); is > v.width {
-			t.Errorf("%s is %d wide on a screen of %d", name, is, v.width)
+	if !f.worksOnly {
+		for _, l := range f.looks() {
+			f.screen(t, l)
+			f.accessible(t, fmt.Sprintf("%s, %s at %d", name, l.scheme, l.width))
+			if is := evaluate[int64](t, f, `document.documentElement.scrollWidth`); is > l.width {
+				t.Errorf("%s is %d wide on a screen of %d", name, is, l.width)
+			}
+			f.variant(t, fmt.Sprintf("%s-%d-%s", name, l.width, l.scheme))
 		}
-		switch {
-		case v.width == 1280 && v.scheme == "light":
-			f.picture(t, name)
-		case *variants:
-			f.picture(t, fmt.Sprintf("%s-%d-%s", name, v.width, v.scheme))
-		}
+		f.screen(t, wide)
+		f.picture(t, name)
 	}
 	f.checkComplaints(t)
 }

@@ -9,28 +9,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// testObjects creates, edits, merges and deletes an object, and adds and removes a file.
+// testObjects edits, merges and deletes an object, and adds and removes a file.
 func (f *fixture) testObjects(t *testing.T) {
-	const editor = "#text"
-	write := func(text string) {
-		t.Helper()
-		f.run(t, chromedp.SetValue(chromedp.CSS(editor), text), chromedp.SendKeys(chromedp.CSS(editor), " "))
-	}
-	f.open(t, "/console/objects/Books")
-	f.press(t, "New object")
-	f.at(t, "/console/objects/Books/new")
-	write(`{"uuid":"lady-susan","author":"austen","year":"soon"}`)
-	f.shows(t, "Not valid.")
-	f.good(t, "console-invalid")
-	write(`{"uuid":"lady-susan","author":"austen","title":"Lady Susan","year":1794}`)
-	f.shows(t, "Valid.")
-	f.press(t, "Create")
-	f.at(t, "/console/objects/Books/object/lady-susan")
-	f.shows(t, "The object has been created.")
-	f.shows(t, "Copied to Authors")
-	f.shows(t, "Store.Saved")
-
-	write(`{"author":"austen","title":"Lady Susan","year":1794,"note":"published in 1871"}`)
+	f.open(t, "/console/objects/Books/object/lady-susan")
+	f.edit(t, `{"author":"austen","title":"Lady Susan","year":1794,"note":"published in 1871"}`)
 	f.shows(t, "Valid.")
 	f.press(t, "Save")
 	f.shows(t, "The object has been saved.")
@@ -38,11 +20,11 @@ func (f *fixture) testObjects(t *testing.T) {
 
 	// Another client changes the object while it is being edited.
 	f.request(t, "PUT", "/books/lady-susan", `{"year":1871}`, nil)
-	write(`{"author":"austen","title":"Lady Susan, a novel","year":1794,"note":"published in 1871"}`)
+	f.edit(t, `{"author":"austen","title":"Lady Susan, a novel","year":1794,"note":"published in 1871"}`)
 	f.press(t, "Save")
 	f.shows(t, "Nothing has been saved.")
 	f.good(t, "console-conflict")
-	write(`{"author":"austen","title":"Lady Susan, a novel","year":1871,"note":"published in 1871"}`)
+	f.edit(t, `{"author":"austen","title":"Lady Susan, a novel","year":1871,"note":"published in 1871"}`)
 	f.press(t, "Save my version")
 	f.shows(t, "The object has been saved.")
 	var book struct {
@@ -66,7 +48,7 @@ func (f *fixture) testObjects(t *testing.T) {
 		t.Errorf("the file is %q", content)
 	}
 	f.shows(t, "Binary.Uploaded")
-	f.good(t, "console-object")
+	f.good(t, "console-object-file")
 
 	f.press(t, "Delete…")
 	f.shows(t, "1 file of the object will be removed.")

@@ -15,24 +15,17 @@ import (
 	"belfry/test/process"
 )
 
-// testWebExample uses examples/web as a user does, on a belfry of its own that serves it, in a tab with cookies of its
-// own: cookies are for a host, whatever the port is.
+// testWebExample uses examples/web as a user does, on a belfry of its own that serves it.
 func (f *fixture) testWebExample(t *testing.T) {
 	folder, err := programs.WebExample()
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.typesAreCurrent(t, folder)
-	w := &fixture{config: filepath.Join(folder, "belfry.yaml"), data: t.TempDir(), axe: f.axe}
-	w.server = process.Serve(t, w.config, "--data", w.data, "--listen", "127.0.0.1:0")
+	w := &fixture{axe: f.axe}
+	w.server = process.Serve(t, filepath.Join(folder, "belfry.yaml"), "--data", t.TempDir(), "--listen", "127.0.0.1:0")
 	w.URL = w.server.URL
-	tab, closeTab := chromedp.NewContext(f.tab, chromedp.WithNewBrowserContext())
-	t.Cleanup(closeTab)
-	w.tab = tab
-	if err := chromedp.Do(tab); err != nil {
-		t.Fatal(err)
-	}
-	go w.listen(chromedp.Console(tab))
+	w.openTab(t, f.tab)
 
 	w.open(t, "/")
 	w.shows(t, "Log in")

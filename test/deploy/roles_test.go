@@ -113,6 +113,7 @@ func TestRolesInSeparateProcesses(t *testing.T) {
 	if _, resumes := beginning(t, other, id); begins != "ready" || resumes != "ready" {
 		t.Errorf("a stream begins with %s, and resumes at another front with %s", begins, resumes)
 	}
+	w.console(w.belfry, other)
 	if err := other.Stop(); err != nil {
 		t.Error(err)
 	}

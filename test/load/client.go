@@ -39,7 +39,10 @@ func (c *client) do(method, path string, body []byte) (status int, err error) {
 	c.out = append(append(append(append(c.out[:0], method...), ' '), path...), " HTTP/1.1\r\nHost: localhost\r\n"...)
 	c.out = append(c.out, c.header...)
 	if body != nil {
-		c.out = append(c.out, "Content-Type: application/json\r\nContent-Length: "...)
+		if !strings.Contains(c.header, "Content-Type:") {
+			c.out = append(c.out, "Content-Type: application/json\r\n"...)
+		}
+		c.out = append(c.out, "Content-Length: "...)
 		c.out = strconv.AppendInt(c.out, int64(len(body)), 10)
 		c.out = append(c.out, '\r', '\n')
 	}

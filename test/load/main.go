@@ -19,8 +19,8 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry and the limit; the median is reported")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
-	million := flag.Int("million", 1_000_000, "creates before memory is measured again; 0 skips it")
-	only := flag.String("only", "", "run one part: rates, lag, parent, logins, memory, lists, files, listener, backends")
+	million := flag.Int("million", 1_000_000, "creates before memory is measured again, and objects of a store of the console; 0 skips both")
+	only := flag.String("only", "", "run one part: rates, lag, parent, logins, memory, lists, files, listener, backends, console")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -86,6 +86,7 @@ func run(ctx context.Context, rounds, requests, million int, only, profile strin
 		{"files", func() error { return b.files(ctx, rounds) }},
 		{"listener", func() error { return b.listeners(ctx, rounds, 2*requests) }},
 		{"backends", func() error { return b.backends(ctx, requests) }},
+		{"console", func() error { return b.consoleViews(ctx, million) }},
 	} {
 		if only != "" && only != part.name {
 			continue

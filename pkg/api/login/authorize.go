@@ -1,11 +1,8 @@
 package login
 
 import (
-	"bytes"
 	"context"
-	"embed"
 	"errors"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -18,14 +15,16 @@ import (
 
 const (
 	authorizePath = "/auth/authorize"
+	tokenPath     = "/auth/token"
 
 	// requestField is the field of a form that has the request of an application.
 	requestField = "authorize"
 
-	// Parameters of the page that are not the application's: the provider to log in with, and why the
-	// last login failed.
+	// Parameters of the page that are not the application's: the provider to log in with, why the
+	// last login failed, and whether the form registers.
 	providerParameter = "provider"
 	reasonParameter   = "reason"
+	registerParameter = "register"
 )
 
 // authorize begins a login for an application. A site is redirected to the provider that it
@@ -87,15 +86,21 @@ func (h *handler) enterForApplication(x *kit.Exchange, f form, request string) e
 		return err
 	}
 	var session auth.IssuedSession
+	register := false
 	if err == nil {
-		session, err = h.issueCode(x, f, app)
+		if register, err = f.takeBool("register"); err == nil {
+			session, err = h.issueCode(x, f, app, register)
+		}
 	}
-	switch reason := formReasonOf(err); {
+	switch reason := formReasonOf(err, register); {
 	case x.Replied():
 		return nil
 	case err != nil && reason != "":
 		x.Log(slog.LevelInfo, "a login for an application failed", slog.String("reason", reason), slog.String("error", err.Error()))
 		query.Set(reasonParameter, reason)
+		if query.Del(registerParameter); register {
+			query.Set(registerParameter, "true")
+		}
 		redirect(x, http.StatusSeeOther, authorizePath+"?"+query.Encode())
 		return nil
 	}
@@ -103,11 +108,7 @@ func (h *handler) enterForApplication(x *kit.Exchange, f form, request string) e
 	return h.sendToApplication(x, session, err, http.StatusSeeOther)
 }
 
-func (h *handler) issueCode(x *kit.Exchange, f form, app *auth.Application) (session auth.IssuedSession, err error) {
-	register, err := f.takeBool("register")
-	if err != nil {
-		return session, err
-	}
+func (h *handler) issueCode(x *kit.Exchange, f form, app *auth.Application, register bool) (session auth.IssuedSession, err error) {
 	c, err := credentials(f)
 	if err != nil {
 		return session, err
@@ -133,13 +134,15 @@ func (h *handler) issueCode(x *kit.Exchange, f form, app *auth.Application) (ses
 
 // formReasonOf is the reason why a login failed that the user can mend on the page; "" for
 // others, which are reported to the application.
-func formReasonOf(err error) string {
+func formReasonOf(err error, register bool) string {
 	var protocol *auth.ProtocolError
 	if err == nil || errors.As(err, &protocol) || errors.Is(err, auth.ErrDisabled) {
 		return ""
 	}
 	switch errs.KindOf(err) {
-	case errs.NotFound, errs.Denied, errs.Exists:
+	case errs.Exists:
+		return "taken"
+	case errs.NotFound, errs.Denied:
 		return "denied"
 	case errs.Limited:
 		return "limited"
@@ -190,30 +193,30 @@ func protocolErrorOf(err error) (code, description string) {
 	return "server_error", "the login failed: the log of the server says why"
 }
 
-//go:embed authorize.html
-var pages embed.FS
-
-// loginPage is what the page that asks for a login shows.
-type loginPage struct {
-	Host        string // of belfry
+// AuthorizePage is what the page that asks for a login shows.
+type AuthorizePage struct {
 	Application string // the configured redirect
 	Native      bool
-	Email       bool
 	Request     string // the application's request as a query
-	Providers   []providerLink
-	Problem     string
+	Register    bool   // the form registers
+
+	LoginURL, RegisterURL string            // the page with the one and the other form; "" where there is no registration at once
+	Providers             map[string]string // URLs by name
+	Reason, Message       string            // of the last failure
 }
 
-type providerLink struct{ Name, URL string }
-
-// problems says why the last login failed; other values of the parameter show nothing.
-func problemText(reason string) string {
-	switch reason {
-	case "denied":
+// problemText says why the last login failed; other values of the parameter show nothing.
+func problemText(reason string, register bool) string {
+	switch {
+	case reason == "denied":
 		return "The address or the password is wrong."
-	case "limited":
+	case reason == "limited":
 		return "There were too many attempts. Try again later."
-	case "invalid":
+	case reason == "taken":
+		return "This address belongs to an account already: log in."
+	case reason == "invalid" && register:
+		return "Check the address, and choose a password of at least 8 characters."
+	case reason == "invalid":
 		return "Enter an address and a password."
 	}
 	return ""
@@ -221,27 +224,32 @@ func problemText(reason string) string {
 
 // askForLogin shows the page that asks whether, and how, to log in for an application.
 func (h *handler) askForLogin(x *kit.Exchange, app *auth.Application, query url.Values) error {
-	page := loginPage{Host: hostOf(h.service.BaseURL()), Application: app.Name, Native: app.Native(), Email: h.service.EmailEnabled(), Problem: problemText(query.Get(reasonParameter))}
-	query.Del(providerParameter)
-	query.Del(reasonParameter)
-	page.Request = query.Encode()
-	for _, name := range h.service.ProviderNames() {
-		page.Providers = append(page.Providers, providerLink{name, authorizePath + "?" + page.Request + "&" + providerParameter + "=" + url.QueryEscape(name)})
+	page := AuthorizePage{Application: app.Name, Native: app.Native(), Register: query.Get(registerParameter) == "true", Providers: map[string]string{}}
+	if page.Message = problemText(query.Get(reasonParameter), page.Register); page.Message != "" {
+		page.Reason = query.Get(reasonParameter)
 	}
-	t, err := template.ParseFS(pages, "authorize.html")
+	for _, own := range []string{providerParameter, reasonParameter, registerParameter} {
+		query.Del(own)
+	}
+	page.Request = query.Encode()
+	page.LoginURL = authorizePath + "?" + page.Request
+	if h.service.EmailEnabled() && !h.service.ValidatesFirst() {
+		page.RegisterURL = page.LoginURL + "&" + registerParameter + "=true"
+	}
+	page.Register = page.Register && page.RegisterURL != ""
+	for _, name := range h.service.ProviderNames() {
+		page.Providers[name] = page.LoginURL + "&" + providerParameter + "=" + url.QueryEscape(name)
+	}
+	body, err := h.authorizePage(page)
 	if err != nil {
 		return err
 	}
-	var body bytes.Buffer
-	if err := t.Execute(&body, page); err != nil {
-		return err
-	}
 	// Browsers hold redirects after a form to form-action as well.
-	x.SetHeader("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src data:; form-action 'self' "+actionSource(app)+"; frame-ancestors 'none'; base-uri 'none'")
+	x.SetHeader("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' "+actionSource(app)+"; frame-ancestors 'none'; base-uri 'none'")
 	x.SetHeader("X-Frame-Options", "DENY")
 	x.SetHeader("Referrer-Policy", "same-origin")
 	x.SetHeader("Cache-Control", kit.NoStore)
-	x.Send(http.StatusOK, "text/html; charset=utf-8", body.Bytes())
+	x.Send(http.StatusOK, "text/html; charset=utf-8", body)
 	return nil
 }
 

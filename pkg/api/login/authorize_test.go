@@ -194,8 +194,8 @@ func TestThePageOfALogin(t *testing.T) {
 	for redirect, action := range map[string]string{site: "https://app.example.net", program: "com.example.app:", loopback: "http:"} {
 		hostile := asking(redirect, "state", `"><script>alert(1)</script>`)
 		r := f.Do("GET", "/auth/authorize?"+hostile.Encode(), "").Want(200).HasHeader("Cache-Control", "no-store").HasHeader("X-Frame-Options", "DENY")
-		r.HasHeader("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src data:; form-action 'self' "+action+"; frame-ancestors 'none'; base-uri 'none'")
-		if strings.Contains(r.Text, "<script") || !strings.Contains(r.Text, "Continue with github") {
+		r.HasHeader("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' "+action+"; frame-ancestors 'none'; base-uri 'none'")
+		if strings.Contains(r.Text, "<script") || !strings.Contains(r.Text, "Continue with GitHub") {
 			t.Errorf("the page: %s", r.Text)
 		}
 	}
@@ -203,6 +203,7 @@ func TestThePageOfALogin(t *testing.T) {
 	if !strings.Contains(r.Text, "The address or the password is wrong") {
 		t.Errorf("the page: %s", r.Text)
 	}
+	f.Do("GET", "/auth/pages.css", "").Want(200) // also without the other pages
 	if r := f.Do("GET", "/auth/authorize?"+asking(site, "reason", "<b>SECRET").Encode(), "").Want(200); strings.Contains(r.Text, "SECRET") {
 		t.Errorf("the page: %s", r.Text)
 	}
@@ -351,4 +352,57 @@ func TestAnAPIKeyLogsInForNoApplication(t *testing.T) {
 		t.Errorf("a form with a key leads to %s", to)
 	}
 	exchange(f, code, site).Want(http.StatusOK)
+}
+
+// A registration where it takes no mail ends with a code, as a login does.
+func TestAnApplicationRegistersWithACode(t *testing.T) {
+	f := startApplications(t)
+	q := asking(site)
+	page := f.Do("GET", "/auth/authorize?"+q.Encode(), "").Want(200)
+	if !strings.Contains(page.Text, "register=true") || strings.Contains(page.Text, `name="register"`) {
+		t.Errorf("the page has no link to register, or registers: %s", page.Text)
+	}
+	q.Set("register", "true")
+	page = f.Do("GET", "/auth/authorize?"+q.Encode(), "").Want(200)
+	if !strings.Contains(page.Text, `name="register" value="true"`) || !strings.Contains(page.Text, "new-password") {
+		t.Errorf("the page does not register: %s", page.Text)
+	}
+	register := func(password string) apitest.Reply {
+		form := url.Values{"authorize": {asking(site).Encode()}, "login": {"ada@example.com"}, "password": {password}, "register": {"true"}}
+		return f.Do("POST", "/auth/email", form.Encode(), "Content-Type", "", "Content-Type", formType).Want(303)
+	}
+	for _, c := range []struct{ password, reason, text string }{{"short", "invalid", "choose a password of at least 8 characters"}, {"a fine password", "", ""}, {"a fine password", "taken", "belongs to an account already"}} {
+		r := register(c.password)
+		if c.reason == "" {
+			code := landed(t, r, site).Get("code")
+			exchange(f, code, site).Want(200)
+			continue
+		}
+		to := r.Header.Get("Location")
+		if u, err := url.Parse(to); err != nil || u.Path != "/auth/authorize" || u.Query().Get("reason") != c.reason || u.Query().Get("register") != "true" {
+			t.Fatalf("%s: to %s", c.reason, to)
+		}
+		if page := f.Do("GET", to, "").Want(200); !strings.Contains(page.Text, c.text) || !strings.Contains(page.Text, `name="register" value="true"`) {
+			t.Errorf("%s: %s", c.reason, page.Text)
+		}
+	}
+	first := startApplications(t, func(o *auth.Options) { o.Email.PostValidation = false })
+	if page := first.Do("GET", "/auth/authorize?"+q.Encode(), "").Want(200); strings.Contains(page.Text, `name="register"`) || strings.Contains(page.Text, "register=true") {
+		t.Errorf("a registration that begins with a mail can't end with a code: %s", page.Text)
+	}
+}
+
+// RFC 8414: an issuer is an https URL, and what the document says is what there is.
+func TestTheMetadataOfTheAuthorizationServer(t *testing.T) {
+	const path = "/.well-known/oauth-authorization-server"
+	startApplications(t).Do("GET", path, "").Want(404)
+	apitest.StartLogin(t, 1, func(o *auth.Options) { o.BaseURL = "https://belfry.example.org" })[0].Do("GET", path, "").Want(404)
+	startApplications(t, func(o *auth.Options) { o.BaseURL = "https://belfry.example.org/below" }).Do("GET", path, "").Want(404)
+	f := startApplications(t, func(o *auth.Options) { o.BaseURL = "https://belfry.example.org" })
+	r := f.Do("GET", path, "").Want(200).HasHeader("Content-Type", "application/json")
+	const want = `{"issuer":"https://belfry.example.org","authorization_endpoint":"https://belfry.example.org/auth/authorize","token_endpoint":"https://belfry.example.org/auth/token",` +
+		`"response_types_supported":["code"],"response_modes_supported":["query"],"grant_types_supported":["authorization_code"],"token_endpoint_auth_methods_supported":["none"],"code_challenge_methods_supported":["S256"]}`
+	if r.Text != want {
+		t.Errorf("%s", r.Text)
+	}
 }

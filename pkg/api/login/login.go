@@ -18,6 +18,9 @@ type Options struct {
 	// Redirect targets of browsers: URLs, or paths on this host.
 	Success, Failure, Register, Recovery string
 
+	// AuthorizePage renders the page that asks for a login for an application.
+	AuthorizePage func(AuthorizePage) ([]byte, error)
+
 	// TrustedOrigins may change state besides the origins of the redirect
 	// targets and of the service's base URL.
 	TrustedOrigins []string
@@ -36,6 +39,8 @@ type handler struct {
 	cookies cookies
 
 	success, failure, register, recovery string
+
+	authorizePage func(AuthorizePage) ([]byte, error)
 }
 
 // Mount adds the routes below /auth.
@@ -43,6 +48,7 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	h := &handler{
 		service: o.Service, calls: calls, origins: origins, cookies: cookiesFor(o.Service.BaseURL()),
 		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery,
+		authorizePage: o.AuthorizePage,
 	}
 	r.HandleGet("/auth", h.providers)
 	r.HandleGet("/auth/me", calls.Limit(kit.Read, h.me))
@@ -68,7 +74,8 @@ func Mount(r *kit.Router, calls *kit.Calls, origins *kit.Origins, o Options) {
 	r.Handle(http.MethodGet, auth.CallbackPath, h.callback)
 	if h.service.HasApplications() {
 		r.Handle(http.MethodGet, authorizePath, h.authorize)
-		r.Handle(http.MethodPost, "/auth/token", h.token)
+		r.Handle(http.MethodPost, tokenPath, h.token)
+		mountMetadata(r, h.service.BaseURL())
 	}
 }
 

@@ -52,6 +52,17 @@ func (s *Sessions) Issue(x *kit.Exchange, session auth.IssuedSession) {
 	s.cookies.setSession(x, session)
 }
 
+// SetCookie sets a cookie with the attributes that the cookie of a session has, for an age in seconds; a negative one
+// removes it.
+func (s *Sessions) SetCookie(x *kit.Exchange, name, value string, age int) {
+	s.cookies.set(x, name, value, age)
+}
+
+// Cookie returns the value of a cookie that SetCookie has set, "" for none.
+func (s *Sessions) Cookie(x *kit.Exchange, name string) string {
+	return s.cookies.value(x.Request, name)
+}
+
 // Forget removes the cookie of a session.
 func (s *Sessions) Forget(x *kit.Exchange) { s.cookies.removeSession(x) }
 

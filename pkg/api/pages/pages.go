@@ -21,6 +21,7 @@ const (
 	registerPage  = "register"
 	recoveryPage  = "recovery"
 	failedPage    = "failed"
+	authorizePage = "authorize" // its route is one of package login
 )
 
 // stylePath is the route of the style sheet. No provider can have this name.
@@ -46,25 +47,42 @@ type handler struct {
 
 // Mount adds the routes of the pages.
 func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
+	if len(o.Paths) > 0 || service.HasApplications() {
+		r.HandleGetPage(stylePath, kit.Fixed("text/css; charset=utf-8", o.Templates.style))
+	}
 	if len(o.Paths) == 0 {
 		return
 	}
 	h := &handler{
-		calls: calls, templates: o.Templates, stores: o.Stores,
-		base: View{
-			Host: hostOf(service.BaseURL()), Style: stylePath, Links: o.Links, Actions: actions(service.EmailEnabled()),
-			AddressFirst: service.ValidatesFirst(),
-		},
+		calls: calls, templates: o.Templates, stores: o.Stores, base: baseView(service, o.Links),
 		policy: "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action " + formTargets(o.Redirects) +
 			"; frame-ancestors 'none'; base-uri 'none'",
-	}
-	for _, name := range service.ProviderNames() {
-		h.base.Providers = append(h.base.Providers, Provider{name, title(name), "/auth/" + name})
 	}
 	for name, path := range o.Paths {
 		r.HandleGetPage(path, calls.Limit(kit.Read, func(x *kit.Exchange) error { return h.page(x, name) }))
 	}
-	r.HandleGetPage(stylePath, kit.Fixed("text/css; charset=utf-8", o.Templates.style))
+}
+
+// baseView is the view of a page for nobody.
+func baseView(service *auth.Service, links Links) View {
+	v := View{
+		Host: hostOf(service.BaseURL()), Style: stylePath, Links: links, Actions: actions(service.EmailEnabled()),
+		AddressFirst: service.ValidatesFirst(),
+	}
+	for _, name := range service.ProviderNames() {
+		v.Providers = append(v.Providers, Provider{name, title(name), "/auth/" + name})
+	}
+	return v
+}
+
+// Authorize returns the page that asks for a login for an application. urls are those of the providers.
+func (o Options) Authorize(service *auth.Service, app Application, urls map[string]string, reason, message string) ([]byte, error) {
+	v := baseView(service, o.Links)
+	v.Application, v.Reason, v.Message = app, reason, message
+	for i := range v.Providers {
+		v.Providers[i].URL = urls[v.Providers[i].Name]
+	}
+	return o.Templates.render(authorizePage, v)
 }
 
 // page replies with a page. Its URL may have the token of a mail, so nothing may store the

@@ -109,15 +109,18 @@ func TestAFolderReplacesTemplatesFileByFile(t *testing.T) {
 		return folder
 	}
 	templates, err := pages.Load(write(map[string]string{
-		"login.html":  `{{define "title"}}Enter{{end}}{{define "content"}}<p>our own {{.Actions.Login}}</p>{{end}}`,
-		"failed.html": `<!doctype html><title>whole</title>{{.Message}}`,
-		"pages.css":   "body { color: red }",
-		"logo.svg":    "<svg/>", ".hidden.html": "{{",
+		"login.html":     `{{define "title"}}Enter{{end}}{{define "content"}}<p>our own {{.Actions.Login}}</p>{{end}}`,
+		"failed.html":    `<!doctype html><title>whole</title>{{.Message}}`,
+		"pages.css":      "body { color: red }",
+		"authorize.html": `{{define "title"}}Allow{{end}}{{define "content"}}<p>our own {{.Application.Name}} {{.Application.Request}}</p>{{end}}`,
+		"logo.svg":       "<svg/>", ".hidden.html": "{{",
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := start(t, func(o *api.Options) { o.Site.Templates = templates })
+	f := start(t, func(o *api.Options) { o.Site.Templates = templates }, func(o *auth.Options) { o.Redirects = []string{"http://127.0.0.1/in"} })
+	const request = "code_challenge=0123456789012345678901234567890123456789abc&code_challenge_method=S256&redirect_uri=http%3A%2F%2F127.0.0.1%3A1%2Fin&response_type=code"
+	contains(t, f.Do("GET", "/auth/authorize?"+request, "").Want(200), "<title>Allow", "our own http://127.0.0.1/in code_challenge=", `class="host"`)
 	contains(t, f.Do("GET", "/login", "").Want(200), "<title>Enter", "our own /auth/email", `class="host"`)
 	contains(t, f.Do("GET", "/login-failed?reason=denied", "").Want(200), "<title>whole</title>The address", `!class="host"`)
 	contains(t, f.Do("GET", "/register", "").Want(200), "<h1>Register</h1>")

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"belfry/pkg/errs"
 )
@@ -26,7 +27,7 @@ const (
 )
 
 func pageNames() []string {
-	return []string{startPage, validatedPage, loginPage, registerPage, recoveryPage, failedPage}
+	return []string{startPage, validatedPage, loginPage, registerPage, recoveryPage, failedPage, authorizePage}
 }
 
 // maxFile bounds a file of a theme, in bytes.
@@ -70,7 +71,7 @@ func Load(folder string) (*Templates, error) {
 		}
 		page, err := parse(layout, name, text)
 		if err == nil {
-			err = try(page)
+			err = try(page, tryTime)
 		}
 		switch {
 		case err == nil:
@@ -101,14 +102,28 @@ func parse(layout, name, text string) (*template.Template, error) {
 	return page, nil
 }
 
-// try executes a template with all that a page can have, and with nothing.
-func try(t *template.Template) error {
-	for _, v := range samples() {
-		if err := t.Execute(&bounded{w: io.Discard}, v); err != nil {
-			return err
+// tryTime is how long a template may take with all samples. Those of belfry take milliseconds.
+const tryTime = 10 * time.Second
+
+// try executes a template with all that a page can have, and with nothing. One that goes on without an end can't be
+// stopped: the start fails, and the process ends with it.
+func try(t *template.Template, most time.Duration) error {
+	done := make(chan error, 1)
+	go func() {
+		for _, v := range samples() {
+			if err := t.Execute(&bounded{w: io.Discard}, v); err != nil {
+				done <- err
+				return
+			}
 		}
+		done <- nil
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(most):
+		return fmt.Errorf("it takes longer than %s: does a range in it end?", most)
 	}
-	return nil
 }
 
 // readTheme reads the files of a folder that replace those of belfry.

@@ -28,6 +28,17 @@ type View struct {
 	PasswordSet  bool
 
 	Reason, Message string // of a failure
+
+	Application Application // that the login is for; of the page authorize alone
+}
+
+// Application is what asks for a login.
+type Application struct {
+	Name                  string // the configured redirect
+	Native                bool   // it is a program on the device of the user, and no site
+	Request               string // what the field authorize of the form has to have
+	Register              bool   // the form registers
+	LoginURL, RegisterURL string // this page with the one and the other form; RegisterURL is "" where a registration begins with a mail, or there is none
 }
 
 // Links are the pages that others lead to; "" for one that is not served.
@@ -112,10 +123,12 @@ func samples() []View {
 		Providers: []Provider{{"github", "GitHub", "/auth/github"}},
 		Stores:    []Store{{"Books", "/books", true}, {"Authors", "/authors", false}},
 		Login:     "ada@example.com", Token: "0123456789", Reason: "denied", Message: messages["denied"],
+		Application: Application{Name: "http://127.0.0.1/in", Native: true, Request: "response_type=code", LoginURL: "/auth/authorize?a=b", RegisterURL: "/auth/authorize?a=b&register=true"},
 	}
 	sent, set, first := full, full, full
 	sent.MailSent, set.PasswordSet = true, true
 	first.AddressFirst, first.Token, first.User = true, "", ""
+	first.Application.Register, first.Application.Native = true, false
 	return []View{full, sent, set, first, {}}
 }
 

@@ -21,22 +21,22 @@ import (
 var encodings = [...]struct{ name, suffix string }{{"br", ".br"}, {"gzip", ".gz"}}
 
 // file replies with a file, in the smallest form of it that there is and that the client
-// accepts.
-func (h *handler) file(x *kit.Exchange, root *os.Root, name string) error {
+// accepts. real is where links in the name lead.
+func (h *handler) file(x *kit.Exchange, root *os.Root, name, real string) error {
 	x.SetHeader("Content-Type", contentType(name))
 	x.SetHeader("Cache-Control", revalidate)
 	if h.immutable(name) {
 		x.SetHeader("Cache-Control", forever)
 	}
-	form, encoding, varies := name, "", false
+	form, encoding, varies := real, "", false
 	for _, e := range encodings {
-		info, err := root.Stat(name + e.suffix)
+		smaller, info, err := find(root, name+e.suffix)
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
 		varies = true
 		if encoding == "" && accepts(x.Request.Header["Accept-Encoding"], e.name) {
-			form, encoding = name+e.suffix, e.name
+			form, encoding = smaller, e.name
 		}
 	}
 	if varies {

@@ -4,8 +4,8 @@
 //
 // The folder is opened for each request, so a deployment can replace it, also by a symbolic
 // link to the next release. Nothing outside of it is served, whatever links it contains
-// ([os.Root]), and neither are files and folders whose names begin with a dot, nor lists of
-// folders.
+// ([os.Root]), and neither are files and folders whose names begin with a dot, also not by a link, nor
+// lists of folders. The one exception is the folder .well-known.
 package static
 
 import (
@@ -60,20 +60,20 @@ func (h *handler) serve(x *kit.Exchange) error {
 		return errs.Wrap(err, errs.Unavailable, "the folder of the front end can't be opened")
 	}
 	defer root.Close()
-	info, err := root.Stat(name)
+	real, info, err := find(root, name)
 	switch {
 	case err == nil && info.Mode().IsRegular() && !strings.HasSuffix(x.Request.URL.Path, "/"):
-		return h.file(x, root, name)
+		return h.file(x, root, name, real)
 	case err == nil && info.IsDir():
 		return h.folder(x, root, name)
 	default:
-		return h.missing(x, root)
+		return h.missing(x, root, name)
 	}
 }
 
 // nameOf returns the name of the file that a path is of, relative to the folder. Paths of
 // others have none, and neither have paths in another form than that of a link, or with
-// names that begin with a dot.
+// hidden names.
 func (h *handler) nameOf(p string) (name string, ok bool) {
 	if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "\x00\\") {
 		return "", false
@@ -87,22 +87,18 @@ func (h *handler) nameOf(p string) (name string, ok bool) {
 		}
 	}
 	name = strings.Trim(p, "/")
-	for segment := range strings.SplitSeq(name, "/") {
-		if strings.HasPrefix(segment, ".") {
-			return "", false
-		}
-	}
 	if name == "" {
 		name = "."
 	}
-	return name, fs.ValidPath(name)
+	return name, fs.ValidPath(name) && !hidden(name)
 }
 
 // folder replies with the page of a folder.
 func (h *handler) folder(x *kit.Exchange, root *os.Root, name string) error {
 	page := path.Join(name, indexFile)
-	if info, err := root.Stat(page); err != nil || !info.Mode().IsRegular() {
-		return h.missing(x, root)
+	real, info, err := find(root, page)
+	if err != nil || !info.Mode().IsRegular() {
+		return h.missing(x, root, name)
 	}
 	if p := x.Request.URL.Path; !strings.HasSuffix(p, "/") {
 		// Relative links of the page are relative to the folder. The path begins with one
@@ -112,19 +108,21 @@ func (h *handler) folder(x *kit.Exchange, root *os.Root, name string) error {
 		x.WriteHeader(http.StatusPermanentRedirect)
 		return nil
 	}
-	return h.file(x, root, page)
+	return h.file(x, root, page, real)
 }
 
 // missing replies to a path that is no file: a navigation of a single-page application with
 // its page, which knows what is there.
-func (h *handler) missing(x *kit.Exchange, root *os.Root) error {
-	if !h.o.SPA || !navigates(x.Request) {
+func (h *handler) missing(x *kit.Exchange, root *os.Root, name string) error {
+	known := strings.HasPrefix(name+"/", wellKnown+"/") // who asks whether something is there must not get the application
+	if !h.o.SPA || known || !navigates(x.Request) {
 		return kit.ErrNoRoute()
 	}
-	if info, err := root.Stat(indexFile); err != nil || !info.Mode().IsRegular() {
+	real, info, err := find(root, indexFile)
+	if err != nil || !info.Mode().IsRegular() {
 		return errs.New(errs.Unavailable, "the folder of the front end has no index.html: it is being replaced, or was never built")
 	}
-	return h.file(x, root, indexFile)
+	return h.file(x, root, indexFile, real)
 }
 
 // assets are the endings of files that pages load. A missing one is not found: a page in
@@ -150,6 +148,9 @@ func navigates(r *http.Request) bool {
 // contentType returns the media type of a file by its name alone: what it contains is not
 // guessed.
 func contentType(name string) string {
+	if name == wellKnown+"/apple-app-site-association" {
+		return "application/json" // as Apple requires, who gave it no ending
+	}
 	switch ext := strings.ToLower(path.Ext(name)); ext {
 	case ".js", ".mjs", ".cjs":
 		return "text/javascript; charset=utf-8"

@@ -33,6 +33,7 @@ func folder(t *testing.T, files map[string]string) string {
 var site = map[string]string{
 	"index.html": "<!doctype html>the app", "assets/index-B2xk91Lm.js": "app()", "assets/index-B2xk91Lm.js.br": "BR", "assets/index-B2xk91Lm.js.gz": "GZIP",
 	"logo.svg": "<svg/>", "plain.js": "plain()", "plain.js.gz": "GZIP2", "docs/index.html": "the docs", "docs/a.txt": "text", "empty/x.txt": "x", ".env": "SECRET", ".git/config": "SECRET",
+	".well-known/security.txt": "Contact", ".well-known/apple-app-site-association": "{}", ".well-known/.git/config": "SECRET", "docs/.well-known/x.txt": "SECRET", "docs/.secret/x.txt": "SECRET",
 	"books/emma": "a file where the API is", "data.unknown": "<script>", "fixed/font.woff2": "FONT",
 }
 
@@ -139,6 +140,11 @@ func TestOnlyFilesOfTheFolderAreServed(t *testing.T) {
 		os.Symlink(outside, filepath.Join(path, "out")), os.Symlink(filepath.Join(outside, "secret.txt"), filepath.Join(path, "secret.txt")),
 		os.Symlink("../outside/secret.txt", filepath.Join(path, "relative.txt")), os.Symlink("docs/a.txt", filepath.Join(path, "inside.txt")),
 		os.Symlink(filepath.Join(outside, "secret.txt"), filepath.Join(path, "logo.svg.br")), os.Symlink("loop", filepath.Join(path, "loop")),
+		os.Symlink(".git", filepath.Join(path, "git")), os.Symlink(".git/config", filepath.Join(path, "git.txt")), os.Symlink("git/config", filepath.Join(path, "twice.txt")),
+		os.Symlink("../.env", filepath.Join(path, "docs", "up.txt")), os.Symlink("../docs/.secret", filepath.Join(path, "docs", "s")), os.Symlink("../plain.js", filepath.Join(path, "docs", "plain.js")),
+		os.Symlink("..", filepath.Join(path, "docs", "top")), os.Symlink("../..", filepath.Join(path, "docs", "above")), os.Symlink(".env", filepath.Join(path, "plain.js.br")), os.Symlink("docs", filepath.Join(path, "d")),
+		os.Symlink("../.git", filepath.Join(path, ".well-known", "git")), os.Symlink(filepath.Join(path, "docs"), filepath.Join(path, "absolute")),
+		os.Mkdir(filepath.Join(path, "gitpage"), 0o700), os.Symlink("../.git/config", filepath.Join(path, "gitpage", "index.html")),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -148,6 +154,8 @@ func TestOnlyFilesOfTheFolderAreServed(t *testing.T) {
 	for _, p := range []string{
 		"/.env", "/.git/config", "/docs/.hidden", "/out/secret.txt", "/secret.txt", "/relative.txt", "/loop", "/empty/", "/empty", "/assets/", "/assets",
 		"/../outside/secret.txt", "/%2e%2e/outside/secret.txt", "/..%2foutside%2fsecret.txt", "/docs/..%2f.env", "//outside/secret.txt", "/docs//a.txt", "/docs/a.txt/",
+		"/git/config", "/git.txt", "/git", "/twice.txt", "/docs/up.txt", "/docs/s/x.txt", "/docs/top/.env", "/docs/above/outside/secret.txt", "/.well-known/.git/config", "/.well-known/git/config", "/absolute/a.txt", "/gitpage/",
+		"/docs/.well-known/x.txt", "/.well-known", "/.well-known/", "/.well-known/nothing", "/.well-known/../.env", "/.well-knownx", "/.well-known%2f.git%2fconfig", "/.", "/..", "/.well-known/.", "/.well-known/..",
 		"/%2eenv", "/docs%5c..%5c.env", "/docs/a.txt%00", "/docs/%ff", "/nothing", "/" + strings.Repeat("x", 5000), "/" + strings.Repeat("a/", 3000),
 	} {
 		r := f.Raw("GET "+p+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", false)
@@ -155,13 +163,45 @@ func TestOnlyFilesOfTheFolderAreServed(t *testing.T) {
 			t.Errorf("%.60s: %d %.200s", p, r.StatusCode, r.Text)
 		}
 	}
-	if r := f.Do("GET", "/inside.txt", "").Want(200); r.Text != "text" {
+	for p, text := range map[string]string{"/inside.txt": "text", "/docs/plain.js": "plain()", "/docs/top/plain.js": "plain()", "/d/a.txt": "text", "/d/top/d/a.txt": "text"} {
+		if r := f.Do("GET", p, "").Want(200); r.Text != text {
+			t.Errorf("%s: %q", p, r.Text)
+		}
+	}
+	if r := f.Do("GET", "/plain.js", "", "Accept-Encoding", "br").Want(200); r.Text != "plain()" || r.Header.Get("Content-Encoding") != "" {
 		t.Error(r.Text)
 	}
 	if r := f.Do("GET", "/logo.svg", "", "Accept-Encoding", "br").Want(200); r.Text != "<svg/>" {
 		t.Error(r.Text)
 	}
 	f.Alive()
+}
+
+// What others look up about the host is served; what is not there is not found, also by an application.
+func TestWellKnownFilesAreServed(t *testing.T) {
+	f := serve(t, static.Options{Folder: folder(t, site), SPA: true})
+	f.Do("GET", "/.well-known/security.txt", "").Want(200).HasHeader("Content-Type", "text/plain; charset=utf-8").HasHeader("Cache-Control", revalidate)
+	f.Do("GET", "/.well-known/apple-app-site-association", "").Want(200).HasHeader("Content-Type", "application/json")
+	for _, p := range []string{"/.well-known/change-password", "/.well-known/", "/.well-known", "/.well-known/.git/config", "/docs/.well-known/x.txt"} {
+		f.Do("GET", p, "", "Sec-Fetch-Mode", "navigate", "Accept", "text/html").Want(404)
+	}
+}
+
+// Kubernetes makes the files of a volume links into a folder that it replaces at once.
+func TestAVolumeOfKubernetesIsServed(t *testing.T) {
+	path := folder(t, map[string]string{"..2026_01_01/index.html": "the app", "..2026_01_01/.env": "SECRET"})
+	for name, target := range map[string]string{"..data": "..2026_01_01", "index.html": "..data/index.html", "env.txt": "..data/.env"} {
+		if err := os.Symlink(target, filepath.Join(path, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := serve(t, static.Options{Folder: path})
+	if r := f.Do("GET", "/", "").Want(200); r.Text != "the app" {
+		t.Error(r.Text)
+	}
+	for _, p := range []string{"/..data/index.html", "/..2026_01_01/index.html", "/env.txt", "/..data"} {
+		f.Do("GET", p, "").Want(404)
+	}
 }
 
 // A deployment replaces the folder, or where its name leads to, while belfry runs.

@@ -1,26 +1,27 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
+	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
 
-// ObjectSubject selects the events of one object, other than Register, which the log has beside a Store.Saved.
-func ObjectSubject(store, uuid string) string {
-	return event.LogPrefix + strconv.Itoa(event.Partition(uuid)) + ".*.*." + store + "." + event.Token(uuid)
-}
-
-// Newest reads the newest events of a subject, which may have wildcards, the newest first: at most n of those before a
-// sequence, 0 for all. More reports whether the log has older ones. However many events there are, it makes a
-// few requests, without a consumer: the log says how many events follow a sequence, so a binary search finds where to begin.
-func Newest(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, subject string, before uint64, n int) (page []*Entry, more bool, err error) {
+// Newest reads the newest events of an object, the newest first: at most n of those before a sequence, 0 for all. More
+// reports whether the log has older ones. Register is not among them, which the log has beside a Store.Saved. However many
+// events there are, it makes a few requests, without a consumer: the log says how many events of a subject follow a sequence,
+// so a search finds where to begin.
+func Newest(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, store, uuid string, before uint64, n int) (page []*Entry, more bool, err error) {
 	state, err := GetState(ctx, js)
 	if err != nil {
 		return nil, false, err
@@ -31,27 +32,45 @@ func Newest(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, subjec
 	if before > 0 {
 		end = min(end, before)
 	}
-	l := search{ctx: ctx, conn: conn, subject: subject}
-	after := l.from(end) // those that are not wanted
-	first, low, high := state.First, state.First, end
-	total := l.from(first) - after
-	for have := total; have > 2*n && high-low > 1 && l.err == nil; {
-		middle := low + (high-low)/2
-		if rest := l.from(middle) - after; rest >= n {
-			first, low, have = middle, middle, rest
-		} else {
-			high = middle
-		}
+	page, total, err := newest(ctx, conn, store, uuid, state, end, n)
+	if err != nil {
+		return nil, false, err
 	}
-	for e := range l.read(first, min(2*n, total), end) {
-		page = append(page, e)
-	}
-	if l.err != nil {
-		return nil, false, l.err
-	}
-	slices.Reverse(page)
+	slices.SortFunc(page, func(a, b *Entry) int { return cmp.Compare(b.Sequence, a.Sequence) })
 	page = page[:min(n, len(page))]
 	return page, total > len(page), nil
+}
+
+// newest reads at least the newest n events of an object before a sequence, in any order, and returns how many there are. Most
+// objects have few, which one request finds for all subjects. Where there are many, each subject is searched: a server finds
+// those of one subject by its index, but reads all events after a sequence to count those of a wildcard.
+func newest(ctx context.Context, conn *nats.Conn, store, uuid string, log State, end uint64, n int) (page []*Entry, total int, err error) {
+	all := search{ctx: ctx, conn: conn, subject: event.LogPrefix + strconv.Itoa(event.Partition(uuid)) + ".*.*." + store + "." + event.Token(uuid)}
+	first, total := all.from(log.First)
+	if total <= 2*n {
+		for e := range all.read(first, total, end) {
+			page = append(page, e)
+		}
+		return page, len(page), all.err
+	}
+	total = 0
+	var found sync.Mutex
+	var searches errgroup.Group
+	for _, name := range event.Durable() {
+		if name == event.Register {
+			continue
+		}
+		searches.Go(func() error {
+			one := search{ctx: ctx, conn: conn, subject: event.Subject(name, store, uuid)}
+			some, of := one.newest(log, end, n)
+			found.Lock()
+			defer found.Unlock()
+			page, total = append(page, some...), total+of
+			return one.err
+		})
+	}
+	err = searches.Wait()
+	return page, total, err
 }
 
 // search makes direct gets of the events of a subject. Its first error is kept.
@@ -62,10 +81,61 @@ type search struct {
 	err     error
 }
 
-// from returns how many events there are from a sequence on.
-func (s *search) from(sequence uint64) (count int) {
-	s.request(sequence, 1, func(_ *Entry, following int) { count = following + 1 })
-	return count
+// newest reads the newest n events before a sequence, or a few more, and returns how many there are.
+func (s *search) newest(log State, end uint64, n int) (page []*Entry, total int) {
+	low, total := s.from(log.First)
+	if total == 0 {
+		return nil, 0
+	}
+	after := 0 // those that are not wanted
+	if end <= log.Last {
+		_, after = s.from(end)
+	}
+	total -= after
+	// From low on there are at least n, from high on fewer.
+	have, high, beyond := total, end, 0
+	if have > 2*n && after == 0 {
+		high = min(high, s.last()+1)
+	}
+	for step := 0; have > 2*n && high-low > 1 && s.err == nil; step++ {
+		middle := low + (high-low)/2
+		if step%2 == 0 { // events often come evenly: then this is where to begin
+			share := (float64(have) - 1.5*float64(n)) / float64(have-beyond)
+			middle = min(max(low+uint64(share*float64(high-low)), low+1), high-1)
+		}
+		found, rest := s.from(middle)
+		if rest -= after; rest >= n {
+			low, have = max(found, middle), rest
+		} else {
+			high, beyond = middle, rest
+		}
+	}
+	for e := range s.read(low, min(2*n, have), end) {
+		page = append(page, e)
+	}
+	slices.Reverse(page)
+	return page[:min(n, len(page))], total
+}
+
+// from returns the sequence of the first event from a sequence on, and how many there are from there.
+func (s *search) from(sequence uint64) (first uint64, count int) {
+	s.request(sequence, 1, func(e *Entry, following int) { first, count = e.Sequence, following+1 })
+	return first, count
+}
+
+// last returns the sequence of the newest event, 0 for none.
+func (s *search) last() uint64 {
+	if s.err != nil {
+		return 0
+	}
+	e, err := Last(s.ctx, s.conn, s.subject)
+	if errors.Is(err, errs.NotFound) {
+		return 0
+	}
+	if s.err = err; err != nil {
+		return 0
+	}
+	return e.Sequence
 }
 
 // read iterates over up to count events from a sequence on, before another.

@@ -13,7 +13,7 @@ func TestNewestReadsTheEventsOfAnObjectBackwards(t *testing.T) {
 	b := open(t)
 	newest := func(uuid string, before uint64, n int) (sequences []uint64, more bool) {
 		t.Helper()
-		all, more, err := eventlog.Newest(t.Context(), b.Conn(), b.JetStream(), eventlog.ObjectSubject("Books", uuid), before, n)
+		all, more, err := eventlog.Newest(t.Context(), b.Conn(), b.JetStream(), "Books", uuid, before, n)
 		if err != nil {
 			t.Fatal(err)
 		}

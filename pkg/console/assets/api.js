@@ -8,6 +8,10 @@ dark.addEventListener('change', follow);
 
 document.addEventListener('DOMContentLoaded', () => {
   const place = document.getElementById('api');
+  // The viewer gives the body of a request no label.
+  new MutationObserver(() => {
+    for (const body of place.querySelectorAll('textarea.body-param__text:not([aria-label])')) body.setAttribute('aria-label', 'Body of the request');
+  }).observe(place, { childList: true, subtree: true });
   SwaggerUIBundle({
     url: place.dataset.document,
     domNode: place,

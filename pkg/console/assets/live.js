@@ -86,8 +86,24 @@
       if (mine !== source) return;
       close();
       say('The stream has ended; it is opened again in a moment');
-      setTimeout(() => { if (!source) open(); }, 1000 + 2000 * Math.random());
+      setTimeout(async () => { if (await check() && !source) open(); }, 1000 + 2000 * Math.random());
     };
+  }
+
+  // The stream goes by the rules for users, and without a session by those for everybody. This page is for admins: whoever is
+  // no admin any more is shown what belfry replies instead, and nothing that has been received stays.
+  async function check() {
+    let reply;
+    try {
+      reply = await fetch(location.href, { method: 'HEAD', redirect: 'manual', cache: 'no-store' });
+    } catch {
+      return true; // belfry can't be reached
+    }
+    if (reply.type !== 'opaqueredirect' && reply.status !== 403) return true;
+    close();
+    clear();
+    location.reload();
+    return false;
   }
   function close() {
     source?.close();
@@ -110,8 +126,9 @@
     document.getElementById('clear').addEventListener('click', clear);
     form.addEventListener('change', open);
     form.addEventListener('submit', (event) => event.preventDefault());
+    setInterval(check, 10000);
     addEventListener('pagehide', close);
-    addEventListener('pageshow', (event) => { if (event.persisted) open(); });
+    addEventListener('pageshow', (event) => { if (event.persisted) check().then((stays) => { if (stays) open(); }); });
     open();
   }
   function clear() {

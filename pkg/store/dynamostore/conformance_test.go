@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -92,12 +93,14 @@ func (l lowercase) Open(ctx context.Context, spec driver.Spec) (driver.Store, er
 	return l.Backend.Open(ctx, spec)
 }
 
-// options depend on nothing that the machine has set.
+// options depend on nothing that the machine has set. On a busy machine a reply may take longer than the
+// default of Timeout, after which the outcome of a write is unknown.
 func options(url string) dynamostore.Options {
 	return dynamostore.Options{
 		Region:      "eu-central-1",
 		Endpoint:    url,
 		TablePrefix: "belfry_",
 		Credentials: credentials.NewStaticCredentialsProvider("belfry", "secret", ""),
+		Timeout:     time.Minute,
 	}
 }

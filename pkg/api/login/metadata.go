@@ -1,0 +1,42 @@
+package login
+
+import (
+	"encoding/json"
+	"net/url"
+
+	"belfry/pkg/api/kit"
+)
+
+// metadataPath is where programs find the endpoints of an authorization server (RFC 8414, section 3). That of an
+// issuer with a path is another one, which belfry can't serve.
+const metadataPath = "/.well-known/oauth-authorization-server"
+
+// metadata is what RFC 8414, section 2, defines, as far as belfry has it. Where a default would say more than
+// belfry does, the value is there.
+type metadata struct {
+	Issuer        string   `json:"issuer"`
+	Authorization string   `json:"authorization_endpoint"`
+	Token         string   `json:"token_endpoint"`
+	ResponseTypes []string `json:"response_types_supported"`
+	ResponseModes []string `json:"response_modes_supported"`
+	Grants        []string `json:"grant_types_supported"`
+	Methods       []string `json:"token_endpoint_auth_methods_supported"`
+	Challenges    []string `json:"code_challenge_methods_supported"`
+}
+
+// mountMetadata adds the route of the metadata, where the base URL can be an issuer: https, and without a path.
+func mountMetadata(r *kit.Router, baseURL string) {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Scheme != "https" || u.Path != "" {
+		return
+	}
+	document, err := json.Marshal(metadata{
+		Issuer: baseURL, Authorization: baseURL + authorizePath, Token: baseURL + tokenPath,
+		ResponseTypes: []string{"code"}, ResponseModes: []string{"query"}, Grants: []string{"authorization_code"},
+		Methods: []string{"none"}, Challenges: []string{"S256"},
+	})
+	if err != nil {
+		panic("login: " + err.Error()) // of texts
+	}
+	r.HandleGetPage(metadataPath, kit.Fixed(kit.JSON, document))
+}

@@ -1,0 +1,254 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"belfry/pkg/auth"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+	"belfry/test/kit"
+)
+
+// reads counts the records that requests read from drivers. Only requests carry one in their context: what workers and sweeps
+// read at the same time does not count.
+type reads struct{ records, requests atomic.Int64 }
+
+type readsKey struct{}
+
+func counted(ctx context.Context, records int) {
+	if r, ok := ctx.Value(readsKey{}).(*reads); ok {
+		r.records.Add(int64(records))
+		r.requests.Add(1)
+	}
+}
+
+type countedBackend struct{ driver.Backend }
+
+func (b countedBackend) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := b.Backend.Open(ctx, spec)
+	return countedStore{s}, err
+}
+
+type countedStore struct{ driver.Store }
+
+func (s countedStore) Get(ctx context.Context, uuid string) (driver.Record, bool, error) {
+	counted(ctx, 1)
+	return s.Store.Get(ctx, uuid)
+}
+
+func (s countedStore) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
+	page, err := s.Store.Query(ctx, q)
+	counted(ctx, len(page.Records))
+	return page, err
+}
+
+func (s countedStore) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
+	page, err := s.Store.Scan(ctx, after, limit)
+	counted(ctx, len(page.Records))
+	return page, err
+}
+
+func (s countedStore) Pending(ctx context.Context, after []byte, limit int) ([]driver.Pending, []byte, error) {
+	events, next, err := s.Store.Pending(ctx, after, limit)
+	counted(ctx, len(events))
+	return events, next, err
+}
+
+const populated = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+mailers: {default: {type: file, folder: mails}}
+stores:
+  Items: {expose: {list: true}, indexes: ["year, n"]}
+  Parents: {expose: {}}
+  Children:
+    expose: {}
+    map: {Parents: {key: parent, target: children, fields: title, cascade: true}}
+authentication:
+  providers:
+    email: {postValidation: true, skipEmailValidation: true}
+`
+
+// population is a belfry in which there are more and more objects.
+type population struct {
+	*place
+	app   *App
+	admin string // token of a session
+	user  string // uuid of the admin
+	have  int
+}
+
+func startPopulation(t *testing.T) *population {
+	t.Helper()
+	c := &population{place: newPlace(t, populated)}
+	c.app = newApp(c.config, must(compile(c.config)), c.log(), nil)
+	t.Cleanup(func() { _ = c.app.Stop(context.Background()) })
+	for _, step := range c.app.current.steps() {
+		if err := step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for name, b := range c.app.backends {
+			if _, done := b.(countedBackend); !done {
+				c.app.backends[name] = countedBackend{b}
+			}
+		}
+	}
+	service := c.app.current.auth
+	user := must(service.CreateUser(t.Context(), auth.NewUser{Login: "ada@example.com", Password: "a fine password", Admin: true, Validated: true}))
+	session := must(service.Login(t.Context(), auth.Credentials{Login: "ada@example.com", Password: "a fine password"}, auth.Client{}))
+	c.user, c.admin = user.UUID, session.Token
+	if _, err := service.SendRecovery(t.Context(), c.user, ""); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func (c *population) save(name, uuid, body string) {
+	c.Helper()
+	if _, err := c.app.current.set.Store(name).Save(c.Context(), must(object.Parse([]byte(body))), uuid); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// grow adds objects, children of one parent, users and updates of one object until there are n of each, and waits until the
+// workers are done.
+func (c *population) grow(n int) {
+	c.Helper()
+	if c.have == 0 {
+		c.save("Parents", "all", `{"title":"All"}`)
+		c.save("Items", "one", `{"title":"One"}`)
+	}
+	var all errgroup.Group
+	all.SetLimit(32)
+	for i := c.have; i < n; i++ {
+		all.Go(func() error {
+			c.save("Items", fmt.Sprintf("i-%05d", i), fmt.Sprintf(`{"title":"An item","year":1887,"n":%d}`, i))
+			c.save("Children", fmt.Sprintf("c-%05d", i), `{"title":"A child","parent":"all"}`)
+			_, err := c.app.current.auth.CreateUser(c.Context(), auth.NewUser{Login: fmt.Sprintf("reader%d@example.com", i)})
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		c.Fatal(err)
+	}
+	for i := c.have; i < n; i += 4 {
+		o := object.Object{}
+		o.Set("note", fmt.Sprint(i))
+		if _, err := c.app.current.set.Store("Items").Update(c.Context(), o, store.UpdateOptions{UUID: "one"}); err != nil {
+			c.Fatal(err)
+		}
+	}
+	c.have = n
+	kit.WaitFor(c.T, "all copies", func() bool {
+		parent := must(c.app.current.set.Store("Parents").Get(c.Context(), "all"))
+		copies := 0
+		object.Elements(object.Field(parent.Body, "children"), func([]byte) bool { copies++; return true })
+		lag := must(c.app.current.consoleGraph().Lag(c.Context()))
+		return copies == n && lag["mapping"]+lag["cascade"] == 0
+	})
+}
+
+// open requests a page as the admin, and returns how many records were read for it.
+func (c *population) open(path string) (read, requests int64, page string) {
+	c.Helper()
+	counts := &reads{}
+	r := httptest.NewRequestWithContext(context.WithValue(c.Context(), readsKey{}, counts), "GET", "http://"+c.app.HTTPAddress()+path, nil)
+	r.Header.Set("Authorization", "Bearer "+c.admin)
+	w := httptest.NewRecorder()
+	c.app.ServeHTTP(w, r)
+	if w.Code >= http.StatusBadRequest {
+		c.Fatalf("%s: %d %s", path, w.Code, w.Body)
+	}
+	return counts.records.Load(), counts.requests.Load(), w.Body.String()
+}
+
+var (
+	links   = regexp.MustCompile(`(?:href|hx-get)="(/console[^"]*)`)
+	named   = regexp.MustCompile(`/(object|users|letters|workers|mails)/[^/?]+`)
+	skipped = regexp.MustCompile(`^/console/assets/`)
+)
+
+// shape is a path without what differs between pages of one view.
+func shape(path string) string {
+	path, query, _ := strings.Cut(path, "?")
+	if !strings.HasSuffix(path, "/new") {
+		path = named.ReplaceAllString(path, "/$1/*")
+	}
+	values, _ := url.ParseQuery(query)
+	return path + strings.Join(slices.Sorted(maps.Keys(values)), "&")
+}
+
+// crawl opens the pages of the console from its start on, one of each shape, and returns how many records each has read.
+func (c *population) crawl() map[string]int64 {
+	c.Helper()
+	read := map[string]int64{}
+	// What has the most is asked first; the rest is found by links.
+	queue := []string{
+		"/console/objects/Parents/object/all", "/console/objects/Parents/object/all/delete", "/console/objects/Items/object/one/history",
+		"/console/objects/Items?filter=year+%3D%3D+1887&sort=-n", "/console/users?q=reader7%40example.com", "/console/users/" + c.user, "/console/system/charts", "/console",
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		path := queue[0]
+		kind := cmp.Or(shape(path), path)
+		if _, done := read[kind]; done {
+			continue
+		}
+		records, requests, page := c.open(path)
+		if read[kind] = records; requests == 0 {
+			c.Errorf("%s: no read was counted, not even that of the session", path)
+		}
+		for _, found := range links.FindAllStringSubmatch(page, -1) {
+			if link, _, _ := strings.Cut(html.UnescapeString(found[1]), "#"); !skipped.MatchString(link) {
+				queue = append(queue, link)
+			}
+		}
+	}
+	return read
+}
+
+// No view reads more because there is more in the stores, the log or the arrays.
+func TestNoViewOfTheConsoleScansAStore(t *testing.T) {
+	c := startPopulation(t)
+	c.grow(210) // more than a page, and more than what a page shows of anything
+	few := c.crawl()
+	c.grow(600)
+	many := c.crawl()
+	for _, view := range []string{
+		"/console", "/console/objects", "/console/objects/Items", "/console/objects/Itemscursor", "/console/objects/Itemsfilter&sort", "/console/objects/Itemscursor&filter&sort",
+		"/console/objects/Items/new", "/console/objects/Items/object/*", "/console/objects/Parents/object/*", "/console/objects/Parents/object/*/delete",
+		"/console/objects/Items/object/*/history", "/console/objects/Items/object/*/historybefore", "/console/map", "/console/live", "/console/workers", "/console/workers/*",
+		"/console/letters", "/console/verify", "/console/users", "/console/usersafter", "/console/usersq", "/console/users/*", "/console/mails", "/console/mails/*",
+		"/console/system", "/console/system/charts", "/console/api",
+	} {
+		if _, seen := many[view]; !seen {
+			t.Errorf("%s was not opened", view)
+		}
+	}
+	for view, read := range many {
+		if before, seen := few[view]; seen && read > before || read > 250 {
+			t.Errorf("%s reads %d records where there are %d of everything, and %d where there are 210", view, read, c.have, before)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package browser
+
+import (
+	"testing"
+
+	"belfry/test/backing"
+)
+
+type page struct{ name, path, shows string }
+
+// views are pages that only show something.
+var views = []page{
+	{"console-objects", "/console/objects", "Books"},
+	{"console-list", "/console/objects/Books?filter=author+%3D%3D+%22austen%22&sort=year", "Persuasion"},
+	{"console-refused-list", "/console/objects/Books?filter=pages+%3D%3D+1", "can't be shown"},
+	{"console-new", "/console/objects/Books/new", "schema"},
+	{"console-object", "/console/objects/Books/object/emma", "Binary.Uploaded"},
+	{"console-delete", "/console/objects/Authors/object/austen/delete", "7 other objects"},
+	{"console-nothing", "/console/nothing", "no page"},
+	{"console-users", "/console/users", "bob@example.com_email"},
+	{"console-users-new", "/console/users/new", "Who is it?"},
+}
+
+// views of which other parts of the test take care, other than on another backend.
+var otherViews = []page{
+	{"", "/console/objects/Authors/object/austen", "Copies of Books"},
+	{"", "/console/objects/Books/object/lady-susan/history", "Store.Saved"},
+	{"", "/console/live", "Live, 0 events"},
+	{"", "/console/users?q=bob@example.com", "Sessions"},
+	{"", "/console/workers/mapping", "Reset the listener"},
+	{"", "/console/mails", "mail"},
+	{"", "/console/system", "Backend default mongodb"},
+	{"", "/console/system", "all parts work"},
+	{"", "/console/api", "List the ways to log in"},
+}
+
+// testViews opens each page that only shows something.
+func (f *fixture) testViews(t *testing.T) { f.visit(t, views) }
+
+func (f *fixture) visit(t *testing.T, pages []page) {
+	t.Helper()
+	for _, p := range pages {
+		f.open(t, p.path)
+		f.shows(t, p.shows)
+		f.good(t, p.name)
+	}
+}
+
+// testMongoDB does the first hour on a server that speaks MongoDB's protocol, and opens each view there. How the views
+// look depends on no backend: only that they work is checked.
+func (f *fixture) testMongoDB(t *testing.T) {
+	m := &fixture{top: t, folder: t.TempDir(), worksOnly: true}
+	m.backend = "backends: {default: {type: mongodb, url: '" + backing.Mongo(t) + "'}}\n"
+	m.serveStores(t)
+	m.openTab(t, f.tab)
+	m.makeFirstAdmin(t)
+	m.useStores(t)
+	m.fillStores(t)
+	m.visit(t, views)
+	m.visit(t, otherViews)
+}

@@ -1,0 +1,140 @@
+// Command suite builds the tests of packages with the race detector, and then runs them, several
+// packages at once, in the order of its arguments. It does what go test does in one step, and tells how
+// much of the time is the build, and how much CPU time each package takes with the processes that it
+// starts. It fails when a test fails or doesn't build.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"belfry/test/kit/gotest"
+)
+
+func main() {
+	atOnce := flag.Int("p", 4, "how many packages are tested at once")
+	timeout := flag.Duration("timeout", 10*time.Minute, "how long the tests of a package may take")
+	folder := flag.String("folder", ".cache", "where the tests are built, which takes some gigabytes; what a suite that was killed left there is removed")
+	flag.Usage = func() {
+		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: suite [flags] packages")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	gotest.Main("suite", func(ctx context.Context) error { return suite(ctx, os.Stdout, *folder, *atOnce, *timeout, flag.Args()) })
+}
+
+func suite(ctx context.Context, out io.Writer, within string, atOnce int, timeout time.Duration, patterns []string) error {
+	if atOnce < 1 {
+		return errors.New("-p: expected 1 or more")
+	}
+	if err := gotest.Positive("-timeout", timeout); err != nil {
+		return err
+	}
+	all, err := list(ctx, patterns)
+	if err != nil {
+		return err
+	}
+	folder, err := makeFolder(within)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	start := time.Now()
+	spent, err := build(ctx, folder, all)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, "Built the tests of %d packages in %s, CPU time %s\n", len(all), seconds(time.Since(start)), seconds(spent))
+	return runAll(ctx, out, all, atOnce, timeout)
+}
+
+// makeFolder makes an empty folder for the tests that are built.
+func makeFolder(within string) (string, error) {
+	within, err := filepath.Abs(within)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(within, "belfry-suite")
+	if err := os.RemoveAll(folder); err != nil {
+		return "", err
+	}
+	return folder, os.MkdirAll(folder, 0o700)
+}
+
+// target is a package with tests.
+type target struct {
+	path   string // of its import
+	folder string // in which its tests run
+	binary string
+}
+
+// list returns the packages with tests that patterns match, in their order.
+func list(ctx context.Context, patterns []string) ([]*target, error) {
+	args := append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}{{end}}"}, patterns...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stderr = os.Stderr
+	listed, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the packages: %w", err)
+	}
+	var all []*target
+	for line := range strings.Lines(string(listed)) {
+		if name, folder, found := strings.Cut(strings.TrimSpace(line), "\t"); found {
+			all = append(all, &target{path: name, folder: folder})
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no package of %s has tests", strings.Join(patterns, " "))
+	}
+	return all, nil
+}
+
+// batches divides packages so that the last elements of the paths in a batch are distinct: go test -c
+// names the binaries after them.
+func batches(all []*target) [][]*target {
+	var out [][]*target
+	seen := map[string]int{}
+	for _, t := range all {
+		name := path.Base(t.path)
+		at := seen[name]
+		seen[name]++
+		if at == len(out) {
+			out = append(out, nil)
+		}
+		out[at] = append(out[at], t)
+	}
+	return out
+}
+
+// build builds the tests of packages into a folder, and returns the CPU time.
+func build(ctx context.Context, folder string, all []*target) (spent time.Duration, err error) {
+	for i, batch := range batches(all) {
+		into := filepath.Join(folder, fmt.Sprint(i)) + string(filepath.Separator)
+		// What debuggers read is left out, as in go test; stacks have their lines nevertheless.
+		args := []string{"test", "-c", "-race", "-vet=off", "-ldflags=-s -w", "-o", into}
+		for _, t := range batch {
+			t.binary = filepath.Join(into, path.Base(t.path)+".test")
+			args = append(args, t.path)
+		}
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+		if err := cmd.Run(); err != nil {
+			return 0, fmt.Errorf("building the tests: %w", err)
+		}
+		spent += cpu(cmd.ProcessState)
+	}
+	return spent, nil
+}
+
+// cpu is the CPU time of a process that ended, with its children.
+func cpu(p *os.ProcessState) time.Duration { return p.UserTime() + p.SystemTime() }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/test/kit"
+)
+
+// role, in the environment, makes this binary a package's tests that pass, fail or hang.
+const role = "BELFRY_TEST_SUITE_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "passes":
+		fmt.Println("PASS")
+	case "fails":
+		fmt.Println("--- FAIL: TestOfAPackage")
+		os.Exit(1)
+	case "hangs":
+		if err := os.WriteFile("begun", nil, 0o600); err != nil {
+			panic(err)
+		}
+		<-time.After(time.Hour)
+	default:
+		m.Run()
+	}
+}
+
+// built returns a package whose tests are a copy of this binary.
+func built(t *testing.T, name string) *target {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "x.test")
+	if err := os.Link(os.Args[0], binary); err != nil {
+		data, err := os.ReadFile(os.Args[0])
+		if err == nil {
+			err = os.WriteFile(binary, data, 0o700)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &target{path: name, folder: t.TempDir(), binary: binary}
+}
+
+func TestAFailureIsShownAndFails(t *testing.T) {
+	for _, c := range []struct {
+		does string
+		want []string
+		fail bool
+	}{
+		{"passes", []string{"ok  \tbelfry/a\t", "ok  \tbelfry/b\t", "Ran the tests of 2 packages in "}, false},
+		{"fails", []string{"--- FAIL: TestOfAPackage\nbelfry/a: exit status 1\nFAIL\tbelfry/a\t", "FAIL\tbelfry/b\t"}, true},
+	} {
+		t.Setenv(role, c.does)
+		var out strings.Builder
+		all := []*target{built(t, "belfry/a"), built(t, "belfry/b")}
+		err := runAll(t.Context(), &out, all, 2, time.Minute)
+		if said := fmt.Sprint(err); (err != nil) != c.fail || strings.Contains(said, "belfry/a") != c.fail || strings.Contains(said, "belfry/b") != c.fail {
+			t.Errorf("tests that %s: %v", c.does, err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q is missing in:\n%s", want, out.String())
+			}
+		}
+		if strings.Contains(out.String(), "PASS") {
+			t.Errorf("the output of tests that pass is printed:\n%s", out.String())
+		}
+		if _, err := os.Stat(all[0].binary); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the binary is left: %v", err)
+		}
+	}
+}
+
+// Tests that don't end by themselves end with the stacks of all goroutines.
+func TestAHangingTestIsEndedWithItsStack(t *testing.T) {
+	t.Setenv(role, "hangs")
+	ctx, cancel := context.WithCancel(t.Context())
+	hung := make(chan result)
+	target := built(t, "belfry/a")
+	go func() { hung <- run(ctx, target, time.Minute) }()
+	kit.WaitUntil(t, func() error {
+		_, err := os.Stat(filepath.Join(target.folder, "begun"))
+		return err
+	})
+	cancel()
+	r := <-hung
+	if r.err == nil || !strings.Contains(string(r.output), "belfry/test/suite.TestMain(") {
+		t.Errorf("%v\n%s", r.err, r.output)
+	}
+}
+
+func TestBatchesHaveDistinctNames(t *testing.T) {
+	var all []*target
+	for _, name := range []string{"p/a", "p/b", "q/a", "q/c", "r/a", "r/b"} {
+		all = append(all, &target{path: name})
+	}
+	var got []string
+	for _, batch := range batches(all) {
+		var names []string
+		for _, t := range batch {
+			names = append(names, t.path)
+		}
+		got = append(got, strings.Join(names, " "))
+	}
+	if want := []string{"p/a p/b q/c", "q/a r/b", "r/a"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

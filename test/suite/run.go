@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// grace is how much longer than its timeout a test binary may take: it ends itself at the timeout, with
+// the stacks of all goroutines.
+const grace = time.Minute
+
+// result is what the tests of a package did.
+type result struct {
+	target *target
+	output []byte
+	took   time.Duration
+	spent  time.Duration // CPU time
+	err    error
+}
+
+// runAll runs the tests of packages, prints a line for each, and the output of those that fail.
+func runAll(ctx context.Context, out io.Writer, all []*target, atOnce int, timeout time.Duration) error {
+	start := time.Now()
+	next, done := make(chan *target), make(chan result)
+	var workers sync.WaitGroup
+	for range atOnce {
+		workers.Go(func() {
+			for t := range next {
+				done <- run(ctx, t, timeout)
+			}
+		})
+	}
+	go func() {
+		for _, t := range all {
+			next <- t
+		}
+		close(next)
+		workers.Wait()
+		close(done)
+	}()
+	var failed []string
+	var spent time.Duration
+	for r := range done {
+		spent += r.spent
+		if ctx.Err() == nil {
+			r.print(out)
+		}
+		if r.err != nil {
+			failed = append(failed, r.target.path)
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	_, _ = fmt.Fprintf(out, "Ran the tests of %d packages in %s, CPU time %s\n", len(all), seconds(time.Since(start)), seconds(spent))
+	if len(failed) > 0 {
+		return fmt.Errorf("these packages failed: %s", strings.Join(failed, " "))
+	}
+	return nil
+}
+
+// run runs the tests of a package, and removes their binary.
+func run(ctx context.Context, t *target, timeout time.Duration) result {
+	if ctx.Err() != nil {
+		return result{target: t, err: ctx.Err()}
+	}
+	start := time.Now()
+	limited, cancel := context.WithTimeout(ctx, timeout+grace)
+	defer cancel()
+	// An os.Exit(0) within a test is a failure, as in go test.
+	cmd := exec.CommandContext(limited, t.binary, "-test.paniconexit0", "-test.timeout="+timeout.String())
+	var output bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = t.folder, &output, &output
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it prints its stacks
+	cmd.WaitDelay = grace                                                    // for processes that it started, and left
+	r := result{target: t, err: cmd.Run()}
+	r.output, r.took = output.Bytes(), time.Since(start)
+	if cmd.ProcessState != nil {
+		r.spent = cpu(cmd.ProcessState)
+	}
+	if errors.Is(r.err, exec.ErrWaitDelay) {
+		r.err = fmt.Errorf("a process that the tests started continues: %w", r.err)
+	}
+	_ = os.Remove(t.binary)
+	return r
+}
+
+// print prints a line as go test does, and the CPU time; of tests that failed, their output before it.
+func (r result) print(out io.Writer) {
+	word := "ok  "
+	if r.err != nil {
+		word = "FAIL"
+		_, _ = fmt.Fprintf(out, "%s%s: %v\n", r.output, r.target.path, r.err)
+	}
+	_, _ = fmt.Fprintf(out, "%s\t%s\t%s\tcpu %s\n", word, r.target.path, seconds(r.took), seconds(r.spent))
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
