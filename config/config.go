@@ -40,6 +40,7 @@ type Config struct {
 	HTTP            HTTP
 	Log             Log
 	Metrics         Metrics
+	Tracing         Tracing
 	Bus             Bus
 	Events          EventStreams
 	Limits          RequestLimits
@@ -196,6 +197,7 @@ func (c *Config) read(s *section) {
 	decode(s, "shutdownTimeout", &c.ShutdownTimeout, durationIn(time.Second, time.Hour, "from 1s to 1h"))
 	c.Log = readLog(s.section("log"))
 	c.Metrics = readMetrics(s.section("metrics"))
+	c.Tracing = readTracing(s.section("tracing"))
 	c.Bus = readBus(s.section("bus"))
 	c.Events = readEventStreams(s.section("events"))
 	c.readLimits(s.section("limits"))

@@ -31,6 +31,7 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/outbox"
+	"belfry/pkg/tracing"
 )
 
 // App is a running belfry.
@@ -54,8 +55,9 @@ type App struct {
 	metricsPort    atomic.Pointer[api.Server] // nil: the metrics have no port of their own
 	metricsAddress string                     // "": the same
 	missing        missingConsumers
-	missed         *missed.Watch // nil in a process without the roles mapping and cascade
-	filler         *fill.Filler  // nil in a process without the role mapping
+	missed         *missed.Watch   // nil in a process without the roles mapping and cascade
+	tracer         *tracing.Tracer // nil: none
+	filler         *fill.Filler    // nil in a process without the role mapping
 	consuming      consuming
 	overflow       overflow
 	parts          []*part // that probes ask

@@ -55,6 +55,7 @@ func (a *App) listen(ctx context.Context) error {
 	f.starting.Store(starting)
 	f.server = starting.HTTPServer()
 	f.server.Handler = a
+	a.traceRequests()
 	serve := func() error { return f.server.Serve(listener) }
 	if a.secures() {
 		if err := a.startTLS(ctx); err != nil {

@@ -32,6 +32,7 @@ func (a *serving) steps() []func(context.Context) error {
 		start  func(context.Context) error
 	}{
 		{true, a.takeData},
+		{a.config.Tracing.Endpoint != "", a.startTracing},
 		{true, a.listen},
 		{a.config.Metrics.Listen != "", a.serveMetrics},
 		{true, a.openBackends},

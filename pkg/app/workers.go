@@ -70,6 +70,7 @@ func (a *App) startListeners(specs ...listener.Spec) {
 			continue
 		}
 		spec.OnSetupError = a.consumerIsSetUp
+		a.traceEvents(&spec)
 		running.Go(func() {
 			if err := listener.Run(ctx, a.bus, a.log, spec); err != nil && ctx.Err() == nil {
 				a.fail(errs.Wrap(err, errs.KindOf(err), "listener %s has ended", spec.Name))

@@ -19,7 +19,7 @@ import (
 // no row names has no place yet: give it one.
 var floors = [][]string{
 	{"belfry/pkg/errs", "belfry/pkg/ratelimit", "belfry/pkg/backoff", "belfry/pkg/ordered", "belfry/pkg/logctx", "belfry/pkg/schedule", "belfry/pkg/prom"},
-	{"belfry/pkg/seal", "belfry/pkg/certificate", "belfry/pkg/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/store/object", "belfry/pkg/mail", "belfry/pkg/problem", "belfry/pkg/natsapi/wire"},
+	{"belfry/pkg/tracing", "belfry/pkg/seal", "belfry/pkg/certificate", "belfry/pkg/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/store/object", "belfry/pkg/mail", "belfry/pkg/problem", "belfry/pkg/natsapi/wire"},
 	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/auth/oauth"},
 	{"belfry/pkg/starter", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
 	{
@@ -27,7 +27,7 @@ var floors = [][]string{
 		"belfry/pkg/binary/binarytest", "belfry/pkg/binary/filestorage", "belfry/pkg/binary/s3storage",
 	},
 	{"belfry/pkg/apidoc/model/modeltest", "belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/store", "belfry/pkg/store/outbox", "belfry/pkg/listener", "belfry/pkg/bus/eventlog"},
-	{"belfry/pkg/listener/metrics", "belfry/pkg/applied", "belfry/pkg/mapping", "belfry/pkg/natsapi", "belfry/pkg/bus/deadletter", "belfry/pkg/bus/replay", "belfry/pkg/bus/missed", "belfry/pkg/intercept", "belfry/pkg/sse", "belfry/pkg/auth", "belfry/pkg/binary"},
+	{"belfry/pkg/listener/metrics", "belfry/pkg/listener/tracing", "belfry/pkg/applied", "belfry/pkg/mapping", "belfry/pkg/natsapi", "belfry/pkg/bus/deadletter", "belfry/pkg/bus/replay", "belfry/pkg/bus/missed", "belfry/pkg/intercept", "belfry/pkg/sse", "belfry/pkg/auth", "belfry/pkg/binary"},
 	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/verify", "belfry/pkg/mapping/fill", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/api/kit", "belfry/pkg/importer", "belfry/pkg/migrate", "belfry/pkg/backup"},
 	{"belfry/pkg/api/login", "belfry/pkg/api/objects", "belfry/pkg/api/files", "belfry/pkg/api/events", "belfry/pkg/api/pages", "belfry/pkg/api/static", "belfry/pkg/api/system"},
 	{"belfry/pkg/console"},
@@ -50,14 +50,14 @@ var drivers = map[string][]string{
 
 // public is what other programs import, see docs/compatibility.md.
 var public = []string{
-	"belfry/pkg/errs", "belfry/pkg/event", "belfry/pkg/listener", "belfry/pkg/listener/metrics", "belfry/pkg/client", "belfry/pkg/interceptor",
+	"belfry/pkg/errs", "belfry/pkg/event", "belfry/pkg/listener", "belfry/pkg/listener/metrics", "belfry/pkg/listener/tracing", "belfry/pkg/client", "belfry/pkg/interceptor",
 }
 
 // serverSide are modules that no program of others may contain: a listener of 15
 // lines would be as large as belfry.
 var serverSide = []string{
 	"github.com/nats-io/nats-server/", "github.com/cockroachdb/pebble", "github.com/aws/", "go.mongodb.org/",
-	"cel.dev/", "github.com/labstack/", "github.com/prometheus/",
+	"cel.dev/", "github.com/labstack/", "github.com/prometheus/", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/", "google.golang.org/grpc",
 }
 
 type pkg struct {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/event"
 )
 
 // slowRequest is the duration from which a request is logged at info.
@@ -24,6 +23,7 @@ func (r *Router) observe(ctx context.Context, x *Exchange, took time.Duration) {
 		x.status = implicitStatus(x)
 	}
 	x.route.count(x.status, took)
+	x.nameSpan(ctx)
 	level := slog.LevelDebug
 	switch {
 	case x.status >= http.StatusInternalServerError || x.aborted:
@@ -60,7 +60,7 @@ func (x *Exchange) attributes(took time.Duration) []slog.Attr {
 	if x.session != nil {
 		attrs = append(attrs, slog.String("actor", x.session.User.UUID))
 	}
-	if trace := event.TraceParent(x.Request.Header.Get("Traceparent")); trace != "" {
+	if trace := x.traceParent(); trace != "" {
 		attrs = append(attrs, slog.String("trace", trace))
 	}
 	return append(attrs, errs.Attributes(x.err)...)

@@ -55,7 +55,7 @@ func (x *Exchange) EventCtx() event.Ctx {
 		Request:   x.ID,
 		Address:   x.Address,
 		UserAgent: x.UserAgent(),
-		Trace:     event.TraceParent(x.Request.Header.Get("Traceparent")),
+		Trace:     x.traceParent(),
 	}
 }
 

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"context"
+
+	"belfry/pkg/api/system"
+	"belfry/pkg/listener"
+	listenertracing "belfry/pkg/listener/tracing"
+	"belfry/pkg/tracing"
+)
+
+// startTracing sends traces where the configuration says.
+func (a *serving) startTracing(ctx context.Context) error {
+	t := a.config.Tracing
+	tracer, err := tracing.Start(ctx, tracing.Options{Endpoint: t.Endpoint, Ratio: t.Ratio, Service: t.Service, Version: Version(), Logger: a.log})
+	if err != nil {
+		return err
+	}
+	a.tracer = tracer
+	a.onStop("tracing", tracer.Close)
+	return nil
+}
+
+// traceRequests makes a span of each request, if there is tracing.
+func (a *App) traceRequests() {
+	if a.tracer != nil {
+		a.front.server.Handler = a.tracer.Handler(a, append(system.ProbePaths(), "/metrics")...)
+	}
+}
+
+// traceEvents makes a span of each attempt of a listener, if there is tracing.
+func (a *App) traceEvents(s *listener.Spec) {
+	if a.tracer != nil {
+		s.Middleware = append([]listener.Middleware{listenertracing.Middleware(a.tracer.Provider(), s.Name)}, s.Middleware...)
+	}
+}
