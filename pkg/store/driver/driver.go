@@ -131,7 +131,7 @@ type Query struct {
 	Equal [][]byte // leading parts
 
 	// From and To bound the part that follows Equal: it is not below From, and
-	// it is at most To or begins with To. nil is unbounded.
+	// it is below To. nil is unbounded. Both may be longer than MaxPart.
 	From, To []byte
 
 	Descending bool   // the exact reverse order, UUIDs included

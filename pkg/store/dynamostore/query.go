@@ -34,7 +34,10 @@ func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) 
 		sp.low = driver.AppendPart(bytes.Clone(prefix), q.From)
 	}
 	if q.To != nil {
-		sp.high = afterPrefix(driver.AppendPart(bytes.Clone(prefix), q.To))
+		sp.high = driver.AppendPart(bytes.Clone(prefix), q.To)
+		if bytes.Compare(sp.low, sp.high) >= 0 {
+			return driver.Page{}, nil
+		}
 	}
 	shards := allShards()
 	if len(q.Equal) > 0 {

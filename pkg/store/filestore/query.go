@@ -39,7 +39,7 @@ func (s *store) bounds(ix index, q driver.Query) *pebble.IterOptions {
 		o.LowerBound = driver.AppendPart(bytes.Clone(prefix), q.From)
 	}
 	if q.To != nil {
-		o.UpperBound = afterPrefix(driver.AppendPart(bytes.Clone(prefix), q.To))
+		o.UpperBound = driver.AppendPart(bytes.Clone(prefix), q.To)
 	}
 	if q.After == nil {
 		return o

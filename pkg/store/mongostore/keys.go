@@ -64,7 +64,7 @@ func spanOf(q driver.Query) span {
 		s.lower = prefix + string(appendPart(nil, q.From))
 	}
 	if q.To != nil {
-		s.upper = prefix + string(appendPart(nil, q.To)) + afterAll
+		s.upper = prefix + string(appendPart(nil, q.To))
 	}
 	return s
 }

@@ -73,7 +73,7 @@ func selects(q driver.Query, parts [][]byte) bool {
 	}
 	next := parts[len(q.Equal)]
 	return bytes.Compare(next, q.From) >= 0 &&
-		(q.To == nil || bytes.Compare(next, q.To) <= 0 || bytes.HasPrefix(next, q.To))
+		(q.To == nil || bytes.Compare(next, q.To) < 0)
 }
 
 // TestEscape: different names stay different, and are safe.

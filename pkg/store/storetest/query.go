@@ -30,7 +30,7 @@ func queryTests() []test {
 		{"records are in the order of keys, then of UUIDs", queryOrder},
 		{"parts are compared bytewise", queryBytewise},
 		{"equal parts match whole parts", queryEqual},
-		{"a range includes its bounds and all parts that begin with the upper one", queryRange},
+		{"a range includes its lower bound and excludes its upper one", queryRange},
 		{"a range follows the equal parts", queryRangeAfterEqual},
 		{"a range may be bounded by any bytes", queryRangeEdgeCases},
 		{"a record is found under each of its keys", queryMulti},
@@ -145,19 +145,22 @@ func queryRange(f *fixture) {
 		s.put(color, 0, uint64(i+1), keyed("color", color))
 	}
 	for _, c := range []struct{ from, to, want string }{
-		{"b", "c", "b ba bz c ca"},
-		{"b", "b", "b ba bz"},
-		{"ba", "ba", "ba"},
-		{"bb", "bz", "bz"},
+		{"b", "c", "b ba bz"},
+		{"b", "b", ""},
+		{"b", "b\x00", "b"},
+		{"b\x00", "bz\x00", "ba bz"},
+		{"bb", "bz", ""},
 		{"c", "b", ""},
 		{"cb", "cc", ""},
-		{"", "", "a b ba bz c ca d"},
+		{"", "", ""},
+		{"", "e", "a b ba bz c ca d"},
 		{"d", "\xff", "d"},
 	} {
 		s.wantMatches(driver.Query{Index: "color", From: []byte(c.from), To: []byte(c.to)}, c.want)
 	}
 	s.wantMatches(driver.Query{Index: "color", From: []byte("c")}, "c ca d")
-	s.wantMatches(driver.Query{Index: "color", To: []byte("b")}, "a b ba bz")
+	s.wantMatches(driver.Query{Index: "color", To: []byte("b")}, "a")
+	s.wantMatches(driver.Query{Index: "color", To: []byte("ba" + strings.Repeat("z", driver.MaxPart))}, "a b ba")
 }
 
 func queryRangeAfterEqual(f *fixture) {
@@ -166,11 +169,11 @@ func queryRangeAfterEqual(f *fixture) {
 		s.put(place, 0, uint64(i+1), keyed("place", place[:1], place[1:]))
 	}
 	s.wantMatches(driver.Query{Index: "place", Equal: parts("a"), From: []byte("2")}, "a2 a21 a3")
-	s.wantMatches(driver.Query{Index: "place", Equal: parts("a"), To: []byte("2")}, "a1 a2 a21")
-	s.wantMatches(driver.Query{Index: "place", Equal: parts("b"), From: []byte("1"), To: []byte("2")}, "b1 b2")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("a"), To: []byte("21")}, "a1 a2")
+	s.wantMatches(driver.Query{Index: "place", Equal: parts("b"), From: []byte("1"), To: []byte("3")}, "b1 b2")
 	s.wantMatches(driver.Query{Index: "place", Equal: parts("c"), From: []byte("1")}, "")
 	s.wantMatches(driver.Query{Index: "place", From: []byte("b")}, "b1 b2 b3")
-	s.wantMatches(driver.Query{Index: "place", To: []byte("a")}, "a1 a2 a21 a3")
+	s.wantMatches(driver.Query{Index: "place", To: []byte("b")}, "a1 a2 a21 a3")
 }
 
 // queryRangeEdgeCases bounds the second part by each edge case, and the first by
@@ -182,7 +185,7 @@ func queryRangeEdgeCases(f *fixture) {
 	for n, bound := range list {
 		var below, above []string
 		for i, part := range list {
-			if part <= bound || strings.HasPrefix(part, bound) {
+			if part < bound {
 				below = append(below, names[i])
 			}
 			if part >= bound {
@@ -315,7 +318,7 @@ func pagesAreComplete(f *fixture) {
 	}
 	for _, limit := range []int{3, 7, 8} {
 		s.wantMatches(driver.Query{Index: "place", Limit: limit, From: []byte("1")}, strings.Join(want[4:], " "))
-		s.wantMatches(driver.Query{Index: "place", Limit: limit, To: []byte("1")}, strings.Join(want[:8], " "))
+		s.wantMatches(driver.Query{Index: "place", Limit: limit, To: []byte("2")}, strings.Join(want[:8], " "))
 	}
 }
 
