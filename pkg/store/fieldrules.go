@@ -218,10 +218,11 @@ func (s *Store) parseList(ctx context.Context, call Call, o ListOptions) (*query
 		}
 	}
 	isClosed := func(i query.Index) bool {
-		return slices.ContainsFunc(i.Fields, func(name string) bool { return closed[name] })
+		return slices.ContainsFunc(i.TopFields(), func(name string) bool { return closed[name] })
 	}
-	if i := slices.IndexFunc(s.opts.Indexes, func(i query.Index) bool { return i.Name == plan.Index() }); i < 0 || !isClosed(s.opts.Indexes[i]) {
+	open := slices.DeleteFunc(slices.Clone(s.opts.Indexes), isClosed)
+	if len(open) == len(s.opts.Indexes) {
 		return plan, nil
 	}
-	return query.Parse(o.Filter, o.Sort, slices.DeleteFunc(slices.Clone(s.opts.Indexes), isClosed))
+	return query.Parse(o.Filter, o.Sort, open)
 }

@@ -67,6 +67,7 @@ type listing struct {
 	call    Call
 	plan    *query.Plan
 	each    bool // the rule is evaluated for each object
+	sifts   bool // objects are read that the page does not show, or several times
 	fields  *policy.FieldReader
 	limit   int
 	size    pageBytes
@@ -78,20 +79,16 @@ type listing struct {
 // begin plans what is read. Where the rule allows only objects that have one of a few values, only these are
 // read, from the indexes of the values, and merged: the others cost nothing.
 func (l *listing) begin(cursor string) error {
-	plans := []*query.Plan{l.plan}
 	if l.each {
 		if values, narrow := l.store.opts.Policy.Values(policy.List, l.call.User); narrow {
-			if split, ok := l.plan.Split(values, l.store.opts.Indexes); ok {
-				plans = split
+			if narrowed, ok := l.plan.Narrow(values, l.store.opts.Indexes); ok {
+				l.plan = narrowed
 			}
 		}
 	}
-	if len(plans) == 0 {
-		return nil // the rule allows this user nothing
-	}
-	l.plan = plans[0]
-	for _, p := range plans {
-		l.readers = append(l.readers, &reader{store: l.store, plan: p, more: true})
+	l.sifts = l.each || l.plan.Sifts() || len(l.plan.Reads()) > 1
+	for _, r := range l.plan.Reads() {
+		l.readers = append(l.readers, &reader{store: l.store, read: r, more: true})
 	}
 	place, err := l.store.place(l.plan, cursor)
 	if err != nil || place == nil {
@@ -106,7 +103,7 @@ func (l *listing) page(ctx context.Context) (List, error) {
 	var list List
 	for {
 		full := len(list.Objects) == l.limit
-		if full && !l.each {
+		if full && !l.sifts {
 			if slices.ContainsFunc(l.readers, (*reader).mayHaveMore) {
 				return l.continued(list), nil
 			}
@@ -193,15 +190,22 @@ func (l *listing) pop(record driver.Record) {
 	}
 }
 
-// fetchSize is how many objects are read at once. Under a rule one more than the page needs says whether there is a
-// next page; when many are denied, more at once cost less.
+// fetchSize is how many objects are read at once. One more than the page needs says whether there is a next page; when
+// many are not shown, more at once cost less. Of many ranges each likely has a small part of the page.
 func (l *listing) fetchSize(objects int) int {
 	switch {
+	case !l.sifts:
+		return l.limit - objects
+	case len(l.readers) > manyReaders:
+		return max(minFetch, 2*l.limit/len(l.readers))
 	case l.reads > l.limit:
 		return MaxPage
-	case !l.each:
-		return l.limit - objects
 	default:
 		return l.limit + 1
 	}
 }
+
+const (
+	manyReaders = 3
+	minFetch    = 8
+)

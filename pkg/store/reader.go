@@ -11,10 +11,10 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// reader reads the objects of a plan, a page at a time.
+// reader reads the objects of a range, a page at a time.
 type reader struct {
 	store *Store
-	plan  *query.Plan
+	read  query.Read
 	page  driver.Page
 	at    int           // of page.Records: the next one
 	head  object.Object // that one, decoded; nil: not fetched
@@ -35,7 +35,7 @@ func (r *reader) fetch(ctx context.Context, limit int) (err error) {
 		if !r.more {
 			return nil
 		}
-		if r.page, err = r.read(ctx, limit); err != nil {
+		if r.page, err = r.readPage(ctx, limit); err != nil {
 			return err
 		}
 		r.at, r.more = 0, r.page.Next != nil
@@ -43,8 +43,8 @@ func (r *reader) fetch(ctx context.Context, limit int) (err error) {
 	return nil
 }
 
-func (r *reader) read(ctx context.Context, limit int) (driver.Page, error) {
-	if uuid, only := r.plan.Only(); only {
+func (r *reader) readPage(ctx context.Context, limit int) (driver.Page, error) {
+	if uuid, only := r.read.Only(); only {
 		record, found, err := r.store.driver.Get(ctx, uuid)
 		if err != nil || !found || record.Deleted || r.after != nil {
 			return driver.Page{}, err
@@ -55,7 +55,7 @@ func (r *reader) read(ctx context.Context, limit int) (driver.Page, error) {
 	if r.page.Next != nil {
 		after = r.page.Next
 	}
-	q, scan := r.plan.Query()
+	q, scan := r.read.Query()
 	if scan {
 		return r.store.driver.Scan(ctx, after, limit)
 	}

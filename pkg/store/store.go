@@ -123,6 +123,7 @@ type Store struct {
 // Open opens the store in a backend, with the indexes that its mappings and
 // its listing need.
 func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
+	o.Indexes = query.Versioned(o.Indexes)
 	s := newStore(o)
 	spec := driver.Spec{Name: o.Name, Keys: s.keys}
 	for _, key := range s.mapped {
@@ -131,8 +132,8 @@ func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error
 	if o.IndexBinaries {
 		spec.Indexes = append(spec.Indexes, driver.Index{Name: binaryIndex, Parts: 2, Multi: true})
 	}
-	for _, i := range o.Indexes {
-		spec.Indexes = append(spec.Indexes, driver.Index{Name: i.Name, Parts: len(i.Fields)})
+	for _, i := range s.opts.Indexes {
+		spec.Indexes = append(spec.Indexes, driver.Index{Name: i.Name, Parts: len(i.Fields), Multi: i.HasElements()})
 	}
 	d, err := backend.Open(ctx, spec)
 	if err != nil {

@@ -6,20 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
 )
 
-// operator compares a field, on its left, with a literal.
+// operator compares a field, on its left, with literals.
 type operator uint8
 
 const (
-	equals operator = iota
+	equals operator = iota // one of the literals
 	less
 	lessOrEqual
 	greater
 	greaterOrEqual
 	hasPrefix
+	present // without a literal
 )
 
 // mirrored is the operator with its sides exchanged.
@@ -54,58 +54,154 @@ func (op operator) holds(c int) bool {
 	}
 }
 
-// condition is one comparison of a filter; the literal is compact JSON text.
+// condition is one comparison of a filter, or its negation; literals are compact JSON.
 type condition struct {
-	field   string
-	op      operator
-	literal []byte
+	field    field
+	op       operator
+	literals [][]byte // one, but any number for equals and none for present
+	negated  bool
+
+	parts domain // not nil: the parts of the field, instead of a comparison
 }
 
-// match reports whether a field's value, nil when absent, satisfies the condition exactly.
-func (c condition) match(value []byte) bool {
+// match reports whether an object meets the condition exactly.
+func (c condition) match(o object.Object) bool {
+	value := c.field.of(o)
+	if !c.field.elements {
+		return c.holds(value) != c.negated
+	}
+	found := false
+	object.Elements(value, func(element []byte) bool {
+		found = c.holds(element)
+		return !found
+	})
+	return found != c.negated
+}
+
+// holds reports whether the comparison is true of a value, nil when absent.
+func (c condition) holds(value []byte) bool {
 	if len(value) == 0 {
 		return false
 	}
+	return c.op == present || slices.ContainsFunc(c.literals, func(literal []byte) bool { return c.op.compare(value, literal) })
+}
+
+func (op operator) compare(value, literal []byte) bool {
 	kind := kindOf(value)
-	if kind != kindOf(c.literal) {
+	if kind != kindOf(literal) {
 		return false
 	}
 	switch kind {
 	case '0':
-		return c.op.holds(compareNumbers(value, c.literal))
+		return op.holds(compareNumbers(value, literal))
 	case '"':
 		text, _ := object.Text(value)
-		literal, _ := object.Text(c.literal)
-		if c.op == hasPrefix {
-			return strings.HasPrefix(text, literal)
+		other, _ := object.Text(literal)
+		if op == hasPrefix {
+			return strings.HasPrefix(text, other)
 		}
-		return c.op.holds(cmp.Compare(text, literal))
+		return op.holds(cmp.Compare(text, other))
 	default:
-		return bytes.Equal(value, c.literal)
+		return bytes.Equal(value, literal)
 	}
 }
 
-// bounds are the least and the greatest part that the condition's field can
-// have, the latter in the sense of driver.Query.To: what begins with it is
-// within. A part with a NUL appended sorts between a string and all that
-// come after it, for no stored string holds one.
-func (c condition) bounds() (from, to []byte) {
-	part := EncodePart(c.literal)
-	all := part[:1:1] // of the literal's type
-	after := part
-	if part[0] == partString && len(part) < driver.MaxPart {
-		after = append(slices.Clone(part), 0)
-	}
-	switch c.op {
-	case less, lessOrEqual:
-		return all, after
-	case greater:
-		return after, all
-	case greaterOrEqual:
-		return part, all
+// isPoints reports whether the field has one of a few parts.
+func (c condition) isPoints() bool {
+	return c.parts != nil || !c.negated && c.op == equals || c.negated && c.op == present
+}
+
+// domain returns the parts that the field of an object that meets the condition can have,
+// and no others where parts tell: those of long strings and of numbers that are no float64 do not.
+func (c condition) domain() domain {
+	switch {
+	case c.parts != nil:
+		return c.parts
+	case c.negated:
+		return c.surely().complement()
 	default:
-		return part, part
+		return c.possibly()
 	}
+}
+
+// possibly returns the parts for some of whose values the comparison is true.
+func (c condition) possibly() domain {
+	if c.op == present {
+		return union(point(EncodePart(nil))).complement()
+	}
+	var all []interval
+	for _, literal := range c.literals {
+		part, exact := EncodePart(literal), isExact(literal)
+		of := typed(part[0])
+		switch c.op {
+		case less:
+			of.to = cut{part, !exact}
+		case lessOrEqual:
+			of.to = cut{part, true}
+		case greater:
+			of.from = cut{part, exact}
+		case greaterOrEqual:
+			of.from = cut{part, false}
+		case hasPrefix:
+			of = prefixed(part)
+		default:
+			of = point(part)
+		}
+		all = append(all, of)
+	}
+	return union(all...)
+}
+
+// surely returns the parts for all of whose values the comparison is true.
+func (c condition) surely() domain {
+	if c.op == present {
+		return c.possibly()
+	}
+	var all []interval
+	for _, literal := range c.literals {
+		part, exact := EncodePart(literal), isExact(literal)
+		of := typed(part[0])
+		switch c.op {
+		case less:
+			of.to = cut{part, false}
+		case lessOrEqual:
+			of.to = cut{part, exact}
+		case greater:
+			of.from = cut{part, true}
+		case greaterOrEqual:
+			of.from = cut{part, !exact}
+		default:
+			if !exact {
+				continue
+			}
+			if of = point(part); c.op == hasPrefix {
+				of = prefixed(part)
+			}
+		}
+		all = append(all, of)
+	}
+	return union(all...)
+}
+
+// isExact reports whether only values equal to this one have its part.
+func isExact(value []byte) bool {
+	part := EncodePart(value)
+	switch part[0] {
+	case partString:
+		return len(part) < 1+maxString
+	case partNumber:
+		return len(part) == numberPart
+	default:
+		return true
+	}
+}
+
+// prefixed is the interval of the strings whose parts begin with a part. A string that is
+// too long for a part has the same one as others that begin alike.
+func prefixed(part []byte) interval {
+	end := slices.Clone(part)
+	end[len(end)-1]++ // no byte of UTF-8 is 0xff, and the type is below it
+	return interval{from: cut{part: part}, to: cut{part: end}}
 }
 
 // kindOf is the type of a JSON value: its first byte, with 0 for all numbers

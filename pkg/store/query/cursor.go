@@ -19,7 +19,7 @@ const maxCursor = 8 << 10
 // has to bear any bytes in Query.After.
 type fingerprint [8]byte
 
-func fingerprintOf(filter, sort string, index Index) fingerprint {
+func fingerprintOf(filter, sort string, indexes []string) fingerprint {
 	h := fnv.New64a()
 	write := func(s string) {
 		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(s))))
@@ -27,9 +27,8 @@ func fingerprintOf(filter, sort string, index Index) fingerprint {
 	}
 	write(filter)
 	write(sort)
-	write(index.Name)
-	for _, field := range index.Fields {
-		write(field)
+	for _, name := range indexes {
+		write(name)
 	}
 	return fingerprint(h.Sum(nil))
 }

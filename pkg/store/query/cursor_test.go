@@ -42,7 +42,7 @@ func TestCursorOfAnotherListingIsRejected(t *testing.T) {
 			t.Errorf("accepted: %v", err)
 		}
 	}
-	other, err := query.Parse(`year > 5`, `year`, []query.Index{{Name: "year", Fields: []string{"year", "title"}}})
+	other, err := query.Parse(`year > 5`, `year`, []query.Index{{Name: "year,title", Fields: []string{"year", "title"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

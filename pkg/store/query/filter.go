@@ -2,6 +2,7 @@ package query
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,13 +21,17 @@ import (
 const maxExpression = 4 << 10
 
 // supported ends the message of every rejected filter.
-const supported = `supported are field == literal, <, <=, >, >= and field.startsWith("..."), joined by &&`
+const supported = `supported are ==, !=, <, <=, >, >= and in between a field and literals, "x" in field for the elements of an array, ` +
+	`field.startsWith("x") and has(field), joined by &&, || and !`
 
-// startsWith is the one function of a filter.
-const startsWith = "startsWith"
+// The functions of a filter.
+const (
+	startsWith = "startsWith"
+	hasField   = "has"
+)
 
-// parseFilter reads a filter's conditions, none for an empty one.
-func parseFilter(filter string) ([]condition, error) {
+// parseFilter reads a filter; nil for an empty one.
+func parseFilter(filter string) (*node, error) {
 	if strings.TrimSpace(filter) == "" {
 		return nil, nil
 	}
@@ -40,7 +45,7 @@ func parseFilter(filter string) ([]condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return appendConditions(nil, tree)
+	return nodeOf(tree)
 }
 
 // parseCEL parses without macros. The Pratt parser takes microseconds and
@@ -62,28 +67,36 @@ func parseCEL(filter string) (ast.Expr, error) {
 	return tree.Expr(), nil
 }
 
-func appendConditions(to []condition, e ast.Expr) ([]condition, error) {
+func nodeOf(e ast.Expr) (*node, error) {
 	if e.Kind() != ast.CallKind {
 		return nil, unsupported("a condition is expected")
 	}
 	call := e.AsCall()
 	name := call.FunctionName()
 	if op, ok := operatorOf(name); ok {
-		c, err := comparison(op, call.Args())
-		return append(to, c), err
+		return leaf(comparison(op, call.Args()))
 	}
 	switch name {
+	case operators.NotEquals:
+		c, err := comparison(equals, call.Args())
+		c.negated = true
+		return leaf(c, err)
+	case operators.In:
+		return leaf(membership(call.Args()[0], call.Args()[1]))
 	case startsWith:
-		c, err := prefixCondition(call)
-		return append(to, c), err
-	case operators.LogicalAnd:
+		return leaf(prefixCondition(call))
+	case hasField:
+		return leaf(presence(call))
+	case operators.LogicalNot, operators.LogicalAnd, operators.LogicalOr:
+		n := &node{kind: kindOfOperator(name)}
 		for _, arg := range call.Args() {
-			var err error
-			if to, err = appendConditions(to, arg); err != nil {
+			inner, err := nodeOf(arg)
+			if err != nil {
 				return nil, err
 			}
+			n.args = append(n.args, inner)
 		}
-		return to, nil
+		return n, nil
 	default:
 		return nil, unsupported("%s is not supported", display(name))
 	}
@@ -118,12 +131,50 @@ func comparison(op operator, args []ast.Expr) (condition, error) {
 	}
 	literal, ok := literalOf(right)
 	if !ok {
-		return condition{}, unsupported("%s is compared with something that is no literal", field)
+		return condition{}, unsupported("%s is compared with something that is no literal", field.name)
 	}
 	if kind := kindOf(literal); op != equals && kind != '"' && kind != '0' {
-		return condition{}, errs.New(errs.Invalid, "filter: %s is compared by order with %s; only numbers and strings have one", field, literal)
+		return condition{}, errs.New(errs.Invalid, "filter: %s is compared by order with %s; only numbers and strings have one", field.name, literal)
 	}
-	return condition{field: field, op: op, literal: literal}, nil
+	return condition{field: field, op: op, literals: [][]byte{literal}}, nil
+}
+
+// membership reads field in [literals], or literal in field.
+func membership(left, right ast.Expr) (condition, error) {
+	if right.Kind() != ast.ListKind {
+		field, ok := fieldOf(right)
+		literal, isLiteral := literalOf(left)
+		if !ok || !isLiteral {
+			return condition{}, unsupported("in needs a field and a list of literals, or a literal and a field")
+		}
+		field.name += "[]"
+		field.elements = true
+		return condition{field: field, op: equals, literals: [][]byte{literal}}, nil
+	}
+	field, ok := fieldOf(left)
+	if !ok {
+		return condition{}, unsupported("in needs a field before a list")
+	}
+	c := condition{field: field, op: equals}
+	for _, e := range right.AsList().Elements() {
+		literal, ok := literalOf(e)
+		if !ok {
+			return c, unsupported("the list after %s in has something that is no literal", field.name)
+		}
+		c.literals = append(c.literals, literal)
+	}
+	return c, nil
+}
+
+func presence(call ast.CallExpr) (condition, error) {
+	if call.IsMemberFunction() || len(call.Args()) != 1 {
+		return condition{}, unsupported("has is called otherwise")
+	}
+	field, ok := fieldOf(call.Args()[0])
+	if !ok {
+		return condition{}, unsupported("has needs a field")
+	}
+	return condition{field: field, op: present}, nil
 }
 
 func prefixCondition(call ast.CallExpr) (condition, error) {
@@ -138,30 +189,51 @@ func prefixCondition(call ast.CallExpr) (condition, error) {
 	if !ok || kindOf(literal) != '"' {
 		return condition{}, unsupported("startsWith needs a string")
 	}
-	return condition{field: field, op: hasPrefix, literal: literal}, nil
+	return condition{field: field, op: hasPrefix, literals: [][]byte{literal}}, nil
 }
 
-// fieldOf reads a field's name: year, object.year or object["year"].
-func fieldOf(e ast.Expr) (string, bool) {
+// fieldOf reads a field: year, object.year or object["year"], and with .city or ["city"] behind
+// it a field of the object in it.
+func fieldOf(e ast.Expr) (f field, ok bool) {
+	names, ok := namesOf(e)
+	if ok && names[0] == "object" && len(names) > 1 {
+		names = names[1:]
+	}
+	if !ok || len(names) > 2 || slices.ContainsFunc(names, func(name string) bool { return name == "" || strings.ContainsAny(name, ".[]") }) {
+		return f, false
+	}
+	f.name, f.top = strings.Join(names, "."), names[0]
+	if len(names) > 1 {
+		f.sub = names[1]
+	}
+	return f, true
+}
+
+// namesOf reads a chain of at most three names.
+func namesOf(e ast.Expr) ([]string, bool) {
+	var operand ast.Expr
+	var name string
 	switch e.Kind() {
 	case ast.IdentKind:
-		return e.AsIdent(), true
+		return []string{e.AsIdent()}, true
 	case ast.SelectKind:
-		s := e.AsSelect()
-		return s.FieldName(), isObject(s.Operand()) && !s.IsTestOnly()
+		operand, name = e.AsSelect().Operand(), e.AsSelect().FieldName()
 	case ast.CallKind:
 		call := e.AsCall()
-		if call.FunctionName() != operators.Index || !isObject(call.Args()[0]) || call.Args()[1].Kind() != ast.LiteralKind {
-			return "", false
+		if call.FunctionName() != operators.Index || call.Args()[1].Kind() != ast.LiteralKind {
+			return nil, false
 		}
-		name, ok := call.Args()[1].AsLiteral().(types.String)
-		return string(name), ok
+		text, ok := call.Args()[1].AsLiteral().(types.String)
+		if !ok {
+			return nil, false
+		}
+		operand, name = call.Args()[0], string(text)
 	default:
-		return "", false
+		return nil, false
 	}
+	names, ok := namesOf(operand)
+	return append(names, name), ok && len(names) < 3
 }
-
-func isObject(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == "object" }
 
 // literalOf reads a literal as JSON text.
 func literalOf(e ast.Expr) ([]byte, bool) {

@@ -3,18 +3,56 @@ package query
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
 )
 
-// Index is a declared index: a name that is unique in its store, and one to
-// four top-level fields. It holds every object; a field that an object lacks
-// sorts first.
+// Index is a declared index: a name that is unique in its store, and one to four fields:
+//
+//	year          a field; an object that lacks it sorts first
+//	address.city  a field of an object in a field
+//	-year         a field whose greatest value comes first
+//	tags[]        each element of an array; at most one field of an index
+//
+// It holds every object, but one with elements holds those that have elements.
 type Index struct {
 	Name   string
 	Fields []string
+}
+
+// NewIndex returns an index of fields with a name of its own.
+func NewIndex(fields []string) Index {
+	return Index{Name: strings.ReplaceAll(strings.Join(fields, ","), "[]", ".."), Fields: fields}
+}
+
+// keyFormat is the format of keys. An index of another format is another index for backends, which fill it.
+const keyFormat = ".2"
+
+// Versioned returns the indexes with the format of keys in their names.
+func Versioned(indexes []Index) []Index {
+	all := slices.Clone(indexes)
+	for i := range all {
+		all[i].Name += keyFormat
+	}
+	return all
+}
+
+// TopFields returns the top-level fields of the index.
+func (i Index) TopFields() []string {
+	names := make([]string, len(i.Fields))
+	for j, text := range i.Fields {
+		names[j] = parseField(text).top
+	}
+	return names
+}
+
+// HasElements reports whether an object may have any number of keys in the index.
+func (i Index) HasElements() bool {
+	return slices.ContainsFunc(i.Fields, func(text string) bool { return parseField(text).elements })
 }
 
 // The first byte of a part says the value's type and so orders the types.
@@ -28,11 +66,20 @@ const (
 	partComposite = 0x60
 )
 
+// maxString is how many bytes of a string are in a part: inverted with its type, it has driver.MaxPart bytes.
+const maxString = driver.MaxPart - 2
+
+// A number that is rounded has one more byte than numberPart: partInexact.
+const (
+	numberPart  = 9
+	partInexact = 0x01
+)
+
 // EncodePart encodes a value, given as compact JSON text or nil when absent,
 // as a part of a key. The order of parts is the order of values: absent, null,
 // false, true, numbers, strings by code points, then arrays and objects, which
-// are all alike. Numbers are rounded to float64; a string is cut off so that
-// the part has at most driver.MaxPart bytes.
+// are all alike. Numbers are rounded down to float64; of a string the first maxString bytes
+// count.
 func EncodePart(value []byte) []byte {
 	if len(value) == 0 {
 		return []byte{partAbsent}
@@ -55,15 +102,24 @@ func EncodePart(value []byte) []byte {
 
 func encodeString(value []byte) []byte {
 	text, _ := object.Text(value)
-	text = text[:min(len(text), driver.MaxPart-1)]
+	text = text[:min(len(text), maxString)]
 	return append(append(make([]byte, 0, 1+len(text)), partString), text...)
 }
 
-// encodeNumber writes the bits of a float64 so that bytes compare like
-// numbers: the sign bit inverted, and all others too when it is negative.
-// What is beyond a float64 becomes an infinity.
+// encodeNumber writes the bits of the greatest float64 that is not above the number, so
+// that bytes compare like numbers: the sign bit inverted, and all others too when it is
+// negative. A number that is no float64 ends with partInexact, so that it differs from
+// all that are.
 func encodeNumber(value []byte) []byte {
-	f, _ := strconv.ParseFloat(string(value), 64)
+	f, exact := floor(value)
+	part := encodeFloat(f)
+	if !exact {
+		part = append(part, partInexact)
+	}
+	return part
+}
+
+func encodeFloat(f float64) []byte {
 	if f == 0 {
 		f = 0 // -0 is no other number
 	}
@@ -73,43 +129,87 @@ func encodeNumber(value []byte) []byte {
 	} else {
 		bits |= 1 << 63
 	}
-	return binary.BigEndian.AppendUint64(append(make([]byte, 0, 9), partNumber), bits)
+	return binary.BigEndian.AppendUint64(append(make([]byte, 0, numberPart+1), partNumber), bits)
 }
 
-// Keys are the keys of an encoded object in the declared indexes: one in each.
+// floor returns the greatest float64 that is not above a number, and whether it is the
+// number. It is an infinity only for a number below all others.
+func floor(value []byte) (f float64, exact bool) {
+	if n, ok := smallInt(value); ok && -maxExactInt <= n && n <= maxExactInt {
+		return float64(n), true
+	}
+	f, err := strconv.ParseFloat(string(value), 64)
+	switch {
+	case err != nil && f > 0:
+		return math.MaxFloat64, false
+	case err != nil:
+		return math.Inf(-1), false
+	}
+	// 766 digits after the first are enough for any float64.
+	c := compareNumbers(value, strconv.AppendFloat(nil, f, 'e', 766, 64))
+	if c < 0 {
+		f = math.Nextafter(f, math.Inf(-1))
+	}
+	return f, c == 0
+}
+
+// maxExactInt is up to where every integer is a float64.
+const maxExactInt = 1 << 53
+
+// Keys are the keys of an encoded object in the declared indexes: one in each, or, in an
+// index with the elements of an array, one for each element.
 // A nil body, that of a tombstone, has none.
 func Keys(indexes []Index, body []byte) []driver.Key {
 	if len(indexes) == 0 || body == nil {
 		return nil
 	}
-	keys := make([]driver.Key, len(indexes))
+	values := make([][][]byte, len(indexes))
 	for i, index := range indexes {
-		keys[i] = driver.Key{Index: index.Name, Parts: make([][]byte, len(index.Fields))}
+		values[i] = make([][]byte, len(index.Fields))
 	}
-	set := func(name string, value []byte) bool {
-		var part []byte
+	// A body that doesn't parse is found as if it had no more fields.
+	_ = object.Each(body, func(name string, value []byte) bool {
 		for i, index := range indexes {
 			for j, field := range index.Fields {
-				if field != name {
-					continue
+				if f := parseField(field); f.top == name {
+					values[i][j] = f.within(value)
 				}
-				if part == nil {
-					part = EncodePart(value)
-				}
-				keys[i].Parts[j] = part
 			}
 		}
 		return true
+	})
+	keys := make([]driver.Key, 0, len(indexes))
+	for i, index := range indexes {
+		keys = index.appendKeys(keys, values[i])
 	}
-	// A body that doesn't parse is found as if it had no more fields.
-	_ = object.Each(body, set)
-	absent := EncodePart(nil)
-	for _, key := range keys {
-		for j, part := range key.Parts {
-			if part == nil {
-				key.Parts[j] = absent
-			}
+	return keys
+}
+
+// appendKeys appends the keys of an object whose fields have these values.
+func (i Index) appendKeys(keys []driver.Key, values [][]byte) []driver.Key {
+	parts := make([][]byte, len(values))
+	elements := -1
+	for j, field := range i.Fields {
+		f := parseField(field)
+		if f.elements {
+			elements = j
+			continue
 		}
+		parts[j] = f.part(values[j])
 	}
+	if elements < 0 {
+		return append(keys, driver.Key{Index: i.Name, Parts: parts})
+	}
+	seen := map[string]bool{}
+	object.Elements(values[elements], func(value []byte) bool {
+		part := EncodePart(value)
+		if !seen[string(part)] {
+			seen[string(part)] = true
+			key := driver.Key{Index: i.Name, Parts: slices.Clone(parts)}
+			key.Parts[elements] = part
+			keys = append(keys, key)
+		}
+		return true
+	})
 	return keys
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -177,8 +179,20 @@ func randomListing(r *rand.Rand) listing {
 	return l
 }
 
+// roundDown returns the greatest float64 that is not above a number, and 1 if it is below, else 0.
+func roundDown(number *big.Rat) (f float64, more int) {
+	f, exact := number.Float64()
+	if exact {
+		return f, 0
+	}
+	if math.IsInf(f, 1) || !math.IsInf(f, -1) && new(big.Rat).SetFloat64(f).Cmp(number) > 0 {
+		f = math.Nextafter(f, math.Inf(-1))
+	}
+	return f, 1
+}
+
 // compareListed compares two values by their places in a listing: long strings are compared by their
-// beginnings only, numbers as a float64, arrays and objects not at all.
+// beginnings only, numbers rounded down to a float64, arrays and objects not at all.
 func compareListed(a, b []byte) int {
 	x, _ := comparable(a)
 	y, _ := comparable(b)
@@ -186,11 +200,11 @@ func compareListed(a, b []byte) int {
 		return cmp.Compare(x.rank, y.rank)
 	}
 	if x.number != nil {
-		f, _ := strconv.ParseFloat(string(a), 64)
-		g, _ := strconv.ParseFloat(string(b), 64)
-		return cmp.Compare(f, g)
+		f, more := roundDown(x.number)
+		g, also := roundDown(y.number)
+		return cmp.Or(cmp.Compare(f, g), cmp.Compare(more, also))
 	}
-	cut := func(s string) string { return s[:min(len(s), driver.MaxPart-1)] }
+	cut := func(s string) string { return s[:min(len(s), driver.MaxPart-2)] }
 	return cmp.Compare(cut(x.text), cut(y.text))
 }
 

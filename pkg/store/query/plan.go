@@ -1,38 +1,48 @@
-// Package query turns a listing's filter and sort order into a question that
-// one declared index supports, so the cost of a listing is proportional to its
-// result. A listing that no index supports is rejected, never executed by a scan.
+// Package query turns a list's filter and sort order into ranges of declared indexes, so
+// the cost of a list is proportional to what these ranges have. A list that no index
+// supports is rejected, never executed by a scan.
 //
-// A filter is a conjunction in a subset of CEL: field == literal, <, <=, >, >=
-// (either side may be the field) and field.startsWith("..."), joined by &&.
-// Fields are top-level ones; one whose name is no CEL identifier is written
-// object["first-name"]. Literals are strings, numbers, true, false and null.
+// A filter is in a subset of CEL: comparisons of a field with literals (==, !=, <, <=, >,
+// >=, in), field.startsWith("..."), has(field) and "x" in field for the elements of an
+// array, joined by &&, || and !. A field is a top-level one or one level below: address.city.
+// One whose name is no CEL identifier is written object["first-name"]. Literals are
+// strings, numbers, true, false and null.
 //
-// An index supports conditions of equality on its leading fields, then a range
-// or a prefix on the next one, in the order of those that follow. A comparison
-// matches values of the literal's type only: year > 5 is about numbers, and
-// about no object that lacks the field.
+// A comparison is true of values of the literal's type only: year > 5 is about numbers,
+// and about no object that lacks the field. Its negation is true of all other objects,
+// also of those that lack the field: year != 5 is !(year == 5).
+//
+// The filter becomes a disjunction of conjunctions. An index supports a conjunction by
+// equalities on its leading fields (several for in), then ranges on the next one, in the order of
+// those that follow. The ranges of all conjunctions are read in one order and merged. A
+// condition that is not in the index that is read is evaluated on the objects, if another
+// index begins with its field.
 package query
 
 import (
 	"bytes"
+	"cmp"
+	"math"
 	"slices"
-	"strings"
+	"strconv"
 
-	"belfry/pkg/errs"
-	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 )
 
-// Plan is a listing that an index supports. It is immutable.
+// maxReads is how many ranges a list reads at most.
+const maxReads = 32
+
+// Plan is a list that indexes support. It is immutable.
 type Plan struct {
-	index      string // "" scans in the order of uuids
-	equal      [][]byte
-	from, to   []byte
-	descending bool
-	conditions []condition
-	needs      needs   // of an index
-	only       *string // not nil: there is at most the object with this uuid
+	filter       *node // nil: none
+	conjunctions [][]condition
+	sort         order // as it was asked for
+	reads        []Read
+	order        order // of what is read, then uuids
+	descending   bool  // uuids
+	exact        bool  // it has no further order: its indexes have no other fields
+	sifts        bool  // objects are read that don't match
 	fingerprint
 }
 
@@ -41,7 +51,7 @@ type Plan struct {
 // "uuid", objects come in the order of their uuids. Errors are errs.Invalid
 // and say what isn't supported, or which index would be needed.
 func Parse(filter, sort string, indexes []Index) (*Plan, error) {
-	conditions, err := parseFilter(filter)
+	root, err := parseFilter(filter)
 	if err != nil {
 		return nil, err
 	}
@@ -49,162 +59,103 @@ func Parse(filter, sort string, indexes []Index) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(conditions) == 0 && order.isPrimary() {
-		return &Plan{fingerprint: fingerprintOf(filter, sort, Index{})}, nil
+	p := &Plan{filter: root, sort: order, conjunctions: [][]condition{nil}}
+	if root != nil {
+		if p.conjunctions, err = root.conjunctions(false); err != nil {
+			return nil, err
+		}
 	}
-	n, err := needsOf(conditions, order)
-	if err != nil {
+	if err := p.plan(indexes); err != nil {
 		return nil, err
 	}
-	index, ok := choose(indexes, n)
-	if !ok {
-		return nil, unanswered(n, indexes)
-	}
-	p := &Plan{
-		index:       index.Name,
-		descending:  n.descending,
-		conditions:  conditions,
-		needs:       n,
-		fingerprint: fingerprintOf(filter, sort, index),
-	}
-	p.bound(index.Fields[:len(n.equal)], n.ranged)
+	p.fingerprint = p.fingerprintOf(filter, sort)
 	return p, nil
 }
 
-// Query is what to ask the driver, without After and Limit; or, when scan is
-// true, that Scan is to be asked instead.
-func (p *Plan) Query() (q driver.Query, scan bool) {
-	if p.index == "" {
-		return driver.Query{}, true
+// Reads returns what the list reads. All reads have its order, and an object may be found by several.
+func (p *Plan) Reads() []Read { return p.reads }
+
+// Sifts reports whether objects are read that may not match the filter, as many as there are.
+func (p *Plan) Sifts() bool { return p.sifts }
+
+// Indexes returns the names of the indexes that are read.
+func (p *Plan) Indexes() []string {
+	var names []string
+	for _, r := range p.reads {
+		if r.index != "" && !slices.Contains(names, r.index) {
+			names = append(names, r.index)
+		}
 	}
-	return driver.Query{Index: p.index, Equal: p.equal, From: p.from, To: p.to, Descending: p.descending}, false
+	return names
 }
 
-// Index returns the name of the index that is read; "" for none.
-func (p *Plan) Index() string { return p.index }
-
-// Fields returns the fields by which the listing is filtered and sorted.
-func (p *Plan) Fields() []string { return p.needs.fields() }
+// Fields returns the top-level fields by which the list is filtered and sorted.
+func (p *Plan) Fields() []string {
+	var names []string
+	add := func(f field) {
+		if !slices.Contains(names, f.top) {
+			names = append(names, f.top)
+		}
+	}
+	for _, c := range p.conjunctions {
+		for _, one := range c {
+			add(one.field)
+		}
+	}
+	for _, f := range p.sort {
+		add(f)
+	}
+	return names
+}
 
 // Match reports whether the object meets the filter. What a driver finds must
-// be checked: an index may lag, and its keys hold long strings cut off and
+// be checked: an index may lag, and its keys have long strings cut off and
 // numbers rounded.
-func (p *Plan) Match(o object.Object) bool {
-	for _, c := range p.conditions {
-		if !c.match(o[c.field]) {
-			return false
+func (p *Plan) Match(o object.Object) bool { return p.filter == nil || p.filter.match(o) }
+
+// Compare orders two objects as the list does: negative when a comes first.
+func (p *Plan) Compare(a, b object.Object) int {
+	for _, f := range p.order {
+		if c := bytes.Compare(f.part(f.of(a)), f.part(f.of(b))); c != 0 {
+			return c
 		}
 	}
-	return true
+	first, _ := a.Text("uuid")
+	second, _ := b.Text("uuid")
+	if p.descending {
+		return cmp.Compare(second, first)
+	}
+	return cmp.Compare(first, second)
 }
 
-// bound sets the query's bounds: those that all the conditions and the values share. They may
-// let in more than the conditions do, never less.
-func (p *Plan) bound(equal []string, ranged string, values ...policy.Value) {
-	for _, field := range equal {
-		if i := slices.IndexFunc(values, func(v policy.Value) bool { return v.Field == field }); i >= 0 {
-			p.equal = append(p.equal, EncodePart(values[i].JSON))
-			continue
+// Narrow returns a plan for the objects of p that have one of the values, in the order of p. It reads possibly
+// more of them, and reports false when there is no index for one of the values.
+func (p *Plan) Narrow(values []policy.Value, indexes []Index) (*Plan, bool) {
+	n := &Plan{filter: p.filter, sort: p.sort, fingerprint: p.fingerprint, exact: true}
+	for _, v := range values {
+		for _, c := range p.conjunctions {
+			n.conjunctions = append(n.conjunctions, append(c[:len(c):len(c)], condition{field: parseField(v.Field), parts: partsOf(v.JSON)}))
 		}
-		i := slices.IndexFunc(p.conditions, func(c condition) bool { return c.field == field && c.op == equals })
-		p.equal = append(p.equal, EncodePart(p.conditions[i].literal))
+		n.fingerprint = n.fingerprintOf(v.Field, string(v.JSON))
 	}
-	if ranged == "" {
-		return
+	if len(n.conjunctions) > maxConjunctions || n.plan(indexes) != nil {
+		return nil, false
 	}
-	for _, c := range p.conditions {
-		if c.field != ranged {
-			continue
-		}
-		from, to := c.bounds()
-		if p.from == nil || bytes.Compare(from, p.from) > 0 {
-			p.from = from
-		}
-		if p.to == nil || bytes.Compare(to, p.to) < 0 && !bytes.HasPrefix(p.to, to) || bytes.HasPrefix(to, p.to) {
-			p.to = to
-		}
-	}
-	if bytes.Compare(p.from, p.to) > 0 && !bytes.HasPrefix(p.from, p.to) {
-		// Nothing meets the conditions: ask for as little as possible rather
-		// than for a range that ends before it begins.
-		p.to = p.from
-	}
+	n.fingerprint = n.fingerprintOf("", "")
+	return n, true
 }
 
-// needs is what an index must offer.
-type needs struct {
-	equal      []string // leading fields, in any order
-	ranged     string   // the field after them; "" for none
-	sorted     []string // the fields after equal, in this order
-	descending bool
+// partsOf returns the parts of the values that a rule takes for equal to a value: rules compare numbers as
+// a float64, to which also those that are a little less or more are rounded.
+func partsOf(value []byte) domain {
+	f, err := strconv.ParseFloat(string(value), 64)
+	if err != nil {
+		return union(point(EncodePart(value)))
+	}
+	below := append(encodeFloat(math.Nextafter(f, math.Inf(-1))), partInexact)
+	return union(point(below), point(encodeFloat(f)), point(append(encodeFloat(f), partInexact)))
 }
 
-func needsOf(conditions []condition, o order) (needs, error) {
-	var n needs
-	for _, c := range conditions {
-		if c.op == equals && !slices.Contains(n.equal, c.field) {
-			n.equal = append(n.equal, c.field)
-		}
-	}
-	for _, c := range conditions {
-		switch {
-		case slices.Contains(n.equal, c.field), c.field == n.ranged:
-		case n.ranged != "":
-			return n, errs.New(errs.Invalid, "filter: ranges on two fields (%s and %s) are not supported by any index; one range and any number of == can", n.ranged, c.field)
-		default:
-			n.ranged = c.field
-		}
-	}
-	o = o.without(n.equal)
-	var err error
-	if n.descending, err = o.direction(); err != nil {
-		return n, err
-	}
-	n.sorted = o.fields()
-	switch {
-	case n.ranged == "":
-	case len(n.sorted) == 0:
-		n.sorted = []string{n.ranged}
-	case n.sorted[0] != n.ranged:
-		return n, errs.New(errs.Invalid, "sort: with a range on %s in the filter the order begins with %s, not with %s", n.ranged, n.ranged, n.sorted[0])
-	}
-	return n, nil
-}
-
-// fields are those of the smallest index that supports the listing.
-func (n needs) fields() []string { return slices.Concat(n.equal, n.sorted) }
-
-func (n needs) answeredBy(index Index) bool {
-	lead, all := len(n.equal), len(n.equal)+len(n.sorted)
-	if len(index.Fields) < all {
-		return false
-	}
-	for _, field := range index.Fields[:lead] {
-		if !slices.Contains(n.equal, field) {
-			return false
-		}
-	}
-	return slices.Equal(index.Fields[lead:all], n.sorted)
-}
-
-// choose returns the smallest index that supports the listing, the first of equals.
-func choose(indexes []Index, n needs) (best Index, found bool) {
-	for _, index := range indexes {
-		if n.answeredBy(index) && (!found || len(index.Fields) < len(best.Fields)) {
-			best, found = index, true
-		}
-	}
-	return best, found
-}
-
-func unanswered(n needs, indexes []Index) error {
-	declared := make([]string, 0, len(indexes))
-	for _, index := range indexes {
-		declared = append(declared, "("+strings.Join(index.Fields, ", ")+")")
-	}
-	have := "none is declared"
-	if len(declared) > 0 {
-		have = "declared are " + strings.Join(declared, " and ")
-	}
-	return errs.New(errs.Invalid, "no index of this store supports the listing: one on (%s) is needed; %s", strings.Join(n.fields(), ", "), have)
+func (p *Plan) fingerprintOf(filter, sort string) fingerprint {
+	return fingerprintOf(string(p.fingerprint[:])+filter, sort, p.Indexes())
 }

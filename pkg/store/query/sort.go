@@ -8,12 +8,7 @@ import (
 )
 
 // order is a sort order, the most significant field first.
-type order []orderField
-
-type orderField struct {
-	name       string
-	descending bool
-}
+type order []field
 
 func parseSort(sort string) (order, error) {
 	if strings.TrimSpace(sort) == "" {
@@ -24,43 +19,58 @@ func parseSort(sort string) (order, error) {
 	}
 	var o order
 	for element := range strings.SplitSeq(sort, ",") {
-		name, descending := strings.CutPrefix(strings.TrimSpace(element), "-")
-		if name == "" {
+		f := parseField(strings.TrimSpace(element))
+		switch {
+		case f.name == "":
 			return nil, errs.New(errs.Invalid, `sort: a field's name is missing; for instance "year" or "-year" or "author,year" is expected`)
+		case f.elements:
+			return nil, errs.New(errs.Invalid, "sort: %s: the elements of an array have no order", f.name)
+		case o.index(f.name) >= 0:
+			return nil, errs.New(errs.Invalid, "sort: %s is named twice", f.name)
 		}
-		if slices.Contains(o.fields(), name) {
-			return nil, errs.New(errs.Invalid, "sort: %s is named twice", name)
-		}
-		o = append(o, orderField{name, descending})
+		o = append(o, f)
 	}
 	return o, nil
 }
 
 // isPrimary reports whether this is the order in which records lie.
 func (o order) isPrimary() bool {
-	return len(o) == 0 || len(o) == 1 && o[0] == orderField{name: "uuid"}
+	return len(o) == 0 || len(o) == 1 && o[0].name == "uuid" && !o[0].descending
 }
 
-// without leaves out fields that a filter holds to one value.
-func (o order) without(constant []string) order {
-	return slices.DeleteFunc(slices.Clone(o), func(f orderField) bool { return slices.Contains(constant, f.name) })
+// index returns the place of a field, -1 for none.
+func (o order) index(name string) int {
+	return slices.IndexFunc(o, func(f field) bool { return f.name == name })
 }
 
-// direction reports whether the order is descending. An index is read forwards
-// or backwards, so all fields must agree.
-func (o order) direction() (descending bool, err error) {
-	for _, f := range o {
-		if f.descending != o[0].descending {
-			return false, errs.New(errs.Invalid, "sort: %s and %s go in different directions; an index is read in one: all fields with - or none", o[0].name, f.name)
-		}
+// without leaves out fields.
+func (o order) without(leave func(name string) bool) order {
+	return slices.DeleteFunc(slices.Clone(o), func(f field) bool { return leave(f.name) })
+}
+
+// reversed returns the exact reverse order.
+func (o order) reversed() order {
+	r := slices.Clone(o)
+	for i := range r {
+		r[i].descending = !r[i].descending
 	}
-	return len(o) > 0 && o[0].descending, nil
+	return r
 }
 
-func (o order) fields() []string {
+// begins reports whether an order by other fields begins with this one.
+func (o order) begins(other order) bool {
+	return len(o) <= len(other) && slices.EqualFunc(o, other[:len(o)], func(a, b field) bool {
+		return a.name == b.name && a.descending == b.descending
+	})
+}
+
+// text writes the order as requests do.
+func (o order) text() string {
 	names := make([]string, len(o))
 	for i, f := range o {
-		names[i] = f.name
+		if names[i] = f.name; f.descending {
+			names[i] = "-" + f.name
+		}
 	}
-	return names
+	return strings.Join(names, ", ")
 }

@@ -1,0 +1,72 @@
+package query
+
+import (
+	"strings"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+// field is a field of an index, of a filter or of a sort order.
+type field struct {
+	name       string // how filters and orders name it: without the direction
+	top        string // the top-level field
+	sub        string // the field of the object in it; "" for none
+	elements   bool   // each element of the array in it
+	descending bool
+}
+
+func parseField(text string) (f field) {
+	f.name, f.descending = strings.CutPrefix(text, "-")
+	f.top, f.elements = strings.CutSuffix(f.name, "[]")
+	f.top, f.sub, _ = strings.Cut(f.top, ".")
+	return f
+}
+
+// CheckField returns an error for what is no field of an index.
+func CheckField(text string) error {
+	f := parseField(text)
+	switch {
+	case f.top == "" || strings.Contains(f.name, ".") && f.sub == "":
+		return errs.New(errs.Invalid, "%q names no field", text)
+	case strings.ContainsAny(f.top+f.sub, ".[]"):
+		return errs.New(errs.Invalid, "%q: the fields of an index are name, name.name or name[]", text)
+	case f.elements && f.descending:
+		return errs.New(errs.Invalid, "%q: the elements of an array have no order", text)
+	}
+	return nil
+}
+
+// within returns the field's value in the value of its top-level field; nil when absent.
+func (f field) within(top []byte) []byte {
+	if f.sub == "" || top == nil {
+		return top
+	}
+	if top[0] != '{' {
+		return nil
+	}
+	return object.Field(top, f.sub)
+}
+
+// of returns the field's value in an object; nil when absent.
+func (f field) of(o object.Object) []byte { return f.within(o[f.top]) }
+
+// part encodes a value as the part of a key.
+func (f field) part(value []byte) []byte {
+	part := EncodePart(value)
+	if f.descending {
+		part = invert(part)
+	}
+	return part
+}
+
+// invert returns a part so that the order of parts is reversed. The terminator is above
+// every inverted byte, so that of two parts that begin alike the longer one comes first:
+// no part has a zero byte where another one ends.
+func invert(part []byte) []byte {
+	inverted := make([]byte, 0, len(part)+1)
+	for _, c := range part {
+		inverted = append(inverted, ^c)
+	}
+	return append(inverted, 0xff)
+}

@@ -1,0 +1,130 @@
+package query
+
+import (
+	"bytes"
+	"slices"
+)
+
+// cut is a place between the parts of keys: before or after one.
+type cut struct {
+	part  []byte
+	after bool
+}
+
+// bound returns the cut as a bound of a range of parts. A part with a NUL appended sorts
+// between that part and all that come after it, for no stored string has one.
+func (c cut) bound() []byte {
+	if c.after {
+		return append(slices.Clone(c.part), 0)
+	}
+	return c.part
+}
+
+func (c cut) compare(d cut) int { return bytes.Compare(c.bound(), d.bound()) }
+
+// first is before all parts.
+func first() cut { return cut{part: []byte{partAbsent}} }
+
+// beyond is after all parts.
+func beyond() cut { return cut{part: []byte{partComposite + 1}} }
+
+// interval is the parts between two cuts.
+type interval struct{ from, to cut }
+
+// point is the interval of one part.
+func point(part []byte) interval {
+	return interval{from: cut{part: part}, to: cut{part: part, after: true}}
+}
+
+// typed is the interval of all parts of a type.
+func typed(kind byte) interval {
+	return interval{from: cut{part: []byte{kind}}, to: cut{part: []byte{kind + 1}}}
+}
+
+// domain is a set of parts: intervals in order that don't touch.
+type domain []interval
+
+// everything is all parts.
+func everything() interval { return interval{from: first(), to: beyond()} }
+
+func union(d ...interval) domain {
+	d = slices.DeleteFunc(slices.Clone(d), func(i interval) bool { return i.from.compare(i.to) >= 0 })
+	slices.SortFunc(d, func(a, b interval) int { return a.from.compare(b.from) })
+	var all domain
+	for _, i := range d {
+		if n := len(all); n > 0 && all[n-1].to.compare(i.from) >= 0 {
+			if all[n-1].to.compare(i.to) < 0 {
+				all[n-1].to = i.to
+			}
+			continue
+		}
+		all = append(all, i)
+	}
+	return all
+}
+
+func (d domain) intersect(e domain) domain {
+	var all []interval
+	for _, a := range d {
+		for _, b := range e {
+			i := a
+			if i.from.compare(b.from) < 0 {
+				i.from = b.from
+			}
+			if i.to.compare(b.to) > 0 {
+				i.to = b.to
+			}
+			all = append(all, i)
+		}
+	}
+	return union(all...)
+}
+
+func (d domain) complement() domain {
+	var all []interval
+	at := first()
+	for _, i := range d {
+		all = append(all, interval{at, i.from})
+		at = i.to
+	}
+	return union(append(all, interval{at, beyond()})...)
+}
+
+// bounds returns the bounds of an interval of a field's parts; nil for none.
+func (i interval) bounds(descending bool) (from, to []byte) {
+	if descending {
+		return i.inverted()
+	}
+	if i.from.compare(first()) > 0 {
+		from = i.from.bound()
+	}
+	if i.to.compare(beyond()) < 0 {
+		to = i.to.bound()
+	}
+	return from, to
+}
+
+// inverted returns the bounds of inverted parts: what is before a cut comes after its
+// inversion.
+func (i interval) inverted() (from, to []byte) {
+	if i.to.compare(beyond()) < 0 {
+		from = i.to.inverted()
+	}
+	if i.from.compare(first()) > 0 {
+		to = i.from.inverted()
+	}
+	return from, to
+}
+
+// inverted returns what is above the inversions of all parts that are after the cut, and not above
+// those of parts before it.
+func (c cut) inverted() []byte {
+	switch {
+	case c.after:
+		return invert(c.part)
+	case len(c.part) == 1: // a type
+		return []byte{^c.part[0] + 1}
+	default:
+		return append(invert(c.part), 0)
+	}
+}

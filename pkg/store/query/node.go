@@ -1,0 +1,110 @@
+package query
+
+import (
+	"cel.dev/cel-go/common/operators"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+// kind is what a node of a filter is.
+type kind uint8
+
+const (
+	single kind = iota // a condition
+	and
+	or
+	not
+)
+
+func kindOfOperator(name string) kind {
+	switch name {
+	case operators.LogicalAnd:
+		return and
+	case operators.LogicalOr:
+		return or
+	default:
+		return not
+	}
+}
+
+// node is a part of a filter.
+type node struct {
+	kind      kind
+	args      []*node // none of a condition, one of not
+	condition condition
+}
+
+func leaf(c condition, err error) (*node, error) { return &node{condition: c}, err }
+
+// match reports whether an object meets the filter.
+func (n *node) match(o object.Object) bool {
+	switch n.kind {
+	case and, or:
+		for _, arg := range n.args {
+			if arg.match(o) == (n.kind == or) {
+				return n.kind == or
+			}
+		}
+		return n.kind == and
+	case not:
+		return !n.args[0].match(o)
+	default:
+		return n.condition.match(o)
+	}
+}
+
+// maxConjunctions bounds the conjunctions of a filter.
+const maxConjunctions = maxReads
+
+// conjunctions returns lists of conditions of which an object meets one whole, if it meets the filter, or if
+// negated its negation.
+func (n *node) conjunctions(negated bool) ([][]condition, error) {
+	switch {
+	case n.kind == single:
+		c := n.condition
+		c.negated = c.negated != negated
+		return [][]condition{{c}}, nil
+	case n.kind == not:
+		return n.args[0].conjunctions(!negated)
+	case n.kind == or != negated:
+		var all [][]condition
+		for _, arg := range n.args {
+			some, err := arg.conjunctions(negated)
+			if err != nil {
+				return nil, err
+			}
+			if all = append(all, some...); len(all) > maxConjunctions {
+				return nil, errTooMany()
+			}
+		}
+		return all, nil
+	}
+	all := [][]condition{nil}
+	for _, arg := range n.args {
+		some, err := arg.conjunctions(negated)
+		if err != nil {
+			return nil, err
+		}
+		if len(all)*len(some) > maxConjunctions {
+			return nil, errTooMany()
+		}
+		all = product(all, some)
+	}
+	return all, nil
+}
+
+// product returns each list of a with each of b behind it.
+func product[T any](a, b [][]T) [][]T {
+	var all [][]T
+	for _, first := range a {
+		for _, second := range b {
+			all = append(all, append(first[:len(first):len(first)], second...))
+		}
+	}
+	return all
+}
+
+func errTooMany() error {
+	return errs.New(errs.Invalid, "filter: it reads more than %d ranges of indexes: ask for less at once", maxReads)
+}
