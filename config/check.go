@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 )
 
 const sameAsBus = "is also the address of bus.listen; HTTP and NATS cannot share one"
@@ -104,9 +105,13 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 		c.doc.problem(path+".owner", "is the array of a mapping; the owner needs a property of its own")
 	}
 	for _, index := range st.Indexes {
-		for _, property := range index {
-			if at := path + ".indexes"; st.NeverRead(property) {
+		for _, field := range index {
+			property, at := topProperty(field), path+".indexes"
+			switch {
+			case st.NeverRead(property):
 				c.doc.problem(at, "%s is private in %s; filtering by it would reveal its value", c.doc.display(at, property), st.Name)
+			case strings.HasSuffix(field, "[]") && arrays[st.Name][property] != "":
+				c.doc.problem(at, "%s is the array of a mapping: its elements are objects, which are not compared", c.doc.display(at, property))
 			}
 		}
 	}

@@ -323,12 +323,14 @@ func readMapping(s *section) Mapping {
 func readIndexes(s *section) [][]string {
 	var all [][]string
 	for _, v := range s.list("indexes") {
-		fields := s.doc.properties(v.split(), parseProperty)
+		fields := s.doc.properties(v.split(), parseIndexField)
 		switch {
 		case len(fields) == 0:
 			if strings.TrimSpace(v.text) == "" {
 				s.doc.problem(v.path, `expected a property, or several such as "author, year"`)
 			}
+		case len(slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return !strings.HasSuffix(f, "[]") })) > 1:
+			s.doc.problem(v.path, "has the elements of two arrays; an index has those of one at most")
 		case slices.ContainsFunc(all, func(other []string) bool { return slices.Equal(other, fields) }):
 			s.doc.problem(v.path, "is a duplicate index")
 		default:

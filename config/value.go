@@ -225,6 +225,30 @@ func parseProperty(text string) (string, error) {
 	return text, nil
 }
 
+// parseIndexField accepts a property, a property of the object in one (address.city), either in descending order
+// (-year), or the elements of an array (tags[]).
+func parseIndexField(text string) (string, error) {
+	name, descending := strings.CutPrefix(text, "-")
+	name, elements := strings.CutSuffix(name, "[]")
+	if descending && elements {
+		return "", errors.New("expected the elements of an array without a direction: they have no order")
+	}
+	name, inner, nested := strings.Cut(name, ".")
+	if _, err := parseProperty(name); err != nil {
+		return "", err
+	}
+	if nested && !object.ValidProperty(inner) {
+		return "", errors.New("expected a property, or one of the object in it such as address.city")
+	}
+	return text, nil
+}
+
+// topProperty returns the top-level property of a field of an index.
+func topProperty(field string) string {
+	name, _, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(field, "-"), "[]"), ".")
+	return name
+}
+
 // parseOwnProperty accepts a property that the server does not set in every object.
 func parseOwnProperty(text string) (string, error) {
 	switch text {

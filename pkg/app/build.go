@@ -111,7 +111,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	// Uuids of idents can be guessed: they are addresses.
 	o.HideForbidden = s.Name == c.Authentication.IdentStore
 	for _, fields := range s.Indexes {
-		o.Indexes = append(o.Indexes, query.Index{Name: strings.Join(fields, ","), Fields: fields})
+		o.Indexes = append(o.Indexes, query.NewIndex(fields))
 	}
 	if s.Schema != "" {
 		compiled, err := schema.Load(s.Schema)
@@ -165,10 +165,10 @@ func ruleIndexes(s *config.Store, o store.Options) []query.Index {
 	var added []query.Index
 	for _, field := range named {
 		for _, declared := range append([][]string{nil}, s.Indexes...) {
-			fields := append([]string{field}, slices.DeleteFunc(slices.Clone(declared), func(name string) bool { return name == field })...)
+			fields := append([]string{field}, slices.DeleteFunc(slices.Clone(declared), func(name string) bool { return strings.TrimPrefix(name, "-") == field })...)
 			known := slices.ContainsFunc(slices.Concat(o.Indexes, added), func(i query.Index) bool { return slices.Equal(i.Fields, fields) })
-			if field != "uuid" && !known && len(fields) <= maxIndexFields {
-				added = append(added, query.Index{Name: strings.Join(fields, ","), Fields: fields})
+			if field != "uuid" && query.CheckField(field) == nil && !known && len(fields) <= maxIndexFields {
+				added = append(added, query.NewIndex(fields))
 			}
 		}
 	}

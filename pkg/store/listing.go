@@ -7,7 +7,6 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
-	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
 )
@@ -118,7 +117,7 @@ func (l *listing) page(ctx context.Context) (List, error) {
 			return list, err
 		}
 		record := next.record()
-		shown, err := l.shows(ctx, next.head)
+		shown, err := l.shows(ctx, next)
 		switch {
 		case errors.Is(err, policy.ErrBudget) && l.reads > 0:
 			return l.continued(list), nil
@@ -149,9 +148,10 @@ func (l *listing) continued(list List) List {
 	return list
 }
 
-// shows reports whether the page shows an object.
-func (l *listing) shows(ctx context.Context, decoded object.Object) (bool, error) {
-	if !l.plan.Match(decoded) {
+// shows reports whether the page shows the next object of a reader.
+func (l *listing) shows(ctx context.Context, r *reader) (bool, error) {
+	decoded := r.head
+	if !l.plan.Match(decoded) || l.plan.InTurn() && !l.plan.Takes(r.read, decoded) {
 		return false, nil
 	}
 	if !l.each {
@@ -171,6 +171,9 @@ func (l *listing) next(ctx context.Context, objects int) (first *reader, err err
 	for _, r := range l.readers {
 		if err := r.fetch(ctx, l.fetchSize(objects)); err != nil {
 			return nil, err
+		}
+		if r.head != nil && l.plan.InTurn() {
+			return r, nil
 		}
 		if r.head != nil && (first == nil || l.plan.Compare(r.head, first.head) < 0) {
 			first = r

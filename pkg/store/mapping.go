@@ -4,6 +4,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/query"
 )
 
 // Mapping keeps copies of a source store's objects in an array of a target
@@ -199,7 +200,7 @@ func (s *Store) keys(_ string, body []byte) []driver.Key {
 	return append(keys, s.listKeys(body)...)
 }
 
-// checkKeys rejects a key with more targets than one write can carry.
+// checkKeys rejects a key with more targets, or an array with more elements, than one write can index.
 func (s *Store) checkKeys(o object.Object) error {
 	for _, key := range s.mapped {
 		if n := len(KeyTargets(o[key])); n > MaxKeyTargets {
@@ -210,5 +211,5 @@ func (s *Store) checkKeys(o object.Object) error {
 			}
 		}
 	}
-	return nil
+	return query.CheckElements(s.opts.Indexes, o)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"belfry/pkg/store"
@@ -17,16 +18,18 @@ import (
 	"belfry/test/backing"
 )
 
-// TestListsUnderRulesAreCompleteOnEachBackend: the pages of what a user owns and of what is public, merged from two
-// indexes, are what the rule allows of the store, in order, and nothing is there twice.
-func TestListsUnderRulesAreCompleteOnEachBackend(t *testing.T) {
+// TestListsOnEachBackend runs the tests of lists on each backend.
+func TestListsOnEachBackend(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) (driver.Backend, error){
 		"files": func(t *testing.T) (driver.Backend, error) { return filestore.Open(t.TempDir(), filestore.Options{}) },
 		"MongoDB": func(t *testing.T) (driver.Backend, error) {
 			return mongostore.Open(t.Context(), mongostore.Options{URL: "mongodb://" + backing.StartMongo(t).Address + "/", Database: "lists"})
 		},
-		"DynamoDB": func(t *testing.T) (driver.Backend, error) {
+		"dynalite": func(t *testing.T) (driver.Backend, error) {
+			return dynamostore.Open(t.Context(), dynamostore.Options{Region: "eu-central-1", Endpoint: backing.Dynalite(t).URL})
+		},
+		"dynoxide": func(t *testing.T) (driver.Backend, error) {
 			return dynamostore.Open(t.Context(), dynamostore.Options{Region: "eu-central-1", Endpoint: backing.Dynoxide(t).URL})
 		},
 	} {
@@ -37,13 +40,15 @@ func TestListsUnderRulesAreCompleteOnEachBackend(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = backend.Close() })
-			listsAreComplete(t, backend)
+			t.Run("rules", func(t *testing.T) { listsAreComplete(t, backend) })
+			t.Run("filters", func(t *testing.T) { filtersFind(t, backend) })
 		})
 	}
 }
 
+// listsAreComplete: the pages of what a user owns and of what is public, merged from two indexes, are what the rule allows
+// of the store, in order, and nothing is there twice.
 func listsAreComplete(t *testing.T, backend driver.Backend) {
-	t.Helper()
 	rules, problems := policy.Compile(policy.Rules{Owner: true})
 	if problems != nil {
 		t.Fatal(problems)
@@ -114,5 +119,73 @@ func uuids(ctx context.Context, t *testing.T, s *store.Store, o store.ListOption
 			t.Errorf("a page of %d objects before the last", len(page.Objects))
 		}
 		o.Cursor = page.Next
+	}
+}
+
+// filtersFind: each form of a filter and of an order finds the same objects in the same order on each backend.
+func filtersFind(t *testing.T, backend driver.Backend) {
+	var indexes []query.Index
+	for _, fields := range [][]string{
+		{"year"}, {"author", "year"}, {"author", "-year"}, {"title"}, {"tags[]"}, {"author", "tags[]"}, {"place.city"}, {"sold"},
+	} {
+		indexes = append(indexes, query.NewIndex(fields))
+	}
+	s, err := store.Open(t.Context(), backend, store.Options{Name: "Books", Indexes: indexes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for uuid, body := range map[string]string{
+		"a": `{"author":"ada","year":1843,"title":"Notes","tags":["red","blue"],"place":{"city":"London"},"sold":0}`,
+		"b": `{"author":"ada","year":1850,"title":"Letters","tags":["red"],"sold":0}`,
+		"c": `{"author":"bob","year":1850,"title":"Notes on notes","tags":[],"place":{"city":"Leeds"},"sold":0.1}`,
+		"d": `{"author":"bob","title":"No year","tags":["blue",7,null],"place":"London","sold":-1}`,
+		"e": `{"author":"eve","year":"1850","title":"é","sold":1e300}`,
+		"f": `{"year":1900,"tags":["red","red"],"place":{"city":null},"sold":true}`,
+	} {
+		o, err := object.Parse([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Save(t.Context(), o, uuid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ filter, sort, want string }{
+		{`author == "ada"`, `year`, "a b"},
+		{`author == "ada" || author == "bob"`, `-year`, "c b a d"},
+		{`author in ["bob", "ada"]`, `year`, "d a b c"},
+		{`author in []`, ``, ""},
+		{`author != "ada"`, `author`, "f d c e"},
+		{`!(author == "ada" || author == "eve")`, `author`, "f d c"},
+		{`has(author)`, `author`, "a b d c e"},
+		{`!has(author)`, ``, "f"},
+		{`year == 1850 || title.startsWith("Notes")`, ``, "b c a"},
+		{`year > 1843 && year < 1900`, ``, "b c"},
+		{`year != 1850`, `year`, "d a f e"},
+		{`!(year >= 1850)`, `year`, "d a e"},
+		{`sold > 0`, ``, "c e"},
+		{`sold < 0`, ``, "d"},
+		{`sold == 0.1`, ``, "c"},
+		{`sold == true || sold == 0`, ``, "a b f"},
+		{`"red" in tags`, ``, "a b f"},
+		{`"red" in tags && "blue" in tags`, ``, "a"},
+		{`"red" in tags && !("blue" in tags)`, ``, "b f"},
+		{`7 in tags || null in tags`, ``, "d"},
+		{`author == "ada" && "blue" in tags`, ``, "a"},
+		{`place.city == "London"`, ``, "a"},
+		{`place.city == null || place.city == "Leeds"`, ``, "c f"},
+		{`title == "é"`, ``, "e"},
+		{`uuid in ["c", "a", "zz"] && has(author)`, ``, "a c"},
+		{`author == "bob" && title == "No year"`, ``, "d"},
+		{``, `author,-year`, "f b a c d e"},
+		{``, `-author,year`, "e d c a b f"},
+		{``, `author,year`, "f a b d c e"},
+	} {
+		for _, limit := range []int{2, 50} {
+			got := strings.Join(uuids(t.Context(), t, s, store.ListOptions{Filter: c.filter, Sort: c.sort, Limit: limit}), " ")
+			if got != c.want {
+				t.Errorf("filter %s sort %s limit %d: %s, want %s", c.filter, c.sort, limit, got, c.want)
+			}
+		}
 	}
 }

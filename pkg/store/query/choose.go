@@ -51,8 +51,7 @@ func (p *Plan) plan(indexes []Index) error {
 		return nil // it lists nothing
 	}
 	var best []way
-	orders := p.orders(all)
-	for _, o := range orders {
+	for _, o := range p.orders(all) {
 		candidates := [][]way{chooseEach(all, o, indexes)}
 		if !p.exact {
 			candidates = [][]way{p.chooseOne(all, o, indexes), candidates[0]}
@@ -63,8 +62,14 @@ func (p *Plan) plan(indexes []Index) error {
 			}
 		}
 	}
+	if best == nil && len(p.sort) == 0 {
+		best = p.chooseInTurn(all, indexes)
+	}
 	if best == nil {
-		return errUnsupported(all, orders[len(orders)-1], indexes)
+		return p.errUnsupported(all, indexes)
+	}
+	if p.inTurn {
+		return p.read(all, best)
 	}
 	p.descending = slices.ContainsFunc(best, func(w way) bool { return w.backward })
 	for _, f := range best[0].rest() {
@@ -139,6 +144,24 @@ func chooseEach(all []conjunction, o order, indexes []Index) []way {
 	return nil
 }
 
+// chooseInTurn returns for each conjunction the index that holds most fields, in any order: what meets one is listed
+// before what meets the next; nil when there is none for one of them.
+func (p *Plan) chooseInTurn(all []conjunction, indexes []Index) []way {
+	ways := make([]way, len(all))
+	for i, c := range all {
+		one := p.chooseOne(all[i:i+1], nil, indexes)
+		if c.isPoints("uuid") {
+			one = []way{{}}
+		}
+		if one == nil {
+			return nil
+		}
+		ways[i] = one[0]
+	}
+	p.inTurn = true
+	return ways
+}
+
 // best returns the index that holds most fields, the first of equals, in the order o and no further one.
 func (c conjunction) best(o order, backward bool, indexes []Index) (best way, found bool) {
 	if c.isPoints("uuid") {
@@ -190,12 +213,12 @@ func begins(indexes []Index, name string) bool {
 	})
 }
 
-// errUnsupported returns the error of a list that no index supports in an order.
-func errUnsupported(all []conjunction, o order, indexes []Index) error {
+// errUnsupported returns the error of a list that no index supports.
+func (p *Plan) errUnsupported(all []conjunction, indexes []Index) error {
 	for _, c := range all {
-		_, forward := c.best(o, false, indexes)
-		_, backward := c.best(o, true, indexes)
-		if forward || backward {
+		_, forward := c.best(p.sort, false, indexes)
+		_, backward := c.best(p.sort, true, indexes)
+		if forward || backward || len(p.sort) == 0 && p.chooseOne([]conjunction{c}, nil, indexes) != nil {
 			continue
 		}
 		for _, name := range c.fields {
@@ -203,13 +226,13 @@ func errUnsupported(all []conjunction, o order, indexes []Index) error {
 			case c.isPoints(name):
 			case parseField(name).elements && len(c.fields) == 1:
 				return errs.New(errs.Invalid, "filter: no index supports !(... in %s) alone: join it by && with a condition that an index supports", strings.TrimSuffix(name, "[]"))
-			case len(o) > 0 && o.index(name) != 0 && !slices.ContainsFunc(c.fields, c.isPoints):
-				return errs.New(errs.Invalid, "sort: with a range on %s in the filter the order begins with %s, not with %s", name, name, o[0].name)
+			case len(p.sort) > 0 && p.sort.index(name) != 0 && !slices.ContainsFunc(c.fields, c.isPoints):
+				return errs.New(errs.Invalid, "sort: with a range on %s in the filter the order begins with %s, not with %s", name, name, p.sort[0].name)
 			}
 		}
-		return c.errUnsupported(o, indexes)
+		return c.errUnsupported(p.sort, indexes)
 	}
-	return errs.New(errs.Invalid, "filter: the indexes that support its alternatives have no common order: sort by %s, and declare an index for each alternative that ends with it", all[0].needs(o))
+	return errs.New(errs.Invalid, "sort: the indexes that support the alternatives of the filter have no common order: declare one on (%s)", all[0].needs(p.sort))
 }
 
 func (c conjunction) errUnsupported(o order, indexes []Index) error {

@@ -67,6 +67,9 @@ type condition struct {
 // match reports whether an object meets the condition exactly.
 func (c condition) match(o object.Object) bool {
 	value := c.field.of(o)
+	if c.parts != nil {
+		return c.parts.has(EncodePart(value))
+	}
 	if !c.field.elements {
 		return c.holds(value) != c.negated
 	}

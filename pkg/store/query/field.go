@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fmt"
 	"strings"
 
 	"belfry/pkg/errs"
@@ -35,6 +36,47 @@ func CheckField(text string) error {
 		return errs.New(errs.Invalid, "%q: the elements of an array have no order", text)
 	}
 	return nil
+}
+
+// MaxElements is how many different elements an array with an index has at most.
+const MaxElements = 256
+
+// CheckElements refuses an object with more elements than one write can index.
+func CheckElements(indexes []Index, o object.Object) error {
+	for _, i := range indexes {
+		for _, text := range i.Fields {
+			f := parseField(text)
+			if !f.elements {
+				continue
+			}
+			if n := len(f.parts(f.of(o))); n > MaxElements {
+				return &errs.Error{Kind: errs.Invalid, Message: "an array with an index has too many elements",
+					Fields: []errs.Field{{Pointer: f.pointer(), Message: fmt.Sprintf("has %d different elements; at most %d can be indexed", n, MaxElements)}}}
+			}
+		}
+	}
+	return nil
+}
+
+func (f field) pointer() string {
+	if f.sub == "" {
+		return object.Pointer(f.top)
+	}
+	return object.Pointer(f.top) + object.Pointer(f.sub)
+}
+
+// parts returns the different parts of the elements of an array.
+func (f field) parts(array []byte) [][]byte {
+	var parts [][]byte
+	seen := map[string]bool{}
+	object.Elements(array, func(value []byte) bool {
+		if part := EncodePart(value); !seen[string(part)] {
+			seen[string(part)] = true
+			parts = append(parts, part)
+		}
+		return true
+	})
+	return parts
 }
 
 // within returns the field's value in the value of its top-level field; nil when absent.

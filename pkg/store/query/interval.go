@@ -80,6 +80,12 @@ func (d domain) intersect(e domain) domain {
 	return union(all...)
 }
 
+// has reports whether a part is in the set.
+func (d domain) has(part []byte) bool {
+	at := cut{part: part}
+	return slices.ContainsFunc(d, func(i interval) bool { return i.from.compare(at) <= 0 && at.compare(i.to) < 0 })
+}
+
 func (d domain) complement() domain {
 	var all []interval
 	at := first()

@@ -200,16 +200,10 @@ func (i Index) appendKeys(keys []driver.Key, values [][]byte) []driver.Key {
 	if elements < 0 {
 		return append(keys, driver.Key{Index: i.Name, Parts: parts})
 	}
-	seen := map[string]bool{}
-	object.Elements(values[elements], func(value []byte) bool {
-		part := EncodePart(value)
-		if !seen[string(part)] {
-			seen[string(part)] = true
-			key := driver.Key{Index: i.Name, Parts: slices.Clone(parts)}
-			key.Parts[elements] = part
-			keys = append(keys, key)
-		}
-		return true
-	})
+	for _, part := range parseField(i.Fields[elements]).parts(values[elements]) {
+		key := driver.Key{Index: i.Name, Parts: slices.Clone(parts)}
+		key.Parts[elements] = part
+		keys = append(keys, key)
+	}
 	return keys
 }

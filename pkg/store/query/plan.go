@@ -42,6 +42,7 @@ type Plan struct {
 	order        order // of what is read, then uuids
 	descending   bool  // uuids
 	exact        bool  // it has no further order: its indexes have no other fields
+	inTurn       bool  // one read after the other instead: they have no common order
 	sifts        bool  // objects are read that don't match
 	fingerprint
 }
@@ -113,6 +114,17 @@ func (p *Plan) Fields() []string {
 // numbers rounded.
 func (p *Plan) Match(o object.Object) bool { return p.filter == nil || p.filter.match(o) }
 
+// InTurn reports whether the reads are made one after the other. Else they have a common order, in which they are
+// merged.
+func (p *Plan) InTurn() bool { return p.inTurn }
+
+// Takes reports whether a list whose reads are made in turn has an object from this read: no earlier one finds it.
+func (p *Plan) Takes(r Read, o object.Object) bool {
+	return slices.IndexFunc(p.conjunctions, func(conditions []condition) bool {
+		return !slices.ContainsFunc(conditions, func(c condition) bool { return !c.match(o) })
+	}) == r.conjunction
+}
+
 // Compare orders two objects as the list does: negative when a comes first.
 func (p *Plan) Compare(a, b object.Object) int {
 	for _, f := range p.order {
@@ -133,6 +145,9 @@ func (p *Plan) Compare(a, b object.Object) int {
 func (p *Plan) Narrow(values []policy.Value, indexes []Index) (*Plan, bool) {
 	n := &Plan{filter: p.filter, sort: p.sort, fingerprint: p.fingerprint, exact: true}
 	for _, v := range values {
+		if f := parseField(v.Field); f.top != v.Field {
+			return nil, false // rules name top-level fields
+		}
 		for _, c := range p.conjunctions {
 			n.conjunctions = append(n.conjunctions, append(c[:len(c):len(c)], condition{field: parseField(v.Field), parts: partsOf(v.JSON)}))
 		}

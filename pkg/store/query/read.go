@@ -9,11 +9,13 @@ import (
 
 // Read is a range of an index, or of the store, that a list reads.
 type Read struct {
-	index      string // "" scans in the order of uuids
-	equal      [][]byte
-	from, to   []byte
-	descending bool
-	only       *string // not nil: there is at most the object with this uuid
+	index       string // "" scans in the order of uuids
+	equal       [][]byte
+	from, to    []byte
+	descending  bool
+	conjunction int // of the plan
+
+	only *string // not nil: there is at most the object with this uuid
 }
 
 // Query is what to ask the driver, without After and Limit; or, when scan is
@@ -43,7 +45,8 @@ func (p *Plan) read(all []conjunction, ways []way) error {
 			return err
 		}
 		for _, r := range reads {
-			if key := r.key(); !seen[key] {
+			r.conjunction = i
+			if key := r.key(); p.inTurn || !seen[key] {
 				seen[key] = true
 				p.reads = append(p.reads, r)
 			}
