@@ -38,6 +38,17 @@ func TestStores(t *testing.T) {
 			`1:28: stores.A.indexes[1]: expected the name of a top-level property: letters, digits, _ and -, not ""`,
 			`1:36: stores.A.indexes[2]: a is listed twice`,
 			`1:47: stores.A.indexes[4]: is a duplicate index`}},
+		{"fields of indexes", "stores: {A: {private: [p], indexes: ['-a, b.c', 'a, t[]', 'b.c[]', '-t[]', 't[], u[]', a.b.c, 'a[', p.x, '-p', 'p[]', 'a, b, c, d, e']}, B: {map: {A: {key: a, target: copies}}}}\n", []string{
+			`1:28: stores.A.indexes: p is private in A; filtering by it would reveal its value`,
+			`1:28: stores.A.indexes: p is private in A; filtering by it would reveal its value`,
+			`1:28: stores.A.indexes: p is private in A; filtering by it would reveal its value`,
+			`1:68: stores.A.indexes[3]: expected the elements of an array without a direction: they have no order, not "-t[]"`,
+			`1:76: stores.A.indexes[4]: has the elements of two arrays; an index has those of one at most`,
+			`1:88: stores.A.indexes[5]: expected a property, or one of the object in it such as address.city, not "a.b.c"`,
+			`1:95: stores.A.indexes[6]: expected the name of a top-level property: letters, digits, _ and -, not "a["`,
+			`1:119: stores.A.indexes[10]: expected at most 4 properties`}},
+		{"elements of mapped arrays", "stores:\n  A: {indexes: ['copies[]']}\n  B: {map: {A: {key: a, target: copies}}}\n", []string{
+			`2:7: stores.A.indexes: copies is the array of a mapping: its elements are objects, which are not compared`}},
 		{"sessions are never exposed", "stores:\n  Sessions: {expose: {}}\n", []string{
 			"2:14: stores.Sessions.expose: this store is internal to belfry; remove the key"}},
 		{"what belfry alone sets in users", "stores:\n  Users: {fields: {admin: {write: 'true'}, disabled: {read: isOwner}}}\n  A: {map: {Users: {key: user, target: disabled}}}\nbinaries: {a: {map: {Users: [admin]}}}\n", []string{

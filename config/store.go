@@ -320,6 +320,9 @@ func readMapping(s *section) Mapping {
 	return m
 }
 
+// maxIndexFields is how many properties an index has at most.
+const maxIndexFields = 4
+
 func readIndexes(s *section) [][]string {
 	var all [][]string
 	for _, v := range s.list("indexes") {
@@ -329,6 +332,8 @@ func readIndexes(s *section) [][]string {
 			if strings.TrimSpace(v.text) == "" {
 				s.doc.problem(v.path, `expected a property, or several such as "author, year"`)
 			}
+		case len(fields) > maxIndexFields:
+			s.doc.problem(v.path, "expected at most %d properties", maxIndexFields)
 		case len(slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return !strings.HasSuffix(f, "[]") })) > 1:
 			s.doc.problem(v.path, "has the elements of two arrays; an index has those of one at most")
 		case slices.ContainsFunc(all, func(other []string) bool { return slices.Equal(other, fields) }):

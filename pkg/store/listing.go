@@ -3,7 +3,8 @@ package store
 import (
 	"context"
 	"errors"
-	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store/driver"
@@ -87,7 +88,7 @@ func (l *listing) begin(cursor string) error {
 	}
 	l.sifts = l.each || l.plan.Sifts() || len(l.plan.Reads()) > 1
 	for _, r := range l.plan.Reads() {
-		l.readers = append(l.readers, &reader{store: l.store, read: r, more: true})
+		l.readers = append(l.readers, &reader{store: l.store, read: r, more: true, bytes: maxReadBytes / len(l.plan.Reads())})
 	}
 	place, err := l.store.place(l.plan, cursor)
 	if err != nil || place == nil {
@@ -103,7 +104,7 @@ func (l *listing) page(ctx context.Context) (List, error) {
 	for {
 		full := len(list.Objects) == l.limit
 		if full && !l.sifts {
-			if slices.ContainsFunc(l.readers, (*reader).mayHaveMore) {
+			if l.readers[0].mayHaveMore() {
 				return l.continued(list), nil
 			}
 			return list, nil
@@ -168,6 +169,9 @@ func (l *listing) shows(ctx context.Context, r *reader) (bool, error) {
 
 // next returns the reader that has the next object, nil at the end.
 func (l *listing) next(ctx context.Context, objects int) (first *reader, err error) {
+	if err := l.fetchAll(ctx, l.fetchSize(objects)); err != nil {
+		return nil, err
+	}
 	for _, r := range l.readers {
 		if err := r.fetch(ctx, l.fetchSize(objects)); err != nil {
 			return nil, err
@@ -180,6 +184,20 @@ func (l *listing) next(ctx context.Context, objects int) (first *reader, err err
 		}
 	}
 	return first, nil
+}
+
+// fetchAll reads the pages that are merged at once: many requests to a backend take as long as one.
+func (l *listing) fetchAll(ctx context.Context, limit int) error {
+	if len(l.readers) < 2 || l.plan.InTurn() {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, r := range l.readers {
+		if r.needsPage() {
+			group.Go(func() error { return r.fetch(ctx, limit) })
+		}
+	}
+	return group.Wait()
 }
 
 // pop goes past an object, in each reader that has it.

@@ -20,10 +20,14 @@ type reader struct {
 	head  object.Object // that one, decoded; nil: not fetched
 	after []byte        // place after the last one that was popped; nil before the first
 	more  bool          // there may be another page
+	bytes int           // of a page
 }
 
 // mayHaveMore reports whether there may be another object.
 func (r *reader) mayHaveMore() bool { return r.more || r.at < len(r.page.Records) }
+
+// needsPage reports whether a page must be read before the next object is known.
+func (r *reader) needsPage() bool { return r.head == nil && r.at >= len(r.page.Records) && r.more }
 
 // fetch decodes the next object, if there is one, and reads a page of up to limit objects if need be.
 func (r *reader) fetch(ctx context.Context, limit int) (err error) {
@@ -59,7 +63,7 @@ func (r *reader) readPage(ctx context.Context, limit int) (driver.Page, error) {
 	if scan {
 		return r.store.driver.Scan(ctx, after, limit)
 	}
-	q.After, q.Limit = after, limit
+	q.After, q.Limit, q.MaxBytes = after, limit, r.bytes
 	return r.store.driver.Query(ctx, q)
 }
 

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -387,6 +388,17 @@ func TestLimits(t *testing.T) {
 	}
 	_, err = s.Save(t.Context(), many(store.MaxKeyTargets+1), "")
 	kind(t, err, errs.Invalid)
+
+	s, _ = open(t, store.Options{Indexes: []query.Index{query.NewIndex([]string{"two", "author[]"})}})
+	if _, err := s.Save(t.Context(), many(query.MaxElements), ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Save(t.Context(), many(query.MaxElements+1), "")
+	kind(t, err, errs.Invalid)
+	var e *errs.Error
+	if !errors.As(err, &e) || len(e.Fields) != 1 || e.Fields[0].Pointer != "/author" {
+		t.Errorf("%+v", e)
+	}
 }
 
 func TestConcurrentUpdatesAreAllApplied(t *testing.T) {

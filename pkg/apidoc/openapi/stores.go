@@ -124,8 +124,8 @@ func (d *document) list(s *model.Store) {
 		path: s.Expose.URL, tag: s.Name, id: "list" + s.ID, summary: "List objects", description: known,
 		security: secured(s, "list"),
 		parameters: []any{
-			query("filter", "`field == literal`, `<`, `<=`, `>`, `>=`, `field.startsWith(\"...\")`, joined by `&&`.", text()),
-			query("sort", "Fields separated by commas; all with `-` for descending.", text()),
+			query("filter", "`field == literal`, `!=`, `<`, `<=`, `>`, `>=`, `field in [literals]`, `literal in array`, `field.startsWith(\"...\")`, `has(field)`, joined by `&&`, `||`, `!`.", text()),
+			query("sort", "Fields separated by commas, each with `-` for descending.", text()),
 			query("limit", "Objects a page.", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "default", 50)),
 			query("cursor", "Where to continue: `cursor` of the previous page, with the same filter and sort.", text()),
 		},

@@ -137,10 +137,19 @@ type Query struct {
 	Descending bool   // the exact reverse order, UUIDs included
 	After      []byte // Page.Next of the previous page; nil for the first page
 	Limit      int    // maximum number of records, at least 1
+	MaxBytes   int    // of the bodies, if it is less than MaxPageBytes; 0: MaxPageBytes
+}
+
+// PageBytes is how many bytes the bodies of a page have at most.
+func (q Query) PageBytes() int {
+	if q.MaxBytes <= 0 {
+		return MaxPageBytes
+	}
+	return min(q.MaxBytes, MaxPageBytes)
 }
 
 // Page is a part of a result. It has fewer records than its limit when the result
-// ends, or when the bodies would have more than MaxPageBytes: only Next says whether
+// ends, or when the bodies would have more bytes than allowed: only Next says whether
 // there are more.
 type Page struct {
 	Records   []Record

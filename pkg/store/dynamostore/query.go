@@ -43,7 +43,7 @@ func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) 
 	if len(q.Equal) > 0 {
 		shards = []int{shardOfPart(q.Equal[0])}
 	}
-	return s.page(ctx, s.readers(sp, shards, q.Limit), q.Limit)
+	return s.page(ctx, s.readers(sp, shards, q.Limit), q.Limit, min(q.PageBytes(), s.b.pageSize))
 }
 
 // Scan implements driver.Store.
@@ -54,7 +54,7 @@ func (s *store) Scan(ctx context.Context, after []byte, limit int) (driver.Page,
 	if err := driver.CheckLimit(limit); err != nil {
 		return driver.Page{}, err
 	}
-	return s.page(ctx, s.readers(&span{index: liveIndex, after: after}, allShards(), limit), limit)
+	return s.page(ctx, s.readers(&span{index: liveIndex, after: after}, allShards(), limit), limit, s.b.pageSize)
 }
 
 func allShards() []int {
@@ -67,7 +67,7 @@ func allShards() []int {
 
 // page reads the records at the next positions, without those that no longer have the
 // key.
-func (s *store) page(ctx context.Context, readers []*reader, limit int) (page driver.Page, err error) {
+func (s *store) page(ctx context.Context, readers []*reader, limit, maxBytes int) (page driver.Page, err error) {
 	positions, more, err := take(ctx, readers, limit)
 	if err != nil {
 		return page, err
@@ -75,14 +75,14 @@ func (s *store) page(ctx context.Context, readers []*reader, limit int) (page dr
 	index := readers[0].span.index
 	var last []byte
 	for len(positions) > 0 {
-		n := min(len(positions), s.nextReads(&page))
+		n := min(len(positions), nextReads(&page, maxBytes))
 		records, err := s.recordsAt(ctx, positions[:n])
 		if err != nil {
 			return driver.Page{}, err
 		}
 		for _, f := range positions[:n] {
 			r := records[f.uuid]
-			if s.matchesEntry(index, f, r) && !page.Append(r.record(), f.position, limit, s.b.pageSize) {
+			if s.matchesEntry(index, f, r) && !page.Append(r.record(), f.position, limit, maxBytes) {
 				page.Next = last
 				return page, nil
 			}
@@ -98,12 +98,12 @@ func (s *store) page(ctx context.Context, readers []*reader, limit int) (page dr
 
 // nextReads returns how many records to read next: about as many as the page still takes, so that
 // little is read in vain.
-func (s *store) nextReads(page *driver.Page) int {
+func nextReads(page *driver.Page, maxBytes int) int {
 	size := page.Size()
 	if size == 0 {
 		return firstReads
 	}
-	return min(batchReads, max(0, s.b.pageSize-size)*len(page.Records)/size+1)
+	return min(batchReads, max(0, maxBytes-size)*len(page.Records)/size+1)
 }
 
 func (s *store) recordsAt(ctx context.Context, positions []entryPosition) (map[string]*record, error) {

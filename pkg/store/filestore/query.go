@@ -85,7 +85,7 @@ func (s *store) entryPage(ctx context.Context, from pebble.Reader, it *pebble.It
 		if err != nil {
 			return page, err
 		}
-		if !page.Append(record, it.Key()[prefixSize:], q.Limit, driver.MaxPageBytes) {
+		if !page.Append(record, it.Key()[prefixSize:], q.Limit, q.PageBytes()) {
 			return page, nil
 		}
 	}

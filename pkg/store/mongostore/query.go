@@ -36,7 +36,7 @@ func (s *store) findSpan(ctx context.Context, field string, q driver.Query) (dri
 	} else if q.After != nil && after >= keys.lower {
 		lower = bson.E{Key: "$gt", Value: after}
 	}
-	return s.find(ctx, bson.D{{Key: field, Value: bson.D{lower, {Key: "$lt", Value: keys.upper}}}}, field, direction(q), q.Limit)
+	return s.find(ctx, bson.D{{Key: field, Value: bson.D{lower, {Key: "$lt", Value: keys.upper}}}}, field, direction(q), q.Limit, q.PageBytes())
 }
 
 // findEqual queries an index with several keys per record for one key, in the
@@ -46,13 +46,13 @@ func (s *store) findEqual(ctx context.Context, field string, q driver.Query) (dr
 	if q.After != nil {
 		filter = append(filter, bson.E{Key: idField, Value: afterPosition(q, text(q.After))})
 	}
-	return s.find(ctx, filter, idField, direction(q), q.Limit)
+	return s.find(ctx, filter, idField, direction(q), q.Limit, q.PageBytes())
 }
 
 // find reads a page of the documents that match a filter, sorted by a field with unique
 // text values, which are the positions. Tombstones among them are left out: they keep the
 // keys of indexes that the process which wrote them did not know.
-func (s *store) find(ctx context.Context, filter bson.D, sort string, direction, limit int) (page driver.Page, err error) {
+func (s *store) find(ctx context.Context, filter bson.D, sort string, direction, limit, maxBytes int) (page driver.Page, err error) {
 	cursor, err := s.cursor(ctx, filter, recordFields(sort), bson.D{{Key: sort, Value: direction}}, limit+1)
 	if err != nil {
 		return page, err
@@ -69,7 +69,7 @@ func (s *store) find(ctx context.Context, filter bson.D, sort string, direction,
 		if err != nil {
 			return driver.Page{}, err
 		}
-		if n == limit || !r.Deleted && !page.Append(r, []byte(position), limit, driver.MaxPageBytes) {
+		if n == limit || !r.Deleted && !page.Append(r, []byte(position), limit, maxBytes) {
 			page.Next = last
 			return page, nil
 		}
@@ -130,6 +130,6 @@ func (s *store) Scan(ctx context.Context, after []byte, limit int) (driver.Page,
 	if after != nil {
 		filter = append(filter, bson.E{Key: idField, Value: bson.D{{Key: "$gt", Value: text(after)}}})
 	}
-	page, err := s.find(limited, filter, idField, 1, limit)
+	page, err := s.find(limited, filter, idField, 1, limit, driver.MaxPageBytes)
 	return page, s.wrapError(ctx, "search", err)
 }

@@ -34,6 +34,11 @@ func largePages(f *fixture) {
 	s.wantScanInPages("a b c d e f", 1000)
 	s.wantMatches(driver.Query{Index: "color", Equal: parts("red")}, "a b c d e f")
 	s.wantMatches(driver.Query{Index: "tag", Equal: parts("new")}, "a b c d e f")
+	small, err := s.Query(f.ctx, driver.Query{Index: "color", Equal: parts("red"), Limit: 10, MaxBytes: largestBody})
+	f.must(err)
+	if got := uuids(small.Records); got != "a" || small.Next == nil {
+		f.Errorf("a page of at most the bytes of one record has %s", got)
+	}
 	for name, read := range s.readers() {
 		var pages []string
 		for after, more := []byte(nil), true; more; {
