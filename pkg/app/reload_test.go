@@ -171,6 +171,7 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		"bus.events: can't change":     replace(`bus: {listen: ""`, `bus: {listen: "", events: {maxAge: 1h}`),
 		"backup: can't change":         func() string { return text + "backup: {folder: b}\n" },
 		"log.format: can't":            func() string { return text + "log: {format: json}\n" },
+		"tracing: can't":               func() string { return text + "tracing: {endpoint: http://127.0.0.1:4318}\n" },
 		"metrics.listen: can't change": func() string { return text + "metrics: {listen: 127.0.0.1:0}\n" },
 		"backends.away: can't change":  replace("hunter2@", "hunter2@other."),
 		"stores.Books.backend: can't":  replace("schema: book.json", "schema: book.json, backend: away"),
