@@ -213,11 +213,11 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 		return func(made query.Index) bool { return made.Name == i.Name && slices.Equal(made.Fields, i.Fields) }
 	}
 	var has []query.Index
-	for _, i := range o.Indexes {
+	for n, i := range query.Versioned(o.Indexes) {
 		if slices.ContainsFunc(s.indexed, same(i)) {
 			has = append(has, i)
 		} else {
-			missing = append(missing, i)
+			missing = append(missing, o.Indexes[n])
 		}
 	}
 	return s.WithOptions(func(now *Options) {
