@@ -25,8 +25,8 @@ func (a *serving) console(k *model.Contract) (*console.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem(), API: api}
 	a.measure()
+	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem(), API: api}
 	o.Workers, o.Verify = a.measured.workers, a.measured.verify
 	o.Graph, o.Live = a.consoleGraph(), &console.Live{}
 	streamed, _ := eventStores(a.config, a.set)

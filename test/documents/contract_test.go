@@ -410,7 +410,7 @@ func files(c *client) {
 // system requests the routes of belfry itself.
 func system(c *client) {
 	for _, method := range []string{"GET", "HEAD"} {
-		for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/asyncapi.json", "/events", "/events?store=Books&store=Authors&event=Store.Saved&lastEventId=0"} {
+		for _, path := range []string{"/healthz", "/livez", "/readyz", "/openapi.json", "/asyncapi.json", "/events", "/events?store=Books&store=Authors&event=Store.Saved&lastEventId=0"} {
 			c.ask(200, method, path, "")
 		}
 		c.ask(400, method, "/events?store=Nothing", "")

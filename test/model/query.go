@@ -25,7 +25,7 @@ func (s *memoryStore) Scan(ctx context.Context, after []byte, limit int) (driver
 			found = append(found, hit{uuid, r.Record})
 		}
 	}
-	return pageOf(found, false, after, limit)
+	return pageOf(found, false, after, limit, driver.MaxPageBytes)
 }
 
 func (s *memoryStore) Query(ctx context.Context, q driver.Query) (driver.Page, error) {
@@ -59,7 +59,7 @@ func search(rows map[string]*row, q driver.Query) (driver.Page, error) {
 			}
 		}
 	}
-	return pageOf(found, q.Descending, q.After, q.Limit)
+	return pageOf(found, q.Descending, q.After, q.Limit, q.PageBytes())
 }
 
 // hit is a record and its sort key.
@@ -68,7 +68,7 @@ type hit struct {
 	record driver.Record
 }
 
-func pageOf(found []hit, descending bool, after []byte, limit int) (driver.Page, error) {
+func pageOf(found []hit, descending bool, after []byte, limit, maxBytes int) (driver.Page, error) {
 	if limit < 1 {
 		return driver.Page{}, errs.New(errs.Internal, "the limit of a page must be at least 1")
 	}
@@ -79,7 +79,7 @@ func pageOf(found []hit, descending bool, after []byte, limit int) (driver.Page,
 	}
 	page := driver.Page{}
 	for _, h := range found {
-		if !page.Append(h.record, []byte(h.place), limit, driver.MaxPageBytes) {
+		if !page.Append(h.record, []byte(h.place), limit, maxBytes) {
 			break
 		}
 	}
@@ -103,7 +103,7 @@ func selects(q driver.Query, parts [][]byte) bool {
 	}
 	part := parts[len(q.Equal)]
 	return (q.From == nil || bytes.Compare(part, q.From) >= 0) &&
-		(q.To == nil || bytes.Compare(part, q.To) <= 0 || bytes.HasPrefix(part, q.To))
+		(q.To == nil || bytes.Compare(part, q.To) < 0)
 }
 
 // appendParts encodes parts so that encodings sort as the parts do.
