@@ -74,7 +74,7 @@ func (p *part) state(ctx context.Context) error {
 	if running == nil {
 		running = make(chan struct{})
 		p.running = running
-		go p.run(running)
+		go p.run(running) //nolint:gosec // the check is for all who ask, and outlives who asked first
 	}
 	p.mu.Unlock()
 	select {
@@ -170,7 +170,7 @@ func (a *App) ready(ctx context.Context) (degraded []string, err error) {
 			degraded = append(degraded, saysOf(state))
 		}
 	}
-	if err != nil && !(a.has(roleFront) && served) {
+	if err != nil && (!served || !a.has(roleFront)) {
 		return nil, err
 	}
 	return append(append(degraded, a.missedEvents()...), a.failedBackup()...), nil

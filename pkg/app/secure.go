@@ -121,7 +121,12 @@ func (a *App) redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this host is not served here", http.StatusMisdirectedRequest)
 		return
 	}
-	http.Redirect(w, r, g.config.RedirectTarget(r.Host, a.HTTPAddress())+r.URL.RequestURI(), http.StatusPermanentRedirect)
+	path := r.URL.RequestURI()
+	if !strings.HasPrefix(path, "/") { // it would become a part of the host
+		http.Error(w, "expected a path", http.StatusBadRequest)
+		return
+	}
+	http.Redirect(w, r, g.config.RedirectTarget(r.Host, a.HTTPAddress())+path, http.StatusPermanentRedirect) //nolint:gosec // the host is served here
 }
 
 // announceTLS has browsers use https alone, for the name that they used. An address, and the machine itself, are not

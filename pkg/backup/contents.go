@@ -125,7 +125,7 @@ func (d *Destination) hashes(ctx context.Context, z *codec, name string, p Part,
 			return d.lost(what, p, "has no hash where one should be")
 		}
 		if c.err != nil {
-			return nil
+			return nil //nolint:nilerr // readChunk returns it
 		}
 		return each(content)
 	})

@@ -75,7 +75,7 @@ func (r *restore) stream(ctx context.Context, of Stream, log *sequences) (*seque
 		err := r.from.readChunk(ctx, &r.codec, "messages of stream "+of.Name, kindMessages, c.Part, func(c *cursor) error {
 			m := c.message()
 			if c.err != nil {
-				return nil
+				return nil //nolint:nilerr // readChunk returns it
 			}
 			done++
 			if m.sequence > of.Before {

@@ -185,7 +185,7 @@ func (s *States) End(ctx context.Context, id string, m *Manifest, failed error) 
 		state.Lease = nil
 		if failed != nil {
 			state.Failed, state.Error = s.now().UTC(), failed.Error()
-			return nil
+			return nil //nolint:nilerr // it is kept
 		}
 		state.Last, state.Ended, state.Error = m.ID, m.Ended, ""
 		if lease.Scheduled {

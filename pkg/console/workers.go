@@ -157,7 +157,7 @@ func (v workersView) one(r *request) error {
 	}
 	for _, w := range all {
 		if w.Name == name {
-			p.workerRow.Worker = w
+			p.Worker = w
 			return r.Page("workers_one", w.Name, p)
 		}
 	}

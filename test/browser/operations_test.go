@@ -32,10 +32,11 @@ func (f *fixture) testLive(t *testing.T) {
 	f.press(t, "Pause")
 	f.shows(t, "Paused after 1 event")
 	f.until(t, func() error {
-		if n, err := f.server.Metric("belfry_live_clients"); err != nil || n != 0 {
-			return fmt.Errorf("%v streams are open, %v", n, err)
+		n, err := f.server.Metric("belfry_live_clients")
+		if err == nil && n != 0 {
+			err = fmt.Errorf("%v streams are open", n)
 		}
-		return nil
+		return err
 	})
 	author("gaskell", "Elizabeth Gaskell")
 	f.request(t, "POST", "/books", `{"uuid":"cranford","title":"Cranford","year":1853}`, nil)

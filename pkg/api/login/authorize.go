@@ -15,7 +15,7 @@ import (
 
 const (
 	authorizePath = "/auth/authorize"
-	tokenPath     = "/auth/token"
+	tokenPath     = "/auth/token" //nolint:gosec // no credential
 
 	// requestField is the field of a form that has the request of an application.
 	requestField = "authorize"
@@ -92,7 +92,7 @@ func (h *handler) enterForApplication(x *kit.Exchange, f form, request string) e
 			session, err = h.issueCode(x, f, app, register)
 		}
 	}
-	switch reason := formReasonOf(err, register); {
+	switch reason := formReasonOf(err); {
 	case x.Replied():
 		return nil
 	case err != nil && reason != "":
@@ -134,7 +134,7 @@ func (h *handler) issueCode(x *kit.Exchange, f form, app *auth.Application, regi
 
 // formReasonOf is the reason why a login failed that the user can mend on the page; "" for
 // others, which are reported to the application.
-func formReasonOf(err error, register bool) string {
+func formReasonOf(err error) string {
 	var protocol *auth.ProtocolError
 	if err == nil || errors.As(err, &protocol) || errors.Is(err, auth.ErrDisabled) {
 		return ""

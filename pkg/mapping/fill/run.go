@@ -155,7 +155,7 @@ func (r *run) complete(ctx context.Context) error {
 // store changes the record of the mapping, as long as this process has the lease and no other definition is known.
 func (r *run) store(ctx context.Context, change func(*record)) error {
 	taken := false
-	err := r.Filler.change(ctx, func(s *state) bool {
+	err := r.change(ctx, func(s *state) bool {
 		rec := s.Mappings[r.name]
 		taken = !s.holds(r.process) || !s.due(r.name, r.own[r.name])
 		if r.at.Definition != "" && !taken { // begun
