@@ -1107,9 +1107,9 @@ export interface operations {
     listNotes: {
         parameters: {
             query?: {
-                /** @description `field == literal`, `<`, `<=`, `>`, `>=`, `field.startsWith("...")`, joined by `&&`. */
+                /** @description `field == literal`, `!=`, `<`, `<=`, `>`, `>=`, `field in [literals]`, `literal in array`, `field.startsWith("...")`, `has(field)`, joined by `&&`, `||`, `!`. */
                 filter?: string;
-                /** @description Fields separated by commas; all with `-` for descending. */
+                /** @description Fields separated by commas, each with `-` for descending. */
                 sort?: string;
                 /** @description Objects a page. */
                 limit?: number;
@@ -1193,9 +1193,9 @@ export interface operations {
     headListNotes: {
         parameters: {
             query?: {
-                /** @description `field == literal`, `<`, `<=`, `>`, `>=`, `field.startsWith("...")`, joined by `&&`. */
+                /** @description `field == literal`, `!=`, `<`, `<=`, `>`, `>=`, `field in [literals]`, `literal in array`, `field.startsWith("...")`, `has(field)`, joined by `&&`, `||`, `!`. */
                 filter?: string;
-                /** @description Fields separated by commas; all with `-` for descending. */
+                /** @description Fields separated by commas, each with `-` for descending. */
                 sort?: string;
                 /** @description Objects a page. */
                 limit?: number;
