@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -60,25 +59,15 @@ func (c *backupMakeCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := app.Backup(ctx, loaded, app.BackupOptions{To: to, Progress: everySoOften(s.err)})
+	r, err := app.Backup(ctx, loaded, app.BackupOptions{To: to, Progress: sometimes(writeBackedUp(s.err))})
 	if err != nil {
 		return err
 	}
 	return writeResult(s.out, c.JSON, r, writeBackup)
 }
 
-// everySoOften reports progress, with a line at an interval.
-func everySoOften(w io.Writer) func(backup.Progress) {
-	var mu sync.Mutex
-	last := time.Now()
-	return func(p backup.Progress) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(last) >= lineInterval {
-			last = time.Now()
-			fmt.Fprintf(w, "%s: %d\n", p.What, p.Done)
-		}
-	}
+func writeBackedUp(w io.Writer) func(backup.Progress) {
+	return func(p backup.Progress) { fmt.Fprintf(w, "%s: %d\n", p.What, p.Done) }
 }
 
 func writeBackup(w io.Writer, r *app.BackupResult) error {
@@ -150,7 +139,7 @@ func (c *backupVerifyCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	id, err := app.VerifyBackup(ctx, loaded, at, c.Backup, everySoOften(s.err))
+	id, err := app.VerifyBackup(ctx, loaded, at, c.Backup, sometimes(writeBackedUp(s.err)))
 	if err == nil {
 		_, err = fmt.Fprintf(s.out, "backup %s: every part has its hash\n", id)
 	}
@@ -169,7 +158,7 @@ func (c *restoreCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := app.Restore(ctx, loaded, app.RestoreOptions{From: from, ID: c.Backup, Progress: everySoOften(s.err)})
+	r, err := app.Restore(ctx, loaded, app.RestoreOptions{From: from, ID: c.Backup, Progress: sometimes(writeBackedUp(s.err))})
 	if err != nil {
 		return err
 	}

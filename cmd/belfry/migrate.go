@@ -29,24 +29,29 @@ func (c *migrateCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := app.Migrate(ctx, from, to, sometimes(s.err))
+	r, err := app.Migrate(ctx, from, to, sometimes(writeMigrated(s.err)))
 	if err != nil {
 		return err
 	}
 	return writeResult(s.out, c.JSON, r, writeMigration)
 }
 
-// sometimes reports progress, with a line at an interval.
-func sometimes(w io.Writer) func(migrate.Progress) {
+// sometimes returns a function that calls another one at an interval. It is safe for concurrent use.
+func sometimes[P any](report func(P)) func(P) {
 	var mu sync.Mutex
 	last := time.Now()
-	return func(p migrate.Progress) {
+	return func(p P) {
 		mu.Lock()
 		defer mu.Unlock()
-		if time.Since(last) < lineInterval {
-			return
+		if time.Since(last) >= lineInterval {
+			last = time.Now()
+			report(p)
 		}
-		last = time.Now()
+	}
+}
+
+func writeMigrated(w io.Writer) func(migrate.Progress) {
+	return func(p migrate.Progress) {
 		of := ""
 		if p.Total > 0 {
 			of = fmt.Sprintf(" of %d", p.Total)

@@ -121,69 +121,46 @@ func (c condition) domain() domain {
 	case c.parts != nil:
 		return c.parts
 	case c.negated:
-		return c.surely().complement()
+		return c.domainOf(false).complement()
 	default:
-		return c.possibly()
+		return c.domainOf(true)
 	}
 }
 
-// possibly returns the parts for some of whose values the comparison is true.
-func (c condition) possibly() domain {
+// domainOf returns the parts for some of whose values the comparison is true, or those for all of whose values it is.
+func (c condition) domainOf(some bool) domain {
 	if c.op == present {
 		return union(point(EncodePart(nil))).complement()
 	}
 	var all []interval
 	for _, literal := range c.literals {
-		part, exact := EncodePart(literal), isExact(literal)
-		of := typed(part[0])
-		switch c.op {
-		case less:
-			of.to = cut{part, !exact}
-		case lessOrEqual:
-			of.to = cut{part, true}
-		case greater:
-			of.from = cut{part, exact}
-		case greaterOrEqual:
-			of.from = cut{part, false}
-		case hasPrefix:
-			of = prefixed(part)
-		default:
-			of = point(part)
+		if in, has := c.op.interval(literal, some); has {
+			all = append(all, in)
 		}
-		all = append(all, of)
 	}
 	return union(all...)
 }
 
-// surely returns the parts for all of whose values the comparison is true.
-func (c condition) surely() domain {
-	if c.op == present {
-		return c.possibly()
+// interval returns the parts of domainOf for one literal. Where its part is that of other values too, some is
+// also for these.
+func (op operator) interval(literal []byte, some bool) (in interval, has bool) {
+	part, exact := EncodePart(literal), isExact(literal)
+	in = typed(part[0])
+	switch op {
+	case less:
+		in.to = cut{part, some && !exact}
+	case lessOrEqual:
+		in.to = cut{part, some || exact}
+	case greater:
+		in.from = cut{part, !some || exact}
+	case greaterOrEqual:
+		in.from = cut{part, !some && !exact}
+	case hasPrefix:
+		return prefixed(part), some || exact
+	default:
+		return point(part), some || exact
 	}
-	var all []interval
-	for _, literal := range c.literals {
-		part, exact := EncodePart(literal), isExact(literal)
-		of := typed(part[0])
-		switch c.op {
-		case less:
-			of.to = cut{part, false}
-		case lessOrEqual:
-			of.to = cut{part, exact}
-		case greater:
-			of.from = cut{part, true}
-		case greaterOrEqual:
-			of.from = cut{part, !exact}
-		default:
-			if !exact {
-				continue
-			}
-			if of = point(part); c.op == hasPrefix {
-				of = prefixed(part)
-			}
-		}
-		all = append(all, of)
-	}
-	return union(all...)
+	return in, true
 }
 
 // isExact reports whether only values equal to this one have its part.

@@ -10,7 +10,6 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
-	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/query"
 	"belfry/test/kit"
@@ -30,19 +29,7 @@ var shelfIndexes = []query.Index{
 
 func openShelf(t *testing.T, r *rand.Rand, size int) (*store.Store, []object.Object) {
 	t.Helper()
-	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := backend.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s, err := store.Open(t.Context(), backend, store.Options{Name: "Shelf", Indexes: shelfIndexes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openStore(t, "Shelf", shelfIndexes)
 	values := libraryValues()
 	pick := func() string { return values[r.IntN(len(values))] }
 	objects := make([]object.Object, size)
@@ -187,7 +174,7 @@ func TestSoakFiltersEqualAnEvaluationOfEachObject(t *testing.T) {
 		for range 600 {
 			e, sort, limit := randomExpression(r, 3), randomOrder(r), 1+r.IntN(40)
 			about := fmt.Sprintf("seed %d: filter %.400q sort %q limit %d", seed, e.text, sort, limit)
-			got, err := allPages(t, s, store.ListOptions{Filter: e.text, Sort: strings.Join(sort, ","), Limit: limit})
+			got, err := pages(t.Context(), s, store.ListOptions{Filter: e.text, Sort: strings.Join(sort, ","), Limit: limit})
 			if errs.KindOf(err) == errs.Invalid {
 				continue // no index supports it
 			}
@@ -229,24 +216,4 @@ func compareBy(sort []string, a, b object.Object) int {
 		}
 	}
 	return 0
-}
-
-func allPages(t *testing.T, s *store.Store, o store.ListOptions) (found []object.Object, err error) {
-	for {
-		page, err := s.List(t.Context(), o)
-		if err != nil {
-			return nil, err
-		}
-		for _, stored := range page.Objects {
-			decoded, err := object.Decode(stored.Body)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, decoded)
-		}
-		if page.Next == "" {
-			return found, nil
-		}
-		o.Cursor = page.Next
-	}
 }

@@ -41,7 +41,8 @@ func libraryValues() []string {
 	}
 }
 
-func openLibrary(t *testing.T, r *rand.Rand, size int) (*store.Store, []object.Object) {
+// openStore opens a store in a folder of its own.
+func openStore(t *testing.T, name string, indexes []query.Index) *store.Store {
 	t.Helper()
 	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
 	if err != nil {
@@ -52,10 +53,16 @@ func openLibrary(t *testing.T, r *rand.Rand, size int) (*store.Store, []object.O
 			t.Error(err)
 		}
 	})
-	s, err := store.Open(t.Context(), backend, store.Options{Name: "Library", Indexes: libraryIndexes})
+	s, err := store.Open(t.Context(), backend, store.Options{Name: name, Indexes: indexes})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+func openLibrary(t *testing.T, r *rand.Rand, size int) (*store.Store, []object.Object) {
+	t.Helper()
+	s := openStore(t, "Library", libraryIndexes)
 	values := libraryValues()
 	objects := make([]object.Object, size)
 	for i := range objects {
@@ -208,8 +215,12 @@ func compareListed(a, b []byte) int {
 	return cmp.Compare(cut(x.text), cut(y.text))
 }
 
-func pages(ctx context.Context, s *store.Store, l listing, limit int) (found []object.Object, err error) {
-	o := store.ListOptions{Filter: l.filter(), Sort: l.order(), Limit: limit}
+func (l listing) options(limit int) store.ListOptions {
+	return store.ListOptions{Filter: l.filter(), Sort: l.order(), Limit: limit}
+}
+
+// pages returns the objects of all pages.
+func pages(ctx context.Context, s *store.Store, o store.ListOptions) (found []object.Object, err error) {
 	for {
 		page, err := s.List(ctx, o)
 		if err != nil {
@@ -249,7 +260,7 @@ func TestSoakListsEqualAFullScan(t *testing.T) {
 			l := randomListing(r)
 			limit := 1 + r.IntN(40)
 			about := fmt.Sprintf("seed %d: filter %.200q sort %q limit %d", seed, l.filter(), l.order(), limit)
-			got, err := pages(t.Context(), s, l, limit)
+			got, err := pages(t.Context(), s, l.options(limit))
 			if err != nil {
 				t.Fatalf("%s: %v", about, err)
 			}
@@ -279,7 +290,7 @@ func TestSoakListsEqualAFullScan(t *testing.T) {
 			if !sorted {
 				t.Fatalf("%s: not sorted: %v", about, uuidsOf(got))
 			}
-			if again, err := pages(t.Context(), s, l, 500); err != nil || !slices.Equal(uuidsOf(again), uuidsOf(got)) {
+			if again, err := pages(t.Context(), s, l.options(500)); err != nil || !slices.Equal(uuidsOf(again), uuidsOf(got)) {
 				t.Fatalf("%s: in one page %v, %v; in many %v", about, uuidsOf(again), err, uuidsOf(got))
 			}
 		}
