@@ -60,10 +60,12 @@ func TestCertificatesAreObtainedAndRenewed(t *testing.T) {
 			secure, tlsPort := listen(t)
 			plain, httpPort := listen(t)
 			const validity = 20 // seconds: two thirds of it pass before a renewal
+			// certmagic keeps the challenges of a process by their names: parallel tests have different ones.
+			name := challenge + ".example.com"
 			authority := backing.ACME(t, validity, httpPort, tlsPort)
 			logged := &kit.Tail{}
 			o := ACMEOptions{
-				Domains: []string{"belfry.example.com"}, Email: "admin@example.com", Directory: authority.Directory, CA: authority.CAFile,
+				Domains: []string{name}, Email: "admin@example.com", Directory: authority.Directory, CA: authority.CAFile,
 				Storage: filepath.Join(t.TempDir(), "acme"), Listen: secure.Addr().String(), Redirect: plain.Addr().String(),
 				Log: slog.New(slog.NewTextHandler(logged, nil)), renewal: 200 * time.Millisecond, onlyHTTP: onlyHTTP,
 			}
@@ -80,7 +82,7 @@ func TestCertificatesAreObtainedAndRenewed(t *testing.T) {
 			var first, second *x509.Certificate
 			obtain := func(into **x509.Certificate) func() error {
 				return func() (err error) {
-					*into, err = connect(secure.Addr().String(), "belfry.example.com", roots)
+					*into, err = connect(secure.Addr().String(), name, roots)
 					if err != nil {
 						err = fmt.Errorf("%w\n%s", err, logged)
 					}
@@ -116,7 +118,7 @@ func TestCertificatesAreObtainedAndRenewed(t *testing.T) {
 			shared, port := listen(t)
 			serve(t, other, shared, nil)
 			kit.WaitUntil(t, func() error {
-				_, err := connect(fmt.Sprint("127.0.0.1:", port), "belfry.example.com", roots)
+				_, err := connect(fmt.Sprint("127.0.0.1:", port), name, roots)
 				return err
 			})
 		})
