@@ -123,7 +123,7 @@ type Store struct {
 // Open opens the store in a backend, with the indexes that its mappings and
 // its listing need.
 func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
-	o.Indexes = query.Versioned(o.Indexes)
+	o.Indexes = query.Prepare(o.Indexes)
 	s := newStore(o)
 	spec := driver.Spec{Name: o.Name, Keys: s.keys}
 	for _, key := range s.mapped {
@@ -213,7 +213,7 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 		return func(made query.Index) bool { return made.Name == i.Name && slices.Equal(made.Fields, i.Fields) }
 	}
 	var has []query.Index
-	for n, i := range query.Versioned(o.Indexes) {
+	for n, i := range query.Prepare(o.Indexes) {
 		if slices.ContainsFunc(s.indexed, same(i)) {
 			has = append(has, i)
 		} else {

@@ -51,16 +51,19 @@ func (p *Plan) plan(indexes []Index) error {
 		return nil // it lists nothing
 	}
 	var best []way
+	take := func(ways []way, o order) {
+		if ways != nil && (best == nil || covered(ways) > covered(best)) {
+			best, p.order = ways, o
+		}
+	}
 	for _, o := range p.orders(all) {
-		candidates := [][]way{chooseEach(all, o, indexes)}
 		if !p.exact {
-			candidates = [][]way{p.chooseOne(all, o, indexes), candidates[0]}
+			take(p.chooseOne(all, o, indexes), o)
 		}
-		for _, ways := range candidates {
-			if ways != nil && (best == nil || covered(ways) > covered(best)) {
-				best, p.order = ways, o
-			}
+		if best != nil && len(all) == 1 {
+			break // nothing holds more fields of one conjunction
 		}
+		take(chooseEach(all, o, indexes), o)
 	}
 	if best == nil && len(p.sort) == 0 {
 		best = p.chooseInTurn(all, indexes)
@@ -122,6 +125,9 @@ func (p *Plan) chooseOne(all []conjunction, o order, indexes []Index) (best []wa
 			if ok && (best == nil || covered(ways) > covered(best) || covered(ways) == covered(best) && len(index.Fields) < len(best[0].index.Fields)) {
 				best = ways
 			}
+			if ok {
+				break
+			}
 		}
 	}
 	return best
@@ -179,17 +185,11 @@ func (c conjunction) best(o order, backward bool, indexes []Index) (best way, fo
 
 // way returns how an index supports the conjunction in an order that begins with o, if it does.
 func (c conjunction) way(index Index, o order, backward bool, indexes []Index) (w way, ok bool) {
-	w = way{index: index, backward: backward}
-	elements := false
-	for _, text := range index.Fields {
-		f := parseField(text)
-		w.fields = append(w.fields, f)
-		elements = elements || f.elements
-	}
+	w = way{index: index, fields: index.fields(), backward: backward}
 	for w.equal < len(w.fields) && c.isPoints(w.fields[w.equal].name) {
 		w.equal++
 	}
-	if elements && w.equal < len(w.fields) {
+	if w.equal < len(w.fields) && index.HasElements() {
 		return w, false // an object may have any number of keys
 	}
 	rest := w.rest()
@@ -209,7 +209,8 @@ func (c conjunction) way(index Index, o order, backward bool, indexes []Index) (
 // begins reports whether one of the indexes begins with a field, or has it as the elements of an array.
 func begins(indexes []Index, name string) bool {
 	return name == "uuid" || slices.ContainsFunc(indexes, func(i Index) bool {
-		return parseField(i.Fields[0]).name == name || parseField(name).elements && slices.Contains(i.Fields, name)
+		at := i.fields().index(name)
+		return at == 0 || at > 0 && i.fields()[at].elements
 	})
 }
 

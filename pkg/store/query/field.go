@@ -44,8 +44,7 @@ const MaxElements = 256
 // CheckElements refuses an object with more elements than one write can index.
 func CheckElements(indexes []Index, o object.Object) error {
 	for _, i := range indexes {
-		for _, text := range i.Fields {
-			f := parseField(text)
+		for _, f := range i.fields() {
 			if !f.elements {
 				continue
 			}

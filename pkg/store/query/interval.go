@@ -65,17 +65,18 @@ func union(d ...interval) domain {
 
 func (d domain) intersect(e domain) domain {
 	var all []interval
-	for _, a := range d {
-		for _, b := range e {
-			i := a
-			if i.from.compare(b.from) < 0 {
-				i.from = b.from
-			}
-			if i.to.compare(b.to) > 0 {
-				i.to = b.to
-			}
-			all = append(all, i)
+	for len(d) > 0 && len(e) > 0 {
+		i := d[0]
+		if i.from.compare(e[0].from) < 0 {
+			i.from = e[0].from
 		}
+		if i.to.compare(e[0].to) > 0 {
+			i.to = e[0].to
+			e = e[1:]
+		} else {
+			d = d[1:]
+		}
+		all = append(all, i)
 	}
 	return union(all...)
 }

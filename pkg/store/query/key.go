@@ -22,6 +22,29 @@ import (
 type Index struct {
 	Name   string
 	Fields []string
+
+	parsed order // Fields, of a prepared index
+}
+
+// Prepare returns the indexes with the format of keys in their names, and so that using them costs less.
+func Prepare(indexes []Index) []Index {
+	all := slices.Clone(indexes)
+	for i := range all {
+		all[i].Name += keyFormat
+		all[i].parsed = all[i].fields()
+	}
+	return all
+}
+
+func (i Index) fields() order {
+	if i.parsed != nil {
+		return i.parsed
+	}
+	fields := make(order, len(i.Fields))
+	for j, text := range i.Fields {
+		fields[j] = parseField(text)
+	}
+	return fields
 }
 
 // NewIndex returns an index of fields with a name of its own.
@@ -32,27 +55,18 @@ func NewIndex(fields []string) Index {
 // keyFormat is the format of keys. An index of another format is another index for backends, which fill it.
 const keyFormat = ".2"
 
-// Versioned returns the indexes with the format of keys in their names.
-func Versioned(indexes []Index) []Index {
-	all := slices.Clone(indexes)
-	for i := range all {
-		all[i].Name += keyFormat
-	}
-	return all
-}
-
 // TopFields returns the top-level fields of the index.
 func (i Index) TopFields() []string {
 	names := make([]string, len(i.Fields))
-	for j, text := range i.Fields {
-		names[j] = parseField(text).top
+	for j, f := range i.fields() {
+		names[j] = f.top
 	}
 	return names
 }
 
 // HasElements reports whether an object may have any number of keys in the index.
 func (i Index) HasElements() bool {
-	return slices.ContainsFunc(i.Fields, func(text string) bool { return parseField(text).elements })
+	return slices.ContainsFunc(i.fields(), func(f field) bool { return f.elements })
 }
 
 // The first byte of a part says the value's type and so orders the types.
@@ -163,15 +177,15 @@ func Keys(indexes []Index, body []byte) []driver.Key {
 	if len(indexes) == 0 || body == nil {
 		return nil
 	}
-	values := make([][][]byte, len(indexes))
+	fields, values := make([]order, len(indexes)), make([][][]byte, len(indexes))
 	for i, index := range indexes {
-		values[i] = make([][]byte, len(index.Fields))
+		fields[i], values[i] = index.fields(), make([][]byte, len(index.Fields))
 	}
 	// A body that doesn't parse is found as if it had no more fields.
 	_ = object.Each(body, func(name string, value []byte) bool {
-		for i, index := range indexes {
-			for j, field := range index.Fields {
-				if f := parseField(field); f.top == name {
+		for i := range fields {
+			for j, f := range fields[i] {
+				if f.top == name {
 					values[i][j] = f.within(value)
 				}
 			}
@@ -189,8 +203,8 @@ func Keys(indexes []Index, body []byte) []driver.Key {
 func (i Index) appendKeys(keys []driver.Key, values [][]byte) []driver.Key {
 	parts := make([][]byte, len(values))
 	elements := -1
-	for j, field := range i.Fields {
-		f := parseField(field)
+	fields := i.fields()
+	for j, f := range fields {
 		if f.elements {
 			elements = j
 			continue
@@ -200,7 +214,7 @@ func (i Index) appendKeys(keys []driver.Key, values [][]byte) []driver.Key {
 	if elements < 0 {
 		return append(keys, driver.Key{Index: i.Name, Parts: parts})
 	}
-	for _, part := range parseField(i.Fields[elements]).parts(values[elements]) {
+	for _, part := range fields[elements].parts(values[elements]) {
 		key := driver.Key{Index: i.Name, Parts: slices.Clone(parts)}
 		key.Parts[elements] = part
 		keys = append(keys, key)

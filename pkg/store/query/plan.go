@@ -79,8 +79,8 @@ func (p *Plan) Reads() []Read { return p.reads }
 // Sifts reports whether objects are read that may not match the filter, as many as there are.
 func (p *Plan) Sifts() bool { return p.sifts }
 
-// Indexes returns the names of the indexes that are read.
-func (p *Plan) Indexes() []string {
+// indexes returns the names of the indexes that are read.
+func (p *Plan) indexes() []string {
 	var names []string
 	for _, r := range p.reads {
 		if r.index != "" && !slices.Contains(names, r.index) {
@@ -172,5 +172,5 @@ func partsOf(value []byte) domain {
 }
 
 func (p *Plan) fingerprintOf(filter, sort string) fingerprint {
-	return fingerprintOf(string(p.fingerprint[:])+filter, sort, p.Indexes())
+	return fingerprintOf(string(p.fingerprint[:])+filter, sort, p.indexes())
 }

@@ -1,7 +1,7 @@
 package query
 
 import (
-	"fmt"
+	"bytes"
 	"slices"
 
 	"belfry/pkg/store/driver"
@@ -37,7 +37,6 @@ func (r Read) Only() (uuid string, only bool) {
 
 // read sets what is read in these ways.
 func (p *Plan) read(all []conjunction, ways []way) error {
-	seen := map[string]bool{}
 	for i, w := range ways {
 		p.sifts = p.sifts || w.sifts(all[i])
 		reads, err := w.reads(all[i])
@@ -46,8 +45,7 @@ func (p *Plan) read(all []conjunction, ways []way) error {
 		}
 		for _, r := range reads {
 			r.conjunction = i
-			if key := r.key(); p.inTurn || !seen[key] {
-				seen[key] = true
+			if p.inTurn || !slices.ContainsFunc(p.reads, r.same) {
 				p.reads = append(p.reads, r)
 			}
 		}
@@ -58,9 +56,11 @@ func (p *Plan) read(all []conjunction, ways []way) error {
 	return nil
 }
 
-func (r Read) key() string {
-	uuid, _ := r.Only()
-	return fmt.Sprintf("%q %q %q %q %q", r.index, r.equal, r.from, r.to, uuid)
+// same reports whether another read of the plan finds the same.
+func (r Read) same(o Read) bool {
+	a, _ := r.Only()
+	b, _ := o.Only()
+	return a == b && r.index == o.index && slices.EqualFunc(r.equal, o.equal, bytes.Equal) && bytes.Equal(r.from, o.from) && bytes.Equal(r.to, o.to)
 }
 
 // sifts reports whether what is read has objects that don't meet the conditions.
