@@ -15,7 +15,7 @@ type HTTP struct {
 	TLS      *CertificateFiles // nil: not by files
 	ACME     *ACME             // nil: not by ACME
 	Redirect string            // host:port that redirects to https; "" for none
-	HSTS     time.Duration     // for how long browsers use https alone; 0: they are not told
+	HSTS     time.Duration     // for how long browsers use https alone; 0: the header is not sent
 }
 
 // CertificateFiles are PEM files: a certificate with those that lead to its authority, and its key.

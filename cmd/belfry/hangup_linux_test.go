@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// A belfry whose terminal was closed can't be told from one that is to reload but by that terminal.
+// A belfry whose terminal was closed differs from one that is to reload by that terminal alone.
 func TestAClosedTerminalIsRecognized(t *testing.T) {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {

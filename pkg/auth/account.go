@@ -96,7 +96,7 @@ func (s *Service) Accounts(ctx context.Context, after []byte, limit int) (page [
 const maxNamed = 10
 
 // Address returns the e-mail address with which a user logs in, or else the uuid of another ident; "" for a user without
-// idents. It tells people who somebody is: users choose their other fields themselves.
+// idents. It shows people who somebody is: users choose their other fields themselves.
 func (s *Service) Address(ctx context.Context, user string) (string, error) {
 	other, read := "", 0
 	for ident, err := range s.idents.Linked(asService(ctx, ""), fieldUser, user, maxNamed) {

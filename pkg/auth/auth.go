@@ -37,7 +37,7 @@ type Options struct {
 	Interceptor store.Interceptor // asked before a user is created; nil: none
 	Admins      *policy.UserRule  // who is an admin; nil: nobody
 
-	// Previous is the service that the new one replaces. It goes on with its limits as far as
+	// Previous is the service that the new one replaces. It continues with its limits as far as
 	// they are the same, so that a replacement gives nobody further attempts. nil: none.
 	Previous *Service
 

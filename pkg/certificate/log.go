@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// logCore passes the records of the library on to a handler of slog. What the library tells about each step is for
+// logCore passes the records of the library on to a handler of slog. What the library reports of each step is for
 // debugging.
 type logCore struct {
 	handler slog.Handler

@@ -329,7 +329,7 @@ func TestACascadeDoesNotDeleteTheAdminWhoAsksForIt(t *testing.T) {
 	page := is(t, l.get(l.Admin, "/console/objects/Authors/object/alone/delete"), http.StatusOK)
 	shows(t, page, "2 other objects", "One of them is a user who is an admin", l.uuidOf(bob)+`</a> <span class="tag bad">admin</span>`)
 	leads(t, l.post(l.Admin, "/console/objects/Authors/object/alone/delete", form("revision", regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(page.Text)[1])), "/console/objects/Authors")
-	// More links than are followed: what can't be told is refused.
+	// More links than are followed: what can't be decided is refused.
 	for i := range 5 {
 		var authors []string
 		for k := range 220 {

@@ -35,7 +35,7 @@ type Verification struct {
 	Request      string // the id of the request that started it, under which the log has the cause of Err
 }
 
-// Problem is what people are told of Err; "" for none.
+// Problem is what people are shown of Err; "" for none.
 func (v *Verification) Problem() string {
 	if v.Err == nil {
 		return ""

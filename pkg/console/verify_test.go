@@ -76,7 +76,7 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 	}
 	done.Report = &verify.Report{}
 	shows(t, is(t, f.get(f.Admin, "/console/verify"), http.StatusOK), "no differences")
-	// What people are told of an error has no internals; the log has them, under the request.
+	// What people are shown of an error has no internals; the log has them, under the request.
 	done.Report, done.Request = nil, "r-17"
 	for _, c := range []struct {
 		err   error

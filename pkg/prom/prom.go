@@ -8,7 +8,7 @@ import (
 )
 
 // Register adds a collector to a registry, and returns it; or the one of the same name that
-// was added before, which then goes on: a part that replaces another continues its counters.
+// was added before, which then continues: a part that replaces another continues its counters.
 // It panics where the name belongs to a collector of another kind.
 func Register[C prometheus.Collector](r prometheus.Registerer, c C) C {
 	err := r.Register(c)

@@ -26,7 +26,7 @@ func TestATemplateIsWrittenWholeOrNotAtAll(t *testing.T) {
 			t.Errorf("%s: the schema for editors is another one", template)
 		}
 		if !strings.HasPrefix(read(t, folder, ConfigFile), "# yaml-language-server: $schema="+config.SchemaName+"\n") {
-			t.Errorf("%s: editors are not told the schema", template)
+			t.Errorf("%s: no schema is named for editors", template)
 		}
 		if _, err := Write(folder, template); !errors.Is(err, errs.Exists) || !strings.Contains(err.Error(), filepath.Join(folder, "config", "belfry.schema.json")+" exists already") {
 			t.Errorf("%s, again: %v", template, err)

@@ -1,5 +1,5 @@
 // Command suite builds the tests of packages with the race detector, and then runs them, several
-// packages at once, in the order of its arguments. It does what go test does in one step, and tells how
+// packages at once, in the order of its arguments. It does what go test does in one step, and reports how
 // much of the time is the build, and how much CPU time each package takes with the processes that it
 // starts. It fails when a test fails or doesn't build.
 package main

@@ -105,7 +105,7 @@ func parse(layout, name, text string) (*template.Template, error) {
 // tryTime is how long a template may take with all samples. Those of belfry take milliseconds.
 const tryTime = 10 * time.Second
 
-// try executes a template with all that a page can have, and with nothing. One that goes on without an end can't be
+// try executes a template with all that a page can have, and with nothing. One that runs without an end can't be
 // stopped: the start fails, and the process ends with it.
 func try(t *template.Template, most time.Duration) error {
 	done := make(chan error, 1)

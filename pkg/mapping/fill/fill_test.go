@@ -165,7 +165,7 @@ func (p *process) start(change ...func(*Options)) *process {
 	return p
 }
 
-// clock is the time of processes that share the stores: it stands still until it is advanced, so none that runs counts as
+// clock is the time of processes that share the stores: it does not advance by itself, so none that runs counts as
 // gone however slow the machine is.
 type clock struct{ offset atomic.Int64 }
 
