@@ -167,7 +167,7 @@ func ruleIndexes(s *config.Store, o store.Options) []query.Index {
 		for _, declared := range append([][]string{nil}, s.Indexes...) {
 			fields := append([]string{field}, slices.DeleteFunc(slices.Clone(declared), func(name string) bool { return strings.TrimPrefix(name, "-") == field })...)
 			known := slices.ContainsFunc(slices.Concat(o.Indexes, added), func(i query.Index) bool { return slices.Equal(i.Fields, fields) })
-			if field != "uuid" && query.CheckField(field) == nil && !known && len(fields) <= maxIndexFields {
+			if field != "uuid" && query.IsTopLevel(field) && !known && len(fields) <= maxIndexFields {
 				added = append(added, query.NewIndex(fields))
 			}
 		}

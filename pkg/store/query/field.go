@@ -24,19 +24,9 @@ func parseField(text string) (f field) {
 	return f
 }
 
-// CheckField returns an error for what is no field of an index.
-func CheckField(text string) error {
-	f := parseField(text)
-	switch {
-	case f.top == "" || strings.Contains(f.name, ".") && f.sub == "":
-		return errs.New(errs.Invalid, "%q names no field", text)
-	case strings.ContainsAny(f.top+f.sub, ".[]"):
-		return errs.New(errs.Invalid, "%q: the fields of an index are name, name.name or name[]", text)
-	case f.elements && f.descending:
-		return errs.New(errs.Invalid, "%q: the elements of an array have no order", text)
-	}
-	return nil
-}
+// IsTopLevel reports whether a field of objects is named as it is: indexes and filters take other names for a field in
+// one, for elements or for a direction.
+func IsTopLevel(name string) bool { return parseField(name).top == name }
 
 // MaxElements is how many different elements an array with an index has at most.
 const MaxElements = 256

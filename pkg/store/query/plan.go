@@ -145,8 +145,8 @@ func (p *Plan) Compare(a, b object.Object) int {
 func (p *Plan) Narrow(values []policy.Value, indexes []Index) (*Plan, bool) {
 	n := &Plan{filter: p.filter, sort: p.sort, fingerprint: p.fingerprint, exact: true}
 	for _, v := range values {
-		if f := parseField(v.Field); f.top != v.Field {
-			return nil, false // rules name top-level fields
+		if !IsTopLevel(v.Field) {
+			return nil, false // the rule means a field of this name
 		}
 		for _, c := range p.conjunctions {
 			n.conjunctions = append(n.conjunctions, append(c[:len(c):len(c)], condition{field: parseField(v.Field), parts: partsOf(v.JSON)}))
