@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // legible returns a text that others wrote with its hidden characters as JSON escapes them. Controls of the direction
@@ -24,13 +25,11 @@ func legible(text string) string {
 
 // hides reports whether a character is a control other than those of lines.
 func hides(r rune) bool {
-	switch {
-	case r == '\n', r == '\t', r == '\r':
+	switch r {
+	case '\n', '\t', '\r':
 		return false
-	case r < ' ', r >= 0x7f && r <= 0x9f:
-		return true
-	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // the direction
+	case 0x2028, 0x2029, 0xfeff: // lines and marks that are no characters
 		return true
 	}
-	return r == 0x2028 || r == 0x2029 || r == 0xfeff // lines and marks that are no characters
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
