@@ -77,8 +77,11 @@ func (c Chart) draw(now time.Time) drawnChart {
 		Chart: c, Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartWidth - chartRight, Bottom: chartHeight - chartBottom,
 		TitleID: c.ID + "-title", SummaryID: c.ID + "-summary", Empty: true,
 	}
-	top, span := 0.0, spanOf(now, c.Series)
+	top, first := 0.0, now
 	for _, s := range c.Series {
+		if len(s.Points) > 0 && s.Points[0].At.Before(first) {
+			first = s.Points[0].At
+		}
 		for _, p := range s.Points {
 			if !math.IsNaN(p.Value) {
 				top, d.Empty = max(top, p.Value), false
@@ -86,6 +89,7 @@ func (c Chart) draw(now time.Time) drawnChart {
 		}
 	}
 	top = niceTop(top, c.Unit)
+	span := spanOf(now.Sub(first))
 	y := func(v float64) float64 {
 		return chartTop + (1-v/top)*(chartHeight-chartTop-chartBottom)
 	}
@@ -116,17 +120,11 @@ func (c Chart) draw(now time.Time) drawnChart {
 // spans are the times that a chart shows. A third of each is whole minutes.
 var spans = [...]time.Duration{3 * time.Minute, 6 * time.Minute, 15 * time.Minute, 30 * time.Minute, chartSpan}
 
-// spanOf returns the shortest span that has all values, so that the values of a process that started a moment ago do not
-// share the last tenth of a chart.
-func spanOf(now time.Time, all []Series) time.Duration {
-	first := now
-	for _, s := range all {
-		if len(s.Points) > 0 && s.Points[0].At.Before(first) {
-			first = s.Points[0].At
-		}
-	}
+// spanOf returns the shortest span that has values of an age, so that the values of a process that started a moment ago do
+// not share the last tenth of a chart.
+func spanOf(age time.Duration) time.Duration {
 	for _, span := range spans {
-		if now.Sub(first) <= span {
+		if age <= span {
 			return span
 		}
 	}

@@ -42,7 +42,7 @@ func lagLine(title string, history []Sample) spark {
 		return c
 	}
 	const margin = 2
-	span := spanOf(last.At, []Series{{Points: []Point{{At: history[0].At}}}})
+	span := spanOf(last.At.Sub(history[0].At))
 	points := make([]string, len(history))
 	for i, s := range history {
 		x := sparkWidth * (1 - float64(last.At.Sub(s.At))/float64(span))

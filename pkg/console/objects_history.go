@@ -52,7 +52,7 @@ func (v *objectsView) objectHistory(r *request) error {
 		return err
 	}
 	before, _ := strconv.ParseUint(r.Query("before"), 10, 64)
-	asking, cancel := context.WithTimeout(ctx, busTime)
+	asking, cancel := r.busContext()
 	defer cancel()
 	events, _, err := v.history(asking, info.Name, uuid, before, historyPage+1)
 	l := historyList{Store: info, UUID: uuid}
