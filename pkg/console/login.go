@@ -99,17 +99,12 @@ func (c *Console) logOut(r *request) error {
 // name returns how the user who is logged in is shown: by the address of a login, by a name that the user has, or else by the
 // uuid. Workers may not have copied the idents into the user yet.
 func (r *request) name() string {
-	if r.known != "" {
-		return r.known
-	}
 	if logins := loginsIn(r.Session.Visible["idents"]); len(logins) > 0 {
-		r.known = strings.TrimSuffix(logins[0], "_email")
-		return r.known
+		return strings.TrimSuffix(logins[0], "_email")
 	}
 	address, err := r.console.service.Address(r.Context(), r.Session.User.UUID)
 	if err != nil {
 		r.RecordError(err) // the page is shown all the same
 	}
-	r.known = cmp.Or(address, nameIn(r.Session.Visible.Encode()), r.Session.User.UUID)
-	return r.known
+	return cmp.Or(address, nameIn(r.Session.Visible.Encode()), r.Session.User.UUID)
 }

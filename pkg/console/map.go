@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Graph is what the view Map needs: the stores and how their objects are copied and deleted with each other.
@@ -32,7 +31,6 @@ type Fill struct {
 
 	Targets, Total int64 // objects with the array: filled, and all, approximately
 	Failed         int64 // arrays that can't be written
-	Ended          time.Time
 }
 
 // Text says how far an array is filled.

@@ -26,7 +26,6 @@ type request struct {
 	view    string
 	admin   bool
 	policy  string // Content-Security-Policy
-	known   string // name of the user who is logged in; "": not read yet
 }
 
 // Call returns the context of what the admin does with stores: as a client, so that fields which never leave the
