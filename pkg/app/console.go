@@ -57,18 +57,18 @@ func (a *serving) consoleObjects() *console.Objects {
 }
 
 // history reads the newest events of an object.
-func (a *App) history(ctx context.Context, name, uuid string, before uint64, n int) (events []console.LogEvent, more bool, err error) {
+func (a *App) history(ctx context.Context, name, uuid string, before uint64, n int) (events []console.LogEvent, err error) {
 	var page []*eventlog.Entry
 	err = a.askBus(ctx, func(ctx context.Context) (err error) {
-		page, more, err = eventlog.Newest(ctx, a.bus.Conn(), a.bus.JetStream(), name, uuid, before, n)
+		page, _, err = eventlog.Newest(ctx, a.bus.Conn(), a.bus.JetStream(), name, uuid, before, n)
 		return err
 	})
 	for _, entry := range page {
 		e, err := event.Decode(entry.Data)
 		if err != nil {
-			return nil, false, errs.Wrap(err, errs.Internal, "event %d of the log", entry.Sequence)
+			return nil, errs.Wrap(err, errs.Internal, "event %d of the log", entry.Sequence)
 		}
 		events = append(events, console.LogEvent{Sequence: entry.Sequence, Envelope: e})
 	}
-	return events, more, err
+	return events, err
 }

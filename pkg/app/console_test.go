@@ -57,7 +57,7 @@ func TestTheConsoleDoesNotWaitForABusThatIsUnavailable(t *testing.T) {
 		"retry":     func() error { return w.Retry(t.Context(), 1) },
 		"drop":      func() error { return w.Drop(t.Context(), 1) },
 		"reset":     func() error { _, err := w.Reset(t.Context(), "mapping", "all"); return err },
-		"history":   func() error { _, _, err := a.now().history(t.Context(), "Books", "emma", 0, 10); return err },
+		"history":   func() error { _, err := a.now().history(t.Context(), "Books", "emma", 0, 10); return err },
 	} {
 		// What is asked in vain says that nobody replied, after seconds.
 		if err := ask(); errs.KindOf(err) != errs.Unavailable || !strings.HasPrefix(err.Error(), a.bus.Connected().Error()) {

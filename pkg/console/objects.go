@@ -37,8 +37,7 @@ type StoreInfo struct {
 }
 
 // History returns the newest events of an object before a sequence of the log, 0 for all, the newest first: at most n.
-// More reports whether there are older ones.
-type History func(ctx context.Context, store, uuid string, before uint64, n int) (events []LogEvent, more bool, err error)
+type History func(ctx context.Context, store, uuid string, before uint64, n int) ([]LogEvent, error)
 
 // LogEvent is an event in the log.
 type LogEvent struct {

@@ -54,7 +54,7 @@ func (v *objectsView) objectHistory(r *request) error {
 	before, _ := strconv.ParseUint(r.Query("before"), 10, 64)
 	asking, cancel := r.busContext()
 	defer cancel()
-	events, _, err := v.history(asking, info.Name, uuid, before, historyPage+1)
+	events, err := v.history(asking, info.Name, uuid, before, historyPage+1)
 	l := historyList{Store: info, UUID: uuid}
 	if l.Problem, err = r.withoutBus(err); err != nil {
 		return err

@@ -25,16 +25,16 @@ func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
 	}
 	var asked [2]any
 	l := startLibrary(t, func(o *console.Objects) {
-		o.History = func(_ context.Context, name, uuid string, before uint64, n int) ([]console.LogEvent, bool, error) {
+		o.History = func(_ context.Context, name, uuid string, before uint64, n int) ([]console.LogEvent, error) {
 			asked = [2]any{name + "/" + uuid, before}
 			if before == 0 && n < 30 {
-				return all, false, nil
+				return all, nil
 			}
 			many := []console.LogEvent{}
 			for i := range n {
 				many = append(many, console.LogEvent{Sequence: uint64(1000 - i), Envelope: event.Envelope{Event: event.StoreUpdated}})
 			}
-			return many, true, nil
+			return many, nil
 		}
 	})
 	r := is(t, l.get(l.Admin, emma+"/history"), http.StatusOK)
@@ -57,12 +57,12 @@ func TestAHistoryThatCannotBeReadIsSaidInItsPlace(t *testing.T) {
 	t.Parallel()
 	var fails error
 	l := startLibrary(t, func(o *console.Objects) {
-		o.History = func(ctx context.Context, _, _ string, _ uint64, _ int) ([]console.LogEvent, bool, error) {
+		o.History = func(ctx context.Context, _, _ string, _ uint64, _ int) ([]console.LogEvent, error) {
 			if fails == nil {
 				<-ctx.Done() // the bus does not reply: the page gives up
-				return nil, false, ctx.Err()
+				return nil, ctx.Err()
 			}
-			return nil, false, fails
+			return nil, fails
 		}
 	})
 	l.save("Books", "emma", `{"title":"Emma"}`)
@@ -85,11 +85,11 @@ func TestUsersAreShownByTheirAddresses(t *testing.T) {
 	t.Parallel()
 	actors := []string{"", "gone", "somebody's program"}
 	l := startLibrary(t, func(o *console.Objects) {
-		o.History = func(context.Context, string, string, uint64, int) (all []console.LogEvent, more bool, err error) {
+		o.History = func(context.Context, string, string, uint64, int) (all []console.LogEvent, err error) {
 			for i := range actors {
 				all = append(all, console.LogEvent{Sequence: uint64(i + 1), Envelope: event.Envelope{Event: event.StoreDeleted, Actor: &actors[i]}})
 			}
-			return all, false, nil
+			return all, nil
 		}
 	})
 	bob, err := l.Auth.FindUser(t.Context(), "bob@example.com")

@@ -269,8 +269,8 @@ func TestHostileObjectsAreShownEscaped(t *testing.T) {
 	const script = `</textarea><script>alert(1)</script>`
 	var events []console.LogEvent
 	l := startLibrary(t, func(o *console.Objects) {
-		o.History = func(context.Context, string, string, uint64, int) ([]console.LogEvent, bool, error) {
-			return events, false, nil
+		o.History = func(context.Context, string, string, uint64, int) ([]console.LogEvent, error) {
+			return events, nil
 		}
 	})
 	l.save("Books", "emma", `{"title":"`+script+`","author":"austen","`+script+`":{"x":"`+script+`"}}`)
