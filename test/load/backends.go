@@ -86,6 +86,11 @@ func (h *host) mongo() database {
 // on is the configuration with another backend.
 func on(backend string) string { return configuration + "backends: {default: " + backend + "}\n" }
 
+// withBus is a configuration whose bus others can reach at an address.
+func withBus(configuration, address string) string {
+	return strings.Replace(configuration, `bus: {listen: ""}`, "bus: {listen: "+address+"}", 1)
+}
+
 // compare measures creates and gets of belfry on a backend and of its limit in
 // turn. A turn begins when the work of the previous one is done: what belfry does
 // after its replies uses the server too, and is reported separately.
@@ -94,8 +99,7 @@ func (b *bench) compare(ctx context.Context, name, backend string, requests int,
 	if err != nil {
 		return err
 	}
-	listening := strings.Replace(on(backend), `bus: {listen: ""}`, "bus: {listen: "+address+"}", 1)
-	belfry := func(ctx context.Context) (*server, error) { return b.serveWith(ctx, listening) }
+	belfry := func(ctx context.Context) (*server, error) { return b.serveWith(ctx, withBus(on(backend), address)) }
 	var servers [2]*server // limit, belfry
 	for i, serve := range []func(context.Context) (*server, error){limit, belfry} {
 		s, err := serve(ctx)

@@ -18,26 +18,6 @@ const (
 	consoleBudget   = 10 * time.Second
 )
 
-// consoleConfiguration has a store to list by indexes, and one with mappings.
-const consoleConfiguration = `
-listen: 127.0.0.1:0
-metrics: {token: the-metrics-of-load}
-data: ./data
-bus: {listen: %s}
-log: {level: error}
-stores:
-  Items: {expose: {list: true}, indexes: ["year, n", title]}
-  Parents: {expose: {}}
-  Children:
-    expose: {}
-    map:
-      Parents: {key: parent, target: children, fields: "title, year", cascade: true, maxBytes: 4MiB}
-authentication:
-  limits: {address: 0, account: 0}
-  providers:
-    email: {postValidation: true, skipEmailValidation: true}
-`
-
 // consoleSize is how much there is when the views are measured.
 type consoleSize struct {
 	objects  int // of one store
@@ -56,24 +36,24 @@ func (b *bench) consoleViews(ctx context.Context, objects int) error {
 	if objects == 0 {
 		return nil
 	}
-	err := b.consoleOf(ctx, "file", "", consoleSize{objects: objects, updates: 2000, children: 10_000, users: objects / 10, mails: 2000, letters: 10_000, conns: connections})
+	err := b.consoleOf(ctx, "file", configuration, consoleSize{objects: objects, updates: 2000, children: 10_000, users: objects / 10, mails: 2000, letters: 10_000, conns: connections})
 	if err != nil {
 		return err
 	}
 	return withServers(ctx, func(h *host) error {
 		d := h.mongo()
-		backends := "backends: {default: " + fmt.Sprintf(d.backend, d.url) + "}\n"
 		size := consoleSize{objects: 1000, updates: 50, children: 100, users: 100, mails: 50, letters: 200, conns: 1, pause: metricsPause}
-		return b.consoleOf(ctx, d.name, backends, size)
+		return b.consoleOf(ctx, d.name, on(fmt.Sprintf(d.backend, d.url)), size)
 	})
 }
 
-func (b *bench) consoleOf(ctx context.Context, name, backends string, size consoleSize) (err error) {
+func (b *bench) consoleOf(ctx context.Context, name, configuration string, size consoleSize) (err error) {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
 	}
-	s, err := b.serveWith(ctx, fmt.Sprintf(consoleConfiguration, address)+backends)
+	listed := strings.Replace(configuration, "Items: {expose: {}}", `Items: {expose: {list: true}, indexes: ["year, n", title]}`, 1)
+	s, err := b.serveWith(ctx, withBus(listed, address))
 	if err != nil {
 		return err
 	}

@@ -102,10 +102,8 @@ func (f *filled) find(s *server) error {
 	}
 	defer c.close()
 	c.header = f.admin
-	if err := expect(c, 200, "GET", "/console/objects/Idents/object/"+f.address+"_email", nil); err != nil {
-		return err
-	}
-	if f.user = strings.TrimPrefix(link(c, "/console/objects/Idents/object/"+f.address+"_email", "/console/objects/Users/object/"), "/console/objects/Users/object/"); f.user == "" {
+	const users = "/console/objects/Users/object/"
+	if f.user = strings.TrimPrefix(link(c, "/console/objects/Idents/object/"+f.address+"_email", users), users); f.user == "" {
 		return fmt.Errorf("the ident of %s has no link to its user", f.address)
 	}
 	return nil
