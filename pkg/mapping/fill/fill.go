@@ -83,9 +83,8 @@ type Filler struct {
 	running sync.WaitGroup
 	targets atomic.Int64 // that this process has filled
 
-	mu      sync.Mutex
-	current state
-	failed  string // the last error, so that it is logged once
+	current atomic.Pointer[state] // as it was read last; it is not changed any more
+	failed  string                // the last error, so that it is logged once; used by Start, and then by run alone
 }
 
 // Start records the definitions of this process, and then fills in the background. It must be called before workers
@@ -171,8 +170,6 @@ func (f *Filler) end(ctx context.Context) {
 
 // report logs an error when it is another one than before.
 func (f *Filler) report(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if err == nil {
 		f.failed = ""
 		return
@@ -217,7 +214,7 @@ func (f *Filler) fillDue(ctx context.Context) error {
 
 // due returns the names of the mappings that are to be filled, and says which wait for other processes.
 func (f *Filler) due() []string {
-	s := f.state()
+	s := f.current.Load()
 	var due []string
 	for name, definition := range f.own {
 		r := s.Mappings[name]
@@ -232,12 +229,6 @@ func (f *Filler) due() []string {
 	}
 	slices.Sort(due)
 	return due
-}
-
-func (f *Filler) state() *state {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.current.clone()
 }
 
 const (
@@ -283,8 +274,6 @@ func (f *Filler) changeOnce(ctx context.Context, change func(*state) bool) error
 			return err
 		}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.current = s
+	f.current.Store(&s)
 	return nil
 }

@@ -66,27 +66,6 @@ func definition(m *store.Mapping) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func (s *state) clone() *state {
-	c := &state{Mappings: make(map[string]*record, len(s.Mappings))}
-	for name, r := range s.Mappings {
-		d := *r
-		d.Seen = make(map[string]uint64, len(r.Seen))
-		for definition, beat := range r.Seen {
-			d.Seen[definition] = beat
-		}
-		if r.Fill != nil {
-			fill := *r.Fill
-			d.Fill = &fill
-		}
-		c.Mappings[name] = &d
-	}
-	if s.Lease != nil {
-		l := *s.Lease
-		c.Lease = &l
-	}
-	return c
-}
-
 // watcher notices which processes run: those whose numbers change. It compares by the clock of this process alone.
 type watcher struct {
 	alone bool

@@ -21,7 +21,7 @@ type Status struct {
 
 // Status returns how far the mappings of this process are filled, by name.
 func (f *Filler) Status() []Status {
-	s := f.state()
+	s := f.current.Load()
 	var all []Status
 	for _, name := range slices.Sorted(maps.Keys(f.own)) {
 		m := f.mappings[name]
