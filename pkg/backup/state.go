@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -14,10 +13,8 @@ import (
 // LeaseTime is for how long a process that does not renew its lease keeps it.
 const LeaseTime = time.Minute
 
-const (
-	stateUUID  = "backups"
-	stateField = "state"
-)
+// stateUUID is the object that holds the State.
+const stateUUID = "backups"
 
 // State is what an installation remembers of its backups.
 type State struct {
@@ -62,8 +59,8 @@ func (l *Lease) live(h Holder, now time.Time) bool {
 // States is where the state is stored, in one object: each change is conditional, so of
 // several processes that take a lease one has it.
 type States struct {
-	store *store.Store
-	now   func() time.Time
+	shared store.Shared[State]
+	now    func() time.Time
 }
 
 // NewStates returns the states in a store. now may be nil.
@@ -71,27 +68,13 @@ func NewStates(s *store.Store, now func() time.Time) *States {
 	if now == nil {
 		now = time.Now
 	}
-	return &States{store: s, now: now}
+	return &States{shared: store.Shared[State]{Store: s, UUID: stateUUID, What: "the stored state of backups"}, now: now}
 }
 
 // Get returns the state; it is zero before the first backup.
 func (s *States) Get(ctx context.Context) (State, error) {
-	state, _, err := s.get(ctx)
+	state, _, err := s.shared.Get(ctx)
 	return state, err
-}
-
-func (s *States) get(ctx context.Context) (state State, revision uint64, err error) {
-	o, err := s.store.Get(ctx, stateUUID)
-	if errors.Is(err, errs.NotFound) {
-		return State{}, 0, nil
-	}
-	if err != nil {
-		return State{}, 0, err
-	}
-	if err := json.Unmarshal(object.Field(o.Body, stateField), &state); err != nil {
-		return State{}, 0, errs.Wrap(err, errs.Internal, "the stored state of backups can't be read")
-	}
-	return state, o.Revision, nil
 }
 
 // errUnchanged ends a change that is not made.
@@ -100,31 +83,15 @@ var errUnchanged = errors.New("unchanged")
 // Change reads the state, and stores it changed. When another process has changed it in
 // between, it starts over. The error of change ends it; nothing is stored then.
 func (s *States) Change(ctx context.Context, change func(*State) error) error {
-	for {
-		state, revision, err := s.get(ctx)
-		if err != nil {
-			return err
-		}
-		if err := change(&state); err != nil {
-			if errors.Is(err, errUnchanged) {
-				return nil
-			}
-			return err
-		}
-		data, err := json.Marshal(state)
-		if err != nil {
-			return err
-		}
-		fields := object.Object{stateField: data}
-		if revision == 0 {
-			_, err = s.store.Save(ctx, fields, stateUUID)
-		} else {
-			_, err = s.store.Update(ctx, fields, store.UpdateOptions{UUID: stateUUID, If: revision})
-		}
-		if !errors.Is(err, errs.Mismatch) && !errors.Is(err, errs.Exists) {
-			return err
-		}
+	var failed error
+	_, err := s.shared.Change(ctx, func(state *State) bool {
+		failed = change(state)
+		return failed == nil
+	})
+	if err == nil && !errors.Is(failed, errUnchanged) {
+		err = failed
 	}
+	return err
 }
 
 // errBusy is the error of a process that finds the lease taken.

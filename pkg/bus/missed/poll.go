@@ -2,7 +2,6 @@ package missed
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // poll compares the bus with the state, and starts a repair that is due. While the bus
@@ -38,7 +36,7 @@ func (w *Watch) poll(ctx context.Context) {
 // compare reads the state before the bus. The other way round, another process could store what it reads later
 // in between, and the log would seem to have lost its end.
 func (w *Watch) compare(ctx context.Context) error {
-	s, err := w.read(ctx)
+	s, revision, err := w.shared().Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,9 +47,12 @@ func (w *Watch) compare(ctx context.Context) error {
 	before := s.clone()
 	found := s.observe(o)
 	renewed := s.renew(w.instance, o.at)
-	if err := w.keep(ctx, s, len(found) > 0 || renewed || s.differs(before)); err != nil {
-		return err
+	if len(found) > 0 || renewed || s.differs(before) {
+		if err := w.shared().Put(ctx, s, revision); err != nil {
+			return err
+		}
 	}
+	w.keep(s)
 	w.report(found)
 	return nil
 }
@@ -152,66 +153,27 @@ func (o *observation) add(c *jetstream.ConsumerInfo) {
 	}
 }
 
-// The object that holds the state, and its field.
-const (
-	stateUUID  = bus.StreamEvents
-	stateField = "state"
-)
-
-// stored is the state as it was read.
-type stored struct {
-	state
-	revision uint64 // 0: there is none
+// shared is where the state of a log is stored.
+func shared(s *store.Store) store.Shared[state] {
+	return store.Shared[state]{Store: s, UUID: bus.StreamEvents, What: "the stored positions of listeners"}
 }
 
-func (w *Watch) read(ctx context.Context) (*stored, error) {
-	s := &stored{}
-	o, err := w.opts.Store.Get(ctx, stateUUID)
-	switch {
-	case errors.Is(err, errs.NotFound):
-		return s, nil
-	case err != nil:
-		return nil, err
-	}
-	if err := json.Unmarshal(object.Field(o.Body, stateField), &s.state); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "the stored positions of listeners can't be read")
-	}
-	s.revision = o.Revision
-	return s, nil
-}
+func (w *Watch) shared() store.Shared[state] { return shared(w.opts.Store) }
 
-// keep makes a state the current one of this process, and stores it if it has changed. The error is errs.Mismatch or
-// errs.Exists if another process has stored one since it was read.
-func (w *Watch) keep(ctx context.Context, s *stored, changed bool) error {
-	if changed {
-		data, err := json.Marshal(s.state)
-		if err != nil {
-			return err
-		}
-		fields := object.Object{stateField: data}
-		if s.revision == 0 {
-			_, err = w.opts.Store.Save(ctx, fields, stateUUID)
-		} else {
-			_, err = w.opts.Store.Update(ctx, fields, store.UpdateOptions{UUID: stateUUID, If: s.revision})
-		}
-		if err != nil {
-			return err
-		}
-	}
+// keep makes a state, which is not changed any more, the current one of this process.
+func (w *Watch) keep(s state) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.current = *s.clone()
-	return nil
+	w.current = s
 }
 
-// change reads the state, changes it, and stores it if change returns true. It fails as keep does.
-func (w *Watch) change(ctx context.Context, change func(*state) bool) (*state, error) {
-	s, err := w.read(ctx)
-	if err != nil {
-		return nil, err
+// change changes the stored state. change returns whether it is to be stored.
+func (w *Watch) change(ctx context.Context, change func(*state) bool) error {
+	s, err := w.shared().Change(ctx, change)
+	if err == nil {
+		w.keep(s)
 	}
-	changed := change(&s.state)
-	return &s.state, w.keep(ctx, s, changed)
+	return err
 }
 
 func (s *state) clone() *state {

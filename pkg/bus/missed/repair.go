@@ -2,10 +2,7 @@ package missed
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"belfry/pkg/errs"
 )
 
 // renew extends the lease of a process that repairs, and reports whether it has one.
@@ -43,7 +40,7 @@ func (w *Watch) startRepair(ctx context.Context) {
 		return
 	}
 	claimed := false
-	_, err := w.change(ctx, func(s *state) bool {
+	err := w.change(ctx, func(s *state) bool {
 		claimed = s.claim(w.instance, w.opts.Repaired, now)
 		return claimed
 	})
@@ -79,18 +76,8 @@ func (w *Watch) endRepair(ctx context.Context, failed error) {
 
 // retry changes the state.
 func (w *Watch) retry(ctx context.Context, change func(*state) bool) {
-	if _, err := w.again(ctx, change); err != nil && ctx.Err() == nil {
+	if err := w.change(ctx, change); err != nil && ctx.Err() == nil {
 		// The lease ends, and the repair is made again.
 		w.log.Warn("the positions of listeners can't be stored", "error", err)
-	}
-}
-
-// again is change, repeated when another process has changed the state in between.
-func (w *Watch) again(ctx context.Context, change func(*state) bool) (*state, error) {
-	for {
-		s, err := w.change(ctx, change)
-		if !errors.Is(err, errs.Mismatch) && !errors.Is(err, errs.Exists) {
-			return s, err
-		}
 	}
 }

@@ -2,12 +2,8 @@ package missed
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 
-	"belfry/pkg/errs"
 	"belfry/pkg/store"
-	"belfry/pkg/store/object"
 )
 
 // Restored adapts what is stored of a log to one that a restore has created in its
@@ -15,16 +11,9 @@ import (
 // consumer receives. What was handled before is no loss, and what consumers have missed
 // before stays. Nothing else may use the store.
 func Restored(ctx context.Context, s *store.Store, next map[string]uint64) error {
-	o, err := s.Get(ctx, stateUUID)
-	if errors.Is(err, errs.NotFound) {
-		return nil
-	}
-	if err != nil {
+	remembered, revision, err := shared(s).Get(ctx)
+	if err != nil || revision == 0 {
 		return err
-	}
-	var remembered state
-	if err := json.Unmarshal(object.Field(o.Body, stateField), &remembered); err != nil {
-		return errs.Wrap(err, errs.Internal, "the stored positions of listeners can't be read")
 	}
 	for name, p := range remembered.Consumers {
 		first, restored := next[name]
@@ -35,10 +24,5 @@ func Restored(ctx context.Context, s *store.Store, next map[string]uint64) error
 		p.Done, p.Pending = max(first, 1)-1, 0
 	}
 	after := state{Consumers: remembered.Consumers, Read: remembered.Read}
-	data, err := json.Marshal(after)
-	if err != nil {
-		return err
-	}
-	_, err = s.Update(ctx, object.Object{stateField: data}, store.UpdateOptions{UUID: stateUUID, If: o.Revision})
-	return err
+	return shared(s).Put(ctx, after, revision)
 }

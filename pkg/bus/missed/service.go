@@ -77,7 +77,7 @@ func (w *Watch) confirm(m *nats.Msg) reply {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	known := false
-	_, err := w.again(ctx, func(s *state) bool {
+	err := w.change(ctx, func(s *state) bool {
 		known = false
 		for _, name := range c.Consumers {
 			p := s.Consumers[name]

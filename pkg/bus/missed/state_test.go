@@ -195,18 +195,17 @@ func TestAfterARestoreNothingCountsAsMissed(t *testing.T) {
 	if err := Restored(t.Context(), s, nil); err != nil {
 		t.Errorf("nothing is remembered: %v", err)
 	}
-	w := &Watch{opts: Options{Store: s}}
 	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	before := &stored{state: state{Log: created, Last: 1000, Read: created, Consumers: map[string]*position{
+	before := state{Log: created, Last: 1000, Read: created, Consumers: map[string]*position{
 		"handled": {Done: 1000}, "behind": {Done: 900, Pending: 100}, "open": {Done: 10, Missed: &Missed{Reason: Expired, Events: 7}}, "deleted": {Done: 5},
-	}}}
-	if err := w.keep(t.Context(), before, true); err != nil {
+	}}
+	if err := shared(s).Put(t.Context(), before, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := Restored(t.Context(), s, map[string]uint64{"handled": 51, "behind": 11, "open": 1}); err != nil {
 		t.Fatal(err)
 	}
-	after, err := w.read(t.Context())
+	after, _, err := shared(s).Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ package fill
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -45,6 +44,9 @@ const (
 	retryMax        = time.Minute
 )
 
+// stateUUID is the object that holds the state.
+const stateUUID = "MAPPINGS"
+
 // Options configure a Filler.
 type Options struct {
 	Set    *store.Set
@@ -72,6 +74,7 @@ type Options struct {
 type Filler struct {
 	opts       Options
 	log        *slog.Logger
+	shared     store.Shared[state]
 	process    string
 	own        map[string]string         // definitions by name
 	mappings   map[string]*store.Mapping // by name
@@ -97,7 +100,8 @@ func Start(ctx context.Context, o Options) (*Filler, error) {
 		o.Now = time.Now
 	}
 	f := &Filler{
-		opts: o, log: o.Logger, process: object.NewUUID(), own: map[string]string{}, mappings: map[string]*store.Mapping{},
+		opts: o, log: o.Logger, shared: store.Shared[state]{Store: o.Store, UUID: stateUUID, What: "what is stored about mappings"},
+		process: object.NewUUID(), own: map[string]string{}, mappings: map[string]*store.Mapping{},
 		reconciler: mapping.NewReconciler(o.Set, mapping.Options{OnFull: o.OnFull}), waits: map[string]bool{},
 	}
 	f.opts.Interval = cmp.Or(o.Interval, interval)
@@ -231,48 +235,11 @@ func (f *Filler) due() []string {
 	return due
 }
 
-const (
-	stateUUID  = "MAPPINGS"
-	stateField = "state"
-)
-
-// change reads the state, changes it, and stores it if change returns true; again when another process has changed it
-// in between.
+// change changes the state, and keeps it as the current one. change returns whether it is to be stored.
 func (f *Filler) change(ctx context.Context, change func(*state) bool) error {
-	for {
-		err := f.changeOnce(ctx, change)
-		if !errors.Is(err, errs.Mismatch) && !errors.Is(err, errs.Exists) {
-			return err
-		}
-	}
-}
-
-func (f *Filler) changeOnce(ctx context.Context, change func(*state) bool) error {
-	var s state
-	stored, err := f.opts.Store.Get(ctx, stateUUID)
-	if err != nil && !errors.Is(err, errs.NotFound) {
+	s, err := f.shared.Change(ctx, change)
+	if err != nil {
 		return err
-	}
-	exists := err == nil
-	if exists {
-		if err := json.Unmarshal(object.Field(stored.Body, stateField), &s); err != nil {
-			return errs.Wrap(err, errs.Internal, "what is stored about mappings can't be read")
-		}
-	}
-	if change(&s) {
-		data, err := json.Marshal(s)
-		if err != nil {
-			return err
-		}
-		fields := object.Object{stateField: data}
-		if exists {
-			_, err = f.opts.Store.Update(ctx, fields, store.UpdateOptions{UUID: stateUUID, If: stored.Revision})
-		} else {
-			_, err = f.opts.Store.Save(ctx, fields, stateUUID)
-		}
-		if err != nil {
-			return err
-		}
 	}
 	f.current.Store(&s)
 	return nil
