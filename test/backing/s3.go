@@ -2,25 +2,18 @@ package backing
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"belfry/test/kit/programs"
+	"belfry/test/kit/tlskit"
 )
 
 // S3Server is a server of S3's protocol on a folder of its own. It speaks TLS, as
@@ -131,37 +124,7 @@ func healthy(ctx context.Context, client *http.Client, url string) error {
 // certify creates a self-signed certificate for the server.
 func (s *S3Server) certify(t testing.TB) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "belfry's tests"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IsCA:        true, BasicConstraintsValid: true,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
 	s.CAFile, s.keyFile = filepath.Join(s.folder, "cert.pem"), filepath.Join(s.folder, "key.pem")
-	s.RootCAs = x509.NewCertPool()
-	s.RootCAs.AppendCertsFromPEM(public)
-	for file, content := range map[string][]byte{
-		s.CAFile:  public,
-		s.keyFile: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
-	} {
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	tlskit.WriteValid(t, s.CAFile, s.keyFile, "127.0.0.1")
+	s.RootCAs = tlskit.Pool(t, s.CAFile)
 }
