@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,7 @@ const (
 	ConfigFile = "config/belfry.yaml"
 
 	ignoreFile = ".gitignore"
-	schemaFile = "config/belfry.schema.json"
+	schemaFile = "config/" + config.SchemaName
 )
 
 // Templates returns the names of the templates.
@@ -46,8 +47,7 @@ func Write(folder, template string) (Result, error) {
 		return Result{}, err
 	}
 	var r Result
-	names := sortedNames(files)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		switch _, err := os.Lstat(filepath.Join(folder, filepath.FromSlash(name))); {
 		case errors.Is(err, fs.ErrNotExist):
 			r.Written = append(r.Written, name)
@@ -96,15 +96,6 @@ func contents(template string) (map[string][]byte, error) {
 		files[strings.TrimPrefix(path, root+"/")] = data
 		return err
 	})
-}
-
-func sortedNames(files map[string][]byte) []string {
-	var all []string
-	for name := range files {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
 }
 
 // create makes a file that does not exist, and the folders around it.
