@@ -1,8 +1,11 @@
 package image
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,7 +31,7 @@ func documents(t *testing.T, name string) []map[string]any {
 	for {
 		var one map[string]any
 		err := decoder.Decode(&one)
-		if err != nil && err.Error() == "EOF" {
+		if errors.Is(err, io.EOF) {
 			return all
 		}
 		if err != nil {
@@ -174,7 +177,7 @@ func TestTheServicesOfComposeFitTogether(t *testing.T) {
 					if _, err := os.Stat(filepath.Join(root, filepath.Dir(file), source)); err != nil {
 						t.Errorf("%s: %s mounts %v", file, name, err)
 					}
-				} else if volumes, _ := compose["volumes"].(map[string]any); !slices.Contains(keys(volumes), source) {
+				} else if volumes, _ := compose["volumes"].(map[string]any); !slices.Contains(slices.Collect(maps.Keys(volumes)), source) {
 					t.Errorf("%s: %s mounts the volume %s, which is not declared", file, name, source)
 				}
 			}
@@ -193,14 +196,6 @@ func TestTheServicesOfComposeFitTogether(t *testing.T) {
 	if user, _, _ := strings.Cut(i.user, ":"); !strings.HasPrefix(fmt.Sprint(data), i.volumes[0]+":uid="+user+",") {
 		t.Errorf("the data folder of the fronts is %v, and the user of the image %s", data, i.user)
 	}
-}
-
-func keys(m map[string]any) []string {
-	var all []string
-	for key := range m {
-		all = append(all, key)
-	}
-	return all
 }
 
 // The server reads the file, with what it includes, and has the users that the processes name.

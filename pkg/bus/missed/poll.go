@@ -130,7 +130,7 @@ const electionMin = 4 * time.Second
 
 // leads reports whether the leader of a log still is the leader: most servers have replied to it within less time than
 // they need to elect another one. A leader that was cut off replies for a while with what it had, while the others
-// go on: the log would seem to have lost its end.
+// continue: the log would seem to have lost its end.
 func leads(c *jetstream.ClusterInfo) bool {
 	if c == nil || len(c.Replicas) == 0 {
 		return true
