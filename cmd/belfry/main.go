@@ -8,12 +8,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"belfry/config"
 	"belfry/pkg/errs"
+	"belfry/pkg/starter"
 )
 
 // Exit codes.
@@ -70,6 +72,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	parser, err := kong.New(&c,
 		kong.Name("belfry"),
 		kong.Description("A self-hosted backend: JSON objects in stores, copies that stay right, an event for everything."),
+		kong.Vars{"templates": strings.Join(starter.Templates(), ","), "template": starter.Default},
 		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(n int) { exited, code = true, n }),
