@@ -25,7 +25,6 @@ func fixed(before, now *config.Config) (problems config.Problems) {
 	differ("metrics.listen", before.Metrics.Listen, now.Metrics.Listen)
 	differ("tracing", before.Tracing, now.Tracing)
 	differ("backup", before.Backup, now.Backup)
-	differ("tracing", before.Tracing, now.Tracing)
 	fixedBus(differ, &before.Bus, &now.Bus)
 	for _, name := range either(before.Backends, now.Backends) {
 		differ("backends."+name, before.Backends[name], now.Backends[name])
