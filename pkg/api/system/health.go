@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"belfry/pkg/api/kit"
@@ -49,11 +50,7 @@ func MountHealth(r *kit.Router, h Health) {
 // but those of MountHealth with the error of closed. A nil closed refuses none.
 func Gate(closed func() error) kit.Filter {
 	return func(x *kit.Exchange) error {
-		if closed == nil {
-			return nil
-		}
-		switch x.Request.URL.Path {
-		case healthPath, livePath, readyPath:
+		if closed == nil || slices.Contains(ProbePaths(), x.Request.URL.Path) {
 			return nil
 		}
 		return closed()
