@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"go.uber.org/zap/zapcore"
 )
@@ -66,14 +67,6 @@ func attrsOf(fields []zapcore.Field) []slog.Attr {
 	for name, value := range encoded.Fields {
 		attrs = append(attrs, slog.Any(name, value))
 	}
-	slices.SortFunc(attrs, func(a, b slog.Attr) int {
-		switch {
-		case a.Key < b.Key:
-			return -1
-		case a.Key > b.Key:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(attrs, func(a, b slog.Attr) int { return strings.Compare(a.Key, b.Key) })
 	return attrs
 }
