@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -42,18 +41,7 @@ func (a *App) startControl(ctx context.Context) error {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	server := &http.Server{Handler: guarded(token, mux), ReadHeaderTimeout: 5 * time.Second}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			a.log.Error("the control server has failed", "error", err)
-		}
-	}()
-	a.onStop("control", func(context.Context) error {
-		err := server.Close()
-		<-done
-		return err
-	})
+	a.serveBeside("control", server, listener, func(err error) { a.log.Error("the control server has failed", "error", err) })
 	return a.lock.publish("http://"+listener.Addr().String(), token)
 }
 

@@ -38,17 +38,24 @@ func (a *App) serveMetrics(ctx context.Context) error {
 	a.metricsPort.Store(metrics)
 	server := metrics.HTTPServer()
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.metricsPort.Load().ServeHTTP(w, r) })
+	a.serveBeside("metrics", server, listener, func(err error) {
+		a.fail(errs.Wrap(err, errs.Unavailable, "the HTTP server of the metrics has failed"))
+	})
+	return nil
+}
+
+// serveBeside serves a port beside that of HTTP until the stop, which does not wait for its requests.
+func (a *App) serveBeside(name string, server *http.Server, listener net.Listener, failed func(error)) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			a.fail(errs.Wrap(err, errs.Unavailable, "the HTTP server of the metrics has failed"))
+			failed(err)
 		}
 	}()
-	a.onStop("metrics", func(context.Context) error {
+	a.onStop(name, func(context.Context) error {
 		err := server.Close()
 		<-done
 		return err
 	})
-	return nil
 }

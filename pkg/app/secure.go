@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -98,18 +97,8 @@ func (a *App) serveRedirects(listener net.Listener) {
 	if a.secure.acme != nil {
 		handler = a.secure.acme.Challenge(handler)
 	}
-	server := api.RedirectServer(handler, a.log)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			a.fail(errs.Wrap(err, errs.Unavailable, "the HTTP server that redirects has failed"))
-		}
-	}()
-	a.onStop("redirects", func(context.Context) error {
-		err := server.Close()
-		<-done
-		return err
+	a.serveBeside("redirects", api.RedirectServer(handler, a.log), listener, func(err error) {
+		a.fail(errs.Wrap(err, errs.Unavailable, "the HTTP server that redirects has failed"))
 	})
 }
 
