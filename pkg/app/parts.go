@@ -156,7 +156,11 @@ func (a *App) ready(ctx context.Context) (degraded []string, err error) {
 	if a.stopping.Load() {
 		return nil, errs.New(errs.Unavailable, "belfry is stopping")
 	}
-	states := a.states(ctx)
+	return a.readyWith(a.states(ctx))
+}
+
+// readyWith is ready for the states of the parts.
+func (a *App) readyWith(states []error) (degraded []string, err error) {
 	served := false
 	for i, state := range states {
 		p := a.parts[i]
@@ -226,11 +230,12 @@ var (
 
 // collectParts adds the metrics of parts.
 func (a *App) collectParts(ctx context.Context, gauge func(*prometheus.Desc, float64, ...string)) {
-	for i, state := range a.states(ctx) {
+	states := a.states(ctx)
+	for i, state := range states {
 		gauge(partDesc, oneIf(state == nil), a.parts[i].kind, a.parts[i].name)
 	}
-	_, err := a.ready(ctx)
-	gauge(readyDesc, oneIf(err == nil))
+	_, err := a.readyWith(states)
+	gauge(readyDesc, oneIf(err == nil && !a.stopping.Load()))
 }
 
 func oneIf(is bool) float64 {
