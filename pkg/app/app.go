@@ -93,16 +93,11 @@ type stop struct {
 // Start starts the parts of belfry that a configuration enables, or those of the given roles, and
 // returns once it serves. If one fails, it stops those that were started.
 func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...string) (*App, error) {
-	files := readFiles(c)
-	p, err := compile(c)
-	if err == nil {
-		err = checkRoles(c, roles)
-	}
+	p, err := compileFor(c, roles)
 	if err != nil {
 		return nil, err
 	}
 	a := newApp(c, p, log, roles)
-	a.current.files = files
 	for _, step := range a.current.steps() {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))

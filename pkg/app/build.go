@@ -31,6 +31,7 @@ type plan struct {
 	auth     auth.Options        // without those that only a running belfry has
 	pages    *pages.Templates
 
+	files       contents                  // from which it was compiled; nil for a command
 	certificate *certificate.Pair         // nil: TLS is not by files
 	opened      map[string]driver.Backend // by a command, while it has the stores open
 }
@@ -63,6 +64,17 @@ func Warnings(c *config.Config) (all []string) {
 		}
 	}
 	return all
+}
+
+// compileFor is compile for a process with some roles, none for all, that serves.
+func compileFor(c *config.Config, roles []string) (*plan, error) {
+	files := readFiles(c) // before they are compiled: a file that changes in between is different at the next reload
+	p, err := compile(c)
+	if err != nil {
+		return nil, err
+	}
+	p.files = files
+	return p, checkRoles(c, roles)
 }
 
 func compile(c *config.Config) (*plan, error) {

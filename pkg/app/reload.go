@@ -70,32 +70,25 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Before they are compiled: a file that changes in between is different at the next reload.
-	files := readFiles(c)
-	p, err := compile(c)
-	if err == nil {
-		err = checkRoles(c, a.roles)
-	}
-	before := a.now()
-	if err == nil {
-		if problems := fixed(before.config, c); len(problems) > 0 {
-			err = problems
-		}
-	}
+	p, err := compileFor(c, a.roles)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reloaded{File: c.File(), Changed: append(config.Changed(before.config, c), before.files.changed(files)...)}
+	before := a.now()
+	if problems := fixed(before.config, c); len(problems) > 0 {
+		return nil, problems
+	}
+	r := &Reloaded{File: c.File(), Changed: append(config.Changed(before.config, c), before.plan.files.changed(p.files)...)}
 	if len(r.Changed) == 0 {
 		r.Changed = a.secure.renew(p) // no stream has to end for that
 		return r, nil
 	}
-	next := &serving{App: a, config: c, plan: p, files: files}
+	next := &serving{App: a, config: c, plan: p}
 	if r.Missing, err = next.rebuild(before); err != nil {
 		return nil, err
 	}
-	// From here on nothing fails. Operations over the bus begin on the same connection before those of the
-	// configuration before end, so that none finds nobody.
+	// Operations over the bus begin on the same connection before those of the configuration before end, so that
+	// none finds nobody. After that nothing fails.
 	if a.has(roleFront) {
 		if err := next.newOperations(); err != nil {
 			return nil, err

@@ -27,7 +27,6 @@ type serving struct {
 
 	config   *config.Config
 	plan     *plan
-	files    contents // from which the plan was compiled
 	set      *store.Set
 	auth     *auth.Service
 	binaries map[string]*binary.Service
