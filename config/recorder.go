@@ -43,7 +43,6 @@ type keys struct{ all, required []string }
 type value struct {
 	zero     any
 	expected []*expectation
-	text     []string // errors of parsers that say no more than their text
 }
 
 func newRecorder() *recorder {
@@ -119,9 +118,6 @@ func valueOf[T any](initial T, parse func(string) (T, error)) value {
 		var e *expectation
 		if errors.As(err, &e) {
 			v.expected = append(v.expected, e)
-		}
-		if err != nil {
-			v.text = append(v.text, err.Error())
 		}
 	}
 	return v

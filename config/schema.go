@@ -140,11 +140,11 @@ func (v value) schema() fragment {
 	case int, int64:
 		schema = fragment{"type": []string{"integer", "string"}, "pattern": `^-?\d+$|` + fromEnvironment}
 	}
+	if choices := v.choices(); choices != nil {
+		return fragment{"anyOf": []fragment{{"enum": choices}, {"type": "string", "pattern": fromEnvironment}}}
+	}
 	for _, e := range v.expected {
 		more := maps.Clone(e.schema)
-		if choices := v.choices(); choices != nil {
-			return fragment{"anyOf": []fragment{{"enum": choices}, {"type": "string", "pattern": fromEnvironment}}}
-		}
 		if pattern, ok := more["pattern"].(string); ok {
 			more["pattern"] = pattern + "|" + fromEnvironment
 			schema["type"] = []string{"string", "integer"}
