@@ -66,7 +66,7 @@ func parseServedHost(text string) (string, error) {
 	if ip, err := netip.ParseAddr(name); err == nil && ip.Zone() == "" {
 		return ip.Unmap().String(), nil
 	}
-	if name == "*" || hostSyntax.MatchString(name) && len(name) <= 253 {
+	if name == "*" || hostSyntax.MatchString(name) && len(name) <= maxHostName {
 		return strings.ToLower(name), nil
 	}
 	return "", errors.New("expected a name such as app.example.com, or an address, without scheme and port")

@@ -82,7 +82,7 @@ func (c *Config) readACME(s *section) {
 // parseDomain accepts a name that an authority can issue a certificate for.
 func parseDomain(text string) (string, error) {
 	_, err := netip.ParseAddr(text)
-	if err == nil || !hostSyntax.MatchString(text) || len(text) > 253 || !strings.Contains(text, ".") {
+	if err == nil || !hostSyntax.MatchString(text) || len(text) > maxHostName || !strings.Contains(text, ".") {
 		return "", errors.New("expected a name such as app.example.com")
 	}
 	return strings.ToLower(text), nil
