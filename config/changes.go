@@ -9,7 +9,7 @@ import (
 // Changed returns the keys that are not the same in two files, sorted, without their values: of a section
 // that one of them does not have the key of the section, of a list that of the list.
 func Changed(before, now *Config) []string {
-	keys := changed("", before.doc.root, now.doc.root, nil)
+	keys := changedIn("", before.doc.root, now.doc.root, nil)
 	slices.Sort(keys)
 	return keys
 }
@@ -20,26 +20,9 @@ func changed(path string, before, now *yaml.Node, keys []string) []string {
 	case isNull(before) && isNull(now):
 		return keys
 	case isNull(before) || isNull(now) || before.Kind != now.Kind:
-		if path != "" {
-			return append(keys, path)
-		}
-		// A file without content has no keys.
-		empty := &yaml.Node{Kind: yaml.MappingNode}
-		if isNull(before) {
-			return changed(path, empty, now, keys)
-		}
-		return changed(path, before, empty, keys)
+		return append(keys, path)
 	case now.Kind == yaml.MappingNode:
-		was, is := byKey(before), byKey(now)
-		for key, node := range is {
-			keys = changed(join(path, key), was[key], node, keys)
-		}
-		for key, node := range was {
-			if is[key] == nil {
-				keys = changed(join(path, key), node, nil, keys)
-			}
-		}
-		return keys
+		return changedIn(path, before, now, keys)
 	case now.Kind == yaml.SequenceNode:
 		if !slices.EqualFunc(before.Content, now.Content, func(a, b *yaml.Node) bool { return len(changed("x", a, b, nil)) == 0 }) {
 			keys = append(keys, path)
@@ -51,8 +34,26 @@ func changed(path string, before, now *yaml.Node, keys []string) []string {
 	return keys
 }
 
-// byKey returns the values of a mapping.
+// changedIn is changed for mappings; a file without content has none, and no keys.
+func changedIn(path string, before, now *yaml.Node, keys []string) []string {
+	was, is := byKey(before), byKey(now)
+	for key, node := range is {
+		keys = changed(join(path, key), was[key], node, keys)
+	}
+	for key, node := range was {
+		if is[key] == nil {
+			keys = changed(join(path, key), node, nil, keys)
+		}
+	}
+	return keys
+}
+
+// byKey returns the values of a mapping; of nothing, none.
 func byKey(n *yaml.Node) map[string]*yaml.Node {
+	n = dealias(n)
+	if isNull(n) {
+		return nil
+	}
 	all := make(map[string]*yaml.Node, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		all[n.Content[i].Value] = n.Content[i+1]
