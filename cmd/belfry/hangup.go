@@ -6,8 +6,6 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
-
-	"golang.org/x/term"
 )
 
 // errHangup is the reason of a stop.
@@ -24,7 +22,7 @@ type hangups struct {
 func receiveHangups() *hangups {
 	h := &hangups{signals: make(chan os.Signal, 1)}
 	if !signal.Ignored(syscall.SIGHUP) {
-		h.terminals = slices.DeleteFunc([]*os.File{os.Stdin, os.Stdout, os.Stderr}, func(f *os.File) bool { return !term.IsTerminal(int(f.Fd())) })
+		h.terminals = slices.DeleteFunc([]*os.File{os.Stdin, os.Stdout, os.Stderr}, func(f *os.File) bool { return !isTerminal(f) })
 	}
 	signal.Notify(h.signals, syscall.SIGHUP)
 	return h
@@ -34,5 +32,5 @@ func (h *hangups) stop() { signal.Stop(h.signals) }
 
 // terminalClosed reports whether belfry ran in a terminal that is not there any more.
 func (h *hangups) terminalClosed() bool {
-	return slices.ContainsFunc(h.terminals, func(f *os.File) bool { return !term.IsTerminal(int(f.Fd())) })
+	return slices.ContainsFunc(h.terminals, func(f *os.File) bool { return !isTerminal(f) })
 }

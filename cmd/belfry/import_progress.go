@@ -43,7 +43,7 @@ func newDisplay(w io.Writer, file string, size int64) *display {
 	return d
 }
 
-// isTerminal reports whether a writer is a terminal, where progress replaces what was shown before.
+// isTerminal reports whether a writer is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/term"
 
 	"belfry/config"
 	"belfry/pkg/app"
@@ -105,8 +102,7 @@ func serveUntil(ctx context.Context, a *app.App, h *hangups) (reason, failed err
 // printsLinks reports whether the output may have a link that gives rights: a person reads it. What a program writes as
 // JSON is collected, kept and read by others, and its output with it.
 func printsLinks(l config.Log, out io.Writer) bool {
-	f, ok := out.(*os.File)
-	return l.Format != "json" || ok && term.IsTerminal(int(f.Fd()))
+	return l.Format != "json" || isTerminal(out)
 }
 
 func logger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
