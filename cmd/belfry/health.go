@@ -84,7 +84,7 @@ func ownURL(c *config.Config) (string, error) {
 	}
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
-		if ip.Is6() && !ip.Is4In6() {
+		if ip.Is6() {
 			host = "::1"
 		}
 	}
