@@ -97,6 +97,7 @@ func (a *App) startRetiring(context.Context) error {
 
 // close ends the parts that run by themselves. Nothing uses them any more.
 func (g *serving) close() {
+	g.api.Drain() // else the app would keep its context until the stop
 	if g.mapper != nil {
 		g.mapper.Close()
 	}
