@@ -132,13 +132,9 @@ func (c *Config) checkHTTP() {
 	}
 }
 
-// RedirectTarget is where a request for a host is redirected to: the same path by https.
+// RedirectTarget is where a request for a host, a name or address without a port, is redirected to: the same path by
+// https.
 func (c *Config) RedirectTarget(host, bound string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	} else {
-		host = strings.Trim(host, "[]")
-	}
 	_, port, _ := net.SplitHostPort(bound)
 	if base, err := url.Parse(c.BaseURLAt(bound)); err == nil && c.doc.isSet("baseURL") && base.Hostname() == host {
 		port = base.Port()

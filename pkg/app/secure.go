@@ -13,6 +13,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/api"
+	"belfry/pkg/api/kit"
 	"belfry/pkg/certificate"
 	"belfry/pkg/errs"
 )
@@ -115,7 +116,7 @@ func (a *App) redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "expected a path", http.StatusBadRequest)
 		return
 	}
-	http.Redirect(w, r, g.config.RedirectTarget(r.Host, a.HTTPAddress())+path, http.StatusPermanentRedirect) //nolint:gosec // the host is served here
+	http.Redirect(w, r, g.config.RedirectTarget(kit.WithoutPort(r.Host), a.HTTPAddress())+path, http.StatusPermanentRedirect) //nolint:gosec // the host is served here
 }
 
 // announceTLS has browsers use https alone, for the name that they used. An address, and the machine itself, are not
@@ -125,11 +126,8 @@ func (g *serving) announceTLS(w http.ResponseWriter, r *http.Request) {
 	if r.TLS == nil || hsts <= 0 {
 		return
 	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || host == "localhost" {
+	host := kit.WithoutPort(r.Host)
+	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
 		return
 	}
 	w.Header().Set("Strict-Transport-Security", "max-age="+strconv.Itoa(int(hsts/time.Second)))

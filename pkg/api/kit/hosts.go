@@ -56,7 +56,7 @@ func (h *Hosts) Accepts(ctx context.Context, host string) bool {
 // are the loopback addresses and the address that the client connected to: no page of
 // another origin can have those as its host, since DNS is not asked for them.
 func (h *Hosts) accepts(ctx context.Context, host string) bool {
-	name := canonicalHost(withoutPort(host))
+	name := canonicalHost(WithoutPort(host))
 	if h.names[name] {
 		return true
 	}
@@ -75,8 +75,8 @@ func (h *Hosts) accepts(ctx context.Context, host string) bool {
 	return err == nil && own.Addr().Unmap().WithZone("") == ip
 }
 
-// withoutPort returns the name or address in a Host header.
-func withoutPort(host string) string {
+// WithoutPort returns the name or address in a Host header.
+func WithoutPort(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
 	}
