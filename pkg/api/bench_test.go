@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
@@ -59,7 +60,9 @@ func newBench(b *testing.B) *bench {
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	front := api.New(options)
-	options.Limits = kit.LimitOptions{Address: kit.Rates{Reads: 1 << 40}, User: kit.Rates{Reads: 1 << 40}, Loopback: true}
+	options.Limits = kit.NewLimits(kit.LimitOptions{
+		Address: kit.Rates{Reads: 1 << 40}, User: kit.Rates{Reads: 1 << 40}, Loopback: true,
+	}, prometheus.NewRegistry())
 	return &bench{b, front, api.New(options), bare(books.Driver()), "/books/" + stored.UUID}
 }
 

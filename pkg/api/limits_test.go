@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/kit"
@@ -13,7 +15,9 @@ import (
 func TestEveryRouteHasALimit(t *testing.T) {
 	t.Parallel()
 	once := kit.Rates{Reads: 1, Lists: 1, Writes: 1}
-	f := apitest.StartLogin(t, 1, func(o *api.Options) { o.Limits = kit.LimitOptions{Address: once, Loopback: true} })[0]
+	f := apitest.StartLogin(t, 1, func(o *api.Options) {
+		o.Limits = kit.NewLimits(kit.LimitOptions{Address: once, Loopback: true}, prometheus.NewRegistry())
+	})[0]
 	for _, c := range []struct{ limit, method, path string }{
 		{"reads", "GET", "/books/x"}, {"reads", "HEAD", "/books/x"}, {"reads", "GET", "/auth/me"}, {"reads", "GET", "/auth/sessions"},
 		{"lists", "GET", "/books"},

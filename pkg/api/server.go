@@ -57,8 +57,7 @@ type Options struct {
 	MaxBody  int64                // most bytes of a request body; 0: DefaultMaxBody
 	MaxWait  time.Duration        // longest Prefer: wait; 0: DefaultMaxWait
 	Proxies  []netip.Prefix       // whose X-Forwarded-For is trusted
-	Limits   kit.LimitOptions     // of clients; all 0: none
-	Limiter  *kit.Limits          // instead of Limits: those of a server that this one replaces; nil: none
+	Limits   *kit.Limits          // of clients; nil: none
 	Hosts    *kit.Hosts           // nil: requests may name any host
 	Pages    *pagememory.Budget   // the memory of lists in flight; nil: one of its own
 
@@ -103,10 +102,7 @@ func New(o Options) *Server {
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)
 	}
-	if o.Limiter == nil {
-		o.Limiter = kit.NewLimits(o.Limits, o.Registry)
-	}
-	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Limits: o.Limiter})
+	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Limits: o.Limits})
 
 	if o.Login != nil {
 		site := siteOf(o)

@@ -108,7 +108,7 @@ func (a *serving) newAPI() error {
 			return err
 		}
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
-		o.Waiter, o.Proxies, o.Documents, o.Limiter = a.waiter, a.config.Proxies, documents, a.limits
+		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, documents, a.limits
 		o.Development = a.config.Development
 		if o.Console, err = a.console(contract); err != nil {
 			return err

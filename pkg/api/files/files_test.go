@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/files"
@@ -262,7 +264,7 @@ func TestRestrictionsOfAStoreHoldForItsFiles(t *testing.T) {
 
 func TestRoutesOfFilesHaveLimits(t *testing.T) {
 	l := startLibrary(t, func(o *api.Options) {
-		o.Limits = kit.LimitOptions{Address: kit.Rates{Reads: 1, Writes: 1}, Loopback: true}
+		o.Limits = kit.NewLimits(kit.LimitOptions{Address: kit.Rates{Reads: 1, Writes: 1}, Loopback: true}, prometheus.NewRegistry())
 	})
 	for _, c := range []struct{ limit, method, path string }{
 		{"reads", "GET", "/files/Books/x/covers/0"}, {"reads", "HEAD", "/files/Books/x/covers/0"},
