@@ -17,7 +17,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/listener"
 	"belfry/test/kit"
-	"belfry/test/process"
+	"belfry/test/kit/tlskit"
 )
 
 // file writes a server's configuration.
@@ -200,7 +200,7 @@ func TestSyncIsSkippedWhenTheServerSyncsAlways(t *testing.T) {
 }
 
 func TestAddressIsTheURLForClients(t *testing.T) {
-	certificate, key, _ := process.Certificates(t)
+	certificate, key, _ := tlskit.Authority(t)
 	for conf, want := range map[string]string{
 		"":                      "nats://127.0.0.1:4222",
 		"port: 4333\n":          "nats://127.0.0.1:4333",
@@ -228,7 +228,7 @@ func TestAddressIsTheURLForClients(t *testing.T) {
 }
 
 func TestConfigFileMayEnableTLS(t *testing.T) {
-	certificate, key, authority := process.Certificates(t)
+	certificate, key, authority := tlskit.Authority(t)
 	conf := fmt.Sprintf("tls {cert_file: %q, key_file: %q, ca_file: %q, verify: true}\nauthorization {user: u, password: p}\n", certificate, key, authority)
 	server := serverOptions(t, conf)
 	o := bus.Options{Server: embedded.New(server), Auth: bus.Auth{User: "u", Password: "p"}}

@@ -71,11 +71,7 @@ func (a *Authority) Roots(t testing.TB) *x509.CertPool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(data) {
-		t.Fatal("the authority has no certificate")
-	}
-	return pool
+	return tlskit.PoolOf(t, data)
 }
 
 func (a *Authority) get(ctx context.Context, url string) ([]byte, error) {

@@ -16,6 +16,7 @@ import (
 
 	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
+	"belfry/test/kit/tlskit"
 	"belfry/test/process"
 )
 
@@ -83,7 +84,7 @@ func TestExternal(t *testing.T) {
 // With TLS on the port belfry itself works, and its commands connect through the
 // port with the certificates of the configuration.
 func TestEmbeddedWithTLS(t *testing.T) {
-	certificate, key, authority := process.Certificates(t)
+	certificate, key, authority := tlskit.Authority(t)
 	w := newFixture(t, "")
 	conf, err := os.ReadFile(shipped(t))
 	if err != nil {
