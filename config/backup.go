@@ -51,13 +51,16 @@ func (c *Config) readBackup(s *section) {
 	s.rejectUnknown()
 }
 
+// parseEndpoint accepts the URL of another server than those of AWS, without credentials: messages have it.
+var parseEndpoint = urlWithScheme("http", "https")
+
 // readS3Place reads where in S3 something is.
 func readS3Place(s *section) *S3Storage {
 	var b S3Storage
 	s.require("bucket", "the name of a bucket")
 	decode(s, "bucket", &b.Bucket, parseNonEmpty)
 	decode(s, "region", &b.Region, parseNonEmpty)
-	decode(s, "endpoint", &b.Endpoint, urlWithScheme("http", "https"))
+	decode(s, "endpoint", &b.Endpoint, parseEndpoint)
 	decode(s, "prefix", &b.Prefix, parseText)
 	return &b
 }
@@ -108,12 +111,18 @@ func ParseBackupPlace(text string) (*BackupPlace, error) {
 	if err != nil || u.Host == "" || u.User != nil {
 		return nil, errors.New("expected s3://bucket/prefix, with credentials in the environment or the files of AWS")
 	}
-	query, prefix := u.Query(), strings.Trim(u.Path, "/")
+	endpoint := u.Query().Get("endpoint")
+	if endpoint != "" {
+		if _, err := parseEndpoint(endpoint); err != nil {
+			return nil, fmt.Errorf("endpoint: %w", err)
+		}
+	}
+	prefix := strings.Trim(u.Path, "/")
 	if prefix != "" {
 		prefix += "/"
 	}
 	return &BackupPlace{S3: &S3Storage{
-		Bucket: u.Host, Prefix: prefix, Endpoint: query.Get("endpoint"), Region: query.Get("region"),
+		Bucket: u.Host, Prefix: prefix, Endpoint: endpoint, Region: u.Query().Get("region"),
 	}}, nil
 }
 
