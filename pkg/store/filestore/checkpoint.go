@@ -3,7 +3,6 @@ package filestore
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -66,11 +65,7 @@ func (b *Backend) checkpoint(ctx context.Context, folder string) error {
 
 // removeCheckpoint removes the checkpoint that a process has left which was killed.
 func removeCheckpoint(folder string, files vfs.FS) error {
-	err := files.RemoveAll(filepath.Join(folder, checkpointFolder))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return files.RemoveAll(filepath.Join(folder, checkpointFolder))
 }
 
 func wrapCheckpointError(err error) error {
