@@ -27,10 +27,11 @@ var tags = []string{"@hourly", "@daily", "@weekly", "@monthly", "@yearly"}
 // day of the week), or one of @hourly, @daily, @weekly, @monthly and @yearly.
 func Cron(expression string) (Schedule, error) {
 	expression = strings.TrimSpace(expression)
-	if strings.HasPrefix(expression, "@") && !slices.Contains(tags, expression) {
+	tag := strings.HasPrefix(expression, "@")
+	if tag && !slices.Contains(tags, expression) {
 		return Schedule{}, errors.New("expected one of " + strings.Join(tags, ", "))
 	}
-	if expression[:min(1, len(expression))] != "@" && len(strings.Fields(expression)) != 5 || !gronx.IsValid(expression) {
+	if !tag && len(strings.Fields(expression)) != 5 || !gronx.IsValid(expression) {
 		return Schedule{}, errors.New("expected a cron expression of five fields, such as 0 3 * * *")
 	}
 	s := Schedule{cron: expression}
