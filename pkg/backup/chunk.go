@@ -35,6 +35,12 @@ type chunk struct {
 	items int64
 }
 
+func newChunk(kind string) *chunk {
+	c := &chunk{kind: kind}
+	c.reset()
+	return c
+}
+
 func (c *chunk) reset() { c.data, c.items = append(c.data[:0], c.kind...), 0 }
 
 func (c *chunk) bytes(b []byte) { c.data = append(binary.AppendUvarint(c.data, uint64(len(b))), b...) }

@@ -30,17 +30,7 @@ func endsList(hash string, listed int64) bool {
 // lists all.
 func (r *run) readContents(ctx context.Context, name string, from driver.Storage) (Binaries, error) {
 	out := Binaries{Name: name}
-	c := &chunk{kind: kindHashes}
-	c.reset()
-	flush := func() error {
-		if c.items == 0 {
-			return nil
-		}
-		p, err := r.chunk(ctx, c)
-		out.Lists = append(out.Lists, p)
-		c.reset()
-		return err
-	}
+	c := newChunk(kindHashes)
 	for after := ""; ; {
 		page, next, err := from.List(ctx, after, contentPage)
 		if err != nil {
@@ -61,14 +51,14 @@ func (r *run) readContents(ctx context.Context, name string, from driver.Storage
 			out.Contents++
 			out.Bytes += info.Size
 			if endsList(info.Hash, c.items) {
-				if err := flush(); err != nil {
+				if err := r.flush(ctx, c, &out.Lists); err != nil {
 					return out, err
 				}
 			}
 		}
 		r.progress("binaries."+name, out.Contents)
 		if after = next; next == "" {
-			return out, flush()
+			return out, r.flush(ctx, c, &out.Lists)
 		}
 	}
 }

@@ -51,7 +51,6 @@ type run struct {
 	Options
 
 	to       *Destination
-	bus      bus.Requester
 	previous *Manifest // of the latest backup, or an empty one
 	codec    codec
 	manifest *Manifest
@@ -64,7 +63,7 @@ type run struct {
 // a time may make backups to a destination.
 func Make(ctx context.Context, to *Destination, o Options) (*Manifest, error) {
 	began := time.Now().UTC()
-	r := &run{Options: o, to: to, bus: o.Bus, manifest: &Manifest{
+	r := &run{Options: o, to: to, manifest: &Manifest{
 		Installation: o.Installation, Version: o.Version, Started: began,
 		Backends: []Backend{}, Streams: []Stream{}, Binaries: []Binaries{},
 	}}
@@ -199,12 +198,24 @@ func (r *run) readBinaries(ctx context.Context) ([]Binaries, error) {
 	return all, nil
 }
 
+// chunk stores a chunk, and empties it.
 func (r *run) chunk(ctx context.Context, c *chunk) (Part, error) {
 	p, added, err := r.to.putChunk(ctx, &r.codec, c)
 	if err == nil {
 		r.count(p, added)
 	}
+	c.reset()
 	return p, err
+}
+
+// flush adds a chunk to a list of parts, unless it is empty.
+func (r *run) flush(ctx context.Context, c *chunk, to *[]Part) error {
+	if c.items == 0 {
+		return nil
+	}
+	p, err := r.chunk(ctx, c)
+	*to = append(*to, p)
+	return err
 }
 
 func (r *run) count(p Part, added bool) {

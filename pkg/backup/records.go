@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/fnv"
@@ -39,17 +40,7 @@ func endsChunk(uuid string, size int) bool {
 // are left out by the restore.
 func (r *run) readStore(ctx context.Context, name string, s driver.Store) (Records, error) {
 	out := Records{Store: name}
-	c := &chunk{kind: kindRecords}
-	c.reset()
-	flush := func(to *[]Part) error {
-		if c.items == 0 {
-			return nil
-		}
-		p, err := r.chunk(ctx, c)
-		*to = append(*to, p)
-		c.reset()
-		return err
-	}
+	c := newChunk(kindRecords)
 	for record, err := range driver.Records(ctx, s, recordPage) {
 		if err != nil {
 			return out, err
@@ -58,12 +49,12 @@ func (r *run) readStore(ctx context.Context, name string, s driver.Store) (Recor
 		out.Objects++
 		r.progress(name, out.Objects)
 		if endsChunk(record.UUID, len(c.data)) {
-			if err := flush(&out.Chunks); err != nil {
+			if err := r.flush(ctx, c, &out.Chunks); err != nil {
 				return out, err
 			}
 		}
 	}
-	if err := flush(&out.Chunks); err != nil {
+	if err := r.flush(ctx, c, &out.Chunks); err != nil {
 		return out, err
 	}
 	if lag, ok := s.(driver.IndexLagger); ok {
@@ -71,8 +62,7 @@ func (r *run) readStore(ctx context.Context, name string, s driver.Store) (Recor
 			return out, errs.Wrap(err, errs.Canceled, "the backup was canceled")
 		}
 	}
-	c.kind = kindPending
-	c.reset()
+	c = newChunk(kindPending)
 	for e, err := range driver.PendingEvents(ctx, s, recordPage) {
 		if err != nil {
 			return out, err
@@ -81,12 +71,12 @@ func (r *run) readStore(ctx context.Context, name string, s driver.Store) (Recor
 			return out, err
 		}
 		if len(c.data) >= chunkBytes {
-			if err := flush(&out.Pending); err != nil {
+			if err := r.flush(ctx, c, &out.Pending); err != nil {
 				return out, err
 			}
 		}
 	}
-	return out, flush(&out.Pending)
+	return out, r.flush(ctx, c, &out.Pending)
 }
 
 // record adds a live record, or a tombstone.
@@ -157,7 +147,7 @@ func (r *restore) readOutboxes(ctx context.Context, of Records) (*outboxes, erro
 // upTo returns the pending events of a record, without those of later writes.
 func (o *outboxes) upTo(record driver.Record) []driver.Pending {
 	all := o.events[record.UUID]
-	slices.SortFunc(all, func(a, b driver.Pending) int { return int(int64(a.Revision - b.Revision)) })
+	slices.SortFunc(all, func(a, b driver.Pending) int { return cmp.Compare(a.Revision, b.Revision) })
 	return slices.DeleteFunc(all, func(e driver.Pending) bool { return e.Revision > record.Revision })
 }
 

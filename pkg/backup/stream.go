@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -31,7 +32,7 @@ type position struct {
 func (r *run) positions(ctx context.Context) (map[string]position, error) {
 	all := map[string]position{}
 	for _, name := range streams() {
-		s, err := r.bus.JetStream().Stream(ctx, name)
+		s, err := r.Bus.JetStream().Stream(ctx, name)
 		if err != nil {
 			return nil, errs.Wrap(err, errs.Unavailable, "the stream %s of the bus can't be read, and a backup needs it", name)
 		}
@@ -61,12 +62,7 @@ func consumers(ctx context.Context, s jetstream.Stream) ([]Consumer, error) {
 	if err := list.Err(); err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "the listeners of the log can't be read: the bus is unavailable, or its user lacks the permission to list consumers")
 	}
-	slices.SortFunc(all, func(a, b Consumer) int {
-		if a.Config.Durable < b.Config.Durable {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b Consumer) int { return strings.Compare(a.Config.Durable, b.Config.Durable) })
 	return all, nil
 }
 
@@ -74,7 +70,7 @@ func consumers(ctx context.Context, s jetstream.Stream) ([]Consumer, error) {
 // backup of the same stream are not read.
 func (r *run) readStream(ctx context.Context, name string, before position) (Stream, error) {
 	out := Stream{Name: name, Created: before.created, Before: before.last, Consumers: before.consumers}
-	s, err := r.bus.JetStream().Stream(ctx, name)
+	s, err := r.Bus.JetStream().Stream(ctx, name)
 	if err != nil {
 		return out, errs.Wrap(err, errs.Unavailable, "the stream %s of the bus can't be read", name)
 	}
@@ -89,8 +85,7 @@ func (r *run) readStream(ctx context.Context, name string, before position) (Str
 	if err != nil || from > info.State.LastSeq {
 		return out, err
 	}
-	c := &chunk{kind: kindMessages}
-	c.reset()
+	c := newChunk(kindMessages)
 	current := LogChunk{}
 	flush := func(complete bool) (err error) {
 		if current.Messages == 0 {
@@ -100,7 +95,6 @@ func (r *run) readStream(ctx context.Context, name string, before position) (Str
 		current.Part, err = r.chunk(ctx, c)
 		out.Chunks = append(out.Chunks, current)
 		current = LogChunk{}
-		c.reset()
 		return err
 	}
 	err = r.eachMessage(ctx, s, from, info.State.LastSeq, func(m *message) error {
@@ -158,7 +152,7 @@ func (r *run) eachMessage(ctx context.Context, s jetstream.Stream, first, last u
 	if s.CachedInfo().Config.Retention == jetstream.WorkQueuePolicy {
 		return eachSingly(ctx, s, first, last, do)
 	}
-	return eventlog.Range{Stream: s.CachedInfo().Config.Name, First: first}.Each(ctx, r.bus.JetStream(), func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
+	return eventlog.Range{Stream: s.CachedInfo().Config.Name, First: first}.Each(ctx, r.Bus.JetStream(), func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		return do(&message{meta.Sequence.Stream, m.Subject(), m.Headers(), m.Data()})
 	})
 }
