@@ -86,11 +86,11 @@ func TestABackupThatIsInterruptedAnywhereDoesNotExist(t *testing.T) {
 // holdsOnly checks that the destination has the parts of these backups, and nothing else.
 func (f *fixture) holdsOnly(all ...*Manifest) {
 	f.Helper()
-	used := map[string]bool{}
+	used, lists := map[string]bool{}, map[Part]bool{}
 	var z codec
 	defer z.close()
 	for _, m := range all {
-		f.must(f.destination().use(f.Context(), &z, m, used))
+		f.must(f.destination().use(f.Context(), &z, m, used, lists))
 	}
 	page, _, err := f.dest.List(f.Context(), "", 10_000)
 	f.must(err)

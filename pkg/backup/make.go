@@ -249,7 +249,7 @@ func (r *run) progress(what string, done int64) {
 // has removed, since it took this one for dead, would be missing.
 func (r *run) checkParts(ctx context.Context) error {
 	missing := map[string]bool{}
-	if err := r.to.use(ctx, &r.codec, r.manifest, missing); err != nil {
+	if err := r.to.use(ctx, &r.codec, r.manifest, missing, map[Part]bool{}); err != nil {
 		return err
 	}
 	for after := ""; ; {

@@ -67,7 +67,7 @@ func Prune(ctx context.Context, d *Destination, keep Keep, confirm func(context.
 		return nil, err
 	}
 	out, stays := &Pruned{Backups: []string{}}, keep.kept(ids)
-	used := map[string]bool{}
+	used, lists := map[string]bool{}, map[Part]bool{}
 	var z codec
 	defer z.close()
 	for _, id := range ids {
@@ -76,7 +76,7 @@ func Prune(ctx context.Context, d *Destination, keep Keep, confirm func(context.
 		}
 		m, err := d.Manifest(ctx, id)
 		if err == nil {
-			err = d.use(ctx, &z, m, used)
+			err = d.use(ctx, &z, m, used, lists)
 		}
 		if err != nil {
 			return nil, errs.Wrap(err, errs.KindOf(err), "nothing is removed, because not all is known that is in use")
@@ -118,13 +118,17 @@ func Prune(ctx context.Context, d *Destination, keep Keep, confirm func(context.
 	}
 }
 
-// use adds the hashes of all that a backup has.
-func (d *Destination) use(ctx context.Context, z *codec, m *Manifest, used map[string]bool) error {
+// use adds the hashes of all that a backup has. Lists that were read for another backup are not read again.
+func (d *Destination) use(ctx context.Context, z *codec, m *Manifest, used map[string]bool, lists map[Part]bool) error {
 	if err := m.eachPart(func(_ string, p Part) error { used[p.Hash] = true; return nil }); err != nil {
 		return err
 	}
 	for _, b := range m.Binaries {
 		for _, list := range b.Lists {
+			if lists[list] {
+				continue
+			}
+			lists[list] = true
 			if err := d.hashes(ctx, z, b.Name, list, func(p Part) error { used[p.Hash] = true; return nil }); err != nil {
 				return err
 			}
