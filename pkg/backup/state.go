@@ -100,9 +100,9 @@ func (s *State) errBusy() error {
 }
 
 // Take takes the lease. Unavailable while another process has it. With due, it takes the
-// lease only if that returns true, and no other process has it, and reports whether. The
-// installation gets its name with its first backup.
-func (s *States) Take(ctx context.Context, h Holder, due func(*State) bool) (state State, taken bool, err error) {
+// lease only if that returns true, and no other process has it, and reports whether; stored
+// is the state with the lease. The installation gets its name with its first backup.
+func (s *States) Take(ctx context.Context, h Holder, due func(*State) bool) (stored State, taken bool, err error) {
 	err = s.Change(ctx, func(state *State) error {
 		now := s.now().UTC()
 		taken = false
@@ -119,13 +119,10 @@ func (s *States) Take(ctx context.Context, h Holder, due func(*State) bool) (sta
 			state.Installation = object.NewUUID()
 		}
 		state.Lease = &Lease{Holder: h, Began: now, Renewed: now, Scheduled: due != nil}
-		taken = true
+		stored, taken = *state, true
 		return nil
 	})
-	if err == nil {
-		state, err = s.Get(ctx)
-	}
-	return state, taken && err == nil, err
+	return stored, taken && err == nil, err
 }
 
 // ErrLost is the error of a process whose lease another one has taken over.
