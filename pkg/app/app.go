@@ -19,6 +19,7 @@ import (
 	"belfry/pkg/api/files"
 	"belfry/pkg/api/objects"
 	"belfry/pkg/applied"
+	"belfry/pkg/backup"
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
@@ -60,9 +61,9 @@ type App struct {
 	filler         *fill.Filler    // nil in a process without the role mapping
 	consuming      consuming
 	overflow       overflow
-	parts          []*part // that probes ask
-	lastBackup     lastBackup
-	run            string // unique
+	parts          []*part                      // that probes ask
+	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or there is no schedule
+	run            string                       // unique
 	onFull         func(m *store.Mapping, target string)
 	measured       measured
 	stopping       atomic.Bool

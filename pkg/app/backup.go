@@ -182,6 +182,9 @@ func (m *backups) makeTaken(ctx context.Context, installation string, o BackupOp
 	if ended := m.states().End(ending, m.holder.ID, manifest, err); err == nil && ended != nil {
 		m.log.Warn("that a backup has ended can't be stored", "error", ended)
 	}
+	if err == nil {
+		m.log.Info("a backup was made", "backup", result.ID, "place", result.Place, "bytes", result.Size, "added", result.Added)
+	}
 	return result, err
 }
 
@@ -307,7 +310,6 @@ func (a *App) controlBackup(w http.ResponseWriter, r *http.Request) {
 		_ = lines.Encode(backupLine{Failure: &failed})
 		return
 	}
-	a.log.Info("a backup was made", "backup", result.ID, "place", result.Place, "bytes", result.Size, "added", result.Added)
 	_ = lines.Encode(backupLine{Result: result})
 }
 

@@ -154,7 +154,7 @@ func TestTheScheduleMakesOneBackup(t *testing.T) {
 	})
 	p.stop(a)
 	a = p.start()
-	kit.WaitFor(t, "the state", func() bool { _, known := a.lastBackup.get(); return known })
+	kit.WaitFor(t, "the state", func() bool { return a.lastBackup.Load() != nil })
 	p.stop(a)
 	all, err := ListBackups(t.Context(), p.config, nil)
 	if err != nil || len(all) != 1 || !all.Clean() {

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,7 +26,7 @@ func (a *App) startBackups(context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	s := &scheduled{app: a, backups: a.backups(), retries: backoff.New(backupRetryMin, backupRetryMax)}
+	s := &scheduled{app: a, retries: backoff.New(backupRetryMin, backupRetryMax)}
 	go func() {
 		defer close(done)
 		s.run(ctx)
@@ -43,7 +42,6 @@ func (a *App) startBackups(context.Context) error {
 // scheduled makes the backups of a schedule.
 type scheduled struct {
 	app     *App
-	backups *backups
 	retries *backoff.Backoff
 	retryAt time.Time // of a backup that has failed
 }
@@ -59,27 +57,24 @@ func (s *scheduled) run(ctx context.Context) {
 
 // poll makes a backup that is due, and returns when to look again.
 func (s *scheduled) poll(ctx context.Context) time.Duration {
-	state, err := s.backups.states().Get(ctx)
+	m := s.app.backups()
+	state, err := m.states().Get(ctx)
 	if err != nil {
 		return scheduleInterval // the backend is unavailable, as other parts say
 	}
-	s.app.lastBackup.set(state)
+	s.app.lastBackup.Store(&state)
 	now := time.Now()
 	if next := later(s.next(&state), s.retryAt); next.After(now) {
 		return min(next.Sub(now), scheduleInterval)
 	}
-	state, taken, err := s.backups.states().Take(ctx, s.backups.holder, s.due)
+	stored, taken, err := m.states().Take(ctx, m.holder, s.due)
 	if err != nil || !taken {
 		return scheduleInterval
 	}
-	result, err := s.backups.makeTaken(ctx, state.Installation, BackupOptions{})
-	if state, err := s.backups.states().Get(ctx); err == nil {
-		s.app.lastBackup.set(state)
-	}
+	_, err = m.makeTaken(ctx, stored.Installation, BackupOptions{})
 	switch {
 	case err == nil:
 		s.retries.Reset()
-		s.app.log.Info("a backup was made", "backup", result.ID, "place", result.Place, "bytes", result.Size, "added", result.Added)
 	case ctx.Err() != nil:
 		s.app.log.Info("a backup was interrupted by the stop; it is made after the next start")
 	case errors.Is(err, backup.ErrLost):
@@ -89,7 +84,7 @@ func (s *scheduled) poll(ctx context.Context) time.Duration {
 		s.retryAt = time.Now().Add(wait)
 		s.app.log.Error("a backup has failed; retrying", "error", err, "in", wait.Round(time.Second))
 	}
-	return time.Second
+	return time.Second // then the state has the result
 }
 
 func later(a, b time.Time) time.Time {
@@ -109,28 +104,9 @@ func (s *scheduled) next(state *backup.State) time.Time {
 
 func (s *scheduled) due(state *backup.State) bool { return !s.next(state).After(time.Now()) }
 
-// lastBackup is what is known of the latest backup.
-type lastBackup struct {
-	mu    sync.Mutex
-	state backup.State
-	known bool
-}
-
-func (l *lastBackup) set(s backup.State) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.state, l.known = s, true
-}
-
-func (l *lastBackup) get() (backup.State, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.state, l.known
-}
-
 // failedBackup says that the latest backup of the schedule has failed, which the log explains.
 func (a *App) failedBackup() []string {
-	if state, known := a.lastBackup.get(); known && state.Error != "" {
+	if state := a.lastBackup.Load(); state != nil && state.Error != "" {
 		return []string{"the latest backup has failed"}
 	}
 	return nil
@@ -143,8 +119,8 @@ var (
 
 // collectBackups adds the metrics of the schedule, if there is one.
 func (a *App) collectBackups(gauge func(*prometheus.Desc, float64, ...string)) {
-	state, known := a.lastBackup.get()
-	if !known {
+	state := a.lastBackup.Load()
+	if state == nil {
 		return
 	}
 	ended, failed := 0.0, 0.0
