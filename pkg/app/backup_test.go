@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"belfry/config"
@@ -24,8 +21,7 @@ binaries:
 
 // fresh is another place with the same configuration.
 func (p *place) fresh(text string) *place {
-	other := newPlace(p.T, text)
-	return other
+	return newPlace(p.T, text)
 }
 
 // to is where the backups of a place are.
@@ -77,36 +73,14 @@ func (p *place) objects() map[string]string {
 
 // writing creates books until stop is called, and returns those that were acknowledged.
 func (p *place) writing(a *App) (acknowledged func() []string, stop func()) {
-	var mu sync.Mutex
-	var all []string
-	var writing sync.WaitGroup
-	var next atomic.Int64
-	stopped := make(chan struct{})
-	for range 4 {
-		writing.Go(func() {
-			for {
-				select {
-				case <-stopped:
-					return
-				default:
-				}
-				uuid := fmt.Sprintf("b%d", next.Add(1))
-				if status, text := p.do(a, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"lem","title":"T"}`, uuid)); status != http.StatusCreated {
-					p.Errorf("%d %s", status, text)
-					return
-				}
-				mu.Lock()
-				all = append(all, uuid)
-				mu.Unlock()
-			}
-		})
-	}
-	acknowledged = func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(all)
-	}
-	return acknowledged, func() { close(stopped); writing.Wait() }
+	return kit.Writing(4, func(client, n int) (string, bool) {
+		uuid := fmt.Sprintf("b%d-%d", client, n)
+		status, text := p.do(a, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"lem","title":"T"}`, uuid))
+		if status != http.StatusCreated {
+			p.Errorf("%d %s", status, text)
+		}
+		return uuid, status == http.StatusCreated
+	})
 }
 
 func TestABackupIsRestoredWithAllObjectsFilesAndPositions(t *testing.T) {
@@ -174,5 +148,4 @@ func TestABackupUnderLoadIsOneMoment(t *testing.T) {
 	if n := again.differences(); n > 0 {
 		t.Errorf("%d differences", n)
 	}
-
 }

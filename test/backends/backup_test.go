@@ -6,9 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -53,36 +51,15 @@ func (i *installation) config(process string) string {
 
 // writers create books at several processes until stop is called, and return those that were acknowledged.
 func writers(t *testing.T, servers ...*process.Server) (acknowledged func() []string, stop func()) {
-	var mu sync.Mutex
-	var all []string
-	var writing sync.WaitGroup
-	stopped := make(chan struct{})
-	for n, s := range servers {
-		writing.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stopped:
-					return
-				default:
-				}
-				uuid := fmt.Sprintf("b%d-%d", n, i)
-				r, err := ask(s, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":"T"}`, uuid, i%3))
-				if err != nil || r.status != http.StatusCreated {
-					t.Errorf("%s: %v %d %s", uuid, err, r.status, r.body)
-					return
-				}
-				mu.Lock()
-				all = append(all, uuid)
-				mu.Unlock()
-			}
-		})
-	}
-	acknowledged = func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(all)
-	}
-	return acknowledged, func() { close(stopped); writing.Wait() }
+	return kit.Writing(len(servers), func(server, n int) (string, bool) {
+		uuid := fmt.Sprintf("b%d-%d", server, n)
+		r, err := ask(servers[server], "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":"T"}`, uuid, n%3))
+		if err != nil || r.status != http.StatusCreated {
+			t.Errorf("%s: %v %d %s", uuid, err, r.status, r.body)
+			return "", false
+		}
+		return uuid, true
+	})
 }
 
 // export returns the objects of a store.
