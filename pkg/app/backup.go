@@ -135,9 +135,12 @@ func newHolder(c *config.Config, run string) backup.Holder {
 	return backup.Holder{ID: object.NewUUID(), Run: run, Host: host, Data: c.Data}
 }
 
-func (m *backups) states() *backup.States {
-	return backup.NewStates(m.set.Store(config.PositionStore), nil)
+// backupStates are where the state of backups is stored.
+func backupStates(set *store.Set) *backup.States {
+	return backup.NewStates(set.Store(config.PositionStore), nil)
 }
+
+func (m *backups) states() *backup.States { return backupStates(m.set) }
 
 // make makes a backup that somebody has requested.
 func (m *backups) make(ctx context.Context, o BackupOptions) (*BackupResult, error) {

@@ -130,10 +130,8 @@ func (r *restoring) hasFiles(backend string) bool {
 // folders are those that the restore fills: of backends, and of the embedded bus.
 func (r *restoring) folders() []string {
 	var all []string
-	used := map[string]bool{}
 	for _, s := range r.plan.config.Stores {
-		if f := r.plan.config.Backends[s.Backend].File; f != nil && !used[f.Folder] {
-			used[f.Folder] = true
+		if f := r.plan.config.Backends[s.Backend].File; f != nil {
 			all = append(all, f.Folder)
 		}
 	}
@@ -141,7 +139,7 @@ func (r *restoring) folders() []string {
 		all = append(all, embeddedBus(r.plan.config).Folder)
 	}
 	slices.Sort(all)
-	return all
+	return slices.Compact(all)
 }
 
 func (r *restoring) run(ctx context.Context) (*Report, error) {
@@ -231,9 +229,7 @@ func (r *restoring) restore(ctx context.Context) (*Report, error) {
 	return report, r.states().Change(ctx, func(s *backup.State) error { s.Restoring = ""; return nil })
 }
 
-func (r *restoring) states() *backup.States {
-	return backup.NewStates(r.set.Store(config.PositionStore), nil)
-}
+func (r *restoring) states() *backup.States { return backupStates(r.set) }
 
 // open opens the stores and the bus, once the folders are restored. Stores without files, and the streams, must be
 // empty.

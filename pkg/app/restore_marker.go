@@ -74,9 +74,9 @@ func syncFolder(folder string) error {
 // checkRestored returns an error if the stores have a part of a backup.
 func (a *App) checkRestored(ctx context.Context) error {
 	var state backup.State
-	s := a.now().set.Store(config.PositionStore)
-	err := a.awaitBackend(ctx, a.now().config.Stores[config.PositionStore].Backend, func() (err error) {
-		state, err = backup.NewStates(s, nil).Get(ctx)
+	now := a.now()
+	err := a.awaitBackend(ctx, now.config.Stores[config.PositionStore].Backend, func() (err error) {
+		state, err = backupStates(now.set).Get(ctx)
 		return err
 	})
 	if err == nil && state.Restoring != "" {
