@@ -54,6 +54,30 @@ func (c *Config) readBackup(s *section) {
 // parseEndpoint accepts the URL of another server than those of AWS, without credentials: messages have it.
 var parseEndpoint = urlWithScheme("http", "https")
 
+// checkBackup refuses to keep backups where files are: the retention removes what no backup has.
+func (c *Config) checkBackup() {
+	if c.Backup == nil {
+		return
+	}
+	if name := c.BinariesIn(&c.Backup.BackupPlace); name != "" {
+		c.doc.problem("backup", "is in the place of the files of binaries.%s: give it a folder or a prefix of its own", name)
+	}
+}
+
+// BinariesIn returns the name of the binary service whose files are in a place, "" if none has.
+func (c *Config) BinariesIn(p *BackupPlace) string {
+	for _, name := range names(c.Binaries) {
+		b := c.Binaries[name]
+		if p.S3 == nil && b.File != nil && b.File.Folder == p.Folder {
+			return name
+		}
+		if p.S3 != nil && b.S3 != nil && b.S3.Bucket == p.S3.Bucket && b.S3.Prefix == p.S3.Prefix && b.S3.Endpoint == p.S3.Endpoint {
+			return name
+		}
+	}
+	return ""
+}
+
 // readS3Place reads where in S3 something is.
 func readS3Place(s *section) *S3Storage {
 	var b S3Storage

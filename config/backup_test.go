@@ -22,3 +22,20 @@ func TestThePlaceOfBackupsInAFlagHasNoPasswordAndARightEndpoint(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+// The retention removes what no backup has: also files that were uploaded after the backup.
+func TestBackupsAreNotWhereFilesAre(t *testing.T) {
+	for text, refused := range map[string]bool{
+		"binaries: {files: {folder: /a}}\nbackup: {folder: /a/}":                                                           true,
+		"binaries: {files: {folder: /a}}\nbackup: {folder: /b}":                                                            false,
+		"binaries: {files: {type: S3Storage, bucket: a}}\nbackup: {s3: {bucket: a}}":                                       true,
+		"binaries: {files: {type: S3Storage, bucket: a}}\nbackup: {s3: {bucket: a, prefix: b/}}":                           false,
+		"binaries: {files: {type: S3Storage, bucket: a}}\nbackup: {s3: {bucket: a, endpoint: 'http://localhost:9000'}}":    false,
+		"binaries: {files: {type: S3Storage, bucket: a, prefix: b/}}\nbackup: {s3: {bucket: a, region: here, prefix: b/}}": true,
+	} {
+		_, err := Parse("belfry.yaml", []byte(text), environment)
+		if got := err != nil && strings.Contains(err.Error(), "is in the place of the files of binaries.files"); got != refused || (err != nil) != refused {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

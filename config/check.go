@@ -29,6 +29,7 @@ func (c *Config) check() {
 		c.checkStore(c.Stores[name], join("stores", name), arrays)
 	}
 	c.checkBinaries(arrays)
+	c.checkBackup()
 	c.checkRoutes()
 }
 

@@ -11,10 +11,13 @@ import (
 	"belfry/pkg/errs"
 )
 
-// backupPlace returns where backups are.
+// backupPlace returns where backups are: not where files are, which the retention would remove.
 func backupPlace(c *config.Config, given *config.BackupPlace) (*config.BackupPlace, error) {
 	switch {
 	case given != nil:
+		if name := c.BinariesIn(given); name != "" {
+			return nil, errs.New(errs.Invalid, "%s is the place of the files of binaries.%s: backups need a folder or a prefix of their own", given, name)
+		}
 		return given, nil
 	case c.Backup != nil:
 		return &c.Backup.BackupPlace, nil

@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 
 	"belfry/config"
 	"belfry/listeners/mapping"
+	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/test/kit"
 )
@@ -147,5 +149,13 @@ func TestABackupUnderLoadIsOneMoment(t *testing.T) {
 	again.stop(a)
 	if n := again.differences(); n > 0 {
 		t.Errorf("%d differences", n)
+	}
+}
+
+func TestABackupWhereFilesAreIsRefused(t *testing.T) {
+	p := newPlace(t, backedUp)
+	at := &config.BackupPlace{Folder: p.config.Binaries["files"].File.Folder}
+	if _, err := Backup(t.Context(), p.config, BackupOptions{To: at}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "is the place of the files of binaries.files") {
+		t.Errorf("a backup into the folder of files: %v", err)
 	}
 }
