@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,21 +17,32 @@ import (
 	"belfry/pkg/starter"
 )
 
-// configuration holds the flags of every command that reads a configuration.
+// configFile is the flag of every command that reads a configuration.
+type configFile struct {
+	Config string `short:"c" help:"The configuration file (${default})." default:"config/belfry.yaml" env:"BELFRY_CONFIG" placeholder:"FILE"`
+}
+
+// read reads the file. An empty environment variable is none.
+func (f configFile) read() (*config.Config, error) {
+	name := cmp.Or(f.Config, starter.ConfigFile)
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		begin := ""
+		if name == starter.ConfigFile {
+			begin = "`belfry init` writes one to begin with, "
+		}
+		return nil, errs.New(errs.Invalid, "%s: cannot be read: no such file or directory; %s--config names another file", name, begin)
+	}
+	return config.Load(name, os.LookupEnv)
+}
+
+// configuration holds the flags of most of them.
 type configuration struct {
-	Config string `short:"c" help:"The configuration file." default:"config/belfry.yaml" env:"BELFRY_CONFIG" placeholder:"FILE"`
-	Data   string `help:"The data folder, instead of the configured one." env:"BELFRY_DATA" placeholder:"FOLDER"`
+	configFile
+	Data string `help:"The data folder, instead of the configured one." env:"BELFRY_DATA" placeholder:"FOLDER"`
 }
 
 func (f configuration) load(listen string) (*config.Config, error) {
-	if _, err := os.Stat(f.Config); errors.Is(err, fs.ErrNotExist) {
-		begin := ""
-		if f.Config == starter.ConfigFile {
-			begin = "`belfry init` writes one to begin with, "
-		}
-		return nil, errs.New(errs.Invalid, "%s: cannot be read: no such file or directory; %s--config names another file", f.Config, begin)
-	}
-	c, err := config.Load(f.Config, os.LookupEnv)
+	c, err := f.read()
 	if err != nil {
 		return nil, err
 	}
@@ -51,12 +63,14 @@ func (configSchemaCmd) Run(s streams) error {
 }
 
 type configCheckCmd struct {
-	File string `arg:"" optional:"" default:"config/belfry.yaml" help:"The configuration file (${default})."`
+	configFile
+	File string `arg:"" optional:"" help:"The configuration file, instead of that of --config."`
 }
 
 // Run checks one file, and returns every problem in it.
 func (c *configCheckCmd) Run(s streams) error {
-	loaded, err := config.Load(c.File, os.LookupEnv)
+	c.Config = cmp.Or(c.File, c.Config, starter.ConfigFile)
+	loaded, err := c.read()
 	if err != nil {
 		return err
 	}
@@ -71,7 +85,7 @@ func (c *configCheckCmd) Run(s streams) error {
 	if mappings == 1 {
 		plural = ""
 	}
-	if _, err = fmt.Fprintf(s.out, "%s: good: %d stores, %d mapping%s\n", c.File, len(loaded.Stores), mappings, plural); err != nil {
+	if _, err = fmt.Fprintf(s.out, "%s: good: %d stores, %d mapping%s\n", c.Config, len(loaded.Stores), mappings, plural); err != nil {
 		return err
 	}
 	for _, w := range app.Warnings(loaded) {

@@ -20,8 +20,8 @@ type healthCmd struct {
 	configuration
 	Listen  string        `help:"Address of HTTP, instead of the configured one." env:"BELFRY_LISTEN" placeholder:"HOST:PORT"`
 	URL     string        `name:"url" help:"URL of belfry, instead of its address on this machine; https needs no valid certificate." placeholder:"URL"`
-	Path    string        `help:"What to ask: ${enum}." enum:"/readyz,/livez" default:"/readyz" placeholder:"PATH"`
-	Timeout time.Duration `help:"How long to wait for the reply." default:"5s" placeholder:"DURATION"`
+	Path    string        `help:"What to ask: ${enum} (${default})." enum:"/readyz,/livez" default:"/readyz" placeholder:"PATH"`
+	Timeout time.Duration `help:"How long to wait for the reply (${default})." default:"5s" placeholder:"DURATION"`
 }
 
 // maxHealth is the most of a reply that is shown.

@@ -10,7 +10,7 @@ import (
 
 type initCmd struct {
 	Folder   string `arg:"" optional:"" default:"." help:"The folder to write into (the current one); it is made if there is none." placeholder:"FOLDER"`
-	Template string `help:"What to begin with: ${enum}." enum:"${templates}" default:"${template}" placeholder:"TEMPLATE"`
+	Template string `help:"What to begin with: ${enum} (${default})." enum:"${templates}" default:"${template}" placeholder:"TEMPLATE"`
 }
 
 // Run writes a template, and says what was written and what comes next.

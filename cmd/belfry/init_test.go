@@ -27,7 +27,27 @@ func TestInitWritesWhatServeBeginsWith(t *testing.T) {
 	if err := os.WriteFile("old/.gitignore", []byte("/bin/\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	belfry(t, 2, "old/.gitignore is a file: choose a folder", "init", "old/.gitignore")
 	belfry(t, 0, "kept  old/.gitignore as it is: add /data/ to it", "init", "old")
+}
+
+// The container image names its configuration there.
+func TestTheConfigurationOfTheEnvironmentIsChecked(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("BELFRY_CONFIG", "")
+	belfry(t, 2, "config/belfry.yaml: cannot be read", "config", "check")
+	if err := os.WriteFile("here.yaml", []byte("stores: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("BELFRY_CONFIG", "here.yaml")
+	belfry(t, 0, "here.yaml: good: ", "config", "check")
+	belfry(t, 2, "other.yaml: cannot be read", "config", "check", "--config", "other.yaml")
+	belfry(t, 2, "other.yaml: cannot be read", "config", "check", "other.yaml")
+}
+
+func TestTheVersionIsPrinted(t *testing.T) {
+	belfry(t, 0, version()+"\n", "version")
+	belfry(t, 0, version()+"\n", "--version")
 }
 
 func TestTheSchemaIsPrinted(t *testing.T) {

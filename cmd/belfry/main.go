@@ -49,6 +49,8 @@ type cli struct {
 	OpenAPI  openapiCmd  `cmd:"" name:"openapi" help:"Describe the HTTP routes of a configuration (OpenAPI 3.1)."`
 	AsyncAPI asyncapiCmd `cmd:"" name:"asyncapi" help:"Describe events and operations on the bus (AsyncAPI 3)."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
+
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 // streams are the inputs and outputs of a command.
@@ -72,7 +74,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	parser, err := kong.New(&c,
 		kong.Name("belfry"),
 		kong.Description("A self-hosted backend: JSON objects in stores, copies that stay right, an event for everything."),
-		kong.Vars{"templates": strings.Join(starter.Templates(), ","), "template": starter.Default},
+		kong.Vars{"templates": strings.Join(starter.Templates(), ","), "template": starter.Default, "version": version()},
 		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(n int) { exited, code = true, n }),

@@ -10,8 +10,14 @@ import (
 
 type versionCmd struct{}
 
-// Run prints the version, the commit it was built from, and the platform.
+// Run prints the version.
 func (versionCmd) Run(s streams) error {
+	_, err := fmt.Fprintln(s.out, version())
+	return err
+}
+
+// version is the version, the commit it was built from, and the platform.
+func version() string {
 	commit := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {
@@ -20,6 +26,5 @@ func (versionCmd) Run(s streams) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(s.out, "belfry %s%s %s %s/%s\n", app.Version(), commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+	return fmt.Sprintf("belfry %s%s %s %s/%s", app.Version(), commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

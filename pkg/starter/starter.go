@@ -46,6 +46,9 @@ func Write(folder, template string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		return Result{}, errs.New(errs.Invalid, "%s is a file: choose a folder, or a name that is not taken", folder)
+	}
 	var r Result
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		switch _, err := os.Lstat(filepath.Join(folder, filepath.FromSlash(name))); {
