@@ -126,7 +126,7 @@ func parseCount(text string) (int, error) {
 func ParseBackupPlace(text string) (*BackupPlace, error) {
 	if !strings.HasPrefix(text, "s3://") {
 		folder, err := filepath.Abs(text)
-		if err != nil || text == "" {
+		if err != nil || text == "" || strings.Contains(text, "://") {
 			return nil, errors.New("expected the path of a folder, or s3://bucket/prefix")
 		}
 		return &BackupPlace{Folder: folder}, nil
@@ -135,19 +135,45 @@ func ParseBackupPlace(text string) (*BackupPlace, error) {
 	if err != nil || u.Host == "" || u.User != nil {
 		return nil, errors.New("expected s3://bucket/prefix, with credentials in the environment or the files of AWS")
 	}
-	endpoint := u.Query().Get("endpoint")
-	if endpoint != "" {
-		if _, err := parseEndpoint(endpoint); err != nil {
-			return nil, fmt.Errorf("endpoint: %w", err)
+	s3 := &S3Storage{Bucket: u.Host}
+	if err := s3.readQuery(u); err != nil {
+		return nil, err
+	}
+	if s3.Prefix = strings.Trim(u.Path, "/"); s3.Prefix != "" {
+		s3.Prefix += "/"
+	}
+	return &BackupPlace{S3: s3}, nil
+}
+
+// readQuery reads the parameters of an s3:// URL. One that is unknown is refused: backups would go elsewhere.
+func (s *S3Storage) readQuery(u *url.URL) error {
+	const expected = "expected the parameters endpoint and region, once each, such as s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1"
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil || u.Fragment != "" {
+		return errors.New("the URL has a fragment or no valid query; " + expected)
+	}
+	for _, name := range names(query) {
+		values := query[name]
+		switch {
+		case len(values) > 1:
+			return fmt.Errorf("the parameter %s is given %d times; %s", name, len(values), expected)
+		case name == "endpoint":
+			s.Endpoint = values[0]
+		case name == "region":
+			s.Region = values[0]
+		default:
+			return fmt.Errorf("the parameter %s is unknown; %s", name, expected)
+		}
+		if values[0] == "" {
+			return fmt.Errorf("the parameter %s is empty; %s", name, expected)
 		}
 	}
-	prefix := strings.Trim(u.Path, "/")
-	if prefix != "" {
-		prefix += "/"
+	if s.Endpoint != "" {
+		if _, err := parseEndpoint(s.Endpoint); err != nil {
+			return fmt.Errorf("endpoint: %w", err)
+		}
 	}
-	return &BackupPlace{S3: &S3Storage{
-		Bucket: u.Host, Prefix: prefix, Endpoint: endpoint, Region: u.Query().Get("region"),
-	}}, nil
+	return nil
 }
 
 // String names the place for people.

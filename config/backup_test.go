@@ -5,13 +5,20 @@ import (
 	"testing"
 )
 
-// A place is in messages, so it has no password; and the flag takes no endpoint that the configuration refuses.
-func TestThePlaceOfBackupsInAFlagHasNoPasswordAndARightEndpoint(t *testing.T) {
+// A place is in messages, so it has no password. A parameter that was ignored would have backups go elsewhere.
+func TestThePlaceOfBackupsInAFlagIsRefusedUnlessAllOfItIsUnderstood(t *testing.T) {
 	for text, want := range map[string]string{
 		"s3://user:secret@bucket/prefix":                           "credentials in the environment",
 		"s3://bucket/prefix?endpoint=http://user:secret@localhost": "without user and password",
 		"s3://bucket/prefix?endpoint=localhost:9000":               "expected a URL such as http://",
 		"s3://bucket/prefix?endpoint=ftp://localhost":              "expected a URL such as http://",
+		"s3://bucket/prefix?endpont=http://localhost":              "the parameter endpont is unknown; expected the parameters endpoint and region",
+		"s3://bucket?region=here&accessKey=secret":                 "the parameter accessKey is unknown",
+		"s3://bucket?region=here&region=there":                     "the parameter region is given 2 times",
+		"s3://bucket?region=":                                      "the parameter region is empty",
+		"s3://bucket?region=%zz":                                   "no valid query",
+		"s3://bucket/a#b":                                          "the URL has a fragment",
+		"gs://bucket/prefix":                                       "expected the path of a folder, or s3://bucket/prefix",
 	} {
 		if p, err := ParseBackupPlace(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, %v", text, p, err)

@@ -62,7 +62,7 @@ type App struct {
 	consuming      consuming
 	overflow       overflow
 	parts          []*part                      // that probes ask
-	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or there is no schedule
+	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or no place is configured
 	run            string                       // unique
 	onFull         func(m *store.Mapping, target string)
 	measured       measured

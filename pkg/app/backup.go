@@ -182,13 +182,22 @@ func (m *backups) makeTaken(ctx context.Context, installation string, o BackupOp
 	<-renewed
 	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), unavailableStopTimeout)
 	defer stop()
-	if ended := m.states().End(ending, m.holder.ID, manifest, err); err == nil && ended != nil {
+	ended := m.states().End(ending, m.holder.ID, backup.Result{
+		Manifest: manifest, Err: err, Interrupted: err != nil && ctx.Err() != nil, Elsewhere: m.elsewhere(o.To),
+	})
+	if err == nil && ended != nil {
 		m.log.Warn("that a backup has ended can't be stored", "error", ended)
 	}
 	if err == nil {
 		m.log.Info("a backup was made", "backup", result.ID, "place", result.Place, "bytes", result.Size, "added", result.Added)
 	}
 	return result, err
+}
+
+// elsewhere reports whether a place is another one than the configured, of which the state is.
+func (m *backups) elsewhere(to *config.BackupPlace) bool {
+	configured := m.plan.config.Backup
+	return to != nil && configured != nil && to.String() != configured.String()
 }
 
 func (m *backups) makeAt(ctx context.Context, installation string, o BackupOptions) (*BackupResult, *backup.Manifest, error) {

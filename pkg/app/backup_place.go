@@ -8,6 +8,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/backup"
+	"belfry/pkg/binary/filestorage"
 	"belfry/pkg/errs"
 )
 
@@ -15,15 +16,30 @@ import (
 func backupPlace(c *config.Config, given *config.BackupPlace) (*config.BackupPlace, error) {
 	switch {
 	case given != nil:
-		if name := c.BinariesIn(given); name != "" {
-			return nil, errs.New(errs.Invalid, "%s is the place of the files of binaries.%s: backups need a folder or a prefix of their own", given, name)
-		}
-		return given, nil
+		return given, checkPlace(c, given)
 	case c.Backup != nil:
-		return &c.Backup.BackupPlace, nil
+		return &c.Backup.BackupPlace, checkPlace(c, &c.Backup.BackupPlace)
 	default:
 		return nil, errs.New(errs.Invalid, "no place for backups is given: set backup in the configuration, or name a folder or s3://bucket/prefix")
 	}
+}
+
+// checkPlace refuses the place of files, also under another name.
+func checkPlace(c *config.Config, p *config.BackupPlace) error {
+	name := c.BinariesIn(p)
+	if at, err := os.Stat(p.Folder); err == nil && name == "" && p.S3 == nil {
+		for _, service := range names(c.Binaries) {
+			if f := c.Binaries[service].File; f != nil {
+				if files, err := os.Stat(f.Folder); err == nil && os.SameFile(at, files) {
+					name = service
+				}
+			}
+		}
+	}
+	if name != "" {
+		return errs.New(errs.Invalid, "%s is the place of the files of binaries.%s: backups need a folder or a prefix of their own", p, name)
+	}
+	return nil
 }
 
 // openDestination opens a destination.
@@ -114,10 +130,15 @@ func openExisting(ctx context.Context, c *config.Config, at *config.BackupPlace)
 	if err != nil {
 		return nil, nil, err
 	}
-	if place.S3 == nil {
-		if _, err := os.Stat(place.Folder); err != nil {
-			return nil, nil, errs.Wrap(err, errs.Invalid, "there are no backups in %s", place)
-		}
+	if place.S3 != nil {
+		return openDestination(ctx, place)
 	}
-	return openDestination(ctx, place)
+	if _, err := os.Stat(place.Folder); err != nil {
+		return nil, nil, errs.Wrap(err, errs.Invalid, "there are no backups in %s", place)
+	}
+	opened, err := filestorage.OpenExisting(place.Folder)
+	if err != nil {
+		return nil, nil, errs.Wrap(err, errs.KindOf(err), "the destination of backups, %s", place)
+	}
+	return backup.NewDestination(opened, place.String()), opened.Close, nil
 }

@@ -51,7 +51,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, busDesc, lagDesc, missedDesc, countDesc, readyDesc, partDesc, filledDesc, fillsDesc, backupTimeDesc, backupFailedDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, pendingDesc, sentDesc, failedDesc, busDesc, lagDesc, missedDesc, countDesc, readyDesc, partDesc, filledDesc, fillsDesc, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc} {
 		ch <- d
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync"
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/system"
@@ -44,9 +45,19 @@ func (a *App) serveMetrics(ctx context.Context) error {
 	return nil
 }
 
-// serveBeside serves a port beside that of HTTP until the stop, which does not wait for its requests.
+// serveBeside serves a port beside that of HTTP until the stop, which ends its requests.
 func (a *App) serveBeside(name string, server *http.Server, listener net.Listener, failed func(error)) {
 	done := make(chan struct{})
+	var handling sync.RWMutex
+	handler := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !handling.TryRLock() {
+			http.Error(w, "belfry is stopping", http.StatusServiceUnavailable)
+			return
+		}
+		defer handling.RUnlock()
+		handler.ServeHTTP(w, r)
+	})
 	go func() {
 		defer close(done)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -56,6 +67,7 @@ func (a *App) serveBeside(name string, server *http.Server, listener net.Listene
 	a.onStop(name, func(context.Context) error {
 		err := server.Close()
 		<-done
+		handling.Lock() // after the last request: a backup that this ends uses what is closed next
 		return err
 	})
 }

@@ -19,9 +19,9 @@ const (
 )
 
 // startBackups makes the backups of the schedule. All processes of an installation do: the one that takes the lease
-// when a backup is due makes it.
+// when a backup is due makes it. Without a schedule it reads the results of commands, for metrics and alerts.
 func (a *App) startBackups(context.Context) error {
-	if b := a.now().config.Backup; b == nil || b.Schedule == (schedule.Schedule{}) {
+	if a.now().config.Backup == nil {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -63,6 +63,9 @@ func (s *scheduled) poll(ctx context.Context) time.Duration {
 		return scheduleInterval // the backend is unavailable, as other parts say
 	}
 	s.app.lastBackup.Store(&state)
+	if s.app.now().config.Backup.Schedule == (schedule.Schedule{}) {
+		return scheduleInterval
+	}
 	now := time.Now()
 	if next := later(s.next(&state), s.retryAt); next.After(now) {
 		return min(next.Sub(now), scheduleInterval)
@@ -113,23 +116,32 @@ func (a *App) failedBackup() []string {
 }
 
 var (
-	backupTimeDesc   = prometheus.NewDesc("belfry_backup_last_success_timestamp_seconds", "When the latest backup of the schedule ended; 0: there is none.", nil, nil)
-	backupFailedDesc = prometheus.NewDesc("belfry_backup_failed", "1 while the latest attempt at a backup of the schedule has failed.", nil, nil)
+	backupTimeDesc     = prometheus.NewDesc("belfry_backup_last_success_timestamp_seconds", "When the latest backup in the configured place ended; 0: there is none.", nil, nil)
+	backupFailedDesc   = prometheus.NewDesc("belfry_backup_failed", "1 while the latest attempt at a backup in the configured place has failed.", nil, nil)
+	backupDurationDesc = prometheus.NewDesc("belfry_backup_last_duration_seconds", "How long the latest backup took that succeeded.", nil, nil)
+	backupSizeDesc     = prometheus.NewDesc("belfry_backup_last_size_bytes", "The size of all parts of the latest backup that succeeded.", nil, nil)
+	backupProblemsDesc = prometheus.NewDesc("belfry_backup_last_problems", "How much the latest backup that succeeded lacks, because it is damaged.", nil, nil)
 )
 
-// collectBackups adds the metrics of the schedule, if there is one.
+// collectBackups adds the metrics of backups, if a place is configured.
 func (a *App) collectBackups(gauge func(*prometheus.Desc, float64, ...string)) {
 	state := a.lastBackup.Load()
 	if state == nil {
 		return
 	}
-	ended, failed := 0.0, 0.0
+	ended := 0.0
 	if !state.Ended.IsZero() {
 		ended = float64(state.Ended.UnixMilli()) / 1000
 	}
-	if state.Error != "" {
-		failed = 1
-	}
 	gauge(backupTimeDesc, ended)
-	gauge(backupFailedDesc, failed)
+	gauge(backupFailedDesc, oneIf(state.Error != ""))
+	for _, attempt := range state.Recent {
+		if attempt.ID == "" {
+			continue
+		}
+		gauge(backupDurationDesc, attempt.Ended.Sub(attempt.Began).Seconds())
+		gauge(backupSizeDesc, float64(attempt.Size))
+		gauge(backupProblemsDesc, float64(attempt.Problems))
+		break
+	}
 }

@@ -73,7 +73,7 @@ func (r *run) copyContents(ctx context.Context, name string, from driver.Storage
 	for i, info := range page {
 		g.Go(func() error {
 			p := Part{Hash: info.Hash, Size: info.Size}
-			have, err := r.to.has(gctx, p)
+			have, err := r.hasContent(gctx, p)
 			if err != nil {
 				return err
 			}
@@ -91,10 +91,30 @@ func (r *run) copyContents(ctx context.Context, name string, from driver.Storage
 			}
 			copied[i] = true
 			r.count(p, !have)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.copied[binaryHash(p)] = true
 			return nil
 		})
 	}
 	return copied, g.Wait()
+}
+
+// hasContent reports whether the destination has a content: it is asked once for each.
+func (r *run) hasContent(ctx context.Context, p Part) (bool, error) {
+	r.mu.Lock()
+	copied := r.copied[binaryHash(p)]
+	r.mu.Unlock()
+	if copied {
+		return true, nil
+	}
+	return r.to.has(ctx, p)
+}
+
+// binaryHash is the hash of a part in half of the memory: there may be millions.
+func binaryHash(p Part) (sum [sha256.Size]byte) {
+	_, _ = hex.Decode(sum[:], []byte(p.Hash))
+	return sum
 }
 
 func (r *run) copyContent(ctx context.Context, from driver.Storage, p Part) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -79,6 +80,51 @@ func (d *Destination) Latest(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return ids[len(ids)-1], nil
+}
+
+// markerName is the document that makes a storage a destination. It is the first that is
+// written there, and no service of binaries writes it: what Prune removes is of backups.
+const markerName = "destination.json"
+
+// marker is its content.
+type marker struct {
+	Installation string `json:"installation"` // whose backups these are
+}
+
+// claim makes a storage the destination of an installation, which may have backups there.
+// Invalid if it is that of another one, or has no backups and something else.
+func (d *Destination) claim(ctx context.Context, installation string, backups bool) error {
+	data, err := d.storage.Document(ctx, markerName)
+	if err == nil {
+		var m marker
+		if err := json.Unmarshal(data, &m); err != nil {
+			return errs.Wrap(err, errs.Invalid, "%s in %s can't be read: remove it if no other installation of belfry has its backups there", markerName, d.name)
+		}
+		if m.Installation != installation {
+			return d.errOther()
+		}
+		return nil
+	}
+	if !errors.Is(err, errs.NotFound) {
+		return d.wrap(err)
+	}
+	if !backups {
+		page, _, err := d.storage.List(ctx, "", 1)
+		if err != nil {
+			return d.wrap(err)
+		}
+		if len(page) > 0 {
+			return errs.New(errs.Invalid, "%s has contents and no backups, so it may be the place of the files of a binary service: give backups a folder or a prefix of their own", d.name)
+		}
+	}
+	if data, err = json.Marshal(marker{Installation: installation}); err != nil {
+		return err
+	}
+	return d.wrap(d.storage.PutDocument(ctx, markerName, data))
+}
+
+func (d *Destination) errOther() error {
+	return errs.New(errs.Invalid, "%s has backups of another installation of belfry: give each a folder or a prefix of its own", d.name)
 }
 
 func (d *Destination) putManifest(ctx context.Context, m *Manifest) error {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -244,4 +245,18 @@ func (s *crashingStage) Commit(ctx context.Context, hash string) error {
 		return err
 	}
 	return s.Staged.Commit(ctx, hash)
+}
+
+// asking counts the questions for contents.
+type asking struct {
+	*filestorage.Storage
+	mu    sync.Mutex
+	stats map[string]int
+}
+
+func (a *asking) Stat(ctx context.Context, hash string) (driver.Info, bool, error) {
+	a.mu.Lock()
+	a.stats[hash]++
+	a.mu.Unlock()
+	return a.Storage.Stat(ctx, hash)
 }

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"log/slog"
@@ -55,7 +56,8 @@ type run struct {
 	codec    codec
 	manifest *Manifest
 
-	mu sync.Mutex // guards the numbers and problems of the manifest, and calls of Progress
+	mu     sync.Mutex                 // guards the numbers and problems of the manifest, calls of Progress, and what follows
+	copied map[[sha256.Size]byte]bool // contents that the destination has: each is asked for once, not again in the second reading
 }
 
 // Make makes a backup. It exists once Make has written its manifest, which is the last
@@ -63,7 +65,7 @@ type run struct {
 // a time may make backups to a destination.
 func Make(ctx context.Context, to *Destination, o Options) (*Manifest, error) {
 	began := time.Now().UTC()
-	r := &run{Options: o, to: to, manifest: &Manifest{
+	r := &run{Options: o, to: to, copied: map[[sha256.Size]byte]bool{}, manifest: &Manifest{
 		Installation: o.Installation, Version: o.Version, Started: began,
 		Backends: []Backend{}, Streams: []Stream{}, Binaries: []Binaries{},
 	}}
@@ -72,6 +74,9 @@ func Make(ctx context.Context, to *Destination, o Options) (*Manifest, error) {
 		r.Logger = slog.New(slog.DiscardHandler)
 	}
 	latest, err := r.findPrevious(ctx)
+	if err == nil {
+		err = to.claim(ctx, o.Installation, !latest.IsZero())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +134,7 @@ func (r *run) findPrevious(ctx context.Context) (latest time.Time, err error) {
 			return latest, err
 		}
 		if m.Installation != r.Installation {
-			return latest, errs.New(errs.Invalid, "%s has backups of another installation of belfry: give each a folder or a prefix of its own", r.to.name)
+			return latest, r.to.errOther()
 		}
 		r.previous = m
 		return latest, nil

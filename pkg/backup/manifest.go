@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -181,12 +183,8 @@ func decodeManifest(id string, data []byte) (*Manifest, error) {
 	if err := json.Unmarshal(body, m); err != nil || m.ID != id {
 		return nil, damaged(id, "its manifest can't be read")
 	}
-	for _, b := range m.Backends {
-		for _, f := range b.Files {
-			if f.Name == "" || f.Name == "." || path.Clean("/" + f.Name)[1:] != f.Name || strings.ContainsAny(f.Name, "\\:") {
-				return nil, damaged(id, "its manifest names a file outside of the folder")
-			}
-		}
+	if how := m.wrong(); how != "" {
+		return nil, damaged(id, "its manifest "+how)
 	}
 	return m, m.eachPart(func(what string, p Part) error {
 		if !driver.ValidHash(p.Hash) || p.Size < 0 {
@@ -194,6 +192,47 @@ func decodeManifest(id string, data []byte) (*Manifest, error) {
 		}
 		return nil
 	})
+}
+
+// wrong says what a manifest has that no backup has; "" is nothing. A restore writes the files, stores, streams and
+// services that it names, each once.
+func (m *Manifest) wrong() string {
+	once := map[string]bool{}
+	twice := func(kind, name string) bool {
+		key := kind + " " + name
+		before := once[key]
+		once[key] = true
+		return before
+	}
+	for _, b := range m.Backends {
+		if twice("backend", b.Name) {
+			return "has the backend " + strconv.Quote(b.Name) + " twice"
+		}
+		for _, f := range b.Files {
+			if f.Name == "" || f.Name == "." || path.Clean("/" + f.Name)[1:] != f.Name || strings.ContainsAny(f.Name, "\\:\x00") {
+				return "names a file outside of the folder: " + strconv.Quote(f.Name)
+			}
+			if twice("file of "+b.Name, f.Name) {
+				return "has the file " + strconv.Quote(f.Name) + " twice"
+			}
+		}
+		for _, r := range b.Records {
+			if !slices.Contains(b.Stores, r.Store) || len(b.Files) > 0 || twice("store", r.Store) {
+				return "has records of the store " + strconv.Quote(r.Store) + " where none belong"
+			}
+		}
+	}
+	for _, s := range m.Streams {
+		if !slices.Contains(streams(), s.Name) || twice("stream", s.Name) {
+			return "has the stream " + strconv.Quote(s.Name) + ", which is none of belfry or there twice"
+		}
+	}
+	for _, b := range m.Binaries {
+		if twice("binaries", b.Name) {
+			return "has the binary service " + strconv.Quote(b.Name) + " twice"
+		}
+	}
+	return ""
 }
 
 func damaged(id, how string) error {

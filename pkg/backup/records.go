@@ -7,14 +7,18 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/tidwall/gjson"
 	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/backoff"
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
 )
 
 const (
@@ -131,7 +135,11 @@ func (r *restore) readOutboxes(ctx context.Context, of Records) (*outboxes, erro
 	for _, p := range of.Pending {
 		err := r.from.readChunk(ctx, &r.codec, "pending events of "+of.Store, kindPending, p, func(c *cursor) error {
 			e := driver.Pending{UUID: c.text(), Revision: c.number(), Event: driver.Event{ID: c.text(), Subject: c.text(), Payload: c.bytes()}}
-			if t := c.record(); t.Deleted {
+			t := c.record()
+			if c.err == nil && (!object.ValidUUID(e.UUID) || !belongs(e.Subject, bus.StreamEvents) || t.Deleted && (t.UUID != e.UUID || !possible(t))) {
+				return r.from.lost("pending events of "+of.Store, p, "has an event that no store has: "+strconv.Quote(e.Subject))
+			}
+			if t.Deleted {
 				o.tombstones[e.UUID] = t
 			}
 			o.events[e.UUID] = append(o.events[e.UUID], e)
@@ -162,7 +170,11 @@ func (r *restore) records(ctx context.Context, of Records, to *store.Store) erro
 	for _, p := range of.Chunks {
 		var records []driver.Record
 		err := r.from.readChunk(ctx, &r.codec, "records of "+of.Store, kindRecords, p, func(c *cursor) error {
-			if record := c.record(); of.Store != r.States || record.UUID != stateUUID {
+			record := c.record()
+			if c.err == nil && !possible(record) {
+				return r.from.lost("records of "+of.Store, p, "has a record that no store has: "+strconv.Quote(record.UUID))
+			}
+			if of.Store != r.States || record.UUID != stateUUID {
 				records = append(records, record)
 			}
 			return nil
@@ -180,6 +192,11 @@ func (r *restore) records(ctx context.Context, of Records, to *store.Store) erro
 		r.progress(of.Store, done)
 	}
 	return r.copyRecords(ctx, o, slices.Collect(maps.Values(o.tombstones)), to)
+}
+
+// possible reports whether a store can have a record.
+func possible(r driver.Record) bool {
+	return object.ValidUUID(r.UUID) && r.Revision > 0 && (r.Deleted || gjson.ValidBytes(r.Body) && gjson.ParseBytes(r.Body).IsObject())
 }
 
 func (r *restore) copyRecords(ctx context.Context, o *outboxes, records []driver.Record, to *store.Store) error {

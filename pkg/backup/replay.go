@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,10 +73,14 @@ func (r *restore) stream(ctx context.Context, of Stream, log *sequences) (*seque
 	var pending []sent
 	done := int64(0)
 	for _, c := range of.Chunks {
-		err := r.from.readChunk(ctx, &r.codec, "messages of stream "+of.Name, kindMessages, c.Part, func(c *cursor) error {
+		part := c.Part
+		err := r.from.readChunk(ctx, &r.codec, "messages of stream "+of.Name, kindMessages, part, func(c *cursor) error {
 			m := c.message()
 			if c.err != nil {
 				return nil //nolint:nilerr // readChunk returns it
+			}
+			if !belongs(m.subject, of.Name) {
+				return r.from.lost("messages of stream "+of.Name, part, "has a message of the subject "+strconv.Quote(m.subject))
 			}
 			done++
 			if m.sequence > of.Before {
@@ -102,6 +107,15 @@ func (r *restore) stream(ctx context.Context, of Stream, log *sequences) (*seque
 	}
 	r.progress(of.Name, done)
 	return to, to.await(ctx, of.Name, pending)
+}
+
+// belongs reports whether messages of a subject are stored in a stream. One of another
+// subject would be a request to somebody else, with the rights of an admin.
+func belongs(subject, stream string) bool {
+	prefix := map[string]string{bus.StreamEvents: event.LogPrefix, bus.StreamDead: bus.DeadPrefix, bus.StreamRetry: bus.RetryPrefix}[stream]
+	rest, ok := strings.CutPrefix(subject, prefix)
+	return ok && !strings.ContainsFunc(rest, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '*' || c == '>' }) &&
+		!slices.Contains(strings.Split(rest, "."), "")
 }
 
 // sent is a message whose acknowledgment is awaited.

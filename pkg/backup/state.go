@@ -28,6 +28,35 @@ type State struct {
 	Failed    time.Time `json:"failed,omitzero"`
 	Error     string    `json:"error,omitempty"`     // of the latest attempt; "": it succeeded
 	Restoring string    `json:"restoring,omitempty"` // the backup of which the stores have a part
+
+	Recent []Attempt `json:"recent,omitempty"` // the latest ones, the newest first
+}
+
+// maxRecent is how many attempts a State has.
+const maxRecent = 10
+
+// Attempt is a backup that was made, or has failed.
+type Attempt struct {
+	ID        string    `json:"id,omitempty"` // of the backup; "": it has failed
+	Began     time.Time `json:"began"`
+	Ended     time.Time `json:"ended"`
+	Scheduled bool      `json:"scheduled,omitempty"`
+	Size      int64     `json:"size,omitempty"`     // bytes of all parts
+	Added     int64     `json:"added,omitempty"`    // bytes that no earlier backup had
+	Problems  int       `json:"problems,omitempty"` // how much is damaged, and not in it
+	Error     string    `json:"error,omitempty"`    // why it has failed
+}
+
+// Result is how a backup has ended.
+type Result struct {
+	Manifest *Manifest // nil: it was not made
+	Err      error     // why
+
+	// Interrupted says that whoever requested the backup has ended it, or that its process stops. It has not failed.
+	Interrupted bool
+
+	// Elsewhere says that the backup is not in the configured place, which has no other backup then than before.
+	Elsewhere bool
 }
 
 // Holder is who makes a backup.
@@ -140,21 +169,34 @@ func (s *States) Renew(ctx context.Context, id string) error {
 }
 
 // End ends the lease of a backup, with its result.
-func (s *States) End(ctx context.Context, id string, m *Manifest, failed error) error {
+func (s *States) End(ctx context.Context, id string, result Result) error {
 	return s.Change(ctx, func(state *State) error {
 		if state.Lease == nil || state.Lease.ID != id {
 			return errUnchanged
 		}
-		lease := state.Lease
+		lease := *state.Lease
 		state.Lease = nil
-		if failed != nil {
-			state.Failed, state.Error = s.now().UTC(), failed.Error()
-			return nil //nolint:nilerr // it is kept
+		if result.Interrupted || result.Elsewhere {
+			return nil
 		}
-		state.Last, state.Ended, state.Error = m.ID, m.Ended, ""
-		if lease.Scheduled {
-			state.Due = lease.Began
-		}
+		state.record(&lease, result, s.now().UTC())
 		return nil
 	})
+}
+
+// record adds an attempt.
+func (s *State) record(lease *Lease, result Result, now time.Time) {
+	a := Attempt{Began: lease.Began, Ended: now, Scheduled: lease.Scheduled}
+	if result.Err != nil {
+		a.Error = result.Err.Error()
+		s.Failed, s.Error = now, a.Error
+	} else {
+		m := result.Manifest
+		a.ID, a.Ended, a.Size, a.Added, a.Problems = m.ID, m.Ended, m.Size, m.Added, len(m.Problems)
+		s.Last, s.Ended, s.Error = m.ID, m.Ended, ""
+		if lease.Scheduled {
+			s.Due = lease.Began
+		}
+	}
+	s.Recent = append([]Attempt{a}, s.Recent[:min(len(s.Recent), maxRecent-1)]...)
 }

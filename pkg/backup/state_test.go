@@ -48,7 +48,7 @@ func TestOneOfManyProcessesMakesTheBackupThatIsDue(t *testing.T) {
 			if state.Installation == "" || state.Lease == nil {
 				t.Errorf("%+v", state)
 			}
-			if err := states.End(t.Context(), name, &Manifest{ID: "b"}, nil); err != nil {
+			if err := states.End(t.Context(), name, Result{Manifest: &Manifest{ID: "b"}}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -89,13 +89,13 @@ func TestALeaseThatIsNotRenewedIsTakenOver(t *testing.T) {
 	if err := states.Renew(t.Context(), "one"); !errors.Is(err, ErrLost) {
 		t.Errorf("renewed by the one that lost it: %v", err)
 	}
-	if err := states.End(t.Context(), "one", &Manifest{ID: "lost"}, nil); err != nil {
+	if err := states.End(t.Context(), "one", Result{Manifest: &Manifest{ID: "lost"}}); err != nil {
 		t.Error(err)
 	}
 	if s, err := states.Get(t.Context()); err != nil || s.Lease == nil || s.Last != "" {
 		t.Errorf("the one that lost it has ended it: %+v, %v", s, err)
 	}
-	if err := states.End(t.Context(), "other", nil, errors.New("the disk is full")); err != nil {
+	if err := states.End(t.Context(), "other", Result{Err: errors.New("the disk is full")}); err != nil {
 		t.Error(err)
 	}
 	if s, err := states.Get(t.Context()); err != nil || s.Error == "" || !never(&s) {
@@ -120,5 +120,43 @@ func TestTheLeaseOfAProcessThatHasEndedIsOver(t *testing.T) {
 		if _, taken, err := states.Take(t.Context(), step.Holder, never); err != nil || taken != step.taken {
 			t.Errorf("%+v: %v, %v", step.Holder, taken, err)
 		}
+	}
+}
+
+// A stop of the server is no reason for an alarm, and a backup in another place none to end one.
+func TestWhatABackupLeavesInTheState(t *testing.T) {
+	c := &clock{now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)}
+	states := newStates(t, c)
+	end := func(r Result) State {
+		t.Helper()
+		if _, taken, err := states.Take(t.Context(), Holder{ID: "one", Run: "one"}, nil); !taken || err != nil {
+			t.Fatal(taken, err)
+		}
+		if err := states.End(t.Context(), "one", r); err != nil {
+			t.Fatal(err)
+		}
+		s, err := states.Get(t.Context())
+		if err != nil || s.Lease != nil {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		return s
+	}
+	if s := end(Result{Err: errors.New("stopped"), Interrupted: true}); s.Error != "" || len(s.Recent) > 0 || !s.Failed.IsZero() {
+		t.Errorf("interrupted: %+v", s)
+	}
+	if s := end(Result{Err: errors.New("the disk is full")}); s.Error != "the disk is full" || len(s.Recent) != 1 || s.Recent[0].Error == "" {
+		t.Errorf("failed: %+v", s)
+	}
+	if s := end(Result{Manifest: &Manifest{ID: "there"}, Elsewhere: true}); s.Error == "" || s.Last != "" || len(s.Recent) != 1 {
+		t.Errorf("made elsewhere: %+v", s)
+	}
+	if s := end(Result{Manifest: &Manifest{ID: "here", Size: 5, Problems: []string{"a", "b"}}}); s.Error != "" || s.Last != "here" || s.Recent[0].Size != 5 || s.Recent[0].Problems != 2 {
+		t.Errorf("made: %+v", s)
+	}
+	for range 2 * maxRecent {
+		end(Result{Err: errors.New("the disk is full")})
+	}
+	if s := end(Result{Manifest: &Manifest{ID: "last"}}); len(s.Recent) != maxRecent || s.Recent[0].ID != "last" || s.Recent[1].ID != "" {
+		t.Errorf("many: %+v", s)
 	}
 }

@@ -53,6 +53,13 @@ func (s *Storage) Document(ctx context.Context, name string) ([]byte, error) {
 	if !driver.ValidDocument(name) {
 		return nil, noDocument(name)
 	}
+	info, err := s.root.Lstat(join(documents, name))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return nil, noDocument(name)
+	}
+	if err != nil {
+		return nil, unreadable(err)
+	}
 	f, err := s.root.Open(join(documents, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, noDocument(name)

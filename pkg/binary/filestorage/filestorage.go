@@ -44,16 +44,25 @@ func Open(folder string) (*Storage, error) {
 	if err := makeFolder(filepath.Join(folder, tmp)); err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "the folder of binaries %s can't be created", folder)
 	}
+	s, err := OpenExisting(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.tryLink(); err != nil {
+		_ = s.Close()
+		return nil, errs.Wrap(err, errs.Unavailable, "the folder of binaries %s can't be used: it must be writable and on a file system with hard links", folder)
+	}
+	return s, nil
+}
+
+// OpenExisting opens a folder that exists, to read it: it writes nothing, so the folder may be on a disk that is
+// read-only, or no folder of contents at all.
+func OpenExisting(folder string) (*Storage, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "the folder of binaries %s can't be opened", folder)
 	}
-	s := &Storage{root: root, sync: (*os.File).Sync, stages: map[string]bool{}}
-	if err := s.tryLink(); err != nil {
-		_ = root.Close()
-		return nil, errs.Wrap(err, errs.Unavailable, "the folder of binaries %s can't be used: it must be writable and on a file system with hard links", folder)
-	}
-	return s, nil
+	return &Storage{root: root, sync: (*os.File).Sync, stages: map[string]bool{}}, nil
 }
 
 // makeFolder creates a folder that only its owner can read, and its parents, and
