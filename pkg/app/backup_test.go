@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func (p *place) objects() map[string]string {
 				if err != nil {
 					return err
 				}
-				if name != config.PositionStore {
+				if name != config.PositionStore && name != config.SealKeyStore { // which a restore renews
 					all[name+" "+o.UUID] = string(o.Body)
 				}
 			}
@@ -154,8 +155,14 @@ func TestABackupUnderLoadIsOneMoment(t *testing.T) {
 
 func TestABackupWhereFilesAreIsRefused(t *testing.T) {
 	p := newPlace(t, backedUp)
-	at := &config.BackupPlace{Folder: p.config.Binaries["files"].File.Folder}
-	if _, err := Backup(t.Context(), p.config, BackupOptions{To: at}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "is the place of the files of binaries.files") {
-		t.Errorf("a backup into the folder of files: %v", err)
+	files, link := p.config.Binaries["files"].File.Folder, p.path("link")
+	if err := errors.Join(os.MkdirAll(files, 0o700), os.Symlink(files, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{files, link} {
+		_, err := Backup(t.Context(), p.config, BackupOptions{To: &config.BackupPlace{Folder: folder}})
+		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "is the place of the files of binaries.files") {
+			t.Errorf("a backup into the folder of files, %s: %v", folder, err)
+		}
 	}
 }

@@ -44,7 +44,7 @@ func (a *App) measure() {
 func (a *serving) consoleSystem() *console.System {
 	return &console.System{
 		Facts: a.facts(a.measured.began), ConfigFile: a.config.File(), Config: a.config.Shown, Charts: a.measured.history.charts,
-		Checks: a.checks, Disks: a.disks, Warnings: func(context.Context) []string { return a.missedEvents() },
+		Checks: a.checks, Disks: a.disks, Warnings: func(context.Context) []string { return a.missedEvents() }, Backups: a.consoleBackups,
 		Ready: func(ctx context.Context) string {
 			if _, err := a.ready(ctx); err != nil {
 				return saysOf(err)

@@ -218,6 +218,9 @@ func (r *restoring) restore(ctx context.Context) (*Report, error) {
 	if err := missed.Restored(ctx, positions, restored.Next); err != nil {
 		return nil, err
 	}
+	if err := renewSealKeys(ctx, r.set.Store(config.SealKeyStore)); err != nil {
+		return nil, err
+	}
 	// Copies differ where the backends were not read at one moment.
 	report := &Report{}
 	if err := verifyAll(ctx, r.set, inOrder(r.plan.services(r.storages, r.set, nil, nil)), VerifyOptions{Repair: true}, verify.Options{Alone: true}, report); err != nil {

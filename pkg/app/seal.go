@@ -150,6 +150,20 @@ func addSealKey(ctx context.Context, s *store.Store, now time.Time, keep time.Du
 	return keys, err
 }
 
+// renewSealKeys replaces all keys by a new one: what was sealed before can't be opened any more. After a restore the log
+// is another one, in which a position that a client remembers has another meaning.
+func renewSealKeys(ctx context.Context, s *store.Store) error {
+	_, err := s.Mutate(ctx, sealKeyUUID, func(store.Stored) (store.Mutation, error) {
+		o := object.Object{sealKeysField: nil}
+		o.Set(sealKeyField, seal.NewKey())
+		return store.Mutation{Fields: o}, nil
+	})
+	if errors.Is(err, errs.NotFound) {
+		return nil // the first start creates one
+	}
+	return err
+}
+
 // sealKeyFields are the fields of the object. A process of an earlier release reads the first key at its start:
 // it seals with what the others open, and until then opens what they seal.
 func sealKeyFields(keys []seal.Key) object.Object {

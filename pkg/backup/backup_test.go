@@ -11,11 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/listener"
 	"belfry/pkg/store/object"
 )
 
@@ -287,6 +290,30 @@ func TestEventsOfWritesThatARestoreUndoesAreNotRestored(t *testing.T) {
 	}
 	if r.Next["waiting"] != 1 || r.Next["handled"] != 2 {
 		t.Errorf("consumers continue at %v", r.Next)
+	}
+}
+
+// The log has lost its beginning, so its sequences are others after a restore. A dead letter names that of its event.
+func TestADeadLetterNamesItsEventAfterARestore(t *testing.T) {
+	f := newFixture(t)
+	f.fill(0, 5)
+	s, err := f.bus.JetStream().Stream(t.Context(), bus.StreamEvents)
+	f.must(err)
+	f.must(s.Purge(t.Context(), jetstream.WithPurgeSequence(3)))
+	for _, sequence := range []string{"4", "2"} { // the event of the second has left the log
+		_, err := f.bus.JetStream().PublishMsg(t.Context(), &nats.Msg{Subject: "dead.audit", Data: []byte("{}"), Header: nats.Header{listener.HeaderSequence: {sequence}}})
+		f.must(err)
+	}
+	r, err := f.restore(f.make())
+	f.must(err)
+	want := r.log()[1] // the fourth of then
+	var named []string
+	f.must(eventlog.Stored{Stream: bus.StreamDead}.Each(t.Context(), r.bus, func(m *eventlog.Message) error {
+		named = append(named, m.Header.Get(listener.HeaderSequence))
+		return nil
+	}))
+	if want != "e3" || !slices.Equal(named, []string{"2", "0"}) {
+		t.Errorf("the dead letters name %q, and the log has %v", named, r.log())
 	}
 }
 

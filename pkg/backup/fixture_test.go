@@ -19,6 +19,7 @@ import (
 	"belfry/pkg/binary/filestorage"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
+	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
 	storedriver "belfry/pkg/store/driver"
@@ -177,11 +178,9 @@ func (f *fixture) model() []string {
 // log returns the ids of the events in the log.
 func (f *fixture) log() []string {
 	f.Helper()
-	s, err := f.bus.JetStream().Stream(f.Context(), bus.StreamEvents)
-	f.must(err)
 	var ids []string
-	f.must(eachSingly(f.Context(), s, 1, s.CachedInfo().State.LastSeq, func(m *message) error {
-		ids = append(ids, m.header.Get("Nats-Msg-Id"))
+	f.must(eventlog.Stored{Stream: bus.StreamEvents}.Each(f.Context(), f.bus, func(m *eventlog.Message) error {
+		ids = append(ids, m.Header.Get("Nats-Msg-Id"))
 		return nil
 	}))
 	return ids

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"belfry/pkg/errs"
@@ -83,6 +84,14 @@ func (l *Lease) live(h Holder, now time.Time) bool {
 		return false
 	}
 	return now.Sub(l.Renewed).Abs() < LeaseTime
+}
+
+// Live returns the lease of a backup that is being made, as far as is known; nil if none is.
+func (s *State) Live(now time.Time) *Lease {
+	if !s.Lease.live(Holder{}, now) {
+		return nil
+	}
+	return s.Lease
 }
 
 // States is where the state is stored, in one object: each change is conditional, so of
@@ -184,11 +193,23 @@ func (s *States) End(ctx context.Context, id string, result Result) error {
 	})
 }
 
+// says returns the messages of an error for people, without the text of servers, which can have addresses with passwords.
+func says(err error) string {
+	var all []string
+	for own := (*errs.Error)(nil); errors.As(err, &own); err = own.Err {
+		all = append(all, own.Message)
+	}
+	if len(all) == 0 {
+		return "the log has the reason"
+	}
+	return strings.Join(all, ": ")
+}
+
 // record adds an attempt.
 func (s *State) record(lease *Lease, result Result, now time.Time) {
 	a := Attempt{Began: lease.Began, Ended: now, Scheduled: lease.Scheduled}
 	if result.Err != nil {
-		a.Error = result.Err.Error()
+		a.Error = says(result.Err)
 		s.Failed, s.Error = now, a.Error
 	} else {
 		m := result.Manifest

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -97,12 +96,12 @@ func (r *run) readStream(ctx context.Context, name string, before position) (Str
 		current = LogChunk{}
 		return err
 	}
-	err = r.eachMessage(ctx, s, from, info.State.LastSeq, func(m *message) error {
-		c.message(m)
+	err = eventlog.Stored{Stream: name, First: from}.Each(ctx, r.Bus, func(m *eventlog.Message) error {
+		c.message(&message{m.Sequence, m.Subject, m.Header, m.Data})
 		if current.Messages == 0 {
-			current.First = m.sequence
+			current.First = m.Sequence
 		}
-		current.Last = m.sequence
+		current.Last = m.Sequence
 		current.Messages++
 		out.Messages++
 		r.progress(name, out.Messages)
@@ -145,37 +144,6 @@ type message struct {
 	subject  string
 	header   nats.Header
 	data     []byte
-}
-
-// eachMessage calls a function with the messages of a stream.
-func (r *run) eachMessage(ctx context.Context, s jetstream.Stream, first, last uint64, do func(*message) error) error {
-	if s.CachedInfo().Config.Retention == jetstream.WorkQueuePolicy {
-		return eachSingly(ctx, s, first, last, do)
-	}
-	return eventlog.Range{Stream: s.CachedInfo().Config.Name, First: first}.Each(ctx, r.Bus.JetStream(), func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
-		return do(&message{meta.Sequence.Stream, m.Subject(), m.Headers(), m.Data()})
-	})
-}
-
-// eachSingly reads a work queue, which allows no second consumer.
-func eachSingly(ctx context.Context, s jetstream.Stream, first, last uint64, do func(*message) error) error {
-	for at := first; at <= last; at++ {
-		m, err := s.GetMsg(ctx, at, jetstream.WithGetMsgSubject(">"))
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return nil
-		}
-		if err != nil {
-			return errs.Wrap(err, errs.Unavailable, "the stream %s of the bus can't be read", s.CachedInfo().Config.Name)
-		}
-		if m.Sequence > last {
-			return nil
-		}
-		if err := do(&message{m.Sequence, m.Subject, m.Header, m.Data}); err != nil {
-			return err
-		}
-		at = m.Sequence
-	}
-	return nil
 }
 
 func (c *chunk) message(m *message) {

@@ -16,6 +16,7 @@ type System struct {
 	Charts     func() (charts []Chart)            // of the last hour
 	Ready      func(ctx context.Context) string   // why /readyz is 503; "" when it is not
 	Warnings   func(ctx context.Context) []string // what does not keep the process from serving, and should be known
+	Backups    func(ctx context.Context) Backups
 }
 
 // Fact is something about the process.
@@ -75,12 +76,13 @@ type systemPage struct {
 	Charts     []drawnChart
 	ConfigFile string
 	Config     string
+	Backups    Backups
 }
 
 func (v *systemView) show(r *request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), checksTime)
 	defer cancel()
-	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx)}
+	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx), Backups: v.Backups(ctx)}
 	for _, c := range p.Checks {
 		p.Healthy = p.Healthy && c.OK
 	}

@@ -35,6 +35,7 @@ func aSystem() *console.System {
 			return []console.Disk{{What: "data", Folder: "/var/lib/belfry", Free: 5 << 30, Total: 100 << 30}, {What: "backend x", Folder: "/x", Free: 50 << 30, Total: 100 << 30}}
 		},
 		Ready:    func(context.Context) string { return "" },
+		Backups:  func(context.Context) console.Backups { return console.Backups{} },
 		Warnings: func(context.Context) []string { return []string{"listener audit has missed events"} },
 		Charts: func() []console.Chart {
 			return []console.Chart{
@@ -78,6 +79,34 @@ func TestTheSystemSaysWhyAProcessIsNotReady(t *testing.T) {
 	o.Ready = func(context.Context) string { return "backend <main> is unavailable" }
 	f := start(t, console.Options{System: o})
 	shows(t, is(t, f.get(f.Admin, "/console/system"), http.StatusOK), "This process is not ready", "backend &lt;main&gt; is unavailable")
+}
+
+func TestTheSystemShowsBackups(t *testing.T) {
+	t.Parallel()
+	at := func(hour int) time.Time { return time.Date(2026, 11, 23, hour, 0, 0, 0, time.UTC) }
+	for name, c := range map[string]struct {
+		backups console.Backups
+		want    []string
+	}{
+		"no place": {console.Backups{}, []string{"No place for backups is configured: set <code>backup</code>"}},
+		"no error": {console.Backups{Error: "the <backend> is unavailable"}, []string{"the &lt;backend&gt; is unavailable"}},
+		"none yet": {console.Backups{Place: "/var/<backups>"}, []string{"/var/&lt;backups&gt;", "There is none yet", "There is no schedule"}},
+		"running":  {console.Backups{Place: "/b", Running: "by belfry on castle"}, []string{"One is being made by belfry on castle"}},
+		"some": {
+			console.Backups{Place: "/b", Next: at(9), Recent: []console.Backup{
+				{Began: at(8), Ended: at(8).Add(3 * time.Second), Scheduled: true, Error: "the disk is <full>"},
+				{ID: "b", Began: at(7), Ended: at(7).Add(1500 * time.Millisecond), Scheduled: true, Size: 3 << 30, Added: 5 << 20, Problems: 2},
+				{ID: "a", Began: at(6), Ended: at(6).Add(time.Second), Size: 2 << 30},
+			}},
+			[]string{"The next is due 2026-11-23 09:00:00 UTC", "The latest was begun 2026-11-23 07:00:00 UTC", "failed", "the disk is &lt;full&gt;", "lacks 2", "3.0 GiB", "5.0 MiB", "schedule", "command", "made"},
+		},
+	} {
+		o := aSystem()
+		o.Backups = func(context.Context) console.Backups { return c.backups }
+		f := start(t, console.Options{System: o})
+		t.Log(name)
+		shows(t, is(t, f.get(f.Admin, "/console/system"), http.StatusOK), c.want...)
+	}
 }
 
 func TestChartsAreDrawnAndSaid(t *testing.T) {

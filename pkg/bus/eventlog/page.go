@@ -38,9 +38,12 @@ func GetState(ctx context.Context, js jetstream.JetStream) (State, error) {
 // Limit is the size of a page at most. A page has at least one event, however large.
 type Limit struct{ Events, Bytes int }
 
-// directGet is the subject of the direct get API of the log. A server before
-// NATS 2.11 ignores the batch and replies with one message.
-const directGet = "$JS.API.DIRECT.GET." + bus.StreamEvents
+// directGets begins the subjects of the direct get API, directGet is that of the log. A
+// server before NATS 2.11 ignores the batch and replies with one message.
+const (
+	directGets = "$JS.API.DIRECT.GET."
+	directGet  = directGets + bus.StreamEvents
+)
 
 // Page reads the events from a sequence on, as many as fit, without a consumer:
 // one request, which any replica of the log may serve, including one that has
@@ -51,34 +54,45 @@ func Page(ctx context.Context, conn *nats.Conn, first uint64, limit Limit) (page
 	if ctx.Err() != nil {
 		return nil, false, noReply(ctx, ctx.Err()) // else the client buffers the request until it reconnects
 	}
-	request, err := json.Marshal(map[string]any{"seq": max(first, 1), "batch": limit.Events, "max_bytes": limit.Bytes})
+	more, err = directPage(ctx, conn, bus.StreamEvents, first, limit, func(m *nats.Msg) error {
+		entry, err := direct(m)
+		page = append(page, entry)
+		return err
+	})
 	if err != nil {
 		return nil, false, err
 	}
+	return page, more && len(page) > 0, nil
+}
+
+// directPage calls a function with each reply to a direct get of a page of a stream.
+func directPage(ctx context.Context, conn *nats.Conn, stream string, first uint64, limit Limit, each func(*nats.Msg) error) (more bool, err error) {
+	request, err := json.Marshal(map[string]any{"seq": max(first, 1), "next_by_subj": ">", "batch": limit.Events, "max_bytes": limit.Bytes})
+	if err != nil {
+		return false, err
+	}
 	replies, err := conn.SubscribeSync(conn.NewInbox())
 	if err != nil {
-		return nil, false, unavailable(err)
+		return false, unavailable(err)
 	}
 	defer func() { _ = replies.Unsubscribe() }()
-	if err := conn.PublishRequest(directGet, replies.Subject, request); err != nil {
-		return nil, false, unavailable(err)
+	subject := directGets + stream
+	if err := conn.PublishRequest(subject, replies.Subject, request); err != nil {
+		return false, unavailable(err)
 	}
 	for {
 		m, err := replies.NextMsgWithContext(ctx)
 		if err != nil {
-			return nil, false, orDenied(conn, directGet, noReply(ctx, err))
+			return false, orDenied(conn, subject, noReply(ctx, err))
 		}
 		if status := m.Header.Get("Status"); status != "" {
-			more, err = end(status, m)
-			return page, more && len(page) > 0, err
+			return end(status, m)
 		}
-		entry, err := direct(m)
-		if err != nil {
-			return nil, false, err
+		if err := each(m); err != nil {
+			return false, err
 		}
-		page = append(page, entry)
 		if m.Header.Get("Nats-Num-Pending") == "" {
-			return page, true, nil // a server without batched direct gets
+			return true, nil // a server without batched direct gets
 		}
 	}
 }
@@ -175,5 +189,5 @@ func orDenied(conn *nats.Conn, subject string, err error) error {
 	if !errors.Is(last, nats.ErrPermissionViolation) || !strings.Contains(strings.ToLower(last.Error()), `"`+strings.ToLower(subject)+`"`) {
 		return err
 	}
-	return errs.Wrap(err, errs.Denied, "the bus does not let this user publish to %s, so the log can't be read: allow it, as nats.conf does for the front", subject)
+	return errs.Wrap(err, errs.Denied, "the bus does not let this user publish to %s, so the stream can't be read: allow it, as nats.conf does for the log and the front, and docs/deploy.md says for backups", subject)
 }

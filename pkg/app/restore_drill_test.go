@@ -1,0 +1,204 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"belfry/listeners/cascade"
+	"belfry/listeners/mapping"
+	"belfry/pkg/client"
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+	"belfry/test/kit"
+)
+
+// stream returns the lines of a stream of events until one begins with a prefix, which it returns last.
+func (p *place) stream(a *App, after, until string) string {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.HTTPAddress()+"/events?lastEventId="+after, nil)
+	if err != nil {
+		p.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	var all strings.Builder
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		all.WriteString(lines.Text() + "\n")
+		if strings.HasPrefix(lines.Text(), until) {
+			return all.String()
+		}
+	}
+	p.Fatalf("the stream of events has ended: %s", all.String())
+	return ""
+}
+
+// A client has received an event of a write that the restore undoes. The restored log gets further events, so the position
+// of the client is in it, but is that of another event: the client must begin anew.
+func TestAClientThatHasSeenWhatARestoreUndoesBeginsAnew(t *testing.T) {
+	text := strings.Replace(books, "expose: {list: true,", "expose: {list: true, events: true,", 1)
+	p := newPlace(t, text)
+	a := p.start()
+	book := func(p *place, a *App, uuid string) {
+		p.want(a, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"title":"T"}`, uuid), http.StatusCreated)
+	}
+	book(p, a, "before")
+	p.backup()
+	book(p, a, "undone")
+	events := p.stream(a, "0", `data: {"id":`)
+	for !strings.Contains(events, "undone") {
+		id := events[strings.LastIndex(events, "id: ")+4:]
+		events = p.stream(a, id[:strings.Index(id, "\n")], `data: {"id":`)
+	}
+	id := events[strings.LastIndex(events, "\nid: ")+5:]
+	id = id[:strings.Index(id, "\n")]
+	p.stop(a)
+
+	again := p.fresh(text)
+	again.restore(p)
+	a = again.start()
+	for i := range 5 {
+		book(again, a, fmt.Sprint("new", i))
+	}
+	if events := again.stream(a, id, "event: "); !strings.Contains(events, "event: reset") {
+		t.Errorf("the client continues: %s", events)
+	}
+}
+
+// Who could log in when the backup was made can do so after the restore: with the password, the session and the API key of
+// that time, also if the session has ended since.
+func TestUsersAndSessionsAreThoseOfTheBackup(t *testing.T) {
+	const login, password = "ada@example.org", "correct horse battery"
+	p := newPlace(t, managed)
+	a := p.start()
+	p.want(a, "POST", "/auth/email", fmt.Sprintf(`{"login":%q,"password":%q,"register":true}`, login, password), http.StatusNoContent)
+	_, session := p.logIn(a, login, password)
+	p.backup()
+	p.mustAsk(UserRequest{Act: SetPassword, User: login, Password: "a better password"})
+	if p.me(a, session) == http.StatusOK {
+		t.Fatal("the session has not ended")
+	}
+	p.stop(a)
+
+	again := p.fresh(managed)
+	again.restore(p)
+	a = again.start()
+	if status, _ := again.logIn(a, login, password); status != http.StatusOK {
+		t.Errorf("the password of the backup: %d", status)
+	}
+	if status, _ := again.logIn(a, login, "a better password"); status == http.StatusOK {
+		t.Error("a password that was set after the backup is valid")
+	}
+	if status := again.me(a, session); status != http.StatusOK {
+		t.Errorf("a session of the backup: %d", status)
+	}
+}
+
+// A request whose effect is in the backup is not executed again; one whose effect the restore undoes is.
+func TestIdempotencyKeysAreThoseOfTheBackup(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	ctx := t.Context()
+	authors := client.New(a.bus.Conn()).Store("Authors")
+	before, err := authors.Save(ctx, object.Object{"name": []byte(`"Lem"`)}, client.WithKey("before"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, err := authors.Save(ctx, object.Object{"name": []byte(`"Gone"`)}, client.WithKey("gone"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := authors.Delete(ctx, gone.UUID(), client.WithKey("deleted")); err != nil {
+		t.Fatal(err)
+	}
+	p.backup()
+	if _, err := authors.Save(ctx, object.Object{"name": []byte(`"Undone"`)}, client.WithKey("after")); err != nil {
+		t.Fatal(err)
+	}
+	p.stop(a)
+
+	again := p.fresh(books)
+	again.restore(p)
+	a = again.start()
+	authors = client.New(a.bus.Conn()).Store("Authors")
+	repeated, err := authors.Save(ctx, object.Object{"name": []byte(`"Lem"`)}, client.WithKey("before"))
+	if err != nil || repeated.UUID() != before.UUID() || repeated.Revision != before.Revision {
+		t.Errorf("repeated: %+v, %v; want %+v", repeated, err, before)
+	}
+	// The tombstone is in the backup of a folder.
+	if err := authors.Delete(ctx, gone.UUID(), client.WithKey("deleted")); err != nil {
+		t.Errorf("a deletion that is repeated: %v", err)
+	}
+	if err := authors.Delete(ctx, gone.UUID(), client.WithKey("another")); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("a deletion of what is deleted: %v", err)
+	}
+	made, err := authors.Save(ctx, object.Object{"name": []byte(`"Undone"`)}, client.WithKey("after"))
+	if err != nil {
+		t.Errorf("a request that the restore undoes is repeated: %+v, %v", made, err)
+	}
+}
+
+// A mapping is added; its arrays are being filled when the backup is made, or have not been begun. The restore fills them.
+func TestAMappingThatIsBeingFilledIsFilledByTheRestore(t *testing.T) {
+	plain := strings.Replace(books, "    map: {Authors: {key: author, target: books, fields: title, cascade: true}}\n", "", 1)
+	p := newPlace(t, plain)
+	a := p.start()
+	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+	for i := range 20 {
+		p.want(a, "POST", "/books", fmt.Sprintf(`{"uuid":"b%d","author":"lem","title":"T"}`, i), http.StatusCreated)
+	}
+	p.backup()
+	p.stop(a)
+	again := p.fresh(books)
+	if r := again.restore(p); r.Report.Repaired != 1 {
+		t.Errorf("%d targets were corrected", r.Report.Repaired)
+	}
+	a = again.start()
+	kit.WaitUntil(t, func() error { return positioned(a, mapping.Name, cascade.Name) })
+	again.stop(a)
+	if n := again.differences(); n > 0 {
+		t.Errorf("%d differences", n)
+	}
+}
+
+// A server that stops in a backup that a command has requested ends it first, and nothing alarms afterwards.
+func TestAStopEndsABackupAndIsNoFailure(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "x")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	began, requested := make(chan struct{}, 1), make(chan error, 1)
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		<-r.Context().Done()
+	}))
+	defer slow.Close()
+	p := newPlace(t, books+"backup: {s3: {bucket: b, region: here, endpoint: '"+slow.URL+"'}}\n")
+	a := p.start()
+	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
+	go func() {
+		_, err := Backup(context.WithoutCancel(t.Context()), p.config, BackupOptions{})
+		requested <- err
+	}()
+	<-began
+	p.stop(a)
+	if err := <-requested; err == nil {
+		t.Error("the backup succeeds")
+	}
+	a = p.start()
+	kit.WaitFor(t, "the state", func() bool { return a.lastBackup.Load() != nil })
+	if state := a.lastBackup.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
+		t.Errorf("%+v", state)
+	}
+}

@@ -1,0 +1,36 @@
+package console
+
+import "time"
+
+// Backups are what the view System shows of backups.
+type Backups struct {
+	Place   string    // where they are; "": no place is configured
+	Next    time.Time // when the schedule makes the next one; zero: there is no schedule
+	Running string    // who makes one now, and since when; "" is nobody
+	Error   string    // why the state can't be read; "" when it can
+
+	Recent []Backup // the newest first
+}
+
+// Backup is a backup that was made, or has failed.
+type Backup struct {
+	ID           string // "": it has failed
+	Began, Ended time.Time
+	Scheduled    bool // by the schedule, not by a command
+	Size, Added  int64
+	Problems     int    // how much is damaged, and not in it
+	Error        string // why it has failed
+}
+
+// Took returns how long it took.
+func (b Backup) Took() time.Duration { return b.Ended.Sub(b.Began) }
+
+// Last returns when the latest backup that exists was begun; zero: there is none.
+func (b Backups) Last() time.Time {
+	for _, one := range b.Recent {
+		if one.ID != "" {
+			return one.Began
+		}
+	}
+	return time.Time{}
+}
