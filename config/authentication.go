@@ -12,7 +12,7 @@ const (
 	SessionStore  = "Sessions"     // login sessions
 	TokenStore    = "Tokens"       // tokens of mails and states of OAuth logins
 	ContentStore  = "Contents"     // binary contents that wait for deletion
-	RequestStore  = "Requests"     // idempotency records of requests over the bus
+	RequestStore  = "Requests"     // idempotency records of requests over HTTP and the bus
 	PositionStore = "LogPositions" // up to where listeners have handled the log of events
 	SealKeyStore  = "SealKeys"     // the key that seals what clients send back
 	QuotaStore    = "UploadQuotas" // bytes that callers have uploaded recently

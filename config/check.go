@@ -256,7 +256,7 @@ type route struct{ url, displayed, owner string }
 // checkRoutes refuses two owners of one path.
 func (c *Config) checkRoutes() {
 	var taken []route
-	for _, url := range [...]string{"/auth", "/healthz", "/livez", "/readyz", "/metrics", "/events", "/openapi.json", "/asyncapi.json", "/console"} {
+	for _, url := range [...]string{"/auth", "/healthz", "/livez", "/readyz", "/metrics", "/events", "/batch", "/openapi.json", "/asyncapi.json", "/console"} {
 		taken = append(taken, route{url, url, "belfry itself"})
 	}
 	claim := func(owner, url string) {

@@ -21,6 +21,7 @@ import (
 	"belfry/pkg/api/static"
 	"belfry/pkg/api/system"
 	"belfry/pkg/console"
+	"belfry/pkg/idempotent"
 	"belfry/pkg/pagememory"
 	"belfry/pkg/sse"
 	"belfry/pkg/store"
@@ -60,6 +61,7 @@ type Options struct {
 	Limits   *kit.Limits          // of clients; nil: none
 	Hosts    *kit.Hosts           // nil: requests may name any host
 	Pages    *pagememory.Budget   // the memory of lists in flight; nil: one of its own
+	Keyed    *idempotent.Executor // of requests with an Idempotency-Key; nil: these are refused
 
 	Development bool // a denial says which rule denies
 }
@@ -120,9 +122,7 @@ func New(o Options) *Server {
 	if o.Pages == nil {
 		o.Pages = pagememory.New(store.MaxPageBytes)
 	}
-	for _, resource := range o.Objects {
-		objects.Mount(router, calls, o.Pages, resource)
-	}
+	objects.Mount(router, objects.Shared{Calls: calls, Pages: o.Pages, Keyed: o.Keyed}, o.Objects)
 	uploads := files.NewMemory()
 	for _, service := range o.Files {
 		service.Memory = cmp.Or(service.Memory, uploads)

@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/idempotent"
 )
 
 // front serves HTTP from the beginning of the start: until belfry is ready it replies that it is starting,
@@ -107,6 +108,7 @@ func (a *serving) newAPI() error {
 		if err != nil {
 			return err
 		}
+		o.Keyed = idempotent.New(idempotent.Options{Requests: a.set.Store(config.RequestStore), TombstoneRetention: a.config.Tombstones})
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
 		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, documents, a.limits
 		o.Development = a.config.Development

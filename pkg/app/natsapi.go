@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/idempotent"
 	"belfry/pkg/natsapi"
 )
 
@@ -48,11 +49,11 @@ func (a *serving) serveBus(context.Context) error {
 		return err
 	}
 	a.every(forgetInterval, "the removing of old requests", func(ctx context.Context) bool {
-		server := a.now().operations
-		for more := server != nil; more; {
-			n, err := server.DeleteExpired(ctx, forgetAtOnce)
+		keys := idempotent.New(idempotent.Options{Requests: a.now().set.Store(config.RequestStore)})
+		for more := true; more; {
+			n, err := keys.DeleteExpired(ctx, forgetAtOnce)
 			if err != nil && ctx.Err() == nil {
-				a.log.Error("removing expired requests over the bus", "error", err)
+				a.log.Error("removing expired keys of requests", "error", err)
 			}
 			more = n >= forgetAtOnce && err == nil
 		}

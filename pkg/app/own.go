@@ -4,7 +4,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/auth"
 	"belfry/pkg/binary"
-	"belfry/pkg/natsapi"
+	"belfry/pkg/idempotent"
 	"belfry/pkg/store/query"
 )
 
@@ -20,7 +20,7 @@ func (p *plan) placeOwn() {
 			own := binary.QuotasOptions(o.Name)
 			o.NoEvents, o.Indexes = own.NoEvents, append(o.Indexes, own.Indexes...)
 		case config.RequestStore:
-			own := natsapi.RequestsOptions(o.Name)
+			own := idempotent.RequestsOptions(o.Name)
 			o.NoEvents, o.Indexes = own.NoEvents, append(o.Indexes, own.Indexes...)
 		case config.PositionStore, config.SealKeyStore:
 			o.NoEvents = true

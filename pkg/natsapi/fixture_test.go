@@ -20,6 +20,7 @@ import (
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/idempotent"
 	"belfry/pkg/natsapi"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
@@ -149,7 +150,7 @@ func newFixture(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.
 	}
 	w.books, err = store.Open(t.Context(), backend, o)
 	w.must(err)
-	own := natsapi.RequestsOptions("Requests")
+	own := idempotent.RequestsOptions("Requests")
 	own.Locker, own.Outbox, own.Now = unlocked{}, w.outbox, w.now.now
 	w.requests, err = store.Open(t.Context(), backend, own)
 	w.must(err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/natsapi"
+	"belfry/pkg/idempotent"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -123,13 +123,14 @@ func TestKeyIsForOneRequest(t *testing.T) {
 
 func TestKeysExpire(t *testing.T) {
 	w := newFixture(t, nil, nil)
-	s := w.serve()
+	w.serve()
+	keys := idempotent.New(idempotent.Options{Requests: w.requests, Now: w.now.now})
 	first := w.want("", wire.Save, `{"object":{"title":"t"}}`, key("k")...)
-	w.now.forward(natsapi.KeyRetention - time.Minute)
+	w.now.forward(idempotent.KeyRetention - time.Minute)
 	if again := w.want("", wire.Save, `{"object":{"title":"t"}}`, key("k")...); again.body != first.body {
 		t.Errorf("%s, then %s", first.body, again.body)
 	}
-	if n, err := s.DeleteExpired(t.Context(), 10); n != 0 || err != nil {
+	if n, err := keys.DeleteExpired(t.Context(), 10); n != 0 || err != nil {
 		t.Errorf("%d removed, %v", n, err)
 	}
 	w.now.forward(2 * time.Minute)
@@ -137,9 +138,9 @@ func TestKeysExpire(t *testing.T) {
 		t.Error("the key is still known")
 	}
 	w.want("", wire.Save, `{"object":{}}`, key("k2")...)
-	w.now.forward(natsapi.KeyRetention + time.Minute)
+	w.now.forward(idempotent.KeyRetention + time.Minute)
 	for _, want := range []int{1, 1, 0} {
-		if n, err := s.DeleteExpired(t.Context(), 1); n != want || err != nil {
+		if n, err := keys.DeleteExpired(t.Context(), 1); n != want || err != nil {
 			t.Errorf("%d removed, want %d, %v", n, want, err)
 		}
 	}

@@ -6,19 +6,7 @@
 // Everything else holds as over HTTP: schemas, interceptors, limits, and fields
 // that only the server sets or sees.
 //
-// # Idempotent writes
-//
-// A write with an idempotency key takes these steps; see idempotency.go:
-//
-//  1. the key is stored in the store of requests, with a fingerprint of the request
-//     and the uuid, the incarnation and the revision that the write applies to;
-//  2. the write is executed; its record shows from then on that it was applied (see
-//     store.Idempotency);
-//  3. the reply is stored with the key;
-//  4. the reply is sent.
-//
-// A repeated request, after any crash, gets the stored reply if there is one.
-// Otherwise the record shows whether the write still has to be executed.
+// A write with an idempotency key has one effect and one reply: see package idempotent.
 //
 // # Load
 //
@@ -34,10 +22,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/idempotent"
 	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 )
@@ -47,8 +35,6 @@ const (
 	DefaultTimeout     = 30 * time.Second
 	DefaultMaxInFlight = 64
 	DefaultMaxQueued   = 1024
-
-	DefaultTakeoverDelay = 3 * time.Second
 )
 
 const flushTimeout = 5 * time.Second
@@ -60,7 +46,7 @@ const maxQueuedBytes = 64 << 20
 type Options struct {
 	Conn        *nats.Conn
 	Stores      []*store.Store
-	Requests    *store.Store // opened with RequestsOptions
+	Requests    *store.Store // of package idempotent
 	Version     string       // semantic; "0.0.0" when empty
 	Logger      *slog.Logger // nil: slog.Default
 	Registry    prometheus.Registerer
@@ -71,21 +57,15 @@ type Options struct {
 	Pages       *pagememory.Budget // the memory of lists in flight; nil: one of its own
 	Now         func() time.Time   // nil: time.Now
 
-	// TakeoverDelay is how long another server may take to reply before this one
-	// executes the same request; 0: DefaultTakeoverDelay. The write takes effect
-	// once all the same.
-	TakeoverDelay time.Duration
-
-	// TombstoneRetention is how long tombstones are kept; 0: forever.
-	TombstoneRetention time.Duration
+	TakeoverDelay      time.Duration // see idempotent.Options
+	TombstoneRetention time.Duration // see idempotent.Options
 }
 
 // Server handles requests. It is safe for concurrent use.
 type Server struct {
 	opts     Options
-	instance string // unique to this server
 	metrics  *metrics
-	locks    *store.KeyLock // by keyID
+	keyed    *idempotent.Executor
 	limits   limits
 	services []*service
 	ctx      context.Context
@@ -113,16 +93,15 @@ func Start(o Options) (*Server, error) {
 	if o.MaxQueued == 0 {
 		o.MaxQueued = DefaultMaxQueued
 	}
-	if o.TakeoverDelay == 0 {
-		o.TakeoverDelay = DefaultTakeoverDelay
-	}
 	if o.Pages == nil {
 		o.Pages = pagememory.New(store.MaxPageBytes)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{opts: o, instance: nuid.Next(), locks: store.NewKeyLock(), limits: newLimits(o.Limits), metrics: newMetrics(o.Registry)}
+	s := &Server{opts: o, limits: newLimits(o.Limits), metrics: newMetrics(o.Registry), keyed: idempotent.New(idempotent.Options{
+		Requests: o.Requests, Now: o.Now, TakeoverDelay: o.TakeoverDelay, TombstoneRetention: o.TombstoneRetention,
+	})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, st := range o.Stores {
 		v := newService(s, st)

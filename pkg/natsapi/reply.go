@@ -93,20 +93,6 @@ func encodeObject(o store.Stored, limit int) []byte {
 	return fmt.Appendf(nil, `{"object":%s,"revision":%d}`, o.Body, o.Revision)
 }
 
-// isFinal reports whether repeating the request on the same data would fail with the
-// same error, so that the error is the reply.
-func isFinal(err error) bool {
-	if errors.Is(err, store.ErrContended) || errors.Is(err, store.ErrStaleRevision) {
-		return false
-	}
-	switch errs.KindOf(err) {
-	case errs.Internal, errs.Unavailable, errs.Canceled, errs.Limited:
-		return false
-	default:
-		return true
-	}
-}
-
 // underObject changes pointers into the object to pointers into the request.
 func underObject(err error) error {
 	var e *errs.Error

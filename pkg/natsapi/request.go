@@ -1,8 +1,6 @@
 package natsapi
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,6 +11,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/idempotent"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store/object"
 )
@@ -188,16 +187,5 @@ func invalidField(name, format string, args ...any) error {
 // fingerprint identifies what is requested and by whom, to detect different requests
 // with the same key.
 func (r *request) fingerprint() string {
-	h := sha256.New()
-	for _, part := range []string{r.op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10), string(r.object.Encode())} {
-		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// keyID is the uuid of a key of a store in the store of requests. Objects hold it
-// too, so it is short.
-func keyID(store, key string) string {
-	sum := sha256.Sum256([]byte(store + "\x00" + key))
-	return hex.EncodeToString(sum[:16])
+	return idempotent.Fingerprint(r.op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10), string(r.object.Encode()))
 }

@@ -37,6 +37,9 @@ type Idempotency struct {
 	// apply to that one and to no later one. Nil for Save.
 	Incarnation []byte
 
+	// NewUUID says that the caller of Save did not choose the uuid.
+	NewUUID bool
+
 	// Completed reports whether the write with an ID is not repeated any more, so
 	// that the object can drop the ID.
 	Completed func(ctx context.Context, id string) (bool, error)

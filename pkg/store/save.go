@@ -32,6 +32,9 @@ func (s *Store) create(ctx context.Context, o object.Object, uuid string, also [
 	if err != nil {
 		return driver.Record{}, err
 	}
+	if call.Idempotency != nil && call.Idempotency.NewUUID {
+		chosen = false
+	}
 	next, err := s.prepareCreate(ctx, call, o, uuid, chosen)
 	if err != nil {
 		return driver.Record{}, err

@@ -38,28 +38,9 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 	}
 	given := s.settable(call, o)
 	written, err := s.rewrite(ctx, uuid, func(record driver.Record) (*write, error) {
-		stored, err := object.Decode(record.Body)
+		stored, next, err := s.prepareUpdate(ctx, call, record, given, opts)
 		if err != nil {
 			return nil, err
-		}
-		input := withoutBinaries(given, stored)
-		next, err := merge(stored, input, opts.Patch)
-		if err != nil {
-			return nil, err
-		}
-		if call.Client {
-			if err := s.allow(ctx, call, policy.Update, record.Body, input); err != nil {
-				return nil, err
-			}
-			if err := s.allowFields(ctx, call, policy.Update, stored, input, next); err != nil {
-				return nil, err
-			}
-		}
-		if err := isAt(record, opts.If); err != nil {
-			return nil, err
-		}
-		if err := s.validate(ctx, next); err != nil {
-			return nil, s.concealed(ctx, call, err, stored, input, opts.Patch)
 		}
 		if next, err = s.intercept(ctx, call, "update", uuid, next, record.Body); err != nil {
 			return nil, err
@@ -78,6 +59,62 @@ func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions)
 		return Stored{}, err
 	}
 	return s.reply(ctx, written), nil
+}
+
+// prepareUpdate authorizes and validates an update of a record, and returns the object before and after it.
+func (s *Store) prepareUpdate(ctx context.Context, call Call, record driver.Record, given object.Object, opts UpdateOptions) (stored, next object.Object, err error) {
+	if stored, err = object.Decode(record.Body); err != nil {
+		return nil, nil, err
+	}
+	input := withoutBinaries(given, stored)
+	if next, err = merge(stored, input, opts.Patch); err != nil {
+		return nil, nil, err
+	}
+	if call.Client {
+		if err := s.allow(ctx, call, policy.Update, record.Body, input); err != nil {
+			return nil, nil, err
+		}
+		if err := s.allowFields(ctx, call, policy.Update, stored, input, next); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := isAt(record, opts.If); err != nil {
+		return nil, nil, err
+	}
+	if err := s.validate(ctx, next); err != nil {
+		return nil, nil, s.concealed(ctx, call, err, stored, input, opts.Patch)
+	}
+	return stored, next, nil
+}
+
+// CheckUpdate returns the error that Update would return, Conflict excepted, without updating anything.
+func (s *Store) CheckUpdate(ctx context.Context, o object.Object, opts UpdateOptions) error {
+	call := CallOf(ctx)
+	record, err := s.read(ctx, opts.UUID)
+	if err != nil {
+		return err
+	}
+	_, _, err = s.prepareUpdate(ctx, call, record, s.settable(call, o), opts)
+	return err
+}
+
+// CheckDelete returns the error that Delete of an object at any revision would return, Conflict excepted, without
+// deleting anything.
+func (s *Store) CheckDelete(ctx context.Context, uuid string) error {
+	call := CallOf(ctx)
+	record, err := s.read(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	return s.mayDelete(ctx, call, record)
+}
+
+// mayDelete returns the error of a client that may not delete a record.
+func (s *Store) mayDelete(ctx context.Context, call Call, record driver.Record) error {
+	if !call.Client {
+		return nil
+	}
+	return s.allow(ctx, call, policy.Delete, record.Body, nil)
 }
 
 // withoutBinaries returns the input without the properties that hold records of
@@ -107,10 +144,8 @@ func merge(stored, input object.Object, patch bool) (object.Object, error) {
 func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64) error {
 	call := CallOf(ctx)
 	_, err := s.rewrite(ctx, uuid, func(record driver.Record) (*write, error) {
-		if call.Client {
-			if err := s.allow(ctx, call, policy.Delete, record.Body, nil); err != nil {
-				return nil, err
-			}
+		if err := s.mayDelete(ctx, call, record); err != nil {
+			return nil, err
 		}
 		if err := isAt(record, ifRevision); err != nil {
 			return nil, err

@@ -16,7 +16,7 @@ var uncheckedWriters = []string{
 	"belfry/pkg/backup",      // records of a backup
 	"belfry/pkg/mapping",     // arrays
 	"belfry/pkg/migrate",     // records of another backend
-	"belfry/pkg/natsapi",     // the store of idempotency keys
+	"belfry/pkg/idempotent",  // the store of idempotency keys
 }
 
 func TestOnlyWorkersWriteWithoutChecks(t *testing.T) {

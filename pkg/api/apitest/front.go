@@ -20,6 +20,7 @@ import (
 	"belfry/pkg/api/objects"
 	"belfry/pkg/auth"
 	"belfry/pkg/event"
+	"belfry/pkg/idempotent"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/filestore"
@@ -31,12 +32,13 @@ import (
 type Front struct {
 	*testing.T
 	*httptest.Server
-	API    *api.Server
-	Books  *store.Store
-	Auth   *auth.Service // nil without login
-	Faults *Faults
-	Logs   *Log
-	Events *Events
+	API      *api.Server
+	Books    *store.Store
+	Requests *store.Store  // keys of requests
+	Auth     *auth.Service // nil without login
+	Faults   *Faults
+	Logs     *Log
+	Events   *Events
 }
 
 // Start starts a Front. change may have functions that set its options
@@ -51,6 +53,7 @@ func Start(t *testing.T, change ...any) *Front {
 		Objects: f.stores(backend),
 		Logger:  slog.New(slog.NewJSONHandler(f.Logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
+	o.Keyed = idempotent.New(idempotent.Options{Requests: f.Requests})
 	for _, c := range change {
 		if c, ok := c.(func(*api.Options)); ok {
 			c(&o)
@@ -84,6 +87,8 @@ func (f *Front) stores(backend driver.Backend) []objects.Options {
 	})
 	f.Must(err)
 	store.NewSet([]*store.Store{authors, f.Books}, nil)
+	f.Requests, err = store.Open(f.Context(), backend, idempotent.RequestsOptions("Requests"))
+	f.Must(err)
 	return []objects.Options{{Store: authors, URL: "/authors"}, {Store: f.Books, URL: "/books", List: true}}
 }
 

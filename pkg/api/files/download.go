@@ -63,11 +63,11 @@ func (h *handler) find(x *kit.Exchange) (context.Context, binary.Record, error) 
 // changed evaluates the preconditions: it reports whether the client's cached
 // contents do not include this one.
 func changed(x *kit.Exchange, hash string) (bool, error) {
-	match, err := x.IfMatch()
+	match, err := kit.IfMatch(x.Request.Header)
 	if err != nil {
 		return false, err
 	}
-	noneMatch, err := x.IfNoneMatch()
+	noneMatch, err := kit.IfNoneMatch(x.Request.Header)
 	if err != nil {
 		return false, err
 	}

@@ -26,6 +26,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/textproto"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,7 @@ import (
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
+	"belfry/pkg/natsapi/wire"
 )
 
 // Restrict names the operations of a binary service that have no route.
@@ -142,7 +144,10 @@ func ifMatch(x *kit.Exchange) (kit.Tags, error) {
 	if len(x.Request.Header["If-None-Match"]) > 0 {
 		return kit.Tags{}, errs.New(errs.Invalid, `If-None-Match is not supported here: upload to "add" to replace nothing`)
 	}
-	return x.IfMatch()
+	if len(x.Request.Header[textproto.CanonicalMIMEHeaderKey(wire.HeaderKey)]) > 0 {
+		return kit.Tags{}, errs.New(errs.Invalid, "%s is not supported for files: to repeat an upload safely, name its place by a number, not by \"add\"", wire.HeaderKey)
+	}
+	return kit.IfMatch(x.Request.Header)
 }
 
 // place parses the path of a binary.

@@ -87,6 +87,24 @@ func (c *Calls) Renew(ctx context.Context, x *Exchange) (context.Context, error)
 	return store.WithCall(ctx, call), nil
 }
 
+// Allow returns Denied when the request has an API key whose rule does not allow a request of a method and a path, for
+// operations that a request has besides itself.
+func (c *Calls) Allow(x *Exchange, method, path string) error {
+	session, err := c.Session(x)
+	if err != nil || session == nil {
+		return err
+	}
+	return RequireAllowed(x, session.Key, method, path)
+}
+
+// RequireAllowed returns Denied unless the rule of an API key allows a request.
+func RequireAllowed(x *Exchange, key *auth.Key, method, path string) error {
+	if key.Allows(x.Context(), method, path) {
+		return nil
+	}
+	return errs.New(errs.Denied, "the rule of the API key %q does not allow %s of this path", key.Name, method)
+}
+
 // Anonymous has a request count as one without a session from now on.
 func (c *Calls) Anonymous(x *Exchange) { x.session, x.authenticated = nil, true }
 
@@ -137,6 +155,9 @@ func (c *Calls) Write(x *Exchange, act func(context.Context) error) (ctx context
 	collecting, causes := store.WithCauses(ctx)
 	if err := act(collecting); err != nil {
 		return ctx, false, err
+	}
+	if x.replayed {
+		return ctx, false, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,10 +36,10 @@ const (
 	viewSize  = viewBytes * 4 / 3
 )
 
-// etag returns the entity tag of an object as a client receives it: the revision. Where
+// ETag returns the entity tag of an object as a client receives it: the revision. Where
 // another client may receive something else, a hyphen and a hash of what this one receives
 // follow: tags are equal only if the bodies are.
-func etag(o store.Stored) string {
+func ETag(o store.Stored) string {
 	var buf [1 + 20 + 1 + viewSize + 1]byte
 	tag := strconv.AppendUint(append(buf[:0], '"'), o.Revision, 10)
 	if o.ByCaller {
@@ -47,7 +49,7 @@ func etag(o store.Stored) string {
 	return string(append(tag, '"'))
 }
 
-// revisionOf returns the revision of an entity tag of etag, given without its quotes, of
+// revisionOf returns the revision of an entity tag of ETag, given without its quotes, of
 // whatever view; false for any other tag.
 func revisionOf(tag string) (uint64, bool) {
 	digits, view, isView := strings.Cut(tag, "-")
@@ -58,14 +60,18 @@ func revisionOf(tag string) (uint64, bool) {
 	return revision, true
 }
 
-// IfMatch parses the header If-Match.
-func (x *Exchange) IfMatch() (Tags, error) {
-	return parseTags("If-Match", x.Request.Header["If-Match"])
-}
+// IfMatch parses the header If-Match of a request.
+func IfMatch(h http.Header) (Tags, error) { return parseTags("If-Match", h["If-Match"]) }
 
-// IfNoneMatch parses the header If-None-Match.
-func (x *Exchange) IfNoneMatch() (Tags, error) {
-	return parseTags("If-None-Match", x.Request.Header["If-None-Match"])
+// IfNoneMatch parses the header If-None-Match of a request.
+func IfNoneMatch(h http.Header) (Tags, error) { return parseTags("If-None-Match", h["If-None-Match"]) }
+
+// String returns the condition that If-Match is, in one form for each, for comparisons.
+func (t Tags) String() string {
+	if !t.Given {
+		return ""
+	}
+	return fmt.Sprint(t.any, t.revisions())
 }
 
 // parseTags parses the lines of a header that holds entity tags (RFC 9110,
@@ -146,7 +152,7 @@ func (t Tags) MatchObject(o store.Stored) bool {
 }
 
 // MatchView is MatchWeak of an object as a client would receive it: If-None-Match asks whether the client has that.
-func (t Tags) MatchView(o store.Stored) bool { return t.MatchWeak(strings.Trim(etag(o), `"`)) }
+func (t Tags) MatchView(o store.Stored) bool { return t.MatchWeak(strings.Trim(ETag(o), `"`)) }
 
 func (t Tags) compare(current string, weak bool) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
@@ -190,8 +196,8 @@ func (t Tags) Attempt(write func(ifRevision uint64) error) error {
 
 // OnlyIfAbsent reports whether a write has If-None-Match: *. A list of entity tags
 // is Invalid, since a precondition must not be ignored.
-func (x *Exchange) OnlyIfAbsent() (bool, error) {
-	lines := x.Request.Header["If-None-Match"]
+func OnlyIfAbsent(h http.Header) (bool, error) {
+	lines := h["If-None-Match"]
 	if len(lines) == 0 {
 		return false, nil
 	}

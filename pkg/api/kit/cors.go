@@ -19,7 +19,7 @@ func newCORS(trust func(origin string) bool) *cors.Cors {
 		},
 		AllowedHeaders: []string{"*"}, // echoes the requested ones
 		ExposedHeaders: []string{
-			"Accept-Ranges", "Content-Disposition", "Content-Range", "ETag", "Link", "Location", "Preference-Applied",
+			"Accept-Ranges", "Content-Disposition", "Content-Range", "ETag", Replayed, "Link", "Location", "Preference-Applied",
 			"RateLimit", "RateLimit-Policy", "Repr-Digest", "Retry-After", "WWW-Authenticate", "X-Request-Id",
 		},
 		MaxAge: preflightAge,

@@ -43,6 +43,7 @@ type Exchange struct {
 
 	session       *auth.Session
 	authenticated bool // session is known
+	replayed      bool // the reply is that of an earlier request
 	rules         *policy.Budget
 	began         time.Time
 	metered       [2]*ratelimit.Bucket // of bytes: of the address and of the user; nil: none
@@ -115,13 +116,20 @@ func (x *Exchange) Send(status int, contentType string, body []byte) {
 
 // SendObject replies with an object and its entity tag.
 func (x *Exchange) SendObject(status int, stored store.Stored) {
-	x.SetHeader("Etag", etag(stored))
+	x.SetHeader("Etag", ETag(stored))
 	x.Send(status, JSON, stored.Body)
 }
 
+// Replayed is the header of a reply that is that of an earlier request with the same Idempotency-Key.
+const Replayed = "Idempotency-Replayed"
+
+// MarkReplayed marks the reply as that of an earlier request. The consequences of a write that this request did
+// not make can't be waited for.
+func (x *Exchange) MarkReplayed() { x.replayed = true }
+
 // SendNotModified replies to a request whose If-None-Match has the object.
 func (x *Exchange) SendNotModified(stored store.Stored) {
-	x.SetHeader("Etag", etag(stored))
+	x.SetHeader("Etag", ETag(stored))
 	x.WriteHeader(http.StatusNotModified)
 }
 

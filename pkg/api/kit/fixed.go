@@ -12,7 +12,7 @@ func Fixed(contentType string, content []byte) Handler {
 	sum := sha256.Sum256(content)
 	tag := hex.EncodeToString(sum[:16])
 	return func(x *Exchange) error {
-		match, err := x.IfNoneMatch()
+		match, err := IfNoneMatch(x.Request.Header)
 		if err != nil {
 			return err
 		}

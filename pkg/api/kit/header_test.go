@@ -84,11 +84,11 @@ func FuzzParseTags(f *testing.F) {
 		}
 		for _, byCaller := range []bool{false, true} {
 			o := store.Stored{Revision: max(revision, 1), Body: []byte(line), ByCaller: byCaller}
-			if own, err := parseTags("If-Match", []string{etag(o)}); err != nil || !own.MatchObject(o) || !own.MatchView(o) {
-				t.Errorf("%q is no tag of its object: %v", etag(o), err)
+			if own, err := parseTags("If-Match", []string{ETag(o)}); err != nil || !own.MatchObject(o) || !own.MatchView(o) {
+				t.Errorf("%q is no tag of its object: %v", ETag(o), err)
 			}
-			if parsed.MatchView(o) && !parsed.any && !strings.Contains(line, etag(o)) {
-				t.Errorf("%q matches %s", line, etag(o))
+			if parsed.MatchView(o) && !parsed.any && !strings.Contains(line, ETag(o)) {
+				t.Errorf("%q matches %s", line, ETag(o))
 			}
 		}
 		for _, r := range parsed.revisions() {

@@ -122,6 +122,17 @@ func (c *Calls) Limit(a Act, h Handler) Handler {
 	}
 }
 
+// Admit counts what a request does beside the act of its route, such as an operation of a batch.
+func (c *Calls) Admit(x *Exchange, a Act) error {
+	if c.o.Limits == nil {
+		return nil
+	}
+	// The headers are lists of limits, each of which is shown once: as it is now.
+	x.Header().Del("Ratelimit")
+	x.Header().Del("Ratelimit-Policy")
+	return c.o.Limits.admit(c, x, a)
+}
+
 func (l *Limits) admit(c *Calls, x *Exchange, a Act) error {
 	if !l.loopback && isLoopback(x.Address) {
 		return nil

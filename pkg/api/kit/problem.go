@@ -89,10 +89,7 @@ func ofRouter(x *Exchange, status int) Problem {
 		p.Detail = "nothing is exposed at this path"
 		return p
 	case http.StatusMethodNotAllowed:
-		return Problem{
-			Type: "method-not-allowed", Title: "Method not allowed", Status: status,
-			Detail: "this path takes " + x.Header().Get(echo.HeaderAllow),
-		}
+		return NotAllowed{Methods: x.Header().Get(echo.HeaderAllow)}.Problem()
 	default:
 		return Problem{Type: "refused", Title: http.StatusText(status), Status: status}
 	}
@@ -106,14 +103,41 @@ func (x *Exchange) fail(err error) {
 		x.aborted = true
 		return
 	}
-	p := problemOf(x, err)
-	p.Type, p.Instance = problem.TypePrefix+p.Type, x.ID
-	switch p.Status {
-	case http.StatusUnauthorized:
-		x.SetHeader("Www-Authenticate", "Bearer")
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	status, document := x.Problem(err)
+	if HasRetryAfter(status) {
 		x.SetHeader("Retry-After", problem.RetryAfter(err))
 	}
+	x.SendProblem(status, document)
+}
+
+// Problem returns the status and the problem document that an error is replied with.
+func (x *Exchange) Problem(err error) (status int, document []byte) {
+	p := problemOf(x, err)
+	p.Type, p.Instance = problem.TypePrefix+p.Type, x.ID
+	return p.Status, problem.Encode(p)
+}
+
+// HasRetryAfter reports whether problems of a status have the header Retry-After.
+func HasRetryAfter(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// SendProblem replies with a problem document.
+func (x *Exchange) SendProblem(status int, document []byte) {
+	if status == http.StatusUnauthorized {
+		x.SetHeader("Www-Authenticate", "Bearer")
+	}
 	x.SetHeader("Cache-Control", NoStore)
-	x.Send(p.Status, problemType, problem.Encode(p))
+	x.Send(status, problemType, document)
+}
+
+// NotAllowed is the error of a method that a path does not have.
+type NotAllowed struct{ Methods string } // those that it has
+
+// Error implements error.
+func (n NotAllowed) Error() string { return "this path takes " + n.Methods }
+
+// Problem is the problem document that the error is replied with.
+func (n NotAllowed) Problem() Problem {
+	return Problem{Type: "method-not-allowed", Title: "Method not allowed", Status: http.StatusMethodNotAllowed, Detail: n.Error()}
 }

@@ -41,8 +41,9 @@ func (s *Sessions) Authenticate(x *kit.Exchange) (*auth.Session, error) {
 		return nil, errs.New(errs.Unauthenticated, "the token in Authorization is not valid, or has expired: log in again")
 	case session == nil || session.Key != nil && !ok:
 		return nil, nil // an API key is no cookie: browsers would send it for pages of others
-	case !session.Key.Allows(x.Context(), x.Request.Method, x.Request.URL.Path):
-		return nil, errs.New(errs.Denied, "the rule of the API key %q does not allow %s of this path", session.Key.Name, x.Request.Method)
+	}
+	if err := kit.RequireAllowed(x, session.Key, x.Request.Method, x.Request.URL.Path); err != nil {
+		return nil, err
 	}
 	return session, nil
 }

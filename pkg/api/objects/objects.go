@@ -7,18 +7,18 @@
 //	  kit.Calls.Limit   limits of the address and of the user
 //	  resource.create   preconditions and the object of the body
 //	  kit.Calls.Write   authenticates the client; honors Prefer: wait
+//	  resource.execute  once for an Idempotency-Key
 //	  store.Store.Save  policy, schema, limits; writes the record with its event
-//	  kit.Exchange      201 with Location, ETag and the object
+//	  outcome           201 with Location, ETag and the object
 package objects
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
 	"belfry/pkg/api/kit"
-	"belfry/pkg/errs"
+	"belfry/pkg/idempotent"
 	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 )
@@ -36,19 +36,46 @@ type Options struct {
 	List     bool // GET on the collection
 }
 
-// resource is a store exposed at a path.
-type resource struct {
-	store *store.Store
-	calls *kit.Calls
-	pages *pagememory.Budget // of lists
-	sizes pagememory.Sizes
-	url   string // without a trailing slash
-	noGet bool   // GET of an object has no route
+// Shared is what all resources use.
+type Shared struct {
+	Calls *kit.Calls
+	Pages *pagememory.Budget   // the memory of all lists and batches
+	Keyed *idempotent.Executor // nil: requests have no Idempotency-Key
 }
 
-// Mount adds the routes of a store; pages is the memory of all lists.
-func Mount(r *kit.Router, calls *kit.Calls, pages *pagememory.Budget, o Options) {
-	res := &resource{store: o.Store, calls: calls, pages: pages, url: strings.TrimRight(o.URL, "/"), noGet: o.Restrict.Get}
+// resource is a store exposed at a path.
+type resource struct {
+	store    *store.Store
+	calls    *kit.Calls
+	pages    *pagememory.Budget // of lists
+	keyed    *idempotent.Executor
+	sizes    pagememory.Sizes
+	url      string // without a trailing slash
+	restrict Restrict
+}
+
+func newResource(shared Shared, o Options) *resource {
+	return &resource{
+		store: o.Store, calls: shared.Calls, pages: shared.Pages, keyed: shared.Keyed, url: strings.TrimRight(o.URL, "/"), restrict: o.Restrict,
+	}
+}
+
+// Mount adds the routes of stores, and of batches of operations on them.
+func Mount(r *kit.Router, shared Shared, stores []Options) {
+	var all []*resource
+	for _, o := range stores {
+		res := newResource(shared, o)
+		res.mount(r, o)
+		all = append(all, res)
+	}
+	if len(all) > 0 {
+		mountBatch(r, shared, all)
+	}
+}
+
+// mount adds the routes of a store.
+func (res *resource) mount(r *kit.Router, o Options) {
+	calls := res.calls
 	one := res.url + "/:" + kit.UUIDParam
 	if !o.Restrict.Create {
 		r.Handle(http.MethodPost, res.url, calls.Limit(kit.Write, res.create))
@@ -70,30 +97,14 @@ func Mount(r *kit.Router, calls *kit.Calls, pages *pagememory.Budget, o Options)
 
 // create is POST on the collection.
 func (r *resource) create(x *kit.Exchange) error {
-	if len(x.Request.Header["If-Match"]) > 0 {
-		return errs.New(errs.Invalid, "If-Match is not supported on POST, which creates an object: change an existing one with PUT or PATCH")
-	}
-	absent, err := x.OnlyIfAbsent()
+	q, err := newRequest(http.MethodPost, "", x.Request.Header)
 	if err != nil {
 		return err
 	}
-	o, err := x.ReadObject(kit.JSON)
-	if err != nil {
+	if q.body, err = x.ReadObject(kit.JSON); err != nil {
 		return err
 	}
-	stored, err := r.write(x, func(ctx context.Context) (store.Stored, error) {
-		return r.store.Save(ctx, o, "")
-	})
-	if absent && errors.Is(err, errs.Exists) {
-		return errs.Wrap(err, errs.Mismatch, "If-None-Match: * does not hold, since the uuid is taken")
-	}
-	if err != nil {
-		return err
-	}
-	x.SetHeader("Location", r.url+"/"+stored.UUID)
-	x.SetHeader("Cache-Control", kit.NoStore)
-	x.SendObject(http.StatusCreated, stored)
-	return nil
+	return r.write(x, q)
 }
 
 // get is GET and HEAD on an object.
@@ -102,11 +113,7 @@ func (r *resource) get(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	match, err := x.IfMatch()
-	if err != nil {
-		return err
-	}
-	noneMatch, err := x.IfNoneMatch()
+	q, err := newRequest(http.MethodGet, uuid, x.Request.Header)
 	if err != nil {
 		return err
 	}
@@ -114,60 +121,38 @@ func (r *resource) get(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	stored, err := r.store.Get(ctx, uuid)
+	o, err := r.read(ctx, q)
 	if err != nil {
 		return err
 	}
-	if match.Given && !match.MatchObject(stored) {
-		return errs.New(errs.Mismatch, "the object is at none of the revisions in If-Match")
-	}
-	x.SetHeader("Cache-Control", kit.Revalidate)
-	if noneMatch.Given && noneMatch.MatchView(stored) {
-		x.SendNotModified(stored)
-		return nil
-	}
-	x.SendObject(http.StatusOK, stored)
+	o.send(x)
 	return nil
 }
 
 // replace is PUT on an object: each field given replaces the stored one.
 func (r *resource) replace(x *kit.Exchange) error {
-	return r.update(x, store.UpdateOptions{}, kit.JSON)
+	return r.update(x, http.MethodPut, kit.JSON)
 }
 
 // patch is PATCH on an object: an RFC 7396 merge patch.
 func (r *resource) patch(x *kit.Exchange) error {
 	x.SetHeader("Accept-Patch", kit.MergePatch+", "+kit.JSON)
-	return r.update(x, store.UpdateOptions{Patch: true}, kit.MergePatch, kit.JSON)
+	return r.update(x, http.MethodPatch, kit.MergePatch, kit.JSON)
 }
 
-func (r *resource) update(x *kit.Exchange, opts store.UpdateOptions, types ...string) error {
-	var err error
-	if opts.UUID, err = x.UUID(); err != nil {
-		return err
-	}
-	match, err := r.preconditions(x, opts.UUID)
+func (r *resource) update(x *kit.Exchange, method string, types ...string) error {
+	uuid, err := x.UUID()
 	if err != nil {
 		return err
 	}
-	o, err := x.ReadObject(types...)
+	q, err := newRequest(method, uuid, x.Request.Header)
 	if err != nil {
 		return err
 	}
-	stored, err := r.write(x, func(ctx context.Context) (stored store.Stored, err error) {
-		err = match.Attempt(func(ifRevision uint64) error {
-			opts.If = ifRevision
-			stored, err = r.store.Update(ctx, o, opts)
-			return err
-		})
-		return stored, err
-	})
-	if err != nil {
+	if q.body, err = x.ReadObject(types...); err != nil {
 		return err
 	}
-	x.SetHeader("Cache-Control", kit.NoStore)
-	x.SendObject(http.StatusOK, stored)
-	return nil
+	return r.write(x, q)
 }
 
 // delete is DELETE on an object.
@@ -176,61 +161,29 @@ func (r *resource) delete(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	match, err := r.preconditions(x, uuid)
+	q, err := newRequest(http.MethodDelete, uuid, x.Request.Header)
 	if err != nil {
 		return err
 	}
-	_, _, err = r.calls.Write(x, func(ctx context.Context) error {
-		return match.Attempt(func(ifRevision uint64) error { return r.store.Delete(ctx, uuid, ifRevision) })
-	})
-	if err != nil {
-		return err
-	}
-	return x.SendStatus(http.StatusNoContent)
+	return r.write(x, q)
 }
 
-// preconditions reads those of a write to an object. If-None-Match: * fails if the
-// object exists, as it has to for an update or a delete.
-func (r *resource) preconditions(x *kit.Exchange, uuid string) (kit.Tags, error) {
-	match, err := x.IfMatch()
-	if err != nil {
-		return kit.Tags{}, err
-	}
-	absent, err := x.OnlyIfAbsent()
-	if err != nil || !absent {
-		return match, err
-	}
-	exists, err := r.store.Exists(x.Request.Context(), uuid)
-	if err == nil && exists {
-		err = errs.New(errs.Mismatch, "If-None-Match: * does not hold, since the object exists")
-	}
-	return match, err
-}
-
-// write makes a write and returns the object for the reply: as it was written or,
-// after waiting for the consequences, as it is then. The store decides what of it
-// the client may see.
-func (r *resource) write(x *kit.Exchange, act func(context.Context) (store.Stored, error)) (stored store.Stored, err error) {
-	ctx, applied, err := r.calls.Write(x, func(ctx context.Context) error {
-		stored, err = act(r.withoutGet(ctx))
+// write makes a write and replies with its outcome: as it was written or, after
+// waiting for the consequences, as it is then.
+func (r *resource) write(x *kit.Exchange, q *request) error {
+	var o outcome
+	ctx, applied, err := r.calls.Write(x, func(ctx context.Context) (err error) {
+		if o, err = r.execute(ctx, x, q); o.replayed {
+			x.MarkReplayed()
+		}
 		return err
 	})
-	if err != nil || !applied || r.noGet {
-		return stored, err
+	if err != nil {
+		return err
 	}
-	if current, err := r.store.Reread(ctx, stored.UUID); err == nil {
-		return current, nil
+	if applied {
+		o = r.reread(ctx, o)
 	}
-	// Deleted meanwhile, or not readable by this client any more.
-	return stored, nil
-}
-
-// withoutGet says in the call that nobody may get objects here, if so.
-func (r *resource) withoutGet(ctx context.Context) context.Context {
-	if !r.noGet {
-		return ctx
-	}
-	call := store.CallOf(ctx)
-	call.NoGet = true
-	return store.WithCall(ctx, call)
+	o.send(x)
+	return nil
 }

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"belfry/pkg/apidoc/model"
+	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/ordered"
 )
 
@@ -50,6 +51,8 @@ func (d *document) schemas() *ordered.Object {
 			"status", ordered.Of("const", "ok"),
 			"degraded", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "What does not work, of `/readyz`: for operators."),
 		)))
+	all.Set("Batch", d.batchRequest())
+	all.Set("BatchResults", batchResults())
 	all.Set("Problem", problem())
 	all.Set("ProblemField", problemField())
 	return all
@@ -127,6 +130,9 @@ func allParameters() *ordered.Object {
 		"IfNoneMatch", header("If-None-Match", "Reply only if it is at none of these; else 304. `*` is any.", `"`+model.ExampleRevision+`"`),
 		"IfAbsent", ordered.Of("name", "If-None-Match", "in", "header",
 			"description", "`*`: only where there is nothing yet, else 412. Tags are refused.", "schema", ordered.Of("type", "string", "const", "*")),
+		"IdempotencyKey", ordered.Of("name", wire.HeaderKey, "in", "header",
+			"description", "Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.",
+			"schema", ordered.Of("type", "string", "minLength", 1, "maxLength", wire.MaxKey, "pattern", "^[ -~]+$"), "example", "form-17"),
 		"Prefer", header("Prefer", "`wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.", "wait=5"),
 		"PreferSession", header("Prefer", "`return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.", "return=representation"),
 	)
@@ -150,6 +156,7 @@ func allHeaders() *ordered.Object {
 		"Cache-Control", header("Whether the reply may be kept.", ""),
 		"Location", header("Where it is.", ""),
 		"Preference-Applied", optional("`wait`: all that the write caused has been applied. `return=representation`: the reply has what the request led to."),
+		"Idempotency-Replayed", ordered.Of("description", "The reply is that of an earlier request with the same Idempotency-Key.", "schema", ordered.Of("type", "string", "const", "true")),
 		"Link", optional(`The next page, with rel="next".`),
 		"Accept-Patch", header("What PATCH takes.", ""),
 		"Accept-Encoding", optional("What encodings of a body are taken."),

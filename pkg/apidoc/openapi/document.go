@@ -22,6 +22,7 @@ func Document(k *model.Contract) ([]byte, error) {
 			d.store(s)
 		}
 	}
+	d.batch()
 	d.login()
 	for _, f := range k.Files {
 		d.files(f)

@@ -96,9 +96,9 @@ func (d *document) create(s *model.Store) {
 		method: "post", path: s.Expose.URL, tag: s.Name, id: "create" + s.ID, summary: "Create an object",
 		description: "A uuid that is taken is 409; with `If-None-Match: *`, 412.",
 		security:    secured(s, "create"),
-		parameters:  parameters("IfAbsent", "Prefer"),
+		parameters:  parameters("IfAbsent", "IdempotencyKey", "Prefer"),
 		body:        body(asJSON(model.Ref(s.InputName()))),
-		replies:     ordered.Of("201", written(s, "create", "The object as it was stored.", "Location", "Preference-Applied")),
+		replies:     ordered.Of("201", written(s, "create", "The object as it was stored.", "Location", "Preference-Applied", "Idempotency-Replayed")),
 		problems:    append(interceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 429, 500, 503),
 	})
 }
@@ -152,12 +152,12 @@ func (d *document) read(s *model.Store, path string) {
 }
 
 func (d *document) update(s *model.Store, path string, o operation) {
-	headers := []string{"Preference-Applied"}
+	headers := []string{"Preference-Applied", "Idempotency-Replayed"}
 	if o.method == "patch" {
 		headers = append(headers, "Accept-Patch")
 	}
 	o.path, o.tag, o.security = path, s.Name, secured(s, "update")
-	o.parameters = parameters("UUID", "IfMatch", "IfAbsent", "Prefer")
+	o.parameters = parameters("UUID", "IfMatch", "IfAbsent", "IdempotencyKey", "Prefer")
 	o.replies = ordered.Of("200", written(s, "update", "The object as it is now.", headers...))
 	o.problems = append(interceptorProblems(s, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 429, 500, 503)
 	d.add(o)
@@ -167,8 +167,8 @@ func (d *document) delete(s *model.Store, path string) {
 	d.add(operation{
 		method: "delete", path: path, tag: s.Name, id: "delete" + s.ID, summary: "Delete an object",
 		security:   secured(s, "delete"),
-		parameters: parameters("UUID", "IfMatch", "IfAbsent", "Prefer"),
-		replies:    ordered.Of("204", reply("It was deleted.", nil, "Preference-Applied")),
+		parameters: parameters("UUID", "IfMatch", "IfAbsent", "IdempotencyKey", "Prefer"),
+		replies:    ordered.Of("204", reply("It was deleted.", nil, "Preference-Applied", "Idempotency-Replayed")),
 		problems:   append(interceptorProblems(s, "delete"), 400, 401, 403, 404, 409, 412, 429, 500, 503),
 	})
 }

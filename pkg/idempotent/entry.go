@@ -1,4 +1,4 @@
-package natsapi
+package idempotent
 
 import (
 	"context"
@@ -37,10 +37,17 @@ type entry struct {
 	revision    uint64   // for Save and Delete: that of the write's record
 	earlier     []uint64 // revisions of earlier attempts
 	incarnation string   // of the object to update or delete
-	owner       string   // the server that claimed it last
+	owner       string   // the executor that claimed it last
 	claimedAt   time.Time
 	expires     time.Time
-	reply       *reply // nil: pending
+	reply       *Reply // nil: pending
+}
+
+// replay returns the stored reply.
+func (e *entry) replay() Reply {
+	o := *e.reply
+	o.Replayed = true
+	return o
 }
 
 func (e *entry) fields() object.Object {
@@ -54,33 +61,36 @@ func (e *entry) fields() object.Object {
 	o.Set("noted", object.FormatTime(e.claimedAt))
 	o.Set(expires, object.FormatTime(e.expires))
 	if e.reply != nil {
-		o.Set("status", e.reply.status)
-		o.Set("text", e.reply.text)
-		o["body"] = json.RawMessage(e.reply.body)
+		o.Set("status", e.reply.Status)
+		o.Set("text", e.reply.Text)
+		if e.reply.Tag != "" {
+			o.Set("tag", e.reply.Tag)
+		}
+		o["body"] = json.RawMessage(e.reply.Body)
 	}
 	return o
 }
 
 func decodeEntry(s store.Stored) (*entry, error) {
 	var f struct {
-		Print, Object, Revision, Life, Owner, Noted, Expires, Text string
+		Print, Object, Revision, Life, Owner, Noted, Expires, Text, Tag string
 
 		Earlier []uint64
 		Status  int
 		Body    json.RawMessage
 	}
 	if err := json.Unmarshal(s.Body, &f); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "natsapi: the entry of key %s can't be decoded", s.UUID)
+		return nil, errs.Wrap(err, errs.Internal, "idempotent: the entry of key %s can't be decoded", s.UUID)
 	}
 	e := &entry{stored: s, fingerprint: f.Print, uuid: f.Object, earlier: f.Earlier, incarnation: f.Life, owner: f.Owner}
 	var err error
 	if e.revision, err = strconv.ParseUint(f.Revision, 10, 64); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "natsapi: the entry of key %s has no valid revision", s.UUID)
+		return nil, errs.Wrap(err, errs.Internal, "idempotent: the entry of key %s has no valid revision", s.UUID)
 	}
 	e.claimedAt, _ = time.Parse(object.TimeFormat, f.Noted)
 	e.expires, _ = time.Parse(object.TimeFormat, f.Expires)
 	if f.Body != nil {
-		e.reply = &reply{status: f.Status, text: f.Text, body: f.Body}
+		e.reply = &Reply{UUID: f.Object, Status: f.Status, Text: f.Text, Tag: f.Tag, Body: f.Body}
 	}
 	return e, nil
 }
@@ -90,17 +100,17 @@ func decodeEntry(s store.Stored) (*entry, error) {
 const deleteParallel = 16
 
 // DeleteExpired deletes expired keys, at most limit of them, and returns how many.
-func (s *Server) DeleteExpired(ctx context.Context, limit int) (removed int, err error) {
-	o := store.ListOptions{Filter: expires + ` < "` + object.FormatTime(s.opts.Now()) + `"`, Limit: min(limit, store.MaxPage)}
+func (x *Executor) DeleteExpired(ctx context.Context, limit int) (removed int, err error) {
+	o := store.ListOptions{Filter: expires + ` < "` + object.FormatTime(x.opts.Now()) + `"`, Limit: min(limit, store.MaxPage)}
 	for removed < limit {
-		list, err := s.opts.Requests.List(ctx, o)
+		list, err := x.opts.Requests.List(ctx, o)
 		if err != nil {
-			return removed, errs.Wrap(err, errs.KindOf(err), "natsapi: deleting expired keys from %s", s.opts.Requests.Name())
+			return removed, errs.Wrap(err, errs.KindOf(err), "idempotent: deleting expired keys from %s", x.opts.Requests.Name())
 		}
 		var removing errgroup.Group
 		removing.SetLimit(deleteParallel)
 		for _, found := range list.Objects {
-			removing.Go(func() error { return s.deleteEntry(ctx, found) })
+			removing.Go(func() error { return x.deleteEntry(ctx, found) })
 		}
 		if err := removing.Wait(); err != nil {
 			return removed, err
@@ -115,8 +125,8 @@ func (s *Server) DeleteExpired(ctx context.Context, limit int) (removed int, err
 }
 
 // deleteEntry deletes a key if it is still as it was read.
-func (s *Server) deleteEntry(ctx context.Context, found store.Stored) error {
-	err := s.opts.Requests.Delete(ctx, found.UUID, found.Revision)
+func (x *Executor) deleteEntry(ctx context.Context, found store.Stored) error {
+	err := x.opts.Requests.Delete(ctx, found.UUID, found.Revision)
 	if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Mismatch) {
 		return nil
 	}

@@ -1,0 +1,238 @@
+package objects
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+	"belfry/pkg/pagememory"
+	"belfry/pkg/problem"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+)
+
+// BatchPath is the path of batches.
+const BatchPath = "/batch"
+
+// maxOperations is how many operations a batch can have.
+const maxOperations = 100
+
+// batches makes batches of operations on the stores that are exposed.
+type batches struct {
+	Shared
+	resources []*resource
+}
+
+func mountBatch(r *kit.Router, shared Shared, resources []*resource) {
+	b := &batches{shared, resources}
+	r.Handle(http.MethodPost, BatchPath, shared.Calls.Limit(kit.Write, b.post))
+}
+
+// operation is an operation of a batch.
+type operation struct {
+	resource *resource
+	request  *request
+	err      error // why it can't be executed, as its result
+}
+
+// result is what an operation led to.
+type result struct {
+	outcome
+	retryAfter string
+}
+
+// post is POST of a batch. Its operations are executed one after the other, each as if it had been
+// requested alone.
+func (b *batches) post(x *kit.Exchange) error {
+	if err := withoutConditions(x.Request.Header); err != nil {
+		return err
+	}
+	body, err := x.ReadObject(kit.JSON)
+	if err != nil {
+		return err
+	}
+	given, err := parseBatch(body)
+	if err != nil {
+		return err
+	}
+	operations := make([]operation, len(given))
+	for i, raw := range given {
+		operations[i] = b.parse(x, raw)
+	}
+	ctx, err := b.Calls.Client(x)
+	if err != nil {
+		return err
+	}
+	memory, err := b.Pages.Reserve(ctx, x.Address, b.expected(operations))
+	if err != nil {
+		return err
+	}
+	defer memory.Release()
+	results := make([]result, len(operations))
+	ctx, applied, err := b.Calls.Write(x, func(ctx context.Context) error {
+		room := memory.Page()
+		for i, o := range operations {
+			results[i] = b.execute(ctx, x, o, &room)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if applied {
+		reread(ctx, operations, results, memory)
+	}
+	reply := encodeResults(results)
+	memory.Resize(len(reply))
+	x.SetHeader("Cache-Control", kit.NoStore)
+	sendPage(x, reply)
+	return nil
+}
+
+// withoutConditions refuses headers that are of an operation: one that is ignored would not do what the client relies on.
+func withoutConditions(h http.Header) error {
+	for _, name := range []string{keyHeader, "If-Match", "If-None-Match"} {
+		if len(h[name]) > 0 {
+			return errs.New(errs.Invalid, "%s is not supported for a batch: name it in the headers of each operation", name)
+		}
+	}
+	return nil
+}
+
+// expected returns how many bytes the reply is likely to have.
+func (b *batches) expected(operations []operation) int {
+	bytes := 0
+	for _, o := range operations {
+		if o.err == nil {
+			bytes += o.resource.sizes.Expected(1, smallReply)
+		}
+	}
+	return bytes
+}
+
+// smallReply is what a reply is expected to take of a store whose objects nobody has listed yet.
+const smallReply = 4 << 10
+
+// execute executes an operation as if it had been requested alone. room is how many bytes the bodies of further
+// results can have.
+func (b *batches) execute(ctx context.Context, x *kit.Exchange, o operation, room *int) result {
+	out, err := b.try(ctx, x, o)
+	if err == nil && len(out.body) > *room {
+		out, err = out.shortened(o.request)
+	}
+	res := result{outcome: out}
+	if err != nil {
+		res.outcome = outcome{}
+		res.status, res.body = x.Problem(err)
+		if kit.HasRetryAfter(res.status) {
+			res.retryAfter = problem.RetryAfter(err)
+		}
+		return res
+	}
+	*room -= len(out.body)
+	return res
+}
+
+// try executes an operation. A panic fails this operation alone: the results of those before are to be sent.
+func (b *batches) try(ctx context.Context, x *kit.Exchange, o operation) (out outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errs.Panicked(p)
+		}
+	}()
+	if o.err != nil {
+		return outcome{}, o.err
+	}
+	if err := ctx.Err(); err != nil {
+		return outcome{}, err // the client has left
+	}
+	act := kit.Write
+	if o.request.method == http.MethodGet {
+		act = kit.Read
+	}
+	if err := b.Calls.Admit(x, act); err != nil {
+		return outcome{}, err
+	}
+	call := store.CallOf(ctx)
+	call.RuleBudget = policy.NewBudget()
+	ctx = store.WithCall(ctx, call)
+	if act == kit.Read {
+		return o.resource.read(ctx, o.request)
+	}
+	if out, err = o.resource.execute(ctx, x, o.request); out.replayed {
+		x.MarkReplayed()
+	}
+	return out, err
+}
+
+// shortened returns an outcome without its object, for which the reply has no room.
+func (o outcome) shortened(q *request) (outcome, error) {
+	switch {
+	case q.method == http.MethodGet:
+		return outcome{}, errs.New(errs.TooLarge, "the objects of this batch are too large for one reply: get this one alone")
+	case !o.failed():
+		o.body = uuidAlone(o.uuid)
+	}
+	return o, nil
+}
+
+// reread replaces the objects of writes by those after the work that the writes caused, as far as there is memory.
+func reread(ctx context.Context, operations []operation, results []result, memory *pagememory.Reservation) {
+	room := memory.Page()
+	for _, res := range results {
+		room -= len(res.body)
+	}
+	for i, o := range operations {
+		if o.err != nil || o.request.method == http.MethodGet {
+			continue
+		}
+		now := o.resource.reread(ctx, results[i].outcome)
+		if grown := len(now.body) - len(results[i].body); grown <= max(room, 0) {
+			room -= grown
+			results[i].outcome = now
+		}
+	}
+}
+
+// encodeResults returns the body of the reply.
+func encodeResults(results []result) []byte {
+	body := []byte(`{"results":[`)
+	for i, res := range results {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = strconv.AppendInt(append(body, `{"status":`...), int64(res.status), 10)
+		body = res.appendHeaders(body)
+		if res.body != nil {
+			body = append(append(body, `,"body":`...), res.body...)
+		}
+		body = append(body, '}')
+	}
+	return append(body, `]}`...)
+}
+
+func (r result) appendHeaders(body []byte) []byte {
+	replayed := ""
+	if r.replayed {
+		replayed = "true"
+	}
+	before := len(body)
+	for _, h := range [][2]string{{"ETag", r.tag}, {kit.Replayed, replayed}, {"Location", r.location}, {"Retry-After", r.retryAfter}} {
+		if h[1] == "" || r.failed() && h[0] == "Location" {
+			continue
+		}
+		if len(body) == before {
+			body = append(body, `,"headers":{`...)
+		} else {
+			body = append(body, ',')
+		}
+		body = object.AppendString(append(object.AppendString(body, h[0]), ':'), h[1])
+	}
+	if len(body) > before {
+		body = append(body, '}')
+	}
+	return body
+}

@@ -1,0 +1,272 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/textproto"
+
+	"belfry/pkg/api/kit"
+	"belfry/pkg/errs"
+	"belfry/pkg/idempotent"
+	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/store"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+)
+
+// request is one operation on an object, or on a collection for POST: of a request, or of a batch.
+type request struct {
+	method string
+	uuid   string // "" for POST
+	match  kit.Tags
+	none   kit.Tags // If-None-Match of GET
+	absent bool     // If-None-Match: * of a write
+	key    string   // Idempotency-Key, "" for none
+	body   object.Object
+}
+
+var keyHeader = textproto.CanonicalMIMEHeaderKey(wire.HeaderKey)
+
+// newRequest returns a request with what its headers say. The body is read later.
+func newRequest(method, uuid string, h http.Header) (q *request, err error) {
+	q = &request{method: method, uuid: uuid}
+	if method == http.MethodPost && len(h["If-Match"]) > 0 {
+		return nil, errs.New(errs.Invalid, "If-Match is not supported on POST, which creates an object: change an existing one with PUT or PATCH")
+	}
+	if q.match, err = kit.IfMatch(h); err != nil {
+		return nil, err
+	}
+	if method == http.MethodGet {
+		q.none, err = kit.IfNoneMatch(h)
+		return q, err
+	}
+	if q.absent, err = kit.OnlyIfAbsent(h); err != nil {
+		return nil, err
+	}
+	switch keys := h[keyHeader]; {
+	case len(keys) > 1:
+		return nil, errs.New(errs.Invalid, "the header %s occurs more than once", wire.HeaderKey)
+	case len(keys) == 1:
+		q.key = keys[0]
+		return q, wire.ValidateKey(q.key)
+	}
+	return q, nil
+}
+
+// outcome is what a request led to.
+type outcome struct {
+	status   int
+	uuid     string
+	location string
+	tag      string // ETag; "" for none
+	body     []byte // nil: none
+	cache    string // Cache-Control
+	replayed bool   // it is that of an earlier request with the same key
+}
+
+// failed reports whether the body is a problem document.
+func (o outcome) failed() bool { return o.status >= http.StatusBadRequest }
+
+// send replies with the outcome.
+func (o outcome) send(x *kit.Exchange) {
+	if o.replayed {
+		x.SetHeader(kit.Replayed, "true")
+	}
+	if o.failed() {
+		x.SendProblem(o.status, o.body)
+		return
+	}
+	x.SetHeader("Cache-Control", o.cache)
+	if o.location != "" {
+		x.SetHeader("Location", o.location)
+	}
+	if o.tag != "" {
+		x.SetHeader("Etag", o.tag)
+	}
+	if o.body == nil {
+		x.WriteHeader(o.status)
+		return
+	}
+	x.Send(o.status, kit.JSON, o.body)
+}
+
+// read gets an object.
+func (r *resource) read(ctx context.Context, q *request) (outcome, error) {
+	stored, err := r.store.Get(ctx, q.uuid)
+	if err != nil {
+		return outcome{}, err
+	}
+	if q.match.Given && !q.match.MatchObject(stored) {
+		return outcome{}, errs.New(errs.Mismatch, "the object is at none of the revisions in If-Match")
+	}
+	o := outcome{status: http.StatusOK, uuid: stored.UUID, tag: kit.ETag(stored), body: stored.Body, cache: kit.Revalidate}
+	if q.none.Given && q.none.MatchView(stored) {
+		o.status, o.body = http.StatusNotModified, nil
+	}
+	return o, nil
+}
+
+// execute makes a write: once for an Idempotency-Key. The store decides what of the object the client may see.
+func (r *resource) execute(ctx context.Context, x *kit.Exchange, q *request) (outcome, error) {
+	if q.absent && q.method != http.MethodPost {
+		// It fails if the object exists, as it has to for an update or a delete.
+		exists, err := r.store.Exists(x.Request.Context(), q.uuid)
+		if err != nil {
+			return outcome{}, err
+		}
+		if exists {
+			return outcome{}, errs.New(errs.Mismatch, "If-None-Match: * does not hold, since the object exists")
+		}
+	}
+	ctx = r.withoutGet(ctx)
+	if q.key != "" {
+		return r.executeOnce(ctx, x, q)
+	}
+	stored, err := r.act(ctx, q, q.uuid)
+	if err != nil {
+		return outcome{}, err
+	}
+	return r.written(q, stored), nil
+}
+
+// act makes a write of the object with a uuid; "" for POST, unless the uuid is chosen already.
+func (r *resource) act(ctx context.Context, q *request, uuid string) (stored store.Stored, err error) {
+	switch q.method {
+	case http.MethodPost:
+		stored, err = r.store.Save(ctx, q.body, uuid)
+		if q.absent && errors.Is(err, errs.Exists) {
+			err = errs.Wrap(err, errs.Mismatch, "If-None-Match: * does not hold, since the uuid is taken")
+		}
+	case http.MethodDelete:
+		stored.UUID = uuid
+		err = q.match.Attempt(func(ifRevision uint64) error { return r.store.Delete(ctx, uuid, ifRevision) })
+	default:
+		err = q.match.Attempt(func(ifRevision uint64) error {
+			stored, err = r.store.Update(ctx, q.body, store.UpdateOptions{UUID: uuid, If: ifRevision, Patch: q.method == http.MethodPatch})
+			return err
+		})
+	}
+	return stored, err
+}
+
+// written returns the outcome of a write. stored is what the client receives of the object.
+func (r *resource) written(q *request, stored store.Stored) outcome {
+	o := outcome{status: http.StatusOK, uuid: stored.UUID, cache: kit.NoStore}
+	switch q.method {
+	case http.MethodDelete:
+		o.status = http.StatusNoContent
+		return o
+	case http.MethodPost:
+		o.status, o.location = http.StatusCreated, r.url+"/"+stored.UUID
+	}
+	o.tag, o.body = kit.ETag(stored), stored.Body
+	return o
+}
+
+// reread returns the outcome of a write whose consequences are applied: with the object as it is then.
+func (r *resource) reread(ctx context.Context, o outcome) outcome {
+	if r.restrict.Get || o.body == nil || o.failed() {
+		return o
+	}
+	// Without an error: else it has been deleted meanwhile, or is not readable by this client any more.
+	if current, err := r.store.Reread(ctx, o.uuid); err == nil {
+		o.tag, o.body = kit.ETag(current), current.Body
+	}
+	return o
+}
+
+// withoutGet says in the call that nobody may get objects here, if so.
+func (r *resource) withoutGet(ctx context.Context) context.Context {
+	if !r.restrict.Get {
+		return ctx
+	}
+	call := store.CallOf(ctx)
+	call.NoGet = true
+	return store.WithCall(ctx, call)
+}
+
+// uuidAlone is the body of a reply that does not have the object.
+func uuidAlone(uuid string) []byte {
+	return object.Object{"uuid": object.AppendString(nil, uuid)}.Encode()
+}
+
+var ops = map[string]idempotent.Op{
+	http.MethodPost: idempotent.Save, http.MethodPut: idempotent.Update, http.MethodPatch: idempotent.Update, http.MethodDelete: idempotent.Delete,
+}
+
+// executeOnce makes a write with a key. The key is that of the user: those of others are other keys, and clients
+// that are not logged in count as one.
+func (r *resource) executeOnce(ctx context.Context, x *kit.Exchange, q *request) (outcome, error) {
+	if r.keyed == nil {
+		return outcome{}, errs.New(errs.Invalid, "%s is not supported here", wire.HeaderKey)
+	}
+	actor := ""
+	if call := store.CallOf(ctx); call.Actor != nil {
+		actor = *call.Actor
+	}
+	uuid := q.uuid
+	if q.method == http.MethodPost {
+		uuid, _ = q.body.Text("uuid") // Check reports one that is none
+	}
+	stored, err := r.keyed.Do(ctx, &idempotent.Request{
+		ID:          idempotent.KeyID(q.key, r.store.Name(), "http", actor),
+		Fingerprint: idempotent.Fingerprint(q.method, q.uuid, q.match.String(), fmt.Sprint(q.absent), string(q.body.Encode())),
+		Op:          ops[q.method], Store: r.store, UUID: uuid,
+		Check: func(ctx context.Context) error { return r.check(ctx, q) },
+		Perform: func(ctx context.Context, uuid string, i *store.Idempotency) (idempotent.Reply, error) {
+			call := store.CallOf(ctx)
+			call.Idempotency = i
+			stored, err := r.act(store.WithCall(ctx, call), q, uuid)
+			return r.toKeep(q, stored), err
+		},
+		Applied: func(ctx context.Context, status store.WriteStatus) idempotent.Reply {
+			if q.method == http.MethodDelete {
+				return r.toKeep(q, store.Stored{UUID: status.UUID})
+			}
+			return r.toKeep(q, r.store.Reply(ctx, status))
+		},
+		Failed: func(err error) idempotent.Reply {
+			status, document := x.Problem(err)
+			return idempotent.Reply{Status: status, Body: document}
+		},
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	o := r.written(q, store.Stored{UUID: stored.UUID})
+	o.status, o.tag, o.replayed = stored.Status, stored.Tag, stored.Replayed
+	if q.method != http.MethodDelete || o.failed() {
+		o.body = stored.Body
+	}
+	return o, nil
+}
+
+// toKeep returns the outcome of a write as it is stored with the key: without an object that is too large.
+func (r *resource) toKeep(q *request, written store.Stored) idempotent.Reply {
+	o := r.written(q, written)
+	switch {
+	case o.body == nil:
+		o.body = []byte("{}")
+	case len(o.body) > idempotent.MaxReply:
+		o.body = uuidAlone(o.uuid)
+	}
+	return idempotent.Reply{Status: o.status, Tag: o.tag, Body: o.body}
+}
+
+// check returns the error of a write that is refused for what it is: before its key is stored, or requests that
+// nobody is allowed would fill the store of requests.
+func (r *resource) check(ctx context.Context, q *request) error {
+	call := store.CallOf(ctx)
+	call.RuleBudget = policy.NewBudget()
+	ctx = store.WithCall(ctx, call)
+	switch q.method {
+	case http.MethodPost:
+		return r.store.Check(ctx, q.body, "")
+	case http.MethodDelete:
+		return r.store.CheckDelete(ctx, q.uuid)
+	default:
+		return r.store.CheckUpdate(ctx, q.body, store.UpdateOptions{UUID: q.uuid, Patch: q.method == http.MethodPatch})
+	}
+}
