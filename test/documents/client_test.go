@@ -63,7 +63,7 @@ func newClient(t *testing.T, server *server) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, media := range []string{"image/png", "application/octet-stream", "text/event-stream", "text/html", "application/x-anything"} {
+	for _, media := range []string{"application/x-ndjson", "image/png", "application/octet-stream", "text/event-stream", "text/html", "application/x-anything"} {
 		openapi3filter.RegisterBodyDecoder(media, openapi3filter.FileBodyDecoder)
 	}
 	return &client{t: t, server: server, doc: doc, router: router, met: map[string]map[int]bool{}}

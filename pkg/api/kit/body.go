@@ -17,6 +17,7 @@ const (
 	JSON       = "application/json"
 	MergePatch = "application/merge-patch+json"
 	HTMLForm   = "application/x-www-form-urlencoded"
+	NDJSON     = "application/x-ndjson"
 )
 
 // maxPooledBuffer is the largest buffer that is reused for another request.
@@ -25,7 +26,7 @@ const maxPooledBuffer = 64 << 10
 // ReadObject reads the body as an object. Its media type has to be one of
 // accepted; a body without one is read as JSON.
 func (x *Exchange) ReadObject(accepted ...string) (object.Object, error) {
-	if err := x.checkMedia(accepted); err != nil {
+	if err := x.CheckMedia(accepted...); err != nil {
 		return nil, err
 	}
 	buffers := &x.router.buffers
@@ -47,7 +48,7 @@ func (x *Exchange) ReadObject(accepted ...string) (object.Object, error) {
 
 // ReadForm reads the body as the fields of an HTML form, each a string.
 func (x *Exchange) ReadForm() (object.Object, error) {
-	if err := x.checkMedia([]string{HTMLForm}); err != nil {
+	if err := x.CheckMedia(HTMLForm); err != nil {
 		return nil, err
 	}
 	body, err := x.readBody(nil)
@@ -77,7 +78,15 @@ func (x *Exchange) CheckEncoding() error {
 	return nil
 }
 
-func (x *Exchange) checkMedia(accepted []string) error {
+// HasMedia reports whether the body says that it has a media type.
+func (x *Exchange) HasMedia(want string) bool {
+	media, _, err := mime.ParseMediaType(x.Request.Header.Get("Content-Type"))
+	return err == nil && media == want
+}
+
+// CheckMedia reports errs.Unsupported for a body that is compressed, or has none of the media types. One
+// that names none has the first of them.
+func (x *Exchange) CheckMedia(accepted ...string) error {
 	if err := x.CheckEncoding(); err != nil {
 		return err
 	}

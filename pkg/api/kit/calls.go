@@ -44,6 +44,9 @@ type Calls struct{ o CallOptions }
 // NewCalls returns Calls with the options.
 func NewCalls(o CallOptions) *Calls { return &Calls{o} }
 
+// Stopping returns the context that ends when the process stops.
+func (c *Calls) Stopping() context.Context { return c.o.Stopping }
+
 // Session returns the session of a request's token, nil for none. It is read at
 // most once per request.
 func (c *Calls) Session(x *Exchange) (*auth.Session, error) {

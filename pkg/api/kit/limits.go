@@ -115,29 +115,30 @@ func (c *Calls) Limit(a Act, h Handler) Handler {
 		return h
 	}
 	return func(x *Exchange) error {
-		if err := limits.admit(c, x, a); err != nil {
+		if err := limits.admit(c, x, a, x.Header(), x.began); err != nil {
 			return err
 		}
 		return h(x)
 	}
 }
 
-// Admit counts what a request does beside the act of its route, such as an operation of a batch.
-func (c *Calls) Admit(x *Exchange, a Act) error {
+// Admit counts what a request does beside the act of its route, such as an operation of a batch. The headers
+// about limits are set in h.
+func (c *Calls) Admit(x *Exchange, a Act, h http.Header) error {
 	if c.o.Limits == nil {
 		return nil
 	}
 	// The headers are lists of limits, each of which is shown once: as it is now.
-	x.Header().Del("Ratelimit")
-	x.Header().Del("Ratelimit-Policy")
-	return c.o.Limits.admit(c, x, a)
+	h.Del("Ratelimit")
+	h.Del("Ratelimit-Policy")
+	return c.o.Limits.admit(c, x, a, h, time.Now())
 }
 
-func (l *Limits) admit(c *Calls, x *Exchange, a Act) error {
+func (l *Limits) admit(c *Calls, x *Exchange, a Act, h http.Header, now time.Time) error {
 	if !l.loopback && isLoopback(x.Address) {
 		return nil
 	}
-	if err := l.address.admit(x, a, ratelimit.Key(x.Address)); err != nil {
+	if err := l.address.admit(x, a, ratelimit.Key(x.Address), h, now); err != nil {
 		return err
 	}
 	if !l.user.has(a) {
@@ -147,7 +148,7 @@ func (l *Limits) admit(c *Calls, x *Exchange, a Act) error {
 	if err != nil || session == nil {
 		return err
 	}
-	return l.user.admit(x, a, session.User.UUID)
+	return l.user.admit(x, a, session.User.UUID, h, now)
 }
 
 func isLoopback(address string) bool {
@@ -156,29 +157,29 @@ func isLoopback(address string) bool {
 }
 
 // admit counts a request of a client.
-func (b *limitsBy) admit(x *Exchange, a Act, key string) error {
+func (b *limitsBy) admit(x *Exchange, a Act, key string, h http.Header, now time.Time) error {
 	if l := b.bytes[a]; l != nil {
-		bucket := l.clients.Bucket(key, x.began)
+		bucket := l.clients.Bucket(key, now)
 		x.metered[b.which] = bucket
 		// An upload waits instead, when its bytes arrive.
-		if wait := bucket.Debt(x.began); wait > 0 && a == List {
-			return b.refuse(x, l, wait)
+		if wait := bucket.Debt(now); wait > 0 && a == List {
+			return b.refuse(h, l, wait)
 		}
-		l.show(x, bucket.Left(x.began), 0)
+		l.show(h, bucket.Left(now), 0)
 	}
 	if l := b.requests[a]; l != nil {
-		bucket := l.clients.Bucket(key, x.began)
-		if wait := bucket.Take(x.began); wait > 0 {
-			return b.refuse(x, l, wait)
+		bucket := l.clients.Bucket(key, now)
+		if wait := bucket.Take(now); wait > 0 {
+			return b.refuse(h, l, wait)
 		}
-		l.show(x, bucket.Left(x.began), 0)
+		l.show(h, bucket.Left(now), 0)
 	}
 	return nil
 }
 
-func (b *limitsBy) refuse(x *Exchange, l *limit, wait time.Duration) error {
+func (b *limitsBy) refuse(h http.Header, l *limit, wait time.Duration) error {
 	l.refused.Inc()
-	l.show(x, 0, wait)
+	l.show(h, 0, wait)
 	return &errs.Error{Kind: errs.Limited, RetryAfter: wait, Message: fmt.Sprintf(
 		"%s exceeds %s: %d %s a second on average are allowed; wait for as many seconds as Retry-After says",
 		b.who, l.key, l.clients.PerSecond(), l.unit)}
@@ -186,13 +187,13 @@ func (b *limitsBy) refuse(x *Exchange, l *limit, wait time.Duration) error {
 
 // show adds a limit to the headers of the reply, unless less than half of it is used:
 // most replies need none, and a client that is far from its limits nothing to heed.
-func (l *limit) show(x *Exchange, left int, wait time.Duration) {
+func (l *limit) show(h http.Header, left int, wait time.Duration) {
 	if left > l.clients.Burst()/2 {
 		return
 	}
-	join(x.Header(), "Ratelimit-Policy", l.policy)
+	join(h, "Ratelimit-Policy", l.policy)
 	// Within a second no more than what is left can be used, or none until the wait is over.
-	join(x.Header(), "Ratelimit", fmt.Sprintf(`"%s";r=%d;t=%s`, l.name, left, problem.Seconds(wait)))
+	join(h, "Ratelimit", fmt.Sprintf(`"%s";r=%d;t=%s`, l.name, left, problem.Seconds(wait)))
 }
 
 // join appends an item to a header that is a list.

@@ -153,7 +153,7 @@ func (b *batches) try(ctx context.Context, x *kit.Exchange, o operation) (out ou
 	if o.request.method == http.MethodGet {
 		act = kit.Read
 	}
-	if err := b.Calls.Admit(x, act); err != nil {
+	if err := b.Calls.Admit(x, act, x.Header()); err != nil {
 		return outcome{}, err
 	}
 	call := store.CallOf(ctx)

@@ -49,6 +49,7 @@ type resource struct {
 	calls    *kit.Calls
 	pages    *pagememory.Budget // of lists
 	keyed    *idempotent.Executor
+	streams  *streams
 	sizes    pagememory.Sizes
 	url      string // without a trailing slash
 	restrict Restrict
@@ -63,8 +64,10 @@ func newResource(shared Shared, o Options) *resource {
 // Mount adds the routes of stores, and of batches of operations on them.
 func Mount(r *kit.Router, shared Shared, stores []Options) {
 	var all []*resource
+	streams := newStreams()
 	for _, o := range stores {
 		res := newResource(shared, o)
+		res.streams = streams
 		res.mount(r, o)
 		all = append(all, res)
 	}
@@ -97,6 +100,9 @@ func (res *resource) mount(r *kit.Router, o Options) {
 
 // create is POST on the collection.
 func (r *resource) create(x *kit.Exchange) error {
+	if x.HasMedia(kit.NDJSON) {
+		return r.stream(x)
+	}
 	q, err := newRequest(http.MethodPost, "", x.Request.Header)
 	if err != nil {
 		return err

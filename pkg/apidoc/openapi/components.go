@@ -11,6 +11,7 @@ const (
 	jsonType       = "application/json"
 	mergePatchType = "application/merge-patch+json"
 	problemType    = "application/problem+json"
+	ndjsonType     = "application/x-ndjson"
 	formType       = "application/x-www-form-urlencoded"
 	multipartType  = "multipart/form-data"
 	anyType        = "*/*"

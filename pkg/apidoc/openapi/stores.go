@@ -94,12 +94,13 @@ func shown(s *model.Store) *ordered.Object {
 func (d *document) create(s *model.Store) {
 	d.add(operation{
 		method: "post", path: s.Expose.URL, tag: s.Name, id: "create" + s.ID, summary: "Create an object",
-		description: "A uuid that is taken is 409; with `If-None-Match: *`, 412.",
+		description: "A uuid that is taken is 409; with `If-None-Match: *`, 412. A body of `application/x-ndjson` is a stream: each line is an object to create, and the reply has a line for each, in the same order.",
 		security:    secured(s, "create"),
 		parameters:  parameters("IfAbsent", "IdempotencyKey", "Prefer"),
-		body:        body(asJSON(model.Ref(s.InputName()))),
-		replies:     ordered.Of("201", written(s, "create", "The object as it was stored.", "Location", "Preference-Applied", "Idempotency-Replayed")),
-		problems:    append(interceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 429, 500, 503),
+		body:        body(ordered.Of(jsonType, ordered.Of("schema", model.Ref(s.InputName())), ndjsonType, ordered.Of("schema", ordered.Of("type", "string")))),
+		replies: ordered.Of("200", reply("The replies to the lines of a stream: objects with `line` (its number, from 1), `status`, and `uuid` and `revision`, or `problem`.",
+			as(ndjsonType, ordered.Of("type", "string")), "Cache-Control"), "201", written(s, "create", "The object as it was stored.", "Location", "Preference-Applied", "Idempotency-Replayed")),
+		problems: append(interceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 429, 500, 503),
 	})
 }
 
