@@ -19,6 +19,7 @@ import (
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
+	"belfry/pkg/idempotent"
 	"belfry/pkg/natsapi"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -84,7 +85,7 @@ func newFixture(t *testing.T) *fixture {
 		Name: "Books", Outbox: w.outbox, MaxSize: 1000, Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}},
 	})
 	w.must(err)
-	requests, err := store.Open(t.Context(), backend, natsapi.RequestsOptions("Requests"))
+	requests, err := store.Open(t.Context(), backend, idempotent.RequestsOptions("Requests"))
 	w.must(err)
 	w.options = natsapi.Options{Conn: w.bus.Conn(), Stores: []*store.Store{books}, Requests: requests, Logger: slog.New(slog.DiscardHandler)}
 	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(patience), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
