@@ -20,7 +20,7 @@ func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry and the limit; the median is reported")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
 	million := flag.Int("million", 1_000_000, "creates before memory is measured again, and objects of a store of the console; 0 skips both")
-	only := flag.String("only", "", "run one part: rates, lag, parent, logins, memory, lists, files, listener, backends, console")
+	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, files, listener, backends, console")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -78,6 +78,7 @@ func run(ctx context.Context, rounds, requests, million int, only, profile strin
 		run  func() error
 	}{
 		{"rates", func() error { return b.rates(ctx, rounds, requests) }},
+		{"streams", func() error { return b.streams(ctx, rounds, requests) }},
 		{"lag", func() error { return b.lag(ctx) }},
 		{"parent", func() error { return b.oneParent(ctx) }},
 		{"logins", func() error { return b.logins(ctx) }},

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// streams compares creates by single requests with the same by streams of lines, each at a belfry of its own, in turn: by
+// one client, who sends the next request when the one before has its reply, and by as many as elsewhere.
+func (b *bench) streams(ctx context.Context, rounds, requests int) (err error) {
+	var servers [2]*server // single requests, streams
+	for i := range servers {
+		if servers[i], err = b.serve(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, servers[i].stop()) }()
+		if _, err := closedLoop(servers[i].base, connections, requests, create("/items", "warm")); err != nil {
+			return err
+		}
+	}
+	made := [2]int{requests, requests}
+	for _, c := range []struct {
+		name            string
+		clients, creats int
+		goal            float64
+	}{
+		{"creates by one client, their events published: a stream beside single requests", 1, requests / 4, 2},
+		{fmt.Sprintf("creates by %d clients, their events published: 8 streams beside single requests", connections), connections, requests, 0},
+	} {
+		compared := &comparison{name: c.name, names: [2]string{"single", "streams"}, goal: c.goal}
+		for round := range rounds {
+			run := fmt.Sprintf("s%d-%d", c.clients, round)
+			if err := compared.measure(servers, func(s *server) (result, error) {
+				return timed(func() (r result, err error) {
+					which := slices.Index(servers[:], s)
+					if which == 0 {
+						r, err = closedLoop(s.base, c.clients, c.creats, create("/items", run))
+					} else {
+						r, err = streamed(ctx, s.base, min(c.clients, 8), c.creats, run)
+					}
+					if made[which] += c.creats; err == nil {
+						err = published(s, made[which])
+					}
+					return r, err
+				})
+			}); err != nil {
+				return err
+			}
+		}
+		compared.print()
+	}
+	return nil
+}
+
+// streamed creates objects by streams.
+func streamed(ctx context.Context, base string, streams, total int, run string) (result, error) {
+	var group sync.WaitGroup
+	failed := make([]error, streams)
+	began := time.Now()
+	for n := range streams {
+		group.Go(func() { failed[n] = oneStream(ctx, base, n, streams, total, run) })
+	}
+	group.Wait()
+	return result{requests: total, took: time.Since(began), latencies: []time.Duration{time.Since(began)}}, errors.Join(failed...)
+}
+
+// oneStream creates every so many objects by a stream, and reads the replies while it sends.
+func oneStream(ctx context.Context, base string, first, step, total int, run string) error {
+	read, write := io.Pipe()
+	go func() {
+		out := bufio.NewWriterSize(write, 64<<10)
+		var err error
+		for i := first; i < total && err == nil; i += step {
+			if _, err = out.Write(object(fmt.Sprintf("%s-%08d", run, i), "")); err == nil {
+				err = out.WriteByte('\n')
+			}
+		}
+		_ = write.CloseWithError(errors.Join(err, out.Flush()))
+	}()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/items", read)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	lines, created := bufio.NewScanner(resp.Body), 0
+	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes(), []byte(`"status":201`)) {
+			return fmt.Errorf("POST /items, a stream: %w: %s", errStatus, lines.Text())
+		}
+		created++
+	}
+	if want := (total - first + step - 1) / step; created != want {
+		return errors.Join(lines.Err(), fmt.Errorf("POST /items, a stream: %d lines were created, want %d, %s", created, want, strings.TrimSpace(resp.Status)))
+	}
+	return lines.Err()
+}
