@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -110,22 +111,31 @@ func TestServeStopsGracefully(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancelCause(t.Context())
-	banner, out := io.Pipe()
+	read, written := io.Pipe()
+	logged := make(chan []string)
 	go func() {
-		said := make([]byte, 1024)
-		_, _ = banner.Read(said) // the first of it is enough
-		stop(errors.New("terminated signal received"))
-		_, _ = io.Copy(io.Discard, banner)
+		var lines []string
+		for scanner := bufio.NewScanner(read); scanner.Scan(); {
+			lines = append(lines, scanner.Text())
+			if strings.Contains(scanner.Text(), `"msg":"ready"`) {
+				stop(errors.New("terminated signal received"))
+			}
+		}
+		logged <- lines
 	}()
-	var errOut bytes.Buffer
-	code := run(ctx, []string{"serve", "-c", file}, streams{nil, out, &errOut})
-	_ = out.Close()
-	lines := strings.Split(strings.TrimSpace(errOut.String()), "\n")
+	var out bytes.Buffer
+	code := run(ctx, []string{"serve", "-c", file}, streams{nil, &out, written})
+	_ = written.Close()
+	lines := <-logged
+	errOut := strings.Join(lines, "\n")
 	stopping := slices.IndexFunc(lines, func(line string) bool {
 		return strings.Contains(line, `"msg":"stopping","reason":"terminated signal received"`)
 	})
 	if code != 0 || stopping < 0 || !strings.Contains(lines[len(lines)-1], `"msg":"stopped"`) {
-		t.Errorf("exit %d; the log has to say stopping, with the reason, and to end with stopped:\n%s", code, errOut.String())
+		t.Errorf("exit %d; the log has to say stopping, with the reason, and to end with stopped:\n%s", code, errOut)
+	}
+	if out.Len() > 0 || !strings.Contains(errOut, `,"http":"http://127.0.0.1:`) || strings.Contains(errOut, "token=") {
+		t.Errorf("what programs read is JSON alone, with the address and without the link of the first admin: %s\n%s", out.String(), errOut)
 	}
 	if stopping > 0 && !strings.Contains(lines[stopping-1], `"msg":"ready"`) {
 		t.Errorf("the stop begins before the log says so: %s", lines[stopping-1])

@@ -16,22 +16,19 @@ import (
 func serving(t *testing.T, file string) (logged *kit.Tail) {
 	t.Helper()
 	logged = &kit.Tail{}
-	banner, out := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"serve", "-c", file}, streams{nil, out, logged})
-		_ = out.Close()
+		ended <- run(ctx, []string{"serve", "-c", file}, streams{nil, io.Discard, logged})
 	}()
-	if _, err := banner.Read(make([]byte, 1024)); err != nil {
-		t.Fatalf("%v: %s", err, logged)
-	}
-	go func() { _, _ = io.Copy(io.Discard, banner) }()
 	t.Cleanup(func() {
 		stop()
 		if code := <-ended; code != exitDone {
 			t.Errorf("exit %d: %s", code, logged)
 		}
+	})
+	kit.WaitFor(t, "belfry is ready", func() bool {
+		return strings.Contains(logged.String(), "msg=ready") || strings.Contains(logged.String(), `"msg":"ready"`)
 	})
 	return logged
 }

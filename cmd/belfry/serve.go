@@ -44,12 +44,18 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 		level.Set(now.Log.Level)
 		current.Store(now)
 	}})
-	firstAdmin, err := a.FirstAdmin(ctx, printsLinks(loaded.Log, s.out))
+	person := isForPeople(loaded.Log, s.out)
+	firstAdmin, err := a.FirstAdmin(ctx, person)
 	if err != nil {
 		log.Warn("a link that makes the first admin can't be made; belfry user create ADDRESS --admin makes one", "error", err)
 	}
-	fmt.Fprint(s.out, a.Banner(firstAdmin))
-	log.Info("ready", "after", time.Since(began).Round(time.Millisecond))
+	ready := []any{"after", time.Since(began).Round(time.Millisecond)}
+	if person {
+		fmt.Fprint(s.out, a.Banner(firstAdmin))
+	} else {
+		ready = append(ready, a.Served(firstAdmin)...)
+	}
+	log.Info("ready", ready...)
 	debug.FreeOSMemory() // that the start needed
 	tuneCollector()
 
@@ -99,9 +105,9 @@ func serveUntil(ctx context.Context, a *app.App, h *hangups) (reason, failed err
 	}
 }
 
-// printsLinks reports whether the output may have a link that gives rights: a person reads it. What a program writes as
-// JSON is collected, kept and read by others, and its output with it.
-func printsLinks(l config.Log, out io.Writer) bool {
+// isForPeople reports whether a person reads the output, so that it may have text, and a link that gives rights. What a
+// program writes as JSON is collected, kept and read by others, and its output with it.
+func isForPeople(l config.Log, out io.Writer) bool {
 	return l.Format != "json" || isTerminal(out)
 }
 

@@ -197,7 +197,7 @@ func TestTheCommandReportsThatTheRuleOfAdminsIsAnother(t *testing.T) {
 // Output that programs collect is kept, and read by more people than may become the admin.
 func TestALinkThatGivesRightsIsPrintedForPeopleAlone(t *testing.T) {
 	var collected bytes.Buffer
-	if printsLinks(config.Log{Format: "json"}, &collected) {
+	if isForPeople(config.Log{Format: "json"}, &collected) {
 		t.Error("beside a log in JSON")
 	}
 	pipe, err := os.Create(filepath.Join(t.TempDir(), "output"))
@@ -205,10 +205,10 @@ func TestALinkThatGivesRightsIsPrintedForPeopleAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = pipe.Close() }()
-	if printsLinks(config.Log{Format: "json"}, pipe) {
+	if isForPeople(config.Log{Format: "json"}, pipe) {
 		t.Error("into a file, beside a log in JSON")
 	}
-	if !printsLinks(config.Log{Format: "text"}, &collected) {
+	if !isForPeople(config.Log{Format: "text"}, &collected) {
 		t.Error("not beside a log for people")
 	}
 }

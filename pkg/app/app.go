@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -158,36 +159,48 @@ func (a *App) Set() *store.Set { return a.now().set }
 // HTTPAddress is the address on which HTTP is served.
 func (a *App) HTTPAddress() string { return a.front.listener.Addr().String() }
 
-// Banner lists the addresses and the data folder, and says how the first admin is made; "" if there is nothing
-// to say about that.
+// Banner tells a person the addresses and the data folder, and how the first admin is made; "" if there is nothing to say
+// about that.
 func (a *App) Banner(firstAdmin string) string {
 	var b strings.Builder
-	line := func(name, value string) { b.WriteString("  " + name + strings.Repeat(" ", 8-len(name)) + value + "\n") }
 	b.WriteString("belfry is ready\n")
+	for _, f := range a.served(firstAdmin) {
+		b.WriteString("  " + f.name + strings.Repeat(" ", 8-len(f.name)) + f.value + "\n")
+	}
+	return b.String()
+}
+
+// Served is what Banner tells, as attributes of a log record.
+func (a *App) Served(firstAdmin string) []any {
+	var attributes []any
+	for _, f := range a.served(firstAdmin) {
+		attributes = append(attributes, slog.String(strings.ToLower(cmp.Or(f.name, "redirect")), f.value))
+	}
+	return attributes
+}
+
+type fact struct{ name, value string }
+
+func (a *App) served(firstAdmin string) []fact {
 	scheme := "http://"
 	if a.secures() {
 		scheme = "https://"
 	}
-	line("HTTP", scheme+a.HTTPAddress())
+	facts := []fact{{"HTTP", scheme + a.HTTPAddress()}}
 	if a.secure.redirect != "" {
-		line("", "http://"+a.secure.redirect+" redirects to it")
+		facts = append(facts, fact{"", "http://" + a.secure.redirect + " redirects to it"})
 	}
 	if a.metricsAddress != "" {
-		line("metrics", "http://"+a.metricsAddress+"/metrics")
+		facts = append(facts, fact{"metrics", "http://" + a.metricsAddress + "/metrics"})
 	}
-	if url := a.bus.ClientURL(); url != "" {
-		line("bus", url)
-	} else {
-		line("bus", "inside this process only (bus.listen is empty)")
-	}
+	facts = append(facts, fact{"bus", cmp.Or(a.bus.ClientURL(), "inside this process only (bus.listen is empty)")})
 	if len(a.roles) > 0 {
-		line("roles", strings.Join(a.roles, ", "))
+		facts = append(facts, fact{"roles", strings.Join(a.roles, ", ")})
 	}
 	if firstAdmin != "" {
-		line("admin", firstAdmin)
+		facts = append(facts, fact{"admin", firstAdmin})
 	}
-	line("data", a.now().config.Data)
-	return b.String()
+	return append(facts, fact{"data", a.now().config.Data})
 }
 
 func (a *App) onStop(name string, do func(ctx context.Context) error) {
