@@ -69,7 +69,7 @@ func (a *App) failureOf(doing string, err error) failure {
 	f := failure{Type: problem.Of(errs.KindOf(err)).Type, Detail: "the server failed; its log has the reason"}
 	var own *errs.Error
 	if errors.As(err, &own) {
-		f.Detail, f.Errors = own.Message, own.Fields
+		f.Detail, f.Errors = errs.Messages(err), own.Fields
 	} else {
 		a.log.Error(doing, "error", err)
 	}

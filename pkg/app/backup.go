@@ -318,6 +318,9 @@ func (a *App) controlBackup(w http.ResponseWriter, r *http.Request) {
 		}})
 	}
 	if err != nil {
+		if r.Context().Err() == nil {
+			a.log.Error("a backup that a command requested has failed", "error", err)
+		}
 		failed := a.failureOf("backup", err)
 		_ = lines.Encode(backupLine{Failure: &failed})
 		return

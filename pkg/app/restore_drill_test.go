@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
 	"belfry/pkg/client"
@@ -200,5 +201,18 @@ func TestAStopEndsABackupAndIsNoFailure(t *testing.T) {
 	kit.WaitFor(t, "the state", func() bool { return a.lastBackup.Load() != nil })
 	if state := a.lastBackup.Load(); state.Error != "" || state.Lease != nil || len(state.Recent) > 0 {
 		t.Errorf("%+v", state)
+	}
+}
+
+// The command prints what the server replies: the place, and why it can't be used.
+func TestABackupByTheServerSaysWhyItHasFailed(t *testing.T) {
+	p := newPlace(t, books)
+	p.start()
+	_, err := Backup(t.Context(), p.config, BackupOptions{To: &config.BackupPlace{Folder: p.path("belfry.yaml")}})
+	if err == nil || !strings.Contains(err.Error(), "the destination of backups, ") || !strings.Contains(err.Error(), "can't be created") {
+		t.Errorf("a file as the place: %v", err)
+	}
+	if !strings.Contains(p.logged.String(), "not a directory") {
+		t.Errorf("the log does not say why: %s", p.logged)
 	}
 }

@@ -1,9 +1,9 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"belfry/pkg/errs"
@@ -193,23 +193,11 @@ func (s *States) End(ctx context.Context, id string, result Result) error {
 	})
 }
 
-// says returns the messages of an error for people, without the text of servers, which can have addresses with passwords.
-func says(err error) string {
-	var all []string
-	for own := (*errs.Error)(nil); errors.As(err, &own); err = own.Err {
-		all = append(all, own.Message)
-	}
-	if len(all) == 0 {
-		return "the log has the reason"
-	}
-	return strings.Join(all, ": ")
-}
-
 // record adds an attempt.
 func (s *State) record(lease *Lease, result Result, now time.Time) {
 	a := Attempt{Began: lease.Began, Ended: now, Scheduled: lease.Scheduled}
 	if result.Err != nil {
-		a.Error = says(result.Err)
+		a.Error = cmp.Or(errs.Messages(result.Err), "the log has the reason")
 		s.Failed, s.Error = now, a.Error
 	} else {
 		m := result.Manifest

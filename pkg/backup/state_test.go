@@ -144,7 +144,7 @@ func TestWhatABackupLeavesInTheState(t *testing.T) {
 	if s := end(Result{Err: errors.New("stopped"), Interrupted: true}); s.Error != "" || len(s.Recent) > 0 || !s.Failed.IsZero() {
 		t.Errorf("interrupted: %+v", s)
 	}
-	if s := end(Result{Err: errs.Wrap(errs.Wrap(errors.New("http://user:secret@host"), errs.Unavailable, "the disk is full"), errs.Unavailable, "the destination")}); s.Error != "the destination: the disk is full" || len(s.Recent) != 1 || s.Recent[0].Error == "" {
+	if s := end(Result{Err: errs.Wrap(errs.Wrap(errors.New("http://user:secret@host"), errs.Unavailable, "the disk is full"), errs.Unavailable, "the destination")}); s.Error != "the destination: the disk is full" || len(s.Recent) != 1 || s.Recent[0].Error != s.Error {
 		t.Errorf("failed: %+v", s)
 	}
 	if s := end(Result{Manifest: &Manifest{ID: "there"}, Elsewhere: true}); s.Error == "" || s.Last != "" || len(s.Recent) != 1 {

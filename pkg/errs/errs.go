@@ -157,3 +157,15 @@ func KindOf(err error) Kind {
 		return Internal
 	}
 }
+
+// Messages returns the messages of err and of what it wraps, joined by ": ", without the text of causes that have no
+// kind: those of servers and libraries, which may have addresses with passwords. "" if none has a kind.
+func Messages(err error) string {
+	var all []string
+	for own := (*Error)(nil); errors.As(err, &own); err = own.Err {
+		if own.Message != "" {
+			all = append(all, own.Message)
+		}
+	}
+	return strings.Join(all, ": ")
+}
