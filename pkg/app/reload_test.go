@@ -268,12 +268,20 @@ stores:
 	for _, field := range []string{"public", "free"} {
 		p.want(a, "GET", "/books?filter="+field+"%3D%3Dtrue", "", http.StatusBadRequest)
 	}
+	// What is written meanwhile is in the index when it is used again, and what is changed is not where it was.
+	p.want(a, "POST", "/books", `{"uuid":"b2","public":true,"free":true}`, http.StatusCreated)
+	p.want(a, "PATCH", "/books/b1", `{"public":false}`, http.StatusOK)
 	p.write("belfry.yaml", text)
 	if r, err = a.Reload(t.Context()); err != nil || len(r.Missing) > 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if status, list := p.do(a, "GET", "/books?filter=public%3D%3Dtrue", ""); status != http.StatusOK || !strings.Contains(list, "b1") {
+	if status, list := p.do(a, "GET", "/books?filter=public%3D%3Dtrue", ""); status != http.StatusOK || !strings.Contains(list, "b2") || strings.Contains(list, "b1") {
 		t.Errorf("%d, %s", status, list)
+	}
+	p.stop(a)
+	a, _ = p.reloadable()
+	if status, list := p.do(a, "GET", "/books?filter=public%3D%3Dtrue", ""); status != http.StatusOK || !strings.Contains(list, "b2") || strings.Contains(list, "b1") {
+		t.Errorf("after a restart: %d, %s", status, list)
 	}
 }
 

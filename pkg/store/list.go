@@ -55,7 +55,9 @@ func (l List) Encode(name string) []byte {
 	return append(body, '}')
 }
 
-func (s *Store) listKeys(body []byte) []driver.Key { return query.Keys(s.opts.Indexes, body) }
+// listKeys computes the keys in every index that Open made, also in those that this configuration does not use: another
+// one, of now or of later, uses them, and relies on them to have every object.
+func (s *Store) listKeys(body []byte) []driver.Key { return query.Keys(s.indexed, body) }
 
 // Linked iterates over the objects whose key refers to a target, reading pages of
 // pageSize objects. The index may lag: read the object again where it matters. It

@@ -211,5 +211,5 @@ func (s *Store) checkKeys(o object.Object) error {
 			}
 		}
 	}
-	return query.CheckElements(s.opts.Indexes, o)
+	return query.CheckElements(s.indexed, o)
 }

@@ -114,7 +114,7 @@ type Store struct {
 	never   [][]byte        // the names of the fields that never leave the server, as JSON
 	owner   string          // the field with the uuid of the owner, which new objects get; "" for none
 	binary  map[string]bool // Binaries
-	indexed []query.Index   // the indexes that Open made
+	indexed []query.Index   // the indexes that Open made, which every write keeps complete
 
 	byCaller bool            // what a client receives of an object depends on who it is: see Stored
 	reserved map[string]bool // Reserved
@@ -125,6 +125,7 @@ type Store struct {
 func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error) {
 	o.Indexes = query.Prepare(o.Indexes)
 	s := newStore(o)
+	s.indexed = s.opts.Indexes
 	spec := driver.Spec{Name: o.Name, Keys: s.keys}
 	for _, key := range s.mapped {
 		spec.Indexes = append(spec.Indexes, driver.Index{Name: index(key), Parts: 1, Multi: true})
@@ -132,14 +133,14 @@ func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error
 	if o.IndexBinaries {
 		spec.Indexes = append(spec.Indexes, driver.Index{Name: binaryIndex, Parts: 2, Multi: true})
 	}
-	for _, i := range s.opts.Indexes {
+	for _, i := range s.indexed {
 		spec.Indexes = append(spec.Indexes, driver.Index{Name: i.Name, Parts: len(i.Fields), Multi: i.HasElements()})
 	}
 	d, err := backend.Open(ctx, spec)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
 	}
-	s.driver, s.indexed = d, s.opts.Indexes
+	s.driver = d
 	return s, nil
 }
 
