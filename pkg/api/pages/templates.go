@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/smallfile"
 )
 
 //go:embed templates
@@ -30,8 +30,8 @@ func pageNames() []string {
 	return []string{startPage, validatedPage, loginPage, registerPage, recoveryPage, failedPage, authorizePage}
 }
 
-// maxFile bounds a file of a theme, in bytes.
-const maxFile = 256 << 10
+// MaxFile bounds a file of a theme, in bytes.
+const MaxFile = 256 << 10
 
 // Templates are the pages' templates and their style sheet. They are safe for concurrent use.
 type Templates struct {
@@ -69,9 +69,10 @@ func Load(folder string) (*Templates, error) {
 		if err != nil {
 			return nil, err
 		}
-		page, err := parse(layout, name, text)
+		var stop stopper
+		page, err := parse(layout, name, text, &stop)
 		if err == nil {
-			err = try(page, tryTime)
+			err = try(page, &stop, tryTime)
 		}
 		switch {
 		case err == nil:
@@ -87,8 +88,8 @@ func Load(folder string) (*Templates, error) {
 
 // parse returns the template of a page: that of its file, inside the layout if it defines
 // content.
-func parse(layout, name, text string) (*template.Template, error) {
-	root, err := template.New(layoutFile).Parse(layout)
+func parse(layout, name, text string, stop *stopper) (*template.Template, error) {
+	root, err := template.New(layoutFile).Funcs(stop.functions()).Parse(layout)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +97,7 @@ func parse(layout, name, text string) (*template.Template, error) {
 	if err != nil {
 		return nil, err
 	}
+	stop.watch(root)
 	if page.Lookup("content") != nil {
 		return root, nil
 	}
@@ -105,9 +107,9 @@ func parse(layout, name, text string) (*template.Template, error) {
 // tryTime is how long a template may take with all samples. Those of belfry take milliseconds.
 const tryTime = 10 * time.Second
 
-// try executes a template with all that a page can have, and with nothing. One that runs without an end can't be
-// stopped: the start fails, and the process ends with it.
-func try(t *template.Template, most time.Duration) error {
+// try executes a template with all that a page can have, and with nothing, and stops one that takes too long: a process
+// that serves goes on without it, and must not execute it for ever.
+func try(t *template.Template, stop *stopper, most time.Duration) error {
 	done := make(chan error, 1)
 	go func() {
 		for _, v := range samples() {
@@ -122,6 +124,7 @@ func try(t *template.Template, most time.Duration) error {
 	case err := <-done:
 		return err
 	case <-time.After(most):
+		stop.stopped.Store(true)
 		return fmt.Errorf("it takes longer than %s: does a range in it end?", most)
 	}
 }
@@ -129,8 +132,25 @@ func try(t *template.Template, most time.Duration) error {
 // readTheme reads the files of a folder that replace those of belfry.
 func readTheme(folder string) (map[string]string, error) {
 	own := map[string]string{}
+	names, err := Files(folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		text, err := smallfile.Read(filepath.Join(folder, name), MaxFile)
+		if err != nil {
+			return nil, errs.Wrap(err, errs.Invalid, "the page %s can't be read", name)
+		}
+		own[name] = string(text)
+	}
+	return own, nil
+}
+
+// Files returns the names of the files of a folder that Load uses; "" has none. It reports errs.Invalid for a folder
+// that can't be read, and for a file that replaces nothing.
+func Files(folder string) (names []string, err error) {
 	if folder == "" {
-		return own, nil
+		return nil, nil
 	}
 	known := []string{layoutFile, styleFile}
 	for _, name := range pageNames() {
@@ -148,27 +168,9 @@ func readTheme(folder string) (map[string]string, error) {
 		case !slices.Contains(known, name):
 			return nil, errs.New(errs.Invalid, "the folder of pages has %s, which replaces nothing: expected %s", name, strings.Join(known, ", "))
 		}
-		text, err := readBounded(filepath.Join(folder, name))
-		if err != nil {
-			return nil, errs.Wrap(err, errs.Invalid, "the page %s can't be read", name)
-		}
-		own[name] = text
+		names = append(names, name)
 	}
-	return own, nil
-}
-
-func readBounded(path string) (string, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("it is no file: %w", fs.ErrInvalid)
-	case info.Size() > maxFile:
-		return "", errTooLong
-	}
-	text, err := os.ReadFile(path)
-	return string(text), err
+	return names, nil
 }
 
 // render executes the template of a page.
@@ -182,14 +184,14 @@ func (t *Templates) render(name string, v View) ([]byte, error) {
 
 var errTooLong = errors.New("it is longer than 256 KiB")
 
-// bounded passes on at most maxFile bytes: a template may loop.
+// bounded passes on at most MaxFile bytes: a template may loop.
 type bounded struct {
 	w io.Writer
 	n int
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.n += len(p); b.n > maxFile {
+	if b.n += len(p); b.n > MaxFile {
 		return 0, errTooLong
 	}
 	return b.w.Write(p)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/qri-io/jsonschema"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/smallfile"
 )
 
 // Schema validates documents. It is safe for concurrent use.
@@ -33,7 +33,7 @@ type instance struct {
 // Load reads and compiles the JSON Schema file at path. A file that cannot be read
 // is errs.Invalid; a schema that cannot be used is a *RefusedError.
 func Load(path string) (*Schema, error) {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Read(path, maxSchemaBytes)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "schema %s cannot be read", path)
 	}
