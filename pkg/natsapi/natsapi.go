@@ -119,15 +119,14 @@ func Start(o Options) (*Server, error) {
 // replies. When ctx ends first, it cancels them.
 func (s *Server) Stop(ctx context.Context) error {
 	defer s.cancel()
-	var closing []<-chan struct{}
+	s.unsubscribe()
 	for _, v := range s.services {
-		closing = append(closing, v.unsubscribe()...)
-	}
-	for _, closed := range closing {
-		select {
-		case <-closed:
-		case <-ctx.Done():
-			return errUnanswered(ctx)
+		for _, closed := range v.closed {
+			select {
+			case <-closed:
+			case <-ctx.Done():
+				return errUnanswered(ctx)
+			}
 		}
 	}
 	done := make(chan struct{})
@@ -141,12 +140,30 @@ func (s *Server) Stop(ctx context.Context) error {
 		s.cancel()
 		return errUnanswered(ctx)
 	}
+	return errs.Wrap(s.flush(ctx), errs.Unavailable, "natsapi: flushing the last replies failed; they may not have been sent")
+}
+
+// Retire accepts no more requests, for another Server of the connection that has taken over: a request that is sent
+// after it has returned without an error is not for this one. Stop waits for those that have arrived.
+func (s *Server) Retire(ctx context.Context) error {
+	s.unsubscribe()
+	return errs.Wrap(s.flush(ctx), errs.Unavailable, "natsapi: the bus does not confirm the end of subscriptions")
+}
+
+func (s *Server) unsubscribe() {
+	for _, v := range s.services {
+		v.unsubscribe()
+	}
+}
+
+// flush returns once the bus has all that was sent, or there is no connection, and so nothing arrives.
+func (s *Server) flush(ctx context.Context) error {
 	if !s.opts.Conn.IsConnected() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	return errs.Wrap(s.opts.Conn.FlushWithContext(ctx), errs.Unavailable, "natsapi: flushing the last replies failed; they may not have been sent")
+	return s.opts.Conn.FlushWithContext(ctx)
 }
 
 func errUnanswered(ctx context.Context) error {

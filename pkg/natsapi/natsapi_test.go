@@ -16,6 +16,7 @@ import (
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/schema"
 	"belfry/test/kit"
 )
 
@@ -266,4 +267,33 @@ func TestTheMicroProtocol(t *testing.T) {
 	if _, err := w.conn.Request("store.Requests.list", []byte("{}"), patience); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the store of requests: %v", err)
 	}
+}
+
+// A server that was replaced by another one of the same connection takes nothing that is sent after it was retired: a
+// request must not meet the rules of before.
+func TestARetiredServerTakesNothing(t *testing.T) {
+	w := newFixture(t, nil, nil)
+	before := w.serve()
+	stricter := w.options
+	stricter.Stores = []*store.Store{w.books.WithOptions(func(o *store.Options) { o.Schema = mustCompile(t, `{"required":["author"]}`) })}
+	w.options = stricter
+	w.serve()
+	if err := before.Retire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 30 {
+		w.want("400", wire.Save, fmt.Sprintf(`{"object":{"uuid":"b%d","title":"x"}}`, n))
+	}
+	if err := before.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func mustCompile(t *testing.T, text string) *schema.Schema {
+	t.Helper()
+	s, err := schema.Compile("book.json", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

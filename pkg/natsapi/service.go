@@ -99,9 +99,9 @@ func (v *service) track(sub *nats.Subscription, err error) error {
 	return nil
 }
 
-// unsubscribe accepts no more requests. The channels it returns are closed when
-// those that have arrived are in flight.
-func (v *service) unsubscribe() []<-chan struct{} {
+// unsubscribe accepts no more requests. The channels in closed are closed when those
+// that have arrived are in flight.
+func (v *service) unsubscribe() {
 	for _, sub := range v.subs {
 		stop := sub.Drain
 		if !v.server.opts.Conn.IsConnected() {
@@ -109,9 +109,7 @@ func (v *service) unsubscribe() []<-chan struct{} {
 		}
 		_ = stop() // fails when the connection, and so the subscription, is closed already
 	}
-	closing := v.closed
-	v.subs, v.closed = nil, nil
-	return closing
+	v.subs = nil
 }
 
 // importedReply begins the reply subject of a request that comes from another account, by
