@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/certmagic"
@@ -16,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/smallfile"
 )
 
 // ACMEOptions configure NewACME. Domains, Directory and Storage are required.
@@ -38,6 +42,8 @@ type ACMEOptions struct {
 // ACME has certificates that an authority issues, and renews them. Processes that share the folder share the
 // certificates: one of them obtains each, and all of them answer challenges. It is safe for concurrent use.
 type ACME struct {
+	domains []string
+
 	config *certmagic.Config
 	issuer *certmagic.ACMEIssuer
 	cache  *certmagic.Cache
@@ -56,7 +62,7 @@ func NewACME(o ACMEOptions) (*ACME, error) {
 		return nil, errs.Wrap(err, errs.Invalid, "the folder for certificates can't be made")
 	}
 	logger := zap.New(&logCore{handler: o.Log.Handler()})
-	a := &ACME{}
+	a := &ACME{domains: o.Domains}
 	a.cache = certmagic.NewCache(certmagic.CacheOptions{
 		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return a.config, nil },
 		RenewCheckInterval: o.renewal, Logger: logger,
@@ -100,7 +106,7 @@ func rootsOf(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(file)
+	data, err := smallfile.Read(file, maxFile)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "the authorities can't be read")
 	}
@@ -119,13 +125,37 @@ func hostAndPort(address string) (host string, port int) {
 
 // TLSConfig returns the settings of a server. New connections use the certificate of then.
 func (a *ACME) TLSConfig() *tls.Config {
-	c := settings(a.config.GetCertificate)
+	c := settings(func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if slices.Equal(hello.SupportedProtos, []string{acmez.ACMETLS1Protocol}) && !a.hasDomain(hello.ServerName) {
+			return nil, errors.New("a challenge for a name that no certificate is obtained for")
+		}
+		return a.config.GetCertificate(hello)
+	})
 	c.NextProtos = append(c.NextProtos, acmez.ACMETLS1Protocol)
 	return c
 }
 
 // Challenge answers the challenge http-01, and passes everything else on.
-func (a *ACME) Challenge(next http.Handler) http.Handler { return a.issuer.HTTPChallengeHandler(next) }
+func (a *ACME) Challenge(next http.Handler) http.Handler {
+	challenge := a.issuer.HTTPChallengeHandler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if a.hasDomain(host) {
+			challenge.ServeHTTP(w, r)
+		} else {
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// hasDomain reports whether there are challenges for a name. Strangers ask for others, which would be looked for in
+// the storage, and logged as errors.
+func (a *ACME) hasDomain(name string) bool {
+	return slices.ContainsFunc(a.domains, func(domain string) bool { return strings.EqualFold(domain, name) })
+}
 
 // Close ends what obtains and renews certificates.
 func (a *ACME) Close() {

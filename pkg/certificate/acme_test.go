@@ -28,6 +28,17 @@ func connect(address, name string, roots *x509.CertPool) (*x509.Certificate, err
 	return conn.ConnectionState().PeerCertificates[0], nil
 }
 
+// connectAs connects with one protocol of ALPN, to whoever answers.
+func connectAs(address, name, protocol string) (*x509.Certificate, error) {
+	dialer := &net.Dialer{Timeout: time.Minute}
+	conn, err := tls.DialWithDialer(dialer, "tcp", address, &tls.Config{ServerName: name, NextProtos: []string{protocol}, InsecureSkipVerify: true}) //nolint:gosec // a stranger
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0], nil
+}
+
 // serve serves TLS and the port that redirects.
 func serve(t *testing.T, a *ACME, secure, plain net.Listener) {
 	t.Helper()

@@ -4,15 +4,22 @@ package certificate
 
 import (
 	"crypto/tls"
+	"encoding/pem"
 	"fmt"
-	"os"
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/smallfile"
 )
 
 // expiresSoon is how long before its end a certificate is warned about. Whatever renews files does so earlier.
 const expiresSoon = 7 * 24 * time.Hour
+
+// Limits of the files: a file of certificates has some KiB, and a chain some certificates.
+const (
+	maxFile  = 1 << 20
+	maxChain = 20
+)
 
 // Pair is a certificate with its key, as read from files.
 type Pair struct {
@@ -25,16 +32,30 @@ type Pair struct {
 func Load(cert, key string) (*Pair, error) {
 	p := &Pair{cert: cert, key: key}
 	var err error
-	if p.certData, err = os.ReadFile(cert); err != nil {
+	if p.certData, err = smallfile.Read(cert, maxFile); err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "the certificate can't be read")
 	}
-	if p.keyData, err = os.ReadFile(key); err != nil {
+	if p.keyData, err = smallfile.Read(key, maxFile); err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "the key can't be read")
 	}
 	if p.certificate, err = tls.X509KeyPair(p.certData, p.keyData); err != nil {
+		if n := place(p.certData, p.keyData); n > 1 {
+			return nil, errs.New(errs.Invalid, "%s has the certificate of the key %s in place %d: it has to be the first, before those that lead to its authority", cert, key, n)
+		}
 		return nil, errs.Wrap(err, errs.Invalid, "%s and %s can't be used", cert, key)
 	}
 	return p, nil
+}
+
+// place returns which of several certificates is that of a key, from 1; 0 for none.
+func place(certs, key []byte) int {
+	for n := 1; n <= maxChain; n++ {
+		if _, err := tls.X509KeyPair(certs, key); err == nil {
+			return n
+		}
+		_, certs = pem.Decode(certs)
+	}
+	return 0
 }
 
 // Same reports whether the files had the same content.

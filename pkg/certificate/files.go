@@ -3,6 +3,7 @@ package certificate
 import (
 	"crypto/tls"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,10 +15,12 @@ const checkInterval = 10 * time.Second
 // Files has the certificate of two files, and uses them again when they change. It is safe for concurrent use.
 type Files struct {
 	log     *slog.Logger
+	now     func() time.Time
 	host    string
 	current atomic.Pointer[Pair]
 	mu      sync.Mutex // held while current changes
 	failed  string     // why the files could not be used the last time; "": they could
+	warned  []string   // of current
 
 	stop chan struct{}
 	done chan struct{}
@@ -25,11 +28,11 @@ type Files struct {
 
 // NewFiles uses a pair until its files change. host is a name that clients use. Close ends it.
 func NewFiles(p *Pair, host string, log *slog.Logger) *Files {
-	return newFiles(p, host, log, checkInterval)
+	return newFiles(p, host, log, checkInterval, time.Now)
 }
 
-func newFiles(p *Pair, host string, log *slog.Logger, interval time.Duration) *Files {
-	f := &Files{log: log, host: host, stop: make(chan struct{}), done: make(chan struct{})}
+func newFiles(p *Pair, host string, log *slog.Logger, interval time.Duration, now func() time.Time) *Files {
+	f := &Files{log: log, now: now, host: host, stop: make(chan struct{}), done: make(chan struct{})}
 	f.Use(p)
 	go f.follow(interval)
 	return f
@@ -48,13 +51,22 @@ func (f *Files) use(p *Pair) (changed bool) {
 	if p.Same(before) {
 		return false
 	}
-	for _, text := range p.Warnings(f.host, time.Now()) {
-		f.log.Warn(text)
-	}
+	f.warned = nil
+	f.warn(p)
 	if before != nil {
 		f.log.Info("the certificate has changed", "certificate", p.cert, "until", p.certificate.Leaf.NotAfter.UTC())
 	}
 	return true
+}
+
+// warn logs each warning once: a certificate that nobody renews is fine at first.
+func (f *Files) warn(p *Pair) {
+	for _, text := range p.Warnings(f.host, f.now()) {
+		if !slices.Contains(f.warned, text) {
+			f.warned = append(f.warned, text)
+			f.log.Warn(text)
+		}
+	}
 }
 
 // TLSConfig returns the settings of a server. New connections use the certificate of then.
@@ -87,6 +99,8 @@ func (f *Files) check() {
 	switch {
 	case err == nil && (f.failed != "" || !next.Same(now)):
 		f.use(next)
+	case err == nil:
+		f.warn(now)
 	case err != nil && err.Error() != f.failed:
 		f.failed = err.Error()
 		f.log.Error("the certificate has changed and can't be used; the one before is", "error", err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func TestFilesAreUsedWhenTheyChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	logged := &kit.Tail{}
-	f := newFiles(p, "", slog.New(slog.NewTextHandler(logged, nil)), time.Millisecond)
+	f := newFiles(p, "", slog.New(slog.NewTextHandler(logged, nil)), time.Millisecond, time.Now)
 	defer f.Close()
 	server := &http.Server{TLSConfig: f.TLSConfig(), Handler: http.NotFoundHandler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,8 +76,12 @@ func TestCertificatesThatCannotBeUsed(t *testing.T) {
 	path := func(name string) string { return filepath.Join(folder, name) }
 	tlskit.WriteValid(t, path("a.pem"), path("a.key"), "a.example.com")
 	tlskit.WriteValid(t, path("b.pem"), path("b.key"), "b.example.com")
-	if err := os.WriteFile(path("text"), []byte("hunter2"), 0o600); err != nil {
-		t.Fatal(err)
+	a, _ := os.ReadFile(path("a.pem"))
+	b, _ := os.ReadFile(path("b.pem"))
+	for name, data := range map[string][]byte{"text": []byte("hunter2"), "chain.pem": append(b, a...)} {
+		if err := os.WriteFile(path(name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, c := range []struct{ cert, key, says string }{
 		{"a.pem", "b.key", "private key does not match public key"},
@@ -85,6 +90,8 @@ func TestCertificatesThatCannotBeUsed(t *testing.T) {
 		{"text", "a.key", "failed to find any PEM data in certificate input"},
 		{"a.pem", "text", "failed to find any PEM data in key input"},
 		{"a.key", "a.pem", "switched"},
+		{"chain.pem", "a.key", "chain.pem has the certificate of the key " + path("a.key") + " in place 2"},
+		{".", "a.key", "it is no regular file"},
 	} {
 		_, err := Load(path(c.cert), path(c.key))
 		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2") {
@@ -116,6 +123,33 @@ func TestCertificatesThatClientsRefuseAreWarnedAbout(t *testing.T) {
 		all := p.Warnings(c.host, now)
 		if says := strings.Join(all, "; "); c.says == "" && len(all) > 0 || !strings.Contains(says, c.says) {
 			t.Errorf("%s: %q", c.says, all)
+		}
+	}
+}
+
+// A certificate that nobody renews is warned about while the server runs, each time once.
+func TestACertificateThatIsNotRenewedIsWarnedAbout(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	cert, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
+	tlskit.Write(t, cert, key, time.Now().Add(-time.Hour), time.Now().Add(30*24*time.Hour), "a.example.com")
+	p, err := Load(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged := &kit.Tail{}
+	var ahead atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	f := newFiles(p, "a.example.com", slog.New(slog.NewTextHandler(logged, nil)), time.Hour, now)
+	defer f.Close()
+	for _, step := range []struct {
+		days time.Duration
+		says string
+	}{{1, ""}, {25, "expires at"}, {26, "expires at"}, {31, "has expired at"}, {32, "has expired at"}} {
+		ahead.Store(int64(step.days * 24 * time.Hour))
+		f.check()
+		if text := logged.String(); step.says == "" && text != "" || strings.Count(text, step.says) != 1 && step.says != "" {
+			t.Errorf("after %d days: %s", step.days, text)
 		}
 	}
 }

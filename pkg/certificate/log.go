@@ -18,6 +18,10 @@ type logCore struct {
 
 var _ zapcore.Core = (*logCore)(nil)
 
+// unanswered is what the library says of a challenge that it has no answer for: anybody can begin one. If the
+// authority did, the order fails, and says why.
+const unanswered = "tls-alpn challenge"
+
 func levelOf(l zapcore.Level) slog.Level {
 	switch {
 	case l >= zapcore.ErrorLevel:
@@ -49,7 +53,13 @@ func (c *logCore) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.Chec
 
 // Write implements zapcore.Core.
 func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	r := slog.NewRecord(e.Time, levelOf(e.Level), "certificates: "+e.Message, 0)
+	level := levelOf(e.Level)
+	if e.Message == unanswered {
+		if level = slog.LevelDebug; !c.handler.Enabled(context.Background(), level) {
+			return nil
+		}
+	}
+	r := slog.NewRecord(e.Time, level, "certificates: "+e.Message, 0)
 	r.AddAttrs(c.attrs...)
 	r.AddAttrs(attrsOf(fields)...)
 	return c.handler.Handle(context.Background(), r)
