@@ -136,7 +136,7 @@ func (c *Config) checkHTTP() {
 // https.
 func (c *Config) RedirectTarget(host, bound string) string {
 	_, port, _ := net.SplitHostPort(bound)
-	if base, err := url.Parse(c.BaseURLAt(bound)); err == nil && c.doc.isSet("baseURL") && base.Hostname() == host {
+	if base, err := url.Parse(c.BaseURLAt(bound)); err == nil && c.doc.isSet("baseURL") && strings.EqualFold(base.Hostname(), strings.TrimSuffix(host, ".")) {
 		port = base.Port()
 	}
 	if port == "" || port == "443" {

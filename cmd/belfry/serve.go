@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os/signal"
 	"runtime/debug"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"belfry/config"
@@ -24,12 +26,13 @@ type serveCmd struct {
 
 // Run serves until the context ends, and then stops gracefully.
 func (c *serveCmd) Run(ctx context.Context, s streams) error {
+	hangups := receiveHangups() // first: until then the signal ends the process
+	defer hangups.stop()
+	signal.Ignore(syscall.SIGPIPE) // the end of a program that reads the output, as of a log, is not that of belfry
 	loaded, err := c.read()
 	if err != nil {
 		return err
 	}
-	hangups := receiveHangups()
-	defer hangups.stop()
 	level := &slog.LevelVar{}
 	level.Set(loaded.Log.Level)
 	log := logger(loaded.Log.Format, level, s.err)

@@ -67,7 +67,8 @@ type App struct {
 	run            string                       // unique
 	onFull         func(m *store.Mapping, target string)
 	measured       measured
-	stopping       atomic.Bool
+	stopping       context.Context // ends when the stop begins
+	stop           context.CancelFunc
 	draining       context.Context // ends when no more requests are accepted
 	drain          context.CancelFunc
 	failed         chan error
@@ -114,6 +115,7 @@ func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
 		run: object.NewUUID(), log: log, roles: roles, registry: prometheus.NewRegistry(), asked: prometheus.NewRegistry(), failed: make(chan error, 1),
 		pages: pagememory.New(store.MaxPageBytes), uploads: files.NewMemory(),
 	}
+	a.stopping, a.stop = context.WithCancel(context.Background())
 	a.draining, a.drain = context.WithCancel(context.Background())
 	a.current = &serving{App: a, config: c, plan: p}
 	return a
@@ -123,7 +125,7 @@ func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
 // in flight, publishes their events, and the workers finish the events that they hold. If ctx ends first,
 // the rest is aborted; nothing that was acknowledged is lost.
 func (a *App) Stop(ctx context.Context) error {
-	a.stopping.Store(true)
+	a.stop()
 	a.changing.Lock() // a reload in progress ends first, and none begins
 	defer a.changing.Unlock()
 	defer a.drain()

@@ -285,7 +285,7 @@ func TestReadiness(t *testing.T) {
 		t.Fatal(err)
 	}
 	kit.WaitUntil(p, ready)
-	a.stopping.Store(true)
+	a.stop()
 	if _, err := a.ready(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
 		t.Errorf("while it stops: %v", err)
 	}

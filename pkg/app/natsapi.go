@@ -63,6 +63,14 @@ func (a *serving) serveBus(context.Context) error {
 	return nil
 }
 
+// retireOperations accepts no more operations: what replaces it does.
+func (a *serving) retireOperations(ctx context.Context) error {
+	if a.operations == nil {
+		return nil
+	}
+	return a.operations.Retire(ctx)
+}
+
 // stopOperations accepts no more operations, and returns when those in flight have their replies.
 func (a *serving) stopOperations(ctx context.Context) error {
 	if a.operations == nil {

@@ -153,7 +153,7 @@ func (a *App) states(ctx context.Context) []error {
 // fronts would be at once, since they share what is unavailable. Nobody sends requests to other processes, so these
 // are ready if they can do all of their work.
 func (a *App) ready(ctx context.Context) (degraded []string, err error) {
-	if a.stopping.Load() {
+	if a.stopping.Err() != nil {
 		return nil, errs.New(errs.Unavailable, "belfry is stopping")
 	}
 	return a.readyWith(a.states(ctx))
@@ -235,7 +235,7 @@ func (a *App) collectParts(ctx context.Context, gauge func(*prometheus.Desc, flo
 		gauge(partDesc, oneIf(state == nil), a.parts[i].kind, a.parts[i].name)
 	}
 	_, err := a.readyWith(states)
-	gauge(readyDesc, oneIf(err == nil && !a.stopping.Load()))
+	gauge(readyDesc, oneIf(err == nil && a.stopping.Err() == nil))
 }
 
 func oneIf(is bool) float64 {

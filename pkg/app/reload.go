@@ -44,10 +44,10 @@ func (a *App) Reload(ctx context.Context) (*Reloaded, error) {
 	defer a.changing.Unlock()
 	began := time.Now()
 	switch {
-	case a.stopping.Load():
+	case a.stopping.Err() != nil:
 		return nil, errs.New(errs.Unavailable, "belfry is stopping")
 	case a.reload.Read == nil:
-		return nil, errs.New(errs.Unavailable, "this belfry can't read its configuration again")
+		return nil, errs.New(errs.Unavailable, "belfry is starting: try again")
 	}
 	r, err := a.reloadNow(ctx)
 	switch {
@@ -66,11 +66,7 @@ func (a *App) Reload(ctx context.Context) (*Reloaded, error) {
 }
 
 func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
-	c, err := a.reload.Read()
-	if err != nil {
-		return nil, err
-	}
-	p, err := compileFor(c, a.roles)
+	c, p, err := a.readAgain(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +91,10 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 		}
 	}
 	a.replace(next)
+	a.retire(before)
+	if err := before.retireOperations(context.WithoutCancel(ctx)); err != nil {
+		a.log.Warn("for some seconds requests over the bus may meet the configuration before", "error", err)
+	}
 	r.Changed = append(r.Changed, a.secure.renew(p)...)
 	if a.metricsAddress != "" {
 		a.metricsPort.Store(next.newMetricsPort())
@@ -102,15 +102,41 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 	if a.reload.Applied != nil {
 		a.reload.Applied(c)
 	}
-	a.retireOperations(context.WithoutCancel(ctx), before)
-	a.retire(before)
+	a.endOperations(context.WithoutCancel(ctx), before)
 	return r, nil
+}
+
+// readAgain reads and compiles the configuration. Files may be where nothing answers, such as a file system of the
+// network, or a pipe; whoever waits for them does not wait longer than ctx, and a stop not at all.
+func (a *App) readAgain(ctx context.Context) (*config.Config, *plan, error) {
+	type result struct {
+		config *config.Config
+		plan   *plan
+		err    error
+	}
+	read := make(chan result, 1)
+	go func() {
+		var r result
+		if r.config, r.err = a.reload.Read(); r.err == nil {
+			r.plan, r.err = compileFor(r.config, a.roles)
+		}
+		read <- r
+	}()
+	select {
+	case r := <-read:
+		return r.config, r.plan, r.err
+	case <-ctx.Done():
+		return nil, nil, errs.Wrap(context.Cause(ctx), errs.Canceled, "the configuration could not be read completely until then")
+	case <-a.stopping.Done():
+		return nil, nil, errs.New(errs.Unavailable, "belfry is stopping")
+	}
 }
 
 // retireTimeout is how long requests over the bus that a reload finds in flight may take.
 const retireTimeout = natsapi.DefaultTimeout + 5*time.Second
 
-func (a *App) retireOperations(ctx context.Context, before *serving) {
+// endOperations ends what served requests over the bus, once those in flight have their replies.
+func (a *App) endOperations(ctx context.Context, before *serving) {
 	a.retiring.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, retireTimeout)
 		defer cancel()

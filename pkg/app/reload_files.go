@@ -2,21 +2,24 @@ package app
 
 import (
 	"crypto/sha256"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"belfry/config"
+	"belfry/pkg/api/pages"
+	"belfry/pkg/smallfile"
 )
 
 // contents are the digests of the files that a configuration names and that are compiled, by the key and the file.
 type contents map[string][sha256.Size]byte
 
+// maxContent is more than any of these files may have.
+const maxContent = 1 << 20
+
 // readFiles reads the files of a configuration. Those that can't be read are left out: whoever compiles them says why.
 func readFiles(c *config.Config) contents {
 	all := contents{}
 	add := func(key, file string) {
-		if data, err := os.ReadFile(file); err == nil {
+		if data, err := smallfile.Read(file, maxContent); err == nil {
 			all[key+" ("+file+")"] = sha256.Sum256(data)
 		}
 	}
@@ -25,13 +28,10 @@ func readFiles(c *config.Config) contents {
 			add("stores."+name+".schema", s.Schema)
 		}
 	}
-	if folder := c.Pages.Folder; folder != "" {
-		_ = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-			if err == nil && !e.IsDir() {
-				add("pages.folder", path)
-			}
-			return nil
-		})
+	folder := c.Pages.Folder
+	used, _ := pages.Files(folder)
+	for _, name := range used {
+		add("pages.folder", filepath.Join(folder, name))
 	}
 	return all
 }

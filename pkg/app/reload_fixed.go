@@ -19,7 +19,7 @@ func fixed(before, now *config.Config) (problems config.Problems) {
 	differ("listen", before.Listen, now.Listen)
 	differ("data", before.Data, now.Data)
 	differ("http.tls", before.HTTP.TLS != nil, now.HTTP.TLS != nil)
-	differ("http.acme", before.HTTP.ACME, now.HTTP.ACME)
+	fixedACME(differ, before.HTTP.ACME, now.HTTP.ACME)
 	differ("http.redirect", before.HTTP.Redirect, now.HTTP.Redirect)
 	differ("log.format", before.Log.Format, now.Log.Format)
 	differ("metrics.listen", before.Metrics.Listen, now.Metrics.Listen)
@@ -53,6 +53,19 @@ func fixed(before, now *config.Config) (problems config.Problems) {
 // comparing reports a key whose values differ.
 type comparing func(key string, was, is any)
 
+// fixedACME compares each key, since the domains are by default that of baseURL, whose change is then refused for them.
+func fixedACME(differ comparing, was, is *config.ACME) {
+	differ("http.acme", was != nil, is != nil)
+	if was == nil || is == nil {
+		return
+	}
+	differ("http.acme.domains", was.Domains, is.Domains)
+	differ("http.acme.email", was.Email, is.Email)
+	differ("http.acme.directory", was.Directory, is.Directory)
+	differ("http.acme.ca", was.CA, is.CA)
+	differ("http.acme.storage", was.Storage, is.Storage)
+}
+
 func fixedBus(differ comparing, was, is *config.Bus) {
 	differ("bus.listen", was.Listen, is.Listen)
 	differ("bus.config", was.Config, is.Config)
@@ -71,7 +84,7 @@ func fixedBus(differ comparing, was, is *config.Bus) {
 func fixedStore(differ comparing, before, now *config.Config, was, is *config.Store) {
 	at := "stores." + was.Name
 	differ(at+".backend", was.Backend, is.Backend)
-	differ(at+".indexes", was.Indexes, is.Indexes)
+	differ(at+".indexes", declaredIndexes(was), declaredIndexes(is))
 	for _, target := range either(was.Map, is.Map) {
 		m, mapped := was.Map[target]
 		n, maps := is.Map[target]
@@ -84,6 +97,12 @@ func fixedStore(differ comparing, before, now *config.Config, was, is *config.St
 			differ("stores."+target+".owner", before.OwnerField(target), now.OwnerField(target))
 		}
 	}
+}
+
+// declaredIndexes returns the indexes of a store without that of the owner, which belfry adds: as the index of a rule,
+// it is used if it is there, and named if it is not.
+func declaredIndexes(s *config.Store) [][]string {
+	return slices.DeleteFunc(slices.Clone(s.Indexes), func(fields []string) bool { return slices.Equal(fields, []string{s.Owner}) })
 }
 
 func fixedBinary(differ comparing, at string, was, is *config.Binary) {

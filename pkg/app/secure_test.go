@@ -86,7 +86,8 @@ func TestTLSByFiles(t *testing.T) {
 	if to := res.Header.Get("Location"); res.StatusCode != http.StatusPermanentRedirect || to != "https://app.example.com//evil.example/books?a=b" || res.Header.Get("Strict-Transport-Security") != "" {
 		t.Errorf("%s to %q", res.Status, to)
 	}
-	for host, want := range map[string]string{"127.0.0.1": base + "/x", "localhost:1": "https://localhost:" + a.HTTPAddress()[len("127.0.0.1:"):] + "/x", "evil.example": ""} {
+	for host, want := range map[string]string{"127.0.0.1": base + "/x", "localhost:1": "https://localhost:" + a.HTTPAddress()[len("127.0.0.1:"):] + "/x", "evil.example": "",
+		"APP.example.com.": "https://APP.example.com./x", "app.example.com:evil": "https://app.example.com/x", "app.example.com:1:2": ""} {
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", redirect+"/x", nil)
 		req.Host = host
 		res, err := c.Do(req)

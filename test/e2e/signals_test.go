@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -136,5 +137,62 @@ func TestAnInterruptedCommandExitsWith130(t *testing.T) {
 	}
 	if !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("its message is %q", stderr.String())
+	}
+}
+
+// The end of the program that reads what belfry prints, as tee, is not that of belfry: it serves on, and reads its
+// configuration again, here by a path that is relative and with its address from the environment.
+func TestBelfryOutlivesItsReader(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	const text = "bus: {listen: \"\"}\nstores: {Books: {expose: {}, policy: {create: \"true\"}}}\n"
+	write := func(text string) {
+		if err := os.WriteFile(filepath.Join(folder, "belfry.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(text)
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(process.Commands(t), "serve", "--config", "belfry.yaml")
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = folder, in, in, append(os.Environ(), "BELFRY_LISTEN=127.0.0.1:0")
+	if err := kit.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	_ = in.Close()
+	url := ""
+	for lines := bufio.NewScanner(out); url == "" || !strings.Contains(lines.Text(), "msg=ready"); {
+		if !lines.Scan() {
+			t.Fatal("it does not serve")
+		}
+		if _, address, ok := strings.Cut(lines.Text(), "  HTTP    "); ok {
+			url = address
+		}
+	}
+	_ = out.Close() // what is printed from now on nobody reads
+	create := func() int {
+		res, err := http.Post(url+"/books", "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+	if status := create(); status != http.StatusCreated {
+		t.Fatal(status)
+	}
+	write(strings.Replace(text, `"true"`, `"false"`, 1))
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	kit.WaitFor(t, "the reload", func() bool { return create() == http.StatusUnauthorized })
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,274 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"belfry/config"
+	"belfry/pkg/errs"
+	"belfry/test/kit"
+)
+
+// Objects get an owner by a reload: the right holds at once, and the index of the owner is made by a restart.
+func TestAReloadAddsAnOwner(t *testing.T) {
+	const text = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Books: {expose: {list: true}, uuid: client, indexes: [year]}
+`
+	p := newPlace(t, text)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/books", `{"uuid":"b1","year":1815}`, http.StatusCreated)
+	p.write("belfry.yaml", strings.Replace(text, "indexes:", "policy: owner, owner: by, indexes:", 1))
+	r, err := a.Reload(t.Context())
+	if err != nil || !slices.Contains(r.Missing, "Books.by") {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	p.want(a, "GET", "/books/b1", "", http.StatusUnauthorized)
+	if status, list := p.do(a, "GET", "/books?filter=year%3D%3D1815", ""); strings.Contains(list, "b1") {
+		t.Errorf("%d, %s", status, list)
+	}
+	p.write("belfry.yaml", strings.Replace(text, "indexes: [year]", "owner: by, indexes: [year, title]", 1))
+	if _, err := a.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "stores.Books.indexes: can't change") {
+		t.Errorf("a declared index: %v", err)
+	}
+	if status, _ := p.do(a, "GET", "/books/b1", ""); status != http.StatusUnauthorized {
+		t.Errorf("%d after a reload that was refused", status)
+	}
+}
+
+// Whoever loses a right by a reload has lost it when that is done: over HTTP, over the bus, and in a stream that was
+// open, which resumes without what its client may not receive any more.
+func TestAReloadTakesRightsAtOnce(t *testing.T) {
+	const text = `
+listen: 127.0.0.1:0
+bus: {listen: "127.0.0.1:0"}
+stores:
+  Books: {expose: {list: true}, uuid: client, policy: {get: "true", list: "true"}}
+  Marks: {expose: {list: true}, uuid: client}
+  Notes: {expose: {events: true}, uuid: client, fields: {pin: {read: "true"}}}
+`
+	taken := strings.NewReplacer(`get: "true", list: "true"`, `get: "user.admin == true", list: "user.admin == true"}, bus: false, intercept: {`, `pin: {read: "true"}`, `pin: {read: "false"}`).Replace(text)
+	p := newPlace(t, text)
+	a, _ := p.reloadable()
+	conn, err := nats.Connect(a.bus.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	p.want(a, "POST", "/books", `{"uuid":"b1"}`, http.StatusCreated)
+	p.want(a, "POST", "/notes", `{"uuid":"n1","pin":4711}`, http.StatusCreated)
+	stream := func(last string) (next func(until string) (read, id string)) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.HTTPAddress()+"/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last != "" {
+			req.Header.Set("Last-Event-Id", last)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = res.Body.Close() })
+		lines := bufio.NewScanner(res.Body)
+		return func(until string) (read, id string) {
+			for lines.Scan() {
+				read += lines.Text() + "\n"
+				if after, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+					id = after
+				}
+				if until != "" && strings.Contains(lines.Text(), until) {
+					return read, id
+				}
+			}
+			return read, id
+		}
+	}
+	next := stream("")
+	next("event: ready")
+	p.want(a, "POST", "/books", `{"uuid":"b2"}`, http.StatusCreated)
+	if read, _ := next(`"uuid":"b2"`); !strings.Contains(read, "Store.Saved") {
+		t.Fatal(read)
+	}
+	overBus := func() error {
+		_, err := conn.Request("store.Books.get", []byte(`{"uuid":"b1"}`), time.Minute)
+		return err
+	}
+	if err := overBus(); err != nil {
+		t.Fatal(err)
+	}
+
+	p.reload(a, taken)
+	if err := overBus(); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("over the bus: %v", err)
+	}
+	p.want(a, "GET", "/books/b1", "", http.StatusUnauthorized)
+	if status, list := p.do(a, "GET", "/books", ""); strings.Contains(list, "b1") {
+		t.Errorf("%d, %s", status, list)
+	}
+	if _, note := p.do(a, "GET", "/notes/n1", ""); strings.Contains(note, "4711") {
+		t.Error(note)
+	}
+	p.want(a, "POST", "/books", `{"uuid":"b3"}`, http.StatusCreated)
+	p.want(a, "PATCH", "/notes/n1", `{"title":"x"}`, http.StatusOK)
+	p.want(a, "POST", "/marks", `{"uuid":"m1"}`, http.StatusCreated)
+	rest, last := next("")
+	if strings.Contains(rest, "b3") || strings.Contains(rest, "m1") || !strings.Contains(rest, "the configuration of the server has changed") {
+		t.Error(rest)
+	}
+	if read, _ := stream(last)(`"uuid":"m1"`); strings.Contains(read, "b3") || strings.Contains(read, "4711") || !strings.Contains(read, "n1") {
+		t.Error(read)
+	}
+
+	for range 5 { // what is in flight on the connection to the bus is of the configuration before
+		p.reload(a, text)
+		if err := overBus(); err != nil {
+			t.Error(err)
+		}
+		p.reload(a, taken)
+		if err := overBus(); !errors.Is(err, nats.ErrNoResponders) {
+			t.Errorf("over the bus: %v", err)
+		}
+	}
+}
+
+// A configuration on a file system that does not answer holds up neither whoever gives up waiting, nor a stop.
+func TestAReloadThatCannotReadHoldsUpNothing(t *testing.T) {
+	p := newPlace(t, books)
+	a := p.start()
+	if _, err := a.Reload(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "belfry is starting") {
+		t.Errorf("before the start is complete: %v", err)
+	}
+	reading, silence := make(chan struct{}), make(chan struct{})
+	defer close(silence)
+	a.OnReload(Reloading{Read: func() (*config.Config, error) {
+		reading <- struct{}{}
+		<-silence
+		return nil, os.ErrClosed
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	reload := func(ctx context.Context) { _, err := a.Reload(ctx); ended <- err }
+	go reload(ctx)
+	<-reading
+	cancel()
+	if err := <-ended; !errors.Is(err, errs.Canceled) {
+		t.Error(err)
+	}
+	go reload(context.Background())
+	<-reading
+	p.stop(a)
+	if err := <-ended; !errors.Is(err, errs.Unavailable) {
+		t.Error(err)
+	}
+}
+
+// However often the configuration is reloaded, or refused: nothing of those before stays.
+func TestSoakReloadsLeaveNothing(t *testing.T) {
+	soak := kit.Soak(t, 6)
+	const text = `
+listen: 127.0.0.1:0
+bus: {listen: "127.0.0.1:0"}
+metrics: {listen: "127.0.0.1:0"}
+authentication: {providers: {email: {from: a@example.com}}}
+stores:
+  Authors: {expose: {list: true}}
+  Books: {expose: {list: true}, schema: book.json, map: {Authors: {key: author, target: books, fields: title}}}
+binaries: {binary: {map: {Books: [covers]}}}
+`
+	p := &place{T: t, folder: t.TempDir(), logged: &kit.Tail{}}
+	p.write("book.json", `{}`)
+	p.config = p.load(text)
+	a, _ := p.reloadable()
+	state := func() (goroutines, files int, heap uint64) {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		open, _ := os.ReadDir("/proc/self/fd") // none elsewhere
+		return runtime.NumGoroutine(), len(open), m.HeapAlloc
+	}
+	reload := func(n int) {
+		p.reload(a, text+"limits: {loopback: true, address: {writes: "+strings.Repeat("9", 3+n%2)+"}}\n")
+		p.want(a, "POST", "/books", `{"author":"a1","title":"t"}`, http.StatusCreated)
+		p.write("belfry.yaml", text+"limits: {loopback: nonsense}\n")
+		if _, err := a.Reload(t.Context()); err == nil {
+			t.Error("it is not refused")
+		}
+	}
+	for n := range 4 {
+		reload(n)
+	}
+	a.retiring.Wait()
+	goroutines, files, heap := state()
+	rounds := 0
+	for ; soak.More(); rounds++ {
+		reload(rounds)
+	}
+	a.retiring.Wait()
+	const spare = 8 // connections and timers of others
+	kit.WaitUntil(t, func() error {
+		g, f, h := state()
+		if g > goroutines+spare || f > files+spare {
+			return errs.New(errs.Internal, "%d reloads: %d goroutines, then %d; %d files, then %d", rounds, goroutines, g, files, f)
+		}
+		t.Logf("%d reloads: %d goroutines, then %d; %d files, then %d; %d KiB, then %d", rounds, goroutines, g, files, f, heap>>10, h>>10)
+		return nil
+	})
+}
+
+// A reload works while the bus is unavailable, and what the bus brings afterwards meets the new configuration.
+func TestAReloadWhileTheBusIsUnavailable(t *testing.T) {
+	const text = `
+listen: 127.0.0.1:0
+bus: {listen: "127.0.0.1:0"}
+stores:
+  Books: {expose: {}, uuid: client, schema: book.json}
+`
+	p := &place{T: t, folder: t.TempDir(), logged: &kit.Tail{}}
+	p.write("book.json", `{}`)
+	p.config = p.load(text)
+	a, _ := p.reloadable()
+	if err := a.Bus().StopServer(); err != nil {
+		t.Fatal(err)
+	}
+	kit.WaitFor(t, "the end of the connection", func() bool { return a.bus.Connected() != nil })
+	p.write("book.json", `{"required": ["title"]}`)
+	if keys := p.reload(a, text); len(keys) != 1 {
+		t.Errorf("changed are %q", keys)
+	}
+	p.want(a, "POST", "/books", `{"uuid":"b1"}`, http.StatusBadRequest)
+	p.want(a, "POST", "/books", `{"uuid":"b1","title":"Emma"}`, http.StatusCreated)
+	if err := a.Bus().StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := nats.Connect(a.bus.ClientURL(), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	save := func() (status string, err error) {
+		reply, err := conn.Request("store.Books.save", []byte(`{"object":{}}`), time.Minute)
+		if err != nil {
+			return "", err
+		}
+		return reply.Header.Get("Nats-Service-Error-Code"), nil
+	}
+	kit.WaitUntil(t, func() error { _, err := save(); return err })
+	for range 20 {
+		if status, err := save(); err != nil || status != "400" {
+			t.Errorf("%q, %v", status, err)
+		}
+	}
+}
