@@ -104,7 +104,8 @@ func (c *client) token() string { return c.prefix + "-" + strconv.Itoa(c.sent+1)
 func (c *client) do(ctx context.Context, op history.Op) (history.Op, bool) {
 	c.sent++
 	op.Client, op.Request = c.number, c.prefix+"-"+strconv.Itoa(c.sent)
-	if c.rand.IntN(30) == 0 { // a client that gives up early; the server may go on
+	patient := c.rand.IntN(30) > 0
+	if !patient { // a client that gives up early; the server may go on
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(1+c.rand.IntN(12))*time.Millisecond)
 		defer cancel()
@@ -126,6 +127,9 @@ func (c *client) do(ctx context.Context, op history.Op) (history.Op, bool) {
 		}
 	}
 	op.Return = c.History.Now()
+	if op.Outcome == history.Unknown && patient {
+		c.History.Fail(op)
+	}
 	c.record(op, wrong)
 	return op, op.Outcome != history.Unknown
 }

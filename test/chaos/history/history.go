@@ -13,6 +13,7 @@ type History struct {
 	ops     []Op
 	counted Counts
 	wrong   []string
+	failed  []Op // since the last call of TakeFailed
 }
 
 // Counts says how many requests ended in which way.
@@ -70,6 +71,26 @@ func (h *History) Take() []Op {
 	ops := h.ops
 	h.ops = nil
 	return ops
+}
+
+// Fail records a request that failed although its client did not give up.
+func (h *History) Fail(op Op) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed = append(h.failed, op)
+}
+
+// TakeFailed returns the requests that have failed since the last call, of those that were sent since a time.
+func (h *History) TakeFailed(since int64) (failed []Op) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, op := range h.failed {
+		if op.Call >= since {
+			failed = append(failed, op)
+		}
+	}
+	h.failed = nil
+	return failed
 }
 
 // Wrong records a reply that is wrong by itself.

@@ -140,7 +140,8 @@ func (r *Run) choose(random *rand.Rand) []world.Nemesis {
 
 // harm injects faults and heals them.
 func (r *Run) harm(ctx context.Context, random *rand.Rand) error {
-	faults := r.choose(random)
+	faults, began := r.choose(random), r.history.Now()
+	harmless := !slices.ContainsFunc(faults, func(n world.Nemesis) bool { return !n.Harmless })
 	names := make([]string, len(faults))
 	var heals []func(context.Context) error
 	var failed []error
@@ -180,6 +181,11 @@ func (r *Run) harm(ctx context.Context, random *rand.Rand) error {
 	}
 	if len(failed) == 0 && slices.Contains(names, r.opts.Loss.Name) {
 		failed = append(failed, r.log.Reopen(ctx))
+	}
+	if sent := r.history.TakeFailed(began); harmless {
+		for _, op := range sent {
+			r.history.Wrong(fmt.Sprintf("%s: it failed, and nothing happened but %s", op, strings.Join(names, ", ")))
+		}
 	}
 	return errors.Join(failed...)
 }

@@ -60,20 +60,22 @@ func (w *World) single(served, external string) {
 	port := w.freePort()
 	bus := fmt.Sprintf("{listen: '127.0.0.1:%d'}", port)
 	w.deployment.Bus = fmt.Sprintf("nats://127.0.0.1:%d", port)
-	write := func(name, bus string) string {
-		return w.write(name, fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\nbus: %s\n%s", filepath.Join(m.folder, "data"), bus, served))
-	}
 	u := w.newBelfry("belfry", "")
+	u.data = filepath.Join(m.folder, "data")
+	text := func(bus string) string {
+		return fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\nbus: %s\n%s", u.data, bus, served)
+	}
 	if external != "" {
 		p := w.proxies.To(external)
 		w.toBus[u] = []*backing.Proxy{p}
 		w.deployment.Bus = "nats://" + external
-		w.deployment.Config = write("commands.yaml", "{url: '"+w.deployment.Bus+"'}")
-		u.config = write("belfry.yaml", "{url: 'nats://"+p.Address+"'}")
+		w.deployment.Config = w.write("commands.yaml", text("{url: '"+w.deployment.Bus+"'}"))
+		u.original = text("{url: 'nats://" + p.Address + "'}")
 	} else {
-		u.config = write("belfry.yaml", bus)
-		w.deployment.Config = u.config
+		u.original = text(bus)
+		w.deployment.Config = w.write("commands.yaml", u.original)
 	}
+	u.config = w.write("belfry.yaml", u.original)
 	w.fronts, m.units = []*unit{u}, append(m.units, u)
 }
 
@@ -86,20 +88,20 @@ func (w *World) several(served, server string, each int, backend func(address st
 		w.env = append(w.env, "AWS_CA_BUNDLE="+s3.CAFile)
 		served = strings.ReplaceAll(served, Storage, fmt.Sprintf("type: S3Storage, bucket: %s, region: %s, endpoint: '%s'", s3.Bucket, s3.Region, s3.Endpoint))
 	}
-	write := func(name, server string, buses []string) string {
+	text := func(name, server string, buses []string) string {
 		replicas := ""
 		if len(buses) > 1 {
 			replicas = fmt.Sprintf(", replicas: %d", len(buses))
 		}
-		return w.write(name+".yaml", fmt.Sprintf("data: ./%s\nlisten: 127.0.0.1:0\nbaseURL: http://127.0.0.1\nbackends: {default: %s}\nbus: {url: [%s]%s}\n%s",
-			name, backend(server), strings.Join(buses, ", "), replicas, served))
+		return fmt.Sprintf("data: ./%s\nlisten: 127.0.0.1:0\nbaseURL: http://127.0.0.1\nbackends: {default: %s}\nbus: {url: [%s]%s}\n%s",
+			name, backend(server), strings.Join(buses, ", "), replicas, served)
 	}
 	var direct []string
 	for _, b := range w.buses {
 		direct = append(direct, "nats://"+b.address)
 	}
 	w.deployment.Bus = strings.Join(direct, ",")
-	w.deployment.Config = write("commands", server, direct)
+	w.deployment.Config = w.write("commands.yaml", text("commands", server, direct))
 	add := func(name, roles string) *unit {
 		u := w.newBelfry(name, roles)
 		var buses []string
@@ -110,7 +112,8 @@ func (w *World) several(served, server string, each int, backend func(address st
 		}
 		p := w.proxies.To(server)
 		w.toStores[u] = []*backing.Proxy{p}
-		u.config = write(name, p.Address, buses)
+		u.original, u.data = text(name, p.Address, buses), filepath.Join(w.folder, name)
+		u.config = w.write(name+".yaml", u.original)
 		return u
 	}
 	for i := range each {

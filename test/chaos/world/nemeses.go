@@ -23,6 +23,7 @@ func (w *World) Nemeses() []Nemesis {
 	all = append(all, w.networkNemeses()...)
 	all = append(all, w.diskNemeses()...)
 	all = append(all, w.clusterNemeses()...)
+	all = append(all, w.reload())
 	if w.clock != nil {
 		all = append(all, w.stepClock())
 	}

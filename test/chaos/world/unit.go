@@ -15,10 +15,12 @@ import (
 
 // unit is a process that is started again when it ends by itself, as a service manager would.
 type unit struct {
-	name    string
-	config  string // its file
-	url     string // of HTTP, of a process of belfry
-	command func() *exec.Cmd
+	name   string
+	config string // its file
+	// Of a process of belfry: the text of config at the beginning, and its data folder.
+	original, data string
+	url            string // of HTTP, of a process of belfry
+	command        func() *exec.Cmd
 
 	mu     sync.Mutex
 	run    *run // the last

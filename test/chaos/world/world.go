@@ -61,6 +61,8 @@ type Nemesis struct {
 	Full time.Duration
 	// Alone says that no other fault can overlap it.
 	Alone bool
+	// Harmless says that no request may fail because of it.
+	Harmless bool
 }
 
 // World is a running deployment. Its methods are not safe for concurrent use.
@@ -82,7 +84,7 @@ type World struct {
 	missing         []string
 }
 
-type binaries struct{ belfry, nats string }
+type binaries struct{ belfry, commands, nats string }
 
 // restarter is a server that can be killed and started again on the same data and address.
 type restarter interface {
@@ -103,6 +105,7 @@ func Start(t testing.TB, kind Kind, served string, steppable bool) *World {
 		w.clock = clock.New(t)
 	}
 	w.programs.belfry = w.must(belfry())
+	w.programs.commands = w.must(programs.BelfryWithoutRace())
 	w.programs.nats = w.must(nats())
 	w.env = append(os.Environ(),
 		"GORACE=atexit_sleep_ms=10 log_path="+filepath.Join(w.folder, raceLog), "GOGC=", "AWS_ACCESS_KEY_ID="+backing.AccessKey, "AWS_SECRET_ACCESS_KEY="+backing.SecretKey)
