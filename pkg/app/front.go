@@ -85,16 +85,17 @@ func (a *serving) hosts() *kit.Hosts {
 	return kit.NewHosts(a.config.BaseURLAt(a.HTTPAddress()), a.config.Hosts...)
 }
 
-// limits returns the limits of clients over HTTP.
-func limits(l config.RequestLimits) kit.LimitOptions {
-	return kit.LimitOptions{Address: kit.Rates(l.Address), User: kit.Rates(l.User), Loopback: l.Loopback}
+// newLimits makes the limits of clients over HTTP; before are those that they replace, nil for none.
+func (a *serving) newLimits(before *kit.Limits) {
+	l := a.config.Limits
+	a.limits = kit.NewLimits(kit.LimitOptions{Address: kit.Rates(l.Address), User: kit.Rates(l.User), Loopback: l.Loopback, Previous: before}, a.registry)
 }
 
 // newAPI makes the routes. A process without the role front serves its health only, and its metrics
 // where these have no port of their own.
 func (a *serving) newAPI() error {
 	if a.limits == nil {
-		a.limits = kit.NewLimits(limits(a.config.Limits), a.registry)
+		a.newLimits(nil)
 	}
 	o := api.Options{
 		Stopping: a.draining, Ready: a.ready, Alive: a.alive, Registry: a.registry, Metrics: a.publicMetrics(), Logger: a.log, Hosts: a.hosts(), Pages: a.pages,

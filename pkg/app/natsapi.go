@@ -27,12 +27,13 @@ func (p *plan) onBus() []string {
 	return all
 }
 
-// newOperations makes what serves operations of stores over the bus, and begins with it.
-func (a *serving) newOperations() (err error) {
+// newOperations makes what serves operations of stores over the bus, and begins with it; before is what it replaces, nil
+// for nothing.
+func (a *serving) newOperations(before *natsapi.Server) (err error) {
 	o := natsapi.Options{
 		Conn: a.bus.Conn(), Requests: a.set.Store(config.RequestStore), Version: semantic(), Logger: a.log,
 		Registry: a.registry, TombstoneRetention: a.config.Tombstones, Limits: natsapi.Limits(a.config.Limits.Bus),
-		Pages: a.pages,
+		Pages: a.pages, Previous: before,
 	}
 	for _, name := range a.plan.onBus() {
 		o.Stores = append(o.Stores, a.set.Store(name))
@@ -45,7 +46,7 @@ func (a *serving) newOperations() (err error) {
 
 // serveBus serves operations of stores over the bus.
 func (a *serving) serveBus(context.Context) error {
-	if err := a.newOperations(); err != nil {
+	if err := a.newOperations(nil); err != nil {
 		return err
 	}
 	a.every(forgetInterval, "the removing of old requests", func(ctx context.Context) bool {

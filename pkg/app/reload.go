@@ -86,7 +86,7 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 	// Operations over the bus begin on the same connection before those of the configuration before end, so that
 	// none finds nobody. After that nothing fails.
 	if a.has(roleFront) {
-		if err := next.newOperations(); err != nil {
+		if err := next.newOperations(before.operations); err != nil {
 			return nil, err
 		}
 	}

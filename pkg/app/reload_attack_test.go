@@ -272,3 +272,48 @@ stores:
 		}
 	}
 }
+
+// A reload gives nobody further requests: limits that are the same continue, also where others change.
+func TestAReloadContinuesLimits(t *testing.T) {
+	const text = `
+listen: 127.0.0.1:0
+bus: {listen: "127.0.0.1:0"}
+limits: {loopback: true, address: {reads: 100000, writes: 1}, bus: {requests: 1, bytes: 1MiB}}
+stores:
+  Books: {expose: {}}
+`
+	p := newPlace(t, text)
+	a, _ := p.reloadable()
+	conn, err := nats.Connect(a.bus.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	overHTTP := func() int { status, _ := p.do(a, "POST", "/books", "{}"); return status }
+	overBus := func() string {
+		reply, err := conn.Request("store.Books.list", []byte("{}"), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply.Header.Get("Nats-Service-Error-Code")
+	}
+	// accepted is how many requests are accepted until there is a limit for both.
+	accepted := func() (n int) {
+		for web, bus := true, true; web || bus; {
+			if web = web && overHTTP() != http.StatusTooManyRequests; web {
+				n++
+			}
+			if bus = bus && overBus() != "429"; bus {
+				n++
+			}
+		}
+		return n
+	}
+	accepted()
+	exhausted := time.Now()
+	p.reload(a, strings.NewReplacer("reads: 100000", "reads: 90000", "bytes: 1MiB", "bytes: 2MiB").Replace(text))
+	n := accepted()
+	if most := 2 * (2 + int(time.Since(exhausted).Seconds())); n > most { // one token a second comes to each
+		t.Errorf("%d requests are accepted, at most %d were left", n, most)
+	}
+}

@@ -128,9 +128,7 @@ func (g *serving) rebuild(before *serving) (missing []string, err error) {
 	if before.live != nil {
 		g.newEvents()
 	}
-	if g.config.Limits == before.config.Limits {
-		g.limits = before.limits
-	}
+	g.newLimits(before.limits)
 	return missing, g.newAPI()
 }
 

@@ -149,8 +149,14 @@ func TestFrontsShareAStorage(t *testing.T) {
 func TestChallengesOfStrangers(t *testing.T) {
 	t.Parallel()
 	logged := &kit.Tail{}
-	secure, _ := listen(t)
-	plain, _ := listen(t)
+	secure, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	storage := filepath.Join(t.TempDir(), "acme")
 	a, err := NewACME(ACMEOptions{
 		Domains: []string{"ours.example.com"}, Directory: "https://127.0.0.1:1/dir", Storage: storage,

@@ -25,14 +25,9 @@ type Limits struct {
 // others, and does not stop one that wants to.
 type limits struct{ requests, bytes *ratelimit.Clients }
 
-func newLimits(o Limits) (l limits) {
-	if o.Requests > 0 {
-		l.requests = ratelimit.NewClients(o.Requests)
-	}
-	if o.Bytes > 0 {
-		l.bytes = ratelimit.NewClients(o.Bytes)
-	}
-	return l
+// newLimits makes limits, which continue those of before where they are the same.
+func newLimits(o Limits, before limits) limits {
+	return limits{before.requests.Continue(o.Requests), before.bytes.Continue(o.Bytes)}
 }
 
 // admit counts a request of a client, or returns errs.Limited.

@@ -44,7 +44,7 @@ func TestRequestsOfAClientAreLimited(t *testing.T) {
 		"requests": {Limits{Requests: 2}, 20}, "bytes": {Limits{Bytes: 4 << 20}, 40}, "both": {Limits{Requests: 3, Bytes: 2 << 20}, 20},
 		"none": {Limits{}, 100},
 	} {
-		l, n := newLimits(c.limits), 0
+		l, n := newLimits(c.limits, limits{}), 0
 		var err error
 		for ; n < 100 && err == nil; n++ {
 			err = l.admit(request, now)

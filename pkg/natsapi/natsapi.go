@@ -55,6 +55,7 @@ type Options struct {
 	MaxQueued   int                // further requests of a store that wait; 0: DefaultMaxQueued
 	Limits      Limits             // of each client
 	Pages       *pagememory.Budget // the memory of lists in flight; nil: one of its own
+	Previous    *Server            // which the new one replaces, and whose limits continue where they are the same; nil: none
 	Now         func() time.Time   // nil: time.Now
 
 	TakeoverDelay      time.Duration // see idempotent.Options
@@ -99,7 +100,11 @@ func Start(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{opts: o, limits: newLimits(o.Limits), metrics: newMetrics(o.Registry), keyed: idempotent.New(idempotent.Options{
+	var before limits
+	if o.Previous != nil {
+		before = o.Previous.limits
+	}
+	s := &Server{opts: o, limits: newLimits(o.Limits, before), metrics: newMetrics(o.Registry), keyed: idempotent.New(idempotent.Options{
 		Requests: o.Requests, Now: o.Now, TakeoverDelay: o.TakeoverDelay, TombstoneRetention: o.TombstoneRetention,
 	})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -51,6 +51,18 @@ func newClients(perSecond, keys int) *Clients {
 	return c
 }
 
+// Continue returns Clients with the tokens that each gets a second: the same, if they have as many, so that nobody gets
+// more by a change elsewhere. c may be nil, and so is the result without tokens.
+func (c *Clients) Continue(perSecond int) *Clients {
+	switch {
+	case perSecond <= 0:
+		return nil
+	case c != nil && c.perSecond == perSecond:
+		return c
+	}
+	return NewClients(perSecond)
+}
+
 // PerSecond returns how many tokens a client gets a second.
 func (c *Clients) PerSecond() int { return c.perSecond }
 

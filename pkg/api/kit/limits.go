@@ -26,6 +26,9 @@ type Rates struct {
 type LimitOptions struct {
 	Address, User Rates
 	Loopback      bool // clients at loopback addresses are limited as well
+
+	// Previous are the limits that the new ones replace, and continue where they are the same. nil: none.
+	Previous *Limits
 }
 
 // Act is what a route does, for its limits.
@@ -72,20 +75,28 @@ func NewLimits(o LimitOptions, registry *prometheus.Registry) *Limits {
 		Name: "belfry_http_limited_total",
 		Help: "Requests that a limit refused (429), by the key of the limit in the configuration.",
 	}, []string{"limit"}))
+	before := o.Previous
+	if before == nil {
+		before = &Limits{}
+	}
 	return &Limits{
-		address:  newLimitsBy(0, "address", "your network address", o.Address, refused),
-		user:     newLimitsBy(1, "user", "your user", o.User, refused),
+		address:  newLimitsBy(0, "address", "your network address", o.Address, refused, &before.address),
+		user:     newLimitsBy(1, "user", "your user", o.User, refused, &before.user),
 		loopback: o.Loopback,
 	}
 }
 
-func newLimitsBy(which int, name, who string, r Rates, refused *prometheus.CounterVec) limitsBy {
-	one := func(suffix, key, unit string, perSecond int) *limit {
+func newLimitsBy(which int, name, who string, r Rates, refused *prometheus.CounterVec, before *limitsBy) limitsBy {
+	one := func(suffix, key, unit string, perSecond int, before *limit) *limit {
 		if perSecond <= 0 {
 			return nil
 		}
+		var known *ratelimit.Clients
+		if before != nil {
+			known = before.clients
+		}
 		l := &limit{
-			clients: ratelimit.NewClients(perSecond), name: name + "-" + suffix, key: "limits." + name + "." + key, unit: unit,
+			clients: known.Continue(perSecond), name: name + "-" + suffix, key: "limits." + name + "." + key, unit: unit,
 		}
 		quota := fmt.Sprintf("q=%d", l.clients.Burst())
 		if unit == "bytes" {
@@ -96,12 +107,12 @@ func newLimitsBy(which int, name, who string, r Rates, refused *prometheus.Count
 		return l
 	}
 	b := limitsBy{which: which, who: who}
-	b.requests[Read] = one("reads", "reads", "reads", r.Reads)
-	b.requests[List] = one("lists", "lists", "lists", r.Lists)
-	b.requests[Write] = one("writes", "writes", "writes", r.Writes)
+	b.requests[Read] = one("reads", "reads", "reads", r.Reads, before.requests[Read])
+	b.requests[List] = one("lists", "lists", "lists", r.Lists, before.requests[List])
+	b.requests[Write] = one("writes", "writes", "writes", r.Writes, before.requests[Write])
 	b.requests[Upload] = b.requests[Write]
-	b.bytes[List] = one("list-bytes", "listBytes", "bytes", r.ListBytes)
-	b.bytes[Upload] = one("upload-bytes", "uploadBytes", "bytes", r.UploadBytes)
+	b.bytes[List] = one("list-bytes", "listBytes", "bytes", r.ListBytes, before.bytes[List])
+	b.bytes[Upload] = one("upload-bytes", "uploadBytes", "bytes", r.UploadBytes, before.bytes[Upload])
 	return b
 }
 
