@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -127,7 +128,8 @@ func (c *client) do(ctx context.Context, op history.Op) (history.Op, bool) {
 		}
 	}
 	op.Return = c.History.Now()
-	if op.Outcome == history.Unknown && patient {
+	// After a first attempt that took too long, a conflict over the bus may be with that attempt: it is a reply.
+	if op.Outcome == history.Unknown && patient && op.Status != http.StatusConflict {
 		c.History.Fail(op)
 	}
 	c.record(op, wrong)
