@@ -37,6 +37,8 @@ type Config struct {
 	Tombstones      time.Duration  // how long tombstones are kept
 	Admins          string         // CEL over user: who is an admin
 	ShutdownTimeout time.Duration
+	ShutdownDelay   time.Duration // for which a process that stops still serves; /readyz is 503
+	FillRate        int           // objects that are read a second to fill mapped arrays from existing data; 0 is no limit
 	HTTP            HTTP
 	Log             Log
 	Metrics         Metrics
@@ -195,6 +197,9 @@ func (c *Config) read(s *section) {
 	decode(s, "admins", &c.Admins, parseNonEmpty)
 	c.ShutdownTimeout = 30 * time.Second
 	decode(s, "shutdownTimeout", &c.ShutdownTimeout, durationIn(time.Second, time.Hour, "from 1s to 1h"))
+	decode(s, "shutdownDelay", &c.ShutdownDelay, durationIn(0, 10*time.Minute, "from 0s to 10m"))
+	c.FillRate = 1000
+	decode(s, "fillRate", &c.FillRate, requestRate)
 	c.Log = readLog(s.section("log"))
 	c.Metrics = readMetrics(s.section("metrics"))
 	c.Tracing = readTracing(s.section("tracing"))

@@ -64,6 +64,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "maxObjectSize", c.MaxObjectSize, int64(128<<10))
 	equal(t, "tombstones", c.Tombstones, 48*time.Hour)
 	equal(t, "shutdownTimeout", c.ShutdownTimeout, 90*time.Second)
+	equal(t, "shutdownDelay", c.ShutdownDelay, 7*time.Second)
+	equal(t, "fillRate", c.FillRate, 50)
 	equal(t, "log", c.Log, Log{slog.LevelDebug, "json"})
 	equal(t, "metrics", c.Metrics, Metrics{"127.0.0.1:9001", "0123456789abcdef"})
 	equal(t, "bus", c.Bus, Bus{
@@ -162,6 +164,8 @@ func TestEmptyFileMeansAllDefaults(t *testing.T) {
 		equal(t, "tombstones", c.Tombstones, 24*time.Hour)
 		equal(t, "admins", c.Admins, "user.admin == true")
 		equal(t, "shutdownTimeout", c.ShutdownTimeout, 30*time.Second)
+		equal(t, "shutdownDelay", c.ShutdownDelay, time.Duration(0))
+		equal(t, "fillRate", c.FillRate, 1000)
 		equal(t, "log", c.Log, Log{slog.LevelInfo, "text"})
 		equal(t, "bus", c.Bus, Bus{Listen: "127.0.0.1:4222", Events: Events{168 * time.Hour, 4 << 30, 1_000_000}})
 		equal(t, "events", c.Events, EventStreams{Clients: 10_000, Address: 200, Heartbeat: 15 * time.Second, Buffer: 16 << 20})

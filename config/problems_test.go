@@ -32,7 +32,7 @@ func checkInvalid(t *testing.T, cases []invalidCase) {
 	}
 }
 
-const knownAtTop = "expected one of listen, baseURL, hosts, proxies, data, development, maxObjectSize, tombstones, admins, shutdownTimeout, log, metrics, tracing, bus, events, limits, documents, backends, authentication, stores, ..."
+const knownAtTop = "expected one of listen, baseURL, hosts, proxies, data, development, maxObjectSize, tombstones, admins, shutdownTimeout, shutdownDelay, fillRate, log, metrics, tracing, bus, events, limits, documents, backends, ..."
 const knownOfStore = "expected one of backend, expose, schema, policy, owner, uuid, map, fields, private, readOnly, indexes, intercept, maxObjectSize, bus"
 
 func TestUnknownKeys(t *testing.T) {

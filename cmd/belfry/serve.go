@@ -63,7 +63,11 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	tuneCollector()
 
 	reason, failed := serveUntil(ctx, a, hangups)
-	within := current.Load().ShutdownTimeout
+	within, delay := current.Load().ShutdownTimeout, current.Load().ShutdownDelay
+	if failed == nil && delay > 0 {
+		log.Info("stopping: serving until load balancers notice that /readyz is 503", "reason", reason, "delay", delay)
+		failed = a.Withdraw(delay)
+	}
 	if failed == nil {
 		log.Info("stopping", "reason", reason, "within", within)
 	} else {

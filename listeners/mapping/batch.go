@@ -1,12 +1,14 @@
 package mapping
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 	"time"
 
 	"belfry/pkg/backoff"
+	"belfry/pkg/event"
 	"belfry/pkg/store"
 )
 
@@ -20,6 +22,7 @@ type group struct {
 type batch struct {
 	sources []string
 	fence   bool          // a request waits for one of them
+	trace   string        // of the first event that has one; the write is a part of it
 	done    chan struct{} // closed when err is set
 	err     error
 }
@@ -49,8 +52,7 @@ type batches struct {
 }
 
 func (b *batches) start(reconcile func(context.Context, group, []string, bool) error) {
-	ctx := store.WithCall(context.Background(), store.Call{Origin: Name})
-	b.ctx, b.cancel = context.WithCancel(ctx)
+	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.reconcile, b.next = reconcile, map[group]*batch{}
 }
 
@@ -61,7 +63,7 @@ func (b *batches) Close() {
 }
 
 // join adds a source to the next batch of its group.
-func (b *batches) join(g group, source string, fence bool) *batch {
+func (b *batches) join(g group, source string, fence bool, trace string) *batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next, ok := b.next[g]
@@ -74,6 +76,7 @@ func (b *batches) join(g group, source string, fence bool) *batch {
 		next.sources = append(next.sources, source)
 	}
 	next.fence = next.fence || fence
+	next.trace = cmp.Or(next.trace, trace)
 	return next
 }
 
@@ -98,7 +101,8 @@ func (b *batches) run(g group) {
 			return
 		}
 		start := time.Now()
-		batch.err = b.reconcile(b.ctx, g, batch.sources, batch.fence)
+		ctx := store.WithCall(b.ctx, store.Call{Origin: Name, Ctx: event.Ctx{Trace: batch.trace}})
+		batch.err = b.reconcile(ctx, g, batch.sources, batch.fence)
 		close(batch.done)
 		// A large array takes long to write. Waiting as long again makes the
 		// next batch larger and leaves half of a core to everything else.

@@ -47,8 +47,7 @@ func filler(fill func(ctx context.Context, r *protocol.Reconciler, set *store.Se
 }
 
 func fillAll(ctx context.Context, r *protocol.Reconciler, set *store.Set, target string) error {
-	_, err := r.Fill(ctx, &set.Mappings()[0], target)
-	return err
+	return r.Fill(ctx, &set.Mappings()[0], target, nil)
 }
 
 // filled checks the invariant once the fill has begun.

@@ -80,14 +80,14 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	}
 	joined := make([]*batch, len(groups))
 	for i, g := range groups {
-		joined[i] = w.join(g, e.UUID, awaited(e))
+		joined[i] = w.join(g, e.UUID, awaited(e), e.Ctx.Trace)
 	}
 	for _, b := range joined {
 		if err := b.wait(ctx); err != nil {
 			return err
 		}
 	}
-	return w.backfill(ctx, e)
+	return w.backfill(store.WithCall(ctx, store.Call{Origin: Name, Ctx: event.Ctx{Trace: e.Ctx.Trace}}), e)
 }
 
 // awaited reports whether a request waits for the work of an event.

@@ -25,6 +25,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/bus/missed"
+	"belfry/pkg/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/fill"
 	"belfry/pkg/pagememory"
@@ -59,8 +60,7 @@ type App struct {
 	missing        missingConsumers
 	missed         *missed.Watch   // nil in a process without the roles mapping and cascade
 	tracer         *tracing.Tracer // nil: none
-	filler         *fill.Filler    // nil in a process without the role mapping
-	consuming      consuming
+	filler         *fill.Filler
 	overflow       overflow
 	parts          []*part                      // that probes ask
 	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or no place is configured
@@ -78,8 +78,9 @@ type App struct {
 	current  *serving
 	retiring sync.WaitGroup // what was served before, and is still in use
 
-	changing sync.Mutex // held by a reload, and by the stop
-	reload   Reloading
+	changing   sync.Mutex // held by a reload, and by the stop
+	reload     Reloading
+	lastReload atomic.Pointer[console.Reload] // nil: none was requested
 
 	stops []stop // in the order of starting
 }
@@ -119,6 +120,20 @@ func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
 	a.draining, a.drain = context.WithCancel(context.Background())
 	a.current = &serving{App: a, config: c, plan: p}
 	return a
+}
+
+// Withdraw has load balancers send no more requests, and serves those that they send nevertheless, for a time: /readyz
+// is 503. It returns what ends that earlier, as Failed does. Stop has to follow.
+func (a *App) Withdraw(d time.Duration) error {
+	a.stopping.Store(true)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case err := <-a.failed:
+		return err
+	}
 }
 
 // Stop stops all parts in the reverse order of starting: belfry accepts no new requests, answers those

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -288,6 +289,33 @@ func TestReadiness(t *testing.T) {
 	a.stop()
 	if _, err := a.ready(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
 		t.Errorf("while it stops: %v", err)
+	}
+}
+
+// A process that is asked to stop is first not ready, and serves what load balancers send until they notice.
+func TestAProcessServesUntilLoadBalancersNoticeThatItStops(t *testing.T) {
+	p := newPlace(t, books+"metrics: {listen: '127.0.0.1:0'}\n")
+	a := p.start()
+	withdrawn := make(chan error)
+	go func() { withdrawn <- a.Withdraw(time.Hour) }()
+	kit.WaitUntil(p, func() error {
+		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "belfry is stopping") {
+			return fmt.Errorf("%d %s", status, text)
+		}
+		return nil
+	})
+	p.want(a, "GET", "/livez", "", http.StatusOK)
+	p.want(a, "POST", "/authors", `{}`, http.StatusCreated)
+	if text := p.metrics(a); !strings.Contains(text, "\nbelfry_ready 0\n") {
+		t.Error("the metrics say that it is ready")
+	}
+	failure := errs.New(errs.Unavailable, "backend default has failed")
+	a.fail(failure)
+	if err := <-withdrawn; !errors.Is(err, failure) {
+		t.Errorf("a failure does not end it: %v", err)
+	}
+	if err := a.Withdraw(0); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,21 +2,21 @@ package app
 
 import (
 	"context"
-	"sync/atomic"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
 	"belfry/listeners/mapping"
-	"belfry/pkg/bus"
 	"belfry/pkg/console"
+	"belfry/pkg/listener"
 	"belfry/pkg/mapping/fill"
 )
 
-// startFill fills the arrays of mappings that were added or changed over existing data.
+// startFill fills the arrays of mappings that were added or changed over existing data, or, in a process without the
+// role mapping, records by which configuration it serves.
 func (a *serving) startFill(ctx context.Context) error {
 	f, err := fill.Start(ctx, fill.Options{
-		Set: a.set, Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.shared(), Consuming: a.consuming.Load,
+		Set: a.set, Store: a.set.Store(config.PositionStore), Logger: a.log, Alone: !a.plan.shared(),
+		Fills: a.has(mapping.Name), Prepare: a.prepareFill, Rate: a.config.FillRate,
 	})
 	if err != nil {
 		return err
@@ -26,22 +26,18 @@ func (a *serving) startFill(ctx context.Context) error {
 	return nil
 }
 
-// consuming is whether the consumer of the mapping worker receives the events of all mappings.
-type consuming struct{ atomic.Bool }
-
-// consumerIsSetUp records whether a consumer of a built-in listener can be set up.
-func (a *App) consumerIsSetUp(consumer string, err error) {
-	a.missing.set(consumer, err)
-	if consumer == bus.StreamEvents+"."+mapping.Name && err == nil {
-		a.consuming.Store(true)
-	}
-}
-
-// consoleFill returns how far the arrays of a mapping are filled, for the view Map; nil in a process that does not know.
-func (a *App) consoleFill() func(source, target, array string) console.Fill {
-	if a.filler == nil {
+// prepareFill has the consumer of the mapping worker receive the events of all mappings.
+func (a *serving) prepareFill(ctx context.Context) error {
+	spec := a.plan.mappingSpec()
+	if len(spec.Filters) == 0 {
 		return nil
 	}
+	_, err := listener.Setup(ctx, a.bus, spec, false)
+	return err
+}
+
+// consoleFill returns how far the arrays of a mapping are filled, for the view Map.
+func (a *App) consoleFill() func(source, target, array string) console.Fill {
 	return func(source, target, array string) console.Fill {
 		for _, s := range a.filler.Status() {
 			if s.Source == source && s.Target == target && s.Array == array {
@@ -59,9 +55,6 @@ var (
 
 // collectFill adds the metrics of filling.
 func (a *App) collectFill(ch chan<- prometheus.Metric) {
-	if a.filler == nil {
-		return
-	}
 	for _, s := range a.filler.Status() {
 		ch <- prometheus.MustNewConstMetric(filledDesc, prometheus.GaugeValue, oneIf(s.Filled), s.Source, s.Target, s.Array)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
@@ -175,9 +176,15 @@ func TestProbesShareAChecksResult(t *testing.T) {
 		t.Errorf("while a check hangs, right after one that succeeded: %v", err)
 	}
 	part.mu.Lock()
-	part.at = part.at.Add(-staleTime)
+	part.at = part.at.Add(-time.Hour)
+	part.mu.Unlock()
+	if err := part.state(ended); err != nil {
+		t.Errorf("nobody asked for an hour, and the check has just begun: %v", err)
+	}
+	part.mu.Lock()
+	part.began = part.began.Add(-hangTime)
 	part.mu.Unlock()
 	if err := part.state(ended); err == nil {
-		t.Error("the result of long ago counts")
+		t.Error("the check hangs, and the result of before counts")
 	}
 }

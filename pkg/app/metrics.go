@@ -64,6 +64,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
+	a.collectParts(ctx, gauge) // first: counting may use up the time
 	now := a.now()
 	for name, s := range now.set.Stores() {
 		if objects, pending, err := s.Count(ctx); err == nil {
@@ -74,8 +75,6 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	counts := a.relay.Stats()
 	ch <- prometheus.MustNewConstMetric(sentDesc, prometheus.CounterValue, float64(counts.Published))
 	ch <- prometheus.MustNewConstMetric(failedDesc, prometheus.CounterValue, float64(counts.Failures))
-	gauge(busDesc, oneIf(a.bus.Ready(ctx) == nil))
-	a.collectParts(ctx, gauge)
 	a.collectMissed(gauge)
 	a.collectBackups(gauge)
 	a.collectFill(ch)

@@ -33,7 +33,7 @@ func (a *serving) newOperations(before *natsapi.Server) (err error) {
 	o := natsapi.Options{
 		Conn: a.bus.Conn(), Requests: a.set.Store(config.RequestStore), Version: semantic(), Logger: a.log,
 		Registry: a.registry, TombstoneRetention: a.config.Tombstones, Limits: natsapi.Limits(a.config.Limits.Bus),
-		Pages: a.pages, Previous: before,
+		Pages: a.pages, Previous: before, Tracing: a.spans(),
 	}
 	for _, name := range a.plan.onBus() {
 		o.Stores = append(o.Stores, a.set.Store(name))

@@ -20,10 +20,14 @@ const (
 	// the reply would have been.
 	answerTime = 700 * time.Millisecond
 
-	// freshTime is for how long the result of a check is used without another check, and staleTime for how long
-	// while another one takes its time. So probes, which anybody can send, cost at most a check a second.
+	// freshTime is for how long the result of a check is used without another check. So probes, which anybody can
+	// send, cost at most a check a second.
 	freshTime = time.Second
-	staleTime = 10 * time.Second
+
+	// hangTime is for how long a check may run while the result of the one before counts: longer than partTimeout,
+	// after which a check ends unless it hangs. A result is not too old by itself: who asks twice a minute, and gets
+	// the reply of a part that takes a second, would never get another one.
+	hangTime = 5 * time.Second
 )
 
 // The kinds of parts.
@@ -44,8 +48,10 @@ type part struct {
 
 	mu      sync.Mutex
 	err     error         // of the last check
+	took    time.Duration // by that
 	at      time.Time     // when that ended; zero: none has
-	running chan struct{} // closed when the check that runs ends; nil: none runs
+	began   time.Time     // when the check that runs began
+	running chan struct{} // closed when that ends; nil: none runs
 }
 
 // title is the name of a part for people: "Backend default".
@@ -62,8 +68,8 @@ func (p *part) ask(ctx context.Context) error {
 	return err
 }
 
-// state returns the result of a check that was made a moment ago, or of one that it makes. While that takes longer
-// than until ctx ends, the last result counts, unless it is too old.
+// state returns the result of a check that was made a moment ago, or of one that it makes. If ctx ends before that, the
+// last result counts, unless the check hangs. A check that hangs, in a call that no context ends, is the only one.
 func (p *part) state(ctx context.Context) error {
 	p.mu.Lock()
 	if !p.at.IsZero() && time.Since(p.at) < freshTime {
@@ -73,7 +79,7 @@ func (p *part) state(ctx context.Context) error {
 	running := p.running
 	if running == nil {
 		running = make(chan struct{})
-		p.running = running
+		p.running, p.began = running, time.Now()
 		go p.run(running) //nolint:gosec // the check is for all who ask, and outlives who asked first
 	}
 	p.mu.Unlock()
@@ -83,10 +89,17 @@ func (p *part) state(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.at.IsZero() || time.Since(p.at) > staleTime {
+	if p.at.IsZero() || p.running != nil && time.Since(p.began) > hangTime {
 		return errs.New(errs.Unavailable, "%s does not reply", strings.TrimSpace(p.kind+" "+p.name))
 	}
 	return p.err
+}
+
+// lastTook returns how long the last check took.
+func (p *part) lastTook() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.took
 }
 
 // run makes a check whose result all may use, so it does not end with the request that was the first to need it.
@@ -97,6 +110,7 @@ func (p *part) run(done chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.err, p.at, p.running = err, time.Now(), nil
+	p.took = p.at.Sub(p.began)
 	close(done)
 }
 
@@ -208,7 +222,7 @@ func (a *App) dependencies(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
 	for _, p := range a.newParts() {
-		if err := p.ask(ctx); err != nil && p.kind != partListeners {
+		if err := p.state(ctx); err != nil && p.kind != partListeners {
 			return err
 		}
 	}
@@ -228,11 +242,15 @@ var (
 	partDesc  = prometheus.NewDesc("belfry_part_up", "1 while a part that the process depends on works: a backend, a storage of binaries, the bus, the outbox, the built-in listeners.", []string{"kind", "name"}, nil)
 )
 
-// collectParts adds the metrics of parts.
+// collectParts adds the metrics of parts: what probes reply.
 func (a *App) collectParts(ctx context.Context, gauge func(*prometheus.Desc, float64, ...string)) {
 	states := a.states(ctx)
 	for i, state := range states {
-		gauge(partDesc, oneIf(state == nil), a.parts[i].kind, a.parts[i].name)
+		p := a.parts[i]
+		gauge(partDesc, oneIf(state == nil), p.kind, p.name)
+		if p.kind == partBus {
+			gauge(busDesc, oneIf(state == nil))
+		}
 	}
 	_, err := a.readyWith(states)
 	gauge(readyDesc, oneIf(err == nil && a.stopping.Err() == nil))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi"
 )
@@ -36,20 +37,24 @@ func (a *App) OnReload(r Reloading) {
 	a.reload = r
 }
 
-// Reload reads the configuration again, and serves with it if all of it is valid and can change while belfry runs.
-// Otherwise nothing changes, and the error is config.Problems that name each key. Requests in flight end with the
-// configuration with which they began.
-func (a *App) Reload(ctx context.Context) (*Reloaded, error) {
+// Reload is what a process does on SIGHUP: it reads the configuration again, and serves with it if all of it is valid
+// and can change while belfry runs. Otherwise nothing changes, and the error is config.Problems that name each key.
+// Requests in flight end with the configuration with which they began.
+func (a *App) Reload(ctx context.Context) (*Reloaded, error) { return a.reloadBy(ctx, "SIGHUP") }
+
+// reloadBy is Reload, and remembers by what.
+func (a *App) reloadBy(ctx context.Context, by string) (r *Reloaded, err error) {
 	a.changing.Lock()
 	defer a.changing.Unlock()
 	began := time.Now()
+	defer func() { a.lastReload.Store(lastReload(r, err, began, by)) }()
 	switch {
 	case a.stopping.Err() != nil:
 		return nil, errs.New(errs.Unavailable, "belfry is stopping")
 	case a.reload.Read == nil:
 		return nil, errs.New(errs.Unavailable, "belfry is starting: try again")
 	}
-	r, err := a.reloadNow(ctx)
+	r, err = a.reloadNow(ctx)
 	switch {
 	case err != nil:
 		a.log.Error("the configuration is not reloaded; belfry serves with the one before", "file", a.now().config.File(), "error", err)
@@ -63,6 +68,21 @@ func (a *App) Reload(ctx context.Context) (*Reloaded, error) {
 		}
 	}
 	return r, err
+}
+
+// lastReload is what the console shows of a reload.
+func lastReload(r *Reloaded, err error, at time.Time, by string) *console.Reload {
+	last := &console.Reload{At: at, By: by}
+	var problems config.Problems
+	switch {
+	case errors.As(err, &problems):
+		last.Refused = problems.Error()
+	case err != nil:
+		last.Refused = saysOf(err)
+	default:
+		last.Changed, last.Missing = r.Changed, r.Missing
+	}
+	return last
 }
 
 func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
@@ -99,6 +119,7 @@ func (a *App) reloadNow(ctx context.Context) (*Reloaded, error) {
 	if a.metricsAddress != "" {
 		a.metricsPort.Store(next.newMetricsPort())
 	}
+	a.filler.SetRate(c.FillRate)
 	if a.reload.Applied != nil {
 		a.reload.Applied(c)
 	}
@@ -148,7 +169,7 @@ func (a *App) endOperations(ctx context.Context, before *serving) {
 
 // controlReload is Reload for a command. What is wrong with the configuration is part of the reply.
 func (a *App) controlReload(ctx context.Context, _ struct{}) (*Reloaded, error) {
-	r, err := a.Reload(ctx)
+	r, err := a.reloadBy(ctx, "belfry reload")
 	var problems config.Problems
 	if !errors.As(err, &problems) {
 		return r, err

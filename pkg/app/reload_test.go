@@ -206,10 +206,16 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		t.Error("a secret is in the log:", log)
 	}
 	p.want(a, "POST", "/books", `{"title":1}`, http.StatusCreated)
+	if last := a.now().consoleSystem().Reload(); last == nil || last.Refused == "" || last.At.IsZero() || last.By == "" || strings.Contains(last.Refused, "hunter2") {
+		t.Errorf("the console says %+v", last)
+	}
 
 	p.write("belfry.yaml", text)
 	if r, err := a.Reload(t.Context()); err != nil || len(r.Changed) > 0 {
 		t.Errorf("%+v, %v", r, err)
+	}
+	if last := a.now().consoleSystem().Reload(); last == nil || last.Refused != "" || last.By != "SIGHUP" {
+		t.Errorf("the console says %+v", last)
 	}
 	p.stop(a)
 	if _, err := a.Reload(t.Context()); !errors.Is(err, errs.Unavailable) {

@@ -44,7 +44,7 @@ func (a *serving) steps() []func(context.Context) error {
 		{true, a.startRetiring},
 		{front, a.startWaiter},
 		{front || mails, a.startAuth},
-		{a.has(mapping.Name), a.startFill},
+		{true, a.startFill},
 		{a.has(mapping.Name) || a.has(cascade.Name), a.startWorkers},
 		{a.has(mapping.Name) || a.has(cascade.Name), a.startMissed},
 		{mails, a.startMail},

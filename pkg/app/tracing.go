@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"belfry/pkg/api/system"
 	"belfry/pkg/listener"
 	listenertracing "belfry/pkg/listener/tracing"
@@ -28,9 +30,26 @@ func (a *App) traceRequests() {
 	}
 }
 
-// traceEvents makes a span of each attempt of a listener, if there is tracing.
+// traceEvents makes a span of each attempt of a listener, if there is tracing. What the attempt causes is a part of it.
 func (a *App) traceEvents(s *listener.Spec) {
 	if a.tracer != nil {
-		s.Middleware = append([]listener.Middleware{listenertracing.Middleware(a.tracer.Provider(), s.Name)}, s.Middleware...)
+		s.Middleware = append([]listener.Middleware{listenertracing.Middleware(a.tracer.Provider(), s.Name), caused}, s.Middleware...)
 	}
+}
+
+// caused replaces the trace of an event, which is that of the span of the request, by that of the attempt.
+func caused(next listener.Handler) listener.Handler {
+	return func(ctx context.Context, e *listener.Event) error {
+		attempted := *e
+		attempted.Ctx.Trace = listener.TraceParent(ctx)
+		return next(ctx, &attempted)
+	}
+}
+
+// spans returns what makes the spans of operations over the bus; nil for none.
+func (a *App) spans() trace.TracerProvider {
+	if a.tracer == nil {
+		return nil
+	}
+	return a.tracer.Provider()
 }

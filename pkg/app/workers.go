@@ -69,7 +69,7 @@ func (a *App) startListeners(specs ...listener.Spec) {
 		if len(spec.Filters) == 0 {
 			continue
 		}
-		spec.OnSetupError = a.consumerIsSetUp
+		spec.OnSetupError = a.missing.set
 		a.traceEvents(&spec)
 		running.Go(func() {
 			if err := listener.Run(ctx, a.bus, a.log, spec); err != nil && ctx.Err() == nil {

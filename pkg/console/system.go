@@ -17,6 +17,16 @@ type System struct {
 	Ready      func(ctx context.Context) string   // why /readyz is 503; "" when it is not
 	Warnings   func(ctx context.Context) []string // what does not keep the process from serving, and should be known
 	Backups    func(ctx context.Context) Backups
+	Reload     func() *Reload // the last one that was requested; nil: none was
+}
+
+// Reload is an attempt to serve with a changed configuration.
+type Reload struct {
+	At      time.Time
+	By      string   // "SIGHUP"
+	Changed []string // keys; none: nothing had changed
+	Missing []string // indexes that the next start makes
+	Refused string   // why nothing was changed; "": it was not refused
 }
 
 // Fact is something about the process.
@@ -77,12 +87,13 @@ type systemPage struct {
 	ConfigFile string
 	Config     string
 	Backups    Backups
+	Reload     *Reload
 }
 
 func (v *systemView) show(r *request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), checksTime)
 	defer cancel()
-	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx), Backups: v.Backups(ctx)}
+	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx), Backups: v.Backups(ctx), Reload: v.Reload()}
 	for _, c := range p.Checks {
 		p.Healthy = p.Healthy && c.OK
 	}

@@ -36,6 +36,7 @@ func aSystem() *console.System {
 		},
 		Ready:    func(context.Context) string { return "" },
 		Backups:  func(context.Context) console.Backups { return console.Backups{} },
+		Reload:   func() *console.Reload { return nil },
 		Warnings: func(context.Context) []string { return []string{"listener audit has missed events"} },
 		Charts: func() []console.Chart {
 			return []console.Chart{
@@ -70,6 +71,23 @@ func TestTheSystemIsShown(t *testing.T) {
 		if strings.Contains(r.Text, raw) {
 			t.Errorf("%s is not escaped", raw)
 		}
+	}
+}
+
+func TestTheLastReloadIsShown(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 23, 7, 0, 0, 0, time.UTC)
+	for says, reload := range map[string]*console.Reload{
+		"none since the start": nil,
+		"2026-11-23 07:00:00 UTC by <code>SIGHUP</code>: nothing had changed": {At: at, By: "SIGHUP"},
+		"changed <code>limits</code>, <code>log</code>":                       {At: at, By: "SIGHUP", Changed: []string{"limits", "log"}},
+		"the indexes <code>Books.user</code>":                                 {At: at, By: "belfry reload", Changed: []string{"stores"}, Missing: []string{"Books.user"}},
+		"was refused, and belfry serves with the configuration of before:</p>\n<pre class=\"code\" tabindex=\"0\" aria-label=\"Why the reload was refused\">data: can&#39;t &lt;change&gt;": {At: at, By: "belfry reload", Refused: "data: can't <change>"},
+	} {
+		o := aSystem()
+		o.Reload = func() *console.Reload { return reload }
+		f := start(t, console.Options{System: o})
+		shows(t, is(t, f.get(f.Admin, "/console/system"), http.StatusOK), says)
 	}
 }
 

@@ -12,12 +12,18 @@ type traceKey struct{}
 func Trace() Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, e *Event) error {
-			if e.Ctx.Trace != "" {
-				ctx = context.WithValue(ctx, traceKey{}, e.Ctx.Trace)
-			}
-			return next(ctx, e)
+			return next(WithTraceParent(ctx, e.Ctx.Trace), e)
 		}
 	}
+}
+
+// WithTraceParent returns a context that carries a W3C traceparent, for what a
+// handler causes; "" changes nothing.
+func WithTraceParent(ctx context.Context, traceparent string) context.Context {
+	if traceparent == "" {
+		return ctx
+	}
+	return context.WithValue(ctx, traceKey{}, traceparent)
 }
 
 // TraceParent is the W3C traceparent that a context carries, "" for none.

@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
@@ -294,22 +295,47 @@ func (r *Reconciler) eachLinked(ctx context.Context, m *store.Mapping, target st
 // object that no longer names the target.
 func (r *Reconciler) Backfill(ctx context.Context, m *store.Mapping, target string) error {
 	_, sources, err := r.allSources(ctx, m, target)
-	if err != nil || len(sources) == 0 {
+	if err != nil {
 		return err
 	}
-	return r.Reconcile(ctx, m, target, sources)
+	return r.reconcileChunks(ctx, m, target, sources, nil)
+}
+
+// chunkSize is how many objects a round of a Backfill or a Fill handles. A round that
+// read all objects of a target would be repeated from its beginning for as long as
+// anybody else writes the target more often than it can read them.
+const chunkSize = 500
+
+// reconcileChunks reconciles some objects at a time, as their events would. after is
+// called with how many they were; nil: nothing is.
+func (r *Reconciler) reconcileChunks(ctx context.Context, m *store.Mapping, target string, sources []string, after func(objects int) error) error {
+	for chunk := range slices.Chunk(sources, chunkSize) {
+		if err := r.Reconcile(ctx, m, target, chunk); err != nil {
+			return err
+		}
+		if after == nil {
+			continue
+		}
+		if err := after(len(chunk)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Fill is Backfill for a target that may have had the array before the mapping,
-// or before it was changed: the value can be anything. It returns for how many
-// objects it computed entries. A Fill that fails, or whose process ends, must be
-// repeated, as an event would be.
-func (r *Reconciler) Fill(ctx context.Context, m *store.Mapping, target string) (objects int, err error) {
+// or before it was changed: the value can be anything. after is called with how many
+// objects it has computed entries for since the last call, and ends it by an error. A
+// Fill that fails, or whose process ends, must be repeated, as an event would be.
+func (r *Reconciler) Fill(ctx context.Context, m *store.Mapping, target string, after func(objects int) error) error {
 	value, sources, err := r.allSources(ctx, m, target)
-	if err != nil || len(sources) == 0 && value == nil {
-		return 0, err
+	if err != nil {
+		return err
 	}
-	return len(sources), r.Reconcile(ctx, m, target, sources)
+	if len(sources) == 0 && value != nil {
+		return r.Reconcile(ctx, m, target, nil)
+	}
+	return r.reconcileChunks(ctx, m, target, sources, after)
 }
 
 // allSources returns the objects of a target's entries and those that the index has

@@ -21,6 +21,7 @@ import (
 func (v *service) serve(e *endpoint, m *nats.Msg, received time.Time) {
 	ctx, cancel := context.WithTimeout(v.server.ctx, v.server.opts.Timeout)
 	defer cancel()
+	ctx, span := v.startSpan(ctx, e, m)
 	id := requestID(m)
 	var o reply
 	var err error
@@ -32,7 +33,9 @@ func (v *service) serve(e *endpoint, m *nats.Msg, received time.Time) {
 	} else {
 		o, err = v.handle(ctx, e, m, id)
 	}
-	v.reply(e, m, received, id, explainTimeout(ctx, err, v.server.opts.Timeout), o)
+	err = explainTimeout(ctx, err, v.server.opts.Timeout)
+	v.reply(e, m, received, id, err, o)
+	endSpan(span, err, o)
 }
 
 // handle waits for a slot and executes the request. A panic ends only this
@@ -127,7 +130,7 @@ func (v *service) perform(ctx context.Context, r *request, idempotency *store.Id
 // call returns the context of the call that a request makes.
 func (r *request) call(ctx context.Context, idempotency *store.Idempotency) context.Context {
 	call := store.Call{
-		Client: true, Trusted: true, Origin: event.OriginBus, Ctx: event.Ctx{Request: r.id, Trace: r.trace}, Idempotency: idempotency,
+		Client: true, Trusted: true, Origin: event.OriginBus, Ctx: event.Ctx{Request: r.id, Trace: traceOf(ctx, r.trace)}, Idempotency: idempotency,
 	}
 	if r.actor != "" {
 		call.Actor = &r.actor

@@ -23,6 +23,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/idempotent"
@@ -58,6 +59,8 @@ type Options struct {
 	Previous    *Server            // which the new one replaces, and whose limits continue where they are the same; nil: none
 	Now         func() time.Time   // nil: time.Now
 
+	Tracing trace.TracerProvider // makes a span of each request; nil: none
+
 	TakeoverDelay      time.Duration // see idempotent.Options
 	TombstoneRetention time.Duration // see idempotent.Options
 }
@@ -67,6 +70,7 @@ type Server struct {
 	opts     Options
 	metrics  *metrics
 	keyed    *idempotent.Executor
+	tracer   trace.Tracer // nil: none
 	limits   limits
 	services []*service
 	ctx      context.Context
@@ -107,6 +111,9 @@ func Start(o Options) (*Server, error) {
 	s := &Server{opts: o, limits: newLimits(o.Limits, before), metrics: newMetrics(o.Registry), keyed: idempotent.New(idempotent.Options{
 		Requests: o.Requests, Now: o.Now, TakeoverDelay: o.TakeoverDelay, TombstoneRetention: o.TombstoneRetention,
 	})}
+	if o.Tracing != nil {
+		s.tracer = o.Tracing.Tracer("belfry/pkg/natsapi")
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, st := range o.Stores {
 		v := newService(s, st)

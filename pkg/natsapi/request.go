@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/event"
 	"belfry/pkg/idempotent"
 	"belfry/pkg/natsapi/wire"
 	"belfry/pkg/store/object"
@@ -24,7 +23,7 @@ type request struct {
 	key    string        // "" for none
 	actor  string        // uuid of a user, "" for none
 	id     string
-	trace  string
+	trace  string // as its header has it
 }
 
 // fields are those that each operation accepts and requires.
@@ -107,7 +106,6 @@ func (r *request) parseHeaders(h nats.Header) (err error) {
 	if r.trace, err = header(h, wire.HeaderTrace); err != nil {
 		return err
 	}
-	r.trace = event.TraceParent(r.trace)
 	if r.actor, err = header(h, wire.HeaderActor); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"belfry/pkg/errs"
+)
+
+// Limits of the memory of spans: while the receiver is slow, queued spans wait in it, and further ones are dropped.
+const (
+	maxQueued    = 2048
+	maxValue     = 256 // bytes of the text of an attribute
+	maxOfEach    = 32  // attributes, events and links of a span
+	exportAtOnce = 512
 )
 
 // closeTimeout limits how long a stop sends the last spans to a receiver that may be unavailable.
@@ -47,7 +56,11 @@ func Start(ctx context.Context, o Options) (*Tracer, error) {
 	about := resource.NewSchemaless(attribute.String("service.name", o.Service), attribute.String("service.version", o.Version))
 	return &Tracer{sdk.NewTracerProvider(
 		sdk.WithResource(about), sdk.WithSampler(sdk.TraceIDRatioBased(o.Ratio)),
-		sdk.WithBatcher(&reporting{SpanExporter: exporter, log: o.Logger}),
+		sdk.WithRawSpanLimits(sdk.SpanLimits{
+			AttributeValueLengthLimit: maxValue, AttributeCountLimit: maxOfEach, EventCountLimit: maxOfEach, LinkCountLimit: maxOfEach,
+			AttributePerEventCountLimit: maxOfEach, AttributePerLinkCountLimit: maxOfEach,
+		}),
+		sdk.WithBatcher(&reporting{SpanExporter: exporter, log: o.Logger}, sdk.WithMaxQueueSize(maxQueued), sdk.WithMaxExportBatchSize(exportAtOnce)),
 	)}, nil
 }
 
@@ -55,12 +68,46 @@ func Start(ctx context.Context, o Options) (*Tracer, error) {
 func (t *Tracer) Provider() trace.TracerProvider { return t.provider }
 
 // Handler makes a span of each request, but for those to some paths. It is a part of the trace that the client names.
+//
+// The library makes attributes of whatever a request has: its path, the client's address and program, the host that it
+// names. These can be secret or personal, so it gets a request that has none of them.
 func (t *Tracer) Handler(next http.Handler, without ...string) http.Handler {
-	return otelhttp.NewHandler(next, "request",
+	traced := otelhttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, bare *http.Request) {
+		r := bare.Context().Value(requestKey{}).(*http.Request)
+		next.ServeHTTP(w, r.WithContext(bare.Context()))
+	}), "request",
 		otelhttp.WithTracerProvider(t.provider), otelhttp.WithMeterProvider(noop.NewMeterProvider()),
 		otelhttp.WithPropagators(propagation.TraceContext{}),
-		otelhttp.WithFilter(func(r *http.Request) bool { return !slices.Contains(without, r.URL.Path) }),
 	)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if slices.Contains(without, r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		traced.ServeHTTP(w, bare(r))
+	})
+}
+
+// requestKey is the key of the request that clients sent.
+type requestKey struct{}
+
+// bare returns a request with nothing of another but its protocol, its method if that is a usual one, and its trace.
+func bare(r *http.Request) *http.Request {
+	b := &http.Request{
+		Method: r.Method, URL: &url.URL{}, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, TLS: r.TLS,
+		Header: http.Header{}, Body: http.NoBody,
+	}
+	if !slices.Contains(methods, b.Method) {
+		b.Method = "_OTHER" // as the conventions of OpenTelemetry call it
+	}
+	if trace := r.Header.Get("Traceparent"); trace != "" {
+		b.Header.Set("Traceparent", trace)
+	}
+	return b.WithContext(context.WithValue(r.Context(), requestKey{}, r))
+}
+
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
 }
 
 // Close sends the spans that have ended.

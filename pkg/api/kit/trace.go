@@ -23,15 +23,17 @@ func (x *Exchange) traceParent() string {
 }
 
 // nameSpan names the span of the request after its route. The path itself can have an address or another name of a
-// person, and is not sent.
+// person, and is not sent; nor is an id that the client has chosen, which can be anything.
 func (x *Exchange) nameSpan(ctx context.Context) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return
 	}
-	span.SetName(x.Request.Method + " " + x.route.template)
+	span.SetName(x.route.method + " " + x.route.template)
 	span.SetAttributes(
 		attribute.String("http.route", x.route.template), attribute.String("url.path", x.route.template),
-		attribute.String("belfry.request", x.ID),
 	)
+	if len(x.Request.Header["X-Request-Id"]) == 0 {
+		span.SetAttributes(attribute.String("belfry.request", x.ID))
+	}
 }

@@ -16,7 +16,7 @@ import (
 
 // Middleware makes a span of each attempt at an event, in the trace of the request that caused the event. The span has
 // the names of the listener, of the event and of the store, the event's id and the number of the attempt, and nothing of
-// the object. It is in the context of the handler.
+// the object. It is in the context of the handler, for clients that are instrumented and for listener.TraceParent.
 func Middleware(provider trace.TracerProvider, name string) listener.Middleware {
 	tracer := provider.Tracer("belfry/pkg/listener/tracing")
 	return func(next listener.Handler) listener.Handler {
@@ -32,7 +32,9 @@ func Middleware(provider trace.TracerProvider, name string) listener.Middleware 
 				attribute.Int("belfry.attempt", e.Attempt),
 			))
 			defer span.End()
-			err := next(ctx, e)
+			carrier := propagation.MapCarrier{}
+			propagation.TraceContext{}.Inject(ctx, carrier)
+			err := next(listener.WithTraceParent(ctx, carrier["traceparent"]), e)
 			if err != nil { // its text can have contents of objects
 				span.SetStatus(codes.Error, "the attempt has failed; the log of the listener has the reason")
 			}

@@ -6,9 +6,9 @@
 // the backfill that a new target gets, and slowly enough that requests don't notice. It
 // stores its place, so that after a crash the next process continues there.
 //
-// Arrays count as filled once a fill is complete during which no process has had
-// another definition. Until all processes have the same configuration, as in a rolling
-// update, the fill waits.
+// Every process has a Filler, also one that fills nothing: arrays count as filled once a
+// fill is complete during which no process has had another definition. Until all
+// processes have the same configuration, as in a rolling update, the fill waits.
 package fill
 
 import (
@@ -28,20 +28,17 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// Rate is how many objects a second a Filler reads: targets, and objects whose entries it computes.
-const Rate = 1000
-
 const (
-	interval        = 10 * time.Second
-	goneAfter       = 3 * interval           // without a beat until a process counts as gone
-	renewAfter      = interval / 2           // how often the place is stored
-	logInterval     = 30 * time.Second       // how often the progress is logged
-	pageSize        = 100                    // targets that are filled before the place is stored
-	consumeInterval = 200 * time.Millisecond // between polls until the worker receives events
-	callTimeout     = 10 * time.Second       // of the start and of polls
-	stopTimeout     = 2 * time.Second
-	retryMin        = time.Second
-	retryMax        = time.Minute
+	interval    = 10 * time.Second
+	goneAfter   = 3 * interval     // without a beat until a process counts as gone
+	saveAfter   = interval / 2     // how often the progress is stored
+	renewAfter  = interval / 2     // how often the lease is renewed
+	logInterval = 30 * time.Second // how often the progress is logged
+	pageSize    = 100              // targets that are filled before the place is stored
+	callTimeout = 10 * time.Second // of the start and of polls
+	stopTimeout = 2 * time.Second
+	retryMin    = 200 * time.Millisecond
+	retryMax    = interval
 )
 
 // stateUUID is the object that holds the state.
@@ -56,18 +53,24 @@ type Options struct {
 	// Alone says that no other process uses the stores.
 	Alone bool
 
-	// Consuming reports whether the worker receives the events of all mappings. Before that an object that is
-	// written could be missed by the fill and by the worker. nil: it does.
-	Consuming func() bool
+	// Fills says that this process fills. Others have a Filler, too: as long as one has another definition of a
+	// mapping, nobody fills its arrays.
+	Fills bool
+
+	// Prepare has the worker receive the events of all mappings from now on. It is called before each fill: an object
+	// that is written before that is read by the fill, and one that is written later is handled by the worker. Another
+	// process with another configuration may have undone what an earlier call did. nil: nothing is to be done.
+	Prepare func(ctx context.Context) error
 
 	// OnFull is called as mapping.Options.OnFull is.
 	OnFull func(m *store.Mapping, target string)
 
-	Rate     int           // 0: Rate
+	Rate     int           // see SetRate
 	Interval time.Duration // between polls; 0: 10 s
 	Now      func() time.Time
 
-	gone time.Duration // without a beat until a process counts as gone; 0: goneAfter
+	gone  time.Duration // without a beat until a process counts as gone; 0: goneAfter
+	renew time.Duration // between renewals of the lease; 0: renewAfter
 }
 
 // Filler fills the arrays of mappings. Its methods are safe for concurrent use.
@@ -85,6 +88,7 @@ type Filler struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	targets atomic.Int64 // that this process has filled
+	rate    atomic.Int64
 
 	current atomic.Pointer[state] // as it was read last; it is not changed any more
 	failed  string                // the last error, so that it is logged once; used by Start, and then by run alone
@@ -93,9 +97,6 @@ type Filler struct {
 // Start records the definitions of this process, and then fills in the background. It must be called before workers
 // of this process handle events.
 func Start(ctx context.Context, o Options) (*Filler, error) {
-	if o.Rate <= 0 {
-		o.Rate = Rate
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -104,10 +105,14 @@ func Start(ctx context.Context, o Options) (*Filler, error) {
 		process: object.NewUUID(), own: map[string]string{}, mappings: map[string]*store.Mapping{},
 		reconciler: mapping.NewReconciler(o.Set, mapping.Options{OnFull: o.OnFull}), waits: map[string]bool{},
 	}
-	f.opts.Interval = cmp.Or(o.Interval, interval)
+	f.SetRate(o.Rate)
+	f.opts.Interval, f.opts.renew = cmp.Or(o.Interval, interval), cmp.Or(o.renew, renewAfter)
 	f.watcher = &watcher{alone: o.Alone, gone: cmp.Or(o.gone, goneAfter), now: o.Now, seen: map[string]beat{}}
 	for i := range o.Set.Mappings() {
 		m := &o.Set.Mappings()[i]
+		if m.Array == "" {
+			continue // it copies nothing
+		}
 		f.own[name(m)], f.mappings[name(m)] = definition(m), m
 	}
 	for delays := backoff.New(retryMin, retryMax); ; {
@@ -128,6 +133,10 @@ func Start(ctx context.Context, o Options) (*Filler, error) {
 	f.running.Go(func() { f.run(running) })
 	return f, nil
 }
+
+// SetRate sets how many objects a second are read at most: targets, and objects whose entries are computed. 0 is no
+// limit. A fill in progress continues with it.
+func (f *Filler) SetRate(objects int) { f.rate.Store(int64(objects)) }
 
 // Close ends a fill that is in progress: the next start continues it.
 func (f *Filler) Close() {
@@ -154,15 +163,9 @@ func (f *Filler) run(ctx context.Context) {
 		}
 		retries.Reset()
 		f.report(nil)
-		wait := f.opts.Interval
-		if !f.consuming() {
-			wait = consumeInterval
-		}
-		_ = backoff.Sleep(ctx, wait)
+		_ = backoff.Sleep(ctx, f.opts.Interval)
 	}
 }
-
-func (f *Filler) consuming() bool { return f.opts.Consuming == nil || f.opts.Consuming() }
 
 // end leaves the rest to the next process.
 func (f *Filler) end(ctx context.Context) {
@@ -193,12 +196,17 @@ func (f *Filler) poll(ctx context.Context) error {
 
 // fillDue fills the mappings that are to be filled, unless another process does.
 func (f *Filler) fillDue(ctx context.Context) error {
-	if !f.consuming() {
+	if !f.opts.Fills {
 		return nil
 	}
 	due := f.due()
 	if len(due) == 0 {
 		return nil
+	}
+	if f.opts.Prepare != nil {
+		if err := f.opts.Prepare(ctx); err != nil {
+			return err
+		}
 	}
 	claimed := false
 	err := f.change(ctx, func(s *state) bool {

@@ -154,7 +154,7 @@ func (i *installation) must(err error) {
 
 func (p *process) start(change ...func(*Options)) *process {
 	p.Helper()
-	o := Options{Set: p.set, Store: p.state, Logger: slog.New(slog.NewTextHandler(p.logged, nil)), Alone: true, Interval: time.Millisecond, Rate: 1 << 30}
+	o := Options{Set: p.set, Store: p.state, Logger: slog.New(slog.NewTextHandler(p.logged, nil)), Alone: true, Fills: true, Interval: time.Millisecond}
 	for _, c := range change {
 		c(&o)
 	}
@@ -181,6 +181,20 @@ func (c *clock) gone(p *process) {
 	kit.WaitFor(p, "all arrays are filled", func() bool {
 		c.advance(goneAfter)
 		return !slices.ContainsFunc(p.filler.Status(), func(s Status) bool { return !s.Filled })
+	})
+}
+
+// until lets the time pass in which other processes count as gone, until something has happened.
+func (c *clock) until(p *process, happened <-chan struct{}) {
+	p.Helper()
+	kit.WaitFor(p, "it happens", func() bool {
+		c.advance(goneAfter)
+		select {
+		case <-happened:
+			return true
+		default:
+			return false
+		}
 	})
 }
 
@@ -385,6 +399,7 @@ func TestOneProcessFills(t *testing.T) {
 		started.Go(func() { p.start(c.shared, func(o *Options) { o.Rate = 20_000 }) })
 	}
 	started.Wait()
+	c.advance(goneAfter) // no process without the mapping has registered
 	var targets, writes int64
 	for _, p := range all {
 		p.filled()
@@ -403,7 +418,7 @@ func TestAFillWaitsUntilAllProcessesHaveTheSameConfiguration(t *testing.T) {
 	i.seed(3, 1)
 	var c clock
 	old := i.process(books("title")).start(c.shared)
-	old.filled()
+	c.gone(old)
 	young := i.process(books("title", "year")).start(c.shared)
 	kit.WaitFor(t, "the young process waits", func() bool {
 		return young.filler.Status()[0].Waiting && strings.Contains(young.logged.String(), "once all processes have the same")
@@ -467,7 +482,12 @@ func TestAFillWaitsForTheConsumer(t *testing.T) {
 	var asked atomic.Int64
 	var consuming atomic.Bool
 	p := i.process(books("title")).start(func(o *Options) {
-		o.Consuming = func() bool { asked.Add(1); return consuming.Load() }
+		o.Prepare = func(context.Context) error {
+			if asked.Add(1); !consuming.Load() {
+				return errs.New(errs.Unavailable, "the bus is unavailable")
+			}
+			return nil
+		}
 	})
 	kit.WaitFor(t, "it asks", func() bool { return asked.Load() > 2 })
 	if n := p.filler.Targets(); n != 0 {
@@ -476,6 +496,143 @@ func TestAFillWaitsForTheConsumer(t *testing.T) {
 	consuming.Store(true)
 	p.filled()
 	p.right()
+}
+
+// A process whose workers handle other events may have changed the consumer that they share, before it ended.
+func TestTheConsumerIsPreparedBeforeEachFill(t *testing.T) {
+	i := newInstallation(t)
+	i.seed(2, 1)
+	var c clock
+	var prepared atomic.Int64
+	count := func(o *Options) { o.Prepare = func(context.Context) error { prepared.Add(1); return nil } }
+	p := i.process(books("title")).start(c.shared, count)
+	c.gone(p)
+	before := prepared.Load()
+	former := i.process(books()).start(c.shared)
+	kit.WaitFor(t, "it does not count as filled", func() bool { return !p.filler.Status()[0].Filled })
+	former.filler.Close()
+	c.gone(p)
+	if prepared.Load() == before {
+		t.Error("the consumer is that of the other process")
+	}
+}
+
+// A process that fills nothing has a configuration, too: one of before lets clients write the array.
+func TestAFillWaitsForProcessesThatFillNothing(t *testing.T) {
+	i := newInstallation(t)
+	i.seed(2, 1)
+	var c clock
+	front := i.process(nil).start(c.shared, func(o *Options) { o.Fills = false })
+	p := i.process(books("title")).start(c.shared)
+	kit.WaitFor(t, "the process waits", func() bool { return p.filler.Status()[0].Waiting })
+	if n := p.filler.Targets(); n != 0 {
+		t.Errorf("%d arrays were filled beside a front with another configuration", n)
+	}
+	front.filler.Close()
+	c.gone(p)
+	p.right()
+	watching := i.process(books("title")).start(c.shared, func(o *Options) { o.Fills = false })
+	watching.filled() // it sees what others have done
+	if n := watching.filler.Targets(); n != 0 {
+		t.Errorf("a process without the role has filled %d arrays", n)
+	}
+}
+
+// While a process fills one mapping, for however long, others see by which definitions of the other mappings its
+// workers write: else they would fill these beside it, and what it writes after that would stay.
+func TestAProcessThatFillsStaysVisible(t *testing.T) {
+	i := newInstallation(t)
+	i.seed(2, 1)
+	two := func(fields ...string) []store.Mapping {
+		all := append(books(fields...), books("year")...)
+		all[1].Array = "years"
+		return all
+	}
+	var c clock
+	hold, held := make(chan struct{}), make(chan struct{})
+	old := i.process(two("title"))
+	var once sync.Once
+	old.hooks.before = func(_ *hooks, name, _ string) {
+		if name == "Authors" {
+			once.Do(func() { close(held); <-hold })
+		}
+	}
+	old.start(c.shared, func(o *Options) { o.renew = time.Millisecond })
+	c.until(old, held) // it fills one array, and that takes long
+	young := i.process(two("title", "year")).start(c.shared)
+	waits := func() bool { return young.filler.Status()[0].Waiting }
+	kit.WaitFor(t, "the young process waits", waits)
+	for range 5 {
+		number := func() uint64 {
+			return young.filler.current.Load().Mappings["Books in Authors.books"].Seen[old.filler.own["Books in Authors.books"]]
+		}
+		before := number()
+		c.advance(goneAfter / 2)
+		kit.WaitFor(t, "the old process is seen", func() bool { return number() > before })
+	}
+	if !waits() || young.filler.Status()[0].Filled {
+		t.Errorf("a process that fills counts as gone: %+v", young.filler.Status())
+	}
+	close(hold)
+	old.filler.Close()
+	c.gone(young)
+	young.right()
+}
+
+// A definition that was gone and comes back may have, at the moment, the number that it had last.
+func TestAProcessThatComesBackRuns(t *testing.T) {
+	const name, mine, other = "Books in Authors.books", "new", "old"
+	now := time.Unix(1_900_000_000, 0)
+	w := &watcher{gone: goneAfter, now: func() time.Time { return now }, seen: map[string]beat{}}
+	var s state
+	own := map[string]string{name: mine}
+	s.observe(own, w)
+	for _, gone := range []bool{false, true, false} {
+		if gone {
+			now = now.Add(goneAfter)
+		} else {
+			s.Mappings[name].Seen[other] = 7
+		}
+		s.observe(own, w)
+		if _, runs := s.Mappings[name].Seen[other]; runs == gone {
+			t.Errorf("gone: %v, want %v", !runs, gone)
+		}
+	}
+}
+
+// A target of very many objects takes longer than a lease lasts: nobody takes it over meanwhile.
+func TestTheLeaseIsRenewedWhileATargetIsFilled(t *testing.T) {
+	i := newInstallation(t)
+	i.seed(1, 1)
+	var c clock
+	hold, held := make(chan struct{}), make(chan struct{})
+	p := i.process(books("title"))
+	var once sync.Once
+	p.hooks.before = func(_ *hooks, name, _ string) {
+		if name == "Authors" {
+			once.Do(func() { close(held); <-hold })
+		}
+	}
+	p.start(c.shared, func(o *Options) { o.renew = time.Millisecond })
+	c.until(p, held)
+	other := i.process(books("title")).start(c.shared)
+	for range 5 {
+		beat := func() uint64 {
+			if l := other.filler.current.Load().Lease; l != nil && l.Process == p.filler.process {
+				return l.Beat
+			}
+			t.Fatal("another process has the lease")
+			return 0
+		}
+		before := beat()
+		c.advance(goneAfter / 2)
+		kit.WaitFor(t, "the lease is renewed", func() bool { return beat() > before })
+	}
+	close(hold)
+	c.gone(other)
+	if n := p.filler.Targets() + other.filler.Targets(); n != 1 {
+		t.Errorf("%d targets were filled", n)
+	}
 }
 
 // The speed is bounded: a fill of so many objects takes so long by its clock.

@@ -3,6 +3,7 @@ package fill
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"belfry/pkg/backoff"
@@ -23,15 +24,14 @@ type run struct {
 	at     progress
 	resume bool // its beginning was logged by another process
 
-	began        time.Time // of this run
-	read         int64     // objects that this run has read
+	free         time.Time // when it may read again
 	saved, noted time.Time // when the place was stored, and the progress logged
 }
 
 // fill fills the arrays of a mapping.
 func (f *Filler) fill(ctx context.Context, name string) error {
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMapping})
-	r := &run{Filler: f, name: name, m: f.mappings[name], began: f.opts.Now(), noted: f.opts.Now()}
+	r := &run{Filler: f, name: name, m: f.mappings[name], noted: f.opts.Now()}
 	total, _, err := f.opts.Set.Store(r.m.Target).Count(ctx)
 	if err != nil {
 		return err
@@ -43,16 +43,57 @@ func (f *Filler) fill(ctx context.Context, name string) error {
 			r.resume = true
 		}
 		r.at = *rec.Fill
+		r.at.counts = r.at.Before
 	})
 	if err == nil {
 		r.logBeginning()
-		err = r.all(ctx)
+		err = r.keeping(ctx, r.all)
 	}
 	if errors.Is(err, errTaken) {
 		f.log.Info("the fill of a mapping ends: another process has it, or has another configuration", "mapping", name)
 		return nil
 	}
 	return errs.Wrap(err, errs.KindOf(err), "filling %s", name)
+}
+
+// keeping calls do and renews the lease meanwhile, however long one target takes, and polls, so that others see by
+// which definitions of all mappings this process works. Its context ends with errTaken once another process has the
+// lease or another definition.
+func (r *run) keeping(ctx context.Context, do func(context.Context) error) error {
+	renewed, stop := context.WithCancel(ctx) // also while do ends
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		for backoff.Sleep(renewed, r.opts.renew) == nil {
+			if err := r.renew(renewed); errors.Is(err, errTaken) {
+				end(err)
+			}
+		}
+	})
+	err := do(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errTaken) {
+		err = errTaken
+	}
+	stop()
+	renewing.Wait()
+	return err
+}
+
+// renew renews the lease, and polls.
+func (r *run) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	taken := false
+	err := r.change(ctx, func(s *state) bool {
+		changed := s.observe(r.own, r.watcher)
+		taken = !r.mine(s)
+		return changed || !taken
+	})
+	if err == nil && taken {
+		return errTaken
+	}
+	return err
 }
 
 func (r *run) logBeginning() {
@@ -78,8 +119,8 @@ func (r *run) all(ctx context.Context) error {
 			if err := r.one(ctx, t.UUID); err != nil {
 				return err
 			}
-			if r.opts.Now().Sub(r.saved) >= renewAfter && i < len(page)-1 {
-				if err := r.save(ctx); err != nil { // keeps the lease; the place stays that of the page
+			if r.opts.Now().Sub(r.saved) >= saveAfter && i < len(page)-1 {
+				if err := r.save(ctx); err != nil { // for those who read how far it is; the place stays that of the page
 					return err
 				}
 			}
@@ -87,7 +128,7 @@ func (r *run) all(ctx context.Context) error {
 		if next == nil {
 			return r.complete(ctx)
 		}
-		r.at.Cursor = next
+		r.at.Cursor, r.at.Before = next, r.at.counts
 		if err := r.save(ctx); err != nil {
 			return err
 		}
@@ -96,7 +137,10 @@ func (r *run) all(ctx context.Context) error {
 
 // one fills the array of one target. An array that can't be written keeps no other from being filled.
 func (r *run) one(ctx context.Context, target string) error {
-	objects, err := r.reconciler.Fill(ctx, r.m, target)
+	err := r.reconciler.Fill(ctx, r.m, target, func(objects int) error {
+		r.at.Objects += int64(objects)
+		return r.pace(ctx, objects)
+	})
 	switch {
 	case err == nil:
 	case ctx.Err() != nil, errors.Is(err, errs.Unavailable), errors.Is(err, errs.Canceled):
@@ -106,15 +150,29 @@ func (r *run) one(ctx context.Context, target string) error {
 		r.log.Warn("an array can't be filled; `belfry verify` shows what it lacks", "mapping", r.name, "store", r.m.Target, "uuid", target, "error", err)
 	}
 	r.at.Targets++
-	r.at.Objects += int64(objects)
 	r.targets.Add(1)
-	r.read += int64(objects) + 1
 	r.note()
-	ahead := time.Duration(r.read)*time.Second/time.Duration(r.opts.Rate) - r.opts.Now().Sub(r.began)
-	if ahead > 0 {
-		return backoff.Sleep(ctx, ahead)
+	return r.pace(ctx, 1)
+}
+
+// minPause is the shortest pause: shorter ones are taken together.
+const minPause = 5 * time.Millisecond
+
+// pace waits until more may be read after so many objects. Time in which nothing was read is not made up for.
+func (r *run) pace(ctx context.Context, objects int) error {
+	rate := r.rate.Load()
+	if rate <= 0 {
+		return ctx.Err()
 	}
-	return nil
+	now := time.Now()
+	if r.free.Before(now) {
+		r.free = now
+	}
+	r.free = r.free.Add(time.Duration(objects) * time.Second / time.Duration(rate))
+	if pause := r.free.Sub(now); pause >= minPause {
+		return backoff.Sleep(ctx, pause)
+	}
+	return ctx.Err()
 }
 
 // note logs the progress now and then.
@@ -152,17 +210,12 @@ func (r *run) complete(ctx context.Context) error {
 	return nil
 }
 
-// store changes the record of the mapping, as long as this process has the lease and no other definition is known.
+// store changes the record of the mapping, as long as the fill is this process's.
 func (r *run) store(ctx context.Context, change func(*record)) error {
 	taken := false
 	err := r.change(ctx, func(s *state) bool {
-		rec := s.Mappings[r.name]
-		taken = !s.holds(r.process) || !s.due(r.name, r.own[r.name])
-		if r.at.Definition != "" && !taken { // begun
-			taken = rec.Fill == nil
-		}
-		if !taken {
-			change(rec)
+		if taken = !r.mine(s); !taken {
+			change(s.Mappings[r.name])
 		}
 		return !taken
 	})
@@ -170,4 +223,13 @@ func (r *run) store(ctx context.Context, change func(*record)) error {
 		return errTaken
 	}
 	return err
+}
+
+// mine reports whether this process has the lease, which it renews, and no other definition was known since it began.
+func (r *run) mine(s *state) bool {
+	if !s.due(r.name, r.own[r.name]) || !s.holds(r.process) {
+		return false
+	}
+	begun := r.at.Definition != ""
+	return !begun || s.Mappings[r.name].Fill != nil
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	"belfry/pkg/store"
@@ -35,9 +37,15 @@ type progress struct {
 	Began      time.Time `json:"began"`
 	Cursor     []byte    `json:"cursor,omitempty"` // arrays before it are filled
 	Total      int64     `json:"total"`            // objects with arrays when it began, approximately
-	Targets    int64     `json:"targets"`          // arrays that are filled
-	Objects    int64     `json:"objects"`          // entries that were computed for them
-	Failed     int64     `json:"failed,omitempty"` // arrays that can't be written
+	counts
+	Before counts `json:"before,omitzero"` // the counts of the arrays before the cursor, from which a fill continues
+}
+
+// counts are what a fill has done.
+type counts struct {
+	Targets int64 `json:"targets"`          // arrays that are filled
+	Objects int64 `json:"objects"`          // entries that were computed for them
+	Failed  int64 `json:"failed,omitempty"` // arrays that can't be written
 }
 
 // lease is held by the process that fills.
@@ -92,6 +100,24 @@ func (w *watcher) runs(who string, number uint64) bool {
 	return w.now().Sub(last.at) < w.gone
 }
 
+// forget drops what is known about those that a state does not have any more: one that comes back starts to count anew.
+func (w *watcher) forget(s *state) {
+	maps.DeleteFunc(w.seen, func(who string, _ beat) bool {
+		if s.Lease != nil && who == leaseOf(s.Lease.Process) {
+			return false
+		}
+		for name, r := range s.Mappings {
+			if definition, ok := strings.CutPrefix(who, name+" "); ok {
+				_, known := r.Seen[definition]
+				return !known
+			}
+		}
+		return true
+	})
+}
+
+func leaseOf(process string) string { return "lease " + process }
+
 // observe brings a state up to date with the definitions of this process, and reports whether it has changed. Arrays
 // count as filled only by a definition that all processes have had from the beginning of the fill to its end: the
 // workers of others write entries of their own.
@@ -101,7 +127,8 @@ func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
 	}
 	for name := range own {
 		if s.Mappings[name] == nil {
-			s.Mappings[name] = &record{Seen: map[string]uint64{}}
+			// Processes without it, which know of it from now on, have yet to say that they run.
+			s.Mappings[name] = &record{Seen: map[string]uint64{removed: 0}}
 			changed = true
 		}
 	}
@@ -132,6 +159,7 @@ func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
 			changed = true
 		}
 	}
+	w.forget(s)
 	return changed
 }
 
@@ -143,7 +171,7 @@ func (s *state) due(name, definition string) bool {
 
 // claim takes the lease if no other process that runs has it.
 func (s *state) claim(process string, w *watcher) bool {
-	if l := s.Lease; l != nil && l.Process != process && w.runs("lease "+l.Process, l.Beat) {
+	if l := s.Lease; l != nil && l.Process != process && w.runs(leaseOf(l.Process), l.Beat) {
 		return false
 	}
 	s.Lease = &lease{Process: process}
