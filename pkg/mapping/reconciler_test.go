@@ -109,6 +109,42 @@ func (f *fixture) field(name, want string) {
 	}
 }
 
+// Somebody writes the target more often than all its objects can be read: a round for all of them would never end.
+func TestATargetThatIsWrittenAllTheTimeIsFilled(t *testing.T) {
+	for name, fill := range map[string]func(f *fixture) error{
+		"fill":     func(f *fixture) error { return f.reconciler.Fill(t.Context(), f.mapping, "a", nil) },
+		"backfill": func(f *fixture) error { return f.reconciler.Backfill(t.Context(), f.mapping, "a") },
+	} {
+		f := newFixture(t, 10_000)
+		f.save("Authors", "a", `{}`)
+		for n := range 900 {
+			f.save("Books", fmt.Sprint("b", n), `{"author":"a"}`)
+		}
+		reads, writes := 0, 0
+		f.backend.BeforeGet = func(_ context.Context, store, _ string) error {
+			if store == "Books" {
+				reads++
+			}
+			if reads > 0 && reads%700 == 0 && store == "Books" {
+				if writes++; writes > 20 {
+					t.Fatalf("%s: a round is repeated for ever", name)
+				}
+				f.update("Authors", "a", fmt.Sprintf(`{"written":%d}`, writes))
+			}
+			return nil
+		}
+		f.must(fill(f))
+		f.backend.BeforeGet = nil
+		a, err := f.set.Store("Authors").Get(t.Context(), "a")
+		f.must(err)
+		var entries []json.RawMessage
+		f.must(json.Unmarshal(object.Field(a.Body, "books"), &entries))
+		if len(entries) != 900 || writes == 0 {
+			t.Errorf("%s: %d entries beside %d writes", name, len(entries), writes)
+		}
+	}
+}
+
 // Events that are handled together may fill an array, be refused an entry, and make room, in this order.
 func TestRefusedSourceGetsTheRoomThatALaterOneLeaves(t *testing.T) {
 	for _, sources := range [][]string{{"x", "y", "v"}, {"x", "y", "v", "w"}} { // below the limit, and at it

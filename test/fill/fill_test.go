@@ -71,7 +71,7 @@ func install(t *testing.T, cluster bool) *installation {
 	if cluster {
 		i.bus = process.StartBus(t, t.TempDir(), kit.FreePort(t)).URL
 		i.mongo = backing.Mongo(t)
-		i.authors, i.books, i.servers = 300, 1500, make([]*process.Server, 2)
+		i.authors, i.books, i.servers = 120, 400, make([]*process.Server, 2)
 	}
 	t.Cleanup(func() {
 		for n := range i.servers {
@@ -91,7 +91,7 @@ func (i *installation) config(n int) string {
 listen: 127.0.0.1:0
 data: ./data-%d
 bus: %s
-fillRate: 300
+fillRate: 100
 backends: {default: %s}
 stores:
   Authors: {expose: {list: true}}
@@ -382,7 +382,7 @@ func (i *installation) round(r *rand.Rand) {
 // In a long run two processes share a MongoDB; else it is one, on files.
 func TestSoakArraysAreFilledWhateverIsKilled(t *testing.T) {
 	t.Parallel()
-	soak := kit.Soak(t, 2)
+	soak := kit.Soak(t, 1)
 	i := install(t, soak.Long())
 	for n := range i.servers {
 		i.start(n)
