@@ -125,7 +125,7 @@ func newApp(c *config.Config, p *plan, log *slog.Logger, roles []string) *App {
 // Withdraw has load balancers send no more requests, and serves those that they send nevertheless, for a time: /readyz
 // is 503. It returns what ends that earlier, as Failed does. Stop has to follow.
 func (a *App) Withdraw(d time.Duration) error {
-	a.stopping.Store(true)
+	a.stop()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
