@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"belfry/config"
-	"belfry/pkg/apidoc/model"
-	"belfry/pkg/apidoc/openapi"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
@@ -13,20 +11,12 @@ import (
 )
 
 // console returns the options of the console, nil for none.
-func (a *serving) console(k *model.Contract) (*console.Options, error) {
+func (a *serving) console(openAPI func() ([]byte, error)) *console.Options {
 	if !a.config.Console.Enabled {
-		return nil, nil
-	}
-	document, err := openapi.Document(k)
-	if err != nil {
-		return nil, err
-	}
-	api, err := console.NewAPI(document)
-	if err != nil {
-		return nil, err
+		return nil
 	}
 	a.measure()
-	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem(), API: api}
+	o := &console.Options{Version: Version(), Objects: a.consoleObjects(), Users: a.consoleUsers(), System: a.consoleSystem(), API: console.NewAPI(openAPI)}
 	o.Workers, o.Verify = a.measured.workers, a.measured.verify
 	o.Graph, o.Live = a.consoleGraph(), &console.Live{}
 	streamed, _ := eventStores(a.config, a.set)
@@ -36,7 +26,7 @@ func (a *serving) console(k *model.Contract) (*console.Options, error) {
 	if e := a.config.Authentication.Email; e != nil && a.config.Mailers[e.Mailer].File != nil {
 		o.Mails = writtenMails(a.config.Mailers[e.Mailer].File.Folder)
 	}
-	return o, nil
+	return o
 }
 
 // consoleObjects returns what the view Objects needs: the stores of the configuration, other than the internal ones.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"runtime/debug"
+	"sync"
 
 	"belfry/config"
 	"belfry/pkg/api/system"
@@ -44,27 +45,20 @@ func (a *serving) contract() (*model.Contract, error) {
 	return model.Of(a.config, Version(), a.config.BaseURLAt(a.HTTPAddress()))
 }
 
+// documentOf returns a document, which is written when it is first asked for: most processes never are, and start sooner.
+func documentOf(k *model.Contract, write writer) func() ([]byte, error) {
+	return sync.OnceValues(func() ([]byte, error) { return write(k) })
+}
+
 // documents returns the documents that are served.
-func (a *serving) documents(k *model.Contract) ([]system.Document, error) {
-	var all []system.Document
-	for _, d := range []struct {
-		on    bool
-		path  string
-		write writer
-	}{
-		{a.config.Documents.OpenAPI, "/openapi.json", openapi.Document},
-		{a.config.Documents.AsyncAPI, "/asyncapi.json", asyncapi.Document},
-	} {
-		if !d.on {
-			continue
-		}
-		text, err := d.write(k)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, system.Document{Path: d.path, Body: text})
+func (a *serving) documents(k *model.Contract, openAPI func() ([]byte, error)) (all []system.Document) {
+	if a.config.Documents.OpenAPI {
+		all = append(all, system.Document{Path: "/openapi.json", Body: openAPI})
 	}
-	return all, nil
+	if a.config.Documents.AsyncAPI {
+		all = append(all, system.Document{Path: "/asyncapi.json", Body: documentOf(k, asyncapi.Document)})
+	}
+	return all
 }
 
 // Routes returns all routes of HTTP, as "GET /books/{uuid}".

@@ -12,6 +12,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/kit"
+	"belfry/pkg/apidoc/openapi"
 	"belfry/pkg/errs"
 	"belfry/pkg/idempotent"
 )
@@ -105,17 +106,12 @@ func (a *serving) newAPI() error {
 		if err != nil {
 			return err
 		}
-		documents, err := a.documents(contract)
-		if err != nil {
-			return err
-		}
+		openAPI := documentOf(contract, openapi.Document)
 		o.Keyed = idempotent.New(idempotent.Options{Requests: a.set.Store(config.RequestStore), TombstoneRetention: a.config.Tombstones})
 		o.Login, o.Objects, o.Files, o.Events = a.apiLogin(), a.apiObjects(), a.apiFiles(), a.live
-		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, documents, a.limits
+		o.Waiter, o.Proxies, o.Documents, o.Limits = a.waiter, a.config.Proxies, a.documents(contract, openAPI), a.limits
 		o.Development = a.config.Development
-		if o.Console, err = a.console(contract); err != nil {
-			return err
-		}
+		o.Console = a.console(openAPI)
 		o.Site, o.Static = a.site(), a.static()
 	}
 	a.api = api.New(o)

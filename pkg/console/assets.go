@@ -36,8 +36,8 @@ type asset struct {
 // packed ends the names of large files that are embedded compressed.
 const packed = ".gz"
 
-// loadAssets reads the embedded files. An error is one of the program.
-func loadAssets() assets {
+// loadAssets reads the embedded files, once. An error is one of the program.
+var loadAssets = sync.OnceValue(func() assets {
 	a := assets{byName: map[string]*asset{}, byURL: map[string]*asset{}}
 	entries, err := fs.ReadDir(files, "assets")
 	if err != nil {
@@ -65,7 +65,7 @@ func loadAssets() assets {
 		a.byName[name], a.byURL[hashed] = f, f
 	}
 	return a
-}
+})
 
 // contentType is the media type of a file that is served; "" for the others, such as licenses, which are beside them.
 func contentType(name string) string {

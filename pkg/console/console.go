@@ -16,7 +16,6 @@ type Console struct {
 	sessions *login.Sessions
 	own      *kit.Origins // those whose pages may change something: belfry's own
 	assets   assets
-	pages    pages
 	nav      []link // of the views
 	version  string
 }
@@ -70,7 +69,6 @@ func Mount(r *kit.Router, calls *kit.Calls, service *auth.Service, o Options) {
 		service: service, calls: calls, sessions: login.NewSessions(service), own: kit.NewOrigins(service.BaseURL()),
 		assets: loadAssets(), version: o.Version,
 	}
-	c.pages = loadPages(c.assets)
 	views := c.views(o)
 	for _, v := range views {
 		c.nav = append(c.nav, link{URL: Path + "/" + v.name, Title: v.title, view: v.name})

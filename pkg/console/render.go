@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"belfry/pkg/api/kit"
@@ -29,8 +30,9 @@ var errNotAdmin = errors.New("not an admin")
 // pages are the templates of pages, by name: each has the layout, what is shared, and its own content.
 type pages map[string]*template.Template
 
-// loadPages parses the templates. They are embedded, so an error is one of the program.
-func loadPages(a assets) pages {
+// loadPages parses the templates, when the first page is asked for. They are embedded, so an error is one of the program.
+var loadPages = sync.OnceValue(func() pages {
+	a := loadAssets()
 	names, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
 		panic("console: " + err.Error())
@@ -44,7 +46,7 @@ func loadPages(a assets) pages {
 		}
 	}
 	return all
-}
+})
 
 // funcs are the functions of templates.
 func funcs(a assets) template.FuncMap {
@@ -152,7 +154,7 @@ func (r *request) Fragment(name, block string, data any) error {
 
 // render executes a template as a whole before the reply begins, so that an error still becomes a page.
 func (r *request) render(status int, name, block string, data any) error {
-	t := r.console.pages[name]
+	t := loadPages()[name]
 	if t == nil {
 		return errs.New(errs.Internal, "the console has no template %s", name)
 	}

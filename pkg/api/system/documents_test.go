@@ -11,7 +11,8 @@ import (
 )
 
 func TestDocuments(t *testing.T) {
-	s := api.New(api.Options{Documents: []system.Document{{Path: "/openapi.json", Body: []byte("{}\n")}, {Path: "/other.json", Body: []byte("[]\n")}}})
+	text := func(s string) func() ([]byte, error) { return func() ([]byte, error) { return []byte(s), nil } }
+	s := api.New(api.Options{Documents: []system.Document{{Path: "/openapi.json", Body: text("{}\n")}, {Path: "/other.json", Body: text("[]\n")}}})
 	ask := func(method, path, match string) *httptest.ResponseRecorder {
 		req := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
 		if match != "" {
