@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -130,14 +131,18 @@ func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
 	}
 }
 
-// positioned returns nil once the positions of consumers are stored.
+// positioned returns nil once all that was written is published, consumers have handled it, and their positions are
+// stored. Positions that were stored before the last event don't count.
 func positioned(a *App, consumers ...string) error {
-	stored, err := a.Set().Store("LogPositions").Get(context.Background(), "EVENTS")
+	ctx := context.Background()
+	stored, err := a.Set().Store("LogPositions").Get(ctx, "EVENTS")
 	if err != nil {
 		return err
 	}
 	var o struct {
 		State struct {
+			Log       time.Time
+			Last      uint64
 			Consumers map[string]struct{ Pending int }
 		}
 	}
@@ -148,6 +153,19 @@ func positioned(a *App, consumers ...string) error {
 		if c, ok := o.State.Consumers[name]; !ok || c.Pending > 0 {
 			return errors.New(name + " is not stored as done: " + string(stored.Body))
 		}
+	}
+	// What a consumer has written in the meantime is pending before it acknowledges.
+	for name, s := range a.Set().Stores() {
+		if _, pending, err := s.Count(ctx); err != nil || pending > 0 {
+			return fmt.Errorf("%d events of %s are not cleared: %w", pending, name, err)
+		}
+	}
+	log, err := a.bus.JetStream().Stream(ctx, "EVENTS")
+	if err != nil {
+		return err
+	}
+	if now := log.CachedInfo(); !now.Created.Equal(o.State.Log) || now.State.LastSeq != o.State.Last {
+		return fmt.Errorf("stored before event %d of the log of %s: %s", now.State.LastSeq, now.Created, stored.Body)
 	}
 	return nil
 }
