@@ -347,7 +347,7 @@ func (f *fixture) request(t *testing.T, method, path, body string, v any, header
 // belfry runs a command on the belfry that serves.
 func (f *fixture) belfry(t *testing.T, args ...string) string {
 	t.Helper()
-	out, complaints, exit, err := process.Run(process.Program(t), args...)
+	out, complaints, exit, err := process.Run(process.Commands(t), args...)
 	if err != nil || exit != 0 {
 		t.Fatalf("belfry %v: %v, %d\n%s", args, err, exit, complaints)
 	}

@@ -48,7 +48,7 @@ func TestExternal(t *testing.T) {
 	}
 	text := string(conf)
 	for command, place := range map[string]string{"role": "\naccounts {", "account": "  SYS: {"} {
-		printed, _, code, err := process.Run(process.Program(t), "bus", command, "audit", "--ordered")
+		printed, _, code, err := process.Run(process.Commands(t), "bus", command, "audit", "--ordered")
 		if err != nil || code != 0 {
 			t.Fatalf("bus %s ended with %d, %v", command, code, err)
 		}

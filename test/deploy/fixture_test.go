@@ -120,7 +120,7 @@ func (w *fixture) run(user string, exit int, output string, args ...string) stri
 	if w.bus != "" {
 		args = append(args, "--url", w.bus)
 	}
-	out, errOut, code, err := process.Run(process.Program(w.t), args...)
+	out, errOut, code, err := process.Run(process.Commands(w.t), args...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

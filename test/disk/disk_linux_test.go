@@ -38,7 +38,8 @@ func withDisks(t *testing.T) bool {
 		return true
 	}
 	t.Parallel()
-	process.Program(t) // built once, before many need it
+	process.Program(t) // built once, before many need them
+	process.Commands(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), inside+"=yes")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
@@ -218,7 +219,7 @@ func (f *fixture) right() {
 		return nil
 	})
 	f.must(f.server.Stop())
-	out, errOut, exit, err := process.Run(process.Program(f), "verify", "--config", f.config)
+	out, errOut, exit, err := process.Run(process.Commands(f), "verify", "--config", f.config)
 	if err != nil || exit != 0 {
 		f.Errorf("verify exits with %d, %v: %s%s", exit, err, out, errOut)
 	}

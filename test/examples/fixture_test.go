@@ -125,7 +125,7 @@ func (w *fixture) save(path, body string) {
 // run runs a belfry command and returns its output.
 func (w *fixture) run(args ...string) string {
 	w.t.Helper()
-	out, errOut, exit, err := process.Run(process.Program(w.t), append(append(args, w.admin...), "--url", w.belfry.Bus)...)
+	out, errOut, exit, err := process.Run(process.Commands(w.t), append(append(args, w.admin...), "--url", w.belfry.Bus)...)
 	if err != nil || exit != 0 {
 		w.t.Fatalf("belfry %v: exit %d, %v\n%s", args, exit, err, errOut)
 	}

@@ -28,7 +28,7 @@ func restricted(t *testing.T, name, config string, files ...string) (w *fixture,
 	w.check(err)
 	conf := string(shipped)
 	for command, place := range map[string]string{"role": "\naccounts {", "account": "  SYS: {"} {
-		printed, said, code, err := process.Run(process.Program(t), "bus", command, name, "--request", "store.Users.update")
+		printed, said, code, err := process.Run(process.Commands(t), "bus", command, name, "--request", "store.Users.update")
 		if err != nil || code != 0 {
 			t.Fatalf("bus %s: %v, %d: %s", command, err, code, said)
 		}
