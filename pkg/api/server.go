@@ -20,6 +20,7 @@ import (
 	"belfry/pkg/api/pages"
 	"belfry/pkg/api/static"
 	"belfry/pkg/api/system"
+	"belfry/pkg/auth"
 	"belfry/pkg/console"
 	"belfry/pkg/idempotent"
 	"belfry/pkg/pagememory"
@@ -63,6 +64,8 @@ type Options struct {
 	Pages    *pagememory.Budget   // the memory of lists in flight; nil: one of its own
 	Keyed    *idempotent.Executor // of requests with an Idempotency-Key; nil: these are refused
 
+	Admin func(ctx context.Context, me *auth.Session) bool // nil: what Login says; without it nobody is
+
 	Development bool // a denial says which rule denies
 }
 
@@ -92,6 +95,9 @@ func New(o Options) *Server {
 	origins := kit.NewOrigins("")
 	if o.Login != nil {
 		sessions, origins = login.NewSessions(o.Login.Service), o.Login.Origins()
+		if o.Admin == nil {
+			o.Admin = o.Login.Service.IsAdmin
+		}
 	}
 	filters := []kit.Filter{o.Hosts.Refuse(system.ProbePaths()...), origins.AllowCORS, origins.RefuseForgery, system.Gate(o.Closed)}
 	if o.Metrics == nil {
@@ -104,7 +110,7 @@ func New(o Options) *Server {
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)
 	}
-	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Limits: o.Limits})
+	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Limits: o.Limits, Admin: o.Admin})
 
 	if o.Login != nil {
 		site := siteOf(o)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -290,8 +291,27 @@ func (a *serving) apiObjects() []objects.Options {
 		if e == nil {
 			continue
 		}
-		all = append(all, objects.Options{Store: a.set.Store(name), URL: e.URL, List: e.List, Restrict: objects.Restrict(e.Restrict)})
+		all = append(all, objects.Options{
+			Store: a.set.Store(name), URL: e.URL, List: e.List, Restrict: objects.Restrict(e.Restrict), Expand: a.expandable(a.set.Store(name)),
+		})
 	}
+	return all
+}
+
+// expandable returns the keys of a store's mappings that lead to one store of which clients may get objects, with that store.
+func (a *serving) expandable(s *store.Store) map[string]*store.Store {
+	all := map[string]*store.Store{}
+	for _, m := range s.Maps() {
+		target := a.set.Store(m.Target)
+		if other, known := all[m.Key]; known && other != target {
+			target = nil // it is not known in which one an object is
+		}
+		if e := a.config.Stores[m.Target].Expose; e == nil || e.Restrict.Get {
+			target = nil
+		}
+		all[m.Key] = target
+	}
+	maps.DeleteFunc(all, func(_ string, s *store.Store) bool { return s == nil })
 	return all
 }
 

@@ -57,6 +57,17 @@ func (s countedStore) Query(ctx context.Context, q driver.Query) (driver.Page, e
 	return page, err
 }
 
+func (s countedStore) ScanBackward(ctx context.Context, before []byte, limit int) (driver.Page, error) {
+	page, err := s.Store.ScanBackward(ctx, before, limit)
+	counted(ctx, len(page.Records))
+	return page, err
+}
+
+// CountKeys reads no records.
+func (s countedStore) CountKeys(ctx context.Context, q driver.Query, limit int) (int, bool, error) {
+	return s.Store.(driver.KeyCounter).CountKeys(ctx, q, limit)
+}
+
 func (s countedStore) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
 	page, err := s.Store.Scan(ctx, after, limit)
 	counted(ctx, len(page.Records))

@@ -181,6 +181,28 @@ func TestLists(t *testing.T) {
 	if _, err := list(client.Query{Filter: "title == 1"}, 1); !errors.Is(err, errs.Invalid) {
 		t.Error(err)
 	}
+	query := client.Query{Sort: "year", Page: 3, Fields: "year"}
+	first, err := w.books.Page(t.Context(), query, client.PageOf{Count: "exact", Explain: true})
+	if err != nil || len(first.Objects) != 3 || first.Before != "" || *first.Count != (client.Count{Value: 7, Accuracy: "exact"}) || len(first.Plan) == 0 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	second, err := w.books.Page(t.Context(), query, client.PageOf{Cursor: first.Cursor})
+	if err != nil || string(second.Objects[0].Encode()) != `{"uuid":"b3","year":1803}` || second.Count != nil {
+		t.Fatalf("%+v, %v", second, err)
+	}
+	back, err := w.books.Page(t.Context(), query, client.PageOf{Before: second.Before})
+	if err != nil || string(back.Objects[0].Encode()) != `{"uuid":"b0","year":1800}` {
+		t.Fatalf("%+v, %v", back, err)
+	}
+	referring := []object.Object{{"book": []byte(`"b1"`)}, {"book": []byte(`["b2","b1","none",7,"../x"]`)}, {}}
+	named, err := w.books.Expand(t.Context(), "book", referring, client.WithFields("year"))
+	if err != nil || len(named) != 2 || string(named["b2"].Object.Encode()) != `{"uuid":"b2","year":1802}` {
+		t.Errorf("%+v, %v", named, err)
+	}
+	one, err := w.books.Get(t.Context(), "b1", client.WithFields("year"))
+	if err != nil || string(one.Object.Encode()) != `{"uuid":"b1","year":1801}` {
+		t.Errorf("%+v, %v", one, err)
+	}
 }
 
 func TestErrors(t *testing.T) {

@@ -11,6 +11,7 @@ type Option func(*options)
 
 type options struct {
 	key, actor, trace string
+	fields            string
 	revision          uint64
 }
 
@@ -28,6 +29,9 @@ func WithTrace(traceparent string) Option { return func(o *options) { o.trace = 
 // AtRevision makes an update or a deletion conditional on the revision of the
 // object: errs.Mismatch otherwise.
 func AtRevision(revision uint64) Option { return func(o *options) { o.revision = revision } }
+
+// WithFields has a Get return some fields alone, as "title,address.city", with the uuid.
+func WithFields(fields string) Option { return func(o *options) { o.fields = fields } }
 
 func collect(all []Option) options {
 	o := options{key: nuid.Next()}

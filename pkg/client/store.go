@@ -3,7 +3,11 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/natsapi/wire"
@@ -92,7 +96,8 @@ func (s *Store) Exists(ctx context.Context, uuid string, opts ...Option) (bool, 
 // Get returns an object. Errors: NotFound, TooLarge for one that the bus can't
 // carry, those of an interceptor, Unavailable.
 func (s *Store) Get(ctx context.Context, uuid string, opts ...Option) (Stored, error) {
-	return stored(s.client.call(ctx, s.name, wire.Get, wire.Request{UUID: uuid}, collect(opts)))
+	o := collect(opts)
+	return stored(s.client.call(ctx, s.name, wire.Get, wire.Request{UUID: uuid, Fields: o.fields}, o))
 }
 
 func stored(r *wire.Reply, err error) (Stored, error) {
@@ -110,31 +115,114 @@ func stored(r *wire.Reply, err error) (Stored, error) {
 type Query struct {
 	Filter string
 	Sort   string
-	Page   int // page size of the requests; 0: the server's default
+	Fields string // of the objects, as "title,address.city"; "": all
+	Page   int    // page size of the requests; 0: the server's default
 }
 
 // List returns the objects that a query selects, page by page as they are
 // taken. An error ends it.
 func (s *Store) List(ctx context.Context, q Query, opts ...Option) iter.Seq2[object.Object, error] {
 	return func(yield func(object.Object, error) bool) {
-		o := collect(opts)
-		request := wire.Request{Filter: q.Filter, Sort: q.Sort, Limit: q.Page}
+		at := PageOf{}
 		for {
-			r, err := s.client.call(ctx, s.name, wire.List, request, o)
+			page, err := s.Page(ctx, q, at, opts...)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			for _, data := range r.Objects {
-				one, err := object.Decode(data)
-				if !yield(one, err) || err != nil {
+			for _, one := range page.Objects {
+				if !yield(one, nil) {
 					return
 				}
 			}
-			if r.Cursor == "" {
+			if page.Cursor == "" {
 				return
 			}
-			request.Cursor = r.Cursor
+			at.Cursor = page.Cursor
 		}
 	}
+}
+
+// maxConcurrentGets is how many objects Expand gets at once.
+const maxConcurrentGets = 16
+
+// Expand gets the objects of this store that a field of others names, a uuid or an array of them, each once, and returns them
+// by uuid. Those that do not exist, or that an interceptor refuses, are absent. It is for what expand does over HTTP: over the
+// bus the permission to read this store is its own. Errors: those of Get.
+func (s *Store) Expand(ctx context.Context, field string, objects []object.Object, opts ...Option) (map[string]Stored, error) {
+	found := map[string]Stored{}
+	var mu sync.Mutex
+	asked := map[string]bool{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxConcurrentGets)
+	get := func(uuid string) {
+		if asked[uuid] || !object.ValidUUID(uuid) {
+			return
+		}
+		asked[uuid] = true
+		group.Go(func() error {
+			o, err := s.Get(ctx, uuid, opts...)
+			if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Denied) {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found[uuid] = o
+			return err
+		})
+	}
+	for _, o := range objects {
+		if uuid, ok := o.Text(field); ok {
+			get(uuid)
+		}
+		object.Elements(o[field], func(element []byte) bool {
+			if uuid, ok := object.Text(element); ok {
+				get(uuid)
+			}
+			return true
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// PageOf says which page of a list is asked for, and what with it. The zero PageOf is the first.
+type PageOf struct {
+	Cursor  string // that of the page before
+	Before  string // that of the page after, instead
+	Count   string // "exact" or "estimate": the objects that match are counted
+	Explain bool   // the page has a Plan
+}
+
+// Page is a page of a list.
+type Page struct {
+	Objects []object.Object
+	Cursor  string          // of the next page; "" for none
+	Before  string          // of the page before; "" for none
+	Count   *Count          // nil: it was not asked for
+	Plan    json.RawMessage // as docs/http.md describes it; nil: it was not asked for
+}
+
+// Count is how many objects match.
+type Count = wire.Count
+
+// Page returns one page of the objects that a query selects.
+func (s *Store) Page(ctx context.Context, q Query, at PageOf, opts ...Option) (Page, error) {
+	r, err := s.client.call(ctx, s.name, wire.List, wire.Request{
+		Filter: q.Filter, Sort: q.Sort, Limit: q.Page, Fields: q.Fields, Cursor: at.Cursor, Before: at.Before, Count: at.Count, Explain: at.Explain,
+	}, collect(opts))
+	if err != nil {
+		return Page{}, err
+	}
+	page := Page{Cursor: r.Cursor, Before: r.Before, Count: r.Count, Plan: r.Plan}
+	for _, data := range r.Objects {
+		one, err := object.Decode(data)
+		if err != nil {
+			return Page{}, err
+		}
+		page.Objects = append(page.Objects, one)
+	}
+	return page, nil
 }

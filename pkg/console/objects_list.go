@@ -1,7 +1,10 @@
 package console
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"belfry/pkg/errs"
@@ -11,14 +14,17 @@ import (
 
 // listForm is what the page of a list shows.
 type listForm struct {
-	Store        StoreInfo
-	Filter, Sort string
-	Request      string // of the API; "" when it does not list the store
-	Columns      []string
-	Rows         []objectRow
-	Next, First  string // URLs of other pages; "" for none
-	Problem      string
-	Fields       []errs.Field
+	Store             StoreInfo
+	Filter, Sort      string
+	Request           string // of the API; "" when it does not list the store
+	Columns           []string
+	Rows              []objectRow
+	Next, Prev, First string // URLs of other pages; "" for none
+	Count             string // how many objects match; "": it was not asked for
+	CountURL          string // of the same page with the count
+	Plan              string // how the page was read
+	Problem           string
+	Fields            []errs.Field
 }
 
 // list shows a page of the objects of a store.
@@ -35,11 +41,17 @@ func (v *objectsView) list(r *request) error {
 	if info.List {
 		f.Request = listRequest(r.console.service.BaseURL()+info.URL, f.Filter, f.Sort)
 	}
-	cursor := r.Query("cursor")
-	if cursor != "" {
-		f.First = f.pageURL("")
+	options := store.ListOptions{
+		Filter: f.Filter, Sort: f.Sort, Limit: listPage, Cursor: r.Query("cursor"), Before: r.Query("before"), MaxBytes: maxListBytes, Explain: true,
 	}
-	page, err := st.List(ctx, store.ListOptions{Filter: f.Filter, Sort: f.Sort, Limit: listPage, Cursor: cursor, MaxBytes: maxListBytes})
+	if r.Query("count") != "" {
+		options.Count = store.CountExact
+	}
+	f.CountURL = f.pageURL("cursor", options.Cursor, "before", options.Before, "count", "exact")
+	if options.Cursor != "" || options.Before != "" {
+		f.First = f.pageURL()
+	}
+	page, err := st.List(ctx, options)
 	if errs.KindOf(err) == errs.Invalid && err != nil {
 		f.Problem, f.Fields = messageOf(err)
 		r.RecordError(err)
@@ -49,7 +61,16 @@ func (v *objectsView) list(r *request) error {
 		return err
 	}
 	if page.Next != "" {
-		f.Next = f.pageURL(page.Next)
+		f.Next = f.pageURL("cursor", page.Next)
+	}
+	if page.Back != "" {
+		f.Prev = f.pageURL("before", page.Back)
+	}
+	if f.Count = countText(page.Count); f.Count != "" {
+		f.CountURL = ""
+	}
+	if f.Plan, err = indented(page.Plan); err != nil {
+		return err
 	}
 	f.Columns = columns(info, page.Objects)
 	for _, o := range page.Objects {
@@ -63,12 +84,36 @@ func (v *objectsView) list(r *request) error {
 	return r.Page("objects_list", info.Name, f)
 }
 
-// pageURL returns the URL of a page with the same filter and order.
-func (f listForm) pageURL(cursor string) string {
+// countText says how many objects match.
+func countText(c *store.Count) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Accuracy == store.AtLeast:
+		return fmt.Sprintf("At least %d objects match; counting more would read too much.", c.Value)
+	case c.Value == 1:
+		return "1 object matches."
+	default:
+		return fmt.Sprintf("%d objects match.", c.Value)
+	}
+}
+
+// indented writes a plan for people.
+func indented(p *store.Plan) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(p)
+	return strings.TrimSpace(b.String()), err
+}
+
+// pageURL returns the URL of a page with the same filter and order, and with further parameters, names and values in turn.
+func (f listForm) pageURL(more ...string) string {
 	query := url.Values{}
-	for name, value := range map[string]string{"filter": f.Filter, "sort": f.Sort, "cursor": cursor} {
-		if value != "" {
-			query.Set(name, value)
+	for pair := range slices.Chunk(append([]string{"filter", f.Filter, "sort", f.Sort}, more...), 2) {
+		if pair[1] != "" {
+			query.Set(pair[0], pair[1])
 		}
 	}
 	target := pathOf("objects", f.Store.Name)

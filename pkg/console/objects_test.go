@@ -258,7 +258,19 @@ func TestListsArePagesWithTheFilterOfTheAPI(t *testing.T) {
 	if next == nil {
 		t.Fatalf("no next page: %s", r.Text)
 	}
-	shows(t, is(t, l.get(l.Admin, strings.ReplaceAll(next[1], "&amp;", "&")), http.StatusOK), "Title 09", "Title 00", "First page")
+	shows(t, r, "How this page was read", "&#34;title&#34;", "&#34;returned&#34;: 50", "Count what matches")
+	r = is(t, l.get(l.Admin, strings.ReplaceAll(next[1], "&amp;", "&")), http.StatusOK)
+	shows(t, r, "Title 09", "Title 00", "First page", "Previous page")
+	previous := regexp.MustCompile(`href="(/console/objects/Books\?[^"]*before=[^"]*)" rel="prev"`).FindStringSubmatch(r.Text)
+	if previous == nil {
+		t.Fatalf("no previous page: %s", r.Text)
+	}
+	r = is(t, l.get(l.Admin, strings.ReplaceAll(previous[1], "&amp;", "&")), http.StatusOK)
+	shows(t, r, "Title 59", "Title 10", "Next page")
+	if strings.Contains(r.Text, "Previous page") {
+		t.Error("there is a page before the first")
+	}
+	shows(t, is(t, l.get(l.Admin, books+"?count=exact&filter="+url.QueryEscape(`title >= "Title 07"`)), http.StatusOK), "53 objects match.")
 	shows(t, is(t, l.get(l.Admin, books+"?filter="+url.QueryEscape(`title == "Title 07"`)), http.StatusOK), "Title 07", `value="title == &#34;Title 07&#34;"`)
 	shows(t, is(t, l.get(l.Admin, books+"?filter="+url.QueryEscape(`nothing == 1`)), http.StatusBadRequest), "The list can't be shown", "index", `value="nothing == 1"`)
 	shows(t, is(t, l.get(l.Admin, books+"?cursor=x"), http.StatusBadRequest), "cursor")

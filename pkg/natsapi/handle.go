@@ -85,7 +85,8 @@ func (v *service) list(ctx context.Context, m *nats.Msg, id string) (o reply, me
 	}
 	defer release()
 	l, err := v.store.List(r.call(ctx, nil), store.ListOptions{
-		Filter: r.Filter, Sort: r.Sort, Limit: r.Limit, Cursor: r.Cursor, MaxBytes: min(limit, memory.Page()),
+		Filter: r.Filter, Sort: r.Sort, Limit: r.Limit, Cursor: r.Cursor, Before: r.Before, Fields: r.Fields,
+		Count: store.CountMode(r.Count), Explain: r.Explain, MaxBytes: min(limit, memory.Page()),
 	})
 	body := l.Encode("objects")
 	memory.Resize(len(body))
@@ -117,7 +118,7 @@ func (v *service) perform(ctx context.Context, r *request, idempotency *store.Id
 		exists, err := v.store.Exists(ctx, r.UUID)
 		return fmt.Appendf(nil, `{"exists":%t}`, exists), err
 	case wire.Get:
-		o, err := v.store.Get(ctx, r.UUID)
+		o, err := v.store.GetView(ctx, r.UUID, store.View{Fields: r.Fields})
 		if err == nil && len(o.Body) > limit {
 			err = errs.New(errs.TooLarge, "the object has %d bytes; the bus carries at most %d: read it over HTTP", len(o.Body), limit)
 		}

@@ -72,6 +72,21 @@ func TestLists(t *testing.T) {
 		t.Errorf("%s, then %q", got, second.reply.Cursor)
 	}
 	w.want("400", wire.List, `{"filter":"title == \"x\""}`)
+
+	back := w.want("", wire.List, `{"filter":"year > 1800","sort":"-year","limit":3,"fields":"year","count":"exact","explain":true,"before":`+quoted(second.reply.Before)+`}`)
+	if len(back.reply.Objects) != 3 || string(back.reply.Objects[0]) != `{"uuid":"b4","year":1804}` || back.reply.Before != "" || back.reply.Cursor == "" {
+		t.Errorf("the page before: %s", back.body)
+	}
+	if back.reply.Count == nil || *back.reply.Count != (wire.Count{Value: 4, Accuracy: "exact"}) || !strings.Contains(string(back.reply.Plan), `"range":["year > 1800"]`) {
+		t.Errorf("its count and its plan: %s", back.body)
+	}
+	if got := w.want("", wire.Get, `{"uuid":"b1","fields":"year"}`); string(got.reply.Object) != `{"uuid":"b1","year":1801}` || got.reply.Revision == 0 {
+		t.Error(got.body)
+	}
+	w.want("400", wire.Get, `{"uuid":"b1","fields":"a.b.c"}`)
+	w.want("400", wire.List, `{"count":"all"}`)
+	w.want("400", wire.List, `{"explain":1}`)
+	w.want("400", wire.Get, `{"uuid":"b1","count":"exact"}`)
 }
 
 func quoted(s string) string {

@@ -12,6 +12,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/idempotent"
 	"belfry/pkg/natsapi/wire"
+	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
 
@@ -32,8 +33,8 @@ var fields = map[string]struct{ all, required []string }{
 	wire.Update: {[]string{"object", "uuid", "revision"}, []string{"object"}},
 	wire.Delete: {[]string{"uuid", "revision"}, []string{"uuid"}},
 	wire.Exists: {[]string{"uuid"}, []string{"uuid"}},
-	wire.Get:    {[]string{"uuid"}, []string{"uuid"}},
-	wire.List:   {[]string{"filter", "sort", "limit", "cursor"}, nil},
+	wire.Get:    {[]string{"uuid", "fields"}, []string{"uuid"}},
+	wire.List:   {[]string{"filter", "sort", "limit", "cursor", "before", "fields", "count", "explain"}, nil},
 }
 
 // maxID is the length limit of a request id from a client.
@@ -141,16 +142,26 @@ func (r *request) parseField(name string, value json.RawMessage) error {
 			return invalidField(name, "must be a whole number above 0")
 		}
 		return nil
+	case "explain":
+		if r.Explain = string(value) == "true"; !r.Explain && string(value) != "false" {
+			return invalidField(name, "must be true or false")
+		}
+		return nil
 	}
 	text, ok := object.Text(value)
 	if !ok {
 		return invalidField(name, "must be a string")
 	}
-	*map[string]*string{"uuid": &r.UUID, "filter": &r.Filter, "sort": &r.Sort, "cursor": &r.Cursor}[name] = text
-	if name == "uuid" {
+	*map[string]*string{
+		"uuid": &r.UUID, "filter": &r.Filter, "sort": &r.Sort, "cursor": &r.Cursor, "before": &r.Before, "fields": &r.Fields, "count": &r.Count,
+	}[name] = text
+	switch name {
+	case "uuid":
 		return object.CheckUUID(text)
+	case "count":
+		_, err = store.ParseCount(text)
 	}
-	return nil
+	return err
 }
 
 // findUUID takes the uuid from the object when the request has none.

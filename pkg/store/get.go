@@ -20,6 +20,16 @@ type Stored struct {
 	// ByCaller says that another caller may receive another Body of the same revision: rules hide fields from some, or
 	// an interceptor amends what is read. It is the same for all objects of a store, or it would reveal what is hidden.
 	ByCaller bool
+
+	Viewed bool // the Body is what a View chose: other requests receive another Body of the same revision
+}
+
+// View is what of an object a caller asks for; the zero View is the whole object.
+type View struct {
+	Fields string      // see ParseProjection
+	Expand []Expansion // what the object names is returned with it
+
+	MaxBytes int // of an object with expansions; 0: MaxPageBytes
 }
 
 // Object decodes the body.
@@ -30,6 +40,26 @@ func (s Stored) Object() (object.Object, error) { return object.Decode(s.Body) }
 // a client is announced; what belfry reads itself is nobody's get.
 func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 	return s.getRecord(ctx, uuid, true)
+}
+
+// GetView is Get of a part of the object, or with what it names. Errors: those of Get; Invalid for a view that can't be
+// read; TooLarge for one with too much expanded.
+func (s *Store) GetView(ctx context.Context, uuid string, v View) (Stored, error) {
+	projection, err := ParseProjection(v.Fields)
+	if err != nil {
+		return Stored{}, err
+	}
+	o, err := s.Get(ctx, uuid)
+	if err != nil || projection == nil && len(v.Expand) == 0 {
+		return o, err
+	}
+	expander, projection := newExpander(v.Expand, projection, newPageBytes(v.MaxBytes).limit)
+	whole := o.Body
+	o.Body, o.Viewed = projection.Apply(o.Body), true
+	if expander == nil {
+		return o, nil
+	}
+	return expander.one(ctx, o, whole)
 }
 
 // Reread is Get for the reply to another operation of the caller, such as a write

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"belfry/pkg/store/driver"
@@ -21,6 +22,12 @@ type ListOptions struct {
 	Sort   string
 	Limit  int    // 0: DefaultPage
 	Cursor string // Next of the page before
+	Before string // Back of the page after, instead of Cursor
+	Fields string // of the objects; see ParseProjection
+
+	Expand  []Expansion // what the objects name is returned with them
+	Count   CountMode
+	Explain bool // the page has a Plan
 
 	MaxBytes int // of the encoded page; 0: MaxPageBytes. An object that is larger is a page alone
 }
@@ -30,13 +37,15 @@ type ListOptions struct {
 // whether this is the last.
 type List struct {
 	Objects []Stored
-	Next    string
+	Next    string // the cursor of the next page; "" for none
+	Back    string // Before of the page before; "" for none
+	Count   *Count // nil: it was not asked for
+	Plan    *Plan  // nil: it was not asked for
 }
 
-// Encode writes {"<name>": [...], "cursor": "..."}, without a cursor when the page
-// is the last.
+// Encode writes {"<name>": [...], "cursor": "...", "before": "...", "count": {...}, "plan": {...}}, without what there is not.
 func (l List) Encode(name string) []byte {
-	size := len(`{"":[],"cursor":}`) + len(name) + len(l.Next) + 2
+	size := len(`{"":[],"cursor":"","before":"","count":{"value":,"accuracy":"estimate"}}`) + len(name) + len(l.Next) + len(l.Back) + 20
 	for _, o := range l.Objects {
 		size += len(o.Body) + 1
 	}
@@ -48,9 +57,16 @@ func (l List) Encode(name string) []byte {
 		body = append(body, o.Body...)
 	}
 	body = append(body, ']')
-	if l.Next != "" {
-		body = append(body, `,"cursor":`...)
-		body = object.AppendString(body, l.Next)
+	for _, cursor := range [...]struct{ name, text string }{{"cursor", l.Next}, {"before", l.Back}} {
+		if cursor.text != "" {
+			body = appendField(body, cursor.name, object.AppendString(nil, cursor.text))
+		}
+	}
+	if l.Count != nil {
+		body = fmt.Appendf(body, `,"count":{"value":%d,"accuracy":%q}`, l.Count.Value, l.Count.Accuracy)
+	}
+	if l.Plan != nil {
+		body = appendField(body, "plan", l.Plan.encode())
 	}
 	return append(body, '}')
 }

@@ -33,6 +33,10 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 	if err != nil {
 		return List{}, err
 	}
+	projection, err := ParseProjection(o.Fields)
+	if err != nil {
+		return List{}, err
+	}
 	if o.Limit == 0 {
 		o.Limit = DefaultPage
 	}
@@ -43,11 +47,25 @@ func (s *Store) List(ctx context.Context, o ListOptions) (List, error) {
 	if err != nil {
 		return List{}, err
 	}
-	l := &listing{store: s, call: call, plan: plan, each: each, fields: s.fieldReader(ctx, call), limit: o.Limit, size: newPageBytes(o.MaxBytes)}
-	if err := l.begin(o.Cursor); err != nil {
+	l := &listing{
+		store: s, call: call, plan: plan, each: each, fields: s.fieldReader(ctx, call), limit: o.Limit, size: newPageBytes(o.MaxBytes),
+	}
+	l.empty = l.size
+	l.expander, l.projection = newExpander(o.Expand, projection, l.size.limit)
+	if err := l.begin(o.Cursor, o.Before); err != nil {
 		return List{}, err
 	}
-	return l.page(ctx)
+	list, err := l.page(ctx)
+	if err != nil {
+		return List{}, err
+	}
+	if o.Explain {
+		list.Plan = l.explain(list)
+	}
+	if o.Count != "" {
+		list.Count, err = l.counting().count(ctx, o.Count)
+	}
+	return list, err
 }
 
 // authorizeList evaluates a rule that does not depend on the object, and reports
@@ -64,33 +82,48 @@ func (s *Store) authorizeList(ctx context.Context, call Call) (each bool, err er
 
 // listing makes one page of a list.
 type listing struct {
-	store   *Store
-	call    Call
-	plan    *query.Plan
-	each    bool // the rule is evaluated for each object
-	sifts   bool // objects are read that the page does not show, or several times
-	fields  *policy.FieldReader
-	limit   int
-	size    pageBytes
-	readers []*reader
-	reads   int // objects that were popped
-	bytes   int // of their bodies
+	store      *Store
+	call       Call
+	plan       *query.Plan
+	each       bool // the rule is evaluated for each object
+	narrowed   bool // what is read is what the rule allows, and perhaps more
+	sifts      bool // objects are read that the page does not show, or several times
+	fields     *policy.FieldReader
+	projection *Projection
+	expander   *expander    // nil: nothing is expanded
+	unexpanded []unexpanded // the objects of the page, if something is
+	empty      pageBytes    // size before the page had an object
+	limit      int
+	size       pageBytes
+	readers    []*reader
+	reads      int // objects that were popped
+	bytes      int // of their bodies
+
+	backward bool        // plan is the reverse of what was asked for
+	other    *query.Plan // in the other direction; nil: the page is the first
+	turned   []byte      // place where the other direction continues
 }
 
 // begin plans what is read. Where the rule allows only objects that have one of a few values, only these are
 // read, from the indexes of the values, and merged: the others cost nothing.
-func (l *listing) begin(cursor string) error {
+func (l *listing) begin(cursor, before string) error {
 	if l.each {
 		if values, narrow := l.store.opts.Policy.Values(policy.List, l.call.User); narrow {
 			if narrowed, ok := l.plan.Narrow(values, l.store.opts.Indexes); ok {
-				l.plan = narrowed
+				l.plan, l.narrowed = narrowed, true
 			}
 		}
 	}
-	l.sifts = l.each || l.plan.Sifts() || len(l.plan.Reads()) > 1
-	for _, r := range l.plan.Reads() {
-		l.readers = append(l.readers, &reader{store: l.store, read: r, more: true, bytes: maxReadBytes / len(l.plan.Reads())})
+	switch {
+	case cursor != "" && before != "":
+		return errs.New(errs.Invalid, "before: a page is after a cursor or before one: give one of both")
+	case before != "":
+		l.plan, l.other, l.backward, cursor = l.plan.Reversed(), l.plan, true, before
+	case cursor != "":
+		l.other = l.plan.Reversed()
 	}
+	l.sifts = l.each || l.plan.Sifts() || len(l.plan.Reads()) > 1
+	l.read()
 	place, err := l.store.place(l.plan, cursor)
 	if err != nil || place == nil {
 		return err
@@ -98,9 +131,42 @@ func (l *listing) begin(cursor string) error {
 	return l.resume(place)
 }
 
-// page reads until the page is full. It has a cursor only when there is more that the caller may see, or might be:
-// that there are other objects is not shown.
+// read makes the readers.
+func (l *listing) read() {
+	for _, r := range l.plan.Reads() {
+		l.readers = append(l.readers, &reader{store: l.store, read: r, more: true, bytes: maxReadBytes / len(l.plan.Reads())})
+	}
+}
+
+// page reads a page, in the order that was asked for. In the direction in which it is read it has a cursor only when there
+// is more that the caller may see, or might be: that there are other objects is not shown. In the other direction it has
+// one when it was read from a cursor.
 func (l *listing) page(ctx context.Context) (List, error) {
+	if l.other != nil {
+		if _, err := l.next(ctx, 0); err != nil {
+			return List{}, err
+		}
+		l.turned = l.turn()
+	}
+	list, err := l.fill(ctx)
+	if err == nil && l.expander != nil {
+		list, err = l.expand(ctx, list)
+	}
+	if err != nil {
+		return List{}, err
+	}
+	if l.other != nil {
+		list.Back = l.store.cursor(l.other, l.turned)
+	}
+	if l.backward {
+		slices.Reverse(list.Objects)
+		list.Next, list.Back = list.Back, list.Next
+	}
+	return list, nil
+}
+
+// fill reads until the page is full.
+func (l *listing) fill(ctx context.Context) (List, error) {
 	var list List
 	for {
 		full := len(list.Objects) == l.limit
@@ -135,10 +201,15 @@ func (l *listing) page(ctx context.Context) (List, error) {
 			if err != nil {
 				return List{}, err
 			}
+			whole := o.Body
+			o.Body = l.projection.Apply(o.Body)
 			if !l.size.add(o) {
 				return l.continued(list), nil
 			}
 			list.Objects = append(list.Objects, o)
+			if l.expander != nil {
+				l.unexpanded = append(l.unexpanded, unexpanded{whole, l.expander.references(whole), l.place()})
+			}
 		}
 		l.pop(record)
 	}

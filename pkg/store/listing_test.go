@@ -30,7 +30,8 @@ var noteIndexes = []query.Index{
 func (n *notes) all(ctx context.Context, o store.ListOptions) []string {
 	n.Helper()
 	var uuids []string
-	for {
+	var before store.List
+	for number := 0; ; number++ {
 		page, err := n.store.List(ctx, o)
 		if err != nil {
 			n.Fatal(err)
@@ -38,6 +39,8 @@ func (n *notes) all(ctx context.Context, o store.ListOptions) []string {
 		for _, found := range page.Objects {
 			uuids = append(uuids, found.UUID)
 		}
+		n.goesBack(ctx, o, number, page, before)
+		before = page
 		if page.Next == "" {
 			if len(page.Objects) == 0 && o.Cursor != "" {
 				n.Errorf("%+v: the last page is empty: its cursor revealed objects that are not shown", o)
@@ -49,6 +52,44 @@ func (n *notes) all(ctx context.Context, o store.ListOptions) []string {
 		}
 		o.Cursor = page.Next
 	}
+}
+
+// goesBack: from each page but the first one goes back to the same page from which one came, and from there forth again.
+func (n *notes) goesBack(ctx context.Context, o store.ListOptions, number int, page, before store.List) {
+	n.Helper()
+	if (page.Back != "") != (number > 0) {
+		n.Errorf("%+v: page %d has the cursor %q of the page before", o, number, page.Back)
+	}
+	if page.Back == "" {
+		return
+	}
+	forth := o.Cursor
+	o.Cursor, o.Before = "", page.Back
+	back, err := n.store.List(ctx, o)
+	if err != nil {
+		n.Fatal(err)
+	}
+	if got, want := listedUUIDs(back), listedUUIDs(before); !slices.Equal(got, want) {
+		n.Errorf("%+v: before page %d are %v, want %v", o, number, got, want)
+	}
+	if (back.Back != "") != (number > 1) {
+		n.Errorf("%+v: the page before page %d has the cursor %q", o, number, back.Back)
+	}
+	o.Before, o.Cursor = "", back.Next
+	again, err := n.store.List(ctx, o)
+	if err != nil {
+		n.Fatal(err)
+	}
+	if got, want := listedUUIDs(again), listedUUIDs(page); !slices.Equal(got, want) {
+		n.Errorf("%+v: back and forth to page %d, after %.20s: %v, want %v", o, number, forth, got, want)
+	}
+}
+
+func listedUUIDs(l store.List) (uuids []string) {
+	for _, found := range l.Objects {
+		uuids = append(uuids, found.UUID)
+	}
+	return uuids
 }
 
 type notes struct {

@@ -95,6 +95,9 @@ func (m *Mapping) Exceeds(entries, bytes int) bool {
 	return entries > m.Limit || m.MaxBytes > 0 && bytes > m.MaxBytes
 }
 
+// Maps returns the mappings and links whose Source the store is.
+func (s *Store) Maps() []Mapping { return s.opts.Maps }
+
 // MaxKeyTargets is the most targets that the key of one object refers to. It
 // bounds the index entries and the event of one write.
 const MaxKeyTargets = 256

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"belfry/pkg/errs"
@@ -60,7 +61,10 @@ func (r *reader) readPage(ctx context.Context, limit int) (driver.Page, error) {
 		after = r.page.Next
 	}
 	q, scan := r.read.Query()
-	if scan {
+	switch {
+	case scan && q.Descending:
+		return r.store.driver.ScanBackward(ctx, after, limit)
+	case scan:
 		return r.store.driver.Scan(ctx, after, limit)
 	}
 	q.After, q.Limit, q.MaxBytes = after, limit, r.bytes
@@ -77,40 +81,55 @@ func (r *reader) pop() {
 	r.head = nil
 }
 
-// The states of a reader in the place of several.
+// The states of a reader in a place of a list.
 const (
 	atStart = iota
 	atPlace
 	atEnd
 )
 
-// place returns where the next page of the list begins: the place of the only reader, or the state of each with its
-// place.
+// place returns where the next page of the list begins: the state of each reader.
 func (l *listing) place() []byte {
-	if len(l.readers) == 1 {
-		return l.readers[0].after
-	}
 	var place []byte
 	for _, r := range l.readers {
-		switch {
-		case !r.mayHaveMore():
+		if r.mayHaveMore() {
+			place = appendState(place, r.after)
+		} else {
 			place = append(place, atEnd)
-		case r.after == nil:
-			place = append(place, atStart)
-		default:
-			place = binary.AppendUvarint(append(place, atPlace), uint64(len(r.after)))
-			place = append(place, r.after...)
 		}
 	}
 	return place
 }
 
+// turn returns where a list in the other direction, whose readers are in the reverse order, has what comes before the next
+// objects of the readers.
+func (l *listing) turn() []byte {
+	var place []byte
+	for _, r := range slices.Backward(l.readers) {
+		switch {
+		case r.head != nil:
+			place = appendState(place, r.page.Positions[r.at])
+		case !r.more:
+			place = append(place, atStart)
+		case r.after == nil: // its turn has not come
+			place = append(place, atEnd)
+		default:
+			place = appendState(place, r.after)
+		}
+	}
+	return place
+}
+
+// appendState appends the state of a reader that continues after a position, nil for the start.
+func appendState(place, after []byte) []byte {
+	if after == nil {
+		return append(place, atStart)
+	}
+	return append(binary.AppendUvarint(append(place, atPlace), uint64(len(after))), after...)
+}
+
 // resume continues at a place.
 func (l *listing) resume(place []byte) error {
-	if len(l.readers) == 1 {
-		l.readers[0].after = place
-		return nil
-	}
 	for _, r := range l.readers {
 		if len(place) == 0 {
 			return errPlace()

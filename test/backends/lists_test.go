@@ -42,6 +42,7 @@ func TestListsOnEachBackend(t *testing.T) {
 			t.Cleanup(func() { _ = backend.Close() })
 			t.Run("rules", func(t *testing.T) { listsAreComplete(t, backend) })
 			t.Run("filters", func(t *testing.T) { filtersFind(t, backend) })
+			t.Run("expansions", func(t *testing.T) { expansionsAreRead(t, backend) })
 		})
 	}
 }
@@ -104,14 +105,36 @@ func listsAreComplete(t *testing.T, backend driver.Backend) {
 // uuids are those of all pages. A page is full unless it is the last.
 func uuids(ctx context.Context, t *testing.T, s *store.Store, o store.ListOptions) (all []string) {
 	t.Helper()
+	var before []string
 	for {
 		page, err := s.List(ctx, o)
 		if err != nil {
 			t.Fatal(err)
 		}
+		var uuids []string
 		for _, found := range page.Objects {
-			all = append(all, found.UUID)
+			uuids = append(uuids, found.UUID)
 		}
+		all = append(all, uuids...)
+		if (page.Back != "") != (o.Cursor != "") {
+			t.Errorf("%+v: the cursor of the page before is %q", o, page.Back)
+		}
+		if page.Back != "" {
+			turned := o
+			turned.Cursor, turned.Before = "", page.Back
+			back, err := s.List(ctx, turned)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, found := range back.Objects {
+				got = append(got, found.UUID)
+			}
+			if !slices.Equal(got, before) {
+				t.Errorf("%+v: the page before has %v, want %v", o, got, before)
+			}
+		}
+		before = uuids
 		if page.Next == "" {
 			return all
 		}
@@ -186,6 +209,77 @@ func filtersFind(t *testing.T, backend driver.Backend) {
 			if got != c.want {
 				t.Errorf("filter %s sort %s limit %d: %s, want %s", c.filter, c.sort, limit, got, c.want)
 			}
+		}
+		counted, err := s.List(t.Context(), store.ListOptions{Filter: c.filter, Sort: c.sort, Limit: 1, Fields: "none", Count: store.CountExact})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := (store.Count{Value: int64(len(strings.Fields(c.want))), Accuracy: store.Exact}); *counted.Count != want {
+			t.Errorf("filter %s: counted %+v, want %+v", c.filter, *counted.Count, want)
+		}
+		for _, o := range counted.Objects {
+			if want := fmt.Sprintf(`{"uuid":%q}`, o.UUID); string(o.Body) != want {
+				t.Errorf("filter %s: %s, want %s", c.filter, o.Body, want)
+			}
+		}
+	}
+}
+
+// expansionsAreRead: more objects are expanded than a backend reads at once, some of which are not there, and one that was changed
+// is as it was written last.
+func expansionsAreRead(t *testing.T, backend driver.Backend) {
+	var stores [2]*store.Store
+	for i, name := range []string{"Pages", "Writers"} {
+		s, err := store.Open(t.Context(), backend, store.Options{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stores[i] = s
+	}
+	pages, writers := stores[0], stores[1]
+	var want []string
+	for i := range 45 {
+		page, writer := fmt.Sprintf("p%02d", i), fmt.Sprintf("w%02d", i)
+		save := func(s *store.Store, uuid, body string) {
+			o, err := object.Parse([]byte(body))
+			if err == nil {
+				_, err = s.Save(t.Context(), o, uuid)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		save(pages, page, fmt.Sprintf(`{"writer":%q}`, writer))
+		expanded := ""
+		if i%4 != 0 {
+			save(writers, writer, fmt.Sprintf(`{"name":"N%d","text":%q}`, i, strings.Repeat("x", 1000)))
+			expanded = fmt.Sprintf(`"writer":{"uuid":%q,"name":"N%d"}`, writer, i)
+		}
+		if i%4 == 1 {
+			if err := writers.Delete(t.Context(), writer, 0); err != nil {
+				t.Fatal(err)
+			}
+			expanded = ""
+		}
+		if i%4 == 2 {
+			if _, err := writers.Update(t.Context(), object.Object{"name": []byte(`"new"`)}, store.UpdateOptions{UUID: writer}); err != nil {
+				t.Fatal(err)
+			}
+			expanded = fmt.Sprintf(`"writer":{"uuid":%q,"name":"new"}`, writer)
+		}
+		want = append(want, fmt.Sprintf(`{"uuid":%q,"writer":%q,"_expanded":{%s}}`, page, writer, expanded))
+	}
+	expand, err := store.ParseExpand("writer", map[string]*store.Store{"writer": writers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := pages.List(t.Context(), store.ListOptions{Fields: "writer.name", Expand: expand, Limit: 100})
+	if err != nil || len(page.Objects) != len(want) {
+		t.Fatalf("%d objects, %v", len(page.Objects), err)
+	}
+	for i, o := range page.Objects {
+		if string(o.Body) != want[i] {
+			t.Errorf("%s, want %s", o.Body, want[i])
 		}
 	}
 }

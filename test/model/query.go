@@ -11,6 +11,14 @@ import (
 )
 
 func (s *memoryStore) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
+	return s.scan(ctx, after, limit, false)
+}
+
+func (s *memoryStore) ScanBackward(ctx context.Context, before []byte, limit int) (driver.Page, error) {
+	return s.scan(ctx, before, limit, true)
+}
+
+func (s *memoryStore) scan(ctx context.Context, after []byte, limit int, backward bool) (driver.Page, error) {
 	if err := canceled(ctx); err != nil {
 		return driver.Page{}, err
 	}
@@ -25,7 +33,7 @@ func (s *memoryStore) Scan(ctx context.Context, after []byte, limit int) (driver
 			found = append(found, hit{uuid, r.Record})
 		}
 	}
-	return pageOf(found, false, after, limit, driver.MaxPageBytes)
+	return pageOf(found, backward, after, limit, driver.MaxPageBytes)
 }
 
 func (s *memoryStore) Query(ctx context.Context, q driver.Query) (driver.Page, error) {

@@ -36,6 +36,9 @@ type CallOptions struct {
 	MaxWait  time.Duration   // longest Prefer: wait
 	Stopping context.Context // ends all waiting
 	Limits   *Limits         // nil: none
+
+	// Admin reports whether the user of a session, nil for nobody, is an admin; nil: nobody is.
+	Admin func(ctx context.Context, me *auth.Session) bool
 }
 
 // Calls makes the calls of stores on behalf of requests.
@@ -110,6 +113,21 @@ func RequireAllowed(x *Exchange, key *auth.Key, method, path string) error {
 
 // Anonymous has a request count as one without a session from now on.
 func (c *Calls) Anonymous(x *Exchange) { x.session, x.authenticated = nil, true }
+
+// RequireAdmin refuses what only admins may: Unauthenticated for nobody, else Denied.
+func (c *Calls) RequireAdmin(x *Exchange, what string) error {
+	session, err := c.Session(x)
+	switch {
+	case err != nil:
+		return err
+	case c.o.Admin != nil && c.o.Admin(x.Request.Context(), session):
+		return nil
+	case session == nil:
+		return errs.New(errs.Unauthenticated, "%s is for admins: log in as one", what)
+	default:
+		return errs.New(errs.Denied, "%s is for admins", what)
+	}
+}
 
 // Client returns the context of a call that the client makes: the rules for
 // clients apply.

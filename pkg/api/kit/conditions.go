@@ -37,12 +37,12 @@ const (
 )
 
 // ETag returns the entity tag of an object as a client receives it: the revision. Where
-// another client may receive something else, a hyphen and a hash of what this one receives
+// another client or another request may receive something else, a hyphen and a hash of what this one receives
 // follow: tags are equal only if the bodies are.
 func ETag(o store.Stored) string {
 	var buf [1 + 20 + 1 + viewSize + 1]byte
 	tag := strconv.AppendUint(append(buf[:0], '"'), o.Revision, 10)
-	if o.ByCaller {
+	if o.ByCaller || o.Viewed {
 		sum := sha256.Sum256(o.Body)
 		tag = base64.RawURLEncoding.AppendEncode(append(tag, '-'), sum[:viewBytes])
 	}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"belfry/pkg/api/kit"
@@ -18,9 +20,17 @@ func (r *resource) list(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
+	if opts.Expand, err = store.ParseExpand(query.Get("expand"), r.expand); err != nil {
+		return err
+	}
 	ctx, err := r.calls.Client(x)
 	if err != nil {
 		return err
+	}
+	if opts.Explain {
+		if err := r.calls.RequireAdmin(x, "explain=true"); err != nil {
+			return err
+		}
 	}
 	memory, err := r.pages.Reserve(ctx, x.Address, r.sizes.Expected(cmp.Or(opts.Limit, store.DefaultPage), store.MaxPageBytes))
 	if err != nil {
@@ -36,41 +46,67 @@ func (r *resource) list(x *kit.Exchange) error {
 	memory.Resize(len(body))
 	x.Charge(len(body))
 	r.sizes.Note(len(body), len(page.Objects))
-	if page.Next != "" {
-		query.Set("cursor", page.Next)
-		x.SetHeader("Link", "<"+r.url+"?"+query.Encode()+`>; rel="next"`)
+	for _, to := range [...]struct{ cursor, parameter, other, relation string }{
+		{page.Next, "cursor", "before", "next"}, {page.Back, "before", "cursor", "prev"},
+	} {
+		if to.cursor != "" {
+			query.Del(to.other)
+			query.Set(to.parameter, to.cursor)
+			x.Header().Add("Link", "<"+r.url+"?"+query.Encode()+`>; rel="`+to.relation+`"`)
+		}
 	}
 	x.SetHeader("Cache-Control", kit.Revalidate)
 	sendPage(x, body)
 	return nil
 }
 
-// listOptions parses the query of a list. A parameter that is unknown, repeated or
-// malformed is Invalid: a filter that is ignored would return too much.
-func listOptions(raw string) (store.ListOptions, url.Values, error) {
+// parameters parses a query. A parameter that is unknown, repeated or malformed is Invalid: a filter that is ignored
+// would return too much.
+func parameters(raw string, known ...string) (url.Values, error) {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return store.ListOptions{}, nil, errs.New(errs.Invalid, "the query is not properly percent-encoded")
+		return nil, errs.New(errs.Invalid, "the query is not properly percent-encoded")
 	}
-	var opts store.ListOptions
 	for name, values := range query {
-		if len(values) > 1 {
-			return opts, nil, errs.New(errs.Invalid, "the query parameter %s occurs more than once", name)
+		switch {
+		case !slices.Contains(known, name):
+			return nil, errs.New(errs.Invalid, "the query parameter %q is unknown; known are %s", kit.Truncate(name, 64), strings.Join(known, ", "))
+		case len(values) > 1:
+			return nil, errs.New(errs.Invalid, "the query parameter %s occurs more than once", name)
 		}
-		switch value := values[0]; name {
+	}
+	return query, nil
+}
+
+// listOptions parses the query of a list.
+func listOptions(raw string) (opts store.ListOptions, query url.Values, err error) {
+	if query, err = parameters(raw, "filter", "sort", "limit", "cursor", "before", "fields", "expand", "count", "explain"); err != nil {
+		return opts, nil, err
+	}
+	for name := range query {
+		switch value := query.Get(name); name {
 		case "filter":
 			opts.Filter = value
 		case "sort":
 			opts.Sort = value
 		case "cursor":
 			opts.Cursor = value
+		case "before":
+			opts.Before = value
+		case "fields":
+			opts.Fields = value
+		case "count":
+			if opts.Count, err = store.ParseCount(value); err != nil {
+				return opts, nil, err
+			}
+		case "explain":
+			if opts.Explain = value == "true"; !opts.Explain && value != "false" {
+				return opts, nil, errs.New(errs.Invalid, "explain: true or false is expected")
+			}
 		case "limit":
 			if opts.Limit, err = strconv.Atoi(value); err != nil || opts.Limit < 1 {
 				return opts, nil, errs.New(errs.Invalid, "limit must be a whole number from 1 to %d", store.MaxPage)
 			}
-		default:
-			return opts, nil, errs.New(errs.Invalid,
-				"the query parameter %q is unknown; filter, sort, limit and cursor are known", kit.Truncate(name, 64))
 		}
 	}
 	return opts, query, nil

@@ -34,6 +34,9 @@ type Options struct {
 	URL      string // path of the collection: begins with a slash, no colon, no asterisk
 	Restrict Restrict
 	List     bool // GET on the collection
+
+	// Expand is the fields that name objects of another store, which clients may get: the store, by field.
+	Expand map[string]*store.Store
 }
 
 // Shared is what all resources use.
@@ -53,11 +56,13 @@ type resource struct {
 	sizes    pagememory.Sizes
 	url      string // without a trailing slash
 	restrict Restrict
+	expand   map[string]*store.Store
 }
 
 func newResource(shared Shared, o Options) *resource {
 	return &resource{
 		store: o.Store, calls: shared.Calls, pages: shared.Pages, keyed: shared.Keyed, url: strings.TrimRight(o.URL, "/"), restrict: o.Restrict,
+		expand: o.Expand,
 	}
 }
 
@@ -123,9 +128,25 @@ func (r *resource) get(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
+	query, err := parameters(x.Request.URL.RawQuery, "fields", "expand")
+	if err != nil {
+		return err
+	}
+	q.view.Fields = query.Get("fields")
+	if q.view.Expand, err = store.ParseExpand(query.Get("expand"), r.expand); err != nil {
+		return err
+	}
 	ctx, err := r.calls.Client(x)
 	if err != nil {
 		return err
+	}
+	if len(q.view.Expand) > 0 { // the reply can be as large as a page
+		memory, err := r.pages.Reserve(ctx, x.Address, r.sizes.Expected(store.DefaultPage, store.MaxPageBytes))
+		if err != nil {
+			return err
+		}
+		defer memory.Release()
+		q.view.MaxBytes = memory.Page()
 	}
 	o, err := r.read(ctx, q)
 	if err != nil {

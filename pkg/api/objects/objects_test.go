@@ -68,6 +68,28 @@ func TestGet(t *testing.T) {
 	f.Do("HEAD", "/books/none", "").Want(404)
 }
 
+// TestGetFields: the tag of a part differs from that of the whole, and from that of another part; each names the revision, so that
+// a write can be conditional on it.
+func TestGetFields(t *testing.T) {
+	f := apitest.Start(t)
+	whole := f.Create("emma")
+	r := f.Do("GET", "/books/emma?fields=title", "").Want(200)
+	tag := r.Header.Get("Etag")
+	if r.Text != `{"uuid":"emma","title":"Emma"}` || tag == whole || !strings.HasPrefix(tag, strings.TrimSuffix(whole, `"`)+"-") {
+		t.Errorf("%s with the tag %s, the whole has %s", r.Text, tag, whole)
+	}
+	f.Do("HEAD", "/books/emma?fields=title", "").Want(200).HasHeader("Etag", tag)
+	f.Do("GET", "/books/emma?fields=title", "", "If-None-Match", tag).Want(304)
+	f.Do("GET", "/books/emma?fields=title", "", "If-None-Match", whole).Want(200)
+	f.Do("GET", "/books/emma?fields=year", "", "If-None-Match", tag).Want(200)
+	f.Do("GET", "/books/emma", "", "If-None-Match", tag).Want(200)
+	f.Do("GET", "/books/emma", "", "If-None-Match", whole).Want(304)
+	f.Do("GET", "/books/emma?fields=a.b.c", "").Want(400).Says("one level")
+	f.Do("GET", "/books/emma?field=title", "").Want(400).Says("unknown; known are fields")
+	f.Do("PUT", "/books/emma", `{"year":1815}`, "If-Match", tag).Want(200)
+	f.Do("PUT", "/books/emma", `{"year":1816}`, "If-Match", tag).Want(412)
+}
+
 func TestGetConditions(t *testing.T) {
 	f := apitest.Start(t)
 	tag := f.Create("emma")

@@ -25,6 +25,7 @@ type request struct {
 	absent bool     // If-None-Match: * of a write
 	key    string   // Idempotency-Key, "" for none
 	body   object.Object
+	view   store.View // of GET
 }
 
 var keyHeader = textproto.CanonicalMIMEHeaderKey(wire.HeaderKey)
@@ -94,7 +95,7 @@ func (o outcome) send(x *kit.Exchange) {
 
 // read gets an object.
 func (r *resource) read(ctx context.Context, q *request) (outcome, error) {
-	stored, err := r.store.Get(ctx, q.uuid)
+	stored, err := r.store.GetView(ctx, q.uuid, q.view)
 	if err != nil {
 		return outcome{}, err
 	}

@@ -35,13 +35,18 @@ func (d *document) requests(s *model.Store) {
 		{wire.Delete, "delete", "Delete an object.", object("", 1, "uuid", uuid, "revision", at), gone},
 		{wire.Exists, "exists", "Ask whether there is an object.", object("", 1, "uuid", uuid),
 			object("", 1, "exists", ordered.Of("type", "boolean"))},
-		{wire.Get, "get", "Read an object.", object("", 1, "uuid", uuid), stored(model.Ref(s.ObjectName()))},
+		{wire.Get, "get", "Read an object.", object("", 1, "uuid", uuid, "fields", text(fieldsText)), stored(model.Ref(s.ObjectName()))},
 		{wire.List, "list", "List objects.", object("", 0,
 			"filter", text("As over HTTP."), "sort", text("As over HTTP."),
 			"limit", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "description", "Objects a page; 50 without it."),
-			"cursor", text("Where to continue: that of the previous page.")),
+			"cursor", text("Where to continue: that of the previous page."), "fields", text(fieldsText),
+			"before", text("Go back: that of the page that follows, instead of cursor."),
+			"count", ordered.Of("enum", []any{"exact", "estimate"}, "description", "Count the objects that match."),
+			"explain", ordered.Of("type", "boolean", "description", "Return how the page was read.")),
 			object("A page.", 1, "objects", ordered.Of("type", "array", "items", model.Ref(s.ObjectName())),
-				"cursor", text("Where the next page starts; absent on the last page."))},
+				"cursor", text("Where the next page starts; absent on the last page."),
+				"before", text("Where the page before ends; absent on the first page."),
+				"count", model.Count(), "plan", ordered.Of("type", "object", "description", "How the page was read."))},
 	} {
 		name := o.verb + s.ID
 		o.request.Set("additionalProperties", false)
@@ -54,6 +59,9 @@ func (d *document) requests(s *model.Store) {
 			ordered.Of("nats", ordered.Of("queue", micro.DefaultQueueGroup, "bindingVersion", "0.1.0")))
 	}
 }
+
+// fieldsText describes a projection.
+const fieldsText = "The fields to return, as title,address.city; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it."
 
 // requestHeaders are the headers of a request.
 func requestHeaders(writes bool) *ordered.Object {

@@ -68,6 +68,7 @@ type Store struct {
 	Bus          bool // its operations are offered on the bus
 	Arrays       []Array
 	Keys         []Key    // properties that name objects of other stores
+	Expand       []Key    // those of Keys that can be expanded
 	ReadOnly     []string // properties that programs set, and clients see
 	Reserved     []string // properties that belfry alone sets, and clients see
 	Refused      []string // those of them for which a client that sends another value is refused
@@ -111,6 +112,7 @@ func Of(c *config.Config, version, baseURL string) (*Contract, error) {
 		}
 	}
 	for _, s := range k.Stores {
+		s.Expand = s.expandable(c)
 		s.shape(c.Stores[s.Name], k)
 	}
 	k.Login = Login{

@@ -140,6 +140,9 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	}
 
 	s.Object = s.output(seen, k)
+	if len(s.Expand) > 0 && s.Expose != nil {
+		s.Object.Object("properties").Set("_expanded", s.expanded(k))
+	}
 	const creating = "What creates an object. What the server keeps by itself is ignored in it."
 	const replacing = "Fields to replace; those that are absent stay as they are."
 	s.Input, s.Save = s.input(given, creating), s.input(trusted, creating)
@@ -150,13 +153,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	s.Patch = s.input(given, "A merge patch (RFC 7396): objects are merged, null removes a field.")
 	s.Former = s.output(seen, k)
 	s.Former.Set("description", "Former values of fields that changed.")
-	s.Page = ordered.Of(
-		"type", "object", "description", "A page of a list.", "required", []string{"items"},
-		"properties", ordered.Of(
-			"items", ordered.Of("type", "array", "items", Ref(s.ObjectName())),
-			"cursor", ordered.Of("type", "string", "description", "Where the next page starts; absent on the last page."),
-		),
-	)
+	s.Page = s.pageSchema()
 	s.exemplify(hidden)
 }
 

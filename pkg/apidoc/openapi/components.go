@@ -153,12 +153,12 @@ func allHeaders() *ordered.Object {
 	}
 	return ordered.Of(
 		"X-Request-Id", header("The request's id: in the log, in problems, and in the events that the request causes.", ""),
-		"Etag", header("What the reply is a state of: an object's revision, with a hash of what this client sees of it where others see something else; a file's hash.", `^"[^"]*"$`),
+		"Etag", header("What the reply is a state of: an object's revision, with a hash of what was received where others, or other requests, see something else; a file's hash.", `^"[^"]*"$`),
 		"Cache-Control", header("Whether the reply may be kept.", ""),
 		"Location", header("Where it is.", ""),
 		"Preference-Applied", optional("`wait`: all that the write caused has been applied. `return=representation`: the reply has what the request led to."),
 		"Idempotency-Replayed", ordered.Of("description", "The reply is that of an earlier request with the same Idempotency-Key.", "schema", ordered.Of("type", "string", "const", "true")),
-		"Link", optional(`The next page, with rel="next".`),
+		"Link", optional(`The next page, with rel="next", and the page before, with rel="prev".`),
 		"Accept-Patch", header("What PATCH takes.", ""),
 		"Accept-Encoding", optional("What encodings of a body are taken."),
 		"Set-Cookie", optional("The session's cookie."),

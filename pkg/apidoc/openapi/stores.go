@@ -104,11 +104,33 @@ func (d *document) create(s *model.Store) {
 	})
 }
 
-func (d *document) list(s *model.Store) {
-	query := func(name, description string, schema *ordered.Object) *ordered.Object {
-		return ordered.Of("name", name, "in", "query", "description", description, "schema", schema)
+// query is a parameter of the query of a request.
+func query(name, description string, schema *ordered.Object) *ordered.Object {
+	return ordered.Of("name", name, "in", "query", "description", description, "schema", schema)
+}
+
+func text() *ordered.Object { return ordered.Of("type", "string") }
+
+func fields() *ordered.Object {
+	return query("fields", "The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it.", text())
+}
+
+// expand is the parameter of what can be expanded, if anything can be.
+func expand(s *model.Store) []any {
+	var names []any
+	for _, key := range s.Expand {
+		names = append(names, key.Name)
 	}
-	text := func() *ordered.Object { return ordered.Of("type", "string") }
+	if names == nil {
+		return nil
+	}
+	p := query("expand", "The fields whose objects are returned in `_expanded`.", ordered.Of("type", "array", "items", ordered.Of("type", "string", "enum", names)))
+	p.Set("style", "form")
+	p.Set("explode", false)
+	return []any{p}
+}
+
+func (d *document) list(s *model.Store) {
 	var indexes []string
 	for _, fields := range s.Indexes {
 		indexes = append(indexes, "`"+strings.Join(fields, ", ")+"`")
@@ -117,19 +139,23 @@ func (d *document) list(s *model.Store) {
 	if indexes != nil {
 		known = "A query that no index supports is 400. Indexes: " + strings.Join(indexes, "; ") + "."
 	}
-	problems := []int{400, 401, 429, 500, 503}
-	if s.Rules["list"] || len(s.Hideable) > 0 {
-		problems = append(problems, 403)
+	problems := []int{400, 401, 403, 429, 500, 503}
+	if len(s.Expand) > 0 {
+		problems = append(problems, 413)
 	}
 	d.get(operation{
 		path: s.Expose.URL, tag: s.Name, id: "list" + s.ID, summary: "List objects", description: known,
 		security: secured(s, "list"),
-		parameters: []any{
+		parameters: append([]any{
 			query("filter", "`field == literal`, `!=`, `<`, `<=`, `>`, `>=`, `field in [literals]`, `literal in array`, `field.startsWith(\"...\")`, `has(field)`, joined by `&&`, `||`, `!`.", text()),
 			query("sort", "Fields separated by commas, each with `-` for descending.", text()),
 			query("limit", "Objects a page.", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "default", 50)),
 			query("cursor", "Where to continue: `cursor` of the previous page, with the same filter and sort.", text()),
-		},
+			query("before", "Go back: `before` of the page that follows, instead of `cursor`, with the same filter and sort.", text()),
+			fields(),
+			query("count", "Count the objects that match.", ordered.Of("type", "string", "enum", []any{"exact", "estimate"})),
+			query("explain", "Return how the page was read; for admins.", ordered.Of("type", "boolean")),
+		}, expand(s)...),
 		replies:  ordered.Of("200", reply("A page of objects.", asJSON(model.Ref(s.PageName())), "Cache-Control", "Link")),
 		problems: problems,
 	})
@@ -140,10 +166,13 @@ func (d *document) read(s *model.Store, path string) {
 	if s.Rules["get"] {
 		problems = append(problems, 403)
 	}
+	if len(s.Expand) > 0 {
+		problems = append(problems, 413)
+	}
 	d.get(operation{
 		path: path, tag: s.Name, id: "get" + s.ID, summary: "Read an object",
 		security:   secured(s, "get"),
-		parameters: parameters("UUID", "IfMatch", "IfNoneMatch"),
+		parameters: append(append(parameters("UUID", "IfMatch", "IfNoneMatch"), fields()), expand(s)...),
 		replies: ordered.Of(
 			"200", object(s, "The object."),
 			"304", reply("It is at a revision that the client has.", nil, "Etag", "Cache-Control"),

@@ -59,10 +59,14 @@ type Request struct {
 	Object   json.RawMessage `json:"object,omitempty"`   // save, update
 	UUID     string          `json:"uuid,omitempty"`     // all but list; save and update also accept it in the object
 	Revision uint64          `json:"revision,omitempty"` // update, delete: the precondition
-	Filter   string          `json:"filter,omitempty"`   // these four: list
+	Filter   string          `json:"filter,omitempty"`   // these and those that follow: list
 	Sort     string          `json:"sort,omitempty"`
 	Limit    int             `json:"limit,omitempty"`
 	Cursor   string          `json:"cursor,omitempty"`
+	Before   string          `json:"before,omitempty"`
+	Count    string          `json:"count,omitempty"` // exact or estimate
+	Explain  bool            `json:"explain,omitempty"`
+	Fields   string          `json:"fields,omitempty"` // get, list
 }
 
 // Reply is the body of a successful reply.
@@ -73,6 +77,15 @@ type Reply struct {
 	Exists        *bool             `json:"exists,omitempty"`
 	Objects       []json.RawMessage `json:"objects,omitempty"`
 	Cursor        string            `json:"cursor,omitempty"` // of the next page; "" at the end
+	Before        string            `json:"before,omitempty"` // of the page before; "" on the first
+	Count         *Count            `json:"count,omitempty"`
+	Plan          json.RawMessage   `json:"plan,omitempty"`
+}
+
+// Count is how many objects match a list.
+type Count struct {
+	Value    int64  `json:"value"`
+	Accuracy string `json:"accuracy"` // exact, atLeast or estimate
 }
 
 // Problem is the body of an error reply, in the form of RFC 9457. The headers of the

@@ -189,12 +189,17 @@ type Store interface {
 	// Query returns live records in the order of their keys, then of their
 	// UUIDs. An index may lag, or hold keys that a record no longer has: the
 	// caller must check the record. It reports errs.Internal for a query that
-	// Query.Check rejects.
+	// Query.Check rejects. A position of a page is also After of the same query in
+	// the other direction; the same holds of Scan and ScanBackward.
 	Query(ctx context.Context, q Query) (Page, error)
 
 	// Scan returns live records in the order of their UUIDs. after is Next of
 	// the previous page, nil for the first.
 	Scan(ctx context.Context, after []byte, limit int) (Page, error)
+
+	// ScanBackward returns live records in the reverse order of their UUIDs. before is
+	// Next of the previous page, nil for the first.
+	ScanBackward(ctx context.Context, before []byte, limit int) (Page, error)
 
 	// Pending returns pending events, those of one record in the order of
 	// their revisions. after is next of the previous call, nil for the first;
@@ -214,6 +219,21 @@ type Store interface {
 	// Count returns the number of live records and of pending events. Both may
 	// be estimates.
 	Count(ctx context.Context) (records, pending int64, err error)
+}
+
+// ManyGetter is implemented by a store that reads several records in one request to its backend.
+type ManyGetter interface {
+	// GetMany returns the live records of distinct UUIDs, those that exist, in any order. Each read is as
+	// consistent as that of Get.
+	GetMany(ctx context.Context, uuids []string) ([]Record, error)
+}
+
+// KeyCounter is implemented by a store that counts the records of a query without reading them.
+type KeyCounter interface {
+	// CountKeys returns how many records all pages of a query have, as of one moment; or, if all is false, that there
+	// are more than limit. Limit, After and Descending of the query do not matter. A query without an Index is about all
+	// live records.
+	CountKeys(ctx context.Context, q Query, limit int) (n int, all bool, err error)
 }
 
 // IndexLagger is implemented by a store whose indexes lag behind its records.

@@ -226,6 +226,21 @@ func (s *store) readMany(ctx context.Context, uuids []string, attributes string)
 	return s.complete(ctx, list)
 }
 
+// GetMany implements driver.ManyGetter.
+func (s *store) GetMany(ctx context.Context, uuids []string) ([]driver.Record, error) {
+	found, err := s.readMany(ctx, uuids, withoutEvents)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]driver.Record, 0, len(found))
+	for _, r := range found {
+		if one := r.record(); !one.Deleted {
+			records = append(records, one)
+		}
+	}
+	return records, nil
+}
+
 // complete loads the values of records, and reads those again that were changed
 // concurrently.
 func (s *store) complete(ctx context.Context, list []*record) (map[string]*record, error) {

@@ -48,13 +48,22 @@ func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) 
 
 // Scan implements driver.Store.
 func (s *store) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
+	return s.scan(ctx, &span{index: liveIndex, after: after}, limit)
+}
+
+// ScanBackward implements driver.Store.
+func (s *store) ScanBackward(ctx context.Context, before []byte, limit int) (driver.Page, error) {
+	return s.scan(ctx, &span{index: liveIndex, after: before, descending: true}, limit)
+}
+
+func (s *store) scan(ctx context.Context, live *span, limit int) (driver.Page, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Page{}, errCanceled(err)
 	}
 	if err := driver.CheckLimit(limit); err != nil {
 		return driver.Page{}, err
 	}
-	return s.page(ctx, s.readers(&span{index: liveIndex, after: after}, allShards(), limit), limit, s.b.pageSize)
+	return s.page(ctx, s.readers(live, allShards(), limit), limit, s.b.pageSize)
 }
 
 func allShards() []int {

@@ -20,7 +20,10 @@ type store struct {
 	count         counter
 }
 
-var _ driver.Store = (*store)(nil)
+var (
+	_ driver.Store      = (*store)(nil)
+	_ driver.ManyGetter = (*store)(nil)
+)
 
 func newStore(b *Backend, table string, def definition) *store {
 	s := &store{b: b, table: table, indexes: make(map[string]index)}

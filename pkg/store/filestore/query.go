@@ -121,11 +121,32 @@ func (s *store) Scan(ctx context.Context, from []byte, limit int) (_ driver.Page
 	if from != nil {
 		o.LowerBound = keyAfter(appendUUIDKey(nil, s.id, kindObject, string(from)))
 	}
+	return s.scan(ctx, o, limit, (*pebble.Iterator).First, (*pebble.Iterator).Next)
+}
+
+// ScanBackward implements driver.Store.
+func (s *store) ScanBackward(ctx context.Context, before []byte, limit int) (_ driver.Page, err error) {
+	defer s.b.health.recoverFatal(&err)
+	if err := s.b.ready(ctx); err != nil {
+		return driver.Page{}, err
+	}
+	if err := driver.CheckLimit(limit); err != nil {
+		return driver.Page{}, err
+	}
+	o := prefixBounds(appendPrefix(nil, s.id, kindObject))
+	if before != nil {
+		o.UpperBound = minKey(o.UpperBound, appendUUIDKey(nil, s.id, kindObject, string(before)))
+	}
+	return s.scan(ctx, o, limit, (*pebble.Iterator).Last, (*pebble.Iterator).Prev)
+}
+
+// scan reads a page of records from the first to the next, in whichever direction.
+func (s *store) scan(ctx context.Context, o *pebble.IterOptions, limit int, first, next func(*pebble.Iterator) bool) (driver.Page, error) {
 	it, err := s.b.db.NewIterWithContext(ctx, o)
 	if err != nil {
 		return driver.Page{}, wrapReadError(err)
 	}
-	page, err := recordPage(ctx, it, limit)
+	page, err := recordPage(ctx, it, limit, first, next)
 	return s.syncedPage(ctx, page, errors.Join(err, wrapReadError(it.Close())))
 }
 
@@ -140,8 +161,8 @@ func (s *store) syncedPage(ctx context.Context, page driver.Page, err error) (dr
 	return page, nil
 }
 
-func recordPage(ctx context.Context, it *pebble.Iterator, limit int) (page driver.Page, err error) {
-	for ok := it.First(); ok && !page.Full(limit); ok = it.Next() {
+func recordPage(ctx context.Context, it *pebble.Iterator, limit int, first, next func(*pebble.Iterator) bool) (page driver.Page, err error) {
+	for ok := first(it); ok && !page.Full(limit); ok = next(it) {
 		if err := ctx.Err(); err != nil {
 			return page, errCanceled(err)
 		}

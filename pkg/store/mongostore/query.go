@@ -29,6 +29,11 @@ func (s *store) Query(ctx context.Context, q driver.Query) (page driver.Page, er
 
 // findSpan queries an index whose keys end with the UUID.
 func (s *store) findSpan(ctx context.Context, field string, q driver.Query) (driver.Page, error) {
+	return s.find(ctx, inSpan(field, q), field, direction(q), q.Limit, q.PageBytes())
+}
+
+// inSpan returns the filter of a query of such an index.
+func inSpan(field string, q driver.Query) bson.D {
 	keys := spanOf(q)
 	lower := bson.E{Key: "$gte", Value: keys.lower}
 	if after := text(q.After); q.After != nil && q.Descending {
@@ -36,7 +41,7 @@ func (s *store) findSpan(ctx context.Context, field string, q driver.Query) (dri
 	} else if q.After != nil && after >= keys.lower {
 		lower = bson.E{Key: "$gt", Value: after}
 	}
-	return s.find(ctx, bson.D{{Key: field, Value: bson.D{lower, {Key: "$lt", Value: keys.upper}}}}, field, direction(q), q.Limit, q.PageBytes())
+	return bson.D{{Key: field, Value: bson.D{lower, {Key: "$lt", Value: keys.upper}}}}
 }
 
 // findEqual queries an index with several keys per record for one key, in the
@@ -121,6 +126,16 @@ func text(after []byte) string { return strings.ToValidUTF8(string(after), "?") 
 
 // Scan implements driver.Store.
 func (s *store) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
+	return s.scan(ctx, after, limit, driver.Query{})
+}
+
+// ScanBackward implements driver.Store.
+func (s *store) ScanBackward(ctx context.Context, before []byte, limit int) (driver.Page, error) {
+	return s.scan(ctx, before, limit, driver.Query{Descending: true})
+}
+
+// scan reads a page of live records in the direction of a query.
+func (s *store) scan(ctx context.Context, after []byte, limit int, q driver.Query) (driver.Page, error) {
 	if err := driver.CheckLimit(limit); err != nil {
 		return driver.Page{}, err
 	}
@@ -128,8 +143,8 @@ func (s *store) Scan(ctx context.Context, after []byte, limit int) (driver.Page,
 	defer cancel()
 	filter := bson.D{{Key: bodyField, Value: exists(true)}}
 	if after != nil {
-		filter = append(filter, bson.E{Key: idField, Value: bson.D{{Key: "$gt", Value: text(after)}}})
+		filter = append(filter, bson.E{Key: idField, Value: afterPosition(q, text(after))})
 	}
-	page, err := s.find(limited, filter, idField, 1, limit, driver.MaxPageBytes)
+	page, err := s.find(limited, filter, idField, direction(q), limit, driver.MaxPageBytes)
 	return page, s.wrapError(ctx, "search", err)
 }

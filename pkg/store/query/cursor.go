@@ -11,8 +11,8 @@ import (
 )
 
 // maxCursor is the length limit of a cursor, in characters. A driver's
-// place in an index is four parts and a uuid, far less.
-const maxCursor = 8 << 10
+// place in an index is four parts and a uuid, and a cursor has one for each of maxReads.
+const maxCursor = 64 << 10
 
 // fingerprint binds cursors to the listing that they continue. It guards
 // against mistakes, not malice: a client can make up a cursor, and a driver

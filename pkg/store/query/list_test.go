@@ -219,13 +219,34 @@ func (l listing) options(limit int) store.ListOptions {
 	return store.ListOptions{Filter: l.filter(), Sort: l.order(), Limit: limit}
 }
 
-// pages returns the objects of all pages.
+// pages returns the objects of all pages. From each page one goes back to the one before, and their number is counted.
 func pages(ctx context.Context, s *store.Store, o store.ListOptions) (found []object.Object, err error) {
+	o.Count, o.Explain = store.CountExact, true
+	var before store.List
 	for {
 		page, err := s.List(ctx, o)
 		if err != nil {
 			return nil, err
 		}
+		if page.Back != "" {
+			turned := o
+			turned.Cursor, turned.Before, turned.Count = "", page.Back, ""
+			back, err := s.List(ctx, turned)
+			if err != nil {
+				return nil, err
+			}
+			if !slices.EqualFunc(back.Objects, before.Objects, func(a, b store.Stored) bool { return a.UUID == b.UUID }) {
+				return nil, fmt.Errorf("the page before has %d other objects than that from which one came, with %d", len(back.Objects), len(before.Objects))
+			}
+		}
+		if before = page; o.Count != "" {
+			defer func(c store.Count) {
+				if err == nil && (c.Accuracy != store.Exact || c.Value != int64(len(found))) {
+					err = fmt.Errorf("counted %+v, found %d", c, len(found))
+				}
+			}(*page.Count)
+		}
+		o.Count = ""
 		for _, stored := range page.Objects {
 			decoded, err := object.Decode(stored.Body)
 			if err != nil {

@@ -39,11 +39,13 @@ type Plan struct {
 	conjunctions [][]condition
 	sort         order // as it was asked for
 	reads        []Read
-	order        order // of what is read, then uuids
-	descending   bool  // uuids
-	exact        bool  // it has no further order: its indexes have no other fields
-	inTurn       bool  // one read after the other instead: they have no common order
-	sifts        bool  // objects are read that don't match
+	order        order         // of what is read, then uuids
+	descending   bool          // uuids
+	exact        bool          // it has no further order: its indexes have no other fields
+	inTurn       bool          // one read after the other instead: they have no common order
+	sifts        bool          // objects are read that don't match
+	elements     bool          // an index has several keys of an object
+	unheld       [][]condition // of each conjunction: those that some of what is read may not meet
 	fingerprint
 }
 
@@ -138,6 +140,19 @@ func (p *Plan) Compare(a, b object.Object) int {
 		return cmp.Compare(second, first)
 	}
 	return cmp.Compare(first, second)
+}
+
+// Reversed returns the plan of the same list in the reverse order. Its cursors are others.
+func (p *Plan) Reversed() *Plan {
+	r := *p
+	r.order, r.descending = p.order.reversed(), !p.descending
+	r.reads = make([]Read, len(p.reads))
+	for i, read := range p.reads {
+		read.descending = !read.descending
+		r.reads[len(r.reads)-1-i] = read
+	}
+	r.fingerprint = p.fingerprintOf("reversed", "")
+	return &r
 }
 
 // Narrow returns a plan for the objects of p that have one of the values, in the order of p. It reads possibly

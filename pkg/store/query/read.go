@@ -15,14 +15,18 @@ type Read struct {
 	descending  bool
 	conjunction int // of the plan
 
+	fields order    // of the index
+	span   interval // of the field after the equal ones, if it is ranged
+	ranged bool
+
 	only *string // not nil: there is at most the object with this uuid
 }
 
 // Query is what to ask the driver, without After and Limit; or, when scan is
-// true, that Scan is to be asked instead.
+// true, that Scan is to be asked instead, or ScanBackward if the query is descending.
 func (r Read) Query() (q driver.Query, scan bool) {
 	if r.index == "" {
-		return driver.Query{}, true
+		return driver.Query{Descending: r.descending}, true
 	}
 	return driver.Query{Index: r.index, Equal: r.equal, From: r.from, To: r.to, Descending: r.descending}, false
 }
@@ -38,7 +42,9 @@ func (r Read) Only() (uuid string, only bool) {
 // read sets what is read in these ways.
 func (p *Plan) read(all []conjunction, ways []way) error {
 	for i, w := range ways {
-		p.sifts = p.sifts || w.sifts(all[i])
+		unheld := w.unheld(all[i])
+		p.unheld = append(p.unheld, unheld)
+		p.sifts, p.elements = p.sifts || len(unheld) > 0, p.elements || w.index.HasElements()
 		reads, err := w.reads(all[i])
 		if err != nil {
 			return err
@@ -63,16 +69,43 @@ func (r Read) same(o Read) bool {
 	return a == b && r.index == o.index && slices.EqualFunc(r.equal, o.equal, bytes.Equal) && bytes.Equal(r.from, o.from) && bytes.Equal(r.to, o.to)
 }
 
-// sifts reports whether what is read has objects that don't meet the conditions.
-func (w way) sifts(c conjunction) bool {
+// unheld returns the conditions that some of what is read may not meet.
+func (w way) unheld(c conjunction) (all []condition) {
 	elements := 0
-	return slices.ContainsFunc(c.conditions, func(one condition) bool {
+	for _, one := range c.conditions {
 		if one.field.elements {
 			elements++
 		}
 		at := w.fields.index(one.field.name)
-		return at < 0 || at >= w.covered() || elements > 1 || slices.ContainsFunc(one.literals, func(literal []byte) bool { return !isExact(literal) })
-	})
+		inexact := slices.ContainsFunc(one.literals, func(literal []byte) bool { return !isExact(literal) })
+		if byUUID := w.index.Name == "" && one.field.name == "uuid"; !byUUID && (at < 0 || at >= w.covered()) || elements > 1 || inexact {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// Countable reports whether the keys in what is read are those of the objects that match, each once: so that they can be
+// counted without reading an object.
+func (p *Plan) Countable() bool {
+	if p.sifts || p.elements && len(p.reads) > 1 {
+		return false
+	}
+	for i, r := range p.reads {
+		if r.only != nil || slices.ContainsFunc(p.reads[:i], r.meets) {
+			return false
+		}
+	}
+	return true
+}
+
+// meets reports whether another read may find the same object by one key.
+func (r Read) meets(o Read) bool {
+	if r.index != o.index || len(r.equal) != len(o.equal) {
+		return true
+	}
+	disjoint := func(a, b Read) bool { return a.to != nil && b.from != nil && bytes.Compare(a.to, b.from) <= 0 }
+	return slices.EqualFunc(r.equal, o.equal, bytes.Equal) && !disjoint(r, o) && !disjoint(o, r)
 }
 
 // reads returns the ranges of an index that have what meets the conjunction.
@@ -106,7 +139,7 @@ func (w way) reads(c conjunction) ([]Read, error) {
 	var reads []Read
 	for _, parts := range equal {
 		for _, in := range ranges {
-			r := Read{index: w.index.Name, equal: parts, descending: w.backward}
+			r := Read{index: w.index.Name, equal: parts, descending: w.backward, fields: w.fields, span: in, ranged: w.ranged}
 			r.from, r.to = in.bounds(descending)
 			reads = append(reads, r)
 		}

@@ -249,6 +249,11 @@ func (l limits) Scan(ctx context.Context, after []byte, limit int) (driver.Page,
 	return page, errors.Join(err, checkSize(len(page.Records), limit))
 }
 
+func (l limits) ScanBackward(ctx context.Context, before []byte, limit int) (driver.Page, error) {
+	page, err := l.Store.ScanBackward(ctx, before, limit)
+	return page, errors.Join(err, checkSize(len(page.Records), limit))
+}
+
 func (l limits) Pending(ctx context.Context, after []byte, limit int) ([]driver.Pending, []byte, error) {
 	events, next, err := l.Store.Pending(ctx, after, limit)
 	return events, next, errors.Join(err, checkSize(len(events), limit))

@@ -299,6 +299,7 @@ func pageTests() []test {
 		{"records with the same key are paged", pagesOfOneKey},
 		{"a page ends before it is too large", largePages},
 		{"a page continues after each of its records", pagePositions},
+		{"a page continues in the other direction at each of its records", pagesTurn},
 	}
 }
 

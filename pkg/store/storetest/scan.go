@@ -23,6 +23,11 @@ func (s *testStore) scan(limit int) ([]driver.Record, error) {
 	return collect(driver.Records(s.f.ctx, limits{s}, limit))
 }
 
+// scanBackward reads all pages from the end.
+func (s *testStore) scanBackward(limit int) ([]driver.Record, error) {
+	return collect(driver.RecordsBackward(s.f.ctx, limits{s}, limit))
+}
+
 // wantScan asserts which UUIDs a scan returns, in small pages and in one.
 func (s *testStore) wantScan(want string) {
 	s.f.Helper()
@@ -35,7 +40,15 @@ func (s *testStore) wantScanInPages(want string, limits ...int) {
 		s.f.eventually(func() error {
 			got, err := s.scan(limit)
 			if err == nil && uuids(got) != want {
-				err = fmt.Errorf("a scan in pages of %d returned %q, want %q", limit, uuids(got), want)
+				return fmt.Errorf("a scan in pages of %d returned %q, want %q", limit, uuids(got), want)
+			}
+			if err != nil {
+				return err
+			}
+			got, err = s.scanBackward(limit)
+			slices.Reverse(got)
+			if err == nil && uuids(got) != want {
+				err = fmt.Errorf("a scan backward in pages of %d returned the reverse of %q, want that of %q", limit, uuids(got), want)
 			}
 			return err
 		})

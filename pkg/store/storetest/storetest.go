@@ -72,6 +72,7 @@ func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 		group{"Page", pageTests()},
 		group{"Index", indexTests()},
 		group{"Scan", scanTests()},
+		group{"Many", manyTests()},
 		group{"Pending", pendingTests()},
 		group{"Purge", purgeTests()},
 		group{"Limits", limitTests()},

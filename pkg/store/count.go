@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/policy"
+)
+
+// CountMode is how a list counts the objects that match; "" does not.
+type CountMode string
+
+// The modes of counting.
+const (
+	CountExact    CountMode = "exact"
+	CountEstimate CountMode = "estimate"
+)
+
+// The accuracies of a count. One whose work reached a limit is AtLeast.
+const (
+	Exact    = "exact"
+	AtLeast  = "atLeast"
+	Estimate = "estimate"
+)
+
+// Count is how many objects match that the caller may see.
+type Count struct {
+	Value    int64
+	Accuracy string
+}
+
+// The most keys that one count reads where keys can be counted. Objects are read up to the limits of a list.
+const (
+	maxExactKeys    = 100_000
+	maxEstimateKeys = 10_000
+)
+
+// estimateTimeout is how long the estimate of a backend may take: one that it has is returned at once.
+const estimateTimeout = 200 * time.Millisecond
+
+// ParseCount returns the mode that a request names.
+func ParseCount(text string) (CountMode, error) {
+	if mode := CountMode(text); mode == CountExact || mode == CountEstimate {
+		return mode, nil
+	}
+	return "", errs.New(errs.Invalid, "count: exact or estimate is expected")
+}
+
+// counting returns a listing of all that the list has, for counting.
+func (l *listing) counting() *listing {
+	c := &listing{store: l.store, call: l.call, plan: l.plan, each: l.each, sifts: true, limit: MaxPage}
+	if l.backward {
+		c.plan = l.other
+	}
+	c.read()
+	return c
+}
+
+// count counts what the list has. Under a rule that is evaluated for each object only objects are counted for which it holds,
+// whatever the mode: any other number would tell of objects that the caller may not see.
+func (l *listing) count(ctx context.Context, mode CountMode) (*Count, error) {
+	if l.each {
+		return l.countObjects(ctx)
+	}
+	limit := maxExactKeys
+	if mode == CountEstimate {
+		if n, ok := l.estimate(ctx); ok {
+			return &Count{n, Estimate}, nil
+		}
+		limit = maxEstimateKeys
+	}
+	if counter, ok := l.store.driver.(driver.KeyCounter); ok && l.plan.Countable() {
+		return l.countKeys(ctx, counter, limit)
+	}
+	return l.countObjects(ctx)
+}
+
+// estimate returns the number of all objects as the backend has it; false if not all are counted, or it is not known at once.
+func (l *listing) estimate(ctx context.Context) (int64, bool) {
+	reads := l.plan.Reads()
+	if len(reads) != 1 || !l.plan.Countable() {
+		return 0, false
+	}
+	if _, scan := reads[0].Query(); !scan {
+		return 0, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, estimateTimeout)
+	defer cancel()
+	n, _, err := l.store.driver.Count(ctx)
+	return n, err == nil
+}
+
+// countKeys counts the keys of all ranges, up to a limit.
+func (l *listing) countKeys(ctx context.Context, counter driver.KeyCounter, limit int) (*Count, error) {
+	total := 0
+	for _, r := range l.plan.Reads() {
+		q, _ := r.Query()
+		n, all, err := counter.CountKeys(ctx, q, max(limit-total, 0))
+		if err != nil {
+			return nil, err
+		}
+		if !all {
+			return &Count{int64(limit), AtLeast}, nil
+		}
+		total += n
+	}
+	return &Count{int64(total), Exact}, nil
+}
+
+// countObjects counts by reading objects.
+func (l *listing) countObjects(ctx context.Context) (*Count, error) {
+	count := &Count{0, Exact}
+	for {
+		if (l.reads >= maxListReads || l.bytes >= maxReadBytes) && slices.ContainsFunc(l.readers, (*reader).mayHaveMore) {
+			count.Accuracy = AtLeast
+			return count, nil
+		}
+		next, err := l.next(ctx, 0)
+		if err != nil || next == nil {
+			return count, err
+		}
+		record := next.record()
+		shown, err := l.shows(ctx, next)
+		switch {
+		case errors.Is(err, policy.ErrBudget):
+			count.Accuracy = AtLeast
+			return count, nil
+		case err != nil:
+			return nil, err
+		case shown:
+			count.Value++
+		}
+		l.pop(record)
+	}
+}

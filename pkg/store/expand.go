@@ -1,0 +1,325 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
+)
+
+// Expansion is a field whose values name objects of another store, which are returned with the objects of a page. In the
+// field expandedField of an object they have the name of the field: the object that it names, or an array of those. The
+// name begins with an underscore as those of all fields that no object of a client has, and that are ignored in what
+// clients send back.
+type Expansion struct {
+	Field string
+	From  *Store
+}
+
+const expandedField = "_expanded"
+
+// Limits of the expansions of a page.
+const (
+	MaxExpandReads = 500 // objects; one that several objects name counts once for each Expansion
+	maxExpandChunk = 32  // are read at once: each may have more than a MiB
+
+	firstExpandChunk = 16 // before anything is known of their size
+)
+
+// ParseExpand reads the fields to expand, separated by commas; known are those that can be.
+func ParseExpand(text string, known map[string]*Store) (all []Expansion, err error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		switch {
+		case known[name] == nil && len(known) == 0:
+			return nil, errs.New(errs.Invalid, "expand: this store has no field that names objects which can be read: none is the key of a mapping to a store whose objects can be read")
+		case known[name] == nil:
+			return nil, errs.New(errs.Invalid, "expand: %.64q can't be expanded; what can be is %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		case slices.ContainsFunc(all, func(e Expansion) bool { return e.Field == name }):
+			return nil, errs.New(errs.Invalid, "expand: %s is named twice", name)
+		}
+		all = append(all, Expansion{name, known[name]})
+	}
+	return all, nil
+}
+
+// reference is an object that an Expansion leads to.
+type reference struct {
+	expansion int
+	uuid      string
+}
+
+// expander reads what the objects of a page name.
+type expander struct {
+	expansions  []Expansion
+	projections []*Projection // of what each leads to
+	found       map[reference][]byte
+	read        int // records
+	bytes       int // of their bodies
+	limit       int // bytes that the page may have
+}
+
+// newExpander returns nil when nothing is to be expanded, and the projection of the objects themselves: of a field that is
+// expanded it has the value, as its parts are chosen of the object that it names.
+func newExpander(expansions []Expansion, p *Projection, limit int) (*expander, *Projection) {
+	if len(expansions) == 0 {
+		return nil, p
+	}
+	e := &expander{expansions: expansions, found: map[reference][]byte{}, limit: limit}
+	for _, one := range expansions {
+		e.projections = append(e.projections, p.within(one.Field))
+		p = p.whole(one.Field)
+	}
+	return e, p
+}
+
+// references returns what an object names, as its reader sees it.
+func (e *expander) references(body []byte) (all []reference) {
+	for i, one := range e.expansions {
+		for _, uuid := range KeyTargets(object.Field(body, one.Field)) {
+			all = append(all, reference{i, uuid})
+		}
+	}
+	return all
+}
+
+// unread adds those references that have not been read to others.
+func (e *expander) unread(others, references []reference) []reference {
+	for _, r := range references {
+		if _, read := e.found[r]; !read && !slices.Contains(others, r) {
+			others = append(others, r)
+		}
+	}
+	return others
+}
+
+// fetchAll reads references that have not been read, until they are too large for the page.
+func (e *expander) fetchAll(ctx context.Context, all []reference) error {
+	for unread := e.unread(nil, all); len(unread) > 0 && e.bytes <= e.limit; {
+		n := min(e.chunk(), len(unread))
+		if err := e.fetch(ctx, unread[:n]); err != nil {
+			return err
+		}
+		unread = unread[n:]
+	}
+	return nil
+}
+
+// has reports whether all references have been read.
+func (e *expander) has(all []reference) bool { return len(e.unread(nil, all)) == 0 }
+
+// fetch reads references that have not been read.
+func (e *expander) fetch(ctx context.Context, all []reference) error {
+	for i, one := range e.expansions {
+		var uuids []string
+		for _, r := range all {
+			if r.expansion == i {
+				uuids = append(uuids, r.uuid)
+			}
+		}
+		if len(uuids) == 0 {
+			continue
+		}
+		bodies, err := one.From.getMany(ctx, uuids)
+		if err != nil {
+			return err
+		}
+		e.read += len(uuids)
+		for _, uuid := range uuids {
+			body := e.projections[i].applyTo(bodies[uuid])
+			e.bytes += len(body)
+			e.found[reference{i, uuid}] = body
+		}
+	}
+	return nil
+}
+
+// chunk returns how many records to read next: about as many as the page still takes, so that little is read in vain.
+func (e *expander) chunk() int {
+	if e.bytes == 0 {
+		return firstExpandChunk
+	}
+	return max(1, min(maxExpandChunk, max(0, e.limit-e.bytes)*e.read/e.bytes))
+}
+
+// add returns an encoded object with what it names.
+func (e *expander) add(body []byte, references []reference, whole []byte) []byte {
+	out := append(slices.Clone(body[:len(body)-1]), `,"`+expandedField+`":{`...)
+	first := true
+	for i, one := range e.expansions {
+		value := object.Field(whole, one.Field)
+		isList := len(value) > 0 && value[0] == '['
+		var found [][]byte
+		for _, r := range references {
+			if body := e.found[r]; r.expansion == i && body != nil {
+				found = append(found, body)
+			}
+		}
+		if len(found) == 0 && !isList {
+			continue
+		}
+		if !first {
+			out = append(out, ',')
+		}
+		first = false
+		out = append(object.AppendString(out, one.Field), ':')
+		if !isList {
+			out = append(out, found[0]...)
+			continue
+		}
+		out = append(out, '[')
+		for n, body := range found {
+			if n > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, body...)
+		}
+		out = append(out, ']')
+	}
+	return append(out, "}}"...)
+}
+
+// one expands a single object, of which whole is what its reader sees.
+func (e *expander) one(ctx context.Context, o Stored, whole []byte) (Stored, error) {
+	references := e.references(whole)
+	if len(references) > MaxExpandReads {
+		return Stored{}, errTooManyReads(o.UUID)
+	}
+	if err := e.fetchAll(ctx, references); err != nil {
+		return Stored{}, err
+	}
+	if o.Body = e.add(o.Body, references, whole); !e.has(references) || len(o.Body) > e.limit {
+		return Stored{}, errTooLargeExpanded(o.UUID, e.limit)
+	}
+	return o, nil
+}
+
+// unexpanded is an object of a page before what it names is added.
+type unexpanded struct {
+	whole      []byte // as its reader sees it, without a projection
+	references []reference
+	place      []byte // of the list, before the object
+}
+
+// expand adds what the objects of a page name. The page ends before the object for which more would be read than may be, or
+// with which it would be too large.
+func (l *listing) expand(ctx context.Context, list List) (List, error) {
+	e := l.expander
+	size := l.empty
+	for next := 0; next < len(list.Objects); {
+		end, unread := next, []reference(nil)
+		for ; end < len(list.Objects); end++ {
+			more := e.unread(unread, l.unexpanded[end].references)
+			if end > next && len(more) > e.chunk() || e.read+len(more) > MaxExpandReads {
+				break
+			}
+			unread = more
+		}
+		if end == next {
+			return l.cut(list, next, errTooManyReads(list.Objects[next].UUID))
+		}
+		if err := e.fetchAll(ctx, unread); err != nil {
+			if errors.Is(err, policy.ErrBudget) {
+				return l.cut(list, next, err)
+			}
+			return List{}, err
+		}
+		for ; next < end; next++ {
+			o, of := &list.Objects[next], l.unexpanded[next]
+			fits := len(o.Body) > e.limit // it is a page alone, whatever its size
+			o.Body, o.Viewed = e.add(o.Body, of.references, of.whole), true
+			if !e.has(of.references) || !size.add(*o) || len(o.Body) > e.limit && !fits {
+				return l.cut(list, next, errTooLargeExpanded(o.UUID, e.limit))
+			}
+		}
+	}
+	return list, nil
+}
+
+// cut ends a page before one of its objects. For the first one the error is returned.
+func (l *listing) cut(list List, at int, err error) (List, error) {
+	if at == 0 {
+		return List{}, err
+	}
+	list.Objects, list.Next = list.Objects[:at], l.store.cursor(l.plan, l.unexpanded[at].place)
+	return list, nil
+}
+
+func errTooManyReads(uuid string) error {
+	return errs.New(errs.Invalid, "expand: the object %s alone names more than %d objects: expand fewer fields", uuid, MaxExpandReads)
+}
+
+func errTooLargeExpanded(uuid string, limit int) error {
+	return errs.New(errs.TooLarge, "expand: the object %s with those that it names has more than %d bytes: choose fields of these, as in fields=author.name", uuid, limit)
+}
+
+// maxConcurrentIntercepts is how many objects an interceptor judges at once.
+const maxConcurrentIntercepts = 16
+
+// getMany returns what the caller would get of objects, by their uuids: nothing of those that do not exist, that the policy
+// denies, or that an interceptor refuses. Their gets are not announced.
+func (s *Store) getMany(ctx context.Context, uuids []string) (map[string][]byte, error) {
+	records, err := driver.GetMany(ctx, s.driver, uuids)
+	if err != nil {
+		return nil, err
+	}
+	call := CallOf(ctx)
+	found := make(map[string][]byte, len(records))
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(1)
+	if s.opts.Interceptor != nil && call.Client {
+		group.SetLimit(maxConcurrentIntercepts)
+	}
+	for _, r := range records {
+		group.Go(func() error {
+			o, err := s.getAllowed(ctx, call, r)
+			if err != nil {
+				if isRefusal(err) {
+					return nil
+				}
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found[r.UUID] = o.Body
+			return nil
+		})
+	}
+	return found, group.Wait()
+}
+
+// getAllowed returns what the caller receives of a record, if the policy allows the get.
+func (s *Store) getAllowed(ctx context.Context, call Call, r driver.Record) (Stored, error) {
+	if call.Client {
+		if err := s.allow(ctx, call, policy.Get, r.Body, nil); err != nil {
+			return Stored{}, err
+		}
+	}
+	return s.get(ctx, call, r)
+}
+
+// isRefusal reports whether an error of a get says that the caller does not get the object, not that it could not be decided.
+func isRefusal(err error) bool {
+	if errors.Is(err, policy.ErrBudget) {
+		return false
+	}
+	switch errs.KindOf(err) {
+	case errs.Internal, errs.Unavailable, errs.Canceled, errs.Limited:
+		return false
+	default:
+		return true
+	}
+}

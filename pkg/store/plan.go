@@ -1,0 +1,42 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"belfry/pkg/store/query"
+)
+
+// Plan says how a page of a list was read.
+type Plan struct {
+	query.Explanation
+
+	Rule     string `json:"rule,omitempty"`     // forEach: it was evaluated for each object; reads: for each of what it allows, which was read
+	Read     int    `json:"read"`               // objects for this page; one that several reads found counts once
+	Bytes    int    `json:"bytes"`              // of these
+	Expanded int    `json:"expanded,omitempty"` // objects that were read because those of the page name them
+	Returned int    `json:"returned"`
+}
+
+// explain returns how a page was read.
+func (l *listing) explain(list List) *Plan {
+	p := &Plan{Explanation: l.plan.Explain(), Read: l.reads, Bytes: l.bytes, Returned: len(list.Objects)}
+	if l.expander != nil {
+		p.Expanded = l.expander.read
+	}
+	switch {
+	case l.narrowed:
+		p.Rule = "reads"
+	case l.each:
+		p.Rule = "forEach"
+	}
+	return p
+}
+
+func (p *Plan) encode() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(p) // of texts and numbers
+	return bytes.TrimRight(b.Bytes(), "\n")
+}

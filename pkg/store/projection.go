@@ -1,0 +1,158 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+)
+
+// Limits of a projection.
+const (
+	maxProjection       = 4 << 10 // bytes
+	maxProjectionFields = 100
+)
+
+// Projection is a choice of fields of objects: title, or address.city for a field of the object in a field and of
+// each object in an array. It keeps the uuid always. nil keeps everything.
+type Projection struct {
+	fields []projected
+}
+
+// projected is a field that a projection keeps.
+type projected struct {
+	name string
+	subs []string // the fields of the object in it; nil: the whole value
+}
+
+// ParseProjection reads a projection: names separated by commas, nil for none. A field that an object does not
+// have, or that its reader may not see, is no error: it is absent.
+func ParseProjection(text string) (*Projection, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	if len(text) > maxProjection || !utf8.ValidString(text) {
+		return nil, errs.New(errs.Invalid, "fields: at most %d bytes of UTF-8 are allowed", maxProjection)
+	}
+	p := &Projection{fields: []projected{{name: "uuid"}}}
+	count := 0
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		top, sub, nested := strings.Cut(name, ".")
+		switch count++; {
+		case top == "" || nested && sub == "":
+			return nil, errs.New(errs.Invalid, `fields: a name is missing; for instance "title,author.name" is expected`)
+		case strings.Contains(sub, "."):
+			return nil, errs.New(errs.Invalid, "fields: %s: only one level below a field can be chosen, as in address.city", name)
+		case count > maxProjectionFields:
+			return nil, errs.New(errs.Invalid, "fields: more than %d are named", maxProjectionFields)
+		}
+		p.add(top, sub)
+	}
+	return p, nil
+}
+
+// add adds a field; one that is added whole stays so.
+func (p *Projection) add(top, sub string) {
+	at := slices.IndexFunc(p.fields, func(f projected) bool { return f.name == top })
+	switch {
+	case at < 0 && sub == "":
+		p.fields = append(p.fields, projected{name: top})
+	case at < 0:
+		p.fields = append(p.fields, projected{name: top, subs: []string{sub}})
+	case sub == "":
+		p.fields[at].subs = nil
+	case p.fields[at].subs != nil:
+		p.fields[at].subs = append(p.fields[at].subs, sub)
+	}
+}
+
+// within returns the projection of the object that a field names: its parts, where these are chosen.
+func (p *Projection) within(field string) *Projection {
+	if p == nil {
+		return nil
+	}
+	for _, f := range p.fields {
+		if f.name == field && f.subs != nil {
+			inner := &Projection{fields: []projected{{name: "uuid"}}}
+			for _, sub := range f.subs {
+				inner.add(sub, "")
+			}
+			return inner
+		}
+	}
+	return nil
+}
+
+// whole returns the projection with the whole value of a field, if it has parts of it.
+func (p *Projection) whole(field string) *Projection {
+	if p.within(field) == nil {
+		return p
+	}
+	changed := &Projection{fields: slices.Clone(p.fields)}
+	changed.add(field, "")
+	return changed
+}
+
+// applyTo is Apply of an object that may be missing: nil.
+func (p *Projection) applyTo(body []byte) []byte {
+	if body == nil {
+		return nil
+	}
+	return p.Apply(body)
+}
+
+// Apply returns an encoded object with the chosen fields alone.
+func (p *Projection) Apply(body []byte) []byte {
+	if p == nil {
+		return body
+	}
+	out := append(make([]byte, 0, 256), '{')
+	_ = object.Each(body, func(name string, value []byte) bool {
+		if at := slices.IndexFunc(p.fields, func(f projected) bool { return f.name == name }); at >= 0 {
+			if value = p.fields[at].of(value); value != nil {
+				out = appendField(out, name, value)
+			}
+		}
+		return true
+	})
+	return append(out, '}')
+}
+
+// of returns what is kept of the field's value; nil for nothing.
+func (f projected) of(value []byte) []byte {
+	switch {
+	case f.subs == nil:
+		return value
+	case value[0] == '{':
+		return f.ofObject(value)
+	case value[0] != '[':
+		return nil
+	}
+	out := []byte{'['}
+	object.Elements(value, func(element []byte) bool {
+		if element[0] == '{' {
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = append(out, f.ofObject(element)...)
+		}
+		return true
+	})
+	return append(out, ']')
+}
+
+func (f projected) ofObject(value []byte) []byte {
+	return without(value, func(name string) bool { return !slices.Contains(f.subs, name) })
+}
+
+// appendField appends a field to an encoded object that is not closed yet.
+func appendField(out []byte, name string, value []byte) []byte {
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	out = object.AppendString(out, name)
+	return append(append(out, ':'), value...)
+}
