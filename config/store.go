@@ -12,6 +12,8 @@ type Store struct {
 	Backend       string  // a key of Config.Backends
 	Expose        *Expose // nil when the store has no HTTP routes
 	Schema        string  // path of a JSON Schema; "" for none
+	Defaults      bool    // new objects get the values of default in the schema
+	Formats       bool    // the schema's format is asserted
 	Policy        Policy
 	Owner         string             // the property with the uuid of the user to whom an object belongs; "" for none
 	ClientUUIDs   bool               // clients may choose the uuids of new objects although there is a policy or an owner
@@ -151,6 +153,13 @@ func (c *Config) readStore(name string, s *section) *Store {
 	decode(s, "backend", &st.Backend, parseName)
 	st.Expose = readExpose(name, s)
 	decode(s, "schema", &st.Schema, c.doc.existingFile)
+	decode(s, "defaults", &st.Defaults, parseFlag)
+	decode(s, "formats", &st.Formats, parseFlag)
+	for _, key := range []string{"defaults", "formats"} {
+		if s.has(key) && st.Schema == "" {
+			s.problem(key, "is about the schema of the store; add schema")
+		}
+	}
 	st.Policy = readPolicy(s)
 	decode(s, "owner", &st.Owner, parseOwnProperty)
 	decode(s, "uuid", &st.ClientUUIDs, parseUUIDChoice)

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/app"
 	"belfry/pkg/errs"
 	"belfry/pkg/importer"
-	"belfry/pkg/store/schema"
 )
 
 type importCmd struct {
@@ -101,11 +101,10 @@ func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	}
 	o.Omit, o.MaxSize = owned(loaded, st), int(st.MaxObjectSize)
 	if c.DryRun {
-		if st.Schema == "" {
-			return o, nil
+		compiled, err := app.LoadSchema(st)
+		if compiled != nil {
+			o.Schema = compiled
 		}
-		compiled, err := schema.Load(st.Schema)
-		o.Schema = compiled
 		return o, err
 	}
 	switch {

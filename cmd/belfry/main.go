@@ -35,6 +35,7 @@ type cli struct {
 	Config   configCmd   `cmd:"" help:"Check a configuration, or print its schema."`
 	Verify   verifyCmd   `cmd:"" help:"Compare every mapped array with the objects it copies."`
 	Access   accessCmd   `cmd:"" help:"Explain who may do what."`
+	Schema   schemaCmd   `cmd:"" help:"Check objects against a schema."`
 	User     userCmd     `cmd:"" help:"Create and manage users."`
 	SealKeys keysCmd     `cmd:"" name:"seal-keys" help:"Change the key that encrypts cursors and ids of events."`
 	Import   importCmd   `cmd:"" help:"Load a file of objects into a store over HTTP."`

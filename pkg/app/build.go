@@ -18,7 +18,6 @@ import (
 	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
-	"belfry/pkg/store/schema"
 )
 
 // plan is a configuration whose schemas, policies and mappings are compiled. What can still fail are
@@ -125,12 +124,14 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	for _, fields := range s.Indexes {
 		o.Indexes = append(o.Indexes, query.NewIndex(fields))
 	}
-	if s.Schema != "" {
-		compiled, err := schema.Load(s.Schema)
-		if err != nil {
-			problems = append(problems, c.Problem(at+".schema", "%v", err))
-		} else {
-			o.Schema = compiled
+	compiledSchema, err := LoadSchema(s)
+	switch {
+	case err != nil:
+		problems = append(problems, c.Problem(at+".schema", "%v", err))
+	case compiledSchema != nil:
+		o.Schema = compiledSchema
+		if s.Defaults {
+			o.Defaults = compiledSchema
 		}
 	}
 	rules := policy.Rules{

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store"
 	"belfry/pkg/verify"
 )
 
@@ -34,6 +35,10 @@ func (a *App) startControl(ctx context.Context) error {
 	mux.HandleFunc("POST /access", answering(a, 4<<20, func(Question) string { return "access check" }, func(ctx context.Context, q Question) (*Access, error) {
 		now := a.now()
 		return decide(ctx, now.config, now.set, q)
+	}))
+	mux.HandleFunc("POST /schema", answering(a, maxSchemaQuestion, func(SchemaQuestion) string { return "schema check" }, func(ctx context.Context, q SchemaQuestion) (*store.SchemaReport, error) {
+		now := a.now()
+		return checkSchema(ctx, now.config, now.set, q)
 	}))
 	mux.HandleFunc("POST /users", answering(a, maxUserRequest, func(q UserRequest) string { return "user " + string(q.Act) }, a.manageUsers))
 	mux.HandleFunc("POST /seal-keys", answering(a, 1<<10, func(KeysRequest) string { return "keys" }, a.manageKeys))

@@ -63,6 +63,7 @@ func (k Kind) Error() string { return k.String() }
 type Field struct {
 	Pointer string `json:"pointer"`
 	Message string `json:"message"`
+	Keyword string `json:"keyword,omitempty"` // of the JSON Schema that is violated; "" for other violations
 }
 
 func (f Field) String() string {

@@ -102,7 +102,7 @@ func underObject(err error) error {
 	moved := *e
 	moved.Fields = make([]errs.Field, len(e.Fields))
 	for i, f := range e.Fields {
-		moved.Fields[i] = errs.Field{Pointer: "/object" + f.Pointer, Message: f.Message}
+		moved.Fields[i] = errs.Field{Pointer: "/object" + f.Pointer, Message: f.Message, Keyword: f.Keyword}
 	}
 	return &moved
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -96,13 +97,17 @@ func (s *Store) Check(ctx context.Context, o object.Object, uuid string) error {
 // prepareCreate authorizes and validates a new object, and returns what of it is
 // stored. chosen says that the caller chose the uuid.
 func (s *Store) prepareCreate(ctx context.Context, call Call, o object.Object, uuid string, chosen bool) (object.Object, error) {
-	next := s.settable(call, o)
+	input := s.settable(call, o)
 	if call.Client {
-		s.setOwner(call, next)
+		s.setOwner(call, input)
+	}
+	next := s.withDefaults(input)
+	if call.Client {
 		if err := s.allow(ctx, call, policy.Create, nil, next); err != nil {
 			return nil, err
 		}
-		if err := s.allowFields(ctx, call, policy.Create, nil, next, next); err != nil {
+		// A default is no field that the client writes.
+		if err := s.allowFields(ctx, call, policy.Create, nil, input, next); err != nil {
 			return nil, err
 		}
 		if chosen && !call.Trusted && s.opts.Policy != nil && !s.opts.ClientUUIDs {
@@ -112,6 +117,22 @@ func (s *Store) prepareCreate(ctx context.Context, call Call, o object.Object, u
 	}
 	next["uuid"] = object.AppendString(nil, uuid)
 	return next, s.validate(ctx, next)
+}
+
+// withDefaults returns a new object with the defaults of what its caller has left out. What the store maintains has none.
+func (s *Store) withDefaults(input object.Object) object.Object {
+	if s.opts.Defaults == nil {
+		return input
+	}
+	next := input.Clone()
+	s.opts.Defaults.Fill(next)
+	for name := range next {
+		_, given := input[name]
+		if !given && (s.ownedByStore(name) || name == "uuid" || name == s.owner || s.binary[name] || s.reserved[name] || strings.HasPrefix(name, "_")) {
+			delete(next, name)
+		}
+	}
+	return next
 }
 
 // setOwner makes the caller the owner of a new object. A client can't name another one, and a trusted client may.

@@ -61,6 +61,9 @@ type Validator interface {
 	Validate(ctx context.Context, doc []byte) error
 }
 
+// Filler sets the members that a new object lacks and that have a default.
+type Filler interface{ Fill(o object.Object) }
+
 // Outbox receives every event right after the write that holds it.
 type Outbox interface {
 	// Committed never blocks. The event stays in the record until it is
@@ -81,6 +84,7 @@ type Options struct {
 	Policy        *policy.Policy // nil: every client may do everything
 	ClientUUIDs   bool           // with a policy too, clients may choose the uuids of new objects
 	Schema        Validator      // nil: any object
+	Defaults      Filler         // of new objects; nil: none
 	Fields        *policy.Fields // rules for fields; nil: none
 	Private       []string       // fields that clients neither set nor see
 	ReadOnly      []string       // fields that clients see, and only trusted clients set
@@ -222,7 +226,7 @@ func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 		}
 	}
 	return s.WithOptions(func(now *Options) {
-		now.Policy, now.ClientUUIDs, now.Schema, now.Fields = o.Policy, o.ClientUUIDs, o.Schema, o.Fields
+		now.Policy, now.ClientUUIDs, now.Schema, now.Defaults, now.Fields = o.Policy, o.ClientUUIDs, o.Schema, o.Defaults, o.Fields
 		now.Private, now.ReadOnly, now.Reserved, now.MaxSize = o.Private, o.ReadOnly, o.Reserved, o.MaxSize
 		now.Arrays, now.Binaries, now.Indexes = o.Arrays, o.Binaries, has
 		now.Interceptor, now.InterceptsGet = o.Interceptor, o.InterceptsGet

@@ -216,7 +216,15 @@ func (s *Store) load(c *config.Store, names Names) error {
 	if err != nil {
 		return errs.Wrap(err, errs.Invalid, "the schema %s of %s can't be read", c.Schema, s.Name)
 	}
-	return s.port(c.Schema, data, names)
+	return s.port(c.Schema, data, names, c.Defaults)
+}
+
+// defaults are the properties of new objects that the server sets when they are left out.
+func (s *Store) defaults() []string {
+	if s.compiled == nil {
+		return nil
+	}
+	return s.compiled.Defaults()
 }
 
 // Component is the reference to a schema of the document.

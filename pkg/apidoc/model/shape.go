@@ -73,7 +73,7 @@ func Time(description string) *ordered.Object {
 }
 
 // port translates the schema file.
-func (s *Store) port(file string, data []byte, names Names) error {
+func (s *Store) port(file string, data []byte, names Names, defaults bool) error {
 	ported, err := schema.Port(file, data, func(part string) string {
 		if part == "" {
 			return Component(names.Take(s.ID + "Value"))
@@ -83,7 +83,11 @@ func (s *Store) port(file string, data []byte, names Names) error {
 	if err != nil {
 		return err
 	}
-	if s.compiled, err = schema.Compile(file, data); err != nil {
+	var options []schema.Option
+	if defaults {
+		options = append(options, schema.Defaults)
+	}
+	if s.compiled, err = schema.Compile(file, data, options...); err != nil {
 		return err
 	}
 	s.root, s.parts = ported.Root, map[string]*ordered.Object{}
@@ -132,7 +136,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	if s.Owner != "" {
 		ignored[s.Owner] = true
 	}
-	given := view{parts: s.parts, gone: unset, free: ignored, optional: set([]string{"uuid"})}
+	given := view{parts: s.parts, gone: unset, free: ignored, optional: set(append(s.defaults(), "uuid"))}
 	trusted := view{parts: s.parts, gone: private, free: kept, optional: given.optional}
 	if s.ServerUUIDs {
 		given.gone = maps.Clone(unset)

@@ -88,6 +88,7 @@ func problemField() *ordered.Object {
 		"properties", ordered.Of(
 			"pointer", ordered.Of("type", "string", "description", "A JSON pointer (RFC 6901); empty for the whole document."),
 			"message", ordered.Of("type", "string", "description", "What is expected there."),
+			"keyword", ordered.Of("type", "string", "description", "The keyword of the store's schema that is violated; absent for other violations."),
 		))
 }
 

@@ -36,9 +36,9 @@
 //
 // # What is not validated
 //
-// format, contentEncoding, contentMediaType and contentSchema are annotations and
-// never make a document invalid, in any draft. Use pattern to constrain a
-// string. Keywords that no draft knows are ignored, as the drafts require.
+// contentEncoding, contentMediaType and contentSchema are annotations and
+// never make a document invalid, in any draft, and neither does format without the option
+// Formats. With it a format that is not known is refused (format.go). Keywords that no draft knows are ignored, as the drafts require.
 //
 // # Bounds
 //

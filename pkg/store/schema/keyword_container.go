@@ -32,9 +32,9 @@ func (a arrayAssertion) evaluate(r *run, v any) {
 		}
 		switch {
 		case i < len(a.First):
-			r.inner(token{index: i}, a.First[i], item)
+			r.inner("items", token{index: i}, a.First[i], item)
 		case a.Rest != nil:
-			r.inner(token{index: i}, a.Rest, item)
+			r.inner("items", token{index: i}, a.Rest, item)
 		}
 	}
 	if a.Rest != nil {
@@ -58,7 +58,7 @@ func (r *run) unique(items []any) {
 			return
 		}
 		if first, twice := forms[string(form)]; twice {
-			r.fail("must hold each value once, holds the one at %d again at %d", first, i)
+			r.fail("uniqueItems", "must hold each value once, holds the one at %d again at %d", first, i)
 			return
 		}
 		forms[string(form)] = i
@@ -92,22 +92,22 @@ func (a containsAssertion) evaluate(r *run, v any) {
 		if r.over() {
 			return
 		}
-		if r.tryInner(token{index: i}, a.Schema, item) {
+		if r.tryInner("contains", token{index: i}, a.Schema, item) {
 			count++
 			if a.Evaluates {
 				r.seen.item(i)
 			}
 		}
 	}
-	least := 1
+	least, keyword := 1, "contains"
 	if a.Min != nil {
-		least = *a.Min
+		least, keyword = *a.Min, "minContains"
 	}
 	if count < least {
-		r.fail("must contain at least %d matching items, contains %d", least, count)
+		r.fail(keyword, "must contain at least %d matching items, contains %d", least, count)
 	}
 	if a.Max != nil && count > *a.Max {
-		r.fail("must contain at most %d matching items, contains %d", *a.Max, count)
+		r.fail("maxContains", "must contain at most %d matching items, contains %d", *a.Max, count)
 	}
 }
 
@@ -178,7 +178,7 @@ func (a *objectAssertion) evaluate(r *run, v any) {
 			continue
 		}
 		r.seen.name(p.Name)
-		r.inner(memberToken(p.Name), p.Schema, value)
+		r.inner("properties", memberToken(p.Name), p.Schema, value)
 		if r.over() {
 			return
 		}
@@ -196,19 +196,19 @@ func (a *objectAssertion) evaluate(r *run, v any) {
 
 // member applies all keywords but properties to a member.
 func (a *objectAssertion) member(r *run, name string, value any) {
-	if a.Names != nil && !r.tryInner(memberToken(name), a.Names, name) {
-		r.fail("must not have a member named %q", name)
+	if a.Names != nil && !r.tryInner("propertyNames", memberToken(name), a.Names, name) {
+		r.fail("propertyNames", "must not have a member named %q", name)
 	}
 	known := a.named[name]
 	for _, p := range a.Patterns {
 		if p.matcher.match(r, name) {
 			known = true
 			r.seen.name(name)
-			r.inner(memberToken(name), p.Schema, value)
+			r.inner("patternProperties", memberToken(name), p.Schema, value)
 		}
 	}
 	if !known && a.Rest != nil {
 		r.seen.name(name)
-		r.inner(memberToken(name), a.Rest, value)
+		r.inner("additionalProperties", memberToken(name), a.Rest, value)
 	}
 }

@@ -30,7 +30,7 @@ func (a anyOfAssertion) evaluate(r *run, v any) {
 		}
 	}
 	if !fits {
-		r.fail("must match at least one of %d alternatives, matches none", len(a))
+		r.fail("anyOf", "must match at least one of %d alternatives, matches none", len(a))
 	}
 }
 
@@ -48,10 +48,10 @@ func (a oneOfAssertion) evaluate(r *run, v any) {
 	}
 	switch len(fits) {
 	case 0:
-		r.fail("must match exactly one of %d alternatives, matches none", len(a))
+		r.fail("oneOf", "must match exactly one of %d alternatives, matches none", len(a))
 	case 1:
 	default:
-		r.fail("must match exactly one of %d alternatives, matches %s", len(a), strings.Join(fits, " and "))
+		r.fail("oneOf", "must match exactly one of %d alternatives, matches %s", len(a), strings.Join(fits, " and "))
 	}
 }
 
@@ -59,7 +59,7 @@ type notAssertion struct{ schema *jsonschema.Schema }
 
 func (a notAssertion) evaluate(r *run, v any) {
 	if r.try(a.schema, v) {
-		r.fail("must not match what is excluded here")
+		r.fail("not", "must not match what is excluded here")
 	}
 }
 
@@ -116,7 +116,7 @@ func (a restItemsAssertion) evaluate(r *run, v any) {
 		if r.seen.matched[i] {
 			continue
 		}
-		r.inner(token{index: i}, a.schema, items[i])
+		r.inner("unevaluatedItems", token{index: i}, a.schema, items[i])
 	}
 	r.seen.first(len(items))
 }
@@ -133,7 +133,7 @@ func (a restPropsAssertion) evaluate(r *run, v any) {
 		if r.seen.names[name] || r.over() {
 			continue
 		}
-		r.inner(memberToken(name), a.schema, value)
+		r.inner("unevaluatedProperties", memberToken(name), a.schema, value)
 		r.seen.name(name)
 	}
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -39,7 +40,7 @@ func (a typesAssertion) evaluate(r *run, v any) {
 			return
 		}
 	}
-	r.fail("must be %s, is %s", strings.Join(a.types, " or "), actual)
+	r.fail("type", "must be %s, is %s", strings.Join(a.types, " or "), actual)
 }
 
 func typeOf(v any) string {
@@ -64,10 +65,11 @@ type enumAssertion struct {
 	allowed map[string]bool
 	longest int
 	scalars bool // no array and no object is allowed
+	keyword string
 	problem string
 }
 
-func parseEnum(problem string) func([]byte) (assertion, error) {
+func parseEnum(keyword, problem string) func([]byte) (assertion, error) {
 	return func(data []byte) (assertion, error) {
 		var values []any
 		decoder := json.NewDecoder(strings.NewReader(string(data)))
@@ -75,7 +77,7 @@ func parseEnum(problem string) func([]byte) (assertion, error) {
 		if err := decoder.Decode(&values); err != nil {
 			return nil, err
 		}
-		a := enumAssertion{allowed: map[string]bool{}, scalars: true, problem: problem}
+		a := enumAssertion{allowed: map[string]bool{}, scalars: true, keyword: keyword, problem: problem}
 		for _, v := range values {
 			form, ok := canonical(nil, v, maxSchemaBytes*8)
 			if !ok {
@@ -86,7 +88,7 @@ func parseEnum(problem string) func([]byte) (assertion, error) {
 			a.scalars = a.scalars && !composite(v)
 		}
 		if len(values) == 0 {
-			a.problem = "is not allowed here"
+			a.keyword, a.problem = "", "is not allowed here"
 		}
 		return a, nil
 	}
@@ -110,7 +112,7 @@ func (a enumAssertion) evaluate(r *run, v any) {
 			return
 		}
 	}
-	r.fail("%s", a.problem)
+	r.fail(cmp.Or(a.keyword, r.by, "false"), "%s", a.problem)
 }
 
 // numberValue holds the bounds of a number, each as written or "".
@@ -124,9 +126,10 @@ type numberValue struct {
 
 // numberRule is one bound: what holds(value, bound) must be.
 type numberRule struct {
-	bound number
-	holds func(value, bound number) bool
-	text  string
+	keyword string
+	bound   number
+	holds   func(value, bound number) bool
+	text    string
 }
 
 type numbersAssertion []numberRule
@@ -138,15 +141,16 @@ func parseNumbers(data []byte) (assertion, error) {
 	}
 	var a numbersAssertion
 	for _, rule := range []struct {
-		bound json.Number
-		holds func(value, bound number) bool
-		text  string
+		keyword string
+		bound   json.Number
+		holds   func(value, bound number) bool
+		text    string
 	}{
-		{v.MultipleOf, number.multipleOf, "must be a multiple of "},
-		{v.Maximum, func(n, bound number) bool { return n.compare(bound) <= 0 }, "must be at most "},
-		{v.ExclusiveMaximum, func(n, bound number) bool { return n.compare(bound) < 0 }, "must be less than "},
-		{v.Minimum, func(n, bound number) bool { return n.compare(bound) >= 0 }, "must be at least "},
-		{v.ExclusiveMinimum, func(n, bound number) bool { return n.compare(bound) > 0 }, "must be greater than "},
+		{"multipleOf", v.MultipleOf, number.multipleOf, "must be a multiple of "},
+		{"maximum", v.Maximum, func(n, bound number) bool { return n.compare(bound) <= 0 }, "must be at most "},
+		{"exclusiveMaximum", v.ExclusiveMaximum, func(n, bound number) bool { return n.compare(bound) < 0 }, "must be less than "},
+		{"minimum", v.Minimum, func(n, bound number) bool { return n.compare(bound) >= 0 }, "must be at least "},
+		{"exclusiveMinimum", v.ExclusiveMinimum, func(n, bound number) bool { return n.compare(bound) > 0 }, "must be greater than "},
 	} {
 		if rule.bound == "" {
 			continue
@@ -155,7 +159,7 @@ func parseNumbers(data []byte) (assertion, error) {
 		if !ok {
 			return nil, fmt.Errorf("the number %s cannot be compared", rule.bound)
 		}
-		a = append(a, numberRule{bound: bound, holds: rule.holds, text: rule.text + rule.bound.String()})
+		a = append(a, numberRule{keyword: rule.keyword, bound: bound, holds: rule.holds, text: rule.text + rule.bound.String()})
 	}
 	return a, nil
 }
@@ -170,7 +174,7 @@ func (a numbersAssertion) evaluate(r *run, v any) {
 	r.spend(len(n.digits) * len(n.digits) >> 16)
 	for _, rule := range a {
 		if !rule.holds(n, rule.bound) {
-			r.fail("%s", rule.text)
+			r.fail(rule.keyword, "%s", rule.text)
 		}
 	}
 }
@@ -179,11 +183,13 @@ type stringValue struct {
 	MinLength *int          `json:"minLength,omitempty"`
 	MaxLength *int          `json:"maxLength,omitempty"`
 	Pattern   *patternValue `json:"pattern,omitempty"`
+	Format    string        `json:"format,omitempty"`
 }
 
 type stringsAssertion struct {
 	stringValue
 	pattern matcher
+	format  func(s string) bool // nil: none is asserted
 }
 
 func parseStrings(data []byte) (assertion, error) {
@@ -191,6 +197,9 @@ func parseStrings(data []byte) (assertion, error) {
 	err := json.Unmarshal(data, &a.stringValue)
 	if err == nil && a.Pattern != nil {
 		a.pattern, err = a.Pattern.compile()
+	}
+	if err == nil && a.Format != "" {
+		a.format, err = formatOf(a.Format)
 	}
 	return a, err
 }
@@ -203,14 +212,19 @@ func (a stringsAssertion) evaluate(r *run, v any) {
 	if a.MinLength != nil || a.MaxLength != nil {
 		length := utf8.RuneCountInString(s)
 		if a.MinLength != nil && length < *a.MinLength {
-			r.fail("must have at least %d characters, has %d", *a.MinLength, length)
+			r.fail("minLength", "must have at least %d characters, has %d", *a.MinLength, length)
 		}
 		if a.MaxLength != nil && length > *a.MaxLength {
-			r.fail("must have at most %d characters, has %d", *a.MaxLength, length)
+			r.fail("maxLength", "must have at most %d characters, has %d", *a.MaxLength, length)
 		}
 	}
 	if a.Pattern != nil && !a.pattern.match(r, s) {
-		r.fail("must match the pattern %s", a.Pattern.Source)
+		r.fail("pattern", "must match the pattern %s", a.Pattern.Source)
+	}
+	if a.format != nil {
+		if r.spend(len(s) / 16); !r.over() && !a.format(s) {
+			r.fail("format", "must have the format %s", a.Format)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -15,7 +16,7 @@ const (
 	enumKeyword       = "belfry.enum"                  // enum
 	constKeyword      = "belfry.const"                 // const
 	numberKeyword     = "belfry.number"                // multipleOf, maximum, minimum, exclusive*
-	stringKeyword     = "belfry.string"                // maxLength, minLength, pattern
+	stringKeyword     = "belfry.string"                // maxLength, minLength, pattern, format
 	arrayKeyword      = "belfry.array"                 // prefixItems, items, additionalItems, uniqueItems
 	containsKeyword   = "belfry.contains"              // contains, minContains, maxContains
 	objectKeyword     = "belfry.object"                // properties, patternProperties, additionalProperties, propertyNames
@@ -34,6 +35,8 @@ type normalForm struct {
 	text []byte
 	// tracks says that some schema asks what others have evaluated.
 	tracks bool
+	filler *filler // of defaults; nil: none are filled in
+	fills  []fill
 }
 
 // normalizer translates indexed files into one normal form: a flat $defs of every
@@ -46,6 +49,9 @@ type normalizer struct {
 	queue   []*node
 	edges   map[*node][]edge
 	tracks  bool
+	formats bool // format is asserted
+	filler  *filler
+	fills   []fill // what filler can set
 }
 
 // edge says that evaluating one schema evaluates another on the same value.
@@ -57,10 +63,10 @@ type edge struct {
 // object is a schema of the normal form, or part of one.
 type jsonObject map[string]any
 
-func normalize(x *index, root *node) (normalForm, error) {
+func normalize(x *index, root *node, options []Option) (normalForm, error) {
 	z := &normalizer{
 		index: x, targets: x.resolve(), shared: map[*node]bool{},
-		names: map[*node]string{}, edges: map[*node][]edge{},
+		names: map[*node]string{}, edges: map[*node][]edge{}, formats: slices.Contains(options, Formats),
 	}
 	for _, target := range z.targets {
 		z.shared[target] = true
@@ -71,6 +77,9 @@ func normalize(x *index, root *node) (normalForm, error) {
 		}
 	}
 	top := z.refer(root)
+	if slices.Contains(options, Defaults) {
+		z.filler = z.fillerOf(root, map[*node]*filler{})
+	}
 	defs := jsonObject{}
 	for i := 0; i < len(z.queue); i++ {
 		defs[z.names[z.queue[i]]] = z.body(z.queue[i])
@@ -80,7 +89,7 @@ func normalize(x *index, root *node) (normalForm, error) {
 		return normalForm{}, err
 	}
 	text, err := json.Marshal(jsonObject{refKeyword: top, "$defs": defs})
-	return normalForm{text: text, tracks: z.tracks}, err
+	return normalForm{text: text, tracks: z.tracks, filler: z.filler, fills: z.fills}, err
 }
 
 // name gives a schema its place in $defs.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // values translates type, enum and const.
@@ -100,7 +101,7 @@ func (z *normalizer) numbers(n *node, out jsonObject) {
 	}
 }
 
-// strings translates maxLength, minLength and pattern.
+// strings translates maxLength, minLength, pattern, and format where it is asserted.
 func (z *normalizer) strings(n *node, out jsonObject) {
 	v := stringValue{
 		MinLength: z.limit(n, "minLength"),
@@ -108,6 +109,11 @@ func (z *normalizer) strings(n *node, out jsonObject) {
 	}
 	if k := n.get("pattern"); k != nil && z.want(k, "pattern", stringNode) {
 		v.Pattern = z.pattern(k, "pattern", k.text)
+	}
+	if k := n.get("format"); z.formats && k != nil && z.want(k, "format", stringNode) {
+		if v.Format = k.text; !slices.Contains(knownFormats(), k.text) {
+			z.refused.add(k, "format", fmt.Sprintf("%q is none of the formats that are asserted, and would be ignored", k.text), "use one of "+strings.Join(knownFormats(), ", ")+", or pattern")
+		}
 	}
 	if v != (stringValue{}) {
 		out[stringKeyword] = v

@@ -15,7 +15,7 @@ import (
 
 const (
 	// maxFields bounds the violations reported for one document.
-	maxFields = 20
+	maxFields = 100
 	// maxNesting bounds the stack: schemas being evaluated inside one another.
 	maxNesting = 10_000
 	// checkEvery is how many steps pass before the context is checked again.
@@ -33,6 +33,8 @@ type run struct {
 	fields []errs.Field
 	// bad says that the schema being evaluated has failed.
 	bad bool
+	// by is the keyword for which the value is evaluated: what a schema that allows nothing violates.
+	by string
 	// muted counts the trials in progress, of which only the result matters.
 	muted int
 	// stop ends the run without a result.
@@ -95,7 +97,7 @@ func (r *run) apply(s *jsonschema.Schema, v any) bool {
 	waiting := len(*r.state.Errs)
 	s.ValidateKeyword(r, r.state, v)
 	for _, e := range (*r.state.Errs)[waiting:] {
-		r.fail("%s", e.Message)
+		r.fail(libraryKeyword(e.Message), "%s", e.Message)
 	}
 	*r.state.Errs = (*r.state.Errs)[:waiting]
 	ok := !r.bad
@@ -130,8 +132,11 @@ func (r *run) try(s *jsonschema.Schema, v any) bool {
 	return ok
 }
 
-// inner evaluates a part of the value being evaluated.
-func (r *run) inner(at token, s *jsonschema.Schema, v any) bool {
+// inner evaluates a part of the value being evaluated, for a keyword.
+func (r *run) inner(keyword string, at token, s *jsonschema.Schema, v any) bool {
+	by := r.by
+	r.by = keyword
+	defer func() { r.by = by }()
 	r.path = append(r.path, at)
 	outer := r.seen
 	if outer != nil {
@@ -144,20 +149,40 @@ func (r *run) inner(at token, s *jsonschema.Schema, v any) bool {
 }
 
 // tryInner is inner, but a failure is not one of the schema being evaluated.
-func (r *run) tryInner(at token, s *jsonschema.Schema, v any) bool {
+func (r *run) tryInner(keyword string, at token, s *jsonschema.Schema, v any) bool {
 	before := r.bad
 	r.muted++
-	ok := r.inner(at, s, v)
+	ok := r.inner(keyword, at, s, v)
 	r.muted--
 	r.bad = before
 	return ok
 }
 
-// fail reports that the value does not do; the message is fmt.Sprintf(format, args...).
-func (r *run) fail(format string, args ...any) {
+// fail reports that the value violates a keyword; the message is fmt.Sprintf(format, args...).
+func (r *run) fail(keyword, format string, args ...any) {
 	r.bad = true
 	if r.muted == 0 && r.stop == nil && len(r.fields) < maxFields {
-		r.fields = append(r.fields, errs.Field{Pointer: r.pointer(), Message: fmt.Sprintf(format, args...)})
+		r.fields = append(r.fields, errs.Field{Pointer: r.pointer(), Message: fmt.Sprintf(format, args...), Keyword: keyword})
+	}
+}
+
+// libraryKeyword returns the keyword of a message of the library, which does not name it. These are
+// the keywords of the library that the normal form has.
+func libraryKeyword(message string) string {
+	array := strings.HasPrefix(message, "array length ")
+	switch {
+	case strings.HasSuffix(message, " value is required"):
+		return "required"
+	case array && strings.Contains(message, " exceeds "):
+		return "maxItems"
+	case array:
+		return "minItems"
+	case strings.Contains(message, " object Properties exceed "):
+		return "maxProperties"
+	case strings.Contains(message, " object Properties below "):
+		return "minProperties"
+	default:
+		return ""
 	}
 }
 

@@ -24,6 +24,17 @@ type Schema struct {
 	more sync.Pool
 }
 
+// Option changes what a schema does besides validating.
+type Option uint8
+
+// The options of a schema.
+const (
+	// Formats has format asserted.
+	Formats Option = iota
+	// Defaults has Fill set values of default.
+	Defaults
+)
+
 // instance is a schema of the library, for one run at a time.
 type instance struct {
 	schema *jsonschema.Schema
@@ -32,16 +43,16 @@ type instance struct {
 
 // Load reads and compiles the JSON Schema file at path. A file that cannot be read
 // is errs.Invalid; a schema that cannot be used is a *RefusedError.
-func Load(path string) (*Schema, error) {
+func Load(path string, options ...Option) (*Schema, error) {
 	data, err := smallfile.Read(path, maxSchemaBytes)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "schema %s cannot be read", path)
 	}
-	return Compile(path, data)
+	return Compile(path, data, options...)
 }
 
 // Compile is Load for a file's content; messages call it name.
-func Compile(name string, data []byte) (s *Schema, err error) {
+func Compile(name string, data []byte, options ...Option) (s *Schema, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			s, err = nil, errs.Wrap(fmt.Errorf("panic: %v", fault), errs.Internal, "schema %s cannot be compiled", name)
@@ -58,7 +69,7 @@ func Compile(name string, data []byte) (s *Schema, err error) {
 	}
 	x := newIndex(refused)
 	x.addFile(root, baseURI)
-	form, err := normalize(x, root)
+	form, err := normalize(x, root, options)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +79,7 @@ func Compile(name string, data []byte) (s *Schema, err error) {
 		return nil, errs.Wrap(err, errs.Internal, "schema %s cannot be compiled", name)
 	}
 	s.kept.Store(first)
-	return s, nil
+	return s, s.checkDefaults(refused)
 }
 
 func declaredDraft(root *node, refused *refusals) draft {
@@ -100,8 +111,8 @@ func (f normalForm) instance() (*instance, error) {
 
 // Validate validates a whole JSON document. It returns nil when the document is
 // valid, and otherwise an error that is or wraps an *errs.Error: Invalid when the
-// document does not match, with a pointer and a message for each place (at most
-// 20); Invalid too when it is no JSON, or takes too long to validate; TooLarge;
+// document does not match, with a pointer, a message and a keyword for each place (at most
+// 100); Invalid too when it is no JSON, or takes too long to validate; TooLarge;
 // Canceled when ctx ends first; Internal, without a result, for a bug.
 func (s *Schema) Validate(ctx context.Context, doc []byte) (err error) {
 	defer func() {
