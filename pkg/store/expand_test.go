@@ -219,6 +219,33 @@ func TestAPageEndsBeforeItExpandsTooMuch(t *testing.T) {
 	}
 }
 
+// TestOneObjectThatManyNameCountsForEach: it is read once, and is in the page as often as it is named.
+func TestOneObjectThatManyNameCountsForEach(t *testing.T) {
+	books, people, known := expandable(t, store.Options{})
+	save(t, people, "p", fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 200<<10)))
+	for i := range 30 {
+		save(t, books, fmt.Sprintf("b%02d", i), `{"author":"p"}`)
+	}
+	o := store.ListOptions{Limit: 500, Expand: expansions(t, "author", known)}
+	var seen []string
+	for {
+		page, err := books.List(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := len(page.Encode("items")); size > store.MaxPageBytes {
+			t.Errorf("a page has %d bytes", size)
+		}
+		seen = append(seen, listedUUIDs(page)...)
+		if o.Cursor = page.Next; o.Cursor == "" {
+			break
+		}
+	}
+	if len(seen) != 30 || seen[29] != "b29" {
+		t.Errorf("the pages have %v", seen)
+	}
+}
+
 func quotedNames(n int) string {
 	var all []string
 	for i := range n {
