@@ -116,6 +116,7 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 			}
 		}
 	}
+	c.checkUnique(st, path+".unique", arrays)
 	if e := st.Expose; e != nil && e.Events && !e.EventsAsList {
 		switch at := path + ".expose.events"; {
 		case e.Restrict.Get:
@@ -127,6 +128,23 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 	if users := c.Authentication.UserStore; st.Intercept["register"] != nil && st.Name != users {
 		c.doc.problem(path+".intercept.register", "is called for the user store only, which is %s",
 			c.doc.display("authentication.userStore", users))
+	}
+}
+
+// checkUnique refuses properties whose values must not be guessed, or that can't be unique.
+func (c *Config) checkUnique(st *Store, path string, arrays arrays) {
+	for _, fields := range st.Unique {
+		for _, property := range fields {
+			switch {
+			case st.NeverRead(property):
+				c.doc.problem(path, "%s is private in %s; that a value is refused would reveal it", c.doc.display(path, property), st.Name)
+			case arrays[st.Name][property] != "":
+				c.doc.problem(path, "%s is the array of a mapping, and arrays can't be unique", c.doc.display(path, property))
+			}
+		}
+	}
+	if len(st.Unique) > 0 && Internal(st.Name) {
+		c.doc.problem(path, "is not for %s, which is belfry's own", st.Name)
 	}
 }
 

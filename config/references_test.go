@@ -33,6 +33,14 @@ func TestStores(t *testing.T) {
 			`1:28: stores.A.private[1]: ` + own + `, not "uuid"`,
 			`1:37: stores.A.private[3]: a is listed twice`,
 			`1:41: stores.A.indexes: a is private in A; filtering by it would reveal its value`}},
+		{"unique properties", "stores: {A: {private: [p], unique: [p, 'a, b', 'b, a', 'a, b, c, d, e', '', copies, uuid]}, B: {map: {A: {key: a, target: copies}}}, Sessions: {unique: [a]}}\n", []string{
+			"1:28: stores.A.unique: p is private in A; that a value is refused would reveal it",
+			"1:28: stores.A.unique: copies is the array of a mapping, and arrays can't be unique",
+			"1:48: stores.A.unique[2]: is listed twice",
+			"1:56: stores.A.unique[3]: expected at most 4 properties",
+			`1:73: stores.A.unique[4]: expected a property, or several such as "team, number"`,
+			`1:85: stores.A.unique[6]: expected a property of your own; uuid, created and updated are set by the server, not "uuid"`,
+			"1:145: stores.Sessions.unique: is not for Sessions, which is belfry's own"}},
 		{"indexes", "stores: {A: {indexes: ['', 'a,,b', 'a, a', b, b]}}\n", []string{
 			"1:24: stores.A.indexes[0]: expected a property, or several such as \"author, year\"",
 			`1:28: stores.A.indexes[1]: expected the name of a top-level property: letters, digits, _ and -, not ""`,

@@ -23,6 +23,7 @@ type Store struct {
 	ReadOnly      []string           // properties that clients can read but not set
 	Reserved      []string           // properties that belfry alone sets
 	Indexes       [][]string         // properties that lists can be filtered and sorted by
+	Unique        [][]string         // properties whose values no two objects have in common
 	Intercept     map[string][]Interceptor
 	MaxObjectSize int64 // bytes
 	Bus           bool  // operations over the bus
@@ -174,6 +175,7 @@ func (c *Config) readStore(name string, s *section) *Store {
 		}
 	}
 	st.Indexes = readIndexes(s)
+	st.Unique = readUnique(s)
 	st.Intercept = readIntercept(s.section("intercept"))
 	decode(s, "maxObjectSize", &st.MaxObjectSize, sizeIn(MaxObjectSize))
 	decode(s, "bus", &st.Bus, parseFlag)
@@ -350,6 +352,35 @@ func readIndexes(s *section) [][]string {
 		default:
 			all = append(all, fields)
 		}
+	}
+	return all
+}
+
+// maxUnique is how many lists of unique properties a store has at most: each is a record that a write may have to write.
+const maxUnique = 8
+
+func readUnique(s *section) [][]string {
+	var all [][]string
+	for _, v := range s.list("unique") {
+		fields := s.doc.properties(v.split(), parseOwnProperty)
+		same := func(other []string) bool {
+			return slices.Equal(slices.Sorted(slices.Values(other)), slices.Sorted(slices.Values(fields)))
+		}
+		switch {
+		case len(fields) == 0:
+			if strings.TrimSpace(v.text) == "" {
+				s.doc.problem(v.path, `expected a property, or several such as "team, number"`)
+			}
+		case len(fields) > maxIndexFields:
+			s.doc.problem(v.path, "expected at most %d properties", maxIndexFields)
+		case slices.ContainsFunc(all, same):
+			s.doc.problem(v.path, "is listed twice")
+		default:
+			all = append(all, fields)
+		}
+	}
+	if len(all) > maxUnique {
+		s.problem("unique", "expected at most %d", maxUnique)
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 
 	"belfry/pkg/app"
 	"belfry/pkg/binary"
+	"belfry/pkg/verify"
 )
 
 type verifyCmd struct {
@@ -78,10 +79,35 @@ func writeReport(w io.Writer, r *app.Report) error {
 	if r.Pending > 0 {
 		fmt.Fprintf(w, "%d events are not yet on the bus; what they bring may still be to come\n", r.Pending)
 	}
+	writeUnique(w, r.Unique)
 	writeBinaries(w, r.Binaries)
 	_, err := fmt.Fprintf(w, "%d mappings, %d objects, %d targets, %d entries: %d differences\n",
 		r.Mappings, r.Objects, r.Targets, r.Entries, len(r.Differences)+r.More)
 	return err
+}
+
+func writeUnique(w io.Writer, u *verify.Unique) {
+	if u == nil {
+		return
+	}
+	for _, f := range u.Findings {
+		fields := strings.Join(f.Fields, ", ")
+		if f.Other == "" {
+			fmt.Fprintf(w, "unclaimed %s %s: its value of %s is not held for it; --repair does that\n", f.Store, f.UUID, fields)
+		} else {
+			fmt.Fprintf(w, "duplicate %s %s: %s has the same %s; change one of them\n", f.Store, f.UUID, f.Other, fields)
+		}
+	}
+	if u.More > 0 {
+		fmt.Fprintf(w, "... and %d more\n", u.More)
+	}
+	for _, name := range u.Waiting {
+		fmt.Fprintf(w, "waiting   %s: its unique values are not compared, since belfry has not collected them all yet\n", name)
+	}
+	if u.Claimed > 0 {
+		fmt.Fprintf(w, "claimed   %d\n", u.Claimed)
+	}
+	fmt.Fprintf(w, "%d objects with unique fields, %d values, %d stale: %d differences\n", u.Objects, u.Claims, u.Stale, len(u.Findings)+u.More)
 }
 
 func writeBinaries(w io.Writer, r *binary.Report) {

@@ -26,6 +26,7 @@ import (
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/bus/missed"
+	"belfry/pkg/claims"
 	"belfry/pkg/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/fill"
@@ -62,6 +63,7 @@ type App struct {
 	missed         *missed.Watch   // nil in a process without the roles mapping and cascade
 	tracer         *tracing.Tracer // nil: none
 	filler         *fill.Filler
+	claims         *claims.Holder // of unique values
 	overflow       overflow
 	parts          []*part                      // that probes ask
 	lastBackup     atomic.Pointer[backup.State] // nil: unknown, or no place is configured

@@ -121,6 +121,7 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	}
 	// Uuids of idents can be guessed: they are addresses.
 	o.HideForbidden = s.Name == c.Authentication.IdentStore
+	o.Unique = s.Unique
 	for _, fields := range s.Indexes {
 		o.Indexes = append(o.Indexes, query.NewIndex(fields))
 	}

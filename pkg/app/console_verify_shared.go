@@ -55,6 +55,13 @@ func (s *sharedVerification) set(v *console.Verification) {
 			r.Differences, r.More = r.Differences[:maxShared], r.More+more
 		}
 		r.Full, r.TooLarge = r.Full[:min(len(r.Full), maxShared)], r.TooLarge[:min(len(r.TooLarge), maxShared)]
+		if r.Unique != nil {
+			u := *r.Unique
+			if more := len(u.Findings) - maxShared; more > 0 {
+				u.Findings, u.More = u.Findings[:maxShared], u.More+more
+			}
+			r.Unique = &u
+		}
 		s.Report = &r
 	}
 	if v.Binaries != nil {

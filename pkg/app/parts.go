@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -191,7 +192,7 @@ func (a *App) readyWith(states []error) (degraded []string, err error) {
 	if err != nil && (!served || !a.has(roleFront)) {
 		return nil, err
 	}
-	return append(append(degraded, a.missedEvents()...), a.failedBackup()...), nil
+	return slices.Concat(degraded, a.missedEvents(), a.failedBackup(), a.incompleteClaims()), nil
 }
 
 // serves reports whether a part alone lets a front serve something: a backend of stores that clients may use.

@@ -85,6 +85,7 @@ func fixedStore(differ comparing, before, now *config.Config, was, is *config.St
 	at := "stores." + was.Name
 	differ(at+".backend", was.Backend, is.Backend)
 	differ(at+".indexes", declaredIndexes(was), declaredIndexes(is))
+	differ(at+".unique", was.Unique, is.Unique)
 	for _, target := range either(was.Map, is.Map) {
 		m, mapped := was.Map[target]
 		n, maps := is.Map[target]

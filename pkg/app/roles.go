@@ -42,6 +42,7 @@ func (a *serving) steps() []func(context.Context) error {
 		{true, a.checkRestored},
 		{true, a.openStorages},
 		{true, a.startRetiring},
+		{true, a.startClaims},
 		{front, a.startWaiter},
 		{front || mails, a.startAuth},
 		{true, a.startFill},

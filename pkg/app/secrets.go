@@ -55,6 +55,9 @@ func ImportSecrets(ctx context.Context, c *config.Config, name string, update bo
 	}
 	err = withStores(ctx, c, "import",
 		func(p *plan, set *store.Set) error {
+			if err := p.completeClaims(ctx, set); err != nil {
+				return err
+			}
 			result, err = p.importSecrets(ctx, set, name, update, in)
 			return err
 		},
@@ -109,7 +112,7 @@ func (p *plan) importSecrets(ctx context.Context, set *store.Set, name string, u
 		}
 		result.Read++
 		if err := p.importLine(ctx, s, update, line, result); err != nil {
-			if kind := errs.KindOf(err); kind != errs.Invalid && kind != errs.TooLarge {
+			if kind := errs.KindOf(err); kind != errs.Invalid && kind != errs.TooLarge && kind != errs.Taken {
 				return nil, err
 			}
 			result.reject("line %d: %v", number, err)

@@ -89,6 +89,9 @@ func ManageUsers(ctx context.Context, c *config.Config, mayCreate bool, do func(
 	}
 	return p.withStores(ctx, "user",
 		func(set *store.Set) error {
+			if err := p.completeClaims(ctx, set); err != nil {
+				return err
+			}
 			users := auth.New(p.authOptions(set))
 			defer users.Close()
 			return do(func(ctx context.Context, q UserRequest) (*UserReply, error) { return manageUsers(ctx, users, q) })

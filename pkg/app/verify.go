@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/binary"
+	"belfry/pkg/claims"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/pkg/verify"
@@ -66,6 +68,9 @@ func (p *plan) verify(ctx context.Context, set *store.Set, o VerifyOptions, into
 	var wait time.Duration
 	if p.shared() {
 		wait = differenceTimeout
+	}
+	if err := claims.Load(ctx, p.claimsOf(set, slog.New(slog.DiscardHandler))); err != nil {
+		return errors.Join(err, closeStorages(storages))
 	}
 	err = verifyAll(ctx, set, inOrder(p.services(storages, set, nil, nil)), o, verify.Options{RecheckFor: wait, Alone: true}, into)
 	return errors.Join(err, closeStorages(storages))

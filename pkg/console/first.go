@@ -43,7 +43,7 @@ func (c *Console) makeFirst(r *request) error {
 		return err
 	})
 	switch errs.KindOf(err) {
-	case errs.Invalid, errs.Exists:
+	case errs.Invalid, errs.Exists, errs.Taken:
 		var e *errs.Error
 		if err != nil && errors.As(err, &e) {
 			f.Problem, f.Fields = e.Message, e.Fields

@@ -58,7 +58,7 @@ func (v *objectsView) create(r *request) error {
 // again shows a form with what is wrong with it; other errors are returned.
 func (r *request) again(err error, name, title string, data func(checked) any) error {
 	switch kind := errs.KindOf(err); kind {
-	case errs.Invalid, errs.Exists, errs.TooLarge, errs.Denied, errs.Conflict:
+	case errs.Invalid, errs.Exists, errs.Taken, errs.TooLarge, errs.Denied, errs.Conflict:
 		r.RecordError(err)
 		var c checked
 		c.Problem, c.Fields = messageOf(err)

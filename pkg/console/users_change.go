@@ -47,7 +47,7 @@ func (v *usersView) create(r *request) error {
 	}
 	user, err := v.Accounts.CreateUser(ctx, wanted)
 	var e *errs.Error
-	if kind := errs.KindOf(err); errors.As(err, &e) && (kind == errs.Invalid || kind == errs.Exists) {
+	if kind := errs.KindOf(err); errors.As(err, &e) && (kind == errs.Invalid || kind == errs.Exists || kind == errs.Taken) {
 		f.Problem, f.Fields = e.Message, e.Fields
 		r.RecordError(err)
 		return r.page(http.StatusBadRequest, "users_new", "Create a user", f)

@@ -82,7 +82,13 @@ func differences(n int) string {
 func (v *Verification) FoundText() string { return differences(v.Found()) }
 
 // Found is how many differences a run has found.
-func (v *Verification) Found() int { return len(v.Report.Differences) + v.Report.More }
+func (v *Verification) Found() int {
+	found := len(v.Report.Differences) + v.Report.More
+	if u := v.Report.Unique; u != nil {
+		found += len(u.Findings) + u.More
+	}
+	return found
+}
 
 // shownDifferences is how many differences the page lists.
 const shownDifferences = 200

@@ -42,11 +42,12 @@ const (
 	Limited                     // too many requests; retry after RetryAfter
 	Unavailable                 // a backend or the bus is unavailable; retry after RetryAfter
 	Canceled                    // the caller canceled or its deadline passed
+	Taken                       // another object has a value that must be unique
 )
 
 var kindNames = [...]string{
 	"internal", "invalid", "unauthenticated", "denied", "not found", "exists",
-	"mismatch", "conflict", "too large", "unsupported", "limited", "unavailable", "canceled",
+	"mismatch", "conflict", "too large", "unsupported", "limited", "unavailable", "canceled", "taken",
 }
 
 func (k Kind) String() string {
@@ -78,7 +79,7 @@ func (f Field) String() string {
 type Error struct {
 	Kind       Kind
 	Message    string
-	Fields     []Field       // violations, for Invalid
+	Fields     []Field       // violations, for Invalid and Taken
 	RetryAfter time.Duration // for Limited and Unavailable; 0 means unknown
 	Err        error
 }

@@ -193,7 +193,7 @@ func (x *Executor) findReply(ctx context.Context, r *Request, e *entry) (*Reply,
 }
 
 func (x *Executor) replyIfApplied(ctx context.Context, r *Request, e *entry, status store.WriteStatus) *Reply {
-	deleted := r.Op == Delete && !status.Exists && x.idempotencyOf(r, e).IsTombstone(status.Revision)
+	deleted := r.Op == Delete && !status.Exists && x.idempotencyOf(r, e).IsTombstone(status.Deleted)
 	if !status.Applied && !deleted {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (x *Executor) recheck(ctx context.Context, r *Request, e *entry) (*Reply, e
 func (x *Executor) ambiguous(r *Request, e *entry, status store.WriteStatus) bool {
 	if r.Op == Save {
 		lost := x.opts.TombstoneRetention > 0 && x.opts.Now().Sub(e.claimedAt) >= x.opts.TombstoneRetention
-		return !status.Exists && (status.Revision >= e.revision || status.Revision == 0 && lost)
+		return !status.Exists && (status.Deleted >= e.revision || status.Deleted == 0 && lost)
 	}
 	return !status.Exists || string(status.Incarnation) != e.incarnation
 }

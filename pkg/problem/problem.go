@@ -25,6 +25,7 @@ var names = map[errs.Kind]Name{
 	errs.Denied:          {"denied", "Not allowed", http.StatusForbidden},
 	errs.NotFound:        {"not-found", "Not found", http.StatusNotFound},
 	errs.Exists:          {"exists", "It exists already", http.StatusConflict},
+	errs.Taken:           {"taken", "Another object has a value that must be unique", http.StatusConflict},
 	errs.Conflict:        {"conflict", "In conflict with the current state", http.StatusConflict},
 	errs.Mismatch:        {"mismatch", "A precondition does not hold", http.StatusPreconditionFailed},
 	errs.TooLarge:        {"too-large", "Too large", http.StatusRequestEntityTooLarge},

@@ -26,8 +26,9 @@ type write struct {
 // write, with the object after the write, and changes what differs.
 type ExtraEvent func(e *event.Envelope)
 
-// commit writes the record atomically with its events and passes them to the
-// outbox. It reports Mismatch when the record is not as it was read.
+// commit claims unique values, writes the record atomically with its events and passes
+// these to the outbox. It reports Mismatch when the record is not as it was read, and
+// Taken when another object has a value that must be unique.
 func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record, error) {
 	now := s.opts.Now()
 	before := max(w.base.Revision, w.minRevision) + uint64(len(w.extraEvents))
@@ -41,8 +42,12 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record,
 	} else if s.owner != "" {
 		out.Owner = ownerOf(s.owner, w.uuid, w.base.Body)
 	}
+	claimed, err := s.claim(ctx, w.base, &out)
+	if err != nil {
+		return driver.Record{}, err
+	}
 	if s.opts.NoEvents {
-		return s.commitWithoutEvents(ctx, out)
+		return s.commitWithoutEvents(ctx, claimed, out)
 	}
 	e := s.envelope(call, w, now, out.Revision, out.Body)
 	out.Event = s.pendingEvent(e)
@@ -52,7 +57,9 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record,
 		change(&extra)
 		out.ExtraEvents = append(out.ExtraEvents, s.pendingEvent(&extra))
 	}
-	if err := s.put(ctx, out); err != nil {
+	err = s.put(ctx, out)
+	s.settle(ctx, claimed, out.Revision, err)
+	if err != nil {
 		return driver.Record{}, err
 	}
 	if s.opts.Outbox != nil {
@@ -65,8 +72,10 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record,
 }
 
 // commitWithoutEvents writes a record without an event.
-func (s *Store) commitWithoutEvents(ctx context.Context, out driver.Write) (driver.Record, error) {
-	if err := s.put(ctx, out); err != nil {
+func (s *Store) commitWithoutEvents(ctx context.Context, claimed *pledge, out driver.Write) (driver.Record, error) {
+	err := s.put(ctx, out)
+	s.settle(ctx, claimed, out.Revision, err)
+	if err != nil {
 		return driver.Record{}, err
 	}
 	return driver.Record{UUID: out.UUID, Revision: out.Revision, Body: out.Body}, nil

@@ -155,7 +155,11 @@ type Tombstone struct {
 // tombstone has been purged.
 func (s *Store) Deleted(ctx context.Context, uuid string) (t Tombstone, deleted bool, err error) {
 	record, found, err := s.driver.Get(ctx, uuid)
-	return Tombstone{Revision: record.Revision, Owner: record.Owner}, found && record.Deleted, err
+	if !found || !record.Deleted {
+		return Tombstone{Revision: record.Revision}, false, err
+	}
+	t = tombstoneOf(record)
+	return t, t.Revision > 0, err
 }
 
 func (s *Store) missing(uuid string) error {

@@ -52,8 +52,9 @@ var (
 	// not applied it.
 	ErrSuperseded = errors.New("superseded")
 
-	// ErrStaleRevision is in a Conflict: the object is the same incarnation, but
-	// already at or above Idempotency.Revision. Retry with a higher revision.
+	// ErrStaleRevision is in a Conflict: the object is the same incarnation, or does not
+	// exist yet, but its record is already at or above Idempotency.Revision. Retry with a
+	// higher revision.
 	ErrStaleRevision = errors.New("stale revision")
 )
 
@@ -61,6 +62,10 @@ var (
 func Superseded(store, uuid string) error {
 	return errs.Wrap(ErrSuperseded, errs.Conflict,
 		"%s %q was deleted after this request was first made, and the request may or may not have been executed: read the object, and use a new key", store, uuid)
+}
+
+func errStale(store, uuid string) error {
+	return errs.Wrap(ErrStaleRevision, errs.Conflict, "concurrent writes keep changing %s %q: try again", store, uuid)
 }
 
 const (
@@ -102,7 +107,7 @@ func (o *Idempotency) IsTombstone(revision uint64) bool {
 // why it can't be applied any more.
 func (o *Idempotency) check(store, uuid string, record driver.Record, found bool) (done bool, err error) {
 	switch {
-	case found && record.Deleted && o.IsTombstone(record.Revision):
+	case found && record.Deleted && o.IsTombstone(tombstoneOf(record).Revision):
 		return true, nil
 	case !found || record.Deleted:
 		return false, Superseded(store, uuid)
@@ -111,7 +116,7 @@ func (o *Idempotency) check(store, uuid string, record driver.Record, found bool
 	case !bytes.Equal(Incarnation(record.Body), o.Incarnation):
 		return false, Superseded(store, uuid)
 	case o.Revision != 0 && record.Revision >= o.Revision:
-		return false, errs.Wrap(ErrStaleRevision, errs.Conflict, "concurrent writes keep changing %s %q: try again", store, uuid)
+		return false, errStale(store, uuid)
 	default:
 		return false, nil
 	}
@@ -156,6 +161,7 @@ func Incarnation(body []byte) []byte { return object.Field(body, created) }
 type WriteStatus struct {
 	UUID        string
 	Revision    uint64 // of the object or its tombstone; 0: none
+	Deleted     uint64 // the revision of the deletion; 0: the object exists, or there is no trace of it
 	Exists      bool   // the object exists
 	Applied     bool   // and holds the ID
 	Incarnation []byte // of the object
@@ -174,7 +180,7 @@ func (s *Store) WriteStatus(ctx context.Context, uuid, id string) (WriteStatus, 
 		return WriteStatus{UUID: uuid}, err
 	}
 	if record.Deleted {
-		return WriteStatus{UUID: uuid, Revision: record.Revision}, nil
+		return WriteStatus{UUID: uuid, Revision: record.Revision, Deleted: tombstoneOf(record).Revision}, nil
 	}
 	o := &Idempotency{ID: id}
 	return WriteStatus{

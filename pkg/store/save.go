@@ -17,7 +17,8 @@ import (
 // a get would return: see reply.
 //
 // Errors: Invalid (uuid, schema, key), TooLarge, Exists when the uuid is
-// taken, Unauthenticated or Denied by the policy, Unavailable.
+// taken, Taken when another object has a value that must be unique,
+// Unauthenticated or Denied by the policy, Unavailable.
 func (s *Store) Save(ctx context.Context, o object.Object, uuid string, also ...ExtraEvent) (Stored, error) {
 	record, err := s.create(ctx, o, uuid, also)
 	if err != nil {
@@ -73,6 +74,9 @@ func (s *Store) create(ctx context.Context, o object.Object, uuid string, also [
 		if found && !record.Deleted {
 			return driver.Record{}, errs.New(errs.Exists, "%s already has an object %q", s.opts.Name, uuid)
 		}
+		if call.Idempotency != nil && found && tombstoneOf(record).Revision < call.Idempotency.Revision {
+			return driver.Record{}, errStale(s.opts.Name, uuid) // a fence, which no write came before
+		}
 		if call.Idempotency != nil {
 			return driver.Record{}, Superseded(s.opts.Name, uuid)
 		}
@@ -90,8 +94,11 @@ func (s *Store) Check(ctx context.Context, o object.Object, uuid string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.prepareCreate(ctx, call, o, uuid, chosen)
-	return err
+	next, err := s.prepareCreate(ctx, call, o, uuid, chosen)
+	if err != nil {
+		return err
+	}
+	return s.checkFree(ctx, next.Encode(), uuid)
 }
 
 // prepareCreate authorizes and validates a new object, and returns what of it is
@@ -164,6 +171,9 @@ func uuidOf(o object.Object, given string) (uuid string, chosen bool, err error)
 // the keys, the schema.
 func (s *Store) validate(ctx context.Context, o object.Object) error {
 	if err := s.checkKeys(o); err != nil {
+		return err
+	}
+	if err := s.checkUnique(o); err != nil {
 		return err
 	}
 	if size := s.size(o); size > s.opts.MaxSize {

@@ -6,6 +6,7 @@ import (
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/store/driver"
 )
 
 // Set is the stores of one configuration and the mappings between them. It is
@@ -66,15 +67,21 @@ func (s *Set) filter(take func(*Mapping) bool) []*Mapping {
 	return found
 }
 
-// Purge removes tombstones older than before, at most limit from each store, and
+// Purge removes tombstones older than before, at most limit from each store and from its claims, and
 // reports how many.
 func (s *Set) Purge(ctx context.Context, before uint64, limit int) (int, error) {
 	total := 0
 	for _, st := range s.stores {
-		n, err := st.driver.Purge(ctx, before, limit)
-		total += n
-		if err != nil {
-			return total, errs.Wrap(err, errs.KindOf(err), "purging tombstones of %s", st.opts.Name)
+		drivers := []driver.Store{st.driver}
+		if st.claims != nil {
+			drivers = append(drivers, st.claims.driver)
+		}
+		for _, d := range drivers {
+			n, err := d.Purge(ctx, before, limit)
+			total += n
+			if err != nil {
+				return total, errs.Wrap(err, errs.KindOf(err), "purging tombstones of %s", st.opts.Name)
+			}
 		}
 	}
 	return total, nil

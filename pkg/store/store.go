@@ -92,6 +92,7 @@ type Options struct {
 	MaxSize       int            // 0: MaxObjectSize
 	Maps          []Mapping      // those whose Source this store is
 	Arrays        []string       // arrays of this store that mappings maintain
+	Unique        [][]string     // fields whose values no two objects have in common
 	Binaries      []string       // properties that hold nothing but records of binaries
 	IndexBinaries bool           // objects are indexed by the binaries they hold
 	Indexes       []query.Index  // for listing
@@ -105,6 +106,10 @@ type Options struct {
 	Locker        Locker           // nil: a KeyLock
 	HideForbidden bool             // a client that may not get an object gets NotFound
 	NoEvents      bool             // writes make no events and no announcements
+
+	// FenceAfter is how long a claim of a unique value counts as one of a write in progress, for which another writer
+	// waits. 0: a second; less: not at all.
+	FenceAfter time.Duration
 }
 
 // Store holds objects. It is safe for concurrent use.
@@ -119,6 +124,8 @@ type Store struct {
 	owner   string          // the field with the uuid of the owner, which new objects get; "" for none
 	binary  map[string]bool // Binaries
 	indexed []query.Index   // the indexes that Open made, which every write keeps complete
+	unique  []constraint    // Unique
+	claims  *claims         // nil without Unique
 
 	byCaller bool            // what a client receives of an object depends on who it is: see Stored
 	reserved map[string]bool // Reserved
@@ -145,6 +152,11 @@ func Open(ctx context.Context, backend driver.Backend, o Options) (*Store, error
 		return nil, errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
 	}
 	s.driver = d
+	if len(s.unique) > 0 {
+		if s.claims, err = openClaims(ctx, backend, o.Name); err != nil {
+			return nil, errs.Wrap(err, errs.KindOf(err), "opening the claims of store %s", o.Name)
+		}
+	}
 	return s, nil
 }
 
@@ -162,7 +174,7 @@ func newStore(o Options) *Store {
 	if o.MaxSize == 0 {
 		o.MaxSize = MaxObjectSize
 	}
-	s := &Store{opts: o, arrays: setOf(o.Arrays), binary: setOf(o.Binaries), reserved: setOf(o.Reserved)}
+	s := &Store{opts: o, arrays: setOf(o.Arrays), binary: setOf(o.Binaries), reserved: setOf(o.Reserved), unique: constraintsOf(o.Unique)}
 	readOnly := slices.Clone(o.ReadOnly)
 	if o.Policy != nil {
 		s.owner = o.Policy.Owner()
@@ -206,12 +218,12 @@ func (s *Store) WithOptions(change func(*Options)) *Store {
 	o := s.opts
 	change(&o)
 	other := newStore(o)
-	other.driver, other.indexed = s.driver, s.indexed
+	other.driver, other.indexed, other.claims = s.driver, s.indexed, s.claims
 	return other
 }
 
 // Reconfigured returns a store of the same records with the options of another configuration,
-// whose Name, Maps and IndexBinaries are the same. s is unchanged, and both can be used at once.
+// whose Name, Maps, Unique and IndexBinaries are the same. s is unchanged, and both can be used at once.
 // Of the indexes it has those that Open made; missing are the others.
 func (s *Store) Reconfigured(o Options) (other *Store, missing []query.Index) {
 	same := func(i query.Index) func(query.Index) bool {

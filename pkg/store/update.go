@@ -24,7 +24,7 @@ type UpdateOptions struct {
 // Update changes an object and returns it as stored, to a client what a get would
 // return: see reply.
 //
-// Errors: NotFound; Mismatch when If does not hold; Invalid, TooLarge,
+// Errors: NotFound; Mismatch when If does not hold; Invalid, TooLarge, Taken,
 // Unauthenticated, Denied as for Save; Conflict when writers in other processes
 // kept changing the object; Unavailable.
 func (s *Store) Update(ctx context.Context, o object.Object, opts UpdateOptions) (Stored, error) {
@@ -174,7 +174,7 @@ func isAt(record driver.Record, expected uint64) error {
 
 // maxAttempts is how often a write is attempted against writers in other
 // processes.
-const maxAttempts = 10
+var maxAttempts = 10 // fewer in tests that explore every interleaving
 
 // rewrite reads an object, asks change what to write, and writes it if the
 // record is still as read; otherwise it starts over. When change returns nil,

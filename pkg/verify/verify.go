@@ -1,5 +1,5 @@
-// Package verify recomputes every mapped array from the objects it copies and
-// reports the differences. It checks that copies converge, in tests and in
+// Package verify recomputes every mapped array from the objects it copies, compares the
+// values of unique fields with their claims, and reports the differences. It checks that copies converge, in tests and in
 // production. With Repair it corrects them.
 //
 // It trusts neither the arrays nor the indexes: it reads every object of every
@@ -77,10 +77,14 @@ type Report struct {
 	TooLarge    []TooLarge   `json:"tooLarge,omitempty"` // at most MaxDifferences
 	Repaired    int          `json:"repaired,omitempty"` // targets corrected
 	Pending     int64        `json:"pending"`            // events not yet published
+
+	Unique *Unique `json:"unique,omitempty"` // nil without unique fields
 }
 
-// Clean reports whether arrays match objects.
-func (r *Report) Clean() bool { return len(r.Differences) == 0 }
+// Clean reports whether arrays match objects, and unique values are those of one object each.
+func (r *Report) Clean() bool {
+	return len(r.Differences) == 0 && (r.Unique == nil || len(r.Unique.Findings) == 0)
+}
 
 // MaxDifferences is how many differences a report lists.
 const MaxDifferences = 1000
@@ -149,6 +153,9 @@ func (v *verification) run(ctx context.Context) (deleted bool, err error) {
 		}
 	}
 	if deleted, err = v.settle(ctx, candidates); err != nil {
+		return false, err
+	}
+	if err := v.unique(ctx); err != nil {
 		return false, err
 	}
 	for name, s := range v.set.Stores() {

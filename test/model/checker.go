@@ -43,6 +43,7 @@ type Checker struct {
 	handler  *handler // the handler that makes it; nil for a client
 	wroteNow bool     // it is a write
 	began    uint64   // the clock when the current client's operation began
+	ahead    uint64   // of the clock, for the current client
 	wrote    uint64   // the volatile write of the current step; 0 for none
 	writeErr error    // of OnWrite
 }
@@ -59,7 +60,12 @@ func New(ctx context.Context, s Scenario, consumers func(*store.Set) []Consumer,
 		scenario: s, invariant: invariant, memory: NewMemory(),
 		segments: map[uint64]segment{}, state: &state{histories: Histories{}},
 	}
-	set, err := OpenSet(ctx, stepBackend{c}, s.Mappings, func(o *store.Options) { o.Locker, o.Now = noLock{}, c.time })
+	set, err := OpenSet(ctx, stepBackend{c}, s.Mappings, func(o *store.Options) {
+		o.Locker, o.Now = noLock{}, c.time
+		if s.Options != nil {
+			s.Options(o)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +134,8 @@ func (c *Checker) stepClient(ctx context.Context, i int) (steps []step, err erro
 	op := c.scenario.Clients[i][w.at]
 	code := program{mix(uint64(i), uint64(w.at)), false, func() error { return op.run(ctx, c.set.Store(op.Store)) }}
 	done := false
+	c.ahead = op.ahead
+	defer func() { c.ahead = 0 }()
 	if !w.begun {
 		w.begun, w.since = true, c.state.clock
 		done, err = c.start(&w.process, code)
@@ -143,7 +151,7 @@ func (c *Checker) stepClient(ctx context.Context, i int) (steps []step, err erro
 	c.saveTables()
 	if done {
 		*w = client{at: w.at + 1, process: process{waits: w.waits}}
-		if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Exists) || errors.Is(err, errs.Conflict) {
+		if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Exists) || errors.Is(err, errs.Taken) || errors.Is(err, errs.Conflict) {
 			err = nil
 		}
 	}
@@ -244,7 +252,7 @@ func (c *Checker) runSegment(p *process, code program) segment {
 	c.run = nil
 	s := segment{reads: r.log[len(p.log):], next: r.next}
 	switch {
-	case r.halted && err == nil:
+	case r.halted && err == nil && code.handler: // a client may end with a call whose error it leaves alone
 		s.err = fmt.Errorf("it returns success although the driver returned an error for %v", r.next.step)
 	case !r.halted:
 		s.done, s.err = true, err

@@ -46,6 +46,7 @@ const (
 	deliverStale      // the same two, with a stale index
 	handlerStepStale
 	crash        // a worker crashes
+	crashClient  // a client crashes
 	syncWrite    // a write becomes durable
 	powerFailure // what is not durable is lost, and all workers crash
 )
@@ -81,6 +82,11 @@ func (c *Checker) transitions(s *state) []transition {
 	for i := range s.clients {
 		if w := &s.clients[i]; w.at < len(c.scenario.Clients[i]) && c.ready(s, &w.process) {
 			all = append(all, transition{clientStep, i})
+		}
+	}
+	for i := range s.clients {
+		if c.scenario.CrashClients && s.clients[i].begun {
+			all = append(all, transition{crashClient, i})
 		}
 	}
 	for i := range s.handlers {
@@ -135,6 +141,10 @@ func (c *Checker) take(ctx context.Context, s *state, t transition) (next, unack
 		op := c.scenario.Clients[i][s.clients[i].at]
 		steps, err := c.stepClient(ctx, i)
 		return c.state, nil, label{"client", i, op, steps, ""}, cmp.Or(err, c.checkApplied(ctx))
+	case crashClient:
+		op := c.scenario.Clients[i][s.clients[i].at]
+		c.state.clients[i] = client{at: s.clients[i].at + 1}
+		return c.state, nil, label{"client", i, op, nil, "crashes"}, nil
 	case crash:
 		d := s.handlers[i].delivery
 		c.state.loseReport(&s.handlers[i], c.scenario.Fault.LostReports)
@@ -279,7 +289,7 @@ func (c *Checker) Simulate(ctx context.Context, seed uint64) (Stats, error) {
 			return stats, nil
 		}
 		t := transitions[random.IntN(len(transitions))]
-		if t.kind == crash || t.kind == powerFailure {
+		if t.kind == crash || t.kind == crashClient || t.kind == powerFailure {
 			if crashes >= maxCrashes || random.IntN(4) > 0 {
 				continue
 			}

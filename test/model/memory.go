@@ -58,7 +58,7 @@ func (m *Memory) Open(ctx context.Context, spec driver.Spec) (driver.Store, erro
 		for uuid, r := range before.rows {
 			again := *r
 			again.keys = nil
-			if !r.Deleted {
+			if !r.Deleted && spec.Keys != nil {
 				again.keys = spec.Keys(uuid, r.Body)
 			}
 			s.rows[uuid] = &again

@@ -26,6 +26,12 @@ type Scenario struct {
 	// the last and the acknowledgement. Its event is then redelivered.
 	Crash bool
 
+	// CrashClients lets a client crash between any two steps of an operation. It goes on with the next one.
+	CrashClients bool
+
+	// Options change those of the stores; may be nil.
+	Options func(*store.Options)
+
 	// MaxCrashes limits the crashes of one run; 0: no limit. Where each attempt
 	// at an event makes a write, as one that a request waits for does, there is
 	// no end of states without it.
@@ -90,35 +96,47 @@ type Fault struct {
 }
 
 // Op is an operation of a client. An operation that fails because the object
-// exists already, or does not, is no error.
+// exists already, or does not, or because of a value that must be unique, is no error.
 type Op struct {
 	Name  string
 	Store string
 	UUID  string
 	run   func(ctx context.Context, s *store.Store) error
+	ahead uint64
+}
+
+// Do makes an operation of a function. It must be deterministic, and make its driver calls one after another.
+func Do(name, store, uuid string, run func(ctx context.Context, s *store.Store) error) Op {
+	return Op{Name: name, Store: store, UUID: uuid, run: run}
+}
+
+// Ahead has the clock of the client be ahead of that of others during an operation, by some revisions.
+func Ahead(o Op, by uint64) Op {
+	o.ahead = by
+	return o
 }
 
 // Save creates an object from JSON.
 func Save(name, uuid, body string) Op {
 	o := mustParse(body)
-	return Op{"save", name, uuid, func(ctx context.Context, s *store.Store) error {
+	return Do("save", name, uuid, func(ctx context.Context, s *store.Store) error {
 		_, err := s.Save(ctx, o, uuid)
 		return err
-	}}
+	})
 }
 
 // Update replaces the fields that are in the JSON.
 func Update(name, uuid, body string) Op {
 	o := mustParse(body)
-	return Op{"update", name, uuid, func(ctx context.Context, s *store.Store) error {
+	return Do("update", name, uuid, func(ctx context.Context, s *store.Store) error {
 		_, err := s.Update(ctx, o, store.UpdateOptions{UUID: uuid})
 		return err
-	}}
+	})
 }
 
 // Delete deletes an object.
 func Delete(name, uuid string) Op {
-	return Op{"delete", name, uuid, func(ctx context.Context, s *store.Store) error { return s.Delete(ctx, uuid, 0) }}
+	return Do("delete", name, uuid, func(ctx context.Context, s *store.Store) error { return s.Delete(ctx, uuid, 0) })
 }
 
 // Await makes an operation a request that waits for the work that it causes.

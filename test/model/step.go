@@ -176,6 +176,15 @@ func (s stepStore) Query(_ context.Context, q driver.Query) (driver.Page, error)
 	return a.page, a.err
 }
 
+func (s stepStore) Scan(ctx context.Context, after []byte, limit int) (driver.Page, error) {
+	ctx = context.WithoutCancel(ctx)
+	a := s.c.call(step{"scan", s.name, string(after)}, func() (a answer) {
+		a.page, a.err = s.memoryStore.Scan(ctx, after, limit)
+		return a
+	})
+	return a.page, a.err
+}
+
 // IndexLag reads the clock: later queries return everything written before now.
 // The wait itself takes no time in the model.
 func (s laggingStore) IndexLag() time.Duration {
@@ -203,7 +212,7 @@ func (c *Checker) read(value func() answer) answer {
 }
 
 func (c *Checker) time() time.Time {
-	return timeAt(c.read(func() answer { return answer{now: c.state.clock} }).now)
+	return timeAt(c.read(func() answer { return answer{now: c.state.clock} }).now).Add(time.Duration(c.ahead) * time.Microsecond) //nolint:gosec // small
 }
 
 // staleRows is the oldest version of a store that an index may return to a
@@ -245,10 +254,14 @@ func (c *Checker) prepare(w *write) error {
 		c.scenario.Fault.RewritePut(&w.Write)
 	}
 	e := new(event.Envelope)
+	w.event = e
+	if w.Event.ID == "" { // a write without events
+		w.row = newRow(w.Write)
+		return nil
+	}
 	if err := json.Unmarshal(w.Event.Payload, e); err != nil {
 		return err
 	}
-	w.event = e
 	// Workers acknowledge the events of their own writes without handling them.
 	dropped := e.Origin == event.OriginMapping || c.scenario.Fault.DropEvent != nil && c.scenario.Fault.DropEvent(e)
 	for i := range c.consumers {

@@ -140,7 +140,7 @@ func formReasonOf(err error) string {
 		return ""
 	}
 	switch errs.KindOf(err) {
-	case errs.Exists:
+	case errs.Exists, errs.Taken:
 		return "taken"
 	case errs.NotFound, errs.Denied:
 		return "denied"
@@ -183,7 +183,7 @@ func protocolErrorOf(err error) (code, description string) {
 		return "access_denied", "this account is disabled"
 	}
 	switch errs.KindOf(err) {
-	case errs.Denied, errs.Unauthenticated, errs.Mismatch, errs.Exists:
+	case errs.Denied, errs.Unauthenticated, errs.Mismatch, errs.Exists, errs.Taken:
 		return "access_denied", "nobody was logged in"
 	case errs.NotFound:
 		return auth.InvalidRequest, "the provider is not configured"

@@ -25,7 +25,7 @@ func (h *handler) redirectFailure(x *kit.Exchange, err error, reason string) err
 		reason = "unknown"
 	case errs.Mismatch:
 		reason = "state"
-	case errs.Exists:
+	case errs.Exists, errs.Taken:
 		reason = "taken"
 	case errs.Limited:
 		reason = "limited"

@@ -25,7 +25,7 @@ func failures() []failure {
 		{403, "Denied", []string{"denied"}, "The policy denies, a password or a token is wrong, or the request comes from a page of another origin.", nil},
 		{404, "NotFound", []string{"not-found"}, "There is no such thing.", nil},
 		{408, "TooSlow", []string{"timeout"}, "The body arrived too slowly.", nil},
-		{409, "Conflict", []string{"exists", "conflict"}, "It exists already, or the request conflicts with the current state.", nil},
+		{409, "Conflict", []string{"exists", "taken", "conflict"}, "It exists already, another object has a value that must be unique (`errors` names the fields), or the request conflicts with the current state.", nil},
 		{412, "Mismatch", []string{"mismatch"}, "A precondition does not hold.", nil},
 		{413, "TooLarge", []string{"too-large"}, "The object or the body is too large.", nil},
 		{415, "Unsupported", []string{"unsupported"}, "The media type, charset or encoding is not supported.", nil},

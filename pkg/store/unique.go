@@ -1,0 +1,82 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store/object"
+	"belfry/pkg/store/query"
+)
+
+// constraint is a list of fields whose values no two objects have in common.
+type constraint struct {
+	name   string   // the fields, sorted: their order does not matter
+	fields []string // sorted
+}
+
+func constraintsOf(unique [][]string) []constraint {
+	var all []constraint
+	for _, fields := range unique {
+		sorted := slices.Sorted(slices.Values(fields))
+		all = append(all, constraint{name: strings.Join(sorted, ","), fields: sorted})
+	}
+	return all
+}
+
+// ConstraintName identifies unique fields, whatever their order.
+func ConstraintName(fields []string) string { return constraintsOf([][]string{fields})[0].name }
+
+// id is the uuid of the claim for the values of an object: a hash, so that it has one length and the claim does not
+// reveal the values. "" for an object that is not constrained: it lacks one of the fields, or has null there.
+func (c *constraint) id(body []byte) string {
+	if body == nil {
+		return ""
+	}
+	text := append([]byte(c.name), 0)
+	for _, field := range c.fields {
+		value, ok := query.AppendExact(nil, object.Field(body, field))
+		if !ok {
+			return ""
+		}
+		text = append(binary.AppendUvarint(text, uint64(len(value))), value...)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// taken returns what a caller receives whose object has values of another one. It does not say of which: the caller may
+// have no right to know of that object.
+func (c *constraint) taken() []errs.Field {
+	message := "is that of another object; it must be unique"
+	if len(c.fields) > 1 {
+		message = "together with the other fields of " + strings.Join(c.fields, ", ") + ", is that of another object; they must be unique"
+	}
+	fields := make([]errs.Field, len(c.fields))
+	for i, field := range c.fields {
+		fields[i] = errs.Field{Pointer: object.Pointer(field), Message: message}
+	}
+	return fields
+}
+
+func (s *Store) errTaken(fields []errs.Field) error {
+	return &errs.Error{Kind: errs.Taken, Message: "another object of " + s.opts.Name + " has a value that must be unique", Fields: fields}
+}
+
+// checkUnique rejects values that can't be unique.
+func (s *Store) checkUnique(o object.Object) error {
+	for i := range s.unique {
+		for _, field := range s.unique[i].fields {
+			if value := o[field]; len(value) > 0 && (value[0] == '[' || value[0] == '{') {
+				return &errs.Error{
+					Kind: errs.Invalid, Message: "the object has a value that can't be unique",
+					Fields: []errs.Field{{Pointer: object.Pointer(field), Message: "must be a string, a number, true, false or null, since it is unique"}},
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package backends
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/dynamostore"
+	"belfry/pkg/store/filestore"
+	"belfry/pkg/store/mongostore"
+	"belfry/pkg/store/object"
+	"belfry/test/backing"
+	"belfry/test/kit"
+)
+
+// Writers in several processes compete for few values on every backend: never do two objects have one.
+func TestSoakValuesAreUniqueOnEachBackend(t *testing.T) {
+	for soak := kit.Soak(t, 1); soak.More(); {
+		seed := soak.Rand().Uint64()
+		for name, open := range map[string]func(t *testing.T) func() (driver.Backend, error){
+			"files": func(t *testing.T) func() (driver.Backend, error) {
+				b, err := filestore.Open(t.TempDir(), filestore.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = b.Close() })
+				return func() (driver.Backend, error) { return b, nil }
+			},
+			"FerretDB": func(t *testing.T) func() (driver.Backend, error) {
+				url := backing.Mongo(t)
+				return func() (driver.Backend, error) {
+					return mongostore.Open(t.Context(), mongostore.Options{URL: url, Database: "unique"})
+				}
+			},
+			"dynoxide": func(t *testing.T) func() (driver.Backend, error) { return onDynamo(t, backing.Dynoxide(t).URL) },
+			"dynalite": func(t *testing.T) func() (driver.Backend, error) { return onDynamo(t, backing.Dynalite(t).URL) },
+		} {
+			t.Run(name, func(t *testing.T) { race(t, open(t), seed, soak.Long()) })
+		}
+	}
+}
+
+func onDynamo(t *testing.T, url string) func() (driver.Backend, error) {
+	return func() (driver.Backend, error) {
+		return dynamostore.Open(t.Context(), dynamostore.Options{Region: "eu-central-1", Endpoint: url, TablePrefix: "unique_", Timeout: time.Minute})
+	}
+}
+
+// race has three processes of two writers each create, change and delete objects, and compares them with their claims
+// after each round. Some writers give up in the middle of a write, as in a crash.
+func race(t *testing.T, open func() (driver.Backend, error), seed uint64, long bool) {
+	rounds, writes := 2, 6
+	if long {
+		rounds, writes = 10, 20
+	}
+	var processes []*store.Store
+	for range 3 {
+		b, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := store.Open(t.Context(), b, store.Options{Name: "Books", Unique: [][]string{{"slug"}, {"team", "number"}}, NoEvents: true, FenceAfter: 20 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.TrustClaims(true)
+		processes = append(processes, s)
+	}
+	for round := range rounds {
+		var writers sync.WaitGroup
+		failures := make([]error, 6)
+		for i := range failures {
+			random := rand.New(rand.NewPCG(seed, uint64(round*10+i))) //nolint:gosec // small
+			writers.Go(func() {
+				for range writes {
+					failures[i] = errors.Join(failures[i], writeRandom(t.Context(), processes[i%3], random))
+				}
+			})
+		}
+		writers.Wait()
+		if err := errors.Join(failures...); err != nil {
+			t.Fatal(err)
+		}
+		checkRace(t, processes[round%3])
+	}
+	// What was interrupted keeps no value from anybody.
+	s := processes[0]
+	for i := range 4 {
+		if err := s.Delete(t.Context(), fmt.Sprint("book", i), 0); err != nil && !errors.Is(err, errs.NotFound) {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		o := object.Object{}
+		o.Set("slug", fmt.Sprint("s", i))
+		if _, err := s.Save(t.Context(), o, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := s.SweepClaims(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	checkRace(t, s)
+}
+
+// writeRandom makes one write to one of four objects, of three values.
+func writeRandom(ctx context.Context, s *store.Store, random *rand.Rand) error {
+	if random.IntN(4) == 0 {
+		limited, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(10))*time.Millisecond)
+		defer cancel()
+		ctx = limited
+	}
+	uuid := fmt.Sprint("book", random.IntN(4))
+	o := object.Object{}
+	o.Set("slug", fmt.Sprint("s", random.IntN(3)))
+	o.Set("team", "red")
+	o.Set("number", random.IntN(5))
+	var err error
+	switch random.IntN(4) {
+	case 0:
+		err = s.Delete(ctx, uuid, 0)
+	case 1:
+		_, err = s.Update(ctx, o, store.UpdateOptions{UUID: uuid})
+	default:
+		_, err = s.Save(ctx, o, uuid)
+	}
+	switch errs.KindOf(err) {
+	case errs.Exists, errs.Taken, errs.NotFound, errs.Conflict, errs.Canceled, errs.Unavailable:
+		return nil
+	}
+	return err
+}
+
+func checkRace(t *testing.T, s *store.Store) {
+	t.Helper()
+	holders := map[string]string{}
+	for o, err := range s.All(t.Context(), 100) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fields := range [][]string{{"slug"}, {"team", "number"}} {
+			value := ""
+			for _, f := range fields {
+				value += "," + string(object.Field(o.Body, f))
+			}
+			if other := holders[value]; other != "" && object.Field(o.Body, fields[0]) != nil {
+				t.Errorf("%s and %s both have %s", other, o.UUID, value)
+			}
+			if object.Field(o.Body, fields[0]) != nil {
+				holders[value] = o.UUID
+			}
+		}
+		found, err := s.CheckClaims(t.Context(), o.UUID)
+		if err != nil || len(found) > 0 {
+			t.Errorf("%s: %v, %v", o.UUID, found, err)
+		}
+	}
+}
