@@ -32,6 +32,7 @@ const (
 	interval    = 10 * time.Second
 	quietFor    = 2*interval + interval/2 // without another definition, until existing objects are read
 	callTimeout = 10 * time.Second
+	stopTimeout = 2 * time.Second
 	retryMin    = time.Second
 	retryMax    = time.Minute
 	pageSize    = 500
@@ -150,7 +151,9 @@ func (h *Holder) Close() {
 	h.running.Wait()
 	// Writes since the last poll were made by this process too: whoever has another definition learns of it.
 	if !h.opts.Alone {
-		if err := h.poll(context.Background()); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		defer cancel()
+		if err := h.poll(ctx); err != nil {
 			h.opts.Logger.Warn("other processes may not notice that this one had other unique fields; `belfry verify` compares them", "error", err)
 		}
 	}

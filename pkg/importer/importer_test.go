@@ -368,3 +368,13 @@ func TestMemoryDoesNotGrowWithTheInput(t *testing.T) {
 		})
 	}
 }
+
+// Of the conflicts, one says that the object is there, one to try again, and one that its values are another's.
+func TestConflictsAreToldApart(t *testing.T) {
+	for kind, want := range map[string][2]bool{"exists": {true, false}, "conflict": {false, true}, "taken": {false, false}} {
+		r := &reply{status: http.StatusConflict, kind: "urn:belfry:problem:" + kind}
+		if got := [2]bool{r.exists(), r.retryable()}; got != want {
+			t.Errorf("%s: exists, retryable: %v", kind, got)
+		}
+	}
+}

@@ -196,7 +196,12 @@ func (r *reply) success() bool { return r.status/100 == 2 }
 
 // exists reports whether an object with the UUID exists.
 func (r *reply) exists() bool {
-	return r.status == http.StatusConflict && !r.contended()
+	return r.status == http.StatusConflict && !r.contended() && !r.taken()
+}
+
+// taken reports whether another object has a value that must be unique.
+func (r *reply) taken() bool {
+	return r.status == http.StatusConflict && strings.HasSuffix(r.kind, ":taken")
 }
 
 // contended reports whether the object was changed concurrently too often.
