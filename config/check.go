@@ -102,6 +102,7 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 		c.checkMapping(st, target, join(path+".map", target), arrays)
 	}
 	c.checkFields(st, path+".fields", arrays)
+	c.checkComputed(st, path+".computed", arrays)
 	if array := arrays[st.Name][st.Owner]; array != "" {
 		c.doc.problem(path+".owner", "is the array of a mapping; the owner needs a property of its own")
 	}
@@ -166,6 +167,28 @@ func (c *Config) checkFields(st *Store, path string, arrays arrays) {
 			c.doc.problem(at+".write", "is not for the array of a mapping, which alone writes it; remove the rule")
 		case property == st.Owner:
 			c.doc.problem(at+".write", "is not for the owner, which the server sets; remove the rule")
+		}
+	}
+}
+
+// checkComputed refuses computed properties that something else sets, and those of stores whose objects belfry manages.
+func (c *Config) checkComputed(st *Store, path string, arrays arrays) {
+	if len(st.Computed) > 0 && (slices.Contains(internalStores(), st.Name) || st.Name == c.Authentication.IdentStore) {
+		c.doc.problem(path, "is not for a store whose objects belfry manages")
+	}
+	for _, property := range names(st.Computed) {
+		at := join(path, property)
+		switch {
+		case slices.Contains(st.Reserved, property) || property == "password" && st.Name == c.Authentication.UserStore:
+			c.doc.problem(at, "belfry alone sets it; choose another property")
+		case arrays[st.Name][property] != "":
+			c.doc.problem(at, "is the array of a mapping, which alone writes it; choose another property")
+		case property == st.Owner:
+			c.doc.problem(at, "is the owner, which the server sets; choose another property")
+		case slices.Contains(st.ReadOnly, property):
+			c.doc.problem(at, "is in readOnly as well; clients never set a computed property, so remove it there")
+		case st.Fields[property].Write != "":
+			c.doc.problem(at, "has a write rule, and clients never set a computed property; remove the rule")
 		}
 	}
 }
@@ -260,8 +283,8 @@ func (c *Config) checkBinaries(arrays arrays) {
 				continue
 			}
 			for _, property := range c.Binaries[name].Map[store] {
-				if arrays[store][property] != "" || st.NeverRead(property) || slices.Contains(st.ReadOnly, property) || slices.Contains(st.Reserved, property) || property == st.Owner {
-					c.doc.problem(at, "%s of %s is mapped, private or read-only; files cannot be attached there", c.doc.display(at, property), store)
+				if arrays[store][property] != "" || st.NeverRead(property) || st.Computed[property] != "" || slices.Contains(st.ReadOnly, property) || slices.Contains(st.Reserved, property) || property == st.Owner {
+					c.doc.problem(at, "%s of %s is mapped, computed, private or read-only; files cannot be attached there", c.doc.display(at, property), store)
 				}
 			}
 		}

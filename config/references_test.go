@@ -62,7 +62,7 @@ func TestStores(t *testing.T) {
 		{"what belfry alone sets in users", "stores:\n  Users: {fields: {admin: {write: 'true'}, disabled: {read: isOwner}}}\n  A: {map: {Users: {key: user, target: disabled}}}\nbinaries: {a: {map: {Users: [admin]}}}\n", []string{
 			"2:28: stores.Users.fields.admin.write: is not for a property that belfry alone sets; remove the rule",
 			"3:32: stores.A.map.Users.target: belfry alone sets disabled of Users; choose another property",
-			"4:22: binaries.a.map.Users: admin of Users is mapped, private or read-only; files cannot be attached there"}},
+			"4:22: binaries.a.map.Users: admin of Users is mapped, computed, private or read-only; files cannot be attached there"}},
 		{"nobody is an admin by mistake", "admins: ''\n", []string{
 			`1:1: admins: expected a non-empty string, not ""`}},
 		{"nor on the bus", "stores: {Requests: {bus: true}}\n", []string{
@@ -127,6 +127,30 @@ func TestRulesForFields(t *testing.T) {
 			"2:93: stores.A.map.B.fields: s has a read rule in A, which the copies don't follow; say who may read them: add a read rule for t to stores.B.fields"}},
 	})
 	mustParse(t, "stores:\n  A: {fields: {s: {read: x}}, map: {B: {key: k, target: t, fields: s}}}\n  B: {fields: {t: {read: x}}}\n")
+}
+
+// Nothing else sets a computed property.
+func TestComputedProperties(t *testing.T) {
+	checkInvalid(t, []invalidCase{
+		{"form", "stores: {A: {computed: {uuid: '1', _a: '1', b: '', c: [x]}}}\n", []string{
+			"1:25: stores.A.computed.uuid: " + own,
+			"1:36: stores.A.computed._a: expected a property of your own; names that begin with _ are reserved",
+			`1:45: stores.A.computed.b: expected a non-empty string, not ""`,
+			"1:52: stores.A.computed.c: expected a single value, not a list"}},
+		{"what belfry sets", "stores: {Users: {computed: {admin: 'true', password: '\"x\"'}}, Sessions: {computed: {a: '1'}}}\n", []string{
+			"1:29: stores.Users.computed.admin: belfry alone sets it; choose another property",
+			"1:44: stores.Users.computed.password: belfry alone sets it; choose another property",
+			"1:74: stores.Sessions.computed: is not for a store whose objects belfry manages"}},
+		{"other writers", "stores: {A: {computed: {bs: '1', o: '1', r: '1', w: '1'}, owner: o, readOnly: r, fields: {w: {write: x}}}, B: {map: {A: {key: a, target: bs}}}}\n", []string{
+			"1:25: stores.A.computed.bs: is the array of a mapping, which alone writes it; choose another property",
+			"1:34: stores.A.computed.o: is the owner, which the server sets; choose another property",
+			"1:42: stores.A.computed.r: is in readOnly as well; clients never set a computed property, so remove it there",
+			"1:50: stores.A.computed.w: has a write rule, and clients never set a computed property; remove the rule"}},
+	})
+	c := mustParse(t, "stores: {A: {computed: {n: size(bs)}}, B: {map: {A: {key: a, target: bs}}}}\n")
+	if got, want := c.Stores["A"].Computed["n"], "size(bs)"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 // The idents of a user are for the user alone, unless the configuration says otherwise.
@@ -254,8 +278,8 @@ func TestMailersAndBinaries(t *testing.T) {
 			"1:37: binaries.a.quota.user: expected at least 4KiB, which an upload counts at least, or 0 for no limit"}},
 		{"binaries", "binaries: {a: {map: {Bokos: [x], Users: [idents, password, uuid]}}, b: {type: S3}, c: {type: S3Storage, expose: {url: /c}, presign: 8d}}\n", []string{
 			"1:22: binaries.a.map.Bokos: no store with this name; expected one of Contents, Idents, LogPositions, Requests, SealKeys, Sessions, Tokens, UploadQuotas, Users",
-			"1:34: binaries.a.map.Users: idents of Users is mapped, private or read-only; files cannot be attached there",
-			"1:34: binaries.a.map.Users: password of Users is mapped, private or read-only; files cannot be attached there",
+			"1:34: binaries.a.map.Users: idents of Users is mapped, computed, private or read-only; files cannot be attached there",
+			"1:34: binaries.a.map.Users: password of Users is mapped, computed, private or read-only; files cannot be attached there",
 			`1:60: binaries.a.map.Users[2]: ` + own + `, not "uuid"`,
 			"1:69: binaries.b.expose.url: /binary overlaps with /binary of binaries.a",
 			`1:73: binaries.b.type: expected FileStorage or S3Storage, not "S3"`,

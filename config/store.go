@@ -22,6 +22,7 @@ type Store struct {
 	Private       []string           // properties that are never sent to clients
 	ReadOnly      []string           // properties that clients can read but not set
 	Reserved      []string           // properties that belfry alone sets
+	Computed      map[string]string  // CEL expressions of properties that each write computes
 	Indexes       [][]string         // properties that lists can be filtered and sorted by
 	Unique        [][]string         // properties whose values no two objects have in common
 	Intercept     map[string][]Interceptor
@@ -140,6 +141,29 @@ func readFields(s *section) map[string]Field {
 	return all
 }
 
+// maxComputed is how many computed properties a store has at most: each write evaluates all of them.
+const maxComputed = 32
+
+// readComputed reads the expressions of computed properties.
+func readComputed(s *section) map[string]string {
+	all := map[string]string{}
+	for _, name := range s.keys {
+		property, err := parseOwnProperty(name)
+		if err != nil {
+			s.problem(name, "%v", err)
+		}
+		expression := ""
+		decode(s, name, &expression, parseNonEmpty)
+		if err == nil {
+			all[property] = expression
+		}
+	}
+	if len(all) > maxComputed {
+		s.doc.problem(s.path, "expected at most %d properties", maxComputed)
+	}
+	return all
+}
+
 // checkCaseConflict refuses a store that differs only in case from a built-in one.
 func (c *Config) checkCaseConflict(builtin string) {
 	for _, name := range names(c.Stores) {
@@ -174,6 +198,7 @@ func (c *Config) readStore(name string, s *section) *Store {
 			s.doc.problem(join(join(s.path, "fields"), property), "is in readOnly as well, which is short for a rule; remove one of them")
 		}
 	}
+	st.Computed = readComputed(s.section("computed"))
 	st.Indexes = readIndexes(s)
 	st.Unique = readUnique(s)
 	st.Intercept = readIntercept(s.section("intercept"))

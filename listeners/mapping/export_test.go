@@ -17,9 +17,6 @@ func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
 // order, as if events of them had arrived during a write. Events may be repeated, so each state that this leads to is
 // one of the real worker, as long as no handler crashes: then the other sources' events would be redelivered.
 func (w *Worker) HandleTogether(ctx context.Context, e *event.Envelope, sources ...string) error {
-	if e.Origin == Name {
-		return nil
-	}
 	groups, err := w.groups(ctx, e)
 	if err != nil {
 		return err

@@ -71,9 +71,6 @@ func NewWorker(set *store.Set, o Options) *Worker {
 // reported, or something later. When a request waits for that, no other worker
 // puts something earlier into them afterwards.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
-	if e.Origin == Name {
-		return nil // a write of an array: mapped arrays are never mapped fields
-	}
 	groups, err := w.groups(ctx, e)
 	if err != nil {
 		return err
@@ -98,6 +95,9 @@ func awaited(e *event.Envelope) bool { return e.Ctx.Wait != "" }
 func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error) {
 	var groups []group
 	for _, m := range w.set.MappingsFrom(e.Store) {
+		if e.Origin == Name && !m.FollowsWorkers {
+			continue // a write of an array: mapped arrays are never mapped fields, but computed fields are
+		}
 		targets, err := w.targets(ctx, m, e)
 		if err != nil {
 			return nil, err
@@ -110,8 +110,11 @@ func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error)
 }
 
 // backfill fills the arrays of an object that was created, or whose owner may have changed: whether
-// it has, the round finds.
+// it has, the round finds. A write of an array changes neither.
 func (w *Worker) backfill(ctx context.Context, e *event.Envelope) (err error) {
+	if e.Origin == Name {
+		return nil
+	}
 	for _, m := range w.set.MappingsInto(e.Store) {
 		switch {
 		case e.Event == event.StoreSaved:

@@ -243,7 +243,7 @@ func refilledAfterPowerFailure() model.Scenario {
 // In every interleaving arrays match objects when workers have nothing to do, and once a request's
 // wait is over no target shows anything older than its write.
 func TestArraysConvergeInEveryInterleaving(t *testing.T) {
-	for _, scenarios := range []map[string]model.Scenario{smallScenarios(), bytesScenarios(), ownerScenarios(), conditionScenarios()} {
+	for _, scenarios := range []map[string]model.Scenario{smallScenarios(), bytesScenarios(), ownerScenarios(), conditionScenarios(), computedScenarios()} {
 		for name, s := range scenarios {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

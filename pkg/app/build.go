@@ -90,6 +90,7 @@ func compile(c *config.Config) (*plan, error) {
 			p.mappings = append(p.mappings, m)
 		}
 	}
+	problems = append(problems, p.followComputed()...)
 	problems = append(problems, p.compileAuth()...)
 	problems = append(problems, p.compilePages()...)
 	problems = append(problems, p.compileHTTP()...)
@@ -122,6 +123,9 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	// Uuids of idents can be guessed: they are addresses.
 	o.HideForbidden = s.Name == c.Authentication.IdentStore
 	o.Unique = s.Unique
+	computed, found := p.compileComputed(s)
+	problems = append(problems, found...)
+	o.Computed = computed
 	for _, fields := range s.Indexes {
 		o.Indexes = append(o.Indexes, query.NewIndex(fields))
 	}
@@ -152,8 +156,8 @@ func (p *plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	for name, f := range s.Fields {
 		fields[name] = policy.FieldRule{Read: f.Read, Write: f.Write}
 	}
-	compiled, found := policy.CompileFields(rules, fields)
-	for _, f := range found {
+	compiled, wrong := policy.CompileFields(rules, fields)
+	for _, f := range wrong {
 		problems = append(problems, c.Problem(at+".fields."+f.Field+"."+f.Access, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 	}
 	o.Fields = compiled

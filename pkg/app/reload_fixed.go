@@ -86,6 +86,7 @@ func fixedStore(differ comparing, before, now *config.Config, was, is *config.St
 	differ(at+".backend", was.Backend, is.Backend)
 	differ(at+".indexes", declaredIndexes(was), declaredIndexes(is))
 	differ(at+".unique", was.Unique, is.Unique)
+	differ(at+".computed", was.Computed, is.Computed)
 	for _, target := range either(was.Map, is.Map) {
 		m, mapped := was.Map[target]
 		n, maps := is.Map[target]

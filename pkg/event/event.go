@@ -46,6 +46,7 @@ const (
 	OriginGo      = "go"
 	OriginBus     = "bus"
 	OriginMapping = "mapping"
+	OriginCompute = "compute" // computed fields whose expressions have changed
 	OriginCascade = "cascade"
 	OriginSweep   = "sweep"
 	OriginAuth    = "auth"

@@ -32,12 +32,12 @@ func (s *Store) ServerOwned(name string) bool {
 
 // settable returns a copy of the caller's object with the fields that the caller
 // may set, the uuid excluded. A client may not set what the server owns; the
-// program itself may not set arrays, records of binaries and times. Sending such
+// program itself may not set arrays, computed fields, records of binaries and times. Sending such
 // a field is not an error: what was read can be written back unchanged.
 func (s *Store) settable(call Call, o object.Object) object.Object {
 	in := make(object.Object, len(o)+3)
 	for name, value := range o {
-		if name == "uuid" || name == created || name == updated || s.arrays[name] || s.binary[name] {
+		if name == "uuid" || name == created || name == updated || s.arrays[name] || s.binary[name] || s.opts.Computed.Has(name) {
 			continue
 		}
 		if call.Client && (strings.HasPrefix(name, "_") || s.reserved[name] || s.fields.Ignores(name, call.Trusted)) {
@@ -98,9 +98,9 @@ func (s *Store) mayHide(body []byte) bool {
 }
 
 // ownedByStore reports whether belfry itself maintains a field: an array, a
-// time, an internal or reserved field. Callers and schemas are responsible for all others.
+// time, a computed, internal or reserved field. Callers and schemas are responsible for all others.
 func (s *Store) ownedByStore(name string) bool {
-	return name == created || name == updated || s.arrays[name] || s.reserved[name] || strings.HasPrefix(name, "_")
+	return name == created || name == updated || s.arrays[name] || s.reserved[name] || s.opts.Computed.Has(name) || strings.HasPrefix(name, "_")
 }
 
 // withoutOwned returns the object without the fields that the store maintains.

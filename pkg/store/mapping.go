@@ -26,6 +26,9 @@ type Mapping struct {
 
 	When Condition // an object for which it does not hold has no entry; nil: it holds for all
 
+	// FollowsWorkers says that an entry depends on computed fields, which change with the writes of workers too.
+	FollowsWorkers bool
+
 	// The fields that hold the owners, where an object has an entry only in a target of
 	// the same owner: "uuid" in the store of users, who own themselves. "": owners do not matter.
 	SourceOwner, TargetOwner string

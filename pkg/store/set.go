@@ -91,7 +91,7 @@ func (s *Set) Purge(ctx context.Context, before uint64, limit int) (int, error) 
 // request waits for when it waits until its write has been applied.
 func (s *Set) Workers(c Cause) []string {
 	if c.Origin == event.OriginMapping {
-		return nil // nothing follows from a change of an array
+		return nil // a request waits for what its own write causes
 	}
 	var workers []string
 	into := s.MappingsInto(c.Store)

@@ -10,8 +10,8 @@
 //  2. drop the fields that the caller may not set, validate against the schema,
 //     ask the interceptor;
 //  3. publish the live announcement (Store.Save, ...), without a guarantee;
-//  4. write body, index keys, revision and event under the precondition that
-//     the record is as it was read;
+//  4. compute the computed fields, and write body, index keys, revision and event
+//     under the precondition that the record is as it was read;
 //  5. pass the event to the outbox, which publishes it.
 //
 // The write is acknowledged after step 4, which is durable. Whatever happens in
@@ -29,6 +29,7 @@
 //	schema, size, keys    yes             -         yes              no             no
 //	interceptor           clients         clients   clients          no             no
 //	live announcement     yes             yes       yes              no             no
+//	computed fields       yes             -         yes              yes            no
 //	events                yes             yes       yes, and extra   yes            those of the source
 //	idempotency           yes             yes       no               no             by revision
 //	precondition          UUID free, If   If        read-modify      the revision   older or absent
@@ -81,22 +82,23 @@ type Announcer interface {
 // Options configure a store, which copies them. Name is required.
 type Options struct {
 	Name          string
-	Policy        *policy.Policy // nil: every client may do everything
-	ClientUUIDs   bool           // with a policy too, clients may choose the uuids of new objects
-	Schema        Validator      // nil: any object
-	Defaults      Filler         // of new objects; nil: none
-	Fields        *policy.Fields // rules for fields; nil: none
-	Private       []string       // fields that clients neither set nor see
-	ReadOnly      []string       // fields that clients see, and only trusted clients set
-	Reserved      []string       // fields that clients see, and that belfry alone sets
-	MaxSize       int            // 0: MaxObjectSize
-	Maps          []Mapping      // those whose Source this store is
-	Arrays        []string       // arrays of this store that mappings maintain
-	Unique        [][]string     // fields whose values no two objects have in common
-	Binaries      []string       // properties that hold nothing but records of binaries
-	IndexBinaries bool           // objects are indexed by the binaries they hold
-	Indexes       []query.Index  // for listing
-	Sealer        Sealer         // of the cursors of lists; nil: they can be read
+	Policy        *policy.Policy   // nil: every client may do everything
+	ClientUUIDs   bool             // with a policy too, clients may choose the uuids of new objects
+	Schema        Validator        // nil: any object
+	Defaults      Filler           // of new objects; nil: none
+	Fields        *policy.Fields   // rules for fields; nil: none
+	Private       []string         // fields that clients neither set nor see
+	ReadOnly      []string         // fields that clients see, and only trusted clients set
+	Reserved      []string         // fields that clients see, and that belfry alone sets
+	MaxSize       int              // 0: MaxObjectSize
+	Maps          []Mapping        // those whose Source this store is
+	Arrays        []string         // arrays of this store that mappings maintain
+	Unique        [][]string       // fields whose values no two objects have in common
+	Computed      *policy.Computed // fields that each write computes; nil: none
+	Binaries      []string         // properties that hold nothing but records of binaries
+	IndexBinaries bool             // objects are indexed by the binaries they hold
+	Indexes       []query.Index    // for listing
+	Sealer        Sealer           // of the cursors of lists; nil: they can be read
 	Outbox        Outbox
 	Announce      Announcer        // nil: no announcements
 	Interceptor   Interceptor      // nil: none

@@ -37,6 +37,8 @@ func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 			if _, ok := arg.(traits.Lister); ok {
 				total += deepSize(arg)
 			}
+		case listMax, listMin, listSum, listJoin:
+			total += deepSize(arg)
 		case overloads.Matches:
 			total += stringSize(arg)
 		default:

@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 
 	"cel.dev/cel-go/common/types"
@@ -9,9 +9,9 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// ordered is a map whose keys, which are all strings, are iterated in their order. CEL's own
-// maps have the order of Go's, which is random: the first element of m.map(k, k), and what
-// an evaluation has cost when it reaches the limit, would differ from one time to the next.
+// ordered is a map whose keys are iterated in their order. CEL's own maps have the order
+// of Go's, which is random: the first element of m.map(k, k), and what an evaluation has
+// cost when it reaches the limit, would differ from one time to the next.
 type ordered struct{ traits.Mapper }
 
 func newOrdered(values map[ref.Val]ref.Val) traits.Mapper {
@@ -20,15 +20,26 @@ func newOrdered(values map[ref.Val]ref.Val) traits.Mapper {
 
 // Iterator implements traits.Iterable.
 func (m ordered) Iterator() traits.Iterator {
-	names := map[string]ref.Val{}
-	for it := m.Mapper.Iterator(); it.HasNext() == types.True; {
-		key := it.Next()
-		name, _ := key.Value().(string)
-		names[name] = key
+	return types.NewRefValList(types.DefaultTypeAdapter, sortedKeys(m.Mapper)).Iterator()
+}
+
+func sortedKeys(m traits.Mapper) []ref.Val {
+	var keys []ref.Val
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		keys = append(keys, it.Next())
 	}
-	keys := make([]ref.Val, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		keys = append(keys, names[name])
+	slices.SortFunc(keys, compareKeys)
+	return keys
+}
+
+func compareKeys(a, b ref.Val) int {
+	if c := cmp.Compare(a.Type().TypeName(), b.Type().TypeName()); c != 0 {
+		return c
 	}
-	return types.NewRefValList(types.DefaultTypeAdapter, keys).Iterator()
+	if comparer, ok := a.(traits.Comparer); ok {
+		if c, ok := comparer.Compare(b).(types.Int); ok {
+			return int(c)
+		}
+	}
+	return 0
 }

@@ -78,16 +78,19 @@ func parse(env *cel.Env, op Op, expression string) (*cel.Ast, []Problem) {
 	defer compiling.Unlock()
 	tree, issues := env.Compile(expression)
 	if issues.Err() != nil {
-		var problems []Problem
-		for _, e := range issues.Errors() {
-			problems = append(problems, Problem{Op: op, Line: e.Location.Line(), Column: e.Location.Column() + 1, Message: e.Message})
-		}
-		return nil, problems
+		return nil, problemsOf(op, issues)
 	}
 	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: "the expression must be true or false, not of type " + t.String()}}
 	}
 	return tree, nil
+}
+
+func problemsOf(op Op, issues *cel.Issues) (problems []Problem) {
+	for _, e := range issues.Errors() {
+		problems = append(problems, Problem{Op: op, Line: e.Location.Line(), Column: e.Location.Column() + 1, Message: e.Message})
+	}
+	return problems
 }
 
 // program makes a program of bounded cost.

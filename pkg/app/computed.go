@@ -1,0 +1,170 @@
+package app
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+
+	"belfry/config"
+	"belfry/pkg/store"
+	"belfry/pkg/store/policy"
+)
+
+// compileComputed compiles the computed properties of a store.
+func (p *plan) compileComputed(s *config.Store) (*policy.Computed, config.Problems) {
+	if len(s.Computed) == 0 {
+		return nil, nil
+	}
+	at := "stores." + s.Name + ".computed"
+	var problems config.Problems
+	computed, found := policy.CompileComputed(s.Computed, p.knownFields(s))
+	for _, f := range found {
+		problems = append(problems, p.config.Problem(at+"."+f.Field, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+	}
+	for _, name := range computed.Names() {
+		if s.NeverRead(name) || s.Fields[name].Read != "" {
+			continue
+		}
+		for _, read := range computed.Reads(name) {
+			if !s.ReadByAll(read) || s.NeverRead(read) {
+				problems = append(problems, p.config.Problem(at+"."+name,
+					"reads %q, which not everyone may read who may read the object; say who may read %q: add a read rule to stores.%s.fields, or the property to private", read, name, s.Name))
+				break
+			}
+		}
+	}
+	return computed, problems
+}
+
+// knownFields is what schema and configuration say about the properties of a store.
+func (p *plan) knownFields(s *config.Store) policy.Known {
+	known := policy.Known{Types: map[string]string{}, Arrays: p.arraysOf(s.Name)}
+	known.Types, known.Closed = schemaTypes(s.Schema)
+	for _, name := range []string{"uuid", "created", "updated", s.Owner} {
+		known.Types[name] = "string"
+	}
+	for _, name := range s.Reserved {
+		known.Types[name] = "boolean"
+	}
+	for _, m := range s.Map {
+		if _, declared := known.Types[m.Key]; !declared {
+			known.Types[m.Key] = ""
+		}
+	}
+	for _, b := range p.config.Binaries {
+		known.Arrays = append(known.Arrays, b.Map[s.Name]...)
+	}
+	return known
+}
+
+// schemaTypes returns the types of the properties that a JSON Schema declares, and whether an object is meant to have no
+// others. What it says by other keywords than these is not known. A file that can't be read is reported elsewhere.
+func schemaTypes(file string) (types map[string]string, closed bool) {
+	types = map[string]string{}
+	data, err := os.ReadFile(file)
+	if file == "" || err != nil {
+		return types, false
+	}
+	var root map[string]json.RawMessage
+	var properties map[string]struct {
+		Type json.RawMessage `json:"type"`
+	}
+	if json.Unmarshal(data, &root) != nil || json.Unmarshal(root["properties"], &properties) != nil {
+		return types, false
+	}
+	for name, property := range properties {
+		one := ""
+		_ = json.Unmarshal(property.Type, &one) // several types are any
+		types[name] = one
+	}
+	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"} {
+		if root[keyword] != nil {
+			return types, false
+		}
+	}
+	more := strings.TrimSpace(string(root["additionalProperties"]))
+	return types, more == "" || more == "false"
+}
+
+// fieldOf is a property of a store.
+type fieldOf struct{ store, field string }
+
+func (f fieldOf) String() string { return f.store + "." + f.field }
+
+// followComputed finds the mappings whose copies depend on computed properties. It refuses computations that depend on
+// themselves over mappings: they would never end.
+func (p *plan) followComputed() (problems config.Problems) {
+	computed := map[string]*policy.Computed{}
+	for i := range p.stores {
+		computed[p.stores[i].Name] = p.stores[i].Computed
+	}
+	reads := map[fieldOf][]fieldOf{}
+	for name, c := range computed {
+		for _, field := range c.Names() {
+			for _, read := range c.Reads(field) {
+				reads[fieldOf{name, field}] = append(reads[fieldOf{name, field}], fieldOf{name, read})
+			}
+		}
+	}
+	for i := range p.mappings {
+		m := &p.mappings[i]
+		array := fieldOf{m.Target, m.Array}
+		for _, field := range dependsOn(m) {
+			m.FollowsWorkers = m.FollowsWorkers || computed[m.Source].Has(field)
+			if m.Array != "" {
+				reads[array] = append(reads[array], fieldOf{m.Source, field})
+			}
+		}
+	}
+	for name, c := range computed {
+		for _, field := range c.Names() {
+			start := fieldOf{name, field}
+			cycle := cycleFrom(start, reads)
+			first := !slices.ContainsFunc(cycle, func(f fieldOf) bool { return computed[f.store].Has(f.field) && f.String() < start.String() })
+			if cycle != nil && first { // each is reported once
+				problems = append(problems, p.config.Problem("stores."+name+".computed."+field, "depends on itself: %s", describeCycle(cycle)))
+			}
+		}
+	}
+	return problems
+}
+
+// dependsOn returns the properties of a source object on which its entry depends.
+func dependsOn(m *store.Mapping) []string {
+	fields := append([]string{m.Key, m.SourceOwner}, m.Fields...)
+	if when, ok := m.When.(*policy.Condition); ok {
+		fields = append(fields, when.Fields()...)
+	}
+	return fields
+}
+
+// cycleFrom returns the way from a property back to itself, nil when there is none.
+func cycleFrom(start fieldOf, reads map[fieldOf][]fieldOf) []fieldOf {
+	seen := map[fieldOf]bool{}
+	var find func(at fieldOf) []fieldOf
+	find = func(at fieldOf) []fieldOf {
+		for _, next := range reads[at] {
+			if next == start {
+				return []fieldOf{at}
+			}
+			if seen[next] {
+				continue
+			}
+			seen[next] = true
+			if rest := find(next); rest != nil {
+				return append([]fieldOf{at}, rest...)
+			}
+		}
+		return nil
+	}
+	return find(start)
+}
+
+func describeCycle(cycle []fieldOf) string {
+	text := ""
+	for _, f := range cycle {
+		text += f.String() + " reads "
+	}
+	return text + cycle[0].String()
+}

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"bytes"
+	"context"
+
+	"belfry/pkg/store/object"
+)
+
+// compute sets the computed fields of an object that is about to be written.
+func (s *Store) compute(uuid string, o object.Object) {
+	for _, err := range s.opts.Computed.Set(o) {
+		s.opts.Logger.Warn("a computed field is left out", "store", s.opts.Name, "uuid", uuid, "reason", err)
+	}
+}
+
+// ComputedFields returns the names of the fields that each write computes. They must not be modified.
+func (s *Store) ComputedFields() []string { return s.opts.Computed.Names() }
+
+// Miscomputed returns the computed fields of an object that are not what its other fields make them: those that
+// were written by another configuration.
+func (s *Store) Miscomputed(o Stored) (fields []string, err error) {
+	names := s.opts.Computed.Names()
+	if len(names) == 0 {
+		return nil, nil
+	}
+	stored, err := o.Object()
+	if err != nil {
+		return nil, err
+	}
+	right := stored.Clone()
+	_ = s.opts.Computed.Set(right)
+	for _, name := range names {
+		if !bytes.Equal(stored[name], right[name]) {
+			fields = append(fields, name)
+		}
+	}
+	return fields, nil
+}
+
+// Recompute writes an object again if its computed fields are not what its other fields make them, and reports
+// whether it did. What follows from the change follows from its event, as from that of any write.
+//
+// Errors: Mismatch when the object has another revision; Unavailable.
+func (w Worker) Recompute(ctx context.Context, base Stored) (bool, error) {
+	wrong, err := w.store.Miscomputed(base)
+	if err != nil || len(wrong) == 0 {
+		return false, err
+	}
+	_, err = w.CompareAndSet(ctx, base, nil)
+	return err == nil, err
+}
