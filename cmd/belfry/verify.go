@@ -81,6 +81,9 @@ func writeReport(w io.Writer, r *app.Report) error {
 	}
 	writeUnique(w, r.Unique)
 	writeBinaries(w, r.Binaries)
+	if r.Computed > 0 {
+		fmt.Fprintf(w, "%d objects with computed fields\n", r.Computed)
+	}
 	_, err := fmt.Fprintf(w, "%d mappings, %d objects, %d targets, %d entries: %d differences\n",
 		r.Mappings, r.Objects, r.Targets, r.Entries, len(r.Differences)+r.More)
 	return err

@@ -285,6 +285,7 @@ func TestSoakEveryInterleavingWithCrashes(t *testing.T) {
 			s.MaxCrashes = 2
 			scenarios[name+", which a request waits for"] = s
 		}
+		scenarios["a count is mapped onward while its holder moves and returns"] = computedReturns()
 		refilled := refilledAfterPowerFailure()
 		refilled.Volatile = true
 		scenarios["an array is refilled after power failures"] = refilled

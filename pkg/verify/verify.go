@@ -1,5 +1,6 @@
-// Package verify recomputes every mapped array from the objects it copies, compares the
-// values of unique fields with their claims, and reports the differences. It checks that copies converge, in tests and in
+// Package verify recomputes every computed field, and every mapped array from the
+// objects it copies, compares the values of unique fields with their claims, and reports
+// the differences. It checks that copies converge, in tests and in
 // production. With Repair it corrects them.
 //
 // It trusts neither the arrays nor the indexes: it reads every object of every
@@ -29,6 +30,7 @@ const (
 	Duplicate Kind = "duplicate" // an object has a second entry
 	Malformed Kind = "malformed" // the property is not an array, or has an element that is not an entry
 	Undeleted Kind = "undeleted" // a cascade should have deleted the object
+	Stale     Kind = "stale"     // a computed field is not what its expression makes of the object
 )
 
 // Difference is one place where an array and the objects disagree.
@@ -37,7 +39,7 @@ type Difference struct {
 	Source string `json:"source"`           // store of the copied object
 	UUID   string `json:"uuid,omitempty"`   // the copied object; "" for a difference of the whole array
 	Target string `json:"target"`           // store of the array's object
-	Holder string `json:"holder"`           // the array's object
+	Holder string `json:"holder"`           // the array's object, or that of the computed field
 	Array  string `json:"array"`            // its property; "" for a cascade without an array
 	Detail string `json:"detail,omitempty"` // for people
 }
@@ -68,14 +70,15 @@ type TooLarge struct {
 // Report is what a verification found.
 type Report struct {
 	Mappings    int          `json:"mappings"`
-	Objects     int64        `json:"objects"` // source objects read
-	Targets     int64        `json:"targets"` // target objects read
-	Entries     int64        `json:"entries"` // entries compared
+	Objects     int64        `json:"objects"`            // source objects read
+	Targets     int64        `json:"targets"`            // target objects read
+	Entries     int64        `json:"entries"`            // entries compared
+	Computed    int64        `json:"computed,omitempty"` // objects whose computed fields were compared
 	Differences []Difference `json:"differences"`
 	More        int          `json:"more,omitempty"` // differences beyond MaxDifferences
 	Full        []Full       `json:"overfull,omitempty"`
 	TooLarge    []TooLarge   `json:"tooLarge,omitempty"` // at most MaxDifferences
-	Repaired    int          `json:"repaired,omitempty"` // targets corrected
+	Repaired    int          `json:"repaired,omitempty"` // targets, and objects with computed fields, that were corrected
 	Pending     int64        `json:"pending"`            // events not yet published
 
 	Unique *Unique `json:"unique,omitempty"` // nil without unique fields
@@ -97,9 +100,9 @@ type Options struct {
 	// 0 when no workers run.
 	RecheckFor time.Duration
 
-	// Alone says that no workers run. A repair that deletes objects then starts
-	// over until it has nothing more to delete, since no worker handles the events
-	// of these deletions.
+	// Alone says that no workers run. A repair that deletes objects, or changes arrays
+	// from which fields are computed that are mapped onward, then starts over until it has
+	// nothing more to do, since no worker handles the events of its writes.
 	Alone bool
 
 	// Tracker receives the progress; may be nil.
@@ -122,7 +125,8 @@ func Run(ctx context.Context, set *store.Set, o Options) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !deleted || !o.Alone || pass == maxPasses {
+		onward := v.report.Repaired > repaired && slices.ContainsFunc(set.Mappings(), func(m store.Mapping) bool { return m.FollowsWorkers })
+		if !deleted && !onward || !o.Alone || pass == maxPasses {
 			return v.report, nil
 		}
 		repaired = v.report.Repaired
@@ -138,6 +142,9 @@ type verification struct {
 
 // run reports whether a repair has deleted objects.
 func (v *verification) run(ctx context.Context) (deleted bool, err error) {
+	if err := v.compute(ctx); err != nil {
+		return false, err
+	}
 	var candidates []*candidate
 	reconciler := mapping.NewReconciler(v.set, mapping.Options{})
 	for _, m := range v.mappings() {

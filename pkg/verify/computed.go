@@ -1,0 +1,77 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/store"
+)
+
+// compute evaluates the computed fields of all objects again, before mappings are compared that copy them. With Repair
+// it writes the objects that differ. A record has a field and what it is computed from, so there is nothing to
+// wait for.
+func (v *verification) compute(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(v.set.Stores())) {
+		s := v.set.Store(name)
+		if len(s.ComputedFields()) == 0 {
+			continue
+		}
+		for o, err := range s.All(ctx, pageSize) {
+			if err == nil {
+				err = v.computeObject(ctx, s, o)
+			}
+			if err != nil {
+				return errs.Wrap(err, errs.KindOf(err), "verifying the computed fields of %s", name)
+			}
+		}
+	}
+	return nil
+}
+
+func (v *verification) computeObject(ctx context.Context, s *store.Store, o store.Stored) error {
+	v.report.Computed++
+	fields, err := s.Miscomputed(o)
+	if err != nil || len(fields) == 0 {
+		return err
+	}
+	if v.options.Repair {
+		if fields, err = recompute(ctx, s, o); err != nil {
+			return err
+		}
+		if len(fields) == 0 {
+			v.report.Repaired++
+			v.options.Tracker.repaired.Add(1)
+		}
+	}
+	for _, field := range fields {
+		v.report.add([]Difference{{
+			Kind: Stale, Target: s.Name(), Holder: o.UUID, Array: field,
+			Detail: fmt.Sprintf("is not what the expression of %s makes of the object", field),
+		}})
+	}
+	return nil
+}
+
+// recomputeAttempts is how often an object is read again that other writes change at the same time.
+const recomputeAttempts = 10
+
+// recompute writes an object again, and returns the fields that are still not right.
+func recompute(ctx context.Context, s *store.Store, o store.Stored) (left []string, err error) {
+	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCompute})
+	for range recomputeAttempts {
+		if _, err = store.NewWorker(s).Recompute(ctx, o); !errors.Is(err, errs.Mismatch) {
+			return nil, err
+		}
+		if o, err = s.Get(ctx, o.UUID); errors.Is(err, errs.NotFound) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return s.Miscomputed(o)
+}
