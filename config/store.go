@@ -146,7 +146,7 @@ const maxComputed = 32
 
 // readComputed reads the expressions of computed properties.
 func readComputed(s *section) map[string]string {
-	all := map[string]string{}
+	var all map[string]string
 	for _, name := range s.keys {
 		property, err := parseOwnProperty(name)
 		if err != nil {
@@ -154,6 +154,9 @@ func readComputed(s *section) map[string]string {
 		}
 		expression := ""
 		decode(s, name, &expression, parseNonEmpty)
+		if all == nil {
+			all = map[string]string{}
+		}
 		if err == nil {
 			all[property] = expression
 		}

@@ -162,6 +162,8 @@ func (s *Store) explainWrite(ctx context.Context, call Call, op policy.Op, f *Fi
 func (s *Store) ignores(call Call, name string, stored object.Object) string {
 	_, holdsFiles := Binaries(stored)[name]
 	switch {
+	case s.opts.Computed.Has(name):
+		return "computed"
 	case name == "uuid" || s.ownedByStore(name):
 		return "kept by the server"
 	case s.binary[name] || holdsFiles:

@@ -2,13 +2,12 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/event"
+	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 )
 
@@ -40,7 +39,7 @@ func (v *verification) computeObject(ctx context.Context, s *store.Store, o stor
 		return err
 	}
 	if v.options.Repair {
-		if fields, err = recompute(ctx, s, o); err != nil {
+		if fields, err = mapping.Recompute(ctx, s, o); err != nil {
 			return err
 		}
 		if len(fields) == 0 {
@@ -55,23 +54,4 @@ func (v *verification) computeObject(ctx context.Context, s *store.Store, o stor
 		}})
 	}
 	return nil
-}
-
-// recomputeAttempts is how often an object is read again that other writes change at the same time.
-const recomputeAttempts = 10
-
-// recompute writes an object again, and returns the fields that are still not right.
-func recompute(ctx context.Context, s *store.Store, o store.Stored) (left []string, err error) {
-	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCompute})
-	for range recomputeAttempts {
-		if _, err = store.NewWorker(s).Recompute(ctx, o); !errors.Is(err, errs.Mismatch) {
-			return nil, err
-		}
-		if o, err = s.Get(ctx, o.UUID); errors.Is(err, errs.NotFound) {
-			return nil, nil
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	return s.Miscomputed(o)
 }

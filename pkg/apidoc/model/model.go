@@ -71,6 +71,7 @@ type Store struct {
 	Expand       []Key    // those of Keys that can be expanded
 	ReadOnly     []string // properties that programs set, and clients see
 	Reserved     []string // properties that belfry alone sets, and clients see
+	Computed     []Computed
 	Refused      []string // those of them for which a client that sends another value is refused
 	Hideable     []string // properties that some clients see and others don't
 	WriteOnly    []string // properties that clients set and nobody sees
@@ -88,6 +89,9 @@ type Array struct {
 	Cascade bool
 	Some    bool // the mapping has a condition: not every object that refers to the target has an entry
 }
+
+// Computed is a property that each write computes by an expression.
+type Computed struct{ Name, Expression string }
 
 // Key is a property with the uuid of an object of another store, or with several.
 type Key struct{ Name, Target string }
@@ -149,6 +153,11 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 	}
 	out.ReadOnly = slices.DeleteFunc(slices.Clone(s.ReadOnly), func(property string) bool { return slices.Contains(s.Reserved, property) })
 	out.Reserved = slices.DeleteFunc(slices.Clone(s.Reserved), s.NeverRead)
+	for _, property := range slices.Sorted(maps.Keys(s.Computed)) {
+		if !s.NeverRead(property) {
+			out.Computed = append(out.Computed, Computed{property, s.Computed[property]})
+		}
+	}
 	for _, property := range slices.Sorted(maps.Keys(s.Fields)) {
 		if !s.ReadByAll(property) && !s.NeverRead(property) {
 			out.Hideable = append(out.Hideable, property)

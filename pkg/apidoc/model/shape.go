@@ -122,6 +122,9 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	for _, property := range c.Reserved {
 		server[property] = true
 	}
+	for property := range c.Computed {
+		server[property] = true
+	}
 	seen := view{parts: s.parts, gone: hidden, free: server, hideable: set(s.Hideable)}
 	kept := maps.Clone(server) // what no client sets
 	for _, property := range s.Files {
@@ -255,6 +258,9 @@ func (s *Store) output(v view, k *Contract) *ordered.Object {
 	}
 	for _, a := range s.Arrays {
 		properties.Set(a.Name, s.array(a, k))
+	}
+	for _, c := range s.Computed {
+		properties.Set(c.Name, readOnly(named.Get(c.Name), ordered.Of("description", "Computed: `"+c.Expression+"`. Absent where that can't be evaluated.")))
 	}
 	for _, property := range s.Reserved {
 		properties.Set(property, readOnly(nil, ordered.Of("type", "boolean", "description", reservedFor(property))))
