@@ -119,13 +119,7 @@ func convert(text []byte) ref.Val {
 		})
 		return types.NewRefValList(types.DefaultTypeAdapter, elements)
 	case '{':
-		values := map[ref.Val]ref.Val{}
-		// The text is a part of an object that was parsed.
-		_ = object.Each(text, func(name string, value []byte) bool {
-			values[types.String(name)] = convert(value)
-			return true
-		})
-		return newOrdered(values)
+		return &nested{text: text}
 	default:
 		return number(string(text))
 	}
