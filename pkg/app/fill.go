@@ -49,13 +49,18 @@ func (a *App) consoleFill() func(source, target, array string) console.Fill {
 }
 
 var (
-	filledDesc = prometheus.NewDesc("belfry_mapping_filled", "1 once the arrays of a mapping are filled from the objects that there were before it.", []string{"source", "target", "array"}, nil)
-	fillsDesc  = prometheus.NewDesc("belfry_mapping_fill_targets_total", "Arrays that this process has filled from objects that there were before a mapping.", nil, nil)
+	filledDesc   = prometheus.NewDesc("belfry_mapping_filled", "1 once the arrays of a mapping are filled from the objects that there were before it.", []string{"source", "target", "array"}, nil)
+	computedDesc = prometheus.NewDesc("belfry_computed_filled", "1 once the computed properties of a store are computed for all objects.", []string{"store"}, nil)
+	fillsDesc    = prometheus.NewDesc("belfry_mapping_fill_targets_total", "Arrays that this process has filled from objects that there were before a mapping.", nil, nil)
 )
 
 // collectFill adds the metrics of filling.
 func (a *App) collectFill(ch chan<- prometheus.Metric) {
 	for _, s := range a.filler.Status() {
+		if s.Source == "" {
+			ch <- prometheus.MustNewConstMetric(computedDesc, prometheus.GaugeValue, oneIf(s.Filled), s.Target)
+			continue
+		}
 		ch <- prometheus.MustNewConstMetric(filledDesc, prometheus.GaugeValue, oneIf(s.Filled), s.Source, s.Target, s.Array)
 	}
 	ch <- prometheus.MustNewConstMetric(fillsDesc, prometheus.CounterValue, float64(a.filler.Targets()))

@@ -17,6 +17,9 @@ func (s *Store) compute(uuid string, o object.Object) {
 // ComputedFields returns the names of the fields that each write computes. They must not be modified.
 func (s *Store) ComputedFields() []string { return s.opts.Computed.Names() }
 
+// ComputedDefinition identifies all of the configuration on which computed fields depend besides the object.
+func (s *Store) ComputedDefinition() any { return s.opts.Computed.Definition() }
+
 // Miscomputed returns the computed fields of an object that are not what its other fields make them: those that
 // were written by another configuration.
 func (s *Store) Miscomputed(o Stored) (fields []string, err error) {

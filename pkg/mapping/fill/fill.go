@@ -1,12 +1,14 @@
-// Package fill fills the arrays of mappings that were added, or changed, over existing
-// data: an event causes the entries of one object, and what was written before has none.
+// Package fill fills the arrays of mappings, and the computed fields of stores, that were
+// added, or changed, over existing data: an event causes the entries of one object, and a
+// write computes the fields of one; what was written before has none.
 //
-// A Filler remembers in a store by which definition the arrays of each mapping have been
-// filled. One process of an installation fills, holding a lease; a target at a time, by
-// the backfill that a new target gets, and slowly enough that requests don't notice. It
-// stores its place, so that after a crash the next process continues there.
+// A Filler remembers in a store by which definition each array and the computed fields of
+// each store have been filled. One process of an installation fills, holding a lease; an
+// object at a time, by the backfill that a new target gets or by writing it again, and
+// slowly enough that requests don't notice. It stores its place, so that after a crash the
+// next process continues there.
 //
-// Every process has a Filler, also one that fills nothing: arrays count as filled once a
+// Every process has a Filler, also one that fills nothing: arrays and fields count as filled once a
 // fill is complete during which no process has had another definition. Until all
 // processes have the same configuration, as in a rolling update, the fill waits.
 package fill
@@ -23,7 +25,6 @@ import (
 
 	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
-	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 	"belfry/pkg/store/object"
 )
@@ -73,17 +74,16 @@ type Options struct {
 	renew time.Duration // between renewals of the lease; 0: renewAfter
 }
 
-// Filler fills the arrays of mappings. Its methods are safe for concurrent use.
+// Filler fills arrays and computed fields. Its methods are safe for concurrent use.
 type Filler struct {
-	opts       Options
-	log        *slog.Logger
-	shared     store.Shared[state]
-	process    string
-	own        map[string]string         // definitions by name
-	mappings   map[string]*store.Mapping // by name
-	reconciler *mapping.Reconciler
-	watcher    *watcher        // used by run alone
-	waits      map[string]bool // logged that they wait for other processes
+	opts    Options
+	log     *slog.Logger
+	shared  store.Shared[state]
+	process string
+	own     map[string]string // definitions by name
+	works   map[string]work   // by name
+	watcher *watcher          // used by run alone
+	waits   map[string]bool   // logged that they wait for other processes
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -102,18 +102,13 @@ func Start(ctx context.Context, o Options) (*Filler, error) {
 	}
 	f := &Filler{
 		opts: o, log: o.Logger, shared: store.Shared[state]{Store: o.Store, UUID: stateUUID, What: "what is stored about mappings"},
-		process: object.NewUUID(), own: map[string]string{}, mappings: map[string]*store.Mapping{},
-		reconciler: mapping.NewReconciler(o.Set, mapping.Options{OnFull: o.OnFull}), waits: map[string]bool{},
+		process: object.NewUUID(), own: map[string]string{}, works: map[string]work{}, waits: map[string]bool{},
 	}
 	f.SetRate(o.Rate)
 	f.opts.Interval, f.opts.renew = cmp.Or(o.Interval, interval), cmp.Or(o.renew, renewAfter)
 	f.watcher = &watcher{alone: o.Alone, gone: cmp.Or(o.gone, goneAfter), now: o.Now, seen: map[string]beat{}}
-	for i := range o.Set.Mappings() {
-		m := &o.Set.Mappings()[i]
-		if m.Array == "" {
-			continue // it copies nothing
-		}
-		f.own[name(m)], f.mappings[name(m)] = definition(m), m
+	for name, w := range worksOf(o) {
+		f.own[name], f.works[name] = w.definition(), w
 	}
 	for delays := backoff.New(retryMin, retryMax); ; {
 		err := f.poll(ctx)
@@ -183,7 +178,7 @@ func (f *Filler) report(err error) {
 	}
 	if text := err.Error(); text != f.failed {
 		f.failed = text
-		f.log.Warn("the arrays of mappings can't be filled; retrying", "error", err)
+		f.log.Warn("arrays and computed fields can't be filled; retrying", "error", err)
 	}
 }
 
@@ -194,7 +189,7 @@ func (f *Filler) poll(ctx context.Context) error {
 	return f.change(ctx, func(s *state) bool { return s.observe(f.own, f.watcher) })
 }
 
-// fillDue fills the mappings that are to be filled, unless another process does.
+// fillDue fills what is to be filled, unless another process does.
 func (f *Filler) fillDue(ctx context.Context) error {
 	if !f.opts.Fills {
 		return nil
@@ -224,7 +219,7 @@ func (f *Filler) fillDue(ctx context.Context) error {
 	return f.change(ctx, func(s *state) bool { return s.release(f.process) })
 }
 
-// due returns the names of the mappings that are to be filled, and says which wait for other processes.
+// due returns the names of what is to be filled, and says which wait for other processes.
 func (f *Filler) due() []string {
 	s := f.current.Load()
 	var due []string
@@ -236,7 +231,8 @@ func (f *Filler) due() []string {
 			delete(f.waits, name)
 		case r != nil && len(r.Seen) > 1 && !f.waits[name]:
 			f.waits[name] = true
-			f.log.Warn("a process with another configuration of a mapping runs: the arrays are filled once all processes have the same", "mapping", name)
+			w := f.works[name]
+			f.log.Warn("a process with another configuration runs: "+w.what()+" are filled once all processes have the same", w.kind(), name)
 		}
 	}
 	slices.Sort(due)

@@ -454,7 +454,7 @@ func TestAnArrayThatCannotBeWrittenIsReported(t *testing.T) {
 	p.set = set
 	p.start()
 	p.filled()
-	if st := p.filler.Status()[0]; st.Failed != 1 || st.Targets != 3 || !strings.Contains(p.logged.String(), "an array can't be filled") {
+	if st := p.filler.Status()[0]; st.Failed != 1 || st.Targets != 3 || !strings.Contains(p.logged.String(), "an object can't be filled") {
 		t.Errorf("%+v\n%s", st, p.logged)
 	}
 }

@@ -8,8 +8,6 @@ import (
 
 	"belfry/pkg/backoff"
 	"belfry/pkg/errs"
-	"belfry/pkg/event"
-	"belfry/pkg/store"
 )
 
 // errTaken ends a fill that another process continues, or that has become useless because a process with another
@@ -20,7 +18,7 @@ var errTaken = errors.New("fill: taken")
 type run struct {
 	*Filler
 	name   string
-	m      *store.Mapping
+	work   work
 	at     progress
 	resume bool // its beginning was logged by another process
 
@@ -28,11 +26,10 @@ type run struct {
 	saved, noted time.Time // when the place was stored, and the progress logged
 }
 
-// fill fills the arrays of a mapping.
+// fill fills the arrays of a mapping, or the computed fields of a store.
 func (f *Filler) fill(ctx context.Context, name string) error {
-	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMapping})
-	r := &run{Filler: f, name: name, m: f.mappings[name], noted: f.opts.Now()}
-	total, _, err := f.opts.Set.Store(r.m.Target).Count(ctx)
+	r := &run{Filler: f, name: name, work: f.works[name], noted: f.opts.Now()}
+	total, _, err := r.work.store().Count(ctx)
 	if err != nil {
 		return err
 	}
@@ -50,7 +47,7 @@ func (f *Filler) fill(ctx context.Context, name string) error {
 		err = r.keeping(ctx, r.all)
 	}
 	if errors.Is(err, errTaken) {
-		f.log.Info("the fill of a mapping ends: another process has it, or has another configuration", "mapping", name)
+		f.log.Info("a fill ends: another process has it, or has another configuration", r.work.kind(), name)
 		return nil
 	}
 	return errs.Wrap(err, errs.KindOf(err), "filling %s", name)
@@ -99,16 +96,16 @@ func (r *run) renew(ctx context.Context) error {
 func (r *run) logBeginning() {
 	switch {
 	case r.resume:
-		r.log.Info("continuing to fill the arrays of a mapping", "mapping", r.name, "targets", r.at.Targets, "of", r.at.Total)
+		r.log.Info("continuing to fill "+r.work.what(), r.work.kind(), r.name, "targets", r.at.Targets, "of", r.at.Total)
 	case r.at.Total > 0: // a new installation has nothing to fill
-		r.log.Info("a mapping is new or has changed: filling its arrays from the objects", "mapping", r.name, "targets", r.at.Total)
+		r.log.Info(r.work.begins(), r.work.kind(), r.name, "targets", r.at.Total)
 	}
 }
 
 // all fills the arrays of all targets from the place on. The place is stored once the targets before it are done:
 // after a crash those after it are filled again, by which every round that was interrupted is repeated.
 func (r *run) all(ctx context.Context) error {
-	targets := r.opts.Set.Store(r.m.Target)
+	targets := r.work.store()
 	r.saved = r.opts.Now()
 	for {
 		page, next, err := targets.Scan(ctx, r.at.Cursor, pageSize)
@@ -137,7 +134,7 @@ func (r *run) all(ctx context.Context) error {
 
 // one fills the array of one target. An array that can't be written keeps no other from being filled.
 func (r *run) one(ctx context.Context, target string) error {
-	err := r.reconciler.Fill(ctx, r.m, target, func(objects int) error {
+	err := r.work.fill(ctx, target, func(objects int) error {
 		r.at.Objects += int64(objects)
 		return r.pace(ctx, objects)
 	})
@@ -147,7 +144,7 @@ func (r *run) one(ctx context.Context, target string) error {
 		return err
 	default:
 		r.at.Failed++
-		r.log.Warn("an array can't be filled; `belfry verify` shows what it lacks", "mapping", r.name, "store", r.m.Target, "uuid", target, "error", err)
+		r.log.Warn("an object can't be filled; `belfry verify` shows what it lacks", r.work.kind(), r.name, "store", r.work.store().Name(), "uuid", target, "error", err)
 	}
 	r.at.Targets++
 	r.targets.Add(1)
@@ -179,7 +176,7 @@ func (r *run) pace(ctx context.Context, objects int) error {
 func (r *run) note() {
 	if r.opts.Now().Sub(r.noted) >= logInterval {
 		r.noted = r.opts.Now()
-		r.log.Info("filling the arrays of a mapping", "mapping", r.name, "targets", r.at.Targets, "of", r.at.Total, "objects", r.at.Objects)
+		r.log.Info("filling "+r.work.what(), r.work.kind(), r.name, "targets", r.at.Targets, "of", r.at.Total, "objects", r.at.Objects)
 	}
 }
 
@@ -200,12 +197,12 @@ func (r *run) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	args := []any{"mapping", r.name, "targets", r.at.Targets, "objects", r.at.Objects, "after", now.Sub(r.at.Began).Round(time.Millisecond)}
+	args := []any{r.work.kind(), r.name, "targets", r.at.Targets, "objects", r.at.Objects, "after", now.Sub(r.at.Began).Round(time.Millisecond)}
 	switch {
 	case r.at.Failed > 0:
-		r.log.Error("the arrays of a mapping are filled, but for some; `belfry verify` shows what they lack", append(args, "failed", r.at.Failed)...)
+		r.log.Error(r.work.what()+" are filled, but for some; `belfry verify` shows what they lack", append(args, "failed", r.at.Failed)...)
 	case r.at.Targets > 0:
-		r.log.Info("the arrays of a mapping are filled", args...)
+		r.log.Info(r.work.what()+" are filled", args...)
 	}
 	return nil
 }

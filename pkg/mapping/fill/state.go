@@ -1,15 +1,9 @@
 package fill
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"strings"
 	"time"
-
-	"belfry/pkg/store"
 )
 
 // state is what the processes of an installation share about mappings.
@@ -56,23 +50,6 @@ type lease struct {
 
 // removed is the definition of a mapping in a configuration that does not have it.
 const removed = "-"
-
-// name identifies a mapping.
-func name(m *store.Mapping) string { return m.Source + " in " + m.Target + "." + m.Array }
-
-// definition identifies all of a mapping on which the contents of its arrays depend.
-func definition(m *store.Mapping) string {
-	when := ""
-	if m.When != nil {
-		when = fmt.Sprint(m.When)
-	}
-	data, err := json.Marshal([]any{m.Key, m.Fields, m.Limit, m.MaxBytes, m.MaxEntry, when, m.SourceOwner, m.TargetOwner})
-	if err != nil {
-		panic("fill: " + err.Error()) // texts and numbers can be encoded
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8])
-}
 
 // watcher notices which processes run: those whose numbers change. It compares by the clock of this process alone.
 type watcher struct {

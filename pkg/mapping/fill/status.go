@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Status is how far the arrays of a mapping are filled, as this process has last read it.
+// Status is how far the arrays of a mapping, or the computed fields of a store, are filled, as this process has last
+// read it.
 type Status struct {
-	Source, Target, Array string
+	Source, Target, Array string // of computed fields the Target alone
 
 	Filled  bool // all arrays are, by the configuration of this process
 	Waiting bool // for processes with another configuration to end
@@ -19,13 +20,15 @@ type Status struct {
 	Began, Ended    time.Time // of the fill; zero when there was none
 }
 
-// Status returns how far the mappings of this process are filled, by name.
+// Status returns how far everything is that this process has to fill, by name.
 func (f *Filler) Status() []Status {
 	s := f.current.Load()
 	var all []Status
 	for _, name := range slices.Sorted(maps.Keys(f.own)) {
-		m := f.mappings[name]
-		st := Status{Source: m.Source, Target: m.Target, Array: m.Array}
+		st := Status{Target: f.works[name].store().Name()}
+		if a, ok := f.works[name].(arrays); ok {
+			st.Source, st.Array = a.m.Source, a.m.Array
+		}
 		if r := s.Mappings[name]; r != nil {
 			st.Filled = r.Filled == f.own[name]
 			st.Waiting, st.Running = len(r.Seen) > 1, r.Fill != nil

@@ -185,12 +185,18 @@ func (c *Computed) Type(name string) string {
 	return ""
 }
 
-// Expressions returns the expressions by the names of their fields.
-func (c *Computed) Expressions() map[string]string {
-	all := map[string]string{}
-	if c != nil {
-		for _, f := range c.fields {
-			all[f.name] = f.expression
+// Definition has the expressions, and what values depend on besides: the types of fields as which they are read, and the
+// arrays that are empty where they are absent. It can be encoded as JSON.
+func (c *Computed) Definition() []string {
+	var all []string
+	for _, name := range c.Names() {
+		all = append(all, name+" = "+c.field(name).expression)
+		for _, read := range c.Reads(name) {
+			kind := c.known.Types[read]
+			if slices.Contains(c.known.Arrays, read) {
+				kind = "maintained array"
+			}
+			all = append(all, read+": "+kind)
 		}
 	}
 	return all
