@@ -22,6 +22,13 @@ func (p *plan) compileComputed(s *config.Store) (*policy.Computed, config.Proble
 	for _, f := range found {
 		problems = append(problems, p.config.Problem(at+"."+f.Field, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 	}
+	arrays := p.arraysOf(s.Name)
+	for _, name := range slices.Concat(s.Unique...) {
+		if i := slices.IndexFunc(computed.Reads(name), func(read string) bool { return slices.Contains(arrays, read) }); i >= 0 {
+			problems = append(problems, p.config.Problem("stores."+s.Name+".unique",
+				"%q is computed from %q, an array that workers write: a value that another object has would keep them from it", name, computed.Reads(name)[i]))
+		}
+	}
 	for _, name := range computed.Names() {
 		if s.NeverRead(name) || s.Fields[name].Read != "" {
 			continue
