@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
