@@ -171,28 +171,6 @@ func (c *Config) checkFields(st *Store, path string, arrays arrays) {
 	}
 }
 
-// checkComputed refuses computed properties that something else sets, and those of stores whose objects belfry manages.
-func (c *Config) checkComputed(st *Store, path string, arrays arrays) {
-	if len(st.Computed) > 0 && (slices.Contains(internalStores(), st.Name) || st.Name == c.Authentication.IdentStore) {
-		c.doc.problem(path, "is not for a store whose objects belfry manages")
-	}
-	for _, property := range names(st.Computed) {
-		at := join(path, property)
-		switch {
-		case slices.Contains(st.Reserved, property) || property == "password" && st.Name == c.Authentication.UserStore:
-			c.doc.problem(at, "belfry alone sets it; choose another property")
-		case arrays[st.Name][property] != "":
-			c.doc.problem(at, "is the array of a mapping, which alone writes it; choose another property")
-		case property == st.Owner:
-			c.doc.problem(at, "is the owner, which the server sets; choose another property")
-		case slices.Contains(st.ReadOnly, property):
-			c.doc.problem(at, "is in readOnly as well; clients never set a computed property, so remove it there")
-		case st.Fields[property].Write != "":
-			c.doc.problem(at, "has a write rule, and clients never set a computed property; remove the rule")
-		}
-	}
-}
-
 func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 	m := st.Map[target]
 	if c.Stores[target] == nil {

@@ -92,7 +92,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			"Recipes": {Key: "partOf", Target: "parts", Limit: 10_000, MaxBytes: 256 << 10, When: "source.published == true"},
 		},
 		Fields:  map[string]Field{"price": {Read: "user != null", Write: "user.chef == true"}},
-		Private: []string{"notes", "cost"}, ReadOnly: []string{"stars"}, Computed: map[string]string{"slow": "minutes > 60"},
+		Private: []string{"notes", "cost"}, ReadOnly: []string{"stars"}, Computed: map[string]string{"label": `name + "!"`},
 		Indexes: [][]string{{"name"}, {"cuisine", "minutes"}, {"created"}},
 		Intercept: map[string][]Interceptor{
 			"save":   {{"spelling", time.Second, "reject"}, {"taste", 250 * time.Millisecond, "accept"}},

@@ -141,32 +141,6 @@ func readFields(s *section) map[string]Field {
 	return all
 }
 
-// maxComputed is how many computed properties a store has at most: each write evaluates all of them.
-const maxComputed = 32
-
-// readComputed reads the expressions of computed properties.
-func readComputed(s *section) map[string]string {
-	var all map[string]string
-	for _, name := range s.keys {
-		property, err := parseOwnProperty(name)
-		if err != nil {
-			s.problem(name, "%v", err)
-		}
-		expression := ""
-		decode(s, name, &expression, parseNonEmpty)
-		if all == nil {
-			all = map[string]string{}
-		}
-		if err == nil {
-			all[property] = expression
-		}
-	}
-	if len(all) > maxComputed {
-		s.doc.problem(s.path, "expected at most %d properties", maxComputed)
-	}
-	return all
-}
-
 // checkCaseConflict refuses a store that differs only in case from a built-in one.
 func (c *Config) checkCaseConflict(builtin string) {
 	for _, name := range names(c.Stores) {

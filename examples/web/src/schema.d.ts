@@ -19,7 +19,7 @@ export interface paths {
         put?: never;
         /**
          * Create an object
-         * @description A uuid that is taken is 409; with `If-None-Match: *`, 412.
+         * @description A uuid that is taken is 409; with `If-None-Match: *`, 412. A body of `application/x-ndjson` is a stream: each line is an object to create, and the reply has a line for each, in the same order.
          */
         post: operations["createNotes"];
         delete?: never;
@@ -81,6 +81,26 @@ export interface paths {
          * @description Merges nested objects as well, and null removes a field (RFC 7396).
          */
         patch: operations["patchUsers"];
+        trace?: never;
+    };
+    "/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Execute several operations
+         * @description Each is judged and answered as if it had been requested alone, one after the other. One that fails does not stop the others, and there is no transaction over several objects.
+         */
+        post: operations["batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/auth": {
@@ -574,6 +594,19 @@ export interface components {
             items: components["schemas"]["Notes"][];
             /** @description Where the next page starts; absent on the last page. */
             cursor?: string;
+            /** @description Where the page before ends, for the parameter of that name; absent on the first page. */
+            before?: string;
+            /** @description How many objects match that the client may see, if that was asked for. */
+            count?: {
+                value: number;
+                /**
+                 * @description atLeast: counting reached its limit, and there are at least so many.
+                 * @enum {unknown}
+                 */
+                accuracy: "exact" | "atLeast" | "estimate";
+            };
+            /** @description With `explain=true`: how the page was read. */
+            plan?: Record<string, never>;
         };
         /** @description An event of an object in the stream. */
         NotesEvent: {
@@ -772,6 +805,44 @@ export interface components {
             /** @description What does not work, of `/readyz`: for operators. */
             degraded?: string[];
         };
+        /** @description Operations to execute. */
+        Batch: {
+            operations: {
+                /** @enum {string} */
+                method: "POST" | "GET" | "PUT" | "PATCH" | "DELETE";
+                /** @description That of a store for POST, and of an object for the other methods. */
+                path: string;
+                /** @description Those of the operation. Names are case-insensitive. */
+                headers?: {
+                    /** @description As in a request. */
+                    "If-Match"?: string;
+                    /** @description As in a request. */
+                    "If-None-Match"?: string;
+                    /** @description As in a request. */
+                    "Idempotency-Key"?: string;
+                };
+                /** @description Of POST, PUT and PATCH. PATCH merges (RFC 7396). */
+                body?: Record<string, never>;
+            }[];
+            /**
+             * @description There are no transactions over several objects.
+             * @constant
+             */
+            atomic?: false;
+        };
+        /** @description What each operation led to. */
+        BatchResults: {
+            results: {
+                /** @description That of the operation alone. */
+                status: number;
+                /** @description ETag, Location, Idempotency-Replayed, Retry-After, where the reply to the operation alone has them. */
+                headers?: {
+                    [key: string]: string;
+                };
+                /** @description The object; with a status of 400 and above a Problem. */
+                body?: Record<string, never>;
+            }[];
+        };
         /**
          * @description What went wrong (RFC 9457).
          * @example {
@@ -817,6 +888,8 @@ export interface components {
             pointer: string;
             /** @description What is expected there. */
             message: string;
+            /** @description The keyword of the store's schema that is violated; absent for other violations. */
+            keyword?: string;
         };
     };
     responses: {
@@ -901,7 +974,7 @@ export interface components {
                 };
             };
         };
-        /** @description It exists already, or the request conflicts with the current state. */
+        /** @description It exists already, another object has a value that must be unique (`errors` names the fields), or the request conflicts with the current state. */
         Conflict: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
@@ -911,7 +984,7 @@ export interface components {
             content: {
                 "application/problem+json": components["schemas"]["Problem"] & {
                     /** @enum {unknown} */
-                    type?: "urn:belfry:problem:exists" | "urn:belfry:problem:conflict";
+                    type?: "urn:belfry:problem:exists" | "urn:belfry:problem:taken" | "urn:belfry:problem:conflict";
                     /** @constant */
                     status?: 409;
                 };
@@ -1051,6 +1124,11 @@ export interface components {
         /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
         IfAbsent: "*";
         /**
+         * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+         * @example form-17
+         */
+        IdempotencyKey: string;
+        /**
          * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
          * @example wait=5
          */
@@ -1065,7 +1143,7 @@ export interface components {
     headers: {
         /** @description The request's id: in the log, in problems, and in the events that the request causes. */
         "X-Request-Id": string;
-        /** @description What the reply is a state of: an object's revision, with a hash of what this client sees of it where others see something else; a file's hash. */
+        /** @description What the reply is a state of: an object's revision, with a hash of what was received where others, or other requests, see something else; a file's hash. */
         Etag: string;
         /** @description Whether the reply may be kept. */
         "Cache-Control": string;
@@ -1073,7 +1151,9 @@ export interface components {
         Location: string;
         /** @description `wait`: all that the write caused has been applied. `return=representation`: the reply has what the request led to. */
         "Preference-Applied": string;
-        /** @description The next page, with rel="next". */
+        /** @description The reply is that of an earlier request with the same Idempotency-Key. */
+        "Idempotency-Replayed": "true";
+        /** @description The next page, with rel="next", and the page before, with rel="prev". */
         Link: string;
         /** @description What PATCH takes. */
         "Accept-Patch": string;
@@ -1115,6 +1195,14 @@ export interface operations {
                 limit?: number;
                 /** @description Where to continue: `cursor` of the previous page, with the same filter and sort. */
                 cursor?: string;
+                /** @description Go back: `before` of the page that follows, instead of `cursor`, with the same filter and sort. */
+                before?: string;
+                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it. */
+                fields?: string;
+                /** @description Count the objects that match. */
+                count?: "exact" | "estimate";
+                /** @description Return how the page was read; for admins. */
+                explain?: boolean;
             };
             header?: never;
             path?: never;
@@ -1149,6 +1237,11 @@ export interface operations {
                 /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @example form-17
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
                  * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
@@ -1160,9 +1253,21 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["NotesInput"];
+                "application/x-ndjson": string;
             };
         };
         responses: {
+            /** @description The replies to the lines of a stream: objects with `line` (its number, from 1), `status`, and `uuid` and `revision`, or `problem`. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
             /** @description The object as it was stored. */
             201: {
                 headers: {
@@ -1170,6 +1275,7 @@ export interface operations {
                     "Cache-Control": components["headers"]["Cache-Control"];
                     Location: components["headers"]["Location"];
                     "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -1201,6 +1307,14 @@ export interface operations {
                 limit?: number;
                 /** @description Where to continue: `cursor` of the previous page, with the same filter and sort. */
                 cursor?: string;
+                /** @description Go back: `before` of the page that follows, instead of `cursor`, with the same filter and sort. */
+                before?: string;
+                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it. */
+                fields?: string;
+                /** @description Count the objects that match. */
+                count?: "exact" | "estimate";
+                /** @description Return how the page was read; for admins. */
+                explain?: boolean;
             };
             header?: never;
             path?: never;
@@ -1228,7 +1342,10 @@ export interface operations {
     };
     getNotes: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it. */
+                fields?: string;
+            };
             header?: {
                 /**
                  * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
@@ -1293,6 +1410,11 @@ export interface operations {
                 /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @example form-17
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
                  * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
@@ -1316,6 +1438,7 @@ export interface operations {
                     Etag: components["headers"]["Etag"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -1349,6 +1472,11 @@ export interface operations {
                 /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @example form-17
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
                  * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
@@ -1366,6 +1494,7 @@ export interface operations {
             204: {
                 headers: {
                     "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -1384,7 +1513,10 @@ export interface operations {
     };
     headNotes: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it. */
+                fields?: string;
+            };
             header?: {
                 /**
                  * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
@@ -1447,6 +1579,11 @@ export interface operations {
                 /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @example form-17
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
                  * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
@@ -1471,6 +1608,7 @@ export interface operations {
                     Etag: components["headers"]["Etag"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "Accept-Patch": components["headers"]["Accept-Patch"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -1495,7 +1633,10 @@ export interface operations {
     };
     getUsers: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it. */
+                fields?: string;
+            };
             header?: {
                 /**
                  * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
@@ -1560,6 +1701,11 @@ export interface operations {
                 /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @example form-17
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
                  * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
@@ -1583,6 +1729,7 @@ export interface operations {
                     Etag: components["headers"]["Etag"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -1616,6 +1763,11 @@ export interface operations {
                 /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @example form-17
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
                  * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
@@ -1633,6 +1785,7 @@ export interface operations {
             204: {
                 headers: {
                     "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -1651,7 +1804,10 @@ export interface operations {
     };
     headUsers: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it. */
+                fields?: string;
+            };
             header?: {
                 /**
                  * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
@@ -1714,6 +1870,11 @@ export interface operations {
                 /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @example form-17
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
                  * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
@@ -1738,6 +1899,7 @@ export interface operations {
                     Etag: components["headers"]["Etag"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     "Accept-Patch": components["headers"]["Accept-Patch"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -1753,6 +1915,48 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["Mismatch"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["Unsupported"];
+            429: components["responses"]["Limited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    batch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @example wait=5
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Batch"];
+            };
+        };
+        responses: {
+            /** @description A result for each operation, in order. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchResults"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Denied"];
+            408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["Unsupported"];
             429: components["responses"]["Limited"];
