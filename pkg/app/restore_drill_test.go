@@ -59,10 +59,11 @@ func TestAClientThatHasSeenWhatARestoreUndoesBeginsAnew(t *testing.T) {
 	events := p.stream(a, "0", `data: {"id":`)
 	for !strings.Contains(events, "undone") {
 		id := events[strings.LastIndex(events, "id: ")+4:]
-		events = p.stream(a, id[:strings.Index(id, "\n")], `data: {"id":`)
+		id, _, _ = strings.Cut(id, "\n")
+		events = p.stream(a, id, `data: {"id":`)
 	}
 	id := events[strings.LastIndex(events, "\nid: ")+5:]
-	id = id[:strings.Index(id, "\n")]
+	id, _, _ = strings.Cut(id, "\n")
 	p.stop(a)
 
 	again := p.fresh(text)

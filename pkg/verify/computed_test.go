@@ -1,7 +1,6 @@
 package verify_test
 
 import (
-	"fmt"
 	"testing"
 
 	"belfry/pkg/store"
@@ -55,7 +54,7 @@ func TestComputedFieldsAreComparedAndRepaired(t *testing.T) {
 	}
 	b, err := f.set.Store("Authors").Get(t.Context(), "b")
 	f.must(err)
-	if got := fmt.Sprintf("%s", object.Field(b.Body, "count")); got != "0" {
+	if got := string(object.Field(b.Body, "count")); got != "0" {
 		t.Errorf("got %s, want 0", got)
 	}
 }

@@ -90,7 +90,7 @@ func (b *batches) parse(x *kit.Exchange, raw json.RawMessage) (o operation) {
 				return err
 			}
 		}
-		uuid := ""
+		var uuid string
 		if o.resource, uuid, err = b.route(given.method, given.path); err != nil {
 			return err
 		}

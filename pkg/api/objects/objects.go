@@ -82,24 +82,24 @@ func Mount(r *kit.Router, shared Shared, stores []Options) {
 }
 
 // mount adds the routes of a store.
-func (res *resource) mount(r *kit.Router, o Options) {
-	calls := res.calls
-	one := res.url + "/:" + kit.UUIDParam
+func (r *resource) mount(router *kit.Router, o Options) {
+	calls := r.calls
+	one := r.url + "/:" + kit.UUIDParam
 	if !o.Restrict.Create {
-		r.Handle(http.MethodPost, res.url, calls.Limit(kit.Write, res.create))
+		router.Handle(http.MethodPost, r.url, calls.Limit(kit.Write, r.create))
 	}
 	if o.List {
-		r.HandleGet(res.url, calls.Limit(kit.List, res.list))
+		router.HandleGet(r.url, calls.Limit(kit.List, r.list))
 	}
 	if !o.Restrict.Get {
-		r.HandleGet(one, calls.Limit(kit.Read, res.get))
+		router.HandleGet(one, calls.Limit(kit.Read, r.get))
 	}
 	if !o.Restrict.Update {
-		r.Handle(http.MethodPut, one, calls.Limit(kit.Write, res.replace))
-		r.Handle(http.MethodPatch, one, calls.Limit(kit.Write, res.patch))
+		router.Handle(http.MethodPut, one, calls.Limit(kit.Write, r.replace))
+		router.Handle(http.MethodPatch, one, calls.Limit(kit.Write, r.patch))
 	}
 	if !o.Restrict.Delete {
-		r.Handle(http.MethodDelete, one, calls.Limit(kit.Write, res.delete))
+		router.Handle(http.MethodDelete, one, calls.Limit(kit.Write, r.delete))
 	}
 }
 

@@ -341,7 +341,7 @@ func (s *stream) send() error {
 	}
 	for {
 		var l *line
-		open := false
+		var open bool
 		select {
 		case l, open = <-s.pending:
 		default: // the client may wait for what it has a reply to

@@ -88,10 +88,11 @@ func directPage(ctx context.Context, conn *nats.Conn, stream string, first uint6
 		if status := m.Header.Get("Status"); status != "" {
 			return end(status, m)
 		}
-		if err := each(m); err != nil {
+		batched := m.Header.Get("Nats-Num-Pending") != ""
+		if err := each(m); err != nil { // which may change it
 			return false, err
 		}
-		if m.Header.Get("Nats-Num-Pending") == "" {
+		if !batched {
 			return true, nil // a server without batched direct gets
 		}
 	}

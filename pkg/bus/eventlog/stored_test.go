@@ -57,6 +57,10 @@ func TestAllThatAStreamHasIsReadWithoutAConsumer(t *testing.T) {
 	if got := stored(t, b, eventlog.Stored{Stream: bus.StreamRetry, First: n - 3}); !slices.Equal(got, []uint64{n - 3, n - 2}) {
 		t.Errorf("the end is %v", got)
 	}
+	pages := &lagging{Bus: b, replica: b.Conn()}
+	if err := (eventlog.Stored{Stream: bus.StreamRetry}).Each(t.Context(), pages, func(*eventlog.Message) error { return nil }); err != nil || pages.gets > 5 {
+		t.Errorf("%d requests, %v", pages.gets, err)
+	}
 	stop := errors.New("stop")
 	err = eventlog.Stored{Stream: bus.StreamRetry, First: 9}.Each(t.Context(), b, func(m *eventlog.Message) error {
 		if m.Sequence != 9 || m.Subject != "retry.a" || len(m.Header) != 2 || m.Header.Get("Nats-Msg-Id") != "8" {
@@ -87,7 +91,7 @@ func (s laggingStreams) Conn() *nats.Conn {
 	if s.of.gets++; s.of.gets <= 3 {
 		return s.of.replica
 	}
-	return s.of.Bus.Conn()
+	return s.of.Conn()
 }
 
 func TestAReplicaThatLagsIsAwaited(t *testing.T) {

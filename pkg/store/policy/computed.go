@@ -246,7 +246,7 @@ func (f *computed) evaluate(values *computedVariables) ([]byte, error) {
 		return nil, fmt.Errorf("the value of %s %w", f.name, errTooLarge)
 	}
 	if err != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // what can't be evaluated has no value
 	}
 	return value, nil
 }
