@@ -167,7 +167,9 @@ func (c *client) checkHeaders(what string, operation *openapi3.Operation) {
 			c.t.Errorf("%s: the reply with %d has no %s", what, c.last.StatusCode, name)
 		}
 	}
-	if len(documented.Value.Content) == 0 && len(c.last.body) > 0 {
+	// The description of a stream names its type: as content it would be an alternative to the object of other replies.
+	described := strings.Contains(*documented.Value.Description, c.last.Header.Get("Content-Type"))
+	if len(documented.Value.Content) == 0 && len(c.last.body) > 0 && !described {
 		c.t.Errorf("%s: the document has no body for this reply: %s", what, c.last.body)
 	}
 }

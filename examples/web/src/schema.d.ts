@@ -1257,16 +1257,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The replies to the lines of a stream: objects with `line` (its number, from 1), `status`, and `uuid` and `revision`, or `problem`. */
+            /** @description The replies to the lines of a stream, as `application/x-ndjson`: objects with `line` (its number, from 1), `status`, and `uuid` and `revision`, or `problem`. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/x-ndjson": string;
-                };
+                content?: never;
             };
             /** @description The object as it was stored. */
             201: {

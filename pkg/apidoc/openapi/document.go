@@ -132,13 +132,17 @@ func body(content *ordered.Object) *ordered.Object {
 }
 
 // reply is a response with the common headers and the named ones, as references to
-// components.
+// components. content can be nil.
 func reply(description string, content *ordered.Object, headers ...string) *ordered.Object {
 	all := &ordered.Object{}
 	for _, name := range append(headers, "X-Request-Id") {
 		all.Set(name, ordered.Of("$ref", "#/components/headers/"+name))
 	}
-	return ordered.Of("description", description, "headers", all, "content", content)
+	r := ordered.Of("description", description, "headers", all)
+	if content != nil {
+		r.Set("content", content)
+	}
+	return r
 }
 
 // parameters are references to components.

@@ -98,8 +98,9 @@ func (d *document) create(s *model.Store) {
 		security:    secured(s, "create"),
 		parameters:  parameters("IfAbsent", "IdempotencyKey", "Prefer"),
 		body:        body(ordered.Of(jsonType, ordered.Of("schema", model.Ref(s.InputName())), ndjsonType, ordered.Of("schema", ordered.Of("type", "string")))),
-		replies: ordered.Of("200", reply("The replies to the lines of a stream: objects with `line` (its number, from 1), `status`, and `uuid` and `revision`, or `problem`.",
-			as(ndjsonType, ordered.Of("type", "string")), "Cache-Control"), "201", written(s, "create", "The object as it was stored.", "Location", "Preference-Applied", "Idempotency-Replayed")),
+		// Without its type, generated clients have the object of 201 as the only type of a reply.
+		replies: ordered.Of("200", reply("The replies to the lines of a stream, as `application/x-ndjson`: objects with `line` (its number, from 1), `status`, and `uuid` and `revision`, or `problem`.",
+			nil, "Cache-Control"), "201", written(s, "create", "The object as it was stored.", "Location", "Preference-Applied", "Idempotency-Replayed")),
 		problems: append(interceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 429, 500, 503),
 	})
 }
