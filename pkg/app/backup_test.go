@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"belfry/config"
+	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
@@ -49,6 +50,20 @@ func (p *place) restore(from *place) *RestoreReport {
 		p.Fatalf("after the restore: %+v", r.Report)
 	}
 	return r
+}
+
+// correctsOneTarget restores a backup, which corrects one array, and has the workers handle what they had not.
+func (p *place) correctsOneTarget(from *place) {
+	p.Helper()
+	if r := p.restore(from); r.Report.Repaired != 1 {
+		p.Errorf("%d targets were corrected", r.Report.Repaired)
+	}
+	a := p.start()
+	kit.WaitUntil(p, func() error { return positioned(a, mapping.Name, cascade.Name) })
+	p.stop(a)
+	if n := p.differences(); n > 0 {
+		p.Errorf("%d differences", n)
+	}
 }
 
 // objects returns the bodies of all objects of a stopped belfry, by store and uuid.

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/listeners/cascade"
-	"belfry/listeners/mapping"
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
 	"belfry/pkg/store/object"
@@ -161,16 +159,7 @@ func TestAMappingThatIsBeingFilledIsFilledByTheRestore(t *testing.T) {
 	}
 	p.backup()
 	p.stop(a)
-	again := p.fresh(books)
-	if r := again.restore(p); r.Report.Repaired != 1 {
-		t.Errorf("%d targets were corrected", r.Report.Repaired)
-	}
-	a = again.start()
-	kit.WaitUntil(t, func() error { return positioned(a, mapping.Name, cascade.Name) })
-	again.stop(a)
-	if n := again.differences(); n > 0 {
-		t.Errorf("%d differences", n)
-	}
+	p.fresh(books).correctsOneTarget(p)
 }
 
 // A server that stops in a backup that a command has requested ends it first, and nothing alarms afterwards.

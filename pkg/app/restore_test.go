@@ -131,16 +131,7 @@ func TestListenersContinueAfterARestore(t *testing.T) {
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
 	p.backup()
 	p.stop(a)
-	again := p.fresh(books)
-	if r := again.restore(p); r.Report.Repaired != 1 {
-		t.Errorf("%d targets were corrected", r.Report.Repaired)
-	}
-	a = again.start()
-	kit.WaitUntil(t, func() error { return positioned(a, mapping.Name, cascade.Name) })
-	again.stop(a)
-	if n := again.differences(); n > 0 {
-		t.Errorf("%d differences", n)
-	}
+	p.fresh(books).correctsOneTarget(p)
 }
 
 func TestTheScheduleMakesOneBackup(t *testing.T) {

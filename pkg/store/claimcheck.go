@@ -88,16 +88,22 @@ func (s *Store) eachClaim(ctx context.Context, uuid string,
 	return made, found, nil
 }
 
+// holder reads an object and the claim for its value. right says that it has no value, or that the claim is its own.
+func (s *Store) holder(ctx context.Context, c *constraint, uuid string) (record driver.Record, held claim, right bool, err error) {
+	record, _, err = s.driver.Get(ctx, uuid)
+	id := c.id(record.Body)
+	if err != nil || id == "" {
+		return record, held, true, err
+	}
+	held, err = s.claims.get(ctx, id)
+	return record, held, held.content.Owner == uuid, err
+}
+
 // claimFor makes a claim for the value that an object has.
 func (s *Store) claimFor(ctx context.Context, c *constraint, uuid string) (made bool, found *UniqueFinding, err error) {
 	for range maxAttempts {
-		record, _, err := s.driver.Get(ctx, uuid)
-		id := c.id(record.Body)
-		if err != nil || id == "" {
-			return false, nil, err
-		}
-		held, err := s.claims.get(ctx, id)
-		if err != nil || held.content.Owner == uuid {
+		record, held, right, err := s.holder(ctx, c, uuid)
+		if err != nil || right {
 			return false, nil, err
 		}
 		if held.content.Owner != "" {
@@ -120,13 +126,8 @@ func (s *Store) claimFor(ctx context.Context, c *constraint, uuid string) (made 
 // and after it: while it does not change, its claim is its own.
 func (s *Store) checkClaim(ctx context.Context, c *constraint, uuid string) (made bool, found *UniqueFinding, err error) {
 	for range maxAttempts {
-		record, _, err := s.driver.Get(ctx, uuid)
-		id := c.id(record.Body)
-		if err != nil || id == "" {
-			return false, nil, err
-		}
-		held, err := s.claims.get(ctx, id)
-		if err != nil || held.content.Owner == uuid {
+		record, held, right, err := s.holder(ctx, c, uuid)
+		if err != nil || right {
 			return false, nil, err
 		}
 		other := ""
@@ -135,7 +136,7 @@ func (s *Store) checkClaim(ctx context.Context, c *constraint, uuid string) (mad
 			if err != nil {
 				return false, nil, err
 			}
-			if c.id(owner.Body) == id {
+			if c.id(owner.Body) == c.id(record.Body) {
 				other = held.content.Owner
 			}
 		}
