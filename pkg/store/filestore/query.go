@@ -109,14 +109,7 @@ func (s *store) recordAt(from pebble.Reader, uuid string) (record driver.Record,
 }
 
 // Scan implements driver.Store.
-func (s *store) Scan(ctx context.Context, from []byte, limit int) (_ driver.Page, err error) {
-	defer s.b.health.recoverFatal(&err)
-	if err := s.b.ready(ctx); err != nil {
-		return driver.Page{}, err
-	}
-	if err := driver.CheckLimit(limit); err != nil {
-		return driver.Page{}, err
-	}
+func (s *store) Scan(ctx context.Context, from []byte, limit int) (driver.Page, error) {
 	o := prefixBounds(appendPrefix(nil, s.id, kindObject))
 	if from != nil {
 		o.LowerBound = keyAfter(appendUUIDKey(nil, s.id, kindObject, string(from)))
@@ -125,14 +118,7 @@ func (s *store) Scan(ctx context.Context, from []byte, limit int) (_ driver.Page
 }
 
 // ScanBackward implements driver.Store.
-func (s *store) ScanBackward(ctx context.Context, before []byte, limit int) (_ driver.Page, err error) {
-	defer s.b.health.recoverFatal(&err)
-	if err := s.b.ready(ctx); err != nil {
-		return driver.Page{}, err
-	}
-	if err := driver.CheckLimit(limit); err != nil {
-		return driver.Page{}, err
-	}
+func (s *store) ScanBackward(ctx context.Context, before []byte, limit int) (driver.Page, error) {
 	o := prefixBounds(appendPrefix(nil, s.id, kindObject))
 	if before != nil {
 		o.UpperBound = minKey(o.UpperBound, appendUUIDKey(nil, s.id, kindObject, string(before)))
@@ -141,7 +127,14 @@ func (s *store) ScanBackward(ctx context.Context, before []byte, limit int) (_ d
 }
 
 // scan reads a page of records from the first to the next, in whichever direction.
-func (s *store) scan(ctx context.Context, o *pebble.IterOptions, limit int, first, next func(*pebble.Iterator) bool) (driver.Page, error) {
+func (s *store) scan(ctx context.Context, o *pebble.IterOptions, limit int, first, next func(*pebble.Iterator) bool) (_ driver.Page, err error) {
+	defer s.b.health.recoverFatal(&err)
+	if err := s.b.ready(ctx); err != nil {
+		return driver.Page{}, err
+	}
+	if err := driver.CheckLimit(limit); err != nil {
+		return driver.Page{}, err
+	}
 	it, err := s.b.db.NewIterWithContext(ctx, o)
 	if err != nil {
 		return driver.Page{}, wrapReadError(err)

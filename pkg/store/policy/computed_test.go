@@ -1,4 +1,4 @@
-package policy
+package policy_test
 
 import (
 	"fmt"
@@ -6,30 +6,22 @@ import (
 	"testing"
 
 	"belfry/pkg/store/object"
+	"belfry/pkg/store/policy"
 )
 
-func computedOf(t *testing.T, known Known, expressions map[string]string) *Computed {
+func computedOf(t *testing.T, known policy.Known, expressions map[string]string) *policy.Computed {
 	t.Helper()
-	c, problems := CompileComputed(expressions, known)
+	c, problems := policy.CompileComputed(expressions, known)
 	if len(problems) > 0 {
 		t.Fatalf("%v: %v", expressions, problems)
 	}
 	return c
 }
 
-func parsed(t *testing.T, text string) object.Object {
-	t.Helper()
-	o, err := object.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
 func TestComputedValues(t *testing.T) {
 	const author = `{"first":"Ada","last":"Lovelace","price":3,"rate":0.5,"tags":["b","a"],"address":{"city":"Paris"},"born":"1815-12-10T00:00:00Z","first-name":"A",
 		"books":[{"uuid":"x","year":1843,"title":"Notes"},{"uuid":"y","year":1992.5}],"old":7,"ok":true,"none":null,"huge":1e300}`
-	known := Known{Types: map[string]string{"price": "number", "first": "string"}, Arrays: []string{"books", "papers"}}
+	known := policy.Known{Types: map[string]string{"price": "number", "first": "string"}, Arrays: []string{"books", "papers"}}
 	for _, c := range []struct{ expression, want string }{
 		{`size(books)`, `2`},
 		{`size(papers)`, `0`},
@@ -84,7 +76,7 @@ func TestComputedValues(t *testing.T) {
 }
 
 func TestComputedFieldsReadEachOther(t *testing.T) {
-	c := computedOf(t, Known{Arrays: []string{"books"}}, map[string]string{"a": "b + 1", "b": "size(books)", "d": "a * 2 + n"})
+	c := computedOf(t, policy.Known{Arrays: []string{"books"}}, map[string]string{"a": "b + 1", "b": "size(books)", "d": "a * 2 + n"})
 	o := parsed(t, `{"n":1,"books":[1,2],"a":100}`)
 	c.Set(o)
 	if got, want := string(o["d"]), "7"; got != want {
@@ -96,7 +88,7 @@ func TestComputedFieldsReadEachOther(t *testing.T) {
 }
 
 func TestComputedProblems(t *testing.T) {
-	known := Known{Types: map[string]string{"title": "string", "year": "integer", "price": "number"}, Closed: true, Arrays: []string{"books"}}
+	known := policy.Known{Types: map[string]string{"title": "string", "year": "integer", "price": "number"}, Closed: true, Arrays: []string{"books"}}
 	for expression, want := range map[string]string{
 		`size(boks)`:                 `1:6: the schema of the store has no property "boks"`,
 		`object.boks`:                `1:7: the schema of the store has no property "boks"`,
@@ -120,7 +112,7 @@ func TestComputedProblems(t *testing.T) {
 		`title.nosuch()`:          `undeclared reference to 'nosuch'`,
 		`google.protobuf.Any{}.x`: `has no messages of Protocol Buffers`,
 	} {
-		c, problems := CompileComputed(map[string]string{"c": expression}, known)
+		c, problems := policy.CompileComputed(map[string]string{"c": expression}, known)
 		if c != nil || len(problems) == 0 {
 			t.Errorf("%s: no problem", expression)
 			continue
@@ -129,7 +121,7 @@ func TestComputedProblems(t *testing.T) {
 			t.Errorf("%s: %s, want %s", expression, got, want)
 		}
 	}
-	_, problems := CompileComputed(map[string]string{"a": "b + 1", "b": "d", "d": "a"}, Known{})
+	_, problems := policy.CompileComputed(map[string]string{"a": "b + 1", "b": "d", "d": "a"}, policy.Known{})
 	if got := fmt.Sprint(problems); !strings.Contains(got, "a → b → d → a") {
 		t.Error(got)
 	}
@@ -138,8 +130,8 @@ func TestComputedProblems(t *testing.T) {
 // TestComputedLimits checks that what a client can store makes no write expensive, and that an object whose fields exceed a
 // limit is computed like any other.
 func TestComputedLimits(t *testing.T) {
-	long := `"` + strings.Repeat("x", MaxComputedBytes+1) + `"`
-	many := "[" + strings.Repeat("1,", MaxComputedElements) + "1]"
+	long := `"` + strings.Repeat("x", policy.MaxComputedBytes+1) + `"`
+	many := "[" + strings.Repeat("1,", policy.MaxComputedElements) + "1]"
 	for expression, want := range map[string]string{
 		`text`:                  "is larger than",
 		`text + text`:           "is larger than",
@@ -150,7 +142,7 @@ func TestComputedLimits(t *testing.T) {
 		`deep.all(a, deep.all(b, deep.all(c, deep.all(d, a + b + c + d > 0))))`: "costs too much",
 	} {
 		o := parsed(t, `{"text":`+long+`,"many":`+many+`,"deep":[`+strings.Repeat("1,", 200)+`1],"n":1}`)
-		exceeded := computedOf(t, Known{}, map[string]string{"c": expression, "d": "n + 1"}).Set(o)
+		exceeded := computedOf(t, policy.Known{}, map[string]string{"c": expression, "d": "n + 1"}).Set(o)
 		if len(exceeded) != 1 || !strings.Contains(exceeded[0].Error(), want) {
 			t.Errorf("%s: %v, want %s", expression, exceeded, want)
 		}
@@ -161,7 +153,7 @@ func TestComputedLimits(t *testing.T) {
 }
 
 func BenchmarkComputed(b *testing.B) {
-	c, problems := CompileComputed(map[string]string{"count": "size(books)", "newest": "books.map(b, b.year).max()", "name": "first + ' ' + last"}, Known{Arrays: []string{"books"}})
+	c, problems := policy.CompileComputed(map[string]string{"count": "size(books)", "newest": "books.map(b, b.year).max()", "name": "first + ' ' + last"}, policy.Known{Arrays: []string{"books"}})
 	if len(problems) > 0 {
 		b.Fatal(problems)
 	}
