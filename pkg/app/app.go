@@ -179,7 +179,7 @@ func (a *App) Set() *store.Set { return a.now().set }
 // HTTPAddress is the address on which HTTP is served.
 func (a *App) HTTPAddress() string { return a.front.listener.Addr().String() }
 
-// Banner tells a person the addresses and the data folder, and how the first admin is made; "" if there is nothing to say
+// Banner is the text for a person with the addresses and the data folder, and how the first admin is made; "" if there is nothing to say
 // about that.
 func (a *App) Banner(firstAdmin string) string {
 	var b strings.Builder
@@ -190,7 +190,7 @@ func (a *App) Banner(firstAdmin string) string {
 	return b.String()
 }
 
-// Served is what Banner tells, as attributes of a log record.
+// Served is what Banner says, as attributes of a log record.
 func (a *App) Served(firstAdmin string) []any {
 	var attributes []any
 	for _, f := range a.served(firstAdmin) {

@@ -11,7 +11,7 @@ import (
 	"belfry/config"
 )
 
-// What a computed property can't be is told at the start, with its place.
+// What a computed property can't be is reported at start, with its place.
 func TestCheckReportsComputedPropertiesThatCannotBe(t *testing.T) {
 	p := newPlace(t, "")
 	if err := os.WriteFile(filepath.Join(p.folder, "author.json"), []byte(`{"properties":{"first":{"type":"string"},"born":{"type":"integer"}}}`), 0o600); err != nil {

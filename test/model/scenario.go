@@ -26,7 +26,7 @@ type Scenario struct {
 	// the last and the acknowledgement. Its event is then redelivered.
 	Crash bool
 
-	// CrashClients lets a client crash between any two steps of an operation. It goes on with the next one.
+	// CrashClients lets a client crash between any two steps of an operation. It continues with the next one.
 	CrashClients bool
 
 	// Options change those of the stores; may be nil.

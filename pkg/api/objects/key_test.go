@@ -61,7 +61,7 @@ func TestARepeatedRequestHasOneEffectAndTheSameReply(t *testing.T) {
 	f.Do("POST", "/books", `{}`, keyHeader, "ä").Want(400).Says("printable ASCII")
 }
 
-// The key, the path, the conditions and the body are one request. Whoever uses the key for another one is told so.
+// The key, the path, the conditions and the body are one request. Using the key for another one is an error.
 func TestAKeyIsForOneRequest(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)

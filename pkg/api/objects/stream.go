@@ -174,7 +174,7 @@ func brokenBody(err error) error {
 // interrupt ends a read that waits for the client.
 func (s *stream) interrupt() { _ = s.control.SetReadDeadline(time.Now()) }
 
-// renew authenticates the client again from time to time: who has logged out, or may do less now, goes on no longer.
+// renew authenticates the client again from time to time: who has logged out, or may do less now, is stopped.
 func (s *stream) renew(ctx context.Context) (context.Context, error) {
 	if time.Since(s.renewed) < renewInterval {
 		return ctx, nil
