@@ -100,6 +100,10 @@ func (s *Server) Start(ctx context.Context, auth bus.Auth) error {
 		}
 		return errs.Wrap(err, errs.Internal, "create the embedded bus")
 	}
+	folders, err := consumerFolders(storeFolder(opts))
+	if err != nil {
+		return errs.Wrap(err, errs.Invalid, "bus: the folder %s", opts.StoreDir)
+	}
 	fatal := make(chan string, 1)
 	started.SetLoggerV2(&serverLog{log: s.log, fatal: fatal}, false, false, false)
 	started.Start()
@@ -111,6 +115,11 @@ func (s *Server) Start(ctx context.Context, auth bus.Auth) error {
 	i := &instance{
 		server: started, joined: joined(opts), synced: opts.SyncAlways,
 		folder: storeFolder(opts), listens: !opts.DontListen,
+	}
+	if err := s.removeDamaged(i, folders); err != nil {
+		started.Shutdown()
+		started.WaitForShutdown()
+		return err
 	}
 	if i.listens {
 		s.address = started.Addr().String()
