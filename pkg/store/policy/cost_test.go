@@ -81,6 +81,35 @@ func TestLargeObjectsAreEvaluated(t *testing.T) {
 	}
 }
 
+// TestLoopsReadObjectsWithinValuesOnce: a loop pays for a step when it reads an object within a value, so each of its rounds must not
+// take as long as the object is large. These rules take minutes if it does.
+func TestLoopsReadObjectsWithinValuesOnce(t *testing.T) {
+	numbers := func(n int) string { return "[" + strings.Repeat("1,", n-1) + "1]" }
+	var names strings.Builder
+	for i := range 8000 {
+		fmt.Fprintf(&names, `,"n%d":1`, i)
+	}
+	o, err := object.Parse([]byte(`{"l":` + numbers(30_000) + `,"m":{"l":` + numbers(50_000) + `,"o":{"x":1` + names.String() + `}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []string{
+		"input.l.all(a, size(input.m.l) > 0)",
+		"input.l.all(a, !('x' in input.m))",
+		"input.l.all(a, input.m.o.exists(name, true))",
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			p := compile(t, policy.Rules{Create: rule})
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if err := p.Allow(ctx, policy.Create, policy.Input{Input: o}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // FuzzRule: any expression is refused with a position, or its evaluation ends for any
 // object, with the same result each time.
 func FuzzRule(f *testing.F) {

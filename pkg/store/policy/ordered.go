@@ -12,15 +12,21 @@ import (
 // ordered is a map whose keys are iterated in their order. CEL's own maps have the order
 // of Go's, which is random: the first element of m.map(k, k), and what an evaluation has
 // cost when it reaches the limit, would differ from one time to the next.
-type ordered struct{ traits.Mapper }
+type ordered struct {
+	traits.Mapper
+	keys traits.Lister // nil until needed: a loop within a loop begins to iterate often
+}
 
 func newOrdered(values map[ref.Val]ref.Val) traits.Mapper {
-	return ordered{types.NewRefValMap(types.DefaultTypeAdapter, values)}
+	return &ordered{Mapper: types.NewRefValMap(types.DefaultTypeAdapter, values)}
 }
 
 // Iterator implements traits.Iterable.
-func (m ordered) Iterator() traits.Iterator {
-	return types.NewRefValList(types.DefaultTypeAdapter, sortedKeys(m.Mapper)).Iterator()
+func (m *ordered) Iterator() traits.Iterator {
+	if m.keys == nil {
+		m.keys = types.NewRefValList(types.DefaultTypeAdapter, sortedKeys(m.Mapper))
+	}
+	return m.keys.Iterator()
 }
 
 func sortedKeys(m traits.Mapper) []ref.Val {

@@ -12,13 +12,16 @@ import (
 	"belfry/pkg/store/object"
 )
 
-// record presents an object to one evaluation as a map. A field is converted on
-// first access: most rules read one or two of a large object.
+// record presents an object to one evaluation as a map: a whole one, or one within a value. A field is converted when it
+// is accessed: most rules read one or two of a large object, and an expression over an array of copies one or two of
+// each, or none.
 // It is not safe for concurrent use; an evaluation is one goroutine.
 type record struct {
-	object object.Object
-	fields map[string]ref.Val // those that were accessed
-	whole  traits.Mapper      // all of them; nil until needed
+	text     []byte             // of an object within a value, in which no name occurs twice
+	searched int                // how often, before it was decoded
+	object   object.Object      // nil: not decoded yet
+	fields   map[string]ref.Val // those that were accessed since
+	whole    traits.Mapper      // all of them; nil until needed
 }
 
 var _ traits.Mapper = (*record)(nil)
@@ -31,6 +34,26 @@ func recordOf(o object.Object) ref.Val {
 	return &record{object: o}
 }
 
+// maxSearches is how often the text of an object within a value is searched for a field before it is decoded. A search
+// takes as long as the text, and a loop that reads the object in each round pays for a step alone: see costs.
+const maxSearches = 4
+
+// field returns the text of a field, nil for none.
+func (r *record) field(name string) []byte {
+	if r.object == nil && r.searched < maxSearches {
+		r.searched++
+		return object.Field(r.text, name)
+	}
+	return r.decoded()[name]
+}
+
+func (r *record) decoded() object.Object {
+	if r.object == nil {
+		r.object, _ = object.Decode(r.text) // a part of an object that was parsed
+	}
+	return r.object
+}
+
 // Find implements traits.Mapper.
 func (r *record) Find(key ref.Val) (ref.Val, bool) {
 	name, ok := key.(types.String)
@@ -40,14 +63,17 @@ func (r *record) Find(key ref.Val) (ref.Val, bool) {
 	if value, ok := r.fields[string(name)]; ok {
 		return value, true
 	}
-	text, ok := r.object[string(name)]
-	if !ok {
+	text := r.field(string(name))
+	if text == nil {
 		return nil, false
+	}
+	value := convert(text)
+	if r.object == nil {
+		return value, true // it will hardly be asked for again
 	}
 	if r.fields == nil {
 		r.fields = make(map[string]ref.Val, 2)
 	}
-	value := convert(text)
 	r.fields[string(name)] = value
 	return value, true
 }
@@ -62,12 +88,12 @@ func (r *record) Get(key ref.Val) ref.Val {
 
 // Contains implements traits.Container.
 func (r *record) Contains(key ref.Val) ref.Val {
-	_, ok := r.Find(key)
-	return types.Bool(ok)
+	name, ok := key.(types.String)
+	return types.Bool(ok && r.field(string(name)) != nil)
 }
 
 // Size implements traits.Sizer.
-func (r *record) Size() ref.Val { return types.Int(len(r.object)) }
+func (r *record) Size() ref.Val { return types.Int(len(r.decoded())) }
 
 // Type implements ref.Val.
 func (r *record) Type() ref.Type { return types.MapType }
@@ -89,8 +115,8 @@ func (r *record) ConvertToType(t ref.Type) ref.Val { return r.all().ConvertToTyp
 
 func (r *record) all() traits.Mapper {
 	if r.whole == nil {
-		values := make(map[ref.Val]ref.Val, len(r.object))
-		for name := range r.object {
+		values := make(map[ref.Val]ref.Val, len(r.decoded()))
+		for name := range r.decoded() {
 			key := types.String(name)
 			values[key], _ = r.Find(key)
 		}
@@ -119,7 +145,7 @@ func convert(text []byte) ref.Val {
 		})
 		return types.NewRefValList(types.DefaultTypeAdapter, elements)
 	case '{':
-		return &nested{text: text}
+		return &record{text: text}
 	default:
 		return number(string(text))
 	}
