@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"belfry/pkg/app"
 	"belfry/pkg/errs"
+	"belfry/pkg/store/schema"
 )
 
 type schemaCmd struct {
@@ -30,7 +30,7 @@ func (c *schemaCheckCmd) Run(ctx context.Context, s streams) error {
 		return errs.New(errs.Invalid, "--formats is for --schema: the configuration says whether its schema asserts formats")
 	}
 	if c.Schema != "" {
-		text, err := os.ReadFile(c.Schema)
+		text, err := schema.Read(c.Schema)
 		if err != nil {
 			return errs.Wrap(err, errs.Invalid, "--schema can't be read")
 		}

@@ -1,12 +1,10 @@
 package app
 
 import (
-	"encoding/json"
-	"os"
 	"slices"
-	"strings"
 
 	"belfry/config"
+	"belfry/pkg/computed"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
 )
@@ -18,22 +16,25 @@ func (p *plan) compileComputed(s *config.Store) (*policy.Computed, config.Proble
 	}
 	at := "stores." + s.Name + ".computed"
 	var problems config.Problems
-	computed, found := policy.CompileComputed(s.Computed, p.knownFields(s))
+	compiled, found := computed.Compile(p.config, s)
 	for _, f := range found {
 		problems = append(problems, p.config.Problem(at+"."+f.Field, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 	}
-	arrays := p.arraysOf(s.Name)
+	arrays := computed.MappedArrays(p.config, s.Name)
 	for _, name := range slices.Concat(s.Unique...) {
-		if i := slices.IndexFunc(computed.Reads(name), func(read string) bool { return slices.Contains(arrays, read) }); i >= 0 {
+		if kind := compiled.Type(name); kind == "array" || kind == "object" {
+			problems = append(problems, p.config.Problem("stores."+s.Name+".unique", "%q is computed, and an %s; a unique value is a string, a number, true or false", name, kind))
+		}
+		if i := slices.IndexFunc(compiled.Reads(name), func(read string) bool { return slices.Contains(arrays, read) }); i >= 0 {
 			problems = append(problems, p.config.Problem("stores."+s.Name+".unique",
-				"%q is computed from %q, an array that workers write: a value that another object has would keep them from it", name, computed.Reads(name)[i]))
+				"%q is computed from %q, an array that workers write: a value that another object has would keep them from it", name, compiled.Reads(name)[i]))
 		}
 	}
-	for _, name := range computed.Names() {
+	for _, name := range compiled.Names() {
 		if s.NeverRead(name) || s.Fields[name].Read != "" {
 			continue
 		}
-		for _, read := range computed.Reads(name) {
+		for _, read := range compiled.Reads(name) {
 			if !s.ReadByAll(read) || s.NeverRead(read) {
 				problems = append(problems, p.config.Problem(at+"."+name,
 					"reads %q, which not everyone may read who may read the object; say who may read %q: add a read rule to stores.%s.fields, or the property to private", read, name, s.Name))
@@ -41,57 +42,7 @@ func (p *plan) compileComputed(s *config.Store) (*policy.Computed, config.Proble
 			}
 		}
 	}
-	return computed, problems
-}
-
-// knownFields is what schema and configuration say about the properties of a store.
-func (p *plan) knownFields(s *config.Store) policy.Known {
-	known := policy.Known{Types: map[string]string{}, Arrays: p.arraysOf(s.Name)}
-	known.Types, known.Closed = schemaTypes(s.Schema)
-	for _, name := range []string{"uuid", "created", "updated", s.Owner} {
-		known.Types[name] = "string"
-	}
-	for _, name := range s.Reserved {
-		known.Types[name] = "boolean"
-	}
-	for _, m := range s.Map {
-		if _, declared := known.Types[m.Key]; !declared {
-			known.Types[m.Key] = ""
-		}
-	}
-	for _, b := range p.config.Binaries {
-		known.Arrays = append(known.Arrays, b.Map[s.Name]...)
-	}
-	return known
-}
-
-// schemaTypes returns the types of the properties that a JSON Schema declares, and whether an object is meant to have no
-// others. What it says by other keywords than these is not known. A file that can't be read is reported elsewhere.
-func schemaTypes(file string) (types map[string]string, closed bool) {
-	types = map[string]string{}
-	data, err := os.ReadFile(file)
-	if file == "" || err != nil {
-		return types, false
-	}
-	var root map[string]json.RawMessage
-	var properties map[string]struct {
-		Type json.RawMessage `json:"type"`
-	}
-	if json.Unmarshal(data, &root) != nil || json.Unmarshal(root["properties"], &properties) != nil {
-		return types, false
-	}
-	for name, property := range properties {
-		one := ""
-		_ = json.Unmarshal(property.Type, &one) // several types are any
-		types[name] = one
-	}
-	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"} {
-		if root[keyword] != nil {
-			return types, false
-		}
-	}
-	more := strings.TrimSpace(string(root["additionalProperties"]))
-	return types, more == "" || more == "false"
+	return compiled, problems
 }
 
 // fieldOf is a property of a store.
@@ -102,12 +53,12 @@ func (f fieldOf) String() string { return f.store + "." + f.field }
 // followComputed finds the mappings whose copies depend on computed properties. It refuses computations that depend on
 // themselves over mappings: they would never end.
 func (p *plan) followComputed() (problems config.Problems) {
-	computed := map[string]*policy.Computed{}
+	all := map[string]*policy.Computed{}
 	for i := range p.stores {
-		computed[p.stores[i].Name] = p.stores[i].Computed
+		all[p.stores[i].Name] = p.stores[i].Computed
 	}
 	reads := map[fieldOf][]fieldOf{}
-	for name, c := range computed {
+	for name, c := range all {
 		for _, field := range c.Names() {
 			for _, read := range c.Reads(field) {
 				reads[fieldOf{name, field}] = append(reads[fieldOf{name, field}], fieldOf{name, read})
@@ -118,17 +69,17 @@ func (p *plan) followComputed() (problems config.Problems) {
 		m := &p.mappings[i]
 		array := fieldOf{m.Target, m.Array}
 		for _, field := range dependsOn(m) {
-			m.FollowsWorkers = m.FollowsWorkers || computed[m.Source].Has(field)
+			m.FollowsWorkers = m.FollowsWorkers || all[m.Source].Has(field)
 			if m.Array != "" {
 				reads[array] = append(reads[array], fieldOf{m.Source, field})
 			}
 		}
 	}
-	for name, c := range computed {
+	for name, c := range all {
 		for _, field := range c.Names() {
 			start := fieldOf{name, field}
 			cycle := cycleFrom(start, reads)
-			first := !slices.ContainsFunc(cycle, func(f fieldOf) bool { return computed[f.store].Has(f.field) && f.String() < start.String() })
+			first := !slices.ContainsFunc(cycle, func(f fieldOf) bool { return all[f.store].Has(f.field) && f.String() < start.String() })
 			if cycle != nil && first { // each is reported once
 				problems = append(problems, p.config.Problem("stores."+name+".computed."+field, "depends on itself: %s", describeCycle(cycle)))
 			}

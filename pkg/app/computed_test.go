@@ -63,8 +63,8 @@ func TestCheckReportsLeaksAndCyclesOfComputedProperties(t *testing.T) {
     fields: {phone: {read: isOwner}, hidden: {read: isOwner}}
     private: [secret]
   Books:
-    unique: [isbn, "shelf, rank"]
-    computed: {isbn: "code + '!'", rank: "size(pages)", total: "pages.map(p, p.total).sum()", again: "total + 1"}
+    unique: [isbn, "shelf, rank", codes]
+    computed: {isbn: "code + '!'", codes: "[code]", rank: "size(pages)", total: "pages.map(p, p.total).sum()", again: "total + 1"}
     map: {Pages: {key: page, target: books, fields: again}}
   Pages:
     map: {Books: {key: book, target: pages, fields: total}}
@@ -79,6 +79,7 @@ func TestCheckReportsLeaksAndCyclesOfComputedProperties(t *testing.T) {
 		`stores.Authors.computed.leak: reads "phone", which not everyone may read who may read the object; say who may read "leak": add a read rule to stores.Authors.fields`,
 		`stores.Authors.computed.deep: reads "phone"`,
 		`stores.Authors.computed.ghost: reads "secret"`,
+		`stores.Books.unique: "codes" is computed, and an array; a unique value is a string, a number, true or false`,
 		`stores.Books.unique: "rank" is computed from "pages", an array that workers write: a value that another object has would keep them from it`,
 		"stores.Books.computed.again: depends on itself: Books.again reads Books.pages reads Pages.total reads Pages.books reads Books.again",
 	} {
@@ -86,7 +87,7 @@ func TestCheckReportsLeaksAndCyclesOfComputedProperties(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	if len(problems) != 5 {
+	if len(problems) != 6 {
 		t.Errorf("%d problems:\n%s", len(problems), text)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"belfry/config"
+	"belfry/pkg/computed"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
 )
@@ -47,7 +48,7 @@ func (p *plan) compileWhen(s *config.Store, at, expression string) (*policy.Cond
 	if when == nil {
 		return nil, problems
 	}
-	arrays := p.arraysOf(s.Name)
+	arrays := computed.MappedArrays(p.config, s.Name)
 	for _, field := range when.Fields() {
 		switch {
 		case slices.Contains(arrays, field):
@@ -57,15 +58,4 @@ func (p *plan) compileWhen(s *config.Store, at, expression string) (*policy.Cond
 		}
 	}
 	return when, problems
-}
-
-// arraysOf returns the arrays of the objects of a store.
-func (p *plan) arraysOf(name string) []string {
-	var all []string
-	for _, s := range p.config.Stores {
-		if m, ok := s.Map[name]; ok {
-			all = append(all, m.Target)
-		}
-	}
-	return all
 }

@@ -36,8 +36,8 @@ func schemaOptions(defaults, formats bool) []schema.Option {
 	return all
 }
 
-// maxSchemaQuestion is the most bytes of a SchemaQuestion: its schema in base64 has at most 4 MiB.
-const maxSchemaQuestion = 6 << 20
+// maxSchemaQuestion is the most bytes of a SchemaQuestion: more than the largest schema in base64 has.
+const maxSchemaQuestion = 1 << 20
 
 // CheckSchema reads all objects of a store and reports those that a schema would refuse, by the belfry that serves the
 // store if one does, and directly otherwise.

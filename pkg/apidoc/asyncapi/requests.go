@@ -1,6 +1,8 @@
 package asyncapi
 
 import (
+	"strings"
+
 	"github.com/nats-io/nats.go/micro"
 
 	"belfry/pkg/apidoc/model"
@@ -50,7 +52,11 @@ func (d *document) requests(s *model.Store) {
 	} {
 		name := o.verb + s.ID
 		o.request.Set("additionalProperties", false)
-		d.message(name+"Request", ordered.Of("summary", o.summary, "headers", requestHeaders(wire.IsWrite(o.op)), "payload", o.request))
+		request := ordered.Of("summary", o.summary, "headers", requestHeaders(wire.IsWrite(o.op)), "payload", o.request)
+		if unique := s.Uniqueness(); unique != "" && (o.op == wire.Save || o.op == wire.Update) {
+			request.Set("description", strings.TrimSpace(unique))
+		}
+		d.message(name+"Request", request)
 		d.message(name+"Reply", ordered.Of("summary", "It was done.", "payload", o.reply))
 		d.fault()
 		d.channel(name, wire.Subject(s.Name, o.op), o.summary, nil, name+"Request")

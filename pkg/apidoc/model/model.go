@@ -7,13 +7,14 @@ import (
 	"maps"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
 	"belfry/config"
+	"belfry/pkg/computed"
 	"belfry/pkg/errs"
 	"belfry/pkg/ordered"
+	"belfry/pkg/store/schema"
 )
 
 // Contract is the API of a configuration.
@@ -72,10 +73,11 @@ type Store struct {
 	ReadOnly     []string // properties that programs set, and clients see
 	Reserved     []string // properties that belfry alone sets, and clients see
 	Computed     []Computed
-	Refused      []string // those of them for which a client that sends another value is refused
-	Hideable     []string // properties that some clients see and others don't
-	WriteOnly    []string // properties that clients set and nobody sees
-	Files        []string // properties that hold records of files
+	Unique       [][]string // properties whose values no two objects have in common
+	Refused      []string   // those of them for which a client that sends another value is refused
+	Hideable     []string   // properties that some clients see and others don't
+	WriteOnly    []string   // properties that clients set and nobody sees
+	Files        []string   // properties that hold records of files
 
 	Shape
 }
@@ -89,9 +91,6 @@ type Array struct {
 	Cascade bool
 	Some    bool // the mapping has a condition: not every object that refers to the target has an entry
 }
-
-// Computed is a property that each write computes by an expression.
-type Computed struct{ Name, Expression string }
 
 // Key is a property with the uuid of an object of another store, or with several.
 type Key struct{ Name, Target string }
@@ -144,7 +143,7 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 	p := s.Policy
 	out := &Store{
 		Name: s.Name, ID: id, Expose: s.Expose, Owner: s.Owner, ServerUUIDs: s.ServerUUIDs(), Indexes: s.Indexes, MaxSize: s.MaxObjectSize,
-		Interceptors: s.Intercept, Bus: s.Bus, OwnersGet: p.Owner && p.Get == "",
+		Interceptors: s.Intercept, Bus: s.Bus, Unique: s.Unique, OwnersGet: p.Owner && p.Get == "",
 		NeedsUser: map[string]bool{"create": p.Owner && p.Create == "", "update": p.Owner && p.Update == "", "delete": p.Owner && p.Delete == ""},
 		Rules: map[string]bool{
 			"create": p.Owner || p.Create != "", "get": p.Owner || p.Get != "", "update": p.Owner || p.Update != "",
@@ -153,9 +152,10 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 	}
 	out.ReadOnly = slices.DeleteFunc(slices.Clone(s.ReadOnly), func(property string) bool { return slices.Contains(s.Reserved, property) })
 	out.Reserved = slices.DeleteFunc(slices.Clone(s.Reserved), s.NeverRead)
+	types, _ := computed.Compile(c, s)
 	for _, property := range slices.Sorted(maps.Keys(s.Computed)) {
 		if !s.NeverRead(property) {
-			out.Computed = append(out.Computed, Computed{property, s.Computed[property]})
+			out.Computed = append(out.Computed, Computed{property, s.Computed[property], types.Type(property)})
 		}
 	}
 	for _, property := range slices.Sorted(maps.Keys(s.Fields)) {
@@ -221,7 +221,7 @@ func (s *Store) load(c *config.Store, names Names) error {
 	if c.Schema == "" {
 		return nil
 	}
-	data, err := os.ReadFile(c.Schema)
+	data, err := schema.Read(c.Schema)
 	if err != nil {
 		return errs.Wrap(err, errs.Invalid, "the schema %s of %s can't be read", c.Schema, s.Name)
 	}

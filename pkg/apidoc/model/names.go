@@ -42,3 +42,8 @@ func (n Names) Take(name string) string {
 	n[strings.ToLower(free)] = true
 	return free
 }
+
+// reservedNames are the components that belong to no store.
+func reservedNames() []string {
+	return []string{FileRecord, UUIDOnly, "Problem", "ProblemField", "Session", "APIKey", "Provider", "Status", "Context", "IssuedSession", "AccessToken", "ProtocolError"}
+}

@@ -260,7 +260,7 @@ func (s *Store) output(v view, k *Contract) *ordered.Object {
 		properties.Set(a.Name, s.array(a, k))
 	}
 	for _, c := range s.Computed {
-		properties.Set(c.Name, readOnly(named.Get(c.Name), ordered.Of("description", "Computed: `"+c.Expression+"`. Absent where that can't be evaluated.")))
+		properties.Set(c.Name, readOnly(nil, c.schema()))
 	}
 	for _, property := range s.Reserved {
 		properties.Set(property, readOnly(nil, ordered.Of("type", "boolean", "description", reservedFor(property))))
@@ -344,6 +344,11 @@ func (s *Store) field(name string) any {
 	if name == "created" || name == "updated" {
 		return Time("When the object was " + name + ".")
 	}
+	if s != nil {
+		if i := slices.IndexFunc(s.Computed, func(c Computed) bool { return c.Name == name }); i >= 0 {
+			return s.Computed[i].schema()
+		}
+	}
 	if s != nil && s.root != nil {
 		plain := view{parts: s.parts}
 		seen, _ := plain.apply(s.root)
@@ -352,11 +357,6 @@ func (s *Store) field(name string) any {
 		}
 	}
 	return &ordered.Object{}
-}
-
-// reservedNames are the components that belong to no store.
-func reservedNames() []string {
-	return []string{FileRecord, UUIDOnly, "Problem", "ProblemField", "Session", "APIKey", "Provider", "Status", "Context", "IssuedSession", "AccessToken", "ProtocolError"}
 }
 
 // UUIDOnly is the component with which a write replies to a client that may not get

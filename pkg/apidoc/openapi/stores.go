@@ -94,7 +94,7 @@ func shown(s *model.Store) *ordered.Object {
 func (d *document) create(s *model.Store) {
 	d.add(operation{
 		method: "post", path: s.Expose.URL, tag: s.Name, id: "create" + s.ID, summary: "Create an object",
-		description: "A uuid that is taken is 409; with `If-None-Match: *`, 412. A body of `application/x-ndjson` is a stream: each line is an object to create, and the reply has a line for each, in the same order.",
+		description: "A uuid that is taken is 409; with `If-None-Match: *`, 412. A body of `application/x-ndjson` is a stream: each line is an object to create, and the reply has a line for each, in the same order." + s.Uniqueness(),
 		security:    secured(s, "create"),
 		parameters:  parameters("IfAbsent", "IdempotencyKey", "Prefer"),
 		body:        body(ordered.Of(jsonType, ordered.Of("schema", model.Ref(s.InputName())), ndjsonType, ordered.Of("schema", ordered.Of("type", "string")))),
@@ -187,7 +187,7 @@ func (d *document) update(s *model.Store, path string, o operation) {
 	if o.method == "patch" {
 		headers = append(headers, "Accept-Patch")
 	}
-	o.path, o.tag, o.security = path, s.Name, secured(s, "update")
+	o.path, o.tag, o.security, o.description = path, s.Name, secured(s, "update"), o.description+s.Uniqueness()
 	o.parameters = parameters("UUID", "IfMatch", "IfAbsent", "IdempotencyKey", "Prefer")
 	o.replies = ordered.Of("200", written(s, "update", "The object as it is now.", headers...))
 	o.problems = append(interceptorProblems(s, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 429, 500, 503)

@@ -41,10 +41,13 @@ type instance struct {
 	run    run
 }
 
+// Read returns the text of a schema file: a regular one, of the largest size that a schema has.
+func Read(path string) ([]byte, error) { return smallfile.Read(path, maxSchemaBytes) }
+
 // Load reads and compiles the JSON Schema file at path. A file that cannot be read
 // is errs.Invalid; a schema that cannot be used is a *RefusedError.
 func Load(path string, options ...Option) (*Schema, error) {
-	data, err := smallfile.Read(path, maxSchemaBytes)
+	data, err := Read(path)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "schema %s cannot be read", path)
 	}
