@@ -37,7 +37,7 @@ func (s *Store) commit(ctx context.Context, call Call, w *write) (driver.Record,
 		out.Revision = w.exactRevision
 	}
 	if w.next != nil {
-		s.compute(w.uuid, w.next)
+		s.compute(ctx, w.uuid, w.next)
 		out.Body = w.next.Encode()
 		out.Keys = s.keys(w.uuid, out.Body)
 	} else if s.owner != "" {

@@ -8,9 +8,9 @@ import (
 )
 
 // compute sets the computed fields of an object that is about to be written.
-func (s *Store) compute(uuid string, o object.Object) {
+func (s *Store) compute(ctx context.Context, uuid string, o object.Object) {
 	for _, err := range s.opts.Computed.Set(o) {
-		s.opts.Logger.Warn("a computed field is left out", "store", s.opts.Name, "uuid", uuid, "reason", err)
+		s.opts.Logger.WarnContext(ctx, "a computed field is left out", "store", s.opts.Name, "uuid", uuid, "reason", err)
 	}
 }
 

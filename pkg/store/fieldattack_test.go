@@ -78,6 +78,19 @@ func TestProblemsOfFieldsThatAreHiddenTellNothingOfTheirContent(t *testing.T) {
 		if !errors.As(err, &e) || e.Kind != errs.Invalid {
 			t.Fatalf("%s by %s: %v", of.text, of.who, err)
 		}
+		// Whoever attaches a file makes such an update too.
+		_, attached := s.Mutate(as(t.Context(), "bob"), of.uuid, func(store.Stored) (store.Mutation, error) {
+			return store.Mutation{Fields: object.Object{"files": []byte("[]")}}, nil
+		})
+		var found *errs.Error
+		if !errors.As(attached, &found) || found.Kind != errs.Invalid {
+			t.Fatalf("a mutation: %v", attached)
+		}
+		for _, f := range found.Fields {
+			if f.Message != "does not fit the schema" || strings.Contains(f.Pointer, "May") {
+				t.Errorf("a mutation reveals %s %s", f.Pointer, f.Message)
+			}
+		}
 		var all []string
 		for _, f := range e.Fields {
 			all = append(all, f.Pointer+" "+f.Message)

@@ -54,7 +54,7 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 		// that a later schema does not accept must not keep a user from being disabled.
 		if !s.ownsAll(m.Fields) {
 			if err := s.validate(ctx, next); err != nil {
-				return nil, err
+				return nil, s.concealed(ctx, call, err, stored, nil, false)
 			}
 		}
 		if next, err = s.intercept(ctx, call, "update", uuid, next, record.Body); err != nil {
