@@ -46,9 +46,10 @@ type Key struct {
 	open bool                // there is no rule
 }
 
-// Allows reports whether the rule of the key allows a request. A login allows any.
-func (k *Key) Allows(ctx context.Context, method, path string) bool {
-	return k == nil || k.open || k.rule.Holds(ctx, method, path)
+// Allows reports whether the rule of the key allows a request. A login allows any. What the rule costs is taken from the
+// budget, nil for none.
+func (k *Key) Allows(ctx context.Context, budget *policy.Budget, method, path string) bool {
+	return k == nil || k.open || k.rule.Holds(ctx, budget, method, path)
 }
 
 // RequireLogin returns Denied for the session of an API key: who manages the account has to log in.

@@ -28,7 +28,7 @@ func TestAnAPIKeyIsItsUser(t *testing.T) {
 	}
 	session, err := w.Authenticate(t.Context(), token)
 	w.must(err)
-	if session == nil || session.User.UUID != in.User.UUID || session.Key == nil || session.Key.Name != "deploy" || !session.Key.Allows(t.Context(), "DELETE", "/x") {
+	if session == nil || session.User.UUID != in.User.UUID || session.Key == nil || session.Key.Name != "deploy" || !session.Key.Allows(t.Context(), nil, "DELETE", "/x") {
 		t.Fatalf("%+v", session)
 	}
 	if w.IsAdmin(t.Context(), session) || !w.isAdmin(in.Token) {
@@ -185,7 +185,7 @@ func TestARuleNarrowsAnAPIKey(t *testing.T) {
 	for request, allowed := range map[[2]string]bool{
 		{"GET", "/notes/1"}: true, {"HEAD", "/notes/1"}: true, {"PUT", "/notes/1"}: false, {"GET", "/notes"}: false, {"GET", "/users/1"}: false, {"get", "/notes/1"}: false,
 	} {
-		if got := session.Key.Allows(t.Context(), request[0], request[1]); got != allowed {
+		if got := session.Key.Allows(t.Context(), nil, request[0], request[1]); got != allowed {
 			t.Errorf("%v: %t", request, got)
 		}
 	}
@@ -199,7 +199,7 @@ func TestARuleNarrowsAnAPIKey(t *testing.T) {
 	w.must(err)
 	session, err = w.Authenticate(t.Context(), token)
 	w.must(err)
-	if session.Key.Allows(t.Context(), "GET", "/notes/1") {
+	if session.Key.Allows(t.Context(), nil, "GET", "/notes/1") {
 		t.Error("a rule that can't be compiled allows")
 	}
 }

@@ -23,16 +23,23 @@ import (
 type Expansion struct {
 	Field string
 	From  *Store
+
+	// Allow returns the error of an object that the caller may not get, whatever the rules of From say; nil: none is so.
+	Allow func(uuid string) error
 }
 
 const expandedField = "_expanded"
 
 // Limits of the expansions of a page.
 const (
-	MaxExpandReads = 500 // objects; one that several objects name counts once for each Expansion
-	maxExpandChunk = 32  // are read at once: each may have more than a MiB
+	MaxExpandReads = 500      // objects; one that several objects name counts once for each Expansion
+	maxExpandBytes = 16 << 20 // of these objects as they are stored, after which no more are read
 
-	firstExpandChunk = 16 // before anything is known of their size
+	maxExpandChunk   = 16      // objects that are read at once
+	firstExpandChunk = 8       // before anything is known of their size
+	expandChunkBytes = 2 << 20 // that they are meant to have
+
+	maxExpandReaders = 8 // that read from one store at the same time: an object can have more than a MiB
 )
 
 // ParseExpand reads the fields to expand, separated by commas; known are those that can be.
@@ -50,7 +57,7 @@ func ParseExpand(text string, known map[string]*Store) (all []Expansion, err err
 		case slices.ContainsFunc(all, func(e Expansion) bool { return e.Field == name }):
 			return nil, errs.New(errs.Invalid, "expand: %s is named twice", name)
 		}
-		all = append(all, Expansion{name, known[name]})
+		all = append(all, Expansion{Field: name, From: known[name]})
 	}
 	return all, nil
 }
@@ -66,8 +73,9 @@ type expander struct {
 	expansions  []Expansion
 	projections []*Projection // of what each leads to
 	found       map[reference][]byte
-	read        int // records
-	bytes       int // of their bodies
+	read        int // objects
+	readBytes   int // of these, as they are stored
+	bytes       int // of what was found
 	limit       int // bytes that the page may have
 }
 
@@ -105,9 +113,9 @@ func (e *expander) unread(others, references []reference) []reference {
 	return others
 }
 
-// fetchAll reads references that have not been read, until they are too large for the page.
+// fetchAll reads references that have not been read, until they are too large.
 func (e *expander) fetchAll(ctx context.Context, all []reference) error {
-	for unread := e.unread(nil, all); len(unread) > 0 && e.bytes <= e.limit; {
+	for unread := e.unread(nil, all); len(unread) > 0 && e.bytes <= e.limit && e.readBytes <= maxExpandBytes; {
 		n := min(e.chunk(), len(unread))
 		if err := e.fetch(ctx, unread[:n]); err != nil {
 			return err
@@ -120,38 +128,70 @@ func (e *expander) fetchAll(ctx context.Context, all []reference) error {
 // has reports whether all references have been read.
 func (e *expander) has(all []reference) bool { return len(e.unread(nil, all)) == 0 }
 
-// fetch reads references that have not been read.
+// fetch reads references that have not been read. In their order it keeps as many as the page may have.
 func (e *expander) fetch(ctx context.Context, all []reference) error {
+	found := make([]map[string][]byte, len(e.expansions))
 	for i, one := range e.expansions {
 		var uuids []string
 		for _, r := range all {
-			if r.expansion == i {
+			if r.expansion != i {
+				continue
+			}
+			allowed, err := one.allows(r.uuid)
+			if err != nil {
+				return err
+			}
+			if allowed {
 				uuids = append(uuids, r.uuid)
 			}
 		}
 		if len(uuids) == 0 {
 			continue
 		}
-		bodies, err := one.From.getMany(ctx, uuids)
+		read, bytes, err := one.From.getMany(ctx, uuids, e.projections[i])
 		if err != nil {
 			return err
 		}
+		found[i] = read
 		e.read += len(uuids)
-		for _, uuid := range uuids {
-			body := e.projections[i].applyTo(bodies[uuid])
-			e.bytes += len(body)
-			e.found[reference{i, uuid}] = body
+		e.readBytes += bytes
+	}
+	for _, r := range all {
+		if e.bytes > e.limit {
+			break
 		}
+		body := found[r.expansion][r.uuid]
+		e.bytes += len(body)
+		e.found[r] = body
 	}
 	return nil
 }
 
-// chunk returns how many records to read next: about as many as the page still takes, so that little is read in vain.
-func (e *expander) chunk() int {
-	if e.bytes == 0 {
-		return firstExpandChunk
+// allows reports whether the caller may get an object as far as Allow says.
+func (e Expansion) allows(uuid string) (bool, error) {
+	if e.Allow == nil {
+		return true, nil
 	}
-	return max(1, min(maxExpandChunk, max(0, e.limit-e.bytes)*e.read/e.bytes))
+	err := e.Allow(uuid)
+	if err != nil && isRefusal(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// chunk returns how many objects to read next: about as many as the page still takes, and few where they are large.
+func (e *expander) chunk() int {
+	n := maxExpandChunk
+	if e.read == 0 {
+		n = firstExpandChunk
+	}
+	if e.readBytes > 0 {
+		n = min(n, expandChunkBytes*e.read/e.readBytes)
+	}
+	if e.bytes > 0 {
+		n = min(n, max(0, e.limit-e.bytes)*e.read/e.bytes)
+	}
+	return max(1, n)
 }
 
 // add returns an encoded object with what it names.
@@ -201,7 +241,7 @@ func (e *expander) one(ctx context.Context, o Stored, whole []byte) (Stored, err
 		return Stored{}, err
 	}
 	if o.Body = e.add(o.Body, references, whole); !e.has(references) || len(o.Body) > e.limit {
-		return Stored{}, errTooLargeExpanded(o.UUID, e.limit)
+		return Stored{}, e.tooLarge(o.UUID)
 	}
 	return o, nil
 }
@@ -238,10 +278,10 @@ func (l *listing) expand(ctx context.Context, list List) (List, error) {
 		}
 		for ; next < end; next++ {
 			o, of := &list.Objects[next], l.unexpanded[next]
-			fits := len(o.Body) > e.limit // it is a page alone, whatever its size
+			alone := len(o.Body) > e.limit // it is a page alone, whatever its size
 			o.Body, o.Viewed = e.add(o.Body, of.references, of.whole), true
-			if !e.has(of.references) || !size.add(*o) || len(o.Body) > e.limit && !fits {
-				return l.cut(list, next, errTooLargeExpanded(o.UUID, e.limit))
+			if !e.has(of.references) || !size.add(*o) || len(o.Body) > e.limit && !alone {
+				return l.cut(list, next, e.tooLarge(o.UUID))
 			}
 		}
 	}
@@ -261,22 +301,31 @@ func errTooManyReads(uuid string) error {
 	return errs.New(errs.Invalid, "expand: the object %s alone names more than %d objects: expand fewer fields", uuid, MaxExpandReads)
 }
 
-func errTooLargeExpanded(uuid string, limit int) error {
-	return errs.New(errs.TooLarge, "expand: the object %s with those that it names has more than %d bytes: choose fields of these, as in fields=author.name", uuid, limit)
+// tooLarge returns the error of an object that is too large with those that it names.
+func (e *expander) tooLarge(uuid string) error {
+	if e.bytes <= e.limit && e.readBytes > maxExpandBytes {
+		return errs.New(errs.TooLarge, "expand: the objects that %s names have more than %d bytes, which is more than one request reads: get them one by one", uuid, maxExpandBytes)
+	}
+	return errs.New(errs.TooLarge, "expand: the object %s with those that it names has more than %d bytes: choose fields of these, as in fields=author.name", uuid, e.limit)
 }
 
 // maxConcurrentIntercepts is how many objects an interceptor judges at once.
 const maxConcurrentIntercepts = 16
 
-// getMany returns what the caller would get of objects, by their uuids: nothing of those that do not exist, that the policy
-// denies, or that an interceptor refuses. Their gets are not announced.
-func (s *Store) getMany(ctx context.Context, uuids []string) (map[string][]byte, error) {
+// getMany returns what the caller would get of objects, by their uuids, and what a projection keeps of that: nothing of
+// those that do not exist, that the policy denies, or that an interceptor refuses. Their gets are not announced. bytes are
+// those of the objects as they are stored.
+func (s *Store) getMany(ctx context.Context, uuids []string, p *Projection) (found map[string][]byte, bytes int, err error) {
+	if err := s.expanding.Acquire(ctx, 1); err != nil {
+		return nil, 0, err
+	}
+	defer s.expanding.Release(1)
 	records, err := driver.GetMany(ctx, s.driver, uuids)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	call := CallOf(ctx)
-	found := make(map[string][]byte, len(records))
+	found = make(map[string][]byte, len(records))
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(1)
@@ -284,6 +333,7 @@ func (s *Store) getMany(ctx context.Context, uuids []string) (map[string][]byte,
 		group.SetLimit(maxConcurrentIntercepts)
 	}
 	for _, r := range records {
+		bytes += len(r.Body)
 		group.Go(func() error {
 			o, err := s.getAllowed(ctx, call, r)
 			if err != nil {
@@ -292,13 +342,14 @@ func (s *Store) getMany(ctx context.Context, uuids []string) (map[string][]byte,
 				}
 				return err
 			}
+			body := p.Apply(o.Body)
 			mu.Lock()
 			defer mu.Unlock()
-			found[r.UUID] = o.Body
+			found[r.UUID] = body
 			return nil
 		})
 	}
-	return found, group.Wait()
+	return found, bytes, group.Wait()
 }
 
 // getAllowed returns what the caller receives of a record, if the policy allows the get.

@@ -3,11 +3,14 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
+	"belfry/pkg/store/filestore"
 	"belfry/pkg/store/object"
 	"belfry/pkg/store/policy"
 	"belfry/pkg/store/query"
@@ -216,6 +219,68 @@ func TestAPageEndsBeforeItExpandsTooMuch(t *testing.T) {
 	one, err := books.GetView(t.Context(), "d", store.View{Fields: "author.none", Expand: expansions(t, "author", known)})
 	if err != nil || len(one.Body) > 5000 {
 		t.Errorf("%d bytes, %v", len(one.Body), err)
+	}
+}
+
+// counting is a backend that records how many objects are read at once.
+type counting struct {
+	driver.Backend
+	chunks *[]int
+}
+
+func (b counting) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := b.Backend.Open(ctx, spec)
+	return countingStore{s, b.chunks}, err
+}
+
+type countingStore struct {
+	driver.Store
+	chunks *[]int
+}
+
+func (s countingStore) GetMany(ctx context.Context, uuids []string) ([]driver.Record, error) {
+	*s.chunks = append(*s.chunks, len(uuids))
+	return driver.GetMany(ctx, s.Store, uuids)
+}
+
+// TestExpansionsReadOnlySoMuch: objects of which a projection keeps little are read all the same: a few at once, and no more for a
+// page than so many bytes.
+func TestExpansionsReadOnlySoMuch(t *testing.T) {
+	var chunks []int
+	file, err := filestore.Open(t.TempDir(), filestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	people, err := store.Open(t.Context(), counting{file, &chunks}, store.Options{Name: "People"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	books, _ := open(t, store.Options{})
+	known := map[string]*store.Store{"author": people}
+	large := strings.Repeat("x", 250<<10)
+	const size = 80 // of 19 MiB
+	for i := range size {
+		save(t, people, fmt.Sprintf("p%02d", i), fmt.Sprintf(`{"name":"n","text":%q}`, large))
+		save(t, books, fmt.Sprintf("b%02d", i), fmt.Sprintf(`{"author":"p%02d"}`, i))
+	}
+	o := store.ListOptions{Limit: 500, Fields: "author.name", Expand: expansions(t, "author", known), Explain: true}
+	page, err := books.List(t.Context(), o)
+	if err != nil || page.Next == "" || page.Plan.Expanded < 60 || page.Plan.Expanded >= size {
+		t.Fatalf("%+v, %v", page.Plan, err)
+	}
+	o.Cursor = page.Next
+	rest, err := books.List(t.Context(), o)
+	if err != nil || rest.Next != "" || len(page.Objects)+len(rest.Objects) != size {
+		t.Errorf("%d and %d objects, %v", len(page.Objects), len(rest.Objects), err)
+	}
+	if n := slices.Max(chunks); n > 8 {
+		t.Errorf("%d objects of 250 KiB are read at once", n)
+	}
+	save(t, books, "all", fmt.Sprintf(`{"author":[%s]}`, quotedNames(size)))
+	_, err = books.GetView(t.Context(), "all", store.View{Fields: "author.name", Expand: expansions(t, "author", known)})
+	if kind(t, err, errs.TooLarge); !strings.Contains(err.Error(), "one by one") {
+		t.Error(err)
 	}
 }
 

@@ -96,14 +96,6 @@ func (p *Projection) whole(field string) *Projection {
 	return changed
 }
 
-// applyTo is Apply of an object that may be missing: nil.
-func (p *Projection) applyTo(body []byte) []byte {
-	if body == nil {
-		return nil
-	}
-	return p.Apply(body)
-}
-
 // Apply returns an encoded object with the chosen fields alone.
 func (p *Projection) Apply(body []byte) []byte {
 	if p == nil {

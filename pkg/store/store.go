@@ -45,6 +45,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store/driver"
@@ -129,6 +131,8 @@ type Store struct {
 	unique  []constraint    // Unique
 	claims  *claims         // nil without Unique
 
+	expanding *semaphore.Weighted // of those who read objects for expansions
+
 	byCaller bool            // what a client receives of an object depends on who it is: see Stored
 	reserved map[string]bool // Reserved
 }
@@ -176,7 +180,10 @@ func newStore(o Options) *Store {
 	if o.MaxSize == 0 {
 		o.MaxSize = MaxObjectSize
 	}
-	s := &Store{opts: o, arrays: setOf(o.Arrays), binary: setOf(o.Binaries), reserved: setOf(o.Reserved), unique: constraintsOf(o.Unique)}
+	s := &Store{
+		opts: o, arrays: setOf(o.Arrays), binary: setOf(o.Binaries), reserved: setOf(o.Reserved), unique: constraintsOf(o.Unique),
+		expanding: semaphore.NewWeighted(maxExpandReaders),
+	}
 	readOnly := slices.Clone(o.ReadOnly)
 	if o.Policy != nil {
 		s.owner = o.Policy.Owner()
@@ -220,7 +227,7 @@ func (s *Store) WithOptions(change func(*Options)) *Store {
 	o := s.opts
 	change(&o)
 	other := newStore(o)
-	other.driver, other.indexed, other.claims = s.driver, s.indexed, s.claims
+	other.driver, other.indexed, other.claims, other.expanding = s.driver, s.indexed, s.claims, s.expanding
 	return other
 }
 

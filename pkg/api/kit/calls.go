@@ -94,18 +94,21 @@ func (c *Calls) Renew(ctx context.Context, x *Exchange) (context.Context, error)
 }
 
 // Allow returns Denied when the request has an API key whose rule does not allow a request of a method and a path, for
-// operations that a request has besides itself.
+// what a request does besides itself. There can be much of that, so the rule costs what the rules of a request may.
 func (c *Calls) Allow(x *Exchange, method, path string) error {
 	session, err := c.Session(x)
-	if err != nil || session == nil {
+	if err != nil || session == nil || session.Key == nil {
 		return err
 	}
-	return RequireAllowed(x, session.Key, method, path)
+	if err := x.ruleBudget().Check(); err != nil {
+		return err
+	}
+	return RequireAllowed(x, session.Key, x.ruleBudget(), method, path)
 }
 
 // RequireAllowed returns Denied unless the rule of an API key allows a request.
-func RequireAllowed(x *Exchange, key *auth.Key, method, path string) error {
-	if key.Allows(x.Context(), method, path) {
+func RequireAllowed(x *Exchange, key *auth.Key, budget *policy.Budget, method, path string) error {
+	if key.Allows(x.Context(), budget, method, path) {
 		return nil
 	}
 	return errs.New(errs.Denied, "the rule of the API key %q does not allow %s of this path", key.Name, method)

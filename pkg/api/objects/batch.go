@@ -83,7 +83,7 @@ func (b *batches) post(x *kit.Exchange) error {
 		return err
 	}
 	if applied {
-		reread(ctx, operations, results, memory)
+		reread(ctx, x, operations, results, memory)
 	}
 	reply := encodeResults(results)
 	memory.Resize(len(reply))
@@ -180,7 +180,7 @@ func (o outcome) shortened(q *request) (outcome, error) {
 }
 
 // reread replaces the objects of writes by those after the work that the writes caused, as far as there is memory.
-func reread(ctx context.Context, operations []operation, results []result, memory *pagememory.Reservation) {
+func reread(ctx context.Context, x *kit.Exchange, operations []operation, results []result, memory *pagememory.Reservation) {
 	room := memory.Page()
 	for _, res := range results {
 		room -= len(res.body)
@@ -189,7 +189,7 @@ func reread(ctx context.Context, operations []operation, results []result, memor
 		if o.err != nil || o.request.method == http.MethodGet {
 			continue
 		}
-		now := o.resource.reread(ctx, results[i].outcome)
+		now := o.resource.reread(ctx, x, results[i].outcome)
 		if grown := len(now.body) - len(results[i].body); grown <= max(room, 0) {
 			room -= grown
 			results[i].outcome = now

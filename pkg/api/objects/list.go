@@ -20,7 +20,7 @@ func (r *resource) list(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if opts.Expand, err = store.ParseExpand(query.Get("expand"), r.expand); err != nil {
+	if opts.Expand, err = r.expansions(x, query.Get("expand")); err != nil {
 		return err
 	}
 	ctx, err := r.calls.Client(x)
@@ -112,7 +112,7 @@ func listOptions(raw string) (opts store.ListOptions, query url.Values, err erro
 	return opts, query, nil
 }
 
-// Within minReadTime and at minReadRate bytes a second a client has to read a page.
+// Within minReadTime and at minReadRate bytes a second a client has to read a page, which is in memory until then.
 const (
 	minReadTime = 10 * time.Second
 	minReadRate = 64 << 10
@@ -120,8 +120,13 @@ const (
 
 // sendPage sends a page to a client that has to read it at a minimal rate.
 func sendPage(x *kit.Exchange, body []byte) {
-	limit := minReadTime + time.Duration(len(body)/minReadRate)*time.Second
+	awaitReader(x, len(body))
+	x.Send(http.StatusOK, kit.JSON, body)
+}
+
+// awaitReader sets the time for the client to read so many bytes.
+func awaitReader(x *kit.Exchange, bytes int) {
+	limit := minReadTime + time.Duration(bytes/minReadRate)*time.Second
 	// Where the connection has no deadlines, that of the server holds.
 	_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(limit))
-	x.Send(http.StatusOK, kit.JSON, body)
 }

@@ -54,9 +54,11 @@ type resource struct {
 	keyed    *idempotent.Executor
 	streams  *streams
 	sizes    pagememory.Sizes
-	url      string // without a trailing slash
+	expanded pagememory.Sizes // of gets with expansions
+	url      string           // without a trailing slash
 	restrict Restrict
 	expand   map[string]*store.Store
+	urls     map[*store.Store]string // of all stores
 }
 
 func newResource(shared Shared, o Options) *resource {
@@ -69,10 +71,11 @@ func newResource(shared Shared, o Options) *resource {
 // Mount adds the routes of stores, and of batches of operations on them.
 func Mount(r *kit.Router, shared Shared, stores []Options) {
 	var all []*resource
-	streams := newStreams()
+	streams, urls := newStreams(), map[*store.Store]string{}
 	for _, o := range stores {
 		res := newResource(shared, o)
-		res.streams = streams
+		res.streams, res.urls = streams, urls
+		urls[o.Store] = res.url
 		res.mount(r, o)
 		all = append(all, res)
 	}
@@ -133,20 +136,15 @@ func (r *resource) get(x *kit.Exchange) error {
 		return err
 	}
 	q.view.Fields = query.Get("fields")
-	if q.view.Expand, err = store.ParseExpand(query.Get("expand"), r.expand); err != nil {
+	if q.view.Expand, err = r.expansions(x, query.Get("expand")); err != nil {
 		return err
 	}
 	ctx, err := r.calls.Client(x)
 	if err != nil {
 		return err
 	}
-	if len(q.view.Expand) > 0 { // the reply can be as large as a page
-		memory, err := r.pages.Reserve(ctx, x.Address, r.sizes.Expected(store.DefaultPage, store.MaxPageBytes))
-		if err != nil {
-			return err
-		}
-		defer memory.Release()
-		q.view.MaxBytes = memory.Page()
+	if len(q.view.Expand) > 0 {
+		return r.getExpanded(ctx, x, q)
 	}
 	o, err := r.read(ctx, q)
 	if err != nil {
@@ -209,7 +207,7 @@ func (r *resource) write(x *kit.Exchange, q *request) error {
 		return err
 	}
 	if applied {
-		o = r.reread(ctx, o)
+		o = r.reread(ctx, x, o)
 	}
 	o.send(x)
 	return nil

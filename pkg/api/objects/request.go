@@ -113,7 +113,7 @@ func (r *resource) read(ctx context.Context, q *request) (outcome, error) {
 func (r *resource) execute(ctx context.Context, x *kit.Exchange, q *request) (outcome, error) {
 	if q.absent && q.method != http.MethodPost {
 		// It fails if the object exists, as it has to for an update or a delete.
-		exists, err := r.store.Exists(x.Request.Context(), q.uuid)
+		exists, err := r.store.Exists(ctx, q.uuid)
 		if err != nil {
 			return outcome{}, err
 		}
@@ -121,7 +121,7 @@ func (r *resource) execute(ctx context.Context, x *kit.Exchange, q *request) (ou
 			return outcome{}, errs.New(errs.Mismatch, "If-None-Match: * does not hold, since the object exists")
 		}
 	}
-	ctx = r.withoutGet(ctx)
+	ctx = r.withoutGet(ctx, x, q)
 	if q.key != "" {
 		return r.executeOnce(ctx, x, q)
 	}
@@ -167,8 +167,8 @@ func (r *resource) written(q *request, stored store.Stored) outcome {
 }
 
 // reread returns the outcome of a write whose consequences are applied: with the object as it is then.
-func (r *resource) reread(ctx context.Context, o outcome) outcome {
-	if r.restrict.Get || o.body == nil || o.failed() {
+func (r *resource) reread(ctx context.Context, x *kit.Exchange, o outcome) outcome {
+	if o.body == nil || o.failed() || !r.offersGet(x, o.uuid) {
 		return o
 	}
 	// Without an error: else it has been deleted meanwhile, or is not readable by this client any more.
@@ -178,9 +178,19 @@ func (r *resource) reread(ctx context.Context, o outcome) outcome {
 	return o
 }
 
-// withoutGet says in the call that nobody may get objects here, if so.
-func (r *resource) withoutGet(ctx context.Context) context.Context {
-	if !r.restrict.Get {
+// offersGet reports whether the client has a route to get an object: there is one, and the rule of an API key allows it.
+func (r *resource) offersGet(x *kit.Exchange, uuid string) bool {
+	return !r.restrict.Get && r.calls.Allow(x, http.MethodGet, r.url+"/"+uuid) == nil
+}
+
+// withoutGet says in the call that the client has no route to get the object, if so. The uuid of a new one may not be
+// known yet.
+func (r *resource) withoutGet(ctx context.Context, x *kit.Exchange, q *request) context.Context {
+	uuid := q.uuid
+	if q.method == http.MethodPost {
+		uuid, _ = q.body.Text("uuid")
+	}
+	if r.offersGet(x, uuid) {
 		return ctx
 	}
 	call := store.CallOf(ctx)
@@ -238,7 +248,13 @@ func (r *resource) executeOnce(ctx context.Context, x *kit.Exchange, q *request)
 	}
 	o := r.written(q, store.Stored{UUID: stored.UUID})
 	o.status, o.tag, o.replayed = stored.Status, stored.Tag, stored.Replayed
-	if q.method != http.MethodDelete || o.failed() {
+	switch {
+	case o.failed():
+		o.body = stored.Body
+	case q.method == http.MethodDelete:
+	case stored.Replayed && !r.offersGet(x, stored.UUID): // another API key of the user made the request
+		o.body = uuidAlone(stored.UUID)
+	default:
 		o.body = stored.Body
 	}
 	return o, nil

@@ -33,9 +33,10 @@ const (
 	linesInFlight = 64      // whose writes share the syncs of the backend
 	bytesInFlight = 2 << 20 // of lines
 
-	renewInterval = 5 * time.Second  // how long what a user may do is taken for granted
-	idleTimeout   = 60 * time.Second // for the client to send something, or to read what it is sent
+	idleTimeout = 60 * time.Second // for the client to send something, or to read what it is sent
 )
+
+var renewInterval = 5 * time.Second // how long what a user may do is taken for granted; shorter in a test
 
 // stream is a request that creates an object for each line of its body, and replies with a line for each.
 // Lines are written concurrently, and the replies are in the order of the lines. A client that sends faster than

@@ -274,7 +274,26 @@ func (h holding) Intercept(ctx context.Context, _ store.InterceptRequest) (objec
 	return nil, nil
 }
 
-// Each line is judged as if it had been sent alone, and who may do less from now on is stopped.
+// Who logs out while a stream is open creates nothing more by it.
+func TestAStreamEndsWithItsSession(t *testing.T) {
+	defer objects.SetRenewInterval(0)()
+	f := apitest.StartLogin(t, 1)[0]
+	bearer := []string{"Authorization", "Bearer " + f.Register("ada@example.com", "a fine password")}
+	l := openStream(f, "/books", bearer...)
+	l.write("{}\n")
+	l.next(201)
+	f.Do("DELETE", "/auth", "", bearer...).Want(204)
+	l.write(`{"uuid":"late"}` + "\n")
+	if s := l.next(401); s.Line != 3 {
+		t.Errorf("%+v", s)
+	}
+	if l.replies.Scan() {
+		t.Error(l.replies.Text())
+	}
+	f.Do("GET", "/books/late", "").Want(404)
+}
+
+// Each line is judged as if it had been sent alone.
 func TestTheLinesOfAStreamAreAuthorized(t *testing.T) {
 	t.Parallel()
 	f, _ := startNotes(t, policy.Rules{Create: "has(input.open)", Get: "false"})

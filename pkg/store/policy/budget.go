@@ -33,7 +33,8 @@ func (b *Budget) Spent() uint64 { return b.spent.Load() }
 // before it have cost as much as a request may.
 var ErrBudget = errors.New("the rules of the request have cost too much")
 
-func (b *Budget) check() error {
+// Check returns Limited, with ErrBudget, when the budget is spent.
+func (b *Budget) Check() error {
 	if b == nil || b.spent.Load() < b.limit {
 		return nil
 	}

@@ -171,7 +171,7 @@ func mentions(tree *cel.Ast, variable string) bool {
 
 // allows evaluates the rule.
 func (r *rule) allows(ctx context.Context, in Input, owner bool) (bool, error) {
-	if err := in.Budget.check(); err != nil {
+	if err := in.Budget.Check(); err != nil {
 		return false, err
 	}
 	if r.program == nil {

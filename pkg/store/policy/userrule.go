@@ -80,16 +80,18 @@ func (r *UserRule) Holds(ctx context.Context, user object.Object) bool {
 	if r == nil || user == nil {
 		return false
 	}
-	return holds(ctx, r.program, plainVariables{"user": recordOf(user)})
+	return holds(ctx, nil, r.program, plainVariables{"user": recordOf(user)})
 }
 
-// Holds reports whether the rule is true of a request. One that can't be evaluated does not hold.
-func (r *RequestRule) Holds(ctx context.Context, method, path string) bool {
-	return r != nil && holds(ctx, r.program, plainVariables{"method": types.String(method), "path": types.String(path)})
+// Holds reports whether the rule is true of a request. One that can't be evaluated does not hold. What it costs is taken
+// from the budget, nil for none.
+func (r *RequestRule) Holds(ctx context.Context, budget *Budget, method, path string) bool {
+	return r != nil && holds(ctx, budget, r.program, plainVariables{"method": types.String(method), "path": types.String(path)})
 }
 
-func holds(ctx context.Context, compiled cel.Program, variables plainVariables) bool {
-	out, _, err := compiled.ContextEval(ctx, variables)
+func holds(ctx context.Context, budget *Budget, compiled cel.Program, variables plainVariables) bool {
+	out, details, err := compiled.ContextEval(ctx, variables)
+	budget.spend(details.ActualCost())
 	return err == nil && out == types.True
 }
 
