@@ -287,6 +287,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 	if s := l.next(401); s.Line != 3 {
 		t.Errorf("%+v", s)
 	}
+	_ = l.body.Close()
 	if l.replies.Scan() {
 		t.Error(l.replies.Text())
 	}
