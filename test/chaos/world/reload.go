@@ -87,6 +87,9 @@ func (w *World) signalReload(ctx context.Context, r *rand.Rand, u *unit, c confi
 			return nil
 		}
 	}
+	if strings.Contains(string(out), "there is no data folder") {
+		return nil // the disk is away during a power cut
+	}
 	return fmt.Errorf("%s: reload of a configuration that is %s: exit %d, %s", u.name, c.name, cmd.ProcessState.ExitCode(), out)
 }
 
