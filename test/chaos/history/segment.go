@@ -46,7 +46,7 @@ type Segment struct {
 
 	// The log. If it was lost, that which came after it.
 	Events   []Event
-	Known    map[string]bool   // ids of events of the segment before
+	Known    map[string]bool   // ids of events of the segments before: a power cut can set the position of a listener back
 	Received map[string]bool   // ids of the events that a durable listener received
 	Deleted  map[Object]uint64 // revision of the last deletion of each object, before the segment
 	Loss     *Loss             // nil: the log was not lost

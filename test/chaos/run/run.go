@@ -233,7 +233,7 @@ func (r *Run) logf(format string, args ...any) {
 
 // remember keeps what the next segment needs of this one.
 func (r *Run) remember(s *history.Segment) {
-	r.known, r.loss = map[string]bool{}, nil
+	r.loss = nil
 	for _, e := range s.Published() {
 		r.known[e.ID] = true
 		if e.Deleted() {
